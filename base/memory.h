@@ -1,4 +1,4 @@
-/* The one door to host memory: counts by purpose, obeys a byte limit, fails on demand. Any thread. */
+/* The one way to host memory: counts by purpose, obeys a byte limit, fails on demand. Any thread. */
 #ifndef EDDY_BASE_MEMORY_H
 #define EDDY_BASE_MEMORY_H
 

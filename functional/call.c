@@ -4,7 +4,7 @@
 #include <base/memory.h>
 #include <base/status.h>
 #include <functional/composition.h>
-#include <functional/door.h>
+#include <functional/parameter.h>
 #include <interpreter/call/apply.h>
 #include <stdalign.h>
 #include <string.h>
@@ -67,8 +67,8 @@ static bool find_op(const char *name, request *r) {
 /* ---- attributes ---- */
 
 static eddy_status fail_attribute(const request *r, const char *attribute, const char *what) {
-    return eddy_door_fail(EDDY_INVALID_ARGUMENT, r->origin, r->inputs, "attribute %s %s", attribute,
-                          what);
+    return eddy_parameter_fail(EDDY_INVALID_ARGUMENT, r->origin, r->inputs, "attribute %s %s",
+                               attribute, what);
 }
 
 static void put_scalar(char *place, eddy_scalar value) {
@@ -88,7 +88,7 @@ static void put_default(const eddy_op_attribute *attribute, char *place) {
         *(int64_t *)(void *)place = value.value.integer;
         break;
     case EDDY_ATTRIBUTE_FLOAT:
-        *(double *)(void *)place = eddy_door_f64(value);
+        *(double *)(void *)place = eddy_parameter_f64(value);
         break;
     case EDDY_ATTRIBUTE_BOOL:
         *(bool *)place = value.value.integer != 0;
@@ -206,14 +206,15 @@ static eddy_status take_attribute(request *r, const eddy_attribute *given, uint6
     const eddy_op_attribute *attribute = &r->op->attributes[i];
     char *place = r->arguments + attribute->offset;
     if (attribute->type == EDDY_ATTRIBUTE_AXES && given->type == EDDY_ATTRIBUTE_AXES)
-        return eddy_door_axes(&given->value.axes, (uint32_t *)(void *)place, r->origin, r->inputs);
+        return eddy_parameter_axes(&given->value.axes, (uint32_t *)(void *)place, r->origin,
+                                   r->inputs);
     if (!put_value(attribute, place, given))
         return fail_attribute(r, given->name, "has a value of the wrong type, or out of range");
     if (attribute->zero_is_none && *(int64_t *)(void *)place == 0)
         return fail_attribute(r, given->name, "is 0");
     if (attribute->type == EDDY_ATTRIBUTE_CHOICE && attribute->choices)
-        return eddy_door_choice(*(int32_t *)(void *)place, choice_count(attribute), given->name,
-                                r->origin, r->inputs);
+        return eddy_parameter_choice(*(int32_t *)(void *)place, choice_count(attribute),
+                                     given->name, r->origin, r->inputs);
     return EDDY_OK;
 }
 
@@ -224,8 +225,8 @@ static eddy_status take_attributes(request *r, const eddy_attributes *given) {
         put_default(&op->attributes[i], r->arguments + op->attributes[i].offset);
     int64_t count = given ? given->count : 0;
     if (count < 0 || (count > 0 && !given->items))
-        return eddy_door_fail(EDDY_INVALID_ARGUMENT, r->origin, r->inputs,
-                              "the attributes are no array");
+        return eddy_parameter_fail(EDDY_INVALID_ARGUMENT, r->origin, r->inputs,
+                                   "the attributes are no array");
     for (int64_t i = 0; i < count; i++) {
         eddy_status status = take_attribute(r, &given->items[i], &seen);
         if (status != EDDY_OK)
@@ -241,8 +242,8 @@ static eddy_status take_attributes(request *r, const eddy_attributes *given) {
 
 static eddy_status fail_operands(const request *r, const char *what) {
     eddy_list given = r->inputs.items ? r->inputs : (eddy_list){NULL, 0};
-    return eddy_door_fail(EDDY_INVALID_ARGUMENT, r->origin, given, "%lld operands %s",
-                          (long long)r->inputs.count, what);
+    return eddy_parameter_fail(EDDY_INVALID_ARGUMENT, r->origin, given, "%lld operands %s",
+                               (long long)r->inputs.count, what);
 }
 
 /* Splits the inputs into operands, lists and the target. */
@@ -286,7 +287,7 @@ eddy_status eddy_call(const char *name, eddy_list inputs, const eddy_attributes 
     if (status != EDDY_OK)
         return status;
     if (r.form == FORM_NEW && op->output_count > 0 && !outputs)
-        return eddy_door_fail(EDDY_INVALID_ARGUMENT, r.origin, r.inputs, "outputs is NULL");
+        return eddy_parameter_fail(EDDY_INVALID_ARGUMENT, r.origin, r.inputs, "outputs is NULL");
     if (r.composition)
         return r.composition->run(r.inputs, arguments, outputs, r.origin);
     eddy_apply apply = {.op = op,

@@ -5,8 +5,8 @@
 #include <eddy/view.h>
 #include <functional/arguments.h>
 #include <functional/composition.h>
-#include <functional/door.h>
 #include <functional/op_table.h>
+#include <functional/parameter.h>
 #include <interpreter/call/apply.h>
 #include <interpreter/handle/tensor.h>
 
@@ -19,8 +19,8 @@ static eddy_status check_rank(eddy_list operands, int64_t i, const char *name, i
     if (status != EDDY_OK)
         return status;
     if (tensor->rank < least || tensor->rank > 3)
-        return eddy_door_fail(EDDY_SHAPE_MISMATCH, origin, operands, "%s must have rank %s", name,
-                              least == 3 ? "3" : "2 or 3");
+        return eddy_parameter_fail(EDDY_SHAPE_MISMATCH, origin, operands, "%s must have rank %s",
+                                   name, least == 3 ? "3" : "2 or 3");
     return EDDY_OK;
 }
 

@@ -6,9 +6,9 @@
 #include <eddy/view.h>
 #include <functional/arguments.h>
 #include <functional/composition.h>
-#include <functional/door.h>
 #include <functional/equation.h>
 #include <functional/op_table.h>
+#include <functional/parameter.h>
 #include <interpreter/call/apply.h>
 #include <interpreter/handle/tensor.h>
 #include <string.h>
@@ -30,7 +30,7 @@ typedef struct contraction {
 } contraction;
 
 static eddy_status fail(const contraction *c, eddy_status status, const char *sentence) {
-    return eddy_door_fail(status, c->origin, c->operands, "%s", sentence);
+    return eddy_parameter_fail(status, c->origin, c->operands, "%s", sentence);
 }
 
 static void drop(factor *f) {
@@ -289,10 +289,10 @@ static eddy_status check_operands(const contraction *c, int32_t *ranks) {
         if (status != EDDY_OK)
             return status;
         if (operand->dtype != c->operands.items[0]->dtype)
-            return eddy_door_fail(EDDY_DTYPE_MISMATCH, c->origin, c->operands,
-                                  "operand 0 is %s, operand %lld %s",
-                                  eddy_dtype_name((eddy_dtype)c->operands.items[0]->dtype),
-                                  (long long)i, eddy_dtype_name((eddy_dtype)operand->dtype));
+            return eddy_parameter_fail(EDDY_DTYPE_MISMATCH, c->origin, c->operands,
+                                       "operand 0 is %s, operand %lld %s",
+                                       eddy_dtype_name((eddy_dtype)c->operands.items[0]->dtype),
+                                       (long long)i, eddy_dtype_name((eddy_dtype)operand->dtype));
         ranks[i] = operand->rank;
     }
     if (c->operands.items[0]->dtype == EDDY_BOOL)
@@ -309,7 +309,7 @@ static eddy_status measure(contraction *c) {
         for (int32_t d = 0; d < term->rank; d++) {
             int64_t *size = &c->sizes[term->labels[d]], dim = c->operands.items[i]->axes[d].dim;
             if (dim != 1 && *size != 1 && dim != *size)
-                return eddy_door_fail(
+                return eddy_parameter_fail(
                     EDDY_SHAPE_MISMATCH, c->origin, c->operands,
                     "axis %d of operand %lld is of size %lld where others are %lld", (int)d,
                     (long long)i, (long long)dim, (long long)*size);
@@ -368,8 +368,8 @@ static eddy_status einsum(const char *equation, eddy_list operands, eddy_tensor 
         status = eddy_equation_read(&c.equation, equation, ranks, operands.count, reason,
                                     sizeof(reason));
     if (status != EDDY_OK)
-        return eddy_door_fail(status, origin, operands, "%s: %s", equation ? equation : "NULL",
-                              reason);
+        return eddy_parameter_fail(status, origin, operands, "%s: %s", equation ? equation : "NULL",
+                                   reason);
     status = measure(&c);
     if (status != EDDY_OK)
         return status;

@@ -6,8 +6,8 @@
 #include <eddy/view.h>
 #include <functional/arguments.h>
 #include <functional/composition.h>
-#include <functional/door.h>
 #include <functional/op_table.h>
+#include <functional/parameter.h>
 #include <interpreter/call/apply.h>
 #include <interpreter/handle/tensor.h>
 
@@ -19,8 +19,8 @@ static eddy_status check_vector(eddy_list operands, int64_t i, bool allows_numbe
     if (status != EDDY_OK)
         return status;
     if (tensor->rank > 1 || (tensor->rank == 0 && !allows_number))
-        return eddy_door_fail(EDDY_SHAPE_MISMATCH, origin, operands, "operand %lld is no vector",
-                              (long long)i);
+        return eddy_parameter_fail(EDDY_SHAPE_MISMATCH, origin, operands,
+                                   "operand %lld is no vector", (long long)i);
     return EDDY_OK;
 }
 
@@ -77,7 +77,7 @@ static eddy_status meshgrid(eddy_list tensors, int32_t indexing, eddy_tensor **o
         return eddy_fail(EDDY_INVALID_ARGUMENT, origin,
                          "there are %lld tensors, 1 to %d are possible", (long long)tensors.count,
                          EDDY_RANK_MAX);
-    eddy_status choice = eddy_door_choice(indexing, 2, "indexing", origin, tensors);
+    eddy_status choice = eddy_parameter_choice(indexing, 2, "indexing", origin, tensors);
     if (choice != EDDY_OK)
         return choice;
     int32_t count = (int32_t)tensors.count;
@@ -92,14 +92,14 @@ static eddy_status meshgrid(eddy_list tensors, int32_t indexing, eddy_tensor **o
         if (status != EDDY_OK)
             return status;
         if (tensor->dtype != tensors.items[0]->dtype)
-            return eddy_door_fail(EDDY_DTYPE_MISMATCH, origin, tensors,
-                                  "tensor %d differs in dtype", (int)i);
+            return eddy_parameter_fail(EDDY_DTYPE_MISMATCH, origin, tensors,
+                                       "tensor %d differs in dtype", (int)i);
         axes[i] = is_turned && i < 2 ? 1 - i : i;
         shape.dims[axes[i]] = tensor->count;
     }
     if (!eddy_shape_is_valid(&shape))
-        return eddy_door_fail(EDDY_SIZE_OVERFLOW, origin, tensors,
-                              "the grid does not fit into 62 bits");
+        return eddy_parameter_fail(EDDY_SIZE_OVERFLOW, origin, tensors,
+                                   "the grid does not fit into 62 bits");
     eddy_outcome outcome;
     eddy_outcome_begin(&outcome);
     int32_t laid = 0;

@@ -4,8 +4,8 @@
 #include <base/status.h>
 #include <eddy/view.h>
 #include <functional/composition.h>
-#include <functional/door.h>
 #include <functional/op_table.h>
+#include <functional/parameter.h>
 #include <interpreter/call/apply.h>
 #include <interpreter/handle/tensor.h>
 
@@ -23,8 +23,8 @@ static eddy_status prelu(eddy_tensor *x, eddy_tensor *weight, eddy_tensor **resu
         return status;
     int64_t channels = x->rank > 1 ? x->axes[1].dim : 1;
     if (weight->rank > 1 || (weight->count != 1 && weight->count != channels))
-        return eddy_door_fail(EDDY_SHAPE_MISMATCH, origin, EDDY_LIST(x, weight),
-                              "weight is neither one number nor one for each channel of x");
+        return eddy_parameter_fail(EDDY_SHAPE_MISMATCH, origin, EDDY_LIST(x, weight),
+                                   "weight is neither one number nor one for each channel of x");
     eddy_shape along = {.rank = weight->count == 1 ? 0 : x->rank - 1, .dims = {weight->count}};
     for (int32_t d = 1; d < along.rank; d++)
         along.dims[d] = 1;

@@ -56,7 +56,7 @@ static int64_t pool_give_back(eddy_blocks_pool *pool) {
     return given;
 }
 
-/* What the door calls where it has to refuse. */
+/* What the host allocator calls where it has to refuse. */
 static int64_t all_give_back(void) {
     int64_t given = 0;
     eddy_lock_acquire(&pools.lock);

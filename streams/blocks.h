@@ -2,7 +2,7 @@
  *
  * A pool belongs to a VM and is shared by all its threads (lock: pool->lock). A cache belongs to one role at a time (the
  * holder of the submission lock, the engine, one worker) and keeps small blocks without a lock; larger ones go to the pool at
- * once. First touch of a fresh page is dear, so blocks are kept until trimmed or until the door refuses anybody in the
+ * once. First touch of a fresh page is dear, so blocks are kept until trimmed or until the host allocator refuses anybody in the
  * process: then every pool gives back what it keeps. */
 #ifndef EDDY_STREAMS_BLOCKS_H
 #define EDDY_STREAMS_BLOCKS_H
@@ -27,7 +27,7 @@
 
 /* Blocks above this size are spans. A class keeps what its blocks took at their peak, so a program of several sizes would
  * hold the sum of all peaks; from here on that is worth a tree in place of a list, and whole pages waste less than a class.
- * Under AddressSanitizer none is: the door then gives each block by itself, with forbidden memory around it. */
+ * Under AddressSanitizer none is: the host allocator then gives each block by itself, with forbidden memory around it. */
 #ifdef EDDY_BLOCKS_UNDER_ASAN
 #define EDDY_BLOCK_CLASSED_BYTES EDDY_BLOCK_BYTES_MAX
 #else
@@ -61,7 +61,7 @@ typedef struct eddy_blocks_cache {
 } eddy_blocks_cache;
 
 void eddy_blocks_pool_init(eddy_blocks_pool *pool, eddy_memory_purpose purpose);
-/* Gives everything back to the door; caches must have been finished. */
+/* Gives everything back to the host allocator; caches must have been finished. */
 void eddy_blocks_pool_fini(eddy_blocks_pool *pool);
 void eddy_blocks_cache_init(eddy_blocks_cache *cache, eddy_blocks_pool *pool);
 void eddy_blocks_cache_fini(eddy_blocks_cache *cache);
@@ -80,7 +80,7 @@ static inline uint32_t eddy_block_class(int64_t bytes) {
 EDDY_MUST_USE void *eddy_blocks_acquire_slow(eddy_blocks_cache *cache, int64_t bytes);
 void eddy_blocks_release_slow(eddy_blocks_cache *cache, void *data, int64_t bytes);
 
-/* At least `bytes` (0 counts as 1), aligned to 64, contents undefined; NULL when the door has none even after all pools
+/* At least `bytes` (0 counts as 1), aligned to 64, contents undefined; NULL when the host allocator has none even after all pools
  * were trimmed. What a block takes follows from `bytes` alone, so whoever releases names the same `bytes`. */
 EDDY_MUST_USE static inline void *eddy_blocks_acquire(eddy_blocks_cache *cache, int64_t bytes) {
 #ifndef EDDY_BLOCKS_UNDER_ASAN
@@ -116,7 +116,7 @@ static inline void eddy_blocks_release(eddy_blocks_cache *cache, void *data, int
 
 /* What the pool keeps for reuse; not what caches keep, which counts as live. */
 int64_t eddy_blocks_pool_cached_bytes(eddy_blocks_pool *pool);
-/* Gives the pool's cached blocks back to the door, and their pages to the system; returns bytes. */
+/* Gives the pool's cached blocks back to the host allocator, and their pages to the system; returns bytes. */
 int64_t eddy_blocks_pool_trim(eddy_blocks_pool *pool);
 /* Moves what a cache keeps to its pool. */
 void eddy_blocks_cache_flush(eddy_blocks_cache *cache);

@@ -1,14 +1,14 @@
 /* Large blocks: runs of pages cut from free spans; what is free side by side is one span.
  *
  * A request takes the upper end of the highest free span that fits (first fit by address), so memory that was touched is
- * used again before the door is asked. The door is asked for the addresses right below what it gave last, and only for what
+ * used again before the host allocator is asked. The host allocator is asked for the addresses right below what it gave last, and only for what
  * is missing: a free span that begins there becomes the rest of the block. So next to nothing is held that was never in use:
  * less than a huge page, below blocks of several.
  *
  * Free spans are nodes of a treap (R. Seidel and C. Aragon, "Randomized search trees", 1996), ordered by address, that lie
  * in the free memory itself: giving back needs no memory, and every step is logarithmic in the number of free spans.
  *
- * Any thread (lock: spans->lock, never held while the door is asked). */
+ * Any thread (lock: spans->lock, never held while the host allocator is asked). */
 #ifndef EDDY_STREAMS_SPANS_H
 #define EDDY_STREAMS_SPANS_H
 
@@ -33,7 +33,7 @@ typedef struct eddy_spans {
 } eddy_spans;
 
 void eddy_spans_init(eddy_spans *spans, eddy_memory_purpose purpose);
-/* Gives the free spans to the door; all blocks must have been released. */
+/* Gives the free spans to the host allocator; all blocks must have been released. */
 void eddy_spans_fini(eddy_spans *spans);
 
 /* What a block of `bytes` takes: whole pages. */
@@ -41,12 +41,12 @@ static inline int64_t eddy_spans_rounded(const eddy_spans *spans, int64_t bytes)
     return (bytes + spans->page_bytes - 1) & -spans->page_bytes;
 }
 
-/* `bytes` (1 or more) aligned to a page, contents undefined. NULL where the door refuses. */
+/* `bytes` (1 or more) aligned to a page, contents undefined. NULL where the host allocator refuses. */
 EDDY_MUST_USE void *eddy_spans_acquire(eddy_spans *spans, int64_t bytes);
 /* `bytes` as it was acquired. */
 void eddy_spans_release(eddy_spans *spans, void *data, int64_t bytes);
 
-/* Gives every free span to the door, also those between blocks in use; returns bytes. */
+/* Gives every free span to the host allocator, also those between blocks in use; returns bytes. */
 int64_t eddy_spans_trim(eddy_spans *spans);
 int64_t eddy_spans_free_bytes(eddy_spans *spans);
 

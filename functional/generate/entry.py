@@ -49,7 +49,7 @@ ENTRY_KEYS = {
 COMPOSITION_KEYS = {"summary", "operands", "attributes", "options", "output_count", "errors", "example",
                     "gradient_cases"}
 OPERAND_KEYS = {"name", "kind", "access", "shape_only", "bool", "spec_only", "index"}
-ATTRIBUTE_KEYS = {"name", "type", "default", "fixed", "extra", "doc", "choices", "zero_flag", "door", "free", "zero_is_none"}
+ATTRIBUTE_KEYS = {"name", "type", "default", "fixed", "extra", "doc", "choices", "zero_flag", "passed_as", "free", "zero_is_none"}
 COMPOSITIONS = "composition"  # the file whose entries are no ops
 KINDS = {"tensor": "TENSOR", "optional": "OPTIONAL", "list": "LIST"}
 
@@ -79,7 +79,7 @@ class Attribute:
     doc: str = ""
     choices: list = field(default_factory=list)
     zero_flag: bool = False  # option: a bool field <name>_is_zero says that 0 is meant
-    door: str = ""  # type of the parameter where it is not the attribute's
+    passed_as: str = ""  # type of the parameter where it is not the attribute's
     zero_is_none: bool = False  # int option: 0 stands for one that is left out, so eddy_call refuses one that is given
     free: bool = False  # scalar: not converted to the dtype of the operands or the result
 
@@ -90,7 +90,7 @@ class Attribute:
     @property
     def is_required(self):
         """Whether eddy_call misses it; axes may be left out: then they are all."""
-        return self.role == "parameter" and "axes" not in (self.type, self.door)
+        return self.role == "parameter" and "axes" not in (self.type, self.passed_as)
 
     @property
     def is_held(self):
@@ -238,7 +238,7 @@ def read_attribute(where, value, role):
         doc=value.get("doc", ""),
         choices=value.get("choices", []),
         zero_flag=value.get("zero_flag", False),
-        door=value.get("door", ""),
+        passed_as=value.get("passed_as", ""),
         free=value.get("free", False),
         zero_is_none=value.get("zero_is_none", False),
     )

@@ -57,7 +57,7 @@ def fuse(entry, operand, ops):
     if text.startswith("c:"):
         return None
     formula = Formula(entry, text, ops)
-    if len(re.findall(r"\beddy_(?!gradient_|door_)\w+\(", formula.code)) < 2:
+    if len(re.findall(r"\beddy_(?!gradient_|parameter_)\w+\(", formula.code)) < 2:
         return None
     tree = ast.parse(text, mode="eval").body
     names = [n.id for n in ast.walk(tree) if isinstance(n, ast.Name)]

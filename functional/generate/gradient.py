@@ -138,7 +138,7 @@ class Formula:
     def real(self, node):
         """A number as a double."""
         text = self.number(node)
-        return f"eddy_door_f64({text})" if self.kind(node) == "scalar" else f"(double){text}"
+        return f"eddy_parameter_f64({text})" if self.kind(node) == "scalar" else f"(double){text}"
 
     def scalar(self, node):
         if self.kind(node) == "scalar" and isinstance(node, ast.Name):
@@ -215,7 +215,7 @@ class Formula:
 
     def op_call(self, entry, node):
         types = ["tensor" if o.kind != "list" else "list" for o in entry.operands]
-        types += [a.door or a.type for a in entry.parameters]
+        types += [a.passed_as or a.type for a in entry.parameters]
         if len(node.args) != len(types):
             self.fail(f"gives {entry.name} {len(node.args)} arguments, not {len(types)}")
         arguments = [self.argument(a, t) for a, t in zip(node.args, types)]
@@ -320,7 +320,7 @@ def emit(entries):
     fused = {e.name: e for e in entries if e.gradient_of}
     parts = [
         NOTICE, "/* How gradients go back through ops. */",
-        "#include <base/status.h>\n#include <eddy/eddy.h>\n#include <functional/arguments_all.h>\n#include <functional/door.h>\n"
+        "#include <base/status.h>\n#include <eddy/eddy.h>\n#include <functional/arguments_all.h>\n#include <functional/parameter.h>\n"
         "#include <functional/gradient/helper.h>\n#include <functional/op_table.h>\n#include <interpreter/tape/gradient.h>\n"
         "#include <math.h>\n",
     ]

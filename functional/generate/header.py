@@ -30,7 +30,7 @@ class Function:
         if self.form == "into":
             result.append(("eddy_tensor *", "target"))
         for attribute in self.entry.parameters:
-            ctype = TYPES[attribute.door or attribute.type][2]
+            ctype = TYPES[attribute.passed_as or attribute.type][2]
             result.append((ctype if ctype.endswith("*") else ctype + " ", attribute.name))
         if has_options(self.entry, self.form):
             result.append((f"const eddy_{options_name(self.entry)}_options *", "options"))

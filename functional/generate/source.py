@@ -5,8 +5,8 @@ from header import functions, option_fields
 from text import NOTICE
 
 
-def at_door(entry, *arguments):
-    """A call of a check at the door: what it checks, then what its message names."""
+def checked_parameter(entry, *arguments):
+    """A call that checks a parameter: what it checks, then what its message names."""
     joins = any(o.kind == "list" for o in entry.operands)
     inputs = "NULL, 0" if joins or not entry.operands else f"inputs, {len(entry.operands)}"
     return f"{', '.join(arguments)}, origin, (eddy_list){{{inputs}}})"
@@ -25,7 +25,7 @@ def attribute_lines(function, failure):
         else:
             lines += option_lines(entry, attribute, target)
             if attribute.name == entry.chosen_by:
-                lines += checked("eddy_door_choice(" + at_door(entry, target, str(len(attribute.choices)), f'"{attribute.name}"'), failure)
+                lines += checked("eddy_parameter_choice(" + checked_parameter(entry, target, str(len(attribute.choices)), f'"{attribute.name}"'), failure)
     return lines
 
 
@@ -43,11 +43,11 @@ def checked(call, failure):
 
 def parameter_lines(entry, attribute, target, failure):
     if attribute.type == "axes":
-        return checked("eddy_door_axes(" + at_door(entry, f"&{attribute.name}", f"&{target}"), failure)
-    if attribute.door == "axes":
-        return checked("eddy_door_axis_list(" + at_door(entry, f"&{attribute.name}", f"&{target}"), failure)
-    if attribute.door == "scalar":
-        return [f"    {target} = eddy_door_f64({attribute.name});"]
+        return checked("eddy_parameter_axes(" + checked_parameter(entry, f"&{attribute.name}", f"&{target}"), failure)
+    if attribute.passed_as == "axes":
+        return checked("eddy_parameter_axis_list(" + checked_parameter(entry, f"&{attribute.name}", f"&{target}"), failure)
+    if attribute.passed_as == "scalar":
+        return [f"    {target} = eddy_parameter_f64({attribute.name});"]
     return [f"    {target} = {attribute.name};"]
 
 
@@ -132,7 +132,7 @@ def emit(entries):
     parts = [
         NOTICE,
         "/* The public functions of ops. */",
-        "#include <base/call_site.h>\n#include <eddy/ops.h>\n#include <functional/arguments_all.h>\n#include <functional/door.h>\n#include <functional/op_table.h>\n"
+        "#include <base/call_site.h>\n#include <eddy/ops.h>\n#include <functional/arguments_all.h>\n#include <functional/parameter.h>\n#include <functional/op_table.h>\n"
         "#include <interpreter/call/apply.h>\n",
     ]
     for entry in entries:

@@ -3,8 +3,8 @@
 
 #include <base/dtype.h>
 #include <functional/arguments.h>
-#include <functional/door.h>
 #include <functional/infer/check.h>
+#include <functional/parameter.h>
 #include <math.h>
 #include <string.h>
 
@@ -73,7 +73,8 @@ eddy_status eddy_infer_arange(eddy_infer *infer) {
             step.value.integer != 0 &&
             count_integers(start.value.integer, end.value.integer, step.value.integer, &count);
     } else {
-        double from = eddy_door_f64(start), to = eddy_door_f64(end), by = eddy_door_f64(step);
+        double from = eddy_parameter_f64(start), to = eddy_parameter_f64(end),
+               by = eddy_parameter_f64(step);
         double steps = ceil((to - from) / by);
         is_possible = isfinite(from) && isfinite(to) && isfinite(by) && by != 0 && steps >= 0;
         count = steps >= 0x1p63 ? INT64_MAX : is_possible ? (int64_t)steps : 0;
@@ -91,7 +92,7 @@ static eddy_status convert_end(const eddy_infer *infer, const char *name, double
     if (eddy_dtype_is_float(dtype))
         return EDDY_OK;
     eddy_status status = eddy_infer_number(infer, name, &number, dtype);
-    *end = eddy_door_f64(number);
+    *end = eddy_parameter_f64(number);
     return status;
 }
 

@@ -364,7 +364,7 @@ void eddy_tensor_alias(eddy_tensor *alias, const eddy_tensor *tensor) {
     show(alias, tensor, &layout);
 }
 
-/* ---- at the door ---- */
+/* ---- checks of arguments ---- */
 
 eddy_status eddy_tensor_check(const eddy_tensor *tensor, const char *what, eddy_origin origin) {
     if (EDDY_UNLIKELY(!tensor)) {

@@ -205,7 +205,7 @@ static inline void eddy_tensor_written(eddy_tensor *tensor) {
     eddy_add_relaxed(&tensor->root->version, 1u);
 }
 
-/* ---- at the door ---- */
+/* ---- checks of arguments ---- */
 
 /* OK where a pointer from the user is a tensor: NULL is not (it failed before: recorded only in an empty slot), EDDY_NONE is not,
  * and a handle that waits to be used again is not. `what` names the operand for the sentence. */

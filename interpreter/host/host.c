@@ -210,7 +210,7 @@ eddy_tensor *eddy_from_buffer(void *data, eddy_shape shape, eddy_dtype dtype,
                                            .origin = EDDY_ORIGIN("from_buffer")});
 }
 
-/* ---- at the door ---- */
+/* ---- checks of arguments ---- */
 
 /* Whether the calling thread may read or wait for the tensor; a late shape may be open. */
 static eddy_status check(const eddy_tensor *tensor, eddy_origin origin) {

@@ -1,4 +1,4 @@
-/* eddy_call and the public functions' doors. */
+/* eddy_call and what public functions check. */
 #include <criterion/criterion.h>
 #include <eddy/eddy.h>
 #include <string.h>
@@ -147,7 +147,7 @@ Test(call, errors_name_entry_and_attribute) {
     eddy_scope_end(scope);
 }
 
-Test(call, axes_are_checked_at_the_door) {
+Test(call, axes_are_checked) {
     eddy_scope *scope = eddy_scope_begin();
     eddy_tensor *a = eddy_ones(EDDY_SHAPE(2, 3), EDDY_F32, NULL);
     cr_assert_null(eddy_sum(a, EDDY_AXES(16), NULL));

@@ -1,4 +1,4 @@
-/* Elementwise ops through the public door: what promotes, what options do, what is refused. */
+/* Elementwise ops through the public functions: what promotes, what options do, what is refused. */
 #include <criterion/criterion.h>
 #include <eddy/eddy.h>
 #include <math.h>

@@ -70,7 +70,7 @@ class Refused(unittest.TestCase):
 
     def test_axes_need_not_be_given(self):
         op, = read(operation('struct = "s"\nattributes = [{ name = "a", type = "axes", doc = "d" }, '
-                             '{ name = "b", type = "shape", door = "axes", doc = "d" }, { name = "c", type = "shape", doc = "d" }]\n'))
+                             '{ name = "b", type = "shape", passed_as = "axes", doc = "d" }, { name = "c", type = "shape", doc = "d" }]\n'))
         described, = json.loads(schema.emit([op]))["ops"]
         self.assertEqual([a["required"] for a in described["attributes"]], [False, False, True])
 

@@ -1,4 +1,4 @@
-/* scatter, index_add, index, index_put, embedding, masks and diagonals through the public door: shapes, values in place and
+/* scatter, index_add, index, index_put, embedding, masks and diagonals through the public functions: shapes, values in place and
  * not, what is refused at once and what late. */
 #include <criterion/criterion.h>
 #include <eddy/eddy.h>

@@ -1,4 +1,4 @@
-/* stack, pad, repeat, repeat_interleave, flip, roll through the public door: shapes, values, what is refused. */
+/* stack, pad, repeat, repeat_interleave, flip, roll through the public functions: shapes, values, what is refused. */
 #include <criterion/criterion.h>
 #include <eddy/eddy.h>
 #include <string.h>

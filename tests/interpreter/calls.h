@@ -1,4 +1,4 @@
-/* Ops by name, straight through the interpreter's door, and tensors in one line. */
+/* Ops by name, straight to the interpreter, and tensors in one line. */
 #ifndef EDDY_TESTS_CALLS_H
 #define EDDY_TESTS_CALLS_H
 

@@ -80,7 +80,7 @@ Test(blocks, large_sizes_share_memory) {
 }
 #endif
 
-Test(blocks, steady_use_takes_nothing_from_the_door) {
+Test(blocks, steady_use_takes_nothing_from_the_host_allocator) {
     begin();
     for (int round = 0; round < 3; round++) {
         int64_t before = eddy_memory_counted(EDDY_MEMORY_TENSOR).acquisitions;
@@ -127,7 +127,7 @@ Test(blocks, trimming_gives_the_pool_back_and_leaves_what_is_in_use) {
     end();
 }
 
-Test(blocks, a_refusal_of_the_door_trims_and_tries_again) {
+Test(blocks, a_refusal_of_the_host_allocator_trims_and_tries_again) {
     begin();
     eddy_memory_limit_set(8 << 20);
     void *large = eddy_blocks_acquire(&cache, 5 << 20);
@@ -155,7 +155,7 @@ Test(blocks, a_refusal_trims_every_pool_of_the_process) {
     cr_assert_eq(eddy_blocks_pool_cached_bytes(&other), 0);
     eddy_blocks_release(&cache, block, 6 << 20);
     void *workspace = eddy_memory_acquire(7 << 20, EDDY_MEMORY_WORKSPACE);
-    cr_assert_not_null(workspace, "whoever asks the door");
+    cr_assert_not_null(workspace, "whoever asks the host allocator");
     eddy_memory_release(workspace, 7 << 20, EDDY_MEMORY_WORKSPACE);
     eddy_blocks_cache_fini(&others);
     eddy_blocks_pool_fini(&other);

@@ -145,7 +145,7 @@ Test(spans, a_refusal_at_any_step_loses_nothing) {
         eddy_memory_fail_at(EDDY_MEMORY_TENSOR, 0, 0);
         end();
     }
-    cr_assert_gt(first, 20, "the door was asked often enough");
+    cr_assert_gt(first, 20, "the host allocator was asked often enough");
 }
 
 /* ---- where memory comes from ---- */

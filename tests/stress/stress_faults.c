@@ -101,7 +101,7 @@ static bool read_cell(fault_script *script, eddy_storage_number storage, int64_t
     return true;
 }
 
-/* Links that the door knows nothing of: a release takes no memory. */
+/* Links that base/memory.h knows nothing of: a release takes no memory. */
 static _Atomic int links_out;
 
 static void recycle(eddy_vm_release_link *link) {

@@ -15,7 +15,7 @@
 
 static const eddy_vm_wait forever = {EDDY_CLOCK_FOREVER, {"stress", NULL}};
 
-/* ---- links that are used again, so that the stress itself takes nothing from the door ---- */
+/* ---- links that are used again, so that the stress itself takes no memory ---- */
 
 static eddy_lifo spare_links;
 static eddy_lifo_link *taken_links;

@@ -1,4 +1,4 @@
-/* Random programs at the public door against the oracle, on every path.
+/* Random programs at the public functions against the oracle, on every path.
  *
  *   stress_views PROGRAMS [SEED [THREADS]]
  *

@@ -1,4 +1,4 @@
-/* A random program at the public door, in step with its oracle: tensors of every dtype, views that share a storage, ops on
+/* A random program at the public functions, in step with its oracle: tensors of every dtype, views that share a storage, ops on
  * them, in place and of mixed dtypes, copies, late shapes, lends. */
 #ifndef EDDY_TESTS_VIEWS_H
 #define EDDY_TESTS_VIEWS_H

@@ -1,4 +1,4 @@
-#include <functional/door.h>
+#include <functional/parameter.h>
 
 #include <base/memory.h>
 #include <base/shape.h>
@@ -31,8 +31,8 @@ static void describe_operands(eddy_text *text, eddy_list inputs) {
         eddy_text_add(text, ")");
 }
 
-eddy_status eddy_door_fail(eddy_status status, eddy_origin origin, eddy_list inputs,
-                           const char *format, ...) {
+eddy_status eddy_parameter_fail(eddy_status status, eddy_origin origin, eddy_list inputs,
+                                const char *format, ...) {
     char sentence[320], operands[192] = "";
     eddy_text text = {operands, sizeof(operands), 0};
     va_list arguments;
@@ -46,12 +46,12 @@ eddy_status eddy_door_fail(eddy_status status, eddy_origin origin, eddy_list inp
 static eddy_status check_axis_count(int32_t count, eddy_origin origin, eddy_list inputs) {
     if (count >= 0 && count <= EDDY_RANK_MAX)
         return EDDY_OK;
-    return eddy_door_fail(EDDY_INVALID_ARGUMENT, origin, inputs,
-                          "%d axes are named, %d are possible", (int)count, EDDY_RANK_MAX);
+    return eddy_parameter_fail(EDDY_INVALID_ARGUMENT, origin, inputs,
+                               "%d axes are named, %d are possible", (int)count, EDDY_RANK_MAX);
 }
 
-eddy_status eddy_door_axes(const eddy_axes *axes, uint32_t *mask, eddy_origin origin,
-                           eddy_list inputs) {
+eddy_status eddy_parameter_axes(const eddy_axes *axes, uint32_t *mask, eddy_origin origin,
+                                eddy_list inputs) {
     uint32_t bits = axes->count == 0 ? EDDY_AXES_NAMELESS : 0;
     int32_t count = eddy_shape_axes_are_all(axes) ? 0 : axes->count;
     eddy_status status = check_axis_count(count, origin, inputs);
@@ -60,20 +60,20 @@ eddy_status eddy_door_axes(const eddy_axes *axes, uint32_t *mask, eddy_origin or
     for (int32_t i = 0; i < count; i++) {
         int32_t axis = axes->axes[i];
         if (axis < -EDDY_RANK_MAX || axis >= EDDY_RANK_MAX)
-            return eddy_door_fail(EDDY_OUT_OF_RANGE, origin, inputs, "axis %d is out of range",
-                                  (int)axis);
+            return eddy_parameter_fail(EDDY_OUT_OF_RANGE, origin, inputs, "axis %d is out of range",
+                                       (int)axis);
         uint32_t bit = 1u << (axis >= 0 ? axis : 15 - axis);
         if (bits & bit)
-            return eddy_door_fail(EDDY_INVALID_ARGUMENT, origin, inputs, "axis %d is named twice",
-                                  (int)axis);
+            return eddy_parameter_fail(EDDY_INVALID_ARGUMENT, origin, inputs,
+                                       "axis %d is named twice", (int)axis);
         bits |= bit;
     }
     *mask = bits;
     return EDDY_OK;
 }
 
-eddy_status eddy_door_axis_list(const eddy_axes *axes, eddy_shape *list, eddy_origin origin,
-                                eddy_list inputs) {
+eddy_status eddy_parameter_axis_list(const eddy_axes *axes, eddy_shape *list, eddy_origin origin,
+                                     eddy_list inputs) {
     int32_t count = eddy_shape_axes_are_all(axes) ? 0 : axes->count;
     eddy_status status = check_axis_count(count, origin, inputs);
     if (status != EDDY_OK)
@@ -84,12 +84,12 @@ eddy_status eddy_door_axis_list(const eddy_axes *axes, eddy_shape *list, eddy_or
     return EDDY_OK;
 }
 
-eddy_status eddy_door_choice(int32_t choice, int32_t count, const char *attribute,
-                             eddy_origin origin, eddy_list inputs) {
+eddy_status eddy_parameter_choice(int32_t choice, int32_t count, const char *attribute,
+                                  eddy_origin origin, eddy_list inputs) {
     if (choice >= 0 && choice < count)
         return EDDY_OK;
-    return eddy_door_fail(EDDY_INVALID_ARGUMENT, origin, inputs, "%s has no choice %d", attribute,
-                          (int)choice);
+    return eddy_parameter_fail(EDDY_INVALID_ARGUMENT, origin, inputs, "%s has no choice %d",
+                               attribute, (int)choice);
 }
 
 eddy_status eddy_joined_init(eddy_joined *joined, const eddy_list *pieces, int32_t piece_count,

@@ -1,6 +1,6 @@
 /* What stands between a public op function and the interpreter. */
-#ifndef EDDY_FUNCTIONAL_DOOR_H
-#define EDDY_FUNCTIONAL_DOOR_H
+#ifndef EDDY_FUNCTIONAL_PARAMETER_H
+#define EDDY_FUNCTIONAL_PARAMETER_H
 
 #include <base/assert.h>
 #include <base/call_site.h>
@@ -13,25 +13,26 @@
 #include <stdint.h>
 
 /* Fails a call before the interpreter sees it, in the form of its messages: "op: sentence (operands)". Operands may be NULL. */
-eddy_status eddy_door_fail(eddy_status status, eddy_origin origin, eddy_list inputs,
-                           const char *format, ...) EDDY_PRINTF(4, 5);
+eddy_status eddy_parameter_fail(eddy_status status, eddy_origin origin, eddy_list inputs,
+                                const char *format, ...) EDDY_PRINTF(4, 5);
 
 /* Axes as a bit mask that inference completes once the rank is known: bit a for axis a, bit 15 + a for axis -a;
  * 0 for all, EDDY_AXES_NAMELESS where none is named. OUT_OF_RANGE (outside -16 .. 15), INVALID_ARGUMENT (named
  * twice, too many). */
-EDDY_MUST_USE eddy_status eddy_door_axes(const eddy_axes *axes, uint32_t *mask, eddy_origin origin,
-                                         eddy_list inputs);
-
-/* Axes in the order in which they are named, as the dims of a shape; rank 0 for all. INVALID_ARGUMENT (too many). */
-EDDY_MUST_USE eddy_status eddy_door_axis_list(const eddy_axes *axes, eddy_shape *list,
+EDDY_MUST_USE eddy_status eddy_parameter_axes(const eddy_axes *axes, uint32_t *mask,
                                               eddy_origin origin, eddy_list inputs);
 
+/* Axes in the order in which they are named, as the dims of a shape; rank 0 for all. INVALID_ARGUMENT (too many). */
+EDDY_MUST_USE eddy_status eddy_parameter_axis_list(const eddy_axes *axes, eddy_shape *list,
+                                                   eddy_origin origin, eddy_list inputs);
+
 /* A choice is one of the `count` that `attribute` has; INVALID_ARGUMENT. */
-EDDY_MUST_USE eddy_status eddy_door_choice(int32_t choice, int32_t count, const char *attribute,
-                                           eddy_origin origin, eddy_list inputs);
+EDDY_MUST_USE eddy_status eddy_parameter_choice(int32_t choice, int32_t count,
+                                                const char *attribute, eddy_origin origin,
+                                                eddy_list inputs);
 
 /* The number as a double. */
-static inline double eddy_door_f64(eddy_scalar scalar) {
+static inline double eddy_parameter_f64(eddy_scalar scalar) {
     return scalar.kind == EDDY_SCALAR_FLOAT ? scalar.value.floating : (double)scalar.value.integer;
 }
 
