@@ -81,7 +81,8 @@ build_or_note() {
 }
 
 rm -f build/*/meson-logs/testlog*.json
-if build_or_note test '' -Dbuildtype=debugoptimized -Dchecks=true; then
+# The bench's programs are compiled with them: nothing else would notice that one no longer is.
+if build_or_note test '' -Dbuildtype=debugoptimized -Dchecks=true -Dbench=true; then
     run test
 fi
 if build_or_note asan 'unit stress' -Dbuildtype=debugoptimized -Doptimization=1 -Db_sanitize=address,undefined -Dchecks=true \
