@@ -329,20 +329,31 @@ static void *hold_a_while(void *context) {
     return (void *)(intptr_t)eddy_unmap(context);
 }
 
+/* Another thread has the tensor mapped between the two. */
+static pthread_t hold(eddy_tensor *tensor) {
+    pthread_t thread;
+    pthread_barrier_init(&turn, NULL, 2);
+    pthread_create(&thread, NULL, hold_a_while, tensor);
+    pthread_barrier_wait(&turn);
+    return thread;
+}
+
+static void let_go(pthread_t thread) {
+    void *status;
+    pthread_barrier_wait(&turn);
+    pthread_join(thread, &status);
+    cr_assert_eq((eddy_status)(intptr_t)status, EDDY_OK);
+}
+
 Test(host, maps_timeout_covers_the_wait_for_a_shape, .timeout = 30) {
     eddy_tensor *t = counting(EDDY_SHAPE(4));
-    pthread_t thread;
-    void *status;
-    pthread_barrier_init(&turn, NULL, 2);
-    pthread_create(&thread, NULL, hold_a_while, t);
-    pthread_barrier_wait(&turn);
+    pthread_t thread = hold(t);
     eddy_tensor *places = call("nonzero", OF(t));
     cr_assert_null(eddy_map(places, EDDY_READ, 1000000));
     ASSERT_ERROR(EDDY_TIMED_OUT, "map");
     cr_assert_null(eddy_map(places, EDDY_READ, 0));
     ASSERT_ERROR(EDDY_TIMED_OUT, "map");
-    pthread_barrier_wait(&turn);
-    pthread_join(thread, &status);
+    let_go(thread);
     const int64_t *found = eddy_map(places, EDDY_READ, EDDY_FOREVER);
     cr_assert_eq(found[0], 1);
     cr_assert_eq(eddy_unmap(places), EDDY_OK);
@@ -372,16 +383,11 @@ static void read_in_vain(eddy_tensor *tensor) {
 
 Test(host, reads_give_up_after_their_timeout, .timeout = 30) {
     eddy_tensor *t = counting(EDDY_SHAPE(1));
-    pthread_t thread;
-    void *status;
-    pthread_barrier_init(&turn, NULL, 2);
-    pthread_create(&thread, NULL, hold_a_while, t);
-    pthread_barrier_wait(&turn);
+    pthread_t thread = hold(t);
     eddy_tensor *places = call("nonzero", OF(t));
     read_in_vain(t);
     read_in_vain(places);
-    pthread_barrier_wait(&turn);
-    pthread_join(thread, &status);
+    let_go(thread);
     const eddy_read_options *late = EDDY_OPTIONS(read, .timeout = INT64_C(20000000000));
     double value;
     cr_assert_eq(eddy_read_as(t, EDDY_F64, &value, sizeof(value), late), EDDY_OK);
