@@ -10,6 +10,7 @@
 #include <eddy/view.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <interpreter/host/host.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
@@ -141,7 +142,7 @@ eddy_status eddy_file_seek(eddy_file *file, int64_t offset) {
 /* ---- elements ---- */
 
 eddy_status eddy_file_write_elements(eddy_file *file, eddy_tensor *tensor) {
-    eddy_status status = eddy_wait(tensor, eddy_clock_left(file->deadline));
+    eddy_status status = eddy_host_wait(tensor, file->deadline, file->origin);
     if (status != EDDY_OK)
         return status;
     eddy_no_grad_begin();
@@ -149,16 +150,18 @@ eddy_status eddy_file_write_elements(eddy_file *file, eddy_tensor *tensor) {
     eddy_no_grad_end();
     if (!whole)
         return eddy_file_fail(file, EDDY_OUT_OF_MEMORY, "no memory to put the elements in a row");
+    status = eddy_host_wait(whole, file->deadline, file->origin);
     eddy_outcome outcome;
     eddy_outcome_begin(&outcome);
-    const void *data = eddy_map(whole, EDDY_READ, eddy_clock_left(file->deadline));
+    const void *data =
+        status == EDDY_OK ? eddy_map(whole, EDDY_READ, eddy_clock_left(file->deadline)) : NULL;
     eddy_outcome_end(&outcome);
     if (data) {
         status = eddy_file_write(
             file, data, (size_t)eddy_count_of(whole) * eddy_dtype_bytes(eddy_dtype_of(whole)));
         eddy_status unmapped = eddy_unmap(whole);
         status = status == EDDY_OK ? unmapped : status;
-    } else {
+    } else if (status == EDDY_OK) {
         status = eddy_outcome_why(&outcome);
     }
     eddy_release(&whole);

@@ -3,22 +3,42 @@
 #include <string.h>
 #include <vm/errors.h>
 
+/* A slot that is free, or whose record has been seen; EDDY_ERRORS_MAX: none. */
+static uint32_t find_room_locked(const eddy_errors *errors) {
+    for (uint32_t i = 0; i < EDDY_ERRORS_MAX; i++) {
+        uint32_t candidate = (errors->next + i) % EDDY_ERRORS_MAX;
+        if (errors->records[candidate].sequence == 0 || errors->is_seen[candidate])
+            return candidate;
+    }
+    return EDDY_ERRORS_MAX;
+}
+
+/* The lowest but one: the lowest is what a sync hands out, and the newest are what their tensors are asked for. */
+static uint32_t find_oldest_but_first_locked(const eddy_errors *errors) {
+    const eddy_error *records = errors->records;
+    uint32_t first = records[0].sequence < records[1].sequence ? 0 : 1, second = 1 - first;
+    for (uint32_t i = 2; i < EDDY_ERRORS_MAX; i++) {
+        if (records[i].sequence < records[first].sequence) {
+            second = first;
+            first = i;
+        } else if (records[i].sequence < records[second].sequence) {
+            second = i;
+        }
+    }
+    return second;
+}
+
 void eddy_errors_add(eddy_errors *errors, const eddy_error *error) {
     eddy_lock_acquire(&errors->lock);
     errors->made++;
-    uint32_t slot = EDDY_ERRORS_MAX;
-    for (uint32_t i = 0; i < EDDY_ERRORS_MAX && slot == EDDY_ERRORS_MAX; i++) {
-        uint32_t candidate = (errors->next + i) % EDDY_ERRORS_MAX;
-        if (errors->records[candidate].sequence == 0 || errors->is_seen[candidate])
-            slot = candidate;
-    }
+    uint32_t slot = find_room_locked(errors);
     if (slot == EDDY_ERRORS_MAX) {
+        slot = find_oldest_but_first_locked(errors);
         errors->dropped_unseen++;
-    } else {
-        errors->records[slot] = *error;
-        errors->is_seen[slot] = false;
-        errors->next = slot + 1;
     }
+    errors->records[slot] = *error;
+    errors->is_seen[slot] = false;
+    errors->next = slot + 1;
     eddy_lock_release(&errors->lock);
 }
 

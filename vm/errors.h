@@ -1,7 +1,7 @@
 /* Records of late errors: one per root failure, from a fixed pool, so that reporting never allocates.
  *
- * made = seen + unseen, always. When the pool is full the oldest seen record makes room; where all are unseen the new error is
- * only counted. Any thread; lock: errors->lock. */
+ * made = seen + unseen, always. When the pool is full a seen record makes room; where all are unseen the oldest but the first
+ * does, and is only counted from then on. Any thread; lock: errors->lock. */
 #ifndef EDDY_VM_ERRORS_H
 #define EDDY_VM_ERRORS_H
 

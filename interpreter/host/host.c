@@ -377,6 +377,13 @@ bool eddy_is_ready(const eddy_tensor *tensor) {
            eddy_vm_is_ready(tensor->runtime->vm, tensor->storage);
 }
 
+eddy_status eddy_host_wait(eddy_tensor *tensor, int64_t deadline, eddy_origin origin) {
+    eddy_status status = check(tensor, origin);
+    eddy_vm_wait wait = {eddy_clock_left(deadline), origin};
+    return status == EDDY_OK ? eddy_vm_wait_storage(tensor->runtime->vm, tensor->storage, &wait)
+                             : status;
+}
+
 eddy_status eddy_wait(eddy_tensor *tensor, int64_t timeout) {
     eddy_origin origin = EDDY_ORIGIN("wait");
     eddy_status status = check(tensor, origin);

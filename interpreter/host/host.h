@@ -7,6 +7,9 @@
 #include <eddy/host.h>
 #include <stdint.h>
 
+/* eddy_wait until a deadline (eddy_clock_deadline), for a function that reads. */
+EDDY_MUST_USE eddy_status eddy_host_wait(eddy_tensor *tensor, int64_t deadline, eddy_origin origin);
+
 /* Memory of the program's, to become a tensor. */
 typedef struct eddy_borrow {
     void *data;

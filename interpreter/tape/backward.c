@@ -284,9 +284,11 @@ static eddy_status run_hooks(walk *w, eddy_autograd_node *node, uint32_t output,
         if (other) {
             eddy_spec spec;
             eddy_autograd_spec_of(node, node->input_count + output, &spec);
-            if (eddy_tensor_is_none(other) || !has_spec(other, &spec))
+            if (eddy_tensor_is_none(other) || !has_spec(other, &spec)) {
+                eddy_release(&other);
                 return eddy_fail(EDDY_INVALID_ARGUMENT, w->origin,
                                  "a hook returned a gradient of another shape or dtype");
+            }
             eddy_tensor_drop(*gradient);
             eddy_tensor_retain(other);
             *gradient = other;

@@ -51,7 +51,7 @@ FILE_CASE(of_npy) {
     write_bytes("old", 3);
     cr_assert_eq(eddy_npy_save(o.tensor, path, EDDY_OPTIONS(npy_save, .timeout = SOON)),
                  EDDY_TIMED_OUT);
-    ASSERT_ERROR(EDDY_TIMED_OUT, "");
+    ASSERT_ERROR(EDDY_TIMED_OUT, "npy_save: ");
     assert_old_file();
     let_go(&o);
     cr_assert_eq(eddy_npy_save(o.tensor, path, EDDY_OPTIONS(npy_save, .timeout = LATE)), EDDY_OK);

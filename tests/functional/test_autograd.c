@@ -339,6 +339,22 @@ CASE(hooks_see_and_replace_gradients) {
     cr_assert(leaf_hook.destroyed == 1 && middle.destroyed == 1);
 }
 
+static eddy_tensor *give_wrong(void *context, eddy_tensor *gradient) {
+    (void)context, (void)gradient;
+    return eddy_retain(F32(EDDY_SHAPE(1), 1));
+}
+
+CASE(what_a_hook_gives_in_vain_is_given_up) {
+    int64_t live = eddy_live_count();
+    eddy_scope *inner = eddy_scope_begin();
+    eddy_tensor *x = leaf(F32(EDDY_SHAPE(2), 1, 2));
+    cr_assert_eq(eddy_grad_hook_add(x, give_wrong, NULL, NULL), EDDY_OK);
+    cr_assert_eq(eddy_backward(total(eddy_exp(x))), EDDY_INVALID_ARGUMENT);
+    expect_error(EDDY_INVALID_ARGUMENT, "another shape or dtype");
+    eddy_scope_end(inner);
+    cr_assert_eq(eddy_live_count(), live);
+}
+
 /* ---- size and memory ---- */
 
 /* Only the last is the user's: the others live as long as the tape needs them. */

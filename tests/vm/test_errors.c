@@ -73,12 +73,25 @@ Test(errors, seen_records_make_room_for_new_ones) {
     cr_assert_eq(errors.made, errors.seen + unseen());
 }
 
-/* 128 unseen fill the pool, one more is only counted; readers then see the 128: the one is still reported. */
+/* Whoever asks at once is told, however many others nobody has asked for; and a sync hands out the first of all. */
+Test(errors, the_newest_and_the_first_are_kept_when_the_pool_overflows) {
+    eddy_error error;
+    for (uint64_t n = 1; n <= 3 * EDDY_ERRORS_MAX; n++)
+        add(n);
+    for (uint64_t n = 2 * EDDY_ERRORS_MAX + 2; n <= 3 * EDDY_ERRORS_MAX; n++) {
+        eddy_errors_find(&errors, n, &error);
+        cr_assert_eq(error.status, EDDY_OUT_OF_RANGE, "%d", (int)n);
+    }
+    cr_assert(eddy_errors_take_unseen(&errors, &error));
+    cr_assert_eq(error.sequence, 1);
+}
+
+/* 128 unseen fill the pool, one more takes the place of the second; readers then see the others: that one is still reported. */
 Test(errors, one_that_was_only_counted_is_reported_all_the_same) {
     for (uint64_t n = 1; n <= EDDY_ERRORS_MAX + 1; n++)
         add(n);
     eddy_error error;
-    for (uint64_t n = 1; n <= EDDY_ERRORS_MAX; n++)
+    for (uint64_t n = 1; n <= EDDY_ERRORS_MAX + 1; n++)
         eddy_errors_find(&errors, n, &error);
     cr_assert_eq(unseen(), 1);
     cr_assert(eddy_errors_take_unseen(&errors, &error));
