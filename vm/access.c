@@ -11,10 +11,10 @@ eddy_status eddy_vm_access(eddy_vm *vm, eddy_storage_number storage, bool is_mut
         return status;
     eddy_access_arguments arguments = {callback, context};
     eddy_mention mention = storage | (is_mut ? EDDY_MENTION_MUT : EDDY_MENTION_CONST);
-    eddy_submission submission = {.instruction = {.kind = EDDY_KIND_ACCESS,
-                                                  .address = origin.address,
-                                                  .operand_count = 1,
-                                                  .arguments = &arguments,
+    eddy_submission submission = {.instruction = {.view = {.arguments = &arguments,
+                                                           .operand_count = 1,
+                                                           .address = origin.address},
+                                                  .kind = EDDY_KIND_ACCESS,
                                                   .mentions = &mention},
                                   .argument_bytes = sizeof(arguments),
                                   .op = origin.op};

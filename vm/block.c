@@ -43,8 +43,8 @@ void eddy_block_release(eddy_blocks_cache *cache, eddy_block *block) {
 
 void eddy_block_open(eddy_block *block, eddy_instruction *instruction) {
     instruction->block = block;
-    instruction->operand_count = block->operand_count;
+    instruction->view.operand_count = block->operand_count;
     instruction->mentions = block->mentions;
     instruction->sizes = block->sizes;
-    instruction->arguments = block->arguments;
+    instruction->view.arguments = block->arguments;
 }

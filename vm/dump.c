@@ -22,19 +22,19 @@ static void describe_sources(const eddy_node *node, char *text, size_t size) {
     text[0] = 0;
     if (node->is_marker && node->state == EDDY_NODE_WAITING)
         length = (size_t)snprintf(text, size, " all before it");
-    for (uint32_t i = 0; i < node->instruction.operand_count && length < size; i++) {
+    for (uint32_t i = 0; i < node->instruction.view.operand_count && length < size; i++) {
         const eddy_use *use = &node->uses[i];
         if (use->source)
-            append(text, size, &length, use->source->instruction.sequence);
+            append(text, size, &length, use->source->instruction.view.sequence);
         if (!use->is_write)
             continue;
         for (const eddy_use *reader = use->reader_next; reader && length < size;
              reader = reader->reader_next)
-            append(text, size, &length, reader->node->instruction.sequence);
+            append(text, size, &length, reader->node->instruction.view.sequence);
     }
     for (int i = 0; i < EDDY_ORDER_COUNT; i++)
         if (node->orders[i].source)
-            append(text, size, &length, node->orders[i].source->instruction.sequence);
+            append(text, size, &length, node->orders[i].source->instruction.view.sequence);
 }
 
 static void add_line(eddy_dump *dump, const char *format, ...) {
@@ -65,18 +65,18 @@ eddy_dump *eddy_dump_live(eddy_vm *vm) {
             continue;
         char what[160] = "";
         char sources[200];
-        eddy_vm_instruction view = eddy_instruction_view(&node->instruction);
-        if (node->instruction.descriptor && node->instruction.descriptor->describe)
-            node->instruction.descriptor->describe(&view, what, sizeof(what));
+        const eddy_vm_instruction *view = &node->instruction.view;
+        if (view->descriptor && view->descriptor->describe)
+            view->descriptor->describe(view, what, sizeof(what));
         describe_sources(node, sources, sizeof(sources));
         const char *state =
             node->instruction.kind == EDDY_KIND_LEND && node->state == EDDY_NODE_DISPATCHED
                 ? "lent"
                 : state_names[node->state];
-        add_line(dump, "#%llu %s stream %u %s%s%s", (unsigned long long)node->instruction.sequence,
-                 what[0] ? what : eddy_instruction_name(&node->instruction),
-                 (unsigned)node->instruction.stream, state, sources[0] ? ", waits for" : "",
-                 sources);
+        add_line(
+            dump, "#%llu %s stream %u %s%s%s", (unsigned long long)node->instruction.view.sequence,
+            what[0] ? what : eddy_instruction_name(&node->instruction),
+            (unsigned)node->instruction.stream, state, sources[0] ? ", waits for" : "", sources);
     }
     add_line(dump, "%d live instructions", count);
     return dump;

@@ -102,7 +102,7 @@ static void publish(eddy_vm *vm, bool is_idle) {
 
 /* Whether who has the role runs the call; if so, where it is worth a permit, with one. */
 static bool begin_here(eddy_vm *vm, const eddy_instruction *instruction) {
-    if (vm->is_one_thread || instruction->descriptor == &eddy_starved_room)
+    if (vm->is_one_thread || instruction->view.descriptor == &eddy_starved_room)
         return true;
     if (instruction->place != EDDY_PLACE_ANY || vm->is_worker_path)
         return false;
@@ -115,7 +115,7 @@ static bool begin_here(eddy_vm *vm, const eddy_instruction *instruction) {
 }
 
 static void end_here(const eddy_vm *vm, const eddy_instruction *instruction) {
-    if (!vm->is_one_thread && instruction->descriptor != &eddy_starved_room &&
+    if (!vm->is_one_thread && instruction->view.descriptor != &eddy_starved_room &&
         instruction->cost_ns > EDDY_SCHEDULER_RUN_NS)
         eddy_team_kernel_end();
 }
@@ -130,7 +130,7 @@ static void count_run(eddy_vm *vm) {
 static int64_t new_bytes_of(const eddy_instruction *instruction) {
     int64_t bytes = 0;
     const int64_t *size = instruction->sizes;
-    for (uint32_t i = 0; i < instruction->operand_count; i++)
+    for (uint32_t i = 0; i < instruction->view.operand_count; i++)
         if ((instruction->mentions[i] & (EDDY_MENTION_NEW | EDDY_MENTION_MUT2)) == EDDY_MENTION_NEW)
             bytes += *size++;
     return bytes;
@@ -150,7 +150,7 @@ eddy_execute_result eddy_engine_execute(eddy_vm *vm, const eddy_instruction *ins
 /* An instruction that ran straight from the ring: retired without a node. */
 static void retire_direct(eddy_vm *vm, const eddy_instruction *instruction) {
     int64_t new_bytes = new_bytes_of(instruction);
-    for (uint32_t i = 0; i < instruction->operand_count; i++) {
+    for (uint32_t i = 0; i < instruction->view.operand_count; i++) {
         eddy_storage *storage = eddy_vm_storage(vm, eddy_mention_number(instruction->mentions[i]));
         eddy_store_release(&storage->shared.retired,
                            eddy_load_relaxed(&storage->shared.retired) + 1);
@@ -256,7 +256,7 @@ static bool is_for_others(const eddy_vm *vm, const eddy_instruction *instruction
     int64_t hand_over_ns = eddy_team_hand_over_ns();
     if (instruction->cost_ns <= hand_over_ns)
         return false;
-    end_stretch(vm, instruction->sequence, false);
+    end_stretch(vm, instruction->view.sequence, false);
     if (pace.own_ns > hand_over_ns)
         return true;
     if (pace.has_waited || vm->engine.running_count > 0)
@@ -269,14 +269,14 @@ static bool is_for_others(const eddy_vm *vm, const eddy_instruction *instruction
 /* Whether the issuer of a call whose time has come runs it itself: others can have the role meanwhile. */
 static bool takes_along(eddy_vm *vm, const eddy_node *node) {
     const eddy_instruction *instruction = &node->instruction;
-    if (instruction->sequence != vm->engine.own_sequence)
+    if (instruction->view.sequence != vm->engine.own_sequence)
         return false;
     bool takes = !node->stream->is_ordered && instruction->place == EDDY_PLACE_ANY &&
-                 instruction->descriptor != &eddy_starved_room &&
+                 instruction->view.descriptor != &eddy_starved_room &&
                  instruction->cost_ns <= vm->engine.own_ns && !is_for_others(vm, instruction) &&
                  eddy_team_kernel_begin(false);
     if (!takes && instruction->cost_ns > eddy_team_hand_over_ns())
-        eddy_pace_begin(&pace, moment(vm, instruction->sequence));
+        eddy_pace_begin(&pace, moment(vm, instruction->view.sequence));
     return takes;
 }
 
@@ -288,7 +288,7 @@ void eddy_engine_dispatch(eddy_vm *vm, eddy_node *node) {
     /* The node may be gone as soon as it is dispatched. */
     bool is_traced = eddy_trace_is_on();
     const char *name = is_traced ? eddy_instruction_name(&node->instruction) : NULL;
-    uint64_t sequence = node->instruction.sequence;
+    uint64_t sequence = node->instruction.view.sequence;
     eddy_waiter *waiter = eddy_load_relaxed(&node->wanted_by);
     if (is_traced)
         eddy_trace_begin(EDDY_TRACE_DISPATCH, name, sequence);
@@ -314,7 +314,7 @@ static void run_call(eddy_vm *vm, eddy_node *node) {
         }
         return;
     }
-    bool is_room = node->instruction.descriptor == &eddy_starved_room;
+    bool is_room = node->instruction.view.descriptor == &eddy_starved_room;
     bool is_starved =
         is_room || eddy_engine_execute(vm, &node->instruction) == EDDY_EXECUTE_STARVED;
     end_here(vm, &node->instruction);
@@ -355,8 +355,8 @@ static void take_instruction(eddy_vm *vm, const eddy_instruction *instruction) {
     eddy_instruction_kind kind = (eddy_instruction_kind)instruction->kind;
     if (kind == EDDY_KIND_CALL) {
         if (!vm->streams[instruction->stream]->is_foreign &&
-            instruction->descriptor != &eddy_starved_room && eddy_graph_is_free(vm, instruction) &&
-            begin_here(vm, instruction)) {
+            instruction->view.descriptor != &eddy_starved_room &&
+            eddy_graph_is_free(vm, instruction) && begin_here(vm, instruction)) {
             bool has_run = eddy_engine_execute(vm, instruction) == EDDY_EXECUTED;
             end_here(vm, instruction);
             if (has_run) {
@@ -393,9 +393,9 @@ static bool take_records(eddy_vm *vm) {
         for (uint32_t r = 0; r < release_count; r++)
             eddy_graph_release(vm, releases[r]);
         if (instruction.kind != EDDY_KIND_RELEASES) {
-            eddy_trace_begin(EDDY_TRACE_SCHEDULE, NULL, instruction.sequence);
+            eddy_trace_begin(EDDY_TRACE_SCHEDULE, NULL, instruction.view.sequence);
             take_instruction(vm, &instruction);
-            eddy_trace_end(EDDY_TRACE_SCHEDULE, NULL, instruction.sequence);
+            eddy_trace_end(EDDY_TRACE_SCHEDULE, NULL, instruction.view.sequence);
         }
         eddy_ring_pop(&vm->ring, record);
     }
@@ -584,7 +584,7 @@ void eddy_engine_work(eddy_vm *vm, const eddy_engine_turn *turn) {
     if (EDDY_UNLIKELY(taken.dump != NULL))
         eddy_dump_log(taken.dump);
     if (taken.own) {
-        uint64_t sequence = taken.own->instruction.sequence;
+        uint64_t sequence = taken.own->instruction.view.sequence;
         bool is_dear = taken.own->instruction.cost_ns > eddy_team_hand_over_ns();
         node_run(&taken.own->work, EDDY_OK);
         eddy_team_kernel_end();

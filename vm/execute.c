@@ -11,7 +11,7 @@
 
 eddy_poison eddy_vm_input_poison(eddy_vm *vm, const eddy_instruction *instruction) {
     eddy_poison lowest = 0;
-    for (uint32_t i = 0; i < instruction->operand_count; i++) {
+    for (uint32_t i = 0; i < instruction->view.operand_count; i++) {
         eddy_mention mention = instruction->mentions[i];
         if (!eddy_mention_is_input(mention))
             continue;
@@ -26,7 +26,7 @@ eddy_poison eddy_vm_input_poison(eddy_vm *vm, const eddy_instruction *instructio
 /* Sizes of new storages and those that a covering write must have memory for, although nothing ran. */
 static void note_sizes(eddy_vm *vm, const eddy_instruction *instruction) {
     const int64_t *size = instruction->sizes;
-    for (uint32_t i = 0; i < instruction->operand_count; i++) {
+    for (uint32_t i = 0; i < instruction->view.operand_count; i++) {
         eddy_mention mention = instruction->mentions[i];
         if ((mention & EDDY_MENTION_NEW) && !(mention & EDDY_MENTION_MUT2))
             eddy_vm_storage(vm, eddy_mention_number(mention))->shared.bytes = *size++;
@@ -36,7 +36,7 @@ static void note_sizes(eddy_vm *vm, const eddy_instruction *instruction) {
 /* Poisons what an instruction writes: `covered` for what it would have written whole, `in_place` for the rest. */
 static void poison_outputs(eddy_vm *vm, const eddy_instruction *instruction, uint64_t root,
                            eddy_poison_state in_place) {
-    for (uint32_t i = 0; i < instruction->operand_count; i++) {
+    for (uint32_t i = 0; i < instruction->view.operand_count; i++) {
         eddy_mention mention = instruction->mentions[i];
         if (!eddy_mention_writes(mention))
             continue;
@@ -65,32 +65,30 @@ void eddy_vm_execute_failed(eddy_vm *vm, const eddy_instruction *instruction, ed
         skip(vm, instruction, blame);
         return;
     }
-    eddy_vm_instruction view = eddy_instruction_view(instruction);
     char text[320] = "";
-    if (instruction->descriptor->describe)
-        instruction->descriptor->describe(&view, text, sizeof(text));
+    if (instruction->view.descriptor->describe)
+        instruction->view.descriptor->describe(&instruction->view, text, sizeof(text));
     eddy_error error;
-    eddy_error_fill(&error, status, eddy_instruction_origin(instruction), instruction->sequence,
-                    "%s: %s", text[0] ? text : eddy_instruction_name(instruction),
-                    eddy_status_text(status));
+    eddy_error_fill(&error, status, eddy_instruction_origin(instruction),
+                    instruction->view.sequence, "%s: %s",
+                    text[0] ? text : eddy_instruction_name(instruction), eddy_status_text(status));
     eddy_errors_add(&vm->errors, &error);
     note_sizes(vm, instruction);
     /* It did not run: its targets are as they were. */
-    poison_outputs(vm, instruction, instruction->sequence, EDDY_POISON_SKIPPED);
+    poison_outputs(vm, instruction, instruction->view.sequence, EDDY_POISON_SKIPPED);
 }
 
 static void fail_kernel(eddy_vm *vm, const eddy_instruction *instruction,
                         const eddy_kernel_error *kernel_error) {
-    eddy_vm_instruction view = eddy_instruction_view(instruction);
     char text[400] = "";
-    if (instruction->descriptor->explain)
-        instruction->descriptor->explain(&view, kernel_error, text, sizeof(text));
+    if (instruction->view.descriptor->explain)
+        instruction->view.descriptor->explain(&instruction->view, kernel_error, text, sizeof(text));
     eddy_status status = (eddy_status)eddy_load_relaxed(&kernel_error->status);
     eddy_error error;
-    eddy_error_fill(&error, status, eddy_instruction_origin(instruction), instruction->sequence,
-                    "%s", text[0] ? text : eddy_status_text(status));
+    eddy_error_fill(&error, status, eddy_instruction_origin(instruction),
+                    instruction->view.sequence, "%s", text[0] ? text : eddy_status_text(status));
     eddy_errors_add(&vm->errors, &error);
-    poison_outputs(vm, instruction, instruction->sequence, EDDY_POISON_TORN);
+    poison_outputs(vm, instruction, instruction->view.sequence, EDDY_POISON_TORN);
 }
 
 /* Takes memory for one storage, `bytes` large; borrowed and present memory stays. */
@@ -129,7 +127,7 @@ static inline survey execute_prepare(eddy_vm *vm, const eddy_instruction *instru
     const eddy_storage_table *table = vm->table;
     const eddy_mention *mentions = instruction->mentions;
     const int64_t *size = instruction->sizes;
-    for (uint32_t i = 0, count = instruction->operand_count; i < count; i++) {
+    for (int64_t i = 0, count = instruction->view.operand_count; i < count; i++) {
         eddy_mention mention = mentions[i];
         eddy_storage *storage = eddy_storage_at(table, eddy_mention_number(mention));
         if (eddy_mention_is_input(mention)) {
@@ -151,7 +149,7 @@ static inline survey execute_prepare(eddy_vm *vm, const eddy_instruction *instru
         data_bytes[i] = storage->shared.bytes;
     }
     if (EDDY_UNLIKELY(found.blame != 0))
-        unprovide(vm, instruction, instruction->operand_count, cache);
+        unprovide(vm, instruction, instruction->view.operand_count, cache);
     return found;
 }
 
@@ -160,7 +158,7 @@ static bool provide_counted(eddy_vm *vm, const eddy_instruction *instruction,
                             eddy_blocks_cache *cache, const eddy_shape *shapes,
                             const int64_t *bytes, void **data, int64_t *data_bytes) {
     uint32_t late = 0;
-    for (uint32_t i = 0; i < instruction->operand_count; i++) {
+    for (uint32_t i = 0; i < instruction->view.operand_count; i++) {
         eddy_mention mention = instruction->mentions[i];
         if ((mention & EDDY_MENTION_ACCESS) != EDDY_MENTION_MUT2)
             continue;
@@ -182,17 +180,17 @@ static bool provide_late(eddy_vm *vm, const eddy_instruction *instruction, const
     eddy_shape few_shapes[EDDY_NODE_USES], *shapes = few_shapes;
     int64_t few_bytes[EDDY_NODE_USES], *bytes = few_bytes;
     int64_t room_bytes = 0;
-    if (EDDY_UNLIKELY(instruction->operand_count > EDDY_NODE_USES)) {
+    if (EDDY_UNLIKELY(instruction->view.operand_count > EDDY_NODE_USES)) {
         room_bytes =
-            (int64_t)instruction->operand_count * (int64_t)(sizeof(*shapes) + sizeof(*bytes));
+            (int64_t)instruction->view.operand_count * (int64_t)(sizeof(*shapes) + sizeof(*bytes));
         shapes = eddy_blocks_acquire(cache, room_bytes);
         if (!shapes) {
-            unprovide(vm, instruction, instruction->operand_count, cache);
+            unprovide(vm, instruction, instruction->view.operand_count, cache);
             return false;
         }
-        bytes = (int64_t *)(void *)(shapes + instruction->operand_count);
+        bytes = (int64_t *)(void *)(shapes + instruction->view.operand_count);
     }
-    instruction->descriptor->count(run, shapes, bytes);
+    instruction->view.descriptor->count(run, shapes, bytes);
     bool has_memory = eddy_load_relaxed(&run->error->status) != EDDY_OK ||
                       provide_counted(vm, instruction, cache, shapes, bytes, data, data_bytes);
     if (room_bytes > 0)
@@ -201,9 +199,10 @@ static bool provide_late(eddy_vm *vm, const eddy_instruction *instruction, const
 }
 
 static void execute_check_finite(const eddy_instruction *instruction, const eddy_vm_run *run) {
-    if (!instruction->descriptor->check_finite || eddy_load_relaxed(&run->error->status) != EDDY_OK)
+    if (!instruction->view.descriptor->check_finite ||
+        eddy_load_relaxed(&run->error->status) != EDDY_OK)
         return;
-    int64_t operand = instruction->descriptor->check_finite(run);
+    int64_t operand = instruction->view.descriptor->check_finite(run);
     if (operand < 0)
         return;
     eddy_store_relaxed(&run->error->position, operand);
@@ -211,26 +210,26 @@ static void execute_check_finite(const eddy_instruction *instruction, const eddy
 }
 
 static void heal(eddy_vm *vm, const eddy_instruction *instruction) {
-    for (uint32_t i = 0; i < instruction->operand_count; i++)
+    for (uint32_t i = 0; i < instruction->view.operand_count; i++)
         if (!eddy_mention_is_input(instruction->mentions[i]))
             eddy_vm_storage(vm, eddy_mention_number(instruction->mentions[i]))->shared.poison = 0;
 }
 
 static bool run_kernel(eddy_vm *vm, const eddy_instruction *instruction, const eddy_vm_run *run,
                        eddy_blocks_cache *cache, void **data, int64_t *data_bytes) {
-    const eddy_vm_descriptor *descriptor = instruction->descriptor;
+    const eddy_vm_descriptor *descriptor = instruction->view.descriptor;
     eddy_float_environment environment = eddy_float_environment_enter();
     bool is_traced = eddy_trace_is_on();
     if (EDDY_UNLIKELY(is_traced))
         eddy_trace_begin(EDDY_TRACE_KERNEL, eddy_instruction_name(instruction),
-                         instruction->sequence);
+                         instruction->view.sequence);
     bool has_memory =
         !descriptor->count || provide_late(vm, instruction, run, cache, data, data_bytes);
     if (EDDY_LIKELY(has_memory && eddy_load_relaxed(&run->error->status) == EDDY_OK))
         descriptor->run(run);
     if (EDDY_UNLIKELY(is_traced))
         eddy_trace_end(EDDY_TRACE_KERNEL, eddy_instruction_name(instruction),
-                       instruction->sequence);
+                       instruction->view.sequence);
     eddy_float_environment_leave(environment);
     return has_memory;
 }
@@ -245,14 +244,14 @@ eddy_execute_result eddy_vm_execute(eddy_vm *vm, const eddy_instruction *instruc
         skip(vm, instruction, found.blame);
         return EDDY_EXECUTED;
     }
-    const eddy_vm_descriptor *descriptor = instruction->descriptor;
+    const eddy_vm_descriptor *descriptor = instruction->view.descriptor;
     eddy_kernel_error error = {.position = INT64_MAX};
-    eddy_vm_run run = {eddy_instruction_view(instruction), data, data_bytes, NULL, team, &error};
+    eddy_vm_run run = {&instruction->view, data, data_bytes, NULL, team, &error};
     int64_t workspace_bytes = descriptor->workspace ? (int64_t)descriptor->workspace(&run) : 0;
     if (workspace_bytes > 0) {
         run.workspace = eddy_blocks_acquire(cache, workspace_bytes);
         if (!run.workspace) {
-            unprovide(vm, instruction, instruction->operand_count, cache);
+            unprovide(vm, instruction, instruction->view.operand_count, cache);
             return EDDY_EXECUTE_STARVED;
         }
     }
@@ -274,16 +273,11 @@ eddy_execute_result eddy_vm_execute(eddy_vm *vm, const eddy_instruction *instruc
 __attribute__((noinline, cold)) static void fail_plain(eddy_vm *vm, const eddy_vm_call *call,
                                                        const eddy_kernel_error *error) {
     eddy_mention mentions[EDDY_CALLER_RUN_OPERANDS];
-    for (int64_t i = 0; i < call->operand_count; i++)
+    for (int64_t i = 0; i < call->instruction.operand_count; i++)
         mentions[i] = call->operands[i].storage;
-    mentions[call->operand_count - 1] |= EDDY_MENTION_MUT | EDDY_MENTION_NEW;
-    eddy_instruction instruction = {.kind = EDDY_KIND_CALL,
-                                    .operand_count = (uint32_t)call->operand_count,
-                                    .sequence = vm->sequence,
-                                    .descriptor = call->descriptor,
-                                    .address = call->address,
-                                    .arguments = call->arguments,
-                                    .mentions = mentions};
+    mentions[call->instruction.operand_count - 1] |= EDDY_MENTION_MUT | EDDY_MENTION_NEW;
+    eddy_instruction instruction = {
+        .view = call->instruction, .kind = EDDY_KIND_CALL, .mentions = mentions};
     fail_kernel(vm, &instruction, error);
 }
 
@@ -291,7 +285,7 @@ bool eddy_vm_execute_plain(eddy_vm *vm, eddy_vm_call *call) {
     const eddy_storage_table *table = vm->table;
     void *data[EDDY_CALLER_RUN_OPERANDS];
     int64_t data_bytes[EDDY_CALLER_RUN_OPERANDS];
-    int64_t inputs = call->operand_count - 1;
+    int64_t inputs = call->instruction.operand_count - 1;
     eddy_vm_operand *operand = call->operands;
     for (int64_t i = 0; i < inputs; i++, operand++) {
         eddy_storage *storage = eddy_storage_at(table, operand->storage);
@@ -316,18 +310,15 @@ bool eddy_vm_execute_plain(eddy_vm *vm, eddy_vm_call *call) {
     vm->caller_run_count++;
     eddy_kernel_error error = {.position = INT64_MAX};
     eddy_vm_run run;
-    run.instruction.descriptor = call->descriptor;
-    run.instruction.arguments = call->arguments;
-    run.instruction.operand_count = call->operand_count;
-    run.instruction.sequence = ++vm->sequence;
-    run.instruction.address = call->address;
+    call->instruction.sequence = ++vm->sequence;
+    run.instruction = &call->instruction;
     run.data = data;
     run.bytes = data_bytes;
     run.workspace = NULL;
     run.team = &eddy_team_serial;
     run.error = &error;
     eddy_float_environment environment = eddy_float_environment_enter();
-    call->descriptor->run(&run);
+    call->instruction.descriptor->run(&run);
     eddy_float_environment_leave(environment);
     if (EDDY_UNLIKELY(eddy_load_relaxed(&error.status) != EDDY_OK))
         fail_plain(vm, call, &error);

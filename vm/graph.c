@@ -41,7 +41,7 @@ eddy_node *eddy_graph_node_acquire(eddy_vm *vm, const eddy_instruction *instruct
     eddy_store_relaxed(&node->wanted_number, 0);
     node->new_bytes = 0;
     uint32_t new_count = 0;
-    for (uint32_t i = 0; i < instruction->operand_count; i++)
+    for (uint32_t i = 0; i < instruction->view.operand_count; i++)
         if ((instruction->mentions[i] & (EDDY_MENTION_NEW | EDDY_MENTION_MUT2)) == EDDY_MENTION_NEW)
             node->new_bytes += instruction->sizes[new_count++];
     if (instruction->block) {
@@ -49,14 +49,14 @@ eddy_node *eddy_graph_node_acquire(eddy_vm *vm, const eddy_instruction *instruct
         return node;
     }
     node->uses = node->inline_uses;
-    size_t words =
-        (size_t)((const uint64_t *)instruction->sizes - (const uint64_t *)instruction->arguments);
+    size_t words = (size_t)((const uint64_t *)instruction->sizes -
+                            (const uint64_t *)instruction->view.arguments);
     EDDY_ASSERT(words <= EDDY_RECORD_ARGUMENT_BYTES / 8 &&
-                instruction->operand_count <= EDDY_NODE_USES);
-    memcpy(node->payload, instruction->arguments, 8 * words);
+                instruction->view.operand_count <= EDDY_NODE_USES);
+    memcpy(node->payload, instruction->view.arguments, 8 * words);
     memcpy(node->sizes, instruction->sizes, 8 * new_count);
-    memcpy(node->mentions, instruction->mentions, 4 * instruction->operand_count);
-    node->instruction.arguments = node->payload;
+    memcpy(node->mentions, instruction->mentions, 4 * instruction->view.operand_count);
+    node->instruction.view.arguments = node->payload;
     node->instruction.sizes = node->sizes;
     node->instruction.mentions = node->mentions;
     return node;
@@ -187,7 +187,7 @@ static void link_read(eddy_vm *vm, eddy_use *use, eddy_storage *storage) {
 }
 
 static void link_uses(eddy_vm *vm, eddy_node *node, bool writes) {
-    for (uint32_t i = 0; i < node->instruction.operand_count; i++) {
+    for (uint32_t i = 0; i < node->instruction.view.operand_count; i++) {
         eddy_mention mention = node->instruction.mentions[i];
         if (eddy_mention_writes(mention) != writes)
             continue;
@@ -261,7 +261,7 @@ void eddy_graph_link(eddy_vm *vm, eddy_node *node) {
     if (is_users(node) || (node->is_marker && vm->engine.linked_users > 0))
         node->is_behind_user = true;
     if (is_users(node) && vm->engine.linked_users++ == 0)
-        eddy_store_relaxed(&vm->blocker, (uintptr_t)node->instruction.address);
+        eddy_store_relaxed(&vm->blocker, (uintptr_t)node->instruction.view.address);
     if (node->is_behind_user)
         eddy_store_relaxed(&vm->behind, ++vm->engine.behind);
     if (is_wait(node))
@@ -417,7 +417,7 @@ void eddy_graph_retire(eddy_vm *vm, eddy_node *node) {
     if (is_wait(node))
         vm->engine.waits--;
     vm->engine.linked_bytes -= node->new_bytes;
-    for (uint32_t i = 0; i < node->instruction.operand_count; i++)
+    for (uint32_t i = 0; i < node->instruction.view.operand_count; i++)
         drop_use(vm, &node->uses[i]);
     marker_moved_up(vm, stream);
     eddy_graph_count_retired(vm, &node->instruction, node->new_bytes, !node->is_finished);
@@ -452,7 +452,7 @@ bool eddy_graph_is_free(eddy_vm *vm, const eddy_instruction *instruction) {
     if (eddy_instruction_has(instruction, EDDY_KIND_IS_STREAMED) &&
         (stream->is_ordered ? stream->live_head != NULL : stream->gate != NULL))
         return false;
-    for (uint32_t i = 0; i < instruction->operand_count; i++) {
+    for (uint32_t i = 0; i < instruction->view.operand_count; i++) {
         eddy_mention mention = instruction->mentions[i];
         const eddy_storage *storage = eddy_vm_storage(vm, eddy_mention_number(mention));
         if (storage->engine.last_writer ||
@@ -497,7 +497,7 @@ static void visit_sources(graph_walk *to, eddy_node *node) {
              n = ends_all ? n->live_previous : n->stream_previous)
             visit(to, n);
     }
-    for (uint32_t i = 0; i < node->instruction.operand_count; i++) {
+    for (uint32_t i = 0; i < node->instruction.view.operand_count; i++) {
         eddy_use *use = &node->uses[i];
         visit(to, use->source);
         if (use->is_write)

@@ -29,40 +29,27 @@ static inline bool eddy_mention_is_input(eddy_mention mention) {
 }
 
 typedef struct eddy_instruction {
-    uint8_t kind;  /* eddy_instruction_kind */
-    uint8_t place; /* eddy_vm_place */
+    eddy_vm_instruction view; /* what its descriptor sees */
+    uint8_t kind;             /* eddy_instruction_kind */
+    uint8_t place;            /* eddy_vm_place */
     uint16_t stream;
     uint32_t cost_ns;
-    uint32_t operand_count;
-    uint64_t sequence;
-    const eddy_vm_descriptor *descriptor;
-    const void *address;
-    const void *arguments;
     const eddy_mention *mentions;
     const int64_t *sizes;     /* of new storages, in the order of their mentions */
     struct eddy_block *block; /* owned, where the bytes lie in a block of their own; else NULL */
 } eddy_instruction;
 
-static inline eddy_vm_instruction eddy_instruction_view(const eddy_instruction *instruction) {
-    return (eddy_vm_instruction){instruction->descriptor, instruction->arguments,
-                                 instruction->operand_count, instruction->sequence,
-                                 instruction->address};
-}
-
 static inline const char *eddy_instruction_name(const eddy_instruction *instruction) {
-    if (instruction->descriptor && instruction->descriptor->name) {
-        eddy_vm_instruction view = eddy_instruction_view(instruction);
-        return instruction->descriptor->name(&view);
-    }
-    return eddy_kinds[instruction->kind].name;
+    const eddy_vm_descriptor *descriptor = instruction->view.descriptor;
+    return descriptor && descriptor->name ? descriptor->name(&instruction->view)
+                                          : eddy_kinds[instruction->kind].name;
 }
 
 /* Once, when it has retired. */
 static inline void eddy_instruction_end(const eddy_instruction *instruction) {
-    if (instruction->descriptor && EDDY_UNLIKELY(instruction->descriptor->end != NULL)) {
-        eddy_vm_instruction view = eddy_instruction_view(instruction);
-        instruction->descriptor->end(&view);
-    }
+    const eddy_vm_descriptor *descriptor = instruction->view.descriptor;
+    if (descriptor && EDDY_UNLIKELY(descriptor->end != NULL))
+        descriptor->end(&instruction->view);
 }
 
 static inline bool eddy_instruction_has(const eddy_instruction *instruction, eddy_kind_rule rule) {
@@ -70,7 +57,7 @@ static inline bool eddy_instruction_has(const eddy_instruction *instruction, edd
 }
 
 static inline eddy_origin eddy_instruction_origin(const eddy_instruction *instruction) {
-    return (eddy_origin){eddy_instruction_name(instruction), instruction->address};
+    return (eddy_origin){eddy_instruction_name(instruction), instruction->view.address};
 }
 
 #endif

@@ -7,11 +7,11 @@
 #include <vm/service.h>
 
 static eddy_vm_event *wait_event(const eddy_instruction *instruction) {
-    return ((const eddy_wait_arguments *)instruction->arguments)->event;
+    return ((const eddy_wait_arguments *)instruction->view.arguments)->event;
 }
 
 static eddy_vm_event *stream_event(const eddy_instruction *instruction) {
-    return ((const eddy_event_arguments *)instruction->arguments)->event;
+    return ((const eddy_event_arguments *)instruction->view.arguments)->event;
 }
 
 static eddy_storage *first_storage(eddy_vm *vm, const eddy_instruction *instruction) {
@@ -22,13 +22,13 @@ static eddy_storage *first_storage(eddy_vm *vm, const eddy_instruction *instruct
 
 static bool run_wait(eddy_vm *vm, const eddy_instruction *instruction, eddy_node *node) {
     (void)node;
-    const eddy_wait_arguments *wait = instruction->arguments;
+    const eddy_wait_arguments *wait = instruction->view.arguments;
     eddy_waiter *waiter = wait->waiter;
     eddy_vm_event_release(wait->event);
     if (!waiter)
         return true;
     waiter->status = EDDY_OK;
-    if (instruction->operand_count > 0) {
+    if (instruction->view.operand_count > 0) {
         const eddy_storage *storage = first_storage(vm, instruction);
         waiter->poison = storage->shared.poison;
         waiter->bytes = storage->shared.bytes;
@@ -43,7 +43,7 @@ static bool run_wait(eddy_vm *vm, const eddy_instruction *instruction, eddy_node
 
 static bool run_barrier(eddy_vm *vm, const eddy_instruction *instruction, eddy_node *node) {
     (void)node;
-    eddy_waiter *waiter = ((const eddy_waiter_arguments *)instruction->arguments)->waiter;
+    eddy_waiter *waiter = ((const eddy_waiter_arguments *)instruction->view.arguments)->waiter;
     if (!waiter)
         return true;
     /* What the asker has released without the lock counts as issued before, and its deleter as due (F3). */
@@ -56,7 +56,7 @@ static bool run_barrier(eddy_vm *vm, const eddy_instruction *instruction, eddy_n
 /* ---- lends ---- */
 
 static bool run_lend(eddy_vm *vm, const eddy_instruction *instruction, eddy_node *node) {
-    eddy_waiter *waiter = ((const eddy_waiter_arguments *)instruction->arguments)->waiter;
+    eddy_waiter *waiter = ((const eddy_waiter_arguments *)instruction->view.arguments)->waiter;
     if (!waiter)
         return true;
     const eddy_storage *storage = first_storage(vm, instruction);
@@ -84,11 +84,12 @@ static void lend_ended(eddy_vm *vm, eddy_node *node) {
     if (!node->has_failed_lend)
         return;
     eddy_error error;
-    eddy_error_fill(&error, EDDY_KERNEL_FAILED, (eddy_origin){"map", node->instruction.address},
-                    node->instruction.sequence, "map: the lender said that its write failed");
+    eddy_error_fill(&error, EDDY_KERNEL_FAILED,
+                    (eddy_origin){"map", node->instruction.view.address},
+                    node->instruction.view.sequence, "map: the lender said that its write failed");
     eddy_errors_add(&vm->errors, &error);
     first_storage(vm, &node->instruction)->shared.poison =
-        eddy_poison_make(node->instruction.sequence, EDDY_POISON_TORN);
+        eddy_poison_make(node->instruction.view.sequence, EDDY_POISON_TORN);
 }
 
 /* ---- callbacks ---- */
@@ -97,7 +98,7 @@ static void lend_ended(eddy_vm *vm, eddy_node *node) {
 static void run_callback(eddy_service_item *item) {
     eddy_node *node = (eddy_node *)(void *)((char *)item - offsetof(eddy_node, service));
     eddy_vm *vm = node->vm;
-    const eddy_access_arguments *access = node->instruction.arguments;
+    const eddy_access_arguments *access = node->instruction.view.arguments;
     const eddy_storage *storage = first_storage(vm, &node->instruction);
     eddy_error error;
     eddy_poison poison = storage->shared.poison;
@@ -121,7 +122,7 @@ static bool run_access(eddy_vm *vm, const eddy_instruction *instruction, eddy_no
 
 static bool run_recover(eddy_vm *vm, const eddy_instruction *instruction, eddy_node *node) {
     (void)node;
-    for (uint32_t i = 0; i < instruction->operand_count; i++) {
+    for (uint32_t i = 0; i < instruction->view.operand_count; i++) {
         eddy_storage *storage = eddy_vm_storage(vm, eddy_mention_number(instruction->mentions[i]));
         if (eddy_poison_state_of(storage->shared.poison) == EDDY_POISON_SKIPPED &&
             eddy_errors_is_seen(&vm->errors, eddy_poison_sequence(storage->shared.poison)))
@@ -213,7 +214,7 @@ void eddy_kind_blocked(eddy_vm *vm, eddy_node *node) {
     if (!eddy_instruction_has(&node->instruction, EDDY_KIND_HAS_WAITER))
         return;
     eddy_waiter *waiter = (eddy_waiter *)(uintptr_t)node->payload[0];
-    EDDY_ASSERT(node->instruction.arguments == node->payload);
+    EDDY_ASSERT(node->instruction.view.arguments == node->payload);
     if (!eddy_graph_trace(vm, node, waiter))
         return;
     node->payload[0] = 0;

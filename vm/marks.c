@@ -102,7 +102,7 @@ eddy_status eddy_marks_wait_for_waits(eddy_vm *vm, eddy_origin origin, int64_t d
 }
 
 static bool is_idle(eddy_vm *vm, const eddy_vm_call *call) {
-    for (int64_t i = 0; i < call->operand_count; i++)
+    for (int64_t i = 0; i < call->instruction.operand_count; i++)
         if (!call->operands[i].is_new &&
             !eddy_vm_is_idle(vm, eddy_vm_storage(vm, call->operands[i].storage)))
             return false;

@@ -33,7 +33,7 @@ static void advance(eddy_ring *ring, uint64_t tail, uint32_t lines) {
 eddy_record *eddy_ring_write(eddy_ring *ring, const eddy_instruction *instruction,
                              size_t argument_bytes, uint32_t new_count, uint64_t cost_class,
                              const eddy_storage_number *releases, uint32_t release_count) {
-    uint32_t operand_count = instruction->block ? 0 : instruction->operand_count;
+    uint32_t operand_count = instruction->block ? 0 : instruction->view.operand_count;
     if (instruction->block)
         new_count = 0;
     uint32_t lines = eddy_record_lines(argument_bytes, new_count, operand_count, release_count);
@@ -55,14 +55,14 @@ eddy_record *eddy_ring_write(eddy_ring *ring, const eddy_instruction *instructio
     record->line_count = (uint8_t)lines;
     record->argument_words = (uint8_t)argument_words;
     record->operand_count = instruction->block ? EDDY_RECORD_BLOCK : (uint8_t)operand_count;
-    record->word = (instruction->sequence & SEQUENCE_MASK) |
+    record->word = (instruction->view.sequence & SEQUENCE_MASK) |
                    (uint64_t)instruction->stream << STREAM_AT | cost_class << COST_AT |
                    (uint64_t)instruction->place << PLACE_AT | (uint64_t)new_count << NEW_AT;
-    record->descriptor = instruction->descriptor;
-    record->address = instruction->address;
+    record->descriptor = instruction->view.descriptor;
+    record->address = instruction->view.address;
     /* Words in loops: the counts are small, and a call of memcpy costs more than they do. */
     uint64_t *words = record->payload;
-    const uint64_t *arguments = instruction->arguments;
+    const uint64_t *arguments = instruction->view.arguments;
     for (uint32_t i = 0; i < argument_words; i++)
         *words++ = arguments[i];
     for (uint32_t i = 0; i < new_count; i++)
@@ -83,15 +83,15 @@ void eddy_ring_read(const eddy_record *record, eddy_instruction *instruction,
     uint64_t word = record->word;
     instruction->kind = record->kind_releases & 15;
     uint64_t upper = eddy_load_relaxed(&record->ready) >> 1;
-    instruction->sequence = (word & SEQUENCE_MASK) | upper << SEQUENCE_BITS;
+    instruction->view.sequence = (word & SEQUENCE_MASK) | upper << SEQUENCE_BITS;
     instruction->stream = (uint16_t)(word >> STREAM_AT & ((1u << STREAM_BITS) - 1));
     instruction->cost_ns = eddy_record_cost_class_ns(word >> COST_AT & 31);
     instruction->place = (uint8_t)(word >> PLACE_AT & 1);
-    instruction->descriptor = record->descriptor;
-    instruction->address = record->address;
-    instruction->operand_count = operand_count;
+    instruction->view.descriptor = record->descriptor;
+    instruction->view.address = record->address;
+    instruction->view.operand_count = operand_count;
     const uint64_t *words = record->payload;
-    instruction->arguments = words;
+    instruction->view.arguments = words;
     words += record->argument_words;
     instruction->sizes = (const int64_t *)words;
     words += word >> NEW_AT & 7;
@@ -100,5 +100,5 @@ void eddy_ring_read(const eddy_record *record, eddy_instruction *instruction,
     *release_count = record->kind_releases >> 4;
     instruction->block = NULL;
     if (EDDY_UNLIKELY(has_block))
-        eddy_block_open(*(eddy_block *const *)instruction->arguments, instruction);
+        eddy_block_open(*(eddy_block *const *)instruction->view.arguments, instruction);
 }

@@ -36,7 +36,7 @@ bool eddy_starved_leaves_room(eddy_vm *vm, int64_t bytes, int64_t in_flight_byte
 
 /* Others are under way, and are to have what the marks allow them. */
 static bool is_held_back(eddy_vm *vm, const eddy_instruction *instruction) {
-    return instruction->descriptor == &eddy_starved_room &&
+    return instruction->view.descriptor == &eddy_starved_room &&
            (vm->engine.running_count > 0 || vm->engine.ready_head) &&
            !eddy_starved_leaves_room(vm, instruction->sizes[0],
                                      vm->engine.linked_bytes - instruction->sizes[0]);
@@ -49,9 +49,9 @@ static void add(eddy_vm *vm, eddy_node *node) {
     node->is_starved = true;
     eddy_node **link = &vm->engine.starved;
     if (vm->engine.last_starved &&
-        vm->engine.last_starved->instruction.sequence < node->instruction.sequence)
+        vm->engine.last_starved->instruction.view.sequence < node->instruction.view.sequence)
         link = &vm->engine.last_starved->ready_next;
-    while (*link && (*link)->instruction.sequence < node->instruction.sequence)
+    while (*link && (*link)->instruction.view.sequence < node->instruction.view.sequence)
         link = &(*link)->ready_next;
     node->ready_next = *link;
     *link = node;

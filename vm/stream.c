@@ -122,7 +122,8 @@ static eddy_status write_event(eddy_vm *vm, eddy_instruction_kind kind, eddy_vm_
                                eddy_vm_event *event, eddy_origin origin) {
     eddy_event_arguments arguments = {event};
     eddy_submission submission = {
-        .instruction = {.kind = (uint8_t)kind, .address = origin.address, .arguments = &arguments},
+        .instruction = {.view = {.arguments = &arguments, .address = origin.address},
+                        .kind = (uint8_t)kind},
         .argument_bytes = sizeof(arguments),
         .stream = stream,
         .op = origin.op};

@@ -159,9 +159,9 @@ void eddy_vm_flush_releases(eddy_vm *vm) {
     while (vm->pending_count > 0 && eddy_ring_has_room(&vm->ring, lines)) {
         eddy_storage_number numbers[EDDY_RECORD_RELEASES];
         uint32_t count = eddy_vm_pending_take(vm, numbers, EDDY_RECORD_RELEASES);
-        eddy_instruction releases = {.kind = EDDY_KIND_RELEASES, .sequence = vm->sequence};
+        eddy_instruction releases = {.view.sequence = vm->sequence, .kind = EDDY_KIND_RELEASES};
         eddy_ring_publish(eddy_ring_write(&vm->ring, &releases, 0, 0, 0, numbers, count),
-                          releases.sequence);
+                          releases.view.sequence);
         vm->has_written = true;
     }
 }
@@ -171,7 +171,7 @@ static uint32_t riders(const eddy_vm *vm, const eddy_submission *submission) {
     if (vm->pending_count == 0)
         return 0;
     const eddy_instruction *instruction = &submission->instruction;
-    uint32_t operands = instruction->block ? 0 : instruction->operand_count;
+    uint32_t operands = instruction->block ? 0 : instruction->view.operand_count;
     uint32_t new_count = instruction->block ? 0 : submission->new_count;
     size_t bare = 32 + (submission->argument_bytes + 7) / 8 * 8 + 8 * (size_t)new_count +
                   4 * (size_t)operands;
@@ -185,7 +185,7 @@ static uint32_t riders(const eddy_vm *vm, const eddy_submission *submission) {
 
 static eddy_origin submission_origin(const eddy_submission *submission) {
     const eddy_instruction *instruction = &submission->instruction;
-    return submission->op ? (eddy_origin){submission->op, instruction->address}
+    return submission->op ? (eddy_origin){submission->op, instruction->view.address}
                           : eddy_instruction_origin(instruction);
 }
 
@@ -223,7 +223,7 @@ eddy_status eddy_vm_write(eddy_vm *vm, eddy_submission *submission) {
         if (status != EDDY_OK)
             return status;
     }
-    uint64_t sequence = instruction->sequence = ++vm->sequence;
+    uint64_t sequence = instruction->view.sequence = ++vm->sequence;
     eddy_vm_stream *stream = submission->stream ? submission->stream : vm->streams[0];
     instruction->stream = stream->number;
     if (stream->is_ordered || eddy_instruction_has(instruction, EDDY_KIND_GATES_STREAM))
@@ -240,7 +240,7 @@ eddy_status eddy_vm_write(eddy_vm *vm, eddy_submission *submission) {
                                           submission->new_count, cost_class, numbers, count);
     vm->has_written = vm->has_issued = true;
     uint64_t position = eddy_load_relaxed(&vm->ring.tail);
-    for (uint32_t i = 0; i < instruction->operand_count; i++) {
+    for (uint32_t i = 0; i < instruction->view.operand_count; i++) {
         eddy_storage *storage = eddy_vm_storage(vm, eddy_mention_number(instruction->mentions[i]));
         storage->issuer.submitted++;
         storage->issuer.last_position = position;
@@ -261,12 +261,13 @@ eddy_status eddy_vm_write_list(eddy_vm *vm, eddy_instruction_kind kind, eddy_men
                          (long long)count);
     for (int64_t i = 0; i < count; i++)
         block->mentions[i] = storages[i] | access;
-    eddy_submission submission = {.instruction = {.kind = (uint8_t)kind, .address = origin.address},
-                                  .argument_bytes = sizeof(block),
-                                  .stream = stream,
-                                  .op = origin.op};
+    eddy_submission submission = {
+        .instruction = {.view.address = origin.address, .kind = (uint8_t)kind},
+        .argument_bytes = sizeof(block),
+        .stream = stream,
+        .op = origin.op};
     eddy_block_open(block, &submission.instruction);
-    submission.instruction.arguments = &block;
+    submission.instruction.view.arguments = &block;
     eddy_status status = eddy_vm_write(vm, &submission);
     if (status != EDDY_OK)
         eddy_block_release(&vm->issuer_arguments, block);
@@ -291,15 +292,6 @@ static void numbers_return(eddy_vm *vm, eddy_vm_call *call, int64_t end) {
             number_return(vm, &call->operands[i]);
 }
 
-/* A call's operands as records and runners see them. */
-typedef struct resolved {
-    eddy_mention *mentions;
-    int64_t *sizes; /* of new storages whose size is known */
-    uint32_t new_count;
-    int64_t new_bytes;
-    bool is_idle; /* the operands that were there before; false where nobody asked */
-} resolved;
-
 /* mut2: memory for the shape that the kernel will find out. */
 static bool begin_late(eddy_vm *vm, eddy_storage *storage) {
     storage->issuer.bytes = 0;
@@ -307,14 +299,28 @@ static bool begin_late(eddy_vm *vm, eddy_storage *storage) {
     return storage->shared.late_shape != NULL;
 }
 
-/* One look over the operands: numbers for the new storages, all or none; whether the others are idle, when asked.
- * What changes in the loop is kept in locals, which the stores through pointers cannot touch. */
-static bool resolve(eddy_vm *vm, eddy_vm_call *call, bool asks_idle, resolved *to) {
-    eddy_mention *mentions = to->mentions;
-    int64_t *sizes = to->sizes, new_bytes = 0;
+/* What a call hands over, but for its operands. Field by field: an initialiser would first clear it all. */
+static inline void submission_begin(eddy_submission *submission, const eddy_vm_call *call) {
+    submission->instruction.view = call->instruction;
+    submission->instruction.kind = EDDY_KIND_CALL;
+    submission->instruction.place = (uint8_t)call->place;
+    submission->instruction.block = NULL;
+    submission->argument_bytes = call->argument_bytes;
+    submission->cost_ps = call->cost_ps;
+    submission->stream = call->stream;
+    submission->op = NULL;
+    submission->deadline_ns = 0;
+}
+
+/* One look over the operands: their mentions; numbers for the new storages, all or none; into *is_idle, where it was true,
+ * whether those that were there before are idle. What changes in the loop is kept in locals, which the stores through
+ * pointers cannot touch. */
+static bool resolve(eddy_vm *vm, eddy_vm_call *call, eddy_submission *to, eddy_mention *mentions,
+                    int64_t *sizes, bool *is_idle) {
+    int64_t new_bytes = 0;
     uint32_t new_count = 0;
-    bool is_idle = asks_idle;
-    for (int64_t i = 0, count = call->operand_count; i < count; i++) {
+    bool all_idle = *is_idle;
+    for (int64_t i = 0, count = call->instruction.operand_count; i < count; i++) {
         eddy_vm_operand *operand = &call->operands[i];
         eddy_mention mention =
             (eddy_mention)operand->access << 26 | (operand->covers_all ? EDDY_MENTION_COVERS : 0);
@@ -334,20 +340,23 @@ static bool resolve(eddy_vm *vm, eddy_vm_call *call, bool asks_idle, resolved *t
                 sizes[new_count++] = bytes;
                 new_bytes += bytes;
             }
-        } else if (is_idle) {
-            is_idle = eddy_vm_is_idle(vm, eddy_vm_storage(vm, operand->storage));
+        } else if (all_idle) {
+            all_idle = eddy_vm_is_idle(vm, eddy_vm_storage(vm, operand->storage));
         }
         mentions[i] = mention | operand->storage;
     }
+    to->instruction.mentions = mentions;
+    to->instruction.sizes = sizes;
     to->new_count = new_count;
     to->new_bytes = new_bytes;
-    to->is_idle = is_idle;
+    *is_idle = all_idle;
     return true;
 }
 
 /* Whether the call may run here as far as it does not depend on its operands. */
 static bool may_run_here(const eddy_vm *vm, const eddy_vm_call *call) {
-    if (call->cost_ps > EDDY_CALLER_RUN_PS || call->operand_count > EDDY_CALLER_RUN_OPERANDS ||
+    if (call->cost_ps > EDDY_CALLER_RUN_PS ||
+        call->instruction.operand_count > EDDY_CALLER_RUN_OPERANDS ||
         call->place != EDDY_PLACE_ANY || vm->is_full_path)
         return false;
     eddy_vm_stream *stream = call->stream ? call->stream : vm->streams[0];
@@ -356,26 +365,17 @@ static bool may_run_here(const eddy_vm *vm, const eddy_vm_call *call) {
 }
 
 /* Lock: submission. True when the call was run. */
-static bool run_here(eddy_vm *vm, const eddy_vm_call *call, const resolved *operands) {
+static bool run_here(eddy_vm *vm, eddy_instruction *instruction) {
     void *data[EDDY_CALLER_RUN_OPERANDS];
     int64_t data_bytes[EDDY_CALLER_RUN_OPERANDS];
-    eddy_instruction instruction;
-    instruction.kind = EDDY_KIND_CALL;
-    instruction.operand_count = (uint32_t)call->operand_count;
-    instruction.sequence = vm->sequence + 1;
-    instruction.descriptor = call->descriptor;
-    instruction.address = call->address;
-    instruction.arguments = call->arguments;
-    instruction.mentions = operands->mentions;
-    instruction.sizes = operands->sizes;
-    instruction.block = NULL;
+    instruction->view.sequence = vm->sequence + 1;
     int saved_errno = errno;
     eddy_execute_result result =
-        eddy_vm_execute(vm, &instruction, &vm->issuer_cache, &eddy_team_serial, data, data_bytes);
+        eddy_vm_execute(vm, instruction, &vm->issuer_cache, &eddy_team_serial, data, data_bytes);
     errno = saved_errno;
     if (EDDY_UNLIKELY(result != EDDY_EXECUTED))
         return false;
-    eddy_instruction_end(&instruction);
+    eddy_instruction_end(instruction);
     vm->sequence++;
     vm->caller_run_count++;
     return true;
@@ -392,63 +392,46 @@ static bool run_plain(eddy_vm *vm, eddy_vm_call *call) {
 }
 
 static bool needs_block(const eddy_vm_call *call) {
-    return call->operand_count > EDDY_RECORD_OPERANDS ||
+    return call->instruction.operand_count > EDDY_RECORD_OPERANDS ||
            call->argument_bytes > EDDY_RECORD_ARGUMENT_BYTES;
 }
 
 eddy_origin eddy_vm_call_origin(const eddy_vm_call *call) {
-    eddy_vm_instruction view = {call->descriptor, call->arguments, call->operand_count, 0,
-                                call->address};
-    return (eddy_origin){call->descriptor->name(&view), call->address};
+    const eddy_vm_instruction *instruction = &call->instruction;
+    return (eddy_origin){instruction->descriptor->name(instruction), instruction->address};
 }
 
 /* Memory of its own for what does not fit into a record; NULL, recorded, where there is none. */
 static eddy_block *block_for(eddy_vm *vm, const eddy_vm_call *call, uint32_t new_count) {
-    eddy_block *block = eddy_block_acquire(&vm->issuer_arguments, (uint32_t)call->operand_count,
-                                           new_count, call->argument_bytes);
+    eddy_block *block =
+        eddy_block_acquire(&vm->issuer_arguments, (uint32_t)call->instruction.operand_count,
+                           new_count, call->argument_bytes);
     if (!block)
         eddy_fail(EDDY_OUT_OF_MEMORY, eddy_vm_call_origin(call), "no memory for %lld operands",
-                  (long long)call->operand_count);
+                  (long long)call->instruction.operand_count);
     else if (call->argument_bytes > 0)
-        memcpy(block->arguments, call->arguments, call->argument_bytes);
+        memcpy(block->arguments, call->instruction.arguments, call->argument_bytes);
     return block;
 }
 
 /* Lock: submission. `block` is the call's, or NULL where its operands are on the stack; it is the VM's now. */
-static eddy_status write_call(eddy_vm *vm, const eddy_vm_call *call, const resolved *operands,
+static eddy_status write_call(eddy_vm *vm, const eddy_vm_call *call, eddy_submission *submission,
                               eddy_block *block) {
+    eddy_instruction *instruction = &submission->instruction;
     if (EDDY_UNLIKELY(!block && needs_block(call))) {
-        block = block_for(vm, call, operands->new_count);
+        block = block_for(vm, call, submission->new_count);
         if (!block)
             return EDDY_OUT_OF_MEMORY;
-        memcpy(block->mentions, operands->mentions,
-               (size_t)call->operand_count * sizeof(*block->mentions));
-        memcpy(block->sizes, operands->sizes, operands->new_count * sizeof(*block->sizes));
+        memcpy(block->mentions, instruction->mentions,
+               (size_t)instruction->view.operand_count * sizeof(*block->mentions));
+        memcpy(block->sizes, instruction->sizes, submission->new_count * sizeof(*block->sizes));
     }
-    /* Field by field: an initialiser would first clear it all. */
-    eddy_submission submission;
-    submission.instruction.kind = EDDY_KIND_CALL;
-    submission.instruction.place = (uint8_t)call->place;
-    submission.instruction.operand_count = (uint32_t)call->operand_count;
-    submission.instruction.descriptor = call->descriptor;
-    submission.instruction.address = call->address;
-    submission.instruction.arguments = call->arguments;
-    submission.instruction.mentions = operands->mentions;
-    submission.instruction.sizes = operands->sizes;
-    submission.instruction.block = NULL;
-    submission.argument_bytes = call->argument_bytes;
-    submission.new_count = operands->new_count;
-    submission.new_bytes = operands->new_bytes;
-    submission.cost_ps = call->cost_ps;
-    submission.stream = call->stream;
-    submission.op = NULL;
-    submission.deadline_ns = 0;
     if (EDDY_UNLIKELY(block != NULL)) {
-        eddy_block_open(block, &submission.instruction);
-        submission.instruction.arguments = &block;
-        submission.argument_bytes = sizeof(block);
+        eddy_block_open(block, instruction);
+        instruction->view.arguments = &block;
+        submission->argument_bytes = sizeof(block);
     }
-    eddy_status status = eddy_vm_write(vm, &submission);
+    eddy_status status = eddy_vm_write(vm, submission);
     if (EDDY_UNLIKELY(status != EDDY_OK && block))
         eddy_block_release(&vm->issuer_arguments, block);
     return status;
@@ -461,31 +444,33 @@ static eddy_status fail_numbers(const eddy_vm_call *call) {
 
 /* Lock: submission. Writes the call to the ring once there is room below the marks. */
 __attribute__((noinline)) static eddy_status
-hand_over(eddy_vm *vm, eddy_vm_call *call, const resolved *operands, eddy_block *block) {
+hand_over(eddy_vm *vm, eddy_vm_call *call, eddy_submission *submission, eddy_block *block) {
     eddy_status status = eddy_marks_wait(vm, call);
     if (status == EDDY_OK)
-        status = write_call(vm, call, operands, block);
+        status = write_call(vm, call, submission, block);
     else if (block)
         eddy_block_release(&vm->issuer_arguments, block);
     if (status != EDDY_OK)
-        numbers_return(vm, call, call->operand_count);
+        numbers_return(vm, call, call->instruction.operand_count);
     return status;
 }
 
 /* Lock: submission. More operands than a caller's run has room for. */
 __attribute__((noinline)) static eddy_status submit_many(eddy_vm *vm, eddy_vm_call *call) {
     uint32_t new_count = 0;
-    for (int64_t i = 0; i < call->operand_count; i++)
+    for (int64_t i = 0; i < call->instruction.operand_count; i++)
         new_count += call->operands[i].is_new && call->operands[i].access == EDDY_ACCESS_MUT;
     eddy_block *block = block_for(vm, call, new_count);
     if (!block)
         return EDDY_OUT_OF_MEMORY;
-    resolved operands = {.mentions = block->mentions, .sizes = block->sizes};
-    if (!resolve(vm, call, false, &operands)) {
+    eddy_submission submission;
+    submission_begin(&submission, call);
+    bool is_idle = false;
+    if (!resolve(vm, call, &submission, block->mentions, block->sizes, &is_idle)) {
         eddy_block_release(&vm->issuer_arguments, block);
         return fail_numbers(call);
     }
-    return hand_over(vm, call, &operands, block);
+    return hand_over(vm, call, &submission, block);
 }
 
 /* Lock: submission. */
@@ -493,21 +478,21 @@ __attribute__((noinline)) static eddy_status submit_few(eddy_vm *vm, eddy_vm_cal
                                                         bool may_run) {
     eddy_mention mentions[EDDY_CALLER_RUN_OPERANDS];
     int64_t sizes[EDDY_CALLER_RUN_OPERANDS];
-    resolved operands;
-    operands.mentions = mentions;
-    operands.sizes = sizes;
-    if (EDDY_UNLIKELY(!resolve(vm, call, may_run, &operands)))
+    eddy_submission submission;
+    submission_begin(&submission, call);
+    bool is_idle = may_run;
+    if (EDDY_UNLIKELY(!resolve(vm, call, &submission, mentions, sizes, &is_idle)))
         return fail_numbers(call);
-    if (operands.is_idle && run_here(vm, call, &operands))
+    if (is_idle && run_here(vm, &submission.instruction))
         return EDDY_OK;
-    return hand_over(vm, call, &operands, NULL);
+    return hand_over(vm, call, &submission, NULL);
 }
 
 /* Lock: submission. */
 static eddy_status submit_locked(eddy_vm *vm, eddy_vm_call *call) {
     if (call->release_count)
         eddy_vm_release_all_locked(vm, call->releases, call->release_count);
-    if (EDDY_UNLIKELY(call->operand_count > EDDY_CALLER_RUN_OPERANDS))
+    if (EDDY_UNLIKELY(call->instruction.operand_count > EDDY_CALLER_RUN_OPERANDS))
         return submit_many(vm, call);
     bool may_run = may_run_here(vm, call);
     if (may_run && run_plain(vm, call))
@@ -522,6 +507,6 @@ eddy_status eddy_vm_submit(eddy_vm *vm, eddy_vm_call *call) {
     status = submit_locked(vm, call);
     eddy_vm_leave(vm);
     if (EDDY_UNLIKELY(vm->syncs_each_op) && status == EDDY_OK)
-        eddy_vm_drain(vm, (eddy_origin){"sync", call->address});
+        eddy_vm_drain(vm, (eddy_origin){"sync", call->instruction.address});
     return status;
 }

@@ -307,12 +307,11 @@ static eddy_status create_in_turn(eddy_vm *vm, int64_t bytes, eddy_storage_numbe
                                   void **data) {
     eddy_vm_operand target = {
         .access = EDDY_ACCESS_MUT, .is_new = true, .covers_all = true, .bytes = bytes};
-    eddy_vm_call call = {.descriptor = &eddy_starved_room,
-                         .operands = &target,
-                         .operand_count = 1,
-                         .arguments = &bytes,
-                         .argument_bytes = sizeof(bytes),
-                         .cost_ps = EDDY_CALLER_RUN_PS + 1};
+    eddy_vm_call call = {
+        .instruction = {.descriptor = &eddy_starved_room, .arguments = &bytes, .operand_count = 1},
+        .argument_bytes = sizeof(bytes),
+        .operands = &target,
+        .cost_ps = EDDY_CALLER_RUN_PS + 1};
     eddy_vm_wait wait = {EDDY_CLOCK_FOREVER, {"from_data", NULL}};
     eddy_status status = eddy_vm_submit(vm, &call);
     if (status != EDDY_OK)

@@ -47,18 +47,19 @@ typedef struct eddy_vm_operand {
 
 /* ---- instructions ---- */
 
-/* What a descriptor's callbacks see of an instruction. */
+/* What is run, on what bytes, for whom: what a call asks for, the VM keeps and a descriptor's callbacks see. */
 typedef struct eddy_vm_instruction {
     const struct eddy_vm_descriptor *descriptor;
-    const void *arguments; /* 8-byte aligned copy of the call's */
-    int64_t operand_count;
-    uint64_t sequence;
-    const void *address;
+    const void *
+        arguments; /* aligned to 8; in a call readable up to the next multiple of 8 bytes, in callbacks a copy */
+    int64_t operand_count; /* no upper limit */
+    uint64_t sequence;     /* the VM's, in the order of submission; a call leaves it 0 */
+    const void *address;   /* return address of the public function */
 } eddy_vm_instruction;
 
 /* What `run` gets. */
 typedef struct eddy_vm_run {
-    eddy_vm_instruction instruction;
+    const eddy_vm_instruction *instruction;
     void *const
         *data; /* start of each operand's storage, in the call's order; NULL for empty storages */
     const int64_t *bytes; /* size of each operand's storage */
@@ -96,15 +97,11 @@ typedef enum eddy_vm_place {
 } eddy_vm_place;
 
 typedef struct eddy_vm_call {
-    const eddy_vm_descriptor *descriptor;
-    eddy_vm_operand *operands; /* storage filled in for new ones */
-    int64_t operand_count;     /* no upper limit */
-    const void
-        *arguments; /* copied; aligned to 8 and readable up to the next multiple of 8 bytes */
+    eddy_vm_instruction instruction; /* its arguments are copied */
     size_t argument_bytes;
-    eddy_vm_stream *stream; /* NULL: the default stream, unordered */
-    const void *address;    /* return address of the public function */
-    int64_t cost_ps;        /* estimated time on one core, picoseconds */
+    eddy_vm_operand *operands; /* storage filled in for new ones */
+    eddy_vm_stream *stream;    /* NULL: the default stream, unordered */
+    int64_t cost_ps;           /* estimated time on one core, picoseconds */
     eddy_vm_place place;
     /* A promise, for the sake of speed: up to 8 operands, all const but the last, which is new and of known size; the
      * descriptor asks for no workspace, counts nothing and has no end. */
@@ -118,7 +115,7 @@ typedef struct eddy_vm_call {
 
 /* Gives the call its sequence number and runs or queues it; returns at once unless a mark (instructions in flight,
  * bytes) is reached, then blocks until the VM has caught up. On failure nothing was queued and no storage made; the
- * thread's error slot is filled under descriptor->name: OUT_OF_MEMORY, SHUT_DOWN, FORKED. */
+ * thread's error slot is filled under the descriptor's name: OUT_OF_MEMORY, SHUT_DOWN, FORKED. */
 EDDY_MUST_USE eddy_status eddy_vm_submit(eddy_vm *vm, eddy_vm_call *call);
 
 /* Makes a storage over memory of the caller's, complete and readable at once. `release(context)` is called on the

@@ -41,7 +41,7 @@ static bool is_wanted(const eddy_work *work, const void *context) {
     if (node->vm != want->vm || node->instruction.place == EDDY_PLACE_WORKER)
         return false;
     return eddy_load_relaxed(&node->wanted_number) == want->number ||
-           node->instruction.sequence <= want->before;
+           node->instruction.view.sequence <= want->before;
 }
 
 /* Does one piece of work for others; false when there is none that a waiter may do. With a timeout: slices only. */
@@ -195,7 +195,7 @@ static void result_from_storage(const eddy_storage *storage, const eddy_wait_arg
 static eddy_status submit_and_wait(eddy_vm *vm, eddy_submission *submission, eddy_waiter *waiter,
                                    const eddy_vm_wait *wait) {
     submission->op = wait->origin.op;
-    submission->instruction.address = wait->origin.address;
+    submission->instruction.view.address = wait->origin.address;
     int64_t deadline_ns = submission->deadline_ns = eddy_clock_deadline(wait->timeout_ns);
     eddy_status status = eddy_marks_wait_for_waits(vm, wait->origin, deadline_ns);
     if (status == EDDY_OK)
@@ -210,9 +210,9 @@ static eddy_status submit_and_wait(eddy_vm *vm, eddy_submission *submission, edd
         eddy_waiter_recycle(&vm->waiters, waiter);
         return status;
     }
-    eddy_trace_begin(EDDY_TRACE_WAIT, wait->origin.op, submission->instruction.sequence);
+    eddy_trace_begin(EDDY_TRACE_WAIT, wait->origin.op, submission->instruction.view.sequence);
     status = eddy_vm_wait_for(vm, waiter, before, deadline_ns);
-    eddy_trace_end(EDDY_TRACE_WAIT, wait->origin.op, submission->instruction.sequence);
+    eddy_trace_end(EDDY_TRACE_WAIT, wait->origin.op, submission->instruction.view.sequence);
     if (status != EDDY_OK)
         return fail_wait(status, wait);
     if (waiter->status != EDDY_OK) {
@@ -272,11 +272,11 @@ static eddy_status wait_on(eddy_vm *vm, eddy_storage_number number, eddy_wait_ar
     }
     arguments->waiter = waiter;
     eddy_mention mention = number | EDDY_MENTION_CONST;
-    eddy_submission submission = {.instruction = {.kind = EDDY_KIND_WAIT,
-                                                  .operand_count = 1,
-                                                  .arguments = arguments,
-                                                  .mentions = &mention},
-                                  .argument_bytes = sizeof(*arguments)};
+    eddy_submission submission = {
+        .instruction = {.view = {.arguments = arguments, .operand_count = 1},
+                        .kind = EDDY_KIND_WAIT,
+                        .mentions = &mention},
+        .argument_bytes = sizeof(*arguments)};
     eddy_vm_inside_begin(vm);
     status = submit_and_wait(vm, &submission, waiter, wait);
     if (status == EDDY_OK) {
@@ -355,8 +355,9 @@ eddy_status eddy_vm_event_wait(eddy_vm_event *event, const eddy_vm_wait *wait) {
     if (status != EDDY_OK)
         return status;
     eddy_wait_arguments arguments = {.waiter = waiter, .event = event};
-    eddy_submission submission = {.instruction = {.kind = EDDY_KIND_WAIT, .arguments = &arguments},
-                                  .argument_bytes = sizeof(arguments)};
+    eddy_submission submission = {
+        .instruction = {.view.arguments = &arguments, .kind = EDDY_KIND_WAIT},
+        .argument_bytes = sizeof(arguments)};
     /* The instruction's own: after a timeout it may outlive the caller's. */
     eddy_add_relaxed(&event->references, 1);
     status = submit_and_wait(vm, &submission, waiter, wait);
@@ -384,11 +385,11 @@ eddy_status eddy_vm_lend_begin(eddy_vm *vm, eddy_storage_number number, bool is_
         patient.timeout_ns = EDDY_CLOCK_FOREVER;
     eddy_waiter_arguments arguments = {waiter};
     eddy_mention mention = number | (is_mut ? EDDY_MENTION_MUT : EDDY_MENTION_CONST);
-    eddy_submission submission = {.instruction = {.kind = EDDY_KIND_LEND,
-                                                  .operand_count = 1,
-                                                  .arguments = &arguments,
-                                                  .mentions = &mention},
-                                  .argument_bytes = sizeof(arguments)};
+    eddy_submission submission = {
+        .instruction = {.view = {.arguments = &arguments, .operand_count = 1},
+                        .kind = EDDY_KIND_LEND,
+                        .mentions = &mention},
+        .argument_bytes = sizeof(arguments)};
     status = submit_and_wait(vm, &submission, waiter, &patient);
     if (status == EDDY_OK) {
         eddy_poison poison = waiter->poison;
@@ -432,7 +433,7 @@ static eddy_status wait_for_all(eddy_vm *vm, const eddy_vm_wait *wait) {
         return status;
     eddy_waiter_arguments arguments = {waiter};
     eddy_submission submission = {
-        .instruction = {.kind = EDDY_KIND_BARRIER, .arguments = &arguments},
+        .instruction = {.view.arguments = &arguments, .kind = EDDY_KIND_BARRIER},
         .argument_bytes = sizeof(arguments)};
     status = submit_and_wait(vm, &submission, waiter, wait);
     if (status == EDDY_OK)

@@ -38,7 +38,8 @@ static const eddy_vm_descriptor empty = {
     .run = run_empty, .name = name_empty, .describe = describe_empty, .explain = explain_empty};
 
 static void submit(eddy_vm_operand *operands, int64_t count) {
-    eddy_vm_call call = {.descriptor = &empty, .operands = operands, .operand_count = count};
+    eddy_vm_call call = {.instruction = {.descriptor = &empty, .operand_count = count},
+                         .operands = operands};
     must(eddy_vm_submit(vm, &call));
 }
 

@@ -92,14 +92,14 @@ submit(fast_call *call, eddy_caller *caller, eddy_runtime *runtime, int64_t inpu
        bool is_plain, const void *address) {
     const eddy_fast_op *fast = call->fast;
     eddy_vm_call submission = {
-        .descriptor = &fast->descriptor,
-        .operands = call->operands,
-        .operand_count = input_count + 1,
-        .arguments = &call->arguments,
+        .instruction = {.descriptor = &fast->descriptor,
+                        .arguments = &call->arguments,
+                        .operand_count = input_count + 1,
+                        .address = address},
         .argument_bytes = offsetof(eddy_fast_arguments, attributes) + fast->attribute_bytes,
+        .operands = call->operands,
         .stream =
             EDDY_UNLIKELY(caller->stream != NULL) ? eddy_stream_of_caller(caller, runtime) : NULL,
-        .address = address,
         .cost_ps = estimate(fast, call->arguments.count),
         .place = EDDY_PLACE_ANY,
         .is_plain = is_plain,

@@ -38,8 +38,8 @@ static void run_views(const eddy_fast_op *fast, const eddy_vm_run *run,
 }
 
 static void fast_op_run(const eddy_vm_run *run) {
-    const eddy_fast_op *fast = fast_op_of(run->instruction.descriptor);
-    const eddy_fast_arguments *arguments = run->instruction.arguments;
+    const eddy_fast_op *fast = fast_op_of(run->instruction->descriptor);
+    const eddy_fast_arguments *arguments = run->instruction->arguments;
     if (EDDY_UNLIKELY(arguments->count > DIRECT_ELEMENTS || !fast->loop)) {
         run_views(fast, run, arguments);
         return;
@@ -85,8 +85,8 @@ static int fast_op_explain(const eddy_vm_instruction *instruction, const eddy_ke
 }
 
 static int64_t fast_op_check_finite(const eddy_vm_run *run) {
-    const eddy_fast_op *fast = fast_op_of(run->instruction.descriptor);
-    const eddy_fast_arguments *arguments = run->instruction.arguments;
+    const eddy_fast_op *fast = fast_op_of(run->instruction->descriptor);
+    const eddy_fast_arguments *arguments = run->instruction->arguments;
     static const int64_t step = 1;
     int64_t count = arguments->count;
     eddy_op_view views[EDDY_FAST_OPERANDS];

@@ -130,7 +130,7 @@ void eddy_packed_end(const eddy_packed_arguments *call) {
 /* ---- callbacks ---- */
 
 static void packed_run(const eddy_vm_run *run) {
-    const eddy_packed_arguments *call = run->instruction.arguments;
+    const eddy_packed_arguments *call = run->instruction->arguments;
     eddy_op_view on_stack[EDDY_PACKED_STACK_VIEWS];
     eddy_op_view *views = place_views(run, call, on_stack);
     unpack(run, call, call->late_count > 0 ? late_outputs(run, call) : NULL, views);
@@ -146,7 +146,7 @@ static void packed_end(const eddy_vm_instruction *instruction) {
 }
 
 static size_t packed_workspace(const eddy_vm_run *run) {
-    const eddy_packed_arguments *call = run->instruction.arguments;
+    const eddy_packed_arguments *call = run->instruction->arguments;
     size_t bytes =
         round_line(call->workspace_bytes) + round_line(call->late_count * sizeof(late_output));
     return bytes + (call->view_count > EDDY_PACKED_STACK_VIEWS
@@ -155,7 +155,7 @@ static size_t packed_workspace(const eddy_vm_run *run) {
 }
 
 static void packed_count(const eddy_vm_run *run, eddy_shape *shapes, int64_t *bytes) {
-    const eddy_packed_arguments *call = run->instruction.arguments;
+    const eddy_packed_arguments *call = run->instruction->arguments;
     eddy_op_view on_stack[EDDY_PACKED_STACK_VIEWS];
     eddy_op_view *views = place_views(run, call, on_stack);
     unpack(run, call, NULL, views);
@@ -246,7 +246,7 @@ static int packed_explain(const eddy_vm_instruction *instruction, const eddy_ker
 }
 
 static int64_t packed_check_finite(const eddy_vm_run *run) {
-    const eddy_packed_arguments *call = run->instruction.arguments;
+    const eddy_packed_arguments *call = run->instruction->arguments;
     int64_t operand = 0;
     for (uint32_t i = 0; i < call->view_count; i++) {
         const eddy_packed_view *packed = &call->views[i];

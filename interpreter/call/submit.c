@@ -29,13 +29,13 @@ static eddy_status draw(const eddy_general_call *call) {
 
 static eddy_status submit(eddy_general_call *call) {
     eddy_caller *caller = call->caller;
-    eddy_vm_call made = {.descriptor = eddy_packed_descriptor(call->packed),
-                         .operands = call->vm_operands,
-                         .operand_count = call->vm_operand_count,
-                         .arguments = call->packed,
+    eddy_vm_call made = {.instruction = {.descriptor = eddy_packed_descriptor(call->packed),
+                                         .arguments = call->packed,
+                                         .operand_count = call->vm_operand_count,
+                                         .address = call->apply->address},
                          .argument_bytes = call->packed_bytes,
+                         .operands = call->vm_operands,
                          .stream = eddy_stream_of_caller(caller, call->runtime),
-                         .address = call->apply->address,
                          .cost_ps = call->cost_ps,
                          .place = call->op->is_registered ? EDDY_PLACE_WORKER : EDDY_PLACE_ANY,
                          .releases = caller->pending.numbers,

@@ -21,7 +21,7 @@ static eddy_status decide(void *context, const eddy_work *work) {
     (void)context;
     const eddy_node *node =
         (const eddy_node *)(const void *)((const char *)work - offsetof(eddy_node, work));
-    const synthetic_arguments *arguments = node->instruction.arguments;
+    const synthetic_arguments *arguments = node->instruction.view.arguments;
     return arguments->fails == 2 ? EDDY_DEVICE_LOST : EDDY_OK;
 }
 
@@ -66,11 +66,11 @@ static void submit(program_run *run, int index, const program_step *step) {
     const eddy_vm_descriptor *descriptor =
         step->kind == STEP_LATE ? &synthetic_late_op : &synthetic_op;
     bool is_plain = step->seed % 2 && synthetic_is_plain(descriptor, operands, count);
-    eddy_vm_call call = {.descriptor = is_plain ? &synthetic_plain_op : descriptor,
-                         .operands = operands,
-                         .operand_count = count,
-                         .arguments = &arguments,
+    eddy_vm_call call = {.instruction = {.descriptor = is_plain ? &synthetic_plain_op : descriptor,
+                                         .arguments = &arguments,
+                                         .operand_count = count},
                          .argument_bytes = sizeof(arguments),
+                         .operands = operands,
                          .stream = run->streams[step->stream],
                          .cost_ps = step->cost_ps,
                          .is_plain = is_plain};

@@ -51,11 +51,11 @@ static eddy_status call(fault_script *script, const eddy_vm_descriptor *descript
         char padding[1000];
     } bytes = {.arguments = {.seed = seed, .late_count = 4, .accesses = accesses}};
     bool is_plain = seed % 2 && synthetic_is_plain(descriptor, operands, count);
-    eddy_vm_call made = {.descriptor = is_plain ? &synthetic_plain_op : descriptor,
-                         .operands = operands,
-                         .operand_count = count,
-                         .arguments = &bytes,
+    eddy_vm_call made = {.instruction = {.descriptor = is_plain ? &synthetic_plain_op : descriptor,
+                                         .arguments = &bytes,
+                                         .operand_count = count},
                          .argument_bytes = sizeof(bytes.arguments) + (size_t)padding,
+                         .operands = operands,
                          .stream = script->stream,
                          .cost_ps = script->cost_ps,
                          .is_plain = is_plain};

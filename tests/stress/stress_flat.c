@@ -58,11 +58,11 @@ static eddy_storage_number call(eddy_vm *vm, eddy_vm_stream *stream, eddy_storag
     arguments.accesses = (int64_t)1 << 2 * count;
     operands[count++] = (eddy_vm_operand){
         .access = EDDY_ACCESS_MUT, .is_new = true, .covers_all = true, .bytes = bytes};
-    eddy_vm_call made = {.descriptor = &synthetic_op,
-                         .operands = operands,
-                         .operand_count = count,
-                         .arguments = &arguments,
+    eddy_vm_call made = {.instruction = {.descriptor = &synthetic_op,
+                                         .arguments = &arguments,
+                                         .operand_count = count},
                          .argument_bytes = sizeof(arguments),
+                         .operands = operands,
                          .stream = stream,
                          .cost_ps = cost_ps};
     must(synthetic_submit(vm, &made) == EDDY_OK);

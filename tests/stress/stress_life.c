@@ -40,12 +40,11 @@ static eddy_status call(eddy_vm *vm, eddy_storage_number *storage, int64_t seed,
                                .is_new = is_new,
                                .covers_all = is_new,
                                .bytes = 32};
-    eddy_vm_call made = {.descriptor = &synthetic_op,
-                         .operands = &operand,
-                         .operand_count = 1,
-                         .arguments = &arguments,
-                         .argument_bytes = sizeof(arguments),
-                         .cost_ps = cost_ps};
+    eddy_vm_call made = {
+        .instruction = {.descriptor = &synthetic_op, .arguments = &arguments, .operand_count = 1},
+        .argument_bytes = sizeof(arguments),
+        .operands = &operand,
+        .cost_ps = cost_ps};
     eddy_status status = synthetic_submit(vm, &made);
     *storage = operand.storage;
     return status;
@@ -198,7 +197,7 @@ typedef struct gate_arguments {
 } gate_arguments;
 
 static void wait_at_gate(const eddy_vm_run *run) {
-    eddy_sleep_word *is_open = ((const gate_arguments *)run->instruction.arguments)->is_open;
+    eddy_sleep_word *is_open = ((const gate_arguments *)run->instruction->arguments)->is_open;
     while (eddy_load_acquire(is_open) == 0)
         eddy_sleep_wait(is_open, 0, EDDY_CLOCK_FOREVER);
 }
@@ -209,12 +208,11 @@ static eddy_storage_number start_gate(eddy_vm *vm, eddy_sleep_word *is_open) {
     gate_arguments arguments = {is_open};
     eddy_vm_operand operand = {
         .access = EDDY_ACCESS_MUT, .is_new = true, .covers_all = true, .bytes = 32};
-    eddy_vm_call made = {.descriptor = &gate_op,
-                         .operands = &operand,
-                         .operand_count = 1,
-                         .arguments = &arguments,
-                         .argument_bytes = sizeof(arguments),
-                         .cost_ps = COST_WORKER};
+    eddy_vm_call made = {
+        .instruction = {.descriptor = &gate_op, .arguments = &arguments, .operand_count = 1},
+        .argument_bytes = sizeof(arguments),
+        .operands = &operand,
+        .cost_ps = COST_WORKER};
     must(synthetic_submit(vm, &made) == EDDY_OK);
     return operand.storage;
 }

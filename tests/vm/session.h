@@ -59,7 +59,7 @@ typedef struct latch_arguments {
 } latch_arguments;
 
 static inline void latch_run(const eddy_vm_run *run) {
-    latch_pass(((const latch_arguments *)run->instruction.arguments)->latch);
+    latch_pass(((const latch_arguments *)run->instruction->arguments)->latch);
 }
 
 static inline const char *latch_name(const eddy_vm_instruction *instruction) {
@@ -145,12 +145,13 @@ static inline eddy_status session_submit(vm_session *session, const eddy_vm_desc
     /* Every other call that may promise to be plain does. */
     bool is_plain = synthetic_is_plain(descriptor, operands, count) &&
                     (descriptor != &synthetic_op || session->turn++ % 2);
-    eddy_vm_call call = {.descriptor = is_plain && descriptor == &synthetic_op ? &synthetic_plain_op
-                                                                               : descriptor,
-                         .operands = operands,
-                         .operand_count = count,
-                         .arguments = arguments,
+    eddy_vm_call call = {.instruction = {.descriptor = is_plain && descriptor == &synthetic_op
+                                                           ? &synthetic_plain_op
+                                                           : descriptor,
+                                         .arguments = arguments,
+                                         .operand_count = count},
                          .argument_bytes = argument_bytes,
+                         .operands = operands,
                          .stream = session->stream,
                          .cost_ps = session->cost_ps,
                          .is_plain = is_plain};

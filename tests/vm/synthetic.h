@@ -36,13 +36,13 @@ static inline void synthetic_busy(int64_t ns) {
 /* Folds every input's first cell into the seed and writes it over all cells of the outputs; targets in place are mixed
  * cell by cell. Which operand is what is told by two bits each: 0 input, 1 written whole, 2 in place. */
 static inline void synthetic_run(const eddy_vm_run *run) {
-    const synthetic_arguments *arguments = run->instruction.arguments;
+    const synthetic_arguments *arguments = run->instruction->arguments;
     synthetic_busy(arguments->sleep_ns);
     int64_t value = arguments->seed;
-    for (int64_t i = 0; i < run->instruction.operand_count && i < 31; i++)
+    for (int64_t i = 0; i < run->instruction->operand_count && i < 31; i++)
         if ((arguments->accesses >> 2 * i & 3) == 0 && run->bytes[i] > 0)
             value = synthetic_mix(value, ((const int64_t *)run->data[i])[0]);
-    for (int64_t i = 0; i < run->instruction.operand_count && i < 31; i++) {
+    for (int64_t i = 0; i < run->instruction->operand_count && i < 31; i++) {
         int64_t role = arguments->accesses >> 2 * i & 3;
         int64_t *cells = run->data[i];
         int64_t count = run->bytes[i] / 8;
@@ -72,7 +72,7 @@ static inline bool synthetic_is_plain(const eddy_vm_descriptor *descriptor,
 }
 
 static inline void synthetic_count(const eddy_vm_run *run, eddy_shape *shapes, int64_t *bytes) {
-    const synthetic_arguments *arguments = run->instruction.arguments;
+    const synthetic_arguments *arguments = run->instruction->arguments;
     shapes[0] = (eddy_shape){1, {arguments->late_count}};
     bytes[0] = arguments->late_count * 8;
 }
@@ -104,7 +104,7 @@ static inline void synthetic_end(const eddy_vm_instruction *instruction) {
 }
 
 static inline eddy_status synthetic_submit(eddy_vm *vm, eddy_vm_call *call) {
-    bool is_to_end = call->descriptor->end;
+    bool is_to_end = call->instruction.descriptor->end;
     eddy_add_relaxed(&synthetic_open, is_to_end);
     eddy_status status = eddy_vm_submit(vm, call);
     if (status != EDDY_OK)

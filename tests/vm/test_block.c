@@ -56,10 +56,10 @@ Test(block, opening_points_the_instruction_into_it) {
     eddy_instruction instruction = {0};
     eddy_block_open(block, &instruction);
     cr_assert_eq(instruction.block, block);
-    cr_assert_eq(instruction.operand_count, 9);
+    cr_assert_eq(instruction.view.operand_count, 9);
     cr_assert_eq(instruction.mentions, block->mentions);
     cr_assert_eq(instruction.sizes, block->sizes);
-    cr_assert_eq(instruction.arguments, block->arguments);
+    cr_assert_eq(instruction.view.arguments, block->arguments);
     eddy_block_release(&cache, block);
     eddy_block_release(&cache, NULL);
     end();

@@ -70,12 +70,11 @@ static void *issue_and_wait(void *context) {
         eddy_vm_operand target = {
             .access = EDDY_ACCESS_MUT, .is_new = true, .covers_all = true, .bytes = 64};
         synthetic_arguments arguments = {.seed = i, .accesses = 1, .sleep_ns = 20000};
-        eddy_vm_call call = {.descriptor = &crowded_op,
-                             .operands = &target,
-                             .operand_count = 1,
-                             .arguments = &arguments,
-                             .argument_bytes = sizeof(arguments),
-                             .cost_ps = i % 2 ? c->cost_ps : COST_WORKER};
+        eddy_vm_call call = {
+            .instruction = {.descriptor = &crowded_op, .arguments = &arguments, .operand_count = 1},
+            .argument_bytes = sizeof(arguments),
+            .operands = &target,
+            .cost_ps = i % 2 ? c->cost_ps : COST_WORKER};
         cr_assert_eq(synthetic_submit(c->session.vm, &call), EDDY_OK);
         if (i % 5 == 0)
             cr_assert_eq(eddy_vm_wait_storage(c->session.vm, target.storage, &forever), EDDY_OK);
@@ -227,12 +226,13 @@ Test(execute, a_plain_call_comes_to_what_any_other_does) {
             {.storage = inputs[1]},
             {.access = EDDY_ACCESS_MUT, .is_new = true, .bytes = CELLS * 8}};
         synthetic_arguments arguments = {.seed = 3, .accesses = 1 << 4};
-        eddy_vm_call call = {.descriptor = is_plain ? &synthetic_plain_op : &synthetic_op,
-                             .operands = operands,
-                             .operand_count = 3,
-                             .arguments = &arguments,
-                             .argument_bytes = sizeof(arguments),
-                             .is_plain = is_plain};
+        eddy_vm_call call = {
+            .instruction = {.descriptor = is_plain ? &synthetic_plain_op : &synthetic_op,
+                            .arguments = &arguments,
+                            .operand_count = 3},
+            .argument_bytes = sizeof(arguments),
+            .operands = operands,
+            .is_plain = is_plain};
         cr_assert_eq(synthetic_submit(session.vm, &call), EDDY_OK);
         int64_t value;
         cr_assert_eq(eddy_vm_read_small(session.vm, operands[2].storage, 0, 8, &value, &forever),
@@ -296,11 +296,11 @@ Test(execute, kernels_run_in_the_default_floating_point_environment_and_errno_is
 /* ---- workspace ---- */
 
 static size_t workspace_bytes(const eddy_vm_run *run) {
-    return (size_t)((const synthetic_arguments *)run->instruction.arguments)->seed;
+    return (size_t)((const synthetic_arguments *)run->instruction->arguments)->seed;
 }
 
 static void workspace_run(const eddy_vm_run *run) {
-    const synthetic_arguments *arguments = run->instruction.arguments;
+    const synthetic_arguments *arguments = run->instruction->arguments;
     memset(run->workspace, 7, (size_t)arguments->seed);
     *(int64_t *)run->data[0] =
         (uintptr_t)run->workspace % 64 == 0 ? ((char *)run->workspace)[arguments->seed - 1] : -1;
@@ -433,8 +433,8 @@ Test(execute, one_without_memory_waits_for_what_is_being_freed) {
 /* ---- debug modes ---- */
 
 static int64_t find_negative(const eddy_vm_run *run) {
-    for (int64_t i = 0; i < run->instruction.operand_count; i++)
-        if (((const synthetic_arguments *)run->instruction.arguments)->accesses >> 2 * i & 3 &&
+    for (int64_t i = 0; i < run->instruction->operand_count; i++)
+        if (((const synthetic_arguments *)run->instruction->arguments)->accesses >> 2 * i & 3 &&
             run->bytes[i] > 0 && ((const int64_t *)run->data[i])[0] < 0)
             return i;
     return -1;
@@ -501,7 +501,7 @@ Test(execute, sync_each_op_waits_at_each_call_and_leaves_errors_to_the_reader) {
 /* ---- shapes ---- */
 
 static void count_two(const eddy_vm_run *run, eddy_shape *shapes, int64_t *bytes) {
-    const synthetic_arguments *arguments = run->instruction.arguments;
+    const synthetic_arguments *arguments = run->instruction->arguments;
     for (int i = 0; i < 2; i++) {
         shapes[i] = (eddy_shape){2, {arguments->late_count + i, 1}};
         bytes[i] = (arguments->late_count + i) * 8;
@@ -539,14 +539,14 @@ Test(execute, late_outputs_get_their_sizes_and_may_be_empty) {
 }
 
 static void count_many(const eddy_vm_run *run, eddy_shape *shapes, int64_t *bytes) {
-    for (int64_t i = 0; i < run->instruction.operand_count; i++) {
+    for (int64_t i = 0; i < run->instruction->operand_count; i++) {
         shapes[i] = (eddy_shape){1, {i + 1}};
         bytes[i] = (i + 1) * 8;
     }
 }
 
 static void many_run(const eddy_vm_run *run) {
-    for (int64_t i = 0; i < run->instruction.operand_count; i++)
+    for (int64_t i = 0; i < run->instruction->operand_count; i++)
         ((int64_t *)run->data[i])[run->bytes[i] / 8 - 1] = i;
 }
 

@@ -234,15 +234,15 @@ Test(graph, a_read_costs_the_same_however_many_readers_wait) {
 
 static void fold_run(const eddy_vm_run *run) {
     int64_t sum = 0;
-    for (int64_t i = 0; i + 1 < run->instruction.operand_count; i++)
+    for (int64_t i = 0; i + 1 < run->instruction->operand_count; i++)
         sum += ((const int64_t *)run->data[i])[0];
-    *(int64_t *)run->data[run->instruction.operand_count - 1] = sum;
+    *(int64_t *)run->data[run->instruction->operand_count - 1] = sum;
 }
 
 static const eddy_vm_descriptor fold_op = {.run = fold_run, .name = synthetic_name};
 
 static void scatter_run(const eddy_vm_run *run) {
-    for (int64_t i = 0; i < run->instruction.operand_count; i++)
+    for (int64_t i = 0; i < run->instruction->operand_count; i++)
         *(int64_t *)run->data[i] = i;
 }
 

@@ -611,7 +611,7 @@ typedef struct ready_arguments {
 } ready_arguments;
 
 static void count_ready_run(const eddy_vm_run *run) {
-    ready_list *list = ((const ready_arguments *)run->instruction.arguments)->list;
+    ready_list *list = ((const ready_arguments *)run->instruction->arguments)->list;
     uint64_t published = eddy_load_acquire(&list->vm->retired);
     if (list->run++ == 0)
         list->published_before = published;

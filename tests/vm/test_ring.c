@@ -31,20 +31,20 @@ static payload payload_of(uint64_t n) {
 }
 
 static void push(eddy_ring *ring, uint64_t n, const payload *content) {
-    eddy_instruction instruction = {.kind = EDDY_KIND_CALL,
-                                    .place = (uint8_t)(n % 2),
-                                    .stream = (uint16_t)(n % 4096),
-                                    .operand_count = content->operands,
-                                    .sequence = n,
-                                    .descriptor =
-                                        (const eddy_vm_descriptor *)(uintptr_t)(n * 8 + 8),
-                                    .address = (const void *)(uintptr_t)(n * 16),
-                                    .arguments = content->arguments,
-                                    .mentions = content->mentions,
-                                    .sizes = content->sizes};
+    eddy_instruction instruction = {
+        .view = {.descriptor = (const eddy_vm_descriptor *)(uintptr_t)(n * 8 + 8),
+                 .arguments = content->arguments,
+                 .operand_count = content->operands,
+                 .sequence = n,
+                 .address = (const void *)(uintptr_t)(n * 16)},
+        .kind = EDDY_KIND_CALL,
+        .place = (uint8_t)(n % 2),
+        .stream = (uint16_t)(n % 4096),
+        .mentions = content->mentions,
+        .sizes = content->sizes};
     eddy_ring_publish(eddy_ring_write(ring, &instruction, content->words * 8, content->new_count,
                                       n % 20, content->releases, content->release_count),
-                      instruction.sequence);
+                      instruction.view.sequence);
 }
 
 /* Reads and pops the record at the head, which must be number `n`. Padding is passed over. */
@@ -64,16 +64,16 @@ static void pop(eddy_ring *ring, uint64_t n) {
     uint32_t release_count;
     eddy_ring_read(record, &found, &releases, &release_count);
     cr_assert_eq(found.kind, EDDY_KIND_CALL);
-    cr_assert_eq(found.sequence, n);
+    cr_assert_eq(found.view.sequence, n);
     cr_assert_eq(found.place, n % 2);
     cr_assert_eq(found.stream, n % 4096);
-    cr_assert_eq(found.operand_count, expected.operands);
-    cr_assert_eq(found.descriptor, (const eddy_vm_descriptor *)(uintptr_t)(n * 8 + 8));
-    cr_assert_eq(found.address, (const void *)(uintptr_t)(n * 16));
+    cr_assert_eq(found.view.operand_count, expected.operands);
+    cr_assert_eq(found.view.descriptor, (const eddy_vm_descriptor *)(uintptr_t)(n * 8 + 8));
+    cr_assert_eq(found.view.address, (const void *)(uintptr_t)(n * 16));
     cr_assert_eq(found.cost_ns, eddy_record_cost_class_ns(n % 20));
     cr_assert_null(found.block);
     cr_assert_eq(release_count, expected.release_count);
-    cr_assert_arr_eq(found.arguments, expected.arguments, 8 * expected.words);
+    cr_assert_arr_eq(found.view.arguments, expected.arguments, 8 * expected.words);
     cr_assert_arr_eq(found.sizes, expected.sizes, 8 * expected.new_count);
     cr_assert_arr_eq(found.mentions, expected.mentions, 4 * expected.operands);
     cr_assert_arr_eq(releases, expected.releases, 4 * expected.release_count);
@@ -139,16 +139,16 @@ Test(ring, a_record_that_would_wrap_is_preceded_by_padding) {
     cr_assert_eq(eddy_ring_init(&ring), EDDY_OK);
     /* One line each, up to the last but one. */
     payload small = {0};
-    eddy_instruction instruction = {.kind = EDDY_KIND_CALL, .arguments = small.arguments};
+    eddy_instruction instruction = {.view.arguments = small.arguments, .kind = EDDY_KIND_CALL};
     for (int i = 0; i < EDDY_RING_LINES - 1; i++) {
         eddy_ring_publish(eddy_ring_write(&ring, &instruction, 0, 0, 0, NULL, 0),
-                          instruction.sequence);
+                          instruction.view.sequence);
         eddy_ring_pop(&ring, eddy_ring_peek(&ring));
         publish_consumed(&ring);
     }
     cr_assert(eddy_ring_has_room(&ring, eddy_record_lines(80, 0, 0, 0)));
     eddy_ring_publish(eddy_ring_write(&ring, &instruction, 80, 0, 0, NULL, 0),
-                      instruction.sequence);
+                      instruction.view.sequence);
     eddy_record *pad = eddy_ring_peek(&ring);
     cr_assert_eq(pad->kind_releases & 15, EDDY_KIND_PAD);
     cr_assert_eq(pad->line_count, 1);
@@ -194,28 +194,28 @@ Test(ring, the_longest_record_fits_the_greatest_number_of_lines) {
     }
     for (uint32_t i = 0; i < EDDY_RECORD_RELEASES; i++)
         made.releases[i] = EDDY_STORAGE_NUMBER_MAX - i;
-    eddy_instruction instruction = {.kind = EDDY_KIND_CALL,
-                                    .operand_count = EDDY_RECORD_OPERANDS,
-                                    .sequence = ((uint64_t)1 << 40) - 1,
+    eddy_instruction instruction = {.view = {.arguments = made.arguments,
+                                             .operand_count = EDDY_RECORD_OPERANDS,
+                                             .sequence = ((uint64_t)1 << 40) - 1},
+                                    .kind = EDDY_KIND_CALL,
                                     .stream = 4095,
                                     .place = 1,
-                                    .arguments = made.arguments,
                                     .mentions = made.mentions,
                                     .sizes = sizes};
     eddy_ring_publish(eddy_ring_write(&ring, &instruction, EDDY_RECORD_ARGUMENT_BYTES,
                                       EDDY_RECORD_OPERANDS, 31, made.releases,
                                       EDDY_RECORD_RELEASES),
-                      instruction.sequence);
+                      instruction.view.sequence);
     eddy_instruction found = {0};
     const eddy_storage_number *releases;
     uint32_t release_count;
     eddy_ring_read(eddy_ring_peek(&ring), &found, &releases, &release_count);
-    cr_assert_eq(found.sequence, ((uint64_t)1 << 40) - 1);
+    cr_assert_eq(found.view.sequence, ((uint64_t)1 << 40) - 1);
     cr_assert_eq(found.stream, 4095);
     cr_assert_eq(found.place, 1);
     cr_assert_eq(found.cost_ns, UINT32_MAX);
     cr_assert_eq(release_count, EDDY_RECORD_RELEASES);
-    cr_assert_arr_eq(found.arguments, made.arguments, EDDY_RECORD_ARGUMENT_BYTES);
+    cr_assert_arr_eq(found.view.arguments, made.arguments, EDDY_RECORD_ARGUMENT_BYTES);
     cr_assert_arr_eq(found.sizes, sizes, sizeof(sizes));
     cr_assert_arr_eq(found.mentions, made.mentions, sizeof(made.mentions));
     cr_assert_arr_eq(releases, made.releases, sizeof(made.releases));
@@ -264,16 +264,16 @@ Test(ring, a_record_with_a_block_names_it) {
         block->mentions[i] = i;
     eddy_instruction instruction = {.kind = EDDY_KIND_CALL};
     eddy_block_open(block, &instruction);
-    instruction.arguments = &block;
+    instruction.view.arguments = &block;
     eddy_storage_number released[2] = {5, 6};
     eddy_ring_publish(eddy_ring_write(&ring, &instruction, sizeof(block), 7, 0, released, 2),
-                      instruction.sequence);
+                      instruction.view.sequence);
     eddy_instruction found = {0};
     const eddy_storage_number *releases;
     uint32_t release_count;
     eddy_ring_read(eddy_ring_peek(&ring), &found, &releases, &release_count);
     cr_assert_eq(found.block, block);
-    cr_assert_eq(found.operand_count, 1000);
+    cr_assert_eq(found.view.operand_count, 1000);
     cr_assert_eq(found.mentions, block->mentions);
     cr_assert_eq(found.sizes, block->sizes);
     cr_assert_eq(release_count, 2);

@@ -132,9 +132,8 @@ Test(starved, what_is_for_workers_is_tried_again_on_a_worker) {
         latch_await(&latch, 1);
         eddy_vm_operand target = {
             .access = EDDY_ACCESS_MUT, .is_new = true, .covers_all = true, .bytes = 5 * MB};
-        eddy_vm_call call = {.descriptor = &name_op,
+        eddy_vm_call call = {.instruction = {.descriptor = &name_op, .operand_count = 1},
                              .operands = &target,
-                             .operand_count = 1,
                              .cost_ps = COST_WORKER,
                              .place = EDDY_PLACE_WORKER};
         cr_assert_eq(synthetic_submit(session.vm, &call), EDDY_OK);

@@ -234,13 +234,12 @@ Test(wait, kernels_meant_for_workers_are_not_run_by_a_waiting_thread) {
     eddy_vm_operand operand = {
         .access = EDDY_ACCESS_MUT, .is_new = true, .covers_all = true, .bytes = CELLS * 8};
     synthetic_arguments arguments = {.seed = 4, .accesses = 1};
-    eddy_vm_call call = {.descriptor = &synthetic_op,
-                         .operands = &operand,
-                         .operand_count = 1,
-                         .arguments = &arguments,
-                         .argument_bytes = sizeof(arguments),
-                         .cost_ps = COST_CALLER,
-                         .place = EDDY_PLACE_WORKER};
+    eddy_vm_call call = {
+        .instruction = {.descriptor = &synthetic_op, .arguments = &arguments, .operand_count = 1},
+        .argument_bytes = sizeof(arguments),
+        .operands = &operand,
+        .cost_ps = COST_CALLER,
+        .place = EDDY_PLACE_WORKER};
     cr_assert_eq(synthetic_submit(session.vm, &call), EDDY_OK);
     eddy_vm_wait briefly = {SHORT_NS, {"wait", NULL}};
     cr_assert_eq(eddy_vm_wait_storage(session.vm, operand.storage, &briefly), EDDY_TIMED_OUT);
