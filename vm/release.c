@@ -40,6 +40,11 @@ void eddy_vm_release_locked(eddy_vm *vm, eddy_storage_number number) {
         eddy_vm_flush_releases(vm);
 }
 
+/* Lock: submission. Where the ring is full, what is pending could come to lie behind a barrier that was asked for after it. */
+static bool has_room_for_releases(eddy_vm *vm) {
+    return eddy_ring_has_room(&vm->ring, eddy_record_lines(0, 0, 0, EDDY_RECORD_RELEASES));
+}
+
 /* Without the lock: the engine frees it once it has taken what was written before. */
 static void hand_over(eddy_vm *vm, eddy_vm_release_link *link) {
     link->after = eddy_load_relaxed(&vm->ring.tail);
@@ -74,9 +79,14 @@ void eddy_vm_release(eddy_vm *vm, eddy_vm_release_link *link) {
         link->recycle(link);
         return;
     }
-    eddy_vm_release_locked(vm, link->storage);
+    bool has_room = has_room_for_releases(vm);
+    if (EDDY_LIKELY(has_room))
+        eddy_vm_release_locked(vm, link->storage);
     eddy_vm_leave(vm);
-    link->recycle(link);
+    if (EDDY_LIKELY(has_room))
+        link->recycle(link);
+    else
+        hand_over(vm, link);
 }
 
 bool eddy_vm_release_many(eddy_vm *vm, const eddy_storage_number *numbers, uint32_t *count) {
@@ -91,7 +101,9 @@ bool eddy_vm_release_many(eddy_vm *vm, const eddy_storage_number *numbers, uint3
         eddy_vm_unlock(vm);
         return true;
     }
-    eddy_vm_release_all_locked(vm, numbers, count);
+    bool has_room = has_room_for_releases(vm);
+    if (EDDY_LIKELY(has_room))
+        eddy_vm_release_all_locked(vm, numbers, count);
     eddy_vm_leave(vm);
-    return true;
+    return has_room;
 }

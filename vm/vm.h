@@ -147,8 +147,8 @@ typedef struct eddy_vm_release_link {
  * runtime (after shutdown or fork it does nothing but call recycle). */
 void eddy_vm_release(eddy_vm *vm, eddy_vm_release_link *link);
 
-/* Gives up many storages at once, without links: all, and *count is 0 before any user code can run, or, where the lock is busy, none
- * (false). Never blocks. */
+/* Gives up many storages at once, without links: all, and *count is 0 before any user code can run, or, where the lock is busy or the ring full,
+ * none (false). Never blocks. */
 bool eddy_vm_release_many(eddy_vm *vm, const eddy_storage_number *numbers, uint32_t *count);
 
 /* ---- waiting and reading ----

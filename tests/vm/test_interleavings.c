@@ -412,6 +412,79 @@ Test(interleavings, sync_after_a_release_without_the_lock) {
     session_close(&shared.session);
 }
 
+/* ---- releases that find the ring full, and a sync behind them ---- */
+
+typedef struct full_ring {
+    vm_session session;
+    uint64_t last; /* sequence number of what fills the ring */
+    _Atomic bool is_deleted, has_looked;
+    bool was_deleted; /* when the waits had returned */
+} full_ring;
+
+static void note_deleted_behind(void *context) {
+    eddy_store_release(&((full_ring *)context)->is_deleted, true);
+}
+
+static _Thread_local bool is_syncing;
+
+static void *sync_behind(void *context) {
+    full_ring *full = context;
+    is_syncing = true;
+    cr_assert_eq(eddy_vm_sync(full->session.vm, &forever, NULL), EDDY_OK);
+    cr_assert_eq(eddy_vm_sync_service(full->session.vm, &forever), EDDY_OK);
+    full->was_deleted = eddy_load_acquire(&full->is_deleted);
+    eddy_store_release(&full->has_looked, true);
+    return NULL;
+}
+
+/* The engine stops behind the barrier, but where the thread that waits for that plays its role. */
+static void await_look_behind_all(void *context, eddy_trace_phase phase, const char *name,
+                                  uint64_t sequence) {
+    (void)name;
+    full_ring *full = context;
+    if (phase != EDDY_TRACE_SCHEDULE || sequence <= full->last || is_syncing)
+        return;
+    while (!eddy_load_acquire(&full->has_looked))
+        sched_yield();
+}
+
+/* Calls that read `a` until the ring has no room; how many. Their results stand in `made`. */
+static int fill_ring(vm_session *session, eddy_storage_number a, eddy_storage_number *made) {
+    int count = 0;
+    for (; eddy_ring_has_room(&session->vm->ring, EDDY_RECORD_LINES_MAX + 2); count++)
+        made[count] = session_make_from(session, count, 1, &a);
+    return count;
+}
+
+Test(interleavings, sync_after_releases_into_a_full_ring) {
+    static int64_t cells[CELLS];
+    static eddy_storage_number made[EDDY_RING_LINES];
+    full_ring full = {
+        .session = session_open((eddy_runtime_options){.threads = 2, .uses_full_path = true})};
+    eddy_vm *vm = full.session.vm;
+    eddy_storage_number a;
+    cr_assert_eq(eddy_vm_storage_borrow(vm, cells, sizeof(cells), note_deleted_behind, &full, &a),
+                 EDDY_OK);
+    while (!eddy_engine_request(vm))
+        sched_yield();
+    int count = fill_ring(&full.session, a, made);
+    full.last = vm->sequence;
+    for (int i = 0; i < count; i++)
+        session_release(&full.session, i == count / 2 ? a : made[i]);
+    session_release(&full.session, made[count / 2]);
+    cr_assert_lt(vm->pending_count, EDDY_PENDING_RELEASES);
+    eddy_trace_listener listener = {ignore_begin, await_look_behind_all, &full};
+    eddy_trace_listen(&listener);
+    pthread_t thread;
+    start_thread(&thread, sync_behind, &full);
+    eddy_engine_turn turn = {.budget_ns = INT64_MAX};
+    eddy_engine_work(vm, &turn);
+    join_thread(thread);
+    eddy_trace_listen(NULL);
+    cr_assert(full.was_deleted);
+    session_close(&full.session);
+}
+
 /* ---- a thread that makes tensors and sleeps while another releases them ---- */
 
 typedef struct sleeping_maker {
