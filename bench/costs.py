@@ -1,5 +1,7 @@
 """The cost rows as one table: an op a line, estimate over measured time for each size; then those that are off."""
 
+import table
+
 HEAD = "\nEstimate over measured time, one thread; ! misses its goal.\n"
 
 
@@ -12,9 +14,8 @@ def text(results):
     by_op = {}
     for result in measured:
         by_op.setdefault(_op(result), {})[_size(result)] = result
-    lines = [HEAD, "| op |" + "".join(f" {size} |" for size in sizes), "|---|" + "---|" * len(sizes)]
-    lines += [f"| {op} |" + "".join(f" {_cell(row.get(size))} |" for size in sizes) for op, row in by_op.items()]
-    return "\n".join([*lines, "", *_summary(measured)]) + "\n"
+    lines = [[op, *(_cell(row.get(size)) for size in sizes)] for op, row in by_op.items()]
+    return "\n".join([HEAD, *table.markdown(["op", *sizes], lines), "", *_summary(measured)]) + "\n"
 
 
 def _op(result):
@@ -34,7 +35,7 @@ def _cell(result):
 def _summary(measured):
     with_goal = [result for result in measured if result.is_met() is not None]
     missed = [result for result in with_goal if not result.is_met()]
-    yield f"{len(missed)} of {len(with_goal)} rows with a goal miss it:"
+    yield f"{len(missed)} of {len(with_goal)} rows with a goal miss it:\n"
     for result in sorted(missed, key=lambda result: result.ours.figures.median):
-        yield (f"  {result.row.name:40}{result.ours.figures.median:6.2f} x, "
+        yield (f"- {result.row.name:40}{result.ours.figures.median:6.2f} x, "
                f"estimate {result.ours.estimated_ns / 1e3:.4g} us")

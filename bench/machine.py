@@ -21,14 +21,17 @@ def describe():
 
 
 def _cpu_name():
+    """The name, and family and model: hypervisors give many CPUs one name."""
+    fields = {}
     try:
         with open("/proc/cpuinfo", encoding="ascii", errors="replace") as lines:
             for line in lines:
-                if line.startswith(("model name", "Hardware")):
-                    return line.split(":", 1)[1].strip()
+                key, _, value = line.partition(":")
+                fields.setdefault(key.strip(), value.strip())
     except OSError:
         pass
-    return platform.machine()
+    name = fields.get("model name") or fields.get("Hardware") or platform.machine()
+    return f"{name}, family {fields['cpu family']}, model {fields['model']}" if {"cpu family", "model"} <= fields.keys() else name
 
 
 def busy_ticks():

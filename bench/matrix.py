@@ -16,14 +16,19 @@ def text(results):
 def _one(threads, chosen):
     sizes = list(dict.fromkeys(result.row.batch.split("_")[0] for result in chosen.values()))
     ops = list(dict.fromkeys(_op(name) for name in chosen))
-    head = "".join(f" {size} | GB/s |" for size in sizes)
-    lines = [f"\nThreads: {threads}. Time of Eddy over libtorch's (the better one's), bests of the samples; GB/s, and the share of a "
-             "plain copy's.\n",
-             f"| op |{head}", "|---|" + "---|---|" * len(sizes)]
-    for op in ops:
-        cells = [_cells(chosen.get(f"op_{op}_{size}_{threads}t")) for size in sizes]
-        lines.append(f"| {op} |" + "".join(cells))
-    return "\n".join(lines) + "\n"
+    head = ["op", *(cell for size in sizes for cell in (size, "GB/s"))]
+    lines = [[op, *(cell for size in sizes for cell in _cells(chosen.get(f"op_{op}_{size}_{threads}t")))] for op in ops]
+    return "\n".join([f"\nThreads: {threads}. Time of Eddy over that of libtorch (of the faster one, where there are two), best of the "
+                      "samples; GB/s, and their share of a plain copy's.\n",
+                      *table.markdown(head, lines), "", *_counts(sizes, chosen.values())])
+
+
+def _counts(sizes, results):
+    """Of each size, how many ops take no longer than libtorch."""
+    for size in sizes:
+        of_size = [result for result in results if result.row.batch.startswith(size + "_") and result.is_met() is not None]
+        met = sum(result.ours.figures.best <= result.reference() for result in of_size)
+        yield f"{size}: {met} of {len(of_size)} ops take no longer than libtorch.\n"
 
 
 def _op(name):
@@ -32,9 +37,9 @@ def _op(name):
 
 def _cells(result):
     if not result or not result.ours.figures:
-        return " - | - |"
-    bests = {peer.name: peer.figures.best for peer in result.peers if peer.figures}
-    libtorch = [best for name, best in bests.items() if name.startswith("libtorch")]
-    ratio = f"{result.ours.figures.best / min(libtorch):.2f}" if libtorch else "-"
-    share = f" ({bests['copy'] / result.ours.figures.best:.0%})" if "copy" in bests else ""
-    return f" {ratio} | {table.bandwidth(result.ours, result.row.unit):.1f}{share} |"
+        return "-", "-"
+    copies = [peer.figures.best for peer in result.peers if peer.name == "copy" and peer.figures]
+    share = f" ({copies[0] / result.ours.figures.best:.0%})" if copies else ""
+    reference = result.reference()
+    return (table.ratio(result.ours.figures.best, reference) if reference else "-",
+            f"{table.bandwidth(result.ours, result.row.unit):.1f}{share}")

@@ -2,8 +2,8 @@
 """Measures Eddy and its peers in one run and prints one table. tools/bench.sh builds what it needs and calls it."""
 
 import argparse
+import datetime
 import itertools
-import json
 import os
 import sys
 
@@ -12,6 +12,7 @@ import machine
 import matrix
 import peers
 import process
+import report
 import rows
 import table
 
@@ -24,7 +25,7 @@ def arguments():
     parser.add_argument("--build", required=True, help=argparse.SUPPRESS)
     parser.add_argument("--only", metavar="NAME", action="append",
                         help="this row (may be given again; NAME* takes all that begin so)")
-    parser.add_argument("--json", metavar="FILE", help="also write the rows here")
+    parser.add_argument("--json", metavar="FILE", help="also record the rows here")
     parser.add_argument("--list", action="store_true", help="print the rows' names and end")
     parser.add_argument("--rounds", type=int, default=3, help="runs of each program, taken in turns (3)")
     parser.add_argument("--samples", type=int, default=11, help="samples a run (11)")
@@ -62,7 +63,7 @@ class Bench:
         remarks = []
         for entry, peer in zip(entries, peers_of):
             if samples[entry.name]:
-                entry.figures = table.Figures(samples[entry.name])
+                entry.figures = table.figures_of(samples[entry.name])
             elif not entry.missing:
                 entry.missing = "it has no such row"
             remark = self.peers.remark(peer.program, row, peer.threads_in(row))
@@ -157,6 +158,25 @@ def batches(chosen):
             yield from ([row] for row in members)
 
 
+def versions_of(results):
+    """The version that each program of a peer states, by the peer and its threads."""
+    versions = {}
+    for result in results:
+        for entry in (result.ours, *result.peers):
+            if entry.version and not entry.name.startswith("Eddy,"):
+                threads = f"{result.row.threads} thread{'s' if result.row.threads > 1 else ''}"
+                versions.setdefault(f"{entry.name}, rows of {threads}", entry.version)
+    return dict(sorted(versions.items()))
+
+
+def command(options):
+    """What was asked for, without the folders of this machine."""
+    words = ["tools/bench.sh"]
+    words += [f"--{name} DIR" for name in ("libtorch", "blas") if getattr(options, name)]
+    words += [f"--only '{name}'" if "*" in name else f"--only {name}" for name in options.only or []]
+    return " ".join([*words, f"--rounds {options.rounds} --samples {options.samples} --retries {options.retries}"])
+
+
 def main():
     options = arguments()
     chosen = selected(options.only)
@@ -168,26 +188,22 @@ def main():
     before = bench.core_distance()
     print(f"{here['cpu']}, {here['cpus']} CPUs, {here['system']}; two cores {before or '?'} ns apart (round trip)\n")
     print(table.HEAD, flush=True)
-    results, versions = [], {}
+    results = []
     for batch in batches(chosen):
         for result in bench.measure(batch):
             results.append(result)
-            for entry in (result.ours, *result.peers):
-                if entry.version and not entry.name.startswith("Eddy,"):
-                    versions.setdefault((entry.name, result.row.threads), entry.version)
             print("\n".join(table.lines(result)), flush=True)
     print(matrix.text(results) + costs.text(results), end="")
     after = bench.core_distance()
     print(f"\ntwo cores {after or '?'} ns apart after the run", end="")
     print(" (they moved: compare two-thread rows with care)" if before and after
           and not 0.5 <= after / before <= 2 else "")
-    for (name, threads), version in sorted(versions.items()):
-        print(f"{name}, rows of {threads} thread{'s' if threads > 1 else ''}: {version}")
+    versions = versions_of(results)
+    print("\n".join(f"{name}: {version}" for name, version in versions.items()))
     if options.json:
         here.update({"core_distance_ns_before": before, "core_distance_ns_after": after})
-        with open(options.json, "w", encoding="utf-8") as file:
-            json.dump({"machine": here, "rows": [table.as_json(result) for result in results]}, file, indent=1)
-            file.write("\n")
+        report.record(options.json, {"date": datetime.date.today().isoformat(), "command": command(options), "machine": here,
+                                     "versions": versions}, results)
     return 0
 
 

@@ -1,22 +1,28 @@
-"""Samples into figures, figures into text and JSON."""
+"""Samples into figures, figures into text, Markdown and JSON."""
 
 import statistics
+from dataclasses import dataclass
 
 
+@dataclass(frozen=True)
 class Figures:
-    """Best, median and spread (the middle 80 % of the samples over the median) of one who was measured."""
+    """Of one program in one row. spread: the middle 80 % of the samples over the median. A result that was recorded has no spread,
+    and may have no median."""
+    best: float
+    median: float | None = None
+    spread: float = 0.0
+    sample_count: int = 0
 
-    def __init__(self, samples):
-        ordered = sorted(samples)
-        self.samples = samples
-        self.best = ordered[0]
-        self.median = statistics.median(ordered)
-        low, high = ordered[len(ordered) // 10], ordered[len(ordered) - 1 - len(ordered) // 10]
-        self.spread = (high - low) / self.median if self.median else 0.0
+
+def figures_of(samples):
+    ordered = sorted(samples)
+    median = statistics.median(ordered)
+    low, high = ordered[len(ordered) // 10], ordered[len(ordered) - 1 - len(ordered) // 10]
+    return Figures(ordered[0], median, (high - low) / median if median else 0.0, len(ordered))
 
 
 class Entry:
-    """One who was measured for a row: figures, or the reason why there are none."""
+    """A program measured for a row: its figures, or the reason why there are none."""
 
     def __init__(self, name):
         self.name = name
@@ -24,28 +30,32 @@ class Entry:
         self.path = ""
         self.figures = None
         self.missing = ""
-        self.bytes = 0.0  # that a call must move; 0 where nobody counts them
-        self.estimated_ns = 0.0  # of cost rows: what the kernels say that they take
+        self.bytes = 0.0  # that a call must move; 0 where they are not counted
+        self.estimated_ns = 0.0  # of cost rows: the kernels' own estimate
         self.foreign = 0.0  # worst share of foreign CPU time in a run that counts
 
 
 class Result:
-    """A measured row: ours, its peers, and what a reader should know."""
+    """A measured row: the entries of Eddy and its peers, and remarks for the reader."""
 
     def __init__(self, row, ours, peers, remarks, is_disturbed):
         self.row, self.ours, self.peers, self.remarks = row, ours, peers, remarks
-        self.is_disturbed = is_disturbed  # whether somebody's figures may be others' doing
+        self.is_disturbed = is_disturbed  # whether other processes used the machine in one of the runs
+
+    def reference(self):
+        """The best sample of the peers that the goal names; None where it names none, or none was measured."""
+        of = self.row.goal.of if self.row.goal else ""
+        bests = [peer.figures.best for peer in self.peers if of and peer.figures and (of == "*" or peer.name.startswith(of))]
+        return min(bests) if bests else None
 
     def goal_limit(self):
         """The goal in the row's unit; None where there is none, or what it refers to was not measured."""
-        goal = self.row.goal
+        goal, reference = self.row.goal, self.reference()
         if not goal:
             return None
         if not goal.of:
             return goal.at_most
-        bests = [peer.figures.best for peer in self.peers
-                 if peer.figures and (goal.of == "*" or peer.name.startswith(goal.of))]
-        return goal.at_most * min(bests) if bests else None
+        return goal.at_most * reference if reference is not None else None
 
     def is_met(self):
         """By the best sample, or by their median where too little is a miss as well; None where it cannot be said."""
@@ -56,18 +66,25 @@ class Result:
             return self.row.goal.at_least <= self.ours.figures.median <= limit
         return self.ours.figures.best <= limit
 
+    def verdict(self):
+        """The goal, and whether it is met; "" where the row has none. A question mark: the run was disturbed."""
+        if not self.row.goal:
+            return ""
+        verdict = {True: "met", False: "missed", None: "?"}[self.is_met()]
+        return f"{self.row.goal.text(self.row.unit)} {verdict}" + ("?" if self.is_disturbed and verdict != "?" else "")
+
 
 _NAME = 34  # columns of the longest name and one more
 HEAD = f"{'row':{_NAME}}{'unit':8}{'who':28}{'best':>10}{'median':>10}{'spread':>8}  {'ours/peer':14}{'goal':34}path"
 
 
-def _number(value):
+def number(value):
     if value == 0:
         return "0"
     return f"{value:.0f}" if value >= 1000 else f"{value:.3g}"
 
 
-def _ratio(ours, theirs):
+def ratio(ours, theirs):
     return f"{ours / theirs:.2f}" if theirs else "-"
 
 
@@ -79,9 +96,7 @@ def bandwidth(entry, unit):
 
 def lines(result):
     """The row's lines of the table."""
-    row, verdict = result.row, {True: "met", False: "missed", None: "?"}[result.is_met()]
-    if result.is_disturbed and verdict != "?":
-        verdict += "?"
+    row = result.row
     for entry in (result.ours, *result.peers):
         is_ours = entry is result.ours
         head = f"{row.name:{_NAME}}{row.unit if len(row.unit) < 8 else 'instr.':8}" if is_ours else " " * (_NAME + 8)
@@ -89,51 +104,60 @@ def lines(result):
             yield f"{head}{entry.name:28}not measured: {entry.missing}"
             continue
         figures = entry.figures
-        ratio = ""
+        ratios = ""
         if not is_ours and result.ours.figures:
             mine = result.ours.figures
-            ratio = f"{_ratio(mine.best, figures.best)}, {_ratio(mine.median, figures.median)}"
-        goal = f"{row.goal.text(row.unit)} {verdict}" if is_ours and row.goal else ""
+            ratios = f"{ratio(mine.best, figures.best)}, {ratio(mine.median, figures.median)}"
+        goal = result.verdict() if is_ours else ""
         path = f"{entry.path} {bandwidth(entry, row.unit):.1f} GB/s".strip() if entry.bytes else entry.path
         if entry.estimated_ns:
-            path = f"estimate {_number(entry.estimated_ns)} ns"
-        yield (f"{head}{entry.name:28}{_number(figures.best):>10}{_number(figures.median):>10}"
-               f"{figures.spread:>7.0%}   {ratio:14}{goal:34}{path}").rstrip()
+            path = f"estimate {number(entry.estimated_ns)} ns"
+        yield (f"{head}{entry.name:28}{number(figures.best):>10}{number(figures.median):>10}"
+               f"{figures.spread:>7.0%}   {ratios:14}{goal:34}{path}").rstrip()
     for remark in result.remarks:
         yield f"{'':{_NAME + 8}}! {remark}"
+
+
+def markdown(head, rows):
+    """A table of Markdown: lines of cells, each a text."""
+    return ["| " + " | ".join(cells) + " |" for cells in (head, ["---"] * len(head), *rows)]
+
+
+def _rounded(value):
+    return float(f"{value:.4g}")
 
 
 def _entry_json(entry):
     if not entry.figures:
         return {"missing": entry.missing}
-    figures = entry.figures
-    values = {"best": figures.best, "median": figures.median, "spread": round(figures.spread, 4),
-              "version": entry.version}
-    if entry.bytes:
-        values["bytes"] = entry.bytes
-    if entry.estimated_ns:
-        values["estimated_ns"] = entry.estimated_ns
-    if entry.path:
-        values["path"] = entry.path
-    return values
-
-
-def _goal_json(result):
-    goal = result.row.goal
-    values = {"at_most": goal.at_most, "of": goal.of or None, "limit": result.goal_limit(), "met": result.is_met()}
-    return {**values, "at_least": goal.at_least} if goal.at_least else values
+    values = {"best": entry.figures.best, "median": entry.figures.median, "bytes": entry.bytes, "estimated_ns": entry.estimated_ns}
+    kept = {name: _rounded(value) for name, value in values.items() if value or name == "best"}
+    return {**kept, "path": entry.path} if entry.path else kept
 
 
 def as_json(result):
-    """The row for --json."""
-    return {
-        "name": result.row.name,
-        "unit": result.row.unit,
-        "ours": _entry_json(result.ours),
-        "peers": {peer.name: _entry_json(peer) for peer in result.peers},
-        "goal": _goal_json(result) if result.row.goal else None,
-        "samples": {entry.name: entry.figures.samples
-                    for entry in (result.ours, *result.peers) if entry.figures},
-        "disturbed": result.is_disturbed,
-        "remarks": result.remarks,
-    }
+    """The row as it is recorded; bench/README.md describes the format."""
+    values = {"name": result.row.name, "ours": _entry_json(result.ours)}
+    if result.peers:
+        values["peers"] = {peer.name: _entry_json(peer) for peer in result.peers}
+    if result.is_disturbed:
+        values["disturbed"] = True
+    if result.remarks:
+        values["remarks"] = result.remarks
+    return values
+
+
+def _entry_of(name, values):
+    entry = Entry(name)
+    entry.missing = values.get("missing", "")
+    if not entry.missing:
+        entry.figures = Figures(values["best"], values.get("median"))
+    entry.bytes, entry.estimated_ns = values.get("bytes", 0), values.get("estimated_ns", 0)
+    entry.path = values.get("path", "")
+    return entry
+
+
+def of_json(row, values):
+    """The result that as_json recorded."""
+    peers = [_entry_of(name, entry) for name, entry in values.get("peers", {}).items()]
+    return Result(row, _entry_of("Eddy", values["ours"]), peers, values.get("remarks", []), values.get("disturbed", False))

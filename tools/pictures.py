@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """docs/pictures/*.svg, where a reader would rather look than read. Nothing but the standard library. The figures of steps.svg are
-those of the newest table in docs/performance.md.
+those of the newest file in bench/results/ that has all of them.
 
 pictures.py draws them; pictures.py --check says which file is not what it draws."""
 import pathlib
@@ -8,8 +8,11 @@ import re
 import sys
 from xml.sax.saxutils import escape
 
-FOLDER = pathlib.Path(__file__).resolve().parents[1] / "docs/pictures"
-FIGURES = FOLDER.parent / "performance.md"
+ROOT = pathlib.Path(__file__).resolve().parents[1]
+FOLDER = ROOT / "docs/pictures"
+sys.path.insert(0, str(ROOT / "bench"))
+
+import report  # noqa: E402
 
 INK, PALE = "#222222", "#777777"
 BLUE, GREEN, RED, ORANGE, GREY = "#cfe2ff", "#d1e7dd", "#f5b5b5", "#ffe0b3", "#eeeeee"
@@ -162,19 +165,41 @@ def strides():
 
 
 NETWORKS = {"mlp_b64": "linear layers", "cnn_b64": "convolutions", "transformer_b16": "transformer"}
-WHOSE = [("Eddy", "#3b82c4"), ("libtorch 1.13", "#c9c9c9"), ("libtorch 2.15", "#a0a0a0"), ("by hand, C over OpenBLAS", ORANGE)]
+COLOURS = {"Eddy": "#3b82c4", "libtorch": "#c9c9c9", "libtorch, given": "#a0a0a0", "by hand": ORANGE}
 
 
-def milliseconds(row):
-    """The times of a row of docs/performance.md, in the order of WHOSE; of its last table, which is the newest."""
-    found = re.findall(rf"^\| `{row}`" + r" \| ([\d.]+)" * len(WHOSE) + r" \|", FIGURES.read_text(encoding="utf-8"), re.M)
-    return [float(text) for text in found[-1]]
+def milliseconds(run):
+    """The times of each row in the order of COLOURS; a row that lacks one of them is left out."""
+    times = {}
+    for result in run.results:
+        bests = {entry.name: entry.figures.best for entry in (result.ours, *result.peers) if entry.figures}
+        if COLOURS.keys() <= bests.keys():
+            times[result.row.name] = [bests[name] for name in COLOURS]
+    return times
+
+
+def newest_training():
+    """The newest run that has all bars, and its times."""
+    needed = {f"{network}_{threads_count}t" for network in NETWORKS for threads_count in (1, 2)}
+    for run in report.recorded():
+        times = milliseconds(run)
+        if needed <= times.keys():
+            return run, times
+    sys.exit("bench/results has no run with all training rows, libtorch twice and the program by hand")
+
+
+def legend(run):
+    """The names of COLOURS as the picture writes them."""
+    for name in COLOURS:
+        stated = [version for peer, version in run.about["versions"].items() if re.sub(", rows of .*", "", peer) == name]
+        yield {"Eddy": name, "by hand": "by hand, C over OpenBLAS"}.get(name) or f"libtorch {re.search('[0-9]+[.][0-9]+', stated[0])[0]}"
 
 
 def steps():
     """A step of training beside libtorch and by hand: shorter is faster."""
     p = Picture(780, 350)
-    for i, (name, fill) in enumerate(WHOSE):
+    run, times_of = newest_training()
+    for i, (name, fill) in enumerate(zip(legend(run), COLOURS.values())):
         x = (20, 100, 240, 380)[i]
         p.box(x, 14, 14, 14, fill)
         p.text(x + 20, 26, name)
@@ -185,12 +210,12 @@ def steps():
             top = 74 + 86 * i
             if column == 0:
                 p.text(120, top + 38, title, "end")
-            times = milliseconds(f"{row}_{threads_count}t")
-            for j, (time, (_, fill)) in enumerate(zip(times, WHOSE)):
+            times = times_of[f"{row}_{threads_count}t"]
+            for j, (time, fill) in enumerate(zip(times, COLOURS.values())):
                 width = round(220 * time / max(times))
                 p.parts.append(f'<rect x="{left}" y="{top + 17 * j}" width="{width}" height="14" fill="{fill}"/>')
                 p.text(left + width + 6, top + 17 * j + 12, f"{time:g} ms", size=11)
-    p.text(20, 340, "One step of training, best of the samples; each group to its own scale. docs/performance.md", colour=PALE, size=11)
+    p.text(20, 340, "One step of training, best of the samples; each group to its own scale. docs/figures.md", colour=PALE, size=11)
     return p
 
 

@@ -1,5 +1,5 @@
-/* Any op by name: for language bindings, and for ops that the program registered (<eddy/op.h>). What ops there
- * are, with their operands and attributes, says the installed ops.json. */
+/* Any op by name: for language bindings, and for ops that the program registered (<eddy/op.h>). The installed ops.json lists the ops
+ * with their operands and attributes. */
 #ifndef EDDY_CALL_H
 #define EDDY_CALL_H
 
@@ -42,8 +42,8 @@ typedef struct eddy_attributes {
     int64_t count;
 } eddy_attributes;
 
-/* EDDY_ATTRIBUTES({"axis", EDDY_ATTRIBUTE_AXIS, {.integer = 1}}): a pointer for one call. (In C++ a union's member is
- * named so since C++20, or by the GNU extension before it.) */
+/* EDDY_ATTRIBUTES({"axis", EDDY_ATTRIBUTE_AXIS, {.integer = 1}}): a pointer for one call. (C++ has this
+ * initialiser since C++20, and as a GNU extension before.) */
 #ifndef __cplusplus
 #define EDDY_ATTRIBUTES(...)                                                                       \
     (&(const eddy_attributes){                                                                     \
@@ -54,13 +54,13 @@ typedef struct eddy_attributes {
 /* Calls the op `name`: a built-in one, also in its _into and _inplace forms ("add", "add_s", "add_into"), a registered one, or
  * a function made of ops ("einsum", "outer", "meshgrid", "split", "chunk"; compositions in ops.json).
  *
- * inputs: the operands in order (_into: the target last), EDDY_NONE for absent ones. Where an op takes lists,
- * they stand spread out; several lists are of one length. attributes: in any order, those left out take their
- * defaults (null in ops.json: there is no value that says so), an INT serves for FLOAT, SCALAR, AXIS, CHOICE and PAIR (twice the
- * number) too; NULL for none. outputs: as many pointers as
- * the op has outputs, written on success with new tensors, owned as <eddy/tensor.h> says; NULL where it has
- * none, and for _into and _inplace. meshgrid makes as many as it is given; split and chunk take the room there is as the
- * attribute capacity, and fill what is left of it with NULL.
+ * inputs: the operands in order (_into: the target last), EDDY_NONE for absent ones. The items of a list operand follow each
+ * other; several lists have one length. attributes: in any order; NULL for none. Those left out take their
+ * defaults (null in ops.json: no value means the same). An INT is accepted as FLOAT, SCALAR, AXIS, CHOICE and PAIR (twice the
+ * number) too. outputs: as many pointers as
+ * the op has outputs, written on success with new tensors, owned as <eddy/tensor.h> says; NULL if it has
+ * none, and for _into and _inplace. meshgrid makes one output for each operand; for split and chunk the attribute capacity is
+ * the length of `outputs`, and they fill the rest with NULL.
  *
  * Returns at once, as the op's function does. NOT_FOUND (no such op), INVALID_ARGUMENT (operands, attributes;
  * the message names the entry and the attribute), and the op's own errors. Any thread. */

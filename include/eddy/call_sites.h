@@ -1,8 +1,8 @@
 /* File and line of calls, for errors.
  *
  * A program that defines EDDY_CALL_SITES before it includes <eddy/eddy.h> has each call that can fail wrapped in EDDY_AT_CALL_SITE, and
- * errors then name "file:line" beside the return address: at once, or late, when the op runs; so do the lines of eddy_leaks_report. Costs
- * two calls and a look into a table per op. Of a program's calls the first 8192 places are told apart; later ones have the address
+ * errors, also late ones, then name "file:line" beside the return address; so do the lines of eddy_leaks_report. Each op costs
+ * two more calls and a table look-up. The first 8192 places of a program are recorded; later ones have the address
  * alone. GNU C and C++ only. */
 #ifndef EDDY_CALL_SITES_H
 #define EDDY_CALL_SITES_H
@@ -13,8 +13,8 @@
 extern "C" {
 #endif
 
-/* Notes the place ("file:line", static life; NULL for none) of this thread's next calls, until one fails, and returns the one noted
- * before, so that nested calls put the outer one's back. Never blocks, never fails. */
+/* Notes the place ("file:line", in static storage; NULL for none) of this thread's next calls, until one fails, and returns the place noted
+ * before, so that a nested call can restore it. Never blocks, never fails. */
 EDDY_API const char *eddy_call_site_set(const char *place);
 
 #ifdef __cplusplus

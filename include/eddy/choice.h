@@ -1,4 +1,4 @@
-/* Options that choose one of several ways. The first, 0, is the default. */
+/* Options with a choice of names. The first, 0, is the default. */
 #ifndef EDDY_CHOICE_H
 #define EDDY_CHOICE_H
 
@@ -18,16 +18,16 @@ typedef enum eddy_indexing {
     EDDY_INDEXING_IJ, /* the first and the second, as matrices are indexed */
     EDDY_INDEXING_XY, /* the second and the first, as pictures are */
 } eddy_indexing;
-/* How gelu finds the share of the normal distribution below x. */
+/* How gelu computes the normal distribution function at x. */
 typedef enum eddy_approximate {
     EDDY_APPROXIMATE_NONE, /* exactly */
     EDDY_APPROXIMATE_TANH, /* by a hyperbolic tangent */
 } eddy_approximate;
 
-/* What stands between the elements of an image that is enlarged. */
+/* How interpolate computes the elements of the resized image. */
 typedef enum eddy_mode {
-    EDDY_MODE_NEAREST,  /* the next one to the left and above */
-    EDDY_MODE_BILINEAR, /* a mix of the four around, by their distances */
+    EDDY_MODE_NEAREST,  /* the nearest element to the left and above */
+    EDDY_MODE_BILINEAR, /* the mean of the four around, weighted by distance */
 } eddy_mode;
 
 #ifdef __cplusplus

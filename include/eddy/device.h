@@ -16,7 +16,7 @@ extern "C" {
 
 /* One row per kind of device: enumerator, name. The only list. */
 #define EDDY_DEVICE_KIND_LIST(row)                                                                 \
-    row(DEFAULT, default) /* none named: what the scope, the environment or the library says */    \
+    row(DEFAULT, default) /* not named: that of the scope, the environment or the library */       \
         row(CPU, cpu) row(CUDA, cuda)
 
 typedef enum eddy_device_kind {
@@ -41,19 +41,19 @@ static inline eddy_device eddy_device_make(eddy_device_kind kind, int32_t index)
 #define EDDY_CPU (eddy_device_make(EDDY_DEVICE_CPU, 0))
 
 /* "cpu", "cpu:0", "cuda", "cuda:1" (a kind alone is index 0). INVALID_ARGUMENT for anything else; *device is then
- * untouched. Says nothing of whether the device is there. Any thread. */
+ * unchanged. Does not test whether the device exists. Any thread. */
 EDDY_API eddy_status eddy_device_parse(const char *text, eddy_device *device);
 
 /* "cpu", "cuda:1" into buffer; returns the length as snprintf does. Any thread. */
 EDDY_API int eddy_device_format(eddy_device device, char *buffer, size_t size);
 
-/* Makes `device` the one that creation ops of the calling thread take by default, until the matching end; scopes
+/* Makes `device` the default of the calling thread's creation ops, until the matching end; scopes
  * nest. OUT_OF_MEMORY, UNSUPPORTED (no such device here). */
 EDDY_API eddy_status eddy_device_scope_begin(eddy_device device);
-/* Ends the innermost device scope of the calling thread; does nothing where none is open. */
+/* Ends the innermost device scope of the calling thread; does nothing if none is open. */
 EDDY_API void eddy_device_scope_end(void);
 
-/* The device that a creation op of the calling thread would take now. Starts the default runtime where none is in
+/* The device that a creation op of the calling thread would take now. Starts the default runtime if none is in
  * use. */
 EDDY_API eddy_device eddy_device_current(void);
 

@@ -28,7 +28,7 @@ EDDY_API const char *eddy_dtype_name(eddy_dtype dtype);
 /* Bytes of one element; 0 for a value that is no dtype. */
 EDDY_API size_t eddy_dtype_bytes(eddy_dtype dtype);
 
-/* The dtype that PyTorch's rules give two tensors of these dtypes (both of rank above 0, or both of rank 0). */
+/* The dtype to which PyTorch's rules promote two tensors of these dtypes (both of rank above 0, or both of rank 0). */
 EDDY_API eddy_dtype eddy_dtype_promote(eddy_dtype a, eddy_dtype b);
 
 #ifdef __cplusplus

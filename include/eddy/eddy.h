@@ -1,7 +1,6 @@
 /* Eddy: an eager tensor runtime for C. This header includes all the others.
  *
- * Ops return at once, the work is done behind the caller's back, and only reading waits. Start with
- * <eddy/tensor.h>. */
+ * A call of an op may return before the op has run; reads wait for it. Start with <eddy/tensor.h>. */
 #ifndef EDDY_EDDY_H
 #define EDDY_EDDY_H
 

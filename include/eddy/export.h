@@ -1,4 +1,4 @@
-/* What is visible of the library. */
+/* The marks of public functions. */
 #ifndef EDDY_EXPORT_H
 #define EDDY_EXPORT_H
 

@@ -1,7 +1,7 @@
-/* Generators of random numbers: a seed and a counter, nothing else.
+/* Generators of random numbers: a seed and a counter.
  *
- * A random op takes the generator's state when it is called and advances the counter then, on the calling thread:
- * what is drawn depends on the order of calls, never on when or where the op runs. Without a generator an op takes
+ * A call of a random op takes the generator's state and advances the counter, on the calling thread: the
+ * numbers depend on the order of calls, never on when or where the op runs. Without a generator an op takes
  * the calling thread's own, whose seed derives from the runtime's seed and the thread's number in the runtime
  * (numbers are given at the first random op of a thread, from 0). The numbers come from Philox-4x32-10 (Salmon et
  * al., 2011), keyed by seed, counter and element index. Nothing here blocks. */
@@ -20,16 +20,16 @@ typedef struct eddy_generator eddy_generator;
 
 /* A new generator with counter 0, one reference, the caller's; NULL with OUT_OF_MEMORY in the error slot. */
 EDDY_API eddy_generator *eddy_generator_create(uint64_t seed);
-/* The one that ops take where none is given: the own generator, in its current runtime, of whichever thread uses it. So a program that
- * is to go on later saves this one's state and needs no generator of its own. Nobody's to release (which does nothing). Never fails. */
+/* The generator that ops take by default. The handle stands for the own generator of the thread that uses it, in its current runtime. A
+ * program that is to resume later saves its state and needs no generator of its own. Releasing it does nothing. Never fails. */
 EDDY_API eddy_generator *eddy_generator_default(void);
 /* One more reference; returns its argument, which may be NULL. Any thread. */
 EDDY_API eddy_generator *eddy_generator_retain(eddy_generator *generator);
-/* Gives one reference up and clears the pointer; NULL and pointers to NULL do nothing. Any thread. A generator that was released
- * before is INVALID_ARGUMENT here and in every use, until its memory is that of another one. */
+/* Gives up one reference and clears the pointer; NULL and pointers to NULL do nothing. Any thread. A generator that was released
+ * before is INVALID_ARGUMENT here and in every use, until its memory is reused for another one. */
 EDDY_API void eddy_generator_release(eddy_generator **generator);
 
-/* The state: enough to go on from exactly here later (eddy_generator_restore). Any thread; while others draw, the
+/* The state, from which eddy_generator_restore resumes exactly here. Any thread; while other threads draw, the
  * counter is that of some moment during the call. INVALID_ARGUMENT for NULL. */
 EDDY_API eddy_status eddy_generator_state(const eddy_generator *generator, uint64_t *seed,
                                           uint64_t *counter);

@@ -1,8 +1,8 @@
-/* Where the library says what it has to say.
+/* The log.
  *
- * Without a line of code: EDDY_LOG=stderr (or `info`) in the environment writes every line to stderr, `warning` only what the program may
- * have meant otherwise, `error` only errors of calls as they are recorded, with file and line where they are known; each level has those
- * below it, 0 (or nothing) drops all. Read once. */
+ * EDDY_LOG in the environment selects the lines that are written to stderr: `error` writes errors of calls when they are recorded, with file
+ * and line if known; `warning` also calls that the program may not have meant; `stderr` (or `info`) every line; 0, or no variable,
+ * nothing. It is read once. */
 #ifndef EDDY_LOG_H
 #define EDDY_LOG_H
 
@@ -16,9 +16,9 @@ extern "C" {
  * library except for eddy_log_set. */
 typedef void eddy_log_sink(void *context, const char *line);
 
-/* Sets the sink of the process, in place of EDDY_LOG's; NULL: what there is to say is dropped. It gets warnings and what
- * the program asks for (eddy_dump, eddy_leaks_report, eddy_print to NULL); errors go to those who look for them. When it returns no line
- * is under way to the former sink, unless it was called from inside one. Blocks no longer than the sink does. */
+/* Sets the sink of the process, in place of EDDY_LOG's; NULL drops all lines. The sink gets warnings and the output of
+ * eddy_dump, eddy_leaks_report and eddy_print to NULL; it does not get errors. After the call the former sink is not called any
+ * more, unless the call came from inside it. Blocks no longer than the sink does. */
 EDDY_API void eddy_log_set(eddy_log_sink *sink, void *context);
 
 #ifdef __cplusplus

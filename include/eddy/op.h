@@ -1,7 +1,7 @@
 /* Ops of the program's own: a registered op passes through inference, the VM, errors and traces like a built-in
  * one, and is called by name (<eddy/call.h>). examples/custom_op.c shows one.
  *
- * Plain structs, all zero where nothing is said. Each begins with its own size where it may grow. */
+ * The structs are plain; a field that is not needed is zero. Structs that may grow begin with their own size. */
 #ifndef EDDY_OP_H
 #define EDDY_OP_H
 
@@ -33,7 +33,7 @@ typedef enum eddy_attribute_type {
     EDDY_ATTRIBUTE_SCALAR, /* eddy_scalar */
     EDDY_ATTRIBUTE_DTYPE,  /* eddy_dtype */
     EDDY_ATTRIBUTE_SHAPE,  /* eddy_shape */
-    /* The rest is for built-in ops only. */
+    /* The types below are for built-in ops only. */
     EDDY_ATTRIBUTE_AXES,      /* uint32_t, a set of axes */
     EDDY_ATTRIBUTE_AXIS,      /* int32_t; negative counts from the end */
     EDDY_ATTRIBUTE_CHOICE,    /* int32_t; number of one of several names */
@@ -57,24 +57,23 @@ typedef struct eddy_attribute_description {
     eddy_scalar default_value;
 } eddy_attribute_description;
 
-/* What inference knows of a tensor. */
+/* The properties of a tensor that inference uses. */
 typedef struct eddy_spec {
     eddy_dtype dtype;
     bool is_absent; /* EDDY_NONE was given for an optional operand */
     eddy_shape shape;
 } eddy_spec;
 
-/* The question to `infer`. */
+/* The argument of `infer`. */
 typedef struct eddy_op_inference {
     size_t size;
-    const eddy_spec *inputs; /* in the order of the operands, lists spread out */
+    const eddy_spec *inputs; /* in the order of the operands, the items of lists in a row */
     int64_t input_count;
     const int64_t *list_counts; /* items of each list operand, in order */
     void *attributes;           /* the call's own copy, which may be changed */
     eddy_spec *outputs;         /* to fill: dtype and shape of each output */
     int32_t output_count;
-    char *
-        message; /* where it fails: a sentence for the error, cut to message_bytes with its final 0 */
+    char *message; /* on failure: a sentence for the error, cut to message_bytes with its final 0 */
     size_t message_bytes;
 } eddy_op_inference;
 
@@ -82,27 +81,28 @@ typedef struct eddy_op_inference {
 typedef struct eddy_op_view {
     void *data; /* the first element (the offset is applied) */
     const int64_t *shape;
-    const int64_t *strides; /* elements; 0 where broadcast, negative allowed */
+    const int64_t *strides; /* in elements; 0 if broadcast, may be negative */
     eddy_dtype dtype;
     int32_t rank;
 } eddy_op_view;
 
 typedef struct eddy_op_call {
     size_t size;
-    const eddy_op_view *views; /* inputs (lists spread out), then outputs */
+    const eddy_op_view *views; /* inputs (the items of lists in a row), then outputs */
     int32_t view_count;
     const void *attributes;
     void *workspace;   /* 64-byte aligned, as many bytes as `prepare` said */
-    const void *state; /* what `prepare` made; NULL without it */
+    const void *state; /* the plan's state; NULL without `prepare` */
 } eddy_op_call;
 
-/* What `prepare` fills in; zeroed but for the size. */
+/* Filled in by `prepare`; all but the size is 0 at first. */
 typedef struct eddy_op_plan {
     size_t size;
     size_t workspace_bytes; /* that `run` (and `count`) gets */
-    int64_t cost_ns; /* estimated time on one core, which decides what begins first; 0: not known */
-    void *
-        state; /* what all calls that this plan is for share (tables, plans of a library), read only */
+    int64_t
+        cost_ns; /* estimated time on one core, which decides the order in which calls begin; 0: not known */
+    void
+        *state; /* data that all calls of this plan share (tables, plans of a library), read only */
 } eddy_op_plan;
 
 /* The kernel of one kind of device. `run` and `count` run on worker threads, several calls at once; `prepare` and `destroy` on a
@@ -110,14 +110,14 @@ typedef struct eddy_op_plan {
  * floating-point environment as it is. */
 typedef struct eddy_op_kernel {
     eddy_device_kind device;
-    /* Computes the outputs (and what is mut). Anything but EDDY_OK poisons what the call writes. */
+    /* Computes the outputs and mut operands. Any status but EDDY_OK poisons the tensors that the call writes. */
     eddy_status (*run)(const eddy_op_call *call);
     /* Plans the calls that have the same attributes (bytes of the struct), dtypes, shapes and strides, when the first of them is issued;
-     * views have no data. Plans are kept: the 256 most recently used of all ops, and those of calls under way. Anything but EDDY_OK
-     * fails the call, where it is made, with that status; UNSUPPORTED is kept as well. Two threads may plan the same at once; then one
-     * plan is destroyed. NULL: no workspace and no state. */
+     * views have no data. Plans are kept: the 256 most recently used of all ops, and those of calls in flight. Any status but EDDY_OK
+     * fails the call at once; UNSUPPORTED is kept like a plan. Two threads may make the same plan at once; then one
+     * of the two is destroyed. NULL: no workspace and no state. */
     eddy_status (*prepare)(const eddy_op_call *call, eddy_op_plan *plan);
-    /* Takes a plan's state back, where there is one, after the last call that uses it; NULL: nothing to do. */
+    /* Frees a plan's state, if it has one, after the last call that uses it; NULL: nothing to do. */
     void (*destroy)(void *state);
     /* With has_late_shape: writes the shape of each output. Inputs have data. */
     eddy_status (*count)(const eddy_op_call *call, eddy_shape *shapes);
@@ -136,23 +136,23 @@ typedef struct eddy_op_description {
     const eddy_attribute_description *attributes; /* 32 at most */
     int32_t attribute_count;
     size_t attribute_bytes; /* of the attribute struct; 4096 at most */
-    /* Shapes and dtypes of the outputs, and whether the operands fit: on the issuing thread, inside the call,
-     * which it may not re-enter. NULL where there are no outputs. */
+    /* Determines shapes and dtypes of the outputs and checks the operands: on the issuing thread, inside the call. It may not
+     * issue calls of its own. NULL if there are no outputs. */
     eddy_status (*infer)(eddy_op_inference *inference);
     const eddy_op_kernel *kernels; /* one must be for EDDY_DEVICE_CPU */
     int32_t kernel_count;
     bool
         has_late_shape; /* the outputs' dims depend on data: infer gives dtype and rank, the kernel's `count` the dims */
-    /* How gradients go back (<eddy/function.h>): on the thread that goes back, issuing ops. NULL: a recorded call is refused,
+    /* The gradient (<eddy/function.h>): runs on the thread of the backward pass and issues ops. NULL: a recorded call is refused,
      * unless has_no_grad says that the outputs carry none. Not for ops that write to operands. */
     eddy_status (*backward)(struct eddy_backward_call *call);
     uint32_t backward_inputs,
-        backward_outputs; /* what it reads by value: bit i for operand i, for output i */
+        backward_outputs; /* the operands and outputs whose elements it reads: bit i for operand i, for output i */
     bool has_no_grad;
 } eddy_op_description;
 
-/* Adds an op to those that eddy_call finds, for all runtimes and the life of the process. Everything is copied
- * but the functions. INVALID_ARGUMENT (with a sentence; a name that is taken too), UNSUPPORTED (no kernel for
+/* Adds an op to those that eddy_call finds, for all runtimes and the life of the process. Everything but
+ * the functions is copied. INVALID_ARGUMENT (with a message; also for a name that is taken), UNSUPPORTED (no kernel for
  * the CPU), OUT_OF_MEMORY. Never blocks for long; any thread. */
 EDDY_API eddy_status eddy_op_register(const eddy_op_description *description);
 

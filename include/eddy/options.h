@@ -11,7 +11,7 @@
 extern "C" {
 #endif
 
-/* A pointer to an option struct for one call, NULL where all is to be the default:
+/* A pointer to an option struct for one call; functions also take NULL for all defaults:
  * eddy_cross_entropy(x, labels, EDDY_OPTIONS(cross_entropy, .reduction = EDDY_REDUCTION_SUM)). Fields left out are 0,
  * which means the default. In C++ the fields go in the order of the struct (C++20, or the GNU extension before it). */
 #ifdef __cplusplus

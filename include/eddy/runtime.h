@@ -1,9 +1,9 @@
-/* Runtimes: who runs what is issued.
+/* Runtimes, which run the issued ops.
  *
  * A thread has a current runtime: the one it chose with eddy_runtime_use, else the process's default one, which
- * starts on first use. Tensors know theirs; an op on tensors of two runtimes is RUNTIME_MISMATCH. Runtimes share
- * one team of worker threads. At exit the runtimes stop taking calls and wait for what is in flight, 1 s in all.
- * After fork the child's runtimes return FORKED, releases there do nothing, and a new runtime (or the default one,
+ * starts on first use. A tensor belongs to one runtime; an op on tensors of two runtimes is RUNTIME_MISMATCH. Runtimes share
+ * one team of worker threads. At exit the runtimes refuse calls and wait for work in flight, 1 s in all.
+ * In a forked child the parent's runtimes return FORKED, releases do nothing, and a new runtime (or the default one,
  * which starts anew) works. Any thread. */
 #ifndef EDDY_RUNTIME_H
 #define EDDY_RUNTIME_H
@@ -22,18 +22,18 @@ extern "C" {
 
 /* Starts a runtime; options as <eddy/options.h> says, NULL for all defaults. One reference, the caller's. NULL with
  * INVALID_ARGUMENT, UNSUPPORTED (an instruction set that the machine lacks, or another one than the process uses) or
- * OUT_OF_MEMORY in the slot. Where no threads can be had each op runs at its call. */
+ * OUT_OF_MEMORY in the slot. If no threads can be started, each op runs at its call. */
 EDDY_API eddy_runtime *eddy_runtime_create(const eddy_runtime_options *options);
 /* One more reference; returns its argument, which may be NULL. */
 EDDY_API eddy_runtime *eddy_runtime_retain(eddy_runtime *runtime);
-/* Gives a reference up and clears the pointer. With the last one (threads that use the runtime hold one each) it
- * shuts down as eddy_runtime_shutdown with EDDY_FOREVER does: blocks. Tensors that are left then fail with
+/* Gives up a reference and clears the pointer. With the last one (each thread that uses the runtime holds one) the runtime
+ * shuts down, as by eddy_runtime_shutdown with EDDY_FOREVER: the call blocks. Its remaining tensors then fail with
  * SHUT_DOWN. */
 EDDY_API void eddy_runtime_release(eddy_runtime **runtime);
 
-/* Refuses new calls, waits up to `timeout` ns for what is in flight, and stops. Later calls on the runtime and its
- * tensors return SHUT_DOWN; retain, release and views, which only read the handle, still work. TIMED_OUT: what was left
- * has been abandoned with its memory. WOULD_DEADLOCK inside a callback. Does nothing where it was shut down before. */
+/* Refuses new calls, waits up to `timeout` ns for work in flight, and stops. Later calls on the runtime and its
+ * tensors return SHUT_DOWN; retain, release and views, which only read the handle, still work. TIMED_OUT: the remaining work
+ * is abandoned with its memory. WOULD_DEADLOCK inside a callback. Does nothing if it was shut down before. */
 EDDY_API eddy_status eddy_runtime_shutdown(eddy_runtime *runtime, int64_t timeout);
 
 /* The calling thread's current runtime, borrowed; starts the default one. NULL with the error in the slot. */
@@ -43,22 +43,21 @@ EDDY_API eddy_status eddy_runtime_use(eddy_runtime *runtime);
 
 /* ---- waiting ---- */
 
-/* Waits for everything that any thread issued before the call. Where errors have not been seen, returns the one
- * issued first, with its record in the slot and the count of the others in `more`; all of them count as seen then,
- * and the next call succeeds though tensors may still hold them. */
+/* Waits for everything that any thread issued before the call. If there are unseen errors, returns that of the op
+ * issued first, with its record in the slot and the count of the others in `more`. All of them count as seen then:
+ * the next call succeeds, though tensors may still hold the errors. */
 EDDY_API eddy_status eddy_sync(int64_t timeout);
-/* Waits until every deleter and callback that was due has returned. */
+/* Waits until every deleter and callback that is due has returned. */
 EDDY_API eddy_status eddy_sync_deleters(int64_t timeout);
 
-/* Lets in-place targets that were skipped be used again: an ordered write that waits for nothing and does nothing
- * to healthy tensors. The bytes are those from before the skipped write. Refused (later, as an error of the tensor)
- * for what is torn: overwrite it whole, or go back to a clone. RUNTIME_MISMATCH where the tensors are not all of
- * one runtime. */
+/* Makes skipped tensors usable again, with the elements from before the skipped write. It is ordered like a write, does not wait, and
+ * does nothing to tensors without an error. For a torn tensor it fails late, as an error of the tensor: overwrite all of it, or
+ * use a clone. RUNTIME_MISMATCH if the tensors do not belong to one runtime. */
 EDDY_API eddy_status eddy_recover(eddy_list tensors);
 
-/* ---- looking inside ---- */
+/* ---- counters and dumps ---- */
 
-/* Since the runtime began; each exact by itself. */
+/* Since the runtime started; each is exact, but they are not read at one moment. */
 #define EDDY_COUNTER_LIST(row)                                                                     \
     row(submitted) row(caller_run) row(scheduler_run) row(worker_run) row(skipped) row(edges_made) \
         row(edges_skipped) row(nodes_made) row(wakes) row(sleeps) row(errors_made)                 \

@@ -18,7 +18,7 @@ typedef struct eddy_shape {
 } eddy_shape;
 
 /* Axes; negative ones count from the end. EDDY_AXES(0, -1) names two, EDDY_ALL_AXES is all of them, whatever the rank. EDDY_AXES()
- * names none, which means what it means in PyTorch: all of them in reductions, none in flip and squeeze, and in roll the elements in
+ * names none, which has PyTorch's meaning: all axes in reductions, none in flip and squeeze, and in roll the elements in
  * row-major order. */
 typedef struct eddy_axes {
     int32_t count; /* -1: all axes */
@@ -45,8 +45,8 @@ typedef struct eddy_list {
     int64_t count;
 } eddy_list;
 
-/* EDDY_SHAPE(64, 784); EDDY_SHAPE() is rank 0. EDDY_LIST(a, b) refers to an array: for one call. EDDY_ARRAY(params) lists an array of the program's, all of it; of a pointer the length is not known, and compilers
- * warn. A C compiler warns of more than 16 dimensions or axes; the call refuses them. */
+/* EDDY_SHAPE(64, 784); EDDY_SHAPE() is rank 0. EDDY_LIST(a, b) refers to a temporary array: for one call. EDDY_ARRAY(params) lists all items of an array of the program;
+ * the length of a pointer is not known, and compilers warn. A C compiler warns of more than 16 dimensions or axes; the call refuses them. */
 #ifndef __cplusplus
 #define EDDY_COUNT_DIMS(type, ...) ((int32_t)(sizeof((type[]){0, __VA_ARGS__}) / sizeof(type)) - 1)
 #define EDDY_SHAPE(...) ((eddy_shape){EDDY_COUNT_DIMS(int64_t, __VA_ARGS__), {__VA_ARGS__}})

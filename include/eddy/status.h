@@ -1,8 +1,8 @@
-/* What a call answers, and the record of an error.
+/* The statuses of calls, and the record of an error.
  *
  * Every failing call that returns a status or NULL fills the calling thread's slot: the first record since the last
- * eddy_error_take is kept, the rest are counted; what nobody has taken by the end of the process is told in one line on
- * stderr. Nothing in this header blocks or allocates; any thread may call it. */
+ * eddy_error_take is kept, the rest are counted. One line on stderr reports the errors that were not taken by the end of the
+ * process. Nothing in this header blocks or allocates; any thread may call it. */
 #ifndef EDDY_STATUS_H
 #define EDDY_STATUS_H
 
@@ -48,8 +48,7 @@ typedef struct eddy_error {
     char op[48];         /* the entry's name ("add"), or the function's ("read") */
     char message[512];   /* one sentence with operands' shapes, dtypes, devices */
     const void *address; /* return address of the public function that was called, or NULL */
-    char place
-        [96]; /* "file:line" of the call, where it was compiled with EDDY_CALL_SITES, else "" */
+    char place[96]; /* "file:line" of the call, if it was compiled with EDDY_CALL_SITES, else "" */
     uint64_t sequence; /* of the instruction that failed; 0 for an error of the call itself */
     uint64_t
         more; /* errors of this thread (eddy_sync: of the runtime) that came after and were only counted */

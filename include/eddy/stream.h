@@ -2,8 +2,8 @@
  *
  * Ops go to the calling thread's innermost stream scope, or to the device's default stream, which is unordered: ops
  * that do not touch the same tensors may overtake each other. On an ordered stream ops run one after the other.
- * Tensors may go from stream to stream freely: what touches the same storage keeps the order of the calls. Streams
- * and events are counted and no scope owns them. Any thread. */
+ * Ops on several streams may use one tensor: ops on one storage keep the order of the calls. Streams
+ * and events are reference-counted and no scope owns them. Any thread. */
 #ifndef EDDY_STREAM_H
 #define EDDY_STREAM_H
 
@@ -37,10 +37,10 @@ EDDY_API void eddy_stream_release(eddy_stream **stream);
 /* Ops of the calling thread go to `stream` until the matching end; scopes nest; NULL is the default stream. The
  * scope holds a reference. */
 EDDY_API eddy_status eddy_stream_scope_begin(eddy_stream *stream);
-/* Ends the innermost stream scope of the calling thread; does nothing where none is open. */
+/* Ends the innermost stream scope of the calling thread; does nothing if none is open. */
 EDDY_API void eddy_stream_scope_end(void);
 
-/* A new event, the caller's, that passes when everything issued to `stream` (NULL: the default one) before has run. */
+/* A new event, the caller's, that passes when everything issued before to `stream` (NULL: the default one) has run. */
 EDDY_API eddy_event *eddy_event_record(eddy_stream *stream);
 EDDY_API eddy_event *eddy_event_retain(eddy_event *event);
 EDDY_API void eddy_event_release(eddy_event **event);
@@ -48,7 +48,7 @@ EDDY_API void eddy_event_release(eddy_event **event);
 EDDY_API bool eddy_event_is_ready(eddy_event *event);
 /* Blocks until it has passed, `timeout` ns at most. TIMED_OUT, WOULD_DEADLOCK, SHUT_DOWN, FORKED. */
 EDDY_API eddy_status eddy_event_wait(eddy_event *event, int64_t timeout);
-/* What is issued to `stream` (NULL: the default one) from now on runs after the event. Returns at once. */
+/* Ops issued to `stream` (NULL: the default one) from now on run after the event. Returns at once. */
 EDDY_API eddy_status eddy_stream_wait(eddy_stream *stream, eddy_event *event);
 
 #ifdef __cplusplus

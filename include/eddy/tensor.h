@@ -1,15 +1,15 @@
-/* Tensors: references, scopes, and what a tensor is like.
+/* Tensors: references, scopes, and properties.
  *
- * A tensor is a handle: dtype, shape, strides and an offset over a storage that views share. Handles are counted.
- * What a function returns belongs to the innermost scope open on the calling thread, or, where none is open, to the
+ * A tensor is a handle: dtype, shape, strides and an offset over a storage that views share. Handles are reference-counted.
+ * A tensor that a function returns belongs to the innermost scope open on the calling thread, or, if none is open, to the
  * caller.
  *
- * NULL as a tensor always means "failed before": functions given NULL fail too, and say so in the slot only if
- * it is empty. An optional operand that is left out is EDDY_NONE. A tensor whose last reference is gone is INVALID_ARGUMENT to every
- * function, as long as its handle has not become another tensor's (docs/errors.md).
+ * NULL as a tensor always means "failed before": functions given NULL fail too, and record an error only if the slot
+ * is empty. An optional operand that is left out is EDDY_NONE. Every function fails with INVALID_ARGUMENT for a tensor whose last
+ * reference is gone, until its handle is reused for another tensor (docs/errors.md).
  *
  * Unless a function says otherwise: any thread, never blocks; failures fill the calling thread's error slot.
- * Functions that ask for the shape wait where the tensor comes from an op whose shape depends on its data (nonzero)
+ * Functions that need the shape wait if the tensor comes from an op whose shape depends on its data (nonzero)
  * and that has not run. */
 #ifndef EDDY_TENSOR_H
 #define EDDY_TENSOR_H
@@ -30,23 +30,23 @@ extern "C" {
 typedef struct eddy_scope eddy_scope;
 typedef struct eddy_runtime eddy_runtime;
 
-/* An optional operand that is absent. Retain and release leave it alone. */
+/* An optional operand that is absent. Retain and release ignore it. */
 #define EDDY_NONE ((eddy_tensor *)1)
 
-/* A timeout without end; timeouts are nanoseconds. */
+/* No time limit; timeouts are nanoseconds. */
 #define EDDY_FOREVER INT64_MAX
 
 /* ---- references ---- */
 
-/* One more reference, the caller's whatever scopes are open; returns its argument, which may be NULL. Any thread, callback or state
- * of the runtime. Never fails, but for a tensor that was released before: NULL with INVALID_ARGUMENT. */
+/* Takes a reference, which belongs to the caller whatever scopes are open; returns its argument, which may be NULL. Any thread, callback
+ * or state of the runtime. Fails only for a tensor that was released before: NULL with INVALID_ARGUMENT. */
 EDDY_API eddy_tensor *eddy_retain(eddy_tensor *tensor);
 
-/* Gives one reference up and clears *tensor: one that eddy_retain took, as long as there is one, else the one that the calling
- * thread's scope, or the caller, owns; so a retain and a release change nothing, wherever the pair stands. What is to outlive its
- * scope is retained and not released, or returned (eddy_scope_return). With the last reference the storage is freed after every use
- * issued before. NULL, a pointer to NULL or to EDDY_NONE does nothing; nor is anything given up where all that is left is the
- * reference of another thread's scope (WRONG_THREAD in the slot), or nothing (INVALID_ARGUMENT). Never blocks: any thread, callback or state of the runtime. */
+/* Gives up one reference and clears *tensor: a reference of eddy_retain, if there is one, else that of the calling thread's scope or of
+ * the caller. So a retain and a release change nothing, wherever the pair stands. A tensor that is to outlive its
+ * scope is retained and not released, or returned (eddy_scope_return). After the last reference the storage is freed when every use
+ * issued before has run. NULL, or a pointer to NULL or EDDY_NONE, does nothing. Nothing is given up either if only the
+ * reference of another thread's scope is left (WRONG_THREAD in the slot), or none (INVALID_ARGUMENT). Never blocks: any thread, callback or state of the runtime. */
 EDDY_API void eddy_release(eddy_tensor **tensor);
 
 /* ---- scopes ---- */
@@ -56,16 +56,16 @@ EDDY_API void eddy_release(eddy_tensor **tensor);
  * thread. */
 EDDY_API eddy_scope *eddy_scope_begin(void);
 
-/* Gives up what the scope and all scopes opened inside it own. The calling thread must be the one that opened it
- * (WRONG_THREAD in the slot, nothing done); NULL does nothing. */
+/* Releases the references that the scope and all scopes opened inside it own. The calling thread must be the one that opened it
+ * (else WRONG_THREAD in the slot, and nothing is done); NULL does nothing. */
 EDDY_API void eddy_scope_end(eddy_scope *scope);
 
-/* Moves the reference that `scope` (or a scope inside it) owns to the scope round `scope`, or to the caller where
- * there is none. Returns `tensor`; NULL stays NULL, and what no such scope owns is returned as it is. NULL with
- * OUT_OF_MEMORY in the slot where the enclosing scope cannot grow: the tensor then ends with its scope. */
+/* Moves the reference that `scope` (or a scope inside it) owns to the enclosing scope, or to the caller if
+ * there is none. Returns `tensor`; NULL stays NULL, and a tensor that no such scope owns is returned unchanged. NULL with
+ * OUT_OF_MEMORY in the slot if the enclosing scope cannot grow: the tensor then ends with its scope. */
 EDDY_API eddy_tensor *eddy_scope_return(eddy_scope *scope, eddy_tensor *tensor);
 
-/* ---- what a tensor is like ---- */
+/* ---- properties ---- */
 
 /* Rank 0 to 16; -1 on failure. */
 EDDY_API int32_t eddy_rank_of(const eddy_tensor *tensor);
@@ -73,7 +73,7 @@ EDDY_API int32_t eddy_rank_of(const eddy_tensor *tensor);
 EDDY_API eddy_shape eddy_shape_of(const eddy_tensor *tensor);
 /* Elements along an axis, negative axes counting from the end; -1 on failure (OUT_OF_RANGE). */
 EDDY_API int64_t eddy_dim_of(const eddy_tensor *tensor, int32_t axis);
-/* Steps between neighbours along an axis, in elements (0 where expanded); INT64_MIN on failure (OUT_OF_RANGE). */
+/* The distance in elements from one element to the next along an axis (0 if expanded); INT64_MIN on failure (OUT_OF_RANGE). */
 EDDY_API int64_t eddy_stride_of(const eddy_tensor *tensor, int32_t axis);
 /* All strides, in elements: strides[0 .. rank - 1] are written. */
 EDDY_API eddy_status eddy_strides_of(const eddy_tensor *tensor, int64_t *strides);
@@ -87,19 +87,18 @@ EDDY_API eddy_dtype eddy_dtype_of(const eddy_tensor *tensor);
 EDDY_API eddy_device eddy_device_of(const eddy_tensor *tensor);
 /* Borrowed: valid while the tensor is; NULL on failure. Never waits. */
 EDDY_API eddy_runtime *eddy_runtime_of(const eddy_tensor *tensor);
-/* True when the elements lie in row-major order without gaps; false on failure. Results of elementwise ops, copies and images lie in
- * the order of their operands' axes (docs/layout.md), so of a transposed operand they do not. */
+/* True if the elements are in row-major order without gaps; false on failure. Results of elementwise ops, copies and images have
+ * the layout of their operands (docs/layout.md), so the result of a transposed operand is not contiguous. */
 EDDY_API bool eddy_is_contiguous(const eddy_tensor *tensor);
-/* True when everything issued on the tensor's storage has run (or the runtime is gone: there is nothing to wait
- * for); false on failure. Never waits. */
+/* True if everything issued on the tensor's storage has run, or the runtime has ended; false on failure. Never waits. */
 EDDY_API bool eddy_is_ready(const eddy_tensor *tensor);
 
 /* ---- leaks ---- */
 
 /* Tensors of the process that have references. Exact while no other thread makes or releases one. */
 EDDY_API int64_t eddy_live_count(void);
-/* Writes one line per live tensor, with dtype, shape, references and the place that made it, to the log sink, or, where none is
- * set (eddy_log_set, EDDY_LOG), to stderr; returns their number. Other threads must not make or release tensors meanwhile. */
+/* Writes one line for each live tensor, with dtype, shape, references and the call that made it, to the log sink, or to stderr if no sink is
+ * set (eddy_log_set, EDDY_LOG); returns their number. Other threads must not make or release tensors meanwhile. */
 EDDY_API int64_t eddy_leaks_report(void);
 
 #ifdef __cplusplus

@@ -1,7 +1,7 @@
 /* Views: tensors over the storage of another, with their own shape, strides and offset.
  *
- * No view copies, runs an instruction or waits (but for a shape that is not known yet); writing through one is seen
- * by all that share the storage, in the order of the calls. Each returns a new tensor, owned as <eddy/tensor.h>
+ * No view copies, runs an instruction or waits (except for a shape that is not known yet). All views of a storage see writes through
+ * one of them, in the order of the calls. Each returns a new tensor, owned as <eddy/tensor.h>
  * says, that keeps the storage alive, or NULL with the error in the slot: INVALID_ARGUMENT, OUT_OF_RANGE,
  * SHAPE_MISMATCH, SIZE_OVERFLOW, OUT_OF_MEMORY. Axes may be negative. Semantics follow PyTorch's functions of the
  * same names. Any thread. */
@@ -19,49 +19,49 @@
 extern "C" {
 #endif
 
-/* The elements in row-major order under another shape of the same count; one dim may be -1 (what is left). Where
- * strides cannot say that, the elements are copied first (one instruction; the result then shares nothing). */
+/* The elements in row-major order under another shape of the same count; one dim may be -1 (the remainder). If no
+ * strides describe the result, the elements are copied first (one instruction; the result then has its own storage). */
 EDDY_API eddy_tensor *eddy_reshape(eddy_tensor *tensor, eddy_shape shape);
-/* The same elements, row-major without gaps: a view where they lie so already, else a copy (one instruction). */
+/* The same elements, row-major without gaps: a view if the tensor is so already, else a copy (one instruction). */
 EDDY_API eddy_tensor *eddy_contiguous(eddy_tensor *tensor);
-/* The same elements on a device (kind DEFAULT: that which a creation op of the thread takes): a view where they are there already.
- * UNSUPPORTED for devices that are not there; so far there is the CPU alone. */
+/* The same elements on a device (kind DEFAULT: that of the thread's creation ops): a view if they are there already.
+ * UNSUPPORTED for devices that do not exist; so far the CPU is the only one. */
 EDDY_API eddy_tensor *eddy_to_device(eddy_tensor *tensor, eddy_device device);
-/* Like eddy_reshape, but SHAPE_MISMATCH where it would take a copy. */
+/* Like eddy_reshape, but SHAPE_MISMATCH if it needs a copy. */
 EDDY_API eddy_tensor *eddy_view(eddy_tensor *tensor, eddy_shape shape);
 /* Elements start, start + step, ... below end along an axis. start and end may be negative (from the end) and are
  * clamped to the axis, as Python's slices are; step is at least 1. */
 EDDY_API eddy_tensor *eddy_slice(eddy_tensor *tensor, int32_t axis, int64_t start, int64_t end,
                                  int64_t step);
-/* `length` elements from `start` along an axis; OUT_OF_RANGE where they are not all there. */
+/* `length` elements from `start` along an axis; OUT_OF_RANGE if the axis does not have them all. */
 EDDY_API eddy_tensor *eddy_narrow(eddy_tensor *tensor, int32_t axis, int64_t start, int64_t length);
-/* The part at `index` (negative: from the end) of an axis, which goes away. */
+/* The part at `index` (negative: from the end) of an axis; the result lacks that axis. */
 EDDY_API eddy_tensor *eddy_select(eddy_tensor *tensor, int32_t axis, int64_t index);
-/* Two axes exchanged; rank 0, whose axes are 0 and -1, stays as it is. */
+/* Two axes exchanged; rank 0, whose axes are 0 and -1, is unchanged. */
 EDDY_API eddy_tensor *eddy_transpose(eddy_tensor *tensor, int32_t axis0, int32_t axis1);
-/* A matrix transposed; rank 0 and 1 as they are. Rank at most 2. */
+/* A matrix transposed; rank 0 and 1 are unchanged. Rank at most 2. */
 EDDY_API eddy_tensor *eddy_t(eddy_tensor *tensor);
 /* Axes in another order: axis i of the result is axes[i] of the tensor. */
 EDDY_API eddy_tensor *eddy_permute(eddy_tensor *tensor, eddy_axes axes);
 /* A new axis of size 1 at `axis` of the result (-1: last). */
 EDDY_API eddy_tensor *eddy_unsqueeze(eddy_tensor *tensor, int32_t axis);
-/* Without those of the named axes (EDDY_AXES(): none) that have size 1. */
+/* Removes those of the named axes (EDDY_AXES(): none) that have size 1. */
 EDDY_API eddy_tensor *eddy_squeeze(eddy_tensor *tensor, eddy_axes axes);
-/* Axes first..last made one, as reshape does; rank 0 becomes rank 1. */
+/* Axes first..last joined to one, as by reshape; rank 0 becomes rank 1. */
 EDDY_API eddy_tensor *eddy_flatten(eddy_tensor *tensor, int32_t first, int32_t last);
-/* Broadcast to a larger shape: new axes in front and axes of size 1 are repeated with stride 0; a dim of -1 stays
- * as it is. Cannot be written to where it repeats. */
+/* Broadcast to a larger shape: new axes in front and axes of size 1 are repeated with stride 0; a dim of -1 is
+ * unchanged. A view that repeats elements cannot be written to. */
 EDDY_API eddy_tensor *eddy_expand(eddy_tensor *tensor, eddy_shape shape);
 /* Any shape and strides (elements, not negative) from `offset` elements after the start of the storage;
- * OUT_OF_RANGE where that leaves the storage. */
+ * OUT_OF_RANGE if that exceeds the storage. */
 EDDY_API eddy_tensor *eddy_as_strided(eddy_tensor *tensor, eddy_shape shape, const int64_t *strides,
                                       int64_t offset);
 
 /* Parts along an axis, in order, as views. The caller gives the array: `outputs` has room for `capacity` of them, and
- * *count (unless NULL) gets their number. With outputs NULL they are only counted. All or none are made; each
- * belongs to whom <eddy/tensor.h> says. INVALID_ARGUMENT (sizes, too many parts for the array), OUT_OF_RANGE (axis). */
+ * *count (unless NULL) gets their number. With outputs NULL they are only counted. All or none are made,
+ * owned as <eddy/tensor.h> says. INVALID_ARGUMENT (sizes, too many parts for the array), OUT_OF_RANGE (axis). */
 
-/* Parts of `size`, the last one what is left; an empty axis has one part. */
+/* Parts of `size`, the last one the remainder; an empty axis has one part. */
 EDDY_API eddy_status eddy_split(eddy_tensor *tensor, int64_t size, int32_t axis,
                                 eddy_tensor **outputs, int64_t capacity, int64_t *count);
 /* `count` parts of these sizes, which add up to the axis; outputs has room for as many. */
