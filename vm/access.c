@@ -1,5 +1,5 @@
 /* User code on a storage, in order with the instructions. */
-#include <vm/kinds.h>
+#include <vm/instruction_kinds.h>
 #include <vm/machine.h>
 #include <vm/service.h>
 #include <vm/submit.h>

@@ -6,7 +6,7 @@
 #include <vm/engine.h>
 #include <vm/execute.h>
 #include <vm/graph.h>
-#include <vm/kinds.h>
+#include <vm/instruction_kinds.h>
 #include <vm/machine.h>
 #include <vm/pace.h>
 #include <vm/price.h>
@@ -139,12 +139,12 @@ static int64_t new_bytes_of(const eddy_instruction *instruction) {
 eddy_execute_result eddy_engine_execute(eddy_vm *vm, const eddy_instruction *instruction) {
     void *data[EDDY_NODE_USES];
     int64_t data_bytes[EDDY_NODE_USES];
-    eddy_block *block = instruction->block;
+    eddy_spill *spill = instruction->spill;
     /* Cheaper than a helper would be, but for one that was tried again. */
     bool is_alone = vm->is_one_thread || instruction->cost_ns <= vm->engine.inline_ns;
     return eddy_vm_execute(vm, instruction, &vm->engine.cache,
-                           is_alone ? &eddy_team_serial : &vm->team, block ? block->data : data,
-                           block ? block->data_bytes : data_bytes);
+                           is_alone ? &eddy_team_serial : &vm->team, spill ? spill->data : data,
+                           spill ? spill->data_bytes : data_bytes);
 }
 
 /* An instruction that ran straight from the ring: retired without a node. */
@@ -156,7 +156,7 @@ static void retire_direct(eddy_vm *vm, const eddy_instruction *instruction) {
                            eddy_load_relaxed(&storage->shared.retired) + 1);
     }
     eddy_graph_count_retired(vm, instruction, new_bytes, true);
-    eddy_block_release(&vm->engine.arguments, instruction->block);
+    eddy_spill_release(&vm->engine.arguments, instruction->spill);
 }
 
 /* What the calling thread has lately run by itself, one call soon after the other. */
@@ -181,7 +181,7 @@ static bool may_be_worth_helpers(uint32_t cost_ns, int64_t now_ns) {
 static eddy_execute_result execute_node(eddy_vm *vm, const eddy_instruction *instruction) {
     void *data[EDDY_NODE_USES];
     int64_t data_bytes[EDDY_NODE_USES];
-    eddy_block *block = instruction->block;
+    eddy_spill *spill = instruction->spill;
     uint32_t cost_ns = instruction->cost_ns;
     eddy_price *price = NULL;
     if (cost_ns > INLINE_NS && cost_ns <= eddy_team_hand_over_ns() * OWN_FACTOR)
@@ -193,7 +193,7 @@ static eddy_execute_result execute_node(eddy_vm *vm, const eddy_instruction *ins
     eddy_blocks_cache_init(&cache, &vm->tensors);
     eddy_execute_result result =
         eddy_vm_execute(vm, instruction, &cache, asks ? &vm->team : &eddy_team_serial,
-                        block ? block->data : data, block ? block->data_bytes : data_bytes);
+                        spill ? spill->data : data, spill ? spill->data_bytes : data_bytes);
     eddy_blocks_cache_fini(&cache);
     alone.until_ns = eddy_clock_ns();
     if (price && result == EDDY_EXECUTED)

@@ -3,7 +3,7 @@
 #include <string.h>
 #include <vm/execute.h>
 #include <vm/graph.h>
-#include <vm/kinds.h>
+#include <vm/instruction_kinds.h>
 #include <vm/machine.h>
 #include <vm/marks.h>
 
@@ -32,7 +32,7 @@ eddy_node *eddy_graph_node_acquire(eddy_vm *vm, const eddy_instruction *instruct
     node->is_starved = node->is_last_try = node->has_failed_lend = node->is_marker = false;
     node->is_behind_user = node->is_finished = false;
     eddy_store_relaxed(&node->has_ended_lend, false);
-    node->walk = 0;
+    node->search = 0;
     node->waiting_count = 0;
     node->waiting_uses = NULL;
     node->waiting_orders = NULL;
@@ -44,8 +44,8 @@ eddy_node *eddy_graph_node_acquire(eddy_vm *vm, const eddy_instruction *instruct
     for (uint32_t i = 0; i < instruction->view.operand_count; i++)
         if ((instruction->mentions[i] & (EDDY_MENTION_NEW | EDDY_MENTION_MUT2)) == EDDY_MENTION_NEW)
             node->new_bytes += instruction->sizes[new_count++];
-    if (instruction->block) {
-        node->uses = instruction->block->uses;
+    if (instruction->spill) {
+        node->uses = instruction->spill->uses;
         return node;
     }
     node->uses = node->inline_uses;
@@ -63,7 +63,7 @@ eddy_node *eddy_graph_node_acquire(eddy_vm *vm, const eddy_instruction *instruct
 }
 
 static void node_recycle(eddy_vm *vm, eddy_node *node) {
-    eddy_block_release(&vm->engine.arguments, node->instruction.block);
+    eddy_spill_release(&vm->engine.arguments, node->instruction.spill);
     node->state = EDDY_NODE_FREE;
     node->ready_next = vm->engine.free_nodes;
     vm->engine.free_nodes = node;
@@ -165,7 +165,7 @@ static void link_write(eddy_vm *vm, eddy_use *use, eddy_storage *storage) {
             edge_made(vm, reader->node, use->node);
         }
     }
-    /* The readers stay findable from here, for the walk back from a waiter. */
+    /* The readers stay findable from here, for the search back from a waiter. */
     use->reader_next = storage->engine.readers;
     if (use->reader_next)
         use->reader_next->reader_link = &use->reader_next;
@@ -462,35 +462,35 @@ bool eddy_graph_is_free(eddy_vm *vm, const eddy_instruction *instruction) {
     return true;
 }
 
-/* ---- walking back from a waiter ---- */
+/* ---- searching back from a waiter ---- */
 
-/* How many nodes a walk visits for something to help with. Beyond, only one that looks for a lend goes on, among what is behind one. */
-#define WALK_LIMIT 256
+/* How many nodes a search visits for something to help with. Beyond, only one that looks for a lend goes on, among what is behind one. */
+#define SEARCH_LIMIT 256
 
-typedef struct graph_walk {
+typedef struct graph_search {
     eddy_vm *vm;
     eddy_waiter *waiter;
-    eddy_node *stack; /* through walk_next */
+    eddy_node *stack; /* through search_next */
     uint64_t visited; /* or on the stack */
     bool looks_for_lends, meets_own_lend;
-} graph_walk;
+} graph_search;
 
-static void visit(graph_walk *to, eddy_node *node) {
-    if (!node || node->walk == to->vm->engine.walk)
+static void visit(graph_search *to, eddy_node *node) {
+    if (!node || node->search == to->vm->engine.search)
         return;
-    if (to->visited >= WALK_LIMIT && !(to->looks_for_lends && node->is_behind_user))
+    if (to->visited >= SEARCH_LIMIT && !(to->looks_for_lends && node->is_behind_user))
         return;
     to->visited++;
-    node->walk = to->vm->engine.walk;
-    node->walk_next = to->stack;
+    node->search = to->vm->engine.search;
+    node->search_next = to->stack;
     to->stack = node;
 }
 
-static bool goes_on(const graph_walk *to) {
-    return to->looks_for_lends || to->visited < WALK_LIMIT;
+static bool goes_on(const graph_search *to) {
+    return to->looks_for_lends || to->visited < SEARCH_LIMIT;
 }
 
-static void visit_sources(graph_walk *to, eddy_node *node) {
+static void visit_sources(graph_search *to, eddy_node *node) {
     if (node->is_marker) {
         bool ends_all = eddy_instruction_has(&node->instruction, EDDY_KIND_ENDS_ALL);
         for (eddy_node *n = node; n && goes_on(to);
@@ -511,16 +511,16 @@ static void visit_sources(graph_walk *to, eddy_node *node) {
 
 /* Marks what the waiter's node waits for as wanted by it. True when a lend of the waiter's own thread is among it. */
 bool eddy_graph_trace(eddy_vm *vm, eddy_node *node, eddy_waiter *waiter) {
-    vm->engine.walk++;
-    graph_walk from = {.vm = vm,
-                       .waiter = waiter,
-                       .looks_for_lends =
-                           node->is_behind_user && *eddy_vm_lends_of(vm, waiter->thread) > 0};
+    vm->engine.search++;
+    graph_search from = {.vm = vm,
+                         .waiter = waiter,
+                         .looks_for_lends =
+                             node->is_behind_user && *eddy_vm_lends_of(vm, waiter->thread) > 0};
     bool has_queued = false;
     visit(&from, node);
     while (from.stack) {
         eddy_node *top = from.stack;
-        from.stack = top->walk_next;
+        from.stack = top->search_next;
         if (top->instruction.kind == EDDY_KIND_LEND && top->state == EDDY_NODE_DISPATCHED &&
             top->lend_thread == waiter->thread && !eddy_load_acquire(&top->has_ended_lend))
             from.meets_own_lend = true;

@@ -1,9 +1,9 @@
 /* An instruction as its runner sees it, wherever its bytes lie: on the caller's stack, in the ring, in a node or in a
- * block of its own. */
+ * spill. */
 #ifndef EDDY_VM_INSTRUCTION_H
 #define EDDY_VM_INSTRUCTION_H
 
-#include <vm/kind.h>
+#include <vm/instruction_kind.h>
 #include <vm/storage.h>
 #include <vm/vm.h>
 
@@ -36,13 +36,13 @@ typedef struct eddy_instruction {
     uint32_t cost_ns;
     const eddy_mention *mentions;
     const int64_t *sizes;     /* of new storages, in the order of their mentions */
-    struct eddy_block *block; /* owned, where the bytes lie in a block of their own; else NULL */
+    struct eddy_spill *spill; /* owned, where the bytes are too many for a record; else NULL */
 } eddy_instruction;
 
 static inline const char *eddy_instruction_name(const eddy_instruction *instruction) {
     const eddy_vm_descriptor *descriptor = instruction->view.descriptor;
     return descriptor && descriptor->name ? descriptor->name(&instruction->view)
-                                          : eddy_kinds[instruction->kind].name;
+                                          : eddy_instruction_kinds[instruction->kind].name;
 }
 
 /* Once, when it has retired. */
@@ -53,7 +53,7 @@ static inline void eddy_instruction_end(const eddy_instruction *instruction) {
 }
 
 static inline bool eddy_instruction_has(const eddy_instruction *instruction, eddy_kind_rule rule) {
-    return (eddy_kinds[instruction->kind].rules & (unsigned)rule) != 0;
+    return (eddy_instruction_kinds[instruction->kind].rules & (unsigned)rule) != 0;
 }
 
 static inline eddy_origin eddy_instruction_origin(const eddy_instruction *instruction) {

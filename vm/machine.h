@@ -6,10 +6,10 @@
 #include <base/process.h>
 #include <base/thread.h>
 #include <streams/team.h>
-#include <vm/block.h>
 #include <vm/errors.h>
 #include <vm/node.h>
 #include <vm/ring.h>
+#include <vm/spill.h>
 #include <vm/vm.h>
 
 #define EDDY_STREAM_MAX 4096 /* 12 bits in a record; 0 is the default stream */
@@ -178,10 +178,10 @@ struct eddy_vm {
         uint64_t woken_at_head, woken_at_finished; /* when held back issuers were last woken */
         bool owes_wake;                            /* published since without waking anybody */
         int32_t running_count;                     /* nodes dispatched to streams */
-        uint64_t walk;
+        uint64_t search; /* number of the last search back from a waiter */
         uint32_t lends
             [EDDY_LEND_GROUPS]; /* granted and not ended, by thread modulo the number of groups */
-        uint64_t visited;       /* nodes, by walks back from waiters */
+        uint64_t visited;       /* nodes, by those searches */
         uint64_t linked_users;  /* lends and callbacks, not retired */
         int64_t behind;         /* they, and what is after one; not retired */
         int64_t linked_bytes;   /* new storages of nodes */

@@ -73,15 +73,15 @@ typedef struct eddy_node {
     bool is_last_try; /* without memory it fails */
     bool has_failed_lend;
     _Atomic bool
-        has_ended_lend; /* atomic: the lender stores (release) before it pushes; the walk from a waiter loads */
+        has_ended_lend; /* atomic: the lender stores (release) before it pushes; the search from a waiter loads */
 
     /* Engine only. */
     eddy_node_state state;
     bool is_behind_user; /* a lend or a callback, or after one */
     bool is_finished;    /* counts as finished for the marks already */
     bool is_marker;      /* ready once first in its list: barrier, event on an unordered stream */
-    uint64_t walk;       /* number of the last walk that visited it */
-    struct eddy_node *walk_next;
+    uint64_t search;     /* number of the last search that visited it */
+    struct eddy_node *search_next;
     uint64_t lend_thread; /* LEND: whose it is */
     int64_t new_bytes;
     int32_t waiting_count; /* unsatisfied edges */

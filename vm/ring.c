@@ -1,6 +1,6 @@
 #include <string.h>
-#include <vm/block.h>
 #include <vm/ring.h>
+#include <vm/spill.h>
 
 #define SEQUENCE_BITS EDDY_RECORD_SEQUENCE_BITS
 #define STREAM_BITS 12
@@ -33,8 +33,8 @@ static void advance(eddy_ring *ring, uint64_t tail, uint32_t lines) {
 eddy_record *eddy_ring_write(eddy_ring *ring, const eddy_instruction *instruction,
                              size_t argument_bytes, uint32_t new_count, uint64_t cost_class,
                              const eddy_storage_number *releases, uint32_t release_count) {
-    uint32_t operand_count = instruction->block ? 0 : instruction->view.operand_count;
-    if (instruction->block)
+    uint32_t operand_count = instruction->spill ? 0 : instruction->view.operand_count;
+    if (instruction->spill)
         new_count = 0;
     uint32_t lines = eddy_record_lines(argument_bytes, new_count, operand_count, release_count);
     EDDY_ASSERT(lines <= EDDY_RECORD_LINES_MAX && release_count <= EDDY_RECORD_RELEASES);
@@ -54,7 +54,7 @@ eddy_record *eddy_ring_write(eddy_ring *ring, const eddy_instruction *instructio
     record->kind_releases = (uint8_t)(instruction->kind | release_count << 4);
     record->line_count = (uint8_t)lines;
     record->argument_words = (uint8_t)argument_words;
-    record->operand_count = instruction->block ? EDDY_RECORD_BLOCK : (uint8_t)operand_count;
+    record->operand_count = instruction->spill ? EDDY_RECORD_SPILLED : (uint8_t)operand_count;
     record->word = (instruction->view.sequence & SEQUENCE_MASK) |
                    (uint64_t)instruction->stream << STREAM_AT | cost_class << COST_AT |
                    (uint64_t)instruction->place << PLACE_AT | (uint64_t)new_count << NEW_AT;
@@ -78,7 +78,7 @@ eddy_record *eddy_ring_write(eddy_ring *ring, const eddy_instruction *instructio
 
 void eddy_ring_read(const eddy_record *record, eddy_instruction *instruction,
                     const eddy_storage_number **releases, uint32_t *release_count) {
-    bool has_block = record->operand_count == EDDY_RECORD_BLOCK;
+    bool has_block = record->operand_count == EDDY_RECORD_SPILLED;
     uint32_t operand_count = has_block ? 0 : record->operand_count;
     uint64_t word = record->word;
     instruction->kind = record->kind_releases & 15;
@@ -98,7 +98,7 @@ void eddy_ring_read(const eddy_record *record, eddy_instruction *instruction,
     instruction->mentions = (const eddy_mention *)words;
     *releases = (const eddy_storage_number *)words + operand_count;
     *release_count = record->kind_releases >> 4;
-    instruction->block = NULL;
+    instruction->spill = NULL;
     if (EDDY_UNLIKELY(has_block))
-        eddy_block_open(*(eddy_block *const *)instruction->view.arguments, instruction);
+        eddy_spill_open(*(eddy_spill *const *)instruction->view.arguments, instruction);
 }

@@ -3,7 +3,7 @@
 #include <streams/cpu.h>
 #include <string.h>
 #include <vm/event.h>
-#include <vm/kinds.h>
+#include <vm/instruction_kinds.h>
 #include <vm/stream.h>
 #include <vm/submit.h>
 

@@ -171,8 +171,8 @@ static uint32_t riders(const eddy_vm *vm, const eddy_submission *submission) {
     if (vm->pending_count == 0)
         return 0;
     const eddy_instruction *instruction = &submission->instruction;
-    uint32_t operands = instruction->block ? 0 : instruction->view.operand_count;
-    uint32_t new_count = instruction->block ? 0 : submission->new_count;
+    uint32_t operands = instruction->spill ? 0 : instruction->view.operand_count;
+    uint32_t new_count = instruction->spill ? 0 : submission->new_count;
     size_t bare = 32 + (submission->argument_bytes + 7) / 8 * 8 + 8 * (size_t)new_count +
                   4 * (size_t)operands;
     uint32_t room = (uint32_t)(-bare % EDDY_LINE_BYTES) / 4;
@@ -255,22 +255,22 @@ eddy_status eddy_vm_write(eddy_vm *vm, eddy_submission *submission) {
 eddy_status eddy_vm_write_list(eddy_vm *vm, eddy_instruction_kind kind, eddy_mention access,
                                eddy_vm_stream *stream, const eddy_storage_number *storages,
                                int64_t count, eddy_origin origin) {
-    eddy_block *block = eddy_block_acquire(&vm->issuer_arguments, (uint32_t)count, 0, 0);
-    if (!block)
+    eddy_spill *spill = eddy_spill_acquire(&vm->issuer_arguments, (uint32_t)count, 0, 0);
+    if (!spill)
         return eddy_fail(EDDY_OUT_OF_MEMORY, origin, "no memory for %lld tensors",
                          (long long)count);
     for (int64_t i = 0; i < count; i++)
-        block->mentions[i] = storages[i] | access;
+        spill->mentions[i] = storages[i] | access;
     eddy_submission submission = {
         .instruction = {.view.address = origin.address, .kind = (uint8_t)kind},
-        .argument_bytes = sizeof(block),
+        .argument_bytes = sizeof(spill),
         .stream = stream,
         .op = origin.op};
-    eddy_block_open(block, &submission.instruction);
-    submission.instruction.view.arguments = &block;
+    eddy_spill_open(spill, &submission.instruction);
+    submission.instruction.view.arguments = &spill;
     eddy_status status = eddy_vm_write(vm, &submission);
     if (status != EDDY_OK)
-        eddy_block_release(&vm->issuer_arguments, block);
+        eddy_spill_release(&vm->issuer_arguments, spill);
     return status;
 }
 
@@ -304,7 +304,7 @@ static inline void submission_begin(eddy_submission *submission, const eddy_vm_c
     submission->instruction.view = call->instruction;
     submission->instruction.kind = EDDY_KIND_CALL;
     submission->instruction.place = (uint8_t)call->place;
-    submission->instruction.block = NULL;
+    submission->instruction.spill = NULL;
     submission->argument_bytes = call->argument_bytes;
     submission->cost_ps = call->cost_ps;
     submission->stream = call->stream;
@@ -391,7 +391,7 @@ static bool run_plain(eddy_vm *vm, eddy_vm_call *call) {
     return has_run;
 }
 
-static bool needs_block(const eddy_vm_call *call) {
+static bool needs_spill(const eddy_vm_call *call) {
     return call->instruction.operand_count > EDDY_RECORD_OPERANDS ||
            call->argument_bytes > EDDY_RECORD_ARGUMENT_BYTES;
 }
@@ -402,38 +402,38 @@ eddy_origin eddy_vm_call_origin(const eddy_vm_call *call) {
 }
 
 /* Memory of its own for what does not fit into a record; NULL, recorded, where there is none. */
-static eddy_block *block_for(eddy_vm *vm, const eddy_vm_call *call, uint32_t new_count) {
-    eddy_block *block =
-        eddy_block_acquire(&vm->issuer_arguments, (uint32_t)call->instruction.operand_count,
+static eddy_spill *spill_for(eddy_vm *vm, const eddy_vm_call *call, uint32_t new_count) {
+    eddy_spill *spill =
+        eddy_spill_acquire(&vm->issuer_arguments, (uint32_t)call->instruction.operand_count,
                            new_count, call->argument_bytes);
-    if (!block)
+    if (!spill)
         eddy_fail(EDDY_OUT_OF_MEMORY, eddy_vm_call_origin(call), "no memory for %lld operands",
                   (long long)call->instruction.operand_count);
     else if (call->argument_bytes > 0)
-        memcpy(block->arguments, call->instruction.arguments, call->argument_bytes);
-    return block;
+        memcpy(spill->arguments, call->instruction.arguments, call->argument_bytes);
+    return spill;
 }
 
-/* Lock: submission. `block` is the call's, or NULL where its operands are on the stack; it is the VM's now. */
+/* Lock: submission. `spill` is the call's, or NULL where its operands are on the stack; it is the VM's now. */
 static eddy_status write_call(eddy_vm *vm, const eddy_vm_call *call, eddy_submission *submission,
-                              eddy_block *block) {
+                              eddy_spill *spill) {
     eddy_instruction *instruction = &submission->instruction;
-    if (EDDY_UNLIKELY(!block && needs_block(call))) {
-        block = block_for(vm, call, submission->new_count);
-        if (!block)
+    if (EDDY_UNLIKELY(!spill && needs_spill(call))) {
+        spill = spill_for(vm, call, submission->new_count);
+        if (!spill)
             return EDDY_OUT_OF_MEMORY;
-        memcpy(block->mentions, instruction->mentions,
-               (size_t)instruction->view.operand_count * sizeof(*block->mentions));
-        memcpy(block->sizes, instruction->sizes, submission->new_count * sizeof(*block->sizes));
+        memcpy(spill->mentions, instruction->mentions,
+               (size_t)instruction->view.operand_count * sizeof(*spill->mentions));
+        memcpy(spill->sizes, instruction->sizes, submission->new_count * sizeof(*spill->sizes));
     }
-    if (EDDY_UNLIKELY(block != NULL)) {
-        eddy_block_open(block, instruction);
-        instruction->view.arguments = &block;
-        submission->argument_bytes = sizeof(block);
+    if (EDDY_UNLIKELY(spill != NULL)) {
+        eddy_spill_open(spill, instruction);
+        instruction->view.arguments = &spill;
+        submission->argument_bytes = sizeof(spill);
     }
     eddy_status status = eddy_vm_write(vm, submission);
-    if (EDDY_UNLIKELY(status != EDDY_OK && block))
-        eddy_block_release(&vm->issuer_arguments, block);
+    if (EDDY_UNLIKELY(status != EDDY_OK && spill))
+        eddy_spill_release(&vm->issuer_arguments, spill);
     return status;
 }
 
@@ -444,12 +444,12 @@ static eddy_status fail_numbers(const eddy_vm_call *call) {
 
 /* Lock: submission. Writes the call to the ring once there is room below the marks. */
 __attribute__((noinline)) static eddy_status
-hand_over(eddy_vm *vm, eddy_vm_call *call, eddy_submission *submission, eddy_block *block) {
+hand_over(eddy_vm *vm, eddy_vm_call *call, eddy_submission *submission, eddy_spill *spill) {
     eddy_status status = eddy_marks_wait(vm, call);
     if (status == EDDY_OK)
-        status = write_call(vm, call, submission, block);
-    else if (block)
-        eddy_block_release(&vm->issuer_arguments, block);
+        status = write_call(vm, call, submission, spill);
+    else if (spill)
+        eddy_spill_release(&vm->issuer_arguments, spill);
     if (status != EDDY_OK)
         numbers_return(vm, call, call->instruction.operand_count);
     return status;
@@ -460,17 +460,17 @@ __attribute__((noinline)) static eddy_status submit_many(eddy_vm *vm, eddy_vm_ca
     uint32_t new_count = 0;
     for (int64_t i = 0; i < call->instruction.operand_count; i++)
         new_count += call->operands[i].is_new && call->operands[i].access == EDDY_ACCESS_MUT;
-    eddy_block *block = block_for(vm, call, new_count);
-    if (!block)
+    eddy_spill *spill = spill_for(vm, call, new_count);
+    if (!spill)
         return EDDY_OUT_OF_MEMORY;
     eddy_submission submission;
     submission_begin(&submission, call);
     bool is_idle = false;
-    if (!resolve(vm, call, &submission, block->mentions, block->sizes, &is_idle)) {
-        eddy_block_release(&vm->issuer_arguments, block);
+    if (!resolve(vm, call, &submission, spill->mentions, spill->sizes, &is_idle)) {
+        eddy_spill_release(&vm->issuer_arguments, spill);
         return fail_numbers(call);
     }
-    return hand_over(vm, call, &submission, block);
+    return hand_over(vm, call, &submission, spill);
 }
 
 /* Lock: submission. */

@@ -5,7 +5,7 @@
 #include <string.h>
 #include <vm/engine.h>
 #include <vm/event.h>
-#include <vm/kinds.h>
+#include <vm/instruction_kinds.h>
 #include <vm/machine.h>
 #include <vm/marks.h>
 #include <vm/service.h>

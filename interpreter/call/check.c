@@ -50,10 +50,10 @@ static void compare(findings *found, int64_t i, const eddy_tensor *input,
 static eddy_status resolve(eddy_general_call *call, findings *found) {
     eddy_origin origin = eddy_general_call_origin(call);
     call->view_count = call->op->output_count;
-    eddy_operand_walk walk;
-    eddy_operand_walk_begin(&walk, call->op, call->apply->list_counts);
+    eddy_operand_iterator at;
+    eddy_operand_iterator_begin(&at, call->op, call->apply->list_counts);
     for (int64_t i = 0; i < call->input_count; i++) {
-        const eddy_op_operand *kind = eddy_operand_walk_next(&walk);
+        const eddy_op_operand *kind = eddy_operand_iterator_next(&at);
         eddy_tensor *input = call->apply->inputs[i];
         call->operands[i] = (eddy_call_operand){input, kind};
         call->view_count += !kind->is_spec_only;
@@ -61,7 +61,7 @@ static eddy_status resolve(eddy_general_call *call, findings *found) {
             fill_absent(&call->specs[i]);
             continue;
         }
-        eddy_status status = check_input(kind, walk.item, input, origin);
+        eddy_status status = check_input(kind, at.item, input, origin);
         if (EDDY_UNLIKELY(status != EDDY_OK))
             return status;
         fill_spec(&call->specs[i], input);

@@ -54,18 +54,18 @@ eddy_status eddy_infer_number(const eddy_infer *infer, const char *name, eddy_sc
 
 /* ---- operands ---- */
 
-const eddy_op_operand *eddy_operand_walk_next_item(eddy_operand_walk *walk) {
-    for (; walk->operand < walk->op->operand_count; walk->operand++) {
-        const eddy_op_operand *operand = &walk->op->operands[walk->operand];
+const eddy_op_operand *eddy_operand_iterator_next_item(eddy_operand_iterator *at) {
+    for (; at->operand < at->op->operand_count; at->operand++) {
+        const eddy_op_operand *operand = &at->op->operands[at->operand];
         if (operand->kind != EDDY_OPERAND_LIST)
-            return eddy_operand_walk_next(walk);
-        if (walk->left < 0)
-            walk->left = walk->size = walk->list_counts[walk->list++];
-        if (walk->left > 0) {
-            walk->item = walk->size - walk->left--;
+            return eddy_operand_iterator_next(at);
+        if (at->left < 0)
+            at->left = at->size = at->list_counts[at->list++];
+        if (at->left > 0) {
+            at->item = at->size - at->left--;
             return operand;
         }
-        walk->left = -1;
+        at->left = -1;
     }
     return NULL;
 }
@@ -130,11 +130,11 @@ static group scalar_group(const eddy_infer *infer) {
 eddy_dtype eddy_infer_compute(const eddy_infer *infer) {
     const eddy_op *op = infer->op;
     group dimensioned = {0}, zero_dim = {0}, first = {0};
-    eddy_operand_walk walk;
-    eddy_operand_walk_begin(&walk, op, infer->list_counts);
+    eddy_operand_iterator at;
+    eddy_operand_iterator_begin(&at, op, infer->list_counts);
     for (int64_t i = 0; i < infer->input_count; i++) {
         const eddy_spec *spec = &infer->inputs[i];
-        const eddy_op_operand *operand = eddy_operand_walk_next(&walk);
+        const eddy_op_operand *operand = eddy_operand_iterator_next(&at);
         if (spec->is_absent)
             continue;
         if (!first.is_some)

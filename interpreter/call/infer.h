@@ -15,8 +15,8 @@ eddy_dtype eddy_infer_compute(const eddy_infer *infer);
 /* Whether operand `input` (of those spread out) takes part in promotion and is cast to the compute dtype. */
 bool eddy_infer_is_promoted(const eddy_op *op, const eddy_op_operand *operand);
 
-/* The op's operand that each spread-out input belongs to: walked from the first input to the last. */
-typedef struct eddy_operand_walk {
+/* The op's operand that each spread-out input belongs to: from the first input to the last. */
+typedef struct eddy_operand_iterator {
     const eddy_op *op;
     const int64_t *list_counts;
     int32_t operand;
@@ -25,26 +25,26 @@ typedef struct eddy_operand_walk {
     int64_t size; /* all inputs of the present list */
     int64_t
         item; /* of the input handed out last: which of a list it is, -1 for an operand of its own */
-} eddy_operand_walk;
+} eddy_operand_iterator;
 
-static inline void eddy_operand_walk_begin(eddy_operand_walk *walk, const eddy_op *op,
-                                           const int64_t *list_counts) {
-    walk->op = op;
-    walk->list_counts = list_counts;
-    walk->operand = walk->list = 0;
-    walk->left = -1;
+static inline void eddy_operand_iterator_begin(eddy_operand_iterator *at, const eddy_op *op,
+                                               const int64_t *list_counts) {
+    at->op = op;
+    at->list_counts = list_counts;
+    at->operand = at->list = 0;
+    at->left = -1;
 }
 
 /* The next one of a list, or what comes behind it. */
-const eddy_op_operand *eddy_operand_walk_next_item(eddy_operand_walk *walk);
+const eddy_op_operand *eddy_operand_iterator_next_item(eddy_operand_iterator *at);
 
 /* The operand of the next input; NULL when there are no more. */
-static inline const eddy_op_operand *eddy_operand_walk_next(eddy_operand_walk *walk) {
-    const eddy_op *op = walk->op;
-    if (walk->operand >= op->operand_count || op->operands[walk->operand].kind == EDDY_OPERAND_LIST)
-        return eddy_operand_walk_next_item(walk);
-    walk->item = -1;
-    return &op->operands[walk->operand++];
+static inline const eddy_op_operand *eddy_operand_iterator_next(eddy_operand_iterator *at) {
+    const eddy_op *op = at->op;
+    if (at->operand >= op->operand_count || op->operands[at->operand].kind == EDDY_OPERAND_LIST)
+        return eddy_operand_iterator_next_item(at);
+    at->item = -1;
+    return &op->operands[at->operand++];
 }
 
 /* Inputs that the op takes, its lists spread out; -1 where list counts are missing or negative. */

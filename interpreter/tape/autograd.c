@@ -478,11 +478,11 @@ static bool is_complete(const eddy_apply *apply) {
 
 static void find_needs(recording *r) {
     const eddy_apply *apply = r->apply;
-    eddy_operand_walk walk;
-    eddy_operand_walk_begin(&walk, apply->op, apply->list_counts);
+    eddy_operand_iterator walk;
+    eddy_operand_iterator_begin(&walk, apply->op, apply->list_counts);
     for (int64_t i = 0; i < apply->input_count; i++) {
         const eddy_gradient_needs *needs =
-            &r->gradient->operands[eddy_operand_walk_next(&walk) - apply->op->operands];
+            &r->gradient->operands[eddy_operand_iterator_next(&walk) - apply->op->operands];
         const eddy_tensor *input = apply->inputs[i];
         if (!needs->is_differentiable || eddy_tensor_is_none(input) || !input->autograd)
             continue;
@@ -495,10 +495,10 @@ static void find_needs(recording *r) {
 /* Whether the gradient reads a storage by value that the call overwrites. The node would also hold what names it. */
 static bool reads_target(const recording *r) {
     const eddy_apply *apply = r->apply;
-    eddy_operand_walk walk;
-    eddy_operand_walk_begin(&walk, apply->op, apply->list_counts);
+    eddy_operand_iterator walk;
+    eddy_operand_iterator_begin(&walk, apply->op, apply->list_counts);
     for (int64_t i = 0; i < apply->input_count; i++) {
-        int64_t operand = eddy_operand_walk_next(&walk) - apply->op->operands;
+        int64_t operand = eddy_operand_iterator_next(&walk) - apply->op->operands;
         const eddy_tensor *input = apply->inputs[i];
         if ((r->needs.inputs >> operand & 1) && !eddy_tensor_is_none(input) &&
             input->root == apply->targets[0]->root)
@@ -558,10 +558,10 @@ static void save(eddy_autograd_node *node, uint32_t slot, eddy_tensor *tensor) {
 /* Where the operands came from, and those that are needed. Before the call, which may change both in place. */
 static void note_inputs(recording *r) {
     const eddy_apply *apply = r->apply;
-    eddy_operand_walk walk;
-    eddy_operand_walk_begin(&walk, apply->op, apply->list_counts);
+    eddy_operand_iterator walk;
+    eddy_operand_iterator_begin(&walk, apply->op, apply->list_counts);
     for (int64_t i = 0; i < apply->input_count; i++) {
-        int64_t operand = eddy_operand_walk_next(&walk) - apply->op->operands;
+        int64_t operand = eddy_operand_iterator_next(&walk) - apply->op->operands;
         eddy_tensor *input = apply->inputs[i];
         if (r->needs.inputs >> operand & 1)
             save(r->node, (uint32_t)i, input);

@@ -639,7 +639,7 @@ Test(interleavings, stale_wanted) {
     session_close(&session);
 }
 
-/* More nodes stand between the wait and the lend than a walk visits where none is open. */
+/* More nodes stand between the wait and the lend than a search visits where none is open. */
 Test(interleavings, trace_while_a_lend_is_open) {
     vm_session session = session_open_threads(2);
     eddy_storage_number a = session_make(&session, 1), free_chain = session_make(&session, 1);

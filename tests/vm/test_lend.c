@@ -100,7 +100,7 @@ Test(lend, a_wait_behind_ones_own_lend_is_refused_at_once) {
     session_close(&session);
 }
 
-/* A chain that is longer than a walk for something to help with. */
+/* A chain that is longer than a search for something to help with. */
 #define CHAIN 1000
 
 static eddy_storage_number chain_behind(vm_session *session, eddy_storage_number first) {

@@ -1,9 +1,9 @@
 #include <criterion/criterion.h>
 #include <pthread.h>
 #include <string.h>
-#include <vm/block.h>
 #include <vm/machine.h>
 #include <vm/ring.h>
+#include <vm/spill.h>
 
 typedef struct payload {
     uint64_t arguments[EDDY_RECORD_ARGUMENT_BYTES / 8];
@@ -71,7 +71,7 @@ static void pop(eddy_ring *ring, uint64_t n) {
     cr_assert_eq(found.view.descriptor, (const eddy_vm_descriptor *)(uintptr_t)(n * 8 + 8));
     cr_assert_eq(found.view.address, (const void *)(uintptr_t)(n * 16));
     cr_assert_eq(found.cost_ns, eddy_record_cost_class_ns(n % 20));
-    cr_assert_null(found.block);
+    cr_assert_null(found.spill);
     cr_assert_eq(release_count, expected.release_count);
     cr_assert_arr_eq(found.view.arguments, expected.arguments, 8 * expected.words);
     cr_assert_arr_eq(found.sizes, expected.sizes, 8 * expected.new_count);
@@ -258,27 +258,27 @@ Test(ring, a_record_with_a_block_names_it) {
     eddy_blocks_cache cache;
     eddy_blocks_pool_init(&pool, EDDY_MEMORY_ARGUMENT);
     eddy_blocks_cache_init(&cache, &pool);
-    eddy_block *block = eddy_block_acquire(&cache, 1000, 7, 40);
-    cr_assert_not_null(block);
+    eddy_spill *spill = eddy_spill_acquire(&cache, 1000, 7, 40);
+    cr_assert_not_null(spill);
     for (uint32_t i = 0; i < 1000; i++)
-        block->mentions[i] = i;
+        spill->mentions[i] = i;
     eddy_instruction instruction = {.kind = EDDY_KIND_CALL};
-    eddy_block_open(block, &instruction);
-    instruction.view.arguments = &block;
+    eddy_spill_open(spill, &instruction);
+    instruction.view.arguments = &spill;
     eddy_storage_number released[2] = {5, 6};
-    eddy_ring_publish(eddy_ring_write(&ring, &instruction, sizeof(block), 7, 0, released, 2),
+    eddy_ring_publish(eddy_ring_write(&ring, &instruction, sizeof(spill), 7, 0, released, 2),
                       instruction.view.sequence);
     eddy_instruction found = {0};
     const eddy_storage_number *releases;
     uint32_t release_count;
     eddy_ring_read(eddy_ring_peek(&ring), &found, &releases, &release_count);
-    cr_assert_eq(found.block, block);
+    cr_assert_eq(found.spill, spill);
     cr_assert_eq(found.view.operand_count, 1000);
-    cr_assert_eq(found.mentions, block->mentions);
-    cr_assert_eq(found.sizes, block->sizes);
+    cr_assert_eq(found.mentions, spill->mentions);
+    cr_assert_eq(found.sizes, spill->sizes);
     cr_assert_eq(release_count, 2);
     cr_assert_arr_eq(releases, released, sizeof(released));
-    eddy_block_release(&cache, block);
+    eddy_spill_release(&cache, spill);
     eddy_blocks_cache_fini(&cache);
     eddy_blocks_pool_fini(&pool);
     eddy_ring_fini(&ring);

@@ -1,4 +1,4 @@
-#include "calls.h"
+#include "../calls.h"
 
 Test(target, into_writes_where_it_is_told) {
     eddy_tensor *a = F32(EDDY_SHAPE(3), 1, 2, 3), *target = counting(EDDY_SHAPE(3));

@@ -1,4 +1,4 @@
-#include "calls.h"
+#include "../calls.h"
 #include <pthread.h>
 
 Test(scope, frees_what_was_returned_inside) {

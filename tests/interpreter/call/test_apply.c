@@ -1,4 +1,4 @@
-#include "calls.h"
+#include "../calls.h"
 #include <base/dtype.h>
 
 Test(apply, add_of_two_contiguous_tensors) {

@@ -1,4 +1,4 @@
-#include "calls.h"
+#include "../calls.h"
 #include <base/sleep.h>
 #include <eddy/stream.h>
 #include <math.h>

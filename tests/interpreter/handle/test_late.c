@@ -1,5 +1,5 @@
 /* Tensors whose shape is known only after their op has run. */
-#include "calls.h"
+#include "../calls.h"
 
 Test(late, the_shape_is_waited_for) {
     eddy_tensor *places = call("nonzero", OF(F32(EDDY_SHAPE(2, 3), 0, 1, 0, 2, 0, 3)));

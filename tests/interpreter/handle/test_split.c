@@ -1,5 +1,5 @@
 /* split, split_sizes, chunk: views in order, of PyTorch's sizes. */
-#include "calls.h"
+#include "../calls.h"
 
 #define MANY 16
 

@@ -1,4 +1,4 @@
-#include "calls.h"
+#include "../calls.h"
 
 /* PyTorch 2.1: torch.promote_types, rows and columns in the order of the dtypes (no u16 and larger there). */
 #define T(name) EDDY_##name
@@ -108,12 +108,12 @@ Test(infer, operands_are_walked_with_lists_spread_out) {
                  {{0, 1}, "bcd", "-0-"},
                  {{0, 0}, "bd", "--"}};
     for (int w = 0; w < 4; w++) {
-        eddy_operand_walk walk;
-        eddy_operand_walk_begin(&walk, &op, walks[w].counts);
+        eddy_operand_iterator walk;
+        eddy_operand_iterator_begin(&walk, &op, walks[w].counts);
         for (int i = 0; walks[w].names[i]; i++) {
-            cr_assert_eq(eddy_operand_walk_next(&walk)->name[0], walks[w].names[i]);
+            cr_assert_eq(eddy_operand_iterator_next(&walk)->name[0], walks[w].names[i]);
             cr_assert_eq(walk.item, walks[w].items[i] == '-' ? -1 : walks[w].items[i] - '0');
         }
-        cr_assert_null(eddy_operand_walk_next(&walk));
+        cr_assert_null(eddy_operand_iterator_next(&walk));
     }
 }

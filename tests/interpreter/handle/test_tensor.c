@@ -1,4 +1,4 @@
-#include "calls.h"
+#include "../calls.h"
 #include <eddy/eddy.h>
 #include <pthread.h>
 #include <stdio.h>

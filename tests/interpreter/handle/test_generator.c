@@ -1,4 +1,4 @@
-#include "calls.h"
+#include "../calls.h"
 #include <eddy/generator.h>
 #include <interpreter/handle/generator.h>
 #include <pthread.h>

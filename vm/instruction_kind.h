@@ -1,7 +1,7 @@
 /* The kinds of instruction: what each is called, what it does, and how it is ordered. To add one, add it here, and its row and functions in
  * kinds.c. */
-#ifndef EDDY_VM_KIND_H
-#define EDDY_VM_KIND_H
+#ifndef EDDY_VM_INSTRUCTION_KIND_H
+#define EDDY_VM_INSTRUCTION_KIND_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -53,6 +53,6 @@ typedef struct eddy_kind {
     uint32_t rules; /* eddy_kind_rule */
 } eddy_kind;
 
-extern const eddy_kind eddy_kinds[];
+extern const eddy_kind eddy_instruction_kinds[];
 
 #endif

@@ -1,4 +1,4 @@
-#include "calls.h"
+#include "../calls.h"
 #include <eddy/stream.h>
 
 Test(stream, ops_go_to_the_innermost_scopes_stream) {

@@ -1,4 +1,4 @@
-#include "calls.h"
+#include "../calls.h"
 #include <eddy/device.h>
 
 Test(device, is_parsed_from_text) {

@@ -1,6 +1,6 @@
-/* The VM's own kinds of instruction (kind.h): their arguments, and what the engine does with them. Engine only. */
-#ifndef EDDY_VM_KINDS_H
-#define EDDY_VM_KINDS_H
+/* The VM's own kinds of instruction (instruction_kind.h): their arguments, and what the engine does with them. Engine only. */
+#ifndef EDDY_VM_INSTRUCTION_KINDS_H
+#define EDDY_VM_INSTRUCTION_KINDS_H
 
 #include <vm/machine.h>
 

@@ -1,4 +1,4 @@
-#include "calls.h"
+#include "../calls.h"
 #include <base/cpu.h>
 #include <signal.h>
 #include <stdio.h>

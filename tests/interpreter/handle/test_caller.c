@@ -1,4 +1,4 @@
-#include "calls.h"
+#include "../calls.h"
 #include <pthread.h>
 
 static eddy_tensor *common;

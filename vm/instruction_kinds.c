@@ -3,7 +3,7 @@
 #include <vm/engine.h>
 #include <vm/event.h>
 #include <vm/graph.h>
-#include <vm/kinds.h>
+#include <vm/instruction_kinds.h>
 #include <vm/service.h>
 
 static eddy_vm_event *wait_event(const eddy_instruction *instruction) {
@@ -150,7 +150,7 @@ static bool run_touch(eddy_vm *vm, const eddy_instruction *instruction, eddy_nod
 
 /* ---- all of them ---- */
 
-const eddy_kind eddy_kinds[] = {
+const eddy_kind eddy_instruction_kinds[] = {
     [EDDY_KIND_PAD] = {.name = "pad"},
     [EDDY_KIND_RELEASES] = {.name = "release"},
     [EDDY_KIND_CALL] = {.name = "call", .rules = EDDY_KIND_IS_STREAMED | EDDY_KIND_IS_QUEUED},
@@ -179,11 +179,12 @@ const eddy_kind eddy_kinds[] = {
     [EDDY_KIND_TOUCH] = {.name = "touch", .run = run_touch, .rules = EDDY_KIND_IS_STREAMED},
 };
 
-_Static_assert(sizeof(eddy_kinds) / sizeof(*eddy_kinds) == EDDY_KIND_COUNT, "each kind has a row");
+_Static_assert(sizeof(eddy_instruction_kinds) / sizeof(*eddy_instruction_kinds) == EDDY_KIND_COUNT,
+               "each kind has a row");
 _Static_assert(EDDY_KIND_COUNT <= 16, "a record has four bits for the kind");
 
 eddy_vm_event *eddy_kind_event(const eddy_instruction *instruction) {
-    const eddy_kind *kind = &eddy_kinds[instruction->kind];
+    const eddy_kind *kind = &eddy_instruction_kinds[instruction->kind];
     return kind->event ? kind->event(instruction) : NULL;
 }
 
@@ -203,11 +204,11 @@ static bool is_in_order(eddy_vm *vm, const eddy_instruction *instruction) {
 bool eddy_kind_run_direct(eddy_vm *vm, const eddy_instruction *instruction) {
     if (eddy_instruction_has(instruction, EDDY_KIND_IS_USERS) || !is_in_order(vm, instruction))
         return false;
-    return eddy_kinds[instruction->kind].run(vm, instruction, NULL);
+    return eddy_instruction_kinds[instruction->kind].run(vm, instruction, NULL);
 }
 
 bool eddy_kind_run(eddy_vm *vm, eddy_node *node) {
-    return eddy_kinds[node->instruction.kind].run(vm, &node->instruction, node);
+    return eddy_instruction_kinds[node->instruction.kind].run(vm, &node->instruction, node);
 }
 
 void eddy_kind_blocked(eddy_vm *vm, eddy_node *node) {
@@ -223,7 +224,7 @@ void eddy_kind_blocked(eddy_vm *vm, eddy_node *node) {
 }
 
 void eddy_kind_completed(eddy_vm *vm, eddy_node *node) {
-    const eddy_kind *kind = &eddy_kinds[node->instruction.kind];
+    const eddy_kind *kind = &eddy_instruction_kinds[node->instruction.kind];
     if (kind->completed)
         kind->completed(vm, node);
 }

@@ -1,5 +1,5 @@
 /* Views against an index oracle: the elements that a view names, found by hand from those of its base. */
-#include "calls.h"
+#include "../calls.h"
 
 /* What a view should hold: element numbers of the base in row-major order. */
 typedef struct oracle {

@@ -1,4 +1,4 @@
-#include "calls.h"
+#include "../calls.h"
 #include <interpreter/host/row_major.h>
 
 /* A team that runs the slices backwards and counts them. */
