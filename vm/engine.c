@@ -344,7 +344,7 @@ void eddy_engine_run_ready(eddy_vm *vm) {
             vm->engine.ready_tail = &vm->engine.ready_head;
         if (node->instruction.kind == EDDY_KIND_CALL)
             run_call(vm, node);
-        else if (eddy_kind_run(vm, node))
+        else if (eddy_instruction_kind_run(vm, node))
             eddy_graph_retire(vm, node);
     }
 }
@@ -365,14 +365,14 @@ static void take_instruction(eddy_vm *vm, const eddy_instruction *instruction) {
                 return;
             }
         }
-    } else if (eddy_kind_run_direct(vm, instruction)) {
+    } else if (eddy_instruction_kind_run_direct(vm, instruction)) {
         retire_direct(vm, instruction);
         return;
     }
     eddy_node *node = eddy_graph_node_acquire(vm, instruction);
     eddy_graph_link(vm, node);
     if (node->state == EDDY_NODE_WAITING)
-        eddy_kind_blocked(vm, node);
+        eddy_instruction_kind_blocked(vm, node);
 }
 
 static bool take_records(eddy_vm *vm) {
@@ -414,7 +414,7 @@ static bool take_completions(eddy_vm *vm) {
             node->stream->dispatched_count--;
             vm->engine.running_count--;
         } else {
-            eddy_kind_completed(vm, node);
+            eddy_instruction_kind_completed(vm, node);
         }
         if (node->is_starved)
             eddy_starved_add(vm, node);

@@ -233,7 +233,7 @@ static void link_stream(eddy_vm *vm, eddy_node *node) {
         node->is_marker = true;
     else if (eddy_instruction_has(instruction, EDDY_KIND_IS_STREAMED))
         node->stream->is_ordered ? link_ordered(vm, node) : link_unordered(vm, node);
-    eddy_vm_event *event = eddy_kind_event(instruction);
+    eddy_vm_event *event = eddy_instruction_kind_event(instruction);
     if (!event)
         return;
     if (eddy_instruction_has(instruction, EDDY_KIND_MAKES_EVENT))

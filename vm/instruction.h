@@ -52,7 +52,8 @@ static inline void eddy_instruction_end(const eddy_instruction *instruction) {
         descriptor->end(&instruction->view);
 }
 
-static inline bool eddy_instruction_has(const eddy_instruction *instruction, eddy_kind_rule rule) {
+static inline bool eddy_instruction_has(const eddy_instruction *instruction,
+                                        eddy_instruction_kind_rule rule) {
     return (eddy_instruction_kinds[instruction->kind].rules & (unsigned)rule) != 0;
 }
 

@@ -7,7 +7,7 @@
 #include <stdint.h>
 
 /* How instructions of a kind are ordered, beside their operands. */
-typedef enum eddy_kind_rule {
+typedef enum eddy_instruction_kind_rule {
     EDDY_KIND_IS_STREAMED =
         1 << 0,                   /* takes its turn on its stream; others hang on storages alone */
     EDDY_KIND_IS_QUEUED = 1 << 1, /* goes through the queue of an ordered stream */
@@ -19,7 +19,7 @@ typedef enum eddy_kind_rule {
     EDDY_KIND_HAS_WAITER = 1 << 7,  /* the waiter is the first of its arguments */
     EDDY_KIND_IS_WAIT =
         1 << 8, /* nothing but a wait: counts as finished at once (PROTOCOL.md 10) */
-} eddy_kind_rule;
+} eddy_instruction_kind_rule;
 
 typedef enum eddy_instruction_kind {
     EDDY_KIND_PAD,      /* fills the ring's end; the engine's own matter, as the next two are */
@@ -41,7 +41,7 @@ struct eddy_node;
 struct eddy_instruction;
 struct eddy_vm_event;
 
-typedef struct eddy_kind {
+typedef struct eddy_instruction_kind_row {
     const char *name; /* in errors and dumps; a call's is its op's */
     /* The event that an instruction passes or waits for; NULL. */
     struct eddy_vm_event *(*event)(const struct eddy_instruction *instruction);
@@ -50,9 +50,9 @@ typedef struct eddy_kind {
                 struct eddy_node *node);
     /* What was not over is. */
     void (*completed)(struct eddy_vm *vm, struct eddy_node *node);
-    uint32_t rules; /* eddy_kind_rule */
-} eddy_kind;
+    uint32_t rules; /* eddy_instruction_kind_rule */
+} eddy_instruction_kind_row;
 
-extern const eddy_kind eddy_instruction_kinds[];
+extern const eddy_instruction_kind_row eddy_instruction_kinds[];
 
 #endif

@@ -150,7 +150,7 @@ static bool run_touch(eddy_vm *vm, const eddy_instruction *instruction, eddy_nod
 
 /* ---- all of them ---- */
 
-const eddy_kind eddy_instruction_kinds[] = {
+const eddy_instruction_kind_row eddy_instruction_kinds[] = {
     [EDDY_KIND_PAD] = {.name = "pad"},
     [EDDY_KIND_RELEASES] = {.name = "release"},
     [EDDY_KIND_CALL] = {.name = "call", .rules = EDDY_KIND_IS_STREAMED | EDDY_KIND_IS_QUEUED},
@@ -183,14 +183,14 @@ _Static_assert(sizeof(eddy_instruction_kinds) / sizeof(*eddy_instruction_kinds) 
                "each kind has a row");
 _Static_assert(EDDY_KIND_COUNT <= 16, "a record has four bits for the kind");
 
-eddy_vm_event *eddy_kind_event(const eddy_instruction *instruction) {
-    const eddy_kind *kind = &eddy_instruction_kinds[instruction->kind];
+eddy_vm_event *eddy_instruction_kind_event(const eddy_instruction *instruction) {
+    const eddy_instruction_kind_row *kind = &eddy_instruction_kinds[instruction->kind];
     return kind->event ? kind->event(instruction) : NULL;
 }
 
 /* Whether nothing is in the way of an instruction that was taken from the ring just now. */
 static bool is_in_order(eddy_vm *vm, const eddy_instruction *instruction) {
-    const eddy_vm_event *event = eddy_kind_event(instruction);
+    const eddy_vm_event *event = eddy_instruction_kind_event(instruction);
     if (event && !eddy_instruction_has(instruction, EDDY_KIND_MAKES_EVENT) &&
         !eddy_vm_event_is_passed(event))
         return false;
@@ -201,17 +201,17 @@ static bool is_in_order(eddy_vm *vm, const eddy_instruction *instruction) {
     return eddy_graph_is_free(vm, instruction);
 }
 
-bool eddy_kind_run_direct(eddy_vm *vm, const eddy_instruction *instruction) {
+bool eddy_instruction_kind_run_direct(eddy_vm *vm, const eddy_instruction *instruction) {
     if (eddy_instruction_has(instruction, EDDY_KIND_IS_USERS) || !is_in_order(vm, instruction))
         return false;
     return eddy_instruction_kinds[instruction->kind].run(vm, instruction, NULL);
 }
 
-bool eddy_kind_run(eddy_vm *vm, eddy_node *node) {
+bool eddy_instruction_kind_run(eddy_vm *vm, eddy_node *node) {
     return eddy_instruction_kinds[node->instruction.kind].run(vm, &node->instruction, node);
 }
 
-void eddy_kind_blocked(eddy_vm *vm, eddy_node *node) {
+void eddy_instruction_kind_blocked(eddy_vm *vm, eddy_node *node) {
     if (!eddy_instruction_has(&node->instruction, EDDY_KIND_HAS_WAITER))
         return;
     eddy_waiter *waiter = (eddy_waiter *)(uintptr_t)node->payload[0];
@@ -223,8 +223,8 @@ void eddy_kind_blocked(eddy_vm *vm, eddy_node *node) {
     eddy_waiter_finish(&vm->waiters, waiter);
 }
 
-void eddy_kind_completed(eddy_vm *vm, eddy_node *node) {
-    const eddy_kind *kind = &eddy_instruction_kinds[node->instruction.kind];
+void eddy_instruction_kind_completed(eddy_vm *vm, eddy_node *node) {
+    const eddy_instruction_kind_row *kind = &eddy_instruction_kinds[node->instruction.kind];
     if (kind->completed)
         kind->completed(vm, node);
 }

@@ -30,15 +30,15 @@ typedef struct eddy_event_arguments {
 } eddy_event_arguments;
 
 /* The event an instruction passes or waits for; NULL. */
-eddy_vm_event *eddy_kind_event(const eddy_instruction *instruction);
+eddy_vm_event *eddy_instruction_kind_event(const eddy_instruction *instruction);
 
 /* Does a kind other than CALL at once, straight from the ring, when nothing is in its way; false when it needs a node. */
-bool eddy_kind_run_direct(eddy_vm *vm, const eddy_instruction *instruction);
+bool eddy_instruction_kind_run_direct(eddy_vm *vm, const eddy_instruction *instruction);
 /* Does a ready node of a kind other than CALL; false when it is not over yet (a lend, a callback). */
-bool eddy_kind_run(eddy_vm *vm, eddy_node *node);
+bool eddy_instruction_kind_run(eddy_vm *vm, eddy_node *node);
 /* A node was linked and has to wait: tells the helpers what is wanted, refuses waits that would never end. */
-void eddy_kind_blocked(eddy_vm *vm, eddy_node *node);
+void eddy_instruction_kind_blocked(eddy_vm *vm, eddy_node *node);
 /* A node that was not over came back. */
-void eddy_kind_completed(eddy_vm *vm, eddy_node *node);
+void eddy_instruction_kind_completed(eddy_vm *vm, eddy_node *node);
 
 #endif

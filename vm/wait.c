@@ -206,7 +206,7 @@ static eddy_status submit_and_wait(eddy_vm *vm, eddy_submission *submission, edd
         eddy_instruction_has(&submission->instruction, EDDY_KIND_ENDS_ALL) ? vm->sequence : 0;
     eddy_vm_leave(vm);
     if (status != EDDY_OK) {
-        eddy_vm_event_release(eddy_kind_event(&submission->instruction));
+        eddy_vm_event_release(eddy_instruction_kind_event(&submission->instruction));
         eddy_waiter_recycle(&vm->waiters, waiter);
         return status;
     }

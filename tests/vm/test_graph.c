@@ -317,7 +317,7 @@ Test(graph, a_chain_through_three_streams_keeps_its_order) {
 
 Test(kinds, each_has_a_name_and_what_its_rules_need) {
     for (int k = 0; k < EDDY_KIND_COUNT; k++) {
-        const eddy_kind *kind = &eddy_instruction_kinds[k];
+        const eddy_instruction_kind_row *kind = &eddy_instruction_kinds[k];
         cr_assert_not_null(kind->name, "kind %d has no row", k);
         cr_assert((kind->run != NULL) == (k > EDDY_KIND_CALL), "%s", kind->name);
         cr_assert(kind->event || !(kind->rules & EDDY_KIND_MAKES_EVENT), "%s", kind->name);
