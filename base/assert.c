@@ -5,7 +5,7 @@
 #include <unistd.h>
 
 _Noreturn void eddy_assert_failed(const char *condition, const char *file, int line) {
-    /* Not stdio: its lock may be held by the thread that broke. */
+    /* Not stdio: the failing thread may hold its lock. */
     char text[512];
     int length = snprintf(text, sizeof(text), "eddy: broken invariant at %s:%d: %s\n", file, line,
                           condition);

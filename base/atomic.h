@@ -1,4 +1,4 @@
-/* C11 atomics with the memory order in the name. The only way shared fields are touched in this library; standalone
+/* C11 atomics with the memory order in the name. The only way to access shared fields in this library; standalone
  * fences are not used (ThreadSanitizer does not understand them). */
 #ifndef EDDY_BASE_ATOMIC_H
 #define EDDY_BASE_ATOMIC_H
@@ -44,7 +44,7 @@
 
 #define EDDY_CACHE_LINE 64
 
-/* Tell the core that this is a spin loop. */
+/* Tells the core that this is a spin loop. */
 static inline void eddy_atomic_pause(void) {
 #if defined(__x86_64__) || defined(__i386__)
     __builtin_ia32_pause();

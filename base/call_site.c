@@ -5,7 +5,7 @@
 #include <base/sleep.h>
 #include <stdint.h>
 
-/* Calls in the text of a program; past that, addresses alone. */
+/* The number of places that are recorded; calls from others have addresses alone. */
 #define SITES_MAX 8192
 #define BUCKET_COUNT (2 * SITES_MAX)
 

@@ -1,9 +1,9 @@
-/* Where a public function was called from: its return address, or, where EDDY_CALL_SITES noted "file:line" for the call, a site
+/* Where a public function was called from: its return address, or, if EDDY_CALL_SITES noted "file:line" for the call, a site
  * that holds both.
  *
- * Everything from the tape to the records of instructions carries one word about its call, and a late error may need it when the
- * caller is long gone. A site passes as that word: an entry of a table of the process, made once for each pair. Who shows an address
- * asks for the two parts. Any thread; look-ups take no lock. */
+ * Tape nodes and records of instructions carry one machine word about their call, which a late error may need after the caller has
+ * returned. The word is a return address or the address of a site: an entry of a table of the process, one for each pair. Code that
+ * shows the word asks for the two parts. Any thread; look-ups take no lock. */
 #ifndef EDDY_BASE_CALL_SITE_H
 #define EDDY_BASE_CALL_SITE_H
 
@@ -14,7 +14,7 @@
 extern _Thread_local const char *eddy_call_site_noted
     __attribute__((tls_model("initial-exec"), visibility("hidden")));
 
-/* The site of this address and the noted place; the address itself where the table is full. */
+/* The site of this address and the noted place; the address itself if the table is full. */
 const void *eddy_call_site_intern(const void *address);
 
 /* In a public function: the word about its call. */
@@ -27,7 +27,7 @@ const void *eddy_call_site_intern(const void *address);
 const void *eddy_call_site_address(const void *word);
 const char *eddy_call_site_place(const void *word);
 
-/* Where an error or an instruction comes from. */
+/* The call that an error or an instruction comes from. */
 typedef struct eddy_origin {
     const char *op;      /* the public function without eddy_, static text; NULL: none */
     const void *address; /* the word about its call, or NULL */

@@ -29,7 +29,7 @@ static bool read_file(const char *path, char *text, size_t size) {
     return length > 0;
 }
 
-/* Reads one limit out of the folder of a group; -1 where none is set. */
+/* Reads one limit from the folder of a group; -1 if none is set. */
 typedef int64_t limit_reader(const char *folder);
 
 static bool read_limit_file(const char *folder, const char *name, char *text, size_t size) {
@@ -38,7 +38,7 @@ static bool read_limit_file(const char *folder, const char *name, char *text, si
     return length > 0 && (size_t)length < sizeof(path) && read_file(path, text, size);
 }
 
-/* "name 123" of a file of such lines; 0 where it is missing. */
+/* The value of a line "name 123"; 0 if it is missing. */
 static int64_t read_count(const char *text, const char *name) {
     size_t length = strlen(name);
     for (const char *at = text; (at = strstr(at, name)); at += length)
@@ -47,7 +47,7 @@ static int64_t read_count(const char *text, const char *name) {
     return 0;
 }
 
-/* What is left of a limit. File pages are given back before anybody is killed. */
+/* The rest of a limit. The kernel frees file pages before it kills a process. */
 static int64_t left_of(int64_t limit, const char *folder, const char *usage, const char *active,
                        const char *inactive) {
     char text[64], counts[PATH_SIZE];
@@ -107,7 +107,7 @@ static int64_t least(int64_t a, int64_t b) {
 }
 
 /* From mount + group up to mount itself. A group that is not below the mount (no cgroup namespace inside a container)
- * gives nothing until the walk reaches folders that exist. */
+ * has no value until the walk reaches folders that exist. */
 static int64_t walk_up(const char *mount, const char *group, limit_reader *reader) {
     char folder[PATH_SIZE];
     size_t mount_length = strlen(mount);

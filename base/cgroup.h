@@ -4,11 +4,11 @@
 
 #include <stdint.h>
 
-/* `root` stands in front of /proc and /sys: "" outside tests. Each walks from the process's own group to the top and
- * returns the least on the way; -1 where no limit is set or nothing can be read. */
+/* `root` is a prefix of /proc and /sys: "" outside tests. Each function walks from the process's own group to the root and
+ * returns the least value; -1 if no limit is set or nothing can be read. */
 
-/* Bytes of memory that are left: the limit (memory.max, memory.limit_in_bytes) less what the group holds, its page cache
- * aside. 0 where it holds more than it may. */
+/* Bytes of memory that are left: the limit (memory.max, memory.limit_in_bytes) less the group's memory without its page
+ * cache. 0 if the group is over its limit. */
 int64_t eddy_cgroup_memory_available(const char *root);
 /* CPU quota in thousandths of a processor (cpu.max, cpu.cfs_quota_us over cpu.cfs_period_us). */
 int64_t eddy_cgroup_cpu_quota(const char *root);

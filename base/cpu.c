@@ -38,7 +38,7 @@ static bool has_all(uint32_t word, uint32_t bits) {
     return (word & bits) == bits;
 }
 
-/* State that the system saves on a task switch: without it the instructions fault. */
+/* The registers that the system saves on a task switch: without that the instructions fault. */
 static uint64_t enabled_state(void) {
     uint32_t low, high;
     __asm__ volatile("xgetbv" : "=a"(low), "=d"(high) : "c"(0));
@@ -86,7 +86,7 @@ eddy_isa eddy_isa_machine(void) {
     return (eddy_isa)level;
 }
 
-static _Atomic int32_t chosen; /* atomic: acq_rel; level + 1, 0 until settled */
+static _Atomic int32_t chosen; /* atomic: acq_rel; level + 1, 0 until it is set */
 
 eddy_isa eddy_isa_choose(eddy_isa isa) {
     eddy_isa machine = eddy_isa_machine();

@@ -21,19 +21,19 @@ typedef enum eddy_isa {
 /* min(affinity mask of the calling thread, the cgroup's CPU quota rounded up), at least 1. Reads files: for start-up. */
 int32_t eddy_cpu_count(void);
 
-/* The highest level of this machine that the system has switched on. Constant; cached; any thread. */
+/* The highest level of this machine that the operating system has enabled. Constant; cached; any thread. */
 eddy_isa eddy_isa_machine(void);
 
-/* The level to use, the same for the life of the process: what eddy_isa_choose said before the first call of this, else
- * what the environment variable EDDY_ISA names, else the machine's. A level above the machine's counts as the machine's.
- * A runtime chooses when it starts (eddy_options_choose_isa), so this reads the variable only where there is none. */
+/* The level to use, constant for the life of the process: that of an eddy_isa_choose before the first call of this, else
+ * that of the environment variable EDDY_ISA, else the machine's. A level above the machine's counts as the machine's.
+ * A starting runtime chooses the level (eddy_options_choose_isa), so this reads the variable only if there is no runtime. */
 eddy_isa eddy_isa_chosen(void);
 
-/* Settles the level; without effect once it is settled. Returns the level in use. EDDY_ISA_COUNT: the machine's. */
+/* Sets the level; without effect once it is set. Returns the level in use. EDDY_ISA_COUNT: the machine's. */
 eddy_isa eddy_isa_choose(eddy_isa isa);
 
 /* The level whose kernels serve `isa` in this library (option isa of the build): the highest that was built and is not
- * above it. What lies below all of them gets the lowest, which the machine may not run: eddy_options_resolve refuses it. */
+ * above it. A level below all of them gets the lowest, which the machine may not run: eddy_options_resolve refuses it. */
 eddy_isa eddy_isa_served_by(eddy_isa isa);
 
 /* "v3"; "?" for a value that is none. Static storage. */

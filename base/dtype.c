@@ -93,7 +93,7 @@ uint16_t eddy_f64_to_bf16(double value) {
     return narrow_f64(value, 8, 7);
 }
 
-/* As many bytes are copied as the type has: with a number that is only known at run time that is a call. */
+/* Copies a constant number of bytes: one known only at run time would be a call. */
 #define LOAD(dtype, type, number)                                                                  \
     case dtype: {                                                                                  \
         type value;                                                                                \
@@ -136,7 +136,7 @@ static void store_int(eddy_dtype dtype, void *target, int64_t value) {
     int64_t least, most;
     eddy_dtype_range(dtype, &least, &most);
     value = value < least ? least : value > most ? most : value;
-    /* The low bytes of two's complement are the narrow value; through each type, for the byte order's sake. */
+    /* The low bytes of two's complement are the narrow value; converted through each type, for either byte order. */
     switch (bytes) {
     case 1: {
         uint8_t narrow = (uint8_t)value;
@@ -180,8 +180,8 @@ void eddy_dtype_store_f64(eddy_dtype dtype, void *target, double value) {
     }
 }
 
-/* A double that every format of at most 24 bits of fraction rounds as it would round the integer itself: what a double
- * cannot hold is kept as one sticky bit (rounding to odd). */
+/* A double that every format of at most 24 bits of fraction rounds as it would round the integer itself: bits that a double
+ * cannot hold become one sticky bit (rounding to odd). */
 static double sticky_f64(int64_t value) {
     uint64_t magnitude = value < 0 ? 0 - (uint64_t)value : (uint64_t)value;
     if (magnitude >> 53 != 0)

@@ -8,7 +8,7 @@
 /* The text of a variable; NULL when it is not set or empty. Borrowed until the environment changes. */
 const char *eddy_environment_string(const char *variable);
 
-/* Parsing of the values themselves: false when the text is none, and *value is untouched. */
+/* Parsing of the values themselves: false if the text is no value; *value is then unchanged. */
 
 /* 1, true, yes, on and 0, false, no, off, in any case. */
 bool eddy_environment_parse_bool(const char *text, bool *value);

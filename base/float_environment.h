@@ -1,8 +1,8 @@
 /* The default floating-point environment round a kernel: round to nearest, subnormals kept, exceptions masked.
  *
- * Enter and leave stand round a call through a pointer, which the compiler cannot move arithmetic across. Where the
- * environment is the default one already they cost one read of the control register. On x86 that is SSE's; x87's, which
- * only long double uses, stays as it is. */
+ * Enter and leave enclose a call through a pointer, across which the compiler cannot move arithmetic. If the
+ * environment is the default one already they cost one read of the control register. On x86 this is that of SSE; x87's, which
+ * only long double uses, is not changed. */
 #ifndef EDDY_BASE_FLOAT_ENVIRONMENT_H
 #define EDDY_BASE_FLOAT_ENVIRONMENT_H
 

@@ -36,7 +36,7 @@ static uint64_t magnitude(int64_t value) {
     return value < 0 ? 0 - (uint64_t)value : (uint64_t)value;
 }
 
-/* Whether axis `inner` is to lie outside axis `outer`: above 0 yes, below 0 no, 0 where no operand says. */
+/* Whether axis `inner` should be outside axis `outer`: above 0 yes, below 0 no, 0 if no operand decides. */
 static int compare_axes(const int64_t *dims, int64_t (*operands)[EDDY_RANK_MAX], int operand_count,
                         int32_t inner, int32_t outer) {
     for (int i = 0; i < operand_count; i++) {
@@ -52,7 +52,7 @@ static int compare_axes(const int64_t *dims, int64_t (*operands)[EDDY_RANK_MAX],
     return 0;
 }
 
-/* PyTorch's TensorIterator::reorder_dimensions: an insertion sort that passes over pairs about which nothing is said. */
+/* PyTorch's TensorIterator::reorder_dimensions: an insertion sort that passes over undecided pairs. */
 void eddy_shape_strides_follow(int32_t rank, const int64_t *dims,
                                int64_t (*operands)[EDDY_RANK_MAX], int operand_count,
                                int64_t *strides) {
@@ -78,7 +78,7 @@ void eddy_shape_strides_follow(int32_t rank, const int64_t *dims,
     }
 }
 
-/* Proof by nesting: with the dims in the order of their strides, each steps over all that the smaller ones reach. */
+/* Proof by nesting: with the dims in the order of their strides, each stride exceeds the reach of the smaller ones. */
 bool eddy_layout_is_injective(const eddy_layout *layout) {
     if (is_empty(layout))
         return true;
@@ -127,8 +127,8 @@ bool eddy_layout_broadcast(const eddy_layout *layout, const eddy_shape *shape, i
     return true;
 }
 
-/* PyTorch's computeStride: runs of dims that are contiguous among themselves are cut anew, from the innermost outwards,
- * and every cut must fall onto the border of a run. */
+/* PyTorch's computeStride: runs of dims that are contiguous among themselves are split anew, from the innermost outwards,
+ * and every border of a run must be a border of new dims. */
 bool eddy_layout_view(const eddy_layout *layout, const eddy_shape *shape, int64_t *strides) {
     int64_t old_count, new_count;
     if (!eddy_shape_count(layout->rank, layout->dims, &old_count) ||
@@ -163,14 +163,14 @@ bool eddy_layout_view(const eddy_layout *layout, const eddy_shape *shape, int64_
             run_count = 1;
         }
     }
-    /* What is left are sizes of 1 in front (a single number has no dims to walk). */
+    /* The remaining dims are sizes of 1 in front (rank 0 has no dims to walk). */
     for (; target >= 0; target--)
         result[target] = 1;
     memcpy(strides, result, sizeof(*strides) * (size_t)shape->rank);
     return true;
 }
 
-/* Whether every operand walks dim `outer` as the continuation of dim `inner`. */
+/* Whether dim `outer` continues dim `inner` in every operand. */
 static bool can_merge(const int64_t *dims, int64_t (*strides)[EDDY_RANK_MAX], int operand_count,
                       int32_t outer, int32_t inner) {
     for (int i = 0; i < operand_count; i++)

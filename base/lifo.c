@@ -4,8 +4,8 @@
 #include <ck_stack.h>
 #include <stddef.h>
 
-/* ThreadSanitizer does not see Concurrency Kit's fences and atomics (inline assembly). Push and take stand in functions
- * that it does not instrument, and tell it what they publish and what they acquire. */
+/* ThreadSanitizer does not see Concurrency Kit's fences and atomics (inline assembly). Push and take are functions
+ * that it does not instrument; they mark what they publish and acquire. */
 #if defined(__SANITIZE_THREAD__)
 #define UNDER_TSAN 1
 #elif defined(__has_feature)
@@ -31,9 +31,9 @@ _Static_assert(sizeof(eddy_lifo_link) == sizeof(struct ck_stack_entry),
 _Static_assert(offsetof(struct ck_stack, head) == offsetof(eddy_lifo, head),
                "the head stands first in both");
 
-/* ck_stack_push_upmc, which does not say what it found: the compare-and-swap that succeeds tells whether the stack was
- * empty, and afterwards the link may be gone already. It orders stores alone; here what the pusher has read comes before the
- * push too: who takes the link may give that memory back. */
+/* ck_stack_push_upmc does not return what it found: here the successful compare-and-swap tells whether the stack was
+ * empty, since the link may be gone afterwards. ck orders stores alone; here the pusher's loads come before the
+ * push too: the thread that takes the link may free the memory that they read. */
 NOT_INSTRUMENTED bool eddy_lifo_push(eddy_lifo *stack, eddy_lifo_link *link) {
     eddy_lifo_link *head = ck_pr_load_ptr(&stack->head);
     TELL_RELEASE(stack);

@@ -1,5 +1,5 @@
 /* A lock-free stack of intrusive links: many push, one pops all (Concurrency Kit's ck_stack, push upmc + batch pop).
- * Push never blocks or fails; what was written before push is visible to who pops. */
+ * Push never blocks or fails; the popping thread sees what was written before the push. */
 #ifndef EDDY_BASE_LIFO_H
 #define EDDY_BASE_LIFO_H
 
@@ -14,7 +14,7 @@ typedef struct eddy_lifo {
     eddy_lifo_link *head; /* only through the functions below */
 } eddy_lifo;
 
-/* Returns true when the stack was empty before (who pushes first wakes the reader). */
+/* Returns true when the stack was empty before (the first pusher wakes the reader). */
 bool eddy_lifo_push(eddy_lifo *stack, eddy_lifo_link *link);
 /* Takes everything, newest first; NULL when empty. */
 eddy_lifo_link *eddy_lifo_take_all(eddy_lifo *stack);

@@ -13,7 +13,7 @@
 
 #define LINE_SIZE 2048
 
-/* What EDDY_LOG lets through; each level with those before it. A program's own sink gets all but errors. */
+/* The levels of EDDY_LOG; each includes those before it. A program's sink gets all but errors. */
 typedef enum log_level { LEVEL_OFF, LEVEL_ERROR, LEVEL_WARNING, LEVEL_ALL } log_level;
 
 static struct {
@@ -28,19 +28,19 @@ static struct {
         under_way; /* atomic: lines being delivered; entered under the lock, left with release */
 } log_state;
 
-/* <calling thread> only: a sink that makes the library speak gets no line about it. */
+/* <calling thread> only: lines that a sink itself causes are dropped. */
 static _Thread_local bool is_inside_sink;
 
 /* ---- EDDY_LOG ---- */
 
-/* In one piece, past the buffers of stdio: a line may come from any thread, or out of a failing call. */
+/* One write, without stdio's buffers: a line may come from any thread, or from a failing call. */
 static void write_to_stderr(void *context, const char *line) {
     (void)context;
     char text[LINE_SIZE + 8];
     int length = snprintf(text, sizeof(text), "eddy: %s\n", line);
     int errno_before = errno;
     ssize_t written = write(STDERR_FILENO, text, (size_t)length);
-    (void)written; /* there is nobody to tell */
+    (void)written; /* a failure cannot be reported */
     errno = errno_before;
 }
 

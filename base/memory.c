@@ -11,31 +11,30 @@
 #include <malloc.h>
 #endif
 
-/* What is held for a purpose, a line each: threads that work for different purposes do not meet. */
+/* The counters of a purpose, a cache line each: threads with different purposes do not share lines. */
 typedef struct purpose_count {
     _Alignas(EDDY_CACHE_LINE) _Atomic int64_t
         bytes; /* atomic: relaxed counters, written by any thread */
     _Atomic int64_t blocks;
     _Atomic int64_t acquisitions;
-    _Atomic int64_t
-        peak_bytes; /* raised after the fact: may lag behind by what other threads do at that moment */
+    _Atomic int64_t peak_bytes; /* updated afterwards: may lag behind concurrent acquisitions */
 } purpose_count;
 
 static purpose_count counts[EDDY_MEMORY_PURPOSE_COUNT];
 
-/* The byte limit. Bytes are taken before the request and given back when it fails or after the release is counted: what is
- * counted is at most what is taken, and that is at most the limit (as it was then). */
+/* The byte limit. Bytes are reserved before the request, and returned when it fails or after the release is counted: counted
+ * bytes are at most the reserved ones, which are at most the limit (as it was then). */
 static _Atomic int64_t
-    limited_bytes; /* atomic: bytes of tensors and workspaces; taken with acquire, given back with
-                                         release, which pairs the counters of who gave back with those of who takes */
-static _Atomic int64_t limit; /* atomic: relaxed; 0 until set or first asked */
+    limited_bytes; /* atomic: bytes of tensors and workspaces; reserved with acquire, returned with
+                                         release, which orders the counters of the two threads */
+static _Atomic int64_t limit; /* atomic: relaxed; 0 until set or first used */
 
 static int64_t (*_Atomic reclaimer)(
     void); /* atomic: set once (release), read before it is called (acquire) */
 
 /* Fault injection. */
 static struct {
-    _Atomic bool is_on; /* atomic: relaxed; spares everybody else the lock */
+    _Atomic bool is_on; /* atomic: relaxed; without fault injection no thread takes the lock */
     eddy_lock lock;
     eddy_memory_purpose purpose;    /* lock: lock */
     int64_t number, first, count;   /* lock: lock */
@@ -54,7 +53,7 @@ static int64_t default_limit(void) {
         if (bounds[i] >= 0 && bounds[i] < least)
             least = bounds[i];
     errno = errno_before;
-    /* What tensors hold already is not available any more, and theirs. 0 would mean "not asked yet". */
+    /* Plus the memory that tensors hold already, which the system no longer counts as free. 0 would mean "not read yet". */
     return eddy_load_relaxed(&limited_bytes) + least - least / 16 + 1;
 }
 
@@ -100,7 +99,7 @@ static bool fault_is_due(eddy_memory_purpose purpose) {
     return is_due;
 }
 
-/* Takes `bytes` from the limit before they are asked for. */
+/* Reserves `bytes` of the limit before the request. */
 static bool reserve(int64_t bytes, eddy_memory_purpose purpose) {
     if (!is_limited(purpose))
         return true;
@@ -128,17 +127,17 @@ static void count_acquisition(int64_t bytes, eddy_memory_purpose purpose) {
     }
 }
 
-/* The next multiple of the line: a block's last line is its own. */
+/* Rounded up to a cache line, which no other block shares. */
 static size_t rounded_bytes(size_t bytes) {
     return bytes == 0 ? EDDY_CACHE_LINE
                       : (bytes + EDDY_CACHE_LINE - 1) & ~(size_t)(EDDY_CACHE_LINE - 1);
 }
 
 /* Blocks from this size on are mapped one by one, so that each goes back to the system when it is released. The C library
- * begins so too, but raises its threshold with what the program frees, and may then keep 64 MB for each thread that no limit
- * and no memory group forgives. */
+ * begins so too, but raises its threshold when the program frees blocks, and may then keep 64 MB for each thread, which count against
+ * limits and memory cgroups. */
 #if defined(__SANITIZE_ADDRESS__)
-#define MAPPED_BYTES SIZE_MAX /* its own allocator sees what is written beside a block */
+#define MAPPED_BYTES SIZE_MAX /* the sanitizer's allocator detects writes beside a block */
 #else
 #define MAPPED_BYTES ((size_t)128 << 10)
 #endif
@@ -150,12 +149,12 @@ static void *map_pages(void *at, size_t bytes) {
 
 static void unmap_pages(void *memory, size_t bytes) {
     if (munmap(memory, bytes) != 0)
-        /* One hole too many for the kernel's count of mappings: the pages go, their addresses stay. */
+        /* The kernel's limit of mappings is reached: the pages are freed, their addresses stay mapped. */
         madvise(memory, bytes, MADV_DONTNEED);
 }
 
-/* The system gives addresses from the top downwards, so its next mapping lies right below its last. This place is 256 GB from
- * there or from the last place. Only a wish: the system grants addresses that are free. */
+/* The system assigns addresses from the top downwards, so its next mapping is right below its last. This address is 256 GB from
+ * there or from the last such address. It is a hint: the system assigns free addresses. */
 static void *map_pages_apart(size_t bytes) {
     static _Atomic uint32_t places; /* atomic: relaxed, a number for each */
     enum { PLACES = 32, PLACE_SHIFT = 38, HUGE_PAGE_SHIFT = 21 };
@@ -168,7 +167,7 @@ static void *map_pages_apart(size_t bytes) {
     return map_pages((void *)(uintptr_t)(at >> HUGE_PAGE_SHIFT << HUGE_PAGE_SHIFT), bytes);
 }
 
-/* What is asked of the system. */
+/* A request to the system. */
 typedef struct memory_demand {
     size_t bytes;
     bool is_pages;
@@ -219,8 +218,8 @@ void eddy_memory_return_pages(void) {
 #endif
 }
 
-/* Has caches give back what they keep. Their pages must go too: what takes their place in the count may lie elsewhere, and
- * a memory group counts pages. */
+/* Frees cached memory. Its pages go back too: the blocks that replace it in the count may lie elsewhere, and
+ * a memory cgroup counts pages. */
 static void reclaim(void) {
     int64_t (*ask)(void) = eddy_load_acquire(&reclaimer);
     if (ask && ask() > 0)
@@ -234,7 +233,7 @@ static void *acquire(memory_demand wanted, eddy_memory_purpose purpose) {
     void *memory = try_acquire(wanted, purpose);
     if (EDDY_UNLIKELY(!memory)) {
         reclaim();
-        /* Also where there was nothing to give: another thread may just have had it. */
+        /* Tries again also if nothing was freed: another thread may have just freed it. */
         memory = try_acquire(wanted, purpose);
     }
     if (memory)

@@ -1,4 +1,4 @@
-/* The one way to host memory: counts by purpose, obeys a byte limit, fails on demand. Any thread. */
+/* The only allocator of host memory: counts by purpose, obeys a byte limit, fails on demand. Any thread. */
 #ifndef EDDY_BASE_MEMORY_H
 #define EDDY_BASE_MEMORY_H
 
@@ -16,7 +16,7 @@
         row(TENSOR, tensor)                         /* elements */                                 \
         row(WORKSPACE, workspace) row(CACHE, cache) /* prepared state, interned shapes */          \
         row(REGISTRY, registry)                     /* registered ops */                           \
-        row(TAPE, tape)                             /* what gradients need */                      \
+        row(TAPE, tape)                             /* tensors and nodes saved for gradients */    \
         row(TEXT, text)                             /* formatted text */
 
 typedef enum eddy_memory_purpose {
@@ -31,15 +31,15 @@ typedef enum eddy_memory_purpose {
 EDDY_MUST_USE void *eddy_memory_acquire(size_t bytes, eddy_memory_purpose purpose);
 EDDY_MUST_USE void *eddy_memory_acquire_zeroed(size_t bytes, eddy_memory_purpose purpose);
 
-/* Gives memory back; `bytes` and `purpose` as it was acquired. NULL is allowed. */
+/* Frees memory; `bytes` and `purpose` as in the acquisition. NULL is allowed. */
 void eddy_memory_release(void *memory, size_t bytes, eddy_memory_purpose purpose);
 
 /* Grows a block: contents up to min(old, new) kept; on failure NULL and the old block stays. */
 EDDY_MUST_USE void *eddy_memory_grow(void *memory, size_t old_bytes, size_t new_bytes,
                                      eddy_memory_purpose purpose);
 
-/* Whole pages, for allocators: right at `at` where nothing lies there, elsewhere otherwise; with `at` NULL where few things lie
- * below. What lies side by side may be given back together and in any parts. Counted (not as blocks), limited and refused
+/* Whole pages, for allocators: at `at` if the addresses are free, elsewhere otherwise; with `at` NULL at addresses with free room
+ * below. Adjacent pages may be released together and in any parts. Counted (not as blocks), limited and refused
  * as by eddy_memory_acquire. `at` and `bytes` are multiples of the page. */
 EDDY_MUST_USE void *eddy_memory_map(void *at, size_t bytes, eddy_memory_purpose purpose);
 void eddy_memory_unmap(void *memory, size_t bytes, eddy_memory_purpose purpose);
@@ -53,22 +53,22 @@ typedef struct eddy_memory_count {
 } eddy_memory_count;
 eddy_memory_count eddy_memory_counted(eddy_memory_purpose purpose);
 
-/* The limit on EDDY_MEMORY_TENSOR + EDDY_MEMORY_WORKSPACE bytes. Default: the least of what the cgroups (v1 and v2) leave
- * and MemAvailable, less a sixteenth, as found at first use. 0 finds it anew. */
+/* The limit on EDDY_MEMORY_TENSOR + EDDY_MEMORY_WORKSPACE bytes. Default: the least of the free memory of the cgroups (v1 and v2)
+ * and MemAvailable, less a sixteenth, read at first use. 0 reads it again. */
 void eddy_memory_limit_set(int64_t bytes);
 int64_t eddy_memory_limit(void);
 
-/* Where a request is refused, by the limit or by the system, `reclaim` is called: it gives back what caches keep through
- * eddy_memory_release, on any thread, and returns the bytes; the request is then made once more. One for the process, set
+/* When a request is refused, by the limit or by the system, `reclaim` is called: it frees cached memory through
+ * eddy_memory_release, on any thread, and returns the bytes; then the request is tried once more. One function for the process, set
  * before the first refusal. An injected failure is final. */
 void eddy_memory_reclaim_with(int64_t (*reclaim)(void));
-/* Pages that the C library keeps of what was released go back to the system. */
+/* Gives pages that the C library keeps back to the system. */
 void eddy_memory_return_pages(void);
 
 /* Fault injection, process-wide, for tests: the acquisitions of `purpose` numbered first .. first + count - 1 from now
  * on (0 is the next one) fail. purpose EDDY_MEMORY_PURPOSE_COUNT means any purpose, numbered together. count 0 ends it. */
 void eddy_memory_fail_at(eddy_memory_purpose purpose, int64_t first, int64_t count);
-/* How many failures were injected since the last eddy_memory_fail_at. */
+/* The number of failures injected since the last eddy_memory_fail_at. */
 int64_t eddy_memory_failures_injected(void);
 
 #endif

@@ -3,7 +3,7 @@
 #include <base/dtype.h>
 #include <stdio.h>
 
-/* The integer that the number is but for its fraction; false where it is none of 64 bits. */
+/* The number without its fraction, as an integer; false if it does not fit 64 bits. */
 static bool to_integer(eddy_scalar number, int64_t *whole) {
     if (number.kind != EDDY_SCALAR_FLOAT) {
         *whole = number.value.integer;

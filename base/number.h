@@ -1,4 +1,4 @@
-/* Numbers beside tensors: the one rule by which an eddy_scalar becomes a number of a dtype (docs/numbers.md). */
+/* Numbers as operands: the one rule by which an eddy_scalar is converted to a dtype (docs/numbers.md). */
 #ifndef EDDY_BASE_NUMBER_H
 #define EDDY_BASE_NUMBER_H
 
@@ -6,12 +6,12 @@
 #include <eddy/scalar.h>
 #include <stdbool.h>
 
-/* Makes *number one of the dtype's: FLOAT for floats, which round it once; INT for integers, towards 0; BOOL (whether it is
- * not 0) for bool. False where an integer dtype does not hold it (too large, too small, NaN), and *number is as it was;
- * with `wraps` an integer wraps around instead, as sums and products do. */
+/* Converts *number to the dtype: to FLOAT for floats, rounded once; to INT for integers, towards 0; to BOOL (whether it is
+ * not 0) for bool. False if an integer dtype does not hold it (too large, too small, NaN); *number is then unchanged.
+ * With `wraps` an integer wraps around instead, as in sums and products. */
 bool eddy_number_convert(eddy_scalar *number, eddy_dtype dtype, bool wraps);
 
-/* The number as text, as errors show it: "256", "nan". Returns its length as snprintf does. */
+/* The number as text, as in messages: "256", "nan". Returns its length as snprintf does. */
 int eddy_number_format(eddy_scalar number, char *buffer, size_t size);
 
 #endif

@@ -46,7 +46,7 @@ const eddy_option *eddy_option_rows(int32_t *count) {
     return rows;
 }
 
-/* What the environment said when it was first asked. */
+/* The environment at its first reading. */
 static struct {
     eddy_lock lock;
     bool is_read;             /* lock: lock */
@@ -100,7 +100,7 @@ static void read_environment_locked(void) {
     environment.is_read = true;
 }
 
-/* What a row accepts, for the sentence of an error. */
+/* The values that a row accepts, for error messages. */
 static void describe_values(const eddy_option *row, char *buffer, size_t size) {
     if (row->offset == offsetof(eddy_runtime_options, checks_finite))
         snprintf(buffer, size, "1, 0 or nan");
@@ -113,7 +113,7 @@ static void describe_values(const eddy_option *row, char *buffer, size_t size) {
         snprintf(buffer, size, "a word of at most %d bytes", STRING_SIZE - 1);
 }
 
-/* Whatever call needs the options first: the sentence names the variable or the field. */
+/* For the first call that needs the options: the message names the variable or the field. */
 static const eddy_origin origin = {NULL, NULL};
 
 static eddy_status fail_value(const eddy_option *row, const char *name, const char *text) {
@@ -122,7 +122,7 @@ static eddy_status fail_value(const eddy_option *row, const char *name, const ch
     return eddy_fail(EDDY_INVALID_ARGUMENT, origin, "%s is %s, not %s", name, text, wanted);
 }
 
-/* One field: given's if it says something, else the environment's, else the default. */
+/* One field: that of `given` if it is set, else the environment's, else the default. */
 static eddy_status complete_row(const eddy_option *row, eddy_runtime_options *options) {
     char *field = (char *)options + row->offset;
     const char *from = (const char *)&environment.options + row->offset;
@@ -180,7 +180,7 @@ static eddy_status check_isa(const char *isa, const char *from) {
     return status != EDDY_OK || !*isa ? status : eddy_options_check_isa(isa, from, least, machine);
 }
 
-/* What the caller says, in today's struct. */
+/* The caller's options in the current struct. */
 static eddy_runtime_options copy_given(const eddy_runtime_options *given) {
     eddy_runtime_options options;
     memset(&options, 0, sizeof(options));

@@ -1,5 +1,5 @@
-/* Options of a runtime made complete: the caller's struct, then the environment, then the defaults of the list in
- * <eddy/options.h>. Adding an option is one row there. */
+/* Options of a runtime, filled in from the caller's struct, then the environment, then the defaults of the list in
+ * <eddy/options.h>. A new option is one row there. */
 #ifndef EDDY_BASE_OPTIONS_H
 #define EDDY_BASE_OPTIONS_H
 
@@ -14,7 +14,7 @@ typedef enum eddy_option_type {
     EDDY_OPTION_TYPE_STRING
 } eddy_option_type;
 
-/* A row of the list, for whoever prints or documents it. */
+/* A row of the list, for code that prints or documents it. */
 typedef struct eddy_option {
     const char *name;     /* "in_flight_high" */
     const char *variable; /* "EDDY_IN_FLIGHT_HIGH" */
@@ -29,9 +29,9 @@ typedef struct eddy_option {
 /* All rows; *count of them. Static storage. */
 const eddy_option *eddy_option_rows(int32_t *count);
 
-/* *resolved = given (NULL: nothing given), completed from the environment and the defaults. Strings in it are given's or
- * of static storage. INVALID_ARGUMENT, recorded, where a value is out of range or a variable cannot be read: the
- * sentence names it; UNSUPPORTED where machine or library lack the instruction set. The environment is read once per
+/* *resolved = given (NULL: nothing given), filled in from the environment and the defaults. Its strings are those of `given` or
+ * of static storage. INVALID_ARGUMENT, recorded, if a value is out of range or a variable cannot be read, which the
+ * message names; UNSUPPORTED if machine or library lack the instruction set. The environment is read once per
  * process, by the first call. */
 EDDY_MUST_USE eddy_status eddy_options_resolve(const eddy_runtime_options *given,
                                                eddy_runtime_options *resolved);
@@ -44,8 +44,8 @@ EDDY_MUST_USE eddy_status eddy_options_check_machine(eddy_isa least, eddy_isa ma
 EDDY_MUST_USE eddy_status eddy_options_check_isa(const char *isa, const char *from, eddy_isa least,
                                                  eddy_isa machine);
 
-/* Settles the process's instruction set as the options of a starting runtime say, `resolved` made of `given`. Where it is
- * settled: UNSUPPORTED, recorded, if `given` names another one; the variable speaks to the first runtime alone. */
+/* Sets the process's instruction set from the options of a starting runtime; `resolved` was made of `given`. If it is
+ * set already: UNSUPPORTED, recorded, if `given` names another one. The variable counts for the first runtime only. */
 EDDY_MUST_USE eddy_status eddy_options_choose_isa(const eddy_runtime_options *given,
                                                   const eddy_runtime_options *resolved);
 

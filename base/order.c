@@ -3,7 +3,7 @@
 #ifdef EDDY_CHECKS
 #include <base/assert.h>
 
-static __thread unsigned held; /* a bit a rank */
+static __thread unsigned held; /* a bit for each rank */
 
 void eddy_order_taken(eddy_lock_rank rank) {
     if (rank == EDDY_RANK_NONE)
@@ -23,6 +23,6 @@ void eddy_order_check(void) {
     EDDY_ASSERT(held == 0);
 }
 #else
-/* A translation unit holds something. */
+/* A translation unit must not be empty. */
 typedef int eddy_order_is_not_checked;
 #endif

@@ -13,7 +13,7 @@ static eddy_lock lock;
 
 static void in_child(void) {
     eddy_process_generation++;
-    /* Some other thread of the parent may have held it. */
+    /* Another thread of the parent may have held it. */
     lock = (eddy_lock){0};
     for (int i = 0; i < hook_count; i++)
         hooks[i]();

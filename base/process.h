@@ -1,11 +1,11 @@
-/* Which process this is: counts forks, so that what belongs to the parent can be told apart. */
+/* Identifies the process: counts forks, so that a child recognises objects of its parent. */
 #ifndef EDDY_BASE_PROCESS_H
 #define EDDY_BASE_PROCESS_H
 
 #include <stdint.h>
 
 /* 1 in the first process, one more after each fork on the way here. Written only in a child that has one thread;
- * constant otherwise, so a plain read will do. */
+ * constant otherwise, so a plain read suffices. */
 extern uint64_t eddy_process_generation;
 
 /* Calls `child` in every forked child, in the order of the calls. At most 8; before the first fork. */

@@ -27,23 +27,23 @@ int eddy_shape_format(int32_t rank, const int64_t *dims, char *buffer, size_t si
 
 /* Row-major strides. */
 void eddy_shape_strides_contiguous(int32_t rank, const int64_t *dims, int64_t *strides);
-/* Strides without gaps, the axes in the order in which they lie in the operands, whose strides are seen under the same axes (0:
- * repeated, which says nothing): of two axes the first operand that says decides, and row-major order where none does. */
+/* Strides without gaps, with the axes in the order of the operands' strides, which are given for the same axes (0: broadcast, which
+ * does not count). The order of two axes is that of the first operand that has both; row-major if none has. */
 void eddy_shape_strides_follow(int32_t rank, const int64_t *dims,
                                int64_t (*operands)[EDDY_RANK_MAX], int operand_count,
                                int64_t *strides);
 bool eddy_layout_is_contiguous(const eddy_layout *layout);
 /* True when no two different indices name the same element (proven; false when not known). */
 bool eddy_layout_is_injective(const eddy_layout *layout);
-/* Lowest and one past the highest element touched, relative to the storage; *low == *high when empty. */
+/* The lowest element and one past the highest, relative to the storage; *low == *high when empty. */
 void eddy_layout_extent(const eddy_layout *layout, int64_t *low, int64_t *high);
-/* Strides of `layout` seen under a larger shape (broadcast dims get stride 0); false when it does not broadcast. */
+/* Strides of `layout` under a larger shape (broadcast dims get stride 0); false when it does not broadcast. */
 bool eddy_layout_broadcast(const eddy_layout *layout, const eddy_shape *shape, int64_t *strides);
 /* Strides that view `layout` under a new shape without a copy, as PyTorch's view does; false when it cannot. */
 bool eddy_layout_view(const eddy_layout *layout, const eddy_shape *shape, int64_t *strides);
 
 /* Merges adjacent dims that every operand walks evenly and drops dims of size 1: `rank`, `dims` and the `operand_count`
- * stride arrays (each of EDDY_RANK_MAX) are rewritten in place. The order of dims stays. */
+ * stride arrays (each of EDDY_RANK_MAX) are rewritten in place. The order of dims is kept. */
 void eddy_layout_collapse(int32_t *rank, int64_t *dims, int64_t (*strides)[EDDY_RANK_MAX],
                           int operand_count);
 

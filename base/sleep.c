@@ -10,7 +10,7 @@
 
 static _Atomic uint64_t wake_count, sleep_count; /* atomic: relaxed counters */
 
-/* With a replaced clock, how long a sleep may take before the clock is looked at again. */
+/* With a replaced clock: the time of a sleep before the clock is read again. */
 #define REPLACED_CLOCK_LOOK_NS 1000000
 
 /* Pauses before a lock's waiter sleeps: about as long as the futex call itself would take. */
@@ -58,7 +58,7 @@ uint64_t eddy_sleep_count(void) {
     return eddy_load_relaxed(&sleep_count);
 }
 
-/* Where one processor serves all threads the holder runs only once the waiter sleeps. */
+/* If there is one processor, the holder runs only once the waiter sleeps. */
 static int lock_spin_pauses(void) {
     static _Atomic int32_t
         known; /* atomic: relaxed; pauses + 1, 0 while unknown; every writer writes the same */
@@ -77,7 +77,7 @@ void eddy_lock_acquire_slow(eddy_lock *lock) {
             return;
         eddy_atomic_pause();
     }
-    /* Whoever slept takes the lock as 2: others may sleep still. */
+    /* A thread that slept takes the lock as 2: others may still sleep. */
     while (eddy_exchange_acquire(&lock->word, 2u) != 0)
         eddy_sleep_wait(&lock->word, 2, EDDY_CLOCK_FOREVER);
 }

@@ -23,7 +23,7 @@ uint64_t eddy_sleep_count(void);
 /* A lock for a few microseconds: spins, then sleeps. Not recursive. Zero-initialised is unlocked. TSan sees it as C11
  * atomics. Uncontended: one exchange to lock, one to unlock. */
 typedef struct eddy_lock {
-    eddy_sleep_word word; /* 0 free, 1 held, 2 held and somebody may sleep */
+    eddy_sleep_word word; /* 0 free, 1 held, 2 held and a thread may sleep */
 #ifdef EDDY_CHECKS
     eddy_lock_rank rank; /* const after init; zero-initialised: none */
 #endif
@@ -39,7 +39,7 @@ typedef struct eddy_lock {
 #define EDDY_LOCK_FOLLOW(what, lock) ((void)0)
 #endif
 
-/* Nobody holds it yet. Statically: = EDDY_LOCK_OF(rank). */
+/* Makes an unlocked lock. Statically: = EDDY_LOCK_OF(rank). */
 static inline void eddy_lock_init(eddy_lock *lock, eddy_lock_rank rank) {
     (void)rank;
     *lock = (eddy_lock)EDDY_LOCK_OF(rank);

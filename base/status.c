@@ -8,12 +8,11 @@
 #include <stdio.h>
 #include <string.h>
 
-/* <calling thread> only. In the static TLS block (initial-exec), so that touching it never allocates; a library that is
- * opened late has little of that block to share, which is why nothing else big may stand there. */
+/* <calling thread> only. In the static TLS block (initial-exec), so that an access never allocates. A library opened by dlopen
+ * gets little of that block, so no other large data may be there. */
 static _Thread_local eddy_error slot;
 static _Thread_local eddy_outcome *innermost;
-static _Thread_local uint64_t
-    unseen_count; /* of those in the slot: a wait's end without the answer is none */
+static _Thread_local uint64_t unseen_count; /* of those in the slot, without timeouts */
 
 /* Copies at most size - 1 bytes and ends the text; NULL counts as "". */
 static void copy_text(char *target, size_t size, const char *text) {
@@ -23,14 +22,14 @@ static void copy_text(char *target, size_t size, const char *text) {
     target[length] = '\0';
 }
 
-/* Begins a message with "op: "; how long that is. */
+/* Begins a message with "op: "; returns its length. */
 static size_t begin_message(eddy_error *error, const char *op) {
     return op ? (size_t)snprintf(error->message, sizeof(error->message),
                                  "%.*s: ", (int)sizeof(error->op) - 1, op)
               : 0;
 }
 
-/* The first `begun` bytes of the message are there. */
+/* The first `begun` bytes of the message are written already. */
 static void fill(eddy_error *error, eddy_status status, eddy_origin origin, size_t begun,
                  const char *format, va_list arguments) {
     error->status = status;
@@ -43,7 +42,7 @@ static void fill(eddy_error *error, eddy_status status, eddy_origin origin, size
     error->more = 0;
 }
 
-/* What nobody takes is told at exit. A timeout that ends a wait is an answer. */
+/* Errors that are not taken are reported at exit. A timeout is not an error. */
 static void note_unseen(eddy_status status, const eddy_error *error) {
     if (status == EDDY_TIMED_OUT)
         return;
@@ -51,7 +50,7 @@ static void note_unseen(eddy_status status, const eddy_error *error) {
     eddy_unseen_add(&slot, error);
 }
 
-/* A failure is told once: a success is no failure, and a second one is only counted. */
+/* Only the first failure is kept; a second one is only counted. */
 static bool slot_is_taken(eddy_status status) {
     EDDY_ASSERT(status != EDDY_OK);
     for (eddy_outcome *o = innermost; o && o->first == EDDY_OK; o = o->outer)

@@ -17,8 +17,8 @@ eddy_status eddy_fail(eddy_status status, eddy_origin origin, const char *format
 /* The same for a record that exists already (a late error that a read found). */
 eddy_status eddy_fail_record(const eddy_error *error);
 
-/* A function returns its own status, and never reads one back from the slot, where an older error may stand. Where it calls what
- * fails with NULL (public functions, code of the program's), it says so around those calls:
+/* A function returns its own status and never reads one back from the slot, which may hold an older error. Around calls of functions
+ * that fail with NULL (public functions, the program's code), it uses an outcome:
  *
  *     eddy_outcome outcome;
  *     eddy_outcome_begin(&outcome);
@@ -34,9 +34,9 @@ typedef struct eddy_outcome {
 
 void eddy_outcome_begin(eddy_outcome *outcome);
 void eddy_outcome_end(eddy_outcome *outcome);
-/* Why something failed: the first failure, or INVALID_ARGUMENT where an operand was NULL, which had failed before. */
+/* The reason of a failure: the first one recorded, or INVALID_ARGUMENT if an operand was NULL because of an earlier failure. */
 eddy_status eddy_outcome_why(const eddy_outcome *outcome);
-/* What runs between these two (a callback, inside the call of somebody else) is nobody's failure. Returns what to go on with. */
+/* Failures between these two (of a callback that runs inside another call) count for no outcome. Returns the outcome to resume. */
 eddy_outcome *eddy_outcome_set_aside(void);
 void eddy_outcome_go_on(eddy_outcome *outcome);
 
@@ -44,13 +44,13 @@ void eddy_outcome_go_on(eddy_outcome *outcome);
 void eddy_error_fill(eddy_error *error, eddy_status status, eddy_origin origin, uint64_t sequence,
                      const char *format, ...) EDDY_PRINTF(5, 6);
 
-/* Copies the slot's record without clearing it; false when there is none. And puts a record back as it was. */
+/* Copies the slot's record without clearing it; false if there is none. And restores such a record. */
 bool eddy_error_peek(eddy_error *error);
 void eddy_error_restore(const eddy_error *error);
-/* Empties the slot of what nobody will take any more, which stays counted as unseen. */
+/* Empties the slot; its errors, which will not be taken any more, stay counted as unseen. */
 void eddy_error_leave(void);
 
-/* In a forked child: what the parent has not seen is the parent's. */
+/* In a forked child, which has no unseen errors of its parent. */
 void eddy_error_fork_child(void);
 
 /* The place ("file:line") that EDDY_CALL_SITES noted for this thread's next call; read and cleared. */

@@ -7,7 +7,7 @@
 #include <pthread.h>
 #include <stdint.h>
 
-/* A thread between create and join. Must stay where it is while the thread runs. */
+/* A thread between create and join. Must not move while the thread runs. */
 typedef struct eddy_thread {
     pthread_t id;
     void (*run)(void *context); /* const after create */
@@ -23,7 +23,7 @@ EDDY_MUST_USE eddy_status eddy_thread_create(eddy_thread *thread, const char *na
 /* Waits for the thread to end. */
 void eddy_thread_join(eddy_thread *thread);
 
-/* The calling thread, any, does nothing more until the process ends. */
+/* Parks the calling thread until the process ends. */
 _Noreturn void eddy_thread_park(void);
 
 /* Fault injection, process-wide, for tests: creations numbered first .. first + count - 1 from now on (0 is the next

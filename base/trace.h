@@ -1,4 +1,4 @@
-/* Where NVTX and the trace file will stand: one hook per phase, a test of one pointer when nobody listens. */
+/* A hook for each phase, for NVTX and trace files: costs a test of one pointer without a listener. */
 #ifndef EDDY_BASE_TRACE_H
 #define EDDY_BASE_TRACE_H
 
@@ -17,7 +17,7 @@ typedef enum eddy_trace_phase {
         EDDY_TRACE_PHASE_COUNT
 } eddy_trace_phase;
 
-/* A listener: called on the thread that does the work, must not call the library. */
+/* A listener: called on the thread that runs the phase; must not call the library. */
 typedef struct eddy_trace_listener {
     void (*begin)(void *context, eddy_trace_phase phase, const char *name, uint64_t sequence);
     void (*end)(void *context, eddy_trace_phase phase, const char *name, uint64_t sequence);
@@ -31,7 +31,7 @@ extern _Atomic(const eddy_trace_listener *)
 void eddy_trace_listen(const eddy_trace_listener *listener);
 const char *eddy_trace_phase_name(eddy_trace_phase phase);
 
-/* Whether somebody listens: asked before what is dear to tell. */
+/* Whether there is a listener; tested before an event that is expensive to describe. */
 static inline bool eddy_trace_is_on(void) {
     return EDDY_UNLIKELY(eddy_load_relaxed(&eddy_trace_listening) != 0);
 }

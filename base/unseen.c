@@ -10,11 +10,11 @@
 
 static struct {
     _Atomic uint64_t count;   /* atomic: relaxed */
-    _Atomic bool has_handler; /* atomic: who sets it registers the handler */
+    _Atomic bool has_handler; /* atomic: the thread that sets it registers the handler */
     _Atomic bool
-        is_left; /* atomic: relaxed; set before the process has threads to speak of, or late by harmless chance */
+        is_left; /* atomic: relaxed; set before the process has other threads, or later without harm */
     eddy_lock lock;
-    const void *slot; /* lock: lock; whose record `first` is; NULL: there is none */
+    const void *slot; /* lock: lock; the slot of the record `first`; NULL: there is none */
     eddy_error first; /* lock: lock */
 } unseen;
 

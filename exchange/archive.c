@@ -14,7 +14,7 @@ typedef struct row {
 } row;
 
 typedef struct archive {
-    eddy_archive shown; /* first: what the user sees */
+    eddy_archive shown; /* first: the public struct */
     row names, tensors, metadata;
 } archive;
 
@@ -43,7 +43,7 @@ static void free_text(const char *text) {
         eddy_memory_release((void *)(uintptr_t)text, strlen(text) + 1, EDDY_MEMORY_TEXT);
 }
 
-/* Room for an item more; false without memory. */
+/* Makes room for one more item; false without memory. */
 static bool reserve(row *r, int64_t count) {
     if ((size_t)count < r->capacity)
         return true;
@@ -92,7 +92,7 @@ bool eddy_archive_add(const eddy_file *file, eddy_archive *shown, const char *na
         const char **names = a->names.items;
         eddy_tensor **tensors = a->tensors.items;
         names[shown->count] = copy;
-        /* The archive's own reference; the one that a scope, or nobody, owns goes below. */
+        /* The archive's own reference; that of the scope or the caller is released below. */
         eddy_tensor_retain(tensor);
         tensors[shown->count] = tensor;
         shown->names = names;
@@ -124,7 +124,7 @@ bool eddy_archive_add_metadata(const eddy_file *file, eddy_archive *shown, const
 
 /* ---- asking ---- */
 
-/* NULL, recorded, where there is none of that name. */
+/* NULL, recorded, if there is none of that name. */
 static eddy_tensor *find_tensor(const eddy_archive *a, const char *name, eddy_origin origin) {
     for (int64_t i = 0; i < a->count; i++)
         if (strcmp(a->names[i], name) == 0)
@@ -143,7 +143,7 @@ eddy_tensor *eddy_archive_tensor(const eddy_archive *a, const char *name) {
     return find_tensor(a, name, origin);
 }
 
-/* ---- into tensors of the program's ---- */
+/* ---- into the program's tensors ---- */
 
 static eddy_status fail_fit(eddy_status status, const char *name, const eddy_tensor *source,
                             int64_t i, const eddy_tensor *target, eddy_origin origin) {

@@ -1,4 +1,4 @@
-/* Tensors by name, as they come from a file and go to one. */
+/* Tensors by name, from a file or for one. */
 #ifndef EDDY_EXCHANGE_ARCHIVE_H
 #define EDDY_EXCHANGE_ARCHIVE_H
 
@@ -18,7 +18,7 @@ EDDY_MUST_USE bool eddy_archive_add_metadata(const eddy_file *file, eddy_archive
 /* Whether a list and its names may be saved: no NULL, shapes known, no name twice. */
 EDDY_MUST_USE eddy_status eddy_archive_check(eddy_list tensors, const char *const *names,
                                              int64_t deadline, eddy_origin origin);
-/* Sorts names (pointers) and returns one that is there twice, or NULL. */
+/* Sorts names (pointers) and returns one that occurs twice, or NULL. */
 const char *eddy_archive_twice(const char **names, int64_t count);
 
 #endif

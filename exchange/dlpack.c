@@ -71,7 +71,7 @@ static eddy_status check_export(eddy_tensor *tensor, const exporting *how) {
     return EDDY_OK;
 }
 
-/* The tensor's first element, when all that was issued (read-only: that writes it) has run. The memory stays where it is while
+/* The tensor's first element, after all issued ops (read-only: all writes) have run. The memory does not move while
  * the storage lives, so the lend may end at once. */
 static eddy_status find_data(eddy_tensor *tensor, const exporting *how, void **data) {
     eddy_vm_lend *lend;
@@ -191,7 +191,7 @@ static eddy_status check_import(const DLTensor *given, const eddy_borrow *borrow
     return EDDY_OK;
 }
 
-/* `borrow` says what is to be called in the end, and who asks. */
+/* `borrow` has the deleter and the origin of the call. */
 static eddy_tensor *import_tensor(const DLTensor *given, eddy_borrow *borrow) {
     const eddy_device cpu = EDDY_CPU;
     if (check_import(given, borrow) != EDDY_OK ||

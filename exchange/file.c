@@ -55,7 +55,7 @@ eddy_status eddy_file_read_begin(eddy_file *file, const char *path, eddy_origin 
     return EDDY_OK;
 }
 
-/* A new file beside the target: several may write the same one at a time, and one that crashed may have left something. */
+/* A new file beside the target: several processes may write the same target at once, and a crash may have left a file. */
 static FILE *open_beside(eddy_file *file) {
     static _Atomic uint32_t number; /* atomic: relaxed; names differ within the process */
     int descriptor = -1;
@@ -102,7 +102,7 @@ eddy_status eddy_file_end(eddy_file *file, eddy_status status) {
         fclose(file->stream);
         return status;
     }
-    /* On the disk before it has the name: else a machine that stops might keep the name and lose the bytes. */
+    /* Synced before the rename: else a machine that crashes might keep the name and lose the bytes. */
     if (status == EDDY_OK && (fflush(file->stream) != 0 || fsync(fileno(file->stream)) != 0))
         status = eddy_file_fail_system(file);
     bool is_closed = fclose(file->stream) == 0;
@@ -211,7 +211,7 @@ eddy_tensor *eddy_file_read_elements(eddy_file *file, const eddy_shape *shape, e
         if (swapped)
             swap_bytes(block->elements, bytes, width);
         for (size_t i = 0; dtype == EDDY_BOOL && i < bytes; i++)
-            block->elements[i] = block->elements[i] != 0; /* others are no bool */
+            block->elements[i] = block->elements[i] != 0; /* a bool is 0 or 1 */
         tensor = eddy_from_buffer(block->elements, *shape, dtype, free_loaded, block, NULL);
     }
     if (!tensor)

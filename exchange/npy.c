@@ -93,7 +93,7 @@ typedef struct header {
     eddy_shape shape;
 } header;
 
-/* What comes behind 'key': in the dict; NULL where it is not there. */
+/* The text after 'key': in the dict; NULL if there is no such key. */
 static const char *value_of(const char *text, const char *key) {
     char quoted[32];
     snprintf(quoted, sizeof(quoted), "'%s'", key);
@@ -110,7 +110,7 @@ static const char *value_of(const char *text, const char *key) {
     return at;
 }
 
-/* What a type is that Eddy does not have, and what to do about it. `at` points to numpy's code, in quotes or as a list. */
+/* Describes a type that Eddy does not have, and how to convert it. `at` points to numpy's code, in quotes or as a list. */
 static const char *explain_type(const char *at) {
     static const struct {
         char kind;
@@ -210,7 +210,7 @@ static eddy_status read_header(eddy_file *file, header *result) {
     return status;
 }
 
-/* The elements lie with the first axis innermost: as a tensor of the reversed shape, whose axes are turned round. */
+/* The first axis is the innermost: read as a tensor of the reversed shape, whose axes are then reversed. */
 static eddy_tensor *from_fortran(eddy_tensor *reversed) {
     eddy_axes axes = {.count = eddy_rank_of(reversed)};
     for (int32_t d = 0; d < axes.count; d++)

@@ -5,7 +5,7 @@
 #include <exchange/file.h>
 
 EDDY_MUST_USE eddy_status eddy_npy_write(eddy_file *file, eddy_tensor *tensor);
-/* NULL with the error recorded. What comes behind the array stays unread. */
+/* NULL with the error recorded. Bytes after the array are not read. */
 eddy_tensor *eddy_npy_read(eddy_file *file);
 
 #endif

@@ -1,6 +1,6 @@
-/* numpy's .npz: a zip archive of .npy files. Zip, and the unpacking of what is deflated, is minizip's.
+/* numpy's .npz: a zip archive of .npy files. minizip reads and writes zip, and inflates.
  *
- * Written as numpy.savez does: not deflated, each array in NAME.npy. */
+ * Written as by numpy.savez: uncompressed, each array in NAME.npy. */
 #include <eddy/file.h>
 
 #include <base/memory.h>
@@ -22,11 +22,11 @@
 #define CHUNK_BYTES ((size_t)1 << 30)
 #define FLAG_ENCRYPTED 1
 #define FLAG_UTF8 (1 << 11)
-/* The format's first day: the same tensors give the same bytes. numpy writes that too. */
+/* The earliest date of the format, as in numpy: the same tensors give the same bytes. */
 #define FIRST_DAY                                                                                  \
     { .tm_mday = 1, .tm_year = 1980 }
 
-/* ---- minizip's way to the stream ---- */
+/* ---- minizip's access to the stream ---- */
 
 static voidpf open_stream(voidpf opaque, const void *path, int mode) {
     (void)path;
@@ -57,7 +57,7 @@ static long seek_stream(voidpf opaque, voidpf stream, ZPOS64_T offset, int origi
     return fseeko(stream, (off_t)offset, origins[origin]);
 }
 
-/* The stream is the file's, and stays open. */
+/* The file owns the stream, which stays open. */
 static int close_stream(voidpf opaque, voidpf stream) {
     (void)opaque;
     (void)stream;
@@ -108,7 +108,7 @@ static eddy_status write_named(eddy_file *file, eddy_tensor *tensor, const char 
     memcpy(full, name, length);
     memcpy(full + length, ENDING, sizeof(ENDING));
     const zip_fileinfo about = {.tmz_date = FIRST_DAY};
-    /* Always with room for 64-bit sizes, which stand in front of the elements: as numpy does. */
+    /* Always with room for 64-bit sizes before the elements, as in numpy. */
     int code = zipOpenNewFileInZip4_64(file->packer, full, &about, NULL, 0, NULL, 0, NULL, 0, 0, 0,
                                        -MAX_WBITS, DEF_MEM_LEVEL, Z_DEFAULT_STRATEGY, NULL, 0, 0,
                                        FLAG_UTF8, 1);
@@ -171,7 +171,7 @@ static eddy_status read_member(eddy_file *file, void *bytes, size_t count) {
     return EDDY_OK;
 }
 
-/* The array that the archive stands at. */
+/* The current array of the archive. */
 typedef struct member {
     unz_file_info64 about;
     char *name; /* without the ending */
@@ -243,7 +243,7 @@ static eddy_tensor *read_array(eddy_file *file, const member *m) {
     return tensor;
 }
 
-/* minizip takes an archive of nothing but its end for none. */
+/* minizip does not recognise an archive without members. */
 static bool is_empty_archive(eddy_file *file) {
     static const char empty[] = "PK\5\6\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0";
     char bytes[sizeof(empty)];
@@ -252,7 +252,7 @@ static bool is_empty_archive(eddy_file *file) {
            memcmp(bytes, empty, sizeof(empty)) == 0;
 }
 
-/* Stands at the first member, or says that there is none. */
+/* Goes to the first member, or returns that there is none. */
 static eddy_status open_archive(eddy_file *file, bool *is_empty) {
     zlib_filefunc64_def functions = functions_of(file);
     unz_global_info64 about;

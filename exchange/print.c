@@ -1,5 +1,5 @@
-/* Tensors as text, in numpy's style. The elements to show are copied first, so that nothing is held while text goes
- * out. */
+/* Tensors as text, in numpy's style. The elements to show are copied first, so that no lend is open while text is
+ * written. */
 #include <eddy/print.h>
 
 #include <base/dtype.h>
@@ -17,7 +17,7 @@
 #define DEFAULT_LINE_WIDTH 80
 #define ELEMENT_SIZE 352 /* -DBL_MAX with 17 digits after the point */
 
-/* ---- where text goes ---- */
+/* ---- output ---- */
 
 typedef struct sink {
     char *buffer; /* NULL with size 0: only counted */
@@ -60,7 +60,7 @@ static void put_times(sink *s, const char *text, int32_t count) {
         put(s, text);
 }
 
-/* ---- what is shown ---- */
+/* ---- format ---- */
 
 typedef struct page {
     eddy_dtype dtype;
@@ -74,7 +74,7 @@ typedef struct page {
     bool is_cut; /* the middle of long axes is left out */
     bool is_exponential;
     int32_t digits;      /* after the point, in all numbers with exponents */
-    int32_t left, right; /* columns before and from the point on */
+    int32_t left, right; /* columns before the point, and from it on */
     char *elements;      /* those shown, in order */
     int64_t shown;
 } page;
@@ -87,7 +87,7 @@ static int64_t shown_along(const page *p, int32_t axis) {
     return is_cut_at(p, axis) ? 2 * (int64_t)p->edge_items : p->dims[axis];
 }
 
-/* Where the k-th shown element of an axis lies. */
+/* The index of the k-th shown element of an axis. */
 static int64_t index_of(const page *p, int32_t axis, int64_t k) {
     return is_cut_at(p, axis) && k >= p->edge_items ? p->dims[axis] - 2 * (int64_t)p->edge_items + k
                                                     : k;
@@ -128,7 +128,7 @@ static eddy_status copy_shown(page *p, eddy_tensor *tensor, int64_t deadline, ed
 
 /* ---- elements ---- */
 
-/* Cuts the zeros that end a number's digits, the point stays: "1.5000" -> "1.5", "2.0000" -> "2." */
+/* Removes trailing zeros of a number's digits, but keeps the point: "1.5000" -> "1.5", "2.0000" -> "2." */
 static void trim_zeros(char *text) {
     char *end = text + strlen(text);
     while (end[-1] == '0')
@@ -161,7 +161,7 @@ static void write_element(const page *p, const char *element, char *text) {
     }
 }
 
-/* Columns up to the point, or all of them where there is none. */
+/* Columns up to the point, or all of them if there is none. */
 static int32_t left_part(const char *text) {
     return (int32_t)strcspn(text, ".");
 }
@@ -205,7 +205,7 @@ static void choose_form(page *p) {
         write_element(p, p->elements + (size_t)i * p->element_bytes, text);
         int32_t left = left_part(text), right = (int32_t)strlen(text) - left;
         if (right == 0 && eddy_dtype_category_of(p->dtype) == EDDY_CATEGORY_FLOAT)
-            continue; /* nan and inf take the room there is */
+            continue; /* nan and inf do not widen the columns */
         p->left = left > p->left ? left : p->left;
         p->right = right > p->right ? right : p->right;
     }
@@ -334,7 +334,7 @@ int64_t eddy_format(eddy_tensor *tensor, char *buffer, size_t size,
     return s.length;
 }
 
-/* Prints, and, where that fails, tells why: of a tensor that failed before, the slot knows. What is in the slot stays there. */
+/* Prints, and on failure writes the reason: for a tensor that failed before, that in the slot. The slot is not changed. */
 static eddy_status print_or_tell(sink *s, eddy_tensor *tensor, eddy_origin origin) {
     eddy_error before, mine;
     bool had_error = eddy_error_peek(&before);

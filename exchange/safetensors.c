@@ -1,6 +1,6 @@
 /* safetensors: the length of a header, the header in JSON, the elements of all tensors without gaps.
  *
- * The format is https://github.com/huggingface/safetensors (format.md); what its reference implementation refuses is refused here. */
+ * The format is https://github.com/huggingface/safetensors (format.md); files that its reference implementation refuses are refused here. */
 #include <eddy/file.h>
 
 #include <base/dtype.h>
@@ -29,18 +29,18 @@ static const char *const dtype_names[EDDY_DTYPE_COUNT] = {
 
 /* ---- out ---- */
 
-/* What is written, and where. */
+/* The tensors to write and their places. */
 typedef struct layout {
     int64_t count;
     int64_t *order;  /* numbers of the tensors in the order of their elements */
-    int64_t *begins; /* of each tensor: where its elements begin behind the header */
+    int64_t *begins; /* of each tensor: where its elements begin after the header */
 } layout;
 
 static int64_t bytes_of(const eddy_tensor *tensor) {
     return tensor->count * (int64_t)eddy_dtype_bytes((eddy_dtype)tensor->dtype);
 }
 
-/* Wide elements first: each tensor is then aligned for its dtype, which those who map the file rely on. */
+/* Wide elements first: each tensor is then aligned for its dtype, on which readers that map the file rely. */
 static eddy_status lay_out(const eddy_file *file, eddy_list tensors, layout *result) {
     size_t count = (size_t)tensors.count;
     int64_t *numbers = eddy_memory_acquire(2 * count * sizeof(*numbers), EDDY_MEMORY_TEXT);
@@ -106,7 +106,7 @@ static eddy_status safetensors_describe(const eddy_file *file, eddy_list tensors
     return EDDY_OK;
 }
 
-/* The header's length, the header, and spaces up to where the elements are aligned. */
+/* The header's length, the header, and spaces that align the elements. */
 static eddy_status write_header(eddy_file *file, const json_t *header) {
     size_t bytes = json_dumpb(header, NULL, 0, JSON_COMPACT);
     size_t padded = (LENGTH_BYTES + bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
@@ -169,7 +169,7 @@ typedef struct entry {
     const char *name; /* of the JSON */
     eddy_dtype dtype;
     eddy_shape shape;
-    int64_t begin, end; /* bytes behind the header */
+    int64_t begin, end; /* bytes after the header */
 } entry;
 
 typedef struct header {
@@ -255,7 +255,7 @@ static int compare_places(const void *a, const void *b) {
     return (left->end > right->end) - (left->end < right->end);
 }
 
-/* The tensors' elements fill what is behind the header: nothing twice, nothing left out. */
+/* Checks that the tensors' elements fill the bytes after the header, without overlap or gap. */
 static eddy_status check_places(eddy_file *file, const header *h) {
     size_t bytes = (size_t)h->count * sizeof(entry *);
     const entry **sorted = eddy_memory_acquire(bytes, EDDY_MEMORY_TEXT);

@@ -17,7 +17,7 @@ typedef enum form { FORM_NEW, FORM_INTO, FORM_INPLACE } form;
 
 typedef struct request {
     const eddy_op *op;
-    const eddy_composition *composition; /* whose op it is; NULL for an op of the list */
+    const eddy_composition *composition; /* the composition of the op; NULL for an op of the list */
     form form;
     eddy_origin origin; /* of "call", until the op is found */
     eddy_list inputs;   /* without targets */
@@ -57,7 +57,7 @@ static bool find_op(const char *name, request *r) {
     else
         return false;
     r->op = eddy_op_find(base);
-    /* What makes a new tensor out of nothing, or late, has no target. */
+    /* An op without operands, or with a late shape, has no target. */
     if (r->op && (r->op->output_count != 1 || r->op->has_late_shape || r->op->operand_count == 0 ||
                   (r->form == FORM_INPLACE && !r->op->allows_alias)))
         r->op = NULL;
@@ -112,7 +112,7 @@ static bool is_narrow(int64_t value) {
     return value >= INT32_MIN && value <= INT32_MAX;
 }
 
-/* False where the given type does not serve. */
+/* False if the given type is not accepted. */
 static bool put_value(const eddy_op_attribute *attribute, char *place,
                       const eddy_attribute *given) {
     bool is_int = given->type == EDDY_ATTRIBUTE_INT;
@@ -161,7 +161,7 @@ static bool is_creation(const eddy_op *op) {
     return op->operand_count == 0 || op->operands[0].is_spec_only;
 }
 
-/* Attributes that are in no struct. */
+/* Attributes that no struct holds. */
 static bool take_aside(request *r, const eddy_attribute *given) {
     if (given->type == EDDY_ATTRIBUTE_DEVICE && strcmp(given->name, "device") == 0 &&
         is_creation(r->op)) {
@@ -184,7 +184,7 @@ static int32_t find_attribute(const eddy_op *op, const char *name) {
     return i < op->attribute_count ? i : -1;
 }
 
-/* Of a text such as "mean sum none". */
+/* The number of a name in a text such as "mean sum none". */
 static int32_t choice_count(const eddy_op_attribute *attribute) {
     int32_t count = 1;
     for (const char *c = attribute->choices; *c; c++)

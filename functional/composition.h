@@ -1,4 +1,4 @@
-/* Functions made of ops and views as eddy_call sees them: names and attributes as an op has, and one function instead of a rule and a
+/* Functions made of ops and views, as eddy_call sees them: names and attributes like those of an op, and one function instead of a rule and a
  * kernel. The table is generated from functional/ops/composition.toml. */
 #ifndef EDDY_FUNCTIONAL_COMPOSITION_H
 #define EDDY_FUNCTIONAL_COMPOSITION_H
@@ -14,7 +14,7 @@ typedef struct eddy_composition {
                        eddy_origin origin);
 } eddy_composition;
 
-/* By name; NULL where there is none. Any thread. */
+/* By name; NULL if there is none. Any thread. */
 const eddy_composition *eddy_composition_find(const char *name);
 
 /* einsum.c */

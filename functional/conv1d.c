@@ -24,7 +24,7 @@ static eddy_status check_rank(eddy_list operands, int64_t i, const char *name, i
     return EDDY_OK;
 }
 
-/* Along the height nothing moves. */
+/* The window has one place along the height. */
 static eddy_arguments_conv2d along_rows(const eddy_arguments_conv1d *a) {
     return (eddy_arguments_conv2d){.kernel = {.stride = {1, a->stride != 0 ? a->stride : 1},
                                               .padding = {0, a->padding},

@@ -1,5 +1,5 @@
 /* einsum: operands are brought to [batch, rows, summed] and [batch, summed, columns], two at a time from the left, and
- * multiplied by bmm; without anything to sum, or with nothing but that besides the batch, by mul. */
+ * multiplied by bmm. If there is nothing to sum, or nothing but sums besides the batch, they are multiplied by mul. */
 #include <eddy/compose.h>
 
 #include <base/status.h>
@@ -13,10 +13,10 @@
 #include <interpreter/handle/tensor.h>
 #include <string.h>
 
-/* A tensor whose axes go by labels. */
+/* A tensor whose axes have labels. */
 typedef struct factor {
     eddy_tensor *tensor;
-    bool is_owned; /* made on the way, released once it is used */
+    bool is_owned; /* a temporary, released after its use */
     int32_t rank;
     uint8_t labels[EDDY_RANK_MAX];
 } factor;
@@ -26,7 +26,7 @@ typedef struct contraction {
     eddy_list operands;
     eddy_equation equation;
     int64_t sizes[EDDY_EQUATION_LABELS];
-    int32_t uses[EDDY_EQUATION_LABELS]; /* in the output and in factors that are still to come */
+    int32_t uses[EDDY_EQUATION_LABELS]; /* in the output and in later factors */
 } contraction;
 
 static eddy_status fail(const contraction *c, eddy_status status, const char *sentence) {
@@ -39,7 +39,7 @@ static void drop(factor *f) {
     f->tensor = NULL;
 }
 
-/* The factor's tensor becomes `made`, which may be NULL: then what it was is given up all the same. */
+/* Replaces the factor's tensor by `made`, which may be NULL, and releases the former one in each case. */
 static bool become(factor *f, eddy_tensor *made) {
     drop(f);
     f->tensor = made;
@@ -57,7 +57,7 @@ static void remove_label(factor *f, int32_t d) {
     f->rank--;
 }
 
-/* Brings the axes into the order of these labels, of which each stands once. */
+/* Permutes the axes to the order of these labels, each of which occurs once. */
 static bool permute(factor *f, const uint8_t *labels) {
     eddy_axes axes = {.count = f->rank};
     for (int32_t d = 0; d < f->rank; d++)
@@ -106,7 +106,7 @@ static bool take_diagonal(factor *f, int32_t d, int32_t e, int64_t size) {
            become(f, eddy_slice(f->tensor, -1, 0, size * size, size + 1));
 }
 
-/* Each label once, no axis of size 1 that broadcasts, nothing that only this factor has. */
+/* Each label once, no broadcast axis of size 1, no label that only this factor has. */
 static bool simplify(const contraction *c, factor *f) {
     for (int32_t d = 0; d < f->rank;) {
         int64_t size = f->tensor->axes[d].dim;
@@ -130,7 +130,7 @@ static bool simplify(const contraction *c, factor *f) {
     return true;
 }
 
-/* Sums out what nothing to come needs and, where there is an other factor, it does not have. */
+/* Sums over labels that no later factor needs and, if there is another factor, that it does not have. */
 static bool sum_unused(const contraction *c, factor *f, const factor *other) {
     for (int32_t d = f->rank - 1; d >= 0; d--)
         if (c->uses[f->labels[d]] == 0 && !(other && find(other, f->labels[d]) >= 0) &&
@@ -186,7 +186,7 @@ static bool arrange(factor *f, const group *a, const group *b, const group *c) {
     return permute(f, labels);
 }
 
-/* [batch, rows, summed] x [batch, summed, columns], as matrices where there is no batch. */
+/* [batch, rows, summed] x [batch, summed, columns], as matrices if there is no batch. */
 static eddy_tensor *multiply_matrices(const contraction *c, factor *a, factor *b, const pairing *p,
                                       eddy_shape result) {
     bool is_flat = p->batch.count == 0;
@@ -251,7 +251,7 @@ static bool is_of_vectors(const factor *a, const pairing *p) {
            (dtype == EDDY_F32 || dtype == EDDY_F64);
 }
 
-/* `a` becomes the product of both; `b` is used up. */
+/* `a` becomes the product of both; `b` is released. */
 static bool multiply(const contraction *c, factor *a, factor *b) {
     if (!sum_unused(c, a, b) || !sum_unused(c, b, a) || !widen(c, a, b) || !widen(c, b, a))
         return false;
@@ -333,7 +333,7 @@ static bool open_factor(contraction *c, factor *f, int64_t i) {
     return simplify(c, f);
 }
 
-/* Sums what is left over and orders the axes. */
+/* Sums over the remaining labels and permutes the axes. */
 static bool finish(const contraction *c, factor *f) {
     if (!sum_unused(c, f, NULL))
         return false;

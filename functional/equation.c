@@ -30,7 +30,7 @@ static int label_of(char letter) {
     return -1;
 }
 
-/* The letters of a term up to ',', '-' or the end; *dots is how many stand before the ellipsis, -1 without one. */
+/* The letters of a term up to ',', '-' or the end; *dots is the number before the ellipsis, -1 without one. */
 static eddy_status read_letters(reader *r, eddy_equation_term *term, int32_t *dots) {
     term->rank = 0;
     *dots = -1;
@@ -53,7 +53,7 @@ static eddy_status read_letters(reader *r, eddy_equation_term *term, int32_t *do
     return EDDY_OK;
 }
 
-/* Puts labels for `count` axes, the last of those of the longest ellipsis, where the dots stood. */
+/* Replaces the dots by labels for `count` axes, the last of those of the longest ellipsis. */
 static void insert_ellipsis(eddy_equation_term *term, int32_t dots, int32_t count) {
     memmove(term->labels + dots + count, term->labels + dots, (size_t)(term->rank - dots));
     for (int32_t i = 0; i < count; i++)
@@ -61,7 +61,7 @@ static void insert_ellipsis(eddy_equation_term *term, int32_t dots, int32_t coun
     term->rank += count;
 }
 
-/* Terms in front of "->". */
+/* Terms before "->". */
 static int64_t count_terms(const char *text) {
     int64_t terms = 1;
     for (; *text && *text != '-'; text++)
@@ -104,7 +104,7 @@ static void count_labels(const eddy_equation *equation, int64_t count, int32_t *
             counts[equation->operands[i].labels[d]]++;
 }
 
-/* The axes of ellipses, then letters that stand once. */
+/* The axes of ellipses, then letters that occur once. */
 static eddy_status imply_output(reader *r, eddy_equation *equation, const int32_t *counts) {
     eddy_equation_term *output = &equation->output;
     output->rank = 0;

@@ -1,4 +1,4 @@
-/* What the generated loops are made of: loads and stores per dtype, and the words; 16-bit floats go through the loops of f32.
+/* The parts of the generated loops: loads and stores per dtype, and the words; 16-bit floats go through the loops of f32.
  * Only block files include it. */
 #ifndef EDDY_FUNCTIONAL_LOOP_H
 #define EDDY_FUNCTIONAL_LOOP_H
@@ -22,10 +22,10 @@
 #define EDDY_LOOP_INDEPENDENT _Pragma("GCC ivdep")
 #endif
 
-/* Elements that are tried for the quick forms of words at a time: a few cache lines. */
+/* Elements that are tested for the quick forms of words at a time: a few cache lines. */
 #define EDDY_LOOP_CHUNK 256
 
-/* Element i of an operand; a stride that is 0 at compile time takes the element loaded before the loop. */
+/* Element i of an operand; with a stride that is 0 at compile time, the element loaded before the loop. */
 #define EDDY_LOOP_INPUT(tag, pointer, stride, first)                                               \
     (__builtin_constant_p(stride) && (stride) == 0 ? (first)                                       \
                                                    : eddy_load_##tag((pointer) + i * (stride)))
@@ -53,8 +53,8 @@ EDDY_WORD void eddy_store_truth(char *p, bool value) {
     *(uint8_t *)p = value;
 }
 
-/* The scalar of an `_s` op, which stands first among its attributes. Promotion has seen to it that an integer
- * compute type meets no floating-point scalar; integers wrap around. */
+/* The scalar of an `_s` op, which is the first of its attributes. Promotion guarantees that an integer
+ * compute type has no floating-point scalar; integers wrap around. */
 #define EDDY_LOOP_SCALAR_FLOAT(tag, type)                                                          \
     EDDY_WORD type eddy_scalar_##tag(const void *attributes) {                                     \
         const eddy_scalar *s = attributes;                                                         \

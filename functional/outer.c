@@ -1,4 +1,4 @@
-/* outer and meshgrid: vectors laid along axes of their own. */
+/* outer and meshgrid: vectors along axes of their own. */
 #include <eddy/compose.h>
 
 #include <base/shape.h>

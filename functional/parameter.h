@@ -1,4 +1,4 @@
-/* What stands between a public op function and the interpreter. */
+/* Parameters of public op functions, converted for the interpreter. */
 #ifndef EDDY_FUNCTIONAL_PARAMETER_H
 #define EDDY_FUNCTIONAL_PARAMETER_H
 
@@ -17,7 +17,7 @@ eddy_status eddy_parameter_fail(eddy_status status, eddy_origin origin, eddy_lis
                                 const char *format, ...) EDDY_PRINTF(4, 5);
 
 /* Axes as a bit mask that inference completes once the rank is known: bit a for axis a, bit 15 + a for axis -a;
- * 0 for all, EDDY_AXES_NAMELESS where none is named. OUT_OF_RANGE (outside -16 .. 15), INVALID_ARGUMENT (named
+ * 0 for all, EDDY_AXES_NAMELESS if none is named. OUT_OF_RANGE (outside -16 .. 15), INVALID_ARGUMENT (named
  * twice, too many). */
 EDDY_MUST_USE eddy_status eddy_parameter_axes(const eddy_axes *axes, uint32_t *mask,
                                               eddy_origin origin, eddy_list inputs);
@@ -38,7 +38,7 @@ static inline double eddy_parameter_f64(eddy_scalar scalar) {
 
 #define EDDY_JOINED_STACK 32
 
-/* Lists and single tensors in one array: on the stack where it is short. */
+/* Lists and single tensors in one array: on the stack if it is short. */
 typedef struct eddy_joined {
     eddy_tensor *const *items;
     int64_t count;
@@ -46,7 +46,7 @@ typedef struct eddy_joined {
     eddy_tensor *on_stack[EDDY_JOINED_STACK];
 } eddy_joined;
 
-/* Fills *joined (nothing to give back on failure): INVALID_ARGUMENT (a list with a negative count, or with
+/* Fills *joined (nothing to release on failure): INVALID_ARGUMENT (a list with a negative count, or with
  * items but no array), OUT_OF_MEMORY. */
 EDDY_MUST_USE eddy_status eddy_joined_init(eddy_joined *joined, const eddy_list *pieces,
                                            int32_t piece_count, eddy_origin origin);

@@ -1,4 +1,4 @@
-/* prelu: weights laid along the channels. */
+/* prelu: weights along the channels. */
 #include <eddy/compose.h>
 
 #include <base/status.h>

@@ -1,5 +1,4 @@
-/* eddy_op_register: a description checked, copied, and turned into what the interpreter and the VM know: an
- * eddy_op whose rule and kernel call the program's functions. */
+/* eddy_op_register: checks and copies a description, and makes an eddy_op of it, whose rule and kernel call the program's functions. */
 #include <eddy/function.h>
 #include <eddy/op.h>
 
@@ -16,9 +15,9 @@
 #define OPERAND_MAX 32
 #define ATTRIBUTE_MAX 32
 #define ATTRIBUTE_BYTES_MAX 4096
-/* Of a kernel that does not say: a worker is asked whatever the cost, the figure serves the order of the ready list. */
+/* The cost of a kernel without an estimate: a worker runs it whatever the cost, which only orders the ready list. */
 #define COST_PS 10000000
-/* Bytes of a key, and views without data, that need no memory of their own. */
+/* Up to so many bytes of a key, and views without data, no memory is allocated. */
 #define KEY_BYTES 1024
 
 typedef struct registered {
@@ -30,7 +29,7 @@ typedef struct registered {
     eddy_status (*backward)(eddy_backward_call *call);
     eddy_gradient gradients;
     const eddy_kernel *kernels[1];
-    size_t bytes; /* of the block that holds it and all it points to */
+    size_t bytes; /* of the block of the op and all that it points to */
 } registered;
 
 static const registered *of_op(const eddy_op *op) {
@@ -299,7 +298,7 @@ static const char *check_description(const eddy_op_description *d) {
 
 /* ---- the copy ---- */
 
-/* One block: measured in a first pass (base NULL), filled in a second. */
+/* One block: measured in a first pass (base NULL), filled in by a second. */
 typedef struct block {
     char *base;
     size_t used;

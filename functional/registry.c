@@ -1,7 +1,7 @@
 /* Built-in ops: a sorted table. Registered ones: open addressing. A reader loads the table (acquire) and its
  * slots (acquire, which pairs with the release that filled them); a larger table is filled before it is
- * published, and an old one is never freed, since a reader may be in it: each is twice the one before, so that
- * all together are no larger than the newest. */
+ * published, and an old one is never freed, since a reader may use it: each is twice as large as the one before, so that
+ * all old ones together are no larger than the newest. */
 #include <functional/registry.h>
 
 #include <base/atomic.h>
@@ -16,12 +16,12 @@ typedef struct table {
     size_t slot_count;   /* const after init: a power of two */
     size_t used;         /* lock: guard */
     _Atomic(const eddy_op *)
-        slots[]; /* atomic: who holds `guard` stores (release), readers load (acquire) */
+        slots[]; /* atomic: the holder of `guard` stores (release), readers load (acquire) */
 } table;
 
 static eddy_lock guard;
 static _Atomic(table *)
-    current; /* atomic: who holds `guard` stores (release), readers load (acquire) */
+    current; /* atomic: the holder of `guard` stores (release), readers load (acquire) */
 
 static const eddy_op *find_built_in(const char *name) {
     uint32_t low = 0, high = eddy_op_table_count;
@@ -65,7 +65,7 @@ static void put(table *t, const eddy_op *op) {
     t->used++;
 }
 
-/* A table with room for one more, half empty at least; NULL without memory. Guard held. */
+/* A table with room for one more, at least half empty; NULL without memory. Guard held. */
 static table *make_room_locked(void) {
     table *old = eddy_load_relaxed(&current);
     if (old && old->used < old->slot_count / 2)

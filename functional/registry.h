@@ -11,7 +11,7 @@ typedef enum eddy_registry_result {
     EDDY_REGISTRY_FULL,  /* no memory for a larger table */
 } eddy_registry_result;
 
-/* Keeps `op` and makes it visible to eddy_op_find of every thread. Any thread. */
+/* Adds `op`, which eddy_op_find then finds on every thread. Any thread. */
 EDDY_MUST_USE eddy_registry_result eddy_registry_add(const eddy_op *op);
 
 #endif

@@ -145,12 +145,12 @@ typedef struct eddy_attributes_adam_step {
     double beta2;
     double eps;
     double
-        weight_decay; /* adam: times the parameter added to the gradient; adamw: what the parameter shrinks by, times lr */
+        weight_decay; /* adam: its product with the parameter is added to the gradient; adamw: the parameter shrinks by its product with lr */
 } eddy_attributes_adam_step;
 
 /* layer_norm, rms_norm and their gradients */
 typedef struct eddy_attributes_layer_norm {
-    int64_t axis_count; /* the last so many axes share their statistics */
+    int64_t axis_count; /* the number of last axes that share statistics */
     double eps;
 } eddy_attributes_layer_norm;
 
@@ -182,7 +182,7 @@ typedef struct eddy_attributes_randint {
 typedef struct eddy_attributes_dropout {
     uint64_t seed;
     uint64_t counter;
-    double p; /* of being dropped */
+    double p; /* probability that an element is dropped */
 } eddy_attributes_dropout;
 
 /* Seed and counter as the public function takes them: the bits of the dropout's. */
@@ -205,7 +205,7 @@ typedef struct eddy_attributes_conv {
     int64_t groups;
 } eddy_attributes_conv;
 
-/* max_pool2d, avg_pool2d and their gradients: the rule has put the defaults in */
+/* max_pool2d, avg_pool2d and their gradients; the rule has filled in the defaults */
 typedef struct eddy_attributes_pool {
     eddy_pair kernel_size, stride, padding, dilation;
     int64_t divisor_override; /* avg: 0: none */
@@ -214,7 +214,7 @@ typedef struct eddy_attributes_pool {
 
 /* interpolate and its gradient */
 typedef struct eddy_attributes_interpolate {
-    double scale; /* 0: what the sizes say */
+    double scale; /* 0: the ratio of the sizes */
     int32_t mode; /* eddy_mode */
     bool aligns_corners;
 } eddy_attributes_interpolate;

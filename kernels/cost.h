@@ -1,14 +1,14 @@
-/* What estimates are made of: picoseconds on one core, for a processor that is neither fast nor slow. bench's cost_* rows stand beside
- * them what the calls take. */
+/* The parts of cost estimates: picoseconds on one core of an average processor. The cost_* rows of the bench compare the estimates with
+ * the times of calls. */
 #ifndef EDDY_KERNELS_COST_H
 #define EDDY_KERNELS_COST_H
 
 #include <base/dtype.h>
 #include <kernels/kernel.h>
 
-/* What a call goes through lies in some cache up to here. */
+/* Up to so many bytes, a call's operands are in some cache. */
 #define EDDY_COST_NEAR_BYTES INT64_C(10000000)
-/* A byte beyond: some 33 GB/s, the pages of new outputs included. */
+/* Time of a byte beyond: some 33 GB/s, with the page faults of new outputs. */
 #define EDDY_COST_FAR_PS 30
 /* No more than an hour, so that sums do not overflow. */
 #define EDDY_COST_MOST INT64_C(3600000000000000)
@@ -20,19 +20,19 @@ static inline int64_t eddy_cost_ps(int64_t count, int64_t each_ps) {
     return count < EDDY_COST_MOST / each_ps ? count * each_ps : EDDY_COST_MOST;
 }
 
-/* What a call that reads and writes so many bytes takes beyond its arithmetic. */
+/* Time beyond its arithmetic of a call that reads and writes so many bytes. */
 static inline int64_t eddy_cost_far_ps(int64_t bytes) {
     return bytes <= EDDY_COST_NEAR_BYTES
                ? 0
                : eddy_cost_ps(bytes - EDDY_COST_NEAR_BYTES, EDDY_COST_FAR_PS);
 }
 
-/* Whether so many operands of at most so many elements each lie near, whatever their dtypes: their bytes need no count. */
+/* Whether so many operands of at most so many elements each fit the caches whatever their dtypes, so that their bytes need no count. */
 static inline bool eddy_cost_is_near(int64_t elements, int32_t operands) {
     return elements <= EDDY_COST_NEAR_BYTES / 8 && elements * 8 * operands <= EDDY_COST_NEAR_BYTES;
 }
 
-/* What a kernel without a cost function takes for so many elements of its largest operand, and bytes of all. */
+/* Time of a kernel without its own estimate, from the elements of its largest operand and the bytes of all. */
 static inline int64_t eddy_cost_flat_ps(const eddy_kernel *kernel, int64_t elements,
                                         int64_t bytes) {
     int64_t near_ps;
@@ -42,13 +42,13 @@ static inline int64_t eddy_cost_flat_ps(const eddy_kernel *kernel, int64_t eleme
     return kernel->cost_base_ps + near_ps + eddy_cost_far_ps(bytes);
 }
 
-/* Bytes of so many elements; what is broadcast may have more of them than there is memory. */
+/* Bytes of so many elements; a broadcast view may have more elements than there is memory. */
 static inline int64_t eddy_cost_bytes(int64_t count, eddy_dtype dtype) {
     return (count < EDDY_COST_ELEMENTS_MOST ? count : EDDY_COST_ELEMENTS_MOST) *
            eddy_dtype_size(dtype);
 }
 
-/* Elements that the view's memory has: what is broadcast lies there once. */
+/* Elements in the view's memory: broadcast elements count once. */
 static inline int64_t eddy_cost_stored_count(const eddy_op_view *view) {
     int64_t count = 1;
     for (int32_t d = 0; d < view->rank; d++)
@@ -56,7 +56,7 @@ static inline int64_t eddy_cost_stored_count(const eddy_op_view *view) {
     return count;
 }
 
-/* What a kernel takes by its own base and elements alone (those of the largest operand), and the memory of all views. */
+/* Time of a kernel from its base, its elements (of the largest operand) and the memory of all views. */
 static inline int64_t eddy_cost_views_ps(const eddy_kernel_call *call) {
     int64_t largest = 0, bytes = 0;
     for (int32_t i = 0; i < call->view_count; i++) {
@@ -70,7 +70,7 @@ static inline int64_t eddy_cost_views_ps(const eddy_kernel_call *call) {
     return eddy_cost_flat_ps(call->kernel, largest, bytes);
 }
 
-/* What a call that goes through all of its views takes beyond its arithmetic. */
+/* Time beyond its arithmetic of a call that reads or writes all of its views. */
 static inline int64_t eddy_cost_far_views_ps(const eddy_kernel_call *call) {
     int64_t bytes = 0;
     for (int32_t i = 0; i < call->view_count; i++)

@@ -5,7 +5,7 @@
 #include <kernels/cpu/walk.h>
 #include <kernels/grain.h>
 
-/* Elements per slice: some 10 us of a cheap op, so that a slice is worth handing over. */
+/* Elements per slice: some 10 us of a cheap op, so that a slice is worth a hand-over. */
 #define SLICE_ELEMENTS 32768
 
 typedef struct elementwise {
@@ -24,7 +24,7 @@ static int64_t rows_ahead(const eddy_walk *walk, const eddy_walk_cursor *cursor,
                         count / walk->dims[inner]);
 }
 
-/* Runs rows and moves the cursor beyond them: short rows are many, so that what happens between them counts. */
+/* Runs rows and moves the cursor past them. The code between rows matters, since short rows are many. */
 static void run_rows(const elementwise *work, eddy_walk_cursor *cursor, char **data,
                      const int64_t *strides, int64_t rows) {
     const eddy_walk *walk = &work->walk;
@@ -85,10 +85,10 @@ static void run_flat(const eddy_kernel_call *call, int64_t count) {
     eddy_kernel_loop(call->kernel)(data, strides, count, call->attributes);
 }
 
-/* So many operands are stepped from row to row at once, wanted or not. */
+/* So many operands are advanced from row to row, used or not. */
 #define PLANE_OPERANDS 4
 
-/* Rank 2 in one slice: what is broadcast along rows or columns. */
+/* Rank 2 in one slice: operands broadcast along rows or columns. */
 static void run_plane(const eddy_kernel_call *call) {
     eddy_loop_fn *loop = eddy_kernel_loop(call->kernel);
     int64_t steps[PLANE_OPERANDS], strides[PLANE_OPERANDS];

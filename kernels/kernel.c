@@ -19,7 +19,7 @@ eddy_status eddy_kernel_prepare(const eddy_kernel_call *call, eddy_kernel_plan *
 void eddy_kernel_fail(const eddy_kernel_call *call, eddy_status status, int64_t position,
                       int64_t value, int64_t bound) {
     eddy_kernel_error *error = call->error;
-    /* Slices that fail at a higher position than one recorded before need not take the guard. */
+    /* A slice that fails at a higher position than the recorded one need not take the guard. */
     if (position >= eddy_load_relaxed(&error->position))
         return;
     while (eddy_exchange_acquire(&error->guard, 1u) != 0)

@@ -1,7 +1,7 @@
-/* What a kernel is.
+/* Kernels.
  *
- * A kernel gets plain views (pointer, shape, strides in elements), its op's attribute struct, a workspace and a team to
- * cut itself into slices. It never allocates, locks, logs or looks at handles, and it leaves no state behind. It runs
+ * A kernel gets plain views (pointer, shape, strides in elements), its op's attribute struct, a workspace and a team that
+ * runs its slices. It never allocates, locks, logs or accesses handles, and keeps no state. It runs
  * under the default floating-point environment, on any thread. */
 #ifndef EDDY_KERNELS_KERNEL_H
 #define EDDY_KERNELS_KERNEL_H
@@ -15,31 +15,31 @@
 
 /* Why a kernel failed: the lowest `position` wins, so that the message does not depend on the number of threads. */
 typedef struct eddy_kernel_error {
-    _Atomic int32_t status; /* atomic: eddy_status, any slice writes, who retires reads */
+    _Atomic int32_t status; /* atomic: eddy_status, any slice writes, the retiring thread reads */
     _Atomic int64_t
-        position;  /* flat index of the element at fault; INT64_MAX while there is none */
+        position;  /* flat index of the offending element; INT64_MAX while there is none */
     int64_t value; /* lock: under `guard`; the offending value */
-    int64_t bound; /* lock: under `guard`; what it had to be below */
+    int64_t bound; /* lock: under `guard`; the bound that it had to be below */
     _Atomic uint32_t guard;
 } eddy_kernel_error;
 
 /* The stream's parallel_for: calls body(context, begin, end) over [0, count) cut into slices of `grain` (the last may be
- * shorter), on the calling thread and whoever helps, and returns when all are done. Slices depend on count and grain
+ * shorter), on the calling thread and its helpers, and returns when all are done. Slices depend on count and grain
  * alone. A slice may not call it again. */
 typedef struct eddy_kernel_team {
     void (*parallel_for)(struct eddy_kernel_team *team, int64_t count, int64_t grain,
                          void (*body)(void *context, int64_t begin, int64_t end), void *context);
-    int32_t thread_count; /* const: size of the team. Never decides rounding. */
+    int32_t thread_count; /* const: size of the team. Rounding never depends on it. */
 } eddy_kernel_team;
 
 typedef struct eddy_kernel_call {
     const struct eddy_kernel *kernel;
     const eddy_op_view *
-        views; /* operands in the order of the op's entry: inputs (lists spread out), then outputs */
+        views; /* operands in the order of the op's entry: inputs (the items of lists in a row), then outputs */
     int32_t view_count;
     const void *attributes; /* the op's attribute struct */
     const void *
-        plan; /* `run`, `count`, `end`: a copy of what `prepare` wrote to plan->memory, aligned to 8 */
+        plan; /* in `run`, `count`, `end`: a copy of plan->memory as `prepare` filled it, aligned to 8 */
     void *workspace;          /* 64-byte aligned */
     size_t workspace_bytes;   /* what `prepare` said */
     eddy_kernel_team *team;   /* never NULL */
@@ -49,20 +49,19 @@ typedef struct eddy_kernel_call {
 /* Bytes that a kernel's plan may have: walks of some operands over EDDY_RANK_MAX dims. */
 #define EDDY_KERNEL_PLAN_BYTES 2048
 
-/* What `prepare` fills in. */
+/* Filled in by `prepare`. */
 typedef struct eddy_kernel_plan {
-    void (*run)(
-        const eddy_kernel_call *call); /* what to run: kernel->run, where it is left alone */
-    size_t workspace_bytes;            /* 0 where it is left alone */
-    int64_t cost_ps;                   /* estimated time on one core (kernels/cost.h) */
-    void *memory; /* EDDY_KERNEL_PLAN_BYTES, aligned to 8, not cleared: what `run` is to know */
-    size_t bytes; /* how many of them are written; 0 where it is left alone */
-    /* A library has just been started, its static objects made: whoever must be first at exit has to register anew. */
+    void (*run)(const eddy_kernel_call *call); /* the function to run; kernel->run, if not set */
+    size_t workspace_bytes;                    /* 0, if not set */
+    int64_t cost_ps;                           /* estimated time on one core (kernels/cost.h) */
+    void *memory; /* EDDY_KERNEL_PLAN_BYTES, aligned to 8, not cleared: data for `run` */
+    size_t bytes; /* the number of bytes written; 0, if not set */
+    /* `prepare` has just started a library, which has functions run at exit: Eddy's own, which must run before them, is registered again. */
     bool has_started_library;
 } eddy_kernel_plan;
 
 /* The inner loop of an elementwise op: `count` elements, one pointer and one stride in BYTES per operand (inputs, then
- * the output). Contiguous (stride == element size) and broadcast (stride 0) operands are worth a fast path. */
+ * the output). Contiguous (stride == element size) and broadcast (stride 0) operands deserve a fast path. */
 typedef void eddy_loop_fn(char *const *data, const int64_t *strides, int64_t count,
                           const void *attributes);
 
@@ -70,24 +69,24 @@ typedef struct eddy_kernel {
     const char *name;
     /* Runs the whole op. For elementwise kernels this is eddy_kernel_run_elementwise, which calls eddy_kernel_loop's. */
     void (*run)(const eddy_kernel_call *call);
-    /* Elementwise kernels only: the loop, or where there is one for each instruction set its index in the table that
-     * `loops` answers for the chosen one. */
+    /* Elementwise kernels only: the loop, or, if there is one for each instruction set, its index in the table that
+     * `loops` returns for the chosen one. */
     eddy_loop_fn *loop;
-    eddy_loop_fn *const *(*loops)(void); /* NULL: `loop` it is */
+    eddy_loop_fn *const *(*loops)(void); /* NULL: use `loop` */
     size_t loop_index;
-    /* Plans a call: once, on the thread that issues it, with views that have no data. All that follows from shapes, dtypes, strides
-     * and attributes is worked out here, and nothing of it again by `run`: the slices, the workspace, the cost, which code runs. Nothing
-     * else decides, so that a call gives the same bits every time; what lacks memory fails (OUT_OF_MEMORY, or what a
-     * registered op says, without a record). It may take locks and start libraries. The plan's memory is copied, so it has no pointers
+    /* Plans a call: once, on the thread that issues it, with views that have no data. It computes all that follows from shapes, dtypes, strides
+     * and attributes, and `run` computes none of it again: the slices, the workspace, the cost, the code to run. Nothing
+     * else decides, so that a call gives the same bits every time; without memory it fails (OUT_OF_MEMORY, or the status of a
+     * registered op, without a record). It may take locks and start libraries. The plan's memory is copied, so it has no pointers
      * into itself. NULL: no workspace, no plan, the cost below. */
     eddy_status (*prepare)(const eddy_kernel_call *call, eddy_kernel_plan *plan);
-    /* Gives back what the plan holds (kernels/prepared.h): exactly once for each OK of `prepare`, whether the call has run or not, on
+    /* Releases the prepared objects that the plan holds (kernels/prepared.h): exactly once for each OK of `prepare`, whether the call has run or not, on
      * any thread; it takes no lock. NULL: plans hold nothing. */
     void (*end)(const void *plan);
-    /* Late shape (mut2): writes the outputs' shapes; `run` then fills them, and finds the workspace as this has left it. NULL
+    /* Late shape (mut2): writes the outputs' shapes; `run` then fills them, with the workspace as `count` has left it. NULL
      * for other kernels. */
     void (*count)(const eddy_kernel_call *call, eddy_shape *shapes);
-    /* Estimated picoseconds on one core: base + per element of the largest operand, and what memory adds; `prepare` may know better. */
+    /* Estimated picoseconds on one core: base, a time per element of the largest operand, and memory; `prepare` may replace it. */
     int32_t cost_base_ps;
     int32_t cost_element_ps;
 } eddy_kernel;
@@ -99,12 +98,12 @@ EDDY_MUST_USE eddy_status eddy_kernel_prepare(const eddy_kernel_call *call, eddy
 void eddy_kernel_fail(const eddy_kernel_call *call, eddy_status status, int64_t position,
                       int64_t value, int64_t bound);
 
-/* The run function of elementwise kernels: all views share one shape (broadcast strides are 0), which the interpreter
- * has sorted, so that the output is walked forward, and collapsed; walks the outer dims and cuts big ones into slices. */
+/* The run function of elementwise kernels: all views share one shape (broadcast strides are 0). The interpreter
+ * has sorted its dims, so that the output is written in order, and collapsed them. Iterates over the outer dims and cuts large ones into slices. */
 void eddy_kernel_run_elementwise(const eddy_kernel_call *call);
 
-/* The loop of an elementwise kernel for the chosen instruction set, which this settles. The same for the life of the process:
- * whoever keeps the kernel may keep it. */
+/* The loop of an elementwise kernel for the instruction set, which this call fixes. The same for the life of the process:
+ * it may be stored beside the kernel. */
 static inline eddy_loop_fn *eddy_kernel_loop(const eddy_kernel *kernel) {
     return kernel->loops ? kernel->loops()[kernel->loop_index] : kernel->loop;
 }
@@ -117,7 +116,7 @@ static inline int64_t eddy_kernel_view_count(const eddy_op_view *view) {
     return count;
 }
 
-/* A number as a vector of one element; other views as they are. */
+/* A view of rank 0 as a vector of one element; other views unchanged. */
 static inline eddy_op_view eddy_kernel_view_with_axis(const eddy_op_view *view) {
     static const int64_t one = 1;
     eddy_op_view with = *view;

@@ -13,15 +13,15 @@
 
 typedef struct entry {
     struct entry *next;             /* lock: lock; of its bucket */
-    struct entry *newer, *older;    /* lock: lock; by when it was last looked up */
+    struct entry *newer, *older;    /* lock: lock; in the order of the last look-ups */
     const eddy_prepared_kind *kind; /* const after init */
     uint64_t hash;                  /* const after init */
     size_t key_bytes;               /* const after init */
     eddy_status status;             /* const after init: OK, or UNSUPPORTED */
-    /* atomic: up under the lock (relaxed), down without it (release), 0 is read under it (acquire) */
+    /* atomic: incremented under the lock (relaxed), decremented without it (release), read for 0 under it (acquire) */
     _Atomic int64_t user_count;
-    _Alignas(
-        max_align_t) char memory[]; /* const after init; what is prepared, and behind it the key */
+    _Alignas(max_align_t) char memory
+        []; /* const after init; the prepared object, and after it the key */
 } entry;
 
 static eddy_lock lock;
@@ -30,7 +30,7 @@ static int32_t count;           /* lock: lock */
 static entry *newest, *oldest;  /* lock: lock */
 static uint64_t now;            /* lock: lock; look-ups so far */
 static uint64_t
-    look_at; /* lock: lock; the look-up from which on it is worth looking for entries that nobody uses */
+    look_at; /* lock: lock; the look-up from which on searching for unused entries pays */
 
 static char *key_of(entry *e) {
     return e->memory + e->kind->prepared_bytes;
@@ -82,10 +82,10 @@ static void forget_locked(entry *e) {
     count--;
 }
 
-/* Where many are in use, so many of them are gone through for each look-up since the last pass. */
+/* If many are in use, a pass visits so many entries for each look-up since the last pass. */
 #define USED_A_LOOK 64
 
-/* Takes out entries that nobody uses, the least recently used first, as long as there are too many; a list. */
+/* Removes unused entries, the least recently used first, as long as there are too many; returns their list. */
 static entry *evict_locked(void) {
     entry *evicted = NULL;
     if (count <= EDDY_PREPARED_MOST || now < look_at)
@@ -102,8 +102,8 @@ static entry *evict_locked(void) {
     return evicted;
 }
 
-/* Some other thread of the parent may have held the lock, in the middle of a change: of what it changes the buckets alone are good at
- * each moment. What was in use there is not. */
+/* Another thread of the parent may have held the lock, in the middle of a change: only the buckets are consistent at
+ * each moment. Entries that were in use there are not in use here. */
 static void fork_child(void) {
     lock = (eddy_lock){0};
     newest = oldest = NULL;
@@ -144,7 +144,7 @@ static entry *make(const eddy_prepared_kind *kind, const void *key, size_t key_b
     return NULL;
 }
 
-/* Puts `made` in, or takes what another thread has put there meanwhile. */
+/* Inserts `made`, or takes the entry that another thread has inserted meanwhile. */
 static entry *add(entry *made) {
     eddy_lock_acquire(&lock);
     entry *found = take_locked(made->kind, key_of(made), made->key_bytes, made->hash),

@@ -1,5 +1,5 @@
-/* What calls share that are alike, made where the first of them is planned and kept for the process: oneDNN's primitives, states of
- * registered ops. Shared by all threads. */
+/* Prepared objects, which calls alike share: oneDNN's primitives, states of registered ops. They are made when the first such call is
+ * planned, and cached for the process. Shared by all threads. */
 #ifndef EDDY_KERNELS_PREPARED_H
 #define EDDY_KERNELS_PREPARED_H
 
@@ -8,20 +8,20 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* So many are kept, the most recently used; those that calls in flight use are kept beyond. */
+/* The cache keeps this many, the most recently used, and those of calls in flight. */
 #define EDDY_PREPARED_MOST 256
 
 typedef struct eddy_prepared_kind {
     size_t prepared_bytes;
-    /* Into zeroed memory, aligned as malloc's, from what who acquires gave. UNSUPPORTED: there is nothing to prepare, which is kept in
-     * mind for the key. After a failure nothing is left to unmake. Called without a lock, so maybe twice at once for one key. */
+    /* Makes the object in zeroed memory, aligned as by malloc, from the context of the acquisition. UNSUPPORTED: there is nothing to
+     * prepare, which is cached for the key. A failure leaves nothing to unmake. Called without a lock, so possibly twice at once for one key. */
     eddy_status (*make)(const struct eddy_prepared_kind *kind, const void *context, void *prepared);
     void (*unmake)(const struct eddy_prepared_kind *kind, void *prepared);
 } eddy_prepared_kind;
 
-/* What is prepared for a key (bytes that are compared: no padding), made where there is nothing. It is not unmade until
- * eddy_prepared_release. Fails as `make` does, or OUT_OF_MEMORY, without a record; *prepared is NULL then. For eddy_kernel.prepare:
- * any thread, a lock guards the look-up. */
+/* The object of a key (bytes that are compared: no padding), made if there is none. It is not unmade until
+ * eddy_prepared_release. Fails with the status of `make`, or OUT_OF_MEMORY, without a record; *prepared is NULL then. For eddy_kernel.prepare:
+ * any thread, a lock protects the look-up. */
 EDDY_MUST_USE eddy_status eddy_prepared_acquire(const eddy_prepared_kind *kind, const void *key,
                                                 size_t key_bytes, const void *context,
                                                 const void **prepared);

@@ -27,7 +27,7 @@ static struct {
     bool watches_forks;      /* lock: lock */
 } pools = {.lock = EDDY_LOCK_OF(EDDY_RANK_POOLS)};
 
-/* The parent's pools stay behind, and whatever state the fork found them in. */
+/* The child forgets the parent's pools, which may be in the middle of a change. */
 static void forget_pools(void) {
     eddy_lock_init(&pools.lock, EDDY_RANK_POOLS);
     pools.first = NULL;
@@ -56,7 +56,7 @@ static int64_t pool_give_back(eddy_blocks_pool *pool) {
     return given;
 }
 
-/* What the host allocator calls where it has to refuse. */
+/* Called by the host allocator before it refuses. */
 static int64_t all_give_back(void) {
     int64_t given = 0;
     eddy_lock_acquire(&pools.lock);
@@ -196,7 +196,7 @@ void eddy_blocks_release_slow(eddy_blocks_cache *cache, void *data, int64_t byte
     eddy_sub_relaxed(&pool->live_bytes, class_bytes(class));
     eddy_lock_acquire(&pool->lock);
     pool_put_locked(pool, block, class);
-    /* A cache that overflows gives away half, so that a thread that only frees feeds one that only takes. */
+    /* A full cache gives half to the pool, so that a thread that only frees supplies one that only acquires. */
     if (class < EDDY_BLOCK_CACHED_CLASSES) {
         for (int i = 0; i < EDDY_BLOCK_CACHED_PER_CLASS / 2; i++) {
             eddy_block_free *kept = cache->bins[class];

@@ -2,8 +2,8 @@
  *
  * A pool belongs to a VM and is shared by all its threads (lock: pool->lock). A cache belongs to one role at a time (the
  * holder of the submission lock, the engine, one worker) and keeps small blocks without a lock; larger ones go to the pool at
- * once. First touch of a fresh page is dear, so blocks are kept until trimmed or until the host allocator refuses anybody in the
- * process: then every pool gives back what it keeps. */
+ * once. The first access to a fresh page is expensive, so blocks are kept until they are trimmed, or until the host allocator refuses any
+ * request of the process: then every pool frees its cached blocks. */
 #ifndef EDDY_STREAMS_BLOCKS_H
 #define EDDY_STREAMS_BLOCKS_H
 
@@ -12,7 +12,7 @@
 #include <base/sleep.h>
 #include <streams/spans.h>
 
-/* There every block is seen coming and going. */
+/* AddressSanitizer has to see each block acquired and released. */
 #if defined(__SANITIZE_ADDRESS__)
 #define EDDY_BLOCKS_UNDER_ASAN
 #elif defined(__has_feature)
@@ -25,9 +25,9 @@
 #define EDDY_BLOCK_CLASS_COUNT 164
 #define EDDY_BLOCK_BYTES_MAX ((int64_t)1 << 46)
 
-/* Blocks above this size are spans. A class keeps what its blocks took at their peak, so a program of several sizes would
- * hold the sum of all peaks; from here on that is worth a tree in place of a list, and whole pages waste less than a class.
- * Under AddressSanitizer none is: the host allocator then gives each block by itself, with forbidden memory around it. */
+/* Blocks above this size are spans. A class keeps its peak number of blocks, so a program of several sizes would
+ * hold the sum of all peaks; above this size a tree in place of a list pays, and whole pages waste less than a class.
+ * Under AddressSanitizer no block is a span: the host allocator then gives each block, with poisoned memory around it. */
 #ifdef EDDY_BLOCKS_UNDER_ASAN
 #define EDDY_BLOCK_CLASSED_BYTES EDDY_BLOCK_BYTES_MAX
 #else
@@ -45,7 +45,7 @@ typedef struct eddy_blocks_pool {
     eddy_block_free *bins[EDDY_BLOCK_CLASS_COUNT]; /* lock: lock */
     int64_t binned_bytes;                          /* lock: lock */
     eddy_spans spans;
-    _Atomic int64_t live_bytes; /* atomic: relaxed counters of what users hold */
+    _Atomic int64_t live_bytes; /* atomic: relaxed counter of bytes in use */
     _Atomic int64_t peak_bytes;
 } eddy_blocks_pool;
 
@@ -76,12 +76,12 @@ static inline uint32_t eddy_block_class(int64_t bytes) {
     return (power - 6) * 4 + quarter + 1;
 }
 
-/* Also where the cache has none, or the size is none. */
+/* The general case: also if the cache has no block, or the size has no class. */
 EDDY_MUST_USE void *eddy_blocks_acquire_slow(eddy_blocks_cache *cache, int64_t bytes);
 void eddy_blocks_release_slow(eddy_blocks_cache *cache, void *data, int64_t bytes);
 
-/* At least `bytes` (0 counts as 1), aligned to 64, contents undefined; NULL when the host allocator has none even after all pools
- * were trimmed. What a block takes follows from `bytes` alone, so whoever releases names the same `bytes`. */
+/* At least `bytes` (0 counts as 1), aligned to 64, contents undefined; NULL if the host allocator refuses even after all pools
+ * were trimmed. The size of a block follows from `bytes` alone, so the release has to state the same `bytes`. */
 EDDY_MUST_USE static inline void *eddy_blocks_acquire(eddy_blocks_cache *cache, int64_t bytes) {
 #ifndef EDDY_BLOCKS_UNDER_ASAN
     if (EDDY_LIKELY((uint64_t)bytes <= EDDY_BLOCK_CACHED_BYTES)) {
@@ -97,7 +97,7 @@ EDDY_MUST_USE static inline void *eddy_blocks_acquire(eddy_blocks_cache *cache, 
     return eddy_blocks_acquire_slow(cache, bytes);
 }
 
-/* NULL is allowed. Any cache of the same pool will do. */
+/* NULL is allowed. Any cache of the same pool may be used. */
 static inline void eddy_blocks_release(eddy_blocks_cache *cache, void *data, int64_t bytes) {
 #ifndef EDDY_BLOCKS_UNDER_ASAN
     if (EDDY_LIKELY(data != NULL && bytes <= EDDY_BLOCK_CACHED_BYTES)) {
@@ -114,11 +114,11 @@ static inline void eddy_blocks_release(eddy_blocks_cache *cache, void *data, int
     eddy_blocks_release_slow(cache, data, bytes);
 }
 
-/* What the pool keeps for reuse; not what caches keep, which counts as live. */
+/* The bytes that the pool keeps for reuse. Bytes in caches count as live. */
 int64_t eddy_blocks_pool_cached_bytes(eddy_blocks_pool *pool);
 /* Gives the pool's cached blocks back to the host allocator, and their pages to the system; returns bytes. */
 int64_t eddy_blocks_pool_trim(eddy_blocks_pool *pool);
-/* Moves what a cache keeps to its pool. */
+/* Moves a cache's blocks to its pool. */
 void eddy_blocks_cache_flush(eddy_blocks_cache *cache);
 
 #endif

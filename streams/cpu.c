@@ -33,14 +33,14 @@ static eddy_work *take(cpu_queue *stream) {
     return work;
 }
 
-/* How many works one turn runs before others get theirs. */
+/* How many works one turn runs before other queues get a turn. */
 #define TURN 64
 
 static void drain(eddy_work *drain_work, eddy_status failure) {
     cpu_queue *stream = (cpu_queue *)(void *)((char *)drain_work - offsetof(cpu_queue, drain));
     for (int i = 0; i < TURN; i++) {
         eddy_work *work = take(stream);
-        /* Once the token is given up the stream may be destroyed: nothing of it is touched after. */
+        /* Once the token is released the stream may be destroyed: it is not accessed afterwards. */
         if (!work)
             return;
         eddy_team_halt_point();
@@ -62,7 +62,7 @@ static void dispatch_ordered(eddy_work_queue *base, eddy_work *work) {
         eddy_team_push(&stream->drain, stream->base.priority > 0);
 }
 
-/* The last work may have completed while its drain still has to give the token up. */
+/* The last work may have completed while its drain still holds the token. */
 static void destroy(eddy_work_queue *base) {
     cpu_queue *stream = (cpu_queue *)(void *)base;
     eddy_order_check();

@@ -1,6 +1,6 @@
 #include <streams/idle.h>
 
-/* Each time that work has come so soon is one more, each that it has not, so many fewer. */
+/* The score: one more for each time that work came that soon, so many fewer for each time it did not. */
 #define CREDIT_SPINS 8
 #define CREDIT_MOST 16
 #define CREDIT_LOSS 2
@@ -21,7 +21,7 @@ void eddy_idle_forget(eddy_idle *idle) {
 }
 
 void eddy_idle_end(eddy_idle *idle, int64_t now, int64_t hand_over_ns) {
-    /* Who slept is late by the way here. */
+    /* A worker that slept is late by the time of the wake. */
     int64_t waited = now - idle->since - (idle->has_slept ? hand_over_ns / 2 : 0);
     int32_t credit = idle->credit + (waited <= most_ns(hand_over_ns) ? 1 : -CREDIT_LOSS);
     idle->credit = credit < 0 ? 0 : credit > CREDIT_MOST ? CREDIT_MOST : credit;

@@ -1,9 +1,9 @@
-/* How long a worker that has run out of work spins before it sleeps: as long as pays, by what it has seen. No clock, no lock: for one
+/* How long a worker without work spins before it sleeps, from how soon work came lately. No clock, no lock: for one
  * thread.
  *
- * To spin for as long as a hand-over to a sleeper takes costs twice what is best at most (A. Karlin, M. Manasse, L. McGeoch, S. Owicki,
- * "Competitive randomized algorithms for nonuniform problems", 1994). Where work mostly comes later it only costs, and where a program
- * is done with the worker it may never come: so it is done while work has mostly come so soon. */
+ * Spinning for the time of a hand-over to a sleeper costs at most twice the optimum (A. Karlin, M. Manasse, L. McGeoch, S. Owicki,
+ * "Competitive randomized algorithms for nonuniform problems", 1994). If work mostly comes later, or never again, spinning is a loss:
+ * so a worker spins that long only while work has mostly come that soon. */
 #ifndef EDDY_STREAMS_IDLE_H
 #define EDDY_STREAMS_IDLE_H
 
@@ -19,11 +19,11 @@ typedef struct eddy_idle {
     int32_t credit;
 } eddy_idle;
 
-/* Nothing is left to do. Once, until there was something. */
+/* The worker has no work. Called once for each idle period. */
 void eddy_idle_begin(eddy_idle *idle, int64_t now);
-/* Slices of a kernel have come. `hand_over_ns`: to a sleeper and back. */
+/* Slices of a kernel have come. `hand_over_ns`: the time of a hand-over to a sleeper and back. */
 void eddy_idle_end(eddy_idle *idle, int64_t now, int64_t hand_over_ns);
-/* What has come was no slice, and says nothing about the next ones. */
+/* The work that has come was no slice, so it says nothing about the next slices. */
 void eddy_idle_forget(eddy_idle *idle);
 void eddy_idle_sleep(eddy_idle *idle);
 

@@ -6,13 +6,13 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-/* Blocks of this size ask for huge pages: a fault less per 4 KB on the first touch. */
+/* Blocks of this size ask for huge pages: one page fault less per 4 KB on the first access. */
 #define HUGE_BYTES ((int64_t)7 << 19)
 #define HUGE_PAGE_BYTES ((int64_t)2 << 20)
 
 /* ---- the tree; the caller holds the lock ---- */
 
-/* Children never stand above their parent in this order, which address alone decides. */
+/* Heap order of the treap: children never precede their parent in it. It follows from the address alone. */
 static uint64_t rank(const eddy_span *span) {
     return ((uint64_t)(uintptr_t)span >> 12) * UINT64_C(0x9e3779b97f4a7c15);
 }
@@ -48,7 +48,7 @@ static eddy_span *merge(eddy_span *low, eddy_span *high) {
     return high;
 }
 
-/* Parts `tree` into what lies below `at` and the rest. */
+/* Splits `tree` into the spans below `at` and the rest. */
 static void split(eddy_span *tree, const void *at, eddy_span **low, eddy_span **high) {
     if (!tree) {
         *low = *high = NULL;
@@ -75,7 +75,7 @@ static void insert(eddy_span **tree, eddy_span *span) {
     update(here);
 }
 
-/* Takes out the span that starts at `at`; NULL where none does. */
+/* Removes the span that starts at `at`; NULL if there is none. */
 static eddy_span *take_at(eddy_span **tree, const void *at) {
     eddy_span *here = *tree;
     if (!here)
@@ -89,7 +89,7 @@ static eddy_span *take_at(eddy_span **tree, const void *at) {
     return taken;
 }
 
-/* The last span that starts below `at`; NULL where none does. */
+/* The last span that starts below `at`; NULL if there is none. */
 static eddy_span *last_below(eddy_span *tree, const void *at) {
     eddy_span *found = NULL;
     while (tree) {
@@ -103,7 +103,7 @@ static eddy_span *last_below(eddy_span *tree, const void *at) {
     return found;
 }
 
-/* The upper `bytes` of the highest span that has so many; there is one. */
+/* Removes the upper `bytes` of the highest span of at least that size, which exists. */
 static void *take_highest(eddy_span **tree, int64_t bytes) {
     eddy_span *here = *tree;
     void *taken;
@@ -123,7 +123,7 @@ static void *take_highest(eddy_span **tree, int64_t bytes) {
 }
 
 #ifdef EDDY_CHECKS
-/* Bytes in the tree, all of whose spans lie within `from` and `to` and touch neither. */
+/* The bytes in the tree; checks that all of its spans lie strictly between `from` and `to`. */
 static int64_t check(eddy_span *tree, const char *from, const char *to) {
     if (!tree)
         return 0;
@@ -147,7 +147,7 @@ static void put_locked(eddy_spans *spans, void *data, int64_t bytes) {
     spans->free_bytes += bytes;
     eddy_span *below = last_below(spans->root, data),
               *above = take_at(&spans->root, (char *)data + bytes);
-    /* Given back twice otherwise. */
+    /* Otherwise it was released twice. */
     EDDY_ASSERT(!below || end_of(below) <= (char *)data);
     if (above)
         bytes += above->bytes;
@@ -176,13 +176,13 @@ void eddy_spans_fini(eddy_spans *spans) {
 
 static void ask_for_huge_pages(void *fresh, int64_t bytes) {
     int errno_before = errno;
-    /* Only advice: where it is refused the memory is as good. */
+    /* Only advice: if it is refused the memory is still usable. */
     (void)madvise(fresh, (size_t)bytes, MADV_HUGEPAGE);
     errno = errno_before;
 }
 
-/* What to ask for below a block that would start at `at`, so that it begins in a whole huge page: half of the block at most, and
- * nothing where memory is scarce. The next block has it. */
+/* The bytes to request below a block that would start at `at`, so that it begins in a whole huge page: at most half of the block, and
+ * 0 if memory is scarce. The next block uses them. */
 static int64_t spare_bytes(const char *at, int64_t bytes) {
     int64_t spare = (int64_t)((uintptr_t)at % (uintptr_t)HUGE_PAGE_BYTES);
     if (bytes < HUGE_BYTES || spare > bytes / 2)
@@ -192,7 +192,7 @@ static int64_t spare_bytes(const char *at, int64_t bytes) {
     return held + bytes < eddy_memory_limit() / 2 ? spare : 0;
 }
 
-/* Not below what is held, but with free addresses below itself. */
+/* Not below the held memory, but with free addresses below itself. */
 static void *acquire_apart(eddy_spans *spans, int64_t bytes) {
     void *data = eddy_memory_map(NULL, (size_t)bytes, spans->purpose);
     if (!data)
@@ -221,7 +221,7 @@ void *eddy_spans_acquire(eddy_spans *spans, int64_t bytes) {
         eddy_lock_release(&spans->lock);
         return acquire_apart(spans, bytes);
     }
-    /* Nobody else may have it, or the addresses below, in the meantime. */
+    /* No other mapping may get it, or the addresses below, in the meantime. */
     eddy_span *rest = take_at(&spans->root, low);
     int64_t rest_bytes = rest ? rest->bytes : 0, missing = bytes - rest_bytes;
     spans->free_bytes -= rest_bytes;
@@ -276,7 +276,7 @@ int64_t eddy_spans_trim(eddy_spans *spans) {
     eddy_lock_release(&spans->lock);
     unmap(spans, tree);
     if (begins_low) {
-        /* What is asked for next lies below what is in use, without a hole; unless it came meanwhile. */
+        /* The next request is right below the memory in use, unless another mapping has come meanwhile. */
         eddy_lock_acquire(&spans->lock);
         if (spans->low == (char *)lowest)
             spans->low = low;

@@ -15,13 +15,13 @@
 #define WORKER_MAX 256
 #define JOB_MAX 64
 
-/* What it takes until a sleeping thread runs: a guess until the first wake was measured, and what a measurement may be. */
+/* The time until a woken thread runs: the initial guess, and the bounds of a measurement. */
 #define WAKE_GUESS_NS 20000
 #define WAKE_LEAST_NS 2000
 #define WAKE_MOST_NS 200000
-/* Weight of a new measurement: one in so many. */
+/* The weight of a new measurement is one over this. */
 #define WAKE_WEIGHT 8
-/* Checks of the epoch between two looks at the clock. */
+/* Checks of the epoch between two readings of the clock. */
 #define SPIN_CHECKS 64
 
 #define OWNER_SLEEPS 0x80000000u
@@ -32,7 +32,7 @@ typedef struct team_job {
     void *context;
     int32_t helper_limit; /* const */
     int32_t helpers;      /* lock: team.lock; helpers now inside */
-    uint32_t taken_lanes; /* lock: team.lock; a bit for each that has its thread */
+    uint32_t taken_lanes; /* lock: team.lock; a bit for each lane that has a thread */
     eddy_sleep_word
         inside; /* atomic: helpers inside, and OWNER_SLEEPS; they leave with release, the owner waits
                                with acquire */
@@ -43,7 +43,7 @@ static struct {
     eddy_work *head[2], **tail[2];    /* lock: lock; [1] is urgent */
     team_job *jobs[JOB_MAX];          /* lock: lock */
     int32_t job_count;                /* lock: lock */
-    _Atomic int32_t open_jobs;        /* atomic: a hint that spares the lock */
+    _Atomic int32_t open_jobs;        /* atomic: a hint that avoids the lock */
     eddy_sleep_word epoch;            /* atomic: bumped (seq_cst) with every addition */
     _Atomic int32_t sleepers;         /* atomic: seq_cst */
     _Atomic int32_t spinners;         /* atomic: relaxed; workers, one at a time */
@@ -55,13 +55,13 @@ static struct {
     _Atomic int64_t
         woken_at; /* atomic: relaxed; when a sleeper was last woken, 0 once one has run */
     _Atomic int64_t
-        wake_ns; /* atomic: relaxed; smoothed time from there until it ran, 0 while unknown */
+        wake_ns; /* atomic: relaxed; smoothed time from the wake until it ran, 0 while unknown */
     _Atomic bool is_ending;
     _Atomic bool
-        is_halted; /* atomic: set under the lock; read relaxed elsewhere, for who sees it late is in `running` */
+        is_halted; /* atomic: set under the lock; read relaxed elsewhere, since a thread that sees it late counts in `running` */
     _Atomic int32_t
         running; /* atomic: works, helpers and owners of jobs; added to under the lock, where is_halted is
-                                false; left with release, which who halts waits for (acquire) */
+                                false; left with release, for which the halting thread waits (acquire) */
     int32_t shares, worker_count; /* lock: life */
     eddy_thread workers[WORKER_MAX];
     eddy_lock life;
@@ -97,7 +97,7 @@ bool eddy_team_halt(int64_t deadline_ns) {
     eddy_lock_acquire(&team.lock);
     eddy_store_relaxed(&team.is_halted, true);
     eddy_lock_release(&team.lock);
-    /* Whoever exits out of a kernel is among those who run. */
+    /* A thread that calls exit inside a kernel counts among the running ones. */
     while (eddy_load_acquire(&team.running) > my_running) {
         if (eddy_clock_ns() >= deadline_ns)
             return false;
@@ -108,7 +108,7 @@ bool eddy_team_halt(int64_t deadline_ns) {
 
 /* ---- adding and waking ---- */
 
-/* The calling worker looks into the queue once more before it sleeps, and has promised nothing yet. */
+/* The calling worker checks the queue once more before it sleeps. */
 static __thread bool will_look;
 
 static void note_wake(void) {
@@ -145,7 +145,7 @@ void eddy_team_push(eddy_work *work, bool is_urgent) {
     team.tail[is_urgent] = &work->next;
     eddy_add_seq_cst(&team.queued, 1);
     eddy_lock_release(&team.lock);
-    /* A worker that retires its kernel and finds the next one takes it itself: what it reads is in its cache. */
+    /* A worker that retires its kernel and finds the next one takes it itself: its operands are in the worker's cache. */
     if (will_look)
         will_look = false;
     else
@@ -154,7 +154,7 @@ void eddy_team_push(eddy_work *work, bool is_urgent) {
 
 /* ---- permits ---- */
 
-/* How often the calling thread has taken its permit: a kernel may run within another's time. */
+/* How often the calling thread has taken its permit: a kernel may run inside another one. */
 static __thread int32_t my_permits;
 
 bool eddy_team_kernel_begin(bool is_forced) {
@@ -162,7 +162,7 @@ bool eddy_team_kernel_begin(bool is_forced) {
         my_permits++;
         return true;
     }
-    /* Without workers there is nothing to share: tests, and who helps before any runtime begins. */
+    /* Without workers no permit is needed: in tests, and in a thread that helps before any runtime has started. */
     int32_t limit = eddy_load_relaxed(&team.limit), kernels = eddy_load_seq_cst(&team.kernels);
     do {
         if (!is_forced && limit > 0 && kernels >= limit)
@@ -181,7 +181,7 @@ static bool permit_return(void) {
 }
 
 void eddy_team_kernel_end(void) {
-    /* Somebody may have found no permit for what is queued: after the permit is back, in one order with their two looks. */
+    /* Another thread may have found no permit for a queued work: so this check comes after the return of the permit, in one total order with its two checks. */
     if (permit_return() &&
         (eddy_load_seq_cst(&team.queued) > 0 || eddy_load_relaxed(&team.open_jobs) > 0))
         announce(1);
@@ -230,8 +230,8 @@ static eddy_work *find_work(accepts_fn accepts, const void *context) {
     return NULL;
 }
 
-/* Runs the first work that the predicate accepts (without one: the first of all); false when there is none, or no permit. The
- * caller has the permit on return where it was true. */
+/* Runs the first work that the predicate accepts (without one: the first of all); false if there is none, or no permit. If it
+ * returns true the caller has the permit. */
 static bool run_work(accepts_fn accepts, const void *context) {
     if (eddy_load_seq_cst(&team.queued) == 0 || !eddy_team_kernel_begin(false))
         return false;
@@ -260,11 +260,11 @@ bool eddy_team_help_work(accepts_fn accepts, const void *context) {
 
 /* ---- slices ---- */
 
-/* The lane that the calling thread would like: the same in every job, so that it finds what it has written. */
+/* The preferred lane of the calling thread: the same in every job, so that its elements are in its cache. */
 static __thread int32_t my_lane;
 
-/* Lock: team.lock. The thread's own lane, or the next that nobody has. Where there are more threads than lanes some share one, and
- * the first of them to leave gives it up for both: it decides nothing but who looks where first. */
+/* Lock: team.lock. The thread's own lane, or the next free one. If there are more threads than lanes, some share a lane, and
+ * the first of them to leave frees it for both: a lane only decides where a thread looks first. */
 static int32_t take_lane(team_job *job) {
     int32_t count = job->lanes.lane_count;
     for (int32_t i = 0; i < count; i++) {
@@ -277,11 +277,11 @@ static int32_t take_lane(team_job *job) {
     return my_lane % count;
 }
 
-/* Runs one slice; false when none is left. */
+/* Runs one slice; false if none is left. */
 static bool run_slice(team_job *job, int32_t lane) {
     if (!eddy_lanes_has_more(&job->lanes))
         return false;
-    /* After the look at what is left: who waits for its helpers finds that they leave. */
+    /* After the check for remaining slices: an owner that waits for its helpers sees them leave. */
     eddy_team_halt_point();
     int64_t begin, end;
     if (!eddy_lanes_take(&job->lanes, lane, &begin, &end))
@@ -290,7 +290,7 @@ static bool run_slice(team_job *job, int32_t lane) {
     return true;
 }
 
-/* The caller has a permit where the answer is a job. */
+/* If it returns a job the caller has a permit. */
 static team_job *join_job(int32_t *lane) {
     if (eddy_load_relaxed(&team.open_jobs) == 0 || !eddy_team_kernel_begin(false))
         return NULL;
@@ -361,7 +361,7 @@ static void run_serial(int64_t count, int64_t grain,
     }
 }
 
-/* Wakes helpers for slices: no more than there are permits for, and none for whom somebody spins already. */
+/* Wakes helpers for slices: at most as many as there are permits, less the spinning threads. */
 static void announce_slices(int32_t wanted) {
     int32_t free = eddy_load_relaxed(&team.limit) - eddy_load_relaxed(&team.kernels);
     wanted = wanted < free ? wanted : free;
@@ -400,7 +400,7 @@ static void parallel_for(eddy_kernel_team *view, int64_t count, int64_t grain,
         run_serial(count, grain, body, context);
         return;
     }
-    /* The caller of a lend's parallel loop is no kernel's thread, and works all the same. */
+    /* The caller of a lend's parallel loop has no permit, and works nevertheless. */
     eddy_team_kernel_begin(true);
     announce_slices(slices - 1 < limit ? (int32_t)(slices - 1) : limit);
     while (run_slice(&job, lane)) {
@@ -458,7 +458,7 @@ static bool spin_for_change(uint32_t seen, int64_t spin_ns) {
 }
 
 static void worker_main(void *context) {
-    /* Lane 0 is other threads'. */
+    /* Lane 0 is for other threads. */
     my_lane = 1 + (int32_t)((eddy_thread *)context - team.workers);
     eddy_float_environment_enter();
     eddy_idle idle = {0};
@@ -466,7 +466,7 @@ static void worker_main(void *context) {
         eddy_team_halt_point();
         uint32_t seen = eddy_load_seq_cst(&team.epoch);
         will_look = true;
-        /* It looks again at once: nobody else need be told that its permit is back. */
+        /* It checks again at once: no other thread need be woken for its permit. */
         if (run_work(NULL, NULL)) {
             permit_return();
             eddy_idle_forget(&idle);
@@ -517,7 +517,7 @@ int32_t eddy_team_acquire(int32_t thread_count) {
         team.worker_count++;
     }
     int32_t count = team.worker_count;
-    /* As asked for, though there be fewer: threads that wait help then. */
+    /* The requested number, even if there are fewer workers: then waiting threads help. */
     if (thread_count > eddy_load_relaxed(&team.limit))
         eddy_store_relaxed(&team.limit, thread_count);
     eddy_store_relaxed(&team.cpu_count, eddy_cpu_count());

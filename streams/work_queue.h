@@ -1,7 +1,7 @@
-/* The contract of a work queue: where instructions of a stream go when they may run.
+/* The interface of a work queue, to which the instructions of a stream are dispatched when they may run.
  *
- * The VM hands a queue work in submission order of its stream; an ordered queue runs it one after another in that
- * order, an unordered one as it likes. The queue calls `run` once for each, on a thread of its own choosing (not inside
+ * The VM hands a queue work in submission order of its stream; an ordered queue runs works one after another in that
+ * order, an unordered one in any order. The queue calls `run` once for each work, on a thread of its own choosing (not inside
  * `dispatch`, unless the VM is in one-thread mode), and `run` reports completion to the VM itself. */
 #ifndef EDDY_STREAMS_WORK_QUEUE_H
 #define EDDY_STREAMS_WORK_QUEUE_H
@@ -13,7 +13,7 @@
 struct eddy_work_queue;
 
 typedef struct eddy_work {
-    struct eddy_work *next; /* the queue's while it holds the work */
+    struct eddy_work *next; /* belongs to the queue while it holds the work */
     /* Runs the work, or fails it with `failure` (a queue's own error: a lost device, an injected fault). */
     void (*run)(struct eddy_work *work, eddy_status failure);
 } eddy_work;
@@ -21,7 +21,7 @@ typedef struct eddy_work {
 /* The entries every kind of queue provides. */
 typedef struct eddy_work_queue_class {
     const char *name;
-    /* Takes the work; never blocks, never fails (work carries its own link). Called with the engine's role only. */
+    /* Takes the work; never blocks, never fails (work carries its own link). Called by the engine only. */
     void (*dispatch)(struct eddy_work_queue *queue, eddy_work *work);
     /* Frees the queue; all work has completed. */
     void (*destroy)(struct eddy_work_queue *queue);

@@ -1,4 +1,4 @@
-/* The live instructions and what each waits for, for who wonders why nothing moves. */
+/* Lists the live instructions and what each waits for, to find the cause of a hang. */
 #include <base/log.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -43,7 +43,7 @@ static void add_line(eddy_dump *dump, const char *format, ...) {
     va_start(values, format);
     int length = vsnprintf(dump->text + dump->length, room, format, values);
     va_end(values);
-    /* A line that does not fit is left out, and the ones after it. */
+    /* A line that does not fit is left out, with all lines after it. */
     if (length >= 0 && (size_t)length < room)
         dump->length += (size_t)length + 1;
 }

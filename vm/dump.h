@@ -1,4 +1,4 @@
-/* What is live, as text. */
+/* The live instructions as text. */
 #ifndef EDDY_VM_DUMP_H
 #define EDDY_VM_DUMP_H
 
@@ -9,9 +9,9 @@ typedef struct eddy_dump {
     size_t length;
     char text[40000]; /* 100 lines of 400 characters */
 } eddy_dump;
-/* What is live now; NULL where there is no memory. Engine only. */
+/* Collects the live instructions; NULL if there is no memory. Engine only. */
 eddy_dump *eddy_dump_live(eddy_vm *vm);
-/* Writes the lines to the log and gives the memory back. Without the role: the sink is the user's, and may take its time. */
+/* Writes the lines to the log and frees the memory. Called without the role, since the sink is user code and may be slow. */
 void eddy_dump_log(eddy_dump *dump);
 
 #endif

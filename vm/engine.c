@@ -13,18 +13,18 @@
 #include <vm/starved.h>
 #include <vm/wait.h>
 
-/* Records taken between two looks at what came back. */
+/* Records taken between two checks for completions. */
 #define BURST 64
-/* Up to this estimate an issuer runs calls in the engine's role: giving it up and taking it again is a hundredth of that. */
+/* Up to this estimate an issuer runs calls in the engine's role; to release and retake the role takes a hundredth of that. */
 #define INLINE_NS (65 << 8)
-/* What an issuer runs outside of the role: so many times what a hand-over costs. With helpers it is over in less. */
+/* The estimate up to which an issuer runs calls outside of the role, in hand-overs. With helpers such a call takes less. */
 #define OWN_FACTOR 10
-/* Calls further apart do not follow each other: a helper would be asleep again. */
+/* Calls further apart than this count as unrelated: a helper would be asleep again. */
 #define LULL_NS 20000
-/* So many hand-overs' worth of calls run alone before a helper is woken for those that follow. */
+/* Calls of so many hand-overs run alone before a helper is woken for the next ones. */
 #define ALONE_MOST 4
 
-/* The engine word: FREE, HELD, or WANTED: held, and somebody has asked since the holder last began to look. */
+/* The engine word: FREE, HELD, or WANTED: held, and a thread has requested since the holder's last check began. */
 #define FREE 0u
 #define HELD 1u
 #define WANTED 2u
@@ -51,17 +51,17 @@ static void publish_counters(eddy_vm *vm) {
     eddy_store_relaxed(&vm->counted.worker_run, vm->engine.worker_run);
     eddy_store_relaxed(&vm->counted.edges_made, vm->engine.edges_made);
     eddy_store_relaxed(&vm->counted.edges_skipped, vm->engine.edges_skipped);
-    /* Last: whoever sees a node counted sees its edges counted. */
+    /* Last: a thread that sees the node counted sees its edges counted. */
     eddy_store_release(&vm->counted.nodes_made, vm->engine.nodes_made);
 }
 
-/* Asked for again before the first is logged: one is enough. */
+/* Requested again before the first is logged: one dump is enough. */
 static void take_dump(eddy_vm *vm) {
     if (!vm->engine.dump)
         vm->engine.dump = eddy_dump_live(vm);
 }
 
-/* is_idle: nothing is left to do; else it is one of many, and held back issuers sleep on until it is worth waking them. */
+/* is_idle: no work is left; else more publications follow, and held back issuers are woken only when it pays. */
 static void publish(eddy_vm *vm, bool is_idle) {
     if (EDDY_UNLIKELY(eddy_load_relaxed(&vm->wants_dump)) &&
         eddy_exchange_acq_rel(&vm->wants_dump, false))
@@ -71,7 +71,7 @@ static void publish(eddy_vm *vm, bool is_idle) {
     if (eddy_load_relaxed(&vm->numbers_returned) != vm->engine.numbers_written)
         eddy_store_release(&vm->numbers_returned, vm->engine.numbers_written);
     uint64_t head = eddy_load_relaxed(&vm->ring.head);
-    /* What was published within the burst may have woken nobody: that is made up for here. */
+    /* Publications within the burst may have owed a wake, which follows here. */
     bool has_news = vm->engine.unpublished > 0 || eddy_load_relaxed(&vm->ring.consumed) != head;
     if (!has_news && !(is_idle && vm->engine.owes_wake))
         return;
@@ -100,7 +100,7 @@ static void publish(eddy_vm *vm, bool is_idle) {
 
 /* ---- running ---- */
 
-/* Whether who has the role runs the call; if so, where it is worth a permit, with one. */
+/* Whether the thread with the role runs the call; if so, and if the call needs a permit, the thread has it. */
 static bool begin_here(eddy_vm *vm, const eddy_instruction *instruction) {
     if (vm->is_one_thread || instruction->view.descriptor == &eddy_starved_room)
         return true;
@@ -159,13 +159,13 @@ static void retire_direct(eddy_vm *vm, const eddy_instruction *instruction) {
     eddy_spill_release(&vm->engine.arguments, instruction->spill);
 }
 
-/* What the calling thread has lately run by itself, one call soon after the other. */
+/* Recent calls that the calling thread has run alone in close succession. */
 static __thread struct {
     int64_t ns;       /* by estimate */
     int64_t until_ns; /* when the last one ended */
 } alone;
 
-/* Whether helpers would come in time. Between a dear call and a cheap one: where somebody is awake, or where many such calls follow
+/* Whether helpers would come in time. For calls between dear and cheap: if a worker is awake, or if many such calls follow
  * each other, so that one wake serves them all. */
 static bool may_be_worth_helpers(uint32_t cost_ns, int64_t now_ns) {
     int64_t hand_over_ns = eddy_team_hand_over_ns();
@@ -177,7 +177,7 @@ static bool may_be_worth_helpers(uint32_t cost_ns, int64_t now_ns) {
     return eddy_team_has_spinner() || alone.ns > ALONE_MOST * hand_over_ns;
 }
 
-/* Runs a node's call, with helpers where that is worth it. */
+/* Runs a node's call, with helpers if they pay. */
 static eddy_execute_result execute_node(eddy_vm *vm, const eddy_instruction *instruction) {
     void *data[EDDY_NODE_USES];
     int64_t data_bytes[EDDY_NODE_USES];
@@ -201,8 +201,8 @@ static eddy_execute_result execute_node(eddy_vm *vm, const eddy_instruction *ins
     return result;
 }
 
-/* Runs the work of a node on a stream's thread. Where there is no memory it is tried again later, but not on an ordered
- * stream: what follows in the queue has no edge, and would find its inputs missing. */
+/* Runs the work of a node on a stream's thread. Without memory it is tried again later, but not on an ordered
+ * stream: later works in its queue have no edge, and would find their inputs missing. */
 static void node_run(eddy_work *work, eddy_status failure) {
     eddy_node *node = (eddy_node *)(void *)((char *)work - offsetof(eddy_node, work));
     eddy_vm *vm = node->vm;
@@ -225,7 +225,7 @@ bool eddy_engine_is_call(const eddy_work *work) {
     return work->run == node_run;
 }
 
-/* It leaves the engine until it is DONE. */
+/* The node leaves the engine until it is DONE. */
 static void send_off(eddy_vm *vm, eddy_node *node) {
     node->stream->dispatched_count++;
     if (vm->engine.running_count++ == 0)
@@ -234,7 +234,7 @@ static void send_off(eddy_vm *vm, eddy_node *node) {
     eddy_vm_inside_begin(vm);
 }
 
-/* What the calling thread's program does after its dear calls. */
+/* The pace of the calling thread's program. */
 static __thread eddy_pace pace;
 
 static eddy_pace_moment moment(const eddy_vm *vm, uint64_t sequence) {
@@ -250,8 +250,8 @@ void eddy_engine_issuer_waits(const eddy_vm *vm, bool for_result) {
     end_stretch(vm, vm->sequence, for_result);
 }
 
-/* Whether a dear call is better run by somebody else than by its issuer: who has work of its own meanwhile, or a call that cannot be
- * cut, beside which others can be run if nobody else runs any now. */
+/* Whether another thread should run a dear call: if its issuer has work of its own meanwhile, or if the call cannot be
+ * sliced and no other thread runs one now, so that others can run beside it. */
 static bool is_for_others(const eddy_vm *vm, const eddy_instruction *instruction) {
     int64_t hand_over_ns = eddy_team_hand_over_ns();
     if (instruction->cost_ns <= hand_over_ns)
@@ -266,7 +266,7 @@ static bool is_for_others(const eddy_vm *vm, const eddy_instruction *instruction
     return eddy_price_is_whole(price) && eddy_price_alone_ns(price) > 2 * hand_over_ns;
 }
 
-/* Whether the issuer of a call whose time has come runs it itself: others can have the role meanwhile. */
+/* Whether the issuer of a ready call runs it itself, without the role, which others may take meanwhile. */
 static bool takes_along(eddy_vm *vm, const eddy_node *node) {
     const eddy_instruction *instruction = &node->instruction;
     if (instruction->view.sequence != vm->engine.own_sequence)
@@ -280,12 +280,12 @@ static bool takes_along(eddy_vm *vm, const eddy_node *node) {
     return takes;
 }
 
-/* To the thread that runs it. */
+/* Dispatches a node to the thread that runs it. */
 void eddy_engine_dispatch(eddy_vm *vm, eddy_node *node) {
     eddy_vm_stream *stream = node->stream;
     send_off(vm, node);
     vm->engine.worker_run++;
-    /* The node may be gone as soon as it is dispatched. */
+    /* The node may be freed as soon as it is dispatched. */
     bool is_traced = eddy_trace_is_on();
     const char *name = is_traced ? eddy_instruction_name(&node->instruction) : NULL;
     uint64_t sequence = node->instruction.view.sequence;
@@ -293,7 +293,7 @@ void eddy_engine_dispatch(eddy_vm *vm, eddy_node *node) {
     if (is_traced)
         eddy_trace_begin(EDDY_TRACE_DISPATCH, name, sequence);
     eddy_work_queue_dispatch(stream->queue, &node->work);
-    /* Who waits for it and sleeps can run it before any worker has time. */
+    /* A sleeping waiter for it can run it before any worker is free. */
     if (waiter && eddy_team_is_busy())
         eddy_waiter_nudge(waiter);
     if (is_traced)
@@ -331,7 +331,7 @@ static void run_call(eddy_vm *vm, eddy_node *node) {
 
 void eddy_engine_run_ready(eddy_vm *vm) {
     for (int count = 0; vm->engine.ready_head; count++) {
-        /* A long list, as behind a lend that ended: who waits hears of what has run, and others may go on with it. */
+        /* A long list, for example behind a lend that ended: progress is published to waiters, and other threads may continue with it. */
         if (count >= BURST) {
             publish(vm, false);
             count = 0;
@@ -424,7 +424,7 @@ static bool take_completions(eddy_vm *vm) {
     return has_taken;
 }
 
-/* Releases that came by the lock-free list take effect once the records before their stamp are taken. */
+/* Releases from the lock-free list take effect once the records before their stamp are taken. */
 bool eddy_engine_take_releases(eddy_vm *vm) {
     if (!eddy_lifo_is_empty(&vm->releases)) {
         eddy_lifo_link *link = eddy_lifo_take_all(&vm->releases);
@@ -452,8 +452,8 @@ bool eddy_engine_take_releases(eddy_vm *vm) {
     return has_taken;
 }
 
-/* Whether nothing of the VM will give memory up: kernels have given up what they held, what waited for them is under way, and what callers
- * have released meanwhile is gone. */
+/* Whether nothing of the VM will release memory: kernels have released theirs, the nodes that waited for them are running, and releases of
+ * callers have taken effect. */
 static bool has_given_all_up(eddy_vm *vm) {
     return vm->engine.running_count == 0 && !vm->engine.ready_head && !eddy_ring_peek(&vm->ring) &&
            !vm->engine.held_releases && eddy_lifo_is_empty(&vm->releases);
@@ -503,7 +503,7 @@ static bool tick(eddy_vm *vm) {
 
 /* ---- the role ---- */
 
-/* Looks for work without giving the role up; true when there is some. */
+/* Looks for work without giving the role up; true if there is some. */
 static bool spin(eddy_vm *vm, int64_t spin_ns) {
     int64_t end = eddy_clock_ns() + spin_ns;
     do {
@@ -517,7 +517,7 @@ static bool spin(eddy_vm *vm, int64_t spin_ns) {
     return false;
 }
 
-/* What a thread takes with it when it gives the role up. */
+/* The work that a thread keeps when it gives the role up. */
 typedef struct luggage {
     eddy_node *own;
     eddy_dump *dump;
@@ -530,7 +530,7 @@ static luggage pack(eddy_vm *vm) {
     return taken;
 }
 
-/* Gives the role up before everything is done; the scheduler thread goes on where something is left. */
+/* Gives the role up before everything is done; the scheduler thread does the rest. */
 static luggage leave(eddy_vm *vm) {
     publish(vm, true);
     luggage taken = pack(vm);
@@ -543,7 +543,7 @@ static luggage leave(eddy_vm *vm) {
 }
 
 static bool may_leave(const eddy_vm *vm, const eddy_waiter *until) {
-    /* In one-thread mode nobody would go on with what is left, and who comes next would not know of the starved ones. */
+    /* In one-thread mode no other thread would do the rest, and the next one would not know of the starved ones. */
     if (vm->is_one_thread || vm->engine.starved)
         return false;
     return vm->engine.inline_left_ns <= 0 || (until && eddy_waiter_is_done(until));
@@ -556,7 +556,7 @@ static luggage work(eddy_vm *vm, const eddy_engine_turn *turn) {
     vm->engine.inline_left_ns = turn->budget_ns;
     vm->engine.is_caller = turn->is_caller;
     for (;;) {
-        /* What was asked for before is seen by the looks that follow. */
+        /* The checks that follow see what was requested before. */
         eddy_exchange_acq_rel(&vm->engine_word, HELD);
         eddy_store_relaxed(&vm->has_left, false);
         while (tick(vm))
@@ -578,7 +578,7 @@ static luggage work(eddy_vm *vm, const eddy_engine_turn *turn) {
 
 void eddy_engine_work(eddy_vm *vm, const eddy_engine_turn *turn) {
     eddy_order_check();
-    /* The thread may be a user's: kernels leave its errno alone. */
+    /* The thread may be a user's: kernels must not change its errno. */
     int saved_errno = errno;
     luggage taken = work(vm, turn);
     if (EDDY_UNLIKELY(taken.dump != NULL))
@@ -605,7 +605,7 @@ void eddy_engine_drive(eddy_vm *vm) {
 
 void eddy_engine_drive_own(eddy_vm *vm, uint64_t sequence, bool is_shared) {
     int64_t hand_over_ns = eddy_team_hand_over_ns();
-    /* Beside other issuers nobody keeps the role for as long as a call: theirs would wait for it. */
+    /* Beside other issuers no thread keeps the role during a call, since their calls would wait for it. */
     drive(vm, (eddy_engine_turn){.inline_ns = is_shared ? EDDY_SCHEDULER_RUN_NS : INLINE_NS,
                                  .budget_ns = hand_over_ns,
                                  .is_caller = true,

@@ -3,7 +3,7 @@
 #include <string.h>
 #include <vm/errors.h>
 
-/* A slot that is free, or whose record has been seen; EDDY_ERRORS_MAX: none. */
+/* A place that is free, or whose record has been seen; EDDY_ERRORS_MAX: none. */
 static uint32_t find_room_locked(const eddy_errors *errors) {
     for (uint32_t i = 0; i < EDDY_ERRORS_MAX; i++) {
         uint32_t candidate = (errors->next + i) % EDDY_ERRORS_MAX;
@@ -13,7 +13,7 @@ static uint32_t find_room_locked(const eddy_errors *errors) {
     return EDDY_ERRORS_MAX;
 }
 
-/* The lowest but one: the lowest is what a sync hands out, and the newest are what their tensors are asked for. */
+/* The lowest but one: a sync returns the lowest, and reads of tensors mostly ask for the newest. */
 static uint32_t find_oldest_but_first_locked(const eddy_errors *errors) {
     const eddy_error *records = errors->records;
     uint32_t first = records[0].sequence < records[1].sequence ? 0 : 1, second = 1 - first;
@@ -72,7 +72,7 @@ void eddy_errors_find(eddy_errors *errors, uint64_t sequence, eddy_error *error)
 bool eddy_errors_is_seen(eddy_errors *errors, uint64_t sequence) {
     eddy_lock_acquire(&errors->lock);
     uint32_t slot;
-    /* A record that made room had been seen, or was counted in a sum that was handed out. */
+    /* A replaced record had been seen, or was counted in a sum that a sync has returned. */
     bool is_seen = !find_locked(errors, sequence, &slot) || errors->is_seen[slot];
     eddy_lock_release(&errors->lock);
     return is_seen;

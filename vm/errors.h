@@ -1,7 +1,7 @@
 /* Records of late errors: one per root failure, from a fixed pool, so that reporting never allocates.
  *
- * made = seen + unseen, always. When the pool is full a seen record makes room; where all are unseen the oldest but the first
- * does, and is only counted from then on. Any thread; lock: errors->lock. */
+ * made = seen + unseen, always. When the pool is full a seen record is replaced; if all are unseen, the oldest but the first
+ * is, and is only counted from then on. Any thread; lock: errors->lock. */
 #ifndef EDDY_VM_ERRORS_H
 #define EDDY_VM_ERRORS_H
 
@@ -15,19 +15,19 @@ typedef struct eddy_errors {
     eddy_lock lock;
     eddy_error records[EDDY_ERRORS_MAX]; /* lock: lock; sequence 0 is empty */
     bool is_seen[EDDY_ERRORS_MAX];
-    uint32_t next; /* where the search for room begins */
+    uint32_t next; /* where the search for a free place begins */
     uint64_t made, seen;
     uint64_t dropped_unseen; /* counted only, unseen */
 } eddy_errors;
 
 /* Records the root failure of an instruction. */
 void eddy_errors_add(eddy_errors *errors, const eddy_error *error);
-/* The record of the root `sequence`, which counts as seen from now on. Where only its number is known, says so. */
+/* The record of the root `sequence`, which counts as seen from now on. If only its number is known, the record says so. */
 void eddy_errors_find(eddy_errors *errors, uint64_t sequence, eddy_error *error);
-/* The lowest unseen record with `more` = the count of the other unseen ones; all count as seen afterwards. False when
+/* The lowest unseen record with `more` = the count of the other unseen ones; all count as seen afterwards. False if
  * there is none. */
 bool eddy_errors_take_unseen(eddy_errors *errors, eddy_error *error);
-/* Whether somebody has seen the record of a root. */
+/* Whether the program has seen the record of a root. */
 bool eddy_errors_is_seen(eddy_errors *errors, uint64_t sequence);
 
 #endif

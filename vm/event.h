@@ -8,7 +8,7 @@ static inline bool eddy_vm_event_is_passed(const eddy_vm_event *event) {
     return eddy_load_acquire(&event->is_passed);
 }
 
-/* Engine: what came before has retired; gives up the instruction's reference. */
+/* Engine: the instructions before the event have retired; releases the instruction's reference. */
 void eddy_vm_event_pass(eddy_vm_event *event);
 
 #endif

@@ -95,7 +95,7 @@ static void live_remove(eddy_vm *vm, eddy_node *node) {
         node->stream_previous;
 }
 
-/* Whether everything a marker counts has retired. */
+/* Whether everything that a marker counts has retired. */
 static bool marker_is_first(const eddy_vm *vm, const eddy_node *node) {
     if (eddy_instruction_has(&node->instruction, EDDY_KIND_ENDS_ALL))
         return vm->engine.live_head == node;
@@ -104,8 +104,8 @@ static bool marker_is_first(const eddy_vm *vm, const eddy_node *node) {
 
 /* ---- edges ---- */
 
-/* No edge is needed where one in-order queue holds both, or will: where the earlier is not dispatched yet, each that was linked between
- * them waits for the one before, and so does the later (link_ordered). */
+/* No edge is needed if one in-order queue holds both, or will: if the earlier is not dispatched yet, each node linked between
+ * them waits for its predecessor, and so does the later (link_ordered). */
 static bool queue_orders(const eddy_node *source, const eddy_node *node) {
     return source->stream == node->stream && node->stream->is_ordered &&
            eddy_instruction_has(&source->instruction, EDDY_KIND_IS_QUEUED) &&
@@ -156,7 +156,7 @@ static void reader_unlink(eddy_use *use) {
 static void link_write(eddy_vm *vm, eddy_use *use, eddy_storage *storage) {
     if (storage->engine.last_writer)
         wait_for_writer(vm, use, storage->engine.last_writer);
-    /* Every reader since: the write is O(readers), each of which paid for it with an O(1) read. */
+    /* Every reader since the last write: a write takes O(readers), which is O(1) for each read. */
     for (eddy_use *reader = storage->engine.readers; reader; reader = reader->reader_next) {
         if (queue_orders(reader->node, use->node)) {
             vm->engine.edges_skipped++;
@@ -165,7 +165,7 @@ static void link_write(eddy_vm *vm, eddy_use *use, eddy_storage *storage) {
             edge_made(vm, reader->node, use->node);
         }
     }
-    /* The readers stay findable from here, for the search back from a waiter. */
+    /* The readers stay reachable from here, for the search back from a waiter. */
     use->reader_next = storage->engine.readers;
     if (use->reader_next)
         use->reader_next->reader_link = &use->reader_next;
@@ -208,8 +208,8 @@ static void link_uses(eddy_vm *vm, eddy_node *node, bool writes) {
 static void link_ordered(eddy_vm *vm, eddy_node *node) {
     eddy_vm_stream *stream = node->stream;
     bool is_queued = eddy_instruction_has(&node->instruction, EDDY_KIND_IS_QUEUED);
-    /* Behind the last one that is not in the queue yet. What is no call does not go through the queue: it waits until all
-     * before it has retired, and what comes after waits for it. */
+    /* After the last one that is not in the queue yet. Instructions other than calls do not go through the queue: they wait until all
+     * before them have retired, and later ones wait for them. */
     if (stream->undispatched)
         wait_for_node(vm, node, EDDY_ORDER_STREAM, stream->undispatched,
                       is_queued && eddy_instruction_has(&stream->undispatched->instruction,
@@ -256,8 +256,8 @@ void eddy_graph_link(eddy_vm *vm, eddy_node *node) {
     link_uses(vm, node, true);
     link_uses(vm, node, false);
     live_add(vm, node);
-    /* A lend waits for its lender, a callback for whatever the user's code wants; a marker has no edges, and comes after every one of
-     * both that was linked before it. */
+    /* A lend waits for its lender, a callback for the user's code; a marker has no edges, and comes after every lend and callback
+     * linked before it. */
     if (is_users(node) || (node->is_marker && vm->engine.linked_users > 0))
         node->is_behind_user = true;
     if (is_users(node) && vm->engine.linked_users++ == 0)
@@ -268,8 +268,8 @@ void eddy_graph_link(eddy_vm *vm, eddy_node *node) {
         vm->engine.waits++;
     vm->engine.linked_bytes += node->new_bytes;
     if (node->is_behind_user || is_wait(node)) {
-        /* Counts as finished for the marks: what an issuer waits for must not wait for the issuer, nor for a wait that nobody
-         * waits for any more. Both have a bound of their own. */
+        /* Counts as finished for the marks: an issuer must not wait for an instruction that waits for the issuer, or for an
+         * abandoned wait. Both have bounds of their own. */
         node->is_finished = true;
         eddy_graph_count_finished(vm, &node->instruction, node->new_bytes);
     }
@@ -341,7 +341,7 @@ void eddy_graph_return_numbers(eddy_vm *vm) {
         eddy_storage_number number = vm->engine.unreturned;
         vm->engine.unreturned = eddy_vm_storage(vm, number)->engine.next_unreturned;
         vm->numbers[vm->engine.numbers_written++ % EDDY_NUMBER_RING] = number;
-        /* A line at a time; what is left goes with the next publishing. */
+        /* A cache line at a time; the rest goes with the next publication. */
         if (vm->engine.numbers_written % 16 == 0)
             eddy_store_release(&vm->numbers_returned, vm->engine.numbers_written);
     }
@@ -350,7 +350,7 @@ void eddy_graph_return_numbers(eddy_vm *vm) {
 void eddy_graph_return_beyond(eddy_vm *vm) {
     if (EDDY_LIKELY(!vm->engine.unreturned))
         return;
-    /* In front of what nobody has taken yet. */
+    /* Before the numbers that were not taken yet. */
     eddy_storage *last = eddy_vm_storage(vm, vm->engine.unreturned_last);
     last->engine.next_unreturned =
         eddy_exchange_acq_rel(&vm->numbers_beyond, (eddy_storage_number)0);
@@ -363,7 +363,7 @@ static void drop_use(eddy_vm *vm, eddy_use *use) {
     if (use->is_write) {
         if (storage->engine.last_writer == use->node)
             storage->engine.last_writer = NULL;
-        /* Readers that one queue orders before this write may still be on their way back. */
+        /* Readers that one queue orders before this write may not have completed yet. */
         while (use->reader_next) {
             eddy_use *reader = use->reader_next;
             use->reader_next = reader->reader_next;
@@ -375,7 +375,7 @@ static void drop_use(eddy_vm *vm, eddy_use *use) {
         if (use->next_writer)
             satisfied(vm, use->next_writer);
     }
-    /* The hand-over back to the issuers (D1): after everything that was written to the shared line. */
+    /* Hands the storage back to the issuers (D1): after all writes to the shared line. */
     eddy_store_release(&storage->shared.retired, eddy_load_relaxed(&storage->shared.retired) + 1);
     storage->engine.user_count--;
     if (storage->engine.user_count == 0 && storage->engine.is_released) {
@@ -464,7 +464,7 @@ bool eddy_graph_is_free(eddy_vm *vm, const eddy_instruction *instruction) {
 
 /* ---- searching back from a waiter ---- */
 
-/* How many nodes a search visits for something to help with. Beyond, only one that looks for a lend goes on, among what is behind one. */
+/* How many nodes a search visits for work to help with. Beyond, only a search that looks for a lend goes on, among nodes behind one. */
 #define SEARCH_LIMIT 256
 
 typedef struct graph_search {
@@ -509,7 +509,7 @@ static void visit_sources(graph_search *to, eddy_node *node) {
         visit(to, node->orders[i].source);
 }
 
-/* Marks what the waiter's node waits for as wanted by it. True when a lend of the waiter's own thread is among it. */
+/* Marks the nodes that the waiter's node waits for as wanted by it. True if a lend of the waiter's own thread is among them. */
 bool eddy_graph_trace(eddy_vm *vm, eddy_node *node, eddy_waiter *waiter) {
     vm->engine.search++;
     graph_search from = {.vm = vm,

@@ -1,4 +1,4 @@
-/* The VM's own state, sectioned by who writes it. For vm/ only; what each source offers stands in the header of its name. */
+/* The VM's state, in sections by the writing thread. For vm/ only; the header of each source declares its functions. */
 #ifndef EDDY_VM_MACHINE_H
 #define EDDY_VM_MACHINE_H
 
@@ -14,23 +14,23 @@
 
 #define EDDY_STREAM_MAX 4096 /* 12 bits in a record; 0 is the default stream */
 #define EDDY_NUMBER_RING 4096
-/* So many releases that wait for a record to travel in make one of their own. */
+/* So many pending releases get a record of their own; fewer travel in the next record. */
 #define EDDY_PENDING_RELEASES 12
-/* Pending releases that hold more than this are published at once. */
+/* Pending releases of more bytes than this are published at once. */
 #define EDDY_PENDING_BYTES 65536
-/* Instructions dearer than this go to a worker: about where it is made up for by what runs beside it. A cost is known by the
- * upper end of its class, so this is one. */
+/* Instructions of a higher estimate go to a worker: about where parallel execution outweighs the hand-over. A cost is known by the
+ * upper end of its class, so this is such an end. */
 #define EDDY_SCHEDULER_RUN_NS (65 << 6)
-/* Calls dearer than this are handed over. */
+/* Calls of a higher estimate are handed over. */
 #define EDDY_CALLER_RUN_PS 1000000
 #define EDDY_CALLER_RUN_OPERANDS 8
-/* What stands behind lends and callbacks at most: some 70 MB of nodes. */
+/* How many instructions may wait behind lends and callbacks: some 70 MB of nodes. */
 #define EDDY_BEHIND_MOST 65536
 /* Groups of threads whose lends are counted together. */
 #define EDDY_LEND_GROUPS 64
-/* So long something that may never move is waited for before a call is refused. */
+/* How long a call waits without any progress before it is refused. */
 #define EDDY_PATIENCE_NS INT64_C(2000000000)
-/* Instructions whose estimate is above count as dear: worth a hand-over on any machine. */
+/* Instructions of a higher estimate count as dear: worth a hand-over on any machine. */
 #define EDDY_DEAR_NS 40000
 
 typedef enum eddy_vm_ended { EDDY_VM_OPEN, EDDY_VM_GIVEN_BACK, EDDY_VM_ABANDONED } eddy_vm_ended;
@@ -41,12 +41,12 @@ struct eddy_vm_event {
     _Atomic int32_t references;
     eddy_vm *vm;               /* const */
     struct eddy_node *node;    /* engine only; NULL before and after it is live */
-    eddy_sleep_word is_passed; /* atomic: engine stores 1 (release), anybody loads (acquire) */
+    eddy_sleep_word is_passed; /* atomic: engine stores 1 (release), any thread loads (acquire) */
 };
 
 struct eddy_vm_stream {
     eddy_vm *vm;            /* const */
-    eddy_work_queue *queue; /* const: who runs it */
+    eddy_work_queue *queue; /* const: runs its works */
     uint16_t number;        /* const */
     bool is_ordered;        /* const */
     _Atomic int32_t references;
@@ -70,16 +70,16 @@ struct eddy_vm {
     int32_t thread_count;
     bool
         is_one_thread; /* no scheduler thread: the issuing thread takes the engine's role after each call */
-    bool is_full_path;   /* nothing runs on the caller */
-    bool is_worker_path; /* nor on the scheduler */
+    bool is_full_path;   /* no instruction runs on the caller */
+    bool is_worker_path; /* and none on the scheduler thread */
     bool
         is_driven; /* issuers take the engine's role after their calls: neither of the two, nor one-thread mode */
     bool syncs_each_op;
     bool checks_finite;
     bool has_team;
-    uint64_t process; /* generation of the process that made it */
+    uint64_t process; /* generation of the process that created the VM */
     int64_t high_count, low_count, high_bytes, low_bytes;
-    int64_t lead_bytes; /* new storages ahead that caches hold */
+    int64_t lead_bytes; /* bytes of new storages ahead that fit the caches */
     eddy_kernel_team team;
     eddy_storage_table *table;
 
@@ -92,12 +92,13 @@ struct eddy_vm {
     int64_t issued_bytes;   /* new storages of those */
     uint64_t look_again_at; /* sequence number */
     int64_t issued_ns;      /* their estimates */
-    int64_t issued_dear_ns; /* of those that were too dear for the caller */
-    uint64_t issuer;        /* number of the thread that has written last */
-    uint64_t shared_until;  /* sequence number: threads take turns in writing */
-    uint64_t vain_at;       /* `finished` when the last wait for the end of a lead was in vain */
-    bool has_written;       /* to the ring, since the lock was taken */
-    bool has_issued;        /* more than releases */
+    int64_t issued_dear_ns; /* the estimates of those that were too dear for the caller */
+    uint64_t issuer;        /* number of the last thread that has written */
+    uint64_t shared_until;  /* sequence number up to which threads count as taking turns */
+    uint64_t
+        vain_at; /* `finished` at the last unsuccessful wait of an issuer that was too far ahead */
+    bool has_written; /* a record was written since the lock was taken */
+    bool has_issued;  /* more than releases */
     uint64_t finished_seen;
     int64_t finished_bytes_seen, finished_ns_seen, finished_dear_ns_seen;
     uint64_t retired_seen;
@@ -111,8 +112,8 @@ struct eddy_vm {
     int64_t in_flight_peak, bytes_in_flight_peak;
     uint32_t numbers_since_collect;
     eddy_storage_number numbers_taken_beyond; /* what is left of them, linked alike */
-    eddy_vm_stream *
-        streams[EDDY_STREAM_MAX]; /* written under the lock; the engine reads what a record named */
+    eddy_vm_stream *streams
+        [EDDY_STREAM_MAX]; /* written under the lock; the engine reads those that records name */
     uint32_t stream_count;
 
     eddy_ring ring;
@@ -122,8 +123,8 @@ struct eddy_vm {
         __attribute__((aligned(EDDY_CACHE_LINE))); /* atomic: seq_cst, set under the lock */
     eddy_sleep_word wake_word;                     /* atomic: seq_cst */
     _Atomic bool
-        was_told; /* atomic: seq_cst; another VM gave up memory while this one was hungry */
-    _Atomic bool has_left; /* atomic: seq_cst; who gave the role up left ready nodes behind */
+        was_told; /* atomic: seq_cst; another VM released memory while this one was hungry */
+    _Atomic bool has_left; /* atomic: seq_cst; the last thread with the role left ready nodes */
     _Atomic bool is_ending;
     _Atomic bool is_halted; /* atomic: release; at exit, for good: the engine does nothing more */
 
@@ -147,7 +148,7 @@ struct eddy_vm {
     _Atomic uint64_t numbers_taken __attribute__((
         aligned(EDDY_CACHE_LINE))); /* atomic: read position, written under the lock (release) */
 
-    /* ---- pushed by anybody ---- */
+    /* ---- pushed by any thread ---- */
     _Atomic uint32_t engine_word
         __attribute__((aligned(EDDY_CACHE_LINE))); /* atomic: acq_rel; PROTOCOL 7 */
     eddy_lifo completions;                         /* nodes, DONE */
@@ -162,30 +163,32 @@ struct eddy_vm {
         eddy_node *free_nodes;
         eddy_node *live_head, *live_tail;
         eddy_node *ready_head, **ready_tail;
-        eddy_node *starved, *last_starved; /* for which there was no memory; the oldest first */
+        eddy_node *starved, *last_starved; /* nodes that got no memory; the oldest first */
         eddy_lifo_link *held_releases;     /* not due yet */
         uint64_t finished, retired;
         int64_t finished_bytes, finished_ns, finished_dear_ns;
-        int64_t inline_ns;      /* estimate up to which who has the role now runs calls itself */
-        int64_t inline_left_ns; /* how much of such it does before others have to */
-        bool is_caller;         /* who has the role is an issuer or a waiter */
-        uint64_t own_sequence;  /* of the call that an issuer has just submitted, 0 else */
+        int64_t inline_ns; /* estimate up to which the thread with the role runs calls itself */
         int64_t
-            own_ns; /* estimate up to which it runs that itself, once it has given the role up */
-        eddy_node *own;         /* to be run so */
-        struct eddy_dump *dump; /* to be logged then */
+            inline_left_ns; /* how much of these it may still run before it leaves them to others */
+        bool is_caller;     /* the thread with the role is an issuer or a waiter */
+        uint64_t own_sequence; /* of the call that an issuer has just submitted, 0 else */
+        int64_t
+            own_ns; /* estimate up to which it runs that call itself after it has given the role up */
+        eddy_node *own;         /* the node to be run so */
+        struct eddy_dump *dump; /* the dump to be logged then */
         uint32_t unpublished;
-        uint64_t woken_at_head, woken_at_finished; /* when held back issuers were last woken */
-        bool owes_wake;                            /* published since without waking anybody */
-        int32_t running_count;                     /* nodes dispatched to streams */
-        uint64_t search; /* number of the last search back from a waiter */
+        uint64_t woken_at_head,
+            woken_at_finished; /* their values when held back issuers were last woken */
+        bool owes_wake;        /* progress was published since without a wake */
+        int32_t running_count; /* nodes dispatched to streams */
+        uint64_t search;       /* number of the last search back from a waiter */
         uint32_t lends
             [EDDY_LEND_GROUPS]; /* granted and not ended, by thread modulo the number of groups */
         uint64_t visited;       /* nodes, by those searches */
         uint64_t linked_users;  /* lends and callbacks, not retired */
-        int64_t behind;         /* they, and what is after one; not retired */
+        int64_t behind;         /* these and the instructions that wait behind one; not retired */
         int64_t linked_bytes;   /* new storages of nodes */
-        int64_t waits;          /* nodes that somebody waits for, or has waited for; not retired */
+        int64_t waits;          /* nodes that a thread waits for, or has waited for; not retired */
         eddy_storage_number
             unreturned; /* freed numbers that found no room in the number ring, the newest first */
         eddy_storage_number unreturned_last;
@@ -193,14 +196,14 @@ struct eddy_vm {
         uint64_t caller_run, scheduler_run, worker_run, edges_made, edges_skipped, nodes_made;
     } engine __attribute__((aligned(EDDY_CACHE_LINE)));
 
-    /* atomic: relaxed copies of the engine's counters, for who asks */
+    /* atomic: relaxed copies of the engine's counters, for other threads */
     struct {
         _Atomic uint64_t caller_run, scheduler_run, worker_run, edges_made, edges_skipped,
             nodes_made;
     } counted;
     _Atomic bool wants_dump;
-    /* atomic: kernels on streams and threads in waits, which touch the VM once more after their instruction has retired;
-     * they leave with release, who closes waits for 0 (acquire) */
+    /* atomic: kernels on streams and threads in waits, which access the VM once more after their instruction has retired;
+     * they leave with release, the closing thread waits for 0 (acquire) */
     _Atomic int32_t inside;
 
     /* ---- with locks of their own ---- */
@@ -212,19 +215,22 @@ struct eddy_vm {
     struct eddy_node_chunk *chunks; /* lock: submission; all node memory, for the end */
     eddy_thread scheduler;
     bool has_scheduler;
-    eddy_lock one_thread; /* one-thread mode: held while a caller does the engine's work */
+    eddy_lock one_thread; /* one-thread mode: held while a caller has the engine's role */
     /* starved.c: VMs of a process share its limit. */
-    eddy_vm *next_sharing;  /* lock: sharing */
-    _Atomic bool is_hungry; /* atomic: seq_cst, the engine stores; it waits for others' memory */
+    eddy_vm *next_sharing; /* lock: sharing */
     _Atomic bool
-        has_running; /* atomic: seq_cst, the engine stores; kernels of it run that may give some up */
-    eddy_sleep_word ended; /* atomic: seq_cst; eddy_vm_ended, who closes a VM second sleeps on it */
+        is_hungry; /* atomic: seq_cst, the engine stores; this VM waits for memory of others */
+    _Atomic bool
+        has_running; /* atomic: seq_cst, the engine stores; kernels of this VM run that may release memory */
+    eddy_sleep_word
+        ended; /* atomic: seq_cst; eddy_vm_ended, on which a second closing thread sleeps */
     bool
-        is_kept; /* who closes the VM writes it, before `ended`; a deleter still runs: the struct is never freed */
-    _Atomic uint64_t skipped_count; /* atomic: relaxed; instructions that did not run for poison */
+        is_kept; /* the closing thread writes it before `ended`; a deleter still runs: the struct is never freed */
+    _Atomic uint64_t
+        skipped_count; /* atomic: relaxed; instructions that did not run because of poison */
 };
 
-/* The submission lock (PROTOCOL 2): its holder waits for nothing but leaf locks. */
+/* The submission lock (PROTOCOL 2): its holder waits for leaf locks only. */
 static inline void eddy_vm_lock(eddy_vm *vm) {
     eddy_lock_acquire(&vm->submission);
 }

@@ -10,16 +10,16 @@
 #include <vm/service.h>
 #include <vm/submit.h>
 
-/* A lead below so many instructions always pays: others may be idle. */
+/* A lead below so many instructions always pays: other threads may be idle. */
 #define LEAD_LEAST 8
-/* Work ahead that keeps others busy while the caller does something else, in ns of estimates. */
+/* Work ahead that keeps other threads busy while the caller computes, in ns of estimates. */
 #define LEAD_NS 1000000
-/* Who waits for the end of a lead does so for this long at most: it is never what anybody depends on. */
+/* The longest wait of an issuer that is too far ahead: nothing depends on its end. */
 #define PATIENCE_NS 4000000
-/* Between two looks for something to help with. */
+/* Between two searches for work to help with. */
 #define SPIN_CHECKS 32
 #define SPIN_NS 20000
-/* Waits in flight; more wait for their turn. */
+/* The most waits in flight; further ones wait for their turn. */
 #define WAITS_MOST 4096
 
 static void refresh_seen(eddy_vm *vm) {
@@ -31,7 +31,7 @@ static void refresh_seen(eddy_vm *vm) {
 
 /* ---- waiting ---- */
 
-/* Waits for the engine to get on. Lock: submission, given up meanwhile and held again on return, whatever it answers. */
+/* Waits for progress of the engine. Lock: submission, released meanwhile and held again on return in each case. */
 static eddy_status wait_for_progress(eddy_vm *vm, eddy_origin origin, int64_t deadline_ns) {
     eddy_add_seq_cst(&vm->throttled, 1);
     uint32_t progress = eddy_load_seq_cst(&vm->progress);
@@ -43,7 +43,7 @@ static eddy_status wait_for_progress(eddy_vm *vm, eddy_origin origin, int64_t de
     if (!has_moved && !eddy_team_help_slice())
         eddy_sleep_wait(&vm->progress, progress, deadline_ns);
     eddy_vm_lock(vm);
-    /* Counted until here: who closes the VM waits for those who come back. */
+    /* Counted until here: a closing thread waits for threads inside. */
     eddy_sub_seq_cst(&vm->throttled, 1);
     return eddy_load_relaxed(&vm->state) == EDDY_VM_RUNNING
                ? EDDY_OK
@@ -55,7 +55,7 @@ eddy_status eddy_marks_wait_for_room(eddy_vm *vm, uint32_t lines, eddy_origin or
     while (!eddy_ring_has_room(&vm->ring, lines)) {
         if (eddy_clock_ns() >= deadline_ns)
             return EDDY_TIMED_OUT;
-        /* What it saw before it slept is what counts as progress. */
+        /* Progress is what differs from the values before the sleep. */
         refresh_seen(vm);
         eddy_status status = wait_for_progress(vm, origin, deadline_ns);
         if (status != EDDY_OK)
@@ -122,8 +122,8 @@ static eddy_status fail_behind(eddy_vm *vm, const eddy_vm_call *call) {
                      (int)(EDDY_PATIENCE_NS / 1000000000));
 }
 
-/* What stands behind a lend or a callback is no back-pressure's, since it may wait for the issuer: a call that may be behind
- * one, where there are very many, is held back while anything moves, and then refused. */
+/* Back-pressure does not count instructions behind a lend or a callback, which may wait for the issuer. If there are very many, a call
+ * that may be behind one is held back while there is progress, and then refused. */
 __attribute__((noinline)) static eddy_status wait_for_users(eddy_vm *vm, const eddy_vm_call *call) {
     int64_t deadline = eddy_clock_deadline(EDDY_PATIENCE_NS);
     uint64_t retired = eddy_load_acquire(&vm->retired);
@@ -155,12 +155,12 @@ static lead lead_now(const eddy_vm *vm) {
                   .dear_ns = vm->issued_dear_ns - vm->finished_dear_ns_seen};
 }
 
-/* Little of what is ahead is worth a hand-over: the caller had better do the like itself, once that is done. */
+/* Little of the work ahead is worth a hand-over: the caller should run such calls itself, once that work is done. */
 static bool is_mostly_cheap(lead l) {
     return 2 * l.dear_ns < l.ns;
 }
 
-/* More new bytes than caches hold: each further call is memory that nobody has used yet. */
+/* More new bytes than fit the caches: each further call takes fresh memory. */
 static bool is_large(const eddy_vm *vm, lead l) {
     return l.count >= LEAD_LEAST && l.bytes >= vm->lead_bytes;
 }
@@ -196,7 +196,7 @@ static bool spin_for(eddy_vm *vm, uint64_t count, int64_t ns) {
     return is_enough;
 }
 
-/* Lock: submission, given up meanwhile. Until half of the lead is done; all of it where it is mostly cheap. */
+/* Lock: submission, released meanwhile. Until half of the lead is done; all of it if it is mostly cheap. */
 __attribute__((noinline)) static eddy_status wait_for_lead(eddy_vm *vm, lead l,
                                                            eddy_origin origin) {
     int64_t deadline = eddy_clock_ns() + PATIENCE_NS;
@@ -218,7 +218,7 @@ __attribute__((noinline)) static eddy_status wait_for_lead(eddy_vm *vm, lead l,
             status = wait_for_progress(vm, origin, deadline);
         refresh_seen(vm);
     }
-    /* Something takes longer than anybody thought: no further call waits before that has moved, unless memory grows. */
+    /* An instruction takes longer than estimated: no further call waits until there is progress, unless memory grows. */
     if (!has_finished(vm, count, ns))
         vm->vain_at = vm->finished_seen;
     eddy_trace_end(EDDY_TRACE_WAIT, origin.op, vm->sequence);
@@ -242,7 +242,7 @@ eddy_status eddy_marks_wait_slow(eddy_vm *vm, const eddy_vm_call *call) {
     }
     if (!vm->is_driven)
         return EDDY_OK;
-    /* What is ahead may be another issuer's: that is no queue of this one's. */
+    /* The work ahead may be another issuer's, which does not count for this one. */
     bool is_cheap = !eddy_vm_is_shared(vm) && call->place == EDDY_PLACE_ANY &&
                     eddy_record_cost_class_ns(eddy_record_cost_class(call->cost_ps)) <=
                         eddy_team_hand_over_ns();

@@ -4,8 +4,8 @@
 
 #include <vm/machine.h>
 
-/* What an instruction counts for as too dear for the caller: its estimate, or nothing. What only workers may run is dear whatever
- * the estimate. */
+/* The dear part of an instruction's estimate: all of it if it is too dear for the caller, else 0. An instruction that only workers may run
+ * is always dear. */
 static inline int64_t eddy_marks_dear_ns(int64_t cost_ns, eddy_vm_place place) {
     if (cost_ns > EDDY_DEAR_NS)
         return cost_ns;
@@ -22,19 +22,19 @@ static inline void eddy_marks_count(eddy_vm *vm, int64_t cost_ns, eddy_vm_place 
     if (EDDY_UNLIKELY(bytes > vm->bytes_in_flight_peak))
         vm->bytes_in_flight_peak = bytes;
 }
-/* Waits, the lock given up meanwhile, where the call would be too far ahead. */
+/* Waits, without the lock, if the call would be too far ahead. */
 EDDY_MUST_USE eddy_status eddy_marks_wait_slow(eddy_vm *vm, const eddy_vm_call *call);
 static inline eddy_status eddy_marks_wait(eddy_vm *vm, const eddy_vm_call *call) {
     uint64_t count = vm->issued - vm->finished_seen;
-    /* Below half of the marks as last seen, and nothing else to look at. */
+    /* Whether the issuer is below half of the marks, as last read, and has nothing else to check. */
     if (EDDY_LIKELY(!vm->is_driven && 2 * count <= (uint64_t)vm->high_count &&
                     vm->issued_bytes - vm->finished_bytes_seen < vm->high_bytes &&
                     eddy_load_relaxed(&vm->behind) < EDDY_BEHIND_MOST))
         return EDDY_OK;
     return eddy_marks_wait_slow(vm, call);
 }
-/* The same for a call that waits, at most until the deadline (TIMED_OUT, unrecorded then): abandoned waits stay until what they
- * waited for has come, and take memory. */
+/* The same for a call that waits, at most until the deadline (TIMED_OUT, unrecorded then): abandoned waits stay, and take memory, until
+ * their instruction has retired. */
 EDDY_MUST_USE eddy_status eddy_marks_wait_for_waits(eddy_vm *vm, eddy_origin origin,
                                                     int64_t deadline_ns);
 /* The same until the ring has room for a record. */

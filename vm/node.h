@@ -17,7 +17,7 @@ typedef struct eddy_service_item {
     void (*run)(struct eddy_service_item *item);
 } eddy_service_item;
 
-/* A node's hold on one storage. Engine only. */
+/* A node's use of one storage. Engine only. */
 typedef struct eddy_use {
     struct eddy_node *node;
     eddy_storage_number storage;
@@ -46,7 +46,7 @@ typedef enum eddy_order {
 } eddy_order;
 
 typedef struct eddy_order_edge {
-    struct eddy_node *node;   /* whose edge this is */
+    struct eddy_node *node;   /* the node that has this edge */
     struct eddy_node *source; /* NULL when none or satisfied */
     struct eddy_order_edge *source_next;
     bool is_dispatch; /* satisfied when source is dispatched, not when it retires */
@@ -55,8 +55,8 @@ typedef struct eddy_order_edge {
 #define EDDY_NODE_USES EDDY_RECORD_OPERANDS
 
 typedef struct eddy_node {
-    eddy_work work;            /* the stream's while DISPATCHED */
-    eddy_lifo_link completion; /* the completions' once DONE */
+    eddy_work work;            /* belongs to the stream while DISPATCHED */
+    eddy_lifo_link completion; /* in the completions once DONE */
     struct eddy_vm *vm;        /* const after init */
 
     /* Set by the engine before dispatch; the runner reads. */
@@ -66,11 +66,11 @@ typedef struct eddy_node {
     eddy_mention mentions[EDDY_NODE_USES];
     int64_t sizes[EDDY_NODE_USES];
 
-    eddy_service_item service; /* the service thread's, for ACCESS */
+    eddy_service_item service; /* for the service thread, of an ACCESS */
 
-    /* The runner's, until DONE. */
-    bool is_starved;  /* there was no memory: try again after something has retired */
-    bool is_last_try; /* without memory it fails */
+    /* Written by the runner, until DONE. */
+    bool is_starved;  /* it got no memory: try again after an instruction has retired */
+    bool is_last_try; /* it fails if it gets no memory */
     bool has_failed_lend;
     _Atomic bool
         has_ended_lend; /* atomic: the lender stores (release) before it pushes; the search from a waiter loads */
@@ -78,11 +78,11 @@ typedef struct eddy_node {
     /* Engine only. */
     eddy_node_state state;
     bool is_behind_user; /* a lend or a callback, or after one */
-    bool is_finished;    /* counts as finished for the marks already */
+    bool is_finished;    /* already counted as finished for the marks */
     bool is_marker;      /* ready once first in its list: barrier, event on an unordered stream */
     uint64_t search;     /* number of the last search that visited it */
     struct eddy_node *search_next;
-    uint64_t lend_thread; /* LEND: whose it is */
+    uint64_t lend_thread; /* LEND: the lender's number */
     int64_t new_bytes;
     int32_t waiting_count; /* unsatisfied edges */
     eddy_use *uses;
@@ -94,7 +94,7 @@ typedef struct eddy_node {
     struct eddy_node *stream_next, *stream_previous; /* all live nodes of the stream, in order */
     struct eddy_node *ready_next;                    /* ready list, starved list, free list */
 
-    /* atomic: the engine sets (relaxed) who waits for the node, to be nudged; it may be another wait's by then. */
+    /* atomic: the engine stores (relaxed) the waiter to nudge; it may belong to another wait by then. */
     _Atomic(eddy_waiter *) wanted_by;
     /* atomic: the engine sets (relaxed) which wait wants the node, by its number; helping waiters compare (relaxed, under the
      * team's lock). */

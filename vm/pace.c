@@ -1,8 +1,8 @@
 #include <vm/pace.h>
 
-/* Weight of a new measurement: one in so many. */
+/* The weight of a new measurement is one over this. */
 #define WEIGHT 4
-/* Estimates may be off: what has finished is taken off so many times. */
+/* Estimates may be too low: so many times the finished estimates are subtracted. */
 #define CAUTION 2
 
 void eddy_pace_begin(eddy_pace *pace, eddy_pace_moment now) {
@@ -15,7 +15,7 @@ void eddy_pace_end(eddy_pace *pace, eddy_pace_moment now, int64_t light_ns, bool
         return;
     const eddy_pace_moment *since = &pace->since;
     int64_t own = 0;
-    /* A VM that was made at the place of another counts anew. */
+    /* A VM at the address of a former one starts anew. */
     if (since->vm == now.vm && since->sequence <= now.sequence)
         own = now.ns - since->ns - CAUTION * (now.finished_ns - since->finished_ns) -
               light_ns * (int64_t)(now.sequence - since->sequence);

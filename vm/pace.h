@@ -1,4 +1,4 @@
-/* What an issuing thread's program does after a dear call: whether it has work of its own, beside which the call can be run elsewhere, or waits
+/* What an issuing thread does after a dear call: whether it has work of its own, so that another thread should run the call, or waits
  * for the result at once. */
 #ifndef EDDY_VM_PACE_H
 #define EDDY_VM_PACE_H
@@ -13,18 +13,18 @@ typedef struct eddy_pace_moment {
     int64_t finished_ns; /* estimates of those that have finished */
 } eddy_pace_moment;
 
-/* Of one thread. All 0 to begin with. */
+/* Of one thread. All 0 at first. */
 typedef struct eddy_pace {
-    eddy_pace_moment since; /* the last dear call was over for the program */
-    bool is_open;           /* and neither another one nor a wait has come yet */
-    bool has_waited;        /* the one before ended in a wait */
-    int64_t own_ns;         /* smoothed: time that was the program's own */
+    eddy_pace_moment since; /* when the last dear call returned to the program */
+    bool is_open;           /* no other dear call and no wait has come since */
+    bool has_waited;        /* the previous period ended in a wait */
+    int64_t own_ns;         /* smoothed: time of the program's own work */
 } eddy_pace;
 
-/* The program goes on after a dear call. */
+/* A dear call returns to the program. */
 void eddy_pace_begin(eddy_pace *pace, eddy_pace_moment now);
-/* It is back with the next dear call, or to wait. What was run meanwhile was no time of its own: what has finished in the VM, and what
- * was issued, up to `light_ns` each, which may have run in passing. Without a beginning: nothing. */
+/* The program makes its next dear call, or waits. Time in which the thread ran instructions does not count as its own: those that have
+ * finished in the VM, and those issued, up to `light_ns` each, which it may have run on the way. Without a begin it does nothing. */
 void eddy_pace_end(eddy_pace *pace, eddy_pace_moment now, int64_t light_ns, bool waits);
 
 #endif

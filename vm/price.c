@@ -2,25 +2,25 @@
 #include <vm/price.h>
 
 #define PRICE_COUNT 256
-/* Things change: now and then some calls go the way that is worse as far as known. Such a look comes after so many calls; each that changes
- * nothing puts the next one off twice as far. With helpers it takes longer: one that slept at the first is awake at the next. */
+/* Times change: now and then some calls are run the way that was slower so far. Such a probe comes after so many calls; each that changes
+ * nothing doubles the distance to the next. A probe with helpers has more calls: a helper that slept at the first is awake at the next. */
 #define LOOK_AGAIN 32
 #define LOOK_MOST 2048
-/* So much of its time a call may go the wrong way for, where it is not so dear that looks would show. */
+/* The share of its time that probes may cost, for calls that are not so dear that probes would show. */
 #define LOOK_NS 20000000
 #define LOOK_MOST_DEAR 128
 #define LOOK_ALONE 2
 #define LOOK_HELPED 4
-/* Weight of a measurement that is longer than what was known, and of a shorter one: what else ran meanwhile only adds. */
+/* The weights of a measurement that is longer than the known time, and of a shorter one: other load can only add time. */
 #define LONGER_WEIGHT 16
 #define SHORTER_WEIGHT 2
 
 struct eddy_price {
-    _Atomic uintptr_t key; /* atomic: relaxed, like all of it: each field for itself is a hint */
+    _Atomic uintptr_t key; /* atomic: relaxed, like all fields: each is a hint by itself */
     _Atomic uint32_t alone_ns, helped_ns; /* smoothed; 0 while unknown */
-    _Atomic uint32_t calls;               /* since the last look ended */
-    _Atomic uint32_t look_after;          /* so many calls */
-    _Atomic bool is_worth;                /* helpers, as the last look has shown; before: yes */
+    _Atomic uint32_t calls;               /* since the last probe ended */
+    _Atomic uint32_t look_after;          /* the number of calls before the next probe */
+    _Atomic bool is_worth; /* whether helpers pay, by the last probe; at first: yes */
 };
 
 static eddy_price prices[PRICE_COUNT];
@@ -39,7 +39,7 @@ eddy_price *eddy_price_find(const char *op, uint32_t cost_ns) {
     return price;
 }
 
-/* A helper takes as much of a second processor: with one, it saves what that adds where the call takes two thirds. */
+/* A helper uses a second processor as long: with one helper, the gain equals that cost if the call takes two thirds. */
 static bool is_worth_asking(uint32_t alone_ns, uint32_t helped_ns) {
     return (uint64_t)helped_ns * 10 < (uint64_t)alone_ns * 7;
 }

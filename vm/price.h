@@ -1,20 +1,20 @@
-/* What calls take on this machine, alone and with helpers, as measured while running. An estimate says nothing of either. */
+/* The times of calls on this machine, alone and with helpers, measured at run time. Estimates cannot tell which is faster. */
 #ifndef EDDY_VM_PRICE_H
 #define EDDY_VM_PRICE_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
-/* An op at a class of cost. Of the process; threads may meet in it, and an update may be lost. */
+/* An op in a class of cost. One for the process; threads may update it at once, and an update may be lost. */
 typedef struct eddy_price eddy_price;
 
-/* `op` is the op's name, known by its address. Never NULL; what has not been called for long may have been forgotten. */
+/* `op` is the op's name, compared by address. Never NULL; an entry that was not used for long may be replaced. */
 eddy_price *eddy_price_find(const char *op, uint32_t cost_ns);
-/* Whether its slices should be offered to helpers now: as far as known, the better way; now and then, and at first, the other one. */
+/* Whether its slices should be offered to helpers now: the faster way so far; at first, and now and then, the other way. */
 bool eddy_price_asks_helpers(eddy_price *price);
-/* It was run so, and took so long. */
+/* Records the time of a run, with or without helpers. */
 void eddy_price_note(eddy_price *price, bool has_asked, int64_t ns);
-/* What it takes alone, and whether helpers are known to be of no use; 0 and false while unknown. */
+/* Its time alone, and whether helpers are known not to help; 0 and false while unknown. */
 int64_t eddy_price_alone_ns(const eddy_price *price);
 bool eddy_price_is_whole(const eddy_price *price);
 

@@ -1,4 +1,4 @@
-/* Giving storages up (PROTOCOL.md section 8). Never blocks, never fails. */
+/* Releases of storages (PROTOCOL.md section 8). Never blocks, never fails. */
 #include <base/trace.h>
 #include <vm/engine.h>
 #include <vm/execute.h>
@@ -6,7 +6,7 @@
 #include <vm/release.h>
 #include <vm/submit.h>
 
-/* Lock: submission. The storage is idle: its memory and number go back at once. */
+/* Lock: submission. The storage is idle: its memory and number are freed at once. */
 static void free_here(eddy_vm *vm, eddy_storage *storage, eddy_storage_number number) {
     eddy_vm_storage_free(vm, storage, &vm->issuer_cache, &vm->issuer_arguments);
     eddy_vm_number_give(vm, storage, number);
@@ -34,7 +34,7 @@ void eddy_vm_release_locked(eddy_vm *vm, eddy_storage_number number) {
     vm->pending_head = number;
     vm->pending_count++;
     vm->pending_bytes += storage->issuer.bytes;
-    /* A deleter does not wait for company (`borrow` does not change before the release takes effect). */
+    /* A release with a deleter is not batched (`borrow` does not change before the release takes effect). */
     if (vm->pending_count >= EDDY_PENDING_RELEASES || vm->pending_bytes >= EDDY_PENDING_BYTES ||
         storage->shared.borrow)
         eddy_vm_flush_releases(vm);
@@ -45,7 +45,7 @@ static bool has_room_for_releases(eddy_vm *vm) {
     return eddy_ring_has_room(&vm->ring, eddy_record_lines(0, 0, 0, EDDY_RECORD_RELEASES));
 }
 
-/* Without the lock: the engine frees it once it has taken what was written before. */
+/* Without the lock: the engine frees it once it has taken the records written before. */
 static void hand_over(eddy_vm *vm, eddy_vm_release_link *link) {
     link->after = eddy_load_relaxed(&vm->ring.tail);
     eddy_lifo_push(&vm->releases, &link->link);
@@ -74,7 +74,7 @@ void eddy_vm_release(eddy_vm *vm, eddy_vm_release_link *link) {
         return;
     }
     if (EDDY_UNLIKELY(eddy_load_relaxed(&vm->state) == EDDY_VM_CLOSED)) {
-        /* Everything was given back when the VM closed. */
+        /* Everything was freed when the VM closed. */
         eddy_vm_unlock(vm);
         link->recycle(link);
         return;

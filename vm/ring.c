@@ -6,7 +6,7 @@
 #define STREAM_BITS 12
 #define SEQUENCE_MASK (((uint64_t)1 << SEQUENCE_BITS) - 1)
 
-/* Where the fields of `word` begin. */
+/* The shifts of the fields of `word`. */
 #define STREAM_AT SEQUENCE_BITS
 #define COST_AT (STREAM_AT + STREAM_BITS)
 #define PLACE_AT (COST_AT + 5)
@@ -60,7 +60,7 @@ eddy_record *eddy_ring_write(eddy_ring *ring, const eddy_instruction *instructio
                    (uint64_t)instruction->place << PLACE_AT | (uint64_t)new_count << NEW_AT;
     record->descriptor = instruction->view.descriptor;
     record->address = instruction->view.address;
-    /* Words in loops: the counts are small, and a call of memcpy costs more than they do. */
+    /* Words in loops: the counts are small, and a call of memcpy costs more. */
     uint64_t *words = record->payload;
     const uint64_t *arguments = instruction->view.arguments;
     for (uint32_t i = 0; i < argument_words; i++)

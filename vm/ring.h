@@ -19,7 +19,8 @@ typedef struct eddy_record {
     uint8_t kind_releases; /* kind in the lower, releases in the upper four bits */
     uint8_t line_count;
     uint8_t argument_words;
-    uint8_t operand_count; /* EDDY_RECORD_SPILLED: all is in the spill that the argument names */
+    uint8_t
+        operand_count; /* EDDY_RECORD_SPILLED: the data are in the spill that the argument names */
     uint64_t
         word; /* lower 40 bits of the sequence number, stream 12, cost class 5, place 1, new storages 3 */
     const eddy_vm_descriptor *descriptor;
@@ -31,7 +32,7 @@ typedef struct eddy_record {
 _Static_assert(sizeof(eddy_record) == EDDY_LINE_BYTES, "a record's head is one line");
 
 #define EDDY_RECORD_SPILLED 255
-/* Of the sequence number in `word`. With those in `ready` 71 could be told; a poison has room for 62. */
+/* Bits of the sequence number in `word`. With those in `ready` there are 71; a poison has room for 62. */
 #define EDDY_RECORD_SEQUENCE_BITS 40
 
 #define EDDY_COST_CLASS_MAX 31u /* five bits */
@@ -79,7 +80,7 @@ static inline bool eddy_ring_has_room(eddy_ring *ring, uint32_t lines) {
 eddy_record *eddy_ring_write(eddy_ring *ring, const eddy_instruction *instruction,
                              size_t argument_bytes, uint32_t new_count, uint64_t cost_class,
                              const eddy_storage_number *releases, uint32_t release_count);
-/* Shows it to the engine: from here on what the record refers to, its spill above all, may be gone. */
+/* Publishes it to the engine: from here on the objects that the record refers to, such as its spill, may be freed. */
 static inline void eddy_ring_publish(eddy_record *record, uint64_t sequence) {
     eddy_store_release(&record->ready, 1u | (uint32_t)(sequence >> EDDY_RECORD_SEQUENCE_BITS) << 1);
 }

@@ -3,11 +3,11 @@
 #include <vm/engine.h>
 #include <vm/scheduler.h>
 
-/* How long it looks for more before it sleeps. Only where everything goes by this thread: elsewhere issuers take the role. */
+/* How long it spins before it sleeps. Only if all instructions go through this thread: otherwise issuers take the role. */
 #define SPIN_NS 20000
 
-/* Sleeps until there may be work (PROTOCOL.md section 7, E2); false when the watch for progress rang. is_asked: whoever has the role
- * was asked after the last look, and will see what is there. */
+/* Sleeps until there may be work (PROTOCOL.md section 7, E2); false if the watch for progress expired. is_asked: the thread with the role
+ * got a request after the last check, and will see the work. */
 static bool sleep_for_work(eddy_vm *vm, uint32_t word, bool is_asked, int64_t deadline_ns) {
     bool is_in_time = true;
     if ((is_asked || !eddy_engine_has_work(vm)) && !eddy_load_acquire(&vm->is_ending))
@@ -16,8 +16,8 @@ static bool sleep_for_work(eddy_vm *vm, uint32_t word, bool is_asked, int64_t de
     return is_in_time;
 }
 
-/* From here on who writes a record wakes this thread. Returns the word to sleep on: read before the flag is set, since who clears
- * it raises the word after. */
+/* From here on a thread that writes a record wakes this one. Returns the word to sleep on: read before the flag is set, since the thread
+ * that clears the flag increments the word afterwards. */
 static uint32_t say_asleep(eddy_vm *vm) {
     uint32_t word = eddy_load_seq_cst(&vm->wake_word);
     eddy_vm_lock(vm);

@@ -1,5 +1,5 @@
-/* The service thread: user code, one piece at a time, in order. Made when the first piece is accepted: a call that needs it
- * can still be refused then. In one-thread mode there is none: who calls runs what is due. */
+/* The service thread: user code, one piece at a time, in order. Started when the first piece is accepted, when the call that needs it
+ * can still be refused. In one-thread mode there is no such thread: calling threads run due items. */
 #include <base/status.h>
 #include <string.h>
 #include <vm/machine.h>
@@ -9,17 +9,17 @@
 typedef struct eddy_service {
     _Atomic uint64_t pushed; /* atomic: acq_rel; items ever pushed */
     eddy_sleep_word done;    /* atomic: seq_cst; items ever run (mod 2^32); waiters sleep on it */
-    eddy_sleep_word signal;  /* atomic: seq_cst; bumped with every push */
+    eddy_sleep_word signal;  /* atomic: seq_cst; incremented with every push */
     _Atomic bool is_ending;
     bool has_thread; /* lock: submission */
     _Atomic bool
-        is_running; /* one-thread mode: atomic: seq_cst; somebody runs what is due, one piece at a time */
+        is_running; /* one-thread mode: atomic: seq_cst; a thread runs due items, one at a time */
     eddy_thread thread;
 } eddy_service;
 
 static __thread bool is_service_thread;
 
-/* The child's only thread, whatever it was in the parent, runs no callback of a runtime that the child makes. */
+/* The child's only thread, even if it ran a callback in the parent, runs none of a runtime that the child makes. */
 static void forget_callback(void) {
     is_service_thread = false;
 }
@@ -36,7 +36,7 @@ eddy_status eddy_service_create(eddy_vm *vm) {
     return vm->service ? EDDY_OK : EDDY_OUT_OF_MEMORY;
 }
 
-/* Runs everything that is there; the number of items. */
+/* Runs all due items; returns their number. */
 static uint32_t run_items(eddy_vm *vm) {
     eddy_service *service = vm->service;
     uint32_t count = 0;
@@ -92,8 +92,8 @@ void eddy_service_run_due(eddy_vm *vm) {
     eddy_order_check();
     uint32_t signal;
     do {
-        /* Who runs user code already runs this too: its code may want a lock that the caller holds. What was pushed before the caller
-         * found it running is seen in the look at the signal that follows. */
+        /* The thread that already runs user code runs this too: the code may want a lock that the caller holds. The check of the signal
+         * that follows sees items that were pushed before the caller found it running. */
         if (eddy_exchange_seq_cst(&service->is_running, true))
             return;
         is_service_thread = true;

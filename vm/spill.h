@@ -1,5 +1,5 @@
-/* Bytes of an instruction that are too many for the ring: arguments, mentions and what its runner needs per operand.
- * Taken under the submission lock, owned by the instruction, given back by the engine when it retires. */
+/* The data of an instruction that do not fit the ring: arguments, mentions, and the runner's arrays of operands.
+ * Acquired under the submission lock, owned by the instruction, released by the engine when it retires. */
 #ifndef EDDY_VM_SPILL_H
 #define EDDY_VM_SPILL_H
 
@@ -18,7 +18,7 @@ typedef struct eddy_spill {
     void *arguments;
 } eddy_spill;
 
-/* NULL when there is no memory. Mentions, sizes and arguments are the caller's to fill. */
+/* NULL if there is no memory. The caller fills in mentions, sizes and arguments. */
 EDDY_MUST_USE eddy_spill *eddy_spill_acquire(eddy_blocks_cache *cache, uint32_t operand_count,
                                              uint32_t new_count, size_t argument_bytes);
 void eddy_spill_release(eddy_blocks_cache *cache, eddy_spill *spill);

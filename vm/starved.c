@@ -1,4 +1,4 @@
-/* Instructions for which there was no memory (PROTOCOL.md section 12). Engine only. */
+/* Instructions that got no memory (PROTOCOL.md section 12). Engine only. */
 #include <stdio.h>
 #include <vm/engine.h>
 #include <vm/execute.h>
@@ -7,10 +7,10 @@
 #include <vm/starved.h>
 #include <vm/submit.h>
 
-/* One-thread mode: time between two looks at whether another VM has given memory up. */
+/* One-thread mode: time between two checks whether another VM has released memory. */
 #define LOOK_AGAIN_NS 1000000
 
-/* ---- room for a caller who waits ---- */
+/* ---- memory for a caller that waits ---- */
 
 static void do_nothing(const eddy_vm_run *run) {
     (void)run;
@@ -34,7 +34,7 @@ bool eddy_starved_leaves_room(eddy_vm *vm, int64_t bytes, int64_t in_flight_byte
     return eddy_load_relaxed(&vm->tensors.live_bytes) + bytes <= eddy_memory_limit() - wanted;
 }
 
-/* Others are under way, and are to have what the marks allow them. */
+/* Other instructions are in flight, and may take as much as the marks allow. */
 static bool is_held_back(eddy_vm *vm, const eddy_instruction *instruction) {
     return instruction->view.descriptor == &eddy_starved_room &&
            (vm->engine.running_count > 0 || vm->engine.ready_head) &&
@@ -64,7 +64,7 @@ void eddy_starved_add(eddy_vm *vm, eddy_node *node) {
         add(vm, node);
         return;
     }
-    /* Whatever comes free, it is not enough. */
+    /* Even all memory that can be freed is not enough. */
     node->is_starved = false;
     eddy_vm_execute_failed(vm, &node->instruction, EDDY_OUT_OF_MEMORY);
     eddy_graph_retire(vm, node);
@@ -79,7 +79,7 @@ static eddy_node *pop_starved(eddy_vm *vm) {
 
 /* ---- trying again ---- */
 
-/* Gives to the pool what the roles keep for themselves, and puts the issuers' pending releases into the ring. */
+/* Flushes the roles' caches to the pool, and puts the issuers' pending releases into the ring. */
 static void collect_kept(eddy_vm *vm) {
     eddy_blocks_cache_flush(&vm->engine.cache);
     eddy_vm_lock(vm);
@@ -95,18 +95,18 @@ static bool retry(eddy_vm *vm, eddy_node *node) {
         eddy_engine_execute(vm, &node->instruction) != EDDY_EXECUTED)
         return false;
     eddy_graph_retire(vm, node);
-    /* What it gave up may be in the engine's own cache. */
+    /* The memory that it released may be in the engine's own cache. */
     eddy_blocks_cache_flush(&vm->engine.cache);
     return true;
 }
 
-/* Its kernel does not run here: whether there is memory shows where it does. */
+/* Its kernel runs on another thread, which finds out whether there is memory. */
 static bool runs_elsewhere(const eddy_vm *vm, const eddy_node *node) {
     return node->stream->is_foreign ||
            (node->instruction.place == EDDY_PLACE_WORKER && !vm->is_one_thread);
 }
 
-/* More may come free: one after the other, so that a large one is not overtaken for ever. */
+/* More memory may be freed: in order, so that a large one is not overtaken for ever. */
 static void retry_in_order(eddy_vm *vm) {
     eddy_node *node;
     while ((node = pop_starved(vm)))
@@ -116,7 +116,7 @@ static void retry_in_order(eddy_vm *vm) {
         }
 }
 
-/* Whatever fits; true when one has run, or is tried for the last time. */
+/* Any that fits; true if one has run, or is tried for the last time. */
 static bool retry_all(eddy_vm *vm) {
     bool has_run = false;
     eddy_node *node, *left = NULL;
@@ -133,7 +133,7 @@ static bool retry_all(eddy_vm *vm) {
             left = node;
         }
     }
-    /* The newest first: each goes to the front. */
+    /* The newest first, since each goes to the front. */
     while (left) {
         node = left;
         left = node->ready_next;
@@ -142,7 +142,7 @@ static bool retry_all(eddy_vm *vm) {
     return has_run;
 }
 
-/* They fail, the oldest first, until what one and its successors gave up is enough for the next. */
+/* They fail, the oldest first, until the memory that one and its successors released is enough for the next. */
 static void fail_in_order(eddy_vm *vm) {
     while (vm->engine.starved && vm->engine.running_count == 0) {
         eddy_node *node = pop_starved(vm);
@@ -195,7 +195,7 @@ void eddy_starved_part(eddy_vm *vm) {
             break;
         }
     eddy_lock_release(&sharing.lock);
-    /* Those that wait for what it may give up wait no longer. */
+    /* VMs that wait for its memory stop waiting. */
     eddy_starved_tell_others(vm);
 }
 

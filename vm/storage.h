@@ -1,4 +1,4 @@
-/* What the VM knows of a storage: three lines, one per writer (PROTOCOL.md section 4), in a table that never moves. */
+/* The VM's data of a storage: three cache lines, one per writer (PROTOCOL.md section 4), in a table that never moves. */
 #ifndef EDDY_VM_STORAGE_H
 #define EDDY_VM_STORAGE_H
 
@@ -37,10 +37,10 @@ typedef struct eddy_storage {
     struct {
         uint32_t submitted;     /* mentions in records so far */
         uint32_t generation;    /* counts reuses of the number */
-        uint64_t last_position; /* of the ring after the last such record */
+        uint64_t last_position; /* position in the ring after the last such record */
         eddy_storage_number next_free;
         bool is_used;
-        int64_t bytes; /* where known: not for late shapes */
+        int64_t bytes; /* if known: not for late shapes */
     } issuer __attribute__((aligned(EDDY_CACHE_LINE)));
 
     /* The shared line. Owner: the holder of the submission lock while issuer.submitted == retired, else the engine. */
@@ -51,8 +51,8 @@ typedef struct eddy_storage {
         int64_t bytes; /* size of data; what the block was acquired with */
         eddy_poison poison;
         eddy_shape *late_shape; /* mut2: the shape, from the argument pool */
-        struct eddy_borrowed
-            *borrow; /* data is the user's: what to call instead of giving a block back */
+        struct eddy_borrowed *
+            borrow; /* data belongs to the user: the deleter to call instead of releasing a block */
     } shared __attribute__((aligned(EDDY_CACHE_LINE)));
 
     /* The engine's line. Engine only. */
@@ -83,7 +83,7 @@ static inline eddy_storage *eddy_storage_at(const eddy_storage_table *table,
     return &table->chunks[number / EDDY_STORAGE_CHUNK][number % EDDY_STORAGE_CHUNK];
 }
 
-/* Adds a chunk of free numbers; false when there is no memory or the numbers are used up. Lock: submission. */
+/* Adds a chunk of free numbers; false if there is no memory or the numbers are used up. Lock: submission. */
 bool eddy_storage_table_grow(eddy_storage_table *table);
 void eddy_storage_table_fini(eddy_storage_table *table);
 

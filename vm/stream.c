@@ -7,7 +7,7 @@
 #include <vm/stream.h>
 #include <vm/submit.h>
 
-/* The VM gives it up: handles may outlive that, and name a stream that nobody runs. */
+/* The VM releases it: handles may live longer, and then refer to a stream that does not run. */
 static void stream_free(eddy_vm_stream *stream) {
     if (stream->queue)
         stream->queue->class->destroy(stream->queue);
@@ -15,7 +15,7 @@ static void stream_free(eddy_vm_stream *stream) {
     eddy_vm_stream_release(stream);
 }
 
-/* Lock: submission. A number whose stream nobody refers to and whose instructions have retired is used again; *old is that stream,
+/* Lock: submission. The number of a stream without references, whose instructions have retired, is used again; *old is that stream,
  * which the caller frees without the lock: its last drain may still hold the run token, and want the lock. */
 static bool number_for(eddy_vm *vm, uint32_t *number, eddy_vm_stream **old) {
     if (vm->stream_count < EDDY_STREAM_MAX) {

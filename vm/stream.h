@@ -4,7 +4,7 @@
 
 #include <vm/machine.h>
 
-/* Adds a stream that runs on `under`, which the VM owns from here on when OK; one reference goes to the caller. is_foreign: kernels run
+/* Adds a stream that runs on `under`, which the VM takes if OK; one reference goes to the caller. is_foreign: kernels run
  * on `under` alone, never on the caller or the scheduler. Records nothing in the error slot. */
 EDDY_MUST_USE eddy_status eddy_vm_stream_add(eddy_vm *vm, eddy_work_queue *under, bool is_foreign,
                                              eddy_vm_stream **stream);

@@ -1,4 +1,4 @@
-/* A VM's life: made, closed, freed. */
+/* Creates, closes and frees a VM. */
 #include <base/cpu.h>
 #include <base/status.h>
 #include <sched.h>
@@ -16,9 +16,9 @@
 #include <vm/submit.h>
 #include <vm/wait.h>
 
-/* New storages that issuers may be ahead by where the system does not say how large its caches are. */
+/* Bytes of new storages that issuers may be ahead by, if the system does not state the size of its caches. */
 #define LEAD_BYTES_LEAST (16 << 20)
-/* More does not help; and virtual machines state ten times the cache that there is. */
+/* More does not help, and virtual machines may state ten times the real cache. */
 #define LEAD_BYTES_MOST (32 << 20)
 
 static eddy_status init_memory(eddy_vm *vm) {
@@ -45,7 +45,7 @@ static eddy_status init_memory(eddy_vm *vm) {
 
 static void init_options(eddy_vm *vm, const eddy_runtime_options *options) {
     vm->options = *options;
-    vm->options.device = vm->options.isa = NULL; /* borrowed for the call, and not the VM's */
+    vm->options.device = vm->options.isa = NULL; /* borrowed for the call */
     vm->thread_count = options->threads > 0 ? (int32_t)options->threads : eddy_cpu_count();
     vm->is_one_thread = options->uses_one_thread || vm->thread_count == 1;
     vm->is_full_path = options->uses_full_path || options->uses_worker_path;
@@ -56,7 +56,7 @@ static void init_options(eddy_vm *vm, const eddy_runtime_options *options) {
     vm->low_count = vm->high_count / 2;
     vm->high_bytes =
         options->in_flight_bytes_high > 0 ? options->in_flight_bytes_high : (int64_t)1 << 30;
-    /* What was issued far ahead must not take the memory that what comes before it needs. */
+    /* Instructions far ahead must not take the memory that earlier ones need. */
     if (vm->high_bytes > eddy_memory_limit() / 4)
         vm->high_bytes = eddy_memory_limit() / 4;
     vm->low_bytes = vm->high_bytes / 2;
@@ -84,7 +84,7 @@ static void start_threads(eddy_vm *vm) {
     eddy_team_view_init(&vm->team, vm->thread_count);
 }
 
-/* Gives back what init_memory took, also where it stopped half-way. The service goes first: deleters may still run. */
+/* Frees what init_memory acquired, also if it failed half-way. The service ends first: deleters may still run. */
 static void fini_memory(eddy_vm *vm) {
     if (vm->issuer_cache.pool) {
         eddy_blocks_cache_fini(&vm->issuer_cache);
@@ -133,7 +133,7 @@ eddy_status eddy_vm_create(const eddy_runtime_options *options, eddy_vm **result
 
 /* ---- the end ---- */
 
-/* Waits until every instruction has retired; false when the time is over. No issuer can add any. */
+/* Waits until every instruction has retired; false on timeout. No issuer can add any. */
 static bool drain(eddy_vm *vm, int64_t deadline_ns) {
     eddy_add_seq_cst(&vm->throttled, 1);
     bool is_drained;
@@ -152,7 +152,7 @@ static bool drain(eddy_vm *vm, int64_t deadline_ns) {
     return is_drained;
 }
 
-/* Waits for kernels, waits and throttled calls that still have to return; false when the time is over. */
+/* Waits for kernels, waits and throttled calls that have not returned; false on timeout. */
 static bool wait_for_leavers(eddy_vm *vm, int64_t deadline_ns) {
     eddy_add_seq_cst(&vm->progress, 1u);
     eddy_sleep_wake_all(&vm->progress);
@@ -164,7 +164,7 @@ static bool wait_for_leavers(eddy_vm *vm, int64_t deadline_ns) {
     return true;
 }
 
-/* Takes the engine's role; false when whoever has it did not give it up in time. */
+/* Takes the engine's role; false if its holder does not give it up in time. */
 static bool take_engine(eddy_vm *vm, int64_t deadline_ns) {
     while (eddy_load_acquire(&vm->engine_word) != 0 || !eddy_engine_request(vm)) {
         if (eddy_clock_ns() >= deadline_ns)
@@ -174,7 +174,7 @@ static bool take_engine(eddy_vm *vm, int64_t deadline_ns) {
     return true;
 }
 
-/* Memory of tensors that outlive the VM; their numbers stay named by dead handles. */
+/* Frees the memory of tensors that outlive the VM; their handles keep the numbers. */
 static void free_storages(eddy_vm *vm) {
     for (uint32_t i = 1; i < vm->table->chunk_count * EDDY_STORAGE_CHUNK; i++) {
         eddy_storage *storage = eddy_vm_storage(vm, i);
@@ -183,7 +183,7 @@ static void free_storages(eddy_vm *vm) {
     }
 }
 
-/* Somebody else closes it, or has closed it. */
+/* Another thread closes it, or has closed it. */
 static eddy_status await_end(eddy_vm *vm, int64_t deadline_ns) {
     while (eddy_load_seq_cst(&vm->ended) == EDDY_VM_OPEN)
         if (!eddy_sleep_wait(&vm->ended, EDDY_VM_OPEN, deadline_ns))
@@ -196,16 +196,16 @@ static void say_ended(eddy_vm *vm, eddy_vm_ended how) {
     eddy_sleep_wake_all(&vm->ended);
 }
 
-/* Everything has retired: ends threads and gives memory back. False when a deleter took too long: that is left to itself. */
+/* Everything has retired: ends threads and frees memory. False if a deleter took too long; it is left running. */
 static bool give_back(eddy_vm *vm, int64_t deadline_ns) {
     eddy_scheduler_end(vm);
     eddy_vm_lock(vm);
     eddy_vm_flush_releases(vm);
     eddy_store_seq_cst(&vm->state, EDDY_VM_CLOSED);
     eddy_vm_unlock(vm);
-    /* Who was on its way out of a call when the state changed. */
+    /* Threads that were leaving a call when the state changed. */
     wait_for_leavers(vm, EDDY_CLOCK_FOREVER);
-    /* Alone from here on: who still releases finds CLOSED, and the role is not given up any more. */
+    /* No other thread from here on: later releases find CLOSED, and the role is not given up any more. */
     take_engine(vm, EDDY_CLOCK_FOREVER);
     eddy_engine_turn turn = {.budget_ns = INT64_MAX};
     eddy_engine_work(vm, &turn);
@@ -235,7 +235,7 @@ eddy_status eddy_vm_close(eddy_vm *vm, int64_t timeout_ns) {
     bool is_over =
         drain(vm, deadline_ns) && wait_for_leavers(vm, deadline_ns) && give_back(vm, deadline_ns);
     if (!is_over)
-        eddy_starved_part(vm); /* nobody waits for what an abandoned one may give up */
+        eddy_starved_part(vm); /* no VM waits for memory of an abandoned one */
     say_ended(vm, is_over ? EDDY_VM_GIVEN_BACK : EDDY_VM_ABANDONED);
     return is_over ? EDDY_OK : EDDY_TIMED_OUT;
 }
@@ -255,9 +255,9 @@ void eddy_vm_destroy(eddy_vm *vm) {
     eddy_memory_release(vm, sizeof(*vm), EDDY_MEMORY_RUNTIME);
 }
 
-/* ---- storages made by hand ---- */
+/* ---- storages without an instruction ---- */
 
-/* Takes a number for memory that is there already. Frees nothing on failure. */
+/* Takes a number for existing memory. Frees nothing on failure. */
 static eddy_status storage_adopt(eddy_vm *vm, void *data, int64_t bytes, eddy_borrowed *borrow,
                                  eddy_storage_number *storage) {
     eddy_storage_number number;
@@ -302,7 +302,7 @@ eddy_status eddy_vm_storage_borrow(eddy_vm *vm, void *data, int64_t bytes,
     return status;
 }
 
-/* Memory that may come free: as an instruction that is waited for, so that it walks the ladder in its turn. */
+/* Waits for memory with an instruction, so that the request takes its turn among the starved ones. */
 static eddy_status create_in_turn(eddy_vm *vm, int64_t bytes, eddy_storage_number *storage,
                                   void **data) {
     eddy_vm_operand target = {
@@ -331,7 +331,7 @@ static eddy_status create_in_turn(eddy_vm *vm, int64_t bytes, eddy_storage_numbe
     return waited;
 }
 
-/* Large ones leave to what is in flight what the marks allow it. */
+/* Large requests leave to instructions in flight what the marks allow these. */
 static bool may_take_at_once(eddy_vm *vm, int64_t bytes) {
     return bytes <= EDDY_PENDING_BYTES || vm->issued == eddy_load_seq_cst(&vm->finished) ||
            eddy_starved_leaves_room(vm, bytes,
@@ -343,7 +343,7 @@ eddy_status eddy_vm_storage_create(eddy_vm *vm, int64_t bytes, eddy_storage_numb
     eddy_status status = eddy_vm_enter(vm, (eddy_origin){"from_data", NULL});
     if (status != EDDY_OK)
         return status;
-    /* The service thread waits for nothing. */
+    /* The service thread never waits. */
     bool may_wait = bytes <= eddy_memory_limit() && !eddy_service_is_current_thread();
     void *memory = may_wait && !may_take_at_once(vm, bytes)
                        ? NULL

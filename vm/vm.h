@@ -1,7 +1,7 @@
-/* The virtual machine: takes instructions in order, runs each when what it touches is free, and frees what nobody needs.
+/* The virtual machine: takes instructions in order, runs each when its operands are free, and frees storages after their last use.
  *
  * The VM knows storages (by number) and instructions (a descriptor, operands, bytes of arguments); nothing of tensors,
- * shapes or op names. PROTOCOL.md beside this file is the argument for what happens between threads.
+ * shapes or op names. PROTOCOL.md beside this file states and argues the rules between threads.
  *
  * Threads: every function here may be called from any thread unless it says otherwise. None of them calls user code. */
 #ifndef EDDY_VM_VM_H
@@ -25,14 +25,14 @@ typedef struct eddy_vm_lend eddy_vm_lend;
 
 /* ---- storages ---- */
 
-/* Names a storage of one VM; 0 is none. Numbers are reused; whoever holds a reference holds the number. */
+/* Names a storage of one VM; 0 is none. Numbers are reused; a reference keeps its number. */
 typedef uint32_t eddy_storage_number;
 #define EDDY_STORAGE_NUMBER_MAX ((1u << 26) - 1)
 
 typedef enum eddy_access {
     EDDY_ACCESS_CONST, /* reads */
-    EDDY_ACCESS_MUT,   /* writes, the size being known at the call */
-    EDDY_ACCESS_MUT2, /* writes, the size being known after `count` has run; always a new storage */
+    EDDY_ACCESS_MUT,   /* writes; the size is known at the call */
+    EDDY_ACCESS_MUT2,  /* writes; the size is known after `count` has run; always a new storage */
 } eddy_access;
 
 typedef struct eddy_vm_operand {
@@ -47,7 +47,8 @@ typedef struct eddy_vm_operand {
 
 /* ---- instructions ---- */
 
-/* What is run, on what bytes, for whom: what a call asks for, the VM keeps and a descriptor's callbacks see. */
+/* A descriptor and the data it runs on: part of a call and of the instruction that the VM makes of it, and what a descriptor's
+ * callbacks see. */
 typedef struct eddy_vm_instruction {
     const struct eddy_vm_descriptor *descriptor;
     const void *
@@ -57,7 +58,7 @@ typedef struct eddy_vm_instruction {
     const void *address;   /* return address of the public function */
 } eddy_vm_instruction;
 
-/* What `run` gets. */
+/* The argument of `run`. */
 typedef struct eddy_vm_run {
     const eddy_vm_instruction *instruction;
     void *const
@@ -70,7 +71,7 @@ typedef struct eddy_vm_run {
 
 /* One per kind of op call; const and of static life (or until the VM that saw it is destroyed). */
 typedef struct eddy_vm_descriptor {
-    /* Runs the kernel. On any thread, no lock that it may wait for held. */
+    /* Runs the kernel. On any thread, without a lock on which it may wait. */
     void (*run)(const eddy_vm_run *run);
     /* Bytes of workspace, asked before `run`; NULL: none. run->data is resolved for inputs. */
     size_t (*workspace)(const eddy_vm_run *run);
@@ -78,14 +79,14 @@ typedef struct eddy_vm_descriptor {
     void (*count)(const eddy_vm_run *run, eddy_shape *shapes, int64_t *bytes);
     /* "add": the op's name; static life. */
     const char *(*name)(const eddy_vm_instruction *instruction);
-    /* "add(f32[16], f32[16])" and what else helps; as snprintf. For errors, traces and dumps. */
+    /* "add(f32[16], f32[16])" and other data; as snprintf. For errors, traces and dumps. */
     int (*describe)(const eddy_vm_instruction *instruction, char *buffer, size_t size);
     /* One sentence for a kernel error; as snprintf. */
     int (*explain)(const eddy_vm_instruction *instruction, const eddy_kernel_error *error,
                    char *buffer, size_t size);
-    /* The last that is asked of an instruction that was submitted, whether it has run or not: its arguments end here. On any thread,
-     * under the VM's locks: it waits for nothing. NULL: nothing to do. One that was refused at submission is the caller's to end; one
-     * that an abandoned VM never comes to is not ended. */
+    /* The last call for a submitted instruction, whether it has run or not: it ends the arguments. On any thread,
+     * under the VM's locks: it may not wait. NULL: nothing to do. The caller ends an instruction that was refused at submission; one
+     * that an abandoned VM never reaches is not ended. */
     void (*end)(const eddy_vm_instruction *instruction);
     /* EDDY_CHECK_FINITE: index of the first written operand with a NaN or infinity, or -1. NULL: not checked. */
     int64_t (*check_finite)(const eddy_vm_run *run);
@@ -106,8 +107,8 @@ typedef struct eddy_vm_call {
     /* A promise, for the sake of speed: up to 8 operands, all const but the last, which is new and of known size; the
      * descriptor asks for no workspace, counts nothing and has no end. */
     bool is_plain;
-    /* Storages to give up before the call, so that a release costs no lock of its own; NULL: none. Their count is set to 0 as
-     * soon as they are given up, before any user code can run: also when the call fails, unless it was refused altogether
+    /* Storages to release before the call, so that a release takes no lock of its own; NULL: none. Their count is set to 0 as
+     * soon as they are released, before any user code can run: also if the call fails, unless it was refused altogether
      * (SHUT_DOWN, FORKED). */
     const eddy_storage_number *releases;
     uint32_t *release_count;
@@ -125,30 +126,30 @@ EDDY_MUST_USE eddy_status eddy_vm_storage_borrow(eddy_vm *vm, void *data, int64_
                                                  eddy_storage_number *storage);
 
 /* Makes a storage with memory of its own, zero-copy ready to be written by the caller at once through *data, before any
- * instruction names it (from_data). Blocks only where memory is short and work in flight may give some back; not on the
+ * instruction names it (from_data). Blocks only if memory is short and work in flight may free some; not on the
  * service thread. */
 EDDY_MUST_USE eddy_status eddy_vm_storage_create(eddy_vm *vm, int64_t bytes,
                                                  eddy_storage_number *storage, void **data);
-/* What is to be in it has been written: after each OK of the former. Until then the VM does not close. */
+/* The elements have been written: called after each OK of eddy_vm_storage_create. Until then the VM does not close. */
 void eddy_vm_storage_written(eddy_vm *vm);
 
-/* What a storage is released through: embedded in whatever holds the last reference, so that a release never
+/* The link that releases a storage: embedded in the object that holds the last reference, so that a release never
  * allocates. Owned by the VM from eddy_vm_release until `recycle` is called on it. */
 typedef struct eddy_vm_release_link {
     eddy_lifo_link link;
     eddy_storage_number storage;
     uint64_t after; /* takes effect after this sequence number */
-    void (*recycle)(struct eddy_vm_release_link
-                        *link); /* gives the link's memory back; called exactly once, on any
+    void (*recycle)(
+        struct eddy_vm_release_link *link); /* frees the link's memory; called exactly once, on any
                                                            thread, often inside eddy_vm_release */
 } eddy_vm_release_link;
 
-/* Gives up a storage: it is freed after every use submitted before. Never blocks, never fails, in any state of the
- * runtime (after shutdown or fork it does nothing but call recycle). */
+/* Releases a storage: it is freed after every use submitted before. Never blocks, never fails, in any state of the
+ * runtime (after shutdown or fork it only calls recycle). */
 void eddy_vm_release(eddy_vm *vm, eddy_vm_release_link *link);
 
-/* Gives up many storages at once, without links: all, and *count is 0 before any user code can run, or, where the lock is busy or the ring full,
- * none (false). Never blocks. */
+/* Releases many storages at once, without links: all, and *count is 0 before any user code can run, or, if the lock is busy or the ring
+ * full, none (false). Never blocks. */
 bool eddy_vm_release_many(eddy_vm *vm, const eddy_storage_number *numbers, uint32_t *count);
 
 /* ---- waiting and reading ----
@@ -164,7 +165,7 @@ typedef struct eddy_vm_wait {
 /* True when everything submitted on the storage has retired. Never blocks. */
 bool eddy_vm_is_ready(eddy_vm *vm, eddy_storage_number storage);
 
-/* Waits until what was submitted on the storage has retired (writers only: a read may still run beside). */
+/* Waits until the writes submitted on the storage have retired; reads may still run. */
 EDDY_MUST_USE eddy_status eddy_vm_wait_storage(eddy_vm *vm, eddy_storage_number storage,
                                                const eddy_vm_wait *wait);
 
@@ -177,19 +178,19 @@ EDDY_MUST_USE eddy_status eddy_vm_read_small(eddy_vm *vm, eddy_storage_number st
                                              int64_t offset_bytes, size_t bytes, void *target,
                                              const eddy_vm_wait *wait);
 
-/* Lends the whole storage to the caller: blocks until it may be touched, then *data may be read (is_mut: written)
+/* Lends the whole storage to the caller: blocks until it may be accessed, then *data may be read (is_mut: written)
  * until eddy_vm_lend_end, from any thread. Instructions on it issued meanwhile run after the end. A mut lend does not
  * heal poison; a poisoned storage is refused with its record. */
 EDDY_MUST_USE eddy_status eddy_vm_lend_begin(eddy_vm *vm, eddy_storage_number storage, bool is_mut,
                                              const eddy_vm_wait *wait, void **data,
                                              eddy_vm_lend **lend);
-/* Never blocks, never fails. `failed`: what was being written is torn. */
+/* Never blocks, never fails. `failed`: the write was incomplete, and the storage is torn. */
 void eddy_vm_lend_end(eddy_vm *vm, eddy_vm_lend *lend,
                       bool failed); /* a VM that closes waits for it; one that gave up
                                                                      * waiting keeps it */
 
 /* Calls `callback(context, data, bytes, status)` on the service thread, ordered like an instruction that reads (is_mut:
- * reads and writes) the storage; status is the poison's where the storage is poisoned (data is NULL then). */
+ * reads and writes) the storage; for a poisoned storage data is NULL and status that of the poison. */
 typedef void eddy_vm_access_fn(void *context, void *data, int64_t bytes, const eddy_error *error);
 EDDY_MUST_USE eddy_status eddy_vm_access(eddy_vm *vm, eddy_storage_number storage, bool is_mut,
                                          eddy_vm_access_fn *callback, void *context,
@@ -199,15 +200,15 @@ EDDY_MUST_USE eddy_status eddy_vm_access(eddy_vm *vm, eddy_storage_number storag
 EDDY_MUST_USE eddy_status eddy_vm_recover(eddy_vm *vm, const eddy_storage_number *storages,
                                           int64_t count, eddy_origin origin);
 
-/* The storage's poison, once everything submitted on it has retired; OK when healthy. Fills *error. */
+/* The storage's poison, once everything submitted on it has retired; OK if it has none. Fills *error. */
 EDDY_MUST_USE eddy_status eddy_vm_poison(eddy_vm *vm, eddy_storage_number storage,
                                          const eddy_vm_wait *wait, eddy_error *error);
 
-/* Waits for everything that any thread submitted before the call; then hands out the lowest unseen late error and the
+/* Waits for everything that any thread submitted before the call; then returns the lowest unseen late error and the
  * count of the others, all of which count as seen afterwards. error may be NULL. */
 EDDY_MUST_USE eddy_status eddy_vm_sync(eddy_vm *vm, const eddy_vm_wait *wait, eddy_error *error);
 
-/* Waits until every deleter and callback that was due has returned. */
+/* Waits until every deleter and callback that is due has returned. */
 EDDY_MUST_USE eddy_status eddy_vm_sync_service(eddy_vm *vm, const eddy_vm_wait *wait);
 
 /* ---- streams and events ---- */
@@ -215,14 +216,14 @@ EDDY_MUST_USE eddy_status eddy_vm_sync_service(eddy_vm *vm, const eddy_vm_wait *
 EDDY_MUST_USE eddy_status eddy_vm_stream_create(eddy_vm *vm, bool is_ordered, int32_t priority,
                                                 eddy_vm_stream **stream);
 void eddy_vm_stream_retain(eddy_vm_stream *stream);
-void eddy_vm_stream_release(eddy_vm_stream *stream); /* what was submitted still runs */
-/* A new event, passed once all that was submitted to the stream before has retired. NULL stream: the default one. */
+void eddy_vm_stream_release(eddy_vm_stream *stream); /* submitted instructions still run */
+/* A new event, which passes when everything submitted to the stream before has retired. NULL stream: the default one. */
 EDDY_MUST_USE eddy_status eddy_vm_event_record(eddy_vm *vm, eddy_vm_stream *stream,
                                                eddy_origin origin, eddy_vm_event **event);
 void eddy_vm_event_release(eddy_vm_event *event);
 bool eddy_vm_event_query(eddy_vm_event *event);
 EDDY_MUST_USE eddy_status eddy_vm_event_wait(eddy_vm_event *event, const eddy_vm_wait *wait);
-/* What is submitted to `stream` from now on runs after the event. Returns at once. */
+/* Instructions submitted to `stream` from now on run after the event. Returns at once. */
 EDDY_MUST_USE eddy_status eddy_vm_stream_wait(eddy_vm *vm, eddy_vm_stream *stream,
                                               eddy_vm_event *event, eddy_origin origin);
 /* A no-op on `stream` ordered as a read of the storages: moves their last-used stream forward. */
@@ -232,25 +233,25 @@ EDDY_MUST_USE eddy_status eddy_vm_touch(eddy_vm *vm, eddy_vm_stream *stream,
 
 /* ---- life ---- */
 
-/* Starts a VM: its scheduler thread and a share of the process's one team. Where threads cannot be made it runs in
+/* Starts a VM: its scheduler thread, and a reference of the process's one team. If threads cannot be started it runs in
  * one-thread mode: each op runs at the call. options are complete (environment applied). */
 EDDY_MUST_USE eddy_status eddy_vm_create(const eddy_runtime_options *options, eddy_vm **vm);
-/* Ends a VM: refuses new calls (SHUT_DOWN), waits up to timeout_ns for what is in flight, ends its threads and gives its
- * memory back. TIMED_OUT: it is abandoned as it is, threads and memory stay. Where another thread closes it, or has closed it, waits
- * for that within timeout_ns: SHUT_DOWN once it is closed, TIMED_OUT where it is abandoned, or is not closed yet. Either way the struct lives on, so that
- * tensors that outlive the runtime can be released (which then only recycles) and get an error from every call. */
+/* Ends a VM: refuses new calls (SHUT_DOWN), waits up to timeout_ns for work in flight, ends its threads and frees its
+ * memory. TIMED_OUT: it is abandoned, its threads and memory stay. If another thread is closing it, or has closed it, waits
+ * for that within timeout_ns: SHUT_DOWN once it is closed, TIMED_OUT if it is abandoned or not closed yet. In each case the struct stays, so that
+ * tensors that outlive the runtime can be released (which then only recycles) and every call on them fails. */
 eddy_status eddy_vm_close(eddy_vm *vm, int64_t timeout_ns);
-/* At exit, after the VM got its time: nothing of it begins to run any more, for good. True when its engine stands still; false
- * when it did not within the time, as where a kernel does not come back. What it handed to the team, eddy_team_halt stops. */
+/* At exit, after the VM had its time: no instruction of it begins to run any more. True once its engine stands still; false
+ * if it does not within the time, for example because a kernel does not return. eddy_team_halt stops the works that it gave to the team. */
 bool eddy_vm_halt(eddy_vm *vm, int64_t deadline_ns);
-/* Frees the struct of a closed VM; nobody refers to it any more. Nothing happens to an abandoned one, or in a forked
+/* Frees the struct of a closed VM, to which no object refers any more. Does nothing for an abandoned VM, or in a forked
  * child. */
 void eddy_vm_destroy(eddy_vm *vm);
 
 /* Threads that run kernels. */
 int32_t eddy_vm_thread_count(const eddy_vm *vm);
-/* They, for a calling thread that would otherwise only wait: it works on slices as one of them. While the VM is open, as
- * between the two ends of a lend. */
+/* The team, for a calling thread that would otherwise only wait: it runs slices as one of the threads. Only while the VM cannot close, as
+ * between the begin and end of a lend. */
 eddy_kernel_team *eddy_vm_team(eddy_vm *vm);
 
 /* Counters since the VM began; a snapshot, each exact by itself. */
@@ -263,7 +264,7 @@ typedef struct eddy_vm_counters {
 } eddy_vm_counters;
 eddy_vm_counters eddy_vm_counters_read(eddy_vm *vm);
 
-/* Gives cached memory back to the system; returns the bytes given back. */
+/* Gives cached memory back to the system; returns its bytes. */
 int64_t eddy_vm_trim(eddy_vm *vm);
 
 /* Writes each live instruction with what it waits for to the log. */

@@ -12,7 +12,7 @@
 #include <vm/submit.h>
 #include <vm/wait.h>
 
-/* A waiting thread looks this long for something to help with before it sleeps. */
+/* A waiting thread looks this long for work to help with before it sleeps. */
 #define SPIN_NS 20000
 #define SPIN_CHECKS 32
 
@@ -29,7 +29,7 @@ uint64_t eddy_vm_thread_number(void) {
 typedef struct wanted {
     uint64_t number; /* the wait's */
     const eddy_vm *vm;
-    uint64_t before; /* a barrier wants every instruction up to this number */
+    uint64_t before; /* a barrier waits for every instruction up to this number */
 } wanted;
 
 static bool is_wanted(const eddy_work *work, const void *context) {
@@ -44,7 +44,7 @@ static bool is_wanted(const eddy_work *work, const void *context) {
            node->instruction.view.sequence <= want->before;
 }
 
-/* Does one piece of work for others; false when there is none that a waiter may do. With a timeout: slices only. */
+/* Does one piece of work of others; false if there is none that a waiter may do. With a timeout: slices only. */
 static bool help(eddy_vm *vm, const eddy_waiter *waiter, uint64_t before, bool has_deadline) {
     if (eddy_team_help_slice())
         return true;
@@ -54,8 +54,8 @@ static bool help(eddy_vm *vm, const eddy_waiter *waiter, uint64_t before, bool h
     return vm->has_team && eddy_team_help_work(is_wanted, &want);
 }
 
-/* Takes the engine's role if it is free and there is something to do. In one-thread mode that may be what another thread's unmap has
- * left behind, which has gone: the user code that comes due is then this thread's too. */
+/* Takes the engine's role if it is free and there is work. In one-thread mode that may be work that the unmap of another, departed
+ * thread has left: this thread then also runs the user code that becomes due. */
 static void help_engine(eddy_vm *vm, const eddy_waiter *waiter) {
     if (!eddy_engine_has_work(vm) || eddy_load_relaxed(&vm->engine_word) != 0)
         return;
@@ -64,21 +64,21 @@ static void help_engine(eddy_vm *vm, const eddy_waiter *waiter) {
 }
 
 static eddy_status abandon(eddy_waiter *waiter) {
-    /* The engine comes second and recycles it; or it was done just now. */
+    /* The engine recycles it later; or it was done just now. */
     return eddy_exchange_acq_rel(&waiter->state, EDDY_WAITER_ABANDONED) == EDDY_WAITER_DONE
                ? EDDY_OK
                : EDDY_TIMED_OUT;
 }
 
-/* From here on the engine nudges. Who says so looks once more before sleeping: what was queued before is found, by the team's
- * lock, which the engine takes before it nudges. */
+/* From here on the engine nudges. The waiter checks once more before it sleeps, and finds work that was queued before: the engine takes
+ * the team's lock before it nudges. */
 static void say_sleeping(eddy_waiter *waiter) {
     uint32_t state = EDDY_WAITER_PENDING;
     (void)eddy_cas_acq_rel(&waiter->state, &state, EDDY_WAITER_SLEEPING);
 }
 
-/* Sleeps until the engine has something for the thread: the end of its wait, or something to help with. False when the time is
- * over. */
+/* Sleeps until the engine wakes the thread: for the end of its wait, or for work to help with. False on
+ * timeout. */
 static bool sleep_for_news(eddy_waiter *waiter, int64_t deadline_ns) {
     while (eddy_load_acquire(&waiter->state) == EDDY_WAITER_SLEEPING)
         if (!eddy_sleep_wait(&waiter->state, EDDY_WAITER_SLEEPING, deadline_ns))
@@ -92,7 +92,7 @@ static void stop_spinning(bool *spins) {
     *spins = false;
 }
 
-/* Helps, spins where a processor is left for it (*spins then, also on return), and sleeps. */
+/* Helps, spins if a processor is free for it (*spins then, also on return), and sleeps. */
 static eddy_status await(eddy_vm *vm, eddy_waiter *waiter, uint64_t before, int64_t deadline_ns,
                          bool *spins) {
     bool has_deadline = deadline_ns != EDDY_CLOCK_FOREVER;
@@ -141,7 +141,7 @@ eddy_status eddy_vm_wait_for(eddy_vm *vm, eddy_waiter *waiter, uint64_t before,
 
 /* ---- errors ---- */
 
-/* Who is in the way of a wait that would never end. */
+/* The lend or callback behind which a wait would never end. */
 static const char *deadlock_reason(void) {
     return eddy_service_is_current_thread()
                ? ": a callback may only wait for what is over already"
@@ -153,7 +153,7 @@ static eddy_status fail_wait(eddy_status status, const eddy_vm_wait *wait) {
                      status == EDDY_WOULD_DEADLOCK ? deadlock_reason() : "");
 }
 
-/* The record of a poison, into *error; the status it stands for. */
+/* Copies the record of a poison to *error; returns its status. */
 static eddy_status describe_poison(eddy_vm *vm, eddy_poison poison, eddy_error *error) {
     eddy_errors_find(&vm->errors, eddy_poison_sequence(poison), error);
     if (eddy_poison_state_of(poison) == EDDY_POISON_SKIPPED)
@@ -171,7 +171,7 @@ static eddy_status fail_poison(eddy_vm *vm, eddy_poison poison) {
 
 /* ---- waits on storages ---- */
 
-/* What a finished wait gives. */
+/* The result of a finished wait. */
 typedef struct wait_result {
     eddy_poison poison;
     eddy_shape *shape;
@@ -358,7 +358,7 @@ eddy_status eddy_vm_event_wait(eddy_vm_event *event, const eddy_vm_wait *wait) {
     eddy_submission submission = {
         .instruction = {.view.arguments = &arguments, .kind = EDDY_KIND_WAIT},
         .argument_bytes = sizeof(arguments)};
-    /* The instruction's own: after a timeout it may outlive the caller's. */
+    /* Owned by the instruction: after a timeout it may outlive the call. */
     eddy_add_relaxed(&event->references, 1);
     status = submit_and_wait(vm, &submission, waiter, wait);
     if (status == EDDY_OK)
@@ -379,7 +379,7 @@ eddy_status eddy_vm_lend_begin(eddy_vm *vm, eddy_storage_number number, bool is_
     eddy_status status = enter_with_waiter(vm, wait, &waiter);
     if (status != EDDY_OK)
         return status;
-    /* Nobody is in the way: granted as soon as the engine looks, which is no wait that a timeout means. */
+    /* Nothing is in the way: the engine grants it at its next check, which a timeout does not count as a wait. */
     eddy_vm_wait patient = *wait;
     if (eddy_vm_storage_is_idle(eddy_vm_storage(vm, number)))
         patient.timeout_ns = EDDY_CLOCK_FOREVER;
@@ -408,7 +408,7 @@ eddy_status eddy_vm_lend_begin(eddy_vm *vm, eddy_storage_number number, bool is_
 void eddy_vm_lend_end(eddy_vm *vm, eddy_vm_lend *lend, bool failed) {
     if (vm->process != eddy_process_generation)
         return;
-    /* The lend is in flight: the VM is still there. */
+    /* The lend is in flight, so the VM exists. */
     eddy_vm_inside_begin(vm);
     lend->node.has_failed_lend = failed;
     eddy_store_release(&lend->node.has_ended_lend, true);
@@ -446,7 +446,7 @@ void eddy_vm_drain(eddy_vm *vm, eddy_origin origin) {
     eddy_vm_wait wait = {EDDY_CLOCK_FOREVER, origin};
     eddy_error before;
     bool had_error = eddy_error_peek(&before);
-    /* Behind a lend, or inside a callback, an op stays queued in every mode: that is no error of the caller's. */
+    /* Behind a lend, or inside a callback, an op stays queued in every mode: that is not an error of the caller. */
     if (wait_for_all(vm, &wait) == EDDY_OK)
         return;
     eddy_error_take(NULL);

@@ -35,7 +35,7 @@ void eddy_waiter_pool_fini(eddy_waiter_pool *pool) {
 
 bool eddy_waiter_finish(eddy_waiter_pool *pool, eddy_waiter *waiter) {
     /* The thread may leave as soon as it reads DONE, and recycle the waiter: the wake-up below then reaches memory that
-     * the pool still owns, and wakes somebody who looks again. */
+     * the pool still owns, and wakes a thread that checks again. */
     uint32_t before = eddy_exchange_acq_rel(&waiter->state, EDDY_WAITER_DONE);
     if (before == EDDY_WAITER_ABANDONED) {
         eddy_waiter_recycle(pool, waiter);

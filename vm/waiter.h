@@ -1,10 +1,10 @@
-/* What a blocked thread waits on: a pooled block with a word.
+/* The object that a blocked thread waits on: a pooled block with a word.
  *
  *   PENDING --(engine: effects written, exchange acq_rel)--> DONE
  *   PENDING --(waiter: timeout, exchange acq_rel)----------> ABANDONED
- *   SLEEPING --(engine: there is something to help with, cas acq_rel)--> PENDING
+ *   SLEEPING --(engine: there is work to help with, cas acq_rel)----> PENDING
  *
- * Who comes second recycles the waiter. */
+ * The second of engine and waiter recycles it. */
 #ifndef EDDY_VM_WAITER_H
 #define EDDY_VM_WAITER_H
 
@@ -26,7 +26,7 @@ typedef struct eddy_waiter {
     uint64_t thread;               /* const while PENDING: number of the waiting thread */
     uint64_t number;               /* const while PENDING: of this wait, never used again */
     /* Written by the engine before DONE. */
-    eddy_status status; /* EDDY_OK, or why the wait itself failed */
+    eddy_status status; /* EDDY_OK, or the reason why the wait itself failed */
     eddy_poison poison;
     eddy_shape shape;
     void *data;
@@ -49,8 +49,8 @@ void eddy_waiter_pool_fini(eddy_waiter_pool *pool);
 /* The engine's side: wakes the thread, or recycles an abandoned waiter (false then). */
 bool eddy_waiter_finish(eddy_waiter_pool *pool, eddy_waiter *waiter);
 
-/* The engine's side: sends a sleeping thread back to helping. The waiter may be another wait's by now, whose thread then looks
- * in vain. */
+/* The engine's side: sends a sleeping thread back to helping. The waiter may belong to another wait by now, whose thread then finds
+ * nothing to do. */
 void eddy_waiter_nudge(eddy_waiter *waiter);
 
 static inline bool eddy_waiter_is_done(const eddy_waiter *waiter) {

@@ -20,7 +20,7 @@ static eddy_shape with_last(const eddy_shape *batch, int64_t rows, int64_t colum
     return shape;
 }
 
-/* The shapes of q, k, v and mask at inputs `first` on fit; *batch is what their leading dims broadcast to. */
+/* The shapes of q, k, v and mask at inputs `first` on fit; *batch is the shape that their leading dims broadcast to. */
 static eddy_status check_shapes(const eddy_infer *infer, int64_t first, eddy_shape *batch) {
     const eddy_spec *q = &infer->inputs[first], *k = q + 1, *v = q + 2, *mask = q + 3;
     for (int64_t i = first; i < first + 4; i++)

@@ -1,4 +1,4 @@
-/* What several shape rules ask for. Each records the failure. */
+/* Checks of several shape rules. Each records its failure. */
 #ifndef EDDY_FUNCTIONAL_INFER_CHECK_H
 #define EDDY_FUNCTIONAL_INFER_CHECK_H
 

@@ -1,4 +1,4 @@
-/* Tensors out of numbers: the shape and dtype are attributes, which several ops keep at places of their own. */
+/* Tensors from numbers: shape and dtype are attributes, at different offsets in several ops. */
 #include <functional/infer.h>
 
 #include <base/dtype.h>

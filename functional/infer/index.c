@@ -5,7 +5,7 @@
 #include <functional/arguments.h>
 #include <functional/infer/check.h>
 
-/* A number as a vector of one element, as which it goes along with vectors; other shapes as they are. */
+/* The shape of rank 0 as a vector of one element, which is compatible with vectors; other shapes unchanged. */
 static eddy_shape with_axis(const eddy_shape *shape) {
     return shape->rank == 0 ? EDDY_SHAPE(1) : *shape;
 }
@@ -74,7 +74,7 @@ eddy_status eddy_infer_one_hot(eddy_infer *infer) {
     return EDDY_OK;
 }
 
-/* The number of rows is the kernel's to say. */
+/* The kernel determines the number of rows. */
 eddy_status eddy_infer_nonzero(eddy_infer *infer) {
     infer->outputs[0].shape = (eddy_shape){.rank = 2, .dims = {0, infer->inputs[0].shape.rank}};
     infer->outputs[0].dtype = EDDY_I64;
@@ -245,7 +245,7 @@ eddy_status eddy_infer_masked(eddy_infer *infer) {
     return EDDY_OK;
 }
 
-/* The number of elements is the kernel's to say. */
+/* The kernel determines the number of elements. */
 eddy_status eddy_infer_masked_select(eddy_infer *infer) {
     eddy_status status = eddy_infer_masked(infer);
     infer->outputs[0].shape = (eddy_shape){.rank = 1};
@@ -266,7 +266,7 @@ eddy_status eddy_infer_triangle(eddy_infer *infer) {
     return EDDY_OK;
 }
 
-/* What diag makes of `input`. The diagonal is brought within the shape, so that kernels need not fear overflow. */
+/* The result of diag of `input`. The diagonal is clamped to the shape, so that kernels need not check for overflow. */
 static eddy_status diag_shape(const eddy_infer *infer, const eddy_shape *input, int64_t *diagonal,
                               eddy_shape *shape) {
     if (input->rank == 1) {

@@ -70,7 +70,7 @@ eddy_status eddy_infer_stack(eddy_infer *infer) {
     return EDDY_OK;
 }
 
-/* Numbers for the last axes made numbers for all. */
+/* Extends numbers for the last axes to all axes. */
 static void align(eddy_shape *numbers, int32_t rank) {
     int32_t added = rank - numbers->rank;
     memmove(numbers->dims + added, numbers->dims, (size_t)numbers->rank * sizeof(numbers->dims[0]));
@@ -91,7 +91,7 @@ eddy_status eddy_infer_pad(eddy_infer *infer) {
     infer->outputs[0].shape = *input;
     infer->outputs[0].dtype = infer->inputs[0].dtype;
     for (int32_t d = 0; d < input->rank; d++) {
-        /* Each side by itself cuts no more than there is, so that the kernel's offsets stay within the axis. */
+        /* Each side alone cuts at most the whole axis, so that the kernel's offsets stay within it. */
         int64_t *dim = &infer->outputs[0].shape.dims[d], kept = 0;
         bool is_cut = before->dims[d] < -input->dims[d] || after->dims[d] < -input->dims[d];
         if (!is_cut && (__builtin_add_overflow(input->dims[d], before->dims[d], &kept) ||

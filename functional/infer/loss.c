@@ -24,7 +24,7 @@ static eddy_status check_grad(const eddy_infer *infer, const eddy_shape *loss) {
 
 /* ---- losses of pairs ---- */
 
-/* Input, target and weights from `first` on; *joint is what they broadcast to. */
+/* Input, target and weights from `first` on; *joint is the shape that they broadcast to. */
 static eddy_status check_pair(const eddy_infer *infer, int64_t first, eddy_shape *joint) {
     const eddy_attributes_pair_loss *attributes = infer->attributes;
     eddy_status status = eddy_check_float(infer, first);
@@ -51,7 +51,7 @@ static eddy_shape pair_loss_shape(const eddy_infer *infer, const eddy_shape *joi
     return attributes->reduction == EDDY_REDUCTION_NONE ? *joint : (eddy_shape){0};
 }
 
-/* True the first time for each place of the program that calls, of which so many are told apart. */
+/* True the first time for each calling place of the program, of which up to PLACES_MAX are remembered. */
 static bool is_news(const void *address) {
     enum { PLACES_MAX = 16 };
     static _Atomic(const void *) told[PLACES_MAX]; /* atomic: relaxed; each set once */
@@ -65,7 +65,7 @@ static bool is_news(const void *address) {
     return false;
 }
 
-/* A target of another shape is most often a column beside a row, and the loss that of all their pairs. */
+/* A target of another shape is most often a mistake: a column and a row broadcast to all their pairs. */
 static void tell_broadcast(const eddy_infer *infer, const eddy_shape *joint) {
     const eddy_shape *input = &infer->inputs[0].shape, *target = &infer->inputs[1].shape;
     char is[EDDY_RANK_MAX * 22], other[EDDY_RANK_MAX * 22], both[EDDY_RANK_MAX * 22];

@@ -12,7 +12,7 @@ static eddy_status check_eps(const eddy_infer *infer, double eps) {
     return EDDY_OK;
 }
 
-/* Input `i` is absent, or has the shape, and the dtype of input `x` or f32 where that has 16 bits. */
+/* Input `i` is absent, or has the shape, and the dtype of input `x`, or f32 if that has 16 bits. */
 static eddy_status check_parameter(const eddy_infer *infer, int64_t i, const eddy_shape *shape,
                                    int64_t x) {
     const eddy_spec *spec = &infer->inputs[i];

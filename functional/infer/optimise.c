@@ -5,7 +5,7 @@
 #include <functional/infer/check.h>
 #include <math.h>
 
-/* `list_count` lists of the same length stand one after the other from input 0 on. */
+/* `list_count` lists of the same length follow each other from input 0 on. */
 static eddy_status check_lists(const eddy_infer *infer, int32_t list_count) {
     int64_t count = infer->list_counts[0];
     for (int32_t list = 1; list < list_count; list++)
@@ -27,7 +27,7 @@ static eddy_status check_lists(const eddy_infer *infer, int32_t list_count) {
     return EDDY_OK;
 }
 
-/* A rate, a decay: what is negative or not finite ruins every parameter at once. */
+/* A rate or a decay that is negative or not finite would ruin every parameter at once. */
 static eddy_status check_rate(const eddy_infer *infer, const char *name, double value) {
     if (value >= 0 && isfinite(value))
         return EDDY_OK;

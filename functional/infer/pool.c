@@ -7,7 +7,7 @@
 #include <functional/infer/check.h>
 #include <math.h>
 
-/* Input `i` is [N, C, H, W] or [C, H, W] with something in each plane. */
+/* Input `i` is [N, C, H, W] or [C, H, W] with planes that are not empty. */
 static eddy_status check_image(const eddy_infer *infer, int64_t i) {
     const eddy_shape *shape = &infer->inputs[i].shape;
     if (shape->rank != 3 && shape->rank != 4)
@@ -19,7 +19,7 @@ static eddy_status check_image(const eddy_infer *infer, int64_t i) {
     return EDDY_OK;
 }
 
-/* Both numbers are within `least` and what products of them stay below 2^62 for. */
+/* Both numbers are between `least` and a bound that keeps their products below 2^62. */
 static eddy_status check_pair(const eddy_infer *infer, const char *name, eddy_pair pair,
                               int64_t least) {
     if (pair.height < least || pair.width < least || pair.height > INT32_MAX ||
@@ -33,7 +33,7 @@ static bool is_default(eddy_pair pair) {
     return pair.height == 0 && pair.width == 0;
 }
 
-/* Puts the defaults in and checks each pair for itself. */
+/* Fills in the defaults and checks each pair by itself. */
 static eddy_status check_pool(const eddy_infer *infer, eddy_attributes_pool *a) {
     if (is_default(a->stride))
         a->stride = a->kernel_size;
@@ -87,7 +87,7 @@ static eddy_status count_windows(const eddy_infer *infer, const axis *a, int64_t
     return EDDY_OK;
 }
 
-/* Turns the shape of images into that of what a pool makes of them. */
+/* Changes the shape of images to that of the pool's result. */
 static eddy_status pool_shape(const eddy_infer *infer, const eddy_attributes_pool *a,
                               bool is_ceil_mode, eddy_shape *shape) {
     int64_t *height = &shape->dims[shape->rank - 2], *width = &shape->dims[shape->rank - 1];
@@ -140,7 +140,7 @@ eddy_status eddy_infer_max_pool2d_backward(eddy_infer *infer) {
     return EDDY_OK;
 }
 
-/* Whether `grad` can be the gradient of images of a shape that pools make planes of `height` and `width` of. */
+/* Whether `grad` can be the gradient of a pool whose result has planes of `height` and `width`. */
 static eddy_status check_gradient(const eddy_infer *infer, const eddy_shape *shape, int64_t height,
                                   int64_t width) {
     const eddy_shape *grad = &infer->inputs[0].shape;
@@ -253,7 +253,7 @@ eddy_status eddy_infer_adaptive_avg_pool2d_backward(eddy_infer *infer) {
 
 /* ---- interpolate ---- */
 
-/* Height and width of what the images become; output_size 0, 0: by the scale. */
+/* Height and width of the result; output_size 0, 0: by the scale. */
 static eddy_status enlarge(const eddy_infer *infer, const eddy_attributes_interpolate *a,
                            eddy_pair output_size, eddy_shape *shape) {
     int64_t *height = &shape->dims[shape->rank - 2], *width = &shape->dims[shape->rank - 1];

@@ -6,7 +6,7 @@
 #include <functional/infer/check.h>
 #include <math.h>
 
-/* Shape of the output over the axes of a complete mask; *is_empty says that there are outputs and each is made of nothing. */
+/* Shape of the output over the axes of a complete mask; *is_empty: there are outputs, each of no elements. */
 static void reduce_over(eddy_infer *infer, uint32_t axes, bool keeps_dims, bool *is_empty) {
     const eddy_shape *input = &infer->inputs[0].shape;
     eddy_shape *output = &infer->outputs[0].shape;
@@ -74,7 +74,7 @@ eddy_status eddy_infer_norm(eddy_infer *infer) {
     if (isnan(attributes->p))
         return eddy_infer_fail(infer, EDDY_INVALID_ARGUMENT, "p is NaN");
     status = reduce(infer, &attributes->axes, attributes->keeps_dims, &is_empty);
-    /* Infinite and negative orders choose an element. */
+    /* Infinite and negative orders select an element. */
     if (status == EDDY_OK && is_empty && (isinf(attributes->p) || attributes->p < 0))
         return refuse_nothing(infer);
     return status;

@@ -40,7 +40,7 @@ eddy_status eddy_infer_topk(eddy_infer *infer) {
     return EDDY_OK;
 }
 
-/* How many there are is the kernel's to say. */
+/* The kernel determines their number. */
 eddy_status eddy_infer_unique(eddy_infer *infer) {
     infer->outputs[0].shape = (eddy_shape){.rank = 1};
     infer->outputs[0].dtype = infer->inputs[0].dtype;

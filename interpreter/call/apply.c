@@ -15,7 +15,7 @@ eddy_status eddy_interpreter_issue(eddy_caller *caller, const eddy_apply *apply)
                                                         : eddy_general_call_apply(caller, apply);
 }
 
-/* The same for what is known to be no fast call. */
+/* The same for a call that is known not to be a fast one. */
 static eddy_status issue_general(eddy_caller *caller, const eddy_apply *apply) {
     if (EDDY_UNLIKELY(eddy_autograd_is_wanted(caller, apply)))
         return eddy_autograd_apply(caller, apply);
@@ -38,7 +38,7 @@ eddy_status eddy_interpreter_apply(const eddy_apply *apply) {
     return status;
 }
 
-/* What the common case does not need, out of its way. */
+/* The parts that the common case does not need, in a function of their own. */
 static __attribute__((noinline)) eddy_tensor *
 apply_one_slow(const eddy_op *op, eddy_tensor *const *inputs, int64_t input_count, void *attributes,
                const void *address, eddy_caller *not_fast) {

@@ -14,18 +14,17 @@
 typedef struct eddy_apply {
     const eddy_op *op;
     eddy_tensor *const *
-        inputs; /* lists spread out; NULL (failed before) makes the call fail, EDDY_NONE is absent */
+        inputs; /* the items of lists in a row; NULL (failed before) makes the call fail, EDDY_NONE is absent */
     int64_t input_count;
-    const int64_t *list_counts; /* of each list operand, NULL where the op has none */
+    const int64_t *list_counts; /* of each list operand, NULL if the op has none */
     void *attributes; /* the call's own copy of the op's attribute struct; may be rewritten */
-    const eddy_device *device; /* creation ops: NULL takes the thread's; others: NULL */
-    eddy_generator *generator; /* random ops: NULL takes the thread's */
-    eddy_tensor *const
-        *targets; /* _into, _inplace: what each output writes to; NULL: new tensors */
+    const eddy_device *device;   /* creation ops: NULL takes the thread's; others: NULL */
+    eddy_generator *generator;   /* random ops: NULL takes the thread's */
+    eddy_tensor *const *targets; /* _into, _inplace: the target of each output; NULL: new tensors */
     eddy_tensor **
         outputs; /* op->output_count results, owned by the scope or the caller; untouched on failure;
                                    unused where targets are given */
-    bool is_row_major;   /* new outputs lie so, whatever the op's layout */
+    bool is_row_major;   /* new outputs are row-major, whatever the op's layout */
     const void *address; /* EDDY_CALL_ADDRESS() of the public function */
 } eddy_apply;
 
@@ -34,7 +33,7 @@ static inline eddy_origin eddy_apply_origin(const eddy_apply *apply) {
 }
 
 EDDY_MUST_USE eddy_status eddy_interpreter_apply(const eddy_apply *apply);
-/* The same on a thread that may call; recorded for gradients where an operand asks for it and recording is on. */
+/* The same on a thread that may call; recorded for gradients if an operand requires one and recording is on. */
 EDDY_MUST_USE eddy_status eddy_interpreter_issue(eddy_caller *caller, const eddy_apply *apply);
 
 /* The common case, one output: the result or NULL. */

@@ -7,9 +7,9 @@
 #include <interpreter/handle/runtime.h>
 #include <interpreter/handle/tensor.h>
 
-/* What one look over the operands finds besides: the first that does not fit, -1 for none. */
+/* Other results of one pass over the operands: the first that does not fit, -1 for none. */
 typedef struct findings {
-    const eddy_tensor *first; /* that is there */
+    const eddy_tensor *first; /* that is not absent */
     int64_t mixed;            /* on another runtime or device than the first */
     int64_t not_bool;
 } findings;
@@ -26,7 +26,7 @@ static void fill_absent(eddy_spec *spec) {
     spec->shape.rank = 0;
 }
 
-/* `item` is which of a list it is. */
+/* `item` is its index in a list. */
 static eddy_status check_input(const eddy_op_operand *kind, int64_t item, eddy_tensor *input,
                                eddy_origin origin) {
     eddy_status status = kind->kind == EDDY_OPERAND_LIST
@@ -78,7 +78,7 @@ static eddy_status fail_mixed(const eddy_general_call *call, const findings *fou
                            (long long)found->mixed, is_runtime ? "runtime" : "device");
 }
 
-/* Runtime and device: of the operands, else of the thread. */
+/* Runtime and device: those of the operands, else of the thread. */
 static eddy_status find_place(eddy_general_call *call, const eddy_tensor *first) {
     const eddy_apply *apply = call->apply;
     eddy_origin origin = eddy_general_call_origin(call);

@@ -27,7 +27,7 @@ static eddy_status copy_run(eddy_caller *caller, const eddy_op *op, eddy_tensor 
                         .outputs = copy,
                         .address = address,
                         .is_row_major = is_row_major};
-    /* Not the user's: no scope may own it. */
+    /* Internal: no scope may own it. */
     eddy_scope *scope = caller->scope;
     caller->scope = NULL;
     eddy_status status = eddy_general_call_apply(caller, &apply);

@@ -1,4 +1,4 @@
-/* Copies of a tensor for the room's own use. */
+/* Copies of a tensor for internal use. */
 #ifndef EDDY_INTERPRETER_CALL_COPY_H
 #define EDDY_INTERPRETER_CALL_COPY_H
 
@@ -9,7 +9,7 @@
 EDDY_MUST_USE eddy_status eddy_copy_contiguous(eddy_caller *caller, eddy_tensor *tensor,
                                                const void *address, eddy_tensor **copy);
 
-/* The same in another dtype, but that the axes keep their order in memory. */
+/* The same in another dtype, but the axes keep their order in memory. */
 EDDY_MUST_USE eddy_status eddy_copy_cast(eddy_caller *caller, eddy_tensor *tensor, eddy_dtype dtype,
                                          const void *address, eddy_tensor **copy);
 

@@ -1,4 +1,4 @@
-/* Sentences about calls: "add(f32[64, 784], f32[64, 10])" and what a kernel's error says. Any thread, no
+/* Text about calls: "add(f32[64, 784], f32[64, 10])", and messages of kernel errors. Any thread, no
  * allocation. */
 #ifndef EDDY_INTERPRETER_CALL_DESCRIBE_H
 #define EDDY_INTERPRETER_CALL_DESCRIBE_H

@@ -10,7 +10,7 @@
 #include <kernels/cost.h>
 #include <string.h>
 
-/* The key that all inputs share; 0 where they do not. */
+/* The key that all inputs share; 0 if they differ. */
 static inline eddy_tensor_key key_of(eddy_tensor *tensor) {
     if (EDDY_UNLIKELY((uintptr_t)tensor <= (uintptr_t)EDDY_NONE))
         return 0;
@@ -18,7 +18,7 @@ static inline eddy_tensor_key key_of(eddy_tensor *tensor) {
     return EDDY_LIKELY(key != 0) ? key : eddy_tensor_find_key(tensor);
 }
 
-/* False where the scalar changes the compute dtype, or is no number of it. */
+/* False if the scalar changes the compute dtype, or does not fit it. */
 static bool fold_attributes(const eddy_fast_op *fast, const void *attributes,
                             eddy_fast_arguments *arguments) {
     memcpy(arguments->attributes, attributes, fast->attribute_bytes);
@@ -34,7 +34,7 @@ static bool fold_attributes(const eddy_fast_op *fast, const void *attributes,
     return true;
 }
 
-/* A call under way: what both kinds of output need. */
+/* A call being made: the data that both kinds of output need. */
 typedef struct fast_call {
     const eddy_fast_op *fast;
     eddy_tensor_key key;
@@ -42,7 +42,7 @@ typedef struct fast_call {
     eddy_fast_arguments arguments;
 } fast_call;
 
-/* False where the call is not one for a fast call. */
+/* False if the call is not a fast one. */
 static inline __attribute__((always_inline)) bool
 prepare(fast_call *call, const eddy_caller *caller, const eddy_op *op, eddy_tensor *const *inputs,
         int64_t input_count, const void *attributes) {
@@ -164,7 +164,7 @@ eddy_status eddy_fast_call_apply_one(eddy_caller *caller, const eddy_op *op,
 
 /* ---- to a given one ---- */
 
-/* A target a fast call serves: it is the whole output, or exactly an input. */
+/* A target that a fast call serves: the whole output, or exactly an input. */
 static bool fits(const eddy_op *op, const eddy_fast_op *fast, eddy_tensor *const *inputs,
                  eddy_tensor *target, eddy_tensor_key key, eddy_vm_operand *operand) {
     eddy_tensor_key wanted = eddy_tensor_key_with(key, fast->result);
@@ -183,7 +183,7 @@ static bool fits(const eddy_op *op, const eddy_fast_op *fast, eddy_tensor *const
     return true;
 }
 
-/* False where it is not a fast call. */
+/* False if it is not a fast call. */
 static bool apply_to(eddy_caller *caller, const eddy_apply *apply, eddy_status *status) {
     fast_call call;
     eddy_tensor *target = apply->targets[0];

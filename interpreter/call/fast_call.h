@@ -7,12 +7,12 @@
 
 #define EDDY_FAST_CALL_INPUTS 3
 
-/* Issues an op with one output, to a new tensor or its target, where the call is a fast one: *status says what came of it. False where it
+/* Issues an op with one output, to a new tensor or its target, if the call is a fast one, and sets *status. False if it
  * is not: nothing has happened, nothing is recorded. */
 bool eddy_fast_call_apply(eddy_caller *caller, const eddy_apply *apply, eddy_status *status);
 
 /* The same to a new tensor, op(inputs). attributes: the op's struct, only read. *result: the new tensor, the scope's or the caller's;
- * NULL on failure, and with OK where it is not such a call. */
+ * NULL on failure, and NULL with OK if the call is not a fast one. */
 EDDY_MUST_USE eddy_status eddy_fast_call_apply_one(eddy_caller *caller, const eddy_op *op,
                                                    eddy_tensor *const *inputs, int64_t input_count,
                                                    const void *attributes, const void *address,

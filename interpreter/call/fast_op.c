@@ -8,7 +8,7 @@
 #include <interpreter/handle/shape_table.h>
 #include <kernels/cost.h>
 
-/* Up to here one slice is all there is: the loop is called without a view. */
+/* Up to so many elements there is one slice: the loop is called without a view. */
 #define DIRECT_ELEMENTS 4096
 
 _Atomic(eddy_fast_op *) *eddy_fast_op_table;
@@ -50,7 +50,7 @@ static void fast_op_run(const eddy_vm_run *run) {
     fast->loop((char *const *)run->data, fast->strides, arguments->count, arguments->attributes);
 }
 
-/* ---- telling ---- */
+/* ---- descriptions ---- */
 
 static const char *fast_op_name(const eddy_vm_instruction *instruction) {
     return fast_op_of(instruction->descriptor)->op->name;
@@ -94,7 +94,7 @@ static int64_t fast_op_check_finite(const eddy_vm_run *run) {
         views[i] =
             (eddy_op_view){run->data[i], &count, &step,
                            (eddy_dtype)(i < fast->input_count ? fast->dtype : fast->result), 1};
-    /* The inputs are as they were: what is written to in place comes a general call while this is asked for. */
+    /* The inputs are unchanged: with this check on, writes in place take a general call. */
     bool is_passed_in =
         eddy_finite_wants_operands() &&
         eddy_finite_is_passed_in(fast->op, arguments->attributes, views, fast->input_count);
@@ -103,7 +103,7 @@ static int64_t fast_op_check_finite(const eddy_vm_run *run) {
 
 /* ---- making ---- */
 
-/* Whether the op is one for a fast call at all. */
+/* Whether the op can have fast calls at all. */
 static bool is_fast(const eddy_op *op) {
     if (!op->is_elementwise || op->output_count != 1 || op->infer || op->is_random ||
         op->has_late_shape || op->operand_count < 1 || op->scalar_count > 1 ||
@@ -152,7 +152,7 @@ static void init(eddy_fast_op *fast, const eddy_op *op, eddy_dtype dtype) {
     fast->scalar_offset = op->scalar_count ? (int64_t)op->attributes[0].offset : -1;
 }
 
-static eddy_lock making; /* one thread makes the table or an op's ops */
+static eddy_lock making; /* one thread makes the table or an op's fast ops */
 
 bool eddy_fast_ops_init(void) {
     eddy_lock_acquire(&making);

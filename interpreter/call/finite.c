@@ -23,7 +23,7 @@ bool eddy_finite_passed_in(void) {
     return noted;
 }
 
-/* Whether some element is a NaN (or, with wants_infinity, an infinity). */
+/* Whether an element is a NaN (or, with wants_infinity, an infinity). */
 static bool holds(const eddy_op_view *view, bool wants_nan, bool wants_infinity) {
     if (eddy_kernel_view_is_absent(view) ||
         eddy_dtype_category_of(view->dtype) != EDDY_CATEGORY_FLOAT)

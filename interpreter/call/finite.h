@@ -1,7 +1,7 @@
 /* EDDY_CHECK_FINITE: whether the outputs of an op hold a NaN, or an infinity that was not passed in.
  *
- * An infinity is passed in where an operand that the op reads holds one, or an attribute is one (masked_fill's value) that is not so by
- * default. Operands are looked at before the kernel runs, for it may write to them. */
+ * An infinity is passed in if an operand that the op reads holds one, or if an attribute is infinite (masked_fill's value) and its default
+ * is not. Operands are tested before the kernel runs, since it may write to them. */
 #ifndef EDDY_INTERPRETER_CALL_FINITE_H
 #define EDDY_INTERPRETER_CALL_FINITE_H
 
@@ -10,7 +10,7 @@
 #include <interpreter/call/op.h>
 #include <stdbool.h>
 
-/* What is looked for, from the least to the most. */
+/* What is tested, from the least to the most. */
 typedef enum eddy_finite_mode {
     EDDY_FINITE_OFF,
     EDDY_FINITE_NAN,
@@ -26,14 +26,14 @@ static inline bool eddy_finite_wants_operands(void) {
     return EDDY_UNLIKELY(eddy_load_relaxed(&eddy_finite_asked) == EDDY_FINITE_ALL);
 }
 
-/* Whether an infinity comes in by the operands (views with data) or the kernel's attributes. */
+/* Whether the operands (views with data) or the kernel's attributes pass an infinity in. */
 bool eddy_finite_is_passed_in(const eddy_op *op, const void *attributes,
                               const eddy_op_view *operands, int64_t operand_count);
-/* Keeps an answer for the check that follows the kernel on the same thread; and gives it. */
+/* Store the result for the check after the kernel, on the same thread, and return it. */
 void eddy_finite_set_passed_in(bool is_passed_in);
 bool eddy_finite_passed_in(void);
 
-/* False where an output is not as it should be. */
+/* False if the output holds a NaN or an infinity that is an error. */
 bool eddy_finite_is_fine(const eddy_op_view *output, bool is_passed_in);
 
 #endif

@@ -6,14 +6,14 @@
 #include <interpreter/handle/tensor.h>
 
 #define STACK_BYTES 8192
-/* With so many views nobody counts their dims: there is room for the most they may have. */
+/* Up to so many views their dims are not counted: there is room for the most they may have. */
 #define SMALL_VIEWS 8
 
-/* Bytes that the packed call may take. */
+/* An upper bound of the packed call's bytes. */
 static size_t packed_bytes_most(const eddy_general_call *call) {
     const eddy_op *op = call->op;
     int64_t views = call->input_count + op->output_count;
-    /* Views of elementwise calls are seen under the joint shape. */
+    /* Views of elementwise calls have the joint shape. */
     if (op->is_elementwise || views <= SMALL_VIEWS)
         return eddy_packed_bytes_max(op, views);
     size_t bytes = eddy_packed_bytes_max(op, op->output_count) +
@@ -22,7 +22,7 @@ static size_t packed_bytes_most(const eddy_general_call *call) {
         const eddy_tensor *input = call->apply->inputs[i];
         if (!input || eddy_tensor_is_none(input))
             continue;
-        /* Nobody has waited for a late shape yet. */
+        /* No thread has waited for the late shape yet. */
         int32_t rank = eddy_tensor_is_late(input) ? EDDY_RANK_MAX : input->rank;
         bytes += (size_t)rank * 2 * sizeof(int64_t);
     }
@@ -74,7 +74,7 @@ static void begin_infer(eddy_general_call *call) {
     call->infer.address = call->apply->address;
 }
 
-/* Everything that may refuse the call; nothing is issued before it is over. */
+/* All checks that may refuse the call; nothing is issued before they have passed. */
 static eddy_status check(eddy_general_call *call) {
     eddy_status status = eddy_general_check_operands(call);
     if (status != EDDY_OK)
@@ -88,7 +88,7 @@ static eddy_status check(eddy_general_call *call) {
     return status == EDDY_OK ? eddy_general_promote_numbers(call) : status;
 }
 
-/* Once its inputs are cast a call may be a fast one: mixed dtypes, a scalar of a higher category. */
+/* After casts a call may be a fast one: mixed dtypes, a scalar of a higher category. */
 static bool is_fast(eddy_general_call *call, eddy_status *status) {
     const eddy_apply *apply = call->apply;
     if (call->cast_count == 0 || !call->op->is_elementwise || call->op->output_count != 1 ||

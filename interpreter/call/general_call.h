@@ -1,12 +1,12 @@
 /* A general call: any op, any layout.
  *
  *   resolve (check.c)   handles, kinds and specs of all operands, once; runtime and device
- *   promote.c           the dtype that the call computes in; inputs and numbers become that
- *   infer.c             what the results are like
- *   targets.c           what is written to, in place too: names each element once, and overlaps nothing that is read
+ *   promote.c           the dtype that the call computes in; inputs and numbers are converted to it
+ *   infer.c             shapes and dtypes of the results
+ *   targets.c           the tensors written to, in place too: each element once, no overlap with a tensor that is read
  *   results.c           new handles
  *   pack.c              arguments of the instruction, and its kernel's plan
- *   submit.c            to the VM; what is the user's then */
+ *   submit.c            to the VM; then the results become the user's */
 #ifndef EDDY_INTERPRETER_CALL_GENERAL_CALL_H
 #define EDDY_INTERPRETER_CALL_GENERAL_CALL_H
 
@@ -15,13 +15,13 @@
 #include <interpreter/call/packed.h>
 #include <interpreter/handle/caller.h>
 
-/* An operand of the user's, lists spread out. */
+/* An operand of the user, the items of lists in a row. */
 typedef struct eddy_call_operand {
-    eddy_tensor *tensor; /* the user's, or what it was cast to; EDDY_NONE where it is absent */
+    eddy_tensor *tensor; /* the user's, or its cast; EDDY_NONE if absent */
     const eddy_op_operand *kind;
 } eddy_call_operand;
 
-/* A call under way. Arrays lie in `memory`: on the stack, or in the thread's scratch where they are long. */
+/* A call being made. Arrays lie in `memory`: on the stack, or in the thread's scratch if they are long. */
 typedef struct eddy_general_call {
     const eddy_apply *apply;
     const eddy_op *op;
@@ -31,26 +31,26 @@ typedef struct eddy_general_call {
     eddy_dtype compute;
     int64_t input_count;
     int64_t view_count;          /* inputs that the kernel sees, and outputs */
-    eddy_call_operand *operands; /* input_count; what is not cast is the user's own */
-    eddy_spec *specs;            /* of these; promoted, where the op has a rule */
-    eddy_tensor **views;         /* the tensors that the kernel sees; EDDY_NONE where absent */
+    eddy_call_operand *operands; /* input_count; those that are not cast are the user's */
+    eddy_spec *specs;            /* of these; promoted, if the op has a rule */
+    eddy_tensor **views;         /* the tensors that the kernel sees; EDDY_NONE if absent */
     eddy_vm_operand *vm_operands;
     int64_t vm_operand_count;
     eddy_packed_arguments *packed;
     size_t packed_bytes;
     int64_t cost_ps;
     eddy_spec *output_specs;
-    eddy_tensor *results[EDDY_OP_OUTPUT_MAX]; /* new tensors; NULL where there are targets */
+    eddy_tensor *results[EDDY_OP_OUTPUT_MAX]; /* new tensors; NULL if there are targets */
     eddy_infer infer;
     void *memory;
     size_t memory_bytes;
     bool is_on_stack;
-    bool writes_inputs; /* one at least */
+    bool writes_inputs; /* at least one input is written to */
     int64_t cast_count; /* inputs that differ from the user's: temporaries to drop */
 } eddy_general_call;
 
-/* Checks, promotes, casts, infers, packs and submits one call. `caller` may call. On success the results, where no
- * targets are given, are the scope's or the caller's. */
+/* Checks, promotes, casts, infers, packs and submits one call. `caller` may call. On success the results, if no
+ * targets are given, belong to the scope or the caller. */
 EDDY_MUST_USE eddy_status eddy_general_call_apply(eddy_caller *caller, const eddy_apply *apply);
 
 /* ---- the steps, for the files above ---- */
@@ -63,14 +63,14 @@ static inline bool eddy_general_device_is(eddy_device a, eddy_device b) {
     return a.kind == b.kind && a.index == b.index;
 }
 
-/* Every input there, its shape known, on one runtime and device; conditions are bool. */
+/* Checks that every input exists, with its shape known, on one runtime and device, and that conditions are bool. */
 EDDY_MUST_USE eddy_status eddy_general_check_operands(eddy_general_call *call);
-/* A result that can never be had is refused at the call. */
+/* Refuses a result that no machine can hold. */
 EDDY_MUST_USE eddy_status eddy_general_check_sizes(const eddy_general_call *call);
 
 /* Decides the compute dtype. */
 void eddy_general_promote_specs(eddy_general_call *call);
-/* The numbers of the call become numbers of the dtype that it computes in. */
+/* Converts the numbers of the call to the dtype that it computes in. */
 EDDY_MUST_USE eddy_status eddy_general_promote_numbers(eddy_general_call *call);
 /* Issues the casts of inputs. */
 EDDY_MUST_USE eddy_status eddy_general_promote_inputs(eddy_general_call *call);
@@ -80,12 +80,12 @@ EDDY_MUST_USE eddy_status eddy_general_targets_check(eddy_general_call *call);
 /* Whether writing to the tensor writes its storage whole, and no input but `except` (-1: none) reads that. */
 bool eddy_general_targets_cover(const eddy_general_call *call, const eddy_tensor *tensor,
                                 int64_t except);
-/* For gradients: what was saved of these is no longer what it was. */
+/* For gradients: notes that the targets, which a node may have saved, have changed. */
 void eddy_general_targets_written(const eddy_general_call *call);
 
 EDDY_MUST_USE eddy_status eddy_general_results_make(eddy_general_call *call);
 void eddy_general_results_discard(eddy_general_call *call);
-/* They get their storages, and are the scope's or the caller's. */
+/* The results get their storages, and belong to the scope or the caller. */
 void eddy_general_results_keep(eddy_general_call *call);
 
 /* Fills call->packed and call->vm_operands, and has the kernel plan the call. After OK a call that is not submitted has to be ended. */

@@ -102,7 +102,7 @@ static void join(group *to, eddy_dtype dtype) {
     to->is_some = true;
 }
 
-/* Of two groups the earlier one decides unless the later one is of a higher category. */
+/* Of two groups the earlier one decides unless the later one has a higher category. */
 static group combine(group earlier, group later) {
     if (!earlier.is_some)
         return later;

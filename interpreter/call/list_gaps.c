@@ -5,10 +5,10 @@
 #include <interpreter/call/infer.h>
 #include <interpreter/handle/tensor.h>
 
-/* Operands of an op with gaps at most. */
+/* The most operands of an op with gaps. */
 #define LISTS_MAX 8
 
-/* Where the list begins that says which items are left out, and its length; false where the call's lists do not fit the op. */
+/* The beginning and length of the list whose absent items are left out; false if the call's lists do not fit the op. */
 static bool find_gaps(const eddy_apply *apply, eddy_tensor *const **items, int64_t *count) {
     const eddy_op *op = apply->op;
     if (!apply->inputs || eddy_infer_input_count(op, apply->list_counts) != apply->input_count)
@@ -37,7 +37,7 @@ bool eddy_list_gaps_is_needed(const eddy_apply *apply) {
     return is_needed;
 }
 
-/* Copies the inputs that stay, and counts them in their lists. */
+/* Copies the remaining inputs, and counts them in their lists. */
 static eddy_status close_gaps(const eddy_apply *apply, eddy_tensor **inputs, int64_t *input_count,
                               int64_t *list_counts) {
     const eddy_op *op = apply->op;

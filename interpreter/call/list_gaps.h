@@ -1,5 +1,5 @@
-/* Lists with gaps: where an item of the list that the op names (grads) is EDDY_NONE, the op leaves the items of that number out of all
- * its lists of the same length. Kernels never see it. */
+/* Lists with gaps: if an item of the list that the op names (grads) is EDDY_NONE, the items at its position are left out of all
+ * lists of the same length. Kernels never see them. */
 #ifndef EDDY_INTERPRETER_CALL_LIST_GAPS_H
 #define EDDY_INTERPRETER_CALL_LIST_GAPS_H
 

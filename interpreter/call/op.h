@@ -1,4 +1,4 @@
-/* What an op is to the interpreter: names, operands, attributes, a shape rule and kernels. The table of built-in ops is
+/* The interpreter's description of an op: names, operands, attributes, a shape rule and kernels. The table of built-in ops is
  * generated from functional/ops; registered ops make the same struct at run time. */
 #ifndef EDDY_INTERPRETER_CALL_OP_H
 #define EDDY_INTERPRETER_CALL_OP_H
@@ -18,14 +18,14 @@ typedef struct eddy_op_operand {
     eddy_operand_kind kind;
     bool is_mut;   /* written in place (optimisers, copy_into's target) */
     bool is_bool;  /* must be bool and takes no part in promotion (where's condition) */
-    bool is_index; /* late errors name the element of it that is out of range */
+    bool is_index; /* late errors name its element that is out of range */
     bool
-        is_spec_only; /* only dtype and shape are asked (zeros_like): no operand of the instruction, no view for the
+        is_spec_only; /* only dtype and shape are used (zeros_like): no operand of the instruction, no view for the
                             kernel; infer sees it, and it gives the device */
 } eddy_op_operand;
 
-/* Attribute types are public (<eddy/op.h>). What the struct holds until `infer` has run: AXES bit a for axis a, bit 15 + a for
- * axis -a, 0 for all, EDDY_AXES_NAMELESS for a list without any (after it, bits 0 to 15 only); AXIS the number that was given (after it, 0 or more). */
+/* Attribute types are public (<eddy/op.h>). Until `infer` has run the struct holds: AXES bit a for axis a, bit 15 + a for
+ * axis -a, 0 for all, EDDY_AXES_NAMELESS for an empty list (afterwards, bits 0 to 15 only); AXIS the given number (afterwards, 0 or more). */
 #define EDDY_AXES_NAMELESS UINT32_MAX /* 32 axes cannot be named */
 
 typedef struct eddy_op_attribute {
@@ -37,7 +37,7 @@ typedef struct eddy_op_attribute {
     bool
         is_held; /* SCALAR: converted (base/number.h) to the compute dtype, of ops that are not elementwise to the result's */
     bool
-        zero_is_none; /* INT: 0 stands for an option that is left out; eddy_call refuses one that is given */
+        zero_is_none; /* INT: 0 means that the option is left out; eddy_call refuses an explicit 0 */
     eddy_scalar default_value; /* INT, FLOAT, BOOL, SCALAR, DTYPE, AXIS, CHOICE */
     const char *choices;       /* CHOICE: "mean sum none"; NULL elsewhere */
 } eddy_op_attribute;
@@ -45,7 +45,7 @@ typedef struct eddy_op_attribute {
 /* One inference: specs in, specs out, on the caller's thread, no allocation, no lock. */
 typedef struct eddy_infer {
     const struct eddy_op *op;
-    const eddy_spec *inputs; /* lists spread out */
+    const eddy_spec *inputs; /* the items of lists in a row */
     int64_t input_count;
     const int64_t *list_counts; /* items of each EDDY_OPERAND_LIST operand, in order */
     void *attributes;    /* the call's own copy: a rule may normalise it (negative axes, masks) */
@@ -57,12 +57,12 @@ typedef struct eddy_infer {
 eddy_status eddy_infer_fail(const eddy_infer *infer, eddy_status status, const char *format, ...)
     EDDY_PRINTF(3, 4);
 
-/* Makes *number, the attribute of that name, one of the dtype (docs/numbers.md); OUT_OF_RANGE where an integer dtype does not hold it. */
+/* Converts *number, the attribute of that name, to the dtype (docs/numbers.md); OUT_OF_RANGE if an integer dtype does not hold it. */
 eddy_status eddy_infer_number(const eddy_infer *infer, const char *name, eddy_scalar *number,
                               eddy_dtype dtype);
 
 typedef enum eddy_op_promotion {
-    EDDY_PROMOTE_NONE, /* operands are taken as they are; the rule checks */
+    EDDY_PROMOTE_NONE, /* operands are not cast; the rule checks them */
     EDDY_PROMOTE_SAME, /* inputs are promoted to one dtype (PyTorch's rules, 0-dim and scalar categories) */
     EDDY_PROMOTE_FLOAT, /* the same, and ints and bool become f32 (exp, div) */
     EDDY_PROMOTE_INT_SUM, /* bool and small ints count as i64 (sum) - no cast of the input, output only */
@@ -71,7 +71,7 @@ typedef enum eddy_op_promotion {
 typedef enum eddy_op_result {
     EDDY_RESULT_COMPUTE, /* the promoted dtype */
     EDDY_RESULT_BOOL,    /* comparisons */
-    EDDY_RESULT_RULE,    /* what `infer` says */
+    EDDY_RESULT_RULE,    /* set by `infer` */
 } eddy_op_result;
 
 #define EDDY_OP_OUTPUT_MAX 8
@@ -81,7 +81,7 @@ typedef struct eddy_gradient eddy_gradient;
 typedef struct eddy_op {
     const char *name; /* "add"; registered ones have a dot: "user.smooth" */
     uint32_t
-        id; /* of a built-in op, its index in the table if it is there; EDDY_OP_REGISTERED for others */
+        id; /* of a built-in op, its index in the table, if it is in the table; EDDY_OP_REGISTERED for others */
     const eddy_op_operand *operands;
     int32_t operand_count;
     const char *const *outputs; /* names of outputs */
@@ -100,7 +100,7 @@ typedef struct eddy_op {
     bool
         is_random; /* the attribute struct begins with uint64_t seed, counter, which the interpreter fills */
     int32_t
-        chance_of; /* with is_random: 1 + the attribute, a double, that is 0 where a call draws nothing and seed and
+        chance_of; /* with is_random: 1 + the attribute, a double, that is 0 if a call draws nothing and seed and
                             counter are 0; 0: every call draws */
     bool allows_alias;     /* _into and _inplace: the target may be exactly an input */
     bool alias_is_first;   /* with allows_alias: of the inputs, only the first */
@@ -108,31 +108,31 @@ typedef struct eddy_op {
     bool is_registered;
     eddy_op_promotion promotion;
     eddy_op_result result;
-    /* 1 + the operand in the order of whose axes in memory new outputs of its rank are laid out (channels last stays
-     * channels last); 0: row-major. No list stands before that operand; of a list it is the first item. */
+    /* 1 + the operand whose order of axes in memory new outputs of its rank take (channels last stays
+     * channels last); 0: row-major. No list precedes that operand; of a list it is the first item. */
     int32_t layout_of;
     int32_t
-        last_where; /* 1 + the attribute, a bool, with which new outputs, images, lie channels last instead; 0: none */
+        last_where; /* 1 + the attribute, a bool, that makes new outputs, images, channels last instead; 0: none */
     int32_t
-        skips_of; /* 1 + the list of which an item may be EDDY_NONE: items of that number are left out of all lists */
+        skips_of; /* 1 + the list whose items may be EDDY_NONE: items at that position are left out of all lists */
     int32_t
-        scalar_count; /* so many attributes, the first ones, are EDDY_ATTRIBUTE_SCALAR and promote with the inputs */
-    bool numbers_wrap; /* integers wrap around in this op, and with them its scalars */
+        scalar_count; /* the first so many attributes are EDDY_ATTRIBUTE_SCALAR and promote with the inputs */
+    bool numbers_wrap; /* integers wrap around in this op, and so do its scalars */
 
-    /* Shapes and dtypes of outputs. NULL for elementwise ops: broadcast and promotion say it all. */
+    /* Shapes and dtypes of outputs. NULL for elementwise ops, which only broadcast and promote. */
     eddy_status (*infer)(eddy_infer *infer);
 
-    /* Elementwise: kernels[compute dtype], NULL where not supported. Others: kernels[0] serves every dtype that `infer`
-     * lets through. */
+    /* Elementwise: kernels[compute dtype], NULL if not supported. Others: kernels[0] serves every dtype that `infer`
+     * accepts. */
     const eddy_kernel *const *kernels;
 
-    /* How gradients go back through it (gradient.h); NULL: they cannot, and a recorded call is refused. */
+    /* Its gradient (gradient.h); NULL: it has none, and a recorded call is refused. */
     const eddy_gradient *gradient;
 
-    /* What INVALID_ARGUMENT of its kernel means, a clause; NULL where that does not happen. */
+    /* The meaning of INVALID_ARGUMENT from its kernel, a clause; NULL if the kernel never returns it. */
     const char *late_invalid;
 
-    /* Documentation, one paragraph: what `eddy_call`'s schema and errors show. */
+    /* Documentation, one paragraph, shown in `eddy_call`'s schema and errors. */
     const char *summary;
 } eddy_op;
 
@@ -141,10 +141,10 @@ typedef struct eddy_op {
 /* The table of built-in ops, in the order of their ids (generated). */
 extern const eddy_op *const eddy_op_table[];
 extern const uint32_t eddy_op_table_count;
-/* Ids below this are those of built-in ops: of the table, and of gradients in one loop, which are in none. */
+/* Built-in ops have ids below this: those of the table, and fused gradients, which are in no table. */
 extern const uint32_t eddy_op_id_count;
 
-/* An op by name, built-in or registered; NULL when there is none. Any thread. */
+/* An op by name, built-in or registered; NULL if there is none. Any thread. */
 const eddy_op *eddy_op_find(const char *name);
 
 #endif

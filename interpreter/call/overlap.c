@@ -3,7 +3,7 @@
 /* Elements at offset_a + sum i_k * s_k and offset_b + sum j_k * t_k are the same where
  *     sum x_k * c_k = target,  0 <= x_k <= most_k
  * has a solution: b's indices are counted from their ends, so that all coefficients are positive. A bounded
- * depth-first search over the coefficients from the largest down, cut by what the rest can still reach and by their
+ * depth-first search over the coefficients from the largest down, pruned by the sum that the other terms can reach and by their
  * common divisor: the problem and the idea of bounding it are numpy's (numpy/core/src/common/mem_overlap.c). */
 #define TERMS_MAX (2 * EDDY_RANK_MAX)
 #define STEPS_MAX 20000

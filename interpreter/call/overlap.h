@@ -1,11 +1,11 @@
-/* Whether two layouts of one storage touch the same element. Pure functions. */
+/* Whether two layouts of one storage share an element. Pure functions. */
 #ifndef EDDY_INTERPRETER_CALL_OVERLAP_H
 #define EDDY_INTERPRETER_CALL_OVERLAP_H
 
 #include <base/shape.h>
 #include <stdbool.h>
 
-/* True when it is proven that an element belongs to both. The search for one is exact and bounded; where the bound
+/* True if it is proven that an element belongs to both. The search is exact and bounded; if the bound
  * is reached (deep nests of unrelated strides) nothing is proven. Strides are not negative. */
 bool eddy_overlap_layouts(const eddy_layout *a, const eddy_layout *b);
 

@@ -1,4 +1,4 @@
-/* Packs a general call: the VM's operands, and the arguments that its instruction will have. */
+/* Packs a general call: the VM's operands, and the arguments of its instruction. */
 #include <base/dtype.h>
 #include <base/shape.h>
 #include <base/status.h>
@@ -9,7 +9,7 @@
 
 /* ---- elementwise: one shape ---- */
 
-/* The dims that all views of an elementwise call are seen under, merged where all allow it. */
+/* The joint dims of all views of an elementwise call, merged if all views allow it. */
 typedef struct joint {
     int32_t rank;
     int64_t dims[EDDY_RANK_MAX];
@@ -19,7 +19,7 @@ typedef struct joint {
 static const eddy_shape *joint_shape(const eddy_general_call *call) {
     if (call->op->output_count > 0)
         return &call->output_specs[0].shape;
-    /* Only writes in place: the written operand has the shape. */
+    /* Without outputs the written operand has the joint shape. */
     for (int32_t i = 0; i < call->op->operand_count; i++)
         if (call->op->operands[i].is_mut)
             return &call->specs[i].shape;
@@ -38,7 +38,7 @@ static eddy_status join_view(const eddy_general_call *call, const eddy_shape *sh
     return EDDY_OK;
 }
 
-/* New outputs lie in memory as the inputs do, so that all are walked as one run. They are row-major so far. */
+/* New outputs get the layout of the inputs, so that all are walked as one run. They are row-major so far. */
 static void lay_results(const eddy_general_call *call, const eddy_shape *shape, int64_t input_count,
                         joint *j) {
     bool is_row_major = true;
@@ -114,7 +114,7 @@ static void list_output(eddy_general_call *call, int32_t i, int64_t view) {
             .bytes = is_late ? 0 : result->count * eddy_dtype_size((eddy_dtype)result->dtype)};
 }
 
-/* Views and operands of the inputs that the kernel sees, then of the outputs. */
+/* Views and operands of the kernel's inputs, then of the outputs. */
 static void list_views(eddy_general_call *call) {
     int64_t view = 0;
     call->vm_operand_count = 0;
@@ -151,7 +151,7 @@ static void write_view(writer *w, int64_t i, eddy_tensor *tensor, const joint *j
         if (i == 0)
             view->dims_at = write_words(w, j->dims, j->rank);
         view->strides_at = write_words(w, j->strides[i], j->rank);
-        /* What is written to again and again has a number from the second time on. */
+        /* A target that is written to repeatedly has a number from the second time on. */
         if (eddy_load_relaxed(&tensor->key) == 0)
             (void)eddy_tensor_find_key(tensor);
         view->shape_number = eddy_tensor_shape_number(tensor);

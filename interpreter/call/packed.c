@@ -8,7 +8,7 @@
 #include <interpreter/handle/runtime.h>
 #include <interpreter/handle/shape_table.h>
 
-/* Where `count` leaves the shapes of late outputs for `run`: in the workspace, behind the kernel's part. */
+/* The place of the shapes of late outputs, from `count` to `run`: in the workspace, after the kernel's part. */
 typedef struct late_output {
     eddy_shape shape;
     int64_t strides[EDDY_RANK_MAX];
@@ -83,7 +83,7 @@ static eddy_kernel_call kernel_call(const eddy_vm_run *run, const eddy_packed_ar
 
 /* ---- plans ---- */
 
-/* Views without data that are planned with on the stack. */
+/* The most views without data that planning keeps on the stack. */
 #define PLANNED_VIEWS 16
 
 static eddy_status prepare(eddy_packed_arguments *call, eddy_op_view *views, size_t *bytes,
@@ -218,13 +218,13 @@ static int packed_describe(const eddy_vm_instruction *instruction, char *buffer,
     return (int)text.length;
 }
 
-/* The operand whose elements a kernel that complains about a range was looking at. */
+/* The operand to which a kernel's range error refers. */
 static bool find_indexed(const eddy_packed_arguments *call, eddy_indexed *indexed) {
     uint32_t input = 0;
     for (int32_t i = 0; i < call->op->operand_count; i++) {
         const eddy_op_operand *operand = &call->op->operands[i];
         if (operand->kind == EDDY_OPERAND_LIST)
-            return false; /* no name for each */
+            return false; /* the items of a list have no names */
         if (operand->is_index) {
             indexed->name = operand->name;
             view_shape(call, &call->views[input], &indexed->shape);
@@ -254,7 +254,7 @@ static int64_t packed_check_finite(const eddy_vm_run *run) {
         fill_view(call, packed, &view);
         if (packed->rank < 0)
             continue;
-        /* The workspace has gone back: the size says how many elements a late output has. */
+        /* The workspace is released already: the size tells the number of elements of a late output. */
         int64_t elements = run->bytes[operand] / (int64_t)eddy_dtype_bytes(view.dtype);
         static const int64_t step = 1;
         if (packed->is_late) {
@@ -271,7 +271,7 @@ static int64_t packed_check_finite(const eddy_vm_run *run) {
     return -1;
 }
 
-/* By whether there is a workspace, or something to end, and whether shapes are late (which needs one). */
+/* Indexed by whether there is a workspace, or a plan to end, and whether shapes are late (which needs a workspace). */
 static const eddy_vm_descriptor plain = {.run = packed_run,
                                          .name = packed_name,
                                          .describe = packed_describe,

@@ -3,8 +3,7 @@
  *   | call | view 0 | ... | view n-1 | attributes | dims and strides | plan |
  *
  * Positions count 8-byte words from the start. Views of elementwise calls share their dims. `run` makes eddy_views
- * whose shape and strides point into the block: nothing is copied, nothing allocated. The plan is the kernel's
- * own. */
+ * whose shape and strides point into the block: nothing is copied or allocated. The plan is the kernel's. */
 #ifndef EDDY_INTERPRETER_CALL_PACKED_H
 #define EDDY_INTERPRETER_CALL_PACKED_H
 
@@ -26,8 +25,8 @@ typedef struct eddy_packed_view {
 typedef struct eddy_packed_arguments {
     const eddy_op *op;
     const eddy_kernel *kernel;
-    void (*run)(const eddy_kernel_call *call); /* what the kernel's plan runs */
-    uint64_t workspace_bytes;                  /* the kernel's own */
+    void (*run)(const eddy_kernel_call *call); /* the function that the plan runs */
+    uint64_t workspace_bytes;                  /* of the kernel */
     uint32_t view_count;
     uint32_t input_count; /* views before the outputs */
     uint32_t late_count;
@@ -39,20 +38,20 @@ typedef struct eddy_packed_arguments {
 /* Views that `run` keeps on its stack; longer lists lie in the workspace. */
 #define EDDY_PACKED_STACK_VIEWS 64
 
-/* Bytes that a block with so many views may need. */
+/* An upper bound of the bytes of a block with so many views. */
 static inline size_t eddy_packed_bytes_max(const eddy_op *op, int64_t view_count) {
     return sizeof(eddy_packed_arguments) + op->kernel_attribute_bytes + 8 + EDDY_KERNEL_PLAN_BYTES +
            (size_t)view_count * (sizeof(eddy_packed_view) + 2 * EDDY_RANK_MAX * sizeof(int64_t));
 }
 
-/* Has the kernel plan the call, into the block behind its first `bytes`, which have room for a plan; *bytes grows by it, *cost_ps is its
+/* Makes the kernel plan the call, into the block after its first `bytes`, where there is room for a plan; *bytes grows by the plan, *cost_ps is the
  * estimate. OUT_OF_MEMORY, without a record. After OK a call that is not submitted has to be ended. */
 EDDY_MUST_USE eddy_status eddy_packed_prepare(eddy_packed_arguments *call, size_t *bytes,
                                               int64_t *cost_ps);
-/* Gives back what the plan holds. */
+/* Releases the objects that the plan holds. */
 void eddy_packed_end(const eddy_packed_arguments *call);
 
-/* The descriptor that fits a packed call. */
+/* The descriptor of a packed call. */
 const eddy_vm_descriptor *eddy_packed_descriptor(const eddy_packed_arguments *call);
 
 #endif

@@ -1,4 +1,4 @@
-/* Promotion of a general call: its compute dtype, and what is cast to it. */
+/* Promotion of a general call: its compute dtype, and the casts to it. */
 #include <interpreter/call/copy.h>
 #include <interpreter/call/general_call.h>
 #include <interpreter/handle/tensor.h>
@@ -15,7 +15,7 @@ void eddy_general_promote_specs(eddy_general_call *call) {
     for (int64_t i = 0; i < call->input_count; i++)
         if (EDDY_UNLIKELY(is_to_cast(call, i))) {
             call->cast_count++;
-            /* Rules see the operands as the kernel will; other sentences, as the user gave them. */
+            /* Rules see the operands as the kernel will; other messages show them as the user gave them. */
             if (call->op->infer)
                 call->specs[i].dtype = call->compute;
         }

@@ -1,4 +1,4 @@
-/* New handles for what a general call makes. */
+/* New handles for the results of a general call. */
 #include <base/status.h>
 #include <interpreter/call/general_call.h>
 #include <interpreter/handle/scope.h>

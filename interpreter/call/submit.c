@@ -11,7 +11,7 @@ static const eddy_kernel *find_kernel(const eddy_general_call *call) {
     return op->kernels ? op->kernels[op->is_elementwise ? call->compute : 0] : NULL;
 }
 
-/* What a random op is keyed by, into the first two words of its attributes. */
+/* Writes a random op's seed and counter to the first two words of its attributes. */
 static eddy_status draw(const eddy_general_call *call) {
     const eddy_op *op = call->op;
     unsigned char *attributes = call->apply->attributes;

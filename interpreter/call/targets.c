@@ -1,4 +1,4 @@
-/* What a general call writes to: each element is named once, and nothing that is read is overwritten. */
+/* The tensors that a general call writes to: each element once, and no tensor that is read is overwritten. */
 #include <base/memory.h>
 #include <base/shape.h>
 #include <base/status.h>
@@ -7,7 +7,7 @@
 #include <interpreter/handle/tensor.h>
 #include <string.h>
 
-/* What is written to must name each element once. */
+/* A tensor that is written to must contain each element once. */
 static eddy_status check_writable(const eddy_general_call *call, const eddy_tensor *target,
                                   const char *name) {
     if (target->is_contiguous)
@@ -23,7 +23,7 @@ static eddy_status check_writable(const eddy_general_call *call, const eddy_tens
                            text);
 }
 
-/* What is written may be read only as exactly the same elements, and only where the op says so. */
+/* A written tensor may be read only as exactly the same elements, and only if the op allows it. */
 static eddy_status check_pair(const eddy_general_call *call, const eddy_tensor *written,
                               const char *name, const eddy_tensor *other, bool allows_alias) {
     if (written->storage != other->storage)

@@ -24,13 +24,13 @@ static struct {
 
 static void end_caller(void *context) {
     eddy_caller *caller = context;
-    /* Another destructor may have run a call already and so made the thread's state anew. */
+    /* Another destructor may have made a call already, and so a new state of the thread. */
     eddy_caller_self = caller;
     caller->callback = EDDY_CALLBACK_NONE;
     eddy_scope_end_all(caller);
     eddy_stream_scope_end_all(caller);
     caller->device_count = 0;
-    /* Where the lock is busy they wait for the next thread that adopts the caller. */
+    /* If the lock is busy they wait for the next thread that adopts the caller. */
     (void)eddy_pending_release_flush(caller);
     eddy_runtime *runtime = caller->runtime;
     caller->runtime = NULL;
@@ -44,7 +44,7 @@ static void end_caller(void *context) {
     eddy_lock_release(&callers.lock);
 }
 
-/* Adopts an idle caller; NULL where there is none. */
+/* Adopts an idle caller; NULL if there is none. */
 static eddy_caller *adopt_locked(void) {
     eddy_caller *caller = callers.idle;
     if (caller)

@@ -1,12 +1,12 @@
-/* What the interpreter knows of a calling thread: its runtime, scopes, cached handles, generators.
+/* The interpreter's state of a calling thread: its runtime, scopes, cached handles, generators.
  *
- * Made on a thread's first call, found through one thread-local pointer, given up by a destructor when the thread
+ * Made on a thread's first call, found through one thread-local pointer, and released by a destructor when the thread
  * ends. A caller outlives its thread: the next new thread adopts it with its handles and arrays, so that
  * short-lived threads cost nothing.
  *
  *   new --> IN USE (a thread) --thread ends--> IDLE --first call of a new thread--> IN USE
  *
- * Threads: everything belongs to the thread that uses the caller, but for what is tagged. */
+ * Threads: all fields belong to the thread that uses the caller, except tagged ones. */
 #ifndef EDDY_INTERPRETER_HANDLE_CALLER_H
 #define EDDY_INTERPRETER_HANDLE_CALLER_H
 
@@ -23,7 +23,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* What of the user's the thread is inside of: decides which calls are refused. */
+/* The kind of user code that the thread runs, which decides the calls that are refused. */
 typedef enum eddy_callback_kind {
     EDDY_CALLBACK_NONE,
     EDDY_CALLBACK_ACCESS,  /* may issue; waits are refused by the VM */
@@ -32,7 +32,7 @@ typedef enum eddy_callback_kind {
 
 typedef struct eddy_caller_generator {
     uint64_t runtime_id; /* 0: free */
-    uint64_t epoch;      /* of the runtime's seed; a newer one there starts the generator anew */
+    uint64_t epoch;      /* of the runtime's seed; a newer epoch there restarts the generator */
     uint64_t seed;
     uint64_t counter;
 } eddy_caller_generator;
@@ -43,9 +43,9 @@ typedef struct eddy_caller {
     eddy_runtime *runtime;            /* current, a reference; NULL: the default one */
     struct eddy_stream
         *stream;     /* of the innermost stream scope, NULL: the default one; the scope holds it */
-    uint64_t thread; /* the thread's number in the process; none is used twice */
+    uint64_t thread; /* the thread's number in the process, never reused */
     eddy_callback_kind callback;
-    int32_t no_grad; /* how often recording for gradients is off */
+    int32_t no_grad; /* nesting depth of eddy_no_grad_begin */
     eddy_pending_release pending;
 
     /* atomic: the thread stores (relaxed), eddy_live_count reads: handles made less handles ended by this caller. */
@@ -72,7 +72,7 @@ typedef struct eddy_caller {
 /* NULL until the thread's first call, and again once the thread ends. */
 extern _Thread_local eddy_caller *eddy_caller_self __attribute__((tls_model("initial-exec")));
 
-/* Makes or adopts one for the calling thread; NULL (nothing recorded) where there is no memory. */
+/* Makes or adopts one for the calling thread; NULL (nothing recorded) if there is no memory. */
 eddy_caller *eddy_caller_begin(void);
 
 static inline eddy_caller *eddy_caller_get(void) {
@@ -83,7 +83,7 @@ static inline eddy_caller *eddy_caller_get(void) {
 /* The newest caller of the process; follow `next`. Callers are never freed. */
 eddy_caller *eddy_caller_first(void);
 
-/* Handles with references, made less ended, of all callers and of threads that have none. */
+/* Handles with references, made less ended, of all callers and of threads without one. */
 int64_t eddy_caller_live_count(void);
 /* Counts for a thread that has no caller. Any thread. */
 void eddy_caller_live_add(int64_t count);

@@ -18,13 +18,13 @@ static struct {
     eddy_generator *idle; /* lock: lock */
 } pool;
 
-/* What eddy_generator_default returns: stands for the own generator of whichever thread uses it. */
+/* Returned by eddy_generator_default: stands for the own generator of the thread that uses it. */
 static eddy_generator own_of_caller = {.references = 1};
 
 /* Held while a runtime's seed, epoch and thread numbers change or a thread takes its own from them. */
 static eddy_lock seed_lock;
 
-/* True for a generator that lives; else the error is recorded. */
+/* True for a generator with references; else the error is recorded. */
 static bool is_usable(const eddy_generator *generator, eddy_origin origin) {
     if (EDDY_LIKELY(generator && eddy_load_relaxed(&generator->references) > 0))
         return true;
@@ -93,7 +93,7 @@ static uint64_t derive(uint64_t seed, uint64_t number) {
     return z ^ (z >> 31);
 }
 
-/* The thread's entry for a runtime; a free one, or one more, where it has none. NULL without memory. */
+/* The thread's entry for a runtime; a free or a new one if it has none. NULL without memory. */
 static eddy_caller_generator *find_own(eddy_caller *caller, uint64_t runtime_id) {
     eddy_caller_generator *unused = NULL;
     for (int32_t i = 0; i < caller->generator_count; i++) {
@@ -129,7 +129,7 @@ static void restart(eddy_caller_generator *own, eddy_runtime *runtime) {
     eddy_lock_release(&seed_lock);
 }
 
-/* The thread's own in a runtime, begun anew where eddy_seed was called since. */
+/* The thread's own generator in a runtime, restarted if eddy_seed was called since. */
 static eddy_status own_in(eddy_caller *caller, eddy_runtime *runtime, eddy_origin origin,
                           eddy_caller_generator **own) {
     *own = find_own(caller, runtime->id);

@@ -1,4 +1,4 @@
-/* Where random ops take seed and counter from. */
+/* The seed and counter of random ops. */
 #ifndef EDDY_INTERPRETER_HANDLE_GENERATOR_H
 #define EDDY_INTERPRETER_HANDLE_GENERATOR_H
 
@@ -7,7 +7,7 @@
 #include <interpreter/handle/caller.h>
 #include <interpreter/handle/runtime.h>
 
-/* The state for one op, advanced: of `generator`, or, where that is NULL, the thread's own in `runtime`. */
+/* The state for one op, and advances it: of `generator`, or, if that is NULL, of the thread's own in `runtime`. */
 EDDY_MUST_USE eddy_status eddy_generator_draw(eddy_caller *caller, eddy_runtime *runtime,
                                               eddy_generator *generator, eddy_origin origin,
                                               uint64_t *seed, uint64_t *counter);

@@ -1,6 +1,6 @@
-/* Storages given up on a thread that issues: they travel with its next call, so that a release costs no lock of its own.
+/* Storages released on a thread that issues: they travel with its next call, so that a release takes no lock of its own.
  *
- * Only small ones of known size wait here, a few at a time; everything else goes to the VM at once. So a thread that stops issuing
+ * Only a few small storages of known size wait here; all others go to the VM at once. So a thread that stops issuing
  * holds back a few KB at most, until its next call, the next release that finds no room, or its end. */
 #ifndef EDDY_INTERPRETER_HANDLE_PENDING_RELEASE_H
 #define EDDY_INTERPRETER_HANDLE_PENDING_RELEASE_H
@@ -23,10 +23,10 @@ typedef struct eddy_pending_release {
     eddy_storage_number numbers[EDDY_PENDING_RELEASE_MAX];
 } eddy_pending_release;
 
-/* Makes room for one storage of `runtime`: gives what is there to the VM; false where its lock is busy. */
+/* Makes room for one storage of `runtime`: passes the pending ones to the VM; false if its lock is busy. */
 bool eddy_pending_release_make_room(struct eddy_caller *caller, struct eddy_runtime *runtime);
 
-/* Keeps a storage for the next call; false where it has to go to the VM now. */
+/* Keeps a storage for the next call; false if it has to go to the VM now. */
 static inline bool eddy_pending_release_add(struct eddy_caller *caller,
                                             eddy_pending_release *pending,
                                             struct eddy_runtime *runtime,
@@ -38,11 +38,11 @@ static inline bool eddy_pending_release_add(struct eddy_caller *caller,
     return true;
 }
 
-/* Gives everything to the VM; false where its lock is busy. Never blocks. */
+/* Passes everything to the VM; false if its lock is busy. Never blocks. */
 bool eddy_pending_release_flush(struct eddy_caller *caller);
 
-/* How many travel with a call to `runtime`; NULL where they are another's. The call sets it to 0 itself: a callback that runs inside
- * the call, as in one-thread mode, may add to the pending and issue calls of its own. */
+/* The number that travels with a call to `runtime`; NULL if they belong to another runtime. The call sets it to 0 itself: a callback that runs inside
+ * the call, as in one-thread mode, may add pending storages and issue calls of its own. */
 static inline uint32_t *eddy_pending_release_count(eddy_pending_release *pending,
                                                    const struct eddy_runtime *runtime) {
     return EDDY_LIKELY(pending->runtime == runtime) ? &pending->count : NULL;

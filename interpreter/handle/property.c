@@ -1,4 +1,4 @@
-/* What a tensor is like: the getters of <eddy/tensor.h>. */
+/* The getters of <eddy/tensor.h>. */
 #include <base/shape.h>
 #include <base/status.h>
 #include <interpreter/handle/tensor.h>

@@ -17,7 +17,7 @@
 #include <stdlib.h>
 #include <streams/team.h>
 
-/* What exit waits at most: for what was issued to finish, then for what still runs to come to a halt. */
+/* The longest waits of exit: for issued work to finish, then for running kernels to stop. */
 #define EXIT_DRAIN_NS INT64_C(700000000)
 #define EXIT_HALT_NS INT64_C(300000000)
 
@@ -27,8 +27,9 @@ static struct {
     uint64_t last_id;    /* lock: lock */
     bool has_hooks;      /* lock: lock; at exit and fork */
     bool is_exiting;     /* lock: lock; none is made any more */
-    bool is_silent;      /* lock: lock; some runtime was to say nothing at exit: nor do calls */
-    eddy_lock starting;  /* held while the default runtime starts */
+    bool
+        is_silent; /* lock: lock; a runtime was set to print nothing at exit; then errors of calls are not printed either */
+    eddy_lock starting; /* held while the default runtime starts */
     _Atomic(eddy_runtime *)
         standard; /* atomic: the default one; stored (release) under `starting` */
 } runtimes;
@@ -71,13 +72,13 @@ bool eddy_runtime_exists(uint64_t id) {
 
 /* ---- exit and fork ---- */
 
-/* Errors that nobody has looked at, of calls and late ones. */
+/* Unseen errors, of calls and late ones. */
 typedef struct untold {
     uint64_t count;
     eddy_error first;
 } untold;
 
-/* What the runtime still has to do gets its time; then its late errors are known. */
+/* The runtime's remaining work gets its time; then its late errors are known. */
 static void drain(const eddy_runtime *runtime, int64_t deadline, untold *errors) {
     eddy_vm_wait wait = {eddy_clock_left(deadline), {"exit", NULL}};
     eddy_error late = {0};
@@ -89,8 +90,8 @@ static void drain(const eddy_runtime *runtime, int64_t deadline, untold *errors)
     errors->count += late.more + 1;
 }
 
-/* Nothing of ours may run while the libraries behind the kernels end: threads stay where they are between two slices. Runtimes
- * that were shut down are among them, for one that was given up may still be at work. */
+/* No code of ours may run while the libraries behind the kernels end: threads stop between two slices. This includes runtimes
+ * that were shut down, since an abandoned one may still run. */
 static void halt(void) {
     int64_t deadline = eddy_clock_deadline(EXIT_HALT_NS);
     eddy_lock_acquire(&runtimes.lock);
@@ -101,7 +102,7 @@ static void halt(void) {
     eddy_team_halt(deadline);
 }
 
-/* Issue stops, what is in flight gets its time, and all is left as it is: other threads may still run. */
+/* New calls are refused, work in flight gets its time, and nothing is freed: other threads may still run. */
 static void at_exit(void) {
     eddy_runtime *exiting = NULL;
     eddy_lock_acquire(&runtimes.lock);
@@ -134,7 +135,7 @@ static void at_exit(void) {
 
 void eddy_runtime_exit_first(void) {
     eddy_unseen_leave();
-    /* One handler more: the first that is called does it all. */
+    /* One more handler: the first that is called does all the work. */
     atexit(at_exit);
 }
 
@@ -238,7 +239,7 @@ eddy_runtime *eddy_runtime_retain(eddy_runtime *runtime) {
     return runtime;
 }
 
-/* Handles that only wait to be used again need not keep what is left of the runtime. */
+/* Cached handles need not keep the remains of the runtime. */
 static void unbind_cached(eddy_caller *caller, eddy_runtime *runtime) {
     for (eddy_tensor *tensor = caller ? caller->free_handles : NULL; tensor;
          tensor = (eddy_tensor *)tensor->link.link.next)
@@ -250,7 +251,7 @@ static void unbind_cached(eddy_caller *caller, eddy_runtime *runtime) {
 
 static eddy_status shut_down(eddy_runtime *runtime, int64_t timeout) {
     uint32_t running = EDDY_RUNTIME_RUNNING;
-    /* Also where another thread has begun: it is over for both at the same time. */
+    /* Also if another thread has begun: both return at the same time. */
     if (!eddy_cas_acq_rel(&runtime->state, &running, EDDY_RUNTIME_SHUT_DOWN) &&
         running != EDDY_RUNTIME_SHUT_DOWN)
         return EDDY_OK;
@@ -269,7 +270,7 @@ void eddy_runtime_release(eddy_runtime **runtime) {
     if (eddy_sub_acq_rel(&released->references, 1) != 1)
         return;
     if (eddy_caller_self && eddy_caller_self->callback != EDDY_CALLBACK_NONE)
-        return; /* nobody can wait here: it runs on until exit */
+        return; /* no wait is possible here: it runs on until exit */
     shut_down(released, EDDY_FOREVER);
     eddy_runtime_unbind(released);
 }
@@ -409,7 +410,7 @@ eddy_status eddy_recover(eddy_list tensors) {
     return status;
 }
 
-/* ---- looking inside ---- */
+/* ---- counters and dumps ---- */
 
 eddy_status eddy_counters_read(eddy_counters *counters) {
     eddy_origin origin = EDDY_ORIGIN("counters_read");

@@ -1,12 +1,12 @@
-/* A runtime: one VM, and what the interpreter keeps beside it.
+/* A runtime: one VM, and the interpreter's data of it.
  *
  * state:  RUNNING --eddy_runtime_shutdown, last reference--> SHUT_DOWN
  *         RUNNING --exit--> EXITING (new calls are refused, nothing is freed)
  *         any --fork, in the child--> FORKED
  *
- * The struct, and what is left of the closed VM, live as long as anything is bound to them (`bindings`): handles,
- * streams, events. Handles stay bound while they are cached, so that in the steady state nothing is counted. So
- * whoever has a tensor may call the VM, which answers SHUT_DOWN or FORKED by itself. */
+ * The struct, and the remains of the closed VM, live as long as an object is bound to them (`bindings`): a handle,
+ * stream or event. Cached handles stay bound, so that in the steady state no count changes. So the
+ * holder of a tensor may call the VM, which itself returns SHUT_DOWN or FORKED. */
 #ifndef EDDY_INTERPRETER_HANDLE_RUNTIME_H
 #define EDDY_INTERPRETER_HANDLE_RUNTIME_H
 
@@ -26,26 +26,26 @@ typedef enum eddy_runtime_state {
 
 struct eddy_runtime {
     _Atomic uint32_t
-        state; /* atomic: who shuts down stores (release), callers read (acquire) for a better error */
-    eddy_vm *vm;                  /* const after init */
-    uint64_t id;                  /* const after init; never reused */
-    eddy_device device;           /* const after init: of creation ops that name none */
-    _Atomic int64_t references;   /* atomic: users and threads whose current runtime it is */
-    _Atomic int64_t bindings;     /* atomic: handles, streams, events, and one for all references */
-    _Atomic uint64_t seed;        /* atomic: written under the lock of generators, with `epoch` */
-    _Atomic uint64_t epoch;       /* atomic: counts eddy_seed (release), acquired by who draws */
-    _Atomic uint64_t next_number; /* atomic: of threads that draw, since the last eddy_seed */
-    bool is_silent;               /* const after init: says nothing at exit */
-    struct eddy_runtime *next;    /* lock: runtimes */
-    struct eddy_runtime *exit_next; /* the exiting thread only: those that it waits for */
+        state; /* atomic: the thread that shuts down stores (release), callers read (acquire) for a better error */
+    eddy_vm *vm;                /* const after init */
+    uint64_t id;                /* const after init; never reused */
+    eddy_device device;         /* const after init: the default of creation ops */
+    _Atomic int64_t references; /* atomic: users and threads whose current runtime it is */
+    _Atomic int64_t bindings;   /* atomic: handles, streams, events, and one for all references */
+    _Atomic uint64_t seed;      /* atomic: written under the lock of generators, with `epoch` */
+    _Atomic uint64_t epoch; /* atomic: counts eddy_seed (release); threads that draw acquire it */
+    _Atomic uint64_t next_number;   /* atomic: of threads that draw, since the last eddy_seed */
+    bool is_silent;                 /* const after init: prints nothing at exit */
+    struct eddy_runtime *next;      /* lock: runtimes */
+    struct eddy_runtime *exit_next; /* the exiting thread only: runtimes that it waits for */
 };
 
 /* The calling thread's current runtime; starts the default one. Errors are recorded under `op`. */
 EDDY_MUST_USE eddy_status eddy_runtime_of_caller(eddy_caller *caller, eddy_origin origin,
                                                  eddy_runtime **runtime);
 
-/* The exit handler runs before all that is registered now: a library that kernels use has just made static objects, which
- * must not be gone while work is in flight. Any thread. */
+/* Registers the exit handler again, so that it runs before all handlers registered so far: a library that kernels use has just made static
+ * objects, which must not be destroyed while work is in flight. Any thread. */
 void eddy_runtime_exit_first(void);
 
 /* The memory of the struct. Any thread. */
@@ -64,7 +64,7 @@ eddy_status eddy_runtime_refuse(const eddy_runtime *runtime, eddy_origin origin,
 bool eddy_runtime_exists(uint64_t id);
 
 /* The device that a creation op of the thread takes: `asked` (kind DEFAULT, NULL: none), scope, runtime.
- * UNSUPPORTED, recorded under `op`, where it is not there. */
+ * UNSUPPORTED, recorded under `op`, if there is no such device. */
 EDDY_MUST_USE eddy_status eddy_runtime_device(const eddy_caller *caller,
                                               const eddy_runtime *runtime, const eddy_device *asked,
                                               eddy_origin origin, eddy_device *device);

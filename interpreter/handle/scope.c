@@ -31,7 +31,7 @@ void eddy_scope_own(eddy_caller *caller, eddy_tensor *tensor) {
         own(caller->scope, tensor);
 }
 
-/* Takes the tensor out of its scope; the reference is the caller's then. */
+/* Removes the tensor from its scope; the caller then owns the reference. */
 static void disown(eddy_scope *scope, eddy_tensor *tensor) {
     EDDY_CHECK(tensor->scope_slot < scope->count && scope->items[tensor->scope_slot] == tensor);
     eddy_tensor *last = scope->items[--scope->count];
@@ -138,8 +138,8 @@ eddy_tensor *eddy_scope_return(eddy_scope *scope, eddy_tensor *tensor) {
     return tensor;
 }
 
-/* Takes one from the references that eddy_retain took; false where there is none. The count only says whose a reference is:
- * what a release has to see of others is ordered by `references`. */
+/* Takes one of the references of eddy_retain; false if there is none. The count only tells who owns a reference:
+ * `references` orders a release after the accesses of other threads. */
 static bool take_retained(eddy_tensor *tensor) {
     uint32_t retained = eddy_load_relaxed(&tensor->retained);
     while (retained > 0)

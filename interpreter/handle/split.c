@@ -10,7 +10,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-/* A split under way: part i is `size` long, or sizes[i] where there are sizes; the last may be shorter. */
+/* A split being made: part i is `size` long, or sizes[i] if there are sizes; the last may be shorter. */
 typedef struct splitting {
     eddy_origin origin;
     eddy_tensor *tensor;
@@ -70,7 +70,7 @@ static eddy_status make_parts(const splitting *s, eddy_tensor **outputs) {
     return eddy_outcome_why(&outcome);
 }
 
-/* The number of parts to *count, and the parts where there is an array for them. */
+/* Writes the number of parts to *count, and the parts if there is an array for them. */
 static eddy_status finish(const splitting *s, eddy_tensor **outputs, int64_t capacity,
                           int64_t *count) {
     if (outputs && capacity < s->count)

@@ -1,4 +1,4 @@
-/* eddy_split and eddy_chunk (<eddy/view.h>) for those who know the caller's address. */
+/* eddy_split and eddy_chunk (<eddy/view.h>) for callers that pass the address of the public call. */
 #ifndef EDDY_INTERPRETER_HANDLE_SPLIT_H
 #define EDDY_INTERPRETER_HANDLE_SPLIT_H
 

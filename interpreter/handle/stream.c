@@ -136,7 +136,7 @@ void eddy_event_release(eddy_event **event) {
     eddy_memory_release(released, sizeof(*released), EDDY_MEMORY_RUNTIME);
 }
 
-/* Whether an event may be asked by the calling thread; else the error is recorded. */
+/* Whether the calling thread may query or wait for an event; else the error is recorded. */
 static eddy_status check_event(const eddy_event *event, eddy_origin origin) {
     eddy_caller *caller = eddy_caller_get();
     if (!eddy_caller_may_call(caller))

@@ -1,4 +1,4 @@
-/* Streams and events of the public interface: counted shells round the VM's, bound to their runtime. */
+/* Public streams and events: reference-counted wrappers of the VM's, bound to their runtime. */
 #ifndef EDDY_INTERPRETER_HANDLE_STREAM_H
 #define EDDY_INTERPRETER_HANDLE_STREAM_H
 
@@ -27,7 +27,7 @@ static inline eddy_vm_stream *eddy_stream_of_caller(const eddy_caller *caller,
     return caller->stream && caller->stream->runtime == runtime ? caller->stream->stream : NULL;
 }
 
-/* Ends the thread's open stream scopes: the thread ends. */
+/* Ends the thread's open stream scopes, at its end. */
 void eddy_stream_scope_end_all(eddy_caller *caller);
 
 #endif

@@ -19,7 +19,7 @@ static void push_free(eddy_caller *caller, eddy_tensor *tensor) {
     caller->free_handles = tensor;
 }
 
-/* Puts an ended handle back where it came from. Any thread. */
+/* Returns an ended handle to its owner. Any thread. */
 static void recycle(eddy_tensor *tensor) {
     eddy_caller *owner = tensor->owner;
     if (EDDY_LIKELY(owner == eddy_caller_self))
@@ -110,7 +110,7 @@ static eddy_handle_slab *slab_of(const slab_index *index, const eddy_tensor *ten
     return index->slabs[begin];
 }
 
-/* Sorts the cached handles: those of slabs that are cached whole are forgotten, the others are cached again. */
+/* Sorts the cached handles: those of slabs that are cached completely are dropped, the others are cached again. */
 static void keep_of_others(eddy_caller *caller, const slab_index *index) {
     eddy_tensor *rest = caller->free_handles;
     caller->free_handles = NULL;
@@ -124,7 +124,7 @@ static void keep_of_others(eddy_caller *caller, const slab_index *index) {
     }
 }
 
-/* Frees slabs whose handles are all cached; none where there is no memory to sort them. */
+/* Frees slabs whose handles are all cached; none if there is no memory to sort them. */
 static int64_t trim_slabs(eddy_caller *caller) {
     take_returned(caller);
     slab_index index;
@@ -164,13 +164,13 @@ void eddy_tensor_discard(eddy_caller *caller, eddy_tensor *tensor) {
     recycle(tensor);
 }
 
-/* Whether a root's storage may wait for the thread's next call: small, of known size, and no one waits for a deleter. */
+/* Whether a root's storage may wait for the thread's next call: it is small, of known size, and has no deleter. */
 static bool may_wait(const eddy_tensor *root) {
     return root->link.after == 0 && !eddy_load_relaxed(&root->is_late) &&
            root->count <= EDDY_PENDING_RELEASE_BYTES / (int64_t)sizeof(double);
 }
 
-/* The storage goes back to the VM; the handle to its owner, now or when the VM is done with the link. */
+/* Releases the storage to the VM, and the handle to its owner, now or when the VM has recycled the link. */
 static void release_storage(eddy_caller *caller, eddy_tensor *root) {
     if (EDDY_LIKELY(caller != NULL && may_wait(root)) &&
         eddy_pending_release_add(caller, &caller->pending, root->runtime, root->storage)) {
@@ -183,7 +183,7 @@ static void release_storage(eddy_caller *caller, eddy_tensor *root) {
 }
 
 void eddy_tensor_finish(eddy_tensor *tensor) {
-    eddy_caller *caller = eddy_caller_self; /* a thread that only releases needs none */
+    eddy_caller *caller = eddy_caller_self; /* NULL in a thread that only releases */
     for (;;) {
         if (EDDY_LIKELY(caller != NULL))
             eddy_caller_count(caller, -1);
@@ -297,8 +297,8 @@ uint32_t eddy_tensor_shape_number(const eddy_tensor *tensor) {
 #define ORDER_BITS 3
 #define ORDERED_AXES (16 / ORDER_BITS)
 
-/* How many strides each axis has below its own: with the shape that says what the strides are, if they leave no gaps. 0 where they
- * do, or where there is no room. */
+/* The rank of each axis' stride: with the shape this determines the strides, if they leave no gaps. 0 if they
+ * do, or if there is no room. */
 static uint16_t order_code(const eddy_tensor *tensor) {
     int64_t reach = 1;
     for (int32_t d = 0; d < tensor->rank; d++)
@@ -336,7 +336,7 @@ eddy_tensor_key eddy_tensor_find_key(eddy_tensor *tensor) {
     return key;
 }
 
-/* Makes a new handle one of the tensor's storage. */
+/* Makes a new handle refer to the tensor's storage. */
 static void show(eddy_tensor *handle, const eddy_tensor *tensor, const eddy_layout *layout) {
     handle->dtype = tensor->dtype;
     handle->device_kind = tensor->device_kind;
@@ -368,7 +368,7 @@ void eddy_tensor_alias(eddy_tensor *alias, const eddy_tensor *tensor) {
 
 eddy_status eddy_tensor_check(const eddy_tensor *tensor, const char *what, eddy_origin origin) {
     if (EDDY_UNLIKELY(!tensor)) {
-        /* It failed before, and the slot says why; only an empty slot learns something new. */
+        /* It failed before, and the slot holds the reason; only an empty slot gets a new record. */
         eddy_error error;
         if (eddy_error_peek(&error))
             return EDDY_INVALID_ARGUMENT;
@@ -393,7 +393,7 @@ eddy_status eddy_tensor_check_item(const eddy_tensor *tensor, const char *list, 
     return eddy_tensor_check(tensor, what, origin);
 }
 
-/* Shapes that become known are written once, by whoever asks first. */
+/* A late shape is written once, by the first thread that asks for it. */
 static eddy_lock late_lock;
 
 eddy_status eddy_tensor_await_late_shape(eddy_tensor *tensor, int64_t deadline,

@@ -1,12 +1,12 @@
 /* The tensor handle.
  *
- * A root handle holds a storage of the VM by its number; a view holds a reference on a root. The VM never looks at
- * handles: what it needs of one when the last reference goes is the release link.
+ * A root handle holds a storage of the VM by its number; a view holds a reference on a root. The VM never accesses
+ * handles, except the release link after the last reference is gone.
  *
- *   CACHED (in its owner's list) --acquire--> LIVE --last reference--> RELEASED (root: the link is the VM's)
+ *   CACHED (in its owner's list) --acquire--> LIVE --last reference--> RELEASED (root: the VM owns the link)
  *   RELEASED --recycle--> CACHED, or on its owner's return stack when it was recycled by another thread
  *
- * Fields are const while the handle is LIVE, but for the tagged ones. Of rank up to 5 a call touches three cache
+ * Fields are const while the handle is LIVE, except the tagged ones. Up to rank 5 a call accesses three cache
  * lines. */
 #ifndef EDDY_INTERPRETER_HANDLE_TENSOR_H
 #define EDDY_INTERPRETER_HANDLE_TENSOR_H
@@ -25,18 +25,17 @@
 #include <stdint.h>
 #include <vm/vm.h>
 
-/* What made a tensor, as far as gradients go: the address of a node and, in its low bits, which output of the node; 0 where
- * none is asked for. A word instead of two fields, for each handle has one. */
+/* The tape's origin of a tensor: the address of a node and, in its low bits, which output of the node; 0 if the tensor requires no
+ * gradient. One word instead of two fields, since each handle has it. */
 typedef uintptr_t eddy_autograd;
 
 typedef struct eddy_axis {
     int64_t dim;
-    int64_t
-        stride; /* elements; that of a row-major tensor where `is_contiguous`, whatever the dim */
+    int64_t stride; /* elements; if `is_contiguous`, that of a row-major tensor, whatever the dim */
 } eddy_axis;
 
-/* A tensor's key: equal keys mean one dtype, one shape and the same strides, which leave no gaps from the start of the storage. 0:
- * it has gaps, or too many axes that are not row-major, or nobody has asked yet, or the handle is not LIVE.
+/* A tensor's key: equal keys mean one dtype, one shape and the same strides, without gaps from the start of the storage. 0:
+ * it has gaps, or too many axes that are not row-major, or the key was not computed yet, or the handle is not LIVE.
  *
  *   63 .. 32 number of the shape | 31 .. 16 order of the axes, 0 for row-major | 15 .. 8 dtype | 1 recorded | 0 always set */
 typedef uint64_t eddy_tensor_key;
@@ -48,7 +47,7 @@ static inline eddy_tensor_key eddy_tensor_key_make(uint32_t number, uint16_t ord
 /* In the key of a tensor that requires a gradient. */
 #define EDDY_TENSOR_KEY_RECORDED ((eddy_tensor_key)2)
 
-/* That of a tensor that differs in the dtype alone, and requires no gradient. */
+/* The key of a tensor that differs only in its dtype, and requires no gradient. */
 static inline eddy_tensor_key eddy_tensor_key_with(eddy_tensor_key key, uint8_t dtype) {
     return (key & ~((eddy_tensor_key)UINT8_MAX << 8 | EDDY_TENSOR_KEY_RECORDED)) |
            (eddy_tensor_key)dtype << 8;
@@ -64,11 +63,11 @@ static inline uint8_t eddy_tensor_key_dtype(eddy_tensor_key key) {
 
 struct eddy_tensor {
     _Atomic uint32_t
-        references; /* atomic: 0 unless LIVE; who holds the only one needs no locked operation */
+        references; /* atomic: 0 unless LIVE; the holder of the only one needs no locked operation */
     eddy_storage_number storage;
     eddy_runtime *runtime; /* bound also while CACHED */
     _Atomic eddy_tensor_key
-        key; /* atomic: who finds it out stores it (release: after a late shape), read acquire */
+        key; /* atomic: the thread that computes it stores it (release: after a late shape), read acquire */
     uint8_t dtype;
     int8_t rank; /* late: written before is_late is cleared */
     _Atomic bool
@@ -77,24 +76,24 @@ struct eddy_tensor {
     uint32_t scope_slot;      /* the scope's thread only */
     int64_t count;            /* elements; late like rank */
     int64_t offset;           /* elements from the storage's start */
-    struct eddy_tensor *root; /* itself, or the handle a view holds */
+    struct eddy_tensor *root; /* itself, or the handle that a view holds */
     _Atomic(eddy_scope *)
         scope; /* atomic: the scope's thread stores (release), others load (acquire) to compare */
 
     union {
         eddy_vm_release_link
-            link; /* LIVE: `after` is 1 where the memory is borrowed. RELEASED: the VM's. CACHED: the next one */
-        /* LIVE, in place of the link's first word. atomic: relaxed; how many of the references eddy_retain took. */
+            link; /* LIVE: `after` is 1 if the memory is borrowed. RELEASED: owned by the VM. CACHED: the next handle */
+        /* LIVE, in place of the link's first word. atomic: relaxed; the number of references of eddy_retain. */
         _Atomic uint32_t retained;
     };
-    eddy_caller *owner;  /* const: whose cache it comes from */
+    eddy_caller *owner;  /* const: the caller whose cache it comes from */
     const void *address; /* the public call that made it */
     eddy_axis axes[EDDY_RANK_MAX];
     int8_t device_kind, device_index;
-    /* A view of all of its root, made with it by a recorded call: the one handle of it that the user was given. */
+    /* A view of all of its root, made with it by a recorded call: the only handle that the user got. */
     bool stands_in;
     _Atomic bool
-        is_saved; /* atomic: relaxed; root: some node has saved it, or a view of it, at some time */
+        is_saved; /* atomic: relaxed; root: a node has saved it, or a view of it, at some time */
     _Atomic uint32_t
         version; /* atomic: relaxed; root: writes to its storage that were issued so far */
     eddy_autograd autograd;
@@ -120,13 +119,13 @@ static inline bool eddy_tensor_is_none(const eddy_tensor *tensor) {
 
 /* ---- life ---- */
 
-/* Fills the cache of `caller` and takes one; NULL where there is no memory. */
+/* Fills the cache of `caller` and takes a handle; NULL if there is no memory. */
 eddy_tensor *eddy_tensor_acquire_slow(eddy_caller *caller);
 /* Binds a cached handle to another runtime. */
 void eddy_tensor_rebind(eddy_tensor *tensor, eddy_runtime *runtime);
 
-/* A handle with one reference and no storage; dtype, layout and storage are the caller's to fill. NULL, nothing
- * recorded, where there is no memory. */
+/* A handle with one reference and no storage; the caller fills in dtype, layout and storage. NULL, nothing
+ * recorded, if there is no memory. */
 static inline eddy_tensor *eddy_tensor_acquire(eddy_caller *caller, eddy_runtime *runtime,
                                                const void *address) {
     eddy_tensor *tensor = caller->free_handles;
@@ -153,7 +152,7 @@ static inline eddy_tensor *eddy_tensor_acquire(eddy_caller *caller, eddy_runtime
     return tensor;
 }
 
-/* Gives back a handle that got no storage and was shown to nobody. */
+/* Returns a handle to the cache that got no storage and was not published. */
 void eddy_tensor_discard(eddy_caller *caller, eddy_tensor *tensor);
 
 /* Ends a handle whose last reference is gone. */
@@ -166,8 +165,8 @@ static inline void eddy_tensor_retain(eddy_tensor *tensor) {
 
 /* Gives up one reference that no scope owns. */
 static inline void eddy_tensor_drop(eddy_tensor *tensor) {
-    /* Who holds the only reference needs no locked operation: nobody else can make one. Acquire: sees what others did
-     * before they dropped theirs. */
+    /* The holder of the only reference needs no locked operation: no other thread can make one. Acquire: sees the writes of threads that
+     * released theirs before. */
     if (EDDY_LIKELY(eddy_load_acquire(&tensor->references) == 1) ||
         eddy_sub_acq_rel(&tensor->references, 1u) == 1) {
         eddy_store_relaxed(&tensor->references, 0u);
@@ -177,19 +176,19 @@ static inline void eddy_tensor_drop(eddy_tensor *tensor) {
 
 /* Lays the tensor out row-major; dims need not be the tensor's own. */
 void eddy_tensor_lay(eddy_tensor *tensor, int32_t rank, const int64_t *dims, int64_t count);
-/* The same, but the axes lie in memory in the order of those of `like`, which has the rank: channels last stays channels
- * last. Row-major where `like` is. */
+/* The same, but the axes have the order in memory of those of `like`, which has the same rank: channels last stays channels
+ * last. Row-major if `like` is. */
 void eddy_tensor_lay_like(eddy_tensor *tensor, int32_t rank, const int64_t *dims, int64_t count,
                           const eddy_tensor *like);
-/* Images [.., C, H, W], rank 3 or more, whose channels are neighbours. */
+/* Images [.., C, H, W], rank 3 or more, whose channels are adjacent in memory. */
 void eddy_tensor_lay_last(eddy_tensor *tensor, const eddy_shape *shape);
-/* Takes over dims, strides and offset, and finds out whether they are row-major. */
+/* Sets dims, strides and offset, and whether they are row-major. */
 void eddy_tensor_set_layout(eddy_tensor *tensor, const eddy_layout *layout);
 void eddy_tensor_layout(const eddy_tensor *tensor, eddy_layout *layout);
 void eddy_tensor_shape(const eddy_tensor *tensor, eddy_shape *shape);
-/* The number of the interned shape; 0 where the table is full. Shape known. */
+/* The number of the interned shape; 0 if the table is full. The shape is known. */
 uint32_t eddy_tensor_shape_number(const eddy_tensor *tensor);
-/* Finds the key out; 0 where there is none. Late shapes have none until somebody waited for them. */
+/* Computes the key; 0 if there is none. Late shapes have none until a thread has waited for them. */
 eddy_tensor_key eddy_tensor_find_key(eddy_tensor *tensor);
 
 /* A view with the given layout, holding the root; one reference, no scope. NULL, recorded under `op`, without
@@ -200,19 +199,19 @@ eddy_tensor *eddy_tensor_view(eddy_caller *caller, eddy_tensor *tensor, const ed
 /* Makes a handle without storage another one of `tensor`: the same elements. */
 void eddy_tensor_alias(eddy_tensor *alias, const eddy_tensor *tensor);
 
-/* A write to the tensor's storage has been issued, or is about to happen. */
+/* Notes that a write to the tensor's storage has been issued, or is about to be. */
 static inline void eddy_tensor_written(eddy_tensor *tensor) {
     eddy_add_relaxed(&tensor->root->version, 1u);
 }
 
 /* ---- checks of arguments ---- */
 
-/* OK where a pointer from the user is a tensor: NULL is not (it failed before: recorded only in an empty slot), EDDY_NONE is not,
- * and a handle that waits to be used again is not. `what` names the operand for the sentence. */
+/* OK if a pointer from the user is a tensor: not NULL (it failed before: recorded only in an empty slot), not EDDY_NONE,
+ * and not a released handle. `what` names the operand in the message. */
 EDDY_MUST_USE eddy_status eddy_tensor_check(const eddy_tensor *tensor, const char *what,
                                             eddy_origin origin);
 
-/* The same for an item of a list, which the sentence names: "tensors[3]". */
+/* The same for an item of a list, which the message names: "tensors[3]". */
 EDDY_MUST_USE eddy_status eddy_tensor_check_item(const eddy_tensor *tensor, const char *list,
                                                  int64_t item, eddy_origin origin);
 

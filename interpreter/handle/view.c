@@ -1,4 +1,4 @@
-/* Views: new layouts over the same storage, no instruction (but for a reshape that has to copy). */
+/* Views: new layouts over the same storage, without an instruction (except for a reshape that has to copy). */
 #include <base/shape.h>
 #include <base/status.h>
 #include <interpreter/call/copy.h>
@@ -12,9 +12,9 @@
 typedef struct viewing {
     eddy_origin origin;
     eddy_tensor *tensor;
-    eddy_layout layout; /* of the tensor; made into that of the view */
+    eddy_layout layout; /* of the tensor; changed to that of the view */
     /* For gradients. */
-    eddy_tensor *source; /* whose elements they are: tensor, or what it was copied from */
+    eddy_tensor *source; /* the tensor of these elements: `tensor`, or the one it was copied from */
     eddy_view_kind kind;
     eddy_view_attributes attributes;
 } viewing;
@@ -35,7 +35,7 @@ static bool begin(viewing *v, eddy_tensor *tensor, eddy_origin origin) {
     return true;
 }
 
-/* The tensor's axes as they lie in memory, the outermost first. */
+/* The tensor's axes in their order in memory, the outermost first. */
 static void find_order(const eddy_tensor *tensor, uint8_t *order) {
     eddy_layout layout;
     int64_t strides[EDDY_RANK_MAX];
@@ -101,7 +101,7 @@ static bool find_axis(const viewing *v, int64_t axis, int32_t *result) {
            fail_axis(v, axis);
 }
 
-/* For what does nothing to rank 0: there 0 and -1 will do, as in PyTorch. */
+/* For functions that do nothing to rank 0, whose axes are 0 and -1, as in PyTorch. */
 static bool find_axis_or_none(const viewing *v, int64_t axis, int32_t *result) {
     return eddy_shape_axis_normalize(axis, v->layout.rank, result) || fail_axis(v, axis);
 }
@@ -116,14 +116,14 @@ static void remove_axis(eddy_layout *layout, int32_t axis) {
 
 /* ---- shape ---- */
 
-/* A shape for an error's text. */
+/* A shape as text, for errors. */
 static described describe_shape(const eddy_shape *shape) {
     described d;
     eddy_shape_format(shape->rank, shape->dims, d.text, sizeof(d.text));
     return d;
 }
 
-/* Checks the wanted shape and puts in what a -1 stands for. */
+/* Checks the requested shape and computes the dim of a -1. */
 static bool complete_shape(const viewing *v, eddy_shape *shape) {
     int64_t known = 1;
     int32_t open = -1;
@@ -153,7 +153,7 @@ static bool complete_shape(const viewing *v, eddy_shape *shape) {
     return true;
 }
 
-/* Makes the layout one of `shape`; false (nothing recorded) where it takes a copy. */
+/* Changes the layout to `shape`; false (nothing recorded) if that needs a copy. */
 static bool reshape_layout(eddy_layout *layout, const eddy_shape *shape) {
     int64_t strides[EDDY_RANK_MAX];
     if (!eddy_layout_view(layout, shape, strides))
@@ -286,7 +286,7 @@ eddy_tensor *eddy_slice(eddy_tensor *tensor, int32_t axis, int64_t start, int64_
     if (length > 0)
         v.layout.offset += from * v.layout.strides[d];
     v.layout.dims[d] = length;
-    /* One element has no neighbour: a huge step must not overflow. */
+    /* With one element the step is not used: a huge one must not overflow. */
     if (length > 1)
         v.layout.strides[d] *= step;
     set_part(&v, d, from, step, length, false);

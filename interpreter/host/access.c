@@ -8,7 +8,7 @@
 #include <interpreter/host/row_major.h>
 #include <streams/team.h>
 
-/* What the service thread needs; it frees this. */
+/* The data for the service thread, which frees them. */
 typedef struct access {
     eddy_read_callback *read; /* one of the two */
     eddy_access_callback *access;
@@ -43,10 +43,10 @@ static void deliver_packed(const access *a, char *data, int64_t bytes) {
     eddy_memory_release(packed, (size_t)bytes, EDDY_MEMORY_WORKSPACE);
 }
 
-/* On the service thread, or in one-thread mode on the thread that is at hand. */
+/* On the service thread, or in one-thread mode on any calling thread. */
 static void access_run(void *context, void *storage, int64_t storage_bytes,
                        const eddy_error *error) {
-    static char nothing; /* what a tensor without elements points to */
+    static char nothing; /* the address of tensors without elements */
     access *a = context;
     eddy_caller *caller = eddy_caller_get();
     eddy_callback_state kept;

@@ -15,7 +15,7 @@
 
 /* ---- in ---- */
 
-/* The runtime of a tensor to be made from host memory, its shape and place checked; *bytes of its elements. */
+/* The runtime of a new tensor from host memory, after checks of shape and device; *bytes: those of its elements. */
 static eddy_runtime *check_new(eddy_caller *caller, eddy_origin origin, const void *data,
                                const eddy_shape *shape, eddy_dtype dtype, const eddy_device *asked,
                                eddy_device *device, int64_t *count, int64_t *bytes) {
@@ -116,7 +116,7 @@ static void end_borrow(void *context) {
     eddy_memory_release(borrow, sizeof(*borrow), EDDY_MEMORY_HANDLE);
 }
 
-/* Elements from the first to the last of a layout; false where they, or their bytes, leave int64. */
+/* Elements from the first to the last of a layout; false if they, or their bytes, overflow int64. */
 static bool find_span(const eddy_layout *layout, size_t element_bytes, int64_t *span,
                       int64_t *bytes) {
     int64_t reach = 1, step;
@@ -133,7 +133,7 @@ static bool find_span(const eddy_layout *layout, size_t element_bytes, int64_t *
     return !__builtin_mul_overflow(reach, (int64_t)element_bytes, bytes);
 }
 
-/* The view that was asked for, instead of the handle of the whole memory. */
+/* Replaces the handle of the whole memory by the requested view. */
 static eddy_tensor *show_strided(eddy_caller *caller, const eddy_borrow *given,
                                  const eddy_layout *layout, eddy_tensor *whole, borrowed *borrow) {
     eddy_tensor *view = eddy_tensor_view(caller, whole, layout, given->origin);
@@ -246,7 +246,7 @@ static eddy_status read_elements(eddy_tensor *tensor, void *buffer, int64_t dead
     size_t bytes = element_bytes(tensor);
     if (tensor->is_contiguous && tensor->count > 0 &&
         (size_t)tensor->count * bytes <= SMALL_BYTES) {
-        /* On failure the buffer must be as it was. */
+        /* On failure the buffer must be unchanged. */
         char small[SMALL_BYTES];
         size_t total = (size_t)tensor->count * bytes;
         eddy_status status = eddy_vm_read_small(
@@ -268,7 +268,7 @@ static eddy_status read_elements(eddy_tensor *tensor, void *buffer, int64_t dead
     return EDDY_OK;
 }
 
-/* Whether the elements, each of so many bytes, are what the buffer holds. */
+/* Whether the elements, each of so many bytes, fill the buffer exactly. */
 static eddy_status check_buffer(const eddy_tensor *tensor, size_t each, const void *buffer,
                                 size_t bytes, const char *as, eddy_origin origin) {
     size_t wanted = (size_t)tensor->count * each;

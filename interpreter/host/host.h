@@ -1,4 +1,4 @@
-/* What of host access other files of the room need. */
+/* Host access for other files of this folder. */
 #ifndef EDDY_INTERPRETER_HOST_HOST_H
 #define EDDY_INTERPRETER_HOST_HOST_H
 
@@ -10,7 +10,7 @@
 /* eddy_wait until a deadline (eddy_clock_deadline), for a function that reads. */
 EDDY_MUST_USE eddy_status eddy_host_wait(eddy_tensor *tensor, int64_t deadline, eddy_origin origin);
 
-/* Memory of the program's, to become a tensor. */
+/* Memory of the program, for a tensor over it. */
 typedef struct eddy_borrow {
     void *data;
     const eddy_shape *shape;

@@ -9,7 +9,7 @@
 /* An open lend; it holds a reference on the tensor. */
 typedef struct open_lend {
     struct open_lend *next; /* lock: lends */
-    uint64_t thread;        /* whose it is */
+    uint64_t thread;        /* the lender's number */
     eddy_tensor *tensor;
     eddy_vm_lend *lend;
 } open_lend;
@@ -35,12 +35,12 @@ static eddy_status check(const eddy_caller *caller, const eddy_tensor *tensor, i
 }
 
 void *eddy_map(eddy_tensor *tensor, int flags, int64_t timeout) {
-    static char nothing; /* what a tensor without elements points to */
+    static char nothing; /* the address of tensors without elements */
     eddy_origin origin = EDDY_ORIGIN("map");
     eddy_caller *caller = eddy_caller_get();
     if (check(caller, tensor, flags, origin) != EDDY_OK)
         return NULL;
-    /* Until the shape is known and the memory may be touched, together. */
+    /* One deadline for the shape and for access to the memory. */
     int64_t deadline = eddy_clock_deadline(timeout);
     if (eddy_tensor_await_shape_until(tensor, deadline, origin) != EDDY_OK)
         return NULL;
@@ -104,7 +104,7 @@ eddy_status eddy_unmap(eddy_tensor *tensor) {
     open_lend *open = take(tensor, caller->thread);
     if (!open)
         return eddy_fail(EDDY_INVALID_ARGUMENT, origin, "the tensor is not mapped");
-    /* Also where the runtime is about to shut down: that waits for this. */
+    /* Also while the runtime shuts down, which waits for this. */
     eddy_vm_lend_end(tensor->runtime->vm, open->lend, false);
     eddy_memory_release(open, sizeof(*open), EDDY_MEMORY_HANDLE);
     eddy_tensor_drop(tensor);

@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-/* What a slice copies: some 100 us where elements lie apart. Less than this is not worth a second thread. */
+/* Elements of a slice: some 100 us for scattered elements. Less is not worth a second thread. */
 #define SLICE_BYTES ((size_t)128 << 10)
 
 typedef struct pack_job {

@@ -82,7 +82,7 @@ static void node_free(eddy_autograd_node *node) {
 }
 
 void eddy_autograd_node_release(eddy_autograd_node *node) {
-    /* What a node held comes here again: it waits in the list instead of on the stack. */
+    /* Nodes that a freed node referred to come here again: the list replaces recursion. */
     static __thread eddy_autograd_node *freed;
     static __thread bool is_freeing;
     if (eddy_sub_acq_rel(&node->references, 1u) != 1)
@@ -236,7 +236,7 @@ void eddy_no_grad_end(void) {
         eddy_fail(EDDY_INVALID_ARGUMENT, EDDY_ORIGIN("no_grad_end"), "none has begun");
 }
 
-/* ---- what the tape keeps for the user ---- */
+/* ---- gradients kept for the user ---- */
 
 /* Finds the node of a tensor that must require a gradient. */
 static eddy_status find_node(const eddy_tensor *tensor, eddy_origin origin,
@@ -271,7 +271,7 @@ static eddy_status check_list(eddy_list tensors, const char *name, eddy_origin o
     return EDDY_OK;
 }
 
-/* A reference of what going back has left with a tensor; NULL where it has left nothing. */
+/* A reference of the gradient kept for a tensor; NULL if there is none. */
 static eddy_tensor *kept_of(const eddy_tensor *tensor) {
     eddy_autograd_node *node = eddy_autograd_node_of(tensor->autograd);
     eddy_lock_acquire(&node->lock);
@@ -282,7 +282,7 @@ static eddy_tensor *kept_of(const eddy_tensor *tensor) {
     return kept;
 }
 
-/* A new handle of it, without a scope; gives up the reference. NULL, recorded, without memory. */
+/* A new handle of the gradient, without a scope; releases the given reference. NULL, recorded, without memory. */
 static eddy_tensor *show_kept(eddy_tensor *kept, eddy_origin origin) {
     eddy_tensor *handle = eddy_autograd_hand_out(eddy_caller_self, kept, origin);
     if (handle)
@@ -444,13 +444,13 @@ bool eddy_autograd_is_wanted(const eddy_caller *caller, const eddy_apply *apply)
     return false;
 }
 
-/* A call on its way into the tape. */
+/* A call being recorded. */
 typedef struct recording {
     eddy_caller *caller;
     const eddy_apply *apply;
     const eddy_gradient *gradient;
     eddy_autograd_node *node;
-    eddy_gradient_needs needs; /* of all operands that a gradient goes to */
+    eddy_gradient_needs needs; /* of all operands that need a gradient */
     bool is_inplace;
     eddy_tensor *handles[EDDY_OP_OUTPUT_MAX]; /* for the user; NULL in place */
 } recording;
@@ -460,7 +460,7 @@ static eddy_status refuse(const recording *r, eddy_status status, const char *se
     return eddy_fail(status, (eddy_origin){name, r->apply->address}, "%s", sentence);
 }
 
-/* All operands are there and their shapes known; else the call itself says what is wrong. */
+/* Whether no operand is NULL and all shapes are known; else the call itself reports the error. */
 static bool is_complete(const eddy_apply *apply) {
     if (eddy_infer_input_count(apply->op, apply->list_counts) != apply->input_count)
         return false;
@@ -492,7 +492,7 @@ static void find_needs(recording *r) {
     }
 }
 
-/* Whether the gradient reads a storage by value that the call overwrites. The node would also hold what names it. */
+/* Whether the gradient reads elements that the call overwrites. The node would also hold a handle that refers to it. */
 static bool reads_target(const recording *r) {
     const eddy_apply *apply = r->apply;
     eddy_operand_iterator walk;
@@ -507,7 +507,7 @@ static bool reads_target(const recording *r) {
     return false;
 }
 
-/* Writing to a given tensor: only where the way back stays clear. */
+/* Writing to a given tensor is allowed only if the gradient stays computable. */
 static eddy_status check_target(const recording *r) {
     const eddy_apply *apply = r->apply;
     const eddy_tensor *target = apply->targets[0];
@@ -555,7 +555,7 @@ static void save(eddy_autograd_node *node, uint32_t slot, eddy_tensor *tensor) {
     node->saved[slot].tensor = tensor;
 }
 
-/* Where the operands came from, and those that are needed. Before the call, which may change both in place. */
+/* Stores the operands' nodes and the operands to save. Before the call, which may change both in place. */
 static void note_inputs(recording *r) {
     const eddy_apply *apply = r->apply;
     eddy_operand_iterator walk;
@@ -580,7 +580,7 @@ static void discard(recording *r) {
         eddy_autograd_node_release(r->node);
 }
 
-/* That of the operands; the first may be absent, but one requires a gradient. */
+/* The operands' runtime; the first may be absent, but one requires a gradient. */
 static eddy_runtime *runtime_of(const eddy_apply *apply) {
     int64_t i = 0;
     while (eddy_tensor_is_none(apply->inputs[i]))
@@ -588,7 +588,7 @@ static eddy_runtime *runtime_of(const eddy_apply *apply) {
     return apply->inputs[i]->runtime;
 }
 
-/* All memory that recording takes. */
+/* Acquires all memory that recording takes. */
 static bool take_memory(recording *r) {
     const eddy_apply *apply = r->apply;
     const eddy_op *op = apply->op;
@@ -608,8 +608,8 @@ static bool take_memory(recording *r) {
     return has_memory;
 }
 
-/* The user gets another handle of what the call made, and that one names the node. So a node may save its own result, and a view
- * or a detached tensor holds the elements without the tape. What carries no gradient names no node, and what has no shape yet
+/* The user gets a second handle of the result, which refers to the node. So a node may save its own result, and a view
+ * or a detached tensor holds the elements without the tape. A result without a gradient refers to no node, and one with a late shape
  * cannot have two handles. */
 static eddy_tensor *stand_in(recording *r, int32_t i) {
     eddy_tensor *result = r->apply->outputs[i], *handle = r->handles[i];
@@ -633,7 +633,7 @@ static eddy_tensor *stand_in(recording *r, int32_t i) {
     return handle;
 }
 
-/* The call has been issued: what it made comes from the node. */
+/* The call has been issued: its results refer to the node. */
 static void note_outputs(recording *r) {
     const eddy_apply *apply = r->apply;
     const eddy_op *op = apply->op;
@@ -666,15 +666,15 @@ static eddy_status issue_quietly(eddy_caller *caller, const eddy_apply *apply) {
     return status;
 }
 
-/* In place, where the gradient reads the result: the tape must have it to itself, as later writes in place would change it. The
- * call makes a new tensor, which the node saves, and its elements are written to the target. */
+/* In place, and the gradient reads the result: the tape needs its own copy, since later writes in place would change it. The
+ * call makes a new tensor, which the node saves, and its elements are copied to the target. */
 static eddy_status issue_aside(recording *r) {
     eddy_tensor *result = NULL, *target = r->apply->targets[0];
     eddy_apply aside = *r->apply;
     aside.targets = NULL;
     aside.outputs = &result;
     eddy_scope *scope = r->caller->scope;
-    r->caller->scope = NULL; /* not the user's */
+    r->caller->scope = NULL; /* no scope may own it */
     eddy_status status = issue_quietly(r->caller, &aside);
     r->caller->scope = scope;
     if (status != EDDY_OK)

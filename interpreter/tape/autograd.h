@@ -1,16 +1,16 @@
-/* The tape: what was called on tensors that require a gradient, and where its operands came from.
+/* The tape: the calls on tensors that require a gradient, and the calls that made their operands.
  *
- * A node is one call, or one leaf. Handles name the node that made them (eddy_autograd: node and output in one word) and hold a
- * reference; so does a node for each operand that came from another. The other way there is nothing: what a recorded call made is
- * a handle of its own, which nobody knows, and the user gets another one of it that names the node. Nodes are const once
- * recorded, but for what `lock` guards.
+ * A node is one call, or one leaf. A handle refers to the node that made it (eddy_autograd: node and output in one word) and holds a
+ * reference; a node does so for each operand that another node made. A node never refers to a handle that refers to it: a recorded call makes
+ * an internal handle, and the user gets a second handle of the same tensor, which refers to the node. Nodes are const once
+ * recorded, except the fields that `lock` protects.
  *
- *   RECORDED --gone back through--> SPENT (what was saved is gone)      a leaf stays RECORDED
- *   RECORDED --what was saved is overwritten by a recorded call--> STALE (it is gone, too)
- *   any --last reference--> freed; those it held in turn, in a loop and not in each other (chains may be 10^6 long)
+ *   RECORDED --backward pass--> SPENT (saved tensors are released)      a leaf stays RECORDED
+ *   RECORDED --a recorded call overwrites a saved tensor--> STALE (they are released, too)
+ *   any --last reference--> freed, and then the nodes it referred to, in a loop without recursion (chains may be 10^6 long)
  *
- * Threads: any. Two that go back through a node at once both take their own references of what was saved under `lock`; who
- * comes after it was given up fails. */
+ * Threads: any. Two backward passes through a node at once each take their own references of the saved tensors under `lock`; one that
+ * comes after they were released fails. */
 #ifndef EDDY_INTERPRETER_TAPE_AUTOGRAD_H
 #define EDDY_INTERPRETER_TAPE_AUTOGRAD_H
 
@@ -27,7 +27,7 @@
 /* Dtype and shape, the dims with those of the others. */
 typedef struct eddy_autograd_spec {
     uint8_t dtype;
-    int8_t rank; /* -1: absent, or of a shape that was not known yet */
+    int8_t rank; /* -1: absent, or of a shape not yet known */
     uint32_t dims_at;
 } eddy_autograd_spec;
 
@@ -42,7 +42,7 @@ typedef struct eddy_autograd_hook {
 typedef struct eddy_autograd_saved {
     eddy_tensor *tensor; /* a reference; NULL: not saved */
     uint32_t version;    /* of its storage when it was saved */
-    uint32_t result;     /* 1 + which of the node's outputs it is; 0: none */
+    uint32_t result;     /* 1 + the index among the node's outputs; 0: none */
 } eddy_autograd_saved;
 
 typedef struct eddy_autograd_node {
@@ -50,7 +50,8 @@ typedef struct eddy_autograd_node {
     uint32_t input_count, output_count, extra_count, list_count;
     const eddy_op *op; /* NULL: a leaf */
     const void *address;
-    eddy_autograd *edges;      /* per input: what made it, a reference; 0 where no gradient goes */
+    eddy_autograd
+        *edges; /* per input: the node that made it, a reference; 0 if it needs no gradient */
     eddy_autograd_spec *specs; /* inputs, then outputs */
     int64_t *dims;
     int64_t *list_counts;
@@ -60,17 +61,19 @@ typedef struct eddy_autograd_node {
 
     eddy_lock lock;
     bool is_spent; /* lock: lock */
-    bool is_stale; /* lock: lock; what it saved was overwritten, and is gone (stale.h) */
+    bool
+        is_stale; /* lock: lock; a saved tensor was overwritten, and all were released (overwritten.h) */
     eddy_autograd_saved
-        *saved; /* lock: lock; inputs, outputs, then what else a custom function saved */
+        *saved; /* lock: lock; inputs, outputs, then other tensors that a custom function saved */
     eddy_tensor *
         *kept; /* lock: lock; per output: the gradient kept for the user (leaves, eddy_grad_keep) */
     bool *keeps;               /* lock: lock; per output */
     eddy_autograd_hook *hooks; /* lock: lock; in the order they were added */
 
-    struct eddy_autograd_node *next_freed, *next_stale; /* who frees it; who found it to be stale */
-    struct eddy_autograd_node *next_swept;              /* lock: that of the sweep (stale.c) */
-    uint64_t sweep; /* lock: that of the sweep; the last one that came by */
+    struct eddy_autograd_node *next_freed,
+        *next_stale; /* lists of the thread that frees it, and of the thread that found it stale */
+    struct eddy_autograd_node *next_swept; /* lock: that of the sweep (overwritten.c) */
+    uint64_t sweep; /* lock: that of the sweep; the last sweep that visited it */
 } eddy_autograd_node;
 
 /* ---- words ---- */
@@ -93,7 +96,7 @@ static inline void eddy_autograd_node_retain(eddy_autograd_node *node) {
 /* Any thread, never fails. */
 void eddy_autograd_node_release(eddy_autograd_node *node);
 
-/* How many slots `saved` has. */
+/* The number of slots of `saved`. */
 static inline uint32_t eddy_autograd_saved_count(const eddy_autograd_node *node) {
     return node->input_count + node->output_count + node->extra_count;
 }
@@ -112,33 +115,33 @@ typedef struct eddy_autograd_size {
     size_t attribute_bytes;
 } eddy_autograd_size;
 
-/* A node with one reference and nothing in it. NULL, nothing recorded, without memory. */
+/* An empty node with one reference. NULL, nothing recorded, without memory. */
 eddy_autograd_node *eddy_autograd_node_make(const eddy_autograd_size *size);
-/* Notes dtype and shape of input i, or output i - input_count; *dims_at: how many dims are written. */
+/* Stores dtype and shape of input i, or output i - input_count; *dims_at: the number of dims written. */
 void eddy_autograd_node_note(eddy_autograd_node *node, uint32_t i, const eddy_tensor *tensor,
                              uint32_t *dims_at);
-/* Gradients go back from input i to what made `tensor`. */
+/* Makes gradients of input i go to the node that made `tensor`. */
 void eddy_autograd_node_link(eddy_autograd_node *node, uint32_t i, const eddy_tensor *tensor);
-/* `tensor` comes from an output of the node, if it is of a dtype that has gradients. */
+/* Makes `tensor` refer to an output of the node, if its dtype has gradients. */
 void eddy_autograd_node_name(eddy_autograd_node *node, uint32_t output, eddy_tensor *tensor);
 
 /* ---- recording ---- */
 
 /* Whether the call has to be recorded. */
 bool eddy_autograd_is_wanted(const eddy_caller *caller, const eddy_apply *apply);
-/* The call, recorded. */
+/* Makes the call and records it. */
 EDDY_MUST_USE eddy_status eddy_autograd_apply(eddy_caller *caller, const eddy_apply *apply);
-/* A view that was made of `tensor`; attributes as its kind has them. */
+/* Records a view of `tensor`, with the attributes of its kind. */
 EDDY_MUST_USE eddy_status eddy_autograd_view(eddy_tensor *tensor, eddy_tensor *view,
                                              eddy_view_kind kind, const void *attributes,
                                              const void *address);
-/* Another handle of a tensor, for the user: one reference, no scope yet but room in the innermost. It names no node. NULL, recorded
+/* Another handle of a tensor, for the user: one reference, no scope yet but room in the innermost. It refers to no node. NULL, recorded
  * under `op`, without memory. */
 eddy_tensor *eddy_autograd_hand_out(eddy_caller *caller, const eddy_tensor *tensor,
                                     eddy_origin origin);
-/* Lets a new handle come from where `tensor` does. */
+/* Makes a new handle refer to the node of `tensor`. */
 void eddy_autograd_follow(eddy_tensor *handle, const eddy_tensor *tensor);
-/* Lets a tensor come from an output of a node, or (0) from nowhere. */
+/* Makes a tensor refer to an output of a node, or (0) to none. */
 void eddy_autograd_set(eddy_tensor *tensor, eddy_autograd word);
 
 #endif

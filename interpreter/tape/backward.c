@@ -1,6 +1,6 @@
-/* Going back through the tape. The calling thread finds the nodes that outputs come from, puts them in an order in which each
- * comes after all that read it (Kahn, 1962), and issues each one's gradient in turn. Nothing recurses: a chain may be 10^6
- * long. What is found out on the way is the walk's own, so that walks over shared nodes need no lock but each node's. */
+/* The backward pass. The calling thread finds the nodes that the outputs depend on, sorts them so that each
+ * comes after all nodes that read its results (Kahn, 1962), and issues the gradient of each in turn. Nothing recurses: a chain may be 10^6
+ * long. The data of a pass belong to it, so that passes over shared nodes need no lock but those of the nodes. */
 #include <base/dtype.h>
 #include <base/memory.h>
 #include <base/shape.h>
@@ -13,9 +13,9 @@
 
 typedef struct visit {
     eddy_autograd_node *node; /* a reference */
-    uint32_t waiting;         /* edges to it that have not been gone back along */
+    uint32_t waiting;         /* edges to it that the pass has not followed yet */
     uint32_t first_sum;       /* of its outputs */
-    bool is_wanted;           /* a gradient that somebody asked for lies here or further back */
+    bool is_wanted;           /* a requested gradient is here or further back */
 } visit;
 
 typedef struct array {
@@ -30,7 +30,7 @@ typedef struct walk {
     array visits, sums, order, map,
         scratch; /* visit, eddy_gradient_sum, uint32_t, uint32_t (1 + visit; a power of two) */
     uint32_t visit_count, sum_count, most_inputs, most_outputs, most_extras;
-    /* eddy_backward_to: what is asked for; else NULL, and leaves keep theirs. */
+    /* eddy_backward_to: the requested inputs; else NULL, and leaves keep their gradients. */
     const eddy_list *inputs;
     eddy_tensor **found; /* references */
 } walk;
@@ -55,7 +55,7 @@ static bool array_reserve(array *a, size_t bytes) {
     return true;
 }
 
-/* Room for one more item at the end; NULL without memory. */
+/* Makes room for one more item at the end; NULL without memory. */
 static void *array_add(array *a, size_t item_bytes) {
     if (!array_reserve(a, a->bytes + item_bytes))
         return NULL;
@@ -139,12 +139,12 @@ static uint32_t visit_of(walk *w, eddy_autograd_node *node) {
     return w->visit_count - 1;
 }
 
-/* The visit of what an edge leads to, which find_all has made. */
+/* The visit of the node at the end of an edge, which find_all has made. */
 static uint32_t source_of(const walk *w, eddy_autograd edge) {
     return *map_slot(w, eddy_autograd_node_of(edge)) - 1;
 }
 
-/* Everything that the nodes visited so far come from. */
+/* Visits all nodes that the nodes so far depend on. */
 static eddy_status find_all(walk *w) {
     for (uint32_t i = 0; i < w->visit_count; i++) {
         const eddy_autograd_node *node = visit_at(w, i)->node;
@@ -169,7 +169,7 @@ static bool is_asked_for(const walk *w, const eddy_autograd_node *node) {
     return false;
 }
 
-/* Fills `order`: the newest ready one first, so that few gradients are alive at once. Then what is worth going to. */
+/* Fills `order`: the newest ready one first, so that few gradients are alive at once. Then marks the nodes that need a visit. */
 static eddy_status put_in_order(walk *w) {
     array ready = {0};
     bool has_memory = array_reserve(&w->order, w->visit_count * sizeof(uint32_t)) &&
@@ -215,7 +215,7 @@ static bool has_spec(const eddy_tensor *tensor, const eddy_spec *spec) {
     return true;
 }
 
-/* A reference of one that only the tape refers to, and that may be added to. */
+/* A reference of a gradient to which only the tape refers, so that it may be added to in place. */
 static eddy_status own(walk *w, eddy_tensor *gradient, eddy_tensor **mine) {
     bool is_sole = eddy_load_acquire(&gradient->references) == 1 && gradient->root == gradient;
     eddy_status status = EDDY_OK;
@@ -227,7 +227,7 @@ static eddy_status own(walk *w, eddy_tensor *gradient, eddy_tensor **mine) {
     return status;
 }
 
-/* Leaves the gradient of an output with the node, for eddy_grad_of. */
+/* Stores the gradient of an output in the node, for eddy_grad_of. */
 static eddy_status keep(walk *w, eddy_autograd_node *node, uint32_t output, eddy_tensor *gradient) {
     for (;;) {
         eddy_lock_acquire(&node->lock);
@@ -254,7 +254,7 @@ static eddy_status keep(walk *w, eddy_autograd_node *node, uint32_t output, eddy
                 eddy_tensor_drop(kept);
             return status;
         }
-        /* Somebody else may have been here meanwhile. */
+        /* Another pass may have stored one meanwhile. */
         eddy_lock_acquire(&node->lock);
         bool is_same = node->kept[output] == kept;
         if (is_same)
@@ -272,12 +272,11 @@ static eddy_status keep(walk *w, eddy_autograd_node *node, uint32_t output, eddy
     }
 }
 
-/* What a hook gives instead, in place of *gradient (a reference). */
+/* Replaces *gradient (a reference) by the result of a hook. */
 static eddy_status run_hooks(walk *w, eddy_autograd_node *node, uint32_t output,
                              eddy_tensor **gradient) {
     eddy_lock_acquire(&node->lock);
-    eddy_autograd_hook *hook =
-        node->hooks; /* only added to, at the end, while somebody refers to the node */
+    eddy_autograd_hook *hook = node->hooks; /* only appended to while the node is referred to */
     eddy_lock_release(&node->lock);
     while (hook) {
         eddy_tensor *other = hook->output == output ? hook->run(hook->context, *gradient) : NULL;
@@ -301,7 +300,7 @@ static eddy_status run_hooks(walk *w, eddy_autograd_node *node, uint32_t output,
     return EDDY_OK;
 }
 
-/* The gradients of a node's outputs are complete: hooks, and what was asked for. *has_any: there is something to go on with. */
+/* The gradients of a node's outputs are complete: runs hooks, and stores requested gradients. *has_any: there is a gradient to continue with. */
 static eddy_status complete(walk *w, const visit *at, bool *has_any) {
     eddy_autograd_node *node = at->node;
     for (uint32_t i = 0; i < node->output_count; i++) {
@@ -358,7 +357,7 @@ static bool frame_init(walk *w, frame *f) {
     return true;
 }
 
-/* Takes what the node has saved, or, where it is to stay, another reference of each. */
+/* Takes the node's saved tensors, or, if they are to stay, another reference of each. */
 static eddy_status take_saved(walk *w, eddy_autograd_node *node, frame *f) {
     uint32_t slots = eddy_autograd_saved_count(node);
     bool has_saved = false;
@@ -397,7 +396,7 @@ static void give_saved(const eddy_autograd_node *node, frame *f) {
             eddy_tensor_drop(f->saved[i].tensor);
 }
 
-/* Saved results name no node, or it would hold itself; for gradients of gradients handles that do take their places. */
+/* Saved results refer to no node, or the node would hold itself; for gradients of gradients they are replaced by handles that do. */
 static eddy_status name_outputs(const walk *w, eddy_autograd_node *node, frame *f) {
     for (uint32_t i = 0; i < eddy_autograd_saved_count(node) && w->creates; i++) {
         eddy_tensor **saved = &f->saved[i].tensor;
@@ -438,12 +437,12 @@ static eddy_status fill_frame(walk *w, const visit *at, frame *f) {
     return EDDY_OK;
 }
 
-/* Where the gradients of what an edge leads to come together. */
+/* The gradient sum of the output at the end of an edge. */
 static eddy_gradient_sum *sum_of(const walk *w, eddy_autograd edge) {
     return sum_at(w, visit_at(w, source_of(w, edge))->first_sum + eddy_autograd_output_of(edge));
 }
 
-/* Adds the results to what their operands were made by. */
+/* Adds the results to the gradient sums of the operands. */
 static eddy_status hand_on(walk *w, const eddy_autograd_node *node, const frame *f) {
     for (uint32_t i = 0; i < node->input_count; i++) {
         eddy_tensor *result = f->is_wanted[i] ? f->results[i] : NULL;
@@ -460,7 +459,7 @@ static eddy_status hand_on(walk *w, const eddy_autograd_node *node, const frame 
     return EDDY_OK;
 }
 
-/* What came back to a slice goes straight to its place in the gradient of the whole. */
+/* The gradient of a slice goes straight to its place in the gradient of the whole. */
 static eddy_status hand_on_part(walk *w, const eddy_autograd_node *node, const frame *f) {
     if (!f->is_wanted[0])
         return EDDY_OK;
@@ -535,7 +534,7 @@ static eddy_status go_back(walk *w) {
     return EDDY_OK;
 }
 
-/* ---- where it begins ---- */
+/* ---- entry points ---- */
 
 static eddy_status fail_root(const walk *w, eddy_status status, int64_t i,
                              const eddy_tensor *output, const char *sentence) {

@@ -1,4 +1,4 @@
-/* Custom functions: forward now, backward when somebody goes back. */
+/* Custom functions: forward at the call, backward in a backward pass. */
 #include <eddy/function.h>
 
 #include <base/dtype.h>
@@ -9,7 +9,7 @@
 #include <interpreter/tape/overwritten.h>
 #include <string.h>
 
-/* What a node keeps instead of attributes. */
+/* The data that a node keeps instead of attributes. */
 typedef struct custom {
     eddy_op op;
     eddy_gradient gradient;
@@ -17,12 +17,12 @@ typedef struct custom {
     void *context;
 } custom;
 
-/* A call under way. */
+/* A call being made. */
 typedef struct calling {
     const eddy_function *function;
     void *context;
     eddy_caller *caller;
-    eddy_origin origin; /* of "custom_function", until the function is known to have a name */
+    eddy_origin origin; /* of "custom_function", until the function's name is checked */
     eddy_list inputs;
     eddy_tensor *results[EDDY_OP_OUTPUT_MAX]; /* forward's; a scope's */
     eddy_tensor *handles[EDDY_OP_OUTPUT_MAX]; /* the user's */
@@ -152,7 +152,7 @@ static eddy_status make_handles(calling *c) {
     return EDDY_OK;
 }
 
-/* 1 + which output a saved tensor is, so that gradients of gradients find their way; 0 for none. */
+/* 1 + the index of the output that a saved tensor is, for gradients of gradients; 0 for none. */
 static uint32_t result_of(const calling *c, const eddy_tensor *saved) {
     for (int32_t i = 0; i < c->function->output_count; i++)
         if (c->results[i] == saved)
@@ -184,7 +184,7 @@ static void note_tensors(const calling *c, eddy_autograd_node *node) {
     }
 }
 
-/* Takes over what was saved, and the context. */
+/* Takes the saved tensors and the context. */
 static eddy_status record(calling *c) {
     eddy_autograd_node *node = eddy_autograd_node_make(
         &(eddy_autograd_size){.inputs = (uint32_t)c->inputs.count,

@@ -3,7 +3,7 @@
 #include <base/status.h>
 #include <interpreter/handle/tensor.h>
 
-/* Takes a tensor made here in place of what was there. */
+/* Replaces the sum by a tensor made here. */
 static void replace(eddy_gradient_sum *sum, eddy_tensor *made) {
     eddy_tensor_retain(made);
     if (sum->tensor)
@@ -30,7 +30,7 @@ eddy_status eddy_gradient_sum_add(eddy_gradient_sum *sum, eddy_tensor *gradient,
     return status;
 }
 
-/* Room for the whole, nothing of it written. */
+/* A tensor for the whole, with nothing written. */
 static eddy_status begin(eddy_gradient_sum *sum, const eddy_spec *whole,
                          const eddy_view_attributes *part, eddy_device device) {
     eddy_tensor *made;
@@ -44,7 +44,7 @@ static eddy_status begin(eddy_gradient_sum *sum, const eddy_spec *whole,
     return EDDY_OK;
 }
 
-/* Whether the part lies at an end of what has been written. */
+/* Whether the part is adjacent to the written range. */
 static bool is_next(const eddy_gradient_sum *sum, const eddy_view_attributes *part) {
     return sum->is_partial && part->step == 1 && part->axes[0] == sum->axis &&
            (part->start == sum->end || part->start + part->length == sum->begin);

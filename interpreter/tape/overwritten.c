@@ -3,8 +3,8 @@
 static eddy_lock sweeping;
 static uint64_t sweeps; /* lock: sweeping */
 
-/* Puts what the edges lead to on the stack, each node once. What the target named so far is left out, and so is all behind it:
- * those were recorded before the target was made, or a sweep has been there when it was last written to. */
+/* Pushes the nodes at the end of the edges on the stack, each once. The node to which the target referred so far is left out, with all behind it:
+ * these were recorded before the target was made, or a sweep visited them when it was last written to. */
 static void push_sources(eddy_autograd_node **stack, const eddy_autograd_node *node,
                          const eddy_autograd_node *before) {
     for (uint32_t i = 0; i < node->input_count; i++) {
@@ -17,7 +17,7 @@ static void push_sources(eddy_autograd_node **stack, const eddy_autograd_node *n
     }
 }
 
-/* Whether the node is found to be stale, now and not before. */
+/* Whether the node becomes stale now. */
 static bool find_stale(eddy_autograd_node *node, const eddy_tensor *root) {
     bool is_found = false;
     eddy_lock_acquire(&node->lock);
@@ -30,7 +30,7 @@ static bool find_stale(eddy_autograd_node *node, const eddy_tensor *root) {
     return is_found;
 }
 
-/* All of it: nobody gets through without the part that was overwritten. */
+/* All saved tensors: no pass can use the node without the overwritten one. */
 static void drop_saved(eddy_autograd_node *node) {
     for (uint32_t i = 0; i < eddy_autograd_saved_count(node); i++) {
         eddy_lock_acquire(&node->lock);
@@ -59,7 +59,7 @@ void eddy_overwritten_sweep(eddy_autograd_node *node, const eddy_tensor *target)
         }
     }
     eddy_lock_release(&sweeping);
-    /* `node` keeps them alive. What goes with the last reference may call a hook's destroy, so no lock is held. */
+    /* `node` keeps them alive. Releasing a last reference may call a hook's destroy, so no lock is held. */
     while (stale) {
         eddy_autograd_node *at = stale;
         stale = at->next_stale;
