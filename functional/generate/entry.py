@@ -44,10 +44,10 @@ ENTRY_KEYS = {
     "summary", "operands", "outputs", "attributes", "options", "struct", "promotion", "result", "dtypes", "forms",
     "expression", "expression_bool", "shortcuts", "infer", "kernel", "gradient", "gradient_cases", "oracle", "ulp", "ulp_f64", "ulp_of", "cost", "errors",
     "late_errors", "example", "source", "ownership", "alias", "broadcasts", "random", "late_shape",
-    "layout", "last_where", "wraps", "from_end", "skips",
+    "layout", "last_where", "wraps", "from_end", "skips", "bench",
 }
 COMPOSITION_KEYS = {"summary", "operands", "attributes", "options", "output_count", "errors", "example",
-                    "gradient_cases"}
+                    "gradient_cases", "bench"}
 OPERAND_KEYS = {"name", "kind", "access", "shape_only", "bool", "spec_only", "index"}
 ATTRIBUTE_KEYS = {"name", "type", "default", "fixed", "extra", "doc", "choices", "zero_flag", "passed_as", "free", "zero_is_none"}
 COMPOSITIONS = "composition"  # the file whose entries are no ops
@@ -140,11 +140,17 @@ class Entry:
     last_where: str = ""  # with layout: a bool option; where it is set the outputs, images, lie channels last instead
     scalar_of: str = ""  # the entry that this `_s` form came from
     gradient_of: object = None  # the entry that this is a gradient of (fused.py)
+    bench: object = field(default_factory=list)  # its rows in the bench (bench.py)
     output_count: str = ""  # of a composition: the list or the attribute that says how many outputs there are; "": one
 
     @property
     def is_elementwise(self):
         return bool(self.expressions)
+
+    @property
+    def is_reduction(self):
+        """One result over any axes."""
+        return "axes" in [a.type for a in self.parameters] and "keeps_dims" in [o.name for o in self.options]
 
     @property
     def scalars(self):
@@ -362,6 +368,7 @@ def read_entry(family, name, table, defaults):
         last_where=table.get("last_where", ""),
         wraps=table.get("wraps", False),
         from_end=table.get("from_end", False),
+        bench=table.get("bench", []),
     )
     check_entry(where, entry)
     return entry
@@ -450,6 +457,7 @@ def scalar_form(entry):
         "gradient_cases": [c for c in entry.gradient_cases if right in calls.names(c)],
         "forms": [f for f in entry.forms if f != "scalar"],
         "scalar_of": entry.name,
+        "bench": [],
     })
 
 
