@@ -118,7 +118,7 @@ class Entry:
     kernel: str
     gradient: object
     gradient_cases: list  # calls that it is checked with
-    oracle: str  # of an elementwise op: its line in tests/functional/oracle.c, the op's name unless told
+    oracle: str  # its line in tests/functional: of an elementwise op in oracle.c, of a reduction in reduction.c; the op's name unless told
     ulp: object  # a number, or a text with what it grows with; None: the entry says nothing of it
     ulp_f64: object
     ulp_of: str  # what the unit is the last place of, where that is not the result

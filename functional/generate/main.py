@@ -20,6 +20,7 @@ import header
 import loops
 import manual
 import pytorch
+import reductions
 import schema
 import source
 import symbols
@@ -45,6 +46,7 @@ KINDS = {
     "op_dtypes.h": errors.emit,
     "op_gradients.h": calls.emit_gradients,
     "op_oracles.h": loops.emit_oracles,
+    "op_reductions.h": reductions.emit,
     "op_refusals.h": calls.emit_refusals,
     "op_table.c": table.emit_source,
     "op_table.h": table.emit_header,

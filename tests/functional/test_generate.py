@@ -22,6 +22,7 @@ import man
 import manual
 import names
 import pytorch
+import reductions
 import schema
 import source
 import symbols
@@ -270,6 +271,12 @@ class TheList(unittest.TestCase):
         for row in ("ROW(exp, exp)", "ROW(add_s, add)", "ROW(prelu_broadcast, leaky_relu)"):
             self.assertIn(row, rows)
         self.assertEqual(sum(row.startswith("ROW(") for row in rows), sum(op.is_elementwise for op in self.entries))
+
+    def test_reductions_over_axes_are_compared_with_oracles_too(self):
+        rows = reductions.emit(self.entries).splitlines()[2:]
+        self.assertEqual(rows, [f"REDUCTION({op.name}, {op.oracle})" for op in self.entries
+                                if op.struct in ("reduce", "var", "norm") and "axes" in [a.name for a in op.parameters]])
+        self.assertIn("REDUCTION(logsumexp, logsumexp)", rows)
 
     def test_a_scalar_form_is_in_the_group_of_its_op(self):
         for op in self.entries:
