@@ -126,7 +126,7 @@ class Entry:
     errors: dict  # status -> what causes it, a clause each -> calls that provoke it -> part of the message; what follows from the
     # entry's form is not among them (errors.py)
     late_errors: dict  # those that show when the result is read
-    example: object  # a call that the op accepts; None for an elementwise op, which needs none
+    examples: list  # calls that the op accepts, an elementwise op needs none; those behind the first leave out an attribute that it cannot
     source: str
     alias: object  # the target may be exactly: True any input, "first" the first one, False none
     broadcasts: bool
@@ -294,10 +294,15 @@ def check_errors(where, key, table, attributes):
                 check_call(where, key, call, attributes)
 
 
+def texts(value):
+    """What is given as one text or several."""
+    return [value] if isinstance(value, str) else value
+
+
 def check_example(where, entry):
-    if entry.example is not None:
-        check_call(where, "example", entry.example, entry.attributes)
-    elif not entry.is_elementwise:
+    for example in entry.examples:
+        check_call(where, "example", example, entry.attributes)
+    if not entry.examples and not entry.is_elementwise:
         fail(where, "no example: a call that the op accepts")
 
 
@@ -357,7 +362,7 @@ def read_entry(family, name, table, defaults):
         cost=table.get("cost", "medium"),
         errors=table.get("errors", {}),
         late_errors=table.get("late_errors", {}),
-        example=table.get("example"),
+        examples=texts(table.get("example", [])),
         source=table.get("source", ""),
         alias=table.get("alias", bool(expressions)),
         broadcasts=table.get("broadcasts", False),

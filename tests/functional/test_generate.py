@@ -129,6 +129,9 @@ class Refused(unittest.TestCase):
         self.refused(operation("").replace('example = "f32[2]"\n', ""), r"family.toml \[op\]: no example")
         op, = read('[op]\nsummary = "s"\noperands = ["x"]\nexpression = "-x"\n')
         self.assertEqual(calls.emit_examples([op]).count("CALL("), 0)
+        several = operation("").replace('"f32[2]"', '["f32[2]", "f32[]"]')
+        self.assertEqual(calls.emit_examples(read(several)).splitlines()[2:], ['CALL(op, "f32[2]", "")', 'CALL(op, "f32[]", "")'])
+        self.refused(several.replace("f32[]", "f32"), "no operand")
 
     def test_calls_are_operands_and_attributes_of_the_op(self):
         for call, word in (("f32", "'f32' is no operand"), ("f32[2] a=1", "'a=1' is no attribute"), ("f32[2] o=1 none", "'none' is no attribute"),
