@@ -11,23 +11,28 @@ HEADERS = ("sample.h", "calls.h", "shapes.h", "pools.h", "ops.h", "programs.h", 
            "peers/torch_transformer.h")
 
 
+# What meson makes in the build folder.
+MADE_HEADERS = ("bench/op_rows.h",)
+
+
 class Missing(Exception):
     """The peer cannot be built here; the text says what is not there."""
 
 
 class Peers:
-    """Builds peers' programs on demand into one folder and remembers what could not be built.
+    """Builds peers' programs on demand into a folder of the build and remembers what could not be built.
 
-    libtorch: folder of a libtorch besides Debian's, or None. blas: folder of a threaded libopenblas.so.0, or None."""
+    build: folder of Eddy's programs, which has headers too. libtorch: folder of a libtorch besides Debian's, or None. blas: folder of a threaded libopenblas.so.0, or None."""
 
-    def __init__(self, folder, libtorch=None, blas=None):
-        self.folder = folder
+    def __init__(self, build, libtorch=None, blas=None):
+        self.build = build
+        self.folder = os.path.join(build, "peers")
         self.libtorch = libtorch
         self.multiarch = _output(["gcc", "-print-multiarch"])
         self.threaded_blas = blas or self._library_folder("openblas-pthread", "libopenblas.so.0")
         self.serial_blas = self._library_folder("openblas-serial", "libopenblas.so.0")
         self._programs = {}
-        os.makedirs(folder, exist_ok=True)
+        os.makedirs(self.folder, exist_ok=True)
 
     def program(self, name):
         """Path of a peer's program, built if need be. Raises Missing, with the same text each time."""
@@ -201,9 +206,10 @@ class Peers:
         """Compiles unless the program is newer than its sources and was made by the same command."""
         target = os.path.join(self.folder, name)
         paths = [os.path.join(HERE, source) for source in sources]
-        command = [*compiler, "-I" + ROOT, *paths, "-o", target, *libraries]
+        command = [*compiler, "-I" + ROOT, "-I" + self.build, *paths, "-o", target, *libraries]
         note = target + ".command"
         inputs = paths + [os.path.join(HERE, header) for header in HEADERS]
+        inputs += [path for path in (os.path.join(self.build, header) for header in MADE_HEADERS) if os.path.exists(path)]
         if os.path.exists(target) and _text(note) == shlex.join(command) \
                 and os.path.getmtime(target) >= max(os.path.getmtime(path) for path in inputs):
             return target

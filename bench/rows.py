@@ -1,7 +1,11 @@
 """The rows of the table: what each measures, with which programs, and its goal. Names never change."""
 
+import functools
+import glob
 import os
 import re
+import subprocess
+import sys
 from dataclasses import dataclass
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -80,10 +84,14 @@ def _pool_rows():
     return [Row(name, "us", "pool", Goal(1.0, "oneDNN"), (Peer("oneDNN", "onednn_pool"),)) for name in names]
 
 
+@functools.cache
 def op_names():
-    """The ops of ops.h, which the programs measure by."""
-    with open(os.path.join(HERE, "ops.h"), encoding="utf-8") as file:
-        return re.findall(r"^\s*op\((\w+),", file.read(), re.MULTILINE)
+    """From the op list, of which the header that the programs measure by is made."""
+    functional = os.path.join(os.path.dirname(HERE), "functional")
+    command = [sys.executable, "-B", os.path.join(functional, "generate/main.py"), "bench", "/dev/stdout",
+               *sorted(glob.glob(os.path.join(functional, "ops/*.toml")))]
+    text = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True).stdout
+    return re.findall(r"^\s*op\((\w+),", text, re.MULTILINE)
 
 
 # Of Eddy's goals beside libtorch those that are not 1.0: (op, size) with one thread.

@@ -40,7 +40,7 @@ class Bench:
 
     def __init__(self, options):
         self.options = options
-        self.peers = peers.Peers(os.path.join(options.build, "peers"), options.libtorch, options.blas)
+        self.peers = peers.Peers(options.build, options.libtorch, options.blas)
 
     def measure(self, batch):
         """The results of rows that are measured in the same runs, in their order."""

@@ -1,5 +1,6 @@
 #include <bench/ours/op_calls.h>
 
+#include <bench/op_rows.h>
 #include <bench/ours/must.h>
 #include <eddy/eddy.h>
 

@@ -3,6 +3,7 @@
  *
  *   copy relu_1e7_fresh [samples]                           ms
  *   copy op_<name>_<size>_<threads>t[,...] [samples]        us */
+#include <bench/op_rows.h>
 #include <bench/ops.h>
 #include <bench/shapes.h>
 #include <omp.h>

@@ -1,4 +1,5 @@
 /* Peer: libtorch's ops, in inference mode (bench/ops.h): `torch_ops ROW[,ROW...] [samples]`, all of one size. */
+#include <bench/op_rows.h>
 #include <bench/ops.h>
 
 #include <torch/torch.h>

@@ -1,6 +1,6 @@
 """Calls as short texts, which entries show and tests make: "f32[2,3] i64[2]=7 none axis=1".
 
-Operands come first, then attributes by name. tests/functional/described.h says how they are read. From them come op_calls.h, a call of
+Operands come first, then attributes by name. tests/functional/described.h says how they are read. From them come op_calls.h, calls of
 each op that it accepts, op_refusals.h, what provokes each error that an entry names, and op_gradients.h, the calls whose gradients are
 compared with differences. The last have variables among their operands: "[2,3]" is one, "#0" the first once more; "0.5..2" says within
 what the elements of those behind it are."""
@@ -49,8 +49,8 @@ def call_of(text):
 
 def emit_examples(entries, compositions=()):
     """functional/op_calls.h: CALL(op, operands, attributes). Elementwise ops need none."""
-    rows = [row("CALL", e.name, *call_of(e.example)) for e in [*entries, *compositions] if e.example is not None]
-    return "\n".join([NOTICE, "/* A call of each op that it accepts. */", *rows, ""])
+    rows = [row("CALL", e.name, *call_of(example)) for e in [*entries, *compositions] for example in e.examples]
+    return "\n".join([NOTICE, "/* Calls of each op that it accepts. */", *rows, ""])
 
 
 def refusals(entry):

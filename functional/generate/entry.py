@@ -44,10 +44,10 @@ ENTRY_KEYS = {
     "summary", "operands", "outputs", "attributes", "options", "struct", "promotion", "result", "dtypes", "forms",
     "expression", "expression_bool", "shortcuts", "infer", "kernel", "gradient", "gradient_cases", "oracle", "ulp", "ulp_f64", "ulp_of", "cost", "errors",
     "late_errors", "example", "source", "ownership", "alias", "broadcasts", "random", "late_shape",
-    "layout", "last_where", "wraps", "from_end", "skips",
+    "layout", "last_where", "wraps", "from_end", "skips", "bench",
 }
 COMPOSITION_KEYS = {"summary", "operands", "attributes", "options", "output_count", "errors", "example",
-                    "gradient_cases"}
+                    "gradient_cases", "bench"}
 OPERAND_KEYS = {"name", "kind", "access", "shape_only", "bool", "spec_only", "index"}
 ATTRIBUTE_KEYS = {"name", "type", "default", "fixed", "extra", "doc", "choices", "zero_flag", "passed_as", "free", "zero_is_none"}
 COMPOSITIONS = "composition"  # the file whose entries are no ops
@@ -118,7 +118,7 @@ class Entry:
     kernel: str
     gradient: object
     gradient_cases: list  # calls that it is checked with
-    oracle: str  # of an elementwise op: its line in tests/functional/oracle.c, the op's name unless told
+    oracle: str  # its line in tests/functional: of an elementwise op in oracle.c, of a reduction in reduction.c; the op's name unless told
     ulp: object  # a number, or a text with what it grows with; None: the entry says nothing of it
     ulp_f64: object
     ulp_of: str  # what the unit is the last place of, where that is not the result
@@ -126,7 +126,7 @@ class Entry:
     errors: dict  # status -> what causes it, a clause each -> calls that provoke it -> part of the message; what follows from the
     # entry's form is not among them (errors.py)
     late_errors: dict  # those that show when the result is read
-    example: object  # a call that the op accepts; None for an elementwise op, which needs none
+    examples: list  # calls that the op accepts, an elementwise op needs none; those behind the first leave out an attribute that it cannot
     source: str
     alias: object  # the target may be exactly: True any input, "first" the first one, False none
     broadcasts: bool
@@ -140,11 +140,17 @@ class Entry:
     last_where: str = ""  # with layout: a bool option; where it is set the outputs, images, lie channels last instead
     scalar_of: str = ""  # the entry that this `_s` form came from
     gradient_of: object = None  # the entry that this is a gradient of (fused.py)
+    bench: object = field(default_factory=list)  # its rows in the bench (bench.py)
     output_count: str = ""  # of a composition: the list or the attribute that says how many outputs there are; "": one
 
     @property
     def is_elementwise(self):
         return bool(self.expressions)
+
+    @property
+    def is_reduction(self):
+        """One result over any axes."""
+        return "axes" in [a.type for a in self.parameters] and "keeps_dims" in [o.name for o in self.options]
 
     @property
     def scalars(self):
@@ -288,10 +294,15 @@ def check_errors(where, key, table, attributes):
                 check_call(where, key, call, attributes)
 
 
+def texts(value):
+    """What is given as one text or several."""
+    return [value] if isinstance(value, str) else value
+
+
 def check_example(where, entry):
-    if entry.example is not None:
-        check_call(where, "example", entry.example, entry.attributes)
-    elif not entry.is_elementwise:
+    for example in entry.examples:
+        check_call(where, "example", example, entry.attributes)
+    if not entry.examples and not entry.is_elementwise:
         fail(where, "no example: a call that the op accepts")
 
 
@@ -351,7 +362,7 @@ def read_entry(family, name, table, defaults):
         cost=table.get("cost", "medium"),
         errors=table.get("errors", {}),
         late_errors=table.get("late_errors", {}),
-        example=table.get("example"),
+        examples=texts(table.get("example", [])),
         source=table.get("source", ""),
         alias=table.get("alias", bool(expressions)),
         broadcasts=table.get("broadcasts", False),
@@ -362,6 +373,7 @@ def read_entry(family, name, table, defaults):
         last_where=table.get("last_where", ""),
         wraps=table.get("wraps", False),
         from_end=table.get("from_end", False),
+        bench=table.get("bench", []),
     )
     check_entry(where, entry)
     return entry
@@ -450,6 +462,7 @@ def scalar_form(entry):
         "gradient_cases": [c for c in entry.gradient_cases if right in calls.names(c)],
         "forms": [f for f in entry.forms if f != "scalar"],
         "scalar_of": entry.name,
+        "bench": [],
     })
 
 

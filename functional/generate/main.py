@@ -1,12 +1,13 @@
 """python3 main.py KIND OUTPUT ENTRY_FILES...: writes one product of the op list.
 
-KIND: header, kernels, schema, manual, pytorch, symbols; or sources, which writes all that is compiled into the folder OUTPUT, since reading the
+KIND: header, kernels, schema, manual, pytorch, symbols, bench; or sources, which writes all that is compiled into the folder OUTPUT, since reading the
 list takes longer than writing a product."""
 
 import pathlib
 import sys
 
 import arguments
+import bench
 import calls
 import compositions
 import declarations
@@ -19,6 +20,7 @@ import header
 import loops
 import manual
 import pytorch
+import reductions
 import schema
 import source
 import symbols
@@ -31,6 +33,7 @@ KINDS = {
     "manual": manual.emit,
     "pytorch": pytorch.emit,
     "symbols": symbols.emit,
+    "bench": bench.emit,
     "arguments.h": arguments.emit,
     "arguments_all.h": arguments.emit_all,
     "composition_table.c": compositions.emit,
@@ -43,6 +46,7 @@ KINDS = {
     "op_dtypes.h": errors.emit,
     "op_gradients.h": calls.emit_gradients,
     "op_oracles.h": loops.emit_oracles,
+    "op_reductions.h": reductions.emit,
     "op_refusals.h": calls.emit_refusals,
     "op_table.c": table.emit_source,
     "op_table.h": table.emit_header,
@@ -51,7 +55,7 @@ KINDS = {
 
 # Products that tell of compositions too.
 WITH_COMPOSITIONS = {"arguments.h", "schema", "manual", "pytorch", "composition_table.c", "op_calls.h", "op_gradients.h",
-                     "op_refusals.h"}
+                     "op_refusals.h", "bench"}
 
 # Products that tell of gradients in one loop too.
 WITH_FUSED = {"gradients.c", "loops.h", "loops_list.h", "op_table.c", "op_table.h"}

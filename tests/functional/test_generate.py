@@ -7,6 +7,7 @@ import re
 import tempfile
 import unittest
 
+import bench
 import calls
 import declarations
 import entry
@@ -21,6 +22,7 @@ import man
 import manual
 import names
 import pytorch
+import reductions
 import schema
 import source
 import symbols
@@ -127,6 +129,9 @@ class Refused(unittest.TestCase):
         self.refused(operation("").replace('example = "f32[2]"\n', ""), r"family.toml \[op\]: no example")
         op, = read('[op]\nsummary = "s"\noperands = ["x"]\nexpression = "-x"\n')
         self.assertEqual(calls.emit_examples([op]).count("CALL("), 0)
+        several = operation("").replace('"f32[2]"', '["f32[2]", "f32[]"]')
+        self.assertEqual(calls.emit_examples(read(several)).splitlines()[2:], ['CALL(op, "f32[2]", "")', 'CALL(op, "f32[]", "")'])
+        self.refused(several.replace("f32[]", "f32"), "no operand")
 
     def test_calls_are_operands_and_attributes_of_the_op(self):
         for call, word in (("f32", "'f32' is no operand"), ("f32[2] a=1", "'a=1' is no attribute"), ("f32[2] o=1 none", "'none' is no attribute"),
@@ -270,6 +275,12 @@ class TheList(unittest.TestCase):
             self.assertIn(row, rows)
         self.assertEqual(sum(row.startswith("ROW(") for row in rows), sum(op.is_elementwise for op in self.entries))
 
+    def test_reductions_over_axes_are_compared_with_oracles_too(self):
+        rows = reductions.emit(self.entries).splitlines()[2:]
+        self.assertEqual(rows, [f"REDUCTION({op.name}, {op.oracle})" for op in self.entries
+                                if op.struct in ("reduce", "var", "norm") and "axes" in [a.name for a in op.parameters]])
+        self.assertIn("REDUCTION(logsumexp, logsumexp)", rows)
+
     def test_a_scalar_form_is_in_the_group_of_its_op(self):
         for op in self.entries:
             if op.scalar_of:
@@ -406,6 +417,46 @@ class Declarations(unittest.TestCase):
 
     def test_what_is_elementwise_declares_nothing(self):
         self.assertNotIn("eddy_cpu_", declarations.emit_kernels(read('[op]\nsummary = "s"\noperands = ["x"]\nexpression = "-x"\n')))
+
+
+class Bench(unittest.TestCase):
+    scaled = '[op]\nsummary = "s"\noperands = ["a", "b"]\nexpression = "a * b"\nforms = ["scalar"]\n'
+    reduced = operation('struct = "s"\nattributes = [{ name = "axes", type = "axes", doc = "d" }]\n'
+                        'options = [{ name = "keeps_dims", type = "bool", doc = "d" }]\n')
+
+    def rows(self, text, told):
+        return re.findall(r"^    (op\(.*\))(?: \\)?$", bench.emit(read(text + f"bench = {told}\n")), re.MULTILINE)
+
+    def test_operands_that_both_calls_take_are_a_row(self):
+        self.assertEqual(self.rows(self.scaled, '"x, y"'), ["op(op, 12, eddy_op(x, y), torch::op(x, y))"])
+        self.assertEqual(self.rows(operation(""), '{ of = "m", bytes = 8 }'), ["op(op, 8, eddy_op(m), torch::op(m))"])
+        self.assertEqual(self.rows(self.scaled, "[]"), [])
+
+    def test_a_row_that_differs_says_in_what(self):
+        self.assertEqual(self.rows(self.scaled, '["x, y", { name = "op_s", of = "x, 2.0" }, { name = "op_row", of = "m, row", bytes = 8 }]')[1:],
+                         ["op(op_s, 8, eddy_op_s(x, EDDY_S(2.0)), torch::op(x, 2.0))", "op(op_row, 8, eddy_op(m, row), torch::op(m, row))"])
+        self.assertEqual(self.rows(self.scaled, '{ of = "x, y", torch = "times" }'), ["op(op, 12, eddy_op(x, y), torch::times(x, y))"])
+        self.assertEqual(self.rows(operation(""), '{ bytes = 4, call = "f({1, 2})", torch = "x.f()" }'), ["op(op, 4, f({1, 2}), x.f())"])
+
+    def test_what_may_be_left_out_is_filled_in(self):
+        self.assertEqual(self.rows(self.reduced, '["x", { name = "op_rows", of = "b, 1" }]'),
+                         ["op(op, 4, eddy_op(x, EDDY_ALL_AXES, NULL), torch::op(x))",
+                          "op(op_rows, 1, eddy_op(b, EDDY_AXES(1), NULL), torch::op(b, 1))"])
+        two = operation('outputs = ["one", "other"]\n').replace('"x"', '"x", { name = "y", kind = "optional" }')
+        self.assertEqual(self.rows(two, '{ of = "x", bytes = 8 }'), ["op(op, 8, first_of(eddy_op(x, EDDY_NONE, &first, &second)), torch::op(x))"])
+
+    def test_conditions_and_truths_have_a_byte(self):
+        compared = self.scaled.replace("a * b", "a < b").replace('forms = ["scalar"]', 'result = "bool"')
+        self.assertEqual(self.rows(compared, '"x, y"'), ["op(op, 9, eddy_op(x, y), torch::op(x, y))"])
+        self.assertEqual(self.rows(self.scaled, '"b, c"'), ["op(op, 3, eddy_op(b, c), torch::op(b, c))"])
+
+    def test_what_does_not_follow_has_to_be_told(self):
+        for text, told, word in ((operation(""), '"x"', "no `bytes`"), (self.scaled, '"x"', "write the `call`"),
+                                 (self.scaled, '"x, y, z"', "write the `call`"), (self.scaled, '{ call = "f(x)", bytes = 1 }', "`call` and `torch`"),
+                                 (self.scaled, '{ of = "x, y", call = "f(x)", torch = "g" }', "`call` and `torch`"),
+                                 (self.scaled, '{ size = 4 }', "unknown key"), (self.scaled, '""', "says `of`")):
+            with self.assertRaisesRegex(entry.EntryError, word):
+                self.rows(text, told)
 
 
 class FusedGradients(unittest.TestCase):

@@ -1,10 +1,7 @@
-/* sum, mean, prod, max, min, any, all, argmax and argmin against plain loops in long double (floats) or i64, and against
- * themselves: the same bits for every layout and slicing (test_isa.c: and instruction set). max_dim and min_dim against
- * argmax and argmin.
- *
- * Bounds: sum and mean of n elements are within (2 + log2 n) ulp of the sum of magnitudes, prod within n ulp of f64,
- * and another half for rounding to shorter formats; the others are exact. */
+/* Every reduction of the op list against its oracle and against itself: the same bits for every layout and slicing (test_isa.c: and
+ * instruction set). What single ones promise besides. max_dim and min_dim against argmax and argmin. */
 #include "axes.h"
+#include "reducing.h"
 #include "serial_team.h"
 #include "tensor.h"
 #include <base/dtype.h>
@@ -15,194 +12,19 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const eddy_kernel *const kernels[] = {&eddy_cpu_sum, &eddy_cpu_mean,   &eddy_cpu_prod,
-                                             &eddy_cpu_max, &eddy_cpu_min,    &eddy_cpu_any,
-                                             &eddy_cpu_all, &eddy_cpu_argmax, &eddy_cpu_argmin};
-#define KERNELS (sizeof(kernels) / sizeof(kernels[0]))
-
-static bool is_one_of(const eddy_kernel *kernel, const eddy_kernel *a, const eddy_kernel *b) {
-    return kernel == a || kernel == b;
-}
-
-static eddy_dtype result_dtype(const eddy_kernel *kernel, eddy_dtype dtype) {
-    if (is_one_of(kernel, &eddy_cpu_argmax, &eddy_cpu_argmin))
-        return EDDY_I64;
-    if (is_one_of(kernel, &eddy_cpu_any, &eddy_cpu_all))
-        return EDDY_BOOL;
-    if (is_one_of(kernel, &eddy_cpu_max, &eddy_cpu_min))
-        return dtype;
-    return eddy_dtype_is_float(dtype) ? dtype : EDDY_I64;
-}
-
-/* Elements that bring out what the kernel can get wrong. */
-static void fill(const eddy_kernel *kernel, tensor *in, bool has_specials) {
-    bool is_float = eddy_dtype_is_float(in->view.dtype);
-    tensor_fill(in, is_float ? 10 : 100);
-    if (kernel == &eddy_cpu_prod && is_float)
-        for (int64_t i = 0; i < in->count; i++) /* no overflow, no zero */
-            tensor_set(in, i, (test_below(2) ? 1 : -1) * (1 + (double)(test_below(3) - 1) / 64));
-    if (is_one_of(kernel, &eddy_cpu_any, &eddy_cpu_all)) {
-        int64_t odds = kernel == &eddy_cpu_any ? 300 : 1;
-        for (int64_t i = 0; i < in->count; i++)
-            tensor_set(in, i,
-                       test_below(301) < odds           ? 0
-                       : is_float && test_below(9) == 0 ? 0x1p-20
-                                                        : 1);
-    }
-    if (has_specials)
-        for (int64_t i = 0; i < in->count; i++)
-            if (test_below(40) == 0)
-                tensor_set(in, i, test_below(3) == 0 ? NAN : test_below(2) ? INFINITY : -INFINITY);
-}
-
-typedef struct oracle {
-    long double sum, prod;
-    double magnitude, max, min;
-    int64_t sum_int, prod_int, max_int, min_int, argmax, argmin, count, nonzero;
-} oracle;
-
-static oracle *oracle_of(const shape_case *c, uint32_t axes, const tensor *in, int64_t outputs) {
-    oracle *all = calloc((size_t)outputs + 1, sizeof(oracle));
-    bool is_float = eddy_dtype_is_float(in->view.dtype);
-    for (int64_t i = 0; i < outputs; i++)
-        all[i].prod = all[i].prod_int = 1;
-    for (int64_t i = 0; i < in->count; i++) {
-        int64_t within;
-        oracle *o = &all[output_of(c, axes, i, &within)];
-        double value = tensor_get(in, i);
-        int64_t integer = is_float ? 0 : tensor_get_int(in, i);
-        if (o->count == 0 || (is_float ? value > o->max || (isnan(value) && !isnan(o->max))
-                                       : integer > o->max_int)) {
-            o->max = value;
-            o->max_int = integer;
-            o->argmax = within;
-        }
-        if (o->count == 0 || (is_float ? value < o->min || (isnan(value) && !isnan(o->min))
-                                       : integer < o->min_int)) {
-            o->min = value;
-            o->min_int = integer;
-            o->argmin = within;
-        }
-        o->sum += value;
-        o->prod *= value;
-        o->magnitude += fabs(value);
-        o->sum_int = (int64_t)((uint64_t)o->sum_int + (uint64_t)integer);
-        o->prod_int = (int64_t)((uint64_t)o->prod_int * (uint64_t)integer);
-        o->nonzero += is_float ? value != 0 : integer != 0;
-        o->count++;
-    }
-    return all;
-}
-
-/* What an integer output has to be. */
-static int64_t whole_result(const eddy_kernel *kernel, const oracle *o) {
-    if (kernel == &eddy_cpu_argmax)
-        return o->argmax;
-    if (kernel == &eddy_cpu_argmin)
-        return o->argmin;
-    if (kernel == &eddy_cpu_max)
-        return o->max_int;
-    if (kernel == &eddy_cpu_min)
-        return o->min_int;
-    if (kernel == &eddy_cpu_any)
-        return o->nonzero > 0;
-    if (kernel == &eddy_cpu_all)
-        return o->nonzero == o->count;
-    return kernel == &eddy_cpu_prod ? o->prod_int : o->sum_int;
-}
-
-/* What a float output has to be, and how far it may be off before it is rounded to 16 bits. */
-static double real_result(const eddy_kernel *kernel, eddy_dtype dtype, const oracle *o,
-                          double *bound) {
-    double unit = dtype == EDDY_F64 ? 0x1p-53 : 0x1p-24, levels = log2((double)o->count + 1);
-    *bound = 0;
-    if (kernel == &eddy_cpu_max)
-        return o->max;
-    if (kernel == &eddy_cpu_min)
-        return o->min;
-    if (kernel == &eddy_cpu_prod) {
-        double prod = (double)o->prod;
-        *bound = (double)o->count * 0x1p-52 * fabs(prod) +
-                 (dtype == EDDY_F64 ? 0 : 0x1p-24 * fabs(prod) + 0x1p-150);
-        return prod;
-    }
-    *bound = (4 + 2 * levels) * unit * o->magnitude + 0x1p-149;
-    if (kernel == &eddy_cpu_sum)
-        return (double)o->sum;
-    *bound /= (double)o->count;
-    return (double)(o->sum / o->count);
-}
-
-static void check_value(const eddy_kernel *kernel, const tensor *in, const tensor *out, layout l,
-                        int64_t i, const oracle *o) {
-    eddy_dtype dtype = out->view.dtype;
-    if (!eddy_dtype_is_float(dtype)) {
-        int64_t want = whole_result(kernel, o), got = tensor_get_int(out, i);
-        cr_assert_eq(got, want, "%s output %lld: %lld, not %lld", describe(kernel->name, in, l),
-                     (long long)i, (long long)got, (long long)want);
-        return;
-    }
-    double bound, want = real_result(kernel, dtype, o, &bound), got = tensor_get(out, i);
-    double rounding = dtype == EDDY_F16    ? 0x1p-11 * fabs(want) + 0x1p-25
-                      : dtype == EDDY_BF16 ? 0x1p-8 * fabs(want) + 0x1p-134
-                                           : 0;
-    bool is_right = isnan(want) ? isnan(got) : got == want || fabs(got - want) <= bound + rounding;
-    if (dtype == EDDY_F16 && fabs(want) > 65504)
-        is_right = isinf(got) && (got > 0) == (want > 0);
-    cr_assert(is_right, "%s output %lld: %a, not %a (off by %g, allowed %g)",
-              describe(kernel->name, in, l), (long long)i, got, want, fabs(got - want),
-              bound + rounding);
-}
-
-static bool is_choice(const eddy_kernel *kernel) {
-    return is_one_of(kernel, &eddy_cpu_max, &eddy_cpu_min) ||
-           is_one_of(kernel, &eddy_cpu_argmax, &eddy_cpu_argmin);
-}
-
-static void check(const eddy_kernel *kernel, eddy_dtype dtype, const shape_case *c, uint32_t axes,
-                  bool keeps_dims, layout in_layout, layout out_layout, bool has_specials,
-                  eddy_kernel_team *other) {
-    int64_t shape[4];
-    int32_t rank = output_shape(c, axes, keeps_dims, shape);
-    eddy_dtype out_dtype = result_dtype(kernel, dtype);
-    tensor in = tensor_make(dtype, c->rank, c->shape, in_layout);
-    fill(kernel, &in, has_specials);
-    tensor out = tensor_make(out_dtype, rank, shape, out_layout),
-           again = tensor_make(out_dtype, rank, shape, TURNED);
-    if (is_choice(kernel) && in.count == 0) {
-        tensor_free(&in), tensor_free(&out), tensor_free(&again);
-        return;
-    }
-    eddy_attributes_reduce attributes = {.axes = axes, .keeps_dims = keeps_dims};
-    run_kernel(kernel, (tensor *[]){&in, &out}, 2, &attributes, &serial_team, NULL);
-    oracle *wanted = oracle_of(c, axes, &in, out.count);
-    for (int64_t i = 0; i < out.count; i++)
-        check_value(kernel, &in, &out, in_layout, i, &wanted[i]);
-    cr_assert(tensor_guards_hold(&out), "%s", describe(kernel->name, &in, in_layout));
-
-    /* The same elements in a contiguous tensor, through other slices. */
-    tensor plain = tensor_make(dtype, c->rank, c->shape, CONTIGUOUS);
-    for (int64_t i = 0; i < in.count; i++)
-        memcpy(tensor_at(&plain, i), tensor_at(&in, i), eddy_dtype_bytes(dtype));
-    run_kernel(kernel, (tensor *[]){&plain, &again}, 2, &attributes, other, NULL);
-    cr_assert(tensor_agrees(&out, &again), "%s: bits differ from the contiguous tensor's, axes %x",
-              describe(kernel->name, &in, in_layout), axes);
-    free(wanted);
-    tensor_free(&in), tensor_free(&out), tensor_free(&again), tensor_free(&plain);
-}
-
 Test(reduce, every_dtype_layout_and_set_of_axes) {
     for (int d = 0; d < EDDY_DTYPE_COUNT; d++)
         for (size_t s = 0; s < SMALL_SHAPES; s++)
             for (uint32_t axes = 0; axes < 1u << small_shapes[s].rank; axes++)
-                for (size_t k = (s + axes) % 2; k < KERNELS; k += 2) {
-                    if (kernels[k] == &eddy_cpu_mean && !eddy_dtype_is_float((eddy_dtype)d))
-                        continue;
-                    layout in = (layout)test_below(LAYOUT_COUNT),
-                           out = (layout)test_below(OUTPUT_LAYOUTS);
-                    check(kernels[k], (eddy_dtype)d, &small_shapes[s], axes, test_below(2), in, out,
-                          false, &shuffling_team);
-                }
+                for (size_t k = (s + axes) % 2; k < reduction_count; k += 2)
+                    reducing_check_default((reducing){.op = reduction_names[k],
+                                                      .dtype = (eddy_dtype)d,
+                                                      .shape = &small_shapes[s],
+                                                      .axes = axes,
+                                                      .keeps_dims = test_below(2),
+                                                      .in = (layout)test_below(LAYOUT_COUNT),
+                                                      .out = (layout)test_below(OUTPUT_LAYOUTS),
+                                                      .team = &shuffling_team});
 }
 
 Test(reduce, nan_and_infinities) {
@@ -210,10 +32,15 @@ Test(reduce, nan_and_infinities) {
     for (int round = 0; round < 4; round++)
         for (int d = 0; d < 4; d++)
             for (size_t s = 1; s < SMALL_SHAPES; s++)
-                for (size_t k = 0; k < KERNELS; k++)
-                    check(kernels[k], dtypes[d], &small_shapes[s],
-                          (uint32_t)test_below(1 << small_shapes[s].rank), false,
-                          (layout)test_below(BROADCAST), CONTIGUOUS, true, &serial_team);
+                for (size_t k = 0; k < reduction_count; k++)
+                    reducing_check_default(
+                        (reducing){.op = reduction_names[k],
+                                   .dtype = dtypes[d],
+                                   .shape = &small_shapes[s],
+                                   .axes = (uint32_t)test_below(1 << small_shapes[s].rank),
+                                   .in = (layout)test_below(BROADCAST),
+                                   .has_specials = true,
+                                   .team = &serial_team});
 }
 
 /* The largest, or the smallest, of elements among which infinities of both signs and, at `at`, a NaN may be. */
@@ -288,36 +115,48 @@ Test(reduce, big_reductions_do_not_depend_on_slices) {
                                  {2, {1030, 1031}}, {3, {65, 1025, 17}}, {2, {70000, 129}}};
     for (size_t s = 0; s < sizeof(shapes) / sizeof(shapes[0]); s++)
         for (uint32_t axes = 1; axes < 1u << shapes[s].rank; axes++)
-            for (size_t k = (s + axes) % 3; k < KERNELS; k += 3)
+            for (size_t k = (s + axes) % 4; k < reduction_count; k += 4)
                 for (int t = 0; t < 2; t++)
-                    check(kernels[k], t ? EDDY_BF16 : EDDY_F32, &shapes[s], axes, false,
-                          t ? TURNED : UNALIGNED, CONTIGUOUS, false,
-                          k % 2 ? &threaded_team : &shuffling_team);
+                    reducing_check_default(
+                        (reducing){.op = reduction_names[k],
+                                   .dtype = t ? EDDY_BF16 : EDDY_F32,
+                                   .shape = &shapes[s],
+                                   .axes = axes,
+                                   .in = t ? TURNED : UNALIGNED,
+                                   .team = k % 2 ? &threaded_team : &shuffling_team});
 }
 
 /* Contiguous blocks are taken in groups, strided ones each by itself. */
 Test(reduce, groups_of_blocks_give_what_single_blocks_do) {
     const shape_case shapes[] = {{1, {20500}}, {2, {3, 9300}}};
     for (int s = 0; s < 2; s++)
-        for (size_t k = 0; k < KERNELS; k++)
+        for (size_t k = 0; k < reduction_count; k++)
             for (int d = 0; d < 2; d++)
                 for (int has_specials = 0; has_specials < 2; has_specials++)
-                    check(kernels[k], d ? EDDY_F64 : EDDY_F32, &shapes[s], 1u << s, false, STRIDED,
-                          CONTIGUOUS, has_specials, &threaded_team);
+                    reducing_check_default((reducing){.op = reduction_names[k],
+                                                      .dtype = d ? EDDY_F64 : EDDY_F32,
+                                                      .shape = &shapes[s],
+                                                      .axes = 1u << s,
+                                                      .in = STRIDED,
+                                                      .has_specials = has_specials,
+                                                      .team = &threaded_team});
 }
 
 /* Where outputs lie side by side they are taken in strips of vectors, the last of which overlap; strided ones go row by row. */
 Test(reduce, strips_of_columns_give_what_single_rows_do) {
     const int64_t rows[] = {1, 2, 31, 33, 65, 1030};
     for (int64_t columns = 1; columns <= 263; columns += columns < 20 ? 1 : 9)
-        for (size_t k = 0; k < KERNELS; k++)
+        for (size_t k = 0; k < reduction_count; k++)
             for (int d = 0; d < 3; d++) {
                 const eddy_dtype dtypes[] = {EDDY_F32, EDDY_F64, EDDY_I64};
-                if (kernels[k] == &eddy_cpu_mean && d == 2)
-                    continue;
                 shape_case shape = {2, {rows[(columns + (int64_t)k) % 6], columns}};
-                check(kernels[k], dtypes[d], &shape, 1, false, columns % 2 ? STRIDED : TURNED,
-                      CONTIGUOUS, d < 2, &threaded_team);
+                reducing_check_default((reducing){.op = reduction_names[k],
+                                                  .dtype = dtypes[d],
+                                                  .shape = &shape,
+                                                  .axes = 1,
+                                                  .in = columns % 2 ? STRIDED : TURNED,
+                                                  .has_specials = d < 2,
+                                                  .team = &threaded_team});
             }
 }
 
@@ -423,8 +262,8 @@ Test(reduce, nothing_gives_what_changes_nothing) {
                 continue;
             int64_t three = 3;
             tensor in = tensor_make((eddy_dtype)d, 2, none.shape, CONTIGUOUS);
-            tensor out =
-                tensor_make(result_dtype(cases[k].kernel, (eddy_dtype)d), 1, &three, STRIDED);
+            tensor out = tensor_make(reducing_result(cases[k].kernel->name, (eddy_dtype)d), 1,
+                                     &three, STRIDED);
             eddy_attributes_reduce attributes = {.axes = 2};
             run_kernel(cases[k].kernel, (tensor *[]){&in, &out}, 2, &attributes, &serial_team,
                        NULL);

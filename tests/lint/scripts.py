@@ -23,7 +23,7 @@ class Help(unittest.TestCase):
         holder = tempfile.TemporaryDirectory()
         self.addCleanup(holder.cleanup)
         self.root = pathlib.Path(holder.name) / "eddy"
-        for folder in ("tools", "bench", "include"):
+        for folder in ("tools", "bench", "functional", "include"):
             shutil.copytree(ROOT / folder, self.root / folder, ignore=shutil.ignore_patterns("__pycache__"))
         self.called, stubs = self.root / "called", self.root / "stubs"
         stubs.mkdir()

@@ -1,0 +1,8 @@
+"""functional/op_reductions.h: what reductions over axes are compared with."""
+
+from text import NOTICE
+
+
+def emit(entries):
+    """REDUCTION(op, line of tests/functional/reduction.c)."""
+    return "\n".join([NOTICE, "/* What reductions are compared with. */", *(f"REDUCTION({e.name}, {e.oracle})" for e in entries if e.is_reduction), ""])
