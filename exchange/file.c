@@ -18,6 +18,8 @@
 #include <unistd.h>
 
 #define TRIES_MAX 1000
+/* So much of a name stands in that of the file beside it: file systems have 255 bytes for one. */
+#define BESIDE_NAME_MAX 200
 
 eddy_status eddy_file_fail(const eddy_file *file, eddy_status status, const char *format, ...) {
     char sentence[320];
@@ -58,11 +60,14 @@ eddy_status eddy_file_read_begin(eddy_file *file, const char *path, eddy_origin 
 /* A new file beside the target: several processes may write the same target at once, and a crash may have left a file. */
 static FILE *open_beside(eddy_file *file) {
     static _Atomic uint32_t number; /* atomic: relaxed; names differ within the process */
+    const char *slash = strrchr(file->path, '/');
+    size_t folder = slash ? (size_t)(slash + 1 - file->path) : 0;
+    int kept = (int)(folder + strnlen(file->path + folder, BESIDE_NAME_MAX));
     int descriptor = -1;
     for (int i = 0; i < TRIES_MAX && descriptor < 0; i++) {
         uint32_t own = eddy_add_relaxed(&number, 1u);
-        snprintf(file->beside, file->beside_bytes, "%s.%ld-%u.part", file->path, (long)getpid(),
-                 own);
+        snprintf(file->beside, file->beside_bytes, "%.*s.%ld-%u.part", kept, file->path,
+                 (long)getpid(), own);
         descriptor = open(file->beside, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
         if (descriptor < 0 && errno != EEXIST)
             return NULL;

@@ -8,12 +8,12 @@
 eddy_check_text eddy_check_name(const eddy_infer *infer, int64_t i) {
     eddy_check_text name = {"?"};
     const eddy_op_operand *operand = NULL;
-    eddy_operand_iterator walk;
-    eddy_operand_iterator_begin(&walk, infer->op, infer->list_counts);
+    eddy_operand_iterator at;
+    eddy_operand_iterator_begin(&at, infer->op, infer->list_counts);
     for (int64_t passed = 0; passed <= i; passed++)
-        operand = eddy_operand_iterator_next(&walk);
-    if (operand && walk.item >= 0)
-        snprintf(name.text, sizeof(name.text), "%s[%lld]", operand->name, (long long)walk.item);
+        operand = eddy_operand_iterator_next(&at);
+    if (operand && at.item >= 0)
+        snprintf(name.text, sizeof(name.text), "%s[%lld]", operand->name, (long long)at.item);
     else if (operand)
         snprintf(name.text, sizeof(name.text), "%s", operand->name);
     return name;

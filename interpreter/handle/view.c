@@ -101,6 +101,20 @@ static bool find_axis(const viewing *v, int64_t axis, int32_t *result) {
            fail_axis(v, axis);
 }
 
+/* The mask of named axes; false, recorded, where they are not axes of the tensor, each named once. */
+static bool find_axes(const viewing *v, eddy_axes axes, uint32_t *mask) {
+    if (eddy_shape_axes_mask(&axes, v->layout.rank, mask))
+        return true;
+    for (int32_t i = 0; i < axes.count && i < EDDY_RANK_MAX; i++) {
+        int32_t axis;
+        if (!eddy_shape_axis_normalize(axes.axes[i], v->layout.rank, &axis))
+            return fail_axis(v, axes.axes[i]);
+    }
+    eddy_fail(EDDY_INVALID_ARGUMENT, v->origin, "an axis of %s is named twice",
+              view_describe(v).text);
+    return false;
+}
+
 /* For functions that do nothing to rank 0, whose axes are 0 and -1, as in PyTorch. */
 static bool find_axis_or_none(const viewing *v, int64_t axis, int32_t *result) {
     return eddy_shape_axis_normalize(axis, v->layout.rank, result) || fail_axis(v, axis);
@@ -378,13 +392,13 @@ eddy_tensor *eddy_permute(eddy_tensor *tensor, eddy_axes axes) {
     if (!begin(&v, tensor, EDDY_ORIGIN("permute")))
         return NULL;
     uint32_t mask = 0;
-    bool is_whole = axes.count == v.layout.rank &&
-                    (v.layout.rank == 0 || eddy_shape_axes_mask(&axes, v.layout.rank, &mask));
-    if (!is_whole) {
-        eddy_fail(EDDY_INVALID_ARGUMENT, v.origin, "the axes are not each axis of %s once",
-                  view_describe(&v).text);
+    if (axes.count != v.layout.rank) {
+        eddy_fail(EDDY_INVALID_ARGUMENT, v.origin, "%d axes are named, and %s has %d",
+                  (int)axes.count, view_describe(&v).text, (int)v.layout.rank);
         return NULL;
     }
+    if (v.layout.rank > 0 && !find_axes(&v, axes, &mask))
+        return NULL;
     int32_t order[EDDY_RANK_MAX];
     for (int32_t d = 0; d < v.layout.rank; d++)
         order[d] = axes.axes[d] < 0 ? axes.axes[d] + v.layout.rank : axes.axes[d];
@@ -420,11 +434,8 @@ eddy_tensor *eddy_squeeze(eddy_tensor *tensor, eddy_axes axes) {
     uint32_t mask = 0;
     if (!begin(&v, tensor, EDDY_ORIGIN("squeeze")))
         return NULL;
-    if (!eddy_shape_axes_mask(&axes, v.layout.rank, &mask)) {
-        eddy_fail(EDDY_OUT_OF_RANGE, v.origin, "an axis is not one of %s, or named twice",
-                  view_describe(&v).text);
+    if (!find_axes(&v, axes, &mask))
         return NULL;
-    }
     for (int32_t d = v.layout.rank - 1; d >= 0; d--)
         if ((mask >> d & 1) && v.layout.dims[d] == 1)
             remove_axis(&v.layout, d);

@@ -243,6 +243,18 @@ CASE(a_full_disk_leaves_the_old_file) {
     ASSERT_F32(eddy_safetensors_load_one(path, "old"), 0, 1);
 }
 
+/* A name may be as long as the file system has it: that of the file beside it is no longer. */
+CASE(a_long_name_is_saved_to) {
+    char whole[sizeof(path) + 256];
+    int folder = (int)(strrchr(path, '/') + 1 - path);
+    snprintf(whole, sizeof(whole), "%.*s%0255d", folder, path, 7);
+    cr_assert_eq(eddy_safetensors_save(EDDY_LIST(counting(EDDY_SHAPE(2))),
+                                       (const char *const[]){"a"}, whole, NULL),
+                 EDDY_OK);
+    ASSERT_F32(eddy_safetensors_load_one(whole, "a"), 0, 1);
+    cr_assert_eq(unlink(whole), 0);
+}
+
 /* The process is ended by the system in the midst of writing. What it left beside is removed here. */
 CASE(a_crash_leaves_the_old_file) {
     pid_t child = fork();

@@ -206,7 +206,15 @@ Test(view, wrong_axes_and_sizes_are_named) {
     cr_assert_null(eddy_reshape(t, EDDY_SHAPE(INT64_MAX, 8)));
     eddy_error_take(NULL);
     cr_assert_null(eddy_permute(t, EDDY_AXES(0, 0)));
-    eddy_error_take(NULL);
+    ASSERT_ERROR(EDDY_INVALID_ARGUMENT, "permute: an axis of f32[2, 3] is named twice");
+    cr_assert_null(eddy_permute(t, EDDY_AXES(0, 2)));
+    ASSERT_ERROR(EDDY_OUT_OF_RANGE, "permute: f32[2, 3] has no axis 2");
+    cr_assert_null(eddy_permute(t, EDDY_AXES(0)));
+    ASSERT_ERROR(EDDY_INVALID_ARGUMENT, "permute: 1 axes are named, and f32[2, 3] has 2");
+    cr_assert_null(eddy_squeeze(t, EDDY_AXES(1, -1)));
+    ASSERT_ERROR(EDDY_INVALID_ARGUMENT, "squeeze: an axis of f32[2, 3] is named twice");
+    cr_assert_null(eddy_squeeze(t, EDDY_AXES(-3)));
+    ASSERT_ERROR(EDDY_OUT_OF_RANGE, "squeeze: f32[2, 3] has no axis -3");
     cr_assert_null(eddy_expand(t, EDDY_SHAPE(4, 3)));
     eddy_error_take(NULL);
     cr_assert_null(eddy_t(counting(EDDY_SHAPE(1, 2, 3))));
