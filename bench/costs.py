@@ -35,7 +35,7 @@ def _cell(result):
 def _summary(measured):
     with_goal = [result for result in measured if result.is_met() is not None]
     missed = [result for result in with_goal if not result.is_met()]
-    yield f"{len(missed)} of {len(with_goal)} rows with a goal miss it:\n"
+    yield f"{len(missed)} of {len(with_goal)} rows with a goal miss it" + (":\n" if missed else ".")
     for result in sorted(missed, key=lambda result: result.ours.figures.median):
         yield (f"- {result.row.name:40}{result.ours.figures.median:6.2f} x, "
                f"estimate {result.ours.estimated_ns / 1e3:.4g} us")

@@ -130,8 +130,9 @@ def _rounded(value):
 def _entry_json(entry):
     if not entry.figures:
         return {"missing": entry.missing}
-    values = {"best": entry.figures.best, "median": entry.figures.median, "bytes": entry.bytes, "estimated_ns": entry.estimated_ns}
-    kept = {name: _rounded(value) for name, value in values.items() if value or name == "best"}
+    values = {"best": entry.figures.best, "median": entry.figures.median, "bytes": entry.bytes or None,
+              "estimated_ns": entry.estimated_ns or None}
+    kept = {name: _rounded(value) for name, value in values.items() if value is not None}
     return {**kept, "path": entry.path} if entry.path else kept
 
 

@@ -1,5 +1,5 @@
-/* Functions made of ops and views, as eddy_call sees them: names and attributes like those of an op, and one function instead of a rule and a
- * kernel. The table is generated from functional/ops/composition.toml. */
+/* Functions made of ops and views, as eddy_call sees them: names and attributes like those of an op, and one function instead of a
+ * rule and a kernel. The table is generated from functional/ops/composition.toml. */
 #ifndef EDDY_FUNCTIONAL_COMPOSITION_H
 #define EDDY_FUNCTIONAL_COMPOSITION_H
 

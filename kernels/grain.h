@@ -8,8 +8,9 @@
 /* Slices of elements begin at multiples of this number, the step of the widest loops. */
 #define EDDY_GRAIN_ELEMENTS 256
 
-/* A grain of at most `most` that gives each thread of the team as many slices, so that all finish together: 100,000 by 32,768 would be three
- * slices and a small rest. Slices begin at multiples of `unit`, which divides `most`. For bodies whose results do not depend on the slices. */
+/* A grain of at most `most` that gives each thread of the team as many slices, so that all finish together: 100,000 by 32,768
+ * would be three slices and a small rest. Slices begin at multiples of `unit`, which divides `most`. For bodies whose results do
+ * not depend on the slices. */
 static inline int64_t eddy_grain_even(const eddy_kernel_team *team, int64_t count, int64_t most,
                                       int64_t unit) {
     int64_t threads = team->thread_count, slices = (count + most - 1) / most;

@@ -74,14 +74,14 @@ typedef struct eddy_kernel {
     eddy_loop_fn *loop;
     eddy_loop_fn *const *(*loops)(void); /* NULL: use `loop` */
     size_t loop_index;
-    /* Plans a call: once, on the thread that issues it, with views that have no data. It computes all that follows from shapes, dtypes, strides
-     * and attributes, and `run` computes none of it again: the slices, the workspace, the cost, the code to run. Nothing
-     * else decides, so that a call gives the same bits every time; without memory it fails (OUT_OF_MEMORY, or the status of a
-     * registered op, without a record). It may take locks and start libraries. The plan's memory is copied, so it has no pointers
-     * into itself. NULL: no workspace, no plan, the cost below. */
+    /* Plans a call: once, on the thread that issues it, with views that have no data. It computes all that follows from shapes,
+     * dtypes, strides and attributes, and `run` computes none of it again: the slices, the workspace, the cost, the code to run.
+     * Nothing else decides, so that a call gives the same bits every time; without memory it fails (OUT_OF_MEMORY, or the status
+     * of a registered op, without a record). It may take locks and start libraries. The plan's memory is copied, so it has no
+     * pointers into itself. NULL: no workspace, no plan, the cost below. */
     eddy_status (*prepare)(const eddy_kernel_call *call, eddy_kernel_plan *plan);
-    /* Releases the prepared objects that the plan holds (kernels/prepared.h): exactly once for each OK of `prepare`, whether the call has run or not, on
-     * any thread; it takes no lock. NULL: plans hold nothing. */
+    /* Releases the prepared objects that the plan holds (kernels/prepared.h): exactly once for each OK of `prepare`, whether the
+     * call has run or not, on any thread; it takes no lock. NULL: plans hold nothing. */
     void (*end)(const void *plan);
     /* Late shape (mut2): writes the outputs' shapes; `run` then fills them, with the workspace as `count` has left it. NULL
      * for other kernels. */
@@ -98,8 +98,8 @@ EDDY_MUST_USE eddy_status eddy_kernel_prepare(const eddy_kernel_call *call, eddy
 void eddy_kernel_fail(const eddy_kernel_call *call, eddy_status status, int64_t position,
                       int64_t value, int64_t bound);
 
-/* The run function of elementwise kernels: all views share one shape (broadcast strides are 0). The interpreter
- * has sorted its dims, so that the output is written in order, and collapsed them. Iterates over the outer dims and cuts large ones into slices. */
+/* The run function of elementwise kernels: all views share one shape (broadcast strides are 0). The interpreter has sorted its
+ * dims, so that the output is written in order, and collapsed them. Iterates over the outer dims and cuts large ones into slices. */
 void eddy_kernel_run_elementwise(const eddy_kernel_call *call);
 
 /* The loop of an elementwise kernel for the instruction set, which this call fixes. The same for the life of the process:

@@ -1,9 +1,9 @@
 /* Large blocks: runs of pages split from free spans; adjacent free memory is one span.
  *
- * A request takes the upper end of the highest free span that fits (first fit by address), so memory that was accessed is
- * used again before the host allocator is asked. The host allocator is asked for the addresses right below its last answer, and only for the missing
- * part: a free span that begins there becomes the rest of the block. So almost no memory is held that was never in use:
- * less than a huge page, below blocks of several huge pages.
+ * A request takes the upper end of the highest free span that fits (first fit by address), so memory that was accessed is used
+ * again before the host allocator is asked. The host allocator is asked for the addresses right below its last answer, and only
+ * for the missing part: a free span that begins there becomes the rest of the block. So almost no memory is held that was never in
+ * use: less than a huge page, below blocks of several huge pages.
  *
  * Free spans are nodes of a treap (R. Seidel and C. Aragon, "Randomized search trees", 1996), ordered by address, that lie
  * in the free memory itself: a release needs no memory, and every step is logarithmic in the number of free spans.

@@ -181,7 +181,8 @@ static bool permit_return(void) {
 }
 
 void eddy_team_kernel_end(void) {
-    /* Another thread may have found no permit for a queued work: so this check comes after the return of the permit, in one total order with its two checks. */
+    /* Another thread may have found no permit for a queued work: so this check comes after the return of the permit, in one total
+     * order with its two checks. */
     if (permit_return() &&
         (eddy_load_seq_cst(&team.queued) > 0 || eddy_load_relaxed(&team.open_jobs) > 0))
         announce(1);

@@ -20,9 +20,9 @@ void eddy_team_abandon(void);
 /* Adds work; wakes a worker if one sleeps. Any thread. */
 void eddy_team_push(eddy_work *work, bool is_urgent);
 
-/* Permits: at most as many threads run kernels at once as the team has workers, other threads included. A thread takes one for a kernel of
- * microseconds and more; false: none is left, and the kernel has to go to the queue. is_forced: takes one beyond the limit if none is left. Nested
- * permits are free. Never blocks. */
+/* Permits: at most as many threads run kernels at once as the team has workers, other threads included. A thread takes one for a
+ * kernel of microseconds and more; false: none is left, and the kernel has to go to the queue. is_forced: takes one beyond the
+ * limit if none is left. Nested permits are free. Never blocks. */
 bool eddy_team_kernel_begin(bool is_forced);
 void eddy_team_kernel_end(void);
 

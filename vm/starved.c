@@ -199,8 +199,8 @@ void eddy_starved_part(eddy_vm *vm) {
     eddy_starved_tell_others(vm);
 }
 
-/* Whether a call of the other VM runs, which may give memory up. One in one-thread mode tells nobody when it has: only who looks
- * again may count on it, and not on one that looks itself. */
+/* Whether a call of the other VM runs, which may release memory. A VM in one-thread mode does not tell others when it has: only a caller
+ * that looks again may count on it, unless that VM itself looks again. */
 static bool runs(eddy_vm *other, bool looks_again) {
     if (eddy_load_seq_cst(&other->has_running))
         return true;
@@ -221,9 +221,9 @@ static bool others_run(const eddy_vm *vm, bool looks_again) {
     return is_any;
 }
 
-/* In one-thread mode nobody would take the role when told: the caller looks again itself, while something runs whose end it can wait
- * for. Of two that wait for each other one has said so first, and the other fails. What runs may want something of the caller's: it is
- * not waited for without end. */
+/* In one-thread mode no thread would take the role when told: the caller itself looks again while another VM runs a call. Of two VMs that
+ * wait for each other one has become hungry first, and the other fails. The running call may wait for something of the caller's, so the
+ * wait has a limit. */
 static bool look_again(eddy_vm *vm) {
     eddy_sleep_word never = 0;
     int64_t deadline_ns = eddy_clock_deadline(EDDY_PATIENCE_NS);
@@ -238,7 +238,7 @@ static bool look_again(eddy_vm *vm) {
     return has_run || retry_all(vm);
 }
 
-/* First said, then looked: the other first clears what is looked at, then looks for who has said so. */
+/* First sets is_hungry, then reads has_running: the other VM first clears has_running, then reads is_hungry. */
 static bool waits_for_others(eddy_vm *vm) {
     if (vm->is_one_thread)
         return look_again(vm);

@@ -236,10 +236,10 @@ EDDY_MUST_USE eddy_status eddy_vm_touch(eddy_vm *vm, eddy_vm_stream *stream,
 /* Starts a VM: its scheduler thread, and a reference of the process's one team. If threads cannot be started it runs in
  * one-thread mode: each op runs at the call. options are complete (environment applied). */
 EDDY_MUST_USE eddy_status eddy_vm_create(const eddy_runtime_options *options, eddy_vm **vm);
-/* Ends a VM: refuses new calls (SHUT_DOWN), waits up to timeout_ns for work in flight, ends its threads and frees its
- * memory. TIMED_OUT: it is abandoned, its threads and memory stay. If another thread is closing it, or has closed it, waits
- * for that within timeout_ns: SHUT_DOWN once it is closed, TIMED_OUT if it is abandoned or not closed yet. In each case the struct stays, so that
- * tensors that outlive the runtime can be released (which then only recycles) and every call on them fails. */
+/* Ends a VM: refuses new calls (SHUT_DOWN), waits up to timeout_ns for work in flight, ends its threads and frees its memory.
+ * TIMED_OUT: it is abandoned, its threads and memory stay. If another thread is closing it, or has closed it, waits for that
+ * within timeout_ns: SHUT_DOWN once it is closed, TIMED_OUT if it is abandoned or not closed yet. In each case the struct stays,
+ * so that tensors that outlive the runtime can be released (which then only recycles) and every call on them fails. */
 eddy_status eddy_vm_close(eddy_vm *vm, int64_t timeout_ns);
 /* At exit, after the VM had its time: no instruction of it begins to run any more. True once its engine stands still; false
  * if it does not within the time, for example because a kernel does not return. eddy_team_halt stops the works that it gave to the team. */

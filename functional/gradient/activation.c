@@ -1,4 +1,4 @@
-/* Gradients of the gradients of activations, where they take more than a formula. */
+/* Gradients of the gradients of activations that take more than a formula. */
 #include <base/status.h>
 #include <eddy/eddy.h>
 #include <functional/arguments_all.h>

@@ -1,12 +1,12 @@
 /* Gradients of attention: one op gives all three.
  *
- * Of those gradients, with P = softmax(S), S = scale q k^T + mask and g what came back to the output o:
+ * Of those gradients, with P = softmax(S), S = scale q k^T + mask and g the gradient of the output o:
  *   dq = scale dS k, dk = scale dS^T q, dv = P^T g, where dS = P (g v^T - d) element by element, d the row sums of g o.
- * Where a, b and c come back to them, R = scale (a k^T + q b^T) comes back to dS and g c^T to P. So
- *   T = (g v^T - d) R + g c^T comes back to P in all, U = P (T - the row sums of P T) to S, and minus the row sums of P R to d.
- * With dropout, m being 0 where a weight is dropped and 1 / (1 - p) elsewhere, m P stands for P beside v and g, and m g v^T and
- * m g c^T for the products that come back through it. What comes back to the
- * scores comes back to a mask that is added, dS the first time and U the second. Unlike the op itself this holds whole matrices of
+ * If a, b and c are the gradients of these, dS has the gradient R = scale (a k^T + q b^T), and P gets g c^T. So
+ *   P has the gradient T = (g v^T - d) R + g c^T, S has U = P (T - the row sums of P T), and d has minus the row sums of P R.
+ * With dropout, m being 0 where a weight is dropped and 1 / (1 - p) elsewhere, m P replaces P beside v and g, and m g v^T and
+ * m g c^T replace g v^T and g c^T. A mask that is added has the gradient of the
+ * scores, dS for the first gradient and U for the second. Unlike the op itself this holds whole matrices of
  * scores. */
 #include <base/status.h>
 #include <eddy/eddy.h>
@@ -14,7 +14,7 @@
 #include <functional/gradient/helper.h>
 #include <math.h>
 
-/* What is asked of an sdpa again. */
+/* The options of the sdpa. */
 typedef struct attention {
     eddy_tensor *mask;
     eddy_shape
@@ -51,7 +51,7 @@ static eddy_tensor *beyond(eddy_shape scores, eddy_device device) {
     return eddy_gt(column, eddy_unsqueeze(row, 1));
 }
 
-/* softmax of the scores; 0 where nothing takes part. */
+/* softmax of the scores; 0 in rows without any score. */
 static eddy_tensor *probabilities(const attention *a, eddy_tensor *q, eddy_tensor *k) {
     eddy_tensor *mask = a->mask, *scores = eddy_mul_s(eddy_matmul(q, transposed(k)), a->scale);
     if (!scores)
@@ -70,7 +70,7 @@ static eddy_tensor *probabilities(const attention *a, eddy_tensor *q, eddy_tenso
                             EDDY_S(0));
 }
 
-/* x [.., L, S] where the sdpa kept its weight, scaled up; *x itself without dropout. */
+/* x [.., L, S] with the sdpa's dropout: scaled up where it kept the weight, else 0; *x itself without dropout. */
 static eddy_tensor *kept(const attention *a, eddy_tensor *x) {
     if (a->dropout == 0 || !x)
         return x;
@@ -78,12 +78,12 @@ static eddy_tensor *kept(const attention *a, eddy_tensor *x) {
                                  a->counter);
 }
 
-/* g v^T - d, what comes back to a weight less what that costs the others of its row. */
+/* g v^T - d: the gradient of a weight, less that of the others of its row. */
 static eddy_tensor *rest_of(const attention *a, eddy_tensor *g, eddy_tensor *o, eddy_tensor *v) {
     return eddy_sub(kept(a, eddy_matmul(g, transposed(v))), row_sums(eddy_mul(g, o)));
 }
 
-/* ---- once ---- */
+/* ---- first gradient ---- */
 
 static eddy_status to_operands(const eddy_gradient_call *call) {
     const eddy_arguments_sdpa *arguments = call->attributes;
@@ -98,7 +98,7 @@ static eddy_status to_operands(const eddy_gradient_call *call) {
                               &call->results[1], &call->results[2]);
 }
 
-/* dS: the engine sums over what the mask was repeated along. */
+/* dS: the engine sums over axes along which the mask was repeated. */
 static eddy_tensor *to_mask(const eddy_gradient_call *call) {
     const eddy_arguments_sdpa *arguments = call->attributes;
     attention a = {.mask = call->inputs[3],
@@ -126,7 +126,7 @@ eddy_status eddy_gradient_sdpa(const eddy_gradient_call *call) {
     return status;
 }
 
-/* ---- twice ---- */
+/* ---- second gradient ---- */
 
 enum { GRAD, OUTPUT, Q, K, V, MASK };
 

@@ -1,4 +1,4 @@
-/* Gradients of convolutions: conv2d and conv_transpose2d are each other's, and both share the gradient of the weight. */
+/* Gradients of convolutions: each of conv2d and conv_transpose2d is the gradient of the other, and both share the gradient of the weight. */
 #include <base/status.h>
 #include <eddy/eddy.h>
 #include <functional/arguments.h>
@@ -28,7 +28,7 @@ static eddy_tensor *of_weight(const eddy_attributes_conv *a, eddy_tensor *grad, 
     return eddy_conv2d_backward_weight(grad, x, kernel, &options);
 }
 
-/* Rows or columns of a transposed convolution of `count` of them beyond those that its windows reach. */
+/* Of `count` rows or columns of a transposed convolution's result, the number beyond its windows. */
 static int64_t beyond(int64_t size, int64_t count, int64_t kernel, int64_t stride, int64_t padding,
                       int64_t dilation) {
     return size - ((count - 1) * stride - 2 * padding + dilation * (kernel - 1) + 1);

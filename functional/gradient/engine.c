@@ -1,4 +1,4 @@
-/* The ops that going back needs whatever it goes through. */
+/* The ops that every backward pass needs. */
 #include <base/status.h>
 #include <eddy/eddy.h>
 #include <interpreter/tape/gradient.h>
@@ -7,7 +7,7 @@ static eddy_status add_to(eddy_tensor *sum, eddy_tensor *summand) {
     return eddy_add_inplace(sum, summand);
 }
 
-/* What became of `made`, made since the outcome began. */
+/* The status of `made`, which was made since the outcome began. */
 static eddy_status give(eddy_outcome *outcome, eddy_tensor *made, eddy_tensor **result) {
     eddy_outcome_end(outcome);
     if (!made)
@@ -99,7 +99,7 @@ static eddy_status clear(eddy_tensor *whole, int32_t axis, int64_t begin, int64_
     return place && zero ? eddy_copy_into(zero, place) : eddy_outcome_why(&outcome);
 }
 
-/* Sums over what broadcasting added in front or stretched, in the wider dtype. */
+/* Sums over axes that broadcasting added in front or repeated, in the wider dtype. */
 static eddy_tensor *fitted(eddy_tensor *gradient, const eddy_spec *spec) {
     eddy_shape from = eddy_shape_of(gradient);
     eddy_axes axes = {0};
@@ -113,7 +113,7 @@ static eddy_tensor *fitted(eddy_tensor *gradient, const eddy_spec *spec) {
                      &(eddy_sum_options){.size = sizeof(eddy_sum_options), .keeps_dims = true});
     if (added > 0)
         gradient = eddy_reshape(gradient, spec->shape);
-    /* What is still smaller was broadcast by the formula. */
+    /* Axes that are still smaller were broadcast by the formula. */
     if (gradient)
         gradient = eddy_expand(gradient, spec->shape);
     if (gradient && eddy_dtype_of(gradient) != spec->dtype)

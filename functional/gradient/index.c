@@ -1,4 +1,4 @@
-/* Gradients of what picks and puts elements by index. */
+/* Gradients of ops that pick and put elements by index. */
 #include <base/status.h>
 #include <eddy/eddy.h>
 #include <functional/arguments.h>
@@ -11,12 +11,12 @@ static eddy_status give(const eddy_gradient_call *call, int64_t i, eddy_tensor *
     return EDDY_OK;
 }
 
-/* A number goes along with vectors. */
+/* Rank 0 counts as a vector of one element. */
 static eddy_shape with_axis(const eddy_shape *shape) {
     return shape->rank == 0 ? EDDY_SHAPE(1) : *shape;
 }
 
-/* Of scatter and scatter_add to source: what index names, and 0 for what it does not reach. */
+/* The gradient of scatter and scatter_add to source: the elements that index names, and 0 for elements beyond it. */
 eddy_status eddy_gradient_scatter(const eddy_gradient_call *call) {
     const eddy_arguments_scatter *arguments = call->attributes;
     if (!call->is_wanted[2])
@@ -60,7 +60,7 @@ eddy_status eddy_gradient_index_put(const eddy_gradient_call *call) {
     return status;
 }
 
-/* The rows that index names; those of the padding index got nothing, and give nothing. */
+/* The rows that index names; 0 for the padding index. */
 eddy_status eddy_gradient_embedding_backward(const eddy_gradient_call *call) {
     const eddy_arguments_embedding_backward *arguments = call->attributes;
     eddy_tensor *rows = eddy_embedding(call->inputs[1], call->grads[0], NULL);
@@ -71,7 +71,7 @@ eddy_status eddy_gradient_embedding_backward(const eddy_gradient_call *call) {
     return give(call, 0, rows);
 }
 
-/* To source: the elements that were taken, in their order. How many is known once the mask is. */
+/* To source: the gradients of the elements that were taken, in their order. Their number depends on the mask. */
 eddy_status eddy_gradient_masked_scatter(const eddy_gradient_call *call) {
     if (!call->is_wanted[2])
         return EDDY_OK;
@@ -97,7 +97,7 @@ eddy_status eddy_gradient_index_add(const eddy_gradient_call *call) {
     return give(call, 2, eddy_index_select(call->grads[0], call->inputs[1], arguments->axis));
 }
 
-/* Of max_dim and min_dim: to the element that was chosen. */
+/* The gradient of max_dim and min_dim: to the selected element. */
 eddy_status eddy_gradient_pick_along_axis(const eddy_gradient_call *call) {
     const eddy_arguments_max_dim *arguments = call->attributes;
     eddy_tensor *grad = call->grads[0], *index = call->outputs[1];

@@ -1,10 +1,10 @@
-/* Gradients of the gradients of losses. Each of those is linear in its own gradient: to that goes what a gradient of 1 would give. */
+/* Gradients of the gradients of losses. Each of these is linear in its own gradient, to which goes its result for a gradient of 1. */
 #include <base/status.h>
 #include <eddy/eddy.h>
 #include <functional/arguments.h>
 #include <functional/gradient/helper.h>
 
-/* The operands of the losses that are made of pairs, behind the gradient. */
+/* The operands of pair losses, after the gradient. */
 enum { GRAD, INPUT, TARGET, WEIGHT, POS_WEIGHT };
 
 static eddy_status give(const eddy_gradient_call *call, int operand, eddy_tensor *result) {
@@ -12,7 +12,7 @@ static eddy_status give(const eddy_gradient_call *call, int operand, eddy_tensor
     return result ? EDDY_OK : eddy_outcome_why(call->outcome);
 }
 
-/* The tensor over the number of elements where the loss is their mean. */
+/* The tensor, divided by the number of elements if the loss is their mean. */
 static eddy_tensor *reduced(const eddy_gradient_call *call, int32_t reduction,
                             eddy_tensor *tensor) {
     return reduction == EDDY_REDUCTION_MEAN
@@ -20,7 +20,7 @@ static eddy_tensor *reduced(const eddy_gradient_call *call, int32_t reduction,
                : tensor;
 }
 
-/* What comes back times the operand `grad`. */
+/* The incoming gradient times the operand `grad`. */
 static eddy_tensor *both_gradients(const eddy_gradient_call *call) {
     return eddy_mul(call->grads[0], call->inputs[GRAD]);
 }
@@ -149,7 +149,7 @@ eddy_status eddy_gradient_kl_div_backward_target(const eddy_gradient_call *call)
 
 /* ---- cross_entropy: grad (softmax(input) - one at the label) of the rows that count ---- */
 
-/* [N]: 1 for rows that count, over their number where the loss is the mean; 0 for those that are ignored. */
+/* [N]: 1 for rows that count, over their number if the loss is the mean; 0 for ignored rows. */
 static eddy_tensor *row_weights(const eddy_gradient_call *call, eddy_tensor *is_counted) {
     const eddy_arguments_cross_entropy_backward *a = call->attributes;
     eddy_tensor *weights = eddy_cast(is_counted, call->input_specs[INPUT].dtype);

@@ -3,7 +3,7 @@
 #include <eddy/eddy.h>
 #include <functional/gradient/helper.h>
 
-/* Operands of rank 1 are seen as matrices, as matmul sees them. */
+/* Operands of rank 1 count as matrices, as in matmul. */
 static eddy_tensor *as_row(eddy_tensor *a) {
     return a && eddy_rank_of(a) == 1 ? eddy_unsqueeze(a, 0) : a;
 }
@@ -12,7 +12,7 @@ static eddy_tensor *as_column(eddy_tensor *b) {
     return b && eddy_rank_of(b) == 1 ? eddy_unsqueeze(b, 1) : b;
 }
 
-/* d a = grad b', d b = a' grad. What broadcasting of batches added, the engine sums over. */
+/* d a = grad b', d b = a' grad. The engine sums over broadcast batches. */
 eddy_status eddy_gradient_matmul(const eddy_gradient_call *call) {
     const eddy_spec *specs = call->input_specs;
     int32_t a_rank = specs[0].shape.rank, b_rank = specs[1].shape.rank;

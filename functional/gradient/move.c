@@ -1,4 +1,4 @@
-/* Gradients of what joins, repeats and moves elements. */
+/* Gradients of ops that join, repeat and move elements. */
 #include <base/status.h>
 #include <eddy/eddy.h>
 #include <functional/arguments.h>
@@ -33,7 +33,7 @@ eddy_status eddy_gradient_stack(const eddy_gradient_call *call) {
     return status;
 }
 
-/* What was added is cut off, and what was cut off was worth nothing: padding by the negative numbers. */
+/* Padding by the negative numbers: it cuts off added elements, and elements that were cut off have the gradient 0. */
 eddy_status eddy_gradient_pad(const eddy_gradient_call *call) {
     const eddy_arguments_pad *arguments = call->attributes;
     const eddy_shape *input = &call->input_specs[0].shape;
@@ -46,7 +46,7 @@ eddy_status eddy_gradient_pad(const eddy_gradient_call *call) {
     return give(call, 0, eddy_pad(call->grads[0], before, after, EDDY_S(0)));
 }
 
-/* Each axis as (how often, its size), summed over the first. */
+/* Each axis becomes two (repeats, size), and is summed over the first. */
 eddy_status eddy_gradient_repeat(const eddy_gradient_call *call) {
     const eddy_shape *input = &call->input_specs[0].shape;
     eddy_shape output = eddy_shape_of(call->grads[0]), split = {0};

@@ -1,8 +1,8 @@
 /* Gradients of the gradients of normalisations.
  *
  * With n = (x - mean) / s, s the root of variance + eps, and u = grad * weight, the gradient is P u / s, where
- * P u = u - mean(u) - n mean(u n); rms_norm leaves out the means of x and u. P is symmetric, which gives the gradient to u. To x go
- * P h / s, h = -(mean(u n) v + mean(v n) u) / s being what comes back to n, and through s the part -n mean(v P u / s) / s. */
+ * P u = u - mean(u) - n mean(u n); rms_norm leaves out the means of x and u. P is symmetric, which gives the gradient to u. The gradient
+ * of n is h = -(mean(u n) v + mean(v n) u) / s; x gets P h / s through it, and -n mean(v P u / s) / s through s. */
 #include <base/dtype.h>
 #include <base/status.h>
 #include <eddy/eddy.h>
@@ -11,7 +11,7 @@
 
 enum { GRAD, X, WEIGHT };
 
-/* What a normalisation made of x, along axes that stay with size 1. */
+/* The values of a normalisation of x, along axes that are kept with size 1. */
 typedef struct normal {
     eddy_axes axes;
     bool is_centred;
@@ -38,7 +38,7 @@ static eddy_tensor *project(const normal *m, eddy_tensor *u) {
     return eddy_mul(rest, m->inverse);
 }
 
-/* To x, where v comes back to the gradient of u. */
+/* The gradient to x, where v is that of the gradient of u. */
 static eddy_tensor *bend(const normal *m, eddy_tensor *u, eddy_tensor *v) {
     eddy_tensor *to_n =
         eddy_add(eddy_mul(mean(m, eddy_mul(u, m->n)), v), eddy_mul(mean(m, eddy_mul(v, m->n)), u));
@@ -52,8 +52,8 @@ static eddy_status give(const eddy_gradient_call *call, int operand, eddy_tensor
     return result ? EDDY_OK : eddy_outcome_why(call->outcome);
 }
 
-/* The gradients of a call that sees its tensors under `shape` and is normalised along m->axes; `weight` broadcasts to x's own
- * shape, and what goes to it is summed by `sum_weight`. */
+/* The gradients of a call with its tensors in `shape`, normalised along m->axes; `weight` broadcasts to x's own
+ * shape, and `sum_weight` sums its gradient. */
 static eddy_status go_back(const eddy_gradient_call *call, normal *m, eddy_shape shape, double eps,
                            eddy_tensor *weight, eddy_tensor *(*sum_weight)(eddy_tensor *)) {
     const eddy_shape own = call->input_specs[X].shape;
@@ -101,7 +101,7 @@ eddy_status eddy_gradient_rms_norm_backward(const eddy_gradient_call *call) {
 
 /* ---- channels ---- */
 
-/* [C] as it broadcasts to x [N, C, ..]; NULL where it is absent. */
+/* [C] in the shape that broadcasts to x [N, C, ..]; NULL if absent. */
 static eddy_tensor *along_channels(const eddy_gradient_call *call) {
     const eddy_shape *x = &call->input_specs[X].shape;
     eddy_shape shape = {.rank = x->rank - 1, .dims = {x->dims[1]}};

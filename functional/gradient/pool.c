@@ -4,7 +4,7 @@
 #include <functional/arguments.h>
 #include <functional/gradient/helper.h>
 
-/* What each window was given comes from the place that `indices` names. */
+/* The gradient of each window comes from the place that `indices` names. */
 static eddy_status take_back(const eddy_gradient_call *call, eddy_tensor *indices) {
     eddy_tensor *taken =
         eddy_gather(eddy_flatten(call->grads[0], -2, -1), eddy_flatten(indices, -2, -1), -1);
@@ -30,7 +30,7 @@ eddy_status eddy_gradient_max_pool2d_backward_from_x(const eddy_gradient_call *c
     return status == EDDY_OK ? take_back(call, indices) : status;
 }
 
-/* The average of what each window was given. */
+/* The average of each window's gradients. */
 eddy_status eddy_gradient_adaptive_avg_pool2d_backward(const eddy_gradient_call *call) {
     const eddy_shape *shape = &call->input_specs[0].shape;
     eddy_pair size = {shape->dims[shape->rank - 2], shape->dims[shape->rank - 1]};

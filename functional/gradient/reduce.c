@@ -5,7 +5,7 @@
 #include <functional/gradient/helper.h>
 #include <math.h>
 
-/* Of the largest or smallest element: equals share it evenly, as in PyTorch's amax. */
+/* The gradient of the largest or smallest element: equal ones share it evenly, as in PyTorch's amax. */
 eddy_status eddy_gradient_extreme(const eddy_gradient_call *call) {
     const eddy_arguments_max *arguments = call->attributes;
     const eddy_spec *spec = &call->input_specs[0];
@@ -22,7 +22,7 @@ eddy_status eddy_gradient_extreme(const eddy_gradient_call *call) {
     return call->results[0] ? EDDY_OK : eddy_outcome_why(call->outcome);
 }
 
-/* Orders inf and -inf choose: equals share it evenly, with the signs of x. */
+/* Orders inf and -inf select elements: equal ones share the gradient evenly, with the signs of x. */
 static eddy_tensor *norm_by_choice(const eddy_gradient_call *call, eddy_tensor *size,
                                    eddy_tensor *norm, eddy_tensor *grad) {
     const eddy_arguments_norm *arguments = call->attributes;
@@ -33,7 +33,7 @@ static eddy_tensor *norm_by_choice(const eddy_gradient_call *call, eddy_tensor *
     return eddy_mul(eddy_div(grad, count), eddy_mul(shares, eddy_sign(call->inputs[0])));
 }
 
-/* x / norm; where the norm is 0 so is the gradient. */
+/* x / norm; 0 where the norm is 0. */
 static eddy_tensor *norm_of_squares(const eddy_gradient_call *call) {
     const eddy_arguments_norm *arguments = call->attributes;
     eddy_tensor *norm = call->outputs[0];
@@ -43,7 +43,7 @@ static eddy_tensor *norm_of_squares(const eddy_gradient_call *call) {
                                                           arguments->axes, arguments->keeps_dims));
 }
 
-/* sign(x) (|x| / norm)^(p - 1). Where x is 0 so is the gradient, as PyTorch has it. */
+/* sign(x) (|x| / norm)^(p - 1). 0 where x is 0, as in PyTorch. */
 static eddy_tensor *norm_of_powers(eddy_tensor *x, eddy_tensor *norm, eddy_tensor *grad, double p,
                                    eddy_tensor *zero) {
     eddy_tensor *slope =

@@ -1,7 +1,7 @@
 /* The gradient of cumprod's gradient.
  *
  * dx[i] is the sum over k >= i of grad[k] M[i, k], M[i, k] being the product of the elements up to k without x[i]. M is a cumprod of
- * matrices, which makes this right where elements are 0 too; it takes the square of the axis' length in memory. */
+ * matrices, so that this holds where elements are 0 too; it takes the square of the axis' length in memory. */
 #include <base/status.h>
 #include <eddy/eddy.h>
 #include <functional/arguments.h>
@@ -16,7 +16,7 @@ static eddy_tensor *diagonal(int64_t n, eddy_device device) {
     return eddy_eq(index, eddy_unsqueeze(index, 1));
 }
 
-/* The sum over an axis of matrices whose axes but the last two are those of x but `axis`, which comes back to its place. */
+/* The sum over an axis of matrices, whose leading axes are those of x without `axis`; `axis` returns to its place. */
 static eddy_tensor *sum_back(eddy_tensor *matrices, int32_t over, int32_t axis) {
     return eddy_transpose(eddy_sum(matrices, EDDY_AXES(over), NULL), axis, -1);
 }

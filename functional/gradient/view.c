@@ -22,7 +22,7 @@ static eddy_status permute(const eddy_gradient_call *call) {
     return give(call, eddy_permute(call->grads[0], back));
 }
 
-/* The engine sums over what was stretched. */
+/* The engine sums over repeated axes. */
 static eddy_status expand(const eddy_gradient_call *call) {
     return give(call, call->grads[0]);
 }
@@ -58,7 +58,7 @@ static eddy_status part(const eddy_gradient_call *call) {
 
 /* ---- as_strided ---- */
 
-/* The elements of a storage from `begin` up to `end` that two layouts name. */
+/* The range `begin` .. `end` of a storage that two layouts refer to. */
 typedef struct span {
     int64_t begin, end;
 } span;
@@ -73,7 +73,7 @@ static void reach(span *s, const eddy_layout *layout) {
     s->end = last >= s->end ? last + 1 : s->end;
 }
 
-/* i64, of rank 1: where each element of a layout lies, counted from `begin`, in row-major order. */
+/* i64, of rank 1: the place of each element of a layout, from `begin`, in row-major order. */
 static eddy_tensor *places(const eddy_gradient_call *call, const eddy_layout *layout,
                            int64_t begin) {
     eddy_full_options full = {.size = sizeof(full), .device = call->device};
@@ -94,8 +94,8 @@ static bool is_filled(const eddy_shape *shape) {
     return true;
 }
 
-/* The gradient is added up in a piece of storage, and seen from there as the operand sees its own. Where the operand names an
- * element several times, each gets its share: what comes back to them is summed again further on. */
+/* The gradient is added up in a piece of storage, of which the result is a view with the operand's layout. If the operand contains an
+ * element several times, each gets its share, since their gradients are summed again later. */
 static eddy_status strided(const eddy_gradient_call *call) {
     const eddy_strided_attributes *a = call->attributes;
     const eddy_spec *spec = &call->input_specs[0];

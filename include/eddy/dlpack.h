@@ -29,11 +29,12 @@ typedef struct eddy_to_dlpack_options {
     int64_t timeout;  /* ns that the call may wait; 0: no limit */
 } eddy_to_dlpack_options;
 
-/* Exports the tensor's memory, with its strides, to another library. Blocks until everything issued on the tensor has run. The caller, or the
- * library that it gives the struct to, calls result->deleter(result) once: on any thread, at any time, also after the runtime has ended. Until
- * then the elements stay. NULL with the error: that of the tensor; INVALID_ARGUMENT if it requires a gradient (the tape cannot see
- * writes of others: eddy_detach), WOULD_DEADLOCK if the calling thread has it mapped, UNSUPPORTED (device),
- * OUT_OF_MEMORY, TIMED_OUT. The unversioned struct cannot say that it must not be written: is_read_only is UNSUPPORTED there. */
+/* Exports the tensor's memory, with its strides, to another library. Blocks until everything issued on the tensor has run. The
+ * caller, or the library that it gives the struct to, calls result->deleter(result) once: on any thread, at any time, also after
+ * the runtime has ended. Until then the elements stay. NULL with the error: that of the tensor; INVALID_ARGUMENT if it requires a
+ * gradient (the tape cannot see writes of others: eddy_detach), WOULD_DEADLOCK if the calling thread has it mapped, UNSUPPORTED
+ * (device), OUT_OF_MEMORY, TIMED_OUT. The unversioned struct cannot say that it must not be written: is_read_only is UNSUPPORTED
+ * there. */
 EDDY_API struct DLManagedTensorVersioned *eddy_to_dlpack(eddy_tensor *tensor,
                                                          const eddy_to_dlpack_options *options);
 EDDY_API struct DLManagedTensor *eddy_to_dlpack_unversioned(eddy_tensor *tensor,

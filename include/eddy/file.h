@@ -4,11 +4,11 @@
  * and numpy.savez_compressed write it. .safetensors is the format of huggingface/safetensors: a header in JSON that names the tensors,
  * then their elements; nothing in it is ever executed.
  *
- * A save blocks until the elements are computed (TIMED_OUT) and returns earlier errors. A file is replaced as a whole or not at all: it is written
- * under another name, synced to the disk, and then renamed. A load reads the file before it returns, each tensor straight to its memory;
- * the sizes that a file states are checked before memory is allocated for them.
- * Any thread, but no callback. Errors besides those of reading a tensor: IO (with the path and the reason),
- * UNSUPPORTED (an element type that the format, or Eddy, does not have), SIZE_OVERFLOW, OUT_OF_MEMORY. docs/files.md says more. */
+ * A save blocks until the elements are computed (TIMED_OUT) and returns earlier errors. A file is replaced as a whole or not at
+ * all: it is written under another name, synced to the disk, and then renamed. A load reads the file before it returns, each
+ * tensor straight to its memory; the sizes that a file states are checked before memory is allocated for them. Any thread, but no
+ * callback. Errors besides those of reading a tensor: IO (with the path and the reason), UNSUPPORTED (an element type that the
+ * format, or Eddy, does not have), SIZE_OVERFLOW, OUT_OF_MEMORY. docs/files.md says more. */
 #ifndef EDDY_FILE_H
 #define EDDY_FILE_H
 
@@ -56,8 +56,8 @@ typedef struct eddy_archive {
 
 /* The tensor of that name, borrowed: valid while the archive is. NULL with NOT_FOUND. */
 EDDY_API eddy_tensor *eddy_archive_tensor(const eddy_archive *archive, const char *name);
-/* Writes the tensors of these names into `targets`, names[i] into targets.items[i], for example from a checkpoint. Each must exist (NOT_FOUND) and have its
- * target's shape and dtype exactly (SHAPE_MISMATCH, DTYPE_MISMATCH); all are checked before anything is
+/* Writes the tensors of these names into `targets`, names[i] into targets.items[i], for example from a checkpoint. Each must exist
+ * (NOT_FOUND) and have its target's shape and dtype exactly (SHAPE_MISMATCH, DTYPE_MISMATCH); all are checked before anything is
  * written. Targets may be leaves; nothing is recorded. Issues ops: returns at once. */
 EDDY_API eddy_status eddy_archive_copy_into(const eddy_archive *archive, const char *const *names,
                                             eddy_list targets);

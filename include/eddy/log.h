@@ -1,8 +1,8 @@
 /* The log.
  *
- * EDDY_LOG in the environment selects the lines that are written to stderr: `error` writes errors of calls when they are recorded, with file
- * and line if known; `warning` also calls that the program may not have meant; `stderr` (or `info`) every line; 0, or no variable,
- * nothing. It is read once. */
+ * EDDY_LOG in the environment selects the lines that are written to stderr: `error` writes errors of calls when they are recorded,
+ * with file and line if known; `warning` also calls that the program may not have meant; `stderr` (or `info`) every line; 0, or no
+ * variable, nothing. It is read once. */
 #ifndef EDDY_LOG_H
 #define EDDY_LOG_H
 

@@ -1,9 +1,9 @@
 /* Tagged numbers: EDDY_S(2) is an integer, EDDY_S(0.5) a floating-point number, EDDY_S((bool)x) a truth value (in C11 `true`
- * itself is an int).
- * They promote by category, as in PyTorch: an i32 tensor + EDDY_S(2) stays i32, + EDDY_S(0.5) becomes f32.
- * Then they are converted to the tensor's dtype, by one rule in all ops that take them. To a float dtype they are rounded. Bool is whether the
- * number is not 0. To an integer dtype the fraction is cut off, and a number that the dtype does not hold (256 for u8, NaN) is refused with
- * OUT_OF_RANGE; in add, sub, mul and bitwise_*, whose integers wrap around, an integer wraps around too. docs/numbers.md. */
+ * itself is an int). They promote by category, as in PyTorch: an i32 tensor + EDDY_S(2) stays i32, + EDDY_S(0.5) becomes f32. Then
+ * they are converted to the tensor's dtype, by one rule in all ops that take them. To a float dtype they are rounded. Bool is
+ * whether the number is not 0. To an integer dtype the fraction is cut off, and a number that the dtype does not hold (256 for u8,
+ * NaN) is refused with OUT_OF_RANGE; in add, sub, mul and bitwise_*, whose integers wrap around, an integer wraps around too.
+ * docs/numbers.md. */
 #ifndef EDDY_SCALAR_H
 #define EDDY_SCALAR_H
 

@@ -45,8 +45,9 @@ typedef struct eddy_list {
     int64_t count;
 } eddy_list;
 
-/* EDDY_SHAPE(64, 784); EDDY_SHAPE() is rank 0. EDDY_LIST(a, b) refers to a temporary array: for one call. EDDY_ARRAY(params) lists all items of an array of the program;
- * the length of a pointer is not known, and compilers warn. A C compiler warns of more than 16 dimensions or axes; the call refuses them. */
+/* EDDY_SHAPE(64, 784); EDDY_SHAPE() is rank 0. EDDY_LIST(a, b) refers to a temporary array: for one call. EDDY_ARRAY(params) lists
+ * all items of an array of the program; the length of a pointer is not known, and compilers warn. A C compiler warns of more than
+ * 16 dimensions or axes; the call refuses them. */
 #ifndef __cplusplus
 #define EDDY_COUNT_DIMS(type, ...) ((int32_t)(sizeof((type[]){0, __VA_ARGS__}) / sizeof(type)) - 1)
 #define EDDY_SHAPE(...) ((eddy_shape){EDDY_COUNT_DIMS(int64_t, __VA_ARGS__), {__VA_ARGS__}})

@@ -42,11 +42,12 @@ typedef struct eddy_runtime eddy_runtime;
  * or state of the runtime. Fails only for a tensor that was released before: NULL with INVALID_ARGUMENT. */
 EDDY_API eddy_tensor *eddy_retain(eddy_tensor *tensor);
 
-/* Gives up one reference and clears *tensor: a reference of eddy_retain, if there is one, else that of the calling thread's scope or of
- * the caller. So a retain and a release change nothing, wherever the pair stands. A tensor that is to outlive its
- * scope is retained and not released, or returned (eddy_scope_return). After the last reference the storage is freed when every use
- * issued before has run. NULL, or a pointer to NULL or EDDY_NONE, does nothing. Nothing is given up either if only the
- * reference of another thread's scope is left (WRONG_THREAD in the slot), or none (INVALID_ARGUMENT). Never blocks: any thread, callback or state of the runtime. */
+/* Gives up one reference and clears *tensor: a reference of eddy_retain, if there is one, else that of the calling thread's scope
+ * or of the caller. So a retain and a release change nothing, wherever the pair stands. A tensor that is to outlive its scope is
+ * retained and not released, or returned (eddy_scope_return). After the last reference the storage is freed when every use issued
+ * before has run. NULL, or a pointer to NULL or EDDY_NONE, does nothing. Nothing is given up either if only the reference of
+ * another thread's scope is left (WRONG_THREAD in the slot), or none (INVALID_ARGUMENT). Never blocks: any thread, callback or
+ * state of the runtime. */
 EDDY_API void eddy_release(eddy_tensor **tensor);
 
 /* ---- scopes ---- */
@@ -97,8 +98,8 @@ EDDY_API bool eddy_is_ready(const eddy_tensor *tensor);
 
 /* Tensors of the process that have references. Exact while no other thread makes or releases one. */
 EDDY_API int64_t eddy_live_count(void);
-/* Writes one line for each live tensor, with dtype, shape, references and the call that made it, to the log sink, or to stderr if no sink is
- * set (eddy_log_set, EDDY_LOG); returns their number. Other threads must not make or release tensors meanwhile. */
+/* Writes one line for each live tensor, with dtype, shape, references and the call that made it, to the log sink, or to stderr if
+ * no sink is set (eddy_log_set, EDDY_LOG); returns their number. Other threads must not make or release tensors meanwhile. */
 EDDY_API int64_t eddy_leaks_report(void);
 
 #ifdef __cplusplus

@@ -44,8 +44,8 @@ static inline size_t eddy_packed_bytes_max(const eddy_op *op, int64_t view_count
            (size_t)view_count * (sizeof(eddy_packed_view) + 2 * EDDY_RANK_MAX * sizeof(int64_t));
 }
 
-/* Makes the kernel plan the call, into the block after its first `bytes`, where there is room for a plan; *bytes grows by the plan, *cost_ps is the
- * estimate. OUT_OF_MEMORY, without a record. After OK a call that is not submitted has to be ended. */
+/* Makes the kernel plan the call, into the block after its first `bytes`, where there is room for a plan; *bytes grows by the
+ * plan, *cost_ps is the estimate. OUT_OF_MEMORY, without a record. After OK a call that is not submitted has to be ended. */
 EDDY_MUST_USE eddy_status eddy_packed_prepare(eddy_packed_arguments *call, size_t *bytes,
                                               int64_t *cost_ps);
 /* Releases the objects that the plan holds. */

@@ -41,8 +41,8 @@ static inline bool eddy_pending_release_add(struct eddy_caller *caller,
 /* Passes everything to the VM; false if its lock is busy. Never blocks. */
 bool eddy_pending_release_flush(struct eddy_caller *caller);
 
-/* The number that travels with a call to `runtime`; NULL if they belong to another runtime. The call sets it to 0 itself: a callback that runs inside
- * the call, as in one-thread mode, may add pending storages and issue calls of its own. */
+/* The number that travels with a call to `runtime`; NULL if they belong to another runtime. The call sets it to 0 itself: a
+ * callback that runs inside the call, as in one-thread mode, may add pending storages and issue calls of its own. */
 static inline uint32_t *eddy_pending_release_count(eddy_pending_release *pending,
                                                    const struct eddy_runtime *runtime) {
     return EDDY_LIKELY(pending->runtime == runtime) ? &pending->count : NULL;

@@ -1,9 +1,9 @@
 /* The tape: the calls on tensors that require a gradient, and the calls that made their operands.
  *
- * A node is one call, or one leaf. A handle refers to the node that made it (eddy_autograd: node and output in one word) and holds a
- * reference; a node does so for each operand that another node made. A node never refers to a handle that refers to it: a recorded call makes
- * an internal handle, and the user gets a second handle of the same tensor, which refers to the node. Nodes are const once
- * recorded, except the fields that `lock` protects.
+ * A node is one call, or one leaf. A handle refers to the node that made it (eddy_autograd: node and output in one word) and holds
+ * a reference; a node does so for each operand that another node made. A node never refers to a handle that refers to it: a
+ * recorded call makes an internal handle, and the user gets a second handle of the same tensor, which refers to the node. Nodes
+ * are const once recorded, except the fields that `lock` protects.
  *
  *   RECORDED --backward pass--> SPENT (saved tensors are released)      a leaf stays RECORDED
  *   RECORDED --a recorded call overwrites a saved tensor--> STALE (they are released, too)

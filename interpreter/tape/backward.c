@@ -300,7 +300,8 @@ static eddy_status run_hooks(walk *w, eddy_autograd_node *node, uint32_t output,
     return EDDY_OK;
 }
 
-/* The gradients of a node's outputs are complete: runs hooks, and stores requested gradients. *has_any: there is a gradient to continue with. */
+/* The gradients of a node's outputs are complete: runs hooks, and stores requested gradients. *has_any: there is a gradient to
+ * continue with. */
 static eddy_status complete(walk *w, const visit *at, bool *has_any) {
     eddy_autograd_node *node = at->node;
     for (uint32_t i = 0; i < node->output_count; i++) {

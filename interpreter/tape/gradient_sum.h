@@ -16,8 +16,8 @@ typedef struct eddy_gradient_sum {
 
 /* Adds a gradient of the whole. With `creates` the sum is on the tape: nothing is written in place. */
 eddy_status eddy_gradient_sum_add(eddy_gradient_sum *sum, eddy_tensor *gradient, bool creates);
-/* Adds a gradient of the slice that a PART shows of a tensor like `whole`. In place: not for recorded tensors. Adjacent slices along an axis
- * are written once; if they leave gaps, or overlap, zeros are written first. */
+/* Adds a gradient of the slice that a PART shows of a tensor like `whole`. In place: not for recorded tensors. Adjacent slices
+ * along an axis are written once; if they leave gaps, or overlap, zeros are written first. */
 eddy_status eddy_gradient_sum_add_part(eddy_gradient_sum *sum, const eddy_spec *whole,
                                        const eddy_view_attributes *part, eddy_device device,
                                        eddy_tensor *gradient);

@@ -3,8 +3,8 @@
 static eddy_lock sweeping;
 static uint64_t sweeps; /* lock: sweeping */
 
-/* Pushes the nodes at the end of the edges on the stack, each once. The node to which the target referred so far is left out, with all behind it:
- * these were recorded before the target was made, or a sweep visited them when it was last written to. */
+/* Pushes the nodes at the end of the edges on the stack, each once. The node to which the target referred so far is left out, with
+ * all behind it: these were recorded before the target was made, or a sweep visited them when it was last written to. */
 static void push_sources(eddy_autograd_node **stack, const eddy_autograd_node *node,
                          const eddy_autograd_node *before) {
     for (uint32_t i = 0; i < node->input_count; i++) {

@@ -52,6 +52,10 @@ class Report(unittest.TestCase):
         for part in ("some CPU", "2026-01-02", "tools/bench.sh --rounds 1", "100 ns apart", "libtorch 9.1"):
             self.assertIn(part, text)
 
+    def test_a_figure_of_zero_is_a_figure(self):
+        text = report.page([self.recorded(table.Result(ROWS["heap_per_op"], entry("Eddy", [0, 0]), [entry("libtorch", [3])], [], False))])
+        self.assertIn("| `heap_per_op` | blocks | 0 | 0 | 3 |", text)
+
     def test_ops_and_estimates_have_tables_of_their_own(self):
         ops = [table.Result(ROWS[f"op_{name}_1e4_1t"], entry("Eddy", [ours]),
                             [entry("libtorch", [2.0]), entry("libtorch, given", [1.0]), entry("copy", [0.25])], ["noisy"], False)
