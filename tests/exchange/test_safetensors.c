@@ -246,8 +246,8 @@ CASE(a_full_disk_leaves_the_old_file) {
 /* A name may be as long as the file system has it: that of the file beside it is no longer. */
 CASE(a_long_name_is_saved_to) {
     char whole[sizeof(path) + 256];
-    int folder = (int)(strrchr(path, '/') + 1 - path);
-    snprintf(whole, sizeof(whole), "%.*s%0255d", folder, path, 7);
+    int length = (int)(strrchr(path, '/') + 1 - path);
+    snprintf(whole, sizeof(whole), "%.*s%0255d", length, path, 7);
     cr_assert_eq(eddy_safetensors_save(EDDY_LIST(counting(EDDY_SHAPE(2))),
                                        (const char *const[]){"a"}, whole, NULL),
                  EDDY_OK);
