@@ -7,6 +7,7 @@
 #include <eddy/scalar.h>
 #include <kernels/angle.h>
 #include <kernels/cpu/half_block.h>
+#include <kernels/cpu/stage.h>
 #include <kernels/gauss.h>
 #include <kernels/math.h>
 #include <kernels/power.h>
