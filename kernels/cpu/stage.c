@@ -1,14 +1,12 @@
 #include <base/assert.h>
 #include <kernels/cpu/stage.h>
 
-#define OPERANDS (EDDY_DENSE_OPERANDS + EDDY_STAGE_BUFFERS)
-
 void eddy_stage_run(const eddy_stage_list *list, char *const *data, int64_t count,
                     const void *attributes) {
     EDDY_ASSERT(list->operand_count <= EDDY_DENSE_OPERANDS);
     _Alignas(64) char buffers[EDDY_STAGE_BUFFERS][EDDY_STAGE_BYTES];
     int64_t bytes = list->element_bytes, chunk = EDDY_STAGE_BYTES / bytes;
-    char *all[OPERANDS], *at[EDDY_STAGE_OPERANDS];
+    char *all[EDDY_STAGE_OPERANDS], *at[EDDY_STAGE_OPERANDS];
     int64_t strides[EDDY_STAGE_OPERANDS];
     for (int32_t k = 0; k < EDDY_STAGE_OPERANDS; k++)
         strides[k] = bytes;

@@ -5,8 +5,9 @@
 
 #include <kernels/cpu/dense.h>
 
-#define EDDY_STAGE_OPERANDS 6 /* of one stage at most, what it writes among them */
 #define EDDY_STAGE_BUFFERS 2
+/* Of one stage at most, what it writes among them: all there is. */
+#define EDDY_STAGE_OPERANDS (EDDY_DENSE_OPERANDS + EDDY_STAGE_BUFFERS)
 #define EDDY_STAGE_BYTES 2048 /* of an operand at a time */
 
 /* Operands are numbers: those of the whole, its target behind them, then the buffers. The last one is written; it may be read too. */
