@@ -22,6 +22,10 @@ DRIVER_PARAMETERS = "char *const *data, const int64_t *strides, int64_t count, c
 ELEMENT_BYTES = {"f32": 4, "f64": 8, "f16": 2, "bf16": 2, "i8": 1, "u8": 1, "i16": 2, "i32": 4, "i64": 8, "bool": 1}
 
 
+# Words of which a loop of bf16 that takes no more than two has the conversions in it.
+DIRECT_WORDS = {"add", "sub", "mul", "neg", "select", "eq", "ne", "lt", "le", "gt", "ge"}
+
+
 def tag(dtype):
     return "truth" if dtype == "bool" else dtype
 
@@ -65,14 +69,39 @@ def loop_name(entry, dtype):
     return f"{entry.name}_{tag(MOVED_AS.get(dtype, dtype) if moves(entry) else dtype)}"
 
 
+def is_direct(entry, dtype):
+    """Whether a loop has the conversions in it where operands are contiguous. Of bf16 that is worth it for words that take less than the
+    conversions do; those of f16 are long and no slower apart."""
+    if dtype != "bf16" or entry.gradient_of or len(entry.expressions) != 1:
+        return False
+    words = compile_expression(entry.expressions[0], names_of(entry), dtype)[2]
+    return len(words) <= 2 and words <= DIRECT_WORDS
+
+
+def direct_lines(entry, dtype, name):
+    """C lines that take what is contiguous, and leave the rest to `data`, `count`."""
+    sizes = [ELEMENT_BYTES[d] for _, d in inputs_of(entry, dtype)] + [ELEMENT_BYTES[out_dtype_of(entry, dtype)]]
+    contiguous = " && ".join(f"strides[{i}] == {s}" for i, s in enumerate(sizes))
+    numbers = numbers_of(entry)
+    arguments = ", ".join([*map(str, sizes), *(n.name for n in numbers)])
+    rest = ", ".join(f"data[{i}] + whole * {s}" for i, s in enumerate(sizes))
+    return [*(number_line(entry, n, dtype) for n in numbers), f"    const int64_t whole = {contiguous} ? EDDY_LOOP_WHOLE(count) : 0;",
+            f"    {name}_body(data, whole, {arguments});", f"    char *const rest[] = {{{rest}}};"]
+
+
 def through_f32(entry, dtype):
     """A loop of a 16-bit float: that of f32 between conversions."""
     if "f32" not in entry.dtypes or any(o.is_bool for o in entry.operands):
         raise ExpressionError(f"{entry.family}.toml [{entry.name}]: {dtype} goes through f32, all operands of it")
+    name = f"{entry.name}_{tag(dtype)}"
     flags = [".has_bool_result = true"] * (entry.result == "bool") + [".is_dense = true"] * is_dense(entry, "f32")
     fields = ", ".join([f".loop = {entry.name}_f32", f".input_count = {len(entry.operands)}", *flags])
-    return [f"static void {entry.name}_{tag(dtype)}({DRIVER_PARAMETERS}) {{", f"    static const eddy_half_loop half = {{{fields}}};",
-            f"    EDDY_ISA_NAME(eddy_cpu_half_blocks).run_{dtype}(&half, data, strides, count, attributes);", "}", ""]
+    is_one = not is_direct(entry, dtype)
+    lines = [] if is_one else body(entry, dtype, f"{name}_body", compile_entry(entry, dtype, entry.expressions[0]))
+    lines += [f"static void {name}({DRIVER_PARAMETERS}) {{", f"    static const eddy_half_loop half = {{{fields}}};"]
+    lines += [] if is_one else direct_lines(entry, dtype, name)
+    what = "data, strides, count" if is_one else "rest, strides, count - whole"
+    return lines + [f"    EDDY_ISA_NAME(eddy_cpu_half_blocks).run_{dtype}(&half, {what}, attributes);", "}", ""]
 
 
 def loop(entry, dtype):

@@ -203,13 +203,21 @@ class Expressions(unittest.TestCase):
 
     def test_halves_go_through_f32(self):
         text = '[op]\nsummary = "s"\noperands = ["a", "b"]\nresult = "bool"\nexpression = "a < b"\ndtypes = DTYPES\n'
-        op, = read(text.replace("DTYPES", '["f32", "bf16"]'))
+        op, = read(text.replace("DTYPES", '["f32", "f16"]'))
         block = loops.emit_block([op], "family_0")
         self.assertIn("half = {.loop = op_f32, .input_count = 2, .has_bool_result = true};", block)
-        self.assertIn(".run_bf16(&half, data", block)
-        self.assertNotIn("op_bf16_body", block)
+        self.assertIn(".run_f16(&half, data", block)
+        self.assertNotIn("op_f16_body", block)
         with self.assertRaisesRegex(expression.ExpressionError, "goes through f32"):
             loops.emit_block(read(text.replace("DTYPES", '["f16"]')), "family_0")
+
+    def test_cheap_loops_of_bf16_convert_what_is_contiguous_themselves(self):
+        for word, is_direct in (("add", True), ("div", False), ("max", False)):
+            op, = read('[op]\nsummary = "s"\noperands = ["a", "b"]\nresult = "compute"\ndtypes = ["f32", "bf16"]\ncost = "cheap"\n'
+                       f'expression = "{word}(a, b)"\n')
+            block = loops.emit_block([op], "family_0")
+            self.assertEqual("op_bf16_body(data, whole, 2, 2, 2);" in block, is_direct, word)
+            self.assertIn(".run_bf16(&half, " + ("rest, strides, count - whole" if is_direct else "data, strides, count"), block)
 
     def test_what_only_moves_shares_the_loop_of_its_width(self):
         op = next(op for op in entry.read_all(OPS) if op.name == "where")
