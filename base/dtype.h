@@ -54,9 +54,8 @@ static inline float eddy_bf16_to_f32(uint16_t bits) {
 static inline uint16_t eddy_f32_to_bf16(float value) {
     uint32_t bits;
     memcpy(&bits, &value, sizeof(bits));
-    uint32_t rounded = (bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16;
-    uint32_t quiet = (bits >> 16) | 0x40u;
-    return (uint16_t)((bits & 0x7fffffffu) > 0x7f800000u ? quiet : rounded);
+    uint32_t rounded = bits + 0x7fffu + ((bits >> 16) & 1u), quiet = bits | 0x400000u;
+    return (uint16_t)((value != value ? quiet : rounded) >> 16);
 }
 
 static inline float eddy_f16_to_f32(uint16_t bits) {

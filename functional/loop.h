@@ -7,6 +7,7 @@
 #include <eddy/scalar.h>
 #include <kernels/angle.h>
 #include <kernels/cpu/half_block.h>
+#include <kernels/cpu/stage.h>
 #include <kernels/gauss.h>
 #include <kernels/math.h>
 #include <kernels/power.h>
@@ -51,6 +52,17 @@ EDDY_WORD bool eddy_load_truth(const char *p) {
 }
 EDDY_WORD void eddy_store_truth(char *p, bool value) {
     *(uint8_t *)p = value;
+}
+
+/* A loop of bf16 with the conversions in it goes over so many elements at a time and leaves the rest to that of f32: it has no code
+ * for what is less than a vector. */
+#define EDDY_LOOP_WHOLE(count) ((count) & -64)
+
+EDDY_WORD float eddy_load_bf16(const char *p) {
+    return eddy_bf16_to_f32(*(const uint16_t *)(const void *)p);
+}
+EDDY_WORD void eddy_store_bf16(char *p, float value) {
+    *(uint16_t *)(void *)p = eddy_f32_to_bf16(value);
 }
 
 /* The scalar of an `_s` op, which is the first of its attributes. Promotion guarantees that an integer

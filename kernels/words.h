@@ -112,11 +112,11 @@ typedef bool eddy_compute_truth;
     }                                                                                              \
     EDDY_WORD type eddy_floordiv_quick_##tag(type a, type b) {                                     \
         type whole = __builtin_floor##suffix(a / b), rest = __builtin_fma##suffix(-whole, b, a);   \
-        return (rest < 0 ? b > 0 : (rest > 0) & (b < 0)) ? whole - 1 : whole;                      \
+        return ((rest != 0) & ((rest < 0) != (b < 0))) ? whole - 1 : whole;                        \
     }                                                                                              \
     EDDY_WORD type eddy_remainder_quick_##tag(type a, type b) {                                    \
         type whole = __builtin_floor##suffix(a / b), rest = __builtin_fma##suffix(-whole, b, a);   \
-        rest = (rest < 0 ? b > 0 : (rest > 0) & (b < 0)) ? rest + b : rest;                        \
+        rest = ((rest != 0) & ((rest < 0) != (b < 0))) ? rest + b : rest;                          \
         return rest == 0 ? __builtin_copysign##suffix(rest, a) : rest;                             \
     }                                                                                              \
     EDDY_WORD type eddy_remainder_full_##tag(type a, type b) {                                     \

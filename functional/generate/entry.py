@@ -33,6 +33,9 @@ TYPES = {
     "text": ("TEXT", "const char *", "const char *"),
 }
 
+# What a stage of a gradient leaves for another: BUFFER and a number.
+BUFFER = "buffer_"
+
 # What an entry may say that its op refuses with (<eddy/status.h>).
 STATUSES = {"INVALID_ARGUMENT", "SHAPE_MISMATCH", "DTYPE_MISMATCH", "OUT_OF_RANGE", "SIZE_OVERFLOW", "OVERLAP", "UNSUPPORTED"}
 
@@ -99,6 +102,16 @@ class Attribute:
 
 
 @dataclass
+class Stage:
+    """A part of a gradient's loop (fused.py)."""
+    reads: list  # names of operands and buffers
+    writes: str  # a buffer, or "out"
+    expression: str = ""
+    op: object = None  # the entry whose loop it is, where it has none of its own
+    number: str = ""  # C text of the number that the op takes
+
+
+@dataclass
 class Entry:
     name: str
     family: str
@@ -141,6 +154,8 @@ class Entry:
     scalar_of: str = ""  # the entry that this `_s` form came from
     gradient_of: object = None  # the entry that this is a gradient of (fused.py)
     bench: object = field(default_factory=list)  # its rows in the bench (bench.py)
+    reads: list = field(default_factory=list)  # of a gradient: what its operands are, as formulas say it
+    stages: list = field(default_factory=list)  # of a gradient: loops that run one after another; none: it is one
     output_count: str = ""  # of a composition: the list or the attribute that says how many outputs there are; "": one
 
     @property

@@ -276,7 +276,7 @@ def result_lines(entry, number, formula, fused):
     result = f"call->results[{number}]"
     if not fused:
         return [f"        {result} = {formula.code};"]
-    operands = ", ".join(formula.value(o.name) for o in fused.operands)
+    operands = ", ".join(formula.tensor(ast.parse(text, mode="eval").body) for text in fused.reads)
     return [f"        if (eddy_gradient_is_fused(call, {mask(formula.inputs):#x}, {mask(formula.outputs):#x}))",
             f"            {result} = eddy_gradient_fused(call, &eddy_op_{fused.name}, (eddy_tensor *[]){{{operands}}});",
             "        else", f"            {result} = {formula.code};"]

@@ -1,13 +1,17 @@
 """The inner loops of elementwise ops, made of their expressions: a block file per group of ops, and what declares its table.
 
-16-bit floats go through the loop of f32, chunk by chunk (kernels/cpu/half_block.h). Each other loop has a fast form for all operands contiguous, one for each single operand broadcast (but for heavy ops), and a general
-strided one. The body is inlined into each with constant strides, so that the compiler vectorises it.
+16-bit floats go through the loop of f32, chunk by chunk (kernels/cpu/half_block.h). Each other loop has a form for all operands contiguous,
+into which the body is inlined with constant strides, so that the compiler vectorises it. Loops of cheap ops have such a form for each single
+operand broadcast besides, and a general strided one. Loops of others, and gradients, have no more: what lies otherwise is brought together
+chunk by chunk (kernels/cpu/dense.h). A gradient with words that are long calls the loops of their ops, chunk by chunk
+(kernels/cpu/stage.h).
 
 Where a word has a quick form, the loop goes chunk by chunk: the quick expression's body if it holds for all of a chunk's elements, the
 full one's otherwise. Both give the same bits, so an element does not depend on its neighbours."""
 
 import zlib
 
+from entry import BUFFER, Entry, Operand
 from expression import ExpressionError, compile_expression, compile_quick, compute_type
 from text import NOTICE
 
@@ -16,6 +20,10 @@ MOVED_AS = {"f32": "i32", "f64": "i64", "f16": "i16", "bf16": "i16", "u8": "i8"}
 
 DRIVER_PARAMETERS = "char *const *data, const int64_t *strides, int64_t count, const void *attributes"
 ELEMENT_BYTES = {"f32": 4, "f64": 8, "f16": 2, "bf16": 2, "i8": 1, "u8": 1, "i16": 2, "i32": 4, "i64": 8, "bool": 1}
+
+
+# Words of which a loop of bf16 that takes no more than two has the conversions in it.
+DIRECT_WORDS = {"add", "sub", "mul", "neg", "select", "eq", "ne", "lt", "le", "gt", "ge"}
 
 
 def tag(dtype):
@@ -61,14 +69,39 @@ def loop_name(entry, dtype):
     return f"{entry.name}_{tag(MOVED_AS.get(dtype, dtype) if moves(entry) else dtype)}"
 
 
+def is_direct(entry, dtype):
+    """Whether a loop has the conversions in it where operands are contiguous. Of bf16 that is worth it for words that take less than the
+    conversions do; those of f16 are long and no slower apart."""
+    if dtype != "bf16" or entry.gradient_of or len(entry.expressions) != 1:
+        return False
+    words = compile_expression(entry.expressions[0], names_of(entry), dtype)[2]
+    return len(words) <= 2 and words <= DIRECT_WORDS
+
+
+def direct_lines(entry, dtype, name):
+    """C lines that take what is contiguous, and leave the rest to `data`, `count`."""
+    sizes = [ELEMENT_BYTES[d] for _, d in inputs_of(entry, dtype)] + [ELEMENT_BYTES[out_dtype_of(entry, dtype)]]
+    contiguous = " && ".join(f"strides[{i}] == {s}" for i, s in enumerate(sizes))
+    numbers = numbers_of(entry)
+    arguments = ", ".join([*map(str, sizes), *(n.name for n in numbers)])
+    rest = ", ".join(f"data[{i}] + whole * {s}" for i, s in enumerate(sizes))
+    return [*(number_line(entry, n, dtype) for n in numbers), f"    const int64_t whole = {contiguous} ? EDDY_LOOP_WHOLE(count) : 0;",
+            f"    {name}_body(data, whole, {arguments});", f"    char *const rest[] = {{{rest}}};"]
+
+
 def through_f32(entry, dtype):
     """A loop of a 16-bit float: that of f32 between conversions."""
     if "f32" not in entry.dtypes or any(o.is_bool for o in entry.operands):
         raise ExpressionError(f"{entry.family}.toml [{entry.name}]: {dtype} goes through f32, all operands of it")
-    has_bool_result = "true" if entry.result == "bool" else "false"
-    return [f"static void {entry.name}_{tag(dtype)}({DRIVER_PARAMETERS}) {{",
-            f"    static const eddy_half_loop half = {{{entry.name}_f32, {len(entry.operands)}, {has_bool_result}}};",
-            f"    EDDY_ISA_NAME(eddy_cpu_half_blocks).run_{dtype}(&half, data, strides, count, attributes);", "}", ""]
+    name = f"{entry.name}_{tag(dtype)}"
+    flags = [".has_bool_result = true"] * (entry.result == "bool") + [".is_dense = true"] * is_dense(entry, "f32")
+    fields = ", ".join([f".loop = {entry.name}_f32", f".input_count = {len(entry.operands)}", *flags])
+    is_one = not is_direct(entry, dtype)
+    lines = [] if is_one else body(entry, dtype, f"{name}_body", compile_entry(entry, dtype, entry.expressions[0]))
+    lines += [f"static void {name}({DRIVER_PARAMETERS}) {{", f"    static const eddy_half_loop half = {{{fields}}};"]
+    lines += [] if is_one else direct_lines(entry, dtype, name)
+    what = "data, strides, count" if is_one else "rest, strides, count - whole"
+    return lines + [f"    EDDY_ISA_NAME(eddy_cpu_half_blocks).run_{dtype}(&half, {what}, attributes);", "}", ""]
 
 
 def loop(entry, dtype):
@@ -78,6 +111,8 @@ def loop(entry, dtype):
         return []
     if dtype in ("f16", "bf16"):
         return through_f32(entry, dtype)
+    if entry.stages:
+        return in_stages(entry, dtype, name)
     expressions = expressions_of(entry, dtype)
     if entry.scalar_of and entry.shortcuts:
         return with_shortcuts(entry, dtype, name, expressions[0])
@@ -107,12 +142,48 @@ def with_shortcuts(entry, dtype, name, expression):
                     f"    {name}_any(data, strides, count, attributes);", "}", ""]
 
 
+def stage_operands(entry, stage):
+    """Their numbers: operands, the target, buffers."""
+    numbers = {o.name: i for i, o in enumerate([*entry.operands, Operand("out")])}
+    return [numbers[n] if n in numbers else len(numbers) + int(n.removeprefix(BUFFER)) for n in [*stage.reads, stage.writes]]
+
+
+def stage_loop(entry, dtype, name, stage):
+    """A loop whose operands are contiguous: of an expression, or that of an op, which may take a number besides."""
+    if not stage.op:
+        own = Entry(**{**entry.__dict__, "operands": [Operand(n) for n in stage.reads], "expressions": [stage.expression]})
+        code = compile_entry(own, dtype, stage.expression)
+        return body(own, dtype, f"{name}_body", code) + driver(own, name, dtype, f"{name}_body", forms="contiguous")
+    lines = [f"static void {name}({DRIVER_PARAMETERS}) {{"]
+    if stage.number:
+        lines += [f"    const {entry.arguments} *arguments = attributes;",
+                  f"    const {stage.op.arguments} own = {{eddy_scalar_float({stage.number})}};"]
+    given = "&own" if stage.number else "attributes"
+    return lines + [f"    EDDY_ISA_NAME(eddy_cpu_loops_{group_of(stage.op)}).{stage.op.name}_{dtype}(data, strides, count, {given});", "}", ""]
+
+
+def in_stages(entry, dtype, name):
+    lines, rows = [], []
+    for number, stage in enumerate(entry.stages):
+        lines += stage_loop(entry, dtype, f"{name}_{number}", stage)
+        operands = stage_operands(entry, stage)
+        rows.append(f"        {{{name}_{number}, {{{', '.join(map(str, operands))}}}, {len(operands)}}},")
+    count = len(entry.operands) + 1
+    size = ELEMENT_BYTES[dtype]
+    return lines + [
+        f"static void {name}({DRIVER_PARAMETERS}) {{", "    static const eddy_stage stages[] = {", *rows, "    };",
+        f"    static const eddy_stage_list list = {{stages, {len(rows)}, {count}, {size}}};",
+        f"    if (eddy_dense_is_given({count}, {size}, strides))", "        eddy_stage_run(&list, data, count, attributes);",
+        "    else", f"        eddy_dense_run({name}, {count}, {size}, data, strides, count, attributes);", "}", ""]
+
+
 def variant(entry, dtype, name, expression):
     code = compile_entry(entry, dtype, expression)
     quick = compile_quick(expression, names_of(entry), dtype)
     if not quick:
         return body(entry, dtype, f"{name}_body", code) + driver(entry, name, dtype, f"{name}_body")
-    lines = body(entry, dtype, f"{name}_full_body", code) + driver(entry, f"{name}_full", dtype, f"{name}_full_body")
+    forms = "contiguous" if is_dense(entry, dtype) else ""
+    lines = body(entry, dtype, f"{name}_full_body", code) + driver(entry, f"{name}_full", dtype, f"{name}_full_body", forms=forms)
     lines += body(entry, dtype, f"{name}_quick_body", quick[0]) + check(entry, dtype, f"{name}_is_quick", quick[1])
     return lines + chunks(entry, dtype, name) + driver(entry, name, dtype, f"{name}_chunks", has_attributes=True)
 
@@ -183,26 +254,52 @@ def number_line(entry, attribute, dtype):
     return f"    const eddy_compute_{compute} {attribute.name} = {value};"
 
 
-def driver(entry, name, dtype, inner, has_attributes=False):
-    sizes = [ELEMENT_BYTES[d] for _, d in inputs_of(entry, dtype)]
-    out_size = ELEMENT_BYTES[out_dtype_of(entry, dtype)]
+def is_dense(entry, dtype):
+    """Whether a loop has a contiguous form alone: long ones, since what a word takes outweighs how its operands lie; and gradients."""
+    if dtype not in ("f32", "f64"):
+        return False
+    if entry.gradient_of or entry.cost in ("heavy", "dear"):
+        return True
+    return any(compile_quick(e, names_of(entry), dtype) for e in entry.expressions)
+
+
+def driver(entry, name, dtype, inner, has_attributes=False, forms=""):
+    sizes = [ELEMENT_BYTES[d] for _, d in inputs_of(entry, dtype)] + [ELEMENT_BYTES[out_dtype_of(entry, dtype)]]
     numbers = numbers_of(entry)
-    lines = [f"static void {name}({DRIVER_PARAMETERS}) {{", "    if (count <= 0)", "        return;"]
-    lines += [number_line(entry, a, dtype) for a in numbers] or ["    (void)attributes;"]
-    layouts = [sizes]
-    # The gradient of a sum is one number for all elements.
-    if entry.gradient_of:
-        layouts.append([0] + sizes[1:])
-    # Heavy words outweigh their loads, and each form of their loops is a long one.
-    elif len(sizes) > 1 and entry.cost not in ("heavy", "dear"):
-        layouts += [sizes[:i] + [0] + sizes[i + 1:] for i in range(len(sizes))]
     tail = "".join(f", {a.name}" for a in numbers) + (", attributes" if has_attributes else "")
+    lines = [f"static void {name}({DRIVER_PARAMETERS}) {{"]
+    numbers_lines = [number_line(entry, a, dtype) for a in numbers] or ["    (void)attributes;"]
+    if forms == "contiguous":
+        call = f"    {inner}(data, count, {', '.join(map(str, sizes))}{tail});"
+        return lines + ["    (void)strides;", "    if (count <= 0)", "        return;", *numbers_lines, call, "}", ""]
+    lines += ["    if (count <= 0)", "        return;"]
+    if is_dense(entry, dtype):
+        return lines + dense_calls(name, inner, sizes, tail, numbers_lines) + ["}", ""]
+    return lines + numbers_lines + calls_by_strides(entry, inner, sizes, tail) + ["}", ""]
+
+
+def dense_calls(name, inner, sizes, tail, numbers_lines):
+    count, size = len(sizes), sizes[0]
+    if sizes != [size] * count:
+        raise ExpressionError(f"{name}: operands differ in size")
+    return [*numbers_lines, f"    if (eddy_dense_is_given({count}, {size}, strides))",
+            f"        {inner}(data, count, {', '.join(map(str, sizes))}{tail});", "    else",
+            f"        eddy_dense_run({name}, {count}, {size}, data, strides, count, attributes);"]
+
+
+def calls_by_strides(entry, inner, sizes, tail):
+    inputs, out_size = sizes[:-1], sizes[-1]
+    layouts = [inputs]
+    # What takes longer than its loads and stores is not worth a form each.
+    if len(inputs) > 1 and entry.cost not in ("heavy", "dear"):
+        layouts += [inputs[:i] + [0] + inputs[i + 1:] for i in range(len(inputs))]
+    lines = []
     for number, layout in enumerate(layouts):
-        condition = " && ".join([f"strides[{i}] == {s}" for i, s in enumerate(layout)] + [f"strides[{len(layout)}] == {out_size}"])
-        arguments = ", ".join(str(s) for s in layout + [out_size])
+        condition = " && ".join(f"strides[{i}] == {s}" for i, s in enumerate([*layout, out_size]))
+        arguments = ", ".join(map(str, [*layout, out_size]))
         lines += [f"    {'else if' if number else 'if'} ({condition})", f"        {inner}(data, count, {arguments}{tail});"]
-    general = ", ".join(f"strides[{i}]" for i in range(len(sizes) + 1))
-    return lines + ["    else", f"        {inner}(data, count, {general}{tail});", "}", ""]
+    general = ", ".join(f"strides[{i}]" for i in range(len(sizes)))
+    return lines + ["    else", f"        {inner}(data, count, {general}{tail});"]
 
 
 # Families in several groups, and gradients in one loop; functional/meson.build says the same.
@@ -226,8 +323,9 @@ def elementwise(entries, group):
 
 def emit_block(entries, group):
     own = elementwise(entries, group)
-    parts = [NOTICE, "/* Loops of elementwise ops. Built once for each instruction set. */",
-             f"#include <functional/arguments_{group}.h>\n#include <functional/loop.h>\n#include <functional/loops_{group}.h>\n"]
+    called = {group_of(stage.op) for e in own for stage in e.stages if stage.op}
+    parts = [NOTICE, "/* Loops of elementwise ops. Built once for each instruction set. */", f"#include <functional/arguments_{group}.h>",
+             "#include <functional/loop.h>\n#include <functional/parameter.h>", *(f"#include <functional/loops_{name}.h>" for name in sorted({group, *called})), ""]
     rows = []
     for entry in own:
         for dtype in entry.dtypes:

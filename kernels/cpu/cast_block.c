@@ -13,12 +13,25 @@
         return value < (low) ? (type)(low) : saturated;                                            \
     }
 
+/* To 64 bits, where there are no vectors of them: a float that is inside, as most are, takes no other steps. */
+#ifdef __AVX512DQ__
+#define SATURATE_LONG(real, name)                                                                  \
+    SATURATE(int64_t, real, name, int64_t, -0x1p63f, 0x1p63f, INT64_MAX)
+#else
+#define SATURATE_LONG(real, name)                                                                  \
+    static inline int64_t name(real value) {                                                       \
+        if (value >= -0x1p63f && value < 0x1p63f)                                                  \
+            return (int64_t)value;                                                                 \
+        return value >= 0x1p63f ? INT64_MAX : value < 0 ? INT64_MIN : 0;                           \
+    }
+#endif
+
 #define SATURATE_ALL(real, of)                                                                     \
     SATURATE(int8_t, real, of##_to_i8, int32_t, -0x1p7f, 0x1p7f, INT8_MAX)                         \
     SATURATE(uint8_t, real, of##_to_u8, int32_t, 0.0f, 0x1p8f, UINT8_MAX)                          \
     SATURATE(int16_t, real, of##_to_i16, int32_t, -0x1p15f, 0x1p15f, INT16_MAX)                    \
     SATURATE(int32_t, real, of##_to_i32, int32_t, -0x1p31f, 0x1p31f, INT32_MAX)                    \
-    SATURATE(int64_t, real, of##_to_i64, int64_t, -0x1p63f, 0x1p63f, INT64_MAX)
+    SATURATE_LONG(real, of##_to_i64)
 
 SATURATE_ALL(float, real32)
 SATURATE_ALL(double, real64)
@@ -33,7 +46,7 @@ SATURATE_ALL(double, real64)
 #define VALUE_i16(x) (x)
 #define VALUE_i32(x) (x)
 #define VALUE_i64(x) (x)
-#define VALUE_truth(x) ((x) != 0)
+#define VALUE_truth(x) ((bool)((x) != 0))
 
 #define KIND_f32 REAL32
 #define KIND_f64 REAL64
@@ -70,12 +83,14 @@ SATURATE_ALL(double, real64)
 
 #define INTEGER_TO_f32(v) ((float)(v))
 #define INTEGER_TO_f64(v) ((double)(v))
-#define INTEGER_TO_f16(v) eddy_half_store((float)(v))
-/* Every integer that is finite in f16 is exact in f32; of bf16 that holds for 24 bits. */
+/* Every integer that is finite in f16 is exact in f32; of bf16 that holds for 24 bits. Of bool the bits are chosen. */
 /* clang-format off */
+#define INTEGER_TO_f16(v)                                                                                              \
+    _Generic((v), bool: (v) ? 0x3c00 : 0, default: eddy_half_store((float)(v)))
 #define INTEGER_TO_bf16(v)                                                                                             \
-    eddy_f32_to_bf16(_Generic((v), int32_t: eddy_f32_round_to_odd((double)(v)),                                        \
-        int64_t: eddy_f32_round_to_odd(eddy_f64_of_i64(v)), default: (float)(v)))
+    _Generic((v), bool: (v) ? 0x3f80 : 0, default: eddy_f32_to_bf16(_Generic((v),                                      \
+        int32_t: eddy_f32_round_to_odd((double)(v)), int64_t: eddy_f32_round_to_odd(eddy_f64_of_i64(v)),               \
+        default: (float)(v))))
 /* clang-format on */
 #define INTEGER_TO_i8(v) ((int8_t)(v))
 #define INTEGER_TO_u8(v) ((uint8_t)(v))

@@ -37,7 +37,7 @@ INLINE void store(char *restrict to, int64_t stride, const float *restrict from,
             narrow(to + i * stride, from[i], is_bf16);
 }
 
-/* An operand that broadcasts is brought once and keeps its stride of 0. */
+/* An operand that broadcasts is brought once, and keeps its stride of 0 where the loop has a form for it. */
 INLINE void run(const eddy_half_loop *half, char *const *data, const int64_t *strides,
                 int64_t count, const void *attributes, bool is_bf16) {
     float buffers[EDDY_HALF_INPUTS + 1][CHUNK];
@@ -52,14 +52,17 @@ INLINE void run(const eddy_half_loop *half, char *const *data, const int64_t *st
     }
     for (int32_t k = 0; k < inputs; k++)
         if (strides[k] == 0) {
-            buffers[k][0] = widened(data[k], is_bf16);
-            steps[k] = 0;
+            float value = widened(data[k], is_bf16);
+            int64_t copies = !half->is_dense ? 1 : count < CHUNK ? count : CHUNK;
+            for (int64_t i = 0; i < copies; i++)
+                buffers[k][i] = value;
+            steps[k] = half->is_dense ? (int64_t)sizeof(float) : 0;
         }
     for (int64_t begin = 0; begin < count; begin += CHUNK) {
         int64_t length = count - begin < CHUNK ? count - begin : CHUNK;
         char *out = data[inputs] + begin * strides[inputs];
         for (int32_t k = 0; k < inputs; k++)
-            if (steps[k] != 0)
+            if (strides[k] != 0)
                 load(buffers[k], data[k] + begin * strides[k], strides[k], length, is_bf16);
         if (half->has_bool_result) {
             at[inputs] = out;

@@ -6,12 +6,13 @@
 #include <kernels/cpu/isa.h>
 #include <kernels/kernel.h>
 
-#define EDDY_HALF_INPUTS 3 /* at most */
+#define EDDY_HALF_INPUTS 4 /* at most */
 
 typedef struct eddy_half_loop {
     eddy_loop_fn *loop; /* of f32 */
     int32_t input_count;
     bool has_bool_result; /* which goes to its place at once */
+    bool is_dense;        /* wants elements side by side (kernels/cpu/dense.h) */
 } eddy_half_loop;
 
 typedef void eddy_half_run(const eddy_half_loop *half, char *const *data, const int64_t *strides,

@@ -208,13 +208,21 @@ class Expressions(unittest.TestCase):
 
     def test_halves_go_through_f32(self):
         text = '[op]\nsummary = "s"\noperands = ["a", "b"]\nresult = "bool"\nexpression = "a < b"\ndtypes = DTYPES\n'
-        op, = read(text.replace("DTYPES", '["f32", "bf16"]'))
+        op, = read(text.replace("DTYPES", '["f32", "f16"]'))
         block = loops.emit_block([op], "family_0")
-        self.assertIn("half = {op_f32, 2, true};", block)
-        self.assertIn(".run_bf16(&half, data", block)
-        self.assertNotIn("op_bf16_body", block)
+        self.assertIn("half = {.loop = op_f32, .input_count = 2, .has_bool_result = true};", block)
+        self.assertIn(".run_f16(&half, data", block)
+        self.assertNotIn("op_f16_body", block)
         with self.assertRaisesRegex(expression.ExpressionError, "goes through f32"):
             loops.emit_block(read(text.replace("DTYPES", '["f16"]')), "family_0")
+
+    def test_cheap_loops_of_bf16_convert_what_is_contiguous_themselves(self):
+        for word, is_direct in (("add", True), ("div", False), ("max", False)):
+            op, = read('[op]\nsummary = "s"\noperands = ["a", "b"]\nresult = "compute"\ndtypes = ["f32", "bf16"]\ncost = "cheap"\n'
+                       f'expression = "{word}(a, b)"\n')
+            block = loops.emit_block([op], "family_0")
+            self.assertEqual("op_bf16_body(data, whole, 2, 2, 2);" in block, is_direct, word)
+            self.assertIn(".run_bf16(&half, " + ("rest, strides, count - whole" if is_direct else "data, strides, count"), block)
 
     def test_what_only_moves_shares_the_loop_of_its_width(self):
         op = next(op for op in entry.read_all(OPS) if op.name == "where")
@@ -478,8 +486,26 @@ class FusedGradients(unittest.TestCase):
         self.assertEqual(self.fused("grad * sign(y)").expressions, ["grad * select(y > 0, 1, select(y < 0, -1, 0))"])
         self.assertEqual(self.fused("relu_backward(grad, y) + 1").expressions, ["select(y <= 0, 0, grad) + 1"])
 
+    def stages(self, formula):
+        return [f"{s.writes} = {s.op.name if s.op else s.expression} {' '.join(s.reads)}" for s in self.fused(formula).stages]
+
+    def test_long_words_are_stages_that_run_the_loops_of_ops(self):
+        self.assertEqual(self.stages("grad * cos(y)"), ["buffer_0 = cos y", "out = mul grad buffer_0"])
+        self.assertEqual(self.stages("grad * pow(x, y - (y != 0))"), [
+            "buffer_0 = y - select(y != 0, 1, 0) y", "buffer_0 = pow x buffer_0", "out = mul grad buffer_0"])
+        self.assertEqual(self.stages("grad * sigmoid(y) * (1 - sigmoid(y))"), [
+            "buffer_0 = sigmoid y", "out = grad * buffer_0 * (1 - buffer_0) grad buffer_0"])
+        self.assertEqual(self.stages("grad * max(x, y) / 2"), ["buffer_0 = maximum x y", "out = grad * buffer_0 / 2 grad buffer_0"])
+        self.assertEqual(self.fused("grad * cos(y)").cost, "heavy")
+
+    def test_a_stage_may_take_a_number_that_is_computed(self):
+        text = "\n".join(loops.loop(self.fused("grad * pow(x, a - 1)"), "f32"))
+        self.assertIn("const eddy_arguments_pow_s own = {eddy_scalar_float((double)((double)arguments->a - (double)1))};", text)
+        self.assertIn(".pow_s_f32(data, strides, count, &own);", text)
+
     def test_what_stays_op_by_op(self):
-        for formula in ("grad * y", "c:f(x)", "grad * x * y", "grad * cos(y)", "grad * y * (a + 1)", "y * y", "sum(grad * y, [0]) * y"):
+        for formula in ("grad * y", "c:f(x)", "grad * y * (a + 1)", "y * y", "sum(grad * y, [0]) * y", "grad * pow(x + 1, y + 1)",
+                        "grad * gelu(y)", "grad * (sin(x) + sin(y) + cos(x))"):
             self.assertIsNone(self.fused(formula), formula)
 
     def test_a_gradient_goes_op_by_op_where_it_is_recorded(self):

@@ -386,11 +386,30 @@ Test(gradients, of_an_elementwise_op_are_one_instruction_where_the_pass_is_not_r
     eddy_scope *scope = eddy_scope_begin();
     eddy_tensor *x = eddy_full(EDDY_SHAPE(5), EDDY_S(0.5), EDDY_F32, NULL);
     cr_assert_eq(eddy_requires_grad_set(x, true), EDDY_OK);
-    eddy_tensor *results[] = {eddy_hardswish(x), eddy_relu6(x), eddy_leaky_relu(x, NULL),
-                              eddy_log1p(x), eddy_tan(x)};
-    for (int i = 0; i < 5; i++) {
-        cr_expect_eq(instructions_back_through(x, results[i], false), 1, "%d", i);
-        cr_expect_gt(instructions_back_through(x, results[i], true), 1, "%d", i);
+    eddy_tensor *y = eddy_full_like(x, EDDY_S(0.75), NULL);
+    eddy_tensor *results[] = {eddy_hardswish(x),
+                              eddy_relu6(x),
+                              eddy_leaky_relu(x, NULL),
+                              eddy_log1p(x),
+                              eddy_tan(x),
+                              eddy_elu(x, NULL),
+                              eddy_div(y, x),
+                              eddy_maximum(x, y),
+                              eddy_atan2(y, x),
+                              eddy_lerp(y, y, x),
+                              eddy_sin(x),
+                              eddy_cos(x),
+                              eddy_erf(x),
+                              eddy_softplus(x, NULL),
+                              eddy_remainder(y, x),
+                              eddy_pow(x, y),
+                              eddy_pow(y, x),
+                              eddy_pow_s(x, EDDY_S(2.5)),
+                              eddy_silu_backward(y, x),
+                              eddy_addcdiv(y, y, x, NULL)};
+    for (size_t i = 0; i < sizeof(results) / sizeof(results[0]); i++) {
+        cr_expect_eq(instructions_back_through(x, results[i], false), 1, "%zu", i);
+        cr_expect_gt(instructions_back_through(x, results[i], true), 1, "%zu", i);
     }
     /* Operands that differ in dtype are each promoted where they are used. */
     eddy_tensor *wide = eddy_full(EDDY_SHAPE(5), EDDY_S(0.5), EDDY_F64, NULL),

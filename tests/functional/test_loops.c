@@ -26,7 +26,7 @@ typedef struct row {
     eddy_loop_fn *const *loops[EDDY_ISA_COUNT]; /* where the tables keep them, by instruction set */
 } row;
 
-#define OPERANDS 4 /* inputs and output at most */
+#define OPERANDS 5 /* inputs and output at most */
 #define COUNT_MAX 4099
 #define GUARD 128
 
@@ -236,8 +236,8 @@ static void run_case(const row *r, const eddy_op *op, const case_of *c) {
 static void run_row(const row *r) {
     static const int64_t counts[] = {0, 1, 2, 3, 7, 8, 15, 16, 17, 31, 33, 64, 127, 257, COUNT_MAX};
     static const int64_t layouts[][OPERANDS] = {
-        {1, 1, 1, 1}, {0, 1, 1, 1}, {1, 0, 1, 1}, {1, 1, 0, 1},   {0, 0, 0, 1},
-        {2, 1, 1, 1}, {1, 1, 1, 2}, {2, 3, 2, 3}, {-1, 1, -1, 1}, {-2, 0, 1, -1}};
+        {1, 1, 1, 1, 1}, {0, 1, 1, 1, 1}, {1, 0, 1, 1, 1}, {1, 1, 0, 1, 1},   {0, 0, 0, 0, 1},
+        {2, 1, 1, 1, 1}, {1, 1, 1, 1, 2}, {2, 3, 2, 0, 3}, {-1, 1, -1, 2, 1}, {-2, 0, 1, 1, -1}};
     const eddy_op *op = r->of;
     for (size_t l = 0; l < sizeof(layouts) / sizeof(layouts[0]); l++)
         for (size_t n = 0; n < sizeof(counts) / sizeof(counts[0]); n++) {
