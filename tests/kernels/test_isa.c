@@ -603,14 +603,16 @@ Test(isa, scans_agree) {
     for (int i = 0; i < EDDY_SCAN_LINES * EDDY_SCAN_BLOCK; i++)
         i64[i] = (int64_t)test_random();
     EACH_OTHER (isa) {
-        const eddy_scan_blocks *portable = eddy_cpu_scan_blocks_for(EDDY_ISA_PORTABLE),
-                               *other = eddy_cpu_scan_blocks_for(isa);
+        const eddy_scan_blocks *portable = eddy_cpu_scan_f64_for(EDDY_ISA_PORTABLE),
+                               *other = eddy_cpu_scan_f64_for(isa);
+        const eddy_scan_blocks *portable_i64 = eddy_cpu_scan_i64_for(EDDY_ISA_PORTABLE),
+                               *other_i64 = eddy_cpu_scan_i64_for(isa);
         for (int64_t count = 1; count <= EDDY_SCAN_BLOCK; count += 1 + count / 3)
             for (int64_t lines = 1; lines <= EDDY_SCAN_LINES; lines++) {
-                check_scan(&portable->sum_f64, &other->sum_f64, isa, (char *)f64, lines, count);
-                check_scan(&portable->prod_f64, &other->prod_f64, isa, (char *)f64, lines, count);
-                check_scan(&portable->sum_i64, &other->sum_i64, isa, (char *)i64, lines, count);
-                check_scan(&portable->prod_i64, &other->prod_i64, isa, (char *)i64, lines, count);
+                check_scan(&portable->sum, &other->sum, isa, (char *)f64, lines, count);
+                check_scan(&portable->prod, &other->prod, isa, (char *)f64, lines, count);
+                check_scan(&portable_i64->sum, &other_i64->sum, isa, (char *)i64, lines, count);
+                check_scan(&portable_i64->prod, &other_i64->prod, isa, (char *)i64, lines, count);
             }
     }
 }

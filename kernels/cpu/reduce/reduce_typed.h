@@ -76,7 +76,7 @@ INLINE real take(taking what, real x, real found) {
 }
 
 /* isnan takes no integers. */
-INLINE bool is_nan(real x) {
+INLINE int is_nan(real x) {
     real same = x;
     return x != same;
 }
@@ -220,7 +220,7 @@ INLINE void prefetch(const element *x, int64_t count, int64_t ahead) {
  * anything else: where it is 0 for certain, one factor is 0 instead. */
 INLINE real multiply_last(real a, real b) {
     const double tiny = 0x1p-538;
-    return a * ((fabs(a) < tiny) & (fabs(b) < tiny) ? copysign(0, b) : b);
+    return a * (((fabs(a) < tiny) & (fabs(b) < tiny)) ? copysign(0, b) : b);
 }
 #endif
 
@@ -613,8 +613,8 @@ INLINE void reduce_group(eddy_reduce_block_fn *block, joining how, const element
 /* ---- which element it is ---- */
 
 /* NaN is better than every number. */
-INLINE bool is_better(joining how, real a, real b) {
-    bool is_beyond = how == LARGEST ? a > b : a < b;
+INLINE int is_better(joining how, real a, real b) {
+    int is_beyond = how == LARGEST ? a > b : a < b;
     return is_beyond | (is_nan(a) & !is_nan(b));
 }
 
@@ -627,7 +627,7 @@ INLINE void pick(joining how, real *restrict best, int64_t *restrict at, const r
     }
 }
 
-INLINE bool is_same(real a, real b) {
+INLINE int is_same(real a, real b) {
     return (a == b) | (is_nan(a) & is_nan(b));
 }
 
