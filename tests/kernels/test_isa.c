@@ -347,10 +347,10 @@ Test(isa, random_numbers_agree) {
 static void check_reduce(const eddy_reduce_op *portable, const eddy_reduce_op *other, eddy_isa isa,
                          const char *x, size_t size, int64_t count, const char *results) {
     static _Alignas(64) char want[8 * EDDY_REDUCE_COLUMNS], got[8 * EDDY_REDUCE_COLUMNS];
-    portable->block(x, count, want);
-    other->block(x, count, got);
+    portable->block(x, count, 0, want);
+    other->block(x, count, 0, got);
     ASSERT_SAME(want, got, size, isa, "block", (long long)count);
-    other->block_ahead(x, count, count, got);
+    other->block(x, count, count, got);
     ASSERT_SAME(want, got, size, isa, "block and what comes after", (long long)count);
     if (count >= EDDY_REDUCE_GROUP) {
         portable->group(x, count / EDDY_REDUCE_GROUP, want);
@@ -360,12 +360,12 @@ static void check_reduce(const eddy_reduce_op *portable, const eddy_reduce_op *o
     int64_t columns = count < EDDY_REDUCE_COLUMNS ? count : EDDY_REDUCE_COLUMNS,
             rows = EDDY_REDUCE_BLOCK / columns;
     memset(want, 0, sizeof(want)), memset(got, 0, sizeof(got));
-    portable->columns(want, x, columns, rows, columns);
-    other->columns(got, x, columns, rows, columns);
+    portable->columns(want, x, columns, rows, columns, NULL);
+    other->columns(got, x, columns, rows, columns, NULL);
     ASSERT_SAME(want, got, sizeof(got), isa, "columns", (long long)columns);
     for (int r = 0; r < 2; r++) {
-        portable->row(want, r == 0, x, columns);
-        other->row(got, r == 0, x, columns);
+        portable->row(want, r == 0, x, columns, NULL);
+        other->row(got, r == 0, x, columns, NULL);
         ASSERT_SAME(want, got, sizeof(got), isa, "row of", (long long)columns);
     }
     portable->combine(want, results, columns);
@@ -399,18 +399,60 @@ static void check_pair(const eddy_reduce_pair *portable, const eddy_reduce_pair 
 }
 
 /* What reduces f32 (0) or f64 (1) in f64. */
-static void check_wide(const eddy_reduce_blocks *portable, const eddy_reduce_blocks *other,
-                       eddy_isa isa, int type, const char *x, const char *f64, int64_t count) {
-    const eddy_reduce_op *const ops[][2] = {{portable->wide_sum, other->wide_sum},
-                                            {portable->wide_prod, other->wide_prod},
-                                            {portable->squares, other->squares},
-                                            {portable->magnitudes, other->magnitudes},
-                                            {portable->nonzeros, other->nonzeros},
-                                            {portable->max_magnitude, other->max_magnitude},
-                                            {portable->min_magnitude, other->min_magnitude}};
+static void check_wide(eddy_isa isa, eddy_reduce_type type, const char *x, const char *f64,
+                       int64_t count) {
+    const eddy_reduce_wide_blocks *portable = eddy_reduce_wide_blocks_for(EDDY_ISA_PORTABLE, type),
+                                  *other = eddy_reduce_wide_blocks_for(isa, type);
+    const eddy_reduce_op *const ops[][2] = {{&portable->sum, &other->sum},
+                                            {&portable->prod, &other->prod},
+                                            {&portable->squares, &other->squares},
+                                            {&portable->magnitudes, &other->magnitudes},
+                                            {&portable->nonzeros, &other->nonzeros},
+                                            {&portable->max_magnitude, &other->max_magnitude},
+                                            {&portable->min_magnitude, &other->min_magnitude}};
     for (size_t o = 0; o < sizeof(ops) / sizeof(ops[0]); o++)
-        check_reduce(&ops[o][0][type], &ops[o][1][type], isa, x, 8, count, f64);
-    check_pair(&portable->variance[type], &other->variance[type], isa, x, f64, 8, count);
+        check_reduce(ops[o][0], ops[o][1], isa, x, 8, count, f64);
+    check_pair(&portable->variance, &other->variance, isa, x, f64, 8, count);
+    if (type != EDDY_REDUCE_F64)
+        return;
+    check_pair(&portable->deviation, &other->deviation, isa, x, f64, 8, count);
+    double powers[2][EDDY_REDUCE_BLOCK];
+    portable->power(powers[0], (const double *)(const void *)x, count, 1.5);
+    other->power(powers[1], (const double *)(const void *)x, count, 1.5);
+    ASSERT_SAME(powers[0], powers[1], 8 * (size_t)count, isa, "powers", (long long)count);
+}
+
+/* Which element of a row of up to 64, or of `count`, is the largest or the smallest. */
+static void check_choice(const eddy_reduce_blocks *portable, const eddy_reduce_blocks *other,
+                         eddy_isa isa, const char *x, size_t size, int64_t count) {
+    int64_t columns = count < 64 ? count : 64, indices[2][64] = {{0}};
+    int64_t best[2][64] = {{0}};
+    portable->argmax_row(best[0], indices[0], x, 7, columns);
+    other->argmax_row(best[1], indices[1], x, 7, columns);
+    portable->argmin_row(best[0], indices[0], x + size, 8, columns - 1);
+    other->argmin_row(best[1], indices[1], x + size, 8, columns - 1);
+    ASSERT_SAME(best[0], best[1], sizeof(best[0]), isa, "argmax", (long long)columns);
+    ASSERT_SAME(indices[0], indices[1], sizeof(indices[0]), isa, "argmax's indices",
+                (long long)columns);
+    const char *last = x + (size_t)(count - 1) * size;
+    cr_assert_eq(portable->find(x, count, last), other->find(x, count, last));
+}
+
+/* What there is for elements of a type, in that type. */
+static void check_plain(eddy_isa isa, eddy_reduce_type type, const char *x, size_t size,
+                        int64_t count) {
+    const eddy_reduce_blocks *portable = eddy_reduce_blocks_for(EDDY_ISA_PORTABLE, type),
+                             *other = eddy_reduce_blocks_for(isa, type);
+    check_reduce(&portable->max, &other->max, isa, x, size, count, x);
+    check_reduce(&portable->min, &other->min, isa, x, size, count, x);
+    if (type == EDDY_REDUCE_TRUTH)
+        return;
+    check_reduce(&portable->sum, &other->sum, isa, x, size, count, x);
+    if (type == EDDY_REDUCE_I64)
+        check_reduce(&portable->prod, &other->prod, isa, x, size, count, x);
+    else if (count < 70 || count % 53 == 17)
+        check_pair(&portable->log_sum_exp, &other->log_sum_exp, isa, x, x, size, count);
+    check_choice(portable, other, isa, x, size, count);
 }
 
 Test(isa, reductions_agree) {
@@ -427,49 +469,12 @@ Test(isa, reductions_agree) {
     const char *x[EDDY_REDUCE_TYPES] = {(char *)f32, (char *)f64, (char *)i64, (char *)truth};
     const size_t sizes[EDDY_REDUCE_TYPES] = {4, 8, 8, 1};
     EACH_OTHER (isa) {
-        const eddy_reduce_blocks *portable = eddy_cpu_reduce_blocks_for(EDDY_ISA_PORTABLE),
-                                 *other = eddy_cpu_reduce_blocks_for(isa);
-        for (int type = 0; type < EDDY_REDUCE_TYPES; type++)
-            for (int64_t count = 1; count <= EDDY_REDUCE_BLOCK; count++) {
-                check_reduce(&portable->max[type], &other->max[type], isa, x[type], sizes[type],
-                             count, x[type]);
-                check_reduce(&portable->min[type], &other->min[type], isa, x[type], sizes[type],
-                             count, x[type]);
-                if (type == EDDY_REDUCE_TRUTH)
-                    continue;
-                check_reduce(&portable->sum[type], &other->sum[type], isa, x[type], sizes[type],
-                             count, x[type]);
-                check_reduce(&portable->prod[type], &other->prod[type], isa, x[type], sizes[type],
-                             count, x[type]);
-                int64_t columns = count < 64 ? count : 64, indices[2][64] = {{0}};
-                int64_t best[2][64] = {{0}};
-                portable->argmax_row[type](best[0], indices[0], x[type], 7, columns);
-                other->argmax_row[type](best[1], indices[1], x[type], 7, columns);
-                portable->argmin_row[type](best[0], indices[0], x[type] + sizes[type], 8,
-                                           columns - 1);
-                other->argmin_row[type](best[1], indices[1], x[type] + sizes[type], 8, columns - 1);
-                ASSERT_SAME(best[0], best[1], sizeof(best[0]), isa, "argmax", (long long)columns);
-                ASSERT_SAME(indices[0], indices[1], sizeof(indices[0]), isa, "argmax's indices",
-                            (long long)columns);
-                const char *last = x[type] + (size_t)(count - 1) * sizes[type];
-                cr_assert_eq(portable->find[type](x[type], count, last),
-                             other->find[type](x[type], count, last));
-            }
+        for (int64_t count = 1; count <= EDDY_REDUCE_BLOCK; count++)
+            for (int type = 0; type < EDDY_REDUCE_TYPES; type++)
+                check_plain(isa, (eddy_reduce_type)type, x[type], sizes[type], count);
         for (int64_t count = 1; count <= EDDY_REDUCE_BLOCK; count += count < 70 ? 1 : 53) {
-            check_wide(portable, other, isa, EDDY_REDUCE_F32, x[EDDY_REDUCE_F32],
-                       x[EDDY_REDUCE_F64], count);
-            check_wide(portable, other, isa, EDDY_REDUCE_F64, x[EDDY_REDUCE_F64],
-                       x[EDDY_REDUCE_F64], count);
-            check_pair(&portable->deviation, &other->deviation, isa, (char *)f64, (char *)f64, 8,
-                       count);
-            check_pair(&portable->log_sum_exp[0], &other->log_sum_exp[0], isa, (char *)f32,
-                       (char *)f32, 4, count);
-            check_pair(&portable->log_sum_exp[1], &other->log_sum_exp[1], isa, (char *)f64,
-                       (char *)f64, 8, count);
-            double powers[2][EDDY_REDUCE_BLOCK];
-            portable->power(powers[0], f64, count, 1.5);
-            other->power(powers[1], f64, count, 1.5);
-            ASSERT_SAME(powers[0], powers[1], 8 * (size_t)count, isa, "powers", (long long)count);
+            check_wide(isa, EDDY_REDUCE_F32, x[EDDY_REDUCE_F32], x[EDDY_REDUCE_F64], count);
+            check_wide(isa, EDDY_REDUCE_F64, x[EDDY_REDUCE_F64], x[EDDY_REDUCE_F64], count);
         }
     }
 }
@@ -598,14 +603,16 @@ Test(isa, scans_agree) {
     for (int i = 0; i < EDDY_SCAN_LINES * EDDY_SCAN_BLOCK; i++)
         i64[i] = (int64_t)test_random();
     EACH_OTHER (isa) {
-        const eddy_scan_blocks *portable = eddy_cpu_scan_blocks_for(EDDY_ISA_PORTABLE),
-                               *other = eddy_cpu_scan_blocks_for(isa);
+        const eddy_scan_blocks *portable = eddy_cpu_scan_f64_for(EDDY_ISA_PORTABLE),
+                               *other = eddy_cpu_scan_f64_for(isa);
+        const eddy_scan_blocks *portable_i64 = eddy_cpu_scan_i64_for(EDDY_ISA_PORTABLE),
+                               *other_i64 = eddy_cpu_scan_i64_for(isa);
         for (int64_t count = 1; count <= EDDY_SCAN_BLOCK; count += 1 + count / 3)
             for (int64_t lines = 1; lines <= EDDY_SCAN_LINES; lines++) {
-                check_scan(&portable->sum_f64, &other->sum_f64, isa, (char *)f64, lines, count);
-                check_scan(&portable->prod_f64, &other->prod_f64, isa, (char *)f64, lines, count);
-                check_scan(&portable->sum_i64, &other->sum_i64, isa, (char *)i64, lines, count);
-                check_scan(&portable->prod_i64, &other->prod_i64, isa, (char *)i64, lines, count);
+                check_scan(&portable->sum, &other->sum, isa, (char *)f64, lines, count);
+                check_scan(&portable->prod, &other->prod, isa, (char *)f64, lines, count);
+                check_scan(&portable_i64->sum, &other_i64->sum, isa, (char *)i64, lines, count);
+                check_scan(&portable_i64->prod, &other_i64->prod, isa, (char *)i64, lines, count);
             }
     }
 }

@@ -10,6 +10,8 @@
 #include <kernels/cpu/walk.h>
 #include <string.h>
 
+#define INLINE static inline __attribute__((always_inline))
+
 #define SLICE_ELEMENTS 32768
 /* Indices that are widened at a time. */
 #define PIECE 256
@@ -200,47 +202,44 @@ typedef struct gathering {
     int64_t step, bound;
 } gathering;
 
-/* How many of a run's elements could be gathered before an index that does not fit. */
-#define GATHER(type)                                                                               \
-    static inline int64_t gather_strided_##type(                                                   \
-        type *to, int64_t out_stride, const int64_t *index, int64_t index_stride,                  \
-        const type *from, int64_t in_stride, int64_t step, int64_t bound, int64_t run) {           \
-        _Pragma("GCC unroll 4") for (int64_t i = 0; i < run; i++) {                                \
-            uint64_t at = (uint64_t)index[i * index_stride];                                       \
-            if (EDDY_UNLIKELY(at >= (uint64_t)bound) &&                                            \
-                (at += (uint64_t)bound) >= (uint64_t)bound)                                        \
-                return i;                                                                          \
-            to[i * out_stride] = from[i * in_stride + (int64_t)at * step];                         \
-        }                                                                                          \
-        return run;                                                                                \
-    }                                                                                              \
-    /* Along the last axis of contiguous operands nothing is left to multiply. */                  \
-    static int64_t gather_##type(const gathering *work, void *out, const int64_t *index,           \
-                                 int64_t index_stride, const void *in, int64_t run) {              \
-        int64_t out_stride = eddy_walk_inner_stride(&work->walk, 0);                               \
-        int64_t in_stride = work->walk.rank == 0 ? 0 : eddy_walk_inner_stride(&work->walk, 2);     \
-        if (out_stride == 1 && index_stride == 1 && in_stride == 0 && work->step == 1)             \
-            return gather_strided_##type(out, 1, index, 1, in, 0, 1, work->bound, run);            \
-        return gather_strided_##type(out, out_stride, index, index_stride, in, in_stride,          \
-                                     work->step, work->bound, run);                                \
+/* How many of a run's elements, of `bytes` each, could be gathered before an index that does not fit. */
+INLINE int64_t gather_strided(size_t bytes, char *to, int64_t out_stride, const int64_t *index,
+                              int64_t index_stride, const char *from, int64_t in_stride,
+                              int64_t step, int64_t bound, int64_t run) {
+    int64_t size = (int64_t)bytes;
+    _Pragma("GCC unroll 4") for (int64_t i = 0; i < run; i++) {
+        uint64_t at = (uint64_t)index[i * index_stride];
+        if (EDDY_UNLIKELY(at >= (uint64_t)bound) && (at += (uint64_t)bound) >= (uint64_t)bound)
+            return i;
+        memcpy(to + i * out_stride * size, from + (i * in_stride + (int64_t)at * step) * size,
+               bytes);
     }
+    return run;
+}
 
-GATHER(uint8_t)
-GATHER(uint16_t)
-GATHER(uint32_t)
-GATHER(uint64_t)
+/* Along the last axis of contiguous operands nothing is left to multiply. */
+INLINE int64_t gather_run_bytes(size_t bytes, const gathering *work, void *out,
+                                const int64_t *index, int64_t index_stride, const void *in,
+                                int64_t run) {
+    int64_t out_stride = eddy_walk_inner_stride(&work->walk, 0);
+    int64_t in_stride = work->walk.rank == 0 ? 0 : eddy_walk_inner_stride(&work->walk, 2);
+    if (out_stride == 1 && index_stride == 1 && in_stride == 0 && work->step == 1)
+        return gather_strided(bytes, out, 1, index, 1, in, 0, 1, work->bound, run);
+    return gather_strided(bytes, out, out_stride, index, index_stride, in, in_stride, work->step,
+                          work->bound, run);
+}
 
 static int64_t gather_run_of(const gathering *work, void *out, const int64_t *index,
                              int64_t index_stride, const void *in, int64_t run) {
     switch (eddy_dtype_bytes(work->out->dtype)) {
     case 1:
-        return gather_uint8_t(work, out, index, index_stride, in, run);
+        return gather_run_bytes(1, work, out, index, index_stride, in, run);
     case 2:
-        return gather_uint16_t(work, out, index, index_stride, in, run);
+        return gather_run_bytes(2, work, out, index, index_stride, in, run);
     case 4:
-        return gather_uint32_t(work, out, index, index_stride, in, run);
+        return gather_run_bytes(4, work, out, index, index_stride, in, run);
     default:
-        return gather_uint64_t(work, out, index, index_stride, in, run);
+        return gather_run_bytes(8, work, out, index, index_stride, in, run);
     }
 }
 

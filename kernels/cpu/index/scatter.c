@@ -8,6 +8,8 @@
 #include <kernels/cpu/move/copy.h>
 #include <kernels/cpu/move/fill.h>
 
+#define INLINE static inline __attribute__((always_inline))
+
 #define SLICE_ELEMENTS 32768
 #define PIECE 256
 /* Rests of fewer places than this in a row are walked along the index. */
@@ -39,55 +41,115 @@ typedef struct eddy_scatter_putter {
     put_within_fn *within;
 } putter;
 
-#define PUT(name, type, operator)                                                                  \
+/* What is done with an element: a constant at every call of the functions that take it. */
+typedef enum putting {
+    SET_8,
+    SET_16,
+    SET_32,
+    SET_64,
+    ADD_8,
+    ADD_16,
+    ADD_32,
+    ADD_64,
+    ADD_F32,
+    ADD_F64,
+    ADD_BOOL
+} putting;
+
+INLINE void put_one(putting how, void *out, int64_t at, const void *values, int64_t i) {
+    switch (how) {
+    case SET_8:
+        ((uint8_t *)out)[at] = ((const uint8_t *)values)[i];
+        break;
+    case SET_16:
+        ((uint16_t *)out)[at] = ((const uint16_t *)values)[i];
+        break;
+    case SET_32:
+        ((uint32_t *)out)[at] = ((const uint32_t *)values)[i];
+        break;
+    case SET_64:
+        ((uint64_t *)out)[at] = ((const uint64_t *)values)[i];
+        break;
+    case ADD_8:
+        ((uint8_t *)out)[at] += ((const uint8_t *)values)[i];
+        break;
+    case ADD_16:
+        ((uint16_t *)out)[at] += ((const uint16_t *)values)[i];
+        break;
+    case ADD_32:
+        ((uint32_t *)out)[at] += ((const uint32_t *)values)[i];
+        break;
+    case ADD_64:
+        ((uint64_t *)out)[at] += ((const uint64_t *)values)[i];
+        break;
+    case ADD_F32:
+        ((float *)out)[at] += ((const float *)values)[i];
+        break;
+    case ADD_F64:
+        ((double *)out)[at] += ((const double *)values)[i];
+        break;
+    case ADD_BOOL:
+        ((uint8_t *)out)[at] |= ((const uint8_t *)values)[i];
+    }
+}
+
+INLINE void put(putting how, void *out, int64_t stride, int64_t step, const int64_t *indices,
+                const void *values, int64_t count) {
+    if (indices == NULL && stride == 1)
+        for (int64_t i = 0; i < count; i++)
+            put_one(how, out, i, values, i);
+    else if (indices == NULL)
+        for (int64_t i = 0; i < count; i++)
+            put_one(how, out, i * stride, values, i);
+    else
+        for (int64_t i = 0; i < count; i++)
+            if (indices[i] != NOWHERE)
+                put_one(how, out, i * stride + indices[i] * step, values, i);
+}
+
+INLINE bool put_each_within(putting how, void *out, int64_t stride, int64_t step,
+                            const int64_t *indices, uint64_t bound, int64_t end, const void *values,
+                            int64_t count) {
+    bool are_within = true;
+    _Pragma("GCC unroll 4") for (int64_t i = 0; i < count; i++) {
+        uint64_t at = (uint64_t)indices[i];
+        if (EDDY_UNLIKELY(at >= bound) && (at += (uint64_t)end) >= bound)
+            are_within = false;
+        else
+            put_one(how, out, i * stride + (int64_t)at * step, values, i);
+    }
+    return are_within;
+}
+
+/* Along the last axis of a contiguous output nothing is left to multiply. */
+INLINE bool put_within(putting how, void *out, int64_t stride, int64_t step, const int64_t *indices,
+                       uint64_t bound, int64_t end, const void *values, int64_t count) {
+    if (stride == 0 && step == 1)
+        return put_each_within(how, out, 0, 1, indices, bound, end, values, count);
+    return put_each_within(how, out, stride, step, indices, bound, end, values, count);
+}
+
+#define PUT(name, how)                                                                             \
     static void name(void *out, int64_t stride, int64_t step, const int64_t *indices,              \
                      const void *values, int64_t count) {                                          \
-        type *to = out;                                                                            \
-        const type *from = values;                                                                 \
-        if (indices == NULL && stride == 1) {                                                      \
-            for (int64_t i = 0; i < count; i++)                                                    \
-                to[i] operator from[i];                                                            \
-        } else if (indices == NULL) {                                                              \
-            for (int64_t i = 0; i < count; i++)                                                    \
-                to[i * stride] operator from[i];                                                   \
-        } else {                                                                                   \
-            for (int64_t i = 0; i < count; i++)                                                    \
-                if (indices[i] != NOWHERE)                                                         \
-                    to[i * stride + indices[i] * step] operator from[i];                           \
-        }                                                                                          \
+        put(how, out, stride, step, indices, values, count);                                       \
     }                                                                                              \
-    static inline bool name##_place(type *to, int64_t stride, int64_t step,                        \
-                                    const int64_t *indices, uint64_t bound, int64_t end,           \
-                                    const type *from, int64_t count) {                             \
-        bool are_within = true;                                                                    \
-        _Pragma("GCC unroll 4") for (int64_t i = 0; i < count; i++) {                              \
-            uint64_t at = (uint64_t)indices[i];                                                    \
-            if (EDDY_UNLIKELY(at >= bound) && (at += (uint64_t)end) >= bound)                      \
-                are_within = false;                                                                \
-            else                                                                                   \
-                to[i * stride + (int64_t)at * step] operator from[i];                              \
-        }                                                                                          \
-        return are_within;                                                                         \
-    }                                                                                              \
-    /* Along the last axis of a contiguous output nothing is left to multiply. */                  \
     static bool name##_within(void *out, int64_t stride, int64_t step, const int64_t *indices,     \
                               uint64_t bound, int64_t end, const void *values, int64_t count) {    \
-        if (stride == 0 && step == 1)                                                              \
-            return name##_place(out, 0, 1, indices, bound, end, values, count);                    \
-        return name##_place(out, stride, step, indices, bound, end, values, count);                \
+        return put_within(how, out, stride, step, indices, bound, end, values, count);             \
     }
 
-PUT(set_8, uint8_t, =)
-PUT(set_16, uint16_t, =)
-PUT(set_32, uint32_t, =)
-PUT(set_64, uint64_t, =)
-PUT(add_f32, float, +=)
-PUT(add_f64, double, +=)
-PUT(add_8, uint8_t, +=)
-PUT(add_16, uint16_t, +=)
-PUT(add_32, uint32_t, +=)
-PUT(add_64, uint64_t, +=)
-PUT(add_bool, uint8_t, |=)
+PUT(set_8, SET_8)
+PUT(set_16, SET_16)
+PUT(set_32, SET_32)
+PUT(set_64, SET_64)
+PUT(add_8, ADD_8)
+PUT(add_16, ADD_16)
+PUT(add_32, ADD_32)
+PUT(add_64, ADD_64)
+PUT(add_f32, ADD_F32)
+PUT(add_f64, ADD_F64)
+PUT(add_bool, ADD_BOOL)
 
 static const putter *choose(eddy_dtype dtype, bool adds) {
 #define PUTTER(name)                                                                               \

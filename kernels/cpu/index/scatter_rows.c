@@ -25,10 +25,9 @@ typedef struct rows {
 
 /* NULL where rows of the dtype are not summed. */
 static const eddy_reduce_op *sum_of(eddy_dtype dtype) {
-    const eddy_reduce_op *sums = eddy_cpu_reduce_blocks()->sum;
-    return dtype == EDDY_F32   ? &sums[EDDY_REDUCE_F32]
-           : dtype == EDDY_F64 ? &sums[EDDY_REDUCE_F64]
-           : dtype == EDDY_I64 ? &sums[EDDY_REDUCE_I64]
+    return dtype == EDDY_F32   ? &eddy_reduce_blocks_of(EDDY_REDUCE_F32)->sum
+           : dtype == EDDY_F64 ? &eddy_reduce_blocks_of(EDDY_REDUCE_F64)->sum
+           : dtype == EDDY_I64 ? &eddy_reduce_blocks_of(EDDY_REDUCE_I64)->sum
                                : NULL;
 }
 

@@ -11,6 +11,8 @@
 #include <kernels/cpu/walk.h>
 #include <math.h>
 
+#define INLINE static inline __attribute__((always_inline))
+
 #define SLICE_ELEMENTS 32768
 
 /* Of a cross_entropy and its gradient. */
@@ -278,53 +280,75 @@ const eddy_kernel eddy_cpu_cross_entropy_backward = {.name = "cross_entropy_back
 
 /* ---- nll_loss ---- */
 
-/* Loops for each dtype: there is little to do for a label but to find it. */
-#define NLL(name, type, VALUE)                                                                     \
+/* An element as a double. The dtype is a constant at every call: there is little to do for a label but to find it. */
+INLINE double element_at(eddy_dtype dtype, const void *x, int64_t i) {
+    switch (dtype) {
+    case EDDY_F64:
+        return ((const double *)x)[i];
+    case EDDY_F16:
+        return eddy_f16_to_f32(((const uint16_t *)x)[i]);
+    case EDDY_BF16:
+        return eddy_bf16_to_f32(((const uint16_t *)x)[i]);
+    default:
+        return ((const float *)x)[i];
+    }
+}
+
+INLINE double weight_of(eddy_dtype dtype, const eddy_op_view *weight, int64_t label) {
+    return element_at(dtype, weight->data, label * weight->strides[0]);
+}
+
+/* The losses of rows begin .. end, into the workspace. */
+INLINE void nll_slice(eddy_dtype dtype, loss *work, int64_t begin, int64_t end) {
+    /* Copies, which the compiler need not read again for each row. */
+    const eddy_attributes_cross_entropy attributes = *work->attributes;
+    const eddy_op_view target = *work->target, weight = *work->weight;
+    const void *input = work->input->data;
+    int64_t row_stride = work->input->strides[0], class_stride = work->input->strides[1];
+    double *losses = work->call->workspace;
+    int64_t ignored = 0;
+    for (int64_t r = begin; r < end; r++) {
+        int64_t label = label_of(&target, r);
+        if (is_ignored(&attributes, label) || !label_fits(work, work->input->shape[1], r, label)) {
+            losses[r] = 0;
+            ignored++;
+            continue;
+        }
+        double at_label = element_at(dtype, input, r * row_stride + label * class_stride);
+        losses[r] = eddy_kernel_view_is_absent(&weight)
+                        ? -at_label
+                        : -at_label * weight_of(dtype, &weight, label);
+    }
+    eddy_add_relaxed(&work->ignored, ignored);
+}
+
+/* The weights of all rows but the ignored, in one order. */
+INLINE double sum_weights(eddy_dtype dtype, const loss *work) {
+    double sum = 0;
+    for (int64_t r = 0; r < work->target->shape[0]; r++) {
+        int64_t label = label_of(work->target, r);
+        if (!is_ignored(work->attributes, label) &&
+            label_fits(work, work->input->shape[1], r, label))
+            sum += weight_of(dtype, work->weight, label);
+    }
+    return sum;
+}
+
+#define NLL(name, dtype)                                                                           \
     static double weight_##name(const eddy_op_view *weight, int64_t label) {                       \
-        return VALUE(((const type *)weight->data)[label * weight->strides[0]]);                    \
+        return weight_of(dtype, weight, label);                                                    \
     }                                                                                              \
-    /* The losses of rows begin .. end, into the workspace. */                                     \
     static void nll_slice_##name(void *context, int64_t begin, int64_t end) {                      \
-        loss *work = context;                                                                      \
-        /* Copies, which the compiler need not read again for each row. */                         \
-        const eddy_attributes_cross_entropy attributes = *work->attributes;                        \
-        const eddy_op_view target = *work->target, weight = *work->weight;                         \
-        const type *input = work->input->data;                                                     \
-        int64_t row_stride = work->input->strides[0], class_stride = work->input->strides[1];      \
-        double *losses = work->call->workspace;                                                    \
-        int64_t ignored = 0;                                                                       \
-        for (int64_t r = begin; r < end; r++) {                                                    \
-            int64_t label = label_of(&target, r);                                                  \
-            if (is_ignored(&attributes, label) ||                                                  \
-                !label_fits(work, work->input->shape[1], r, label)) {                              \
-                losses[r] = 0;                                                                     \
-                ignored++;                                                                         \
-                continue;                                                                          \
-            }                                                                                      \
-            double at_label = VALUE(input[r * row_stride + label * class_stride]);                 \
-            losses[r] = eddy_kernel_view_is_absent(&weight)                                        \
-                            ? -at_label                                                            \
-                            : -at_label * weight_##name(&weight, label);                           \
-        }                                                                                          \
-        eddy_add_relaxed(&work->ignored, ignored);                                                 \
+        nll_slice(dtype, context, begin, end);                                                     \
     }                                                                                              \
-    /* The weights of all rows but the ignored, in one order. */                                   \
     static double sum_weights_##name(const loss *work) {                                           \
-        double sum = 0;                                                                            \
-        for (int64_t r = 0; r < work->target->shape[0]; r++) {                                     \
-            int64_t label = label_of(work->target, r);                                             \
-            if (!is_ignored(work->attributes, label) &&                                            \
-                label_fits(work, work->input->shape[1], r, label))                                 \
-                sum += weight_##name(work->weight, label);                                         \
-        }                                                                                          \
-        return sum;                                                                                \
+        return sum_weights(dtype, work);                                                           \
     }
 
-#define ITSELF(x) (x)
-NLL(f32, float, ITSELF)
-NLL(f64, double, ITSELF)
-NLL(f16, uint16_t, eddy_f16_to_f32)
-NLL(bf16, uint16_t, eddy_bf16_to_f32)
+NLL(f32, EDDY_F32)
+NLL(f64, EDDY_F64)
+NLL(f16, EDDY_F16)
+NLL(bf16, EDDY_BF16)
 
 static const struct nll_ops {
     void (*slice)(void *context, int64_t begin, int64_t end);

@@ -105,8 +105,8 @@ static void fill_ones(eddy_dtype compute, chunk *to) {
 static double sum_of(const pair_loss *work, const chunk *x, int64_t count) {
     chunk result;
     bool is_f64 = work->plan->compute == EDDY_F64;
-    eddy_cpu_reduce_blocks()->sum[is_f64 ? EDDY_REDUCE_F64 : EDDY_REDUCE_F32].block(x, count,
-                                                                                    &result);
+    eddy_reduce_blocks_of(is_f64 ? EDDY_REDUCE_F64 : EDDY_REDUCE_F32)
+        ->sum.block(x, count, 0, &result);
     return is_f64 ? result.f64[0] : (double)result.f32[0];
 }
 

@@ -75,14 +75,14 @@ static const void *gather(const eddy_op_view *view, const eddy_walk *walk, eddy_
 static double sum_slice(const eddy_op_view *view, const place *at) {
     eddy_dtype dtype = eddy_chunk_compute_dtype(view->dtype);
     const eddy_reduce_op *squares =
-        &eddy_cpu_reduce_blocks()->squares[dtype == EDDY_F64 ? EDDY_REDUCE_F64 : EDDY_REDUCE_F32];
+        &eddy_reduce_wide_blocks_of(dtype == EDDY_F64 ? EDDY_REDUCE_F64 : EDDY_REDUCE_F32)->squares;
     double total = 0, sum, buffer[EDDY_REDUCE_BLOCK];
     eddy_walk walk;
     eddy_walk_cursor cursor;
     begin_walk(view, at->begin, &walk, &cursor);
     for (int64_t i = at->begin, count; i < at->end; i += count) {
         count = eddy_min_i64(EDDY_REDUCE_BLOCK, at->end - i);
-        squares->block(gather(view, &walk, &cursor, dtype, buffer, count), count, &sum);
+        squares->block(gather(view, &walk, &cursor, dtype, buffer, count), count, 0, &sum);
         total += sum;
     }
     return total;

@@ -91,7 +91,7 @@ typedef union chunk {
 static void max_chunk(const pool *p, const stretch *s, int64_t place, int64_t first,
                       int64_t count) {
     const eddy_pool_run *run = &s->run;
-    const eddy_reduce_blocks *blocks = eddy_cpu_reduce_blocks();
+    const eddy_reduce_blocks *blocks = eddy_reduce_blocks_of(p->plan->type);
     chunk best, other;
     int64_t at[CHUNK] = {0};
     int64_t begin = place * run->place_step + first * run->step;
@@ -103,11 +103,11 @@ static void max_chunk(const pool *p, const stretch *s, int64_t place, int64_t fi
             const void *next =
                 elements(p, eddy_chunk_at(s->x, p->x.dtype, offset), run->step, count, &other);
             if (p->plan->has_indices)
-                blocks->argmax_row[p->plan->type](
+                blocks->argmax_row(
                     &best, at, next,
                     r * p->plan->height.dilation * p->x.width + c * p->plan->width.dilation, count);
             else
-                blocks->max[p->plan->type].combine(&best, next, count);
+                blocks->max.combine(&best, next, count);
         }
     eddy_chunk_store(
         p->out.dtype,
@@ -127,7 +127,7 @@ static void max_chunk(const pool *p, const stretch *s, int64_t place, int64_t fi
 static void average_chunk(const pool *p, const stretch *s, int64_t place, int64_t first,
                           int64_t count) {
     const eddy_pool_run *run = &s->run;
-    const eddy_reduce_op *sum = &eddy_cpu_reduce_blocks()->sum[p->plan->type];
+    const eddy_reduce_op *sum = &eddy_reduce_blocks_of(p->plan->type)->sum;
     chunk total, row, other;
     int64_t begin = place * run->place_step + first * run->step;
     for (int64_t r = 0; r < run->rows; r++) {

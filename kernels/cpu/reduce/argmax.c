@@ -22,8 +22,7 @@ typedef struct found {
 typedef struct aim {
     int64_t is_min;
     const eddy_reduce_op *best_of;
-    void (*better_row)(void *best, int64_t *indices, const void *row, int64_t index,
-                       int64_t columns);
+    eddy_reduce_pick_fn *better_row;
     int64_t (*find)(const void *elements, int64_t count, const void *value);
 } aim;
 
@@ -76,7 +75,7 @@ static void search_row(const search *work, int64_t base, int64_t begin, int64_t 
             elements = &gathered;
         }
         values best;
-        work->aim->best_of->block(elements, run, &best);
+        work->aim->best_of->block(elements, run, 0, &best);
         if (is_first || is_better(work, &best, &result->best, 0)) {
             memcpy(&result->best, &best, eddy_dtype_bytes(plan->dtype));
             result->indices[0] = begin + work->aim->find(elements, run, &best);
@@ -94,7 +93,7 @@ static void search_rows(const search *work, const eddy_reduce_unit *unit, found 
         const void *row =
             eddy_chunk_at(plan->in->data, plan->dtype, unit->in + c * plan->column_in);
         void *best = eddy_chunk_at(&result->best, plan->dtype, c);
-        work->aim->best_of->block(row, plan->reduced_count, best);
+        work->aim->best_of->block(row, plan->reduced_count, 0, best);
         result->indices[c] = work->aim->find(row, plan->reduced_count, best);
     }
 }
@@ -199,12 +198,12 @@ static eddy_status prepare_search(const eddy_kernel_call *call, eddy_kernel_plan
     eddy_reduce_plan_init(&plan, call, attributes, eddy_chunk_compute_dtype(call->views[0].dtype));
     if (plan.in->dtype == plan.dtype && plan.reduced.rank == 1 && plan.reduced.strides[0][0] == 1)
         eddy_reduce_plan_by_rows(&plan, EDDY_REDUCE_BLOCK);
-    const eddy_reduce_blocks *blocks = eddy_cpu_reduce_blocks();
+    const eddy_reduce_blocks *blocks = eddy_reduce_blocks_of(plan.type);
     aim *kept = to->memory;
     kept->is_min = is_min;
-    kept->best_of = is_min ? &blocks->min[plan.type] : &blocks->max[plan.type];
-    kept->better_row = is_min ? blocks->argmin_row[plan.type] : blocks->argmax_row[plan.type];
-    kept->find = blocks->find[plan.type];
+    kept->best_of = is_min ? &blocks->min : &blocks->max;
+    kept->better_row = is_min ? blocks->argmin_row : blocks->argmax_row;
+    kept->find = blocks->find;
     to->bytes = sizeof(*kept) + eddy_reduce_plan_write(&plan, kept + 1);
     to->workspace_bytes = plan.splits == 1 ? 0 : (size_t)(plan.units * plan.splits) * sizeof(found);
     to->cost_ps = eddy_reduce_plan_cost(&plan, call, attributes.axes, 65, 45000);

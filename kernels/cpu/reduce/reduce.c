@@ -162,7 +162,7 @@ static const void *gather(const reduction *work, eddy_walk_cursor *cursor, int64
 /* A block of one output, contiguous, to a value each at *first and, of pairs, *second. */
 static void reduce_elements(const recipe *how, const void *elements, int64_t count, void *first,
                             void *second) {
-    how->op->block(elements, count, first);
+    how->op->block(elements, count, 0, first);
     if (how->pair == NULL)
         return;
     if (how->is_mean)
@@ -214,15 +214,15 @@ static bool has_plain_rows(const eddy_reduce_plan *plan, const recipe *how) {
 static void reduce_row(const recipe *how, const char *elements, int64_t count, int64_t ahead,
                        void *result) {
     if (count <= EDDY_REDUCE_BLOCK) {
-        how->op->block_ahead(elements, count, ahead, result);
+        how->op->block(elements, count, ahead, result);
         return;
     }
     int64_t size = eddy_dtype_size(how->dtype), blocks = 0;
     _Alignas(8) char found[ROW_BLOCKS * 8];
     for (int64_t done = 0; done < count; done += EDDY_REDUCE_BLOCK)
-        how->op->block_ahead(eddy_chunk_at(elements, how->element, done),
-                             eddy_min_i64(EDDY_REDUCE_BLOCK, count - done), ahead,
-                             found + blocks++ * size);
+        how->op->block(eddy_chunk_at(elements, how->element, done),
+                       eddy_min_i64(EDDY_REDUCE_BLOCK, count - done), ahead,
+                       found + blocks++ * size);
     for (int64_t apart = 1; apart < blocks; apart *= 2)
         for (int64_t b = 0; b + apart < blocks; b += 2 * apart)
             how->op->combine(found + b * size, found + (b + apart) * size, 1);
@@ -270,10 +270,8 @@ typedef struct sweep {
 /* A block of `count` rows, `apart` elements from one to the next. */
 static void total_columns(const sweep *s, const void *rows, int64_t apart, int64_t count,
                           values *total) {
-    if (s->pair != NULL)
-        s->pair->columns(total, rows, apart, count, s->columns, s->found);
-    else
-        s->op->columns(total, rows, apart, count, s->columns);
+    eddy_reduce_columns_fn *columns = s->pair != NULL ? s->pair->columns : s->op->columns;
+    columns(total, rows, apart, count, s->columns, s->found);
 }
 
 /* The same where rows do not all lie evenly apart or are to be converted: all lanes side by side, which get row after row. */
@@ -282,6 +280,7 @@ static void sweep_rows(const sweep *s, eddy_walk_cursor *cursor, int64_t base, i
     const eddy_reduce_plan *plan = &s->work->plan;
     const recipe *how = s->work->recipe;
     values lanes[EDDY_REDUCE_LANES], converted;
+    eddy_reduce_row_fn *take_row = s->pair != NULL ? s->pair->row : s->op->row;
     bool is_contiguous = plan->column_in == 1 && plan->in->dtype == how->element;
     for (int64_t done = 0; done < count; done++) {
         const void *row = eddy_chunk_at(plan->in->data, plan->in->dtype, base + cursor->offsets[0]);
@@ -295,10 +294,7 @@ static void sweep_rows(const sweep *s, eddy_walk_cursor *cursor, int64_t base, i
             row = &converted;
         }
         values *lane = &lanes[done % EDDY_REDUCE_LANES];
-        if (s->pair != NULL)
-            s->pair->row(lane, done < EDDY_REDUCE_LANES, row, s->columns, s->found);
-        else
-            s->op->row(lane, done < EDDY_REDUCE_LANES, row, s->columns);
+        take_row(lane, done < EDDY_REDUCE_LANES, row, s->columns, s->found);
         eddy_walk_advance(&plan->reduced, cursor, 1);
     }
     int64_t present = eddy_min_i64(count, EDDY_REDUCE_LANES);
@@ -423,29 +419,35 @@ static void store_empty(const reduction *work) {
 
 /* ---- recipes ---- */
 
-/* `table` is one of the ops of eddy_reduce_blocks, by type. */
-static recipe plain(const eddy_kernel_call *call, const eddy_reduce_op *table, double identity) {
+static eddy_reduce_type type_of(const eddy_kernel_call *call) {
     eddy_dtype dtype = eddy_chunk_compute_dtype(call->views[0].dtype);
-    eddy_reduce_type type = dtype == EDDY_F32   ? EDDY_REDUCE_F32
-                            : dtype == EDDY_F64 ? EDDY_REDUCE_F64
-                                                : EDDY_REDUCE_I64;
-    return (recipe){.dtype = dtype, .element = dtype, .op = &table[type], .identity = identity};
+    return dtype == EDDY_F32   ? EDDY_REDUCE_F32
+           : dtype == EDDY_F64 ? EDDY_REDUCE_F64
+                               : EDDY_REDUCE_I64;
 }
 
-/* Of floats in f64: `table` is one of the ops that take f32 as well. */
-static recipe wide(const eddy_kernel_call *call, const eddy_reduce_op *table, double identity) {
+static const eddy_reduce_blocks *blocks_of(const eddy_kernel_call *call) {
+    return eddy_reduce_blocks_of(type_of(call));
+}
+
+static const eddy_reduce_wide_blocks *wide_blocks_of(const eddy_kernel_call *call) {
+    return eddy_reduce_wide_blocks_of(type_of(call));
+}
+
+/* `op` is one of blocks_of. */
+static recipe plain(const eddy_kernel_call *call, const eddy_reduce_op *op, double identity) {
+    eddy_dtype dtype = eddy_chunk_compute_dtype(call->views[0].dtype);
+    return (recipe){.dtype = dtype, .element = dtype, .op = op, .identity = identity};
+}
+
+/* Of floats in f64: `op` is one of wide_blocks_of. */
+static recipe wide(const eddy_kernel_call *call, const eddy_reduce_op *op, double identity) {
     eddy_dtype element = eddy_chunk_compute_dtype(call->views[0].dtype);
-    return (recipe){.dtype = EDDY_F64,
-                    .element = element,
-                    .op = &table[element == EDDY_F64 ? EDDY_REDUCE_F64 : EDDY_REDUCE_F32],
-                    .identity = identity};
+    return (recipe){.dtype = EDDY_F64, .element = element, .op = op, .identity = identity};
 }
 
-static recipe truth(const eddy_reduce_op *table, double identity) {
-    return (recipe){.dtype = EDDY_BOOL,
-                    .element = EDDY_BOOL,
-                    .op = &table[EDDY_REDUCE_TRUTH],
-                    .identity = identity};
+static recipe truth(const eddy_reduce_op *op, double identity) {
+    return (recipe){.dtype = EDDY_BOOL, .element = EDDY_BOOL, .op = op, .identity = identity};
 }
 
 static void reduce_run(const eddy_kernel_call *call) {
@@ -557,7 +559,7 @@ static price of_truths(const eddy_kernel_call *call) {
 }
 
 static eddy_status sum_prepare(const eddy_kernel_call *call, eddy_kernel_plan *plan) {
-    recipe how = plain(call, eddy_cpu_reduce_blocks()->sum, 0);
+    recipe how = plain(call, &blocks_of(call)->sum, 0);
     return reduce_prepare(call, plan, &how, usual(call));
 }
 
@@ -571,7 +573,7 @@ static void divide_by_count(const reduction *work, partial *whole, int64_t colum
 }
 
 static eddy_status mean_prepare(const eddy_kernel_call *call, eddy_kernel_plan *plan) {
-    recipe how = plain(call, eddy_cpu_reduce_blocks()->sum, 0);
+    recipe how = plain(call, &blocks_of(call)->sum, 0);
     how.finish = divide_by_count;
     return reduce_prepare(call, plan, &how, usual(call));
 }
@@ -579,44 +581,45 @@ static eddy_status mean_prepare(const eddy_kernel_call *call, eddy_kernel_plan *
 /* f32 and shorter in f64: every multiplication's error is in the product, whatever the tree, and a part may overflow where the
  * whole does not. */
 static eddy_status prod_prepare(const eddy_kernel_call *call, eddy_kernel_plan *plan) {
-    const eddy_reduce_blocks *blocks = eddy_cpu_reduce_blocks();
     bool is_float = eddy_dtype_is_float(call->views[0].dtype);
-    recipe how = is_float ? wide(call, blocks->wide_prod, 1) : plain(call, blocks->prod, 1);
+    recipe how = is_float ? wide(call, &wide_blocks_of(call)->prod, 1)
+                          : plain(call, &blocks_of(call)->prod, 1);
     return reduce_prepare(call, plan, &how, usual(call));
 }
 
 static eddy_status max_prepare(const eddy_kernel_call *call, eddy_kernel_plan *plan) {
-    const eddy_reduce_op *table = eddy_cpu_reduce_blocks()->max;
-    recipe how = call->views[0].dtype == EDDY_BOOL ? truth(table, 0) : plain(call, table, 0);
+    recipe how = call->views[0].dtype == EDDY_BOOL
+                     ? truth(&eddy_reduce_blocks_of(EDDY_REDUCE_TRUTH)->max, 0)
+                     : plain(call, &blocks_of(call)->max, 0);
     return reduce_prepare(call, plan, &how, usual(call));
 }
 
 static eddy_status min_prepare(const eddy_kernel_call *call, eddy_kernel_plan *plan) {
-    const eddy_reduce_op *table = eddy_cpu_reduce_blocks()->min;
-    recipe how = call->views[0].dtype == EDDY_BOOL ? truth(table, 0) : plain(call, table, 0);
+    recipe how = call->views[0].dtype == EDDY_BOOL
+                     ? truth(&eddy_reduce_blocks_of(EDDY_REDUCE_TRUTH)->min, 0)
+                     : plain(call, &blocks_of(call)->min, 0);
     return reduce_prepare(call, plan, &how, usual(call));
 }
 
 static eddy_status any_prepare(const eddy_kernel_call *call, eddy_kernel_plan *plan) {
-    recipe how = truth(eddy_cpu_reduce_blocks()->max, 0);
+    recipe how = truth(&eddy_reduce_blocks_of(EDDY_REDUCE_TRUTH)->max, 0);
     return reduce_prepare(call, plan, &how, of_truths(call));
 }
 
 static eddy_status all_prepare(const eddy_kernel_call *call, eddy_kernel_plan *plan) {
-    recipe how = truth(eddy_cpu_reduce_blocks()->min, 1);
+    recipe how = truth(&eddy_reduce_blocks_of(EDDY_REDUCE_TRUTH)->min, 1);
     return reduce_prepare(call, plan, &how, of_truths(call));
 }
 
 /* f32 and shorter are summed up in f64 as well, where the mean of a block of equal elements is exact and their variance 0.
  * In f64 it takes the refined mean for that. */
 static recipe variance(const eddy_kernel_call *call) {
-    const eddy_reduce_blocks *blocks = eddy_cpu_reduce_blocks();
-    recipe how = wide(call, blocks->wide_sum, 0);
-    bool is_f64 = how.element == EDDY_F64;
+    const eddy_reduce_wide_blocks *blocks = wide_blocks_of(call);
+    recipe how = wide(call, &blocks->sum, 0);
     how.is_mean = true;
-    how.refine = is_f64 ? &blocks->deviation : NULL;
-    how.pair = &blocks->variance[is_f64 ? EDDY_REDUCE_F64 : EDDY_REDUCE_F32];
-    how.pair_sum = &blocks->sum[EDDY_REDUCE_F64];
+    how.refine = how.element == EDDY_F64 ? &blocks->deviation : NULL;
+    how.pair = &blocks->variance;
+    how.pair_sum = &blocks->sum;
     return how;
 }
 
@@ -656,22 +659,23 @@ static void take_root(const reduction *work, partial *whole, int64_t columns) {
 /* Most of it is the powers, where p is none of the plain ones. */
 static eddy_status norm_prepare(const eddy_kernel_call *call, eddy_kernel_plan *plan) {
     const eddy_attributes_norm *attributes = call->attributes;
-    const eddy_reduce_blocks *blocks = eddy_cpu_reduce_blocks();
+    const eddy_reduce_wide_blocks *blocks = wide_blocks_of(call);
     double p = attributes->p;
     recipe how;
     if (p == 0) {
-        how = wide(call, blocks->nonzeros, 0);
+        how = wide(call, &blocks->nonzeros, 0);
     } else if (p == 1) {
-        how = wide(call, blocks->magnitudes, 0);
+        how = wide(call, &blocks->magnitudes, 0);
     } else if (isinf(p)) {
-        how = wide(call, p > 0 ? blocks->max_magnitude : blocks->min_magnitude, 0);
+        how = wide(call, p > 0 ? &blocks->max_magnitude : &blocks->min_magnitude, 0);
     } else if (p == 2) {
-        how = wide(call, blocks->squares, 0);
+        how = wide(call, &blocks->squares, 0);
         how.finish = take_root;
     } else {
+        blocks = eddy_reduce_wide_blocks_of(EDDY_REDUCE_F64);
         how = (recipe){.dtype = EDDY_F64,
                        .element = EDDY_F64,
-                       .op = &blocks->sum[EDDY_REDUCE_F64],
+                       .op = &blocks->sum,
                        .map = blocks->power,
                        .parameter = p,
                        .finish = take_root};
@@ -679,7 +683,7 @@ static eddy_status norm_prepare(const eddy_kernel_call *call, eddy_kernel_plan *
     return reduce_prepare(call, plan, &how, (price){how.map == NULL ? 100 : 20000, 12000});
 }
 
-/* log of the sum of e^x, where max stands for x that are not subtracted from an infinite one: see reduce_block.c. */
+/* log of the sum of e^x, where max stands for x that are not subtracted from an infinite one: see reduce_real_typed.h. */
 static void add_log(const reduction *work, partial *whole, int64_t columns) {
     for (int64_t c = 0; c < columns; c++) {
         bool is_f32 = work->plan.dtype == EDDY_F32;
@@ -694,11 +698,10 @@ static void add_log(const reduction *work, partial *whole, int64_t columns) {
 }
 
 static eddy_status logsumexp_prepare(const eddy_kernel_call *call, eddy_kernel_plan *plan) {
-    const eddy_reduce_blocks *blocks = eddy_cpu_reduce_blocks();
-    recipe how = plain(call, blocks->max, -INFINITY);
-    eddy_reduce_type type = how.dtype == EDDY_F32 ? EDDY_REDUCE_F32 : EDDY_REDUCE_F64;
-    how.pair = &blocks->log_sum_exp[type];
-    how.pair_sum = &blocks->sum[type];
+    const eddy_reduce_blocks *blocks = blocks_of(call);
+    recipe how = plain(call, &blocks->max, -INFINITY);
+    how.pair = &blocks->log_sum_exp;
+    how.pair_sum = &blocks->sum;
     how.finish = add_log;
     return reduce_prepare(call, plan, &how, (price){call->kernel->cost_element_ps, 45000});
 }

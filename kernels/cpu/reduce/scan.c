@@ -302,15 +302,15 @@ static void scan_run(const eddy_kernel_call *call) {
 }
 
 static void choose_op(scan *work, bool is_sum) {
-    const eddy_scan_blocks *blocks = eddy_cpu_scan_blocks();
+    bool is_float = eddy_dtype_is_float(work->in->dtype);
+    const eddy_scan_blocks *blocks = is_float ? eddy_cpu_scan_f64() : eddy_cpu_scan_i64();
     work->is_sum = is_sum;
-    if (eddy_dtype_is_float(work->in->dtype)) {
+    work->op = is_sum ? &blocks->sum : &blocks->prod;
+    if (is_float) {
         work->dtype = EDDY_F64;
-        work->op = is_sum ? &blocks->sum_f64 : &blocks->prod_f64;
         work->nothing.f64 = is_sum ? -0.0 : 1;
     } else {
         work->dtype = EDDY_I64;
-        work->op = is_sum ? &blocks->sum_i64 : &blocks->prod_i64;
         work->nothing.i64 = !is_sum;
     }
 }

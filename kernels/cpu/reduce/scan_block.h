@@ -25,9 +25,10 @@ typedef struct eddy_scan_op {
 } eddy_scan_op;
 
 typedef struct eddy_scan_blocks {
-    eddy_scan_op sum_f64, sum_i64, prod_f64, prod_i64;
+    eddy_scan_op sum, prod;
 } eddy_scan_blocks;
 
-EDDY_ISA_DECLARE(eddy_scan_blocks, eddy_cpu_scan_blocks)
+EDDY_ISA_DECLARE(eddy_scan_blocks, eddy_cpu_scan_f64)
+EDDY_ISA_DECLARE(eddy_scan_blocks, eddy_cpu_scan_i64)
 
 #endif

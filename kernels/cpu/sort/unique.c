@@ -82,7 +82,7 @@ static const int64_t *next_integers(const distinct *work, eddy_walk_cursor *curs
 /* Decides for a table or against it. */
 static void find_range(const distinct *work) {
     uint64_t most_places = (uint64_t)work->count * (work->is_full ? COUNTS_EACH : MARKS_EACH);
-    const eddy_reduce_blocks *blocks = eddy_cpu_reduce_blocks();
+    const eddy_reduce_blocks *blocks = eddy_reduce_blocks_of(EDDY_REDUCE_I64);
     int64_t buffer[PIECE], least = INT64_MAX, most = INT64_MIN;
     work->found->size = 0;
     if (eddy_dtype_is_float(work->in->dtype))
@@ -92,8 +92,8 @@ static void find_range(const distinct *work) {
     for (int64_t done = 0, count; done < work->count; done += count) {
         const int64_t *x = next_integers(work, &cursor, buffer, &count);
         int64_t low, high;
-        blocks->min[EDDY_REDUCE_I64].block(x, count, &low);
-        blocks->max[EDDY_REDUCE_I64].block(x, count, &high);
+        blocks->min.block(x, count, 0, &low);
+        blocks->max.block(x, count, 0, &high);
         least = eddy_min_i64(least, low);
         most = eddy_max_i64(most, high);
         if ((uint64_t)most - (uint64_t)least >= most_places)
