@@ -1,4 +1,4 @@
-/* The parts of the generated loops: loads and stores per dtype, and the words; 16-bit floats go through the loops of f32.
+/* The parts of the generated loops: loads and stores per dtype, and the functions; 16-bit floats go through the loops of f32.
  * Only block files include it. */
 #ifndef EDDY_FUNCTIONAL_LOOP_H
 #define EDDY_FUNCTIONAL_LOOP_H
@@ -11,7 +11,7 @@
 #include <kernels/gauss.h>
 #include <kernels/math.h>
 #include <kernels/power.h>
-#include <kernels/words.h>
+#include <kernels/scalar_functions.h>
 
 #define EDDY_LOOP_INLINE inline __attribute__((always_inline))
 
@@ -23,7 +23,7 @@
 #define EDDY_LOOP_INDEPENDENT _Pragma("GCC ivdep")
 #endif
 
-/* Elements that are tested for the quick forms of words at a time: a few cache lines. */
+/* Elements that are tested for the quick forms of functions at a time: a few cache lines. */
 #define EDDY_LOOP_CHUNK 256
 
 /* Element i of an operand; with a stride that is 0 at compile time, the element loaded before the loop. */
@@ -32,10 +32,10 @@
                                                    : eddy_load_##tag((pointer) + i * (stride)))
 
 #define EDDY_LOOP_ELEMENT(tag, type)                                                               \
-    EDDY_WORD type eddy_load_##tag(const char *p) {                                                \
+    EDDY_SCALAR type eddy_load_##tag(const char *p) {                                              \
         return *(const type *)(const void *)p;                                                     \
     }                                                                                              \
-    EDDY_WORD void eddy_store_##tag(char *p, type value) {                                         \
+    EDDY_SCALAR void eddy_store_##tag(char *p, type value) {                                       \
         *(type *)(void *)p = value;                                                                \
     }
 
@@ -47,10 +47,10 @@ EDDY_LOOP_ELEMENT(i16, int16_t)
 EDDY_LOOP_ELEMENT(i32, int32_t)
 EDDY_LOOP_ELEMENT(i64, int64_t)
 
-EDDY_WORD bool eddy_load_truth(const char *p) {
+EDDY_SCALAR bool eddy_load_truth(const char *p) {
     return *(const uint8_t *)p != 0;
 }
-EDDY_WORD void eddy_store_truth(char *p, bool value) {
+EDDY_SCALAR void eddy_store_truth(char *p, bool value) {
     *(uint8_t *)p = value;
 }
 
@@ -58,22 +58,22 @@ EDDY_WORD void eddy_store_truth(char *p, bool value) {
  * for what is less than a vector. */
 #define EDDY_LOOP_WHOLE(count) ((count) & -64)
 
-EDDY_WORD float eddy_load_bf16(const char *p) {
+EDDY_SCALAR float eddy_load_bf16(const char *p) {
     return eddy_bf16_to_f32(*(const uint16_t *)(const void *)p);
 }
-EDDY_WORD void eddy_store_bf16(char *p, float value) {
+EDDY_SCALAR void eddy_store_bf16(char *p, float value) {
     *(uint16_t *)(void *)p = eddy_f32_to_bf16(value);
 }
 
 /* The scalar of an `_s` op, which is the first of its attributes. Promotion guarantees that an integer
  * compute type has no floating-point scalar; integers wrap around. */
 #define EDDY_LOOP_SCALAR_FLOAT(tag, type)                                                          \
-    EDDY_WORD type eddy_scalar_##tag(const void *attributes) {                                     \
+    EDDY_SCALAR type eddy_scalar_##tag(const void *attributes) {                                   \
         const eddy_scalar *s = attributes;                                                         \
         return s->kind == EDDY_SCALAR_FLOAT ? (type)s->value.floating : (type)s->value.integer;    \
     }
 #define EDDY_LOOP_SCALAR_INTEGER(tag, type)                                                        \
-    EDDY_WORD type eddy_scalar_##tag(const void *attributes) {                                     \
+    EDDY_SCALAR type eddy_scalar_##tag(const void *attributes) {                                   \
         return (type)((const eddy_scalar *)attributes)->value.integer;                             \
     }
 

@@ -1,4 +1,4 @@
-/* The words of angles: sin, cos, tan, atan2. Code as in kernels/math.h. f32 is computed in f64 and rounded once.
+/* The scalar functions of angles: sin, cos, tan, atan2. Code as in kernels/math.h. f32 is computed in f64 and rounded once.
  *
  * Arguments are reduced to quarter turns with as many bits of 2 / pi as they ask for (Payne and Hanek, "Radian reduction for
  * trigonometric functions", SIGNUM Newsletter 18, 1983): f32 in floating-point numbers, with vectors; f64 in integers of 128
@@ -19,19 +19,19 @@ typedef struct eddy_angle {
 /* ---- f32 ---- */
 
 /* p less a multiple of 4, exactly. */
-EDDY_WORD double eddy_angle_wrap(double p) {
+EDDY_SCALAR double eddy_angle_wrap(double p) {
     return p - 4.0 * __builtin_rint(p * 0.25);
 }
 
 /* sum + rest is more by p (Knuth's two-sum). */
-EDDY_WORD double eddy_angle_add(double sum, double p, double *rest) {
+EDDY_SCALAR double eddy_angle_add(double sum, double p, double *rest) {
     double total = sum + p, back = total - sum;
     *rest += (sum - (total - back)) + (p - back);
     return total;
 }
 
 /* 2 / pi in pieces of 29 bits: products with the 24 bits of x are exact, and whole turns of each can go. */
-EDDY_WORD eddy_angle eddy_angle_reduce_f32(float x) {
+EDDY_SCALAR eddy_angle eddy_angle_reduce_f32(float x) {
     double wide = (double)x, rest = 0.0;
     double sum = eddy_angle_wrap(wide * 0x145f306dp-29);
     sum = eddy_angle_add(sum, eddy_angle_wrap(wide * 0x19391054p-58), &rest);
@@ -45,7 +45,7 @@ EDDY_WORD eddy_angle eddy_angle_reduce_f32(float x) {
 }
 
 /* Sine and cosine of r quarter turns, right to 2^-37. */
-EDDY_WORD double eddy_angle_sin_rough(double r) {
+EDDY_SCALAR double eddy_angle_sin_rough(double r) {
     double z = r * r;
     double p = 0x1.4baa3fcb0220ap-13;
     p = __builtin_fma(p, z, -0x1.32ca2f870c143p-8);
@@ -55,7 +55,7 @@ EDDY_WORD double eddy_angle_sin_rough(double r) {
     return r * p;
 }
 
-EDDY_WORD double eddy_angle_cos_rough(double r) {
+EDDY_SCALAR double eddy_angle_cos_rough(double r) {
     double z = r * r;
     double p = -0x1.a0b9ca0599d93p-16;
     p = __builtin_fma(p, z, 0x1.e1e6d21bc354bp-11);
@@ -67,13 +67,13 @@ EDDY_WORD double eddy_angle_cos_rough(double r) {
 }
 
 /* Where the quick forms hold; NaN and infinities give NaN there too. */
-EDDY_WORD bool eddy_angle_is_quick_f32(float x) {
+EDDY_SCALAR bool eddy_angle_is_quick_f32(float x) {
     float size = __builtin_fabsf(x);
     return !(size >= 0x1p30f && size < __builtin_inff());
 }
 
 /* The sine of x and `turn` quarters. */
-EDDY_WORD float eddy_angle_sine_f32(float x, uint64_t turn) {
+EDDY_SCALAR float eddy_angle_sine_f32(float x, uint64_t turn) {
     eddy_angle angle = eddy_angle_reduce_f32(x);
     uint64_t quarters = angle.quarters + turn;
     double y = quarters & 1 ? eddy_angle_cos_rough(angle.rest) : eddy_angle_sin_rough(angle.rest);
@@ -81,7 +81,7 @@ EDDY_WORD float eddy_angle_sine_f32(float x, uint64_t turn) {
 }
 
 /* The sine of f half turns, f being at most half of one: of `halves` more, of which the low bit counts. */
-EDDY_WORD float eddy_angle_half_turn(double f, double halves) {
+EDDY_SCALAR float eddy_angle_half_turn(double f, double halves) {
     double z = f * f;
     double p = -0x1.cc2fb10738be3p-8;
     p = __builtin_fma(p, z, 0x1.500fccefce47bp-4);
@@ -94,60 +94,60 @@ EDDY_WORD float eddy_angle_half_turn(double f, double halves) {
 
 /* x by pi in two parts; what is left of the whole half turns is exact but for one rounding (Cody and Waite, 1980). Signs are such that
  * -0 stays: 1 / pi is rounded down, so that its second part is positive. */
-EDDY_WORD float eddy_angle_sin_wide(double x) {
+EDDY_SCALAR float eddy_angle_sin_wide(double x) {
     double t = __builtin_fma(x, 0x1.45f306dc9c882p-2, EDDY_MATH_ROUND_F64);
     double f = __builtin_fma(x, 0x1.45f306dc9c882p-2, -(t - EDDY_MATH_ROUND_F64));
     return eddy_angle_half_turn(__builtin_fma(x, 0x1.4a7f09d5f47d5p-55, f), t);
 }
 
-EDDY_WORD float eddy_angle_cos_wide(double x) {
+EDDY_SCALAR float eddy_angle_cos_wide(double x) {
     double t = __builtin_fma(x, 0x1.45f306dc9c882p-2, 0.5) + EDDY_MATH_ROUND_F64;
     double f = __builtin_fma(x, 0x1.45f306dc9c882p-2, (EDDY_MATH_ROUND_F64 - t) + 0.5);
     return eddy_angle_half_turn(__builtin_fma(x, 0x1.4a7f09d5f47d5p-55, f), t);
 }
 
-EDDY_WORD float eddy_sin_quick_f32(float x) {
+EDDY_SCALAR float eddy_sin_quick_f32(float x) {
     return eddy_angle_sin_wide((double)x);
 }
 
-EDDY_WORD float eddy_cos_quick_f32(float x) {
+EDDY_SCALAR float eddy_cos_quick_f32(float x) {
     return eddy_angle_cos_wide((double)x);
 }
 
-EDDY_WORD float eddy_angle_tangent_f32(eddy_angle angle) {
+EDDY_SCALAR float eddy_angle_tangent_f32(eddy_angle angle) {
     double s = eddy_angle_sin_rough(angle.rest), c = eddy_angle_cos_rough(angle.rest);
     bool is_odd = angle.quarters & 1;
     return (float)((is_odd ? -c : s) / (is_odd ? s : c));
 }
 
-EDDY_WORD float eddy_tan_quick_f32(float x) {
+EDDY_SCALAR float eddy_tan_quick_f32(float x) {
     double wide = (double)x, t = __builtin_fma(wide, 0x1.45f306dc9c882p-1, EDDY_MATH_ROUND_F64);
     double f = __builtin_fma(wide, 0x1.45f306dc9c882p-1, -(t - EDDY_MATH_ROUND_F64));
     f = __builtin_fma(wide, 0x1.4a7f09d5f47d5p-54, f);
     return eddy_angle_tangent_f32((eddy_angle){eddy_bits_of_f64(t), f, 0.0});
 }
 
-EDDY_WORD bool eddy_sin_is_quick_f32(float x) {
+EDDY_SCALAR bool eddy_sin_is_quick_f32(float x) {
     return eddy_angle_is_quick_f32(x);
 }
 
-EDDY_WORD bool eddy_cos_is_quick_f32(float x) {
+EDDY_SCALAR bool eddy_cos_is_quick_f32(float x) {
     return eddy_angle_is_quick_f32(x);
 }
 
-EDDY_WORD bool eddy_tan_is_quick_f32(float x) {
+EDDY_SCALAR bool eddy_tan_is_quick_f32(float x) {
     return eddy_angle_is_quick_f32(x);
 }
 
-EDDY_WORD float eddy_sin_f32(float x) {
+EDDY_SCALAR float eddy_sin_f32(float x) {
     return eddy_sin_is_quick_f32(x) ? eddy_sin_quick_f32(x) : eddy_angle_sine_f32(x, 0);
 }
 
-EDDY_WORD float eddy_cos_f32(float x) {
+EDDY_SCALAR float eddy_cos_f32(float x) {
     return eddy_cos_is_quick_f32(x) ? eddy_cos_quick_f32(x) : eddy_angle_sine_f32(x, 1);
 }
 
-EDDY_WORD float eddy_tan_f32(float x) {
+EDDY_SCALAR float eddy_tan_f32(float x) {
     return eddy_tan_is_quick_f32(x) ? eddy_tan_quick_f32(x)
                                     : eddy_angle_tangent_f32(eddy_angle_reduce_f32(x));
 }
@@ -165,7 +165,7 @@ static const uint64_t eddy_angle_two_by_pi[20] __attribute__((unused)) = {
 
 /* Significand times the 192 bits of 2 / pi from the first one that does not make whole turns: the top two bits of the product
  * count quarters, the others are the rest. */
-EDDY_WORD eddy_angle eddy_angle_reduce_f64(double x) {
+EDDY_SCALAR eddy_angle eddy_angle_reduce_f64(double x) {
     uint64_t bits = eddy_bits_of_f64(x), m = (bits & 0x000fffffffffffffu) | 0x0010000000000000u;
     int32_t exponent = (int32_t)(bits >> 52 & 0x7ff) - 1075;
     exponent = exponent < -53 ? -53 : exponent > 971 ? 971 : exponent;
@@ -194,7 +194,7 @@ EDDY_WORD eddy_angle eddy_angle_reduce_f64(double x) {
 }
 
 /* What is to be added to r.rest for the sine. */
-EDDY_WORD double eddy_angle_sin_tail(eddy_angle a, double z) {
+EDDY_SCALAR double eddy_angle_sin_tail(eddy_angle a, double z) {
     double p = 0x1.5e0cf35a22bf5p-33;
     p = __builtin_fma(p, z, -0x1.ae60142c6538p-26);
     p = __builtin_fma(p, z, 0x1.71de37a5880bfp-19);
@@ -205,7 +205,7 @@ EDDY_WORD double eddy_angle_sin_tail(eddy_angle a, double z) {
 }
 
 /* What is to be added to `one` = 1 - z / 2 for the cosine. */
-EDDY_WORD double eddy_angle_cos_tail(eddy_angle a, double z, double one) {
+EDDY_SCALAR double eddy_angle_cos_tail(eddy_angle a, double z, double one) {
     double p = -0x1.907018e34f5c9p-37;
     p = __builtin_fma(p, z, 0x1.1eeb532a86062p-29);
     p = __builtin_fma(p, z, -0x1.27e4f9fe917c4p-22);
@@ -215,7 +215,7 @@ EDDY_WORD double eddy_angle_cos_tail(eddy_angle a, double z, double one) {
     return ((1.0 - one) - 0.5 * z) + __builtin_fma(z * z, p, -a.rest * a.rest_low);
 }
 
-EDDY_WORD double eddy_angle_sine_f64(double x, uint64_t turn) {
+EDDY_SCALAR double eddy_angle_sine_f64(double x, uint64_t turn) {
     eddy_angle a = eddy_angle_reduce_f64(x);
     double z = a.rest * a.rest, one = 1.0 - 0.5 * z;
     double s = a.rest + eddy_angle_sin_tail(a, z), c = one + eddy_angle_cos_tail(a, z, one);
@@ -224,17 +224,17 @@ EDDY_WORD double eddy_angle_sine_f64(double x, uint64_t turn) {
     return quarters & 2 ? -y : y;
 }
 
-EDDY_WORD double eddy_sin_f64(double x) {
+EDDY_SCALAR double eddy_sin_f64(double x) {
     double y = eddy_angle_sine_f64(x, 0);
     return x == 0.0 ? x : y;
 }
 
-EDDY_WORD double eddy_cos_f64(double x) {
+EDDY_SCALAR double eddy_cos_f64(double x) {
     return eddy_angle_sine_f64(x, 1);
 }
 
 /* The quotient of two sums of two numbers, corrected with its remainder. */
-EDDY_WORD double eddy_tan_f64(double x) {
+EDDY_SCALAR double eddy_tan_f64(double x) {
     eddy_angle a = eddy_angle_reduce_f64(x);
     double z = a.rest * a.rest, one = 1.0 - 0.5 * z;
     double s_tail = eddy_angle_sin_tail(a, z), s = a.rest + s_tail, s_low = (a.rest - s) + s_tail;
@@ -251,7 +251,7 @@ EDDY_WORD double eddy_tan_f64(double x) {
 /* ---- atan2 ----
  * q = the smaller side by the larger one; the angle is base +- atan q, base being 0, pi / 2 or pi. */
 
-EDDY_WORD float eddy_atan2_f32(float y, float x) {
+EDDY_SCALAR float eddy_atan2_f32(float y, float x) {
     double height = __builtin_fabs((double)y), width = __builtin_fabs((double)x);
     bool is_steep = height > width, is_left = __builtin_copysignf(1.0f, x) < 0.0f;
     double larger = is_steep ? height : width, smaller = is_steep ? width : height;
@@ -278,7 +278,7 @@ EDDY_WORD float eddy_atan2_f32(float y, float x) {
     return x != x || y != y ? x + y : angle;
 }
 
-EDDY_WORD double eddy_atan2_f64(double y, double x) {
+EDDY_SCALAR double eddy_atan2_f64(double y, double x) {
     double height = __builtin_fabs(y), width = __builtin_fabs(x);
     bool is_steep = height > width, is_left = __builtin_copysign(1.0, x) < 0.0;
     double larger = is_steep ? height : width, smaller = is_steep ? width : height;

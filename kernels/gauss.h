@@ -1,4 +1,4 @@
-/* The words made of the normal distribution: erf, normal (the share of it below x), gelu, its approximation
+/* The functions made of the normal distribution: erf, normal (the share of it below x), gelu, its approximation
  * gelu_tanh, and the slopes of both. Straight-line code as in kernels/math.h. f32 is computed in f64 with polynomials that are right
  * to 2^-30 and rounded once, but for gelu and gelu_tanh.
  *
@@ -12,7 +12,7 @@
 #include <kernels/math.h>
 
 /* e^x right to 2^-34, for x from -700 to 0. */
-EDDY_WORD double eddy_gauss_exp_rough(double x) {
+EDDY_SCALAR double eddy_gauss_exp_rough(double x) {
     double t, r = eddy_math_reduce_f64(x, &t);
     double p = 0x1.9eb53f4336923p-13;
     p = __builtin_fma(p, r, 0x1.6da6cb2d23479p-10);
@@ -26,7 +26,7 @@ EDDY_WORD double eddy_gauss_exp_rough(double x) {
 }
 
 /* e^(a^2) erfc(a) right to 2^-30, for a from 0 to 10.3 */
-EDDY_WORD double eddy_gauss_erfcx_rough(double a) {
+EDDY_SCALAR double eddy_gauss_erfcx_rough(double a) {
     double inverse = 1.0 / (a + 4.0), t = (a - 4.0) * inverse;
     double p = -0x1.8b80cbc697e1fp-11;
     p = __builtin_fma(p, t, -0x1.91e60ca705b53p-12);
@@ -44,7 +44,7 @@ EDDY_WORD double eddy_gauss_erfcx_rough(double a) {
 
 /* The same right to an ulp or two, for a from 0 to 27.5: y = e^(a^2) erfc(a) has y' = 2 a y - 2 / sqrt(pi), which tells what the
  * rounding error of t does. */
-EDDY_WORD double eddy_gauss_erfcx(double a) {
+EDDY_SCALAR double eddy_gauss_erfcx(double a) {
     double d = a + 4.0, d_low = a > 4.0 ? (a - d) + 4.0 : (4.0 - d) + a;
     double n = a - 4.0, n_low = a > 4.0 ? (a - n) - 4.0 : (-4.0 - n) + a;
     double inverse = 1.0 / d, t = n * inverse;
@@ -78,7 +78,7 @@ EDDY_WORD double eddy_gauss_erfcx(double a) {
 }
 
 /* e^-(square + square_low) as a number that is to be scaled by `shifted` (eddy_math_scale_f64). */
-EDDY_WORD double eddy_gauss_bell(double square, double square_low, double *shifted) {
+EDDY_SCALAR double eddy_gauss_bell(double square, double square_low, double *shifted) {
     double r = eddy_math_reduce_f64(-square, shifted) - square_low;
     double sum = 1.0 + r, rest = (1.0 - sum) + r;
     return sum + __builtin_fma(r * r, eddy_math_exp_tail_f64(r), rest);
@@ -86,7 +86,7 @@ EDDY_WORD double eddy_gauss_bell(double square, double square_low, double *shift
 
 /* ---- erf ---- */
 
-EDDY_WORD float eddy_erf_f32(float x) {
+EDDY_SCALAR float eddy_erf_f32(float x) {
     double a = __builtin_fabs((double)x), z = a * a;
     double p = -0x1.438405aa1e28fp-17;
     p = __builtin_fma(p, z, 0x1.d826922076b66p-14);
@@ -101,7 +101,7 @@ EDDY_WORD float eddy_erf_f32(float x) {
     return (float)__builtin_copysign(a < 1.0 ? a * p : far, (double)x);
 }
 
-EDDY_WORD double eddy_erf_f64(double x) {
+EDDY_SCALAR double eddy_erf_f64(double x) {
     double a = __builtin_fabs(x), z = a * a;
     double p = -0x1.45f944873b245p-38;
     p = __builtin_fma(p, z, 0x1.8af2b2dca412bp-34);
@@ -128,7 +128,7 @@ EDDY_WORD double eddy_erf_f64(double x) {
  * With a = |x| / sqrt(2): the share beyond |x| is e^(-a^2) e^(a^2) erfc(a) / 2. Below the bound it is 0 (-0 for gelu). */
 
 /* e^(-a^2 / 2) = 2^n (1 + p) for a from 0 to 14.4; a^2 is reduced by multiples of 2 ln 2, which loses nothing. */
-EDDY_WORD float eddy_gauss_bell_f32(float a, float square, float *shifted) {
+EDDY_SCALAR float eddy_gauss_bell_f32(float a, float square, float *shifted) {
     float t = __builtin_fmaf(square, -0x1.715476p-1f, EDDY_MATH_ROUND_F32),
           n = t - EDDY_MATH_ROUND_F32;
     float r = __builtin_fmaf(n, 0x1.7f7d1cp-19f, __builtin_fmaf(a, a, n * 0x1.62e4p0f));
@@ -142,14 +142,14 @@ EDDY_WORD float eddy_gauss_bell_f32(float a, float square, float *shifted) {
 }
 
 /* The share beyond |x|, right to 2^-29. */
-EDDY_WORD double eddy_gauss_beyond_rough(double x) {
+EDDY_SCALAR double eddy_gauss_beyond_rough(double x) {
     double a = __builtin_fabs(x);
     a = a > 14.5 ? 14.5 : a;
     return 0.5 * eddy_gauss_exp_rough(-0.5 * a * a) *
            eddy_gauss_erfcx_rough(a * 0x1.6a09e667f3bcdp-1);
 }
 
-EDDY_WORD float eddy_normal_f32(float x) {
+EDDY_SCALAR float eddy_normal_f32(float x) {
     double beyond = eddy_gauss_beyond_rough((double)x);
     return (float)(x < 0.0f ? beyond : 1.0 - beyond);
 }
@@ -157,7 +157,7 @@ EDDY_WORD float eddy_normal_f32(float x) {
 /* f32: x less |x| times the share, or that itself for negative x; e^(a^2 / 2) erfc(a / sqrt(2)) = n(a) / d(a), whose coefficients are all
  * positive. Each is the sum of its odd and its even part, and n has a multiplied in: that errs less than Horner's scheme, which rounds as
  * often as there are powers. 2^-65 comes last, so that a subnormal result is rounded once. */
-EDDY_WORD float eddy_gelu_f32(float x) {
+EDDY_SCALAR float eddy_gelu_f32(float x) {
     float t, a = eddy_math_cut_f32(__builtin_fabsf(x), 14.4f), square = a * a;
     float p = eddy_gauss_bell_f32(a, square, &t);
     float n_odd = __builtin_fmaf(0x1.f860c6p+2f, square, 0x1.544dcp+6f);
@@ -173,7 +173,7 @@ EDDY_WORD float eddy_gelu_f32(float x) {
 }
 
 /* The share beyond |x|, to be scaled by `shifted`. */
-EDDY_WORD double eddy_gauss_beyond(double x, double *shifted) {
+EDDY_SCALAR double eddy_gauss_beyond(double x, double *shifted) {
     double a = __builtin_fabs(x);
     a = a > 38.8 ? 38.8 : a;
     double square = a * a, square_low = __builtin_fma(a, a, -square);
@@ -181,12 +181,12 @@ EDDY_WORD double eddy_gauss_beyond(double x, double *shifted) {
     return 0.5 * bell * eddy_gauss_erfcx(a * 0x1.6a09e667f3bcdp-1);
 }
 
-EDDY_WORD double eddy_normal_f64(double x) {
+EDDY_SCALAR double eddy_normal_f64(double x) {
     double t, beyond = eddy_gauss_beyond(x, &t), scaled = eddy_math_scale_f64(beyond, t);
     return x < 0.0 ? scaled : 1.0 - scaled;
 }
 
-EDDY_WORD double eddy_gelu_f64(double x) {
+EDDY_SCALAR double eddy_gelu_f64(double x) {
     double t, beyond = eddy_gauss_beyond(x, &t), scaled = eddy_math_scale_f64(beyond, t);
     double c = x < -38.8 ? -38.8 : x;
     return x < 0.0 ? eddy_math_scale_f64(c * beyond, t) : x * (1.0 - scaled);
@@ -201,7 +201,7 @@ EDDY_WORD double eddy_gelu_f64(double x) {
 #define EDDY_GAUSS_L_LOW (-0x1.6c843a29d1c70p-61)
 
 /* f32 as silu, with |2u| = a (g + g_low): k and g are so short that the sum loses nothing. */
-EDDY_WORD float eddy_gelu_tanh_f32(float x) {
+EDDY_SCALAR float eddy_gelu_tanh_f32(float x) {
     float a = eddy_math_cut_f32(__builtin_fabsf(x), 10.8f), square = a * a,
           square_low = __builtin_fmaf(a, a, -square);
     float g = __builtin_fmaf(square, 0x1.2444f2p-4f, 0x1.988p0f);
@@ -219,7 +219,7 @@ EDDY_WORD float eddy_gelu_tanh_f32(float x) {
 }
 
 /* |2u|, at most 800, as the sum of two numbers, and x, cut off where the result does not change any more. */
-EDDY_WORD double eddy_gauss_tanh_argument(double x, double *cut, double *low) {
+EDDY_SCALAR double eddy_gauss_tanh_argument(double x, double *cut, double *low) {
     double c = x < -40.0 ? -40.0 : x > 40.0 ? 40.0 : x, a = __builtin_fabs(c);
     double square = c * c, square_low = __builtin_fma(c, c, -square);
     double p = square * EDDY_GAUSS_L, p_low = __builtin_fma(square, EDDY_GAUSS_L, -p);
@@ -233,7 +233,7 @@ EDDY_WORD double eddy_gauss_tanh_argument(double x, double *cut, double *low) {
     return is_far ? 800.0 : v;
 }
 
-EDDY_WORD double eddy_gelu_tanh_f64(double x) {
+EDDY_SCALAR double eddy_gelu_tanh_f64(double x) {
     double v_low, c, v = eddy_gauss_tanh_argument(x, &c, &v_low);
     double t, bell = eddy_gauss_bell(v, v_low, &t), e = eddy_math_scale_f64(bell, t);
     double y = eddy_math_scale_f64(c * bell / (1.0 + e), t);
@@ -246,7 +246,7 @@ EDDY_WORD double eddy_gelu_tanh_f64(double x) {
 
 #define EDDY_GAUSS_DENSITY 0x1.9884533d43651p-2 /* 1 / sqrt(2 pi) */
 
-EDDY_WORD float eddy_gelu_slope_f32(float x) {
+EDDY_SCALAR float eddy_gelu_slope_f32(float x) {
     double c = x < -14.5f  ? -14.5
                : x > 14.5f ? 14.5
                            : (double)x,
@@ -255,13 +255,13 @@ EDDY_WORD float eddy_gelu_slope_f32(float x) {
     return (float)((c < 0.0 ? beyond : 1.0 - beyond) + c * density);
 }
 
-EDDY_WORD double eddy_gelu_slope_f64(double x) {
+EDDY_SCALAR double eddy_gelu_slope_f64(double x) {
     double c = x < -38.8 ? -38.8 : x > 38.8 ? 38.8 : x, square = c * c;
     double t, bell = eddy_gauss_bell(0.5 * square, 0.5 * __builtin_fma(c, c, -square), &t);
     return eddy_normal_f64(c) + eddy_math_scale_f64(EDDY_GAUSS_DENSITY * c * bell, t);
 }
 
-EDDY_WORD float eddy_gelu_tanh_slope_f32(float x) {
+EDDY_SCALAR float eddy_gelu_tanh_slope_f32(float x) {
     double c = x < -20.0f ? -20.0 : x > 20.0f ? 20.0 : (double)x, square = c * c;
     double v = c * __builtin_fma(square, EDDY_GAUSS_L, EDDY_GAUSS_K), a = -__builtin_fabs(v);
     double e = eddy_gauss_exp_rough(a < -200.0 ? -200.0 : a), inverse = 1.0 / (1.0 + e);
@@ -270,7 +270,7 @@ EDDY_WORD float eddy_gelu_tanh_slope_f32(float x) {
                    (1.0 + c * other * __builtin_fma(3.0 * square, EDDY_GAUSS_L, EDDY_GAUSS_K)));
 }
 
-EDDY_WORD double eddy_gelu_tanh_slope_f64(double x) {
+EDDY_SCALAR double eddy_gelu_tanh_slope_f64(double x) {
     double v_low, c, v = eddy_gauss_tanh_argument(x, &c, &v_low);
     double t, bell = eddy_gauss_bell(v, v_low, &t), e = eddy_math_scale_f64(bell, t),
               inverse = 1.0 / (1.0 + e);

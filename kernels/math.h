@@ -1,9 +1,9 @@
-/* The words of the scalar vocabulary that take a polynomial, in f32 and f64: exp, expm1, log, log1p, log2, sigmoid, silu and
+/* The scalar functions that take a polynomial, in f32 and f64: exp, expm1, log, log1p, log2, sigmoid, silu and
  * its slope, tanh. Those of angles are in kernels/angle.h, of the normal distribution in kernels/gauss.h, pow in kernels/power.h.
  *
- * Straight-line C without tables or branches (choices become selects), so that loops over a word vectorise at any width; fused
+ * Straight-line C without tables or branches (choices become selects), so that loops over a function vectorise at any width; fused
  * only where __builtin_fma stands, so that the bits depend neither on the width nor on the instruction set. Bounds in ulp
- * (tests/functional/test_words.c measures them; functional/README.md lists them): 1, but 1.25 for tanh, silu in f32 and log2,
+ * (tests/functional/test_scalar_functions.c measures them; functional/README.md lists them): 1, but 1.25 for tanh, silu in f32 and log2,
  * and 4 for silu_slope. NaN stays NaN, infinities give limits, subnormal arguments and results are right.
  *
  * Polynomials: Sollya's fpminimax for the relative error over the reduced range (log2 of the error: exp f32
@@ -12,17 +12,17 @@
 #define EDDY_KERNELS_MATH_H
 
 #include <kernels/cpu/half.h>
-#include <kernels/words.h>
+#include <kernels/scalar_functions.h>
 #include <stdint.h>
 #include <string.h>
 
-EDDY_WORD uint64_t eddy_bits_of_f64(double value) {
+EDDY_SCALAR uint64_t eddy_bits_of_f64(double value) {
     uint64_t bits;
     memcpy(&bits, &value, sizeof(bits));
     return bits;
 }
 
-EDDY_WORD double eddy_f64_of_bits(uint64_t bits) {
+EDDY_SCALAR double eddy_f64_of_bits(uint64_t bits) {
     double value;
     memcpy(&value, &bits, sizeof(value));
     return value;
@@ -36,30 +36,30 @@ EDDY_WORD double eddy_f64_of_bits(uint64_t bits) {
 
 /* a, or `limit` where a is above it or NaN; neither has a sign. As integers, since compilers make one instruction of that and many
  * of a float's choice. */
-EDDY_WORD float eddy_math_cut_f32(float a, float limit) {
+EDDY_SCALAR float eddy_math_cut_f32(float a, float limit) {
     uint32_t bits = eddy_bits_of_f32(a), most = eddy_bits_of_f32(limit);
     return eddy_f32_of_bits(bits < most ? bits : most);
 }
 
 /* The larger one of numbers that have no sign. */
-EDDY_WORD float eddy_math_larger_f32(float a, float b) {
+EDDY_SCALAR float eddy_math_larger_f32(float a, float b) {
     uint32_t bits = eddy_bits_of_f32(a), least = eddy_bits_of_f32(b);
     return eddy_f32_of_bits(bits > least ? bits : least);
 }
 
 /* x = n ln 2 + r with |r| <= ln 2 / 2; `shifted` is n + round. x - n hi is exact (Cody and Waite, 1980). */
-EDDY_WORD float eddy_math_reduce_by_f32(float x, float round, float *shifted) {
+EDDY_SCALAR float eddy_math_reduce_by_f32(float x, float round, float *shifted) {
     float t = __builtin_fmaf(x, 0x1.715476p+0f, round);
     float n = t - round;
     *shifted = t;
     return __builtin_fmaf(n, 0x1.05c61p-29f, __builtin_fmaf(n, -0x1.62e43p-1f, x));
 }
 
-EDDY_WORD float eddy_math_reduce_f32(float x, float *shifted) {
+EDDY_SCALAR float eddy_math_reduce_f32(float x, float *shifted) {
     return eddy_math_reduce_by_f32(x, EDDY_MATH_ROUND_F32, shifted);
 }
 
-EDDY_WORD double eddy_math_reduce_f64(double x, double *shifted) {
+EDDY_SCALAR double eddy_math_reduce_f64(double x, double *shifted) {
     double t = __builtin_fma(x, 0x1.71547652b82fep+0, EDDY_MATH_ROUND_F64);
     double n = t - EDDY_MATH_ROUND_F64;
     *shifted = t;
@@ -67,7 +67,7 @@ EDDY_WORD double eddy_math_reduce_f64(double x, double *shifted) {
 }
 
 /* (e^r - 1 - r) / r^2 for the reduced range; right to an ulp of e^r. */
-EDDY_WORD float eddy_math_exp_tail_f32(float r) {
+EDDY_SCALAR float eddy_math_exp_tail_f32(float r) {
     float q = 0x1.6a624cp-10f;
     q = __builtin_fmaf(q, r, 0x1.123abcp-7f);
     q = __builtin_fmaf(q, r, 0x1.55589ep-5f);
@@ -76,13 +76,13 @@ EDDY_WORD float eddy_math_exp_tail_f32(float r) {
 }
 
 /* The same in fewer steps, of which two at a time wait for nothing but r. */
-EDDY_WORD float eddy_math_exp_tail_in_pairs_f32(float r, float square) {
+EDDY_SCALAR float eddy_math_exp_tail_in_pairs_f32(float r, float square) {
     float low = __builtin_fmaf(0x1.55549p-3f, r, 0x1.fffffcp-2f);
     float high = __builtin_fmaf(0x1.123abcp-7f, r, 0x1.55589ep-5f);
     return __builtin_fmaf(__builtin_fmaf(0x1.6a624cp-10f, square, high), square, low);
 }
 
-EDDY_WORD double eddy_math_exp_tail_f64(double r) {
+EDDY_SCALAR double eddy_math_exp_tail_f64(double r) {
     double q = 0x1.ad904c232627dp-26;
     q = __builtin_fma(q, r, 0x1.28ae252d63205p-22);
     q = __builtin_fma(q, r, 0x1.71df1af29625ap-19);
@@ -96,7 +96,7 @@ EDDY_WORD double eddy_math_exp_tail_f64(double r) {
 }
 
 /* The same, right to an ulp of e^r - 1. */
-EDDY_WORD float eddy_math_expm1_tail_f32(float r) {
+EDDY_SCALAR float eddy_math_expm1_tail_f32(float r) {
     float q = 0x1.9e0c6p-13f;
     q = __builtin_fmaf(q, r, 0x1.6d437cp-10f);
     q = __builtin_fmaf(q, r, 0x1.111306p-7f);
@@ -105,7 +105,7 @@ EDDY_WORD float eddy_math_expm1_tail_f32(float r) {
     return __builtin_fmaf(q, r, 0.5f);
 }
 
-EDDY_WORD double eddy_math_expm1_tail_f64(double r) {
+EDDY_SCALAR double eddy_math_expm1_tail_f64(double r) {
     double q = 0x1.1f1a593f8c3a4p-29;
     q = __builtin_fma(q, r, 0x1.af5f449206a63p-26);
     q = __builtin_fma(q, r, 0x1.27e5132bfce35p-22);
@@ -122,13 +122,13 @@ EDDY_WORD double eddy_math_expm1_tail_f64(double r) {
 /* y * 2^n in two steps, so that a subnormal result is rounded once; n from -151 to 129 (f64: -1076 to 1025).
  * Shifts drop what EDDY_MATH_ROUND has put above n: one leaves floor(n / 2) in the place of the exponent, the
  * other n. */
-EDDY_WORD float eddy_math_scale_f32(float y, float shifted) {
+EDDY_SCALAR float eddy_math_scale_f32(float y, float shifted) {
     uint32_t half = (eddy_bits_of_f32(shifted) << 22) & 0xff800000u,
              other = (eddy_bits_of_f32(shifted) << 23) - half;
     return y * eddy_f32_of_bits(half) * eddy_f32_of_bits(other);
 }
 
-EDDY_WORD double eddy_math_scale_f64(double y, double shifted) {
+EDDY_SCALAR double eddy_math_scale_f64(double y, double shifted) {
     uint64_t half = (eddy_bits_of_f64(shifted) << 51) & 0xfff0000000000000u,
              whole = eddy_bits_of_f64(shifted) << 52;
     return y * eddy_f64_of_bits(half + 0x3ff0000000000000u) *
@@ -136,12 +136,12 @@ EDDY_WORD double eddy_math_scale_f64(double y, double shifted) {
 }
 
 /* 2^(n + 64), for n from -190 to 63. */
-EDDY_WORD float eddy_math_large_power_f32(float shifted) {
+EDDY_SCALAR float eddy_math_large_power_f32(float shifted) {
     return eddy_f32_of_bits((eddy_bits_of_f32(shifted) - 63u) << 23);
 }
 
 /* 2^n, which has to be normal. */
-EDDY_WORD double eddy_math_power_f64(double shifted) {
+EDDY_SCALAR double eddy_math_power_f64(double shifted) {
     return eddy_f64_of_bits((eddy_bits_of_f64(shifted) + 1023u) << 52);
 }
 
@@ -151,7 +151,7 @@ EDDY_WORD double eddy_math_power_f64(double shifted) {
  * computed: a product that is no normal number costs the processor some 150 cycles, and -infinity, which masks of attention
  * and the padding of rows are made of, is no rare argument. */
 
-EDDY_WORD float eddy_exp_f32(float x) {
+EDDY_SCALAR float eddy_exp_f32(float x) {
     bool is_zero = x < -103.98f, is_small = x < -87.3f;
     float t, r = eddy_math_reduce_by_f32(is_zero ? 0.0f : x, EDDY_MATH_WHOLE_F32, &t);
     float y = __builtin_fmaf(__builtin_fmaf(eddy_math_exp_tail_f32(r), r, 1.0f), r, 1.0f);
@@ -162,27 +162,27 @@ EDDY_WORD float eddy_exp_f32(float x) {
 }
 
 /* Where e^x is a normal number, the power of two fits whatever it is. */
-EDDY_WORD bool eddy_exp_is_quick_f32(float x) {
+EDDY_SCALAR bool eddy_exp_is_quick_f32(float x) {
     return __builtin_fabsf(x) <= 87.3f;
 }
 
-EDDY_WORD float eddy_exp_quick_f32(float x) {
+EDDY_SCALAR float eddy_exp_quick_f32(float x) {
     float t, r = eddy_math_reduce_by_f32(x, EDDY_MATH_WHOLE_F32, &t);
     float y = __builtin_fmaf(__builtin_fmaf(eddy_math_exp_tail_f32(r), r, 1.0f), r, 1.0f);
     return eddy_f32_of_bits(eddy_bits_of_f32(y) + (eddy_bits_of_f32(t) << 23));
 }
 
-EDDY_WORD bool eddy_exp_is_quick_f64(double x) {
+EDDY_SCALAR bool eddy_exp_is_quick_f64(double x) {
     return __builtin_fabs(x) <= 708.3;
 }
 
-EDDY_WORD double eddy_exp_quick_f64(double x) {
+EDDY_SCALAR double eddy_exp_quick_f64(double x) {
     double t, r = eddy_math_reduce_f64(x, &t);
     double y = __builtin_fma(__builtin_fma(eddy_math_exp_tail_f64(r), r, 1.0), r, 1.0);
     return eddy_f64_of_bits(eddy_bits_of_f64(y) + (eddy_bits_of_f64(t) << 52));
 }
 
-EDDY_WORD double eddy_exp_f64(double x) {
+EDDY_SCALAR double eddy_exp_f64(double x) {
     bool is_zero = x < -745.14, is_small = x < -708.3;
     double t, r = eddy_math_reduce_f64(is_zero ? 0.0 : x, &t);
     double y = __builtin_fma(__builtin_fma(eddy_math_exp_tail_f64(r), r, 1.0), r, 1.0);
@@ -193,7 +193,7 @@ EDDY_WORD double eddy_exp_f64(double x) {
 }
 
 /* The same bits for what is not above 0, and NaN: every result gets the power of two more, and none is out of range. */
-EDDY_WORD float eddy_exp_down_f32(float x) {
+EDDY_SCALAR float eddy_exp_down_f32(float x) {
     bool is_zero = x < -103.98f;
     float t, r = eddy_math_reduce_by_f32(is_zero ? 0.0f : x, EDDY_MATH_WHOLE_F32 + 191.0f, &t);
     float y = __builtin_fmaf(__builtin_fmaf(eddy_math_exp_tail_f32(r), r, 1.0f), r, 1.0f);
@@ -201,7 +201,7 @@ EDDY_WORD float eddy_exp_down_f32(float x) {
     return is_zero ? 0.0f : y;
 }
 
-EDDY_WORD double eddy_exp_down_f64(double x) {
+EDDY_SCALAR double eddy_exp_down_f64(double x) {
     bool is_zero = x < -745.14;
     double t, r = eddy_math_reduce_f64(is_zero ? 0.0 : x, &t);
     double y = __builtin_fma(__builtin_fma(eddy_math_exp_tail_f64(r), r, 1.0), r, 1.0);
@@ -209,7 +209,7 @@ EDDY_WORD double eddy_exp_down_f64(double x) {
     return is_zero ? 0.0 : y;
 }
 
-EDDY_WORD float eddy_expm1_f32(float x) {
+EDDY_SCALAR float eddy_expm1_f32(float x) {
     float t, y = x < -18.0f ? -18.0f : x;
     y = y > 89.0f ? 89.0f : y;
     float r = eddy_math_reduce_f32(y, &t);
@@ -224,7 +224,7 @@ EDDY_WORD float eddy_expm1_f32(float x) {
     return __builtin_fabsf(x) < 0x1p-30f ? x : y;
 }
 
-EDDY_WORD double eddy_expm1_f64(double x) {
+EDDY_SCALAR double eddy_expm1_f64(double x) {
     double t, y = x < -40.0 ? -40.0 : x;
     y = y > 709.9 ? 709.9 : y;
     double r = eddy_math_reduce_f64(y, &t), n = t - EDDY_MATH_ROUND_F64;
@@ -245,7 +245,7 @@ EDDY_WORD double eddy_expm1_f64(double x) {
  * x = m 2^n; log x = n ln 2 + f + tail(f), f = m - 1. */
 
 /* m from 2/3 to 4/3: f = m - 1, and n as a number. */
-EDDY_WORD float eddy_math_split_f32(float x, float *f) {
+EDDY_SCALAR float eddy_math_split_f32(float x, float *f) {
     bool is_small = x < 0x1p-126f;
     uint32_t bits = eddy_bits_of_f32(is_small ? x * 0x1p24f : x);
     int32_t n = (int32_t)(bits - 0x3f2aaaabu) >> 23;
@@ -254,7 +254,7 @@ EDDY_WORD float eddy_math_split_f32(float x, float *f) {
 }
 
 /* log(1 + f) - f = -f^2 / 2 + f^3 P(f) */
-EDDY_WORD float eddy_math_log_tail_f32(float f) {
+EDDY_SCALAR float eddy_math_log_tail_f32(float f) {
     float p = -0x1.080c9ep-3f;
     p = __builtin_fmaf(p, f, 0x1.1e73ap-3f);
     p = __builtin_fmaf(p, f, -0x1.f30e36p-4f);
@@ -267,20 +267,20 @@ EDDY_WORD float eddy_math_log_tail_f32(float f) {
 }
 
 /* k ln 2 + f + tail. The sum k hi + f is taken exactly. */
-EDDY_WORD float eddy_math_log_sum_f32(float k, float f, float tail) {
+EDDY_SCALAR float eddy_math_log_sum_f32(float k, float f, float tail) {
     float sum = __builtin_fmaf(k, 0x1.62ep-1f, f);
     float rest = __builtin_fmaf(k, 0x1.62ep-1f, -sum) + f;
     return sum + (tail + __builtin_fmaf(k, 0x1.0bfbe8p-15f, rest));
 }
 
 /* What a logarithm that is -infinity at `zero`, NaN below and y above gives. */
-EDDY_WORD float eddy_math_log_ends_f32(float x, float zero, float y) {
+EDDY_SCALAR float eddy_math_log_ends_f32(float x, float zero, float y) {
     y = x == zero ? -__builtin_inff() : y;
     y = x < zero ? __builtin_nanf("") : y;
     return x < __builtin_inff() ? y : x; /* infinity and NaN */
 }
 
-EDDY_WORD float eddy_log_f32(float x) {
+EDDY_SCALAR float eddy_log_f32(float x) {
     float f, k = eddy_math_split_f32(x, &f);
     return eddy_math_log_ends_f32(x, 0.0f, eddy_math_log_sum_f32(k, f, eddy_math_log_tail_f32(f)));
 }
@@ -289,7 +289,7 @@ EDDY_WORD float eddy_log_f32(float x) {
 
 /* m from sqrt(1/2) to sqrt(2). An integer below 2^52 in the low bits of 2^52 is that number more; no conversion of int64 is
  * needed. `biased` is n + 2048, modulo 4096, of x without its scaling. */
-EDDY_WORD double eddy_math_split_f64(double x, double *f, uint64_t *biased) {
+EDDY_SCALAR double eddy_math_split_f64(double x, double *f, uint64_t *biased) {
     bool is_small = x < 0x1p-1022;
     uint64_t bits = eddy_bits_of_f64(is_small ? x * 0x1p54 : x);
     *biased = (bits - 0x3fe6a09e667f3bcdu + (UINT64_C(2048) << 52)) >> 52;
@@ -300,7 +300,7 @@ EDDY_WORD double eddy_math_split_f64(double x, double *f, uint64_t *biased) {
 
 /* log(1 + f) - f = s (f^2 / 2 + R(s^2)) - f^2 / 2 with s = f / (2 + f), as in fdlibm (Sun, 1993), and `more` added before
  * the last subtraction. */
-EDDY_WORD double eddy_math_log_tail_f64(double f, double more) {
+EDDY_SCALAR double eddy_math_log_tail_f64(double f, double more) {
     double s = f / (2.0 + f), z = s * s;
     double p = 0x1.2f041b731ac4ap-3;
     p = __builtin_fma(p, z, 0x1.39a1e2dd361c3p-3);
@@ -314,19 +314,19 @@ EDDY_WORD double eddy_math_log_tail_f64(double f, double more) {
 }
 
 /* k hi + f + tail, where the tail has k's lower part of ln 2. */
-EDDY_WORD double eddy_math_log_sum_f64(double k, double f, double tail) {
+EDDY_SCALAR double eddy_math_log_sum_f64(double k, double f, double tail) {
     double sum = __builtin_fma(k, 0x1.62e42fefap-1, f);
     double rest = __builtin_fma(k, 0x1.62e42fefap-1, -sum) + f;
     return sum + (tail + rest);
 }
 
-EDDY_WORD double eddy_math_log_ends_f64(double x, double zero, double y) {
+EDDY_SCALAR double eddy_math_log_ends_f64(double x, double zero, double y) {
     y = x == zero ? -__builtin_inf() : y;
     y = x < zero ? __builtin_nan("") : y;
     return x < __builtin_inf() ? y : x;
 }
 
-EDDY_WORD double eddy_log_f64(double x) {
+EDDY_SCALAR double eddy_log_f64(double x) {
     uint64_t biased;
     double f, k = eddy_math_split_f64(x, &f, &biased);
     double tail = eddy_math_log_tail_f64(f, k * EDDY_MATH_LN2_LOW);
@@ -335,7 +335,7 @@ EDDY_WORD double eddy_log_f64(double x) {
 
 /* u = 1 + x rounded, lost = what that leaves off; f takes lost 2^-n in, and what does not fit goes to the tail as
  * low / (1 + f). Far above 1 it does not count. */
-EDDY_WORD float eddy_log1p_f32(float x) {
+EDDY_SCALAR float eddy_log1p_f32(float x) {
     float u = 1.0f + x, lost = __builtin_fabsf(x) < 1.0f ? x - (u - 1.0f) : 1.0f - (u - x);
     uint32_t bits = eddy_bits_of_f32(u);
     int32_t n = (int32_t)(bits - 0x3f2aaaabu) >> 23;
@@ -348,7 +348,7 @@ EDDY_WORD float eddy_log1p_f32(float x) {
     return x == 0.0f ? x : y;
 }
 
-EDDY_WORD double eddy_log1p_f64(double x) {
+EDDY_SCALAR double eddy_log1p_f64(double x) {
     double u = 1.0 + x, lost = __builtin_fabs(x) < 1.0 ? x - (u - 1.0) : 1.0 - (u - x);
     uint64_t biased;
     double f, k = eddy_math_split_f64(u, &f, &biased);
@@ -361,7 +361,7 @@ EDDY_WORD double eddy_log1p_f64(double x) {
 }
 
 /* n + (f + tail) log2 e, f log2 e as the sum of two numbers. */
-EDDY_WORD float eddy_log2_f32(float x) {
+EDDY_SCALAR float eddy_log2_f32(float x) {
     float f, k = eddy_math_split_f32(x, &f), tail = eddy_math_log_tail_f32(f);
     float p = f * 0x1.715476p+0f, p_low = __builtin_fmaf(f, 0x1.715476p+0f, -p);
     p_low = __builtin_fmaf(f, 0x1.4ae0bep-26f, __builtin_fmaf(tail, 0x1.715476p+0f, p_low));
@@ -369,7 +369,7 @@ EDDY_WORD float eddy_log2_f32(float x) {
     return eddy_math_log_ends_f32(x, 0.0f, sum + (rest + p_low));
 }
 
-EDDY_WORD double eddy_log2_f64(double x) {
+EDDY_SCALAR double eddy_log2_f64(double x) {
     uint64_t biased;
     double f, k = eddy_math_split_f64(x, &f, &biased), tail = eddy_math_log_tail_f64(f, 0.0);
     double p = f * 0x1.71547652b82fep+0, p_low = __builtin_fma(f, 0x1.71547652b82fep+0, -p);
@@ -384,7 +384,7 @@ EDDY_WORD double eddy_log2_f64(double x) {
  * the exact remainder. Where e^-x is out of range, 2^-64 e^-x stands for the sum, and the quotient loses 2^64 by a product. */
 
 /* one + 2^-less e^-x. The tail of e^r is summed in pairs: it is for this chain of sums that the processor waits. */
-EDDY_WORD float eddy_math_one_and_exp_f32(float x, float one, uint32_t less, float *low) {
+EDDY_SCALAR float eddy_math_one_and_exp_f32(float x, float one, uint32_t less, float *low) {
     float t, r = eddy_math_reduce_by_f32(-x, EDDY_MATH_WHOLE_F32 + 127.0f, &t);
     float square = r * r, p = __builtin_fmaf(square, eddy_math_exp_tail_in_pairs_f32(r, square), r);
     float power = eddy_f32_of_bits((eddy_bits_of_f32(t) - less) << 23);
@@ -395,21 +395,21 @@ EDDY_WORD float eddy_math_one_and_exp_f32(float x, float one, uint32_t less, flo
 }
 
 /* Where e^-x is a normal number. */
-EDDY_WORD bool eddy_sigmoid_is_quick_f32(float x) {
+EDDY_SCALAR bool eddy_sigmoid_is_quick_f32(float x) {
     return __builtin_fabsf(x) <= 87.3f;
 }
 
-EDDY_WORD float eddy_math_inverse_f32(float d, float d_low) {
+EDDY_SCALAR float eddy_math_inverse_f32(float d, float d_low) {
     float q = 1.0f / d, excess = __builtin_fmaf(q, d_low, __builtin_fmaf(q, d, -1.0f));
     return __builtin_fmaf(-excess, q, q);
 }
 
-EDDY_WORD float eddy_sigmoid_quick_f32(float x) {
+EDDY_SCALAR float eddy_sigmoid_quick_f32(float x) {
     float d_low, d = eddy_math_one_and_exp_f32(x, 1.0f, 0, &d_low);
     return eddy_math_inverse_f32(d, d_low);
 }
 
-EDDY_WORD float eddy_sigmoid_f32(float x) {
+EDDY_SCALAR float eddy_sigmoid_f32(float x) {
     bool is_zero = x < -103.98f, is_small = x < -87.3f;
     float c = x > 87.3f ? 87.3f : x;
     float d_low, d = eddy_math_one_and_exp_f32(is_zero ? 0.0f : c, is_small ? 0.0f : 1.0f,
@@ -419,7 +419,7 @@ EDDY_WORD float eddy_sigmoid_f32(float x) {
 }
 
 /* f64: with e = e^-|x| as a sum of two numbers, 1 / (1 + e), or e / (1 + e) for negative x. */
-EDDY_WORD double eddy_sigmoid_f64(double x) {
+EDDY_SCALAR double eddy_sigmoid_f64(double x) {
     double t, a = -__builtin_fabs(x);
     a = a < -746.0 ? -746.0 : a;
     double r = eddy_math_reduce_f64(a, &t);
@@ -438,23 +438,23 @@ EDDY_WORD double eddy_sigmoid_f64(double x) {
  * x / (1 + e^-x), as sigmoid. In f64 the power of two comes last for negative x, so that a subnormal result is rounded
  * once. */
 
-EDDY_WORD bool eddy_silu_is_quick_f32(float x) {
+EDDY_SCALAR bool eddy_silu_is_quick_f32(float x) {
     return __builtin_fabsf(x) <= 87.3f;
 }
 
 /* x / (d + d_low). -0 stays: its correction is -0 too, though compilers take -(a b + c) for -a b - c, which may be +0. */
-EDDY_WORD float eddy_math_quotient_f32(float x, float d, float d_low) {
+EDDY_SCALAR float eddy_math_quotient_f32(float x, float d, float d_low) {
     float less = -x, inverse = -1.0f / d, q = less * inverse;
     float excess = __builtin_fmaf(q, d_low, __builtin_fmaf(q, d, less));
     return __builtin_fmaf(excess, inverse, q);
 }
 
-EDDY_WORD float eddy_silu_quick_f32(float x) {
+EDDY_SCALAR float eddy_silu_quick_f32(float x) {
     float d_low, d = eddy_math_one_and_exp_f32(x, 1.0f, 0, &d_low);
     return eddy_math_quotient_f32(x, d, d_low);
 }
 
-EDDY_WORD float eddy_silu_f32(float x) {
+EDDY_SCALAR float eddy_silu_f32(float x) {
     bool is_zero = x < -109.0f, is_small = x < -87.3f;
     float d_low, d = eddy_math_one_and_exp_f32(is_zero ? 0.0f : x, is_small ? 0.0f : 1.0f,
                                                is_small ? 64 : 0, &d_low);
@@ -464,7 +464,7 @@ EDDY_WORD float eddy_silu_f32(float x) {
 }
 
 /* With the numbers of sigmoid. */
-EDDY_WORD double eddy_silu_f64(double x) {
+EDDY_SCALAR double eddy_silu_f64(double x) {
     double t, c = x < -760.0 ? -760.0 : x, a = -__builtin_fabs(c);
     a = a < -760.0 ? -760.0 : a;
     double r = eddy_math_reduce_f64(a, &t);
@@ -487,7 +487,7 @@ EDDY_WORD double eddy_silu_f64(double x) {
  * The derivative of silu: with e = e^-|x| and d = 1 + e, (d + x e) / d^2, or e (d + x) / d^2 for negative x. The power of two comes
  * last there, since the product with x is larger than e. */
 
-EDDY_WORD float eddy_silu_slope_f32(float x) {
+EDDY_SCALAR float eddy_silu_slope_f32(float x) {
     float t, c = x < -110.0f ? -110.0f : x;
     c = c > 110.0f ? 110.0f : c;
     float r = eddy_math_reduce_f32(-__builtin_fabsf(c), &t);
@@ -500,7 +500,7 @@ EDDY_WORD float eddy_silu_slope_f32(float x) {
     return eddy_math_scale_f32(y, is_negative ? t : EDDY_MATH_ROUND_F32);
 }
 
-EDDY_WORD double eddy_silu_slope_f64(double x) {
+EDDY_SCALAR double eddy_silu_slope_f64(double x) {
     double t, c = x < -760.0 ? -760.0 : x;
     c = c > 760.0 ? 760.0 : c;
     double r = eddy_math_reduce_f64(-__builtin_fabs(c), &t);
@@ -516,7 +516,7 @@ EDDY_WORD double eddy_silu_slope_f64(double x) {
 /* ---- tanh ----
  * f32: 1 - 2 / (e^2a + 1) for a = |x| from 13/16 on, below it a + a^3 P(a^2), Sollya's fpminimax; a NaN takes the latter. */
 
-EDDY_WORD float eddy_tanh_f32(float x) {
+EDDY_SCALAR float eddy_tanh_f32(float x) {
     float a = __builtin_fabsf(x), e = eddy_exp_quick_f32(2.0f * eddy_math_cut_f32(a, 10.0f));
     float large = 1.0f - 2.0f / (e + 1.0f), square = a * a;
     float p = -0x1.5e9006p-11f;
@@ -532,7 +532,7 @@ EDDY_WORD float eddy_tanh_f32(float x) {
 
 /* f64: (e^2a - 1) / (e^2a + 1), with m = e^2a - 1 = 2^n p + (2^n - 1) as a sum of two numbers, the quotient m / (m + 2) corrected as
  * above. Beyond the bound the result is 1. */
-EDDY_WORD double eddy_tanh_f64(double x) {
+EDDY_SCALAR double eddy_tanh_f64(double x) {
     double t, y = 2.0 * __builtin_fabs(x);
     y = y > 44.0 ? 44.0 : y;
     double r = eddy_math_reduce_f64(y, &t);

@@ -1,4 +1,4 @@
-/* The word pow. Code as in kernels/math.h. The special values are C's (Annex F): pow(x, 0) and pow(1, y) are 1 even for NaN.
+/* The function pow. Code as in kernels/math.h. The special values are C's (Annex F): pow(x, 0) and pow(1, y) are 1 even for NaN.
  *
  * f32 is computed in f64: 2^(b log2 a), right to 2^-34. f64 takes log a as the sum of two numbers, right to 2^-66, with
  * Dekker's products and sums ("A floating-point technique for extending the available precision", Numerische Mathematik 18,
@@ -11,7 +11,7 @@
 /* The value for the sign of a and the kind of b, where `size` is |a|^b. What depends on b alone is a number that a is compared or
  * combined with: where b is the same for all, compilers would otherwise make branches of it that no vector can take. */
 #define EDDY_POWER_ENDS(tag, type, suffix, bits)                                                   \
-    EDDY_WORD type eddy_power_ends_##tag(type a, type b, type size) {                              \
+    EDDY_SCALAR type eddy_power_ends_##tag(type a, type b, type size) {                            \
         type half = (type)0.5 * b, inf = __builtin_inf##suffix();                                  \
         bool is_whole = __builtin_floor##suffix(b) == b,                                           \
              is_odd = is_whole && __builtin_floor##suffix(half) != half;                           \
@@ -29,7 +29,7 @@ EDDY_POWER_ENDS(f64, double, , uint64_t)
 #undef EDDY_POWER_ENDS
 
 /* a = m 2^n, m from sqrt(1/2) to sqrt(2): log2 m is odd in s = (m - 1) / (m + 1). No f32 is subnormal in f64. */
-EDDY_WORD float eddy_pow_f32(float a, float b) {
+EDDY_SCALAR float eddy_pow_f32(float a, float b) {
     double wide = __builtin_fabs((double)a);
     uint64_t bits = eddy_bits_of_f64(wide),
              biased = (bits - 0x3fe6a09e667f3bcdu + (UINT64_C(2048) << 52)) >> 52;
@@ -66,20 +66,20 @@ typedef struct eddy_power_pair {
     double high, low;
 } eddy_power_pair;
 
-EDDY_WORD eddy_power_pair eddy_power_product(eddy_power_pair a, eddy_power_pair b) {
+EDDY_SCALAR eddy_power_pair eddy_power_product(eddy_power_pair a, eddy_power_pair b) {
     double high = a.high * b.high, low = __builtin_fma(a.high, b.high, -high);
     return (eddy_power_pair){high, low + (a.high * b.low + a.low * b.high)};
 }
 
 /* |a.high| is not below |b.high|. */
-EDDY_WORD eddy_power_pair eddy_power_sum(eddy_power_pair a, eddy_power_pair b) {
+EDDY_SCALAR eddy_power_pair eddy_power_sum(eddy_power_pair a, eddy_power_pair b) {
     double high = a.high + b.high, low = ((a.high - high) + b.high) + (a.low + b.low),
            sum = high + low;
     return (eddy_power_pair){sum, (high - sum) + low};
 }
 
 /* log(1 + f) = 2s + s z (2/3 + z (2/5 + z R(z))), s = f / (2 + f), z = s^2, f from sqrt(1/2) - 1 to sqrt(2) - 1. */
-EDDY_WORD eddy_power_pair eddy_power_log(double f) {
+EDDY_SCALAR eddy_power_pair eddy_power_log(double f) {
     double d = 2.0 + f, d_low = (2.0 - d) + f, inverse = 1.0 / d;
     double q = f * inverse, error = __builtin_fma(-q, d_low, __builtin_fma(-q, d, f));
     double s_high = q + error * inverse;
@@ -102,7 +102,7 @@ EDDY_WORD eddy_power_pair eddy_power_log(double f) {
     return eddy_power_sum((eddy_power_pair){2.0 * s.high, 2.0 * s.low}, y);
 }
 
-EDDY_WORD double eddy_pow_f64(double a, double b) {
+EDDY_SCALAR double eddy_pow_f64(double a, double b) {
     double size = __builtin_fabs(a), f, t;
     uint64_t biased;
     double n = eddy_math_split_f64(size, &f, &biased);

@@ -1,7 +1,7 @@
-"""Scalar expressions over the closed vocabulary of words, and their C form for a compute type.
+"""Scalar expressions over the closed vocabulary of functions, and their C form for a compute type.
 
-The text is an expression of + - * / == != < <= > >=, of `and`, `or`, `not` and != on conditions, and of calls of words; each
-operator and call stands for one word of kernels/words.h or kernels/math.h, which has a form per compute type."""
+The text is an expression of + - * / == != < <= > >=, of `and`, `or`, `not` and != on conditions, and of calls of functions; each
+operator and call stands for one function of kernels/scalar_functions.h or kernels/math.h, which has a form per compute type."""
 
 import ast
 
@@ -10,8 +10,8 @@ OPERATORS = {
     ast.Eq: "eq", ast.NotEq: "ne", ast.Lt: "lt", ast.LtE: "le", ast.Gt: "gt", ast.GtE: "ge",
 }
 
-# Word -> kinds of its arguments and of its result: v a value, c a condition.
-WORDS = {
+# Function -> kinds of its arguments and of its result: v a value, c a condition.
+FUNCTIONS = {
     "add": ("vv", "v"), "sub": ("vv", "v"), "mul": ("vv", "v"), "div": ("vv", "v"), "neg": ("v", "v"),
     "fma": ("vvv", "v"), "min": ("vv", "v"), "max": ("vv", "v"), "abs": ("v", "v"), "sqrt": ("v", "v"),
     "exp": ("v", "v"), "expm1": ("v", "v"), "log": ("v", "v"), "log1p": ("v", "v"), "log2": ("v", "v"),
@@ -32,8 +32,8 @@ NOT_BOOL = {"add", "sub", "mul", "neg", "abs", "min", "max", "pow", "floor", "ce
 BOOL_ONLY = {"logical_or", "logical_and"}
 NOT_FLOAT = {"bitwise_and", "bitwise_or", "bitwise_xor", "bitwise_not"}
 
-# Words that have a form for most arguments beside the full one, by compute type: eddy_<word>_quick_<type>, which gives the bits
-# of eddy_<word>_<type> where eddy_<word>_is_quick_<type> says so.
+# Functions that have a form for most arguments beside the full one, by compute type: eddy_<function>_quick_<type>, which gives the bits
+# of eddy_<function>_<type> where eddy_<function>_is_quick_<type> says so.
 QUICK = {"exp": ("f32", "f64"), "sigmoid": ("f32",), "silu": ("f32",), "sin": ("f32",), "cos": ("f32",), "tan": ("f32",),
          "floordiv": ("f32", "f64"), "remainder": ("f32", "f64")}
 
@@ -49,15 +49,15 @@ def compute_type(dtype):
     return COMPUTE.get(dtype, dtype)
 
 
-def check_word(word, compute):
-    if word in FLOAT_ONLY and compute not in ("f32", "f64"):
-        raise ExpressionError(f"{word} has no form for {compute}")
-    if word in NOT_BOOL and compute == "truth":
-        raise ExpressionError(f"{word} has no form for bool")
-    if word in BOOL_ONLY and compute != "truth":
-        raise ExpressionError(f"{word} is for bool")
-    if word in NOT_FLOAT and compute in ("f32", "f64"):
-        raise ExpressionError(f"{word} has no form for {compute}")
+def check_function(function, compute):
+    if function in FLOAT_ONLY and compute not in ("f32", "f64"):
+        raise ExpressionError(f"{function} has no form for {compute}")
+    if function in NOT_BOOL and compute == "truth":
+        raise ExpressionError(f"{function} has no form for bool")
+    if function in BOOL_ONLY and compute != "truth":
+        raise ExpressionError(f"{function} is for bool")
+    if function in NOT_FLOAT and compute in ("f32", "f64"):
+        raise ExpressionError(f"{function} has no form for {compute}")
 
 
 def literal(value, compute):
@@ -74,34 +74,34 @@ class Compiler:
     def __init__(self, names, compute, is_quick=False):
         self.names = names  # name -> "v" or "c"
         self.compute = compute
-        self.words = set()
+        self.functions = set()
         self.is_quick = is_quick
-        self.conditions = []  # C text: where the quick words hold
+        self.conditions = []  # C text: where the quick functions hold
 
-    def call(self, word, arguments):
-        if word not in WORDS:
-            raise ExpressionError(f"{word} is no word of the vocabulary")
-        check_word(word, self.compute)
-        kinds, result = WORDS[word]
+    def call(self, function, arguments):
+        if function not in FUNCTIONS:
+            raise ExpressionError(f"{function} is no function of the vocabulary")
+        check_function(function, self.compute)
+        kinds, result = FUNCTIONS[function]
         if len(arguments) != len(kinds):
-            raise ExpressionError(f"{word} takes {len(kinds)} arguments")
+            raise ExpressionError(f"{function} takes {len(kinds)} arguments")
         for (_, kind), wanted in zip(arguments, kinds):
             if kind != wanted:
-                raise ExpressionError(f"{word}: a condition stands where a value should, or the other way round")
-        self.words.add(word)
+                raise ExpressionError(f"{function}: a condition stands where a value should, or the other way round")
+        self.functions.add(function)
         values = ", ".join(text for text, _ in arguments)
-        if self.is_quick and self.compute in QUICK.get(word, ()):
-            self.conditions.append(f"eddy_{word}_is_quick_{self.compute}({values})")
-            return f"eddy_{word}_quick_{self.compute}({values})", result
-        return f"eddy_{word}_{self.compute}({values})", result
+        if self.is_quick and self.compute in QUICK.get(function, ()):
+            self.conditions.append(f"eddy_{function}_is_quick_{self.compute}({values})")
+            return f"eddy_{function}_quick_{self.compute}({values})", result
+        return f"eddy_{function}_{self.compute}({values})", result
 
-    def connect(self, word, node, operands):
-        """A word that takes conditions to a condition: one of bool, whatever is computed in."""
+    def connect(self, function, node, operands):
+        """A function that takes conditions to a condition: one of bool, whatever is computed in."""
         arguments = [self.visit(o) for o in operands]
         if any(kind != "c" for _, kind in arguments):
             raise ExpressionError(f"{ast.unparse(node)}: a value stands where a condition should")
-        self.words.add(word)
-        return f"eddy_{word}_truth({', '.join(text for text, _ in arguments)})", "c"
+        self.functions.add(function)
+        return f"eddy_{function}_truth({', '.join(text for text, _ in arguments)})", "c"
 
     def is_condition(self, node):
         return self.visit(node)[1] == "c"
@@ -149,7 +149,7 @@ def parse(text):
 
 
 def compile_quick(text, names, dtype):
-    """(C text with the quick forms of words, C text of where it holds), or None if no word has one. For expressions that
+    """(C text with the quick forms of functions, C text of where it holds), or None if no function has one. For expressions that
     compile_expression takes."""
     compiler = Compiler(names, compute_type(dtype), is_quick=True)
     code, _ = compiler.visit(parse(text).body)
@@ -157,8 +157,8 @@ def compile_quick(text, names, dtype):
 
 
 def compile_expression(text, names, dtype):
-    """(C text, "v" or "c", words used). Raises ExpressionError."""
+    """(C text, "v" or "c", functions used). Raises ExpressionError."""
     tree = parse(text)
     compiler = Compiler(names, compute_type(dtype))
     code, kind = compiler.visit(tree.body)
-    return code, kind, compiler.words
+    return code, kind, compiler.functions

@@ -4,7 +4,7 @@ A formula that needs several ops, and that is an expression over what the call h
 list: grad, operands and outputs are its operands, and it has the attributes of the op whose gradient it is. Backward passes that are
 not recorded themselves run it; others run the formula op by op (gradient.py), as gradients go back through these.
 
-Words that take no longer than loads and stores are compiled into the loop. Others stand in the loops of their ops already, which a
+Functions that take no longer than loads and stores are compiled into the loop. Others stand in the loops of their ops already, which a
 gradient runs on some cache lines at a time, before what is left of it: its stages (kernels/cpu/stage.h)."""
 
 import ast
@@ -12,9 +12,9 @@ import copy
 import re
 
 from entry import BUFFER, COSTS, FLOATS, Entry, Operand, Stage
-from gradient import OPERATORS, WORDS, Formula
+from gradient import OPERATORS, FUNCTIONS, Formula
 
-# The word among calls that takes no longer than its loads and stores, as operators do.
+# The function among calls that takes no longer than its loads and stores, as operators do.
 CHEAP = "select"
 # What kernels/cpu/dense.h and stage.h have room for.
 OPERANDS_MAX, BUFFERS_MAX = 4, 2
@@ -53,17 +53,17 @@ class Plain(ast.NodeTransformer):
             return ast.Name(f"operand_{node.args[0].id}")
         if node.func.id == CHEAP:
             return node
-        op = self.ops.get(WORDS.get(node.func.id, node.func.id))
+        op = self.ops.get(FUNCTIONS.get(node.func.id, node.func.id))
         if not op or len(op.expressions) != 1 or op.attributes or node.keywords:
             raise NoLoop
         body = ast.parse(op.expressions[0], mode="eval").body
-        if isinstance(body, ast.Call) and WORDS.get(body.func.id, body.func.id) == op.name:
+        if isinstance(body, ast.Call) and FUNCTIONS.get(body.func.id, body.func.id) == op.name:
             return node
         return Substitute({o.name: a for o, a in zip(op.operands, node.args)}).visit(body)
 
 
 class Split(ast.NodeTransformer):
-    """Takes the calls of long words out of an expression: what they leave in buffers stands in their place."""
+    """Takes the calls of long functions out of an expression: what they leave in buffers stands in their place."""
 
     def __init__(self, formula, ops):
         self.formula = formula
@@ -82,7 +82,7 @@ class Split(ast.NodeTransformer):
         return ast.Name(self.buffers[text])
 
     def add_call(self, node, buffer):
-        op, arguments, number = self.ops[WORDS.get(node.func.id, node.func.id)], node.args, ""
+        op, arguments, number = self.ops[FUNCTIONS.get(node.func.id, node.func.id)], node.args, ""
         if self.formula.kind(arguments[-1]) != "tensor":
             op, arguments, number = self.ops[f"{op.name}_s"], arguments[:-1], self.formula.real(arguments[-1])
         names = []
@@ -95,7 +95,7 @@ class Split(ast.NodeTransformer):
         self.stages.append(Stage(names, buffer, op=op, number=number))
 
     def add(self, node, writes):
-        """An expression of cheap words; where it is one op, that has the loop already."""
+        """An expression of cheap functions; where it is one op, that has the loop already."""
         names = [n.id for n in ast.walk(node) if isinstance(n, ast.Name) and n.id != CHEAP]
         reads = list(dict.fromkeys(n for n in names if not self.formula.attribute(n) or self.formula.is_tensor(n)))
         if isinstance(node, ast.BinOp) and isinstance(node.left, ast.Name) and isinstance(node.right, ast.Name) and len(reads) == 2:

@@ -9,7 +9,7 @@ A formula is an expression of ops over what the call had:
     1, 0.5, inf               numbers
     none                      an optional operand that is left out
     + - * / == < ...          on tensors and numbers; `and`, `or`, `not` on conditions
-    select(condition, a, b)   and min, max: the words of expressions
+    select(condition, a, b)   and min, max: the scalar functions of expressions
     sum(x, [0], keeps_dims=True) any op or view, options by name
     shape(x) count(x) count(x, axes) zeros_like(x) expand_to(grad, x, axes, keeps_dims)
                               what needs only the shape of x, which is always there; count(grad) too
@@ -28,8 +28,8 @@ OPERATORS = {ast.Add: "add", ast.Sub: "sub", ast.Mult: "mul", ast.Div: "div"}
 SYMBOLS = {ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/"}
 ORDERS = {ast.Eq: "==", ast.NotEq: "!=", ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">="}
 CONNECTIVES = {ast.And: "logical_and", ast.Or: "logical_or"}
-# Words of expressions, and the ops that do the same.
-WORDS = {"select": "where", "min": "minimum", "max": "maximum"}
+# Functions of expressions, and the ops that do the same.
+FUNCTIONS = {"select": "where", "min": "minimum", "max": "maximum"}
 COMPARISONS = {ast.Eq: "eq", ast.NotEq: "ne", ast.Lt: "lt", ast.LtE: "le", ast.Gt: "gt", ast.GtE: "ge"}
 
 # Views and what else is written by hand: the types of the parameters behind the tensor.
@@ -188,7 +188,7 @@ class Formula:
         return f"eddy_{op}({self.tensor(left)}, {self.tensor(right)})"
 
     def call(self, node):
-        name = WORDS.get(node.func.id, node.func.id)
+        name = FUNCTIONS.get(node.func.id, node.func.id)
         if name == "zeros_like" and isinstance(node.args[0], ast.Name) and node.args[0].id == "grad":
             return "eddy_gradient_constant(call, 0)"
         if name == "operand":

@@ -3,10 +3,10 @@
 16-bit floats go through the loop of f32, chunk by chunk (kernels/cpu/half_block.h). Each other loop has a form for all operands contiguous,
 into which the body is inlined with constant strides, so that the compiler vectorises it. Loops of cheap ops have such a form for each single
 operand broadcast besides, and a general strided one. Loops of others, and gradients, have no more: what lies otherwise is brought together
-chunk by chunk (kernels/cpu/dense.h). A gradient with words that are long calls the loops of their ops, chunk by chunk
+chunk by chunk (kernels/cpu/dense.h). A gradient with functions that are long calls the loops of their ops, chunk by chunk
 (kernels/cpu/stage.h).
 
-Where a word has a quick form, the loop goes chunk by chunk: the quick expression's body if it holds for all of a chunk's elements, the
+Where a function has a quick form, the loop goes chunk by chunk: the quick expression's body if it holds for all of a chunk's elements, the
 full one's otherwise. Both give the same bits, so an element does not depend on its neighbours."""
 
 import zlib
@@ -22,8 +22,8 @@ DRIVER_PARAMETERS = "char *const *data, const int64_t *strides, int64_t count, c
 ELEMENT_BYTES = {"f32": 4, "f64": 8, "f16": 2, "bf16": 2, "i8": 1, "u8": 1, "i16": 2, "i32": 4, "i64": 8, "bool": 1}
 
 
-# Words of which a loop of bf16 that takes no more than two has the conversions in it.
-DIRECT_WORDS = {"add", "sub", "mul", "neg", "select", "eq", "ne", "lt", "le", "gt", "ge"}
+# Functions of which a loop of bf16 that takes no more than two has the conversions in it.
+DIRECT_FUNCTIONS = {"add", "sub", "mul", "neg", "select", "eq", "ne", "lt", "le", "gt", "ge"}
 
 
 def tag(dtype):
@@ -70,12 +70,12 @@ def loop_name(entry, dtype):
 
 
 def is_direct(entry, dtype):
-    """Whether a loop has the conversions in it where operands are contiguous. Of bf16 that is worth it for words that take less than the
+    """Whether a loop has the conversions in it where operands are contiguous. Of bf16 that is worth it for functions that take less than the
     conversions do; those of f16 are long and no slower apart."""
     if dtype != "bf16" or entry.gradient_of or len(entry.expressions) != 1:
         return False
-    words = compile_expression(entry.expressions[0], names_of(entry), dtype)[2]
-    return len(words) <= 2 and words <= DIRECT_WORDS
+    functions = compile_expression(entry.expressions[0], names_of(entry), dtype)[2]
+    return len(functions) <= 2 and functions <= DIRECT_FUNCTIONS
 
 
 def direct_lines(entry, dtype, name):
@@ -255,7 +255,7 @@ def number_line(entry, attribute, dtype):
 
 
 def is_dense(entry, dtype):
-    """Whether a loop has a contiguous form alone: long ones, since what a word takes outweighs how its operands lie; and gradients."""
+    """Whether a loop has a contiguous form alone: long ones, since what a function takes outweighs how its operands lie; and gradients."""
     if dtype not in ("f32", "f64"):
         return False
     if entry.gradient_of or entry.cost in ("heavy", "dear"):
@@ -336,7 +336,7 @@ def emit_block(entries, group):
 
 
 def bound(entry, dtype):
-    """Accuracy in ulp of the dtype; a 16-bit result of an f32 word within an ulp is within one of its own. -1 of what has no oracle."""
+    """Accuracy in ulp of the dtype; a 16-bit result of an f32 function within an ulp is within one of its own. -1 of what has no oracle."""
     if entry.gradient_of:
         return -1
     if dtype == "f64":

@@ -156,14 +156,14 @@ class Expressions(unittest.TestCase):
         with self.assertRaisesRegex(expression.ExpressionError, word):
             self.compiled(text, dtype)
 
-    def test_operators_are_words_of_the_compute_type(self):
+    def test_operators_are_functions_of_the_compute_type(self):
         self.assertEqual(self.compiled("a + b * 2")[0], "eddy_add_f32(a, eddy_mul_f32(b, 0x1.0000000000000p+1f))")
         self.assertEqual(self.compiled("a - 1", "i8")[0], "eddy_sub_i8(a, 1)")
         self.assertEqual(self.compiled("-a", "bf16")[0], "eddy_neg_f32(a)")
         self.assertEqual(self.compiled("a < b", "bool")[:2], ("eddy_lt_truth(a, b)", "c"))
 
     def test_the_vocabulary_is_closed(self):
-        self.refused("gamma(a)", "no word")
+        self.refused("gamma(a)", "no function of the vocabulary")
         self.refused("a ** b", "not in the language")
         self.refused("a if c else b", "not in the language")
         self.refused("a < b < a", "not in the language")

@@ -8,7 +8,7 @@
 #include <kernels/cpu/lanes.h>
 #include <kernels/cpu/optimise/optimise_block.h>
 #include <kernels/cpu/typed.h>
-#include <kernels/words.h>
+#include <kernels/scalar_functions.h>
 
 static void sgd(const eddy_sgd_numbers *numbers, void *params, const void *grads, int64_t count) {
     real *restrict p = params;

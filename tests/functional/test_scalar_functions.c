@@ -1,11 +1,11 @@
-/* The words of the vocabulary by themselves. EDDY_TEST_LONG=1 goes through all 2^32 arguments of f32. */
+/* The functions of the vocabulary by themselves. EDDY_TEST_LONG=1 goes through all 2^32 arguments of f32. */
 #include <criterion/criterion.h>
 #include <float.h>
 #include <kernels/angle.h>
 #include <kernels/gauss.h>
 #include <kernels/math.h>
 #include <kernels/power.h>
-#include <kernels/words.h>
+#include <kernels/scalar_functions.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -35,13 +35,13 @@ static long double oracle_gelu_tanh(long double x) {
     return x == -INFINITY ? 0 : x == INFINITY ? x : x / (1 + expl(-2 * u));
 }
 
-typedef struct word {
+typedef struct function {
     const char *name;
     float (*f32)(float x);
     double (*f64)(double x);
     oracle_fn *oracle;
     double bound_f32, bound_f64; /* ulp, as in functional/README.md */
-} word;
+} function;
 
 #define WORD(name)                                                                                 \
     static float name##_f32(float x) {                                                             \
@@ -67,7 +67,7 @@ WORD(sin)
 WORD(cos)
 WORD(tan)
 
-static const word words[] = {
+static const function functions[] = {
     {"exp", exp_f32, exp_f64, expl, 1.0, 1.0},
     {"log", log_f32, log_f64, logl, 1.0, 1.0},
     {"sigmoid", sigmoid_f32, sigmoid_f64, oracle_sigmoid, 1.0, 1.0},
@@ -85,9 +85,9 @@ static const word words[] = {
     {"cos", cos_f32, cos_f64, cosl, 1.0, 1.0},
     {"tan", tan_f32, tan_f64, tanl, 1.0, 1.25},
 };
-#define WORD_COUNT (sizeof(words) / sizeof(words[0]))
+#define WORD_COUNT (sizeof(functions) / sizeof(functions[0]))
 
-static void check_f32(const word *w, uint32_t bits) {
+static void check_f32(const function *w, uint32_t bits) {
     float x = eddy_f32_of_bits(bits), got = w->f32(x);
     oracle_value want = {.real = w->oracle(x)};
     double distance = oracle_distance(EDDY_F32, want, &got);
@@ -95,19 +95,19 @@ static void check_f32(const word *w, uint32_t bits) {
                   (double)got, want.real, distance);
 }
 
-Test(words, f32_stays_within_its_bound, .timeout = 7200) {
+Test(functions, f32_stays_within_its_bound, .timeout = 7200) {
     bool is_long = getenv("EDDY_TEST_LONG") != NULL;
     for (size_t i = 0; i < WORD_COUNT; i++) {
         /* A prime step reaches every exponent and sign with ever different digits. */
         for (uint64_t bits = 0; bits < UINT64_C(1) << 32; bits += is_long ? 1 : 4099)
-            check_f32(&words[i], (uint32_t)bits);
+            check_f32(&functions[i], (uint32_t)bits);
         for (uint32_t exponent = 0; exponent < 512; exponent++)
             for (uint32_t near = 0; near < 16; near++)
-                check_f32(&words[i], (exponent << 23) + near - 8);
+                check_f32(&functions[i], (exponent << 23) + near - 8);
     }
 }
 
-static void check_f64(const word *w, double x) {
+static void check_f64(const function *w, double x) {
     double got = w->f64(x);
     oracle_value want = {.real = w->oracle(x)};
     double distance = oracle_distance(EDDY_F64, want, &got);
@@ -115,37 +115,37 @@ static void check_f64(const word *w, double x) {
                   got, want.real, distance, (unsigned long long)random_seed());
 }
 
-Test(words, f64_stays_within_its_bound, .timeout = 7200) {
+Test(functions, f64_stays_within_its_bound, .timeout = 7200) {
     int64_t rounds = getenv("EDDY_TEST_LONG") ? 200000000 : 300000;
     for (size_t i = 0; i < WORD_COUNT; i++) {
         for (int64_t n = 0; n < rounds; n++) {
             double unit = (double)(int64_t)random_next() * 0x1p-63;
-            check_f64(&words[i], eddy_f64_of_bits(random_next()));
-            check_f64(&words[i], unit * 750);
-            check_f64(&words[i], unit * 4);
-            check_f64(&words[i], 1 + unit * 0.5);
+            check_f64(&functions[i], eddy_f64_of_bits(random_next()));
+            check_f64(&functions[i], unit * 750);
+            check_f64(&functions[i], unit * 4);
+            check_f64(&functions[i], 1 + unit * 0.5);
         }
         for (uint64_t exponent = 0; exponent < 4096; exponent++)
             for (uint64_t near = 0; near < 16; near++)
-                check_f64(&words[i], eddy_f64_of_bits((exponent << 52) + near - 8));
+                check_f64(&functions[i], eddy_f64_of_bits((exponent << 52) + near - 8));
     }
 }
 
 /* Everywhere between the limits, where samples of all exponents are few. */
-Test(words, sigmoid_and_silu_stay_within_their_bounds, .timeout = 7200) {
+Test(functions, sigmoid_and_silu_stay_within_their_bounds, .timeout = 7200) {
     uint32_t step = getenv("EDDY_TEST_LONG") ? 1 : 257;
     for (size_t i = 0; i < WORD_COUNT; i++) {
-        if (strcmp(words[i].name, "sigmoid") != 0 && strcmp(words[i].name, "silu") != 0)
+        if (strcmp(functions[i].name, "sigmoid") != 0 && strcmp(functions[i].name, "silu") != 0)
             continue;
         for (uint32_t bits = eddy_bits_of_f32(0x1p-26f); bits < eddy_bits_of_f32(112);
              bits += step) {
-            check_f32(&words[i], bits);
-            check_f32(&words[i], bits | 0x80000000u);
+            check_f32(&functions[i], bits);
+            check_f32(&functions[i], bits | 0x80000000u);
         }
     }
 }
 
-Test(words, silu_keeps_the_sign_of_0) {
+Test(functions, silu_keeps_the_sign_of_0) {
     static const float zeros[] = {0.0f, -0.0f};
     for (int i = 0; i < 2; i++) {
         volatile float x = zeros[i];
@@ -168,7 +168,7 @@ static bool same_f64(double a, double b) {
     return isnan(a) ? isnan(b) : eddy_bits_of_f64(a) == eddy_bits_of_f64(b);
 }
 
-Test(words, forms_of_a_word_have_the_same_bits) {
+Test(functions, forms_of_a_word_have_the_same_bits) {
     uint32_t step = getenv("EDDY_TEST_LONG") ? 1 : 1021;
     for (uint64_t bits = 0; bits < UINT64_C(1) << 32; bits += step) {
         float x = eddy_f32_of_bits((uint32_t)bits);
@@ -191,19 +191,19 @@ Test(words, forms_of_a_word_have_the_same_bits) {
 
 /* The numbers of each format that come closest to a multiple of pi / 2 (Muller et al., Handbook of Floating-Point
  * Arithmetic). */
-Test(words, angles_are_right_where_reduction_is_hardest) {
+Test(functions, angles_are_right_where_reduction_is_hardest) {
     for (size_t i = 0; i < WORD_COUNT; i++) {
-        if (strcmp(words[i].name, "sin") != 0 && strcmp(words[i].name, "cos") != 0 &&
-            strcmp(words[i].name, "tan") != 0)
+        if (strcmp(functions[i].name, "sin") != 0 && strcmp(functions[i].name, "cos") != 0 &&
+            strcmp(functions[i].name, "tan") != 0)
             continue;
         for (int near = -2; near <= 2; near++) {
-            check_f32(&words[i], eddy_bits_of_f32(16367173.0f * 0x1p72f) + (uint32_t)near);
-            check_f64(&words[i], (6381956970095103.0 + near) * 0x1p797);
+            check_f32(&functions[i], eddy_bits_of_f32(16367173.0f * 0x1p72f) + (uint32_t)near);
+            check_f64(&functions[i], (6381956970095103.0 + near) * 0x1p797);
         }
     }
 }
 
-/* ---- words of two arguments ---- */
+/* ---- functions of two arguments ---- */
 
 typedef struct pair_word {
     const char *name;
@@ -264,7 +264,7 @@ static void check_pair_f64(const pair_word *w, double a, double b) {
                   a, b, got, want.real, distance, (unsigned long long)random_seed());
 }
 
-Test(words, those_of_two_arguments_stay_within_their_bounds, .timeout = 7200) {
+Test(functions, those_of_two_arguments_stay_within_their_bounds, .timeout = 7200) {
     static const double specials[] = {
         0.0,      -0.0,    1.0,    -1.0,     0.5,           -0.5,         2.0,
         -2.0,     3.0,     -3.0,   INFINITY, -INFINITY,     NAN,          0x1p-149,
@@ -311,7 +311,7 @@ static oracle_value oracle_slope(long double x, bool is_tanh) {
     return (oracle_value){.real = share + rise, .is_sum = true, .scale = fmaxl(share, fabsl(rise))};
 }
 
-Test(words, slopes_of_gelu_stay_within_their_bounds) {
+Test(functions, slopes_of_gelu_stay_within_their_bounds) {
     for (int64_t n = 0; n < 300000; n++)
         for (int is_tanh = 0; is_tanh < 2; is_tanh++) {
             double x = (double)(int64_t)random_next() * 0x1p-63 * (double)(1 << random_below(5));
@@ -352,7 +352,7 @@ static void check_silu_slope_f64(double x) {
 }
 
 /* Subnormal slopes, and subnormal sigmoids under normal slopes, are among them. */
-Test(words, the_slope_of_silu_stays_within_its_bound) {
+Test(functions, the_slope_of_silu_stays_within_its_bound) {
     for (uint64_t bits = 0; bits < UINT64_C(1) << 32; bits += 4099) {
         float x = eddy_f32_of_bits((uint32_t)bits);
         if (isfinite(x))
@@ -369,12 +369,12 @@ Test(words, the_slope_of_silu_stays_within_its_bound) {
     cr_assert(isnan(silu_slope_f32(NAN)) && isnan(silu_slope_f64((double)NAN)));
 }
 
-Test(words, special_arguments_have_special_values) {
+Test(functions, special_arguments_have_special_values) {
     for (size_t i = 0; i < WORD_COUNT; i++) {
-        cr_assert(isnan(words[i].f32(NAN)) && isnan(words[i].f64((double)NAN)), "%s of NaN",
-                  words[i].name);
-        cr_assert(isnan(words[i].f32(-NAN)) && isnan(words[i].f64(-(double)NAN)), "%s of -NaN",
-                  words[i].name);
+        cr_assert(isnan(functions[i].f32(NAN)) && isnan(functions[i].f64((double)NAN)), "%s of NaN",
+                  functions[i].name);
+        cr_assert(isnan(functions[i].f32(-NAN)) && isnan(functions[i].f64(-(double)NAN)),
+                  "%s of -NaN", functions[i].name);
     }
     cr_assert(exp_f32(-INFINITY) == 0 && exp_f32(INFINITY) == INFINITY && exp_f32(0) == 1);
     cr_assert(exp_f64(-INFINITY) == 0 && exp_f64(INFINITY) == INFINITY && exp_f64(0) == 1);
@@ -391,7 +391,7 @@ Test(words, special_arguments_have_special_values) {
     cr_assert(signbit(tanh_f32(-0.0f)) && signbit(tanh_f64(-0.0)) && tanh_f32(-0.0f) == 0 &&
               tanh_f64(-0.0) == 0);
     cr_assert(tanh_f32(0x1p-149f) == 0x1p-149f && tanh_f64(0x1p-1074) == 0x1p-1074);
-    /* Odd words keep the sign of 0. */
+    /* Odd functions keep the sign of 0. */
     cr_assert(signbit(expm1_f32(-0.0f)) && signbit(log1p_f32(-0.0f)) && signbit(sin_f32(-0.0f)) &&
               signbit(tan_f32(-0.0f)) && signbit(erf_f32(-0.0f)));
     cr_assert(signbit(expm1_f64(-0.0)) && signbit(log1p_f64(-0.0)) && signbit(sin_f64(-0.0)) &&
@@ -410,7 +410,7 @@ Test(words, special_arguments_have_special_values) {
     cr_assert(isnan(sin_f32(INFINITY)) && isnan(cos_f64(-INFINITY)) && isnan(tan_f32(INFINITY)));
 }
 
-Test(words, integers_are_divided_as_python_does) {
+Test(functions, integers_are_divided_as_python_does) {
     for (int a = INT8_MIN; a <= INT8_MAX; a++)
         for (int b = INT8_MIN; b <= INT8_MAX; b++) {
             double floored = b == 0 ? 0 : floor((double)a / b);
@@ -428,7 +428,7 @@ Test(words, integers_are_divided_as_python_does) {
     cr_assert_eq(eddy_remainder_u8(200, 7), 4);
 }
 
-Test(words, integer_powers_wrap_around) {
+Test(functions, integer_powers_wrap_around) {
     cr_assert_eq(eddy_pow_i32(3, 4), 81);
     cr_assert_eq(eddy_pow_i32(0, 0), 1);
     cr_assert_eq(eddy_pow_i8(2, 7), INT8_MIN);
@@ -441,7 +441,7 @@ Test(words, integer_powers_wrap_around) {
     cr_assert_eq(eddy_pow_i16(0, -3), 0);
 }
 
-Test(words, a_nan_wins_in_min_and_max) {
+Test(functions, a_nan_wins_in_min_and_max) {
     float values[] = {-INFINITY, -1, -0.0f, 0, 1, INFINITY, NAN};
     for (int i = 0; i < 7; i++)
         for (int j = 0; j < 7; j++) {
@@ -456,7 +456,7 @@ Test(words, a_nan_wins_in_min_and_max) {
         }
 }
 
-Test(words, integers_wrap_around) {
+Test(functions, integers_wrap_around) {
     cr_assert_eq(eddy_add_i8(INT8_MAX, 1), INT8_MIN);
     cr_assert_eq(eddy_sub_u8(0, 1), UINT8_MAX);
     cr_assert_eq(eddy_mul_i16(INT16_MIN, INT16_MIN), 0);
@@ -470,7 +470,7 @@ Test(words, integers_wrap_around) {
     cr_assert_eq(eddy_abs_i16(-5), 5);
 }
 
-Test(words, abs_and_fma_are_exact) {
+Test(functions, abs_and_fma_are_exact) {
     cr_assert(!signbit(eddy_abs_f32(-0.0f)) && eddy_abs_f64(-INFINITY) == INFINITY);
     /* The square's last bit would be rounded off. */
     cr_assert_eq(eddy_fma_f32(1 + 0x1p-12f, 1 + 0x1p-12f, -1), 0x1p-11f + 0x1p-24f);
