@@ -4,7 +4,7 @@
 #include <kernels/cpu/reduce/reduce_wide_typed.h>
 
 SECOND_BLOCK(deviation, DEVIATION)
-RARE_COLUMNS(deviation, DEVIATION, SUM, sum)
+COLUMNS(deviation, DEVIATION, SUM)
 
 static void power(double *to, const double *from, int64_t count, double parameter) {
     for (int64_t i = 0; i < count; i++)

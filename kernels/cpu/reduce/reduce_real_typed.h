@@ -28,8 +28,12 @@ FIND()
 /* ---- log of the sum of exponentials ---- */
 
 /* A maximum that is infinite is no distance to subtract: e^x is taken as it is, which gives 0, infinity or NaN. */
+INLINE real shift_of(real max) {
+    return fabs((double)max) < __builtin_inf() ? max : 0;
+}
+
 INLINE real exp_below(real x, real max) {
-    return EDDY_TYPED(eddy_exp)(x - (fabs((double)max) < __builtin_inf() ? max : 0));
+    return EDDY_TYPED(eddy_exp)(x - shift_of(max));
 }
 
 /* Made one after another and then summed up: as a part of the sum's loop the exponential would be scalar code. */
@@ -43,32 +47,63 @@ static void EDDY_TYPED(log_sum_exp_block)(const void *elements, int64_t count, c
     EDDY_TYPED(sum_block)(powers, count, 0, result);
 }
 
-INLINE void add_powers(real *restrict sums, bool is_first, const real *restrict x, int64_t columns,
-                       const real *restrict max) {
-    if (is_first)
-        for (int64_t c = 0; c < columns; c++)
-            sums[c] = exp_below(x[c], max[c]);
-    else
-        for (int64_t c = 0; c < columns; c++)
-            sums[c] += exp_below(x[c], max[c]);
-}
-
 static void EDDY_TYPED(log_sum_exp_row)(void *lane, bool is_first, const void *row, int64_t columns,
-                                        const void *max) {
-    add_powers(lane, is_first, row, columns, max);
+                                        const void *found) {
+    real *restrict sums = lane;
+    const real *restrict x = row, *restrict max = found;
+    for (int64_t c = 0; is_first && c < columns; c++)
+        sums[c] = nothing(SUM);
+    for (int64_t c = 0; c < columns; c++)
+        sums[c] += exp_below(x[c], max[c]);
 }
 
-/* Lanes lie in memory: beside an exponential that costs nothing. */
+/* Where a vector of columns begins: the last may overlap the one before it. */
+INLINE int64_t vector_begin(int64_t c, int64_t columns) {
+    return columns >= ONE && columns - c < ONE ? columns - ONE : c;
+}
+
+/* Whole vectors side by side, as an exponential of a few columns would be scalar code. What is beyond the columns does not matter. */
+INLINE void add_powers(real *sums, const real *x, int64_t columns, const real *shifts) {
+    for (int64_t c = 0; c < columns; c += ONE) {
+        real few[ONE];
+        const real *from = x + vector_begin(c, columns);
+        if (columns < ONE) {
+            vector some = take_some(ITSELF, x, columns, (vector){0}, (vector){0});
+            memcpy(few, &some, sizeof(few));
+            from = few;
+        }
+        EDDY_LANES_APART (l, ONE)
+            sums[c + l] += EDDY_TYPED(eddy_exp)(from[l] - shifts[c + l]);
+    }
+}
+
+/* Lanes lie in memory: beside an exponential that costs nothing. They come one after the other, each with all its rows, or they would
+ * fill the cache. The row read next is asked for. */
 static void EDDY_TYPED(log_sum_exp_columns)(void *total, const void *x, int64_t apart,
                                             int64_t count, int64_t columns, const void *max) {
-    real lanes[LANES][EDDY_REDUCE_COLUMNS];
-    int64_t present = count < LANES ? count : LANES;
-    for (int64_t r = 0; r < count; r++)
-        add_powers(lanes[r % LANES], r < LANES, (const real *)x + r * apart, columns, max);
+    real lanes[LANES][EDDY_REDUCE_COLUMNS], shifts[EDDY_REDUCE_COLUMNS], *to = total;
+    int64_t present = count < LANES ? count : LANES, wide = (columns + ONE - 1) / ONE * ONE;
+    for (int64_t i = 0; i < wide; i++) {
+        int64_t c = vector_begin(i / ONE * ONE, columns) + i % ONE;
+        shifts[i] = c < columns ? shift_of(((const real *)max)[c]) : 0;
+    }
+    for (int64_t l = 0; l < present; l++) {
+        for (int64_t c = 0; c < wide; c++)
+            lanes[l][c] = nothing(SUM);
+        for (int64_t r = l; r < count; r += LANES) {
+            const real *row = (const real *)x + r * apart;
+            prefetch(row, columns, apart);
+            add_powers(lanes[l], row, columns, shifts);
+        }
+    }
     for (int64_t width = LANES / 2; width > 0; width /= 2)
         for (int64_t l = 0; l < width && l + width < present; l++)
-            combine(SUM, lanes[l], lanes[l + width], columns);
-    memcpy(total, lanes[0], sizeof(real) * (size_t)columns);
+            combine(SUM, lanes[l], lanes[l + width], wide);
+    for (int64_t i = 0; i < wide; i++) {
+        int64_t c = vector_begin(i / ONE * ONE, columns) + i % ONE;
+        if (c < columns)
+            to[c] = lanes[0][i];
+    }
 }
 
 /* Each sum is scaled to the larger maximum; the larger's own is not touched, so that infinities do not become NaN. */

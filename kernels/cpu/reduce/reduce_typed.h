@@ -201,8 +201,8 @@ INLINE lane_indices order_of_lanes(void) {
 INLINE vector take_some(taking what, const element *x, int64_t count, vector found, vector rest) {
     element first[ONE];
     int64_t present = count < ONE ? count : ONE;
-    EDDY_LANES_APART (e, ONE)
-        first[e] = (element_index)e < (element_index)present ? x[e] : 0;
+    EDDY_LOOP_APART EDDY_LOOP_AS_IT_IS for (element_index e = 0; e < ONE; e++) first[e] =
+        e < (element_index)present ? x[e] : 0;
     lane_indices is_there = order_of_lanes() < (real_index)present;
     vector taken = take_vector(what, first, found);
     return (vector)(((lane_indices)taken & is_there) | ((lane_indices)rest & ~is_there));
