@@ -7,33 +7,39 @@
 /* Elements converted at a time between two strided sides: both buffers stay in the first-level cache. */
 #define PIECE 512
 
-#define MOVE(bits)                                                                                 \
-    static void move_##bits(uint##bits##_t *restrict target, int64_t target_stride,                \
-                            const uint##bits##_t *restrict source, int64_t source_stride,          \
-                            int64_t count) {                                                       \
-        if (source_stride == 0) {                                                                  \
-            uint##bits##_t value = *source;                                                        \
-            for (int64_t i = 0; i < count; i++)                                                    \
-                target[i * target_stride] = value;                                                 \
-        } else if (target_stride == 1 && source_stride == -1) {                                    \
-            for (int64_t i = 0; i < count; i++)                                                    \
-                target[i] = source[-i];                                                            \
-        } else if (target_stride == 1) {                                                           \
-            for (int64_t i = 0; i < count; i++)                                                    \
-                target[i] = source[i * source_stride];                                             \
-        } else if (source_stride == 1) {                                                           \
-            for (int64_t i = 0; i < count; i++)                                                    \
-                target[i * target_stride] = source[i];                                             \
-        } else {                                                                                   \
-            for (int64_t i = 0; i < count; i++)                                                    \
-                target[i * target_stride] = source[i * source_stride];                             \
-        }                                                                                          \
+#define INLINE static inline __attribute__((always_inline))
+
+INLINE void move_each(size_t bytes, char *target, int64_t target_stride, const char *source,
+                      int64_t source_stride, int64_t count) {
+    for (int64_t i = 0; i < count; i++)
+        memcpy(target + i * target_stride * (int64_t)bytes,
+               source + i * source_stride * (int64_t)bytes, bytes);
+}
+
+INLINE void move_strided(size_t bytes, char *target, int64_t target_stride, const char *source,
+                         int64_t source_stride, int64_t count) {
+    if (source_stride == 0)
+        move_each(bytes, target, target_stride, source, 0, count);
+    else if (target_stride == 1 && source_stride == -1)
+        move_each(bytes, target, 1, source, -1, count);
+    else if (target_stride == 1)
+        move_each(bytes, target, 1, source, source_stride, count);
+    else if (source_stride == 1)
+        move_each(bytes, target, target_stride, source, 1, count);
+    else
+        move_each(bytes, target, target_stride, source, source_stride, count);
+}
+
+#define MOVE(bytes)                                                                                \
+    static void move_##bytes(char *restrict target, int64_t target_stride,                         \
+                             const char *restrict source, int64_t source_stride, int64_t count) {  \
+        move_strided(bytes, target, target_stride, source, source_stride, count);                  \
     }
 
+MOVE(1)
+MOVE(2)
+MOVE(4)
 MOVE(8)
-MOVE(16)
-MOVE(32)
-MOVE(64)
 
 /* Where the C library's long copies are slow: to a place that lies by less than a line after the source within a page. There each
  * load waits for a store that only seems to be to the same place, and "rep movsb" falls to 3 GB/s on some CPUs. */
@@ -66,16 +72,16 @@ static void move_elements(size_t bytes, void *target, int64_t target_stride, con
     }
     switch (bytes) {
     case 1:
-        move_8(target, target_stride, source, source_stride, count);
+        move_1(target, target_stride, source, source_stride, count);
         break;
     case 2:
-        move_16(target, target_stride, source, source_stride, count);
+        move_2(target, target_stride, source, source_stride, count);
         break;
     case 4:
-        move_32(target, target_stride, source, source_stride, count);
+        move_4(target, target_stride, source, source_stride, count);
         break;
     default:
-        move_64(target, target_stride, source, source_stride, count);
+        move_8(target, target_stride, source, source_stride, count);
         break;
     }
 }

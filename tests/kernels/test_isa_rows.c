@@ -155,13 +155,11 @@ Test(isa_rows, losses_agree) {
     fill_f32(f32[0], EDDY_LOSS_CHUNK, -90, 90), fill_f32(f32[1], 2 * EDDY_LOSS_CHUNK, 0, 1);
     fill_f64(f64[0], EDDY_LOSS_CHUNK, -90, 90), fill_f64(f64[1], 2 * EDDY_LOSS_CHUNK, 0, 1);
     EACH_OTHER (isa) {
-        const eddy_loss_blocks *portable = eddy_cpu_loss_blocks_for(EDDY_ISA_PORTABLE),
-                               *other = eddy_cpu_loss_blocks_for(isa);
         for (int64_t count = 1; count <= EDDY_LOSS_CHUNK; count += 31) {
-            check_losses(&portable->f32, &other->f32, isa, (char *)f32[0], (char *)f32[1],
-                         (char *)f32[2], sizeof(float), count);
-            check_losses(&portable->f64, &other->f64, isa, (char *)f64[0], (char *)f64[1],
-                         (char *)f64[2], sizeof(double), count);
+            check_losses(eddy_cpu_loss_f32_for(EDDY_ISA_PORTABLE), eddy_cpu_loss_f32_for(isa), isa,
+                         (char *)f32[0], (char *)f32[1], (char *)f32[2], sizeof(float), count);
+            check_losses(eddy_cpu_loss_f64_for(EDDY_ISA_PORTABLE), eddy_cpu_loss_f64_for(isa), isa,
+                         (char *)f64[0], (char *)f64[1], (char *)f64[2], sizeof(double), count);
         }
     }
 }

@@ -4,6 +4,8 @@
 #include <kernels/cpu/matrix/gemm.h>
 #include <kernels/cpu/walk.h>
 
+#define INLINE static inline __attribute__((always_inline))
+
 /* What the columns of a tile may take, so that they stay in the second-level cache beside the weights. */
 #define TILE_BYTES (256 << 10)
 #define TILE_PLACES_MAX 512
@@ -147,33 +149,35 @@ int64_t eddy_conv_plan_weight_count(const eddy_conv_plan *plan) {
            plan->weight.width;
 }
 
-#define TURN(bits)                                                                                 \
-    static void turn_##bits(const eddy_conv_plan *plan, uint##bits##_t *to) {                      \
-        const eddy_conv_weight *w = &plan->weight;                                                 \
-        const uint##bits##_t *last = (const uint##bits##_t *)w->data +                             \
-                                     (w->height - 1) * w->row_stride +                             \
-                                     (w->width - 1) * w->column_stride;                            \
-        for (int64_t g = 0; g < plan->groups; g++)                                                 \
-            for (int64_t made = 0; made < plan->to_channels; made++)                               \
-                for (int64_t c = 0; c < plan->from_channels; c++)                                  \
-                    for (int64_t i = 0; i < w->height; i++) {                                      \
-                        const uint##bits##_t *from = last + g * w->group_stride +                  \
-                                                     made * w->to_stride + c * w->from_stride -    \
-                                                     i * w->row_stride;                            \
-                        for (int64_t j = 0; j < w->width; j++)                                     \
-                            *to++ = from[-j * w->column_stride];                                   \
-                    }                                                                              \
-    }
+/* A row of a window, from its last element to its first. */
+INLINE void turn_row(int bits, void *to, const void *last, int64_t step, int64_t count) {
+    for (int64_t j = 0; j < count; j++)
+        if (bits == 16)
+            ((uint16_t *)to)[j] = ((const uint16_t *)last)[-j * step];
+        else
+            ((uint32_t *)to)[j] = ((const uint32_t *)last)[-j * step];
+}
 
-TURN(16)
-TURN(32)
+INLINE void turn(int bits, const eddy_conv_plan *plan, char *to) {
+    const eddy_conv_weight *w = &plan->weight;
+    const int64_t bytes = bits / 8, width = w->width;
+    int64_t last = (w->height - 1) * w->row_stride + (width - 1) * w->column_stride;
+    for (int64_t g = 0; g < plan->groups; g++)
+        for (int64_t made = 0; made < plan->to_channels; made++)
+            for (int64_t c = 0; c < plan->from_channels; c++)
+                for (int64_t i = 0; i < w->height; i++, to += width * bytes) {
+                    int64_t at = last + g * w->group_stride + made * w->to_stride +
+                                 c * w->from_stride - i * w->row_stride;
+                    turn_row(bits, to, (const char *)w->data + at * bytes, w->column_stride, width);
+                }
+}
 
 void eddy_conv_plan_turn_weights(const eddy_conv_plan *plan, const eddy_conv_plan *turned) {
     void *to = turned->weight.data;
     if (eddy_dtype_bytes(plan->weight.dtype) == 2)
-        turn_16(plan, to);
+        turn(16, plan, to);
     else
-        turn_32(plan, to);
+        turn(32, plan, to);
 }
 
 /* ---- weights ---- */

@@ -2,24 +2,56 @@
 #include <kernels/cpu/lanes.h>
 #include <string.h>
 
+#define INLINE static inline __attribute__((always_inline))
+
+INLINE uint64_t element_at(int bits, const void *from, int64_t i) {
+    switch (bits) {
+    case 8:
+        return ((const uint8_t *)from)[i];
+    case 16:
+        return ((const uint16_t *)from)[i];
+    case 32:
+        return ((const uint32_t *)from)[i];
+    default:
+        return ((const uint64_t *)from)[i];
+    }
+}
+
+INLINE void put_at(int bits, void *to, int64_t i, uint64_t element) {
+    switch (bits) {
+    case 8:
+        ((uint8_t *)to)[i] = (uint8_t)element;
+        break;
+    case 16:
+        ((uint16_t *)to)[i] = (uint16_t)element;
+        break;
+    case 32:
+        ((uint32_t *)to)[i] = (uint32_t)element;
+        break;
+    default:
+        ((uint64_t *)to)[i] = element;
+        break;
+    }
+}
+
 /* The element is read whatever the mask says, and no branch has to be foretold. */
+INLINE void fill(int bits, void *to, int64_t to_stride, const void *from, int64_t from_stride,
+                 const uint8_t *mask, int64_t mask_stride, uint64_t filled, int64_t count) {
+    EDDY_EACH_APART (i, count) {
+        uint64_t element = element_at(bits, from, i * from_stride);
+        put_at(bits, to, i * to_stride, mask[i * mask_stride] ? filled : element);
+    }
+}
+
 #define FILL(bits)                                                                                 \
     static void fill_##bits(void *out, int64_t out_stride, const void *in, int64_t in_stride,      \
                             const uint8_t *mask, int64_t mask_stride, const void *value,           \
                             int64_t count) {                                                       \
-        uint##bits##_t *to = out;                                                                  \
-        const uint##bits##_t *from = in, filled = *(const uint##bits##_t *)value;                  \
-        if (out_stride == 1 && in_stride == 1 && mask_stride == 1) {                               \
-            EDDY_EACH_APART (i, count) {                                                           \
-                uint##bits##_t element = from[i];                                                  \
-                to[i] = mask[i] ? filled : element;                                                \
-            }                                                                                      \
-        } else {                                                                                   \
-            for (int64_t i = 0; i < count; i++) {                                                  \
-                uint##bits##_t element = from[i * in_stride];                                      \
-                to[i * out_stride] = mask[i * mask_stride] ? filled : element;                     \
-            }                                                                                      \
-        }                                                                                          \
+        uint64_t filled = element_at(bits, value, 0);                                              \
+        if (out_stride == 1 && in_stride == 1 && mask_stride == 1)                                 \
+            fill(bits, out, 1, in, 1, mask, 1, filled, count);                                     \
+        else                                                                                       \
+            fill(bits, out, out_stride, in, in_stride, mask, mask_stride, filled, count);          \
     }
 
 FILL(8)

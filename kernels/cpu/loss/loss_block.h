@@ -31,10 +31,7 @@ typedef struct eddy_loss_ops {
     void (*scale)(void *x, const void *factors, double factor, int64_t count);
 } eddy_loss_ops;
 
-typedef struct eddy_loss_blocks {
-    eddy_loss_ops f32, f64;
-} eddy_loss_blocks;
-
-EDDY_ISA_DECLARE(eddy_loss_blocks, eddy_cpu_loss_blocks)
+EDDY_ISA_DECLARE(eddy_loss_ops, eddy_cpu_loss_f32)
+EDDY_ISA_DECLARE(eddy_loss_ops, eddy_cpu_loss_f64)
 
 #endif

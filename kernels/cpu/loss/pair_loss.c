@@ -247,7 +247,7 @@ static eddy_status pair_loss_prepare(const eddy_kernel_call *call, eddy_kernel_p
     int32_t first = which != FORWARD;
     pair_loss_plan *to = plan->memory;
     to->compute = eddy_chunk_compute_dtype(call->views[first].dtype);
-    to->ops = to->compute == EDDY_F64 ? &eddy_cpu_loss_blocks()->f64 : &eddy_cpu_loss_blocks()->f32;
+    to->ops = to->compute == EDDY_F64 ? eddy_cpu_loss_f64() : eddy_cpu_loss_f32();
     to->function = function_of(to->ops, kind, which);
     to->is_summed = which == FORWARD && !is_whole;
     for (int o = 0; o < OPERANDS; o++)

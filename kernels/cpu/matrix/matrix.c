@@ -8,6 +8,8 @@
 #include <kernels/cpu/matrix/matrix_plan.h>
 #include <kernels/cpu/move/copy.h>
 
+#define INLINE static inline __attribute__((always_inline))
+
 /* Work (m * n * k) of a slice of batches, at least. */
 #define SLICE_WORK 2e6
 /* The same of products with a vector, which take as long as their matrix takes to be read. */
@@ -65,30 +67,39 @@ static int64_t tile_count(const product *p) {
     return p->cut.row_tiles * p->cut.column_tiles;
 }
 
-/* Rows of `to` get the bias: along them, or where the product is turned each an element of it. */
-#define ADD_BIAS(name, real)                                                                       \
-    static void add_bias_##name(const product *p, real *to, int64_t rows, int64_t columns,         \
-                                const real *bias) {                                                \
-        int64_t stride = p->bias_stride;                                                           \
-        for (int64_t i = 0; i < rows; i++, to += p->out_stride) {                                  \
-            real *restrict row = to;                                                               \
-            const real *restrict from = bias;                                                      \
-            if (p->is_turned) {                                                                    \
-                real value = from[i * stride];                                                     \
-                for (int64_t j = 0; j < columns; j++)                                              \
-                    row[j] += value;                                                               \
-            } else if (stride == 1) {                                                              \
-                for (int64_t j = 0; j < columns; j++)                                              \
-                    row[j] += from[j];                                                             \
-            } else {                                                                               \
-                for (int64_t j = 0; j < columns; j++)                                              \
-                    row[j] += from[j * stride];                                                    \
-            }                                                                                      \
-        }                                                                                          \
-    }
+INLINE void add_elements(bool is_wide, void *restrict row, const void *restrict bias,
+                         int64_t stride, int64_t count) {
+    for (int64_t j = 0; j < count; j++)
+        if (is_wide)
+            ((double *)row)[j] += ((const double *)bias)[j * stride];
+        else
+            ((float *)row)[j] += ((const float *)bias)[j * stride];
+}
 
-ADD_BIAS(f32, float)
-ADD_BIAS(f64, double)
+INLINE void add_number(bool is_wide, void *row, double number, int64_t count) {
+    for (int64_t j = 0; j < count; j++)
+        if (is_wide)
+            ((double *)row)[j] += number;
+        else
+            ((float *)row)[j] += (float)number;
+}
+
+INLINE double number_at(bool is_wide, const void *from, int64_t at) {
+    return is_wide ? ((const double *)from)[at] : (double)((const float *)from)[at];
+}
+
+/* Rows of `to` get the bias: along them, or where the product is turned each an element of it. */
+INLINE void add_bias(bool is_wide, const product *p, char *to, int64_t rows, int64_t columns,
+                     const char *bias) {
+    int64_t stride = p->bias_stride, bytes = is_wide ? sizeof(double) : sizeof(float);
+    for (int64_t i = 0; i < rows; i++, to += p->out_stride * bytes)
+        if (p->is_turned)
+            add_number(is_wide, to, number_at(is_wide, bias, i * stride), columns);
+        else if (stride == 1)
+            add_elements(is_wide, to, bias, 1, columns);
+        else
+            add_elements(is_wide, to, bias, stride, columns);
+}
 
 /* A tile of the batch that begins at these offsets (a, b, out). */
 static void multiply_tile(const running *work, int64_t tile, const int64_t *offsets) {
@@ -123,9 +134,9 @@ static void multiply_tile(const running *work, int64_t tile, const int64_t *offs
     if (!is_made)
         eddy_kernel_fail(work->call, EDDY_OUT_OF_MEMORY, 0, 0, 0);
     else if (bias && p->is_wide)
-        add_bias_f64(p, (double *)out, rows, columns, (const double *)bias);
+        add_bias(true, p, out, rows, columns, bias);
     else if (bias)
-        add_bias_f32(p, (float *)out, rows, columns, (const float *)bias);
+        add_bias(false, p, out, rows, columns, bias);
 }
 
 /* Tasks are tiles of one batch. */

@@ -2,6 +2,8 @@
 #include <kernels/cpu/move/move_block.h>
 #include <string.h>
 
+#define INLINE static inline __attribute__((always_inline))
+
 #define VECTORS 4
 
 typedef char vector __attribute__((vector_size(EDDY_VECTOR_BYTES), aligned(1), may_alias));
@@ -51,33 +53,35 @@ static void fill(void *target, const void *line, size_t bytes) {
     memcpy(to + done, line, bytes - done);
 }
 
-/* Where fewer than a register's elements are left, the last so many are put again. */
-#define REVERSE(bits)                                                                              \
-    enum { LANES_##bits = EDDY_VECTOR_BYTES * 8 / bits };                                          \
-    static inline void reverse_lanes_##bits(uint##bits##_t *to, const uint##bits##_t *from) {      \
-        uint##bits##_t lanes[LANES_##bits];                                                        \
-        EDDY_LANES (l, LANES_##bits)                                                               \
-            lanes[l] = from[-l];                                                                   \
-        EDDY_LANES (l, LANES_##bits)                                                               \
-            to[l] = lanes[l];                                                                      \
-    }                                                                                              \
-    static void reverse_##bits(void *target, const void *source, int64_t count) {                  \
-        uint##bits##_t *to = target;                                                               \
-        const uint##bits##_t *from = source;                                                       \
-        int64_t done = 0;                                                                          \
-        for (; done + LANES_##bits <= count; done += LANES_##bits)                                 \
-            reverse_lanes_##bits(to + done, from - done);                                          \
-        if (done == count)                                                                         \
-            return;                                                                                \
-        if (done > 0)                                                                              \
-            reverse_lanes_##bits(to + count - LANES_##bits, from - count + LANES_##bits);          \
-        else                                                                                       \
-            for (int64_t i = 0; i < count; i++)                                                    \
-                to[i] = from[-i];                                                                  \
-    }
+/* As many elements as a register has. */
+INLINE void reverse_lanes(size_t bytes, char *to, const char *from) {
+    char lanes[EDDY_VECTOR_BYTES];
+    EDDY_LANES (l, EDDY_VECTOR_BYTES / (int)bytes)
+        memcpy(lanes + l * (int)bytes, from - l * (int)bytes, bytes);
+    *(vector *)to = *(const vector *)lanes;
+}
 
-REVERSE(32)
-REVERSE(64)
+/* Where fewer than a register's elements are left, the last so many are put again. */
+INLINE void reverse(size_t bytes, char *to, const char *from, int64_t count) {
+    int64_t size = (int64_t)bytes, wide = EDDY_VECTOR_BYTES / size, last = count - wide, done = 0;
+    for (; done <= last; done += wide)
+        reverse_lanes(bytes, to + done * size, from - done * size);
+    if (done == count)
+        return;
+    if (done > 0)
+        reverse_lanes(bytes, to + last * size, from - last * size);
+    else
+        for (int64_t i = 0; i < count; i++)
+            memcpy(to + i * size, from - i * size, bytes);
+}
+
+static void reverse_32(void *target, const void *source, int64_t count) {
+    reverse(4, target, source, count);
+}
+
+static void reverse_64(void *target, const void *source, int64_t count) {
+    reverse(8, target, source, count);
+}
 
 const eddy_move_blocks EDDY_ISA_NAME(eddy_cpu_move_blocks) = {copy, copy_short, fill, reverse_32,
                                                               reverse_64};

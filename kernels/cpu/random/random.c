@@ -9,6 +9,8 @@
 #include <kernels/cpu/walk.h>
 #include <kernels/philox.h>
 
+#define INLINE static inline __attribute__((always_inline))
+
 /* A multiple of what one call of a block function makes. */
 #define SLICE_ELEMENTS 16384
 
@@ -145,36 +147,45 @@ static void draw_growing(const eddy_attributes_random *attributes, uint64_t firs
         drawn[i] = (int64_t)below(seed, counter, first + i + 1, first + i, words[i]);
 }
 
-/* Fisher and Yates' shuffle, from the end (R. Durstenfeld, 1964). */
-#define SHUFFLE(type, name)                                                                        \
-    static void shuffle_##name(const eddy_attributes_random *attributes, type *out,                \
-                               int64_t stride, int64_t count) {                                    \
-        int64_t drawn[EDDY_RANDOM_BLOCKS];                                                         \
-        for (int64_t i = 0; i < count; i++)                                                        \
-            out[i * stride] = (type)i;                                                             \
-        for (int64_t i = count - 1; i > 0;) {                                                      \
-            int64_t first = i / EDDY_RANDOM_BLOCKS * EDDY_RANDOM_BLOCKS;                           \
-            draw_growing(attributes, (uint64_t)first, drawn);                                      \
-            for (; i >= first && i > 0; i--) {                                                     \
-                int64_t j = drawn[i - first];                                                      \
-                type kept = out[i * stride];                                                       \
-                out[i * stride] = out[j * stride];                                                 \
-                out[j * stride] = kept;                                                            \
-            }                                                                                      \
-        }                                                                                          \
-    }
+INLINE int64_t index_at(bool is_wide, const void *out, int64_t at) {
+    return is_wide ? ((const int64_t *)out)[at] : ((const int32_t *)out)[at];
+}
 
-SHUFFLE(int64_t, i64)
-SHUFFLE(int32_t, i32)
+INLINE void put_index(bool is_wide, void *out, int64_t at, int64_t index) {
+    if (is_wide)
+        ((int64_t *)out)[at] = index;
+    else
+        ((int32_t *)out)[at] = (int32_t)index;
+}
+
+INLINE void change_places(bool is_wide, void *out, int64_t a, int64_t b) {
+    int64_t kept = index_at(is_wide, out, a);
+    put_index(is_wide, out, a, index_at(is_wide, out, b));
+    put_index(is_wide, out, b, kept);
+}
+
+/* Fisher and Yates' shuffle, from the end (R. Durstenfeld, 1964). */
+INLINE void shuffle(bool is_wide, const eddy_attributes_random *attributes, void *out,
+                    int64_t stride, int64_t count) {
+    int64_t drawn[EDDY_RANDOM_BLOCKS];
+    for (int64_t i = 0; i < count; i++)
+        put_index(is_wide, out, i * stride, i);
+    for (int64_t i = count - 1; i > 0;) {
+        int64_t first = i / EDDY_RANDOM_BLOCKS * EDDY_RANDOM_BLOCKS;
+        draw_growing(attributes, (uint64_t)first, drawn);
+        for (; i >= first && i > 0; i--)
+            change_places(is_wide, out, i * stride, drawn[i - first] * stride);
+    }
+}
 
 static void randperm_run(const eddy_kernel_call *call) {
     const eddy_op_view *out = &call->views[0];
     if (out->shape[0] == 0)
         return;
     if (out->dtype == EDDY_I64)
-        shuffle_i64(call->attributes, out->data, out->strides[0], out->shape[0]);
+        shuffle(true, call->attributes, out->data, out->strides[0], out->shape[0]);
     else
-        shuffle_i32(call->attributes, out->data, out->strides[0], out->shape[0]);
+        shuffle(false, call->attributes, out->data, out->strides[0], out->shape[0]);
 }
 
 typedef struct randint {
