@@ -58,7 +58,7 @@ eddy_status eddy_file_read_begin(eddy_file *file, const char *path, eddy_origin 
 }
 
 /* A new file beside the target: several processes may write the same target at once, and a crash may have left a file. */
-static FILE *open_beside(eddy_file *file) {
+static FILE *open_beside(eddy_file *file, mode_t mode) {
     static _Atomic uint32_t number; /* atomic: relaxed; names differ within the process */
     const char *slash = strrchr(file->path, '/');
     size_t folder = slash ? (size_t)(slash + 1 - file->path) : 0;
@@ -68,7 +68,7 @@ static FILE *open_beside(eddy_file *file) {
         uint32_t own = eddy_add_relaxed(&number, 1u);
         snprintf(file->beside, file->beside_bytes, "%.*s.%ld-%u.part", kept, file->path,
                  (long)getpid(), own);
-        descriptor = open(file->beside, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+        descriptor = open(file->beside, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode);
         if (descriptor < 0 && errno != EEXIST)
             return NULL;
     }
@@ -86,16 +86,21 @@ eddy_status eddy_file_write_begin(eddy_file *file, const char *path, int64_t dea
         return EDDY_INVALID_ARGUMENT;
     file->deadline = deadline;
     struct stat about;
-    if (stat(path, &about) == 0 && !S_ISREG(about.st_mode))
+    bool is_there = stat(path, &about) == 0;
+    if (is_there && !S_ISREG(about.st_mode))
         return eddy_file_fail(file, EDDY_IO, "%s stands there, which is not replaced",
                               S_ISDIR(about.st_mode) ? "a folder" : "a device, a pipe or the like");
     file->beside_bytes = strlen(path) + 48;
     file->beside = eddy_memory_acquire(file->beside_bytes, EDDY_MEMORY_TEXT);
     if (!file->beside)
         return eddy_file_fail(file, EDDY_OUT_OF_MEMORY, "no memory");
-    file->stream = open_beside(file);
-    if (file->stream)
+    /* Who may read the old file may read the new one, and nobody else. */
+    file->stream = open_beside(file, is_there ? about.st_mode & 0777 : 0666);
+    if (file->stream) {
+        if (is_there)
+            (void)!fchmod(fileno(file->stream), about.st_mode & 0777);
         return EDDY_OK;
+    }
     eddy_status status = eddy_file_fail_system(file);
     eddy_memory_release(file->beside, file->beside_bytes, EDDY_MEMORY_TEXT);
     return status;

@@ -156,7 +156,8 @@ def stage_loop(entry, dtype, name, stage):
         return body(own, dtype, f"{name}_body", code) + driver(own, name, dtype, f"{name}_body", forms="contiguous")
     lines = [f"static void {name}({DRIVER_PARAMETERS}) {{"]
     if stage.number:
-        lines += [f"    const {entry.arguments} *arguments = attributes;",
+        is_own = "arguments" in stage.number
+        lines += [f"    const {entry.arguments} *arguments = attributes;" if is_own else "    (void)attributes;",
                   f"    const {stage.op.arguments} own = {{eddy_scalar_float({stage.number})}};"]
     given = "&own" if stage.number else "attributes"
     return lines + [f"    EDDY_ISA_NAME(eddy_cpu_loops_{group_of(stage.op)}).{stage.op.name}_{dtype}(data, strides, count, {given});", "}", ""]

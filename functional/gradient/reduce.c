@@ -55,8 +55,10 @@ eddy_status eddy_gradient_norm(const eddy_gradient_call *call) {
     const eddy_arguments_norm *arguments = call->attributes;
     const eddy_spec *spec = &call->input_specs[0];
     eddy_tensor *x = call->inputs[0];
-    if (arguments->p == 0)
-        return EDDY_OK; /* a count */
+    if (arguments->p == 0) { /* a count */
+        call->results[0] = eddy_gradient_zeros(call, spec);
+        return call->results[0] ? EDDY_OK : eddy_outcome_why(call->outcome);
+    }
     eddy_tensor *norm =
         eddy_gradient_expand(call->outputs[0], spec, arguments->axes, arguments->keeps_dims);
     eddy_tensor *grad =

@@ -91,7 +91,7 @@ static eddy_status find_place(eddy_general_call *call, const eddy_tensor *first)
             return status;
     }
     if (!eddy_runtime_is_running(call->runtime)) {
-        char operands[192];
+        char operands[192] = "";
         eddy_infer_describe(&call->infer, operands, sizeof(operands));
         return eddy_runtime_refuse(call->runtime, origin, operands);
     }

@@ -105,13 +105,21 @@ static bool find_axis(const viewing *v, int64_t axis, int32_t *result) {
 static bool find_axes(const viewing *v, eddy_axes axes, uint32_t *mask) {
     if (eddy_shape_axes_mask(&axes, v->layout.rank, mask))
         return true;
-    for (int32_t i = 0; i < axes.count && i < EDDY_RANK_MAX; i++) {
+    if (axes.count < 0 || axes.count > EDDY_RANK_MAX) {
+        eddy_fail(EDDY_INVALID_ARGUMENT, v->origin, "%d axes are named, %d are possible",
+                  (int)axes.count, EDDY_RANK_MAX);
+        return false;
+    }
+    uint32_t seen = 0;
+    for (int32_t i = 0; i < axes.count; i++) {
         int32_t axis;
         if (!eddy_shape_axis_normalize(axes.axes[i], v->layout.rank, &axis))
             return fail_axis(v, axes.axes[i]);
+        if (seen >> axis & 1u)
+            eddy_fail(EDDY_INVALID_ARGUMENT, v->origin, "axis %d of %s is named twice", (int)axis,
+                      view_describe(v).text);
+        seen |= UINT32_C(1) << axis;
     }
-    eddy_fail(EDDY_INVALID_ARGUMENT, v->origin, "an axis of %s is named twice",
-              view_describe(v).text);
     return false;
 }
 
@@ -392,6 +400,10 @@ eddy_tensor *eddy_permute(eddy_tensor *tensor, eddy_axes axes) {
     if (!begin(&v, tensor, EDDY_ORIGIN("permute")))
         return NULL;
     uint32_t mask = 0;
+    if (eddy_shape_axes_are_all(&axes)) {
+        eddy_fail(EDDY_INVALID_ARGUMENT, v.origin, "EDDY_ALL_AXES names no order");
+        return NULL;
+    }
     if (axes.count != v.layout.rank) {
         eddy_fail(EDDY_INVALID_ARGUMENT, v.origin, "%d axes are named, and %s has %d",
                   (int)axes.count, view_describe(&v).text, (int)v.layout.rank);

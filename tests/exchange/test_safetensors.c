@@ -5,6 +5,7 @@
 #include <inttypes.h>
 #include <signal.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 
 #define CASE(name) FILE_TEST(safetensors, name, "a.safetensors")
@@ -253,6 +254,15 @@ CASE(a_long_name_is_saved_to) {
                  EDDY_OK);
     ASSERT_F32(eddy_safetensors_load_one(whole, "a"), 0, 1);
     cr_assert_eq(unlink(whole), 0);
+}
+
+CASE(a_file_keeps_its_permissions) {
+    cr_assert_eq(SAVE(EDDY_LIST(counting(EDDY_SHAPE(2))), "old"), EDDY_OK);
+    cr_assert_eq(chmod(path, 0640), 0);
+    cr_assert_eq(SAVE(EDDY_LIST(counting(EDDY_SHAPE(2))), "new"), EDDY_OK);
+    struct stat about;
+    cr_assert_eq(stat(path, &about), 0);
+    cr_assert_eq(about.st_mode & 0777, 0640);
 }
 
 /* The process is ended by the system in the midst of writing. What it left beside is removed here. */

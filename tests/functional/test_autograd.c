@@ -48,6 +48,26 @@ CASE(leaves_do_not_share_a_gradient) {
     EXPECT_GRAD(y, 1, 1);
 }
 
+/* The slope of elu is alpha e^x, and not what its rounded result leaves of it. */
+CASE(elu_saturates) {
+    static const eddy_dtype dtypes[] = {EDDY_F32, EDDY_F16, EDDY_BF16};
+    for (int d = 0; d < 3; d++) {
+        eddy_tensor *x = leaf(eddy_full(EDDY_SHAPE(2), EDDY_S(-200), dtypes[d], NULL));
+        cr_assert_eq(eddy_backward(total(eddy_elu(
+                         x, &(eddy_elu_options){.size = sizeof(eddy_elu_options), .alpha = 0.7}))),
+                     EDDY_OK);
+        cr_assert_eq(eddy_item_f64(eddy_sum(eddy_abs(eddy_grad_of(x)), EDDY_ALL_AXES, NULL), NULL),
+                     0);
+    }
+}
+
+CASE(a_count_has_a_gradient_of_zeros) {
+    eddy_tensor *x = leaf(F32(EDDY_SHAPE(3), 1, 0, 2));
+    eddy_norm_options options = {.size = sizeof(options), .p = 0, .p_is_zero = true};
+    cr_assert_eq(eddy_backward(eddy_norm(x, EDDY_ALL_AXES, &options)), EDDY_OK);
+    EXPECT_GRAD(x, 0, 0, 0);
+}
+
 CASE(a_gradient_has_the_shape_of_its_tensor) {
     eddy_tensor *x = leaf(F32(EDDY_SHAPE(2, 1), 1, 2)), *y = leaf(F32(EDDY_SHAPE(3), 3, 4, 5));
     cr_assert_eq(eddy_backward(total(eddy_mul(x, y))), EDDY_OK);

@@ -548,6 +548,18 @@ Test(op_errors, a_result_larger_than_all_memory) {
     eddy_scope_end(scope);
 }
 
+Test(op_errors, without_operands_none_are_named) {
+    eddy_runtime *own = eddy_runtime_create(NULL);
+    eddy_runtime_use(own);
+    cr_assert_eq(eddy_runtime_shutdown(own, WITHOUT_END), EDDY_OK);
+    cr_assert_null(eddy_ones(EDDY_SHAPE(2), EDDY_F32, NULL));
+    eddy_error error;
+    cr_assert_eq(eddy_error_take(&error), EDDY_SHUT_DOWN);
+    cr_assert_str_eq(error.message, "ones: the runtime is shut down");
+    eddy_runtime_use(NULL);
+    eddy_runtime_release(&own);
+}
+
 Test(op_errors, a_runtime_that_was_shut_down) {
     static described good[1024];
     other_runtime = eddy_runtime_create(NULL);
