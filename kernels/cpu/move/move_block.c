@@ -56,7 +56,8 @@ static void fill(void *target, const void *line, size_t bytes) {
 /* As many elements as a register has. */
 INLINE void reverse_lanes(size_t bytes, char *to, const char *from) {
     char lanes[EDDY_VECTOR_BYTES];
-    EDDY_LANES (l, EDDY_VECTOR_BYTES / (int)bytes)
+    const int count = EDDY_VECTOR_BYTES / (int)bytes;
+    EDDY_LANES (l, count)
         memcpy(lanes + l * (int)bytes, from - l * (int)bytes, bytes);
     *(vector *)to = *(const vector *)lanes;
 }
