@@ -115,9 +115,11 @@ static bool find_axes(const viewing *v, eddy_axes axes, uint32_t *mask) {
         int32_t axis;
         if (!eddy_shape_axis_normalize(axes.axes[i], v->layout.rank, &axis))
             return fail_axis(v, axes.axes[i]);
-        if (seen >> axis & 1u)
+        if (seen >> axis & 1u) {
             eddy_fail(EDDY_INVALID_ARGUMENT, v->origin, "axis %d of %s is named twice", (int)axis,
                       view_describe(v).text);
+            return false;
+        }
         seen |= UINT32_C(1) << axis;
     }
     return false;

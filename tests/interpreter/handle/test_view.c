@@ -207,6 +207,10 @@ Test(view, wrong_axes_and_sizes_are_named) {
     eddy_error_take(NULL);
     cr_assert_null(eddy_permute(t, EDDY_AXES(0, 0)));
     ASSERT_ERROR(EDDY_INVALID_ARGUMENT, "permute: axis 0 of f32[2, 3] is named twice");
+    cr_assert_null(eddy_squeeze(t, EDDY_AXES(0, 0, 0)));
+    eddy_error once;
+    cr_assert_eq(eddy_error_take(&once), EDDY_INVALID_ARGUMENT);
+    cr_assert_eq(once.more, 0, "one call, one error");
     cr_assert_null(eddy_permute(t, EDDY_ALL_AXES));
     ASSERT_ERROR(EDDY_INVALID_ARGUMENT, "permute: EDDY_ALL_AXES names no order");
     cr_assert_null(eddy_squeeze(t, (eddy_axes){.count = 100}));
