@@ -81,6 +81,8 @@ def _about(run):
     yield f"\n**{run.name}**, {run.about['date']}, on {here['cpu']}, {here['cpus']} CPUs, {here['system']}{apart}:\n"
     yield f"```\n{run.about['command']}\n```\n"
     yield from (f"- {name}: {version}" for name, version in run.about["versions"].items())
+    if "note" in run.about:
+        yield f"- {run.about['note']}"
 
 
 def _best(entry):

@@ -1,5 +1,5 @@
 /* One elementwise loop made of several, which run one after another over some cache lines at a time: what is between them stays in the
- * first cache. Long words (sin, pow) then stand in one loop for all who use them. */
+ * first cache. Long functions (sin, pow) are then compiled once, in the loop of their op. */
 #ifndef EDDY_KERNELS_CPU_STAGE_H
 #define EDDY_KERNELS_CPU_STAGE_H
 
