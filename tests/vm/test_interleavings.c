@@ -332,12 +332,24 @@ Test(interleavings, lender_waits_behind_own_lend) {
 
 /* ---- a release for which the lock was busy, and a sync behind it ---- */
 
-typedef struct busy_release {
+typedef struct watched_sync {
     vm_session session;
     vm_latch released;
+    uint64_t last; /* sequence number of what the engine may take before it stops */
     _Atomic bool is_deleted, has_looked;
     bool was_deleted; /* when the waits had returned */
-} busy_release;
+} watched_sync;
+
+static _Thread_local bool is_syncing;
+
+/* Waits for everything, and looks whether the deleter has run by then. */
+static void sync_and_look(watched_sync *shared) {
+    is_syncing = true;
+    cr_assert_eq(eddy_vm_sync(shared->session.vm, &forever, NULL), EDDY_OK);
+    cr_assert_eq(eddy_vm_sync_service(shared->session.vm, &forever), EDDY_OK);
+    shared->was_deleted = eddy_load_acquire(&shared->is_deleted);
+    eddy_store_release(&shared->has_looked, true);
+}
 
 typedef struct busy_item {
     vm_session *session;
@@ -351,12 +363,12 @@ static void *release_one(void *context) {
 }
 
 static void note_deleted(void *context) {
-    eddy_store_release(&((busy_release *)context)->is_deleted, true);
+    eddy_store_release(&((watched_sync *)context)->is_deleted, true);
 }
 
 static void *release_and_sync(void *context) {
     static int64_t cells[CELLS];
-    busy_release *shared = context;
+    watched_sync *shared = context;
     eddy_storage_number a;
     cr_assert_eq(
         eddy_vm_storage_borrow(shared->session.vm, cells, sizeof(cells), note_deleted, shared, &a),
@@ -368,10 +380,7 @@ static void *release_and_sync(void *context) {
     join_thread(thread);
     eddy_vm_unlock(shared->session.vm);
     latch_pass(&shared->released);
-    cr_assert_eq(eddy_vm_sync(shared->session.vm, &forever, NULL), EDDY_OK);
-    cr_assert_eq(eddy_vm_sync_service(shared->session.vm, &forever), EDDY_OK);
-    shared->was_deleted = eddy_load_acquire(&shared->is_deleted);
-    eddy_store_release(&shared->has_looked, true);
+    sync_and_look(shared);
     return NULL;
 }
 
@@ -380,19 +389,20 @@ static void ignore_begin(void *context, eddy_trace_phase phase, const char *name
     (void)context, (void)phase, (void)name, (void)sequence;
 }
 
-/* The engine stops behind the first instruction that it takes, the barrier. */
+/* The engine stops behind the barrier, but where the thread that waits for that plays its role. */
 static void await_look_behind(void *context, eddy_trace_phase phase, const char *name,
                               uint64_t sequence) {
-    (void)name, (void)sequence;
-    if (phase != EDDY_TRACE_SCHEDULE)
+    (void)name;
+    watched_sync *shared = context;
+    if (phase != EDDY_TRACE_SCHEDULE || sequence <= shared->last || is_syncing)
         return;
-    while (!eddy_load_acquire(&((busy_release *)context)->has_looked))
+    while (!eddy_load_acquire(&shared->has_looked))
         sched_yield();
 }
 
 /* The sync covers the release, though the engine has taken nothing but the sync when that returns. */
 Test(interleavings, sync_after_a_release_without_the_lock) {
-    busy_release shared = {.session = session_open_threads(2)};
+    watched_sync shared = {.session = session_open_threads(2)};
     pthread_t thread;
     while (!eddy_engine_request(shared.session.vm))
         sched_yield();
@@ -414,38 +424,9 @@ Test(interleavings, sync_after_a_release_without_the_lock) {
 
 /* ---- releases that find the ring full, and a sync behind them ---- */
 
-typedef struct full_ring {
-    vm_session session;
-    uint64_t last; /* sequence number of what fills the ring */
-    _Atomic bool is_deleted, has_looked;
-    bool was_deleted; /* when the waits had returned */
-} full_ring;
-
-static void note_deleted_behind(void *context) {
-    eddy_store_release(&((full_ring *)context)->is_deleted, true);
-}
-
-static _Thread_local bool is_syncing;
-
 static void *sync_behind(void *context) {
-    full_ring *full = context;
-    is_syncing = true;
-    cr_assert_eq(eddy_vm_sync(full->session.vm, &forever, NULL), EDDY_OK);
-    cr_assert_eq(eddy_vm_sync_service(full->session.vm, &forever), EDDY_OK);
-    full->was_deleted = eddy_load_acquire(&full->is_deleted);
-    eddy_store_release(&full->has_looked, true);
+    sync_and_look(context);
     return NULL;
-}
-
-/* The engine stops behind the barrier, but where the thread that waits for that plays its role. */
-static void await_look_behind_all(void *context, eddy_trace_phase phase, const char *name,
-                                  uint64_t sequence) {
-    (void)name;
-    full_ring *full = context;
-    if (phase != EDDY_TRACE_SCHEDULE || sequence <= full->last || is_syncing)
-        return;
-    while (!eddy_load_acquire(&full->has_looked))
-        sched_yield();
 }
 
 /* Calls that read `a` until the ring has no room; how many. Their results stand in `made`. */
@@ -459,11 +440,11 @@ static int fill_ring(vm_session *session, eddy_storage_number a, eddy_storage_nu
 Test(interleavings, sync_after_releases_into_a_full_ring) {
     static int64_t cells[CELLS];
     static eddy_storage_number made[EDDY_RING_LINES];
-    full_ring full = {
+    watched_sync full = {
         .session = session_open((eddy_runtime_options){.threads = 2, .uses_full_path = true})};
     eddy_vm *vm = full.session.vm;
     eddy_storage_number a;
-    cr_assert_eq(eddy_vm_storage_borrow(vm, cells, sizeof(cells), note_deleted_behind, &full, &a),
+    cr_assert_eq(eddy_vm_storage_borrow(vm, cells, sizeof(cells), note_deleted, &full, &a),
                  EDDY_OK);
     while (!eddy_engine_request(vm))
         sched_yield();
@@ -473,7 +454,7 @@ Test(interleavings, sync_after_releases_into_a_full_ring) {
         session_release(&full.session, i == count / 2 ? a : made[i]);
     session_release(&full.session, made[count / 2]);
     cr_assert_lt(vm->pending_count, EDDY_PENDING_RELEASES);
-    eddy_trace_listener listener = {ignore_begin, await_look_behind_all, &full};
+    eddy_trace_listener listener = {ignore_begin, await_look_behind, &full};
     eddy_trace_listen(&listener);
     pthread_t thread;
     start_thread(&thread, sync_behind, &full);
