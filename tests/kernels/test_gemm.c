@@ -158,9 +158,9 @@ Test(gemm, cuts_do_not_show_in_portable_products) {
 #define CHECK_COLUMNS(name, real, WIDTH)                                                           \
     static void check_columns_##name(eddy_isa isa, int64_t k, const real *a, const real *b) {      \
         real whole[EDDY_GEMM_ROWS * WIDTH], part[EDDY_GEMM_ROWS * WIDTH];                          \
-        eddy_cpu_gemm_blocks_for(isa)->tile_##name(k, a, b, WIDTH, whole);                         \
+        eddy_cpu_gemm_block_##name##_for(isa)->tile(k, a, b, WIDTH, whole);                        \
         for (int64_t columns = 1; columns < WIDTH; columns++) {                                    \
-            eddy_cpu_gemm_blocks_for(isa)->tile_##name(k, a, b, columns, part);                    \
+            eddy_cpu_gemm_block_##name##_for(isa)->tile(k, a, b, columns, part);                   \
             for (int64_t i = 0; i < EDDY_GEMM_ROWS; i++)                                           \
                 ASSERT_SAME(whole + i * WIDTH, part + i * WIDTH, sizeof(real) * (size_t)columns,   \
                             isa, "tile_" #name, (long long)columns);                               \

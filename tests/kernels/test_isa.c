@@ -80,12 +80,12 @@ Test(isa, gemm_tiles_agree) {
     fill_f32(a, DEPTH * EDDY_GEMM_ROWS, -1, 1), fill_f32(b, DEPTH * EDDY_GEMM_WIDTH_F32, -1, 1);
     fill_f64(a64, DEPTH * EDDY_GEMM_ROWS, -1, 1), fill_f64(b64, DEPTH * EDDY_GEMM_WIDTH_F64, -1, 1);
     for (int64_t k = 0; k <= DEPTH; k++) {
-        eddy_cpu_gemm_blocks_for(EDDY_ISA_PORTABLE)->tile_f32(k, a, b, EDDY_GEMM_WIDTH_F32, want);
-        eddy_cpu_gemm_blocks_for(EDDY_ISA_PORTABLE)
-            ->tile_f64(k, a64, b64, EDDY_GEMM_WIDTH_F64, want64);
+        eddy_cpu_gemm_block_f32_for(EDDY_ISA_PORTABLE)->tile(k, a, b, EDDY_GEMM_WIDTH_F32, want);
+        eddy_cpu_gemm_block_f64_for(EDDY_ISA_PORTABLE)
+            ->tile(k, a64, b64, EDDY_GEMM_WIDTH_F64, want64);
         EACH_OTHER (isa) {
-            eddy_cpu_gemm_blocks_for(isa)->tile_f32(k, a, b, EDDY_GEMM_WIDTH_F32, got);
-            eddy_cpu_gemm_blocks_for(isa)->tile_f64(k, a64, b64, EDDY_GEMM_WIDTH_F64, got64);
+            eddy_cpu_gemm_block_f32_for(isa)->tile(k, a, b, EDDY_GEMM_WIDTH_F32, got);
+            eddy_cpu_gemm_block_f64_for(isa)->tile(k, a64, b64, EDDY_GEMM_WIDTH_F64, got64);
             ASSERT_SAME(want, got, sizeof(got), isa, "tile_f32", (long long)k);
             ASSERT_SAME(want64, got64, sizeof(got64), isa, "tile_f64", (long long)k);
         }
@@ -100,13 +100,13 @@ Test(isa, gemm_tiles_agree) {
     static void check_vector_##name(eddy_isa isa, const real *rows, const real *vector,            \
                                     int64_t count, int64_t k) {                                    \
         real want[VECTOR_COLUMNS], got[VECTOR_COLUMNS];                                            \
-        eddy_cpu_gemm_blocks_for(EDDY_ISA_PORTABLE)                                                \
-            ->dots_##name(count, k, rows, VECTOR_COLUMNS, vector, want);                           \
-        eddy_cpu_gemm_blocks_for(isa)->dots_##name(count, k, rows, VECTOR_COLUMNS, vector, got);   \
+        eddy_cpu_gemm_block_##name##_for(EDDY_ISA_PORTABLE)                                        \
+            ->dots(count, k, rows, VECTOR_COLUMNS, vector, want);                                  \
+        eddy_cpu_gemm_block_##name##_for(isa)->dots(count, k, rows, VECTOR_COLUMNS, vector, got);  \
         ASSERT_SAME(want, got, sizeof(real) * (size_t)count, isa, "dots_" #name, (long long)k);    \
-        eddy_cpu_gemm_blocks_for(EDDY_ISA_PORTABLE)                                                \
-            ->sums_##name(k, count, rows, VECTOR_COLUMNS, vector, want);                           \
-        eddy_cpu_gemm_blocks_for(isa)->sums_##name(k, count, rows, VECTOR_COLUMNS, vector, got);   \
+        eddy_cpu_gemm_block_##name##_for(EDDY_ISA_PORTABLE)                                        \
+            ->sums(k, count, rows, VECTOR_COLUMNS, vector, want);                                  \
+        eddy_cpu_gemm_block_##name##_for(isa)->sums(k, count, rows, VECTOR_COLUMNS, vector, got);  \
         ASSERT_SAME(want, got, sizeof(real) * (size_t)k, isa, "sums_" #name, (long long)k);        \
     }
 

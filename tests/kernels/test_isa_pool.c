@@ -163,18 +163,17 @@ Test(isa_pool, gradients_of_averages_agree) {
     fill_f64(x64, SPREAD_PLACES, -1, 1), fill_f64(y64, SPREAD_PLACES, 1, 2);
     fill_f32(x, SPREAD_PLACES, -1, 1), fill_f32(y, SPREAD_PLACES, 1, 2);
     EACH_OTHER (isa) {
-        const eddy_pool_average_blocks *both[] = {
-            eddy_cpu_pool_average_blocks_for(EDDY_ISA_PORTABLE),
-            eddy_cpu_pool_average_blocks_for(isa)};
+        const eddy_isa of[] = {EDDY_ISA_PORTABLE, isa};
         for (int64_t stride = 1; stride <= 5; stride++)
             for (int64_t count = 3 * stride; count <= SPREAD_ROW; count++)
                 for (int is_f32 = 0; is_f32 < 2; is_f32++) {
                     for (int b = 0; b < 2; b++) {
                         memcpy(made[b], x64, sizeof(made[b]));
                         memset(wide[b], 0, sizeof(wide[b]));
-                        spread(is_f32 ? &both[b]->f32 : &both[b]->f64, is_f32 ? (void *)x : x64,
-                               is_f32 ? (void *)y : y64, is_f32 ? 4 : 8, count, stride,
-                               (char *)made[b], (char *)wide[b]);
+                        spread(is_f32 ? eddy_cpu_pool_average_f32_for(of[b])
+                                      : eddy_cpu_pool_average_f64_for(of[b]),
+                               is_f32 ? (void *)x : x64, is_f32 ? (void *)y : y64, is_f32 ? 4 : 8,
+                               count, stride, (char *)made[b], (char *)wide[b]);
                     }
                     ASSERT_SAME(made[0], made[1], sizeof(made[0]), isa, "gradient",
                                 (long long)count);

@@ -11,24 +11,30 @@
 #define EDDY_GEMM_WIDTH_F64 16
 #define EDDY_GEMM_LANES 16
 
-typedef struct eddy_gemm_blocks {
-    /* tile[EDDY_GEMM_ROWS][width] = sum over p < k of a[p][EDDY_GEMM_ROWS] * b[p][width], in order of p; the first
-     * `columns` of each row, those behind them are made or left alone. */
-    void (*tile_f32)(int64_t k, const float *a, const float *b, int64_t columns, float *tile);
-    void (*tile_f64)(int64_t k, const double *a, const double *b, int64_t columns, double *tile);
-    /* sums[i] = sum over p < k of rows[i * stride + p] * vector[p]: product p in lane p % EDDY_GEMM_LANES, lanes halved; to that
-     * is added the sum of the last products, too few for all lanes. */
-    void (*dots_f32)(int64_t count, int64_t k, const float *rows, int64_t stride,
-                     const float *vector, float *sums);
-    void (*dots_f64)(int64_t count, int64_t k, const double *rows, int64_t stride,
-                     const double *vector, double *sums);
-    /* sums[i] = sum over p < k of vector[p] * rows[p * stride + i], in order of p */
-    void (*sums_f32)(int64_t count, int64_t k, const float *rows, int64_t stride,
-                     const float *vector, float *sums);
-    void (*sums_f64)(int64_t count, int64_t k, const double *rows, int64_t stride,
-                     const double *vector, double *sums);
-} eddy_gemm_blocks;
+/* tile[EDDY_GEMM_ROWS][width] = sum over p < k of a[p][EDDY_GEMM_ROWS] * b[p][width], in order of p; the first `columns` of each
+ * row, those behind them are made or left alone.
+ *
+ * dots: sums[i] = sum over p < k of rows[i * stride + p] * vector[p]: product p in lane p % EDDY_GEMM_LANES, lanes halved; to that
+ * is added the sum of the last products, too few for all lanes.
+ *
+ * sums: sums[i] = sum over p < k of vector[p] * rows[p * stride + i], in order of p. */
+typedef struct eddy_gemm_block_f32 {
+    void (*tile)(int64_t k, const float *a, const float *b, int64_t columns, float *tile);
+    void (*dots)(int64_t count, int64_t k, const float *rows, int64_t stride, const float *vector,
+                 float *sums);
+    void (*sums)(int64_t count, int64_t k, const float *rows, int64_t stride, const float *vector,
+                 float *sums);
+} eddy_gemm_block_f32;
 
-EDDY_ISA_DECLARE(eddy_gemm_blocks, eddy_cpu_gemm_blocks)
+typedef struct eddy_gemm_block_f64 {
+    void (*tile)(int64_t k, const double *a, const double *b, int64_t columns, double *tile);
+    void (*dots)(int64_t count, int64_t k, const double *rows, int64_t stride, const double *vector,
+                 double *sums);
+    void (*sums)(int64_t count, int64_t k, const double *rows, int64_t stride, const double *vector,
+                 double *sums);
+} eddy_gemm_block_f64;
+
+EDDY_ISA_DECLARE(eddy_gemm_block_f32, eddy_cpu_gemm_block_f32)
+EDDY_ISA_DECLARE(eddy_gemm_block_f64, eddy_cpu_gemm_block_f64)
 
 #endif

@@ -1,5 +1,5 @@
 /* The library's own matrix product, of one element type: panels of B and A are packed on the stack, tiles are computed by
- * gemm_block.c. Every element adds its products in one order (blocks of DEPTH), whatever the cut. The file that includes this
+ * gemm_typed.h. Every element adds its products in one order (blocks of DEPTH), whatever the cut. The file that includes this
  * says how wide a tile is: WIDTH. */
 #ifndef EDDY_KERNELS_CPU_GEMM_PORTABLE_TYPED_H
 #define EDDY_KERNELS_CPU_GEMM_PORTABLE_TYPED_H
@@ -70,7 +70,7 @@ bool EDDY_TYPED(eddy_gemm_portable)(bool transpose_a, bool transpose_b, int64_t 
                                     const real *b, int64_t ldb, real beta, real *c, int64_t ldc) {
     int64_t a_row = transpose_a ? 1 : lda, a_column = transpose_a ? lda : 1;
     int64_t b_row = transpose_b ? 1 : ldb, b_column = transpose_b ? ldb : 1;
-    const eddy_gemm_blocks *blocks = eddy_cpu_gemm_blocks();
+    const EDDY_TYPED(eddy_gemm_block) *block = EDDY_TYPED(eddy_cpu_gemm_block)();
     _Alignas(64) real b_packed[STRIPS][DEPTH * WIDTH];
     _Alignas(64) real a_packed[DEPTH * EDDY_GEMM_ROWS];
     _Alignas(64) real tile[EDDY_GEMM_ROWS * WIDTH];
@@ -89,7 +89,7 @@ bool EDDY_TYPED(eddy_gemm_portable)(bool transpose_a, bool transpose_b, int64_t 
                      a_column);
                 for (int64_t s = 0; s * WIDTH < columns; s++) {
                     int64_t width = eddy_min_i64(WIDTH, columns - s * WIDTH);
-                    blocks->EDDY_TYPED(tile)(depth, a_packed, b_packed[s], width, tile);
+                    block->tile(depth, a_packed, b_packed[s], width, tile);
                     add_tile(tile, rows, width, alpha, scale, c + i * ldc + j + s * WIDTH, ldc);
                 }
             }

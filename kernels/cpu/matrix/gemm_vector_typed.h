@@ -30,9 +30,9 @@ static void add_products(const side *s, int64_t first, int64_t count, int64_t p,
         vector = gathered;
     }
     if (s->deep == 1)
-        eddy_cpu_gemm_blocks()->EDDY_TYPED(dots)(count, depth, matrix, s->across, vector, sums);
+        EDDY_TYPED(eddy_cpu_gemm_block)()->dots(count, depth, matrix, s->across, vector, sums);
     else
-        eddy_cpu_gemm_blocks()->EDDY_TYPED(sums)(count, depth, matrix, s->deep, vector, sums);
+        EDDY_TYPED(eddy_cpu_gemm_block)()->sums(count, depth, matrix, s->deep, vector, sums);
 }
 
 bool EDDY_TYPED(eddy_gemm_vector)(bool transpose_a, bool transpose_b, int64_t m, int64_t n,

@@ -357,9 +357,8 @@ static eddy_status prepare(const eddy_kernel_call *call, eddy_kernel_plan *plan,
         return EDDY_OK;
     }
     see(&s, call, of, attributes);
-    const eddy_pool_average_blocks *blocks = eddy_cpu_pool_average_blocks();
     of->compute = eddy_chunk_compute_dtype(s.dx.dtype);
-    of->ops = of->compute == EDDY_F64 ? &blocks->f64 : &blocks->f32;
+    of->ops = of->compute == EDDY_F64 ? eddy_cpu_pool_average_f64() : eddy_cpu_pool_average_f32();
     of->height = eddy_pool_axis_height(attributes, s.dx.height, s.grad.height);
     of->width = eddy_pool_axis_width(attributes, s.dx.width, s.grad.width);
     plan_windows(of);

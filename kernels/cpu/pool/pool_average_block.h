@@ -32,10 +32,7 @@ typedef struct eddy_pool_average_ops {
                      int64_t new_columns, const void *from, double divisor, int64_t count);
 } eddy_pool_average_ops;
 
-typedef struct eddy_pool_average_blocks {
-    eddy_pool_average_ops f32, f64;
-} eddy_pool_average_blocks;
-
-EDDY_ISA_DECLARE(eddy_pool_average_blocks, eddy_cpu_pool_average_blocks)
+EDDY_ISA_DECLARE(eddy_pool_average_ops, eddy_cpu_pool_average_f32)
+EDDY_ISA_DECLARE(eddy_pool_average_ops, eddy_cpu_pool_average_f64)
 
 #endif
