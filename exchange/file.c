@@ -21,15 +21,23 @@
 /* So much of a name stands in that of the file beside it: file systems have 255 bytes for one. */
 #define BESIDE_NAME_MAX 200
 
+/* So much of a path stands in a message, its end: the reason has to have room. */
+#define PATH_SHOWN_MAX 200
+
 eddy_status eddy_file_fail(const eddy_file *file, eddy_status status, const char *format, ...) {
     char sentence[320];
     va_list arguments;
     va_start(arguments, format);
     vsnprintf(sentence, sizeof(sentence), format, arguments);
     va_end(arguments);
+    size_t bytes = strlen(file->path);
+    bool is_cut = bytes > PATH_SHOWN_MAX;
+    const char *path = file->path + (is_cut ? bytes - PATH_SHOWN_MAX : 0),
+               *before = is_cut ? "..." : "";
     if (file->part)
-        return eddy_fail(status, file->origin, "%s: '%.64s': %s", file->path, file->part, sentence);
-    return eddy_fail(status, file->origin, "%s: %s", file->path, sentence);
+        return eddy_fail(status, file->origin, "%s%s: '%.64s': %s", before, path, file->part,
+                         sentence);
+    return eddy_fail(status, file->origin, "%s%s: %s", before, path, sentence);
 }
 
 eddy_status eddy_file_fail_system(const eddy_file *file) {

@@ -67,21 +67,21 @@ eddy_status eddy_infer_arange(eddy_infer *infer) {
         return status;
     int64_t count = 0;
     bool is_possible;
+    double from = eddy_parameter_f64(start), to = eddy_parameter_f64(end),
+           by = eddy_parameter_f64(step);
     if (start.kind != EDDY_SCALAR_FLOAT && end.kind != EDDY_SCALAR_FLOAT &&
         step.kind != EDDY_SCALAR_FLOAT) {
         is_possible =
             step.value.integer != 0 &&
             count_integers(start.value.integer, end.value.integer, step.value.integer, &count);
     } else {
-        double from = eddy_parameter_f64(start), to = eddy_parameter_f64(end),
-               by = eddy_parameter_f64(step);
         double steps = ceil((to - from) / by);
         is_possible = isfinite(from) && isfinite(to) && isfinite(by) && by != 0 && steps >= 0;
         count = steps >= 0x1p63 ? INT64_MAX : is_possible ? (int64_t)steps : 0;
     }
     if (!is_possible)
-        return eddy_infer_fail(infer, EDDY_INVALID_ARGUMENT,
-                               "the step does not lead from start to end");
+        return eddy_infer_fail(infer, EDDY_INVALID_ARGUMENT, "step %g does not lead from %g to %g",
+                               by, from, to);
     return vector(infer, count, arguments->dtype);
 }
 

@@ -33,7 +33,7 @@ typedef struct eddy_runtime eddy_runtime;
 /* An optional operand that is absent. Retain and release ignore it. */
 #define EDDY_NONE ((eddy_tensor *)1)
 
-/* No time limit; timeouts are nanoseconds. */
+/* No time limit. Timeouts are nanoseconds; one that is negative has passed when the call begins. */
 #define EDDY_FOREVER INT64_MAX
 
 /* ---- references ---- */

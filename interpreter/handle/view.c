@@ -159,9 +159,13 @@ static bool complete_shape(const viewing *v, eddy_shape *shape) {
     for (int32_t d = 0; d < shape->rank; d++) {
         if (shape->dims[d] == -1 && open < 0) {
             open = d;
-        } else if (shape->dims[d] < 0 || __builtin_mul_overflow(known, shape->dims[d], &known)) {
-            eddy_fail(shape->dims[d] < 0 ? EDDY_INVALID_ARGUMENT : EDDY_SIZE_OVERFLOW, v->origin,
-                      "%s is no shape", describe_shape(shape).text);
+        } else if (shape->dims[d] < 0) {
+            eddy_fail(EDDY_INVALID_ARGUMENT, v->origin, "shape %s %s", describe_shape(shape).text,
+                      shape->dims[d] == -1 ? "has -1 more than once" : "has a negative dim");
+            return false;
+        } else if (__builtin_mul_overflow(known, shape->dims[d], &known)) {
+            eddy_fail(EDDY_SIZE_OVERFLOW, v->origin, "shape %s has 2^63 elements or more",
+                      describe_shape(shape).text);
             return false;
         }
     }
@@ -488,30 +492,58 @@ eddy_tensor *eddy_expand(eddy_tensor *tensor, eddy_shape shape) {
     return end(&v);
 }
 
+static eddy_status check_strided(const viewing *v, const eddy_shape *shape, const int64_t *strides,
+                                 int64_t offset) {
+    if (shape->rank < 0 || shape->rank > EDDY_RANK_MAX)
+        return eddy_fail(EDDY_INVALID_ARGUMENT, v->origin, "rank %d is not within 0 and %d",
+                         (int)shape->rank, EDDY_RANK_MAX);
+    if (!eddy_shape_is_valid(shape))
+        return eddy_fail(EDDY_INVALID_ARGUMENT, v->origin,
+                         "shape %s has a negative dim or too many elements",
+                         describe_shape(shape).text);
+    if (!strides && shape->rank > 0)
+        return eddy_fail(EDDY_INVALID_ARGUMENT, v->origin, "no strides for shape %s",
+                         describe_shape(shape).text);
+    for (int32_t d = 0; d < shape->rank; d++)
+        if (strides[d] < 0)
+            return eddy_fail(EDDY_INVALID_ARGUMENT, v->origin, "stride %lld of axis %d is negative",
+                             (long long)strides[d], (int)d);
+    if (offset < 0)
+        return eddy_fail(EDDY_INVALID_ARGUMENT, v->origin, "offset %lld is negative",
+                         (long long)offset);
+    return EDDY_OK;
+}
+
+/* The last element that the view has, saturating; for a view of no element the offset. */
+static int64_t last_element(const eddy_shape *shape, const int64_t *strides, int64_t offset) {
+    int64_t last = offset;
+    for (int32_t d = 0; d < shape->rank; d++)
+        if (shape->dims[d] == 0)
+            return offset;
+    for (int32_t d = 0; d < shape->rank; d++) {
+        int64_t reach;
+        if (__builtin_mul_overflow(shape->dims[d] - 1, strides[d], &reach) ||
+            __builtin_add_overflow(last, reach, &last))
+            return INT64_MAX;
+    }
+    return last;
+}
+
 eddy_tensor *eddy_as_strided(eddy_tensor *tensor, eddy_shape shape, const int64_t *strides,
                              int64_t offset) {
     viewing v;
     if (!begin(&v, tensor, EDDY_ORIGIN("as_strided")))
         return NULL;
-    bool is_valid = eddy_shape_is_valid(&shape) && (strides || shape.rank == 0) && offset >= 0;
-    int64_t last = offset, count = 1;
-    for (int32_t d = 0; is_valid && d < shape.rank; d++) {
-        int64_t reach;
-        count *= shape.dims[d];
-        is_valid =
-            strides[d] >= 0 && (shape.dims[d] == 0 ||
-                                (!__builtin_mul_overflow(shape.dims[d] - 1, strides[d], &reach) &&
-                                 !__builtin_add_overflow(last, reach, &last)));
-    }
-    if (!is_valid) {
-        eddy_fail(EDDY_INVALID_ARGUMENT, v.origin,
-                  "the shape is invalid, or a stride or the offset negative or too large");
+    if (check_strided(&v, &shape, strides, offset) != EDDY_OK)
         return NULL;
-    }
+    int64_t count = 0, last = last_element(&shape, strides, offset);
+    (void)eddy_shape_count(shape.rank, shape.dims, &count);
     int64_t storage_count = tensor->root->count;
     if (count > 0 ? last >= storage_count : offset > storage_count) {
-        eddy_fail(EDDY_OUT_OF_RANGE, v.origin, "element %lld is not within the %lld of the storage",
-                  (long long)last, (long long)storage_count);
+        eddy_fail(EDDY_OUT_OF_RANGE, v.origin,
+                  "shape %s from offset %lld reaches element %lld of a storage of %lld",
+                  describe_shape(&shape).text, (long long)offset, (long long)last,
+                  (long long)storage_count);
         return NULL;
     }
     v.layout.rank = shape.rank;

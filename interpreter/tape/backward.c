@@ -657,9 +657,10 @@ eddy_status eddy_backward_from(eddy_list outputs, eddy_list seeds,
 eddy_status eddy_backward_to(eddy_list outputs, eddy_list inputs, eddy_list seeds,
                              const eddy_backward_options *options, eddy_tensor **gradients) {
     walk w = {.origin = EDDY_ORIGIN("backward_to"), .inputs = &inputs};
-    if (inputs.count < 1 || !inputs.items || !gradients)
-        return eddy_fail(EDDY_INVALID_ARGUMENT, w.origin,
-                         "no inputs, or no room for their gradients");
+    if (inputs.count < 1 || !inputs.items)
+        return eddy_fail(EDDY_INVALID_ARGUMENT, w.origin, "no inputs");
+    if (!gradients)
+        return eddy_fail(EDDY_INVALID_ARGUMENT, w.origin, "gradients is NULL");
     size_t bytes = (size_t)inputs.count * sizeof(*w.found);
     w.found = eddy_memory_acquire_zeroed(bytes, EDDY_MEMORY_TAPE);
     if (!w.found)

@@ -256,6 +256,17 @@ CASE(a_long_name_is_saved_to) {
     cr_assert_eq(unlink(whole), 0);
 }
 
+/* The reason has room behind any path: of a long one its end is shown. */
+CASE(a_long_path_leaves_room_for_the_reason) {
+    char whole[600];
+    snprintf(whole, sizeof(whole), "/%0500d/absent.safetensors", 0);
+    cr_assert_null(eddy_safetensors_load_one(whole, "a"));
+    ASSERT_ERROR(EDDY_IO, "0/absent.safetensors: File name too long");
+    snprintf(whole, sizeof(whole), "/%0200d/%0200d/absent.safetensors", 0, 0);
+    cr_assert_null(eddy_safetensors_load_one(whole, "a"));
+    ASSERT_ERROR(EDDY_IO, "0/absent.safetensors: No such file or directory");
+}
+
 CASE(a_file_keeps_its_permissions) {
     cr_assert_eq(SAVE(EDDY_LIST(counting(EDDY_SHAPE(2))), "old"), EDDY_OK);
     cr_assert_eq(chmod(path, 0640), 0);

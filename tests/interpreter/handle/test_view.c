@@ -173,11 +173,38 @@ Test(view, as_strided_stays_within_the_storage) {
     eddy_tensor *t = counting(EDDY_SHAPE(6));
     ASSERT_F32(eddy_as_strided(t, EDDY_SHAPE(2, 2), (int64_t[]){3, 1}, 1), 1, 2, 4, 5);
     cr_assert_null(eddy_as_strided(t, EDDY_SHAPE(2, 2), (int64_t[]){3, 1}, 2));
-    ASSERT_ERROR(EDDY_OUT_OF_RANGE, "element 6");
-    cr_assert_null(eddy_as_strided(t, EDDY_SHAPE(2), (int64_t[]){-1}, 2));
-    cr_assert_eq(eddy_error_take(NULL), EDDY_INVALID_ARGUMENT);
+    ASSERT_ERROR(EDDY_OUT_OF_RANGE,
+                 "shape [2, 2] from offset 2 reaches element 6 of a storage of 6");
     cr_assert_null(eddy_as_strided(t, EDDY_SHAPE(3), (int64_t[]){INT64_MAX}, 0));
-    cr_assert_eq(eddy_error_take(NULL), EDDY_INVALID_ARGUMENT);
+    ASSERT_ERROR(EDDY_OUT_OF_RANGE, "reaches element");
+    cr_assert(has_shape(eddy_as_strided(t, EDDY_SHAPE(9, 0), (int64_t[]){INT64_MAX, 1}, 6),
+                        EDDY_SHAPE(9, 0)));
+    cr_assert_null(eddy_as_strided(t, EDDY_SHAPE(0), (int64_t[]){1}, 7));
+    ASSERT_ERROR(EDDY_OUT_OF_RANGE, "from offset 7");
+}
+
+Test(view, as_strided_names_the_argument) {
+    eddy_tensor *t = counting(EDDY_SHAPE(6));
+    cr_assert_null(eddy_as_strided(t, EDDY_SHAPE(2, 1), (int64_t[]){1, -1}, 2));
+    ASSERT_ERROR(EDDY_INVALID_ARGUMENT, "stride -1 of axis 1 is negative");
+    cr_assert_null(eddy_as_strided(t, EDDY_SHAPE(2), (int64_t[]){1}, -2));
+    ASSERT_ERROR(EDDY_INVALID_ARGUMENT, "offset -2 is negative");
+    cr_assert_null(eddy_as_strided(t, EDDY_SHAPE(2), NULL, 0));
+    ASSERT_ERROR(EDDY_INVALID_ARGUMENT, "no strides for shape [2]");
+    cr_assert_null(eddy_as_strided(t, EDDY_SHAPE(2, -3), (int64_t[]){1, 1}, 0));
+    ASSERT_ERROR(EDDY_INVALID_ARGUMENT, "shape [2, -3] has a negative dim");
+    cr_assert_null(eddy_as_strided(t, (eddy_shape){.rank = 17}, NULL, 0));
+    ASSERT_ERROR(EDDY_INVALID_ARGUMENT, "rank 17");
+}
+
+Test(view, reshape_names_what_is_wrong_with_a_shape) {
+    eddy_tensor *t = counting(EDDY_SHAPE(6));
+    cr_assert_null(eddy_reshape(t, EDDY_SHAPE(-1, -1)));
+    ASSERT_ERROR(EDDY_INVALID_ARGUMENT, "shape [-1, -1] has -1 more than once");
+    cr_assert_null(eddy_reshape(t, EDDY_SHAPE(2, -3)));
+    ASSERT_ERROR(EDDY_INVALID_ARGUMENT, "shape [2, -3] has a negative dim");
+    cr_assert_null(eddy_reshape(t, EDDY_SHAPE(INT64_MAX, 2)));
+    ASSERT_ERROR(EDDY_SIZE_OVERFLOW, "has 2^63 elements or more");
 }
 
 Test(view, zero_sizes) {
