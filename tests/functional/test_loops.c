@@ -27,7 +27,7 @@ typedef struct row {
 } row;
 
 #define OPERANDS 5 /* inputs and output at most */
-#define COUNT_MAX 4099
+#define COUNT_MAX 2051 /* two chunks of loops that have chunks, and a tail */
 #define GUARD 128
 
 typedef struct operand {

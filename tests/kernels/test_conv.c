@@ -95,24 +95,24 @@ static void drop(setting *s) {
 
 /* ---- what is to come ---- */
 
+typedef struct total {
+    long double value, size; /* the sum of the terms, and of their absolute values */
+    int64_t terms;
+} total;
+
 typedef struct answer {
-    long double *value, *size; /* of the terms */
-    int64_t *terms;
+    total *totals;
     int64_t count;
 } answer;
 
 static answer answer_make(int64_t count) {
-    answer a = {.count = count};
-    a.value = calloc((size_t)count + 1, sizeof(*a.value));
-    a.size = calloc((size_t)count + 1, sizeof(*a.size));
-    a.terms = calloc((size_t)count + 1, sizeof(*a.terms));
-    return a;
+    return (answer){calloc((size_t)count + 1, sizeof(total)), count};
 }
 
 static void answer_add(answer *a, int64_t at, long double value) {
-    a->value[at] += value;
-    a->size[at] += fabsl(value);
-    a->terms[at]++;
+    a->totals[at].value += value;
+    a->totals[at].size += fabsl(value);
+    a->totals[at].terms++;
 }
 
 /* A sum of n terms, each rounded, in any order: n roundings of no more than the terms' sizes (Higham, Accuracy and Stability
@@ -122,17 +122,18 @@ static void answer_check(answer *a, const char *name, const setting *s, const te
     double unit = unit_of(s->dtype == EDDY_F64 ? EDDY_F64 : EDDY_F32);
     cr_assert_eq(a->count, got->count);
     for (int64_t i = 0; i < a->count; i++) {
-        long double bound = (long double)(a->terms[i] + 1) * unit / 2 * a->size[i] +
-                            unit_of(s->dtype) * fabsl(a->value[i]) + least_of(s->dtype);
-        cr_assert(fabsl(tensor_get(got, i) - a->value[i]) <= bound,
+        const total *want = &a->totals[i];
+        long double bound = (long double)(want->terms + 1) * unit / 2 * want->size +
+                            unit_of(s->dtype) * fabsl(want->value) + least_of(s->dtype);
+        cr_assert(fabsl(tensor_get(got, i) - want->value) <= bound,
                   "%s layout %d channels %lld -> %lld window %lld x %lld element %lld: %g, not %g "
                   "(bound %g)",
                   describe(name, got, CONTIGUOUS), s->l, (long long)p->channels, (long long)p->made,
                   (long long)p->rows, (long long)p->columns, (long long)i, tensor_get(got, i),
-                  (double)a->value[i], (double)bound);
+                  (double)want->value, (double)bound);
     }
     cr_assert(tensor_guards_hold(got), "%s layout %d", describe(name, got, CONTIGUOUS), s->l);
-    free(a->value), free(a->size), free(a->terms);
+    free(a->totals);
 }
 
 typedef struct answers {
@@ -147,9 +148,21 @@ static void add_biases(const setting *s, answers *a) {
         answer_add(&a->dx, i, tensor_get(&s->x_bias, i / pixels % s->p->channels));
 }
 
+/* The elements, row-major. */
+typedef struct elements {
+    double *x, *weight, *grad;
+} elements;
+
+static double *elements_of(const tensor *t) {
+    double *all = malloc(sizeof(double) * (size_t)(t->count + 1));
+    for (int64_t i = 0; i < t->count; i++)
+        all[i] = tensor_get(t, i);
+    return all;
+}
+
 /* All that window (row, column) of image n does to channel `made` of the result. */
-static void add_window(const setting *s, answers *a, int64_t n, int64_t made, int64_t row,
-                       int64_t column) {
+static void add_window(const setting *s, const elements *e, answers *a, int64_t n, int64_t made,
+                       int64_t row, int64_t column) {
     const problem *p = s->p;
     const eddy_attributes_conv *at = &p->attributes;
     int64_t channels = p->channels / at->groups, first = made / (p->made / at->groups) * channels;
@@ -163,8 +176,7 @@ static void add_window(const setting *s, answers *a, int64_t n, int64_t made, in
                     continue;
                 int64_t in = ((n * p->channels + first + c) * p->height + y) * p->width + x;
                 int64_t weight = ((made * channels + c) * p->rows + i) * p->columns + j;
-                long double xs = tensor_get(&s->x, in), ws = tensor_get(&s->weight, weight);
-                long double gs = tensor_get(&s->grad, out);
+                long double xs = e->x[in], ws = e->weight[weight], gs = e->grad[out];
                 answer_add(&a->out, out, xs * ws);
                 answer_add(&a->dx, in, gs * ws);
                 answer_add(&a->dweight, weight, gs * xs);
@@ -175,11 +187,13 @@ static answers answers_of(const setting *s, bool has_bias) {
     answers a = {answer_make(s->grad.count), answer_make(s->x.count), answer_make(s->weight.count)};
     if (has_bias)
         add_biases(s, &a);
+    elements e = {elements_of(&s->x), elements_of(&s->weight), elements_of(&s->grad)};
     for (int64_t n = 0; n < s->images; n++)
         for (int64_t made = 0; made < s->p->made; made++)
             for (int64_t row = 0; row < s->made_height; row++)
                 for (int64_t column = 0; column < s->made_width; column++)
-                    add_window(s, &a, n, made, row, column);
+                    add_window(s, &e, &a, n, made, row, column);
+    free(e.x), free(e.weight), free(e.grad);
     return a;
 }
 

@@ -112,7 +112,8 @@ Test(reduce, parts_of_a_product_are_kept_where_the_whole_is_a_number) {
 
 Test(reduce, big_reductions_do_not_depend_on_slices) {
     const shape_case shapes[] = {{1, {1000003}},    {2, {3, 400001}},    {2, {400001, 3}},
-                                 {2, {1030, 1031}}, {3, {65, 1025, 17}}, {2, {70000, 129}}};
+                                 {2, {1030, 1031}}, {3, {65, 1025, 17}}, {2, {9000, 129}},
+                                 {2, {70000, 17}}};
     for (size_t s = 0; s < sizeof(shapes) / sizeof(shapes[0]); s++)
         for (uint32_t axes = 1; axes < 1u << shapes[s].rank; axes++)
             for (size_t k = (s + axes) % 4; k < reduction_count; k += 4)

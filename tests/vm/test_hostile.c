@@ -581,7 +581,7 @@ static void *wait_for_ever(void *context) {
 /* Nobody waits for what an abandoned VM may give up, nor goes on waiting. */
 Test(interleavings, abandoned_neighbour) {
     two_vms vms = open_two(true);
-    vm_latch latch = {0};
+    static vm_latch latch; /* what is abandoned looks at it when the test has returned */
     session_latch(&vms.rich, &latch, 1, &vms.held);
     latch_await(&latch, 1);
     session_release(&vms.rich, vms.held);
