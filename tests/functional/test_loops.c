@@ -26,7 +26,7 @@ typedef struct row {
     eddy_loop_fn *const *loops[EDDY_ISA_COUNT]; /* where the tables keep them, by instruction set */
 } row;
 
-#define OPERANDS 5 /* inputs and output at most */
+#define OPERANDS 5     /* inputs and output at most */
 #define COUNT_MAX 2051 /* two chunks of loops that have chunks, and a tail */
 #define GUARD 128
 
