@@ -11,8 +11,8 @@ typedef enum eddy_execute_result { EDDY_EXECUTED, EDDY_EXECUTE_STARVED } eddy_ex
 eddy_execute_result eddy_vm_execute(eddy_vm *vm, const eddy_instruction *instruction,
                                     eddy_blocks_cache *cache, eddy_kernel_team *team, void **data,
                                     int64_t *data_bytes);
-/* Runs a plain call whose inputs are idle and healthy and for whose output the cache has memory: what resolving the operands
- * and eddy_vm_execute come to then, in one pass. False, and nothing has happened, for all others. Lock: submission. */
+/* Runs a plain call whose inputs are idle and healthy and for whose output there is memory: what resolving the operands and
+ * eddy_vm_execute come to then, in one pass. False, and nothing has happened, for all others. Lock: submission. */
 bool eddy_vm_execute_plain(eddy_vm *vm, eddy_vm_call *call);
 /* Fails a CALL as `status` without running it: a root of its own, unless an input is poisoned already. */
 void eddy_vm_execute_failed(eddy_vm *vm, const eddy_instruction *instruction, eddy_status status);

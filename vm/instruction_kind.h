@@ -1,5 +1,5 @@
 /* The kinds of instruction: what each is called, what it does, and how it is ordered. To add one, add it here, and its row and functions in
- * kinds.c. */
+ * instruction_kinds.c. */
 #ifndef EDDY_VM_INSTRUCTION_KIND_H
 #define EDDY_VM_INSTRUCTION_KIND_H
 

@@ -2,7 +2,7 @@
  *
  *   WAITING --(no unsatisfied edge)--> READY --(given to a stream, service thread or lender)--> DISPATCHED --> DONE
  *
- * DONE nodes come back through the VM's completions and are retired by the engine. */
+ * The VM's completions bring finished nodes back to the engine, which retires them: that sets DONE. */
 #ifndef EDDY_VM_NODE_H
 #define EDDY_VM_NODE_H
 

@@ -138,10 +138,9 @@ void eddy_vm_storage_written(eddy_vm *vm);
 typedef struct eddy_vm_release_link {
     eddy_lifo_link link;
     eddy_storage_number storage;
-    uint64_t after; /* takes effect after this sequence number */
-    void (*recycle)(
-        struct eddy_vm_release_link *link); /* frees the link's memory; called exactly once, on any
-                                                           thread, often inside eddy_vm_release */
+    uint64_t after; /* takes effect once the ring has been read up to here */
+    /* Frees the link's memory; called exactly once, on any thread, often inside eddy_vm_release. */
+    void (*recycle)(struct eddy_vm_release_link *link);
 } eddy_vm_release_link;
 
 /* Releases a storage: it is freed after every use submitted before. Never blocks, never fails, in any state of the

@@ -1,6 +1,6 @@
 /* Sections 10 (B2) and 12: user code that wants a lock of the user's, which issuers hold while they issue, as a binding with a lock of its
  * interpreter does. Models eddy_marks_wait_slow and wait_for_progress (vm/marks.c), is_users and is_behind_user in eddy_graph_link
- * (vm/graph.c), run_access (vm/kinds.c) and service_main (vm/service.c).
+ * (vm/graph.c), run_access (vm/instruction_kinds.c) and service_main (vm/service.c).
  *
  * Two issuers take the user's lock U and issue calls that are free, or behind the callback by an edge or as a marker; one of them issues
  * the callback, which takes U and issues too. Nobody may get stuck, or the verifier reports an invalid end state.
