@@ -1,4 +1,4 @@
-/* Calls: what the gemm_* and pool_* rows take the time of, one call many times over, in Eddy's programs and the peers' alike. */
+/* Times one call that is made many times: the loop of the gemm_* and pool_* rows, in Eddy's programs and the peers'. */
 #ifndef BENCH_CALLS_H
 #define BENCH_CALLS_H
 
@@ -6,12 +6,12 @@
 
 typedef struct bench_calls {
     void (*call)(void *work);
-    void (*wait)(void *work); /* until all calls have run; NULL: each has when it returns */
+    void (*wait)(void *work); /* until all calls have run; NULL: a call has run when it returns */
     void *work;
     int count; /* in a sample */
 } bench_calls;
 
-/* Samples in us a call. Two more come before them, which nobody sees. */
+/* Samples, in us per call. Two samples before them warm up and are not recorded. */
 static inline void bench_calls_measure(const bench_calls *calls, int sample_count,
                                        bench_samples *samples) {
     samples->count = 0;

@@ -1,4 +1,4 @@
-"""The cost rows as one table: an op a line, estimate over measured time for each size; then those that are off."""
+"""The cost rows as one table: one line per op, estimate over measured time for each size; then the rows that miss their goal."""
 
 import table
 
@@ -6,7 +6,7 @@ HEAD = "\nEstimate over measured time, one thread; ! misses its goal.\n"
 
 
 def text(results):
-    """Markdown, or nothing where no cost row was measured."""
+    """Markdown, or "" if no cost row was measured."""
     measured = [result for result in results if result.row.program == "costs"]
     if not measured:
         return ""

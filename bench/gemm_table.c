@@ -1,5 +1,5 @@
-/* Measures every provider of matrix products on the shapes that the table in kernels/cpu/matrix/gemm_table.c tells apart, one
- * thread, best of many: what the table is refreshed from. Usage: gemm_table [seconds per cell] */
+/* Measures every provider of matrix products on the shapes that the table in kernels/cpu/matrix/gemm_table.c distinguishes:
+ * one thread, best of many. The table is updated from these figures. Usage: gemm_table [seconds per cell] */
 #include <kernels/cpu/matrix/gemm.h>
 #include <stdio.h>
 #include <stdlib.h>

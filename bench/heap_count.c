@@ -1,5 +1,5 @@
-/* A library to preload: counts what a process takes from the heap (glibc's malloc family and mmap), so that heap_per_op
- * can be read the same way in Eddy's program and in a peer's. Any thread. */
+/* A library to preload: counts the blocks that a process takes from the heap (glibc's malloc family and mmap), so that
+ * heap_per_op is measured in the same way in Eddy's program and in a peer's. Any thread. */
 #define _GNU_SOURCE
 #include <bench/heap_count.h>
 #include <errno.h>
@@ -16,7 +16,7 @@ extern void *__libc_realloc(void *memory, size_t bytes);
 extern void *__libc_memalign(size_t alignment, size_t bytes);
 void *memalign(size_t alignment, size_t bytes);
 
-static _Atomic uint64_t taken; /* atomic: any thread, relaxed; read when the others rest */
+static _Atomic uint64_t taken; /* atomic: any thread, relaxed; read while no other thread runs */
 
 static void count_one(void) {
     atomic_fetch_add_explicit(&taken, 1, memory_order_relaxed);

@@ -1,11 +1,11 @@
-"""The machine that rows are measured on: what it is, and whether somebody else was using it meanwhile."""
+"""The machine that rows are measured on: its description, and whether other processes used it during a run."""
 
 import os
 import platform
 import subprocess
 
 TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
-# Kernel ticks are coarse: up to this many are not worth a word, whatever the run's length.
+# Kernel ticks are coarse: this many foreign ticks or fewer count as none, whatever the run's length.
 TICKS_OF_NOISE = 2
 FOREIGN_SHARE_ALLOWED = 0.03
 
@@ -16,12 +16,12 @@ def cpus():
 
 
 def describe():
-    """What a reader needs to place the figures."""
+    """The description of the machine that is printed and recorded with the figures."""
     return {"cpu": _cpu_name(), "cpus": len(cpus()), "system": platform.system() + " " + platform.release()}
 
 
 def _cpu_name():
-    """The name, and family and model: hypervisors give many CPUs one name."""
+    """Name, family and model. The name is not enough: hypervisors give many CPUs the same one."""
     fields = {}
     try:
         with open("/proc/cpuinfo", encoding="ascii", errors="replace") as lines:
@@ -35,7 +35,7 @@ def _cpu_name():
 
 
 def busy_ticks():
-    """Ticks that all CPUs together spent on anything, stolen time included, since boot; None where unknown."""
+    """Ticks since boot that all CPUs together were not idle, stolen time included; None if unknown."""
     try:
         with open("/proc/stat", encoding="ascii") as lines:
             fields = [int(field) for field in lines.readline().split()[1:]]
@@ -46,7 +46,7 @@ def busy_ticks():
 
 
 def foreign_share(busy_before, busy_after, own_seconds, wall_seconds):
-    """Part of the machine's time that went to others during a run; 0 when it cannot be told from noise."""
+    """Share of the machine's CPU time that other processes used during a run; 0 if it is within the noise."""
     if busy_before is None or busy_after is None or wall_seconds <= 0:
         return 0.0
     foreign = busy_after - busy_before - own_seconds * TICKS_PER_SECOND
@@ -60,7 +60,7 @@ def is_disturbed(share):
 
 
 def core_distance_ns(probe):
-    """Round trip between two cores now, from the probe program; None where there is one core or no probe."""
+    """Current round trip between two cores, from the probe program; None if there is one core or no probe."""
     try:
         text = subprocess.run([probe], capture_output=True, text=True, timeout=60, check=True).stdout
         return int(text) or None

@@ -1,10 +1,10 @@
-"""The op rows as one table: an op a line, the ratio to libtorch and the bandwidth for each size."""
+"""The op rows as one table: one line per op, the ratio to libtorch and the bandwidth for each size."""
 
 import table
 
 
 def text(results):
-    """Markdown, or nothing where no op row was measured."""
+    """Markdown, or "" if no op row was measured."""
     rows = [result for result in results if result.row.batch and result.row.name.startswith("op_")]
     parts = []
     for threads in sorted({result.row.threads for result in rows}):
@@ -24,7 +24,7 @@ def _one(threads, chosen):
 
 
 def _counts(sizes, results):
-    """Of each size, how many ops take no longer than libtorch."""
+    """For each size, how many ops take no longer than libtorch."""
     for size in sizes:
         of_size = [result for result in results if result.row.batch.startswith(size + "_") and result.is_met() is not None]
         met = sum(result.ours.figures.best <= result.reference() for result in of_size)

@@ -1,4 +1,4 @@
-"""The peers: what each needs, where it is found, how its program is built. A peer that is missing is a gap with a name."""
+"""The peers: what each needs, where it is found, how its program is built. A missing peer is reported, and is no failure."""
 
 import os
 import shlex
@@ -11,18 +11,18 @@ HEADERS = ("sample.h", "calls.h", "shapes.h", "pools.h", "ops.h", "programs.h", 
            "peers/torch_transformer.h")
 
 
-# What meson makes in the build folder.
+# Headers that meson generates in the build folder.
 MADE_HEADERS = ("bench/op_rows.h",)
 
 
 class Missing(Exception):
-    """The peer cannot be built here; the text says what is not there."""
+    """The peer cannot be built here; the text says what is missing."""
 
 
 class Peers:
-    """Builds peers' programs on demand into a folder of the build and remembers what could not be built.
+    """Builds peers' programs on demand into a folder of the build, and remembers which could not be built.
 
-    build: folder of Eddy's programs, which has headers too. libtorch: folder of a libtorch besides Debian's, or None. blas: folder of a threaded libopenblas.so.0, or None."""
+    build: folder of Eddy's programs and of generated headers. libtorch: folder of a libtorch besides Debian's, or None. blas: folder of a threaded libopenblas.so.0, or None."""
 
     def __init__(self, build, libtorch=None, blas=None):
         self.build = build
@@ -35,7 +35,7 @@ class Peers:
         os.makedirs(self.folder, exist_ok=True)
 
     def program(self, name):
-        """Path of a peer's program, built if need be. Raises Missing, with the same text each time."""
+        """Path of a peer's program, which is built on the first call. Raises Missing, with the same text each time."""
         if name not in self._programs:
             try:
                 self._programs[name] = getattr(self, "_build_" + name)()
@@ -46,7 +46,7 @@ class Peers:
         return self._programs[name]
 
     def environment(self, name, threads):
-        """What a peer's program needs in its environment besides the number of threads. Raises Missing."""
+        """Environment variables of a peer's program besides the number of threads. Raises Missing."""
         if name.startswith("one_thread/"):
             return {"EDDY_ONE_THREAD": "1"}
         if name.endswith("by_hand_threaded_blas"):
@@ -55,7 +55,7 @@ class Peers:
             return {"LD_LIBRARY_PATH": self.threaded_blas, "OMP_NUM_THREADS": "1",
                     "OPENBLAS_NUM_THREADS": str(threads)}
         if name.endswith("by_hand"):
-            # The serial one takes its buffers without a lock: threads that call it at once may spoil each other's products.
+            # The serial OpenBLAS has no lock for its buffers: concurrent calls may corrupt each other's products.
             blas = (self.threaded_blas if threads > 1 else None) or self.serial_blas or self.threaded_blas
             return {"LD_LIBRARY_PATH": blas} if blas else {}
         if name.startswith("libtorch"):
@@ -64,7 +64,7 @@ class Peers:
         return {}
 
     def remark(self, name, row, threads):
-        """What a reader should know of the figures in a row of a peer with so many threads, or None."""
+        """A remark on a peer's figures in a row with this number of threads, or None."""
         if threads == 1 or self.threaded_blas:
             return None
         if name.startswith("libtorch") and row.program in ("mlp", "training", "small"):
@@ -80,7 +80,7 @@ class Peers:
         """The library to preload for heap_per_op."""
         return self._compile("libheap_count.so", ["gcc", "-O2", "-shared", "-fPIC"], ["heap_count.c"], [])
 
-    # One builder a program; each raises Missing where its library is not found.
+    # One builder per program; each raises Missing if its library is not found.
 
     def _build_copy(self):
         return self._compile("copy", ["gcc", "-O2", "-fopenmp"], ["peers/copy.c"], [])
@@ -172,11 +172,11 @@ class Peers:
         api = base + "/torch/csrc/api/include"
         if not os.path.exists(api + "/torch/torch.h"):
             raise Missing(f"no libtorch in {self.libtorch}")
-        # What the wheel's libraries for devices need in their turn is none of a CPU program's business.
+        # A CPU program does not need the dependencies of the wheel's device libraries.
         libraries = ["-L" + self.libtorch + "/lib", "-Wl,-rpath," + self.libtorch + "/lib",
                      "-Wl,--unresolved-symbols=ignore-in-shared-libs", "-ltorch_cpu", "-lc10"]
         refusal = None
-        # The newest want C++20; older wheels keep the old ABI of std::string.
+        # The newest versions require C++20; older wheels use the old ABI of std::string.
         for dialect in (["-std=c++20"], ["-std=c++17"], ["-std=c++17", "-D_GLIBCXX_USE_CXX11_ABI=0"]):
             try:
                 return self._compile("given_" + program, ["g++", "-O2", *dialect, "-isystem", base, "-isystem", api],
@@ -203,7 +203,7 @@ class Peers:
                 raise Missing(f"no {header} ({package})")
 
     def _compile(self, name, compiler, sources, libraries):
-        """Compiles unless the program is newer than its sources and was made by the same command."""
+        """Compiles, unless the program is newer than its sources and was compiled by the same command."""
         target = os.path.join(self.folder, name)
         paths = [os.path.join(HERE, source) for source in sources]
         command = [*compiler, "-I" + ROOT, "-I" + self.build, *paths, "-o", target, *libraries]

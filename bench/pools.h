@@ -1,4 +1,4 @@
-/* The pool_* rows: images [n, c, h, w] of f32, square kernels. Average pooling counts the padding, as PyTorch's does. */
+/* The pool_* rows: f32 images [n, c, h, w], square kernels. Averages count the padding, as in PyTorch. */
 #ifndef BENCH_POOLS_H
 #define BENCH_POOLS_H
 
@@ -34,7 +34,7 @@ static const bench_pool bench_pools[] = {BENCH_POOL_LIST(BENCH_POOL_ROW)};
 #undef BENCH_POOL_ROW
 #define BENCH_POOL_COUNT ((int)(sizeof(bench_pools) / sizeof(bench_pools[0])))
 
-/* Ends the program where there is no such row. */
+/* Ends the program if there is no such row. */
 static inline const bench_pool *bench_pool_of(const char *row) {
     for (int i = 0; i < BENCH_POOL_COUNT; i++)
         if (!strcmp(row, bench_pools[i].row))
@@ -43,7 +43,7 @@ static inline const bench_pool *bench_pool_of(const char *row) {
     exit(2);
 }
 
-/* Calls per sample: some milliseconds at a nanosecond an element. */
+/* Calls per sample: a few milliseconds at 1 ns per element. */
 static inline int bench_pool_calls(const bench_pool *pool) {
     int calls = 5000000 / (pool->images * pool->channels * pool->side * pool->side);
     return calls < 1 ? 1 : calls;

@@ -1,5 +1,5 @@
-/* How far apart the first two allowed CPUs are now: two threads pass a word to and fro. Prints the median round trip in
- * ns, or "0" where there is one CPU only. A virtual machine's host may move the cores apart within seconds. */
+/* Round trip of a cache line between the first two allowed CPUs: two threads pass a word back and forth. Prints the median in
+ * ns, or "0" if there is only one CPU. On a virtual machine the host may move the cores apart within seconds. */
 #define _GNU_SOURCE
 #include <bench/sample.h>
 #include <pthread.h>

@@ -1,4 +1,4 @@
-"""One run of one measuring program: pinned or not, with a clean environment, watched for foreign load."""
+"""One run of one measuring program: pinned or not, in a clean environment, with a check for other load."""
 
 import json
 import os
@@ -19,7 +19,7 @@ class Failed(Exception):
 
 
 class Run:
-    """What came of a run: rows as the program printed them, and the share of the machine that others used."""
+    """The result of a run: rows as the program printed them, and the share of CPU time that other processes used."""
 
     def __init__(self, rows, foreign):
         self.rows = rows
@@ -59,7 +59,7 @@ def run(command, threads=1, is_pinned=False, extra=None):
 
 
 def _wait(child, begin):
-    """wait4, for the child's CPU time; a child that takes for ever is ended."""
+    """Waits with wait4, which reports the child's CPU time. A child that exceeds the time limit is killed."""
     while True:
         done, status, usage = os.wait4(child.pid, os.WNOHANG)
         if done:

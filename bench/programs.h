@@ -1,5 +1,5 @@
-/* The small_* rows: programs of ops of a few microseconds each. Their sizes, and what is measured of a run: its time, its CPU time
- * and the most memory that is resident, for Eddy's programs and the peers' alike.
+/* The small_* rows: programs of ops of a few microseconds each. Their sizes, and the measurement of a run: time, CPU time and peak
+ * resident memory. For Eddy's programs and the peers'.
  *
  * Plain C and C++, header only, one thread. */
 #ifndef BENCH_PROGRAMS_H
@@ -9,18 +9,18 @@
 #include <bench/sample.h>
 #include <sys/resource.h>
 
-/* A recurrent network and its steps, one of training per sequence. */
+/* A recurrent network: steps per sequence, and training steps per run, one for each sequence. */
 #define BENCH_GRU_INPUTS 32
 #define BENCH_GRU_HIDDEN 48
 #define BENCH_GRU_STEPS 24
 #define BENCH_GRU_ROUNDS 4
-/* Steps of training of the networks of layers: that of the mlp rows, and LeNet-5. */
+/* Training steps per run of the feed-forward networks: the network of the mlp rows, and LeNet-5. */
 #define BENCH_LAYERS_ROUNDS 10
 #define BENCH_LENET_SIDE 28
 #define BENCH_LENET_KERNEL 5
 #define BENCH_LENET_CHANNELS1 6
 #define BENCH_LENET_CHANNELS2 16
-#define BENCH_LENET_FLAT 256 /* what the second pool leaves of an image */
+#define BENCH_LENET_FLAT 256 /* elements of an image after the second pool */
 #define BENCH_LENET_HIDDEN1 120
 #define BENCH_LENET_HIDDEN2 84
 #define BENCH_DECODE_TOKENS 32
@@ -28,22 +28,22 @@
 #define BENCH_TREE_WIDTH 64
 #define BENCH_CHAIN_OPS 200
 #define BENCH_MIXED_ROUNDS 4
-#define BENCH_MIXED_SIDE 448 /* a product of 1 ms or so */
+#define BENCH_MIXED_SIDE 448 /* a product of about 1 ms */
 #define BENCH_MIXED_OPS 100
 #define BENCH_MIXED_WIDTH 10000
 
-/* A sample is as many runs as take this long, so that what threads do after the last is a small part. */
+/* A sample is as many runs as take this long, so that the work of threads after the last run is a small part of it. */
 #define BENCH_PROGRAM_SAMPLE_MS 40
 
 typedef struct bench_program {
-    void (*run)(void *work); /* to its end: nothing of it is under way when it returns */
+    void (*run)(void *work); /* returns when all its ops have run */
     void *work;
-    int runs; /* in a sample */
+    int runs; /* per sample */
     double resident_before;
     bench_samples times, cpu_times, memory;
 } bench_program;
 
-/* Whether a row is one of a program's: of the size that stands for %lld in `format`, or of no size. */
+/* Whether a row belongs to a program. If `format` has a %lld, the number in the row's name is its size; else *size is 0. */
 static inline bool bench_program_has(const char *format, const char *row, long long *size) {
     *size = 0;
     if (strchr(format, '%'))
@@ -64,7 +64,7 @@ static inline double bench_program_run_ms(const bench_program *p) {
     return (bench_now_ns() - began) / 1e6;
 }
 
-/* Two runs that no time is taken of: the first meets everything new, the second says how many a sample has. */
+/* Two runs that are not recorded: the first warms up, the second determines the runs per sample. */
 static inline void bench_program_begin(bench_program *p) {
     p->times.count = p->cpu_times.count = p->memory.count = 0;
     p->resident_before = bench_resident_begin();
@@ -72,7 +72,7 @@ static inline void bench_program_begin(bench_program *p) {
     p->runs = 1 + (int)(BENCH_PROGRAM_SAMPLE_MS / (bench_program_run_ms(p) + 0.01));
 }
 
-/* The peak of memory counts from before the first run. */
+/* The memory peak includes the runs of bench_program_begin. */
 static inline void bench_program_measure(bench_program *p, int sample_count) {
     for (int i = 0; i < sample_count; i++) {
         double cpu_began = bench_cpu_ms(), ms = 0;
@@ -89,7 +89,7 @@ static inline bool bench_program_ends_with(const char *name, const char *ending)
     return length >= of_ending && !strcmp(name + length - of_ending, ending);
 }
 
-/* Rows as they were asked for, "small_tree,small_tree_cpu,small_tree_memory": the ending says which figure. */
+/* rows: as on the command line, "small_tree,small_tree_cpu,small_tree_memory"; the suffix selects the figure. */
 static inline void bench_program_print(const bench_program *p, const char *rows,
                                        const char *version, const char *path) {
     char row[64];

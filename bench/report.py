@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""docs/figures.md: the tables of what tools/bench.sh --json has recorded in bench/results/.
+"""docs/figures.md: the tables of the runs that tools/bench.sh --json has recorded in bench/results/.
 
-report.py writes the page; report.py --check says whether it is old."""
+report.py writes the page; report.py --check fails if the page is outdated."""
 
 import json
 import pathlib
@@ -28,7 +28,7 @@ goal names; *path* says on which threads Eddy's instructions ran. The notes belo
 ## Runs
 """
 
-# Title, and what the names of its rows begin with; each row belongs to one.
+# Title of a group, and the prefixes of its rows' names; each row belongs to one group.
 GROUPS = [
     ("Issue and latency", ("issue_", "end_to_end_", "caller_run_", "sparse_", "instructions_add16", "empty_", "heap_per_op", "relu_")),
     ("Training steps and memory", ("mlp_", "cnn_", "transformer_", "inference_")),
@@ -39,12 +39,12 @@ GROUPS = [
     ("Every op beside libtorch", ("op_",)),
     ("Estimates of kernels over what they take", ("cost_",)),
 ]
-# Groups that have tables of their own.
+# Groups that have their own kind of table.
 TABLES = {"op_": matrix.text, "cost_": costs.text}
 
 
 class Recorded:
-    """A run of the bench as its file says it. about: date, command, machine, versions."""
+    """A run of the bench, read from its file. about: date, command, machine, versions."""
 
     def __init__(self, path):
         values = json.loads(path.read_text(encoding="utf-8"))
@@ -61,7 +61,7 @@ class Recorded:
 
 
 def record(path, about, results):
-    """Writes a run: a line a row, so that differences can be read."""
+    """Writes a run, one line per row, so that diffs are readable."""
     lines = ",\n".join(json.dumps(table.as_json(result), separators=(",", ":")) for result in results)
     head = json.dumps(about, indent=1)[:-2]
     pathlib.Path(path).write_text(f'{head},\n "rows": [\n{lines}\n]}}\n', encoding="utf-8")
@@ -74,7 +74,7 @@ def recorded():
 
 
 def _about(run):
-    """The paragraph of a run."""
+    """The paragraph that describes a run."""
     here = run.about["machine"]
     distances = [str(here[key]) for key in ("core_distance_ns_before", "core_distance_ns_after") if here.get(key)]
     apart = f"; its cores are {' to '.join(dict.fromkeys(distances))} ns apart (round trip of a cache line)" if distances else ""
@@ -90,7 +90,7 @@ def _best(entry):
 
 
 def _line(result, names):
-    """The cells of a row; names: of the peers that have a column."""
+    """The cells of a row; names: the peers that have a column."""
     peers, figures, reference = {peer.name: peer for peer in result.peers}, result.ours.figures, result.reference()
     return [f"`{result.row.name}`", result.row.unit, _best(result.ours),
             table.number(figures.median) if figures and figures.median is not None else "-",
@@ -100,7 +100,7 @@ def _line(result, names):
 
 
 def _rows_text(results):
-    """The table of rows that have none of their own."""
+    """The table of a group that is not in TABLES."""
     names = list(dict.fromkeys(peer.name for result in results for peer in result.peers))
     lines = table.markdown(["row", "unit", "Eddy", "median", *names, "ratio", "goal", "path"],
                            [_line(result, names) for result in results])
@@ -108,7 +108,7 @@ def _rows_text(results):
 
 
 def _notes(results):
-    """What was not measured and what disturbed the rest, each once with its rows."""
+    """Which peers were not measured, and which runs were disturbed: each note once, with its rows."""
     rows_of = {}
     for result in results:
         missing = [f"{entry.name} was not measured: {entry.missing}" for entry in (result.ours, *result.peers) if entry.missing]

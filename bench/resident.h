@@ -1,4 +1,4 @@
-/* How much memory a process has in use at once, as the kernel counts it, for Eddy's programs and the peers' alike.
+/* Resident memory of a process, as the kernel counts it. For Eddy's programs and the peers'.
  *
  * Plain C and C++, header only. */
 #ifndef BENCH_RESIDENT_H
@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A line of /proc/self/status in MiB; ends the program where there is none. */
+/* A line of /proc/self/status, in MiB. Ends the program if there is no such line. */
 static inline double bench_resident_line(const char *name) {
     FILE *file = fopen("/proc/self/status", "r");
     char line[256];
@@ -25,7 +25,7 @@ static inline double bench_resident_line(const char *name) {
     return (double)kib / 1024;
 }
 
-/* Resident memory now, from which on the peak is counted anew. */
+/* Resets the kernel's peak. Returns the resident memory now, in MiB. */
 static inline double bench_resident_begin(void) {
     FILE *file = fopen("/proc/self/clear_refs", "w");
     if (!file || fputs("5", file) < 0 || fclose(file)) {
@@ -35,7 +35,7 @@ static inline double bench_resident_begin(void) {
     return bench_resident_line("VmRSS:");
 }
 
-/* The most that was resident at once since bench_resident_begin, which had returned `before`: beyond that. */
+/* Peak of resident memory since bench_resident_begin, less `before`, which that call returned; in MiB. */
 static inline double bench_resident_peak(double before) {
     return bench_resident_line("VmHWM:") - before;
 }

@@ -1,4 +1,4 @@
-"""The rows of the table: what each measures, with which programs, and its goal. Names never change."""
+"""The rows of the table: what each measures, its programs and its goal. The name of a row never changes."""
 
 import functools
 import glob
@@ -13,8 +13,8 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 
 @dataclass(frozen=True)
 class Goal:
-    """At most `at_most` units or, where `of` names peers (by the beginning of the name), times the best of those. at_least: what is
-    below misses it as well."""
+    """At most `at_most` units; if `of` names peers (by a prefix of their names), at most `at_most` times the best of them. at_least: a
+    lower bound, in the same unit."""
     at_most: float
     of: str = ""
     at_least: float = 0
@@ -29,8 +29,8 @@ class Goal:
 
 @dataclass(frozen=True)
 class Peer:
-    """name: in the table. program: as peers.Peers knows it, "ours/NAME", or "one_thread/NAME": ours with EDDY_ONE_THREAD=1. row: what it
-    is asked for, if another. threads: that it may use, if others than the row's."""
+    """name: in the table. program: a name of peers.Peers, "ours/NAME", or "one_thread/NAME" (ours with EDDY_ONE_THREAD=1). row: the row
+    that the program is called with, if it is not this one. threads: number of its threads, if it is not the row's."""
     name: str
     program: str
     row: str = ""
@@ -44,13 +44,13 @@ class Peer:
 class Row:
     name: str
     unit: str
-    program: str  # ours
-    goal: Goal | None  # None: it is reported only
+    program: str  # Eddy's
+    goal: Goal | None  # None: the row is only reported
     peers: tuple
     threads: int = 1
-    is_pinned: bool = True  # to one CPU, peers alike
+    is_pinned: bool = True  # to one CPU, the peers too
     kind: str = "time"      # or "instructions", "heap"
-    batch: str = ""         # rows with the same are measured in the same runs of the programs
+    batch: str = ""         # rows with the same batch are measured in the same runs of the programs
 
 
 LIBTORCH = (Peer("libtorch", "libtorch"), Peer("libtorch, given", "given_libtorch"))
@@ -71,14 +71,14 @@ LIBRARIES = (Peer("OpenBLAS", "openblas"), Peer("BLIS", "blis"), Peer("oneDNN", 
 
 
 def _gemm_rows():
-    """From the list in shapes.h, which the programs measure by."""
+    """From the list in shapes.h, which the programs use."""
     with open(os.path.join(HERE, "shapes.h"), encoding="utf-8") as file:
         names = re.findall(r"^\s*row\((gemm_\w+),", file.read(), re.MULTILINE)
     return [Row(name, "us", "gemm", Goal(1.02, "*"), LIBRARIES) for name in names]
 
 
 def _pool_rows():
-    """From the list in pools.h, which the programs measure by."""
+    """From the list in pools.h, which the programs use."""
     with open(os.path.join(HERE, "pools.h"), encoding="utf-8") as file:
         names = re.findall(r"^\s*row\((pool_\w+),", file.read(), re.MULTILINE)
     return [Row(name, "us", "pool", Goal(1.0, "oneDNN"), (Peer("oneDNN", "onednn_pool"),)) for name in names]
@@ -86,7 +86,7 @@ def _pool_rows():
 
 @functools.cache
 def op_names():
-    """From the op list, of which the header that the programs measure by is made."""
+    """From the op list, from which the programs' header op_rows.h is generated too."""
     functional = os.path.join(os.path.dirname(HERE), "functional")
     command = [sys.executable, "-B", os.path.join(functional, "generate/main.py"), "bench", "/dev/stdout",
                *sorted(glob.glob(os.path.join(functional, "ops/*.toml")))]
@@ -94,7 +94,7 @@ def op_names():
     return re.findall(r"^\s*op\((\w+),", text, re.MULTILINE)
 
 
-# Of Eddy's goals beside libtorch those that are not 1.0: (op, size) with one thread.
+# Goals relative to libtorch that are not 1.0: (op, size), with one thread.
 _OP_GOALS = {("exp", "1e4"): 1 / 1.6, ("tanh", "1e4"): 1 / 2, ("softmax", "1e4"): 1 / 2, ("layer_norm", "1e4"): 1 / 1.2}
 OP_SIZES = ("1e2", "1e4", "1e6", "1e7")
 
@@ -113,14 +113,14 @@ COST_SIZES = ("1e2", "1e3", "1e4", "1e5", "1e6", "1e7")
 
 
 def _cost_rows():
-    """Estimates over times. Below 1e3 elements a call is cheap whatever it is said to be."""
+    """Estimated over measured times. Below 1e3 elements there is no goal: a call is cheap whatever its estimate."""
     for size in COST_SIZES:
         goal = None if size == "1e2" else Goal(2, at_least=0.5)
         for name in op_names():
             yield Row(f"cost_{name}_{size}", "x", "costs", goal, (), batch=f"cost_{size}")
 
 
-# Instructions that a call took when the rows came, and the share of them that is the goal.
+# Reference number of instructions per call, and the share of it that is the goal.
 KERNELS = {"sum": (1483, 0.5), "mean": (1510, 0.85), "add_row": (1134, 0.5), "add_column": (1138, 0.5), "layer_norm": (8377, 0.5),
            "softmax": (1118, 0.85), "linear": (4087, 0.85), "matmul": (5131, 0.85), "cross_entropy": (1355, 0.85)}
 
@@ -145,17 +145,17 @@ SMALL = ("gru_b64", "gru_b1", "mlp_b1", "mlp_b8", "lenet_b1", "decode_b1", "tree
 
 def _small_rows():
     """Programs of small ops, in default mode beside one-thread mode and libtorch: time, CPU time and peak memory of the same runs; then
-    default mode beside one-thread mode where both have one CPU."""
+    default mode beside one-thread mode, both pinned to one CPU."""
     one_thread = Peer("Eddy, one thread", "one_thread/small")
     for name in SMALL:
         batch = f"small_{name}"
-        most = 0.75 if name == "mixed" else 1.02  # there is something to win
+        most = 0.75 if name == "mixed" else 1.02  # its product can run beside the cheap ops
         for suffix, unit, goal in (("", "ms", most), ("_cpu", "ms", 1.2), ("_memory", "MiB", 1.3)):
             yield Row(batch + suffix, unit, "small", Goal(goal, one_thread.name), (one_thread, *LIBTORCH_SMALL), 2, False,
                       batch=batch)
         pinned = batch + "_pinned"
         yield Row(pinned, "ms", "small", Goal(1.02, one_thread.name), (one_thread,), batch=pinned)
-        if name == "gru_b64":  # what is issued ahead takes the most here
+        if name == "gru_b64":  # here instructions in flight take the most memory
             yield Row(pinned + "_memory", "MiB", "small", Goal(1.3, one_thread.name), (one_thread,), batch=pinned)
 
 

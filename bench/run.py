@@ -16,7 +16,7 @@ import report
 import rows
 import table
 
-# Operations of the two runs whose difference callgrind counts.
+# Number of operations in the two runs under callgrind; their difference is counted.
 COUNT_FEW, COUNT_MANY = 200, 2200
 
 
@@ -36,14 +36,14 @@ def arguments():
 
 
 class Bench:
-    """Runs rows: finds each program, runs ours and the peers' in turns, collects the samples."""
+    """Measures rows: finds each program, runs Eddy's and the peers' in turns, collects the samples."""
 
     def __init__(self, options):
         self.options = options
         self.peers = peers.Peers(options.build, options.libtorch, options.blas)
 
     def measure(self, batch):
-        """The results of rows that are measured in the same runs, in their order."""
+        """The results of rows that are measured in the same runs, in the order of the rows."""
         first = batch[0]
         peers_of = {row.name: (rows.Peer("Eddy", "ours/" + row.program), *filter(self._is_wanted, row.peers))
                     for row in batch}
@@ -75,7 +75,7 @@ class Bench:
         return table.Result(row, entries[0], entries[1:], remarks, bool(disturbed))
 
     def _measure_once(self, row, peer, measured):
-        """One run of a program; `measured` takes what it printed: (entry, samples) by the name of the row."""
+        """One run of a program. What it prints is added to `measured`: name of the row -> (entry, samples)."""
         try:
             program = self._program(peer.program)
             threads = peer.threads_in(row)
@@ -103,7 +103,7 @@ class Bench:
             entry.estimated_ns = printed.get("estimated_ns", 0)
 
     def _calm_run(self, command, threads, is_pinned, extra):
-        """The least disturbed of a few tries."""
+        """The least disturbed of several runs."""
         best = None
         for _ in range(1 + self.options.retries):
             run = process.run(command, threads, is_pinned, extra)
@@ -135,7 +135,7 @@ class Bench:
 
 
 def selected(names):
-    """The rows asked for; ends the program on a name that is none."""
+    """The rows with the given names; ends the program on an unknown name."""
     every = rows.all_rows()
     if not names:
         return every
@@ -150,7 +150,7 @@ def _matches(row, name):
 
 
 def batches(chosen):
-    """Rows of one batch together, the others each by itself, in their order."""
+    """Lists of rows: those of one batch together, each other row alone, in order."""
     for batch, members in itertools.groupby(chosen, lambda row: row.batch):
         if batch:
             yield list(members)
@@ -159,7 +159,7 @@ def batches(chosen):
 
 
 def versions_of(results):
-    """The version that each program of a peer states, by the peer and its threads."""
+    """The version that each program prints, by peer and number of threads."""
     versions = {}
     for result in results:
         for entry in (result.ours, *result.peers):
@@ -170,7 +170,7 @@ def versions_of(results):
 
 
 def command(options):
-    """What was asked for, without the folders of this machine."""
+    """The command line, without the folders of this machine."""
     words = ["tools/bench.sh"]
     words += [f"--{name} DIR" for name in ("libtorch", "blas") if getattr(options, name)]
     words += [f"--only '{name}'" if "*" in name else f"--only {name}" for name in options.only or []]

@@ -1,6 +1,6 @@
-/* What every program here measures and prints with, Eddy's and the peers' alike: a clock, samples, one JSON line a row.
+/* Shared by all programs here, Eddy's and the peers': a clock, samples, and one line of JSON per row.
  *
- * A program is called as `program ROW [samples]` and prints for each row it measured
+ * A program is called as `program ROW [samples]` and prints for each row that it measured
  *     {"row": "issue_add16", "unit": "ns", "version": "...", "path": "caller", "samples": [51.2, 50.9]}
  * Plain C and C++, header only, one thread. */
 #ifndef BENCH_SAMPLE_H
@@ -40,7 +40,7 @@ static inline void bench_print_samples(const bench_samples *samples) {
     fflush(stdout);
 }
 
-/* path: where the work ran ("caller", "scheduler", "worker", or a mixture in words); NULL for peers. */
+/* path: which threads ran the work ("caller", "scheduler", "worker", or shares of them); NULL for peers. */
 static inline void bench_print_row(const char *row, const char *unit, const char *version,
                                    const char *path, const bench_samples *samples) {
     printf("{\"row\": \"%s\", \"unit\": \"%s\", \"version\": \"%s\"", row, unit, version);
@@ -49,18 +49,18 @@ static inline void bench_print_row(const char *row, const char *unit, const char
     bench_print_samples(samples);
 }
 
-/* Calls a sample, so that one of calls that take `ns` takes 3 ms. */
+/* Calls per sample, so that a sample takes 3 ms if a call takes `ns`. */
 static inline int bench_calls_for(double ns) {
     return ns >= 3e6 ? 1 : (int)(3e6 / (ns > 1 ? ns : 1));
 }
 
-/* As many samples as were asked for; fewer, three at least, where they would take more than a second in all. */
+/* The requested number of samples, or fewer (at least three) if all would take more than a second. */
 static inline int bench_samples_for(double sample_ns, int count) {
     int affordable = (int)(1e9 / sample_ns);
     return affordable >= count ? count : affordable < 3 ? 3 : affordable;
 }
 
-/* The number of samples asked for on the command line, within what fits. */
+/* The number of samples on the command line, limited to BENCH_SAMPLES_MAX. */
 static inline int bench_sample_count(int argc, char **argv, int index) {
     int count = argc > index ? atoi(argv[index]) : BENCH_SAMPLES_DEFAULT;
     return count < 1 ? 1 : count > BENCH_SAMPLES_MAX ? BENCH_SAMPLES_MAX : count;
@@ -80,7 +80,7 @@ static inline float bench_random_float(uint32_t *state, float scale) {
     return ((float)(bench_random(state) >> 8) / 8388608.0f - 1.0f) * scale;
 }
 
-/* `count` of them in [-1, 1), a cache line's start; the caller frees. Ends the program where there is no memory. */
+/* `count` numbers in [-1, 1), aligned to a cache line; the caller frees them. Ends the program if there is no memory. */
 static inline float *bench_random_floats(uint32_t *state, size_t count) {
     float *values = (float *)aligned_alloc(64, (count * sizeof(float) + 63) / 64 * 64);
     if (!values)

@@ -1,4 +1,4 @@
-/* The sizes that Eddy's programs and the peers' share, so that a row always means the same work. */
+/* Sizes shared by Eddy's programs and the peers', so that a row is the same work in each. */
 #ifndef BENCH_SHAPES_H
 #define BENCH_SHAPES_H
 
@@ -8,10 +8,10 @@
 
 /* Operations per sample of the add rows. */
 #define BENCH_ADD_OPS 20000
-/* Issued in one go by issue_add16: below every mark, so that the caller is never held back. */
+/* Adds per burst of issue_add16: below every mark of back-pressure, so that the caller is never held back. */
 #define BENCH_ISSUE_OPS 1000
 
-/* Empty tasks per sample; fan: one writer, then its readers, repeated; dag: two reads and one write of random ones. */
+/* Empty tasks per sample. Fan: one writer, then its readers, repeated. Dag: two reads and one write of random objects. */
 #define BENCH_TASKS 20000
 #define BENCH_FAN_READERS 64
 #define BENCH_DAG_OBJECTS 1000
@@ -22,14 +22,14 @@
 #define BENCH_MLP_HIDDEN2 128
 #define BENCH_MLP_CLASSES 10
 #define BENCH_MLP_RATE 0.01f
-/* So small that the network never fits its one batch: vanishing gradients would make Adam's squares subnormal, and the
- * row would measure those. */
+/* So small that the network never fits its only batch. Otherwise gradients vanish, Adam's second moments become subnormal, and
+ * the row measures subnormal arithmetic. */
 #define BENCH_ADAM_RATE 1e-6f
 
-/* Steps a sample of the cnn and transformer rows. */
+/* Steps per sample of the cnn and transformer rows. */
 #define BENCH_TRAINING_STEPS 3
 
-/* The network of the transformer rows: that of examples/char_transformer.c. */
+/* The network of the transformer rows: the same as in examples/char_transformer.c. */
 #define BENCH_TRANSFORMER_VOCABULARY 96
 #define BENCH_TRANSFORMER_WIDTH 128
 #define BENCH_TRANSFORMER_LAYERS 4
@@ -37,7 +37,7 @@
 #define BENCH_TRANSFORMER_HIDDEN 344
 #define BENCH_TRANSFORMER_SEQUENCE 128
 
-/* The inference rows: numbers of the pass before, and how many passes the peak is taken over. */
+/* The inference rows: numbers in the warm-up pass, and measured passes. */
 #define BENCH_INFERENCE_FEW 8
 #define BENCH_INFERENCE_PASSES 3
 
@@ -72,7 +72,7 @@ static const bench_gemm_shape bench_gemm_shapes[] = {BENCH_GEMM_LIST(BENCH_GEMM_
 #undef BENCH_GEMM_ROW
 #define BENCH_GEMM_SHAPE_COUNT ((int)(sizeof(bench_gemm_shapes) / sizeof(bench_gemm_shapes[0])))
 
-/* Ends the program where there is no such row. */
+/* Ends the program if there is no such row. */
 static inline const bench_gemm_shape *bench_gemm_shape_of(const char *row) {
     for (int i = 0; i < BENCH_GEMM_SHAPE_COUNT; i++)
         if (!strcmp(row, bench_gemm_shapes[i].row))

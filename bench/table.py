@@ -1,4 +1,4 @@
-"""Samples into figures, figures into text, Markdown and JSON."""
+"""Converts samples to figures, and figures to text, Markdown and JSON."""
 
 import statistics
 from dataclasses import dataclass
@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Figures:
-    """Of one program in one row. spread: the middle 80 % of the samples over the median. A result that was recorded has no spread,
-    and may have no median."""
+    """Figures of one program in one row. spread: the width of the middle 80 % of the samples over the median. A result read from a file
+    has no spread, and may have no median."""
     best: float
     median: float | None = None
     spread: float = 0.0
@@ -30,9 +30,9 @@ class Entry:
         self.path = ""
         self.figures = None
         self.missing = ""
-        self.bytes = 0.0  # that a call must move; 0 where they are not counted
-        self.estimated_ns = 0.0  # of cost rows: the kernels' own estimate
-        self.foreign = 0.0  # worst share of foreign CPU time in a run that counts
+        self.bytes = 0.0  # that a call must read and write; 0 if not counted
+        self.estimated_ns = 0.0  # cost rows: the kernels' estimate
+        self.foreign = 0.0  # largest share of other processes' CPU time in a run that was used
 
 
 class Result:
@@ -43,13 +43,13 @@ class Result:
         self.is_disturbed = is_disturbed  # whether other processes used the machine in one of the runs
 
     def reference(self):
-        """The best sample of the peers that the goal names; None where it names none, or none was measured."""
+        """The best sample of the peers that the goal names; None if it names none, or none was measured."""
         of = self.row.goal.of if self.row.goal else ""
         bests = [peer.figures.best for peer in self.peers if of and peer.figures and (of == "*" or peer.name.startswith(of))]
         return min(bests) if bests else None
 
     def goal_limit(self):
-        """The goal in the row's unit; None where there is none, or what it refers to was not measured."""
+        """The goal in the row's unit; None if there is none, or the peers that it names were not measured."""
         goal, reference = self.row.goal, self.reference()
         if not goal:
             return None
@@ -58,7 +58,7 @@ class Result:
         return goal.at_most * reference if reference is not None else None
 
     def is_met(self):
-        """By the best sample, or by their median where too little is a miss as well; None where it cannot be said."""
+        """Compares the best sample with the goal, or the median if the goal has a lower bound. None if unknown."""
         limit = self.goal_limit()
         if limit is None or not self.ours.figures:
             return None
@@ -67,14 +67,14 @@ class Result:
         return self.ours.figures.best <= limit
 
     def verdict(self):
-        """The goal, and whether it is met; "" where the row has none. A question mark: the run was disturbed."""
+        """The goal and whether it is met; "" if the row has none. A question mark: the run was disturbed."""
         if not self.row.goal:
             return ""
         verdict = {True: "met", False: "missed", None: "?"}[self.is_met()]
         return f"{self.row.goal.text(self.row.unit)} {verdict}" + ("?" if self.is_disturbed and verdict != "?" else "")
 
 
-_NAME = 34  # columns of the longest name and one more
+_NAME = 34  # width of the longest name, plus one
 HEAD = f"{'row':{_NAME}}{'unit':8}{'who':28}{'best':>10}{'median':>10}{'spread':>8}  {'ours/peer':14}{'goal':34}path"
 
 
@@ -95,7 +95,7 @@ def bandwidth(entry, unit):
 
 
 def lines(result):
-    """The row's lines of the table."""
+    """The lines of a row in the table."""
     row = result.row
     for entry in (result.ours, *result.peers):
         is_ours = entry is result.ours
@@ -119,7 +119,7 @@ def lines(result):
 
 
 def markdown(head, rows):
-    """A table of Markdown: lines of cells, each a text."""
+    """A Markdown table from lists of cells."""
     return ["| " + " | ".join(cells) + " |" for cells in (head, ["---"] * len(head), *rows)]
 
 
@@ -137,7 +137,7 @@ def _entry_json(entry):
 
 
 def as_json(result):
-    """The row as it is recorded; bench/README.md describes the format."""
+    """The recorded form of a row; bench/README.md describes the format."""
     values = {"name": result.row.name, "ours": _entry_json(result.ours)}
     if result.peers:
         values["peers"] = {peer.name: _entry_json(peer) for peer in result.peers}

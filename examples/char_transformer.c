@@ -1,4 +1,4 @@
-/* Trains a small transformer on the characters of any text and lets it write some. `char_transformer --help` lists the options. */
+/* Trains a small transformer on the characters of any text, and generates text with it. `char_transformer --help` lists the options. */
 #include "checkpoint.h"
 #include "text.h"
 #include "transformer.h"
@@ -50,7 +50,7 @@ static bool read_number(const char *name, const char *text, int64_t least, int64
     return true;
 }
 
-/* 1: go on; 0: help was shown; -1: wrong. */
+/* Returns 1 to go on, 0 if the help was printed, -1 on a wrong option. */
 static int read_settings(int argc, char **argv, struct settings *s) {
     static char licences[] = "/usr/share/common-licenses";
     *s = (struct settings){.steps = 800,
@@ -98,7 +98,7 @@ static int read_settings(int argc, char **argv, struct settings *s) {
 
 /* ---- batches ---- */
 
-/* Windows that begin at the places starts i64[B, 1]: i64[B, length]. */
+/* Windows of `numbers` that begin at the positions `starts`, i64[B, 1]. Returns i64[B, length]. */
 static eddy_tensor *windows(eddy_tensor *numbers, eddy_tensor *starts, int64_t length) {
     eddy_tensor *offsets = eddy_arange(EDDY_S(0), EDDY_S(length), EDDY_S(1), EDDY_I64, NULL);
     eddy_tensor *places = eddy_add(starts, offsets);
@@ -114,7 +114,7 @@ static double learning_rate(const struct settings *s, int64_t step) {
     return RATE_LEAST + 0.5 * (RATE_MOST - RATE_LEAST) * (1 + cos(M_PI * done));
 }
 
-/* The step's loss, not waited for; NULL on failure. */
+/* Issues one step. Returns its loss without waiting for it, or NULL on failure. */
 static eddy_tensor *train_step(const struct settings *s, const struct text *text, transformer *net,
                                int64_t step) {
     eddy_scope *scope = eddy_scope_begin();
@@ -128,7 +128,7 @@ static eddy_tensor *train_step(const struct settings *s, const struct text *text
     return loss;
 }
 
-/* Mean loss on the held-out text, window by window without overlap. False on failure. */
+/* Mean loss on the held-out text, in windows that do not overlap. False on failure. */
 static bool evaluate(const struct settings *s, const struct text *text, const transformer *net,
                      double *mean) {
     int64_t length = net->size.sequence + 1, count = (text->counts[1] - 1) / net->size.sequence;
@@ -160,7 +160,7 @@ static double seconds_now(void) {
     return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
 }
 
-/* `loss`: of the step before; NAN: there was none. */
+/* `loss`: the previous step's; NAN if there was none. */
 static void show(int64_t step, const struct settings *s, double loss, double begin) {
     double spent = seconds_now() - begin, left = spent / (double)step * (double)(s->steps - step);
     if (isatty(STDOUT_FILENO) && !isnan(loss)) {
@@ -178,7 +178,7 @@ static bool train(const struct settings *s, const struct text *text, transformer
     *best = INFINITY;
     for (int64_t step = 0; step < s->steps && is_fine; step++) {
         eddy_tensor *now = train_step(s, text, net, step);
-        /* The loss before is there by now: the loop runs one step ahead of the workers. */
+        /* Reads the previous step's loss: the loop runs one step ahead of the workers. */
         is_fine = now && (!last || eddy_read_f64(last, &loss, NULL) == EDDY_OK);
         eddy_release(&last);
         last = now;
@@ -206,7 +206,7 @@ static bool train(const struct settings *s, const struct text *text, transformer
 
 /* ---- writing ---- */
 
-/* Writes `s->sample` characters, each drawn as likely as the network finds it. */
+/* Writes `s->sample` characters, each drawn with the probabilities that the network computes. */
 static bool write_sample(const struct settings *s, const struct text *text,
                          const transformer *net) {
     eddy_tensor *seen = eddy_narrow(text->numbers[1], 0, 0, 1);

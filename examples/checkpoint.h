@@ -7,13 +7,13 @@
 
 #include <stdbool.h>
 
-/* Whether a file can be made there, found out by making one beside it; if not, says so on stderr. */
+/* Whether `path` can be written, tested by creating a file beside it; if not, prints why to stderr. */
 bool checkpoint_can_be_saved(const char *path);
-/* Waits for the weights. The file is the old one or the new one, whatever happens. False with the error in the thread's slot. */
+/* Waits for the weights. On any failure the old file stays whole. Returns false with the error in the thread's slot. */
 bool checkpoint_save(const transformer *net, const struct text *text, int64_t step, double loss,
                      const char *path);
-/* Puts the weights of the file into the network. False with the error in the slot, or said on stderr where the file is of another
- * text. */
+/* Copies the weights of the file into the network. Returns false with the error in the slot, or with a message on stderr if the
+ * file belongs to another text. */
 bool checkpoint_load(transformer *net, const struct text *text, const char *path);
 
 #endif

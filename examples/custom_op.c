@@ -1,9 +1,9 @@
-/* An op of the program's own: user.decay, y[i] = x[i] + factor * y[i - 1], is registered, called by name, and refuses
- * what does not fit as a built-in op does. */
+/* An op of the program's own: user.decay, y[i] = x[i] + factor * y[i - 1], is registered and called by name. It refuses wrong
+ * operands like a built-in op. */
 #include <eddy/eddy.h>
 #include <stdio.h>
 
-static eddy_status decay_infer(eddy_op_inference *call) { /* at the call, on its thread */
+static eddy_status decay_infer(eddy_op_inference *call) { /* within the call, on its thread */
     if (call->inputs[0].shape.rank != 1 || call->inputs[0].dtype != EDDY_F32) {
         snprintf(call->message, call->message_bytes, "wants an f32 signal of rank 1");
         return EDDY_INVALID_ARGUMENT;
@@ -12,7 +12,7 @@ static eddy_status decay_infer(eddy_op_inference *call) { /* at the call, on its
     return EDDY_OK;
 }
 
-static eddy_status decay_run(const eddy_op_call *call) { /* later, on a worker thread */
+static eddy_status decay_run(const eddy_op_call *call) { /* runs later, on a worker thread */
     const eddy_op_view *x = &call->views[0], *y = &call->views[1];
     double factor = *(const double *)call->attributes, last = 0;
     for (int64_t i = 0; i < x->shape[0]; i++) {

@@ -1,5 +1,5 @@
-/* Trains a network on 60,000 real images, op by op. `fashion_mnist --help` lists the options; README.md beside this
- * file says what to look at. */
+/* Trains a network on 60,000 real images, op by op. `fashion_mnist --help` lists the options; README.md in this
+ * folder explains the program. */
 #include "images.h"
 #include "network.h"
 #include "progress.h"
@@ -18,7 +18,7 @@ static void complain(const char *doing) {
     fprintf(stderr, "fashion_mnist: %s: %s: %s\n", doing, eddy_status_text(status), error.message);
 }
 
-/* Images that are classed at a time: what the network makes of them has to fit. */
+/* Images that are classified at a time: the network's activations for them have to fit into memory. */
 #define TESTED_AT_ONCE 1000
 
 static bool accuracy_of(const network *net, const struct images *tested, double *accuracy) {
@@ -88,7 +88,7 @@ static bool read_and_train(const struct settings *settings, FILE *losses) {
     return is_fine;
 }
 
-/* With a runtime of the wanted number of threads for this thread. */
+/* Runs with a runtime of the requested number of threads, current on this thread. */
 static bool run(const struct settings *settings, FILE *losses) {
     eddy_runtime *runtime =
         eddy_runtime_create(EDDY_OPTIONS(runtime, .threads = settings->threads));

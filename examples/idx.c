@@ -6,12 +6,12 @@
 #include <string.h>
 #include <zlib.h>
 
-/* No honest file is near this; a damaged header must not make us ask for terabytes. */
+/* Far above every real file: a damaged header must not cause an allocation of terabytes. */
 #define BYTES_MAX ((int64_t)1 << 30)
 
 #define UNSIGNED_BYTES 0x08
 
-/* Why the last gzread gave less than it was asked for. */
+/* Why the last gzread returned fewer bytes than requested. */
 static const char *reason(gzFile file) {
     int code;
     gzerror(file, &code);
@@ -21,8 +21,8 @@ static const char *reason(gzFile file) {
                                                : "its compressed data is damaged";
 }
 
-/* Reads the elements, which must be all that is left. Asks for one byte more than there should be: zlib looks at the
- * checksum at the end, and at a file that is cut inside it, only when it is read past the last element. */
+/* Reads the elements, which must be the rest of the file. Requests one byte more than there should be, since zlib verifies the
+ * checksum at the end, and notices a file cut off within it, only when it is read past the last element. */
 static const char *read_rest(gzFile file, unsigned char *target, int64_t count) {
     int bytes = gzread(file, target, (unsigned)count + 1), code;
     if (bytes < count)
@@ -38,7 +38,7 @@ static int64_t big_endian(const unsigned char *bytes) {
            (int64_t)bytes[3];
 }
 
-/* Reads header and elements. Returns NULL, or what went wrong; array->bytes is the caller's either way. */
+/* Reads header and elements. Returns NULL, or a text of what is wrong. The caller owns array->bytes in both cases. */
 static const char *read_array(gzFile file, int rank, idx_array *array) {
     unsigned char header[4 + 4 * IDX_RANK_MAX];
     if (gzread(file, header, 4) < 4)

@@ -18,7 +18,7 @@ typedef struct idx_array {
 int idx_read(const char *folder, const char *name, int rank, idx_array *array, char *complaint,
              size_t complaint_size);
 
-/* Frees what idx_read made; a zeroed array is allowed. */
+/* Frees the array of idx_read; a zeroed array is allowed. */
 void idx_free(idx_array *array);
 
 #endif

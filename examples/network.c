@@ -3,7 +3,7 @@
 #include <math.h>
 
 #define SIDE 28
-/* Of a channel, when two pools have halved the side twice. */
+/* Pixels of a channel after two pools, each of which halves the side. */
 #define PIXELS_LEFT ((SIDE / 4) * (SIDE / 4))
 
 /* Weights of each layer, by model. */
@@ -14,11 +14,11 @@ static const eddy_shape weights[][NETWORK_LAYERS] = {
                      {2, {NETWORK_CLASSES, 64 * PIXELS_LEFT}}},
 };
 
-/* Mean and deviation of Fashion-MNIST's pixels, of 0 to 255. */
+/* Mean and standard deviation of Fashion-MNIST's pixels, which are 0 to 255. */
 #define PIXEL_MEAN 72.94
 #define PIXEL_DEVIATION 90.02
 
-/* A parameter as layers take it. Gradients come back through the cast in f32. */
+/* A parameter in the dtype of the layers. Its gradient goes back through the cast, to f32. */
 static eddy_tensor *taken(const network *net, eddy_tensor *parameter) {
     return net->dtype == EDDY_F32 ? parameter : eddy_cast(parameter, net->dtype);
 }
@@ -81,15 +81,15 @@ static eddy_tensor *linear_layer(const network *net, int layer, eddy_tensor *x) 
     return eddy_relu(eddy_linear(x, weight(net, layer), bias(net, layer)));
 }
 
-/* [n, channels, side, side] -> [n, more channels, side / 2, side / 2], channels last: pools and convolutions are fastest so.
- * The largest after ReLU is ReLU of the largest: the pool goes first, and leaves ReLU and its gradient a quarter to do. */
+/* [n, channels, side, side] -> [n, more channels, side / 2, side / 2], channels-last, which is fastest for pools and convolutions.
+ * ReLU and the max pool commute. The pool goes first, so that ReLU and its gradient process a quarter of the elements. */
 static eddy_tensor *convolution_layer(const network *net, int layer, eddy_tensor *x) {
     x = eddy_conv2d(x, weight(net, layer), bias(net, layer),
                     EDDY_OPTIONS(conv2d, .padding = {1, 1}, .is_channels_last = true));
     return eddy_relu(eddy_max_pool2d(x, EDDY_PAIR(2, 2), NULL));
 }
 
-/* [n, channels, side, side] -> [n, features], in the order in which they lie: nothing is copied. */
+/* [n, channels, side, side] -> [n, features], in the order of memory, so that nothing is copied. */
 static eddy_tensor *features(eddy_tensor *x) {
     return eddy_flatten(eddy_permute(x, EDDY_AXES(0, 2, 3, 1)), 1, -1);
 }
@@ -127,7 +127,7 @@ static eddy_status take_step(network *net, eddy_tensor *loss, double lr) {
 eddy_tensor *network_train(network *net, eddy_tensor *images, eddy_tensor *labels, double lr) {
     eddy_scope *scope = eddy_scope_begin();
     eddy_tensor *loss = eddy_cross_entropy(network_logits(net, images), labels, NULL);
-    /* What is kept for later is the number, not the tape. */
+    /* The detached loss does not keep the tape alive. */
     loss = take_step(net, loss, lr) == EDDY_OK ? eddy_scope_return(scope, eddy_detach(loss)) : NULL;
     eddy_scope_end(scope);
     return loss;

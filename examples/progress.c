@@ -31,14 +31,14 @@ void progress_epoch_begin(progress *bar, int epoch, int64_t epoch_images) {
     bar->drawn_s = 0;
 }
 
-/* Columns that may be written. The last one stays free: some terminals begin a new line as soon as it is full. */
+/* Columns that may be written. The last column stays empty: some terminals begin a new line as soon as it is written. */
 static int free_columns(void) {
     struct winsize size;
     bool is_known = ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0;
     return (is_known ? size.ws_col : COLUMNS_UNKNOWN) - 1;
 }
 
-/* The bar takes what the text leaves of the line: a line that wraps could not be drawn over. */
+/* The bar fills the rest of the line beside the text. A line that wraps could not be overwritten. */
 static void draw(const progress *bar, double loss, double now) {
     double done = (double)(bar->images_done - bar->epoch_first) / (double)bar->epoch_images;
     double rate = (double)(bar->images_done - bar->epoch_first) / (now - bar->epoch_begin_s + 1e-9);

@@ -1,4 +1,4 @@
-/* A progress bar: drawn over itself on a terminal, one line per epoch elsewhere. */
+/* A progress bar: on a terminal one line that is overwritten, elsewhere one line per epoch. */
 #ifndef EXAMPLES_PROGRESS_H
 #define EXAMPLES_PROGRESS_H
 
@@ -13,12 +13,12 @@ typedef struct progress {
     double begin_s, epoch_begin_s, drawn_s;
 } progress;
 
-/* images_all: over all epochs. Writes to stdout from then on. */
+/* images_all: number of images over all epochs. The bar writes to stdout. */
 void progress_init(progress *bar, int epoch_count, int64_t images_all);
 void progress_epoch_begin(progress *bar, int epoch, int64_t epoch_images);
-/* So many more images are done; `loss` is the latest known one. Draws at most ten times a second. */
+/* `images` more images are done; `loss` is the latest known loss. Draws at most ten times a second. */
 void progress_advance(progress *bar, int64_t images, double loss);
-/* The epoch's one lasting line. */
+/* Prints the epoch's final line, which stays. */
 void progress_epoch_end(progress *bar, double mean_loss, double accuracy);
 /* Clears the bar, so that something else can be printed. */
 void progress_interrupt(const progress *bar);

@@ -20,7 +20,7 @@ static const char help[] =
     "  --seed N        of weights and order (1)\n"
     "  --losses FILE   writes the loss of each batch, a hexadecimal float per line\n";
 
-/* Options with a number: name, place in settings, least, most. The last two are for tests. */
+/* Options with a number: name, offset in settings, least, most. The last two options are for tests. */
 static const struct {
     const char *name;
     size_t offset;
@@ -44,7 +44,7 @@ static int read_number(const char *text, int64_t least, int64_t most, int64_t *v
     return 0;
 }
 
-/* One of two words: *is_second. */
+/* Reads one of two words; *is_second tells which. Returns 0, or -1 with a sentence on stderr. */
 static int read_choice(const char *name, const char *text, const char *first, const char *second,
                        bool *is_second) {
     *is_second = !strcmp(text, second);

@@ -1,4 +1,4 @@
-/* What the user asked the training example for on the command line. */
+/* The training example's settings from the command line. */
 #ifndef EXAMPLES_SETTINGS_H
 #define EXAMPLES_SETTINGS_H
 

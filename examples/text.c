@@ -7,7 +7,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-/* What has been read so far, training and held out. */
+/* Bytes read so far: [0] training, [1] held out. */
 typedef struct reader {
     unsigned char *bytes[2];
     size_t counts[2], rooms[2];
@@ -68,7 +68,7 @@ static int by_name(const struct dirent **a, const struct dirent **b) {
     return strcmp((*a)->d_name, (*b)->d_name);
 }
 
-/* Regular files only, links left out: Debian's folder of licences names some twice. In the order of their names. */
+/* Reads regular files in the order of their names. Skips symbolic links: Debian's folder of licences has links to its own files. */
 static bool read_folder(reader *r, const char *path) {
     struct dirent **names;
     int count = scandir(path, &names, NULL, by_name);

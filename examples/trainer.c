@@ -17,7 +17,7 @@ static int64_t batch_size(const struct trainer *trainer, int64_t batch) {
     return left < trainer->settings->batch ? left : trainer->settings->batch;
 }
 
-/* A batch's number over all epochs. */
+/* A batch's number, counted over all epochs. */
 static int64_t number_of(const struct trainer *trainer, int64_t batch) {
     return trainer->epoch * trainer->batches + batch;
 }
@@ -28,7 +28,7 @@ static double learning_rate(const struct trainer *trainer, int64_t number) {
     return RATE_BEGIN * 0.5 * (1 + cos(M_PI * done));
 }
 
-/* The labels with the last one out of range. */
+/* A copy of the labels whose last one is out of range. */
 static eddy_tensor *damaged(eddy_tensor *labels, int64_t count) {
     eddy_tensor *bad = eddy_full(EDDY_SHAPE(1), EDDY_S(BAD_LABEL), EDDY_I64, NULL);
     return eddy_cat(EDDY_LIST(eddy_narrow(labels, 0, 0, count - 1), bad), 0);
@@ -65,12 +65,12 @@ static void drop_oldest(struct trainer *trainer) {
     trainer->window_count--;
 }
 
-/* The oldest batch of the window failed: it and all issued after it changed nothing. Reports it and goes on with the
- * one after it. Returns false where the reason is not a bad label. */
+/* Called when the oldest batch of the window has failed: it and all batches issued after it changed nothing. Reports it, and
+ * continues with the next batch. Returns false if the reason is not a bad label. */
 static bool skip_failed(struct trainer *trainer) {
     int64_t batch = trainer->window[trainer->window_first].batch;
     eddy_error error = {0};
-    /* Only an error that was seen is recovered from; the loss and the gradients each have theirs. */
+    /* eddy_recover requires that the errors have been seen. The loss and the gradients have one each. */
     if (eddy_error_of(trainer->window[trainer->window_first].loss, EDDY_FOREVER, &error) !=
         EDDY_OUT_OF_RANGE)
         return false;

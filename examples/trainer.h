@@ -1,4 +1,4 @@
-/* Trains a network on images, batch after batch, without waiting for one before the next is issued. */
+/* Trains a network on images, batch after batch, and issues a batch without waiting for the previous one. */
 #ifndef EXAMPLES_TRAINER_H
 #define EXAMPLES_TRAINER_H
 
@@ -11,7 +11,7 @@
 #include <stdbool.h>
 #include <stdio.h>
 
-/* Losses are read so many batches late: by then they are there, and reading them does not hold up the next batch. */
+/* A loss is read this many batches after it was issued. By then it has been computed, so that the read does not block. */
 #define TRAINER_WINDOW 32
 
 struct trainer {
@@ -27,21 +27,21 @@ struct trainer {
     struct {
         eddy_tensor *loss;
         int64_t batch;        /* in the epoch */
-    } window[TRAINER_WINDOW]; /* a ring: issued, loss not yet read */
+    } window[TRAINER_WINDOW]; /* a ring of batches whose loss has not been read yet */
     int64_t window_first, window_count;
-    int64_t next; /* batch to issue */
+    int64_t next; /* next batch to issue */
     double loss_sum;
     int64_t loss_count;
 };
 
-/* Borrows all it is given. */
+/* Borrows all its arguments. */
 void trainer_init(struct trainer *trainer, const struct settings *settings,
                   const struct images *images, network *net, progress *bar, FILE *losses);
-/* Goes once through the images in a new random order. A batch with a bad label is reported on stderr and skipped, and
- * the network is as if it had not been there. Returns false, with the record in the thread's error slot, where training
- * cannot go on. *mean_loss is NaN when no batch was left. */
+/* Trains on all images once, in a new random order. A batch with a bad label is reported on stderr and skipped; the network
+ * is then the same as without that batch. Returns false, with the error in the thread's slot, if training cannot go on.
+ * *mean_loss is NaN if there was no batch to train on. */
 bool trainer_epoch(struct trainer *trainer, double *mean_loss);
-/* Releases what a failed epoch left. */
+/* Releases the window's losses and the order; also after a failed epoch. */
 void trainer_fini(struct trainer *trainer);
 
 #endif

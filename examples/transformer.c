@@ -37,7 +37,7 @@ static void add_norm(transformer *net) {
     net->parameters[net->count++] = eddy_ones(EDDY_SHAPE(net->size.width), EDDY_F32, NULL);
 }
 
-/* What adds to the residual stream begins smaller the more layers there are (Radford and others, 2019). */
+/* Weights whose products are added to the residual stream start smaller with more layers (Radford and others, 2019). */
 static void add_layer(transformer *net) {
     int64_t width = net->size.width, hidden = net->size.hidden;
     double residual = DEVIATION / sqrt(2.0 * (double)net->size.layers);
@@ -107,7 +107,7 @@ void transformer_name(const transformer *net, int64_t number, char *name, size_t
 
 /* ---- forward ---- */
 
-/* x with what a layer's attention adds to it. */
+/* x plus the layer's attention. */
 static eddy_tensor *attend(const transformer *net, int64_t layer, eddy_tensor *x,
                            eddy_tensor *positions) {
     eddy_scope *scope = eddy_scope_begin();
@@ -130,7 +130,7 @@ static eddy_tensor *attend(const transformer *net, int64_t layer, eddy_tensor *x
     return x;
 }
 
-/* x with what a layer's SwiGLU adds to it. */
+/* x plus the layer's SwiGLU. */
 static eddy_tensor *think(const transformer *net, int64_t layer, eddy_tensor *x) {
     eddy_scope *scope = eddy_scope_begin();
     eddy_tensor *normed = eddy_rms_norm(x, of_layer(net, layer, SWIGLU_NORM), 1, NULL);
@@ -142,7 +142,7 @@ static eddy_tensor *think(const transformer *net, int64_t layer, eddy_tensor *x)
     return x;
 }
 
-/* Ends its x, so that without gradients no more than one layer's tensors are there at a time. */
+/* Releases its operand x, so that without gradients only one layer's tensors are alive at a time. */
 static eddy_tensor *run_layer(const transformer *net, int64_t layer, eddy_tensor *x,
                               eddy_tensor *positions) {
     eddy_tensor *seen = attend(net, layer, x, positions);

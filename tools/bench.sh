@@ -1,12 +1,12 @@
 #!/bin/sh
-# Builds Eddy optimised, measures it beside its peers and prints one table (bench/README.md explains it).
+# Makes an optimised build of Eddy, measures it beside its peers and prints one table (bench/README.md explains it).
 #
-#   --only NAME     one row; NAME* takes all that begin so; may be given again
-#   --json FILE     also writes the rows there
+#   --only NAME     measures one row, or with NAME* all rows with that prefix; may be repeated
+#   --json FILE     also writes the rows to FILE
 #   --list          prints the rows' names
 #   --rounds N, --samples N, --retries N, --libtorch DIR, --blas DIR: see bench/README.md
 #
-# Peers are measured where they are installed: libtorch-dev, libtbb-dev, libopenblas-serial-dev, libopenblas0-pthread,
+# Peers are measured if they are installed: libtorch-dev, libtbb-dev, libopenblas-serial-dev, libopenblas0-pthread,
 # libblis-serial-dev, libdnnl-dev, gcc's OpenMP.
 set -eu
 cd "$(dirname "$0")/.."

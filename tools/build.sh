@@ -1,8 +1,8 @@
 #!/bin/sh
 # Configures and compiles build/NAME: build.sh NAME MEGABYTES [MESON-OPTION...] [-- TARGET...]
 #
-# The options count when the folder is made. MEGABYTES is what the build takes on the disk. What is printed goes to
-# build/NAME.log; how far it is is shown meanwhile. Exit status 1, with the end of the log, where it fails.
+# The options take effect only when the folder is new. MEGABYTES: disk space that the build needs. The output goes to
+# build/NAME.log; the progress is shown. Exit status 1, with the end of the log, if the build fails.
 set -eu
 cd "$(dirname "$0")/.."
 

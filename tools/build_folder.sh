@@ -1,5 +1,5 @@
 #!/bin/sh
-# Makes build/. Exit status 1, with a sentence, where what lies in it cannot be written: a run as root came first.
+# Makes build/. Exit status 1, with a sentence, if a file in it is not writable, since an earlier run was as root.
 set -eu
 case "${1:-}" in
 --help | -h)

@@ -1,8 +1,8 @@
 #!/bin/sh
-# Builds Eddy optimised and trains a network on Fashion-MNIST with it: demo.sh [OPTION...]
+# Makes an optimised build of Eddy and trains a network on Fashion-MNIST with it: demo.sh [OPTION...]
 #
-# Installs what is missing. Options go to the example, as in demo.sh --epochs 1 --model cnn; examples/README.md tells of them,
-# and after the build so does build/release/examples/fashion_mnist --help.
+# Installs missing packages. Options are passed to the example: demo.sh --epochs 1 --model cnn. examples/README.md describes
+# them, and after the build build/release/examples/fashion_mnist --help lists them.
 set -eu
 cd "$(dirname "$0")/.."
 

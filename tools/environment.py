@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""docs/environment.md: every environment variable in one table, made of the list in include/eddy/options.h and of the few below.
+"""docs/environment.md: every environment variable in one table, from the list in include/eddy/options.h and the lists below.
 
-environment.py writes the page; environment.py --check says where the page is old, a source reads a variable that stands in neither
-list, or one of OTHERS is read nowhere."""
+environment.py writes the page. environment.py --check fails if the page is outdated, if a source reads a variable that no list has,
+or if no source reads a variable of the lists below."""
 import pathlib
 import re
 import sys
@@ -11,12 +11,12 @@ ROOT = pathlib.Path(__file__).resolve().parents[1]
 PAGE = ROOT / "docs/environment.md"
 LIST = ROOT / "include/eddy/options.h"
 
-# What the library reads beside the options: variable, values, what.
+# Variables that the library reads besides the options: variable, values, description.
 OTHERS = [
     ("EDDY_LOG", "stderr or info, warning, error, 0",
      "Writes what the library has to say to stderr: all, warnings and errors of calls, those errors alone, nothing. `<eddy/log.h>`"),
 ]
-# What only tests and tools read.
+# Variables that only tests and tools read.
 INSIDE = [
     ("EDDY_TEST_SEED", "a number", "The seed of tests that draw random cases."),
     ("EDDY_TEST_CASE", "an op", "`functional-gradients` and `functional-loops` for that op alone."),
@@ -61,7 +61,7 @@ def text_of(literals):
 
 
 def number(text):
-    """A bound of the list as a reader writes it."""
+    """A bound of the list, in a readable form."""
     if "<<" in text:
         return {10: "1K", 20: "1M", 30: "1G"}[int(text.split("<<")[1])]
     return {"INT64_MAX": "2^63 - 1", "INT32_MAX": "2^31 - 1"}.get(text, text)
@@ -94,7 +94,7 @@ def page():
 
 
 def read_somewhere():
-    """The variables that sources name where they read them, and the file of each."""
+    """Variables that sources read -> a file that reads it."""
     found = {}
     for folder in ("base", "streams", "kernels", "vm", "interpreter", "functional", "tests", "tools", "bench", "examples"):
         for file in sorted((ROOT / folder).rglob("*")):

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Prints how many compilers may run at once: one for each CPU, as long as the memory that is free holds them (400 MB each; the
-# largest takes 320), and at least one.
+# Prints how many compilers may run at once: one per CPU, as long as they fit into the free memory (400 MB each; the largest
+# takes 320), and at least one.
 set -eu
 case "${1:-}" in
 --help | -h)
@@ -11,7 +11,7 @@ esac
 
 job_mb=400
 jobs=$(nproc)
-# Of the machine, and of a container that has less.
+# The lesser of the machine's free memory and the container's.
 free_mb=$(awk '/^MemAvailable:/ { print int($2 / 1024) }' "${EDDY_MEMINFO:-/proc/meminfo}")
 most=$(cat /sys/fs/cgroup/memory.max 2>/dev/null || echo max)
 used=$(cat /sys/fs/cgroup/memory.current 2>/dev/null || echo 0)

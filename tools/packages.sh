@@ -1,6 +1,6 @@
 #!/bin/sh
-# Installs those Debian packages that are missing: what every build needs, and the named ones: packages.sh NAME...
-# Silent when all are there. Exit status 1, with a sentence, where they cannot be installed.
+# Installs missing Debian packages, both those that every build needs and the named ones: packages.sh NAME...
+# Silent if all are installed. Exit status 1, with a sentence, if they cannot be installed.
 set -eu
 
 case "${1:-}" in
@@ -38,18 +38,18 @@ echo "installing$missing"
 log=$(mktemp)
 life=
 trap 'rm -f "$log"; [ -z "$life" ] || kill "$life"' EXIT
-# A line now and then, for it may take minutes.
+# Prints a line every 30 seconds, since the installation may take minutes.
 while sleep 30 >/dev/null 2>&1; do echo "installing: $(grep -c '^Setting up' "$log") packages are set up"; done &
 life=$!
 # shellcheck disable=SC2086  # a list of names, and a prefix that may be empty
 install() {
-    # A machine that has just been started may be busy with its own updates: wait for them.
+    # A machine that has just started may be installing updates: wait for its lock.
     $as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends \
         -o DPkg::Lock::Timeout=300 $missing >"$log" 2>&1
 }
 # shellcheck disable=SC2086
 if ! install; then
-    # The lists of a fresh machine may be empty or old.
+    # The package lists of a new machine may be missing or outdated.
     $as_root apt-get update -qq >"$log" 2>&1 || true
     if ! install; then
         tail -n 20 "$log" >&2

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""docs/pictures/*.svg, where a reader would rather look than read. Nothing but the standard library. The figures of steps.svg are
-those of the newest file in bench/results/ that has all of them.
+"""docs/pictures/*.svg: the pictures of the pages, drawn with the standard library alone. The figures of steps.svg are from
+the newest file in bench/results/ that has all of them.
 
-pictures.py draws them; pictures.py --check says which file is not what it draws."""
+pictures.py draws the files; pictures.py --check names the files that differ from what it draws."""
 import pathlib
 import re
 import sys
@@ -19,7 +19,7 @@ BLUE, GREEN, RED, ORANGE, GREY = "#cfe2ff", "#d1e7dd", "#f5b5b5", "#ffe0b3", "#e
 
 
 class Picture:
-    """Shapes on a white ground, from the top left corner, in pixels."""
+    """Shapes on a white background. Coordinates are pixels from the top left corner."""
 
     def __init__(self, width, height):
         self.width, self.height, self.parts = width, height, []
@@ -54,7 +54,7 @@ class Picture:
 
 
 def threads():
-    """Who does what when: a cheap op, a dear one, one that waits for it, a read."""
+    """Which thread runs what over time: a cheap op, an expensive op, an op that waits for it, a read."""
     p = Picture(780, 270)
     lanes = {"caller": 40, "worker 1": 120, "worker 2": 190}
     for name, y in lanes.items():
@@ -86,7 +86,7 @@ def threads():
 
 
 def poison():
-    """How a late error spreads, and what it leaves alone."""
+    """Which tensors a late error affects, and which it does not."""
     p = Picture(780, 330)
     p.box(20, 40, 120, 44, GREEN, "scores")
     p.box(20, 120, 120, 44, GREEN, "labels\none out of range")
@@ -114,7 +114,7 @@ def poison():
 
 
 def scope():
-    """The lives of the tensors of docs/tutorial.md, step 2."""
+    """The lifetimes of the tensors of docs/tutorial.md, step 2."""
     p = Picture(780, 330)
     marks = {150: "scope_begin", 250: "scope_begin\n(inner)", 490: "scope_end\n(inner)", 610: "scope_end", 720: "release"}
     for x, text in marks.items():
@@ -138,7 +138,7 @@ def scope():
 
 
 def cells(p, x, y, rows, numbers, lit=(), size=34):
-    """A grid of numbers; those of `lit` are coloured."""
+    """A grid of numbers; the numbers in `lit` are coloured."""
     columns = len(numbers) // rows
     for i, number in enumerate(numbers):
         p.box(x + size * (i % columns), y + size * (i // columns), size, size, BLUE if number in lit else "white", str(number))
@@ -179,7 +179,7 @@ def milliseconds(run):
 
 
 def newest_training():
-    """The newest run that has all bars, and its times."""
+    """The newest run that has the figures of all bars, and its times."""
     needed = {f"{network}_{threads_count}t" for network in NETWORKS for threads_count in (1, 2)}
     for run in report.recorded():
         times = milliseconds(run)
@@ -189,14 +189,14 @@ def newest_training():
 
 
 def legend(run):
-    """The names of COLOURS as the picture writes them."""
+    """The names of COLOURS as they appear in the picture."""
     for name in COLOURS:
         stated = [version for peer, version in run.about["versions"].items() if re.sub(", rows of .*", "", peer) == name]
         yield {"Eddy": name, "by hand": "by hand, C over OpenBLAS"}.get(name) or f"libtorch {re.search('[0-9]+[.][0-9]+', stated[0])[0]}"
 
 
 def steps():
-    """A step of training beside libtorch and by hand: shorter is faster."""
+    """Bar chart of a training step: Eddy, libtorch, and C by hand. Shorter is faster."""
     p = Picture(780, 350)
     run, times_of = newest_training()
     for i, (name, fill) in enumerate(zip(legend(run), COLOURS.values())):

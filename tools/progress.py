@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Runs a build or the tests and shows that it lives: "building build/test 120/295", "tests of build/test 31/166, 0 failed".
+"""Runs a build or the tests and shows the progress: "building build/test 120/295", "tests of build/test 31/166, 0 failed".
 
 Usage: progress.py LABEL LOG COMMAND...
-What the command prints is added to the log. On a terminal one line is written anew; in a file there is a line when it begins,
+The command's output is appended to the log. On a terminal one line is rewritten; in a file a line is written at the start and
 every half minute, and none at the end. The exit status is the command's."""
 import os
 import re
@@ -17,7 +17,7 @@ GOOD = ("OK", "EXPECTEDFAIL", "SKIP")
 
 
 class Line:
-    """The line that shows how far it is."""
+    """The line that shows the progress."""
 
     def __init__(self):
         self.is_terminal = sys.stdout.isatty()
@@ -50,7 +50,7 @@ def main():
                     is_testing = True
                     failed += tested.group(3) not in GOOD
                     line.show(f"tests of {label} {tested.group(1)}/{tested.group(2)}, {failed} failed")
-                # What ninja does to its own files first is step 0 of 1.
+                # When ninja first updates its own files, it reports step 0 of 1.
                 elif built and built.group(1) != "0" and not is_testing:
                     line.show(f"building {label} {built.group(1)}/{built.group(2)}")
     line.end()

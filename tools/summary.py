@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Tells what came of the tests: failures with their output, minutes per suite, and the line "N passed, N failed".
+"""Prints the results of the tests: failures with their output, minutes per suite, and the line "N passed, N failed".
 
-Usage: summary.py BUILDS FAILED-BUILD...   BUILDS holds one build folder per way to build, each with meson's log."""
+Usage: summary.py BUILDS FAILED-BUILD...   BUILDS holds one folder per kind of build, each with meson's log."""
 import collections
 import json
 import pathlib
@@ -11,7 +11,7 @@ TAIL_LINES = 60
 
 
 def results(builds):
-    """(way to build, suite, name, result, seconds, output) of each test run."""
+    """(kind of build, suite, name, result, seconds, output) of each test that was run."""
     for log in sorted(pathlib.Path(builds).glob("*/meson-logs/testlog*.json")):
         way = log.parent.parent.name
         for line in log.read_text().splitlines():

@@ -1,14 +1,14 @@
 #!/bin/sh
-# Builds and runs the tests: as they are, under AddressSanitizer with UndefinedBehaviorSanitizer, and under
-# ThreadSanitizer. The last line is "N passed, N failed"; the exit status is 0 when none failed.
+# Builds and runs the tests: without sanitizers, under AddressSanitizer with UndefinedBehaviorSanitizer, and under
+# ThreadSanitizer. The last line is "N passed, N failed"; the exit status is 0 if none failed.
 #
-#   --long      the long suites too
-#   --werror    warnings are errors
+#   --long      also runs the long suites
+#   --werror    compiler warnings are errors
 set -eu
 cd "$(dirname "$0")/.."
 
 setup=normal
-# A suite that is asked for by name is run whatever the setup leaves out.
+# With --suite, meson ignores the suites that the setup excludes: this option excludes the long tests.
 leave_out='--no-suite long'
 werror=false
 for argument; do
@@ -29,7 +29,7 @@ for argument; do
     esac
 done
 
-# Later releases have a clang-format that lays out otherwise: there the form is not looked at.
+# Later releases have a clang-format with other results: there the form is not checked.
 form=
 if grep -qs '^VERSION_ID="12"' /etc/os-release; then
     form=clang-format-14
@@ -37,7 +37,7 @@ fi
 # shellcheck disable=SC2086  # one name, or none
 tools/packages.sh g++ binutils cmake libcriterion-dev libdlpack-dev python3-numpy dataset-fashion-mnist spin $form
 
-# build NAME SUITES MESON-OPTION...: configures and compiles build/NAME with the programs that the suites run; none: all that there is
+# build NAME SUITES MESON-OPTION...: configures build/NAME, and compiles the programs that the suites run, or all if SUITES is empty
 build() {
     name=$1
     suites=$2
@@ -52,23 +52,23 @@ build() {
         tools/build.sh "$name" 1000 -Dwerror=$werror "$@"
         return
     fi
-    # What meson builds by default has the programs of all suites in it.
+    # Meson's default target would build the programs of all suites.
     tools/build.sh "$name" 1000 -Dwerror=$werror "$@" -- libeddy.a || return 1
     # shellcheck disable=SC2046,SC2086  # lists of names
     tools/build.sh "$name" 1000 -- $(tools/test_programs.py "build/$name" $suites)
 }
 
-# run NAME MESON-TEST-ARGUMENT...: runs tests of build/NAME and notes what came of them
+# run NAME MESON-TEST-ARGUMENT...: runs tests of build/NAME; meson records the results
 run() {
     name=$1
     shift
-    # A failed test is told by the summary; meson's own report stays in the log.
+    # The summary reports failed tests; meson's own report stays in the log.
     # shellcheck disable=SC2086  # two words, or none
     $without_randomisation tools/progress.py "build/$name" "build/$name.log" \
         meson test -C "build/$name" --setup $setup "$@" || true
 }
 
-# What a sanitizer finds in a loop it finds in any one of the loop's copies, and the copies are most of a build.
+# One instruction set is enough for sanitizers, since the copies of a loop share one source, and compiling them takes most of a build.
 one_isa=portable
 has_v3=true
 for flag in avx2 bmi1 bmi2 f16c fma abm movbe; do
@@ -76,7 +76,7 @@ for flag in avx2 bmi1 bmi2 f16c fma abm movbe; do
 done
 [ $has_v3 = false ] || one_isa=v3
 
-# gcc 12's ThreadSanitizer does not start where the system spreads mappings over more than 28 bits.
+# gcc 12's ThreadSanitizer does not start if the system randomises addresses of mappings by more than 28 bits.
 without_randomisation=
 failed_builds=
 build_or_note() {
@@ -86,7 +86,7 @@ build_or_note() {
 }
 
 rm -f build/*/meson-logs/testlog*.json
-# The bench's programs are compiled with them: nothing else would notice that one no longer is.
+# Includes the bench's programs, since no other build would detect that one no longer compiles.
 if build_or_note test '' -Dbuildtype=debugoptimized -Dchecks=true -Dbench=true; then
     run test
 fi

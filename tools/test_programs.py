@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Prints the programs that the tests of some suites run, as ninja names them. Usage: test_programs.py BUILD SUITE..."""
+"""Prints the programs that the tests of the given suites run, as ninja targets. Usage: test_programs.py BUILD SUITE..."""
 import json
 import pathlib
 import subprocess
@@ -14,7 +14,7 @@ def main():
     for test in tests:
         if suites and not any(suite.split(":")[-1] in suites for suite in test["suite"]):
             continue
-        # Scripts get the programs that they run as arguments.
+        # A script receives the programs that it runs as arguments.
         found |= {word for word in test["cmd"] if pathlib.Path(word).is_relative_to(folder)}
     targets = json.loads(subprocess.run(["meson", "introspect", "--targets", build], capture_output=True, text=True,
                                         check=True).stdout)

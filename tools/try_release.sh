@@ -1,9 +1,9 @@
 #!/bin/sh
-# Tries Eddy as somebody does who has just installed a release of Debian: try_release.sh bookworm|trixie
+# Tries Eddy on a newly installed release of Debian: try_release.sh bookworm|trixie
 #
-# Makes a bare root of the release in a temporary folder (debootstrap, from the mirror that apt uses here), copies the source
-# there without git, and runs in it what README says: tools/demo.sh, which installs what is missing, then a quick choice of
-# tests. Needs root, some 3 GB and ten minutes. Exit status 77 where there is no root, or no mirror.
+# Makes a minimal root of the release in a temporary folder (debootstrap, from the mirror that apt uses here), copies the source
+# there without git, and runs in it the commands of README: tools/demo.sh, which installs missing packages, then some quick
+# tests. Needs root, about 3 GB and ten minutes. Exit status 77 if it is not run as root, or if there is no mirror.
 set -eu
 cd "$(dirname "$0")/.."
 
@@ -41,12 +41,12 @@ clean() {
 trap clean EXIT
 trap 'exit 1' HUP INT TERM
 
-# step WORDS COMMAND...: fails with the end of what the command printed
+# step WORDS COMMAND...: if the command fails, prints the end of its output and exits
 step() {
     echo "$release: $1"
     shift
     : >"$log"
-    # A line now and then, for it may take minutes.
+    # Prints a line every minute, since a step may take several.
     while sleep 60 >/dev/null 2>&1; do echo "$release: $(tail -n 1 "$log" | cut -c 1-90)"; done &
     life=$!
     if "$@" >"$log" 2>&1; then
@@ -62,7 +62,7 @@ inside() {
     chroot "$root" env -C /eddy HOME=/root PATH=/usr/sbin:/usr/bin:/sbin:/bin LC_ALL=C.UTF-8 "$@"
 }
 
-# What step calls is chained: "set -e" is off within.
+# The commands of a step are joined by &&, since "set -e" has no effect inside an if condition.
 make_root() {
     debootstrap --variant=minbase "$release" "$root" "$mirror" &&
         cp /etc/resolv.conf "$root/etc/resolv.conf" &&

@@ -1,4 +1,4 @@
-/* Rows about one cheap op: add on 16 floats, its output made and released. `add16 count_add16 N` issues N adds in
+/* Rows about one cheap op: an add of 16 floats whose output is created and released. `add16 count_add16 N` issues N adds in
  * one-thread mode and prints nothing: for callgrind. */
 #include <bench/heap_count.h>
 #include <bench/ours/must.h>
@@ -36,7 +36,7 @@ static void adds(int count) {
     }
 }
 
-/* The caller's time alone: bursts that no mark holds back, each waited for off the clock. */
+/* The caller's time only, in bursts too short for back-pressure. The wait after each burst is not timed. */
 static double issue_sample(void) {
     double spent = 0;
     for (int burst = 0; burst < BENCH_ADD_OPS / BENCH_ISSUE_OPS; burst++) {
@@ -48,7 +48,7 @@ static double issue_sample(void) {
     return spent / BENCH_ADD_OPS;
 }
 
-/* Until the last one has run. */
+/* Time until the last add has run. */
 static double whole_sample(void) {
     double began = bench_now_ns();
     adds(BENCH_ADD_OPS);
@@ -56,7 +56,7 @@ static double whole_sample(void) {
     return (bench_now_ns() - began) / BENCH_ADD_OPS;
 }
 
-/* Each sum is read on the host at once. */
+/* The host reads each sum directly after its call. */
 static double read_sample(void) {
     double began = bench_now_ns();
     for (int i = 0; i < BENCH_ADD_OPS; i++) {

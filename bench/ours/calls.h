@@ -1,4 +1,4 @@
-/* Calls of one op of Eddy: measured until all have run, and printed with where they did. */
+/* Calls of one op of Eddy: timed until all have run, and printed with the threads that ran them. */
 #ifndef BENCH_OURS_CALLS_H
 #define BENCH_OURS_CALLS_H
 
@@ -12,7 +12,7 @@ static inline void wait_for_calls(void *work) {
     must(eddy_sync(EDDY_FOREVER));
 }
 
-/* call: makes the op's output and releases it; count: calls in a sample. */
+/* call: creates the op's output and releases it; count: calls per sample. */
 static inline void measure_calls(const char *row, void (*call)(void *), void *work, int count,
                                  int sample_count) {
     const bench_calls calls = {.call = call, .wait = wait_for_calls, .work = work, .count = count};

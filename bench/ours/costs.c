@@ -1,5 +1,5 @@
-/* The cost_* rows (bench/ops.h): `costs ROW[,ROW...] [samples]`, all of one size. What the kernels of a call say that they will take,
- * over what they take, in one-thread mode. */
+/* The cost_* rows (bench/ops.h): `costs ROW[,ROW...] [samples]`, all of one size. The estimated time of a call's kernels over their
+ * measured time, in one-thread mode. */
 #include <bench/ours/must.h>
 #include <bench/ours/op_calls.h>
 #include <bench/ours/watch.h>
@@ -13,7 +13,7 @@ static watch_counts watch_calls(const op_call *op, int calls) {
     return watch_now();
 }
 
-/* What the kernels of a call take. */
+/* Time of a call's kernels, in ns. */
 static double time_calls(const op_call *op, int calls) {
     return watch_calls(op, calls).executed_ns / calls;
 }
@@ -26,7 +26,7 @@ static void print(const char *row, double estimated_ns, double measured_ns) {
     bench_print_samples(&samples);
 }
 
-/* One sample: by the least time, since what else the machine does only adds. */
+/* One sample: the least time, since other load on the machine only adds to it. */
 static void measure(const char *row, const op_call *op, int count) {
     time_calls(op, 1);
     watch_counts one = watch_calls(op, 1);

@@ -1,5 +1,5 @@
-/* Rows about the VM alone: instructions with an empty body, through its own interface and the scheduler, in the four
- * shapes that the peers run. */
+/* Rows about the VM alone: instructions with an empty body, through the VM's interface and the scheduler, in the same four
+ * dependency graphs as the peers. */
 #include <base/options.h>
 #include <bench/ours/must.h>
 #include <bench/ours/path.h>

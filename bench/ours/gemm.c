@@ -1,4 +1,4 @@
-/* The gemm_* rows: matmul of two matrices, transposed ones being views, its output made and released each time. */
+/* The gemm_* rows: matmul of two matrices. Transposed operands are views; each call creates and releases its output. */
 #include <bench/ours/calls.h>
 #include <bench/shapes.h>
 

@@ -1,5 +1,5 @@
-/* The rows inference_memory_*: the most memory that passes of the transformer's inference take, beyond what was there before.
- * A pass over a few numbers comes first, so that code, threads and libraries' tables are no part of it. */
+/* The rows inference_memory_*: the peak of resident memory in passes of the transformer's inference, less what was resident before.
+ * A pass over a few numbers comes first, so that code, threads and libraries' tables are not counted. */
 #include <bench/ours/decoder.h>
 #include <bench/ours/must.h>
 #include <bench/ours/path.h>
@@ -7,7 +7,7 @@
 #include <bench/sample.h>
 #include <bench/shapes.h>
 
-/* Waits for the last logit, as one who samples text does. */
+/* Waits for the last logit, as a program that samples text does. */
 static void pass(const transformer *net, eddy_tensor *numbers) {
     eddy_scope *scope = eddy_scope_begin();
     eddy_no_grad_begin();

@@ -1,4 +1,4 @@
-/* The instructions_call_* rows: what a public call takes that is no fast call, its result released, with a kernel on a tiny shape.
+/* The instructions_call_* rows: instructions of a whole general call (interpreter/README.md) on a tiny shape, its result released.
  *
  *     issued count_call_sum N       makes N calls and prints nothing: for callgrind */
 #include "must.h"
@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What the calls are made of. */
+/* Operands of the calls. */
 static eddy_tensor *vector, *integers, *matrix, *turned, *row, *wide, *bias;
 
 static void make_operands(void) {

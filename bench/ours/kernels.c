@@ -1,6 +1,6 @@
-/* The kernel_small_* rows: a kernel alone on a tiny shape, through its interface, without the VM and the interpreter.
+/* The kernel_small_* rows: a kernel on a tiny shape, called through its interface, without the VM and the interpreter.
  *
- *     kernels kernel_small_sum_ns [samples]     nanoseconds a call
+ *     kernels kernel_small_sum_ns [samples]     nanoseconds per call
  *     kernels count_kernel_small_sum N          makes N calls and prints nothing: for callgrind */
 #include <bench/sample.h>
 #include <eddy/version.h>
@@ -22,11 +22,11 @@ typedef struct operand {
 
 typedef struct small_call {
     const char *op;
-    const eddy_kernel *kernel; /* NULL: the one of `table` for f32 */
+    const eddy_kernel *kernel; /* NULL: the f32 kernel of `table` */
     const eddy_op *table;
     const void *attributes;
     int32_t operand_count;
-    operand operands[OPERANDS_MAX]; /* as the interpreter shows them: broadcast strides are 0 */
+    operand operands[OPERANDS_MAX]; /* as the interpreter passes them: broadcast strides are 0 */
 } small_call;
 
 /* clang-format off */
@@ -55,7 +55,7 @@ static const small_call small_calls[] = {
 };
 /* clang-format on */
 
-/* What a call is made of, put together once. */
+/* A call's kernel, attributes and operands, prepared once. */
 typedef struct ready_call {
     const eddy_kernel *kernel;
     const void *attributes;
@@ -65,8 +65,8 @@ typedef struct ready_call {
 
 static _Alignas(64) char workspace[WORKSPACE_BYTES];
 
-/* All that a call asks of its kernel, where the op is issued and where it runs; returns the estimate in ps. The one place here
- * that knows the sequence. */
+/* All steps of one kernel call: prepare, as when an op is issued, then run and end. Returns the estimate in ps. The only function
+ * here that knows these steps. */
 static int64_t call_kernel(const ready_call *ready) {
     const eddy_kernel *kernel = ready->kernel;
     eddy_kernel_error error = {.position = INT64_MAX};
@@ -92,7 +92,7 @@ static int64_t call_kernel(const ready_call *ready) {
     return plan.cost_ps;
 }
 
-/* Numbers in (-1, 1); indices are 0, which every table has. */
+/* Numbers in (-1, 1). Indices are 0, which is valid for every operand. */
 static void fill(eddy_op_view *view, int64_t count) {
     static _Alignas(64) char memory[OPERANDS_MAX][ELEMENTS_MAX * sizeof(int64_t)];
     static uint32_t random_state = 1;
@@ -111,7 +111,7 @@ static ready_call prepare(const small_call *from) {
         const operand *o = &from->operands[i];
         eddy_op_view *view = &ready.views[i];
         const int64_t *dims =
-            from->table ? from->operands[0].dims : o->dims; /* elementwise: all share them */
+            from->table ? from->operands[0].dims : o->dims; /* elementwise: dims are shared */
         *view = (eddy_op_view){
             .shape = dims, .strides = o->strides, .dtype = o->dtype, .rank = o->rank};
         int64_t count = eddy_kernel_view_count(view);

@@ -1,5 +1,5 @@
-/* The mlp rows: one training step op by op, its backward pass written out in ops, as examples/ does it. Losses are made
- * each step and waited for once a sample. */
+/* The mlp rows: one training step op by op; the backward pass is written in ops, without the tape. Each step computes the
+ * loss, and each sample waits for it once. */
 #include <bench/ours/must.h>
 #include <bench/ours/path.h>
 #include <bench/sample.h>
@@ -76,7 +76,7 @@ static void update(eddy_tensor **gradients, bool with_adam) {
         must(eddy_sgd_step(values, slopes, EDDY_S(BENCH_MLP_RATE), NULL));
 }
 
-/* Issues a step; returns its loss, the caller's. */
+/* Issues a step. Returns its loss, which the caller owns. */
 static eddy_tensor *step(bool with_adam) {
     eddy_tensor *inputs[LAYERS], *gradients[PARAMETERS];
     eddy_scope *scope = eddy_scope_begin();

@@ -1,4 +1,4 @@
-/* Ends a measuring program with the error of the Eddy call that failed: a figure of half a run is none. */
+/* Ends a measuring program with the error of the Eddy call that failed: a run that failed gives no figures. */
 #ifndef BENCH_OURS_MUST_H
 #define BENCH_OURS_MUST_H
 

@@ -98,7 +98,7 @@ void op_calls_make_operands(long n) {
     must(eddy_sync(EDDY_FOREVER));
 }
 
-/* The first of the two results that a call has put into `first` and `second`; the other goes with the scope that must be open. */
+/* The first of the two results that a call has stored in `first` and `second`. The open scope, which must exist, releases the other. */
 static eddy_tensor *first_of(eddy_status status) {
     must(status);
     return first;
@@ -138,7 +138,7 @@ static eddy_tensor *clipped(void) {
     return norm;
 }
 
-/* One function an op, so that the call is made as a program makes it. */
+/* One function per op, so that each call is compiled as in a program. */
 #define CALL(name, bytes, ours, theirs)                                                            \
     static eddy_tensor *call_##name(void) {                                                        \
         return ours;                                                                               \

@@ -7,15 +7,15 @@
 
 typedef struct op_call {
     const char *name;
-    int bytes; /* that it must move per element */
+    int bytes; /* that a call must read and write per element */
     eddy_tensor *(*call)(void);
 } op_call;
 
-/* Makes the operands, for a program's life; once, before any call. Ends the program on an error, as calls do. */
+/* Creates the operands, which live as long as the program. Called once, before any op. Ends the program on an error, as calls do. */
 void op_calls_make_operands(long n);
 /* NULL: there is no such op. */
 const op_call *op_call_find(const char *name);
-/* Makes its output and releases it. It may still be under way. */
+/* Creates the op's output and releases it. The op may not have run yet when this returns. */
 void op_call_once(const op_call *op);
 
 #endif

@@ -1,4 +1,4 @@
-/* The op rows (bench/ops.h): `ops ROW[,ROW...] [samples]`, all of one size, measured one after the other. */
+/* The op rows (bench/ops.h): `ops ROW[,ROW...] [samples]`, all of one size, measured one after another. */
 #include <bench/ours/must.h>
 #include <bench/ours/op_calls.h>
 #include <bench/ours/path.h>

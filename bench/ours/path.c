@@ -24,7 +24,7 @@ void path_format(path_counts before, path_counts after, char text[PATH_BYTES]) {
     text[0] = 0;
     for (int i = 0; i < 3; i++) {
         double share = all ? 100.0 * (double)places[i].count / (double)all : 0;
-        /* Under half a percent is the waiting at the end and the like. */
+        /* Shares below half a percent are instructions such as the wait at the end. */
         if (share < 0.5)
             continue;
         if (share >= 99.5)

@@ -1,4 +1,4 @@
-/* Where instructions ran, in words: what a row of the table names beside its figures. */
+/* The column "path" of the table: which threads ran the instructions. */
 #ifndef BENCH_OURS_PATH_H
 #define BENCH_OURS_PATH_H
 
@@ -6,14 +6,14 @@
 
 #define PATH_BYTES 96
 
-/* Counts of instructions run in each of the three places. */
+/* Instructions run by callers, by scheduler threads and by workers. */
 typedef struct path_counts {
     int64_t caller, scheduler, worker;
 } path_counts;
 
-/* Of the calling thread's current runtime, since it began. Ends the program where there is none. */
+/* Counts of the calling thread's current runtime, since its start. Ends the program if there is none. */
 path_counts path_now(void);
-/* What ran between two readings: "caller", or "scheduler 97 %, worker 3 %" into text. */
+/* Writes the shares between two readings into text: "caller", or "scheduler 97 %, worker 3 %". */
 void path_format(path_counts before, path_counts after, char text[PATH_BYTES]);
 
 #endif

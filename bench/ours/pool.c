@@ -1,4 +1,4 @@
-/* The pool_* rows: pooling as an op, its output made and released each time. */
+/* The pool_* rows: pooling as an op. Each call creates and releases its output. */
 #include <bench/ours/calls.h>
 #include <bench/pools.h>
 

@@ -1,4 +1,4 @@
-/* relu_1e7_fresh: relu on 10^7 floats, its output made and released each time. */
+/* relu_1e7_fresh: relu on 10^7 floats. Each call creates and releases its output. */
 #include <bench/ours/must.h>
 #include <bench/ours/path.h>
 #include <bench/sample.h>

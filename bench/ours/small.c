@@ -6,7 +6,7 @@
 #include <bench/programs.h>
 #include <bench/shapes.h>
 
-/* What the programs share: each uses what it needs. */
+/* State of any of the programs. Each uses only some of the fields. */
 typedef struct small {
     const struct program *program;
     trainee net;
@@ -124,7 +124,7 @@ static void decode_init(small *s) {
     decoder_init(&s->decoder);
 }
 
-/* Each token from all before it; its number is waited for. */
+/* Computes each token from all tokens before it, and waits for its number. */
 static void decode_run(small *s) {
     int64_t tokens[BENCH_DECODE_TOKENS + 1] = {1};
     for (int64_t t = 1; t <= BENCH_DECODE_TOKENS; t++) {
@@ -145,7 +145,7 @@ static void tree_init(small *s) {
     s->x = trainee_floats(&s->net, EDDY_SHAPE(BENCH_TREE_WIDTH), 1);
 }
 
-/* Sums all leaves, two by two. */
+/* Sums all leaves, in pairs. */
 static void tree_run(small *s) {
     static eddy_tensor *level[BENCH_TREE_LEAVES];
     for (int i = 0; i < BENCH_TREE_LEAVES; i++)
@@ -182,7 +182,7 @@ static void mixed_init(small *s) {
     s->labels = trainee_floats(&s->net, EDDY_SHAPE(BENCH_MIXED_SIDE, BENCH_MIXED_SIDE), 1);
 }
 
-/* One dear product beside cheap ops on other tensors. */
+/* One expensive product beside cheap ops on other tensors. */
 static void mixed_run(small *s) {
     for (int round = 0; round < BENCH_MIXED_ROUNDS; round++) {
         eddy_tensor *product = must_tensor(eddy_matmul(s->labels, s->labels)),
@@ -199,7 +199,7 @@ static void mixed_run(small *s) {
 /* ---- measuring ---- */
 
 typedef struct program {
-    const char *format; /* of its rows, as bench_program_has reads it */
+    const char *format; /* of its rows' names, as bench_program_has reads it */
     void (*init)(small *s);
     void (*run)(small *s);
 } program;

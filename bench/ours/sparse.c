@@ -1,12 +1,12 @@
-/* Rows about an op issued now and then, once a millisecond, so that all threads sleep in between: the caller's time
- * (sparse_add16), and until the op has run, with no later call made (sparse_add16_completion); the same where the op has to go
- * through the scheduler thread, which is woken (sparse_wake, sparse_wake_completion). */
+/* Rows about an op that is issued once a millisecond, so that all threads sleep in between: the caller's time (sparse_add16),
+ * and the time until the op has run, without a later call (sparse_add16_completion). sparse_wake and sparse_wake_completion
+ * are the same through the scheduler thread, which has to be woken. */
 #include <bench/ours/must.h>
 #include <bench/ours/path.h>
 #include <bench/sample.h>
 #include <eddy/eddy.h>
 
-#define OPS 51 /* a sample is their median */
+#define OPS 51 /* per round; a sample is their median */
 #define PERIOD_NS 1000000
 #define PATIENCE_NS 1e9
 

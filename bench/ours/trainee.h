@@ -1,4 +1,4 @@
-/* Parameters, their moments and a step of AdamW, for the small_* rows' networks. */
+/* Parameters, their moments and a step of AdamW, for the networks of the small_* rows. */
 #ifndef BENCH_OURS_TRAINEE_H
 #define BENCH_OURS_TRAINEE_H
 
@@ -15,11 +15,11 @@ typedef struct trainee {
     uint32_t random;
 } trainee;
 
-/* f32 in [-scale, scale), the same at each run. Ends the program on failure, as everything here. */
+/* f32 in [-scale, scale), the same in each run. All functions here end the program on failure. */
 eddy_tensor *trainee_floats(trainee *t, eddy_shape shape, float scale);
-/* Adds a parameter, uniform in one over the root of its inputs. */
+/* Adds a parameter, uniform in [-b, b) with b = 1 / sqrt(inputs). */
 void trainee_add(trainee *t, eddy_shape shape);
-/* Backward of the loss and one step of AdamW. */
+/* Backward pass from the loss, and one step of AdamW. */
 void trainee_learn(trainee *t, eddy_tensor *loss);
 void trainee_fini(trainee *t);
 

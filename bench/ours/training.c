@@ -1,5 +1,5 @@
 /* The rows cnn_* and transformer_*: a training step of the examples' networks (examples/network.h, examples/transformer.h), with
- * gradients by the tape. The loss is waited for once a sample. */
+ * gradients by the tape. Each sample waits for the loss once. */
 #include <bench/ours/decoder.h>
 #include <bench/ours/must.h>
 #include <bench/ours/path.h>
@@ -11,7 +11,7 @@
 typedef struct training {
     network cnn;
     transformer decoder;
-    eddy_tensor *inputs, *labels; /* labels: the cnn's alone */
+    eddy_tensor *inputs, *labels; /* labels: used by the cnn only */
 } training;
 
 static void make_cnn(training *t, int rows) {

@@ -6,7 +6,7 @@
 
 static watch_counts seen;
 
-/* The linker knows them by these names. */
+/* The linker's option --wrap gives the functions these names. */
 eddy_status __real_eddy_vm_submit(eddy_vm *vm, eddy_vm_call *call);
 eddy_status __wrap_eddy_vm_submit(eddy_vm *vm, eddy_vm_call *call);
 eddy_execute_result __real_eddy_vm_execute(eddy_vm *vm, const eddy_instruction *instruction,
@@ -18,7 +18,7 @@ eddy_execute_result __wrap_eddy_vm_execute(eddy_vm *vm, const eddy_instruction *
 bool __real_eddy_vm_execute_plain(eddy_vm *vm, eddy_vm_call *call);
 bool __wrap_eddy_vm_execute_plain(eddy_vm *vm, eddy_vm_call *call);
 
-/* What is seen between two readings of the clock with nothing in between. */
+/* Least time between two consecutive readings of the clock, in ns. */
 static double clock_ns(void) {
     static double least;
     for (int i = 0; i < 1000 && (i > 0 || least == 0); i++) {

@@ -1,10 +1,10 @@
-/* What the training steps by hand (cnn_by_hand.c, transformer_by_hand.c) share: memory, products, the loss, the sum of the
+/* Shared by the hand-written training steps (cnn_by_hand.c, transformer_by_hand.c): memory, products, the loss, the sum of the
  * threads' gradients, Adam, measuring, and a check of the gradients.
  *
- * A program keeps its parameters in one struct of arrays; gradients and moments are structs of the same kind, and what
- * goes over all parameters takes them as one array. Each thread computes its part of the batch with gradients of its own.
+ * A program keeps its parameters in one struct of arrays. Gradients and moments are structs of the same type, and loops
+ * over all parameters treat such a struct as one array. Each thread has its own gradients, of its part of the batch.
  *
- * With -DBY_HAND_DOUBLE everything is in double, and `program --check` compares gradients with differences of the loss. */
+ * With -DBY_HAND_DOUBLE everything is in double, and `program --check` compares gradients with finite differences of the loss. */
 #ifndef BENCH_BY_HAND_H
 #define BENCH_BY_HAND_H
 
@@ -21,7 +21,7 @@ typedef double real;
 typedef float real;
 #define BY_HAND_GEMM cblas_sgemm
 #ifdef __x86_64__
-/* glibc has expf for vectors, but declares it so under -ffast-math alone, which also would flush subnormals to zero. */
+/* glibc has a vector expf, but declares it only under -ffast-math, which would also flush subnormals to zero. */
 __attribute__((simd("notinbranch"))) float expf(float);
 #endif
 #endif
@@ -38,14 +38,14 @@ static inline void *by_hand_zeros(size_t bytes) {
     return memset(memory, 0, bytes);
 }
 
-/* Uniform, of the given deviation. */
+/* Uniform with mean 0 and the given standard deviation. */
 static inline void by_hand_randomise(real *values, size_t count, double deviation,
                                      uint32_t *random) {
     for (size_t i = 0; i < count; i++)
         values[i] = bench_random_float(random, 1.0f) * (real)(deviation * 1.7320508075688772);
 }
 
-/* ---- products: c[m, n] = alpha op(a) op(b) + beta c, with the lengths of the stored rows ---- */
+/* ---- products: c[m, n] = alpha op(a) op(b) + beta c; a_row, b_row, c_row: length of a stored row ---- */
 
 /* a[m, k], b[k, n] */
 static inline void by_hand_nn(int m, int n, int k, real alpha, const real *a, int a_row,
@@ -70,7 +70,7 @@ static inline void by_hand_tn(int m, int n, int k, real alpha, const real *a, in
 
 /* ---- the loss ---- */
 
-/* Softmax in place. */
+/* Softmax in place; *most and *sum are the largest element and the sum of e^(x - *most). */
 static inline void by_hand_softmax(real *row, int count, real *most, real *sum) {
     real greatest = row[0], total = 0;
 #pragma omp simd reduction(max : greatest)
@@ -89,7 +89,7 @@ static inline void by_hand_softmax(real *row, int count, real *most, real *sum) 
     *sum = total;
 }
 
-/* Cross-entropy of a row of logits, of which its gradient, times `share`, takes the place. */
+/* Cross-entropy of a row of logits. Replaces the logits by their gradient times `share`. */
 static inline real by_hand_cross_entropy(real *logits, int classes, int64_t label, real share) {
     real right = logits[label], most, sum;
     by_hand_softmax(logits, classes, &most, &sum);
@@ -102,7 +102,7 @@ static inline real by_hand_cross_entropy(real *logits, int classes, int64_t labe
 
 /* ---- the update ---- */
 
-/* Sums the threads' gradients into the first's. Returns the sum of its squares. */
+/* Adds all threads' gradients to the first thread's. Returns the sum of squares of the result. */
 static inline double by_hand_collect(real *const *gradients, int threads, size_t count) {
     double squares = 0;
 #pragma omp parallel for reduction(+ : squares) schedule(static)
@@ -129,7 +129,7 @@ typedef struct by_hand_adam {
     int step;
 } by_hand_adam;
 
-/* AdamW, of gradients times `scale`. */
+/* A step of AdamW with gradients times `scale`. */
 static inline void by_hand_update(by_hand_adam *adam, real scale, real *restrict values,
                                   const real *restrict gradients, real *restrict m,
                                   real *restrict v, size_t count) {
@@ -172,7 +172,7 @@ static inline int by_hand_measure(const char *row, int count, double (*step)(voi
 
 /* ---- the check ---- */
 
-/* Parameters that belong together: elements [begin, begin + count) of the whole. */
+/* One parameter array: elements [begin, begin + count) of the struct as one array. */
 typedef struct by_hand_span {
     const char *name;
     size_t begin, count;
@@ -185,8 +185,8 @@ typedef struct by_hand_span {
 #define BY_HAND_MOVE 1e-5
 #define BY_HAND_BOUND 1e-5
 
-/* Compares elements of each span's gradient with central differences of the loss, as a share of the span's greatest.
- * `take`: puts the gradient of `values` into `gradient` and returns the loss. Returns the exit status. */
+/* Compares elements of each span's gradient with central differences of the loss, relative to the span's largest gradient.
+ * `take`: writes the gradient at `values` to `gradient` and returns the loss. Returns the exit status. */
 static inline int by_hand_check(const by_hand_span *spans, int span_count, real *values,
                                 const real *gradient, size_t count, double (*take)(void)) {
     if (sizeof(real) != sizeof(double)) {

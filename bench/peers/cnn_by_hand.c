@@ -1,9 +1,9 @@
-/* Peer of the cnn_* rows: the training step of the convolutional network of examples/network.c by hand, products of a BLAS and C
- * loops, nothing allocated, no framework. Channels lie last; a convolution's ReLU and pool are one loop.
+/* Peer of the cnn_* rows: the training step of the convolutional network of examples/network.c written by hand with BLAS products
+ * and C loops, without a framework; a step allocates nothing. Layout is channels-last; a convolution's ReLU and pool are one loop.
  *
- * OMP_NUM_THREADS threads each take whole images, a group at a time: forward and at once back, while its windows are near;
- * the weights' gradients are summed at the end. With one OpenMP thread and a threaded BLAS the BLAS does the sharing
- * instead, and gets all images at once. */
+ * OMP_NUM_THREADS threads each take whole images, a group at a time. A group goes forward and at once backward, while its
+ * windows are in cache; the weights' gradients are summed at the end. With one OpenMP thread and a threaded BLAS, the BLAS
+ * divides the work instead, and gets all images at once. */
 #include <bench/peers/by_hand.h>
 
 #define SIDE 28
@@ -16,20 +16,20 @@
 #define FEATURES (QUARTER * QUARTER * CHANNELS2)
 #define CLASSES 10
 
-/* Mean and deviation of Fashion-MNIST's pixels, of 0 to 255. */
+/* Mean and standard deviation of Fashion-MNIST's pixels, which are 0 to 255. */
 #define PIXEL_MEAN 72.94f
 #define PIXEL_DEVIATION 90.02f
 
-/* Images a thread takes at a time: their windows are to stay in its cache from the way forth to the way back. */
+/* Images that a thread takes at a time: their windows have to stay in its cache from the forward to the backward pass. */
 #define GROUP 4
 
-/* In a pool's `chosen`: no place is above 0. */
+/* Value of a pool's `chosen`: no element is above 0. */
 #define NONE 4
 
 typedef struct network {
     real first[TAPS][CHANNELS1], first_bias[CHANNELS1];
     real second[WINDOW][CHANNELS2],
-        second_bias[CHANNELS2]; /* a window: its taps, of each the channels */
+        second_bias[CHANNELS2]; /* a window: its taps, each with all channels */
     real last[CLASSES][FEATURES], last_bias[CLASSES];
 } network;
 
@@ -39,13 +39,13 @@ typedef struct network {
 typedef real padded_image[SIDE + 2][SIDE + 2];
 typedef real padded_half[HALF + 2][HALF + 2][CHANNELS1];
 
-/* A thread's memory: for each image of the group. `chosen`: which of a pool's four places it took, or NONE. */
+/* A thread's memory, for each image of the group. `chosen`: which of the four elements a pool took, or NONE. */
 typedef struct trace {
     padded_image *images;
     padded_half *pooled1, *dpooled1;
     int32_t (*chosen1)[HALF][HALF][CHANNELS1];
-    real (*windows)[HALF * HALF][WINDOW];   /* then their gradient */
-    real (*values2)[HALF][HALF][CHANNELS2]; /* then their gradient */
+    real (*windows)[HALF * HALF][WINDOW];   /* backward: their gradient */
+    real (*values2)[HALF][HALF][CHANNELS2]; /* backward: their gradient */
     real (*pooled2)[QUARTER][QUARTER][CHANNELS2], (*dpooled2)[QUARTER][QUARTER][CHANNELS2];
     int32_t (*chosen2)[QUARTER][QUARTER][CHANNELS2];
     real (*logits)[CLASSES];
@@ -74,7 +74,7 @@ static void make_trace(trace *t, size_t images) {
 }
 
 static void make_weights(uint32_t *random) {
-    /* Uniform below 1 / sqrt(inputs). */
+    /* Uniform, at most 1 / sqrt(inputs) in magnitude. */
     const double of_inputs[] = {TAPS, WINDOW, FEATURES};
     real *const arrays[][2] = {{values->first[0], values->first_bias},
                                {values->second[0], values->second_bias},
@@ -117,7 +117,7 @@ static void normalise(const uint8_t (*image)[SIDE], real (*padded)[SIDE + 2]) {
             padded[y + 1][x + 1] = ((real)image[y][x] - PIXEL_MEAN) / PIXEL_DEVIATION;
 }
 
-/* The 4 x 4 pixels that the windows of one pool's four places cover. */
+/* The 4 x 4 pixels that the convolution windows of one pool's four elements cover. */
 static void take_patch(const real (*image)[SIDE + 2], int y, int x, real patch[4][4]) {
     for (int i = 0; i < 4; i++)
         for (int j = 0; j < 4; j++)
@@ -179,7 +179,7 @@ static void take_windows(const real (*padded)[HALF + 2][CHANNELS1],
                        3 * CHANNELS1 * sizeof(real));
 }
 
-/* The gradient of what take_windows read. */
+/* The gradient of take_windows: adds up the windows where they overlap. */
 static void add_windows(const real (*windows)[WINDOW],
                         real (*restrict padded)[HALF + 2][CHANNELS1]) {
     memset(padded, 0, sizeof(padded_half));
@@ -246,7 +246,7 @@ static void group_forward(trace *t, int first, int images) {
                FEATURES, 0, t->logits[0], CLASSES);
 }
 
-/* The gradients of the logits take their places. */
+/* Replaces the logits by their gradients. */
 static double take_loss(trace *t, network *dw, int first, int images) {
     double loss = 0;
     for (int i = 0; i < images; i++) {
@@ -278,7 +278,7 @@ static void group_back(trace *t, network *dw, int images) {
     }
 }
 
-/* The threads' gradients. Returns the loss. */
+/* Computes each thread's gradients. Returns the loss. */
 static double take_gradients(void) {
     double loss = 0;
 #pragma omp parallel reduction(+ : loss)

@@ -1,5 +1,5 @@
-/* A plain copy of as many bytes as an op reads and writes, by as many threads as it has: what no op that goes through memory beats
- * by more than non-temporal stores give.
+/* A plain copy that reads and writes as many bytes as an op, with as many threads: a bound for ops that are limited by memory, which
+ * they can beat only by non-temporal stores.
  *
  *   copy relu_1e7_fresh [samples]                           ms
  *   copy op_<name>_<size>_<threads>t[,...] [samples]        us */
@@ -41,7 +41,7 @@ static const struct op {
 #define ENTRY(name, bytes, ours, theirs) {#name, bytes},
     BENCH_OP_LIST(ENTRY)};
 
-/* Bytes that the largest row copies: half of what its op moves. */
+/* Bytes that the largest row copies: half of the bytes that its op reads and writes. */
 static size_t most_bytes(void) {
     size_t most = (size_t)BENCH_RELU_COUNT * sizeof(float);
     for (size_t at = 0; at < sizeof(ops) / sizeof(ops[0]); at++) {

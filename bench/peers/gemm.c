@@ -1,5 +1,5 @@
-/* Peer of the gemm_* rows: one matrix product of a library, on one thread. Built once per library: over a CBLAS
- * (OpenBLAS, BLIS), or with -DPEER_DNNL over oneDNN's dnnl_sgemm. */
+/* Peer of the gemm_* rows: one matrix product of a library, on one thread. Built once per library: for a CBLAS
+ * (OpenBLAS, BLIS), or with -DPEER_DNNL for oneDNN's dnnl_sgemm. */
 #include <bench/calls.h>
 #include <bench/shapes.h>
 

@@ -1,10 +1,10 @@
-/* Peer of the mlp_* rows: the training step by hand, calls of a BLAS and C loops, nothing allocated, no framework. It
- * is the floor that an eager runtime is measured against.
+/* Peer of the mlp_* rows: the training step written by hand with BLAS calls and C loops, without a framework; a step
+ * allocates nothing. It is the lower bound that an eager runtime is compared with.
  *
  * OMP_NUM_THREADS threads share one step: the matrix products are cut into column panels, each a single-threaded BLAS
- * call. With one OpenMP thread and a threaded BLAS (OPENBLAS_NUM_THREADS) the BLAS does the sharing instead.
+ * call. With one OpenMP thread and a threaded BLAS (OPENBLAS_NUM_THREADS), the BLAS divides the work instead.
  *
- * The gradients are kept, as a framework must keep them; the update reads them. */
+ * The gradients are stored in memory, as in a framework; the update reads them. */
 #include <bench/sample.h>
 #include <bench/shapes.h>
 #include <cblas.h>
@@ -23,7 +23,7 @@ static struct {
     float *weight, *bias;                   /* [out, in], [out] */
     float *weight_gradient, *bias_gradient; /* the same */
     float *weight_m, *weight_v, *bias_m, *bias_v;
-    float *output;   /* [batch, out], after ReLU but in the last layer */
+    float *output;   /* [batch, out], after ReLU except in the last layer */
     float *gradient; /* [batch, out]: of the layer's value before ReLU */
 } layers[LAYERS];
 
@@ -70,7 +70,7 @@ static const float *layer_input(int l) {
     return l ? layers[l - 1].output : images;
 }
 
-/* This thread's part [*begin, *end) of `count` columns or rows, in multiples of 16 where there are that many. */
+/* This thread's part [*begin, *end) of `count` columns or rows, in multiples of 16 if each thread gets that many. */
 static void part(int count, int *begin, int *end) {
     int threads = omp_get_num_threads(), thread = omp_get_thread_num();
     int unit = count >= 16 * threads ? 16 : 1, units = (count + unit - 1) / unit;

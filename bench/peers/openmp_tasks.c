@@ -1,9 +1,9 @@
-/* Peer of the empty_* rows: OpenMP tasks with `depend`, made by one thread, run by all. */
+/* Peer of the empty_* rows: OpenMP tasks with `depend`, created by one thread and run by all. */
 #include <bench/sample.h>
 #include <bench/shapes.h>
 #include <omp.h>
 
-/* libgomp walks what waits on an address: fewer tasks, or the fan alone would take minutes with one thread. */
+/* libgomp walks the list of all tasks that wait for an address. With more tasks the fan would take minutes on one thread. */
 #define FAN_TASKS 6500
 
 static char objects[BENCH_DAG_OBJECTS];

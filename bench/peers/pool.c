@@ -1,4 +1,4 @@
-/* Peer of the pool_* rows: oneDNN's pooling, prepared once, into memory that is taken once. */
+/* Peer of the pool_* rows: oneDNN's pooling. The primitive and the memory of its result are created once. */
 #include <bench/calls.h>
 #include <bench/pools.h>
 

@@ -1,5 +1,5 @@
-/* Peer of the empty_* rows: oneTBB. A task_group for independent tasks; otherwise a graph of continue_nodes with edges
- * from a table of last writers and readers, made, run and freed. */
+/* Peer of the empty_* rows: oneTBB. Independent tasks use a task_group. The others use a graph of continue_nodes with edges
+ * from a table of last writers and readers; the time covers building, running and freeing it. */
 #include <bench/sample.h>
 #include <bench/shapes.h>
 
@@ -20,7 +20,7 @@ void body(const tbb::flow::continue_msg &) {
     sink = 1;
 }
 
-/* The dependency table: what an object's next reader or writer has to wait for. */
+/* The dependency table: the nodes that an object's next reader or writer has to wait for. */
 class graph_builder {
   public:
     explicit graph_builder(int objects) : writers(objects), readers(objects) {

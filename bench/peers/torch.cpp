@@ -1,4 +1,4 @@
-/* Peer: libtorch's C++ interface. Ops on 16 floats run in inference mode; training steps are the usual modules, autograd
+/* Peer: libtorch's C++ interface. Ops on 16 floats run in inference mode; training steps use the usual modules, autograd
  * and optimisers. `torch count_add16 N` issues N adds and prints nothing: for callgrind. */
 #include <bench/heap_count.h>
 #include <bench/sample.h>

@@ -76,7 +76,7 @@ torch::Tensor attention(const torch::Tensor &query, const torch::Tensor &key,
 #if TORCH_VERSION_MAJOR >= 2
     return torch::scaled_dot_product_attention(query, key, value);
 #else
-    /* 1.13 has no fused one. */
+    /* libtorch 1.13 has no fused attention. */
     torch::Tensor scores = torch::matmul(query * (1 / std::sqrt(32.0)), key.transpose(-2, -1));
     return torch::matmul(torch::softmax(scores, -1), value);
 #endif
@@ -90,7 +90,7 @@ torch::Tensor root_mean_square_norm(const torch::Tensor &input, const torch::Ten
 #endif
 }
 
-/* There is no op: as programs write it, sines and cosines made each time as Eddy makes them. */
+/* libtorch has no such op: written as in programs. Sines and cosines are computed in each call, as in Eddy's op. */
 torch::Tensor rotated(const torch::Tensor &input) {
     torch::Tensor sines = torch::sin(angles), cosines = torch::cos(angles);
     std::vector<torch::Tensor> halves = torch::chunk(input, 2, -1);
@@ -98,7 +98,7 @@ torch::Tensor rotated(const torch::Tensor &input) {
         {halves[0] * cosines - halves[1] * sines, halves[1] * cosines + halves[0] * sines}, -1);
 }
 
-/* The optimisers' steps as torch::optim takes them. */
+/* Steps of the optimisers, as in torch::optim. */
 torch::Tensor stepped_sgd() {
     return parameters.add_(gradients, -1e-6);
 }
@@ -119,14 +119,14 @@ torch::Tensor stepped_adam(bool decays) {
     return parameters.addcdiv_(state_1, denominator, -1e-6 / first);
 }
 
-/* As torch::nn::utils::clip_grad_norm_. */
+/* The same as torch::nn::utils::clip_grad_norm_. */
 torch::Tensor clipped() {
     torch::Tensor norm = gradients.norm(2.0);
     gradients.mul_(torch::clamp_max(1e9 / (norm + 1e-6), 1.0));
     return norm;
 }
 
-/* The call's results live until it returns: a tensor, or several. */
+/* The results, one tensor or several, live until the call returns. */
 #define CALL(name, bytes, ours, theirs)                                                            \
     void call_##name() {                                                                           \
         auto results = theirs;                                                                     \

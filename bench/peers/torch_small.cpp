@@ -1,5 +1,5 @@
-/* Peer: libtorch's runs of the programs of small ops (bench/ours/small.c), op by op the same: `torch_small ROW[,ROW...] [samples]`.
- * What takes no gradient runs in inference mode. */
+/* Peer: the programs of small ops (bench/ours/small.c) in libtorch, with the same ops: `torch_small ROW[,ROW...] [samples]`.
+ * Programs without gradients run in inference mode. */
 #include <bench/peers/torch_transformer.h>
 #include <bench/programs.h>
 #include <bench/sample.h>
@@ -28,7 +28,7 @@ torch::Tensor random_labels(int64_t count) {
     return labels;
 }
 
-/* As bench/ours/trainee.h. */
+/* The same as bench/ours/trainee.h. */
 struct Trainee {
     std::vector<torch::Tensor> parameters;
     std::unique_ptr<torch::optim::AdamW> optimizer;
@@ -52,7 +52,7 @@ struct Trainee {
     void learn(const torch::Tensor &logits) {
         F::cross_entropy(logits, labels).backward();
         optimizer->step();
-        /* Given up rather than filled with zeros, which 1.13's optimisers would do. */
+        /* Released. The zero_grad of libtorch 1.13's optimisers would fill them with zeros instead. */
         for (torch::Tensor &parameter : parameters)
             parameter.mutable_grad().reset();
     }
@@ -230,7 +230,7 @@ template <class Program> void measure(const char *rows, int64_t size, int count)
 }
 
 const struct {
-    const char *format; /* of its rows, as bench_program_has reads it */
+    const char *format; /* of its rows' names, as bench_program_has reads it */
     void (*measure)(const char *rows, int64_t size, int count);
 } programs[] = {{"small_gru_b%lld", measure<Gru>},     {"small_mlp_b%lld", measure<Mlp>},
                 {"small_lenet_b%lld", measure<Lenet>}, {"small_decode_b%lld", measure<Decode>},

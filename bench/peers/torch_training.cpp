@@ -1,5 +1,5 @@
-/* Peer: libtorch's training steps of the networks of examples/network.c (cnn) and examples/transformer.c, written with its ops,
- * autograd and optimisers; and the memory that the transformer's inference takes. */
+/* Peer: training steps of the networks of examples/network.c (cnn) and examples/transformer.c with libtorch's ops, autograd and
+ * optimisers; and the memory that the transformer's inference takes. */
 #include <bench/peers/torch_transformer.h>
 #include <bench/resident.h>
 #include <bench/sample.h>
@@ -15,8 +15,8 @@ torch::Tensor random_integers(torch::IntArrayRef shape, int64_t below) {
     return torch::randint(0, below, shape, torch::kLong);
 }
 
-/* Two convolutions with pools, and a linear layer; images u8 [n, 784]. Channels lie last, and pools come before ReLU,
- * which is faster here too. */
+/* Two convolutions with pools, and a linear layer; images u8 [n, 784]. Channels-last, with pools before ReLU:
+ * both are faster in libtorch too. */
 struct Cnn {
     torch::nn::Conv2d first{torch::nn::Conv2dOptions(1, 32, 3).padding(1)};
     torch::nn::Conv2d second{torch::nn::Conv2dOptions(32, 64, 3).padding(1)};
@@ -99,7 +99,7 @@ template <class Network> int measure(const char *row, int rows, int count) {
     return 0;
 }
 
-/* As bench/ours/inference.c: a pass over a few numbers first, then the peak of some passes. */
+/* The same as bench/ours/inference.c: a pass over a few numbers first, then the peak of some passes. */
 int measure_memory(const char *row, int rows) {
     torch::InferenceMode inference;
     Transformer network;

@@ -1,4 +1,4 @@
-/* The network of the transformer rows (examples/transformer.c), written with libtorch's ops: its weights and its logits. */
+/* The network of the transformer rows (examples/transformer.c) in libtorch's ops: its weights and its logits. */
 #ifndef BENCH_PEERS_TORCH_TRANSFORMER_H
 #define BENCH_PEERS_TORCH_TRANSFORMER_H
 

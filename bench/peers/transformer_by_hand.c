@@ -1,9 +1,9 @@
-/* Peer of the transformer_* rows: the training step of examples/transformer.c by hand, products of a BLAS and C loops, nothing
- * allocated, no framework.
+/* Peer of the transformer_* rows: the training step of examples/transformer.c written by hand with BLAS products and C loops,
+ * without a framework; a step allocates nothing.
  *
- * OMP_NUM_THREADS threads each take whole sentences, a group at a time: forward and at once back, while its activations are
- * near; the weights' gradients are summed at the end. With one OpenMP thread and a threaded BLAS the BLAS does the sharing
- * instead, and gets all sentences at once. */
+ * OMP_NUM_THREADS threads each take whole sequences ("sentences"), a group at a time. A group goes forward and at once backward,
+ * while its activations are in cache; the weights' gradients are summed at the end. With one OpenMP thread and a threaded BLAS,
+ * the BLAS divides the work instead, and gets all sequences at once. */
 #include <bench/peers/by_hand.h>
 #include <float.h>
 
@@ -16,9 +16,9 @@
 #define HEAD (WIDTH / HEADS)
 #define HALF (HEAD / 2)
 
-/* Sentences a thread takes at a time. */
+/* Sentences that a thread takes at a time. */
 #define GROUP 2
-/* Queries whose products with the keys are made together: those behind the last of them are left out. */
+/* Queries per product with the keys. Keys after the block's last query are left out, since attention is causal. */
 #define BLOCK 64
 
 #define NORM_EPSILON FLT_EPSILON
@@ -42,13 +42,13 @@ typedef struct network {
 
 #define PARAMETERS (sizeof(network) / sizeof(real))
 
-/* What the way back needs of a layer. A row is a character of a sentence of the group. */
+/* What a layer's backward pass needs. A row is one character of one of the group's sentences. */
 typedef struct layer_trace {
     real (*x)[WIDTH], (*normed)[WIDTH];
-    real (*mixed)[3 * WIDTH]; /* query, key, value; the first two turned */
+    real (*mixed)[3 * WIDTH]; /* query, key, value; the first two are rotated */
     real (*shares)[SEQUENCE]
-                  [SEQUENCE]; /* of each sentence and head: what a query takes of each value */
-    real (*seen)[WIDTH];      /* what attention gives */
+                  [SEQUENCE]; /* for each sentence and head: attention weights of the values */
+    real (*seen)[WIDTH];      /* the output of attention */
     real (*middle)[WIDTH], (*middle_normed)[WIDTH];
     real (*gate_up)[2 * HIDDEN], (*inner)[HIDDEN];
 } layer_trace;
@@ -95,7 +95,7 @@ static void make_trace(trace *t, size_t rows) {
 
 static void make_weights(uint32_t *random) {
     by_hand_randomise((real *)values, PARAMETERS, 0.02, random);
-    /* What adds to the residual stream begins smaller the more layers there are. */
+    /* Weights whose products are added to the residual stream start smaller with more layers. */
     double residual = 0.02 / sqrt(2.0 * LAYERS);
     for (int l = 0; l < LAYERS; l++) {
         layer *w = &values->layers[l];
@@ -152,7 +152,7 @@ static void norm_rows(int rows, const real (*x)[WIDTH], const real *restrict wei
     }
 }
 
-/* Adds to dx; with `is_first`, writes it. */
+/* Adds to dx, or overwrites it if `is_first`. */
 static void norm_rows_back(int rows, const real (*x)[WIDTH], const real *restrict weight,
                            const real (*dnormed)[WIDTH], real (*restrict dx)[WIDTH],
                            real *restrict dweight, int is_first) {
@@ -172,7 +172,7 @@ static void norm_rows_back(int rows, const real (*x)[WIDTH], const real *restric
 
 /* ---- attention ---- */
 
-/* Turns queries and keys by their positions, or back (direction -1). */
+/* Rotates queries and keys by their positions (RoPE), or back (direction -1). */
 static void turn_rows(int rows, real (*mixed)[3 * WIDTH], real direction) {
     for (int r = 0; r < rows; r++) {
         const real *c = cosines[r % SEQUENCE], *s = sines[r % SEQUENCE];
@@ -206,7 +206,7 @@ static void attend(const real *query, const real *key, const real *value, real (
     }
 }
 
-/* dquery, dkey and dvalue are written. `dshares` is room. */
+/* Overwrites dquery, dkey and dvalue. `dshares` is scratch memory. */
 static void attend_back(const real *query, const real *key, const real *value,
                         const real (*shares)[SEQUENCE], const real *dseen,
                         real (*restrict dshares)[SEQUENCE], real *dquery, real *dkey,
@@ -229,7 +229,7 @@ static void attend_back(const real *query, const real *key, const real *value,
         by_hand_nn(BLOCK, HEAD, end, scale, dshares[begin], SEQUENCE, key, row, 0,
                    dquery + (size_t)begin * row, row);
     }
-    /* A key and its value are met by the queries from there on. */
+    /* Only queries at or after a key's position use the key and its value. */
     for (int begin = 0; begin < SEQUENCE; begin += BLOCK) {
         size_t at = (size_t)begin;
         by_hand_tn(BLOCK, HEAD, SEQUENCE - begin, scale, dshares[begin] + at, SEQUENCE,
@@ -248,7 +248,7 @@ static void silu_rows(int rows, const real (*gate_up)[2 * HIDDEN], real (*restri
             inner[r][j] = gate_up[r][j] / (1 + exp(-gate_up[r][j])) * gate_up[r][HIDDEN + j];
 }
 
-/* The gradients of gate and up take their places. */
+/* Replaces gate and up by their gradients. */
 static void silu_rows_back(int rows, real (*restrict gate_up)[2 * HIDDEN],
                            const real (*dinner)[HIDDEN]) {
     for (int r = 0; r < rows; r++)
@@ -267,14 +267,14 @@ static void linear(int rows, int n, int k, const void *in, const void *weight, r
     by_hand_nt(rows, n, k, 1, in, k, weight, k, beta, out, n);
 }
 
-/* The gradient of the weight is added to, that of `in` written. */
+/* Adds to the gradient of the weight, and overwrites the gradient of `in`. */
 static void linear_back(int rows, int n, int k, const void *in, const void *weight,
                         const void *dout, void *din, void *dweight) {
     by_hand_tn(n, k, rows, 1, dout, n, in, k, 1, dweight, k);
     by_hand_nn(rows, k, n, 1, dout, n, weight, k, 0, din, k);
 }
 
-/* From t->x to `next`. */
+/* Input: t->x. Output: next. */
 static void layer_forward(const layer *w, layer_trace *t, int rows, real (*next)[WIDTH]) {
     norm_rows(rows, t->x, w->attention_norm, t->normed);
     linear(rows, 3 * WIDTH, WIDTH, t->normed, w->query_key_value, 0, t->mixed);
@@ -294,7 +294,7 @@ static void layer_forward(const layer *w, layer_trace *t, int rows, real (*next)
     linear(rows, WIDTH, HIDDEN, t->inner, w->down, 1, next);
 }
 
-/* room->dx: the gradient of what the layer gave, then of what it took. */
+/* room->dx: on entry the gradient of the layer's output, on return of its input. */
 static void layer_back(const layer *w, const layer_trace *t, trace *room, int rows, layer *dw) {
     linear_back(rows, WIDTH, HIDDEN, t->inner, w->down, room->dx, room->dinner, dw->down);
     silu_rows_back(rows, t->gate_up, room->dinner);
@@ -319,7 +319,7 @@ static void layer_back(const layer *w, const layer_trace *t, trace *room, int ro
 
 /* ---- the step ---- */
 
-/* Forward and back for sentences from `first` on. Returns the sum of their characters' losses. */
+/* Forward and backward pass of `sentences` sentences from number `first` on. Returns the sum of their characters' losses. */
 static double take_group(trace *t, network *dw, int first, int sentences) {
     int rows = sentences * SEQUENCE;
     double loss = 0;
@@ -351,7 +351,7 @@ static double take_group(trace *t, network *dw, int first, int sentences) {
     return loss;
 }
 
-/* The threads' gradients. Returns the loss. */
+/* Computes each thread's gradients. Returns the loss. */
 static double take_gradients(void) {
     double loss = 0;
 #pragma omp parallel reduction(+ : loss)

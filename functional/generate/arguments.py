@@ -1,7 +1,7 @@
-"""functional/arguments.h and arguments_<group>.h: one attribute struct per op that has attributes, those of elementwise ops by the
-groups of their loops, which include nothing else.
+"""functional/arguments.h and arguments_<group>.h: one attribute struct per op with attributes. The structs of elementwise ops are in one
+header per group of loops, so that a group's block file includes only its own.
 
-A kernel's own struct (kernels/attributes.h) comes first; behind it stands what only inference needs."""
+A struct begins with the kernel's struct (kernels/attributes.h); the attributes that only inference needs follow it."""
 
 from entry import TYPES
 from loops import elementwise, group_of, groups
@@ -32,7 +32,7 @@ def struct(entry):
 
 
 def checks(entry):
-    """The C types have to be those that eddy_call writes by offset."""
+    """Assertions on the C types of the fields, since eddy_call writes them by offset."""
     return [
         f"_Static_assert(_Generic((({entry.arguments} *)0)->{path(entry, a)}, {TYPES[a.type][1]}: 1, default: 0), "
         f"\"{entry.name}: {a.name} is no {a.type}\");"
@@ -41,7 +41,7 @@ def checks(entry):
 
 
 def choice_checks(entries):
-    """The enums of include/eddy/choice.h have to say what the list says."""
+    """Assertions that the enums of include/eddy/choice.h agree with the op list."""
     rows = {(f"EDDY_{a.name}_{c}".upper(), i) for e in entries for a in e.attributes for i, c in enumerate(a.choices)}
     return [f"_Static_assert((int){name} == {value}, \"choices differ\");" for name, value in sorted(rows)]
 
@@ -65,7 +65,7 @@ def header(name, what, entries):
 
 
 def emit(entries, compositions=()):
-    """Those of ops with kernels of their own."""
+    """functional/arguments.h: the structs of ops that are not elementwise, and of compositions."""
     return header("arguments", "ops that are not elementwise", [*(e for e in entries if not e.is_elementwise), *compositions])
 
 

@@ -1,13 +1,14 @@
-"""bench/op_rows.h: the op rows of the bench, each a call of Eddy's and one of libtorch's on the operands that bench/ops.h describes.
+"""bench/op_rows.h: the op rows of the bench. Each has a call of Eddy and one of libtorch, on the operands that bench/ops.h describes.
 
-An entry's `bench` is a row, or several. A row is the text of what both calls take, "x, y", or a table:
+An entry's `bench` is a row or a list of rows. A row is the text of the arguments of both calls, "x, y", or a table:
 
     { name = "max_rows", of = "m, 1", bytes = 4, torch = "amax" }
     { bytes = 8, call = "eddy_index(m, EDDY_LIST(picks))", torch = "torch::index(m, {picks})" }
 
-The name is the op's unless told. `of`: what Eddy's function takes, without what may be left out; a number for the last operand calls the
-`_s` form. `call`: where that does not say it. `torch`: another function than the one of the op's name, or the whole call. `bytes` that a
-call must move per element of its first operand follow of an elementwise op whose operands are all of one size, and of a reduction."""
+`name` is the op's name by default. `of`: the arguments of Eddy's function, without optional ones; a number for the last operand selects
+the `_s` form. `call`: the whole call, if `of` cannot express it. `torch`: libtorch's function, if its name is not the op's, or its whole
+call. `bytes`: that a call must read and write per element of its first operand; derived for reductions, and for elementwise ops whose
+operands have one size."""
 
 import re
 
@@ -16,11 +17,11 @@ from text import NOTICE
 
 KEYS = {"name", "of", "bytes", "call", "torch"}
 NUMBER = re.compile(r"-?\d+(?:\.\d+)?")
-CONDITIONS = {"b", "c"}  # operands that are bool; others of these ops have four bytes an element
+CONDITIONS = {"b", "c"}  # operands that are bool; the other operands have four bytes per element
 
 
 def rows(entry):
-    """The tables of an entry's rows; a text is one that says no more."""
+    """The tables of an entry's rows; a text stands for a table with only `of`."""
     given = entry.bench if isinstance(entry.bench, list) else [entry.bench]
     return [{"of": row} if isinstance(row, str) else row for row in given]
 
@@ -38,7 +39,7 @@ def is_number(word):
 
 
 def operand_argument(operand, words):
-    """EDDY_NONE where the row has no more words; a number stands where an `_s` form has one."""
+    """C text of an operand. An optional operand is EDDY_NONE if the row has no more words; a number becomes EDDY_S."""
     if operand.kind == "optional" and not words:
         return "EDDY_NONE"
     if operand.kind == "list" or not words:
@@ -57,7 +58,7 @@ def attribute_argument(attribute, words):
 
 
 def call(entry, row):
-    """The call of Eddy's: its parameters take the row's words in their order."""
+    """Eddy's call: its parameters take the row's words in order."""
     words = arguments_of(row)
     name = entry.name + ("_s" if len(words) == len(entry.operands) and is_number(words[-1]) else "")
     made = [operand_argument(o, words) for o in entry.operands]
@@ -88,7 +89,7 @@ def moved(entry, row):
 
 
 def line(entry, row):
-    """op(name, bytes, Eddy's call, libtorch's)."""
+    """The line op(name, bytes, Eddy's call, libtorch's call)."""
     check_keys(f"{entry.family}.toml [{entry.name}], bench", row, KEYS)
     if bool(row.get("of")) == ("call" in row) or ("call" in row and "torch" not in row):
         refuse(entry, row, "a row says `of`, or `call` and `torch`")

@@ -1,9 +1,9 @@
-"""Calls as short texts, which entries show and tests make: "f32[2,3] i64[2]=7 none axis=1".
+"""Calls as short texts, which entries contain and tests execute: "f32[2,3] i64[2]=7 none axis=1".
 
-Operands come first, then attributes by name. tests/functional/described.h says how they are read. From them come op_calls.h, calls of
-each op that it accepts, op_refusals.h, what provokes each error that an entry names, and op_gradients.h, the calls whose gradients are
-compared with differences. The last have variables among their operands: "[2,3]" is one, "#0" the first once more; "0.5..2" says within
-what the elements of those behind it are."""
+Operands come first, then attributes by name. tests/functional/described.h describes the format. Three headers are generated from them:
+op_calls.h, calls that each op accepts; op_refusals.h, calls that cause each error that an entry names; op_gradients.h, calls whose
+gradients are compared with differences. Operands of the last may be variables: "[2,3]" is a variable, "#0" the first variable again, and
+"0.5..2" the range of the elements of the variables after it."""
 
 import re
 
@@ -15,19 +15,19 @@ ATTRIBUTE = re.compile(r"([a-z]\w*)=(\S*)")
 
 
 def split(text):
-    """(operands, attributes) of a call."""
+    """(text of the operands, text of the attributes) of a call."""
     words = text.split(" ") if text else []
     count = next((i for i, word in enumerate(words) if ATTRIBUTE.fullmatch(word)), len(words))
     return " ".join(words[:count]), " ".join(words[count:])
 
 
 def names(text):
-    """Of the attributes that a call gives."""
+    """Names of the attributes that a call gives."""
     return {word.partition("=")[0] for word in split(text)[1].split()}
 
 
 def flaw(text, known, operand=OPERAND):
-    """What is wrong with the text of a call of an op with attributes of these names; "" for nothing."""
+    """What is wrong with the text of a call, or "". known: names of the op's attributes."""
     operands, attributes = split(text)
     for word in operands.split():
         if not operand.fullmatch(word):
@@ -60,8 +60,8 @@ def refusals(entry):
 
 
 def emit_refusals(entries, compositions=()):
-    """functional/op_refusals.h: REFUSED(op, status, operands, attributes, part of the message); LATE where the call is accepted, and
-    the result holds the error."""
+    """functional/op_refusals.h: REFUSED(op, status, operands, attributes, part of the message); LATE if the call is accepted and its
+    result holds the error."""
     rows = [text for entry in [*entries, *compositions] for text in refusals(entry)]
     return "\n".join([NOTICE, "/* What provokes each error that an entry names. */", *rows, ""])
 

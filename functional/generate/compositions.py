@@ -1,4 +1,4 @@
-"""functional/composition_table.c: the compositions as eddy_call sees them."""
+"""functional/composition_table.c: the descriptions of the compositions, by which eddy_call calls them."""
 
 from table import attribute_row, operand_row
 from text import NOTICE, quoted

@@ -1,4 +1,4 @@
-"""What elementwise kernels say that they take (kernels/kernel.h), in picoseconds."""
+"""Cost estimates of elementwise kernels (kernels/kernel.h), in picoseconds."""
 
 import re
 
@@ -13,11 +13,11 @@ def element(entry, dtype):
     if entry.cost == "cheap":
         operands = ["bool" if operand.is_bool else dtype for operand in entry.operands]
         return COSTS["cheap"] * sum(map(_moved, [*operands, "bool" if entry.result == "bool" else dtype]))
-    # Numbers that a shortcut is for take much less than others: between the two.
+    # A number with a shortcut costs much less than other numbers: the estimate is between the two.
     cost = COSTS["heavy" if entry.scalar_of and entry.shortcuts else entry.cost]
     return cost * 2 if dtype == "f64" else cost
 
 
 def _moved(dtype):
-    """Halves take as long as f32, whose arithmetic they borrow."""
+    """Bytes that count for an element. f16 and bf16 count as f32, since they are computed in f32."""
     return 4 if dtype in ("f16", "bf16") else _BYTES[dtype]

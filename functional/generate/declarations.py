@@ -1,11 +1,11 @@
-"""kernels/cpu/kernels.h, functional/infer.h and functional/gradients.h: what is written by hand and entries name."""
+"""kernels/cpu/kernels.h, functional/infer.h and functional/gradients.h: declarations of the hand-written functions that entries name."""
 
 from gradient import by_hand
 from text import NOTICE, comment
 
 
 def by_name(entries, names_of):
-    """family -> name -> entries that use it; a name stands with the first family that does."""
+    """family -> name -> entries that use the name; a name is listed under the first family that uses it."""
     users, families = {}, {}
     for entry in entries:
         for name in names_of(entry):
@@ -21,14 +21,14 @@ def kernel_operand(operand):
 
 
 def signature(entry):
-    """"[input, index -> output]", without what only the shape rule sees."""
+    """"[input, index -> output]", without operands that only the shape rule gets."""
     operands = ", ".join(kernel_operand(o) for o in entry.operands if not o.spec_only)
     outputs = f"-> {', '.join(entry.outputs)}" if entry.outputs else ""
     return f"[{' '.join(part for part in (operands, outputs) if part)}]"
 
 
 def signatures(entries):
-    """"matmul, mm [a, b -> output]; x [..]": what a kernel gets from each op that it runs."""
+    """"matmul, mm [a, b -> output]; x [..]": the operands that a kernel gets from each of its ops."""
     ops = {}
     for entry in entries:
         ops.setdefault(signature(entry), []).append(entry.name)
@@ -64,7 +64,7 @@ def emit_infer(entries):
 
 
 def gradients_in_c(entry):
-    """Names of the functions of functional/gradient/ that an entry asks for."""
+    """Names of the functions of functional/gradient/ that an entry names."""
     texts = entry.gradient.values() if isinstance(entry.gradient, dict) else []
     return list(dict.fromkeys(by_hand(text)[0] for text in texts if text.startswith("c:")))
 

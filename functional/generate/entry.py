@@ -1,4 +1,4 @@
-"""Entries of the op list: what functional/ops/*.toml says, with every default filled in and every rule checked."""
+"""Entries of the op list: functional/ops/*.toml, with every default filled in and every rule checked."""
 
 import pathlib
 import tomllib
@@ -15,8 +15,8 @@ DTYPE_GROUPS = {"all": DTYPES, "float": FLOATS, "integer": INTEGERS, "number": F
 PROMOTIONS = {"none": "NONE", "same": "SAME", "float": "FLOAT"}
 RESULTS = {"compute": "COMPUTE", "bool": "BOOL", "rule": "RULE"}
 
-# Attribute type -> enumerator, C type in the struct, C type of a parameter. device and generator are options that reach
-# the interpreter beside the struct; text is for compositions only.
+# Attribute type -> enumerator, C type in the struct, C type of a parameter. device and generator are options that are not in
+# the struct: they are passed to the interpreter separately. text is for compositions only.
 TYPES = {
     "int": ("INT", "int64_t", "int64_t"),
     "float": ("FLOAT", "double", "double"),
@@ -33,14 +33,13 @@ TYPES = {
     "text": ("TEXT", "const char *", "const char *"),
 }
 
-# What a stage of a gradient leaves for another: BUFFER and a number.
+# Name of a buffer between the stages of a gradient: BUFFER and a number.
 BUFFER = "buffer_"
 
-# What an entry may say that its op refuses with (<eddy/status.h>).
+# Statuses that an entry may list as errors of its op (<eddy/status.h>).
 STATUSES = {"INVALID_ARGUMENT", "SHAPE_MISMATCH", "DTYPE_MISMATCH", "OUT_OF_RANGE", "SIZE_OVERFLOW", "OVERLAP", "UNSUPPORTED"}
 
-# Estimated picoseconds on one core: per call, per f32 element.
-# Picoseconds of an element of f32. What is cheap takes its loads and stores: so much a byte.
+# Estimated picoseconds on one core for an f32 element. "cheap" is per byte loaded or stored, since that is all the time it takes.
 COSTS = {"cheap": 9, "medium": 255, "heavy": 460, "dear": 1500}
 
 ENTRY_KEYS = {
@@ -53,12 +52,12 @@ COMPOSITION_KEYS = {"summary", "operands", "attributes", "options", "output_coun
                     "gradient_cases", "bench"}
 OPERAND_KEYS = {"name", "kind", "access", "shape_only", "bool", "spec_only", "index"}
 ATTRIBUTE_KEYS = {"name", "type", "default", "fixed", "extra", "doc", "choices", "zero_flag", "passed_as", "free", "zero_is_none"}
-COMPOSITIONS = "composition"  # the file whose entries are no ops
+COMPOSITIONS = "composition"  # the file of the compositions, which are not ops
 KINDS = {"tensor": "TENSOR", "optional": "OPTIONAL", "list": "LIST"}
 
 
 class EntryError(Exception):
-    """An entry breaks a rule; the text names file, entry and rule."""
+    """An entry violates a rule; the text names file, entry and rule."""
 
 
 @dataclass
@@ -69,7 +68,7 @@ class Operand:
     shape_only: bool = False
     is_bool: bool = False
     spec_only: bool = False
-    is_index: bool = False  # its elements are what is out of range where the kernel says so
+    is_index: bool = False  # a late "out of range" of the kernel is about its elements
 
 
 @dataclass
@@ -78,12 +77,12 @@ class Attribute:
     type: str
     role: str  # "parameter", "option", "fixed"
     default: object = 0
-    extra: bool = False  # serves inference only: not in the kernel's struct
+    extra: bool = False  # for inference only: not in the kernel's struct
     doc: str = ""
     choices: list = field(default_factory=list)
-    zero_flag: bool = False  # option: a bool field <name>_is_zero says that 0 is meant
-    passed_as: str = ""  # type of the parameter where it is not the attribute's
-    zero_is_none: bool = False  # int option: 0 stands for one that is left out, so eddy_call refuses one that is given
+    zero_flag: bool = False  # option: a bool field <name>_is_zero states that the value 0 is meant
+    passed_as: str = ""  # type of the parameter if it is not the attribute's
+    zero_is_none: bool = False  # int option: 0 means that it is left out, so eddy_call refuses an explicit 0
     free: bool = False  # scalar: not converted to the dtype of the operands or the result
 
     @property
@@ -92,12 +91,12 @@ class Attribute:
 
     @property
     def is_required(self):
-        """Whether eddy_call misses it; axes may be left out: then they are all."""
+        """Whether eddy_call requires it. Axes may be left out, which means all axes."""
         return self.role == "parameter" and "axes" not in (self.type, self.passed_as)
 
     @property
     def is_held(self):
-        """A number that the dtype has to hold."""
+        """Whether it is a number that the dtype has to hold."""
         return self.type == "scalar" and not self.free
 
 
@@ -107,7 +106,7 @@ class Stage:
     reads: list  # names of operands and buffers
     writes: str  # a buffer, or "out"
     expression: str = ""
-    op: object = None  # the entry whose loop it is, where it has none of its own
+    op: object = None  # the entry whose loop it runs, if it has no loop of its own
     number: str = ""  # C text of the number that the op takes
 
 
@@ -124,39 +123,39 @@ class Entry:
     result: str
     dtypes: list
     forms: list
-    expressions: list  # scalar expressions: one, or one per choice of the attribute `chosen_by`
+    expressions: list  # scalar expressions: one, or one for each choice of the attribute `chosen_by`
     chosen_by: str
     expression_bool: str
     infer: str
     kernel: str
     gradient: object
-    gradient_cases: list  # calls that it is checked with
-    oracle: str  # its line in tests/functional: of an elementwise op in oracle.c, of a reduction in reduction.c; the op's name unless told
-    ulp: object  # a number, or a text with what it grows with; None: the entry says nothing of it
+    gradient_cases: list  # calls with which tests check the gradient
+    oracle: str  # its line in tests/functional, by default the op's name: in oracle.c for an elementwise op, in reduction.c for a reduction
+    ulp: object  # a number, or a text that says how the bound grows; None: the entry states none
     ulp_f64: object
-    ulp_of: str  # what the unit is the last place of, where that is not the result
+    ulp_of: str  # the value whose last place is the unit, if it is not the result
     cost: str
-    errors: dict  # status -> what causes it, a clause each -> calls that provoke it -> part of the message; what follows from the
-    # entry's form is not among them (errors.py)
-    late_errors: dict  # those that show when the result is read
-    examples: list  # calls that the op accepts, an elementwise op needs none; those behind the first leave out an attribute that it cannot
+    errors: dict  # status -> cause (a clause) -> calls that provoke it -> part of the message; without the errors that follow
+    # from the entry's form (errors.py)
+    late_errors: dict  # the same, for errors that are returned when the result is read
+    examples: list  # calls that the op accepts; none for elementwise ops. Later ones leave out an attribute that the first call needs
     source: str
-    alias: object  # the target may be exactly: True any input, "first" the first one, False none
+    alias: object  # which inputs the target may be, exactly: True any, "first" the first, False none
     broadcasts: bool
-    random: object  # draws from a generator: True always, the name of an option unless that is 0
+    random: object  # whether it draws from a generator: True always; the name of an option: unless that option is 0
     late_shape: bool
-    shortcuts: dict = field(default_factory=dict)  # of its `_s` form: number -> expression that is the same and cheaper
-    wraps: bool = False  # integers wrap around in it, and with them the numbers that it takes
+    shortcuts: dict = field(default_factory=dict)  # of its `_s` form: number -> equal expression that is cheaper
+    wraps: bool = False  # its integer arithmetic wraps around, and so do its scalars
     from_end: bool = False  # negative indices count from the end
-    skips: str = ""  # list of which items may be EDDY_NONE: all lists leave out the items of that number
-    layout: str = ""  # operand, or list, in the order of whose (first's) axes in memory the outputs are laid out; empty: row-major
-    last_where: str = ""  # with layout: a bool option; where it is set the outputs, images, lie channels last instead
-    scalar_of: str = ""  # the entry that this `_s` form came from
-    gradient_of: object = None  # the entry that this is a gradient of (fused.py)
+    skips: str = ""  # a list whose items may be EDDY_NONE: all lists then leave out the items at that index
+    layout: str = ""  # an operand, or a list (its first item counts): the outputs get the order of its axes in memory; empty: row-major
+    last_where: str = ""  # with layout: a bool option that makes the outputs, which are images, channels-last
+    scalar_of: str = ""  # the entry of which this is the `_s` form
+    gradient_of: object = None  # the entry of which this is a gradient (fused.py)
     bench: object = field(default_factory=list)  # its rows in the bench (bench.py)
-    reads: list = field(default_factory=list)  # of a gradient: what its operands are, as formulas say it
-    stages: list = field(default_factory=list)  # of a gradient: loops that run one after another; none: it is one
-    output_count: str = ""  # of a composition: the list or the attribute that says how many outputs there are; "": one
+    reads: list = field(default_factory=list)  # of a gradient: its operands, as texts in the formula
+    stages: list = field(default_factory=list)  # of a gradient: loops that run one after another; empty: there is one loop
+    output_count: str = ""  # of a composition: the list or attribute that gives the number of outputs; "": one output
 
     @property
     def is_elementwise(self):
@@ -164,7 +163,7 @@ class Entry:
 
     @property
     def is_reduction(self):
-        """One result over any axes."""
+        """Whether it reduces over any axes to one result."""
         return "axes" in [a.type for a in self.parameters] and "keeps_dims" in [o.name for o in self.options]
 
     @property
@@ -190,14 +189,14 @@ class Entry:
 
     @property
     def arguments(self):
-        """C type of the attribute struct; empty where there is none."""
+        """C type of the attribute struct; empty if there is none."""
         if self.gradient_of:
             return self.gradient_of.arguments
         return f"eddy_arguments_{self.name}" if self.struct_attributes or self.random else ""
 
     @property
     def public_attributes(self):
-        """What eddy_call accepts."""
+        """Attributes that eddy_call accepts."""
         return [a for a in self.struct_attributes if a.role != "fixed"]
 
 
@@ -232,7 +231,7 @@ def read_operand(where, value):
 
 
 def check_option(where, option):
-    """All zero has to be the default: DESIGN's rule for option structs."""
+    """Checks that zero is the default, as docs/api.md requires of the fields of option structs."""
     if option.type not in ("int", "float", "bool", "choice", "pair", "device", "generator"):
         fail(where, f"option {option.name}: a {option.type} cannot be an option")
     if option.type == "bool" and option.default:
@@ -294,7 +293,7 @@ def check_call(where, what, text, attributes, operand=calls.OPERAND):
 
 
 def check_errors(where, key, table, attributes):
-    """errors.SHAPE_MISMATCH."when" = { "a call that provokes it" = "part of the message" }, a line per cause."""
+    """errors.SHAPE_MISMATCH."when" = { "a call that provokes it" = "part of the message" }, one line per cause."""
     if not isinstance(table, dict) or not all(isinstance(causes, dict) for causes in table.values()):
         fail(where, f'{key} is a table: {key}.SHAPE_MISMATCH."when" = {{ "call" = "part of the message" }}')
     for status, causes in table.items():
@@ -310,7 +309,7 @@ def check_errors(where, key, table, attributes):
 
 
 def texts(value):
-    """What is given as one text or several."""
+    """A list of texts, from one text or a list."""
     return [value] if isinstance(value, str) else value
 
 
@@ -461,7 +460,7 @@ def check_layout(where, entry):
 
 
 def scalar_form(entry):
-    """The `_s` entry: the last operand becomes an attribute. The gradient cases that give it as one are its own."""
+    """The `_s` entry: the last operand becomes an attribute. It gets the gradient cases that give this operand as an attribute."""
     gradient = entry.gradient
     right = entry.operands[-1].name
     if isinstance(gradient, dict):
@@ -503,7 +502,7 @@ def read_family(path):
 
 
 def read_composition(name, table):
-    """An entry whose attributes no kernel reads, since it has none."""
+    """The entry of a composition. It has no kernel, so all its attributes are `extra`."""
     where = f"{COMPOSITIONS}.toml [{name}]"
     check_keys(where, table, COMPOSITION_KEYS)
     counted = table.get("output_count", "")
@@ -521,13 +520,13 @@ def read_composition(name, table):
 
 
 def read_compositions(paths):
-    """What <eddy/compose.h> and <eddy/view.h> offer to eddy_call."""
+    """The functions of <eddy/compose.h> and <eddy/view.h> that eddy_call can call."""
     found = [path for path in paths if pathlib.Path(path).stem == COMPOSITIONS]
     return [read_composition(name, table) for path in found for name, table in load(path).items()]
 
 
 def read_all(paths):
-    """Every op of the files, families in alphabetic order: the order of ids."""
+    """All ops of the files, families in alphabetical order, which determines the ids."""
     paths = [path for path in paths if pathlib.Path(path).stem != COMPOSITIONS]
     entries = [e for path in sorted(paths, key=lambda p: pathlib.Path(p).stem) for e in read_family(path)]
     seen = {}

@@ -1,13 +1,13 @@
-"""What ops refuse: errors that follow from the form of an entry, and those that it names itself.
+"""Errors of ops: those that follow from the form of an entry, and those that the entry lists.
 
-`derived` is what test_op_errors.c provokes from one good call per op; each error that an entry names has a call of its own."""
+test_op_errors.c provokes the errors of `derived` by changing one valid call per op. Each error that an entry lists has its own call."""
 
 from dataclasses import dataclass
 
 from entry import DTYPE_GROUPS, INTEGERS
 from text import NOTICE
 
-# A sentence per group of dtypes: what operands are not, what they would promote to, what the attribute is.
+# Causes of an error for each group of dtypes: wrong operands, wrong result of promotion, wrong attribute.
 OUTSIDE = {
     "float": ("the operands are no floats", "the operands promote to an integer or bool", "dtype is no float"),
     "number": ("the operands are bool", "the operands promote to bool", "dtype is bool"),
@@ -34,7 +34,7 @@ SHARED = [
 class Error:
     status: str
     when: str
-    is_late: bool = False  # shows when the result is read
+    is_late: bool = False  # returned when the result is read
 
 
 def group_of(entry):
@@ -43,7 +43,7 @@ def group_of(entry):
 
 
 def outside_dtype(entry):
-    """A dtype that the op refuses, or "" where there is none."""
+    """A dtype that the op refuses, or "" if there is none."""
     if entry.is_elementwise and entry.promotion == "float":
         return ""
     return next((d for d in ("bool", "i32", "f32") if d not in entry.dtypes), "")
@@ -94,7 +94,7 @@ def own(entry):
 
 
 def errors_of(entry):
-    """All but the shared ones, those of the call before the late ones, by status."""
+    """All errors except the shared ones: errors of the call first, then late errors, each grouped by status."""
     found = derived(entry) + own(entry)
     order = list(dict.fromkeys((e.is_late, e.status) for e in found))
     return sorted(found, key=lambda e: (e.is_late, order.index((e.is_late, e.status))))
@@ -110,7 +110,7 @@ def text(entry):
 
 
 def emit(entries):
-    """functional/op_dtypes.h: OP(name, DTYPE_THAT_IS_REFUSED or DTYPE_COUNT, dtypes that it takes as bits)."""
+    """functional/op_dtypes.h: OP(name, a refused dtype or DTYPE_COUNT, bit mask of the accepted dtypes)."""
     lines = [NOTICE]
     for entry in entries:
         taken = " | ".join(f"1u << EDDY_{d.upper()}" for d in entry.dtypes)

@@ -1,4 +1,4 @@
-"""Scalar expressions over the closed vocabulary of functions, and their C form for a compute type.
+"""Scalar expressions in the fixed vocabulary of functions, and their C code for a compute type.
 
 The text is an expression of + - * / == != < <= > >=, of `and`, `or`, `not` and != on conditions, and of calls of functions; each
 operator and call stands for one function of kernels/scalar_functions.h or kernels/math.h, which has a form per compute type."""
@@ -10,7 +10,7 @@ OPERATORS = {
     ast.Eq: "eq", ast.NotEq: "ne", ast.Lt: "lt", ast.LtE: "le", ast.Gt: "gt", ast.GtE: "ge",
 }
 
-# Function -> kinds of its arguments and of its result: v a value, c a condition.
+# Function -> kinds of its arguments and of its result: v is a value, c a condition.
 FUNCTIONS = {
     "add": ("vv", "v"), "sub": ("vv", "v"), "mul": ("vv", "v"), "div": ("vv", "v"), "neg": ("v", "v"),
     "fma": ("vvv", "v"), "min": ("vv", "v"), "max": ("vv", "v"), "abs": ("v", "v"), "sqrt": ("v", "v"),
@@ -32,8 +32,8 @@ NOT_BOOL = {"add", "sub", "mul", "neg", "abs", "min", "max", "pow", "floor", "ce
 BOOL_ONLY = {"logical_or", "logical_and"}
 NOT_FLOAT = {"bitwise_and", "bitwise_or", "bitwise_xor", "bitwise_not"}
 
-# Functions that have a form for most arguments beside the full one, by compute type: eddy_<function>_quick_<type>, which gives the bits
-# of eddy_<function>_<type> where eddy_<function>_is_quick_<type> says so.
+# Functions with a quick form, and its compute types: eddy_<function>_quick_<type> has the same bits as eddy_<function>_<type> for
+# arguments for which eddy_<function>_is_quick_<type> is true.
 QUICK = {"exp": ("f32", "f64"), "sigmoid": ("f32",), "silu": ("f32",), "sin": ("f32",), "cos": ("f32",), "tan": ("f32",),
          "floordiv": ("f32", "f64"), "remainder": ("f32", "f64")}
 
@@ -76,7 +76,7 @@ class Compiler:
         self.compute = compute
         self.functions = set()
         self.is_quick = is_quick
-        self.conditions = []  # C text: where the quick functions hold
+        self.conditions = []  # C text: conditions under which the quick functions are valid
 
     def call(self, function, arguments):
         if function not in FUNCTIONS:
@@ -96,7 +96,7 @@ class Compiler:
         return f"eddy_{function}_{self.compute}({values})", result
 
     def connect(self, function, node, operands):
-        """A function that takes conditions to a condition: one of bool, whatever is computed in."""
+        """A function from conditions to a condition. It always computes in bool, whatever the compute type."""
         arguments = [self.visit(o) for o in operands]
         if any(kind != "c" for _, kind in arguments):
             raise ExpressionError(f"{ast.unparse(node)}: a value stands where a condition should")
@@ -149,8 +149,8 @@ def parse(text):
 
 
 def compile_quick(text, names, dtype):
-    """(C text with the quick forms of functions, C text of where it holds), or None if no function has one. For expressions that
-    compile_expression takes."""
+    """(C text with the quick forms, C text of the condition under which it is valid), or None if no function has a quick form. For
+    expressions that compile_expression accepts."""
     compiler = Compiler(names, compute_type(dtype), is_quick=True)
     code, _ = compiler.visit(parse(text).body)
     return (code, " && ".join(compiler.conditions)) if compiler.conditions else None

@@ -1,11 +1,11 @@
-"""Gradients of elementwise ops as one loop each.
+"""Gradients of elementwise ops, each as one loop.
 
-A formula that needs several ops, and that is an expression over what the call had, becomes an op of its own, which is no part of the
-list: grad, operands and outputs are its operands, and it has the attributes of the op whose gradient it is. Backward passes that are
-not recorded themselves run it; others run the formula op by op (gradient.py), as gradients go back through these.
+A formula that needs several ops, and reads only grad, operands, outputs and attributes of the call, becomes an op of its own. That op is
+not in the op list; its operands are the grad, operands and outputs that the formula reads, and its attributes those of the call's op. A
+backward pass that is not recorded runs it. A recorded pass runs the formula op by op (gradient.py), since those ops have gradients.
 
-Functions that take no longer than loads and stores are compiled into the loop. Others stand in the loops of their ops already, which a
-gradient runs on some cache lines at a time, before what is left of it: its stages (kernels/cpu/stage.h)."""
+Functions that take no longer than loads and stores are compiled into the loop. The others already have loops, of their ops. The gradient
+runs these loops on some cache lines at a time, and then the rest of the formula: its stages (kernels/cpu/stage.h)."""
 
 import ast
 import copy
@@ -14,14 +14,14 @@ import re
 from entry import BUFFER, COSTS, FLOATS, Entry, Operand, Stage
 from gradient import OPERATORS, FUNCTIONS, Formula
 
-# The function among calls that takes no longer than its loads and stores, as operators do.
+# The only function that, like the operators, takes no longer than its loads and stores.
 CHEAP = "select"
-# What kernels/cpu/dense.h and stage.h have room for.
+# Limits of kernels/cpu/dense.h and stage.h.
 OPERANDS_MAX, BUFFERS_MAX = 4, 2
 
 
 class NoLoop(Exception):
-    """A formula that is not for a loop."""
+    """The formula cannot be one loop."""
 
 
 class Substitute(ast.NodeTransformer):
@@ -33,8 +33,8 @@ class Substitute(ast.NodeTransformer):
 
 
 class Plain(ast.NodeTransformer):
-    """A formula in the vocabulary of expressions: an operand that is named as its gradient is gets a name of its own, a condition that
-    is computed with is a number, and ops that are expressions of others are these."""
+    """Rewrites a formula in the vocabulary of expressions. operand(grad) gets a name of its own, a condition in arithmetic becomes a
+    number, and a call of an op whose expression consists of other functions is replaced by that expression."""
 
     def __init__(self, formula, ops):
         self.formula = formula
@@ -63,7 +63,7 @@ class Plain(ast.NodeTransformer):
 
 
 class Split(ast.NodeTransformer):
-    """Takes the calls of long functions out of an expression: what they leave in buffers stands in their place."""
+    """Removes the calls of long functions from an expression. Stages compute them into buffers, which replace the calls."""
 
     def __init__(self, formula, ops):
         self.formula = formula
@@ -95,7 +95,7 @@ class Split(ast.NodeTransformer):
         self.stages.append(Stage(names, buffer, op=op, number=number))
 
     def add(self, node, writes):
-        """An expression of cheap functions; where it is one op, that has the loop already."""
+        """Adds a stage for an expression of cheap functions. If it is a single op, the stage runs that op's loop."""
         names = [n.id for n in ast.walk(node) if isinstance(n, ast.Name) and n.id != CHEAP]
         reads = list(dict.fromkeys(n for n in names if not self.formula.attribute(n) or self.formula.is_tensor(n)))
         if isinstance(node, ast.BinOp) and isinstance(node.left, ast.Name) and isinstance(node.right, ast.Name) and len(reads) == 2:
@@ -107,14 +107,14 @@ class Split(ast.NodeTransformer):
 
 
 def check_numbers(formula, stage):
-    """Numbers that are computed with each other are doubles op by op."""
+    """Refuses arithmetic between numbers: op by op it is in double, which a loop would not reproduce."""
     nodes = ast.walk(ast.parse(stage.expression or "0", mode="eval"))
     if any(isinstance(n, (ast.BinOp, ast.Compare)) and formula.kind(n) != "tensor" for n in nodes):
         raise NoLoop
 
 
 def operands_of(entry, tree):
-    """What a formula reads: name in the loop -> text in the formula."""
+    """Operands that a formula reads: name in the loop -> text in the formula."""
     names = {n.id for n in ast.walk(tree) if isinstance(n, ast.Name)}
     given = {"grad": "grad"} | {f"operand_{o.name}": f"operand({o.name})" for o in entry.operands}
     given |= {name: name for name in [*(o.name for o in entry.operands), *entry.outputs] if name != "grad"}
@@ -137,7 +137,7 @@ def stages_of(formula, tree, ops):
 
 
 def fuse(entry, operand, ops):
-    """The op that gives an operand's gradient at once; None where its formula is one op, or not for a loop."""
+    """The op that computes an operand's gradient in one loop; None if the formula is a single op or cannot be one loop."""
     text = entry.gradient[operand]
     if text.startswith("c:"):
         return None
@@ -162,7 +162,7 @@ def fuse(entry, operand, ops):
 
 
 def of(entries):
-    """All of a list's."""
+    """The gradients of all entries that can be one loop."""
     ops = {e.name: e for e in entries}
     found = [fuse(e, o, ops) for e in entries if e.is_elementwise and isinstance(e.gradient, dict) for o in e.gradient]
     return [e for e in found if e]

@@ -1,10 +1,10 @@
-"""functional/gradients.c: the functions that carry gradients back, from the formulas in the entries.
+"""functional/gradients.c: the functions that compute gradients, from the formulas in the entries.
 
-A formula is an expression of ops over what the call had:
+A formula is an expression of ops. Its terms:
 
-    grad                      the gradient of the only output; grad_NAME where there are several
+    grad                      the gradient of the output; grad_NAME if there are several outputs
     an operand or output      its value, which the tape then saves
-    operand(grad)             the operand of that name, where an op has one
+    operand(grad)             the operand, if an operand of the op is named grad
     an attribute or option    a number
     1, 0.5, inf               numbers
     none                      an optional operand that is left out
@@ -12,10 +12,10 @@ A formula is an expression of ops over what the call had:
     select(condition, a, b)   and min, max: the scalar functions of expressions
     sum(x, [0], keeps_dims=True) any op or view, options by name
     shape(x) count(x) count(x, axes) zeros_like(x) expand_to(grad, x, axes, keeps_dims)
-                              what needs only the shape of x, which is always there; count(grad) too
-    c:name(x, output)         a function of functional/gradient/, and what it reads; called after the formulas of other operands
+                              these read only the shape of x, which needs no saved tensor; also count(grad)
+    c:name(x, output)         a function of functional/gradient/, and the tensors it reads; called after the formulas of other operands
 
-Broadcasting and promotion are undone by whoever goes back."""
+functional/gradient/engine.c undoes broadcasting and promotion."""
 
 import ast
 
@@ -28,11 +28,11 @@ OPERATORS = {ast.Add: "add", ast.Sub: "sub", ast.Mult: "mul", ast.Div: "div"}
 SYMBOLS = {ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/"}
 ORDERS = {ast.Eq: "==", ast.NotEq: "!=", ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">="}
 CONNECTIVES = {ast.And: "logical_and", ast.Or: "logical_or"}
-# Functions of expressions, and the ops that do the same.
+# Functions of expressions -> the ops that compute the same.
 FUNCTIONS = {"select": "where", "min": "minimum", "max": "maximum"}
 COMPARISONS = {ast.Eq: "eq", ast.NotEq: "ne", ast.Lt: "lt", ast.LtE: "le", ast.Gt: "gt", ast.GtE: "ge"}
 
-# Views and what else is written by hand: the types of the parameters behind the tensor.
+# Views and other hand-written functions -> types of the parameters after the tensor.
 BY_HAND = {
     "reshape": ["shape"], "expand": ["shape"], "flatten": ["int", "int"], "transpose": ["int", "int"], "t": [],
     "unsqueeze": ["int"], "squeeze": ["axes"], "narrow": ["int", "int", "int"],
@@ -41,7 +41,7 @@ BY_HAND = {
 
 
 class Formula:
-    """One operand's gradient as C, with what it reads."""
+    """The gradient of one operand as C code, and the operands and outputs that it reads."""
 
     def __init__(self, entry, text, ops):
         self.entry = entry
@@ -70,7 +70,7 @@ class Formula:
         return None
 
     def is_state(self, name):
-        """What a random op was drawn with stands first in its attributes."""
+        """Whether it is the seed or counter of a random op, which are the first fields of its attributes."""
         return self.entry.random and name in ("seed", "counter")
 
     def spec(self, node):
@@ -80,7 +80,7 @@ class Formula:
                 return f"&call->input_specs[{number}]"
         return self.fail("asks for the shape of what is no operand")
 
-    # What an expression is: "tensor", or the C type of a number.
+    # The type of an expression: "tensor", or the C type of a number.
     def kind(self, node):
         if isinstance(node, ast.Constant):
             return "bool" if isinstance(node.value, bool) else "double" if isinstance(node.value, float) else "int64_t"
@@ -136,7 +136,7 @@ class Formula:
         return self.fail("has something that is no number where one belongs")
 
     def real(self, node):
-        """A number as a double."""
+        """C text of a number, as a double."""
         text = self.number(node)
         return f"eddy_parameter_f64({text})" if self.kind(node) == "scalar" else f"(double){text}"
 
@@ -272,7 +272,7 @@ def needs_row(number, inputs, outputs):
 
 
 def result_lines(entry, number, formula, fused):
-    """The gradient of operand `number`: in one loop where there is one and this pass is not recorded, else op by op."""
+    """C lines of the gradient of operand `number`: in one loop if there is one and the pass is not recorded, else op by op."""
     result = f"call->results[{number}]"
     if not fused:
         return [f"        {result} = {formula.code};"]

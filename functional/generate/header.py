@@ -50,7 +50,7 @@ def functions(entry):
 
 
 def option_fields(entry, form=""):
-    """Options of a form: what is made into a given target needs no device."""
+    """Options of a form. Forms with a target have no device option."""
     return [o for o in entry.options if not (form and o.type == "device")]
 
 

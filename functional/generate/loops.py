@@ -1,13 +1,13 @@
-"""The inner loops of elementwise ops, made of their expressions: a block file per group of ops, and what declares its table.
+"""The inner loops of elementwise ops, from their expressions: a block file per group of ops, and the header that declares its table.
 
-16-bit floats go through the loop of f32, chunk by chunk (kernels/cpu/half_block.h). Each other loop has a form for all operands contiguous,
-into which the body is inlined with constant strides, so that the compiler vectorises it. Loops of cheap ops have such a form for each single
-operand broadcast besides, and a general strided one. Loops of others, and gradients, have no more: what lies otherwise is brought together
-chunk by chunk (kernels/cpu/dense.h). A gradient with functions that are long calls the loops of their ops, chunk by chunk
+16-bit floats use the loop of f32, chunk by chunk (kernels/cpu/half_block.h). Each other loop has a form for contiguous operands. Its body
+is inlined with constant strides, so that the compiler vectorises it. Loops of cheap ops also have such a form for each single operand
+broadcast, and a general strided form. Other loops, and gradients, have the contiguous form alone: operands of another layout are gathered
+chunk by chunk (kernels/cpu/dense.h). A gradient with expensive functions calls the loops of their ops, chunk by chunk
 (kernels/cpu/stage.h).
 
-Where a function has a quick form, the loop goes chunk by chunk: the quick expression's body if it holds for all of a chunk's elements, the
-full one's otherwise. Both give the same bits, so an element does not depend on its neighbours."""
+If a function has a quick form, the loop works chunk by chunk. It uses the quick form if that is valid for all elements of the chunk, else
+the full form. Both have the same bits, so the result of an element does not depend on its neighbours."""
 
 import zlib
 
@@ -15,14 +15,14 @@ from entry import BUFFER, Entry, Operand
 from expression import ExpressionError, compile_expression, compile_quick, compute_type
 from text import NOTICE
 
-# Whose loop moves elements of the same width.
+# dtype -> the dtype whose loop moves elements of the same width.
 MOVED_AS = {"f32": "i32", "f64": "i64", "f16": "i16", "bf16": "i16", "u8": "i8"}
 
 DRIVER_PARAMETERS = "char *const *data, const int64_t *strides, int64_t count, const void *attributes"
 ELEMENT_BYTES = {"f32": 4, "f64": 8, "f16": 2, "bf16": 2, "i8": 1, "u8": 1, "i16": 2, "i32": 4, "i64": 8, "bool": 1}
 
 
-# Functions of which a loop of bf16 that takes no more than two has the conversions in it.
+# A bf16 loop of at most two of these functions contains the conversions (is_direct).
 DIRECT_FUNCTIONS = {"add", "sub", "mul", "neg", "select", "eq", "ne", "lt", "le", "gt", "ge"}
 
 
@@ -46,7 +46,7 @@ def expressions_of(entry, dtype):
 
 
 def compile_entry(entry, dtype, expression):
-    """C text of the result; checks that a comparison gives a condition and anything else a value."""
+    """C text of the result. Checks that it is a condition if the op's result is bool, else a value."""
     try:
         code, kind, _ = compile_expression(expression, names_of(entry), dtype)
     except ExpressionError as error:
@@ -61,7 +61,7 @@ def input_dtype(operand, dtype):
 
 
 def moves(entry):
-    """Whether elements are only moved: then those of a width share one loop."""
+    """Whether the op only moves elements. Then dtypes of one width share a loop."""
     return entry.expressions == [f"select({', '.join(o.name for o in entry.operands)})"] and entry.operands[0].is_bool
 
 
@@ -70,8 +70,8 @@ def loop_name(entry, dtype):
 
 
 def is_direct(entry, dtype):
-    """Whether a loop has the conversions in it where operands are contiguous. Of bf16 that is worth it for functions that take less than the
-    conversions do; those of f16 are long and no slower apart."""
+    """Whether a loop of contiguous operands contains the conversions. For bf16 this pays if the functions take less time than the
+    conversions. Conversions of f16 are long, and no slower in a loop of their own."""
     if dtype != "bf16" or entry.gradient_of or len(entry.expressions) != 1:
         return False
     functions = compile_expression(entry.expressions[0], names_of(entry), dtype)[2]
@@ -79,7 +79,7 @@ def is_direct(entry, dtype):
 
 
 def direct_lines(entry, dtype, name):
-    """C lines that take what is contiguous, and leave the rest to `data`, `count`."""
+    """C lines that process whole vectors of contiguous operands, and leave the other elements to `rest`."""
     sizes = [ELEMENT_BYTES[d] for _, d in inputs_of(entry, dtype)] + [ELEMENT_BYTES[out_dtype_of(entry, dtype)]]
     contiguous = " && ".join(f"strides[{i}] == {s}" for i, s in enumerate(sizes))
     numbers = numbers_of(entry)
@@ -90,7 +90,7 @@ def direct_lines(entry, dtype, name):
 
 
 def through_f32(entry, dtype):
-    """A loop of a 16-bit float: that of f32 between conversions."""
+    """A loop of a 16-bit float: the loop of f32, between conversions."""
     if "f32" not in entry.dtypes or any(o.is_bool for o in entry.operands):
         raise ExpressionError(f"{entry.family}.toml [{entry.name}]: {dtype} goes through f32, all operands of it")
     name = f"{entry.name}_{tag(dtype)}"
@@ -105,7 +105,7 @@ def through_f32(entry, dtype):
 
 
 def loop(entry, dtype):
-    """A loop's C text: a body and its driver; where an attribute chooses, such a pair per choice and what tells them apart."""
+    """A loop's C lines: a body and its driver. If an attribute selects the expression: such a pair per choice, and a switch."""
     name = f"{entry.name}_{tag(dtype)}"
     if loop_name(entry, dtype) != name:
         return []
@@ -130,7 +130,7 @@ def loop(entry, dtype):
 
 
 def with_shortcuts(entry, dtype, name, expression):
-    """A pair for each number that has a cheaper expression, and one for the others."""
+    """A body and driver for each number with a cheaper expression, and one for all other numbers."""
     number = entry.attributes[0]
     lines = variant(entry, dtype, f"{name}_any", expression)
     cases = []
@@ -143,13 +143,13 @@ def with_shortcuts(entry, dtype, name, expression):
 
 
 def stage_operands(entry, stage):
-    """Their numbers: operands, the target, buffers."""
+    """Numbers of the tensors that a stage reads, and of its result: the op's operands come first, then the target, then the buffers."""
     numbers = {o.name: i for i, o in enumerate([*entry.operands, Operand("out")])}
     return [numbers[n] if n in numbers else len(numbers) + int(n.removeprefix(BUFFER)) for n in [*stage.reads, stage.writes]]
 
 
 def stage_loop(entry, dtype, name, stage):
-    """A loop whose operands are contiguous: of an expression, or that of an op, which may take a number besides."""
+    """The loop of a stage, whose operands are contiguous: of an expression, or the loop of an op, which may take a number."""
     if not stage.op:
         own = Entry(**{**entry.__dict__, "operands": [Operand(n) for n in stage.reads], "expressions": [stage.expression]})
         code = compile_entry(own, dtype, stage.expression)
@@ -204,7 +204,7 @@ def parameters_of(entry, dtype):
 
 
 def loop_over(entry, dtype, statement):
-    """C lines of a loop in which the operands of element i stand under their names."""
+    """C lines of a loop in which variables with the operands' names hold their elements i."""
     lines = [f"    (void){n.name};" for n in numbers_of(entry)]
     inputs = inputs_of(entry, dtype)
     for number, (operand, operand_dtype) in enumerate(inputs):
@@ -227,7 +227,7 @@ def body(entry, dtype, name, code):
 
 
 def check(entry, dtype, name, condition):
-    """A count, as wide as the elements, vectorises; a loop that ends early does not."""
+    """C function that tests a chunk. It counts, in integers as wide as the elements: that vectorises, a loop with an early exit does not."""
     ctype = f"uint{8 * ELEMENT_BYTES[compute_type(dtype)]}_t"
     return [f"static EDDY_LOOP_INLINE bool {name}({parameters_of(entry, dtype)}) {{", "    (void)s_out;", f"    {ctype} others = 0;",
             *loop_over(entry, dtype, f"others += {condition} ? 0 : 1;"), "    return others == 0;", "}", ""]
@@ -248,7 +248,7 @@ def chunks(entry, dtype, name):
 
 
 def number_line(entry, attribute, dtype):
-    """C line that reads an attribute in the compute type, once per loop."""
+    """C line that reads an attribute, converted to the compute type, once per loop."""
     compute = compute_type(dtype)
     field = f"((const {entry.arguments} *)attributes)->{attribute.name}"
     value = f"eddy_scalar_{compute}(&{field})" if attribute.type == "scalar" else f"(eddy_compute_{compute}){field}"
@@ -256,7 +256,7 @@ def number_line(entry, attribute, dtype):
 
 
 def is_dense(entry, dtype):
-    """Whether a loop has a contiguous form alone: long ones, since what a function takes outweighs how its operands lie; and gradients."""
+    """Whether a loop has the contiguous form alone: loops of expensive functions, which take longer than gathering operands, and gradients."""
     if dtype not in ("f32", "f64"):
         return False
     if entry.gradient_of or entry.cost in ("heavy", "dear"):
@@ -291,7 +291,7 @@ def dense_calls(name, inner, sizes, tail, numbers_lines):
 def calls_by_strides(entry, inner, sizes, tail):
     inputs, out_size = sizes[:-1], sizes[-1]
     layouts = [inputs]
-    # What takes longer than its loads and stores is not worth a form each.
+    # Forms for broadcast operands do not pay if the function takes longer than its loads and stores.
     if len(inputs) > 1 and entry.cost not in ("heavy", "dear"):
         layouts += [inputs[:i] + [0] + inputs[i + 1:] for i in range(len(inputs))]
     lines = []
@@ -303,12 +303,12 @@ def calls_by_strides(entry, inner, sizes, tail):
     return lines + ["    else", f"        {inner}(data, count, {general}{tail});"]
 
 
-# Families in several groups, and gradients in one loop; functional/meson.build says the same.
+# Number of groups of the families that have several, and of the gradients; functional/meson.build has the same numbers.
 GROUPS = {"activation": 4, "arithmetic": 4, "compare": 4, "gradient": 4, "unary": 4}
 
 
 def group_of(entry):
-    """The name of an elementwise op's group. It follows from the op's name, so that a new op changes one group and moves no other."""
+    """The name of an elementwise op's group. It depends only on the op's name, so that a new op changes one group and moves no other op."""
     family = "gradient" if entry.gradient_of else entry.family
     entry = entry.gradient_of or entry
     return f"{family}_{zlib.crc32((entry.scalar_of or entry.name).encode()) % GROUPS.get(family, 1)}"
@@ -337,7 +337,7 @@ def emit_block(entries, group):
 
 
 def bound(entry, dtype):
-    """Accuracy in ulp of the dtype; a 16-bit result of an f32 function within an ulp is within one of its own. -1 of what has no oracle."""
+    """Accuracy in ulp of the dtype. A 16-bit result, rounded once from f32, is within 1 ulp. -1: there is no oracle."""
     if entry.gradient_of:
         return -1
     if dtype == "f64":

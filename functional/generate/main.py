@@ -1,7 +1,7 @@
 """python3 main.py KIND OUTPUT ENTRY_FILES...: writes one product of the op list.
 
-KIND: header, kernels, schema, manual, pytorch, symbols, bench; or sources, which writes all that is compiled into the folder OUTPUT, since reading the
-list takes longer than writing a product."""
+KIND: header, kernels, schema, manual, pytorch, symbols, bench; or sources, which writes all files to compile into the folder OUTPUT. It
+writes them in one run, since reading the list takes longer than writing a product."""
 
 import pathlib
 import sys
@@ -53,14 +53,14 @@ KINDS = {
     "ops.c": source.emit,
 }
 
-# Products that tell of compositions too.
+# Products that include the compositions.
 WITH_COMPOSITIONS = {"arguments.h", "schema", "manual", "pytorch", "composition_table.c", "op_calls.h", "op_gradients.h",
                      "op_refusals.h", "bench"}
 
-# Products that tell of gradients in one loop too.
+# Products that include the gradients in one loop (fused.py).
 WITH_FUSED = {"gradients.c", "loops.h", "loops_list.h", "op_table.c", "op_table.h"}
 
-# Products of each group of loops.
+# Products for each group of loops.
 OF_GROUPS = {"arguments_{}.h": arguments.emit_group, "loops_{}.h": loops.emit_header, "loops_{}_block.c": loops.emit_block}
 
 
@@ -71,7 +71,7 @@ def produce(kind, entries, composed=()):
 
 
 def sources(entries, composed):
-    """File name -> text, of all that is compiled but ops.h and kernels.h, which have folders of their own."""
+    """File name -> text of all files to compile, except ops.h and kernels.h, which are written to other folders."""
     texts = {kind: produce(kind, entries, composed) for kind in KINDS if "." in kind}
     looped = entries + fused.of(entries)
     for group in loops.groups(looped):
@@ -80,7 +80,7 @@ def sources(entries, composed):
 
 
 def write(path, text):
-    """What is there already stays untouched, so that nothing is compiled again when, say, a gradient's text changes."""
+    """Does not touch a file whose text is unchanged, so that a change of one entry compiles few files again."""
     if not path.is_file() or path.read_text(encoding="utf-8") != text:
         path.write_text(text, encoding="utf-8")
 

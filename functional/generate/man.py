@@ -1,6 +1,6 @@
-"""python3 man.py FOLDER VERSION HEADER...: a manual page for each public function, made of what stands with it in the headers.
+"""python3 man.py FOLDER VERSION HEADER...: a manual page for each public function, from its comment and prototype in the headers.
 
-Functions under one comment share a page; the names of the others lead there. eddy.3 lists the headers with their functions."""
+Functions under one comment share a page, which is found by each of their names. eddy.3 lists the headers and their functions."""
 
 import pathlib
 import re
@@ -29,13 +29,13 @@ def plain(comment):
 
 
 def roff(text):
-    """Text as it is: no request, no escape, hyphens that can be searched for."""
+    """Escapes a text, so that it has no requests and escapes, and hyphens that a search finds."""
     lines = text.replace("\\", "\\e").replace("-", "\\-").split("\n")
     return "\n".join("\\&" + line if line[:1] in (".", "'") else line for line in lines)
 
 
 def pages_of(text):
-    """The pages of a header. A function's comment is the last one before it; one that is a heading belongs to none."""
+    """The pages of a header. A function belongs to the last comment before it; headings and the header's first comment do not count."""
     comments = [(m.end(), plain(m.group(1))) for m in COMMENT.finditer(text) if m.start() and not m.group(1).startswith(" ----")]
     bare = COMMENT.sub(lambda m: " " * len(m.group(0)), text)
     pages, end = [], 0
@@ -67,7 +67,7 @@ def page_text(page, header, structs, version):
 
 
 def overview(headers, version):
-    """eddy.3: what each header says of itself and the names of its functions, [(header, text, names)]."""
+    """The page eddy.3. headers: (name, first comment, names of its functions) of each header."""
     lines = [head("eddy", version) + ".SH NAME", "eddy \\- an eager tensor runtime for C", ".SH SYNOPSIS", "#include <eddy/eddy.h>",
              ".SH DESCRIPTION", "Each function has a page of its own. By header:"]
     for header, what, names in headers:

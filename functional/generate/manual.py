@@ -1,4 +1,4 @@
-"""docs/ops.md: every op in a table per family, and the functions that are no ops."""
+"""docs/ops.md: a table of the ops of each family, and the functions that are not ops."""
 
 import pathlib
 import re
@@ -8,7 +8,7 @@ from entry import DTYPES
 from header import functions
 
 HEADERS = pathlib.Path(__file__).resolve().parents[2] / "include/eddy"
-# Public headers with functions on tensors that are no ops, and what they are.
+# Public headers with functions on tensors that are not ops -> title of their section.
 SECTIONS = {"view.h": "Views and parts", "host.h": "Between tensors and memory", "print.h": "Print",
             "file.h": "Files", "grad.h": "Gradients", "function.h": "Functions with a gradient of their own",
             "generator.h": "Random numbers"}
@@ -84,8 +84,8 @@ def family(entries, name):
 
 
 def declared(text):
-    """[(names, first sentence)]: the functions of a header, those under one comment together. The comment that stands last before a
-    function is its own, unless it is the header's or a heading."""
+    """[(names, first sentence)]: the functions of a header, grouped by comment. A function belongs to the last comment before it, unless
+    that is a heading or the header's first comment."""
     rows, end = [], 0
     comments = [(m.end(), "" if m.start() == 0 or m.group(1).startswith(" ----") else m.group(1)) for m in COMMENT.finditer(text)]
     bare = COMMENT.sub(lambda m: " " * len(m.group(0)), text)

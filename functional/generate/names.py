@@ -1,4 +1,4 @@
-"""PyTorch's names that are spelled otherwise here: (PyTorch's, Eddy's functions without eddy_, why); and the ops that are not PyTorch's."""
+"""PyTorch's names that differ in Eddy: (PyTorch's name, Eddy's functions without eddy_, reason); and the ops that PyTorch does not have."""
 
 NAMES = [
     ("tensor", "from_data", "There are two ways in, and the name says which copies"),
@@ -45,7 +45,7 @@ NAMES = [
     ("Tensor.to(device)", "to_device", "The name says which `to`; the CPU is the only device so far"),
 ]
 
-# Ops of the list that PyTorch's functions do not have under any name: what they are for. `_backward` ones are left out everywhere.
+# Ops that PyTorch has under no name -> what they are for. Ops with `_backward` in their name are not listed.
 OWN = {
     "channel_sum": "Sums over all axes but the channels': the gradient of a bias.",
     "prelu_broadcast": "What prelu is made of: a weight that broadcasts.",

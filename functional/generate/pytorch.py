@@ -1,4 +1,4 @@
-"""docs/pytorch.md: what a PyTorch user writes here, made from the op list, the headers and names.py."""
+"""docs/pytorch.md: Eddy's function for each PyTorch name, generated from the op list, the headers and names.py."""
 
 import re
 
@@ -69,7 +69,7 @@ PROTOTYPE = re.compile(r"EDDY_API\s+([\w ]+?\*?)\s*\beddy_(\w+)\(([^;]*?)\);", r
 
 
 def theirs_of(ours, all_ours, theirs):
-    """PyTorch's name for one of the functions that a row of NAMES tells of together."""
+    """PyTorch's name for one of the functions of a row of NAMES."""
     if re.search(rf"(?<![.\w]){ours}\b", theirs):
         return ours
     parts = theirs.split(", ")
@@ -77,7 +77,7 @@ def theirs_of(ours, all_ours, theirs):
 
 
 def theirs():
-    """Eddy's name -> PyTorch's, where they differ."""
+    """Eddy's name -> PyTorch's name, if they differ."""
     found = {}
     for name, row, _ in NAMES:
         for ours in row.split():
@@ -114,7 +114,7 @@ def families(entries, names):
 
 
 def declared(file, wanted=None):
-    """(name, names of the parameters) of a header's functions."""
+    """(name, names of the parameters) of each function of a header."""
     text = COMMENT.sub("", (HEADERS / file).read_text(encoding="utf-8"))
     for _, name, parameters in PROTOTYPE.findall(text):
         if wanted is None or name in wanted:

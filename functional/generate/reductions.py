@@ -1,4 +1,4 @@
-"""functional/op_reductions.h: what reductions over axes are compared with."""
+"""functional/op_reductions.h: the oracles of reductions over axes."""
 
 from text import NOTICE
 

@@ -1,4 +1,4 @@
-"""ops.json: the op list for authors of bindings, as eddy_call sees it."""
+"""ops.json: the op list for authors of bindings, as eddy_call accepts it."""
 
 import json
 
@@ -53,7 +53,7 @@ def op(entry):
 
 
 def composition(entry):
-    """A function made of ops. output_count: the list operand with as many items, or the attribute that says how many outputs there are."""
+    """A function made of ops. output_count: a number, or the name of the list or attribute that gives the number of outputs."""
     return {
         "name": entry.name,
         "summary": entry.summary,

@@ -1,4 +1,4 @@
-"""functional/ops.c: the public functions collect operands and attributes and hand them to the interpreter."""
+"""functional/ops.c: the public functions, which pass operands and attributes to the interpreter."""
 
 from arguments import path
 from header import functions, option_fields
@@ -6,7 +6,7 @@ from text import NOTICE
 
 
 def checked_parameter(entry, *arguments):
-    """A call that checks a parameter: what it checks, then what its message names."""
+    """The arguments of a C call that checks a parameter: `arguments`, then the origin and operands for its message."""
     joins = any(o.kind == "list" for o in entry.operands)
     inputs = "NULL, 0" if joins or not entry.operands else f"inputs, {len(entry.operands)}"
     return f"{', '.join(arguments)}, origin, (eddy_list){{{inputs}}})"
@@ -37,7 +37,7 @@ def fixed_lines(attribute, target):
 
 
 def checked(call, failure):
-    """C lines that return when `call`, which records its error, fails."""
+    """C lines that return if `call` fails, which has then recorded its error."""
     return [f"    eddy_status checked = {call};", "    if (checked != EDDY_OK)", f"        return {failure};"]
 
 
@@ -67,7 +67,7 @@ def option_lines(entry, attribute, target):
 
 
 def input_lines(entry, failure):
-    """C lines that make `inputs`, `input_count` and `list_counts`."""
+    """C lines that collect the operands, and C texts of `inputs`, `input_count` and `list_counts`."""
     lists = [o for o in entry.operands if o.kind == "list"]
     if not lists:
         if not entry.operands:
@@ -92,7 +92,7 @@ def body(function):
     setup, inputs, count, list_counts = input_lines(entry, failure)
     arguments = "&arguments" if entry.arguments else "NULL"
     filled = attribute_lines(function, failure) if entry.arguments else []
-    # What is joined has to be given back: attributes are checked first.
+    # Joined lists have to be freed: attributes are checked before, so that a failure has nothing to free.
     lines += filled + setup if joins else setup + filled
     options = {o.type for o in option_fields(entry, function.form)}
     is_simple = function.returns_tensor and not joins and list_counts == "NULL" and not options & {"device", "generator"}

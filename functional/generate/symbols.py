@@ -1,4 +1,4 @@
-"""The names that the op list exports, one a line: for the check of exported symbols."""
+"""The names that the op list exports, one per line: for the check of exported symbols."""
 
 from header import functions
 

@@ -1,4 +1,4 @@
-"""functional/op_table.h and .c: the interpreter's descriptions of the ops, and the kernels of elementwise ones."""
+"""functional/op_table.h and .c: descriptions of the ops for the interpreter, and the kernels of elementwise ops."""
 
 import cost
 from arguments import kernel_bytes, path
@@ -42,7 +42,7 @@ def attribute_row(entry, attribute):
 
 
 def elementwise_kernels(entry):
-    """Kernels, and their table by dtype."""
+    """C lines of the kernels, and of their table by dtype."""
     lines = []
     for dtype in entry.dtypes:
         loop = f"{entry.name}_{tag(dtype)}"
