@@ -366,31 +366,28 @@ void eddy_tensor_alias(eddy_tensor *alias, const eddy_tensor *tensor) {
 
 /* ---- checks of arguments ---- */
 
-eddy_status eddy_tensor_check(const eddy_tensor *tensor, const char *what, eddy_origin origin) {
-    if (EDDY_UNLIKELY(!tensor)) {
+eddy_status eddy_tensor_refuse(const eddy_tensor *tensor, const char *what, eddy_origin origin) {
+    if (!tensor) {
         /* It failed before, and the slot holds the reason; only an empty slot gets a new record. */
         eddy_error error;
         if (eddy_error_peek(&error))
             return EDDY_INVALID_ARGUMENT;
         return eddy_fail(EDDY_INVALID_ARGUMENT, origin, "%s is NULL", what);
     }
-    if (EDDY_UNLIKELY(eddy_tensor_is_none(tensor)))
+    if (eddy_tensor_is_none(tensor))
         return eddy_fail(EDDY_INVALID_ARGUMENT, origin,
                          "%s is EDDY_NONE, which stands for absent optional operands only", what);
-    if (EDDY_UNLIKELY(eddy_load_relaxed(&tensor->references) == 0))
-        return eddy_fail(EDDY_INVALID_ARGUMENT, origin, "%s was released before, or is no tensor",
-                         what);
-    return EDDY_OK;
+    return eddy_fail(EDDY_INVALID_ARGUMENT, origin, "%s was released before, or is no tensor",
+                     what);
 }
 
 eddy_status eddy_tensor_check_item(const eddy_tensor *tensor, const char *list, int64_t item,
                                    eddy_origin origin) {
-    if (EDDY_LIKELY((uintptr_t)tensor > (uintptr_t)EDDY_NONE &&
-                    eddy_load_relaxed(&tensor->references) > 0))
+    if (EDDY_LIKELY(eddy_tensor_is_live(tensor)))
         return EDDY_OK;
     char what[96];
     snprintf(what, sizeof(what), "%s[%lld]", list, (long long)item);
-    return eddy_tensor_check(tensor, what, origin);
+    return eddy_tensor_refuse(tensor, what, origin);
 }
 
 /* A late shape is written once, by the first thread that asks for it. */

@@ -206,10 +206,21 @@ static inline void eddy_tensor_written(eddy_tensor *tensor) {
 
 /* ---- checks of arguments ---- */
 
-/* OK if a pointer from the user is a tensor: not NULL (it failed before: recorded only in an empty slot), not EDDY_NONE,
- * and not a released handle. `what` names the operand in the message. */
-EDDY_MUST_USE eddy_status eddy_tensor_check(const eddy_tensor *tensor, const char *what,
-                                            eddy_origin origin);
+/* Whether a pointer from the user is a tensor: not NULL, not EDDY_NONE, and not a released handle. */
+static inline bool eddy_tensor_is_live(const eddy_tensor *tensor) {
+    return (uintptr_t)tensor > (uintptr_t)EDDY_NONE && eddy_load_relaxed(&tensor->references) > 0;
+}
+
+/* Records why a pointer is no tensor; NULL, which failed before, only in an empty slot. `what` names the operand in the message. */
+EDDY_MUST_USE eddy_status eddy_tensor_refuse(const eddy_tensor *tensor, const char *what,
+                                             eddy_origin origin);
+
+/* OK if a pointer from the user is a tensor. */
+EDDY_MUST_USE static inline eddy_status eddy_tensor_check(const eddy_tensor *tensor,
+                                                          const char *what, eddy_origin origin) {
+    return EDDY_LIKELY(eddy_tensor_is_live(tensor)) ? EDDY_OK
+                                                    : eddy_tensor_refuse(tensor, what, origin);
+}
 
 /* The same for an item of a list, which the message names: "tensors[3]". */
 EDDY_MUST_USE eddy_status eddy_tensor_check_item(const eddy_tensor *tensor, const char *list,
