@@ -4,6 +4,7 @@
 #include <base/status.h>
 #include <interpreter/call/fast_op.h>
 #include <interpreter/call/finite.h>
+#include <interpreter/call/speed.h>
 #include <interpreter/handle/scope.h>
 #include <interpreter/handle/stream.h>
 #include <interpreter/handle/tensor.h>
@@ -79,12 +80,12 @@ prepare(fast_call *call, const eddy_caller *caller, const eddy_op *op, eddy_tens
            fold_attributes(fast, attributes, &call->arguments);
 }
 
-/* As eddy_cost_flat_ps; a count of 32 bits does not overflow. */
+/* As eddy_cost_flat_ps, on this machine; a count of 32 bits does not overflow. */
 static inline int64_t estimate(const eddy_fast_op *fast, int64_t count) {
     int64_t cost_ps = fast->kernel->cost_base_ps + fast->kernel->cost_element_ps * count;
-    return EDDY_LIKELY(count <= fast->near_count)
-               ? cost_ps
-               : cost_ps + eddy_cost_far_ps(count * fast->element_bytes);
+    if (EDDY_UNLIKELY(count > fast->near_count))
+        cost_ps += eddy_cost_far_ps(count * fast->element_bytes);
+    return eddy_speed_ps(cost_ps);
 }
 
 static inline __attribute__((always_inline)) eddy_status

@@ -5,6 +5,7 @@
 #include <base/sleep.h>
 #include <interpreter/call/describe.h>
 #include <interpreter/call/finite.h>
+#include <interpreter/call/speed.h>
 #include <interpreter/handle/shape_table.h>
 #include <kernels/cost.h>
 
@@ -156,9 +157,11 @@ static eddy_lock making; /* one thread makes the table or an op's fast ops */
 
 bool eddy_fast_ops_init(void) {
     eddy_lock_acquire(&making);
-    if (!eddy_fast_op_table)
+    if (!eddy_fast_op_table) {
+        eddy_speed_measure();
         eddy_fast_op_table = eddy_memory_acquire_zeroed(
             eddy_op_id_count * sizeof(*eddy_fast_op_table), EDDY_MEMORY_CACHE);
+    }
     bool is_there = eddy_fast_op_table != NULL;
     eddy_lock_release(&making);
     return is_there;

@@ -5,6 +5,7 @@
 #include <base/shape.h>
 #include <interpreter/call/describe.h>
 #include <interpreter/call/finite.h>
+#include <interpreter/call/speed.h>
 #include <interpreter/handle/runtime.h>
 #include <interpreter/handle/shape_table.h>
 
@@ -105,7 +106,8 @@ static eddy_status prepare(eddy_packed_arguments *call, eddy_op_view *views, siz
     call->workspace_bytes = plan.workspace_bytes;
     call->plan_at = (uint32_t)(*bytes / sizeof(int64_t));
     *bytes += (plan.bytes + 7) & ~(size_t)7;
-    *cost_ps = plan.cost_ps;
+    /* A registered op states its time on this machine. */
+    *cost_ps = call->op->is_registered ? plan.cost_ps : eddy_speed_ps(plan.cost_ps);
     return EDDY_OK;
 }
 
