@@ -1,16 +1,19 @@
-/* The scalar functions of angles: sin, cos, tan, atan2. Code as in kernels/math.h. f32 is computed in f64 and rounded once.
+/* The scalar functions of angles: sin, cos, tan, atan2. The code follows the rules in kernels/math.h. f32 is computed in
+ * f64 and rounded once.
  *
- * Arguments are reduced to quarter turns with as many bits of 2 / pi as they ask for (Payne and Hanek, "Radian reduction for
- * trigonometric functions", SIGNUM Newsletter 18, 1983): f32 in floating-point numbers, with vectors; f64 in integers of 128
- * bits and with a table, which compilers leave scalar. f32 below 2^30 has a quick form, for which 106 bits do.
- * Polynomials: Sollya's fpminimax (log2 of the relative error: sin, cos f32 -37, -43, quick -35; atan f32 -33; the tails of f64 -53). */
+ * Arguments are reduced to quarter turns, with as many bits of 2 / pi as the argument requires (Payne and Hanek, "Radian
+ * reduction for trigonometric functions", SIGNUM Newsletter 18, 1983). The reduction of f32 uses floating-point numbers
+ * and vectorises. The reduction of f64 uses 128-bit integers and a table; compilers leave it scalar. f32 arguments below
+ * 2^30 have a quick reduction, for which 106 bits of 1 / pi suffice.
+ * Polynomials: Sollya's fpminimax (log2 of the relative error: sin, cos f32 -37, -43, quick -35; atan f32 -33; the tails
+ * of f64 -53). */
 #ifndef EDDY_KERNELS_ANGLE_H
 #define EDDY_KERNELS_ANGLE_H
 
 #include <kernels/math.h>
 
-/* An angle in quarter turns: `quarters` whole ones, modulo 4 in the low two bits, and the rest, at most half of one, in radians
- * as the sum of two numbers (f32: in quarter turns, one number). */
+/* An angle in quarter turns. `quarters`: the whole quarter turns, modulo 4 in the low two bits. The remainder is at most
+ * half a quarter turn. For f64 it is in radians, the sum of two numbers; for f32 it is in quarter turns, one number. */
 typedef struct eddy_angle {
     uint64_t quarters;
     double rest, rest_low;
@@ -18,19 +21,20 @@ typedef struct eddy_angle {
 
 /* ---- f32 ---- */
 
-/* p less a multiple of 4, exactly. */
+/* p minus a multiple of 4, exactly. */
 EDDY_SCALAR double eddy_angle_wrap(double p) {
     return p - 4.0 * __builtin_rint(p * 0.25);
 }
 
-/* sum + rest is more by p (Knuth's two-sum). */
+/* Returns sum + p, rounded, and adds the rounding error to *rest (Knuth's two-sum). */
 EDDY_SCALAR double eddy_angle_add(double sum, double p, double *rest) {
     double total = sum + p, back = total - sum;
     *rest += (sum - (total - back)) + (p - back);
     return total;
 }
 
-/* 2 / pi in pieces of 29 bits: products with the 24 bits of x are exact, and whole turns of each can go. */
+/* 2 / pi in pieces of 29 bits. Their products with the 24 bits of x are exact, so whole turns can be removed from each
+ * product. */
 EDDY_SCALAR eddy_angle eddy_angle_reduce_f32(float x) {
     double wide = (double)x, rest = 0.0;
     double sum = eddy_angle_wrap(wide * 0x145f306dp-29);
@@ -44,7 +48,7 @@ EDDY_SCALAR eddy_angle eddy_angle_reduce_f32(float x) {
     return (eddy_angle){eddy_bits_of_f64(whole + EDDY_MATH_ROUND_F64), (sum - whole) + rest, 0.0};
 }
 
-/* Sine and cosine of r quarter turns, right to 2^-37. */
+/* Sine and cosine of r quarter turns, with a relative error of at most 2^-37. */
 EDDY_SCALAR double eddy_angle_sin_rough(double r) {
     double z = r * r;
     double p = 0x1.4baa3fcb0220ap-13;
@@ -66,13 +70,13 @@ EDDY_SCALAR double eddy_angle_cos_rough(double r) {
     return p;
 }
 
-/* Where the quick forms hold; NaN and infinities give NaN there too. */
+/* Whether the quick functions serve x: values below 2^30, and NaN and infinities, for which they return NaN. */
 EDDY_SCALAR bool eddy_angle_is_quick_f32(float x) {
     float size = __builtin_fabsf(x);
     return !(size >= 0x1p30f && size < __builtin_inff());
 }
 
-/* The sine of x and `turn` quarters. */
+/* The sine of x plus `turn` quarter turns. */
 EDDY_SCALAR float eddy_angle_sine_f32(float x, uint64_t turn) {
     eddy_angle angle = eddy_angle_reduce_f32(x);
     uint64_t quarters = angle.quarters + turn;
@@ -80,7 +84,7 @@ EDDY_SCALAR float eddy_angle_sine_f32(float x, uint64_t turn) {
     return (float)(quarters & 2 ? -y : y);
 }
 
-/* The sine of f half turns, f being at most half of one: of `halves` more, of which the low bit counts. */
+/* The sine of f plus `halves` half turns, where |f| <= 1/2. Of `halves`, only the lowest bit matters. */
 EDDY_SCALAR float eddy_angle_half_turn(double f, double halves) {
     double z = f * f;
     double p = -0x1.cc2fb10738be3p-8;
@@ -92,8 +96,8 @@ EDDY_SCALAR float eddy_angle_half_turn(double f, double halves) {
     return (float)eddy_f64_of_bits(eddy_bits_of_f64(f * p) ^ eddy_bits_of_f64(halves) << 63);
 }
 
-/* x by pi in two parts; what is left of the whole half turns is exact but for one rounding (Cody and Waite, 1980). Signs are such that
- * -0 stays: 1 / pi is rounded down, so that its second part is positive. */
+/* Divides x by pi, as a product with 1 / pi in two parts. The remainder after the whole half turns is exact but for one
+ * rounding (Cody and Waite, 1980). 1 / pi is rounded down, so that its second part is positive: then -0 keeps its sign. */
 EDDY_SCALAR float eddy_angle_sin_wide(double x) {
     double t = __builtin_fma(x, 0x1.45f306dc9c882p-2, EDDY_MATH_ROUND_F64);
     double f = __builtin_fma(x, 0x1.45f306dc9c882p-2, -(t - EDDY_MATH_ROUND_F64));
@@ -163,8 +167,8 @@ static const uint64_t eddy_angle_two_by_pi[20] __attribute__((unused)) = {
     0x7527bac7ebe5f17bu, 0x3d0739f78a5292eau, 0x6bfb5fb11f8d5d08u, 0x56033046fc7b6babu,
 };
 
-/* Significand times the 192 bits of 2 / pi from the first one that does not make whole turns: the top two bits of the product
- * count quarters, the others are the rest. */
+/* The significand times 192 bits of 2 / pi, from the first bit on whose product is not a multiple of whole turns. The top
+ * two bits of the product count quarter turns, the other bits are the remainder. */
 EDDY_SCALAR eddy_angle eddy_angle_reduce_f64(double x) {
     uint64_t bits = eddy_bits_of_f64(x), m = (bits & 0x000fffffffffffffu) | 0x0010000000000000u;
     int32_t exponent = (int32_t)(bits >> 52 & 0x7ff) - 1075;
@@ -193,7 +197,7 @@ EDDY_SCALAR eddy_angle eddy_angle_reduce_f64(double x) {
     return (eddy_angle){is_small ? 0 : quarters, is_small ? x : y, is_small ? 0.0 : y_low};
 }
 
-/* What is to be added to r.rest for the sine. */
+/* The term that is added to a.rest to give the sine; z = a.rest * a.rest. */
 EDDY_SCALAR double eddy_angle_sin_tail(eddy_angle a, double z) {
     double p = 0x1.5e0cf35a22bf5p-33;
     p = __builtin_fma(p, z, -0x1.ae60142c6538p-26);
@@ -204,7 +208,7 @@ EDDY_SCALAR double eddy_angle_sin_tail(eddy_angle a, double z) {
     return __builtin_fma(z * a.rest, p, __builtin_fma(-0.5 * z, a.rest_low, a.rest_low));
 }
 
-/* What is to be added to `one` = 1 - z / 2 for the cosine. */
+/* The term that is added to `one` = 1 - z / 2 to give the cosine. */
 EDDY_SCALAR double eddy_angle_cos_tail(eddy_angle a, double z, double one) {
     double p = -0x1.907018e34f5c9p-37;
     p = __builtin_fma(p, z, 0x1.1eeb532a86062p-29);
@@ -233,7 +237,7 @@ EDDY_SCALAR double eddy_cos_f64(double x) {
     return eddy_angle_sine_f64(x, 1);
 }
 
-/* The quotient of two sums of two numbers, corrected with its remainder. */
+/* The quotient of sine and cosine, each the sum of two numbers, with one correction by the remainder of the division. */
 EDDY_SCALAR double eddy_tan_f64(double x) {
     eddy_angle a = eddy_angle_reduce_f64(x);
     double z = a.rest * a.rest, one = 1.0 - 0.5 * z;
@@ -249,7 +253,7 @@ EDDY_SCALAR double eddy_tan_f64(double x) {
 }
 
 /* ---- atan2 ----
- * q = the smaller side by the larger one; the angle is base +- atan q, base being 0, pi / 2 or pi. */
+ * q is the smaller of |y| and |x| divided by the larger. The angle is base +- atan q, where base is 0, pi / 2 or pi. */
 
 EDDY_SCALAR float eddy_atan2_f32(float y, float x) {
     double height = __builtin_fabs((double)y), width = __builtin_fabs((double)x);
@@ -289,7 +293,7 @@ EDDY_SCALAR double eddy_atan2_f64(double y, double x) {
     smaller = is_diagonal ? 1.0 : is_zero ? 0.0 : smaller * scale;
     double q = smaller / larger, z = q * q;
     double q_low = __builtin_fma(-q, larger, smaller) /
-                   (larger * (1.0 + z)); /* the quotient's error, as the arctangent's */
+                   (larger * (1.0 + z)); /* the rounding error of q, times the derivative of atan */
     double p = 0x1.35885110c34a8p-16;
     p = __builtin_fma(p, z, -0x1.ab24da763b6d2p-13);
     p = __builtin_fma(p, z, 0x1.17739e1e3cfb4p-10);

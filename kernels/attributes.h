@@ -34,7 +34,7 @@ typedef struct eddy_attributes_reduce {
 typedef struct eddy_attributes_var {
     uint32_t axes;
     bool keeps_dims;
-    double correction; /* the sum of squares is divided by the count less this */
+    double correction; /* the sum of squares is divided by count - correction */
 } eddy_attributes_var;
 
 typedef struct eddy_attributes_norm {
@@ -90,7 +90,7 @@ typedef struct eddy_attributes_embedding {
 
 /* tril, triu, diag, diag_backward */
 typedef struct eddy_attributes_diagonal {
-    int64_t diagonal; /* 0 is the main one, those above are positive */
+    int64_t diagonal; /* 0 is the main diagonal; positive ones are above it */
 } eddy_attributes_diagonal;
 
 typedef struct eddy_attributes_addmm {
@@ -185,7 +185,7 @@ typedef struct eddy_attributes_dropout {
     double p; /* probability that an element is dropped */
 } eddy_attributes_dropout;
 
-/* Seed and counter as the public function takes them: the bits of the dropout's. */
+/* Seed and counter are signed, as in the public function. They have the same bits as those of dropout. */
 typedef struct eddy_attributes_dropout_backward {
     int64_t seed;
     int64_t counter;
@@ -195,7 +195,7 @@ typedef struct eddy_attributes_dropout_backward {
 typedef struct eddy_attributes_multinomial {
     uint64_t seed;
     uint64_t counter;
-    int64_t count; /* draws of a row */
+    int64_t count; /* samples per row */
     bool has_replacement;
 } eddy_attributes_multinomial;
 
@@ -208,7 +208,7 @@ typedef struct eddy_attributes_conv {
 /* max_pool2d, avg_pool2d and their gradients; the rule has filled in the defaults */
 typedef struct eddy_attributes_pool {
     eddy_pair kernel_size, stride, padding, dilation;
-    int64_t divisor_override; /* avg: 0: none */
+    int64_t divisor_override; /* avg; 0: none */
     bool excludes_padding;    /* avg */
 } eddy_attributes_pool;
 
@@ -238,7 +238,7 @@ typedef struct eddy_attributes_sdpa {
     bool is_causal;
 } eddy_attributes_sdpa;
 
-/* Seed and counter as the public function takes them: the bits of the sdpa's. */
+/* Seed and counter are signed, as in the public function. They have the same bits as those of sdpa. */
 typedef struct eddy_attributes_sdpa_backward {
     int64_t seed;
     int64_t counter;

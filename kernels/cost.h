@@ -6,11 +6,11 @@
 #include <base/dtype.h>
 #include <kernels/kernel.h>
 
-/* Up to so many bytes, a call's operands are in some cache. */
+/* Operands of a call that take at most this many bytes in all are assumed to be in some cache. */
 #define EDDY_COST_NEAR_BYTES INT64_C(10000000)
-/* Time of a byte beyond: some 33 GB/s, with the page faults of new outputs. */
+/* Time of each byte beyond EDDY_COST_NEAR_BYTES: some 33 GB/s, with the page faults of new outputs. */
 #define EDDY_COST_FAR_PS 30
-/* No more than an hour, so that sums do not overflow. */
+/* At most an hour, so that sums do not overflow. */
 #define EDDY_COST_MOST INT64_C(3600000000000000)
 
 #define EDDY_COST_ELEMENTS_MOST (INT64_C(1) << 40)
@@ -20,19 +20,20 @@ static inline int64_t eddy_cost_ps(int64_t count, int64_t each_ps) {
     return count < EDDY_COST_MOST / each_ps ? count * each_ps : EDDY_COST_MOST;
 }
 
-/* Time beyond its arithmetic of a call that reads and writes so many bytes. */
+/* Time for the memory traffic of a call that reads and writes `bytes` bytes, in addition to its arithmetic. */
 static inline int64_t eddy_cost_far_ps(int64_t bytes) {
     return bytes <= EDDY_COST_NEAR_BYTES
                ? 0
                : eddy_cost_ps(bytes - EDDY_COST_NEAR_BYTES, EDDY_COST_FAR_PS);
 }
 
-/* Whether so many operands of at most so many elements each fit the caches whatever their dtypes, so that their bytes need no count. */
+/* Whether `operands` operands of at most `elements` elements each fit the caches whatever their dtypes. Their bytes then
+ * need not be counted. */
 static inline bool eddy_cost_is_near(int64_t elements, int32_t operands) {
     return elements <= EDDY_COST_NEAR_BYTES / 8 && elements * 8 * operands <= EDDY_COST_NEAR_BYTES;
 }
 
-/* Time of a kernel without its own estimate, from the elements of its largest operand and the bytes of all. */
+/* Estimate for a kernel without its own, from the elements of its largest operand and the bytes of all operands. */
 static inline int64_t eddy_cost_flat_ps(const eddy_kernel *kernel, int64_t elements,
                                         int64_t bytes) {
     int64_t near_ps;
@@ -42,7 +43,7 @@ static inline int64_t eddy_cost_flat_ps(const eddy_kernel *kernel, int64_t eleme
     return kernel->cost_base_ps + near_ps + eddy_cost_far_ps(bytes);
 }
 
-/* Bytes of so many elements; a broadcast view may have more elements than there is memory. */
+/* Bytes of `count` elements. The count is limited, since a broadcast view may have more elements than any memory. */
 static inline int64_t eddy_cost_bytes(int64_t count, eddy_dtype dtype) {
     return (count < EDDY_COST_ELEMENTS_MOST ? count : EDDY_COST_ELEMENTS_MOST) *
            eddy_dtype_size(dtype);
@@ -70,7 +71,7 @@ static inline int64_t eddy_cost_views_ps(const eddy_kernel_call *call) {
     return eddy_cost_flat_ps(call->kernel, largest, bytes);
 }
 
-/* Time beyond its arithmetic of a call that reads or writes all of its views. */
+/* Time for the memory traffic of a call that reads or writes all of its views, in addition to its arithmetic. */
 static inline int64_t eddy_cost_far_views_ps(const eddy_kernel_call *call) {
     int64_t bytes = 0;
     for (int32_t i = 0; i < call->view_count; i++)

@@ -1,11 +1,11 @@
-/* The one run function of all elementwise kernels: rows of the innermost dim go to the kernel's loop, big tensors are
- * cut into slices of elements. */
+/* The run function of all elementwise kernels: rows of the innermost dim are passed to the kernel's loop; large tensors
+ * are cut into slices of elements. */
 #include <base/assert.h>
 #include <base/dtype.h>
 #include <kernels/cpu/walk.h>
 #include <kernels/grain.h>
 
-/* Elements per slice: some 10 us of a cheap op, so that a slice is worth a hand-over. */
+/* Elements per slice: some 10 us of a cheap op, so that a slice is worth passing to another thread. */
 #define SLICE_ELEMENTS 32768
 
 typedef struct elementwise {
@@ -15,7 +15,8 @@ typedef struct elementwise {
     int32_t output;
 } elementwise;
 
-/* Whole rows from the cursor on that follow each other in the dim before the innermost one, within `count` elements. */
+/* Number of whole rows from the cursor on that are consecutive in the dim before the innermost one, within `count`
+ * elements. */
 static int64_t rows_ahead(const eddy_walk *walk, const eddy_walk_cursor *cursor, int64_t count) {
     int32_t inner = walk->rank - 1;
     if (inner < 1 || cursor->index[inner] != 0)
@@ -24,7 +25,7 @@ static int64_t rows_ahead(const eddy_walk *walk, const eddy_walk_cursor *cursor,
                         count / walk->dims[inner]);
 }
 
-/* Runs rows and moves the cursor past them. The code between rows matters, since short rows are many. */
+/* Runs rows and moves the cursor behind them. The code between rows matters, since there may be many short rows. */
 static void run_rows(const elementwise *work, eddy_walk_cursor *cursor, char **data,
                      const int64_t *strides, int64_t rows) {
     const eddy_walk *walk = &work->walk;
@@ -72,7 +73,7 @@ static void elementwise_run_slice(void *context, int64_t begin, int64_t end) {
     }
 }
 
-/* Rank 0 and 1 in one slice: the common case, kept free of everything else. */
+/* Rank 0 and 1 in one slice: the common case, without any further work. */
 static void run_flat(const eddy_kernel_call *call, int64_t count) {
     int64_t strides[EDDY_WALK_OPERANDS];
     char *data[EDDY_WALK_OPERANDS];
@@ -85,7 +86,7 @@ static void run_flat(const eddy_kernel_call *call, int64_t count) {
     eddy_kernel_loop(call->kernel)(data, strides, count, call->attributes);
 }
 
-/* So many operands are advanced from row to row, used or not. */
+/* This many operands are advanced from row to row, whether used or not. */
 #define PLANE_OPERANDS 4
 
 /* Rank 2 in one slice: operands broadcast along rows or columns. */

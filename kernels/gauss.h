@@ -1,17 +1,18 @@
-/* The functions made of the normal distribution: erf, normal (the share of it below x), gelu, its approximation
- * gelu_tanh, and the slopes of both. Straight-line code as in kernels/math.h. f32 is computed in f64 with polynomials that are right
- * to 2^-30 and rounded once, but for gelu and gelu_tanh.
+/* The functions of the normal distribution: erf, normal (its cumulative distribution function), gelu, its approximation
+ * gelu_tanh, and the derivatives of both. Straight-line code as in kernels/math.h. Except in gelu and gelu_tanh, f32 is
+ * computed in f64 with polynomials that are accurate to 2^-30, and rounded once.
  *
  * e^(a^2) erfc(a) for a >= 0 is a polynomial in t = (a - 4) / (a + 4), divided by a + 4: after Shepherd and Laframboise,
  * "Chebyshev approximation of (1 + 2x) exp(x^2) erfc x in 0 <= x < infinity" (Mathematics of Computation 36, 1981).
- * Polynomials: Sollya's fpminimax (log2 of the relative error: f32 -30, f64 -53.9; erf near 0 f32 -34, f64 -63). The rational part of
- * gelu in f32, -26.3: by least squares with weights that go with the error, as Lawson's, a coefficient rounded after the other. */
+ * Polynomials: Sollya's fpminimax (log2 of the relative error: f32 -30, f64 -53.9; erf near 0 f32 -34, f64 -63). The
+ * rational function in gelu for f32 (-26.3): least squares with weights that follow the error (Lawson's method);
+ * coefficients were rounded one after another. */
 #ifndef EDDY_KERNELS_GAUSS_H
 #define EDDY_KERNELS_GAUSS_H
 
 #include <kernels/math.h>
 
-/* e^x right to 2^-34, for x from -700 to 0. */
+/* e^x, accurate to 2^-34, for x from -700 to 0. */
 EDDY_SCALAR double eddy_gauss_exp_rough(double x) {
     double t, r = eddy_math_reduce_f64(x, &t);
     double p = 0x1.9eb53f4336923p-13;
@@ -25,7 +26,7 @@ EDDY_SCALAR double eddy_gauss_exp_rough(double x) {
     return p * eddy_math_power_f64(t);
 }
 
-/* e^(a^2) erfc(a) right to 2^-30, for a from 0 to 10.3 */
+/* e^(a^2) erfc(a), accurate to 2^-30, for a from 0 to 10.3 */
 EDDY_SCALAR double eddy_gauss_erfcx_rough(double a) {
     double inverse = 1.0 / (a + 4.0), t = (a - 4.0) * inverse;
     double p = -0x1.8b80cbc697e1fp-11;
@@ -42,8 +43,8 @@ EDDY_SCALAR double eddy_gauss_erfcx_rough(double a) {
     return p * inverse;
 }
 
-/* The same right to an ulp or two, for a from 0 to 27.5: y = e^(a^2) erfc(a) has y' = 2 a y - 2 / sqrt(pi), which tells what the
- * rounding error of t does. */
+/* The same, accurate to one or two ulp, for a from 0 to 27.5. y = e^(a^2) erfc(a) has y' = 2 a y - 2 / sqrt(pi), which
+ * gives the effect of the rounding error of t. */
 EDDY_SCALAR double eddy_gauss_erfcx(double a) {
     double d = a + 4.0, d_low = a > 4.0 ? (a - d) + 4.0 : (4.0 - d) + a;
     double n = a - 4.0, n_low = a > 4.0 ? (a - n) - 4.0 : (-4.0 - n) + a;
@@ -77,7 +78,7 @@ EDDY_SCALAR double eddy_gauss_erfcx(double a) {
     return __builtin_fma(__builtin_fma(-y, d, p) - y * d_low, inverse, y);
 }
 
-/* e^-(square + square_low) as a number that is to be scaled by `shifted` (eddy_math_scale_f64). */
+/* e^-(square + square_low) as a number that has to be scaled by `shifted` (eddy_math_scale_f64). */
 EDDY_SCALAR double eddy_gauss_bell(double square, double square_low, double *shifted) {
     double r = eddy_math_reduce_f64(-square, shifted) - square_low;
     double sum = 1.0 + r, rest = (1.0 - sum) + r;
@@ -125,9 +126,10 @@ EDDY_SCALAR double eddy_erf_f64(double x) {
 }
 
 /* ---- normal, gelu ----
- * With a = |x| / sqrt(2): the share beyond |x| is e^(-a^2) e^(a^2) erfc(a) / 2. Below the bound it is 0 (-0 for gelu). */
+ * With a = |x| / sqrt(2), the probability beyond |x| is e^(-a^2) e^(a^2) erfc(a) / 2. Below the bound it is 0 (-0 for
+ * gelu). */
 
-/* e^(-a^2 / 2) = 2^n (1 + p) for a from 0 to 14.4; a^2 is reduced by multiples of 2 ln 2, which loses nothing. */
+/* e^(-a^2 / 2) = 2^n (1 + p) for a from 0 to 14.4; a^2 is reduced by multiples of 2 ln 2, without rounding error. */
 EDDY_SCALAR float eddy_gauss_bell_f32(float a, float square, float *shifted) {
     float t = __builtin_fmaf(square, -0x1.715476p-1f, EDDY_MATH_ROUND_F32),
           n = t - EDDY_MATH_ROUND_F32;
@@ -141,7 +143,7 @@ EDDY_SCALAR float eddy_gauss_bell_f32(float a, float square, float *shifted) {
     return __builtin_fmaf(r * r, p, -0.5f * r);
 }
 
-/* The share beyond |x|, right to 2^-29. */
+/* The probability beyond |x|, accurate to 2^-29. */
 EDDY_SCALAR double eddy_gauss_beyond_rough(double x) {
     double a = __builtin_fabs(x);
     a = a > 14.5 ? 14.5 : a;
@@ -154,9 +156,10 @@ EDDY_SCALAR float eddy_normal_f32(float x) {
     return (float)(x < 0.0f ? beyond : 1.0 - beyond);
 }
 
-/* f32: x less |x| times the share, or that itself for negative x; e^(a^2 / 2) erfc(a / sqrt(2)) = n(a) / d(a), whose coefficients are all
- * positive. Each is the sum of its odd and its even part, and n has a multiplied in: that errs less than Horner's scheme, which rounds as
- * often as there are powers. 2^-65 comes last, so that a subnormal result is rounded once. */
+/* f32: x minus |x| times the probability beyond |x|; for negative x, minus that product alone. e^(a^2 / 2) erfc(a /
+ * sqrt(2)) = n(a) / d(a), and all coefficients are positive. Each of n and d is the sum of its odd and its even part, and
+ * n includes the factor a. This has a smaller error than Horner's scheme, which rounds once per power. The factor 2^-65
+ * comes last, so that a subnormal result is rounded once. */
 EDDY_SCALAR float eddy_gelu_f32(float x) {
     float t, a = eddy_math_cut_f32(__builtin_fabsf(x), 14.4f), square = a * a;
     float p = eddy_gauss_bell_f32(a, square, &t);
@@ -172,7 +175,7 @@ EDDY_SCALAR float eddy_gelu_f32(float x) {
     return __builtin_fmaf(share, -0x1p-65f, x < 0.0f ? -0.0f : x);
 }
 
-/* The share beyond |x|, to be scaled by `shifted`. */
+/* The probability beyond |x|, to be scaled by `shifted`. */
 EDDY_SCALAR double eddy_gauss_beyond(double x, double *shifted) {
     double a = __builtin_fabs(x);
     a = a > 38.8 ? 38.8 : a;
@@ -193,14 +196,14 @@ EDDY_SCALAR double eddy_gelu_f64(double x) {
 }
 
 /* ---- gelu_tanh ----
- * (1 + tanh u) / 2 is 1 / (1 + e^-2u), 2u = x (k + l x^2) with k = 2 sqrt(2 / pi), l = 0.044715 k. */
+ * (1 + tanh u) / 2 is 1 / (1 + e^-2u), where 2u = x (k + l x^2) with k = 2 sqrt(2 / pi), l = 0.044715 k. */
 
 #define EDDY_GAUSS_K 0x1.9884533d43651p0
 #define EDDY_GAUSS_K_LOW (-0x1.cbc0d30ebfd15p-54)
 #define EDDY_GAUSS_L 0x1.2444f2a4d8b4bp-4
 #define EDDY_GAUSS_L_LOW (-0x1.6c843a29d1c70p-61)
 
-/* f32 as silu, with |2u| = a (g + g_low): k and g are so short that the sum loses nothing. */
+/* f32 like silu, with |2u| = a (g + g_low). The high part of k has so few bits that its difference from g is exact. */
 EDDY_SCALAR float eddy_gelu_tanh_f32(float x) {
     float a = eddy_math_cut_f32(__builtin_fabsf(x), 10.8f), square = a * a,
           square_low = __builtin_fmaf(a, a, -square);
@@ -218,7 +221,7 @@ EDDY_SCALAR float eddy_gelu_tanh_f32(float x) {
     return __builtin_fmaf(__builtin_fmaf(p, a, a) * power / d, -0x1p-64f, x < 0.0f ? -0.0f : x);
 }
 
-/* |2u|, at most 800, as the sum of two numbers, and x, cut off where the result does not change any more. */
+/* |2u|, at most 800, as the sum of two numbers; *cut is x, limited to the range in which the result changes. */
 EDDY_SCALAR double eddy_gauss_tanh_argument(double x, double *cut, double *low) {
     double c = x < -40.0 ? -40.0 : x > 40.0 ? 40.0 : x, a = __builtin_fabs(c);
     double square = c * c, square_low = __builtin_fma(c, c, -square);
@@ -240,9 +243,9 @@ EDDY_SCALAR double eddy_gelu_tanh_f64(double x) {
     return x < 0.0 ? y : x / (1.0 + e);
 }
 
-/* ---- slopes ----
- * The derivatives of gelu, Phi(x) + x e^(-x^2 / 2) / sqrt(2 pi), and of gelu_tanh, s + x s (1 - s) (k + 3 l x^2). Their terms cancel
- * near -0.75. */
+/* ---- derivatives ----
+ * The derivatives of gelu, Phi(x) + x e^(-x^2 / 2) / sqrt(2 pi), and of gelu_tanh, s + x s (1 - s) (k + 3 l x^2). Their
+ * terms cancel near -0.75. */
 
 #define EDDY_GAUSS_DENSITY 0x1.9884533d43651p-2 /* 1 / sqrt(2 pi) */
 

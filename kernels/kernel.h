@@ -13,7 +13,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Why a kernel failed: the lowest `position` wins, so that the message does not depend on the number of threads. */
+/* The failure of a kernel. The lowest `position` wins, so that the message does not depend on the number of threads. */
 typedef struct eddy_kernel_error {
     _Atomic int32_t status; /* atomic: eddy_status, any slice writes, the retiring thread reads */
     _Atomic int64_t
@@ -29,7 +29,7 @@ typedef struct eddy_kernel_error {
 typedef struct eddy_kernel_team {
     void (*parallel_for)(struct eddy_kernel_team *team, int64_t count, int64_t grain,
                          void (*body)(void *context, int64_t begin, int64_t end), void *context);
-    int32_t thread_count; /* const: size of the team. Rounding never depends on it. */
+    int32_t thread_count; /* const: size of the team; results must not depend on it */
 } eddy_kernel_team;
 
 typedef struct eddy_kernel_call {
@@ -56,7 +56,8 @@ typedef struct eddy_kernel_plan {
     int64_t cost_ps;                           /* estimated time on one core (kernels/cost.h) */
     void *memory; /* EDDY_KERNEL_PLAN_BYTES, aligned to 8, not cleared: data for `run` */
     size_t bytes; /* the number of bytes written; 0, if not set */
-    /* `prepare` has just started a library, which has functions run at exit: Eddy's own, which must run before them, is registered again. */
+    /* `prepare` has started a library that registers exit handlers. Eddy's own handler, which must run before them, is
+     * then registered again. */
     bool has_started_library;
 } eddy_kernel_plan;
 

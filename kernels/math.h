@@ -1,13 +1,15 @@
-/* The scalar functions that take a polynomial, in f32 and f64: exp, expm1, log, log1p, log2, sigmoid, silu and
- * its slope, tanh. Those of angles are in kernels/angle.h, of the normal distribution in kernels/gauss.h, pow in kernels/power.h.
+/* The scalar functions that take a polynomial, in f32 and f64: exp, expm1, log, log1p, log2, sigmoid, silu and its
+ * derivative silu_slope, tanh. The functions of angles are in kernels/angle.h, those of the normal distribution in
+ * kernels/gauss.h, pow in kernels/power.h.
  *
- * Straight-line C without tables or branches (choices become selects), so that loops over a function vectorise at any width; fused
- * only where __builtin_fma stands, so that the bits depend neither on the width nor on the instruction set. Bounds in ulp
- * (tests/functional/test_scalar_functions.c measures them; functional/README.md lists them): 1, but 1.25 for tanh, silu in f32 and log2,
- * and 4 for silu_slope. NaN stays NaN, infinities give limits, subnormal arguments and results are right.
+ * Straight-line C without tables or branches (conditions become selections), so that loops over a function vectorise at
+ * any width. Operations are fused only by __builtin_fma, so that the bits depend neither on the width nor on the
+ * instruction set. Error bounds in ulp (tests/functional/test_scalar_functions.c measures them; functional/README.md lists
+ * them): 1, except 1.25 for tanh, silu in f32 and log2, and 4 for silu_slope. NaN stays NaN, infinities give the limits,
+ * and subnormal arguments and results are handled.
  *
- * Polynomials: Sollya's fpminimax for the relative error over the reduced range (log2 of the error: exp f32
- * -28, f64 -57; expm1 f32 -30, f64 -61; log f32 -27, f64 -59). */
+ * Polynomials: Sollya's fpminimax for the relative error over the reduced range (log2 of the error: exp f32 -28, f64 -57;
+ * expm1 f32 -30, f64 -61; log f32 -27, f64 -59). */
 #ifndef EDDY_KERNELS_MATH_H
 #define EDDY_KERNELS_MATH_H
 
@@ -28,20 +30,21 @@ EDDY_SCALAR double eddy_f64_of_bits(uint64_t bits) {
     return value;
 }
 
-/* Adding this rounds to an integer, which then stands in the low bits; f32: 254 more, twice the bias of exponents. */
+/* Adding this constant rounds to an integer, which is then in the low bits. In f32 the integer is larger by 254, twice the
+ * bias of exponents. */
 #define EDDY_MATH_ROUND_F32 (0x1.8p23f + 254.0f)
 #define EDDY_MATH_ROUND_F64 0x1.8p52
-/* Without the 254. */
+/* The same without the 254. */
 #define EDDY_MATH_WHOLE_F32 0x1.8p23f
 
-/* a, or `limit` where a is above it or NaN; neither has a sign. As integers, since compilers make one instruction of that and many
- * of a float's choice. */
+/* a, or `limit` if a is larger or NaN; both have no sign bit. It compares integers, since compilers make one instruction
+ * of that but several of a selection of floats. */
 EDDY_SCALAR float eddy_math_cut_f32(float a, float limit) {
     uint32_t bits = eddy_bits_of_f32(a), most = eddy_bits_of_f32(limit);
     return eddy_f32_of_bits(bits < most ? bits : most);
 }
 
-/* The larger one of numbers that have no sign. */
+/* The larger of two numbers without sign bit. */
 EDDY_SCALAR float eddy_math_larger_f32(float a, float b) {
     uint32_t bits = eddy_bits_of_f32(a), least = eddy_bits_of_f32(b);
     return eddy_f32_of_bits(bits > least ? bits : least);
@@ -66,7 +69,7 @@ EDDY_SCALAR double eddy_math_reduce_f64(double x, double *shifted) {
     return __builtin_fma(n, -0x1.abc9e3b39803fp-56, __builtin_fma(n, -0x1.62e42fefa39efp-1, x));
 }
 
-/* (e^r - 1 - r) / r^2 for the reduced range; right to an ulp of e^r. */
+/* (e^r - 1 - r) / r^2 for the reduced range, accurate to an ulp of e^r. */
 EDDY_SCALAR float eddy_math_exp_tail_f32(float r) {
     float q = 0x1.6a624cp-10f;
     q = __builtin_fmaf(q, r, 0x1.123abcp-7f);
@@ -75,7 +78,7 @@ EDDY_SCALAR float eddy_math_exp_tail_f32(float r) {
     return __builtin_fmaf(q, r, 0x1.fffffcp-2f);
 }
 
-/* The same in fewer steps, of which two at a time wait for nothing but r. */
+/* The same with a shorter chain of dependent operations: at the start, two of them depend on r alone. */
 EDDY_SCALAR float eddy_math_exp_tail_in_pairs_f32(float r, float square) {
     float low = __builtin_fmaf(0x1.55549p-3f, r, 0x1.fffffcp-2f);
     float high = __builtin_fmaf(0x1.123abcp-7f, r, 0x1.55589ep-5f);
@@ -95,7 +98,7 @@ EDDY_SCALAR double eddy_math_exp_tail_f64(double r) {
     return __builtin_fma(q, r, 0x1.000000000000ap-1);
 }
 
-/* The same, right to an ulp of e^r - 1. */
+/* The same, accurate to an ulp of e^r - 1. */
 EDDY_SCALAR float eddy_math_expm1_tail_f32(float r) {
     float q = 0x1.9e0c6p-13f;
     q = __builtin_fmaf(q, r, 0x1.6d437cp-10f);
@@ -119,9 +122,8 @@ EDDY_SCALAR double eddy_math_expm1_tail_f64(double r) {
     return __builtin_fma(q, r, 0.5);
 }
 
-/* y * 2^n in two steps, so that a subnormal result is rounded once; n from -151 to 129 (f64: -1076 to 1025).
- * Shifts drop what EDDY_MATH_ROUND has put above n: one leaves floor(n / 2) in the place of the exponent, the
- * other n. */
+/* y * 2^n in two steps, so that a subnormal result is rounded once; n from -151 to 129 (f64: -1076 to 1025). Shifts remove
+ * the bits that EDDY_MATH_ROUND puts above n: one shift leaves floor(n / 2) in the exponent field, the other one n. */
 EDDY_SCALAR float eddy_math_scale_f32(float y, float shifted) {
     uint32_t half = (eddy_bits_of_f32(shifted) << 22) & 0xff800000u,
              other = (eddy_bits_of_f32(shifted) << 23) - half;
@@ -146,10 +148,10 @@ EDDY_SCALAR double eddy_math_power_f64(double shifted) {
 }
 
 /* ---- exp ----
- * e^r is fused twice from its end, 1 + r (1 + r tail), which keeps it within 0.9 ulp; 2^n goes into its exponent. Results that
- * may be subnormal get a power of two more and lose it by a product, which rounds once. Where e^x rounds to 0 it is not
- * computed: a product that is no normal number costs the processor some 150 cycles, and -infinity, which masks of attention
- * and the padding of rows are made of, is no rare argument. */
+ * e^r ends with two fused operations, 1 + r (1 + r tail), which keep it within 0.9 ulp; 2^n is added to its exponent. For
+ * results that may be subnormal, the exponent is larger by a constant, and a product with a power of two removes it, so
+ * that they are rounded once. If e^x rounds to 0 it is not computed: a denormal product costs the processor some 150
+ * cycles, and -infinity is a frequent argument (masks of attention, padding of rows). */
 
 EDDY_SCALAR float eddy_exp_f32(float x) {
     bool is_zero = x < -103.98f, is_small = x < -87.3f;
@@ -157,11 +159,11 @@ EDDY_SCALAR float eddy_exp_f32(float x) {
     float y = __builtin_fmaf(__builtin_fmaf(eddy_math_exp_tail_f32(r), r, 1.0f), r, 1.0f);
     uint32_t power = (eddy_bits_of_f32(t) << 23) + (is_small ? 64u << 23 : 0u);
     y = eddy_f32_of_bits(eddy_bits_of_f32(y) + power) * (is_small ? 0x1p-64f : 1.0f);
-    y = x <= 0x1.62e42ep+6f ? y : x + __builtin_inff(); /* NaN too */
+    y = x <= 0x1.62e42ep+6f ? y : x + __builtin_inff(); /* also for NaN */
     return is_zero ? 0.0f : y;
 }
 
-/* Where e^x is a normal number, the power of two fits whatever it is. */
+/* If e^x is a normal number, 2^n fits the exponent whatever n is. */
 EDDY_SCALAR bool eddy_exp_is_quick_f32(float x) {
     return __builtin_fabsf(x) <= 87.3f;
 }
@@ -192,7 +194,7 @@ EDDY_SCALAR double eddy_exp_f64(double x) {
     return is_zero ? 0.0 : y;
 }
 
-/* The same bits for what is not above 0, and NaN: every result gets the power of two more, and none is out of range. */
+/* The same bits for x <= 0 and NaN. The exponent of every result is larger by the constant, and none is out of range. */
 EDDY_SCALAR float eddy_exp_down_f32(float x) {
     bool is_zero = x < -103.98f;
     float t, r = eddy_math_reduce_by_f32(is_zero ? 0.0f : x, EDDY_MATH_WHOLE_F32 + 191.0f, &t);
@@ -215,7 +217,7 @@ EDDY_SCALAR float eddy_expm1_f32(float x) {
     float r = eddy_math_reduce_f32(y, &t);
     float square = r * r, tail = eddy_math_expm1_tail_f32(r);
     float p = __builtin_fmaf(square, tail, r), p_low = __builtin_fmaf(square, tail, r - p);
-    /* Half of 2^n p + (2^n - 1), so that 2^n may be 2^128. */
+    /* Half of 2^n p + (2^n - 1) is computed, so that 2^n may be 2^128. */
     float half = eddy_f32_of_bits((eddy_bits_of_f32(t) - 128u) << 23), less = half - 0.5f;
     float less_low = half > 0.5f ? (half - less) - 0.5f : half - (less + 0.5f);
     float m = __builtin_fmaf(half, p, less);
@@ -228,7 +230,7 @@ EDDY_SCALAR double eddy_expm1_f64(double x) {
     double t, y = x < -40.0 ? -40.0 : x;
     y = y > 709.9 ? 709.9 : y;
     double r = eddy_math_reduce_f64(y, &t), n = t - EDDY_MATH_ROUND_F64;
-    /* What the reduction rounds off; it counts where e^r - 1 and 2^n - 1 nearly cancel. */
+    /* The rounding error of the reduction. It matters if e^r - 1 and 2^n - 1 nearly cancel. */
     double r_low =
         __builtin_fma(n, -0x1.abc9e3b39803fp-56, __builtin_fma(n, -0x1.62e42fefa39efp-1, y) - r);
     double square = r * r, tail = eddy_math_expm1_tail_f64(r);
@@ -266,18 +268,18 @@ EDDY_SCALAR float eddy_math_log_tail_f32(float f) {
     return (f * f) * __builtin_fmaf(p, f, -0.5f);
 }
 
-/* k ln 2 + f + tail. The sum k hi + f is taken exactly. */
+/* k ln 2 + f + tail. The sum of f and k times the high part of ln 2 is computed exactly. */
 EDDY_SCALAR float eddy_math_log_sum_f32(float k, float f, float tail) {
     float sum = __builtin_fmaf(k, 0x1.62ep-1f, f);
     float rest = __builtin_fmaf(k, 0x1.62ep-1f, -sum) + f;
     return sum + (tail + __builtin_fmaf(k, 0x1.0bfbe8p-15f, rest));
 }
 
-/* What a logarithm that is -infinity at `zero`, NaN below and y above gives. */
+/* The result of a logarithm that is -infinity at `zero`, NaN below it, and y above it. */
 EDDY_SCALAR float eddy_math_log_ends_f32(float x, float zero, float y) {
     y = x == zero ? -__builtin_inff() : y;
     y = x < zero ? __builtin_nanf("") : y;
-    return x < __builtin_inff() ? y : x; /* infinity and NaN */
+    return x < __builtin_inff() ? y : x; /* infinity and NaN give themselves */
 }
 
 EDDY_SCALAR float eddy_log_f32(float x) {
@@ -287,8 +289,8 @@ EDDY_SCALAR float eddy_log_f32(float x) {
 
 #define EDDY_MATH_LN2_LOW 0x1.cf79abc9e3b3ap-40
 
-/* m from sqrt(1/2) to sqrt(2). An integer below 2^52 in the low bits of 2^52 is that number more; no conversion of int64 is
- * needed. `biased` is n + 2048, modulo 4096, of x without its scaling. */
+/* m from sqrt(1/2) to sqrt(2). An integer below 2^52 in the low bits of 2^52 adds that number to it, so no conversion from
+ * int64 is needed. `biased` is n + 2048, modulo 4096, of x before it is scaled. */
 EDDY_SCALAR double eddy_math_split_f64(double x, double *f, uint64_t *biased) {
     bool is_small = x < 0x1p-1022;
     uint64_t bits = eddy_bits_of_f64(is_small ? x * 0x1p54 : x);
@@ -298,7 +300,7 @@ EDDY_SCALAR double eddy_math_split_f64(double x, double *f, uint64_t *biased) {
            (is_small ? 54.0 : 0.0);
 }
 
-/* log(1 + f) - f = s (f^2 / 2 + R(s^2)) - f^2 / 2 with s = f / (2 + f), as in fdlibm (Sun, 1993), and `more` added before
+/* log(1 + f) - f = s (f^2 / 2 + R(s^2)) - f^2 / 2 with s = f / (2 + f), as in fdlibm (Sun, 1993). `more` is added before
  * the last subtraction. */
 EDDY_SCALAR double eddy_math_log_tail_f64(double f, double more) {
     double s = f / (2.0 + f), z = s * s;
@@ -313,7 +315,7 @@ EDDY_SCALAR double eddy_math_log_tail_f64(double f, double more) {
     return __builtin_fma(s, __builtin_fma(z, p, half_square), more) - half_square;
 }
 
-/* k hi + f + tail, where the tail has k's lower part of ln 2. */
+/* f + tail + k times the high part of ln 2; the tail includes k times its low part. */
 EDDY_SCALAR double eddy_math_log_sum_f64(double k, double f, double tail) {
     double sum = __builtin_fma(k, 0x1.62e42fefap-1, f);
     double rest = __builtin_fma(k, 0x1.62e42fefap-1, -sum) + f;
@@ -333,8 +335,8 @@ EDDY_SCALAR double eddy_log_f64(double x) {
     return eddy_math_log_ends_f64(x, 0.0, eddy_math_log_sum_f64(k, f, tail));
 }
 
-/* u = 1 + x rounded, lost = what that leaves off; f takes lost 2^-n in, and what does not fit goes to the tail as
- * low / (1 + f). Far above 1 it does not count. */
+/* u = 1 + x rounded; lost is the rounding error. lost 2^-n is added to f. The rounding error of that sum, `low`, is added
+ * to the tail as low / (1 + f). For large x it does not matter. */
 EDDY_SCALAR float eddy_log1p_f32(float x) {
     float u = 1.0f + x, lost = __builtin_fabsf(x) < 1.0f ? x - (u - 1.0f) : 1.0f - (u - x);
     uint32_t bits = eddy_bits_of_f32(u);
@@ -342,7 +344,7 @@ EDDY_SCALAR float eddy_log1p_f32(float x) {
     float f = eddy_f32_of_bits(bits - ((uint32_t)n << 23)) - 1.0f;
     float more = x < 0x1p30f ? lost * eddy_f32_of_bits((uint32_t)(127 - n) << 23) : 0.0f;
     float whole = f + more, low = (f - whole) + more, low_tail = __builtin_fmaf(-low, whole, low);
-    low_tail = n == 0 ? 0.0f : low_tail; /* there f + more is x, and f may be the smaller one */
+    low_tail = n == 0 ? 0.0f : low_tail; /* then f + more is x, and f may be smaller than `more` */
     float tail = eddy_math_log_tail_f32(whole) + low_tail;
     float y = eddy_math_log_ends_f32(x, -1.0f, eddy_math_log_sum_f32((float)n, whole, tail));
     return x == 0.0f ? x : y;
@@ -360,7 +362,7 @@ EDDY_SCALAR double eddy_log1p_f64(double x) {
     return x == 0.0 ? x : y;
 }
 
-/* n + (f + tail) log2 e, f log2 e as the sum of two numbers. */
+/* n + (f + tail) log2 e, with f log2 e as the sum of two numbers. */
 EDDY_SCALAR float eddy_log2_f32(float x) {
     float f, k = eddy_math_split_f32(x, &f), tail = eddy_math_log_tail_f32(f);
     float p = f * 0x1.715476p+0f, p_low = __builtin_fmaf(f, 0x1.715476p+0f, -p);
@@ -380,10 +382,11 @@ EDDY_SCALAR double eddy_log2_f64(double x) {
 }
 
 /* ---- sigmoid ----
- * f32: 1 / (1 + e^-x) for either sign, with 1 + e^-x as a sum of two numbers; the quotient gets one step of correction with
- * the exact remainder. Where e^-x is out of range, 2^-64 e^-x stands for the sum, and the quotient loses 2^64 by a product. */
+ * f32: 1 / (1 + e^-x) for either sign, with 1 + e^-x as the sum of two numbers. The quotient is corrected once, with the
+ * exact remainder. If e^-x is out of range, 2^-64 e^-x is used instead of the sum, and the quotient is then multiplied by
+ * 2^-64. */
 
-/* one + 2^-less e^-x. The tail of e^r is summed in pairs: it is for this chain of sums that the processor waits. */
+/* one + 2^-less e^-x. The tail of e^r is summed in pairs: this chain of sums determines the latency. */
 EDDY_SCALAR float eddy_math_one_and_exp_f32(float x, float one, uint32_t less, float *low) {
     float t, r = eddy_math_reduce_by_f32(-x, EDDY_MATH_WHOLE_F32 + 127.0f, &t);
     float square = r * r, p = __builtin_fmaf(square, eddy_math_exp_tail_in_pairs_f32(r, square), r);
@@ -394,7 +397,7 @@ EDDY_SCALAR float eddy_math_one_and_exp_f32(float x, float one, uint32_t less, f
     return sum;
 }
 
-/* Where e^-x is a normal number. */
+/* Whether e^-x is a normal number. */
 EDDY_SCALAR bool eddy_sigmoid_is_quick_f32(float x) {
     return __builtin_fabsf(x) <= 87.3f;
 }
@@ -418,7 +421,7 @@ EDDY_SCALAR float eddy_sigmoid_f32(float x) {
     return is_zero ? 0.0f : y;
 }
 
-/* f64: with e = e^-|x| as a sum of two numbers, 1 / (1 + e), or e / (1 + e) for negative x. */
+/* f64: with e = e^-|x| as the sum of two numbers, 1 / (1 + e), or e / (1 + e) for negative x. */
 EDDY_SCALAR double eddy_sigmoid_f64(double x) {
     double t, a = -__builtin_fabs(x);
     a = a < -746.0 ? -746.0 : a;
@@ -435,14 +438,15 @@ EDDY_SCALAR double eddy_sigmoid_f64(double x) {
 }
 
 /* ---- silu ----
- * x / (1 + e^-x), as sigmoid. In f64 the power of two comes last for negative x, so that a subnormal result is rounded
- * once. */
+ * x / (1 + e^-x), computed like sigmoid. In f64, for negative x, the power of two comes last, so that a subnormal result
+ * is rounded once. */
 
 EDDY_SCALAR bool eddy_silu_is_quick_f32(float x) {
     return __builtin_fabsf(x) <= 87.3f;
 }
 
-/* x / (d + d_low). -0 stays: its correction is -0 too, though compilers take -(a b + c) for -a b - c, which may be +0. */
+/* x / (d + d_low). -0 keeps its sign: its correction is -0 too. Compilers may compute -a b - c as -(a b + c), which could
+ * be +0. */
 EDDY_SCALAR float eddy_math_quotient_f32(float x, float d, float d_low) {
     float less = -x, inverse = -1.0f / d, q = less * inverse;
     float excess = __builtin_fmaf(q, d_low, __builtin_fmaf(q, d, less));
@@ -459,11 +463,11 @@ EDDY_SCALAR float eddy_silu_f32(float x) {
     float d_low, d = eddy_math_one_and_exp_f32(is_zero ? 0.0f : x, is_small ? 0.0f : 1.0f,
                                                is_small ? 64 : 0, &d_low);
     float y = eddy_math_quotient_f32(x, d, d_low) * (is_small ? 0x1p-64f : 1.0f);
-    y = x <= 87.3f ? y : x; /* NaN too */
+    y = x <= 87.3f ? y : x; /* also for NaN */
     return is_zero ? -0.0f : y;
 }
 
-/* With the numbers of sigmoid. */
+/* Uses the same numbers as sigmoid. */
 EDDY_SCALAR double eddy_silu_f64(double x) {
     double t, c = x < -760.0 ? -760.0 : x, a = -__builtin_fabs(c);
     a = a < -760.0 ? -760.0 : a;
@@ -480,12 +484,12 @@ EDDY_SCALAR double eddy_silu_f64(double x) {
     double y = eddy_math_scale_f64(__builtin_fma(remainder, inverse, q),
                                    is_negative ? t : EDDY_MATH_ROUND_F64);
     return (x > 760.0) | (x == 0.0) ? x
-                                    : y; /* of -0 the product of two numbers has lost the sign */
+                                    : y; /* for -0, the product of two numbers has lost the sign */
 }
 
 /* ---- silu_slope ----
- * The derivative of silu: with e = e^-|x| and d = 1 + e, (d + x e) / d^2, or e (d + x) / d^2 for negative x. The power of two comes
- * last there, since the product with x is larger than e. */
+ * The derivative of silu: with e = e^-|x| and d = 1 + e, (d + x e) / d^2, or e (d + x) / d^2 for negative x. In the latter
+ * the power of two comes last, since the product with x is larger than e. */
 
 EDDY_SCALAR float eddy_silu_slope_f32(float x) {
     float t, c = x < -110.0f ? -110.0f : x;
@@ -514,7 +518,7 @@ EDDY_SCALAR double eddy_silu_slope_f64(double x) {
 }
 
 /* ---- tanh ----
- * f32: 1 - 2 / (e^2a + 1) for a = |x| from 13/16 on, below it a + a^3 P(a^2), Sollya's fpminimax; a NaN takes the latter. */
+ * f32: 1 - 2 / (e^2a + 1) for a = |x| from 13/16 on; below that, and for NaN, a + a^3 P(a^2) (Sollya's fpminimax). */
 
 EDDY_SCALAR float eddy_tanh_f32(float x) {
     float a = __builtin_fabsf(x), e = eddy_exp_quick_f32(2.0f * eddy_math_cut_f32(a, 10.0f));
@@ -530,8 +534,8 @@ EDDY_SCALAR float eddy_tanh_f32(float x) {
     return __builtin_copysignf(a >= 0.8125f ? large : small, x);
 }
 
-/* f64: (e^2a - 1) / (e^2a + 1), with m = e^2a - 1 = 2^n p + (2^n - 1) as a sum of two numbers, the quotient m / (m + 2) corrected as
- * above. Beyond the bound the result is 1. */
+/* f64: (e^2a - 1) / (e^2a + 1), with m = e^2a - 1 = 2^n p + (2^n - 1) as the sum of two numbers. The quotient m / (m + 2)
+ * is corrected as in sigmoid. Beyond the bound the result is 1. */
 EDDY_SCALAR double eddy_tanh_f64(double x) {
     double t, y = 2.0 * __builtin_fabs(x);
     y = y > 44.0 ? 44.0 : y;

@@ -1,15 +1,18 @@
-/* The function pow. Code as in kernels/math.h. The special values are C's (Annex F): pow(x, 0) and pow(1, y) are 1 even for NaN.
+/* The function pow. The code follows the rules in kernels/math.h. The special values are those of C (Annex F): pow(x, 0)
+ * and pow(1, y) are 1 even for NaN.
  *
- * f32 is computed in f64: 2^(b log2 a), right to 2^-34. f64 takes log a as the sum of two numbers, right to 2^-66, with
- * Dekker's products and sums ("A floating-point technique for extending the available precision", Numerische Mathematik 18,
- * 1971). Polynomials: Sollya's fpminimax (log2 of the relative error: 2^r -34, log2 -52, the tail of log -53). */
+ * f32 is computed in f64: 2^(b log2 a), accurate to 2^-34. f64 computes log a as the sum of two numbers, accurate to
+ * 2^-66, with Dekker's products and sums ("A floating-point technique for extending the available precision", Numerische
+ * Mathematik 18, 1971). Polynomials: Sollya's fpminimax (log2 of the relative error: 2^r -34, log2 -52, the tail of log
+ * -53). */
 #ifndef EDDY_KERNELS_POWER_H
 #define EDDY_KERNELS_POWER_H
 
 #include <kernels/math.h>
 
-/* The value for the sign of a and the kind of b, where `size` is |a|^b. What depends on b alone is a number that a is compared or
- * combined with: where b is the same for all, compilers would otherwise make branches of it that no vector can take. */
+/* The result for the sign of a and the kind of b, where `size` is |a|^b. Properties of b alone are expressed as numbers
+ * that a is compared or combined with. Otherwise, if b is the same for all elements, compilers would turn them into
+ * branches, and the loop would not vectorise. */
 #define EDDY_POWER_ENDS(tag, type, suffix, bits)                                                   \
     EDDY_SCALAR type eddy_power_ends_##tag(type a, type b, type size) {                            \
         type half = (type)0.5 * b, inf = __builtin_inf##suffix();                                  \
@@ -28,7 +31,8 @@ EDDY_POWER_ENDS(f32, float, f, uint32_t)
 EDDY_POWER_ENDS(f64, double, , uint64_t)
 #undef EDDY_POWER_ENDS
 
-/* a = m 2^n, m from sqrt(1/2) to sqrt(2): log2 m is odd in s = (m - 1) / (m + 1). No f32 is subnormal in f64. */
+/* a = m 2^n, m from sqrt(1/2) to sqrt(2): log2 m is an odd function of s = (m - 1) / (m + 1). Every f32 is a normal number
+ * in f64. */
 EDDY_SCALAR float eddy_pow_f32(float a, float b) {
     double wide = __builtin_fabs((double)a);
     uint64_t bits = eddy_bits_of_f64(wide),
@@ -61,7 +65,7 @@ EDDY_SCALAR float eddy_pow_f32(float a, float b) {
     return eddy_power_ends_f32(a, b, (float)(e * eddy_math_power_f64(t)));
 }
 
-/* A number as the sum of two, the second one small. */
+/* A number as the sum of two numbers; the second one is small. */
 typedef struct eddy_power_pair {
     double high, low;
 } eddy_power_pair;
@@ -108,7 +112,7 @@ EDDY_SCALAR double eddy_pow_f64(double a, double b) {
     double n = eddy_math_split_f64(size, &f, &biased);
     eddy_power_pair log = eddy_power_log(f);
     eddy_power_pair ln2 = {n * 0x1.62e42fefa38p-1, n * 0x1.ef35793c7673p-45};
-    /* Where n is 0 the sum's order is the other one, and exact. */
+    /* If n is 0, the operands of the sum have the opposite order of size; the sum is then exact. */
     log = eddy_power_sum(ln2, log);
     double high = b * log.high, low = __builtin_fma(b, log.high, -high) + b * log.low;
     high = size == 0.0 ? -b * __builtin_inf() : size == __builtin_inf() ? b * size : high;

@@ -30,7 +30,7 @@ static int32_t count;           /* lock: lock */
 static entry *newest, *oldest;  /* lock: lock */
 static uint64_t now;            /* lock: lock; look-ups so far */
 static uint64_t
-    look_at; /* lock: lock; the look-up from which on searching for unused entries pays */
+    look_at; /* lock: lock; from this look-up on, it pays to search for unused entries */
 
 static char *key_of(entry *e) {
     return e->memory + e->kind->prepared_bytes;
@@ -82,7 +82,7 @@ static void forget_locked(entry *e) {
     count--;
 }
 
-/* If many are in use, a pass visits so many entries for each look-up since the last pass. */
+/* If many entries are in use, a pass visits this many entries for each look-up since the last pass. */
 #define USED_A_LOOK 64
 
 /* Removes unused entries, the least recently used first, as long as there are too many; returns their list. */
@@ -102,8 +102,8 @@ static entry *evict_locked(void) {
     return evicted;
 }
 
-/* Another thread of the parent may have held the lock, in the middle of a change: only the buckets are consistent at
- * each moment. Entries that were in use there are not in use here. */
+/* Another thread of the parent may have held the lock, in the middle of a change: only the buckets are consistent at every
+ * moment. Entries that were in use in the parent are not in use here. */
 static void fork_child(void) {
     lock = (eddy_lock){0};
     newest = oldest = NULL;
@@ -123,7 +123,7 @@ static void watch_forks(void) {
     eddy_process_at_fork_child(fork_child);
 }
 
-/* An entry that is in no bucket yet; NULL with the reason in *status. */
+/* Makes an entry that is in no bucket yet; NULL with the reason in *status. */
 static entry *make(const eddy_prepared_kind *kind, const void *key, size_t key_bytes, uint64_t hash,
                    const void *context, eddy_status *status) {
     size_t bytes = entry_bytes(kind, key_bytes);
@@ -144,7 +144,7 @@ static entry *make(const eddy_prepared_kind *kind, const void *key, size_t key_b
     return NULL;
 }
 
-/* Inserts `made`, or takes the entry that another thread has inserted meanwhile. */
+/* Inserts `made`, or returns the entry that another thread has inserted meanwhile. */
 static entry *add(entry *made) {
     eddy_lock_acquire(&lock);
     entry *found = take_locked(made->kind, key_of(made), made->key_bytes, made->hash),

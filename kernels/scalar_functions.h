@@ -1,9 +1,9 @@
-/* The plain scalar functions of expressions: arithmetic, comparison, choice. One inline C function for each and each compute
- * type, eddy_<function>_<type>, branch-free, so that loops over them vectorise. Those that take a polynomial are in
- * kernels/math.h and the headers beside it; functional/README.md lists all of them.
+/* The simple scalar functions of expressions: arithmetic, comparison, selection. There is one inline C function for each
+ * function and compute type, eddy_<function>_<type>. They are branch-free, so that loops over them vectorise. Functions
+ * that take a polynomial are in kernels/math.h and the headers beside it; functional/README.md lists all of them.
  *
- * Compute types: f32 (also for f16 and bf16), f64, i8, u8, i16, i32, i64, truth (bool). Functions of floats round once,
- * those of integers wrap around. None depends on the width of vectors, and none but `fma` fuses. */
+ * Compute types: f32 (also for f16 and bf16), f64, i8, u8, i16, i32, i64, truth (bool). Functions of floats round once;
+ * functions of integers wrap around. None depends on the width of vectors, and only `fma` fuses operations. */
 #ifndef EDDY_KERNELS_SCALAR_FUNCTIONS_H
 #define EDDY_KERNELS_SCALAR_FUNCTIONS_H
 
@@ -44,16 +44,17 @@ typedef bool eddy_compute_truth;
         return condition ? a : b;                                                                  \
     }
 
-/* Where the quotient has two bits less than a number, floordiv and remainder are quick: a / b is rounded down right, or, where it was
- * rounded up to a whole number, one too high, which shows in the sign of the remainder. a - whole b is rounded once at most, and not at
- * all where it is b that comes back. Anything else (large quotients, infinities, NaN, b = 0) takes libm's fmod. */
+/* If the quotient has two bits less than the significand, floordiv and remainder are quick. a / b rounded down is then
+ * correct, except that a quotient that was rounded up to an integer is one too high, which the sign of the remainder
+ * shows. a - whole b is rounded at most once, and not at all if the result is b. All other cases (large quotients,
+ * infinities, NaN, b = 0) use libm's fmod. */
 #define EDDY_SCALARS_WHOLE_f32 0x1p22f
 #define EDDY_SCALARS_WHOLE_f64 0x1p51
 
-/* min and max: a NaN wins, of two NaNs the first; of -0 and 0 the second operand.
+/* min and max: NaN wins, of two NaNs the first; of -0 and 0 the second operand.
  *
- * round: half to even. floordiv and remainder are Python's: the remainder (fmod's, exact) takes the sign of b, and
- * floordiv is (a - remainder) / b, which is whole, with what rounding has put it off taken back; by 0: a / b, and NaN. */
+ * round: half to even. floordiv and remainder follow Python: the remainder (fmod's, exact) has the sign of b. floordiv is
+ * (a - remainder) / b, which is an integer; its rounding error is corrected. For b = 0 they give a / b, and NaN. */
 #define EDDY_SCALARS_FLOAT(tag, type, suffix)                                                      \
     EDDY_SCALAR type eddy_add_##tag(type a, type b) {                                              \
         return a + b;                                                                              \
@@ -142,7 +143,7 @@ typedef bool eddy_compute_truth;
     }                                                                                              \
     EDDY_SCALARS_COMPARE(tag, type)
 
-/* Functions of every integer type. power is pow where the exponent is not negative. */
+/* Functions of every integer type. power is pow for exponents that are not negative. */
 #define EDDY_SCALARS_WHOLE(tag, type, wide)                                                        \
     EDDY_SCALAR type eddy_floor_##tag(type a) {                                                    \
         return a;                                                                                  \
@@ -182,10 +183,9 @@ typedef bool eddy_compute_truth;
         return (type)result;                                                                       \
     }
 
-/* Unsigned arithmetic at least 32 bits wide, then cut off: wraps around without undefined behaviour. floordiv rounds down,
- * remainder has the sign of b; by 0 both give 0, as numpy has it; pow with a negative exponent gives 1 / a^-b cut off,
- * and 0 for a = 0. The processor traps on a / 0 and on the smallest number
- * / -1, so neither is ever divided. */
+/* Unsigned arithmetic of at least 32 bits, then truncated: wraps around without undefined behaviour. floordiv rounds down;
+ * remainder has the sign of b; for b = 0 both give 0, as in numpy. pow with a negative exponent gives 1 / a^-b, truncated,
+ * and 0 for a = 0. The processor traps on a / 0 and on the smallest number / -1, so these divisions are never made. */
 #define EDDY_SCALARS_INTEGER(tag, type, wide)                                                      \
     EDDY_SCALAR type eddy_add_##tag(type a, type b) {                                              \
         return (type)((wide)a + (wide)b);                                                          \
@@ -233,7 +233,7 @@ EDDY_SCALARS_INTEGER(i16, int16_t, uint32_t)
 EDDY_SCALARS_INTEGER(i32, int32_t, uint32_t)
 EDDY_SCALARS_INTEGER(i64, int64_t, uint64_t)
 
-/* u8 apart: a negative value cannot be asked for. */
+/* u8 has functions of its own, since its operands are never negative. */
 EDDY_SCALAR uint8_t eddy_add_u8(uint8_t a, uint8_t b) {
     return (uint8_t)(a + b);
 }

@@ -13,7 +13,8 @@
         return value < (low) ? (type)(low) : saturated;                                            \
     }
 
-/* To 64 bits, where there are no vectors of them: a float that is inside, as most are, takes no other steps. */
+/* Without AVX-512DQ no vector instruction converts floats to i64. The first branch serves the common case, a float within
+ * range. */
 #ifdef __AVX512DQ__
 #define SATURATE_LONG(real, name)                                                                  \
     SATURATE(int64_t, real, name, int64_t, -0x1p63f, 0x1p63f, INT64_MAX)
@@ -83,7 +84,8 @@ SATURATE_ALL(double, real64)
 
 #define INTEGER_TO_f32(v) ((float)(v))
 #define INTEGER_TO_f64(v) ((double)(v))
-/* Every integer that is finite in f16 is exact in f32; of bf16 that holds for 24 bits. Of bool the bits are chosen. */
+/* An integer that is finite in f16 is exact in f32, so it is rounded once. For bf16 this holds for integers of up to 24
+ * bits; wider ones are first rounded to odd. For bool, the bits of 1 or 0 are selected. */
 /* clang-format off */
 #define INTEGER_TO_f16(v)                                                                                              \
     _Generic((v), bool: (v) ? 0x3c00 : 0, default: eddy_half_store((float)(v)))

@@ -41,8 +41,9 @@ MOVE(2)
 MOVE(4)
 MOVE(8)
 
-/* Where the C library's long copies are slow: to a place that lies by less than a line after the source within a page. There each
- * load waits for a store that only seems to be to the same place, and "rep movsb" falls to 3 GB/s on some CPUs. */
+/* The C library's long copies are slow if the target lies less than a cache line after the source, modulo a page (4K
+ * aliasing). Each load then waits for a store whose address only appears to be the same, and "rep movsb" falls to 3 GB/s
+ * on some CPUs. */
 #define COPY_PAGE 4096
 #define COPY_LINE 64
 
@@ -54,7 +55,7 @@ static void copy_bytes(char *target, const char *source, size_t bytes) {
         eddy_cpu_move_blocks()->copy(target, source, bytes);
 }
 
-/* Of elements of 4 or 8 bytes. */
+/* For elements of 4 or 8 bytes. */
 static void reverse(size_t bytes, void *target, const void *source, int64_t count) {
     const eddy_move_blocks *blocks = eddy_cpu_move_blocks();
     (bytes == 4 ? blocks->reverse_32 : blocks->reverse_64)(target, source, count);
@@ -118,7 +119,7 @@ void eddy_chunk_convert(eddy_dtype to, void *target, int64_t target_stride, eddy
     }
 }
 
-/* Bytes that are filled element by element. */
+/* Up to this many bytes are filled element by element. */
 #define FILL_SHORT 128
 
 static bool is_one_byte(const unsigned char *value, int64_t bytes) {

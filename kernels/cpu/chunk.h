@@ -1,5 +1,5 @@
-/* Moving runs of elements between strided memory of any dtype and contiguous memory of another. What lets every family
- * compute on contiguous f32, f64 or i64 alone. */
+/* Moving runs of elements between strided memory of any dtype and contiguous memory of another. Because of it, every
+ * family of kernels computes on contiguous f32, f64 or i64 alone. */
 #ifndef EDDY_KERNELS_CPU_CHUNK_H
 #define EDDY_KERNELS_CPU_CHUNK_H
 
@@ -20,7 +20,7 @@ static inline void *eddy_chunk_at(const void *data, eddy_dtype dtype, int64_t of
 void eddy_chunk_convert(eddy_dtype to, void *target, int64_t target_stride, eddy_dtype from,
                         const void *source, int64_t source_stride, int64_t count);
 
-/* More bytes than these are a long copy, which asks where it goes (chunk.c). */
+/* Copies of more bytes first compare the addresses of source and target (chunk.c). */
 #define EDDY_CHUNK_SHORT 2048
 
 /* Copies `count` elements; strides in elements (any sign, 0 for the source only). The memory does not overlap. */
@@ -34,7 +34,7 @@ static inline void eddy_chunk_copy(eddy_dtype to, void *target, int64_t target_s
         memcpy(target, source, (size_t)(count * eddy_dtype_size(to)));
 }
 
-/* The same as two directions with a contiguous side. */
+/* The same with one contiguous side: load to a buffer, store from a buffer. */
 static inline void eddy_chunk_load(eddy_dtype to, void *buffer, eddy_dtype from, const void *source,
                                    int64_t stride, int64_t count) {
     eddy_chunk_copy(to, buffer, 1, from, source, stride, count);

@@ -4,7 +4,7 @@
 
 #define INLINE static inline __attribute__((always_inline))
 
-/* Elements that are moved in one go: loaded one by one, they are stored as a vector, or the other way round. */
+/* Elements moved at a time. A gather loads them one by one and stores them as a vector; a scatter does the reverse. */
 #define GROUP 4
 
 #define MOVE(type)                                                                                 \

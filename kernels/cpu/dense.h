@@ -1,6 +1,6 @@
-/* Elementwise loops whose elements have to lie side by side, made to fit what lies otherwise: operands are brought together some
- * cache lines at a time, and results put where they belong. One that broadcasts is brought once. It is what a loop does with strides
- * that have no form of their own, where that form would be long. */
+/* Runs elementwise loops that need contiguous operands on strided ones: operands are gathered some cache lines at a time,
+ * and results are scattered. An operand that broadcasts is filled in once. A loop uses this for strides without a
+ * specialised form, if such a form would be long. */
 #ifndef EDDY_KERNELS_CPU_DENSE_H
 #define EDDY_KERNELS_CPU_DENSE_H
 
@@ -9,7 +9,7 @@
 #define EDDY_DENSE_OPERANDS 5 /* at most, the target among them */
 #define EDDY_DENSE_BYTES 4096 /* of an operand at a time */
 
-/* Whether a loop takes its operands as they are. */
+/* Whether a loop can use all operands in place. */
 static inline bool eddy_dense_is_given(int32_t operand_count, int64_t element_bytes,
                                        const int64_t *strides) {
     bool is_given = true;
@@ -18,7 +18,8 @@ static inline bool eddy_dense_is_given(int32_t operand_count, int64_t element_by
     return is_given;
 }
 
-/* Runs `loop`, which takes operands of 4 or of 8 bytes an element, the target last: that is one of the others, or overlaps none. */
+/* Runs `loop` on operands of 4 or 8 bytes per element. The target is the last operand: it is one of the others, or
+ * overlaps none. */
 void eddy_dense_run(eddy_loop_fn *loop, int32_t operand_count, int64_t element_bytes,
                     char *const *data, const int64_t *strides, int64_t count,
                     const void *attributes);

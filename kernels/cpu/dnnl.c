@@ -1,5 +1,5 @@
-/* The OpenMP runtime is the one oneDNN brought along, looked up by name, since a weak reference would be settled when the
- * program is linked. */
+/* The OpenMP runtime is the one that oneDNN has loaded. Its functions are looked up by name at run time, since a weak
+ * reference would be resolved when the program is linked. */
 #include <kernels/cpu/dnnl.h>
 
 #include <base/assert.h>
@@ -23,7 +23,8 @@ static bool openmp(get_fn **get, set_fn **set) {
         eddy_store_release(&is_looked_up, true);
     }
     void *found_get = eddy_load_relaxed(&openmp_get), *found_set = eddy_load_relaxed(&openmp_set);
-    /* ISO C has no conversion from an object pointer to a function's; POSIX gives both one form. */
+    /* ISO C has no conversion from an object pointer to a function pointer; POSIX guarantees that both have the same
+     * representation. */
     memcpy(get, &found_get, sizeof(found_get));
     memcpy(set, &found_set, sizeof(found_set));
     return found_get != NULL && found_set != NULL;
@@ -58,10 +59,11 @@ dnnl_engine_t eddy_dnnl_engine(void) {
     return engine;
 }
 
-/* Some 20 MB are made at most, and threads that begin meanwhile may take an arena of 64 MB. */
+/* The library allocates some 20 MB at most, and threads that start meanwhile may map a malloc arena of 64 MB. */
 #define ROOM_BYTES ((size_t)96 << 20)
 
-/* Memory that is never touched costs nothing but what is asked here: the system counts it against the limits of the process. */
+/* Memory that is mapped but never touched needs no pages, but it counts against the limits of the process, which this call
+ * tests. */
 bool eddy_dnnl_has_room(void) {
     void *room = mmap(NULL, ROOM_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (room == MAP_FAILED)
@@ -70,8 +72,8 @@ bool eddy_dnnl_has_room(void) {
     return true;
 }
 
-/* Code that lacks memory may be passed over, for the next or for none: an answer counts where there is room. Any other is for good, such
- * as a system that lets nobody make code. */
+/* The library may skip an implementation that lacks memory, and take the next one or none. So an answer is reliable only
+ * if there is room. Every other failure is final, e.g. if the system forbids executable pages. */
 eddy_status eddy_dnnl_made(dnnl_status_t status) {
     if (status == dnnl_success)
         return EDDY_OK;

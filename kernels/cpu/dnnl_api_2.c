@@ -1,9 +1,9 @@
-/* oneDNN 2: how memory lies is a struct, and operations are described before they are planned. */
+/* oneDNN 2: a memory descriptor is a struct, and operations are described before they are planned. */
 #include <kernels/cpu/dnnl_api.h>
 
 #include <string.h>
 
-/* A struct that was not written says nothing. */
+/* A call that fails leaves the struct undefined. */
 static dnnl_status_t settle(eddy_dnnl_desc *desc, dnnl_status_t status) {
     if (status != dnnl_success)
         memset(desc, 0, sizeof(*desc));

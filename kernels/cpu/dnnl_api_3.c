@@ -1,7 +1,7 @@
-/* oneDNN 3: how memory lies is an object, and operations are planned at once. */
+/* oneDNN 3: a memory descriptor is an object, and operations are planned at once. */
 #include <kernels/cpu/dnnl_api.h>
 
-/* An object that was not made is none. */
+/* A call that fails leaves the pointer undefined. */
 static dnnl_status_t settle(eddy_dnnl_desc *desc, dnnl_status_t status) {
     if (status != dnnl_success)
         desc->is = NULL;

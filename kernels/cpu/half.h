@@ -28,8 +28,8 @@ static inline float eddy_half_load(uint16_t half) {
     return eddy_f32_of_bits(bits | (uint32_t)(half & 0x8000u) << 16);
 }
 
-/* Rounds to nearest even by adding a power of two whose last bit stands where the half's does (after Marat Dukhan's FP16);
- * overflow gives infinity, NaN stays a quiet NaN with its sign. */
+/* Rounds to nearest even by adding a power of two whose last bit has the weight of the half's last bit (after Marat
+ * Dukhan's FP16). Overflow gives infinity; NaN stays a quiet NaN with its sign. */
 static inline uint16_t eddy_half_store(float value) {
     uint32_t bits = eddy_bits_of_f32(value);
     uint32_t doubled = bits + bits;
@@ -42,15 +42,16 @@ static inline uint16_t eddy_half_store(float value) {
     return (uint16_t)(((bits >> 16) & 0x8000u) | (doubled > 0xff000000u ? quiet : magnitude));
 }
 
-/* An integer as a double that lies on its side of every number of 24 bits and less, so that a further rounding is right: from
- * 2^53 on what is below 2^11 becomes one bit. */
+/* An integer as a double that is to be rounded again, to 24 bits or fewer. From 2^53 on, the bits below 2^11 become one
+ * sticky bit, so that the second rounding is correct. */
 static inline double eddy_f64_of_i64(int64_t value) {
     int64_t sticky = (value & ~INT64_C(0x7ff)) | (int64_t)((value & 0x7ff) != 0) << 10;
     bool is_exact = value > -(INT64_C(1) << 53) && value < INT64_C(1) << 53;
     return (double)(is_exact ? value : sticky);
 }
 
-/* Double to float, rounded to odd: the last bit says "inexact", so that a second rounding to 16 bits is right. */
+/* Double to float, rounded to odd: the last bit is set if the result is inexact, so that a second rounding to 16 bits is
+ * correct. */
 static inline float eddy_f32_round_to_odd(double value) {
     float nearest = (float)value;
     double back = (double)nearest;

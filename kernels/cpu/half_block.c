@@ -1,9 +1,9 @@
-/* Conversions round the loops of f32. */
+/* Conversions around the loops of f32. */
 #include <base/dtype.h>
 #include <kernels/cpu/half.h>
 #include <kernels/cpu/half_block.h>
 
-/* Elements at a time: what is on the way stays in the first cache. */
+/* Elements at a time: the converted operands stay in the first-level cache. */
 #define CHUNK 1024
 
 #define INLINE static inline __attribute__((always_inline))
@@ -37,7 +37,7 @@ INLINE void store(char *restrict to, int64_t stride, const float *restrict from,
             narrow(to + i * stride, from[i], is_bf16);
 }
 
-/* An operand that broadcasts is brought once, and keeps its stride of 0 where the loop has a form for it. */
+/* An operand that broadcasts is converted once. It keeps its stride of 0 if the loop has a form for that. */
 INLINE void run(const eddy_half_loop *half, char *const *data, const int64_t *strides,
                 int64_t count, const void *attributes, bool is_bf16) {
     float buffers[EDDY_HALF_INPUTS + 1][CHUNK];

@@ -1,5 +1,6 @@
-/* Elementwise loops of 16-bit floats, made of those of f32: operands are brought to f32 some cache lines at a time, and
- * results back. It is the same arithmetic as in one loop, rounded once, but the conversions stand here alone. */
+/* Elementwise loops of 16-bit floats, built from the loops of f32: operands are converted to f32 some cache lines at a
+ * time, and results are converted back. The arithmetic is the same as in a single loop, rounded once, but the conversions
+ * are compiled here only. */
 #ifndef EDDY_KERNELS_CPU_HALF_BLOCK_H
 #define EDDY_KERNELS_CPU_HALF_BLOCK_H
 
@@ -11,8 +12,8 @@
 typedef struct eddy_half_loop {
     eddy_loop_fn *loop; /* of f32 */
     int32_t input_count;
-    bool has_bool_result; /* which goes to its place at once */
-    bool is_dense;        /* wants elements side by side (kernels/cpu/dense.h) */
+    bool has_bool_result; /* it is written to the output directly */
+    bool is_dense;        /* needs contiguous elements (kernels/cpu/dense.h) */
 } eddy_half_loop;
 
 typedef void eddy_half_run(const eddy_half_loop *half, char *const *data, const int64_t *strides,

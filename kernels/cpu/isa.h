@@ -1,9 +1,9 @@
 /* Instruction sets: the files named *_block.c are compiled once per instruction set and export one table of functions
- * each; everything else is compiled once and picks the table at run time.
+ * each. All other files are compiled once and select the table at run time.
  *
  * A block file is compiled with EDDY_ISA_SUFFIX set to portable, v2, v3 or v4. The build's option isa says which of them
- * there are: for each level EDDY_ISA_FOR_<LEVEL> is the suffix of the table that serves it (meson.build). Nothing but
- * this file and eddy_isa_served_by knows of it: who wants a level's table asks name_for(level). */
+ * exist: for each level, EDDY_ISA_FOR_<LEVEL> is the suffix of the table that serves it (meson.build). Only this file and
+ * eddy_isa_served_by depend on it: other code gets a level's table from name_for(level). */
 #ifndef EDDY_KERNELS_CPU_ISA_H
 #define EDDY_KERNELS_CPU_ISA_H
 
@@ -13,10 +13,10 @@
 #define EDDY_ISA_PASTE(name, suffix) EDDY_ISA_PASTE_(name, suffix)
 /* The name under which a block file exports its table. */
 #define EDDY_ISA_NAME(name) EDDY_ISA_PASTE(name, EDDY_ISA_SUFFIX)
-/* The name of the table that serves a level; several levels may have one. */
+/* The name of the table that serves a level; several levels may share one. */
 #define EDDY_ISA_TABLE(name, level) EDDY_ISA_PASTE(name, EDDY_ISA_FOR_##level)
 
-/* Declares the tables and what answers one: name_for(isa) the one for a level, name() the one for the chosen level. */
+/* Declares the tables and the functions that return one: name_for(isa) for a level, name() for the chosen level. */
 #define EDDY_ISA_DECLARE(type, name)                                                               \
     extern const type EDDY_ISA_TABLE(name, PORTABLE), EDDY_ISA_TABLE(name, V2),                    \
         EDDY_ISA_TABLE(name, V3), EDDY_ISA_TABLE(name, V4);                                        \

@@ -1,4 +1,5 @@
-/* Vector registers: how wide they are, and loops over an array of lanes that is to stay in them. Only block files include it. */
+/* Vector registers: their width, and loops over an array of lanes that has to stay in them. Only block files include this
+ * file. */
 #ifndef EDDY_KERNELS_CPU_LANES_H
 #define EDDY_KERNELS_CPU_LANES_H
 
@@ -10,9 +11,10 @@
 #define EDDY_VECTOR_BYTES 16
 #endif
 
-/* Loops that gcc is to make vectors of. It unrolls short loops whole before it vectorises, and what is left is scalar code: lanes are
- * not unrolled. Loops over an array of vectors are, or the array would not stay in registers; loops round these twice, where two
- * steps are usual. Apart: the target is one of the operands or overlaps none. */
+/* Loops that gcc has to vectorise. It unrolls short loops completely before it vectorises, and the result is scalar code:
+ * loops over lanes are therefore not unrolled. Loops over an array of vectors are unrolled, since the array would not stay
+ * in registers otherwise. TWICE is for the loops around them, if two steps are usual. APART: the target is one of the
+ * operands or overlaps none. */
 #ifdef __clang__
 #define EDDY_LOOP_AS_IT_IS
 #define EDDY_LOOP_UNROLLED
@@ -31,7 +33,7 @@
 #define EDDY_VECTORS(v, count) EDDY_LOOP_UNROLLED for (int v = 0; v < (count); v++)
 #define EDDY_TWICE(i, count) EDDY_LOOP_TWICE for (int64_t i = 0; i < (count); i++)
 
-/* Totals 16 lanes into lanes[0]. */
+/* Reduces 16 lanes into lanes[0]. */
 #define EDDY_LANES_HALVE(lanes, OP)                                                                \
     do {                                                                                           \
         EDDY_LANES (l_, 8)                                                                         \

@@ -125,7 +125,8 @@ void eddy_walk_seek(const eddy_walk *walk, eddy_walk_cursor *cursor, int64_t fla
         cursor->offsets[o] = 0;
     for (int32_t d = walk->rank - 1; d >= 0; d--) {
         int64_t index = flat;
-        /* Mostly it is within the innermost dim, and a division takes longer than the rest. */
+        /* In most calls the number is within the innermost dim, and a division takes longer than the rest of this
+         * function. */
         if (flat >= walk->dims[d]) {
             index = flat % walk->dims[d];
             flat /= walk->dims[d];

@@ -1,6 +1,6 @@
-/* Rotary position embedding (J. Su et al., "RoFormer", 2021): each pair of a row is turned by the row's position times the
- * pair's frequency, base^(-2 i / D). Sines and cosines are made once per position, from angles in double, and lie in the
- * workspace. */
+/* Rotary position embedding (J. Su et al., "RoFormer", 2021). Each pair of a row is rotated by an angle: the row's
+ * position times the pair's frequency, base^(-2 i / D). Sines and cosines are computed once per position, from angles in
+ * double, and are kept in the workspace. */
 #include <base/dtype.h>
 #include <kernels/attributes.h>
 #include <kernels/cost.h>
@@ -11,15 +11,15 @@
 #include <math.h>
 
 #define SLICE_ELEMENTS 16384
-/* Pairs turned at a time. */
+/* Pairs rotated at a time. */
 #define PIECE 256
 
-/* The plan; behind it the walk over rows. */
+/* The plan; the walk over rows follows it in memory. */
 typedef struct rope_plan {
     int64_t positions, pairs, rows;
     int64_t angles_grain, rows_grain; /* of positions, of rows */
     eddy_dtype compute;
-    bool is_in_runs; /* the numbers of a row's pairs are two runs in the compute type */
+    bool is_in_runs; /* first and second numbers of a row are contiguous, of type `compute` */
 } rope_plan;
 
 _Static_assert(sizeof(rope_plan) + EDDY_WALK_WORDS_MOST(3) * sizeof(int64_t) <=
@@ -69,7 +69,7 @@ static void make_angles(void *context, int64_t begin, int64_t end) {
         make_row_of_angles(context, s);
 }
 
-/* Angles from a number on. */
+/* Angles from element `at` on; rows of angles are `row` elements apart. */
 static eddy_rope_angles angles_at(const rope *work, int64_t at, int64_t row) {
     return (eddy_rope_angles){eddy_chunk_at(work->cosines, work->compute, at),
                               eddy_chunk_at(work->sines, work->compute, at), row};
@@ -81,7 +81,7 @@ static void turn(const rope *work, eddy_rope_rows out, eddy_rope_rows in, eddy_r
     (work->compute == EDDY_F64 ? blocks->turn_f64 : blocks->turn_f32)(out, in, by, rows, pairs);
 }
 
-/* Pairs of a row in any layout and dtype, piece by piece. */
+/* Rotates the pairs of a row in any layout and dtype, piece by piece. */
 static void turn_row(const rope *work, const int64_t *offsets) {
     eddy_dtype dtype = work->x->dtype, compute = work->compute;
     int32_t last = work->x->rank - 1;
@@ -193,7 +193,7 @@ static bool lies_in_runs(const eddy_kernel_call *call, eddy_dtype compute) {
            !attributes->is_interleaved;
 }
 
-/* Of a call with elements. */
+/* For calls whose tensors have elements. */
 static void plan_turns(const eddy_kernel_call *call, eddy_kernel_plan *plan, int64_t positions,
                        int64_t pairs) {
     rope_plan *own = plan->memory;

@@ -1,7 +1,8 @@
-/* Scaled dot product attention: softmax(q k^T * scale + mask) v, in blocks of rows and columns so that no matrix of scores is
- * ever whole: the softmax of a row is kept as its largest score so far and the sum of exponentials over it, and what has been
- * added up is scaled down when a larger one comes (M. Milakov, N. Gimelshein, "Online normalizer calculation for softmax",
- * 2018; T. Dao et al., "FlashAttention", 2022). The gradient makes the scores again from q, k and the rows' sums. */
+/* Scaled dot product attention: softmax(q k^T * scale + mask) v. It works in blocks of rows and columns, so that no matrix
+ * of scores is ever stored whole. For each row it keeps the largest score so far and the sum of exponentials relative to
+ * it. When a block brings a larger score, the sum and the accumulated output are scaled down (M. Milakov, N. Gimelshein,
+ * "Online normalizer calculation for softmax", 2018; T. Dao et al., "FlashAttention", 2022). The gradient recomputes the
+ * scores from q, k and the rows' sums. */
 #include <base/atomic.h>
 #include <base/dtype.h>
 #include <kernels/attributes.h>
@@ -13,22 +14,24 @@
 #include <kernels/cpu/walk.h>
 #include <math.h>
 
-/* Rows of q and rows of k in a block, at most: its scores stay in the second-level cache, and its products are large enough for
- * the library. */
+/* Rows of q and rows of k in a block, at most. The scores of a block stay in the second-level cache, and its products are
+ * large enough for the matrix libraries. */
 #define ROWS_MAX 128
 #define COLUMNS_MAX 512
-/* Numbers that one call draws, and room for those of a row of a block wherever it begins among them. */
+/* Numbers that one call of the generator draws, and space for the numbers of one row of a block, at any offset within a
+ * draw. */
 #define DRAWN (4 * EDDY_RANDOM_BLOCKS)
 #define NUMBERS_MAX ((COLUMNS_MAX / DRAWN + 1) * DRAWN)
-/* Parts that take tasks, one after the other, each with buffers of its own: who comes late finds none left. As many as suffice for any
- * team where that takes no more memory than the outputs do, and some in any case. */
+/* Parts take tasks, one after the other, and each part has its own buffers. A part that starts late finds no task left.
+ * There are enough parts for any team if their buffers take no more memory than the outputs do, and at least PARTS_MIN in
+ * any case. */
 #define PARTS_MAX 64
 #define PARTS_MIN 8
 
-/* Operands; the walk over batches has those of the forward, or all. */
+/* Operands. The walk over batches has the FORWARD_OPERANDS in the forward op, and all operands in the gradient. */
 enum { Q, K, V, MASK, OUT, FORWARD_OPERANDS, GRAD = FORWARD_OPERANDS, DQ, DK, DV, OPERANDS };
 
-/* Buffers of a part: of a block, but for those from DQ_ROWS on, which are of all rows. */
+/* Buffers of a part. Each holds a block, except those from DQ_ROWS on, which hold all rows of a batch. */
 enum {
     Q_ROWS,
     K_ROWS,
@@ -48,12 +51,12 @@ enum {
     BUFFERS
 };
 
-/* The plan; behind it the walk over batches. */
+/* The plan; the walk over batches follows it in memory. */
 typedef struct sdpa_plan {
     int64_t batch_count, rows, columns, width, value_width; /* L, S, D, E */
     int64_t block_rows, block_columns;                      /* of a block */
     int64_t tasks, parts;
-    size_t part_bytes, at[BUFFERS]; /* where a part's buffers begin in it */
+    size_t part_bytes, at[BUFFERS]; /* offset of each buffer in a part */
     double scale;
     union {
         eddy_gemm_f32_fn *f32;
@@ -61,7 +64,7 @@ typedef struct sdpa_plan {
     } multiply;
     eddy_dtype compute;
     uint32_t
-        in_rows; /* a bit for each operand: a product can take rows of it, or put them, where they lie */
+        in_rows; /* a bit for each operand: products read or write its rows in place, without packing them */
     bool is_causal;
 } sdpa_plan;
 
@@ -72,25 +75,25 @@ _Static_assert(sizeof(sdpa_plan) + EDDY_WALK_WORDS_MOST(OPERANDS) * sizeof(int64
 typedef struct sdpa {
     const eddy_kernel_call *call;
     const sdpa_plan *plan;
-    const eddy_op_view *views[OPERANDS]; /* NULL where there is none */
+    const eddy_op_view *views[OPERANDS]; /* NULL if absent */
     eddy_attributes_sdpa attributes;
     eddy_dtype compute;
     const eddy_sdpa_ops *ops;
     eddy_walk batches;
-    _Atomic int64_t taken; /* atomic: parts take a task each (relaxed) */
+    _Atomic int64_t taken; /* atomic: number of the next task; parts add 1 to take it (relaxed) */
 } sdpa;
 
 static int64_t row_blocks(const sdpa_plan *plan) {
     return (plan->rows + plan->block_rows - 1) / plan->block_rows;
 }
 
-/* Rows of a matrix, row-major in the compute type: where they lie, or packed into a buffer. */
+/* Rows of a matrix, row-major in the compute type: in place, or packed into a buffer. */
 typedef struct matrix {
     const void *data;
     int64_t stride;
 } matrix;
 
-/* The same to be written. */
+/* The same for rows that are written. */
 typedef struct target {
     void *data;
     int64_t stride;
@@ -113,7 +116,7 @@ static void multiply(const sdpa *work, bool transpose_a, bool transpose_b, int64
         eddy_kernel_fail(work->call, EDDY_OUT_OF_MEMORY, 0, 0, 0);
 }
 
-/* Where a row begins; NULL where the operand has no elements, whose data may be. */
+/* Address of a row. NULL if the operand has no elements: its data may then be NULL. */
 static void *place(const sdpa *work, int operand, const int64_t *offsets, int64_t row) {
     const eddy_op_view *view = work->views[operand];
     int64_t offset = offsets[operand] + row * view->strides[view->rank - 2];
@@ -124,7 +127,7 @@ static bool lies_in_rows(const sdpa *work, int operand) {
     return work->plan->in_rows >> operand & 1;
 }
 
-/* Rows row .. of an operand of a batch. */
+/* Rows row .. row + count - 1 of an operand in a batch. */
 static matrix rows_of(const sdpa *work, int operand, const int64_t *offsets, int64_t row,
                       int64_t count, void *buffer) {
     const eddy_op_view *view = work->views[operand];
@@ -138,7 +141,7 @@ static matrix rows_of(const sdpa *work, int operand, const int64_t *offsets, int
     return (matrix){buffer, eddy_max_i64(1, width)};
 }
 
-/* Where rows row .. of an output come together. */
+/* Memory where the rows of an output from `row` on are accumulated: the output itself, or the buffer. */
 static target target_of(const sdpa *work, int operand, const int64_t *offsets, int64_t row,
                         void *buffer) {
     const eddy_op_view *view = work->views[operand];
@@ -156,7 +159,7 @@ static void clear_rows(const sdpa *work, target of, int64_t row, int64_t count, 
         work->ops->fill(target_row(work, of, r), 0, width);
 }
 
-/* Brings what came together in a buffer to its place. */
+/* Copies rows that were accumulated in a buffer to the output. */
 static void store_rows(const sdpa *work, int operand, const int64_t *offsets, int64_t row,
                        int64_t count, target from) {
     const eddy_op_view *view = work->views[operand];
@@ -167,12 +170,12 @@ static void store_rows(const sdpa *work, int operand, const int64_t *offsets, in
                          width);
 }
 
-/* Columns that rows up to `row` may look at. */
+/* Number of columns that rows up to `row` may attend to. */
 static int64_t columns_seen(const sdpa *work, int64_t row) {
     return work->plan->is_causal ? eddy_min_i64(work->plan->columns, row + 1) : work->plan->columns;
 }
 
-/* Scores of a block: products, plus the mask; -infinity where a row may not look. */
+/* Adds the mask to the scores of a block. A score is -infinity if the row may not attend to the column. */
 static void mask_scores(const sdpa *work, const int64_t *offsets, void *scores, int64_t row,
                         int64_t rows, int64_t column, int64_t columns) {
     const eddy_op_view *mask = work->views[MASK];
@@ -200,20 +203,21 @@ static void mask_scores(const sdpa *work, const int64_t *offsets, void *scores, 
     }
 }
 
-/* Numbers first .. first + count - 1 of those that dropout takes for the elements of the whole matrices of weights. */
+/* Random numbers first .. first + count - 1 of the sequence that dropout assigns to the weights of all batches. */
 typedef struct numbers {
     uint64_t first;
     int64_t count;
     float drawn[NUMBERS_MAX];
 } numbers;
 
-/* Nothing is drawn yet. (An initialiser would clear the numbers too.) */
+/* Nothing is drawn yet. (An initialiser would clear the array too.) */
 static void forget(numbers *x) {
     x->first = 0;
     x->count = 0;
 }
 
-/* Those of row `row` of batch number `batch`, from a column on: in x already where short rows follow each other. */
+/* The random numbers of row `row` of batch `batch`, from a column on. If rows are short, an earlier draw into x may hold
+ * them already. */
 static const float *draw_row(const sdpa *work, int64_t batch, int64_t row, int64_t column,
                              int64_t count, numbers *x) {
     uint64_t first = (uint64_t)((batch * work->plan->rows + row) * work->plan->columns + column);
@@ -263,7 +267,7 @@ static matrix values_of(target of) {
     return (matrix){of.data, of.stride};
 }
 
-/* Scores of a block of rows and columns: -infinity where a row may not look. */
+/* Scores of a block of rows and columns: -infinity if the row may not attend to the column. */
 static void take_scores(const sdpa *work, const int64_t *offsets, matrix q, matrix k, int64_t row,
                         int64_t rows, int64_t column, int64_t columns, void *scores) {
     multiply(work, false, true, rows, columns, work->plan->width, work->plan->scale, q, k, false,
@@ -278,15 +282,15 @@ static void begin_rows(const forward_buffers *b, int64_t rows) {
     }
 }
 
-/* Takes a block of scores into the rows' sums: scores become exponentials over the largest so far, and what was added up
- * before in *out, unless there is nothing yet (NULL), is scaled down to it. */
+/* Merges a block of scores into the rows' sums. The scores become exponentials relative to the largest score so far. The
+ * output accumulated so far in *out (NULL: none yet) is scaled down accordingly. */
 static void join_scores(const sdpa *work, const forward_buffers *b, int64_t rows, int64_t columns,
                         const target *out) {
     for (int64_t r = 0; r < rows; r++) {
         void *at = target_row(work, scores_of(work, b->scores), r);
         double largest = work->ops->max(at, columns), before = b->largest[r];
         largest = before > largest || before != before ? before : largest;
-        if (largest == -INFINITY) { /* nothing has been looked at */
+        if (largest == -INFINITY) { /* no column attended to so far */
             work->ops->fill(at, 0, columns);
             continue;
         }
@@ -298,7 +302,7 @@ static void join_scores(const sdpa *work, const forward_buffers *b, int64_t rows
     }
 }
 
-/* The sums of rows stay those of all weights. */
+/* Dropout leaves the sums of rows unchanged: they are the sums of all weights. */
 static void drop_scores(const sdpa *work, const forward_buffers *b, int64_t batch, int64_t row,
                         int64_t rows, int64_t column, int64_t columns) {
     numbers x;
@@ -332,14 +336,14 @@ static void forward_task(const sdpa *work, int64_t task, const forward_buffers *
     }
     if (seen == 0)
         clear_rows(work, out, 0, rows, work->plan->value_width);
-    for (int64_t r = 0; r < rows; r++) /* a row that looks at nothing is 0 */
+    for (int64_t r = 0; r < rows; r++) /* a row that attends to no column is 0 */
         if (b->sums[r] != 0)
             work->ops->scale(target_row(work, out, r), 1 / b->sums[r], work->plan->value_width);
     store_rows(work, OUT, cursor.offsets, row, rows, out);
 }
 
-/* The number of a task that nobody has taken yet; `tasks` or more where there is none. What a task writes is its own, so that it does
- * not matter who takes it. */
+/* The number of a task that no part has taken yet; `tasks` or more if none is left. Tasks write disjoint elements, so the
+ * result does not depend on which part takes a task. */
 static int64_t take_task(sdpa *work) {
     return eddy_add_relaxed(&work->taken, 1);
 }
@@ -374,7 +378,8 @@ static backward_buffers backward_buffers_of(const sdpa *work, int64_t part) {
                               .products = buffer_of(work, part, PRODUCTS)};
 }
 
-/* The product of each row's gradient and its output: the sum over columns of probability times the probability's gradient. */
+/* The dot product of each row's gradient and its output: the sum over columns of probability times the probability's
+ * gradient. */
 static void take_products(const sdpa *work, const int64_t *offsets, const backward_buffers *b) {
     for (int64_t row = 0; row < work->plan->rows; row += work->plan->block_rows) {
         int64_t rows = eddy_min_i64(work->plan->block_rows, work->plan->rows - row);
@@ -387,12 +392,12 @@ static void take_products(const sdpa *work, const int64_t *offsets, const backwa
     }
 }
 
-/* Whether a block holds all of a row's scores, so that its largest and its sum are found where they are needed. */
+/* Whether a block holds all scores of a row. The row's largest score and sum are then computed where they are needed. */
 static bool is_row_whole(const sdpa *work) {
     return work->plan->columns <= work->plan->block_columns;
 }
 
-/* The largest score of each row, and the sum of exponentials over it. */
+/* The largest score of each row, and the sum of exponentials relative to it. */
 static void take_sums(const sdpa *work, const int64_t *offsets, const backward_buffers *b) {
     for (int64_t row = 0; row < work->plan->rows; row += work->plan->block_rows) {
         int64_t rows = eddy_min_i64(work->plan->block_rows, work->plan->rows - row),
@@ -411,7 +416,7 @@ static void take_sums(const sdpa *work, const int64_t *offsets, const backward_b
     }
 }
 
-/* Scores of a block become probabilities, and what came back to those comes back to the scores. */
+/* Turns the scores of a block into probabilities, and the gradients of the probabilities into gradients of the scores. */
 static void take_slopes(const sdpa *work, int64_t batch, const backward_buffers *b, int64_t row,
                         int64_t rows, int64_t column, int64_t columns) {
     numbers x;
@@ -421,7 +426,7 @@ static void take_slopes(const sdpa *work, int64_t batch, const backward_buffers 
         void *slopes = target_row(work, scores_of(work, b->slopes), r);
         double largest = is_row_whole(work) ? work->ops->max(scores, columns) : b->largest[row + r],
                factor = 1;
-        if (largest == -INFINITY) { /* a row that looks at nothing */
+        if (largest == -INFINITY) { /* a row that attends to no column */
             work->ops->fill(scores, 0, columns);
         } else {
             double sum = work->ops->exp_sum(scores, largest, columns);
@@ -438,12 +443,13 @@ static void take_slopes(const sdpa *work, int64_t batch, const backward_buffers 
     }
 }
 
-/* Gradients as they come together: those of q for all rows, those of k and v for a block of columns. */
+/* Accumulators of the gradients: dq for all rows, dk and dv for a block of columns. */
 typedef struct gradients {
     target dq, dk, dv;
 } gradients;
 
-/* Adds what rows row .. and columns column .. have to do with each other to the gradients; with `begins`, dk and dv begin so. */
+/* Adds the contribution of rows row .. and columns column .. to the gradients. With `begins`, dk and dv are overwritten
+ * instead. */
 static void add_block(const sdpa *work, int64_t batch, const int64_t *offsets,
                       const backward_buffers *b, int64_t row, int64_t column, int64_t columns,
                       matrix k, matrix v, bool begins, const gradients *to) {
@@ -466,7 +472,7 @@ static void add_block(const sdpa *work, int64_t batch, const int64_t *offsets,
              dq);
 }
 
-/* All rows with a block of columns. The last rows come first: they see the most of the columns. */
+/* All rows with one block of columns. The last rows come first: with a causal mask they attend to the most columns. */
 static void add_columns(const sdpa *work, int64_t batch, const int64_t *offsets,
                         const backward_buffers *b, int64_t column, gradients *to) {
     int64_t columns = eddy_min_i64(work->plan->block_columns, work->plan->columns - column),
@@ -590,7 +596,7 @@ static void sdpa_run_nothing(const eddy_kernel_call *call) {
 
 /* ---- planning ---- */
 
-/* Strides of a view's batch dims under the joint ones. */
+/* Adds a view's batch dims to the walk; they broadcast to the joint batch dims. */
 static void add_operand(eddy_walk *batches, const eddy_op_view *view) {
     int64_t strides[EDDY_RANK_MAX] = {0};
     int32_t rank = view ? view->rank - 2 : 0;
@@ -600,7 +606,7 @@ static void add_operand(eddy_walk *batches, const eddy_op_view *view) {
     eddy_walk_add(batches, strides, 1);
 }
 
-/* The outputs have all batch dims. */
+/* `like` is an output: outputs have all batch dims. */
 static void plan_batches(eddy_walk *batches, const eddy_op_view *like,
                          const eddy_op_view *const *views, int operand_count) {
     eddy_walk_init(batches, like->rank - 2, like->shape);
@@ -625,7 +631,7 @@ static void plan_blocks(sdpa_plan *own, const eddy_op_view *const *views, int op
     own->scale =
         attributes->scale != 0 ? attributes->scale : 1 / sqrt((double)eddy_max_i64(1, own->width));
     own->compute = eddy_chunk_compute_dtype(q->dtype);
-    /* Lower blocks lose less to what a causal mask hides. */
+    /* With a causal mask, blocks of fewer rows compute fewer scores that the mask hides. */
     own->block_rows =
         eddy_min_i64(own->is_causal ? ROWS_MAX / 2 : ROWS_MAX, eddy_max_i64(1, own->rows));
     own->block_columns = eddy_min_i64(COLUMNS_MAX, eddy_max_i64(1, own->columns));
@@ -635,8 +641,8 @@ static void plan_blocks(sdpa_plan *own, const eddy_op_view *const *views, int op
             own->in_rows |= UINT32_C(1) << o;
 }
 
-/* Scores of a row or a column are products with a vector, whose provider hands the other products on: to a library that has to be
- * started by then. */
+/* If scores are products with a vector (one row or one column), their provider passes the other products to a library.
+ * That library has to be started before the call runs. */
 static void start_others(const sdpa_plan *own, bool is_backward, bool *has_started) {
     int64_t rows = own->block_rows, columns = own->block_columns, width = own->width,
             value_width = own->value_width;
@@ -648,7 +654,7 @@ static void start_others(const sdpa_plan *own, bool is_backward, bool *has_start
     }
 }
 
-/* All products go to whom the table names for the scores. */
+/* All products use the provider that the table names for the scores. */
 static void plan_products(sdpa_plan *own, bool is_backward, bool *has_started) {
     eddy_gemm_provider provider =
         eddy_gemm_prepare(own->compute, own->block_rows, own->block_columns,
@@ -661,13 +667,13 @@ static void plan_products(sdpa_plan *own, bool is_backward, bool *has_started) {
         own->multiply.f32 = eddy_gemm_provider_f32(provider);
 }
 
-/* Lays buffers of so many bytes one behind the other. */
+/* Places a buffer of `bytes` bytes behind the previous ones. */
 static void lay(sdpa_plan *own, int buffer, int64_t bytes) {
     own->at[buffer] = own->part_bytes;
     own->part_bytes += ((size_t)bytes + 63) / 64 * 64;
 }
 
-/* Room to pack so many rows of an operand; none where they are taken, or put, where they lie. */
+/* Space to pack `rows` rows of an operand; none if its rows are read or written in place. */
 static void lay_rows(sdpa_plan *own, int buffer, int operand, int64_t rows, int64_t width) {
     lay(own, buffer,
         own->in_rows >> operand & 1 ? 0 : rows * width * eddy_dtype_size(own->compute));
@@ -696,7 +702,7 @@ static void lay_backward(sdpa_plan *own) {
     lay(own, PRODUCTS, own->rows * (int64_t)sizeof(double));
 }
 
-/* Of so many numbers that the call makes. */
+/* `output_count` is the number of elements of all outputs. */
 static void plan_parts(sdpa_plan *own, int64_t tasks, int64_t output_count) {
     int64_t output_bytes = output_count * eddy_dtype_size(own->compute);
     int64_t affordable = output_bytes / eddy_max_i64(1, (int64_t)own->part_bytes);
@@ -704,19 +710,19 @@ static void plan_parts(sdpa_plan *own, int64_t tasks, int64_t output_count) {
     own->parts = eddy_min_i64(tasks, eddy_min_i64(PARTS_MAX, eddy_max_i64(PARTS_MIN, affordable)));
 }
 
-/* Picoseconds: products at some 125 GFLOP/s, some exponentials, and the numbers of dropout. */
+/* Picoseconds: products at some 125 GFLOP/s, the exponentials, and the random numbers of dropout. */
 static int64_t cost_of(const sdpa_plan *own, double products, bool drops) {
     double scores = (double)own->batch_count * (double)own->rows * (double)own->columns;
     double each = own->compute == EDDY_F64 ? 32 : 16,
            width = (double)(own->width + own->value_width);
     double total =
         scores * (width * products * each + 800 + (drops ? 700 : 0)) * (own->is_causal ? 0.7 : 1);
-    /* Of each batch its tasks, however small. */
+    /* Each batch has the overhead of its tasks, however small they are. */
     total += (double)own->batch_count * 1.2e6;
     return 500000 + (int64_t)(total < 1e15 ? total : 1e15);
 }
 
-/* What is left once the parts are planned. */
+/* Appends the walk to the plan, and sets the sizes that depend on the parts. */
 static void finish_plan(const sdpa_plan *own, eddy_walk *batches, eddy_kernel_plan *plan) {
     eddy_walk_collapse(batches);
     const int64_t *end =

@@ -1,4 +1,4 @@
-/* Convolutions and transposed ones: tiles of places, each a matrix product (conv_plan.h). */
+/* Convolutions and transposed convolutions in tiles of places; each tile is a matrix product (conv_plan.h). */
 #include <base/assert.h>
 #include <base/dtype.h>
 #include <kernels/cpu/chunk.h>
@@ -10,18 +10,19 @@
 #include <kernels/cpu/walk.h>
 #include <string.h>
 
-/* Parts that the tasks are dealt to, each with buffers of its own: bounds the memory, and suffices for any team. */
+/* Tasks are divided among parts, each with its own buffers. The limit bounds the memory, and suffices for any team. */
 #define PARTS_MAX 64
-/* Products that a part and a task should have at least. */
+/* Multiply-adds that a part and a task should have at least. */
 #define PART_WORK 5e5
 #define TASK_WORK 4e6
-/* Tasks that suffice for a team; with fewer, the channels of the result are cut too, but not below so many. */
+/* Enough tasks for a team. With fewer tasks, the channels of the result are cut into blocks too, of at least
+ * CHANNELS_LEAST. */
 #define TASKS_GOOD 16
 #define CHANNELS_LEAST 64
 
-/* How products of ours are cut, and where the workspace has what. */
+/* How our own products are cut, and the layout of the workspace. */
 typedef struct tiling {
-    int64_t phases, channels_block, blocks, places, tiles; /* of the largest phase, the first */
+    int64_t phases, channels_block, blocks, places, tiles; /* for the first phase, the largest */
     int64_t tasks, parts;
     int64_t pack_grain; /* rows of weights; 0: they are not packed */
     size_t rows_at, columns_at, biases_at, weights_at, buffers_at;
@@ -31,7 +32,7 @@ typedef struct tiling {
 #ifdef EDDY_HAVE_DNNL
 typedef struct by_library {
     eddy_conv_library library;
-    size_t turned_bytes; /* of weights turned round, the first of the workspace; 0: none are */
+    size_t turned_bytes; /* of reversed weights, at the start of the workspace; 0: none */
 } by_library;
 #else
 typedef struct by_library {
@@ -39,7 +40,7 @@ typedef struct by_library {
 } by_library;
 #endif
 
-/* What a call is to know. */
+/* The plan of a call. */
 typedef struct conv_plan {
     bool is_transposed;
     bool is_library;
@@ -54,7 +55,7 @@ typedef struct convolution {
     const tiling *cut;
     eddy_conv_plan plan;
     const eddy_op_view *bias;              /* NULL: none */
-    int64_t *rows_before, *columns_before; /* taps of the phases before each, and of all */
+    int64_t *rows_before, *columns_before; /* taps of all phases before each phase; last: of all */
     char *biases, *weights, *buffers;
 } convolution;
 
@@ -76,7 +77,7 @@ static size_t take(size_t *bytes, size_t more) {
     return at;
 }
 
-/* Whether the weights lie as rows of columns already. */
+/* Whether the weights already have the layout of packed rows. */
 static bool lies_as_rows(const eddy_conv_plan *plan) {
     const eddy_conv_weight *w = &plan->weight;
     int64_t channels = plan->from_channels, step = 1;
@@ -106,7 +107,7 @@ static void choose_blocks(const eddy_conv_plan *plan, tiling *cut) {
     }
 }
 
-/* Of a result that is not empty. */
+/* For a result that is not empty. */
 static void cut_tiles(const eddy_conv_plan *plan, tiling *cut) {
     eddy_conv_axis rows, columns;
     eddy_conv_plan_phase(plan, 0, &rows, &columns);
@@ -126,7 +127,7 @@ static void cut_tiles(const eddy_conv_plan *plan, tiling *cut) {
     cut->pack_grain = lies_as_rows(plan) ? 0 : (weight_rows + pack_parts - 1) / pack_parts;
 }
 
-/* The workspace's bytes. */
+/* Lays out the workspace and returns its bytes. */
 static size_t lay(const eddy_conv_plan *plan, bool has_bias, tiling *cut) {
     size_t bytes = (size_t)plan->bytes, needed = 0,
            weights = (size_t)eddy_conv_plan_weight_count(plan);
@@ -158,7 +159,7 @@ static void count_taps(const convolution *work) {
     }
 }
 
-/* A group's weights of a phase: rows of from_channels * taps numbers, `stride` apart. */
+/* A group's weights for a phase: rows of from_channels * taps elements, `stride` apart. */
 static char *weights_of(const convolution *work, int64_t phase, int64_t group, int64_t *stride) {
     const eddy_conv_plan *plan = &work->plan;
     if (work->cut->pack_grain == 0) {
@@ -179,7 +180,7 @@ static char *weights_of(const convolution *work, int64_t phase, int64_t group, i
                plan->bytes;
 }
 
-/* Rows are channels of the result, of all groups. */
+/* `begin` and `end` number the channels of the result, of all groups. */
 static void pack_weights(void *context, int64_t begin, int64_t end) {
     const convolution *work = context;
     const eddy_conv_plan *plan = &work->plan;
@@ -204,7 +205,7 @@ static void pack_weights(void *context, int64_t begin, int64_t end) {
 
 /* ---- tiles ---- */
 
-/* Every place of the tile gets its channel's bias. */
+/* Sets every place of the tile to its channel's bias. */
 static void begin_tile(const convolution *work, const eddy_conv_tile *tile,
                        const eddy_conv_matrix *matrix) {
     const eddy_conv_plan *plan = &work->plan;
@@ -228,7 +229,7 @@ static void clear_tile(const convolution *work, const eddy_conv_tile *tile,
                (size_t)(width * plan->bytes));
 }
 
-/* `seen` are the input's channels of the group at the tile's places, `made` is what becomes of them. */
+/* `seen`: the input channels of the group, at the tile's places. `made`: the channels of the result that are computed. */
 static void multiply_tile(const convolution *work, const eddy_conv_tile *seen,
                           const eddy_conv_tile *made, const char *weights, int64_t stride,
                           const eddy_conv_matrix *result, void *buffer) {
@@ -297,7 +298,7 @@ static void conv_run_parts(void *context, int64_t begin, int64_t end) {
             run_task(work, task, work->buffers + (size_t)part * work->cut->part_bytes);
 }
 
-/* ---- ways ---- */
+/* ---- run functions ---- */
 
 static void conv_run_nothing(const eddy_kernel_call *call) {
     (void)call;
@@ -309,7 +310,7 @@ static void conv_run_scatter(const eddy_kernel_call *call) {
     eddy_conv_scatter(call, &plan, bias_of(call));
 }
 
-/* Tiles. */
+/* Runs our own products, tile by tile. */
 static void conv_run(const eddy_kernel_call *call) {
     const conv_plan *p = call->plan;
     const tiling *cut = &p->tiles;
@@ -352,8 +353,8 @@ static void prepare_tiles(const eddy_kernel_call *call, const eddy_conv_plan *ge
 }
 
 #ifdef EDDY_HAVE_DNNL
-/* The library's ways back are slow for few channels, its ways forth are not: turning the windows round is worth it for those. Rows
- * that fit its registers it does as well back. */
+/* The library's backward convolutions are slow for few channels; its forward ones are not. For few channels it therefore
+ * pays to reverse the windows and to convolve forward. Backward is as fast for rows that fit the library's registers. */
 #define CHANNELS_FEW 16
 #define WIDTH_SHORT 32
 

@@ -16,9 +16,9 @@ static void *element(const eddy_conv_tile *tile, int64_t channel, int64_t row, i
                              row * image->row_stride + column * image->column_stride);
 }
 
-/* Places of a tile that follow each other in one row of the phase. */
+/* Consecutive places of a tile in one row of the phase. */
 typedef struct run {
-    int64_t at; /* in the tile */
+    int64_t at; /* index within the tile */
     int64_t row, column, count;
 } run;
 
@@ -43,12 +43,13 @@ static bool next_run(const eddy_conv_tile *tile, run *r) {
 
 /* ---- columns ---- */
 
-/* Where places see an axis of the image at a tap: those from `low` to below `high`; place p sees p * reach + offset. */
+/* Which places read inside the image, along one axis at one tap: from `low` to below `high`. Place p reads index p * reach
+ * + offset. */
 typedef struct sight {
     int64_t offset, low, high;
 } sight;
 
-/* Mostly `b` is 1, and a division takes longer than the rest. */
+/* `b` is 1 in most calls, and a division takes longer than the rest of this function. */
 static int64_t divide_up(int64_t a, int64_t b) {
     if (a <= 0 || b == 1)
         return eddy_max_i64(0, a);
@@ -62,13 +63,13 @@ static sight see(const eddy_conv_axis *axis, int64_t tap, int64_t size) {
     return s;
 }
 
-/* Mostly there is nothing past the edges. */
+/* The count is 0 in most calls: windows rarely read beyond the edges. */
 static inline void clear(char *to, int64_t count, size_t bytes) {
     if (count > 0)
         memset(to, 0, (size_t)count * bytes);
 }
 
-/* One row of [depth, places]: a channel at a tap. */
+/* One row of a [depth, places] matrix: one channel at one tap. */
 static void gather_row(const eddy_conv_tile *tile, eddy_dtype compute, int64_t channel,
                        const sight *rows, const sight *columns, char *to) {
     const eddy_conv_image *image = tile->image;
@@ -103,7 +104,7 @@ static void gather_rows(const eddy_conv_tile *tile, eddy_dtype compute, char *to
         }
 }
 
-/* One tap of [places, depth]: all channels at each place. */
+/* One tap of a [places, depth] matrix: all channels at each place. */
 static void gather_tap(const eddy_conv_tile *tile, eddy_dtype compute, const sight *rows,
                        const sight *columns, char *to, int64_t stride) {
     const eddy_conv_image *image = tile->image;
@@ -137,7 +138,8 @@ static void gather_last(const eddy_conv_tile *tile, eddy_dtype compute, char *to
     }
 }
 
-/* The places that windows of one element see, if all are in the image. */
+/* The places of the image that windows of one element read. False if windows have more elements, or if any is outside the
+ * image. */
 static bool see_places(const eddy_conv_axis *axis, int64_t size, eddy_conv_axis *seen) {
     *seen = (eddy_conv_axis){.start = axis->offset, .step = axis->reach, .count = axis->count};
     return axis->tap_count == 1 && axis->offset >= 0 &&
@@ -166,7 +168,7 @@ eddy_conv_matrix eddy_conv_columns(const eddy_conv_tile *tile, eddy_dtype comput
 
 /* ---- places ---- */
 
-/* From place to place of the phase; false where it is not always the same. */
+/* Stride between consecutive places of the phase, in elements. False if it is not constant. */
 static bool place_stride(const eddy_conv_tile *tile, int64_t *stride) {
     int64_t row = tile->image->row_stride * tile->rows->step,
             column = tile->image->column_stride * tile->columns->step;
@@ -204,7 +206,7 @@ eddy_conv_matrix eddy_conv_buffer(const eddy_conv_tile *tile, void *buffer) {
                               .is_last = is_last};
 }
 
-/* Between the places and a matrix, one way or the other. */
+/* Copies between the places of the image and a matrix, in either direction. */
 static void move(const eddy_conv_tile *tile, eddy_dtype compute, const eddy_conv_matrix *matrix,
                  bool stores) {
     const eddy_conv_image *image = tile->image;
@@ -212,7 +214,7 @@ static void move(const eddy_conv_tile *tile, eddy_dtype compute, const eddy_conv
     int64_t column_stride = tile->columns->step * image->column_stride;
     run r = first_run(tile);
     do {
-        /* A line is all channels of a place, or a run of places of a channel. */
+        /* A line is all channels of one place, or a run of places of one channel. */
         int64_t lines = is_last ? r.count : tile->channels,
                 count = is_last ? tile->channels : r.count;
         int64_t stride = is_last ? image->channel_stride : column_stride;

@@ -1,4 +1,5 @@
-/* Images as matrices, a tile of places at a time: the columns that windows show, and the places themselves. */
+/* Images as matrices, a tile of places at a time: the columns of elements that windows read, and the elements at the
+ * places themselves. */
 #ifndef EDDY_KERNELS_CPU_CONV_GATHER_H
 #define EDDY_KERNELS_CPU_CONV_GATHER_H
 
@@ -12,23 +13,24 @@ typedef struct eddy_conv_tile {
     int64_t channel, channels;
 } eddy_conv_tile;
 
-/* A matrix of the compute type: [depth, places], or [places, depth] where it is_last; `stride` numbers from row to row. */
+/* A matrix of the compute type: [depth, places], or [places, depth] if is_last; rows are `stride` elements apart. */
 typedef struct eddy_conv_matrix {
     void *data;
     int64_t stride;
     bool is_last;
 } eddy_conv_matrix;
 
-/* Whether the image lies channels-last, so that matrices of it do. */
+/* Whether the image is channels-last; its matrices then are too. */
 bool eddy_conv_is_last(const eddy_conv_image *image);
 
-/* What the windows of the tile's places show, 0 past the edges. Depth counts taps and, within, channels where the matrix
- * is_last, else channels and, within, taps. Where it lies, if it does as a matrix, else gathered into the buffer. */
+/* The elements that the windows of the tile's places read; 0 outside the image. In a matrix with is_last, depth goes
+ * through the taps and, within each tap, the channels; else through the channels and, within each channel, the taps. The
+ * matrix is the image's own memory if that has this layout, else the buffer, which is gathered. */
 eddy_conv_matrix eddy_conv_columns(const eddy_conv_tile *tile, eddy_dtype compute, void *buffer);
 
-/* The image's elements at the places. False where they do not lie as a matrix of the compute type. */
+/* The image's elements at the places, in the image's memory. False if they do not form a matrix of the compute type there. */
 bool eddy_conv_places(const eddy_conv_tile *tile, eddy_dtype compute, eddy_conv_matrix *matrix);
-/* The buffer as a matrix of the elements at the places; loaded, and stored. */
+/* The buffer as a matrix for the elements at the places. eddy_conv_load fills it, eddy_conv_store copies it to the image. */
 eddy_conv_matrix eddy_conv_buffer(const eddy_conv_tile *tile, void *buffer);
 void eddy_conv_load(const eddy_conv_tile *tile, eddy_dtype compute, const eddy_conv_matrix *matrix);
 void eddy_conv_store(const eddy_conv_tile *tile, eddy_dtype compute,

@@ -9,18 +9,18 @@
 #include <kernels/prepared.h>
 #include <string.h>
 
-/* Parts that slices are dealt to, each with buffers of its own. */
+/* Slices are divided among parts, each with its own buffers. */
 #define PARTS_MAX 32
-/* Products of a slice at least. */
+/* Multiply-adds of a slice, at least. */
 #define SLICE_WORK 4e6
-/* Products of a call at least: less is done sooner than the library has begun. */
+/* Multiply-adds of a call, at least: for fewer, the library's overhead exceeds the work. */
 #define CALL_WORK 2e5
-/* The same where windows slide along one row that has enough for a call itself: they are gathered in long runs. */
+/* The same if windows slide along one row that alone has CALL_WORK: our own code gathers it in long runs. */
 #define ROW_WORK 1e6
-/* Numbers in a column at least, where the result is row-major. */
+/* Up to this many elements per column of a row-major result, our own code is used. */
 #define DEPTH_LEAST 16
 
-/* A request with its images in their roles. */
+/* A request, with its images in the roles x and y (conv_slice.h). */
 typedef struct convolving {
     const eddy_conv_plan *plan;
     eddy_conv_image x, y;
@@ -42,10 +42,10 @@ static size_t rounded(size_t bytes) {
     return (bytes + 63) / 64 * 64;
 }
 
-/* ---- what is prepared ---- */
+/* ---- prepared objects ---- */
 
-/* Strides of dims of size 1 say nothing and may be anything: they become those of the outermost dim. False where an element
- * repeats or a dim runs backwards. */
+/* The stride of a dim of size 1 has no meaning and may have any value: it is set to the stride of an outermost dim. False
+ * if an element repeats or a dim runs backwards. */
 static bool settle(int32_t rank, const int64_t *dims, int64_t *strides) {
     int64_t outermost = 1;
     for (int32_t d = 0; d < rank; d++) {
@@ -60,7 +60,8 @@ static bool settle(int32_t rank, const int64_t *dims, int64_t *strides) {
     return true;
 }
 
-/* Channels-last ones where it lies so, whatever the strides of dims of size 1: *is_last. */
+/* *is_last: whether the image is channels-last without gaps, ignoring the strides of dims of size 1. The strides then are
+ * those of such an image. */
 static bool strides_of(const eddy_conv_image *image, int64_t images, int64_t rows,
                        eddy_conv_strides *strides, bool *is_last) {
     const int64_t dims[] = {images, rows, image->width, image->channels};
@@ -80,7 +81,7 @@ static bool strides_of(const eddy_conv_image *image, int64_t images, int64_t row
     return true;
 }
 
-/* The strides of a result that is staged: the order of the image, without gaps. */
+/* The staged result: f32 in the order of the image, without gaps. */
 static eddy_conv_image staged(const eddy_conv_image *image, int64_t rows) {
     eddy_conv_image stage = *image;
     bool is_last = eddy_conv_is_last(image);
@@ -93,7 +94,7 @@ static eddy_conv_image staged(const eddy_conv_image *image, int64_t rows) {
     return stage;
 }
 
-/* As [group, y's channel, x's channel, row, column]; y is what is made when going forwards. */
+/* Strides as [group, y's channel, x's channel, row, column]; y is the result of the forward direction. */
 static bool weight_strides(const convolving *work, int64_t *strides) {
     const eddy_conv_weight *w = &work->plan->weight;
     bool is_back = work->direction == EDDY_CONV_DATA;
@@ -143,7 +144,7 @@ static bool key_of(const convolving *work, const eddy_conv_library *library,
         !strides_of(&x, slice->images, slice->x_rows, &key->x, &x_is_last) ||
         !strides_of(&y, slice->images, slice->y_rows, &key->y, &y_is_last))
         return false;
-    /* One channel lies in either order. Biases are added to what is channels-last. */
+    /* An image of one channel has both orders. add_bias needs a channels-last result. */
     x_is_last &= work->x.channels > 1;
     y_is_last &= work->y.channels > 1;
     key->is_free = !x_is_last && !y_is_last && (!work->bias || !is_data);
@@ -155,7 +156,7 @@ static void reserve(size_t *bytes, size_t wanted) {
         *bytes = rounded(wanted);
 }
 
-/* Prepares for slices of this kind. */
+/* Prepares the objects for slices of this kind. */
 static eddy_status prepare_kind(const convolving *work, eddy_conv_library *library, int32_t kind,
                                 const eddy_conv_slice *slice) {
     eddy_conv_key key;
@@ -178,7 +179,8 @@ static eddy_status prepare_kind(const convolving *work, eddy_conv_library *libra
     return EDDY_OK;
 }
 
-/* What lies row-major and is a matrix product, or hardly more than written, is ours: to turn the images would cost more. */
+/* Row-major images use our own code if the convolution is a matrix product, or hardly more work than writing the result:
+ * converting the layout of the images would cost more. */
 static bool is_product(const convolving *work) {
     const eddy_conv_plan *plan = work->plan;
     const eddy_conv_window *rows = &plan->rows, *columns = &plan->columns;
@@ -227,7 +229,7 @@ static eddy_status prepare_kinds(const convolving *work, eddy_conv_library *libr
     return status;
 }
 
-/* Of what is served. */
+/* For requests that is_served accepts. */
 static eddy_status conv_library_prepare(const convolving *work, eddy_conv_library *library,
                                         int64_t most) {
     bool is_weight = work->direction == EDDY_CONV_WEIGHT;
@@ -258,11 +260,11 @@ typedef struct run {
     const eddy_kernel_call *call;
     convolving work;
     char *workspace, *buffers;
-    char *sums; /* EDDY_CONV_WEIGHT: a weight in f32 for each slice */
+    char *sums; /* EDDY_CONV_WEIGHT: a gradient of the weight in f32 for each slice */
     size_t sum_bytes;
 } run;
 
-/* Nothing to do without a primitive. */
+/* `primitive` is NULL if the order is right already. */
 static bool reorder(dnnl_primitive_t primitive, const eddy_dnnl_turn *turn,
                     const eddy_dnnl_desc *from, void *source, const eddy_dnnl_desc *to,
                     void *target) {
@@ -291,7 +293,7 @@ static bool convolve(const run *r, const eddy_conv_prepared *p, const eddy_dnnl_
     return eddy_dnnl_execute(&call, p->convolution, turn);
 }
 
-/* The result of a transposed convolution, as the library has it, gets its biases. */
+/* Adds the biases to the result of a transposed convolution, which is in the library's order. */
 static void add_bias(const convolving *work, const eddy_conv_slice *slice, float *x,
                      const float *bias) {
     int64_t channels = work->x.channels, pixels = slice->images * slice->x_rows * work->x.width;
@@ -305,7 +307,7 @@ static void *rows_of(const eddy_conv_image *image, int64_t number, int64_t row) 
                          number * image->batch_stride + row * image->row_stride);
 }
 
-/* Rounds what is staged, image by image, into the rows that the slice makes. */
+/* Rounds the staged result, image by image, into the rows that the slice computes. */
 static void store_stage(const convolving *work, const eddy_conv_slice *slice, char *stage) {
     bool is_data = work->direction == EDDY_CONV_DATA;
     const eddy_conv_image *image = is_data ? &work->x : &work->y;
@@ -326,7 +328,7 @@ static void store_stage(const convolving *work, const eddy_conv_slice *slice, ch
     }
 }
 
-/* Biases, and the order in which the result lies. */
+/* Adds biases, and converts the result to the order of the output. */
 static bool finish_slice(const run *r, const eddy_conv_slice *slice, const eddy_conv_prepared *p,
                          const eddy_dnnl_turn *turn, void *x, void *x_plain, void *y,
                          void *y_plain) {
@@ -391,7 +393,7 @@ static void conv_library_run_parts(void *context, int64_t begin, int64_t end) {
         eddy_kernel_fail(r->call, EDDY_OUT_OF_MEMORY, 0, 0, 0);
 }
 
-/* The weights in the library's order, once for all slices. */
+/* Converts the weights to the library's order, once for all slices. */
 static void pack_weights(const run *r) {
     const eddy_conv_prepared *p = r->library->prepared[0];
     eddy_dnnl_turn turn;
@@ -446,7 +448,7 @@ static void start_with(const eddy_conv_request *request, void *sums, size_t sum_
     eddy_conv_library_end(&library);
 }
 
-/* Prepares and runs what is asked of the library, each once: its static objects are made then. */
+/* Prepares and runs the library's code for each of our uses once, so that its static objects are constructed now. */
 static void start_one(eddy_conv_direction direction, eddy_dtype dtype, bool is_last) {
     enum { SIDE = 8, CHANNELS = 16 };
     const int64_t image[] = {1, CHANNELS, SIDE, SIDE},

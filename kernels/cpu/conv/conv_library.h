@@ -14,27 +14,27 @@ typedef struct eddy_conv_request {
     int64_t slices_most;
 } eddy_conv_request;
 
-/* How the library does it, for the plan of a call (kernels/kernel.h). */
+/* How the library computes a call; a part of the call's plan (kernels/kernel.h). */
 typedef struct eddy_conv_library {
     eddy_conv_cut cut;
     eddy_conv_kinds kinds;
     const eddy_conv_prepared
-        *prepared[EDDY_CONV_KINDS]; /* for each kind, others NULL; held until the end */
+        *prepared[EDDY_CONV_KINDS]; /* one for each kind, others NULL; held until the end */
     int64_t parts;
-    bool stages; /* results are f32 first, in the order of the image, and then rounded */
-    /* Of buffers; rounded. */
+    bool stages; /* results are computed in f32, in the order of the image, and then rounded */
+    /* Bytes of buffers, rounded up to a multiple of 64. */
     size_t bias_bytes, x_bytes, y_bytes, w_bytes, scratch_bytes, stage_bytes, part_bytes,
         workspace_bytes;
 } eddy_conv_library;
 
-/* UNSUPPORTED where the library does not serve, OUT_OF_MEMORY: then there is nothing to end. Sets *has_started_library where it has
- * just been started, which it is not where memory lacks. For eddy_kernel.prepare. */
+/* UNSUPPORTED if the library does not serve the request. After UNSUPPORTED or OUT_OF_MEMORY there is nothing to end. Sets
+ * *has_started_library if this call started the library, which it does not if memory is short. For eddy_kernel.prepare. */
 EDDY_MUST_USE eddy_status eddy_conv_library_prepare(eddy_conv_library *library,
                                                     const eddy_conv_request *request,
                                                     bool *has_started_library);
 void eddy_conv_library_end(const eddy_conv_library *library);
-/* Computes, with as many bytes of workspace as workspace_bytes says. EDDY_CONV_WEIGHT: a weight in f32 for each slice into `sums`,
- * `sum_bytes` apart. Where the library lacks memory the call fails. */
+/* Computes, with workspace_bytes of workspace. EDDY_CONV_WEIGHT: writes a gradient of the weight in f32 for each slice to
+ * `sums`, `sum_bytes` apart. If the library lacks memory, the call fails. */
 void eddy_conv_library_run(const eddy_conv_library *library, const eddy_conv_request *request,
                            const eddy_kernel_call *call, void *workspace, void *sums,
                            size_t sum_bytes);

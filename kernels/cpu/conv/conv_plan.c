@@ -6,11 +6,11 @@
 
 #define INLINE static inline __attribute__((always_inline))
 
-/* What the columns of a tile may take, so that they stay in the second-level cache beside the weights. */
+/* Bytes that the columns of a tile may take, so that they stay in the second-level cache beside the weights. */
 #define TILE_BYTES (256 << 10)
 #define TILE_PLACES_MAX 512
 #define TILE_PLACES_MIN 32
-/* Lines of fewer taps are not worth a call. */
+/* Rows of fewer taps are copied by an inlined loop: a function call would cost more. */
 #define TAPS_SHORT 16
 
 eddy_conv_image eddy_conv_image_of(const eddy_op_view *view) {
@@ -49,8 +49,8 @@ static int64_t greatest_divisor(int64_t a, int64_t b) {
     return a;
 }
 
-/* Element k of the window at place o of the result shows (o + padding - k * dilation) / stride of the input, where that is
- * whole: every stride / gcd-th element, if any. */
+/* Element k of the window at place o of the result reads element (o + padding - k * dilation) / stride of the input, if
+ * that is an integer. It is one for every (stride / gcd)-th k, or for none. */
 eddy_conv_axis eddy_conv_axis_transposed(const eddy_conv_window *window, int64_t size,
                                          int64_t phase) {
     int64_t stride = window->stride, each = stride / greatest_divisor(window->dilation, stride);
@@ -124,7 +124,7 @@ void eddy_conv_plan_phase(const eddy_conv_plan *plan, int64_t phase, eddy_conv_a
         eddy_conv_axis_transposed(&plan->columns, plan->to.width, phase % plan->column_phases);
 }
 
-/* ---- turned round ---- */
+/* ---- reversed windows ---- */
 
 static bool turn_window(eddy_conv_window *window) {
     window->padding = window->dilation * (window->size - 1) - window->padding;
@@ -149,7 +149,7 @@ int64_t eddy_conv_plan_weight_count(const eddy_conv_plan *plan) {
            plan->weight.width;
 }
 
-/* A row of a window, from its last element to its first. */
+/* Copies a row of a window from its last element to its first. */
 INLINE void turn_row(int bits, void *to, const void *last, int64_t step, int64_t count) {
     for (int64_t j = 0; j < count; j++)
         if (bits == 16)
@@ -182,7 +182,7 @@ void eddy_conv_plan_turn_weights(const eddy_conv_plan *plan, const eddy_conv_pla
 
 /* ---- weights ---- */
 
-/* A row's taps from weights of the compute type, channel by channel. */
+/* Loads a row's taps from weights of the compute type, channel by channel. */
 #define LOAD_TAPS(real)                                                                            \
     static void load_taps_##real(const eddy_conv_weight *weight, const eddy_conv_row *row,         \
                                  int64_t offset, real *to) {                                       \
@@ -207,7 +207,7 @@ static void move_row(const eddy_conv_plan *plan, const eddy_conv_row *row, char 
     int64_t offset = row->group * weight->group_stride + row->to * weight->to_stride +
                      row->from * weight->from_stride + rows->tap * weight->row_stride +
                      columns->tap * weight->column_stride;
-    /* Lines of one row of taps at a channel, or of all channels at a tap. */
+    /* A line is one row of taps of one channel, or all channels at one tap. */
     int64_t inner = row->is_last ? columns->tap_count : 1, outer = row->is_last ? 1 : row->count;
     int64_t count = row->is_last ? row->count : columns->tap_count;
     int64_t stride = row->is_last ? weight->from_stride : columns->tap_step * weight->column_stride;
@@ -261,7 +261,7 @@ void eddy_conv_multiply(const eddy_kernel_call *call, const eddy_conv_plan *plan
 
 /* ---- estimates ---- */
 
-/* Products that no library is asked for. */
+/* Calls of fewer multiply-adds use no library. */
 #define SMALL_WORK 2e5
 
 double eddy_conv_plan_work(const eddy_conv_plan *plan) {

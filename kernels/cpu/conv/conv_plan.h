@@ -1,17 +1,19 @@
-/* Convolutions as matrix products: what is read, what is written, and which element of the one meets which of the other.
+/* Convolutions as matrix products: which elements are read and written, and which input element is multiplied with which
+ * weight.
  *
- * The result of a group of channels at a place is the product of a row of weights with a column of what the window shows
- * there (K. Chellapilla, S. Puri, P. Simard, "High performance convolutional neural networks for document processing", 2006).
- * Columns are gathered for a tile of places at a time (conv_gather.h). A transposed convolution is the same with its windows
- * taken apart: places of the result that are equal modulo the stride see the same elements of the window, one stride of
- * their places is one step in the input, and so each such phase is a convolution of its own without holes. */
+ * A place is a position (row, column) in an image. The result of a group of channels at a place is the product of the
+ * weights, one row for each channel, with the column of elements that the window at the place reads (K. Chellapilla, S.
+ * Puri, P. Simard, "High performance convolutional neural networks for document processing", 2006). Columns are gathered
+ * for a tile of places at a time (conv_gather.h). A transposed convolution is split into phases. Places of the result that
+ * are equal modulo the stride use the same elements of the window, and a step of one stride between them is a step of one
+ * element in the input. So each phase is a convolution of its own, without gaps. */
 #ifndef EDDY_KERNELS_CPU_CONV_PLAN_H
 #define EDDY_KERNELS_CPU_CONV_PLAN_H
 
 #include <kernels/attributes.h>
 #include <kernels/kernel.h>
 
-/* [N, C, H, W]; N is 1 where the view lacks it. */
+/* [N, C, H, W]; N is 1 if the view has no such dim. */
 typedef struct eddy_conv_image {
     void *data;
     eddy_dtype dtype;
@@ -29,8 +31,8 @@ typedef struct eddy_conv_weight {
     int64_t group_stride, to_stride, from_stride, row_stride, column_stride;
 } eddy_conv_weight;
 
-/* One phase along one axis: place i is number start + i * step in the result and, at tap t, number
- * i * reach + offset + t * offset_step in the input; the tap is element tap + t * tap_step of the window. */
+/* One phase along one axis. Place i of the phase has index start + i * step in the result. At tap t it reads index i *
+ * reach + offset + t * offset_step of the input. Tap t is element tap + t * tap_step of the window. */
 typedef struct eddy_conv_axis {
     int64_t start, step, count;
     int64_t reach, offset, offset_step;
@@ -43,7 +45,7 @@ typedef struct eddy_conv_window {
 
 /* The only phase of a convolution with `count` places. */
 eddy_conv_axis eddy_conv_axis_forward(const eddy_conv_window *window, int64_t count);
-/* Phase `phase`, below the stride, of a transposed one whose result has `size` places. */
+/* Phase number `phase`, below the stride, of a transposed convolution whose result has `size` places. */
 eddy_conv_axis eddy_conv_axis_transposed(const eddy_conv_window *window, int64_t size,
                                          int64_t phase);
 
@@ -58,16 +60,16 @@ typedef struct eddy_conv_plan {
     int64_t bytes; /* of a number of the compute type */
 } eddy_conv_plan;
 
-/* conv2d and conv_transpose2d. Needs shapes, strides and dtypes; takes data as it is. */
+/* For conv2d and conv_transpose2d. They use shapes, strides and dtypes; pointers to data are only copied. */
 void eddy_conv_plan_forward(eddy_conv_plan *plan, const eddy_op_view *x, const eddy_op_view *weight,
                             const eddy_op_view *out, const eddy_attributes_conv *attributes);
 void eddy_conv_plan_transposed(eddy_conv_plan *plan, const eddy_op_view *x,
                                const eddy_op_view *weight, const eddy_op_view *out,
                                const eddy_attributes_conv *attributes);
 
-/* A transposed convolution without strides is a convolution whose windows are turned round. False where it has strides, or drops
- * more of its result than such a convolution can. The weights of `turned`, dense and of their dtype, have their memory and their
- * values yet to get; of f32 and bf16. */
+/* A transposed convolution without strides is a forward convolution with reversed windows. False if the op has strides, or
+ * crops more of its result than a forward convolution can. The weights of `turned` are dense and keep their dtype, f32 or
+ * bf16. The caller provides their memory; eddy_conv_plan_turn_weights fills it. */
 bool eddy_conv_plan_turn(const eddy_conv_plan *plan, eddy_conv_plan *turned);
 void eddy_conv_plan_turn_weights(const eddy_conv_plan *plan, const eddy_conv_plan *turned);
 int64_t eddy_conv_plan_weight_count(const eddy_conv_plan *plan);
@@ -75,28 +77,28 @@ int64_t eddy_conv_plan_weight_count(const eddy_conv_plan *plan);
 void eddy_conv_plan_phase(const eddy_conv_plan *plan, int64_t phase, eddy_conv_axis *rows,
                           eddy_conv_axis *columns);
 
-/* A row of weights as columns count its depth (conv_gather.h): channel `to` of a group's result with channels from ..
- * from + count of its input, at the taps of a phase. */
+/* A row of weights, in the order in which columns count their depth (conv_gather.h): channel `to` of a group's result,
+ * channels from .. from + count - 1 of its input, at the taps of a phase. */
 typedef struct eddy_conv_row {
     const eddy_conv_axis *rows, *columns;
     int64_t group, to, from, count;
-    bool is_last; /* taps and, within, channels */
+    bool is_last; /* taps and, within each tap, channels */
 } eddy_conv_row;
-/* Between the weights and a row of the compute type. */
+/* Copy between the weights and a row of the compute type. */
 void eddy_conv_row_load(const eddy_conv_plan *plan, const eddy_conv_row *row, void *to);
 void eddy_conv_row_store(const eddy_conv_plan *plan, const eddy_conv_row *row, const void *from);
 
-/* c = a b, or with `adds` c += a b; row-major in the compute type, a [m, k], b [k, n], each transposed where said. The call fails
- * where memory lacks. */
+/* c = a b, or with `adds` c += a b; row-major in the compute type, a [m, k], b [k, n], each transposed if its flag says
+ * so. The call fails if memory is short. */
 void eddy_conv_multiply(const eddy_kernel_call *call, const eddy_conv_plan *plan, bool transpose_a,
                         bool transpose_b, int64_t m, int64_t n, int64_t k, const void *a,
                         int64_t lda, const void *b, int64_t ldb, bool adds, void *c, int64_t ldc);
-/* Products in all, as a number for estimates. */
+/* Multiply-adds of the call; a double, for estimates. */
 double eddy_conv_plan_work(const eddy_conv_plan *plan);
-/* Picoseconds at some 80 GFLOP/s: what gathers and what multiplies. */
+/* Picoseconds, for gathering and for multiplying at some 80 GFLOP/s. */
 int64_t eddy_conv_plan_cost(const eddy_conv_plan *plan);
 
-/* Places in a tile of `places` whose columns have `depth` numbers. */
+/* Places of a tile, if there are `places` places in all and columns have `depth` elements. */
 int64_t eddy_conv_tile_places(const eddy_conv_plan *plan, int64_t places, int64_t depth);
 
 #endif

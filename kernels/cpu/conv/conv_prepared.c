@@ -6,9 +6,10 @@
 
 /* ---- descriptions ---- */
 
-/* Where one of these is false, *status says why. */
+/* If one of these returns false, *status says why. */
 
-/* [group, to, from, rows, columns], or without the group where there is one alone; the library's choice without strides. */
+/* Dims: [group, to, from, rows, columns], without the group if there is only one. Without strides, the library chooses the
+ * order. */
 static bool describe_weight(const eddy_conv_key *key, const int64_t *strides, dnnl_data_type_t type,
                             eddy_dnnl_desc *desc, dnnl_status_t *status) {
     const int64_t all[] = {key->groups, key->y_channels / key->groups,
@@ -74,7 +75,8 @@ static dnnl_status_t plan(const eddy_conv_key *key, const eddy_conv_prepared *p,
     return eddy_dnnl_plan_convolution(&wanted, engine, attributes, hint, made);
 }
 
-/* Its reference is slow, and what it does by matrix products is done as well without it. */
+/* Rejects implementations that are not worth using: the library's reference code is slow, and its matrix products are no
+ * faster than our own code. */
 static dnnl_status_t look_at(const_dnnl_primitive_desc_t desc) {
     const char *name = NULL;
     dnnl_status_t status = dnnl_primitive_desc_query(desc, dnnl_query_impl_info_str, 0, &name);
@@ -89,7 +91,7 @@ static dnnl_status_t take_order(eddy_dnnl_desc *desc, const_dnnl_primitive_desc_
     return eddy_dnnl_desc_init_plan(desc, plan, operand);
 }
 
-/* The orders that the library has chosen. */
+/* Reads the memory layouts that the library has chosen. */
 static bool take_orders(const eddy_conv_key *key, const_dnnl_primitive_desc_t plan,
                         eddy_conv_prepared *p, dnnl_status_t *status) {
     bool is_data = key->direction == EDDY_CONV_DATA, is_weight = key->direction == EDDY_CONV_WEIGHT;
@@ -115,7 +117,7 @@ static bool make_convolution(const eddy_conv_key *key, dnnl_engine_t engine, edd
                                              [EDDY_CONV_WEIGHT] = dnnl_backward_weights};
     dnnl_primitive_attr_t attributes = NULL;
     dnnl_primitive_desc_t hint = NULL, made = NULL;
-    /* A way back is planned knowing the way forth. */
+    /* oneDNN plans a backward convolution with the plan of the forward one as a hint. */
     bool is_good =
         eddy_dnnl_goes(status, dnnl_primitive_attr_create(&attributes)) &&
         eddy_dnnl_goes(status, dnnl_primitive_attr_set_scratchpad_mode(
@@ -133,7 +135,7 @@ static bool make_convolution(const eddy_conv_key *key, dnnl_engine_t engine, edd
     return is_good;
 }
 
-/* *bytes of a buffer in the order `own`, where the memory is in another. */
+/* Prepares the conversion between `plain` and `own`, if they differ. *bytes: of the buffer in the order `own`. */
 static bool make_reorder(dnnl_engine_t engine, const eddy_dnnl_desc *plain,
                          const eddy_dnnl_desc *own, bool is_result, dnnl_primitive_t *reorder,
                          size_t *bytes, dnnl_status_t *status) {
@@ -173,7 +175,7 @@ static void unmake(const eddy_prepared_kind *kind, void *prepared) {
         eddy_dnnl_desc_fini(descs[i]);
 }
 
-/* atomic: whoever prepares counts; numbers differ, nothing follows from them */
+/* atomic: threads that prepare add 1 (relaxed); only the uniqueness of the numbers matters */
 static _Atomic int64_t made_count;
 
 static eddy_status make(const eddy_prepared_kind *kind, const void *of, void *prepared) {
@@ -186,7 +188,7 @@ static eddy_status make(const eddy_prepared_kind *kind, const void *of, void *pr
     if (!eddy_dnnl_has_room())
         return EDDY_OUT_OF_MEMORY;
     p->number = eddy_add_relaxed(&made_count, 1) + 1;
-    int before = eddy_dnnl_begin(); /* primitives are planned for so many threads */
+    int before = eddy_dnnl_begin(); /* oneDNN plans primitives for the current number of threads */
     if (!conv_prepared_describe(key, p, &status) || !make_convolution(key, engine, p, &status) ||
         !make_reorders(key, engine, p, &status))
         unmake(kind, p);

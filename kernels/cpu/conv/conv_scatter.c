@@ -3,14 +3,15 @@
 #include <kernels/cpu/chunk.h>
 #include <kernels/cpu/walk.h>
 
-/* Products of a call at most, and places for each channel of the input: from there on columns are worth gathering, or the library
- * is worth its call. Where there are so few places that each number of the weights is hardly used, packing them is not. */
+/* Limits of scattering: multiply-adds of a call, and places for each channel of the input. Beyond them, gathering columns
+ * or calling the library is faster. With only a few places, each weight is hardly reused and packing the weights does not
+ * pay, so the limit is higher. */
 #define WORK_MOST 2e5
 #define PLACES_EACH 2
 #define WORK_MOST_FEW 1e6
 #define PLACES_FEW 4
 
-/* Whether what a channel of the input is multiplied with lies as one row. */
+/* Whether the weights of one input channel, for all channels and taps of the result, are contiguous. */
 static bool lies_as_row(const eddy_conv_plan *plan) {
     const eddy_conv_weight *w = &plan->weight;
     return (w->width == 1 || w->column_stride == 1) &&

@@ -5,9 +5,9 @@
 #include <kernels/cpu/conv/conv_scatter.h>
 #include <kernels/cpu/typed.h>
 
-/* Taps first .. end of a window at place i of the input lie in the result's `size`. */
+/* Along one axis, taps first .. end - 1 of the window at place i of the input are inside the result's `size`. */
 typedef struct reach {
-    int64_t at, first, end; /* at: of tap 0 */
+    int64_t at, first, end; /* at: index of tap 0 in the result */
 } reach;
 
 static reach reach_of(const eddy_conv_window *window, int64_t size, int64_t i) {

@@ -3,15 +3,15 @@
 #include <base/assert.h>
 #include <kernels/cpu/walk.h>
 
-/* Slices that suffice for a team; where images are fewer, they are cut too. */
+/* Enough slices for a team; with fewer images, the images are cut too. */
 #define SLICES_GOOD 8
 
-/* What the window covers. */
+/* Distance from the window's first element to its last, inclusive. */
 static int64_t span_of(const eddy_conv_window *window) {
     return window->dilation * (window->size - 1) + 1;
 }
 
-/* Rows of x that rows y_row .. of y see. */
+/* Rows of x that the windows of rows y_row .. of y read. */
 static void see_rows(const eddy_conv_cut *cut, eddy_conv_slice *slice) {
     int64_t begin = slice->y_row * cut->rows.stride - cut->rows.padding;
     int64_t end = begin + (slice->y_rows - 1) * cut->rows.stride + span_of(&cut->rows);
@@ -21,7 +21,7 @@ static void see_rows(const eddy_conv_cut *cut, eddy_conv_slice *slice) {
     slice->x_rows = eddy_min_i64(cut->x_height, end) - slice->x_row;
 }
 
-/* Rows of y that see rows x_row .. of x; what else they see is padding to the slice. */
+/* Rows of y whose windows read rows x_row .. of x. Other rows that these windows read count as padding of the slice. */
 static void find_rows(const eddy_conv_cut *cut, eddy_conv_slice *slice) {
     int64_t stride = cut->rows.stride, padding = cut->rows.padding, span = span_of(&cut->rows);
     int64_t before = slice->x_row + padding - span + stride,
@@ -60,8 +60,9 @@ static bool is_alike(const eddy_conv_slice *a, const eddy_conv_slice *b) {
            a->top == b->top && a->bottom == b->bottom;
 }
 
-/* Every slice has rows, and those between the first and the last are alike: edges change what they clip one way only, so if
- * the second is like the last but one, all between are. */
+/* Whether every slice has rows, and the slices between the first and the last are alike. From slice to slice, the number
+ * of rows clipped at an edge changes in one direction only. So if the second slice is like the last but one, all between
+ * them are. */
 static bool is_even(const eddy_conv_cut *cut) {
     eddy_conv_slice second = eddy_conv_slice_of(cut, 1),
                     before_last = eddy_conv_slice_of(cut, cut->row_slices - 2);
@@ -99,7 +100,7 @@ void eddy_conv_cut_into(eddy_conv_cut *cut, int64_t slices) {
 
 /* ---- kinds ---- */
 
-/* Slices differ along the rows of an image or, where images are whole, by the last. */
+/* A slice's kind depends on its number within its image or, if images are not cut, within the batch. */
 int32_t eddy_conv_kind_of(const eddy_conv_cut *cut, const eddy_conv_kinds *kinds, int64_t number) {
     int64_t line = cut->row_slices > 1 ? cut->row_slices : cut->slices, at = number % line;
     return at == 0 ? 0 : at == line - 1 ? kinds->last : kinds->middle;

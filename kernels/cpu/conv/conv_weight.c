@@ -1,5 +1,6 @@
-/* The gradient of a convolution's weight: for each group the product of its gradient, [channels, places], with the columns
- * that its windows saw. Sums over images and tiles are cut into chunks by shape alone, added up in their order. */
+/* The gradient of a convolution's weight. For each group, it is the product of the output's gradient, [channels, places],
+ * with the columns that the windows read. The sum over images and tiles is cut into chunks by shape alone, and the chunks
+ * are added up in order. */
 #include <base/dtype.h>
 #include <kernels/cpu/chunk.h>
 #include <kernels/cpu/conv/conv_gather.h>
@@ -11,11 +12,11 @@
 
 #define PARTS_MAX 64
 #define PART_WORK 5e5
-/* Products that a chunk should have at least, and what all chunks' sums may take. */
+/* Multiply-adds that a chunk should have at least, and bytes that the sums of all chunks may take. */
 #define CHUNK_WORK 2e6
 #define SUMS_BYTES (32 << 20)
 #define LIBRARY_CHUNKS 16
-/* Numbers in a column. */
+/* Elements of a column, at most. */
 #define DEPTH 512
 
 /* How the places and the sums are cut. */
@@ -25,12 +26,12 @@ typedef struct tiling {
     size_t columns_bytes, part_bytes;
 } tiling;
 
-/* What a call is to know. */
+/* The plan of a call. */
 typedef struct weight_plan {
     bool is_library;
-    bool is_last; /* the order of what the sums have of a row of weights */
+    bool is_last; /* order of a row of weights in the sums (eddy_conv_row) */
     int64_t channels_block, blocks, chunks; /* channels of the input */
-    size_t sums_bytes;       /* of a chunk; all of them come first in the workspace */
+    size_t sums_bytes;       /* of a chunk; all chunks' sums are first in the workspace */
     int64_t rows, row_grain; /* of weights, one for each block */
     union {
         tiling tiles;
@@ -43,7 +44,7 @@ typedef struct weight_plan {
 typedef struct weighing {
     const eddy_kernel_call *call;
     const weight_plan *is;
-    eddy_conv_plan plan; /* of the convolution: to is the gradient */
+    eddy_conv_plan plan; /* of the forward convolution; plan.to is the gradient */
     eddy_conv_axis rows, columns;
     int64_t taps;
     char *sums, *buffers;
@@ -67,7 +68,7 @@ static size_t sums_bytes_of(const eddy_conv_plan *plan) {
     return rounded((size_t)(eddy_conv_plan_weight_count(plan) * plan->bytes));
 }
 
-/* Chunks of `units`, where so many at most suffice. */
+/* The number of chunks of `units`, at most `most`. */
 static int64_t chunks_of(const eddy_conv_plan *plan, int64_t units, int64_t most) {
     double products = eddy_conv_plan_work(plan);
     int64_t chunks = eddy_min_i64(units, most);
@@ -95,7 +96,8 @@ static void cut_tiles(const eddy_conv_plan *plan, weight_plan *p) {
         cut->columns_bytes + rounded((size_t)(cut->places * plan->to_channels * plan->bytes));
 }
 
-/* Numbers in a chunk's sums before those of a group and a block: rows of the block's channels times taps each. */
+/* Offset in a chunk's sums of a group's block, in elements: one row of the block's channels times the taps for each
+ * channel of the result. */
 static int64_t sums_before(const weighing *work, int64_t group, int64_t block) {
     const eddy_conv_plan *plan = &work->plan;
     return (group * plan->from_channels + block * work->is->channels_block) * plan->to_channels *
@@ -167,7 +169,7 @@ static void conv_weight_run_parts(void *context, int64_t begin, int64_t end) {
 ADD(f32, float)
 ADD(f64, double)
 
-/* Rows of weights, numbered by group, block and channel of the result: adds the chunks up in the first and stores it. */
+/* Rows of weights, numbered by group, block and channel of the result. Adds all chunks to the first one and stores it. */
 static void finish_rows(void *context, int64_t begin, int64_t end) {
     const weighing *work = context;
     const eddy_conv_plan *plan = &work->plan;
@@ -252,7 +254,7 @@ static void conv_weight_run_library(const eddy_kernel_call *call) {
     finish(&work, call->team);
 }
 
-/* Sums of whole weights, row-major: one block. */
+/* The library's sums hold the whole weight, row-major: one block. */
 static eddy_status prepare_library(const eddy_conv_plan *geometry, eddy_kernel_plan *plan) {
     weight_plan *p = plan->memory;
     eddy_conv_request request = request_of(geometry);

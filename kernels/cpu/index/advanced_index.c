@@ -1,5 +1,5 @@
-/* index, index_put, embedding: indices that stand for whole parts of a tensor. First the places that they name are found, as
- * offsets in the workspace, and checked: each is the first element of a part. Then parts are copied. */
+/* index, index_put, embedding: an index names a whole part of a tensor. First the indices are checked, and converted to
+ * offsets in the workspace: an offset is the first element of a part. Then parts are copied. */
 #include <base/dtype.h>
 #include <kernels/attributes.h>
 #include <kernels/cost.h>
@@ -11,12 +11,12 @@
 
 #define SLICE_ELEMENTS 32768
 
-/* Which places are named. */
+/* The plan of finding the offsets. A place is the position that one tuple of indices names. */
 typedef struct places_plan {
     int64_t count;
     int32_t index_count;
     bool
-        has_walk; /* else there are too many indices for a plan, and it is made where it is walked */
+        has_walk; /* else there are too many indices for a plan, and the walk is built when the call runs */
     int64_t words[]; /* of the walk */
 } places_plan;
 
@@ -26,12 +26,12 @@ typedef struct places {
     const eddy_op_view *indices; /* one for each of its first dims; they broadcast to `walk` */
     int32_t index_count;
     bool wraps;             /* negative indices count from the end */
-    const int64_t *strides; /* the target's, or of what stands for it */
+    const int64_t *strides; /* the target's, or those of the ground (scatter.h) */
     int64_t *offsets;
     eddy_walk walk; /* indices */
 } places;
 
-/* One i64 index an element, evenly laid: what embedding mostly gets. */
+/* One i64 index per element, with a constant stride: the usual case of embedding. */
 static void find_plain(const places *work, int64_t begin, int64_t end) {
     const int64_t *index = work->indices[0].data;
     int64_t bound = work->target->shape[0], step = eddy_walk_inner_stride(&work->walk, 0);
@@ -102,10 +102,10 @@ static void index_walk(eddy_walk *walk, const eddy_op_view *indices, int32_t cou
     walk->operand_count = 0;
     for (int32_t i = 0; i < count; i++)
         eddy_walk_add_broadcast(walk, &indices[i]);
-    eddy_walk_collapse(walk); /* not sorted: places are row-major */
+    eddy_walk_collapse(walk); /* not sorted: places are numbered in row-major order */
 }
 
-/* Writes the part of a plan that begins at `p`; the word behind it. */
+/* Writes a places_plan at `p`, inside the plan; returns the address behind it. */
 static int64_t *places_prepare(const eddy_kernel_plan *plan, places_plan *p,
                                const eddy_op_view *indices, int32_t count) {
     eddy_walk walk;
@@ -117,13 +117,13 @@ static int64_t *places_prepare(const eddy_kernel_plan *plan, places_plan *p,
     return p->has_walk ? eddy_walk_write(&walk, p->words) : p->words;
 }
 
-/* Of the workspace. */
+/* Bytes of the workspace. */
 static size_t offsets_bytes(const places_plan *plan) {
     return ((size_t)plan->count * sizeof(int64_t) + 63) / 64 * 64;
 }
 
-/* Offsets, to the start of the workspace. Of `work` the target, its strides and whether it wraps are set. False where an index
- * was out of range: then the result does not matter. */
+/* Computes the offsets, at the start of the workspace. The caller has set the target, its strides and `wraps` in `work`.
+ * False if an index is out of range: the result is then not used. */
 static bool find(places *work, const places_plan *plan, const eddy_kernel_call *call,
                  const eddy_op_view *indices) {
     work->call = call;
@@ -141,13 +141,14 @@ static bool find(places *work, const places_plan *plan, const eddy_kernel_call *
 
 /* ---- picking ---- */
 
-/* Behind the words comes a places_plan. */
+/* A places_plan follows the words. */
 typedef struct picking_plan {
     int64_t part, grain; /* elements of a part; parts of a slice */
     int64_t words[];     /* of `along` and of `rest` */
 } picking_plan;
 
-/* All but the walk that may be left out. The dims of the others are EDDY_RANK_MAX together. */
+/* Everything except the walk over the indices, which may be left out. The ranks of `along` and `rest` together are at most
+ * EDDY_RANK_MAX. */
 _Static_assert(sizeof(picking_plan) + (1 + EDDY_WALK_WORDS_MOST(2)) * sizeof(int64_t) +
                        sizeof(places_plan) <=
                    EDDY_KERNEL_PLAN_BYTES,
@@ -187,7 +188,7 @@ static void part_walks(eddy_walk *along, eddy_walk *rest, const eddy_op_view *in
     eddy_walk_collapse(rest);
 }
 
-/* What is picked counts, not what there is to pick from. It is read and written. */
+/* The estimate counts the elements that are picked, which are read and written, not the tensor that they are picked from. */
 static int64_t pick_cost(const eddy_kernel_call *call, int64_t count, int64_t element_ps) {
     eddy_dtype dtype = call->views[call->view_count - 1].dtype;
     return call->kernel->cost_base_ps + eddy_cost_ps(count, element_ps) +
@@ -254,12 +255,13 @@ static void embedding_run(const eddy_kernel_call *call) {
 
 /* ---- putting ---- */
 
-/* A plan is the scatter's, the strides of what the places are in, a places_plan. */
+/* A plan consists of the scatter's plan, the strides of the tensor that is written to, and a places_plan. */
 _Static_assert(EDDY_SCATTER_PLAN_MOST + EDDY_RANK_MAX * sizeof(int64_t) + sizeof(places_plan) <=
                    EDDY_KERNEL_PLAN_BYTES,
                "fits a plan but for the walk that may be left out");
 
-/* The places are numbered, row-major; values as they broadcast to the dims of the indices and the rest. */
+/* Offsets and error positions are numbered in row-major order of the indices. The values broadcast to the joint dims of
+ * the indices followed by the remaining dims. */
 static void lay_out_put(eddy_scatter_layout *layout, const eddy_op_view *indices,
                         int32_t index_count, const eddy_op_view *values) {
     int64_t dims[EDDY_RANK_MAX], counted[EDDY_RANK_MAX], strides[EDDY_RANK_MAX],
@@ -285,7 +287,7 @@ static void lay_out_put(eddy_scatter_layout *layout, const eddy_op_view *indices
     eddy_walk_add(&layout->rest, zeros, 1);
 }
 
-/* The ground is copied; then elements are put one by one, or rows are copied. */
+/* The input is copied; then elements are put one by one, or rows are copied. */
 static int64_t put_cost(const eddy_kernel_call *call, int64_t named, int64_t part) {
     const eddy_op_view *out = &call->views[call->view_count - 1];
     return call->kernel->cost_base_ps + eddy_cost_ps(named, part > 1 ? 25000 : 4500) +

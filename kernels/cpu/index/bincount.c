@@ -1,5 +1,5 @@
-/* bincount: how often each number occurs, or the sum of the weights that go with it. The largest number gives the length, so the
- * kernel has two entries. Weights are added up in their order, in the output's dtype. */
+/* bincount: how often each number occurs, or the sum of the weights that belong to it. The length of the result depends on
+ * the largest number, so the kernel has two entries. Weights are added in their order, in the output's dtype. */
 #include <base/dtype.h>
 #include <kernels/attributes.h>
 #include <kernels/cpu/chunk.h>
@@ -19,7 +19,7 @@ static void load(const eddy_op_view *view, eddy_dtype to, void *buffer, int64_t 
                     stride_of(view), count);
 }
 
-/* Numbers of the input: where they lie if they are i64 in a row, else in *buffer. */
+/* Numbers of the input: in place if they are contiguous i64, else converted to *buffer. */
 static const int64_t *read(const eddy_op_view *view, int64_t *buffer, int64_t begin,
                            int64_t count) {
     if (view->dtype == EDDY_I64 && stride_of(view) == 1)
@@ -32,7 +32,8 @@ static inline uint64_t larger(uint64_t a, uint64_t b) {
     return a > b ? a : b;
 }
 
-/* The largest number, as unsigned: one below 0 is larger than all others. In lanes, which do not wait for each other. */
+/* The largest number, compared as unsigned: a negative number is larger than all others. Independent lanes need not wait
+ * for each other. */
 static uint64_t largest(const int64_t *numbers, int64_t count) {
     uint64_t most[4] = {0};
     int64_t i = 0;

@@ -1,5 +1,5 @@
-/* index_select, gather, one_hot. Indices are checked while they are used: a bad one records its flat position and leaves its
- * part of the output unwritten, which nobody will see. */
+/* index_select, gather, one_hot. Indices are checked while they are used. An index out of range records its flat position,
+ * and its part of the output stays unwritten; the output is then poisoned. */
 #include <base/assert.h>
 #include <base/dtype.h>
 #include <kernels/attributes.h>
@@ -13,7 +13,7 @@
 #define INLINE static inline __attribute__((always_inline))
 
 #define SLICE_ELEMENTS 32768
-/* Indices that are widened at a time. */
+/* Indices that are converted to i64 at a time. */
 #define PIECE 256
 
 static int64_t index_at(const eddy_op_view *index, int64_t offset) {
@@ -47,7 +47,7 @@ static bool index_fits(const eddy_kernel_call *call, int64_t position, int64_t i
     return false;
 }
 
-/* What slices are numbers of, and how many one has. */
+/* `count` items, in slices of `grain` items. */
 typedef struct slices {
     void (*slice)(void *context, int64_t begin, int64_t end);
     int64_t count, grain;
@@ -62,7 +62,7 @@ static void index_run_slices(const eddy_kernel_call *call, const slices *cut, vo
         call->team->parallel_for(call->team, cut->count, cut->grain, cut->slice, work);
 }
 
-/* What is picked counts, not what there is to pick from. It is read and written. */
+/* The estimate counts the elements that are picked, which are read and written, not the tensor that they are picked from. */
 static int64_t pick_cost(const eddy_kernel_call *call, int64_t count, int64_t element_ps) {
     return call->kernel->cost_base_ps + eddy_cost_ps(count, element_ps) +
            eddy_cost_far_ps(2 * eddy_cost_bytes(count, call->views[2].dtype));
@@ -72,7 +72,7 @@ static int64_t pick_cost(const eddy_kernel_call *call, int64_t count, int64_t el
 
 typedef struct selection_plan {
     slices cut;
-    int64_t around, count;     /* places outside the axis; indices */
+    int64_t around, count;     /* elements of the dims besides the axis; indices */
     int64_t bound, index_step; /* of the indices */
     int64_t out_step, in_step; /* along the axis */
     int64_t words[];           /* of the walk */
@@ -89,7 +89,7 @@ typedef struct selection {
     eddy_walk rest; /* out, in; without the axis */
 } selection;
 
-/* Slices are indices: for each, the dims around the axis are copied. */
+/* Slices are ranges of indices: for each index, the dims besides the axis are copied. */
 static void select_slabs(void *context, int64_t begin, int64_t end) {
     const selection *work = context;
     const selection_plan *plan = work->plan;
@@ -104,7 +104,8 @@ static void select_slabs(void *context, int64_t begin, int64_t end) {
     }
 }
 
-/* Slices are places outside the axis: for each, all indices. For an axis whose neighbours are few or scattered. */
+/* Slices are ranges of places in the dims besides the axis: for each place, all indices. For an axis whose neighbours are
+ * few or scattered. */
 static void select_lines(void *context, int64_t begin, int64_t end) {
     const selection *work = context;
     const selection_plan *plan = work->plan;
@@ -124,7 +125,7 @@ static void select_lines(void *context, int64_t begin, int64_t end) {
     }
 }
 
-/* Indices are checked even where there is nothing to copy. */
+/* Indices are checked even if there is nothing to copy. */
 static void check_indices(void *context, int64_t begin, int64_t end) {
     const selection *work = context;
     for (int64_t i = begin; i < end; i++)
@@ -143,7 +144,7 @@ static slices cut_selection(const eddy_walk *rest, int64_t around, int64_t count
     return (slices){select_lines, around, eddy_max_i64(1, SLICE_ELEMENTS / eddy_max_i64(1, count))};
 }
 
-/* Along the last axis it picks elements, along others rows. */
+/* Along the last axis, elements are picked one by one; along others, rows are copied. */
 static eddy_status index_select_prepare(const eddy_kernel_call *call, eddy_kernel_plan *plan) {
     int32_t axis = ((const eddy_attributes_axis *)call->attributes)->axis;
     const eddy_op_view in = eddy_kernel_view_with_axis(&call->views[0]),
@@ -202,7 +203,7 @@ typedef struct gathering {
     int64_t step, bound;
 } gathering;
 
-/* How many of a run's elements, of `bytes` each, could be gathered before an index that does not fit. */
+/* Gathers a run's elements, of `bytes` bytes each. Returns how many were gathered before an index that is out of range. */
 INLINE int64_t gather_strided(size_t bytes, char *to, int64_t out_stride, const int64_t *index,
                               int64_t index_stride, const char *from, int64_t in_stride,
                               int64_t step, int64_t bound, int64_t run) {
@@ -217,7 +218,7 @@ INLINE int64_t gather_strided(size_t bytes, char *to, int64_t out_stride, const 
     return run;
 }
 
-/* Along the last axis of contiguous operands nothing is left to multiply. */
+/* Along the last axis of contiguous operands the strides are constants, and no multiplication is left. */
 INLINE int64_t gather_run_bytes(size_t bytes, const gathering *work, void *out,
                                 const int64_t *index, int64_t index_stride, const void *in,
                                 int64_t run) {
@@ -271,8 +272,8 @@ static void gather_slice(void *context, int64_t begin, int64_t end) {
     }
 }
 
-/* views: in, index, out; index and out share a shape that nowhere exceeds the input's but along the axis. A number is a vector
- * here. */
+/* views: in, index, out. index and out have one shape, which exceeds the input's along the axis only. A 0-dimensional
+ * tensor counts as a vector. */
 static eddy_status gather_prepare(const eddy_kernel_call *call, eddy_kernel_plan *plan) {
     int32_t axis = ((const eddy_attributes_axis *)call->attributes)->axis;
     const eddy_op_view in = eddy_kernel_view_with_axis(&call->views[0]),

@@ -1,5 +1,5 @@
-/* masked_fill, masked_select, masked_scatter. The number of elements that masked_select gives is known only after counting,
- * so the kernel has two entries. */
+/* masked_fill, masked_select, masked_scatter. The length of masked_select's result is known only after counting, so the
+ * kernel has two entries. */
 #include <base/dtype.h>
 #include <kernels/attributes.h>
 #include <kernels/cost.h>
@@ -103,15 +103,15 @@ static int32_t joint_dims(const eddy_op_view *a, const eddy_op_view *b, int64_t 
     return rank;
 }
 
-/* Places in a row of the walk that are looked at together. */
+/* Places of a row of the walk that are processed together. */
 #define PIECE 256
 
-/* Calls `take` with those of each piece where the mask holds, if any: their numbers, ascending, from place `from` of the row on.
- * Stops where that says so. */
+/* Called for each piece with places where the mask holds. `held` has their numbers, ascending, counted from place `from`
+ * of the row. False: stop. */
 typedef bool take_fn(void *context, const int64_t *offsets, const eddy_walk *walk, int64_t from,
                      const int32_t *held, int64_t count);
 
-/* The mask is operand 1 of the walk, which has `left` places. */
+/* The mask is operand 1 of the walk; the walk has `left` places. */
 static void each_held(const eddy_walk *walk, int64_t left, const uint8_t *mask, take_fn *take,
                       void *context) {
     int64_t stride = eddy_walk_inner_stride(walk, 1);
@@ -142,7 +142,7 @@ static bool is_run(const int32_t *held, int64_t count) {
     ((type *)to)[at_to ? at_to[i] * to_stride : i * to_stride] =                                   \
         ((const type *)from)[at_from ? at_from[i] * from_stride : i * from_stride]
 
-/* Elements of `bytes` bytes; NULL numbers are 0, 1, ... */
+/* Moves elements of `bytes` bytes. at_to or at_from NULL: 0, 1, ... */
 static void move(size_t bytes, void *to, const int32_t *at_to, int64_t to_stride, const void *from,
                  const int32_t *at_from, int64_t from_stride, int64_t count) {
     if (bytes == 1)
@@ -158,7 +158,7 @@ static void move(size_t bytes, void *to, const int32_t *at_to, int64_t to_stride
 /* ---- masked_select ---- */
 
 typedef struct selection_plan {
-    int64_t count;   /* places that the mask says something of */
+    int64_t count;   /* places of the joint shape */
     int64_t words[]; /* of the walk: in, mask */
 } selection_plan;
 
@@ -253,7 +253,7 @@ typedef struct scattering {
     const eddy_op_view *source, *out;
     eddy_walk walk; /* the source's */
     eddy_walk_cursor cursor;
-    int64_t count, left; /* of the source's elements */
+    int64_t count, left; /* elements of the source: all, and those not yet used */
 } scattering;
 
 static bool scatter_held(void *context, const int64_t *offsets, const eddy_walk *walk, int64_t from,
@@ -281,7 +281,7 @@ static bool scatter_held(void *context, const int64_t *offsets, const eddy_walk 
     return true;
 }
 
-/* Contiguous operands in one sweep. */
+/* Contiguous operands, in one pass. */
 static void masked_scatter_expand(const eddy_kernel_call *call) {
     const scattering_plan *plan = call->plan;
     size_t bytes = eddy_dtype_bytes(call->views[0].dtype);
@@ -297,7 +297,7 @@ static void masked_scatter_expand(const eddy_kernel_call *call) {
     int64_t count = plan->count, total = plan->source_count, left = total;
     for (int64_t done = 0, piece; done < count; done += piece) {
         piece = eddy_min_i64(PIECE, count - done);
-        /* As many as the piece has may be read. */
+        /* The block may read as many elements of the source as the piece has. */
         if (left < piece) {
             memset(last, 0, sizeof(last));
             if (left > 0)
@@ -332,7 +332,7 @@ static bool are_plain(const eddy_walk *from, const eddy_kernel_call *call) {
     return eddy_walk_is_plain(&walk) && eddy_walk_is_plain(from);
 }
 
-/* How the input, as it broadcasts, is copied to the output. */
+/* Words for copying the input, which may broadcast, to the output. */
 static int64_t *copy_words(const eddy_op_view *in, const eddy_op_view *out, int64_t *words) {
     eddy_walk walk;
     eddy_walk_init(&walk, out->rank, out->shape);

@@ -34,7 +34,7 @@ INLINE void put_at(int bits, void *to, int64_t i, uint64_t element) {
     }
 }
 
-/* The element is read whatever the mask says, and no branch has to be foretold. */
+/* The element is read whatever the mask says, so there is no branch that could be unpredictable. */
 INLINE void fill(int bits, void *to, int64_t to_stride, const void *from, int64_t from_stride,
                  const uint8_t *mask, int64_t mask_stride, uint64_t filled, int64_t count) {
     EDDY_EACH_APART (i, count) {
@@ -59,17 +59,18 @@ FILL(16)
 FILL(32)
 FILL(64)
 
-/* Elements whose places in the source are found at once: the sums of a word's bytes say how many hold before each. */
+/* Elements whose positions in the source are computed together: the prefix sums of a word's bytes count the selected
+ * elements before each. */
 #define GROUP 8
 #define ONES UINT64_C(0x0101010101010101)
 
-/* Of each byte, whether it is not 0. */
+/* For each byte: 1 if it is not 0, else 0. */
 static inline uint64_t truths(uint64_t bytes) {
     uint64_t low = ~(ONES << 7);
     return (((bytes & low) + low) | bytes) >> 7 & ONES;
 }
 
-/* Each element is chosen by its bits, so that there is no branch. */
+/* Each element is selected by bit operations, so there is no branch. */
 #define PUT(bits)                                                                                  \
     static inline void put_##bits(uint##bits##_t *to, const uint##bits##_t *from, uint64_t holds,  \
                                   uint64_t before, const uint##bits##_t *next) {                   \
@@ -79,7 +80,8 @@ static inline uint64_t truths(uint64_t bytes) {
         }                                                                                          \
     }
 
-/* The same where the processor puts a register's elements in any order. Byte l of a word goes to lane l, and what is above it. */
+/* The same with an instruction that permutes the elements of a register. Lane l receives byte l of a word, and the bits
+ * above it. */
 #define PUT_LANES(bits, lanes_of)                                                                  \
     typedef uint##bits##_t group_##bits __attribute__((vector_size(bits), aligned(1), may_alias)); \
     static inline void put_##bits(uint##bits##_t *to, const uint##bits##_t *from, uint64_t holds,  \
@@ -115,7 +117,7 @@ PUT_LANES(64, lanes_64)
 PUT(64)
 #endif
 
-/* Bytes of a word are in the order of memory on little-endian machines alone. */
+/* The bytes of a word are in the order of memory on little-endian machines only. */
 #if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
 #define EXPAND_GROUPS(bits)                                                                        \
     for (; i + GROUP <= count; i += GROUP) {                                                       \
@@ -149,7 +151,7 @@ EXPAND(16)
 EXPAND(32)
 EXPAND(64)
 
-/* Each is written before it is known to be one. */
+/* Every number is stored, but it is kept only if the mask holds: there is no branch. */
 static int64_t find(int32_t *held, const uint8_t *mask, int64_t stride, int64_t count) {
     int64_t found = 0;
     if (stride == 1)
@@ -166,7 +168,7 @@ static int64_t find(int32_t *held, const uint8_t *mask, int64_t stride, int64_t 
 }
 
 #define LANES 64
-/* Times that a lane of one byte counts up to. */
+/* Rounds that a lane of one byte can count. */
 #define ROUNDS 255
 
 static int64_t count_held(const uint8_t *mask, int64_t count) {

@@ -1,6 +1,6 @@
 /* nonzero: the indices of elements that are not zero (NaN is not zero), in row-major order. The number of rows is known
- * only after counting, so the kernel has two entries: the first counts slice by slice, so that the second knows where the rows of
- * each begin. */
+ * only after counting, so the kernel has two entries. The first counts slice by slice, so that the second knows where the
+ * rows of each slice begin. */
 #include <base/dtype.h>
 #include <kernels/cost.h>
 #include <kernels/cpu/chunk.h>
@@ -9,7 +9,7 @@
 #include <kernels/cpu/walk.h>
 
 #define PIECE 512
-/* Elements of a slice at least; slices at most, each with a number in the workspace. */
+/* Elements of a slice at least; slices at most, each with a count in the workspace. */
 #define SLICE_ELEMENTS 32768
 #define SLICES 64
 
@@ -26,7 +26,7 @@ typedef struct nonzero {
     const eddy_op_view *in, *out;
     eddy_walk walk;
     int64_t count, grain;
-    int64_t *held; /* [slice] elements that are not zero; then those before the slice */
+    int64_t *held; /* [slice] elements that are not zero; later, those before the slice */
 } nonzero;
 
 static eddy_status nonzero_prepare(const eddy_kernel_call *call, eddy_kernel_plan *plan) {
@@ -44,7 +44,7 @@ static eddy_status nonzero_prepare(const eddy_kernel_call *call, eddy_kernel_pla
     return EDDY_OK;
 }
 
-/* Of `count` and of `run`. */
+/* For both entries, `count` and `run`. */
 static void nonzero_init(nonzero *work, const eddy_kernel_call *call) {
     const nonzero_plan *plan = call->plan;
     work->in = &call->views[0];
@@ -54,8 +54,8 @@ static void nonzero_init(nonzero *work, const eddy_kernel_call *call) {
     (void)eddy_walk_read(&work->walk, plan->words);
 }
 
-/* The next `count` elements as bytes that are not 0 where they are not: where they lie, or in `buffer`. Truth values of any
- * number lie as they are, and pieces of them are as long as they lie side by side. */
+/* The next `count` elements as bytes that are 0 if and only if the element is. Contiguous elements of one byte are used in
+ * place, in runs of any length; others are converted to `buffer`. */
 static const uint8_t *next_piece(const nonzero *work, eddy_walk_cursor *cursor, uint8_t *buffer,
                                  int64_t most, int64_t *count) {
     int64_t run = eddy_min_i64(most, eddy_walk_run(&work->walk, cursor));
@@ -110,7 +110,7 @@ static void nonzero_count(const eddy_kernel_call *call, eddy_shape *shapes) {
     shapes[0].dims[1] = call->views[0].rank;
 }
 
-/* Rows of a vector's elements. */
+/* Rows of the result for elements of a vector. */
 static void put_numbers(int64_t *row, int64_t stride, int64_t first, const int32_t *held,
                         int64_t count) {
     if (stride == 1)
@@ -121,7 +121,7 @@ static void put_numbers(int64_t *row, int64_t stride, int64_t first, const int32
             row[i * stride] = first + held[i];
 }
 
-/* Where the elements are: the row along the innermost dim that holds the last of them. */
+/* A position in the input: the row along the innermost dim that contains the latest element. */
 typedef struct place {
     int64_t index[EDDY_RANK_MAX]; /* of the dims but the innermost */
     int64_t row_begin, row_end;   /* flat numbers */
@@ -145,7 +145,7 @@ static void place_next_row(place *p, const eddy_op_view *in) {
         p->index[d] = 0;
 }
 
-/* Rows of elements `first` + held[i]. */
+/* Writes the rows for elements `first` + held[i]. */
 static void put_indices(const nonzero *work, place *p, int64_t *row, int64_t first,
                         const int32_t *held, int64_t count) {
     int32_t inner = work->in->rank - 1;

@@ -12,9 +12,10 @@
 
 #define SLICE_ELEMENTS 32768
 #define PIECE 256
-/* Rests of fewer places than this in a row are walked along the index. */
+/* If the innermost dim of `rest` has fewer places than this, the inner loop runs along the index. */
 #define ROW_MIN 8
-/* Places of a slice at least. Of rows it takes long pieces, as each index leads to another one: a quarter, within bounds. */
+/* Places of a slice, at least. A slice of rows takes a quarter of all places, within bounds: each index leads to another
+ * row, so that long pieces of rows pay. */
 #define LINE_GRAIN 16
 #define ROW_GRAIN_MIN 64
 #define ROW_GRAIN_MAX 512
@@ -28,11 +29,11 @@
 
 /* ---- the innermost loops ---- */
 
-/* Puts values[i] to out[i * stride + indices[i] * step], or where indices is NULL to out[i * stride]. */
+/* Puts values[i] at out[i * stride + indices[i] * step] or, if indices is NULL, at out[i * stride]. */
 typedef void put_fn(void *out, int64_t stride, int64_t step, const int64_t *indices,
                     const void *values, int64_t count);
-/* The same where each index below `bound` is used and none other, after `end` has been added to those below 0; whether all
- * were. */
+/* The same, but `end` is added to indices that are not below `bound`, and those that still are not are skipped. Returns
+ * whether none was skipped. */
 typedef bool put_within_fn(void *out, int64_t stride, int64_t step, const int64_t *indices,
                            uint64_t bound, int64_t end, const void *values, int64_t count);
 
@@ -41,7 +42,7 @@ typedef struct eddy_scatter_putter {
     put_within_fn *within;
 } putter;
 
-/* What is done with an element: a constant at every call of the functions that take it. */
+/* How an element is put. It is a constant in every call of the functions that take it. */
 typedef enum putting {
     SET_8,
     SET_16,
@@ -121,7 +122,7 @@ INLINE bool put_each_within(putting how, void *out, int64_t stride, int64_t step
     return are_within;
 }
 
-/* Along the last axis of a contiguous output nothing is left to multiply. */
+/* Along the last axis of a contiguous output the strides are constants, and no multiplication is left. */
 INLINE bool put_within(putting how, void *out, int64_t stride, int64_t step, const int64_t *indices,
                        uint64_t bound, int64_t end, const void *values, int64_t count) {
     if (stride == 0 && step == 1)
@@ -184,18 +185,18 @@ typedef struct piece {
     _Alignas(64) char values[PIECE * 8];
 } piece;
 
-/* Whether all places of a run are named by one index. */
+/* Whether one index names all places of a run. */
 static bool has_one_index(const int64_t *strides) {
     return strides[INDEX] == 0 && strides[NUMBER] == 0;
 }
 
-/* Whether indices are used where they lie. */
+/* Whether indices are used in place. */
 static bool are_indices_plain(const eddy_scatter_plan *plan, const int64_t *strides) {
     return plan->index_dtype == EDDY_I64 && strides[INDEX] == 1 && plan->bound >= 0 &&
            plan->left_out < 0;
 }
 
-/* `count` elements: their strides are those of the innermost dim of `walk`, their first place is at `offsets`. */
+/* Puts `count` elements: their strides are those of the innermost dim of `walk`, the first one is at `offsets`. */
 static void put_piece(const eddy_scatter *s, piece *p, const eddy_walk *walk,
                       const int64_t *offsets, int64_t count) {
     const eddy_scatter_plan *plan = s->plan;
@@ -239,7 +240,7 @@ static void add_offsets(int64_t *sum, const eddy_walk_cursor *a, const eddy_walk
         sum[o] = a->offsets[o] + b->offsets[o];
 }
 
-/* `run` neighbours of the rest, with each place of the index in turn. */
+/* Puts `run` neighbouring places of `rest`, for each place of `along` in turn. */
 static void put_rows(const eddy_scatter *s, piece *p, const eddy_walk_cursor *place, int64_t run) {
     int64_t offsets[OPERANDS];
     eddy_walk_cursor cursor;
@@ -251,11 +252,11 @@ static void put_rows(const eddy_scatter *s, piece *p, const eddy_walk_cursor *pl
     }
 }
 
-/* One place of the rest, with runs of the index. */
+/* Puts one place of `rest`, in runs of `along`. */
 static void put_line(const eddy_scatter *s, piece *p, const eddy_walk_cursor *place) {
     const eddy_walk *along = &s->along;
     int64_t count = s->plan->length, offsets[OPERANDS];
-    /* Mostly there is but one run, and the search for it would take as long as a short one. */
+    /* In most calls there is one run only, and finding it would take as long as a short run. */
     if (along->rank <= 1) {
         for (int64_t done = 0; done < count; done += PIECE) {
             for (int o = 0; o < OPERANDS; o++)
@@ -315,13 +316,14 @@ void eddy_scatter_lay(eddy_scatter_layout *layout, eddy_scatter_plan *plan, cons
         layout->ground.dtype = EDDY_F32;
 }
 
-/* Whether places that indices tell apart lie closer together than neighbours of the rest, as within the planes of images. */
+/* Whether places that differ in the index alone are closer in memory than neighbours in `rest`, as within the planes of
+ * images. */
 static bool is_closer(const eddy_scatter_plan *plan, const eddy_walk *rest) {
     int64_t across = rest->strides[OUT][rest->rank - 1];
     return (plan->step < 0 ? -plan->step : plan->step) < (across < 0 ? -across : across);
 }
 
-/* Elements of a row that are put at once: only values and indices that have to be converted go through a piece. */
+/* Elements of a row that are put at once. The limit holds only if values or indices have to be converted to a piece. */
 static int64_t run_most(const eddy_scatter_plan *plan, const eddy_walk *rest, eddy_dtype ground) {
     int64_t strides[OPERANDS];
     for (int o = 0; o < OPERANDS; o++)
@@ -381,7 +383,7 @@ static void lay_ground(const eddy_scatter *s) {
         eddy_copy_run(words, s->call->team, s->in, s->ground.data);
 }
 
-/* Indices are checked even where there is nothing to put. */
+/* Indices are checked even if there is nothing to put. */
 static void check_indices(const eddy_scatter *s) {
     eddy_dtype dtype = s->plan->index_dtype;
     eddy_walk_cursor cursor;
@@ -393,7 +395,7 @@ static void check_indices(const eddy_scatter *s) {
     }
 }
 
-/* One thread has one slice of rows. */
+/* A single thread takes all rows as one slice. */
 static void put_all(eddy_scatter *s) {
     const eddy_scatter_plan *plan = s->plan;
     eddy_kernel_team *team = s->call->team;
@@ -428,7 +430,7 @@ void eddy_scatter_run(eddy_scatter *s, const eddy_kernel_call *call,
 
 /* ---- kernels ---- */
 
-/* views: in, index, source, out; source is taken as far as index goes. A number is a vector here. */
+/* views: in, index, source, out; source is used as far as index extends. A 0-dimensional tensor counts as a vector. */
 static void lay_out_scatter(const eddy_kernel_call *call, eddy_scatter_layout *layout,
                             eddy_scatter_plan *p) {
     int32_t axis = ((const eddy_attributes_axis *)call->attributes)->axis;
@@ -449,10 +451,10 @@ static void lay_out_scatter(const eddy_kernel_call *call, eddy_scatter_layout *l
                          OPERANDS);
     }
     if (count == 0)
-        layout->along.dims[0] = 0; /* no place without an index has one along the axis */
+        layout->along.dims[0] = 0; /* without indices there are none along the axis */
 }
 
-/* The ground is copied or filled; what is put costs more. `source` is the operand that is gone through. */
+/* The ground is copied or filled; putting elements costs more. `source` is the operand whose elements are put. */
 static int64_t scatter_cost(const eddy_kernel_call *call, int32_t source, int64_t element_ps) {
     return call->kernel->cost_base_ps +
            eddy_cost_ps(eddy_kernel_view_count(&call->views[call->view_count - 1]), 100) +
@@ -486,7 +488,7 @@ static eddy_status scatter_add_prepare(const eddy_kernel_call *call, eddy_kernel
     return scatter_prepare_of(call, plan, true);
 }
 
-/* Also of index_add. */
+/* Runs index_add too. */
 static void scatter_run(const eddy_kernel_call *call) {
     eddy_scatter s;
     s.in = call->views[0].data;
@@ -497,7 +499,7 @@ static void scatter_run(const eddy_kernel_call *call) {
     eddy_scatter_run(&s, call, call->plan);
 }
 
-/* Elements of out that an index names, where they are neighbours. */
+/* Elements of out that an index names, if they are neighbours in memory order; else 0. */
 static int64_t added_row(const eddy_op_view *out, int32_t axis) {
     int64_t row = 1;
     for (int32_t d = 0; d < out->rank; d++) {
@@ -508,7 +510,7 @@ static int64_t added_row(const eddy_op_view *out, int32_t axis) {
     return row;
 }
 
-/* views: in, index [n] or a number, source, out */
+/* views: in, index [n] or 0-dimensional, source, out */
 static void lay_out_index_add(const eddy_kernel_call *call, eddy_scatter_layout *layout,
                               eddy_scatter_plan *p) {
     int32_t axis = ((const eddy_attributes_axis *)call->attributes)->axis;

@@ -1,5 +1,6 @@
-/* Rows of a large output, each made once: the row of the input, and what indices mean for it, in their order. With the ground laid
- * first the output would come through the cache twice, and a row that is replaced would be copied for nothing. */
+/* Each row of a large output is made once: from the row of the input, and from what indices name for it, in their order.
+ * If the ground was written first, the output would pass through the cache twice, and a row that is replaced would be
+ * copied in vain. */
 #include <base/dtype.h>
 #include <kernels/cpu/chunk.h>
 #include <kernels/cpu/index/scatter.h>
@@ -7,7 +8,7 @@
 #include <string.h>
 
 #define SLICE_BYTES (128 * 1024)
-/* Smaller outputs stay in the cache between ground and sums; shorter rows are not worth a look at each. */
+/* Smaller outputs stay in the cache between the ground and the sums; shorter rows are not worth a look-up each. */
 #define OUT_BYTES_LEAST (512 * 1024)
 #define ROW_BYTES_LEAST 256
 #define NONE (-1)
@@ -17,13 +18,13 @@ typedef struct rows {
     char *out;
     int64_t row_bytes;
     int64_t *
-        firsts; /* [row of out] the number of an index that names it, or NONE: the first; the last where it is replaced */
+        firsts; /* [row of out] an index that names the row, or NONE: the first; if rows are replaced, the last */
     int64_t
         *nexts; /* [index] sums: the number of the next index that names the same row, or NONE */
     const eddy_reduce_op *sum; /* NULL: rows are replaced */
 } rows;
 
-/* NULL where rows of the dtype are not summed. */
+/* NULL if there are no sums of rows of the dtype. */
 static const eddy_reduce_op *sum_of(eddy_dtype dtype) {
     return dtype == EDDY_F32   ? &eddy_reduce_blocks_of(EDDY_REDUCE_F32)->sum
            : dtype == EDDY_F64 ? &eddy_reduce_blocks_of(EDDY_REDUCE_F64)->sum
@@ -63,7 +64,7 @@ size_t eddy_scatter_rows_workspace(const eddy_scatter_plan *plan) {
            64;
 }
 
-/* Which indices name a row, in their order. */
+/* Links the indices that name the same row, in their order. */
 static void link_rows(rows *work) {
     const eddy_scatter *s = work->s;
     const eddy_scatter_plan *plan = s->plan;

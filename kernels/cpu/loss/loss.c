@@ -1,5 +1,5 @@
-/* cross_entropy of logits and labels, nll_loss of log-probabilities and labels, and their gradients. The losses of rows lie in
- * the workspace as f64 and are added up in one order; the log-sum-exp of a row is never stored. */
+/* cross_entropy of logits and labels, nll_loss of log-probabilities and labels, and their gradients. The losses of rows
+ * are stored in the workspace as f64 and added up in one order; the log-sum-exp of a row is never stored. */
 #include <base/atomic.h>
 #include <base/dtype.h>
 #include <kernels/attributes.h>
@@ -15,11 +15,11 @@
 
 #define SLICE_ELEMENTS 32768
 
-/* Of a cross_entropy and its gradient. */
+/* The plan of cross_entropy and of its gradient. */
 typedef struct loss_plan {
     const eddy_softmax_ops *ops;
     int64_t grain;
-    int64_t direct_rows; /* not 0: rows are taken where they lie, so many at a time */
+    int64_t direct_rows; /* not 0: rows are read in place, so many at a time */
 } loss_plan;
 
 typedef struct loss {
@@ -82,15 +82,15 @@ static void loss_forward_slice(void *context, int64_t begin, int64_t end) {
     }
 }
 
-/* Rows that are taken where they lie. */
+/* Rows that are read in place. */
 typedef struct taken_rows {
     const void *data[EDDY_SOFTMAX_ROWS];
     double at_label[EDDY_SOFTMAX_ROWS];
-    double *losses[EDDY_SOFTMAX_ROWS]; /* where they go */
+    double *losses[EDDY_SOFTMAX_ROWS]; /* addresses in the workspace */
     int64_t count;
 } taken_rows;
 
-/* Those of first .. last that have a loss. */
+/* The rows of first .. last - 1 that have a loss. */
 static void find_rows(const loss *work, int64_t first, int64_t last, taken_rows *rows) {
     const eddy_op_view *input = work->input;
     const eddy_attributes_cross_entropy *attributes = work->attributes;
@@ -161,11 +161,11 @@ static void cross_entropy_run(const eddy_kernel_call *call) {
     }
     double sum = eddy_loss_total(losses, rows);
     if (work.attributes->reduction == EDDY_REDUCTION_MEAN)
-        sum /= (double)count_rows(&work); /* NaN when no row counts, as PyTorch has it */
+        sum /= (double)count_rows(&work); /* NaN if all rows are ignored, as in PyTorch */
     store_number(out, sum);
 }
 
-/* Of operands with an element for each class, for each row, and one. */
+/* The estimate for operands of `rows * classes`, `rows` and one element; their rank tells which. */
 static int64_t loss_cost(const eddy_kernel_call *call, int64_t rows, int64_t classes) {
     int64_t largest = eddy_max_i64(rows * classes, rows), counts[] = {1, rows, rows * classes},
             bytes = 0;
@@ -179,7 +179,7 @@ static int64_t loss_cost(const eddy_kernel_call *call, int64_t rows, int64_t cla
     return eddy_cost_flat_ps(call->kernel, largest, bytes);
 }
 
-/* Rows that a slice has at most. */
+/* Rows of a slice. */
 static int64_t grain_of(int64_t classes) {
     return eddy_max_i64(1, SLICE_ELEMENTS / eddy_max_i64(1, classes));
 }
@@ -280,7 +280,7 @@ const eddy_kernel eddy_cpu_cross_entropy_backward = {.name = "cross_entropy_back
 
 /* ---- nll_loss ---- */
 
-/* An element as a double. The dtype is a constant at every call: there is little to do for a label but to find it. */
+/* An element as a double. The dtype is a constant in every call: a label takes little work besides reading the element. */
 INLINE double element_at(eddy_dtype dtype, const void *x, int64_t i) {
     switch (dtype) {
     case EDDY_F64:
@@ -298,9 +298,9 @@ INLINE double weight_of(eddy_dtype dtype, const eddy_op_view *weight, int64_t la
     return element_at(dtype, weight->data, label * weight->strides[0]);
 }
 
-/* The losses of rows begin .. end, into the workspace. */
+/* Stores the losses of rows begin .. end - 1 in the workspace. */
 INLINE void nll_slice(eddy_dtype dtype, loss *work, int64_t begin, int64_t end) {
-    /* Copies, which the compiler need not read again for each row. */
+    /* Local copies, which the compiler need not load again for each row. */
     const eddy_attributes_cross_entropy attributes = *work->attributes;
     const eddy_op_view target = *work->target, weight = *work->weight;
     const void *input = work->input->data;
@@ -322,7 +322,7 @@ INLINE void nll_slice(eddy_dtype dtype, loss *work, int64_t begin, int64_t end) 
     eddy_add_relaxed(&work->ignored, ignored);
 }
 
-/* The weights of all rows but the ignored, in one order. */
+/* The sum of the weights of all rows except the ignored ones, in one order. */
 INLINE double sum_weights(eddy_dtype dtype, const loss *work) {
     double sum = 0;
     for (int64_t r = 0; r < work->target->shape[0]; r++) {
@@ -363,7 +363,7 @@ static const struct nll_ops {
     [EDDY_BF16] = NLL_OPS(bf16),
 };
 
-/* Rows of a slice: one element of each is read, most likely from memory. */
+/* Rows of a slice: one element of each row is read, and usually it is not in a cache. */
 #define NLL_SLICE_ROWS 4096
 
 /* views: input, target, weight or absent, out */

@@ -18,7 +18,8 @@ typedef enum eddy_loss_kind {
     EDDY_LOSS_KINDS
 } eddy_loss_kind;
 
-/* y = f(x, target); y is none of these. `positive` holds the weights of positive answers (BCE only); beta is SMOOTH_L1's. */
+/* y = f(x, target); y overlaps none of these. `positive` holds the weights of positive answers (BCE only); beta is used by
+ * SMOOTH_L1. */
 typedef void eddy_loss_fn(void *y, const void *x, const void *target, const void *positive,
                           double beta, int64_t count);
 
@@ -26,7 +27,7 @@ typedef struct eddy_loss_ops {
     eddy_loss_fn *forward[EDDY_LOSS_KINDS];
     eddy_loss_fn *by_input[EDDY_LOSS_KINDS]; /* the derivative with respect to x */
     eddy_loss_fn
-        *by_target[EDDY_LOSS_KINDS]; /* and to the target; NULL where it is minus the other */
+        *by_target[EDDY_LOSS_KINDS]; /* with respect to the target; NULL: minus the other */
     /* x = x * factors * factor */
     void (*scale)(void *x, const void *factors, double factor, int64_t count);
 } eddy_loss_ops;

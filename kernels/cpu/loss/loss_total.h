@@ -1,12 +1,12 @@
-/* The sum of losses that lie in a workspace. */
+/* The sum of losses in a workspace. */
 #ifndef EDDY_KERNELS_CPU_LOSS_TOTAL_H
 #define EDDY_KERNELS_CPU_LOSS_TOTAL_H
 
 #include <stdint.h>
 
-/* Losses added in a row before sums are added pairwise. */
+/* Losses of a row; they are added one after another, before the rows' sums are added pairwise. */
 #define EDDY_LOSS_ROW 64
-/* Rows added up side by side: an addition waits for the one before it in its row. */
+/* Rows that are summed in parallel: within a row, each addition waits for the one before it. */
 #define EDDY_LOSS_ROWS 4
 
 static inline double eddy_loss_row(const double *values, int64_t count) {
@@ -16,7 +16,7 @@ static inline double eddy_loss_row(const double *values, int64_t count) {
     return sum;
 }
 
-/* Pairwise, given the sums of the rows. */
+/* Adds the rows' sums pairwise; `count` is the number of values. */
 static inline double eddy_loss_pairs(const double *sums, int64_t count) {
     if (count <= EDDY_LOSS_ROW)
         return sums[0];
@@ -25,7 +25,8 @@ static inline double eddy_loss_pairs(const double *sums, int64_t count) {
            eddy_loss_pairs(sums + half, count - half * EDDY_LOSS_ROW);
 }
 
-/* Rows, and then pairwise, in an order that follows from the count alone. The sums of rows take the places of values. */
+/* Sums rows, then adds the sums pairwise, in an order that depends on the count alone. The rows' sums overwrite the
+ * values. */
 static inline double eddy_loss_total(double *values, int64_t count) {
     if (count <= EDDY_LOSS_ROW)
         return eddy_loss_row(values, count);

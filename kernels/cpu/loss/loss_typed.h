@@ -6,20 +6,20 @@
 #include <kernels/cpu/typed.h>
 #include <kernels/math.h>
 
-/* log(1 + e^-x): for large -x about -x, and log1p by Kahan's quotient, which undoes the rounding of 1 + e. */
+/* log(1 + e^-x). For large -x this is about -x. log1p uses Kahan's quotient, which compensates the rounding of 1 + e. */
 static inline real softplus_of_minus(real x) {
     real magnitude = x < 0 ? -x : x, e = EDDY_TYPED(eddy_exp)(-magnitude), u = 1 + e, less = u - 1;
     real log1p = EDDY_TYPED(eddy_log)(u) * (e / (less == 0 ? (real)1 : less));
     return (less == 0 ? e : log1p) + (x < 0 ? -x : 0);
 }
 
-/* -1, 0 or 1; NaN stays. */
+/* -1, 0 or 1; NaN gives NaN. */
 static inline real sign(real d) {
     real sign_of = (real)(d > 0) - (real)(d < 0);
     return d != d ? d : sign_of;
 }
 
-/* One function over elements: d is x - t. */
+/* One function of elements; d is x - t. */
 #define EACH(name, expression)                                                                     \
     static void name(void *output, const void *input, const void *target, const void *positive,    \
                      double beta, int64_t count) {                                                 \

@@ -1,6 +1,6 @@
-/* Losses of an input and a target, element by element: mse, l1, smooth_l1, binary cross-entropy of logits, Kullback-Leibler
- * divergence. One pass: chunks of EDDY_LOSS_CHUNK elements in row-major order of the joint shape are computed, and stored or
- * added up; the sums of chunks lie in the workspace and are added in one order. */
+/* Losses of an input and a target, element by element: mse, l1, smooth_l1, binary cross-entropy of logits,
+ * Kullback-Leibler divergence. One pass computes chunks of EDDY_LOSS_CHUNK elements, in row-major order of the joint
+ * shape, and stores them or adds them up. The sums of chunks are stored in the workspace and added in one order. */
 #include <base/dtype.h>
 #include <kernels/attributes.h>
 #include <kernels/cost.h>
@@ -18,13 +18,13 @@ enum { INPUT, TARGET, WEIGHT, POSITIVE, GRAD, OUT };
 
 #define ABSENT (-1)
 
-/* Of a call; behind it the walk of the operands that there are, over the joint shape. */
+/* The plan of a call. It ends with the walk over the operands that are present, over the joint shape. */
 typedef struct pair_loss_plan {
     eddy_loss_fn *function;
     const eddy_loss_ops *ops;
     int64_t count;
     eddy_dtype compute;
-    bool is_summed;          /* into the workspace; otherwise chunks are stored */
+    bool is_summed;          /* into the workspace; otherwise chunks are stored in the output */
     int8_t places[OPERANDS]; /* in the walk, or ABSENT */
     int8_t views[OPERANDS];  /* of the call */
     int64_t words[];
@@ -58,7 +58,7 @@ static const eddy_op_view *view_of(const pair_loss *work, int operand) {
     return &work->call->views[work->plan->views[operand]];
 }
 
-/* Elements of the compute type: where they lie if they are that, else in *to. */
+/* Elements of the compute type: in place if they are contiguous and have that type, else converted to *to. */
 static const void *read(const pair_loss *work, int operand, int64_t first, int64_t count,
                         chunk *to) {
     const eddy_op_view *view = view_of(work, operand);
@@ -110,7 +110,7 @@ static double sum_of(const pair_loss *work, const chunk *x, int64_t count) {
     return is_f64 ? result.f64[0] : (double)result.f32[0];
 }
 
-/* Slices count chunks. */
+/* `first` and `last` number chunks. */
 static void run_chunks(void *context, int64_t first, int64_t last) {
     const pair_loss *work = context;
     const pair_loss_plan *plan = work->plan;
@@ -166,7 +166,7 @@ static void pair_loss_run(const eddy_kernel_call *call) {
         return;
     double sum = eddy_loss_total(work.sums, chunk_count(work.plan));
     if (attributes->reduction == EDDY_REDUCTION_MEAN)
-        sum /= (double)work.plan->count; /* NaN where there is nothing, as PyTorch has it */
+        sum /= (double)work.plan->count; /* NaN if there are no elements, as in PyTorch */
     eddy_dtype_store_f64(out->dtype, out->data, sum);
 }
 
@@ -198,13 +198,14 @@ static void widen(int32_t *rank, int64_t *shape, const eddy_op_view *view) {
             shape[*rank - view->rank + d] = view->shape[d];
 }
 
-/* Operand `operand` is a view of the call, unless that is absent. */
+/* Sets the view of an operand, unless the view is absent. */
 static void add_view(const eddy_kernel_call *call, pair_loss_plan *to, int operand, int32_t view) {
     if (!eddy_kernel_view_is_absent(&call->views[view]))
         to->views[operand] = (int8_t)view;
 }
 
-/* The walk over the joint shape of what goes into the loss. It is not sorted: sums follow the order of elements. */
+/* Joins the operands of the loss to one shape, and builds the walk over it. The walk is not sorted: sums follow the order
+ * of elements. */
 static void join(const eddy_kernel_call *call, pair_loss_plan *to, eddy_walk *walk) {
     int32_t rank = 0;
     int64_t shape[EDDY_RANK_MAX];
@@ -221,7 +222,7 @@ static void join(const eddy_kernel_call *call, pair_loss_plan *to, eddy_walk *wa
     eddy_walk_collapse(walk);
 }
 
-/* Twice as much in f64. */
+/* f64 takes twice the time. */
 static int64_t pair_loss_cost(const eddy_kernel_call *call, const pair_loss_plan *plan) {
     int64_t element_ps = call->kernel->cost_element_ps * (plan->compute == EDDY_F64 ? 2 : 1);
     /* Operands of an empty call may have any number of elements. */

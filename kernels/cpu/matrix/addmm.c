@@ -1,5 +1,5 @@
-/* addmm: the matrix product by matmul's kernel, into the output or, where that is f16 or bf16, into f32 in the workspace; then
- * one pass that scales it and adds the input. With an alpha of 0 a and b are not read, as in BLAS. */
+/* addmm: matmul's kernel computes the product, in the output or, if that is f16 or bf16, in f32 in the workspace. Then one
+ * pass scales it and adds the input. If alpha is 0, a and b are not read, as in BLAS. */
 #include <base/dtype.h>
 #include <kernels/attributes.h>
 #include <kernels/cpu/chunk.h>
@@ -10,16 +10,16 @@
 #define SLICE_ELEMENTS 32768
 #define PIECE 256
 
-/* The plan; behind it comes matmul's. */
+/* The plan; matmul's plan follows it in memory. */
 typedef struct addmm_plan {
-    void (*multiply)(const eddy_kernel_call *call); /* what matmul runs */
+    void (*multiply)(const eddy_kernel_call *call); /* matmul's run function */
     int64_t count;                                  /* elements of the output */
     size_t
-        aside_bytes; /* in front of matmul's workspace: what the product takes that is not the output's */
+        aside_bytes; /* bytes in front of matmul's workspace: for the product, if it is not computed in the output itself */
     size_t matmul_workspace_bytes;
-    uint64_t integer_alpha, integer_beta; /* of integers */
+    uint64_t integer_alpha, integer_beta; /* for integer dtypes */
     eddy_dtype compute;
-    bool is_direct; /* the output's rows are runs in the compute type, and the product lies there */
+    bool is_direct; /* the output's rows are runs of the compute type, and hold the product */
     int64_t walk[1 + 2 * 4]; /* words: out, product, in */
 } addmm_plan;
 
@@ -35,7 +35,7 @@ typedef struct sum {
     eddy_walk walk; /* out, product, in */
 } sum;
 
-/* The product's place: the output, or the workspace in front of what matmul takes of it. */
+/* Whether the product is computed in the workspace, in front of matmul's part of it, instead of the output. */
 static bool is_aside(const eddy_op_view *out) {
     return out->dtype == EDDY_F16 || out->dtype == EDDY_BF16;
 }
@@ -71,7 +71,7 @@ SCALE(f32, float, float)
 SCALE(f64, double, double)
 SCALE(i64, uint64_t, uint64_t)
 
-/* A run of the input in the compute type: where it lies, or in *buffer. */
+/* A run of the input in the compute type: in place, or converted to *buffer. */
 static const void *inputs_at(const sum *work, const eddy_walk_cursor *cursor, int64_t run,
                              void *buffer) {
     const void *from = eddy_chunk_at(work->in->data, work->in->dtype, cursor->offsets[2]);
@@ -118,7 +118,7 @@ static void sum_slice(void *context, int64_t begin, int64_t end) {
     }
 }
 
-/* The call of matmul within: `views` and `strides` are the caller's. */
+/* The inner call of matmul; the caller provides `views` and `strides`. */
 static eddy_kernel_call matmul_within(const eddy_kernel_call *call, eddy_op_view *views,
                                       int64_t *strides) {
     eddy_kernel_call matmul = *call;

@@ -70,7 +70,7 @@ static eddy_status triangle_prepare(const eddy_kernel_call *call, eddy_kernel_pl
     p->is_upper = is_upper;
     p->height = out->shape[out->rank - 2];
     p->width = out->shape[out->rank - 1];
-    /* Diagonals beyond the corners are all alike; far ones must not overflow. */
+    /* All diagonals beyond the corners give the same result; they are limited so that sums do not overflow. */
     p->diagonal = eddy_min_i64(p->width, eddy_max_i64(-p->height, attributes->diagonal));
     eddy_walk rows;
     eddy_walk_init(&rows, out->rank - 1, out->shape);
@@ -107,7 +107,7 @@ static void triangle_run(const eddy_kernel_call *call) {
 /* The diagonal of a matrix, in elements. */
 typedef struct diagonal_plan {
     int64_t first, stride, length;
-    int64_t words[]; /* a matrix to be filled before: how */
+    int64_t words[]; /* words of filling the matrix first, if the output is the matrix */
 } diagonal_plan;
 
 _Static_assert(sizeof(diagonal_plan) + EDDY_FILL_WORDS_MOST * sizeof(int64_t) <=
@@ -122,8 +122,8 @@ static diagonal_plan diagonal_of(const eddy_op_view *matrix, int64_t diagonal) {
                            .length = eddy_max_i64(0, length)};
 }
 
-/* views: in, out: one is a vector, the other a matrix; the inference has brought the diagonal within its shape. What is written
- * costs: a matrix that a diagonal is picked from is not read as a whole. */
+/* views: in, out: one is a vector, the other a matrix; the inference has limited the diagonal to the shape. The estimate
+ * counts what is written: a matrix whose diagonal is read is not read as a whole. */
 static eddy_status diag_prepare(const eddy_kernel_call *call, eddy_kernel_plan *plan) {
     const eddy_attributes_diagonal *attributes = call->attributes;
     const eddy_op_view *in = &call->views[0], *out = &call->views[1];

@@ -1,5 +1,5 @@
-/* BLIS through its typed expert interface, which takes the number of threads per call. Its names (bli_*) are its own: none
- * of the BLAS symbols that it shares with other libraries is used. */
+/* BLIS through its typed expert interface, which takes the number of threads with each call. Only its own names (bli_*)
+ * are used, none of the BLAS symbols that other libraries define too. */
 #include <blis.h>
 #include <kernels/cpu/matrix/gemm.h>
 
@@ -7,7 +7,7 @@ bool eddy_gemm_blis_is_tuned(void) {
     return bli_arch_query_id() != BLIS_ARCH_GENERIC;
 }
 
-/* BLIS takes transposes as strides. */
+/* BLIS expresses transposes by strides. */
 bool eddy_gemm_blis_f32(bool transpose_a, bool transpose_b, int64_t m, int64_t n, int64_t k,
                         float alpha, const float *a, int64_t lda, const float *b, int64_t ldb,
                         float beta, float *c, int64_t ldc) {

@@ -11,11 +11,11 @@
 #define EDDY_GEMM_WIDTH_F64 16
 #define EDDY_GEMM_LANES 16
 
-/* tile[EDDY_GEMM_ROWS][width] = sum over p < k of a[p][EDDY_GEMM_ROWS] * b[p][width], in order of p; the first `columns` of each
- * row, those behind them are made or left alone.
+/* tile[EDDY_GEMM_ROWS][width] = sum over p < k of a[p][EDDY_GEMM_ROWS] * b[p][width], in order of p. The first `columns`
+ * of each row are computed; those behind them may be written too.
  *
- * dots: sums[i] = sum over p < k of rows[i * stride + p] * vector[p]: product p in lane p % EDDY_GEMM_LANES, lanes halved; to that
- * is added the sum of the last products, too few for all lanes.
+ * dots: sums[i] = sum over p < k of rows[i * stride + p] * vector[p]. Product p is added in lane p % EDDY_GEMM_LANES; then
+ * the lanes are halved. The products that do not fill all lanes are summed apart and added at the end.
  *
  * sums: sums[i] = sum over p < k of vector[p] * rows[p * stride + i], in order of p. */
 typedef struct eddy_gemm_block_f32 {

@@ -3,10 +3,11 @@
 #include <kernels/cpu/dnnl.h>
 #include <kernels/cpu/matrix/gemm.h>
 
-/* atomic: stored (release) by the start, before anybody multiplies; relaxed by who has waited for it */
+/* atomic: stored (release) by the start, before the first product; loaded (relaxed) by threads that waited for the start */
 static _Atomic bool is_left_out;
 
-/* Three products make all that is made on first calls. There is room for it: where one fails, the system lets nobody make code. */
+/* Three products allocate everything that first calls allocate. There is room for it, so if one fails, the system forbids
+ * executable pages. */
 static void gemm_dnnl_start(void) {
     float a[64] = {0}, b[64] = {0}, c[64] = {0};
     bool is_able = eddy_dnnl_has_room() &&
@@ -30,7 +31,7 @@ bool eddy_gemm_dnnl_start(void) {
 bool eddy_gemm_dnnl_f32(bool transpose_a, bool transpose_b, int64_t m, int64_t n, int64_t k,
                         float alpha, const float *a, int64_t lda, const float *b, int64_t ldb,
                         float beta, float *c, int64_t ldc) {
-    /* oneDNN leaves C alone without columns of A, whatever beta is. */
+    /* oneDNN does not scale C if k is 0, whatever beta is. */
     if (k == 0)
         return eddy_gemm_portable_f32(transpose_a, transpose_b, m, n, k, alpha, a, lda, b, ldb,
                                       beta, c, ldc);

@@ -1,6 +1,6 @@
-/* The library's own matrix product, of one element type: panels of B and A are packed on the stack, tiles are computed by
- * gemm_typed.h. Every element adds its products in one order (blocks of DEPTH), whatever the cut. The file that includes this
- * says how wide a tile is: WIDTH. */
+/* The library's own matrix product, for one element type. Panels of B and A are packed on the stack; gemm_typed.h computes
+ * tiles. Every element adds its products in the same order (blocks of DEPTH), whatever the cut. The including file defines
+ * WIDTH, the columns of a tile. */
 #ifndef EDDY_KERNELS_CPU_GEMM_PORTABLE_TYPED_H
 #define EDDY_KERNELS_CPU_GEMM_PORTABLE_TYPED_H
 
@@ -14,7 +14,7 @@
 /* Tile widths packed at a time: 64 KB of B. */
 #define STRIPS 4
 
-/* Four at a time become vectors; a plain loop becomes a copy of bytes, whose last ones go one by one. */
+/* Groups of four are compiled to vectors; a plain loop would become a byte copy, which moves its last bytes one by one. */
 static void copy_rows(real *restrict to, int64_t across, int64_t count, const real *restrict from,
                       int64_t depth, int64_t stride) {
     for (int64_t p = 0; p < depth; p++, to += across, from += stride) {
@@ -40,7 +40,7 @@ static void copy_columns(real *restrict to, int64_t across, int64_t count,
             to[p * across + i] = from[p * depth_stride + i * across_stride];
 }
 
-/* packed[p][i] = source[p * depth_stride + i * across_stride], and zeros behind */
+/* packed[p][i] = source[p * depth_stride + i * across_stride], padded with zeros */
 static void pack(real *packed, int64_t across, int64_t count, const real *source,
                  int64_t across_stride, int64_t depth, int64_t depth_stride) {
     if (count < across)
@@ -75,7 +75,7 @@ bool EDDY_TYPED(eddy_gemm_portable)(bool transpose_a, bool transpose_b, int64_t 
     _Alignas(64) real a_packed[DEPTH * EDDY_GEMM_ROWS];
     _Alignas(64) real tile[EDDY_GEMM_ROWS * WIDTH];
     int64_t p = 0;
-    do { /* also once for k == 0, which scales C */
+    do { /* runs once even if k == 0, to scale C */
         int64_t depth = eddy_min_i64(DEPTH, k - p);
         real scale = p == 0 ? beta : 1;
         for (int64_t j = 0; j < n; j += STRIPS * WIDTH) {

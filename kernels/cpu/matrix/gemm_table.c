@@ -1,21 +1,21 @@
-/* Which provider multiplies what. A committed table, never a timing at run time: the same program gives the same bits on
- * every run. Refresh it from what bench/gemm_table prints. */
+/* The provider for each product. It is a committed table, never a measurement at run time: the same program gives the same
+ * bits in every run. Update it from the output of bench/gemm_table. */
 #include <kernels/cpu/isa.h>
 #include <kernels/cpu/matrix/gemm.h>
 #include <stddef.h>
 
 typedef struct rule {
-    eddy_isa isa; /* this one and higher */
+    eddy_isa isa; /* and higher ones */
     eddy_dtype dtype;
     int64_t least_columns; /* n at least */
     double least_work;     /* m * n * k at least */
     eddy_gemm_provider provider;
 } rule;
 
-/* The first rule that fits and whose provider is fit; the last always is. oneDNN is ahead from some tiles on, but behind BLIS
- * (on AMD far behind) where the result is narrow; calling a library costs more than tiny products do, and products with a vector
- * need none at any size. The instruction
- * set `portable` means own loops throughout, so that EDDY_ISA=portable shows what the library computes by itself. */
+/* The first rule that matches and whose provider is usable decides; the last rule always is. oneDNN is faster from a few
+ * tiles on, but slower than BLIS (on AMD much slower) if the result is narrow. For tiny products a call of a library costs
+ * more than the product. Products with a vector need no library at any size. The instruction set `portable` uses our own
+ * loops throughout, so that EDDY_ISA=portable shows what they compute. */
 static const rule rules[] = {
     {EDDY_ISA_V2, EDDY_F32, 16, 32 * 32 * 32, EDDY_GEMM_DNNL},
     {EDDY_ISA_V2, EDDY_F32, 1, 10 * 10 * 10, EDDY_GEMM_BLIS},
@@ -68,8 +68,8 @@ const char *eddy_gemm_provider_name(eddy_gemm_provider provider) {
     return (unsigned)provider < EDDY_GEMM_PROVIDER_COUNT ? names[provider] : "?";
 }
 
-/* In the build, and worth asking: BLIS has plain loops for CPUs that are newer than it is, which ours leave far behind; oneDNN
- * may not have had room to start. */
+/* Whether the build has the provider, and the provider is usable. BLIS has only plain loops for CPUs newer than itself;
+ * ours are much faster. oneDNN may have had no room to start. */
 static bool is_fit(eddy_gemm_provider provider, eddy_dtype dtype) {
 #ifdef EDDY_HAVE_BLIS
     if (provider == EDDY_GEMM_BLIS && !eddy_gemm_blis_is_tuned())
@@ -112,7 +112,7 @@ eddy_gemm_provider eddy_gemm_prepare(eddy_dtype dtype, int64_t m, int64_t n, int
     if (provider != EDDY_GEMM_DNNL)
         return provider;
     *has_started |= gemm_table_start(provider);
-    /* It may have been left out. */
+    /* The start may have failed. */
     return eddy_gemm_choose(eddy_isa_chosen(), dtype, m, n, k);
 }
 
@@ -126,7 +126,7 @@ bool eddy_gemm_start_within(eddy_dtype dtype, double work) {
     return is_first;
 }
 
-/* The halves of a side, as long as they are not narrower than `least`, in multiples of 16: what the libraries' loops like. */
+/* Halves a side to a multiple of 16, which suits the libraries' loops, unless that is narrower than `least`. */
 static bool halve(int64_t *width, int64_t least) {
     int64_t half = ((*width + 1) / 2 + 15) / 16 * 16;
     if (half < least || half >= *width)
@@ -135,8 +135,8 @@ static bool halve(int64_t *width, int64_t least) {
     return true;
 }
 
-/* What tiles keep, the more the more there are of them: halves of 20 us serve two threads, a few of 0.1 ms a few; what many threads gain
- * is worth what one thread loses only where the product takes long. */
+/* The least work of a tile grows with the number of tiles. Halves of 20 us serve two threads, a few tiles of 0.1 ms a few
+ * threads. Small tiles cost a single thread time; the gain of many threads is worth that only if the product takes long. */
 static bool is_worth_cutting(int64_t tiles, double tile_work) {
     double least_work = tiles < 2    ? 2e6
                         : tiles < 4  ? 10e6
@@ -146,12 +146,13 @@ static bool is_worth_cutting(int64_t tiles, double tile_work) {
     return tiles < 64 && tile_work >= 2 * least_work;
 }
 
-/* Of a product with a vector, which packs nothing and takes as long as its matrix takes to be read: tiles of 5 us. */
+/* For a product with a vector, which packs nothing and takes as long as reading its matrix: tiles of 5 us. */
 static bool is_worth_cutting_vector(int64_t tiles, double tile_work) {
     return tiles < 64 && tile_work >= 5e5;
 }
 
-/* What a tile packs again stays small beside its work as long as it is 256 rows and columns wide. */
+/* Neighbouring tiles pack the same operands again. This is cheap beside their work as long as tiles have 256 rows and
+ * columns. */
 eddy_gemm_cut eddy_gemm_cut_for(int64_t m, int64_t n, int64_t k) {
     const int64_t good = 256, least_rows = 128, least_columns = 64;
     eddy_gemm_cut cut = {.rows = m, .columns = n, .row_tiles = 1, .column_tiles = 1};

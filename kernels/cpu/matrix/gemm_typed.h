@@ -19,8 +19,8 @@ enum { WIDE = EDDY_VECTOR_BYTES / (int)sizeof(real), PARTS = LANES / WIDE };
 
 /* ---- tiles ---- */
 
-/* `many` vectors wide, a constant at every call: with two, ROWS * 2 sums stay in registers. Multiplications and additions are
- * rounded apart, as in the portable form. */
+/* `many` is the width in vectors, a constant in every call: with two, ROWS * 2 accumulators stay in registers.
+ * Multiplications and additions are rounded separately, as in the portable form. */
 INLINE void strip(int many, int64_t k, const real *a, const real *b, real *tile) {
     vector sums[ROWS][2];
     EDDY_VECTORS (i, ROWS)
@@ -45,11 +45,12 @@ static void gemm_tile(int64_t k, const real *a, const real *b, int64_t columns, 
 
 /* ---- products with a vector ---- */
 
-/* Rows of so many elements are read one after another: the processor fetches one stream ahead better than four. */
+/* Rows of this many elements or more are read one after another: the hardware prefetches one stream better than four. */
 #define ROW_LONG 512
 #define ADD(a, b) ((a) + (b))
 
-/* The sums of `many` rows, a constant at every call, side by side: each part of the vector is read once for all of them. */
+/* The sums of `many` rows (a constant in every call) are computed together: each part of the vector is read once for all
+ * of them. */
 INLINE void dots_of(int many, int64_t k, const real *rows, int64_t stride, const real *with,
                     real *sums) {
     vector lanes[4][PARTS];
@@ -79,7 +80,7 @@ static void gemm_dots(int64_t count, int64_t k, const real *rows, int64_t stride
         dots_of(1, k, rows + i * stride, stride, with, sums + i);
 }
 
-/* Eight rows are added at a time, so that sums are read and written an eighth as often. */
+/* Eight rows are added at a time, so that the sums are read and written an eighth as often. */
 static void gemm_sums(int64_t count, int64_t k, const real *rows, int64_t stride, const real *with,
                       real *restrict sums) {
     memset(sums, 0, (size_t)count * sizeof(real));

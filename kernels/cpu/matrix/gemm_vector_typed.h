@@ -1,5 +1,6 @@
-/* Products with a vector, of one element type, whose matrix is read once: nothing to pack, and no library to call. Every element
- * adds its products in one order (blocks of DEPTH), whatever else is in the result. The file that includes this says its DTYPE. */
+/* Products with a vector, for one element type. The matrix is read once: nothing is packed, and no library is called.
+ * Every element adds its products in the same order (blocks of DEPTH), whatever else is in the result. The including file
+ * defines DTYPE. */
 #ifndef EDDY_KERNELS_CPU_GEMM_VECTOR_TYPED_H
 #define EDDY_KERNELS_CPU_GEMM_VECTOR_TYPED_H
 
@@ -8,7 +9,7 @@
 #include <kernels/cpu/typed.h>
 #include <kernels/cpu/walk.h>
 
-/* Elements of the vector that are used at a time, and of the result that are made with them. */
+/* Elements of the vector that are used at a time, and elements of the result that are computed with them. */
 #define DEPTH 8192
 #define PIECE 1024
 
@@ -48,7 +49,7 @@ bool EDDY_TYPED(eddy_gemm_vector)(bool transpose_a, bool transpose_b, int64_t m,
     int64_t results = m == 1 ? n : m, step = m == 1 ? 1 : ldc;
     real sums[PIECE];
     int64_t p = 0;
-    do { /* also once for k == 0, which scales C */
+    do { /* runs once even if k == 0, to scale C */
         int64_t depth = eddy_min_i64(DEPTH, k - p);
         real scale = p == 0 ? beta : 1;
         for (int64_t first = 0; first < results; first += PIECE) {

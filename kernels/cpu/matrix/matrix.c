@@ -1,5 +1,5 @@
-/* matmul and linear. Floats go to a matrix library (see gemm.h), operand by operand where they lie if their layout allows,
- * otherwise packed into the workspace; integers are in matrix_integer.c. */
+/* matmul and linear. Floats go to a matrix library (gemm.h): each operand in place if its layout allows that, else packed
+ * into the workspace. Integers are in matrix_integer.c. */
 #include <base/dtype.h>
 #include <kernels/cost.h>
 #include <kernels/cpu/chunk.h>
@@ -12,15 +12,15 @@
 
 /* Work (m * n * k) of a slice of batches, at least. */
 #define SLICE_WORK 2e6
-/* The same of products with a vector, which take as long as their matrix takes to be read. */
+/* The same for products with a vector, which take as long as reading their matrix. */
 #define SLICE_VECTOR_WORK 1e5
 
-/* The plan: a product as it is computed, of what is packed where something is. Behind it come the packing if there is any, or
- * the walk over batches if there are several. */
+/* The plan: the product as it is computed, from packed copies if there are any. The packing follows it in memory if there
+ * is one, else the walk over batches if there are several. */
 typedef struct product {
     int64_t rows, columns, depth; /* of a batch */
     eddy_matrix_leading left,
-        right; /* a and b, which have changed places where the product is turned */
+        right; /* a and b; if the product is turned, the transposes of b and a */
     int64_t out_stride, bias_stride; /* of the result's rows, of the bias' elements */
     eddy_gemm_cut cut;
     int64_t batch_count;
@@ -30,19 +30,19 @@ typedef struct product {
         eddy_gemm_f64_fn *f64;
     } multiply;
     bool
-        is_turned; /* out is column-major: its transpose is computed, from the transposes of b and a */
+        is_turned; /* out is column-major: its transpose is computed, as the product of the transposes of b and a */
     bool is_wide; /* f64 */
     bool has_bias;
 } product;
 
-/* An operand of which a packed copy is multiplied: row-major in the compute type. */
+/* An operand that may be replaced by a packed copy, which is row-major in the compute type. */
 typedef struct packed_operand {
-    size_t at; /* in the workspace */
+    size_t at; /* offset in the workspace */
     int64_t
-        copy; /* the words of the copy begin so many behind the packing's first; 0: the operand is used where it lies */
+        copy; /* offset of the copy's words from the packing, in words; 0: the operand is used in place, without a copy */
 } packed_operand;
 
-/* What is packed, one batch at a time. Behind it come the walk over batches, then the copies. */
+/* The packed operands, one batch at a time. The walk over batches follows it in memory, then the words of the copies. */
 typedef struct packing {
     packed_operand a, b, out, bias;
 } packing;
@@ -57,10 +57,10 @@ _Static_assert(sizeof(product) + sizeof(packing) +
 typedef struct running {
     const eddy_kernel_call *call;
     const product *product;
-    const char *left, *right, *bias; /* bias: NULL where there is none */
+    const char *left, *right, *bias; /* bias: NULL if absent */
     char *out;
-    int64_t offsets[3]; /* a, b, out: of the batch whose tiles are tasks */
-    eddy_walk batches;  /* a, b, out; set where there are several */
+    int64_t offsets[3]; /* a, b, out: offsets of the batch that is cut into tiles */
+    eddy_walk batches;  /* a, b, out; set if there are several */
 } running;
 
 static int64_t tile_count(const product *p) {
@@ -88,7 +88,7 @@ INLINE double number_at(bool is_wide, const void *from, int64_t at) {
     return is_wide ? ((const double *)from)[at] : (double)((const float *)from)[at];
 }
 
-/* Rows of `to` get the bias: along them, or where the product is turned each an element of it. */
+/* Adds the bias to the rows of `to`: along each row or, if the product is turned, one element of the bias to each row. */
 INLINE void add_bias(bool is_wide, const product *p, char *to, int64_t rows, int64_t columns,
                      const char *bias) {
     int64_t stride = p->bias_stride, bytes = is_wide ? sizeof(double) : sizeof(float);
@@ -101,7 +101,7 @@ INLINE void add_bias(bool is_wide, const product *p, char *to, int64_t rows, int
             add_elements(is_wide, to, bias, stride, columns);
 }
 
-/* A tile of the batch that begins at these offsets (a, b, out). */
+/* Computes a tile of the batch at these offsets (a, b, out). */
 static void multiply_tile(const running *work, int64_t tile, const int64_t *offsets) {
     const product *p = work->product;
     const eddy_gemm_cut *cut = &p->cut;
@@ -111,7 +111,7 @@ static void multiply_tile(const running *work, int64_t tile, const int64_t *offs
     int64_t columns = eddy_min_i64(cut->columns, p->columns - column);
     int64_t bytes = p->is_wide ? sizeof(double) : sizeof(float);
     const char *left = work->left, *right = work->right;
-    if (p->depth > 0) { /* otherwise neither side need have data */
+    if (p->depth > 0) { /* otherwise the data may be NULL */
         left +=
             bytes * (offsets[p->is_turned] + (p->left.is_transposed ? row : row * p->left.stride));
         right += bytes * (offsets[!p->is_turned] +
@@ -189,14 +189,14 @@ static void matrix_run(const eddy_kernel_call *call) {
     run_tasks(call, &work, p->batch_count * tile_count(p), multiply_batches);
 }
 
-/* ---- running with something packed ---- */
+/* ---- running with packed operands ---- */
 
-/* Between an operand, the batch of which begins at `offset`, and its copy in the workspace. */
+/* Copies between an operand, whose batch begins at `offset`, and its copy in the workspace. */
 static void copy_operand(const eddy_kernel_call *call, const packing *packs,
                          const packed_operand *operand, const eddy_op_view *view, int64_t offset) {
     const int64_t *words = (const int64_t *)(const void *)packs + operand->copy;
     char *copy = (char *)call->workspace + operand->at;
-    /* Without elements there need be no data. */
+    /* The data of an operand without elements may be NULL. */
     void *lies = view->data ? eddy_chunk_at(view->data, view->dtype, offset) : NULL;
     if (operand == &packs->out)
         eddy_copy_run(words, call->team, copy, lies);
@@ -204,7 +204,7 @@ static void copy_operand(const eddy_kernel_call *call, const packing *packs,
         eddy_copy_run(words, call->team, lies, copy);
 }
 
-/* What is packed is taken from the workspace, and put there. */
+/* Replaces packed operands by their copies in the workspace. */
 static void begin_packed(running *work, const eddy_kernel_call *call, const packing *packs) {
     bool is_turned = work->product->is_turned;
     char *workspace = call->workspace;
@@ -220,7 +220,7 @@ static void begin_packed(running *work, const eddy_kernel_call *call, const pack
     }
 }
 
-/* The workspace holds one batch at a time; what the next batch shares is kept. */
+/* The workspace holds one batch at a time. A copy that the next batch shares is kept. */
 static void matrix_run_packed(const eddy_kernel_call *call) {
     const product *p = call->plan;
     const packing *packs = (const packing *)(const void *)(p + 1);
@@ -257,7 +257,7 @@ typedef struct packed_set {
     bool a, b, out, bias;
 } packed_set;
 
-/* A matrix as it is packed. */
+/* The packed copy of a matrix. */
 static eddy_matrix packed(const eddy_matrix *matrix, eddy_dtype compute) {
     return (eddy_matrix){.rows = matrix->rows,
                          .columns = matrix->columns,
@@ -266,9 +266,10 @@ static eddy_matrix packed(const eddy_matrix *matrix, eddy_dtype compute) {
                          .dtype = compute};
 }
 
-/* oneDNN packs a transposed second factor again for each block of rows, and more slowly than one that is not: from so many rows
- * on it is transposed first, once. A larger factor is left as it is: its copy would take as much memory again. What is made
- * column by column is the product of the transposes, with its factors the other way round. */
+/* oneDNN packs a transposed second factor again for each block of rows, and more slowly than one that is not transposed.
+ * From ROWS_TURNED rows on it is therefore transposed first, once. Larger factors are left as they are, since the copy
+ * would double their memory. A column-major result is excluded: it is computed as the product of the transposes, with the
+ * factors exchanged. */
 #define ROWS_TURNED 128
 #define BYTES_TURNED_MOST (16 << 20)
 
@@ -278,7 +279,7 @@ static bool is_turned_first(const product *p, eddy_gemm_provider provider) {
            p->columns * p->depth <= BYTES_TURNED_MOST / (int64_t)sizeof(float);
 }
 
-/* Whether an operand has to be packed; how it lies otherwise, or will lie then. */
+/* Whether an operand has to be packed. *leading describes the operand itself, or its packed copy. */
 static bool is_packed(const eddy_matrix *matrix, eddy_dtype compute, eddy_matrix_leading *leading) {
     if (matrix->dtype == compute && eddy_matrix_leading_of(matrix, leading))
         return false;
@@ -287,7 +288,7 @@ static bool is_packed(const eddy_matrix *matrix, eddy_dtype compute, eddy_matrix
     return true;
 }
 
-/* The product of the transposes; out_stride is set. */
+/* Turns the product into the product of the transposes; out_stride is set already. */
 static void turn(product *p, const eddy_matrix_plan *matrices, const packed_set *packs) {
     eddy_matrix a = packs->a ? packed(&matrices->a, matrices->compute) : matrices->a;
     eddy_matrix b = packs->b ? packed(&matrices->b, matrices->compute) : matrices->b;
@@ -305,7 +306,7 @@ static int64_t grain_of(const product *p, eddy_gemm_provider provider) {
     return eddy_max_i64(1, each >= slice ? 1 : (int64_t)(slice / (each + 1)));
 }
 
-/* The product as it is computed, and what is packed for it. */
+/* Plans the product as it is computed, and which operands are packed for it. */
 static void plan_product(product *p, packed_set *packs, const eddy_matrix_plan *matrices,
                          bool *has_started) {
     eddy_dtype compute = matrices->compute;
@@ -348,7 +349,7 @@ static eddy_op_view view_of(const eddy_matrix *matrix, int64_t dims[4]) {
     return (eddy_op_view){.shape = dims, .strides = dims + 2, .dtype = matrix->dtype, .rank = 2};
 }
 
-/* Room for the copy of an operand, and the copy, to words of the plan; the word behind them. */
+/* Reserves space for an operand's copy in the workspace, and plans the copy at `words`; returns the address behind them. */
 static int64_t *plan_copy(eddy_kernel_plan *plan, packed_operand *operand,
                           const eddy_matrix *matrix, eddy_dtype compute, int64_t *words) {
     packing *packs = (packing *)(void *)((product *)plan->memory + 1);
@@ -363,7 +364,7 @@ static int64_t *plan_copy(eddy_kernel_plan *plan, packed_operand *operand,
                                   : eddy_copy_prepare(&lies, &copy, words);
 }
 
-/* The packing, and what comes behind it. */
+/* Writes the packing, the walk and the copies' words; returns the address behind them. */
 static int64_t *plan_packing(eddy_kernel_plan *plan, const packed_set *set,
                              const eddy_matrix_plan *matrices) {
     packing *packs = (packing *)(void *)((product *)plan->memory + 1);
@@ -393,21 +394,22 @@ static void plan_floats(const eddy_matrix_plan *matrices, eddy_kernel_plan *plan
     plan->bytes = (size_t)((const char *)words - (const char *)p);
 }
 
-/* Of each batch of a product of matrices, however small. */
+/* Overhead of each batch of a product of matrices, however small. */
 #define BATCH_PS 300000
 
 static bool has_vector(const eddy_matrix_plan *matrices) {
     return matrices->out.rows == 1 || matrices->out.columns == 1;
 }
 
-/* Picoseconds of a multiplication and an addition. With a vector, each element of the matrix is read for one. */
+/* Picoseconds of a multiplication and an addition. In a product with a vector, each element of the matrix is read for only
+ * one of them. */
 static double product_ps(const eddy_matrix_plan *matrices) {
     if (matrices->compute != EDDY_F32 && matrices->compute != EDDY_F64)
         return 1000;
     return (has_vector(matrices) ? 90 : 25) * (matrices->compute == EDDY_F64 ? 2 : 1);
 }
 
-/* The elements of the largest operand do not show the work. */
+/* The work does not follow from the elements of the largest operand. */
 static int64_t cost_of(const eddy_kernel_call *call, const eddy_matrix_plan *matrices) {
     const eddy_matrix *out = &matrices->out;
     double batches = (double)matrices->batch_count;

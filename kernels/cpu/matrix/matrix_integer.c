@@ -1,14 +1,14 @@
-/* Sums run in u64: modulo 2^64, hence right modulo any narrower width. */
+/* Sums are accumulated in u64: modulo 2^64, hence correct modulo any narrower width. */
 #include <kernels/cpu/chunk.h>
 #include <kernels/cpu/matrix/matrix_integer.h>
 #include <string.h>
 
-/* Columns of the result at a time, and rows that share a loaded row of B. */
+/* Columns of the result that are computed at a time, and rows that share a loaded row of B. */
 #define WIDTH 128
 #define HEIGHT 8
 #define SLICE_WORK 200000
 
-/* The plan; behind it the walk over batches. */
+/* The plan; the walk over batches follows it in memory. */
 typedef struct integer_product {
     eddy_matrix a, b, out, bias;
     int64_t bands; /* of HEIGHT rows in a matrix */

@@ -4,7 +4,8 @@
 
 #include <kernels/cpu/matrix/matrix_plan.h>
 
-/* What to run and the plan for it: wraps around; any layout; a bias (the third operand) is added. The output has elements. */
+/* Writes the plan, and sets the function to run. Products wrap around; any layout; a bias (the third operand) is added.
+ * The output is not empty. */
 void eddy_matrix_integer_prepare(const eddy_matrix_plan *matrices, eddy_kernel_plan *plan);
 
 #endif

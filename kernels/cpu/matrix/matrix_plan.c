@@ -18,7 +18,7 @@ static eddy_matrix matrix_of(const eddy_op_view *view, bool is_column) {
     return matrix;
 }
 
-/* Strides of dims of size 1 say nothing: such a matrix gets those of a row-major or column-major one. */
+/* The strides of dims of size 1 have no meaning: such a matrix gets the strides of a row-major or column-major one. */
 static void normalize(eddy_matrix *matrix) {
     if (matrix->rows == 1)
         matrix->row_stride = matrix->column_stride == 1 ? eddy_max_i64(1, matrix->columns) : 1;
@@ -69,7 +69,7 @@ static void add_batches(eddy_matrix_plan *plan, const eddy_op_view *a, const edd
     eddy_walk_collapse(&plan->batches);
 }
 
-/* Batches of A that share B and follow each other evenly are more rows of A. */
+/* Batches of A that share B and follow each other at a constant stride are treated as more rows of A. */
 static void fold_batches(eddy_matrix_plan *plan) {
     eddy_walk *batches = &plan->batches;
     while (batches->rank > 0 && plan->batch_count > 0) {

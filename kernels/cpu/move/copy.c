@@ -1,5 +1,5 @@
-/* Copy and cast. Dims are sorted by the target's strides, so that writes go forward; a source that is contiguous along
- * another dim (a transpose) goes through square tiles. */
+/* Copy and cast. Dims are sorted by the target's strides, so that memory is written in ascending order. A source that is
+ * contiguous along another dim (a transpose) is copied in square tiles. */
 #include <base/dtype.h>
 #include <kernels/cost.h>
 #include <kernels/cpu/chunk.h>
@@ -8,23 +8,24 @@
 #include <kernels/cpu/move/move_block.h>
 #include <kernels/cpu/walk.h>
 
-/* Of estimates: times that far memory counts at most. */
+/* For estimates: the factor for far memory, at most. */
 #define APART_MOST 6
 #define SLICE_BYTES (256 * 1024)
 /* Side of a transposed tile: 32 x 32 elements of 8 bytes, read and written, fit the first-level cache. */
 #define TILE 32
-/* Bytes from which on a tile is asked for while the one before it is turned: less is in the second-level cache as a rule. */
+/* From this many bytes on, the next tile is prefetched while a tile is transposed. Less is usually in the second-level
+ * cache. */
 #define PREFETCHED_BYTES (1 << 20)
 
-/* How it goes, in plans; the walk's words come behind, but for a line. */
+/* How a view is copied, for plans. The walk's words follow, except for line_slice. */
 typedef struct copy_plan {
-    int64_t count, grain; /* of what slices are numbers of */
+    int64_t count, grain; /* what slices number: elements or bands */
     void (*slice)(void *context, int64_t begin, int64_t end);
     int64_t target_stride, source_stride; /* of the innermost dim */
     eddy_dtype to, from;
 } copy_plan;
 
-/* Words of it. */
+/* The words of a copy_plan. */
 #define HEAD ((int64_t)(sizeof(copy_plan) / sizeof(int64_t)))
 _Static_assert(HEAD + EDDY_WALK_WORDS_MOST(2) == EDDY_COPY_WORDS_MOST, "copy.h says so");
 _Static_assert(EDDY_COPY_WORDS_MOST * sizeof(int64_t) <= EDDY_KERNEL_PLAN_BYTES, "fits a plan");
@@ -36,7 +37,7 @@ typedef struct copy {
     eddy_walk walk; /* target, source */
 } copy;
 
-/* Both sides are a line: there is nothing to walk. */
+/* Both sides have one stride: no walk is needed. */
 static void line_slice(void *context, int64_t begin, int64_t end) {
     const copy *work = context;
     const copy_plan *plan = &work->plan;
@@ -63,7 +64,7 @@ static void copy_slice(void *context, int64_t begin, int64_t end) {
     }
 }
 
-/* Rows of elements of 4 or 8 bytes that run backwards in the source: what is found out once need not be found for each row. */
+/* Rows of elements of 4 or 8 bytes that run backwards in the source. The function is looked up once, not for each row. */
 static bool is_reversed(const copy *work) {
     return work->plan.from == work->plan.to && eddy_dtype_size(work->plan.to) >= 4 &&
            work->plan.target_stride == 1 && work->plan.source_stride == -1;
@@ -158,10 +159,10 @@ static void prefetch_tile(eddy_dtype dtype, const char *source, int64_t column, 
         eddy_prefetch((uintptr_t)source + (uintptr_t)(j * column * bytes), height * bytes);
 }
 
-/* Slices are numbers of bands: TILE indices of the tiled dim, at one index of the dims outside the two. */
+/* Slices number bands. A band is TILE indices of the tiled dim, at one index of the outer dims. */
 static void transpose_slice(void *context, int64_t begin, int64_t end) {
     const copy *work = context;
-    const eddy_walk *walk = &work->walk; /* outer dims; behind them the tiled and the inner one */
+    const eddy_walk *walk = &work->walk; /* outer dims, then the tiled and the inner dim */
     int32_t tiled = walk->rank, inner = tiled + 1;
     int64_t height = walk->dims[tiled], width = walk->dims[inner],
             bands = (height + TILE - 1) / TILE;
@@ -186,7 +187,7 @@ static void transpose_slice(void *context, int64_t begin, int64_t end) {
     }
 }
 
-/* Moves the dim along which the source is contiguous next to the inner one; false when this is no transpose. */
+/* Moves the dim along which the source is contiguous next to the inner one. False if the copy is not a transpose. */
 static bool find_transpose(copy *work) {
     eddy_walk *walk = &work->walk;
     int32_t inner = walk->rank - 1;
@@ -211,7 +212,7 @@ static bool find_transpose(copy *work) {
     return true;
 }
 
-/* Set one by one: a walk is too large to be cleared for nothing. The data come later. */
+/* Set one by one: a walk is too large to be cleared for nothing. Data pointers are set later. */
 static void copy_init(copy *work, const eddy_op_view *source, const eddy_op_view *target) {
     eddy_walk *walk = &work->walk;
     work->plan = (copy_plan){
@@ -243,7 +244,7 @@ static void copy_all(copy *work, eddy_kernel_team *team, const void *source, voi
     if (plan->count == 0)
         return;
     if (plan->slice == transpose_slice)
-        work->walk.rank -= 2; /* bands are numbers of the outer dims */
+        work->walk.rank -= 2; /* bands are counted over the outer dims */
     if (team == NULL || plan->count <= plan->grain)
         plan->slice(work, 0, plan->count);
     else
@@ -272,13 +273,14 @@ void eddy_copy_run(const int64_t *words, eddy_kernel_team *team, const void *sou
     copy_all(&work, team, source, target);
 }
 
-/* How far apart elements lie that are neighbours along the last axis. */
+/* Distance in memory of elements that are neighbours along the last axis. */
 static int64_t distance(const eddy_op_view *view) {
     int64_t stride = view->rank == 0 ? 1 : view->strides[view->rank - 1];
     return stride < 0 ? -stride : stride;
 }
 
-/* Elements that lie apart take longer; far ones bring cache lines and pages with them of which little is used. */
+/* Elements that are not contiguous take longer. If they are far apart, their cache lines and pages are loaded but little
+ * of them is used. */
 static int64_t copy_cost(const eddy_kernel_call *call) {
     const eddy_op_view *source = &call->views[0], *target = &call->views[1];
     int64_t count = eddy_kernel_view_count(target);

@@ -1,21 +1,21 @@
-/* Copying one view into another of the same shape: the copy kernel, and what cat and packing use. */
+/* Copying one view into another of the same shape: the copy kernel, and a building block of cat and of packing. */
 #ifndef EDDY_KERNELS_CPU_COPY_H
 #define EDDY_KERNELS_CPU_COPY_H
 
 #include <kernels/cpu/chunk.h>
 #include <kernels/cpu/walk.h>
 
-/* Any dtypes and layouts that do not overlap. Big copies are cut into slices; team NULL: none. */
+/* Any dtypes, and layouts that do not overlap. Large copies are cut into slices, unless team is NULL. */
 void eddy_copy_view(eddy_kernel_team *team, const eddy_op_view *source, const eddy_op_view *target);
 
-/* The same in two steps, for plans. The first needs no data and writes words, of which there are so many at most for views of
- * that rank; the one behind them comes back. The first word is 0 where there is nothing to copy. */
+/* The same in two steps, for plans. The first step needs no data; it writes at most EDDY_COPY_WORDS(rank) words and
+ * returns the address behind them. The first word is 0 if there is nothing to copy. */
 #define EDDY_COPY_WORDS(rank) (7 + 3 * (rank))
 #define EDDY_COPY_WORDS_MOST EDDY_COPY_WORDS(EDDY_RANK_MAX)
 int64_t *eddy_copy_prepare(const eddy_op_view *source, const eddy_op_view *target, int64_t *words);
 void eddy_copy_run(const int64_t *words, eddy_kernel_team *team, const void *source, void *target);
 
-/* All `count` elements, of one dtype, of a walk of two operands, the target first. */
+/* Copies all `count` elements, of one dtype, of a walk of two operands, the target first. */
 static inline void eddy_copy_part(const eddy_walk *walk, int64_t count, eddy_dtype dtype,
                                   void *target, const void *source) {
     int64_t target_stride = eddy_walk_inner_stride(walk, 0),

@@ -1,4 +1,4 @@
-/* Kernels that make a tensor out of numbers. */
+/* Kernels that create a tensor from numbers. */
 #include <base/assert.h>
 #include <base/dtype.h>
 #include <kernels/attributes.h>
@@ -12,7 +12,7 @@
 #define SLICE_ELEMENTS 65536
 #define PIECE 512
 
-/* Writes `count` values of a sequence, from its element `first` on, as value_dtype_of has it. */
+/* Writes `count` values of a sequence, from its element `first` on, in the dtype that value_dtype_of gives. */
 typedef void sequence_fn(const void *state, eddy_dtype dtype, void *values, int64_t first,
                          int64_t count);
 
@@ -116,12 +116,12 @@ static void empty_run(const eddy_kernel_call *call) {
     (void)call;
 }
 
-/* Plan of full: the element, then eddy_fill_prepare's words. Of eye: the words alone. */
+/* The plan of full: the element, then the words of eddy_fill_prepare. The plan of eye: the words alone. */
 static eddy_status full_prepare(const eddy_kernel_call *call, eddy_kernel_plan *plan) {
     const eddy_attributes_full *attributes = call->attributes;
     const eddy_op_view *out = &call->views[0];
     int64_t *words = plan->memory;
-    words[0] = 0; /* an element may be shorter */
+    words[0] = 0; /* an element may have fewer bytes */
     eddy_dtype_store_scalar(out->dtype, words, attributes->value);
     plan->bytes = (size_t)(eddy_fill_prepare(out, words + 1) - words) * sizeof(*words);
     plan->cost_ps =
@@ -156,7 +156,7 @@ static void eye_run(const eddy_kernel_call *call) {
 
 /* ---- sequences ---- */
 
-/* Plan of both; the walk's words come behind. */
+/* The plan of both sequences; the walk's words follow. */
 typedef struct sequence_plan {
     sequence_fn *sequence;
     int64_t count;
@@ -165,7 +165,7 @@ typedef struct sequence_plan {
     int64_t words[];
 } sequence_plan;
 
-/* What values of a sequence are made as: f32 at once where that is the target's dtype, the one rounding there is. */
+/* The dtype in which values of a sequence are computed: f32 if the target is f32, so that values are rounded only once. */
 static eddy_dtype value_dtype_of(bool is_real, eddy_dtype target) {
     return !is_real ? EDDY_I64 : target == EDDY_F32 ? EDDY_F32 : EDDY_F64;
 }
@@ -241,7 +241,7 @@ static void arange_run(const eddy_kernel_call *call) {
     sequence_run(call, call->attributes);
 }
 
-/* Counts from the nearer end, so that both ends are exact and the middle is symmetric (as PyTorch's). */
+/* Counts from the nearer end, so that both ends are exact and the middle is symmetric (as in PyTorch). */
 static void linspace_values(const void *state, eddy_dtype dtype, void *values, int64_t first,
                             int64_t count) {
     const linspace *work = state;

@@ -6,7 +6,7 @@ static void count_i64(int64_t *out, int64_t first, int64_t step, int64_t count) 
         out[i] = (int64_t)value;
 }
 
-/* Counted in int32_t, which instruction sets turn into double at once, for so many elements at a time. */
+/* Pieces are counted in int32_t, since every instruction set converts it to double in one instruction. */
 #define PIECE 65536
 
 #define LINE(name, real)                                                                           \

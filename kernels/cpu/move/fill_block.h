@@ -1,4 +1,4 @@
-/* Numbers in even steps, into contiguous memory. */
+/* Sequences with a constant step, in contiguous memory. */
 #ifndef EDDY_KERNELS_CPU_FILL_BLOCK_H
 #define EDDY_KERNELS_CPU_FILL_BLOCK_H
 

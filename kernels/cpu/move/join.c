@@ -1,4 +1,4 @@
-/* cat, stack, pad: each input is copied into its place in the output. */
+/* cat, stack, pad: each input is copied to its part of the output. */
 #include <base/dtype.h>
 #include <kernels/attributes.h>
 #include <kernels/cost.h>
@@ -11,10 +11,10 @@
 #include <string.h>
 
 #define SLICE_BYTES (256 * 1024)
-/* Up to so many bytes the C library's copy takes longer to find out what to do. */
+/* Up to this many bytes the C library's copy spends more time on choosing a method than on copying. */
 #define RUN_SHORT 1024
 
-/* Contiguous operands of one dtype: the result is, for each index of the dims before the axis, a run of each of them. */
+/* Contiguous operands of one dtype. For each index of the dims before the axis, the result is a run of each operand. */
 typedef struct runs_plan {
     int64_t outer, grain; /* indices of the dims before the axis, and of a slice */
     int64_t inner;        /* bytes of the dims behind the axis */
@@ -73,7 +73,8 @@ static void cat_runs(const eddy_kernel_call *call) {
         call->team->parallel_for(call->team, plan->outer, plan->grain, runs_slice, &work);
 }
 
-/* Only of packed operands: others go one by one, and there may be any number of them. */
+/* Plans packed operands only. Others are copied one by one, and there may be any number of them: a plan could not hold
+ * them. */
 static eddy_status cat_prepare(const eddy_kernel_call *call, eddy_kernel_plan *plan) {
     const eddy_attributes_axis *attributes = call->attributes;
     const eddy_op_view *out = &call->views[call->view_count - 1];
@@ -111,7 +112,7 @@ static void cat_run(const eddy_kernel_call *call) {
     }
 }
 
-/* views: in ..., all of one shape; out with one axis more */
+/* views: in ..., all of one shape; out, with one more axis */
 static void stack_run(const eddy_kernel_call *call) {
     const eddy_attributes_axis *attributes = call->attributes;
     const eddy_op_view *out = &call->views[call->view_count - 1];
@@ -131,7 +132,7 @@ static void stack_run(const eddy_kernel_call *call) {
     }
 }
 
-/* `view` from element `from` of dim d on, `length` long; its shape is the caller's array `shape`. */
+/* The part of `view` from element `from` of dim d on, of `length` elements; its shape is the caller's array `shape`. */
 static eddy_op_view part(const eddy_op_view *view, int64_t *shape, int32_t d, int64_t from,
                          int64_t length) {
     eddy_op_view result = *view;
@@ -143,8 +144,8 @@ static eddy_op_view part(const eddy_op_view *view, int64_t *shape, int32_t d, in
     return result;
 }
 
-/* Axis by axis, what lies before and after the inside is filled, and what is left is the inside. Each element is written
- * once. */
+/* For each axis in turn, the edges before and after the inside are filled, and the rest is the inside. Each element is
+ * written once. */
 static void pad_run(const eddy_kernel_call *call) {
     const eddy_attributes_pad *attributes = call->attributes;
     eddy_op_view in = call->views[0], out = call->views[1];

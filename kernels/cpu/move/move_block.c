@@ -8,8 +8,8 @@
 
 typedef char vector __attribute__((vector_size(EDDY_VECTOR_BYTES), aligned(1), may_alias));
 
-/* All loads of a step come before its stores: a load that comes just after a store to the same place of another page waits
- * for it. */
+/* All loads of a step come before its stores: a load just after a store to the same offset of another page waits for that
+ * store (4K aliasing). */
 static void copy(void *target, const void *source, size_t bytes) {
     char *to = target;
     const char *from = source;
@@ -24,7 +24,8 @@ static void copy(void *target, const void *source, size_t bytes) {
     memcpy(to + done, from + done, bytes - done);
 }
 
-/* Stores begin at lines, as those that do not take twice as long; what is before the first and after the last is stored across. */
+/* Stores are aligned, since unaligned ones take twice as long. The first and the last vector are unaligned, and overlap
+ * their neighbours. */
 static void copy_short(void *target, const void *source, size_t bytes) {
     char *to = target;
     const char *from = source;
@@ -53,7 +54,7 @@ static void fill(void *target, const void *line, size_t bytes) {
     memcpy(to + done, line, bytes - done);
 }
 
-/* As many elements as a register has. */
+/* Reverses as many elements as a register has. */
 INLINE void reverse_lanes(size_t bytes, char *to, const char *from) {
     char lanes[EDDY_VECTOR_BYTES];
     const int count = EDDY_VECTOR_BYTES / (int)bytes;
@@ -62,7 +63,7 @@ INLINE void reverse_lanes(size_t bytes, char *to, const char *from) {
     *(vector *)to = *(const vector *)lanes;
 }
 
-/* Where fewer than a register's elements are left, the last so many are put again. */
+/* If fewer elements than a register has are left, the last full register overlaps the one before. */
 INLINE void reverse(size_t bytes, char *to, const char *from, int64_t count) {
     int64_t size = (int64_t)bytes, wide = EDDY_VECTOR_BYTES / size, last = count - wide, done = 0;
     for (; done <= last; done += wide)

@@ -1,4 +1,4 @@
-/* repeat, repeat_interleave, flip, roll: whole boxes are copied to other places. */
+/* repeat, repeat_interleave, flip, roll: boxes (views of parts) are copied to other positions. */
 #include <kernels/attributes.h>
 #include <kernels/cost.h>
 #include <kernels/cpu/chunk.h>
@@ -27,8 +27,8 @@ static void box_move(box *b, int32_t d, int64_t places) {
     b->view.data = eddy_chunk_at(b->view.data, b->view.dtype, places * b->strides[d]);
 }
 
-/* The tile is copied once. Then, from the last axis on, what is filled along the axis is copied behind itself, which
- * doubles it each time: no view has more dims than the output. */
+/* The tile is copied once. Then, from the last axis on, the filled part of the axis is copied behind itself, which doubles
+ * it each time. So no view has more dims than the output. */
 static void repeat_run(const eddy_kernel_call *call) {
     const eddy_op_view *in = &call->views[0], *out = &call->views[1];
     if (eddy_kernel_view_count(out) == 0)
@@ -58,11 +58,11 @@ static void repeat_run(const eddy_kernel_call *call) {
     }
 }
 
-/* Plan of what copies one box to one other, or to some that lie evenly. */
+/* The plan of copying one box to one or several boxes at a constant distance. */
 typedef struct boxes_plan {
-    int64_t from, step; /* elements to the first box, and between the others */
+    int64_t from, step; /* offset of the first box; elements from box to box */
     int64_t times;
-    int64_t words[]; /* eddy_copy_prepare's */
+    int64_t words[]; /* of eddy_copy_prepare */
 } boxes_plan;
 
 _Static_assert(sizeof(boxes_plan) + EDDY_COPY_WORDS_MOST * sizeof(int64_t) <=
@@ -86,8 +86,8 @@ static void boxes_run(const eddy_kernel_call *call) {
                       eddy_chunk_at(out->data, out->dtype, i * plan->step));
 }
 
-/* The axis is seen as two: its parts, and the places that each is copied to; one place at a time where there is no room
- * for another axis. */
+/* The axis is treated as two: its elements, and the copies of each. If the rank allows no further axis, the copies are
+ * made one by one. */
 static eddy_status repeat_interleave_prepare(const eddy_kernel_call *call, eddy_kernel_plan *plan) {
     const eddy_attributes_repeat_interleave *attributes = call->attributes;
     const eddy_op_view in = eddy_kernel_view_with_axis(&call->views[0]);
@@ -126,7 +126,7 @@ static eddy_status flip_prepare(const eddy_kernel_call *call, eddy_kernel_plan *
     return boxes_prepare(call, plan, &from.view, &call->views[1]);
 }
 
-/* Plan of a rotation in row-major order. */
+/* The plan of a rotation in row-major order. */
 typedef struct rotation_plan {
     int64_t count, shift;
     int64_t words[]; /* of walks: the input's, the output's */
@@ -142,7 +142,7 @@ typedef struct rotation {
     int64_t count, shift;
 } rotation;
 
-/* Elements begin .. end of the output in row-major order, each side by its own walk. */
+/* Elements begin .. end - 1 of the output in row-major order; each side has its own walk. */
 static void rotate_slice(void *context, int64_t begin, int64_t end) {
     const rotation *work = context;
     eddy_dtype dtype = work->out->dtype;
@@ -160,7 +160,7 @@ static void rotate_slice(void *context, int64_t begin, int64_t end) {
                         eddy_walk_inner_stride(&work->from, 0), run);
         eddy_walk_advance(&work->to, &to, run);
         eddy_walk_advance(&work->from, &from,
-                          run); /* past the last element it is at the first again */
+                          run); /* after the last element it is at the first one again */
         begin += run;
     }
 }
@@ -196,7 +196,8 @@ static void rotate_prepare(const eddy_kernel_call *call, eddy_kernel_plan *plan,
     plan->bytes = (size_t)((char *)write_walk(&call->views[1], to) - (char *)p);
 }
 
-/* One axis moves, and all lies side by side: the places from the axis on are one row, whose end comes in at the front. */
+/* One axis is rolled, and all elements are contiguous. The dims from the axis on form one row; the end of the row moves to
+ * the front. */
 typedef struct turn_plan {
     int64_t row, shift; /* elements */
     int64_t rows, grain;
@@ -237,7 +238,7 @@ static void turn_run(const eddy_kernel_call *call) {
         call->team->parallel_for(call->team, plan->rows, plan->grain, turn_slice, &work);
 }
 
-/* Leaves it to roll_run where rows are so long that each should be shared out. */
+/* Leaves the call to roll_run if rows are so long that each has to be cut into slices. */
 static void turn_prepare(const eddy_kernel_call *call, eddy_kernel_plan *plan, int64_t count,
                          int32_t axis, int64_t shift) {
     const eddy_op_view *in = &call->views[0], *out = &call->views[1];
@@ -279,15 +280,15 @@ static eddy_status roll_prepare(const eddy_kernel_call *call, eddy_kernel_plan *
     return EDDY_OK;
 }
 
-/* Each axis that moves is cut in two; every combination of halves is a box that keeps its inner order. A plan could not hold
- * them. */
+/* Each axis that is rolled is cut in two; each combination of parts is a box that keeps its inner order. A plan could not
+ * hold all boxes. */
 static void roll_run(const eddy_kernel_call *call) {
     const eddy_attributes_roll *attributes = call->attributes;
     const eddy_op_view *in = &call->views[0], *out = &call->views[1];
     if (eddy_kernel_view_count(out) == 0)
         return;
     uint32_t moved = moved_axes(call);
-    /* Every subset of `moved`: the axes whose end comes in at the front. */
+    /* Iterates over all subsets of `moved`: the axes whose end moves to the front. */
     uint32_t wraps = 0;
     do {
         box from, to;

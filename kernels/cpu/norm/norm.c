@@ -1,7 +1,7 @@
-/* layer_norm, rms_norm, group_norm and batch_norm: (x - mean) / deviation * weight + bias, and their gradients. Weights that are
- * absent are 1, biases 0. One plan serves all (norm_plan.h). Places of up to EDDY_NORM_CHUNK elements are read and written once,
- * longer ones pass twice; no statistics are kept for the gradients, which take them again from x. batch_norm of channels-last
- * images goes by rows. */
+/* layer_norm, rms_norm, group_norm and batch_norm: (x - mean) / deviation * weight + bias, and their gradients. Absent
+ * weights are 1, absent biases 0. One plan serves all of them (norm_plan.h). Places of up to EDDY_NORM_CHUNK elements are
+ * read and written once, longer ones are read twice. No statistics are kept for the gradients, which compute them again
+ * from x. batch_norm of channels-last images works row by row. */
 #include <base/dtype.h>
 #include <kernels/attributes.h>
 #include <kernels/cost.h>
@@ -19,30 +19,30 @@
 
 typedef enum family { LAYER, RMS, GROUP, BATCH } family;
 
-/* Where weights and biases are taken from. */
+/* Where weights and biases come from. */
 typedef enum source {
-    IN_PLACE, /* they lie side by side and are of the compute type */
-    GATHERED, /* into the workspace, by a walk of the plan */
+    IN_PLACE, /* they are contiguous and of the compute type */
+    GATHERED, /* copied to the workspace, by a walk of the plan */
     ABSENT    /* ones or zeros in the workspace */
 } source;
 
-/* Of a call. Behind it the walks of gathered weights and biases; the copies of what is turned; the walks of places and elements, unless
- * rows are taken where they lie; that of a weight's gradient. */
+/* The plan of a call. `words`: the walks of gathered weights and biases; the copies of transposed operands; the walks of
+ * places and elements, unless is_direct; the walk of a weight's gradient. */
 typedef struct norm_plan {
     eddy_norm_plan shared;
     double eps;
     int64_t grain;                     /* places of a slice */
     int64_t second_grain;              /* rows of channels; weights whose blocks are added up */
     int64_t block_count;               /* of a weight's gradient */
-    int64_t steps[EDDY_NORM_OPERANDS]; /* from row to row, where they are taken where they lie */
-    int32_t places_at;                 /* which of the words begins the walk of places */
+    int64_t steps[EDDY_NORM_OPERANDS]; /* from row to row; used if is_direct */
+    int32_t places_at;                 /* where in `words` the walk of places begins */
     uint8_t family, weights, biases;
-    bool is_direct; /* they are */
-    bool is_given;  /* batch_norm's statistics are what is used; otherwise they are updated */
+    bool is_direct; /* rows are used in place */
+    bool is_given;  /* batch_norm uses the running statistics; else it updates them */
     int64_t words[];
 } norm_plan;
 
-/* Where all operands are turned, places and elements are a dim each. */
+/* If all operands are transposed, places and elements have one dim each. */
 #define PLACES_WORDS_TURNED (2 + 2 * (1 + EDDY_NORM_OPERANDS))
 #define WORDS_MOST (2 * EDDY_WALK_WORDS_MOST(1) + EDDY_NORM_WORDS_MOST + EDDY_COPY_WORDS_MOST)
 #define WORDS_MOST_TURNED                                                                          \
@@ -58,7 +58,7 @@ typedef struct norm {
     const eddy_kernel_call *call;
     const norm_plan *plan;
     const void *weights, *biases;        /* of the compute type */
-    const void *means, *scales;          /* the same, where rows of channels are normalised */
+    const void *means, *scales;          /* the same, for norm_by_rows_run */
     const eddy_op_view *mean, *variance; /* batch_norm's running statistics; NULL elsewhere */
     double momentum;
     double *partials; /* [block_count][weight_count] */
@@ -91,7 +91,7 @@ static bool lies_side_by_side(const eddy_op_view *view) {
     return true;
 }
 
-/* The walk through all elements of a view in their order. */
+/* Writes the walk over all elements of a view, in order. */
 static int64_t *write_walk(const eddy_op_view *view, int64_t *words) {
     eddy_walk walk;
     eddy_walk_init(&walk, view->rank, view->shape);
@@ -133,7 +133,8 @@ static void fill(eddy_dtype compute, int64_t count, double value, void *to) {
                         count);
 }
 
-/* Finds the weights, at `to` unless they are taken where they lie: `value` where there are none. The word behind their walk. */
+/* Finds the weights: in place, else at `to`, which is filled with `value` if they are absent. Returns the address behind
+ * their walk. */
 static const int64_t *find_weights(const norm *work, const eddy_op_view *view, uint8_t from,
                                    double value, void *to, const void **weights,
                                    const int64_t *words) {
@@ -150,7 +151,7 @@ static size_t two_rows_bytes(const eddy_norm_plan *plan) {
     return ((size_t)plan->weight_count * 2 * sizeof(double) + 63) / 64 * 64;
 }
 
-/* Of the weights and biases that are not taken where they lie. */
+/* Bytes of workspace for weights and biases that are not used in place. */
 static size_t weights_bytes(const norm_plan *plan) {
     return plan->weights == IN_PLACE && plan->biases == IN_PLACE ? 0
                                                                  : two_rows_bytes(&plan->shared);
@@ -221,7 +222,8 @@ static void norm_forward_slice(void *context, int64_t first, int64_t last) {
     }
 }
 
-/* Rows of the compute type with a weight for each element, as layer_norm and rms_norm mostly meet them: so of all operands. */
+/* Contiguous rows of the compute type with a weight for each element, as is usual for layer_norm and rms_norm; all
+ * operands have to be such. */
 static bool goes_direct(const norm_plan *plan, const eddy_norm_places *at) {
     if ((plan->family != LAYER && plan->family != RMS) || at->elements.rank > 1 ||
         at->places.rank > 1)
@@ -233,7 +235,7 @@ static bool goes_direct(const norm_plan *plan, const eddy_norm_places *at) {
     return plan->shared.element_count <= EDDY_NORM_CHUNK;
 }
 
-/* An operand's row number `first`. */
+/* Row number `first` of an operand. */
 static void *row_of(const norm *work, int32_t operand, int64_t first) {
     const eddy_norm_operand *of = &work->at.operands[operand];
     return eddy_chunk_at(of->data, of->dtype, first * work->plan->steps[operand]);
@@ -251,13 +253,13 @@ static void norm_direct_slice(void *context, int64_t first, int64_t last) {
                              plan->shared.element_count);
 }
 
-/* Channels that lie side by side are normalised row by row as they lie, with no copy. */
+/* If channels are contiguous, they are normalised row by row in place, without a transposed copy. */
 static bool goes_by_rows(const norm_plan *plan, const eddy_norm_places *at) {
     return plan->family == BATCH && at->places.rank == 1 &&
            (eddy_norm_is_scattered(at, 0) || eddy_norm_is_scattered(at, 1));
 }
 
-/* Places whose cache lines are still near when the next of them is read. */
+/* Places that are read together: their cache lines are still in the cache when the next of them is read. */
 #define NEIGHBOURS 16
 
 static void set_real(const norm *work, const void *reals, int64_t i, double value) {
@@ -285,7 +287,7 @@ static void neighbour_moments(const norm *work, int64_t first, int64_t count,
     }
 }
 
-/* The mean and the scale of each place. */
+/* Computes the mean and the scale of each place. */
 static void statistics_slice(void *context, int64_t first, int64_t last) {
     const norm *work = context;
     bool is_given = work->plan->is_given;
@@ -352,7 +354,7 @@ static void begin_forward(norm *work, const eddy_kernel_call *call) {
     find_weights(work, weight + 1, plan->biases, 0, biases, &work->biases, words);
 }
 
-/* Runs slices over all places, after what is turned has been turned into the memory. */
+/* Runs slices over all places, after operands to be transposed have been transposed into `memory`. */
 static void run_places(norm *work, int32_t output, void *memory,
                        void (*slice)(void *, int64_t, int64_t)) {
     const norm_plan *plan = work->plan;
@@ -390,12 +392,12 @@ static void norm_by_rows_run(const eddy_kernel_call *call) {
 
 /* ---- the gradient of x ---- */
 
-/* What the gradient of a place needs: sums of grad * weight, and of that times the distance from the mean. One pass: each
- * chunk counts its distances from its own mean, which is corrected once the mean of all is known. */
+/* The sums that the gradient of a place needs: of grad * weight, and of that times the distance from the mean. They take
+ * one pass: each chunk uses distances from its own mean, which are corrected once the mean of the place is known. */
 typedef struct slopes {
     eddy_norm_moments moments;
     double sum, product;
-    const void *kept; /* the gradient; both where the place is one chunk */
+    const void *kept; /* the gradient; kept, as is x, if the place is one chunk */
 } slopes;
 
 static slopes place_slopes(const norm *work, int64_t place, const int64_t *offsets,
@@ -495,7 +497,7 @@ static void norm_backward_run(const eddy_kernel_call *call) {
 
 /* ---- the gradient of the weight ---- */
 
-/* Where places have weights of their own there is one block, which all slices fill. */
+/* If places have weights of their own there is one block, which all slices fill. */
 static bool owns_weights(const eddy_norm_plan *plan) {
     return plan->period == plan->place_count;
 }
@@ -574,7 +576,7 @@ static void weight_places(void *context, int64_t begin, int64_t end) {
     accumulate_places(work, begin, end, work->partials);
 }
 
-/* Adds the blocks up into the first of them. */
+/* Adds all blocks to the first one. */
 static void add_blocks(void *context, int64_t begin, int64_t end) {
     const norm *work = context;
     for (int64_t block = 1; block < work->plan->block_count; block++) {
@@ -629,8 +631,8 @@ typedef struct variant {
     family family;
     bool is_given; /* batch_norm's statistics */
     int32_t
-        run_ps; /* of each run of elements with statistics or weights of its own, which begins anew */
-    int32_t more_sweeps; /* through what is in no cache */
+        run_ps; /* the overhead of each run of elements that has statistics or weights of its own */
+    int32_t more_sweeps; /* further passes over memory that is in no cache */
 } variant;
 
 static void plan_places(const eddy_kernel_call *call, const variant *of,
@@ -654,7 +656,7 @@ static void plan_places(const eddy_kernel_call *call, const variant *of,
     to->grain = eddy_max_i64(1, SLICE_ELEMENTS / eddy_max_i64(1, to->shared.element_count));
 }
 
-/* Twice as much an element in f64. */
+/* An element of f64 takes twice the time. */
 static int64_t norm_cost(const eddy_kernel_call *call, const norm_plan *plan, const variant *of) {
     const eddy_op_view *x = &call->views[0];
     bool has_channels = of->family == GROUP || of->family == BATCH;
@@ -673,8 +675,8 @@ static int64_t *write_places(norm_plan *to, const eddy_norm_places *at, int64_t 
     return eddy_norm_places_write(at, words);
 }
 
-/* Writes the copies of what is turned, and the walks of places and elements where they are not rows to be taken where they lie. The
- * last operand is the output. */
+/* Writes the copies of transposed operands, and the walks of places and elements unless rows are used in place. The last
+ * operand is the output. */
 static int64_t *plan_walks(norm_plan *to, eddy_norm_places *at, int64_t *words) {
     words = eddy_norm_plan_turn(&to->shared, at, to->shared.operand_count - 1, words);
     to->is_direct = goes_direct(to, at);
@@ -730,7 +732,7 @@ static eddy_status norm_backward_prepare(const eddy_kernel_call *call, eddy_kern
     plan->bytes = sizeof(*to);
     if (is_empty(to))
         return EDDY_OK;
-    to->biases = IN_PLACE; /* none are asked for */
+    to->biases = IN_PLACE; /* the gradient has no biases */
     int64_t *words = plan_weights(&call->views[2], to->shared.compute, &to->weights, to->words);
     words = plan_walks(to, &at, words);
     plan->workspace_bytes = weights_bytes(to) + turn_bytes(&at);

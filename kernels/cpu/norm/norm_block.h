@@ -1,6 +1,6 @@
-/* Arithmetic of normalisations on contiguous f32 or f64, at most EDDY_NORM_CHUNK elements at a time. Sums run in lanes that
- * are then halved: fixed by the count alone. `w` and `b`, the weight and the bias, hold one number per element or, with
- * `step` 0, one for all. */
+/* Arithmetic of normalisations on contiguous f32 or f64, at most EDDY_NORM_CHUNK elements at a time. Sums are accumulated
+ * in lanes that are then halved, in an order that depends on the count alone. `w` and `b`, the weight and the bias, have
+ * one number per element or, with `step` 0, one number for all. */
 #ifndef EDDY_KERNELS_CPU_NORM_BLOCK_H
 #define EDDY_KERNELS_CPU_NORM_BLOCK_H
 
@@ -11,7 +11,8 @@
 #define EDDY_NORM_LANES 16
 #define EDDY_NORM_CHUNK 2048
 
-/* Places that lie one after the other; strides in elements. `to` may be `from`, or `grad`, which the way back alone has. */
+/* Places that follow one another in memory; strides in elements. `to` may be `from`, or `grad`. Only the gradient uses
+ * `grad`. */
 typedef struct eddy_norm_rows {
     void *to;
     const void *from, *grad;
@@ -28,7 +29,7 @@ typedef struct eddy_norm_ops {
     /* For each row: moments (square_sum unless centred), then apply with 1 / sqrt(squares / count + eps). */
     void (*places)(const eddy_norm_rows *rows, const void *w, const void *b, double eps,
                    bool is_centred, int64_t count);
-    /* apply with a mean and a scale of its own for each element. */
+    /* The same as apply, with a mean and a scale for each element. */
     void (*apply_each)(void *x, const void *w, const void *b, const void *means, const void *scales,
                        int64_t count);
     /* sums: of g * w, and of g * w * (x - shift) */

@@ -24,7 +24,7 @@ static void begin(eddy_norm_plan *plan, eddy_norm_places *at, const eddy_op_view
     at->places.operand_count = at->elements.operand_count = count;
 }
 
-/* One dim is in order unless it is 1. */
+/* A single dim that is not 1 is collapsed already. */
 static int64_t collapse(eddy_walk *walk) {
     if (walk->rank == 1 && walk->dims[0] != 1)
         return walk->dims[0];
@@ -66,7 +66,7 @@ void eddy_norm_plan_groups(eddy_norm_plan *plan, eddy_norm_places *at,
         segment *= views[0]->shape[d];
     }
     end(plan, at, segment, groups);
-    plan->weight_count = views[0]->shape[1]; /* where the segments are empty too */
+    plan->weight_count = views[0]->shape[1]; /* also if the segments are empty */
 }
 
 void eddy_norm_plan_channels(eddy_norm_plan *plan, eddy_norm_places *at,
@@ -86,9 +86,9 @@ const int64_t *eddy_norm_places_read(eddy_norm_places *at, const int64_t *words)
     return eddy_walk_read(&at->elements, eddy_walk_read(&at->places, words));
 }
 
-/* ---- turning ---- */
+/* ---- transposed operands ---- */
 
-/* From so many places side by side on. */
+/* At least this many contiguous places. */
 #define LEAST_PLACES 8
 
 bool eddy_norm_is_scattered(const eddy_norm_places *at, int32_t operand) {
@@ -100,8 +100,8 @@ bool eddy_norm_is_scattered(const eddy_norm_places *at, int32_t operand) {
            places->dims[places->rank - 1] >= LEAST_PLACES && step != 1 && step != 0;
 }
 
-/* Elements from a place to the next in a turned operand: a cache line more than it has, so that powers of two do not all fall
- * into one set of the cache. */
+/* Stride from place to place in a transposed operand: a cache line more than the elements, so that with a power of two not
+ * all places fall into the same set of the cache. */
 static int64_t turned_stride(const eddy_norm_plan *plan, eddy_dtype dtype) {
     return plan->element_count + 64 / eddy_dtype_size(dtype);
 }
@@ -120,7 +120,7 @@ size_t eddy_norm_turn_bytes(const eddy_norm_places *at) {
     return bytes;
 }
 
-/* Dims of places, then those of elements. The operand gets the strides of its copy. */
+/* Plans the copy: the dims of places, then those of elements. The operand gets the strides of its copy. */
 static int64_t *plan_copy(eddy_norm_plan *plan, eddy_norm_places *at, int32_t operand,
                           bool is_output, int64_t *words) {
     int64_t dims[EDDY_RANK_MAX], there[EDDY_RANK_MAX], here[EDDY_RANK_MAX], stride = 1;
@@ -183,7 +183,7 @@ void eddy_norm_turn_back(const eddy_norm_places *at, int32_t output, eddy_kernel
 
 /* ---- chunks ---- */
 
-/* `count` elements of the operand at a place, where they lie one after another as they are computed with; NULL elsewhere. */
+/* Address of `count` elements of the operand at a place, if they are contiguous and of the compute type; else NULL. */
 static void *direct(const eddy_norm_places *at, int32_t operand, const int64_t *offsets,
                     int64_t begin, int64_t count) {
     const eddy_norm_operand *own = &at->operands[operand];
@@ -260,7 +260,7 @@ const void *eddy_norm_weights(const eddy_norm_plan *plan, const void *weights, i
     return chunk;
 }
 
-/* Elements that are worth a call. */
+/* Fewer elements are not worth a call. */
 #define RUN_LEAST 64
 
 static int64_t rest_of(int64_t length, int64_t begin, int64_t count) {
@@ -276,7 +276,7 @@ int64_t eddy_norm_run(const eddy_norm_places *at, int64_t begin, int64_t *step) 
     return rest_of(at->plan->segment, begin, count);
 }
 
-/* The formula for two samples: T. Chan, G. Golub, R. LeVeque, 1979. */
+/* The formula for joining two samples: T. Chan, G. Golub, R. LeVeque, 1979. */
 void eddy_norm_join(eddy_norm_moments *total, int64_t begin, const eddy_norm_moments *part,
                     int64_t count) {
     double share = (double)count / (double)(begin + count), distance = part->mean - total->mean;

@@ -16,7 +16,7 @@
 
 /* ---- sums ---- */
 
-/* What is summed: term i of these rows. */
+/* The term of a sum for element i. */
 typedef real norm_term(const real *g, const real *x, real shift, int64_t i);
 
 INLINE real element(const real *g, const real *x, real shift, int64_t i) {
@@ -33,7 +33,7 @@ INLINE real distance_product(const real *g, const real *x, real shift, int64_t i
     return g[i] * (x[i] - shift);
 }
 
-/* In lanes that are then halved. What does not fill the lanes is one step more. */
+/* Sums in lanes that are then halved. A remainder that does not fill the lanes takes one more step. */
 INLINE real sum_of(norm_term *term, const real *g, const real *x, real shift, int64_t count) {
     real lanes[LANES] = {0};
     int64_t i = 0;
@@ -69,7 +69,7 @@ static void moments(const void *data, int64_t count, double *mean, double *squar
     EDDY_LANES_HALVE(distances, ADD);
     EDDY_LANES_HALVE(squared, ADD);
     double all = (double)distances[0];
-    double rest = all / (double)count; /* what rounding left between shift and the mean */
+    double rest = all / (double)count; /* mean - shift, the rounding error of shift */
     *mean = (double)shift + rest;
     *squares = (double)squared[0] - rest * all;
 }
@@ -157,8 +157,8 @@ static void backward(void *to, const void *grad, const void *data, const void *w
 
 /* ---- places ---- */
 
-/* Statistics and results of one place after the other in one loop, so that the processor begins the next while the sums of one are
- * halved. */
+/* Computes statistics and results of each place in one loop, so that the processor can begin the next place while the sums
+ * of one are halved. */
 static void places(const eddy_norm_rows *rows, const void *weight, const void *bias, double eps,
                    bool is_centred, int64_t count) {
     for (int64_t row = 0; row < rows->count; row++) {
@@ -173,7 +173,7 @@ static void places(const eddy_norm_rows *rows, const void *weight, const void *b
     }
 }
 
-/* The same on the way back. */
+/* The same for the gradient. */
 static void places_back(const eddy_norm_rows *rows, const void *weight, double eps, bool is_centred,
                         int64_t count) {
     for (int64_t row = 0; row < rows->count; row++) {

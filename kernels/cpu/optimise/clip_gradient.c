@@ -1,6 +1,6 @@
-/* clip_grad_norm: the 2-norm of a list of tensors, then what is too large made smaller. Squares are summed in f64: blocks of a
- * slice (reduce_block.h) in their order, slices of one size in theirs; so the norm does not depend on layout, threads or
- * instruction set. */
+/* clip_grad_norm: computes the 2-norm of a list of tensors, then scales them if it is too large. Squares are summed in
+ * f64: the blocks of a slice (reduce_block.h) in order, then the slices in order; all slices have one size. So the norm
+ * does not depend on layout, threads or instruction set. */
 #include <base/dtype.h>
 #include <kernels/attributes.h>
 #include <kernels/cost.h>
@@ -13,7 +13,7 @@
 #define SLICE_ELEMENTS 16384
 #define PIECE 512
 
-/* Of a call. The list may be of any length, so its walks are no part of it. */
+/* The plan of a call. The list may have any length, so the plan does not hold its walks. */
 typedef struct clip_plan {
     int64_t slices;
 } clip_plan;
@@ -21,13 +21,13 @@ typedef struct clip_plan {
 typedef struct clip {
     const eddy_kernel_call *call;
     int32_t items;
-    double *sums; /* one a slice; slices do not reach over tensors */
+    double *sums; /* one per slice; a slice lies within one tensor */
     double scale;
 } clip;
 
 typedef struct place {
     int32_t item;
-    int64_t begin, end; /* elements of it */
+    int64_t begin, end; /* elements of the item */
 } place;
 
 static int64_t slices_of(int64_t elements) {
@@ -44,7 +44,7 @@ static place place_of(const clip *work, int64_t slice) {
     return at;
 }
 
-/* Elements are looked at in row-major order, whatever their strides: their numbers decide which sum they go to. */
+/* Elements are read in row-major order, whatever their strides: an element's number decides which sum it is added to. */
 static void begin_walk(const eddy_op_view *view, int64_t begin, eddy_walk *walk,
                        eddy_walk_cursor *cursor) {
     eddy_walk_init(walk, view->rank, view->shape);
@@ -53,7 +53,7 @@ static void begin_walk(const eddy_op_view *view, int64_t begin, eddy_walk *walk,
     eddy_walk_seek(walk, cursor, begin);
 }
 
-/* A block's elements in row-major order, as `dtype`: where they lie, or in *buffer. */
+/* A block's elements in row-major order, as `dtype`: in place, or converted to *buffer. */
 static const void *gather(const eddy_op_view *view, const eddy_walk *walk, eddy_walk_cursor *cursor,
                           eddy_dtype dtype, double *buffer, int64_t count) {
     int64_t stride = eddy_walk_inner_stride(walk, 0),
@@ -128,7 +128,7 @@ static void clip_gradient_run_slices(clip *work, int64_t slices,
         work->call->team->parallel_for(work->call->team, slices, 1, slice, work);
 }
 
-/* The norm may be absent, and is a view either way. */
+/* The view of the norm may be absent. */
 static void clip_gradient_run(const eddy_kernel_call *call) {
     const eddy_attributes_clip_grad_norm *attributes = call->attributes;
     clip work = {.call = call, .items = call->view_count - 1, .sums = call->workspace};
@@ -142,11 +142,11 @@ static void clip_gradient_run(const eddy_kernel_call *call) {
     if (target->rank >= 0)
         eddy_chunk_store(target->dtype, target->data, 1, EDDY_F64, &norm, 1);
     work.scale = attributes->max_norm / (norm + 1e-6);
-    if (!(work.scale >= 1)) /* NaN too: it shows */
+    if (!(work.scale >= 1)) /* also for NaN, so that it becomes visible */
         clip_gradient_run_slices(&work, slices, scale_slices);
 }
 
-/* The estimate is of once through the memory: most often there is nothing to clip. */
+/* The estimate is for one pass over memory: usually there is nothing to clip. */
 static eddy_status clip_gradient_prepare(const eddy_kernel_call *call, eddy_kernel_plan *plan) {
     clip_plan *to = plan->memory;
     to->slices = 0;

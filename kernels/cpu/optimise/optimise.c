@@ -1,5 +1,5 @@
-/* Optimiser steps over lists of parameters: one pass over each tensor, all tensors cut together into slices
- * of elements. */
+/* Optimiser steps over lists of parameters: one pass over each tensor. All tensors together are cut into slices of
+ * elements. */
 #include <base/assert.h>
 #include <base/dtype.h>
 #include <kernels/attributes.h>
@@ -11,11 +11,11 @@
 #include <math.h>
 
 #define SLICE_ELEMENTS 16384
-/* Elements converted or gathered at a time where a tensor is not contiguous f32 or f64. */
+/* Elements converted or gathered at a time if a tensor is not contiguous f32 or f64. */
 #define PIECE 512
 #define LISTS 4
 
-/* Of a call. Its lists may be of any length, so their walks are no part of it. */
+/* The plan of a call. Its lists may have any length, so the plan does not hold their walks. */
 typedef struct optimise_plan {
     const eddy_optimise_ops *f32, *f64;
     int64_t count; /* elements of a list */
@@ -41,7 +41,7 @@ static void update(const step *work, const eddy_optimise_ops *ops, void *const *
         ops->adam(&work->adam, data[0], data[1], data[2], data[3], count);
 }
 
-/* Elements begin .. end of the tensors number `item`. */
+/* Updates elements begin .. end - 1 of the tensors with number `item`. */
 static void update_item(const step *work, int32_t item, int64_t begin, int64_t end) {
     const eddy_op_view *views[LISTS];
     eddy_walk walk;
@@ -88,7 +88,7 @@ static void update_item(const step *work, int32_t item, int64_t begin, int64_t e
     }
 }
 
-/* Slices count elements through the whole list. */
+/* Slices number the elements of the whole list. */
 static void step_slice(void *context, int64_t begin, int64_t end) {
     const step *work = context;
     int64_t first = 0;
@@ -153,7 +153,7 @@ static void adamw_run(const eddy_kernel_call *call) {
     adam(call, true);
 }
 
-/* The estimate is of all elements of the lists: parameters, gradients and states. */
+/* The estimate counts all elements of the lists: parameters, gradients and states. */
 static eddy_status optimise_prepare(const eddy_kernel_call *call, eddy_kernel_plan *plan,
                                     int32_t lists) {
     optimise_plan *to = plan->memory;

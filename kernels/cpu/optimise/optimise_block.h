@@ -6,7 +6,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Everything that does not depend on the element, in double; f32 loops round each number once. */
+/* All values that do not depend on the element, in double; f32 loops round each of them once. */
 typedef struct eddy_sgd_numbers {
     double lr, weight_decay;
 } eddy_sgd_numbers;
@@ -18,12 +18,12 @@ typedef struct eddy_momentum_numbers {
 
 typedef struct eddy_adam_numbers {
     double beta1, beta2, eps, weight_decay;
-    double shrink;        /* times the parameter, first */
+    double shrink;        /* factor of the parameter, before the step */
     double step_size;     /* lr / (1 - beta1^step) */
     double root_of_bias2; /* sqrt(1 - beta2^step) */
 } eddy_adam_numbers;
 
-/* Parameters, gradients, and what the optimiser keeps, of f32 or f64; all but the gradients are replaced. */
+/* Parameters, gradients and the optimiser's states, of f32 or f64; all but the gradients are updated in place. */
 typedef struct eddy_optimise_ops {
     void (*sgd)(const eddy_sgd_numbers *numbers, void *params, const void *grads, int64_t count);
     void (*momentum)(const eddy_momentum_numbers *numbers, void *params, const void *grads,

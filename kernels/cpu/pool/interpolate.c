@@ -1,5 +1,5 @@
-/* interpolate: each element of the output is one of the image's, or a mix of four; and the gradient, which gathers from the
- * outputs that an element went into. */
+/* interpolate: each element of the output is an element of the image, or a mix of four. The gradient of an element gathers
+ * from the outputs that it contributed to. */
 #include <base/dtype.h>
 #include <eddy/choice.h>
 #include <kernels/cost.h>
@@ -13,7 +13,7 @@
 #define SLICE_ELEMENTS 32768
 #define CHUNK 256
 
-/* Where along an axis an output comes from: two neighbours, and the share of the second. */
+/* The source of an output along an axis: two neighbours, and the weight of the second. */
 typedef struct tap {
     int64_t low, high;
     double share;
@@ -24,21 +24,21 @@ typedef union chunk {
     double f64[CHUNK];
 } chunk;
 
-/* What a call is to know. */
+/* The plan of a call. */
 typedef struct interpolate_plan {
     bool is_bilinear;
-    bool is_doubled; /* each element of a row twice */
+    bool is_doubled; /* each element of a row is written twice */
     bool by_channels;
     eddy_dtype compute;
-    int64_t line_bytes; /* of what is written, where its lines have no gaps, else 0 */
+    int64_t line_bytes; /* of the target, if its lines have no gaps, else 0 */
     int64_t lines, grain;
 } interpolate_plan;
 
 typedef struct interpolation {
     const interpolate_plan *plan;
     eddy_image small,
-        large;           /* the image, the output; of a gradient what is written, what is read */
-    tap *rows, *columns; /* of each output row and column, in the workspace */
+        large;           /* image and output; in the gradient, what is written and what is read */
+    tap *rows, *columns; /* for each output row and column, in the workspace */
 } interpolation;
 
 static tap nearest(const eddy_attributes_interpolate *a, int64_t in, int64_t out, int64_t o) {
@@ -72,7 +72,7 @@ static void see(interpolation *p, const eddy_op_view *small, const eddy_op_view 
     p->large = eddy_image_of(large);
 }
 
-/* Taps are as many as rows and columns, so they are no part of the plan. */
+/* There are as many taps as rows and columns, so the plan does not hold them. */
 static void begin(interpolation *p, const eddy_kernel_call *call) {
     const eddy_attributes_interpolate *attributes = call->attributes;
     p->plan = call->plan;
@@ -94,7 +94,7 @@ static int64_t bytes_of_line(const eddy_image *to, bool by_channels) {
     return is_dense ? count * (int64_t)eddy_dtype_bytes(to->dtype) : 0;
 }
 
-/* Lines are rows of what is written, of one channel or of all. */
+/* Lines are rows of the target, of one channel or of all channels. */
 static void cut_lines(const eddy_image *to, interpolate_plan *plan) {
     plan->by_channels = distance(to->channel_stride) < distance(to->column_stride);
     plan->line_bytes = bytes_of_line(to, plan->by_channels);
@@ -164,7 +164,7 @@ static void copy_channels(const interpolation *p, int64_t n, int64_t oh) {
                         x->channel_stride, x->channels);
 }
 
-/* The four neighbours of `count` outputs, mixed: along the row first. */
+/* Mixes the four neighbours of `count` outputs, along the row first. */
 #define MIX(real, field)                                                                           \
     for (int64_t i = 0; i < count; i++) {                                                          \
         real right = (real)shares[i], down = (real)row->share;                                     \
@@ -238,7 +238,7 @@ static void mix_channels(const interpolation *p, int64_t n, int64_t oh) {
     }
 }
 
-/* Whether row oh of the output is the one before, again. */
+/* Whether row oh of the output repeats the row before. */
 static bool is_repeated(const interpolation *p, int64_t oh) {
     return !p->plan->is_bilinear && p->plan->line_bytes > 0 && oh > 0 &&
            p->rows[oh].low == p->rows[oh - 1].low;
@@ -270,7 +270,7 @@ static void interpolate_run(const eddy_kernel_call *call) {
 
 /* ---- backward ---- */
 
-/* Outputs *begin .. *end may have element i of an axis among their two: the taps only go up. */
+/* Outputs *begin .. *end - 1 may have element i of an axis among their two neighbours: taps are in ascending order. */
 static void touching(const tap *taps, int64_t out, int64_t i, int64_t *begin, int64_t *end) {
     int64_t low = 0, high = out;
     while (low < high) {
@@ -301,7 +301,7 @@ static void clear(chunk *values) {
         values->f64[i] = 0;
 }
 
-/* Columns w .. w + count of row h. */
+/* Columns w .. w + count - 1 of row h. */
 static void gather_columns(const interpolation *p, int64_t n, int64_t c, int64_t h, int64_t w,
                            int64_t count) {
     const eddy_image *dx = &p->small, *grad = &p->large;
@@ -329,7 +329,7 @@ static void gather_columns(const interpolation *p, int64_t n, int64_t c, int64_t
                      &sum, count);
 }
 
-/* Channels c .. c + count of element h, w. */
+/* Channels c .. c + count - 1 of element h, w. */
 static void gather_channels(const interpolation *p, int64_t n, int64_t c, int64_t h, int64_t w,
                             int64_t count) {
     const eddy_image *dx = &p->small, *grad = &p->large;
@@ -381,7 +381,7 @@ static void interpolate_backward_run(const eddy_kernel_call *call) {
 
 /* ---- planning ---- */
 
-/* `to` is what is written. */
+/* `to` is the image that is written. */
 static eddy_status prepare(const eddy_kernel_call *call, const interpolation *p,
                            const eddy_image *to, eddy_kernel_plan *plan) {
     const eddy_attributes_interpolate *attributes = call->attributes;
@@ -392,7 +392,7 @@ static eddy_status prepare(const eddy_kernel_call *call, const interpolation *p,
     }
     of->is_bilinear = attributes->mode == EDDY_MODE_BILINEAR;
     of->compute = eddy_chunk_compute_dtype(to->dtype);
-    /* Other scales may give twice the size, too, and not each element twice. */
+    /* Other scales may double the size too, without repeating each element twice. */
     of->is_doubled = !of->is_bilinear && p->large.width == 2 * p->small.width &&
                      (attributes->scale <= 0 || attributes->scale == 2);
     cut_lines(to, of);
@@ -401,7 +401,7 @@ static eddy_status prepare(const eddy_kernel_call *call, const interpolation *p,
     return EDDY_OK;
 }
 
-/* Images row by row; a mix of four reads and computes more than a copy. */
+/* Images are processed row by row; a mix of four reads and computes more than a copy. */
 static int64_t interpolate_cost(const eddy_kernel_call *call) {
     const eddy_attributes_interpolate *attributes = call->attributes;
     const eddy_op_view *out = &call->views[1];

@@ -1,5 +1,5 @@
-/* max_pool2d, avg_pool2d and adaptive_avg_pool2d: windows over images. Runs of windows that are alike go side by side: neighbours of a row, or channels where
- * these lie closer. */
+/* max_pool2d, avg_pool2d and adaptive_avg_pool2d: windows over images. Windows of one shape are processed side by side:
+ * neighbours of a row, or channels if these are closer in memory. */
 #include <base/assert.h>
 #include <base/dtype.h>
 #include <kernels/cost.h>
@@ -13,25 +13,25 @@
 #include <kernels/cpu/walk.h>
 #include <string.h>
 
-/* Elements that no library is asked for. */
+/* Calls of fewer elements use no library. */
 #define SMALL_WORK 20000
 #define SLICE_ELEMENTS 32768
 #define CHUNK 256
-/* Rows of fewer outputs are not worth going along where there are as many channels. */
+/* Rows of fewer outputs are not worth a loop along the row if there are as many channels. */
 #define ROW_MIN 8
 #define ROW_WIDE 64
-/* Elements of channels-last windows of f32 that are summed in sequence, as oneDNN sums all of them; the sums of larger ones are
- * nearer by rows. */
+/* Channels-last windows of f32 of up to this many elements are summed in sequence, as oneDNN sums all windows. Larger sums
+ * are more accurate if they are added up by rows. */
 #define SEQUENCE_MOST 64
-/* Elements of an image whose average is taken as a reduction. */
+/* The average of a whole image of at least this many elements is computed as a reduction. */
 #define MEAN_LEAST 128
 
-/* What all plans here begin with. */
+/* The first member of all plans in this file. */
 typedef struct pool_head {
     bool is_library;
 } pool_head;
 
-/* What a call is to know. */
+/* The plan of a call. */
 typedef struct pool_plan {
     pool_head head;
     bool averages;
@@ -41,30 +41,30 @@ typedef struct pool_plan {
     eddy_dtype compute;
     eddy_reduce_type type; /* of the compute type */
     eddy_pool_axis height, width;
-    eddy_pool_fn *block; /* NULL: the elements have to be converted, or indices are wanted */
+    eddy_pool_fn *block; /* NULL: the elements have to be converted, or indices are required */
     eddy_pool_index_fn
-        *index_block; /* NULL: the elements have to be converted, or no indices are wanted */
+        *index_block; /* NULL: the elements have to be converted, or no indices are required */
     void (*slice)(void *context, int64_t begin, int64_t end);
     int64_t lines, grain;
-    eddy_pool_tiles tiles; /* where the planes are cut into tiles, and whole columns in any case */
+    eddy_pool_tiles tiles; /* if planes are cut into tiles; whole columns are set in any case */
 #ifdef EDDY_HAVE_DNNL
-    eddy_pool_library library; /* the last, and unset where it does not serve */
+    eddy_pool_library library; /* last; not set if the library does not serve */
 #endif
 } pool_plan;
 
 typedef struct pool {
     const pool_plan *plan;
-    eddy_image x, out, indices;             /* indices: data NULL where none are wanted */
+    eddy_image x, out, indices;             /* indices: data is NULL if none are required */
     const eddy_attributes_pool *attributes; /* NULL: adaptive */
     eddy_pool_tiling tiling;
 } pool;
 
-/* Windows alike, and where the first of them is. */
+/* Windows of one shape, and the addresses of the first of them. */
 typedef struct stretch {
     eddy_pool_run run;
     const char *x;
     char *out, *indices;
-    int64_t index; /* of its first element within its plane */
+    int64_t index; /* index of its first element within its plane */
     int64_t index_step, index_place_step;
     int64_t indices_step, indices_place_step;
     double divisor;
@@ -72,7 +72,7 @@ typedef struct stretch {
 
 /* ---- elements of any dtype: a chunk at a time ---- */
 
-/* One element of each of `count` windows, as contiguous elements of the compute type: where they lie, or in *buffer. */
+/* One element of each of `count` windows, as contiguous elements of the compute type: in place, or converted to *buffer. */
 static const void *elements(const pool *p, const char *x, int64_t step, int64_t count,
                             void *buffer) {
     if (p->x.dtype == p->plan->compute && (step == 1 || count == 1))
@@ -87,7 +87,7 @@ typedef union chunk {
     int64_t i64[CHUNK];
 } chunk;
 
-/* `count` windows from the stretch's number `first` of a place on. */
+/* Computes `count` windows of a place of the stretch, from its window number `first` on. */
 static void max_chunk(const pool *p, const stretch *s, int64_t place, int64_t first,
                       int64_t count) {
     const eddy_pool_run *run = &s->run;
@@ -123,7 +123,7 @@ static void max_chunk(const pool *p, const stretch *s, int64_t place, int64_t fi
                      s->indices_step, EDDY_I64, at, count);
 }
 
-/* The sum of the sums of rows, as the block has it. */
+/* Adds up the rows' sums, in the order of the block functions. */
 static void average_chunk(const pool *p, const stretch *s, int64_t place, int64_t first,
                           int64_t count) {
     const eddy_pool_run *run = &s->run;
@@ -178,7 +178,7 @@ static void run_stretch(const pool *p, const stretch *s) {
 
 /* ---- windows ---- */
 
-/* Outputs ow .. ow + count of row oh, whose windows are alike; of channel c, or of all. */
+/* Computes outputs ow .. ow + count - 1 of row oh, whose windows have one shape; of channel c, or of all channels. */
 static void pool_outputs(const pool *p, int64_t n, int64_t c, int64_t oh, int64_t ow,
                          int64_t count) {
     eddy_pool_window rows = eddy_pool_window_of(&p->plan->height, oh),
@@ -218,7 +218,7 @@ static void pool_outputs(const pool *p, int64_t n, int64_t c, int64_t oh, int64_
     run_stretch(p, &s);
 }
 
-/* A line: a row of outputs of one channel. */
+/* A line is a row of outputs of one channel. */
 static void tiled_slice(void *context, int64_t begin, int64_t end) {
     const pool *p = context;
     for (int64_t line = begin, count; line < end; line += count) {
@@ -228,7 +228,7 @@ static void tiled_slice(void *context, int64_t begin, int64_t end) {
     }
 }
 
-/* The same, in one sweep (is_paired). */
+/* The same in one sweep, for calls that is_paired. */
 static void paired_slice(void *context, int64_t begin, int64_t end) {
     const pool *p = context;
     for (int64_t line = begin, count; line < end; line += count) {
@@ -258,7 +258,7 @@ static void paired_slice(void *context, int64_t begin, int64_t end) {
     }
 }
 
-/* A line: a row of outputs of one channel, or of all. */
+/* A line is a row of outputs of one channel, or of all channels. */
 static void pool_slice(void *context, int64_t begin, int64_t end) {
     const pool *p = context;
     int64_t channels = p->plan->by_channels ? 1 : p->x.channels;
@@ -343,7 +343,8 @@ static bool channels_are_closer(const eddy_image *x) {
     return distance(x->channel_stride) < distance(x->column_stride);
 }
 
-/* Windows of two columns, side by side, in plain rows: with indices they go in one sweep, rows of outputs at once. */
+/* Whether windows of two columns cover contiguous rows without gaps or overlap. With indices, these take one sweep,
+ * several rows of outputs at once. */
 static bool is_paired(const pool *p) {
     const eddy_pool_axis *height = &p->plan->height, *width = &p->plan->width;
     int64_t row_begin, row_end, begin, end;
@@ -355,7 +356,7 @@ static bool is_paired(const pool *p) {
            row_begin == 0 && row_end == p->out.height && begin == 0 && end == p->out.width;
 }
 
-/* Wide rows of windows that share nothing are as well taken in one sweep; not so where indices go along. */
+/* Without indices, wide rows of windows that share nothing are as fast in one sweep. */
 static bool is_tiled(const pool *p, eddy_pool_tiles *tiles) {
     const eddy_pool_axis *height = &p->plan->height;
     eddy_pool_tiling tiling = tiling_of(p);
@@ -397,7 +398,7 @@ static void choose_block(const pool *p, pool_plan *plan) {
         plan->index_block = ops->max_index;
 }
 
-/* With plan->averages and plan->has_indices set; the rest of what needs no library. */
+/* Sets all of the plan that needs no library; plan->averages and plan->has_indices are set already. */
 static void plan_pool(pool *p, pool_plan *plan, const eddy_kernel_call *call,
                       const eddy_attributes_pool *attributes) {
     see(p, call, plan, attributes);
@@ -422,7 +423,7 @@ static void pool_run_library(const eddy_kernel_call *call) {
         pool_run(call);
 }
 
-/* Averages that are not summed in sequence are ours. */
+/* Averages that are not summed in sequence use our own code. */
 static eddy_status prepare_library(const pool *p, pool_plan *of, eddy_kernel_plan *plan) {
     const eddy_pool_request request = {.x = p->x,
                                        .out = p->out,
@@ -502,14 +503,14 @@ static eddy_status prepare_max(const eddy_kernel_call *call, eddy_kernel_plan *p
 
 /* ---- means ---- */
 
-/* An average that is a mean. */
+/* The plan of an average that is computed as a mean. */
 typedef struct mean_plan {
     pool_head head;
     void (*run)(const eddy_kernel_call *call);
-    int64_t words[]; /* its plan */
+    int64_t words[]; /* the plan of mean */
 } mean_plan;
 
-/* One window over each whole image, row-major and not small, as networks end: the mean over two axes. */
+/* One window covers each whole image, row-major and not small, as is usual at the end of networks: the mean over two axes. */
 static bool is_mean(const pool *p) {
     const eddy_image *x = &p->x, *out = &p->out;
     const eddy_pool_axis *height = &p->plan->height, *width = &p->plan->width;
@@ -571,7 +572,7 @@ static eddy_status prepare_average(const eddy_kernel_call *call, eddy_kernel_pla
 
 /* ---- kernels ---- */
 
-/* Elements that windows see. */
+/* Number of elements that windows read. */
 static int64_t seen(const eddy_kernel_call *call) {
     const eddy_attributes_pool *attributes = call->attributes;
     return eddy_cost_ps(eddy_kernel_view_count(&call->views[1]),
@@ -582,7 +583,7 @@ static int64_t pool_cost(const eddy_kernel_call *call) {
     return call->kernel->cost_base_ps + eddy_cost_ps(seen(call), call->kernel->cost_element_ps);
 }
 
-/* Twice as much where the library is not asked. */
+/* Without the library it takes twice the time. */
 static eddy_status max_pool2d_prepare(const eddy_kernel_call *call, eddy_kernel_plan *plan) {
     plan->cost_ps = pool_cost(call);
     if (seen(call) < SMALL_WORK)
@@ -601,7 +602,7 @@ static eddy_status avg_pool2d_prepare(const eddy_kernel_call *call, eddy_kernel_
     return prepare_average(call, plan, call->attributes);
 }
 
-/* Windows overlap little: some two visits of each element of the larger of the two. Whole images are means. */
+/* Windows overlap little: each element of the larger tensor is read about twice. Averages of whole images are means. */
 static eddy_status adaptive_avg_pool2d_prepare(const eddy_kernel_call *call,
                                                eddy_kernel_plan *plan) {
     const eddy_op_view *in = &call->views[0], *out = &call->views[1];

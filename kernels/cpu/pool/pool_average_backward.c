@@ -1,5 +1,6 @@
-/* Gradients of average pools: each element of grad, over its divisor, goes to the places of its window. Windows are taken in
- * row-major order, so that each place adds up its terms in that order, and no place is in two tasks. */
+/* Gradients of average pools: each element of grad, divided by its window's divisor, is added to the places of its window.
+ * Windows are processed in row-major order, so that each place adds its terms in that order. Each place belongs to one
+ * task. */
 #include <base/dtype.h>
 #include <kernels/cost.h>
 #include <kernels/cpu/chunk.h>
@@ -9,22 +10,22 @@
 #include <kernels/cpu/walk.h>
 
 #define SLICE_ELEMENTS 32768
-/* Columns of a row, or channels of a place, at a time. */
+/* Columns of a row, or channels of a place, processed at a time. */
 #define TILE 256
-/* Elements that are added up aside, where dx is of another dtype or its rows are not contiguous. */
+/* Elements that are accumulated in a buffer, if dx has another dtype or its rows are not contiguous. */
 #define STAGE 4096
-/* Windows so wide, or so far apart, are not widened but added one by one. */
+/* Windows that are wider, or farther apart, are not widened but added one by one. */
 #define WINDOW_MAX 32
 
-/* What a call is to know. */
+/* The plan of a call. */
 typedef struct spread_plan {
     eddy_pool_axis height, width;
     bool by_channels;
-    bool is_direct; /* dx is added to as it lies */
+    bool is_direct; /* sums are accumulated in dx itself */
     eddy_dtype compute;
     const eddy_pool_average_ops *ops;
     int64_t rows_begin, rows_end, columns_begin, columns_end; /* outputs whose windows are whole */
-    /* Windows of a row as they are widened: so many whole strides, and columns beyond. Both 0: they are not. */
+    /* Widened windows of a row: whole strides of a window, and columns beyond. Both 0: windows are not widened. */
     int64_t strides, rest;
     int64_t lines, grain;
 } spread_plan;
@@ -35,7 +36,7 @@ typedef struct spread {
     const eddy_attributes_pool *attributes; /* NULL: adaptive */
 } spread;
 
-/* Memory of f32 or f64, and what is summed there: rows h .., columns or places w .. */
+/* Memory of f32 or f64 where sums are accumulated: rows h .., columns or places w .. */
 typedef struct region {
     char *data;
     int64_t row_step, column_step;
@@ -51,7 +52,7 @@ static int64_t distance(int64_t stride) {
     return stride < 0 ? -stride : stride;
 }
 
-/* Part of the axis' elements begin .. begin + count that the window of output o has: *from .. *to. */
+/* The part *from .. *to - 1 of the axis' elements begin .. begin + count - 1 that lies in the window of output o. */
 static void clip(const eddy_pool_axis *axis, int64_t o, int64_t begin, int64_t count, int64_t *from,
                  int64_t *to) {
     eddy_pool_window window = eddy_pool_window_of(axis, o);
@@ -59,7 +60,7 @@ static void clip(const eddy_pool_axis *axis, int64_t o, int64_t begin, int64_t c
     *to = eddy_min_i64(window.first + window.count, begin + count);
 }
 
-/* Of all rows and columns that `to` has: the part of the windows of output row oh, from row a on. */
+/* The part of the windows of output row oh, from row a on, that lies in a region; with all of the region's columns. */
 typedef struct band {
     int64_t n, c, oh;
     int64_t a, old_rows, new_rows;
@@ -67,7 +68,7 @@ typedef struct band {
 
 /* ---- terms ---- */
 
-/* The space of a lane: as many windows as a tile may touch, each as wide as its stride. */
+/* Elements of a lane: as many windows as a tile may touch, each as wide as its stride. */
 #define LANE (TILE + 3 * WINDOW_MAX)
 
 typedef union lane {
@@ -77,9 +78,9 @@ typedef union lane {
 
 typedef struct scratch {
     lane terms, wide, part;
-    lane divisors; /* of outputs first .. first + count of a row */
+    lane divisors; /* of outputs first .. first + count - 1 of a row */
     int64_t first, count;
-    bool is_whole; /* the row's own windows are whole: others such have the same divisors */
+    bool is_whole; /* this row's windows are whole: other such rows have the same divisors */
 } scratch;
 
 static double divisor_of(const spread *s, int64_t oh, int64_t ow) {
@@ -106,7 +107,7 @@ static void set_divisors(const spread *s, scratch *t, int64_t oh, int64_t first,
     t->is_whole = is_whole;
 }
 
-/* What grad has, as elements of the compute type: as it lies, or in the buffer. */
+/* Elements of grad in the compute type: in place, or converted to the buffer. */
 static const void *elements(const spread *s, const char *from, int64_t stride, int64_t count,
                             void *buffer) {
     if (s->grad.dtype == s->plan->compute && (stride == 1 || count == 1))
@@ -115,7 +116,7 @@ static const void *elements(const spread *s, const char *from, int64_t stride, i
     return buffer;
 }
 
-/* Outputs ow .. ow + count of the band, each over its divisor. */
+/* Loads outputs ow .. ow + count - 1 of the band, each divided by its divisor. */
 static void load_terms(const spread *s, scratch *t, void *terms, const band *b, int64_t ow,
                        int64_t count) {
     set_divisors(s, t, b->oh, ow, count);
@@ -130,7 +131,7 @@ static void add_windows(const spread *s, scratch *t, const region *to, const ban
     int64_t stride = s->plan->width.stride, from = to->w + s->plan->width.padding;
     int64_t first = from / stride - s->plan->strides - (s->plan->rest > 0) + 1;
     int64_t count = (from + to->columns - 1) / stride - first + 1, origin = from - first * stride;
-    /* Windows that are not there add 0, which changes no sum that began with 0. */
+    /* Windows beyond the edges add 0, which changes no sum that began with 0. */
     int64_t begin = eddy_max_i64(first, 0),
             end = eddy_max_i64(eddy_min_i64(first + count, s->plan->width.out), begin);
     char *terms = (char *)&t->terms;
@@ -152,7 +153,7 @@ static void clear_row(const spread *s, const region *to, int64_t h, int64_t elem
     memset(at(s, to, h, to->w), 0, (size_t)(elements * eddy_dtype_size(s->plan->compute)));
 }
 
-/* One window after the other. */
+/* Adds one window after the other. */
 static void add_spans(const spread *s, scratch *t, const region *to, const band *b) {
     int64_t left, right, unused, rows = b->old_rows + b->new_rows;
     eddy_pool_covering(&s->plan->width, to->w, &left, &unused);
@@ -185,7 +186,7 @@ static void clear_places(const spread *s, const region *to, const band *b, int64
     }
 }
 
-/* `count` channels, from the band's on. */
+/* Adds `count` channels, from the band's channel on. */
 static void add_channels(const spread *s, scratch *t, const region *to, const band *b,
                          int64_t count) {
     int64_t left, right, unused, next = to->w;
@@ -215,7 +216,7 @@ static void add_channels(const spread *s, scratch *t, const region *to, const ba
 
 /* ---- tasks ---- */
 
-/* Channel c, or channels c .. c + count, of a region. */
+/* Computes channel c, or channels c .. c + count - 1, of a region. */
 static void add_region(const spread *s, const region *to, int64_t n, int64_t c, int64_t count) {
     scratch t;
     int64_t top, bottom, unused, next = to->h;
@@ -227,7 +228,7 @@ static void add_region(const spread *s, const region *to, int64_t n, int64_t c, 
         int64_t begin = to->h + to->rows, end = begin;
         if (oh < bottom)
             clip(&s->plan->height, oh, to->h, to->rows, &begin, &end);
-        /* What no window has had, and none will have. */
+        /* Rows before this window that no window covers. */
         const band gap = {.a = next, .new_rows = begin - next};
         if (gap.new_rows > 0 && s->plan->by_channels)
             clear_places(s, to, &gap, to->w, to->w + to->columns, count);
@@ -246,7 +247,7 @@ static void add_region(const spread *s, const region *to, int64_t n, int64_t c, 
     }
 }
 
-/* Rows h .. h + rows, a tile of columns or of channels at a time. */
+/* Computes rows h .. h + rows - 1, a tile of columns or of channels at a time. */
 static void spread_rows(const spread *s, int64_t n, int64_t c, int64_t h, int64_t rows) {
     const eddy_image *dx = &s->dx;
     _Alignas(64) double stage[STAGE];
@@ -286,7 +287,7 @@ static void spread_rows(const spread *s, int64_t n, int64_t c, int64_t h, int64_
     }
 }
 
-/* A line: a row of one channel, or of all. */
+/* A line is a row of one channel, or of all channels. */
 static void spread_slice(void *context, int64_t begin, int64_t end) {
     const spread *s = context;
     int64_t channels = s->plan->by_channels ? 1 : s->dx.channels;
@@ -367,7 +368,7 @@ static eddy_status prepare(const eddy_kernel_call *call, eddy_kernel_plan *plan,
     return EDDY_OK;
 }
 
-/* Each element of each window. */
+/* Counts each element of each window. */
 static eddy_status average_backward_prepare(const eddy_kernel_call *call, eddy_kernel_plan *plan) {
     const eddy_attributes_pool *attributes = call->attributes;
     int64_t window = attributes->kernel_size.height * attributes->kernel_size.width;

@@ -1,8 +1,8 @@
 /* The functions of pool_average_block.h for one element type, included by pool_average_<element>_block.c alone
  * (kernels/cpu/typed.h).
  *
- * The functions called ..._lanes take so many columns or channels side by side. Their `lanes` and, where they matter, steps are
- * constants at every call: what the lanes have so far is then an array of a constant size, which stays in registers. */
+ * The functions called ..._lanes process `lanes` columns or channels side by side. `lanes` and, where it matters, the
+ * steps are constants in every call: the accumulators are then an array of constant size, which stays in registers. */
 #ifndef EDDY_KERNELS_CPU_POOL_AVERAGE_TYPED_H
 #define EDDY_KERNELS_CPU_POOL_AVERAGE_TYPED_H
 
@@ -11,7 +11,7 @@
 #include <kernels/cpu/typed.h>
 #include <stddef.h>
 
-/* Columns or channels side by side at most: two vectors of f32 where vectors have 32 bytes. */
+/* Columns or channels side by side, at most: two vectors of f32 if vectors have 32 bytes. */
 #define LANES 16
 
 #define INLINE static inline __attribute__((always_inline))
@@ -46,7 +46,7 @@ static void widen(void *wide, void *part, const void *terms, int64_t count, int6
             p[q * stride + f] = f < rest ? t[q] : 0;
 }
 
-/* What the columns of all rows get. */
+/* The terms that are added to the columns of each row. */
 typedef struct terms {
     const real *wide, *part; /* part may be NULL */
     int64_t whole, stride;
@@ -73,7 +73,7 @@ INLINE void windows_lanes(const eddy_pool_shadow *shadow, const terms *of, int64
     }
     if (shadow->new_rows <= 0)
         return;
-    /* The new rows are alike. */
+    /* All new rows are equal. */
     EDDY_LANES_LONG (l, lanes)
         sum[l] = 0;
     add_terms(sum, of, at, lanes);
@@ -111,7 +111,7 @@ static void span(const eddy_pool_shadow *shadow, const void *term, int64_t count
 
 /* ---- channels side by side ---- */
 
-/* The places of a row, and how many of them are new in new rows. */
+/* The places of a row; in new rows, the last `new_count` places are uninitialised. */
 typedef struct places {
     int64_t step, count, new_count;
 } places;

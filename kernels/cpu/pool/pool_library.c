@@ -9,19 +9,20 @@
 #include <kernels/prepared.h>
 #include <string.h>
 
-/* Channels that the library takes side by side at most: row-major planes go to it in images of so many. */
+/* Channels that the library processes side by side, at most: row-major planes are passed to it as images of this many
+ * channels. */
 #define CHANNELS 16
-/* Elements of x in a slice, about: they are looked through and then pooled from a core's cache. */
+/* Elements of x in a slice, about. They are checked and then pooled while they are in a core's cache. */
 #define SLICE_ELEMENTS 65536
-/* Elements seen by windows in a call at least: less is done sooner than the library has begun. */
+/* Elements that the windows of a call read, at least: for fewer, the library's overhead exceeds the work. */
 #define CALL_WORK 20000
-/* Of x in a slice at most: offsets in the library's code have 32 bits. */
+/* Elements of x in a slice, at most: offsets in the library's code have 32 bits. */
 #define SLICE_MOST ((int64_t)1 << 28)
-/* Parts that slices are dealt to, each with scratch memory of its own, and bytes of these that are not too many. */
+/* Slices are divided among parts, each with its own scratch memory. SCRATCH_GOOD limits the bytes of all scratch memory. */
 #define PARTS_MAX 32
 #define SCRATCH_GOOD ((size_t)8 << 20)
 
-/* ---- what is prepared ---- */
+/* ---- prepared objects ---- */
 
 typedef struct pool_key {
     int64_t algorithm, is_last;
@@ -37,7 +38,7 @@ typedef struct pool_prepared {
     size_t scratch_bytes;
 } pool_prepared;
 
-/* Where this is false, *status says why. */
+/* If this returns false, *status says why. */
 static bool plan(const pool_key *key, pool_prepared *p, dnnl_engine_t engine,
                  const_dnnl_primitive_attr_t attributes, dnnl_primitive_desc_t *made,
                  dnnl_status_t *status) {
@@ -58,7 +59,7 @@ static bool plan(const pool_key *key, pool_prepared *p, dnnl_engine_t engine,
            eddy_dnnl_goes(status, eddy_dnnl_plan_pool(&wanted, engine, attributes, made));
 }
 
-/* Unimplemented: its plain loops are slower than ours. */
+/* Rejects the library's plain loops, which are slower than ours. */
 static dnnl_status_t look_at(const_dnnl_primitive_desc_t plan) {
     const char *name = NULL;
     dnnl_status_t status = dnnl_primitive_desc_query(plan, dnnl_query_impl_info_str, 0, &name);
@@ -93,7 +94,7 @@ static eddy_status make(const eddy_prepared_kind *kind, const void *key, void *p
         return EDDY_UNSUPPORTED;
     if (!eddy_dnnl_has_room())
         return EDDY_OUT_OF_MEMORY;
-    int before = eddy_dnnl_begin(); /* primitives are planned for so many threads */
+    int before = eddy_dnnl_begin(); /* oneDNN plans primitives for the current number of threads */
     bool is_good = eddy_dnnl_goes(&status, dnnl_primitive_attr_create(&attributes)) &&
                    eddy_dnnl_goes(&status, dnnl_primitive_attr_set_scratchpad_mode(
                                                attributes, dnnl_scratchpad_mode_user)) &&
@@ -114,20 +115,20 @@ static eddy_status make(const eddy_prepared_kind *kind, const void *key, void *p
 
 static const eddy_prepared_kind pooling = {sizeof(pool_prepared), make, unmake};
 
-/* ---- what the library serves ---- */
+/* ---- calls that the library serves ---- */
 
-/* A request as it goes to the library. */
+/* A request in the form that the library takes. */
 typedef struct pooled {
     const eddy_pool_request *request;
     eddy_image x,
-        out; /* row-major ones in images of CHANNELS planes, where they make up whole ones */
+        out; /* row-major planes are grouped into images of CHANNELS planes, if they make up whole ones */
     dnnl_alg_kind_t algorithm;
     bool is_last;
     eddy_conv_window rows;
     int64_t left, right; /* padding */
 } pooled;
 
-/* Whether the image is dense in the order of these strides, whatever those of dims of size 1 are. */
+/* Whether the image is dense in the order of these strides, ignoring the strides of dims of size 1. */
 static bool is_dense(int64_t images, int64_t image_stride, const int64_t *dims,
                      const int64_t *strides) {
     int64_t count = 1;
@@ -151,13 +152,13 @@ static bool is_channels_last(const eddy_image *image) {
     return is_dense(image->images, image->image_stride, dims, strides);
 }
 
-/* Beyond the image, where the last window ends. */
+/* Elements by which the last window extends beyond the image. */
 static int64_t overhang(const eddy_pool_axis *axis) {
     return (axis->out - 1) * axis->stride + axis->kernel - axis->in - axis->padding;
 }
 
-/* The library divides either by the elements within the image or by those of the window; what windows of is_ceil_mode have beyond the
- * padding counts for neither of PyTorch's ways. */
+/* The library divides by the number of elements either within the image or in the window. With is_ceil_mode a window may
+ * extend beyond the padding; PyTorch counts those elements in neither case. */
 static bool choose_algorithm(const eddy_pool_request *request, dnnl_alg_kind_t *algorithm) {
     const eddy_attributes_pool *attributes = request->attributes;
     *algorithm = !request->averages                            ? dnnl_pooling_max
@@ -180,7 +181,7 @@ static bool is_served(const eddy_pool_request *request) {
            height->dilation == 1 && width->dilation == 1;
 }
 
-/* Which planes make up an image matters to nobody. */
+/* A plane's result does not depend on which planes share an image. */
 static void regroup(eddy_image *image) {
     int64_t planes = image->images * image->channels;
     image->channel_stride = image->height * image->width;
@@ -192,7 +193,7 @@ static void regroup(eddy_image *image) {
 }
 
 static bool choose_order(pooled *work) {
-    /* One channel lies in either order. */
+    /* An image of one channel has both orders. */
     if (!is_row_major(&work->x) || !is_row_major(&work->out)) {
         work->is_last = is_channels_last(&work->x) && is_channels_last(&work->out);
         return work->is_last;
@@ -202,7 +203,7 @@ static bool choose_order(pooled *work) {
     return true;
 }
 
-/* Prepares for slices of this kind. */
+/* Prepares the object for slices of this kind. */
 static eddy_status prepare_kind(const pooled *work, eddy_pool_library *library, int32_t kind,
                                 const eddy_conv_slice *slice) {
     const pool_key key = {.algorithm = work->algorithm,
@@ -232,7 +233,7 @@ static eddy_status prepare_kind(const pooled *work, eddy_pool_library *library, 
     return EDDY_OK;
 }
 
-/* False where the library does not serve. */
+/* False if the library does not serve the request. */
 static bool init(pooled *work, const eddy_pool_request *request) {
     const eddy_pool_axis *height = &request->height, *width = &request->width;
     *work = (pooled){.request = request,
@@ -252,7 +253,7 @@ static void cut_slices(const pooled *work, eddy_conv_cut *cut) {
                            .batch = work->x.images,
                            .x_height = work->x.height,
                            .y_height = work->out.height};
-    /* Rows of row-major planes do not follow each other. */
+    /* Rows of several row-major planes are not contiguous. */
     eddy_conv_cut_into(cut, work->is_last ? slices : eddy_min_i64(slices, work->x.images));
 }
 
@@ -371,7 +372,7 @@ static void start_with(const eddy_pool_request *request, const eddy_op_view *vie
     eddy_pool_library_end(&library);
 }
 
-/* Prepares and runs what is asked of the library, each once: its static objects are made then. */
+/* Prepares and runs the library's code for each of our uses once, so that its static objects are constructed now. */
 static void start_one(bool averages, bool is_last) {
     enum { SIDE = 32, HALF = SIDE / 2 };
     const int64_t shape[] = {1, CHANNELS, SIDE, SIDE}, half[] = {1, CHANNELS, HALF, HALF};

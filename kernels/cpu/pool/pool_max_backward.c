@@ -1,6 +1,6 @@
-/* The gradient of max_pool2d: elements of grad go to the places of their planes that indices name. A task is a plane, or some
- * channels of an image where these lie closer: it clears its places and then adds to them while they are near, in row-major order
- * of grad. */
+/* The gradient of max_pool2d: elements of grad are added to the places of their planes that indices name. A task is a
+ * plane, or some channels of an image if these are closer in memory. It clears its places and adds to them while they are
+ * in the cache, in row-major order of grad. */
 #include <base/dtype.h>
 #include <kernels/cost.h>
 #include <kernels/cpu/chunk.h>
@@ -10,21 +10,22 @@
 
 #define SLICE_ELEMENTS 32768
 #define PIECE 256
-/* Elements of dx that a task of several channels has at most, and channels at least: fewer than all share cache lines badly. */
+/* Elements of dx of a task of several channels, at most, and channels, at least: tasks of fewer channels would share cache
+ * lines. */
 #define TASK_ELEMENTS (1 << 20)
 #define TASK_CHANNELS 16
 
-/* What a call is to know. */
+/* The plan of a call. */
 typedef struct backward_plan {
-    int64_t plane;         /* places of one; indices are below it */
+    int64_t plane;         /* places of a plane; indices are below it */
     int64_t task_channels; /* 1: planes */
     int64_t image_tasks;
     int64_t tasks, grain; /* of all images */
-    bool is_aside;        /* is added to in the workspace */
-    bool is_one_run;      /* what is added to by the tasks lies one behind the other */
+    bool is_aside;        /* sums are accumulated in the workspace */
+    bool is_one_run;      /* the memory of consecutive tasks is contiguous */
     eddy_dtype dtype;
-    int64_t image_stride, channel_stride, step; /* of what is added to; step: from place to place */
-    /* Of a plane of indices: runs of elements that are evenly apart, in grad too. */
+    int64_t image_stride, channel_stride, step; /* of the accumulators; step: from place to place */
+    /* For a plane of indices: runs of elements with constant strides, in grad too. */
     int64_t runs, run_length, grad_step, indices_step;
 } backward_plan;
 
@@ -32,12 +33,12 @@ typedef struct routing {
     const backward_plan *plan;
     const eddy_kernel_call *call;
     eddy_image grad, indices, dx;
-    /* What is added to: dx, or its like of f32 or f64 in the workspace where sums are to be rounded once, or where places of a
-     * plane are not even. */
+    /* The accumulators: dx itself, or a copy of f32 or f64 in the workspace, if sums are to be rounded once or the places
+     * of a plane have no constant stride. */
     char *ground;
 } routing;
 
-/* Elements from a place of a plane to the next in row-major order; false where there is no one number. */
+/* The stride from place to place of a plane in row-major order, in elements; false if it is not constant. */
 static bool plane_step(const eddy_image *image, int64_t *step) {
     *step = image->width == 1 ? image->row_stride : image->column_stride;
     return image->height == 1 || image->width == 1 ||
@@ -55,7 +56,8 @@ static int64_t distance(int64_t stride) {
 
 /* ---- adding ---- */
 
-/* Adds values[i] to to[i * lane + indices[i] * step]; stops at an index that is not below the bound: how many were added. */
+/* Adds values[i] to to[i * lane + indices[i] * step]. Stops at an index that is not below the bound; returns how many were
+ * added. */
 typedef int64_t put_fn(void *to, int64_t step, int64_t lane, const int64_t *indices, int64_t bound,
                        const void *values, int64_t count);
 
@@ -66,7 +68,7 @@ typedef int64_t put_fn(void *to, int64_t step, int64_t lane, const int64_t *indi
         ((type *)to)[i * lane + indices[i] * step] += ((const type *)values)[i];                   \
     }
 
-/* `lane` and `step` are known when this is compiled where they are 0 and 1. */
+/* In the first branch `lane` and `step` are constants, 0 and 1. */
 #define PUT(name, type)                                                                            \
     static int64_t name(void *to, int64_t step, int64_t lane, const int64_t *indices,              \
                         int64_t bound, const void *values, int64_t count) {                        \
@@ -83,8 +85,8 @@ typedef int64_t put_fn(void *to, int64_t step, int64_t lane, const int64_t *indi
 PUT(put_f32, float)
 PUT(put_f64, double)
 
-/* `count` elements of grad: `lane` apart in what is added to, `number` the first one's place in indices and `numbers` from one to
- * the next. */
+/* Adds `count` elements of grad. `lane`: distance of their accumulators. `number`: the row-major number of the first one's
+ * index; `numbers`: from one to the next. */
 static void put_run(const routing *r, char *to, int64_t lane, const char *grad, int64_t grad_stride,
                     const char *indices, int64_t indices_stride, int64_t count, int64_t number,
                     int64_t numbers) {
@@ -106,7 +108,7 @@ static void put_run(const routing *r, char *to, int64_t lane, const char *grad, 
         const int64_t *at = index;
         char *place = eddy_chunk_at(to, r->plan->dtype, first * lane);
         int64_t added = put(place, r->plan->step, lane, at, r->plan->plane, from, some);
-        /* The first fault of the run; the lowest of all is kept. */
+        /* The first error of the run; of all errors the lowest is kept. */
         if (added < some) {
             eddy_kernel_fail(r->call, EDDY_OUT_OF_RANGE, number + (first + added) * numbers,
                              at[added], r->plan->plane);
@@ -115,7 +117,7 @@ static void put_run(const routing *r, char *to, int64_t lane, const char *grad, 
     }
 }
 
-/* Places of grad in row-major order, each with its channels. */
+/* Adds the places of grad in row-major order, each with its channels. */
 static void put_channels(const routing *r, char *to, int64_t n, int64_t c, int64_t channels) {
     const eddy_image *indices = &r->indices;
     int64_t small = indices->height * indices->width, number = (n * indices->channels + c) * small;
@@ -137,7 +139,7 @@ static void put_plane(const routing *r, char *to, int64_t n, int64_t c) {
 
 /* ---- tasks ---- */
 
-/* `planes` that lie one behind the other, or some channels of an image. */
+/* Clears `planes` contiguous planes, or some channels of an image. */
 static void clear(const routing *r, char *to, int64_t planes, int64_t channels) {
     static const _Alignas(8) char zero[8];
     int64_t bytes = eddy_dtype_size(r->plan->dtype);
@@ -151,7 +153,7 @@ static void clear(const routing *r, char *to, int64_t planes, int64_t channels) 
                             channels);
 }
 
-/* Rounds what was added aside. */
+/* Rounds the sums in the workspace to dx. */
 static void store(const routing *r, const char *from, int64_t n, int64_t c, int64_t channels) {
     const eddy_image *dx = &r->dx;
     for (int64_t h = 0; h < dx->height; h++) {

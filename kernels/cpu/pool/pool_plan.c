@@ -36,7 +36,7 @@ static int64_t divide_up(int64_t a, int64_t b) {
     return (a + b - 1) / b;
 }
 
-/* Windows of one size, side by side, are those of a plain pool. */
+/* Windows of one size without gaps or overlap are the windows of a plain pool. */
 static eddy_pool_axis adaptive_axis(int64_t in, int64_t out) {
     bool is_even = out > 0 && in % out == 0;
     int64_t size = is_even ? in / out : divide_up(in, eddy_max_i64(1, out)) + 1;
@@ -90,7 +90,7 @@ eddy_pool_window eddy_pool_window_of(const eddy_pool_axis *axis, int64_t o) {
 
 void eddy_pool_whole(const eddy_pool_axis *axis, int64_t *begin, int64_t *end) {
     int64_t last = axis->in - 1 - (axis->kernel - 1) * axis->dilation +
-                   axis->padding; /* where a whole one may start */
+                   axis->padding; /* the last start of a whole window */
     *begin = *end = 0;
     if (axis->is_adaptive || last < 0)
         return;
@@ -109,7 +109,7 @@ void eddy_pool_covering(const eddy_pool_axis *axis, int64_t i, int64_t *begin, i
     *end = eddy_min_i64(axis->out, from / axis->stride + 1);
 }
 
-/* Elements of a window, those in the padding included; what reaches beyond it does not count. */
+/* Elements of a window, including those in the padding but not those beyond it. */
 static int64_t padded_count(const eddy_pool_axis *axis, int64_t o) {
     int64_t start = o * axis->stride - axis->padding;
     return eddy_min_i64(axis->kernel, axis->in + axis->padding - start);

@@ -1,6 +1,6 @@
-/* The gradient of max_pool2d from its operand: each window is walked once more, and what it was given goes to its largest element.
- * Where windows share elements, or elements have to be converted, their indices are made in the workspace, and go the way of
- * max_pool2d_backward. */
+/* The gradient of max_pool2d from its operand. Each window is searched again, and its largest element gets the window's
+ * gradient. If windows share elements, or elements have to be converted, their indices are computed in the workspace and
+ * passed to max_pool2d_backward. */
 #include <base/assert.h>
 #include <base/dtype.h>
 #include <kernels/cost.h>
@@ -11,16 +11,16 @@
 #include <kernels/cpu/walk.h>
 
 #define SLICE_ELEMENTS 32768
-/* Bytes of x from which on it has left the second-level cache since it was made. */
+/* An x of this many bytes or more has left the second-level cache since it was written. */
 #define FAR_BYTES (1 << 20)
 
-/* What a call is to know whose windows share nothing. */
+/* The plan of a call whose windows share no element. */
 typedef struct route_plan {
     eddy_pool_axis height, width;
     eddy_pool_route_fn *block;
     bool by_channels;
     bool is_covered; /* every element is in a window */
-    bool is_far;     /* lines of x are asked for before it is their turn */
+    bool is_far;     /* lines of x are prefetched before they are used */
     int64_t rows_begin, rows_end, columns_begin, columns_end; /* outputs whose windows are whole */
     int64_t lines, grain;
 } route_plan;
@@ -30,7 +30,7 @@ typedef struct routing {
     eddy_image grad, x, dx;
 } routing;
 
-/* ---- windows that share nothing ---- */
+/* ---- windows that share no element ---- */
 
 static bool is_apart(const eddy_pool_axis *axis) {
     return axis->dilation == 1 && axis->stride >= axis->kernel;
@@ -40,14 +40,14 @@ static bool is_covered(const eddy_pool_axis *axis) {
     return axis->stride == axis->kernel && axis->out * axis->stride - axis->padding >= axis->in;
 }
 
-/* The first row that no window before that of output row oh has. */
+/* The first row that no window before output row oh contains. */
 static int64_t first_row(const eddy_pool_axis *axis, int64_t oh) {
     return oh == 0           ? 0
            : oh == axis->out ? axis->in
                              : eddy_min_i64(axis->in, oh * axis->stride - axis->padding);
 }
 
-/* Rows of dx from the window of output row oh to the next. */
+/* Clears the rows of dx from the window of output row oh to the next window. */
 static void clear_rows(const routing *r, int64_t n, int64_t c, int64_t oh) {
     static const _Alignas(8) char zero[8];
     const eddy_image *dx = &r->dx;
@@ -65,7 +65,8 @@ static void clear_rows(const routing *r, int64_t n, int64_t c, int64_t oh) {
     }
 }
 
-/* Windows that are alike: those of rows oh .. oh + rows, columns ow .. ow + columns; of channel c, or of all. */
+/* Windows of one shape: those of rows oh .. oh + rows - 1 and columns ow .. ow + columns - 1; of channel c, or of all
+ * channels. */
 typedef struct block {
     int64_t oh, rows, ow, columns;
 } block;
@@ -104,7 +105,7 @@ static void route_block(const routing *r, int64_t n, int64_t c, const block *b) 
                    eddy_image_at(x, n, c, down.first, across.first), &run, &to);
 }
 
-/* Output rows oh .. oh + rows, whose windows are alike but for those at the ends of rows. */
+/* Output rows oh .. oh + rows - 1, whose windows have one shape except at the ends of the rows. */
 static void route_rows(const routing *r, int64_t n, int64_t c, int64_t oh, int64_t rows) {
     int64_t begin = r->plan->columns_begin, end = r->plan->columns_end;
     for (int64_t ow = 0; ow < begin; ow++)
@@ -115,7 +116,7 @@ static void route_rows(const routing *r, int64_t n, int64_t c, int64_t oh, int64
         route_block(r, n, c, &(block){oh, rows, ow, 1});
 }
 
-/* A line: a row of outputs of one channel, or of all. */
+/* A line is a row of outputs of one channel, or of all channels. */
 static void route_slice(void *context, int64_t begin, int64_t end) {
     const routing *r = context;
     int64_t channels = r->plan->by_channels ? 1 : r->x.channels, rows = r->grad.height;
@@ -169,7 +170,7 @@ static void cut_lines(const routing *r, route_plan *plan) {
     plan->grain = eddy_max_i64(1, SLICE_ELEMENTS / line);
 }
 
-/* Whether the windows go the straight way. */
+/* Whether the direct code serves the call; if so, plans it. */
 static bool plan_route(route_plan *plan, const eddy_kernel_call *call) {
     routing r;
     see(&r, call, plan);
@@ -186,18 +187,18 @@ static bool plan_route(route_plan *plan, const eddy_kernel_call *call) {
     return true;
 }
 
-/* ---- others, by their indices ---- */
+/* ---- other windows, by their indices ---- */
 
-/* What a call is to know whose indices are made: where the workspace has them, behind their values, and what max_pool2d_backward
- * needs; what each of the two is to know itself. */
+/* The plan of a call whose indices are computed. In the workspace, the values come first, then the indices, then the
+ * workspace of max_pool2d_backward. In `words`: the plans of the two inner calls. */
 typedef struct detour_plan {
     size_t indices_at, rest_at;
     void (*find)(const eddy_kernel_call *call), (*put)(const eddy_kernel_call *call);
-    size_t put_at; /* in the plan */
+    size_t put_at; /* offset of the second plan in this one */
     int64_t words[];
 } detour_plan;
 
-/* Values and indices, row-major, in the shape of grad. */
+/* The views of the inner calls. Values and indices are row-major, in the shape of grad. */
 typedef struct detour {
     eddy_op_view find[3], put[3];
     int64_t strides[EDDY_RANK_MAX];
@@ -279,7 +280,7 @@ static void pool_route_run_nothing(const eddy_kernel_call *call) {
     (void)call;
 }
 
-/* Each element of each window, and each of dx. */
+/* Counts each element of each window, and each element of dx. */
 static int64_t pool_route_cost(const eddy_kernel_call *call) {
     const eddy_attributes_pool *attributes = call->attributes;
     int64_t window = attributes->kernel_size.height * attributes->kernel_size.width;

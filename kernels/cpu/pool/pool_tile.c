@@ -2,9 +2,9 @@
 #include <kernels/cpu/pool/pool_tile.h>
 #include <kernels/cpu/walk.h>
 
-/* Elements of a tile: of what windows have of rows. */
+/* Elements of a tile: the windows' results for single rows. */
 #define TILE 4096
-/* A tile has outputs of so many rows at least, if there are so many; of so many columns. */
+/* A tile has outputs of at least this many rows, if there are so many, and of at least this many columns. */
 #define ROWS_LEAST 2
 #define COLUMNS_LEAST 16
 
@@ -16,21 +16,21 @@ typedef struct sweep {
     union {
         _Alignas(64) float f32[TILE];
         double f64[TILE];
-    } best; /* what windows have of each row */
+    } best; /* the windows' result for each row */
     union {
         _Alignas(64) int32_t f32[TILE];
         int64_t f64[TILE];
-    } at; /* EDDY_POOL_MAX_INDEX: and how far from where an uncut window begins */
+    } at; /* EDDY_POOL_MAX_INDEX: the distance of its element from the start of the unclipped window */
 } sweep;
 
-/* Elements from the first of a window's to the last. */
+/* Distance from a window's first element to its last, inclusive. */
 static int64_t reach(const eddy_pool_axis *axis) {
     return (axis->kernel - 1) * axis->dilation + 1;
 }
 
 static bool is_served(const eddy_pool_tiling *t) {
     bool has_indices = t->kind == EDDY_POOL_MAX_INDEX;
-    /* Beside f32 there are 32 bits for the place of an element. */
+    /* With f32, the position of an element has 32 bits. */
     if (has_indices && t->x->dtype == EDDY_F32 && t->x->height * t->x->width >= INT32_MAX)
         return false;
     return (t->x->dtype == EDDY_F32 || t->x->dtype == EDDY_F64) && t->x->column_stride == 1 &&
@@ -65,7 +65,7 @@ static void *at_at(sweep *s, int64_t column) {
     return eddy_chunk_at(&s->at, s->tiling->x->dtype, column);
 }
 
-/* What windows have of rows, from the window with number i of the tile on. */
+/* Computes the windows' results for single rows, from window number i of the tile on. */
 static void take(sweep *s, int64_t i, const void *x, const eddy_pool_run *run) {
     const eddy_pool_ops *ops = s->tiling->ops;
     if (s->tiling->kind == EDDY_POOL_MAX_INDEX)
@@ -74,8 +74,8 @@ static void take(sweep *s, int64_t i, const void *x, const eddy_pool_run *run) {
         (s->tiling->kind == EDDY_POOL_AVERAGE ? ops->average : ops->max)(best_at(s, i), x, run, 1);
 }
 
-/* Outputs number begin .. end of each row, whose windows are whole. In a flat tile windows that reach into the next row are
- * taken too, so that all rows are one run. */
+/* Outputs number begin .. end - 1 of each row, whose windows are whole. In a flat tile, windows that extend into the next
+ * row are computed too, so that all rows are one run. */
 static void take_whole(sweep *s, int64_t begin, int64_t end) {
     const eddy_pool_tiling *t = s->tiling;
     const eddy_pool_axis *axis = t->width;
@@ -94,7 +94,7 @@ static void take_whole(sweep *s, int64_t begin, int64_t end) {
     take(s, begin, x, &run);
 }
 
-/* Output number i of each row, whose window is cut. */
+/* Output number i of each row, whose window is clipped. */
 static void take_cut(sweep *s, int64_t i) {
     const eddy_pool_tiling *t = s->tiling;
     const eddy_pool_axis *axis = t->width;
@@ -115,7 +115,7 @@ static void take_cut(sweep *s, int64_t i) {
             s->at.f32[r * t->tiles->pitch + i] += (int32_t)cut;
 }
 
-/* Columns of the tile with windows that are whole. */
+/* Columns of the tile whose windows are whole. */
 static void whole_columns(const sweep *s, int64_t *begin, int64_t *end) {
     const eddy_pool_tiles *tiles = s->tiling->tiles;
     *begin = eddy_min_i64(eddy_max_i64(tiles->columns_begin - s->ow, 0), s->ow_count);
@@ -133,8 +133,8 @@ static void take_rows(sweep *s) {
         take_cut(s, i);
 }
 
-/* `count` columns from number i on, of `places` rows of outputs from oh on: windows with rows first .. first + rows of the
- * image. */
+/* Joins rows for `count` columns from number i on, and `places` rows of outputs from oh on: windows of rows first .. first
+ * + rows - 1 of the image. */
 static void join(sweep *s, int64_t oh, int64_t places, int64_t i, int64_t count,
                  eddy_pool_window rows) {
     const eddy_pool_tiling *t = s->tiling;
@@ -170,7 +170,8 @@ static void join(sweep *s, int64_t oh, int64_t places, int64_t i, int64_t count,
     t->ops->max_join(out, best, at_at(s, offset), &run, &indices);
 }
 
-/* Columns of the tile that an average divides by one number: whole ones, and all where the first and the last are like these. */
+/* Columns of the tile whose averages have the same divisor: those with whole windows, or all columns if the first and the
+ * last have it too. */
 static void alike(const sweep *s, int64_t oh, int64_t *begin, int64_t *end) {
     const eddy_pool_tiling *t = s->tiling;
     *begin = 0;
@@ -188,7 +189,7 @@ static void alike(const sweep *s, int64_t oh, int64_t *begin, int64_t *end) {
     *end = to;
 }
 
-/* Rows of outputs with windows alike. */
+/* Rows of outputs whose windows have one shape. */
 static void join_rows(sweep *s, int64_t oh, int64_t places) {
     eddy_pool_window rows = eddy_pool_window_of(s->tiling->height, oh);
     int64_t begin, end;

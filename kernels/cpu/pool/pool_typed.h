@@ -1,9 +1,9 @@
-/* The functions of pool_block.h for one element type, included by pool_<element>_block.c alone (kernels/cpu/typed.h), which
- * also defines EDDY_WHOLE, the integer type as wide as the elements: an index within a window has as many bits as what it is chosen
- * with (a window of f32 spans less than 2^31).
+/* The functions of pool_block.h for one element type, included by pool_<element>_block.c alone (kernels/cpu/typed.h),
+ * which also defines EDDY_WHOLE, the integer type as wide as the elements: the index within a window has as many bits as
+ * the element, so that both are selected by one mask (a window of f32 spans less than 2^31).
  *
- * The functions called ..._lanes take so many windows side by side. Their `lanes` and, where they matter, steps are constants at
- * every call: what the windows have so far is then an array of a constant size, which stays in registers. */
+ * The functions called ..._lanes process `lanes` windows side by side. `lanes` and, where it matters, the steps are
+ * constants in every call: the accumulators are then an array of constant size, which stays in registers. */
 #ifndef EDDY_KERNELS_CPU_POOL_TYPED_H
 #define EDDY_KERNELS_CPU_POOL_TYPED_H
 
@@ -14,12 +14,12 @@
 
 typedef EDDY_WHOLE whole;
 
-/* Windows side by side at most: two vectors of f32 where vectors have 32 bytes. */
+/* Windows side by side, at most: two vectors of f32 if vectors have 32 bytes. */
 #define LANES 16
 
 #define INLINE static inline __attribute__((always_inline))
 
-/* How many of `count` windows are taken at a time. Strided elements are gathered one by one, where more lanes gain less. */
+/* How many of `count` windows are processed at a time. Strided elements are gathered one by one, so more lanes gain less. */
 INLINE int64_t lanes_for(int64_t count, bool is_strided) {
     return count >= LANES                      ? LANES
            : count >= LANES / 2 && !is_strided ? LANES / 2
@@ -27,7 +27,7 @@ INLINE int64_t lanes_for(int64_t count, bool is_strided) {
                                                : 1;
 }
 
-/* Where the next `lanes` of `count` windows begin; the last so many are taken again where fewer are left. */
+/* Where the next `lanes` of `count` windows begin. If fewer are left, the last `lanes` windows are computed again. */
 INLINE int64_t next_lanes(int64_t next, int64_t lanes, int64_t count) {
     return next + lanes <= count ? next : count - lanes;
 }
@@ -49,7 +49,7 @@ INLINE void join_elements(joining how, real *restrict to, const real *restrict x
         to[i] = join(how, to[i], x[i * step]);
 }
 
-/* Two columns of windows that are two apart: every element is used, so nothing has to be gathered. */
+/* Two columns of windows that are two elements apart: every element is used, so nothing has to be gathered. */
 INLINE void join_pairs(joining how, real *restrict to, const real *restrict x, int64_t lanes) {
     EDDY_LANES_LONG (i, lanes) {
         real first = join(how, to[i], x[2 * i]);
@@ -90,7 +90,7 @@ INLINE void max_lanes(real *out, const real *x, const eddy_pool_run *run, int64_
     store(out, run->out_step, best, lanes);
 }
 
-/* The elements of windows are added one after another, or the sums of their rows are. */
+/* Adds the elements of windows one after another, or the sums of their rows. */
 INLINE void average_lanes(real *out, const real *x, const eddy_pool_run *run, real divisor,
                           int64_t step, int64_t lanes) {
     real total[LANES], sum[LANES];
@@ -111,7 +111,7 @@ INLINE void average_lanes(real *out, const real *x, const eddy_pool_run *run, re
     store(out, run->out_step, total, lanes);
 }
 
-/* LANES contiguous windows of an average: vectors by name stay in registers, where gcc would keep arrays in memory. */
+/* LANES contiguous windows of an average. Named vectors stay in registers; gcc would keep arrays in memory. */
 typedef real vector __attribute__((vector_size(EDDY_VECTOR_BYTES)));
 enum { ONE = EDDY_VECTOR_BYTES / (int)sizeof(real), VECTORS = LANES / ONE };
 
@@ -191,7 +191,7 @@ INLINE void pool(joining how, real *out, const real *x, const eddy_pool_run *run
         pool_step(how, out, x, run, divisor, run->step, true);
 }
 
-/* Each function works with a copy of the run, which the compiler knows that no output overlaps. */
+/* Each function uses a copy of the run: the compiler then knows that no output overlaps it. */
 static void EDDY_TYPED(pool_max)(void *out, const void *x, const eddy_pool_run *run,
                                  double divisor) {
     (void)divisor;
@@ -207,7 +207,7 @@ static void EDDY_TYPED(pool_average)(void *out, const void *x, const eddy_pool_r
 
 /* ---- maxima with indices ---- */
 
-/* The first of equals stays, and the first NaN. */
+/* Of equal elements the first stays, and so does the first NaN. */
 INLINE bool is_better(real value, real best) {
     return (value > best) | ((value != value) & (best == best));
 }
@@ -224,7 +224,7 @@ INLINE void choose_elements(real *restrict best, whole *restrict at, const real 
         choose(&best[i], &at[i], x[i * step], offset);
 }
 
-/* The first elements of windows. */
+/* Starts with the first elements of windows. */
 INLINE void begin_choice(real *restrict best, whole *restrict at, const real *restrict x,
                          int64_t step, int64_t lanes) {
     EDDY_LANES_LONG (i, lanes) {
@@ -254,7 +254,7 @@ INLINE void max_index_lanes(real *out, int64_t *to, const real *x, const eddy_po
     store_choice(out, run->out_step, best, to, indices->to_step, at, first, indices->step, lanes);
 }
 
-/* Windows of two columns, side by side. Even and odd columns are taken apart first: gcc does not vectorise a loop that compares
+/* Windows of two contiguous columns. Even and odd columns are separated first: gcc does not vectorise a loop that compares
  * one after the other. */
 INLINE void max_index_pairs(real *restrict out, int64_t *restrict to, const real *restrict x,
                             const eddy_pool_run *run, const eddy_pool_indices *indices,
@@ -432,9 +432,9 @@ static void EDDY_TYPED(pool_max_join)(void *out, const void *best, const void *a
     }
 }
 
-/* ---- the gradient of windows that share nothing ---- */
+/* ---- the gradient of windows that share no element ---- */
 
-/* Largest elements of windows, then what each element gets. */
+/* Finds the largest elements of windows, then writes the gradient of each element. */
 INLINE void route_lanes(real *restrict dx, const real *restrict grad, const real *restrict x,
                         const eddy_pool_run *run, const eddy_pool_steps *to, int64_t rows,
                         int64_t columns, int64_t step, int64_t given_step, int64_t to_step,
@@ -457,7 +457,7 @@ INLINE void route_lanes(real *restrict dx, const real *restrict grad, const real
         }
 }
 
-/* The same of windows of two columns whose elements lie side by side. */
+/* The same for windows of two columns whose elements are contiguous. */
 INLINE void route_pairs(real *restrict dx, const real *restrict grad, const real *restrict x,
                         const eddy_pool_run *run, const eddy_pool_steps *to, int64_t lanes) {
     real best[LANES], given[LANES], even[LANES], odd[LANES];
@@ -489,7 +489,7 @@ INLINE void route_pairs(real *restrict dx, const real *restrict grad, const real
     }
 }
 
-/* What max_route does with windows that lie in some way for which there is a loop. */
+/* Layouts of windows for which max_route has a specialised loop. */
 typedef enum route_way { PAIRED, DENSE_SQUARE, DENSE, STRIDED } route_way;
 
 INLINE void route_windows(route_way way, real *dx, const real *grad, const real *x,

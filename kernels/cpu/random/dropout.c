@@ -1,5 +1,5 @@
-/* dropout, its gradient and bernoulli: decisions that are a function of (seed, counter, element number), so that the gradient
- * makes the mask again instead of reading one. Element i takes the number that `rand` has at i. */
+/* dropout, its gradient and bernoulli: decisions that are a function of (seed, counter, element number), so that the
+ * gradient recomputes the mask instead of reading one. Element i uses the number that `rand` has at i. */
 #include <base/dtype.h>
 #include <kernels/attributes.h>
 #include <kernels/cost.h>
@@ -9,10 +9,10 @@
 #include <kernels/cpu/random/random_block.h>
 #include <kernels/cpu/walk.h>
 
-/* A multiple of what one call of a block function makes. */
+/* A multiple of the numbers that one call of a block function makes. */
 #define SLICE_ELEMENTS 16384
 #define BATCH (4 * EDDY_RANDOM_BLOCKS)
-/* What fits a batch wherever in a Philox block it begins. */
+/* Elements that fit a batch at any offset within a Philox block. */
 #define STRETCH (BATCH - 4)
 #define TILE_ROWS 16
 
@@ -28,10 +28,10 @@ typedef void decide_fn(const struct decision *work, numbers *x, int64_t first, i
 
 typedef struct decision_plan {
     void (*slice)(void *context, int64_t begin, int64_t end);
-    int64_t count, grain; /* of what slices are numbers of */
+    int64_t count, grain; /* what slices number: elements or stretches */
     decide_fn *decide;
     double
-        scale; /* of dropout: what elements that are kept are multiplied with; the least number that keeps one */
+        scale; /* for dropout: the factor of elements that are kept; `least`: the smallest number that keeps an element */
     float least;
     eddy_dtype compute;
     int64_t words[]; /* of the walk */
@@ -50,7 +50,7 @@ typedef struct decision {
     eddy_dtype compute;
 } decision;
 
-/* What is kept is scaled up; what is dropped is 0, NaN too. */
+/* Kept elements are scaled up; dropped elements become 0, NaN included. */
 static void drop(const decision *work, numbers *x, int64_t first, int64_t count) {
     float uniform[BATCH], least = work->plan->least;
     const float *u = uniform + first % 4;
@@ -66,7 +66,7 @@ static void drop(const decision *work, numbers *x, int64_t first, int64_t count)
             x->f32[i] = u[i] >= least ? x->f32[i] * scale32 : 0;
 }
 
-/* x = u < x; false where a number is no probability. */
+/* x = u < x; false if an x is not a probability. */
 #define TOSS(name, real)                                                                           \
     static bool toss_##name(real *restrict x, const real *restrict u, int64_t count) {             \
         int fit = 1;                                                                               \
@@ -128,15 +128,16 @@ static void decide_slice(void *context, int64_t begin, int64_t end) {
     }
 }
 
-/* Whether rows lie across memory, neighbours in it being elements of neighbouring rows (channels last): element after element
- * would fetch each line of memory once a row. */
+/* Whether neighbours in memory are elements of neighbouring rows (channels last): processing one element after another
+ * would load each cache line once per row. */
 static bool lies_across(const eddy_walk *walk) {
     int32_t inner = walk->rank - 1;
     return walk->rank >= 2 && walk->strides[0][inner] != 1 && walk->strides[0][inner - 1] == 1 &&
            walk->dims[inner] > STRETCH && walk->dims[inner - 1] >= TILE_ROWS;
 }
 
-/* `count` elements of `rows` rows, from element `first` on: turned into rows of a buffer, decided there, and turned back. */
+/* Decides `count` elements of `rows` rows, from element `first` on: they are transposed into a buffer, decided there, and
+ * transposed back. */
 static void decide_tile(const decision *work, int64_t first, int64_t rows, int64_t count) {
     numbers buffer[TILE_ROWS];
     int32_t inner = work->walk.rank - 1;
@@ -158,7 +159,7 @@ static void decide_tile(const decision *work, int64_t first, int64_t rows, int64
     eddy_copy_view(NULL, &turned, &to);
 }
 
-/* Slices are numbers of stretches, of all rows that are neighbours. */
+/* Slices number stretches; a stretch covers all neighbouring rows. */
 static void decide_stretches(void *context, int64_t begin, int64_t end) {
     const decision *work = context;
     int64_t length = work->walk.dims[work->walk.rank - 1],

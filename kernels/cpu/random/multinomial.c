@@ -1,6 +1,6 @@
-/* Draws from the distributions that rows of weights are. With replacement: a number in the running sum of the row. Without:
- * every element has an exponential variable with its weight as rate, and the smallest come first (P. Efraimidis, P. Spirakis,
- * "Weighted random sampling with a reservoir", 2006). */
+/* Draws from distributions; each row of weights is one. With replacement, a random number is searched for in the running
+ * sum of the row. Without, every element has an exponential variable with its weight as rate, and the smallest come first
+ * (P. Efraimidis, P. Spirakis, "Weighted random sampling with a reservoir", 2006). */
 #include <base/dtype.h>
 #include <kernels/attributes.h>
 #include <kernels/cpu/chunk.h>
@@ -10,14 +10,14 @@
 #include <math.h>
 
 #define SLICE_ELEMENTS 16384
-/* Slices have running sums of their own: no more of them than this. */
+/* Each slice has running sums of its own, so there are no more slices than this. */
 #define SLICES 16
-/* Rows whose running sums are made at once: an addition waits for the one before it in its row. */
+/* Rows whose running sums are computed in parallel: within a row, each addition waits for the one before it. */
 #define SIDE 4
-/* Weights that are fetched at a time. */
+/* Weights that are loaded at a time. */
 #define PIECE 1024
 
-/* An element with its variable: the place in the heap of those chosen so far. */
+/* An element with its variable, in the heap of the elements chosen so far. */
 typedef struct candidate {
     double key;
     int64_t index;
@@ -25,7 +25,7 @@ typedef struct candidate {
 
 typedef struct multinomial_plan {
     int64_t rows, classes;
-    int64_t grain, side; /* rows of a slice, and of those at once */
+    int64_t grain, side; /* rows of a slice, and rows summed in parallel */
 } multinomial_plan;
 
 typedef struct multinomial {
@@ -35,10 +35,10 @@ typedef struct multinomial {
     int64_t rows, classes, grain, side;
 } multinomial;
 
-/* Numbers of Philox blocks, made many at a time. */
+/* Uniform numbers of Philox blocks, made many at a time. */
 typedef struct uniforms {
     const eddy_attributes_multinomial *attributes;
-    uint64_t first; /* block of those here */
+    uint64_t first; /* the first block in `made` */
     double made[2 * EDDY_RANDOM_BLOCKS];
 } uniforms;
 
@@ -79,14 +79,14 @@ static void refuse(const multinomial *work, int64_t row) {
 
 /* ---- with replacement ---- */
 
-/* A row's weights, added up so far. */
+/* Sums over the weights of a row so far. */
 typedef struct total {
     double sum;
-    int64_t last; /* of the classes that can be drawn */
+    int64_t last; /* the last class that can be drawn */
     int64_t negative;
 } total;
 
-/* Looks over `count` weights, of classes `first` on. */
+/* Checks `count` weights, of the classes from `first` on. */
 static void inspect(const double *weights, int64_t first, int64_t count, total *whole) {
     int64_t negative = 0;
     for (int64_t i = 0; i < count; i++)
@@ -97,7 +97,7 @@ static void inspect(const double *weights, int64_t first, int64_t count, total *
     whole->last = count > 0 ? first + count - 1 : whole->last;
 }
 
-/* Running sums in place of `count` weights of each row; the rows lie `apart`. */
+/* Replaces `count` weights of each row by running sums; rows are `apart` elements apart. */
 static inline void add_up(double *weights, int64_t apart, int64_t count, int rows, total *totals) {
     double sum[SIDE];
     for (int r = 0; r < rows; r++)
@@ -109,9 +109,9 @@ static inline void add_up(double *weights, int64_t apart, int64_t count, int row
         totals[r].sum = sum[r];
 }
 
-/* The first class whose running sum is above `at`, or the last. Without branches that depend on the numbers. */
+/* The first class whose running sum is above `at`, or the last class. No branch depends on the numbers. */
 static int64_t search(const double *sums, int64_t last, double at) {
-    int64_t low = 0, left = last; /* it is among low .. low + left */
+    int64_t low = 0, left = last; /* the class is among low .. low + left */
     while (left > 0) {
         int64_t half = (left + 1) / 2;
         low += sums[low + half - 1] > at ? 0 : half;
@@ -120,7 +120,7 @@ static int64_t search(const double *sums, int64_t last, double at) {
     return low;
 }
 
-/* Rows from `row` on, SIDE at most. */
+/* Draws for the rows from `row` on, SIDE at most. */
 static void draw_again(const multinomial *work, int64_t row, int64_t rows, double *sums,
                        uniforms *u) {
     total totals[SIDE] = {{0}};
@@ -138,7 +138,7 @@ static void draw_again(const multinomial *work, int64_t row, int64_t rows, doubl
     }
     for (int64_t r = 0; r < rows; r++) {
         const total *whole = &totals[r];
-        /* A weight that is infinite or NaN makes the sum so. */
+        /* An infinite weight or a NaN makes the sum infinite or NaN. */
         if (whole->negative > 0 || !(whole->sum > 0 && whole->sum < INFINITY)) {
             refuse(work, row + r);
             continue;
@@ -151,13 +151,13 @@ static void draw_again(const multinomial *work, int64_t row, int64_t rows, doubl
     }
 }
 
-/* ---- without ---- */
+/* ---- without replacement ---- */
 
 static bool comes_before(candidate a, candidate b) {
     return a.key < b.key || (a.key == b.key && a.index < b.index);
 }
 
-/* Lets the candidate at the root of a heap (the last one on top) sink to its place. */
+/* Moves the candidate at the root of a heap (whose root comes last in order) down to its position. */
 static void sink(candidate *heap, int64_t count) {
     candidate moved = heap[0];
     int64_t at = 0;
@@ -199,7 +199,7 @@ static void draw_once(const multinomial *work, int64_t row, uniforms *u) {
         if (w == 0)
             continue;
         double drawn = uniform(u, (uint64_t)(row * work->classes + c));
-        /* -log(1 - drawn) is `drawn` at least, and its rounding is much less than is left here. */
+        /* -log(1 - drawn) is at least `drawn`; its rounding error is much less than the margin of 1e-9. */
         if (kept == wanted && drawn * (1 - 1e-9) > heap[0].key * w)
             continue;
         candidate next = {.key = -eddy_log_f64(1 - drawn) / w, .index = c};
@@ -252,7 +252,7 @@ static eddy_status multinomial_prepare(const eddy_kernel_call *call, eddy_kernel
     plan->workspace_bytes = attributes->has_replacement
                                 ? (size_t)(slices * p->side * p->classes) * sizeof(double)
                                 : (size_t)(p->rows * attributes->count) * sizeof(candidate);
-    /* A walk through the weights, and draws that search. */
+    /* One pass over the weights, and a search for each draw. */
     int64_t element_ps = attributes->has_replacement ? 1200 : 5000;
     plan->cost_ps = 100000 + p->rows * (p->classes * element_ps + attributes->count * 20000);
     return EDDY_OK;

@@ -11,7 +11,7 @@
 
 #define INLINE static inline __attribute__((always_inline))
 
-/* A multiple of what one call of a block function makes. */
+/* A multiple of the numbers that one call of a block function makes. */
 #define SLICE_ELEMENTS 16384
 
 /* Plan of rand, randn and randint. */
@@ -59,7 +59,7 @@ typedef union numbers {
     double f64[2 * EDDY_RANDOM_BLOCKS];
 } numbers;
 
-/* Random bits of a uniform number: as many as the dtype holds below 1. */
+/* Random bits of a uniform number: as many as the dtype can represent below 1. */
 static int uniform_bits(eddy_dtype dtype) {
     return dtype == EDDY_F16 ? 11 : dtype == EDDY_BF16 ? 8 : 24;
 }
@@ -120,8 +120,8 @@ static void randn_run(const eddy_kernel_call *call) {
 }
 
 /* An exactly uniform number below `bound` for step `step`, whose Philox block is `words` (D. Lemire, "Fast random integer
- * generation in an interval", 2019): the rare draws that would favour some numbers are made again, from blocks numbered beyond
- * all steps. */
+ * generation in an interval", 2019). The rare draws that would favour some numbers are repeated, from blocks whose numbers
+ * are beyond all steps. */
 static inline uint64_t below(uint64_t seed, uint64_t counter, uint64_t bound, uint64_t step,
                              const uint32_t *words) {
     uint32_t again[4];
@@ -138,7 +138,7 @@ static inline uint64_t below(uint64_t seed, uint64_t counter, uint64_t bound, ui
     }
 }
 
-/* The numbers below step + 1 of the steps first .. first + EDDY_RANDOM_BLOCKS - 1. */
+/* For each of the steps first .. first + EDDY_RANDOM_BLOCKS - 1: a number below step + 1. */
 static void draw_growing(const eddy_attributes_random *attributes, uint64_t first, int64_t *drawn) {
     uint32_t words[EDDY_RANDOM_BLOCKS][4];
     uint64_t seed = attributes->seed, counter = attributes->counter;
@@ -236,7 +236,7 @@ static void randint_run(const eddy_kernel_call *call) {
     random_run_slices(call, randint_slice, &work);
 }
 
-/* Each element changes places with another one anywhere. */
+/* Each element is swapped with another one, anywhere in memory. */
 static eddy_status randperm_prepare(const eddy_kernel_call *call, eddy_kernel_plan *plan) {
     plan->cost_ps = call->kernel->cost_base_ps +
                     eddy_cost_ps(call->views[0].shape[0], call->kernel->cost_element_ps) +

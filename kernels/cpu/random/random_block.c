@@ -6,7 +6,7 @@
 
 #define COUNT EDDY_RANDOM_BLOCKS
 
-/* Words of COUNT blocks, word by word. */
+/* The words of COUNT blocks, grouped by word. */
 typedef struct words {
     uint32_t word[4][COUNT];
 } words;
@@ -174,7 +174,8 @@ static void normal_f64(double *out, uint64_t seed, uint64_t counter, uint64_t bl
     }
 }
 
-/* The product of 64 bits and 32 bits has 96: 32 of the number, and a rest of 64. */
+/* The product of 64 bits and 32 bits has 96 bits: the upper 32 are the number, the lower 64 decide whether it has to be
+ * drawn again. */
 static bool below(int64_t *out, int64_t low, uint32_t bound, uint32_t least, uint64_t seed,
                   uint64_t counter, uint64_t block) {
     words w;

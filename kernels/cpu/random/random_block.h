@@ -7,7 +7,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Philox blocks made at a time; what a function below writes: 4 words each, hence 4 f32 or 2 f64. */
+/* Philox blocks that each function below makes in a call: 4 words each, hence 4 f32 or 2 f64. */
 #define EDDY_RANDOM_BLOCKS 64
 
 typedef struct eddy_random_blocks {
@@ -18,14 +18,15 @@ typedef struct eddy_random_blocks {
     void (*uniform_f64)(double *out, uint64_t seed, uint64_t counter, uint64_t block); /* 53 bits */
     void (*normal_f32)(float *out, uint64_t seed, uint64_t counter, uint64_t block);
     void (*normal_f64)(double *out, uint64_t seed, uint64_t counter, uint64_t block);
-    /* `low` and a number below `bound` (at least 1) of each block's first 64 bits (Lemire, 2019): what lies above them in the
-     * product with `bound`. False, and nothing is said of `out`, where the rest of a product is less than `least`: that number
-     * is to be drawn again. */
+    /* out[i] = `low` plus a number below `bound` (at least 1): the upper 32 bits of the product of `bound` and the first
+     * 64 bits of block i (Lemire, 2019). False if the lower bits of a product are less than `least`, so that its number
+     * has to be drawn again; `out` is then undefined. */
     bool (*below)(int64_t *out, int64_t low, uint32_t bound, uint32_t least, uint64_t seed,
                   uint64_t counter, uint64_t block);
 } eddy_random_blocks;
 
-/* Of dropout: an element is kept, and scaled, where its number of so many bits is not below the least; p as it was given, 0 to 1. */
+/* For dropout: an element is kept, and scaled, if its number of EDDY_DROP_BITS bits is not below the least. p as given, 0
+ * to 1. */
 #define EDDY_DROP_BITS 24
 
 static inline float eddy_random_drop_least(double p) {

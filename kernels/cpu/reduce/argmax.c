@@ -1,5 +1,5 @@
-/* argmax, argmin, max_dim, min_dim: the first of the largest (smallest) elements, NaN before all. Share their cuts with the
- * sums. */
+/* argmax, argmin, max_dim, min_dim: the first of the largest (smallest) elements; NaN comes before all numbers. They are
+ * cut into tasks as sums are. */
 #include <base/dtype.h>
 #include <kernels/cpu/chunk.h>
 #include <kernels/cpu/kernels.h>
@@ -12,13 +12,13 @@ typedef union values {
     int64_t i64[EDDY_REDUCE_COLUMNS];
 } values;
 
-/* What a task found: the best value of each of its outputs, and where. */
+/* What a task found: the best value of each of its outputs, and its index. */
 typedef struct found {
     values best;
     int64_t indices[EDDY_REDUCE_COLUMNS];
 } found;
 
-/* What a search looks for. */
+/* The functions for the largest or for the smallest element. */
 typedef struct aim {
     int64_t is_min;
     const eddy_reduce_op *best_of;
@@ -32,7 +32,7 @@ _Static_assert(sizeof(aim) + EDDY_REDUCE_PLAN_BYTES <= EDDY_KERNEL_PLAN_BYTES,
 typedef struct search {
     eddy_reduce_plan plan;
     const aim *aim;
-    found *partial; /* [unit][split], where there are several splits */
+    found *partial; /* [unit][split], if there are several splits */
 } search;
 
 static bool is_better(const search *work, const values *a, const values *b, int64_t column) {
@@ -52,7 +52,7 @@ static bool is_better(const search *work, const values *a, const values *b, int6
     }
 }
 
-/* One output: the best value of each block first, a search only where it beats the best so far. */
+/* One output: finds the best value of each block, and its index only if it beats the best value so far. */
 static void search_row(const search *work, int64_t base, int64_t begin, int64_t end,
                        found *result) {
     const eddy_reduce_plan *plan = &work->plan;
@@ -86,7 +86,7 @@ static void search_row(const search *work, int64_t base, int64_t begin, int64_t 
     }
 }
 
-/* Outputs of a block each, whose elements lie as blocks take them. */
+/* Outputs of one block each, whose elements are contiguous and need no conversion. */
 static void search_rows(const search *work, const eddy_reduce_unit *unit, found *result) {
     const eddy_reduce_plan *plan = &work->plan;
     for (int64_t c = 0; c < unit->columns; c++) {
@@ -184,7 +184,7 @@ static void argmax_run(const eddy_kernel_call *call) {
     work.partial = call->workspace;
     eddy_reduce_plan_read(&work.plan, work.aim + 1, call);
     if (work.plan.reduced_count == 0)
-        return; /* inference lets this through only where there are no outputs */
+        return; /* inference allows this only if there are no outputs */
     eddy_reduce_plan_run(&work.plan, call, search_slice, &work);
     if (work.plan.splits > 1)
         join_splits(&work);
@@ -210,7 +210,7 @@ static eddy_status prepare_search(const eddy_kernel_call *call, eddy_kernel_plan
     return EDDY_OK;
 }
 
-/* One axis, which a tensor of rank 0 lacks. */
+/* One axis; a tensor of rank 0 has none. */
 static eddy_attributes_reduce one_axis(const eddy_kernel_call *call) {
     const eddy_attributes_axis_keepdim *attributes = call->attributes;
     return (eddy_attributes_reduce){.axes = call->views[0].rank == 0 ? 0 : 1u << attributes->axis,

@@ -1,4 +1,5 @@
-/* equal and allclose: one answer for two tensors. Slices that find a difference say so; the others stop when they see it. */
+/* equal and allclose: one answer for two tensors. A slice that finds a difference sets a flag; the others stop when they
+ * see it. */
 #include <base/dtype.h>
 #include <kernels/attributes.h>
 #include <kernels/cpu/chunk.h>
@@ -8,7 +9,7 @@
 
 #define SLICE_ELEMENTS 32768
 #define CHUNK 256
-/* Elements that are compared where they lie before others are told of a difference. */
+/* Elements that are compared in place before the flag is read again. */
 #define STRETCH 4096
 
 typedef union chunk {
@@ -26,7 +27,7 @@ typedef struct agreement {
     _Atomic bool differs; /* atomic: relaxed; any slice sets it, read when all are done */
 } agreement;
 
-/* The number of bits in `difference` is that of the elements, so that they go side by side. */
+/* `difference` is as wide as the elements, so that the loop vectorises. */
 #define EQUAL(type, bits)                                                                          \
     {                                                                                              \
         const type *left = a, *right = b;                                                          \
@@ -44,7 +45,7 @@ static bool are_equal(eddy_dtype compute, const void *a, const void *b, int64_t 
     EQUAL(int64_t, int64_t)
 }
 
-/* |a - b| <= atol + rtol |b|; infinities only where they are equal. Without branches, for it nearly always holds. */
+/* |a - b| <= atol + rtol |b|; infinities are close only if they are equal. Without branches, since it nearly always holds. */
 static inline bool is_close(double atol, double rtol, double a, double b) {
     return (a == b) |
            ((fabs(a - b) <= atol + rtol * fabs(b)) & (fabs(a) < INFINITY) & (fabs(b) < INFINITY));
@@ -74,14 +75,14 @@ static bool are_close(const eddy_attributes_allclose *c, eddy_dtype compute, con
         CLOSE(double)
     const int64_t *left = a, *right = b;
     for (int64_t i = 0; i < count; i++)
-        /* Equal ones first: beyond 2^53 doubles are too coarse to say so. */
+        /* Equal integers first: beyond 2^53, doubles are too coarse to tell. */
         if (left[i] != right[i] &&
             !(fabs((double)left[i] - (double)right[i]) <= atol + rtol * fabs((double)right[i])))
             return false;
     return true;
 }
 
-/* Elements of a side as the compute type has them: where they lie, or in *buffer. */
+/* Elements of one side in the compute type: in place, or converted to *buffer. */
 static const void *side_of(const agreement *p, int o, const eddy_walk_cursor *cursor, int64_t count,
                            chunk *buffer) {
     const eddy_op_view *view = &p->call->views[o];
@@ -111,7 +112,7 @@ static void slice(void *context, int64_t begin, int64_t end) {
     }
 }
 
-/* Both sides under one shape. */
+/* Compares both sides, which broadcast to one shape. */
 static bool compare(const eddy_kernel_call *call, const eddy_attributes_allclose *closeness,
                     int32_t rank, const int64_t *dims) {
     /* Set one by one: a walk is too large to be cleared for nothing. */

@@ -1,5 +1,5 @@
 /* sum, mean, prod, max, min, var, std, norm, logsumexp, any, all over any set of axes. See reduce_block.h for the tree and
- * reduce_plan.h for the cuts. What one has over another is in its recipe. */
+ * reduce_plan.h for the cuts. The recipes hold what differs between these ops. */
 #include <base/assert.h>
 #include <base/dtype.h>
 #include <kernels/attributes.h>
@@ -9,9 +9,9 @@
 #include <math.h>
 #include <string.h>
 
-/* Levels of the pairwise tree over blocks: 2^40 blocks of 1024 are more than any memory. */
+/* Levels of the pairwise tree over blocks: 2^40 blocks of 1024 elements exceed any memory. */
 #define LEVELS 40
-/* Blocks of an output that is reduced in one go. */
+/* Blocks of an output that is reduced in one call, at most. */
 #define ROW_BLOCKS 8
 
 typedef union values {
@@ -28,7 +28,7 @@ typedef union block_values {
     uint8_t truth[EDDY_REDUCE_BLOCK];
 } block_values;
 
-/* What `count` elements of each of some outputs come to. `second` and `count` belong to pairs. */
+/* Partial results over `count` elements, for several outputs. `second` and `count` are used by pairs only. */
 typedef struct partial {
     values first, second;
     int64_t count;
@@ -36,20 +36,20 @@ typedef struct partial {
 
 struct reduction;
 
-/* How a reduction works: map, first sweep, second sweep, finish. Begins a call's plan. */
+/* How a reduction works: map, first sweep, second sweep, finish. It is the first part of a call's plan. */
 typedef struct recipe {
-    eddy_dtype dtype;         /* it computes in */
-    eddy_dtype element;       /* what the blocks take: dtype, or F32 where that is F64 */
+    eddy_dtype dtype;         /* the compute type */
+    eddy_dtype element;       /* the blocks' elements: dtype, or F32 although dtype is F64 */
     const eddy_reduce_op *op; /* of the first sweep */
-    eddy_reduce_map *map;     /* of each element before it (F64); NULL: none */
-    double parameter;         /* map's */
+    eddy_reduce_map *map;     /* applied to each element first (F64); NULL: none */
+    double parameter;         /* of map */
     bool is_mean;             /* the first sweep's sum is divided by the block's count (F64) */
     const eddy_reduce_pair
-        *refine; /* a sweep more for the mean of what the mean leaves, which is added; NULL: none */
+        *refine; /* sweep over deviations from the mean; their mean is added to it; NULL: none */
     const eddy_reduce_pair *pair;   /* NULL: one sweep */
-    const eddy_reduce_op *pair_sum; /* what combines lanes of the second sweep */
-    double identity;                /* the first value where nothing is reduced */
-    /* The result from the whole, in its place in whole->first; NULL: it is there. */
+    const eddy_reduce_op *pair_sum; /* combines lanes of the second sweep */
+    double identity;                /* the first value if nothing is reduced */
+    /* Computes the results from `whole` and stores them in whole->first; NULL: they are there already. */
     void (*finish)(const struct reduction *work, partial *whole, int64_t columns);
 } recipe;
 
@@ -60,7 +60,7 @@ typedef struct reduction {
     eddy_reduce_plan plan;
     const recipe *recipe;
     const void *attributes;
-    partial *partials; /* [unit][split], where there are several splits */
+    partial *partials; /* [unit][split], if there are several splits */
 } reduction;
 
 /* ---- the tree over blocks ---- */
@@ -89,7 +89,7 @@ static void copy(const tree *t, partial *to, const partial *from) {
     to->count = from->count;
 }
 
-/* `into` comes before `other`, where the sum is left. */
+/* `into` comes before `other` in the order of elements; the result is left in `other`. */
 static void combine(const tree *t, partial *into, partial *other) {
     if (t->recipe->pair == NULL) {
         t->recipe->op->combine(&into->first, &other->first, t->columns);
@@ -101,7 +101,7 @@ static void combine(const tree *t, partial *into, partial *other) {
     copy(t, other, into);
 }
 
-/* A full subtree of 2^level blocks, where that divides the number of those before it. */
+/* Adds a full subtree of 2^level blocks; 2^level divides the number of blocks before it. */
 static void tree_push(tree *t, int level, partial *block) {
     uint64_t blocks = UINT64_C(1) << level;
     for (; t->blocks >> level & 1; level++)
@@ -111,7 +111,7 @@ static void tree_push(tree *t, int level, partial *block) {
     t->blocks += blocks;
 }
 
-/* The whole of at least one block. */
+/* Combines all blocks; there is at least one. */
 static void tree_finish(tree *t, partial *whole) {
     int level = __builtin_ctzll(t->blocks);
     copy(t, whole, &t->levels[level]);
@@ -128,7 +128,7 @@ static void take_mean(void *sums, int64_t count, int64_t columns) {
         means[c] /= (double)count;
 }
 
-/* The mean of `count` elements' distances from what was taken for their mean is added to that. */
+/* Adds the mean of `count` elements' distances from an approximate mean to that mean. */
 static void add_mean(void *means, void *distances, int64_t count, int64_t columns) {
     double *first = means;
     const double *second = distances;
@@ -137,7 +137,7 @@ static void add_mean(void *means, void *distances, int64_t count, int64_t column
         first[c] += second[c];
 }
 
-/* A block of one output, where it lies or, if that is not contiguous or of another dtype, gathered. */
+/* A block of one output: in place if its elements are contiguous and of type `element`, else gathered. */
 static const void *gather(const reduction *work, eddy_walk_cursor *cursor, int64_t base,
                           int64_t count, block_values *gathered) {
     const eddy_reduce_plan *plan = &work->plan;
@@ -159,7 +159,7 @@ static const void *gather(const reduction *work, eddy_walk_cursor *cursor, int64
     return gathered;
 }
 
-/* A block of one output, contiguous, to a value each at *first and, of pairs, *second. */
+/* Reduces a contiguous block of one output to one value at *first and, for pairs, one at *second. */
 static void reduce_elements(const recipe *how, const void *elements, int64_t count, void *first,
                             void *second) {
     how->op->block(elements, count, 0, first);
@@ -174,7 +174,7 @@ static void reduce_elements(const recipe *how, const void *elements, int64_t cou
     how->pair->block(elements, count, first, second);
 }
 
-/* The same from where the cursor is. */
+/* The same from the cursor's position on. */
 static void reduce_block(const reduction *work, eddy_walk_cursor *cursor, int64_t base,
                          int64_t count, void *first, void *second) {
     const recipe *how = work->recipe;
@@ -187,7 +187,8 @@ static void reduce_block(const reduction *work, eddy_walk_cursor *cursor, int64_
     reduce_elements(how, elements, count, first, second);
 }
 
-/* A group of blocks of one output, `left` elements being to come; false where it has to go block by block. */
+/* Reduces a group of blocks of one output, which has `left` more elements; false if the blocks have to be reduced one by
+ * one. */
 static bool reduce_group(const reduction *work, eddy_walk_cursor *cursor,
                          const eddy_reduce_unit *unit, int64_t left, partial *result) {
     const eddy_reduce_plan *plan = &work->plan;
@@ -203,14 +204,14 @@ static bool reduce_group(const reduction *work, eddy_walk_cursor *cursor,
     return true;
 }
 
-/* Whether each output's elements lie side by side, as blocks take them. */
+/* Whether each output's elements are contiguous and need no conversion. */
 static bool has_plain_rows(const eddy_reduce_plan *plan, const recipe *how) {
     return how->map == NULL && plan->in->dtype == how->element && plan->reduced.rank == 1 &&
            plan->reduced.strides[0][0] == 1;
 }
 
-/* One output of one sweep: its blocks, then what they come to up the tree that tree_push and tree_finish build. What is read next
- * lies `ahead` elements further. */
+/* Reduces one output in one sweep: its blocks, then the blocks' values in the same tree as tree_push and tree_finish.
+ * Memory that is `ahead` elements further on is prefetched. */
 static void reduce_row(const recipe *how, const char *elements, int64_t count, int64_t ahead,
                        void *result) {
     if (count <= EDDY_REDUCE_BLOCK) {
@@ -229,7 +230,7 @@ static void reduce_row(const recipe *how, const char *elements, int64_t count, i
     memcpy(result, found, (size_t)size);
 }
 
-/* Outputs of a few blocks each. */
+/* Reduces outputs of a few blocks each. */
 static void reduce_rows(const reduction *work, const eddy_reduce_unit *unit, partial *result) {
     const eddy_reduce_plan *plan = &work->plan;
     int64_t size = eddy_dtype_size(plan->dtype);
@@ -258,23 +259,24 @@ static void reduce_rows(const reduction *work, const eddy_reduce_unit *unit, par
     }
 }
 
-/* One sweep over several outputs side by side. The first has no `pair`; the others have what was `found` before. */
+/* One sweep over several outputs side by side. The first sweep has no `pair`; the others use the values `found` before. */
 typedef struct sweep {
     const reduction *work;
-    const eddy_reduce_op *op; /* what combines lanes */
+    const eddy_reduce_op *op; /* combines lanes */
     const eddy_reduce_pair *pair;
     const values *found;
     int64_t columns;
 } sweep;
 
-/* A block of `count` rows, `apart` elements from one to the next. */
+/* A block of `count` rows, `apart` elements from row to row. */
 static void total_columns(const sweep *s, const void *rows, int64_t apart, int64_t count,
                           values *total) {
     eddy_reduce_columns_fn *columns = s->pair != NULL ? s->pair->columns : s->op->columns;
     columns(total, rows, apart, count, s->columns, s->found);
 }
 
-/* The same where rows do not all lie evenly apart or are to be converted: all lanes side by side, which get row after row. */
+/* The same if rows have no constant distance or have to be converted. All lanes are in memory, and rows are added to them
+ * in turn. */
 static void sweep_rows(const sweep *s, eddy_walk_cursor *cursor, int64_t base, int64_t count,
                        values *total) {
     const eddy_reduce_plan *plan = &s->work->plan;
@@ -403,7 +405,7 @@ static void join_splits(const reduction *work) {
     }
 }
 
-/* What inference refuses over nothing (max) has no outputs here. */
+/* Ops that inference rejects for empty reductions (max) have no outputs here. */
 static void store_empty(const reduction *work) {
     double identity[EDDY_REDUCE_COLUMNS];
     for (int c = 0; c < EDDY_REDUCE_COLUMNS; c++)
@@ -440,7 +442,7 @@ static recipe plain(const eddy_kernel_call *call, const eddy_reduce_op *op, doub
     return (recipe){.dtype = dtype, .element = dtype, .op = op, .identity = identity};
 }
 
-/* Of floats in f64: `op` is one of wide_blocks_of. */
+/* Floats, reduced in f64; `op` is one of wide_blocks_of. */
 static recipe wide(const eddy_kernel_call *call, const eddy_reduce_op *op, double identity) {
     eddy_dtype element = eddy_chunk_compute_dtype(call->views[0].dtype);
     return (recipe){.dtype = EDDY_F64, .element = element, .op = op, .identity = identity};
@@ -468,7 +470,7 @@ static void reduce_run(const eddy_kernel_call *call) {
 
 /* ---- small rows ---- */
 
-/* Plan of a call without walks. */
+/* The plan of a call that needs no walks. */
 typedef struct rows_plan {
     recipe recipe;
     eddy_reduce_rows rows;
@@ -480,7 +482,7 @@ static void reduce_rows_run(const eddy_kernel_call *call) {
     reduction work;
     work.recipe = &plan->recipe;
     work.attributes = call->attributes;
-    /* What those read who reduce rows, and finish and store results. */
+    /* Only the members that reduce_rows and store read are set. */
     work.plan.in = &call->views[0];
     work.plan.outs = &call->views[1];
     work.plan.dtype = (uint8_t)plan->recipe.dtype;
@@ -499,12 +501,12 @@ static void reduce_rows_run(const eddy_kernel_call *call) {
     }
 }
 
-/* Elements of a row at most, so that reduce_rows takes it. */
+/* Elements of a row for reduce_rows, at most. */
 static int64_t row_most(const recipe *how, bool is_plain) {
     return is_plain && how->pair == NULL ? ROW_BLOCKS * EDDY_REDUCE_BLOCK : EDDY_REDUCE_BLOCK;
 }
 
-/* False where the call is not of this kind. */
+/* False if the call does not consist of small rows. */
 static bool plan_rows(const eddy_kernel_call *call, eddy_kernel_plan *to,
                       eddy_attributes_reduce attributes, const recipe *how) {
     rows_plan *plan = to->memory;
@@ -520,7 +522,7 @@ static bool plan_rows(const eddy_kernel_call *call, eddy_kernel_plan *to,
 
 /* ---- plans ---- */
 
-/* What a kernel estimates (eddy_reduce_plan_cost). */
+/* The times of a kernel's estimate (eddy_reduce_plan_cost). */
 typedef struct price {
     int64_t element_ps, output_ps;
 } price;
@@ -548,12 +550,12 @@ static eddy_status reduce_prepare(const eddy_kernel_call *call, eddy_kernel_plan
     return EDDY_OK;
 }
 
-/* One that takes what its kernel says for an element. */
+/* The usual estimate, with the time for an element that the kernel states. */
 static price usual(const eddy_kernel_call *call) {
     return (price){call->kernel->cost_element_ps, 12000};
 }
 
-/* Truths of a byte each; others are made into such first. */
+/* A bool has one byte; other dtypes are converted to bool first. */
 static price of_truths(const eddy_kernel_call *call) {
     return (price){call->views[0].dtype == EDDY_BOOL ? 28 : 100, 12000};
 }
@@ -578,8 +580,8 @@ static eddy_status mean_prepare(const eddy_kernel_call *call, eddy_kernel_plan *
     return reduce_prepare(call, plan, &how, usual(call));
 }
 
-/* f32 and shorter in f64: every multiplication's error is in the product, whatever the tree, and a part may overflow where the
- * whole does not. */
+/* f32 and shorter are multiplied in f64. Every multiplication's rounding error is in the product, whatever the tree, and a
+ * partial product may overflow although the whole does not. */
 static eddy_status prod_prepare(const eddy_kernel_call *call, eddy_kernel_plan *plan) {
     bool is_float = eddy_dtype_is_float(call->views[0].dtype);
     recipe how = is_float ? wide(call, &wide_blocks_of(call)->prod, 1)
@@ -611,8 +613,8 @@ static eddy_status all_prepare(const eddy_kernel_call *call, eddy_kernel_plan *p
     return reduce_prepare(call, plan, &how, of_truths(call));
 }
 
-/* f32 and shorter are summed up in f64 as well, where the mean of a block of equal elements is exact and their variance 0.
- * In f64 it takes the refined mean for that. */
+/* f32 and shorter are summed in f64 too, in which the mean of a block of equal elements is exact and their variance 0. f64
+ * needs the refined mean for that. */
 static recipe variance(const eddy_kernel_call *call) {
     const eddy_reduce_wide_blocks *blocks = wide_blocks_of(call);
     recipe how = wide(call, &blocks->sum, 0);
@@ -656,7 +658,7 @@ static void take_root(const reduction *work, partial *whole, int64_t columns) {
     }
 }
 
-/* Most of it is the powers, where p is none of the plain ones. */
+/* Powers take most of the time, unless p is one of the special values. */
 static eddy_status norm_prepare(const eddy_kernel_call *call, eddy_kernel_plan *plan) {
     const eddy_attributes_norm *attributes = call->attributes;
     const eddy_reduce_wide_blocks *blocks = wide_blocks_of(call);
@@ -683,7 +685,7 @@ static eddy_status norm_prepare(const eddy_kernel_call *call, eddy_kernel_plan *
     return reduce_prepare(call, plan, &how, (price){how.map == NULL ? 100 : 20000, 12000});
 }
 
-/* log of the sum of e^x, where max stands for x that are not subtracted from an infinite one: see reduce_real_typed.h. */
+/* log of the sum of e^x. An infinite max was not subtracted from x: see reduce_real_typed.h. */
 static void add_log(const reduction *work, partial *whole, int64_t columns) {
     for (int64_t c = 0; c < columns; c++) {
         bool is_f32 = work->plan.dtype == EDDY_F32;

@@ -1,8 +1,8 @@
-/* Reducing contiguous elements of a compute type: f32, f64 or i64; of f32 in f64 where the op says so.
+/* Reducing contiguous elements of a compute type: f32, f64 or i64, or f32 in f64 if the op says so.
  *
- * The tree is fixed by the number of elements alone, so that layout, slices and instruction set never show in the bits:
- * elements are taken in blocks of EDDY_REDUCE_BLOCK; within a block element i goes to lane i % EDDY_REDUCE_LANES, lanes add
- * up in order and are then halved (lane l with lane l + 16, 8, 4, 2, 1, where both exist); blocks are combined pairwise. */
+ * The tree depends on the number of elements alone, so that layout, slices and instruction set do not change the bits.
+ * Elements are divided into blocks of EDDY_REDUCE_BLOCK. Within a block, element i is added to lane i % EDDY_REDUCE_LANES,
+ * in order. Then the lanes are halved (lane l with lane l + 16, 8, 4, 2, 1, if both exist). Blocks are combined pairwise. */
 #ifndef EDDY_KERNELS_CPU_REDUCE_BLOCK_H
 #define EDDY_KERNELS_CPU_REDUCE_BLOCK_H
 
@@ -12,23 +12,23 @@
 
 #define EDDY_REDUCE_LANES 32
 #define EDDY_REDUCE_BLOCK 1024
-/* Whole blocks that are reduced and combined in one call: a subtree of so many levels. */
+/* Whole blocks that are reduced and combined in one call: a subtree of EDDY_REDUCE_GROUP_LEVELS levels. */
 #define EDDY_REDUCE_GROUP_LEVELS 3
 #define EDDY_REDUCE_GROUP (1 << EDDY_REDUCE_GROUP_LEVELS)
-/* How far ahead of what is read memory is prefetched, in bytes: the processor foresees a stream up to the
- * end of its page only. */
+/* Distance in bytes at which memory is prefetched: the hardware prefetcher follows a stream only to the end of a page. */
 #define EDDY_REDUCE_AHEAD 8192
 /* Outputs that are reduced side by side when the reduced dims are the outer ones. */
 #define EDDY_REDUCE_COLUMNS 128
 
-/* One block, 1 <= count <= EDDY_REDUCE_BLOCK, to one value. What is wanted soon lies `ahead` elements behind these, and is asked for;
- * 0: nothing is. */
+/* Reduces one block, 1 <= count <= EDDY_REDUCE_BLOCK, to one value. Memory that is `ahead` elements behind the block is
+ * prefetched; 0: none. */
 typedef void eddy_reduce_block_fn(const void *elements, int64_t count, int64_t ahead, void *result);
-/* A block of `columns` outputs side by side, to a value each: 1 <= count <= EDDY_REDUCE_BLOCK rows, `apart` elements from one to the
- * next. What lies behind them is asked for. A second sweep is given what the first one found, a number for each column. */
+/* Reduces a block of `columns` outputs side by side to one value each: 1 <= count <= EDDY_REDUCE_BLOCK rows, `apart`
+ * elements from row to row. Memory behind the rows is prefetched. In a second sweep, `found` has the results of the first,
+ * one number for each column. */
 typedef void eddy_reduce_columns_fn(void *total, const void *rows, int64_t apart, int64_t count,
                                     int64_t columns, const void *found);
-/* One row of such a block to what its lane has, or the first there. */
+/* Adds one row of such a block to its lane, or starts the lane with it. */
 typedef void eddy_reduce_row_fn(void *lane, bool is_first, const void *row, int64_t columns,
                                 const void *found);
 /* into[i] = into[i] op other[i] */
@@ -36,7 +36,7 @@ typedef void eddy_reduce_combine_fn(void *into, const void *other, int64_t count
 
 typedef struct eddy_reduce_op {
     eddy_reduce_block_fn *block;
-    /* A group of whole blocks, of EDDY_REDUCE_BLOCK elements each, to one value. */
+    /* Reduces a group of whole blocks, of EDDY_REDUCE_BLOCK elements each, to one value. */
     void (*group)(const void *elements, int64_t each, void *result);
     eddy_reduce_columns_fn *columns; /* `found` is NULL */
     eddy_reduce_row_fn *row;         /* the same */
@@ -52,15 +52,16 @@ typedef enum eddy_reduce_type {
     EDDY_REDUCE_TYPES
 } eddy_reduce_type;
 
-/* The second sweep of a reduction that goes over each block twice: the first sweep finds one number (a mean, a maximum), the
- * second sums something of each element and that number. Blocks are then merged as pairs (first, second). */
+/* The second sweep of a reduction that reads each block twice. The first sweep finds one number (a mean, a maximum); the
+ * second one sums a function of each element and that number. Blocks are then merged as pairs (first, second). */
 typedef struct eddy_reduce_pair {
-    /* As eddy_reduce_op's, given *first. */
+    /* Like eddy_reduce_op's block, with the result of the first sweep at *first. */
     void (*block)(const void *elements, int64_t count, const void *first, void *result);
-    /* Lanes are combined as sums are. */
+    /* Lanes are combined as for sums. */
     eddy_reduce_columns_fn *columns;
     eddy_reduce_row_fn *row;
-    /* The pairs of `count` elements into those of the `into_count` elements before them; NULL where nothing is merged. */
+    /* Merges the pairs of `count` elements into the pairs of the `into_count` elements before them; NULL: pairs are never
+     * merged. */
     void (*merge)(void *into_first, void *into_second, int64_t into_count, const void *first,
                   const void *second, int64_t count, int64_t columns);
 } eddy_reduce_pair;
@@ -68,30 +69,30 @@ typedef struct eddy_reduce_pair {
 /* to[i] = f(from[i]); `to` may be `from`. */
 typedef void eddy_reduce_map(double *to, const double *from, int64_t count, double parameter);
 
-/* Where a row has a better element than `best` (argmax: larger, argmin: smaller, NaN before all), takes it and sets the index to
- * `index`. */
+/* If a row's element is better than `best` (argmax: larger, argmin: smaller; NaN is best of all), stores it there and sets
+ * the index to `index`. */
 typedef void eddy_reduce_pick_fn(void *best, int64_t *indices, const void *row, int64_t index,
                                  int64_t columns);
 
-/* Of one compute type. */
+/* For one compute type. */
 typedef struct eddy_reduce_blocks {
     eddy_reduce_op sum;                           /* not of TRUTH */
-    eddy_reduce_op prod;                          /* of I64 alone: those of floats are wide */
+    eddy_reduce_op prod;                          /* for I64 alone: floats use the wide one */
     eddy_reduce_op max, min;                      /* NaN wins */
     eddy_reduce_pair log_sum_exp;                 /* (max, sum of e^(x - max)), of F32 and F64 */
     eddy_reduce_pick_fn *argmax_row, *argmin_row; /* not of TRUTH */
-    /* The first of `count` elements that equals *value, or is NaN where that is; there is one. Not of TRUTH. */
+    /* Index of the first of `count` elements that equals *value or, if that is NaN, is NaN; there is one. Not for TRUTH. */
     int64_t (*find)(const void *elements, int64_t count, const void *value);
 } eddy_reduce_blocks;
 
-/* In f64, of elements of F32 or F64. */
+/* In f64, for elements of F32 or F64. */
 typedef struct eddy_reduce_wide_blocks {
     eddy_reduce_op sum, prod;
-    /* Of their squares and magnitudes, 1 for each that is not 0. */
+    /* Sums of squares, of magnitudes, and of 1 for each element that is not 0; the largest and the smallest magnitude. */
     eddy_reduce_op squares, magnitudes, nonzeros, max_magnitude, min_magnitude;
     eddy_reduce_pair variance;  /* (mean, sum of squared deviations) */
-    eddy_reduce_pair deviation; /* sums of what the mean leaves, of F64 alone */
-    eddy_reduce_map *power;     /* of magnitudes, to the parameter, of F64 alone */
+    eddy_reduce_pair deviation; /* sums of deviations from the mean; for F64 alone */
+    eddy_reduce_map *power;     /* magnitudes to the power of the parameter; for F64 alone */
 } eddy_reduce_wide_blocks;
 
 EDDY_ISA_DECLARE(eddy_reduce_blocks, eddy_cpu_reduce_f32)

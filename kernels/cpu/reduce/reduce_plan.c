@@ -4,11 +4,11 @@
 #include <kernels/cpu/reduce/reduce_plan.h>
 #include <string.h>
 
-/* Elements of the input worth a slice of their own. */
+/* An input of this many elements is worth a slice of its own. */
 #define SLICE_ELEMENTS 65536
-/* Tasks that one reduction of few outputs is cut into. */
+/* Tasks that one reduction with few outputs is cut into. */
 #define SPLIT_TASKS 32
-/* Outputs of so few elements each are worth gathering side by side wherever they lie. */
+/* Outputs of up to this many elements each are worth gathering side by side, whatever the layout. */
 #define SHORT_COUNT 16
 
 static int64_t magnitude(int64_t value) {
@@ -206,7 +206,7 @@ void eddy_reduce_plan_store(const eddy_reduce_plan *plan, const eddy_reduce_unit
                      plan->column_outs[o], from, values, unit->columns);
 }
 
-/* Of estimates: what a reduction across rows takes once. */
+/* For estimates: the fixed time of a reduction across rows. */
 #define ACROSS_PS 150000
 
 int64_t eddy_reduce_plan_cost(const eddy_reduce_plan *plan, const eddy_kernel_call *call,

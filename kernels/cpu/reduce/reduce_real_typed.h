@@ -27,7 +27,7 @@ FIND()
 
 /* ---- log of the sum of exponentials ---- */
 
-/* A maximum that is infinite is no distance to subtract: e^x is taken as it is, which gives 0, infinity or NaN. */
+/* An infinite maximum is not subtracted: e^x is computed as it is, which gives 0, infinity or NaN. */
 INLINE real shift_of(real max) {
     return fabs((double)max) < __builtin_inf() ? max : 0;
 }
@@ -36,7 +36,7 @@ INLINE real exp_below(real x, real max) {
     return EDDY_TYPED(eddy_exp)(x - shift_of(max));
 }
 
-/* Made one after another and then summed up: as a part of the sum's loop the exponential would be scalar code. */
+/* The exponentials are computed first and then summed: inside the sum's loop the exponential would be scalar code. */
 static void EDDY_TYPED(log_sum_exp_block)(const void *elements, int64_t count, const void *max,
                                           void *result) {
     const real *restrict x = elements;
@@ -57,12 +57,13 @@ static void EDDY_TYPED(log_sum_exp_row)(void *lane, bool is_first, const void *r
         sums[c] += exp_below(x[c], max[c]);
 }
 
-/* Where a vector of columns begins: the last may overlap the one before it. */
+/* Where a vector of columns begins: the last vector may overlap the one before it. */
 INLINE int64_t vector_begin(int64_t c, int64_t columns) {
     return columns >= ONE && columns - c < ONE ? columns - ONE : c;
 }
 
-/* Whole vectors side by side, as an exponential of a few columns would be scalar code. What is beyond the columns does not matter. */
+/* Processes whole vectors, since an exponential of a few columns would be scalar code. Values beyond the columns are not
+ * used. */
 INLINE void add_powers(real *sums, const real *x, int64_t columns, const real *shifts) {
     for (int64_t c = 0; c < columns; c += ONE) {
         real few[ONE];
@@ -77,8 +78,8 @@ INLINE void add_powers(real *sums, const real *x, int64_t columns, const real *s
     }
 }
 
-/* Lanes lie in memory: beside an exponential that costs nothing. They come one after the other, each with all its rows, or they would
- * fill the cache. The row read next is asked for. */
+/* The lanes are in memory, which costs little beside an exponential. They are processed one after the other, each with all
+ * its rows, since all together would fill the cache. The next row is prefetched. */
 static void EDDY_TYPED(log_sum_exp_columns)(void *total, const void *x, int64_t apart,
                                             int64_t count, int64_t columns, const void *max) {
     real lanes[LANES][EDDY_REDUCE_COLUMNS], shifts[EDDY_REDUCE_COLUMNS], *to = total;
@@ -106,7 +107,8 @@ static void EDDY_TYPED(log_sum_exp_columns)(void *total, const void *x, int64_t 
     }
 }
 
-/* Each sum is scaled to the larger maximum; the larger's own is not touched, so that infinities do not become NaN. */
+/* Each sum is scaled to the larger maximum. The sum that belongs to it is not changed, so that infinities do not become
+ * NaN. */
 static void EDDY_TYPED(log_sum_exp_merge)(void *into_first, void *into_second, int64_t into_count,
                                           const void *first, const void *second, int64_t count,
                                           int64_t columns) {

@@ -1,12 +1,12 @@
-/* Reductions of one type of elements, included by reduce_..._block.c alone (kernels/cpu/typed.h), which also define
+/* Reductions of one element type, included by reduce_..._block.c alone (kernels/cpu/typed.h), which also define
  *
- *     EDDY_FROM                       the C type of elements, which are converted to EDDY_REAL before all else
+ *     EDDY_FROM                       the C type of elements, which are converted to EDDY_REAL first
  *     EDDY_WRAPPING                   EDDY_REAL, or the unsigned type in which sums and products of integers wrap around
  *     EDDY_LOWEST, EDDY_HIGHEST       no number is below, above
- *     EDDY_IS_WIDE                    where EDDY_FROM is float and EDDY_REAL double
+ *     EDDY_IS_WIDE                    if EDDY_FROM is float and EDDY_REAL double
  *
- * What is reduced of an element and how two are joined are constants at every call of the functions here. Lanes are vectors by
- * name in arrays of a constant size, which stay in registers. */
+ * The function of an element that is reduced (`what`) and the way in which two values are joined (`how`) are constants in
+ * every call of the functions here. Lanes are named vectors in arrays of constant size, which stay in registers. */
 #ifndef EDDY_KERNELS_CPU_REDUCE_TYPED_H
 #define EDDY_KERNELS_CPU_REDUCE_TYPED_H
 
@@ -25,12 +25,12 @@ enum {
     ONE = FITTING < LANES ? FITTING : LANES,
     VECTORS = LANES / ONE,
     FEW = ONE > 16 ? 16 : 8,
-    /* Whether few vectors are told apart in registers: where elements are loaded by masks. */
+    /* Whether a remainder is processed in registers, with masked loads. */
     IS_MASKED = EDDY_VECTOR_BYTES >= 32 && VECTORS <= 4,
 };
 
 typedef real vector __attribute__((vector_size(ONE * sizeof(real))));
-/* As wide as elements and as what they become: masks are made of comparisons of these. */
+/* Integers as wide as the elements, and as wide as the values that they become: comparisons of them give masks. */
 typedef __typeof__(_Generic((element)0, float
                             : (int32_t)0, uint8_t
                             : (int8_t)0, default
@@ -52,10 +52,11 @@ typedef EDDY_WRAPPING wrapping_vector __attribute__((vector_size(ONE * sizeof(re
 
 /* ---- elements ---- */
 
-/* What is reduced of an element, where `found` is what a sweep before found. */
+/* The function of an element that is reduced; `found` is the result of an earlier sweep. */
 typedef enum taking { ITSELF, SQUARE, MAGNITUDE, NONZERO, DEVIATION, SQUARE_DEVIATION } taking;
 
-/* Of LARGEST and SMALLEST the first stays where both are equal, or where it is NaN. LARGER and SMALLER are the same of numbers. */
+/* LARGEST and SMALLEST keep the first value if both are equal, or if it is NaN. LARGER and SMALLER are the same for values
+ * without NaN. */
 typedef enum joining { SUM, PRODUCT, LARGEST, SMALLEST, LARGER, SMALLER } joining;
 
 INLINE real take(taking what, real x, real found) {
@@ -75,7 +76,7 @@ INLINE real take(taking what, real x, real found) {
     }
 }
 
-/* isnan takes no integers. */
+/* isnan does not accept integers. */
 INLINE int is_nan(real x) {
     real same = x;
     return x != same;
@@ -98,12 +99,12 @@ INLINE real join(joining how, real a, real b) {
     }
 }
 
-/* What was found for a column, where that matters. */
+/* The earlier sweep's result for a column, if `what` uses it. */
 INLINE real found_at(taking what, const real *found, int64_t column) {
     return what == DEVIATION || what == SQUARE_DEVIATION ? found[column] : 0;
 }
 
-/* What joins every number to itself, its sign included. */
+/* The neutral value: joined to any number it leaves the number unchanged, its sign included. */
 INLINE real nothing(joining how) {
     switch (how) {
     case PRODUCT:
@@ -135,7 +136,7 @@ INLINE vector found_vector(taking what, const real *found, int64_t column) {
     return what == DEVIATION || what == SQUARE_DEVIATION ? load_reals(found + column) : (vector){0};
 }
 
-/* gcc 12 makes two conversions of __builtin_convertvector, and one of this. */
+/* gcc 12 compiles __builtin_convertvector to two conversions, and this to one. */
 INLINE vector load(const element *x) {
 #if defined(EDDY_IS_WIDE) && EDDY_VECTOR_BYTES == 64
     return (vector){x[0], x[1], x[2], x[3], x[4], x[5], x[6], x[7]};
@@ -148,7 +149,7 @@ INLINE vector load(const element *x) {
 #endif
 }
 
-/* gcc makes one instruction of a choice in a loop, and several of one by masks. */
+/* gcc compiles a selection in a loop to one instruction, and a selection by masks to several. */
 INLINE vector take_vector(taking what, const element *from, vector found) {
     vector x = load(from);
     switch (what) {
@@ -176,7 +177,7 @@ INLINE vector join_vectors(joining how, vector a, vector b) {
     if (how == PRODUCT)
         return (vector)((wrapping_vector)a * (wrapping_vector)b);
 #if defined(__SSE2__) && !defined(__SSE4_2__)
-    /* Integers of 64 bits, which no vectors are compared of. */
+    /* SSE2 has no comparison for vectors of 64-bit integers. */
     if (ONE == 2 && (real)0.5 == 0)
         return (vector){join(how, a[0], b[0]), join(how, a[ONE - 1], b[ONE - 1])};
 #endif
@@ -197,7 +198,7 @@ INLINE lane_indices order_of_lanes(void) {
     return lanes;
 }
 
-/* The first `count` elements or, where a vector has fewer, all of them; the others of `rest`. */
+/* The first `count` elements, or all of them if the vector has no more; the other lanes are those of `rest`. */
 INLINE vector take_some(taking what, const element *x, int64_t count, vector found, vector rest) {
     element first[ONE];
     int64_t present = count < ONE ? count : ONE;
@@ -208,7 +209,7 @@ INLINE vector take_some(taking what, const element *x, int64_t count, vector fou
     return (vector)(((lane_indices)taken & is_there) | ((lane_indices)rest & ~is_there));
 }
 
-/* What lies `ahead` elements behind the `count` at `x`. It may be beyond what there is. */
+/* Prefetches `count` elements that are `ahead` elements behind `x`. They may be beyond the end of the array. */
 INLINE void prefetch(const element *x, int64_t count, int64_t ahead) {
     eddy_prefetch((uintptr_t)x + (uintptr_t)ahead * sizeof(*x), count * (int64_t)sizeof(*x));
 }
@@ -216,15 +217,15 @@ INLINE void prefetch(const element *x, int64_t count, int64_t ahead) {
 /* ---- a block ---- */
 
 #ifdef EDDY_IS_WIDE
-/* a * b. A product that is no normal number costs the processor some 150 cycles, and those of many numbers below 1 are rarely
- * anything else: where it is 0 for certain, one factor is 0 instead. */
+/* a * b. A denormal product costs the processor some 150 cycles, and products of many numbers below 1 are mostly denormal.
+ * If the product is 0 for certain, one factor is replaced by 0. */
 INLINE real multiply_last(real a, real b) {
     const double tiny = 0x1p-538;
     return a * (((fabs(a) < tiny) & (fabs(b) < tiny)) ? copysign(0, b) : b);
 }
 #endif
 
-/* All lanes to one value. */
+/* Reduces all lanes to one value. */
 INLINE real halve(joining how, const vector *vectors) {
     vector halves[VECTORS];
     EACH_VECTOR(v, VECTORS)
@@ -258,7 +259,8 @@ INLINE real halve(joining how, const vector *vectors) {
     return join(how, even, odd);
 }
 
-/* Fewer elements than there are lanes: in memory, as which vectors they belong to is known at run time alone. */
+/* Adds a remainder of fewer elements than lanes. Without masks it is processed in memory, since its vectors are known at
+ * run time only. */
 INLINE void join_rest(taking what, joining how, vector *lanes, const element *x, int64_t count,
                       vector found) {
     vector kept[VECTORS], others = all(nothing(how));
@@ -294,7 +296,7 @@ INLINE int64_t join_lanes(taking what, joining how, vector *lanes, const element
     return i;
 }
 
-/* Up to FEW elements: what is longer as vectors. */
+/* Up to FEW elements; longer rows use vectors. */
 INLINE real reduce_few(taking what, joining how, const element *x, int64_t count, real found) {
     real lanes[FEW];
     EDDY_LOOP_AS_IT_IS for (int64_t l = 0; l < count; l++) lanes[l] = take(what, (real)x[l], found);
@@ -322,7 +324,7 @@ INLINE real reduce(taking what, joining how, const element *x, int64_t count, in
 
 /* ---- the largest and the smallest of a block ---- */
 
-/* Lanes of LARGER or SMALLER, and sums that tell whether what came is a number. */
+/* Lanes of LARGER or SMALLER, and sums that show whether an element was NaN. */
 typedef struct extremes {
     vector best[VECTORS], sums[VECTORS];
 } extremes;
@@ -365,8 +367,8 @@ INLINE void join_rest_of_extremes(joining quick, extremes *lanes, const element 
     *lanes = kept;
 }
 
-/* The most or the least, where there is no NaN: one comparison is enough then. False where there may be one: the sum is one then,
- * or infinities met. */
+/* The largest or the smallest element if there is no NaN: one comparison per element is then enough. False if there may be
+ * a NaN: a sum is NaN, because an element is, or because infinities of both signs were added. */
 INLINE bool reduce_numbers(joining quick, const element *x, int64_t count, int64_t ahead,
                            real *result) {
     extremes lanes;
@@ -393,7 +395,7 @@ enum {
     LEVELS = 5, /* that halve all lanes */
 };
 
-/* The lanes of a block in such an order that halves are whole before others begin. */
+/* The order in which the lanes of a block are processed: it completes halves before it begins others. */
 static const uint8_t lane_order[EDDY_REDUCE_LANES] = {0,  16, 8,  24, 4,  20, 12, 28, 2,  18, 10,
                                                       26, 6,  22, 14, 30, 1,  17, 9,  25, 5,  21,
                                                       13, 29, 3,  19, 11, 27, 7,  23, 15, 31};
@@ -402,10 +404,10 @@ static const uint8_t lane_order[EDDY_REDUCE_LANES] = {0,  16, 8,  24, 4,  20, 12
 typedef struct strip {
     const element *x;
     int64_t apart, count;
-    const real *found; /* a number for each column, where `what` takes one */
+    const real *found; /* one number for each column, if `what` uses it */
 } strip;
 
-/* One lane of `width` vectors: every LANES-th row. The row read next is asked for. */
+/* Reduces one lane of `width` vectors: every LANES-th row. The next row is prefetched. */
 INLINE void join_lane(taking what, joining how, int width, vector *totals, const strip *block,
                       int64_t lane, int64_t ahead) {
     const element *row = block->x + lane * block->apart;
@@ -421,8 +423,8 @@ INLINE void join_lane(taking what, joining how, int width, vector *totals, const
     }
 }
 
-/* A lane's totals stay in registers from its first row to its last; then they take the halves that are whole with it, and wait for
- * their other half. Lanes that have no row are left out. */
+/* A lane's accumulators stay in registers from its first row to its last. They are then combined with the halves that are
+ * complete, and are kept until their other half is. Lanes without rows are skipped. */
 INLINE void reduce_strip(taking what, joining how, int width, real *to, const strip *block) {
     vector halves[LEVELS + 1][WIDEST], totals[WIDEST];
     for (int i = 0, next; i < LANES; i = next) {
@@ -461,7 +463,7 @@ INLINE void reduce_one_strip(taking what, joining how, int64_t width, real *to, 
     }
 }
 
-/* In strips of eight vectors, or fewer where there are no more. The last may overlap the one before it. */
+/* Reduces strips of eight vectors, or fewer if there are no more columns. The last strip may overlap the one before it. */
 INLINE void reduce_strips(taking what, joining how, real *to, const strip *block, int64_t columns) {
     int64_t wide = WIDEST;
     while (wide * ONE > columns)
@@ -474,7 +476,7 @@ INLINE void reduce_strips(taking what, joining how, real *to, const strip *block
     }
 }
 
-/* One row of columns to what its lane has, or the first there. */
+/* Adds one row of columns to its lane, or starts the lane with it. */
 INLINE void join_row(taking what, joining how, real *restrict lane, bool is_first,
                      const element *restrict row, int64_t columns, const real *restrict found) {
     if (is_first)
@@ -490,7 +492,7 @@ INLINE void combine(joining how, real *restrict into, const real *restrict other
         into[i] = join(how, into[i], other[i]);
 }
 
-/* Fewer columns than a vector has, whose lanes lie in memory. */
+/* Fewer columns than a vector has lanes. The lanes of the block are in memory. */
 INLINE void reduce_narrow(taking what, joining how, real *restrict to, const strip *block,
                           int64_t columns) {
     real lanes[LANES][ONE];
@@ -509,7 +511,7 @@ INLINE void reduce_narrow(taking what, joining how, real *restrict to, const str
     memcpy(to, lanes[0], sizeof(real) * (size_t)columns);
 }
 
-/* Columns whose lanes lie in memory and get row after row. */
+/* Columns whose lanes are in memory; rows are added to them in turn. */
 __attribute__((noinline, unused)) static void reduce_by_rows(eddy_reduce_row_fn *row,
                                                              eddy_reduce_combine_fn *combine_lanes,
                                                              real *to, const strip *block,
@@ -527,7 +529,7 @@ __attribute__((noinline, unused)) static void reduce_by_rows(eddy_reduce_row_fn 
 
 /* ---- an op's functions ---- */
 
-/* `each` is no constant: where gcc knows how many elements there are, the lanes lie in memory. */
+/* `each` is not a constant: if gcc knows the number of elements, it keeps the lanes in memory. */
 INLINE void reduce_group(eddy_reduce_block_fn *block, joining how, const element *x, int64_t each,
                          real *result) {
     real values[EDDY_REDUCE_GROUP];
@@ -546,7 +548,7 @@ INLINE void reduce_group(eddy_reduce_block_fn *block, joining how, const element
     }                                                                                              \
     GROUP(name, how)
 
-/* The same of LARGEST and SMALLEST, where `quick` is the same of numbers. */
+/* The same for LARGEST and SMALLEST; `quick` is the variant for values without NaN. */
 #define EXTREME_BLOCK(name, how, quick)                                                            \
     __attribute__((noinline)) static real EDDY_TYPED(name##_or_nan)(const void *x,                 \
                                                                     int64_t count) {               \
@@ -592,7 +594,7 @@ INLINE void reduce_group(eddy_reduce_block_fn *block, joining how, const element
             reduce_strips(what, how, total, &block, columns);                                      \
     }
 
-/* Of what is rare and not worth strips of its own; `whole` is what combines lanes. */
+/* For rare ops, which are not worth strips of their own; `whole` is the op that combines lanes. */
 #define RARE_COLUMNS(name, what, how, whole)                                                       \
     ROW(name, what, how)                                                                           \
     static void EDDY_TYPED(name##_columns)(void *total, const void *x, int64_t apart,              \
@@ -631,7 +633,7 @@ INLINE int is_same(real a, real b) {
     return (a == b) | (is_nan(a) & is_nan(b));
 }
 
-/* Lanes tell whether it is among theirs. */
+/* The lanes find the group of elements that contains it; its index is then searched within the group. */
 INLINE int64_t find(const real *x, int64_t count, real wanted) {
     int64_t i = 0;
     for (; i + LANES <= count; i += LANES) {

@@ -4,7 +4,7 @@
 
 #include <kernels/cpu/reduce/reduce_typed.h>
 
-/* Of f64 they are those of reduce_real_typed.h. */
+/* For f64 they are those of reduce_real_typed.h. */
 #ifdef EDDY_IS_WIDE
 COMBINE(sum, SUM)
 BLOCK(sum, ITSELF, SUM)

@@ -1,5 +1,5 @@
-/* cumsum and cumprod along an axis, and cumprod's gradient. Floats run in f64 and integers in i64; scan_block.h says how totals
- * are associated, which is the same whatever the layout and the slices. */
+/* cumsum and cumprod along an axis, and cumprod's gradient. Floats are scanned in f64 and integers in i64. scan_block.h
+ * defines the order of operations, which depends neither on the layout nor on the slices. */
 #include <base/dtype.h>
 #include <kernels/attributes.h>
 #include <kernels/cost.h>
@@ -9,15 +9,15 @@
 #include <kernels/cpu/walk.h>
 #include <string.h>
 
-/* Elements worth a slice of their own. */
+/* Elements that are worth a slice of their own. */
 #define SLICE_ELEMENTS 32768
-/* Neighbouring lines are scanned row by row from so many on. */
+/* From this many neighbouring lines on, lines are scanned row by row. */
 #define COLUMNS_LEAST 16
-/* Lines that are long and few are cut: a first pass finds the totals of their blocks. */
+/* If lines are long and few, they are cut: a first pass computes the totals of their blocks. */
 #define FEW_LINES 4
 #define LONG_LINE 131072
 #define GROUP (EDDY_SCAN_LINES * EDDY_SCAN_BLOCK)
-/* Elements of whole lines at a time: all lines' stay in the first-level cache. */
+/* Elements of whole lines that are processed at a time: those of all lines stay in the first-level cache. */
 #define PIECE 256
 
 typedef union value {
@@ -26,21 +26,21 @@ typedef union value {
 } value;
 
 typedef struct scan {
-    /* Kept in the plan as they are. */
+    /* Copied to the plan as they are. */
     int64_t line_count;
     int64_t count; /* elements of a line */
     int64_t in_stride, out_stride;
     int64_t columns; /* size of the column dim; 0: lines one by one */
     int64_t column_in, column_out, panels;
     const eddy_scan_op *op;
-    value nothing;    /* what changes no element: -0 (not 0, which would change -0), 0 or 1 */
+    value nothing;    /* the neutral value: -0 (0 would change -0), 0 or 1 */
     eddy_dtype dtype; /* F64 or I64 */
     bool is_sum;
-    /* Kept as words. */
+    /* Copied as words. */
     eddy_walk lines; /* in, out; without the axis, and without the column dim */
-    /* The call's. */
+    /* Set for each call. */
     const eddy_op_view *in, *out;
-    value *totals; /* [line][block]: of a block, then of all before it; where lines are cut */
+    value *totals; /* [line][block]: total of the block, later of all before it; if lines are cut */
 } scan;
 
 _Static_assert(offsetof(scan, lines) + sizeof(int64_t) * EDDY_WALK_WORDS_MOST(2) <=
@@ -184,7 +184,7 @@ static void bundle_slice(void *context, int64_t begin, int64_t end) {
 
 /* ---- sums of long lines: several blocks at once ---- */
 
-/* Loads the blocks from `begin` on and sums each from nothing; returns the number of elements. */
+/* Loads the blocks from `begin` on and sums each, starting from the neutral value; returns the number of elements. */
 static int64_t sum_blocks(const scan *work, const eddy_walk_cursor *cursor, int64_t begin,
                           value *elements, value *totals) {
     int64_t count = eddy_min_i64(GROUP, work->count - begin), whole = count / EDDY_SCAN_BLOCK;
@@ -197,7 +197,7 @@ static int64_t sum_blocks(const scan *work, const eddy_walk_cursor *cursor, int6
     return count;
 }
 
-/* Blocks that know what is before them: *before, and afterwards what is before the next. */
+/* Scans blocks whose preceding total is known: *before and, afterwards, the total before the next block. */
 static void finish_blocks(const scan *work, const eddy_walk_cursor *cursor, int64_t begin,
                           value *before) {
     value elements[GROUP], totals[EDDY_SCAN_LINES];
@@ -249,7 +249,7 @@ static void finish_slice(void *context, int64_t begin, int64_t end) {
     }
 }
 
-/* The same additions as line_slice's, and each block's twice. */
+/* Makes the same additions as line_slice; those within blocks are made twice. */
 static void scan_cut_lines(const eddy_kernel_call *call, scan *work) {
     int64_t tasks = work->line_count * groups_of(work), blocks = blocks_of(work->count);
     call->team->parallel_for(call->team, tasks, SLICE_ELEMENTS / GROUP, total_slice, work);
@@ -279,7 +279,7 @@ static void scan_run_slices(const eddy_kernel_call *call, int64_t tasks, int64_t
 /* ---- the kernels ---- */
 
 static void scan_run(const eddy_kernel_call *call) {
-    /* A walk is too large to be cleared for nothing. */
+    /* Members are set one by one: a walk is too large to be cleared for nothing. */
     scan work;
     memcpy(&work, call->plan, offsetof(scan, lines));
     if (work.count == 0 || work.line_count == 0)
@@ -339,18 +339,19 @@ static eddy_status cumprod_prepare(const eddy_kernel_call *call, eddy_kernel_pla
 
 /* ---- the gradient of cumprod ----
  *
- * With p[k] the product of all elements before k and s[k] = grad[k] + x[k + 1] s[k + 1], the gradient of x[k] is p[k] s[k]:
- * no division, so zeros need no care. p is found once to the beginning of each block, and again within it on the way back. */
+ * Let p[k] be the product of all elements before k, and s[k] = grad[k] + x[k + 1] s[k + 1]. Then the gradient of x[k] is
+ * p[k] s[k]. There is no division, so zeros need no special case. p is computed once up to the start of each block, and
+ * again within the block on the way back. */
 
 typedef struct backward {
-    /* Kept in the plan as they are. */
+    /* Copied to the plan as they are. */
     int64_t line_count, count;
     int64_t grad_stride, in_stride, out_stride;
-    /* Kept as words. */
+    /* Copied as words. */
     eddy_walk lines; /* in, grad, out */
-    /* The call's. */
+    /* Set for each call. */
     const eddy_op_view *grad, *in, *out;
-    double *products; /* [line][block]: before the block */
+    double *products; /* [line][block]: product of all elements before the block */
 } backward;
 
 _Static_assert(offsetof(backward, lines) + sizeof(int64_t) * EDDY_WALK_WORDS_MOST(3) <=
@@ -413,7 +414,7 @@ static void backward_line(const backward *work, int64_t line) {
         for (int64_t i = count - 1; i >= 0; i--) {
             double sum = grads[i] + after;
             after = elements[i] * sum;
-            /* Behind a zero nothing counts, even where the sum has overflown. */
+            /* Behind a zero the gradient is 0, even if the sum has overflowed. */
             grads[i] = before[i] == 0 ? 0 : before[i] * sum;
         }
         eddy_chunk_store(work->out->dtype,

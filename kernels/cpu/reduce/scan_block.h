@@ -1,8 +1,8 @@
 /* Running totals on contiguous f64 or i64.
  *
- * A sum restarts at every block of EDDY_SCAN_BLOCK elements and adds what came before the block to each of its totals: so
- * its error grows with the number of blocks and not of elements, and several blocks run side by side. A product runs through:
- * started anew, a block could overflow where what came before it is small. */
+ * A sum restarts at every block of EDDY_SCAN_BLOCK elements; the total before the block is then added to each total of the
+ * block. So its error grows with the number of blocks, not of elements, and several blocks are computed side by side. A
+ * product does not restart: a block of its own could overflow although the total before it is small. */
 #ifndef EDDY_KERNELS_CPU_SCAN_BLOCK_H
 #define EDDY_KERNELS_CPU_SCAN_BLOCK_H
 
@@ -10,13 +10,13 @@
 #include <stdint.h>
 
 #define EDDY_SCAN_BLOCK 1024
-/* Lines that run side by side: enough to hide an addition's latency. */
+/* Lines that are computed side by side: enough to hide the latency of an addition. */
 #define EDDY_SCAN_LINES 8
 #define EDDY_SCAN_COLUMNS 128
 
 typedef struct eddy_scan_op {
-    /* `lines` lines, `apart` elements apart, each of `count` elements, in place; totals[l] is what line l starts from and,
-     * afterwards, its last total. */
+    /* `lines` lines, `apart` elements from line to line, of `count` elements each, in place. totals[l] is the start value
+     * of line l and, afterwards, its last total. */
     void (*lines)(void *elements, int64_t lines, int64_t apart, int64_t count, void *totals);
     /* elements[i] = *before op elements[i] */
     void (*shift)(void *elements, int64_t count, const void *before);

@@ -15,8 +15,9 @@ INLINE real join(joining how, real a, real b) {
                       : (real)((EDDY_WRAPPING)a * (EDDY_WRAPPING)b);
 }
 
-/* Four steps of a line. Two stores to one cache line take a cycle, to two lines two: so neighbours are stored one after the
- * other. Volatile, since compilers would rather put the four together, on the ports that add. */
+/* Four steps of a line. Two stores to one cache line take one cycle, two stores to different lines take two; so neighbours
+ * are stored one after the other. Volatile, since compilers would otherwise combine the four into a vector, on the ports
+ * that add. */
 INLINE real four_steps(joining how, real running, real *x) {
     const real *from = x;
     volatile real *to = x;
@@ -29,7 +30,7 @@ INLINE real four_steps(joining how, real running, real *x) {
     return fourth;
 }
 
-/* EDDY_SCAN_LINES lines side by side, as far as fours go; how far that is. */
+/* Scans EDDY_SCAN_LINES lines side by side, in groups of four elements; returns the number of elements scanned. */
 INLINE int64_t scan_fours(joining how, real *restrict x, int64_t apart, int64_t count,
                           real *restrict totals) {
     real running[EDDY_SCAN_LINES];

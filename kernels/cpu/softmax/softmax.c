@@ -1,5 +1,5 @@
 /* softmax and log_softmax along one axis, and their gradients. Rows of up to EDDY_SOFTMAX_CHUNK elements are read and
- * written once; longer ones pass three times (largest, sum, result). */
+ * written once. Longer rows are read three times (for the largest element, the sum, the result). */
 #include <base/dtype.h>
 #include <kernels/attributes.h>
 #include <kernels/cost.h>
@@ -14,15 +14,15 @@
 
 #define OPERANDS 3
 
-/* Of a call; behind it the walk over the rows: the output, then the inputs, without the axis. */
+/* The plan of a call. It ends with the walk over the rows: the output, then the inputs, without the axis. */
 typedef struct softmax_plan {
     const eddy_softmax_ops *ops;
     int64_t row_count; /* 0: there is nothing to do, and no walk */
     int64_t count;     /* elements of a row */
     int64_t grain;
-    int64_t direct_rows;       /* not 0: rows may be taken where they lie, so many at a time */
+    int64_t direct_rows;       /* not 0: rows may be used in place, so many at a time */
     int64_t strides[OPERANDS]; /* along the axis, of the views */
-    int64_t steps[2]; /* from row to row, of the output and the operand: where they are even */
+    int64_t steps[2]; /* from row to row, of output and operand; used if they are constant */
     bool is_even, is_log;
     int64_t rows[];
 } softmax_plan;
@@ -105,7 +105,7 @@ static void backward_row(const softmax *work, const int64_t *offsets, eddy_softm
     }
 }
 
-/* Rows at even distances, as most are: there is nothing to walk. */
+/* Rows at a constant distance, the usual case: no walk is needed. */
 static void softmax_even_slice(void *context, int64_t begin, int64_t end) {
     const softmax *work = context;
     const softmax_plan *plan = work->plan;
@@ -181,7 +181,7 @@ static void softmax_run_slices(const eddy_kernel_call *call, softmax *work,
                                  slice, work);
 }
 
-/* A target that is the operand itself has to go through a chunk. */
+/* If the target is the operand itself, rows have to go through a chunk. */
 static void softmax_run(const eddy_kernel_call *call) {
     const softmax_plan *plan = call->plan;
     if (plan->row_count == 0)
@@ -224,7 +224,7 @@ static void plan_rows(const eddy_op_view *views, int32_t inputs, int32_t axis, e
     eddy_walk_collapse(rows);
 }
 
-/* A number is a row of one element. */
+/* A 0-dimensional tensor is a row of one element. */
 static void plan_axis(const eddy_kernel_call *call, int32_t axis, softmax_plan *to) {
     const eddy_op_view *in = &call->views[0], *out = &call->views[call->view_count - 1];
     to->count = out->rank == 0 ? 1 : out->shape[axis];

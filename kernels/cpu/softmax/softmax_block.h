@@ -1,6 +1,6 @@
-/* Row arithmetic of softmax and cross-entropy on contiguous f32 or f64. Every count but those of rows and totals is a multiple
- * of EDDY_SOFTMAX_LANES and at most EDDY_SOFTMAX_CHUNK: who calls pads. Sums run in lanes that are then halved: fixed by the
- * count alone. */
+/* Row arithmetic of softmax and cross-entropy on contiguous f32 or f64. Except in rows and totals, every count is a
+ * multiple of EDDY_SOFTMAX_LANES and at most EDDY_SOFTMAX_CHUNK: the caller adds padding. Sums are accumulated in lanes
+ * that are then halved, in an order that depends on the count alone. */
 #ifndef EDDY_KERNELS_CPU_SOFTMAX_BLOCK_H
 #define EDDY_KERNELS_CPU_SOFTMAX_BLOCK_H
 
@@ -12,19 +12,19 @@
 #define EDDY_SOFTMAX_CHUNK 4096
 #define EDDY_SOFTMAX_ROWS 16
 
-/* What log-sum-exp needs: exp(x - max) adds up to sum. */
+/* The parts of a log-sum-exp: `sum` is the sum of exp(x - max). */
 typedef struct eddy_softmax_total {
     double max, sum;
 } eddy_softmax_total;
 
 typedef struct eddy_softmax_ops {
-    /* softmax or its logarithm of at most EDDY_SOFTMAX_ROWS whole rows, the y apart from the x in memory; the bits of max,
-     * exp_sum, and scale or shift. */
+    /* softmax, or its logarithm, of at most EDDY_SOFTMAX_ROWS whole rows; the y do not overlap the x. The bits are those
+     * of max, exp_sum, and scale or shift. */
     void (*rows)(void *const *y, const void *const *x, int64_t rows, int64_t count, bool is_log);
-    /* max and exp_sum of at most EDDY_SOFTMAX_ROWS whole rows, which are left as they are. */
+    /* max and exp_sum of at most EDDY_SOFTMAX_ROWS whole rows, which are not changed. */
     void (*totals)(const void *const *x, int64_t rows, int64_t count, eddy_softmax_total *totals);
     double (*max)(const void *x, int64_t count);
-    /* x = exp(x - shift), of which shift is the largest; the sum of the results */
+    /* x = exp(x - shift), where shift is the largest x; returns the sum of the results */
     double (*exp_sum)(void *x, double shift, int64_t count);
     /* x = x * factor */
     void (*scale)(void *x, double factor, int64_t count);

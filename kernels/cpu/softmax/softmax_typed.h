@@ -10,22 +10,22 @@
 
 #define LANES EDDY_SOFTMAX_LANES
 #define INLINE inline __attribute__((always_inline))
-/* One copy of what is long. */
+/* Long functions are not inlined, so that there is one copy. */
 #define APART __attribute__((noinline))
 
 #define ADD(a, b) ((a) + (b))
-/* Not for NaN: where there is one, the sum is NaN whatever was subtracted. */
+/* Ignores NaN: if an element is NaN, the sum is NaN whatever was subtracted. */
 #define MAX(a, b) ((a) > (b) ? (a) : (b))
 
 /* ---- whole rows ---- */
 
-/* Of a row's elements those before its tail, which has 1 .. LANES of them: short rows are nothing else. */
+/* The elements of a row before its tail. The tail has 1 .. LANES elements: a short row is a tail only. */
 static INLINE int64_t whole_of(int64_t count) {
     return (count - 1) & ~(int64_t)(LANES - 1);
 }
 
-/* Each step is made for all rows before the next: a row's largest number, its sum and what follows wait for each other, rows do
- * not. Tails are filled up with padding that adds nothing to a sum. */
+/* Each step is made for all rows before the next step: within a row, the largest number, the sum and the results wait for
+ * each other; rows do not. Tails are filled up with padding that adds nothing to a sum. */
 static INLINE void largest(const void *const *from, int64_t rows, int64_t count,
                            real (*tails)[LANES], eddy_softmax_total *totals) {
     int64_t whole = whole_of(count);
@@ -43,7 +43,7 @@ static INLINE void largest(const void *const *from, int64_t rows, int64_t count,
     }
 }
 
-/* The sums of exp(x - max). With `is_kept` the powers go to y, and those of tails take their places. */
+/* The sums of exp(x - max). With `is_kept` the powers are stored in y, and those of tails in place. */
 static INLINE void powers(bool is_kept, void *const *to, const void *const *from, int64_t rows,
                           int64_t count, real (*tails)[LANES], eddy_softmax_total *totals) {
     static const real nothing[LANES] = {0};

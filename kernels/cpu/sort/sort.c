@@ -1,5 +1,5 @@
-/* sort, argsort, topk along an axis. Records (sort_key.h) are sorted, and elements fetched by them, so that values are the very
- * elements. */
+/* sort, argsort, topk along an axis. Records (sort_key.h) are sorted, and elements are then fetched by the records'
+ * indices, so that values keep their bits. */
 #include <base/dtype.h>
 #include <kernels/attributes.h>
 #include <kernels/cpu/chunk.h>
@@ -10,32 +10,32 @@
 #include <kernels/cpu/walk.h>
 #include <string.h>
 
-/* Elements worth a slice of their own. */
+/* Elements that are worth a slice of their own. */
 #define SLICE_ELEMENTS 16384
-/* Slices have records of their own: no more of them than this, nor than fit these bytes. */
+/* Each slice has its own records, so there are no more slices than this, nor more than fit these bytes. */
 #define SLICES 16
 #define SLICE_BYTES ((int64_t)128 << 20)
-/* A choice of more than a part of the elements sorts them all. */
+/* If more than this part of the elements is selected, all of them are sorted. */
 #define CHOICE_PART 8
-/* Lines of so many elements at most are sorted side by side, where there are some. */
+/* Lines of at most this many elements are sorted side by side, if there are several. */
 #define SHORT_COUNT 512
 #define SHORT_LINES 3
-/* So many of their elements at most are chosen side by side. */
+/* At most this many of their elements are selected side by side. */
 #define SHORT_KEPT 32
-/* Long lines are sorted by the team where there are fewer than this. */
+/* Long lines are sorted by the team if there are fewer than this. */
 #define FEW_LINES 4
 #define PIECE 512
 
 typedef struct sort_plan {
-    int64_t line_count;  /* 0: nothing is asked for */
+    int64_t line_count;  /* 0: nothing to do */
     int64_t count, kept; /* elements of a line, and of a line of the result */
     int64_t in_stride, values_stride, indices_stride;
     int64_t grain; /* lines of a slice */
     int64_t slice_bytes;
     eddy_sort_order order;
-    bool is_choice;       /* of the first `kept`, without sorting the rest */
+    bool is_choice;       /* selects the first `kept` without sorting the rest */
     bool is_side_by_side; /* EDDY_SORT_LANES lines at once */
-    bool is_long;         /* line by line, each by the team */
+    bool is_long;         /* line by line, each one by the team */
     int64_t words[];      /* of the walk */
 } sort_plan;
 
@@ -45,7 +45,7 @@ _Static_assert(sizeof(sort_plan) + EDDY_WALK_WORDS_MOST(3) * sizeof(int64_t) <=
 
 typedef struct sort {
     const sort_plan *plan;
-    const eddy_op_view *in, *values, *indices; /* values: NULL where they are not asked for */
+    const eddy_op_view *in, *values, *indices; /* values: NULL if not required */
     eddy_walk lines;                           /* in, indices, values; without the axis */
     char *records;                             /* [slice] */
 } sort;
@@ -54,8 +54,8 @@ static int64_t round_line(int64_t bytes) {
     return (bytes + 63) & ~(int64_t)63;
 }
 
-/* Memory for the records of one line, and as much again to sort them; for the keys of lines side by side, their records, and those
- * chosen. */
+/* Memory for the records of one line, and as much again to sort them. For lines side by side: their keys, their records,
+ * and the selected records. */
 static void choose_slices(sort_plan *p) {
     int64_t records = p->is_choice ? p->kept : 2 * p->count;
     if (p->is_side_by_side)
@@ -141,7 +141,7 @@ FETCH(uint16_t)
 FETCH(uint32_t)
 FETCH(uint64_t)
 
-/* `count` elements by their records, side by side. */
+/* `count` elements by their records, stored contiguously. */
 static void fetch_piece(const sort *work, const void *records, const void *from, void *to,
                         int64_t count) {
     switch (eddy_dtype_bytes(work->in->dtype)) {
@@ -160,7 +160,7 @@ static void fetch_piece(const sort *work, const void *records, const void *from,
     }
 }
 
-/* Elements begin .. end of the result, fetched by records. */
+/* Elements begin .. end - 1 of the result, fetched by their records. */
 static void fetch(const sort *work, const char *records, const void *from, void *to, int64_t begin,
                   int64_t end) {
     const sort_plan *plan = work->plan;
@@ -211,8 +211,8 @@ static void sort_line(const sort *work, const eddy_walk_cursor *cursor, char *re
     put(work, cursor, records, 0, plan->kept);
 }
 
-/* Up to EDDY_SORT_LANES lines from the cursor's on. In memory come their keys, where later a line's records are; then the numbers of
- * all; then those chosen. */
+/* Sorts up to EDDY_SORT_LANES lines, from the cursor's on. The memory holds their keys, which are later overwritten with
+ * the records of one line; then the records of all lines; then the selected records. */
 static void sort_lines(const sort *work, eddy_walk_cursor *cursor, char *records, int64_t lines) {
     const sort_plan *plan = work->plan;
     const eddy_sort_blocks *blocks = eddy_cpu_sort_blocks();
@@ -318,7 +318,7 @@ static bool is_short(const eddy_op_view *in, int32_t axis) {
            eddy_kernel_view_count(in) >= SHORT_LINES * length;
 }
 
-/* A pass over the elements for each byte of their keys, and one to fetch them; short lines side by side take less. */
+/* A pass over the elements for each byte of their keys, and one to fetch them. Short lines side by side take less time. */
 static int64_t cost_along(const eddy_kernel_call *call, int32_t axis) {
     const eddy_op_view *in = &call->views[0];
     int64_t each = is_short(in, axis) ? 6500 : 2000 + 2000 * eddy_dtype_size(in->dtype);
@@ -343,7 +343,7 @@ static eddy_status sort_prepare(const eddy_kernel_call *call, eddy_kernel_plan *
     return EDDY_OK;
 }
 
-/* The least are the largest unless the smallest are asked for. */
+/* The first elements are the largest ones, unless the smallest are required. */
 static eddy_status topk_prepare(const eddy_kernel_call *call, eddy_kernel_plan *plan) {
     const eddy_attributes_topk *attributes = call->attributes;
     sort_prepare_of(call, plan, attributes->axis, !attributes->is_smallest);

@@ -1,10 +1,10 @@
-/* Batcher's merge exchange for any number of elements: algorithm M of Knuth, "The Art of Computer Programming", 5.2.2. Which
- * elements meet does not depend on them, so that lines go side by side. */
+/* Batcher's merge exchange for any number of elements: algorithm M of Knuth, "The Art of Computer Programming", 5.2.2. The
+ * sequence of comparisons does not depend on the elements, so lines are sorted side by side. */
 #include <kernels/cpu/lanes.h>
 #include <kernels/cpu/sort/sort_block.h>
 #include <stdbool.h>
 
-/* The lesser of two into the first. They lie `apart`, which is no less than `count`. */
+/* Puts the smaller of each two numbers first. The two are `apart` numbers apart, and `apart` is at least `count`. */
 static void exchange(int64_t *numbers, int64_t apart, int64_t count) {
     int64_t *restrict first = numbers, *restrict second = numbers + apart * EDDY_SORT_LANES;
     for (int64_t i = 0; i < count * EDDY_SORT_LANES; i++) {
@@ -14,7 +14,7 @@ static void exchange(int64_t *numbers, int64_t apart, int64_t count) {
     }
 }
 
-/* Exchanges numbers i and i + apart wherever bit `run` of i is set, or is not. */
+/* Exchanges numbers i and i + apart for all i in which bit `run` is set (or is not set). */
 static void exchange_runs(int64_t *numbers, int64_t count, int64_t run, int64_t apart,
                           bool is_set) {
     for (int64_t i = is_set ? run : 0; i + apart < count; i += 2 * run) {
@@ -34,10 +34,10 @@ static void lines(int64_t *numbers, int64_t count) {
     }
 }
 
-/* Numbers that go down the list together. */
+/* Numbers that are inserted into the list together. */
 #define STEP 4
 
-/* The lesser of two into the first. */
+/* Puts the smaller of two numbers first. */
 #define EXCHANGE(first, second)                                                                    \
     EDDY_LANES (l, EDDY_SORT_LANES) {                                                              \
         int64_t a_ = first[l], b_ = second[l];                                                     \
@@ -45,7 +45,7 @@ static void lines(int64_t *numbers, int64_t count) {
         second[l] = a_ < b_ ? b_ : a_;                                                             \
     }
 
-/* Each number goes down the list of those kept, and changes places with what is larger. STEP arrays of their own stay in
+/* Each number passes along the list of the numbers kept, and is exchanged with larger ones. STEP separate arrays stay in
  * registers. */
 static void least(int64_t *list, int64_t kept, const int64_t *numbers, int64_t count) {
     int64_t first[EDDY_SORT_LANES], second[EDDY_SORT_LANES], third[EDDY_SORT_LANES],

@@ -1,31 +1,33 @@
-/* Sorting several short lines at once, number by number: for sort_key.c's narrow records. */
+/* Sorts several short lines side by side, number by number: for narrow records (sort_key.h). */
 #ifndef EDDY_KERNELS_CPU_SORT_BLOCK_H
 #define EDDY_KERNELS_CPU_SORT_BLOCK_H
 
 #include <kernels/cpu/isa.h>
 #include <stdint.h>
 
-/* Lines that are sorted at once. */
+/* Lines that are sorted side by side. */
 #define EDDY_SORT_LANES 8
 
-/* The key, as sort_key.h has it, of a float of at most 32 bits: negative ones have all bits turned over, others the sign alone.
- * `top` is the sign, `all` the bits of the type. */
+/* The key (sort_key.h) of a float of at most 32 bits: in negative numbers all bits are inverted, in others the sign only.
+ * `top` is the sign bit, `all` has all bits of the type. */
 static inline uint32_t eddy_sort_float_key(uint32_t bits, uint32_t top, uint32_t infinity,
                                            uint32_t all) {
     uint32_t size = bits & ~top;
     return size > infinity ? all : size == 0 ? top : bits & top ? ~bits & all : bits | top;
 }
 
-/* Records are compared as signed numbers, for which there are more instructions: their top bit is turned over. */
+/* Records are compared as signed numbers, for which there are more instructions: so their top bit is inverted. */
 #define EDDY_SORT_TURNED (UINT64_C(1) << 63)
 
 typedef struct eddy_sort_blocks {
-    /* numbers[i * EDDY_SORT_LANES + l] is number i of line l; each line comes out in ascending order. */
+    /* numbers[i * EDDY_SORT_LANES + l] is number i of line l. Sorts each line in ascending order. */
     void (*lines)(int64_t *numbers, int64_t count);
-    /* The `kept` least of each line's numbers (which are below INT64_MAX), in ascending order, to least[i * EDDY_SORT_LANES + l]. */
+    /* Stores the `kept` smallest numbers of each line (all are below INT64_MAX), in ascending order, at least[i *
+     * EDDY_SORT_LANES + l]. */
     void (*least)(int64_t *least, int64_t kept, const int64_t *numbers, int64_t count);
     void (*keys_f32)(uint32_t *keys, const void *elements, int64_t count);
-    /* Numbers of lines side by side from their narrow keys, keys[l * count + i]: records, turned. */
+    /* Makes numbers, for lines side by side, of their narrow keys, keys[l * count + i]: records with their top bit
+     * inverted. */
     void (*join)(int64_t *numbers, const uint32_t *keys, int64_t count);
 } eddy_sort_blocks;
 

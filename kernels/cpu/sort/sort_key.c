@@ -15,14 +15,14 @@ eddy_sort_order eddy_sort_order_of(eddy_dtype dtype, int64_t count, bool is_desc
 
 /* ---- keys ---- */
 
-/* As eddy_sort_float_key. */
+/* Like eddy_sort_float_key. */
 static inline uint64_t f64_key(uint64_t bits) {
     const uint64_t top = UINT64_C(1) << 63, infinity = UINT64_C(0x7ff0000000000000),
                    size = bits & ~top;
     return size > infinity ? UINT64_MAX : size == 0 ? top : bits & top ? ~bits : bits | top;
 }
 
-/* Those of f32 are in sort_block.c: they are asked for most. */
+/* The keys of f32 are in sort_block.c: f32 is the most frequent dtype. */
 #define KEYS(name, type, key_type, key)                                                            \
     static void keys_##name(key_type *restrict keys, const void *elements, int64_t count) {        \
         const type *restrict x = elements;                                                         \
@@ -41,7 +41,7 @@ KEYS(i16, uint16_t, uint32_t, bits ^ 0x8000u)
 KEYS(i32, uint32_t, uint32_t, bits ^ UINT32_C(0x80000000))
 KEYS(i64, uint64_t, uint64_t, bits ^ UINT64_C(1) << 63)
 
-/* Of dtypes of up to four bytes. */
+/* For dtypes of up to four bytes. */
 static void fill_short_keys(eddy_dtype dtype, uint32_t *keys, const void *elements, int64_t count) {
     switch (dtype) {
     case EDDY_F32:
@@ -68,7 +68,7 @@ static void fill_short_keys(eddy_dtype dtype, uint32_t *keys, const void *elemen
     }
 }
 
-/* Of all dtypes, up to EDDY_SORT_PIECE elements. */
+/* For all dtypes, up to EDDY_SORT_PIECE elements. */
 static void fill_keys(eddy_dtype dtype, uint64_t *keys, const void *elements, int64_t count) {
     uint32_t shorter[EDDY_SORT_PIECE];
     if (dtype == EDDY_F64) {
@@ -99,7 +99,7 @@ bool eddy_sort_element(const eddy_sort_order *order, uint64_t key, void *element
         return false;
     else
         bits = key & top ? key ^ top : ~key & all;
-    /* Through each type, for the byte order's sake. */
+    /* Each size has a variable of its own type, so that the code does not depend on the byte order. */
     uint32_t bits_32 = (uint32_t)bits;
     uint16_t bits_16 = (uint16_t)bits;
     uint8_t bits_8 = (uint8_t)bits;
@@ -120,7 +120,7 @@ bool eddy_sort_element(const eddy_sort_order *order, uint64_t key, void *element
     return true;
 }
 
-/* A piece of the elements: where they lie, or in *buffer. */
+/* A piece of the elements: in place, or gathered in *buffer. */
 static const void *gather(const eddy_sort_order *order, uint64_t *buffer, const void *elements,
                           int64_t stride, int64_t count) {
     if (stride == 1)

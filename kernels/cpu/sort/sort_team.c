@@ -2,10 +2,10 @@
 #include <kernels/cpu/walk.h>
 #include <string.h>
 
-/* Parts that are sorted at once, and the least of one. */
+/* Parts that are sorted in parallel, and the least number of records in one. */
 #define PARTS 16
 #define PART_LEAST 32768
-/* Records of a merge's result that one slice makes. */
+/* Records of a merge's result that one slice writes. */
 #define SECTION 32768
 
 typedef struct team_sort {
@@ -13,7 +13,7 @@ typedef struct team_sort {
     char *from, *to;
     size_t record_bytes;
     int64_t count;
-    int64_t run; /* sorted so far: a part, two parts ... */
+    int64_t run; /* records in a sorted run so far: a part, two parts ... */
 } team_sort;
 
 static void part_slice(void *context, int64_t begin, int64_t end) {
@@ -26,7 +26,7 @@ static void part_slice(void *context, int64_t begin, int64_t end) {
     }
 }
 
-/* Sections do not heed the bounds of pairs of runs. */
+/* Sections may begin and end inside a pair of runs. */
 static void merge_slice(void *context, int64_t begin, int64_t end) {
     const team_sort *work = context;
     int64_t at = begin * SECTION, stop = eddy_min_i64(end * SECTION, work->count);

@@ -5,11 +5,11 @@
 #include <kernels/cpu/sort/sort_key.h>
 #include <kernels/kernel.h>
 
-/* Records from which on a team is worth it. */
+/* From this many records on, a team is worth it. */
 #define EDDY_SORT_LONG 131072
 
-/* Does what eddy_sort_records does, to the record: parts are sorted side by side and merged in pairs, each merge by several. Not
- * within a slice. */
+/* Gives the same records as eddy_sort_records: parts are sorted in parallel and merged in pairs; several threads share
+ * each merge. Must not be called within a slice. */
 void eddy_sort_records_by_team(eddy_kernel_team *team, const eddy_sort_order *order, void *records,
                                void *spare, int64_t count);
 

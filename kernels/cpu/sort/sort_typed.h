@@ -1,7 +1,7 @@
-/* Functions of sort_width.h for one width. The file that includes this has defined what a record is:
+/* Functions of sort_width.h for one width. The including file defines what a record is:
  *
  *     key, record         types
- *     is_less(&a, &b)     of two records
+ *     is_less(&a, &b)     for two records
  *     key_of(&record)
  *     record_of(key, i)   the record of element i
  *     load_keys           eddy_sort_keys_narrow or _wide */
@@ -14,7 +14,7 @@
 #include <kernels/cpu/walk.h>
 #include <string.h>
 
-/* Up to so many records are sorted by insertion. */
+/* Up to this many records are sorted by insertion. */
 #define FEW 48
 
 static void load(const eddy_sort_order *order, void *into, const void *elements, int64_t stride,
@@ -46,7 +46,7 @@ static inline int digit(const record *of, int32_t b) {
     return (int)(key_of(of) >> (8 * b) & 255);
 }
 
-/* Counts of the records with a digit become the places where those begin. */
+/* Turns the counts of the records with each digit into the positions where these records begin. */
 static void begin_places(int64_t places[256]) {
     int64_t place = 0;
     for (int d = 0; d < 256; d++) {
@@ -56,8 +56,8 @@ static void begin_places(int64_t places[256]) {
     }
 }
 
-/* Least significant byte first: each pass is stable, so that equal keys stay in the order of their indices. Bytes that are the
- * same in all keys are left out. */
+/* Radix sort, least significant byte first. Each pass is stable, so equal keys stay in the order of their indices. Bytes
+ * that are equal in all keys are skipped. */
 static void radix(record *records, record *spare, int64_t count, int32_t key_bytes) {
     int64_t places[sizeof(key)][256];
     memset(places, 0, sizeof(places[0]) * (size_t)key_bytes);
@@ -88,8 +88,8 @@ static void sort(void *records, void *spare, int64_t count, int32_t key_bytes) {
 
 /* ---- two runs ---- */
 
-/* a[i] and b[begin - i] are the first records that the merge has at `begin` or later: found by halving (the merge path of
- * Odeh, Green, Mwassi, Shmueli and Birk, 2012). Returns i. */
+/* a[i] and b[begin - i] are the first records at or after position `begin` of the merge, found by bisection (the merge
+ * path of Odeh, Green, Mwassi, Shmueli and Birk, 2012). Returns i. */
 static int64_t merge_path(const record *a, int64_t a_count, const record *b, int64_t b_count,
                           int64_t begin) {
     int64_t i = begin > b_count ? begin - b_count : 0, above = begin < a_count ? begin : a_count;
@@ -116,7 +116,7 @@ static void merge(void *into, const void *first, int64_t a_count, const void *se
 
 /* ---- the least ---- */
 
-/* A heap with its largest record on top; `sunk` takes the place `at` or one below. */
+/* Places `sunk` at `at`, or below it, in a heap with its largest record on top. */
 static void sink(record *heap, int64_t count, int64_t at, record sunk) {
     for (int64_t child; (child = 2 * at + 1) < count; at = child) {
         if (child + 1 < count && is_less(&heap[child], &heap[child + 1]))
@@ -141,7 +141,7 @@ static void unheap(record *heap, int64_t count) {
     }
 }
 
-/* Indices grow: an equal key is not less than what is there. */
+/* Indices increase, so a record with an equal key is not less than the one in the heap. */
 static void least(const eddy_sort_order *order, void *records, int64_t kept, const void *elements,
                   int64_t stride, int64_t count) {
     record *heap = records;

@@ -1,6 +1,7 @@
-/* unique of all elements, perhaps with the place of each among the distinct ones and their numbers. Integers that lie close
- * together are counted in a table that has a place for each number from the least to the largest. Other elements are sorted as
- * records (sort_key.h). Values are the very elements: of equal ones, such as 0 and -0, the first. */
+/* unique of all elements, optionally with the position of each element among the distinct ones and with their counts.
+ * Integers from a small range are counted in a table that has an entry for each number from the smallest to the largest.
+ * Other elements are sorted as records (sort_key.h). Values keep their bits: of equal elements, such as 0 and -0, the
+ * first one is taken. */
 #include <base/dtype.h>
 #include <kernels/cost.h>
 #include <kernels/cpu/chunk.h>
@@ -11,20 +12,20 @@
 #include <kernels/cpu/walk.h>
 #include <string.h>
 
-/* Elements looked at, and written, at a time. */
+/* Elements read and written at a time. */
 #define PIECE EDDY_REDUCE_BLOCK
-/* Places that a table may have for each element: bytes where distinct elements are only marked, else numbers of i64. Both fit
- * where the records would lie. */
+/* Entries that a table may have for each element: bytes if distinct elements are only marked, else i64 counts. Both fit
+ * the memory of the records. */
 #define MARKS_EACH 8
 #define COUNTS_EACH 2
 
-/* What unique_count leaves to unique_run, at the start of the workspace. */
+/* Results that unique_count passes to unique_run, at the start of the workspace. */
 typedef struct found {
     int64_t least;
     int64_t size; /* of the table, 0: the elements were sorted */
 } found;
 
-/* Bytes before the rest, which may so be aligned. */
+/* Bytes in front of the rest, which keep it aligned. */
 #define FOUND_BYTES 64
 
 /* All elements as one line, in row-major order. */
@@ -42,15 +43,15 @@ typedef struct distinct {
     const eddy_op_view *in;
     eddy_walk walk;
     int64_t count;
-    bool is_full; /* places and numbers are asked for */
+    bool is_full; /* positions and counts are required */
     eddy_sort_order order;
     found *found;
-    void *records;   /* then the spare ones */
-    uint8_t *marks;  /* the table, in their place: is the number there? */
-    int64_t *counts; /* or how often; then, in unique_run, its place among the distinct ones */
+    void *records;   /* followed by the spare ones */
+    uint8_t *marks;  /* the table, in the same memory: whether the number occurs */
+    int64_t *counts; /* or how often; later, in unique_run, its position among the distinct ones */
 } distinct;
 
-/* Of `count` and of `run`. */
+/* For both entries, `count` and `run`. */
 static void distinct_init(distinct *work, const eddy_kernel_call *call) {
     const distinct_plan *plan = call->plan;
     work->in = &call->views[0];
@@ -66,7 +67,7 @@ static void distinct_init(distinct *work, const eddy_kernel_call *call) {
 
 /* ---- a table of integers ---- */
 
-/* The next elements in row-major order, `count` of them and at least one: where they lie, or in `buffer`. */
+/* The next *count elements in row-major order, at least one: in place, or converted to `buffer`. */
 static const int64_t *next_integers(const distinct *work, eddy_walk_cursor *cursor, int64_t *buffer,
                                     int64_t *count) {
     const void *from = eddy_chunk_at(work->in->data, work->in->dtype, cursor->offsets[0]);
@@ -79,7 +80,7 @@ static const int64_t *next_integers(const distinct *work, eddy_walk_cursor *curs
     return buffer;
 }
 
-/* Decides for a table or against it. */
+/* Decides whether a table is used. */
 static void find_range(const distinct *work) {
     uint64_t most_places = (uint64_t)work->count * (work->is_full ? COUNTS_EACH : MARKS_EACH);
     const eddy_reduce_blocks *blocks = eddy_reduce_blocks_of(EDDY_REDUCE_I64);
@@ -128,7 +129,7 @@ static void put_run(const eddy_op_view *to, int64_t first, const int64_t *from, 
                      to->strides[0], EDDY_I64, from, count);
 }
 
-/* Values and their numbers; counts become places. */
+/* Writes the values and their counts; counts in the table become positions. */
 static void put_by_table(const distinct *work, const eddy_op_view *values,
                          const eddy_op_view *counts) {
     int64_t numbers[PIECE], occurrences[PIECE], put = 0;
@@ -173,7 +174,7 @@ static void put_places_by_table(const distinct *work, const eddy_op_view *invers
 
 /* ---- sorted records ---- */
 
-/* A NaN is not equal to another. */
+/* A NaN is not equal to another NaN. */
 static bool is_new(const distinct *work, int64_t i) {
     uint64_t key = eddy_sort_key(&work->order, work->records, i);
     return i == 0 || key != eddy_sort_key(&work->order, work->records, i - 1) ||
@@ -200,7 +201,7 @@ static int64_t count_by_sorting(const distinct *work, eddy_kernel_team *team) {
     return total;
 }
 
-/* Element number `flat`, from memory where its key does not tell: to read them all so would be to wait for each. */
+/* Writes element number `flat`. It is read from memory only if its key is ambiguous: each read would be a cache miss. */
 static void put_value(const distinct *work, uint64_t key, int64_t flat, void *to) {
     if (eddy_sort_element(&work->order, key, to))
         return;
@@ -241,7 +242,7 @@ static void put_places_by_records(const distinct *work, const eddy_op_view *inve
 
 /* ---- the kernel ---- */
 
-/* Leaves the table or the records to unique_run. */
+/* Leaves the table or the records in the workspace for unique_run. */
 static void unique_count(const eddy_kernel_call *call, eddy_shape *shapes) {
     distinct work;
     distinct_init(&work, call);
@@ -260,7 +261,7 @@ static void unique_count(const eddy_kernel_call *call, eddy_shape *shapes) {
     shapes[2] = shapes[0];
 }
 
-/* views: in, values, and perhaps inverse and counts. Late outputs are contiguous, but the kernel does not rely on it. */
+/* views: in, values, and optionally inverse and counts. Late outputs are contiguous, but the kernel does not rely on it. */
 static void unique_run(const eddy_kernel_call *call) {
     distinct work;
     distinct_init(&work, call);
@@ -282,8 +283,8 @@ static void unique_run(const eddy_kernel_call *call) {
     }
 }
 
-/* Floats are sorted. Integers are counted in a table where they lie close to each other, which takes a few times less than to sort
- * them; who asks cannot see which it will be. */
+/* Floats are sorted. Integers from a small range are counted in a table, which is a few times faster than sorting; an
+ * estimate cannot know which one will be used. */
 static int64_t element_ps(eddy_dtype dtype) {
     int64_t bytes = (int64_t)eddy_dtype_bytes(dtype);
     if (eddy_dtype_category_of(dtype) == EDDY_CATEGORY_FLOAT)
