@@ -712,7 +712,7 @@ static eddy_status logsumexp_prepare(const eddy_kernel_call *call, eddy_kernel_p
     const eddy_kernel eddy_cpu_##name_ = {.name = #name_,                                          \
                                           .prepare = name_##_prepare,                              \
                                           .run = reduce_run,                                       \
-                                          .cost_base_ps = 130000,                                  \
+                                          .cost_base_ps = 90000,                                   \
                                           .cost_element_ps = element};
 
 REDUCTION(sum, 65)
