@@ -16,7 +16,7 @@
 /* Records taken between two checks for completions. */
 #define BURST 64
 /* Up to this estimate an issuer runs calls in the engine's role; to release and retake the role takes a hundredth of that. */
-#define INLINE_NS (65 << 8)
+#define INLINE_NS (65 << 7)
 /* The estimate up to which an issuer runs calls outside of the role, in hand-overs. With helpers such a call takes less. */
 #define OWN_FACTOR 10
 /* Calls further apart than this count as unrelated: a helper would be asleep again. */
