@@ -6,9 +6,13 @@
 #include <base/dtype.h>
 #include <kernels/kernel.h>
 
-/* Operands of a call that take at most this many bytes in all are assumed to be in some cache. */
-#define EDDY_COST_NEAR_BYTES INT64_C(10000000)
-/* Time of each byte beyond EDDY_COST_NEAR_BYTES: some 33 GB/s, with the page faults of new outputs. */
+/* Operands of a call that take at most this many bytes in all are assumed to be in a fast cache. */
+#define EDDY_COST_NEAR_BYTES INT64_C(2500000)
+/* Beyond it, up to this many bytes in a slow one. */
+#define EDDY_COST_CACHED_BYTES INT64_C(10000000)
+/* Time of each byte there. */
+#define EDDY_COST_CACHED_PS 12
+/* Time of each byte beyond: some 33 GB/s, with the page faults of new outputs. */
 #define EDDY_COST_FAR_PS 30
 /* At most an hour, so that sums do not overflow. */
 #define EDDY_COST_MOST INT64_C(3600000000000000)
@@ -22,9 +26,12 @@ static inline int64_t eddy_cost_ps(int64_t count, int64_t each_ps) {
 
 /* Time for the memory traffic of a call that reads and writes `bytes` bytes, in addition to its arithmetic. */
 static inline int64_t eddy_cost_far_ps(int64_t bytes) {
-    return bytes <= EDDY_COST_NEAR_BYTES
-               ? 0
-               : eddy_cost_ps(bytes - EDDY_COST_NEAR_BYTES, EDDY_COST_FAR_PS);
+    if (bytes <= EDDY_COST_NEAR_BYTES)
+        return 0;
+    if (bytes <= EDDY_COST_CACHED_BYTES)
+        return (bytes - EDDY_COST_NEAR_BYTES) * EDDY_COST_CACHED_PS;
+    return (EDDY_COST_CACHED_BYTES - EDDY_COST_NEAR_BYTES) * EDDY_COST_CACHED_PS +
+           eddy_cost_ps(bytes - EDDY_COST_CACHED_BYTES, EDDY_COST_FAR_PS);
 }
 
 /* Whether `operands` operands of at most `elements` elements each fit the caches whatever their dtypes. Their bytes then

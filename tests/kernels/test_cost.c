@@ -36,7 +36,12 @@ Test(cost, memory_costs_from_where_caches_end) {
     const eddy_kernel kernel = {.cost_base_ps = 1000, .cost_element_ps = 10};
     cr_assert_eq(eddy_cost_flat_ps(&kernel, 100, EDDY_COST_NEAR_BYTES), 2000);
     cr_assert_eq(eddy_cost_flat_ps(&kernel, 100, EDDY_COST_NEAR_BYTES + 1),
-                 2000 + EDDY_COST_FAR_PS);
+                 2000 + EDDY_COST_CACHED_PS);
+    int64_t cached = eddy_cost_flat_ps(&kernel, 100, EDDY_COST_CACHED_BYTES);
+    cr_assert_eq(cached,
+                 2000 + (EDDY_COST_CACHED_BYTES - EDDY_COST_NEAR_BYTES) * EDDY_COST_CACHED_PS);
+    cr_assert_eq(eddy_cost_flat_ps(&kernel, 100, EDDY_COST_CACHED_BYTES + 1),
+                 cached + EDDY_COST_FAR_PS);
 }
 
 Test(cost, what_is_broadcast_beyond_all_memory_does_not_overflow) {
