@@ -184,11 +184,13 @@ static eddy_execute_result execute_node(eddy_vm *vm, const eddy_instruction *ins
     eddy_spill *spill = instruction->spill;
     uint32_t cost_ns = instruction->cost_ns;
     eddy_price *price = NULL;
-    if (cost_ns > INLINE_NS && cost_ns <= eddy_team_hand_over_ns() * OWN_FACTOR)
+    if (cost_ns > INLINE_NS && cost_ns <= eddy_team_hand_over_ns() * OWN_FACTOR &&
+        !instruction->view.descriptor->is_program)
         price = eddy_price_find(eddy_instruction_name(instruction), cost_ns);
     int64_t begin_ns = eddy_clock_ns();
-    bool asks = cost_ns > INLINE_NS && may_be_worth_helpers(cost_ns, begin_ns) &&
-                (!price || eddy_price_asks_helpers(price));
+    bool asks = instruction->view.descriptor->is_program ||
+                (cost_ns > INLINE_NS && may_be_worth_helpers(cost_ns, begin_ns) &&
+                 (!price || eddy_price_asks_helpers(price)));
     eddy_blocks_cache cache;
     eddy_blocks_cache_init(&cache, &vm->tensors);
     eddy_execute_result result =

@@ -16,9 +16,8 @@ eddy_poison eddy_vm_input_poison(eddy_vm *vm, const eddy_instruction *instructio
         if (!eddy_mention_is_input(mention))
             continue;
         eddy_poison poison = eddy_vm_storage(vm, eddy_mention_number(mention))->shared.poison;
-        if (EDDY_UNLIKELY(poison != 0) &&
-            (lowest == 0 || eddy_poison_sequence(poison) < eddy_poison_sequence(lowest)))
-            lowest = poison;
+        if (EDDY_UNLIKELY(poison != 0))
+            lowest = eddy_poison_lowest(lowest, poison);
     }
     return lowest;
 }
@@ -45,11 +44,7 @@ static void poison_outputs(eddy_vm *vm, const eddy_instruction *instruction, uin
             *poison = eddy_poison_make(root, EDDY_POISON_LOST);
             continue;
         }
-        /* A target that was bad before stays as bad; blame goes to the lowest root. */
-        if (*poison == 0)
-            *poison = eddy_poison_make(root, in_place);
-        else if (root < eddy_poison_sequence(*poison))
-            *poison = eddy_poison_make(root, eddy_poison_state_of(*poison));
+        *poison = eddy_poison_after_write(*poison, root, in_place);
     }
 }
 
@@ -132,10 +127,8 @@ static inline survey execute_prepare(eddy_vm *vm, const eddy_instruction *instru
         eddy_storage *storage = eddy_storage_at(table, eddy_mention_number(mention));
         if (eddy_mention_is_input(mention)) {
             eddy_poison poison = storage->shared.poison;
-            if (EDDY_UNLIKELY(poison != 0) &&
-                (found.blame == 0 ||
-                 eddy_poison_sequence(poison) < eddy_poison_sequence(found.blame)))
-                found.blame = poison;
+            if (EDDY_UNLIKELY(poison != 0))
+                found.blame = eddy_poison_lowest(found.blame, poison);
         } else if (EDDY_LIKELY((mention & EDDY_MENTION_ACCESS) == EDDY_MENTION_MUT)) {
             bool is_new = mention & EDDY_MENTION_NEW;
             found.covers_old |= !is_new;
@@ -148,7 +141,7 @@ static inline survey execute_prepare(eddy_vm *vm, const eddy_instruction *instru
         data[i] = storage->shared.data;
         data_bytes[i] = storage->shared.bytes;
     }
-    if (EDDY_UNLIKELY(found.blame != 0))
+    if (EDDY_UNLIKELY(found.blame != 0) && !instruction->view.descriptor->is_program)
         unprovide(vm, instruction, instruction->view.operand_count, cache);
     return found;
 }
@@ -240,13 +233,14 @@ eddy_execute_result eddy_vm_execute(eddy_vm *vm, const eddy_instruction *instruc
     survey found = execute_prepare(vm, instruction, cache, data, data_bytes);
     if (EDDY_UNLIKELY(found.is_starved))
         return EDDY_EXECUTE_STARVED;
-    if (EDDY_UNLIKELY(found.blame != 0)) {
+    const eddy_vm_descriptor *descriptor = instruction->view.descriptor;
+    if (EDDY_UNLIKELY(found.blame != 0) && !descriptor->is_program) {
         skip(vm, instruction, found.blame);
         return EDDY_EXECUTED;
     }
-    const eddy_vm_descriptor *descriptor = instruction->view.descriptor;
     eddy_kernel_error error = {.position = INT64_MAX};
-    eddy_vm_run run = {&instruction->view, data, data_bytes, NULL, team, &error};
+    eddy_vm_run run = {&instruction->view,   data, data_bytes, NULL, team, &error, vm,
+                       instruction->mentions};
     int64_t workspace_bytes = descriptor->workspace ? (int64_t)descriptor->workspace(&run) : 0;
     if (workspace_bytes > 0) {
         run.workspace = eddy_blocks_acquire(cache, workspace_bytes);
@@ -260,6 +254,8 @@ eddy_execute_result eddy_vm_execute(eddy_vm *vm, const eddy_instruction *instruc
         eddy_blocks_release(cache, run.workspace, workspace_bytes);
     if (!has_memory)
         return EDDY_EXECUTE_STARVED;
+    if (descriptor->is_program)
+        return EDDY_EXECUTED;
     if (EDDY_UNLIKELY(vm->checks_finite))
         execute_check_finite(instruction, &run);
     if (EDDY_UNLIKELY(eddy_load_acquire(&error.status) != EDDY_OK))
@@ -323,6 +319,35 @@ bool eddy_vm_execute_plain(eddy_vm *vm, eddy_vm_call *call) {
     if (EDDY_UNLIKELY(eddy_load_relaxed(&error.status) != EDDY_OK))
         fail_plain(vm, call, &error);
     return true;
+}
+
+/* ---- what a run says of its operands ---- */
+
+static eddy_poison *poison_of(const eddy_vm_run *run, int64_t operand) {
+    EDDY_ASSERT(operand >= 0 && operand < run->instruction->operand_count);
+    return &eddy_vm_storage(run->vm, eddy_mention_number(run->mentions[operand]))->shared.poison;
+}
+
+eddy_poison eddy_vm_run_poison(const eddy_vm_run *run, int64_t operand) {
+    return *poison_of(run, operand);
+}
+
+void eddy_vm_run_poison_set(const eddy_vm_run *run, int64_t operand, eddy_poison poison) {
+    EDDY_ASSERT(eddy_mention_writes(run->mentions[operand]));
+    *poison_of(run, operand) = poison;
+}
+
+void eddy_vm_run_fail(const eddy_vm_run *run, const eddy_error *error) {
+    EDDY_ASSERT(error->sequence != 0 && error->sequence <= run->instruction->sequence);
+    eddy_errors_add(&run->vm->errors, error);
+}
+
+void eddy_vm_run_skip(const eddy_vm_run *run, uint64_t count) {
+    eddy_add_relaxed(&run->vm->skipped_count, count);
+}
+
+bool eddy_vm_run_checks_finite(const eddy_vm_run *run) {
+    return run->vm->checks_finite;
 }
 
 void eddy_vm_storage_free_odd(eddy_vm *vm, eddy_storage *storage, eddy_blocks_cache *cache,

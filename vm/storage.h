@@ -5,32 +5,11 @@
 #include <base/atomic.h>
 #include <base/memory.h>
 #include <eddy/shape.h>
+#include <vm/poison.h>
 #include <vm/vm.h>
 
 struct eddy_node;
 struct eddy_use;
-
-typedef enum eddy_poison_state {
-    EDDY_POISON_NONE,
-    EDDY_POISON_LOST, /* contents undefined: the instruction that makes them did not run, or failed */
-    EDDY_POISON_SKIPPED, /* contents as before a write in place that did not run */
-    EDDY_POISON_TORN,    /* a write in place failed half-way */
-} eddy_poison_state;
-
-/* Sequence number of the root in the upper bits, eddy_poison_state in the lower two; 0 is healthy. */
-typedef uint64_t eddy_poison;
-
-static inline eddy_poison eddy_poison_make(uint64_t sequence, eddy_poison_state state) {
-    return sequence << 2 | (uint64_t)state;
-}
-
-static inline uint64_t eddy_poison_sequence(eddy_poison poison) {
-    return poison >> 2;
-}
-
-static inline eddy_poison_state eddy_poison_state_of(eddy_poison poison) {
-    return (eddy_poison_state)(poison & 3);
-}
 
 typedef struct eddy_storage {
     /* The issuers' line. lock: submission. */

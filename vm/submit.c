@@ -223,7 +223,7 @@ eddy_status eddy_vm_write(eddy_vm *vm, eddy_submission *submission) {
         if (status != EDDY_OK)
             return status;
     }
-    uint64_t sequence = instruction->view.sequence = ++vm->sequence;
+    uint64_t sequence = instruction->view.sequence = vm->sequence += 1 + submission->part_count;
     eddy_vm_stream *stream = submission->stream ? submission->stream : vm->streams[0];
     instruction->stream = stream->number;
     if (stream->is_ordered || eddy_instruction_has(instruction, EDDY_KIND_GATES_STREAM))
@@ -306,6 +306,7 @@ static inline void submission_begin(eddy_submission *submission, const eddy_vm_c
     submission->instruction.place = (uint8_t)call->place;
     submission->instruction.spill = NULL;
     submission->argument_bytes = call->argument_bytes;
+    submission->part_count = call->part_count;
     submission->cost_ps = call->cost_ps;
     submission->stream = call->stream;
     submission->op = NULL;
@@ -365,10 +366,11 @@ static bool may_run_here(const eddy_vm *vm, const eddy_vm_call *call) {
 }
 
 /* Lock: submission. True when the call was run. */
-static bool run_here(eddy_vm *vm, eddy_instruction *instruction) {
+static bool run_here(eddy_vm *vm, eddy_submission *submission) {
+    eddy_instruction *instruction = &submission->instruction;
     void *data[EDDY_CALLER_RUN_OPERANDS];
     int64_t data_bytes[EDDY_CALLER_RUN_OPERANDS];
-    instruction->view.sequence = vm->sequence + 1;
+    instruction->view.sequence = vm->sequence + 1 + submission->part_count;
     int saved_errno = errno;
     eddy_execute_result result =
         eddy_vm_execute(vm, instruction, &vm->issuer_cache, &eddy_team_serial, data, data_bytes);
@@ -376,7 +378,7 @@ static bool run_here(eddy_vm *vm, eddy_instruction *instruction) {
     if (EDDY_UNLIKELY(result != EDDY_EXECUTED))
         return false;
     eddy_instruction_end(instruction);
-    vm->sequence++;
+    vm->sequence = instruction->view.sequence;
     vm->caller_run_count++;
     return true;
 }
@@ -483,7 +485,7 @@ __attribute__((noinline)) static eddy_status submit_few(eddy_vm *vm, eddy_vm_cal
     bool is_idle = may_run;
     if (EDDY_UNLIKELY(!resolve(vm, call, &submission, mentions, sizes, &is_idle)))
         return fail_numbers(call);
-    if (is_idle && run_here(vm, &submission.instruction))
+    if (is_idle && run_here(vm, &submission))
         return EDDY_OK;
     return hand_over(vm, call, &submission, NULL);
 }

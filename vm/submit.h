@@ -11,6 +11,7 @@ typedef struct eddy_submission {
     eddy_instruction instruction; /* without sequence; mentions and sizes on the caller's stack */
     size_t argument_bytes;        /* rounded up to 8 */
     uint32_t new_count;
+    uint32_t part_count; /* of a call */
     int64_t new_bytes;
     int64_t cost_ps;
     eddy_vm_stream *stream;

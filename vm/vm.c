@@ -370,6 +370,10 @@ void eddy_vm_storage_written(eddy_vm *vm) {
 
 /* ---- asking ---- */
 
+uint32_t eddy_vm_storage_generation(const eddy_vm *vm, eddy_storage_number storage) {
+    return eddy_vm_storage(vm, storage)->issuer.generation;
+}
+
 int32_t eddy_vm_thread_count(const eddy_vm *vm) {
     return vm->thread_count;
 }

@@ -17,6 +17,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <vm/poison.h>
 
 typedef struct eddy_vm eddy_vm;
 typedef struct eddy_vm_stream eddy_vm_stream;
@@ -45,6 +46,9 @@ typedef struct eddy_vm_operand {
     int64_t bytes; /* is_new with mut: size */
 } eddy_vm_operand;
 
+/* Counts reuses of the number: number and generation name one storage for the life of the VM. For the holder of a reference. */
+uint32_t eddy_vm_storage_generation(const eddy_vm *vm, eddy_storage_number storage);
+
 /* ---- instructions ---- */
 
 /* A descriptor and the data it runs on: part of a call and of the instruction that the VM makes of it, and what a descriptor's
@@ -67,6 +71,9 @@ typedef struct eddy_vm_run {
     void *workspace;      /* 64-byte aligned */
     eddy_kernel_team *team;
     eddy_kernel_error *error;
+    /* For eddy_vm_run_*, unset in a plain call. */
+    eddy_vm *vm;
+    const uint32_t *mentions;
 } eddy_vm_run;
 
 /* One per kind of op call; const and of static life (or until the VM that saw it is destroyed). */
@@ -88,9 +95,22 @@ typedef struct eddy_vm_descriptor {
      * under the VM's locks: it may not wait. NULL: nothing to do. The caller ends an instruction that was refused at submission; one
      * that an abandoned VM never reaches is not ended. */
     void (*end)(const eddy_vm_instruction *instruction);
+    /* Its parts fail and are skipped one by one: it runs whatever its operands hold, and says itself what became of each
+     * (eddy_vm_run_*); its `error` is not looked at. It decides for each part whether helpers pay, so that it always gets the team. */
+    bool is_program;
     /* EDDY_CHECK_FINITE: index of the first written operand with a NaN or infinity, or -1. NULL: not checked. */
     int64_t (*check_finite)(const eddy_vm_run *run);
 } eddy_vm_descriptor;
+
+/* The poison of an operand, before the run or as it was set. While a program runs. */
+eddy_poison eddy_vm_run_poison(const eddy_vm_run *run, int64_t operand);
+void eddy_vm_run_poison_set(const eddy_vm_run *run, int64_t operand, eddy_poison poison);
+/* Records a root failure: error->sequence is one of the call's numbers. */
+void eddy_vm_run_fail(const eddy_vm_run *run, const eddy_error *error);
+/* Counts parts that did not run because of poison. */
+void eddy_vm_run_skip(const eddy_vm_run *run, uint64_t count);
+/* EDDY_CHECK_FINITE is on. */
+bool eddy_vm_run_checks_finite(const eddy_vm_run *run);
 
 typedef enum eddy_vm_place {
     EDDY_PLACE_ANY,    /* caller, scheduler or worker, by cost */
@@ -103,6 +123,8 @@ typedef struct eddy_vm_call {
     eddy_vm_operand *operands; /* storage filled in for new ones */
     eddy_vm_stream *stream;    /* NULL: the default stream, unordered */
     int64_t cost_ps;           /* estimated time on one core, picoseconds */
+    uint32_t
+        part_count; /* sequence numbers that the call takes beside its own, just below it: one for each of its parts */
     eddy_vm_place place;
     /* A promise, for the sake of speed: up to 8 operands, all const but the last, which is new and of known size; the
      * descriptor asks for no workspace, counts nothing and has no end. */
