@@ -2,19 +2,12 @@
 #include <base/dtype.h>
 #include <base/shape.h>
 #include <base/status.h>
-#include <interpreter/call/fast_op.h>
 #include <interpreter/call/general_call.h>
+#include <interpreter/call/packed_writer.h>
 #include <interpreter/handle/tensor.h>
 #include <string.h>
 
 /* ---- elementwise: one shape ---- */
-
-/* The joint dims of all views of an elementwise call, merged if all views allow it. */
-typedef struct joint {
-    int32_t rank;
-    int64_t dims[EDDY_RANK_MAX];
-    int64_t strides[EDDY_FAST_OPERANDS + EDDY_OP_OUTPUT_MAX][EDDY_RANK_MAX];
-} joint;
 
 static const eddy_shape *joint_shape(const eddy_general_call *call) {
     if (call->op->output_count > 0)
@@ -26,21 +19,19 @@ static const eddy_shape *joint_shape(const eddy_general_call *call) {
     return &call->specs[0].shape;
 }
 
-/* The strides of view i under the joint shape. */
-static eddy_status join_view(const eddy_general_call *call, const eddy_shape *shape, int64_t i,
-                             joint *j) {
+static eddy_status join_view(const eddy_general_call *call, int64_t i, eddy_joint *j) {
     eddy_layout layout = {0};
     if (!eddy_tensor_is_none(call->views[i]))
         eddy_tensor_layout(call->views[i], &layout);
-    if (!eddy_layout_broadcast(&layout, shape, j->strides[i]))
+    if (!eddy_joint_set(j, i, &layout))
         return eddy_infer_fail(&call->infer, EDDY_SHAPE_MISMATCH,
                                "operand %lld cannot be broadcast", (long long)i);
     return EDDY_OK;
 }
 
 /* New outputs get the layout of the inputs, so that all are walked as one run. They are row-major so far. */
-static void lay_results(const eddy_general_call *call, const eddy_shape *shape, int64_t input_count,
-                        joint *j) {
+static void lay_results(const eddy_general_call *call, int64_t input_count, eddy_joint *j) {
+    const eddy_shape *shape = &j->shape;
     bool is_row_major = true;
     for (int64_t i = 0; i < input_count; i++)
         is_row_major =
@@ -55,26 +46,23 @@ static void lay_results(const eddy_general_call *call, const eddy_shape *shape, 
         eddy_tensor_set_layout(call->results[i], &layout);
 }
 
-static eddy_status join(const eddy_general_call *call, joint *j) {
+static eddy_status join(const eddy_general_call *call, eddy_joint *j) {
     int64_t view_count = call->view_count;
-    if (view_count > (int64_t)(sizeof(j->strides) / sizeof(j->strides[0])))
+    if (view_count > EDDY_JOINT_VIEWS)
         return eddy_infer_fail(&call->infer, EDDY_UNSUPPORTED,
-                               "elementwise ops take no more than %d operands",
-                               (int)(sizeof(j->strides) / sizeof(j->strides[0])));
+                               "elementwise ops take no more than %d operands", EDDY_JOINT_VIEWS);
     const eddy_shape *shape = joint_shape(call);
-    j->rank = shape->rank;
-    memcpy(j->dims, shape->dims, sizeof(j->dims));
+    j->shape.rank = shape->rank;
+    memcpy(j->shape.dims, shape->dims, sizeof(j->shape.dims));
     int64_t input_count = view_count - call->op->output_count;
     eddy_status status = EDDY_OK;
     for (int64_t i = 0; i < view_count && status == EDDY_OK; i++) {
         if (i == input_count && !call->apply->targets)
-            lay_results(call, shape, input_count, j);
-        status = join_view(call, shape, i, j);
+            lay_results(call, input_count, j);
+        status = join_view(call, i, j);
     }
-    if (status != EDDY_OK)
-        return status;
-    eddy_layout_sort(j->rank, j->dims, j->strides, (int)view_count, (int)view_count - 1);
-    eddy_layout_collapse(&j->rank, j->dims, j->strides, (int)view_count);
+    if (status == EDDY_OK)
+        eddy_joint_merge(j, view_count);
     return status;
 }
 
@@ -127,54 +115,30 @@ static void list_views(eddy_general_call *call) {
     EDDY_ASSERT(view == call->view_count);
 }
 
-/* ---- words ---- */
+/* ---- views ---- */
 
-typedef struct writer {
-    eddy_packed_arguments *call;
-    uint32_t words;
-} writer;
-
-static uint32_t write_words(writer *w, const int64_t *values, int32_t count) {
-    uint32_t at = w->words;
-    memcpy((int64_t *)(void *)w->call + at, values, (size_t)count * sizeof(*values));
-    w->words += (uint32_t)count;
-    return at;
+/* The number of the tensor's shape. A target that is written to repeatedly has one from the second time on. */
+static uint32_t shape_number(eddy_tensor *tensor) {
+    if (eddy_load_relaxed(&tensor->key) == 0)
+        (void)eddy_tensor_find_key(tensor);
+    return eddy_tensor_shape_number(tensor);
 }
 
-static void write_view(writer *w, int64_t i, eddy_tensor *tensor, const joint *j) {
-    eddy_packed_view *view = &w->call->views[i];
+static void write_view(eddy_packed_writer *writer, int64_t i, eddy_tensor *tensor,
+                       const eddy_joint *j) {
+    eddy_packed_view *view = &writer->call->views[i];
     view->dtype = (uint8_t)tensor->dtype;
     view->offset = tensor->offset;
     if (j) {
-        view->rank = (int8_t)j->rank;
-        view->dims_at = w->call->views[0].dims_at;
-        if (i == 0)
-            view->dims_at = write_words(w, j->dims, j->rank);
-        view->strides_at = write_words(w, j->strides[i], j->rank);
-        /* A target that is written to repeatedly has a number from the second time on. */
-        if (eddy_load_relaxed(&tensor->key) == 0)
-            (void)eddy_tensor_find_key(tensor);
-        view->shape_number = eddy_tensor_shape_number(tensor);
+        eddy_packed_writer_joint(writer, i, j, shape_number(tensor));
         return;
     }
     int32_t rank = tensor->rank;
-    int64_t *dims = (int64_t *)(void *)w->call + w->words, *strides = dims + rank;
+    int64_t *dims = eddy_packed_writer_view(writer, i, rank), *strides = dims + rank;
     for (int32_t d = 0; d < rank; d++) {
         dims[d] = tensor->axes[d].dim;
         strides[d] = tensor->axes[d].stride;
     }
-    view->rank = (int8_t)rank;
-    view->dims_at = w->words;
-    view->strides_at = w->words + (uint32_t)rank;
-    w->words += 2 * (uint32_t)rank;
-}
-
-static void write_attributes(const eddy_general_call *call, writer *w) {
-    size_t bytes = call->op->kernel_attribute_bytes;
-    w->call->attributes_at = w->words;
-    if (bytes > 0)
-        memcpy((int64_t *)(void *)w->call + w->words, call->apply->attributes, bytes);
-    w->words += (uint32_t)((bytes + 7) / 8);
 }
 
 static eddy_status prepare(eddy_general_call *call) {
@@ -193,17 +157,16 @@ eddy_status eddy_general_pack(eddy_general_call *call, const eddy_kernel *kernel
     packed->view_count = (uint32_t)call->view_count;
     packed->late_count = op->has_late_shape ? (uint32_t)op->output_count : 0;
     list_views(call);
-    joint seen;
+    eddy_joint seen;
     eddy_status status = op->is_elementwise ? join(call, &seen) : EDDY_OK;
     if (status != EDDY_OK)
         return status;
-    size_t fixed = sizeof(*packed) + (size_t)call->view_count * sizeof(*packed->views);
-    writer w = {packed, (uint32_t)(fixed / sizeof(int64_t))};
-    write_attributes(call, &w);
+    eddy_packed_writer writer;
+    eddy_packed_writer_begin(&writer, packed, call->apply->attributes);
     for (int64_t i = 0; i < call->view_count; i++)
         if (!eddy_tensor_is_none(call->views[i]))
-            write_view(&w, i, call->views[i], op->is_elementwise ? &seen : NULL);
-    call->packed_bytes = w.words * sizeof(int64_t);
+            write_view(&writer, i, call->views[i], op->is_elementwise ? &seen : NULL);
+    call->packed_bytes = eddy_packed_writer_bytes(&writer);
     EDDY_ASSERT((char *)packed + call->packed_bytes + EDDY_KERNEL_PLAN_BYTES <=
                 (char *)call->memory + call->memory_bytes);
     return prepare(call);
