@@ -5,9 +5,6 @@
 #include <kernels/cpu/walk.h>
 #include <kernels/grain.h>
 
-/* Elements per slice: some 10 us of a cheap op, so that a slice is worth passing to another thread. */
-#define SLICE_ELEMENTS 32768
-
 typedef struct elementwise {
     const eddy_kernel_call *call;
     eddy_loop_fn *loop;
@@ -116,11 +113,12 @@ void eddy_kernel_run_elementwise(const eddy_kernel_call *call) {
     int64_t count = eddy_kernel_view_count(out);
     if (count == 0)
         return;
-    if (out->rank <= 1 && count <= SLICE_ELEMENTS) {
+    if (out->rank <= 1 && count <= EDDY_KERNEL_SLICE_ELEMENTS) {
         run_flat(call, count);
         return;
     }
-    if (out->rank == 2 && count <= SLICE_ELEMENTS && call->view_count <= PLANE_OPERANDS) {
+    if (out->rank == 2 && count <= EDDY_KERNEL_SLICE_ELEMENTS &&
+        call->view_count <= PLANE_OPERANDS) {
         run_plane(call);
         return;
     }
@@ -132,11 +130,11 @@ void eddy_kernel_run_elementwise(const eddy_kernel_call *call) {
     eddy_walk_add(&work.walk, out->strides, eddy_dtype_size(out->dtype));
     for (int32_t o = 0; o < output; o++)
         eddy_walk_add(&work.walk, call->views[o].strides, eddy_dtype_size(call->views[o].dtype));
-    if (count <= SLICE_ELEMENTS)
+    if (count <= EDDY_KERNEL_SLICE_ELEMENTS)
         elementwise_run_slice(&work, 0, count);
     else
         call->team->parallel_for(
             call->team, count,
-            eddy_grain_even(call->team, count, SLICE_ELEMENTS, EDDY_GRAIN_ELEMENTS),
+            eddy_grain_even(call->team, count, EDDY_KERNEL_SLICE_ELEMENTS, EDDY_GRAIN_ELEMENTS),
             elementwise_run_slice, &work);
 }

@@ -99,6 +99,10 @@ EDDY_MUST_USE eddy_status eddy_kernel_prepare(const eddy_kernel_call *call, eddy
 void eddy_kernel_fail(const eddy_kernel_call *call, eddy_status status, int64_t position,
                       int64_t value, int64_t bound);
 
+/* Up to so many elements, whose merged dims have rank 0 or 1, an elementwise kernel is one call of its loop: some 10 us of a cheap op, so
+ * that a slice is worth a hand-over. */
+#define EDDY_KERNEL_SLICE_ELEMENTS 32768
+
 /* The run function of elementwise kernels: all views share one shape (broadcast strides are 0). The interpreter has sorted its
  * dims, so that the output is written in order, and collapsed them. Iterates over the outer dims and cuts large ones into slices. */
 void eddy_kernel_run_elementwise(const eddy_kernel_call *call);
