@@ -45,7 +45,7 @@ COSTS = {"cheap": 9, "medium": 255, "heavy": 460, "dear": 1500}
 ENTRY_KEYS = {
     "summary", "operands", "outputs", "attributes", "options", "struct", "promotion", "result", "dtypes", "forms",
     "expression", "expression_bool", "shortcuts", "infer", "kernel", "gradient", "gradient_cases", "oracle", "ulp", "ulp_f64", "ulp_of", "cost", "errors",
-    "late_errors", "example", "source", "ownership", "alias", "broadcasts", "random", "late_shape",
+    "late_errors", "example", "source", "ownership", "alias", "broadcasts", "random", "redraws", "late_shape",
     "layout", "last_where", "wraps", "from_end", "skips", "bench",
 }
 COMPOSITION_KEYS = {"summary", "operands", "attributes", "options", "output_count", "errors", "example",
@@ -143,6 +143,7 @@ class Entry:
     alias: object  # which inputs the target may be, exactly: True any, "first" the first, False none
     broadcasts: bool
     random: object  # whether it draws from a generator: True always; the name of an option: unless that option is 0
+    redraws: object  # whether `seed` and `counter` are those of an earlier draw: True always; the name of an option: unless that option is 0
     late_shape: bool
     shortcuts: dict = field(default_factory=dict)  # of its `_s` form: number -> equal expression that is cheaper
     wraps: bool = False  # its integer arithmetic wraps around, and so do its scalars
@@ -381,6 +382,7 @@ def read_entry(family, name, table, defaults):
         alias=table.get("alias", bool(expressions)),
         broadcasts=table.get("broadcasts", False),
         random=table.get("random", False),
+        redraws=table.get("redraws", False),
         late_shape=table.get("late_shape", False),
         skips=table.get("skips", ""),
         layout=table.get("layout", ""),
@@ -434,6 +436,8 @@ def check_entry(where, entry):
         fail(where, "last_where names a bool option, of an op with a layout")
     if isinstance(entry.random, str) and [a.type for a in entry.struct_attributes if a.name == entry.random] != ["float"]:
         fail(where, f"random names {entry.random!r}, which is no float option")
+    if entry.redraws:
+        check_redraws(where, entry)
     names = [o.name for o in entry.operands] + [a.name for a in entry.attributes]
     if len(set(names)) != len(names):
         fail(where, "a name is used twice")
@@ -448,6 +452,15 @@ def check_entry(where, entry):
     check_example(where, entry)
     if not entry.struct and not entry.is_elementwise and any(not a.extra for a in entry.struct_attributes):
         fail(where, "attributes that the kernel reads need `struct`")
+
+
+def check_redraws(where, entry):
+    kinds = {a.name: a.type for a in entry.struct_attributes}
+    names = list(kinds)
+    if kinds.get("seed") != "int" or kinds.get("counter") != "int" or names.index("counter") != names.index("seed") + 1:
+        fail(where, "redraws is for ops with the int attributes seed and, after it, counter")
+    if isinstance(entry.redraws, str) and kinds.get(entry.redraws) != "float":
+        fail(where, f"redraws names {entry.redraws!r}, which is no float option")
 
 
 def check_layout(where, entry):

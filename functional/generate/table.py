@@ -84,8 +84,12 @@ def op_lines(number, entry):
             fields.append(f".{name} = true")
     fields += [f".promotion = EDDY_PROMOTE_{PROMOTIONS[entry.promotion]}", f".result = EDDY_RESULT_{RESULTS[entry.result]}",
                f".scalar_count = {len(entry.scalars)}"]
-    if isinstance(entry.random, str):
-        fields.append(f".chance_of = {1 + [a.name for a in entry.struct_attributes].index(entry.random)}")
+    names = [a.name for a in entry.struct_attributes]
+    for chance in (entry.random, entry.redraws):
+        if isinstance(chance, str):
+            fields.append(f".chance_of = {1 + names.index(chance)}")
+    if entry.redraws:
+        fields.append(f".redraws = {1 + names.index('seed')}")
     if entry.skips:
         fields.append(f".skips_of = {1 + [o.name for o in entry.operands].index(entry.skips)}")
     if entry.layout:

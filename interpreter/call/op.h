@@ -100,8 +100,10 @@ typedef struct eddy_op {
     bool
         is_random; /* the attribute struct begins with uint64_t seed, counter, which the interpreter fills */
     int32_t
-        chance_of; /* with is_random: 1 + the attribute, a double, that is 0 if a call draws nothing and seed and
+        chance_of; /* with is_random or redraws: 1 + the attribute, a double, that is 0 if a call draws nothing and seed and
                             counter are 0; 0: every call draws */
+    int32_t
+        redraws; /* 1 + the attribute, an INT, that is the seed of an earlier draw; the next one is its counter. 0: none */
     bool allows_alias;     /* _into and _inplace: the target may be exactly an input */
     bool alias_is_first;   /* with allows_alias: of the inputs, only the first */
     bool indices_from_end; /* negative indices count from the end: late errors show the range */
