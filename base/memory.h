@@ -17,6 +17,7 @@
         row(WORKSPACE, workspace) row(CACHE, cache) /* prepared state, interned shapes */          \
         row(REGISTRY, registry)                     /* registered ops */                           \
         row(TAPE, tape)                             /* tensors and nodes saved for gradients */    \
+        row(PROGRAM, program)                       /* recordings and programs */                  \
         row(TEXT, text)                             /* formatted text */
 
 typedef enum eddy_memory_purpose {

@@ -7,6 +7,7 @@
 #include <base/status.h>
 #include <eddy/grad.h>
 #include <exchange/dlpack_abi.h>
+#include <interpreter/call/recorder.h>
 #include <interpreter/handle/tensor.h>
 #include <interpreter/host/host.h>
 #include <inttypes.h>
@@ -68,7 +69,7 @@ static eddy_status check_export(eddy_tensor *tensor, const exporting *how) {
     if (eddy_requires_grad(tensor))
         return eddy_fail(EDDY_INVALID_ARGUMENT, how->origin,
                          "the tensor requires a gradient: detach it first");
-    return EDDY_OK;
+    return eddy_recorder_refuse(caller, how->origin);
 }
 
 /* The tensor's first element, after all issued ops (read-only: all writes) have run. The memory does not move while

@@ -1,6 +1,7 @@
 /* Hands a general call to the VM. */
 #include <base/dtype.h>
 #include <interpreter/call/general_call.h>
+#include <interpreter/call/recorder.h>
 #include <interpreter/handle/generator.h>
 #include <interpreter/handle/runtime.h>
 #include <interpreter/handle/stream.h>
@@ -11,8 +12,8 @@ static const eddy_kernel *find_kernel(const eddy_general_call *call) {
     return op->kernels ? op->kernels[op->is_elementwise ? call->compute : 0] : NULL;
 }
 
-/* Writes a random op's seed and counter to the first two words of its attributes. */
-static eddy_status draw(const eddy_general_call *call) {
+/* Writes a random op's seed and counter to the first two words of its attributes. *has_drawn: a generator gave them. */
+static eddy_status draw(const eddy_general_call *call, bool *has_drawn) {
     const eddy_op *op = call->op;
     unsigned char *attributes = call->apply->attributes;
     uint64_t state[2] = {0};
@@ -20,6 +21,7 @@ static eddy_status draw(const eddy_general_call *call) {
     if (op->chance_of > 0)
         memcpy(&chance, attributes + op->attributes[op->chance_of - 1].offset, sizeof(chance));
     eddy_status status = EDDY_OK;
+    *has_drawn = chance != 0;
     if (chance != 0)
         status = eddy_generator_draw(call->caller, call->runtime, call->apply->generator,
                                      eddy_general_call_origin(call), &state[0], &state[1]);
@@ -47,13 +49,28 @@ static eddy_status submit(eddy_general_call *call) {
     return status;
 }
 
+static void record(const eddy_general_call *call, const eddy_kernel *kernel, bool has_drawn) {
+    eddy_recorder *recorder = call->caller->recorder;
+    eddy_recorder_call seen = {.apply = call->apply,
+                               .kernel = kernel,
+                               .compute = call->compute,
+                               .views = call->views,
+                               .view_count = call->view_count,
+                               .input_count = call->view_count - call->op->output_count,
+                               .operands = call->vm_operands,
+                               .has_drawn = has_drawn,
+                               .runtime = call->runtime};
+    recorder->call(recorder, &seen);
+}
+
 eddy_status eddy_general_submit(eddy_general_call *call) {
     const eddy_op *op = call->op;
     const eddy_kernel *kernel = find_kernel(call);
     if (!kernel)
         return eddy_infer_fail(&call->infer, EDDY_UNSUPPORTED, "not supported for %s",
                                eddy_dtype_name(call->compute));
-    eddy_status status = op->is_random ? draw(call) : EDDY_OK;
+    bool has_drawn = false;
+    eddy_status status = op->is_random ? draw(call, &has_drawn) : EDDY_OK;
     if (status == EDDY_OK && !call->apply->targets)
         status = eddy_general_results_make(call);
     if (status != EDDY_OK)
@@ -67,5 +84,7 @@ eddy_status eddy_general_submit(eddy_general_call *call) {
     }
     eddy_general_results_keep(call);
     eddy_general_targets_written(call);
+    if (EDDY_UNLIKELY(call->caller->recorder != NULL))
+        record(call, kernel, has_drawn);
     return EDDY_OK;
 }

@@ -3,6 +3,7 @@
 #include <base/memory.h>
 #include <base/sleep.h>
 #include <base/status.h>
+#include <interpreter/call/recorder.h>
 #include <interpreter/handle/runtime.h>
 #include <interpreter/handle/scope.h>
 #include <interpreter/handle/stream.h>
@@ -27,6 +28,9 @@ static void end_caller(void *context) {
     /* Another destructor may have made a call already, and so a new state of the thread. */
     eddy_caller_self = caller;
     caller->callback = EDDY_CALLBACK_NONE;
+    if (caller->recorder)
+        caller->recorder->abandon(caller->recorder);
+    caller->recorder = NULL;
     eddy_scope_end_all(caller);
     eddy_stream_scope_end_all(caller);
     caller->device_count = 0;

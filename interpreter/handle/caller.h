@@ -42,8 +42,9 @@ typedef struct eddy_caller {
     eddy_scope *scope;                /* innermost open one */
     eddy_runtime *runtime;            /* current, a reference; NULL: the default one */
     struct eddy_stream
-        *stream;     /* of the innermost stream scope, NULL: the default one; the scope holds it */
-    uint64_t thread; /* the thread's number in the process, never reused */
+        *stream; /* of the innermost stream scope, NULL: the default one; the scope holds it */
+    struct eddy_recorder *recorder; /* of the recording that the thread has begun; NULL: none */
+    uint64_t thread;                /* the thread's number in the process, never reused */
     eddy_callback_kind callback;
     int32_t no_grad; /* nesting depth of eddy_no_grad_begin */
     eddy_pending_release pending;

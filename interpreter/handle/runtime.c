@@ -8,6 +8,7 @@
 #include <base/unseen.h>
 #include <interpreter/call/fast_op.h>
 #include <interpreter/call/finite.h>
+#include <interpreter/call/recorder.h>
 #include <interpreter/handle/generator.h>
 #include <interpreter/handle/shape_table.h>
 #include <interpreter/handle/tensor.h>
@@ -396,6 +397,9 @@ eddy_status eddy_recover(eddy_list tensors) {
         return EDDY_OK;
     if (tensors.count < 0 || !tensors.items || tensors.count > INT32_MAX)
         return eddy_fail(EDDY_INVALID_ARGUMENT, origin, "the list is broken");
+    eddy_status may_recover = eddy_recorder_refuse(caller, origin);
+    if (may_recover != EDDY_OK)
+        return may_recover;
     size_t bytes = (size_t)tensors.count * sizeof(eddy_storage_number);
     eddy_storage_number *storages = eddy_caller_scratch_begin(caller, bytes);
     if (!storages)

@@ -6,6 +6,7 @@
 #include <base/sleep.h>
 #include <base/status.h>
 #include <dlfcn.h>
+#include <interpreter/call/recorder.h>
 #include <interpreter/handle/shape_table.h>
 #include <interpreter/tape/autograd.h>
 #include <stdio.h>
@@ -401,6 +402,7 @@ eddy_status eddy_tensor_await_late_shape(eddy_tensor *tensor, int64_t deadline,
         return eddy_caller_refuse(caller, origin);
     eddy_vm_wait wait = {eddy_clock_left(deadline), origin};
     eddy_shape shape;
+    eddy_recorder_read(caller, tensor, origin);
     eddy_status status = eddy_vm_late_shape(runtime->vm, tensor->storage, &wait, &shape);
     if (status != EDDY_OK)
         return status;

@@ -2,6 +2,7 @@
 #include <base/dtype.h>
 #include <base/memory.h>
 #include <base/status.h>
+#include <interpreter/call/recorder.h>
 #include <interpreter/handle/tensor.h>
 #include <interpreter/host/callback_state.h>
 #include <interpreter/host/host.h>
@@ -79,6 +80,9 @@ static eddy_status submit(eddy_tensor *tensor, bool is_mut, const access *given,
         return eddy_fail(EDDY_INVALID_ARGUMENT, origin, "the callback is NULL");
     if (!eddy_runtime_is_running(tensor->runtime))
         return eddy_runtime_refuse(tensor->runtime, origin, "");
+    status = eddy_recorder_refuse(caller, origin);
+    if (status != EDDY_OK)
+        return status;
     access *a = eddy_memory_acquire(sizeof(*a), EDDY_MEMORY_HANDLE);
     if (!a)
         return eddy_fail(EDDY_OUT_OF_MEMORY, origin, "no memory for the callback");

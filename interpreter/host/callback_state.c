@@ -12,6 +12,7 @@ void eddy_callback_state_leave(eddy_caller *caller, eddy_callback_state *kept) {
                                   .stream = caller->stream,
                                   .runtime = eddy_runtime_retain(caller->runtime),
                                   .no_grad = caller->no_grad,
+                                  .recorder = caller->recorder,
                                   .streams = caller->streams,
                                   .stream_count = caller->stream_count,
                                   .stream_capacity = caller->stream_capacity,
@@ -23,6 +24,7 @@ void eddy_callback_state_leave(eddy_caller *caller, eddy_callback_state *kept) {
         eddy_error_take(NULL);
     caller->callback = EDDY_CALLBACK_ACCESS;
     caller->scope = NULL;
+    caller->recorder = NULL;
     caller->stream = NULL;
     caller->streams = NULL;
     caller->devices = NULL;
@@ -49,6 +51,7 @@ void eddy_callback_state_return(eddy_caller *caller, const eddy_callback_state *
     eddy_outcome_go_on(kept->outcome);
     caller->callback = kept->callback;
     caller->scope = kept->scope;
+    caller->recorder = kept->recorder;
     caller->stream = kept->stream;
     caller->streams = kept->streams;
     caller->stream_count = kept->stream_count;

@@ -18,7 +18,8 @@ typedef struct eddy_callback_state {
     eddy_error error;      /* in the slot; status OK: none */
     eddy_outcome *outcome;
     int32_t no_grad;
-    struct eddy_stream **streams; /* open scopes of streams and devices */
+    struct eddy_recorder *recorder; /* its calls are no part of the thread's recording */
+    struct eddy_stream **streams;   /* open scopes of streams and devices */
     eddy_device *devices;
     int32_t stream_count, stream_capacity, device_count, device_capacity;
 } eddy_callback_state;

@@ -6,6 +6,7 @@
 #include <base/sleep.h>
 #include <base/status.h>
 #include <interpreter/call/copy.h>
+#include <interpreter/call/recorder.h>
 #include <interpreter/handle/scope.h>
 #include <interpreter/handle/tensor.h>
 #include <interpreter/host/row_major.h>
@@ -244,6 +245,7 @@ static eddy_status read_elements(eddy_tensor *tensor, void *buffer, int64_t dead
     eddy_vm_wait wait = {eddy_clock_left(deadline), origin};
     eddy_vm *vm = tensor->runtime->vm;
     size_t bytes = element_bytes(tensor);
+    eddy_recorder_read(eddy_caller_self, tensor, origin);
     if (tensor->is_contiguous && tensor->count > 0 &&
         (size_t)tensor->count * bytes <= SMALL_BYTES) {
         /* On failure the buffer must be unchanged. */
@@ -327,6 +329,7 @@ static eddy_status read_one(eddy_tensor *tensor, uint64_t *bits, const eddy_read
     }
     eddy_vm_wait wait = {eddy_clock_left(deadline), origin};
     size_t bytes = element_bytes(tensor);
+    eddy_recorder_read(eddy_caller_self, tensor, origin);
     return eddy_vm_read_small(tensor->runtime->vm, tensor->storage, tensor->offset * (int64_t)bytes,
                               bytes, bits, &wait);
 }
@@ -399,6 +402,7 @@ eddy_status eddy_error_of(eddy_tensor *tensor, int64_t timeout, eddy_error *erro
         return status;
     eddy_error record = {0};
     eddy_vm_wait wait = {timeout, origin};
+    eddy_recorder_read(eddy_caller_self, tensor, origin);
     status = eddy_vm_poison(tensor->runtime->vm, tensor->storage, &wait, &record);
     if (error)
         *error = record;

@@ -3,6 +3,7 @@
 #include <base/memory.h>
 #include <base/sleep.h>
 #include <base/status.h>
+#include <interpreter/call/recorder.h>
 #include <interpreter/handle/tensor.h>
 #include <interpreter/host/host.h>
 
@@ -29,9 +30,12 @@ static eddy_status check(const eddy_caller *caller, const eddy_tensor *tensor, i
     if (flags == 0 || (flags & ~(EDDY_READ | EDDY_WRITE)) != 0)
         return eddy_fail(EDDY_INVALID_ARGUMENT, origin,
                          "flags are %d, not EDDY_READ, EDDY_WRITE or both", flags);
-    return eddy_runtime_is_running(tensor->runtime)
-               ? EDDY_OK
-               : eddy_runtime_refuse(tensor->runtime, origin, "");
+    if (!eddy_runtime_is_running(tensor->runtime))
+        return eddy_runtime_refuse(tensor->runtime, origin, "");
+    if (flags & EDDY_WRITE)
+        return eddy_recorder_refuse(caller, origin);
+    eddy_recorder_read(caller, tensor, origin);
+    return EDDY_OK;
 }
 
 void *eddy_map(eddy_tensor *tensor, int flags, int64_t timeout) {

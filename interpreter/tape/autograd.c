@@ -5,6 +5,7 @@
 #include <base/status.h>
 #include <interpreter/call/copy.h>
 #include <interpreter/call/infer.h>
+#include <interpreter/call/recorder.h>
 #include <interpreter/handle/scope.h>
 #include <interpreter/tape/overwritten.h>
 #include <string.h>
@@ -398,8 +399,19 @@ eddy_status eddy_grads_zero(eddy_list tensors) {
         eddy_lock_release(&node->lock);
         if (kept)
             eddy_tensor_drop(kept);
+        eddy_recorder_keep(eddy_caller_self, node,
+                           eddy_autograd_output_of(tensors.items[i]->autograd), NULL);
     }
     return EDDY_OK;
+}
+
+void eddy_autograd_kept_set(eddy_autograd_node *node, uint32_t output, eddy_tensor *gradient) {
+    eddy_lock_acquire(&node->lock);
+    eddy_tensor *before = node->kept[output];
+    node->kept[output] = gradient;
+    eddy_lock_release(&node->lock);
+    if (before)
+        eddy_tensor_drop(before);
 }
 
 eddy_status eddy_grad_hook_add(eddy_tensor *tensor, eddy_grad_hook *hook, void *context,

@@ -107,6 +107,9 @@ static inline bool eddy_autograd_is_leaf(const eddy_autograd_node *node) {
 
 void eddy_autograd_spec_of(const eddy_autograd_node *node, uint32_t i, eddy_spec *spec);
 
+/* Replaces the gradient that is kept for an output; takes the reference of `gradient`, NULL for none. */
+void eddy_autograd_kept_set(eddy_autograd_node *node, uint32_t output, eddy_tensor *gradient);
+
 /* ---- making nodes ---- */
 
 typedef struct eddy_autograd_size {

@@ -6,6 +6,7 @@
 #include <base/shape.h>
 #include <base/status.h>
 #include <eddy/grad.h>
+#include <interpreter/call/recorder.h>
 #include <interpreter/handle/scope.h>
 #include <interpreter/tape/autograd.h>
 #include <interpreter/tape/gradient_sum.h>
@@ -260,6 +261,8 @@ static eddy_status keep(walk *w, eddy_autograd_node *node, uint32_t output, eddy
         if (is_same)
             node->kept[output] = next;
         eddy_lock_release(&node->lock);
+        if (is_same)
+            eddy_recorder_keep(w->caller, node, output, next);
         if (kept)
             eddy_tensor_drop(kept);
         if (!is_same) {

@@ -1,0 +1,9 @@
+#include <interpreter/call/recorder.h>
+
+#include <base/status.h>
+
+eddy_status eddy_recorder_refuse(const eddy_caller *caller, eddy_origin origin) {
+    return caller == NULL || caller->recorder == NULL
+               ? EDDY_OK
+               : eddy_fail(EDDY_UNSUPPORTED, origin, "it cannot be recorded");
+}

@@ -1,0 +1,86 @@
+/* The table through which a recording sees the calls of its thread (program/ fills it in).
+ *
+ * It sits where general calls are submitted: behind casts, tape, compositions and views, so that a recording sees the instructions that
+ * run. While a thread records it makes no fast calls. Every other function of the VM that the interpreter calls is a door, with a
+ * row below that says what a recording does there.
+ *
+ * Threads: the recording thread's only. */
+#ifndef EDDY_INTERPRETER_CALL_RECORDER_H
+#define EDDY_INTERPRETER_CALL_RECORDER_H
+
+#include <interpreter/call/apply.h>
+#include <vm/vm.h>
+
+/* What a recording does at a door. */
+typedef enum eddy_recorder_rule {
+    EDDY_RECORDER_CALL, /* becomes an instruction of the program */
+    EDDY_RECORDER_CAPTURE, /* a storage that is there before the program runs: captured where an instruction uses it */
+    EDDY_RECORDER_READ, /* the program's code sees a value: noted, since a replay would not show it the next one */
+    EDDY_RECORDER_REFUSE, /* fails with UNSUPPORTED, and the recording goes on */
+    EDDY_RECORDER_PASS, /* has no effect on what the program computes: happens now, and in no replay */
+} eddy_recorder_rule;
+
+/* One row for each function of vm/vm.h that is called for a thread that may be recording: function, rule. Tests compare the rows with
+ * that header. */
+#define EDDY_RECORDER_DOOR_LIST(row)                                                               \
+    row(submit, CALL) row(storage_borrow, CAPTURE) row(storage_create, CAPTURE)                    \
+        row(storage_written, CAPTURE) row(release, PASS) row(release_many, PASS)                   \
+            row(is_ready, PASS) row(wait_storage, PASS) row(late_shape, READ)                      \
+                row(read_small, READ) row(lend_begin, READ) row(lend_end, PASS)                    \
+                    row(access, REFUSE) row(recover, REFUSE) row(poison, READ) row(sync, PASS)     \
+                        row(sync_service, PASS) row(stream_create, PASS) row(stream_retain, PASS)  \
+                            row(stream_release, PASS) row(event_record, PASS)                      \
+                                row(event_release, PASS) row(event_query, PASS)                    \
+                                    row(event_wait, PASS) row(stream_wait, PASS) row(touch, PASS)  \
+                                        row(close, PASS) row(thread_count, PASS) row(team, PASS)   \
+                                            row(counters_read, PASS) row(trim, PASS)               \
+                                                row(dump, PASS)
+
+/* A call that was submitted. */
+typedef struct eddy_recorder_call {
+    const eddy_apply *apply; /* its attributes as inference left them, seed and counter drawn */
+    const eddy_kernel *kernel;
+    eddy_dtype compute;
+    eddy_tensor *const *
+        views; /* those that the kernel sees, with their storages: inputs, then outputs; EDDY_NONE: absent */
+    int64_t view_count;
+    int64_t input_count;             /* views before the outputs */
+    const eddy_vm_operand *operands; /* of the views that are not absent, in their order */
+    bool has_drawn;                  /* seed and counter were drawn */
+    eddy_runtime *runtime;
+} eddy_recorder_call;
+
+typedef struct eddy_recorder eddy_recorder;
+struct eddy_autograd_node;
+
+struct eddy_recorder {
+    /* Never fails: what goes wrong is the recording's, and shows when it ends. */
+    void (*call)(eddy_recorder *recorder, const eddy_recorder_call *call);
+    /* A read of the tensor is about to happen. `what`: the public function. */
+    void (*read)(eddy_recorder *recorder, const eddy_tensor *tensor, eddy_origin origin);
+    /* The gradient kept for an output of a node was replaced by `gradient` (NULL: by none). */
+    void (*keep)(eddy_recorder *recorder, struct eddy_autograd_node *node, uint32_t output,
+                 eddy_tensor *gradient);
+    /* The thread ends: the recording is given up. */
+    void (*abandon)(eddy_recorder *recorder);
+};
+
+/* ---- for the doors ---- */
+
+/* A read of a tensor's elements, or of a shape that depends on them. */
+static inline void eddy_recorder_read(const eddy_caller *caller, const eddy_tensor *tensor,
+                                      eddy_origin origin) {
+    if (EDDY_UNLIKELY(caller != NULL && caller->recorder != NULL))
+        caller->recorder->read(caller->recorder, tensor, origin);
+}
+
+static inline void eddy_recorder_keep(const eddy_caller *caller, struct eddy_autograd_node *node,
+                                      uint32_t output, eddy_tensor *gradient) {
+    if (EDDY_UNLIKELY(caller->recorder != NULL))
+        caller->recorder->keep(caller->recorder, node, output, gradient);
+}
+
+/* OK unless the thread records: UNSUPPORTED, recorded under the origin. */
+EDDY_MUST_USE eddy_status eddy_recorder_refuse(const eddy_caller *caller, eddy_origin origin);
+
+#endif
