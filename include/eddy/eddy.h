@@ -21,6 +21,7 @@
 #include <eddy/op.h>
 #include <eddy/options.h>
 #include <eddy/print.h>
+#include <eddy/program.h>
 #include <eddy/runtime.h>
 #include <eddy/scalar.h>
 #include <eddy/shape.h>

@@ -147,6 +147,10 @@ static void nothing(void *context, const void *data, int64_t bytes, const eddy_e
     row(late_sync()) \
     row(eddy_runtime_shutdown(NULL, 0)) \
     row(eddy_recover(EDDY_LIST(orphan))) \
+    row(in_dead(eddy_record_begin)) \
+    row(eddy_program_run(NULL, EDDY_LIST(x), results)) \
+    row(eddy_program_describe(NULL, NULL)) \
+    row(eddy_program_print(NULL, stderr)) \
     row(eddy_recover(EDDY_LIST(x, orphan))) \
     row(eddy_recover((eddy_list){ .count = -1})) \
     row(eddy_read(x, &f64, 1, NULL)) \

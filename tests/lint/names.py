@@ -10,7 +10,7 @@ import pathlib
 import re
 import sys
 
-ROOMS = ["base", "streams", "vm", "interpreter", "functional", "kernels", "exchange"]
+ROOMS = ["base", "streams", "vm", "interpreter", "functional", "kernels", "exchange", "program"]
 NUMBERS = re.compile(r"_(f32|f64|f16|bf16|i64|u8|truth)$|^eddy_f(32|64)_")
 VERBS = {"eddy_fail": "what every room records an error with", "eddy_fail_record": "the same, of an error that exists"}
 COMMENT = re.compile(r"/\*.*?\*/", re.S)

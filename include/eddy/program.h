@@ -1,0 +1,140 @@
+/* Programs: calls that were recorded once and are replayed.
+ *
+ * Between eddy_record_begin and eddy_record_end the ops of the calling thread run as always and give results; beside that they
+ * become the instructions of a program. A run of the program computes them again, on other inputs, with the bits that the same
+ * calls would give, for a fraction of what calls cost: nothing is checked, inferred, looked up or allocated per op.
+ *
+ *     eddy_record_begin(NULL);
+ *     eddy_tensor *y = eddy_relu(eddy_linear(x, w, b));
+ *     eddy_program *program = eddy_record_end(
+ *         EDDY_BINDINGS({"x", x, EDDY_ROLE_INPUT}, {"y", y, EDDY_ROLE_OUTPUT}));
+ *     eddy_tensor *result;
+ *     eddy_program_run(program, EDDY_LIST(other_x), &result);
+ *
+ * What the ops use and was there before is named as an input, or captured by reference: the program holds the tensor, and each run
+ * reads and writes it in the order of the calls, as the ops would. Tensors that the recording made are gone after a run,
+ * but for outputs. Programs are reference-counted and no scope owns them. docs/programs.md.
+ *
+ * Unless a function says otherwise: any thread, never blocks; failures fill the calling thread's error slot. */
+#ifndef EDDY_PROGRAM_H
+#define EDDY_PROGRAM_H
+
+#include <eddy/export.h>
+#include <eddy/status.h>
+#include <eddy/tensor.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct eddy_program eddy_program;
+
+/* What a named tensor is to a program. */
+typedef enum eddy_role {
+    EDDY_ROLE_INPUT, /* given at each run, with the dtype, shape and strides that it was recorded with */
+    EDDY_ROLE_OUTPUT, /* a new tensor of each run; a tensor that was there before is returned as it is */
+    EDDY_ROLE_STATE, /* a tensor that was there before and that runs read or write: the program holds it */
+} eddy_role;
+
+typedef struct eddy_binding {
+    const char *name; /* copied; no two are equal */
+    eddy_tensor *tensor;
+    eddy_role role;
+} eddy_binding;
+
+typedef struct eddy_bindings {
+    const eddy_binding *items;
+    int64_t count;
+} eddy_bindings;
+
+/* EDDY_BINDINGS({"x", x, EDDY_ROLE_INPUT}, {"y", y, EDDY_ROLE_OUTPUT}): a pointer for one call. */
+#ifndef __cplusplus
+#define EDDY_BINDINGS(...)                                                                         \
+    (&(const eddy_bindings){                                                                       \
+        (const eddy_binding[]){__VA_ARGS__},                                                       \
+        (int64_t)(sizeof((eddy_binding[]){__VA_ARGS__}) / sizeof(eddy_binding))})
+#endif
+
+/* ---- recording ---- */
+
+/* Begins a recording of the calling thread's ops, which ends with eddy_record_end or eddy_record_cancel on the same thread (or with the
+ * thread). INVALID_ARGUMENT if one is open, OUT_OF_MEMORY, SHUT_DOWN, FORKED. */
+EDDY_API eddy_status eddy_record_begin(void);
+
+/* Ends the recording and makes its program, one reference, the caller's. bindings names inputs, outputs and state; NULL names none.
+ * The program keeps the tensors that it captured and those that are its state. NULL with INVALID_ARGUMENT (no recording is open; a
+ * name is missing or given twice; an input was made by the recording, or an output was not seen by it; an input is named twice),
+ * UNSUPPORTED (what cannot be replayed was recorded: the message names the call) or OUT_OF_MEMORY in the slot; the recording ends
+ * in any case. */
+EDDY_API eddy_program *eddy_record_end(const eddy_bindings *bindings);
+
+/* Ends the recording, if one is open, without a program. What it computed stays. */
+EDDY_API void eddy_record_cancel(void);
+
+/* ---- programs ---- */
+
+/* One more reference; returns its argument, which may be NULL. */
+EDDY_API eddy_program *eddy_program_retain(eddy_program *program);
+/* Gives up a reference and clears the pointer. Runs under way end as they would. */
+EDDY_API void eddy_program_release(eddy_program **program);
+
+/* Runs the program as one instruction, ordered with ops like an op on its inputs and captured tensors, and returns at once.
+ * inputs: one for each input, in the order of their bindings. outputs: room for one pointer for each output, in that order, written on success with new
+ * tensors, owned as <eddy/tensor.h> says; they carry no gradient.
+ *
+ * Random ops draw from the running thread's generator, or from the one they were recorded with, as the calls would. A late
+ * error stays with what depends on it, as in single calls, and names the recorded call. INVALID_ARGUMENT (another number of
+ * inputs; a tensor that the program writes is given twice, or is one that it captured), SHAPE_MISMATCH (another shape
+ * or other strides), DTYPE_MISMATCH, DEVICE_MISMATCH, RUNTIME_MISMATCH, OUT_OF_MEMORY, SHUT_DOWN, FORKED: nothing has changed then. Several threads may run one program at once. */
+EDDY_API eddy_status eddy_program_run(eddy_program *program, eddy_list inputs,
+                                      eddy_tensor **outputs);
+
+/* ---- inspection ---- */
+
+/* How large a program is, and what a run takes. */
+typedef struct eddy_program_info {
+    size_t size; /* set it to sizeof(eddy_program_info): a newer library writes no more than that */
+    int64_t instruction_count;
+    int64_t input_count, output_count, state_count, captured_count;
+    int64_t draw_count;    /* seeds and counters that a run takes from generators */
+    int64_t arena_bytes;   /* memory of a run beside its outputs: temporaries and workspaces */
+    int64_t arena_bound;   /* what is alive at once, at most: no plan needs less */
+    int64_t program_bytes; /* of the program itself, without the tensors that it holds */
+    int64_t estimated_ns;  /* time of a run on one thread, as its kernels estimate it */
+} eddy_program_info;
+
+EDDY_API eddy_status eddy_program_describe(const eddy_program *program, eddy_program_info *info);
+
+/* Writes the program as text, an instruction a line (docs/programs.md), to `file`. IO. */
+EDDY_API eddy_status eddy_program_print(const eddy_program *program, FILE *file);
+
+#ifdef __cplusplus
+}
+
+#include <initializer_list>
+
+namespace eddy_detail {
+inline eddy_bindings bindings(std::initializer_list<eddy_binding> items) {
+    return {items.begin(), static_cast<int64_t>(items.size())};
+}
+} // namespace eddy_detail
+#define EDDY_BINDINGS(...)                                                                         \
+    (&static_cast<const eddy_bindings &>(::eddy_detail::bindings({__VA_ARGS__})))
+#endif
+
+#ifdef EDDY_CALL_SITES
+#include <eddy/call_sites.h>
+#define eddy_record_begin(...) EDDY_AT_CALL_SITE(eddy_record_begin(__VA_ARGS__))
+#define eddy_record_end(...) EDDY_AT_CALL_SITE(eddy_record_end(__VA_ARGS__))
+#define eddy_record_cancel(...) EDDY_AT_CALL_SITE_VOID(eddy_record_cancel(__VA_ARGS__))
+#define eddy_program_retain(...) EDDY_AT_CALL_SITE(eddy_program_retain(__VA_ARGS__))
+#define eddy_program_release(...) EDDY_AT_CALL_SITE_VOID(eddy_program_release(__VA_ARGS__))
+#define eddy_program_run(...) EDDY_AT_CALL_SITE(eddy_program_run(__VA_ARGS__))
+#define eddy_program_describe(...) EDDY_AT_CALL_SITE(eddy_program_describe(__VA_ARGS__))
+#define eddy_program_print(...) EDDY_AT_CALL_SITE(eddy_program_print(__VA_ARGS__))
+#endif
+#endif

@@ -1,0 +1,449 @@
+/* eddy_record_begin, eddy_record_end: a recording becomes a program. */
+#include <base/dtype.h>
+#include <base/memory.h>
+#include <base/shape.h>
+#include <base/status.h>
+#include <interpreter/tape/autograd.h>
+#include <program/recording.h>
+#include <string.h>
+
+static const char doing[] = "record_end";
+
+/* ---- begin, cancel ---- */
+
+eddy_status eddy_record_begin(void) {
+    eddy_origin origin = EDDY_ORIGIN("record_begin");
+    eddy_caller *caller = eddy_caller_get();
+    if (!eddy_caller_may_call(caller))
+        return eddy_caller_refuse(caller, origin);
+    if (caller->recorder)
+        return eddy_fail(EDDY_INVALID_ARGUMENT, origin, "a recording is open on this thread");
+    eddy_runtime *runtime;
+    eddy_status status = eddy_runtime_of_caller(caller, origin, &runtime);
+    if (status != EDDY_OK)
+        return status;
+    if (!eddy_runtime_is_running(runtime))
+        return eddy_runtime_refuse(runtime, origin, "");
+    eddy_recording *recording = eddy_memory_acquire(sizeof(*recording), EDDY_MEMORY_PROGRAM);
+    if (!recording)
+        return eddy_fail(EDDY_OUT_OF_MEMORY, origin, "no memory for a recording");
+    eddy_recording_init(recording, runtime);
+    caller->recorder = &recording->recorder;
+    return EDDY_OK;
+}
+
+/* Takes the open recording from the thread; NULL if none is open. */
+static eddy_recording *detach(void) {
+    eddy_caller *caller = eddy_caller_get();
+    if (!caller || !caller->recorder)
+        return NULL;
+    eddy_recording *recording = (eddy_recording *)(void *)caller->recorder;
+    caller->recorder = NULL;
+    return recording;
+}
+
+static void destroy(eddy_recording *recording) {
+    eddy_recording_fini(recording);
+    eddy_memory_release(recording, sizeof(*recording), EDDY_MEMORY_PROGRAM);
+}
+
+void eddy_record_cancel(void) {
+    eddy_recording *recording = detach();
+    if (recording)
+        destroy(recording);
+}
+
+/* ---- bindings ---- */
+
+/* A program being made of a recording. */
+typedef struct maker {
+    eddy_recording *recording;
+    eddy_program *program;
+    eddy_origin origin;
+} maker;
+
+static eddy_status fail_memory(const maker *m) {
+    return eddy_fail(EDDY_OUT_OF_MEMORY, m->origin, "no memory for the program");
+}
+
+static eddy_status check_name(const maker *m, const eddy_bindings *bindings, int64_t i) {
+    const char *name = bindings->items[i].name;
+    if (!name || !*name)
+        return eddy_fail(EDDY_INVALID_ARGUMENT, m->origin, "binding %lld has no name",
+                         (long long)i);
+    for (int64_t k = 0; k < i; k++)
+        if (strcmp(bindings->items[k].name, name) == 0)
+            return eddy_fail(EDDY_INVALID_ARGUMENT, m->origin, "two bindings are named %s", name);
+    return EDDY_OK;
+}
+
+static eddy_status check_binding(const maker *m, const eddy_bindings *bindings, int64_t i) {
+    const eddy_binding *binding = &bindings->items[i];
+    eddy_status status = check_name(m, bindings, i);
+    if (status == EDDY_OK)
+        status = eddy_tensor_check(binding->tensor, binding->name, m->origin);
+    if (status == EDDY_OK)
+        status = eddy_tensor_await_shape(binding->tensor, m->origin);
+    if (status != EDDY_OK)
+        return status;
+    if (binding->tensor->runtime != m->recording->runtime)
+        return eddy_fail(EDDY_RUNTIME_MISMATCH, m->origin,
+                         "%s belongs to another runtime than the recording", binding->name);
+    if ((unsigned)binding->role > EDDY_ROLE_STATE)
+        return eddy_fail(EDDY_INVALID_ARGUMENT, m->origin, "%s has no role", binding->name);
+    return EDDY_OK;
+}
+
+static char *copy_name(const char *name) {
+    size_t bytes = strlen(name) + 1;
+    char *copy = eddy_memory_acquire(bytes, EDDY_MEMORY_PROGRAM);
+    if (copy)
+        memcpy(copy, name, bytes);
+    return copy;
+}
+
+/* A binding that has no name and no value yet; NULL without memory. */
+static eddy_program_binding *add_binding(const maker *m, const eddy_tensor *tensor, uint8_t role) {
+    uint32_t index;
+    if (!eddy_code_array_add(&m->program->bindings, sizeof(eddy_program_binding), 1, &index))
+        return NULL;
+    eddy_program_binding *binding = eddy_program_binding_at(m->program, index);
+    *binding = (eddy_program_binding){.value = EDDY_CODE_NONE,
+                                      .role = role,
+                                      .dtype = tensor->dtype,
+                                      .device_kind = tensor->device_kind,
+                                      .device_index = tensor->device_index,
+                                      .count = tensor->count};
+    eddy_tensor_layout(tensor, &binding->layout);
+    return binding;
+}
+
+/* ---- inputs ----
+ *
+ * An input is a tensor, and a value a storage: of a storage that several inputs view, each gets a value of its own, which the
+ * operands within its elements then name. */
+
+/* The bytes of the storage from the layout's first element to its last. */
+typedef struct extent {
+    int64_t low, high;
+} extent;
+
+static extent extent_of(const eddy_layout *layout, uint8_t dtype) {
+    extent e;
+    int64_t bytes = eddy_dtype_size((eddy_dtype)dtype);
+    eddy_layout_extent(layout, &e.low, &e.high);
+    return (extent){e.low * bytes, e.high * bytes};
+}
+
+static bool lies_within(extent inner, extent outer) {
+    return inner.low >= inner.high || (inner.low >= outer.low && inner.high <= outer.high);
+}
+
+static bool meet(extent a, extent b) {
+    return a.low < b.high && b.low < a.high;
+}
+
+static extent operand_extent(const eddy_code *code, const eddy_code_operand *operand) {
+    eddy_layout layout;
+    eddy_code_operand_layout(code, operand, &layout);
+    return extent_of(&layout, operand->dtype);
+}
+
+/* Operands of the storage `from` within the input name `to` from now on. */
+static void rename_operands(eddy_code *code, uint32_t from, uint32_t to, extent input) {
+    for (uint32_t i = 0; i < code->operands.count; i++) {
+        eddy_code_operand *operand = eddy_code_operand_at(code, i);
+        if (operand->value != from || !lies_within(operand_extent(code, operand), input))
+            continue;
+        operand->value = to;
+        if (operand->access & EDDY_CODE_WRITES)
+            eddy_code_value_at(code, to)->is_written = true;
+    }
+}
+
+/* Operands of the same storage that are not within the input, but meet it, would be another tensor's at the next run. */
+static eddy_status check_strangers(const maker *m, const eddy_binding *given, uint32_t from,
+                                   extent input) {
+    const eddy_code *code = &m->program->code;
+    for (uint32_t i = 0; i < code->operands.count; i++) {
+        const eddy_code_operand *operand = eddy_code_operand_at(code, i);
+        if (operand->value == from && meet(operand_extent(code, operand), input))
+            return eddy_fail(EDDY_INVALID_ARGUMENT, m->origin,
+                             "%s is a part of a tensor that the recorded calls use beyond it",
+                             given->name);
+    }
+    return EDDY_OK;
+}
+
+static eddy_status check_other_inputs(const maker *m, const eddy_binding *given,
+                                      const eddy_bindings *bindings, extent input) {
+    for (int64_t k = 0; &bindings->items[k] != given; k++) {
+        const eddy_binding *other = &bindings->items[k];
+        eddy_layout layout;
+        if (other->role != EDDY_ROLE_INPUT || other->tensor->storage != given->tensor->storage)
+            continue;
+        eddy_tensor_layout(other->tensor, &layout);
+        if (other->tensor == given->tensor || meet(extent_of(&layout, other->tensor->dtype), input))
+            return eddy_fail(EDDY_INVALID_ARGUMENT, m->origin, "%s and %s have elements in common",
+                             other->name, given->name);
+    }
+    return EDDY_OK;
+}
+
+static eddy_status bind_input(const maker *m, const eddy_bindings *bindings,
+                              const eddy_binding *given, eddy_program_binding *binding) {
+    eddy_code *code = &m->program->code;
+    uint32_t from = eddy_recording_value_of(m->recording, given->tensor), external;
+    if (from != EDDY_CODE_NONE && eddy_code_value_at(code, from)->kind == EDDY_VALUE_MADE)
+        return eddy_fail(EDDY_INVALID_ARGUMENT, m->origin,
+                         "%s was made by the recorded calls: it can be no input", given->name);
+    extent input = extent_of(&binding->layout, binding->dtype);
+    eddy_status status = check_other_inputs(m, given, bindings, input);
+    if (status != EDDY_OK)
+        return status;
+    eddy_code_value value = {.bytes = input.high > input.low ? input.high : 0,
+                             .kind = EDDY_VALUE_INPUT};
+    if (!eddy_code_add_value(code, &value, &binding->value) ||
+        !eddy_code_array_add(&m->program->externals, sizeof(eddy_program_external), 1, &external))
+        return fail_memory(m);
+    *eddy_program_external_at(m->program, external) = (eddy_program_external){
+        .value = binding->value, .input = m->program->input_count++, .tensor = NULL};
+    if (from == EDDY_CODE_NONE)
+        return EDDY_OK;
+    rename_operands(code, from, binding->value, input);
+    return check_strangers(m, given, from, input);
+}
+
+/* ---- state and outputs ---- */
+
+static eddy_status bind_state(const maker *m, const eddy_binding *given,
+                              eddy_program_binding *binding) {
+    binding->value = eddy_recording_value_of(m->recording, given->tensor);
+    if (binding->value == EDDY_CODE_NONE)
+        return eddy_fail(EDDY_INVALID_ARGUMENT, m->origin, "no recorded call uses %s", given->name);
+    eddy_code_value *value = eddy_code_value_at(&m->program->code, binding->value);
+    if (value->kind == EDDY_VALUE_MADE)
+        return eddy_fail(EDDY_INVALID_ARGUMENT, m->origin,
+                         "%s was made by the recorded calls: it can be no state", given->name);
+    m->program->state_count += value->kind != EDDY_VALUE_STATE;
+    value->kind = EDDY_VALUE_STATE;
+    return EDDY_OK;
+}
+
+/* An input's or a state's value, where the output is a tensor that was there before. */
+static uint32_t input_with(const maker *m, const eddy_tensor *tensor, const eddy_bindings *bindings,
+                           const eddy_layout *layout) {
+    for (uint32_t i = 0; i < m->program->bindings.count; i++) {
+        const eddy_program_binding *binding = eddy_program_binding_at(m->program, i);
+        if (binding->role == EDDY_ROLE_INPUT &&
+            bindings->items[i].tensor->storage == tensor->storage &&
+            lies_within(extent_of(layout, tensor->dtype),
+                        extent_of(&binding->layout, binding->dtype)))
+            return binding->value;
+    }
+    return EDDY_CODE_NONE;
+}
+
+static uint32_t output_value(const maker *m, const eddy_bindings *bindings,
+                             const eddy_tensor *tensor, const eddy_layout *layout) {
+    uint32_t value = input_with(m, tensor, bindings, layout);
+    return value != EDDY_CODE_NONE ? value : eddy_recording_value_of(m->recording, tensor);
+}
+
+static eddy_status bind_output(const maker *m, const eddy_bindings *bindings,
+                               const eddy_binding *given, eddy_program_binding *binding) {
+    binding->value = output_value(m, bindings, given->tensor, &binding->layout);
+    m->program->output_count++;
+    return binding->value != EDDY_CODE_NONE
+               ? EDDY_OK
+               : eddy_fail(EDDY_INVALID_ARGUMENT, m->origin, "no recorded call makes or uses %s",
+                           given->name);
+}
+
+/* Inputs first, whatever the order of the bindings: an output may be one. */
+static eddy_status bind_all(const maker *m, const eddy_bindings *bindings) {
+    static const eddy_role order[] = {EDDY_ROLE_INPUT, EDDY_ROLE_STATE, EDDY_ROLE_OUTPUT};
+    eddy_status status = EDDY_OK;
+    for (int64_t i = 0; i < bindings->count && status == EDDY_OK; i++) {
+        const eddy_binding *given = &bindings->items[i];
+        status = check_binding(m, bindings, i);
+        eddy_program_binding *binding =
+            status == EDDY_OK ? add_binding(m, given->tensor, (uint8_t)given->role) : NULL;
+        if (status == EDDY_OK && (!binding || !(binding->name = copy_name(given->name))))
+            status = fail_memory(m);
+    }
+    for (int k = 0; k < 3; k++)
+        for (int64_t i = 0; i < bindings->count && status == EDDY_OK; i++) {
+            const eddy_binding *given = &bindings->items[i];
+            eddy_program_binding *binding = eddy_program_binding_at(m->program, (uint32_t)i);
+            if (given->role != order[k])
+                continue;
+            status = given->role == EDDY_ROLE_INPUT   ? bind_input(m, bindings, given, binding)
+                     : given->role == EDDY_ROLE_STATE ? bind_state(m, given, binding)
+                                                      : bind_output(m, bindings, given, binding);
+        }
+    return status;
+}
+
+/* A run leaves the gradients that the recorded calls left. One that no recorded call made is not changed by a run. */
+static eddy_status bind_kept(const maker *m, const eddy_bindings *bindings) {
+    const eddy_recording_kept *kept = m->recording->kept.items;
+    for (uint32_t i = 0; i < m->recording->kept.count; i++) {
+        eddy_program_kept bound = {kept[i].node, kept[i].output, EDDY_CODE_NONE};
+        uint32_t index;
+        if (kept[i].gradient) {
+            eddy_program_binding *binding = add_binding(m, kept[i].gradient, EDDY_PROGRAM_KEPT);
+            if (!binding)
+                return fail_memory(m);
+            bound.binding = m->program->bindings.count - 1;
+            binding->value = output_value(m, bindings, kept[i].gradient, &binding->layout);
+            EDDY_ASSERT(binding->value != EDDY_CODE_NONE);
+        }
+        if (!eddy_code_array_add(&m->program->kept, sizeof(bound), 1, &index))
+            return fail_memory(m);
+        eddy_autograd_node_retain(bound.node);
+        ((eddy_program_kept *)m->program->kept.items)[index] = bound;
+    }
+    return EDDY_OK;
+}
+
+/* ---- operands of a run ---- */
+
+/* Captured storages whose operands are all inputs' now are given up. */
+static void drop_unused(const maker *m) {
+    const eddy_code *code = &m->program->code;
+    eddy_code_array *externals = &m->program->externals;
+    uint32_t kept = 0;
+    for (uint32_t e = 0; e < externals->count; e++) {
+        eddy_program_external *external = eddy_program_external_at(m->program, e);
+        bool is_used = external->input != EDDY_CODE_NONE;
+        for (uint32_t i = 0; i < code->operands.count && !is_used; i++)
+            is_used = eddy_code_operand_at(code, i)->value == external->value;
+        for (uint32_t i = 0; i < m->program->bindings.count && !is_used; i++)
+            is_used = eddy_program_binding_at(m->program, i)->value == external->value;
+        if (is_used)
+            *eddy_program_external_at(m->program, kept++) = *external;
+        else
+            eddy_tensor_drop(external->tensor);
+    }
+    externals->count = kept;
+}
+
+static bool is_whole(const eddy_code *code, const eddy_program_binding *binding) {
+    return binding->layout.offset == 0 &&
+           binding->count * eddy_dtype_size((eddy_dtype)binding->dtype) ==
+               eddy_code_value_at(code, binding->value)->bytes;
+}
+
+/* The output is all or a part of a made storage, which may be that of an earlier output. */
+static bool number_output(const maker *m, const eddy_program_binding *binding, uint32_t output,
+                          uint32_t *bases) {
+    eddy_program *program = m->program;
+    uint32_t first = 1 + program->externals.count, at;
+    if (bases[binding->value] == 0) {
+        if (!eddy_code_array_add(&program->made, sizeof(eddy_program_made), 1, &at))
+            return false;
+        *eddy_program_made_at(program, at) =
+            (eddy_program_made){.value = binding->value, .whole = EDDY_CODE_NONE};
+        bases[binding->value] = first + at;
+    }
+    if (bases[binding->value] < first)
+        return true;
+    eddy_program_made *made = eddy_program_made_at(program, bases[binding->value] - first);
+    if (made->whole == EDDY_CODE_NONE && is_whole(&program->code, binding))
+        made->whole = output;
+    return true;
+}
+
+/* Gives externals and made outputs their bases. */
+static eddy_status number_operands(const maker *m, uint32_t *bases) {
+    eddy_program *program = m->program;
+    uint32_t output = 0;
+    for (uint32_t e = 0; e < program->externals.count; e++)
+        bases[eddy_program_external_at(program, e)->value] = 1 + e;
+    for (uint32_t i = 0; i < program->bindings.count; i++) {
+        eddy_program_binding *binding = eddy_program_binding_at(program, i);
+        bool is_output = binding->role == EDDY_ROLE_OUTPUT || binding->role == EDDY_PROGRAM_KEPT;
+        if (is_output && !number_output(m, binding, output++, bases))
+            return fail_memory(m);
+        binding->operand = bases[binding->value] - 1;
+    }
+    program->handle_count = output;
+    return EDDY_OK;
+}
+
+static eddy_status make_executable(const maker *m) {
+    eddy_program *program = m->program;
+    size_t bytes = program->code.values.count * sizeof(uint32_t);
+    uint32_t *bases = eddy_memory_acquire_zeroed(bytes, EDDY_MEMORY_PROGRAM);
+    if (!bases)
+        return fail_memory(m);
+    eddy_status status = number_operands(m, bases);
+    if (status == EDDY_OK)
+        status =
+            eddy_executable_make(&program->executable, &program->code, bases,
+                                 1 + program->externals.count + program->made.count, m->origin);
+    eddy_memory_release(bases, bytes, EDDY_MEMORY_PROGRAM);
+    for (uint32_t i = 0; i < program->code.instructions.count; i++)
+        program->has_registered |= eddy_code_instruction_at(&program->code, i)->op->is_registered;
+    return status;
+}
+
+/* ---- end ---- */
+
+static eddy_status refuse_spoiled(const maker *m) {
+    const eddy_recording *recording = m->recording;
+    return eddy_fail(recording->status, (eddy_origin){doing, recording->spoiled_by.address},
+                     "%s cannot be part of a program: %s", recording->spoiled_by.op,
+                     recording->reason);
+}
+
+/* The program takes what the recording has. */
+static bool take_over(maker *m) {
+    eddy_recording *recording = m->recording;
+    m->program = eddy_memory_acquire_zeroed(sizeof(*m->program), EDDY_MEMORY_PROGRAM);
+    if (!m->program)
+        return false;
+    eddy_store_relaxed(&m->program->references, 1u);
+    m->program->runtime = recording->runtime;
+    eddy_runtime_bind(recording->runtime);
+    m->program->code = recording->code;
+    m->program->externals = recording->externals;
+    m->program->generators = recording->generators;
+    recording->code = (eddy_code){0};
+    recording->externals = recording->generators = (eddy_code_array){0};
+    return true;
+}
+
+static eddy_status make_program(maker *m, const eddy_bindings *bindings) {
+    static const eddy_bindings none = {0};
+    if (m->recording->status != EDDY_OK)
+        return refuse_spoiled(m);
+    if (bindings && (bindings->count < 0 || (bindings->count > 0 && !bindings->items)))
+        return eddy_fail(EDDY_INVALID_ARGUMENT, m->origin, "there are no bindings");
+    if (!take_over(m))
+        return fail_memory(m);
+    eddy_status status = bind_all(m, bindings ? bindings : &none);
+    if (status == EDDY_OK)
+        status = bind_kept(m, bindings ? bindings : &none);
+    if (status != EDDY_OK)
+        return status;
+    drop_unused(m);
+    return make_executable(m);
+}
+
+eddy_program *eddy_record_end(const eddy_bindings *bindings) {
+    maker m = {.origin = EDDY_ORIGIN(doing)};
+    m.recording = detach();
+    if (!m.recording) {
+        eddy_fail(EDDY_INVALID_ARGUMENT, m.origin, "no recording is open on this thread");
+        return NULL;
+    }
+    eddy_status status = make_program(&m, bindings);
+    destroy(m.recording);
+    if (status == EDDY_OK)
+        return m.program;
+    if (m.program)
+        eddy_program_destroy(m.program);
+    return NULL;
+}

@@ -1,0 +1,105 @@
+#include <program/code.h>
+
+#include <base/memory.h>
+#include <string.h>
+
+#define FIRST_CAPACITY 16
+
+static size_t array_bytes(uint32_t capacity, size_t item_bytes) {
+    return capacity * item_bytes;
+}
+
+bool eddy_code_array_add(eddy_code_array *array, size_t item_bytes, uint32_t count,
+                         uint32_t *first) {
+    if (count > UINT32_MAX / 4 - array->count)
+        return false;
+    uint32_t needed = array->count + count;
+    if (needed > array->capacity) {
+        uint32_t capacity = array->capacity ? array->capacity : FIRST_CAPACITY;
+        while (capacity < needed)
+            capacity *= 2;
+        void *grown = eddy_memory_grow(array->items, array_bytes(array->capacity, item_bytes),
+                                       array_bytes(capacity, item_bytes), EDDY_MEMORY_PROGRAM);
+        if (!grown)
+            return false;
+        array->items = grown;
+        array->capacity = capacity;
+    }
+    *first = array->count;
+    array->count = needed;
+    return true;
+}
+
+static bool add(eddy_code_array *array, const void *item, size_t item_bytes, uint32_t *index) {
+    if (!eddy_code_array_add(array, item_bytes, 1, index))
+        return false;
+    memcpy((char *)array->items + *index * item_bytes, item, item_bytes);
+    return true;
+}
+
+bool eddy_code_add_value(eddy_code *code, const eddy_code_value *value, uint32_t *index) {
+    return add(&code->values, value, sizeof(*value), index);
+}
+
+bool eddy_code_add_words(eddy_code *code, const void *bytes, size_t count, uint32_t *at) {
+    uint32_t words = (uint32_t)((count + sizeof(int64_t) - 1) / sizeof(int64_t));
+    if (!eddy_code_array_add(&code->words, sizeof(int64_t), words, at))
+        return false;
+    if (words > 0) {
+        eddy_code_words(code, *at)[words - 1] = 0; /* what the last word has beyond `count` */
+        memcpy(eddy_code_words(code, *at), bytes, count);
+    }
+    return true;
+}
+
+bool eddy_code_add_operand(eddy_code *code, const eddy_code_operand *operand,
+                           const eddy_layout *layout) {
+    uint32_t index, at, rank = (uint32_t)layout->rank;
+    if (!eddy_code_array_add(&code->words, sizeof(int64_t), 2 * rank, &at) ||
+        !add(&code->operands, operand, sizeof(*operand), &index))
+        return false;
+    int64_t *words = eddy_code_words(code, at);
+    for (uint32_t d = 0; d < rank; d++) {
+        words[d] = layout->dims[d];
+        words[rank + d] = layout->strides[d];
+    }
+    eddy_code_operand *added = eddy_code_operand_at(code, index);
+    added->words_at = at;
+    added->rank = (int8_t)rank;
+    added->offset = layout->offset;
+    return true;
+}
+
+bool eddy_code_add_instruction(eddy_code *code, const eddy_code_instruction *instruction,
+                               uint32_t *index) {
+    return add(&code->instructions, instruction, sizeof(*instruction), index);
+}
+
+bool eddy_code_add_draw(eddy_code *code, const eddy_code_draw *draw, uint32_t *index) {
+    return add(&code->draws, draw, sizeof(*draw), index);
+}
+
+void eddy_code_operand_layout(const eddy_code *code, const eddy_code_operand *operand,
+                              eddy_layout *layout) {
+    const int64_t *dims = eddy_code_dims(code, operand), *strides = dims + operand->rank;
+    layout->rank = operand->rank;
+    layout->offset = operand->offset;
+    for (int32_t d = 0; d < operand->rank; d++) {
+        layout->dims[d] = dims[d];
+        layout->strides[d] = strides[d];
+    }
+}
+
+static void array_fini(eddy_code_array *array, size_t item_bytes) {
+    eddy_memory_release(array->items, array_bytes(array->capacity, item_bytes),
+                        EDDY_MEMORY_PROGRAM);
+    *array = (eddy_code_array){0};
+}
+
+void eddy_code_fini(eddy_code *code) {
+    array_fini(&code->values, sizeof(eddy_code_value));
+    array_fini(&code->operands, sizeof(eddy_code_operand));
+    array_fini(&code->instructions, sizeof(eddy_code_instruction));
+    array_fini(&code->words, sizeof(int64_t));
+    array_fini(&code->draws, sizeof(eddy_code_draw));
+}

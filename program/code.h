@@ -1,0 +1,140 @@
+/* The code of a program: what a recording has seen, as plain data.
+ *
+ * A value is a storage. An operand is a value with a layout and a dtype, so that views are operands of the value that they view; dims are
+ * those of the call, before those of elementwise ops are merged. Instructions are in the order in which they were submitted, which is
+ * an order in which they may run. Attributes are as inference left them.
+ *
+ * Code is made by one thread, grows at its end, and does not change once it belongs to a program: a pass makes new code. */
+#ifndef EDDY_PROGRAM_CODE_H
+#define EDDY_PROGRAM_CODE_H
+
+#include <base/assert.h>
+#include <base/shape.h>
+#include <interpreter/call/op.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+/* Where a value comes from, and what may happen to it. */
+typedef enum eddy_value_kind {
+    EDDY_VALUE_MADE,     /* by an instruction; gone after the run, unless it is an output */
+    EDDY_VALUE_INPUT,    /* fed at each run */
+    EDDY_VALUE_STATE,    /* a tensor that was there before, under a name; may be fed */
+    EDDY_VALUE_CONSTANT, /* the same, declared never to change */
+    EDDY_VALUE_CAPTURED, /* a tensor that was there before and was not declared */
+} eddy_value_kind;
+
+#define EDDY_CODE_NONE UINT32_MAX
+
+typedef struct eddy_code_value {
+    int64_t bytes; /* of the storage; 0 for a late one */
+    uint8_t kind;  /* eddy_value_kind */
+    bool is_late;
+    bool is_written; /* by an instruction */
+} eddy_code_value;
+
+/* Bits of an operand's access. */
+#define EDDY_CODE_READS 1u
+#define EDDY_CODE_WRITES 2u
+#define EDDY_CODE_COVERS                                                                           \
+    4u /* writes all of the storage and reads none of it: an error there is healed */
+#define EDDY_CODE_MAKES 8u /* the value begins here */
+
+typedef struct eddy_code_operand {
+    int64_t offset;    /* elements */
+    uint32_t value;    /* EDDY_CODE_NONE: an optional operand that is absent */
+    uint32_t words_at; /* dims, then strides */
+    int8_t rank;
+    uint8_t dtype;
+    uint8_t access;
+} eddy_code_operand;
+
+/* A seed and a counter that a run takes from a generator. */
+typedef struct eddy_code_draw {
+    uint32_t instruction;
+    uint32_t generator; /* index among the program's; EDDY_CODE_NONE: the running thread's own */
+} eddy_code_draw;
+
+typedef struct eddy_code_instruction {
+    const eddy_op *op;
+    const eddy_kernel *kernel;
+    const void *address; /* of the recorded call */
+    uint32_t operands_at, operand_count;
+    uint32_t input_count;   /* operands before the outputs */
+    uint32_t attributes_at; /* words; the op's whole struct */
+    uint32_t draw;          /* whose seed and counter it takes: 1 + index; 0: none, or constants */
+    uint8_t compute;        /* eddy_dtype */
+} eddy_code_instruction;
+
+/* An array that grows. */
+typedef struct eddy_code_array {
+    void *items;
+    uint32_t count, capacity;
+} eddy_code_array;
+
+typedef struct eddy_code {
+    eddy_code_array values;       /* eddy_code_value */
+    eddy_code_array operands;     /* eddy_code_operand */
+    eddy_code_array instructions; /* eddy_code_instruction */
+    eddy_code_array words;        /* int64_t: dims, strides, attributes */
+    eddy_code_array draws;        /* eddy_code_draw */
+} eddy_code;
+
+/* ---- reading ---- */
+
+static inline eddy_code_value *eddy_code_value_at(const eddy_code *code, uint32_t i) {
+    return (eddy_code_value *)code->values.items + i;
+}
+static inline eddy_code_operand *eddy_code_operand_at(const eddy_code *code, uint32_t i) {
+    return (eddy_code_operand *)code->operands.items + i;
+}
+static inline eddy_code_instruction *eddy_code_instruction_at(const eddy_code *code, uint32_t i) {
+    return (eddy_code_instruction *)code->instructions.items + i;
+}
+static inline eddy_code_draw *eddy_code_draw_at(const eddy_code *code, uint32_t i) {
+    return (eddy_code_draw *)code->draws.items + i;
+}
+static inline int64_t *eddy_code_words(const eddy_code *code, uint32_t at) {
+    return (int64_t *)code->words.items + at;
+}
+static inline const int64_t *eddy_code_dims(const eddy_code *code,
+                                            const eddy_code_operand *operand) {
+    return eddy_code_words(code, operand->words_at);
+}
+static inline const int64_t *eddy_code_strides(const eddy_code *code,
+                                               const eddy_code_operand *operand) {
+    return eddy_code_words(code, operand->words_at) + operand->rank;
+}
+static inline bool eddy_code_operand_is_absent(const eddy_code_operand *operand) {
+    return operand->value == EDDY_CODE_NONE;
+}
+/* The words of its attributes that a draw fills in. Of an op that draws they are the first two. */
+static inline uint32_t eddy_code_seed_word(const eddy_op *op) {
+    return op->redraws ? (uint32_t)(op->attributes[op->redraws - 1].offset / sizeof(int64_t)) : 0;
+}
+static inline uint32_t eddy_code_counter_word(const eddy_op *op) {
+    return op->redraws ? (uint32_t)(op->attributes[op->redraws].offset / sizeof(int64_t)) : 1;
+}
+void eddy_code_operand_layout(const eddy_code *code, const eddy_code_operand *operand,
+                              eddy_layout *layout);
+
+/* ---- making; false without memory: what was added before stays ---- */
+
+/* Room for `count` more items at the end, whose contents are undefined; their first index in *first. */
+EDDY_MUST_USE bool eddy_code_array_add(eddy_code_array *array, size_t item_bytes, uint32_t count,
+                                       uint32_t *first);
+EDDY_MUST_USE bool eddy_code_add_value(eddy_code *code, const eddy_code_value *value,
+                                       uint32_t *index);
+/* At the end of the operands: those of an instruction, which is added after them. */
+EDDY_MUST_USE bool eddy_code_add_operand(eddy_code *code, const eddy_code_operand *operand,
+                                         const eddy_layout *layout);
+EDDY_MUST_USE bool eddy_code_add_words(eddy_code *code, const void *bytes, size_t count,
+                                       uint32_t *at);
+EDDY_MUST_USE bool eddy_code_add_instruction(eddy_code *code,
+                                             const eddy_code_instruction *instruction,
+                                             uint32_t *index);
+EDDY_MUST_USE bool eddy_code_add_draw(eddy_code *code, const eddy_code_draw *draw, uint32_t *index);
+
+/* Frees the arrays; zeroed code is allowed. */
+void eddy_code_fini(eddy_code *code);
+
+#endif

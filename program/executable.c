@@ -1,0 +1,414 @@
+/* Making an executable: calls are packed and prepared as eager ones are, by the same functions, and values get places. */
+#include <program/executable.h>
+
+#include <base/dtype.h>
+#include <base/memory.h>
+#include <base/status.h>
+#include <interpreter/call/packed_writer.h>
+#include <interpreter/handle/shape_table.h>
+#include <program/steps.h>
+
+/* An executable being made. */
+typedef struct builder {
+    eddy_executable *executable;
+    const eddy_code *code;
+    const uint32_t *bases;
+    eddy_origin origin;
+    eddy_packed_arguments *packed; /* room for the largest call with its plan */
+    size_t packed_room;
+    uint32_t *slots; /* a hash table of prepared calls: 1 + index; as many as a power of two */
+    uint32_t slot_count;
+    eddy_arena_block *blocks; /* values, then the workspaces of steps */
+    uint32_t block_count;
+} builder;
+
+static eddy_status fail_memory(const builder *b) {
+    return eddy_fail(EDDY_OUT_OF_MEMORY, b->origin, "no memory for the program");
+}
+
+static bool acquire(void *pointer, size_t count, size_t item_bytes) {
+    *(void **)pointer = eddy_memory_acquire_zeroed(count * item_bytes, EDDY_MEMORY_PROGRAM);
+    return *(void **)pointer != NULL;
+}
+
+/* ---- packing ---- */
+
+static void pack_header(eddy_packed_arguments *packed, const eddy_code_instruction *instruction) {
+    memset(packed, 0, sizeof(*packed));
+    packed->op = instruction->op;
+    packed->kernel = instruction->kernel;
+    packed->view_count = instruction->operand_count;
+    packed->input_count = instruction->input_count;
+}
+
+static void pack_operand(const builder *b, eddy_packed_writer *writer, uint32_t i,
+                         const eddy_code_operand *operand, const eddy_joint *joint) {
+    eddy_packed_view *view = &writer->call->views[i];
+    *view = (eddy_packed_view){.rank = -1, .is_written = (operand->access & EDDY_CODE_WRITES) != 0};
+    if (eddy_code_operand_is_absent(operand))
+        return;
+    const int64_t *dims = eddy_code_dims(b->code, operand);
+    view->dtype = operand->dtype;
+    view->offset = operand->offset;
+    if (joint) {
+        eddy_packed_writer_joint(writer, i, joint, eddy_shape_table_intern(operand->rank, dims));
+        return;
+    }
+    int64_t *words = eddy_packed_writer_view(writer, i, operand->rank);
+    memcpy(words, dims, 2 * (size_t)operand->rank * sizeof(*dims));
+}
+
+/* The shape of an elementwise call: that of its last operand, the result or the target. */
+static void join(const builder *b, const eddy_code_instruction *instruction, eddy_joint *joint) {
+    const eddy_code *code = b->code;
+    uint32_t first = instruction->operands_at, count = instruction->operand_count, written = count;
+    for (uint32_t i = 0; i < count && written == count; i++)
+        if (eddy_code_operand_at(code, first + i)->access & EDDY_CODE_WRITES)
+            written = i;
+    eddy_layout layout;
+    eddy_code_operand_layout(code, eddy_code_operand_at(code, first + written), &layout);
+    joint->shape.rank = layout.rank;
+    memcpy(joint->shape.dims, layout.dims, sizeof(layout.dims));
+    for (uint32_t i = 0; i < count; i++) {
+        const eddy_code_operand *operand = eddy_code_operand_at(code, first + i);
+        layout = (eddy_layout){0};
+        if (!eddy_code_operand_is_absent(operand))
+            eddy_code_operand_layout(code, operand, &layout);
+        bool broadcasts = eddy_joint_set(joint, i, &layout);
+        EDDY_ASSERT(broadcasts);
+    }
+    eddy_joint_merge(joint, count);
+}
+
+static size_t packed_room_of(const builder *b, const eddy_code_instruction *instruction) {
+    size_t bytes = sizeof(eddy_packed_arguments) + instruction->op->kernel_attribute_bytes + 8 +
+                   EDDY_KERNEL_PLAN_BYTES;
+    for (uint32_t i = 0; i < instruction->operand_count; i++) {
+        const eddy_code_operand *operand =
+            eddy_code_operand_at(b->code, instruction->operands_at + i);
+        size_t rank = eddy_code_operand_is_absent(operand) ? 0 : (size_t)operand->rank;
+        bytes += sizeof(eddy_packed_view) + 2 * rank * sizeof(int64_t);
+    }
+    /* Views of elementwise calls have the rank of the result. */
+    if (instruction->op->is_elementwise)
+        bytes += (size_t)instruction->operand_count * 2 * EDDY_RANK_MAX * sizeof(int64_t);
+    return bytes;
+}
+
+/* The call's block in b->packed, not yet prepared; returns its bytes. */
+static size_t pack(const builder *b, const eddy_code_instruction *instruction) {
+    eddy_joint joint;
+    bool is_elementwise = instruction->op->is_elementwise;
+    pack_header(b->packed, instruction);
+    if (is_elementwise)
+        join(b, instruction, &joint);
+    eddy_packed_writer writer;
+    eddy_packed_writer_begin(&writer, b->packed,
+                             eddy_code_words(b->code, instruction->attributes_at));
+    for (uint32_t i = 0; i < instruction->operand_count; i++)
+        pack_operand(b, &writer, i, eddy_code_operand_at(b->code, instruction->operands_at + i),
+                     is_elementwise ? &joint : NULL);
+    return eddy_packed_writer_bytes(&writer);
+}
+
+/* ---- preparing: once for calls whose blocks are equal ---- */
+
+static eddy_prepared_call *prepared_at(const eddy_executable *executable, uint32_t i) {
+    return (eddy_prepared_call *)executable->prepared.items + i;
+}
+
+/* A prepared block differs from what it was made of by what `prepare` filled in. */
+static bool is_same_call(const eddy_prepared_call *prepared, const eddy_packed_arguments *packed,
+                         size_t bytes) {
+    const eddy_packed_arguments *other = prepared->packed;
+    size_t head = offsetof(eddy_packed_arguments, views);
+    return other->op == packed->op && other->kernel == packed->kernel &&
+           other->view_count == packed->view_count && other->input_count == packed->input_count &&
+           other->plan_at * sizeof(int64_t) == bytes &&
+           memcmp((const char *)other + head, (const char *)packed + head, bytes - head) == 0;
+}
+
+static uint32_t *slot_of(const builder *b, eddy_digest digest, size_t bytes) {
+    uint32_t at = (uint32_t)digest.low & (b->slot_count - 1);
+    for (;; at = (at + 1) & (b->slot_count - 1)) {
+        if (b->slots[at] == 0)
+            return &b->slots[at];
+        const eddy_prepared_call *prepared = prepared_at(b->executable, b->slots[at] - 1);
+        if (prepared->digest.low == digest.low && prepared->digest.high == digest.high &&
+            is_same_call(prepared, b->packed, bytes))
+            return &b->slots[at];
+    }
+}
+
+/* Behind the packed block lie the strides of a loop. */
+static size_t block_bytes(size_t packed_bytes) {
+    return packed_bytes + EDDY_STEP_PLACES * sizeof(int64_t);
+}
+
+static void end_prepared(eddy_prepared_call *prepared) {
+    eddy_packed_end(prepared->packed);
+    eddy_memory_release(prepared->packed, block_bytes(prepared->bytes), EDDY_MEMORY_PROGRAM);
+}
+
+static int64_t workspace_of(const eddy_prepared_call *prepared) {
+    if (!prepared->descriptor->workspace)
+        return 0;
+    eddy_vm_instruction instruction = {.descriptor = prepared->descriptor,
+                                       .arguments = prepared->packed};
+    eddy_vm_run run = {.instruction = &instruction};
+    return (int64_t)prepared->descriptor->workspace(&run);
+}
+
+/* Prepares the call in b->packed. */
+static eddy_status prepare(builder *b, const eddy_code_instruction *instruction, size_t bytes,
+                           eddy_digest digest, uint32_t *index) {
+    eddy_prepared_call prepared = {.digest = digest};
+    size_t packed_bytes = bytes;
+    eddy_status status = eddy_packed_prepare(b->packed, &packed_bytes, &prepared.cost_ps);
+    if (status != EDDY_OK)
+        return eddy_fail(status, (eddy_origin){instruction->op->name, instruction->address},
+                         "the kernel cannot be prepared: %s", eddy_status_text(status));
+    prepared.bytes = packed_bytes;
+    prepared.packed = eddy_memory_acquire(block_bytes(packed_bytes), EDDY_MEMORY_PROGRAM);
+    if (!prepared.packed) {
+        eddy_packed_end(b->packed);
+        return fail_memory(b);
+    }
+    memcpy(prepared.packed, b->packed, packed_bytes);
+    prepared.loop_strides = (int64_t *)(void *)((char *)prepared.packed + packed_bytes);
+    prepared.descriptor = eddy_packed_descriptor(prepared.packed);
+    prepared.workspace_bytes = workspace_of(&prepared);
+    if (!eddy_code_array_add(&b->executable->prepared, sizeof(prepared), 1, index)) {
+        end_prepared(&prepared);
+        return fail_memory(b);
+    }
+    *prepared_at(b->executable, *index) = prepared;
+    return EDDY_OK;
+}
+
+static eddy_status prepare_all(builder *b) {
+    eddy_executable *executable = b->executable;
+    for (uint32_t i = 0; i < executable->step_count; i++) {
+        const eddy_code_instruction *instruction = eddy_code_instruction_at(b->code, i);
+        size_t bytes = pack(b, instruction), head = offsetof(eddy_packed_arguments, views);
+        eddy_digest digest = eddy_hash_128((char *)b->packed + head, bytes - head);
+        digest.low ^= (uint64_t)(uintptr_t)instruction->op;
+        uint32_t *slot = slot_of(b, digest, bytes), index;
+        if (*slot == 0) {
+            eddy_status status = prepare(b, instruction, bytes, digest, &index);
+            if (status != EDDY_OK)
+                return status;
+            *slot = index + 1;
+        }
+        executable->prepared_of[i] = *slot - 1;
+        const eddy_prepared_call *prepared = prepared_at(executable, *slot - 1);
+        executable->cost_ps += prepared->cost_ps;
+        if (instruction->draw && prepared->bytes > executable->most_drawn_bytes)
+            executable->most_drawn_bytes = prepared->bytes;
+    }
+    return EDDY_OK;
+}
+
+/* ---- places ---- */
+
+/* The instructions at which a value is first and last named. */
+static void find_lives(builder *b) {
+    const eddy_code *code = b->code;
+    for (uint32_t v = 0; v < code->values.count; v++)
+        b->blocks[v] =
+            (eddy_arena_block){.bytes = b->bases[v] == 0 ? eddy_code_value_at(code, v)->bytes : 0,
+                               .first = UINT32_MAX};
+    for (uint32_t i = 0; i < b->executable->step_count; i++) {
+        const eddy_code_instruction *instruction = eddy_code_instruction_at(code, i);
+        for (uint32_t k = 0; k < instruction->operand_count; k++) {
+            uint32_t value = eddy_code_operand_at(code, instruction->operands_at + k)->value;
+            if (value == EDDY_CODE_NONE)
+                continue;
+            eddy_arena_block *block = &b->blocks[value];
+            block->first = block->first == UINT32_MAX ? i : block->first;
+            block->last = i;
+        }
+    }
+    for (uint32_t v = 0; v < code->values.count; v++)
+        if (b->blocks[v].first == UINT32_MAX)
+            b->blocks[v] = (eddy_arena_block){0};
+    b->block_count = code->values.count;
+}
+
+static void add_workspaces(builder *b) {
+    for (uint32_t i = 0; i < b->executable->step_count; i++) {
+        int64_t bytes = prepared_at(b->executable, b->executable->prepared_of[i])->workspace_bytes;
+        if (bytes > 0)
+            b->blocks[b->block_count++] = (eddy_arena_block){.bytes = bytes, .first = i, .last = i};
+    }
+}
+
+static eddy_status plan_arena(builder *b) {
+    eddy_executable *executable = b->executable;
+    find_lives(b);
+    add_workspaces(b);
+    bool is_known;
+    if (!eddy_arena_make(b->blocks, b->block_count, &executable->arena))
+        return fail_memory(b);
+    bool is_sound = eddy_arena_check(b->blocks, b->block_count, executable->arena.bytes, &is_known);
+    if (!is_known)
+        return fail_memory(b);
+    EDDY_ASSERT(is_sound);
+    for (uint32_t v = 0; v < b->code->values.count; v++)
+        executable->value_places[v] =
+            (eddy_place){.base = b->bases[v], .offset = b->blocks[v].offset};
+    return EDDY_OK;
+}
+
+/* ---- steps ---- */
+
+/* Lists the places of an instruction's operands that are not absent; returns their number. */
+static uint32_t list_places(const builder *b, const eddy_code_instruction *instruction,
+                            eddy_place *places, int64_t *bytes) {
+    uint32_t count = 0;
+    for (uint32_t k = 0; k < instruction->operand_count; k++) {
+        const eddy_code_operand *operand =
+            eddy_code_operand_at(b->code, instruction->operands_at + k);
+        if (eddy_code_operand_is_absent(operand))
+            continue;
+        places[count] = b->executable->value_places[operand->value];
+        bytes[count++] = eddy_code_value_at(b->code, operand->value)->bytes;
+    }
+    return count;
+}
+
+static void make_steps(builder *b) {
+    eddy_executable *executable = b->executable;
+    uint32_t block = b->code->values.count;
+    for (uint32_t i = 0; i < executable->step_count; i++) {
+        const eddy_code_instruction *instruction = eddy_code_instruction_at(b->code, i);
+        const eddy_prepared_call *prepared = prepared_at(executable, executable->prepared_of[i]);
+        uint32_t first = executable->places_at[i];
+        eddy_place *places = executable->places + first;
+        int64_t *bytes = executable->place_bytes + first;
+        uint32_t count = list_places(b, instruction, places, bytes);
+        int64_t workspace_at = prepared->workspace_bytes > 0 ? b->blocks[block++].offset : -1;
+        eddy_step_make(&executable->steps[i], &(eddy_step_call){.prepared = prepared,
+                                                                .places = places,
+                                                                .bytes = bytes,
+                                                                .count = count,
+                                                                .draw = instruction->draw,
+                                                                .workspace_at = workspace_at});
+        executable->places_at[i + 1] = first + count;
+        if (count > executable->most_places)
+            executable->most_places = count;
+    }
+}
+
+static int64_t lined(int64_t bytes) {
+    return (bytes + EDDY_CACHE_LINE - 1) / EDDY_CACHE_LINE * EDDY_CACHE_LINE;
+}
+
+/* Behind the arena: the frame's arrays. */
+static void size_workspace(eddy_executable *executable) {
+    executable->workspace_bytes =
+        lined(executable->arena.bytes) +
+        lined((int64_t)executable->base_count * (int64_t)sizeof(void *)) +
+        lined((int64_t)executable->most_places * (int64_t)sizeof(void *)) +
+        lined((int64_t)executable->most_drawn_bytes) +
+        lined((int64_t)executable->value_count * (int64_t)sizeof(eddy_poison));
+}
+
+/* ---- all of it ---- */
+
+static bool take_memory(builder *b) {
+    eddy_executable *executable = b->executable;
+    const eddy_code *code = b->code;
+    uint32_t steps = code->instructions.count, values = code->values.count;
+    for (uint32_t i = 0; i < steps; i++) {
+        size_t room = packed_room_of(b, eddy_code_instruction_at(code, i));
+        b->packed_room = room > b->packed_room ? room : b->packed_room;
+    }
+    for (b->slot_count = 16; b->slot_count < 2 * (uint64_t)steps;)
+        b->slot_count *= 2;
+    return acquire(&b->packed, b->packed_room + 8, 1) &&
+           acquire(&b->slots, b->slot_count, sizeof(*b->slots)) &&
+           acquire(&b->blocks, (size_t)values + steps, sizeof(*b->blocks)) &&
+           acquire(&executable->steps, steps, sizeof(*executable->steps)) &&
+           acquire(&executable->prepared_of, steps, sizeof(*executable->prepared_of)) &&
+           acquire(&executable->places_at, (size_t)steps + 1, sizeof(*executable->places_at)) &&
+           acquire(&executable->value_places, values, sizeof(*executable->value_places)) &&
+           acquire(&executable->base_values, executable->base_count,
+                   sizeof(*executable->base_values)) &&
+           acquire(&executable->places, code->operands.count, sizeof(*executable->places)) &&
+           acquire(&executable->place_bytes, code->operands.count,
+                   sizeof(*executable->place_bytes));
+}
+
+static void builder_fini(builder *b) {
+    uint32_t blocks = b->code->values.count + b->code->instructions.count;
+    eddy_memory_release(b->packed, b->packed_room + 8, EDDY_MEMORY_PROGRAM);
+    eddy_memory_release(b->slots, b->slot_count * sizeof(*b->slots), EDDY_MEMORY_PROGRAM);
+    eddy_memory_release(b->blocks, blocks * sizeof(*b->blocks), EDDY_MEMORY_PROGRAM);
+}
+
+eddy_status eddy_executable_make(eddy_executable *executable, const eddy_code *code,
+                                 const uint32_t *bases, uint32_t base_count, eddy_origin origin) {
+    *executable = (eddy_executable){.step_count = code->instructions.count,
+                                    .value_count = code->values.count,
+                                    .operand_count = code->operands.count,
+                                    .base_count = base_count};
+    builder b = {.executable = executable, .code = code, .bases = bases, .origin = origin};
+    eddy_status status = take_memory(&b) ? EDDY_OK : fail_memory(&b);
+    for (uint32_t v = 0; v < code->values.count && status == EDDY_OK; v++)
+        if (bases[v] > 0)
+            executable->base_values[bases[v] - 1] = v;
+    if (status == EDDY_OK)
+        status = prepare_all(&b);
+    if (status == EDDY_OK)
+        status = plan_arena(&b);
+    if (status == EDDY_OK) {
+        make_steps(&b);
+        size_workspace(executable);
+    }
+    builder_fini(&b);
+    if (status != EDDY_OK)
+        eddy_executable_fini(executable);
+    return status;
+}
+
+void eddy_executable_fini(eddy_executable *executable) {
+    eddy_executable *e = executable;
+    for (uint32_t i = 0; i < e->prepared.count; i++)
+        end_prepared(prepared_at(e, i));
+    eddy_memory_release(e->prepared.items, e->prepared.capacity * sizeof(eddy_prepared_call),
+                        EDDY_MEMORY_PROGRAM);
+    eddy_memory_release(e->steps, e->step_count * sizeof(*e->steps), EDDY_MEMORY_PROGRAM);
+    eddy_memory_release(e->prepared_of, e->step_count * sizeof(*e->prepared_of),
+                        EDDY_MEMORY_PROGRAM);
+    eddy_memory_release(e->places_at, (e->step_count + 1) * sizeof(*e->places_at),
+                        EDDY_MEMORY_PROGRAM);
+    eddy_memory_release(e->value_places, e->value_count * sizeof(*e->value_places),
+                        EDDY_MEMORY_PROGRAM);
+    eddy_memory_release(e->base_values, e->base_count * sizeof(*e->base_values),
+                        EDDY_MEMORY_PROGRAM);
+    eddy_memory_release(e->places, e->operand_count * sizeof(*e->places), EDDY_MEMORY_PROGRAM);
+    eddy_memory_release(e->place_bytes, e->operand_count * sizeof(*e->place_bytes),
+                        EDDY_MEMORY_PROGRAM);
+    *e = (eddy_executable){0};
+}
+
+void eddy_executable_instruction(const eddy_executable *executable, const eddy_code *code,
+                                 uint32_t i, eddy_vm_instruction *instruction) {
+    const eddy_prepared_call *prepared = prepared_at(executable, executable->prepared_of[i]);
+    *instruction = (eddy_vm_instruction){.descriptor = prepared->descriptor,
+                                         .arguments = prepared->packed,
+                                         .address = eddy_code_instruction_at(code, i)->address};
+}
+
+int64_t eddy_executable_bytes(const eddy_executable *executable) {
+    const eddy_executable *e = executable;
+    size_t bytes = e->step_count * (sizeof(*e->steps) + sizeof(*e->prepared_of)) +
+                   e->value_count * sizeof(*e->value_places) +
+                   e->base_count * sizeof(*e->base_values) +
+                   e->operand_count * (sizeof(*e->places) + sizeof(*e->place_bytes)) +
+                   e->prepared.capacity * sizeof(eddy_prepared_call);
+    for (uint32_t i = 0; i < e->prepared.count; i++)
+        bytes += block_bytes(prepared_at(e, i)->bytes);
+    return (int64_t)bytes;
+}

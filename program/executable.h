@@ -1,0 +1,124 @@
+/* The executable of a program: a flat array of steps, one for each instruction, in the order of the code.
+ *
+ *   step --run--> kernel       places (base, offset) of its operands; everything else was prepared when the program was made
+ *   frame                      what one run changes: the table of bases, drawn numbers, an error, scratch memory
+ *
+ * A base is the memory that offsets count from: base 0 is the run's arena, base 1 + i operand i of the run's instruction in the VM
+ * (the program's externals, then the outputs that it makes). So the steps are the same for every run, and several runs may be
+ * under way at once. */
+#ifndef EDDY_PROGRAM_EXECUTABLE_H
+#define EDDY_PROGRAM_EXECUTABLE_H
+
+#include <base/hash.h>
+#include <interpreter/call/packed.h>
+#include <program/arena.h>
+#include <program/code.h>
+#include <vm/vm.h>
+
+typedef struct eddy_place {
+    int64_t offset; /* bytes */
+    uint32_t base;
+} eddy_place;
+
+#define EDDY_STEP_PLACES 4
+
+/* A prepared call: instructions that differ in places alone share it. */
+typedef struct eddy_prepared_call {
+    eddy_packed_arguments *packed;
+    const eddy_vm_descriptor *descriptor;
+    size_t bytes; /* of the packed block, acquired with EDDY_MEMORY_PROGRAM */
+    int64_t workspace_bytes;
+    int64_t cost_ps;
+    eddy_digest digest; /* of the block before it was prepared */
+    int64_t *
+        loop_strides; /* EDDY_STEP_PLACES, in bytes: room for a step that calls a loop, behind the block */
+} eddy_prepared_call;
+
+typedef struct eddy_frame eddy_frame;
+typedef struct eddy_step eddy_step;
+
+struct eddy_step {
+    void (*run)(const eddy_step *step, eddy_frame *frame);
+    union {
+        /* One call of an elementwise loop. */
+        struct {
+            eddy_loop_fn *loop;
+            const void *attributes;
+            const int64_t *strides;
+            int64_t count;
+            int64_t offsets[EDDY_STEP_PLACES];
+            uint32_t bases[EDDY_STEP_PLACES];
+        } loop;
+        /* Any kernel. */
+        struct {
+            const eddy_prepared_call *call;
+            const eddy_place *places; /* of the operands that are not absent */
+            const int64_t *bytes;     /* of their storages */
+            int64_t workspace_at;     /* in the arena; -1: none */
+            uint32_t place_count;
+            uint32_t draw;      /* 1 + index; 0: none */
+            bool wants_helpers; /* it takes longer than a hand-over */
+        } kernel;
+    };
+};
+
+struct eddy_frame {
+    char **bases;
+    const uint64_t *draws; /* seed and counter of each */
+    eddy_kernel_team *team;
+    eddy_kernel_error error;
+    void **data;   /* room for the operands of one step */
+    int64_t *copy; /* room for the largest packed block that is drawn for */
+    const eddy_vm_run *run;
+};
+
+/* Fills in frame->data with the memory of storages at these places; NULL for empty ones. */
+static inline void eddy_frame_find(const eddy_frame *frame, const eddy_place *places,
+                                   uint32_t count) {
+    for (uint32_t i = 0; i < count; i++) {
+        char *base = frame->bases[places[i].base];
+        frame->data[i] = base ? base + places[i].offset : NULL;
+    }
+}
+
+typedef struct eddy_executable {
+    eddy_step *steps; /* one for each instruction */
+    uint32_t step_count;
+    eddy_code_array prepared; /* eddy_prepared_call, owned */
+    uint32_t *prepared_of;    /* per instruction: index */
+    eddy_place *value_places; /* per value */
+    uint32_t *base_values;    /* per base but the first: its value */
+    /* Of the operands that are not absent, all instructions' in a row: where they are, and the bytes of their storages. */
+    eddy_place *places;
+    int64_t *place_bytes;
+    uint32_t *places_at;    /* per instruction, and the number of all */
+    uint32_t operand_count; /* of the code */
+    uint32_t value_count;
+    uint32_t base_count;
+    uint32_t most_places;    /* of one step */
+    size_t most_drawn_bytes; /* of a packed block that is drawn for */
+    eddy_arena_plan arena;
+    int64_t workspace_bytes; /* of a run: arena, and the frame's arrays behind it */
+    int64_t cost_ps;
+} eddy_executable;
+
+/* Makes the executable of code whose values have places from `bases` (per value: the base, 0 for those of the arena). On failure
+ * nothing is left. OUT_OF_MEMORY, or a kernel's failure to prepare, recorded under the origin. */
+EDDY_MUST_USE eddy_status eddy_executable_make(eddy_executable *executable, const eddy_code *code,
+                                               const uint32_t *bases, uint32_t base_count,
+                                               eddy_origin origin);
+void eddy_executable_fini(eddy_executable *executable);
+
+/* Runs all steps. run->workspace has workspace_bytes; run->data are the bases but the first, to be moved by `shifts` bytes. Sets the poison of every operand that the
+ * code writes. The part of instruction i of `count` has the sequence number run->instruction->sequence - count + i. */
+void eddy_executable_run(const eddy_executable *executable, const eddy_code *code,
+                         const int64_t *shifts, const uint64_t *draws, const eddy_vm_run *run);
+
+/* One instruction's call as the VM shows it; for descriptions. */
+void eddy_executable_instruction(const eddy_executable *executable, const eddy_code *code,
+                                 uint32_t i, eddy_vm_instruction *instruction);
+
+/* The bytes of what the executable itself takes. */
+int64_t eddy_executable_bytes(const eddy_executable *executable);
+
+#endif

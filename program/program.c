@@ -1,0 +1,94 @@
+/* The life of programs, and what there is to know about one. */
+#include <base/memory.h>
+#include <base/option.h>
+#include <base/status.h>
+#include <interpreter/handle/generator.h>
+#include <interpreter/tape/autograd.h>
+#include <program/program.h>
+#include <string.h>
+
+static void array_fini(eddy_code_array *array, size_t item_bytes) {
+    eddy_memory_release(array->items, array->capacity * item_bytes, EDDY_MEMORY_PROGRAM);
+}
+
+void eddy_program_destroy(eddy_program *program) {
+    for (uint32_t i = 0; i < program->externals.count; i++)
+        if (eddy_program_external_at(program, i)->tensor)
+            eddy_tensor_drop(eddy_program_external_at(program, i)->tensor);
+    for (uint32_t i = 0; i < program->bindings.count; i++) {
+        char *name = eddy_program_binding_at(program, i)->name;
+        if (name)
+            eddy_memory_release(name, strlen(name) + 1, EDDY_MEMORY_PROGRAM);
+    }
+    eddy_generator **generators = program->generators.items;
+    for (uint32_t i = 0; i < program->generators.count; i++)
+        eddy_generator_release(&generators[i]);
+    eddy_program_kept *kept = program->kept.items;
+    for (uint32_t i = 0; i < program->kept.count; i++)
+        eddy_autograd_node_release(kept[i].node);
+    array_fini(&program->kept, sizeof(*kept));
+    eddy_executable_fini(&program->executable);
+    eddy_code_fini(&program->code);
+    array_fini(&program->externals, sizeof(eddy_program_external));
+    array_fini(&program->bindings, sizeof(eddy_program_binding));
+    array_fini(&program->generators, sizeof(eddy_generator *));
+    array_fini(&program->made, sizeof(eddy_program_made));
+    eddy_runtime_unbind(program->runtime);
+    eddy_memory_release(program, sizeof(*program), EDDY_MEMORY_PROGRAM);
+}
+
+eddy_status eddy_program_check(const eddy_program *program, eddy_origin origin) {
+    return program ? EDDY_OK : eddy_fail(EDDY_INVALID_ARGUMENT, origin, "the program is NULL");
+}
+
+eddy_program *eddy_program_retain(eddy_program *program) {
+    if (program)
+        eddy_add_relaxed(&program->references, 1u);
+    return program;
+}
+
+void eddy_program_release(eddy_program **program) {
+    eddy_program *released = program ? *program : NULL;
+    if (!released)
+        return;
+    *program = NULL;
+    if (eddy_sub_acq_rel(&released->references, 1u) == 1)
+        eddy_program_destroy(released);
+}
+
+static int64_t bytes_of(const eddy_program *program) {
+    const eddy_code *code = &program->code;
+    size_t bytes = sizeof(*program) + code->values.capacity * sizeof(eddy_code_value) +
+                   code->operands.capacity * sizeof(eddy_code_operand) +
+                   code->instructions.capacity * sizeof(eddy_code_instruction) +
+                   code->words.capacity * sizeof(int64_t) +
+                   code->draws.capacity * sizeof(eddy_code_draw) +
+                   program->externals.capacity * sizeof(eddy_program_external) +
+                   program->bindings.capacity * sizeof(eddy_program_binding);
+    return (int64_t)bytes + eddy_executable_bytes(&program->executable);
+}
+
+eddy_status eddy_program_describe(const eddy_program *program, eddy_program_info *info) {
+    eddy_origin origin = EDDY_ORIGIN("program_describe");
+    eddy_status status = eddy_program_check(program, origin);
+    if (status != EDDY_OK)
+        return status;
+    if (!info)
+        return eddy_fail(EDDY_INVALID_ARGUMENT, origin, "there is no room for the info");
+    const eddy_executable *executable = &program->executable;
+    eddy_program_info found = {.size = info->size,
+                               .instruction_count = program->code.instructions.count,
+                               .input_count = program->input_count,
+                               .output_count = program->output_count,
+                               .state_count = program->state_count,
+                               .captured_count = program->externals.count - program->input_count -
+                                                 program->state_count,
+                               .draw_count = program->code.draws.count,
+                               .arena_bytes = executable->arena.bytes,
+                               .arena_bound = executable->arena.bound,
+                               .program_bytes = bytes_of(program),
+                               .estimated_ns = executable->cost_ps / 1000};
+    size_t bytes = info->size > 0 && info->size < sizeof(found) ? info->size : sizeof(found);
+    memcpy(info, &found, bytes);
+    return EDDY_OK;
+}

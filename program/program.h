@@ -1,0 +1,88 @@
+/* A program: code, its bindings, and the executable made of it.
+ *
+ *   recording --eddy_record_end--> program (const) --eddy_program_run--> one instruction of the VM for each run
+ *
+ * Everything but the count of references is const after eddy_record_end, so that any threads may run it at once: what a run changes
+ * lies in the run's frame. A run holds a reference until the VM has ended its instruction.
+ *
+ * Externals are the values that are there before a run: operands 0 .. of its instruction in the VM. Made values that are outputs are the
+ * operands behind them, new storages of each run. */
+#ifndef EDDY_PROGRAM_PROGRAM_H
+#define EDDY_PROGRAM_PROGRAM_H
+
+#include <base/atomic.h>
+#include <eddy/program.h>
+#include <interpreter/handle/runtime.h>
+#include <interpreter/handle/tensor.h>
+#include <program/code.h>
+#include <program/executable.h>
+
+typedef struct eddy_program_external {
+    uint32_t value;
+    uint32_t input;      /* index among the inputs; EDDY_CODE_NONE: state or captured */
+    eddy_tensor *tensor; /* a reference of the root; NULL for inputs */
+} eddy_program_external;
+
+/* A value made by the program that outputs show. */
+typedef struct eddy_program_made {
+    uint32_t value;
+    uint32_t
+        whole; /* the first output that is all of its storage, by its number among the outputs; EDDY_CODE_NONE: none is */
+} eddy_program_made;
+
+typedef struct eddy_program_binding {
+    char *name; /* owned */
+    uint32_t value;
+    uint32_t operand; /* of a run's instruction: an external, or a made output */
+    uint8_t role;     /* eddy_role */
+    uint8_t dtype;
+    int8_t device_kind, device_index;
+    int64_t count;      /* elements */
+    eddy_layout layout; /* as recorded; the offset of an input is that of the recorded tensor */
+} eddy_program_binding;
+
+/* What a run leaves as the gradient of an output of a node, as the recorded calls did. */
+typedef struct eddy_program_kept {
+    struct eddy_autograd_node *node; /* a reference */
+    uint32_t output;
+    uint32_t binding; /* index of the gradient's; EDDY_CODE_NONE: none is kept */
+} eddy_program_kept;
+
+/* A binding without a name that behaves as an output, and goes to a node. */
+#define EDDY_PROGRAM_KEPT 3
+
+struct eddy_program {
+    _Atomic uint32_t references; /* atomic: acq_rel when given up */
+    eddy_runtime *runtime;       /* bound */
+    eddy_code code;
+    eddy_code_array externals; /* eddy_program_external */
+    eddy_code_array
+        bindings; /* eddy_program_binding, in the order given; then those of kept gradients */
+    eddy_code_array kept;       /* eddy_program_kept */
+    eddy_code_array generators; /* eddy_generator *, a reference each */
+    eddy_code_array made; /* eddy_program_made: their operands follow those of the externals */
+    uint32_t input_count, output_count, state_count;
+    uint32_t handle_count; /* new handles of a run: of outputs, then of kept gradients */
+    bool has_registered;   /* ops of the program's own, which run on workers alone */
+    eddy_executable executable;
+};
+
+static inline eddy_program_external *eddy_program_external_at(const eddy_program *program,
+                                                              uint32_t i) {
+    return (eddy_program_external *)program->externals.items + i;
+}
+static inline eddy_program_made *eddy_program_made_at(const eddy_program *program, uint32_t i) {
+    return (eddy_program_made *)program->made.items + i;
+}
+static inline eddy_program_binding *eddy_program_binding_at(const eddy_program *program,
+                                                            uint32_t i) {
+    return (eddy_program_binding *)program->bindings.items + i;
+}
+
+/* Whether a pointer from the user is a program that lives. INVALID_ARGUMENT, recorded. */
+EDDY_MUST_USE eddy_status eddy_program_check(const eddy_program *program, eddy_origin origin);
+
+/* Frees what there is of a program, half made ones too. */
+void eddy_program_destroy(eddy_program *program);
+
+#endif

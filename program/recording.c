@@ -1,0 +1,308 @@
+/* Recording: from submitted calls to code. */
+#include <base/dtype.h>
+#include <base/memory.h>
+#include <base/status.h>
+#include <interpreter/call/recorder.h>
+#include <interpreter/handle/generator.h>
+#include <interpreter/tape/autograd.h>
+#include <program/recording.h>
+#include <string.h>
+
+/* ---- storages ---- */
+
+static uint32_t slot_of(const eddy_recording *recording, eddy_storage_number number) {
+    uint32_t mask = recording->seen_capacity - 1, at = number * UINT32_C(0x9e3779b9) & mask;
+    while (recording->seen[at].number != 0 && recording->seen[at].number != number)
+        at = (at + 1) & mask;
+    return at;
+}
+
+/* At most half full. */
+static bool grow_seen(eddy_recording *recording) {
+    if (2 * (recording->seen_count + 1) <= recording->seen_capacity)
+        return true;
+    eddy_recording larger = {.seen_capacity =
+                                 recording->seen_capacity ? 2 * recording->seen_capacity : 64};
+    larger.seen = eddy_memory_acquire_zeroed(larger.seen_capacity * sizeof(*larger.seen),
+                                             EDDY_MEMORY_PROGRAM);
+    if (!larger.seen)
+        return false;
+    for (uint32_t i = 0; i < recording->seen_capacity; i++)
+        if (recording->seen[i].number != 0)
+            larger.seen[slot_of(&larger, recording->seen[i].number)] = recording->seen[i];
+    eddy_memory_release(recording->seen, recording->seen_capacity * sizeof(*recording->seen),
+                        EDDY_MEMORY_PROGRAM);
+    recording->seen = larger.seen;
+    recording->seen_capacity = larger.seen_capacity;
+    return true;
+}
+
+uint32_t eddy_recording_value_of(const eddy_recording *recording, const eddy_tensor *tensor) {
+    if (recording->seen_capacity == 0)
+        return EDDY_CODE_NONE;
+    const eddy_recording_seen *seen = &recording->seen[slot_of(recording, tensor->storage)];
+    bool is_it =
+        seen->number == tensor->storage &&
+        seen->generation == eddy_vm_storage_generation(recording->runtime->vm, tensor->storage);
+    return is_it ? seen->value : EDDY_CODE_NONE;
+}
+
+static bool see(eddy_recording *recording, const eddy_tensor *tensor, uint32_t value) {
+    if (!grow_seen(recording))
+        return false;
+    eddy_recording_seen *seen = &recording->seen[slot_of(recording, tensor->storage)];
+    recording->seen_count += seen->number == 0;
+    *seen = (eddy_recording_seen){
+        tensor->storage, eddy_vm_storage_generation(recording->runtime->vm, tensor->storage),
+        value};
+    return true;
+}
+
+static int64_t storage_bytes(const eddy_tensor *tensor) {
+    return tensor->root->count * eddy_dtype_size((eddy_dtype)tensor->root->dtype);
+}
+
+/* A value for a storage that was there before: captured, unless it is given a name when the recording ends. */
+static bool capture(eddy_recording *recording, eddy_tensor *tensor, uint32_t *value) {
+    eddy_code_value captured = {.bytes = storage_bytes(tensor), .kind = EDDY_VALUE_CAPTURED};
+    uint32_t index;
+    if (!eddy_code_array_add(&recording->externals, sizeof(eddy_program_external), 1, &index))
+        return false;
+    recording->externals.count--; /* counted once everything else is there */
+    if (!eddy_code_add_value(&recording->code, &captured, value) || !see(recording, tensor, *value))
+        return false;
+    recording->externals.count++;
+    eddy_tensor_retain(tensor->root);
+    *((eddy_program_external *)recording->externals.items + index) =
+        (eddy_program_external){.value = *value, .input = EDDY_CODE_NONE, .tensor = tensor->root};
+    return true;
+}
+
+static bool find_value(eddy_recording *recording, eddy_tensor *tensor,
+                       const eddy_vm_operand *operand, uint32_t *value) {
+    if (operand->is_new) {
+        eddy_code_value made = {.bytes = operand->bytes, .kind = EDDY_VALUE_MADE};
+        return eddy_code_add_value(&recording->code, &made, value) &&
+               see(recording, tensor, *value);
+    }
+    *value = eddy_recording_value_of(recording, tensor);
+    return *value != EDDY_CODE_NONE || capture(recording, tensor, value);
+}
+
+/* ---- calls ---- */
+
+static uint8_t access_of(const eddy_vm_operand *operand) {
+    if (operand->access == EDDY_ACCESS_CONST)
+        return EDDY_CODE_READS;
+    if (operand->is_new)
+        return EDDY_CODE_WRITES | EDDY_CODE_MAKES;
+    return EDDY_CODE_WRITES | (operand->covers_all ? EDDY_CODE_COVERS : EDDY_CODE_READS);
+}
+
+static bool add_operand(eddy_recording *recording, eddy_tensor *tensor,
+                        const eddy_vm_operand *operand) {
+    eddy_code_operand added = {.value = EDDY_CODE_NONE, .rank = 0};
+    eddy_layout layout = {0};
+    if (operand) {
+        if (!find_value(recording, tensor, operand, &added.value))
+            return false;
+        added.dtype = tensor->dtype;
+        added.access = access_of(operand);
+        eddy_tensor_layout(tensor, &layout);
+        if (added.access & EDDY_CODE_WRITES)
+            eddy_code_value_at(&recording->code, added.value)->is_written = true;
+    }
+    return eddy_code_add_operand(&recording->code, &added, &layout);
+}
+
+static bool find_generator(eddy_recording *recording, eddy_generator *generator, uint32_t *index) {
+    *index = EDDY_CODE_NONE;
+    if (!generator || generator == eddy_generator_default())
+        return true;
+    eddy_generator **held = recording->generators.items;
+    for (*index = 0; *index < recording->generators.count; ++*index)
+        if (held[*index] == generator)
+            return true;
+    if (!eddy_code_array_add(&recording->generators, sizeof(*held), 1, index))
+        return false;
+    held = recording->generators.items;
+    held[*index] = eddy_generator_retain(generator);
+    return true;
+}
+
+static bool note_drawn(eddy_recording *recording, const void *seed_and_counter) {
+    uint32_t index;
+    if (!eddy_code_array_add(&recording->drawn, 2 * sizeof(uint64_t), 1, &index))
+        return false;
+    memcpy((uint64_t *)recording->drawn.items + 2 * (size_t)index, seed_and_counter,
+           2 * sizeof(uint64_t));
+    return true;
+}
+
+static bool add_draw(eddy_recording *recording, const eddy_recorder_call *call,
+                     eddy_code_instruction *instruction) {
+    eddy_code_draw draw = {.instruction = recording->code.instructions.count};
+    uint32_t index;
+    if (!find_generator(recording, call->apply->generator, &draw.generator) ||
+        !eddy_code_add_draw(&recording->code, &draw, &index))
+        return false;
+    instruction->draw = index + 1;
+    return note_drawn(recording, call->apply->attributes);
+}
+
+/* A gradient makes the numbers of an earlier draw again: of a draw that was recorded, or of one before, which stays a constant. */
+static void find_draw(const eddy_recording *recording, const eddy_recorder_call *call,
+                      eddy_code_instruction *instruction) {
+    const eddy_op *op = instruction->op;
+    const char *attributes = call->apply->attributes;
+    double chance = 1;
+    uint64_t drawn[2];
+    if (op->chance_of > 0)
+        memcpy(&chance, attributes + op->attributes[op->chance_of - 1].offset, sizeof(chance));
+    if (chance == 0)
+        return;
+    memcpy(&drawn[0], attributes + eddy_code_seed_word(op) * sizeof(int64_t), sizeof(drawn[0]));
+    memcpy(&drawn[1], attributes + eddy_code_counter_word(op) * sizeof(int64_t), sizeof(drawn[1]));
+    const uint64_t *seen = recording->drawn.items;
+    for (uint32_t i = recording->drawn.count; i > 0 && !instruction->draw; i--)
+        if (memcmp(&seen[2 * (i - 1)], drawn, sizeof(drawn)) == 0)
+            instruction->draw = i;
+}
+
+/* A run draws its own: the recorded numbers are no part of the code. */
+static void forget_drawn(eddy_recording *recording, const eddy_code_instruction *instruction) {
+    int64_t *words = eddy_code_words(&recording->code, instruction->attributes_at);
+    if (instruction->draw)
+        words[eddy_code_seed_word(instruction->op)] =
+            words[eddy_code_counter_word(instruction->op)] = 0;
+}
+
+static bool add_call(eddy_recording *recording, const eddy_recorder_call *call) {
+    const eddy_apply *apply = call->apply;
+    eddy_code_instruction instruction = {.op = apply->op,
+                                         .kernel = call->kernel,
+                                         .address = apply->address,
+                                         .operands_at = recording->code.operands.count,
+                                         .operand_count = (uint32_t)call->view_count,
+                                         .input_count = (uint32_t)call->input_count,
+                                         .compute = (uint8_t)call->compute};
+    const eddy_vm_operand *operand = call->operands;
+    for (int64_t i = 0; i < call->view_count; i++)
+        if (!add_operand(recording, call->views[i],
+                         eddy_tensor_is_none(call->views[i]) ? NULL : operand++))
+            return false;
+    uint32_t index;
+    if (!eddy_code_add_words(&recording->code, apply->attributes, apply->op->attribute_bytes,
+                             &instruction.attributes_at) ||
+        (call->has_drawn && !add_draw(recording, call, &instruction)))
+        return false;
+    if (apply->op->redraws)
+        find_draw(recording, call, &instruction);
+    forget_drawn(recording, &instruction);
+    return eddy_code_add_instruction(&recording->code, &instruction, &index);
+}
+
+/* What cannot be replayed, or was not understood, is kept as the recording's failure, the first of them. */
+static void spoil(eddy_recording *recording, eddy_status status, eddy_origin origin,
+                  const char *reason) {
+    if (recording->status != EDDY_OK)
+        return;
+    recording->status = status;
+    recording->spoiled_by = origin;
+    recording->reason = reason;
+}
+
+static void record_call(eddy_recorder *recorder, const eddy_recorder_call *call) {
+    eddy_recording *recording = (eddy_recording *)(void *)recorder;
+    eddy_origin origin = eddy_apply_origin(call->apply);
+    if (recording->status != EDDY_OK)
+        return;
+    if (call->apply->op->has_late_shape)
+        spoil(recording, EDDY_UNSUPPORTED, origin, "the shape of its result depends on its data");
+    else if (call->runtime != recording->runtime)
+        spoil(recording, EDDY_RUNTIME_MISMATCH, origin,
+              "it belongs to another runtime than the recording");
+    else if (!add_call(recording, call))
+        spoil(recording, EDDY_OUT_OF_MEMORY, origin, "no memory to record it");
+}
+
+/* A value that the program's code has seen may have decided which calls follow. Whether it has cannot be known here: what is recorded
+ * is one way through that code, as the page says. */
+static void record_read(eddy_recorder *recorder, const eddy_tensor *tensor, eddy_origin origin) {
+    (void)tensor;
+    (void)origin;
+    ((eddy_recording *)(void *)recorder)->read_count++;
+}
+
+static eddy_recording_kept *find_kept(const eddy_recording *recording,
+                                      const struct eddy_autograd_node *node, uint32_t output) {
+    eddy_recording_kept *kept = recording->kept.items;
+    for (uint32_t i = 0; i < recording->kept.count; i++)
+        if (kept[i].node == node && kept[i].output == output)
+            return &kept[i];
+    return NULL;
+}
+
+static void record_keep(eddy_recorder *recorder, struct eddy_autograd_node *node, uint32_t output,
+                        eddy_tensor *gradient) {
+    eddy_recording *recording = (eddy_recording *)(void *)recorder;
+    eddy_recording_kept *kept = find_kept(recording, node, output);
+    uint32_t index;
+    if (!kept) {
+        if (!eddy_code_array_add(&recording->kept, sizeof(*kept), 1, &index)) {
+            spoil(recording, EDDY_OUT_OF_MEMORY, (eddy_origin){"backward", NULL},
+                  "no memory to record it");
+            return;
+        }
+        kept = (eddy_recording_kept *)recording->kept.items + index;
+        eddy_autograd_node_retain(node);
+        *kept = (eddy_recording_kept){.node = node, .output = output};
+    }
+    if (gradient)
+        eddy_tensor_retain(gradient);
+    if (kept->gradient)
+        eddy_tensor_drop(kept->gradient);
+    kept->gradient = gradient;
+}
+
+static void record_abandon(eddy_recorder *recorder) {
+    eddy_recording *recording = (eddy_recording *)(void *)recorder;
+    eddy_recording_fini(recording);
+    eddy_memory_release(recording, sizeof(*recording), EDDY_MEMORY_PROGRAM);
+}
+
+void eddy_recording_init(eddy_recording *recording, eddy_runtime *runtime) {
+    *recording = (eddy_recording){.recorder = {.call = record_call,
+                                               .read = record_read,
+                                               .keep = record_keep,
+                                               .abandon = record_abandon},
+                                  .runtime = runtime};
+    eddy_runtime_bind(runtime);
+}
+
+void eddy_recording_fini(eddy_recording *recording) {
+    eddy_program_external *externals = recording->externals.items;
+    for (uint32_t i = 0; i < recording->externals.count; i++)
+        if (externals[i].tensor)
+            eddy_tensor_drop(externals[i].tensor);
+    eddy_generator **generators = recording->generators.items;
+    for (uint32_t i = 0; i < recording->generators.count; i++)
+        eddy_generator_release(&generators[i]);
+    eddy_recording_kept *kept = recording->kept.items;
+    for (uint32_t i = 0; i < recording->kept.count; i++) {
+        eddy_autograd_node_release(kept[i].node);
+        if (kept[i].gradient)
+            eddy_tensor_drop(kept[i].gradient);
+    }
+    eddy_memory_release(kept, recording->kept.capacity * sizeof(*kept), EDDY_MEMORY_PROGRAM);
+    eddy_memory_release(externals, recording->externals.capacity * sizeof(*externals),
+                        EDDY_MEMORY_PROGRAM);
+    eddy_memory_release(generators, recording->generators.capacity * sizeof(*generators),
+                        EDDY_MEMORY_PROGRAM);
+    eddy_memory_release(recording->drawn.items, recording->drawn.capacity * 2 * sizeof(uint64_t),
+                        EDDY_MEMORY_PROGRAM);
+    eddy_memory_release(recording->seen, recording->seen_capacity * sizeof(*recording->seen),
+                        EDDY_MEMORY_PROGRAM);
+    eddy_code_fini(&recording->code);
+    eddy_runtime_unbind(recording->runtime);
+}

@@ -1,0 +1,50 @@
+/* A recording under way: the code so far, and the storages that it has seen.
+ *
+ *   eddy_record_begin --> OPEN --call...--> OPEN --eddy_record_end--> a program, or its failure
+ *                          \--something that cannot be replayed--> SPOILED --eddy_record_end--> its failure
+ *
+ * Storages are known by number and generation, since numbers are reused. Thread: the recording one's only. */
+#ifndef EDDY_PROGRAM_RECORDING_H
+#define EDDY_PROGRAM_RECORDING_H
+
+#include <interpreter/call/recorder.h>
+#include <interpreter/handle/runtime.h>
+#include <program/program.h>
+
+typedef struct eddy_recording_seen {
+    eddy_storage_number number; /* 0: a free slot */
+    uint32_t generation;
+    uint32_t value;
+} eddy_recording_seen;
+
+/* The gradient that is kept for an output of a node, when the recording ends. */
+typedef struct eddy_recording_kept {
+    struct eddy_autograd_node *node; /* a reference */
+    uint32_t output;
+    eddy_tensor *gradient; /* a reference; NULL: none is kept */
+} eddy_recording_kept;
+
+typedef struct eddy_recording {
+    eddy_recorder recorder; /* first: the interpreter hands it back */
+    eddy_runtime *runtime;  /* bound */
+    eddy_code code;
+    eddy_code_array externals;  /* eddy_program_external, without inputs: all hold a reference */
+    eddy_code_array generators; /* eddy_generator *, a reference each */
+    eddy_code_array kept;       /* eddy_recording_kept: what the recorded calls have changed */
+    eddy_code_array
+        drawn; /* two uint64_t for each draw: the seed and counter that the recorded call got */
+    eddy_recording_seen *seen; /* open addressing by number; a power of two */
+    uint32_t seen_count, seen_capacity;
+    uint64_t read_count;
+    eddy_status status; /* why there will be no program; OK so far */
+    eddy_origin spoiled_by;
+    const char *reason;
+} eddy_recording;
+
+void eddy_recording_init(eddy_recording *recording, eddy_runtime *runtime);
+void eddy_recording_fini(eddy_recording *recording);
+
+/* The value of a tensor's storage; EDDY_CODE_NONE if the recording has not seen it. */
+uint32_t eddy_recording_value_of(const eddy_recording *recording, const eddy_tensor *tensor);
+
+#endif

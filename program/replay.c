@@ -1,0 +1,202 @@
+/* Runs an executable: all steps in a row, and one by one from the first that something went wrong at. */
+#include <base/status.h>
+#include <base/trace.h>
+#include <program/executable.h>
+#include <string.h>
+
+/* A run of which each instruction is looked at: poison goes from value to value as it would from call to call. */
+typedef struct replay {
+    const eddy_executable *executable;
+    const eddy_code *code;
+    const eddy_vm_run *run;
+    eddy_frame frame;
+    eddy_poison *poison; /* per value; from the first look on */
+    bool is_traced, checks_finite;
+    uint64_t skipped;
+} replay;
+
+static char *take(char **at, size_t bytes) {
+    char *taken = *at;
+    *at += (bytes + EDDY_CACHE_LINE - 1) / EDDY_CACHE_LINE * EDDY_CACHE_LINE;
+    return taken;
+}
+
+static void begin(replay *r, const eddy_executable *executable, const eddy_code *code,
+                  const int64_t *shifts, const uint64_t *draws, const eddy_vm_run *run) {
+    char *at = run->workspace;
+    *r = (replay){.executable = executable, .code = code, .run = run};
+    take(&at, (size_t)executable->arena.bytes);
+    r->frame.bases = (char **)(void *)take(&at, executable->base_count * sizeof(char *));
+    r->frame.data = (void **)(void *)take(&at, executable->most_places * sizeof(void *));
+    r->frame.copy = (int64_t *)(void *)take(&at, executable->most_drawn_bytes);
+    r->poison = (eddy_poison *)(void *)take(&at, executable->value_count * sizeof(eddy_poison));
+    r->frame.bases[0] = run->workspace;
+    for (uint32_t i = 1; i < executable->base_count; i++)
+        r->frame.bases[i] = run->data[i - 1] ? (char *)run->data[i - 1] + shifts[i - 1] : NULL;
+    r->frame.draws = draws;
+    r->frame.team = run->team;
+    r->frame.error.position = INT64_MAX;
+    r->frame.run = run;
+    r->is_traced = eddy_trace_is_on();
+    r->checks_finite = eddy_vm_run_checks_finite(run);
+}
+
+static uint64_t sequence_of(const replay *r, uint32_t i) {
+    return r->run->instruction->sequence - r->executable->step_count + i;
+}
+
+static bool has_failed(const replay *r) {
+    return EDDY_UNLIKELY(eddy_load_relaxed(&r->frame.error.status) != EDDY_OK);
+}
+
+/* ---- one by one ---- */
+
+static bool is_input(const eddy_code_operand *operand) {
+    return !eddy_code_operand_is_absent(operand) &&
+           !(operand->access & (EDDY_CODE_COVERS | EDDY_CODE_MAKES));
+}
+
+static eddy_poison blame_of(const replay *r, const eddy_code_instruction *instruction) {
+    eddy_poison lowest = 0;
+    for (uint32_t k = 0; k < instruction->operand_count; k++) {
+        const eddy_code_operand *operand =
+            eddy_code_operand_at(r->code, instruction->operands_at + k);
+        if (is_input(operand))
+            lowest = eddy_poison_lowest(lowest, r->poison[operand->value]);
+    }
+    return lowest;
+}
+
+/* root 0: the instruction has succeeded. */
+static void mark(replay *r, const eddy_code_instruction *instruction, uint64_t root,
+                 eddy_poison_state in_place) {
+    for (uint32_t k = 0; k < instruction->operand_count; k++) {
+        const eddy_code_operand *operand =
+            eddy_code_operand_at(r->code, instruction->operands_at + k);
+        if (eddy_code_operand_is_absent(operand) || !(operand->access & EDDY_CODE_WRITES))
+            continue;
+        eddy_poison *poison = &r->poison[operand->value];
+        if (is_input(operand))
+            *poison = root ? eddy_poison_after_write(*poison, root, in_place) : *poison;
+        else
+            *poison = root ? eddy_poison_make(root, EDDY_POISON_LOST) : 0;
+    }
+}
+
+/* The instruction has failed: a root of its own. */
+static void fail(replay *r, uint32_t i) {
+    const eddy_code_instruction *instruction = eddy_code_instruction_at(r->code, i);
+    eddy_vm_instruction shown;
+    eddy_executable_instruction(r->executable, r->code, i, &shown);
+    shown.sequence = sequence_of(r, i);
+    char text[400] = "";
+    shown.descriptor->explain(&shown, &r->frame.error, text, sizeof(text));
+    eddy_error error;
+    eddy_error_fill(&error, (eddy_status)eddy_load_relaxed(&r->frame.error.status),
+                    (eddy_origin){instruction->op->name, instruction->address}, shown.sequence,
+                    "%s", text);
+    eddy_vm_run_fail(r->run, &error);
+    mark(r, instruction, shown.sequence, EDDY_POISON_TORN);
+    r->frame.error = (eddy_kernel_error){.position = INT64_MAX};
+}
+
+static void check_finite(replay *r, uint32_t i) {
+    eddy_vm_instruction shown;
+    eddy_executable_instruction(r->executable, r->code, i, &shown);
+    if (!shown.descriptor->check_finite || has_failed(r))
+        return;
+    const eddy_executable *executable = r->executable;
+    uint32_t first = executable->places_at[i], count = executable->places_at[i + 1] - first;
+    eddy_frame_find(&r->frame, executable->places + first, count);
+    eddy_vm_run run = {.instruction = &shown,
+                       .data = r->frame.data,
+                       .bytes = executable->place_bytes + first,
+                       .team = r->frame.team,
+                       .error = &r->frame.error};
+    int64_t operand = shown.descriptor->check_finite(&run);
+    if (operand < 0)
+        return;
+    eddy_store_relaxed(&r->frame.error.position, operand);
+    eddy_store_relaxed(&r->frame.error.status, EDDY_NOT_FINITE);
+}
+
+static void run_one(replay *r, uint32_t i) {
+    const eddy_code_instruction *instruction = eddy_code_instruction_at(r->code, i);
+    const eddy_step *step = &r->executable->steps[i];
+    eddy_poison blame = blame_of(r, instruction);
+    if (blame != 0) {
+        mark(r, instruction, eddy_poison_sequence(blame), EDDY_POISON_SKIPPED);
+        r->skipped++;
+        return;
+    }
+    if (r->is_traced)
+        eddy_trace_begin(EDDY_TRACE_KERNEL, instruction->op->name, sequence_of(r, i));
+    step->run(step, &r->frame);
+    if (r->is_traced)
+        eddy_trace_end(EDDY_TRACE_KERNEL, instruction->op->name, sequence_of(r, i));
+    if (r->checks_finite)
+        check_finite(r, i);
+    if (has_failed(r))
+        fail(r, i);
+    else
+        mark(r, instruction, 0, EDDY_POISON_NONE);
+}
+
+/* The poison of values when the run begins. */
+static void look(replay *r) {
+    const eddy_executable *executable = r->executable;
+    memset(r->poison, 0, executable->value_count * sizeof(*r->poison));
+    for (uint32_t b = 1; b < executable->base_count; b++)
+        r->poison[executable->base_values[b - 1]] = eddy_vm_run_poison(r->run, b - 1);
+}
+
+/* ---- all of it ---- */
+
+static bool is_written(const replay *r, uint32_t base) {
+    return eddy_code_value_at(r->code, r->executable->base_values[base - 1])->is_written;
+}
+
+static bool is_healthy(const replay *r) {
+    for (uint32_t b = 1; b < r->executable->base_count; b++)
+        if (EDDY_UNLIKELY(eddy_vm_run_poison(r->run, b - 1) != 0))
+            return false;
+    return true;
+}
+
+/* Runs steps until one fails; returns its number, or the number of all. */
+static uint32_t run_plainly(replay *r) {
+    const eddy_step *first = r->executable->steps, *end = first + r->executable->step_count;
+    for (const eddy_step *step = first; step < end; step++) {
+        step->run(step, &r->frame);
+        if (has_failed(r))
+            return (uint32_t)(step - first);
+    }
+    return r->executable->step_count;
+}
+
+static void run_closely(replay *r, uint32_t i) {
+    for (; i < r->executable->step_count; i++)
+        run_one(r, i);
+    for (uint32_t b = 1; b < r->executable->base_count; b++)
+        if (is_written(r, b))
+            eddy_vm_run_poison_set(r->run, b - 1, r->poison[r->executable->base_values[b - 1]]);
+    if (r->skipped > 0)
+        eddy_vm_run_skip(r->run, r->skipped);
+}
+
+void eddy_executable_run(const eddy_executable *executable, const eddy_code *code,
+                         const int64_t *shifts, const uint64_t *draws, const eddy_vm_run *run) {
+    replay r;
+    begin(&r, executable, code, shifts, draws, run);
+    if (r.is_traced || r.checks_finite || !is_healthy(&r)) {
+        look(&r);
+        run_closely(&r, 0);
+        return;
+    }
+    uint32_t failed = run_plainly(&r);
+    if (EDDY_LIKELY(failed == executable->step_count))
+        return;
+    look(&r);
+    fail(&r, failed);
+    run_closely(&r, failed + 1);
+}

@@ -1,0 +1,20 @@
+/* The steps of an executable: what one of them runs. */
+#ifndef EDDY_PROGRAM_STEPS_H
+#define EDDY_PROGRAM_STEPS_H
+
+#include <program/executable.h>
+
+/* What a step is made of. The arrays outlive it. */
+typedef struct eddy_step_call {
+    const eddy_prepared_call *prepared;
+    const eddy_place *places; /* of the operands that are not absent */
+    const int64_t *bytes;     /* of their storages */
+    uint32_t count;
+    uint32_t draw;        /* 1 + index; 0: none */
+    int64_t workspace_at; /* -1: none */
+} eddy_step_call;
+
+/* Chooses how the call runs: an elementwise call of one slice calls its loop, any other its kernel. */
+void eddy_step_make(eddy_step *step, const eddy_step_call *call);
+
+#endif

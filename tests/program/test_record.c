@@ -1,0 +1,184 @@
+/* What may be recorded, what bindings are refused, and what is told of it. */
+#include <criterion/criterion.h>
+#include <eddy/eddy.h>
+#include <pthread.h>
+#include <string.h>
+
+static eddy_tensor *ones(void) {
+    return eddy_ones(EDDY_SHAPE(2, 3), EDDY_F32, NULL);
+}
+
+static void begin(void) {
+    cr_assert_eq(eddy_record_begin(), EDDY_OK);
+}
+
+static void expect_end_fails(const eddy_bindings *bindings, eddy_status status, const char *part) {
+    eddy_error error = {0};
+    cr_assert_null(eddy_record_end(bindings));
+    cr_assert_eq(eddy_error_take(&error), status, "%s", error.message);
+    cr_assert_not_null(strstr(error.message, part), "%s", error.message);
+    /* The recording has ended all the same. */
+    begin();
+    eddy_record_cancel();
+}
+
+Test(record, one_recording_is_open_on_a_thread) {
+    begin();
+    cr_assert_eq(eddy_record_begin(), EDDY_INVALID_ARGUMENT);
+    eddy_record_cancel();
+    eddy_record_cancel();
+    cr_assert_null(eddy_record_end(NULL));
+    eddy_error error;
+    cr_assert_eq(eddy_error_take(&error), EDDY_INVALID_ARGUMENT);
+    cr_assert_eq(error.more, 1);
+}
+
+Test(record, calls_give_results_while_they_are_recorded) {
+    eddy_tensor *x = ones();
+    begin();
+    eddy_tensor *y = eddy_add_s(x, EDDY_S(2));
+    cr_assert_eq(eddy_item_f64(eddy_sum(y, EDDY_ALL_AXES, NULL), NULL), 18);
+    eddy_record_cancel();
+    cr_assert_eq(eddy_item_f64(eddy_sum(y, EDDY_ALL_AXES, NULL), NULL), 18);
+}
+
+Test(record, bindings_are_checked) {
+    eddy_scope *scope = eddy_scope_begin();
+    eddy_tensor *x = ones(), *other = ones(), *y;
+#define AGAIN() (begin(), y = eddy_add(x, x))
+    AGAIN();
+    expect_end_fails(EDDY_BINDINGS({NULL, x, EDDY_ROLE_INPUT}), EDDY_INVALID_ARGUMENT, "no name");
+    AGAIN();
+    expect_end_fails(EDDY_BINDINGS({"", x, EDDY_ROLE_INPUT}), EDDY_INVALID_ARGUMENT, "no name");
+    AGAIN();
+    expect_end_fails(EDDY_BINDINGS({"a", x, EDDY_ROLE_INPUT}, {"a", y, EDDY_ROLE_OUTPUT}),
+                     EDDY_INVALID_ARGUMENT, "two bindings are named a");
+    AGAIN();
+    expect_end_fails(EDDY_BINDINGS({"a", NULL, EDDY_ROLE_INPUT}), EDDY_INVALID_ARGUMENT,
+                     "a is NULL");
+    AGAIN();
+    expect_end_fails(EDDY_BINDINGS({"y", y, EDDY_ROLE_INPUT}), EDDY_INVALID_ARGUMENT,
+                     "y was made by the recorded calls");
+    AGAIN();
+    expect_end_fails(EDDY_BINDINGS({"y", y, EDDY_ROLE_STATE}), EDDY_INVALID_ARGUMENT,
+                     "y was made by the recorded calls");
+    AGAIN();
+    expect_end_fails(EDDY_BINDINGS({"z", other, EDDY_ROLE_OUTPUT}), EDDY_INVALID_ARGUMENT,
+                     "no recorded call makes or uses z");
+    AGAIN();
+    expect_end_fails(EDDY_BINDINGS({"z", other, EDDY_ROLE_STATE}), EDDY_INVALID_ARGUMENT,
+                     "no recorded call uses z");
+    AGAIN();
+    expect_end_fails(EDDY_BINDINGS({"a", x, EDDY_ROLE_INPUT}, {"b", x, EDDY_ROLE_INPUT}),
+                     EDDY_INVALID_ARGUMENT, "a and b have elements in common");
+    AGAIN();
+    expect_end_fails(EDDY_BINDINGS({"a", x, (eddy_role)9}), EDDY_INVALID_ARGUMENT, "no role");
+    AGAIN();
+    expect_end_fails(&(eddy_bindings){NULL, 3}, EDDY_INVALID_ARGUMENT, "no bindings");
+    begin();
+    y = eddy_add(eddy_narrow(x, 0, 0, 1), eddy_narrow(x, 0, 1, 1));
+    eddy_tensor *wide = eddy_narrow(eddy_reshape(x, EDDY_SHAPE(6)), 0, 1, 3);
+    expect_end_fails(EDDY_BINDINGS({"part", wide, EDDY_ROLE_INPUT}), EDDY_INVALID_ARGUMENT,
+                     "part is a part of a tensor that the recorded calls use beyond it");
+    eddy_scope_end(scope);
+    cr_assert_eq(eddy_live_count(), 0);
+}
+
+Test(record, what_depends_on_data_is_named) {
+    eddy_tensor *x = ones();
+    begin();
+    eddy_tensor *places = eddy_nonzero(x);
+    cr_assert_not_null(places);
+    expect_end_fails(
+        NULL, EDDY_UNSUPPORTED,
+        "nonzero cannot be part of a program: the shape of its result depends on its data");
+}
+
+static void touched(void *context, void *data, const eddy_error *error) {
+    (void)context;
+    (void)data;
+    (void)error;
+}
+
+static void expect_unsupported(eddy_status status) {
+    eddy_error error = {0};
+    cr_assert_eq(status, EDDY_UNSUPPORTED);
+    cr_assert_eq(eddy_error_take(&error), EDDY_UNSUPPORTED);
+    cr_assert_not_null(strstr(error.message, "cannot be recorded"), "%s", error.message);
+}
+
+Test(record, writes_by_the_program_are_refused_and_the_recording_goes_on) {
+    eddy_tensor *x = ones();
+    begin();
+    eddy_tensor *y = eddy_neg(x);
+    cr_assert_null(eddy_map(x, EDDY_WRITE, EDDY_FOREVER));
+    eddy_error error = {0};
+    cr_assert_eq(eddy_error_take(&error), EDDY_UNSUPPORTED);
+    expect_unsupported(eddy_access_async(x, EDDY_READ | EDDY_WRITE, touched, NULL));
+    expect_unsupported(eddy_recover(EDDY_LIST(x)));
+    const float *seen = eddy_map(y, EDDY_READ, EDDY_FOREVER);
+    cr_assert_eq(seen[0], -1);
+    cr_assert_eq(eddy_unmap(y), EDDY_OK);
+    eddy_program *program = eddy_record_end(EDDY_BINDINGS({"y", y, EDDY_ROLE_OUTPUT}));
+    cr_assert_not_null(program);
+    eddy_program_release(&program);
+}
+
+Test(record, a_program_is_no_part_of_another) {
+    eddy_tensor *x = ones();
+    begin();
+    eddy_neg(x);
+    eddy_program *program = eddy_record_end(NULL);
+    cr_assert_not_null(program);
+    begin();
+    cr_assert_eq(eddy_program_run(program, (eddy_list){0}, NULL), EDDY_UNSUPPORTED);
+    cr_assert_eq(eddy_error_take(NULL), EDDY_UNSUPPORTED);
+    eddy_record_cancel();
+    cr_assert_eq(eddy_program_run(program, (eddy_list){0}, NULL), EDDY_OK);
+    eddy_program_release(&program);
+}
+
+static void *record_and_leave(void *context) {
+    eddy_tensor *x = ones();
+    begin();
+    eddy_tensor *y = eddy_neg(x);
+    eddy_release(&y);
+    eddy_release(&x);
+    return context;
+}
+
+Test(record, a_thread_that_ends_gives_its_recording_up) {
+    pthread_t thread;
+    for (int i = 0; i < 3; i++) {
+        cr_assert_eq(pthread_create(&thread, NULL, record_and_leave, NULL), 0);
+        cr_assert_eq(pthread_join(thread, NULL), 0);
+    }
+    cr_assert_eq(eddy_live_count(), 0);
+    begin(); /* a new thread's caller is one of those that ended: nothing is open */
+    eddy_record_cancel();
+}
+
+static void called_back(void *context, void *data, const eddy_error *error) {
+    (void)error;
+    *(eddy_status *)context = data ? eddy_record_begin() : EDDY_INTERNAL;
+    eddy_record_cancel();
+}
+
+/* In one-thread mode a callback runs inside the call of a thread that records. */
+Test(record, a_callback_is_no_part_of_the_recording) {
+    eddy_runtime *runtime = eddy_runtime_create(EDDY_OPTIONS(runtime, .uses_one_thread = true));
+    cr_assert_eq(eddy_runtime_use(runtime), EDDY_OK);
+    eddy_tensor *x = ones();
+    eddy_status status = EDDY_INTERNAL;
+    const void *lent = eddy_map(x, EDDY_READ, EDDY_FOREVER);
+    cr_assert_not_null(lent);
+    cr_assert_eq(eddy_access_async(x, EDDY_READ | EDDY_WRITE, called_back, &status), EDDY_OK);
+    begin();
+    cr_assert_eq(eddy_unmap(x), EDDY_OK);
+    eddy_tensor *y = eddy_neg(ones());
+    cr_assert_eq(eddy_sync_deleters(EDDY_FOREVER), EDDY_OK);
+    cr_assert_eq(status, EDDY_OK, "the callback could begin a recording of its own");
+    eddy_program *program = eddy_record_end(EDDY_BINDINGS({"y", y, EDDY_ROLE_OUTPUT}));
+    cr_assert_not_null(program);
+    eddy_program_release(&program);
+}
