@@ -3,6 +3,12 @@
 #include <base/dtype.h>
 #include <stdio.h>
 
+/* A number stays the input of a recorded function that it was. */
+static eddy_scalar with_slot(eddy_scalar number, uint32_t slot) {
+    number.slot = slot;
+    return number;
+}
+
 /* The number without its fraction, as an integer; false if it does not fit 64 bits. */
 static bool to_integer(eddy_scalar number, int64_t *whole) {
     if (number.kind != EDDY_SCALAR_FLOAT) {
@@ -33,7 +39,7 @@ static bool convert_to_integer(eddy_scalar *number, eddy_dtype dtype, bool wraps
             return false;
         value = wrapped(value, dtype);
     }
-    *number = eddy_scalar_int(value);
+    *number = with_slot(eddy_scalar_int(value), number->slot);
     return true;
 }
 
@@ -42,14 +48,18 @@ bool eddy_number_convert(eddy_scalar *number, eddy_dtype dtype, bool wraps) {
     switch (eddy_dtype_category_of(dtype)) {
     case EDDY_CATEGORY_FLOAT:
         if (!is_float)
-            *number = eddy_scalar_float(eddy_dtype_f64_of_i64(dtype, number->value.integer));
+            *number =
+                with_slot(eddy_scalar_float(eddy_dtype_f64_of_i64(dtype, number->value.integer)),
+                          number->slot);
         return true;
     case EDDY_CATEGORY_INT:
         return convert_to_integer(number, dtype, wraps);
     case EDDY_CATEGORY_BOOL:
         break;
     }
-    *number = eddy_scalar_bool(is_float ? number->value.floating != 0 : number->value.integer != 0);
+    *number = with_slot(
+        eddy_scalar_bool(is_float ? number->value.floating != 0 : number->value.integer != 0),
+        number->slot);
     return true;
 }
 

@@ -75,6 +75,7 @@ static void put_scalar(char *place, eddy_scalar value) {
     /* Field by field: the padding stays zero, since struct bytes are compared. */
     eddy_scalar *scalar = (eddy_scalar *)(void *)place;
     scalar->kind = value.kind;
+    scalar->slot = value.slot;
     if (value.kind == EDDY_SCALAR_FLOAT)
         scalar->value.floating = value.value.floating;
     else

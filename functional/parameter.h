@@ -9,6 +9,7 @@
 #include <eddy/scalar.h>
 #include <eddy/shape.h>
 #include <eddy/status.h>
+#include <interpreter/call/recorder.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -31,8 +32,18 @@ EDDY_MUST_USE eddy_status eddy_parameter_choice(int32_t choice, int32_t count,
                                                 const char *attribute, eddy_origin origin,
                                                 eddy_list inputs);
 
-/* The number as a double. */
+/* The number as a double. A declared scalar of a recording is lost with it: a replay could not change it any more. */
 static inline double eddy_parameter_f64(eddy_scalar scalar) {
+    if (EDDY_UNLIKELY(scalar.slot != 0))
+        eddy_recorder_lose(eddy_caller_self, scalar.slot);
+    return scalar.kind == EDDY_SCALAR_FLOAT ? scalar.value.floating : (double)scalar.value.integer;
+}
+
+/* The number as the attribute, a double, at `offset` of the op's next call. A recording ties a declared scalar to the attribute. */
+static inline double eddy_parameter_attribute(const eddy_op *op, size_t offset,
+                                              eddy_scalar scalar) {
+    if (EDDY_UNLIKELY(scalar.slot != 0))
+        eddy_recorder_scalar(eddy_caller_self, op, offset, scalar.slot);
     return scalar.kind == EDDY_SCALAR_FLOAT ? scalar.value.floating : (double)scalar.value.integer;
 }
 

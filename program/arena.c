@@ -202,10 +202,12 @@ static void plan_all(planner *p, eddy_arena_block *blocks, eddy_arena_plan *plan
 static bool count_used(const eddy_arena_block *blocks, uint32_t count, uint32_t *used) {
     int64_t sum = 0;
     *used = 0;
-    for (uint32_t i = 0; i<count; i++, *used += blocks[i - 1].bytes> 0)
+    for (uint32_t i = 0; i < count; i++) {
         if (blocks[i].bytes < 0 || blocks[i].bytes > INT64_MAX / 4 ||
             __builtin_add_overflow(sum, rounded(blocks[i].bytes), &sum))
             return false;
+        *used += blocks[i].bytes > 0;
+    }
     return true;
 }
 

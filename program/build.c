@@ -7,15 +7,9 @@
 #include <program/recording.h>
 #include <string.h>
 
-static const char doing[] = "record_end";
-
 /* ---- begin, cancel ---- */
 
-eddy_status eddy_record_begin(void) {
-    eddy_origin origin = EDDY_ORIGIN("record_begin");
-    eddy_caller *caller = eddy_caller_get();
-    if (!eddy_caller_may_call(caller))
-        return eddy_caller_refuse(caller, origin);
+eddy_status eddy_recording_open(eddy_caller *caller, eddy_origin origin, eddy_recording **opened) {
     if (caller->recorder)
         return eddy_fail(EDDY_INVALID_ARGUMENT, origin, "a recording is open on this thread");
     eddy_runtime *runtime;
@@ -29,12 +23,11 @@ eddy_status eddy_record_begin(void) {
         return eddy_fail(EDDY_OUT_OF_MEMORY, origin, "no memory for a recording");
     eddy_recording_init(recording, runtime);
     caller->recorder = &recording->recorder;
+    *opened = recording;
     return EDDY_OK;
 }
 
-/* Takes the open recording from the thread; NULL if none is open. */
-static eddy_recording *detach(void) {
-    eddy_caller *caller = eddy_caller_get();
+eddy_recording *eddy_recording_close(eddy_caller *caller) {
     if (!caller || !caller->recorder)
         return NULL;
     eddy_recording *recording = (eddy_recording *)(void *)caller->recorder;
@@ -42,15 +35,23 @@ static eddy_recording *detach(void) {
     return recording;
 }
 
-static void destroy(eddy_recording *recording) {
+void eddy_recording_destroy(eddy_recording *recording) {
+    if (!recording)
+        return;
     eddy_recording_fini(recording);
     eddy_memory_release(recording, sizeof(*recording), EDDY_MEMORY_PROGRAM);
 }
 
+eddy_status eddy_record_begin(void) {
+    eddy_origin origin = EDDY_ORIGIN("record_begin");
+    eddy_caller *caller = eddy_caller_get();
+    eddy_recording *recording;
+    return eddy_caller_may_call(caller) ? eddy_recording_open(caller, origin, &recording)
+                                        : eddy_caller_refuse(caller, origin);
+}
+
 void eddy_record_cancel(void) {
-    eddy_recording *recording = detach();
-    if (recording)
-        destroy(recording);
+    eddy_recording_destroy(eddy_recording_close(eddy_caller_get()));
 }
 
 /* ---- bindings ---- */
@@ -149,13 +150,15 @@ static extent operand_extent(const eddy_code *code, const eddy_code_operand *ope
     return extent_of(&layout, operand->dtype);
 }
 
-/* Operands of the storage `from` within the input name `to` from now on. */
-static void rename_operands(eddy_code *code, uint32_t from, uint32_t to, extent input) {
+/* Operands of the storage `from` within the input name `to` from now on, and count from the input's first element. */
+static void rename_operands(eddy_code *code, uint32_t from, uint32_t to, extent input,
+                            int64_t first) {
     for (uint32_t i = 0; i < code->operands.count; i++) {
         eddy_code_operand *operand = eddy_code_operand_at(code, i);
         if (operand->value != from || !lies_within(operand_extent(code, operand), input))
             continue;
         operand->value = to;
+        operand->offset -= first;
         if (operand->access & EDDY_CODE_WRITES)
             eddy_code_value_at(code, to)->is_written = true;
     }
@@ -201,16 +204,18 @@ static eddy_status bind_input(const maker *m, const eddy_bindings *bindings,
     eddy_status status = check_other_inputs(m, given, bindings, input);
     if (status != EDDY_OK)
         return status;
-    eddy_code_value value = {.bytes = input.high > input.low ? input.high : 0,
+    eddy_code_value value = {.bytes = input.high > input.low ? input.high - input.low : 0,
                              .kind = EDDY_VALUE_INPUT};
     if (!eddy_code_add_value(code, &value, &binding->value) ||
         !eddy_code_array_add(&m->program->externals, sizeof(eddy_program_external), 1, &external))
         return fail_memory(m);
     *eddy_program_external_at(m->program, external) = (eddy_program_external){
         .value = binding->value, .input = m->program->input_count++, .tensor = NULL};
+    int64_t first = binding->layout.offset;
+    binding->layout.offset = 0;
     if (from == EDDY_CODE_NONE)
         return EDDY_OK;
-    rename_operands(code, from, binding->value, input);
+    rename_operands(code, from, binding->value, input, first);
     return check_strangers(m, given, from, input);
 }
 
@@ -230,22 +235,25 @@ static eddy_status bind_state(const maker *m, const eddy_binding *given,
     return EDDY_OK;
 }
 
-/* An input's or a state's value, where the output is a tensor that was there before. */
+/* The value of an input of which the tensor is all or a part: its layout then counts from the input's first element. */
 static uint32_t input_with(const maker *m, const eddy_tensor *tensor, const eddy_bindings *bindings,
-                           const eddy_layout *layout) {
-    for (uint32_t i = 0; i < m->program->bindings.count; i++) {
-        const eddy_program_binding *binding = eddy_program_binding_at(m->program, i);
-        if (binding->role == EDDY_ROLE_INPUT &&
-            bindings->items[i].tensor->storage == tensor->storage &&
-            lies_within(extent_of(layout, tensor->dtype),
-                        extent_of(&binding->layout, binding->dtype)))
-            return binding->value;
+                           eddy_layout *layout) {
+    for (int64_t i = 0; i < bindings->count; i++) {
+        const eddy_binding *given = &bindings->items[i];
+        eddy_layout input;
+        if (given->role != EDDY_ROLE_INPUT || given->tensor->storage != tensor->storage)
+            continue;
+        eddy_tensor_layout(given->tensor, &input);
+        if (!lies_within(extent_of(layout, tensor->dtype), extent_of(&input, given->tensor->dtype)))
+            continue;
+        layout->offset -= input.offset;
+        return eddy_program_binding_at(m->program, (uint32_t)i)->value;
     }
     return EDDY_CODE_NONE;
 }
 
 static uint32_t output_value(const maker *m, const eddy_bindings *bindings,
-                             const eddy_tensor *tensor, const eddy_layout *layout) {
+                             const eddy_tensor *tensor, eddy_layout *layout) {
     uint32_t value = input_with(m, tensor, bindings, layout);
     return value != EDDY_CODE_NONE ? value : eddy_recording_value_of(m->recording, tensor);
 }
@@ -393,7 +401,7 @@ static eddy_status make_executable(const maker *m) {
 
 static eddy_status refuse_spoiled(const maker *m) {
     const eddy_recording *recording = m->recording;
-    return eddy_fail(recording->status, (eddy_origin){doing, recording->spoiled_by.address},
+    return eddy_fail(recording->status, (eddy_origin){m->origin.op, recording->spoiled_by.address},
                      "%s cannot be part of a program: %s", recording->spoiled_by.op,
                      recording->reason);
 }
@@ -432,18 +440,26 @@ static eddy_status make_program(maker *m, const eddy_bindings *bindings) {
     return make_executable(m);
 }
 
+eddy_status eddy_program_make(eddy_recording *recording, const eddy_bindings *bindings,
+                              eddy_origin origin, eddy_program **program) {
+    maker m = {.recording = recording, .origin = origin};
+    eddy_status status = make_program(&m, bindings);
+    if (status == EDDY_OK)
+        *program = m.program;
+    else if (m.program)
+        eddy_program_destroy(m.program);
+    return status;
+}
+
 eddy_program *eddy_record_end(const eddy_bindings *bindings) {
-    maker m = {.origin = EDDY_ORIGIN(doing)};
-    m.recording = detach();
-    if (!m.recording) {
-        eddy_fail(EDDY_INVALID_ARGUMENT, m.origin, "no recording is open on this thread");
+    eddy_origin origin = EDDY_ORIGIN("record_end");
+    eddy_recording *recording = eddy_recording_close(eddy_caller_get());
+    if (!recording) {
+        eddy_fail(EDDY_INVALID_ARGUMENT, origin, "no recording is open on this thread");
         return NULL;
     }
-    eddy_status status = make_program(&m, bindings);
-    destroy(m.recording);
-    if (status == EDDY_OK)
-        return m.program;
-    if (m.program)
-        eddy_program_destroy(m.program);
-    return NULL;
+    eddy_program *program = NULL;
+    (void)!eddy_program_make(recording, bindings, origin, &program);
+    eddy_recording_destroy(recording);
+    return program;
 }

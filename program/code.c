@@ -79,6 +79,73 @@ bool eddy_code_add_draw(eddy_code *code, const eddy_code_draw *draw, uint32_t *i
     return add(&code->draws, draw, sizeof(*draw), index);
 }
 
+bool eddy_code_add_scalar(eddy_code *code, const eddy_code_scalar *scalar, uint32_t *index) {
+    return add(&code->scalars, scalar, sizeof(*scalar), index);
+}
+
+bool eddy_code_add_patch(eddy_code *code, const eddy_code_patch *patch) {
+    uint32_t index;
+    return add(&code->patches, patch, sizeof(*patch), &index);
+}
+
+/* ---- comparing ---- */
+
+static bool is_same_operand(const eddy_code *a, const eddy_code_operand *x, const eddy_code *b,
+                            const eddy_code_operand *y) {
+    return x->value == y->value && x->rank == y->rank && x->dtype == y->dtype &&
+           x->access == y->access && x->offset == y->offset &&
+           memcmp(eddy_code_dims(a, x), eddy_code_dims(b, y),
+                  2 * (size_t)x->rank * sizeof(int64_t)) == 0;
+}
+
+static bool is_same_patch(const eddy_code_patch *x, const eddy_code_patch *y) {
+    return x->to == y->to && x->draw == y->draw && x->scalar == y->scalar && x->from == y->from;
+}
+
+/* But for the place of its call, which may be another line of the same function. */
+static bool is_same_instruction(const eddy_code *a, const eddy_code *b, uint32_t i) {
+    const eddy_code_instruction *x = eddy_code_instruction_at(a, i),
+                                *y = eddy_code_instruction_at(b, i);
+    if (x->op != y->op || x->kernel != y->kernel || x->operand_count != y->operand_count ||
+        x->input_count != y->input_count || x->patch_count != y->patch_count ||
+        x->draw != y->draw || x->compute != y->compute ||
+        (x->op->attribute_bytes > 0 &&
+         memcmp(eddy_code_words(a, x->attributes_at), eddy_code_words(b, y->attributes_at),
+                x->op->attribute_bytes) != 0))
+        return false;
+    for (uint32_t k = 0; k < x->operand_count; k++)
+        if (!is_same_operand(a, eddy_code_operand_at(a, x->operands_at + k), b,
+                             eddy_code_operand_at(b, y->operands_at + k)))
+            return false;
+    for (uint32_t k = 0; k < x->patch_count; k++)
+        if (!is_same_patch(eddy_code_patch_at(a, x->patches_at + k),
+                           eddy_code_patch_at(b, y->patches_at + k)))
+            return false;
+    return true;
+}
+
+static bool has_same_uses(const eddy_code *a, const eddy_code *b) {
+    if (a->draws.count != b->draws.count || a->scalars.count != b->scalars.count)
+        return false;
+    for (uint32_t i = 0; i < a->draws.count; i++)
+        if (eddy_code_draw_at(a, i)->generator != eddy_code_draw_at(b, i)->generator)
+            return false;
+    for (uint32_t i = 0; i < a->scalars.count; i++)
+        if (eddy_code_scalar_at(a, i)->number != eddy_code_scalar_at(b, i)->number ||
+            eddy_code_scalar_at(a, i)->dtype != eddy_code_scalar_at(b, i)->dtype)
+            return false;
+    return true;
+}
+
+bool eddy_code_is_equal(const eddy_code *a, const eddy_code *b, uint32_t *difference) {
+    uint32_t count = a->instructions.count < b->instructions.count ? a->instructions.count
+                                                                   : b->instructions.count;
+    for (*difference = 0; *difference < count; ++*difference)
+        if (!is_same_instruction(a, b, *difference))
+            return false;
+    return a->instructions.count == b->instructions.count && has_same_uses(a, b);
+}
+
 void eddy_code_operand_layout(const eddy_code *code, const eddy_code_operand *operand,
                               eddy_layout *layout) {
     const int64_t *dims = eddy_code_dims(code, operand), *strides = dims + operand->rank;
@@ -102,4 +169,6 @@ void eddy_code_fini(eddy_code *code) {
     array_fini(&code->instructions, sizeof(eddy_code_instruction));
     array_fini(&code->words, sizeof(int64_t));
     array_fini(&code->draws, sizeof(eddy_code_draw));
+    array_fini(&code->scalars, sizeof(eddy_code_scalar));
+    array_fini(&code->patches, sizeof(eddy_code_patch));
 }

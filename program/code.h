@@ -48,11 +48,30 @@ typedef struct eddy_code_operand {
     uint8_t access;
 } eddy_code_operand;
 
-/* A seed and a counter that a run takes from a generator. */
+/* A seed and a counter that a run takes from a generator: words 2 i and 2 i + 1 of the run, for draw i. */
 typedef struct eddy_code_draw {
     uint32_t instruction;
     uint32_t generator; /* index among the program's; EDDY_CODE_NONE: the running thread's own */
 } eddy_code_draw;
+
+/* A use of a number that is given at each run, converted as the attribute wants it: two words of the run, behind those of the draws. */
+typedef struct eddy_code_scalar {
+    uint32_t number;    /* index among the scalars given */
+    uint8_t kind;       /* of the number that was recorded: eddy_scalar_kind */
+    uint8_t dtype;      /* that it is converted to */
+    bool is_double;     /* the attribute is a plain double: the first word */
+    bool wraps;         /* an integer that the dtype does not hold wraps around */
+    uint32_t attribute; /* of the op, for messages */
+    uint32_t instruction;
+} eddy_code_scalar;
+
+/* Words of an instruction's attributes that a run fills in. */
+typedef struct eddy_code_patch {
+    uint32_t to;     /* word of the attributes */
+    uint32_t draw;   /* 1 + index, with `from` 0 for the seed and 1 for the counter; 0: a scalar */
+    uint32_t scalar; /* index of the use, with `from` 0 and 1 */
+    uint32_t from;
+} eddy_code_patch;
 
 typedef struct eddy_code_instruction {
     const eddy_op *op;
@@ -61,8 +80,9 @@ typedef struct eddy_code_instruction {
     uint32_t operands_at, operand_count;
     uint32_t input_count;   /* operands before the outputs */
     uint32_t attributes_at; /* words; the op's whole struct */
-    uint32_t draw;          /* whose seed and counter it takes: 1 + index; 0: none, or constants */
-    uint8_t compute;        /* eddy_dtype */
+    uint32_t patches_at, patch_count;
+    uint32_t draw;   /* whose seed and counter it takes: 1 + index; 0: none, or constants */
+    uint8_t compute; /* eddy_dtype */
 } eddy_code_instruction;
 
 /* An array that grows. */
@@ -77,6 +97,8 @@ typedef struct eddy_code {
     eddy_code_array instructions; /* eddy_code_instruction */
     eddy_code_array words;        /* int64_t: dims, strides, attributes */
     eddy_code_array draws;        /* eddy_code_draw */
+    eddy_code_array scalars;      /* eddy_code_scalar */
+    eddy_code_array patches;      /* eddy_code_patch, those of an instruction in a row */
 } eddy_code;
 
 /* ---- reading ---- */
@@ -92,6 +114,20 @@ static inline eddy_code_instruction *eddy_code_instruction_at(const eddy_code *c
 }
 static inline eddy_code_draw *eddy_code_draw_at(const eddy_code *code, uint32_t i) {
     return (eddy_code_draw *)code->draws.items + i;
+}
+static inline eddy_code_scalar *eddy_code_scalar_at(const eddy_code *code, uint32_t i) {
+    return (eddy_code_scalar *)code->scalars.items + i;
+}
+static inline eddy_code_patch *eddy_code_patch_at(const eddy_code *code, uint32_t i) {
+    return (eddy_code_patch *)code->patches.items + i;
+}
+/* The word of a run that a patch copies, and the number of all. */
+static inline uint32_t eddy_code_run_word(const eddy_code *code, const eddy_code_patch *patch) {
+    return (patch->draw ? 2 * (patch->draw - 1) : 2 * (code->draws.count + patch->scalar)) +
+           patch->from;
+}
+static inline uint32_t eddy_code_run_words(const eddy_code *code) {
+    return 2 * (code->draws.count + code->scalars.count);
 }
 static inline int64_t *eddy_code_words(const eddy_code *code, uint32_t at) {
     return (int64_t *)code->words.items + at;
@@ -133,6 +169,13 @@ EDDY_MUST_USE bool eddy_code_add_instruction(eddy_code *code,
                                              const eddy_code_instruction *instruction,
                                              uint32_t *index);
 EDDY_MUST_USE bool eddy_code_add_draw(eddy_code *code, const eddy_code_draw *draw, uint32_t *index);
+EDDY_MUST_USE bool eddy_code_add_scalar(eddy_code *code, const eddy_code_scalar *scalar,
+                                        uint32_t *index);
+/* At the end of the patches: of the instruction that is added next. */
+EDDY_MUST_USE bool eddy_code_add_patch(eddy_code *code, const eddy_code_patch *patch);
+
+/* Whether two pieces of code are the same, word for word. *difference: the first instruction that differs, where one does. */
+bool eddy_code_is_equal(const eddy_code *a, const eddy_code *b, uint32_t *difference);
 
 /* Frees the arrays; zeroed code is allowed. */
 void eddy_code_fini(eddy_code *code);

@@ -203,8 +203,8 @@ static eddy_status prepare_all(builder *b) {
         executable->prepared_of[i] = *slot - 1;
         const eddy_prepared_call *prepared = prepared_at(executable, *slot - 1);
         executable->cost_ps += prepared->cost_ps;
-        if (instruction->draw && prepared->bytes > executable->most_drawn_bytes)
-            executable->most_drawn_bytes = prepared->bytes;
+        if (instruction->patch_count > 0 && prepared->bytes > executable->most_patched_bytes)
+            executable->most_patched_bytes = prepared->bytes;
     }
     return EDDY_OK;
 }
@@ -288,15 +288,26 @@ static void make_steps(builder *b) {
         int64_t *bytes = executable->place_bytes + first;
         uint32_t count = list_places(b, instruction, places, bytes);
         int64_t workspace_at = prepared->workspace_bytes > 0 ? b->blocks[block++].offset : -1;
-        eddy_step_make(&executable->steps[i], &(eddy_step_call){.prepared = prepared,
-                                                                .places = places,
-                                                                .bytes = bytes,
-                                                                .count = count,
-                                                                .draw = instruction->draw,
-                                                                .workspace_at = workspace_at});
+        eddy_step_make(&executable->steps[i],
+                       &(eddy_step_call){.prepared = prepared,
+                                         .places = places,
+                                         .bytes = bytes,
+                                         .count = count,
+                                         .patches = executable->patches + instruction->patches_at,
+                                         .patch_count = instruction->patch_count,
+                                         .workspace_at = workspace_at});
         executable->places_at[i + 1] = first + count;
         if (count > executable->most_places)
             executable->most_places = count;
+    }
+}
+
+static void resolve_patches(builder *b) {
+    const eddy_code *code = b->code;
+    for (uint32_t i = 0; i < code->patches.count; i++) {
+        const eddy_code_patch *patch = eddy_code_patch_at(code, i);
+        b->executable->patches[i] =
+            (eddy_patch){.from = eddy_code_run_word(code, patch), .to = patch->to};
     }
 }
 
@@ -310,7 +321,7 @@ static void size_workspace(eddy_executable *executable) {
         lined(executable->arena.bytes) +
         lined((int64_t)executable->base_count * (int64_t)sizeof(void *)) +
         lined((int64_t)executable->most_places * (int64_t)sizeof(void *)) +
-        lined((int64_t)executable->most_drawn_bytes) +
+        lined((int64_t)executable->most_patched_bytes) +
         lined((int64_t)executable->value_count * (int64_t)sizeof(eddy_poison));
 }
 
@@ -335,6 +346,7 @@ static bool take_memory(builder *b) {
            acquire(&executable->value_places, values, sizeof(*executable->value_places)) &&
            acquire(&executable->base_values, executable->base_count,
                    sizeof(*executable->base_values)) &&
+           acquire(&executable->patches, code->patches.count, sizeof(*executable->patches)) &&
            acquire(&executable->places, code->operands.count, sizeof(*executable->places)) &&
            acquire(&executable->place_bytes, code->operands.count,
                    sizeof(*executable->place_bytes));
@@ -352,6 +364,7 @@ eddy_status eddy_executable_make(eddy_executable *executable, const eddy_code *c
     *executable = (eddy_executable){.step_count = code->instructions.count,
                                     .value_count = code->values.count,
                                     .operand_count = code->operands.count,
+                                    .patch_count = code->patches.count,
                                     .base_count = base_count};
     builder b = {.executable = executable, .code = code, .bases = bases, .origin = origin};
     eddy_status status = take_memory(&b) ? EDDY_OK : fail_memory(&b);
@@ -363,6 +376,7 @@ eddy_status eddy_executable_make(eddy_executable *executable, const eddy_code *c
     if (status == EDDY_OK)
         status = plan_arena(&b);
     if (status == EDDY_OK) {
+        resolve_patches(&b);
         make_steps(&b);
         size_workspace(executable);
     }
@@ -387,6 +401,7 @@ void eddy_executable_fini(eddy_executable *executable) {
                         EDDY_MEMORY_PROGRAM);
     eddy_memory_release(e->base_values, e->base_count * sizeof(*e->base_values),
                         EDDY_MEMORY_PROGRAM);
+    eddy_memory_release(e->patches, e->patch_count * sizeof(*e->patches), EDDY_MEMORY_PROGRAM);
     eddy_memory_release(e->places, e->operand_count * sizeof(*e->places), EDDY_MEMORY_PROGRAM);
     eddy_memory_release(e->place_bytes, e->operand_count * sizeof(*e->place_bytes),
                         EDDY_MEMORY_PROGRAM);

@@ -1,7 +1,7 @@
 /* The executable of a program: a flat array of steps, one for each instruction, in the order of the code.
  *
  *   step --run--> kernel       places (base, offset) of its operands; everything else was prepared when the program was made
- *   frame                      what one run changes: the table of bases, drawn numbers, an error, scratch memory
+ *   frame                      what one run changes: the table of bases, words (drawn and given numbers), an error, scratch memory
  *
  * A base is the memory that offsets count from: base 0 is the run's arena, base 1 + i operand i of the run's instruction in the VM
  * (the program's externals, then the outputs that it makes). So the steps are the same for every run, and several runs may be
@@ -34,6 +34,11 @@ typedef struct eddy_prepared_call {
         loop_strides; /* EDDY_STEP_PLACES, in bytes: room for a step that calls a loop, behind the block */
 } eddy_prepared_call;
 
+/* A word of a run that goes to a word of an instruction's attributes. */
+typedef struct eddy_patch {
+    uint32_t from, to;
+} eddy_patch;
+
 typedef struct eddy_frame eddy_frame;
 typedef struct eddy_step eddy_step;
 
@@ -56,7 +61,8 @@ struct eddy_step {
             const int64_t *bytes;     /* of their storages */
             int64_t workspace_at;     /* in the arena; -1: none */
             uint32_t place_count;
-            uint32_t draw;      /* 1 + index; 0: none */
+            const eddy_patch *patches;
+            uint32_t patch_count;
             bool wants_helpers; /* it takes longer than a hand-over */
         } kernel;
     };
@@ -64,11 +70,11 @@ struct eddy_step {
 
 struct eddy_frame {
     char **bases;
-    const uint64_t *draws; /* seed and counter of each */
+    const int64_t *words; /* seed and counter of each draw, then the numbers given */
     eddy_kernel_team *team;
     eddy_kernel_error error;
     void **data;   /* room for the operands of one step */
-    int64_t *copy; /* room for the largest packed block that is drawn for */
+    int64_t *copy; /* room for the largest packed block that is patched */
     const eddy_vm_run *run;
 };
 
@@ -91,12 +97,14 @@ typedef struct eddy_executable {
     /* Of the operands that are not absent, all instructions' in a row: where they are, and the bytes of their storages. */
     eddy_place *places;
     int64_t *place_bytes;
-    uint32_t *places_at;    /* per instruction, and the number of all */
+    uint32_t *places_at; /* per instruction, and the number of all */
+    eddy_patch *patches; /* in the order of the code */
+    uint32_t patch_count;
     uint32_t operand_count; /* of the code */
     uint32_t value_count;
     uint32_t base_count;
-    uint32_t most_places;    /* of one step */
-    size_t most_drawn_bytes; /* of a packed block that is drawn for */
+    uint32_t most_places;      /* of one step */
+    size_t most_patched_bytes; /* of a packed block with patches */
     eddy_arena_plan arena;
     int64_t workspace_bytes; /* of a run: arena, and the frame's arrays behind it */
     int64_t cost_ps;
@@ -112,7 +120,7 @@ void eddy_executable_fini(eddy_executable *executable);
 /* Runs all steps. run->workspace has workspace_bytes; run->data are the bases but the first, to be moved by `shifts` bytes. Sets the poison of every operand that the
  * code writes. The part of instruction i of `count` has the sequence number run->instruction->sequence - count + i. */
 void eddy_executable_run(const eddy_executable *executable, const eddy_code *code,
-                         const int64_t *shifts, const uint64_t *draws, const eddy_vm_run *run);
+                         const int64_t *shifts, const int64_t *words, const eddy_vm_run *run);
 
 /* One instruction's call as the VM shows it; for descriptions. */
 void eddy_executable_instruction(const eddy_executable *executable, const eddy_code *code,

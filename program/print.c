@@ -80,6 +80,22 @@ static void print_axes(FILE *file, uint32_t mask) {
     fprintf(file, "]");
 }
 
+/* "number 0" for an attribute that each run gives. */
+static bool print_given(const eddy_program *program, FILE *file,
+                        const eddy_code_instruction *instruction, int32_t attribute) {
+    for (uint32_t k = 0; k < instruction->patch_count; k++) {
+        const eddy_code_patch *patch =
+            eddy_code_patch_at(&program->code, instruction->patches_at + k);
+        const eddy_code_scalar *use =
+            patch->draw ? NULL : eddy_code_scalar_at(&program->code, patch->scalar);
+        if (use && use->attribute == (uint32_t)attribute) {
+            fprintf(file, "number %u", use->number);
+            return true;
+        }
+    }
+    return false;
+}
+
 static void print_attribute(FILE *file, const eddy_op_attribute *attribute, const char *place) {
     char text[EDDY_RANK_MAX * 22];
     const void *value = place;
@@ -132,7 +148,8 @@ static void print_attributes(const eddy_program *program, FILE *file,
             continue;
         fprintf(file, "%s%s = ", comma, op->attributes[i].name);
         comma = ", ";
-        print_attribute(file, &op->attributes[i], attributes + op->attributes[i].offset);
+        if (!print_given(program, file, instruction, i))
+            print_attribute(file, &op->attributes[i], attributes + op->attributes[i].offset);
     }
     if (instruction->draw)
         fprintf(file, "%sdraw = %u", comma, instruction->draw - 1);

@@ -12,6 +12,7 @@
 
 #include <base/atomic.h>
 #include <eddy/program.h>
+#include <eddy/recorded.h>
 #include <interpreter/handle/runtime.h>
 #include <interpreter/handle/tensor.h>
 #include <program/code.h>
@@ -38,7 +39,7 @@ typedef struct eddy_program_binding {
     uint8_t dtype;
     int8_t device_kind, device_index;
     int64_t count;      /* elements */
-    eddy_layout layout; /* as recorded; the offset of an input is that of the recorded tensor */
+    eddy_layout layout; /* as recorded; offsets within an input count from its first element */
 } eddy_program_binding;
 
 /* What a run leaves as the gradient of an output of a node, as the recorded calls did. */
@@ -81,6 +82,12 @@ static inline eddy_program_binding *eddy_program_binding_at(const eddy_program *
 
 /* Whether a pointer from the user is a program that lives. INVALID_ARGUMENT, recorded. */
 EDDY_MUST_USE eddy_status eddy_program_check(const eddy_program *program, eddy_origin origin);
+
+/* eddy_program_run with the numbers that the program was recorded with. is_shared: instead of failing where an input shares memory that the
+ * program writes, it is set, nothing is recorded and nothing has happened; NULL: it fails. */
+EDDY_MUST_USE eddy_status eddy_program_run_with(eddy_program *program, eddy_list inputs,
+                                                const eddy_scalar *scalars, eddy_tensor **outputs,
+                                                bool *is_shared, eddy_origin origin);
 
 /* Frees what there is of a program, half made ones too. */
 void eddy_program_destroy(eddy_program *program);

@@ -170,12 +170,123 @@ static void find_draw(const eddy_recording *recording, const eddy_recorder_call 
 }
 
 /* A run draws its own: the recorded numbers are no part of the code. */
-static void forget_drawn(eddy_recording *recording, const eddy_code_instruction *instruction) {
-    int64_t *words = eddy_code_words(&recording->code, instruction->attributes_at);
-    if (instruction->draw)
-        words[eddy_code_seed_word(instruction->op)] =
-            words[eddy_code_counter_word(instruction->op)] = 0;
+static bool patch_draw(eddy_recording *recording, eddy_code_instruction *instruction) {
+    eddy_code *code = &recording->code;
+    int64_t *words = eddy_code_words(code, instruction->attributes_at);
+    uint32_t seed = eddy_code_seed_word(instruction->op),
+             counter = eddy_code_counter_word(instruction->op);
+    if (!instruction->draw)
+        return true;
+    words[seed] = words[counter] = 0;
+    instruction->patch_count += 2;
+    return eddy_code_add_patch(
+               code, &(eddy_code_patch){.to = seed, .draw = instruction->draw, .from = 0}) &&
+           eddy_code_add_patch(
+               code, &(eddy_code_patch){.to = counter, .draw = instruction->draw, .from = 1});
 }
+
+/* ---- numbers given at each run ---- */
+
+/* The number's index; EDDY_CODE_NONE for a slot of another recording, whose number stays as it is. */
+static uint32_t number_of(const eddy_recording *recording, uint32_t slot) {
+    uint32_t first = recording->first_slot;
+    return first != 0 && slot >= first && slot - first < recording->scalar_count ? slot - first
+                                                                                 : EDDY_CODE_NONE;
+}
+
+static bool patch_scalar(eddy_recording *recording, eddy_code_instruction *instruction,
+                         const eddy_code_scalar *use) {
+    eddy_code *code = &recording->code;
+    const eddy_op_attribute *attribute = &instruction->op->attributes[use->attribute];
+    uint32_t to = (uint32_t)(attribute->offset / sizeof(int64_t)), words = use->is_double ? 1 : 2,
+             index;
+    if (!eddy_code_add_scalar(code, use, &index))
+        return false;
+    for (uint32_t w = 0; w < words; w++) {
+        eddy_code_words(code, instruction->attributes_at)[to + w] = 0;
+        if (!eddy_code_add_patch(code,
+                                 &(eddy_code_patch){.to = to + w, .scalar = index, .from = w}))
+            return false;
+    }
+    instruction->patch_count += words;
+    return true;
+}
+
+/* Attributes that are numbers of their own kind. */
+static bool patch_numbers(eddy_recording *recording, const eddy_recorder_call *call,
+                          eddy_code_instruction *instruction) {
+    const eddy_op *op = instruction->op;
+    for (int32_t i = 0; i < op->attribute_count; i++) {
+        const eddy_op_attribute *attribute = &op->attributes[i];
+        eddy_scalar number;
+        if (attribute->type != EDDY_ATTRIBUTE_SCALAR)
+            continue;
+        memcpy(&number, (const char *)call->apply->attributes + attribute->offset, sizeof(number));
+        uint32_t index = number.slot ? number_of(recording, number.slot) : EDDY_CODE_NONE;
+        if (index == EDDY_CODE_NONE)
+            continue;
+        if (!attribute->is_held) {
+            recording->lost = true;
+            continue;
+        }
+        const eddy_tensor *result = call->views[call->view_count - 1];
+        eddy_dtype dtype = i < op->scalar_count ? call->compute : (eddy_dtype)result->dtype;
+        if (!patch_scalar(recording, instruction,
+                          &(eddy_code_scalar){.number = index,
+                                              .dtype = (uint8_t)dtype,
+                                              .wraps = op->numbers_wrap,
+                                              .attribute = (uint32_t)i,
+                                              .instruction = recording->code.instructions.count}))
+            return false;
+    }
+    return true;
+}
+
+/* Attributes that are doubles, which the op's function has named. */
+static bool patch_doubles(eddy_recording *recording, eddy_code_instruction *instruction) {
+    const eddy_op *op = instruction->op;
+    uint32_t kept = 0;
+    eddy_recording_noted *noted = recording->noted;
+    for (uint32_t k = 0; k < recording->noted_count; k++) {
+        if (noted[k].op != op) {
+            noted[kept++] = noted[k];
+            continue;
+        }
+        for (int32_t i = 0; i < op->attribute_count; i++)
+            if (op->attributes[i].offset == noted[k].offset &&
+                !patch_scalar(
+                    recording, instruction,
+                    &(eddy_code_scalar){.number = noted[k].number,
+                                        .dtype = EDDY_F64,
+                                        .is_double = true,
+                                        .attribute = (uint32_t)i,
+                                        .instruction = recording->code.instructions.count}))
+                return false;
+    }
+    recording->noted_count = kept;
+    return true;
+}
+
+static void record_scalar(eddy_recorder *recorder, const eddy_op *op, size_t offset,
+                          uint32_t slot) {
+    eddy_recording *recording = (eddy_recording *)(void *)recorder;
+    uint32_t number = number_of(recording, slot);
+    if (number == EDDY_CODE_NONE)
+        return;
+    /* Its gradient would get the number without its slot. */
+    bool has_gradient = op->gradient && op->gradient->run;
+    if (has_gradient || recording->noted_count == EDDY_RECORDING_NOTED)
+        recording->lost = true;
+    else
+        recording->noted[recording->noted_count++] = (eddy_recording_noted){op, offset, number};
+}
+
+static void record_lose(eddy_recorder *recorder, uint32_t slot) {
+    eddy_recording *recording = (eddy_recording *)(void *)recorder;
+    recording->lost |= number_of(recording, slot) != EDDY_CODE_NONE;
+}
+
+/* ---- a call ---- */
 
 static bool add_call(eddy_recording *recording, const eddy_recorder_call *call) {
     const eddy_apply *apply = call->apply;
@@ -183,6 +294,7 @@ static bool add_call(eddy_recording *recording, const eddy_recorder_call *call) 
                                          .kernel = call->kernel,
                                          .address = apply->address,
                                          .operands_at = recording->code.operands.count,
+                                         .patches_at = recording->code.patches.count,
                                          .operand_count = (uint32_t)call->view_count,
                                          .input_count = (uint32_t)call->input_count,
                                          .compute = (uint8_t)call->compute};
@@ -198,8 +310,9 @@ static bool add_call(eddy_recording *recording, const eddy_recorder_call *call) 
         return false;
     if (apply->op->redraws)
         find_draw(recording, call, &instruction);
-    forget_drawn(recording, &instruction);
-    return eddy_code_add_instruction(&recording->code, &instruction, &index);
+    return patch_draw(recording, &instruction) && patch_numbers(recording, call, &instruction) &&
+           patch_doubles(recording, &instruction) &&
+           eddy_code_add_instruction(&recording->code, &instruction, &index);
 }
 
 /* What cannot be replayed, or was not understood, is kept as the recording's failure, the first of them. */
@@ -275,6 +388,8 @@ void eddy_recording_init(eddy_recording *recording, eddy_runtime *runtime) {
     *recording = (eddy_recording){.recorder = {.call = record_call,
                                                .read = record_read,
                                                .keep = record_keep,
+                                               .scalar = record_scalar,
+                                               .lose = record_lose,
                                                .abandon = record_abandon},
                                   .runtime = runtime};
     eddy_runtime_bind(runtime);

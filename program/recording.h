@@ -24,6 +24,14 @@ typedef struct eddy_recording_kept {
     eddy_tensor *gradient; /* a reference; NULL: none is kept */
 } eddy_recording_kept;
 
+/* A number that an op's function has made an attribute of, until that op is submitted. */
+typedef struct eddy_recording_noted {
+    const eddy_op *op;
+    size_t offset;
+    uint32_t number;
+} eddy_recording_noted;
+#define EDDY_RECORDING_NOTED 8
+
 typedef struct eddy_recording {
     eddy_recorder recorder; /* first: the interpreter hands it back */
     eddy_runtime *runtime;  /* bound */
@@ -36,10 +44,26 @@ typedef struct eddy_recording {
     eddy_recording_seen *seen; /* open addressing by number; a power of two */
     uint32_t seen_count, seen_capacity;
     uint64_t read_count;
+    uint32_t first_slot,
+        scalar_count; /* the numbers that are given at each run have the slots from the first on; 0: there are none */
+    eddy_recording_noted noted[EDDY_RECORDING_NOTED];
+    uint32_t noted_count;
+    bool lost;          /* such a number was used in a way that a run cannot follow */
     eddy_status status; /* why there will be no program; OK so far */
     eddy_origin spoiled_by;
     const char *reason;
 } eddy_recording;
+
+/* Opens a recording of the calling thread; closes it, so that calls are no longer recorded: NULL if none is open. */
+EDDY_MUST_USE eddy_status eddy_recording_open(eddy_caller *caller, eddy_origin origin,
+                                              eddy_recording **opened);
+eddy_recording *eddy_recording_close(eddy_caller *caller);
+void eddy_recording_destroy(eddy_recording *recording);
+
+/* A program of a closed recording, whose contents it takes; the recording is destroyed by the caller. */
+EDDY_MUST_USE eddy_status eddy_program_make(eddy_recording *recording,
+                                            const eddy_bindings *bindings, eddy_origin origin,
+                                            eddy_program **program);
 
 void eddy_recording_init(eddy_recording *recording, eddy_runtime *runtime);
 void eddy_recording_fini(eddy_recording *recording);

@@ -22,18 +22,18 @@ static char *take(char **at, size_t bytes) {
 }
 
 static void begin(replay *r, const eddy_executable *executable, const eddy_code *code,
-                  const int64_t *shifts, const uint64_t *draws, const eddy_vm_run *run) {
+                  const int64_t *shifts, const int64_t *words, const eddy_vm_run *run) {
     char *at = run->workspace;
     *r = (replay){.executable = executable, .code = code, .run = run};
     take(&at, (size_t)executable->arena.bytes);
     r->frame.bases = (char **)(void *)take(&at, executable->base_count * sizeof(char *));
     r->frame.data = (void **)(void *)take(&at, executable->most_places * sizeof(void *));
-    r->frame.copy = (int64_t *)(void *)take(&at, executable->most_drawn_bytes);
+    r->frame.copy = (int64_t *)(void *)take(&at, executable->most_patched_bytes);
     r->poison = (eddy_poison *)(void *)take(&at, executable->value_count * sizeof(eddy_poison));
     r->frame.bases[0] = run->workspace;
     for (uint32_t i = 1; i < executable->base_count; i++)
         r->frame.bases[i] = run->data[i - 1] ? (char *)run->data[i - 1] + shifts[i - 1] : NULL;
-    r->frame.draws = draws;
+    r->frame.words = words;
     r->frame.team = run->team;
     r->frame.error.position = INT64_MAX;
     r->frame.run = run;
@@ -185,9 +185,9 @@ static void run_closely(replay *r, uint32_t i) {
 }
 
 void eddy_executable_run(const eddy_executable *executable, const eddy_code *code,
-                         const int64_t *shifts, const uint64_t *draws, const eddy_vm_run *run) {
+                         const int64_t *shifts, const int64_t *words, const eddy_vm_run *run) {
     replay r;
-    begin(&r, executable, code, shifts, draws, run);
+    begin(&r, executable, code, shifts, words, run);
     if (r.is_traced || r.checks_finite || !is_healthy(&r)) {
         look(&r);
         run_closely(&r, 0);

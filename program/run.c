@@ -1,5 +1,6 @@
 /* eddy_program_run: binds tensors, draws, and submits the run as one instruction of the VM. */
 #include <base/dtype.h>
+#include <base/number.h>
 #include <base/shape.h>
 #include <base/status.h>
 #include <interpreter/handle/generator.h>
@@ -9,8 +10,8 @@
 #include <program/program.h>
 #include <string.h>
 
-/* Arguments of the instruction: a reference of the program, then per base but the first the bytes by which it is shifted, then a seed
- * and a counter for each draw. */
+/* Arguments of the instruction: a reference of the program, then per base but the first the bytes by which it is shifted, then the words
+ * of the run (code.h). */
 typedef struct run_arguments {
     eddy_program *program;
     int64_t words[];
@@ -18,7 +19,7 @@ typedef struct run_arguments {
 
 static size_t argument_bytes(const eddy_program *program) {
     return sizeof(run_arguments) +
-           (program->executable.base_count - 1 + 2 * (size_t)program->code.draws.count) *
+           (program->executable.base_count - 1 + (size_t)eddy_code_run_words(&program->code)) *
                sizeof(int64_t);
 }
 
@@ -27,9 +28,8 @@ static size_t argument_bytes(const eddy_program *program) {
 static void program_run(const eddy_vm_run *run) {
     const run_arguments *arguments = run->instruction->arguments;
     const eddy_program *program = arguments->program;
-    const int64_t *draws = arguments->words + program->executable.base_count - 1;
     eddy_executable_run(&program->executable, &program->code, arguments->words,
-                        (const uint64_t *)draws, run);
+                        arguments->words + program->executable.base_count - 1, run);
 }
 
 static size_t program_workspace(const eddy_vm_run *run) {
@@ -68,12 +68,15 @@ typedef struct running {
     eddy_caller *caller;
     eddy_origin origin;
     eddy_list inputs;
-    eddy_tensor **outputs;     /* the user's */
-    eddy_vm_operand *operands; /* base_count - 1 */
+    const eddy_scalar *scalars; /* as many as the program was recorded with */
+    eddy_tensor **outputs;      /* the user's */
+    eddy_vm_operand *operands;  /* base_count - 1 */
     eddy_tensor **
         handles; /* new ones: of the outputs, then the roots of made storages that no output is all of */
     eddy_tensor **roots; /* per made storage */
     run_arguments *arguments;
+    bool *
+        is_shared; /* set instead of the error, where inputs share memory that is written; NULL: the error */
 } running;
 
 static eddy_status fail_shape(const running *r, const eddy_program_binding *binding,
@@ -154,7 +157,7 @@ static eddy_status bind_inputs(const running *r) {
             return status;
         set_external(r, binding->operand, tensor->storage);
         r->arguments->words[binding->operand] =
-            (tensor->offset - binding->layout.offset) * eddy_dtype_size((eddy_dtype)tensor->dtype);
+            tensor->offset * eddy_dtype_size((eddy_dtype)tensor->dtype);
     }
     return EDDY_OK;
 }
@@ -166,8 +169,9 @@ static const char *name_of(const eddy_program *program, uint32_t operand) {
     return "a captured tensor";
 }
 
-/* The program was recorded with tensors of their own: what it writes may not be something else's too. */
-static eddy_status check_aliases(const running *r) {
+/* The program was recorded with tensors of their own: what it writes may not be something else's too. The operand that shares an input's
+ * storage, with *input the input's; EDDY_CODE_NONE if none does. */
+static uint32_t find_alias(const running *r, uint32_t *input) {
     const eddy_program *program = r->program;
     for (uint32_t e = 0; e < program->externals.count; e++) {
         if (eddy_program_external_at(program, e)->input == EDDY_CODE_NONE)
@@ -175,12 +179,25 @@ static eddy_status check_aliases(const running *r) {
         for (uint32_t k = 0; k < program->externals.count; k++)
             if (k != e && r->operands[k].storage == r->operands[e].storage &&
                 (r->operands[k].access != EDDY_ACCESS_CONST ||
-                 r->operands[e].access != EDDY_ACCESS_CONST))
-                return eddy_fail(EDDY_INVALID_ARGUMENT, r->origin,
-                                 "input %s shares its memory with %s, and the program writes it",
-                                 name_of(program, e), name_of(program, k));
+                 r->operands[e].access != EDDY_ACCESS_CONST)) {
+                *input = e;
+                return k;
+            }
     }
-    return EDDY_OK;
+    return EDDY_CODE_NONE;
+}
+
+static eddy_status check_aliases(const running *r) {
+    uint32_t input, other = find_alias(r, &input);
+    if (EDDY_LIKELY(other == EDDY_CODE_NONE))
+        return EDDY_OK;
+    if (r->is_shared) {
+        *r->is_shared = true;
+        return EDDY_INVALID_ARGUMENT;
+    }
+    return eddy_fail(EDDY_INVALID_ARGUMENT, r->origin,
+                     "input %s shares its memory with %s, and the program writes it",
+                     name_of(r->program, input), name_of(r->program, other));
 }
 
 static eddy_status bind(const running *r) {
@@ -213,6 +230,39 @@ static eddy_status draw(const running *r) {
                                      number == EDDY_CODE_NONE ? NULL : generators[number],
                                      r->origin, &words[0], &words[1]);
     }
+    return status;
+}
+
+/* The number for one use. */
+static eddy_status convert(const running *r, const eddy_code_scalar *use, int64_t *words) {
+    const eddy_code_instruction *instruction =
+        eddy_code_instruction_at(&r->program->code, use->instruction);
+    eddy_scalar number = r->scalars[use->number];
+    number.slot = 0;
+    if (use->is_double) {
+        double value =
+            number.kind == EDDY_SCALAR_FLOAT ? number.value.floating : (double)number.value.integer;
+        memcpy(words, &value, sizeof(value));
+        return EDDY_OK;
+    }
+    if (!eddy_number_convert(&number, (eddy_dtype)use->dtype, use->wraps)) {
+        char text[64];
+        eddy_number_format(number, text, sizeof(text));
+        return eddy_fail(EDDY_OUT_OF_RANGE, r->origin,
+                         "number %u is %s, which %s of %s does not hold", use->number, text,
+                         eddy_dtype_name((eddy_dtype)use->dtype), instruction->op->name);
+    }
+    memcpy(words, &number, sizeof(number));
+    return EDDY_OK;
+}
+
+static eddy_status convert_all(const running *r) {
+    const eddy_code *code = &r->program->code;
+    int64_t *words =
+        r->arguments->words + r->program->executable.base_count - 1 + 2 * code->draws.count;
+    eddy_status status = EDDY_OK;
+    for (uint32_t i = 0; i < code->scalars.count && status == EDDY_OK; i++)
+        status = convert(r, eddy_code_scalar_at(code, i), words + 2 * (size_t)i);
     return status;
 }
 
@@ -288,7 +338,7 @@ static const eddy_tensor *given_for(const running *r, uint32_t operand, int64_t 
         if (binding->role != EDDY_ROLE_INPUT)
             continue;
         if (binding->operand == operand) {
-            *shift = r->inputs.items[given]->offset - binding->layout.offset;
+            *shift = r->inputs.items[given]->offset;
             return r->inputs.items[given];
         }
         given++;
@@ -369,6 +419,8 @@ static void note_written(const running *r) {
 static eddy_status run_bound(running *r) {
     eddy_status status = bind(r);
     if (status == EDDY_OK)
+        status = convert_all(r);
+    if (status == EDDY_OK)
         status = make_handles(r);
     if (status != EDDY_OK)
         return status;
@@ -404,11 +456,15 @@ static eddy_status check_call(const running *r) {
     return EDDY_OK;
 }
 
-eddy_status eddy_program_run(eddy_program *program, eddy_list inputs, eddy_tensor **outputs) {
+eddy_status eddy_program_run_with(eddy_program *program, eddy_list inputs,
+                                  const eddy_scalar *scalars, eddy_tensor **outputs,
+                                  bool *is_shared, eddy_origin origin) {
     running r = {.program = program,
+                 .is_shared = is_shared,
                  .caller = eddy_caller_get(),
-                 .origin = EDDY_ORIGIN("program_run"),
+                 .origin = origin,
                  .inputs = inputs,
+                 .scalars = scalars,
                  .outputs = outputs};
     eddy_status status = check_call(&r);
     if (status != EDDY_OK)
@@ -427,4 +483,8 @@ eddy_status eddy_program_run(eddy_program *program, eddy_list inputs, eddy_tenso
     status = run_bound(&r);
     eddy_caller_scratch_end(r.caller, memory, bytes);
     return status;
+}
+
+eddy_status eddy_program_run(eddy_program *program, eddy_list inputs, eddy_tensor **outputs) {
+    return eddy_program_run_with(program, inputs, NULL, outputs, NULL, EDDY_ORIGIN("program_run"));
 }

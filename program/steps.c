@@ -108,32 +108,31 @@ static void step_kernel(const eddy_step *step, eddy_frame *frame) {
     run_call(step, frame, step->kernel.call->packed);
 }
 
-/* The call's own copy of its arguments gets the seed and counter of this run. */
-static void step_drawn(const eddy_step *step, eddy_frame *frame) {
+/* The run's own copy of the call's arguments gets its words. */
+static void step_patched(const eddy_step *step, eddy_frame *frame) {
     const eddy_prepared_call *prepared = step->kernel.call;
     memcpy(frame->copy, prepared->packed, prepared->bytes);
-    const uint64_t *drawn = frame->draws + 2 * (step->kernel.draw - 1);
-    const eddy_op *op = prepared->packed->op;
     int64_t *attributes = frame->copy + prepared->packed->attributes_at;
-    attributes[eddy_code_seed_word(op)] = (int64_t)drawn[0];
-    attributes[eddy_code_counter_word(op)] = (int64_t)drawn[1];
+    for (uint32_t i = 0; i < step->kernel.patch_count; i++)
+        attributes[step->kernel.patches[i].to] = frame->words[step->kernel.patches[i].from];
     run_call(step, frame, (const eddy_packed_arguments *)(const void *)frame->copy);
 }
 
 static void make_kernel(eddy_step *step, const eddy_step_call *call) {
-    step->run = call->draw ? step_drawn : step_kernel;
+    step->run = call->patch_count > 0 ? step_patched : step_kernel;
     step->kernel.call = call->prepared;
     step->kernel.places = call->places;
     step->kernel.bytes = call->bytes;
     step->kernel.place_count = call->count;
-    step->kernel.draw = call->draw;
+    step->kernel.patches = call->patches;
+    step->kernel.patch_count = call->patch_count;
     step->kernel.workspace_at = call->workspace_at;
     step->kernel.wants_helpers = call->prepared->cost_ps > HELPED_PS;
 }
 
 void eddy_step_make(eddy_step *step, const eddy_step_call *call) {
     const eddy_packed_arguments *packed = call->prepared->packed;
-    if (call->draw || !is_flat(packed, call->count) ||
+    if (call->patch_count > 0 || !is_flat(packed, call->count) ||
         flat_count(packed) > EDDY_KERNEL_SLICE_ELEMENTS)
         make_kernel(step, call);
     else if (flat_count(packed) == 0)

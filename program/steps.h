@@ -10,7 +10,8 @@ typedef struct eddy_step_call {
     const eddy_place *places; /* of the operands that are not absent */
     const int64_t *bytes;     /* of their storages */
     uint32_t count;
-    uint32_t draw;        /* 1 + index; 0: none */
+    const eddy_patch *patches;
+    uint32_t patch_count;
     int64_t workspace_at; /* -1: none */
 } eddy_step_call;
 

@@ -47,7 +47,8 @@ def parameter_lines(entry, attribute, target, failure):
     if attribute.passed_as == "axes":
         return checked("eddy_parameter_axis_list(" + checked_parameter(entry, f"&{attribute.name}", f"&{target}"), failure)
     if attribute.passed_as == "scalar":
-        return [f"    {target} = eddy_parameter_f64({attribute.name});"]
+        place = f"offsetof({entry.arguments}, {path(entry, attribute)})"
+        return [f"    {target} = eddy_parameter_attribute(&eddy_op_{entry.name}, {place}, {attribute.name});"]
     return [f"    {target} = {attribute.name};"]
 
 

@@ -22,6 +22,7 @@
 #include <eddy/options.h>
 #include <eddy/print.h>
 #include <eddy/program.h>
+#include <eddy/recorded.h>
 #include <eddy/runtime.h>
 #include <eddy/scalar.h>
 #include <eddy/shape.h>

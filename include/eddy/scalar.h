@@ -22,6 +22,8 @@ typedef enum eddy_scalar_kind {
 
 typedef struct eddy_scalar {
     eddy_scalar_kind kind;
+    uint32_t
+        slot; /* the library's, 0 in a number of the program's: which input of a recorded function it is */
     union {
         int64_t integer; /* BOOL (0 or 1) and INT: exact */
         double floating;
@@ -31,6 +33,7 @@ typedef struct eddy_scalar {
 static inline eddy_scalar eddy_scalar_bool(bool value) {
     eddy_scalar s;
     s.kind = EDDY_SCALAR_BOOL;
+    s.slot = 0;
     s.value.integer = value;
     return s;
 }
@@ -38,6 +41,7 @@ static inline eddy_scalar eddy_scalar_bool(bool value) {
 static inline eddy_scalar eddy_scalar_int(int64_t value) {
     eddy_scalar s;
     s.kind = EDDY_SCALAR_INT;
+    s.slot = 0;
     s.value.integer = value;
     return s;
 }
@@ -45,6 +49,7 @@ static inline eddy_scalar eddy_scalar_int(int64_t value) {
 static inline eddy_scalar eddy_scalar_float(double value) {
     eddy_scalar s;
     s.kind = EDDY_SCALAR_FLOAT;
+    s.slot = 0;
     s.value.floating = value;
     return s;
 }

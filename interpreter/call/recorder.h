@@ -61,6 +61,10 @@ struct eddy_recorder {
     /* The gradient kept for an output of a node was replaced by `gradient` (NULL: by none). */
     void (*keep)(eddy_recorder *recorder, struct eddy_autograd_node *node, uint32_t output,
                  eddy_tensor *gradient);
+    /* A number with this slot is the attribute, a double, at `offset` of the op's next call. */
+    void (*scalar)(eddy_recorder *recorder, const eddy_op *op, size_t offset, uint32_t slot);
+    /* A number with this slot was used in a way that a replay cannot follow. */
+    void (*lose)(eddy_recorder *recorder, uint32_t slot);
     /* The thread ends: the recording is given up. */
     void (*abandon)(eddy_recorder *recorder);
 };
@@ -78,6 +82,17 @@ static inline void eddy_recorder_keep(const eddy_caller *caller, struct eddy_aut
                                       uint32_t output, eddy_tensor *gradient) {
     if (EDDY_UNLIKELY(caller->recorder != NULL))
         caller->recorder->keep(caller->recorder, node, output, gradient);
+}
+
+static inline void eddy_recorder_scalar(const eddy_caller *caller, const eddy_op *op, size_t offset,
+                                        uint32_t slot) {
+    if (caller != NULL && caller->recorder != NULL)
+        caller->recorder->scalar(caller->recorder, op, offset, slot);
+}
+
+static inline void eddy_recorder_lose(const eddy_caller *caller, uint32_t slot) {
+    if (caller != NULL && caller->recorder != NULL)
+        caller->recorder->lose(caller->recorder, slot);
 }
 
 /* OK unless the thread records: UNSUPPORTED, recorded under the origin. */

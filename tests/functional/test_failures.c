@@ -149,6 +149,7 @@ static void nothing(void *context, const void *data, int64_t bytes, const eddy_e
     row(eddy_recover(EDDY_LIST(orphan))) \
     row(in_dead(eddy_record_begin)) \
     row(eddy_program_run(NULL, EDDY_LIST(x), results)) \
+    row(eddy_recorded_run(NULL, EDDY_LIST(x), (eddy_scalars){0}, results)) \
     row(eddy_program_describe(NULL, NULL)) \
     row(eddy_program_print(NULL, stderr)) \
     row(eddy_recover(EDDY_LIST(x, orphan))) \

@@ -79,7 +79,7 @@ static const eddy_attribute_description blend_attribute_rows[] = {
     {.name = "weight",
      .type = EDDY_ATTRIBUTE_FLOAT,
      .offset = offsetof(blend_attributes, weight),
-     .default_value = {EDDY_SCALAR_FLOAT, {.floating = 2.0}}},
+     .default_value = {.kind = EDDY_SCALAR_FLOAT, .value = {.floating = 2.0}}},
     {.name = "rounds", .type = EDDY_ATTRIBUTE_INT, .offset = offsetof(blend_attributes, rounds)},
     {.name = "fails", .type = EDDY_ATTRIBUTE_BOOL, .offset = offsetof(blend_attributes, fails)},
 };

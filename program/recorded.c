@@ -1,0 +1,488 @@
+/* Recorded functions: two recordings for each signature, then replay. No lock is held while the function or a program runs. */
+#include <base/memory.h>
+#include <base/option.h>
+#include <base/sleep.h>
+#include <base/status.h>
+#include <eddy/recorded.h>
+#include <interpreter/handle/scope.h>
+#include <program/recording.h>
+#include <program/signature.h>
+#include <stdio.h>
+#include <string.h>
+
+#define MOST_BYTES (INT64_C(256) << 20)
+/* So many recordings of a signature may differ from the one before; then the function just runs. */
+#define DIFFERENCES_MOST 8
+#define INPUTS_MOST 4096
+#define NAME_BYTES 32
+
+struct eddy_recorded {
+    _Atomic uint32_t references; /* atomic: acq_rel when given up */
+    eddy_recorded_body *body;
+    void *context;
+    int64_t output_count, most_bytes;
+    bool is_strict;
+    eddy_lock lock;
+    eddy_signature *first; /* lock: lock */
+};
+
+/* ---- life ---- */
+
+eddy_recorded *eddy_recorded_create(eddy_recorded_body *body, void *context, int64_t output_count,
+                                    const eddy_recorded_options *options) {
+    eddy_origin origin = EDDY_ORIGIN("recorded_create");
+    if (!body || output_count < 0 || output_count > INPUTS_MOST) {
+        eddy_fail(EDDY_INVALID_ARGUMENT, origin,
+                  body ? "%lld outputs" : "the function is NULL, of %lld outputs",
+                  (long long)output_count);
+        return NULL;
+    }
+    eddy_recorded *recorded = eddy_memory_acquire_zeroed(sizeof(*recorded), EDDY_MEMORY_PROGRAM);
+    if (!recorded) {
+        eddy_fail(EDDY_OUT_OF_MEMORY, origin, "no memory");
+        return NULL;
+    }
+    eddy_store_relaxed(&recorded->references, 1u);
+    recorded->body = body;
+    recorded->context = context;
+    recorded->output_count = output_count;
+    recorded->is_strict = EDDY_OPTION(options, is_strict);
+    recorded->most_bytes = MOST_BYTES;
+    if (EDDY_OPTION(options, most_bytes))
+        recorded->most_bytes = options->most_bytes;
+    return recorded;
+}
+
+eddy_recorded *eddy_recorded_retain(eddy_recorded *recorded) {
+    if (recorded)
+        eddy_add_relaxed(&recorded->references, 1u);
+    return recorded;
+}
+
+void eddy_recorded_release(eddy_recorded **recorded) {
+    eddy_recorded *released = recorded ? *recorded : NULL;
+    if (!released)
+        return;
+    *recorded = NULL;
+    if (eddy_sub_acq_rel(&released->references, 1u) != 1)
+        return;
+    while (released->first) {
+        eddy_signature *signature = released->first;
+        released->first = signature->next;
+        eddy_signature_destroy(signature);
+    }
+    eddy_memory_release(released, sizeof(*released), EDDY_MEMORY_PROGRAM);
+}
+
+/* ---- signatures ---- */
+
+/* A call being made. */
+typedef struct calling {
+    eddy_recorded *recorded;
+    eddy_caller *caller;
+    eddy_origin origin;
+    eddy_list inputs;
+    eddy_scalars scalars;
+    eddy_tensor **outputs; /* output_count, in the caller's scratch */
+    void *key;
+    size_t key_bytes;
+    bool has_failed; /* a call of the function, whatever that returned */
+} calling;
+
+/* The signature of the call, which becomes the first; NULL if there is none. */
+static eddy_signature *find_locked(const calling *c) {
+    eddy_digest digest = eddy_hash_128(c->key, c->key_bytes);
+    for (eddy_signature **place = &c->recorded->first; *place; place = &(*place)->next) {
+        eddy_signature *signature = *place;
+        if (signature->digest.low != digest.low || signature->digest.high != digest.high ||
+            signature->key_bytes != c->key_bytes ||
+            memcmp(signature->key, c->key, c->key_bytes) != 0)
+            continue;
+        *place = signature->next;
+        signature->next = c->recorded->first;
+        c->recorded->first = signature;
+        return signature;
+    }
+    return NULL;
+}
+
+static int64_t bytes_of(const eddy_signature *signature) {
+    eddy_program_info info = {.size = sizeof(info)};
+    int64_t bytes = (int64_t)(sizeof(*signature) + signature->key_bytes);
+    if (signature->program && eddy_program_describe(signature->program, &info) == EDDY_OK)
+        bytes += info.program_bytes;
+    return bytes;
+}
+
+/* Drops the least recently used beyond the limit; the first stays. Returns them as a list. */
+static eddy_signature *trim_locked(eddy_recorded *recorded) {
+    int64_t bytes = 0;
+    for (eddy_signature *at = recorded->first; at; at = at->next) {
+        bytes += bytes_of(at);
+        if (at->next && bytes + bytes_of(at->next) > recorded->most_bytes) {
+            eddy_signature *dropped = at->next;
+            at->next = NULL;
+            return dropped;
+        }
+    }
+    return NULL;
+}
+
+static void destroy_all(eddy_signature *list) {
+    while (list) {
+        eddy_signature *next = list->next;
+        eddy_signature_destroy(list);
+        list = next;
+    }
+}
+
+/* ---- running the function ---- */
+
+static eddy_status check_outputs(const calling *c) {
+    for (int64_t i = 0; i < c->recorded->output_count; i++)
+        if (!c->outputs[i])
+            return eddy_fail(EDDY_INVALID_ARGUMENT, c->origin,
+                             "the function has left output %lld NULL", (long long)i);
+    return EDDY_OK;
+}
+
+static eddy_status run_body(calling *c, const eddy_scalar *scalars) {
+    eddy_recorded_call call = {.size = sizeof(call),
+                               .inputs = c->inputs,
+                               .scalars = scalars,
+                               .scalar_count = c->scalars.count,
+                               .outputs = c->outputs,
+                               .output_count = c->recorded->output_count};
+    for (int64_t i = 0; i < call.output_count; i++)
+        c->outputs[i] = NULL;
+    eddy_outcome outcome;
+    eddy_outcome_begin(&outcome);
+    eddy_status status = c->recorded->body(c->recorded->context, &call);
+    eddy_outcome_end(&outcome);
+    c->has_failed = outcome.first != EDDY_OK;
+    if (status == EDDY_OK)
+        return check_outputs(c);
+    /* What failed has said so; a status of the function's own is recorded here. */
+    return c->has_failed
+               ? status
+               : eddy_fail(status, c->origin, "the function failed: %s", eddy_status_text(status));
+}
+
+/* Slots of numbers are never used again, so that one that a tape has kept from an earlier recording means nothing. */
+static uint32_t take_slots(int64_t count) {
+    static _Atomic uint32_t last;
+    return eddy_add_relaxed(&last, (uint32_t)count) + 1;
+}
+
+/* A recording of the function; what it computed is the call's result in any case. */
+static eddy_status record_body(calling *c, eddy_recording **recording) {
+    eddy_status status = eddy_recording_open(c->caller, c->origin, recording);
+    if (status != EDDY_OK)
+        return status;
+    eddy_scalar *scalars = (eddy_scalar *)c->scalars.items;
+    (*recording)->scalar_count = (uint32_t)c->scalars.count;
+    (*recording)->first_slot = c->scalars.count > 0 ? take_slots(c->scalars.count) : 0;
+    for (int64_t i = 0; i < c->scalars.count; i++)
+        scalars[i].slot = (*recording)->first_slot + (uint32_t)i;
+    status = run_body(c, scalars);
+    for (int64_t i = 0; i < c->scalars.count; i++)
+        scalars[i].slot = 0;
+    (void)eddy_recording_close(c->caller);
+    return status;
+}
+
+/* ---- from two recordings to a program ---- */
+
+static eddy_status make_program(const calling *c, eddy_recording *recording,
+                                eddy_program **program) {
+    int64_t count = c->inputs.count + c->recorded->output_count;
+    size_t bytes = (size_t)count * (sizeof(eddy_binding) + NAME_BYTES);
+    eddy_binding *bindings = eddy_memory_acquire(bytes + 1, EDDY_MEMORY_PROGRAM);
+    if (!bindings)
+        return EDDY_OUT_OF_MEMORY;
+    char *names = (char *)(bindings + count);
+    for (int64_t i = 0; i < count; i++) {
+        bool is_input = i < c->inputs.count;
+        int64_t number = is_input ? i : i - c->inputs.count;
+        char *name = names + i * NAME_BYTES;
+        snprintf(name, NAME_BYTES, "%s%lld", is_input ? "input" : "output", (long long)number);
+        bindings[i] = (eddy_binding){.name = name,
+                                     .tensor = is_input ? c->inputs.items[i] : c->outputs[number],
+                                     .role = is_input ? EDDY_ROLE_INPUT : EDDY_ROLE_OUTPUT};
+    }
+    eddy_status status =
+        eddy_program_make(recording, &(eddy_bindings){bindings, count}, c->origin, program);
+    eddy_memory_release(bindings, bytes + 1, EDDY_MEMORY_PROGRAM);
+    return status;
+}
+
+/* Why two recordings are not one program; "" where they are. */
+static void compare(const eddy_program *a, const eddy_program *b, char *reason, size_t size) {
+    uint32_t at;
+    reason[0] = 0;
+    if (!eddy_code_is_equal(&a->code, &b->code, &at)) {
+        const char *name = at < b->code.instructions.count
+                               ? eddy_code_instruction_at(&b->code, at)->op->name
+                               : "its end";
+        snprintf(reason, size, "two recordings differ at instruction %u (%s)", at, name);
+        return;
+    }
+    if (a->externals.count != b->externals.count || a->kept.count != b->kept.count) {
+        snprintf(reason, size, "two recordings use different tensors of the function's own");
+        return;
+    }
+    for (uint32_t e = 0; e < a->externals.count; e++)
+        if (eddy_program_external_at(a, e)->tensor != eddy_program_external_at(b, e)->tensor) {
+            snprintf(reason, size,
+                     "two recordings use different tensors of the function's own: a tensor that is "
+                     "made anew in each call, or a "
+                     "gradient that the tape keeps from call to call");
+            return;
+        }
+}
+
+/* Why a recording cannot be replayed; "" where it can. */
+static void judge(const eddy_recording *recording, char *reason, size_t size) {
+    reason[0] = 0;
+    /* An op whose shape depends on data reads it too: what it says comes first. */
+    if (recording->status != EDDY_OK)
+        snprintf(reason, size, "%s: %s", recording->spoiled_by.op, recording->reason);
+    else if (recording->read_count > 0)
+        snprintf(reason, size, "the function reads values of tensors");
+    else if (recording->lost)
+        snprintf(reason, size,
+                 "a number that was given is used in a way that a replay cannot follow");
+}
+
+static bool any_gradient(const calling *c) {
+    for (int64_t i = 0; i < c->inputs.count; i++)
+        if (c->inputs.items[i]->autograd && c->caller->no_grad == 0)
+            return true;
+    for (int64_t i = 0; i < c->recorded->output_count; i++)
+        if (c->outputs[i]->autograd)
+            return true;
+    return false;
+}
+
+static void give_up(eddy_signature *signature, const char *reason) {
+    signature->is_given_up = true;
+    snprintf(signature->reason, sizeof(signature->reason), "%s", reason);
+}
+
+/* The recording of a call is held against the one before. lock: the function's. Returns a program to release. */
+static eddy_program *settle_locked(eddy_signature *signature, eddy_program *program,
+                                   const char *reason) {
+    eddy_program *before = signature->program;
+    if (signature->is_replayed || signature->is_given_up)
+        return program; /* another thread was first */
+    if (reason[0]) {
+        give_up(signature, reason);
+        return program;
+    }
+    signature->program = program;
+    if (!before)
+        return NULL;
+    compare(before, program, signature->reason, sizeof(signature->reason));
+    signature->is_replayed = !signature->reason[0];
+    if (signature->reason[0] && ++signature->differed >= DIFFERENCES_MOST)
+        signature->is_given_up = true;
+    return before;
+}
+
+static void settle(calling *c, eddy_recording *recording) {
+    char reason[320];
+    eddy_program *program = NULL;
+    judge(recording, reason, sizeof(reason));
+    if (!reason[0] && any_gradient(c))
+        snprintf(reason, sizeof(reason), "a gradient goes back through its inputs or outputs");
+    if (!reason[0]) {
+        /* Its failure is no failure of the call. */
+        eddy_error kept, error = {0};
+        bool has_kept = eddy_error_peek(&kept);
+        eddy_outcome *outcome = eddy_outcome_set_aside();
+        if (make_program(c, recording, &program) != EDDY_OK && !has_kept &&
+            eddy_error_take(&error) != EDDY_OK)
+            snprintf(reason, sizeof(reason), "%.300s", error.message);
+        else if (!program)
+            snprintf(reason, sizeof(reason), "the recording cannot become a program");
+        eddy_outcome_go_on(outcome);
+    }
+    eddy_lock_acquire(&c->recorded->lock);
+    eddy_signature *signature = find_locked(c), *dropped = NULL;
+    if (!signature && (signature = eddy_signature_create(c->key, c->key_bytes, c->inputs))) {
+        signature->next = c->recorded->first;
+        c->recorded->first = signature;
+    }
+    if (signature) {
+        signature->ran++;
+        program = settle_locked(signature, program, reason);
+        dropped = trim_locked(c->recorded);
+    }
+    eddy_lock_release(&c->recorded->lock);
+    eddy_program_release(&program);
+    destroy_all(dropped);
+}
+
+/* ---- a call ---- */
+
+static eddy_status run_recorded(calling *c) {
+    eddy_recording *recording = NULL;
+    eddy_status status = record_body(c, &recording);
+    if (status == EDDY_OK && !c->has_failed)
+        settle(c, recording);
+    eddy_recording_destroy(recording);
+    return status;
+}
+
+static eddy_status run_eagerly(calling *c, const char *reason) {
+    if (c->recorded->is_strict && reason[0])
+        return eddy_fail(EDDY_UNSUPPORTED, c->origin, "it cannot be replayed: %s", reason);
+    return run_body(c, c->scalars.items);
+}
+
+/* The function runs after all: its arguments are not as those that were recorded. */
+static void count_miss(const calling *c) {
+    eddy_lock_acquire(&c->recorded->lock);
+    eddy_signature *signature = find_locked(c);
+    if (signature) {
+        signature->replayed--;
+        signature->ran++;
+        signature->missed++;
+    }
+    eddy_lock_release(&c->recorded->lock);
+}
+
+static eddy_status choose(calling *c) {
+    char reason[320] = "";
+    eddy_program *program = NULL;
+    bool is_given_up = false;
+    eddy_lock_acquire(&c->recorded->lock);
+    eddy_signature *signature = find_locked(c);
+    if (signature && signature->is_replayed) {
+        program = eddy_program_retain(signature->program);
+        signature->replayed++;
+    } else if (signature && signature->is_given_up) {
+        is_given_up = true;
+        signature->ran++;
+        memcpy(reason, signature->reason, sizeof(reason));
+    }
+    eddy_lock_release(&c->recorded->lock);
+    if (is_given_up)
+        return run_eagerly(c, reason);
+    if (!program)
+        return run_recorded(c);
+    bool is_shared = false;
+    eddy_status status = eddy_program_run_with(program, c->inputs, c->scalars.items, c->outputs,
+                                               &is_shared, c->origin);
+    eddy_program_release(&program);
+    if (!is_shared)
+        return status;
+    count_miss(c);
+    return run_eagerly(c, "an input shares memory that it writes");
+}
+
+static eddy_status check_inputs(const calling *c) {
+    for (int64_t i = 0; i < c->inputs.count; i++) {
+        eddy_status status =
+            eddy_tensor_check_item_shape(c->inputs.items[i], "inputs", i, c->origin);
+        if (status != EDDY_OK)
+            return status;
+    }
+    return EDDY_OK;
+}
+
+static eddy_status check_call(const calling *c) {
+    if (!c->recorded)
+        return eddy_fail(EDDY_INVALID_ARGUMENT, c->origin, "the recorded function is NULL");
+    if (!eddy_caller_may_call(c->caller))
+        return eddy_caller_refuse(c->caller, c->origin);
+    bool has_inputs = c->inputs.count == 0 || (c->inputs.count > 0 && c->inputs.items);
+    bool has_scalars = c->scalars.count == 0 || (c->scalars.count > 0 && c->scalars.items);
+    if (!has_inputs || !has_scalars || c->inputs.count > INPUTS_MOST ||
+        c->scalars.count > INPUTS_MOST)
+        return eddy_fail(EDDY_INVALID_ARGUMENT, c->origin, "%lld inputs and %lld numbers",
+                         (long long)c->inputs.count, (long long)c->scalars.count);
+    return EDDY_OK;
+}
+
+/* The arrays of a call lie in one block: its own numbers, its outputs and its key. */
+static eddy_status call_with(calling *c, char *memory) {
+    eddy_scalar *scalars = (eddy_scalar *)(void *)memory;
+    memory += (size_t)c->scalars.count * sizeof(*scalars);
+    c->outputs = (eddy_tensor **)(void *)memory;
+    memory += (size_t)c->recorded->output_count * sizeof(*c->outputs);
+    c->key = memory;
+    for (int64_t i = 0; i < c->scalars.count; i++) {
+        scalars[i] = c->scalars.items[i];
+        scalars[i].slot = 0;
+    }
+    c->scalars.items = scalars;
+    /* Inside a recording its ops are a part of that. */
+    if (c->caller->recorder)
+        return run_body(c, scalars);
+    c->key_bytes = eddy_signature_key_make(c->key, c->inputs, c->scalars);
+    return choose(c);
+}
+
+eddy_status eddy_recorded_run(eddy_recorded *recorded, eddy_list inputs, eddy_scalars scalars,
+                              eddy_tensor **outputs) {
+    calling c = {.recorded = recorded,
+                 .caller = eddy_caller_get(),
+                 .origin = EDDY_ORIGIN("recorded_run"),
+                 .inputs = inputs,
+                 .scalars = scalars};
+    eddy_status status = check_call(&c);
+    if (status == EDDY_OK)
+        status = check_inputs(&c);
+    if (status == EDDY_OK && recorded->output_count > 0 && !outputs)
+        status = eddy_fail(EDDY_INVALID_ARGUMENT, c.origin, "there is no room for the outputs");
+    if (status != EDDY_OK)
+        return status;
+    size_t bytes = (size_t)scalars.count * sizeof(eddy_scalar) +
+                   (size_t)recorded->output_count * sizeof(eddy_tensor *) +
+                   eddy_signature_key_room(inputs.count, scalars.count);
+    char *memory = eddy_memory_acquire(bytes, EDDY_MEMORY_PROGRAM);
+    if (!memory)
+        return eddy_fail(EDDY_OUT_OF_MEMORY, c.origin, "no memory for a call");
+    status = call_with(&c, memory);
+    for (int64_t i = 0; i < recorded->output_count && status == EDDY_OK; i++)
+        outputs[i] = c.outputs[i];
+    eddy_memory_release(memory, bytes, EDDY_MEMORY_PROGRAM);
+    return status;
+}
+
+/* ---- explain ---- */
+
+static int explain_one(const eddy_signature *at, char *buffer, size_t size) {
+    const char *state = !at->reason[0] ? "" : at->is_given_up ? "; not replayed: " : "; not yet: ";
+    char missed[96] = "";
+    if (at->missed > 0)
+        snprintf(missed, sizeof(missed), "; missed %llu times: inputs share memory that it writes",
+                 (unsigned long long)at->missed);
+    return snprintf(buffer, size, "(%s): ran %llu times, replayed %llu times%s%s%s\n", at->text,
+                    (unsigned long long)at->ran, (unsigned long long)at->replayed, missed, state,
+                    at->reason);
+}
+
+static int explain_locked(const eddy_recorded *recorded, char *buffer, size_t size) {
+    int length = 0;
+    for (const eddy_signature *at = recorded->first; at; at = at->next) {
+        size_t used = (size_t)length < size ? (size_t)length : size;
+        length += explain_one(at, buffer + used, size - used);
+    }
+    return length;
+}
+
+int eddy_recorded_explain(eddy_recorded *recorded, char *buffer, size_t size) {
+    if (!recorded || (size > 0 && !buffer)) {
+        eddy_fail(EDDY_INVALID_ARGUMENT, EDDY_ORIGIN("recorded_explain"),
+                  recorded ? "there is no room for the text" : "the recorded function is NULL");
+        return -1;
+    }
+    if (size > 0)
+        buffer[0] = 0;
+    eddy_lock_acquire(&recorded->lock);
+    int length = explain_locked(recorded, buffer, size);
+    eddy_lock_release(&recorded->lock);
+    return length;
+}

@@ -1,0 +1,80 @@
+#include <program/signature.h>
+
+#include <base/memory.h>
+#include <interpreter/call/describe.h>
+#include <interpreter/handle/caller.h>
+#include <stdio.h>
+#include <string.h>
+
+/* Of each input: dtype, device, rank, whether a gradient goes back to it, then dims and strides; then the kinds of the numbers. Which runtime
+ * it belongs to decides too, and whether the tape is on. */
+size_t eddy_signature_key_room(int64_t input_count, int64_t scalar_count) {
+    return ((size_t)input_count * (1 + 2 * EDDY_RANK_MAX) + (size_t)scalar_count + 3) *
+           sizeof(int64_t);
+}
+
+static int64_t *add_input(int64_t *at, const eddy_tensor *tensor) {
+    bool has_gradient = tensor->autograd != 0;
+    *at++ = tensor->dtype | (int64_t)tensor->rank << 8 | (int64_t)has_gradient << 16 |
+            (int64_t)(uint8_t)tensor->device_kind << 24 |
+            (int64_t)(uint8_t)tensor->device_index << 32;
+    for (int32_t d = 0; d < tensor->rank; d++) {
+        *at++ = tensor->axes[d].dim;
+        *at++ = tensor->axes[d].dim > 1 ? tensor->axes[d].stride : 0;
+    }
+    return at;
+}
+
+size_t eddy_signature_key_make(void *memory, eddy_list inputs, eddy_scalars scalars) {
+    int64_t *first = memory, *at = first;
+    const eddy_caller *caller = eddy_caller_self;
+    *at++ = inputs.count | scalars.count << 32;
+    *at++ = caller->no_grad > 0;
+    *at++ = inputs.count > 0 ? (int64_t)inputs.items[0]->runtime->id : 0;
+    for (int64_t i = 0; i < inputs.count; i++)
+        at = add_input(at, inputs.items[i]);
+    for (int64_t i = 0; i < scalars.count; i++)
+        *at++ = scalars.items[i].kind;
+    return (size_t)(at - first) * sizeof(*first);
+}
+
+static char *describe(eddy_list inputs) {
+    char text[512] = "";
+    size_t length = 0;
+    for (int64_t i = 0; i < inputs.count && length < sizeof(text) - 1; i++) {
+        if (i > 0)
+            length += (size_t)snprintf(text + length, sizeof(text) - length, ", ");
+        if (length < sizeof(text))
+            length +=
+                (size_t)eddy_tensor_describe(inputs.items[i], text + length, sizeof(text) - length);
+    }
+    size_t bytes = strlen(text) + 1;
+    char *copy = eddy_memory_acquire(bytes, EDDY_MEMORY_PROGRAM);
+    if (copy)
+        memcpy(copy, text, bytes);
+    return copy;
+}
+
+eddy_signature *eddy_signature_create(const void *key, size_t key_bytes, eddy_list inputs) {
+    eddy_signature *signature = eddy_memory_acquire_zeroed(sizeof(*signature), EDDY_MEMORY_PROGRAM);
+    if (!signature)
+        return NULL;
+    signature->key = eddy_memory_acquire(key_bytes, EDDY_MEMORY_PROGRAM);
+    signature->text = describe(inputs);
+    if (!signature->key || !signature->text) {
+        eddy_signature_destroy(signature);
+        return NULL;
+    }
+    memcpy(signature->key, key, key_bytes);
+    signature->key_bytes = key_bytes;
+    signature->digest = eddy_hash_128(key, key_bytes);
+    return signature;
+}
+
+void eddy_signature_destroy(eddy_signature *signature) {
+    eddy_program_release(&signature->program);
+    eddy_memory_release(signature->key, signature->key_bytes, EDDY_MEMORY_PROGRAM);
+    if (signature->text)
+        eddy_memory_release(signature->text, strlen(signature->text) + 1, EDDY_MEMORY_PROGRAM);
+    eddy_memory_release(signature, sizeof(*signature), EDDY_MEMORY_PROGRAM);
+}

@@ -1,0 +1,449 @@
+/* Recorded functions: two recordings, then replay; what differs from call to call; what is never replayed, and why. */
+#include <criterion/criterion.h>
+#include <eddy/eddy.h>
+#include <interpreter/call/op.h>
+#include <pthread.h>
+#include <string.h>
+
+static void must(eddy_status status) {
+    eddy_error error = {0};
+    eddy_error_take(&error);
+    cr_assert_eq(status, EDDY_OK, "%s", error.message);
+}
+
+static double sum_of(eddy_tensor *x) {
+    double sum = eddy_item_f64(eddy_sum(x, EDDY_ALL_AXES, NULL), NULL);
+    must(EDDY_OK);
+    return sum;
+}
+
+static eddy_tensor *filled(int64_t rows, double value) {
+    return eddy_full(EDDY_SHAPE(rows, 4), EDDY_S(value), EDDY_F32, NULL);
+}
+
+static void expect_explained(eddy_recorded *recorded, const char *part) {
+    char text[2048];
+    int length = eddy_recorded_explain(recorded, text, sizeof(text));
+    cr_assert_eq((size_t)length, strlen(text));
+    cr_assert_not_null(strstr(text, part), "%s", text);
+}
+
+/* A function that counts its calls. */
+typedef struct counted {
+    int calls;
+    eddy_tensor *state;
+} counted;
+
+static eddy_status scale(void *context, eddy_recorded_call *call) {
+    counted *c = context;
+    c->calls++;
+    call->outputs[0] =
+        eddy_add_s(eddy_mul_s(call->inputs.items[0], call->scalars[0]), call->scalars[1]);
+    return call->outputs[0] ? EDDY_OK : EDDY_INVALID_ARGUMENT;
+}
+
+Test(recorded, is_replayed_from_the_third_call_with_other_numbers) {
+    eddy_scope *scope = eddy_scope_begin();
+    counted c = {0};
+    eddy_recorded *recorded = eddy_recorded_create(scale, &c, 1, NULL);
+    for (int i = 0; i < 6; i++) {
+        eddy_tensor *y;
+        must(eddy_recorded_run(recorded, EDDY_LIST(filled(2, i)),
+                               EDDY_SCALARS(EDDY_S(i + 1), EDDY_S(0.5)), &y));
+        cr_assert_eq(sum_of(y), 8 * (i * (i + 1) + 0.5), "call %d", i);
+    }
+    cr_assert_eq(c.calls, 2);
+    expect_explained(recorded, "(f32[2, 4]): ran 2 times, replayed 4 times\n");
+    /* Other shapes, and numbers of another kind, are other arguments. */
+    eddy_tensor *y;
+    must(eddy_recorded_run(recorded, EDDY_LIST(filled(3, 1)), EDDY_SCALARS(EDDY_S(2), EDDY_S(0.5)),
+                           &y));
+    must(eddy_recorded_run(recorded, EDDY_LIST(filled(2, 1)),
+                           EDDY_SCALARS(EDDY_S(2.0), EDDY_S(0.5)), &y));
+    cr_assert_eq(c.calls, 4);
+    must(eddy_recorded_run(recorded, EDDY_LIST(filled(2, 3)), EDDY_SCALARS(EDDY_S(7), EDDY_S(1.5)),
+                           &y));
+    cr_assert_eq(sum_of(y), 8 * 22.5);
+    cr_assert_eq(c.calls, 4);
+    eddy_recorded_release(&recorded);
+    eddy_scope_end(scope);
+    cr_assert_eq(eddy_live_count(), 0);
+}
+
+static eddy_status fails(void *context, eddy_recorded_call *call) {
+    counted *c = context;
+    c->calls++;
+    if (c->calls == 1)
+        return EDDY_IO;
+    if (c->calls == 2)
+        return EDDY_OK; /* without an output */
+    call->outputs[0] = eddy_matmul(call->inputs.items[0], call->inputs.items[0]);
+    return call->outputs[0] ? EDDY_OK : EDDY_SHAPE_MISMATCH;
+}
+
+Test(recorded, a_failing_call_is_no_recording) {
+    eddy_scope *scope = eddy_scope_begin();
+    counted c = {0};
+    eddy_error error = {0};
+    eddy_recorded *recorded = eddy_recorded_create(fails, &c, 1, NULL);
+    eddy_tensor *y = NULL, *x = filled(2, 1);
+    cr_assert_eq(eddy_recorded_run(recorded, EDDY_LIST(x), (eddy_scalars){0}, &y), EDDY_IO);
+    cr_assert_eq(eddy_error_take(&error), EDDY_IO);
+    cr_assert_eq(eddy_recorded_run(recorded, EDDY_LIST(x), (eddy_scalars){0}, &y),
+                 EDDY_INVALID_ARGUMENT);
+    eddy_error_take(&error);
+    cr_assert_not_null(strstr(error.message, "output 0 NULL"), "%s", error.message);
+    cr_assert_eq(eddy_recorded_run(recorded, EDDY_LIST(x), (eddy_scalars){0}, &y),
+                 EDDY_SHAPE_MISMATCH);
+    eddy_error_take(&error);
+    cr_assert_str_eq(error.op, "matmul");
+    cr_assert_null(y);
+    must(eddy_record_begin()); /* none was left open */
+    eddy_record_cancel();
+    eddy_recorded_release(&recorded);
+    eddy_scope_end(scope);
+}
+
+/* It goes on after a failed call: the failure would be missing from a replay. */
+static eddy_status goes_on(void *context, eddy_recorded_call *call) {
+    ((counted *)context)->calls++;
+    eddy_tensor *x = call->inputs.items[0], *product = eddy_matmul(x, x);
+    call->outputs[0] = product ? product : eddy_neg(x);
+    return EDDY_OK;
+}
+
+Test(recorded, a_call_that_failed_inside_is_no_recording) {
+    eddy_scope *scope = eddy_scope_begin();
+    counted c = {0};
+    eddy_error error;
+    eddy_recorded *recorded = eddy_recorded_create(goes_on, &c, 1, NULL);
+    for (int i = 1; i <= 4; i++) {
+        eddy_tensor *y = NULL;
+        cr_assert_eq(eddy_recorded_run(recorded, EDDY_LIST(filled(2, i)), (eddy_scalars){0}, &y),
+                     EDDY_OK);
+        cr_assert_eq(eddy_error_take(&error), EDDY_SHAPE_MISMATCH);
+        cr_assert_eq(sum_of(y), -8 * i);
+    }
+    cr_assert_eq(c.calls, 4);
+    eddy_recorded_release(&recorded);
+    eddy_scope_end(scope);
+}
+
+static eddy_status reads(void *context, eddy_recorded_call *call) {
+    ((counted *)context)->calls++;
+    double first = eddy_item_f64(eddy_sum(call->inputs.items[0], EDDY_ALL_AXES, NULL), NULL);
+    call->outputs[0] =
+        first > 0 ? eddy_neg(call->inputs.items[0]) : eddy_clone(call->inputs.items[0]);
+    return EDDY_OK;
+}
+
+static eddy_status makes(void *context, eddy_recorded_call *call) {
+    counted *c = context;
+    float number = (float)++c->calls;
+    call->outputs[0] =
+        eddy_add(call->inputs.items[0], eddy_from_data(&number, EDDY_SHAPE(1), EDDY_F32, NULL));
+    return EDDY_OK;
+}
+
+static eddy_status constant(void *context, eddy_recorded_call *call) {
+    counted *c = context;
+    call->outputs[0] = eddy_add_s(call->inputs.items[0], EDDY_S(++c->calls));
+    return EDDY_OK;
+}
+
+static eddy_status takes_apart(void *context, eddy_recorded_call *call) {
+    ((counted *)context)->calls++;
+    call->outputs[0] = eddy_add(
+        call->inputs.items[0], eddy_arange(EDDY_S(0), call->scalars[0], EDDY_S(1), EDDY_F32, NULL));
+    return EDDY_OK;
+}
+
+static eddy_status drops(void *context, eddy_recorded_call *call) {
+    ((counted *)context)->calls++;
+    call->outputs[0] = eddy_dropout(call->inputs.items[0], call->scalars[0], NULL);
+    return EDDY_OK;
+}
+
+static eddy_status looks_up(void *context, eddy_recorded_call *call) {
+    ((counted *)context)->calls++;
+    call->outputs[0] = eddy_sum(eddy_nonzero(call->inputs.items[0]), EDDY_ALL_AXES, NULL);
+    return EDDY_OK;
+}
+
+/* The function runs at each call, with the right results, and the reason is told. */
+static void expect_never_replayed(eddy_recorded_body *body, const char *reason) {
+    eddy_scope *scope = eddy_scope_begin();
+    counted c = {0}, alone = {0};
+    eddy_recorded *recorded = eddy_recorded_create(body, &c, 1, NULL),
+                  *strict =
+                      eddy_recorded_create(body, &c, 1, EDDY_OPTIONS(recorded, .is_strict = true));
+    eddy_tensor *y, *wanted;
+    for (int i = 0; i < 12; i++) {
+        eddy_tensor *x = filled(2, i % 2 ? 1 : -1);
+        eddy_scalar four = EDDY_S(4);
+        eddy_recorded_call call = {.inputs = EDDY_LIST(x),
+                                   .scalars = &four,
+                                   .scalar_count = 1,
+                                   .outputs = &wanted,
+                                   .output_count = 1};
+        eddy_seed((uint64_t)i);
+        must(eddy_recorded_run(recorded, EDDY_LIST(x),
+                               EDDY_SCALARS(body == drops ? EDDY_S(0.5) : EDDY_S(4)), &y));
+        if (body == drops)
+            four = EDDY_S(0.5);
+        eddy_seed((uint64_t)i);
+        must(body(&alone, &call));
+        cr_assert_eq(sum_of(y), sum_of(wanted), "call %d", i);
+    }
+    cr_assert_eq(c.calls, 12);
+    expect_explained(recorded, reason);
+    eddy_status status = EDDY_OK;
+    for (int i = 0; i < 12 && status == EDDY_OK; i++)
+        status = eddy_recorded_run(strict, EDDY_LIST(filled(2, 1)),
+                                   EDDY_SCALARS(body == drops ? EDDY_S(0.5) : EDDY_S(4)), &y);
+    cr_assert_eq(status, EDDY_UNSUPPORTED);
+    eddy_error error;
+    eddy_error_take(&error);
+    cr_assert_not_null(strstr(error.message, "it cannot be replayed: "), "%s", error.message);
+    eddy_recorded_release(&recorded);
+    eddy_recorded_release(&strict);
+    eddy_scope_end(scope);
+    cr_assert_eq(eddy_live_count(), 0);
+}
+
+Test(recorded, what_cannot_be_replayed_runs_and_is_explained) {
+    expect_never_replayed(reads, "not replayed: the function reads values of tensors");
+    expect_never_replayed(makes, "different tensors of the function's own");
+    expect_never_replayed(constant, "two recordings differ at instruction 0 (add_s)");
+    expect_never_replayed(takes_apart,
+                          "a number that was given is used in a way that a replay cannot follow");
+    expect_never_replayed(looks_up, "nonzero: the shape of its result depends on its data");
+}
+
+/* dropout has a gradient, which would get the probability as a constant. */
+Test(recorded, a_number_that_a_gradient_would_lose_is_not_replayed) {
+    expect_never_replayed(drops,
+                          "a number that was given is used in a way that a replay cannot follow");
+}
+
+static eddy_status accumulates(void *context, eddy_recorded_call *call) {
+    counted *c = context;
+    c->calls++;
+    eddy_tensor *x = call->inputs.items[0];
+    eddy_status status = eddy_mul_into(c->state, x, c->state);
+    call->outputs[0] = eddy_add(c->state, x);
+    return status;
+}
+
+Test(recorded, inputs_that_share_memory_with_what_is_written_run_the_function) {
+    eddy_scope *scope = eddy_scope_begin();
+    counted c = {.state = filled(2, 2)};
+    eddy_recorded *recorded = eddy_recorded_create(accumulates, &c, 1, NULL);
+    eddy_tensor *y;
+    for (int i = 0; i < 4; i++)
+        must(eddy_recorded_run(recorded, EDDY_LIST(filled(2, 1)), (eddy_scalars){0}, &y));
+    cr_assert_eq(c.calls, 2);
+    must(eddy_recorded_run(recorded, EDDY_LIST(c.state), (eddy_scalars){0}, &y));
+    cr_assert_eq(c.calls, 3);
+    cr_assert_eq(sum_of(c.state), 8 * 4);
+    cr_assert_eq(sum_of(y), 8 * 8);
+    expect_explained(recorded, "ran 3 times, replayed 2 times; missed 1 times");
+    eddy_recorded_release(&recorded);
+    eddy_scope_end(scope);
+}
+
+static eddy_status square(void *context, eddy_recorded_call *call) {
+    ((counted *)context)->calls++;
+    call->outputs[0] = eddy_square(call->inputs.items[0]);
+    return EDDY_OK;
+}
+
+Test(recorded, gradients_through_it_run_the_function) {
+    eddy_scope *scope = eddy_scope_begin();
+    counted c = {0};
+    eddy_recorded *recorded = eddy_recorded_create(square, &c, 1, NULL);
+    eddy_tensor *x = filled(2, 3), *y;
+    must(eddy_requires_grad_set(x, true));
+    for (int i = 0; i < 4; i++)
+        must(eddy_recorded_run(recorded, EDDY_LIST(x), (eddy_scalars){0}, &y));
+    must(eddy_backward(eddy_sum(y, EDDY_ALL_AXES, NULL)));
+    cr_assert_eq(sum_of(eddy_grad_of(x)), 8 * 6);
+    cr_assert_eq(c.calls, 4);
+    expect_explained(recorded, "a gradient goes back through its inputs or outputs");
+    eddy_no_grad_begin();
+    for (int i = 0; i < 4; i++)
+        must(eddy_recorded_run(recorded, EDDY_LIST(x), (eddy_scalars){0}, &y));
+    eddy_no_grad_end();
+    cr_assert_eq(c.calls, 6, "without the tape it is replayed");
+    eddy_recorded_release(&recorded);
+    eddy_scope_end(scope);
+}
+
+/* The tape adds to a gradient that it keeps: the first call makes it, the next ones write it. */
+static eddy_status goes_back(void *context, eddy_recorded_call *call) {
+    counted *c = context;
+    c->calls++;
+    eddy_tensor *loss = eddy_sum(eddy_mul(c->state, call->inputs.items[0]), EDDY_ALL_AXES, NULL);
+    return eddy_backward(loss);
+}
+
+Test(recorded, gradients_that_are_kept_are_added_to) {
+    eddy_scope *scope = eddy_scope_begin();
+    counted c = {.state = filled(2, 1)};
+    must(eddy_requires_grad_set(c.state, true));
+    eddy_recorded *recorded = eddy_recorded_create(goes_back, &c, 0, NULL);
+    for (int i = 1; i <= 6; i++) {
+        must(eddy_recorded_run(recorded, EDDY_LIST(filled(2, i)), (eddy_scalars){0}, NULL));
+        cr_assert_eq(sum_of(eddy_grad_of(c.state)), 8 * (i * (i + 1) / 2));
+    }
+    cr_assert_eq(c.calls, 3);
+    eddy_recorded_release(&recorded);
+    eddy_scope_end(scope);
+}
+
+Test(recorded, inside_a_recording_its_ops_are_a_part_of_that) {
+    eddy_scope *scope = eddy_scope_begin();
+    counted c = {0};
+    eddy_recorded *recorded = eddy_recorded_create(scale, &c, 1, NULL);
+    eddy_tensor *x = filled(2, 1), *y, *z;
+    must(eddy_record_begin());
+    must(eddy_recorded_run(recorded, EDDY_LIST(x), EDDY_SCALARS(EDDY_S(2), EDDY_S(1)), &y));
+    eddy_program *program =
+        eddy_record_end(EDDY_BINDINGS({"x", x, EDDY_ROLE_INPUT}, {"y", y, EDDY_ROLE_OUTPUT}));
+    eddy_program_info info = {.size = sizeof(info)};
+    must(eddy_program_describe(program, &info));
+    cr_assert_eq(info.instruction_count, 2);
+    must(eddy_program_run(program, EDDY_LIST(filled(2, 5)), &z));
+    cr_assert_eq(sum_of(z), 8 * 11);
+    eddy_program_release(&program);
+    eddy_recorded_release(&recorded);
+    eddy_scope_end(scope);
+}
+
+Test(recorded, programs_beyond_the_limit_are_dropped) {
+    eddy_scope *scope = eddy_scope_begin();
+    counted c = {0};
+    eddy_recorded *recorded =
+        eddy_recorded_create(scale, &c, 1, EDDY_OPTIONS(recorded, .most_bytes = 1));
+    for (int64_t round = 0; round < 2; round++)
+        for (int64_t rows = 1; rows <= 5; rows++)
+            for (int i = 0; i < 3; i++) {
+                eddy_tensor *y;
+                must(eddy_recorded_run(recorded, EDDY_LIST(filled(rows, i)),
+                                       EDDY_SCALARS(EDDY_S(2), EDDY_S(1)), &y));
+                cr_assert_eq(sum_of(y), (double)rows * 4 * (2 * i + 1));
+            }
+    cr_assert_eq(c.calls, 20, "each was recorded anew in the second round");
+    char text[512];
+    eddy_recorded_explain(recorded, text, sizeof(text));
+    cr_assert_null(strchr(strchr(text, '\n') + 1, '\n'), "one is left: %s", text);
+    eddy_recorded_release(&recorded);
+    eddy_scope_end(scope);
+}
+
+static void *call_often(void *context) {
+    for (int i = 0; i < 100; i++) {
+        eddy_scope *scope = eddy_scope_begin();
+        eddy_tensor *y;
+        int64_t rows = 1 + i % 3;
+        must(eddy_recorded_run(context, EDDY_LIST(filled(rows, i)),
+                               EDDY_SCALARS(EDDY_S(i), EDDY_S(1)), &y));
+        cr_assert_eq(sum_of(y), (double)rows * 4 * (i * i + 1));
+        eddy_scope_end(scope);
+    }
+    return NULL;
+}
+
+Test(recorded, threads_share_it) {
+    counted c = {0};
+    eddy_recorded *recorded = eddy_recorded_create(scale, &c, 1, NULL);
+    pthread_t threads[3];
+    for (int i = 0; i < 3; i++)
+        cr_assert_eq(pthread_create(&threads[i], NULL, call_often, recorded), 0);
+    for (int i = 0; i < 3; i++)
+        cr_assert_eq(pthread_join(threads[i], NULL), 0);
+    eddy_recorded_release(&recorded);
+    cr_assert_eq(eddy_live_count(), 0);
+}
+
+/* ---- every op that takes a number ---- */
+
+typedef struct numbered {
+    const eddy_op *op;
+    int calls;
+} numbered;
+
+static eddy_status call_op(void *context, eddy_recorded_call *call) {
+    numbered *n = context;
+    n->calls++;
+    eddy_attribute attributes[4];
+    int64_t count = 0;
+    for (int32_t i = 0; i < n->op->scalar_count; i++)
+        attributes[count++] = (eddy_attribute){.name = n->op->attributes[i].name,
+                                               .type = EDDY_ATTRIBUTE_SCALAR,
+                                               .value.scalar = call->scalars[0]};
+    return eddy_call(n->op->name, call->inputs, &(eddy_attributes){attributes, count},
+                     call->outputs);
+}
+
+static void try_numbers(const eddy_op *op, eddy_dtype dtype) {
+    eddy_scope *scope = eddy_scope_begin();
+    numbered n = {.op = op}, alone = {.op = op};
+    eddy_recorded *recorded = eddy_recorded_create(call_op, &n, 1, NULL);
+    for (int i = 1; i <= 4; i++) {
+        eddy_tensor *inputs[4], *y = NULL, *wanted = NULL;
+        for (int32_t k = 0; k < op->operand_count; k++)
+            inputs[k] = eddy_full(EDDY_SHAPE(2, 3), EDDY_S(1 + k + i),
+                                  op->operands[k].is_bool ? EDDY_BOOL : dtype, NULL);
+        eddy_scalar number = EDDY_S(i);
+        eddy_recorded_call call = {.inputs = {inputs, op->operand_count},
+                                   .scalars = &number,
+                                   .scalar_count = 1,
+                                   .outputs = &wanted,
+                                   .output_count = 1};
+        eddy_status status = eddy_recorded_run(recorded, call.inputs, EDDY_SCALARS(number), &y);
+        if (status != EDDY_OK && i == 1) {
+            eddy_error_take(NULL);
+            break; /* the op does not take the dtype */
+        }
+        must(status);
+        must(call_op(&alone, &call));
+        cr_assert_eq(sum_of(eddy_cast(y, EDDY_F64)), sum_of(eddy_cast(wanted, EDDY_F64)), "%s %d",
+                     op->name, i);
+        cr_assert_leq(n.calls, 2, "%s is not replayed", op->name);
+    }
+    eddy_recorded_release(&recorded);
+    eddy_scope_end(scope);
+}
+
+Test(recorded, every_op_that_takes_a_number_takes_a_new_one_at_each_run) {
+    int count = 0;
+    for (uint32_t i = 0; i < eddy_op_table_count; i++) {
+        const eddy_op *op = eddy_op_table[i];
+        if (op->scalar_count == 0 || op->output_count != 1 || op->operand_count == 0 ||
+            !op->is_elementwise)
+            continue;
+        count++;
+        try_numbers(op, EDDY_F32);
+        try_numbers(op, EDDY_I32);
+        try_numbers(op, EDDY_BF16);
+    }
+    cr_assert_gt(count, 10);
+}
+
+Test(recorded, a_number_that_the_dtype_does_not_hold_fails_the_run) {
+    eddy_scope *scope = eddy_scope_begin();
+    numbered n = {.op = eddy_op_find("eq_s")};
+    eddy_recorded *recorded = eddy_recorded_create(call_op, &n, 1, NULL);
+    eddy_tensor *x = eddy_ones(EDDY_SHAPE(2), EDDY_U8, NULL), *y;
+    for (int i = 0; i < 3; i++)
+        must(eddy_recorded_run(recorded, EDDY_LIST(x), EDDY_SCALARS(EDDY_S(i)), &y));
+    cr_assert_eq(eddy_recorded_run(recorded, EDDY_LIST(x), EDDY_SCALARS(EDDY_S(256)), &y),
+                 EDDY_OUT_OF_RANGE);
+    eddy_error error;
+    eddy_error_take(&error);
+    cr_assert_not_null(strstr(error.message, "number 0 is 256, which u8 of eq_s does not hold"),
+                       "%s", error.message);
+    eddy_recorded_release(&recorded);
+    eddy_scope_end(scope);
+}
