@@ -289,24 +289,33 @@ static eddy_program *settle_locked(eddy_signature *signature, eddy_program *prog
     return before;
 }
 
+/* The program of a recording; NULL where there is a reason, or where memory is short. Its failure is no failure of the call. */
+static eddy_program *try_program(const calling *c, eddy_recording *recording, char *reason,
+                                 size_t size) {
+    eddy_error before = {0}, error = {0};
+    eddy_error_take(&before);
+    eddy_outcome *outcome = eddy_outcome_set_aside();
+    eddy_program *program = NULL;
+    eddy_status status = make_program(c, recording, &program);
+    eddy_error_take(&error);
+    eddy_outcome_go_on(outcome);
+    if (before.status != EDDY_OK)
+        eddy_error_restore(&before);
+    if (status != EDDY_OK && status != EDDY_OUT_OF_MEMORY)
+        snprintf(reason, size, "%.300s", error.message);
+    return program;
+}
+
 static void settle(calling *c, eddy_recording *recording) {
     char reason[320];
     eddy_program *program = NULL;
+    if (recording->status == EDDY_OUT_OF_MEMORY)
+        return; /* it says nothing about the function */
     judge(recording, reason, sizeof(reason));
     if (!reason[0] && any_gradient(c))
         snprintf(reason, sizeof(reason), "a gradient goes back through its inputs or outputs");
-    if (!reason[0]) {
-        /* Its failure is no failure of the call. */
-        eddy_error kept, error = {0};
-        bool has_kept = eddy_error_peek(&kept);
-        eddy_outcome *outcome = eddy_outcome_set_aside();
-        if (make_program(c, recording, &program) != EDDY_OK && !has_kept &&
-            eddy_error_take(&error) != EDDY_OK)
-            snprintf(reason, sizeof(reason), "%.300s", error.message);
-        else if (!program)
-            snprintf(reason, sizeof(reason), "the recording cannot become a program");
-        eddy_outcome_go_on(outcome);
-    }
+    if (!reason[0] && !(program = try_program(c, recording, reason, sizeof(reason))) && !reason[0])
+        return;
     eddy_lock_acquire(&c->recorded->lock);
     eddy_signature *signature = find_locked(c), *dropped = NULL;
     if (!signature && (signature = eddy_signature_create(c->key, c->key_bytes, c->inputs))) {

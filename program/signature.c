@@ -59,6 +59,7 @@ eddy_signature *eddy_signature_create(const void *key, size_t key_bytes, eddy_li
     eddy_signature *signature = eddy_memory_acquire_zeroed(sizeof(*signature), EDDY_MEMORY_PROGRAM);
     if (!signature)
         return NULL;
+    signature->key_bytes = key_bytes;
     signature->key = eddy_memory_acquire(key_bytes, EDDY_MEMORY_PROGRAM);
     signature->text = describe(inputs);
     if (!signature->key || !signature->text) {
@@ -66,7 +67,6 @@ eddy_signature *eddy_signature_create(const void *key, size_t key_bytes, eddy_li
         return NULL;
     }
     memcpy(signature->key, key, key_bytes);
-    signature->key_bytes = key_bytes;
     signature->digest = eddy_hash_128(key, key_bytes);
     return signature;
 }

@@ -1,7 +1,9 @@
-/* faults: fails each host allocation of a runtime's start and a training step once. Each run ends in a clean error or in the right
+/* faults: fails each host allocation of a runtime's start and some work once. Each run ends in a clean error or in the right
  * numbers, leaks nothing, hangs nowhere, and the next step without a fault gives the same bits as if nothing had been.
  *
- *   faults [one_thread]        by default two threads */
+ *   faults threads|one_thread train|programs */
+#include "fault_programs.h"
+
 #include <base/memory.h>
 #include <eddy/eddy.h>
 #include <stdio.h>
@@ -78,20 +80,21 @@ static eddy_status train_step(double *results) {
     return status;
 }
 
-static const char *mode;
+static bool uses_one_thread;
+static eddy_status (*work)(double *results);
 
 /* One runtime's life with the allocation `at` failing; whether it got that far. */
 static bool run_with_fault(const double *expected) {
     eddy_runtime_options options = {.size = sizeof(options),
                                     .threads = 2,
-                                    .uses_one_thread = mode != NULL,
+                                    .uses_one_thread = uses_one_thread,
                                     .exits_silently = true};
     double results[2];
     eddy_memory_fail_at(EDDY_MEMORY_PURPOSE_COUNT, at, 1);
     eddy_runtime *runtime = eddy_runtime_create(&options);
     eddy_status status = EDDY_OUT_OF_MEMORY;
     if (runtime && (status = eddy_runtime_use(runtime)) == EDDY_OK)
-        status = train_step(results);
+        status = work(results);
     bool has_failed = eddy_memory_failures_injected() > 0;
     eddy_memory_fail_at(EDDY_MEMORY_PURPOSE_COUNT, 0, 0);
     eddy_error error;
@@ -112,7 +115,7 @@ static bool run_with_fault(const double *expected) {
     /* What is unseen was caused above. */
     if (eddy_sync(EDDY_FOREVER) != EDDY_OK)
         eddy_error_take(NULL);
-    CHECK(train_step(results) == EDDY_OK);
+    CHECK(work(results) == EDDY_OK);
     CHECK(results[0] == expected[0] && results[1] == expected[1]);
     CHECK(eddy_runtime_shutdown(runtime, EDDY_FOREVER) == EDDY_OK);
     CHECK(eddy_runtime_use(NULL) == EDDY_OK);
@@ -122,17 +125,21 @@ static bool run_with_fault(const double *expected) {
 
 int main(int argc, char **argv) {
     alarm(110);
-    mode = argc > 1 ? argv[1] : NULL;
+    if (argc != 3)
+        return 2;
+    uses_one_thread = strcmp(argv[1], "one_thread") == 0;
+    work = strcmp(argv[2], "train") == 0 ? train_step : run_programs;
     eddy_runtime_options options = {.size = sizeof(options), .uses_one_thread = true};
     double expected[2];
     eddy_runtime *runtime = eddy_runtime_create(&options);
-    CHECK(runtime && eddy_runtime_use(runtime) == EDDY_OK && train_step(expected) == EDDY_OK);
+    CHECK(runtime && eddy_runtime_use(runtime) == EDDY_OK && work(expected) == EDDY_OK);
     CHECK(eddy_runtime_shutdown(runtime, EDDY_FOREVER) == EDDY_OK &&
           eddy_runtime_use(NULL) == EDDY_OK);
     eddy_runtime_release(&runtime);
     int64_t before = 0;
     for (at = 0; run_with_fault(expected); at++) {
         CHECK(eddy_live_count() == 0);
+        CHECK(eddy_memory_counted(EDDY_MEMORY_PROGRAM).bytes == 0);
         /* Caches of the thread grow to their final size in the first runs. */
         if (at == 3)
             before = held_bytes();

@@ -1,0 +1,76 @@
+#include "fault_programs.h"
+
+#include <eddy/eddy.h>
+
+#define ROWS 4
+#define COLUMNS 6
+#define OPS_MOST 40
+
+/* Recorded by hand: enough ops that lists grow, a draw, a view, a write to a tensor that was there before. */
+static eddy_tensor *compute(eddy_tensor *x, eddy_tensor *state) {
+    eddy_tensor *y = eddy_dropout(x, EDDY_S(0.5), NULL);
+    for (int i = 0; i < OPS_MOST; i++)
+        y = eddy_add(eddy_t(eddy_t(y)), x);
+    if (y)
+        (void)eddy_add_into(state, y, state);
+    return eddy_sum(y, EDDY_ALL_AXES, NULL);
+}
+
+static eddy_status run_program(eddy_tensor *x, double *result) {
+    eddy_tensor *state = eddy_zeros(EDDY_SHAPE(ROWS, COLUMNS), EDDY_F32, NULL), *sum, *replayed;
+    eddy_status status = eddy_record_begin();
+    if (status != EDDY_OK)
+        return status;
+    sum = compute(x, state);
+    eddy_program *program =
+        eddy_record_end(EDDY_BINDINGS({"x", x, EDDY_ROLE_INPUT}, {"state", state, EDDY_ROLE_STATE},
+                                      {"sum", sum, EDDY_ROLE_OUTPUT}));
+    status = program ? eddy_program_run(program, EDDY_LIST(x), &replayed) : EDDY_OUT_OF_MEMORY;
+    if (status == EDDY_OK)
+        status =
+            eddy_read_f64(eddy_add(eddy_sum(state, EDDY_ALL_AXES, NULL), replayed), result, NULL);
+    eddy_program_release(&program);
+    return status;
+}
+
+/* A step of training, which replays from the third call on. */
+static eddy_status step(void *context, eddy_recorded_call *call) {
+    eddy_tensor *w = context;
+    eddy_grads_zero(EDDY_LIST(w));
+    eddy_tensor *loss = eddy_mean(eddy_square(eddy_linear(call->inputs.items[0], w, EDDY_NONE)),
+                                  EDDY_ALL_AXES, NULL);
+    eddy_status status = eddy_backward(loss);
+    eddy_no_grad_begin();
+    if (status == EDDY_OK)
+        status = eddy_sub_into(w, eddy_mul_s(eddy_grad_of(w), call->scalars[0]), w);
+    eddy_no_grad_end();
+    call->outputs[0] = eddy_detach(loss);
+    return status == EDDY_OK && !call->outputs[0] ? EDDY_OUT_OF_MEMORY : status;
+}
+
+static eddy_status run_recorded(eddy_tensor *x, double *result) {
+    eddy_tensor *w = eddy_ones(EDDY_SHAPE(2, COLUMNS), EDDY_F32, NULL), *loss = NULL;
+    eddy_status status = eddy_requires_grad_set(w, true);
+    eddy_recorded *recorded = eddy_recorded_create(step, w, 1, NULL);
+    for (int i = 0; i < 4 && status == EDDY_OK; i++)
+        status =
+            eddy_recorded_run(recorded, EDDY_LIST(x), EDDY_SCALARS(EDDY_S(0.25 / (i + 1))), &loss);
+    if (status == EDDY_OK)
+        status = eddy_read_f64(loss, result, NULL);
+    eddy_recorded_release(&recorded);
+    return status;
+}
+
+eddy_status run_programs(double *results) {
+    eddy_scope *scope = eddy_scope_begin();
+    if (!scope)
+        return EDDY_OUT_OF_MEMORY;
+    eddy_seed(3);
+    eddy_tensor *x = eddy_ones(EDDY_SHAPE(ROWS, COLUMNS), EDDY_F32, NULL);
+    eddy_status status = run_program(x, &results[0]);
+    if (status == EDDY_OK)
+        status = run_recorded(x, &results[1]);
+    eddy_status synced = eddy_sync(EDDY_FOREVER);
+    eddy_scope_end(scope);
+    return status == EDDY_OK ? synced : status;
+}

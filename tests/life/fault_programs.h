@@ -1,0 +1,9 @@
+/* Work for faults.c that records, builds and replays programs. */
+#ifndef TESTS_LIFE_FAULT_PROGRAMS_H
+#define TESTS_LIFE_FAULT_PROGRAMS_H
+
+#include <eddy/status.h>
+
+/* Two sums that depend on all that it ran. */
+eddy_status run_programs(double *results);
+#endif
