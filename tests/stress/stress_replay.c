@@ -1,0 +1,295 @@
+/* Random recordings, replayed, against the same calls made eagerly: each bit of outputs and state.
+ *
+ *   stress_replay RECORDINGS [SEED [THREADS]]
+ *
+ * A recording is a random list of calls on inputs, on tensors that it writes, on views of both and on its own results: elementwise
+ * loops, kernels, draws, writes in place, look-ups that may fail, gradients. The same calls are made again eagerly with other tensors; then the
+ * program and the calls run with new inputs. Threads work on recordings of their own, and lend each other the machine. */
+#include "watch.h"
+
+#include <eddy/eddy.h>
+#include <pthread.h>
+#include <string.h>
+
+#define INPUTS 3
+#define STATES 2
+#define POOL 12
+#define STEPS_MOST 40
+#define OUTPUTS_MOST 3
+#define REPLAYS 4
+#define ELEMENTS_MOST (64 * 40)
+
+static _Thread_local uint64_t current_seed;
+
+#define check(condition)                                                                           \
+    ((condition)                                                                                   \
+         ? (void)0                                                                                 \
+         : (fprintf(stderr, "seed %llu: ", (unsigned long long)current_seed), must(!#condition)))
+
+static uint64_t next_random(uint64_t *state) {
+    uint64_t z = (*state += UINT64_C(0x9e3779b97f4a7c15)); /* splitmix64 */
+    z = (z ^ z >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
+    z = (z ^ z >> 27) * UINT64_C(0x94d049bb133111eb);
+    return z ^ z >> 31;
+}
+
+static int below(uint64_t *state, int limit) {
+    return (int)(next_random(state) % (uint64_t)limit);
+}
+
+/* What the calls of a recording work on. */
+typedef struct tensors {
+    eddy_tensor *inputs[INPUTS]; /* two of [rows, columns], one list of row numbers */
+    eddy_tensor *states[STATES]; /* [rows, columns] */
+    eddy_tensor *weight;         /* [columns, columns]; it may want a gradient */
+    eddy_tensor *outputs[OUTPUTS_MOST];
+    eddy_generator *generator;
+} tensors;
+
+typedef struct shape_of_all {
+    int64_t rows, columns;
+    bool has_gradient;
+    int steps, outputs;
+} shape_of_all;
+
+static eddy_tensor *random_matrix(int64_t rows, int64_t columns, uint64_t *state) {
+    float values[ELEMENTS_MOST];
+    for (int64_t i = 0; i < rows * columns; i++)
+        values[i] = (float)(below(state, 4001) - 2000) / 512;
+    return eddy_from_data(values, EDDY_SHAPE(rows, columns), EDDY_F32, NULL);
+}
+
+/* Rows of a larger matrix, so that an input begins inside a storage. */
+static eddy_tensor *random_input(int64_t rows, int64_t columns, uint64_t *state) {
+    if (below(state, 2) || (rows + 3) * columns > ELEMENTS_MOST)
+        return random_matrix(rows, columns, state);
+    return eddy_narrow(random_matrix(rows + 3, columns, state), 0, below(state, 4), rows);
+}
+
+static eddy_tensor *random_rows(int64_t rows, uint64_t *state, bool may_fail) {
+    int64_t values[ELEMENTS_MOST];
+    for (int64_t i = 0; i < rows; i++)
+        values[i] = below(state, (int)rows);
+    if (may_fail && below(state, 8) == 0)
+        values[0] = rows + 5;
+    return eddy_from_data(values, EDDY_SHAPE(rows), EDDY_I64, NULL);
+}
+
+/* ---- the calls ---- */
+
+/* One step on the pool: what it computes has the shape [rows, columns] again. */
+static eddy_tensor *step(const shape_of_all *all, const tensors *t, eddy_tensor **pool, int count,
+                         uint64_t *state) {
+    eddy_tensor *a = pool[below(state, count)], *b = pool[below(state, count)];
+    int choice = below(state, 20);
+    int64_t half = all->rows / 2;
+    switch (choice) {
+    case 0:
+        return eddy_relu(a);
+    case 1:
+        return eddy_tanh(eddy_add(a, b));
+    case 2:
+        return eddy_mul(a, eddy_sigmoid(b));
+    case 3:
+        return eddy_sub(a, eddy_mean(b, EDDY_AXES(0), EDDY_OPTIONS(mean, .keeps_dims = true)));
+    case 4:
+        return eddy_add(a, eddy_sum(b, EDDY_AXES(1), EDDY_OPTIONS(sum, .keeps_dims = true)));
+    case 5:
+        return eddy_t(eddy_add_s(eddy_t(a), EDDY_S(0.5)));
+    case 6:
+        return eddy_reshape(eddy_neg(eddy_reshape(a, EDDY_SHAPE(-1))),
+                            EDDY_SHAPE(all->rows, all->columns));
+    case 7:
+        return eddy_cat(
+            EDDY_LIST(eddy_narrow(a, 0, 0, half), eddy_narrow(b, 0, half, all->rows - half)), 0);
+    case 8:
+        return eddy_softmax(a, 1);
+    case 9:
+        return eddy_linear(a, t->weight, EDDY_NONE);
+    case 10:
+        return eddy_dropout(a, EDDY_S(0.25), EDDY_OPTIONS(dropout, .generator = t->generator));
+    case 11:
+        return eddy_add(a, eddy_rand(EDDY_SHAPE(all->rows, all->columns), EDDY_F32,
+                                     EDDY_OPTIONS(rand, .generator = t->generator)));
+    case 12:
+        return eddy_index_select(a, t->inputs[2], 0);
+    case 13:
+        return eddy_where(eddy_lt(a, b), a, b);
+    case 14:
+        return eddy_cumsum(a, 1);
+    case 15:
+        return eddy_flip(a, EDDY_AXES(0));
+    case 16:
+        return eddy_clone(a);
+    case 17:
+        return eddy_cast(eddy_cast(eddy_maximum(a, b), EDDY_F16), EDDY_F32);
+    default: /* a part of a tensor is written, which the views in the pool then show */
+        if (all->has_gradient)
+            return eddy_square(a);
+        eddy_tensor *target = eddy_narrow(below(state, 2) ? t->states[below(state, STATES)] : b, 0,
+                                          below(state, (int)(all->rows - half) + 1), half);
+        eddy_tensor *part = eddy_clone(eddy_narrow(a, 0, 0, half));
+        (void)(choice == 18 ? eddy_add_into(part, target, target) : eddy_copy_into(part, target));
+        return a;
+    }
+}
+
+static void compute(const shape_of_all *all, tensors *t, uint64_t seed) {
+    eddy_scope *scope = eddy_scope_begin();
+    uint64_t state = seed;
+    eddy_tensor *pool[POOL] = {t->inputs[0], t->inputs[1], t->states[0], t->states[1]};
+    int count = 4;
+    /* Inputs and the weight are read alone: a program's inputs may not be written while others share them. */
+    pool[0] = eddy_clone(pool[0]);
+    pool[1] = eddy_mul_s(pool[1], EDDY_S(2));
+    for (int i = 0; i < STATES; i++)
+        (void)eddy_relu(t->states[i]); /* an output that no call uses is refused */
+    for (int i = 0; i < all->steps; i++) {
+        eddy_tensor *made = step(all, t, pool, count, &state);
+        if (count < POOL)
+            pool[count++] = made;
+        else
+            pool[4 + below(&state, POOL - 4)] = made;
+    }
+    if (all->has_gradient) {
+        eddy_tensor *loss = eddy_mean(
+            eddy_square(eddy_linear(pool[count - 1], t->weight, EDDY_NONE)), EDDY_ALL_AXES, NULL);
+        eddy_grads_zero(EDDY_LIST(t->weight));
+        check(eddy_backward(loss) == EDDY_OK);
+        eddy_no_grad_begin();
+        check(eddy_sub_into(t->weight, eddy_mul_s(eddy_grad_of(t->weight), EDDY_S(0.01)),
+                            t->weight) == EDDY_OK);
+        eddy_no_grad_end();
+    }
+    for (int i = 0; i < all->outputs; i++)
+        t->outputs[i] = eddy_scope_return(scope, eddy_detach(pool[below(&state, count)]));
+    eddy_scope_end(scope);
+}
+
+/* ---- comparing ---- */
+
+/* Bits, or the same failure. */
+static void must_be_equal(eddy_tensor *a, eddy_tensor *b) {
+    float left[ELEMENTS_MOST], right[ELEMENTS_MOST];
+    eddy_error error;
+    check(eddy_count_of(a) == eddy_count_of(b) && eddy_count_of(a) <= ELEMENTS_MOST);
+    size_t bytes = (size_t)eddy_count_of(a) * sizeof(float);
+    eddy_status status = eddy_read(a, left, bytes, NULL);
+    check(status == eddy_read(b, right, bytes, NULL));
+    if (status == EDDY_OK)
+        check(memcmp(left, right, bytes) == 0);
+    else
+        eddy_error_take(&error);
+}
+
+static void must_all_be_equal(const shape_of_all *all, const tensors *a, const tensors *b) {
+    for (int i = 0; i < all->outputs; i++)
+        must_be_equal(a->outputs[i], b->outputs[i]);
+    for (int i = 0; i < STATES; i++)
+        must_be_equal(a->states[i], b->states[i]);
+    must_be_equal(a->weight, b->weight);
+}
+
+static void make_own(const shape_of_all *all, tensors *t, uint64_t seed) {
+    uint64_t state = seed;
+    for (int i = 0; i < STATES; i++)
+        t->states[i] = random_matrix(all->rows, all->columns, &state);
+    t->weight = random_matrix(all->columns, all->columns, &state);
+    if (all->has_gradient)
+        check(eddy_requires_grad_set(t->weight, true) == EDDY_OK);
+    t->generator = eddy_generator_create(seed);
+}
+
+static void make_inputs(const shape_of_all *all, tensors *t, uint64_t *state, bool may_fail) {
+    t->inputs[0] = random_input(all->rows, all->columns, state);
+    t->inputs[1] = random_input(all->rows, all->columns, state);
+    t->inputs[2] = random_rows(all->rows, state, may_fail);
+}
+
+static eddy_program *record(const shape_of_all *all, tensors *t, uint64_t seed) {
+    check(eddy_record_begin() == EDDY_OK);
+    compute(all, t, seed);
+    eddy_binding bindings[INPUTS + OUTPUTS_MOST];
+    char names[INPUTS + OUTPUTS_MOST][8];
+    for (int i = 0; i < INPUTS + all->outputs; i++) {
+        snprintf(names[i], sizeof(names[i]), "t%d", i);
+        bindings[i] = i < INPUTS
+                          ? (eddy_binding){names[i], t->inputs[i], EDDY_ROLE_INPUT}
+                          : (eddy_binding){names[i], t->outputs[i - INPUTS], EDDY_ROLE_OUTPUT};
+    }
+    eddy_program *program = eddy_record_end(&(eddy_bindings){bindings, INPUTS + all->outputs});
+    check(program);
+    return program;
+}
+
+static void run_one(uint64_t seed) {
+    eddy_scope *scope = eddy_scope_begin();
+    uint64_t state = seed;
+    shape_of_all all = {.rows = 2 + below(&state, 39),
+                        .columns = 1 + below(&state, 40),
+                        .has_gradient = below(&state, 3) == 0,
+                        .steps = 3 + below(&state, STEPS_MOST - 3),
+                        .outputs = 1 + below(&state, OUTPUTS_MOST)};
+    tensors recorded, eager;
+    make_own(&all, &recorded, seed + 1);
+    make_own(&all, &eager, seed + 1);
+    make_inputs(&all, &recorded, &state, false);
+    memcpy(eager.inputs, recorded.inputs, sizeof(eager.inputs));
+    eddy_program *program = record(&all, &recorded, seed);
+    compute(&all, &eager, seed);
+    must_all_be_equal(&all, &recorded, &eager);
+    for (int i = 0; i < REPLAYS; i++) {
+        /* A failure poisons the state, so that it comes last. */
+        make_inputs(&all, &recorded, &state, i == REPLAYS - 1);
+        memcpy(eager.inputs, recorded.inputs, sizeof(eager.inputs));
+        check(eddy_program_run(program, (eddy_list){recorded.inputs, INPUTS}, recorded.outputs) ==
+              EDDY_OK);
+        compute(&all, &eager, seed);
+        must_all_be_equal(&all, &recorded, &eager);
+    }
+    eddy_program_release(&program);
+    eddy_generator_release(&recorded.generator);
+    eddy_generator_release(&eager.generator);
+    eddy_scope_end(scope);
+    /* Errors that nobody has looked at would push out the records of later ones. */
+    (void)eddy_sync(EDDY_FOREVER);
+    (void)eddy_error_take(NULL);
+}
+
+/* ---- threads ---- */
+
+typedef struct worker {
+    uint64_t first_seed;
+    int64_t count;
+} worker;
+
+static void *work(void *context) {
+    const worker *w = context;
+    for (int64_t i = 0; i < w->count; i++) {
+        uint64_t seed = w->first_seed + (uint64_t)i * 1000003;
+        current_seed = seed;
+        watch();
+        run_one(seed);
+    }
+    return NULL;
+}
+
+int main(int argc, char **argv) {
+    int64_t count = argc > 1 ? atoll(argv[1]) : 100;
+    uint64_t seed = argc > 2 ? strtoull(argv[2], NULL, 10) : 1;
+    int thread_count = argc > 3 ? atoi(argv[3]) : 1;
+    enum { THREADS_MOST = 8 };
+    check(thread_count >= 1 && thread_count <= THREADS_MOST);
+    watch_begin("stress_replay", seed);
+    pthread_t threads[THREADS_MOST];
+    worker workers[THREADS_MOST];
+    for (int i = 0; i < thread_count; i++) {
+        workers[i] = (worker){seed + (uint64_t)i, (count + thread_count - 1) / thread_count};
+        check(pthread_create(&threads[i], NULL, work, &workers[i]) == 0);
+    }
+    for (int i = 0; i < thread_count; i++)
+        pthread_join(threads[i], NULL);
+    check(eddy_live_count() == 0);
+    check(eddy_memory_counted(EDDY_MEMORY_PROGRAM).bytes == 0);
+    return 0;
+}
