@@ -2,6 +2,7 @@
 #include "checkpoint.h"
 #include "text.h"
 #include "transformer.h"
+#include "turns.h"
 
 #include <eddy/eddy.h>
 #include <errno.h>
@@ -25,13 +26,16 @@ static const char help[] =
     "  --steps N          steps of training (800); 0: none, the checkpoint is read\n"
     "  --checkpoint FILE  where the best weights go (char_transformer.safetensors)\n"
     "  --batch N          windows of 128 characters a step (16)\n"
+    "  --replay           records the step of training and replays it: the same numbers\n"
+    "  --losses FILE      writes the loss of each step, a hexadecimal float per line\n"
     "  --threads N        threads that compute (all); the numbers do not depend on it\n"
     "  --seed N           of weights, windows and the sample (1)\n"
     "  --sample N         characters that the best weights write at the end (400)\n";
 
 struct settings {
     int64_t steps, batch, threads, seed, sample;
-    const char *checkpoint;
+    const char *checkpoint, *losses; /* losses: or NULL */
+    bool is_replayed;
     char *paths[FILES_MAX];
     int path_count;
 };
@@ -78,12 +82,15 @@ static int read_settings(int argc, char **argv, struct settings *s) {
             if (!read_number(argv[i], argv[i + 1], numbers[n].least, numbers[n].value))
                 return -1;
             i++;
-        } else if (strcmp(argv[i], "--checkpoint") == 0) {
+        } else if (strcmp(argv[i], "--replay") == 0) {
+            s->is_replayed = true;
+        } else if (strcmp(argv[i], "--checkpoint") == 0 || strcmp(argv[i], "--losses") == 0) {
+            const char **file = strcmp(argv[i], "--losses") == 0 ? &s->losses : &s->checkpoint;
             if (i + 1 == argc) {
-                fputs("char_transformer: --checkpoint needs a file\n", stderr);
+                fprintf(stderr, "char_transformer: %s needs a file\n", argv[i]);
                 return -1;
             }
-            s->checkpoint = argv[++i];
+            *file = argv[++i];
         } else if (argv[i][0] == '-' || s->path_count == FILES_MAX) {
             fprintf(stderr, "char_transformer: unknown option %s (--help lists them)\n", argv[i]);
             return -1;
@@ -114,16 +121,37 @@ static double learning_rate(const struct settings *s, int64_t step) {
     return RATE_LEAST + 0.5 * (RATE_MOST - RATE_LEAST) * (1 + cos(M_PI * done));
 }
 
-/* Issues one step. Returns its loss without waiting for it, or NULL on failure. */
-static eddy_tensor *train_step(const struct settings *s, const struct text *text, transformer *net,
-                               int64_t step) {
+/* Training under way. */
+struct training {
+    const struct settings *settings;
+    const struct text *text;
+    transformer *net;
+    FILE *losses;            /* or NULL */
+    eddy_recorded *recorded; /* the step; NULL if steps are not replayed */
+    turns turns;
+    double begin_s;
+};
+
+/* The step as a function that can be recorded: the input is a batch, the number is the rate, the output is the loss. */
+static eddy_status run_step(void *context, eddy_recorded_call *call) {
+    call->outputs[0] = transformer_train(context, call->inputs.items[0], call->scalars[0]);
+    return call->outputs[0] ? EDDY_OK : EDDY_INVALID_ARGUMENT;
+}
+
+/* Issues one step, by calls or as a replay of them. Returns its loss without waiting for it, or NULL on failure. */
+static eddy_tensor *train_step(struct training *t, int64_t step) {
     eddy_scope *scope = eddy_scope_begin();
-    int64_t length = net->size.sequence + 1;
-    eddy_tensor *starts =
-        eddy_randint(0, text->counts[0] - length + 1, EDDY_SHAPE(s->batch, 1), EDDY_I64, NULL);
-    eddy_tensor *batch = windows(text->numbers[0], starts, length);
-    eddy_tensor *loss =
-        eddy_scope_return(scope, transformer_train(net, batch, learning_rate(s, step)));
+    int64_t length = t->net->size.sequence + 1;
+    eddy_tensor *starts = eddy_randint(0, t->text->counts[0] - length + 1,
+                                       EDDY_SHAPE(t->settings->batch, 1), EDDY_I64, NULL);
+    eddy_tensor *batch = windows(t->text->numbers[0], starts, length), *loss = NULL;
+    eddy_scalar rate = EDDY_S(learning_rate(t->settings, step));
+    if (t->recorded && turns_is_replayed(step))
+        (void)eddy_recorded_run(t->recorded, EDDY_LIST(batch), EDDY_SCALARS(rate), &loss);
+    else
+        loss = transformer_train(t->net, batch, rate);
+    turns_count(&t->turns, step);
+    loss = eddy_scope_return(scope, loss);
     eddy_scope_end(scope);
     return loss;
 }
@@ -170,37 +198,78 @@ static void show(int64_t step, const struct settings *s, double loss, double beg
     }
 }
 
-static bool train(const struct settings *s, const struct text *text, transformer *net,
-                  double *best) {
-    double begin = seconds_now(), loss = NAN;
+static bool read_loss(const struct training *t, eddy_tensor *last, double *loss) {
+    if (eddy_read_f64(last, loss, NULL) != EDDY_OK)
+        return false;
+    if (t->losses)
+        fprintf(t->losses, "%a\n", *loss);
+    return true;
+}
+
+/* Mean loss on the held-out text; the weights are saved if it is the best so far. */
+static bool look_at(const struct training *t, int64_t step, double loss, double *best) {
+    double held_out;
+    if (!evaluate(t->settings, t->text, t->net, &held_out))
+        return false;
+    printf("%sstep %lld, training %.3f, validation %.3f, %.0f s\n",
+           isatty(STDOUT_FILENO) ? "\r" : "", (long long)step, loss, held_out,
+           seconds_now() - t->begin_s);
+    fflush(stdout);
+    if (!(held_out < *best))
+        return true;
+    *best = held_out;
+    return checkpoint_save(t->net, t->text, step, held_out, t->settings->checkpoint);
+}
+
+/* Reads a step's loss when the next one has been issued: the loop runs one step ahead of the workers. */
+static bool train_all(struct training *t, double *best) {
+    int64_t steps = t->settings->steps;
+    double loss = NAN;
     eddy_tensor *last = NULL;
     bool is_fine = true;
-    *best = INFINITY;
-    for (int64_t step = 0; step < s->steps && is_fine; step++) {
-        eddy_tensor *now = train_step(s, text, net, step);
-        /* Reads the previous step's loss: the loop runs one step ahead of the workers. */
-        is_fine = now && (!last || eddy_read_f64(last, &loss, NULL) == EDDY_OK);
+    for (int64_t step = 0; step < steps && is_fine; step++) {
+        if (t->recorded && turns_is_due(&t->turns, step)) {
+            is_fine = eddy_sync(EDDY_FOREVER) == EDDY_OK;
+            turns_begin(&t->turns, step);
+        }
+        eddy_tensor *now = is_fine ? train_step(t, step) : NULL;
+        is_fine = now && (!last || read_loss(t, last, &loss));
         eddy_release(&last);
         last = now;
         if (is_fine)
-            show(step + 1, s, loss, begin);
-        if (is_fine && ((step + 1) % EVALUATE_EVERY == 0 || step + 1 == s->steps)) {
-            double held_out;
+            show(step + 1, t->settings, loss, t->begin_s);
+        bool is_last = step + 1 == steps;
+        if (is_fine && (is_last || (step + 1) % EVALUATE_EVERY == 0)) {
             is_fine =
-                eddy_read_f64(last, &loss, NULL) == EDDY_OK && evaluate(s, text, net, &held_out);
-            if (is_fine) {
-                printf("%sstep %lld, training %.3f, validation %.3f, %.0f s\n",
-                       isatty(STDOUT_FILENO) ? "\r" : "", (long long)(step + 1), loss, held_out,
-                       seconds_now() - begin);
-                fflush(stdout);
-            }
-            if (is_fine && held_out < *best) {
-                *best = held_out;
-                is_fine = checkpoint_save(net, text, step + 1, held_out, s->checkpoint);
-            }
+                eddy_sync(EDDY_FOREVER) == EDDY_OK && eddy_read_f64(last, &loss, NULL) == EDDY_OK;
+            turns_pause(&t->turns);
+            is_fine = is_fine && look_at(t, step + 1, loss, best);
         }
     }
+    is_fine = is_fine && read_loss(t, last, &loss);
     eddy_release(&last);
+    return is_fine;
+}
+
+static void explain(const struct training *t) {
+    char text[1024];
+    if (!t->recorded || eddy_recorded_explain(t->recorded, text, sizeof(text)) < 0)
+        return;
+    printf("%s", text);
+    turns_print(&t->turns);
+}
+
+static bool train(const struct settings *s, const struct text *text, transformer *net, FILE *losses,
+                  double *best) {
+    struct training t = {
+        .settings = s, .text = text, .net = net, .losses = losses, .begin_s = seconds_now()};
+    turns_init(&t.turns);
+    *best = INFINITY;
+    bool is_fine = !s->is_replayed || (t.recorded = eddy_recorded_create(run_step, net, 1, NULL));
+    is_fine = is_fine && train_all(&t, best);
+    if (is_fine)
+        explain(&t);
+    eddy_recorded_release(&t.recorded);
     return is_fine;
 }
 
@@ -237,7 +306,7 @@ static bool write_sample(const struct settings *s, const struct text *text,
     return is_fine;
 }
 
-static bool run(const struct settings *s, const struct text *text) {
+static bool run(const struct settings *s, const struct text *text, FILE *losses) {
     const struct transformer_size size = {.vocabulary = text->vocabulary,
                                           .width = 128,
                                           .layers = 4,
@@ -258,7 +327,7 @@ static bool run(const struct settings *s, const struct text *text) {
         printf("%lld characters of %lld kinds, %lld weights\n", (long long)text->counts[0],
                (long long)text->vocabulary, (long long)transformer_weights(&net));
     if (is_fine && s->steps > 0)
-        is_fine = train(s, text, &net, &best);
+        is_fine = train(s, text, &net, losses, &best);
     if (is_fine && s->steps > 0 && best == INFINITY) {
         fputs("char_transformer: the validation loss was never finite\n", stderr);
         is_fine = false;
@@ -281,6 +350,11 @@ int main(int argc, char **argv) {
         return outcome < 0;
     if (s.steps > 0 && !checkpoint_can_be_saved(s.checkpoint))
         return 1;
+    FILE *losses = NULL;
+    if (s.losses && !(losses = fopen(s.losses, "w"))) {
+        fprintf(stderr, "char_transformer: cannot write %s: %s\n", s.losses, strerror(errno));
+        return 1;
+    }
     char complaint[4400];
     eddy_error error = {0};
     eddy_runtime *runtime = eddy_runtime_create(EDDY_OPTIONS(runtime, .threads = s.threads));
@@ -290,13 +364,20 @@ int main(int argc, char **argv) {
         is_fine = text_read(s.paths, s.path_count, &text, complaint, sizeof(complaint));
         if (!is_fine)
             fprintf(stderr, "char_transformer: %s\n", complaint);
-        is_fine = is_fine && run(&s, &text);
+        is_fine = is_fine && run(&s, &text, losses);
     }
     text_free(&text);
     if (eddy_error_take(&error) != EDDY_OK)
         fprintf(stderr, "char_transformer: %s\n", error.message);
     eddy_runtime_use(NULL);
     eddy_runtime_release(&runtime);
+    if (losses) {
+        bool was_written = !ferror(losses);
+        if (fclose(losses) != 0 || !was_written) {
+            fprintf(stderr, "char_transformer: cannot write %s: %s\n", s.losses, strerror(errno));
+            is_fine = false;
+        }
+    }
     errno = 0;
     if (fflush(stdout) != 0 || ferror(stdout)) {
         fprintf(stderr, "char_transformer: cannot write what is to be shown: %s\n",

@@ -48,8 +48,8 @@ static bool train(const struct settings *settings, const struct images *training
     struct trainer trainer;
     double accuracy = 0;
     progress_init(&bar, (int)settings->epochs, settings->epochs * training->count);
-    trainer_init(&trainer, settings, training, &net, &bar, losses);
     bool is_fine = network_init(&net, settings->model, settings->dtype);
+    is_fine = trainer_init(&trainer, settings, training, &net, &bar, losses) && is_fine;
     if (!is_fine)
         complain("cannot make the network");
     for (int64_t epoch = 0; is_fine && epoch < settings->epochs; epoch++) {
@@ -62,6 +62,8 @@ static bool train(const struct settings *settings, const struct images *training
             complain("training cannot go on");
         }
     }
+    if (is_fine)
+        trainer_explain(&trainer);
     trainer_fini(&trainer);
     network_fini(&net);
     if (is_fine)

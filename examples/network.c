@@ -110,7 +110,7 @@ eddy_tensor *network_logits(const network *net, eddy_tensor *images) {
     return x;
 }
 
-static eddy_status take_step(network *net, eddy_tensor *loss, double lr) {
+static eddy_status take_step(network *net, eddy_tensor *loss, eddy_scalar lr) {
     eddy_list parameters = {net->parameters, NETWORK_PARAMETERS};
     eddy_tensor *gradients[NETWORK_PARAMETERS];
     eddy_status status = eddy_backward(loss);
@@ -120,11 +120,11 @@ static eddy_status take_step(network *net, eddy_tensor *loss, double lr) {
         status =
             eddy_adam_step(parameters, (eddy_list){gradients, NETWORK_PARAMETERS},
                            (eddy_list){net->m, NETWORK_PARAMETERS},
-                           (eddy_list){net->v, NETWORK_PARAMETERS}, net->step, EDDY_S(lr), NULL);
+                           (eddy_list){net->v, NETWORK_PARAMETERS}, net->step, lr, NULL);
     return status == EDDY_OK ? eddy_grads_zero(parameters) : status;
 }
 
-eddy_tensor *network_train(network *net, eddy_tensor *images, eddy_tensor *labels, double lr) {
+eddy_tensor *network_train(network *net, eddy_tensor *images, eddy_tensor *labels, eddy_scalar lr) {
     eddy_scope *scope = eddy_scope_begin();
     eddy_tensor *loss = eddy_cross_entropy(network_logits(net, images), labels, NULL);
     /* The detached loss does not keep the tape alive. */

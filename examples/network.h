@@ -35,7 +35,7 @@ eddy_tensor *network_logits(const network *net, eddy_tensor *images);
 /* One step of training on images u8[n, 784] and labels i64[n]: forward, backward, Adam with rate `lr`. Returns the mean
  * loss before the update (0-dim), or NULL. If a label is invalid, reading the loss returns that error, and the network is
  * unchanged. */
-eddy_tensor *network_train(network *net, eddy_tensor *images, eddy_tensor *labels, double lr);
+eddy_tensor *network_train(network *net, eddy_tensor *images, eddy_tensor *labels, eddy_scalar lr);
 
 /* Restores the network to its values before a batch that failed, so that training can go on. The program must have seen the error. */
 bool network_recover(network *net);

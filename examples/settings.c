@@ -1,7 +1,6 @@
 #include "settings.h"
 
 #include <errno.h>
-#include <stdbool.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,6 +17,7 @@ static const char help[] =
     "  --batch N       images per step (128)\n"
     "  --threads N     threads that compute (all); the numbers do not depend on it\n"
     "  --seed N        of weights and order (1)\n"
+    "  --replay        records the step of training and replays it: the same numbers\n"
     "  --losses FILE   writes the loss of each batch, a hexadecimal float per line\n";
 
 /* Options with a number: name, offset in settings, least, most. The last two options are for tests. */
@@ -110,13 +110,18 @@ settings_outcome settings_read(int argc, char **argv, struct settings *result) {
                                 .seed = 1,
                                 .damage_batch = -1,
                                 .leave_out_batch = -1};
-    for (int i = 1; i < argc; i += 2) {
+    for (int i = 1; i < argc; i++) {
         if (!strcmp(argv[i], "--help")) {
             fputs(help, stdout);
             return SETTINGS_HELP;
         }
+        if (!strcmp(argv[i], "--replay")) {
+            result->is_replayed = true;
+            continue;
+        }
         if (read_option(argv[i], argv[i + 1], result))
             return SETTINGS_WRONG;
+        i++; /* its value */
     }
     return SETTINGS_TRAIN;
 }

@@ -4,6 +4,7 @@
 
 #include "network.h"
 
+#include <stdbool.h>
 #include <stdint.h>
 
 struct settings {
@@ -17,6 +18,7 @@ struct settings {
     int64_t seed;
     int64_t
         damage_batch; /* number of the batch, counted from 0 over all epochs, that gets a bad label; -1: none */
+    bool is_replayed;        /* steps are recorded and replayed */
     int64_t leave_out_batch; /* number of the batch that is not trained on; -1: none */
 };
 

@@ -5,11 +5,22 @@
 #define RATE_BEGIN 1e-3
 #define BAD_LABEL 200
 
-void trainer_init(struct trainer *trainer, const struct settings *settings,
+/* The step as a function that can be recorded: inputs are pixels and labels, the number is the rate, the output is the loss. */
+static eddy_status train_step(void *context, eddy_recorded_call *call) {
+    call->outputs[0] =
+        network_train(context, call->inputs.items[0], call->inputs.items[1], call->scalars[0]);
+    return call->outputs[0] ? EDDY_OK : EDDY_INVALID_ARGUMENT;
+}
+
+bool trainer_init(struct trainer *trainer, const struct settings *settings,
                   const struct images *images, network *net, progress *bar, FILE *losses) {
     *trainer = (struct trainer){
         .settings = settings, .images = images, .net = net, .bar = bar, .losses = losses};
     trainer->batches = (images->count + settings->batch - 1) / settings->batch;
+    turns_init(&trainer->turns);
+    if (settings->is_replayed)
+        trainer->recorded = eddy_recorded_create(train_step, net, 1, NULL);
+    return trainer->recorded || !settings->is_replayed;
 }
 
 static int64_t batch_size(const struct trainer *trainer, int64_t batch) {
@@ -34,6 +45,20 @@ static eddy_tensor *damaged(eddy_tensor *labels, int64_t count) {
     return eddy_cat(EDDY_LIST(eddy_narrow(labels, 0, 0, count - 1), bad), 0);
 }
 
+/* One step by calls, or as a replay of them: the numbers are the same. */
+static eddy_tensor *train(struct trainer *trainer, eddy_tensor *pixels, eddy_tensor *labels,
+                          int64_t number) {
+    eddy_scalar rate = EDDY_S(learning_rate(trainer, number));
+    eddy_tensor *loss = NULL;
+    if (!trainer->recorded || !turns_is_replayed(number))
+        loss = network_train(trainer->net, pixels, labels, rate);
+    else
+        (void)eddy_recorded_run(trainer->recorded, EDDY_LIST(pixels, labels), EDDY_SCALARS(rate),
+                                &loss);
+    turns_count(&trainer->turns, number);
+    return loss;
+}
+
 /* Issues the next batch and puts its loss into the window. */
 static bool issue_next(struct trainer *trainer) {
     int64_t batch = trainer->next++, number = number_of(trainer, batch),
@@ -48,8 +73,7 @@ static bool issue_next(struct trainer *trainer) {
     eddy_tensor *labels = eddy_index_select(trainer->images->labels, chosen, 0);
     if (number == trainer->settings->damage_batch)
         labels = damaged(labels, count);
-    eddy_tensor *loss = network_train(trainer->net, pixels, labels, learning_rate(trainer, number));
-    loss = eddy_scope_return(scope, loss);
+    eddy_tensor *loss = eddy_scope_return(scope, train(trainer, pixels, labels, number));
     eddy_scope_end(scope);
     if (!loss)
         return false;
@@ -102,6 +126,19 @@ static bool settle_oldest(struct trainer *trainer) {
     return true;
 }
 
+/* Whether the next batch may be issued now: a block of steps that is timed begins when all before it has ended. */
+static bool may_issue(struct trainer *trainer) {
+    if (trainer->next == trainer->batches || trainer->window_count == TRAINER_WINDOW)
+        return false;
+    int64_t number = number_of(trainer, trainer->next);
+    if (!trainer->recorded || !turns_is_due(&trainer->turns, number))
+        return true;
+    if (trainer->window_count > 0 || eddy_sync(EDDY_FOREVER) != EDDY_OK)
+        return false;
+    turns_begin(&trainer->turns, number);
+    return true;
+}
+
 bool trainer_epoch(struct trainer *trainer, double *mean_loss) {
     eddy_release(&trainer->order);
     trainer->order = eddy_randperm(trainer->images->count, EDDY_I64, NULL);
@@ -110,17 +147,29 @@ bool trainer_epoch(struct trainer *trainer, double *mean_loss) {
     trainer->loss_count = 0;
     progress_epoch_begin(trainer->bar, (int)trainer->epoch + 1, trainer->images->count);
     while (trainer->next < trainer->batches || trainer->window_count) {
-        bool may_issue = trainer->next < trainer->batches && trainer->window_count < TRAINER_WINDOW;
-        if (!(may_issue ? issue_next(trainer) : settle_oldest(trainer)))
+        bool is_fine = may_issue(trainer)          ? issue_next(trainer)
+                       : trainer->window_count > 0 ? settle_oldest(trainer)
+                                                   : false;
+        if (!is_fine)
             return false;
     }
+    turns_pause(&trainer->turns);
     trainer->epoch++;
     *mean_loss = trainer->loss_count ? trainer->loss_sum / (double)trainer->loss_count : NAN;
     return true;
+}
+
+void trainer_explain(const struct trainer *trainer) {
+    char text[1024];
+    if (!trainer->recorded || eddy_recorded_explain(trainer->recorded, text, sizeof(text)) < 0)
+        return;
+    printf("%s", text);
+    turns_print(&trainer->turns);
 }
 
 void trainer_fini(struct trainer *trainer) {
     while (trainer->window_count)
         drop_oldest(trainer);
     eddy_release(&trainer->order);
+    eddy_recorded_release(&trainer->recorded);
 }

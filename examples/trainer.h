@@ -6,6 +6,7 @@
 #include "network.h"
 #include "progress.h"
 #include "settings.h"
+#include "turns.h"
 
 #include <eddy/eddy.h>
 #include <stdbool.h>
@@ -19,7 +20,9 @@ struct trainer {
     const struct images *images;
     network *net;
     progress *bar;
-    FILE *losses; /* or NULL */
+    FILE *losses;            /* or NULL */
+    eddy_recorded *recorded; /* the step; NULL if steps are not replayed */
+    turns turns;
 
     int64_t batches;    /* in an epoch */
     int64_t epoch;      /* from 0 */
@@ -34,13 +37,15 @@ struct trainer {
     int64_t loss_count;
 };
 
-/* Borrows all its arguments. */
-void trainer_init(struct trainer *trainer, const struct settings *settings,
+/* Borrows all its arguments. After a failure *trainer still has to be passed to trainer_fini. */
+bool trainer_init(struct trainer *trainer, const struct settings *settings,
                   const struct images *images, network *net, progress *bar, FILE *losses);
 /* Trains on all images once, in a new random order. A batch with a bad label is reported on stderr and skipped; the network
  * is then the same as without that batch. Returns false, with the error in the thread's slot, if training cannot go on.
  * *mean_loss is NaN if there was no batch to train on. */
 bool trainer_epoch(struct trainer *trainer, double *mean_loss);
+/* How often the step ran and was replayed, and what that gained, to stdout; nothing if steps are not replayed. */
+void trainer_explain(const struct trainer *trainer);
 /* Releases the window's losses and the order; also after a failed epoch. */
 void trainer_fini(struct trainer *trainer);
 

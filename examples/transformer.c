@@ -177,7 +177,7 @@ eddy_tensor *transformer_loss(const transformer *net, eddy_tensor *numbers) {
 
 /* ---- training ---- */
 
-static eddy_status take_step(transformer *net, eddy_tensor *loss, double lr) {
+static eddy_status take_step(transformer *net, eddy_tensor *loss, eddy_scalar lr) {
     eddy_list parameters = {net->parameters, net->count};
     eddy_tensor *gradients[TRANSFORMER_PARAMETERS_MAX];
     eddy_status status = eddy_backward(loss);
@@ -189,12 +189,12 @@ static eddy_status take_step(transformer *net, eddy_tensor *loss, double lr) {
     if (status == EDDY_OK)
         status = eddy_adamw_step(parameters, (eddy_list){gradients, net->count},
                                  (eddy_list){net->m, net->count}, (eddy_list){net->v, net->count},
-                                 net->step, EDDY_S(lr),
+                                 net->step, lr,
                                  EDDY_OPTIONS(adamw_step, .beta2 = 0.99, .weight_decay = 0.1));
     return status == EDDY_OK ? eddy_grads_zero(parameters) : status;
 }
 
-eddy_tensor *transformer_train(transformer *net, eddy_tensor *numbers, double lr) {
+eddy_tensor *transformer_train(transformer *net, eddy_tensor *numbers, eddy_scalar lr) {
     eddy_scope *scope = eddy_scope_begin();
     eddy_tensor *loss = transformer_loss(net, numbers);
     loss = take_step(net, loss, lr) == EDDY_OK ? eddy_scope_return(scope, eddy_detach(loss)) : NULL;

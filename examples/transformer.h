@@ -40,7 +40,7 @@ eddy_tensor *transformer_logits(const transformer *net, eddy_tensor *numbers);
 /* Mean cross-entropy, in nats, of predicting each next number; numbers i64[B, S + 1]. NULL on failure. */
 eddy_tensor *transformer_loss(const transformer *net, eddy_tensor *numbers);
 /* One step of training: forward, backward, clipping, AdamW with rate `lr`. Returns the loss before the update, or NULL. */
-eddy_tensor *transformer_train(transformer *net, eddy_tensor *numbers, double lr);
+eddy_tensor *transformer_train(transformer *net, eddy_tensor *numbers, eddy_scalar lr);
 
 /* Writes the name in files of the parameter with that number, such as "layers.3.gate". */
 void transformer_name(const transformer *net, int64_t number, char *name, size_t size);

@@ -288,6 +288,20 @@ static void record_lose(eddy_recorder *recorder, uint32_t slot) {
 
 /* ---- a call ---- */
 
+/* Dims beyond a shape's rank mean nothing and may be anything; the words of two recordings are compared. */
+static void clear_dims(eddy_code *code, const eddy_code_instruction *instruction) {
+    for (int32_t i = 0; i < instruction->op->attribute_count; i++) {
+        const eddy_op_attribute *attribute = &instruction->op->attributes[i];
+        if (attribute->type != EDDY_ATTRIBUTE_SHAPE)
+            continue;
+        eddy_shape *shape =
+            (eddy_shape *)(void *)((char *)eddy_code_words(code, instruction->attributes_at) +
+                                   attribute->offset);
+        for (int32_t d = shape->rank; d < EDDY_RANK_MAX; d++)
+            shape->dims[d] = 0;
+    }
+}
+
 static bool add_call(eddy_recording *recording, const eddy_recorder_call *call) {
     const eddy_apply *apply = call->apply;
     eddy_code_instruction instruction = {.op = apply->op,
@@ -308,6 +322,7 @@ static bool add_call(eddy_recording *recording, const eddy_recorder_call *call) 
                              &instruction.attributes_at) ||
         (call->has_drawn && !add_draw(recording, call, &instruction)))
         return false;
+    clear_dims(&recording->code, &instruction);
     if (apply->op->redraws)
         find_draw(recording, call, &instruction);
     return patch_draw(recording, &instruction) && patch_numbers(recording, call, &instruction) &&

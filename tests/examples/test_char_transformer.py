@@ -83,6 +83,18 @@ class Shown(Case):
         shown = self.succeed("--steps", "1", "--sample", "0")
         self.assertRegex(shown, r"step 1, training \d\.\d{3}, validation \d\.\d{3}")
 
+    def test_replays_are_the_calls(self):
+        losses = []
+        for more in ([], ["--replay"], ["--replay", "--threads", "1"]):
+            shown = self.succeed("--steps", "6", "--sample", "0", "--losses", "losses", *more)
+            with open(os.path.join(self.folder, "losses"), encoding="ascii") as file:
+                losses.append(file.read().splitlines())
+        self.assertEqual(len(losses[0]), 6)
+        self.assertEqual(losses[0], losses[1])
+        self.assertEqual(losses[0], losses[2])
+        self.assertRegex(shown, r"\(i64\[2, 129\]\): ran 3 times, replayed 3 times\n")
+        self.assertIn("too few steps to compare", shown)
+
     def test_full_disk_is_a_failure(self):
         with open("/dev/full", "w", encoding="ascii") as full:
             done = subprocess.run([PROGRAM, "--batch", "2", "--steps", "1", "--sample", "0", self.text], cwd=self.folder,

@@ -248,6 +248,24 @@ class SmallTraining(Case):
         for mode in ("EDDY_ONE_THREAD", "EDDY_FULL_PATH", "EDDY_SYNC_EACH_OP"):
             self.assertEqual(expected, self.train(*self.OPTIONS, "--damage-batch", "10", variables={mode: "1"})[1])
 
+    def test_replays_are_the_calls(self):
+        done, losses = self.train(*self.OPTIONS, "--replay")
+        self.assertEqual(losses, self.train(*self.OPTIONS)[1])
+        self.assertRegex(done.stdout, r"\(u8\[64, 784\], i64\[64\]\): ran 2 times, replayed \d\d times\n")
+        self.assertRegex(done.stdout, r"a step took \d+ us by calls, \d+ us replayed: \d+\.\d\d times as fast\n")
+        for threads in ("1", "3"):
+            self.assertEqual(losses, self.train(*self.OPTIONS, "--replay", "--threads", threads)[1])
+        for mode in ("EDDY_ONE_THREAD", "EDDY_FULL_PATH", "EDDY_SYNC_EACH_OP"):
+            self.assertEqual(losses, self.train(*self.OPTIONS, "--replay", variables={mode: "1"})[1], mode)
+
+    def test_damaged_batch_of_a_replay(self):
+        for batch in ("1", "10", "31", "32", "40", "63"):
+            with self.subTest(batch):
+                damaged, losses = self.train(*self.OPTIONS, "--replay", "--damage-batch", batch)
+                self.assertEqual(losses, self.train(*self.OPTIONS, "--leave-out-batch", batch)[1])
+                self.assertEqual(len(damaged.stderr.splitlines()), 1, damaged.stderr)
+                self.assertIn(f"batch {batch} ", damaged.stderr)
+
     def test_bad_label_in_the_file(self):
         """Each epoch skips the batch that the label falls into and goes on."""
         with gzip.open(self.path(idx_files.NAMES[1])) as file:
@@ -275,6 +293,11 @@ class SmallConvolutions(Case):
     def test_damaged_batch_equals_a_run_without_it(self):
         damaged = self.train(*self.OPTIONS, "--damage-batch", "3")[1]
         self.assertEqual(damaged, self.train(*self.OPTIONS, "--leave-out-batch", "3")[1])
+
+    def test_replays_are_the_calls(self):
+        self.assertEqual(self.train(*self.OPTIONS, "--replay")[1], self.train(*self.OPTIONS)[1])
+        self.assertEqual(self.train(*self.OPTIONS, "--replay", "--damage-batch", "4")[1],
+                         self.train(*self.OPTIONS, "--leave-out-batch", "4")[1])
 
 
 @unittest.skipUnless(has_real_data(), f"no images in {REAL_DATA} (apt install dataset-fashion-mnist)")

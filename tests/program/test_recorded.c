@@ -252,6 +252,29 @@ Test(recorded, inputs_that_share_memory_with_what_is_written_run_the_function) {
     eddy_scope_end(scope);
 }
 
+/* Dims beyond the rank of a shape mean nothing. */
+static eddy_status leaves_dims(void *context, eddy_recorded_call *call) {
+    counted *c = context;
+    eddy_shape shape = {1, {4}};
+    for (int d = 1; d < EDDY_RANK_MAX; d++)
+        shape.dims[d] = ++c->calls;
+    call->outputs[0] = eddy_add(call->inputs.items[0], eddy_full(shape, EDDY_S(1), EDDY_F32, NULL));
+    return EDDY_OK;
+}
+
+Test(recorded, dims_beyond_the_rank_do_not_matter) {
+    eddy_scope *scope = eddy_scope_begin();
+    counted c = {0};
+    eddy_recorded *recorded = eddy_recorded_create(leaves_dims, &c, 1, NULL);
+    eddy_tensor *y;
+    for (int i = 0; i < 3; i++)
+        must(eddy_recorded_run(recorded, EDDY_LIST(filled(2, i)), (eddy_scalars){0}, &y));
+    cr_assert_eq(sum_of(y), 8 * 3);
+    expect_explained(recorded, "ran 2 times, replayed 1 times");
+    eddy_recorded_release(&recorded);
+    eddy_scope_end(scope);
+}
+
 static eddy_status square(void *context, eddy_recorded_call *call) {
     ((counted *)context)->calls++;
     call->outputs[0] = eddy_square(call->inputs.items[0]);
