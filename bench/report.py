@@ -32,6 +32,7 @@ goal names; *path* says on which threads Eddy's instructions ran. The notes belo
 GROUPS = [
     ("Issue and latency", ("issue_", "end_to_end_", "caller_run_", "sparse_", "instructions_add16", "empty_", "heap_per_op", "relu_")),
     ("Training steps and memory", ("mlp_", "cnn_", "transformer_", "inference_")),
+    ("Recorded programs", ("replay_",)),
     ("Programs of small ops", ("small_",)),
     ("Matrix products", ("gemm_",)),
     ("Pools", ("pool_",)),

@@ -159,6 +159,26 @@ def _small_rows():
             yield Row(pinned + "_memory", "MiB", "small", Goal(1.3, one_thread.name), (one_thread,), batch=pinned)
 
 
+def _replay_rows():
+    for size in ("1e3", "1e5"):
+        yield Row(f"replay_add16_{size}", "ns", "replay", None,
+                  (Peer("innermost loop", "ours/replay", f"loop_add16_{size}"), Peer("Eddy, calls", "ours/replay", f"calls_add16_{size}")))
+    yield Row("replay_build_1e4", "us", "replay", None, ())
+
+    # Beside the same step by calls, and by hand.
+    steps = {"mlp_b64": ("mlp", BY_HAND, {1: Goal(1, "by hand"), 2: Goal(1, "by hand")}),
+             "mlp_b1": ("mlp", None, {1: Goal(0.85, "Eddy, calls")}),
+             "cnn_b64": ("training", CNN_BY_HAND, {1: Goal(0.9, "Eddy, calls"), 2: Goal(0.9, "Eddy, calls")}),
+             "transformer_b16": ("training", TRANSFORMER_BY_HAND, {1: Goal(0.96, "Eddy, calls"), 2: Goal(0.96, "Eddy, calls")})}
+    for name, (program, by_hand, goals) in steps.items():
+        for threads, goal in goals.items():
+            row = f"{name}_{threads}t"
+            peers = [Peer("Eddy, calls", f"ours/{program}", row)]
+            if by_hand:
+                peers.append(Peer(by_hand.name, by_hand.program, row))
+            yield Row(f"replay_{row}", "ms", program, goal, tuple(peers), threads, threads == 1)
+
+
 def all_rows():
     apart = {"threads": 2, "is_pinned": False}
     return [
@@ -191,6 +211,7 @@ def all_rows():
         Row("inference_memory_b16_1t", "MiB", "inference", Goal(1, "libtorch"), LIBTORCH_TRAINING),
         Row("inference_memory_b16_2t", "MiB", "inference", Goal(1, "libtorch"), LIBTORCH_TRAINING, **apart),
         Row("relu_1e7_fresh", "ms", "relu", Goal(1 / 0.9, "copy"), (Peer("copy", "copy"), *LIBTORCH)),
+        *_replay_rows(),
         *_small_rows(),
         *_gemm_rows(),
         *_pool_rows(),

@@ -1,4 +1,4 @@
-/* The mlp rows: one training step op by op; the backward pass is written in ops, without the tape. Each step computes the
+/* The rows mlp_*, and replay_mlp_* for the step as a recorded function: one training step op by op; the backward pass is written in ops, without the tape. Each step computes the
  * loss, and each sample waits for it once. */
 #include <bench/ours/must.h>
 #include <bench/ours/path.h>
@@ -100,15 +100,25 @@ static eddy_tensor *step(bool with_adam) {
     return must_tensor(loss);
 }
 
+static eddy_status run_step(void *context, eddy_recorded_call *call) {
+    call->outputs[0] = step(*(bool *)context);
+    return EDDY_OK;
+}
+
 int main(int argc, char **argv) {
-    const char *row = argc > 1 ? argv[1] : "";
+    const char *row = argc > 1 ? argv[1] : "", *step_name = row;
+    bool is_replayed = strncmp(row, "replay_", 7) == 0;
+    if (is_replayed)
+        step_name += 7;
     int count = bench_sample_count(argc, argv, 2), rows = 0;
-    bool with_adam = !strncmp(row, "mlp_adam_", 9);
-    if (sscanf(row, with_adam ? "mlp_adam_b%d_" : "mlp_b%d_", &rows) != 1 || rows < 1) {
+    bool with_adam = !strncmp(step_name, "mlp_adam_", 9);
+    if (sscanf(step_name, with_adam ? "mlp_adam_b%d_" : "mlp_b%d_", &rows) != 1 || rows < 1) {
         fprintf(stderr, "mlp: no such row: %s\n", row);
         return 2;
     }
     make_network(rows);
+    eddy_recorded *recorded =
+        is_replayed ? eddy_recorded_create(run_step, &with_adam, 1, NULL) : NULL;
     bench_samples samples = {.count = 0};
     path_counts before = path_now();
     int steps = 6400 / rows;
@@ -117,7 +127,10 @@ int main(int argc, char **argv) {
         double began = bench_now_ns(), value = 0;
         for (int s = 0; s < steps; s++) {
             eddy_release(&loss);
-            loss = step(with_adam);
+            if (recorded)
+                must(eddy_recorded_run(recorded, (eddy_list){0}, (eddy_scalars){0}, &loss));
+            else
+                loss = step(with_adam);
         }
         must(eddy_read_f64(loss, &value, NULL));
         must(eddy_sync(EDDY_FOREVER));
@@ -131,6 +144,7 @@ int main(int argc, char **argv) {
     }
     char path[PATH_BYTES];
     path_format(before, path_now(), path);
+    eddy_recorded_release(&recorded);
     free_network();
     bench_print_row(row, "ms", eddy_version_text(), path, &samples);
     return 0;

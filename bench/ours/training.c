@@ -1,5 +1,5 @@
-/* The rows cnn_* and transformer_*: a training step of the examples' networks (examples/network.h, examples/transformer.h), with
- * gradients by the tape. Each sample waits for the loss once. */
+/* The rows cnn_* and transformer_*, and with replay_ before them for the step as a recorded function: a training step of the examples'
+ * networks (examples/network.h, examples/transformer.h), with gradients by the tape. Each sample waits for the loss once. */
 #include <bench/ours/decoder.h>
 #include <bench/ours/must.h>
 #include <bench/ours/path.h>
@@ -11,7 +11,9 @@
 typedef struct training {
     network cnn;
     transformer decoder;
+    bool is_cnn;
     eddy_tensor *inputs, *labels; /* labels: used by the cnn only */
+    eddy_recorded *recorded;      /* or NULL */
 } training;
 
 static void make_cnn(training *t, int rows) {
@@ -31,17 +33,34 @@ static void make_transformer(training *t, int rows) {
     t->inputs = decoder_numbers(rows, BENCH_TRANSFORMER_SEQUENCE + 1);
 }
 
-static eddy_tensor *step(training *t, bool is_cnn) {
-    return must_tensor(is_cnn ? network_train(&t->cnn, t->inputs, t->labels, BENCH_ADAM_RATE)
-                              : transformer_train(&t->decoder, t->inputs, BENCH_ADAM_RATE));
+static eddy_status run_step(void *context, eddy_recorded_call *call) {
+    training *t = context;
+    eddy_tensor *const *inputs = call->inputs.items;
+    call->outputs[0] =
+        must_tensor(t->is_cnn ? network_train(&t->cnn, inputs[0], inputs[1], call->scalars[0])
+                              : transformer_train(&t->decoder, inputs[0], call->scalars[0]));
+    return EDDY_OK;
 }
 
-static double sample(training *t, bool is_cnn, int steps) {
+static eddy_tensor *step(training *t) {
+    eddy_list inputs = {(eddy_tensor *[]){t->inputs, t->labels}, t->is_cnn ? 2 : 1};
+    eddy_scalars rate = EDDY_SCALARS(EDDY_S(BENCH_ADAM_RATE));
+    eddy_tensor *loss;
+    if (t->recorded) {
+        must(eddy_recorded_run(t->recorded, inputs, rate, &loss));
+    } else {
+        eddy_recorded_call call = {.inputs = inputs, .scalars = rate.items, .outputs = &loss};
+        must(run_step(t, &call));
+    }
+    return loss;
+}
+
+static double sample(training *t, int steps) {
     double began = bench_now_ns(), value = 0;
     eddy_tensor *loss = NULL;
     for (int s = 0; s < steps; s++) {
         eddy_release(&loss);
-        loss = step(t, is_cnn);
+        loss = step(t);
     }
     must(eddy_read_f64(loss, &value, NULL));
     must(eddy_sync(EDDY_FOREVER));
@@ -54,25 +73,31 @@ static double sample(training *t, bool is_cnn, int steps) {
 }
 
 int main(int argc, char **argv) {
-    const char *row = argc > 1 ? argv[1] : "";
+    const char *row = argc > 1 ? argv[1] : "", *step_name = row;
+    bool is_replayed = strncmp(row, "replay_", 7) == 0;
+    if (is_replayed)
+        step_name += 7;
     int count = bench_sample_count(argc, argv, 2), rows = 0;
-    bool is_cnn = sscanf(row, "cnn_b%d_", &rows) == 1;
-    if ((!is_cnn && sscanf(row, "transformer_b%d_", &rows) != 1) || rows < 1) {
+    bool is_cnn = sscanf(step_name, "cnn_b%d_", &rows) == 1;
+    if ((!is_cnn && sscanf(step_name, "transformer_b%d_", &rows) != 1) || rows < 1) {
         fprintf(stderr, "training: no such row: %s\n", row);
         return 2;
     }
-    training t = {0};
+    training t = {.is_cnn = is_cnn};
     if (is_cnn)
         make_cnn(&t, rows);
     else
         make_transformer(&t, rows);
-    sample(&t, is_cnn, 2);
+    if (is_replayed)
+        t.recorded = eddy_recorded_create(run_step, &t, 1, NULL);
+    sample(&t, 4); /* the third call of a recorded function may still be recorded */
     bench_samples samples = {.count = 0};
     path_counts before = path_now();
     for (int i = 0; i < count; i++)
-        bench_samples_push(&samples, sample(&t, is_cnn, BENCH_TRAINING_STEPS) / 1e6);
+        bench_samples_push(&samples, sample(&t, BENCH_TRAINING_STEPS) / 1e6);
     char path[PATH_BYTES];
     path_format(before, path_now(), path);
+    eddy_recorded_release(&t.recorded);
     network_fini(&t.cnn);
     transformer_fini(&t.decoder);
     eddy_release(&t.inputs);
