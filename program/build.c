@@ -50,8 +50,15 @@ eddy_status eddy_record_begin(void) {
                                         : eddy_caller_refuse(caller, origin);
 }
 
+/* The recording that the program's code has opened; NULL if there is none. */
+static eddy_recording *close_own(eddy_caller *caller) {
+    const eddy_recording *open =
+        caller ? (const eddy_recording *)(const void *)caller->recorder : NULL;
+    return open && !open->is_owned ? eddy_recording_close(caller) : NULL;
+}
+
 void eddy_record_cancel(void) {
-    eddy_recording_destroy(eddy_recording_close(eddy_caller_get()));
+    eddy_recording_destroy(close_own(eddy_caller_get()));
 }
 
 /* ---- bindings ---- */
@@ -453,9 +460,10 @@ eddy_status eddy_program_make(eddy_recording *recording, const eddy_bindings *bi
 
 eddy_program *eddy_record_end(const eddy_bindings *bindings) {
     eddy_origin origin = EDDY_ORIGIN("record_end");
-    eddy_recording *recording = eddy_recording_close(eddy_caller_get());
+    eddy_recording *recording = close_own(eddy_caller_get());
     if (!recording) {
-        eddy_fail(EDDY_INVALID_ARGUMENT, origin, "no recording is open on this thread");
+        eddy_fail(EDDY_INVALID_ARGUMENT, origin,
+                  "no recording is open on this thread that eddy_record_begin has opened");
         return NULL;
     }
     eddy_program *program = NULL;

@@ -180,6 +180,7 @@ static eddy_status record_body(calling *c, eddy_recording **recording) {
     if (status != EDDY_OK)
         return status;
     eddy_scalar *scalars = (eddy_scalar *)c->scalars.items;
+    (*recording)->is_owned = true;
     (*recording)->scalar_count = (uint32_t)c->scalars.count;
     (*recording)->first_slot = c->scalars.count > 0 ? take_slots(c->scalars.count) : 0;
     for (int64_t i = 0; i < c->scalars.count; i++)
@@ -433,6 +434,21 @@ static eddy_status call_with(calling *c, char *memory) {
     return choose(c);
 }
 
+static eddy_status call_in_memory(calling *c, eddy_tensor **outputs) {
+    int64_t output_count = c->recorded->output_count;
+    size_t bytes = (size_t)c->scalars.count * sizeof(eddy_scalar) +
+                   (size_t)output_count * sizeof(eddy_tensor *) +
+                   eddy_signature_key_room(c->inputs.count, c->scalars.count);
+    char *memory = eddy_memory_acquire(bytes, EDDY_MEMORY_PROGRAM);
+    if (!memory)
+        return eddy_fail(EDDY_OUT_OF_MEMORY, c->origin, "no memory for a call");
+    eddy_status status = call_with(c, memory);
+    for (int64_t i = 0; i < output_count && status == EDDY_OK; i++)
+        outputs[i] = c->outputs[i];
+    eddy_memory_release(memory, bytes, EDDY_MEMORY_PROGRAM);
+    return status;
+}
+
 eddy_status eddy_recorded_run(eddy_recorded *recorded, eddy_list inputs, eddy_scalars scalars,
                               eddy_tensor **outputs) {
     calling c = {.recorded = recorded,
@@ -447,16 +463,10 @@ eddy_status eddy_recorded_run(eddy_recorded *recorded, eddy_list inputs, eddy_sc
         status = eddy_fail(EDDY_INVALID_ARGUMENT, c.origin, "there is no room for the outputs");
     if (status != EDDY_OK)
         return status;
-    size_t bytes = (size_t)scalars.count * sizeof(eddy_scalar) +
-                   (size_t)recorded->output_count * sizeof(eddy_tensor *) +
-                   eddy_signature_key_room(inputs.count, scalars.count);
-    char *memory = eddy_memory_acquire(bytes, EDDY_MEMORY_PROGRAM);
-    if (!memory)
-        return eddy_fail(EDDY_OUT_OF_MEMORY, c.origin, "no memory for a call");
-    status = call_with(&c, memory);
-    for (int64_t i = 0; i < recorded->output_count && status == EDDY_OK; i++)
-        outputs[i] = c.outputs[i];
-    eddy_memory_release(memory, bytes, EDDY_MEMORY_PROGRAM);
+    /* The function may release it. */
+    c.recorded = eddy_recorded_retain(recorded);
+    status = call_in_memory(&c, outputs);
+    eddy_recorded_release(&c.recorded);
     return status;
 }
 

@@ -48,6 +48,7 @@ typedef struct eddy_recording {
         scalar_count; /* the numbers that are given at each run have the slots from the first on; 0: there are none */
     eddy_recording_noted noted[EDDY_RECORDING_NOTED];
     uint32_t noted_count;
+    bool is_owned;      /* by a recorded function: the program's code cannot close it */
     bool lost;          /* such a number was used in a way that a run cannot follow */
     eddy_status status; /* why there will be no program; OK so far */
     eddy_origin spoiled_by;

@@ -6,15 +6,25 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Of each input: dtype, device, rank, whether a gradient goes back to it, then dims and strides; then the kinds of the numbers. Which runtime
+/* Of each input: the first one in its storage, dtype, device, rank, whether a gradient goes back to it, then dims and strides; then the kinds of the numbers. Which runtime
  * it belongs to decides too, and whether the tape is on. */
 size_t eddy_signature_key_room(int64_t input_count, int64_t scalar_count) {
-    return ((size_t)input_count * (1 + 2 * EDDY_RANK_MAX) + (size_t)scalar_count + 3) *
+    return ((size_t)input_count * (2 + 2 * EDDY_RANK_MAX) + (size_t)scalar_count + 3) *
            sizeof(int64_t);
 }
 
-static int64_t *add_input(int64_t *at, const eddy_tensor *tensor) {
+/* The first input that is in the same storage: one that is given twice is no other pair. */
+static int64_t first_in_storage(eddy_list inputs, int64_t i) {
+    int64_t first = 0;
+    while (inputs.items[first]->storage != inputs.items[i]->storage)
+        first++;
+    return first;
+}
+
+static int64_t *add_input(int64_t *at, eddy_list inputs, int64_t i) {
+    const eddy_tensor *tensor = inputs.items[i];
     bool has_gradient = tensor->autograd != 0;
+    *at++ = first_in_storage(inputs, i);
     *at++ = tensor->dtype | (int64_t)tensor->rank << 8 | (int64_t)has_gradient << 16 |
             (int64_t)(uint8_t)tensor->device_kind << 24 |
             (int64_t)(uint8_t)tensor->device_index << 32;
@@ -32,7 +42,7 @@ size_t eddy_signature_key_make(void *memory, eddy_list inputs, eddy_scalars scal
     *at++ = caller->no_grad > 0;
     *at++ = inputs.count > 0 ? (int64_t)inputs.items[0]->runtime->id : 0;
     for (int64_t i = 0; i < inputs.count; i++)
-        at = add_input(at, inputs.items[i]);
+        at = add_input(at, inputs, i);
     for (int64_t i = 0; i < scalars.count; i++)
         *at++ = scalars.items[i].kind;
     return (size_t)(at - first) * sizeof(*first);

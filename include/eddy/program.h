@@ -72,7 +72,7 @@ EDDY_API eddy_status eddy_record_begin(void);
  * in any case. */
 EDDY_API eddy_program *eddy_record_end(const eddy_bindings *bindings);
 
-/* Ends the recording, if one is open, without a program. What it computed stays. */
+/* Ends the recording that eddy_record_begin has opened, if there is one, without a program. What it computed stays. */
 EDDY_API void eddy_record_cancel(void);
 
 /* ---- programs ---- */

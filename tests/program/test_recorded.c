@@ -470,3 +470,103 @@ Test(recorded, a_number_that_the_dtype_does_not_hold_fails_the_run) {
     eddy_recorded_release(&recorded);
     eddy_scope_end(scope);
 }
+
+/* ---- a function that interferes ---- */
+
+typedef struct meddler {
+    int way;
+    eddy_recorded *recorded;
+} meddler;
+
+static eddy_status meddles(void *context, eddy_recorded_call *call) {
+    meddler *m = context;
+    eddy_tensor *x = call->inputs.items[0];
+    eddy_error error;
+    if (m->way == 0)
+        eddy_record_cancel();
+    if (m->way == 1 && eddy_record_end(EDDY_BINDINGS({"x", x, EDDY_ROLE_INPUT})))
+        return EDDY_IO;
+    if (m->way == 2 && eddy_record_begin() == EDDY_OK)
+        return EDDY_IO;
+    if (m->way == 3)
+        eddy_recorded_release(&m->recorded);
+    if (m->way == 1 || m->way == 2)
+        eddy_error_take(&error);
+    call->outputs[0] = eddy_neg(x);
+    return EDDY_OK;
+}
+
+Test(recorded, the_function_cannot_close_its_recording_and_may_release_itself) {
+    eddy_scope *scope = eddy_scope_begin();
+    for (int way = 0; way < 4; way++) {
+        meddler m = {.way = way};
+        m.recorded = eddy_recorded_create(meddles, &m, 1, NULL);
+        eddy_tensor *y = NULL;
+        for (int i = 1; i <= 4 && m.recorded; i++) {
+            must(eddy_recorded_run(m.recorded, EDDY_LIST(filled(2, i)), (eddy_scalars){0}, &y));
+            cr_assert_eq(sum_of(y), -8 * i);
+        }
+        cr_assert_eq(m.recorded == NULL, way == 3);
+        eddy_recorded_release(&m.recorded);
+        must(eddy_record_begin()); /* none was left open */
+        eddy_record_cancel();
+    }
+    eddy_scope_end(scope);
+    cr_assert_eq(eddy_live_count(), 0);
+}
+
+static eddy_status adds(void *context, eddy_recorded_call *call) {
+    ((counted *)context)->calls++;
+    call->outputs[0] = eddy_add(call->inputs.items[0], call->inputs.items[1]);
+    return EDDY_OK;
+}
+
+Test(recorded, one_input_twice_is_another_kind_of_arguments) {
+    eddy_scope *scope = eddy_scope_begin();
+    counted c = {0};
+    eddy_recorded *recorded = eddy_recorded_create(adds, &c, 1, NULL);
+    eddy_tensor *x = filled(2, 1), *other = filled(2, 5), *y;
+    for (int i = 0; i < 4; i++) {
+        must(eddy_recorded_run(recorded, EDDY_LIST(x, x), (eddy_scalars){0}, &y));
+        cr_assert_eq(sum_of(y), 8 * 2);
+        must(eddy_recorded_run(recorded, EDDY_LIST(x, other), (eddy_scalars){0}, &y));
+        cr_assert_eq(sum_of(y), 8 * 6);
+    }
+    cr_assert_eq(c.calls, 4 + 2);
+    expect_explained(recorded, "have elements in common");
+    eddy_recorded_release(&recorded);
+    eddy_scope_end(scope);
+}
+
+/* ---- runtimes ---- */
+
+static eddy_status computes(void *context, eddy_recorded_call *call) {
+    (void)context;
+    eddy_tensor *x = call->inputs.items[0];
+    call->outputs[0] = eddy_mul_s(eddy_matmul(x, eddy_t(x)), call->scalars[0]);
+    return call->outputs[0] ? EDDY_OK : EDDY_INVALID_ARGUMENT;
+}
+
+Test(recorded, outlives_its_runtime) {
+    eddy_recorded *recorded = eddy_recorded_create(computes, NULL, 1, NULL);
+    for (int i = 0; i < 3; i++) {
+        eddy_runtime *runtime = eddy_runtime_create(NULL);
+        must(eddy_runtime_use(runtime));
+        eddy_scope *scope = eddy_scope_begin();
+        eddy_tensor *x = filled(2, 1), *y;
+        for (int k = 0; k < 4; k++) {
+            must(eddy_recorded_run(recorded, EDDY_LIST(x), EDDY_SCALARS(EDDY_S(1.0)), &y));
+            cr_assert_eq(sum_of(y), 16);
+        }
+        must(eddy_runtime_shutdown(runtime, EDDY_FOREVER));
+        eddy_error error;
+        cr_assert_eq(eddy_recorded_run(recorded, EDDY_LIST(x), EDDY_SCALARS(EDDY_S(1.0)), &y),
+                     EDDY_SHUT_DOWN);
+        eddy_error_take(&error);
+        eddy_scope_end(scope);
+        must(eddy_runtime_use(NULL));
+        eddy_runtime_release(&runtime);
+    }
+    eddy_recorded_release(&recorded);
+    cr_assert_eq(eddy_live_count(), 0);
+}
