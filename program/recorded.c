@@ -228,6 +228,14 @@ static void compare(const eddy_program *a, const eddy_program *b, char *reason, 
         snprintf(reason, size, "two recordings differ at instruction %u (%s)", at, name);
         return;
     }
+    bool has_same_generators =
+        a->generators.count == b->generators.count &&
+        (a->generators.count == 0 || memcmp(a->generators.items, b->generators.items,
+                                            a->generators.count * sizeof(eddy_generator *)) == 0);
+    if (!has_same_generators) {
+        snprintf(reason, size, "two recordings draw from different generators");
+        return;
+    }
     if (a->externals.count != b->externals.count || a->kept.count != b->kept.count) {
         snprintf(reason, size, "two recordings use different tensors of the function's own");
         return;

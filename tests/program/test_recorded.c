@@ -170,6 +170,16 @@ static eddy_status looks_up(void *context, eddy_recorded_call *call) {
     return EDDY_OK;
 }
 
+static eddy_status draws_anew(void *context, eddy_recorded_call *call) {
+    ((counted *)context)->calls++;
+    eddy_generator *generator = eddy_generator_create(5);
+    eddy_tensor *noise =
+        eddy_rand(EDDY_SHAPE(2, 4), EDDY_F32, EDDY_OPTIONS(rand, .generator = generator));
+    eddy_generator_release(&generator);
+    call->outputs[0] = eddy_add(call->inputs.items[0], noise);
+    return EDDY_OK;
+}
+
 /* The function runs at each call, with the right results, and the reason is told. */
 static void expect_never_replayed(eddy_recorded_body *body, const char *reason) {
     eddy_scope *scope = eddy_scope_begin();
@@ -217,6 +227,7 @@ Test(recorded, what_cannot_be_replayed_runs_and_is_explained) {
     expect_never_replayed(constant, "two recordings differ at instruction 0 (add_s)");
     expect_never_replayed(takes_apart,
                           "a number that was given is used in a way that a replay cannot follow");
+    expect_never_replayed(draws_anew, "two recordings draw from different generators");
     expect_never_replayed(looks_up, "nonzero: the shape of its result depends on its data");
 }
 
