@@ -89,6 +89,9 @@ EDDY_MUST_USE eddy_status eddy_program_run_with(eddy_program *program, eddy_list
                                                 const eddy_scalar *scalars, eddy_tensor **outputs,
                                                 bool *is_shared, eddy_origin origin);
 
+/* Why two recordings of a function are not the same program, as a sentence; "" where they are. */
+void eddy_program_compare(const eddy_program *a, const eddy_program *b, char *reason, size_t size);
+
 /* Frees what there is of a program, half made ones too. */
 void eddy_program_destroy(eddy_program *program);
 

@@ -217,39 +217,6 @@ static eddy_status make_program(const calling *c, eddy_recording *recording,
     return status;
 }
 
-/* Why two recordings are not one program; "" where they are. */
-static void compare(const eddy_program *a, const eddy_program *b, char *reason, size_t size) {
-    uint32_t at;
-    reason[0] = 0;
-    if (!eddy_code_is_equal(&a->code, &b->code, &at)) {
-        const char *name = at < b->code.instructions.count
-                               ? eddy_code_instruction_at(&b->code, at)->op->name
-                               : "its end";
-        snprintf(reason, size, "two recordings differ at instruction %u (%s)", at, name);
-        return;
-    }
-    bool has_same_generators =
-        a->generators.count == b->generators.count &&
-        (a->generators.count == 0 || memcmp(a->generators.items, b->generators.items,
-                                            a->generators.count * sizeof(eddy_generator *)) == 0);
-    if (!has_same_generators) {
-        snprintf(reason, size, "two recordings draw from different generators");
-        return;
-    }
-    if (a->externals.count != b->externals.count || a->kept.count != b->kept.count) {
-        snprintf(reason, size, "two recordings use different tensors of the function's own");
-        return;
-    }
-    for (uint32_t e = 0; e < a->externals.count; e++)
-        if (eddy_program_external_at(a, e)->tensor != eddy_program_external_at(b, e)->tensor) {
-            snprintf(reason, size,
-                     "two recordings use different tensors of the function's own: a tensor that is "
-                     "made anew in each call, or a "
-                     "gradient that the tape keeps from call to call");
-            return;
-        }
-}
-
 /* Why a recording cannot be replayed; "" where it can. */
 static void judge(const eddy_recording *recording, char *reason, size_t size) {
     reason[0] = 0;
@@ -291,7 +258,7 @@ static eddy_program *settle_locked(eddy_signature *signature, eddy_program *prog
     signature->program = program;
     if (!before)
         return NULL;
-    compare(before, program, signature->reason, sizeof(signature->reason));
+    eddy_program_compare(before, program, signature->reason, sizeof(signature->reason));
     signature->is_replayed = !signature->reason[0];
     if (signature->reason[0] && ++signature->differed >= DIFFERENCES_MOST)
         signature->is_given_up = true;

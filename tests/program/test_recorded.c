@@ -180,6 +180,21 @@ static eddy_status draws_anew(void *context, eddy_recorded_call *call) {
     return EDDY_OK;
 }
 
+/* The same calls, but another of their results. */
+static eddy_status gives_another(void *context, eddy_recorded_call *call) {
+    counted *c = context;
+    eddy_tensor *x = call->inputs.items[0], *a = eddy_neg(x), *b = eddy_add(x, x);
+    call->outputs[0] = ++c->calls % 2 ? a : b;
+    return EDDY_OK;
+}
+
+static eddy_status gives_another_part(void *context, eddy_recorded_call *call) {
+    counted *c = context;
+    eddy_tensor *y = eddy_cumsum(call->inputs.items[0], 0);
+    call->outputs[0] = eddy_select(y, 0, ++c->calls % 2);
+    return EDDY_OK;
+}
+
 /* The function runs at each call, with the right results, and the reason is told. */
 static void expect_never_replayed(eddy_recorded_body *body, const char *reason) {
     eddy_scope *scope = eddy_scope_begin();
@@ -228,6 +243,9 @@ Test(recorded, what_cannot_be_replayed_runs_and_is_explained) {
     expect_never_replayed(takes_apart,
                           "a number that was given is used in a way that a replay cannot follow");
     expect_never_replayed(draws_anew, "two recordings draw from different generators");
+    expect_never_replayed(gives_another, "two recordings give different tensors as their outputs");
+    expect_never_replayed(gives_another_part,
+                          "two recordings give different tensors as their outputs");
     expect_never_replayed(looks_up, "nonzero: the shape of its result depends on its data");
 }
 

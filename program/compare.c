@@ -1,0 +1,70 @@
+#include <program/program.h>
+#include <stdio.h>
+#include <string.h>
+
+static bool has_same_generators(const eddy_program *a, const eddy_program *b) {
+    return a->generators.count == b->generators.count &&
+           (a->generators.count == 0 ||
+            memcmp(a->generators.items, b->generators.items,
+                   a->generators.count * sizeof(eddy_generator *)) == 0);
+}
+
+static bool has_same_externals(const eddy_program *a, const eddy_program *b) {
+    if (a->externals.count != b->externals.count)
+        return false;
+    for (uint32_t e = 0; e < a->externals.count; e++) {
+        const eddy_program_external *x = eddy_program_external_at(a, e),
+                                    *y = eddy_program_external_at(b, e);
+        if (x->value != y->value || x->input != y->input || x->tensor != y->tensor)
+            return false;
+    }
+    return true;
+}
+
+static bool is_same_layout(const eddy_layout *x, const eddy_layout *y) {
+    size_t bytes = (size_t)x->rank * sizeof(int64_t);
+    return x->rank == y->rank && x->offset == y->offset && memcmp(x->dims, y->dims, bytes) == 0 &&
+           memcmp(x->strides, y->strides, bytes) == 0;
+}
+
+static bool has_same_bindings(const eddy_program *a, const eddy_program *b) {
+    if (a->bindings.count != b->bindings.count)
+        return false;
+    for (uint32_t i = 0; i < a->bindings.count; i++) {
+        const eddy_program_binding *x = eddy_program_binding_at(a, i),
+                                   *y = eddy_program_binding_at(b, i);
+        if (x->role != y->role || x->value != y->value || x->dtype != y->dtype ||
+            !is_same_layout(&x->layout, &y->layout))
+            return false;
+    }
+    return true;
+}
+
+static bool has_same_kept(const eddy_program *a, const eddy_program *b) {
+    if (a->kept.count != b->kept.count)
+        return false;
+    for (uint32_t i = 0; i < a->kept.count; i++) {
+        const eddy_program_kept *x = (const eddy_program_kept *)a->kept.items + i,
+                                *y = (const eddy_program_kept *)b->kept.items + i;
+        if (x->node != y->node || x->output != y->output || x->binding != y->binding)
+            return false;
+    }
+    return true;
+}
+
+void eddy_program_compare(const eddy_program *a, const eddy_program *b, char *reason, size_t size) {
+    uint32_t at;
+    reason[0] = 0;
+    if (!eddy_code_is_equal(&a->code, &b->code, &at))
+        snprintf(reason, size, "two recordings differ at instruction %u (%s)", at,
+                 at < b->code.instructions.count ? eddy_code_instruction_at(&b->code, at)->op->name
+                                                 : "its end");
+    else if (!has_same_generators(a, b))
+        snprintf(reason, size, "two recordings draw from different generators");
+    else if (!has_same_externals(a, b) || !has_same_kept(a, b))
+        snprintf(reason, size,
+                 "two recordings use different tensors of the function's own: a tensor that is "
+                 "made anew in each call, or a gradient that the tape keeps from call to call");
+    else if (!has_same_bindings(a, b))
+        snprintf(reason, size, "two recordings give different tensors as their outputs");
+}
