@@ -57,7 +57,7 @@ eddy_tensor *eddy_interpreter_apply_one(const eddy_op *op, eddy_tensor *const *i
                                         int64_t input_count, void *attributes,
                                         const void *address) {
     eddy_caller *caller = eddy_caller_self;
-    if (EDDY_UNLIKELY(!eddy_caller_may_call(caller) || is_traced()))
+    if (EDDY_UNLIKELY(!eddy_caller_may_call(caller) || caller->recorder != NULL || is_traced()))
         return apply_one_slow(op, inputs, input_count, attributes, address, NULL);
     eddy_tensor *result;
     eddy_status status =

@@ -49,7 +49,7 @@ prepare(fast_call *call, const eddy_caller *caller, const eddy_op *op, eddy_tens
         int64_t input_count, const void *attributes) {
     if (EDDY_UNLIKELY(!op->is_elementwise || input_count != op->operand_count ||
                       (uint64_t)(input_count - 1) >= EDDY_FAST_OPERANDS - 1 ||
-                      op->id == EDDY_OP_REGISTERED || caller->recorder != NULL))
+                      op->id == EDDY_OP_REGISTERED))
         return false;
     eddy_tensor *first = inputs[0];
     eddy_tensor_key key = key_of(first), any = key;
@@ -199,7 +199,7 @@ static bool apply_to(eddy_caller *caller, const eddy_apply *apply, eddy_status *
 }
 
 bool eddy_fast_call_apply(eddy_caller *caller, const eddy_apply *apply, eddy_status *status) {
-    if (apply->op->output_count != 1)
+    if (apply->op->output_count != 1 || caller->recorder != NULL)
         return false;
     if (apply->targets)
         return apply_to(caller, apply, status);

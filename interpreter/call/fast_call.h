@@ -8,10 +8,10 @@
 #define EDDY_FAST_CALL_INPUTS 3
 
 /* Issues an op with one output, to a new tensor or its target, if the call is a fast one, and sets *status. False if it
- * is not: nothing has happened, nothing is recorded. */
+ * is not, as all calls of a thread that records: nothing has happened, no error is set. */
 bool eddy_fast_call_apply(eddy_caller *caller, const eddy_apply *apply, eddy_status *status);
 
-/* The same to a new tensor, op(inputs). attributes: the op's struct, only read. *result: the new tensor, the scope's or the caller's;
+/* The same to a new tensor, op(inputs), for a thread that does not record. attributes: the op's struct, only read. *result: the new tensor, the scope's or the caller's;
  * NULL on failure, and NULL with OK if the call is not a fast one. */
 EDDY_MUST_USE eddy_status eddy_fast_call_apply_one(eddy_caller *caller, const eddy_op *op,
                                                    eddy_tensor *const *inputs, int64_t input_count,
