@@ -25,6 +25,10 @@ static void begin(replay *r, const eddy_executable *executable, const eddy_code 
                   const int64_t *shifts, const int64_t *words, const eddy_vm_run *run) {
     char *at = run->workspace;
     *r = (replay){.executable = executable, .code = code, .run = run};
+#ifdef EDDY_CHECKS
+    /* What a step reads before another wrote it shows: bytes of a NaN, or of -1. */
+    memset(at, 0xff, (size_t)executable->arena.bytes);
+#endif
     take(&at, (size_t)executable->arena.bytes);
     r->frame.bases = (char **)(void *)take(&at, executable->base_count * sizeof(char *));
     r->frame.data = (void **)(void *)take(&at, executable->most_places * sizeof(void *));
