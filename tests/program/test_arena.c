@@ -87,11 +87,13 @@ Test(arena, overlaps_are_found) {
     bool is_known;
     const eddy_arena_block apart[] = {{128, 0, 3, 0}, {64, 1, 2, 128}},
                            together[] = {{128, 0, 3, 0}, {64, 1, 2, 64}},
+                           below_it[] = {{64, 0, 3, 64}, {128, 1, 2, 0}},
                            later[] = {{128, 0, 3, 0}, {64, 4, 5, 64}},
                            outside[] = {{128, 0, 3, 64}}, crooked[] = {{8, 0, 3, 8}},
                            reversed[] = {{8, 3, 0, 0}};
     cr_assert(eddy_arena_check(apart, 2, 192, &is_known));
     cr_assert_not(eddy_arena_check(together, 2, 192, &is_known));
+    cr_assert_not(eddy_arena_check(below_it, 2, 192, &is_known));
     cr_assert(eddy_arena_check(later, 2, 192, &is_known));
     cr_assert_not(eddy_arena_check(outside, 1, 128, &is_known));
     cr_assert_not(eddy_arena_check(crooked, 1, 128, &is_known));

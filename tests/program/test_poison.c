@@ -151,6 +151,8 @@ Test(poison, of_an_input_blames_the_call_that_failed_before) {
     eddy_tensor *doomed = eddy_index_select(places(1), places(7), 0);
     eddy_error root = {0}, error = {0};
     cr_assert_eq(eddy_error_of(doomed, EDDY_FOREVER, &root), EDDY_OUT_OF_RANGE);
+    eddy_counters before = {.size = sizeof(before)}, after = {.size = sizeof(after)};
+    must(eddy_counters_read(&before));
     eddy_tensor *outputs[3];
     must(eddy_program_run(program, EDDY_LIST(doomed), outputs));
     cr_assert_eq(eddy_error_of(outputs[1], EDDY_FOREVER, &error), EDDY_OUT_OF_RANGE);
@@ -160,6 +162,9 @@ Test(poison, of_an_input_blames_the_call_that_failed_before) {
     must(eddy_error_of(outputs[2], EDDY_FOREVER, NULL));
     must(eddy_error_of(recorded.apart, EDDY_FOREVER, NULL));
     eddy_error_take(NULL);
+    /* The lookup, its double, its sum, the sum's addition and its square. */
+    must(eddy_counters_read(&after));
+    cr_assert_eq(after.skipped - before.skipped, 5);
     eddy_program_release(&program);
     eddy_scope_end(scope);
 }
@@ -175,13 +180,20 @@ Test(poison, two_failures_in_one_run_have_two_records) {
         {"a", a, EDDY_ROLE_INPUT}, {"b", b, EDDY_ROLE_INPUT}, {"first", first, EDDY_ROLE_OUTPUT},
         {"second", second, EDDY_ROLE_OUTPUT}, {"both", both, EDDY_ROLE_OUTPUT}));
     cr_assert_not_null(program);
-    eddy_tensor *outputs[3];
+    /* Calls before and after the run have numbers before and after those of its calls. */
+    eddy_tensor *outputs[3], *earlier = eddy_index_select(table, places(8), 0), *later;
     must(eddy_program_run(program, EDDY_LIST(places(5), places(6)), outputs));
+    later = eddy_index_select(table, places(7), 0);
+    eddy_error of_earlier = {0}, of_later = {0};
+    cr_assert_eq(eddy_error_of(earlier, EDDY_FOREVER, &of_earlier), EDDY_OUT_OF_RANGE);
+    cr_assert_eq(eddy_error_of(later, EDDY_FOREVER, &of_later), EDDY_OUT_OF_RANGE);
     eddy_error of_first = {0}, of_second = {0}, of_both = {0};
     cr_assert_eq(eddy_error_of(outputs[0], EDDY_FOREVER, &of_first), EDDY_OUT_OF_RANGE);
     cr_assert_eq(eddy_error_of(outputs[1], EDDY_FOREVER, &of_second), EDDY_OUT_OF_RANGE);
     cr_assert_eq(eddy_error_of(outputs[2], EDDY_FOREVER, &of_both), EDDY_OUT_OF_RANGE);
+    cr_assert_lt(of_earlier.sequence, of_first.sequence);
     cr_assert_lt(of_first.sequence, of_second.sequence);
+    cr_assert_lt(of_second.sequence, of_later.sequence);
     cr_assert_eq(of_both.sequence, of_first.sequence, "the lowest root is to blame");
     cr_assert_not_null(strstr(of_first.message, "5"));
     cr_assert_not_null(strstr(of_second.message, "6"));

@@ -122,6 +122,50 @@ Test(replay, state_is_written_in_the_order_of_the_calls) {
     eddy_scope_end(scope);
 }
 
+Test(replay, a_gradient_sees_that_a_run_has_written_its_operand) {
+    eddy_scope *scope = eddy_scope_begin();
+    eddy_tensor *factor = eddy_ones(EDDY_SHAPE(3), EDDY_F32, NULL),
+                *x = eddy_ones(EDDY_SHAPE(3), EDDY_F32, NULL),
+                *w = eddy_ones(EDDY_SHAPE(3), EDDY_F32, NULL);
+    must(eddy_requires_grad_set(w, true));
+    begin();
+    must(eddy_add_into(factor, x, factor));
+    eddy_program *program = end(EDDY_BINDINGS({"x", x, EDDY_ROLE_INPUT}));
+    eddy_tensor *product = eddy_mul(w, factor); /* its gradient needs the factor */
+    must(eddy_program_run(program, EDDY_LIST(x), NULL));
+    eddy_error error = {0};
+    cr_assert_neq(eddy_backward(eddy_sum(product, EDDY_ALL_AXES, NULL)), EDDY_OK);
+    eddy_error_take(&error);
+    cr_assert_not_null(strstr(error.message, "written to in place"), "%s", error.message);
+    eddy_program_release(&program);
+    eddy_scope_end(scope);
+}
+
+/* The number of a storage that is gone goes to another tensor, which is no result of the recorded calls. */
+Test(replay, storages_whose_numbers_are_used_again_are_others) {
+    eddy_scope *outer = eddy_scope_begin();
+    enum { TIMES = 2000 };
+    eddy_tensor *x = eddy_ones(EDDY_SHAPE(1), EDDY_F64, NULL), *sum = x;
+    begin();
+    for (int i = 0; i < TIMES; i++) {
+        eddy_scope *inner = eddy_scope_begin();
+        for (int k = 0; k < i % 5; k++)
+            (void)eddy_neg(x);
+        eddy_scope_end(inner);
+        must(eddy_sync(EDDY_FOREVER));
+        double value = i;
+        sum = eddy_add(sum, eddy_from_data(&value, EDDY_SHAPE(1), EDDY_F64, NULL));
+    }
+    eddy_program *program =
+        end(EDDY_BINDINGS({"x", x, EDDY_ROLE_INPUT}, {"sum", sum, EDDY_ROLE_OUTPUT}));
+    eddy_tensor *output;
+    must(eddy_program_run(program, EDDY_LIST(x), &output));
+    cr_assert_eq(eddy_item_f64(output, NULL), 1 + TIMES / 2 * (TIMES - 1));
+    cr_assert_eq(eddy_item_f64(sum, NULL), 1 + TIMES / 2 * (TIMES - 1));
+    eddy_program_release(&program);
+    eddy_scope_end(outer);
+}
+
 Test(replay, inputs_may_be_views_of_one_tensor) {
     eddy_scope *scope = eddy_scope_begin();
     eddy_tensor *all = numbers(10, 3, 0);
