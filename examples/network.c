@@ -117,10 +117,9 @@ static eddy_status take_step(network *net, eddy_tensor *loss, eddy_scalar lr) {
     for (int i = 0; i < NETWORK_PARAMETERS && status == EDDY_OK; i++)
         gradients[i] = eddy_grad_of(net->parameters[i]);
     if (status == EDDY_OK)
-        status =
-            eddy_adam_step(parameters, (eddy_list){gradients, NETWORK_PARAMETERS},
-                           (eddy_list){net->m, NETWORK_PARAMETERS},
-                           (eddy_list){net->v, NETWORK_PARAMETERS}, net->step, lr, NULL);
+        status = eddy_adam_step(parameters, (eddy_list){gradients, NETWORK_PARAMETERS},
+                                (eddy_list){net->m, NETWORK_PARAMETERS},
+                                (eddy_list){net->v, NETWORK_PARAMETERS}, net->step, lr, NULL);
     return status == EDDY_OK ? eddy_grads_zero(parameters) : status;
 }
 
