@@ -279,7 +279,9 @@ static bool multiply(const contraction *c, factor *a, factor *b) {
 
 static eddy_status check_operands(const contraction *c, int32_t *ranks) {
     int64_t count = c->operands.count;
-    if (count < 1 || count > EDDY_EQUATION_OPERANDS || !c->operands.items)
+    if (count > 0 && !c->operands.items)
+        return eddy_fail(EDDY_INVALID_ARGUMENT, c->origin, "the list of operands is NULL");
+    if (count < 1 || count > EDDY_EQUATION_OPERANDS)
         return eddy_fail(EDDY_INVALID_ARGUMENT, c->origin,
                          "there are %lld operands, 1 to %d are possible", (long long)count,
                          EDDY_EQUATION_OPERANDS);

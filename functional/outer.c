@@ -73,7 +73,10 @@ static eddy_tensor *lay(eddy_tensor *vector, const eddy_shape *shape, int32_t ax
 
 static eddy_status meshgrid(eddy_list tensors, int32_t indexing, eddy_tensor **outputs,
                             eddy_origin origin) {
-    if (tensors.count < 1 || tensors.count > EDDY_RANK_MAX || !tensors.items || !outputs)
+    if (!tensors.items || !outputs)
+        return eddy_fail(EDDY_INVALID_ARGUMENT, origin, "%s is NULL",
+                         outputs ? "the list of tensors" : "outputs");
+    if (tensors.count < 1 || tensors.count > EDDY_RANK_MAX)
         return eddy_fail(EDDY_INVALID_ARGUMENT, origin,
                          "there are %lld tensors, 1 to %d are possible", (long long)tensors.count,
                          EDDY_RANK_MAX);

@@ -121,6 +121,9 @@ static void unmake_plan(const eddy_prepared_kind *kind, void *prepared) {
         r->functions.destroy(plan->state);
 }
 
+/* More is no memory's size, such as a difference that has wrapped; and sums with it must not wrap. */
+#define WORKSPACE_MOST ((size_t)INT64_MAX / 2)
+
 static eddy_status registered_prepare(const eddy_kernel_call *call, eddy_kernel_plan *to) {
     const registered *r = of_kernel(call->kernel);
     size_t attribute_bytes = r->op.attribute_bytes, bytes = key_size(call, attribute_bytes);
@@ -135,6 +138,10 @@ static eddy_status registered_prepare(const eddy_kernel_call *call, eddy_kernel_
     if (status != EDDY_OK)
         return status;
     const eddy_op_plan *plan = prepared;
+    if (plan->workspace_bytes > WORKSPACE_MOST) {
+        eddy_prepared_release(plan);
+        return EDDY_OUT_OF_MEMORY;
+    }
     *(const eddy_op_plan **)to->memory = plan;
     to->bytes = sizeof(plan);
     to->workspace_bytes = plan->workspace_bytes;

@@ -16,7 +16,7 @@ OUTSIDE = {
 }
 
 SHARED = [
-    ("INVALID_ARGUMENT", "an operand is NULL (it failed before; nothing new is recorded), or EDDY_NONE and not optional"),
+    ("INVALID_ARGUMENT", "an operand is NULL (it failed before, and that record stays), or EDDY_NONE and not optional"),
     ("SHAPE_MISMATCH", "operands of an elementwise op do not broadcast; a target has not the result's shape"),
     ("DTYPE_MISMATCH", "a target has not the result's dtype"),
     ("OVERLAP", "a target, or an operand that is written to, repeats elements, or shares memory with another operand in a way that the "

@@ -90,6 +90,9 @@ def body(function):
     failure = "NULL" if function.returns_tensor else "checked"
     joins = any(o.kind == "list" for o in entry.operands)
     lines = [f"    eddy_origin origin = EDDY_ORIGIN(\"{entry.name}\");"]
+    if not function.form and len(entry.outputs) > 1:
+        for name in entry.outputs:
+            lines += [f"    if (!{name})", f"        return eddy_fail(EDDY_INVALID_ARGUMENT, origin, \"{name} is NULL\");"]
     setup, inputs, count, list_counts = input_lines(entry, failure)
     arguments = "&arguments" if entry.arguments else "NULL"
     filled = attribute_lines(function, failure) if entry.arguments else []
@@ -133,7 +136,7 @@ def emit(entries):
     parts = [
         NOTICE,
         "/* The public functions of ops. */",
-        "#include <base/call_site.h>\n#include <eddy/ops.h>\n#include <functional/arguments_all.h>\n#include <functional/parameter.h>\n#include <functional/op_table.h>\n"
+        "#include <base/call_site.h>\n#include <base/status.h>\n#include <eddy/ops.h>\n#include <functional/arguments_all.h>\n#include <functional/parameter.h>\n#include <functional/op_table.h>\n"
         "#include <interpreter/call/apply.h>\n",
     ]
     for entry in entries:

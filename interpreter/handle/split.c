@@ -108,7 +108,9 @@ eddy_status eddy_split_sizes(eddy_tensor *tensor, const int64_t *sizes, int64_t 
     if (status != EDDY_OK)
         return status;
     int64_t left = s.dim;
-    bool fits = count >= 0 && (count == 0 || (sizes && outputs));
+    if (count > 0 && (!sizes || !outputs))
+        return fail(&s, EDDY_INVALID_ARGUMENT, "%s is NULL", sizes ? "outputs" : "sizes");
+    bool fits = count >= 0;
     for (int64_t i = 0; fits && i < count; i++) {
         fits = sizes[i] >= 0 && sizes[i] <= left;
         left -= fits ? sizes[i] : 0;

@@ -276,10 +276,12 @@ static eddy_status check_buffer(const eddy_tensor *tensor, size_t each, const vo
     size_t wanted = (size_t)tensor->count * each;
     if (bytes == wanted && (buffer || wanted == 0))
         return EDDY_OK;
+    if (bytes == wanted)
+        return eddy_fail(EDDY_INVALID_ARGUMENT, origin, "the buffer is NULL");
     char text[EDDY_RANK_MAX * 22];
     eddy_tensor_describe(tensor, text, sizeof(text));
     return eddy_fail(EDDY_INVALID_ARGUMENT, origin, "%s%s%s takes %zu bytes, the buffer has %zu",
-                     text, *as ? " as " : "", as, wanted, buffer ? bytes : 0);
+                     text, *as ? " as " : "", as, wanted, bytes);
 }
 
 eddy_status eddy_read(eddy_tensor *tensor, void *buffer, size_t bytes,
@@ -337,6 +339,8 @@ static eddy_status read_one(eddy_tensor *tensor, uint64_t *bits, const eddy_read
 static eddy_status read_f64(eddy_tensor *tensor, double *value, const eddy_read_options *options,
                             eddy_origin origin) {
     uint64_t bits = 0;
+    if (!value)
+        return eddy_fail(EDDY_INVALID_ARGUMENT, origin, "value is NULL");
     eddy_status status = read_one(tensor, &bits, options, origin);
     if (status == EDDY_OK)
         *value = eddy_dtype_load_f64((eddy_dtype)tensor->dtype, &bits);
@@ -346,6 +350,8 @@ static eddy_status read_f64(eddy_tensor *tensor, double *value, const eddy_read_
 static eddy_status read_i64(eddy_tensor *tensor, int64_t *value, const eddy_read_options *options,
                             eddy_origin origin) {
     uint64_t bits = 0;
+    if (!value)
+        return eddy_fail(EDDY_INVALID_ARGUMENT, origin, "value is NULL");
     eddy_status status = read_one(tensor, &bits, options, origin);
     if (status == EDDY_OK)
         *value = eddy_dtype_load_i64((eddy_dtype)tensor->dtype, &bits);

@@ -590,7 +590,9 @@ static eddy_status add_root(walk *w, int64_t i, eddy_tensor *output, eddy_tensor
 static eddy_status check_lists(const walk *w, eddy_list outputs, eddy_list seeds) {
     if (outputs.count < 1 || !outputs.items)
         return eddy_fail(EDDY_INVALID_ARGUMENT, w->origin, "no outputs");
-    if (seeds.count != 0 && (seeds.count != outputs.count || !seeds.items))
+    if (seeds.count != 0 && !seeds.items)
+        return eddy_fail(EDDY_INVALID_ARGUMENT, w->origin, "the list of seeds is NULL");
+    if (seeds.count != 0 && seeds.count != outputs.count)
         return eddy_fail(EDDY_INVALID_ARGUMENT, w->origin, "%lld seeds for %lld outputs",
                          (long long)seeds.count, (long long)outputs.count);
     for (int64_t i = 0; w->inputs && i < w->inputs->count; i++) {

@@ -248,6 +248,8 @@ eddy_status eddy_function_call(const eddy_function *function, void *context, edd
     if (!eddy_caller_may_call(c.caller))
         return eddy_caller_refuse(c.caller, c.origin);
     eddy_status status = check(&c);
+    if (status == EDDY_OK && !outputs && function->output_count > 0)
+        status = fail(&c, EDDY_INVALID_ARGUMENT, "outputs is NULL");
     if (status != EDDY_OK)
         return status;
     if (!eddy_scope_reserve(c.caller, (uint32_t)function->output_count))

@@ -238,3 +238,48 @@ Test(failures, every_function_returns_its_own_status) {
     ROWS(TRY)
     eddy_scope_end(scope);
 }
+
+static eddy_status negate(eddy_forward_call *call) {
+    call->outputs[0] = eddy_neg(call->inputs[0]);
+    return EDDY_OK;
+}
+
+static eddy_status negate_back(eddy_backward_call *call) {
+    call->results[0] = eddy_neg(call->grads[0]);
+    return EDDY_OK;
+}
+
+#define EXPECT_NULL_NAMED(name, expression)                                                        \
+    {                                                                                              \
+        cr_expect_eq(expression, EDDY_INVALID_ARGUMENT, "%s", #expression);                        \
+        eddy_error error = {0};                                                                    \
+        eddy_error_take(&error);                                                                   \
+        cr_expect_not_null(strstr(error.message, name " is NULL"), "%s: %s", #expression,          \
+                           error.message);                                                         \
+    }
+
+Test(failures, a_place_for_a_result_that_is_null_is_named) {
+    eddy_scope *scope = eddy_scope_begin();
+    eddy_tensor *t = eddy_ones(EDDY_SHAPE(2, 2), EDDY_F32, NULL),
+                *one = eddy_sum(t, EDDY_ALL_AXES, NULL), *a, *b;
+    EXPECT_NULL_NAMED("values", eddy_sort(t, 0, NULL, NULL, &b))
+    EXPECT_NULL_NAMED("indices", eddy_sort(t, 0, NULL, &a, NULL))
+    EXPECT_NULL_NAMED("values", eddy_topk(t, 1, 0, NULL, NULL, NULL))
+    EXPECT_NULL_NAMED("indices", eddy_max_dim(t, 0, NULL, &a, NULL))
+    EXPECT_NULL_NAMED("values", eddy_min_dim(t, 0, NULL, NULL, &b))
+    EXPECT_NULL_NAMED("counts", eddy_unique_counts(t, &a, &b, NULL))
+    EXPECT_NULL_NAMED("value", eddy_read_f64(one, NULL, NULL))
+    EXPECT_NULL_NAMED("value", eddy_read_i64(one, NULL, NULL))
+    EXPECT_NULL_NAMED("the buffer", eddy_read(t, NULL, 16, NULL))
+    EXPECT_NULL_NAMED("outputs",
+                      eddy_meshgrid(EDDY_LIST(eddy_select(t, 0, 0)), EDDY_INDEXING_IJ, NULL))
+    EXPECT_NULL_NAMED("outputs", eddy_split_sizes(t, (const int64_t[]){1, 1}, 2, 0, NULL))
+    eddy_function function = {.size = sizeof(function),
+                              .name = "f",
+                              .output_count = 1,
+                              .forward = negate,
+                              .backward = negate_back};
+    EXPECT_NULL_NAMED("outputs", eddy_function_call(&function, NULL, EDDY_LIST(t), NULL))
+    eddy_scope_end(scope);
+    cr_expect_eq(eddy_live_count(), 0);
+}

@@ -89,6 +89,10 @@ Test(join, repeats) {
     EXPECT(eddy_repeat_interleave(m, 2, 1), EDDY_SHAPE(2, 4), 0, 0, 1, 1, 2, 2, 3, 3);
     EXPECT(eddy_repeat_interleave(m, 2, -2), EDDY_SHAPE(4, 2), 0, 1, 0, 1, 2, 3, 2, 3);
     cr_assert_eq(eddy_count_of(eddy_repeat_interleave(m, 0, 0)), 0);
+    /* No strides that overflow where there are no elements. */
+    cr_assert_eq(eddy_count_of(eddy_repeat_interleave(
+                     eddy_zeros(EDDY_SHAPE(0, 2, 0), EDDY_U8, NULL), INT64_C(1) << 62, 0)),
+                 0);
     refused(eddy_repeat_interleave(m, -1, 0), EDDY_INVALID_ARGUMENT, "repeat_interleave");
     refused(eddy_repeat_interleave(m, 2, 2), EDDY_OUT_OF_RANGE, "repeat_interleave");
     EXPECT(eddy_repeat_interleave(number, 2, 0), EDDY_SHAPE(2), 3, 3);

@@ -30,6 +30,8 @@ static const blend_attributes *attributes_of(const eddy_op_call *call) {
 
 /* Destroyed plans of so many rounds and more. */
 enum { MARKED = 5000 };
+/* The plan of so many rounds asks for more workspace than an address space has. */
+enum { EXCESSIVE = INT32_MAX };
 static _Atomic int marked_destroyed;
 
 typedef struct blend_state {
@@ -48,6 +50,8 @@ static eddy_status blend_prepare(const eddy_op_call *call, eddy_op_plan *plan) {
     *state = (blend_state){0.5f, attributes_of(call)->rounds};
     plan->state = state;
     plan->workspace_bytes = (size_t)call->views[0].shape[0] * sizeof(float);
+    if (state->rounds == EXCESSIVE)
+        plan->workspace_bytes = SIZE_MAX;
     plan->cost_ns = 1000;
     return EDDY_OK;
 }
@@ -123,6 +127,22 @@ Test(registered, an_op_runs_with_defaults_attributes_workspace_and_state) {
                            EDDY_ATTRIBUTES({"weight", EDDY_ATTRIBUTE_INT, {.integer = 4}}), &out),
                  EDDY_OK);
     cr_assert_eq(eddy_item_f64(eddy_sum(out, EDDY_ALL_AXES, NULL), NULL), 52.5);
+    eddy_scope_end(scope);
+    cr_assert_eq(eddy_live_count(), 0);
+}
+
+Test(registered, a_workspace_beyond_any_memory_is_refused) {
+    register_blend();
+    eddy_scope *scope = eddy_scope_begin();
+    eddy_tensor *out = NULL;
+    for (int i = 0; i < 3; i++) {
+        cr_assert_eq(
+            eddy_call("test.blend", EDDY_LIST(ones(5)),
+                      EDDY_ATTRIBUTES({"rounds", EDDY_ATTRIBUTE_INT, {.integer = EXCESSIVE}}),
+                      &out),
+            EDDY_OUT_OF_MEMORY);
+        cr_assert_eq(eddy_error_take(NULL), EDDY_OUT_OF_MEMORY);
+    }
     eddy_scope_end(scope);
     cr_assert_eq(eddy_live_count(), 0);
 }

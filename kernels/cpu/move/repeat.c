@@ -93,17 +93,19 @@ static eddy_status repeat_interleave_prepare(const eddy_kernel_call *call, eddy_
     const eddy_op_view in = eddy_kernel_view_with_axis(&call->views[0]);
     boxes_plan *p = plan->memory;
     int32_t axis = attributes->axis;
+    /* Of a tensor without elements they may be more than strides hold. */
+    int64_t repeats = eddy_kernel_view_count(&call->views[1]) > 0 ? attributes->repeats : 0;
     box to, from;
     box_init(&to, &call->views[1]);
     box_init(&from, &in);
     int64_t stride = to.strides[axis];
     *p = (boxes_plan){.step = stride, .times = 1};
     to.shape[axis] = in.shape[axis];
-    to.strides[axis] = stride * attributes->repeats;
+    to.strides[axis] = stride * repeats;
     if (in.rank == EDDY_RANK_MAX) {
-        p->times = attributes->repeats;
+        p->times = repeats;
     } else {
-        to.shape[in.rank] = from.shape[in.rank] = attributes->repeats;
+        to.shape[in.rank] = from.shape[in.rank] = repeats;
         to.strides[in.rank] = stride;
         from.strides[in.rank] = 0;
         to.view.rank = from.view.rank = in.rank + 1;
