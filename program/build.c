@@ -143,6 +143,32 @@ static extent extent_of(const eddy_layout *layout, uint8_t dtype) {
     return (extent){e.low * bytes, e.high * bytes};
 }
 
+/* Whether the layout's elements are all between its first and its last. */
+static bool is_dense(const eddy_layout *layout) {
+    int64_t reached = 1;
+    bool is_taken[EDDY_RANK_MAX] = {false};
+    for (int32_t k = 0; k < layout->rank; k++) {
+        int32_t next = -1;
+        for (int32_t d = 0; d < layout->rank; d++)
+            if (!is_taken[d] && (next < 0 || layout->strides[d] < layout->strides[next]))
+                next = d;
+        is_taken[next] = true;
+        if (layout->dims[next] == 1)
+            continue;
+        if (layout->strides[next] != reached)
+            return false;
+        reached *= layout->dims[next];
+    }
+    return true;
+}
+
+static bool is_same_layout(const eddy_layout *a, const eddy_layout *b) {
+    bool is_same = a->rank == b->rank && a->offset == b->offset;
+    for (int32_t d = 0; is_same && d < a->rank; d++)
+        is_same = a->dims[d] == b->dims[d] && a->strides[d] == b->strides[d];
+    return is_same;
+}
+
 static bool lies_within(extent inner, extent outer) {
     return inner.low >= inner.high || (inner.low >= outer.low && inner.high <= outer.high);
 }
@@ -158,14 +184,24 @@ static extent operand_extent(const eddy_code *code, const eddy_code_operand *ope
 }
 
 /* Operands of the storage `from` within the input name `to` from now on, and count from the input's first element. */
-static void rename_operands(eddy_code *code, uint32_t from, uint32_t to, extent input,
-                            int64_t first) {
+static void rename_operands(eddy_code *code, uint32_t from, uint32_t to, const eddy_layout *given,
+                            extent input) {
+    bool has_gaps = !is_dense(given);
+    int64_t first = given->offset;
     for (uint32_t i = 0; i < code->operands.count; i++) {
         eddy_code_operand *operand = eddy_code_operand_at(code, i);
         if (operand->value != from || !lies_within(operand_extent(code, operand), input))
             continue;
+        /* What lies in a gap is another tensor's: of an input with gaps only all of it is taken for the input. */
+        eddy_layout layout;
+        eddy_code_operand_layout(code, operand, &layout);
+        if (has_gaps && !is_same_layout(&layout, given))
+            continue;
         operand->value = to;
         operand->offset -= first;
+        /* A run may be given a part of a larger storage. */
+        if (operand->access & EDDY_CODE_COVERS)
+            operand->access = (uint8_t)((operand->access & ~EDDY_CODE_COVERS) | EDDY_CODE_READS);
         if (operand->access & EDDY_CODE_WRITES)
             eddy_code_value_at(code, to)->is_written = true;
     }
@@ -218,11 +254,11 @@ static eddy_status bind_input(const maker *m, const eddy_bindings *bindings,
         return fail_memory(m);
     *eddy_program_external_at(m->program, external) = (eddy_program_external){
         .value = binding->value, .input = m->program->input_count++, .tensor = NULL};
-    int64_t first = binding->layout.offset;
+    eddy_layout given_layout = binding->layout;
     binding->layout.offset = 0;
     if (from == EDDY_CODE_NONE)
         return EDDY_OK;
-    rename_operands(code, from, binding->value, input, first);
+    rename_operands(code, from, binding->value, &given_layout, input);
     return check_strangers(m, given, from, input);
 }
 
@@ -312,7 +348,9 @@ static eddy_status bind_kept(const maker *m, const eddy_bindings *bindings) {
                 return fail_memory(m);
             bound.binding = m->program->bindings.count - 1;
             binding->value = output_value(m, bindings, kept[i].gradient, &binding->layout);
-            EDDY_ASSERT(binding->value != EDDY_CODE_NONE);
+            if (binding->value == EDDY_CODE_NONE)
+                return eddy_fail(EDDY_UNSUPPORTED, m->origin,
+                                 "a gradient that is kept was made by no recorded call");
         }
         if (!eddy_code_array_add(&m->program->kept, sizeof(bound), 1, &index))
             return fail_memory(m);
@@ -422,6 +460,7 @@ static bool take_over(maker *m) {
     eddy_store_relaxed(&m->program->references, 1u);
     m->program->runtime = recording->runtime;
     eddy_runtime_bind(recording->runtime);
+    m->program->uses_tape = recording->recorder.has_used_tape;
     m->program->code = recording->code;
     m->program->externals = recording->externals;
     m->program->generators = recording->generators;

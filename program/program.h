@@ -64,7 +64,8 @@ struct eddy_program {
     eddy_code_array made; /* eddy_program_made: their operands follow those of the externals */
     uint32_t input_count, output_count, state_count;
     uint32_t handle_count; /* new handles of a run: of outputs, then of kept gradients */
-    bool has_registered;   /* ops of the program's own, which run on workers alone */
+    bool uses_tape;      /* what it computes depends on which gradients are kept, or who gets one */
+    bool has_registered; /* ops of the program's own, which run on workers alone */
     eddy_executable executable;
 };
 

@@ -5,6 +5,7 @@
 #include <base/status.h>
 #include <eddy/recorded.h>
 #include <interpreter/handle/scope.h>
+#include <interpreter/tape/autograd.h>
 #include <program/recording.h>
 #include <program/signature.h>
 #include <stdio.h>
@@ -246,8 +247,8 @@ static void give_up(eddy_signature *signature, const char *reason) {
 }
 
 /* The recording of a call is held against the one before. lock: the function's. Returns a program to release. */
-static eddy_program *settle_locked(eddy_signature *signature, eddy_program *program,
-                                   const char *reason) {
+static eddy_program *settle_locked(const calling *c, eddy_signature *signature,
+                                   eddy_program *program, const char *reason) {
     eddy_program *before = signature->program;
     if (signature->is_replayed || signature->is_given_up)
         return program; /* another thread was first */
@@ -256,12 +257,14 @@ static eddy_program *settle_locked(eddy_signature *signature, eddy_program *prog
         return program;
     }
     signature->program = program;
+    eddy_signature_note(signature, c->inputs, before != NULL);
+    signature->tape_changes = eddy_autograd_changes();
     if (!before)
         return NULL;
     eddy_program_compare(before, program, signature->reason, sizeof(signature->reason));
     signature->is_replayed = !signature->reason[0];
-    if (signature->reason[0] && ++signature->differed >= DIFFERENCES_MOST)
-        signature->is_given_up = true;
+    signature->differed = signature->is_replayed ? 0 : signature->differed + 1;
+    signature->is_given_up = signature->differed >= DIFFERENCES_MOST;
     return before;
 }
 
@@ -300,7 +303,7 @@ static void settle(calling *c, eddy_recording *recording) {
     }
     if (signature) {
         signature->ran++;
-        program = settle_locked(signature, program, reason);
+        program = settle_locked(c, signature, program, reason);
         dropped = trim_locked(c->recorded);
     }
     eddy_lock_release(&c->recorded->lock);
@@ -337,12 +340,47 @@ static void count_miss(const calling *c) {
     eddy_lock_release(&c->recorded->lock);
 }
 
+/* Why the program that is there does not serve this call, though its arguments are of the kind; NULL where it does. */
+static const char *find_miss(const calling *c, const eddy_signature *signature) {
+    bool sees_tape = signature->program->uses_tape || c->caller->no_grad == 0;
+    if (sees_tape && signature->tape_changes != eddy_autograd_changes())
+        return "gradients, or what they go back to, have changed between two calls";
+    if (!eddy_signature_has_inputs(signature, c->inputs))
+        return "an input was in the same place in two recordings, and then in another";
+    return NULL;
+}
+
+/* A program that does not serve the call is given up: recording begins anew. Returns it, to release. */
+static eddy_program *drop_stale_locked(const calling *c, eddy_signature *signature) {
+    const char *miss =
+        signature && signature->program && !signature->is_given_up ? find_miss(c, signature) : NULL;
+    if (!miss)
+        return NULL;
+    eddy_program *stale = signature->program;
+    signature->program = NULL;
+    signature->missed += signature->is_replayed;
+    signature->is_replayed = false;
+    signature->is_given_up = ++signature->differed >= DIFFERENCES_MOST;
+    snprintf(signature->reason, sizeof(signature->reason), "%s", miss);
+    return stale;
+}
+
+/* What a replay has changed itself is no change between two calls. */
+static void note_tape(const calling *c) {
+    eddy_lock_acquire(&c->recorded->lock);
+    eddy_signature *signature = find_locked(c);
+    if (signature)
+        signature->tape_changes = eddy_autograd_changes();
+    eddy_lock_release(&c->recorded->lock);
+}
+
 static eddy_status choose(calling *c) {
     char reason[320] = "";
     eddy_program *program = NULL;
     bool is_given_up = false;
     eddy_lock_acquire(&c->recorded->lock);
     eddy_signature *signature = find_locked(c);
+    eddy_program *stale = drop_stale_locked(c, signature);
     if (signature && signature->is_replayed) {
         program = eddy_program_retain(signature->program);
         signature->replayed++;
@@ -352,6 +390,7 @@ static eddy_status choose(calling *c) {
         memcpy(reason, signature->reason, sizeof(reason));
     }
     eddy_lock_release(&c->recorded->lock);
+    eddy_program_release(&stale);
     if (is_given_up)
         return run_eagerly(c, reason);
     if (!program)
@@ -359,11 +398,13 @@ static eddy_status choose(calling *c) {
     bool is_shared = false;
     eddy_status status = eddy_program_run_with(program, c->inputs, c->scalars.items, c->outputs,
                                                &is_shared, c->origin);
+    if (status == EDDY_OK && program->kept.count > 0)
+        note_tape(c);
     eddy_program_release(&program);
     if (!is_shared)
         return status;
     count_miss(c);
-    return run_eagerly(c, "an input shares memory that it writes");
+    return run_eagerly(c, "an input shares memory that it writes, or a number is no rate");
 }
 
 static eddy_status check_inputs(const calling *c) {
@@ -397,14 +438,14 @@ static eddy_status call_with(calling *c, char *memory) {
     c->outputs = (eddy_tensor **)(void *)memory;
     memory += (size_t)c->recorded->output_count * sizeof(*c->outputs);
     c->key = memory;
+    /* Inside a recording its ops are a part of that, and numbers of an outer function stay its numbers. */
+    if (c->caller->recorder)
+        return run_body(c, c->scalars.items);
     for (int64_t i = 0; i < c->scalars.count; i++) {
         scalars[i] = c->scalars.items[i];
         scalars[i].slot = 0;
     }
     c->scalars.items = scalars;
-    /* Inside a recording its ops are a part of that. */
-    if (c->caller->recorder)
-        return run_body(c, scalars);
     c->key_bytes = eddy_signature_key_make(c->key, c->inputs, c->scalars);
     return choose(c);
 }
@@ -451,8 +492,7 @@ static int explain_one(const eddy_signature *at, char *buffer, size_t size) {
     const char *state = !at->reason[0] ? "" : at->is_given_up ? "; not replayed: " : "; not yet: ";
     char missed[96] = "";
     if (at->missed > 0)
-        snprintf(missed, sizeof(missed), "; missed %llu times: inputs share memory that it writes",
-                 (unsigned long long)at->missed);
+        snprintf(missed, sizeof(missed), "; missed %llu times", (unsigned long long)at->missed);
     return snprintf(buffer, size, "(%s): ran %llu times, replayed %llu times%s%s%s\n", at->text,
                     (unsigned long long)at->ran, (unsigned long long)at->replayed, missed, state,
                     at->reason);

@@ -225,7 +225,8 @@ static bool patch_numbers(eddy_recording *recording, const eddy_recorder_call *c
         uint32_t index = number.slot ? number_of(recording, number.slot) : EDDY_CODE_NONE;
         if (index == EDDY_CODE_NONE)
             continue;
-        if (!attribute->is_held) {
+        /* What prepare has made of the number would stay. */
+        if (!attribute->is_held || call->kernel->prepare) {
             recording->lost = true;
             continue;
         }
@@ -288,17 +289,20 @@ static void record_lose(eddy_recorder *recorder, uint32_t slot) {
 
 /* ---- a call ---- */
 
-/* Dims beyond a shape's rank mean nothing and may be anything; the words of two recordings are compared. */
-static void clear_dims(eddy_code *code, const eddy_code_instruction *instruction) {
+/* Dims beyond a shape's rank mean nothing and may be anything, as what lies between its rank and its dims; the words of two recordings
+ * are compared. */
+static void clear_gaps(eddy_code *code, const eddy_code_instruction *instruction) {
     for (int32_t i = 0; i < instruction->op->attribute_count; i++) {
         const eddy_op_attribute *attribute = &instruction->op->attributes[i];
         if (attribute->type != EDDY_ATTRIBUTE_SHAPE)
             continue;
-        eddy_shape *shape =
-            (eddy_shape *)(void *)((char *)eddy_code_words(code, instruction->attributes_at) +
-                                   attribute->offset);
-        for (int32_t d = shape->rank; d < EDDY_RANK_MAX; d++)
-            shape->dims[d] = 0;
+        char *place = (char *)eddy_code_words(code, instruction->attributes_at) + attribute->offset;
+        eddy_shape given, *shape = (eddy_shape *)(void *)place;
+        memcpy(&given, shape, sizeof(given));
+        memset(place, 0, sizeof(*shape));
+        shape->rank = given.rank;
+        for (int32_t d = 0; d < given.rank; d++)
+            shape->dims[d] = given.dims[d];
     }
 }
 
@@ -322,7 +326,7 @@ static bool add_call(eddy_recording *recording, const eddy_recorder_call *call) 
                              &instruction.attributes_at) ||
         (call->has_drawn && !add_draw(recording, call, &instruction)))
         return false;
-    clear_dims(&recording->code, &instruction);
+    clear_gaps(&recording->code, &instruction);
     if (apply->op->redraws)
         find_draw(recording, call, &instruction);
     return patch_draw(recording, &instruction) && patch_numbers(recording, call, &instruction) &&
@@ -393,6 +397,14 @@ static void record_keep(eddy_recorder *recorder, struct eddy_autograd_node *node
     kept->gradient = gradient;
 }
 
+/* A recorded function runs on, at each call from now on. */
+static bool record_refuse(eddy_recorder *recorder, eddy_origin origin) {
+    eddy_recording *recording = (eddy_recording *)(void *)recorder;
+    if (recording->is_owned)
+        spoil(recording, EDDY_UNSUPPORTED, origin, "it cannot be recorded");
+    return !recording->is_owned;
+}
+
 static void record_abandon(eddy_recorder *recorder) {
     eddy_recording *recording = (eddy_recording *)(void *)recorder;
     eddy_recording_fini(recording);
@@ -405,6 +417,7 @@ void eddy_recording_init(eddy_recording *recording, eddy_runtime *runtime) {
                                                .keep = record_keep,
                                                .scalar = record_scalar,
                                                .lose = record_lose,
+                                               .refuse = record_refuse,
                                                .abandon = record_abandon},
                                   .runtime = runtime};
     eddy_runtime_bind(runtime);

@@ -3,6 +3,7 @@
 #include <base/number.h>
 #include <base/shape.h>
 #include <base/status.h>
+#include <float.h>
 #include <interpreter/handle/generator.h>
 #include <interpreter/handle/scope.h>
 #include <interpreter/handle/stream.h>
@@ -242,6 +243,11 @@ static eddy_status convert(const running *r, const eddy_code_scalar *use, int64_
     if (use->is_double) {
         double value =
             number.kind == EDDY_SCALAR_FLOAT ? number.value.floating : (double)number.value.integer;
+        /* The op's function would look at it before the call: rates and norms are finite and not negative. */
+        if (!(value >= 0 && value <= DBL_MAX) && r->is_shared) {
+            *r->is_shared = true;
+            return EDDY_INVALID_ARGUMENT;
+        }
         memcpy(words, &value, sizeof(value));
         return EDDY_OK;
     }
@@ -369,7 +375,6 @@ static void hand_out(const running *r) {
         show(handle, root, binding, shift);
         if (binding->role == EDDY_ROLE_OUTPUT) {
             eddy_scope_own(r->caller, handle);
-            r->outputs[next] = handle;
         }
         next++;
     }
@@ -380,6 +385,9 @@ static void hand_out(const running *r) {
                                kept[i].binding == EDDY_CODE_NONE ? NULL : r->handles[next++]);
     for (uint32_t i = program->handle_count; i < handle_count(program); i++)
         eddy_tensor_drop(r->handles[i]);
+    /* Last: the array may be that of the inputs. */
+    for (uint32_t i = 0; i < program->output_count; i++)
+        r->outputs[i] = r->handles[i];
 }
 
 /* ---- all of it ---- */

@@ -9,7 +9,7 @@
 /* Of each input: the first one in its storage, dtype, device, rank, whether a gradient goes back to it, then dims and strides; then the kinds of the numbers. Which runtime
  * it belongs to decides too, and whether the tape is on. */
 size_t eddy_signature_key_room(int64_t input_count, int64_t scalar_count) {
-    return ((size_t)input_count * (2 + 2 * EDDY_RANK_MAX) + (size_t)scalar_count + 3) *
+    return ((size_t)input_count * (2 + 2 * EDDY_RANK_MAX) + (size_t)scalar_count + 4) *
            sizeof(int64_t);
 }
 
@@ -41,6 +41,7 @@ size_t eddy_signature_key_make(void *memory, eddy_list inputs, eddy_scalars scal
     *at++ = inputs.count | scalars.count << 32;
     *at++ = caller->no_grad > 0;
     *at++ = inputs.count > 0 ? (int64_t)inputs.items[0]->runtime->id : 0;
+    *at++ = caller->runtime ? (int64_t)caller->runtime->id : 0;
     for (int64_t i = 0; i < inputs.count; i++)
         at = add_input(at, inputs, i);
     for (int64_t i = 0; i < scalars.count; i++)
@@ -72,7 +73,10 @@ eddy_signature *eddy_signature_create(const void *key, size_t key_bytes, eddy_li
     signature->key_bytes = key_bytes;
     signature->key = eddy_memory_acquire(key_bytes, EDDY_MEMORY_PROGRAM);
     signature->text = describe(inputs);
-    if (!signature->key || !signature->text) {
+    signature->input_count = inputs.count;
+    size_t bytes = (size_t)inputs.count * sizeof(*signature->inputs);
+    signature->inputs = eddy_memory_acquire_zeroed(bytes + 1, EDDY_MEMORY_PROGRAM);
+    if (!signature->key || !signature->text || !signature->inputs) {
         eddy_signature_destroy(signature);
         return NULL;
     }
@@ -86,5 +90,38 @@ void eddy_signature_destroy(eddy_signature *signature) {
     eddy_memory_release(signature->key, signature->key_bytes, EDDY_MEMORY_PROGRAM);
     if (signature->text)
         eddy_memory_release(signature->text, strlen(signature->text) + 1, EDDY_MEMORY_PROGRAM);
+    eddy_memory_release(signature->inputs,
+                        (size_t)signature->input_count * sizeof(*signature->inputs) + 1,
+                        EDDY_MEMORY_PROGRAM);
     eddy_memory_release(signature, sizeof(*signature), EDDY_MEMORY_PROGRAM);
+}
+
+/* 0 after a shutdown, where nothing is recorded or replayed. */
+static uint32_t generation_of(const eddy_tensor *tensor) {
+    return eddy_runtime_is_running(tensor->runtime)
+               ? eddy_vm_storage_generation(tensor->runtime->vm, tensor->storage)
+               : 0;
+}
+
+static bool is_at(const eddy_signature_input *noted, const eddy_tensor *tensor) {
+    return noted->storage == tensor->storage && noted->offset == tensor->offset &&
+           noted->generation == generation_of(tensor);
+}
+
+void eddy_signature_note(eddy_signature *signature, eddy_list inputs, bool has_program) {
+    for (int64_t i = 0; i < inputs.count; i++) {
+        const eddy_tensor *tensor = inputs.items[i];
+        eddy_signature_input *noted = &signature->inputs[i];
+        noted->is_fixed = has_program && is_at(noted, tensor);
+        noted->storage = tensor->storage;
+        noted->offset = tensor->offset;
+        noted->generation = generation_of(tensor);
+    }
+}
+
+bool eddy_signature_has_inputs(const eddy_signature *signature, eddy_list inputs) {
+    for (int64_t i = 0; i < inputs.count; i++)
+        if (signature->inputs[i].is_fixed && !is_at(&signature->inputs[i], inputs.items[i]))
+            return false;
+    return true;
 }

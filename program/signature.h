@@ -11,6 +11,15 @@
 #include <base/hash.h>
 #include <program/program.h>
 
+/* Where an input began in the newest recording. is_fixed: in the one before too, so that it may be one of the function's own tensors, which the
+ * code could not tell from it: other inputs are recorded first. */
+typedef struct eddy_signature_input {
+    eddy_storage_number storage;
+    uint32_t generation;
+    int64_t offset;
+    bool is_fixed;
+} eddy_signature_input;
+
 typedef struct eddy_signature {
     struct eddy_signature *next; /* the most recently used first */
     void *key;                   /* owned: what calls are compared by, in full */
@@ -19,10 +28,14 @@ typedef struct eddy_signature {
     char *text;            /* owned: the inputs, for explain */
     eddy_program *program; /* a reference: of the last recording, or the one that is replayed */
     bool is_replayed, is_given_up;
-    uint64_t ran, replayed, differed;
+    eddy_signature_input *inputs; /* owned, input_count */
+    int64_t input_count;
     uint64_t
-        missed; /* of those that ran: replayed before, but with inputs that share memory which the program writes */
-    char reason[320]; /* why it is not replayed; empty: nothing speaks against it */
+        tape_changes; /* eddy_autograd_changes after the newest call that was recorded or replayed */
+    uint64_t ran, replayed;
+    uint64_t differed; /* recordings that were not as the one before, since the last that was */
+    uint64_t missed;   /* of those that ran: a program was there, but not for such arguments */
+    char reason[320];  /* why it is not replayed; empty: nothing speaks against it */
 } eddy_signature;
 
 /* The key of a call's arguments, in `memory`, which has room for eddy_signature_key_bytes(count, scalars). All inputs are tensors
@@ -33,5 +46,10 @@ size_t eddy_signature_key_make(void *memory, eddy_list inputs, eddy_scalars scal
 /* NULL without memory. */
 eddy_signature *eddy_signature_create(const void *key, size_t key_bytes, eddy_list inputs);
 void eddy_signature_destroy(eddy_signature *signature);
+
+/* Notes where the inputs of a recording begin. has_program: they are compared with those of the recording before. */
+void eddy_signature_note(eddy_signature *signature, eddy_list inputs, bool has_program);
+/* Whether the inputs that are fixed are those that were noted. */
+bool eddy_signature_has_inputs(const eddy_signature *signature, eddy_list inputs);
 
 #endif

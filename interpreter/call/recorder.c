@@ -3,7 +3,8 @@
 #include <base/status.h>
 
 eddy_status eddy_recorder_refuse(const eddy_caller *caller, eddy_origin origin) {
-    return caller == NULL || caller->recorder == NULL
+    return caller == NULL || caller->recorder == NULL ||
+                   !caller->recorder->refuse(caller->recorder, origin)
                ? EDDY_OK
                : eddy_fail(EDDY_UNSUPPORTED, origin, "it cannot be recorded");
 }

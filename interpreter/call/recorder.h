@@ -54,6 +54,7 @@ typedef struct eddy_recorder eddy_recorder;
 struct eddy_autograd_node;
 
 struct eddy_recorder {
+    bool has_used_tape; /* calls have depended on the tape, or read or changed what it keeps */
     /* Never fails: what goes wrong is the recording's, and shows when it ends. */
     void (*call)(eddy_recorder *recorder, const eddy_recorder_call *call);
     /* A read of the tensor is about to happen. `what`: the public function. */
@@ -65,6 +66,8 @@ struct eddy_recorder {
     void (*scalar)(eddy_recorder *recorder, const eddy_op *op, size_t offset, uint32_t slot);
     /* A number with this slot was used in a way that a replay cannot follow. */
     void (*lose)(eddy_recorder *recorder, uint32_t slot);
+    /* Something cannot be recorded: false where the recording is spoiled by it and the call goes on, true where the call fails. */
+    bool (*refuse)(eddy_recorder *recorder, eddy_origin origin);
     /* The thread ends: the recording is given up. */
     void (*abandon)(eddy_recorder *recorder);
 };
@@ -80,8 +83,15 @@ static inline void eddy_recorder_read(const eddy_caller *caller, const eddy_tens
 
 static inline void eddy_recorder_keep(const eddy_caller *caller, struct eddy_autograd_node *node,
                                       uint32_t output, eddy_tensor *gradient) {
-    if (EDDY_UNLIKELY(caller->recorder != NULL))
+    if (EDDY_UNLIKELY(caller->recorder != NULL)) {
+        caller->recorder->has_used_tape = true;
         caller->recorder->keep(caller->recorder, node, output, gradient);
+    }
+}
+
+static inline void eddy_recorder_use_tape(const eddy_caller *caller) {
+    if (EDDY_UNLIKELY(caller != NULL && caller->recorder != NULL))
+        caller->recorder->has_used_tape = true;
 }
 
 static inline void eddy_recorder_scalar(const eddy_caller *caller, const eddy_op *op, size_t offset,
@@ -95,7 +105,7 @@ static inline void eddy_recorder_lose(const eddy_caller *caller, uint32_t slot) 
         caller->recorder->lose(caller->recorder, slot);
 }
 
-/* OK unless the thread records: UNSUPPORTED, recorded under the origin. */
+/* OK unless the thread records and the recording refuses it: UNSUPPORTED, recorded under the origin. */
 EDDY_MUST_USE eddy_status eddy_recorder_refuse(const eddy_caller *caller, eddy_origin origin);
 
 #endif

@@ -2,6 +2,8 @@
 #include <base/shape.h>
 #include <base/status.h>
 #include <interpreter/call/copy.h>
+#include <interpreter/call/recorder.h>
+#include <interpreter/handle/caller.h>
 #include <interpreter/handle/scope.h>
 #include <interpreter/handle/tensor.h>
 #include <interpreter/tape/autograd.h>
@@ -536,6 +538,8 @@ eddy_tensor *eddy_as_strided(eddy_tensor *tensor, eddy_shape shape, const int64_
         return NULL;
     if (check_strided(&v, &shape, strides, offset) != EDDY_OK)
         return NULL;
+    /* It counts from the beginning of the storage, where the next input may not begin. */
+    eddy_recorder_read(eddy_caller_self, tensor, v.origin);
     int64_t count = 0, last = last_element(&shape, strides, offset);
     (void)eddy_shape_count(shape.rank, shape.dims, &count);
     int64_t storage_count = tensor->root->count;

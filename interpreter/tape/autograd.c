@@ -198,6 +198,16 @@ static eddy_status check_thread(eddy_origin origin) {
     return eddy_caller_may_call(caller) ? EDDY_OK : eddy_caller_refuse(caller, origin);
 }
 
+static _Atomic uint64_t changes; /* atomic: relaxed; what it counts is ordered by the program */
+
+uint64_t eddy_autograd_changes(void) {
+    return eddy_load_relaxed(&changes);
+}
+
+void eddy_autograd_note_change(void) {
+    eddy_add_relaxed(&changes, UINT64_C(1));
+}
+
 eddy_status eddy_requires_grad_set(eddy_tensor *tensor, bool requires_grad) {
     eddy_origin origin = EDDY_ORIGIN("requires_grad_set");
     eddy_status status = check_thread(origin);
@@ -208,6 +218,7 @@ eddy_status eddy_requires_grad_set(eddy_tensor *tensor, bool requires_grad) {
         return status;
     bool is_made =
         tensor->autograd && !eddy_autograd_is_leaf(eddy_autograd_node_of(tensor->autograd));
+    eddy_autograd_note_change();
     if (requires_grad)
         return tensor->autograd ? EDDY_OK : make_leaf(tensor, origin);
     if (is_made)
@@ -274,6 +285,7 @@ static eddy_status check_list(eddy_list tensors, const char *name, eddy_origin o
 
 /* A reference of the gradient kept for a tensor; NULL if there is none. */
 static eddy_tensor *kept_of(const eddy_tensor *tensor) {
+    eddy_recorder_use_tape(eddy_caller_self);
     eddy_autograd_node *node = eddy_autograd_node_of(tensor->autograd);
     eddy_lock_acquire(&node->lock);
     eddy_tensor *kept = node->kept[eddy_autograd_output_of(tensor->autograd)];
@@ -367,6 +379,7 @@ bool eddy_has_grad(const eddy_tensor *tensor) {
     if (eddy_tensor_check(tensor, "tensor", EDDY_ORIGIN("has_grad")) != EDDY_OK ||
         !tensor->autograd)
         return false;
+    eddy_recorder_use_tape(eddy_caller_self);
     eddy_autograd_node *node = eddy_autograd_node_of(tensor->autograd);
     eddy_lock_acquire(&node->lock);
     bool has_grad = node->kept[eddy_autograd_output_of(tensor->autograd)] != NULL;
@@ -382,6 +395,7 @@ eddy_status eddy_grad_keep(eddy_tensor *tensor) {
     eddy_lock_acquire(&node->lock);
     node->keeps[eddy_autograd_output_of(tensor->autograd)] = true;
     eddy_lock_release(&node->lock);
+    eddy_autograd_note_change();
     return EDDY_OK;
 }
 
@@ -399,6 +413,7 @@ eddy_status eddy_grads_zero(eddy_list tensors) {
         eddy_lock_release(&node->lock);
         if (kept)
             eddy_tensor_drop(kept);
+        eddy_autograd_note_change();
         eddy_recorder_keep(eddy_caller_self, node,
                            eddy_autograd_output_of(tensors.items[i]->autograd), NULL);
     }
@@ -412,6 +427,7 @@ void eddy_autograd_kept_set(eddy_autograd_node *node, uint32_t output, eddy_tens
     eddy_lock_release(&node->lock);
     if (before)
         eddy_tensor_drop(before);
+    eddy_autograd_note_change();
 }
 
 eddy_status eddy_grad_hook_add(eddy_tensor *tensor, eddy_grad_hook *hook, void *context,
@@ -423,6 +439,7 @@ eddy_status eddy_grad_hook_add(eddy_tensor *tensor, eddy_grad_hook *hook, void *
         return status;
     if (!hook)
         return eddy_fail(EDDY_INVALID_ARGUMENT, origin, "the hook is NULL");
+    eddy_autograd_note_change();
     eddy_autograd_hook *made = eddy_memory_acquire(sizeof(*made), EDDY_MEMORY_TAPE);
     if (!made)
         return eddy_fail(EDDY_OUT_OF_MEMORY, origin, "no memory");
@@ -715,6 +732,7 @@ static eddy_status issue(recording *r) {
 }
 
 eddy_status eddy_autograd_apply(eddy_caller *caller, const eddy_apply *apply) {
+    eddy_recorder_use_tape(caller);
     recording r = {.caller = caller, .apply = apply, .gradient = apply->op->gradient};
     if (r.gradient == &eddy_gradient_none || !is_complete(apply))
         return issue_quietly(caller, apply);

@@ -147,4 +147,8 @@ void eddy_autograd_follow(eddy_tensor *handle, const eddy_tensor *tensor);
 /* Makes a tensor refer to an output of a node, or (0) to none. */
 void eddy_autograd_set(eddy_tensor *tensor, eddy_autograd word);
 
+/* Counts what changes which gradients are kept, or who gets one, by any thread: a program knows its own changes alone. */
+uint64_t eddy_autograd_changes(void);
+void eddy_autograd_note_change(void);
+
 #endif

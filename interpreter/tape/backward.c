@@ -261,8 +261,10 @@ static eddy_status keep(walk *w, eddy_autograd_node *node, uint32_t output, eddy
         if (is_same)
             node->kept[output] = next;
         eddy_lock_release(&node->lock);
-        if (is_same)
+        if (is_same) {
+            eddy_autograd_note_change();
             eddy_recorder_keep(w->caller, node, output, next);
+        }
         if (kept)
             eddy_tensor_drop(kept);
         if (!is_same) {

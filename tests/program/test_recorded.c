@@ -599,3 +599,110 @@ Test(recorded, outlives_its_runtime) {
     eddy_recorded_release(&recorded);
     cr_assert_eq(eddy_live_count(), 0);
 }
+
+/* ---- what the code cannot tell ---- */
+
+static eddy_status adds_own(void *context, eddy_recorded_call *call) {
+    counted *c = context;
+    c->calls++;
+    call->outputs[0] = eddy_add(call->inputs.items[0], c->state);
+    return EDDY_OK;
+}
+
+Test(recorded, an_input_that_was_one_of_the_functions_own_is_not_taken_for_it) {
+    eddy_scope *scope = eddy_scope_begin();
+    counted c = {.state = filled(2, 3)};
+    eddy_recorded *recorded = eddy_recorded_create(adds_own, &c, 1, NULL);
+    eddy_tensor *y;
+    for (int i = 0; i < 3; i++) {
+        must(eddy_recorded_run(recorded, EDDY_LIST(c.state), (eddy_scalars){0}, &y));
+        cr_assert_eq(sum_of(y), 8 * 6);
+    }
+    cr_assert_eq(c.calls, 2, "the same input is replayed");
+    for (int i = 0; i < 5; i++) {
+        must(eddy_recorded_run(recorded, EDDY_LIST(filled(2, i)), (eddy_scalars){0}, &y));
+        cr_assert_eq(sum_of(y), 8 * (3 + i), "call %d", i);
+    }
+    cr_assert_eq(c.calls, 4);
+    eddy_recorded_release(&recorded);
+    eddy_scope_end(scope);
+}
+
+Test(recorded, gradients_that_change_between_calls_are_seen) {
+    eddy_scope *scope = eddy_scope_begin();
+    counted c = {.state = filled(2, 1)};
+    must(eddy_requires_grad_set(c.state, true));
+    eddy_recorded *recorded = eddy_recorded_create(goes_back, &c, 0, NULL);
+    double kept = 0;
+    for (int i = 1; i <= 12; i++) {
+        /* Zeroed outside in the first calls, and then at some. */
+        if (i < 5 || i == 8 || i == 11) {
+            must(eddy_grads_zero(EDDY_LIST(c.state)));
+            kept = 0;
+        }
+        must(eddy_recorded_run(recorded, EDDY_LIST(filled(2, i)), (eddy_scalars){0}, NULL));
+        kept += 8 * i;
+        cr_assert_eq(sum_of(eddy_grad_of(c.state)), kept, "call %d", i);
+    }
+    cr_assert_lt(c.calls, 12);
+    eddy_recorded_release(&recorded);
+    eddy_scope_end(scope);
+}
+
+static eddy_status takes_own_gradient(void *context, eddy_recorded_call *call) {
+    counted *c = context;
+    c->calls++;
+    call->outputs[0] = eddy_mul(eddy_grad_of(c->state), call->inputs.items[0]);
+    return call->outputs[0] ? EDDY_OK : EDDY_INVALID_ARGUMENT;
+}
+
+Test(recorded, a_gradient_of_another_pass_is_read_anew) {
+    eddy_scope *scope = eddy_scope_begin();
+    counted c = {.state = filled(2, 1)};
+    must(eddy_requires_grad_set(c.state, true));
+    eddy_recorded *recorded = eddy_recorded_create(takes_own_gradient, &c, 1, NULL);
+    for (int i = 1; i <= 6; i++) {
+        must(eddy_grads_zero(EDDY_LIST(c.state)));
+        must(eddy_backward(eddy_sum(eddy_mul(c.state, filled(2, i)), EDDY_ALL_AXES, NULL)));
+        eddy_no_grad_begin();
+        eddy_tensor *y;
+        must(eddy_recorded_run(recorded, EDDY_LIST(filled(2, 2)), (eddy_scalars){0}, &y));
+        cr_assert_eq(sum_of(y), 8 * 2 * i);
+        eddy_no_grad_end();
+    }
+    eddy_recorded_release(&recorded);
+    eddy_scope_end(scope);
+}
+
+static eddy_status fills(void *context, eddy_recorded_call *call) {
+    ((counted *)context)->calls++;
+    call->outputs[0] =
+        eddy_add(call->inputs.items[0], eddy_full(EDDY_SHAPE(4), call->scalars[0], EDDY_F32, NULL));
+    return EDDY_OK;
+}
+
+static eddy_status nests(void *context, eddy_recorded_call *call) {
+    return eddy_recorded_run(context, call->inputs,
+                             (eddy_scalars){call->scalars, call->scalar_count}, call->outputs);
+}
+
+Test(recorded, numbers_reach_what_prepares_and_what_is_nested) {
+    eddy_scope *scope = eddy_scope_begin();
+    counted c = {0};
+    eddy_recorded *full = eddy_recorded_create(fills, &c, 1, NULL),
+                  *inner = eddy_recorded_create(scale, &c, 1, NULL),
+                  *outer = eddy_recorded_create(nests, inner, 1, NULL);
+    for (int i = 1; i <= 5; i++) {
+        eddy_tensor *y;
+        must(eddy_recorded_run(full, EDDY_LIST(filled(2, 1)), EDDY_SCALARS(EDDY_S(i)), &y));
+        cr_assert_eq(sum_of(y), 8 * (1 + i));
+        must(eddy_recorded_run(outer, EDDY_LIST(filled(2, 1)), EDDY_SCALARS(EDDY_S(i), EDDY_S(1)),
+                               &y));
+        cr_assert_eq(sum_of(y), 8 * (i + 1));
+    }
+    expect_explained(outer, "ran 2 times, replayed 3 times");
+    eddy_recorded_release(&full);
+    eddy_recorded_release(&inner);
+    eddy_recorded_release(&outer);
+    eddy_scope_end(scope);
+}
