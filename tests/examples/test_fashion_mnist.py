@@ -251,7 +251,7 @@ class SmallTraining(Case):
     def test_replays_are_the_calls(self):
         done, losses = self.train(*self.OPTIONS, "--replay")
         self.assertEqual(losses, self.train(*self.OPTIONS)[1])
-        self.assertRegex(done.stdout, r"\(u8\[64, 784\], i64\[64\]\): ran \d+ times, replayed \d\d times\n")
+        self.assertRegex(done.stdout, r"\(u8\[64, 784\], i64\[64\]\): ran \d+ times, replayed \d\d times")
         self.assertRegex(done.stdout, r"a step took \d+ us by calls, \d+ us replayed: \d+\.\d\d times as fast\n")
         for threads in ("1", "3"):
             self.assertEqual(losses, self.train(*self.OPTIONS, "--replay", "--threads", threads)[1])
