@@ -18,6 +18,13 @@ static bool is_empty(const eddy_layout *layout) {
     return false;
 }
 
+bool eddy_layout_is_equal(const eddy_layout *a, const eddy_layout *b) {
+    bool is_equal = a->rank == b->rank && a->offset == b->offset;
+    for (int32_t d = 0; is_equal && d < a->rank; d++)
+        is_equal = a->dims[d] == b->dims[d] && a->strides[d] == b->strides[d];
+    return is_equal;
+}
+
 bool eddy_layout_is_contiguous(const eddy_layout *layout) {
     if (is_empty(layout))
         return true;

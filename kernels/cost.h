@@ -64,16 +64,17 @@ static inline int64_t eddy_cost_stored_count(const eddy_op_view *view) {
     return count;
 }
 
-/* Time of a kernel from its base, its elements (of the largest operand) and the memory of all views. */
+/* Time of a kernel from its base, its elements (of the largest operand, each broadcast one as often as it is visited) and the memory of all
+ * views. */
 static inline int64_t eddy_cost_views_ps(const eddy_kernel_call *call) {
     int64_t largest = 0, bytes = 0;
     for (int32_t i = 0; i < call->view_count; i++) {
         const eddy_op_view *view = &call->views[i];
         if (eddy_kernel_view_is_absent(view))
             continue;
-        int64_t count = eddy_cost_stored_count(view);
+        int64_t count = eddy_kernel_view_count(view);
         largest = count > largest ? count : largest;
-        bytes += eddy_cost_bytes(count, view->dtype);
+        bytes += eddy_cost_bytes(eddy_cost_stored_count(view), view->dtype);
     }
     return eddy_cost_flat_ps(call->kernel, largest, bytes);
 }

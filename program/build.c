@@ -162,13 +162,6 @@ static bool is_dense(const eddy_layout *layout) {
     return true;
 }
 
-static bool is_same_layout(const eddy_layout *a, const eddy_layout *b) {
-    bool is_same = a->rank == b->rank && a->offset == b->offset;
-    for (int32_t d = 0; is_same && d < a->rank; d++)
-        is_same = a->dims[d] == b->dims[d] && a->strides[d] == b->strides[d];
-    return is_same;
-}
-
 static bool lies_within(extent inner, extent outer) {
     return inner.low >= inner.high || (inner.low >= outer.low && inner.high <= outer.high);
 }
@@ -195,7 +188,7 @@ static void rename_operands(eddy_code *code, uint32_t from, uint32_t to, const e
         /* What lies in a gap is another tensor's: of an input with gaps only all of it is taken for the input. */
         eddy_layout layout;
         eddy_code_operand_layout(code, operand, &layout);
-        if (has_gaps && !is_same_layout(&layout, given))
+        if (has_gaps && !eddy_layout_is_equal(&layout, given))
             continue;
         operand->value = to;
         operand->offset -= first;

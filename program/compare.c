@@ -1,3 +1,4 @@
+#include <base/shape.h>
 #include <program/program.h>
 #include <stdio.h>
 #include <string.h>
@@ -21,12 +22,6 @@ static bool has_same_externals(const eddy_program *a, const eddy_program *b) {
     return true;
 }
 
-static bool is_same_layout(const eddy_layout *x, const eddy_layout *y) {
-    size_t bytes = (size_t)x->rank * sizeof(int64_t);
-    return x->rank == y->rank && x->offset == y->offset && memcmp(x->dims, y->dims, bytes) == 0 &&
-           memcmp(x->strides, y->strides, bytes) == 0;
-}
-
 static bool has_same_bindings(const eddy_program *a, const eddy_program *b) {
     if (a->bindings.count != b->bindings.count)
         return false;
@@ -34,7 +29,7 @@ static bool has_same_bindings(const eddy_program *a, const eddy_program *b) {
         const eddy_program_binding *x = eddy_program_binding_at(a, i),
                                    *y = eddy_program_binding_at(b, i);
         if (x->role != y->role || x->value != y->value || x->dtype != y->dtype ||
-            !is_same_layout(&x->layout, &y->layout))
+            !eddy_layout_is_equal(&x->layout, &y->layout))
             return false;
     }
     return true;

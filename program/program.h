@@ -84,11 +84,11 @@ static inline eddy_program_binding *eddy_program_binding_at(const eddy_program *
 /* Whether a pointer from the user is a program that lives. INVALID_ARGUMENT, recorded. */
 EDDY_MUST_USE eddy_status eddy_program_check(const eddy_program *program, eddy_origin origin);
 
-/* eddy_program_run with the numbers that the program was recorded with. is_shared: instead of failing where an input shares memory that the
- * program writes, it is set, nothing is recorded and nothing has happened; NULL: it fails. */
+/* eddy_program_run with the numbers that the program was recorded with. is_unfit: where an input shares memory that the
+ * program writes, or a number is none that its op takes, it is set, no error is recorded and nothing has happened; NULL: the run fails. */
 EDDY_MUST_USE eddy_status eddy_program_run_with(eddy_program *program, eddy_list inputs,
                                                 const eddy_scalar *scalars, eddy_tensor **outputs,
-                                                bool *is_shared, eddy_origin origin);
+                                                bool *is_unfit, eddy_origin origin);
 
 /* Why two recordings of a function are not the same program, as a sentence; "" where they are. */
 void eddy_program_compare(const eddy_program *a, const eddy_program *b, char *reason, size_t size);

@@ -395,13 +395,13 @@ static eddy_status choose(calling *c) {
         return run_eagerly(c, reason);
     if (!program)
         return run_recorded(c);
-    bool is_shared = false;
+    bool is_unfit = false;
     eddy_status status = eddy_program_run_with(program, c->inputs, c->scalars.items, c->outputs,
-                                               &is_shared, c->origin);
+                                               &is_unfit, c->origin);
     if (status == EDDY_OK && program->kept.count > 0)
         note_tape(c);
     eddy_program_release(&program);
-    if (!is_shared)
+    if (!is_unfit)
         return status;
     count_miss(c);
     return run_eagerly(c, "an input shares memory that it writes, or a number is no rate");

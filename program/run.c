@@ -77,7 +77,7 @@ typedef struct running {
     eddy_tensor **roots; /* per made storage */
     run_arguments *arguments;
     bool *
-        is_shared; /* set instead of the error, where inputs share memory that is written; NULL: the error */
+        is_unfit; /* set instead of the error where the run does not fit its arguments; NULL: the error */
 } running;
 
 static eddy_status fail_shape(const running *r, const eddy_program_binding *binding,
@@ -192,8 +192,8 @@ static eddy_status check_aliases(const running *r) {
     uint32_t input, other = find_alias(r, &input);
     if (EDDY_LIKELY(other == EDDY_CODE_NONE))
         return EDDY_OK;
-    if (r->is_shared) {
-        *r->is_shared = true;
+    if (r->is_unfit) {
+        *r->is_unfit = true;
         return EDDY_INVALID_ARGUMENT;
     }
     return eddy_fail(EDDY_INVALID_ARGUMENT, r->origin,
@@ -244,8 +244,8 @@ static eddy_status convert(const running *r, const eddy_code_scalar *use, int64_
         double value =
             number.kind == EDDY_SCALAR_FLOAT ? number.value.floating : (double)number.value.integer;
         /* The op's function would look at it before the call: rates and norms are finite and not negative. */
-        if (!(value >= 0 && value <= DBL_MAX) && r->is_shared) {
-            *r->is_shared = true;
+        if (!(value >= 0 && value <= DBL_MAX) && r->is_unfit) {
+            *r->is_unfit = true;
             return EDDY_INVALID_ARGUMENT;
         }
         memcpy(words, &value, sizeof(value));
@@ -465,10 +465,10 @@ static eddy_status check_call(const running *r) {
 }
 
 eddy_status eddy_program_run_with(eddy_program *program, eddy_list inputs,
-                                  const eddy_scalar *scalars, eddy_tensor **outputs,
-                                  bool *is_shared, eddy_origin origin) {
+                                  const eddy_scalar *scalars, eddy_tensor **outputs, bool *is_unfit,
+                                  eddy_origin origin) {
     running r = {.program = program,
-                 .is_shared = is_shared,
+                 .is_unfit = is_unfit,
                  .caller = eddy_caller_get(),
                  .origin = origin,
                  .inputs = inputs,

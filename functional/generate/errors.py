@@ -23,7 +23,7 @@ SHARED = [
                 "op does not allow"),
     ("RUNTIME_MISMATCH", "operands belong to different runtimes"),
     ("DEVICE_MISMATCH", "operands live on different devices"),
-    ("SIZE_OVERFLOW", "the result takes 2^63 bytes or more"),
+    ("SIZE_OVERFLOW", "the result takes 2^63 bytes or more, or an operand has more than 2^56 elements (a broadcast view's)"),
     ("OUT_OF_MEMORY", "there is no memory for the call, or the result is larger than all there is"),
     ("SHUT_DOWN", "the runtime was shut down"),
     ("FORKED", "the runtime belongs to the parent process"),

@@ -7,11 +7,16 @@
 #include <interpreter/handle/runtime.h>
 #include <interpreter/handle/tensor.h>
 
+/* More are no memory's: a broadcast view's, in which a kernel would go for years. Below it, sizes that kernels compute, of up to 32 bytes for each
+ * element of a few operands, fit into 63 bits. */
+#define ELEMENTS_MOST (INT64_C(1) << 56)
+
 /* Other results of one pass over the operands: the first that does not fit, -1 for none. */
 typedef struct findings {
     const eddy_tensor *first; /* that is not absent */
     int64_t mixed;            /* on another runtime or device than the first */
     int64_t not_bool;
+    int64_t huge;
 } findings;
 
 static void fill_spec(eddy_spec *spec, const eddy_tensor *tensor) {
@@ -45,6 +50,8 @@ static void compare(findings *found, int64_t i, const eddy_tensor *input,
         found->mixed = i;
     if (found->not_bool < 0 && kind->is_bool && input->dtype != EDDY_BOOL)
         found->not_bool = i;
+    if (EDDY_UNLIKELY(input->count > ELEMENTS_MOST) && !kind->is_spec_only)
+        found->huge = i;
 }
 
 static eddy_status resolve(eddy_general_call *call, findings *found) {
@@ -102,7 +109,7 @@ static eddy_status find_place(eddy_general_call *call, const eddy_tensor *first)
 }
 
 eddy_status eddy_general_check_operands(eddy_general_call *call) {
-    findings found = {NULL, -1, -1};
+    findings found = {NULL, -1, -1, -1};
     eddy_status status = resolve(call, &found);
     if (status != EDDY_OK)
         return status;
@@ -112,6 +119,11 @@ eddy_status eddy_general_check_operands(eddy_general_call *call) {
     if (status == EDDY_OK && EDDY_UNLIKELY(found.not_bool >= 0))
         return eddy_infer_fail(&call->infer, EDDY_DTYPE_MISMATCH, "%s has to be bool",
                                call->operands[found.not_bool].kind->name);
+    if (status == EDDY_OK && EDDY_UNLIKELY(found.huge >= 0))
+        return eddy_infer_fail(&call->infer, EDDY_SIZE_OVERFLOW,
+                               "%s has %lld elements, more than ops work on",
+                               call->operands[found.huge].kind->name,
+                               (long long)call->operands[found.huge].tensor->count);
     return status;
 }
 

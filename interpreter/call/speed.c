@@ -1,6 +1,7 @@
 #include <interpreter/call/speed.h>
 
 #include <base/clock.h>
+#include <base/float_environment.h>
 #include <interpreter/call/op.h>
 
 /* The factor's bounds: a measurement beyond them was disturbed, or ran under a checker. */
@@ -50,12 +51,15 @@ static int64_t middle_of(const int64_t *factors) {
 }
 
 void eddy_speed_measure(void) {
-    float input[ELEMENTS], output[ELEMENTS];
+    /* Not on the stack, which may be a small one of the program's; a process measures once. */
+    static float input[ELEMENTS], output[ELEMENTS];
+    eddy_float_environment kept = eddy_float_environment_enter();
     for (int i = 0; i < ELEMENTS; i++)
         input[i] = 0.25f + (float)i / ELEMENTS;
     int64_t factors[MEASURED];
     for (int i = 0; i < MEASURED; i++)
         factors[i] = factor_of(eddy_op_find(measured[i])->kernels[EDDY_F32], input, output);
+    eddy_float_environment_leave(kept);
     int64_t factor = middle_of(factors);
     if (factor < FACTOR_LEAST)
         factor = FACTOR_LEAST;

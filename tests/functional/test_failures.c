@@ -283,3 +283,27 @@ Test(failures, a_place_for_a_result_that_is_null_is_named) {
     eddy_scope_end(scope);
     cr_expect_eq(eddy_live_count(), 0);
 }
+
+/* Of a broadcast view that no kernel could go through, whose sizes would not fit into 63 bits. */
+Test(failures, operands_beyond_any_memory_are_refused) {
+    eddy_scope *scope = eddy_scope_begin();
+    int64_t n = (INT64_C(1) << 56) + 1;
+    eddy_tensor *one = eddy_ones(EDDY_SHAPE(1), EDDY_F32, NULL);
+    eddy_tensor *line = eddy_expand(one, EDDY_SHAPE(n)), *row = eddy_expand(one, EDDY_SHAPE(1, n)),
+                *column = eddy_expand(one, EDDY_SHAPE(n, 1)), *values, *indices;
+    cr_assert_not_null(column);
+    eddy_error error = {0};
+#define EXPECT_REFUSED(expression)                                                                 \
+    cr_expect(!(expression), "%s", #expression);                                                   \
+    cr_expect_eq(eddy_error_take(&error), EDDY_SIZE_OVERFLOW, "%s: %s", #expression, error.message);
+    EXPECT_REFUSED(eddy_matmul(row, column))
+    EXPECT_REFUSED(eddy_linear(row, row, EDDY_NONE))
+    EXPECT_REFUSED(eddy_unique(line))
+    EXPECT_REFUSED(eddy_equal(line, line))
+    EXPECT_REFUSED(eddy_sum(line, EDDY_ALL_AXES, NULL))
+    EXPECT_REFUSED(eddy_topk(line, 1, 0, NULL, &values, &indices) == EDDY_OK)
+    /* Their shapes are no elements: views, and what is made like them but smaller. */
+    cr_expect_eq(eddy_count_of(eddy_narrow(line, 0, 5, 3)), 3);
+    eddy_scope_end(scope);
+    cr_expect_eq(eddy_live_count(), 0);
+}

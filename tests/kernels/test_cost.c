@@ -53,6 +53,15 @@ Test(cost, what_is_broadcast_beyond_all_memory_does_not_overflow) {
     cr_assert_lt(cost, 3 * EDDY_COST_MOST);
 }
 
+/* A broadcast element is stored once, and visited each time. */
+Test(cost, what_is_broadcast_costs_by_the_element) {
+    const eddy_kernel kernel = {.cost_base_ps = 1000, .cost_element_ps = 10};
+    const int64_t shape[] = {1 << 20}, once[] = {0};
+    const eddy_op_view views[] = {{NULL, shape, once, EDDY_F32, 1}};
+    const eddy_kernel_call call = {.kernel = &kernel, .views = views, .view_count = 1};
+    cr_assert_eq(eddy_cost_views_ps(&call), 1000 + 10 * (1 << 20));
+}
+
 Test(cost, cheap_loops_cost_by_the_byte_and_others_by_the_element) {
     const eddy_kernel *const *adds = eddy_op_add.kernels, *const *tans = eddy_op_tan.kernels;
     cr_assert_eq(adds[EDDY_F64]->cost_element_ps, 2 * adds[EDDY_F32]->cost_element_ps);
