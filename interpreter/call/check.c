@@ -7,16 +7,11 @@
 #include <interpreter/handle/runtime.h>
 #include <interpreter/handle/tensor.h>
 
-/* More are no memory's: a broadcast view's, in which a kernel would go for years. Below it, sizes that kernels compute, of up to 32 bytes for each
- * element of a few operands, fit into 63 bits. */
-#define ELEMENTS_MOST (INT64_C(1) << 56)
-
 /* Other results of one pass over the operands: the first that does not fit, -1 for none. */
 typedef struct findings {
     const eddy_tensor *first; /* that is not absent */
     int64_t mixed;            /* on another runtime or device than the first */
     int64_t not_bool;
-    int64_t huge;
 } findings;
 
 static void fill_spec(eddy_spec *spec, const eddy_tensor *tensor) {
@@ -50,8 +45,6 @@ static void compare(findings *found, int64_t i, const eddy_tensor *input,
         found->mixed = i;
     if (found->not_bool < 0 && kind->is_bool && input->dtype != EDDY_BOOL)
         found->not_bool = i;
-    if (EDDY_UNLIKELY(input->count > ELEMENTS_MOST) && !kind->is_spec_only)
-        found->huge = i;
 }
 
 static eddy_status resolve(eddy_general_call *call, findings *found) {
@@ -109,7 +102,7 @@ static eddy_status find_place(eddy_general_call *call, const eddy_tensor *first)
 }
 
 eddy_status eddy_general_check_operands(eddy_general_call *call) {
-    findings found = {NULL, -1, -1, -1};
+    findings found = {NULL, -1, -1};
     eddy_status status = resolve(call, &found);
     if (status != EDDY_OK)
         return status;
@@ -119,16 +112,28 @@ eddy_status eddy_general_check_operands(eddy_general_call *call) {
     if (status == EDDY_OK && EDDY_UNLIKELY(found.not_bool >= 0))
         return eddy_infer_fail(&call->infer, EDDY_DTYPE_MISMATCH, "%s has to be bool",
                                call->operands[found.not_bool].kind->name);
-    if (status == EDDY_OK && EDDY_UNLIKELY(found.huge >= 0))
-        return eddy_infer_fail(&call->infer, EDDY_SIZE_OVERFLOW,
-                               "%s has %lld elements, more than ops work on",
-                               call->operands[found.huge].kind->name,
-                               (long long)call->operands[found.huge].tensor->count);
     return status;
 }
 
+/* More are no memory's: a broadcast view's, in which a kernel would go for years. Below it, sizes that kernels compute, of up to 32 bytes for each
+ * element of a few operands, fit into 63 bits. */
+#define ELEMENTS_MOST (INT64_C(1) << 56)
+
+static eddy_status check_operand_sizes(const eddy_general_call *call) {
+    for (int64_t i = 0; i < call->input_count; i++) {
+        const eddy_call_operand *operand = &call->operands[i];
+        if (!eddy_tensor_is_none(operand->tensor) && !operand->kind->is_spec_only &&
+            EDDY_UNLIKELY(operand->tensor->count > ELEMENTS_MOST))
+            return eddy_infer_fail(&call->infer, EDDY_SIZE_OVERFLOW,
+                                   "%s has %lld elements, more than ops work on",
+                                   operand->kind->name, (long long)operand->tensor->count);
+    }
+    return EDDY_OK;
+}
+
 eddy_status eddy_general_check_sizes(const eddy_general_call *call) {
-    for (int32_t i = 0; i < call->op->output_count && !call->op->has_late_shape; i++) {
+    bool makes_outputs = !call->apply->targets && !call->op->has_late_shape;
+    for (int32_t i = 0; i < call->op->output_count && makes_outputs; i++) {
         const eddy_spec *spec = &call->output_specs[i];
         int64_t bytes;
         if (!eddy_shape_count(spec->shape.rank, spec->shape.dims, &bytes) ||
@@ -139,5 +144,5 @@ eddy_status eddy_general_check_sizes(const eddy_general_call *call) {
                                    "the result takes %lld bytes, more than the %lld there are",
                                    (long long)bytes, (long long)eddy_memory_limit());
     }
-    return EDDY_OK;
+    return check_operand_sizes(call);
 }

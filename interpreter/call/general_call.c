@@ -81,7 +81,7 @@ static eddy_status check(eddy_general_call *call) {
         return status;
     eddy_general_promote_specs(call);
     status = eddy_infer_run(&call->infer, call->compute);
-    if (status == EDDY_OK && !call->apply->targets)
+    if (status == EDDY_OK)
         status = eddy_general_check_sizes(call);
     if (status == EDDY_OK && (call->apply->targets || call->writes_inputs))
         status = eddy_general_targets_check(call);

@@ -65,7 +65,7 @@ static inline bool eddy_general_device_is(eddy_device a, eddy_device b) {
 
 /* Checks that every input exists, with its shape known, on one runtime and device, and that conditions are bool. */
 EDDY_MUST_USE eddy_status eddy_general_check_operands(eddy_general_call *call);
-/* Refuses a result that no machine can hold. */
+/* Refuses a result that no machine can hold, and operands with more elements than a kernel could visit. */
 EDDY_MUST_USE eddy_status eddy_general_check_sizes(const eddy_general_call *call);
 
 /* Decides the compute dtype. */
