@@ -27,8 +27,8 @@ typedef struct eddy_program_external {
 /* A value made by the program that outputs show. */
 typedef struct eddy_program_made {
     uint32_t value;
-    uint32_t
-        whole; /* the first output that is all of its storage, by its number among the outputs; EDDY_CODE_NONE: none is */
+    /* The first output that is all of its storage, by its number among the outputs; EDDY_CODE_NONE: none is. */
+    uint32_t whole;
 } eddy_program_made;
 
 typedef struct eddy_program_binding {
@@ -57,8 +57,8 @@ struct eddy_program {
     eddy_runtime *runtime;       /* bound */
     eddy_code code;
     eddy_code_array externals; /* eddy_program_external */
-    eddy_code_array
-        bindings; /* eddy_program_binding, in the order given; then those of kept gradients */
+    /* eddy_program_binding, in the order given; then those of kept gradients. */
+    eddy_code_array bindings;
     eddy_code_array kept;       /* eddy_program_kept */
     eddy_code_array generators; /* eddy_generator *, a reference each */
     eddy_code_array made; /* eddy_program_made: their operands follow those of the externals */

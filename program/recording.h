@@ -39,13 +39,13 @@ typedef struct eddy_recording {
     eddy_code_array externals;  /* eddy_program_external, without inputs: all hold a reference */
     eddy_code_array generators; /* eddy_generator *, a reference each */
     eddy_code_array kept;       /* eddy_recording_kept: what the recorded calls have changed */
-    eddy_code_array
-        drawn; /* two uint64_t for each draw: the seed and counter that the recorded call got */
+    /* Two uint64_t for each draw: the seed and counter that the recorded call got. */
+    eddy_code_array drawn;
     eddy_recording_seen *seen; /* open addressing by number; a power of two */
     uint32_t seen_count, seen_capacity;
     uint64_t read_count;
-    uint32_t first_slot,
-        scalar_count; /* the numbers that are given at each run have the slots from the first on; 0: there are none */
+    /* The numbers that are given at each run have the slots from the first on; 0: there are none. */
+    uint32_t first_slot, scalar_count;
     eddy_recording_noted noted[EDDY_RECORDING_NOTED];
     uint32_t noted_count;
     bool is_owned;      /* by a recorded function: the program's code cannot close it */

@@ -76,8 +76,7 @@ typedef struct running {
         handles; /* new ones: of the outputs, then the roots of made storages that no output is all of */
     eddy_tensor **roots; /* per made storage */
     run_arguments *arguments;
-    bool *
-        is_unfit; /* set instead of the error where the run does not fit its arguments; NULL: the error */
+    bool *is_unfit; /* set in place of an error where the arguments do not fit; NULL: the error */
 } running;
 
 static eddy_status fail_shape(const running *r, const eddy_program_binding *binding,

@@ -123,8 +123,8 @@ typedef struct eddy_vm_call {
     eddy_vm_operand *operands; /* storage filled in for new ones */
     eddy_vm_stream *stream;    /* NULL: the default stream, unordered */
     int64_t cost_ps;           /* estimated time on one core, picoseconds */
-    uint32_t
-        part_count; /* sequence numbers that the call takes beside its own, just below it: one for each of its parts */
+    /* Sequence numbers that the call takes beside its own, just below it: one for each of its parts. */
+    uint32_t part_count;
     eddy_vm_place place;
     /* A promise, for the sake of speed: up to 8 operands, all const but the last, which is new and of known size; the
      * descriptor asks for no workspace, counts nothing and has no end. */

@@ -35,8 +35,8 @@ typedef struct eddy_recorded eddy_recorded;
 typedef struct eddy_recorded_call {
     size_t size;
     eddy_list inputs; /* as given */
-    const eddy_scalar *
-        scalars; /* as given: passed on to ops as they are (EDDY_S of their value would be a constant) */
+    /* As given. Pass them on to ops as they are: EDDY_S of a value would be a constant of the program. */
+    const eddy_scalar *scalars;
     int64_t scalar_count;
     eddy_tensor **outputs; /* to fill; all NULL at first */
     int64_t output_count;
@@ -47,10 +47,10 @@ typedef eddy_status eddy_recorded_body(void *context, eddy_recorded_call *call);
 
 typedef struct eddy_recorded_options {
     size_t size;
-    bool
-        is_strict; /* a call that cannot be replayed fails with UNSUPPORTED, from the third with the same kind of arguments on */
-    int64_t
-        most_bytes; /* that programs may take, beside the tensors that they hold; the least recently used are dropped. 0: 256 MB */
+    /* A call of a function that has been found not to be replayable fails with UNSUPPORTED, instead of running it. */
+    bool is_strict;
+    /* Of all programs, beside the tensors that they hold; the least recently used are dropped. 0: 256 MB. */
+    int64_t most_bytes;
 } eddy_recorded_options;
 
 /* Numbers that may differ from call to call: EDDY_SCALARS(EDDY_S(rate)). */
