@@ -14,4 +14,12 @@ bool eddy_number_convert(eddy_scalar *number, eddy_dtype dtype, bool wraps);
 /* The number as text, as in messages: "256", "nan". Returns its length as snprintf does. */
 int eddy_number_format(eddy_scalar number, char *buffer, size_t size);
 
+static inline int64_t eddy_min_i64(int64_t a, int64_t b) {
+    return a < b ? a : b;
+}
+
+static inline int64_t eddy_max_i64(int64_t a, int64_t b) {
+    return a > b ? a : b;
+}
+
 #endif

@@ -2,6 +2,7 @@
 #ifndef EDDY_KERNELS_CPU_WALK_H
 #define EDDY_KERNELS_CPU_WALK_H
 
+#include <base/number.h>
 #include <kernels/cpu/prefetch.h>
 #include <kernels/kernel.h>
 
@@ -119,14 +120,6 @@ eddy_walk_prefetch(const eddy_walk *walk, const eddy_walk_cursor *cursor, int32_
     int64_t offset =
         cursor->offsets[operand] + EDDY_WALK_PREFETCH_RUNS * walk->strides[operand][inner - 1];
     eddy_prefetch((uintptr_t)data + (uintptr_t)(offset * element_bytes), run);
-}
-
-static inline int64_t eddy_min_i64(int64_t a, int64_t b) {
-    return a < b ? a : b;
-}
-
-static inline int64_t eddy_max_i64(int64_t a, int64_t b) {
-    return a > b ? a : b;
 }
 
 #endif
