@@ -406,6 +406,7 @@ static registered *place_all(block *b, const eddy_op_description *d) {
                       .kernel_attribute_bytes = d->attribute_bytes,
                       .has_late_shape = d->has_late_shape,
                       .is_registered = true,
+                      .may_fail = true,
                       .promotion = EDDY_PROMOTE_NONE,
                       .result = EDDY_RESULT_RULE,
                       .infer = d->infer ? run_infer : NULL,

@@ -103,6 +103,8 @@ def op_lines(number, entry):
         fields.append(f".gradient = &eddy_gradient_data_{entry.name}")
     elif entry.gradient == "none":
         fields.append(".gradient = &eddy_gradient_none")
+    if entry.late_errors:
+        fields.append(".may_fail = true")
     if "INVALID_ARGUMENT" in entry.late_errors:
         fields.append(f".late_invalid = {quoted(', or '.join(entry.late_errors['INVALID_ARGUMENT']))}")
     fields += [f".kernels = {entry.name}_kernels", f".summary = {quoted(entry.summary)}"]

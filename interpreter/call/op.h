@@ -108,6 +108,8 @@ typedef struct eddy_op {
     bool alias_is_first;   /* with allows_alias: of the inputs, only the first */
     bool indices_from_end; /* negative indices count from the end: late errors show the range */
     bool is_registered;
+    bool
+        may_fail; /* its kernel may find fault with its data, or it has effects: it is never left out */
     eddy_op_promotion promotion;
     eddy_op_result result;
     /* 1 + the operand whose order of axes in memory new outputs of its rank take (channels last stays

@@ -240,6 +240,10 @@ static bool find_indexed(const eddy_packed_arguments *call, eddy_indexed *indexe
 static int packed_explain(const eddy_vm_instruction *instruction, const eddy_kernel_error *error,
                           char *buffer, size_t size) {
     const eddy_packed_arguments *call = instruction->arguments;
+    /* Programs leave out what cannot fail, and nobody needs. */
+    int32_t status = eddy_load_relaxed(&error->status);
+    EDDY_ASSERT(call->op->may_fail || status == EDDY_OUT_OF_MEMORY || status == EDDY_NOT_FINITE);
+    (void)status;
     char text[320];
     packed_describe(instruction, text, sizeof(text));
     eddy_indexed indexed;
