@@ -4,6 +4,7 @@
 #include <base/shape.h>
 #include <base/status.h>
 #include <interpreter/tape/autograd.h>
+#include <program/passes/passes.h>
 #include <program/recording.h>
 #include <string.h>
 
@@ -418,13 +419,16 @@ static eddy_status number_operands(const maker *m, uint32_t *bases) {
     return EDDY_OK;
 }
 
-static eddy_status make_executable(const maker *m) {
-    eddy_program *program = m->program;
+eddy_status eddy_program_build(eddy_program *program, eddy_origin origin) {
+    maker made = {.program = program, .origin = origin};
+    const maker *m = &made;
     size_t bytes = program->code.values.count * sizeof(uint32_t);
     uint32_t *bases = eddy_memory_acquire_zeroed(bytes, EDDY_MEMORY_PROGRAM);
     if (!bases)
         return fail_memory(m);
     eddy_status status = number_operands(m, bases);
+    if (status == EDDY_OK && !eddy_passes_run(&program->code, bases, program->runtime->passes))
+        status = fail_memory(m);
     if (status == EDDY_OK)
         status =
             eddy_executable_make(&program->executable, &program->code, bases,
@@ -476,7 +480,7 @@ static eddy_status make_program(maker *m, const eddy_bindings *bindings) {
     if (status != EDDY_OK)
         return status;
     drop_unused(m);
-    return make_executable(m);
+    return EDDY_OK;
 }
 
 eddy_status eddy_program_make(eddy_recording *recording, const eddy_bindings *bindings,
@@ -499,7 +503,9 @@ eddy_program *eddy_record_end(const eddy_bindings *bindings) {
         return NULL;
     }
     eddy_program *program = NULL;
-    (void)!eddy_program_make(recording, bindings, origin, &program);
+    eddy_status status = eddy_program_make(recording, bindings, origin, &program);
     eddy_recording_destroy(recording);
+    if (status == EDDY_OK && eddy_program_build(program, origin) != EDDY_OK)
+        eddy_program_release(&program);
     return program;
 }

@@ -171,4 +171,5 @@ void eddy_code_fini(eddy_code *code) {
     array_fini(&code->draws, sizeof(eddy_code_draw));
     array_fini(&code->scalars, sizeof(eddy_code_scalar));
     array_fini(&code->patches, sizeof(eddy_code_patch));
+    array_fini(&code->groups, sizeof(eddy_code_group));
 }

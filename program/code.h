@@ -2,7 +2,7 @@
  *
  * A value is a storage. An operand is a value with a layout and a dtype, so that views are operands of the value that they view; dims are
  * those of the call, before those of elementwise ops are merged. Instructions are in the order in which they were submitted, which is
- * an order in which they may run. Attributes are as inference left them.
+ * an order in which they may run; passes may leave some out and move others. Attributes are as inference left them.
  *
  * Code is made by one thread, grows at its end, and does not change once it belongs to a program: a pass makes new code. */
 #ifndef EDDY_PROGRAM_CODE_H
@@ -30,6 +30,9 @@ typedef struct eddy_code_value {
     uint8_t kind;  /* eddy_value_kind */
     bool is_late;
     bool is_written; /* by an instruction */
+    bool is_in_tile; /* it lives within a group alone, and has no memory but a slot of its tile */
+    /* 1 + the value whose memory it takes over, where that one is last used; 0: none. */
+    uint32_t shares;
 } eddy_code_value;
 
 /* Bits of an operand's access. */
@@ -50,7 +53,6 @@ typedef struct eddy_code_operand {
 
 /* A seed and a counter that a run takes from a generator: words 2 i and 2 i + 1 of the run, for draw i. */
 typedef struct eddy_code_draw {
-    uint32_t instruction;
     uint32_t generator; /* index among the program's; EDDY_CODE_NONE: the running thread's own */
 } eddy_code_draw;
 
@@ -62,7 +64,7 @@ typedef struct eddy_code_scalar {
     bool is_double;     /* the attribute is a plain double: the first word */
     bool wraps;         /* an integer that the dtype does not hold wraps around */
     uint32_t attribute; /* of the op, for messages */
-    uint32_t instruction;
+    const eddy_op *op;
 } eddy_code_scalar;
 
 /* Words of an instruction's attributes that a run fills in. */
@@ -81,9 +83,16 @@ typedef struct eddy_code_instruction {
     uint32_t input_count;   /* operands before the outputs */
     uint32_t attributes_at; /* words; the op's whole struct */
     uint32_t patches_at, patch_count;
-    uint32_t draw;   /* whose seed and counter it takes: 1 + index; 0: none, or constants */
+    uint32_t draw; /* whose seed and counter it takes: 1 + index; 0: none, or constants */
+    uint32_t
+        ordinal; /* its number among the recorded calls, some of which passes may have dropped */
     uint8_t compute; /* eddy_dtype */
 } eddy_code_instruction;
+
+/* Consecutive instructions that run tile by tile (fused.h). */
+typedef struct eddy_code_group {
+    uint32_t first, count; /* instructions */
+} eddy_code_group;
 
 /* An array that grows. */
 typedef struct eddy_code_array {
@@ -99,6 +108,8 @@ typedef struct eddy_code {
     eddy_code_array draws;        /* eddy_code_draw */
     eddy_code_array scalars;      /* eddy_code_scalar */
     eddy_code_array patches;      /* eddy_code_patch, those of an instruction in a row */
+    eddy_code_array groups;       /* eddy_code_group, in the order of their instructions */
+    uint32_t recorded_count;      /* calls that were recorded: ordinals are less */
 } eddy_code;
 
 /* ---- reading ---- */
@@ -120,6 +131,9 @@ static inline eddy_code_scalar *eddy_code_scalar_at(const eddy_code *code, uint3
 }
 static inline eddy_code_patch *eddy_code_patch_at(const eddy_code *code, uint32_t i) {
     return (eddy_code_patch *)code->patches.items + i;
+}
+static inline eddy_code_group *eddy_code_group_at(const eddy_code *code, uint32_t i) {
+    return (eddy_code_group *)code->groups.items + i;
 }
 /* The word of a run that a patch copies, and the number of all. */
 static inline uint32_t eddy_code_run_word(const eddy_code *code, const eddy_code_patch *patch) {

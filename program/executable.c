@@ -6,6 +6,8 @@
 #include <base/status.h>
 #include <interpreter/call/packed_writer.h>
 #include <interpreter/handle/shape_table.h>
+#include <program/fused.h>
+#include <program/join.h>
 #include <program/steps.h>
 
 /* An executable being made. */
@@ -18,8 +20,10 @@ typedef struct builder {
     size_t packed_room;
     uint32_t *slots; /* a hash table of prepared calls: 1 + index; as many as a power of two */
     uint32_t slot_count;
-    eddy_arena_block *blocks; /* values, then the workspaces of steps */
+    eddy_arena_block *blocks; /* values, then the workspaces of instructions */
     uint32_t block_count;
+    uint32_t *uses;    /* per value: operands that name it */
+    uint32_t *step_of; /* per instruction */
 } builder;
 
 static eddy_status fail_memory(const builder *b) {
@@ -58,28 +62,6 @@ static void pack_operand(const builder *b, eddy_packed_writer *writer, uint32_t 
     memcpy(words, dims, 2 * (size_t)operand->rank * sizeof(*dims));
 }
 
-/* The shape of an elementwise call: that of its last operand, the result or the target. */
-static void join(const builder *b, const eddy_code_instruction *instruction, eddy_joint *joint) {
-    const eddy_code *code = b->code;
-    uint32_t first = instruction->operands_at, count = instruction->operand_count, written = count;
-    for (uint32_t i = 0; i < count && written == count; i++)
-        if (eddy_code_operand_at(code, first + i)->access & EDDY_CODE_WRITES)
-            written = i;
-    eddy_layout layout;
-    eddy_code_operand_layout(code, eddy_code_operand_at(code, first + written), &layout);
-    joint->shape.rank = layout.rank;
-    memcpy(joint->shape.dims, layout.dims, sizeof(layout.dims));
-    for (uint32_t i = 0; i < count; i++) {
-        const eddy_code_operand *operand = eddy_code_operand_at(code, first + i);
-        layout = (eddy_layout){0};
-        if (!eddy_code_operand_is_absent(operand))
-            eddy_code_operand_layout(code, operand, &layout);
-        bool broadcasts = eddy_joint_set(joint, i, &layout);
-        EDDY_ASSERT(broadcasts);
-    }
-    eddy_joint_merge(joint, count);
-}
-
 static size_t packed_room_of(const builder *b, const eddy_code_instruction *instruction) {
     size_t bytes = sizeof(eddy_packed_arguments) + instruction->op->kernel_attribute_bytes + 8 +
                    EDDY_KERNEL_PLAN_BYTES;
@@ -101,7 +83,7 @@ static size_t pack(const builder *b, const eddy_code_instruction *instruction) {
     bool is_elementwise = instruction->op->is_elementwise;
     pack_header(b->packed, instruction);
     if (is_elementwise)
-        join(b, instruction, &joint);
+        eddy_join_make(b->code, instruction, &joint);
     eddy_packed_writer writer;
     eddy_packed_writer_begin(&writer, b->packed,
                              eddy_code_words(b->code, instruction->attributes_at));
@@ -188,7 +170,7 @@ static eddy_status prepare(builder *b, const eddy_code_instruction *instruction,
 
 static eddy_status prepare_all(builder *b) {
     eddy_executable *executable = b->executable;
-    for (uint32_t i = 0; i < executable->step_count; i++) {
+    for (uint32_t i = 0; i < executable->instruction_count; i++) {
         const eddy_code_instruction *instruction = eddy_code_instruction_at(b->code, i);
         size_t bytes = pack(b, instruction), head = offsetof(eddy_packed_arguments, views);
         eddy_digest digest = eddy_hash_128((char *)b->packed + head, bytes - head);
@@ -211,22 +193,51 @@ static eddy_status prepare_all(builder *b) {
 
 /* ---- places ---- */
 
-/* The instructions at which a value is first and last named. */
+/* Numbers the steps: members of a group have one. */
+static void number_steps(builder *b) {
+    eddy_executable *executable = b->executable;
+    uint32_t step = 0, group = 0;
+    for (uint32_t i = 0; i < executable->instruction_count; step++) {
+        uint32_t count = 1;
+        if (group < b->code->groups.count && eddy_code_group_at(b->code, group)->first == i)
+            count = eddy_code_group_at(b->code, group++)->count;
+        executable->first_of[step] = i;
+        for (uint32_t end = i + count; i < end; i++)
+            b->step_of[i] = step;
+    }
+    executable->step_count = step;
+    executable->first_of[step] = executable->instruction_count;
+}
+
+/* The value whose memory the value has. */
+static uint32_t holder_of(const eddy_code *code, uint32_t value) {
+    while (eddy_code_value_at(code, value)->shares != 0)
+        value = eddy_code_value_at(code, value)->shares - 1;
+    return value;
+}
+
+static void live(const builder *b, uint32_t value, uint32_t step) {
+    eddy_arena_block *block = &b->blocks[holder_of(b->code, value)];
+    if (block->first == UINT32_MAX)
+        block->first = step;
+    block->last = step;
+}
+
+/* The steps at which a value is first and last named. */
 static void find_lives(builder *b) {
     const eddy_code *code = b->code;
-    for (uint32_t v = 0; v < code->values.count; v++)
+    for (uint32_t v = 0; v < code->values.count; v++) {
+        const eddy_code_value *value = eddy_code_value_at(code, v);
+        bool has_block = b->bases[v] == 0 && !value->is_in_tile && value->shares == 0;
         b->blocks[v] =
-            (eddy_arena_block){.bytes = b->bases[v] == 0 ? eddy_code_value_at(code, v)->bytes : 0,
-                               .first = UINT32_MAX};
-    for (uint32_t i = 0; i < b->executable->step_count; i++) {
+            (eddy_arena_block){.bytes = has_block ? value->bytes : 0, .first = UINT32_MAX};
+    }
+    for (uint32_t i = 0; i < b->executable->instruction_count; i++) {
         const eddy_code_instruction *instruction = eddy_code_instruction_at(code, i);
         for (uint32_t k = 0; k < instruction->operand_count; k++) {
             uint32_t value = eddy_code_operand_at(code, instruction->operands_at + k)->value;
-            if (value == EDDY_CODE_NONE)
-                continue;
-            eddy_arena_block *block = &b->blocks[value];
-            block->first = block->first == UINT32_MAX ? i : block->first;
-            block->last = i;
+            if (value != EDDY_CODE_NONE)
+                live(b, value, b->step_of[i]);
         }
     }
     for (uint32_t v = 0; v < code->values.count; v++)
@@ -236,10 +247,12 @@ static void find_lives(builder *b) {
 }
 
 static void add_workspaces(builder *b) {
-    for (uint32_t i = 0; i < b->executable->step_count; i++) {
+    for (uint32_t i = 0; i < b->executable->instruction_count; i++) {
         int64_t bytes = prepared_at(b->executable, b->executable->prepared_of[i])->workspace_bytes;
+        uint32_t step = b->step_of[i];
         if (bytes > 0)
-            b->blocks[b->block_count++] = (eddy_arena_block){.bytes = bytes, .first = i, .last = i};
+            b->blocks[b->block_count++] =
+                (eddy_arena_block){.bytes = bytes, .first = step, .last = step};
     }
 }
 
@@ -256,7 +269,7 @@ static eddy_status plan_arena(builder *b) {
     EDDY_ASSERT(is_sound);
     for (uint32_t v = 0; v < b->code->values.count; v++)
         executable->value_places[v] =
-            (eddy_place){.base = b->bases[v], .offset = b->blocks[v].offset};
+            (eddy_place){.base = b->bases[v], .offset = b->blocks[holder_of(b->code, v)].offset};
     return EDDY_OK;
 }
 
@@ -277,29 +290,57 @@ static uint32_t list_places(const builder *b, const eddy_code_instruction *instr
     return count;
 }
 
-static void make_steps(builder *b) {
+/* The step of one instruction; in a group, whose step is another, its places alone, for who looks at its operands. */
+static void make_single(const builder *b, uint32_t i, int64_t workspace_at, eddy_step *step) {
     eddy_executable *executable = b->executable;
-    uint32_t block = b->code->values.count;
-    for (uint32_t i = 0; i < executable->step_count; i++) {
-        const eddy_code_instruction *instruction = eddy_code_instruction_at(b->code, i);
-        const eddy_prepared_call *prepared = prepared_at(executable, executable->prepared_of[i]);
-        uint32_t first = executable->places_at[i];
-        eddy_place *places = executable->places + first;
-        int64_t *bytes = executable->place_bytes + first;
-        uint32_t count = list_places(b, instruction, places, bytes);
-        int64_t workspace_at = prepared->workspace_bytes > 0 ? b->blocks[block++].offset : -1;
-        eddy_step_make(&executable->steps[i],
-                       &(eddy_step_call){.prepared = prepared,
-                                         .places = places,
-                                         .bytes = bytes,
-                                         .count = count,
-                                         .patches = executable->patches + instruction->patches_at,
-                                         .patch_count = instruction->patch_count,
-                                         .workspace_at = workspace_at});
-        executable->places_at[i + 1] = first + count;
-        if (count > executable->most_places)
-            executable->most_places = count;
+    const eddy_code_instruction *instruction = eddy_code_instruction_at(b->code, i);
+    uint32_t first = executable->places_at[i];
+    eddy_place *places = executable->places + first;
+    int64_t *bytes = executable->place_bytes + first;
+    uint32_t count = list_places(b, instruction, places, bytes);
+    executable->places_at[i + 1] = first + count;
+    if (count > executable->most_places)
+        executable->most_places = count;
+    if (step)
+        eddy_step_make(
+            step, &(eddy_step_call){.prepared = prepared_at(executable, executable->prepared_of[i]),
+                                    .places = places,
+                                    .bytes = bytes,
+                                    .count = count,
+                                    .patches = executable->patches + instruction->patches_at,
+                                    .patch_count = instruction->patch_count,
+                                    .workspace_at = workspace_at});
+}
+
+static bool make_group(const builder *b, uint32_t group, eddy_step *step) {
+    eddy_executable *executable = b->executable;
+    size_t copied_bytes;
+    eddy_fused *fused = eddy_fused_create(executable, b->code, b->bases, b->uses,
+                                          eddy_code_group_at(b->code, group), &copied_bytes);
+    if (!fused)
+        return false;
+    executable->fused[executable->group_count++] = fused;
+    if (copied_bytes > executable->most_patched_bytes)
+        executable->most_patched_bytes = copied_bytes;
+    eddy_step_make_fused(step, fused);
+    return true;
+}
+
+static bool make_steps(builder *b) {
+    eddy_executable *executable = b->executable;
+    uint32_t block = b->code->values.count, group = 0;
+    for (uint32_t s = 0; s < executable->step_count; s++) {
+        uint32_t first = executable->first_of[s], end = executable->first_of[s + 1];
+        for (uint32_t i = first; i < end; i++) {
+            bool has_workspace =
+                prepared_at(executable, executable->prepared_of[i])->workspace_bytes > 0;
+            make_single(b, i, has_workspace ? b->blocks[block++].offset : -1,
+                        end - first == 1 ? &executable->steps[s] : NULL);
+        }
+        if (end - first > 1 && !make_group(b, group++, &executable->steps[s]))
+            return false;
     }
+    return true;
 }
 
 static void resolve_patches(builder *b) {
@@ -330,7 +371,7 @@ static void size_workspace(eddy_executable *executable) {
 static bool take_memory(builder *b) {
     eddy_executable *executable = b->executable;
     const eddy_code *code = b->code;
-    uint32_t steps = code->instructions.count, values = code->values.count;
+    uint32_t steps = executable->instruction_count, values = code->values.count;
     for (uint32_t i = 0; i < steps; i++) {
         size_t room = packed_room_of(b, eddy_code_instruction_at(code, i));
         b->packed_room = room > b->packed_room ? room : b->packed_room;
@@ -340,6 +381,10 @@ static bool take_memory(builder *b) {
     return acquire(&b->packed, b->packed_room + 8, 1) &&
            acquire(&b->slots, b->slot_count, sizeof(*b->slots)) &&
            acquire(&b->blocks, (size_t)values + steps, sizeof(*b->blocks)) &&
+           acquire(&b->uses, values, sizeof(*b->uses)) &&
+           acquire(&b->step_of, steps, sizeof(*b->step_of)) &&
+           acquire(&executable->first_of, (size_t)steps + 1, sizeof(*executable->first_of)) &&
+           acquire(&executable->fused, code->groups.count, sizeof(*executable->fused)) &&
            acquire(&executable->steps, steps, sizeof(*executable->steps)) &&
            acquire(&executable->prepared_of, steps, sizeof(*executable->prepared_of)) &&
            acquire(&executable->places_at, (size_t)steps + 1, sizeof(*executable->places_at)) &&
@@ -353,18 +398,22 @@ static bool take_memory(builder *b) {
 }
 
 static void builder_fini(builder *b) {
-    uint32_t blocks = b->code->values.count + b->code->instructions.count;
+    uint32_t values = b->code->values.count, steps = b->code->instructions.count;
     eddy_memory_release(b->packed, b->packed_room + 8, EDDY_MEMORY_PROGRAM);
     eddy_memory_release(b->slots, b->slot_count * sizeof(*b->slots), EDDY_MEMORY_PROGRAM);
-    eddy_memory_release(b->blocks, blocks * sizeof(*b->blocks), EDDY_MEMORY_PROGRAM);
+    eddy_memory_release(b->blocks, ((size_t)values + steps) * sizeof(*b->blocks),
+                        EDDY_MEMORY_PROGRAM);
+    eddy_memory_release(b->uses, values * sizeof(*b->uses), EDDY_MEMORY_PROGRAM);
+    eddy_memory_release(b->step_of, steps * sizeof(*b->step_of), EDDY_MEMORY_PROGRAM);
 }
 
 eddy_status eddy_executable_make(eddy_executable *executable, const eddy_code *code,
                                  const uint32_t *bases, uint32_t base_count, eddy_origin origin) {
-    *executable = (eddy_executable){.step_count = code->instructions.count,
+    *executable = (eddy_executable){.instruction_count = code->instructions.count,
                                     .value_count = code->values.count,
                                     .operand_count = code->operands.count,
                                     .patch_count = code->patches.count,
+                                    .code_group_count = code->groups.count,
                                     .base_count = base_count};
     builder b = {.executable = executable, .code = code, .bases = bases, .origin = origin};
     eddy_status status = take_memory(&b) ? EDDY_OK : fail_memory(&b);
@@ -373,13 +422,16 @@ eddy_status eddy_executable_make(eddy_executable *executable, const eddy_code *c
             executable->base_values[bases[v] - 1] = v;
     if (status == EDDY_OK)
         status = prepare_all(&b);
-    if (status == EDDY_OK)
-        status = plan_arena(&b);
     if (status == EDDY_OK) {
+        eddy_group_count_uses(code, b.uses);
+        number_steps(&b);
         resolve_patches(&b);
-        make_steps(&b);
-        size_workspace(executable);
+        status = plan_arena(&b);
     }
+    if (status == EDDY_OK && !make_steps(&b))
+        status = fail_memory(&b);
+    if (status == EDDY_OK)
+        size_workspace(executable);
     builder_fini(&b);
     if (status != EDDY_OK)
         eddy_executable_fini(executable);
@@ -392,10 +444,15 @@ void eddy_executable_fini(eddy_executable *executable) {
         end_prepared(prepared_at(e, i));
     eddy_memory_release(e->prepared.items, e->prepared.capacity * sizeof(eddy_prepared_call),
                         EDDY_MEMORY_PROGRAM);
-    eddy_memory_release(e->steps, e->step_count * sizeof(*e->steps), EDDY_MEMORY_PROGRAM);
-    eddy_memory_release(e->prepared_of, e->step_count * sizeof(*e->prepared_of),
+    for (uint32_t g = 0; g < e->group_count; g++)
+        eddy_fused_destroy(e->fused[g]);
+    uint32_t count = e->instruction_count;
+    eddy_memory_release(e->fused, e->code_group_count * sizeof(*e->fused), EDDY_MEMORY_PROGRAM);
+    eddy_memory_release(e->steps, count * sizeof(*e->steps), EDDY_MEMORY_PROGRAM);
+    eddy_memory_release(e->first_of, ((size_t)count + 1) * sizeof(*e->first_of),
                         EDDY_MEMORY_PROGRAM);
-    eddy_memory_release(e->places_at, (e->step_count + 1) * sizeof(*e->places_at),
+    eddy_memory_release(e->prepared_of, count * sizeof(*e->prepared_of), EDDY_MEMORY_PROGRAM);
+    eddy_memory_release(e->places_at, ((size_t)count + 1) * sizeof(*e->places_at),
                         EDDY_MEMORY_PROGRAM);
     eddy_memory_release(e->value_places, e->value_count * sizeof(*e->value_places),
                         EDDY_MEMORY_PROGRAM);
@@ -416,14 +473,21 @@ void eddy_executable_instruction(const eddy_executable *executable, const eddy_c
                                          .address = eddy_code_instruction_at(code, i)->address};
 }
 
+int64_t eddy_executable_cost(const eddy_executable *executable, uint32_t instruction) {
+    return prepared_at(executable, executable->prepared_of[instruction])->cost_ps;
+}
+
 int64_t eddy_executable_bytes(const eddy_executable *executable) {
     const eddy_executable *e = executable;
-    size_t bytes = e->step_count * (sizeof(*e->steps) + sizeof(*e->prepared_of)) +
+    size_t bytes = e->instruction_count *
+                       (sizeof(*e->steps) + sizeof(*e->prepared_of) + sizeof(*e->first_of)) +
                    e->value_count * sizeof(*e->value_places) +
                    e->base_count * sizeof(*e->base_values) +
                    e->operand_count * (sizeof(*e->places) + sizeof(*e->place_bytes)) +
                    e->prepared.capacity * sizeof(eddy_prepared_call);
     for (uint32_t i = 0; i < e->prepared.count; i++)
         bytes += block_bytes(prepared_at(e, i)->bytes);
+    for (uint32_t g = 0; g < e->group_count; g++)
+        bytes += sizeof(eddy_fused) + e->fused[g]->member_count * sizeof(eddy_fused_member);
     return (int64_t)bytes;
 }

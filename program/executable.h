@@ -1,4 +1,4 @@
-/* The executable of a program: a flat array of steps, one for each instruction, in the order of the code.
+/* The executable of a program: a flat array of steps, in the order of the code. A step is an instruction, or a group of them.
  *
  *   step --run--> kernel       places (base, offset) of its operands; everything else was prepared when the program was made
  *   frame                      what one run changes: the table of bases, words (drawn and given numbers), an error, scratch memory
@@ -41,6 +41,7 @@ typedef struct eddy_patch {
 
 typedef struct eddy_frame eddy_frame;
 typedef struct eddy_step eddy_step;
+typedef struct eddy_fused eddy_fused; /* fused.h */
 
 struct eddy_step {
     void (*run)(const eddy_step *step, eddy_frame *frame);
@@ -65,6 +66,7 @@ struct eddy_step {
             uint32_t patch_count;
             bool wants_helpers; /* it takes longer than a hand-over */
         } kernel;
+        const eddy_fused *fused; /* a group */
     };
 };
 
@@ -74,7 +76,8 @@ struct eddy_frame {
     eddy_kernel_team *team;
     eddy_kernel_error error;
     void **data;   /* room for the operands of one step */
-    int64_t *copy; /* room for the largest packed block that is patched */
+    int64_t *copy; /* room for the largest packed block that is patched, or attributes of a group */
+    uint32_t skipped; /* a bit for each member of a group that does not run */
     const eddy_vm_run *run;
 };
 
@@ -88,8 +91,13 @@ static inline void eddy_frame_find(const eddy_frame *frame, const eddy_place *pl
 }
 
 typedef struct eddy_executable {
-    eddy_step *steps; /* one for each instruction */
+    eddy_step *steps;
     uint32_t step_count;
+    uint32_t instruction_count; /* of the code */
+    uint32_t *first_of;   /* per step, and the number of instructions: its first instruction */
+    eddy_fused **fused;   /* owned */
+    uint32_t group_count; /* of those that are made, of so many: */
+    uint32_t code_group_count;
     eddy_code_array prepared; /* eddy_prepared_call, owned */
     uint32_t *prepared_of;    /* per instruction: index */
     eddy_place *value_places; /* per value */
@@ -104,7 +112,7 @@ typedef struct eddy_executable {
     uint32_t value_count;
     uint32_t base_count;
     uint32_t most_places;      /* of one step */
-    size_t most_patched_bytes; /* of a packed block with patches */
+    size_t most_patched_bytes; /* room for what is patched */
     eddy_arena_plan arena;
     int64_t workspace_bytes; /* of a run: arena, and the frame's arrays behind it */
     int64_t cost_ps;
@@ -118,9 +126,12 @@ EDDY_MUST_USE eddy_status eddy_executable_make(eddy_executable *executable, cons
 void eddy_executable_fini(eddy_executable *executable);
 
 /* Runs all steps. run->workspace has workspace_bytes; run->data are the bases but the first, to be moved by `shifts` bytes. Sets the poison of every operand that the
- * code writes. The part of instruction i of `count` has the sequence number run->instruction->sequence - count + i. */
+ * code writes. An instruction's sequence number is run->instruction->sequence - code->recorded_count + its ordinal. */
 void eddy_executable_run(const eddy_executable *executable, const eddy_code *code,
                          const int64_t *shifts, const int64_t *words, const eddy_vm_run *run);
+
+/* The estimated time of an instruction. */
+int64_t eddy_executable_cost(const eddy_executable *executable, uint32_t instruction);
 
 /* One instruction's call as the VM shows it; for descriptions. */
 void eddy_executable_instruction(const eddy_executable *executable, const eddy_code *code,

@@ -87,7 +87,9 @@ eddy_status eddy_program_describe(const eddy_program *program, eddy_program_info
                                .arena_bytes = executable->arena.bytes,
                                .arena_bound = executable->arena.bound,
                                .program_bytes = bytes_of(program),
-                               .estimated_ns = executable->cost_ps / 1000};
+                               .estimated_ns = executable->cost_ps / 1000,
+                               .recorded_count = program->code.recorded_count,
+                               .group_count = program->code.groups.count};
     size_t bytes = info->size > 0 && info->size < sizeof(found) ? info->size : sizeof(found);
     memcpy(info, &found, bytes);
     return EDDY_OK;

@@ -84,6 +84,9 @@ static inline eddy_program_binding *eddy_program_binding_at(const eddy_program *
 /* Whether a pointer from the user is a program that lives. INVALID_ARGUMENT, recorded. */
 EDDY_MUST_USE eddy_status eddy_program_check(const eddy_program *program, eddy_origin origin);
 
+/* Runs the passes and makes the executable: once, before others see the program. OUT_OF_MEMORY, or a kernel's failure to prepare, recorded. */
+EDDY_MUST_USE eddy_status eddy_program_build(eddy_program *program, eddy_origin origin);
+
 /* eddy_program_run with the numbers that the program was recorded with. is_unfit: where an input shares memory that the
  * program writes, or a number is none that its op takes, it is set, no error is recorded and nothing has happened; NULL: the run fails. */
 EDDY_MUST_USE eddy_status eddy_program_run_with(eddy_program *program, eddy_list inputs,

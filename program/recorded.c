@@ -246,55 +246,76 @@ static void give_up(eddy_signature *signature, const char *reason) {
     snprintf(signature->reason, sizeof(signature->reason), "%s", reason);
 }
 
-/* The recording of a call is held against the one before. lock: the function's. Returns a program to release. */
-static eddy_program *settle_locked(const calling *c, eddy_signature *signature,
-                                   eddy_program *program, const char *reason) {
-    eddy_program *before = signature->program;
+/* What a recording has come to. */
+typedef struct verdict {
+    eddy_program *program; /* a reference; NULL where there is a reason */
+    eddy_program *before;  /* a reference: of the recording that it was compared with, or NULL */
+    bool is_built;         /* it was equal */
+    char difference[320];  /* or why it was not */
+    char reason[320];      /* why there is no program */
+} verdict;
+
+/* lock: the function's. What is left in the verdict is to be released. */
+static void settle_locked(const calling *c, eddy_signature *signature, verdict *v) {
     if (signature->is_replayed || signature->is_given_up)
-        return program; /* another thread was first */
-    if (reason[0]) {
-        give_up(signature, reason);
-        return program;
+        return; /* another thread was first */
+    if (v->reason[0]) {
+        give_up(signature, v->reason);
+        return;
     }
-    signature->program = program;
-    eddy_signature_note(signature, c->inputs, before != NULL);
+    eddy_program *old = signature->program;
+    signature->program = v->program;
+    v->program = old;
+    eddy_signature_note(signature, c->inputs, old != NULL);
     signature->tape_changes = eddy_autograd_changes();
-    if (!before)
-        return NULL;
-    eddy_program_compare(before, program, signature->reason, sizeof(signature->reason));
-    signature->is_replayed = !signature->reason[0];
-    signature->differed = signature->is_replayed ? 0 : signature->differed + 1;
+    if (!old || old != v->before)
+        return;
+    signature->is_replayed = v->is_built;
+    signature->differed = v->is_built ? 0 : signature->differed + 1;
     signature->is_given_up = signature->differed >= DIFFERENCES_MOST;
+    memcpy(signature->reason, v->difference, sizeof(signature->reason));
+}
+
+/* The program of the recording before, a reference, or NULL. */
+static eddy_program *find_before(const calling *c) {
+    eddy_lock_acquire(&c->recorded->lock);
+    const eddy_signature *signature = find_locked(c);
+    eddy_program *before = signature && !signature->is_replayed && !signature->is_given_up
+                               ? eddy_program_retain(signature->program)
+                               : NULL;
+    eddy_lock_release(&c->recorded->lock);
     return before;
 }
 
-/* The program of a recording; NULL where there is a reason, or where memory is short. Its failure is no failure of the call. */
-static eddy_program *try_program(const calling *c, eddy_recording *recording, char *reason,
-                                 size_t size) {
+/* Makes the program of a recording, compares it with the one before, and builds it if they are equal. */
+static eddy_status try_program(const calling *c, eddy_recording *recording, verdict *v) {
+    eddy_status status = make_program(c, recording, &v->program);
+    if (status != EDDY_OK || !(v->before = find_before(c)))
+        return status;
+    eddy_program_compare(v->before, v->program, v->difference, sizeof(v->difference));
+    if (v->difference[0])
+        return EDDY_OK;
+    status = eddy_program_build(v->program, c->origin);
+    v->is_built = status == EDDY_OK;
+    return status;
+}
+
+/* The same, whose failure is no failure of the call. False without memory: nothing is known about the function then. */
+static bool try_quietly(const calling *c, eddy_recording *recording, verdict *v) {
     eddy_error before = {0}, error = {0};
     eddy_error_take(&before);
     eddy_outcome *outcome = eddy_outcome_set_aside();
-    eddy_program *program = NULL;
-    eddy_status status = make_program(c, recording, &program);
+    eddy_status status = try_program(c, recording, v);
     eddy_error_take(&error);
     eddy_outcome_go_on(outcome);
     if (before.status != EDDY_OK)
         eddy_error_restore(&before);
     if (status != EDDY_OK && status != EDDY_OUT_OF_MEMORY)
-        snprintf(reason, size, "%.300s", error.message);
-    return program;
+        snprintf(v->reason, sizeof(v->reason), "%.300s", error.message);
+    return status != EDDY_OUT_OF_MEMORY;
 }
 
-static void settle(calling *c, eddy_recording *recording) {
-    char reason[320];
-    eddy_program *program = NULL;
-    if (recording->status == EDDY_OUT_OF_MEMORY)
-        return; /* it says nothing about the function */
-    judge(recording, reason, sizeof(reason));
-    if (!reason[0] && any_gradient(c))
-        snprintf(reason, sizeof(reason), "a gradient goes back through its inputs or outputs");
-    if (!reason[0] && !(program = try_program(c, recording, reason, sizeof(reason))) && !reason[0])
-        return;
+static void put_down(calling *c, verdict *v) {
     eddy_lock_acquire(&c->recorded->lock);
     eddy_signature *signature = find_locked(c), *dropped = NULL;
     if (!signature && (signature = eddy_signature_create(c->key, c->key_bytes, c->inputs))) {
@@ -303,12 +324,24 @@ static void settle(calling *c, eddy_recording *recording) {
     }
     if (signature) {
         signature->ran++;
-        program = settle_locked(c, signature, program, reason);
+        settle_locked(c, signature, v);
         dropped = trim_locked(c->recorded);
     }
     eddy_lock_release(&c->recorded->lock);
-    eddy_program_release(&program);
     destroy_all(dropped);
+}
+
+static void settle(calling *c, eddy_recording *recording) {
+    verdict v = {0};
+    if (recording->status == EDDY_OUT_OF_MEMORY)
+        return; /* it says nothing about the function */
+    judge(recording, v.reason, sizeof(v.reason));
+    if (!v.reason[0] && any_gradient(c))
+        snprintf(v.reason, sizeof(v.reason), "a gradient goes back through its inputs or outputs");
+    if (v.reason[0] || try_quietly(c, recording, &v))
+        put_down(c, &v);
+    eddy_program_release(&v.program);
+    eddy_program_release(&v.before);
 }
 
 /* ---- a call ---- */

@@ -141,7 +141,7 @@ static bool note_drawn(eddy_recording *recording, const void *seed_and_counter) 
 
 static bool add_draw(eddy_recording *recording, const eddy_recorder_call *call,
                      eddy_code_instruction *instruction) {
-    eddy_code_draw draw = {.instruction = recording->code.instructions.count};
+    eddy_code_draw draw;
     uint32_t index;
     if (!find_generator(recording, call->apply->generator, &draw.generator) ||
         !eddy_code_add_draw(&recording->code, &draw, &index))
@@ -237,7 +237,7 @@ static bool patch_numbers(eddy_recording *recording, const eddy_recorder_call *c
                                               .dtype = (uint8_t)dtype,
                                               .wraps = op->numbers_wrap,
                                               .attribute = (uint32_t)i,
-                                              .instruction = recording->code.instructions.count}))
+                                              .op = op}))
             return false;
     }
     return true;
@@ -255,13 +255,12 @@ static bool patch_doubles(eddy_recording *recording, eddy_code_instruction *inst
         }
         for (int32_t i = 0; i < op->attribute_count; i++)
             if (op->attributes[i].offset == noted[k].offset &&
-                !patch_scalar(
-                    recording, instruction,
-                    &(eddy_code_scalar){.number = noted[k].number,
-                                        .dtype = EDDY_F64,
-                                        .is_double = true,
-                                        .attribute = (uint32_t)i,
-                                        .instruction = recording->code.instructions.count}))
+                !patch_scalar(recording, instruction,
+                              &(eddy_code_scalar){.number = noted[k].number,
+                                                  .dtype = EDDY_F64,
+                                                  .is_double = true,
+                                                  .attribute = (uint32_t)i,
+                                                  .op = op}))
                 return false;
     }
     recording->noted_count = kept;
@@ -314,6 +313,7 @@ static bool add_call(eddy_recording *recording, const eddy_recorder_call *call) 
                                          .operands_at = recording->code.operands.count,
                                          .patches_at = recording->code.patches.count,
                                          .operand_count = (uint32_t)call->view_count,
+                                         .ordinal = recording->code.recorded_count,
                                          .input_count = (uint32_t)call->input_count,
                                          .compute = (uint8_t)call->compute};
     const eddy_vm_operand *operand = call->operands;
@@ -329,9 +329,12 @@ static bool add_call(eddy_recording *recording, const eddy_recorder_call *call) 
     clear_gaps(&recording->code, &instruction);
     if (apply->op->redraws)
         find_draw(recording, call, &instruction);
-    return patch_draw(recording, &instruction) && patch_numbers(recording, call, &instruction) &&
-           patch_doubles(recording, &instruction) &&
-           eddy_code_add_instruction(&recording->code, &instruction, &index);
+    bool is_added = patch_draw(recording, &instruction) &&
+                    patch_numbers(recording, call, &instruction) &&
+                    patch_doubles(recording, &instruction) &&
+                    eddy_code_add_instruction(&recording->code, &instruction, &index);
+    recording->code.recorded_count += is_added;
+    return is_added;
 }
 
 /* What cannot be replayed, or was not understood, is kept as the recording's failure, the first of them. */

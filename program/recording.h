@@ -61,7 +61,7 @@ EDDY_MUST_USE eddy_status eddy_recording_open(eddy_caller *caller, eddy_origin o
 eddy_recording *eddy_recording_close(eddy_caller *caller);
 void eddy_recording_destroy(eddy_recording *recording);
 
-/* A program of a closed recording, whose contents it takes; the recording is destroyed by the caller. */
+/* A program of a closed recording, whose contents it takes; the recording is destroyed by the caller. It cannot run before it is built. */
 EDDY_MUST_USE eddy_status eddy_program_make(eddy_recording *recording,
                                             const eddy_bindings *bindings, eddy_origin origin,
                                             eddy_program **program);

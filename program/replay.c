@@ -46,7 +46,8 @@ static void begin(replay *r, const eddy_executable *executable, const eddy_code 
 }
 
 static uint64_t sequence_of(const replay *r, uint32_t i) {
-    return r->run->instruction->sequence - r->executable->step_count + i;
+    return r->run->instruction->sequence - r->code->recorded_count +
+           eddy_code_instruction_at(r->code, i)->ordinal;
 }
 
 static bool has_failed(const replay *r) {
@@ -124,15 +125,38 @@ static void check_finite(replay *r, uint32_t i) {
     eddy_store_relaxed(&r->frame.error.status, EDDY_NOT_FINITE);
 }
 
-static void run_one(replay *r, uint32_t i) {
-    const eddy_code_instruction *instruction = eddy_code_instruction_at(r->code, i);
-    const eddy_step *step = &r->executable->steps[i];
+/* Whether the instruction is skipped, as one of its inputs is poisoned. */
+static bool skip(replay *r, const eddy_code_instruction *instruction) {
     eddy_poison blame = blame_of(r, instruction);
-    if (blame != 0) {
-        mark(r, instruction, eddy_poison_sequence(blame), EDDY_POISON_SKIPPED);
-        r->skipped++;
-        return;
+    if (blame == 0)
+        return false;
+    mark(r, instruction, eddy_poison_sequence(blame), EDDY_POISON_SKIPPED);
+    r->skipped++;
+    return true;
+}
+
+/* Members of a group cannot fail, so that what each of them does to poison is known before they run. */
+static void run_group(replay *r, const eddy_step *step, uint32_t first, uint32_t count) {
+    const char *name = eddy_code_instruction_at(r->code, first)->op->name;
+    for (uint32_t m = 0; m < count; m++) {
+        const eddy_code_instruction *member = eddy_code_instruction_at(r->code, first + m);
+        if (skip(r, member))
+            r->frame.skipped |= UINT32_C(1) << m;
+        else
+            mark(r, member, 0, EDDY_POISON_NONE);
     }
+    if (r->is_traced)
+        eddy_trace_begin(EDDY_TRACE_KERNEL, name, sequence_of(r, first));
+    step->run(step, &r->frame);
+    if (r->is_traced)
+        eddy_trace_end(EDDY_TRACE_KERNEL, name, sequence_of(r, first));
+    r->frame.skipped = 0;
+}
+
+static void run_one(replay *r, const eddy_step *step, uint32_t i) {
+    const eddy_code_instruction *instruction = eddy_code_instruction_at(r->code, i);
+    if (skip(r, instruction))
+        return;
     if (r->is_traced)
         eddy_trace_begin(EDDY_TRACE_KERNEL, instruction->op->name, sequence_of(r, i));
     step->run(step, &r->frame);
@@ -178,9 +202,15 @@ static uint32_t run_plainly(replay *r) {
     return r->executable->step_count;
 }
 
-static void run_closely(replay *r, uint32_t i) {
-    for (; i < r->executable->step_count; i++)
-        run_one(r, i);
+static void run_closely(replay *r, uint32_t s) {
+    const eddy_executable *executable = r->executable;
+    for (; s < executable->step_count; s++) {
+        uint32_t first = executable->first_of[s], count = executable->first_of[s + 1] - first;
+        if (count > 1)
+            run_group(r, &executable->steps[s], first, count);
+        else
+            run_one(r, &executable->steps[s], first);
+    }
     for (uint32_t b = 1; b < r->executable->base_count; b++)
         if (is_written(r, b))
             eddy_vm_run_poison_set(r->run, b - 1, r->poison[r->executable->base_values[b - 1]]);
@@ -201,6 +231,6 @@ void eddy_executable_run(const eddy_executable *executable, const eddy_code *cod
     if (EDDY_LIKELY(failed == executable->step_count))
         return;
     look(&r);
-    fail(&r, failed);
+    fail(&r, executable->first_of[failed]);
     run_closely(&r, failed + 1);
 }

@@ -235,8 +235,6 @@ static eddy_status draw(const running *r) {
 
 /* The number for one use. */
 static eddy_status convert(const running *r, const eddy_code_scalar *use, int64_t *words) {
-    const eddy_code_instruction *instruction =
-        eddy_code_instruction_at(&r->program->code, use->instruction);
     eddy_scalar number = r->scalars[use->number];
     number.slot = 0;
     if (use->is_double) {
@@ -255,7 +253,7 @@ static eddy_status convert(const running *r, const eddy_code_scalar *use, int64_
         eddy_number_format(number, text, sizeof(text));
         return eddy_fail(EDDY_OUT_OF_RANGE, r->origin,
                          "number %u is %s, which %s of %s does not hold", use->number, text,
-                         eddy_dtype_name((eddy_dtype)use->dtype), instruction->op->name);
+                         eddy_dtype_name((eddy_dtype)use->dtype), use->op->name);
     }
     memcpy(words, &number, sizeof(number));
     return EDDY_OK;
@@ -402,7 +400,7 @@ static eddy_status submit(const running *r) {
                          .operands = r->operands,
                          .stream = eddy_stream_of_caller(r->caller, program->runtime),
                          .cost_ps = program->executable.cost_ps,
-                         .part_count = program->code.instructions.count,
+                         .part_count = program->code.recorded_count,
                          .place = program->has_registered ? EDDY_PLACE_WORKER : EDDY_PLACE_ANY,
                          .releases = r->caller->pending.numbers,
                          .release_count =

@@ -2,11 +2,9 @@
 
 #include <base/dtype.h>
 #include <kernels/kernel.h>
+#include <program/fused.h>
 #include <streams/team.h>
 #include <string.h>
-
-/* Kernels that take longer may use helpers; below, a hand-over costs more than it gains. */
-#define HELPED_PS INT64_C(8320000)
 
 static char *place_data(const eddy_frame *frame, uint32_t base, int64_t offset) {
     return frame->bases[base] + offset;
@@ -127,8 +125,21 @@ static void make_kernel(eddy_step *step, const eddy_step_call *call) {
     step->kernel.patches = call->patches;
     step->kernel.patch_count = call->patch_count;
     step->kernel.workspace_at = call->workspace_at;
-    step->kernel.wants_helpers = call->prepared->cost_ps > HELPED_PS;
+    step->kernel.wants_helpers = call->prepared->cost_ps > EDDY_STEP_HELPED_PS;
 }
+
+/* ---- groups ---- */
+
+static void step_fused(const eddy_step *step, eddy_frame *frame) {
+    eddy_fused_run(step->fused, frame);
+}
+
+void eddy_step_make_fused(eddy_step *step, const eddy_fused *fused) {
+    step->run = step_fused;
+    step->fused = fused;
+}
+
+/* ---- all of it ---- */
 
 void eddy_step_make(eddy_step *step, const eddy_step_call *call) {
     const eddy_packed_arguments *packed = call->prepared->packed;

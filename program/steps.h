@@ -15,7 +15,12 @@ typedef struct eddy_step_call {
     int64_t workspace_at; /* -1: none */
 } eddy_step_call;
 
+/* Steps that take longer may use helpers; below, a hand-over costs more than it gains. */
+#define EDDY_STEP_HELPED_PS INT64_C(8320000)
+
 /* Chooses how the call runs: an elementwise call of one slice calls its loop, any other its kernel. */
 void eddy_step_make(eddy_step *step, const eddy_step_call *call);
+/* The step of a group. */
+void eddy_step_make_fused(eddy_step *step, const eddy_fused *fused);
 
 #endif

@@ -67,7 +67,10 @@ extern "C" {
          "No line on stderr at exit about errors that nobody saw.")                                \
     BOOL(checks_nan, "EDDY_CHECK_NAN",                                                             \
          "checks_finite, but for NaN alone. Of several runtimes in a process that check, the "     \
-         "strictest decides.")
+         "strictest decides.")                                                                     \
+    STRING(passes, "EDDY_PASSES", "all",                                                           \
+           "Passes that recorded programs go through: all, none, or names with commas between "    \
+           "them (docs/programs.md). None with checks_finite.")
 
 /* All zero means the defaults. `size` is sizeof(eddy_runtime_options) (EDDY_OPTIONS fills it in), so that the struct can
  * grow; 0 stands for the fields of version 0.2. Strings are borrowed for the call. */

@@ -59,6 +59,17 @@ typedef struct eddy_bindings {
         (int64_t)(sizeof((eddy_binding[]){__VA_ARGS__}) / sizeof(eddy_binding))})
 #endif
 
+/* ---- passes ---- */
+
+/* What eddy_record_end does to the recorded code, in this order: name, sentence. A pass leaves results, errors and random numbers as they are, bit for bit. The
+ * runtime's option `passes` chooses among them. */
+#define EDDY_PASS_LIST(row)                                                                        \
+    row(dead, "leaves out ops whose results nobody uses")                                          \
+        row(same, "leaves out ops that compute what an earlier one has computed") row(             \
+            fuse, "runs elementwise ops that use each other's results tile by tile, in the cache") \
+            row(place,                                                                             \
+                "puts results of elementwise ops into the memory of operands that are used up")
+
 /* ---- recording ---- */
 
 /* Begins a recording of the calling thread's ops, which ends with eddy_record_end or eddy_record_cancel on the same thread (or with the
@@ -105,6 +116,9 @@ typedef struct eddy_program_info {
     int64_t arena_bound;   /* what is alive at once, at most: no plan needs less */
     int64_t program_bytes; /* of the program itself, without the tensors that it holds */
     int64_t estimated_ns;  /* time of a run on one thread, as its kernels estimate it */
+    int64_t
+        recorded_count;  /* calls that were recorded, of which passes have left instruction_count */
+    int64_t group_count; /* of instructions that run tile by tile */
 } eddy_program_info;
 
 EDDY_API eddy_status eddy_program_describe(const eddy_program *program, eddy_program_info *info);

@@ -167,8 +167,14 @@ static eddy_status init(eddy_runtime *runtime, const eddy_runtime_options *given
     if (status != EDDY_OK)
         return status;
     status = eddy_options_choose_isa(given, &options);
+    if (status == EDDY_OK)
+        status = eddy_runtime_parse_passes(options.passes, (eddy_origin){"runtime_create", NULL},
+                                           &runtime->passes);
     if (status != EDDY_OK)
         return status;
+    /* Who looks at each op's result wants all ops. */
+    if (options.checks_finite)
+        runtime->passes = 0;
     if (options.memory_limit > 0)
         eddy_memory_limit_set(options.memory_limit);
     if (!eddy_fast_ops_init())

@@ -34,9 +34,10 @@ struct eddy_runtime {
     _Atomic int64_t bindings;   /* atomic: handles, streams, events, and one for all references */
     _Atomic uint64_t seed;      /* atomic: written under the lock of generators, with `epoch` */
     _Atomic uint64_t epoch; /* atomic: counts eddy_seed (release); threads that draw acquire it */
-    _Atomic uint64_t next_number;   /* atomic: of threads that draw, since the last eddy_seed */
-    bool is_silent;                 /* const after init: prints nothing at exit */
-    struct eddy_runtime *next;      /* lock: runtimes */
+    _Atomic uint64_t next_number; /* atomic: of threads that draw, since the last eddy_seed */
+    bool is_silent;               /* const after init: prints nothing at exit */
+    uint32_t passes;           /* const after init: a bit for each pass that programs go through */
+    struct eddy_runtime *next; /* lock: runtimes */
     struct eddy_runtime *exit_next; /* the exiting thread only: runtimes that it waits for */
 };
 
@@ -68,5 +69,9 @@ bool eddy_runtime_exists(uint64_t id);
 EDDY_MUST_USE eddy_status eddy_runtime_device(const eddy_caller *caller,
                                               const eddy_runtime *runtime, const eddy_device *asked,
                                               eddy_origin origin, eddy_device *device);
+
+/* The passes that a text names: "all", "none", or names with commas between them. INVALID_ARGUMENT, recorded under the origin. */
+EDDY_MUST_USE eddy_status eddy_runtime_parse_passes(const char *text, eddy_origin origin,
+                                                    uint32_t *passes);
 
 #endif

@@ -1,0 +1,195 @@
+#include <program/fused.h>
+
+#include <base/dtype.h>
+#include <base/memory.h>
+#include <kernels/grain.h>
+#include <program/steps.h>
+#include <streams/team.h>
+#include <string.h>
+
+/* ---- running ---- */
+
+typedef struct fused_run {
+    const eddy_fused *fused;
+    const eddy_frame *frame;
+} fused_run;
+
+/* The part of the plane that a tile is. */
+typedef struct tile {
+    int64_t row, rows, column, columns;
+    char *slots;
+} tile;
+
+static void run_member(const eddy_fused_member *member, const eddy_frame *frame, const tile *t) {
+    char *data[EDDY_PLANE_OPERANDS];
+    int64_t strides[EDDY_PLANE_OPERANDS];
+    const void *attributes = member->patch_count > 0 ? (const void *)(frame->copy + member->copy_at)
+                                                     : member->attributes;
+    for (uint32_t k = 0; k < member->operand_count; k++) {
+        const eddy_fused_operand *operand = &member->operands[k];
+        strides[k] = operand->column_bytes;
+        data[k] = operand->is_in_tile
+                      ? t->slots + operand->offset
+                      : frame->bases[operand->base] + operand->offset +
+                            t->row * operand->row_bytes + t->column * operand->column_bytes;
+    }
+    if (member->is_flat || t->rows == 1) {
+        member->loop(data, strides, t->rows * t->columns, attributes);
+        return;
+    }
+    for (int64_t row = 0; row < t->rows; row++) {
+        member->loop(data, strides, t->columns, attributes);
+        for (uint32_t k = 0; k < member->operand_count; k++)
+            data[k] += member->operands[k].row_bytes;
+    }
+}
+
+static void run_tiles(void *context, int64_t begin, int64_t end) {
+    const fused_run *run = context;
+    const eddy_fused *fused = run->fused;
+    _Alignas(EDDY_CACHE_LINE) char slots[EDDY_GROUP_SLOTS * EDDY_FUSED_SLOT_BYTES];
+    for (int64_t i = begin; i < end; i++) {
+        tile t = {.row = i / fused->tiles_in_row * fused->tile_rows,
+                  .column = i % fused->tiles_in_row * fused->tile_columns,
+                  .slots = slots};
+        t.rows = eddy_min_i64(fused->tile_rows, fused->rows - t.row);
+        t.columns = eddy_min_i64(fused->tile_columns, fused->columns - t.column);
+        for (uint32_t m = 0; m < fused->member_count; m++)
+            if (!(run->frame->skipped >> m & 1))
+                run_member(&fused->members[m], run->frame, &t);
+    }
+}
+
+/* The run's own copies of attributes get its words. */
+static void patch(const eddy_fused *fused, eddy_frame *frame) {
+    for (uint32_t m = 0; m < fused->member_count; m++) {
+        const eddy_fused_member *member = &fused->members[m];
+        if (member->patch_count == 0)
+            continue;
+        memcpy(frame->copy + member->copy_at, member->attributes, member->attribute_bytes);
+        for (uint32_t i = 0; i < member->patch_count; i++)
+            frame->copy[member->copy_at + member->patches[i].to] =
+                frame->words[member->patches[i].from];
+    }
+}
+
+void eddy_fused_run(const eddy_fused *fused, eddy_frame *frame) {
+    eddy_kernel_team *team = fused->wants_helpers ? frame->team : &eddy_team_serial;
+    fused_run run = {fused, frame};
+    patch(fused, frame);
+    int64_t most = EDDY_KERNEL_SLICE_ELEMENTS / (fused->tile_rows * fused->tile_columns);
+    team->parallel_for(team, fused->tile_count,
+                       eddy_grain_even(team, fused->tile_count, eddy_max_i64(most, 1), 1),
+                       run_tiles, &run);
+}
+
+/* ---- making ---- */
+
+static void set_member(eddy_fused_member *member, const eddy_executable *executable,
+                       const eddy_code *code, uint32_t i, size_t *copied_bytes) {
+    const eddy_code_instruction *instruction = eddy_code_instruction_at(code, i);
+    const eddy_prepared_call *prepared =
+        (const eddy_prepared_call *)executable->prepared.items + executable->prepared_of[i];
+    member->loop = eddy_kernel_loop(instruction->kernel);
+    member->attributes =
+        (const int64_t *)(const void *)prepared->packed + prepared->packed->attributes_at;
+    member->attribute_bytes = (uint32_t)instruction->op->kernel_attribute_bytes;
+    member->patches = executable->patches + instruction->patches_at;
+    member->patch_count = instruction->patch_count;
+    member->copy_at = (uint32_t)(*copied_bytes / sizeof(int64_t));
+    member->operand_count = instruction->operand_count;
+    if (instruction->patch_count > 0)
+        *copied_bytes += (member->attribute_bytes + 7) / 8 * 8;
+}
+
+static void set_operands(eddy_fused_member *member, const eddy_executable *executable,
+                         const eddy_code *code, const eddy_code_instruction *instruction,
+                         const eddy_plane *plane, const int8_t *slots, int64_t tile_columns) {
+    member->is_flat = true;
+    for (uint32_t k = 0; k < instruction->operand_count; k++) {
+        const eddy_code_operand *operand = eddy_code_operand_at(code, instruction->operands_at + k);
+        int64_t bytes = eddy_dtype_size((eddy_dtype)operand->dtype);
+        eddy_fused_operand *place = &member->operands[k];
+        if (slots[k] >= 0) {
+            *place = (eddy_fused_operand){.offset = slots[k] * EDDY_FUSED_SLOT_BYTES,
+                                          .row_bytes = tile_columns * bytes,
+                                          .column_bytes = bytes,
+                                          .is_in_tile = true};
+            continue;
+        }
+        const eddy_place *value = &executable->value_places[operand->value];
+        *place = (eddy_fused_operand){.offset = value->offset + operand->offset * bytes,
+                                      .row_bytes = plane->strides[k][0] * bytes,
+                                      .column_bytes = plane->strides[k][1] * bytes,
+                                      .base = value->base};
+        member->is_flat &= plane->strides[k][0] == plane->columns * plane->strides[k][1];
+    }
+}
+
+/* The shape of the group's plane: that of a member with two dims, if there is one. */
+static void find_plane(const eddy_code *code, const eddy_code_group *group, eddy_fused *fused,
+                       int64_t *element_bytes) {
+    eddy_plane plane;
+    *element_bytes = 1;
+    for (uint32_t m = 0; m < group->count; m++) {
+        const eddy_code_instruction *member = eddy_code_instruction_at(code, group->first + m);
+        bool is_member = eddy_plane_make(code, member, &plane);
+        EDDY_ASSERT(is_member);
+        if (m == 0 || !plane.is_flat) {
+            fused->rows = plane.rows;
+            fused->columns = plane.columns;
+        }
+        for (uint32_t k = 0; k < member->operand_count; k++) {
+            const eddy_code_operand *operand = eddy_code_operand_at(code, member->operands_at + k);
+            *element_bytes =
+                eddy_max_i64(*element_bytes, eddy_dtype_size((eddy_dtype)operand->dtype));
+        }
+    }
+}
+
+static void cut(eddy_fused *fused, int64_t elements) {
+    fused->tile_columns = eddy_min_i64(fused->columns, elements);
+    fused->tile_rows = eddy_min_i64(elements / fused->tile_columns, fused->rows);
+    fused->tiles_in_row = (fused->columns + fused->tile_columns - 1) / fused->tile_columns;
+    fused->tile_count =
+        (fused->rows + fused->tile_rows - 1) / fused->tile_rows * fused->tiles_in_row;
+}
+
+static size_t bytes_of(uint32_t members) {
+    return sizeof(eddy_fused) + members * sizeof(eddy_fused_member);
+}
+
+eddy_fused *eddy_fused_create(const eddy_executable *executable, const eddy_code *code,
+                              const uint32_t *bases, const uint32_t *uses,
+                              const eddy_code_group *group, size_t *copied_bytes) {
+    eddy_fused *fused = eddy_memory_acquire_zeroed(bytes_of(group->count), EDDY_MEMORY_PROGRAM);
+    if (!fused)
+        return NULL;
+    int64_t element_bytes, cost_ps = 0;
+    find_plane(code, group, fused, &element_bytes);
+    cut(fused, EDDY_FUSED_SLOT_BYTES / element_bytes);
+    eddy_group_slots slots = {.count = group->count};
+    for (uint32_t m = 0; m < group->count; m++)
+        slots.members[m] = eddy_code_instruction_at(code, group->first + m);
+    bool has_slots = eddy_group_find_slots(code, bases, uses, &slots);
+    EDDY_ASSERT(has_slots);
+    fused->member_count = group->count;
+    *copied_bytes = 0;
+    for (uint32_t m = 0; m < group->count; m++) {
+        eddy_plane plane;
+        (void)!eddy_plane_make(code, slots.members[m], &plane);
+        if (plane.is_flat)
+            eddy_plane_shape(&plane, fused->rows, fused->columns);
+        set_member(&fused->members[m], executable, code, group->first + m, copied_bytes);
+        set_operands(&fused->members[m], executable, code, slots.members[m], &plane, slots.slots[m],
+                     fused->tile_columns);
+        cost_ps += eddy_executable_cost(executable, group->first + m);
+    }
+    fused->wants_helpers = cost_ps > EDDY_STEP_HELPED_PS;
+    return fused;
+}
+
+void eddy_fused_destroy(eddy_fused *fused) {
+    if (fused)
+        eddy_memory_release(fused, bytes_of(fused->member_count), EDDY_MEMORY_PROGRAM);
+}

@@ -1,0 +1,54 @@
+/* A fused call: the members of a group, tile by tile.
+ *
+ * A tile is some rows of the group's plane, or a part of one row, small enough that what one member writes is still in the first-level
+ * cache when the next one reads it. Values that only live within the group have no other memory than a slot of the tile. Each
+ * member is a call of its own loop, so that every element has the bits that single calls give it. */
+#ifndef EDDY_PROGRAM_FUSED_H
+#define EDDY_PROGRAM_FUSED_H
+
+#include <program/executable.h>
+#include <program/group.h>
+
+/* Of a slot: 2,048 floats. */
+#define EDDY_FUSED_SLOT_BYTES 8192
+
+/* Where a member's operand lies. */
+typedef struct eddy_fused_operand {
+    int64_t offset; /* bytes: from the base, or of a slot from the tile's first */
+    int64_t row_bytes, column_bytes;
+    uint32_t base;
+    bool is_in_tile;
+} eddy_fused_operand;
+
+typedef struct eddy_fused_member {
+    eddy_loop_fn *loop;
+    const void *attributes;
+    const eddy_patch *patches;
+    uint32_t patch_count;
+    uint32_t copy_at; /* words: where its attributes go in frame->copy, if there are patches */
+    uint32_t attribute_bytes;
+    uint32_t operand_count;
+    bool is_flat; /* rows follow each other without gaps */
+    eddy_fused_operand operands[EDDY_PLANE_OPERANDS];
+} eddy_fused_member;
+
+struct eddy_fused {
+    int64_t rows, columns;
+    int64_t tile_rows, tile_columns; /* one of them is all there are of it, or 1 */
+    int64_t tile_count, tiles_in_row;
+    bool wants_helpers;
+    uint32_t member_count;
+    eddy_fused_member members[];
+};
+
+/* Makes the fused call of a group, acquired with EDDY_MEMORY_PROGRAM; NULL without memory. uses: eddy_group_count_uses. copied: the words of
+ * frame->copy that it needs. The executable's places and prepared calls are there. */
+eddy_fused *eddy_fused_create(const eddy_executable *executable, const eddy_code *code,
+                              const uint32_t *bases, const uint32_t *uses,
+                              const eddy_code_group *group, size_t *copied_bytes);
+void eddy_fused_destroy(eddy_fused *fused);
+
+/* Runs the members whose bits in frame->skipped are 0. */
+void eddy_fused_run(const eddy_fused *fused, eddy_frame *frame);
+
+#endif

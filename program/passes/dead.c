@@ -1,0 +1,50 @@
+/* Dead code, by one walk backwards over the instructions. */
+#include <base/memory.h>
+#include <program/passes/passes.h>
+
+static bool is_live(const eddy_code *code, const eddy_code_instruction *instruction,
+                    const bool *is_wanted) {
+    if (instruction->op->may_fail)
+        return true;
+    for (uint32_t k = 0; k < instruction->operand_count; k++) {
+        const eddy_code_operand *operand = eddy_code_operand_at(code, instruction->operands_at + k);
+        if (operand->access & EDDY_CODE_WRITES && is_wanted[operand->value])
+            return true;
+    }
+    return false;
+}
+
+/* What the instruction needs before it runs. */
+static void want(const eddy_code *code, const eddy_code_instruction *instruction,
+                 const uint32_t *bases, bool *is_wanted) {
+    const eddy_code_operand *operands = eddy_code_operand_at(code, instruction->operands_at);
+    /* If the instruction is skipped, a value from outside keeps what was written before. */
+    for (uint32_t k = 0; k < instruction->operand_count; k++)
+        if (operands[k].access & (EDDY_CODE_MAKES | EDDY_CODE_COVERS) &&
+            bases[operands[k].value] == 0)
+            is_wanted[operands[k].value] = false;
+    for (uint32_t k = 0; k < instruction->operand_count; k++)
+        if (operands[k].access & EDDY_CODE_READS)
+            is_wanted[operands[k].value] = true;
+}
+
+bool eddy_pass_dead(eddy_code *code, const uint32_t *bases) {
+    uint32_t count = code->instructions.count, kept = count;
+    bool *is_wanted = eddy_memory_acquire_zeroed(code->values.count, EDDY_MEMORY_PROGRAM);
+    if (!is_wanted)
+        return false;
+    for (uint32_t v = 0; v < code->values.count; v++)
+        is_wanted[v] = bases[v] != 0;
+    for (uint32_t i = count; i-- > 0;) {
+        const eddy_code_instruction *instruction = eddy_code_instruction_at(code, i);
+        if (!is_live(code, instruction, is_wanted))
+            continue;
+        want(code, instruction, bases, is_wanted);
+        *eddy_code_instruction_at(code, --kept) = *instruction;
+    }
+    code->instructions.count = count - kept;
+    for (uint32_t i = 0; i < code->instructions.count; i++)
+        *eddy_code_instruction_at(code, i) = *eddy_code_instruction_at(code, kept + i);
+    eddy_memory_release(is_wanted, code->values.count, EDDY_MEMORY_PROGRAM);
+    return true;
+}

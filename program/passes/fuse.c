@@ -1,0 +1,234 @@
+/* Groups of elementwise instructions.
+ *
+ * Instructions are a list of units: one instruction, or the members of a group. Each instruction in turn is merged with the units that
+ * used its operands last, if their planes and values fit (group.h). Of the two units the earlier moves down, or the later up, past
+ * what lies between, if nothing there reads what it writes or the other way round. */
+#include <base/memory.h>
+#include <program/group.h>
+#include <program/passes/passes.h>
+#include <string.h>
+
+/* Smaller ones fit into a tile: there is nothing to gain. */
+#define LEAST_ELEMENTS 4096
+/* Units that another may move past: moved far, values live long. */
+#define FARTHEST 32
+
+typedef struct unit {
+    uint32_t previous, next;            /* units; NONE at the ends */
+    uint32_t first_member, last_member; /* instructions, linked by `next_member` */
+    uint32_t count;
+    bool is_group; /* has a plane */
+    int64_t rows, columns;
+    bool is_flat;
+} unit;
+
+typedef struct fusing {
+    eddy_code *code;
+    const uint32_t *bases;
+    uint32_t *uses;                  /* per value: operands that name it */
+    uint32_t *touched;               /* per value: the last instruction that names it */
+    uint32_t *next_member, *unit_of; /* per instruction */
+    unit *units;                     /* as many as instructions */
+    uint32_t last;                   /* unit */
+} fusing;
+
+#define NONE EDDY_CODE_NONE
+
+static const eddy_code_instruction *instruction_at(const fusing *f, uint32_t i) {
+    return eddy_code_instruction_at(f->code, i);
+}
+
+/* ---- may two units be one? ---- */
+
+static bool has_same_plane(const unit *a, const unit *b, int64_t *rows, int64_t *columns) {
+    const unit *shaped = a->is_flat ? b : a;
+    *rows = shaped->rows;
+    *columns = shaped->columns;
+    return a->rows * a->columns == b->rows * b->columns &&
+           (a->is_flat || b->is_flat || (a->rows == b->rows && a->columns == b->columns));
+}
+
+static void plane_of(const fusing *f, uint32_t i, int64_t rows, int64_t columns,
+                     eddy_plane *plane) {
+    bool is_member = eddy_plane_make(f->code, instruction_at(f, i), plane);
+    EDDY_ASSERT(is_member);
+    if (plane->is_flat)
+        eddy_plane_shape(plane, rows, columns);
+}
+
+static bool fit(const fusing *f, const unit *a, const unit *b, int64_t rows, int64_t columns) {
+    eddy_plane x, y;
+    for (uint32_t i = a->first_member; i != NONE; i = f->next_member[i]) {
+        plane_of(f, i, rows, columns, &x);
+        for (uint32_t k = b->first_member; k != NONE; k = f->next_member[k]) {
+            plane_of(f, k, rows, columns, &y);
+            if (!eddy_group_fits(f->code, instruction_at(f, i), &x, instruction_at(f, k), &y))
+                return false;
+        }
+    }
+    return true;
+}
+
+static bool have_slots(const fusing *f, const unit *a, const unit *b) {
+    eddy_group_slots group = {.count = 0};
+    for (uint32_t i = a->first_member; i != NONE; i = f->next_member[i])
+        group.members[group.count++] = instruction_at(f, i);
+    for (uint32_t i = b->first_member; i != NONE; i = f->next_member[i])
+        group.members[group.count++] = instruction_at(f, i);
+    return eddy_group_find_slots(f->code, f->bases, f->uses, &group);
+}
+
+/* ---- moving ---- */
+
+static bool are_ordered(const fusing *f, const unit *a, const unit *b) {
+    for (uint32_t i = a->first_member; i != NONE; i = f->next_member[i])
+        for (uint32_t k = b->first_member; k != NONE; k = f->next_member[k])
+            if (eddy_group_orders(f->code, instruction_at(f, i), instruction_at(f, k)))
+                return true;
+    return false;
+}
+
+/* Whether a (b) may move past all units between a and b, a being the earlier. */
+static void find_ways(const fusing *f, uint32_t a, uint32_t b, bool *moves_down, bool *moves_up) {
+    uint32_t passed = 0;
+    *moves_down = *moves_up = true;
+    for (uint32_t u = f->units[a].next; u != b && (*moves_down || *moves_up);
+         u = f->units[u].next) {
+        if (u == NONE || ++passed > FARTHEST) {
+            *moves_down = *moves_up = false;
+            return;
+        }
+        *moves_down = *moves_down && !are_ordered(f, &f->units[a], &f->units[u]);
+        *moves_up = *moves_up && !are_ordered(f, &f->units[b], &f->units[u]);
+    }
+}
+
+static void unlink_unit(fusing *f, uint32_t u) {
+    uint32_t previous = f->units[u].previous, next = f->units[u].next;
+    if (previous != NONE)
+        f->units[previous].next = next;
+    if (next != NONE)
+        f->units[next].previous = previous;
+    else
+        f->last = previous;
+}
+
+/* The members of a, then those of b, in the place of `kept`, which is one of the two. */
+static void merge(fusing *f, uint32_t a, uint32_t b, uint32_t kept, int64_t rows, int64_t columns) {
+    unit *x = &f->units[a], *y = &f->units[b];
+    unlink_unit(f, kept == a ? b : a);
+    f->next_member[x->last_member] = y->first_member;
+    uint32_t first = x->first_member, last = y->last_member, count = x->count + y->count;
+    bool is_flat = x->is_flat && y->is_flat;
+    unit *merged = &f->units[kept];
+    *merged =
+        (unit){merged->previous, merged->next, first, last, count, true, rows, columns, is_flat};
+    for (uint32_t i = first; i != NONE; i = f->next_member[i])
+        f->unit_of[i] = kept;
+}
+
+/* ---- all of it ---- */
+
+/* Whether the operand has an element for each of the plane: only then is there something to gain by using it together. */
+static bool is_dense(const eddy_plane *plane, uint32_t k) {
+    return plane->strides[k][1] != 0 && (plane->rows == 1 || plane->strides[k][0] != 0);
+}
+
+static uint32_t merge_with(fusing *f, uint32_t a, uint32_t b) {
+    const unit *x = &f->units[a], *y = &f->units[b];
+    int64_t rows, columns;
+    bool moves_down, moves_up;
+    if (a == b || !x->is_group || x->count + y->count > EDDY_GROUP_MEMBERS ||
+        !has_same_plane(x, y, &rows, &columns))
+        return b;
+    find_ways(f, a, b, &moves_down, &moves_up);
+    if ((!moves_down && !moves_up) || !fit(f, x, y, rows, columns) || !have_slots(f, x, y))
+        return b;
+    uint32_t kept = moves_down ? b : a;
+    merge(f, a, b, kept, rows, columns);
+    return kept;
+}
+
+/* An instruction becomes the last unit, and is merged with those that used its operands. */
+static void add(fusing *f, uint32_t i) {
+    const eddy_code_instruction *instruction = instruction_at(f, i);
+    eddy_plane plane = {0};
+    bool is_group = eddy_plane_make(f->code, instruction, &plane) &&
+                    plane.rows * plane.columns >= LEAST_ELEMENTS;
+    f->units[i] =
+        (unit){f->last, NONE, i, i, 1, is_group, plane.rows, plane.columns, plane.is_flat};
+    if (f->last != NONE)
+        f->units[f->last].next = i;
+    f->last = i;
+    f->unit_of[i] = i;
+    f->next_member[i] = NONE;
+    uint32_t unit_number = i;
+    for (uint32_t k = 0; k < instruction->operand_count; k++) {
+        uint32_t value = eddy_code_operand_at(f->code, instruction->operands_at + k)->value;
+        if (value == NONE)
+            continue;
+        if (is_group && f->touched[value] != NONE && is_dense(&plane, k))
+            unit_number = merge_with(f, f->unit_of[f->touched[value]], unit_number);
+        f->touched[value] = i;
+    }
+}
+
+static void note_tile_values(const fusing *f, uint32_t first, uint32_t count) {
+    eddy_group_slots group = {.count = count};
+    for (uint32_t m = 0; m < count; m++)
+        group.members[m] = instruction_at(f, first + m);
+    bool has_slots = eddy_group_find_slots(f->code, f->bases, f->uses, &group);
+    EDDY_ASSERT(has_slots);
+    for (uint32_t m = 0; m < count; m++)
+        for (uint32_t k = 0; k < group.members[m]->operand_count; k++)
+            if (group.slots[m][k] >= 0) {
+                uint32_t operand = group.members[m]->operands_at + k;
+                uint32_t value = eddy_code_operand_at(f->code, operand)->value;
+                eddy_code_value_at(f->code, value)->is_in_tile = true;
+            }
+}
+
+/* Puts the instructions into the order of the units, and lists the groups. */
+static bool arrange(const fusing *f, eddy_code_instruction *old) {
+    eddy_code *code = f->code;
+    uint32_t count = code->instructions.count, first = f->last, at = 0, index;
+    memcpy(old, code->instructions.items, count * sizeof(*old));
+    while (first != NONE && f->units[first].previous != NONE)
+        first = f->units[first].previous;
+    for (uint32_t u = first; u != NONE; u = f->units[u].next) {
+        uint32_t first_of_unit = at, members = f->units[u].count;
+        for (uint32_t i = f->units[u].first_member; i != NONE; i = f->next_member[i])
+            *eddy_code_instruction_at(code, at++) = old[i];
+        if (members == 1)
+            continue;
+        if (!eddy_code_array_add(&code->groups, sizeof(eddy_code_group), 1, &index))
+            return false;
+        *eddy_code_group_at(code, index) = (eddy_code_group){first_of_unit, members};
+        note_tile_values(f, first_of_unit, members);
+    }
+    EDDY_ASSERT(at == count);
+    return true;
+}
+
+bool eddy_pass_fuse(eddy_code *code, const uint32_t *bases) {
+    uint32_t count = code->instructions.count, values = code->values.count;
+    fusing f = {.code = code, .bases = bases, .last = NONE};
+    size_t bytes = count * (sizeof(eddy_code_instruction) + sizeof(unit)) +
+                   2 * ((size_t)count + values) * sizeof(uint32_t);
+    char *memory = eddy_memory_acquire(bytes, EDDY_MEMORY_PROGRAM);
+    if (!memory)
+        return false;
+    eddy_code_instruction *old = (eddy_code_instruction *)(void *)memory;
+    f.units = (unit *)(void *)(old + count);
+    f.uses = (uint32_t *)(void *)(f.units + count);
+    f.touched = f.uses + values;
+    f.next_member = f.touched + values;
+    f.unit_of = f.next_member + count;
+    eddy_group_count_uses(code, f.uses);
+    memset(f.touched, 0xff, values * sizeof(*f.touched));
+    for (uint32_t i = 0; i < count; i++)
+        add(&f, i);
+    bool is_arranged = count == 0 || arrange(&f, old);
+    eddy_memory_release(memory, bytes, EDDY_MEMORY_PROGRAM);
+    return is_arranged;
+}

@@ -1,0 +1,40 @@
+/* Passes: they turn the code of a program into code that computes the same bits with less work and memory.
+ *
+ * Each op keeps its rounding and its order of sums; what may fail or has effects stays; draws are taken as they were recorded. A pass sees
+ * the code once its values have bases (program/executable.h), and runs before kernels are prepared. EDDY_PASS_LIST
+ * (<eddy/program.h>) lists the passes, in the order in which they run.
+ *
+ * Threads: the code is that of one thread, as it is being made. */
+#ifndef EDDY_PROGRAM_PASSES_PASSES_H
+#define EDDY_PROGRAM_PASSES_PASSES_H
+
+#include <eddy/program.h>
+#include <program/code.h>
+
+/* A bit for each pass. */
+typedef enum eddy_pass {
+#define EDDY_PASS_ROW(name, sentence) EDDY_PASS_NUMBER_##name,
+    EDDY_PASS_LIST(EDDY_PASS_ROW)
+#undef EDDY_PASS_ROW
+        EDDY_PASS_COUNT
+} eddy_pass;
+
+/* Runs the passes whose bits are set. bases: per value, 0 for those that live within a run. False without memory: the code is as it
+ * was, or as some of the passes have left it. */
+EDDY_MUST_USE bool eddy_passes_run(eddy_code *code, const uint32_t *bases, uint32_t passes);
+
+/* ---- one by one ---- */
+
+/* Leaves out instructions that nobody needs: all that they write lives within the run, and is not read afterwards. */
+EDDY_MUST_USE bool eddy_pass_dead(eddy_code *code, const uint32_t *bases);
+
+/* Common subexpressions: leaves out instructions that compute what an earlier one has computed. */
+EDDY_MUST_USE bool eddy_pass_same(eddy_code *code, const uint32_t *bases);
+
+/* Groups elementwise instructions that read or write common values, so that they run tile by tile (fused.h). */
+EDDY_MUST_USE bool eddy_pass_fuse(eddy_code *code, const uint32_t *bases);
+
+/* Results of elementwise instructions take over the memory of an operand that is used there for the last time. */
+EDDY_MUST_USE bool eddy_pass_place(eddy_code *code, const uint32_t *bases);
+
+#endif

@@ -1,0 +1,113 @@
+/* In place: the result of an elementwise instruction lies where one of its operands did.
+ *
+ * That operand's value lives within the run, is all of its storage and used there for the last time, and has the layout and dtype of the
+ * result, so that the loop reads each element before it writes it. */
+#include <base/memory.h>
+#include <program/passes/passes.h>
+#include <string.h>
+
+typedef struct placing {
+    eddy_code *code;
+    const uint32_t *bases;
+    uint32_t *last; /* per value: the instruction that uses it last */
+} placing;
+
+static bool has_same_layout(const eddy_code *code, const eddy_code_operand *x,
+                            const eddy_code_operand *y) {
+    return x->dtype == y->dtype && x->rank == y->rank && x->offset == y->offset &&
+           memcmp(eddy_code_dims(code, x), eddy_code_dims(code, y),
+                  2 * (size_t)x->rank * sizeof(int64_t)) == 0;
+}
+
+/* Whether all operands of the instructions that show the value have this layout. */
+static bool is_alone(const placing *p, uint32_t first, uint32_t count,
+                     const eddy_code_operand *shown) {
+    for (uint32_t i = first; i < first + count; i++) {
+        const eddy_code_instruction *instruction = eddy_code_instruction_at(p->code, i);
+        for (uint32_t k = 0; k < instruction->operand_count; k++) {
+            const eddy_code_operand *operand =
+                eddy_code_operand_at(p->code, instruction->operands_at + k);
+            if (operand->value == shown->value && !has_same_layout(p->code, operand, shown))
+                return false;
+        }
+    }
+    return true;
+}
+
+static bool lives_within(const placing *p, uint32_t value) {
+    const eddy_code_value *of = eddy_code_value_at(p->code, value);
+    return p->bases[value] == 0 && of->kind == EDDY_VALUE_MADE && !of->is_in_tile;
+}
+
+/* Members of a group run in turns, so that all of the group counts as one instruction. */
+static void extent_of(const eddy_code *code, uint32_t i, uint32_t *group, uint32_t *first,
+                      uint32_t *count) {
+    while (*group < code->groups.count &&
+           eddy_code_group_at(code, *group)->first + eddy_code_group_at(code, *group)->count <= i)
+        ++*group;
+    *first = i;
+    *count = 1;
+    if (*group < code->groups.count && eddy_code_group_at(code, *group)->first <= i) {
+        *first = eddy_code_group_at(code, *group)->first;
+        *count = eddy_code_group_at(code, *group)->count;
+    }
+}
+
+/* Where the result of the instruction may lie: 1 + a value, or 0. */
+static uint32_t place_for(const placing *p, uint32_t i, uint32_t first, uint32_t count) {
+    const eddy_code_instruction *instruction = eddy_code_instruction_at(p->code, i);
+    const eddy_code_operand *operands = eddy_code_operand_at(p->code, instruction->operands_at),
+                            *result = &operands[instruction->operand_count - 1];
+    if (!instruction->op->is_elementwise || instruction->op->is_registered ||
+        !instruction->op->allows_alias || !(result->access & EDDY_CODE_MAKES) ||
+        !lives_within(p, result->value))
+        return 0;
+    int64_t bytes = eddy_code_value_at(p->code, result->value)->bytes;
+    uint32_t inputs = instruction->op->alias_is_first ? 1 : instruction->operand_count - 1;
+    for (uint32_t k = 0; k < inputs; k++) {
+        uint32_t value = operands[k].value;
+        if (value == EDDY_CODE_NONE || operands[k].access & EDDY_CODE_WRITES ||
+            !lives_within(p, value) || p->last[value] != i ||
+            eddy_code_value_at(p->code, value)->bytes != bytes ||
+            !has_same_layout(p->code, &operands[k], result) ||
+            !is_alone(p, first, count, &operands[k]))
+            continue;
+        return 1 + value;
+    }
+    return 0;
+}
+
+static void find_last(const placing *p) {
+    memset(p->last, 0xff, p->code->values.count * sizeof(*p->last));
+    for (uint32_t i = 0; i < p->code->instructions.count; i++) {
+        const eddy_code_instruction *instruction = eddy_code_instruction_at(p->code, i);
+        for (uint32_t k = 0; k < instruction->operand_count; k++) {
+            uint32_t value = eddy_code_operand_at(p->code, instruction->operands_at + k)->value;
+            if (value != EDDY_CODE_NONE)
+                p->last[value] = i;
+        }
+    }
+}
+
+bool eddy_pass_place(eddy_code *code, const uint32_t *bases) {
+    placing p = {.code = code, .bases = bases};
+    size_t bytes = code->values.count * sizeof(*p.last);
+    p.last = eddy_memory_acquire(bytes, EDDY_MEMORY_PROGRAM);
+    if (!p.last)
+        return false;
+    find_last(&p);
+    uint32_t group = 0;
+    for (uint32_t i = 0; i < code->instructions.count; i++) {
+        const eddy_code_instruction *instruction = eddy_code_instruction_at(code, i);
+        uint32_t first, count;
+        extent_of(code, i, &group, &first, &count);
+        uint32_t taken = instruction->operand_count > 1 ? place_for(&p, i, first, count) : 0;
+        if (taken == 0)
+            continue;
+        const eddy_code_operand *result =
+            eddy_code_operand_at(code, instruction->operands_at + instruction->operand_count - 1);
+        eddy_code_value_at(code, result->value)->shares = taken;
+    }
+    eddy_memory_release(p.last, bytes, EDDY_MEMORY_PROGRAM);
+    return true;
+}
