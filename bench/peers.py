@@ -14,6 +14,9 @@ HEADERS = ("sample.h", "calls.h", "shapes.h", "pools.h", "ops.h", "programs.h", 
 # Headers that meson generates in the build folder.
 MADE_HEADERS = ("bench/op_rows.h",)
 
+# Ways to run a program of ours, named in front of it, and the environment variables of each.
+MODES = {"ours/": {}, "one_thread/": {"EDDY_ONE_THREAD": "1"}, "no_passes/": {"EDDY_PASSES": "none"}}
+
 
 class Missing(Exception):
     """The peer cannot be built here; the text says what is missing."""
@@ -47,8 +50,9 @@ class Peers:
 
     def environment(self, name, threads):
         """Environment variables of a peer's program besides the number of threads. Raises Missing."""
-        if name.startswith("one_thread/"):
-            return {"EDDY_ONE_THREAD": "1"}
+        for mode, variables in MODES.items():
+            if name.startswith(mode):
+                return variables
         if name.endswith("by_hand_threaded_blas"):
             if not self.threaded_blas:
                 raise Missing("no threaded OpenBLAS (libopenblas0-pthread, or --blas DIR)")

@@ -29,8 +29,8 @@ class Goal:
 
 @dataclass(frozen=True)
 class Peer:
-    """name: in the table. program: a name of peers.Peers, "ours/NAME", or "one_thread/NAME" (ours with EDDY_ONE_THREAD=1). row: the row
-    that the program is called with, if it is not this one. threads: number of its threads, if it is not the row's."""
+    """name: in the table. program: a name of peers.Peers, or a program of ours with its mode, "ours/NAME" or "one_thread/NAME" (peers.MODES).
+    row: the row that the program is called with, if it is not this one. threads: number of its threads, if it is not the row's."""
     name: str
     program: str
     row: str = ""
@@ -188,6 +188,18 @@ def _replay_rows():
         yield Row(f"replay_{name}", "ms", "small", Goal(goals.get(name, 1.02), calls.name), (calls,))
 
 
+# Chains of cheap elementwise ops: (ops, elements, goal against the same program without passes). 4,096 floats stay in a fast cache: there
+# passes save dispatch alone.
+FUSED = ((2, 704512, 0.5), (3, 704512, 0.5), (5, 704512, 0.5), (10, 704512, 0.5), (20, 704512, 0.5), (10, 4096, 1))
+
+
+def _fused_rows():
+    for ops, elements, most in FUSED:
+        chain = f"fused_{ops}_{elements}"
+        unfused = Peer("Eddy, passes off", "no_passes/fused")
+        yield Row(f"replay_{chain}", "us", "fused", Goal(most, unfused.name), (unfused, Peer("Eddy, calls", "ours/fused", f"calls_{chain}")))
+
+
 def all_rows():
     apart = {"threads": 2, "is_pinned": False}
     return [
@@ -221,6 +233,7 @@ def all_rows():
         Row("inference_memory_b16_2t", "MiB", "inference", Goal(1, "libtorch"), LIBTORCH_TRAINING, **apart),
         Row("relu_1e7_fresh", "ms", "relu", Goal(1 / 0.9, "copy"), (Peer("copy", "copy"), *LIBTORCH)),
         *_replay_rows(),
+        *_fused_rows(),
         *_small_rows(),
         *_gemm_rows(),
         *_pool_rows(),

@@ -120,7 +120,7 @@ class Bench:
         return (many - few) / (COUNT_MANY - COUNT_FEW)
 
     def _program(self, name):
-        if not name.startswith(("ours/", "one_thread/")):
+        if not name.startswith(tuple(peers.MODES)):
             return self.peers.program(name)
         path = os.path.join(self.options.build, "bench", "ours", name.split("/")[1])
         if not os.path.exists(path):
