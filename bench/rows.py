@@ -44,13 +44,16 @@ class Peer:
 class Row:
     name: str
     unit: str
-    program: str  # Eddy's
+    program: str  # Eddy's; with a mode in front of it, if it is not run as it is (peers.MODES)
     goal: Goal | None  # None: the row is only reported
     peers: tuple
     threads: int = 1
     is_pinned: bool = True  # to one CPU, the peers too
     kind: str = "time"      # or "instructions", "heap"
     batch: str = ""         # rows with the same batch are measured in the same runs of the programs
+
+    def ours(self):
+        return Peer("Eddy", self.program if "/" in self.program else "ours/" + self.program)
 
 
 LIBTORCH = (Peer("libtorch", "libtorch"), Peer("libtorch, given", "given_libtorch"))
@@ -129,6 +132,13 @@ def _kernel_rows():
     for name, (base, share) in KERNELS.items():
         yield Row(f"kernel_small_{name}", "instructions", "kernels", Goal(round(base * share)), (), kind="instructions")
         yield Row(f"kernel_small_{name}_ns", "ns", "kernels", None, ())
+
+
+def _step_rows():
+    """The same calls as steps of a program, without passes; the peer prepares its kernel at each call."""
+    for name, (base, share) in KERNELS.items():
+        yield Row(f"replay_small_{name}", "instructions", "no_passes/steps", Goal(round(base * share)),
+                  (Peer("kernel alone", "ours/kernels", f"kernel_small_{name}"),), kind="instructions")
 
 
 ISSUED = ("sum", "add_row", "add_turned", "add_mixed", "softmax", "layer_norm", "matmul", "linear", "cat", "zeros")
@@ -234,6 +244,7 @@ def all_rows():
         Row("relu_1e7_fresh", "ms", "relu", Goal(1 / 0.9, "copy"), (Peer("copy", "copy"), *LIBTORCH)),
         *_replay_rows(),
         *_fused_rows(),
+        *_step_rows(),
         *_small_rows(),
         *_gemm_rows(),
         *_pool_rows(),

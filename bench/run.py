@@ -45,7 +45,7 @@ class Bench:
     def measure(self, batch):
         """The results of rows that are measured in the same runs, in the order of the rows."""
         first = batch[0]
-        peers_of = {row.name: (rows.Peer("Eddy", "ours/" + row.program), *filter(self._is_wanted, row.peers))
+        peers_of = {row.name: (row.ours(), *filter(self._is_wanted, row.peers))
                     for row in batch}
         entries = {row.name: [table.Entry(peer.name) for peer in peers_of[row.name]] for row in batch}
         samples = {row.name: {peer.name: [] for peer in peers_of[row.name]} for row in batch}
@@ -82,7 +82,7 @@ class Bench:
             extra = self.peers.environment(peer.program, threads)
             if row.kind == "instructions":
                 entry, samples = measured[row.name]
-                samples.append(self._instructions(program, row, extra))
+                samples.append(self._instructions(program, peer.row or row.name, extra))
                 entry.path = "caller" if entry.name == "Eddy" else ""
                 return
             if row.kind == "heap":
@@ -113,8 +113,8 @@ class Bench:
                 break
         return best
 
-    def _instructions(self, program, row, extra):
-        counted = "count_" + row.name.removeprefix("instructions_")
+    def _instructions(self, program, name, extra):
+        counted = "count_" + name.removeprefix("instructions_")
         few = process.instructions([program, counted, str(COUNT_FEW)], extra)
         many = process.instructions([program, counted, str(COUNT_MANY)], extra)
         return (many - few) / (COUNT_MANY - COUNT_FEW)

@@ -2,64 +2,18 @@
  *
  *     kernels kernel_small_sum_ns [samples]     nanoseconds per call
  *     kernels count_kernel_small_sum N          makes N calls and prints nothing: for callgrind */
+#include <bench/ours/small_calls.h>
 #include <bench/sample.h>
 #include <eddy/version.h>
-#include <functional/op_table.h>
-#include <kernels/attributes.h>
-#include <kernels/cpu/kernels.h>
 #include <streams/team.h>
 
-#define OPERANDS_MAX 4
-#define DIMS_MAX 2
-#define ELEMENTS_MAX 64
 #define WORKSPACE_BYTES 65536
-
-typedef struct operand {
-    eddy_dtype dtype;
-    int32_t rank;
-    int64_t dims[DIMS_MAX], strides[DIMS_MAX];
-} operand;
-
-typedef struct small_call {
-    const char *op;
-    const eddy_kernel *kernel; /* NULL: the f32 kernel of `table` */
-    const eddy_op *table;
-    const void *attributes;
-    int32_t operand_count;
-    operand operands[OPERANDS_MAX]; /* as the interpreter passes them: broadcast strides are 0 */
-} small_call;
-
-/* clang-format off */
-#define VECTOR(n)    {EDDY_F32, 1, {n}, {1}}
-#define MATRIX(m, n) {EDDY_F32, 2, {m, n}, {n, 1}}
-#define ROWS(m, n)   {EDDY_F32, 2, {m, n}, {0, 1}}
-#define COLUMNS(m, n) {EDDY_F32, 2, {m, n}, {1, 0}}
-#define LABELS(n)    {EDDY_I64, 1, {n}, {1}}
-#define NUMBER       {.dtype = EDDY_F32}
-
-static const eddy_attributes_reduce whole = {.axes = 1};
-static const eddy_attributes_axis last = {.axis = 1};
-static const eddy_attributes_layer_norm last_axis = {.axis_count = 1, .eps = 1e-5};
-static const eddy_attributes_cross_entropy mean_loss = {.reduction = EDDY_REDUCTION_MEAN};
-
-static const small_call small_calls[] = {
-    {"sum",           &eddy_cpu_sum,           NULL,         &whole,     2, {VECTOR(16), NUMBER}},
-    {"mean",          &eddy_cpu_mean,          NULL,         &whole,     2, {VECTOR(16), NUMBER}},
-    {"add_row",       NULL,                    &eddy_op_add, NULL,       3, {MATRIX(4, 4), ROWS(4, 4), MATRIX(4, 4)}},
-    {"add_column",    NULL,                    &eddy_op_add, NULL,       3, {MATRIX(4, 4), COLUMNS(4, 4), MATRIX(4, 4)}},
-    {"layer_norm",    &eddy_cpu_layer_norm,    NULL,         &last_axis, 4, {MATRIX(2, 16), VECTOR(16), VECTOR(16), MATRIX(2, 16)}},
-    {"softmax",       &eddy_cpu_softmax,       NULL,         &last,      2, {MATRIX(2, 16), MATRIX(2, 16)}},
-    {"linear",        &eddy_cpu_linear,        NULL,         NULL,       4, {MATRIX(4, 8), MATRIX(8, 8), VECTOR(8), MATRIX(4, 8)}},
-    {"matmul",        &eddy_cpu_matmul,        NULL,         NULL,       3, {MATRIX(8, 8), MATRIX(8, 8), MATRIX(8, 8)}},
-    {"cross_entropy", &eddy_cpu_cross_entropy, NULL,         &mean_loss, 3, {MATRIX(4, 10), LABELS(4), NUMBER}},
-};
-/* clang-format on */
 
 /* A call's kernel, attributes and operands, prepared once. */
 typedef struct ready_call {
     const eddy_kernel *kernel;
     const void *attributes;
-    eddy_op_view views[OPERANDS_MAX];
+    eddy_op_view views[SMALL_OPERANDS_MAX];
     int32_t view_count;
 } ready_call;
 
@@ -94,7 +48,7 @@ static int64_t call_kernel(const ready_call *ready) {
 
 /* Numbers in (-1, 1). Indices are 0, which is valid for every operand. */
 static void fill(eddy_op_view *view, int64_t count) {
-    static _Alignas(64) char memory[OPERANDS_MAX][ELEMENTS_MAX * sizeof(int64_t)];
+    static _Alignas(64) char memory[SMALL_OPERANDS_MAX][SMALL_ELEMENTS_MAX * sizeof(int64_t)];
     static uint32_t random_state = 1;
     static int32_t taken;
     view->data = memory[taken++];
@@ -108,7 +62,7 @@ static ready_call prepare(const small_call *from) {
                         .attributes = from->attributes,
                         .view_count = from->operand_count};
     for (int32_t i = 0; i < from->operand_count; i++) {
-        const operand *o = &from->operands[i];
+        const small_operand *o = &from->operands[i];
         eddy_op_view *view = &ready.views[i];
         const int64_t *dims =
             from->table ? from->operands[0].dims : o->dims; /* elementwise: dims are shared */
@@ -135,20 +89,10 @@ static void measure(const char *row, const ready_call *ready, int count) {
     bench_print_row(row, "ns", eddy_version_text(), "caller", &samples);
 }
 
-static const small_call *find(const char *row, const char *format) {
-    for (size_t at = 0; at < sizeof(small_calls) / sizeof(small_calls[0]); at++) {
-        char name[64];
-        snprintf(name, sizeof(name), format, small_calls[at].op);
-        if (!strcmp(name, row))
-            return &small_calls[at];
-    }
-    return NULL;
-}
-
 int main(int argc, char **argv) {
     const char *row = argc > 1 ? argv[1] : "";
-    const small_call *timed = find(row, "kernel_small_%s_ns"),
-                     *counted = find(row, "count_kernel_small_%s");
+    const small_call *timed = small_call_of(row, "kernel_small_%s_ns"),
+                     *counted = small_call_of(row, "count_kernel_small_%s");
     if (!timed && !counted) {
         fprintf(stderr, "kernels: no such row: %s\n", row);
         return 2;
