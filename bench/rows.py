@@ -49,7 +49,7 @@ class Row:
     peers: tuple
     threads: int = 1
     is_pinned: bool = True  # to one CPU, the peers too
-    kind: str = "time"      # or "instructions", "heap"
+    kind: str = "time"      # or "instructions", "heap", "exact" (neither load nor chance changes it)
     batch: str = ""         # rows with the same batch are measured in the same runs of the programs
 
     def ours(self):
@@ -210,6 +210,12 @@ def _fused_rows():
         yield Row(f"replay_{chain}", "us", "fused", Goal(most, unfused.name), (unfused, Peer("Eddy, calls", "ours/fused", f"calls_{chain}")))
 
 
+def _arena_rows():
+    """The arena over what is alive at once."""
+    for name in ("mlp", "cnn", "transformer", "branchy"):
+        yield Row(f"replay_arena_{name}", "x", "arena", Goal(1.05), (), kind="exact")
+
+
 def all_rows():
     apart = {"threads": 2, "is_pinned": False}
     return [
@@ -245,6 +251,7 @@ def all_rows():
         *_replay_rows(),
         *_fused_rows(),
         *_step_rows(),
+        *_arena_rows(),
         *_small_rows(),
         *_gemm_rows(),
         *_pool_rows(),

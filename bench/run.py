@@ -49,7 +49,7 @@ class Bench:
                     for row in batch}
         entries = {row.name: [table.Entry(peer.name) for peer in peers_of[row.name]] for row in batch}
         samples = {row.name: {peer.name: [] for peer in peers_of[row.name]} for row in batch}
-        for _ in range(1 if first.kind == "instructions" else self.options.rounds):
+        for _ in range(1 if first.kind in ("instructions", "exact") else self.options.rounds):
             for at, peer in enumerate(peers_of[first.name]):
                 measured = {row.name: (entries[row.name][at], samples[row.name][peer.name]) for row in batch}
                 if not entries[first.name][at].missing:
@@ -88,7 +88,10 @@ class Bench:
             if row.kind == "heap":
                 extra = {**extra, "LD_PRELOAD": self.peers.heap_counter()}
             command = [program, peer.row or ",".join(measured), str(self.options.samples)]
-            run = self._calm_run(command, threads, row.is_pinned, extra)
+            if row.kind == "exact":
+                run = process.Run(process.run(command, threads, row.is_pinned, extra).rows, 0)
+            else:
+                run = self._calm_run(command, threads, row.is_pinned, extra)
         except (peers.Missing, process.Failed) as error:
             for entry, _ in measured.values():
                 entry.missing = str(error)
