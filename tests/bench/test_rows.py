@@ -66,6 +66,29 @@ class Small(unittest.TestCase):
                 self.assertEqual(sum(bool(pattern.fullmatch("small_" + name)) for pattern in patterns), 1, (source, name))
 
 
+class Replayed(unittest.TestCase):
+    """Recorded programs."""
+
+    def test_programs_of_small_ops_are_measured_beside_their_calls(self):
+        for name in rows.REPLAYED_SMALL:
+            row = ROWS["replay_" + name]
+            self.assertEqual([(peer.program, peer.row) for peer in row.peers], [("one_thread/small", "small_" + name)])
+            self.assertEqual((row.threads, row.is_pinned, row.goal.of), (1, True, "Eddy, calls"))
+
+    def test_a_chain_is_measured_beside_itself_without_passes(self):
+        for row in [row for row in ROWS.values() if row.program == "fused"]:
+            unfused = row.peers[0]
+            self.assertEqual((unfused.name, unfused.program, unfused.row), (row.goal.of, "no_passes/fused", ""))
+
+    def test_a_program_in_a_mode_has_its_variables(self):
+        at = peers.Peers.__new__(peers.Peers)
+        for program, variables in (("ours/small", {}), ("one_thread/small", {"EDDY_ONE_THREAD": "1"}),
+                                   ("no_passes/steps", {"EDDY_PASSES": "none"})):
+            self.assertEqual(at.environment(program, 1), variables)
+        self.assertEqual(ROWS["replay_small_sum"].ours().program, "no_passes/steps")
+        self.assertEqual(ROWS["replay_tree"].ours().program, "ours/small")
+
+
 class Kernels(unittest.TestCase):
     def test_the_programs_know_every_kernel(self):
         source = (pathlib.Path(rows.HERE) / "ours/small_calls.c").read_text()
