@@ -241,9 +241,15 @@ static bool any_gradient(const calling *c) {
     return false;
 }
 
-static void give_up(eddy_signature *signature, const char *reason) {
-    signature->is_given_up = true;
+/* There is a reason against the newest recording. What another thread did says little of the next one: recording begins anew. */
+static eddy_program *refuse_locked(eddy_signature *signature, const char *reason,
+                                   bool is_disturbed) {
+    eddy_program *before = is_disturbed ? signature->program : NULL;
+    if (is_disturbed)
+        signature->program = NULL;
+    signature->is_given_up = !is_disturbed || ++signature->differed >= DIFFERENCES_MOST;
     snprintf(signature->reason, sizeof(signature->reason), "%s", reason);
+    return before;
 }
 
 /* What a recording has come to. */
@@ -253,6 +259,8 @@ typedef struct verdict {
     bool is_built;         /* it was equal */
     char difference[320];  /* or why it was not */
     char reason[320];      /* why there is no program */
+    bool is_disturbed;     /* by another thread: that is the reason */
+    eddy_program *stale;   /* a reference that the signature has given up, or NULL */
 } verdict;
 
 /* lock: the function's. What is left in the verdict is to be released. */
@@ -260,7 +268,7 @@ static void settle_locked(const calling *c, eddy_signature *signature, verdict *
     if (signature->is_replayed || signature->is_given_up)
         return; /* another thread was first */
     if (v->reason[0]) {
-        give_up(signature, v->reason);
+        v->stale = refuse_locked(signature, v->reason, v->is_disturbed);
         return;
     }
     eddy_program *old = signature->program;
@@ -338,9 +346,12 @@ static void settle(calling *c, eddy_recording *recording) {
     judge(recording, v.reason, sizeof(v.reason));
     if (!v.reason[0] && any_gradient(c))
         snprintf(v.reason, sizeof(v.reason), "a gradient goes back through its inputs or outputs");
-    if (v.reason[0] || try_quietly(c, recording, &v))
+    bool is_known = v.reason[0] || try_quietly(c, recording, &v);
+    v.is_disturbed = recording->is_disturbed;
+    if (is_known)
         put_down(c, &v);
     eddy_program_release(&v.program);
+    eddy_program_release(&v.stale);
     eddy_program_release(&v.before);
 }
 

@@ -6,7 +6,18 @@
 #include <interpreter/handle/generator.h>
 #include <interpreter/tape/autograd.h>
 #include <program/recording.h>
+#include <stdio.h>
 #include <string.h>
+
+/* What cannot be replayed, or was not understood, is kept as the recording's failure, the first of them. */
+static void spoil(eddy_recording *recording, eddy_status status, eddy_origin origin,
+                  const char *reason) {
+    if (recording->status != EDDY_OK)
+        return;
+    recording->status = status;
+    recording->spoiled_by = origin;
+    recording->reason = reason;
+}
 
 /* ---- storages ---- */
 
@@ -37,14 +48,24 @@ static bool grow_seen(eddy_recording *recording) {
     return true;
 }
 
-uint32_t eddy_recording_value_of(const eddy_recording *recording, const eddy_tensor *tensor) {
+/* What is known of the tensor's storage; NULL if the recording has not seen it. */
+static eddy_recording_seen *find_seen(const eddy_recording *recording, const eddy_tensor *tensor) {
     if (recording->seen_capacity == 0)
-        return EDDY_CODE_NONE;
-    const eddy_recording_seen *seen = &recording->seen[slot_of(recording, tensor->storage)];
+        return NULL;
+    eddy_recording_seen *seen = &recording->seen[slot_of(recording, tensor->storage)];
     bool is_it =
         seen->number == tensor->storage &&
         seen->generation == eddy_vm_storage_generation(recording->runtime->vm, tensor->storage);
-    return is_it ? seen->value : EDDY_CODE_NONE;
+    return is_it ? seen : NULL;
+}
+
+uint32_t eddy_recording_value_of(const eddy_recording *recording, const eddy_tensor *tensor) {
+    const eddy_recording_seen *seen = find_seen(recording, tensor);
+    return seen ? seen->value : EDDY_CODE_NONE;
+}
+
+static uint32_t version_of(const eddy_tensor *tensor) {
+    return eddy_load_relaxed(&tensor->root->version);
 }
 
 static bool see(eddy_recording *recording, const eddy_tensor *tensor, uint32_t value) {
@@ -53,8 +74,11 @@ static bool see(eddy_recording *recording, const eddy_tensor *tensor, uint32_t v
     eddy_recording_seen *seen = &recording->seen[slot_of(recording, tensor->storage)];
     recording->seen_count += seen->number == 0;
     *seen = (eddy_recording_seen){
-        tensor->storage, eddy_vm_storage_generation(recording->runtime->vm, tensor->storage),
-        value};
+        .number = tensor->storage,
+        .generation = eddy_vm_storage_generation(recording->runtime->vm, tensor->storage),
+        .value = value,
+        .version = version_of(tensor),
+        .first = recording->code.instructions.count};
     return true;
 }
 
@@ -87,6 +111,54 @@ static bool find_value(eddy_recording *recording, eddy_tensor *tensor,
     }
     *value = eddy_recording_value_of(recording, tensor);
     return *value != EDDY_CODE_NONE || capture(recording, tensor, value);
+}
+
+/* ---- writes of other threads ----
+ *
+ * Between the first and the last recorded call that uses a storage nobody else may write it: a run would not repeat that write in between. A
+ * root's version counts the writes that were issued (handle/tensor.h). Those of the recording thread go all through general calls, which
+ * count them just before they are recorded, so that what is beyond them is another thread's (or a callback's).
+ * Before the first use and after the last one a write is harmless: a run is one instruction, before or behind it. So are reads,
+ * which see what a run leaves before or after it, as they see what the calls leave. */
+
+/* Counts the call's own writes to storages that were seen before it. */
+static void count_writes(const eddy_recording *recording, const eddy_recorder_call *call) {
+    const eddy_vm_operand *operand = call->operands;
+    for (int64_t i = 0; i < call->view_count; i++) {
+        if (eddy_tensor_is_none(call->views[i]))
+            continue;
+        bool is_write = operand->access != EDDY_ACCESS_CONST && !operand->is_new;
+        operand++;
+        eddy_recording_seen *seen = is_write ? find_seen(recording, call->views[i]) : NULL;
+        if (seen)
+            seen->version++;
+    }
+}
+
+static void check_version(eddy_recording *recording, const eddy_recorder_call *call,
+                          const eddy_recording_seen *seen, const eddy_tensor *tensor) {
+    if (EDDY_LIKELY(seen->version == version_of(tensor)) || recording->status != EDDY_OK)
+        return;
+    char text[EDDY_RANK_MAX * 22];
+    eddy_tensor_describe(tensor, text, sizeof(text));
+    snprintf(recording->text, sizeof(recording->text),
+             "another thread has written its operand %.120s since %s used it", text,
+             eddy_code_instruction_at(&recording->code, seen->first)->op->name);
+    recording->is_disturbed = true;
+    spoil(recording, EDDY_UNSUPPORTED, eddy_apply_origin(call->apply), recording->text);
+}
+
+static void check_others(eddy_recording *recording, const eddy_recorder_call *call) {
+    count_writes(recording, call);
+    const eddy_vm_operand *operand = call->operands;
+    for (int64_t i = 0; i < call->view_count; i++) {
+        if (eddy_tensor_is_none(call->views[i]))
+            continue;
+        bool is_new = operand++->is_new;
+        const eddy_recording_seen *seen = is_new ? NULL : find_seen(recording, call->views[i]);
+        if (seen)
+            check_version(recording, call, seen, call->views[i]);
+    }
 }
 
 /* ---- calls ---- */
@@ -337,16 +409,6 @@ static bool add_call(eddy_recording *recording, const eddy_recorder_call *call) 
     return is_added;
 }
 
-/* What cannot be replayed, or was not understood, is kept as the recording's failure, the first of them. */
-static void spoil(eddy_recording *recording, eddy_status status, eddy_origin origin,
-                  const char *reason) {
-    if (recording->status != EDDY_OK)
-        return;
-    recording->status = status;
-    recording->spoiled_by = origin;
-    recording->reason = reason;
-}
-
 static void record_call(eddy_recorder *recorder, const eddy_recorder_call *call) {
     eddy_recording *recording = (eddy_recording *)(void *)recorder;
     eddy_origin origin = eddy_apply_origin(call->apply);
@@ -357,7 +419,9 @@ static void record_call(eddy_recorder *recorder, const eddy_recorder_call *call)
     else if (call->runtime != recording->runtime)
         spoil(recording, EDDY_RUNTIME_MISMATCH, origin,
               "it belongs to another runtime than the recording");
-    else if (!add_call(recording, call))
+    else
+        check_others(recording, call);
+    if (recording->status == EDDY_OK && !add_call(recording, call))
         spoil(recording, EDDY_OUT_OF_MEMORY, origin, "no memory to record it");
 }
 

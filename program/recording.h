@@ -15,6 +15,8 @@ typedef struct eddy_recording_seen {
     eddy_storage_number number; /* 0: a free slot */
     uint32_t generation;
     uint32_t value;
+    uint32_t version; /* its root's when it was seen first, and the recorded writes since */
+    uint32_t first;   /* the instruction that used it first */
 } eddy_recording_seen;
 
 /* The gradient that is kept for an output of a node, when the recording ends. */
@@ -53,6 +55,8 @@ typedef struct eddy_recording {
     eddy_status status; /* why there will be no program; OK so far */
     eddy_origin spoiled_by;
     const char *reason;
+    bool is_disturbed; /* by another thread's write: the same calls may be recorded another time */
+    char text[256];    /* a reason that had to be written */
 } eddy_recording;
 
 /* Opens a recording of the calling thread; closes it, so that calls are no longer recorded: NULL if none is open. */

@@ -79,8 +79,8 @@ EDDY_API eddy_status eddy_record_begin(void);
 /* Ends the recording and makes its program, one reference, the caller's. bindings names inputs, outputs and state; NULL names none.
  * The program keeps the tensors that it captured and those that are its state. NULL with INVALID_ARGUMENT (no recording is open; a
  * name is missing or given twice; an input was made by the recording, or an output was not seen by it; an input is named twice),
- * UNSUPPORTED (what cannot be replayed was recorded: the message names the call) or OUT_OF_MEMORY in the slot; the recording ends
- * in any case. */
+ * UNSUPPORTED (what cannot be replayed was recorded, or another thread has written a tensor between two recorded calls on it: the message
+ * names the call) or OUT_OF_MEMORY in the slot; the recording ends in any case. */
 EDDY_API eddy_program *eddy_record_end(const eddy_bindings *bindings);
 
 /* Ends the recording that eddy_record_begin has opened, if there is one, without a program. What it computed stays. */

@@ -140,6 +140,30 @@ Test(replay_ops, every_op_has_the_bits_of_its_call) {
     cr_assert_eq(eddy_live_count(), 0);
 }
 
+/* Writes to the same tensors again and again are the recording's own, whichever op makes them. */
+static void try_alone(const call_row *row) {
+    described call, own;
+    eddy_tensor *outputs[OUTPUTS] = {0};
+    const eddy_op *op = described_op(row->op);
+    if (!op || op->output_count > OUTPUTS || op->has_late_shape)
+        return;
+    eddy_scope *scope = eddy_scope_begin();
+    described_read(&call, op, row->operands, row->attributes);
+    copy_operands(&call, 1000, &own);
+    expect_ok(eddy_record_begin(), "begin", row->op);
+    for (int k = 0; k < 3; k++)
+        expect_ok(described_call(&own, "", outputs), "recorded call", row->op);
+    eddy_program *program = eddy_record_end(NULL);
+    expect_ok(program ? EDDY_OK : EDDY_UNSUPPORTED, "end", row->op);
+    eddy_program_release(&program);
+    eddy_scope_end(scope);
+}
+
+Test(replay_ops, no_op_of_the_recording_looks_like_one_of_another_thread) {
+    for (int i = 0; i < ROW_COUNT; i++)
+        try_alone(&rows[i]);
+}
+
 /* Elementwise ops have no examples in their entries: f32 and i32, broadcast, and laid out apart. */
 static eddy_tensor *strided(eddy_dtype dtype, int64_t first) {
     int64_t values[24];
