@@ -98,7 +98,7 @@ static eddy_status check_binding(const maker *m, const eddy_bindings *bindings, 
     if (binding->tensor->runtime != m->recording->runtime)
         return eddy_fail(EDDY_RUNTIME_MISMATCH, m->origin,
                          "%s belongs to another runtime than the recording", binding->name);
-    if ((unsigned)binding->role > EDDY_ROLE_STATE)
+    if ((unsigned)binding->role > EDDY_ROLE_CONSTANT)
         return eddy_fail(EDDY_INVALID_ARGUMENT, m->origin, "%s has no role", binding->name);
     return EDDY_OK;
 }
@@ -256,19 +256,90 @@ static eddy_status bind_input(const maker *m, const eddy_bindings *bindings,
     return check_strangers(m, given, from, input);
 }
 
-/* ---- state and outputs ---- */
+/* ---- state, constants and outputs ---- */
 
-static eddy_status bind_state(const maker *m, const eddy_binding *given,
-                              eddy_program_binding *binding) {
+/* The captured value that the tensor becomes the name of. */
+static eddy_status bind_held(const maker *m, const eddy_binding *given, const char *role,
+                             eddy_program_binding *binding) {
     binding->value = eddy_recording_value_of(m->recording, given->tensor);
     if (binding->value == EDDY_CODE_NONE)
         return eddy_fail(EDDY_INVALID_ARGUMENT, m->origin, "no recorded call uses %s", given->name);
-    eddy_code_value *value = eddy_code_value_at(&m->program->code, binding->value);
-    if (value->kind == EDDY_VALUE_MADE)
+    if (eddy_code_value_at(&m->program->code, binding->value)->kind == EDDY_VALUE_MADE)
         return eddy_fail(EDDY_INVALID_ARGUMENT, m->origin,
-                         "%s was made by the recorded calls: it can be no state", given->name);
+                         "%s was made by the recorded calls: it can be no %s", given->name, role);
+    return EDDY_OK;
+}
+
+static eddy_status bind_state(const maker *m, const eddy_binding *given,
+                              eddy_program_binding *binding) {
+    eddy_status status = bind_held(m, given, "state", binding);
+    if (status != EDDY_OK)
+        return status;
+    eddy_code_value *value = eddy_code_value_at(&m->program->code, binding->value);
     m->program->state_count += value->kind != EDDY_VALUE_STATE;
     value->kind = EDDY_VALUE_STATE;
+    return EDDY_OK;
+}
+
+/* The first instruction that writes the value; NULL if none does. */
+static const eddy_op *writer_of(const eddy_code *code, uint32_t value) {
+    for (uint32_t i = 0; i < code->instructions.count; i++) {
+        const eddy_code_instruction *instruction = eddy_code_instruction_at(code, i);
+        for (uint32_t k = 0; k < instruction->operand_count; k++) {
+            const eddy_code_operand *operand =
+                eddy_code_operand_at(code, instruction->operands_at + k);
+            if (operand->value == value && (operand->access & EDDY_CODE_WRITES))
+                return instruction->op;
+        }
+    }
+    return NULL;
+}
+
+/* What the storage is named as besides: a part of it that is fed, or that runs may write, does not go with a constant. */
+static eddy_status check_constant_alone(const maker *m, const eddy_bindings *bindings,
+                                        const eddy_binding *given) {
+    eddy_layout layout, other_layout;
+    eddy_tensor_layout(given->tensor, &layout);
+    for (int64_t i = 0; i < bindings->count; i++) {
+        const eddy_binding *other = &bindings->items[i];
+        if (other->tensor->storage != given->tensor->storage)
+            continue;
+        eddy_tensor_layout(other->tensor, &other_layout);
+        if (other->role == EDDY_ROLE_INPUT && meet(extent_of(&layout, given->tensor->dtype),
+                                                   extent_of(&other_layout, other->tensor->dtype)))
+            return eddy_fail(EDDY_INVALID_ARGUMENT, m->origin, "%s and %s have elements in common",
+                             other->name, given->name);
+        if (other->role == EDDY_ROLE_STATE)
+            return eddy_fail(EDDY_INVALID_ARGUMENT, m->origin,
+                             "%s is a constant, and shares its memory with %s, which is state",
+                             given->name, other->name);
+    }
+    return EDDY_OK;
+}
+
+static eddy_status bind_constant(const maker *m, const eddy_bindings *bindings,
+                                 const eddy_binding *given, eddy_program_binding *binding) {
+    /* First, so that a write from now on shows at the next run. */
+    binding->version = eddy_load_relaxed(&given->tensor->root->version);
+    eddy_status status = bind_held(m, given, "constant", binding);
+    if (status == EDDY_OK)
+        status = check_constant_alone(m, bindings, given);
+    if (status != EDDY_OK)
+        return status;
+    const eddy_op *writer = writer_of(&m->program->code, binding->value);
+    if (writer)
+        return eddy_fail(EDDY_INVALID_ARGUMENT, m->origin,
+                         "%s is a constant, and the recorded %s writes it", given->name,
+                         writer->name);
+    if (!eddy_recording_is_last_writer(m->recording, given->tensor))
+        return eddy_fail(EDDY_INVALID_ARGUMENT, m->origin,
+                         "%s is a constant, and was written after a recorded call used it",
+                         given->name);
+    eddy_code_value *value = eddy_code_value_at(&m->program->code, binding->value);
+    m->program->constant_count += value->kind != EDDY_VALUE_CONSTANT;
+    value->kind = EDDY_VALUE_CONSTANT;
+    /* Instructions that wrote an input in the same storage name that input now. */
+    value->is_written = false;
     return EDDY_OK;
 }
 
@@ -305,9 +376,24 @@ static eddy_status bind_output(const maker *m, const eddy_bindings *bindings,
                            given->name);
 }
 
+static eddy_status bind_one(const maker *m, const eddy_bindings *bindings,
+                            const eddy_binding *given, eddy_program_binding *binding) {
+    switch (given->role) {
+    case EDDY_ROLE_INPUT:
+        return bind_input(m, bindings, given, binding);
+    case EDDY_ROLE_STATE:
+        return bind_state(m, given, binding);
+    case EDDY_ROLE_CONSTANT:
+        return bind_constant(m, bindings, given, binding);
+    default:
+        return bind_output(m, bindings, given, binding);
+    }
+}
+
 /* Inputs first, whatever the order of the bindings: an output may be one. */
 static eddy_status bind_all(const maker *m, const eddy_bindings *bindings) {
-    static const eddy_role order[] = {EDDY_ROLE_INPUT, EDDY_ROLE_STATE, EDDY_ROLE_OUTPUT};
+    static const eddy_role order[] = {EDDY_ROLE_INPUT, EDDY_ROLE_STATE, EDDY_ROLE_CONSTANT,
+                                      EDDY_ROLE_OUTPUT};
     eddy_status status = EDDY_OK;
     for (int64_t i = 0; i < bindings->count && status == EDDY_OK; i++) {
         const eddy_binding *given = &bindings->items[i];
@@ -317,15 +403,13 @@ static eddy_status bind_all(const maker *m, const eddy_bindings *bindings) {
         if (status == EDDY_OK && (!binding || !(binding->name = copy_name(given->name))))
             status = fail_memory(m);
     }
-    for (int k = 0; k < 3; k++)
+    for (int k = 0; k < 4; k++)
         for (int64_t i = 0; i < bindings->count && status == EDDY_OK; i++) {
             const eddy_binding *given = &bindings->items[i];
             eddy_program_binding *binding = eddy_program_binding_at(m->program, (uint32_t)i);
             if (given->role != order[k])
                 continue;
-            status = given->role == EDDY_ROLE_INPUT   ? bind_input(m, bindings, given, binding)
-                     : given->role == EDDY_ROLE_STATE ? bind_state(m, given, binding)
-                                                      : bind_output(m, bindings, given, binding);
+            status = bind_one(m, bindings, given, binding);
         }
     return status;
 }
@@ -443,9 +527,10 @@ eddy_status eddy_program_build(eddy_program *program, eddy_origin origin) {
 
 static eddy_status refuse_spoiled(const maker *m) {
     const eddy_recording *recording = m->recording;
+    char reason[EDDY_RECORDING_REASON_BYTES];
+    eddy_recording_judge(recording, reason, sizeof(reason));
     return eddy_fail(recording->status, (eddy_origin){m->origin.op, recording->spoiled_by.address},
-                     "%s cannot be part of a program: %s", recording->spoiled_by.op,
-                     recording->reason);
+                     "%s", reason);
 }
 
 /* The program takes what the recording has. */

@@ -159,7 +159,7 @@ static void print_attributes(const eddy_program *program, FILE *file,
 
 static void print_binding(const eddy_program *program, FILE *file,
                           const eddy_program_binding *binding) {
-    static const char *const roles[] = {"input", "output", "state", "gradient"};
+    static const char *const roles[] = {"input", "output", "state", "constant", "gradient"};
     fprintf(file, "%s %s%s", roles[binding->role], binding->name ? binding->name : "",
             binding->name ? " " : "");
     print_layout(file, (eddy_dtype)binding->dtype, &binding->layout);

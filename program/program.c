@@ -82,14 +82,15 @@ eddy_status eddy_program_describe(const eddy_program *program, eddy_program_info
                                .output_count = program->output_count,
                                .state_count = program->state_count,
                                .captured_count = program->externals.count - program->input_count -
-                                                 program->state_count,
+                                                 program->state_count - program->constant_count,
                                .draw_count = program->code.draws.count,
                                .arena_bytes = executable->arena.bytes,
                                .arena_bound = executable->arena.bound,
                                .program_bytes = bytes_of(program),
                                .estimated_ns = executable->cost_ps / 1000,
                                .recorded_count = program->code.recorded_count,
-                               .group_count = program->code.groups.count};
+                               .group_count = program->code.groups.count,
+                               .constant_count = program->constant_count};
     size_t bytes = info->size > 0 && info->size < sizeof(found) ? info->size : sizeof(found);
     memcpy(info, &found, bytes);
     return EDDY_OK;

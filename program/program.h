@@ -20,7 +20,7 @@
 
 typedef struct eddy_program_external {
     uint32_t value;
-    uint32_t input;      /* index among the inputs; EDDY_CODE_NONE: state or captured */
+    uint32_t input;      /* index among the inputs; EDDY_CODE_NONE: state, constant or captured */
     eddy_tensor *tensor; /* a reference of the root; NULL for inputs */
 } eddy_program_external;
 
@@ -38,6 +38,7 @@ typedef struct eddy_program_binding {
     uint8_t role;     /* eddy_role */
     uint8_t dtype;
     int8_t device_kind, device_index;
+    uint32_t version;   /* of a constant's root, when the recording ended */
     int64_t count;      /* elements */
     eddy_layout layout; /* as recorded; offsets within an input count from its first element */
 } eddy_program_binding;
@@ -50,7 +51,7 @@ typedef struct eddy_program_kept {
 } eddy_program_kept;
 
 /* A binding without a name that behaves as an output, and goes to a node. */
-#define EDDY_PROGRAM_KEPT 3
+#define EDDY_PROGRAM_KEPT 4
 
 struct eddy_program {
     _Atomic uint32_t references; /* atomic: acq_rel when given up */
@@ -62,7 +63,8 @@ struct eddy_program {
     eddy_code_array kept;       /* eddy_program_kept */
     eddy_code_array generators; /* eddy_generator *, a reference each */
     eddy_code_array made; /* eddy_program_made: their operands follow those of the externals */
-    uint32_t input_count, output_count, state_count;
+    uint32_t input_count, output_count;
+    uint32_t state_count, constant_count; /* storages */
     uint32_t handle_count; /* new handles of a run: of outputs, then of kept gradients */
     bool uses_tape;      /* what it computes depends on which gradients are kept, or who gets one */
     bool has_registered; /* ops of the program's own, which run on workers alone */

@@ -218,19 +218,6 @@ static eddy_status make_program(const calling *c, eddy_recording *recording,
     return status;
 }
 
-/* Why a recording cannot be replayed; "" where it can. */
-static void judge(const eddy_recording *recording, char *reason, size_t size) {
-    reason[0] = 0;
-    /* An op whose shape depends on data reads it too: what it says comes first. */
-    if (recording->status != EDDY_OK)
-        snprintf(reason, size, "%s: %s", recording->spoiled_by.op, recording->reason);
-    else if (recording->read_count > 0)
-        snprintf(reason, size, "the function reads values of tensors");
-    else if (recording->lost)
-        snprintf(reason, size,
-                 "a number that was given is used in a way that a replay cannot follow");
-}
-
 static bool any_gradient(const calling *c) {
     for (int64_t i = 0; i < c->inputs.count; i++)
         if (c->inputs.items[i]->autograd && c->caller->no_grad == 0)
@@ -257,10 +244,10 @@ typedef struct verdict {
     eddy_program *program; /* a reference; NULL where there is a reason */
     eddy_program *before;  /* a reference: of the recording that it was compared with, or NULL */
     bool is_built;         /* it was equal */
-    char difference[320];  /* or why it was not */
-    char reason[320];      /* why there is no program */
-    bool is_disturbed;     /* by another thread: that is the reason */
-    eddy_program *stale;   /* a reference that the signature has given up, or NULL */
+    char difference[EDDY_RECORDING_REASON_BYTES]; /* or why it was not */
+    char reason[EDDY_RECORDING_REASON_BYTES];     /* why there is no program */
+    bool is_disturbed;                            /* by another thread: that is the reason */
+    eddy_program *stale; /* a reference that the signature has given up, or NULL */
 } verdict;
 
 /* lock: the function's. What is left in the verdict is to be released. */
@@ -343,7 +330,7 @@ static void settle(calling *c, eddy_recording *recording) {
     verdict v = {0};
     if (recording->status == EDDY_OUT_OF_MEMORY)
         return; /* it says nothing about the function */
-    judge(recording, v.reason, sizeof(v.reason));
+    eddy_recording_judge(recording, v.reason, sizeof(v.reason));
     if (!v.reason[0] && any_gradient(c))
         snprintf(v.reason, sizeof(v.reason), "a gradient goes back through its inputs or outputs");
     bool is_known = v.reason[0] || try_quietly(c, recording, &v);

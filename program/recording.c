@@ -68,6 +68,11 @@ static uint32_t version_of(const eddy_tensor *tensor) {
     return eddy_load_relaxed(&tensor->root->version);
 }
 
+bool eddy_recording_is_last_writer(const eddy_recording *recording, const eddy_tensor *tensor) {
+    const eddy_recording_seen *seen = find_seen(recording, tensor);
+    return !seen || seen->version == version_of(tensor);
+}
+
 static bool see(eddy_recording *recording, const eddy_tensor *tensor, uint32_t value) {
     if (!grow_seen(recording))
         return false;
@@ -468,7 +473,7 @@ static void record_keep(eddy_recorder *recorder, struct eddy_autograd_node *node
 static bool record_refuse(eddy_recorder *recorder, eddy_origin origin) {
     eddy_recording *recording = (eddy_recording *)(void *)recorder;
     if (recording->is_owned)
-        spoil(recording, EDDY_UNSUPPORTED, origin, "it cannot be recorded");
+        spoil(recording, EDDY_UNSUPPORTED, origin, "a replay would not do it again");
     return !recording->is_owned;
 }
 

@@ -76,4 +76,11 @@ void eddy_recording_fini(eddy_recording *recording);
 /* The value of a tensor's storage; EDDY_CODE_NONE if the recording has not seen it. */
 uint32_t eddy_recording_value_of(const eddy_recording *recording, const eddy_tensor *tensor);
 
+/* Whether nobody has written the tensor's storage since a recorded call used it. */
+bool eddy_recording_is_last_writer(const eddy_recording *recording, const eddy_tensor *tensor);
+
+#define EDDY_RECORDING_REASON_BYTES 320
+/* Why the recording cannot become a program, as a sentence; "" where it can, as far as that does not depend on its bindings. */
+void eddy_recording_judge(const eddy_recording *recording, char *reason, size_t size);
+
 #endif

@@ -421,8 +421,25 @@ static void note_written(const running *r) {
     }
 }
 
+static eddy_status check_constants(const running *r) {
+    const eddy_program *program = r->program;
+    for (uint32_t i = 0; program->constant_count > 0 && i < program->bindings.count; i++) {
+        const eddy_program_binding *binding = eddy_program_binding_at(program, i);
+        if (binding->role != EDDY_ROLE_CONSTANT)
+            continue;
+        const eddy_tensor *root = eddy_program_external_at(program, binding->operand)->tensor;
+        if (eddy_load_relaxed(&root->version) != binding->version)
+            return eddy_fail(EDDY_INVALID_ARGUMENT, r->origin,
+                             "constant %s was written after the program was recorded",
+                             binding->name);
+    }
+    return EDDY_OK;
+}
+
 static eddy_status run_bound(running *r) {
-    eddy_status status = bind(r);
+    eddy_status status = check_constants(r);
+    if (status == EDDY_OK)
+        status = bind(r);
     if (status == EDDY_OK)
         status = convert_all(r);
     if (status == EDDY_OK)

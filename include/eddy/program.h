@@ -38,6 +38,9 @@ typedef enum eddy_role {
     EDDY_ROLE_INPUT, /* given at each run, with the dtype, shape and strides that it was recorded with */
     EDDY_ROLE_OUTPUT, /* a new tensor of each run; a tensor that was there before is returned as it is */
     EDDY_ROLE_STATE, /* a tensor that was there before and that runs read or write: the program holds it */
+    /* The same, but nobody writes it (or another part of its storage) any more: the program holds it, and each run looks whether a write
+     * was issued since the recording ended. Writes to memory that Eddy does not see (of eddy_from_buffer) are not noticed. */
+    EDDY_ROLE_CONSTANT,
 } eddy_role;
 
 typedef struct eddy_binding {
@@ -76,12 +79,18 @@ typedef struct eddy_bindings {
  * thread). INVALID_ARGUMENT if one is open, OUT_OF_MEMORY, SHUT_DOWN, FORKED. */
 EDDY_API eddy_status eddy_record_begin(void);
 
-/* Ends the recording and makes its program, one reference, the caller's. bindings names inputs, outputs and state; NULL names none.
- * The program keeps the tensors that it captured and those that are its state. NULL with INVALID_ARGUMENT (no recording is open; a
- * name is missing or given twice; an input was made by the recording, or an output was not seen by it; an input is named twice),
- * UNSUPPORTED (what cannot be replayed was recorded, or another thread has written a tensor between two recorded calls on it: the message
- * names the call) or OUT_OF_MEMORY in the slot; the recording ends in any case. */
+/* Ends the recording and makes its program, one reference, the caller's. bindings names inputs, outputs, state and constants; NULL names
+ * none. The program keeps the tensors that it captured, its state and its constants. NULL with INVALID_ARGUMENT (no recording is open; a
+ * name is missing or given twice; an input was made by the recording, or an output was not seen by it; an input is named twice; a constant
+ * was written), UNSUPPORTED (what cannot be replayed was recorded, or another thread has written a tensor between two recorded calls on
+ * it: the message names the call) or OUT_OF_MEMORY in the slot; the recording ends in any case. */
 EDDY_API eddy_program *eddy_record_end(const eddy_bindings *bindings);
+
+/* Whether what the calling thread has recorded so far can become a program, as far as that does not depend on its bindings. If not, `reason`
+ * says why, in at most size bytes (0: reason may be NULL): the sentence of eddy_record_end, with the first call that cannot be part of
+ * a program; inside a recorded function, what keeps it from being replayed; or that no recording is open. "" if it can. Changes
+ * nothing, the error slot included. */
+EDDY_API bool eddy_can_record(char *reason, size_t size);
 
 /* Ends the recording that eddy_record_begin has opened, if there is one, without a program. What it computed stays. */
 EDDY_API void eddy_record_cancel(void);
@@ -99,8 +108,9 @@ EDDY_API void eddy_program_release(eddy_program **program);
  *
  * Random ops draw from the running thread's generator, or from the one they were recorded with, as the calls would. A late
  * error stays with what depends on it, as in single calls, and names the recorded call. INVALID_ARGUMENT (another number of
- * inputs; a tensor that the program writes is given twice, or is one that it captured), SHAPE_MISMATCH (another shape
- * or other strides), DTYPE_MISMATCH, DEVICE_MISMATCH, RUNTIME_MISMATCH, OUT_OF_MEMORY, SHUT_DOWN, FORKED: nothing has changed then. Several threads may run one program at once. */
+ * inputs; a tensor that the program writes is given twice, or is one that it captured; a constant was written after the recording),
+ * SHAPE_MISMATCH (another shape or other strides), DTYPE_MISMATCH, DEVICE_MISMATCH, RUNTIME_MISMATCH, OUT_OF_MEMORY, SHUT_DOWN, FORKED:
+ * nothing has changed then, and the message names the binding. Several threads may run one program at once. */
 EDDY_API eddy_status eddy_program_run(eddy_program *program, eddy_list inputs,
                                       eddy_tensor **outputs);
 
@@ -119,6 +129,7 @@ typedef struct eddy_program_info {
     int64_t
         recorded_count;  /* calls that were recorded, of which passes have left instruction_count */
     int64_t group_count; /* of instructions that run tile by tile */
+    int64_t constant_count;
 } eddy_program_info;
 
 EDDY_API eddy_status eddy_program_describe(const eddy_program *program, eddy_program_info *info);

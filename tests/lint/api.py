@@ -10,7 +10,7 @@ COMMENT = re.compile(r"/\*.*?\*/", re.S)
 FUNCTION = re.compile(r"\bEDDY_API\b([^;{}()]*?)\b(\w+)\s*\(((?:[^()]|\([^()]*\))*)\)[^;]*;", re.S)
 STRUCT = re.compile(r"typedef struct (\w+) \{(.*?)\n\} \w+;", re.S)
 STATES = re.compile(r"^(is|has|[a-z]+s)(_|$)|_is_")
-QUESTION = re.compile(r"^(is|has|requires)_|_is_")
+QUESTION = re.compile(r"^(is|has|can|requires)_|_is_")
 FORBIDDEN = re.compile(r"^eddy_(set|get)_|gradient|keepdim")
 
 
@@ -53,7 +53,7 @@ def check_kind(kind, name, result, parameters):
     if kind == "getter" and (not name.endswith("_of") or not re.match(r"(const )?eddy_tensor \*|eddy_list ", first)):
         yield "a getter ends in _of and takes a tensor or a list first"
     if kind == "question" and not QUESTION.search(name):
-        yield "a question begins with is_, has_ or requires_"
+        yield "a question begins with is_, has_, can_ or requires_"
     if kind == "source" and not name.startswith("from_"):
         yield "it does not begin with from_"
     if kind == "thread" and re.search(r"eddy_(tensor|list)", ", ".join(parameters)):
