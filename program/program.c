@@ -90,7 +90,8 @@ eddy_status eddy_program_describe(const eddy_program *program, eddy_program_info
                                .estimated_ns = executable->cost_ps / 1000,
                                .recorded_count = program->code.recorded_count,
                                .group_count = program->code.groups.count,
-                               .constant_count = program->constant_count};
+                               .constant_count = program->constant_count,
+                               .binding_count = eddy_program_named_count(program)};
     size_t bytes = info->size > 0 && info->size < sizeof(found) ? info->size : sizeof(found);
     memcpy(info, &found, bytes);
     return EDDY_OK;

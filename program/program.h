@@ -95,6 +95,24 @@ EDDY_MUST_USE eddy_status eddy_program_run_with(eddy_program *program, eddy_list
                                                 const eddy_scalar *scalars, eddy_tensor **outputs,
                                                 bool *is_unfit, eddy_origin origin);
 
+/* The same with a place for each output, NULL for those that are not handed out. */
+EDDY_MUST_USE eddy_status eddy_program_run_to(eddy_program *program, eddy_list inputs,
+                                              eddy_tensor **const *places, eddy_origin origin);
+
+/* ---- bindings by name ---- */
+
+/* Those that have one are the first: kept gradients follow. */
+uint32_t eddy_program_named_count(const eddy_program *program);
+/* The number of a binding among those of its role; -1 if there is none. And the name of such a number; NULL if there is none. */
+int64_t eddy_program_find(const eddy_program *program, eddy_role role, const char *name);
+const char *eddy_program_name_of(const eddy_program *program, eddy_role role, int64_t number);
+/* Records that there is no input (output) of this name, and which there are. INVALID_ARGUMENT. */
+EDDY_MUST_USE eddy_status eddy_program_refuse_name(const eddy_program *program, eddy_role role,
+                                                   const char *name, eddy_origin origin);
+/* Their names, for messages: "x, y", cut where there is no room, "none" if there are none. */
+void eddy_program_list_names(const eddy_program *program, eddy_role role, char *buffer,
+                             size_t size);
+
 /* Why two recordings of a function are not the same program, as a sentence; "" where they are. */
 void eddy_program_compare(const eddy_program *a, const eddy_program *b, char *reason, size_t size);
 

@@ -69,9 +69,10 @@ typedef struct running {
     eddy_caller *caller;
     eddy_origin origin;
     eddy_list inputs;
-    const eddy_scalar *scalars; /* as many as the program was recorded with */
-    eddy_tensor **outputs;      /* the user's */
-    eddy_vm_operand *operands;  /* base_count - 1 */
+    const eddy_scalar *scalars;  /* as many as the program was recorded with */
+    eddy_tensor **outputs;       /* the user's, in a row; or, where it is NULL: */
+    eddy_tensor **const *places; /* one for each output; NULL: it is not handed out */
+    eddy_vm_operand *operands;   /* base_count - 1 */
     eddy_tensor **
         handles; /* new ones: of the outputs, then the roots of made storages that no output is all of */
     eddy_tensor **roots; /* per made storage */
@@ -357,6 +358,10 @@ static eddy_tensor *root_of(const running *r, uint32_t operand, int64_t *shift) 
     return held ? held : given_for(r, operand, shift)->root;
 }
 
+static eddy_tensor **place_of(const running *r, uint32_t output) {
+    return r->places ? r->places[output] : &r->outputs[output];
+}
+
 /* The outputs become the user's, and the gradients those of the tape. */
 static void hand_out(const running *r) {
     const eddy_program *program = r->program;
@@ -370,9 +375,8 @@ static void hand_out(const running *r) {
         if (!root)
             root = r->roots[binding->operand - program->externals.count];
         show(handle, root, binding, shift);
-        if (binding->role == EDDY_ROLE_OUTPUT) {
+        if (binding->role == EDDY_ROLE_OUTPUT && place_of(r, next))
             eddy_scope_own(r->caller, handle);
-        }
         next++;
     }
     const eddy_program_kept *kept = program->kept.items;
@@ -383,8 +387,13 @@ static void hand_out(const running *r) {
     for (uint32_t i = program->handle_count; i < handle_count(program); i++)
         eddy_tensor_drop(r->handles[i]);
     /* Last: the array may be that of the inputs. */
-    for (uint32_t i = 0; i < program->output_count; i++)
-        r->outputs[i] = r->handles[i];
+    for (uint32_t i = 0; i < program->output_count; i++) {
+        eddy_tensor **place = place_of(r, i);
+        if (place)
+            *place = r->handles[i];
+        else
+            eddy_tensor_drop(r->handles[i]);
+    }
 }
 
 /* ---- all of it ---- */
@@ -459,6 +468,13 @@ static eddy_status run_bound(running *r) {
     return EDDY_OK;
 }
 
+static eddy_status fail_count(const running *r) {
+    char names[256];
+    eddy_program_list_names(r->program, EDDY_ROLE_INPUT, names, sizeof(names));
+    return eddy_fail(EDDY_INVALID_ARGUMENT, r->origin, "%lld inputs, the program has %u: %s",
+                     (long long)r->inputs.count, r->program->input_count, names);
+}
+
 static eddy_status check_call(const running *r) {
     eddy_status status = eddy_program_check(r->program, r->origin);
     if (status != EDDY_OK)
@@ -471,40 +487,52 @@ static eddy_status check_call(const running *r) {
         return eddy_fail(EDDY_UNSUPPORTED, r->origin,
                          "a recording is open on this thread: a program cannot be part of another");
     if (r->inputs.count != r->program->input_count || (r->inputs.count > 0 && !r->inputs.items))
-        return eddy_fail(EDDY_INVALID_ARGUMENT, r->origin, "%lld inputs, the program has %u",
-                         (long long)r->inputs.count, r->program->input_count);
-    if (r->program->output_count > 0 && !r->outputs)
+        return fail_count(r);
+    if (r->program->output_count > 0 && !r->outputs && !r->places)
         return eddy_fail(EDDY_INVALID_ARGUMENT, r->origin, "there is no room for the outputs");
     return EDDY_OK;
+}
+
+static eddy_status run(running *r) {
+    const eddy_program *program = r->program;
+    eddy_status status = check_call(r);
+    if (status != EDDY_OK)
+        return status;
+    size_t operands = (program->executable.base_count - 1) * sizeof(*r->operands);
+    size_t handles = (program->handle_count + program->made.count) * sizeof(*r->handles);
+    size_t roots = program->made.count * sizeof(*r->roots);
+    size_t bytes = argument_bytes(program) + operands + handles + roots;
+    char *memory = eddy_caller_scratch_begin(r->caller, bytes);
+    if (!memory)
+        return eddy_fail(EDDY_OUT_OF_MEMORY, r->origin, "no memory for a run");
+    r->arguments = (run_arguments *)(void *)memory;
+    r->handles = (eddy_tensor **)(void *)(memory + argument_bytes(program));
+    r->roots = (eddy_tensor **)(void *)(memory + argument_bytes(program) + handles);
+    r->operands = (eddy_vm_operand *)(void *)(memory + argument_bytes(program) + handles + roots);
+    status = run_bound(r);
+    eddy_caller_scratch_end(r->caller, memory, bytes);
+    return status;
 }
 
 eddy_status eddy_program_run_with(eddy_program *program, eddy_list inputs,
                                   const eddy_scalar *scalars, eddy_tensor **outputs, bool *is_unfit,
                                   eddy_origin origin) {
-    running r = {.program = program,
-                 .is_unfit = is_unfit,
-                 .caller = eddy_caller_get(),
-                 .origin = origin,
-                 .inputs = inputs,
-                 .scalars = scalars,
-                 .outputs = outputs};
-    eddy_status status = check_call(&r);
-    if (status != EDDY_OK)
-        return status;
-    size_t operands = (program->executable.base_count - 1) * sizeof(*r.operands);
-    size_t handles = (program->handle_count + program->made.count) * sizeof(*r.handles);
-    size_t roots = program->made.count * sizeof(*r.roots);
-    size_t bytes = argument_bytes(program) + operands + handles + roots;
-    char *memory = eddy_caller_scratch_begin(r.caller, bytes);
-    if (!memory)
-        return eddy_fail(EDDY_OUT_OF_MEMORY, r.origin, "no memory for a run");
-    r.arguments = (run_arguments *)(void *)memory;
-    r.handles = (eddy_tensor **)(void *)(memory + argument_bytes(program));
-    r.roots = (eddy_tensor **)(void *)(memory + argument_bytes(program) + handles);
-    r.operands = (eddy_vm_operand *)(void *)(memory + argument_bytes(program) + handles + roots);
-    status = run_bound(&r);
-    eddy_caller_scratch_end(r.caller, memory, bytes);
-    return status;
+    return run(&(running){.program = program,
+                          .is_unfit = is_unfit,
+                          .caller = eddy_caller_get(),
+                          .origin = origin,
+                          .inputs = inputs,
+                          .scalars = scalars,
+                          .outputs = outputs});
+}
+
+eddy_status eddy_program_run_to(eddy_program *program, eddy_list inputs,
+                                eddy_tensor **const *places, eddy_origin origin) {
+    return run(&(running){.program = program,
+                          .caller = eddy_caller_get(),
+                          .origin = origin,
+                          .inputs = inputs,
+                          .places = places});
 }
 
 eddy_status eddy_program_run(eddy_program *program, eddy_list inputs, eddy_tensor **outputs) {

@@ -19,7 +19,10 @@
 #ifndef EDDY_PROGRAM_H
 #define EDDY_PROGRAM_H
 
+#include <eddy/device.h>
+#include <eddy/dtype.h>
 #include <eddy/export.h>
+#include <eddy/shape.h>
 #include <eddy/status.h>
 #include <eddy/tensor.h>
 #include <stdbool.h>
@@ -114,6 +117,51 @@ EDDY_API void eddy_program_release(eddy_program **program);
 EDDY_API eddy_status eddy_program_run(eddy_program *program, eddy_list inputs,
                                       eddy_tensor **outputs);
 
+/* ---- by name ---- */
+
+/* The number of a binding among the inputs: its place in the list of inputs of eddy_program_run. For loops, which look names up once.
+ * -1 with INVALID_ARGUMENT in the slot, and the names that there are in the message, if there is no such input. */
+EDDY_API int64_t eddy_program_input(const eddy_program *program, const char *name);
+/* The same among the outputs. */
+EDDY_API int64_t eddy_program_output(const eddy_program *program, const char *name);
+
+typedef struct eddy_feed {
+    const char *name; /* of an input */
+    eddy_tensor *tensor;
+} eddy_feed;
+
+typedef struct eddy_feeds {
+    const eddy_feed *items;
+    int64_t count;
+} eddy_feeds;
+
+typedef struct eddy_fetch {
+    const char *name;     /* of an output */
+    eddy_tensor **tensor; /* where it goes */
+} eddy_fetch;
+
+typedef struct eddy_fetches {
+    const eddy_fetch *items;
+    int64_t count;
+} eddy_fetches;
+
+/* EDDY_FEEDS({"x", x}, {"labels", labels}), EDDY_FETCHES({"loss", &loss}): values for one call. */
+#ifndef __cplusplus
+#define EDDY_FEEDS(...)                                                                            \
+    ((eddy_feeds){(const eddy_feed[]){__VA_ARGS__},                                                \
+                  (int64_t)(sizeof((eddy_feed[]){__VA_ARGS__}) / sizeof(eddy_feed))})
+#define EDDY_FETCHES(...)                                                                          \
+    ((eddy_fetches){(const eddy_fetch[]){__VA_ARGS__},                                             \
+                    (int64_t)(sizeof((eddy_fetch[]){__VA_ARGS__}) / sizeof(eddy_fetch))})
+#endif
+
+/* eddy_program_run with names, in any order: each input is fed once; each output is fetched once or not at all, and one that is not fetched
+ * is not handed out. State, constants and captured tensors are the program's own: they cannot be fed, but written by ops. Fetches
+ * are written on success only, after the feeds were read. The errors of eddy_program_run, and INVALID_ARGUMENT for a name
+ * that is unknown, missing or given twice, which the message tells: nothing has changed then. */
+EDDY_API eddy_status eddy_program_run_named(eddy_program *program, eddy_feeds feeds,
+                                            eddy_fetches fetches);
+
 /* ---- inspection ---- */
 
 /* How large a program is, and what a run takes. */
@@ -130,9 +178,26 @@ typedef struct eddy_program_info {
         recorded_count;  /* calls that were recorded, of which passes have left instruction_count */
     int64_t group_count; /* of instructions that run tile by tile */
     int64_t constant_count;
+    int64_t binding_count; /* all that have names */
 } eddy_program_info;
 
 EDDY_API eddy_status eddy_program_describe(const eddy_program *program, eddy_program_info *info);
+
+/* A binding, as it was given to eddy_record_end. */
+typedef struct eddy_program_binding_info {
+    size_t size;      /* set it to sizeof(eddy_program_binding_info) */
+    const char *name; /* the program's: valid while it lives */
+    eddy_role role;
+    int64_t number; /* among the bindings of its role */
+    eddy_dtype dtype;
+    eddy_device device;
+    eddy_shape shape;
+    int64_t strides[EDDY_RANK_MAX]; /* elements */
+} eddy_program_binding_info;
+
+/* index: 0 to binding_count - 1, in the order of eddy_record_end. INVALID_ARGUMENT. */
+EDDY_API eddy_status eddy_program_binding_describe(const eddy_program *program, int64_t index,
+                                                   eddy_program_binding_info *info);
 
 /* Writes the program as text, an instruction a line (docs/programs.md), to `file`. IO. */
 EDDY_API eddy_status eddy_program_print(const eddy_program *program, FILE *file);
@@ -146,7 +211,15 @@ namespace eddy_detail {
 inline eddy_bindings bindings(std::initializer_list<eddy_binding> items) {
     return {items.begin(), static_cast<int64_t>(items.size())};
 }
+inline eddy_feeds feeds(std::initializer_list<eddy_feed> items) {
+    return {items.begin(), static_cast<int64_t>(items.size())};
+}
+inline eddy_fetches fetches(std::initializer_list<eddy_fetch> items) {
+    return {items.begin(), static_cast<int64_t>(items.size())};
+}
 } // namespace eddy_detail
+#define EDDY_FEEDS(...) (::eddy_detail::feeds({__VA_ARGS__}))
+#define EDDY_FETCHES(...) (::eddy_detail::fetches({__VA_ARGS__}))
 #define EDDY_BINDINGS(...)                                                                         \
     (&static_cast<const eddy_bindings &>(::eddy_detail::bindings({__VA_ARGS__})))
 #endif
@@ -159,6 +232,11 @@ inline eddy_bindings bindings(std::initializer_list<eddy_binding> items) {
 #define eddy_program_retain(...) EDDY_AT_CALL_SITE(eddy_program_retain(__VA_ARGS__))
 #define eddy_program_release(...) EDDY_AT_CALL_SITE_VOID(eddy_program_release(__VA_ARGS__))
 #define eddy_program_run(...) EDDY_AT_CALL_SITE(eddy_program_run(__VA_ARGS__))
+#define eddy_program_input(...) EDDY_AT_CALL_SITE(eddy_program_input(__VA_ARGS__))
+#define eddy_program_output(...) EDDY_AT_CALL_SITE(eddy_program_output(__VA_ARGS__))
+#define eddy_program_run_named(...) EDDY_AT_CALL_SITE(eddy_program_run_named(__VA_ARGS__))
+#define eddy_program_binding_describe(...)                                                         \
+    EDDY_AT_CALL_SITE(eddy_program_binding_describe(__VA_ARGS__))
 #define eddy_program_describe(...) EDDY_AT_CALL_SITE(eddy_program_describe(__VA_ARGS__))
 #define eddy_program_print(...) EDDY_AT_CALL_SITE(eddy_program_print(__VA_ARGS__))
 #endif

@@ -25,7 +25,9 @@ static eddy_status run_program(eddy_tensor *x, double *result) {
     eddy_program *program =
         eddy_record_end(EDDY_BINDINGS({"x", x, EDDY_ROLE_INPUT}, {"state", state, EDDY_ROLE_STATE},
                                       {"sum", sum, EDDY_ROLE_OUTPUT}));
-    status = program ? eddy_program_run(program, EDDY_LIST(x), &replayed) : EDDY_OUT_OF_MEMORY;
+    status = program ? eddy_program_run_named(program, EDDY_FEEDS({"x", x}),
+                                              EDDY_FETCHES({"sum", &replayed}))
+                     : EDDY_OUT_OF_MEMORY;
     if (status == EDDY_OK)
         status =
             eddy_read_f64(eddy_add(eddy_sum(state, EDDY_ALL_AXES, NULL), replayed), result, NULL);

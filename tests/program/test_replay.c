@@ -1,6 +1,7 @@
 /* Runs: what they compute, write and leave behind is what the recorded calls would. */
 #include <criterion/criterion.h>
 #include <eddy/eddy.h>
+#include <interpreter/handle/tensor.h>
 #include <pthread.h>
 #include <string.h>
 
@@ -79,22 +80,32 @@ Test(replay, wrong_inputs_change_nothing) {
         end(EDDY_BINDINGS({"x", x, EDDY_ROLE_INPUT}, {"state", state, EDDY_ROLE_STATE},
                           {"y", state, EDDY_ROLE_OUTPUT}));
     double before = sum_of(state);
-    expect_fails(program, (eddy_list){0}, EDDY_INVALID_ARGUMENT, "0 inputs, the program has 1");
-    expect_fails(program, EDDY_LIST(x, x), EDDY_INVALID_ARGUMENT, "2 inputs, the program has 1");
+    expect_fails(program, (eddy_list){0}, EDDY_INVALID_ARGUMENT, "0 inputs, the program has 1: x");
+    expect_fails(program, EDDY_LIST(x, x), EDDY_INVALID_ARGUMENT, "2 inputs, the program has 1: x");
     expect_fails(program, EDDY_LIST(NULL), EDDY_INVALID_ARGUMENT, "x is NULL");
     expect_fails(program, EDDY_LIST(numbers(3, 2, 0)), EDDY_SHAPE_MISMATCH,
                  "input x is f32[3, 2], the program was recorded with f32[2, 3]");
+    expect_fails(program, EDDY_LIST(EDDY_NONE), EDDY_INVALID_ARGUMENT, "x is EDDY_NONE");
+    expect_fails(program, EDDY_LIST(eddy_reshape(x, EDDY_SHAPE(6))), EDDY_SHAPE_MISMATCH,
+                 "input x is f32[6], the program was recorded with f32[2, 3]");
+    expect_fails(program, EDDY_LIST(eddy_unsqueeze(x, 0)), EDDY_SHAPE_MISMATCH,
+                 "input x is f32[1, 2, 3], the program was recorded with f32[2, 3]");
     expect_fails(program, EDDY_LIST(eddy_cast(x, EDDY_F64)), EDDY_DTYPE_MISMATCH,
                  "input x is f64[2, 3], the program was recorded with f32[2, 3]");
     expect_fails(program, EDDY_LIST(eddy_t(numbers(3, 2, 0))), EDDY_SHAPE_MISMATCH,
                  "input x has the strides [1, 2], the program was recorded with [3, 1]");
+    eddy_tensor *far = numbers(2, 3, 0);
+    eddy_tensor_set_device(far, (eddy_device){EDDY_DEVICE_CPU, 1}); /* there is none so far */
+    expect_fails(program, EDDY_LIST(far), EDDY_DEVICE_MISMATCH, "input x lives on another device");
+    eddy_tensor_set_device(far, (eddy_device){EDDY_DEVICE_CPU, 0});
     expect_fails(program, EDDY_LIST(state), EDDY_INVALID_ARGUMENT,
                  "input x shares its memory with state, and the program writes it");
     eddy_runtime *other = eddy_runtime_create(NULL);
     must(eddy_runtime_use(other));
     eddy_tensor *foreign = numbers(2, 3, 0);
     must(eddy_runtime_use(NULL));
-    expect_fails(program, EDDY_LIST(foreign), EDDY_RUNTIME_MISMATCH, "another runtime");
+    expect_fails(program, EDDY_LIST(foreign), EDDY_RUNTIME_MISMATCH,
+                 "input x belongs to another runtime");
     cr_assert_eq(eddy_program_run(program, EDDY_LIST(x), NULL), EDDY_INVALID_ARGUMENT);
     eddy_error_take(NULL);
     cr_assert_eq(eddy_program_run(NULL, EDDY_LIST(x), NULL), EDDY_INVALID_ARGUMENT);
