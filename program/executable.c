@@ -122,23 +122,16 @@ static uint32_t *slot_of(const builder *b, eddy_digest digest, size_t bytes) {
     }
 }
 
-/* Behind the packed block lie the strides of a loop. */
-static size_t block_bytes(size_t packed_bytes) {
-    return packed_bytes + EDDY_STEP_PLACES * sizeof(int64_t);
+/* Behind the packed block lie its views, and the strides of a loop. */
+static size_t block_bytes(const eddy_packed_arguments *packed, size_t packed_bytes) {
+    return packed_bytes + packed->view_count * sizeof(eddy_op_view) +
+           2 * EDDY_STEP_PLACES * sizeof(int64_t);
 }
 
 static void end_prepared(eddy_prepared_call *prepared) {
     eddy_packed_end(prepared->packed);
-    eddy_memory_release(prepared->packed, block_bytes(prepared->bytes), EDDY_MEMORY_PROGRAM);
-}
-
-static int64_t workspace_of(const eddy_prepared_call *prepared) {
-    if (!prepared->descriptor->workspace)
-        return 0;
-    eddy_vm_instruction instruction = {.descriptor = prepared->descriptor,
-                                       .arguments = prepared->packed};
-    eddy_vm_run run = {.instruction = &instruction};
-    return (int64_t)prepared->descriptor->workspace(&run);
+    eddy_memory_release(prepared->packed, block_bytes(prepared->packed, prepared->bytes),
+                        EDDY_MEMORY_PROGRAM);
 }
 
 /* Prepares the call in b->packed. */
@@ -151,15 +144,18 @@ static eddy_status prepare(builder *b, const eddy_code_instruction *instruction,
         return eddy_fail(status, (eddy_origin){instruction->op->name, instruction->address},
                          "the kernel cannot be prepared: %s", eddy_status_text(status));
     prepared.bytes = packed_bytes;
-    prepared.packed = eddy_memory_acquire(block_bytes(packed_bytes), EDDY_MEMORY_PROGRAM);
+    prepared.packed =
+        eddy_memory_acquire(block_bytes(b->packed, packed_bytes), EDDY_MEMORY_PROGRAM);
     if (!prepared.packed) {
         eddy_packed_end(b->packed);
         return fail_memory(b);
     }
     memcpy(prepared.packed, b->packed, packed_bytes);
-    prepared.loop_strides = (int64_t *)(void *)((char *)prepared.packed + packed_bytes);
+    prepared.views = (eddy_op_view *)(void *)((char *)prepared.packed + packed_bytes);
+    prepared.loop_strides = (int64_t *)(void *)(prepared.views + b->packed->view_count);
+    eddy_packed_views(prepared.packed, prepared.views);
     prepared.descriptor = eddy_packed_descriptor(prepared.packed);
-    prepared.workspace_bytes = workspace_of(&prepared);
+    prepared.workspace_bytes = (int64_t)prepared.packed->workspace_bytes;
     if (!eddy_code_array_add(&b->executable->prepared, sizeof(prepared), 1, index)) {
         end_prepared(&prepared);
         return fail_memory(b);
@@ -185,8 +181,11 @@ static eddy_status prepare_all(builder *b) {
         executable->prepared_of[i] = *slot - 1;
         const eddy_prepared_call *prepared = prepared_at(executable, *slot - 1);
         executable->cost_ps += prepared->cost_ps;
-        if (instruction->patch_count > 0 && prepared->bytes > executable->most_patched_bytes)
-            executable->most_patched_bytes = prepared->bytes;
+        size_t attribute_bytes = instruction->op->kernel_attribute_bytes;
+        if (instruction->patch_count > 0 && attribute_bytes > executable->most_patched_bytes)
+            executable->most_patched_bytes = attribute_bytes;
+        if (instruction->operand_count > executable->most_views)
+            executable->most_views = instruction->operand_count;
     }
     return EDDY_OK;
 }
@@ -276,36 +275,37 @@ static eddy_status plan_arena(builder *b) {
 /* ---- steps ---- */
 
 /* Lists the places of an instruction's operands that are not absent; returns their number. */
-static uint32_t list_places(const builder *b, const eddy_code_instruction *instruction,
-                            eddy_place *places, int64_t *bytes) {
-    uint32_t count = 0;
+static uint32_t list_places(const builder *b, uint32_t i) {
+    eddy_executable *executable = b->executable;
+    const eddy_code_instruction *instruction = eddy_code_instruction_at(b->code, i);
+    uint32_t at = executable->places_at[i];
     for (uint32_t k = 0; k < instruction->operand_count; k++) {
         const eddy_code_operand *operand =
             eddy_code_operand_at(b->code, instruction->operands_at + k);
         if (eddy_code_operand_is_absent(operand))
             continue;
-        places[count] = b->executable->value_places[operand->value];
-        bytes[count++] = eddy_code_value_at(b->code, operand->value)->bytes;
+        eddy_place place = executable->value_places[operand->value];
+        place.view = k;
+        executable->places[at] = executable->elements[at] = place;
+        executable->elements[at].offset +=
+            operand->offset * eddy_dtype_size((eddy_dtype)operand->dtype);
+        executable->place_bytes[at++] = eddy_code_value_at(b->code, operand->value)->bytes;
     }
-    return count;
+    return at - executable->places_at[i];
 }
 
 /* The step of one instruction; in a group, whose step is another, its places alone, for who looks at its operands. */
 static void make_single(const builder *b, uint32_t i, int64_t workspace_at, eddy_step *step) {
     eddy_executable *executable = b->executable;
     const eddy_code_instruction *instruction = eddy_code_instruction_at(b->code, i);
-    uint32_t first = executable->places_at[i];
-    eddy_place *places = executable->places + first;
-    int64_t *bytes = executable->place_bytes + first;
-    uint32_t count = list_places(b, instruction, places, bytes);
+    uint32_t first = executable->places_at[i], count = list_places(b, i);
     executable->places_at[i + 1] = first + count;
     if (count > executable->most_places)
         executable->most_places = count;
     if (step)
         eddy_step_make(
             step, &(eddy_step_call){.prepared = prepared_at(executable, executable->prepared_of[i]),
-                                    .places = places,
-                                    .bytes = bytes,
+                                    .places = executable->elements + first,
                                     .count = count,
                                     .patches = executable->patches + instruction->patches_at,
                                     .patch_count = instruction->patch_count,
@@ -362,6 +362,7 @@ static void size_workspace(eddy_executable *executable) {
         lined(executable->arena.bytes) +
         lined((int64_t)executable->base_count * (int64_t)sizeof(void *)) +
         lined((int64_t)executable->most_places * (int64_t)sizeof(void *)) +
+        lined((int64_t)executable->most_views * (int64_t)sizeof(eddy_op_view)) +
         lined((int64_t)executable->most_patched_bytes) +
         lined((int64_t)executable->value_count * (int64_t)sizeof(eddy_poison));
 }
@@ -393,6 +394,7 @@ static bool take_memory(builder *b) {
                    sizeof(*executable->base_values)) &&
            acquire(&executable->patches, code->patches.count, sizeof(*executable->patches)) &&
            acquire(&executable->places, code->operands.count, sizeof(*executable->places)) &&
+           acquire(&executable->elements, code->operands.count, sizeof(*executable->elements)) &&
            acquire(&executable->place_bytes, code->operands.count,
                    sizeof(*executable->place_bytes));
 }
@@ -460,6 +462,7 @@ void eddy_executable_fini(eddy_executable *executable) {
                         EDDY_MEMORY_PROGRAM);
     eddy_memory_release(e->patches, e->patch_count * sizeof(*e->patches), EDDY_MEMORY_PROGRAM);
     eddy_memory_release(e->places, e->operand_count * sizeof(*e->places), EDDY_MEMORY_PROGRAM);
+    eddy_memory_release(e->elements, e->operand_count * sizeof(*e->elements), EDDY_MEMORY_PROGRAM);
     eddy_memory_release(e->place_bytes, e->operand_count * sizeof(*e->place_bytes),
                         EDDY_MEMORY_PROGRAM);
     *e = (eddy_executable){0};
@@ -483,10 +486,10 @@ int64_t eddy_executable_bytes(const eddy_executable *executable) {
                        (sizeof(*e->steps) + sizeof(*e->prepared_of) + sizeof(*e->first_of)) +
                    e->value_count * sizeof(*e->value_places) +
                    e->base_count * sizeof(*e->base_values) +
-                   e->operand_count * (sizeof(*e->places) + sizeof(*e->place_bytes)) +
+                   e->operand_count * (2 * sizeof(*e->places) + sizeof(*e->place_bytes)) +
                    e->prepared.capacity * sizeof(eddy_prepared_call);
     for (uint32_t i = 0; i < e->prepared.count; i++)
-        bytes += block_bytes(prepared_at(e, i)->bytes);
+        bytes += block_bytes(prepared_at(e, i)->packed, prepared_at(e, i)->bytes);
     for (uint32_t g = 0; g < e->group_count; g++)
         bytes += sizeof(eddy_fused) + e->fused[g]->member_count * sizeof(eddy_fused_member);
     return (int64_t)bytes;

@@ -18,6 +18,7 @@
 typedef struct eddy_place {
     int64_t offset; /* bytes */
     uint32_t base;
+    uint32_t view; /* of an operand: its index among the call's views */
 } eddy_place;
 
 #define EDDY_STEP_PLACES 4
@@ -30,8 +31,10 @@ typedef struct eddy_prepared_call {
     int64_t workspace_bytes;
     int64_t cost_ps;
     eddy_digest digest; /* of the block before it was prepared */
-    int64_t *
-        loop_strides; /* EDDY_STEP_PLACES, in bytes: room for a step that calls a loop, behind the block */
+    /* Behind the block: the call's views without data, and the strides in bytes of a step that calls a loop: EDDY_STEP_PLACES within
+     * a row, then as many from row to row. */
+    eddy_op_view *views;
+    int64_t *loop_strides;
 } eddy_prepared_call;
 
 /* A word of a run that goes to a word of an instruction's attributes. */
@@ -46,20 +49,20 @@ typedef struct eddy_fused eddy_fused; /* fused.h */
 struct eddy_step {
     void (*run)(const eddy_step *step, eddy_frame *frame);
     union {
-        /* One call of an elementwise loop. */
+        /* One call of an elementwise loop, or one for each of a few rows. */
         struct {
             eddy_loop_fn *loop;
             const void *attributes;
             const int64_t *strides;
-            int64_t count;
+            int64_t rows;
+            int64_t count; /* of a row */
             int64_t offsets[EDDY_STEP_PLACES];
             uint32_t bases[EDDY_STEP_PLACES];
         } loop;
         /* Any kernel. */
         struct {
             const eddy_prepared_call *call;
-            const eddy_place *places; /* of the operands that are not absent */
-            const int64_t *bytes;     /* of their storages */
+            const eddy_place *places; /* of the first elements of views that are not absent */
             int64_t workspace_at;     /* in the arena; -1: none */
             uint32_t place_count;
             const eddy_patch *patches;
@@ -75,9 +78,10 @@ struct eddy_frame {
     const int64_t *words; /* seed and counter of each draw, then the numbers given */
     eddy_kernel_team *team;
     eddy_kernel_error error;
-    void **data;   /* room for the operands of one step */
-    int64_t *copy; /* room for the largest packed block that is patched, or attributes of a group */
-    uint32_t skipped; /* a bit for each member of a group that does not run */
+    void **data;         /* room for the operands of one step, for who looks at them */
+    eddy_op_view *views; /* room for the views of one step */
+    int64_t *copy;       /* room for the attributes of one step that is patched */
+    uint32_t skipped;    /* a bit for each member of a group that does not run */
     const eddy_vm_run *run;
 };
 
@@ -102,8 +106,10 @@ typedef struct eddy_executable {
     uint32_t *prepared_of;    /* per instruction: index */
     eddy_place *value_places; /* per value */
     uint32_t *base_values;    /* per base but the first: its value */
-    /* Of the operands that are not absent, all instructions' in a row: where they are, and the bytes of their storages. */
+    /* Of the operands that are not absent, all instructions' in a row: where their storages are, where their first elements, and the bytes
+     * of their storages. */
     eddy_place *places;
+    eddy_place *elements;
     int64_t *place_bytes;
     uint32_t *places_at; /* per instruction, and the number of all */
     eddy_patch *patches; /* in the order of the code */
@@ -112,6 +118,7 @@ typedef struct eddy_executable {
     uint32_t value_count;
     uint32_t base_count;
     uint32_t most_places;      /* of one step */
+    uint32_t most_views;       /* of one step */
     size_t most_patched_bytes; /* room for what is patched */
     eddy_arena_plan arena;
     int64_t workspace_bytes; /* of a run: arena, and the frame's arrays behind it */

@@ -91,8 +91,7 @@ static void set_member(eddy_fused_member *member, const eddy_executable *executa
     const eddy_prepared_call *prepared =
         (const eddy_prepared_call *)executable->prepared.items + executable->prepared_of[i];
     member->loop = eddy_kernel_loop(instruction->kernel);
-    member->attributes =
-        (const int64_t *)(const void *)prepared->packed + prepared->packed->attributes_at;
+    member->attributes = eddy_packed_attributes(prepared->packed);
     member->attribute_bytes = (uint32_t)instruction->op->kernel_attribute_bytes;
     member->patches = executable->patches + instruction->patches_at;
     member->patch_count = instruction->patch_count;

@@ -32,6 +32,8 @@ static void begin(replay *r, const eddy_executable *executable, const eddy_code 
     take(&at, (size_t)executable->arena.bytes);
     r->frame.bases = (char **)(void *)take(&at, executable->base_count * sizeof(char *));
     r->frame.data = (void **)(void *)take(&at, executable->most_places * sizeof(void *));
+    r->frame.views =
+        (eddy_op_view *)(void *)take(&at, executable->most_views * sizeof(eddy_op_view));
     r->frame.copy = (int64_t *)(void *)take(&at, executable->most_patched_bytes);
     r->poison = (eddy_poison *)(void *)take(&at, executable->value_count * sizeof(eddy_poison));
     r->frame.bases[0] = run->workspace;

@@ -39,88 +39,98 @@ static void step_loop_4(const eddy_step *step, eddy_frame *frame) {
     step->loop.loop(data, step->loop.strides, step->loop.count, step->loop.attributes);
 }
 
-/* Whether the call is one call of its kernel's loop over views of merged rank 0 or 1. */
-static bool is_flat(const eddy_packed_arguments *packed, uint32_t operand_count) {
+/* Rows, with two or three operands behind which a place is read that is not used. */
+static void step_rows(const eddy_step *step, eddy_frame *frame) {
+    const int64_t *strides = step->loop.strides, *row = strides + EDDY_STEP_PLACES;
+    char *data[EDDY_STEP_PLACES];
+    for (int i = 0; i < EDDY_STEP_PLACES; i++)
+        data[i] = place_data(frame, step->loop.bases[i], step->loop.offsets[i]);
+    for (int64_t r = 0; r < step->loop.rows; r++) {
+        step->loop.loop(data, strides, step->loop.count, step->loop.attributes);
+        for (int i = 0; i < EDDY_STEP_PLACES; i++)
+            data[i] += row[i];
+    }
+}
+
+/* Whether the call is its kernel's loop alone, over views of merged rank 0 to 2. */
+static bool is_plain(const eddy_packed_arguments *packed, uint32_t operand_count) {
     return packed->kernel->run == eddy_kernel_run_elementwise && !packed->kernel->prepare &&
            operand_count == packed->view_count && operand_count >= 2 &&
-           operand_count <= EDDY_STEP_PLACES && packed->views[0].rank <= 1;
+           operand_count <= EDDY_STEP_PLACES && packed->views[0].rank <= 2;
 }
 
-static const int64_t *words_of(const eddy_packed_arguments *packed, uint32_t at) {
-    return (const int64_t *)(const void *)packed + at;
-}
-
-static int64_t flat_count(const eddy_packed_arguments *packed) {
-    return packed->views[0].rank == 0 ? 1 : words_of(packed, packed->views[0].dims_at)[0];
+static int64_t element_count(const eddy_prepared_call *prepared) {
+    return eddy_kernel_view_count(&prepared->views[0]);
 }
 
 /* The strides of the loop, in bytes. */
-static const int64_t *strides_in_bytes(const eddy_step_call *call) {
-    const eddy_packed_arguments *packed = call->prepared->packed;
+static void set_strides(const eddy_step_call *call, int32_t rank) {
     int64_t *strides = call->prepared->loop_strides;
+    memset(strides, 0, 2 * EDDY_STEP_PLACES * sizeof(*strides));
     for (uint32_t i = 0; i < call->count; i++) {
-        const eddy_packed_view *view = &packed->views[i];
-        int64_t bytes = eddy_dtype_size((eddy_dtype)view->dtype);
-        strides[i] = view->rank == 0 ? bytes : words_of(packed, view->strides_at)[0] * bytes;
+        const eddy_op_view *view = &call->prepared->views[i];
+        int64_t bytes = eddy_dtype_size(view->dtype);
+        strides[i] = rank == 0 ? bytes : view->strides[rank - 1] * bytes;
+        strides[EDDY_STEP_PLACES + i] = rank == 2 ? view->strides[0] * bytes : 0;
     }
-    return strides;
 }
 
 static void make_loop(eddy_step *step, const eddy_step_call *call) {
     static void (*const runs[])(const eddy_step *, eddy_frame *) = {step_loop_2, step_loop_3,
                                                                     step_loop_4};
     const eddy_packed_arguments *packed = call->prepared->packed;
-    step->run = runs[call->count - 2];
+    const eddy_op_view *view = &call->prepared->views[0];
+    set_strides(call, view->rank);
+    step->run = view->rank == 2 ? step_rows : runs[call->count - 2];
     step->loop.loop = eddy_kernel_loop(packed->kernel);
-    step->loop.attributes = words_of(packed, packed->attributes_at);
-    step->loop.strides = strides_in_bytes(call);
-    step->loop.count = flat_count(packed);
-    for (uint32_t i = 0; i < call->count; i++) {
-        const eddy_packed_view *view = &packed->views[i];
-        step->loop.bases[i] = call->places[i].base;
-        step->loop.offsets[i] =
-            call->places[i].offset + view->offset * eddy_dtype_size((eddy_dtype)view->dtype);
+    step->loop.attributes = eddy_packed_attributes(packed);
+    step->loop.strides = call->prepared->loop_strides;
+    step->loop.rows = view->rank == 2 ? view->shape[0] : 1;
+    step->loop.count = view->rank == 0 ? 1 : view->shape[view->rank - 1];
+    for (uint32_t i = 0; i < EDDY_STEP_PLACES; i++) {
+        const eddy_place *place = &call->places[i < call->count ? i : 0];
+        step->loop.bases[i] = place->base;
+        step->loop.offsets[i] = place->offset;
     }
 }
 
 /* ---- kernels ---- */
 
-static void run_call(const eddy_step *step, eddy_frame *frame,
-                     const eddy_packed_arguments *arguments) {
+static void run_call(const eddy_step *step, eddy_frame *frame, const void *attributes) {
     const eddy_prepared_call *prepared = step->kernel.call;
-    eddy_frame_find(frame, step->kernel.places, step->kernel.place_count);
-    eddy_vm_instruction instruction = {.descriptor = prepared->descriptor,
-                                       .arguments = arguments,
-                                       .operand_count = step->kernel.place_count};
-    eddy_vm_run run = {.instruction = &instruction,
-                       .data = frame->data,
-                       .bytes = step->kernel.bytes,
-                       .team = step->kernel.wants_helpers ? frame->team : &eddy_team_serial,
-                       .error = &frame->error};
+    const eddy_packed_arguments *packed = prepared->packed;
+    memcpy(frame->views, prepared->views, packed->view_count * sizeof(*frame->views));
+    for (uint32_t i = 0; i < step->kernel.place_count; i++) {
+        const eddy_place *place = &step->kernel.places[i];
+        char *base = frame->bases[place->base];
+        frame->views[place->view].data = base ? base + place->offset : NULL;
+    }
+    eddy_kernel_call call = {.views = frame->views,
+                             .attributes = attributes,
+                             .team = step->kernel.wants_helpers ? frame->team : &eddy_team_serial,
+                             .error = &frame->error};
     if (step->kernel.workspace_at >= 0)
-        run.workspace = frame->bases[0] + step->kernel.workspace_at;
-    prepared->descriptor->run(&run);
+        call.workspace = frame->bases[0] + step->kernel.workspace_at;
+    eddy_packed_call(packed, &call);
 }
 
 static void step_kernel(const eddy_step *step, eddy_frame *frame) {
-    run_call(step, frame, step->kernel.call->packed);
+    run_call(step, frame, eddy_packed_attributes(step->kernel.call->packed));
 }
 
-/* The run's own copy of the call's arguments gets its words. */
+/* The run's own copy of the call's attributes gets its words. */
 static void step_patched(const eddy_step *step, eddy_frame *frame) {
-    const eddy_prepared_call *prepared = step->kernel.call;
-    memcpy(frame->copy, prepared->packed, prepared->bytes);
-    int64_t *attributes = frame->copy + prepared->packed->attributes_at;
+    const eddy_packed_arguments *packed = step->kernel.call->packed;
+    memcpy(frame->copy, eddy_packed_attributes(packed), packed->op->kernel_attribute_bytes);
     for (uint32_t i = 0; i < step->kernel.patch_count; i++)
-        attributes[step->kernel.patches[i].to] = frame->words[step->kernel.patches[i].from];
-    run_call(step, frame, (const eddy_packed_arguments *)(const void *)frame->copy);
+        frame->copy[step->kernel.patches[i].to] = frame->words[step->kernel.patches[i].from];
+    run_call(step, frame, frame->copy);
 }
 
 static void make_kernel(eddy_step *step, const eddy_step_call *call) {
     step->run = call->patch_count > 0 ? step_patched : step_kernel;
     step->kernel.call = call->prepared;
     step->kernel.places = call->places;
-    step->kernel.bytes = call->bytes;
     step->kernel.place_count = call->count;
     step->kernel.patches = call->patches;
     step->kernel.patch_count = call->patch_count;
@@ -143,10 +153,10 @@ void eddy_step_make_fused(eddy_step *step, const eddy_fused *fused) {
 
 void eddy_step_make(eddy_step *step, const eddy_step_call *call) {
     const eddy_packed_arguments *packed = call->prepared->packed;
-    if (call->patch_count > 0 || !is_flat(packed, call->count) ||
-        flat_count(packed) > EDDY_KERNEL_SLICE_ELEMENTS)
+    if (call->patch_count > 0 || !is_plain(packed, call->count) ||
+        element_count(call->prepared) > EDDY_KERNEL_SLICE_ELEMENTS)
         make_kernel(step, call);
-    else if (flat_count(packed) == 0)
+    else if (element_count(call->prepared) == 0)
         step->run = step_nothing;
     else
         make_loop(step, call);

@@ -7,8 +7,7 @@
 /* What a step is made of. The arrays outlive it. */
 typedef struct eddy_step_call {
     const eddy_prepared_call *prepared;
-    const eddy_place *places; /* of the operands that are not absent */
-    const int64_t *bytes;     /* of their storages */
+    const eddy_place *places; /* of the first elements of views that are not absent */
     uint32_t count;
     const eddy_patch *patches;
     uint32_t patch_count;

@@ -82,6 +82,26 @@ static eddy_kernel_call kernel_call(const eddy_vm_run *run, const eddy_packed_ar
                               .error = run->error};
 }
 
+static inline void run_kernel(const eddy_packed_arguments *call, const eddy_kernel_call *kernel) {
+    if (eddy_finite_wants_operands())
+        eddy_finite_set_passed_in(eddy_finite_is_passed_in(call->op, kernel->attributes,
+                                                           kernel->views, call->input_count));
+    call->run(kernel);
+}
+
+void eddy_packed_views(const eddy_packed_arguments *call, eddy_op_view *views) {
+    for (uint32_t i = 0; i < call->view_count; i++)
+        fill_view(call, &call->views[i], &views[i]);
+}
+
+void eddy_packed_call(const eddy_packed_arguments *call, eddy_kernel_call *kernel) {
+    kernel->kernel = call->kernel;
+    kernel->view_count = (int32_t)call->view_count;
+    kernel->plan = words(call, call->plan_at);
+    kernel->workspace_bytes = call->workspace_bytes;
+    run_kernel(call, kernel);
+}
+
 /* ---- plans ---- */
 
 /* The most views without data that planning keeps on the stack. */
@@ -89,8 +109,7 @@ static eddy_kernel_call kernel_call(const eddy_vm_run *run, const eddy_packed_ar
 
 static eddy_status prepare(eddy_packed_arguments *call, eddy_op_view *views, size_t *bytes,
                            int64_t *cost_ps) {
-    for (uint32_t i = 0; i < call->view_count; i++)
-        fill_view(call, &call->views[i], &views[i]);
+    eddy_packed_views(call, views);
     eddy_kernel_call kernel = {.kernel = call->kernel,
                                .views = views,
                                .view_count = (int32_t)call->view_count,
@@ -137,10 +156,7 @@ static void packed_run(const eddy_vm_run *run) {
     eddy_op_view *views = place_views(run, call, on_stack);
     unpack(run, call, call->late_count > 0 ? late_outputs(run, call) : NULL, views);
     eddy_kernel_call kernel = kernel_call(run, call, views);
-    if (eddy_finite_wants_operands())
-        eddy_finite_set_passed_in(
-            eddy_finite_is_passed_in(call->op, kernel.attributes, views, call->input_count));
-    call->run(&kernel);
+    run_kernel(call, &kernel);
 }
 
 static void packed_end(const eddy_vm_instruction *instruction) {

@@ -48,6 +48,13 @@ static inline size_t eddy_packed_bytes_max(const eddy_op *op, int64_t view_count
  * plan, *cost_ps is the estimate. OUT_OF_MEMORY, without a record. After OK a call that is not submitted has to be ended. */
 EDDY_MUST_USE eddy_status eddy_packed_prepare(eddy_packed_arguments *call, size_t *bytes,
                                               int64_t *cost_ps);
+/* The call's views without data, as many as it has. Late ones have the shape that `count` has to find. */
+void eddy_packed_views(const eddy_packed_arguments *call, eddy_op_view *views);
+/* Runs the kernel. kernel->views have data; its workspace, team, error and attributes (the block's, or changed ones) are set. */
+void eddy_packed_call(const eddy_packed_arguments *call, eddy_kernel_call *kernel);
+static inline const void *eddy_packed_attributes(const eddy_packed_arguments *call) {
+    return (const int64_t *)(const void *)call + call->attributes_at;
+}
 /* Releases the objects that the plan holds. */
 void eddy_packed_end(const eddy_packed_arguments *call);
 
