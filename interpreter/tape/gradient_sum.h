@@ -5,19 +5,29 @@
 
 #include <interpreter/tape/gradient.h>
 
+/* Positions along an axis: begin .. end - 1. */
+typedef struct eddy_gradient_range {
+    int64_t begin, end;
+} eddy_gradient_range;
+
+/* Gates, heads and the like: few. */
+#define EDDY_GRADIENT_RANGES 4
+
 /* All zero: no gradient yet. */
 typedef struct eddy_gradient_sum {
     eddy_tensor *tensor; /* a reference; NULL: no gradient yet */
     bool is_own;         /* made here: may be added to in place */
-    bool is_partial;     /* along `axis` only begin .. end - 1 has been written */
+    bool
+        is_partial; /* along `axis` only the ranges have been written, which neither meet nor touch, in rising order */
     int32_t axis;
-    int64_t begin, end;
+    int32_t range_count;
+    eddy_gradient_range ranges[EDDY_GRADIENT_RANGES];
 } eddy_gradient_sum;
 
 /* Adds a gradient of the whole. With `creates` the sum is on the tape: nothing is written in place. */
 eddy_status eddy_gradient_sum_add(eddy_gradient_sum *sum, eddy_tensor *gradient, bool creates);
-/* Adds a gradient of the slice that a PART shows of a tensor like `whole`. In place: not for recorded tensors. Adjacent slices
- * along an axis are written once; if they leave gaps, or overlap, zeros are written first. */
+/* Adds a gradient of the slice that a PART shows of a tensor like `whole`. In place: not for recorded tensors. Slices along an
+ * axis that do not overlap are written once, in any order; zeros are written where none is, or before others are added. */
 eddy_status eddy_gradient_sum_add_part(eddy_gradient_sum *sum, const eddy_spec *whole,
                                        const eddy_view_attributes *part, eddy_device device,
                                        eddy_tensor *gradient);

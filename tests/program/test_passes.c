@@ -219,6 +219,16 @@ static eddy_tensor *transposed_between(eddy_tensor *x, eddy_tensor *y) {
     return eddy_add(eddy_mul(turned, a), y);
 }
 
+static eddy_tensor *turned(eddy_tensor *a) {
+    return eddy_t(eddy_reshape(a, EDDY_SHAPE(COLUMNS, ROWS)));
+}
+
+/* One elementwise instruction reads what another writes, in another order. */
+static eddy_tensor *read_in_another_order(eddy_tensor *x, eddy_tensor *y) {
+    eddy_tensor *a = eddy_exp(x);
+    return eddy_add(eddy_cumsum(eddy_mul(turned(a), a), 0), y);
+}
+
 static eddy_tensor *written_in_place(eddy_tensor *x, eddy_tensor *y) {
     eddy_tensor *a = eddy_add(x, y), *b = eddy_mul(a, x);
     (void)eddy_relu_inplace(a);
@@ -263,6 +273,7 @@ Test(passes, elementwise_calls_run_tile_by_tile) {
         {written_in_place, 1},
         {flipped_in_place, 1},
         {something_between, 1},
+        {read_in_another_order, 0},
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
         cr_assert_eq(expect_equal("fuse", cases[i].compute).group_count, cases[i].groups, "%zu", i);
@@ -321,7 +332,7 @@ static eddy_tensor *still_used(eddy_tensor *x, eddy_tensor *y) {
 
 static eddy_tensor *read_otherwise(eddy_tensor *x, eddy_tensor *y) {
     eddy_tensor *a = eddy_cumsum(x, 1);
-    eddy_tensor *first = eddy_narrow(a, 1, 0, 1); /* a column of what is used up */
+    eddy_tensor *first = eddy_narrow(a, 0, 0, 1); /* a row of what is used up */
     return eddy_cumsum(eddy_mul(eddy_sub(a, first), y), 0);
 }
 
