@@ -217,9 +217,17 @@ static void make_own(const shape_of_all *all, tensors *t, uint64_t seed) {
     t->generator = eddy_generator_create(seed);
 }
 
+/* An input that an earlier op has failed to make. */
+static eddy_tensor *poisoned_input(const shape_of_all *all, uint64_t *state) {
+    eddy_tensor *beyond = eddy_full(EDDY_SHAPE(all->rows), EDDY_S(all->rows), EDDY_I64, NULL);
+    return eddy_index_select(random_matrix(all->rows, all->columns, state), beyond, 0);
+}
+
 static void make_inputs(const shape_of_all *all, tensors *t, uint64_t *state, bool may_fail) {
-    t->inputs[0] = random_input(all->rows, all->columns, state);
-    t->inputs[1] = random_input(all->rows, all->columns, state);
+    for (int i = 0; i < 2; i++)
+        t->inputs[i] = may_fail && below(state, 4) == 0
+                           ? poisoned_input(all, state)
+                           : random_input(all->rows, all->columns, state);
     t->inputs[2] = random_rows(all->rows, state, may_fail);
 }
 
