@@ -113,7 +113,8 @@ typedef struct eddy_attributes_flip {
 } eddy_attributes_flip;
 
 typedef struct eddy_attributes_roll {
-    eddy_shape shifts; /* for each axis, 0 .. dim - 1; rank -1: dims[0] places in row-major order */
+    eddy_shape
+        shifts; /* for each axis, 0 .. dim - 1; of another rank than the input: dims[0] places in row-major order */
 } eddy_attributes_roll;
 
 /* rand, randn, randperm */

@@ -86,7 +86,7 @@ eddy_status eddy_gradient_repeat_interleave(const eddy_gradient_call *call) {
 eddy_status eddy_gradient_roll(const eddy_gradient_call *call) {
     const eddy_arguments_roll *arguments = call->attributes;
     const eddy_shape *shifts = &arguments->kernel.shifts;
-    if (shifts->rank < 0)
+    if (arguments->axes.rank == 0)
         return give(call, 0,
                     eddy_roll(call->grads[0], EDDY_SHAPE(-shifts->dims[0]), EDDY_ALL_AXES));
     eddy_shape back = *shifts;
@@ -95,7 +95,5 @@ eddy_status eddy_gradient_roll(const eddy_gradient_call *call) {
         back.dims[d] = -back.dims[d];
         axes.axes[axes.count++] = d;
     }
-    if (back.rank == 0)
-        return give(call, 0, call->grads[0]);
     return give(call, 0, eddy_roll(call->grads[0], back, axes));
 }

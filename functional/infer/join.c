@@ -161,10 +161,19 @@ static int64_t wrapped(int64_t shift, int64_t count) {
     return shift < 0 ? shift + count : shift;
 }
 
+/* What shifts are for from now on, so that another inference finds them so. A number has no axis: it is one element in a row. */
+static void name_all_axes(eddy_shape *axes, int32_t rank) {
+    memset(axes, 0, sizeof(*axes));
+    axes->rank = rank;
+    for (int32_t d = 0; d < rank; d++)
+        axes->dims[d] = d;
+}
+
 eddy_status eddy_infer_roll(eddy_infer *infer) {
     eddy_arguments_roll *arguments = infer->attributes;
-    const eddy_shape *input = &infer->inputs[0].shape, *axes = &arguments->axes;
+    const eddy_shape *input = &infer->inputs[0].shape;
     eddy_shape given = arguments->kernel.shifts, *shifts = &arguments->kernel.shifts;
+    eddy_shape *axes = &arguments->axes;
     infer->outputs[0].shape = *input;
     infer->outputs[0].dtype = infer->inputs[0].dtype;
     if (given.rank != (axes->rank == 0 ? 1 : axes->rank))
@@ -175,11 +184,10 @@ eddy_status eddy_infer_roll(eddy_infer *infer) {
         int64_t count = 1;
         for (int32_t d = 0; d < input->rank; d++)
             count *= input->dims[d];
-        shifts->rank = -1;
+        shifts->rank = 1;
         shifts->dims[0] = wrapped(given.dims[0], count);
         return EDDY_OK;
     }
-    shifts->rank = input->rank;
     for (int32_t i = 0; i < axes->rank; i++) {
         int32_t axis;
         if (!eddy_shape_axis_normalize(axes->dims[i], input->rank, &axis))
@@ -190,5 +198,7 @@ eddy_status eddy_infer_roll(eddy_infer *infer) {
             shifts->dims[axis] = wrapped(
                 shifts->dims[axis] + wrapped(given.dims[i], input->dims[axis]), input->dims[axis]);
     }
+    name_all_axes(axes, input->rank);
+    shifts->rank = input->rank == 0 ? 1 : input->rank;
     return EDDY_OK;
 }

@@ -239,7 +239,7 @@ static int64_t flip_oracle(const tensor *in, const void *attributes, const int64
 
 static int64_t roll_oracle(const tensor *in, const void *attributes, const int64_t *index) {
     const eddy_attributes_roll *roll = attributes;
-    if (roll->shifts.rank < 0)
+    if (roll->shifts.rank != in->view.rank)
         return (flatten(in, index) + in->count - roll->shifts.dims[0]) % in->count;
     int64_t from[EDDY_RANK_MAX];
     for (int32_t d = 0; d < in->view.rank; d++)
@@ -264,7 +264,7 @@ Test(join, flip_turns_every_subset_of_axes) {
 
 static void check_roll(eddy_dtype dtype, const int64_t *shape, bool is_flat, layout a, layout b,
                        eddy_kernel_team *team) {
-    eddy_attributes_roll attributes = {.shifts = {.rank = is_flat ? -1 : 3}};
+    eddy_attributes_roll attributes = {.shifts = {.rank = is_flat ? 1 : 3}};
     int64_t count = shape[0] * shape[1] * shape[2];
     for (int d = 0; d < 3; d++)
         attributes.shifts.dims[d] = is_flat || shape[d] == 0 ? 0 : test_below(shape[d]);

@@ -271,7 +271,7 @@ static eddy_status roll_prepare(const eddy_kernel_call *call, eddy_kernel_plan *
     plan->cost_ps = eddy_cost_views_ps(call);
     if (count == 0)
         return EDDY_OK;
-    if (attributes->shifts.rank < 0) {
+    if (attributes->shifts.rank != call->views[0].rank) {
         rotate_prepare(call, plan, count, attributes->shifts.dims[0]);
         return EDDY_OK;
     }
