@@ -23,19 +23,25 @@ static eddy_lock guard;
 static _Atomic(table *)
     current; /* atomic: the holder of `guard` stores (release), readers load (acquire) */
 
-static const eddy_op *find_built_in(const char *name) {
-    uint32_t low = 0, high = eddy_op_table_count;
+/* In `count` ops in the order of strcmp. */
+static const eddy_op *find_among(const eddy_op *const *ops, uint32_t count, const char *name) {
+    uint32_t low = 0, high = count;
     while (low < high) {
         uint32_t middle = low + (high - low) / 2;
-        int order = strcmp(name, eddy_op_by_name[middle]->name);
+        int order = strcmp(name, ops[middle]->name);
         if (order == 0)
-            return eddy_op_by_name[middle];
+            return ops[middle];
         if (order < 0)
             high = middle;
         else
             low = middle + 1;
     }
     return NULL;
+}
+
+const eddy_op *eddy_op_find_built_in(const char *name) {
+    const eddy_op *op = find_among(eddy_op_by_name, eddy_op_table_count, name);
+    return op ? op : find_among(eddy_op_looped, eddy_op_looped_count, name);
 }
 
 static size_t registry_start(const table *t, const char *name) {
@@ -53,7 +59,7 @@ static const eddy_op *find_registered(const table *t, const char *name) {
 }
 
 const eddy_op *eddy_op_find(const char *name) {
-    const eddy_op *op = find_built_in(name);
+    const eddy_op *op = find_among(eddy_op_by_name, eddy_op_table_count, name);
     return op ? op : find_registered(eddy_load_acquire(&current), name);
 }
 
@@ -87,7 +93,7 @@ static table *make_room_locked(void) {
 }
 
 eddy_registry_result eddy_registry_add(const eddy_op *op) {
-    if (find_built_in(op->name))
+    if (eddy_op_find_built_in(op->name))
         return EDDY_REGISTRY_TAKEN;
     eddy_registry_result result = EDDY_REGISTRY_ADDED;
     eddy_lock_acquire(&guard);

@@ -119,7 +119,8 @@ def emit_header(entries):
         NOTICE, "/* The built-in ops. */", "#ifndef EDDY_FUNCTIONAL_OP_TABLE_H", "#define EDDY_FUNCTIONAL_OP_TABLE_H", "",
         "#include <interpreter/call/op.h>", "", ops, "",
         "/* Gradients in one loop (generate/fused.py): in no table, so that eddy_call does not find them. */", fused, "",
-        "/* eddy_op_table in the order of strcmp. */", "extern const eddy_op *const eddy_op_by_name[];", "", "#endif", "",
+        "/* Both in the order of strcmp: eddy_op_table, and gradients in one loop. */", "extern const eddy_op *const eddy_op_by_name[];",
+        "extern const eddy_op *const eddy_op_looped[];", "extern const uint32_t eddy_op_looped_count;", "", "#endif", "",
     ])
 
 
@@ -149,7 +150,10 @@ def emit_source(entries):
     for number, entry in enumerate(entries):
         parts += op_lines(number, entry)
     count = len(entries)
+    looped = sorted(e.name for e in entries if e.gradient_of)
     entries = [e for e in entries if not e.gradient_of]
+    parts += ["const eddy_op *const eddy_op_looped[] = {", *(f"    &eddy_op_{name}," for name in looped), "};",
+              f"const uint32_t eddy_op_looped_count = {len(looped)};"]
     parts += ["const eddy_op *const eddy_op_table[] = {", *(f"    &eddy_op_{e.name}," for e in entries), "};",
               f"const uint32_t eddy_op_table_count = {len(entries)};",
               f"const uint32_t eddy_op_id_count = {count};",

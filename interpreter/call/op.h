@@ -150,5 +150,12 @@ extern const uint32_t eddy_op_id_count;
 
 /* An op by name, built-in or registered; NULL if there is none. Any thread. */
 const eddy_op *eddy_op_find(const char *name);
+/* The same among the library's own ops, gradients in one loop included, which only recorded programs name. */
+const eddy_op *eddy_op_find_built_in(const char *name);
+
+/* The kernel of a call that computes in a valid dtype; NULL if there is none. */
+static inline const eddy_kernel *eddy_op_kernel_for(const eddy_op *op, eddy_dtype compute) {
+    return op->kernels ? op->kernels[op->is_elementwise ? compute : 0] : NULL;
+}
 
 #endif

@@ -7,11 +7,6 @@
 #include <interpreter/handle/stream.h>
 #include <string.h>
 
-static const eddy_kernel *find_kernel(const eddy_general_call *call) {
-    const eddy_op *op = call->op;
-    return op->kernels ? op->kernels[op->is_elementwise ? call->compute : 0] : NULL;
-}
-
 /* Writes a random op's seed and counter to the first two words of its attributes. *has_drawn: a generator gave them. */
 static eddy_status draw(const eddy_general_call *call, bool *has_drawn) {
     const eddy_op *op = call->op;
@@ -65,7 +60,7 @@ static void record(const eddy_general_call *call, const eddy_kernel *kernel, boo
 
 eddy_status eddy_general_submit(eddy_general_call *call) {
     const eddy_op *op = call->op;
-    const eddy_kernel *kernel = find_kernel(call);
+    const eddy_kernel *kernel = eddy_op_kernel_for(op, call->compute);
     if (!kernel)
         return eddy_infer_fail(&call->infer, EDDY_UNSUPPORTED, "not supported for %s",
                                eddy_dtype_name(call->compute));

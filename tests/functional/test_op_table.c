@@ -12,6 +12,7 @@ Test(op_table, ids_are_places_and_names_find_their_op) {
     EACH(op) {
         cr_assert_eq(op->id, n_);
         cr_assert_eq(eddy_op_find(op->name), op, "%s", op->name);
+        cr_assert_eq(eddy_op_find_built_in(op->name), op, "%s", op->name);
         cr_assert(!strchr(op->name, '.'), "%s: dots are for registered ops", op->name);
         cr_assert(op->summary && op->summary[0], "%s", op->name);
     }
@@ -32,6 +33,7 @@ Test(op_table, gradients_in_one_loop_have_ids_and_no_names) {
             continue;
         cr_assert_lt(looped[i]->id, eddy_op_id_count, "%s", looped[i]->name);
         cr_assert_null(eddy_op_find(looped[i]->name), "%s", looped[i]->name);
+        cr_assert_eq(eddy_op_find_built_in(looped[i]->name), looped[i], "%s", looped[i]->name);
         cr_assert_null(looped[i]->gradient, "%s", looped[i]->name);
         last = looped[i]->id > last ? looped[i]->id : last;
     }
