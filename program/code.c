@@ -88,6 +88,21 @@ bool eddy_code_add_patch(eddy_code *code, const eddy_code_patch *patch) {
     return add(&code->patches, patch, sizeof(*patch), &index);
 }
 
+void eddy_code_clear_gaps(const eddy_op *op, void *attributes) {
+    for (int32_t i = 0; i < op->attribute_count; i++) {
+        const eddy_op_attribute *attribute = &op->attributes[i];
+        if (attribute->type != EDDY_ATTRIBUTE_SHAPE)
+            continue;
+        char *place = (char *)attributes + attribute->offset;
+        eddy_shape given, *shape = (eddy_shape *)(void *)place;
+        memcpy(&given, shape, sizeof(given));
+        memset(place, 0, sizeof(*shape));
+        shape->rank = given.rank;
+        for (int32_t d = 0; d < given.rank; d++)
+            shape->dims[d] = given.dims[d];
+    }
+}
+
 /* ---- comparing ---- */
 
 static bool is_same_operand(const eddy_code *a, const eddy_code_operand *x, const eddy_code *b,

@@ -188,6 +188,10 @@ EDDY_MUST_USE bool eddy_code_add_scalar(eddy_code *code, const eddy_code_scalar 
 /* At the end of the patches: of the instruction that is added next. */
 EDDY_MUST_USE bool eddy_code_add_patch(eddy_code *code, const eddy_code_patch *patch);
 
+/* Clears what attributes hold beyond their values: dims beyond a shape's rank mean nothing and may be anything, and words are
+ * compared. */
+void eddy_code_clear_gaps(const eddy_op *op, void *attributes);
+
 /* Whether two pieces of code are the same, word for word. *difference: the first instruction that differs, where one does. */
 bool eddy_code_is_equal(const eddy_code *a, const eddy_code *b, uint32_t *difference);
 

@@ -365,23 +365,6 @@ static void record_lose(eddy_recorder *recorder, uint32_t slot) {
 
 /* ---- a call ---- */
 
-/* Dims beyond a shape's rank mean nothing and may be anything, as what lies between its rank and its dims; the words of two recordings
- * are compared. */
-static void clear_gaps(eddy_code *code, const eddy_code_instruction *instruction) {
-    for (int32_t i = 0; i < instruction->op->attribute_count; i++) {
-        const eddy_op_attribute *attribute = &instruction->op->attributes[i];
-        if (attribute->type != EDDY_ATTRIBUTE_SHAPE)
-            continue;
-        char *place = (char *)eddy_code_words(code, instruction->attributes_at) + attribute->offset;
-        eddy_shape given, *shape = (eddy_shape *)(void *)place;
-        memcpy(&given, shape, sizeof(given));
-        memset(place, 0, sizeof(*shape));
-        shape->rank = given.rank;
-        for (int32_t d = 0; d < given.rank; d++)
-            shape->dims[d] = given.dims[d];
-    }
-}
-
 static bool add_call(eddy_recording *recording, const eddy_recorder_call *call) {
     const eddy_apply *apply = call->apply;
     eddy_code_instruction instruction = {.op = apply->op,
@@ -403,7 +386,7 @@ static bool add_call(eddy_recording *recording, const eddy_recorder_call *call) 
                              &instruction.attributes_at) ||
         (call->has_drawn && !add_draw(recording, call, &instruction)))
         return false;
-    clear_gaps(&recording->code, &instruction);
+    eddy_code_clear_gaps(apply->op, eddy_code_words(&recording->code, instruction.attributes_at));
     if (apply->op->redraws)
         find_draw(recording, call, &instruction);
     bool is_added = patch_draw(recording, &instruction) &&
