@@ -1,206 +1,300 @@
-/* A program as text (docs/programs.md). */
+/* A program as text (docs/program-format.md). */
+#include <program/print.h>
+
 #include <base/dtype.h>
+#include <base/memory.h>
 #include <base/shape.h>
 #include <base/status.h>
 #include <errno.h>
 #include <inttypes.h>
-#include <program/program.h>
+#include <program/attribute.h>
+#include <program/lists.h>
 #include <string.h>
 
-/* ---- values ---- */
+typedef struct printer {
+    const eddy_program *program;
+    eddy_text text;
+    /* Per value: 1 + the binding that names it, or UNNAMED and its number in the text; 0: not seen yet. */
+    uint32_t *labels;
+    bool has_gradients;
+} printer;
 
-static const char *name_of(const eddy_program *program, uint32_t value) {
-    for (uint32_t i = 0; i < program->bindings.count; i++) {
-        const eddy_program_binding *binding = eddy_program_binding_at(program, i);
-        if (binding->value == value && binding->role != EDDY_ROLE_OUTPUT)
-            return binding->name;
-    }
-    return NULL;
+#define UNNAMED (UINT32_C(1) << 31)
+
+static const eddy_code *code_of(const printer *p) {
+    return &p->program->code;
 }
 
-static void print_value(const eddy_program *program, FILE *file, uint32_t value) {
-    const char *name = name_of(program, value);
-    if (name)
-        fprintf(file, "%s", name);
+/* ---- names and numbers of values ---- */
+
+static void name_values(const printer *p) {
+    for (uint32_t i = 0; i < p->program->bindings.count; i++) {
+        const eddy_program_binding *binding = eddy_program_binding_at(p->program, i);
+        bool is_name = binding->role == EDDY_ROLE_INPUT || binding->role == EDDY_ROLE_STATE;
+        if (is_name && p->labels[binding->value] == 0)
+            p->labels[binding->value] = 1 + i;
+    }
+}
+
+/* What has no name gets a number, in the order of the text: the captured ones, then those that instructions make. */
+static void number_values(const printer *p) {
+    const eddy_code *code = code_of(p);
+    uint32_t next = 0;
+    for (uint32_t e = 0; e < p->program->externals.count; e++) {
+        uint32_t *label = &p->labels[eddy_program_external_at(p->program, e)->value];
+        if (*label == 0)
+            *label = UNNAMED | next++;
+    }
+    for (uint32_t i = 0; i < code->operands.count; i++) {
+        const eddy_code_operand *operand = eddy_code_operand_at(code, i);
+        if (operand->access & EDDY_CODE_MAKES && p->labels[operand->value] == 0)
+            p->labels[operand->value] = UNNAMED | next++;
+    }
+}
+
+static bool is_plain(const char *name) {
+    static const char *const kept[] = {"none", "mut", "set"};
+    static const char *const letters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_";
+    for (size_t i = 0; i < sizeof(kept) / sizeof(kept[0]); i++)
+        if (strcmp(name, kept[i]) == 0)
+            return false;
+    if (!name[0] || !strchr(letters, name[0]))
+        return false;
+    for (const char *at = name; *at; at++)
+        if (!strchr(letters, *at) && !strchr("0123456789.", *at))
+            return false;
+    return true;
+}
+
+void eddy_print_name(eddy_text *text, const char *name) {
+    if (is_plain(name)) {
+        eddy_text_add(text, "%s", name);
+        return;
+    }
+    eddy_text_add(text, "\"");
+    for (const char *at = name; *at; at++) {
+        unsigned char byte = (unsigned char)*at;
+        if (byte == '"' || byte == '\\')
+            eddy_text_add(text, "\\%c", byte);
+        else if (byte < ' ' || byte == 0x7f)
+            eddy_text_add(text, "\\x%02x", byte);
+        else
+            eddy_text_add(text, "%c", byte);
+    }
+    eddy_text_add(text, "\"");
+}
+
+static void print_value(printer *p, uint32_t value) {
+    uint32_t label = p->labels[value];
+    if (label & UNNAMED)
+        eddy_text_add(&p->text, "%%%" PRIu32, label & ~UNNAMED);
     else
-        fprintf(file, "%%%u", value);
+        eddy_print_name(&p->text, eddy_program_binding_at(p->program, label - 1)->name);
+}
+
+/* ---- layouts ---- */
+
+static void print_dims(printer *p, int32_t rank, const int64_t *dims) {
+    char text[EDDY_RANK_MAX * 22];
+    eddy_shape_format(rank, dims, text, sizeof(text));
+    eddy_text_add(&p->text, "%s", text);
 }
 
 /* "f32[2, 3]", and what there is to say where it is not row-major from the start of its storage. */
-static void print_layout(FILE *file, eddy_dtype dtype, const eddy_layout *layout) {
-    char text[EDDY_RANK_MAX * 22];
-    eddy_shape_format(layout->rank, layout->dims, text, sizeof(text));
-    fprintf(file, "%s%s", eddy_dtype_name(dtype), text);
-    if (!eddy_layout_is_contiguous(layout)) {
-        eddy_shape_format(layout->rank, layout->strides, text, sizeof(text));
-        fprintf(file, " strides %s", text);
+static void print_layout(printer *p, eddy_dtype dtype, const eddy_layout *layout) {
+    int64_t row_major[EDDY_RANK_MAX];
+    eddy_text_add(&p->text, "%s", eddy_dtype_name(dtype));
+    print_dims(p, layout->rank, layout->dims);
+    eddy_shape_strides_contiguous(layout->rank, layout->dims, row_major);
+    if (memcmp(layout->strides, row_major, (size_t)layout->rank * sizeof(row_major[0])) != 0) {
+        eddy_text_add(&p->text, " strides ");
+        print_dims(p, layout->rank, layout->strides);
     }
     if (layout->offset != 0)
-        fprintf(file, " at %" PRId64, layout->offset);
+        eddy_text_add(&p->text, " at %" PRId64, layout->offset);
 }
 
-static void print_operand(const eddy_program *program, FILE *file,
-                          const eddy_code_operand *operand) {
+/* ---- operands ---- */
+
+static void print_operand(printer *p, const eddy_code_operand *operand) {
     if (eddy_code_operand_is_absent(operand)) {
-        fprintf(file, "none");
+        eddy_text_add(&p->text, "none");
         return;
     }
     eddy_layout layout;
-    eddy_code_operand_layout(&program->code, operand, &layout);
-    print_value(program, file, operand->value);
-    fprintf(file, " ");
-    print_layout(file, (eddy_dtype)operand->dtype, &layout);
+    eddy_code_operand_layout(code_of(p), operand, &layout);
+    bool is_target = operand->access & EDDY_CODE_WRITES && !(operand->access & EDDY_CODE_MAKES);
+    if (is_target)
+        eddy_text_add(&p->text, operand->access & EDDY_CODE_COVERS ? "set " : "mut ");
+    print_value(p, operand->value);
+    eddy_text_add(&p->text, " ");
+    print_layout(p, (eddy_dtype)operand->dtype, &layout);
+}
+
+static void print_operands(printer *p, uint32_t first, uint32_t count) {
+    for (uint32_t k = 0; k < count; k++) {
+        eddy_text_add(&p->text, k ? ", " : "");
+        print_operand(p, eddy_code_operand_at(code_of(p), first + k));
+    }
+}
+
+/* Lists stand in brackets. Returns what stands before an attribute. */
+static const char *print_inputs(printer *p, const eddy_code_instruction *instruction) {
+    const eddy_op *op = instruction->op;
+    uint32_t at = instruction->operands_at;
+    int64_t length = eddy_lists_length(op, instruction->input_count);
+    const char *comma = "";
+    for (int32_t i = 0; i < op->operand_count; i++) {
+        if (op->operands[i].is_spec_only)
+            continue;
+        bool is_list = op->operands[i].kind == EDDY_OPERAND_LIST;
+        uint32_t count = is_list ? (uint32_t)length : 1;
+        eddy_text_add(&p->text, "%s%s", comma, is_list ? "[" : "");
+        print_operands(p, at, count);
+        eddy_text_add(&p->text, is_list ? "]" : "");
+        at += count;
+        comma = ", ";
+    }
+    return comma;
 }
 
 /* ---- attributes ---- */
 
-static void print_scalar(FILE *file, const eddy_scalar *scalar) {
-    if (scalar->kind == EDDY_SCALAR_FLOAT)
-        fprintf(file, "%.17g", scalar->value.floating);
-    else if (scalar->kind == EDDY_SCALAR_INT)
-        fprintf(file, "%" PRId64, scalar->value.integer);
-    else
-        fprintf(file, "%s", scalar->value.integer ? "true" : "false");
-}
-
-static void print_choice(FILE *file, const char *choices, int32_t number) {
-    for (; number > 0 && strchr(choices, ' '); number--)
-        choices = strchr(choices, ' ') + 1;
-    fprintf(file, "%.*s", (int)strcspn(choices, " "), choices);
-}
-
-static void print_axes(FILE *file, uint32_t mask) {
-    const char *comma = "";
-    fprintf(file, "[");
-    for (int axis = 0; axis < EDDY_RANK_MAX; axis++)
-        if (mask >> axis & 1u) {
-            fprintf(file, "%s%d", comma, axis);
-            comma = ", ";
-        }
-    fprintf(file, "]");
-}
-
 /* "number 0" for an attribute that each run gives. */
-static bool print_given(const eddy_program *program, FILE *file,
-                        const eddy_code_instruction *instruction, int32_t attribute) {
+static bool print_given(printer *p, const eddy_code_instruction *instruction, int32_t attribute) {
     for (uint32_t k = 0; k < instruction->patch_count; k++) {
-        const eddy_code_patch *patch =
-            eddy_code_patch_at(&program->code, instruction->patches_at + k);
+        const eddy_code_patch *patch = eddy_code_patch_at(code_of(p), instruction->patches_at + k);
         const eddy_code_scalar *use =
-            patch->draw ? NULL : eddy_code_scalar_at(&program->code, patch->scalar);
+            patch->draw ? NULL : eddy_code_scalar_at(code_of(p), patch->scalar);
         if (use && use->attribute == (uint32_t)attribute) {
-            fprintf(file, "number %u", use->number);
+            eddy_text_add(&p->text, "number %" PRIu32, use->number);
             return true;
         }
     }
     return false;
 }
 
-static void print_attribute(FILE *file, const eddy_op_attribute *attribute, const char *place) {
-    char text[EDDY_RANK_MAX * 22];
-    const void *value = place;
-    switch (attribute->type) {
-    case EDDY_ATTRIBUTE_INT:
-        fprintf(file, "%" PRId64, *(const int64_t *)value);
-        break;
-    case EDDY_ATTRIBUTE_FLOAT:
-        fprintf(file, "%.17g", *(const double *)value);
-        break;
-    case EDDY_ATTRIBUTE_BOOL:
-        fprintf(file, "%s", *(const bool *)value ? "true" : "false");
-        break;
-    case EDDY_ATTRIBUTE_SCALAR:
-        print_scalar(file, value);
-        break;
-    case EDDY_ATTRIBUTE_DTYPE:
-        fprintf(file, "%s", eddy_dtype_name(*(const eddy_dtype *)value));
-        break;
-    case EDDY_ATTRIBUTE_SHAPE:
-        eddy_shape_format(((const eddy_shape *)value)->rank, ((const eddy_shape *)value)->dims,
-                          text, sizeof(text));
-        fprintf(file, "%s", text);
-        break;
-    case EDDY_ATTRIBUTE_AXES:
-        print_axes(file, *(const uint32_t *)value);
-        break;
-    case EDDY_ATTRIBUTE_AXIS:
-        fprintf(file, "%" PRId32, *(const int32_t *)value);
-        break;
-    case EDDY_ATTRIBUTE_CHOICE:
-        print_choice(file, attribute->choices, *(const int32_t *)value);
-        break;
-    case EDDY_ATTRIBUTE_PAIR:
-        fprintf(file, "[%" PRId64 ", %" PRId64 "]", ((const eddy_pair *)value)->height,
-                ((const eddy_pair *)value)->width);
-        break;
-    default:
-        fprintf(file, "?");
-    }
-}
-
-static void print_attributes(const eddy_program *program, FILE *file,
-                             const eddy_code_instruction *instruction, const char *comma) {
+static void print_attributes(printer *p, const eddy_code_instruction *instruction,
+                             const char *comma) {
     const eddy_op *op = instruction->op;
-    const char *attributes =
-        (const char *)eddy_code_words(&program->code, instruction->attributes_at);
+    const char *attributes = (const char *)eddy_code_words(code_of(p), instruction->attributes_at);
     for (int32_t i = 0; i < op->attribute_count; i++) {
         if (instruction->draw && op->redraws && (i == op->redraws - 1 || i == op->redraws))
             continue;
-        fprintf(file, "%s%s = ", comma, op->attributes[i].name);
+        eddy_text_add(&p->text, "%s%s = ", comma, op->attributes[i].name);
         comma = ", ";
-        if (!print_given(program, file, instruction, i))
-            print_attribute(file, &op->attributes[i], attributes + op->attributes[i].offset);
+        if (!print_given(p, instruction, i))
+            eddy_attribute_format(&p->text, &op->attributes[i],
+                                  attributes + op->attributes[i].offset);
     }
     if (instruction->draw)
-        fprintf(file, "%sdraw = %u", comma, instruction->draw - 1);
+        eddy_text_add(&p->text, "%sdraw = %" PRIu32, comma, instruction->draw - 1);
 }
 
 /* ---- lines ---- */
 
-static void print_binding(const eddy_program *program, FILE *file,
-                          const eddy_program_binding *binding) {
-    static const char *const roles[] = {"input", "output", "state", "constant", "gradient"};
-    fprintf(file, "%s %s%s", roles[binding->role], binding->name ? binding->name : "",
-            binding->name ? " " : "");
-    print_layout(file, (eddy_dtype)binding->dtype, &binding->layout);
-    if (binding->role == EDDY_ROLE_OUTPUT || binding->role == EDDY_PROGRAM_KEPT) {
-        fprintf(file, " of ");
-        print_value(program, file, binding->value);
+/* A state may be a part of its storage, and a storage may have several. */
+static void print_storage(printer *p, uint32_t i, const eddy_program_binding *binding) {
+    int64_t bytes = eddy_code_value_at(code_of(p), binding->value)->bytes;
+    if (p->labels[binding->value] != 1 + i) {
+        eddy_text_add(&p->text, " of ");
+        print_value(p, binding->value);
+    } else if (bytes != binding->count * eddy_dtype_size((eddy_dtype)binding->dtype)) {
+        eddy_text_add(&p->text, " in %" PRId64 " bytes", bytes);
     }
-    fprintf(file, "\n");
 }
 
-static void print_captured(const eddy_program *program, FILE *file) {
-    for (uint32_t e = 0; e < program->externals.count; e++) {
-        uint32_t value = eddy_program_external_at(program, e)->value;
-        const eddy_code_value *of = eddy_code_value_at(&program->code, value);
-        if (of->kind == EDDY_VALUE_CAPTURED)
-            fprintf(file, "captured %%%u %" PRId64 " bytes%s\n", value, of->bytes,
-                    of->is_written ? ", written" : "");
+static void print_binding(printer *p, uint32_t i) {
+    static const char *const roles[] = {"input ", "output ", "state ", "constant ",
+                                        "gradient "};
+    const eddy_program_binding *binding = eddy_program_binding_at(p->program, i);
+    if (binding->role == EDDY_PROGRAM_KEPT && !p->has_gradients)
+        return;
+    eddy_text_add(&p->text, "%s", roles[binding->role]);
+    if (binding->name) {
+        eddy_print_name(&p->text, binding->name);
+        eddy_text_add(&p->text, " ");
+    }
+    print_layout(p, (eddy_dtype)binding->dtype, &binding->layout);
+    if (binding->role == EDDY_ROLE_STATE || binding->role == EDDY_ROLE_CONSTANT) {
+        print_storage(p, i, binding);
+    } else if (binding->role != EDDY_ROLE_INPUT) {
+        eddy_text_add(&p->text, " of ");
+        print_value(p, binding->value);
+    }
+    eddy_text_add(&p->text, "\n");
+}
+
+static void print_captured(printer *p) {
+    for (uint32_t e = 0; e < p->program->externals.count; e++) {
+        uint32_t value = eddy_program_external_at(p->program, e)->value;
+        const eddy_code_value *of = eddy_code_value_at(code_of(p), value);
+        if (of->kind != EDDY_VALUE_CAPTURED)
+            continue;
+        eddy_text_add(&p->text, "captured ");
+        print_value(p, value);
+        eddy_text_add(&p->text, " %" PRId64 " bytes%s\n", of->bytes,
+                      of->is_written ? ", written" : "");
+    }
+}
+
+static void print_draws(printer *p) {
+    for (uint32_t i = 0; i < code_of(p)->draws.count; i++) {
+        uint32_t generator = eddy_code_draw_at(code_of(p), i)->generator;
+        eddy_text_add(&p->text, "draw %" PRIu32, i);
+        if (generator != EDDY_CODE_NONE)
+            eddy_text_add(&p->text, " of generator %" PRIu32, generator);
+        eddy_text_add(&p->text, "\n");
     }
 }
 
 /* "%7 f32[2, 3] = add(x f32[2, 3], %4 f32[3])": what is written before the sign, what is read behind it. */
-static void print_instruction(const eddy_program *program, FILE *file, uint32_t i) {
-    const eddy_code_instruction *instruction = eddy_code_instruction_at(&program->code, i);
-    const char *comma = "";
-    for (uint32_t k = instruction->input_count; k < instruction->operand_count; k++) {
-        fprintf(file, "%s", comma);
-        print_operand(program, file,
-                      eddy_code_operand_at(&program->code, instruction->operands_at + k));
-        comma = ", ";
-    }
-    fprintf(file, "%s%s(", *comma ? " = " : "", instruction->op->name);
-    comma = "";
-    for (uint32_t k = 0; k < instruction->input_count; k++) {
-        const eddy_code_operand *operand =
-            eddy_code_operand_at(&program->code, instruction->operands_at + k);
-        fprintf(file, "%s%s", comma, operand->access & EDDY_CODE_WRITES ? "mut " : "");
-        print_operand(program, file, operand);
-        comma = ", ";
-    }
-    print_attributes(program, file, instruction, comma);
-    fprintf(file, ")\n");
+static void print_instruction(printer *p, uint32_t i) {
+    const eddy_code_instruction *instruction = eddy_code_instruction_at(code_of(p), i);
+    uint32_t outputs = instruction->operand_count - instruction->input_count;
+    print_operands(p, instruction->operands_at + instruction->input_count, outputs);
+    eddy_text_add(&p->text, "%s%s(", outputs ? " = " : "", instruction->op->name);
+    const char *comma = print_inputs(p, instruction);
+    print_attributes(p, instruction, comma);
+    eddy_text_add(&p->text, ")\n");
+}
+
+static void print_all(printer *p) {
+    eddy_text_add(&p->text, "eddy program, version %d, %" PRIu32 " instructions\n",
+                  EDDY_PRINT_VERSION, code_of(p)->instructions.count);
+    for (uint32_t i = 0; i < p->program->bindings.count; i++)
+        print_binding(p, i);
+    print_captured(p);
+    print_draws(p);
+    for (uint32_t i = 0; i < code_of(p)->instructions.count; i++)
+        print_instruction(p, i);
+}
+
+/* ---- all of it ---- */
+
+bool eddy_printed_make(eddy_printed *printed, const eddy_program *program, bool has_gradients) {
+    size_t bytes = program->code.values.count * sizeof(uint32_t);
+    printer p = {.program = program, .has_gradients = has_gradients};
+    *printed = (eddy_printed){0};
+    p.labels = eddy_memory_acquire_zeroed(bytes, EDDY_MEMORY_TEXT);
+    if (!p.labels)
+        return false;
+    name_values(&p);
+    number_values(&p);
+    print_all(&p); /* counts */
+    printed->length = p.text.length;
+    printed->text = eddy_memory_acquire(printed->length + 1, EDDY_MEMORY_TEXT);
+    p.text = (eddy_text){.buffer = printed->text, .size = printed->length + 1};
+    if (printed->text)
+        print_all(&p);
+    eddy_memory_release(p.labels, bytes, EDDY_MEMORY_TEXT);
+    return printed->text != NULL;
+}
+
+void eddy_printed_fini(eddy_printed *printed) {
+    if (printed->text)
+        eddy_memory_release(printed->text, printed->length + 1, EDDY_MEMORY_TEXT);
+    *printed = (eddy_printed){0};
 }
 
 eddy_status eddy_program_print(const eddy_program *program, FILE *file) {
@@ -210,15 +304,15 @@ eddy_status eddy_program_print(const eddy_program *program, FILE *file) {
         return status;
     if (!file)
         return eddy_fail(EDDY_INVALID_ARGUMENT, origin, "the file is NULL");
-    fprintf(file, "eddy program, %u instructions\n", program->code.instructions.count);
-    for (uint32_t i = 0; i < program->bindings.count; i++)
-        print_binding(program, file, eddy_program_binding_at(program, i));
-    print_captured(program, file);
-    for (uint32_t i = 0; i < program->code.instructions.count; i++)
-        print_instruction(program, file, i);
+    eddy_printed printed;
+    if (!eddy_printed_make(&printed, program, true))
+        return eddy_fail(EDDY_OUT_OF_MEMORY, origin, "no memory for the text");
     errno = 0;
-    if (fflush(file) != 0 || ferror(file))
-        return eddy_fail(EDDY_IO, origin, "the program cannot be written: %s",
-                         strerror(errno ? errno : EIO));
-    return EDDY_OK;
+    bool is_written = fwrite(printed.text, 1, printed.length, file) == printed.length;
+    is_written = fflush(file) == 0 && !ferror(file) && is_written;
+    int reason = errno ? errno : EIO;
+    eddy_printed_fini(&printed);
+    return is_written
+               ? EDDY_OK
+               : eddy_fail(EDDY_IO, origin, "the program cannot be written: %s", strerror(reason));
 }
