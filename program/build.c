@@ -523,6 +523,10 @@ eddy_status eddy_program_build(eddy_program *program, eddy_origin origin) {
     return status;
 }
 
+eddy_status eddy_program_finish(eddy_program *program, eddy_origin origin) {
+    return make_executable(&(maker){.program = program, .origin = origin});
+}
+
 /* ---- end ---- */
 
 static eddy_status refuse_spoiled(const maker *m) {
@@ -536,12 +540,9 @@ static eddy_status refuse_spoiled(const maker *m) {
 /* The program takes what the recording has. */
 static bool take_over(maker *m) {
     eddy_recording *recording = m->recording;
-    m->program = eddy_memory_acquire_zeroed(sizeof(*m->program), EDDY_MEMORY_PROGRAM);
+    m->program = eddy_program_create(recording->runtime);
     if (!m->program)
         return false;
-    eddy_store_relaxed(&m->program->references, 1u);
-    m->program->runtime = recording->runtime;
-    eddy_runtime_bind(recording->runtime);
     m->program->uses_tape = recording->recorder.has_used_tape;
     m->program->code = recording->code;
     m->program->externals = recording->externals;

@@ -11,6 +11,16 @@ static void array_fini(eddy_code_array *array, size_t item_bytes) {
     eddy_memory_release(array->items, array->capacity * item_bytes, EDDY_MEMORY_PROGRAM);
 }
 
+eddy_program *eddy_program_create(eddy_runtime *runtime) {
+    eddy_program *program = eddy_memory_acquire_zeroed(sizeof(*program), EDDY_MEMORY_PROGRAM);
+    if (!program)
+        return NULL;
+    eddy_store_relaxed(&program->references, 1u);
+    program->runtime = runtime;
+    eddy_runtime_bind(runtime);
+    return program;
+}
+
 void eddy_program_destroy(eddy_program *program) {
     for (uint32_t i = 0; i < program->externals.count; i++)
         if (eddy_program_external_at(program, i)->tensor)

@@ -116,6 +116,10 @@ void eddy_program_list_names(const eddy_program *program, eddy_role role, char *
 /* Why two recordings of a function are not the same program, as a sentence; "" where they are. */
 void eddy_program_compare(const eddy_program *a, const eddy_program *b, char *reason, size_t size);
 
+/* A program without code, of one reference; NULL without memory. */
+eddy_program *eddy_program_create(eddy_runtime *runtime);
+/* Makes the executable of a program that has its code, externals and bindings. OUT_OF_MEMORY, or a kernel's failure to prepare. */
+EDDY_MUST_USE eddy_status eddy_program_finish(eddy_program *program, eddy_origin origin);
 /* Frees what there is of a program, half made ones too. */
 void eddy_program_destroy(eddy_program *program);
 

@@ -488,6 +488,9 @@ static eddy_status check_call(const running *r) {
                          "a recording is open on this thread: a program cannot be part of another");
     if (r->inputs.count != r->program->input_count || (r->inputs.count > 0 && !r->inputs.items))
         return fail_count(r);
+    if (r->program->code.scalars.count > 0 && !r->scalars)
+        return eddy_fail(EDDY_INVALID_ARGUMENT, r->origin,
+                         "the program takes numbers, which only a recorded function gives it");
     if (r->program->output_count > 0 && !r->outputs && !r->places)
         return eddy_fail(EDDY_INVALID_ARGUMENT, r->origin, "there is no room for the outputs");
     return EDDY_OK;

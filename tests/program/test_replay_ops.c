@@ -1,10 +1,11 @@
 /* Each op, recorded with the example of its entry and replayed on other numbers, gives the bits of the call itself: results, operands that
- * it writes, and the state of the generator. */
+ * it writes, and the state of the generator. So does the program that its text makes: inferring an op again changes nothing. */
 #include <criterion/criterion.h>
 #include <eddy/eddy.h>
 #include <stdlib.h>
 #include <string.h>
 #include <tests/functional/described.h>
+#include <tests/program/reread.h>
 
 typedef struct call_row {
     const char *op, *operands, *attributes;
@@ -114,8 +115,13 @@ static void try_row(const call_row *row) {
         eddy_scope_end(scope);
         return;
     }
-    for (uint64_t round = 0; round < 2; round++) {
+    for (uint64_t round = 0; round < 4; round++) {
         uint64_t seeds[2], counters[2];
+        if (round == 2) {
+            eddy_program *copy = reread(program, row->op);
+            eddy_program_release(&program);
+            program = copy;
+        }
         eddy_seed(77 + round);
         expect_ok(described_call(&called, "", eager), "call", row->op);
         eddy_generator_state(eddy_generator_default(), &seeds[0], &counters[0]);
@@ -195,8 +201,12 @@ static void try_elementwise(const eddy_op *op, eddy_dtype dtype, bool is_strided
         eddy_program *program = record(&call, &row);
         cr_assert_not_null(program, "%s", op->name);
         expect_ok(described_call(&other, "", &result), "call", op->name);
+        eddy_program *copy = reread(program, op->name);
         replay(program, &other, &replayed, op->name);
         expect_equal(result, replayed, op->name);
+        replay(copy, &other, &replayed, op->name);
+        expect_equal(result, replayed, op->name);
+        eddy_program_release(&copy);
         eddy_program_release(&program);
     }
     eddy_error_take(NULL);

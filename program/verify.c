@@ -1,0 +1,195 @@
+#include <program/verifier.h>
+
+#include <base/dtype.h>
+#include <base/memory.h>
+#include <base/shape.h>
+#include <stdarg.h>
+#include <stdio.h>
+
+/* Pairs of operands that are compared element by element, in the whole program; four more for each instruction. Each may take some 100 us
+ * where it is made to. */
+#define PAIRS_MOST 65536
+
+bool eddy_verifier_fail(eddy_verifier *v, const char *format, ...) {
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(v->verdict->reason, sizeof(v->verdict->reason), format, arguments);
+    va_end(arguments);
+    v->status = EDDY_INVALID_ARGUMENT;
+    return false;
+}
+
+bool eddy_verifier_fail_memory(eddy_verifier *v) {
+    snprintf(v->verdict->reason, sizeof(v->verdict->reason), "no memory for the program");
+    v->status = EDDY_OUT_OF_MEMORY;
+    return false;
+}
+
+/* ---- values ---- */
+
+static bool check_values(eddy_verifier *v) {
+    for (uint32_t i = 0; i < v->code->values.count; i++) {
+        const eddy_code_value *value = eddy_code_value_at(v->code, i);
+        v->values[i] = (eddy_verifier_value){.dtype = EDDY_DTYPE_COUNT};
+        if (value->kind > EDDY_VALUE_CAPTURED || value->kind == EDDY_VALUE_CONSTANT ||
+            value->is_late)
+            return eddy_verifier_fail(v, "value %u is of no kind that there is", i);
+        if (value->bytes < 0 || value->bytes > EDDY_VERIFIER_BYTES_MOST)
+            return eddy_verifier_fail(v, "a storage of %lld bytes", (long long)value->bytes);
+    }
+    return true;
+}
+
+static bool check_externals(eddy_verifier *v) {
+    uint32_t inputs = 0;
+    for (uint32_t e = 0; e < v->program->externals.count; e++) {
+        const eddy_program_external *external = eddy_program_external_at(v->program, e);
+        if (external->value >= v->code->values.count || v->values[external->value].is_external)
+            return eddy_verifier_fail(v, "external %u has no value of its own", e);
+        uint8_t kind = eddy_code_value_at(v->code, external->value)->kind;
+        bool is_input = external->input != EDDY_CODE_NONE;
+        if (kind == EDDY_VALUE_MADE || is_input != (kind == EDDY_VALUE_INPUT) ||
+            (is_input && external->input != inputs))
+            return eddy_verifier_fail(v, "external %u is of another kind than its value", e);
+        inputs += is_input;
+        v->values[external->value].is_external = v->values[external->value].is_there = true;
+    }
+    for (uint32_t i = 0; i < v->code->values.count; i++)
+        if (!v->values[i].is_external && eddy_code_value_at(v->code, i)->kind != EDDY_VALUE_MADE)
+            return eddy_verifier_fail(v, "value %u is there before a run, and nothing holds it", i);
+    return inputs == v->program->input_count ||
+           eddy_verifier_fail(v, "there are %u inputs", inputs);
+}
+
+/* ---- bindings ---- */
+
+static bool check_role(eddy_verifier *v, const eddy_program_binding *binding, uint8_t kind) {
+    eddy_verifier_value *of = &v->values[binding->value];
+    bool is_input = binding->role == EDDY_ROLE_INPUT, is_state = binding->role == EDDY_ROLE_STATE;
+    if ((is_input && (kind != EDDY_VALUE_INPUT || of->is_bound)) ||
+        (is_state && kind != EDDY_VALUE_STATE))
+        return eddy_verifier_fail(v, "the value has another role");
+    if (is_input && binding->layout.offset != 0)
+        return eddy_verifier_fail(v, "an input begins at its first element");
+    of->is_bound |= is_input || is_state;
+    return true;
+}
+
+static bool check_binding(eddy_verifier *v, const eddy_program_binding *binding) {
+    if (binding->role > EDDY_PROGRAM_KEPT || !binding->name != (binding->role == EDDY_PROGRAM_KEPT))
+        return eddy_verifier_fail(v, "the binding has no role, or no name");
+    if (binding->value >= v->code->values.count)
+        return eddy_verifier_fail(v, "there is no such value");
+    if (binding->device_kind != EDDY_DEVICE_CPU || binding->device_index != 0)
+        return eddy_verifier_fail(v, "it lives on another device than the CPU");
+    const eddy_code_value *value = eddy_code_value_at(v->code, binding->value);
+    int64_t count = 0;
+    return check_role(v, binding, value->kind) &&
+           eddy_verifier_layout(v, &binding->layout, binding->dtype, value->bytes) &&
+           ((eddy_shape_count(binding->layout.rank, binding->layout.dims, &count) &&
+             binding->count == count) ||
+            eddy_verifier_fail(v, "its elements are miscounted")) &&
+           eddy_verifier_dtype(v, binding->value, binding->dtype);
+}
+
+/* After the instructions: what outputs show is there then. */
+static bool check_bindings(eddy_verifier *v) {
+    uint32_t inputs = 0;
+    for (uint32_t i = 0; i < v->program->bindings.count; i++) {
+        const eddy_program_binding *binding = eddy_program_binding_at(v->program, i);
+        v->verdict->binding = i;
+        if (!check_binding(v, binding))
+            return false;
+        if (!v->values[binding->value].is_there)
+            return eddy_verifier_fail(v, "no instruction makes its value");
+        inputs += binding->role == EDDY_ROLE_INPUT;
+    }
+    v->verdict->binding = EDDY_CODE_NONE;
+    if (inputs != v->program->input_count)
+        return eddy_verifier_fail(v, "%u inputs are named, and there are %u", inputs,
+                                  v->program->input_count);
+    for (uint32_t i = 0; i < v->code->values.count; i++) {
+        uint8_t kind = eddy_code_value_at(v->code, i)->kind;
+        if (kind == EDDY_VALUE_STATE && !v->values[i].is_bound)
+            return eddy_verifier_fail(v, "a state has no name");
+        if (kind == EDDY_VALUE_CAPTURED && v->values[i].dtype == EDDY_DTYPE_COUNT)
+            return eddy_verifier_fail(v, "a captured storage is not used");
+        if (v->values[i].is_written != eddy_code_value_at(v->code, i)->is_written)
+            return eddy_verifier_fail(v, "a storage is %s",
+                                      v->values[i].is_written ? "written, and not said to be"
+                                                              : "said to be written, and is not");
+    }
+    return true;
+}
+
+/* ---- instructions ---- */
+
+/* What the instruction makes is there for the next one. */
+static bool note_made(eddy_verifier *v, const eddy_code_instruction *instruction) {
+    for (uint32_t k = 0; k < instruction->operand_count; k++) {
+        const eddy_code_operand *operand =
+            eddy_code_operand_at(v->code, instruction->operands_at + k);
+        if (eddy_code_operand_is_absent(operand) || !(operand->access & EDDY_CODE_WRITES))
+            continue;
+        eddy_verifier_value *of = &v->values[operand->value];
+        if (operand->access & EDDY_CODE_MAKES && of->is_there)
+            return eddy_verifier_fail(v, "a value is made twice");
+        of->is_there = of->is_written = true;
+    }
+    return true;
+}
+
+static bool check_op(eddy_verifier *v, const eddy_code_instruction *instruction) {
+    const eddy_op *op = instruction->op;
+    if (!op || op->is_registered || op->has_late_shape)
+        return eddy_verifier_fail(v, "%s is no op of the library that a program may have",
+                                  op ? op->name : "nothing");
+    if (!instruction->kernel)
+        return eddy_verifier_fail(v, "%s is not supported for its operands", op->name);
+    if (instruction->operands_at + (uint64_t)instruction->operand_count > v->code->operands.count ||
+        instruction->input_count > instruction->operand_count ||
+        instruction->attributes_at + (op->attribute_bytes + 7) / 8 > v->code->words.count)
+        return eddy_verifier_fail(v, "operands or attributes are no part of the code");
+    if (!eddy_inference_fits(op, instruction->input_count,
+                             instruction->operand_count - instruction->input_count))
+        return eddy_verifier_fail(v, "%u operands and %u results do not fit %s",
+                                  instruction->input_count,
+                                  instruction->operand_count - instruction->input_count, op->name);
+    return true;
+}
+
+static bool check_instruction(eddy_verifier *v, uint32_t i) {
+    const eddy_code_instruction *instruction = eddy_code_instruction_at(v->code, i);
+    v->verdict->instruction = i;
+    return check_op(v, instruction) && eddy_verifier_operands(v, instruction) &&
+           eddy_verifier_attributes(v, i) && note_made(v, instruction);
+}
+
+static bool check_all(eddy_verifier *v) {
+    if (!check_values(v) || !check_externals(v))
+        return false;
+    for (uint32_t i = 0; i < v->code->instructions.count; i++)
+        if (!check_instruction(v, i))
+            return false;
+    v->verdict->instruction = EDDY_CODE_NONE;
+    return check_bindings(v);
+}
+
+eddy_status eddy_verify_program(const eddy_program *program, eddy_verdict *verdict) {
+    eddy_verifier v = {.program = program,
+                       .code = &program->code,
+                       .verdict = verdict,
+                       .pairs = PAIRS_MOST + 4 * (int64_t)program->code.instructions.count};
+    size_t values = program->code.values.count * sizeof(*v.values),
+           draws = program->code.draws.count * sizeof(*v.draws);
+    *verdict = (eddy_verdict){.instruction = EDDY_CODE_NONE, .binding = EDDY_CODE_NONE};
+    v.values = eddy_memory_acquire_zeroed(values, EDDY_MEMORY_PROGRAM);
+    v.draws = eddy_memory_acquire_zeroed(draws, EDDY_MEMORY_PROGRAM);
+    bool is_fine = v.values && v.draws ? check_all(&v) : eddy_verifier_fail_memory(&v);
+    EDDY_ASSERT(is_fine == (v.status == EDDY_OK));
+    eddy_inference_fini(&v.inference);
+    eddy_verifier_spans_fini(&v);
+    eddy_memory_release(v.values, values, EDDY_MEMORY_PROGRAM);
+    eddy_memory_release(v.draws, draws, EDDY_MEMORY_PROGRAM);
+    return v.status;
+}
