@@ -4,7 +4,7 @@
 
 #include <base/call_site.h>
 #include <eddy/file.h>
-#include <exchange/file.h>
+#include <interpreter/host/file.h>
 #include <stdbool.h>
 
 /* An empty archive. NULL with the error recorded. */

@@ -2,7 +2,7 @@
 #ifndef EDDY_EXCHANGE_NPY_H
 #define EDDY_EXCHANGE_NPY_H
 
-#include <exchange/file.h>
+#include <interpreter/host/file.h>
 
 EDDY_MUST_USE eddy_status eddy_npy_write(eddy_file *file, eddy_tensor *tensor);
 /* NULL with the error recorded. Bytes after the array are not read. */

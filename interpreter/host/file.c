@@ -1,4 +1,4 @@
-#include <exchange/file.h>
+#include <interpreter/host/file.h>
 
 #include <base/atomic.h>
 #include <base/dtype.h>

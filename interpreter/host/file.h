@@ -2,8 +2,8 @@
  *
  * A file is written under another name in the same folder, synced to the disk, and then renamed in one step: a reader, also one
  * after a crash, finds the old file or the new one. */
-#ifndef EDDY_EXCHANGE_FILE_H
-#define EDDY_EXCHANGE_FILE_H
+#ifndef EDDY_INTERPRETER_HOST_FILE_H
+#define EDDY_INTERPRETER_HOST_FILE_H
 
 #include <base/assert.h>
 #include <base/call_site.h>
