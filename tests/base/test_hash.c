@@ -24,3 +24,17 @@ Test(hash, every_byte_and_the_length_count) {
         bytes[size - 1] ^= 1;
     }
 }
+
+Test(hash, parts_have_the_digest_of_the_whole) {
+    unsigned char data[3000];
+    for (size_t i = 0; i < sizeof(data); i++)
+        data[i] = (unsigned char)(i * 31 + i / 7);
+    for (size_t part = 1; part < sizeof(data); part = part * 3 + 1) {
+        eddy_hash_stream stream;
+        eddy_hash_begin(&stream);
+        for (size_t at = 0; at < sizeof(data); at += part)
+            eddy_hash_add(&stream, data + at, part < sizeof(data) - at ? part : sizeof(data) - at);
+        eddy_digest whole = eddy_hash_128(data, sizeof(data)), parts = eddy_hash_end(&stream);
+        cr_assert(whole.low == parts.low && whole.high == parts.high, "%zu", part);
+    }
+}
