@@ -199,8 +199,26 @@ typedef struct eddy_program_binding_info {
 EDDY_API eddy_status eddy_program_binding_describe(const eddy_program *program, int64_t index,
                                                    eddy_program_binding_info *info);
 
-/* Writes the program as text, an instruction a line (docs/programs.md), to `file`. IO. */
+/* Writes the program as text, an instruction a line (docs/program-format.md), to `file`. IO, OUT_OF_MEMORY. */
 EDDY_API eddy_status eddy_program_print(const eddy_program *program, FILE *file);
+
+/* The tensor of a state, by the name of its binding: another handle of the same elements, owned as <eddy/tensor.h> says, which carries no
+ * gradient. NULL with NOT_FOUND or OUT_OF_MEMORY in the slot. */
+EDDY_API eddy_tensor *eddy_program_state(const eddy_program *program, const char *name);
+
+/* ---- files ---- */
+
+/* Writes the program and the elements of the tensors that it holds (state and captured ones) to a file, which is replaced as a whole or not at all: it is
+ * written under another name, synced to the disk, and then renamed. Blocks until these elements are computed, and returns
+ * their errors. What a run leaves as gradients on the tape is no part of the file. UNSUPPORTED (ops of the program's own, generators other than the thread's, another
+ * device than the CPU), IO (with the path and the reason), OUT_OF_MEMORY, SHUT_DOWN, FORKED. Not in a callback. */
+EDDY_API eddy_status eddy_program_save(const eddy_program *program, const char *path);
+
+/* A program from such a file, one reference, the caller's, of the thread's runtime. It holds new tensors of the elements that were saved; eddy_program_state
+ * gives those of its states. Everything that the file says is checked, operands, shapes and attributes of each instruction as
+ * calls are, before memory is taken for tensors; nothing in it is executed. Blocks while it reads. NULL with IO (a file that is no program's or is damaged),
+ * INVALID_ARGUMENT (a program that is none, with the line of its text), UNSUPPORTED, OUT_OF_MEMORY, SHUT_DOWN, FORKED in the slot. */
+EDDY_API eddy_program *eddy_program_load(const char *path);
 
 #ifdef __cplusplus
 }
@@ -239,5 +257,8 @@ inline eddy_fetches fetches(std::initializer_list<eddy_fetch> items) {
     EDDY_AT_CALL_SITE(eddy_program_binding_describe(__VA_ARGS__))
 #define eddy_program_describe(...) EDDY_AT_CALL_SITE(eddy_program_describe(__VA_ARGS__))
 #define eddy_program_print(...) EDDY_AT_CALL_SITE(eddy_program_print(__VA_ARGS__))
+#define eddy_program_state(...) EDDY_AT_CALL_SITE(eddy_program_state(__VA_ARGS__))
+#define eddy_program_save(...) EDDY_AT_CALL_SITE(eddy_program_save(__VA_ARGS__))
+#define eddy_program_load(...) EDDY_AT_CALL_SITE(eddy_program_load(__VA_ARGS__))
 #endif
 #endif

@@ -1,6 +1,8 @@
 #include "fault_programs.h"
 
 #include <eddy/eddy.h>
+#include <stdio.h>
+#include <unistd.h>
 
 #define ROWS 4
 #define COLUMNS 6
@@ -14,6 +16,24 @@ static eddy_tensor *compute(eddy_tensor *x, eddy_tensor *state) {
     if (y)
         (void)eddy_add_into(state, y, state);
     return eddy_sum(y, EDDY_ALL_AXES, NULL);
+}
+
+/* A program that was in a file in between. */
+static eddy_status run_loaded(const eddy_program *program, eddy_tensor *x, double *result) {
+    char path[64];
+    snprintf(path, sizeof(path), "/tmp/eddy-faults-%ld.program", (long)getpid());
+    eddy_tensor *sum;
+    eddy_status status = eddy_program_save(program, path);
+    eddy_program *loaded = status == EDDY_OK ? eddy_program_load(path) : NULL;
+    unlink(path);
+    if (status == EDDY_OK)
+        status = loaded ? eddy_program_run(loaded, EDDY_LIST(x), &sum) : EDDY_OUT_OF_MEMORY;
+    if (status == EDDY_OK)
+        status = eddy_read_f64(
+            eddy_add(eddy_sum(eddy_program_state(loaded, "state"), EDDY_ALL_AXES, NULL), sum),
+            result, NULL);
+    eddy_program_release(&loaded);
+    return status;
 }
 
 static eddy_status run_program(eddy_tensor *x, double *result) {
@@ -31,6 +51,11 @@ static eddy_status run_program(eddy_tensor *x, double *result) {
     if (status == EDDY_OK)
         status =
             eddy_read_f64(eddy_add(eddy_sum(state, EDDY_ALL_AXES, NULL), replayed), result, NULL);
+    double loaded = 0;
+    if (status == EDDY_OK)
+        status = run_loaded(program, x, &loaded);
+    if (status == EDDY_OK)
+        *result += loaded;
     eddy_program_release(&program);
     return status;
 }
