@@ -29,8 +29,8 @@ static void fill_spec(const eddy_code *code, const eddy_code_operand *operand, e
         return;
     spec->dtype = (eddy_dtype)operand->dtype;
     spec->shape.rank = operand->rank;
-    memcpy(spec->shape.dims, eddy_code_dims(code, operand),
-           (size_t)operand->rank * sizeof(spec->shape.dims[0]));
+    for (int32_t d = 0; d < operand->rank; d++)
+        spec->shape.dims[d] = eddy_code_dims(code, operand)[d];
 }
 
 /* An operand of which only the dtype and shape are used is not in the code: it is like the result in all ops that have one. */

@@ -10,6 +10,7 @@
 #include <program/recording.h>
 #include <stdlib.h>
 #include <string.h>
+#include <tests/program/mutate.h>
 #include <tests/program/reread.h>
 
 static void begin(void) {
@@ -307,70 +308,8 @@ Test(text, each_beginning_of_a_text_is_refused) {
         cr_assert_eq(parse(small, i, &error), EDDY_INVALID_ARGUMENT);
 }
 
-static uint64_t state = 88172645463325252u;
-
-static uint32_t below(uint32_t bound) {
-    state ^= state << 13;
-    state ^= state >> 7;
-    state ^= state << 17;
-    return (uint32_t)(state >> 33) % bound;
-}
-
-/* Changes a text of `length` in a buffer of twice as many bytes. */
-static size_t mutate(char *text, size_t length) {
-    static const char *const parts[] = {"[",
-                                        "]",
-                                        ", ",
-                                        "%",
-                                        "%0",
-                                        "%1",
-                                        "none",
-                                        "mut ",
-                                        "set ",
-                                        "x",
-                                        "w",
-                                        " at 1",
-                                        " strides [0, 0]",
-                                        "9223372036854775807",
-                                        "-1",
-                                        "0",
-                                        "\n",
-                                        "nan",
-                                        "number 0",
-                                        "draw = 0",
-                                        " of ",
-                                        "\"",
-                                        "\\x00",
-                                        "f64",
-                                        "i64",
-                                        "bool",
-                                        "1000000007",
-                                        "2, 3"};
-    for (uint32_t changes = 1 + below(4); changes > 0; changes--) {
-        const char *part = parts[below(sizeof(parts) / sizeof(parts[0]))];
-        size_t at = below((uint32_t)length), bytes = strlen(part);
-        size_t cut = below(3) == 0 ? below(8) : below(2) * bytes;
-        cut = cut > length - at ? length - at : cut;
-        switch (below(4)) {
-        case 0:
-            text[at] = (char)below(256);
-            break;
-        case 1:
-            memmove(text + at, text + at + cut, length - at - cut);
-            length -= cut;
-            break;
-        default:
-            memmove(text + at + bytes, text + at + cut, length - at - cut);
-            memcpy(text + at, part, bytes);
-            length += bytes - cut;
-        }
-        if (length == 0)
-            return 0;
-    }
-    return length;
-}
-
 Test(text, mutated_texts_are_refused_or_programs) {
+    mutator m = {88172645463325252u};
     char text[4 * sizeof(small)];
     size_t from = sizeof(small) - 1;
     int accepted = 0;
@@ -378,7 +317,8 @@ Test(text, mutated_texts_are_refused_or_programs) {
     for (int i = 0; i < 10000; i++) {
         eddy_parse_error error = {0};
         memcpy(text, small, from);
-        size_t length = mutate(text, from);
+        size_t length =
+            i % 4 == 0 ? mutator_renumber(&m, text, from) : mutator_change(&m, text, from);
         eddy_status status = parse(text, length, &error);
         cr_assert(status == EDDY_OK || status == EDDY_INVALID_ARGUMENT);
         accepted += status == EDDY_OK;

@@ -1,0 +1,140 @@
+/* Texts of every op, changed at random: what is refused takes nothing, and what is accepted can be run: nothing is read or written outside of its
+ * storage, which a build with AddressSanitizer shows. */
+#include "mutate.h"
+
+#include <criterion/criterion.h>
+#include <eddy/eddy.h>
+#include <program/parse.h>
+#include <program/print.h>
+#include <string.h>
+#include <tests/functional/described.h>
+
+#define TEXT_MOST 8192
+#define CHANGES 60
+#define BYTES_MOST 100000
+#define ELEMENTS_MOST 100000
+
+typedef struct call_row {
+    const char *op, *operands, *attributes;
+} call_row;
+
+static const call_row rows[] = {
+#define CALL(name, operands, attributes) {#name, operands, attributes},
+#include <functional/op_calls.h>
+};
+#define ROW_COUNT ((int)(sizeof(rows) / sizeof(rows[0])))
+
+/* The text of the op's example; 0 where it cannot be recorded. */
+static size_t text_of(const call_row *row, char *text) {
+    const eddy_op *op = described_op(row->op);
+    described call;
+    eddy_tensor *outputs[EDDY_OP_OUTPUT_MAX];
+    eddy_binding bindings[DESCRIBED_MAX + EDDY_OP_OUTPUT_MAX];
+    char names[DESCRIBED_MAX + EDDY_OP_OUTPUT_MAX][8];
+    int64_t count = 0;
+    if (!op || op->has_late_shape)
+        return 0;
+    described_read(&call, op, row->operands, row->attributes);
+    cr_assert_eq(eddy_record_begin(), EDDY_OK);
+    cr_assert_eq(described_call(&call, "", outputs), EDDY_OK);
+    for (int64_t i = 0; i < call.operand_count; i++)
+        if (call.operands[i] != EDDY_NONE)
+            bindings[count++] = (eddy_binding){.tensor = call.operands[i], .role = EDDY_ROLE_INPUT};
+    for (int32_t i = 0; i < op->output_count; i++)
+        bindings[count++] = (eddy_binding){.tensor = outputs[i], .role = EDDY_ROLE_OUTPUT};
+    for (int64_t i = 0; i < count; i++) {
+        snprintf(names[i], sizeof(names[i]), "t%d", (int)i);
+        bindings[i].name = names[i];
+    }
+    eddy_printed printed;
+    eddy_program *program = eddy_record_end(&(eddy_bindings){bindings, count});
+    cr_assert(program && eddy_printed_make(&printed, program, true));
+    size_t length = printed.length < TEXT_MOST / 2 ? printed.length : 0;
+    memcpy(text, printed.text, length);
+    eddy_printed_fini(&printed);
+    eddy_program_release(&program);
+    return length;
+}
+
+/* Programs of the usual size only. */
+static bool is_small(const eddy_program *program) {
+    for (uint32_t i = 0; i < program->code.values.count; i++)
+        if (eddy_code_value_at(&program->code, i)->bytes > BYTES_MOST)
+            return false;
+    for (uint32_t i = 0; i < program->code.operands.count; i++) {
+        const eddy_code_operand *operand = eddy_code_operand_at(&program->code, i);
+        int64_t count = 1;
+        for (int32_t d = 0; d < operand->rank; d++)
+            count *= eddy_code_dims(&program->code, operand)[d] % (ELEMENTS_MOST + 1);
+        if (count > ELEMENTS_MOST)
+            return false;
+    }
+    return program->code.scalars.count == 0;
+}
+
+static eddy_tensor *input_for(const eddy_program *program, const eddy_program_binding *binding) {
+    eddy_dtype dtype = (eddy_dtype)binding->dtype;
+    int64_t bytes = eddy_code_value_at(&program->code, binding->value)->bytes;
+    eddy_shape shape = {.rank = binding->layout.rank};
+    memcpy(shape.dims, binding->layout.dims, sizeof(shape.dims));
+    eddy_tensor *all = eddy_ones(EDDY_SHAPE(bytes / (int64_t)eddy_dtype_bytes(dtype)), dtype, NULL);
+    return eddy_as_strided(all, shape, binding->layout.strides, 0);
+}
+
+static void run(eddy_program *program) {
+    eddy_tensor *inputs[DESCRIBED_MAX], *outputs[EDDY_OP_OUTPUT_MAX];
+    int64_t count = 0;
+    if (!is_small(program) || program->output_count > EDDY_OP_OUTPUT_MAX)
+        return;
+    eddy_status status = eddy_program_finish(program, (eddy_origin){"test", NULL});
+    for (uint32_t i = 0; i < program->bindings.count && status == EDDY_OK; i++) {
+        const eddy_program_binding *binding = eddy_program_binding_at(program, i);
+        if (binding->role == EDDY_ROLE_INPUT)
+            inputs[count++] = input_for(program, binding);
+    }
+    if (status == EDDY_OK && program->executable.arena.bytes < 100 * BYTES_MOST)
+        (void)!eddy_program_run(program, (eddy_list){inputs, count}, outputs);
+    (void)!eddy_sync(EDDY_FOREVER);
+    eddy_error_take(NULL);
+}
+
+/* Whether the text was a program. */
+static bool try_text(const char *text, size_t length) {
+    eddy_parse_error error;
+    eddy_runtime *runtime;
+    uint32_t generators;
+    cr_assert_eq(eddy_runtime_of_caller(eddy_caller_get(), (eddy_origin){0}, &runtime), EDDY_OK);
+    eddy_program *program = eddy_program_create(runtime);
+    eddy_status status = eddy_parse_program(program, text, length, &generators, &error);
+    cr_assert(status == EDDY_OK || status == EDDY_INVALID_ARGUMENT);
+    eddy_scope *scope = eddy_scope_begin();
+    if (status == EDDY_OK && generators == 0)
+        run(program);
+    eddy_scope_end(scope);
+    eddy_program_release(&program);
+    return status == EDDY_OK;
+}
+
+static int try_row(const call_row *row, mutator *m) {
+    char from[TEXT_MOST], text[TEXT_MOST];
+    eddy_scope *scope = eddy_scope_begin();
+    size_t length = text_of(row, from);
+    eddy_scope_end(scope);
+    int accepted = 0;
+    for (int i = 0; i < CHANGES && length > 0; i++) {
+        memcpy(text, from, length);
+        size_t changed =
+            i % 4 == 0 ? mutator_change(m, text, length) : mutator_renumber(m, text, length);
+        accepted += try_text(text, changed);
+    }
+    return accepted;
+}
+
+Test(hostile, accepted_texts_of_every_op_can_be_run, .timeout = 300) {
+    mutator m = {88172645463325252u};
+    int accepted = 0;
+    for (int i = 0; i < ROW_COUNT; i++)
+        accepted += try_row(&rows[i], &m);
+    cr_assert_gt(accepted, 100, "%d", accepted);
+    cr_assert_eq(eddy_live_count(), 0);
+}
