@@ -440,24 +440,40 @@ static eddy_status bind_kept(const maker *m, const eddy_bindings *bindings) {
 
 /* ---- operands of a run ---- */
 
-/* Captured storages whose operands are all inputs' now are given up. */
-static void drop_unused(const maker *m) {
-    const eddy_code *code = &m->program->code;
-    eddy_code_array *externals = &m->program->externals;
+/* Marks the values that instructions or bindings name. */
+static void find_used(const eddy_program *program, bool *is_used) {
+    const eddy_code *code = &program->code;
+    for (uint32_t i = 0; i < code->instructions.count; i++) {
+        const eddy_code_instruction *instruction = eddy_code_instruction_at(code, i);
+        for (uint32_t k = 0; k < instruction->operand_count; k++) {
+            uint32_t value = eddy_code_operand_at(code, instruction->operands_at + k)->value;
+            if (value != EDDY_CODE_NONE)
+                is_used[value] = true;
+        }
+    }
+    for (uint32_t i = 0; i < program->bindings.count; i++)
+        is_used[eddy_program_binding_at(program, i)->value] = true;
+}
+
+/* Captured storages that no instruction uses are given up: inputs show what they did, or it was dead code. */
+static eddy_status drop_unused(const maker *m) {
+    eddy_program *program = m->program;
+    eddy_code_array *externals = &program->externals;
     uint32_t kept = 0;
+    bool *is_used = eddy_memory_acquire_zeroed(program->code.values.count, EDDY_MEMORY_PROGRAM);
+    if (!is_used)
+        return fail_memory(m);
+    find_used(program, is_used);
     for (uint32_t e = 0; e < externals->count; e++) {
-        eddy_program_external *external = eddy_program_external_at(m->program, e);
-        bool is_used = external->input != EDDY_CODE_NONE;
-        for (uint32_t i = 0; i < code->operands.count && !is_used; i++)
-            is_used = eddy_code_operand_at(code, i)->value == external->value;
-        for (uint32_t i = 0; i < m->program->bindings.count && !is_used; i++)
-            is_used = eddy_program_binding_at(m->program, i)->value == external->value;
-        if (is_used)
-            *eddy_program_external_at(m->program, kept++) = *external;
-        else
+        eddy_program_external *external = eddy_program_external_at(program, e);
+        if (external->input != EDDY_CODE_NONE || is_used[external->value])
+            *eddy_program_external_at(program, kept++) = *external;
+        else if (external->tensor)
             eddy_tensor_drop(external->tensor);
     }
     externals->count = kept;
+    eddy_memory_release(is_used, program->code.values.count, EDDY_MEMORY_PROGRAM);
+    return EDDY_OK;
 }
 
 static bool is_whole(const eddy_code *code, const eddy_program_binding *binding) {
@@ -490,6 +506,8 @@ static bool number_output(const maker *m, const eddy_program_binding *binding, u
 static eddy_status number_operands(const maker *m, uint32_t *bases) {
     eddy_program *program = m->program;
     uint32_t output = 0;
+    program->made.count = 0;
+    memset(bases, 0, program->code.values.count * sizeof(*bases));
     for (uint32_t e = 0; e < program->externals.count; e++)
         bases[eddy_program_external_at(program, e)->value] = 1 + e;
     for (uint32_t i = 0; i < program->bindings.count; i++) {
@@ -503,28 +521,37 @@ static eddy_status number_operands(const maker *m, uint32_t *bases) {
     return EDDY_OK;
 }
 
+/* What leaves instructions out, and then what is left is laid out. */
+static eddy_status run_passes(const maker *m, uint32_t *bases) {
+    eddy_program *program = m->program;
+    eddy_status status = number_operands(m, bases);
+    if (status == EDDY_OK &&
+        !eddy_passes_run(&program->code, bases, program->runtime->passes & EDDY_PASSES_REDUCING))
+        status = fail_memory(m);
+    if (status == EDDY_OK)
+        status = drop_unused(m);
+    if (status == EDDY_OK)
+        status = number_operands(m, bases);
+    if (status == EDDY_OK &&
+        !eddy_passes_run(&program->code, bases, program->runtime->passes & ~EDDY_PASSES_REDUCING))
+        status = fail_memory(m);
+    return status;
+}
+
 eddy_status eddy_program_build(eddy_program *program, eddy_origin origin) {
-    maker made = {.program = program, .origin = origin};
-    const maker *m = &made;
+    maker m = {.program = program, .origin = origin};
     size_t bytes = program->code.values.count * sizeof(uint32_t);
     uint32_t *bases = eddy_memory_acquire_zeroed(bytes, EDDY_MEMORY_PROGRAM);
     if (!bases)
-        return fail_memory(m);
-    eddy_status status = number_operands(m, bases);
-    if (status == EDDY_OK && !eddy_passes_run(&program->code, bases, program->runtime->passes))
-        status = fail_memory(m);
+        return fail_memory(&m);
+    eddy_status status = run_passes(&m, bases);
     if (status == EDDY_OK)
-        status =
-            eddy_executable_make(&program->executable, &program->code, bases,
-                                 1 + program->externals.count + program->made.count, m->origin);
+        status = eddy_executable_make(&program->executable, &program->code, bases,
+                                      1 + program->externals.count + program->made.count, origin);
     eddy_memory_release(bases, bytes, EDDY_MEMORY_PROGRAM);
     for (uint32_t i = 0; i < program->code.instructions.count; i++)
         program->has_registered |= eddy_code_instruction_at(&program->code, i)->op->is_registered;
     return status;
-}
-
-eddy_status eddy_program_finish(eddy_program *program, eddy_origin origin) {
-    return make_executable(&(maker){.program = program, .origin = origin});
 }
 
 /* ---- end ---- */
@@ -565,8 +592,7 @@ static eddy_status make_program(maker *m, const eddy_bindings *bindings) {
         status = bind_kept(m, bindings ? bindings : &none);
     if (status != EDDY_OK)
         return status;
-    drop_unused(m);
-    return EDDY_OK;
+    return drop_unused(m);
 }
 
 eddy_status eddy_program_make(eddy_recording *recording, const eddy_bindings *bindings,

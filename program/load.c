@@ -156,6 +156,17 @@ static eddy_status read_storages(loading *l) {
     return status;
 }
 
+/* Runs compare what they find with the constants as they were loaded. */
+static void note_versions(const eddy_program *program) {
+    for (uint32_t i = 0; i < program->bindings.count; i++) {
+        eddy_program_binding *binding = eddy_program_binding_at(program, i);
+        if (binding->role != EDDY_ROLE_CONSTANT)
+            continue;
+        const eddy_tensor *root = eddy_program_external_at(program, binding->operand)->tensor;
+        binding->version = eddy_load_relaxed(&root->version);
+    }
+}
+
 /* ---- all of it ---- */
 
 static eddy_status load(loading *l) {
@@ -167,8 +178,12 @@ static eddy_status load(loading *l) {
     if (status == EDDY_OK)
         status = check_data(l);
     if (status == EDDY_OK)
-        status = eddy_program_finish(l->program, l->file.origin);
-    return status == EDDY_OK ? read_storages(l) : status;
+        status = eddy_program_build(l->program, l->file.origin);
+    if (status == EDDY_OK)
+        status = read_storages(l);
+    if (status == EDDY_OK)
+        note_versions(l->program);
+    return status;
 }
 
 static eddy_status begin(loading *l, eddy_origin origin) {

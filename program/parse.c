@@ -57,7 +57,8 @@ static bool add_input(eddy_parser *p, eddy_program_binding *binding) {
 }
 
 /* The first name of a storage begins it; others are " of NAME". */
-static bool add_state(eddy_parser *p, uint32_t index, eddy_program_binding *binding) {
+static bool add_held(eddy_parser *p, uint32_t index, eddy_program_binding *binding) {
+    bool is_state = binding->role == EDDY_ROLE_STATE;
     if (eddy_parser_is_at(p, " of "))
         return parse_of(p, index);
     int64_t bytes = binding->count * eddy_dtype_size((eddy_dtype)binding->dtype);
@@ -65,8 +66,10 @@ static bool add_state(eddy_parser *p, uint32_t index, eddy_program_binding *bind
         !(eddy_cursor_integer(&p->cursor, "bytes", 0, INT64_MAX, &bytes) &&
           eddy_cursor_pass(&p->cursor, " bytes")))
         return false;
-    p->program->state_count++;
-    return eddy_parser_add_value(p, EDDY_VALUE_STATE, bytes, &binding->value) &&
+    p->program->state_count += is_state;
+    p->program->constant_count += !is_state;
+    return eddy_parser_add_value(p, is_state ? EDDY_VALUE_STATE : EDDY_VALUE_CONSTANT, bytes,
+                                 &binding->value) &&
            add_external(p, binding->value, EDDY_CODE_NONE);
 }
 
@@ -107,17 +110,18 @@ static bool parse_binding(eddy_parser *p, uint8_t role) {
         return eddy_cursor_expected(&p->cursor, "a layout");
     binding->dtype = (uint8_t)dtype;
     p->program->output_count += role == EDDY_ROLE_OUTPUT;
-    return (role == EDDY_ROLE_INPUT   ? add_input(p, binding)
-            : role == EDDY_ROLE_STATE ? add_state(p, index, binding)
-                                      : parse_of(p, index)) &&
+    bool is_held = role == EDDY_ROLE_STATE || role == EDDY_ROLE_CONSTANT;
+    return (role == EDDY_ROLE_INPUT ? add_input(p, binding)
+            : is_held               ? add_held(p, index, binding)
+                                    : parse_of(p, index)) &&
            eddy_cursor_pass_line_end(&p->cursor);
 }
 
 static bool parse_bindings(eddy_parser *p) {
-    static const char *const roles[] = {"input ", "output ", "state ", "gradient "};
+    static const char *const roles[] = {"input ", "output ", "state ", "constant ", "gradient "};
     for (bool is_one = true; is_one;) {
         is_one = false;
-        for (uint8_t role = 0; role < 4 && !is_one; role++)
+        for (uint8_t role = 0; role < 5 && !is_one; role++)
             if (eddy_parser_take(p, roles[role])) {
                 is_one = true;
                 if (!parse_binding(p, role))
@@ -164,7 +168,7 @@ static bool parse_draws(eddy_parser *p) {
                 return false;
             p->generator_count += generator == p->generator_count;
         }
-        eddy_code_draw draw = {.instruction = EDDY_CODE_NONE, .generator = (uint32_t)generator};
+        eddy_code_draw draw = {.generator = (uint32_t)generator};
         if (!eddy_code_add_draw(p->code, &draw, &index))
             return eddy_parser_fail_memory(p);
         if (!eddy_cursor_pass_line_end(&p->cursor))
@@ -175,6 +179,17 @@ static bool parse_draws(eddy_parser *p) {
 
 /* ---- all of it ---- */
 
+/* Of the recorded calls some may be left. */
+static bool parse_recorded(eddy_parser *p) {
+    int64_t count = p->instruction_count;
+    if (eddy_parser_take(p, ", ") && !(eddy_cursor_integer(&p->cursor, "a number of recorded calls",
+                                                           count + 1, INT32_MAX, &count) &&
+                                       eddy_cursor_pass(&p->cursor, " recorded")))
+        return false;
+    p->code->recorded_count = (uint32_t)count;
+    return true;
+}
+
 static bool parse_head(eddy_parser *p) {
     int64_t version;
     return eddy_cursor_pass(&p->cursor, "eddy program, version ") &&
@@ -183,7 +198,8 @@ static bool parse_head(eddy_parser *p) {
            eddy_cursor_pass(&p->cursor, ", ") &&
            eddy_cursor_integer(&p->cursor, "a number of instructions", 0, INT32_MAX,
                                &p->instruction_count) &&
-           eddy_cursor_pass(&p->cursor, " instructions") && eddy_cursor_pass_line_end(&p->cursor);
+           eddy_cursor_pass(&p->cursor, " instructions") && parse_recorded(p) &&
+           eddy_cursor_pass_line_end(&p->cursor);
 }
 
 /* Bindings name values of any line. */

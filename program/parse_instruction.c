@@ -116,7 +116,7 @@ static bool parse_given(eddy_parser *p, eddy_code_instruction *instruction, int3
     eddy_code_scalar use = {.attribute = (uint32_t)i,
                             .is_double = attribute->type == EDDY_ATTRIBUTE_FLOAT,
                             .wraps = instruction->op->numbers_wrap,
-                            .instruction = p->code->instructions.count};
+                            .op = instruction->op};
     int64_t number;
     uint32_t scalar, words = use.is_double ? 1 : 2;
     if (!use.is_double && attribute->type != EDDY_ATTRIBUTE_SCALAR)
@@ -143,8 +143,6 @@ static bool add_drawn(eddy_parser *p, eddy_code_instruction *instruction, int64_
     const eddy_op *op = instruction->op;
     instruction->draw = (uint32_t)draw + 1;
     instruction->patch_count += 2;
-    if (op->is_random)
-        eddy_code_draw_at(p->code, (uint32_t)draw)->instruction = p->code->instructions.count;
     for (uint32_t from = 0; from < 2; from++) {
         eddy_code_patch patch = {.to = from ? eddy_code_counter_word(op) : eddy_code_seed_word(op),
                                  .draw = instruction->draw,
@@ -272,14 +270,31 @@ static bool choose(eddy_parser *p, eddy_code_instruction *instruction) {
     return true;
 }
 
+/* "17: " where the number among the recorded calls is not one more than that of the line before. */
+static bool parse_ordinal(eddy_parser *p, eddy_code_instruction *instruction) {
+    uint32_t count = p->code->instructions.count;
+    int64_t ordinal =
+        count > 0 ? (int64_t)eddy_code_instruction_at(p->code, count - 1)->ordinal + 1 : 0;
+    bool is_given = p->cursor.at < p->cursor.end && *p->cursor.at >= '0' && *p->cursor.at <= '9';
+    if (is_given && !(eddy_cursor_integer(&p->cursor, "the number of a recorded call", 0,
+                                          (int64_t)p->code->recorded_count - 1, &ordinal) &&
+                      eddy_cursor_pass(&p->cursor, ": ")))
+        return false;
+    instruction->ordinal = (uint32_t)ordinal;
+    /* One instruction too many is said to be that, at the end. */
+    return ordinal < p->code->recorded_count || count >= p->instruction_count ||
+           eddy_cursor_fail(&p->cursor, EDDY_INVALID_ARGUMENT, "expected no more instructions");
+}
+
 bool eddy_parser_instruction(eddy_parser *p) {
     eddy_code_instruction instruction = {.operands_at = p->code->operands.count};
     uint32_t outputs, index;
     const char *comma;
     if (!eddy_parser_add_u32(&p->lines, p->cursor.line))
         return eddy_parser_fail_memory(p);
-    if (!parse_outputs(p, &outputs) || !(instruction.op = parse_op(p)) ||
-        !eddy_cursor_pass(&p->cursor, "(") || !parse_inputs(p, instruction.op, &comma))
+    if (!parse_ordinal(p, &instruction) || !parse_outputs(p, &outputs) ||
+        !(instruction.op = parse_op(p)) || !eddy_cursor_pass(&p->cursor, "(") ||
+        !parse_inputs(p, instruction.op, &comma))
         return false;
     if (!turn_operands(p, instruction.operands_at, outputs))
         return false;

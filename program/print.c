@@ -16,7 +16,7 @@ typedef struct printer {
     eddy_text text;
     /* Per value: 1 + the binding that names it, or UNNAMED and its number in the text; 0: not seen yet. */
     uint32_t *labels;
-    bool has_gradients;
+    bool is_for_reading;
 } printer;
 
 #define UNNAMED (UINT32_C(1) << 31)
@@ -30,7 +30,7 @@ static const eddy_code *code_of(const printer *p) {
 static void name_values(const printer *p) {
     for (uint32_t i = 0; i < p->program->bindings.count; i++) {
         const eddy_program_binding *binding = eddy_program_binding_at(p->program, i);
-        bool is_name = binding->role == EDDY_ROLE_INPUT || binding->role == EDDY_ROLE_STATE;
+        bool is_name = binding->role != EDDY_ROLE_OUTPUT && binding->role != EDDY_PROGRAM_KEPT;
         if (is_name && p->labels[binding->value] == 0)
             p->labels[binding->value] = 1 + i;
     }
@@ -45,10 +45,14 @@ static void number_values(const printer *p) {
         if (*label == 0)
             *label = UNNAMED | next++;
     }
-    for (uint32_t i = 0; i < code->operands.count; i++) {
-        const eddy_code_operand *operand = eddy_code_operand_at(code, i);
-        if (operand->access & EDDY_CODE_MAKES && p->labels[operand->value] == 0)
-            p->labels[operand->value] = UNNAMED | next++;
+    for (uint32_t i = 0; i < code->instructions.count; i++) {
+        const eddy_code_instruction *instruction = eddy_code_instruction_at(code, i);
+        for (uint32_t k = 0; k < instruction->operand_count; k++) {
+            const eddy_code_operand *operand =
+                eddy_code_operand_at(code, instruction->operands_at + k);
+            if (operand->access & EDDY_CODE_MAKES && p->labels[operand->value] == 0)
+                p->labels[operand->value] = UNNAMED | next++;
+        }
     }
 }
 
@@ -205,10 +209,9 @@ static void print_storage(printer *p, uint32_t i, const eddy_program_binding *bi
 }
 
 static void print_binding(printer *p, uint32_t i) {
-    static const char *const roles[] = {"input ", "output ", "state ", "constant ",
-                                        "gradient "};
+    static const char *const roles[] = {"input ", "output ", "state ", "constant ", "gradient "};
     const eddy_program_binding *binding = eddy_program_binding_at(p->program, i);
-    if (binding->role == EDDY_PROGRAM_KEPT && !p->has_gradients)
+    if (binding->role == EDDY_PROGRAM_KEPT && !p->is_for_reading)
         return;
     eddy_text_add(&p->text, "%s", roles[binding->role]);
     if (binding->name) {
@@ -251,6 +254,9 @@ static void print_draws(printer *p) {
 /* "%7 f32[2, 3] = add(x f32[2, 3], %4 f32[3])": what is written before the sign, what is read behind it. */
 static void print_instruction(printer *p, uint32_t i) {
     const eddy_code_instruction *instruction = eddy_code_instruction_at(code_of(p), i);
+    uint32_t next = i > 0 ? eddy_code_instruction_at(code_of(p), i - 1)->ordinal + 1 : 0;
+    if (instruction->ordinal != next)
+        eddy_text_add(&p->text, "%" PRIu32 ": ", instruction->ordinal);
     uint32_t outputs = instruction->operand_count - instruction->input_count;
     print_operands(p, instruction->operands_at + instruction->input_count, outputs);
     eddy_text_add(&p->text, "%s%s(", outputs ? " = " : "", instruction->op->name);
@@ -259,22 +265,46 @@ static void print_instruction(printer *p, uint32_t i) {
     eddy_text_add(&p->text, ")\n");
 }
 
+static void print_head(printer *p) {
+    uint32_t count = code_of(p)->instructions.count, recorded = code_of(p)->recorded_count;
+    eddy_text_add(&p->text, "eddy program, version %d, %" PRIu32 " instructions",
+                  EDDY_PRINT_VERSION, count);
+    if (recorded != count)
+        eddy_text_add(&p->text, ", %" PRIu32 " recorded", recorded);
+    eddy_text_add(&p->text, "\n");
+}
+
+/* Groups are found again by who builds a program from its text. */
+static void print_instructions(printer *p) {
+    const eddy_code *code = code_of(p);
+    uint32_t group = p->is_for_reading ? 0 : code->groups.count;
+    for (uint32_t i = 0; i < code->instructions.count; i++) {
+        const eddy_code_group *g =
+            group < code->groups.count ? eddy_code_group_at(code, group) : NULL;
+        if (g && g->first == i)
+            eddy_text_add(&p->text, "fused {\n");
+        print_instruction(p, i);
+        if (g && g->first + g->count == i + 1) {
+            eddy_text_add(&p->text, "}\n");
+            group++;
+        }
+    }
+}
+
 static void print_all(printer *p) {
-    eddy_text_add(&p->text, "eddy program, version %d, %" PRIu32 " instructions\n",
-                  EDDY_PRINT_VERSION, code_of(p)->instructions.count);
+    print_head(p);
     for (uint32_t i = 0; i < p->program->bindings.count; i++)
         print_binding(p, i);
     print_captured(p);
     print_draws(p);
-    for (uint32_t i = 0; i < code_of(p)->instructions.count; i++)
-        print_instruction(p, i);
+    print_instructions(p);
 }
 
 /* ---- all of it ---- */
 
-bool eddy_printed_make(eddy_printed *printed, const eddy_program *program, bool has_gradients) {
+bool eddy_printed_make(eddy_printed *printed, const eddy_program *program, bool is_for_reading) {
     size_t bytes = program->code.values.count * sizeof(uint32_t);
-    printer p = {.program = program, .has_gradients = has_gradients};
+    printer p = {.program = program, .is_for_reading = is_for_reading};
     *printed = (eddy_printed){0};
     p.labels = eddy_memory_acquire_zeroed(bytes, EDDY_MEMORY_TEXT);
     if (!p.labels)

@@ -12,10 +12,10 @@ typedef struct eddy_printed {
     size_t length; /* without its final 0 */
 } eddy_printed;
 
-/* Makes the text; false without memory. has_gradients: with lines for the gradients that a run leaves on the tape. Ended by
+/* Makes the text; false without memory. is_for_reading: with gradients that a run leaves on the tape, and groups. Ended by
  * eddy_printed_fini. */
 EDDY_MUST_USE bool eddy_printed_make(eddy_printed *printed, const eddy_program *program,
-                                     bool has_gradients);
+                                     bool is_for_reading);
 void eddy_printed_fini(eddy_printed *printed);
 
 /* A name: as it is where it reads as one, in quotes elsewhere. */

@@ -118,8 +118,6 @@ void eddy_program_compare(const eddy_program *a, const eddy_program *b, char *re
 
 /* A program without code, of one reference; NULL without memory. */
 eddy_program *eddy_program_create(eddy_runtime *runtime);
-/* Makes the executable of a program that has its code, externals and bindings. OUT_OF_MEMORY, or a kernel's failure to prepare. */
-EDDY_MUST_USE eddy_status eddy_program_finish(eddy_program *program, eddy_origin origin);
 /* Frees what there is of a program, half made ones too. */
 void eddy_program_destroy(eddy_program *program);
 

@@ -36,7 +36,8 @@ bool eddy_storages_make(eddy_storages *storages, const eddy_program *program) {
     storages->dtypes = dtypes;
     for (uint32_t i = 0; i < program->bindings.count; i++) {
         const eddy_program_binding *binding = eddy_program_binding_at(program, i);
-        if (binding->role != EDDY_ROLE_STATE || found[binding->value] == 0)
+        bool is_held = binding->role == EDDY_ROLE_STATE || binding->role == EDDY_ROLE_CONSTANT;
+        if (!is_held || found[binding->value] == 0)
             continue;
         storages->externals[storages->count++] = found[binding->value] - 1;
         found[binding->value] = 0; /* listed */

@@ -31,8 +31,7 @@ static bool check_values(eddy_verifier *v) {
     for (uint32_t i = 0; i < v->code->values.count; i++) {
         const eddy_code_value *value = eddy_code_value_at(v->code, i);
         v->values[i] = (eddy_verifier_value){.dtype = EDDY_DTYPE_COUNT};
-        if (value->kind > EDDY_VALUE_CAPTURED || value->kind == EDDY_VALUE_CONSTANT ||
-            value->is_late)
+        if (value->kind > EDDY_VALUE_CAPTURED || value->is_late)
             return eddy_verifier_fail(v, "value %u is of no kind that there is", i);
         if (value->bytes < 0 || value->bytes > EDDY_VERIFIER_BYTES_MOST)
             return eddy_verifier_fail(v, "a storage of %lld bytes", (long long)value->bytes);
@@ -65,13 +64,16 @@ static bool check_externals(eddy_verifier *v) {
 
 static bool check_role(eddy_verifier *v, const eddy_program_binding *binding, uint8_t kind) {
     eddy_verifier_value *of = &v->values[binding->value];
-    bool is_input = binding->role == EDDY_ROLE_INPUT, is_state = binding->role == EDDY_ROLE_STATE;
+    bool is_input = binding->role == EDDY_ROLE_INPUT, is_state = binding->role == EDDY_ROLE_STATE,
+         is_constant = binding->role == EDDY_ROLE_CONSTANT;
     if ((is_input && (kind != EDDY_VALUE_INPUT || of->is_bound)) ||
-        (is_state && kind != EDDY_VALUE_STATE))
+        (is_state && kind != EDDY_VALUE_STATE) || (is_constant && kind != EDDY_VALUE_CONSTANT))
         return eddy_verifier_fail(v, "the value has another role");
     if (is_input && binding->layout.offset != 0)
         return eddy_verifier_fail(v, "an input begins at its first element");
-    of->is_bound |= is_input || is_state;
+    of->is_bound |= is_input || is_state || is_constant;
+    if (is_constant && of->is_written)
+        return eddy_verifier_fail(v, "a constant is written");
     return true;
 }
 
@@ -110,8 +112,8 @@ static bool check_bindings(eddy_verifier *v) {
                                   v->program->input_count);
     for (uint32_t i = 0; i < v->code->values.count; i++) {
         uint8_t kind = eddy_code_value_at(v->code, i)->kind;
-        if (kind == EDDY_VALUE_STATE && !v->values[i].is_bound)
-            return eddy_verifier_fail(v, "a state has no name");
+        if ((kind == EDDY_VALUE_STATE || kind == EDDY_VALUE_CONSTANT) && !v->values[i].is_bound)
+            return eddy_verifier_fail(v, "a state or a constant has no name");
         if (kind == EDDY_VALUE_CAPTURED && v->values[i].dtype == EDDY_DTYPE_COUNT)
             return eddy_verifier_fail(v, "a captured storage is not used");
         if (v->values[i].is_written != eddy_code_value_at(v->code, i)->is_written)

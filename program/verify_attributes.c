@@ -118,13 +118,13 @@ static bool check_draw(eddy_verifier *v, const eddy_code_instruction *instructio
     return true;
 }
 
-static bool check_use(eddy_verifier *v, const eddy_code_instruction *instruction, uint32_t i,
+static bool check_use(eddy_verifier *v, const eddy_code_instruction *instruction,
                       const eddy_code_patch *patch) {
     const eddy_op *op = instruction->op;
     if (patch->scalar >= v->code->scalars.count)
         return eddy_verifier_fail(v, "a number is no part of the code");
     const eddy_code_scalar *use = eddy_code_scalar_at(v->code, patch->scalar);
-    if (use->attribute >= (uint32_t)op->attribute_count || use->instruction != i)
+    if (use->attribute >= (uint32_t)op->attribute_count || use->op != op)
         return eddy_verifier_fail(v, "a number is another instruction's");
     const eddy_op_attribute *attribute = &op->attributes[use->attribute];
     bool is_double = attribute->type == EDDY_ATTRIBUTE_FLOAT;
@@ -136,7 +136,7 @@ static bool check_use(eddy_verifier *v, const eddy_code_instruction *instruction
     return true;
 }
 
-static bool check_patches(eddy_verifier *v, const eddy_code_instruction *instruction, uint32_t i) {
+static bool check_patches(eddy_verifier *v, const eddy_code_instruction *instruction) {
     const eddy_op *op = instruction->op;
     const int64_t *words = eddy_code_words(v->code, instruction->attributes_at);
     uint32_t drawn = 0;
@@ -147,7 +147,7 @@ static bool check_patches(eddy_verifier *v, const eddy_code_instruction *instruc
         if ((patch->to + UINT64_C(1)) * sizeof(int64_t) > op->kernel_attribute_bytes ||
             words[patch->to] != 0)
             return eddy_verifier_fail(v, "a run fills in what is no attribute, or has a value");
-        if (!patch->draw && !check_use(v, instruction, i, patch))
+        if (!patch->draw && !check_use(v, instruction, patch))
             return false;
         uint32_t word = patch->from ? eddy_code_counter_word(op) : eddy_code_seed_word(op);
         if (patch->draw &&
@@ -233,5 +233,5 @@ static bool check_inference(eddy_verifier *v, const eddy_code_instruction *instr
 bool eddy_verifier_attributes(eddy_verifier *v, uint32_t i) {
     const eddy_code_instruction *instruction = eddy_code_instruction_at(v->code, i);
     return check_attributes(v, instruction) && check_draw(v, instruction) &&
-           check_patches(v, instruction, i) && check_inference(v, instruction);
+           check_patches(v, instruction) && check_inference(v, instruction);
 }

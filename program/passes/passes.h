@@ -19,6 +19,9 @@ typedef enum eddy_pass {
         EDDY_PASS_COUNT
 } eddy_pass;
 
+/* Those that leave instructions out. */
+#define EDDY_PASSES_REDUCING (1u << EDDY_PASS_NUMBER_dead | 1u << EDDY_PASS_NUMBER_same)
+
 /* Runs the passes whose bits are set. bases: per value, 0 for those that live within a run. False without memory: the code is as it
  * was, or as some of the passes have left it. */
 EDDY_MUST_USE bool eddy_passes_run(eddy_code *code, const uint32_t *bases, uint32_t passes);

@@ -29,7 +29,7 @@ static void take_tensors(const eddy_program *from, eddy_program *to) {
     for (uint32_t i = 0; i < to->bindings.count; i++) {
         const eddy_program_binding *binding = eddy_program_binding_at(to, i);
         for (uint32_t e = 0; e < to->externals.count; e++)
-            if (binding->role == EDDY_ROLE_STATE &&
+            if ((binding->role == EDDY_ROLE_STATE || binding->role == EDDY_ROLE_CONSTANT) &&
                 eddy_program_external_at(to, e)->value == binding->value)
                 eddy_program_external_at(to, e)->tensor =
                     tensor_of(from, state_of(from, binding->name));
@@ -87,7 +87,7 @@ eddy_program *reread(const eddy_program *program, const char *what) {
     cr_assert_str_eq(first.text, second.text, "%s", what);
     expect_same_code(&program->code, &copy->code, what);
     take_tensors(program, copy);
-    cr_assert_eq(eddy_program_finish(copy, (eddy_origin){"reread", NULL}), EDDY_OK, "%s", what);
+    cr_assert_eq(eddy_program_build(copy, (eddy_origin){"reread", NULL}), EDDY_OK, "%s", what);
     eddy_printed_fini(&first);
     eddy_printed_fini(&second);
     return copy;

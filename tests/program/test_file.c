@@ -272,3 +272,31 @@ FILE_TEST(file, each_allocation_of_a_load_may_fail, "faults.program") {
     cr_assert_eq(eddy_sync_deleters(EDDY_FOREVER), EDDY_OK);
     cr_assert_eq(eddy_memory_counted(EDDY_MEMORY_PROGRAM).bytes, 0);
 }
+
+/* Who loads a program finds groups anew; constants are held, and compared with what they were when they were loaded. */
+FILE_TEST(file, groups_and_constants_are_there_again, "groups.program") {
+    eddy_scope *scope = eddy_scope_begin();
+    eddy_tensor *x = eddy_randn(EDDY_SHAPE(80, 64), EDDY_F32, NULL),
+                *c = eddy_randn(EDDY_SHAPE(80, 64), EDDY_F32, NULL), *a, *b;
+    cr_assert_eq(eddy_record_begin(), EDDY_OK);
+    eddy_tensor *y = eddy_relu(eddy_mul(eddy_add_s(x, EDDY_S(0.5)), c));
+    eddy_program *program = end(EDDY_BINDINGS(
+        {"x", x, EDDY_ROLE_INPUT}, {"c", c, EDDY_ROLE_CONSTANT}, {"y", y, EDDY_ROLE_OUTPUT}));
+    eddy_printed shown, saved;
+    cr_assert(eddy_printed_make(&shown, program, true) &&
+              eddy_printed_make(&saved, program, false));
+    cr_assert_not_null(strstr(shown.text, "\nfused {\n%0 f32[80, 64] = add_s("), "%s", shown.text);
+    cr_assert_null(strstr(saved.text, "fused"));
+    eddy_printed_fini(&shown);
+    eddy_printed_fini(&saved);
+    eddy_program *loaded = save_and_load(program);
+    eddy_program_info info = {.size = sizeof(info)};
+    cr_assert_eq(eddy_program_describe(loaded, &info), EDDY_OK);
+    cr_assert(info.group_count == 1 && info.constant_count == 1 && info.instruction_count == 3);
+    cr_assert_eq(eddy_program_run(program, EDDY_LIST(x), &a), EDDY_OK);
+    cr_assert_eq(eddy_program_run(loaded, EDDY_LIST(x), &b), EDDY_OK);
+    cr_assert_eq(eddy_item_i64(eddy_equal(a, b), NULL), 1);
+    eddy_program_release(&loaded);
+    eddy_program_release(&program);
+    eddy_scope_end(scope);
+}

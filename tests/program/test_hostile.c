@@ -86,7 +86,7 @@ static void run(eddy_program *program) {
     int64_t count = 0;
     if (!is_small(program) || program->output_count > EDDY_OP_OUTPUT_MAX)
         return;
-    eddy_status status = eddy_program_finish(program, (eddy_origin){"test", NULL});
+    eddy_status status = eddy_program_build(program, (eddy_origin){"test", NULL});
     for (uint32_t i = 0; i < program->bindings.count && status == EDDY_OK; i++) {
         const eddy_program_binding *binding = eddy_program_binding_at(program, i);
         if (binding->role == EDDY_ROLE_INPUT)

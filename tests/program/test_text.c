@@ -149,6 +149,33 @@ Test(text, a_step_of_training_is_the_same_program_again) {
     eddy_scope_end(scope);
 }
 
+/* Calls that passes have left out have a number all the same. */
+Test(text, what_passes_have_left_keeps_its_numbers) {
+    eddy_scope *scope = eddy_scope_begin();
+    eddy_tensor *x = eddy_ones(EDDY_SHAPE(2), EDDY_F32, NULL),
+                *c = eddy_ones(EDDY_SHAPE(2), EDDY_F32, NULL);
+    cr_assert_eq(eddy_record_begin(), EDDY_OK);
+    (void)eddy_exp(x);
+    eddy_tensor *y = eddy_mul(eddy_neg(x), c);
+    (void)eddy_exp(y);
+    eddy_program *program = eddy_record_end(EDDY_BINDINGS(
+        {"x", x, EDDY_ROLE_INPUT}, {"c", c, EDDY_ROLE_CONSTANT}, {"y", y, EDDY_ROLE_OUTPUT}));
+    cr_assert_not_null(program);
+    eddy_printed printed;
+    cr_assert(eddy_printed_make(&printed, program, false));
+    cr_assert_str_eq(printed.text, "eddy program, version 1, 2 instructions, 4 recorded\n"
+                                   "input x f32[2]\n"
+                                   "constant c f32[2]\n"
+                                   "output y f32[2] of %1\n"
+                                   "1: %0 f32[2] = neg(x f32[2])\n"
+                                   "%1 f32[2] = mul(%0 f32[2], c f32[2])\n");
+    eddy_printed_fini(&printed);
+    eddy_program *copy = reread(program, "ordinals");
+    eddy_program_release(&copy);
+    eddy_program_release(&program);
+    eddy_scope_end(scope);
+}
+
 /* As a recorded function does it. */
 Test(text, numbers_of_a_run_have_a_text) {
     eddy_scope *scope = eddy_scope_begin();
@@ -171,6 +198,7 @@ Test(text, numbers_of_a_run_have_a_text) {
         eddy_program_make(recording, EDDY_BINDINGS({"y", y, EDDY_ROLE_OUTPUT}), origin, &program),
         EDDY_OK);
     eddy_recording_destroy(recording);
+    cr_assert_eq(eddy_program_build(program, origin), EDDY_OK);
     eddy_program *copy = reread(program, "numbers");
     const eddy_scalar given[] = {EDDY_S(0.5), EDDY_S(4)};
     cr_assert_eq(eddy_program_run_with(program, EDDY_LIST(x), given, &outputs[0], NULL, origin),
@@ -197,10 +225,21 @@ typedef struct refusal {
     const char *text, *part;
 } refusal;
 
+#define LEFT(count) "eddy program, version 1, " #count " instructions, 3 recorded\n"
+
 static const refusal refusals[] = {
     {1, "", "eddy program"},
     {1, "eddy program, version 2, 0 instructions\n", "version"},
     {1, "eddy program, version 1, 00 instructions\n", "instructions"},
+    {1, "eddy program, version 1, 2 instructions, 2 recorded\n", "a number of recorded calls"},
+    {3, LEFT(1) IN "3: %0 f32[2, 3] = relu(x f32[2, 3])\n", "the number of a recorded call"},
+    {3, LEFT(1) IN "0: %0 f32[2, 3] = relu(x f32[2, 3])\n", "printed"},
+    {4, LEFT(2) IN "2: %0 f32[2, 3] = relu(x f32[2, 3])\n%1 f32[2, 3] = relu(x f32[2, 3])\n",
+     "no more instructions"},
+    {3, HEAD(1) IN "fused {\n%0 f32[2, 3] = relu(x f32[2, 3])\n}\n", "an op"},
+    {2, HEAD(0) "constant c f32[2] of c\n", "an input or a state"},
+    {3, HEAD(1) "constant c f32[2]\nset c f32[2] = relu(none)\n", "missing"},
+    {2, HEAD(1) "constant c f32[2]\nmut c f32[2] = relu(c f32[2])\n", "a constant is written"},
     {2, HEAD(0) "\n", "an op"},
     {2, HEAD(1), "expected 1 instructions"},
     {2, HEAD(0) "input x f32[2, 3]", "the end of the line"},
