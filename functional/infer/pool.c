@@ -55,15 +55,38 @@ typedef struct axis {
     bool is_ceil_mode;
 } axis;
 
-/* With dilation a window that begins in the padding may step over the image. */
-static bool misses_image(const axis *a, int64_t out) {
-    for (int64_t o = 0; o < out && o * a->stride < a->padding; o++) {
-        int64_t before = a->padding - o * a->stride,
-                skipped = (before + a->dilation - 1) / a->dilation;
-        if (skipped >= a->kernel || skipped * a->dilation - before >= a->in)
-            return true;
+/* The sum of floor((step * i + first) / divisor) over i from 0 to count - 1, in as many steps as Euclid's algorithm takes (the recursion
+ * of AtCoder's library, floor_sum). No argument is negative, the divisor not 0. */
+static __int128 floor_sum(__int128 count, __int128 divisor, __int128 step, __int128 first) {
+    __int128 sum = 0;
+    for (;;) {
+        sum += count * (count - 1) / 2 * (step / divisor) + count * (first / divisor);
+        step %= divisor;
+        first %= divisor;
+        __int128 last = step * count + first, old = divisor;
+        if (last < divisor)
+            return sum;
+        count = last / divisor;
+        first = last % divisor;
+        divisor = step;
+        step = old;
     }
-    return false;
+}
+
+/* With dilation a window that begins in the padding may step over the image: if it has no element behind the padding (the first window is the
+ * farthest from it), or if the first one that it has there, (o * stride - padding) modulo dilation, lies behind the image. Dilations
+ * may be 2^31, so these windows are counted, not searched. */
+static bool misses_image(const axis *a, int64_t out) {
+    int64_t within = (a->padding + a->stride - 1) / a->stride, count = out < within ? out : within;
+    if (count <= 0)
+        return false;
+    if ((a->padding + a->dilation - 1) / a->dilation >= a->kernel)
+        return true;
+    if (a->dilation <= a->in)
+        return false;
+    int64_t first = (a->dilation - a->padding % a->dilation) % a->dilation;
+    return floor_sum(count, a->dilation, a->stride, first + a->dilation - a->in) !=
+           floor_sum(count, a->dilation, a->stride, first);
 }
 
 static eddy_status count_windows(const eddy_infer *infer, const axis *a, int64_t *out) {

@@ -59,6 +59,46 @@ Test(infer_pool, what_does_not_fit_is_refused) {
     REFUSES(max_pool2d_backward, &b, SHAPE_MISMATCH, "of that shape", small, SPEC(I64, 2, 3, 4, 4));
 }
 
+/* As a search says it. */
+static bool misses_image(int64_t in, int64_t kernel, int64_t stride, int64_t padding,
+                         int64_t dilation, int64_t out) {
+    for (int64_t o = 0; o < out; o++) {
+        bool meets = false;
+        for (int64_t k = 0; k < kernel; k++) {
+            int64_t at = o * stride - padding + k * dilation;
+            meets = meets || (at >= 0 && at < in);
+        }
+        if (!meets && o * stride < padding)
+            return true;
+    }
+    return false;
+}
+
+Test(infer_pool, windows_that_step_over_the_image_are_refused) {
+    int refused = 0;
+    for (int i = 0; i < 8 * 4 * 4 * 6 * 12; i++) {
+        int64_t in = 1 + i % 8, kernel = 1 + i / 8 % 4, stride = 1 + i / 32 % 4,
+                padding = i / 128 % 6, dilation = 1 + i / 768;
+        int64_t span = (kernel - 1) * dilation + 1, room = in + 2 * padding - span;
+        if (room < 0 || padding > span / 2)
+            continue;
+        eddy_arguments_max_pool2d a = POOL({kernel, 1}, {stride, 1}, {padding, 0}, {dilation, 1});
+        bool misses = misses_image(in, kernel, stride, padding, dilation, room / stride + 1);
+        if (misses)
+            REFUSES(max_pool2d, &a, INVALID_ARGUMENT, "steps over", SPEC(F32, 1, in, 1));
+        else
+            ACCEPTS(max_pool2d, &a, F32, EDDY_SHAPE(1, room / stride + 1, 1), SPEC(F32, 1, in, 1));
+        refused += misses;
+    }
+    cr_assert_gt(refused, 50);
+    /* It takes no time, whatever the numbers are. */
+    for (int i = 0; i < 1000; i++) {
+        const int64_t much = INT32_MAX - i;
+        eddy_arguments_max_pool2d a = POOL({2, 1}, {1, 1}, {much / 2, 0}, {much, 1});
+        REFUSES(max_pool2d, &a, INVALID_ARGUMENT, "steps over", SPEC(F32, 1, much - 1, 1));
+    }
+}
+
 Test(infer_pool, averages_take_floats) {
     eddy_arguments_avg_pool2d a = {.kernel = {.kernel_size = {2, 3}}};
     ACCEPTS(avg_pool2d, &a, BF16, EDDY_SHAPE(2, 5, 4, 3), SPEC(BF16, 2, 5, 8, 10));
