@@ -4,6 +4,7 @@
 #include <base/shape.h>
 #include <base/status.h>
 #include <interpreter/tape/autograd.h>
+#include <program/fold.h>
 #include <program/passes/passes.h>
 #include <program/recording.h>
 #include <string.h>
@@ -521,21 +522,29 @@ static eddy_status number_operands(const maker *m, uint32_t *bases) {
     return EDDY_OK;
 }
 
-/* What leaves instructions out, and then what is left is laid out. */
-static eddy_status run_passes(const maker *m, uint32_t *bases) {
+static eddy_status run_passes(const maker *m, const uint32_t *bases, uint32_t chosen) {
+    return eddy_passes_run(&m->program->code, bases, m->program->passes & chosen) ? EDDY_OK
+                                                                                  : fail_memory(m);
+}
+
+/* First what leaves instructions out, and then what is left is laid out. */
+static eddy_status reduce_and_lay_out(const maker *m, uint32_t *bases) {
     eddy_program *program = m->program;
     eddy_status status = number_operands(m, bases);
-    if (status == EDDY_OK &&
-        !eddy_passes_run(&program->code, bases, program->runtime->passes & EDDY_PASSES_REDUCING))
-        status = fail_memory(m);
+    if (status == EDDY_OK)
+        status = run_passes(m, bases, EDDY_PASSES_REDUCING);
+    if (status == EDDY_OK && program->passes & 1u << EDDY_PASS_NUMBER_fold) {
+        status = eddy_program_fold(program, bases, m->origin);
+        if (status == EDDY_OK)
+            status = number_operands(m, bases);
+        if (status == EDDY_OK)
+            status = run_passes(m, bases, 1u << EDDY_PASS_NUMBER_dead);
+    }
     if (status == EDDY_OK)
         status = drop_unused(m);
     if (status == EDDY_OK)
         status = number_operands(m, bases);
-    if (status == EDDY_OK &&
-        !eddy_passes_run(&program->code, bases, program->runtime->passes & ~EDDY_PASSES_REDUCING))
-        status = fail_memory(m);
-    return status;
+    return status == EDDY_OK ? run_passes(m, bases, ~EDDY_PASSES_REDUCING) : status;
 }
 
 eddy_status eddy_program_build(eddy_program *program, eddy_origin origin) {
@@ -544,7 +553,7 @@ eddy_status eddy_program_build(eddy_program *program, eddy_origin origin) {
     uint32_t *bases = eddy_memory_acquire_zeroed(bytes, EDDY_MEMORY_PROGRAM);
     if (!bases)
         return fail_memory(&m);
-    eddy_status status = run_passes(&m, bases);
+    eddy_status status = reduce_and_lay_out(&m, bases);
     if (status == EDDY_OK)
         status = eddy_executable_make(&program->executable, &program->code, bases,
                                       1 + program->externals.count + program->made.count, origin);

@@ -172,6 +172,28 @@ void eddy_code_operand_layout(const eddy_code *code, const eddy_code_operand *op
     }
 }
 
+static bool array_copy(eddy_code_array *to, const eddy_code_array *from, size_t item_bytes) {
+    uint32_t first;
+    if (from->count == 0)
+        return true;
+    if (!eddy_code_array_add(to, item_bytes, from->count, &first))
+        return false;
+    memcpy(to->items, from->items, from->count * item_bytes);
+    return true;
+}
+
+bool eddy_code_copy(eddy_code *to, const eddy_code *from) {
+    *to = (eddy_code){.recorded_count = from->recorded_count};
+    return array_copy(&to->values, &from->values, sizeof(eddy_code_value)) &&
+           array_copy(&to->operands, &from->operands, sizeof(eddy_code_operand)) &&
+           array_copy(&to->instructions, &from->instructions, sizeof(eddy_code_instruction)) &&
+           array_copy(&to->words, &from->words, sizeof(int64_t)) &&
+           array_copy(&to->draws, &from->draws, sizeof(eddy_code_draw)) &&
+           array_copy(&to->scalars, &from->scalars, sizeof(eddy_code_scalar)) &&
+           array_copy(&to->patches, &from->patches, sizeof(eddy_code_patch)) &&
+           array_copy(&to->groups, &from->groups, sizeof(eddy_code_group));
+}
+
 static void array_fini(eddy_code_array *array, size_t item_bytes) {
     eddy_memory_release(array->items, array_bytes(array->capacity, item_bytes),
                         EDDY_MEMORY_PROGRAM);

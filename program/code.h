@@ -172,6 +172,8 @@ void eddy_code_operand_layout(const eddy_code *code, const eddy_code_operand *op
 /* Room for `count` more items at the end, whose contents are undefined; their first index in *first. */
 EDDY_MUST_USE bool eddy_code_array_add(eddy_code_array *array, size_t item_bytes, uint32_t count,
                                        uint32_t *first);
+/* A copy of all arrays, to be ended as any code. */
+EDDY_MUST_USE bool eddy_code_copy(eddy_code *to, const eddy_code *from);
 EDDY_MUST_USE bool eddy_code_add_value(eddy_code *code, const eddy_code_value *value,
                                        uint32_t *index);
 /* At the end of the operands: those of an instruction, which is added after them. */

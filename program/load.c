@@ -9,6 +9,7 @@
 #include <interpreter/host/file.h>
 #include <program/file_head.h>
 #include <program/parse.h>
+#include <program/passes/passes.h>
 #include <program/program.h>
 #include <program/storages.h>
 #include <string.h>
@@ -196,7 +197,11 @@ static eddy_status begin(loading *l, eddy_origin origin) {
     if (!eddy_runtime_is_running(runtime))
         return eddy_runtime_refuse(runtime, origin, "");
     l->program = eddy_program_create(runtime);
-    return l->program ? EDDY_OK : eddy_fail(EDDY_OUT_OF_MEMORY, origin, "no memory for a program");
+    if (!l->program)
+        return eddy_fail(EDDY_OUT_OF_MEMORY, origin, "no memory for a program");
+    /* There are no constants yet when it is built; what was folded is captured. */
+    l->program->passes &= ~(1u << EDDY_PASS_NUMBER_fold);
+    return EDDY_OK;
 }
 
 eddy_program *eddy_program_load(const char *path) {

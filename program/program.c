@@ -17,6 +17,7 @@ eddy_program *eddy_program_create(eddy_runtime *runtime) {
         return NULL;
     eddy_store_relaxed(&program->references, 1u);
     program->runtime = runtime;
+    program->passes = runtime->passes;
     eddy_runtime_bind(runtime);
     return program;
 }

@@ -66,6 +66,7 @@ struct eddy_program {
     uint32_t input_count, output_count;
     uint32_t state_count, constant_count; /* storages */
     uint32_t handle_count; /* new handles of a run: of outputs, then of kept gradients */
+    uint32_t passes;       /* that it is built with: a bit for each */
     bool uses_tape;      /* what it computes depends on which gradients are kept, or who gets one */
     bool has_registered; /* ops of the program's own, which run on workers alone */
     eddy_executable executable;

@@ -71,10 +71,10 @@ typedef struct eddy_bindings {
  * runtime's option `passes` chooses among them. */
 #define EDDY_PASS_LIST(row)                                                                        \
     row(dead, "leaves out ops whose results nobody uses")                                          \
-        row(same, "leaves out ops that compute what an earlier one has computed") row(             \
-            fuse, "runs elementwise ops that use each other's results tile by tile, in the cache") \
-            row(place,                                                                             \
-                "puts results of elementwise ops into the memory of operands that are used up")
+        row(same, "leaves out ops that compute what an earlier one has computed")                  \
+            row(fold, "computes once what depends on constants alone")                             \
+                row(fuse, "runs elementwise ops tile by tile")                                     \
+                    row(place, "puts results into the memory of what is used up")
 
 /* ---- recording ---- */
 

@@ -15,8 +15,8 @@ typedef struct placing {
 static bool has_same_layout(const eddy_code *code, const eddy_code_operand *x,
                             const eddy_code_operand *y) {
     return x->dtype == y->dtype && x->rank == y->rank && x->offset == y->offset &&
-           memcmp(eddy_code_dims(code, x), eddy_code_dims(code, y),
-                  2 * (size_t)x->rank * sizeof(int64_t)) == 0;
+           (x->rank == 0 || memcmp(eddy_code_dims(code, x), eddy_code_dims(code, y),
+                                   2 * (size_t)x->rank * sizeof(int64_t)) == 0);
 }
 
 /* Whether all operands of the instructions that show the value have this layout. */

@@ -48,12 +48,17 @@ static bool is_pure(const numbering *n, const eddy_code_instruction *instruction
     return true;
 }
 
+/* Arrays without items may have no memory. */
+static bool is_equal(const void *a, const void *b, size_t bytes) {
+    return bytes == 0 || memcmp(a, b, bytes) == 0;
+}
+
 static bool is_same_operand(const numbering *n, const eddy_code_operand *x,
                             const eddy_code_operand *y) {
     return x->rank == y->rank && x->dtype == y->dtype && x->access == y->access &&
            x->offset == y->offset && (x->value == y->value || (x->access & EDDY_CODE_MAKES)) &&
-           memcmp(eddy_code_dims(n->code, x), eddy_code_dims(n->code, y),
-                  2 * (size_t)x->rank * sizeof(int64_t)) == 0;
+           is_equal(eddy_code_dims(n->code, x), eddy_code_dims(n->code, y),
+                    2 * (size_t)x->rank * sizeof(int64_t));
 }
 
 static bool is_same(const numbering *n, const eddy_code_instruction *x,
@@ -62,10 +67,10 @@ static bool is_same(const numbering *n, const eddy_code_instruction *x,
     if (x->op != y->op || x->kernel != y->kernel || x->operand_count != y->operand_count ||
         x->input_count != y->input_count || x->patch_count != y->patch_count ||
         x->compute != y->compute ||
-        memcmp(eddy_code_words(code, x->attributes_at), eddy_code_words(code, y->attributes_at),
-               x->op->attribute_bytes) != 0 ||
-        memcmp(eddy_code_patch_at(code, x->patches_at), eddy_code_patch_at(code, y->patches_at),
-               x->patch_count * sizeof(eddy_code_patch)) != 0)
+        !is_equal(eddy_code_words(code, x->attributes_at), eddy_code_words(code, y->attributes_at),
+                  x->op->attribute_bytes) ||
+        !is_equal(eddy_code_patch_at(code, x->patches_at), eddy_code_patch_at(code, y->patches_at),
+                  x->patch_count * sizeof(eddy_code_patch)))
         return false;
     for (uint32_t k = 0; k < x->operand_count; k++)
         if (!is_same_operand(n, operands_of(n, x) + k, operands_of(n, y) + k))

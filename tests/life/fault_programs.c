@@ -7,10 +7,13 @@
 #define ROWS 4
 #define COLUMNS 6
 #define OPS_MOST 40
+/* Large enough for groups that run tile by tile. */
+#define PROGRAM_ROWS 64
+#define PROGRAM_COLUMNS 66
 
-/* Recorded by hand: enough ops that lists grow, a draw, a view, a write to a tensor that was there before. */
-static eddy_tensor *compute(eddy_tensor *x, eddy_tensor *state) {
-    eddy_tensor *y = eddy_dropout(x, EDDY_S(0.5), NULL);
+/* Recorded by hand: enough ops that lists grow, a draw, a view, a constant that is folded, a write to a tensor that was there before. */
+static eddy_tensor *compute(eddy_tensor *x, eddy_tensor *constant, eddy_tensor *state) {
+    eddy_tensor *y = eddy_add(eddy_dropout(x, EDDY_S(0.5), NULL), eddy_exp(constant));
     for (int i = 0; i < OPS_MOST; i++)
         y = eddy_add(eddy_t(eddy_t(y)), x);
     if (y)
@@ -37,14 +40,15 @@ static eddy_status run_loaded(const eddy_program *program, eddy_tensor *x, doubl
 }
 
 static eddy_status run_program(eddy_tensor *x, double *result) {
-    eddy_tensor *state = eddy_zeros(EDDY_SHAPE(ROWS, COLUMNS), EDDY_F32, NULL), *sum, *replayed;
+    eddy_tensor *state = eddy_zeros_like(x, NULL), *constant = eddy_ones_like(x, NULL), *sum,
+                *replayed;
     eddy_status status = eddy_record_begin();
     if (status != EDDY_OK)
         return status;
-    sum = compute(x, state);
-    eddy_program *program =
-        eddy_record_end(EDDY_BINDINGS({"x", x, EDDY_ROLE_INPUT}, {"state", state, EDDY_ROLE_STATE},
-                                      {"sum", sum, EDDY_ROLE_OUTPUT}));
+    sum = compute(x, constant, state);
+    eddy_program *program = eddy_record_end(
+        EDDY_BINDINGS({"x", x, EDDY_ROLE_INPUT}, {"state", state, EDDY_ROLE_STATE},
+                      {"constant", constant, EDDY_ROLE_CONSTANT}, {"sum", sum, EDDY_ROLE_OUTPUT}));
     status = program ? eddy_program_run_named(program, EDDY_FEEDS({"x", x}),
                                               EDDY_FETCHES({"sum", &replayed}))
                      : EDDY_OUT_OF_MEMORY;
@@ -94,7 +98,8 @@ eddy_status run_programs(double *results) {
         return EDDY_OUT_OF_MEMORY;
     eddy_seed(3);
     eddy_tensor *x = eddy_ones(EDDY_SHAPE(ROWS, COLUMNS), EDDY_F32, NULL);
-    eddy_status status = run_program(x, &results[0]);
+    eddy_tensor *large = eddy_ones(EDDY_SHAPE(PROGRAM_ROWS, PROGRAM_COLUMNS), EDDY_F32, NULL);
+    eddy_status status = run_program(large, &results[0]);
     if (status == EDDY_OK)
         status = run_recorded(x, &results[1]);
     eddy_status synced = eddy_sync(EDDY_FOREVER);

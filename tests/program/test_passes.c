@@ -195,6 +195,86 @@ Test(passes, two_outputs_are_two_tensors) {
     eddy_scope_end(scope);
 }
 
+/* ---- fold ---- */
+
+/* x * exp(c) + c', where c' = exp(c) turned, and what is added to it is made of nothing. */
+static eddy_tensor *with_constants(eddy_tensor *x, eddy_tensor *c) {
+    eddy_tensor *angles =
+        eddy_cos(eddy_arange(EDDY_S(0), EDDY_S(COLUMNS), EDDY_S(1), EDDY_F32, NULL));
+    eddy_tensor *table =
+        eddy_matmul(eddy_exp(c), eddy_ones(EDDY_SHAPE(COLUMNS, COLUMNS), EDDY_F32, NULL));
+    return eddy_add(eddy_mul(x, table), eddy_mul(angles, eddy_neg(x)));
+}
+
+static eddy_program *record_with_constant(eddy_tensor *x, eddy_tensor *c, eddy_role role) {
+    must(eddy_record_begin());
+    eddy_tensor *y = with_constants(x, c);
+    eddy_program *program = eddy_record_end(
+        EDDY_BINDINGS({"x", x, EDDY_ROLE_INPUT}, {"c", c, role}, {"y", y, EDDY_ROLE_OUTPUT}));
+    must(program ? EDDY_OK : EDDY_INVALID_ARGUMENT);
+    return program;
+}
+
+Test(passes, what_depends_on_constants_alone_is_computed_once) {
+    use("dead,fold");
+    eddy_scope *scope = eddy_scope_begin();
+    eddy_tensor *x = matrix(0), *c = matrix(3), *y;
+    eddy_program *program = record_with_constant(x, c, EDDY_ROLE_CONSTANT);
+    eddy_program_info info = info_of(program);
+    cr_assert_eq(info.recorded_count, 9);
+    cr_assert_eq(info.instruction_count, 4); /* mul, neg, mul, add */
+    cr_assert_eq(info.captured_count, 2);    /* the table, and the angles */
+    for (int i = 0; i < 2; i++) {
+        must(eddy_program_run(program, EDDY_LIST(x), &y));
+        must_equal(y, with_constants(x, c));
+        x = matrix(100);
+    }
+    /* A constant that has been written is refused before its folded values are used. */
+    must(eddy_neg_inplace(c));
+    eddy_error error;
+    cr_assert_eq(eddy_program_run(program, EDDY_LIST(x), &y), EDDY_INVALID_ARGUMENT);
+    eddy_error_take(&error);
+    eddy_program_release(&program);
+    eddy_scope_end(scope);
+}
+
+Test(passes, what_is_captured_or_may_change_is_never_folded) {
+    use("dead,fold");
+    eddy_scope *scope = eddy_scope_begin();
+    eddy_tensor *x = matrix(0), *c = matrix(3), *y;
+    eddy_program *program = record_with_constant(x, c, EDDY_ROLE_STATE);
+    cr_assert_eq(info_of(program).instruction_count, 7); /* without arange and cos */
+    must(eddy_neg_inplace(c));
+    must(eddy_program_run(program, EDDY_LIST(x), &y));
+    must_equal(y, with_constants(x, c));
+    eddy_program_release(&program);
+    eddy_scope_end(scope);
+}
+
+/* A draw is another at each run, and a sum that is written begins anew. */
+static eddy_tensor *of_nothing(eddy_tensor *x, eddy_tensor *y) {
+    eddy_tensor *sum = eddy_neg(eddy_zeros(EDDY_SHAPE(ROWS, COLUMNS), EDDY_F32, NULL));
+    (void)eddy_add_inplace(sum, x);
+    (void)y;
+    return eddy_mul(sum, eddy_exp(eddy_rand(EDDY_SHAPE(ROWS, COLUMNS), EDDY_F32, NULL)));
+}
+
+Test(passes, draws_and_what_is_written_are_never_folded) {
+    use("dead,fold");
+    eddy_scope *scope = eddy_scope_begin();
+    eddy_tensor *x = matrix(0), *first, *result;
+    eddy_program *program = record(of_nothing, x, matrix(1), &first);
+    cr_assert_eq(info_of(program).instruction_count, info_of(program).recorded_count);
+    for (int i = 0; i < 2; i++) {
+        must(eddy_seed((uint64_t)i));
+        must(eddy_program_run(program, EDDY_LIST(x, matrix(1)), &result));
+        must(eddy_seed((uint64_t)i));
+        must_equal(result, of_nothing(x, x));
+    }
+    eddy_program_release(&program);
+    eddy_scope_end(scope);
+}
+
 /* ---- fuse ---- */
 
 static eddy_tensor *chain(eddy_tensor *x, eddy_tensor *y) {
@@ -353,7 +433,8 @@ Test(passes, an_unknown_pass_is_refused_with_a_list) {
     cr_assert_null(eddy_runtime_create(EDDY_OPTIONS(runtime, .passes = "dead,fuze")));
     eddy_error error = {0};
     cr_assert_eq(eddy_error_take(&error), EDDY_INVALID_ARGUMENT);
-    cr_assert_not_null(strstr(error.message, "some of dead same fuse place"), "%s", error.message);
+    cr_assert_not_null(strstr(error.message, "some of dead same fold fuse place"), "%s",
+                       error.message);
 }
 
 Test(passes, who_looks_at_each_result_gets_all_of_them) {
