@@ -244,7 +244,7 @@ static bool verify(eddy_parser *p) {
 /* There is one text for a program, so that texts can be compared. */
 static bool compare_text(eddy_parser *p, const char *text, size_t length) {
     eddy_printed printed;
-    if (!eddy_printed_make(&printed, p->program, true))
+    if (!eddy_printed_make(&printed, p->program, EDDY_PRINT_READING))
         return eddy_parser_fail_memory(p);
     size_t at = 0, least = length < printed.length ? length : printed.length;
     p->cursor.line = 1;

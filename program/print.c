@@ -1,8 +1,9 @@
 /* A program as text (docs/program-format.md). */
-#include <program/print.h>
+#include <program/printer.h>
 
 #include <base/dtype.h>
 #include <base/memory.h>
+#include <base/option.h>
 #include <base/shape.h>
 #include <base/status.h>
 #include <errno.h>
@@ -11,23 +12,13 @@
 #include <program/lists.h>
 #include <string.h>
 
-typedef struct printer {
-    const eddy_program *program;
-    eddy_text text;
-    /* Per value: 1 + the binding that names it, or UNNAMED and its number in the text; 0: not seen yet. */
-    uint32_t *labels;
-    bool is_for_reading;
-} printer;
-
-#define UNNAMED (UINT32_C(1) << 31)
-
-static const eddy_code *code_of(const printer *p) {
+static const eddy_code *code_of(const eddy_printer *p) {
     return &p->program->code;
 }
 
 /* ---- names and numbers of values ---- */
 
-static void name_values(const printer *p) {
+static void name_values(const eddy_printer *p) {
     for (uint32_t i = 0; i < p->program->bindings.count; i++) {
         const eddy_program_binding *binding = eddy_program_binding_at(p->program, i);
         bool is_name = binding->role != EDDY_ROLE_OUTPUT && binding->role != EDDY_PROGRAM_KEPT;
@@ -37,13 +28,13 @@ static void name_values(const printer *p) {
 }
 
 /* What has no name gets a number, in the order of the text: the captured ones, then those that instructions make. */
-static void number_values(const printer *p) {
+static void number_values(const eddy_printer *p) {
     const eddy_code *code = code_of(p);
     uint32_t next = 0;
     for (uint32_t e = 0; e < p->program->externals.count; e++) {
         uint32_t *label = &p->labels[eddy_program_external_at(p->program, e)->value];
         if (*label == 0)
-            *label = UNNAMED | next++;
+            *label = EDDY_PRINTER_UNNAMED | next++;
     }
     for (uint32_t i = 0; i < code->instructions.count; i++) {
         const eddy_code_instruction *instruction = eddy_code_instruction_at(code, i);
@@ -51,7 +42,7 @@ static void number_values(const printer *p) {
             const eddy_code_operand *operand =
                 eddy_code_operand_at(code, instruction->operands_at + k);
             if (operand->access & EDDY_CODE_MAKES && p->labels[operand->value] == 0)
-                p->labels[operand->value] = UNNAMED | next++;
+                p->labels[operand->value] = EDDY_PRINTER_UNNAMED | next++;
         }
     }
 }
@@ -88,24 +79,24 @@ void eddy_print_name(eddy_text *text, const char *name) {
     eddy_text_add(text, "\"");
 }
 
-static void print_value(printer *p, uint32_t value) {
+void eddy_printer_value(eddy_printer *p, uint32_t value) {
     uint32_t label = p->labels[value];
-    if (label & UNNAMED)
-        eddy_text_add(&p->text, "%%%" PRIu32, label & ~UNNAMED);
+    if (label & EDDY_PRINTER_UNNAMED)
+        eddy_text_add(&p->text, "%%%" PRIu32, label & ~EDDY_PRINTER_UNNAMED);
     else
         eddy_print_name(&p->text, eddy_program_binding_at(p->program, label - 1)->name);
 }
 
 /* ---- layouts ---- */
 
-static void print_dims(printer *p, int32_t rank, const int64_t *dims) {
+static void print_dims(eddy_printer *p, int32_t rank, const int64_t *dims) {
     char text[EDDY_RANK_MAX * 22];
     eddy_shape_format(rank, dims, text, sizeof(text));
     eddy_text_add(&p->text, "%s", text);
 }
 
 /* "f32[2, 3]", and what there is to say where it is not row-major from the start of its storage. */
-static void print_layout(printer *p, eddy_dtype dtype, const eddy_layout *layout) {
+static void print_layout(eddy_printer *p, eddy_dtype dtype, const eddy_layout *layout) {
     int64_t row_major[EDDY_RANK_MAX];
     eddy_text_add(&p->text, "%s", eddy_dtype_name(dtype));
     print_dims(p, layout->rank, layout->dims);
@@ -120,7 +111,7 @@ static void print_layout(printer *p, eddy_dtype dtype, const eddy_layout *layout
 
 /* ---- operands ---- */
 
-static void print_operand(printer *p, const eddy_code_operand *operand) {
+static void print_operand(eddy_printer *p, const eddy_code_operand *operand) {
     if (eddy_code_operand_is_absent(operand)) {
         eddy_text_add(&p->text, "none");
         return;
@@ -130,12 +121,12 @@ static void print_operand(printer *p, const eddy_code_operand *operand) {
     bool is_target = operand->access & EDDY_CODE_WRITES && !(operand->access & EDDY_CODE_MAKES);
     if (is_target)
         eddy_text_add(&p->text, operand->access & EDDY_CODE_COVERS ? "set " : "mut ");
-    print_value(p, operand->value);
+    eddy_printer_value(p, operand->value);
     eddy_text_add(&p->text, " ");
     print_layout(p, (eddy_dtype)operand->dtype, &layout);
 }
 
-static void print_operands(printer *p, uint32_t first, uint32_t count) {
+static void print_operands(eddy_printer *p, uint32_t first, uint32_t count) {
     for (uint32_t k = 0; k < count; k++) {
         eddy_text_add(&p->text, k ? ", " : "");
         print_operand(p, eddy_code_operand_at(code_of(p), first + k));
@@ -143,7 +134,7 @@ static void print_operands(printer *p, uint32_t first, uint32_t count) {
 }
 
 /* Lists stand in brackets. Returns what stands before an attribute. */
-static const char *print_inputs(printer *p, const eddy_code_instruction *instruction) {
+static const char *print_inputs(eddy_printer *p, const eddy_code_instruction *instruction) {
     const eddy_op *op = instruction->op;
     uint32_t at = instruction->operands_at;
     int64_t length = eddy_lists_length(op, instruction->input_count);
@@ -165,7 +156,8 @@ static const char *print_inputs(printer *p, const eddy_code_instruction *instruc
 /* ---- attributes ---- */
 
 /* "number 0" for an attribute that each run gives. */
-static bool print_given(printer *p, const eddy_code_instruction *instruction, int32_t attribute) {
+static bool print_given(eddy_printer *p, const eddy_code_instruction *instruction,
+                        int32_t attribute) {
     for (uint32_t k = 0; k < instruction->patch_count; k++) {
         const eddy_code_patch *patch = eddy_code_patch_at(code_of(p), instruction->patches_at + k);
         const eddy_code_scalar *use =
@@ -178,7 +170,7 @@ static bool print_given(printer *p, const eddy_code_instruction *instruction, in
     return false;
 }
 
-static void print_attributes(printer *p, const eddy_code_instruction *instruction,
+static void print_attributes(eddy_printer *p, const eddy_code_instruction *instruction,
                              const char *comma) {
     const eddy_op *op = instruction->op;
     const char *attributes = (const char *)eddy_code_words(code_of(p), instruction->attributes_at);
@@ -198,20 +190,20 @@ static void print_attributes(printer *p, const eddy_code_instruction *instructio
 /* ---- lines ---- */
 
 /* A state may be a part of its storage, and a storage may have several. */
-static void print_storage(printer *p, uint32_t i, const eddy_program_binding *binding) {
+static void print_storage(eddy_printer *p, uint32_t i, const eddy_program_binding *binding) {
     int64_t bytes = eddy_code_value_at(code_of(p), binding->value)->bytes;
     if (p->labels[binding->value] != 1 + i) {
         eddy_text_add(&p->text, " of ");
-        print_value(p, binding->value);
+        eddy_printer_value(p, binding->value);
     } else if (bytes != binding->count * eddy_dtype_size((eddy_dtype)binding->dtype)) {
         eddy_text_add(&p->text, " in %" PRId64 " bytes", bytes);
     }
 }
 
-static void print_binding(printer *p, uint32_t i) {
+static void print_binding(eddy_printer *p, uint32_t i) {
     static const char *const roles[] = {"input ", "output ", "state ", "constant ", "gradient "};
     const eddy_program_binding *binding = eddy_program_binding_at(p->program, i);
-    if (binding->role == EDDY_PROGRAM_KEPT && !p->is_for_reading)
+    if (binding->role == EDDY_PROGRAM_KEPT && p->what == EDDY_PRINT_CODE)
         return;
     eddy_text_add(&p->text, "%s", roles[binding->role]);
     if (binding->name) {
@@ -223,25 +215,25 @@ static void print_binding(printer *p, uint32_t i) {
         print_storage(p, i, binding);
     } else if (binding->role != EDDY_ROLE_INPUT) {
         eddy_text_add(&p->text, " of ");
-        print_value(p, binding->value);
+        eddy_printer_value(p, binding->value);
     }
     eddy_text_add(&p->text, "\n");
 }
 
-static void print_captured(printer *p) {
+static void print_captured(eddy_printer *p) {
     for (uint32_t e = 0; e < p->program->externals.count; e++) {
         uint32_t value = eddy_program_external_at(p->program, e)->value;
         const eddy_code_value *of = eddy_code_value_at(code_of(p), value);
         if (of->kind != EDDY_VALUE_CAPTURED)
             continue;
         eddy_text_add(&p->text, "captured ");
-        print_value(p, value);
+        eddy_printer_value(p, value);
         eddy_text_add(&p->text, " %" PRId64 " bytes%s\n", of->bytes,
                       of->is_written ? ", written" : "");
     }
 }
 
-static void print_draws(printer *p) {
+static void print_draws(eddy_printer *p) {
     for (uint32_t i = 0; i < code_of(p)->draws.count; i++) {
         uint32_t generator = eddy_code_draw_at(code_of(p), i)->generator;
         eddy_text_add(&p->text, "draw %" PRIu32, i);
@@ -252,7 +244,7 @@ static void print_draws(printer *p) {
 }
 
 /* "%7 f32[2, 3] = add(x f32[2, 3], %4 f32[3])": what is written before the sign, what is read behind it. */
-static void print_instruction(printer *p, uint32_t i) {
+static void print_instruction(eddy_printer *p, uint32_t i) {
     const eddy_code_instruction *instruction = eddy_code_instruction_at(code_of(p), i);
     uint32_t next = i > 0 ? eddy_code_instruction_at(code_of(p), i - 1)->ordinal + 1 : 0;
     if (instruction->ordinal != next)
@@ -265,7 +257,7 @@ static void print_instruction(printer *p, uint32_t i) {
     eddy_text_add(&p->text, ")\n");
 }
 
-static void print_head(printer *p) {
+static void print_head(eddy_printer *p) {
     uint32_t count = code_of(p)->instructions.count, recorded = code_of(p)->recorded_count;
     eddy_text_add(&p->text, "eddy program, version %d, %" PRIu32 " instructions",
                   EDDY_PRINT_VERSION, count);
@@ -275,15 +267,20 @@ static void print_head(printer *p) {
 }
 
 /* Groups are found again by who builds a program from its text. */
-static void print_instructions(printer *p) {
+static void print_instructions(eddy_printer *p) {
     const eddy_code *code = code_of(p);
-    uint32_t group = p->is_for_reading ? 0 : code->groups.count;
+    uint32_t group = p->what == EDDY_PRINT_CODE ? code->groups.count : 0;
     for (uint32_t i = 0; i < code->instructions.count; i++) {
         const eddy_code_group *g =
             group < code->groups.count ? eddy_code_group_at(code, group) : NULL;
-        if (g && g->first == i)
+        if (g && g->first == i) {
             eddy_text_add(&p->text, "fused {\n");
+            if (p->what == EDDY_PRINT_PLAN)
+                eddy_printer_tiles(p, group);
+        }
         print_instruction(p, i);
+        if (p->what == EDDY_PRINT_PLAN)
+            eddy_printer_step(p, i);
         if (g && g->first + g->count == i + 1) {
             eddy_text_add(&p->text, "}\n");
             group++;
@@ -291,20 +288,22 @@ static void print_instructions(printer *p) {
     }
 }
 
-static void print_all(printer *p) {
+static void print_all(eddy_printer *p) {
     print_head(p);
     for (uint32_t i = 0; i < p->program->bindings.count; i++)
         print_binding(p, i);
     print_captured(p);
     print_draws(p);
     print_instructions(p);
+    if (p->what == EDDY_PRINT_PLAN)
+        eddy_printer_memory(p);
 }
 
 /* ---- all of it ---- */
 
-bool eddy_printed_make(eddy_printed *printed, const eddy_program *program, bool is_for_reading) {
+bool eddy_printed_make(eddy_printed *printed, const eddy_program *program, eddy_print_what what) {
     size_t bytes = program->code.values.count * sizeof(uint32_t);
-    printer p = {.program = program, .is_for_reading = is_for_reading};
+    eddy_printer p = {.program = program, .what = what};
     *printed = (eddy_printed){0};
     p.labels = eddy_memory_acquire_zeroed(bytes, EDDY_MEMORY_TEXT);
     if (!p.labels)
@@ -327,15 +326,17 @@ void eddy_printed_fini(eddy_printed *printed) {
     *printed = (eddy_printed){0};
 }
 
-eddy_status eddy_program_print(const eddy_program *program, FILE *file) {
+eddy_status eddy_program_print(const eddy_program *program, FILE *file,
+                               const eddy_program_print_options *options) {
     eddy_origin origin = EDDY_ORIGIN("program_print");
     eddy_status status = eddy_program_check(program, origin);
     if (status != EDDY_OK)
         return status;
     if (!file)
         return eddy_fail(EDDY_INVALID_ARGUMENT, origin, "the file is NULL");
+    eddy_print_what what = EDDY_OPTION(options, shows_plan) ? EDDY_PRINT_PLAN : EDDY_PRINT_READING;
     eddy_printed printed;
-    if (!eddy_printed_make(&printed, program, true))
+    if (!eddy_printed_make(&printed, program, what))
         return eddy_fail(EDDY_OUT_OF_MEMORY, origin, "no memory for the text");
     errno = 0;
     bool is_written = fwrite(printed.text, 1, printed.length, file) == printed.length;

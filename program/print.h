@@ -12,10 +12,15 @@ typedef struct eddy_printed {
     size_t length; /* without its final 0 */
 } eddy_printed;
 
-/* Makes the text; false without memory. is_for_reading: with gradients that a run leaves on the tape, and groups. Ended by
- * eddy_printed_fini. */
+typedef enum eddy_print_what {
+    EDDY_PRINT_CODE,    /* what a program can be made of again: all that goes into files */
+    EDDY_PRINT_READING, /* also gradients that a run leaves on the tape, and groups */
+    EDDY_PRINT_PLAN,    /* and how each instruction runs, as remarks */
+} eddy_print_what;
+
+/* Makes the text; false without memory. Ended by eddy_printed_fini. */
 EDDY_MUST_USE bool eddy_printed_make(eddy_printed *printed, const eddy_program *program,
-                                     bool is_for_reading);
+                                     eddy_print_what what);
 void eddy_printed_fini(eddy_printed *printed);
 
 /* A name: as it is where it reads as one, in quotes elsewhere. */

@@ -118,7 +118,7 @@ static eddy_status write_all(saving *s) {
 
 static eddy_status save(saving *s, const char *path, eddy_origin origin) {
     if (!eddy_storages_make(&s->storages, s->program) ||
-        !eddy_printed_make(&s->printed, s->program, false))
+        !eddy_printed_make(&s->printed, s->program, EDDY_PRINT_CODE))
         return eddy_fail(EDDY_OUT_OF_MEMORY, origin, "no memory for the text");
     s->head.text_bytes = s->printed.length;
     s->head.data_at = eddy_file_head_aligned(EDDY_FILE_HEAD_BYTES + s->printed.length);

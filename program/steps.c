@@ -161,3 +161,11 @@ void eddy_step_make(eddy_step *step, const eddy_step_call *call) {
     else
         make_loop(step, call);
 }
+
+const char *eddy_step_kind(const eddy_step *step) {
+    return step->run == step_kernel    ? "kernel"
+           : step->run == step_patched ? "patched kernel"
+           : step->run == step_rows    ? "rows"
+           : step->run == step_nothing ? "nothing"
+                                       : "loop";
+}

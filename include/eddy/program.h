@@ -199,8 +199,16 @@ typedef struct eddy_program_binding_info {
 EDDY_API eddy_status eddy_program_binding_describe(const eddy_program *program, int64_t index,
                                                    eddy_program_binding_info *info);
 
-/* Writes the program as text, an instruction a line (docs/program-format.md), to `file`. IO, OUT_OF_MEMORY. */
-EDDY_API eddy_status eddy_program_print(const eddy_program *program, FILE *file);
+typedef struct eddy_program_print_options {
+    size_t size;
+    /* Behind each instruction a line that begins with #: what runs it, where its operands lie (the offset in bytes in the arena or in a tensor), its
+     * estimated time and the call that it was; at the end what memory a run takes. */
+    bool shows_plan;
+} eddy_program_print_options;
+
+/* Writes the program as text, an instruction a line (docs/program-format.md), to `file`. options: NULL for all defaults. IO, OUT_OF_MEMORY. */
+EDDY_API eddy_status eddy_program_print(const eddy_program *program, FILE *file,
+                                        const eddy_program_print_options *options);
 
 /* The tensor of a state, by the name of its binding: another handle of the same elements, owned as <eddy/tensor.h> says, which carries no
  * gradient. NULL with NOT_FOUND or OUT_OF_MEMORY in the slot. */

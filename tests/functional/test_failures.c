@@ -153,7 +153,7 @@ static void nothing(void *context, const void *data, int64_t bytes, const eddy_e
     row(eddy_program_run_named(NULL, (eddy_feeds){0}, (eddy_fetches){0})) \
     row(eddy_program_describe(NULL, NULL)) \
     row(eddy_program_binding_describe(NULL, 0, NULL)) \
-    row(eddy_program_print(NULL, stderr)) \
+    row(eddy_program_print(NULL, stderr, NULL)) \
     row(eddy_program_save(NULL, "program")) \
     row(eddy_recover(EDDY_LIST(x, orphan))) \
     row(eddy_recover((eddy_list){ .count = -1})) \

@@ -77,13 +77,13 @@ eddy_program *reread(const eddy_program *program, const char *what) {
     eddy_printed first, second;
     eddy_parse_error error = {0};
     uint32_t generators = 0;
-    cr_assert(eddy_printed_make(&first, program, true));
+    cr_assert(eddy_printed_make(&first, program, EDDY_PRINT_READING));
     eddy_program *copy = eddy_program_create(program->runtime);
     eddy_status status = eddy_parse_program(copy, first.text, first.length, &generators, &error);
     cr_assert_eq(status, EDDY_OK, "%s: line %u: %s\n%s", what, error.line, error.reason,
                  first.text);
     cr_assert_eq(generators, program->generators.count);
-    cr_assert(eddy_printed_make(&second, copy, true));
+    cr_assert(eddy_printed_make(&second, copy, EDDY_PRINT_READING));
     cr_assert_str_eq(first.text, second.text, "%s", what);
     expect_same_code(&program->code, &copy->code, what);
     take_tensors(program, copy);

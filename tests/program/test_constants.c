@@ -163,7 +163,7 @@ Test(constants, are_held_by_the_program_and_counted) {
     cr_assert_eq(info.state_count, 0);
     char text[1024] = "";
     FILE *file = fmemopen(text, sizeof(text), "w");
-    must(eddy_program_print(program, file));
+    must(eddy_program_print(program, file, NULL));
     fclose(file);
     cr_assert_not_null(strstr(text, "\nconstant w f32[2, 3]\n"), "%s", text);
     cr_assert_not_null(strstr(text, "mul(x f32[2, 3], w f32[2, 3])"), "%s", text);

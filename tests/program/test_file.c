@@ -283,8 +283,8 @@ FILE_TEST(file, groups_and_constants_are_there_again, "groups.program") {
     eddy_program *program = end(EDDY_BINDINGS(
         {"x", x, EDDY_ROLE_INPUT}, {"c", c, EDDY_ROLE_CONSTANT}, {"y", y, EDDY_ROLE_OUTPUT}));
     eddy_printed shown, saved;
-    cr_assert(eddy_printed_make(&shown, program, true) &&
-              eddy_printed_make(&saved, program, false));
+    cr_assert(eddy_printed_make(&shown, program, EDDY_PRINT_READING) &&
+              eddy_printed_make(&saved, program, EDDY_PRINT_CODE));
     cr_assert_not_null(strstr(shown.text, "\nfused {\n%0 f32[80, 64] = add_s("), "%s", shown.text);
     cr_assert_null(strstr(saved.text, "fused"));
     eddy_printed_fini(&shown);

@@ -48,7 +48,7 @@ static size_t text_of(const call_row *row, char *text) {
     }
     eddy_printed printed;
     eddy_program *program = eddy_record_end(&(eddy_bindings){bindings, count});
-    cr_assert(program && eddy_printed_make(&printed, program, true));
+    cr_assert(program && eddy_printed_make(&printed, program, EDDY_PRINT_READING));
     size_t length = printed.length < TEXT_MOST / 2 ? printed.length : 0;
     memcpy(text, printed.text, length);
     eddy_printed_fini(&printed);

@@ -26,7 +26,7 @@ static eddy_program *end(const eddy_bindings *bindings) {
 
 static void expect_text(const eddy_program *program, const char *text) {
     eddy_printed printed;
-    cr_assert(eddy_printed_make(&printed, program, true));
+    cr_assert(eddy_printed_make(&printed, program, EDDY_PRINT_READING));
     cr_assert_str_eq(printed.text, text);
     eddy_printed_fini(&printed);
 }
@@ -162,7 +162,7 @@ Test(text, what_passes_have_left_keeps_its_numbers) {
         {"x", x, EDDY_ROLE_INPUT}, {"c", c, EDDY_ROLE_CONSTANT}, {"y", y, EDDY_ROLE_OUTPUT}));
     cr_assert_not_null(program);
     eddy_printed printed;
-    cr_assert(eddy_printed_make(&printed, program, false));
+    cr_assert(eddy_printed_make(&printed, program, EDDY_PRINT_CODE));
     cr_assert_str_eq(printed.text, "eddy program, version 1, 2 instructions, 4 recorded\n"
                                    "input x f32[2]\n"
                                    "constant c f32[2]\n"
@@ -365,4 +365,39 @@ Test(text, mutated_texts_are_refused_or_programs) {
     cr_assert_eq(eddy_memory_counted(EDDY_MEMORY_PROGRAM).bytes, before);
     cr_assert_lt(eddy_memory_counted(EDDY_MEMORY_PROGRAM).peak_bytes, before + 1000000);
     cr_assert_lt(accepted, 5000);
+}
+
+/* ---- how it runs ---- */
+
+Test(text, the_plan_stands_behind_the_instructions) {
+    eddy_scope *scope = eddy_scope_begin();
+    eddy_tensor *x = eddy_ones(EDDY_SHAPE(80, 64), EDDY_F32, NULL);
+    cr_assert_eq(eddy_record_begin(), EDDY_OK);
+    eddy_tensor *rows = eddy_softmax(eddy_mul(eddy_neg(x), x), 1);
+    eddy_tensor *y = eddy_dropout(rows, EDDY_S(0.5), NULL);
+    eddy_program *program =
+        eddy_record_end(EDDY_BINDINGS({"x", x, EDDY_ROLE_INPUT}, {"y", y, EDDY_ROLE_OUTPUT}));
+    cr_assert_not_null(program);
+    char text[4096] = "";
+    FILE *file = fmemopen(text, sizeof(text), "w");
+    cr_assert_eq(eddy_program_print(program, file, EDDY_OPTIONS(program_print, .shows_plan = true)),
+                 EDDY_OK);
+    fclose(file);
+    static const char *const parts[] = {
+        "fused {\n    # 3 tiles of 1 x 2048 elements\n%0 f32[80, 64] = neg(",
+        "    # loop neg; x + 0, tile; ",
+        "    # loop mul; tile, x + 0, arena + 0; ",
+        "}\n",
+        "    # kernel softmax; arena + 0, arena + 20480; ",
+        "    # patched kernel dropout; arena + 20480, %3 + 0; ",
+        "# arena 40960 bytes by ",
+    };
+    const char *at = text;
+    for (size_t i = 0; i < sizeof(parts) / sizeof(*parts); i++) {
+        const char *found = strstr(at, parts[i]);
+        cr_assert_not_null(found, "%s\n%s", parts[i], text);
+        at = found;
+    }
+    eddy_program_release(&program);
+    eddy_scope_end(scope);
 }

@@ -1,0 +1,86 @@
+/* How a program runs, as remarks between the lines of its text. */
+#include <base/call_site.h>
+#include <inttypes.h>
+#include <program/fused.h>
+#include <program/printer.h>
+#include <program/steps.h>
+
+static const eddy_executable *executable_of(const eddy_printer *p) {
+    return &p->program->executable;
+}
+
+/* "arena + 64": where an operand's first element lies. */
+static void print_place(eddy_printer *p, const eddy_place *place, uint32_t value) {
+    if (eddy_code_value_at(&p->program->code, value)->is_in_tile) {
+        eddy_text_add(&p->text, "tile");
+        return;
+    }
+    if (place->base == 0)
+        eddy_text_add(&p->text, "arena");
+    else
+        eddy_printer_value(p, executable_of(p)->base_values[place->base - 1]);
+    eddy_text_add(&p->text, " + %" PRId64, place->offset);
+}
+
+static void print_places(eddy_printer *p, uint32_t i) {
+    const eddy_executable *executable = executable_of(p);
+    const eddy_code_instruction *instruction = eddy_code_instruction_at(&p->program->code, i);
+    const char *comma = "; ";
+    for (uint32_t at = executable->places_at[i]; at < executable->places_at[i + 1]; at++) {
+        const eddy_place *place = &executable->elements[at];
+        eddy_text_add(&p->text, "%s", comma);
+        print_place(
+            p, place,
+            eddy_code_operand_at(&p->program->code, instruction->operands_at + place->view)->value);
+        comma = ", ";
+    }
+}
+
+static void print_call(eddy_printer *p, const void *address) {
+    const char *place = eddy_call_site_place(address);
+    if (place)
+        eddy_text_add(&p->text, "; %s", place);
+    else if (address)
+        eddy_text_add(&p->text, "; called at %p", eddy_call_site_address(address));
+}
+
+/* The step of an instruction, or NULL: it is one of a group. */
+static const eddy_step *step_of(const eddy_printer *p, uint32_t i) {
+    const eddy_executable *executable = executable_of(p);
+    uint32_t low = 0, high = executable->step_count;
+    while (high - low > 1) {
+        uint32_t middle = low + (high - low) / 2;
+        if (executable->first_of[middle] <= i)
+            low = middle;
+        else
+            high = middle;
+    }
+    bool is_alone = executable->first_of[low + 1] - executable->first_of[low] == 1;
+    return is_alone ? &executable->steps[low] : NULL;
+}
+
+void eddy_printer_step(eddy_printer *p, uint32_t i) {
+    const eddy_code_instruction *instruction = eddy_code_instruction_at(&p->program->code, i);
+    const eddy_step *step = step_of(p, i);
+    eddy_text_add(&p->text, "    # %s %s", step ? eddy_step_kind(step) : "loop",
+                  instruction->kernel->name);
+    print_places(p, i);
+    eddy_text_add(&p->text, "; %.3f us", (double)eddy_executable_cost(executable_of(p), i) / 1e6);
+    print_call(p, instruction->address);
+    eddy_text_add(&p->text, "\n");
+}
+
+void eddy_printer_tiles(eddy_printer *p, uint32_t group) {
+    const eddy_fused *fused = executable_of(p)->fused[group];
+    eddy_text_add(&p->text, "    # %" PRId64 " tiles of %" PRId64 " x %" PRId64 " elements\n",
+                  fused->tile_count, fused->tile_rows, fused->tile_columns);
+}
+
+void eddy_printer_memory(eddy_printer *p) {
+    const eddy_executable *executable = executable_of(p);
+    eddy_text_add(&p->text,
+                  "# arena %" PRId64 " bytes by %s, %" PRId64 " alive at once; a run takes %" PRId64
+                  " bytes beside its outputs\n",
+                  executable->arena.bytes, executable->arena.heuristic, executable->arena.bound,
+                  executable->workspace_bytes);
+}
