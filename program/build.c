@@ -1,6 +1,7 @@
 /* eddy_record_begin, eddy_record_end: a recording becomes a program. */
 #include <base/dtype.h>
 #include <base/memory.h>
+#include <base/option.h>
 #include <base/shape.h>
 #include <base/status.h>
 #include <interpreter/tape/autograd.h>
@@ -44,12 +45,31 @@ void eddy_recording_destroy(eddy_recording *recording) {
     eddy_memory_release(recording, sizeof(*recording), EDDY_MEMORY_PROGRAM);
 }
 
-eddy_status eddy_record_begin(void) {
+static eddy_status choose_passes(const eddy_record_options *options, eddy_origin origin,
+                                 eddy_recording *recording) {
+    const char *passes = EDDY_HAS_OPTION(options, passes) ? options->passes : NULL;
+    uint32_t chosen;
+    if (!passes)
+        return EDDY_OK;
+    eddy_status status = eddy_runtime_parse_passes(passes, origin, &chosen);
+    if (status == EDDY_OK && recording->runtime->allows_passes)
+        recording->passes = chosen;
+    return status;
+}
+
+eddy_status eddy_record_begin(const eddy_record_options *options) {
     eddy_origin origin = EDDY_ORIGIN("record_begin");
     eddy_caller *caller = eddy_caller_get();
     eddy_recording *recording;
-    return eddy_caller_may_call(caller) ? eddy_recording_open(caller, origin, &recording)
-                                        : eddy_caller_refuse(caller, origin);
+    if (!eddy_caller_may_call(caller))
+        return eddy_caller_refuse(caller, origin);
+    eddy_status status = eddy_recording_open(caller, origin, &recording);
+    if (status != EDDY_OK)
+        return status;
+    status = choose_passes(options, origin, recording);
+    if (status != EDDY_OK)
+        eddy_recording_destroy(eddy_recording_close(caller));
+    return status;
 }
 
 /* The recording that the program's code has opened; NULL if there is none. */
@@ -579,6 +599,7 @@ static bool take_over(maker *m) {
     m->program = eddy_program_create(recording->runtime);
     if (!m->program)
         return false;
+    m->program->passes = recording->passes;
     m->program->uses_tape = recording->recorder.has_used_tape;
     m->program->code = recording->code;
     m->program->externals = recording->externals;

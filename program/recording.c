@@ -474,7 +474,8 @@ void eddy_recording_init(eddy_recording *recording, eddy_runtime *runtime) {
                                                .lose = record_lose,
                                                .refuse = record_refuse,
                                                .abandon = record_abandon},
-                                  .runtime = runtime};
+                                  .runtime = runtime,
+                                  .passes = runtime->passes};
     eddy_runtime_bind(runtime);
 }
 

@@ -50,6 +50,7 @@ typedef struct eddy_recording {
     uint32_t first_slot, scalar_count;
     eddy_recording_noted noted[EDDY_RECORDING_NOTED];
     uint32_t noted_count;
+    uint32_t passes;    /* that the program goes through: a bit for each */
     bool is_owned;      /* by a recorded function: the program's code cannot close it */
     bool lost;          /* such a number was used in a way that a run cannot follow */
     eddy_status status; /* why there will be no program; OK so far */

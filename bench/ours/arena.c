@@ -63,7 +63,7 @@ static double ratio_of(size_t at) {
     programs[at].init(&a);
     eddy_tensor *result = must_tensor(programs[at].issue(&a));
     eddy_release(&result);
-    must(eddy_record_begin());
+    must(eddy_record_begin(NULL));
     result = must_tensor(programs[at].issue(&a));
     eddy_program *program = eddy_record_end(EDDY_BINDINGS({"result", result, EDDY_ROLE_OUTPUT}));
     if (!program)

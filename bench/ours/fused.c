@@ -58,7 +58,7 @@ static eddy_tensor *random_tensor(int64_t count, uint32_t *random) {
 
 /* Ends the program if a run has other bits than the calls that were recorded. */
 static void record(chain *c) {
-    must(eddy_record_begin());
+    must(eddy_record_begin(NULL));
     eddy_tensor *called = call(c);
     c->program = eddy_record_end(
         EDDY_BINDINGS({"x", c->x, EDDY_ROLE_INPUT}, {"last", called, EDDY_ROLE_OUTPUT}));

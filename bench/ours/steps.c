@@ -23,7 +23,7 @@ static eddy_tensor *make_input(const small_operand *operand, uint32_t *random) {
 
 static eddy_program *record(const small_call *call, eddy_tensor *const *inputs) {
     eddy_program_info info = {.size = sizeof(info)};
-    must(eddy_record_begin());
+    must(eddy_record_begin(NULL));
     for (int i = 0; i < CALLS; i++) {
         eddy_tensor *result = must_tensor(call->op(inputs));
         eddy_release(&result);

@@ -78,9 +78,15 @@ typedef struct eddy_bindings {
 
 /* ---- recording ---- */
 
+typedef struct eddy_record_options {
+    size_t size;
+    const char *
+        passes; /* those of this program alone, as the runtime's option `passes`; NULL: the runtime's */
+} eddy_record_options;
+
 /* Begins a recording of the calling thread's ops, which ends with eddy_record_end or eddy_record_cancel on the same thread (or with the
- * thread). INVALID_ARGUMENT if one is open, OUT_OF_MEMORY, SHUT_DOWN, FORKED. */
-EDDY_API eddy_status eddy_record_begin(void);
+ * thread). options: NULL for all defaults. INVALID_ARGUMENT (one is open; there is no such pass), OUT_OF_MEMORY, SHUT_DOWN, FORKED. */
+EDDY_API eddy_status eddy_record_begin(const eddy_record_options *options);
 
 /* Ends the recording and makes its program, one reference, the caller's. bindings names inputs, outputs, state and constants; NULL names
  * none. The program keeps the tensors that it captured, its state and its constants. NULL with INVALID_ARGUMENT (no recording is open; a

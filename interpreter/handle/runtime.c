@@ -173,7 +173,8 @@ static eddy_status init(eddy_runtime *runtime, const eddy_runtime_options *given
     if (status != EDDY_OK)
         return status;
     /* Who looks at each op's result wants all ops. */
-    if (options.checks_finite)
+    runtime->allows_passes = !options.checks_finite;
+    if (!runtime->allows_passes)
         runtime->passes = 0;
     if (options.memory_limit > 0)
         eddy_memory_limit_set(options.memory_limit);

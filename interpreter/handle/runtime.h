@@ -36,6 +36,7 @@ struct eddy_runtime {
     _Atomic uint64_t epoch; /* atomic: counts eddy_seed (release); threads that draw acquire it */
     _Atomic uint64_t next_number; /* atomic: of threads that draw, since the last eddy_seed */
     bool is_silent;               /* const after init: prints nothing at exit */
+    bool allows_passes;           /* const after init: false where each op's result is looked at */
     uint32_t passes;           /* const after init: a bit for each pass that programs go through */
     struct eddy_runtime *next; /* lock: runtimes */
     struct eddy_runtime *exit_next; /* the exiting thread only: runtimes that it waits for */

@@ -75,6 +75,10 @@ static eddy_status go_back_hooked(void) {
 
 /* ---- calls of a runtime that is gone ---- */
 
+static eddy_status record(void) {
+    return eddy_record_begin(NULL);
+}
+
 static eddy_status in_dead(eddy_status (*function)(void)) {
     cr_assert_eq(eddy_runtime_use(dead), EDDY_OK);
     eddy_status status = function();
@@ -147,7 +151,8 @@ static void nothing(void *context, const void *data, int64_t bytes, const eddy_e
     row(late_sync()) \
     row(eddy_runtime_shutdown(NULL, 0)) \
     row(eddy_recover(EDDY_LIST(orphan))) \
-    row(in_dead(eddy_record_begin)) \
+    row(in_dead(record)) \
+    row(eddy_record_begin(EDDY_OPTIONS(record, .passes = "nosuch"))) \
     row(eddy_program_run(NULL, EDDY_LIST(x), results)) \
     row(eddy_recorded_run(NULL, EDDY_LIST(x), (eddy_scalars){0}, results)) \
     row(eddy_program_run_named(NULL, (eddy_feeds){0}, (eddy_fetches){0})) \

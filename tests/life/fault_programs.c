@@ -42,7 +42,7 @@ static eddy_status run_loaded(const eddy_program *program, eddy_tensor *x, doubl
 static eddy_status run_program(eddy_tensor *x, double *result) {
     eddy_tensor *state = eddy_zeros_like(x, NULL), *constant = eddy_ones_like(x, NULL), *sum,
                 *replayed;
-    eddy_status status = eddy_record_begin();
+    eddy_status status = eddy_record_begin(NULL);
     if (status != EDDY_OK)
         return status;
     sum = compute(x, constant, state);

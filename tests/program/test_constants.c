@@ -35,7 +35,7 @@ Test(can_record, says_what_the_end_would_say_and_changes_nothing) {
     char reason[320] = "?";
     expect_cannot("no recording is open on this thread");
     cr_assert_eq(eddy_error_take(NULL), EDDY_OK, "the slot is empty");
-    must(eddy_record_begin());
+    must(eddy_record_begin(NULL));
     cr_assert(eddy_can_record(reason, sizeof(reason)));
     cr_assert_str_eq(reason, "");
     eddy_tensor *x = filled(1);
@@ -63,7 +63,7 @@ Test(can_record, says_what_the_end_would_say_and_changes_nothing) {
 
 Test(can_record, leaves_an_older_error_in_the_slot) {
     eddy_tensor *x = filled(1);
-    must(eddy_record_begin());
+    must(eddy_record_begin(NULL));
     cr_assert_null(eddy_matmul(x, x));
     cr_assert(eddy_can_record(NULL, 0), "a call that failed is none");
     eddy_error error = {0};
@@ -80,7 +80,7 @@ static void *asks(void *context) {
 Test(can_record, concerns_the_calling_thread) {
     bool can = true;
     pthread_t thread;
-    must(eddy_record_begin());
+    must(eddy_record_begin(NULL));
     cr_assert_eq(pthread_create(&thread, NULL, asks, &can), 0);
     cr_assert_eq(pthread_join(thread, NULL), 0);
     cr_assert_not(can);
@@ -141,7 +141,7 @@ typedef struct fixture {
 
 static fixture record(void) {
     fixture f = {.x = filled(2), .w = filled(3), .total = filled(0)};
-    must(eddy_record_begin());
+    must(eddy_record_begin(NULL));
     f.y = eddy_add(eddy_mul(f.x, f.w), f.total);
     must(eddy_add_into(f.total, f.x, f.total));
     return f;
@@ -245,7 +245,7 @@ Test(constants, share_their_memory_with_no_input_and_no_state) {
 Test(constants, may_lie_beside_an_input) {
     eddy_scope *scope = eddy_scope_begin();
     eddy_tensor *both = filled(2), *x = eddy_select(both, 0, 0), *w = eddy_select(both, 0, 1), *y;
-    must(eddy_record_begin());
+    must(eddy_record_begin(NULL));
     must(eddy_add_into(x, w, x));
     eddy_program *program = end(EDDY_BINDINGS(
         {"x", x, EDDY_ROLE_INPUT}, {"w", w, EDDY_ROLE_CONSTANT}, {"y", x, EDDY_ROLE_OUTPUT}));

@@ -50,7 +50,7 @@ static void expect_same_runs(eddy_program *program, eddy_program *loaded, eddy_l
 static eddy_program *record_step(eddy_tensor *x, eddy_tensor *w, eddy_tensor *all) {
     eddy_tensor *part = eddy_narrow(all, 0, 1, 2);
     eddy_tensor *turned = eddy_contiguous(eddy_t(eddy_rand(EDDY_SHAPE(3, 3), EDDY_F32, NULL)));
-    cr_assert_eq(eddy_record_begin(), EDDY_OK);
+    cr_assert_eq(eddy_record_begin(NULL), EDDY_OK);
     eddy_grads_zero(EDDY_LIST(w));
     eddy_tensor *h = eddy_gelu(eddy_linear(eddy_matmul(x, eddy_t(turned)), w, EDDY_NONE), NULL);
     h = eddy_dropout(h, EDDY_S(0.25), NULL);
@@ -96,7 +96,7 @@ FILE_TEST(file, a_step_of_training_goes_on_in_what_is_loaded, "step.program") {
 FILE_TEST(file, programs_without_tensors_or_instructions_have_files, "empty.program") {
     eddy_scope *scope = eddy_scope_begin();
     eddy_tensor *x = eddy_ones(EDDY_SHAPE(0, 3), EDDY_BOOL, NULL);
-    cr_assert_eq(eddy_record_begin(), EDDY_OK);
+    cr_assert_eq(eddy_record_begin(NULL), EDDY_OK);
     eddy_program *program =
         end(EDDY_BINDINGS({"x", x, EDDY_ROLE_INPUT}, {"y", x, EDDY_ROLE_OUTPUT}));
     eddy_program *loaded = save_and_load(program);
@@ -120,7 +120,7 @@ FILE_TEST(file, what_a_file_cannot_hold_is_refused, "none.program") {
     eddy_scope *scope = eddy_scope_begin();
     eddy_tensor *x = eddy_ones(EDDY_SHAPE(2), EDDY_F32, NULL);
     eddy_generator *own = eddy_generator_create(3);
-    cr_assert_eq(eddy_record_begin(), EDDY_OK);
+    cr_assert_eq(eddy_record_begin(NULL), EDDY_OK);
     eddy_tensor *y = eddy_dropout(x, EDDY_S(0.25), EDDY_OPTIONS(dropout, .generator = own));
     eddy_program *program =
         end(EDDY_BINDINGS({"x", x, EDDY_ROLE_INPUT}, {"y", y, EDDY_ROLE_OUTPUT}));
@@ -131,7 +131,7 @@ FILE_TEST(file, what_a_file_cannot_hold_is_refused, "none.program") {
     /* A captured tensor that holds an error: the old file stays. */
     eddy_tensor *doomed =
         eddy_index_select(x, eddy_full(EDDY_SHAPE(2), EDDY_S(7), EDDY_I64, NULL), 0);
-    cr_assert_eq(eddy_record_begin(), EDDY_OK);
+    cr_assert_eq(eddy_record_begin(NULL), EDDY_OK);
     y = eddy_add(x, doomed);
     program = end(EDDY_BINDINGS({"x", x, EDDY_ROLE_INPUT}, {"y", y, EDDY_ROLE_OUTPUT}));
     write_bytes("old", 3);
@@ -154,7 +154,7 @@ static size_t save_small(char *bytes) {
     eddy_scope *scope = eddy_scope_begin();
     eddy_tensor *x = eddy_ones(EDDY_SHAPE(2), EDDY_F32, NULL);
     eddy_tensor *w = eddy_full(EDDY_SHAPE(2), EDDY_S(3), EDDY_F32, NULL);
-    cr_assert_eq(eddy_record_begin(), EDDY_OK);
+    cr_assert_eq(eddy_record_begin(NULL), EDDY_OK);
     eddy_tensor *y = eddy_mul(x, w);
     (void)eddy_add_into(w, y, w);
     eddy_program *program =
@@ -278,7 +278,7 @@ FILE_TEST(file, groups_and_constants_are_there_again, "groups.program") {
     eddy_scope *scope = eddy_scope_begin();
     eddy_tensor *x = eddy_randn(EDDY_SHAPE(80, 64), EDDY_F32, NULL),
                 *c = eddy_randn(EDDY_SHAPE(80, 64), EDDY_F32, NULL), *a, *b;
-    cr_assert_eq(eddy_record_begin(), EDDY_OK);
+    cr_assert_eq(eddy_record_begin(NULL), EDDY_OK);
     eddy_tensor *y = eddy_relu(eddy_mul(eddy_add_s(x, EDDY_S(0.5)), c));
     eddy_program *program = end(EDDY_BINDINGS(
         {"x", x, EDDY_ROLE_INPUT}, {"c", c, EDDY_ROLE_CONSTANT}, {"y", y, EDDY_ROLE_OUTPUT}));

@@ -29,7 +29,7 @@ typedef struct fixture {
 
 static fixture make(void) {
     eddy_tensor *a = filled(1), *b = filled(2), *c = filled(3), *total = filled(0);
-    must(eddy_record_begin());
+    must(eddy_record_begin(NULL));
     eddy_tensor *sum = eddy_add(a, b), *product = eddy_mul(eddy_mul(a, b), c);
     must(eddy_add_into(total, a, total));
     eddy_program *program = eddy_record_end(
@@ -78,13 +78,13 @@ Test(named, a_message_has_room_for_some_names) {
     eddy_scope *scope = eddy_scope_begin();
     static char names[200][40];
     eddy_binding bindings[200];
-    must(eddy_record_begin());
+    must(eddy_record_begin(NULL));
     eddy_program *none = eddy_record_end(NULL);
     cr_assert_eq(eddy_program_input(none, "x"), -1);
     expect_error(EDDY_INVALID_ARGUMENT,
                  "program_input: the program has no input x: there are none");
     eddy_tensor *x = filled(1);
-    must(eddy_record_begin());
+    must(eddy_record_begin(NULL));
     for (int i = 0; i < 200; i++) {
         snprintf(names[i], sizeof(names[i]), "an output with a long name, number %d", i);
         bindings[i] = (eddy_binding){names[i], eddy_neg(x), EDDY_ROLE_OUTPUT};
@@ -104,7 +104,7 @@ Test(named, a_message_has_room_for_some_names) {
 Test(named, bindings_are_described_in_the_order_of_the_recording) {
     eddy_scope *scope = eddy_scope_begin();
     eddy_tensor *x = eddy_full(EDDY_SHAPE(4, 3), EDDY_S(1), EDDY_F64, NULL);
-    must(eddy_record_begin());
+    must(eddy_record_begin(NULL));
     eddy_tensor *y = eddy_mean(eddy_t(x), EDDY_AXES(0), NULL);
     eddy_program *program = eddy_record_end(
         EDDY_BINDINGS({"y", y, EDDY_ROLE_OUTPUT}, {"x", eddy_t(x), EDDY_ROLE_INPUT}));
@@ -194,7 +194,7 @@ Test(named, outputs_that_are_not_fetched_are_not_handed_out) {
 Test(named, an_output_may_replace_the_tensor_that_was_fed) {
     eddy_scope *scope = eddy_scope_begin();
     eddy_tensor *x = filled(1);
-    must(eddy_record_begin());
+    must(eddy_record_begin(NULL));
     eddy_tensor *y = eddy_add(x, x);
     eddy_program *program =
         eddy_record_end(EDDY_BINDINGS({"x", x, EDDY_ROLE_INPUT}, {"y", y, EDDY_ROLE_OUTPUT}));
@@ -218,7 +218,7 @@ Test(named, more_names_than_the_stack_holds) {
         snprintf(names[i], sizeof(names[i]), "t%d", i);
     for (int i = 0; i < COUNT; i++)
         bindings[i] = (eddy_binding){names[i], filled(i), EDDY_ROLE_INPUT};
-    must(eddy_record_begin());
+    must(eddy_record_begin(NULL));
     for (int i = 0; i < COUNT; i++)
         bindings[COUNT + i] =
             (eddy_binding){names[COUNT + i], eddy_neg(bindings[i].tensor), EDDY_ROLE_OUTPUT};

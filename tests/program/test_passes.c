@@ -48,7 +48,7 @@ typedef eddy_tensor *formula(eddy_tensor *x, eddy_tensor *y);
 
 static eddy_program *record(formula *compute, eddy_tensor *x, eddy_tensor *y,
                             eddy_tensor **result) {
-    must(eddy_record_begin());
+    must(eddy_record_begin(NULL));
     *result = compute(x, y);
     eddy_program *program = eddy_record_end(EDDY_BINDINGS(
         {"x", x, EDDY_ROLE_INPUT}, {"y", y, EDDY_ROLE_INPUT}, {"z", *result, EDDY_ROLE_OUTPUT}));
@@ -94,7 +94,7 @@ Test(passes, what_may_fail_is_never_left_out) {
     use("all");
     eddy_scope *scope = eddy_scope_begin();
     eddy_tensor *x = matrix(0), *rows = eddy_zeros(EDDY_SHAPE(3), EDDY_I64, NULL);
-    must(eddy_record_begin());
+    must(eddy_record_begin(NULL));
     (void)eddy_index_select(x, rows, 0);
     (void)eddy_index_select(x, rows, 0); /* a second failure is a second error */
     eddy_tensor *result = eddy_neg(x);
@@ -184,7 +184,7 @@ Test(passes, two_outputs_are_two_tensors) {
     use("all");
     eddy_scope *scope = eddy_scope_begin();
     eddy_tensor *x = matrix(0), *outputs[2];
-    must(eddy_record_begin());
+    must(eddy_record_begin(NULL));
     eddy_tensor *a = eddy_exp(x), *b = eddy_exp(x);
     eddy_program *program = eddy_record_end(EDDY_BINDINGS(
         {"x", x, EDDY_ROLE_INPUT}, {"a", a, EDDY_ROLE_OUTPUT}, {"b", b, EDDY_ROLE_OUTPUT}));
@@ -207,7 +207,7 @@ static eddy_tensor *with_constants(eddy_tensor *x, eddy_tensor *c) {
 }
 
 static eddy_program *record_with_constant(eddy_tensor *x, eddy_tensor *c, eddy_role role) {
-    must(eddy_record_begin());
+    must(eddy_record_begin(NULL));
     eddy_tensor *y = with_constants(x, c);
     eddy_program *program = eddy_record_end(
         EDDY_BINDINGS({"x", x, EDDY_ROLE_INPUT}, {"c", c, role}, {"y", y, EDDY_ROLE_OUTPUT}));
@@ -371,7 +371,7 @@ Test(passes, poison_passes_through_a_group_as_through_calls) {
     use("all");
     eddy_scope *scope = eddy_scope_begin();
     eddy_tensor *x = matrix(0), *y = matrix(1), *state = matrix(2), *outputs[2];
-    must(eddy_record_begin());
+    must(eddy_record_begin(NULL));
     eddy_tensor *a = eddy_relu(x), *b = eddy_add(a, y), *c = eddy_mul_s(a, EDDY_S(2));
     must(eddy_add_inplace(state, b));
     eddy_program *program =
@@ -435,6 +435,26 @@ Test(passes, an_unknown_pass_is_refused_with_a_list) {
     cr_assert_eq(eddy_error_take(&error), EDDY_INVALID_ARGUMENT);
     cr_assert_not_null(strstr(error.message, "some of dead same fold fuse place"), "%s",
                        error.message);
+}
+
+Test(passes, a_recording_may_choose_its_own) {
+    eddy_scope *scope = eddy_scope_begin();
+    eddy_tensor *x = matrix(0);
+    eddy_error error = {0};
+    cr_assert_eq(eddy_record_begin(EDDY_OPTIONS(record, .passes = "all,fuze")),
+                 EDDY_INVALID_ARGUMENT);
+    cr_assert_eq(eddy_error_take(&error), EDDY_INVALID_ARGUMENT);
+    cr_assert_str_eq(error.op, "record_begin");
+    for (int is_reduced = 0; is_reduced < 2; is_reduced++) {
+        must(eddy_record_begin(EDDY_OPTIONS(record, .passes = is_reduced ? "dead" : "none")));
+        (void)eddy_exp(x);
+        eddy_tensor *y = eddy_neg(x);
+        eddy_program *program =
+            eddy_record_end(EDDY_BINDINGS({"x", x, EDDY_ROLE_INPUT}, {"y", y, EDDY_ROLE_OUTPUT}));
+        cr_assert_eq(info_of(program).instruction_count, is_reduced ? 1 : 2);
+        eddy_program_release(&program);
+    }
+    eddy_scope_end(scope);
 }
 
 Test(passes, who_looks_at_each_result_gets_all_of_them) {

@@ -69,7 +69,7 @@ static eddy_tensor *places(int64_t second) {
 
 static eddy_program *record(world *w) {
     eddy_tensor *good = places(2);
-    must(eddy_record_begin());
+    must(eddy_record_begin(NULL));
     compute(w, good);
     eddy_program *program = eddy_record_end(EDDY_BINDINGS(
         {"places", good, EDDY_ROLE_INPUT}, {"found", w->found, EDDY_ROLE_OUTPUT},
@@ -173,7 +173,7 @@ Test(poison, two_failures_in_one_run_have_two_records) {
     eddy_scope *scope = eddy_scope_begin();
     eddy_tensor *table = eddy_ones(EDDY_SHAPE(4, 2), EDDY_F32, NULL), *a = places(0),
                 *b = places(1);
-    must(eddy_record_begin());
+    must(eddy_record_begin(NULL));
     eddy_tensor *first = eddy_index_select(table, a, 0), *second = eddy_index_select(table, b, 0),
                 *both = eddy_add(second, first);
     eddy_program *program = eddy_record_end(EDDY_BINDINGS(
@@ -208,7 +208,7 @@ Test(poison, infinities_are_found_inside_a_run) {
     must(eddy_runtime_use(runtime));
     eddy_scope *scope = eddy_scope_begin();
     eddy_tensor *x = eddy_ones(EDDY_SHAPE(3), EDDY_F32, NULL);
-    must(eddy_record_begin());
+    must(eddy_record_begin(NULL));
     eddy_tensor *y = eddy_exp(x), *z = eddy_neg(y);
     eddy_program *program =
         eddy_record_end(EDDY_BINDINGS({"x", x, EDDY_ROLE_INPUT}, {"z", z, EDDY_ROLE_OUTPUT}));
@@ -234,7 +234,7 @@ Test(poison, a_run_without_memory_fails_as_a_whole) {
     must(eddy_runtime_use(runtime));
     eddy_scope *scope = eddy_scope_begin();
     eddy_tensor *x = eddy_ones(EDDY_SHAPE(1 << 20), EDDY_F32, NULL);
-    must(eddy_record_begin());
+    must(eddy_record_begin(NULL));
     eddy_tensor *y = eddy_sum(eddy_neg(x), EDDY_ALL_AXES, NULL);
     eddy_program *program =
         eddy_record_end(EDDY_BINDINGS({"x", x, EDDY_ROLE_INPUT}, {"y", y, EDDY_ROLE_OUTPUT}));

@@ -83,7 +83,7 @@ Test(record_threads, a_write_between_two_recorded_uses_is_refused) {
     eddy_scope *scope = eddy_scope_begin();
     eddy_tensor *x = filled(1);
     for (int i = 0; i < 3; i++) {
-        must(eddy_record_begin());
+        must(eddy_record_begin(NULL));
         eddy_tensor *y = eddy_mul(x, x);
         elsewhere(all[i], x);
         eddy_neg(y); /* a use of other tensors only */
@@ -99,7 +99,7 @@ Test(record_threads, a_write_between_two_recorded_uses_is_refused) {
 Test(record_threads, a_write_to_a_result_of_the_recording_is_refused) {
     eddy_scope *scope = eddy_scope_begin();
     eddy_tensor *x = filled(-1);
-    must(eddy_record_begin());
+    must(eddy_record_begin(NULL));
     eddy_tensor *y = eddy_relu(x);
     must(eddy_add_into(x, y, y)); /* its own */
     elsewhere(writes, y);
@@ -112,11 +112,11 @@ Test(record_threads, a_write_to_a_result_of_the_recording_is_refused) {
 Test(record_threads, a_run_of_a_program_is_a_write_too) {
     eddy_scope *scope = eddy_scope_begin();
     eddy_tensor *x = filled(1), *total = filled(0);
-    must(eddy_record_begin());
+    must(eddy_record_begin(NULL));
     must(eddy_add_into(total, x, total));
     eddy_program *program = eddy_record_end(NULL);
     must(program ? EDDY_OK : EDDY_UNSUPPORTED);
-    must(eddy_record_begin());
+    must(eddy_record_begin(NULL));
     eddy_neg(total);
     elsewhere(runs, program);
     eddy_neg(x);
@@ -131,7 +131,7 @@ Test(record_threads, a_run_of_a_program_is_a_write_too) {
 Test(record_threads, writes_before_the_first_use_and_after_the_last_are_harmless) {
     eddy_scope *scope = eddy_scope_begin();
     eddy_tensor *x = filled(1), *other = filled(2);
-    must(eddy_record_begin());
+    must(eddy_record_begin(NULL));
     eddy_neg(other);
     elsewhere(writes, x);
     eddy_tensor *y = eddy_neg(x);
@@ -145,7 +145,7 @@ Test(record_threads, writes_before_the_first_use_and_after_the_last_are_harmless
 Test(record_threads, reads_and_other_tensors_are_harmless) {
     eddy_scope *scope = eddy_scope_begin();
     eddy_tensor *x = filled(1), *other = filled(2);
-    must(eddy_record_begin());
+    must(eddy_record_begin(NULL));
     eddy_tensor *y = eddy_neg(x);
     elsewhere(reads, x);
     elsewhere(reads, y);
@@ -163,7 +163,7 @@ Test(record_threads, the_recording_thread_never_disturbs_itself) {
     eddy_tensor *x = filled(1), *w = filled(1), *momentum = filled(0), *half;
     eddy_requires_grad_set(w, true);
     half = eddy_cast(filled(1), EDDY_F16);
-    must(eddy_record_begin());
+    must(eddy_record_begin(NULL));
     for (int i = 0; i < 4; i++) {
         eddy_scope *inner = eddy_scope_begin();
         must(eddy_backward(eddy_mean(eddy_square(eddy_mul(x, w)), EDDY_ALL_AXES, NULL)));

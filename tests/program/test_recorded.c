@@ -99,7 +99,7 @@ Test(recorded, a_failing_call_is_no_recording) {
     eddy_error_take(&error);
     cr_assert_str_eq(error.op, "matmul");
     cr_assert_null(y);
-    must(eddy_record_begin()); /* none was left open */
+    must(eddy_record_begin(NULL)); /* none was left open */
     eddy_record_cancel();
     eddy_recorded_release(&recorded);
     eddy_scope_end(scope);
@@ -360,7 +360,7 @@ Test(recorded, inside_a_recording_its_ops_are_a_part_of_that) {
     counted c = {0};
     eddy_recorded *recorded = eddy_recorded_create(scale, &c, 1, NULL);
     eddy_tensor *x = filled(2, 1), *y, *z;
-    must(eddy_record_begin());
+    must(eddy_record_begin(NULL));
     must(eddy_recorded_run(recorded, EDDY_LIST(x), EDDY_SCALARS(EDDY_S(2), EDDY_S(1)), &y));
     eddy_program *program =
         eddy_record_end(EDDY_BINDINGS({"x", x, EDDY_ROLE_INPUT}, {"y", y, EDDY_ROLE_OUTPUT}));
@@ -516,7 +516,7 @@ static eddy_status meddles(void *context, eddy_recorded_call *call) {
         eddy_record_cancel();
     if (m->way == 1 && eddy_record_end(EDDY_BINDINGS({"x", x, EDDY_ROLE_INPUT})))
         return EDDY_IO;
-    if (m->way == 2 && eddy_record_begin() == EDDY_OK)
+    if (m->way == 2 && eddy_record_begin(NULL) == EDDY_OK)
         return EDDY_IO;
     if (m->way == 3)
         eddy_recorded_release(&m->recorded);
@@ -538,7 +538,7 @@ Test(recorded, the_function_cannot_close_its_recording_and_may_release_itself) {
         }
         cr_assert_eq(m.recorded == NULL, way == 3);
         eddy_recorded_release(&m.recorded);
-        must(eddy_record_begin()); /* none was left open */
+        must(eddy_record_begin(NULL)); /* none was left open */
         eddy_record_cancel();
     }
     eddy_scope_end(scope);

@@ -20,7 +20,7 @@ static eddy_program *end(const eddy_bindings *bindings) {
 }
 
 static void begin(void) {
-    must(eddy_record_begin());
+    must(eddy_record_begin(NULL));
 }
 
 static eddy_tensor *numbers(int64_t rows, int64_t columns, double first) {

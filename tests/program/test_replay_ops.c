@@ -67,7 +67,7 @@ static eddy_program *record(const described *call, const call_row *row) {
     char names[DESCRIBED_MAX + OUTPUTS][8];
     eddy_tensor *outputs[OUTPUTS];
     int64_t count = 0;
-    expect_ok(eddy_record_begin(), "begin", row->op);
+    expect_ok(eddy_record_begin(NULL), "begin", row->op);
     expect_ok(described_call(call, "", outputs), "recorded call", row->op);
     for (int64_t i = 0; i < call->operand_count; i++)
         if (call->operands[i] != EDDY_NONE)
@@ -156,7 +156,7 @@ static void try_alone(const call_row *row) {
     eddy_scope *scope = eddy_scope_begin();
     described_read(&call, op, row->operands, row->attributes);
     copy_operands(&call, 1000, &own);
-    expect_ok(eddy_record_begin(), "begin", row->op);
+    expect_ok(eddy_record_begin(NULL), "begin", row->op);
     for (int k = 0; k < 3; k++)
         expect_ok(described_call(&own, "", outputs), "recorded call", row->op);
     eddy_program *program = eddy_record_end(NULL);

@@ -14,7 +14,7 @@
 #include <tests/program/reread.h>
 
 static void begin(void) {
-    cr_assert_eq(eddy_record_begin(), EDDY_OK);
+    cr_assert_eq(eddy_record_begin(NULL), EDDY_OK);
 }
 
 static eddy_program *end(const eddy_bindings *bindings) {
@@ -154,7 +154,7 @@ Test(text, what_passes_have_left_keeps_its_numbers) {
     eddy_scope *scope = eddy_scope_begin();
     eddy_tensor *x = eddy_ones(EDDY_SHAPE(2), EDDY_F32, NULL),
                 *c = eddy_ones(EDDY_SHAPE(2), EDDY_F32, NULL);
-    cr_assert_eq(eddy_record_begin(), EDDY_OK);
+    cr_assert_eq(eddy_record_begin(NULL), EDDY_OK);
     (void)eddy_exp(x);
     eddy_tensor *y = eddy_mul(eddy_neg(x), c);
     (void)eddy_exp(y);
@@ -372,7 +372,7 @@ Test(text, mutated_texts_are_refused_or_programs) {
 Test(text, the_plan_stands_behind_the_instructions) {
     eddy_scope *scope = eddy_scope_begin();
     eddy_tensor *x = eddy_ones(EDDY_SHAPE(80, 64), EDDY_F32, NULL);
-    cr_assert_eq(eddy_record_begin(), EDDY_OK);
+    cr_assert_eq(eddy_record_begin(NULL), EDDY_OK);
     eddy_tensor *rows = eddy_softmax(eddy_mul(eddy_neg(x), x), 1);
     eddy_tensor *y = eddy_dropout(rows, EDDY_S(0.5), NULL);
     eddy_program *program =

@@ -232,7 +232,7 @@ static void make_inputs(const shape_of_all *all, tensors *t, uint64_t *state, bo
 }
 
 static eddy_program *record(const shape_of_all *all, tensors *t, uint64_t seed) {
-    check(eddy_record_begin() == EDDY_OK);
+    check(eddy_record_begin(NULL) == EDDY_OK);
     compute(all, t, seed);
     eddy_binding bindings[INPUTS + OUTPUTS_MOST];
     char names[INPUTS + OUTPUTS_MOST][8];
