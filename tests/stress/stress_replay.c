@@ -4,13 +4,14 @@
  *
  * A recording is a random list of calls on inputs, on tensors that it writes, on views of both and on its own results: elementwise
  * loops, kernels, draws, writes in place, look-ups that may fail, gradients. The same calls are made again eagerly with other tensors; then the
- * program and the calls run with new inputs. Threads work on recordings of their own, and lend each other the machine. */
+ * program, or what is loaded of its file, and the calls run with new inputs. Threads work on recordings of their own, and lend each other the machine. */
 #include "watch.h"
 
 #include <eddy/eddy.h>
 #include <math.h>
 #include <pthread.h>
 #include <string.h>
+#include <unistd.h>
 
 #define INPUTS 3
 #define STATES 2
@@ -145,8 +146,10 @@ static void compute(const shape_of_all *all, tensors *t, uint64_t seed) {
     /* Inputs and the weight are read alone: a program's inputs may not be written while others share them. */
     pool[0] = eddy_clone(pool[0]);
     pool[1] = eddy_mul_s(pool[1], EDDY_S(2));
+    /* An output or a state that no call uses is refused. */
     for (int i = 0; i < STATES; i++)
-        (void)eddy_relu(t->states[i]); /* an output that no call uses is refused */
+        (void)eddy_relu(t->states[i]);
+    (void)eddy_relu(t->weight);
     for (int i = 0; i < all->steps; i++) {
         eddy_tensor *made = step(all, t, pool, count, &state);
         if (count < POOL)
@@ -231,20 +234,63 @@ static void make_inputs(const shape_of_all *all, tensors *t, uint64_t *state, bo
     t->inputs[2] = random_rows(all->rows, state, may_fail);
 }
 
+#define BINDINGS_MOST (INPUTS + OUTPUTS_MOST + STATES + 1)
+
+static void add_binding(eddy_binding *bindings, int *count, char (*names)[8], eddy_tensor *tensor,
+                        eddy_role role) {
+    snprintf(names[*count], sizeof(names[*count]), "t%d", *count);
+    bindings[*count] = (eddy_binding){names[*count], tensor, role};
+    ++*count;
+}
+
+/* States are bound last: their names follow those of inputs and outputs. */
 static eddy_program *record(const shape_of_all *all, tensors *t, uint64_t seed) {
+    eddy_binding bindings[BINDINGS_MOST];
+    char names[BINDINGS_MOST][8];
+    int count = 0;
     check(eddy_record_begin(NULL) == EDDY_OK);
     compute(all, t, seed);
-    eddy_binding bindings[INPUTS + OUTPUTS_MOST];
-    char names[INPUTS + OUTPUTS_MOST][8];
-    for (int i = 0; i < INPUTS + all->outputs; i++) {
-        snprintf(names[i], sizeof(names[i]), "t%d", i);
-        bindings[i] = i < INPUTS
-                          ? (eddy_binding){names[i], t->inputs[i], EDDY_ROLE_INPUT}
-                          : (eddy_binding){names[i], t->outputs[i - INPUTS], EDDY_ROLE_OUTPUT};
-    }
-    eddy_program *program = eddy_record_end(&(eddy_bindings){bindings, INPUTS + all->outputs});
+    for (int i = 0; i < INPUTS; i++)
+        add_binding(bindings, &count, names, t->inputs[i], EDDY_ROLE_INPUT);
+    for (int i = 0; i < all->outputs; i++)
+        add_binding(bindings, &count, names, t->outputs[i], EDDY_ROLE_OUTPUT);
+    for (int i = 0; i < STATES; i++)
+        add_binding(bindings, &count, names, t->states[i], EDDY_ROLE_STATE);
+    add_binding(bindings, &count, names, t->weight, EDDY_ROLE_STATE);
+    eddy_program *program = eddy_record_end(&(eddy_bindings){bindings, count});
     check(program);
     return program;
+}
+
+static eddy_tensor *state_of(const eddy_program *program, int number) {
+    char name[8];
+    snprintf(name, sizeof(name), "t%d", number);
+    eddy_tensor *state = eddy_program_state(program, name);
+    check(state);
+    return state;
+}
+
+/* The program goes through a file, and what is loaded takes its place, with states of its own. */
+static void reload(const shape_of_all *all, tensors *t, eddy_program **program) {
+    char path[96];
+    snprintf(path, sizeof(path), "/tmp/eddy-stress-replay-%ld-%llu", (long)getpid(),
+             (unsigned long long)current_seed);
+    check(eddy_program_save(*program, path) == EDDY_OK);
+    eddy_program_release(program);
+    *program = eddy_program_load(path);
+    unlink(path);
+    check(*program);
+    int first = INPUTS + all->outputs;
+    for (int i = 0; i < STATES; i++)
+        t->states[i] = state_of(*program, first + i);
+    t->weight = state_of(*program, first + STATES);
+}
+
+/* Files have no generators but the thread's own. */
+static bool can_be_saved(const eddy_program *program) {
+    eddy_program_info info = {.size = sizeof(info)};
+    check(eddy_program_describe(program, &info) == EDDY_OK);
+    return info.draw_count == 0;
 }
 
 static void run_one(uint64_t seed) {
@@ -266,6 +312,8 @@ static void run_one(uint64_t seed) {
     eddy_program *program = record(&all, &recorded, seed);
     compute(&all, &eager, seed);
     must_all_be_equal(&all, &recorded, &eager);
+    if (below(&state, 4) == 0 && can_be_saved(program))
+        reload(&all, &recorded, &program);
     for (int i = 0; i < REPLAYS; i++) {
         /* A failure poisons the state, so that it comes last. */
         make_inputs(&all, &recorded, &state, i == REPLAYS - 1);
