@@ -1,0 +1,37 @@
+/* A run of a program while it is made: what was given, and what its instruction gets of it. Of the calling thread, which runs nothing
+ * else meanwhile. */
+#ifndef EDDY_PROGRAM_RUN_H
+#define EDDY_PROGRAM_RUN_H
+
+#include <program/program.h>
+
+/* Arguments of the instruction: a reference of the program, then per base but the first the bytes by which it is shifted, then the words
+ * of the run (code.h). */
+typedef struct eddy_run_arguments {
+    eddy_program *program;
+    int64_t words[];
+} eddy_run_arguments;
+
+typedef struct eddy_run {
+    eddy_program *program;
+    eddy_caller *caller;
+    eddy_origin origin;
+    eddy_list inputs;
+    const eddy_scalar *scalars;  /* as many as the program was recorded with */
+    eddy_tensor **outputs;       /* the user's, in a row; or, where it is NULL: */
+    eddy_tensor **const *places; /* one for each output; NULL: it is not handed out */
+    eddy_vm_operand *operands;   /* base_count - 1 */
+    eddy_tensor **
+        handles; /* new ones: of the outputs, then the roots of made storages that no output is all of */
+    eddy_tensor **roots; /* per made storage */
+    eddy_run_arguments *arguments;
+    bool *is_unfit; /* set in place of an error where the arguments do not fit; NULL: the error */
+} eddy_run;
+
+/* Checks what was given and fills in operands and shifts. On failure nothing has happened: the errors of eddy_program_run, recorded. */
+EDDY_MUST_USE eddy_status eddy_run_bind(const eddy_run *r);
+
+/* The root of what an external is in this run, with the elements by which bindings are shifted in it; NULL for what the run makes. */
+eddy_tensor *eddy_run_root(const eddy_run *r, uint32_t operand, int64_t *shift);
+
+#endif
