@@ -537,6 +537,7 @@ static eddy_status number_operands(const maker *m, uint32_t *bases) {
         if (is_output && !number_output(m, binding, output++, bases))
             return fail_memory(m);
         binding->operand = bases[binding->value] - 1;
+        binding->is_whole = is_whole(&program->code, binding) && is_dense(&binding->layout);
     }
     program->handle_count = output;
     return EDDY_OK;

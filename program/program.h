@@ -38,6 +38,7 @@ typedef struct eddy_program_binding {
     uint8_t role;     /* eddy_role */
     uint8_t dtype;
     int8_t device_kind, device_index;
+    bool is_whole;      /* all of its value's storage, each element once */
     uint32_t version;   /* of a constant's root, when the recording ended */
     int64_t count;      /* elements */
     eddy_layout layout; /* as recorded; offsets within an input count from its first element */
@@ -96,8 +97,10 @@ EDDY_MUST_USE eddy_status eddy_program_run_with(eddy_program *program, eddy_list
                                                 const eddy_scalar *scalars, eddy_tensor **outputs,
                                                 bool *is_unfit, eddy_origin origin);
 
-/* The same with a place for each output, NULL for those that are not handed out. */
+/* The same with a target for each output, EDDY_NONE for a new tensor (NULL: all are new), and a place for each, NULL for those that are not
+ * handed out (NULL: with targets, none is). */
 EDDY_MUST_USE eddy_status eddy_program_run_to(eddy_program *program, eddy_list inputs,
+                                              eddy_tensor *const *targets,
                                               eddy_tensor **const *places, eddy_origin origin);
 
 /* ---- bindings by name ---- */

@@ -136,12 +136,14 @@ static eddy_status make_handles(const eddy_run *r) {
     return EDDY_OK;
 }
 
-/* A made storage belongs to the output that is all of it, or to a vector of its bytes, which only its views hold. */
+/* A made storage without a target belongs to the output that is all of it, or to a vector of its bytes, which only its views hold. */
 static void find_roots(const eddy_run *r) {
     const eddy_program *program = r->program;
     uint32_t next = program->handle_count;
     for (uint32_t i = 0; i < program->made.count; i++) {
         const eddy_program_made *made = eddy_program_made_at(program, i);
+        if (r->roots[i])
+            continue; /* a target's */
         eddy_tensor *root = r->handles[made->whole != EDDY_CODE_NONE ? made->whole : next++];
         root->storage = r->operands[program->externals.count + i].storage;
         r->roots[i] = root;
@@ -172,7 +174,9 @@ static void show(eddy_tensor *handle, eddy_tensor *root, const eddy_program_bind
 }
 
 static eddy_tensor **place_of(const eddy_run *r, uint32_t output) {
-    return r->places ? r->places[output] : &r->outputs[output];
+    if (r->places)
+        return r->places[output];
+    return r->outputs ? &r->outputs[output] : NULL;
 }
 
 /* The outputs become the user's, and the gradients those of the tape. */
@@ -241,6 +245,9 @@ static void note_written(const eddy_run *r) {
         if (eddy_code_value_at(&r->program->code, external->value)->is_written)
             eddy_tensor_written(eddy_run_root(r, e, &shift));
     }
+    for (uint32_t i = 0; i < r->program->made.count; i++)
+        if (r->roots[i])
+            eddy_tensor_written(r->roots[i]);
 }
 
 static eddy_status run_bound(eddy_run *r) {
@@ -287,9 +294,15 @@ static eddy_status check_call(const eddy_run *r) {
     if (r->program->code.scalars.count > 0 && !r->scalars)
         return eddy_fail(EDDY_INVALID_ARGUMENT, r->origin,
                          "the program takes numbers, which only a recorded function gives it");
-    if (r->program->output_count > 0 && !r->outputs && !r->places)
+    if (r->program->output_count > 0 && !r->outputs && !r->places && !r->targets)
         return eddy_fail(EDDY_INVALID_ARGUMENT, r->origin, "there is no room for the outputs");
     return EDDY_OK;
+}
+
+static char *take(char **at, size_t bytes) {
+    char *taken = *at;
+    *at += bytes;
+    return taken;
 }
 
 static eddy_status run(eddy_run *r) {
@@ -300,14 +313,17 @@ static eddy_status run(eddy_run *r) {
     size_t operands = (program->executable.base_count - 1) * sizeof(*r->operands);
     size_t handles = (program->handle_count + program->made.count) * sizeof(*r->handles);
     size_t roots = program->made.count * sizeof(*r->roots);
-    size_t bytes = argument_bytes(program) + operands + handles + roots;
+    size_t given = program->externals.count * sizeof(*r->given);
+    size_t bytes = argument_bytes(program) + operands + handles + roots + given;
     char *memory = eddy_caller_scratch_begin(r->caller, bytes);
     if (!memory)
         return eddy_fail(EDDY_OUT_OF_MEMORY, r->origin, "no memory for a run");
-    r->arguments = (eddy_run_arguments *)(void *)memory;
-    r->handles = (eddy_tensor **)(void *)(memory + argument_bytes(program));
-    r->roots = (eddy_tensor **)(void *)(memory + argument_bytes(program) + handles);
-    r->operands = (eddy_vm_operand *)(void *)(memory + argument_bytes(program) + handles + roots);
+    char *at = memory;
+    r->arguments = (eddy_run_arguments *)(void *)take(&at, argument_bytes(program));
+    r->handles = (eddy_tensor **)(void *)take(&at, handles);
+    r->roots = (eddy_tensor **)(void *)take(&at, roots);
+    r->given = (eddy_tensor **)(void *)take(&at, given);
+    r->operands = (eddy_vm_operand *)(void *)take(&at, operands);
     status = run_bound(r);
     eddy_caller_scratch_end(r->caller, memory, bytes);
     return status;
@@ -326,14 +342,36 @@ eddy_status eddy_program_run_with(eddy_program *program, eddy_list inputs,
 }
 
 eddy_status eddy_program_run_to(eddy_program *program, eddy_list inputs,
-                                eddy_tensor **const *places, eddy_origin origin) {
+                                eddy_tensor *const *targets, eddy_tensor **const *places,
+                                eddy_origin origin) {
     return run(&(eddy_run){.program = program,
                            .caller = eddy_caller_get(),
                            .origin = origin,
                            .inputs = inputs,
+                           .targets = targets,
                            .places = places});
 }
 
 eddy_status eddy_program_run(eddy_program *program, eddy_list inputs, eddy_tensor **outputs) {
     return eddy_program_run_with(program, inputs, NULL, outputs, NULL, EDDY_ORIGIN("program_run"));
+}
+
+static eddy_status check_targets(const eddy_program *program, eddy_list targets,
+                                 eddy_origin origin) {
+    eddy_status status = eddy_program_check(program, origin);
+    if (status != EDDY_OK)
+        return status;
+    if (targets.count == program->output_count && (targets.count == 0 || targets.items))
+        return EDDY_OK;
+    char names[256];
+    eddy_program_list_names(program, EDDY_ROLE_OUTPUT, names, sizeof(names));
+    return eddy_fail(EDDY_INVALID_ARGUMENT, origin, "%lld targets, the program has %u outputs: %s",
+                     (long long)targets.count, program->output_count, names);
+}
+
+eddy_status eddy_program_run_into(eddy_program *program, eddy_list inputs, eddy_list targets) {
+    eddy_origin origin = EDDY_ORIGIN("program_run_into");
+    eddy_status status = check_targets(program, targets, origin);
+    return status == EDDY_OK ? eddy_program_run_to(program, inputs, targets.items, NULL, origin)
+                             : status;
 }

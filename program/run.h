@@ -17,18 +17,23 @@ typedef struct eddy_run {
     eddy_caller *caller;
     eddy_origin origin;
     eddy_list inputs;
+    eddy_tensor *const
+        *targets; /* what outputs are written into, EDDY_NONE for a new tensor; NULL: all are new */
     const eddy_scalar *scalars;  /* as many as the program was recorded with */
     eddy_tensor **outputs;       /* the user's, in a row; or, where it is NULL: */
-    eddy_tensor **const *places; /* one for each output; NULL: it is not handed out */
+    eddy_tensor **const *places; /* one for each output; NULL: it is not handed out, or none is */
     eddy_vm_operand *operands;   /* base_count - 1 */
     eddy_tensor **
         handles; /* new ones: of the outputs, then the roots of made storages that no output is all of */
-    eddy_tensor **roots; /* per made storage */
+    eddy_tensor *
+        *given; /* per external: what was given for it; NULL: it is what the program holds */
+    eddy_tensor **
+        roots; /* per made storage: that of its target; without one NULL until the run is submitted */
     eddy_run_arguments *arguments;
     bool *is_unfit; /* set in place of an error where the arguments do not fit; NULL: the error */
 } eddy_run;
 
-/* Checks what was given and fills in operands and shifts. On failure nothing has happened: the errors of eddy_program_run, recorded. */
+/* Checks what was given and fills in operands, shifts, given tensors and the roots of targets. On failure nothing has happened: the errors of eddy_program_run, recorded. */
 EDDY_MUST_USE eddy_status eddy_run_bind(const eddy_run *r);
 
 /* The root of what an external is in this run, with the elements by which bindings are shifted in it; NULL for what the run makes. */

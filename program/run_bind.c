@@ -2,8 +2,14 @@
 #include <base/dtype.h>
 #include <base/shape.h>
 #include <base/status.h>
+#include <interpreter/tape/autograd.h>
 #include <program/run.h>
 #include <string.h>
+
+/* What messages call a tensor that was given. */
+static const char *what_is(const eddy_program_binding *binding) {
+    return binding->role == EDDY_ROLE_OUTPUT ? "the target of output" : "input";
+}
 
 static eddy_status fail_shape(const eddy_run *r, const eddy_program_binding *binding,
                               const eddy_tensor *tensor) {
@@ -12,8 +18,8 @@ static eddy_status fail_shape(const eddy_run *r, const eddy_program_binding *bin
     eddy_shape_format(binding->layout.rank, binding->layout.dims, wanted, sizeof(wanted));
     bool has_dtype = tensor->dtype == binding->dtype;
     return eddy_fail(has_dtype ? EDDY_SHAPE_MISMATCH : EDDY_DTYPE_MISMATCH, r->origin,
-                     "input %s is %s, the program was recorded with %s%s", binding->name, is,
-                     eddy_dtype_name((eddy_dtype)binding->dtype), wanted);
+                     "%s %s is %s, the program was recorded with %s%s", what_is(binding),
+                     binding->name, is, eddy_dtype_name((eddy_dtype)binding->dtype), wanted);
 }
 
 static eddy_status fail_strides(const eddy_run *r, const eddy_program_binding *binding,
@@ -22,8 +28,8 @@ static eddy_status fail_strides(const eddy_run *r, const eddy_program_binding *b
     eddy_shape_format(layout->rank, layout->strides, is, sizeof(is));
     eddy_shape_format(layout->rank, binding->layout.strides, wanted, sizeof(wanted));
     return eddy_fail(EDDY_SHAPE_MISMATCH, r->origin,
-                     "input %s has the strides %s, the program was recorded with %s", binding->name,
-                     is, wanted);
+                     "%s %s has the strides %s, the program was recorded with %s", what_is(binding),
+                     binding->name, is, wanted);
 }
 
 /* Strides of axes without a second element name no other element. */
@@ -34,7 +40,7 @@ static bool has_strides(const eddy_program_binding *binding, const eddy_layout *
     return true;
 }
 
-static eddy_status check_input(const eddy_run *r, const eddy_program_binding *binding,
+static eddy_status check_given(const eddy_run *r, const eddy_program_binding *binding,
                                eddy_tensor *tensor) {
     eddy_status status = eddy_tensor_check(tensor, binding->name, r->origin);
     if (status == EDDY_OK)
@@ -43,11 +49,12 @@ static eddy_status check_input(const eddy_run *r, const eddy_program_binding *bi
         return status;
     if (tensor->runtime != r->program->runtime)
         return eddy_fail(EDDY_RUNTIME_MISMATCH, r->origin,
-                         "input %s belongs to another runtime than the program", binding->name);
+                         "%s %s belongs to another runtime than the program", what_is(binding),
+                         binding->name);
     if (tensor->device_kind != binding->device_kind ||
         tensor->device_index != binding->device_index)
-        return eddy_fail(EDDY_DEVICE_MISMATCH, r->origin, "input %s lives on another device",
-                         binding->name);
+        return eddy_fail(EDDY_DEVICE_MISMATCH, r->origin, "%s %s lives on another device",
+                         what_is(binding), binding->name);
     eddy_layout layout;
     eddy_tensor_layout(tensor, &layout);
     if (tensor->dtype != binding->dtype ||
@@ -69,44 +76,117 @@ static void set_external(const eddy_run *r, uint32_t e, eddy_storage_number stor
                                                                                : EDDY_ACCESS_CONST};
 }
 
-/* Inputs are checked and bound, in the order of their bindings. */
-static eddy_status bind_inputs(const eddy_run *r) {
+/* Of a tensor that is checked: bindings count from its first element as they did from that of the recorded one. */
+static void set_given(const eddy_run *r, const eddy_program_binding *binding, eddy_tensor *tensor) {
+    r->given[binding->operand] = tensor;
+    set_external(r, binding->operand, tensor->storage);
+    r->arguments->words[binding->operand] =
+        (tensor->offset - binding->layout.offset) * eddy_dtype_size((eddy_dtype)tensor->dtype);
+}
+
+static eddy_status bind_input(const eddy_run *r, const eddy_program_binding *binding,
+                              eddy_tensor *tensor) {
+    eddy_status status = check_given(r, binding, tensor);
+    if (status == EDDY_OK)
+        set_given(r, binding, tensor);
+    return status;
+}
+
+static bool is_all_of_storage(const eddy_tensor *tensor) {
+    const eddy_tensor *root = tensor->root;
+    return tensor->offset == 0 && tensor->count * eddy_dtype_size((eddy_dtype)tensor->dtype) ==
+                                      root->count * eddy_dtype_size((eddy_dtype)root->dtype);
+}
+
+/* ---- targets ---- */
+
+/* A run writes into no tensor whose gradient is wanted, as no op does that is given a target. */
+static eddy_status check_gradient(const eddy_run *r, const eddy_program_binding *binding,
+                                  const eddy_tensor *target) {
+    if (!target->autograd || r->caller->no_grad > 0)
+        return EDDY_OK;
+    return eddy_fail(eddy_autograd_is_leaf(eddy_autograd_node_of(target->autograd))
+                         ? EDDY_INVALID_ARGUMENT
+                         : EDDY_UNSUPPORTED,
+                     r->origin,
+                     "%s %s requires a gradient, which cannot follow into it; between "
+                     "no_grad_begin and _end that is allowed",
+                     what_is(binding), binding->name);
+}
+
+/* The run makes the storage of an output with a target no more, but writes all of the target's: instructions that make a value write all of it
+ * and read nothing (so that poison heals), wherever it lies. */
+static eddy_status bind_target(const eddy_run *r, const eddy_program_binding *binding,
+                               eddy_tensor *target) {
     const eddy_program *program = r->program;
-    int64_t given = 0;
-    for (uint32_t i = 0; i < program->bindings.count; i++) {
-        const eddy_program_binding *binding = eddy_program_binding_at(program, i);
-        if (binding->role != EDDY_ROLE_INPUT)
-            continue;
-        eddy_tensor *tensor = r->inputs.items[given++];
-        eddy_status status = check_input(r, binding, tensor);
-        if (status != EDDY_OK)
-            return status;
-        set_external(r, binding->operand, tensor->storage);
-        r->arguments->words[binding->operand] =
-            tensor->offset * eddy_dtype_size((eddy_dtype)tensor->dtype);
-    }
+    if (binding->operand < program->externals.count)
+        return eddy_fail(EDDY_INVALID_ARGUMENT, r->origin,
+                         "output %s is a tensor that is there before a run, or a part of one: it "
+                         "is not written into another",
+                         binding->name);
+    if (!binding->is_whole)
+        return eddy_fail(EDDY_INVALID_ARGUMENT, r->origin,
+                         "output %s is a part of a tensor of the program: it is not written into "
+                         "another",
+                         binding->name);
+    eddy_status status = check_given(r, binding, target);
+    if (status == EDDY_OK)
+        status = check_gradient(r, binding, target);
+    if (status != EDDY_OK)
+        return status;
+    if (!is_all_of_storage(target))
+        return eddy_fail(EDDY_INVALID_ARGUMENT, r->origin,
+                         "%s %s is a part of a larger tensor: a run writes whole ones",
+                         what_is(binding), binding->name);
+    uint32_t made = binding->operand - program->externals.count;
+    if (r->roots[made])
+        return eddy_fail(EDDY_INVALID_ARGUMENT, r->origin,
+                         "output %s shares its memory with another output that has a target",
+                         binding->name);
+    r->roots[made] = target->root;
+    r->operands[binding->operand] = (eddy_vm_operand){
+        .storage = target->storage, .access = EDDY_ACCESS_MUT, .covers_all = true};
     return EDDY_OK;
 }
 
-static const char *name_of(const eddy_program *program, uint32_t operand) {
-    for (uint32_t i = 0; i < program->bindings.count; i++)
-        if (eddy_program_binding_at(program, i)->operand == operand)
-            return eddy_program_binding_at(program, i)->name;
-    return "a captured tensor";
+/* ---- aliases ---- */
+
+static bool is_given(const eddy_run *r, uint32_t operand) {
+    uint32_t externals = r->program->externals.count;
+    return operand < externals ? r->given[operand] != NULL : r->roots[operand - externals] != NULL;
 }
 
-/* The program was recorded with tensors of their own: what it writes may not be something else's too. The operand that shares an input's
- * storage, with *input the input's; EDDY_CODE_NONE if none does. */
-static uint32_t find_alias(const eddy_run *r, uint32_t *input) {
-    const eddy_program *program = r->program;
-    for (uint32_t e = 0; e < program->externals.count; e++) {
-        if (eddy_program_external_at(program, e)->input == EDDY_CODE_NONE)
+/* The binding that names an operand in messages; NULL if it has none: of outputs of one storage the one with the target, and none where an
+ * input or state shows what an operand is. */
+static const eddy_program_binding *binding_of(const eddy_run *r, uint32_t operand) {
+    const eddy_program_binding *found = NULL;
+    uint32_t outputs = 0;
+    for (uint32_t i = 0; i < eddy_program_named_count(r->program); i++) {
+        const eddy_program_binding *binding = eddy_program_binding_at(r->program, i);
+        bool is_output = binding->role == EDDY_ROLE_OUTPUT;
+        bool has_target = is_output && r->targets && !eddy_tensor_is_none(r->targets[outputs]);
+        outputs += is_output;
+        if (binding->operand != operand)
             continue;
-        for (uint32_t k = 0; k < program->externals.count; k++)
+        if (!is_output || has_target)
+            return binding;
+        found = binding;
+    }
+    return found;
+}
+
+/* The program was recorded with tensors of their own: what it writes may not be something else's too. The operand that shares the storage of
+ * one that was given, *given; EDDY_CODE_NONE if none does. */
+static uint32_t find_alias(const eddy_run *r, uint32_t *given) {
+    uint32_t count = r->program->externals.count + r->program->made.count;
+    for (uint32_t e = 0; e < count; e++) {
+        if (!is_given(r, e))
+            continue;
+        for (uint32_t k = 0; k < count; k++)
             if (k != e && r->operands[k].storage == r->operands[e].storage &&
                 (r->operands[k].access != EDDY_ACCESS_CONST ||
                  r->operands[e].access != EDDY_ACCESS_CONST)) {
-                *input = e;
+                *given = e;
                 return k;
             }
     }
@@ -114,16 +194,19 @@ static uint32_t find_alias(const eddy_run *r, uint32_t *input) {
 }
 
 static eddy_status check_aliases(const eddy_run *r) {
-    uint32_t input, other = find_alias(r, &input);
+    uint32_t given, other = find_alias(r, &given);
     if (EDDY_LIKELY(other == EDDY_CODE_NONE))
         return EDDY_OK;
     if (r->is_unfit) {
         *r->is_unfit = true;
         return EDDY_INVALID_ARGUMENT;
     }
+    const eddy_program_binding *one = binding_of(r, given), *two = binding_of(r, other);
+    bool is_target = other >= r->program->externals.count;
     return eddy_fail(EDDY_INVALID_ARGUMENT, r->origin,
-                     "input %s shares its memory with %s, and the program writes it",
-                     name_of(r->program, input), name_of(r->program, other));
+                     "%s %s shares its memory with %s%s, and the program writes it", what_is(one),
+                     one->name, is_target ? "the target of output " : "",
+                     two ? two->name : "a captured tensor");
 }
 
 static eddy_status check_constants(const eddy_run *r) {
@@ -141,6 +224,24 @@ static eddy_status check_constants(const eddy_run *r) {
     return EDDY_OK;
 }
 
+/* What was given, in the order of the bindings. */
+static eddy_status bind_given(const eddy_run *r) {
+    const eddy_program *program = r->program;
+    uint32_t inputs = 0, outputs = 0;
+    eddy_status status = EDDY_OK;
+    for (uint32_t i = 0; i < program->bindings.count && status == EDDY_OK; i++) {
+        const eddy_program_binding *binding = eddy_program_binding_at(program, i);
+        if (binding->role == EDDY_ROLE_INPUT) {
+            status = bind_input(r, binding, r->inputs.items[inputs++]);
+        } else if (binding->role == EDDY_ROLE_OUTPUT) {
+            eddy_tensor *target = r->targets ? r->targets[outputs++] : EDDY_NONE;
+            if (!eddy_tensor_is_none(target))
+                status = bind_target(r, binding, target);
+        }
+    }
+    return status;
+}
+
 eddy_status eddy_run_bind(const eddy_run *r) {
     const eddy_program *program = r->program;
     eddy_status status = check_constants(r);
@@ -149,39 +250,29 @@ eddy_status eddy_run_bind(const eddy_run *r) {
     memset(r->arguments->words, 0, (program->executable.base_count - 1) * sizeof(int64_t));
     for (uint32_t e = 0; e < program->externals.count; e++) {
         const eddy_program_external *external = eddy_program_external_at(program, e);
+        r->given[e] = NULL;
         if (external->tensor)
             set_external(r, e, external->tensor->storage);
     }
     for (uint32_t i = 0; i < program->made.count; i++) {
         uint32_t value = eddy_program_made_at(program, i)->value;
+        r->roots[i] = NULL;
         r->operands[program->externals.count + i] =
             (eddy_vm_operand){.access = EDDY_ACCESS_MUT,
                               .is_new = true,
                               .bytes = eddy_code_value_at(&program->code, value)->bytes};
     }
-    status = bind_inputs(r);
+    status = bind_given(r);
     return status == EDDY_OK ? check_aliases(r) : status;
-}
-
-static const eddy_tensor *given_for(const eddy_run *r, uint32_t operand, int64_t *shift) {
-    int64_t given = 0;
-    for (uint32_t i = 0; i < r->program->bindings.count; i++) {
-        const eddy_program_binding *binding = eddy_program_binding_at(r->program, i);
-        if (binding->role != EDDY_ROLE_INPUT)
-            continue;
-        if (binding->operand == operand) {
-            *shift = r->inputs.items[given]->offset;
-            return r->inputs.items[given];
-        }
-        given++;
-    }
-    return NULL;
 }
 
 eddy_tensor *eddy_run_root(const eddy_run *r, uint32_t operand, int64_t *shift) {
     *shift = 0;
     if (operand >= r->program->externals.count)
         return NULL;
-    eddy_tensor *held = eddy_program_external_at(r->program, operand)->tensor;
-    return held ? held : given_for(r, operand, shift)->root;
+    eddy_tensor *given = r->given[operand];
+    if (!given)
+        return eddy_program_external_at(r->program, operand)->tensor;
+    *shift = given->offset;
+    return given->root;
 }

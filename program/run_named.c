@@ -1,5 +1,6 @@
 /* eddy_program_run_named: feeds and fetches by name become the lists of a run. */
 #include <base/memory.h>
+#include <base/option.h>
 #include <base/status.h>
 #include <program/program.h>
 
@@ -9,8 +10,11 @@
 typedef struct naming {
     eddy_program *program;
     eddy_origin origin;
-    eddy_tensor **inputs;  /* EDDY_NONE: not given yet */
-    eddy_tensor ***places; /* NULL: not fetched */
+    eddy_feeds feeds, targets;
+    eddy_fetches fetches;
+    /* One for each binding of the role. */
+    eddy_tensor **given_inputs, **given_targets; /* EDDY_NONE: not given yet */
+    eddy_tensor ***places;                       /* NULL: not fetched */
 } naming;
 
 static eddy_status find(const naming *n, eddy_role role, const char *name, int64_t *number) {
@@ -18,30 +22,40 @@ static eddy_status find(const naming *n, eddy_role role, const char *name, int64
     return *number < 0 ? eddy_program_refuse_name(n->program, role, name, n->origin) : EDDY_OK;
 }
 
-static eddy_status feed_all(const naming *n, eddy_feeds feeds) {
-    for (int64_t i = 0; i < feeds.count; i++) {
-        const eddy_feed *feed = &feeds.items[i];
-        int64_t number;
-        eddy_status status = find(n, EDDY_ROLE_INPUT, feed->name, &number);
-        if (status == EDDY_OK)
-            status = feed->tensor ? EDDY_OK : eddy_tensor_check(NULL, feed->name, n->origin);
-        if (status != EDDY_OK)
-            return status;
-        if (!eddy_tensor_is_none(n->inputs[number]))
-            return eddy_fail(EDDY_INVALID_ARGUMENT, n->origin, "input %s is given twice",
-                             feed->name);
-        n->inputs[number] = feed->tensor;
-    }
+static eddy_status feed(const naming *n, eddy_role role, const char *what, const eddy_feed *feed,
+                        eddy_tensor **given) {
+    int64_t number;
+    eddy_status status = find(n, role, feed->name, &number);
+    if (status == EDDY_OK)
+        status = feed->tensor ? EDDY_OK : eddy_tensor_check(NULL, feed->name, n->origin);
+    if (status != EDDY_OK)
+        return status;
+    if (!eddy_tensor_is_none(given[number]))
+        return eddy_fail(EDDY_INVALID_ARGUMENT, n->origin, "%s %s is given twice", what,
+                         feed->name);
+    given[number] = feed->tensor;
+    return EDDY_OK;
+}
+
+static eddy_status feed_all(const naming *n) {
+    eddy_status status = EDDY_OK;
+    for (int64_t i = 0; i < n->feeds.count && status == EDDY_OK; i++)
+        status = feed(n, EDDY_ROLE_INPUT, "input", &n->feeds.items[i], n->given_inputs);
+    for (int64_t i = 0; i < n->targets.count && status == EDDY_OK; i++)
+        status = feed(n, EDDY_ROLE_OUTPUT, "the target of output", &n->targets.items[i],
+                      n->given_targets);
+    if (status != EDDY_OK)
+        return status;
     for (int64_t i = 0; i < n->program->input_count; i++)
-        if (eddy_tensor_is_none(n->inputs[i]))
+        if (eddy_tensor_is_none(n->given_inputs[i]))
             return eddy_fail(EDDY_INVALID_ARGUMENT, n->origin, "input %s is not given",
                              eddy_program_name_of(n->program, EDDY_ROLE_INPUT, i));
     return EDDY_OK;
 }
 
-static eddy_status fetch_all(const naming *n, eddy_fetches fetches) {
-    for (int64_t i = 0; i < fetches.count; i++) {
-        const eddy_fetch *fetch = &fetches.items[i];
+static eddy_status fetch_all(const naming *n) {
+    for (int64_t i = 0; i < n->fetches.count; i++) {
+        const eddy_fetch *fetch = &n->fetches.items[i];
         int64_t number;
         eddy_status status = find(n, EDDY_ROLE_OUTPUT, fetch->name, &number);
         if (status != EDDY_OK)
@@ -57,44 +71,57 @@ static eddy_status fetch_all(const naming *n, eddy_fetches fetches) {
     return EDDY_OK;
 }
 
-static eddy_status run(naming *n, eddy_feeds feeds, eddy_fetches fetches, void **memory) {
+static eddy_status run(naming *n, void **memory) {
     const eddy_program *program = n->program;
-    n->inputs = (eddy_tensor **)memory;
-    n->places = (eddy_tensor ***)(memory + program->input_count);
-    for (uint32_t i = 0; i < program->input_count; i++)
-        n->inputs[i] = EDDY_NONE;
+    uint32_t given = program->input_count + program->output_count;
+    n->given_inputs = (eddy_tensor **)memory;
+    n->given_targets = n->given_inputs + program->input_count;
+    n->places = (eddy_tensor ***)(memory + given);
+    for (uint32_t i = 0; i < given; i++)
+        n->given_inputs[i] = EDDY_NONE;
     for (uint32_t i = 0; i < program->output_count; i++)
         n->places[i] = NULL;
-    eddy_status status = feed_all(n, feeds);
+    eddy_status status = feed_all(n);
     if (status == EDDY_OK)
-        status = fetch_all(n, fetches);
+        status = fetch_all(n);
     if (status != EDDY_OK)
         return status;
-    return eddy_program_run_to(n->program, (eddy_list){n->inputs, program->input_count}, n->places,
-                               n->origin);
+    return eddy_program_run_to(n->program, (eddy_list){n->given_inputs, program->input_count},
+                               n->given_targets, n->places, n->origin);
 }
 
-static eddy_status run_in_memory(naming *n, eddy_feeds feeds, eddy_fetches fetches) {
+static eddy_status run_in_memory(naming *n) {
     void *stack[STACK_ITEMS];
-    size_t count = (size_t)n->program->input_count + n->program->output_count;
+    size_t count = (size_t)n->program->input_count + 2 * (size_t)n->program->output_count;
     if (count <= STACK_ITEMS)
-        return run(n, feeds, fetches, stack);
+        return run(n, stack);
     void **memory = eddy_memory_acquire(count * sizeof(*memory), EDDY_MEMORY_PROGRAM);
     if (!memory)
         return eddy_fail(EDDY_OUT_OF_MEMORY, n->origin, "no memory for a run");
-    eddy_status status = run(n, feeds, fetches, memory);
+    eddy_status status = run(n, memory);
     eddy_memory_release(memory, count * sizeof(*memory), EDDY_MEMORY_PROGRAM);
     return status;
 }
 
-eddy_status eddy_program_run_named(eddy_program *program, eddy_feeds feeds, eddy_fetches fetches) {
-    naming n = {.program = program, .origin = EDDY_ORIGIN("program_run_named")};
+static bool has_items(const void *items, int64_t count) {
+    return count == 0 || (count > 0 && items);
+}
+
+eddy_status eddy_program_run_named(eddy_program *program, eddy_feeds feeds, eddy_fetches fetches,
+                                   const eddy_program_run_named_options *options) {
+    naming n = {.program = program,
+                .origin = EDDY_ORIGIN("program_run_named"),
+                .feeds = feeds,
+                .fetches = fetches};
     eddy_status status = eddy_program_check(program, n.origin);
     if (status != EDDY_OK)
         return status;
-    if (feeds.count < 0 || (feeds.count > 0 && !feeds.items) || fetches.count < 0 ||
-        (fetches.count > 0 && !fetches.items))
-        return eddy_fail(EDDY_INVALID_ARGUMENT, n.origin, "%lld feeds and %lld fetches",
-                         (long long)feeds.count, (long long)fetches.count);
-    return run_in_memory(&n, feeds, fetches);
+    if (EDDY_HAS_OPTION(options, targets))
+        n.targets = options->targets;
+    if (!has_items(feeds.items, feeds.count) || !has_items(fetches.items, fetches.count) ||
+        !has_items(n.targets.items, n.targets.count))
+        return eddy_fail(EDDY_INVALID_ARGUMENT, n.origin,
+                         "%lld feeds, %lld fetches and %lld targets", (long long)feeds.count,
+                         (long long)fetches.count, (long long)n.targets.count);
+    return run_in_memory(&n);
 }

@@ -123,6 +123,19 @@ EDDY_API void eddy_program_release(eddy_program **program);
 EDDY_API eddy_status eddy_program_run(eddy_program *program, eddy_list inputs,
                                       eddy_tensor **outputs);
 
+/* The same, but each output is written into a tensor of the caller's: targets has one for each output, in the order of their bindings; EDDY_NONE where
+ * it is not wanted. Nothing is made or copied: a target's memory is the output's in this run, ordered as for an op that writes into it, whose
+ * version and errors change as such an op's do (it is written whole: an error that it held is gone). Outputs that share memory
+ * with one that has a target are parts of that target.
+ *
+ * A target has the output's dtype, shape and strides and is all of its storage (no part of a larger tensor); its output is all of a tensor
+ * that the program makes. Beside the errors of eddy_program_run: INVALID_ARGUMENT (another number of targets; an output that was
+ * there before the run, or is a part of a tensor; a target that is a part, is also an input or another target, or is a tensor that the program
+ * holds; a target that requires a gradient, outside of eddy_no_grad_begin), UNSUPPORTED (the same of a tensor that is no leaf): nothing has
+ * changed then, and the message names the bindings. */
+EDDY_API eddy_status eddy_program_run_into(eddy_program *program, eddy_list inputs,
+                                           eddy_list targets);
+
 /* ---- by name ---- */
 
 /* The number of a binding among the inputs: its place in the list of inputs of eddy_program_run. For loops, which look names up once.
@@ -132,7 +145,7 @@ EDDY_API int64_t eddy_program_input(const eddy_program *program, const char *nam
 EDDY_API int64_t eddy_program_output(const eddy_program *program, const char *name);
 
 typedef struct eddy_feed {
-    const char *name; /* of an input */
+    const char *name; /* of an input; among targets, of an output */
     eddy_tensor *tensor;
 } eddy_feed;
 
@@ -161,12 +174,22 @@ typedef struct eddy_fetches {
                     (int64_t)(sizeof((eddy_fetch[]){__VA_ARGS__}) / sizeof(eddy_fetch))})
 #endif
 
+/* EDDY_OPTIONS(program_run_named, .targets = EDDY_FEEDS({"y", y})). */
+typedef struct eddy_program_run_named_options {
+    size_t size; /* of this struct; EDDY_OPTIONS fills it in */
+    /* Outputs that are written into tensors of the caller's, as by eddy_program_run_into. One that is fetched, too, is another handle of
+     * its target. */
+    eddy_feeds targets;
+} eddy_program_run_named_options;
+
 /* eddy_program_run with names, in any order: each input is fed once; each output is fetched once or not at all, and one that is not fetched
  * is not handed out. State, constants and captured tensors are the program's own: they cannot be fed, but written by ops. Fetches
- * are written on success only, after the feeds were read. The errors of eddy_program_run, and INVALID_ARGUMENT for a name
- * that is unknown, missing or given twice, which the message tells: nothing has changed then. */
+ * are written on success only, after the feeds were read. options: NULL for none. The errors of eddy_program_run and
+ * eddy_program_run_into, and INVALID_ARGUMENT for a name that is unknown, missing or given twice, which the message tells: nothing has
+ * changed then. */
 EDDY_API eddy_status eddy_program_run_named(eddy_program *program, eddy_feeds feeds,
-                                            eddy_fetches fetches);
+                                            eddy_fetches fetches,
+                                            const eddy_program_run_named_options *options);
 
 /* ---- inspection ---- */
 
@@ -264,6 +287,7 @@ inline eddy_fetches fetches(std::initializer_list<eddy_fetch> items) {
 #define eddy_program_retain(...) EDDY_AT_CALL_SITE(eddy_program_retain(__VA_ARGS__))
 #define eddy_program_release(...) EDDY_AT_CALL_SITE_VOID(eddy_program_release(__VA_ARGS__))
 #define eddy_program_run(...) EDDY_AT_CALL_SITE(eddy_program_run(__VA_ARGS__))
+#define eddy_program_run_into(...) EDDY_AT_CALL_SITE(eddy_program_run_into(__VA_ARGS__))
 #define eddy_program_input(...) EDDY_AT_CALL_SITE(eddy_program_input(__VA_ARGS__))
 #define eddy_program_output(...) EDDY_AT_CALL_SITE(eddy_program_output(__VA_ARGS__))
 #define eddy_program_run_named(...) EDDY_AT_CALL_SITE(eddy_program_run_named(__VA_ARGS__))

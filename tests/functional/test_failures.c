@@ -154,8 +154,9 @@ static void nothing(void *context, const void *data, int64_t bytes, const eddy_e
     row(in_dead(record)) \
     row(eddy_record_begin(EDDY_OPTIONS(record, .passes = "nosuch"))) \
     row(eddy_program_run(NULL, EDDY_LIST(x), results)) \
+    row(eddy_program_run_into(NULL, EDDY_LIST(x), EDDY_LIST(x))) \
     row(eddy_recorded_run(NULL, EDDY_LIST(x), (eddy_scalars){0}, results)) \
-    row(eddy_program_run_named(NULL, (eddy_feeds){0}, (eddy_fetches){0})) \
+    row(eddy_program_run_named(NULL, (eddy_feeds){0}, (eddy_fetches){0}, NULL)) \
     row(eddy_program_describe(NULL, NULL)) \
     row(eddy_program_binding_describe(NULL, 0, NULL)) \
     row(eddy_program_print(NULL, stderr, NULL)) \

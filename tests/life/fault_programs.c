@@ -50,7 +50,7 @@ static eddy_status run_program(eddy_tensor *x, double *result) {
         EDDY_BINDINGS({"x", x, EDDY_ROLE_INPUT}, {"state", state, EDDY_ROLE_STATE},
                       {"constant", constant, EDDY_ROLE_CONSTANT}, {"sum", sum, EDDY_ROLE_OUTPUT}));
     status = program ? eddy_program_run_named(program, EDDY_FEEDS({"x", x}),
-                                              EDDY_FETCHES({"sum", &replayed}))
+                                              EDDY_FETCHES({"sum", &replayed}), NULL)
                      : EDDY_OUT_OF_MEMORY;
     if (status == EDDY_OK)
         status =

@@ -16,9 +16,9 @@ WARNINGS = ["-Wall", "-Wextra", "-Wpedantic", "-Werror", "-Wundef", "-Wshadow", 
 CALLS = [("eddy_sum(x, EDDY_AXES(0), NULL)", "eddy_sum(x, 0, NULL)"),
          ("eddy_sum(x, EDDY_ALL_AXES, NULL)", "eddy_sum(x, NULL, NULL)"),
          ("eddy_add_s(x, EDDY_S(2))", "eddy_add_s(x, 2)"),
-         ('eddy_program_run_named(NULL, EDDY_FEEDS({"x", x}), EDDY_FETCHES({"x", &x}))', "eddy_program_run_named(NULL, x, x)"),
-         ('eddy_program_run_named(NULL, EDDY_FEEDS({"x", x}, {"y", x}), EDDY_FETCHES({"x", &x}, {"y", &x}))',
-          'eddy_program_run_named(NULL, EDDY_FEEDS({"x", &x}), EDDY_FETCHES({"x", x}))')]
+         ('eddy_program_run_named(NULL, EDDY_FEEDS({"x", x}), EDDY_FETCHES({"x", &x}), NULL)', "eddy_program_run_named(NULL, x, x, NULL)"),
+         ('eddy_program_run_named(NULL, EDDY_FEEDS({"x", x}, {"y", x}), EDDY_FETCHES({"x", &x}, {"y", &x}), NULL)',
+          'eddy_program_run_named(NULL, EDDY_FEEDS({"x", &x}), EDDY_FETCHES({"x", x}), NULL)')]
 
 
 def include_folders(headers):

@@ -143,9 +143,9 @@ Test(named, feeds_and_fetches_have_no_order) {
     eddy_scope *scope = eddy_scope_begin();
     fixture f = make();
     eddy_tensor *sum = NULL, *product = NULL, *rest = NULL;
-    must(eddy_program_run_named(
-        f.program, EDDY_FEEDS({"b", filled(20)}, {"a", filled(10)}),
-        EDDY_FETCHES({"rest", &rest}, {"sum", &sum}, {"product", &product})));
+    must(eddy_program_run_named(f.program, EDDY_FEEDS({"b", filled(20)}, {"a", filled(10)}),
+                                EDDY_FETCHES({"rest", &rest}, {"sum", &sum}, {"product", &product}),
+                                NULL));
     cr_assert_eq(sum_of(sum), 6 * 30);
     cr_assert_eq(sum_of(product), 6 * 600);
     cr_assert_eq(sum_of(rest), 3 * 600);
@@ -165,14 +165,15 @@ Test(named, outputs_that_are_not_fetched_are_not_handed_out) {
     eddy_retain(b);
     eddy_scope_end(scope);
     int64_t before = eddy_live_count();
-    must(eddy_program_run_named(f.program, EDDY_FEEDS({"a", a}, {"b", b}), (eddy_fetches){0}));
+    must(
+        eddy_program_run_named(f.program, EDDY_FEEDS({"a", a}, {"b", b}), (eddy_fetches){0}, NULL));
     cr_assert_eq(eddy_live_count(), before);
     /* A part of a tensor that is not handed out, and a whole one whose part is not. */
     eddy_tensor *rest = NULL, *product = NULL;
     must(eddy_program_run_named(f.program, EDDY_FEEDS({"a", a}, {"b", b}),
-                                EDDY_FETCHES({"rest", &rest})));
+                                EDDY_FETCHES({"rest", &rest}), NULL));
     must(eddy_program_run_named(f.program, EDDY_FEEDS({"a", a}, {"b", b}),
-                                EDDY_FETCHES({"product", &product})));
+                                EDDY_FETCHES({"product", &product}), NULL));
     float values[6];
     must(eddy_read(rest, values, 3 * sizeof(float), NULL));
     cr_assert(values[0] == 600 && values[2] == 600);
@@ -199,7 +200,7 @@ Test(named, an_output_may_replace_the_tensor_that_was_fed) {
     eddy_program *program =
         eddy_record_end(EDDY_BINDINGS({"x", x, EDDY_ROLE_INPUT}, {"y", y, EDDY_ROLE_OUTPUT}));
     for (int i = 0; i < 5; i++)
-        must(eddy_program_run_named(program, EDDY_FEEDS({"x", x}), EDDY_FETCHES({"y", &x})));
+        must(eddy_program_run_named(program, EDDY_FEEDS({"x", x}), EDDY_FETCHES({"y", &x}), NULL));
     cr_assert_eq(sum_of(x), 6 * 32);
     eddy_program_release(&program);
     eddy_scope_end(scope);
@@ -227,8 +228,8 @@ Test(named, more_names_than_the_stack_holds) {
         feeds[i] = (eddy_feed){names[i], filled(100 + i)};
         fetches[i] = (eddy_fetch){names[2 * COUNT - 1 - i], &results[i]};
     }
-    must(eddy_program_run_named(program, (eddy_feeds){feeds, COUNT},
-                                (eddy_fetches){fetches, COUNT}));
+    must(eddy_program_run_named(program, (eddy_feeds){feeds, COUNT}, (eddy_fetches){fetches, COUNT},
+                                NULL));
     for (int i = 0; i < COUNT; i++)
         cr_assert_eq(sum_of(results[i]), -6 * (100 + COUNT - 1 - i));
     eddy_program_release(&program);
@@ -244,8 +245,8 @@ static void expect_fails(const fixture *f, eddy_feeds feeds, eddy_status status,
     double before = sum_of(f->total);
     char message[512];
     snprintf(message, sizeof(message), "program_run_named: %s", sentence);
-    cr_assert_eq(eddy_program_run_named(f->program, feeds, EDDY_FETCHES({"sum", &sum})), status,
-                 "%s", sentence);
+    cr_assert_eq(eddy_program_run_named(f->program, feeds, EDDY_FETCHES({"sum", &sum}), NULL),
+                 status, "%s", sentence);
     expect_error(status, message);
     cr_assert_null(sum);
     cr_assert_eq(sum_of(f->total), before, "nothing has changed");
@@ -255,9 +256,9 @@ static void expect_fetch_fails(const fixture *f, eddy_fetches fetches, const cha
     char message[512];
     double before = sum_of(f->total);
     snprintf(message, sizeof(message), "program_run_named: %s", sentence);
-    cr_assert_eq(
-        eddy_program_run_named(f->program, EDDY_FEEDS({"a", filled(1)}, {"b", filled(1)}), fetches),
-        EDDY_INVALID_ARGUMENT);
+    cr_assert_eq(eddy_program_run_named(f->program, EDDY_FEEDS({"a", filled(1)}, {"b", filled(1)}),
+                                        fetches, NULL),
+                 EDDY_INVALID_ARGUMENT);
     expect_error(EDDY_INVALID_ARGUMENT, message);
     cr_assert_eq(sum_of(f->total), before, "nothing has changed");
 }
@@ -278,8 +279,8 @@ Test(named, wrong_names_are_told) {
                  "c is a binding of the program, but no input: there are a, b");
     expect_fails(&f, EDDY_FEEDS({"a", a}, {NULL, b}), bad, "the name of an input is NULL");
     expect_fails(&f, EDDY_FEEDS({"a", a}, {"b", NULL}), bad, "b is NULL");
-    expect_fails(&f, (eddy_feeds){NULL, 2}, bad, "2 feeds and 1 fetches");
-    expect_fails(&f, (eddy_feeds){NULL, -1}, bad, "-1 feeds and 1 fetches");
+    expect_fails(&f, (eddy_feeds){NULL, 2}, bad, "2 feeds, 1 fetches and 0 targets");
+    expect_fails(&f, (eddy_feeds){NULL, -1}, bad, "-1 feeds, 1 fetches and 0 targets");
     expect_fetch_fails(&f, EDDY_FETCHES({"sum", &y}, {"z", &y}),
                        "the program has no output z: there are sum, product, rest");
     expect_fetch_fails(&f, EDDY_FETCHES({"total", &y}),
@@ -289,9 +290,9 @@ Test(named, wrong_names_are_told) {
     expect_fetch_fails(&f, EDDY_FETCHES({"sum", &y}, {"rest", NULL}),
                        "there is no room for output rest");
     expect_fetch_fails(&f, EDDY_FETCHES({NULL, &y}), "the name of an output is NULL");
-    expect_fetch_fails(&f, (eddy_fetches){NULL, 3}, "2 feeds and 3 fetches");
+    expect_fetch_fails(&f, (eddy_fetches){NULL, 3}, "2 feeds, 3 fetches and 0 targets");
     cr_assert_null(y);
-    cr_assert_eq(eddy_program_run_named(NULL, (eddy_feeds){0}, (eddy_fetches){0}), bad);
+    cr_assert_eq(eddy_program_run_named(NULL, (eddy_feeds){0}, (eddy_fetches){0}, NULL), bad);
     expect_error(bad, "program_run_named: the program is NULL");
     eddy_program_release(&f.program);
     eddy_scope_end(scope);
