@@ -299,6 +299,11 @@ static eddy_status bind_state(const maker *m, const eddy_binding *given,
     eddy_code_value *value = eddy_code_value_at(&m->program->code, binding->value);
     m->program->state_count += value->kind != EDDY_VALUE_STATE;
     value->kind = EDDY_VALUE_STATE;
+    for (uint32_t i = 0; i < m->program->code.operands.count; i++) {
+        const eddy_code_operand *operand = eddy_code_operand_at(&m->program->code, i);
+        binding->is_covered |=
+            operand->value == binding->value && (operand->access & EDDY_CODE_COVERS);
+    }
     return EDDY_OK;
 }
 
@@ -435,11 +440,40 @@ static eddy_status bind_all(const maker *m, const eddy_bindings *bindings) {
     return status;
 }
 
+/* Whether the calls use the gradient that the tape keeps for a leaf, and which was there before them under no name: another tensor in the leaf's
+ * place has another gradient. */
+static bool has_own_gradient(const maker *m, const eddy_tensor *leaf) {
+    if (!leaf->autograd)
+        return false;
+    eddy_autograd_node *node = eddy_autograd_node_of(leaf->autograd);
+    eddy_lock_acquire(&node->lock);
+    eddy_tensor *kept = node->kept[eddy_autograd_output_of(leaf->autograd)];
+    uint32_t value = kept ? eddy_recording_value_of(m->recording, kept) : EDDY_CODE_NONE;
+    eddy_lock_release(&node->lock);
+    return value != EDDY_CODE_NONE &&
+           eddy_code_value_at(&m->program->code, value)->kind == EDDY_VALUE_CAPTURED;
+}
+
+/* The state whose gradient is kept for an output of the node. */
+static uint32_t state_of(const eddy_bindings *bindings, eddy_autograd word) {
+    for (int64_t i = 0; i < bindings->count; i++)
+        if (bindings->items[i].role == EDDY_ROLE_STATE &&
+            bindings->items[i].tensor->autograd == word)
+            return (uint32_t)i;
+    return EDDY_CODE_NONE;
+}
+
 /* A run leaves the gradients that the recorded calls left. One that no recorded call made is not changed by a run. */
 static eddy_status bind_kept(const maker *m, const eddy_bindings *bindings) {
     const eddy_recording_kept *kept = m->recording->kept.items;
+    for (int64_t i = 0; i < bindings->count; i++)
+        if (bindings->items[i].role == EDDY_ROLE_STATE)
+            eddy_program_binding_at(m->program, (uint32_t)i)->has_own_gradient =
+                has_own_gradient(m, bindings->items[i].tensor);
     for (uint32_t i = 0; i < m->recording->kept.count; i++) {
-        eddy_program_kept bound = {kept[i].node, kept[i].output, EDDY_CODE_NONE};
+        eddy_program_kept bound = {
+            kept[i].node, kept[i].output, EDDY_CODE_NONE,
+            state_of(bindings, eddy_autograd_make(kept[i].node, kept[i].output))};
         uint32_t index;
         if (kept[i].gradient) {
             eddy_program_binding *binding = add_binding(m, kept[i].gradient, EDDY_PROGRAM_KEPT);

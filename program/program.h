@@ -38,10 +38,13 @@ typedef struct eddy_program_binding {
     uint8_t role;     /* eddy_role */
     uint8_t dtype;
     int8_t device_kind, device_index;
-    bool is_whole;      /* all of its value's storage, each element once */
-    uint32_t version;   /* of a constant's root, when the recording ended */
-    int64_t count;      /* elements */
-    eddy_layout layout; /* as recorded; offsets within an input count from its first element */
+    bool is_whole;   /* all of its value's storage, each element once */
+    bool is_covered; /* state: an instruction writes all of it, whatever it held */
+    bool
+        has_own_gradient; /* state: recorded calls use the gradient that it had, which has no name */
+    uint32_t version;     /* of a constant's root, when the recording ended */
+    int64_t count;        /* elements */
+    eddy_layout layout;   /* as recorded; offsets within an input count from its first element */
 } eddy_program_binding;
 
 /* What a run leaves as the gradient of an output of a node, as the recorded calls did. */
@@ -49,6 +52,8 @@ typedef struct eddy_program_kept {
     struct eddy_autograd_node *node; /* a reference */
     uint32_t output;
     uint32_t binding; /* index of the gradient's; EDDY_CODE_NONE: none is kept */
+    uint32_t
+        state; /* index of the state whose leaf the node is; EDDY_CODE_NONE: it is no state's */
 } eddy_program_kept;
 
 /* A binding without a name that behaves as an output, and goes to a node. */
@@ -96,12 +101,6 @@ EDDY_MUST_USE eddy_status eddy_program_build(eddy_program *program, eddy_origin 
 EDDY_MUST_USE eddy_status eddy_program_run_with(eddy_program *program, eddy_list inputs,
                                                 const eddy_scalar *scalars, eddy_tensor **outputs,
                                                 bool *is_unfit, eddy_origin origin);
-
-/* The same with a target for each output, EDDY_NONE for a new tensor (NULL: all are new), and a place for each, NULL for those that are not
- * handed out (NULL: with targets, none is). */
-EDDY_MUST_USE eddy_status eddy_program_run_to(eddy_program *program, eddy_list inputs,
-                                              eddy_tensor *const *targets,
-                                              eddy_tensor **const *places, eddy_origin origin);
 
 /* ---- bindings by name ---- */
 

@@ -179,6 +179,16 @@ static eddy_tensor **place_of(const eddy_run *r, uint32_t output) {
     return r->outputs ? &r->outputs[output] : NULL;
 }
 
+/* Whose gradient it is: of the tensor that stands in for the state, where one was given. */
+static eddy_autograd leaf_of(const eddy_run *r, const eddy_program_kept *kept) {
+    int64_t number = 0;
+    for (uint32_t i = 0; r->states && kept->state != EDDY_CODE_NONE && i < kept->state; i++)
+        number += eddy_program_binding_at(r->program, i)->role == EDDY_ROLE_STATE;
+    if (r->states && kept->state != EDDY_CODE_NONE && !eddy_tensor_is_none(r->states[number]))
+        return r->states[number]->autograd;
+    return eddy_autograd_make(kept->node, kept->output);
+}
+
 /* The outputs become the user's, and the gradients those of the tape. */
 static void hand_out(const eddy_run *r) {
     const eddy_program *program = r->program;
@@ -198,9 +208,11 @@ static void hand_out(const eddy_run *r) {
     }
     const eddy_program_kept *kept = program->kept.items;
     next = program->output_count;
-    for (uint32_t i = 0; i < program->kept.count; i++)
-        eddy_autograd_kept_set(kept[i].node, kept[i].output,
+    for (uint32_t i = 0; i < program->kept.count; i++) {
+        eddy_autograd word = leaf_of(r, &kept[i]);
+        eddy_autograd_kept_set(eddy_autograd_node_of(word), eddy_autograd_output_of(word),
                                kept[i].binding == EDDY_CODE_NONE ? NULL : r->handles[next++]);
+    }
     for (uint32_t i = program->handle_count; i < handle_count(program); i++)
         eddy_tensor_drop(r->handles[i]);
     /* Last: the array may be that of the inputs. */
@@ -305,7 +317,7 @@ static char *take(char **at, size_t bytes) {
     return taken;
 }
 
-static eddy_status run(eddy_run *r) {
+eddy_status eddy_run_make(eddy_run *r) {
     const eddy_program *program = r->program;
     eddy_status status = check_call(r);
     if (status != EDDY_OK)
@@ -332,24 +344,13 @@ static eddy_status run(eddy_run *r) {
 eddy_status eddy_program_run_with(eddy_program *program, eddy_list inputs,
                                   const eddy_scalar *scalars, eddy_tensor **outputs, bool *is_unfit,
                                   eddy_origin origin) {
-    return run(&(eddy_run){.program = program,
-                           .is_unfit = is_unfit,
-                           .caller = eddy_caller_get(),
-                           .origin = origin,
-                           .inputs = inputs,
-                           .scalars = scalars,
-                           .outputs = outputs});
-}
-
-eddy_status eddy_program_run_to(eddy_program *program, eddy_list inputs,
-                                eddy_tensor *const *targets, eddy_tensor **const *places,
-                                eddy_origin origin) {
-    return run(&(eddy_run){.program = program,
-                           .caller = eddy_caller_get(),
-                           .origin = origin,
-                           .inputs = inputs,
-                           .targets = targets,
-                           .places = places});
+    return eddy_run_make(&(eddy_run){.program = program,
+                                     .is_unfit = is_unfit,
+                                     .caller = eddy_caller_get(),
+                                     .origin = origin,
+                                     .inputs = inputs,
+                                     .scalars = scalars,
+                                     .outputs = outputs});
 }
 
 eddy_status eddy_program_run(eddy_program *program, eddy_list inputs, eddy_tensor **outputs) {
@@ -372,6 +373,11 @@ static eddy_status check_targets(const eddy_program *program, eddy_list targets,
 eddy_status eddy_program_run_into(eddy_program *program, eddy_list inputs, eddy_list targets) {
     eddy_origin origin = EDDY_ORIGIN("program_run_into");
     eddy_status status = check_targets(program, targets, origin);
-    return status == EDDY_OK ? eddy_program_run_to(program, inputs, targets.items, NULL, origin)
-                             : status;
+    if (status != EDDY_OK)
+        return status;
+    return eddy_run_make(&(eddy_run){.program = program,
+                                     .caller = eddy_caller_get(),
+                                     .origin = origin,
+                                     .inputs = inputs,
+                                     .targets = targets.items});
 }

@@ -17,8 +17,9 @@ typedef struct eddy_run {
     eddy_caller *caller;
     eddy_origin origin;
     eddy_list inputs;
-    eddy_tensor *const
-        *targets; /* what outputs are written into, EDDY_NONE for a new tensor; NULL: all are new */
+    /* One for each binding of the role, EDDY_NONE where none was given; NULL: none was. */
+    eddy_tensor *const *targets; /* what outputs are written into: others are new tensors */
+    eddy_tensor *const *states;  /* others are the program's own */
     const eddy_scalar *scalars;  /* as many as the program was recorded with */
     eddy_tensor **outputs;       /* the user's, in a row; or, where it is NULL: */
     eddy_tensor **const *places; /* one for each output; NULL: it is not handed out, or none is */
@@ -32,6 +33,9 @@ typedef struct eddy_run {
     eddy_run_arguments *arguments;
     bool *is_unfit; /* set in place of an error where the arguments do not fit; NULL: the error */
 } eddy_run;
+
+/* Makes a run of which everything down to `places` is given. The errors of eddy_program_run, recorded. */
+EDDY_MUST_USE eddy_status eddy_run_make(eddy_run *r);
 
 /* Checks what was given and fills in operands, shifts, given tensors and the roots of targets. On failure nothing has happened: the errors of eddy_program_run, recorded. */
 EDDY_MUST_USE eddy_status eddy_run_bind(const eddy_run *r);

@@ -8,7 +8,14 @@
 
 /* What messages call a tensor that was given. */
 static const char *what_is(const eddy_program_binding *binding) {
-    return binding->role == EDDY_ROLE_OUTPUT ? "the target of output" : "input";
+    switch (binding->role) {
+    case EDDY_ROLE_OUTPUT:
+        return "the target of output";
+    case EDDY_ROLE_STATE:
+        return "state";
+    default:
+        return "input";
+    }
 }
 
 static eddy_status fail_shape(const eddy_run *r, const eddy_program_binding *binding,
@@ -96,6 +103,56 @@ static bool is_all_of_storage(const eddy_tensor *tensor) {
     const eddy_tensor *root = tensor->root;
     return tensor->offset == 0 && tensor->count * eddy_dtype_size((eddy_dtype)tensor->dtype) ==
                                       root->count * eddy_dtype_size((eddy_dtype)root->dtype);
+}
+
+/* ---- state ---- */
+
+/* What the recorded calls did to the tape of the recorded tensor, a run does to that of the one that is given. */
+static eddy_status check_leaf(const eddy_run *r, const eddy_program_binding *binding,
+                              const eddy_tensor *tensor) {
+    const eddy_program_kept *kept = r->program->kept.items;
+    if (binding->has_own_gradient)
+        return eddy_fail(EDDY_INVALID_ARGUMENT, r->origin,
+                         "the program uses the gradient that state %s had when it was recorded: "
+                         "name that as state, too, or drop it within the recording",
+                         binding->name);
+    for (uint32_t i = 0; i < r->program->kept.count; i++)
+        if (kept[i].state != EDDY_CODE_NONE &&
+            eddy_program_binding_at(r->program, kept[i].state) == binding &&
+            !(tensor->autograd && eddy_autograd_is_leaf(eddy_autograd_node_of(tensor->autograd))))
+            return eddy_fail(EDDY_INVALID_ARGUMENT, r->origin,
+                             "state %s is given a tensor that wants no gradient, and the program "
+                             "keeps one for it",
+                             binding->name);
+    return EDDY_OK;
+}
+
+/* Code names storages, so that state which is a part of one cannot move alone, and names of one storage move together. */
+static eddy_status bind_state(const eddy_run *r, const eddy_program_binding *binding,
+                              eddy_tensor *tensor) {
+    if (!binding->is_whole)
+        return eddy_fail(EDDY_INVALID_ARGUMENT, r->origin,
+                         "state %s is a part of a larger tensor of the program: no other tensor "
+                         "can take its place",
+                         binding->name);
+    eddy_status status = check_given(r, binding, tensor);
+    if (status == EDDY_OK)
+        status = check_leaf(r, binding, tensor);
+    if (status != EDDY_OK)
+        return status;
+    if (binding->is_covered && !is_all_of_storage(tensor))
+        return eddy_fail(EDDY_INVALID_ARGUMENT, r->origin,
+                         "state %s is given a part of a larger tensor, and the program writes all "
+                         "of its memory",
+                         binding->name);
+    const eddy_tensor *other = r->given[binding->operand];
+    if (other && (other->storage != tensor->storage || other->offset != tensor->offset))
+        return eddy_fail(EDDY_INVALID_ARGUMENT, r->origin,
+                         "state %s has the memory of another state in the program, and is given "
+                         "that of another tensor",
+                         binding->name);
+    set_given(r, binding, tensor);
+    return EDDY_OK;
 }
 
 /* ---- targets ---- */
@@ -227,17 +284,19 @@ static eddy_status check_constants(const eddy_run *r) {
 /* What was given, in the order of the bindings. */
 static eddy_status bind_given(const eddy_run *r) {
     const eddy_program *program = r->program;
-    uint32_t inputs = 0, outputs = 0;
+    int64_t inputs = 0, outputs = 0, states = 0;
     eddy_status status = EDDY_OK;
     for (uint32_t i = 0; i < program->bindings.count && status == EDDY_OK; i++) {
         const eddy_program_binding *binding = eddy_program_binding_at(program, i);
-        if (binding->role == EDDY_ROLE_INPUT) {
+        eddy_tensor *given;
+        if (binding->role == EDDY_ROLE_INPUT)
             status = bind_input(r, binding, r->inputs.items[inputs++]);
-        } else if (binding->role == EDDY_ROLE_OUTPUT) {
-            eddy_tensor *target = r->targets ? r->targets[outputs++] : EDDY_NONE;
-            if (!eddy_tensor_is_none(target))
-                status = bind_target(r, binding, target);
-        }
+        else if (binding->role == EDDY_ROLE_OUTPUT && r->targets &&
+                 !eddy_tensor_is_none(given = r->targets[outputs++]))
+            status = bind_target(r, binding, given);
+        else if (binding->role == EDDY_ROLE_STATE && r->states &&
+                 !eddy_tensor_is_none(given = r->states[states++]))
+            status = bind_state(r, binding, given);
     }
     return status;
 }

@@ -2,7 +2,7 @@
 #include <base/memory.h>
 #include <base/option.h>
 #include <base/status.h>
-#include <program/program.h>
+#include <program/run.h>
 
 /* Lists of so many fit on the stack. */
 #define STACK_ITEMS 32
@@ -13,8 +13,8 @@ typedef struct naming {
     eddy_feeds feeds, targets;
     eddy_fetches fetches;
     /* One for each binding of the role. */
-    eddy_tensor **given_inputs, **given_targets; /* EDDY_NONE: not given yet */
-    eddy_tensor ***places;                       /* NULL: not fetched */
+    eddy_tensor **given_inputs, **given_states, **given_targets; /* EDDY_NONE: not given yet */
+    eddy_tensor ***places;                                       /* NULL: not fetched */
 } naming;
 
 static eddy_status find(const naming *n, eddy_role role, const char *name, int64_t *number) {
@@ -37,10 +37,17 @@ static eddy_status feed(const naming *n, eddy_role role, const char *what, const
     return EDDY_OK;
 }
 
+static bool is_state(const naming *n, const char *name) {
+    return name && eddy_program_find(n->program, EDDY_ROLE_STATE, name) >= 0;
+}
+
 static eddy_status feed_all(const naming *n) {
     eddy_status status = EDDY_OK;
     for (int64_t i = 0; i < n->feeds.count && status == EDDY_OK; i++)
-        status = feed(n, EDDY_ROLE_INPUT, "input", &n->feeds.items[i], n->given_inputs);
+        if (is_state(n, n->feeds.items[i].name))
+            status = feed(n, EDDY_ROLE_STATE, "state", &n->feeds.items[i], n->given_states);
+        else
+            status = feed(n, EDDY_ROLE_INPUT, "input", &n->feeds.items[i], n->given_inputs);
     for (int64_t i = 0; i < n->targets.count && status == EDDY_OK; i++)
         status = feed(n, EDDY_ROLE_OUTPUT, "the target of output", &n->targets.items[i],
                       n->given_targets);
@@ -71,11 +78,19 @@ static eddy_status fetch_all(const naming *n) {
     return EDDY_OK;
 }
 
-static eddy_status run(naming *n, void **memory) {
+static uint32_t count_states(const eddy_program *program) {
+    uint32_t count = 0;
+    for (uint32_t i = 0; program->state_count > 0 && i < program->bindings.count; i++)
+        count += eddy_program_binding_at(program, i)->role == EDDY_ROLE_STATE;
+    return count;
+}
+
+static eddy_status run(naming *n, uint32_t states, void **memory) {
     const eddy_program *program = n->program;
-    uint32_t given = program->input_count + program->output_count;
+    uint32_t given = program->input_count + states + program->output_count;
     n->given_inputs = (eddy_tensor **)memory;
-    n->given_targets = n->given_inputs + program->input_count;
+    n->given_states = n->given_inputs + program->input_count;
+    n->given_targets = n->given_states + states;
     n->places = (eddy_tensor ***)(memory + given);
     for (uint32_t i = 0; i < given; i++)
         n->given_inputs[i] = EDDY_NONE;
@@ -86,19 +101,25 @@ static eddy_status run(naming *n, void **memory) {
         status = fetch_all(n);
     if (status != EDDY_OK)
         return status;
-    return eddy_program_run_to(n->program, (eddy_list){n->given_inputs, program->input_count},
-                               n->given_targets, n->places, n->origin);
+    return eddy_run_make(&(eddy_run){.program = n->program,
+                                     .caller = eddy_caller_get(),
+                                     .origin = n->origin,
+                                     .inputs = {n->given_inputs, program->input_count},
+                                     .targets = n->given_targets,
+                                     .states = n->given_states,
+                                     .places = n->places});
 }
 
 static eddy_status run_in_memory(naming *n) {
     void *stack[STACK_ITEMS];
-    size_t count = (size_t)n->program->input_count + 2 * (size_t)n->program->output_count;
+    uint32_t states = count_states(n->program);
+    size_t count = (size_t)n->program->input_count + states + 2 * (size_t)n->program->output_count;
     if (count <= STACK_ITEMS)
-        return run(n, stack);
+        return run(n, states, stack);
     void **memory = eddy_memory_acquire(count * sizeof(*memory), EDDY_MEMORY_PROGRAM);
     if (!memory)
         return eddy_fail(EDDY_OUT_OF_MEMORY, n->origin, "no memory for a run");
-    eddy_status status = run(n, memory);
+    eddy_status status = run(n, states, memory);
     eddy_memory_release(memory, count * sizeof(*memory), EDDY_MEMORY_PROGRAM);
     return status;
 }

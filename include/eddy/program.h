@@ -40,7 +40,8 @@ typedef struct eddy_program eddy_program;
 typedef enum eddy_role {
     EDDY_ROLE_INPUT, /* given at each run, with the dtype, shape and strides that it was recorded with */
     EDDY_ROLE_OUTPUT, /* a new tensor of each run; a tensor that was there before is returned as it is */
-    EDDY_ROLE_STATE, /* a tensor that was there before and that runs read or write: the program holds it */
+    /* A tensor that was there before and that runs read or write: the program holds it. A run may be given another in its place. */
+    EDDY_ROLE_STATE,
     /* The same, but nobody writes it (or another part of its storage) any more: the program holds it, and each run looks whether a write
      * was issued since the recording ended. Writes to memory that Eddy does not see (of eddy_from_buffer) are not noticed. */
     EDDY_ROLE_CONSTANT,
@@ -145,7 +146,7 @@ EDDY_API int64_t eddy_program_input(const eddy_program *program, const char *nam
 EDDY_API int64_t eddy_program_output(const eddy_program *program, const char *name);
 
 typedef struct eddy_feed {
-    const char *name; /* of an input; among targets, of an output */
+    const char *name; /* of an input or state; among targets, of an output */
     eddy_tensor *tensor;
 } eddy_feed;
 
@@ -183,10 +184,17 @@ typedef struct eddy_program_run_named_options {
 } eddy_program_run_named_options;
 
 /* eddy_program_run with names, in any order: each input is fed once; each output is fetched once or not at all, and one that is not fetched
- * is not handed out. State, constants and captured tensors are the program's own: they cannot be fed, but written by ops. Fetches
- * are written on success only, after the feeds were read. options: NULL for none. The errors of eddy_program_run and
- * eddy_program_run_into, and INVALID_ARGUMENT for a name that is unknown, missing or given twice, which the message tells: nothing has
- * changed then. */
+ * is not handed out. Constants and captured tensors are the program's own: they cannot be fed, but written by ops. Fetches are written on
+ * success only, after the feeds were read. options: NULL for none.
+ *
+ * State may be fed, so that one program runs on several sets of it: the run reads and writes the tensor that is given in place of the
+ * program's own, and leaves its gradient, version and errors as the calls would. That state is all of its storage (no part of a larger
+ * tensor), and the tensor has its dtype, shape and strides; it may be a part of a larger one, unless the program writes all of it whatever it
+ * held. State for which recorded calls keep a gradient is given a leaf that wants one.
+ *
+ * The errors of eddy_program_run and eddy_program_run_into, and INVALID_ARGUMENT for a name that is unknown, missing or given twice, for
+ * state that cannot be fed, and for tensors of which the program writes one and which share memory: nothing has changed then, and the
+ * message names the bindings. */
 EDDY_API eddy_status eddy_program_run_named(eddy_program *program, eddy_feeds feeds,
                                             eddy_fetches fetches,
                                             const eddy_program_run_named_options *options);

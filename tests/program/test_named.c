@@ -274,7 +274,7 @@ Test(named, wrong_names_are_told) {
                  "the program has no input z: there are a, b");
     expect_fails(&f, EDDY_FEEDS({"a", a}, {"b", b}, {"a", b}), bad, "input a is given twice");
     expect_fails(&f, EDDY_FEEDS({"a", a}, {"b", b}, {"total", a}), bad,
-                 "total is a binding of the program, but no input: there are a, b");
+                 "state total shares its memory with a, and the program writes it");
     expect_fails(&f, EDDY_FEEDS({"a", a}, {"b", b}, {"c", a}), bad,
                  "c is a binding of the program, but no input: there are a, b");
     expect_fails(&f, EDDY_FEEDS({"a", a}, {NULL, b}), bad, "the name of an input is NULL");
