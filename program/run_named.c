@@ -3,18 +3,21 @@
 #include <base/option.h>
 #include <base/status.h>
 #include <program/run.h>
+#include <program/tensor_store.h>
 
 /* Lists of so many fit on the stack. */
-#define STACK_ITEMS 32
+#define STACK_ITEMS 64
 
 typedef struct naming {
     eddy_program *program;
     eddy_origin origin;
     eddy_feeds feeds, targets;
     eddy_fetches fetches;
+    eddy_tensor_store *store; /* NULL: none */
     /* One for each binding of the role. */
     eddy_tensor **given_inputs, **given_states, **given_targets; /* EDDY_NONE: not given yet */
-    eddy_tensor ***places;                                       /* NULL: not fetched */
+    eddy_tensor **taken;   /* of inputs and states: a reference from the store, or NULL */
+    eddy_tensor ***places; /* NULL: not fetched */
 } naming;
 
 static eddy_status find(const naming *n, eddy_role role, const char *name, int64_t *number) {
@@ -51,12 +54,34 @@ static eddy_status feed_all(const naming *n) {
     for (int64_t i = 0; i < n->targets.count && status == EDDY_OK; i++)
         status = feed(n, EDDY_ROLE_OUTPUT, "the target of output", &n->targets.items[i],
                       n->given_targets);
-    if (status != EDDY_OK)
-        return status;
-    for (int64_t i = 0; i < n->program->input_count; i++)
-        if (eddy_tensor_is_none(n->given_inputs[i]))
-            return eddy_fail(EDDY_INVALID_ARGUMENT, n->origin, "input %s is not given",
-                             eddy_program_name_of(n->program, EDDY_ROLE_INPUT, i));
+    return status;
+}
+
+static eddy_status fail_missing(const naming *n, const eddy_program_binding *binding) {
+    const char *what = binding->role == EDDY_ROLE_INPUT ? "input" : "state";
+    return n->store ? eddy_fail(EDDY_INVALID_ARGUMENT, n->origin,
+                                "%s %s is not given, nor in the store or a parent of it", what,
+                                binding->name)
+                    : eddy_fail(EDDY_INVALID_ARGUMENT, n->origin, "%s %s is not given", what,
+                                binding->name);
+}
+
+/* What was not fed comes from the store. With references: another thread may change the store before the run is made. */
+static eddy_status take_all(const naming *n) {
+    uint32_t inputs = 0, states = 0, count = eddy_program_named_count(n->program);
+    for (uint32_t i = 0; i < count; i++) {
+        const eddy_program_binding *binding = eddy_program_binding_at(n->program, i);
+        bool is_input = binding->role == EDDY_ROLE_INPUT;
+        if (!is_input && binding->role != EDDY_ROLE_STATE)
+            continue;
+        eddy_tensor **given = is_input ? &n->given_inputs[inputs++] : &n->given_states[states++];
+        if (!eddy_tensor_is_none(*given) || (!is_input && !n->store))
+            continue;
+        eddy_tensor *tensor = eddy_tensor_store_take(n->store, binding->name);
+        if (!tensor)
+            return fail_missing(n, binding);
+        *given = n->taken[given - n->given_inputs] = tensor;
+    }
     return EDDY_OK;
 }
 
@@ -85,35 +110,53 @@ static uint32_t count_states(const eddy_program *program) {
     return count;
 }
 
-static eddy_status run(naming *n, uint32_t states, void **memory) {
-    const eddy_program *program = n->program;
-    uint32_t given = program->input_count + states + program->output_count;
-    n->given_inputs = (eddy_tensor **)memory;
-    n->given_states = n->given_inputs + program->input_count;
-    n->given_targets = n->given_states + states;
-    n->places = (eddy_tensor ***)(memory + given);
-    for (uint32_t i = 0; i < given; i++)
-        n->given_inputs[i] = EDDY_NONE;
-    for (uint32_t i = 0; i < program->output_count; i++)
-        n->places[i] = NULL;
+static eddy_status run_given(const naming *n) {
     eddy_status status = feed_all(n);
     if (status == EDDY_OK)
         status = fetch_all(n);
+    if (status == EDDY_OK)
+        status = take_all(n);
     if (status != EDDY_OK)
         return status;
     return eddy_run_make(&(eddy_run){.program = n->program,
                                      .caller = eddy_caller_get(),
                                      .origin = n->origin,
-                                     .inputs = {n->given_inputs, program->input_count},
+                                     .inputs = {n->given_inputs, n->program->input_count},
                                      .targets = n->given_targets,
                                      .states = n->given_states,
                                      .places = n->places});
 }
 
+/* memory: what item_count counts. Of inputs, states and outputs in a row, what is given; then what is taken, and places. */
+static eddy_status run(naming *n, uint32_t states, void **memory) {
+    const eddy_program *program = n->program;
+    uint32_t takes = program->input_count + states, given = takes + program->output_count;
+    n->given_inputs = (eddy_tensor **)memory;
+    n->given_states = n->given_inputs + program->input_count;
+    n->given_targets = n->given_inputs + takes;
+    n->taken = n->given_inputs + given;
+    n->places = (eddy_tensor ***)(memory + given + takes);
+    for (uint32_t i = 0; i < given; i++)
+        n->given_inputs[i] = EDDY_NONE;
+    for (uint32_t i = 0; i < takes; i++)
+        n->taken[i] = NULL;
+    for (uint32_t i = 0; i < program->output_count; i++)
+        n->places[i] = NULL;
+    eddy_status status = run_given(n);
+    for (uint32_t i = 0; i < takes; i++)
+        if (n->taken[i])
+            eddy_tensor_drop(n->taken[i]);
+    return status;
+}
+
+static size_t item_count(const eddy_program *program, uint32_t states) {
+    return 2 * ((size_t)program->input_count + states + program->output_count);
+}
+
 static eddy_status run_in_memory(naming *n) {
     void *stack[STACK_ITEMS];
     uint32_t states = count_states(n->program);
-    size_t count = (size_t)n->program->input_count + states + 2 * (size_t)n->program->output_count;
+    size_t count = item_count(n->program, states);
     if (count <= STACK_ITEMS)
         return run(n, states, stack);
     void **memory = eddy_memory_acquire(count * sizeof(*memory), EDDY_MEMORY_PROGRAM);
@@ -139,6 +182,7 @@ eddy_status eddy_program_run_named(eddy_program *program, eddy_feeds feeds, eddy
         return status;
     if (EDDY_HAS_OPTION(options, targets))
         n.targets = options->targets;
+    n.store = EDDY_HAS_OPTION(options, store) ? options->store : NULL;
     if (!has_items(feeds.items, feeds.count) || !has_items(fetches.items, fetches.count) ||
         !has_items(n.targets.items, n.targets.count))
         return eddy_fail(EDDY_INVALID_ARGUMENT, n.origin,

@@ -29,6 +29,7 @@
 #include <eddy/status.h>
 #include <eddy/stream.h>
 #include <eddy/tensor.h>
+#include <eddy/tensor_store.h>
 #include <eddy/version.h>
 #include <eddy/view.h>
 

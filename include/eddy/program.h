@@ -25,6 +25,7 @@
 #include <eddy/shape.h>
 #include <eddy/status.h>
 #include <eddy/tensor.h>
+#include <eddy/tensor_store.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -175,19 +176,22 @@ typedef struct eddy_fetches {
                     (int64_t)(sizeof((eddy_fetch[]){__VA_ARGS__}) / sizeof(eddy_fetch))})
 #endif
 
-/* EDDY_OPTIONS(program_run_named, .targets = EDDY_FEEDS({"y", y})). */
+/* EDDY_OPTIONS(program_run_named, .targets = EDDY_FEEDS({"y", y}), .store = store). */
 typedef struct eddy_program_run_named_options {
     size_t size; /* of this struct; EDDY_OPTIONS fills it in */
     /* Outputs that are written into tensors of the caller's, as by eddy_program_run_into. One that is fetched, too, is another handle of
      * its target. */
     eddy_feeds targets;
+    /* Where state that is not fed is taken from, all of it, and inputs that are not fed; NULL: state is the program's own. A store that is
+     * written meanwhile gives what it holds when the run is made. */
+    eddy_tensor_store *store;
 } eddy_program_run_named_options;
 
-/* eddy_program_run with names, in any order: each input is fed once; each output is fetched once or not at all, and one that is not fetched
+/* eddy_program_run with names, in any order: each input is fed once (or stands in the store); each output is fetched once or not at all, and one that is not fetched
  * is not handed out. Constants and captured tensors are the program's own: they cannot be fed, but written by ops. Fetches are written on
  * success only, after the feeds were read. options: NULL for none.
  *
- * State may be fed, so that one program runs on several sets of it: the run reads and writes the tensor that is given in place of the
+ * State may be fed, or stand in a store, so that one program runs on several sets of it: the run reads and writes the tensor that is given in place of the
  * program's own, and leaves its gradient, version and errors as the calls would. That state is all of its storage (no part of a larger
  * tensor), and the tensor has its dtype, shape and strides; it may be a part of a larger one, unless the program writes all of it whatever it
  * held. State for which recorded calls keep a gradient is given a leaf that wants one.

@@ -158,6 +158,8 @@ static void nothing(void *context, const void *data, int64_t bytes, const eddy_e
     row(eddy_recorded_run(NULL, EDDY_LIST(x), (eddy_scalars){0}, results)) \
     row(eddy_program_run_named(NULL, (eddy_feeds){0}, (eddy_fetches){0}, NULL)) \
     row(eddy_program_describe(NULL, NULL)) \
+    row(eddy_tensor_store_set(NULL, "x", x)) \
+    row(eddy_tensor_store_remove(NULL, "x")) \
     row(eddy_program_binding_describe(NULL, 0, NULL)) \
     row(eddy_program_print(NULL, stderr, NULL)) \
     row(eddy_program_save(NULL, "program")) \

@@ -39,6 +39,28 @@ static eddy_status run_loaded(const eddy_program *program, eddy_tensor *x, doubl
     return status;
 }
 
+/* The same program on other state, with an output in a tensor that is there. */
+static eddy_status run_on_store(eddy_program *program, eddy_tensor *x) {
+    eddy_tensor *sum = eddy_zeros(EDDY_SHAPE(), EDDY_F32, NULL);
+    eddy_tensor_store *root = eddy_tensor_store_create(NULL),
+                      *store = root ? eddy_tensor_store_create(root) : NULL;
+    eddy_status status = store ? EDDY_OK : EDDY_OUT_OF_MEMORY;
+    if (status == EDDY_OK)
+        status = eddy_tensor_store_set(store, "state",
+                                       eddy_zeros_like(x, NULL));
+    if (status == EDDY_OK)
+        status = eddy_tensor_store_set(root, "x", x);
+    if (status == EDDY_OK && !eddy_tensor_store_get(store, "x"))
+        status = EDDY_OUT_OF_MEMORY;
+    if (status == EDDY_OK)
+        status = eddy_program_run_named(
+            program, (eddy_feeds){0}, (eddy_fetches){0},
+            EDDY_OPTIONS(program_run_named, .targets = EDDY_FEEDS({"sum", sum}), .store = store));
+    eddy_tensor_store_release(&store);
+    eddy_tensor_store_release(&root);
+    return status;
+}
+
 static eddy_status run_program(eddy_tensor *x, double *result) {
     eddy_tensor *state = eddy_zeros_like(x, NULL), *constant = eddy_ones_like(x, NULL), *sum,
                 *replayed;
@@ -52,6 +74,8 @@ static eddy_status run_program(eddy_tensor *x, double *result) {
     status = program ? eddy_program_run_named(program, EDDY_FEEDS({"x", x}),
                                               EDDY_FETCHES({"sum", &replayed}), NULL)
                      : EDDY_OUT_OF_MEMORY;
+    if (status == EDDY_OK)
+        status = run_on_store(program, x);
     if (status == EDDY_OK)
         status =
             eddy_read_f64(eddy_add(eddy_sum(state, EDDY_ALL_AXES, NULL), replayed), result, NULL);
