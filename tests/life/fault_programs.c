@@ -46,8 +46,7 @@ static eddy_status run_on_store(eddy_program *program, eddy_tensor *x) {
                       *store = root ? eddy_tensor_store_create(root) : NULL;
     eddy_status status = store ? EDDY_OK : EDDY_OUT_OF_MEMORY;
     if (status == EDDY_OK)
-        status = eddy_tensor_store_set(store, "state",
-                                       eddy_zeros_like(x, NULL));
+        status = eddy_tensor_store_set(store, "state", eddy_zeros_like(x, NULL));
     if (status == EDDY_OK)
         status = eddy_tensor_store_set(root, "x", x);
     if (status == EDDY_OK && !eddy_tensor_store_get(store, "x"))

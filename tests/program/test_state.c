@@ -45,7 +45,7 @@ typedef struct fixture {
 
 static fixture make(void) {
     eddy_tensor *x = filled(1), *w = filled(2), *total = filled(0), *captured = filled(100);
-    must(eddy_record_begin());
+    must(eddy_record_begin(NULL));
     eddy_tensor *y = eddy_add(eddy_mul(x, w), captured);
     must(eddy_add_into(total, x, total));
     eddy_program *program = end(EDDY_BINDINGS(
@@ -126,7 +126,7 @@ static eddy_tensor *train(const model *m, eddy_tensor *x) {
 
 static eddy_program *record_training(const model *m) {
     eddy_tensor *x = filled(1);
-    must(eddy_record_begin());
+    must(eddy_record_begin(NULL));
     eddy_tensor *loss = train(m, x);
     return end(EDDY_BINDINGS({"x", x, EDDY_ROLE_INPUT}, {"loss", loss, EDDY_ROLE_OUTPUT},
                              {"w", m->w, EDDY_ROLE_STATE},
@@ -183,7 +183,7 @@ Test(state, whose_old_gradient_is_used_is_given_with_it) {
     }
     for (int has_name = 0; has_name < 2; has_name++) {
         eddy_tensor *gradient = eddy_grad_of(w);
-        must(eddy_record_begin());
+        must(eddy_record_begin(NULL));
         must(eddy_backward(eddy_sum(eddy_mul(w, x), EDDY_ALL_AXES, NULL)));
         eddy_binding bindings[] = {{"x", x, EDDY_ROLE_INPUT},
                                    {"w", w, EDDY_ROLE_STATE},
@@ -229,7 +229,7 @@ Test(state, errors_stay_with_what_was_given) {
     eddy_tensor *table = filled(5), *sum = eddy_zeros(EDDY_SHAPE(1, COLUMNS), EDDY_F32, NULL);
     eddy_tensor *good = eddy_from_data(&places[0], EDDY_SHAPE(1), EDDY_I64, NULL),
                 *bad = eddy_from_data(&places[1], EDDY_SHAPE(1), EDDY_I64, NULL);
-    must(eddy_record_begin());
+    must(eddy_record_begin(NULL));
     must(eddy_add_into(sum, eddy_index_select(table, good, 0), sum));
     eddy_program *program =
         end(EDDY_BINDINGS({"at", good, EDDY_ROLE_INPUT}, {"sum", sum, EDDY_ROLE_STATE}));
@@ -317,7 +317,7 @@ Test(state, that_cannot_move_is_told) {
     eddy_scope *scope = eddy_scope_begin();
     eddy_tensor *x = filled(1), *all = eddy_zeros(EDDY_SHAPE(9, COLUMNS), EDDY_F32, NULL),
                 *part = eddy_narrow(all, 0, 3, ROWS), *covered = filled(0), *shared = filled(0);
-    must(eddy_record_begin());
+    must(eddy_record_begin(NULL));
     must(eddy_add_into(part, x, part));
     must(eddy_neg_into(x, covered));
     must(eddy_add_into(shared, x, shared));

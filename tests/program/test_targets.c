@@ -35,7 +35,7 @@ static void expect_error(eddy_status status, const char *sentence) {
 /* y = x w, turned = its transpose, sum = its sum, row = its first row, same = x, w */
 static eddy_program *make(eddy_tensor *w) {
     eddy_tensor *x = filled(1);
-    must(eddy_record_begin());
+    must(eddy_record_begin(NULL));
     eddy_tensor *y = eddy_mul(x, w), *sum = eddy_sum(y, EDDY_ALL_AXES, NULL);
     eddy_program *program = eddy_record_end(EDDY_BINDINGS(
         {"x", x, EDDY_ROLE_INPUT}, {"y", y, EDDY_ROLE_OUTPUT}, {"sum", sum, EDDY_ROLE_OUTPUT},
@@ -189,7 +189,7 @@ static eddy_status error_of(eddy_tensor *x) {
 Test(targets, errors_go_there_and_heal) {
     eddy_scope *scope = eddy_scope_begin();
     eddy_tensor *table = filled(5), *at = place(1);
-    must(eddy_record_begin());
+    must(eddy_record_begin(NULL));
     eddy_tensor *found = eddy_index_select(table, at, 0), *twice = eddy_add(found, found),
                 *apart = eddy_neg(table);
     eddy_program *program = eddy_record_end(
@@ -338,7 +338,7 @@ Test(targets, outputs_that_have_none) {
 Test(targets, one_tensor_is_no_target_of_two) {
     eddy_scope *scope = eddy_scope_begin();
     eddy_tensor *x = filled(1), *both = filled(0);
-    must(eddy_record_begin());
+    must(eddy_record_begin(NULL));
     eddy_tensor *a = eddy_neg(x), *b = eddy_exp(x);
     eddy_program *program = eddy_record_end(EDDY_BINDINGS(
         {"x", x, EDDY_ROLE_INPUT}, {"a", a, EDDY_ROLE_OUTPUT}, {"b", b, EDDY_ROLE_OUTPUT}));

@@ -179,7 +179,7 @@ Test(tensor_store, bad_input_is_told) {
 /* y = x w; total += x */
 static eddy_program *make(void) {
     eddy_tensor *x = filled(1), *w = filled(2), *total = filled(0);
-    must(eddy_record_begin());
+    must(eddy_record_begin(NULL));
     eddy_tensor *y = eddy_mul(x, w);
     must(eddy_add_into(total, x, total));
     eddy_program *program = eddy_record_end(
