@@ -37,7 +37,8 @@ typedef struct eddy_run {
 /* Makes a run of which everything down to `places` is given. The errors of eddy_program_run, recorded. */
 EDDY_MUST_USE eddy_status eddy_run_make(eddy_run *r);
 
-/* Checks what was given and fills in operands, shifts, given tensors and the roots of targets. On failure nothing has happened: the errors of eddy_program_run, recorded. */
+/* Checks what was given and fills in operands, shifts, given tensors and the roots of targets. On failure nothing has happened: the errors of
+ * eddy_program_run, recorded. */
 EDDY_MUST_USE eddy_status eddy_run_bind(const eddy_run *r);
 
 /* The root of what an external is in this run, with the elements by which bindings are shifted in it; NULL for what the run makes. */

@@ -187,14 +187,14 @@ typedef struct eddy_program_run_named_options {
     eddy_tensor_store *store;
 } eddy_program_run_named_options;
 
-/* eddy_program_run with names, in any order: each input is fed once (or stands in the store); each output is fetched once or not at all, and one that is not fetched
- * is not handed out. Constants and captured tensors are the program's own: they cannot be fed, but written by ops. Fetches are written on
- * success only, after the feeds were read. options: NULL for none.
+/* eddy_program_run with names, in any order: each input is fed once (or stands in the store); each output is fetched once or not at all,
+ * and one that is not fetched is not handed out. Constants and captured tensors are the program's own: they cannot be fed, but written
+ * by ops. Fetches are written on success only, after the feeds were read. options: NULL for none.
  *
- * State may be fed, or stand in a store, so that one program runs on several sets of it: the run reads and writes the tensor that is given in place of the
- * program's own, and leaves its gradient, version and errors as the calls would. That state is all of its storage (no part of a larger
- * tensor), and the tensor has its dtype, shape and strides; it may be a part of a larger one, unless the program writes all of it whatever it
- * held. State for which recorded calls keep a gradient is given a leaf that wants one.
+ * State may be fed, or stand in a store, so that one program runs on several sets of it: the run reads and writes the tensor that is given in
+ * place of the program's own, and leaves its gradient, version and errors as the calls would. Such state was all of its storage when it
+ * was recorded (no part of a larger tensor), and the tensor has its dtype, shape and strides; it may be a part of a larger one,
+ * unless the program writes all of it whatever it held. State for which recorded calls keep a gradient is given a leaf that wants one.
  *
  * The errors of eddy_program_run and eddy_program_run_into, and INVALID_ARGUMENT for a name that is unknown, missing or given twice, for
  * state that cannot be fed, and for tensors of which the program writes one and which share memory: nothing has changed then, and the

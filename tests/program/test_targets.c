@@ -210,11 +210,13 @@ Test(targets, errors_go_there_and_heal) {
         cr_assert_eq(sum_of(targets[1]), 10 * COLUMNS);
         cr_assert_eq(sum_of(targets[2]), -5 * COUNT);
     }
-    /* A target that holds an error of its own. */
-    eddy_tensor *torn = eddy_index_select(table, place(77), 0);
-    must(
-        eddy_program_run_into(program, EDDY_LIST(place(2)), EDDY_LIST(torn, EDDY_NONE, EDDY_NONE)));
+    /* Targets that hold an error of their own; the op of the second did not run, so that it has no memory yet. */
+    eddy_tensor *torn = eddy_index_select(table, place(77), 0), *skipped = eddy_neg(torn);
+    eddy_wait(skipped, EDDY_FOREVER);
+    eddy_error_take(NULL);
+    must(eddy_program_run_into(program, EDDY_LIST(place(2)), EDDY_LIST(torn, skipped, EDDY_NONE)));
     cr_assert_eq(sum_of(torn), 5 * COLUMNS);
+    cr_assert_eq(sum_of(skipped), 10 * COLUMNS);
     eddy_sync(EDDY_FOREVER);
     eddy_error_take(NULL);
     eddy_program_release(&program);
