@@ -60,7 +60,7 @@ static eddy_status choose_passes(const eddy_record_options *options, eddy_origin
 eddy_status eddy_record_begin(const eddy_record_options *options) {
     eddy_origin origin = EDDY_ORIGIN("record_begin");
     eddy_caller *caller = eddy_caller_get();
-    eddy_recording *recording;
+    eddy_recording *recording = NULL;
     if (!eddy_caller_may_call(caller))
         return eddy_caller_refuse(caller, origin);
     eddy_status status = eddy_recording_open(caller, origin, &recording);

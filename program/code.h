@@ -31,7 +31,7 @@ typedef struct eddy_code_value {
     bool is_late;
     bool is_written; /* by an instruction */
     bool is_in_tile; /* it lives within a group alone, and has no memory but a slot of its tile */
-    /* 1 + the value whose memory it takes over, where that one is last used; 0: none. */
+    /* 1 + the value whose memory it takes over, where that is last used, and which shares none itself; 0: none. */
     uint32_t shares;
 } eddy_code_value;
 

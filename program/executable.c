@@ -210,9 +210,8 @@ static void number_steps(builder *b) {
 
 /* The value whose memory the value has. */
 static uint32_t holder_of(const eddy_code *code, uint32_t value) {
-    while (eddy_code_value_at(code, value)->shares != 0)
-        value = eddy_code_value_at(code, value)->shares - 1;
-    return value;
+    uint32_t shares = eddy_code_value_at(code, value)->shares;
+    return shares != 0 ? shares - 1 : value;
 }
 
 static void live(const builder *b, uint32_t value, uint32_t step) {

@@ -72,7 +72,9 @@ static uint32_t place_for(const placing *p, uint32_t i, uint32_t first, uint32_t
             !has_same_layout(p->code, &operands[k], result) ||
             !is_alone(p, first, count, &operands[k]))
             continue;
-        return 1 + value;
+        /* The one whose memory it is, so that no chain has to be followed. */
+        uint32_t holder = eddy_code_value_at(p->code, value)->shares;
+        return holder != 0 ? holder : 1 + value;
     }
     return 0;
 }
