@@ -1,4 +1,4 @@
-/* The plan of an arena: its bound, and the best of what the heuristics find. */
+/* The plan of an arena: its bound, and the best of what the heuristics and the search find. */
 #include <program/arena.h>
 
 #include <base/memory.h>
@@ -7,6 +7,9 @@
 
 /* Beyond so many blocks only what takes O(n log n) plans. */
 #define QUADRATIC_BLOCKS 4096
+
+/* Plans within this part of the bound are good enough: the search takes as long as the passes, or longer. */
+#define GAP_PARTS 128
 
 /* The most bytes alive at once: at the beginning of some block. Leaves p->order sorted by first, p->numbers by last. */
 static int64_t find_bound(eddy_arena_planner *p) {
@@ -35,7 +38,20 @@ static void keep_better(const eddy_arena_planner *p, eddy_arena_block *blocks,
         blocks[i].offset = p->blocks[i].bytes > 0 ? p->offsets[i] : 0;
 }
 
-static bool plan_all(eddy_arena_planner *p, eddy_arena_block *blocks, eddy_arena_plan *plan) {
+/* Where the best plan is far from the bound, the search begins with the best order. `best`: room for offsets. */
+static void improve(eddy_arena_planner *p, eddy_arena_block *blocks, eddy_arena_plan *plan,
+                    eddy_arena_compare order, int64_t *best) {
+    int64_t enough = plan->bound + plan->bound / GAP_PARTS;
+    if (plan->bytes <= enough)
+        return;
+    eddy_arena_sort(p, order);
+    int64_t bytes = eddy_arena_search(p, plan->bound, enough, plan->bytes, best);
+    p->offsets = best;
+    keep_better(p, blocks, plan, bytes, "search");
+}
+
+static bool plan_all(eddy_arena_planner *p, eddy_arena_block *blocks, eddy_arena_plan *plan,
+                     int64_t *best) {
     static const struct {
         const char *name;
         eddy_arena_compare compare;
@@ -44,17 +60,21 @@ static bool plan_all(eddy_arena_planner *p, eddy_arena_block *blocks, eddy_arena
                   {"life", eddy_arena_by_life},
                   {"first", eddy_arena_by_first}};
     plan->bound = find_bound(p);
-    int64_t bytes = eddy_arena_place_as_allocator(p);
+    int64_t bytes = eddy_arena_place_as_allocator(p), least = INT64_MAX;
     if (bytes < 0)
         return false;
     keep_better(p, blocks, plan, bytes, "allocator");
     if (p->count > QUADRATIC_BLOCKS)
         return true;
+    size_t least_at = 0;
     for (size_t i = 0; i < sizeof(orders) / sizeof(orders[0]) && plan->bytes > plan->bound; i++) {
         eddy_arena_sort(p, orders[i].compare);
         bytes = eddy_arena_place_in_order(p);
         keep_better(p, blocks, plan, bytes, orders[i].name);
+        least_at = bytes < least ? i : least_at;
+        least = bytes < least ? bytes : least;
     }
+    improve(p, blocks, plan, orders[least_at].compare, best);
     return true;
 }
 
@@ -76,7 +96,7 @@ bool eddy_arena_make(eddy_arena_block *blocks, uint32_t count, eddy_arena_plan *
     if (!count_used(blocks, count, &used))
         return false;
     size_t bytes =
-        (size_t)count * (sizeof(int64_t) + sizeof(eddy_arena_placed) + 2 * sizeof(uint32_t));
+        (size_t)count * (2 * sizeof(int64_t) + sizeof(eddy_arena_placed) + 2 * sizeof(uint32_t));
     int64_t *memory = eddy_memory_acquire(bytes, EDDY_MEMORY_PROGRAM);
     if (!memory)
         return false;
@@ -84,10 +104,10 @@ bool eddy_arena_make(eddy_arena_block *blocks, uint32_t count, eddy_arena_plan *
                             .count = count,
                             .used = used,
                             .offsets = memory,
-                            .placed = (eddy_arena_placed *)(void *)(memory + count)};
+                            .placed = (eddy_arena_placed *)(void *)(memory + 2 * (size_t)count)};
     p.order = (uint32_t *)(void *)(p.placed + count);
     p.numbers = p.order + count;
-    bool has_planned = plan_all(&p, blocks, plan);
+    bool has_planned = plan_all(&p, blocks, plan, memory + count);
     eddy_memory_release(memory, bytes, EDDY_MEMORY_PROGRAM);
     return has_planned;
 }

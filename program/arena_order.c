@@ -66,10 +66,10 @@ static bool meet(const eddy_arena_block *a, const eddy_arena_placed *b) {
 }
 
 /* The lowest offset at which the block is clear of those placed. */
-static int64_t lowest(const eddy_arena_planner *p, uint32_t placed_count,
-                      const eddy_arena_block *block) {
+static int64_t lowest(eddy_arena_planner *p, uint32_t placed_count, const eddy_arena_block *block) {
     int64_t bytes = eddy_arena_rounded(block->bytes), end = 0;
-    for (uint32_t i = 0; i < placed_count; i++) {
+    uint32_t i = 0;
+    for (; i < placed_count; i++) {
         const eddy_arena_placed *other = &p->placed[i];
         if (!meet(block, other))
             continue;
@@ -77,6 +77,7 @@ static int64_t lowest(const eddy_arena_planner *p, uint32_t placed_count,
             break;
         end = other->end > end ? other->end : end;
     }
+    p->steps += i + 1;
     return end;
 }
 

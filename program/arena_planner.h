@@ -19,6 +19,7 @@ typedef struct eddy_arena_planner {
     uint32_t *numbers;         /* [used]: for who needs a second order */
     eddy_arena_placed *placed; /* [used]: placed blocks, by offset */
     int64_t *offsets;          /* [count] */
+    uint64_t steps;            /* placed blocks looked at so far */
 } eddy_arena_planner;
 
 static inline int64_t eddy_arena_rounded(int64_t bytes) {
@@ -47,5 +48,13 @@ int64_t eddy_arena_place_in_order(eddy_arena_planner *p);
 /* Places them as an allocator would: they come as p->order says, by first, and go as p->numbers says, by last; each takes the tightest gap, of equal ones the
  * lowest. The bytes taken, or -1 without memory. O(used log used). */
 int64_t eddy_arena_place_as_allocator(eddy_arena_planner *p);
+
+/* ---- arena_search.c ---- */
+
+/* Searches for an order that takes fewer bytes than `bytes`, beginning with p->order, until they are at most `enough` or its budget of
+ * steps is used up; the same blocks give the same plan. The bytes, with the offsets in `offsets`; `bytes`, and `offsets` untouched, if
+ * none was found. */
+int64_t eddy_arena_search(eddy_arena_planner *p, int64_t bound, int64_t enough, int64_t bytes,
+                          int64_t *offsets);
 
 #endif
