@@ -635,7 +635,7 @@ static bool take_over(maker *m) {
     if (!m->program)
         return false;
     m->program->passes = recording->passes;
-    m->program->uses_tape = recording->recorder.has_used_tape;
+    m->program->uses_tape = recording->recorder.has_used_tape || recording->recorder.has_used_kept;
     m->program->code = recording->code;
     m->program->externals = recording->externals;
     m->program->generators = recording->generators;

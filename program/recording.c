@@ -452,6 +452,14 @@ static void record_keep(eddy_recorder *recorder, struct eddy_autograd_node *node
     kept->gradient = gradient;
 }
 
+static void record_redirect(eddy_recorder *recorder, const eddy_tensor *target) {
+    eddy_recording *recording = (eddy_recording *)(void *)recorder;
+    uint32_t value = eddy_recording_value_of(recording, target);
+    recording->has_redirected |=
+        value == EDDY_CODE_NONE ||
+        eddy_code_value_at(&recording->code, value)->kind != EDDY_VALUE_MADE;
+}
+
 /* A recorded function runs on, at each call from now on. */
 static bool record_refuse(eddy_recorder *recorder, eddy_origin origin) {
     eddy_recording *recording = (eddy_recording *)(void *)recorder;
@@ -467,9 +475,12 @@ static void record_abandon(eddy_recorder *recorder) {
 }
 
 void eddy_recording_init(eddy_recording *recording, eddy_runtime *runtime) {
-    *recording = (eddy_recording){.recorder = {.call = record_call,
+    static _Atomic uint64_t last; /* atomic: relaxed; numbers alone */
+    *recording = (eddy_recording){.recorder = {.serial = eddy_add_relaxed(&last, UINT64_C(1)) + 1,
+                                               .call = record_call,
                                                .read = record_read,
                                                .keep = record_keep,
+                                               .redirect = record_redirect,
                                                .scalar = record_scalar,
                                                .lose = record_lose,
                                                .refuse = record_refuse,

@@ -50,9 +50,11 @@ typedef struct eddy_recording {
     uint32_t first_slot, scalar_count;
     eddy_recording_noted noted[EDDY_RECORDING_NOTED];
     uint32_t noted_count;
-    uint32_t passes;    /* that the program goes through: a bit for each */
-    bool is_owned;      /* by a recorded function: the program's code cannot close it */
-    bool lost;          /* such a number was used in a way that a run cannot follow */
+    uint32_t passes; /* that the program goes through: a bit for each */
+    bool is_owned;   /* by a recorded function: the program's code cannot close it */
+    bool lost;       /* such a number was used in a way that a run cannot follow */
+    /* A recorded call wrote in place to a tensor that was there before, which then belongs to that call for the tape. */
+    bool has_redirected;
     eddy_status status; /* why there will be no program; OK so far */
     eddy_origin spoiled_by;
     const char *reason;

@@ -54,7 +54,10 @@ typedef struct eddy_recorder eddy_recorder;
 struct eddy_autograd_node;
 
 struct eddy_recorder {
-    bool has_used_tape; /* calls have depended on the tape, or read or changed what it keeps */
+    uint64_t serial;    /* of the recording, in the process: nodes of the tape know it; never 0 */
+    bool has_used_tape; /* calls have depended on who wants a gradient */
+    bool has_used_kept; /* they have read or changed which gradients are kept */
+    bool has_gone_back; /* a backward pass was among them */
     /* Never fails: what goes wrong is the recording's, and shows when it ends. */
     void (*call)(eddy_recorder *recorder, const eddy_recorder_call *call);
     /* A read of the tensor is about to happen. `what`: the public function. */
@@ -62,6 +65,8 @@ struct eddy_recorder {
     /* The gradient kept for an output of a node was replaced by `gradient` (NULL: by none). */
     void (*keep)(eddy_recorder *recorder, struct eddy_autograd_node *node, uint32_t output,
                  eddy_tensor *gradient);
+    /* A call has written in place to `target`: its gradient goes back through that call from now on, or no longer. */
+    void (*redirect)(eddy_recorder *recorder, const eddy_tensor *target);
     /* A number with this slot is the attribute, a double, at `offset` of the op's next call. */
     void (*scalar)(eddy_recorder *recorder, const eddy_op *op, size_t offset, uint32_t slot);
     /* A number with this slot was used in a way that a replay cannot follow. */
@@ -84,7 +89,7 @@ static inline void eddy_recorder_read(const eddy_caller *caller, const eddy_tens
 static inline void eddy_recorder_keep(const eddy_caller *caller, struct eddy_autograd_node *node,
                                       uint32_t output, eddy_tensor *gradient) {
     if (EDDY_UNLIKELY(caller->recorder != NULL)) {
-        caller->recorder->has_used_tape = true;
+        caller->recorder->has_used_kept = true;
         caller->recorder->keep(caller->recorder, node, output, gradient);
     }
 }
@@ -92,6 +97,21 @@ static inline void eddy_recorder_keep(const eddy_caller *caller, struct eddy_aut
 static inline void eddy_recorder_use_tape(const eddy_caller *caller) {
     if (EDDY_UNLIKELY(caller != NULL && caller->recorder != NULL))
         caller->recorder->has_used_tape = true;
+}
+
+static inline void eddy_recorder_use_kept(const eddy_caller *caller) {
+    if (EDDY_UNLIKELY(caller != NULL && caller->recorder != NULL))
+        caller->recorder->has_used_kept = true;
+}
+
+static inline void eddy_recorder_go_back(const eddy_caller *caller) {
+    if (EDDY_UNLIKELY(caller->recorder != NULL))
+        caller->recorder->has_used_kept = caller->recorder->has_gone_back = true;
+}
+
+static inline void eddy_recorder_redirect(const eddy_caller *caller, const eddy_tensor *target) {
+    if (EDDY_UNLIKELY(caller->recorder != NULL))
+        caller->recorder->redirect(caller->recorder, target);
 }
 
 static inline void eddy_recorder_scalar(const eddy_caller *caller, const eddy_op *op, size_t offset,

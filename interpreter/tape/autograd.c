@@ -39,6 +39,8 @@ eddy_autograd_node *eddy_autograd_node_make(const eddy_autograd_size *size) {
     memset(block + keeps, 0, bytes - keeps);
     eddy_autograd_node *node = (eddy_autograd_node *)(void *)block;
     eddy_store_relaxed(&node->references, 1u);
+    const eddy_caller *caller = eddy_caller_self;
+    node->recording = caller && caller->recorder ? caller->recorder->serial : 0;
     node->input_count = size->inputs;
     node->output_count = size->outputs;
     node->extra_count = size->extras;
@@ -198,16 +200,6 @@ static eddy_status check_thread(eddy_origin origin) {
     return eddy_caller_may_call(caller) ? EDDY_OK : eddy_caller_refuse(caller, origin);
 }
 
-static _Atomic uint64_t changes; /* atomic: relaxed; what it counts is ordered by the program */
-
-uint64_t eddy_autograd_changes(void) {
-    return eddy_load_relaxed(&changes);
-}
-
-void eddy_autograd_note_change(void) {
-    eddy_add_relaxed(&changes, UINT64_C(1));
-}
-
 eddy_status eddy_requires_grad_set(eddy_tensor *tensor, bool requires_grad) {
     eddy_origin origin = EDDY_ORIGIN("requires_grad_set");
     eddy_status status = check_thread(origin);
@@ -218,7 +210,7 @@ eddy_status eddy_requires_grad_set(eddy_tensor *tensor, bool requires_grad) {
         return status;
     bool is_made =
         tensor->autograd && !eddy_autograd_is_leaf(eddy_autograd_node_of(tensor->autograd));
-    eddy_autograd_note_change();
+    eddy_autograd_note_leaf(tensor);
     if (requires_grad)
         return tensor->autograd ? EDDY_OK : make_leaf(tensor, origin);
     if (is_made)
@@ -285,7 +277,7 @@ static eddy_status check_list(eddy_list tensors, const char *name, eddy_origin o
 
 /* A reference of the gradient kept for a tensor; NULL if there is none. */
 static eddy_tensor *kept_of(const eddy_tensor *tensor) {
-    eddy_recorder_use_tape(eddy_caller_self);
+    eddy_recorder_use_kept(eddy_caller_self);
     eddy_autograd_node *node = eddy_autograd_node_of(tensor->autograd);
     eddy_lock_acquire(&node->lock);
     eddy_tensor *kept = node->kept[eddy_autograd_output_of(tensor->autograd)];
@@ -379,7 +371,7 @@ bool eddy_has_grad(const eddy_tensor *tensor) {
     if (eddy_tensor_check(tensor, "tensor", EDDY_ORIGIN("has_grad")) != EDDY_OK ||
         !tensor->autograd)
         return false;
-    eddy_recorder_use_tape(eddy_caller_self);
+    eddy_recorder_use_kept(eddy_caller_self);
     eddy_autograd_node *node = eddy_autograd_node_of(tensor->autograd);
     eddy_lock_acquire(&node->lock);
     bool has_grad = node->kept[eddy_autograd_output_of(tensor->autograd)] != NULL;
@@ -750,8 +742,10 @@ eddy_status eddy_autograd_apply(eddy_caller *caller, const eddy_apply *apply) {
     }
     if (!r.needs.is_differentiable) {
         eddy_status status = issue_quietly(caller, apply);
-        if (status == EDDY_OK && r.is_inplace)
+        if (status == EDDY_OK && r.is_inplace) {
+            eddy_recorder_redirect(caller, apply->targets[0]);
             eddy_autograd_set(apply->targets[0], 0);
+        }
         return status;
     }
     if (!take_memory(&r))
@@ -764,6 +758,8 @@ eddy_status eddy_autograd_apply(eddy_caller *caller, const eddy_apply *apply) {
     }
     if (r.is_inplace && eddy_load_relaxed(&apply->targets[0]->root->is_saved))
         eddy_overwritten_sweep(r.node, apply->targets[0]);
+    if (r.is_inplace)
+        eddy_recorder_redirect(caller, apply->targets[0]);
     note_outputs(&r);
     return EDDY_OK;
 }

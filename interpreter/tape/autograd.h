@@ -50,6 +50,7 @@ typedef struct eddy_autograd_node {
     uint32_t input_count, output_count, extra_count, list_count;
     const eddy_op *op; /* NULL: a leaf */
     const void *address;
+    uint64_t recording; /* the serial of the recording in which it was made; 0: none was open */
     eddy_autograd
         *edges; /* per input: the node that made it, a reference; 0 if it needs no gradient */
     eddy_autograd_spec *specs; /* inputs, then outputs */
@@ -58,6 +59,8 @@ typedef struct eddy_autograd_node {
     void *attributes;
     eddy_device device;
     size_t bytes; /* of the block */
+    bool
+        takes_missing; /* its gradient is given none, instead of zeros, for outputs to which none goes back */
 
     eddy_lock lock;
     bool is_spent; /* lock: lock */
@@ -147,8 +150,12 @@ void eddy_autograd_follow(eddy_tensor *handle, const eddy_tensor *tensor);
 /* Makes a tensor refer to an output of a node, or (0) to none. */
 void eddy_autograd_set(eddy_tensor *tensor, eddy_autograd word);
 
-/* Counts what changes which gradients are kept, or who gets one, by any thread: a program knows its own changes alone. */
+/* Counts what changes which gradients are kept, or who gets one, by any thread: a program knows its own changes alone. Of those
+ * that make a view a leaf, or no longer one, there is a second count: they show at no root. */
 uint64_t eddy_autograd_changes(void);
+uint64_t eddy_autograd_view_changes(void);
 void eddy_autograd_note_change(void);
+/* The tensor becomes a leaf, or is none any more. */
+void eddy_autograd_note_leaf(const eddy_tensor *tensor);
 
 #endif

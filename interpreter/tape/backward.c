@@ -9,6 +9,7 @@
 #include <interpreter/call/recorder.h>
 #include <interpreter/handle/scope.h>
 #include <interpreter/tape/autograd.h>
+#include <interpreter/tape/backward_within.h>
 #include <interpreter/tape/gradient_sum.h>
 #include <string.h>
 
@@ -34,6 +35,9 @@ typedef struct walk {
     /* eddy_backward_to: the requested inputs; else NULL, and leaves keep their gradients. */
     const eddy_list *inputs;
     eddy_tensor **found; /* references */
+    /* eddy_backward_within: the recording whose nodes it stays within, and what it has found at their edges; 0: it goes all the way. */
+    uint64_t within;
+    eddy_backward_found *at_edges;
 } walk;
 
 /* ---- arrays ---- */
@@ -83,6 +87,15 @@ static eddy_status fail_memory(const walk *w) {
 }
 
 /* ---- finding ---- */
+
+/* Where a pass within a recording ends. */
+static bool is_beyond(const walk *w, const eddy_autograd_node *node) {
+    return w->within != 0 && node->recording != w->within;
+}
+
+static uint32_t edge_count(const walk *w, const eddy_autograd_node *node) {
+    return is_beyond(w, node) ? 0 : node->input_count;
+}
 
 static uint32_t *map_slot(const walk *w, const eddy_autograd_node *node) {
     uint32_t *slots = w->map.items;
@@ -149,7 +162,7 @@ static uint32_t source_of(const walk *w, eddy_autograd edge) {
 static eddy_status find_all(walk *w) {
     for (uint32_t i = 0; i < w->visit_count; i++) {
         const eddy_autograd_node *node = visit_at(w, i)->node;
-        for (uint32_t e = 0; e < node->input_count; e++) {
+        for (uint32_t e = 0; e < edge_count(w, node); e++) {
             if (!node->edges[e])
                 continue;
             uint32_t source = visit_of(w, eddy_autograd_node_of(node->edges[e]));
@@ -162,6 +175,8 @@ static eddy_status find_all(walk *w) {
 }
 
 static bool is_asked_for(const walk *w, const eddy_autograd_node *node) {
+    if (w->within)
+        return is_beyond(w, node);
     if (!w->inputs)
         return true; /* all of the tape leads to leaves */
     for (int64_t i = 0; i < w->inputs->count; i++)
@@ -183,7 +198,7 @@ static eddy_status put_in_order(walk *w) {
         uint32_t i = stack[--ready_count];
         order[count++] = i;
         const eddy_autograd_node *node = visit_at(w, i)->node;
-        for (uint32_t e = 0; e < node->input_count; e++) {
+        for (uint32_t e = 0; e < edge_count(w, node); e++) {
             if (!node->edges[e])
                 continue;
             uint32_t source = source_of(w, node->edges[e]);
@@ -198,7 +213,7 @@ static eddy_status put_in_order(walk *w) {
     for (; count > 0; count--) {
         visit *at = visit_at(w, order[count - 1]);
         at->is_wanted = is_asked_for(w, at->node);
-        for (uint32_t e = 0; e < at->node->input_count && !at->is_wanted; e++)
+        for (uint32_t e = 0; e < edge_count(w, at->node) && !at->is_wanted; e++)
             at->is_wanted =
                 at->node->edges[e] && visit_at(w, source_of(w, at->node->edges[e]))->is_wanted;
     }
@@ -305,6 +320,21 @@ static eddy_status run_hooks(walk *w, eddy_autograd_node *node, uint32_t output,
     return EDDY_OK;
 }
 
+/* Stores the gradient that has come to the edge of a recording. */
+static eddy_status find_edge(walk *w, eddy_autograd_node *node, uint32_t output,
+                             eddy_tensor *gradient) {
+    uint32_t count = w->at_edges->count;
+    eddy_backward_edge *edges = eddy_memory_grow(w->at_edges->edges, count * sizeof(*edges),
+                                                 (count + 1) * sizeof(*edges), EDDY_MEMORY_TAPE);
+    if (!edges)
+        return fail_memory(w);
+    eddy_autograd_node_retain(node);
+    eddy_tensor_retain(gradient);
+    edges[count] = (eddy_backward_edge){eddy_autograd_make(node, output), gradient};
+    *w->at_edges = (eddy_backward_found){edges, count + 1};
+    return EDDY_OK;
+}
+
 /* The gradients of a node's outputs are complete: runs hooks, and stores requested gradients. *has_any: there is a gradient to
  * continue with. */
 static eddy_status complete(walk *w, const visit *at, bool *has_any) {
@@ -315,6 +345,12 @@ static eddy_status complete(walk *w, const visit *at, bool *has_any) {
             continue;
         *has_any = true;
         eddy_status status = eddy_gradient_sum_complete(gradient);
+        if (status == EDDY_OK && is_beyond(w, node)) {
+            /* Its hooks run, and it keeps its gradient, in the passes that come through the program. */
+            status = find_edge(w, node, i, gradient->tensor);
+            if (status == EDDY_OK)
+                continue;
+        }
         if (status == EDDY_OK && node->hooks)
             status = run_hooks(w, node, i, &gradient->tensor);
         if (status == EDDY_OK && !w->inputs && node->keeps[i])
@@ -434,7 +470,8 @@ static eddy_status fill_frame(walk *w, const visit *at, frame *f) {
         f->grads[i] = sum_at(w, at->first_sum + i)->tensor;
         eddy_spec spec;
         eddy_autograd_spec_of(node, node->input_count + i, &spec);
-        if (f->grads[i] || eddy_dtype_category_of(spec.dtype) != EDDY_CATEGORY_FLOAT)
+        if (f->grads[i] || node->takes_missing ||
+            eddy_dtype_category_of(spec.dtype) != EDDY_CATEGORY_FLOAT)
             continue;
         eddy_status status = eddy_gradient_ops_table.zeros(&spec, node->device, &f->grads[i]);
         if (status != EDDY_OK)
@@ -528,7 +565,8 @@ static eddy_status go_back(walk *w) {
         eddy_status status = eddy_scope_open(w->caller, w->origin, &scope);
         if (status == EDDY_OK)
             status = complete(w, at, &has_any);
-        bool goes_on = has_any && at->is_wanted && !eddy_autograd_is_leaf(at->node);
+        bool goes_on =
+            has_any && at->is_wanted && !eddy_autograd_is_leaf(at->node) && !is_beyond(w, at->node);
         if (status == EDDY_OK && goes_on)
             status = go_through(w, at, &f);
         drop_sums(w, at);
@@ -609,12 +647,36 @@ static eddy_status check_lists(const walk *w, eddy_list outputs, eddy_list seeds
     return EDDY_OK;
 }
 
+/* Code of the user's that a program would not run again. */
+static eddy_status check_within(const walk *w) {
+    for (uint32_t i = 0; i < w->visit_count && w->within; i++) {
+        const eddy_autograd_node *node = visit_at(w, i)->node;
+        if (is_beyond(w, node))
+            continue;
+        if (eddy_autograd_is_leaf(node))
+            return eddy_fail(EDDY_UNSUPPORTED, w->origin,
+                             "a tensor that the recorded calls made wants a gradient of its own");
+        bool keeps = false;
+        for (uint32_t k = 0; k < node->output_count; k++)
+            keeps |= node->keeps[k];
+        for (const eddy_autograd_hook *hook = node->hooks; hook; hook = hook->next)
+            keeps |= hook->run != NULL;
+        if (keeps)
+            return eddy_fail(EDDY_UNSUPPORTED, w->origin,
+                             "a result of the recorded %s has a hook, or keeps its gradient",
+                             node->op->name);
+    }
+    return EDDY_OK;
+}
+
 static eddy_status backward_run(walk *w, eddy_list outputs, eddy_list seeds) {
     eddy_status status = check_lists(w, outputs, seeds);
     for (int64_t i = 0; i < outputs.count && status == EDDY_OK; i++)
         status = add_root(w, i, outputs.items[i], seeds.count > 0 ? seeds.items[i] : EDDY_NONE);
     if (status == EDDY_OK)
         status = find_all(w);
+    if (status == EDDY_OK)
+        status = check_within(w);
     if (status == EDDY_OK)
         status = put_in_order(w);
     if (status == EDDY_OK)
@@ -636,6 +698,8 @@ static eddy_status back(walk *w, eddy_list outputs, eddy_list seeds,
     w->caller = eddy_caller_get();
     if (!eddy_caller_may_call(w->caller))
         return eddy_caller_refuse(w->caller, w->origin);
+    if (!w->within)
+        eddy_recorder_go_back(w->caller);
     w->creates = options && options->creates_graph;
     w->retains = options && (options->keeps_graph || options->creates_graph);
     eddy_scope *scope;
@@ -687,4 +751,26 @@ eddy_status eddy_backward_to(eddy_list outputs, eddy_list inputs, eddy_list seed
     }
     eddy_memory_release(w.found, bytes, EDDY_MEMORY_TAPE);
     return status;
+}
+
+eddy_status eddy_backward_within(uint64_t recording, eddy_list outputs, eddy_list seeds,
+                                 eddy_origin origin, eddy_backward_found *found) {
+    eddy_backward_found made = {0};
+    walk w = {.origin = origin, .within = recording, .at_edges = &made};
+    eddy_backward_options options = {.size = sizeof(options), .keeps_graph = true};
+    eddy_status status = back(&w, outputs, seeds, &options);
+    if (status == EDDY_OK)
+        *found = made;
+    else
+        eddy_backward_found_fini(&made);
+    return status;
+}
+
+void eddy_backward_found_fini(eddy_backward_found *found) {
+    for (uint32_t i = 0; i < found->count; i++) {
+        eddy_autograd_node_release(eddy_autograd_node_of(found->edges[i].word));
+        eddy_tensor_drop(found->edges[i].gradient);
+    }
+    eddy_memory_release(found->edges, found->count * sizeof(*found->edges), EDDY_MEMORY_TAPE);
+    *found = (eddy_backward_found){0};
 }

@@ -22,8 +22,9 @@ typedef struct eddy_gradient_call {
     int64_t input_count;
     const int64_t *list_counts;
     eddy_tensor *const *outputs; /* NULL if not saved */
-    eddy_tensor *const *grads;   /* of each output; NULL for outputs that carry none */
-    eddy_tensor *const *extras;  /* the tensors that a custom function saved */
+    /* Of each output; NULL for outputs that carry none, and, for some nodes, of those to which none goes back. */
+    eddy_tensor *const *grads;
+    eddy_tensor *const *extras; /* the tensors that a custom function saved */
     int64_t extra_count;
     const bool *is_wanted; /* per input */
     bool is_recorded;      /* the function's calls are recorded, for gradients of gradients */
