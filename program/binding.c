@@ -1,8 +1,17 @@
 /* The bindings of a program by name and by number. */
+#include <base/memory.h>
 #include <base/status.h>
 #include <program/program.h>
 #include <stdio.h>
 #include <string.h>
+
+char *eddy_program_name_copy(const char *name) {
+    size_t bytes = strlen(name) + 1;
+    char *copy = eddy_memory_acquire(bytes, EDDY_MEMORY_PROGRAM);
+    if (copy)
+        memcpy(copy, name, bytes);
+    return copy;
+}
 
 uint32_t eddy_program_named_count(const eddy_program *program) {
     uint32_t count = 0;

@@ -6,8 +6,10 @@
 #include <base/status.h>
 #include <interpreter/tape/autograd.h>
 #include <program/fold.h>
+#include <program/gradient.h>
 #include <program/passes/passes.h>
 #include <program/recording.h>
+#include <stdio.h>
 #include <string.h>
 
 /* ---- begin, cancel ---- */
@@ -73,14 +75,15 @@ eddy_status eddy_record_begin(const eddy_record_options *options) {
 }
 
 /* The recording that the program's code has opened; NULL if there is none. */
-static eddy_recording *close_own(eddy_caller *caller) {
-    const eddy_recording *open =
-        caller ? (const eddy_recording *)(const void *)caller->recorder : NULL;
-    return open && !open->is_owned ? eddy_recording_close(caller) : NULL;
+static eddy_recording *own_recording(const eddy_caller *caller) {
+    eddy_recording *open = caller ? (eddy_recording *)(void *)caller->recorder : NULL;
+    return open && !open->is_owned ? open : NULL;
 }
 
 void eddy_record_cancel(void) {
-    eddy_recording_destroy(close_own(eddy_caller_get()));
+    eddy_caller *caller = eddy_caller_get();
+    if (own_recording(caller))
+        eddy_recording_destroy(eddy_recording_close(caller));
 }
 
 /* ---- bindings ---- */
@@ -122,14 +125,6 @@ static eddy_status check_binding(const maker *m, const eddy_bindings *bindings, 
     if ((unsigned)binding->role > EDDY_ROLE_CONSTANT)
         return eddy_fail(EDDY_INVALID_ARGUMENT, m->origin, "%s has no role", binding->name);
     return EDDY_OK;
-}
-
-static char *copy_name(const char *name) {
-    size_t bytes = strlen(name) + 1;
-    char *copy = eddy_memory_acquire(bytes, EDDY_MEMORY_PROGRAM);
-    if (copy)
-        memcpy(copy, name, bytes);
-    return copy;
 }
 
 /* A binding that has no name and no value yet; NULL without memory. */
@@ -426,7 +421,8 @@ static eddy_status bind_all(const maker *m, const eddy_bindings *bindings) {
         status = check_binding(m, bindings, i);
         eddy_program_binding *binding =
             status == EDDY_OK ? add_binding(m, given->tensor, (uint8_t)given->role) : NULL;
-        if (status == EDDY_OK && (!binding || !(binding->name = copy_name(given->name))))
+        if (status == EDDY_OK &&
+            (!binding || !(binding->name = eddy_program_name_copy(given->name))))
             status = fail_memory(m);
     }
     for (int k = 0; k < 4; k++)
@@ -615,6 +611,8 @@ eddy_status eddy_program_build(eddy_program *program, eddy_origin origin) {
     eddy_memory_release(bases, bytes, EDDY_MEMORY_PROGRAM);
     for (uint32_t i = 0; i < program->code.instructions.count; i++)
         program->has_registered |= eddy_code_instruction_at(&program->code, i)->op->is_registered;
+    if (status == EDDY_OK && program->gradient)
+        status = eddy_program_gradient_build(program->gradient, origin);
     return status;
 }
 
@@ -636,11 +634,16 @@ static bool take_over(maker *m) {
         return false;
     m->program->passes = recording->passes;
     m->program->uses_tape = recording->recorder.has_used_tape || recording->recorder.has_used_kept;
+    m->program->uses_kept = recording->recorder.has_used_kept;
     m->program->code = recording->code;
     m->program->externals = recording->externals;
     m->program->generators = recording->generators;
     recording->code = (eddy_code){0};
     recording->externals = recording->generators = (eddy_code_array){0};
+    for (uint32_t i = 0; i < m->program->externals.count; i++) {
+        eddy_program_external *external = eddy_program_external_at(m->program, i);
+        external->autograd = external->tensor->autograd;
+    }
     return true;
 }
 
@@ -660,10 +663,61 @@ static eddy_status make_program(maker *m, const eddy_bindings *bindings) {
     return drop_unused(m);
 }
 
+/* ---- with a backward pass ---- */
+
+#define NAME_BYTES 40
+
+/* The user's bindings, then the seeds of roots and the gradients that passes have found. */
+static int64_t count_bound(const eddy_gradient_plan *plan, const eddy_bindings *given) {
+    int64_t count = given->count + plan->root_count;
+    for (uint32_t p = 0; p < plan->pass_count; p++)
+        count += plan->passes[p].found.count;
+    return count;
+}
+
+static void add_bound(eddy_binding *bound, char (*names)[NAME_BYTES], int64_t *at,
+                      eddy_tensor *tensor, eddy_role role) {
+    snprintf(names[*at], NAME_BYTES, "(gradient %lld)", (long long)*at);
+    bound[*at] = (eddy_binding){.name = names[*at], .tensor = tensor, .role = role};
+    ++*at;
+}
+
+static void fill_bound(const eddy_gradient_plan *plan, const eddy_bindings *given,
+                       eddy_binding *bound, char (*names)[NAME_BYTES]) {
+    int64_t at = given->count;
+    if (at > 0)
+        memcpy(bound, given->items, (size_t)at * sizeof(*bound));
+    for (uint32_t i = 0; i < plan->root_count; i++)
+        add_bound(bound, names, &at, plan->seeds[i], EDDY_ROLE_INPUT);
+    for (uint32_t p = 0; p < plan->pass_count; p++)
+        for (uint32_t i = 0; i < plan->passes[p].found.count; i++)
+            add_bound(bound, names, &at, plan->passes[p].found.edges[i].gradient, EDDY_ROLE_OUTPUT);
+}
+
+/* All of the recording is bound as one program, which is then cut. */
+static eddy_status make_with_plan(maker *m, const eddy_bindings *given) {
+    int64_t count = count_bound(m->recording->plan, given);
+    size_t bytes = (size_t)count * (sizeof(eddy_binding) + NAME_BYTES);
+    eddy_binding *bound = eddy_memory_acquire(bytes, EDDY_MEMORY_PROGRAM);
+    if (!bound)
+        return fail_memory(m);
+    fill_bound(m->recording->plan, given, bound, (char(*)[NAME_BYTES])(bound + count));
+    eddy_status status = make_program(m, &(eddy_bindings){bound, count});
+    eddy_memory_release(bound, bytes, EDDY_MEMORY_PROGRAM);
+    eddy_program *whole = m->program;
+    if (status != EDDY_OK)
+        return status;
+    m->program = NULL;
+    status = eddy_gradient_split(whole, m->recording, given, m->origin, &m->program);
+    eddy_program_destroy(whole);
+    return status;
+}
+
 eddy_status eddy_program_make(eddy_recording *recording, const eddy_bindings *bindings,
                               eddy_origin origin, eddy_program **program) {
     maker m = {.recording = recording, .origin = origin};
-    eddy_status status = make_program(&m, bindings);
+    eddy_status status =
+        recording->plan ? make_with_plan(&m, bindings) : make_program(&m, bindings);
     if (status == EDDY_OK)
         *program = m.program;
     else if (m.program)
@@ -671,18 +725,65 @@ eddy_status eddy_program_make(eddy_recording *recording, const eddy_bindings *bi
     return status;
 }
 
-eddy_program *eddy_record_end(const eddy_bindings *bindings) {
-    eddy_origin origin = EDDY_ORIGIN("record_end");
-    eddy_recording *recording = close_own(eddy_caller_get());
+/* The outputs among the bindings, in `outputs`, which has room for all. False where one is no tensor with a known shape: eddy_program_make says so. */
+static bool find_outputs(const eddy_bindings *bindings, eddy_tensor **outputs, int64_t *count) {
+    *count = 0;
+    for (int64_t i = 0; i < bindings->count; i++) {
+        eddy_tensor *tensor = bindings->items[i].tensor;
+        if (bindings->items[i].role != EDDY_ROLE_OUTPUT)
+            continue;
+        if (!eddy_tensor_is_live(tensor) || eddy_tensor_is_late(tensor))
+            return false;
+        outputs[(*count)++] = tensor;
+    }
+    return true;
+}
+
+/* Records the backward pass of the outputs. */
+static eddy_status plan_outputs(eddy_caller *caller, eddy_recording *recording,
+                                const eddy_bindings *bindings, eddy_origin origin) {
+    if (!bindings || bindings->count <= 0 || !bindings->items)
+        return EDDY_OK;
+    size_t bytes = (size_t)bindings->count * sizeof(eddy_tensor *);
+    eddy_tensor **outputs = eddy_memory_acquire(bytes, EDDY_MEMORY_PROGRAM);
+    int64_t count;
+    if (!outputs)
+        return eddy_fail(EDDY_OUT_OF_MEMORY, origin, "no memory for the program");
+    eddy_status status = EDDY_OK;
+    if (find_outputs(bindings, outputs, &count))
+        status = eddy_gradient_plan_make(caller, recording, (eddy_list){outputs, count}, origin);
+    eddy_memory_release(outputs, bytes, EDDY_MEMORY_PROGRAM);
+    return status;
+}
+
+static eddy_program *end_recording(const eddy_bindings *bindings, bool has_gradient,
+                                   eddy_origin origin) {
+    eddy_caller *caller = eddy_caller_get();
+    eddy_recording *recording = own_recording(caller);
     if (!recording) {
         eddy_fail(EDDY_INVALID_ARGUMENT, origin,
                   "no recording is open on this thread that eddy_record_begin has opened");
         return NULL;
     }
+    eddy_status status = has_gradient ? plan_outputs(caller, recording, bindings, origin) : EDDY_OK;
+    (void)eddy_recording_close(caller);
     eddy_program *program = NULL;
-    eddy_status status = eddy_program_make(recording, bindings, origin, &program);
+    if (status == EDDY_OK)
+        status = eddy_program_make(recording, bindings, origin, &program);
+    if (status == EDDY_OK && has_gradient && !program->gradient)
+        status = eddy_fail(EDDY_INVALID_ARGUMENT, origin, "no output carries a gradient");
     eddy_recording_destroy(recording);
-    if (status == EDDY_OK && eddy_program_build(program, origin) != EDDY_OK)
+    if (status == EDDY_OK)
+        status = eddy_program_build(program, origin);
+    if (status != EDDY_OK)
         eddy_program_release(&program);
     return program;
+}
+
+eddy_program *eddy_record_end(const eddy_bindings *bindings) {
+    return end_recording(bindings, false, EDDY_ORIGIN("record_end"));
+}
+
+eddy_program *eddy_record_end_with_grad(const eddy_bindings *bindings) {
+    return end_recording(bindings, true, EDDY_ORIGIN("record_end_with_grad"));
 }

@@ -103,6 +103,58 @@ void eddy_code_clear_gaps(const eddy_op *op, void *attributes) {
     }
 }
 
+/* ---- parts ---- */
+
+static bool copy_items(eddy_code_array *to, const eddy_code_array *from, size_t item_bytes,
+                       uint32_t count) {
+    uint32_t first;
+    if (!eddy_code_array_add(to, item_bytes, count, &first))
+        return false;
+    if (count > 0)
+        memcpy((char *)to->items + first * item_bytes, from->items, count * item_bytes);
+    return true;
+}
+
+static bool copy_operand(eddy_code *part, const eddy_code *code, const eddy_code_operand *operand) {
+    eddy_layout layout;
+    eddy_code_operand_layout(code, operand, &layout);
+    if (operand->access & EDDY_CODE_WRITES)
+        eddy_code_value_at(part, operand->value)->is_written = true;
+    return eddy_code_add_operand(part, operand, &layout);
+}
+
+static bool copy_instruction(eddy_code *part, const eddy_code *code, uint32_t i, uint32_t first) {
+    eddy_code_instruction copy = *eddy_code_instruction_at(code, i);
+    uint32_t operands_at = copy.operands_at, patches_at = copy.patches_at, index;
+    copy.operands_at = part->operands.count;
+    copy.patches_at = part->patches.count;
+    copy.ordinal -= eddy_code_instruction_at(code, first)->ordinal;
+    for (uint32_t k = 0; k < copy.operand_count; k++)
+        if (!copy_operand(part, code, eddy_code_operand_at(code, operands_at + k)))
+            return false;
+    for (uint32_t k = 0; k < copy.patch_count; k++)
+        if (!eddy_code_add_patch(part, eddy_code_patch_at(code, patches_at + k)))
+            return false;
+    return eddy_code_add_words(part, eddy_code_words(code, copy.attributes_at),
+                               copy.op->attribute_bytes, &copy.attributes_at) &&
+           eddy_code_add_instruction(part, &copy, &index);
+}
+
+bool eddy_code_copy_part(eddy_code *part, const eddy_code *code, uint32_t first, uint32_t end,
+                         uint32_t draw_count, uint32_t scalar_count) {
+    if (!copy_items(&part->values, &code->values, sizeof(eddy_code_value), code->values.count) ||
+        !copy_items(&part->draws, &code->draws, sizeof(eddy_code_draw), draw_count) ||
+        !copy_items(&part->scalars, &code->scalars, sizeof(eddy_code_scalar), scalar_count))
+        return false;
+    for (uint32_t v = 0; v < part->values.count; v++)
+        eddy_code_value_at(part, v)->is_written = false;
+    for (uint32_t i = first; i < end; i++)
+        if (!copy_instruction(part, code, i, first))
+            return false;
+    part->recorded_count = end - first;
+    return true;
+}
+
 /* ---- comparing ---- */
 
 static bool is_same_operand(const eddy_code *a, const eddy_code_operand *x, const eddy_code *b,

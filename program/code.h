@@ -194,6 +194,11 @@ EDDY_MUST_USE bool eddy_code_add_patch(eddy_code *code, const eddy_code_patch *p
  * compared. */
 void eddy_code_clear_gaps(const eddy_op *op, void *attributes);
 
+/* Makes of zeroed code a part: instructions first .. end - 1, with all values under their numbers, and the first draws and scalars. False without
+ * memory: eddy_code_fini. */
+EDDY_MUST_USE bool eddy_code_copy_part(eddy_code *part, const eddy_code *code, uint32_t first,
+                                       uint32_t end, uint32_t draw_count, uint32_t scalar_count);
+
 /* Whether two pieces of code are the same, word for word. *difference: the first instruction that differs, where one does. */
 bool eddy_code_is_equal(const eddy_code *a, const eddy_code *b, uint32_t *difference);
 

@@ -1,5 +1,5 @@
 #include <base/shape.h>
-#include <program/program.h>
+#include <program/gradient.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -62,4 +62,6 @@ void eddy_program_compare(const eddy_program *a, const eddy_program *b, char *re
                  "made anew in each call, or a gradient that the tape keeps from call to call");
     else if (!has_same_bindings(a, b))
         snprintf(reason, size, "two recordings give different tensors as their outputs");
+    else if (!eddy_program_gradient_is_equal(a->gradient, b->gradient))
+        snprintf(reason, size, "gradients go back through two recordings in different ways");
 }

@@ -4,7 +4,7 @@
 #include <base/status.h>
 #include <interpreter/handle/generator.h>
 #include <interpreter/tape/autograd.h>
-#include <program/program.h>
+#include <program/gradient.h>
 #include <string.h>
 
 static void array_fini(eddy_code_array *array, size_t item_bytes) {
@@ -38,6 +38,7 @@ void eddy_program_destroy(eddy_program *program) {
     for (uint32_t i = 0; i < program->kept.count; i++)
         eddy_autograd_node_release(kept[i].node);
     array_fini(&program->kept, sizeof(*kept));
+    eddy_program_gradient_destroy(program->gradient);
     eddy_executable_fini(&program->executable);
     eddy_code_fini(&program->code);
     array_fini(&program->externals, sizeof(eddy_program_external));
@@ -46,6 +47,15 @@ void eddy_program_destroy(eddy_program *program) {
     array_fini(&program->made, sizeof(eddy_program_made));
     eddy_runtime_unbind(program->runtime);
     eddy_memory_release(program, sizeof(*program), EDDY_MEMORY_PROGRAM);
+}
+
+bool eddy_program_has_wants(const eddy_program *program) {
+    for (uint32_t i = 0; i < program->externals.count; i++) {
+        const eddy_program_external *external = eddy_program_external_at(program, i);
+        if (external->tensor && external->tensor->autograd != external->autograd)
+            return false;
+    }
+    return true;
 }
 
 eddy_status eddy_program_check(const eddy_program *program, eddy_origin origin) {
@@ -76,7 +86,13 @@ static int64_t bytes_of(const eddy_program *program) {
                    code->draws.capacity * sizeof(eddy_code_draw) +
                    program->externals.capacity * sizeof(eddy_program_external) +
                    program->bindings.capacity * sizeof(eddy_program_binding);
-    return (int64_t)bytes + eddy_executable_bytes(&program->executable);
+    int64_t all = (int64_t)bytes + eddy_executable_bytes(&program->executable);
+    const eddy_program_gradient *gradient = program->gradient;
+    if (!gradient)
+        return all;
+    for (uint32_t i = 0; i < gradient->ways->count; i++)
+        all += bytes_of(gradient->ways->items[i].program);
+    return all + bytes_of(gradient->forward);
 }
 
 eddy_status eddy_program_describe(const eddy_program *program, eddy_program_info *info) {
@@ -103,6 +119,8 @@ eddy_status eddy_program_describe(const eddy_program *program, eddy_program_info
                                .group_count = program->code.groups.count,
                                .constant_count = program->constant_count,
                                .binding_count = eddy_program_named_count(program)};
+    if (program->gradient)
+        eddy_program_gradient_describe(program->gradient, &found);
     size_t bytes = info->size > 0 && info->size < sizeof(found) ? info->size : sizeof(found);
     memcpy(info, &found, bytes);
     return EDDY_OK;

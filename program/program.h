@@ -22,6 +22,7 @@ typedef struct eddy_program_external {
     uint32_t value;
     uint32_t input;      /* index among the inputs; EDDY_CODE_NONE: state, constant or captured */
     eddy_tensor *tensor; /* a reference of the root; NULL for inputs */
+    eddy_autograd autograd; /* the root's for the tape when the recording ended; no reference */
 } eddy_program_external;
 
 /* A value made by the program that outputs show. */
@@ -74,8 +75,11 @@ struct eddy_program {
     uint32_t handle_count; /* new handles of a run: of outputs, then of kept gradients */
     uint32_t passes;       /* that it is built with: a bit for each */
     bool uses_tape;      /* what it computes depends on which gradients are kept, or who gets one */
+    bool uses_kept;      /* on which are kept */
     bool has_registered; /* ops of the program's own, which run on workers alone */
     eddy_executable executable;
+    struct eddy_program_gradient
+        *gradient; /* owned: how gradients go back through a run (gradient.h), or NULL */
 };
 
 static inline eddy_program_external *eddy_program_external_at(const eddy_program *program,
@@ -102,6 +106,9 @@ EDDY_MUST_USE eddy_status eddy_program_run_with(eddy_program *program, eddy_list
                                                 const eddy_scalar *scalars, eddy_tensor **outputs,
                                                 bool *is_unfit, eddy_origin origin);
 
+/* Whether the tensors that the program holds want gradients, or do not, as when it was recorded; as far as their roots tell. */
+bool eddy_program_has_wants(const eddy_program *program);
+
 /* ---- bindings by name ---- */
 
 /* Those that have one are the first: kept gradients follow. */
@@ -115,6 +122,9 @@ EDDY_MUST_USE eddy_status eddy_program_refuse_name(const eddy_program *program, 
 /* Their names, for messages: "x, y", cut where there is no room, "none" if there are none. */
 void eddy_program_list_names(const eddy_program *program, eddy_role role, char *buffer,
                              size_t size);
+
+/* A copy of a name, the caller's; NULL without memory. */
+char *eddy_program_name_copy(const char *name);
 
 /* Why two recordings of a function are not the same program, as a sentence; "" where they are. */
 void eddy_program_compare(const eddy_program *a, const eddy_program *b, char *reason, size_t size);

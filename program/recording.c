@@ -5,6 +5,7 @@
 #include <interpreter/call/recorder.h>
 #include <interpreter/handle/generator.h>
 #include <interpreter/tape/autograd.h>
+#include <program/gradient.h>
 #include <program/recording.h>
 #include <stdio.h>
 #include <string.h>
@@ -491,6 +492,7 @@ void eddy_recording_init(eddy_recording *recording, eddy_runtime *runtime) {
 }
 
 void eddy_recording_fini(eddy_recording *recording) {
+    eddy_gradient_plan_destroy(recording->plan);
     eddy_program_external *externals = recording->externals.items;
     for (uint32_t i = 0; i < recording->externals.count; i++)
         if (externals[i].tensor)

@@ -55,7 +55,8 @@ typedef struct eddy_recording {
     bool lost;       /* such a number was used in a way that a run cannot follow */
     /* A recorded call wrote in place to a tensor that was there before, which then belongs to that call for the tape. */
     bool has_redirected;
-    eddy_status status; /* why there will be no program; OK so far */
+    struct eddy_gradient_plan *plan; /* owned: the recorded backward passes (gradient.h), or NULL */
+    eddy_status status;              /* why there will be no program; OK so far */
     eddy_origin spoiled_by;
     const char *reason;
     bool is_disturbed; /* by another thread's write: the same calls may be recorded another time */

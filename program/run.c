@@ -7,7 +7,7 @@
 #include <interpreter/handle/scope.h>
 #include <interpreter/handle/stream.h>
 #include <interpreter/tape/autograd.h>
-#include <program/run.h>
+#include <program/gradient.h>
 #include <string.h>
 
 static size_t argument_bytes(const eddy_program *program) {
@@ -60,13 +60,20 @@ static eddy_status draw(const eddy_run *r) {
     const eddy_program *program = r->program;
     uint64_t *words = (uint64_t *)r->arguments->words + program->executable.base_count - 1;
     eddy_generator **generators = program->generators.items;
+    size_t bytes = 2 * sizeof(*words) * program->code.draws.count;
     eddy_status status = EDDY_OK;
+    if (r->given_draws) {
+        memcpy(words, r->given_draws, bytes);
+        return EDDY_OK;
+    }
     for (uint32_t i = 0; i < program->code.draws.count && status == EDDY_OK; i++, words += 2) {
         uint32_t number = eddy_code_draw_at(&program->code, i)->generator;
         status = eddy_generator_draw(r->caller, program->runtime,
                                      number == EDDY_CODE_NONE ? NULL : generators[number],
                                      r->origin, &words[0], &words[1]);
     }
+    if (r->drawn && bytes > 0)
+        memcpy(r->drawn, words - 2 * program->code.draws.count, bytes);
     return status;
 }
 
@@ -317,7 +324,7 @@ static char *take(char **at, size_t bytes) {
     return taken;
 }
 
-eddy_status eddy_run_make(eddy_run *r) {
+eddy_status eddy_run_make_untraced(eddy_run *r) {
     const eddy_program *program = r->program;
     eddy_status status = check_call(r);
     if (status != EDDY_OK)
@@ -339,6 +346,10 @@ eddy_status eddy_run_make(eddy_run *r) {
     status = run_bound(r);
     eddy_caller_scratch_end(r->caller, memory, bytes);
     return status;
+}
+
+eddy_status eddy_run_make(eddy_run *r) {
+    return eddy_run_is_traced(r) ? eddy_run_make_traced(r) : eddy_run_make_untraced(r);
 }
 
 eddy_status eddy_program_run_with(eddy_program *program, eddy_list inputs,

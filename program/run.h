@@ -32,10 +32,19 @@ typedef struct eddy_run {
         roots; /* per made storage: that of its target; without one NULL until the run is submitted */
     eddy_run_arguments *arguments;
     bool *is_unfit; /* set in place of an error where the arguments do not fit; NULL: the error */
+    const int64_t
+        *given_draws; /* two words for each draw, in place of drawing; NULL: the run draws */
+    int64_t *drawn;   /* room for those words; NULL: nobody wants them */
 } eddy_run;
 
 /* Makes a run of which everything down to `places` is given. The errors of eddy_program_run, recorded. */
 EDDY_MUST_USE eddy_status eddy_run_make(eddy_run *r);
+/* The same, whose outputs carry no gradient. */
+EDDY_MUST_USE eddy_status eddy_run_make_untraced(eddy_run *r);
+/* Whether a run is to be a node of the tape (gradient.h): gradients are on, and one would go on from it. */
+bool eddy_run_is_traced(const eddy_run *r);
+/* The run that is. UNSUPPORTED with targets, or with tensors in the place of state. */
+EDDY_MUST_USE eddy_status eddy_run_make_traced(eddy_run *r);
 
 /* Checks what was given and fills in operands, shifts, given tensors and the roots of targets. On failure nothing has happened: the errors of
  * eddy_program_run, recorded. */

@@ -97,6 +97,18 @@ EDDY_API eddy_status eddy_record_begin(const eddy_record_options *options);
  * it: the message names the call) or OUT_OF_MEMORY in the slot; the recording ends in any case. */
 EDDY_API eddy_program *eddy_record_end(const eddy_bindings *bindings);
 
+/* The same, for outputs that carry gradients: their backward pass is recorded too, behind the calls, so that the tape takes a run for one op. Under
+ * autograd (an input wants a gradient, or a tensor that the program captured did when it was recorded) the outputs of a run require gradients as
+ * those of the calls would, and a backward pass goes on to these inputs and captured tensors; elsewhere a run computes the
+ * outputs alone. An input that wanted no gradient when it was recorded can get none: a run that is given one that does fails with
+ * UNSUPPORTED. Gradients of gradients (creates_graph) fail with UNSUPPORTED. docs/programs.md.
+ *
+ * NULL, beside the errors of eddy_record_end, with INVALID_ARGUMENT (no output carries a gradient; the calls have overwritten what the
+ * gradient of one of them reads) or UNSUPPORTED (a recorded call wrote in place to a tensor that was there before, and a gradient goes
+ * back through it; a tensor that the recording made has a hook, keeps its gradient or was made a leaf; the backward pass draws
+ * random numbers, or writes to a tensor that it has not made). */
+EDDY_API eddy_program *eddy_record_end_with_grad(const eddy_bindings *bindings);
+
 /* Whether what the calling thread has recorded so far can become a program, as far as that does not depend on its bindings. If not, `reason`
  * says why, in at most size bytes (0: reason may be NULL): the sentence of eddy_record_end, with the first call that cannot be part of
  * a program; inside a recorded function, what keeps it from being replayed; or that no recording is open. "" if it can. Changes
@@ -115,7 +127,7 @@ EDDY_API void eddy_program_release(eddy_program **program);
 
 /* Runs the program as one instruction, ordered with ops like an op on its inputs and captured tensors, and returns at once.
  * inputs: one for each input, in the order of their bindings. outputs: room for one pointer for each output, in that order, written on success with new
- * tensors, owned as <eddy/tensor.h> says; they carry no gradient.
+ * tensors, owned as <eddy/tensor.h> says; they carry no gradient, unless the program was made with one (eddy_record_end_with_grad).
  *
  * Random ops draw from the running thread's generator, or from the one they were recorded with, as the calls would. A late
  * error stays with what depends on it, as in single calls, and names the recorded call. INVALID_ARGUMENT (another number of
@@ -220,6 +232,9 @@ typedef struct eddy_program_info {
     int64_t group_count; /* of instructions that run tile by tile */
     int64_t constant_count;
     int64_t binding_count; /* all that have names */
+    /* Inputs and captured tensors that gradients go on to, 0 where outputs carry none; and the bytes that a run makes and keeps for its
+     * backward pass, outputs included. */
+    int64_t grad_count, saved_bytes;
 } eddy_program_info;
 
 EDDY_API eddy_status eddy_program_describe(const eddy_program *program, eddy_program_info *info);
@@ -295,6 +310,7 @@ inline eddy_fetches fetches(std::initializer_list<eddy_fetch> items) {
 #include <eddy/call_sites.h>
 #define eddy_record_begin(...) EDDY_AT_CALL_SITE(eddy_record_begin(__VA_ARGS__))
 #define eddy_record_end(...) EDDY_AT_CALL_SITE(eddy_record_end(__VA_ARGS__))
+#define eddy_record_end_with_grad(...) EDDY_AT_CALL_SITE(eddy_record_end_with_grad(__VA_ARGS__))
 #define eddy_record_cancel(...) EDDY_AT_CALL_SITE_VOID(eddy_record_cancel(__VA_ARGS__))
 #define eddy_program_retain(...) EDDY_AT_CALL_SITE(eddy_program_retain(__VA_ARGS__))
 #define eddy_program_release(...) EDDY_AT_CALL_SITE_VOID(eddy_program_release(__VA_ARGS__))
