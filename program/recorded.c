@@ -6,7 +6,7 @@
 #include <eddy/recorded.h>
 #include <interpreter/handle/scope.h>
 #include <interpreter/tape/autograd.h>
-#include <program/recording.h>
+#include <program/gradient.h>
 #include <program/signature.h>
 #include <stdio.h>
 #include <string.h>
@@ -87,7 +87,8 @@ typedef struct calling {
     eddy_tensor **outputs; /* output_count, in the caller's scratch */
     void *key;
     size_t key_bytes;
-    bool has_failed; /* a call of the function, whatever that returned */
+    bool has_failed;                          /* a call of the function, whatever that returned */
+    char no_way[EDDY_RECORDING_REASON_BYTES]; /* why its backward pass could not be recorded; "" */
 } calling;
 
 /* The signature of the call, which becomes the first; NULL if there is none. */
@@ -169,6 +170,48 @@ static eddy_status run_body(calling *c, const eddy_scalar *scalars) {
                : eddy_fail(status, c->origin, "the function failed: %s", eddy_status_text(status));
 }
 
+/* ---- quietly: failures that are none of the call ---- */
+
+typedef struct quiet {
+    eddy_error before;
+    eddy_outcome *outcome;
+} quiet;
+
+static void quiet_begin(quiet *q) {
+    *q = (quiet){0};
+    eddy_error_take(&q->before);
+    q->outcome = eddy_outcome_set_aside();
+}
+
+/* What failed since, where something did. */
+static void quiet_end(quiet *q, eddy_error *failed) {
+    *failed = (eddy_error){0};
+    eddy_error_take(failed);
+    eddy_outcome_go_on(q->outcome);
+    if (q->before.status != EDDY_OK)
+        eddy_error_restore(&q->before);
+}
+
+/* ---- recording the function ---- */
+
+/* The recording is open, and what it has computed is the call's result whatever comes of it. */
+static void plan_quietly(calling *c, eddy_recording *recording) {
+    char reason[EDDY_RECORDING_REASON_BYTES];
+    eddy_recording_judge(recording, reason, sizeof(reason));
+    if (reason[0] || c->caller->no_grad > 0 || recording->recorder.has_gone_back)
+        return;
+    quiet q;
+    eddy_error failed;
+    quiet_begin(&q);
+    eddy_status status = eddy_gradient_plan_make(
+        c->caller, recording, (eddy_list){c->outputs, c->recorded->output_count}, c->origin);
+    quiet_end(&q, &failed);
+    if (status == EDDY_OUT_OF_MEMORY)
+        recording->status = status; /* it says nothing about the function */
+    else if (status != EDDY_OK)
+        snprintf(c->no_way, sizeof(c->no_way), "%.300s", failed.message);
+}
+
 /* Slots of numbers are never used again, so that one that a tape has kept from an earlier recording means nothing. */
 static uint32_t take_slots(int64_t count) {
     static _Atomic uint32_t last;
@@ -189,6 +232,8 @@ static eddy_status record_body(calling *c, eddy_recording **recording) {
     status = run_body(c, scalars);
     for (int64_t i = 0; i < c->scalars.count; i++)
         scalars[i].slot = 0;
+    if (status == EDDY_OK && !c->has_failed)
+        plan_quietly(c, *recording);
     (void)eddy_recording_close(c->caller);
     return status;
 }
@@ -218,14 +263,37 @@ static eddy_status make_program(const calling *c, eddy_recording *recording,
     return status;
 }
 
-static bool any_gradient(const calling *c) {
-    for (int64_t i = 0; i < c->inputs.count; i++)
-        if (c->inputs.items[i]->autograd && c->caller->no_grad == 0)
-            return true;
+static bool any_output_gradient(const calling *c) {
     for (int64_t i = 0; i < c->recorded->output_count; i++)
         if (c->outputs[i]->autograd)
             return true;
     return false;
+}
+
+static bool any_input_gradient(const calling *c) {
+    for (int64_t i = 0; i < c->inputs.count; i++)
+        if (c->inputs.items[i]->autograd && c->caller->no_grad == 0)
+            return true;
+    return false;
+}
+
+/* Why gradients cannot go back through a replay as they would through the function; "" if they can. */
+static void judge_gradient(const calling *c, const eddy_recording *recording, char *reason,
+                           size_t size) {
+    bool goes_out = any_output_gradient(c);
+    reason[0] = 0;
+    if (recording->has_redirected)
+        snprintf(reason, size,
+                 "a call writes in place to a tensor that was there before, and a gradient goes "
+                 "back through it");
+    else if (c->no_way[0])
+        snprintf(reason, size, "%s", c->no_way);
+    else if (recording->recorder.has_gone_back ? goes_out || any_input_gradient(c)
+                                               : goes_out && !recording->plan)
+        snprintf(reason, size, "a gradient goes back through its inputs or outputs");
+    else if (recording->plan && recording->plan->root_count > EDDY_GRADIENT_ROOTS_FEW)
+        snprintf(reason, size, "more than %d of its outputs carry a gradient",
+                 EDDY_GRADIENT_ROOTS_FEW);
 }
 
 /* There is a reason against the newest recording. What another thread did says little of the next one: recording begins anew. */
@@ -250,6 +318,11 @@ typedef struct verdict {
     eddy_program *stale; /* a reference that the signature has given up, or NULL */
 } verdict;
 
+static void note_changes(eddy_signature *signature) {
+    signature->tape_changes = eddy_autograd_changes();
+    signature->view_changes = eddy_autograd_view_changes();
+}
+
 /* lock: the function's. What is left in the verdict is to be released. */
 static void settle_locked(const calling *c, eddy_signature *signature, verdict *v) {
     if (signature->is_replayed || signature->is_given_up)
@@ -262,7 +335,7 @@ static void settle_locked(const calling *c, eddy_signature *signature, verdict *
     signature->program = v->program;
     v->program = old;
     eddy_signature_note(signature, c->inputs, old != NULL);
-    signature->tape_changes = eddy_autograd_changes();
+    note_changes(signature);
     if (!old || old != v->before)
         return;
     signature->is_replayed = v->is_built;
@@ -297,14 +370,11 @@ static eddy_status try_program(const calling *c, eddy_recording *recording, verd
 
 /* The same, whose failure is no failure of the call. False without memory: nothing is known about the function then. */
 static bool try_quietly(const calling *c, eddy_recording *recording, verdict *v) {
-    eddy_error before = {0}, error = {0};
-    eddy_error_take(&before);
-    eddy_outcome *outcome = eddy_outcome_set_aside();
+    quiet q;
+    eddy_error error;
+    quiet_begin(&q);
     eddy_status status = try_program(c, recording, v);
-    eddy_error_take(&error);
-    eddy_outcome_go_on(outcome);
-    if (before.status != EDDY_OK)
-        eddy_error_restore(&before);
+    quiet_end(&q, &error);
     if (status != EDDY_OK && status != EDDY_OUT_OF_MEMORY)
         snprintf(v->reason, sizeof(v->reason), "%.300s", error.message);
     return status != EDDY_OUT_OF_MEMORY;
@@ -331,8 +401,8 @@ static void settle(calling *c, eddy_recording *recording) {
     if (recording->status == EDDY_OUT_OF_MEMORY)
         return; /* it says nothing about the function */
     eddy_recording_judge(recording, v.reason, sizeof(v.reason));
-    if (!v.reason[0] && any_gradient(c))
-        snprintf(v.reason, sizeof(v.reason), "a gradient goes back through its inputs or outputs");
+    if (!v.reason[0])
+        judge_gradient(c, recording, v.reason, sizeof(v.reason));
     bool is_known = v.reason[0] || try_quietly(c, recording, &v);
     v.is_disturbed = recording->is_disturbed;
     if (is_known)
@@ -371,10 +441,22 @@ static void count_miss(const calling *c) {
     eddy_lock_release(&c->recorded->lock);
 }
 
+/* Whether the tape is to the program as it was when it was recorded. Of a program that has nothing to do with kept gradients that is: the same
+ * tensors want one. Roots say so themselves; of views it is known only that none has changed. */
+static bool is_tape_same(const calling *c, const eddy_signature *signature) {
+    const eddy_program *program = signature->program;
+    bool is_unchanged = signature->tape_changes == eddy_autograd_changes();
+    if (program->uses_kept)
+        return is_unchanged;
+    if (!program->uses_tape && c->caller->no_grad > 0)
+        return true;
+    return eddy_program_has_wants(program) &&
+           (is_unchanged || signature->view_changes == eddy_autograd_view_changes());
+}
+
 /* Why the program that is there does not serve this call, though its arguments are of the kind; NULL where it does. */
 static const char *find_miss(const calling *c, const eddy_signature *signature) {
-    bool sees_tape = signature->program->uses_tape || c->caller->no_grad == 0;
-    if (sees_tape && signature->tape_changes != eddy_autograd_changes())
+    if (!is_tape_same(c, signature))
         return "gradients, or what they go back to, have changed between two calls";
     if (!eddy_signature_has_inputs(signature, c->inputs))
         return "an input was in the same place in two recordings, and then in another";
@@ -401,7 +483,7 @@ static void note_tape(const calling *c) {
     eddy_lock_acquire(&c->recorded->lock);
     eddy_signature *signature = find_locked(c);
     if (signature)
-        signature->tape_changes = eddy_autograd_changes();
+        note_changes(signature);
     eddy_lock_release(&c->recorded->lock);
 }
 

@@ -115,6 +115,67 @@ static eddy_status run_recorded(eddy_tensor *x, double *result) {
     return status;
 }
 
+/* ---- gradients through runs ---- */
+
+static eddy_tensor *layer(eddy_tensor *x, eddy_tensor *w) {
+    return eddy_dropout(eddy_tanh(eddy_linear(x, w, EDDY_NONE)), EDDY_S(0.5), NULL);
+}
+
+static eddy_status go_back(eddy_tensor *y, eddy_tensor *w, double *result) {
+    eddy_tensor *loss = eddy_sum(eddy_square(y), EDDY_ALL_AXES, NULL);
+    eddy_status status = loss ? eddy_backward(loss) : EDDY_OUT_OF_MEMORY;
+    return status == EDDY_OK
+               ? eddy_read_f64(eddy_sum(eddy_grad_of(w), EDDY_ALL_AXES, NULL), result, NULL)
+               : status;
+}
+
+static eddy_status run_layer(eddy_tensor *x, eddy_tensor *w, double *result) {
+    eddy_status status = eddy_record_begin(NULL);
+    if (status != EDDY_OK)
+        return status;
+    eddy_tensor *y = layer(x, w), *first, *second;
+    eddy_program *program = eddy_record_end_with_grad(
+        EDDY_BINDINGS({"x", x, EDDY_ROLE_INPUT}, {"y", y, EDDY_ROLE_OUTPUT}));
+    status = program ? eddy_program_run(program, EDDY_LIST(x), &first) : EDDY_OUT_OF_MEMORY;
+    if (status == EDDY_OK)
+        status = eddy_program_run(program, EDDY_LIST(first), &second);
+    if (status == EDDY_OK)
+        status = go_back(second, w, result);
+    eddy_program_release(&program);
+    return status;
+}
+
+static eddy_status layer_body(void *context, eddy_recorded_call *call) {
+    call->outputs[0] = layer(call->inputs.items[0], context);
+    return call->outputs[0] ? EDDY_OK : EDDY_OUT_OF_MEMORY;
+}
+
+static eddy_status run_recorded_layer(eddy_tensor *x, eddy_tensor *w, double *result) {
+    eddy_recorded *recorded = eddy_recorded_create(layer_body, w, 1, NULL);
+    eddy_status status = EDDY_OK;
+    for (int i = 0; i < 4 && status == EDDY_OK; i++)
+        status = eddy_recorded_run(recorded, EDDY_LIST(x), (eddy_scalars){0}, &x);
+    if (status == EDDY_OK)
+        status = go_back(x, w, result);
+    eddy_recorded_release(&recorded);
+    return status;
+}
+
+static eddy_status run_gradients(double *result) {
+    eddy_tensor *w = eddy_full(EDDY_SHAPE(COLUMNS, COLUMNS), EDDY_S(0.25), EDDY_F32, NULL);
+    eddy_tensor *x = eddy_ones(EDDY_SHAPE(ROWS, COLUMNS), EDDY_F32, NULL);
+    double first = 0, second = 0;
+    eddy_status status = eddy_requires_grad_set(w, true);
+    if (status == EDDY_OK)
+        status = eddy_requires_grad_set(x, true);
+    if (status == EDDY_OK)
+        status = run_layer(x, w, &first);
+    if (status == EDDY_OK)
+        status = run_recorded_layer(x, w, &second);
+    *result = first + second;
+    return status;
+}
+
 eddy_status run_programs(double *results) {
     eddy_scope *scope = eddy_scope_begin();
     if (!scope)
@@ -125,6 +186,10 @@ eddy_status run_programs(double *results) {
     eddy_status status = run_program(large, &results[0]);
     if (status == EDDY_OK)
         status = run_recorded(x, &results[1]);
+    double gradients = 0;
+    if (status == EDDY_OK)
+        status = run_gradients(&gradients);
+    results[0] += gradients;
     eddy_status synced = eddy_sync(EDDY_FOREVER);
     eddy_scope_end(scope);
     return status == EDDY_OK ? synced : status;

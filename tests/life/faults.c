@@ -140,6 +140,7 @@ int main(int argc, char **argv) {
     for (at = 0; run_with_fault(expected); at++) {
         CHECK(eddy_live_count() == 0);
         CHECK(eddy_memory_counted(EDDY_MEMORY_PROGRAM).bytes == 0);
+        CHECK(eddy_memory_counted(EDDY_MEMORY_TAPE).bytes == 0);
         /* Caches of the thread grow to their final size in the first runs. */
         if (at == 3)
             before = held_bytes();
