@@ -1,6 +1,7 @@
 /* Dead code, by one walk backwards over the instructions. */
 #include <base/memory.h>
 #include <program/passes/passes.h>
+#include <string.h>
 
 static bool is_live(const eddy_code *code, const eddy_code_instruction *instruction,
                     const bool *is_wanted) {
@@ -28,6 +29,21 @@ static void want(const eddy_code *code, const eddy_code_instruction *instruction
             is_wanted[operands[k].value] = true;
 }
 
+/* A value whose maker is left out begins where it is written whole. */
+static void make_anew(eddy_code *code, const uint32_t *bases, bool *is_there) {
+    for (uint32_t i = 0; i < code->instructions.count; i++) {
+        const eddy_code_instruction *instruction = eddy_code_instruction_at(code, i);
+        for (uint32_t k = 0; k < instruction->operand_count; k++) {
+            eddy_code_operand *operand = eddy_code_operand_at(code, instruction->operands_at + k);
+            if (eddy_code_operand_is_absent(operand) || bases[operand->value] != 0)
+                continue;
+            if (!is_there[operand->value] && operand->access & EDDY_CODE_COVERS)
+                operand->access = EDDY_CODE_WRITES | EDDY_CODE_MAKES;
+            is_there[operand->value] = true;
+        }
+    }
+}
+
 bool eddy_pass_dead(eddy_code *code, const uint32_t *bases) {
     uint32_t count = code->instructions.count, kept = count;
     bool *is_wanted = eddy_memory_acquire_zeroed(code->values.count, EDDY_MEMORY_PROGRAM);
@@ -45,6 +61,8 @@ bool eddy_pass_dead(eddy_code *code, const uint32_t *bases) {
     code->instructions.count = count - kept;
     for (uint32_t i = 0; i < code->instructions.count; i++)
         *eddy_code_instruction_at(code, i) = *eddy_code_instruction_at(code, kept + i);
+    memset(is_wanted, 0, code->values.count);
+    make_anew(code, bases, is_wanted);
     eddy_memory_release(is_wanted, code->values.count, EDDY_MEMORY_PROGRAM);
     return true;
 }

@@ -19,15 +19,17 @@ static bool has_same_layout(const eddy_code *code, const eddy_code_operand *x,
                                    2 * (size_t)x->rank * sizeof(int64_t)) == 0);
 }
 
-/* Whether all operands of the instructions that show the value have this layout. */
-static bool is_alone(const placing *p, uint32_t first, uint32_t count,
+/* Whether instruction i alone names the value in its group, and with this layout alone. Members of a group run in turns, and another one
+ * may read elements in another order (of axes), which later tiles would find overwritten. */
+static bool is_alone(const placing *p, uint32_t i, uint32_t first, uint32_t count,
                      const eddy_code_operand *shown) {
-    for (uint32_t i = first; i < first + count; i++) {
-        const eddy_code_instruction *instruction = eddy_code_instruction_at(p->code, i);
+    for (uint32_t m = first; m < first + count; m++) {
+        const eddy_code_instruction *instruction = eddy_code_instruction_at(p->code, m);
         for (uint32_t k = 0; k < instruction->operand_count; k++) {
             const eddy_code_operand *operand =
                 eddy_code_operand_at(p->code, instruction->operands_at + k);
-            if (operand->value == shown->value && !has_same_layout(p->code, operand, shown))
+            if (operand->value == shown->value &&
+                (m != i || !has_same_layout(p->code, operand, shown)))
                 return false;
         }
     }
@@ -70,7 +72,7 @@ static uint32_t place_for(const placing *p, uint32_t i, uint32_t first, uint32_t
             !lives_within(p, value) || p->last[value] != i ||
             eddy_code_value_at(p->code, value)->bytes != bytes ||
             !has_same_layout(p->code, &operands[k], result) ||
-            !is_alone(p, first, count, &operands[k]))
+            !is_alone(p, i, first, count, &operands[k]))
             continue;
         /* The one whose memory it is, so that no chain has to be followed. */
         uint32_t holder = eddy_code_value_at(p->code, value)->shares;

@@ -90,6 +90,28 @@ Test(passes, what_nobody_uses_is_left_out) {
     cr_assert_eq(expect_equal("none", with_dead_code).instruction_count, 6);
 }
 
+/* A buffer that is made and then written whole begins there: its text says so. */
+static eddy_tensor *in_a_buffer(eddy_tensor *x, eddy_tensor *y) {
+    eddy_tensor *buffer = eddy_zeros_like(x, NULL);
+    (void)eddy_add_into(x, y, buffer);
+    return eddy_neg(eddy_exp(buffer));
+}
+
+Test(passes, a_value_begins_where_it_is_first_written_whole) {
+    expect_equal("dead", in_a_buffer);
+    eddy_tensor *result;
+    eddy_scope *scope = eddy_scope_begin();
+    eddy_program *program = record(in_a_buffer, matrix(0), matrix(1), &result);
+    char text[2048] = "";
+    FILE *file = fmemopen(text, sizeof(text), "w");
+    must(eddy_program_print(program, file, NULL));
+    fclose(file);
+    cr_assert_not_null(strstr(text, "\n1: %0 f32[96, 64] = add(x f32[96, 64], y f32[96, 64])\n"),
+                       "%s", text);
+    eddy_program_release(&program);
+    eddy_scope_end(scope);
+}
+
 Test(passes, what_may_fail_is_never_left_out) {
     use("all");
     eddy_scope *scope = eddy_scope_begin();
@@ -362,6 +384,18 @@ Test(passes, elementwise_calls_run_tile_by_tile) {
         expect_equal("all", cases[i].compute);
     }
     cr_assert_gt(expect_equal("fuse", many).group_count, 2);
+}
+
+/* A result of one member may not lie where another reads in another order. */
+static eddy_tensor *used_up_in_another_order(eddy_tensor *x, eddy_tensor *y) {
+    eddy_tensor *u = eddy_cumsum(x, 0), *t = turned(eddy_clone(y));
+    (void)eddy_add_into(t, u, t);
+    return eddy_add(eddy_cumsum(eddy_sigmoid(u), 0), t);
+}
+
+Test(passes, members_of_a_group_do_not_take_each_others_memory) {
+    expect_equal("fuse,place", used_up_in_another_order);
+    expect_equal("all", used_up_in_another_order);
 }
 
 Test(passes, values_of_a_group_take_no_memory) {
