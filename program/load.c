@@ -127,11 +127,29 @@ static eddy_status check_data(loading *l) {
 
 /* ---- tensors ---- */
 
+/* Building gives up externals: from then on storages are known by their values. */
+static void name_by_value(loading *l) {
+    for (uint32_t i = 0; i < l->storages.count; i++)
+        l->storages.externals[i] =
+            eddy_program_external_at(l->program, l->storages.externals[i])->value;
+}
+
+static eddy_program_external *find_external(const eddy_program *program, uint32_t value) {
+    for (uint32_t e = 0; e < program->externals.count; e++)
+        if (eddy_program_external_at(program, e)->value == value)
+            return eddy_program_external_at(program, e);
+    return NULL;
+}
+
 /* A vector of all elements of the storage, of which the program holds a reference that no scope owns. */
-static eddy_status read_storage(loading *l, uint32_t external, uint64_t *at) {
-    eddy_program_external *to = eddy_program_external_at(l->program, external);
-    int64_t bytes = eddy_code_value_at(&l->program->code, to->value)->bytes;
-    eddy_dtype dtype = (eddy_dtype)l->storages.dtypes[to->value];
+static eddy_status read_storage(loading *l, uint32_t value, uint64_t *at) {
+    int64_t bytes = eddy_code_value_at(&l->program->code, value)->bytes;
+    eddy_dtype dtype = (eddy_dtype)l->storages.dtypes[value];
+    eddy_program_external *to = find_external(l->program, value);
+    if (!to) { /* passes have found that nobody uses it */
+        *at += eddy_file_head_aligned((uint64_t)bytes);
+        return EDDY_OK;
+    }
     eddy_status status = eddy_file_seek(&l->file, (int64_t)*at);
     if (status != EDDY_OK)
         return status;
@@ -178,8 +196,10 @@ static eddy_status load(loading *l) {
         status = check_sizes(l);
     if (status == EDDY_OK)
         status = check_data(l);
-    if (status == EDDY_OK)
+    if (status == EDDY_OK) {
+        name_by_value(l);
         status = eddy_program_build(l->program, l->file.origin);
+    }
     if (status == EDDY_OK)
         status = read_storages(l);
     if (status == EDDY_OK)
@@ -212,7 +232,7 @@ eddy_program *eddy_program_load(const char *path) {
     eddy_status status = eddy_file_read_begin(&l.file, path, origin);
     if (status == EDDY_OK)
         status = eddy_file_end(&l.file, load(&l));
-    eddy_storages_fini(&l.storages, l.program);
+    eddy_storages_fini(&l.storages);
     if (status == EDDY_OK)
         return l.program;
     eddy_program_destroy(l.program);

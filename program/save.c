@@ -135,6 +135,6 @@ eddy_status eddy_program_save(const eddy_program *program, const char *path) {
         return status;
     status = save(&s, path, origin);
     eddy_printed_fini(&s.printed);
-    eddy_storages_fini(&s.storages, program);
+    eddy_storages_fini(&s.storages);
     return status;
 }

@@ -25,7 +25,7 @@ static void find_dtypes(const eddy_program *program, uint8_t *dtypes) {
 }
 
 bool eddy_storages_make(eddy_storages *storages, const eddy_program *program) {
-    *storages = (eddy_storages){0};
+    *storages = (eddy_storages){.bytes = bytes_of(program)};
     storages->externals = eddy_memory_acquire_zeroed(bytes_of(program), EDDY_MEMORY_PROGRAM);
     if (!storages->externals)
         return false;
@@ -50,8 +50,8 @@ bool eddy_storages_make(eddy_storages *storages, const eddy_program *program) {
     return true;
 }
 
-void eddy_storages_fini(eddy_storages *storages, const eddy_program *program) {
+void eddy_storages_fini(eddy_storages *storages) {
     if (storages->externals)
-        eddy_memory_release(storages->externals, bytes_of(program), EDDY_MEMORY_PROGRAM);
+        eddy_memory_release(storages->externals, storages->bytes, EDDY_MEMORY_PROGRAM);
     *storages = (eddy_storages){0};
 }

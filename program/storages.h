@@ -5,6 +5,7 @@
 #include <program/program.h>
 
 typedef struct eddy_storages {
+    size_t bytes;        /* of its memory */
     uint32_t *externals; /* by their numbers; owned */
     uint32_t count;
     const uint8_t *dtypes; /* per value, in the same block: of what the program names */
@@ -12,6 +13,6 @@ typedef struct eddy_storages {
 
 /* False without memory. */
 EDDY_MUST_USE bool eddy_storages_make(eddy_storages *storages, const eddy_program *program);
-void eddy_storages_fini(eddy_storages *storages, const eddy_program *program);
+void eddy_storages_fini(eddy_storages *storages);
 
 #endif

@@ -300,3 +300,42 @@ FILE_TEST(file, groups_and_constants_are_there_again, "groups.program") {
     eddy_program_release(&program);
     eddy_scope_end(scope);
 }
+
+/* What passes find to be unused when a program is loaded takes no memory. */
+FILE_TEST(file, what_is_not_used_is_not_loaded, "unused.program") {
+    eddy_scope *scope = eddy_scope_begin();
+    eddy_tensor *x = eddy_randn(EDDY_SHAPE(3), EDDY_F32, NULL),
+                *a = eddy_randn(EDDY_SHAPE(5), EDDY_F32, NULL),
+                *b = eddy_randn(EDDY_SHAPE(3), EDDY_F32, NULL);
+    cr_assert_eq(eddy_record_begin(EDDY_OPTIONS(record, .passes = "none")), EDDY_OK);
+    (void)eddy_exp(a);
+    eddy_program *program =
+        end(EDDY_BINDINGS({"x", x, EDDY_ROLE_INPUT}, {"y", eddy_add(x, b), EDDY_ROLE_OUTPUT}));
+    int64_t live = eddy_live_count();
+    eddy_program *loaded = save_and_load(program);
+    cr_assert_eq(eddy_live_count(), live + 1); /* b */
+    expect_same_runs(program, loaded, EDDY_LIST(x));
+    eddy_program_release(&loaded);
+    eddy_program_release(&program);
+    eddy_scope_end(scope);
+    cr_assert_eq(eddy_live_count(), 0);
+}
+
+/* Views of an input without elements are the input's. */
+FILE_TEST(file, an_input_without_elements_has_views, "empty.program") {
+    eddy_scope *scope = eddy_scope_begin();
+    eddy_tensor *x = eddy_ones(EDDY_SHAPE(5, 0), EDDY_F32, NULL);
+    cr_assert_eq(eddy_record_begin(NULL), EDDY_OK);
+    eddy_tensor *y = eddy_neg(eddy_transpose(x, 0, 1));
+    cr_assert_eq(eddy_square_inplace(x), EDDY_OK);
+    eddy_program *program =
+        end(EDDY_BINDINGS({"x", x, EDDY_ROLE_INPUT}, {"y", y, EDDY_ROLE_OUTPUT}));
+    eddy_program_info info = {.size = sizeof(info)};
+    cr_assert_eq(eddy_program_describe(program, &info), EDDY_OK);
+    cr_assert_eq(info.captured_count, 0);
+    eddy_program *loaded = save_and_load(program);
+    expect_same_runs(program, loaded, EDDY_LIST(eddy_ones(EDDY_SHAPE(5, 0), EDDY_F32, NULL)));
+    eddy_program_release(&loaded);
+    eddy_program_release(&program);
+    eddy_scope_end(scope);
+}
