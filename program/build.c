@@ -196,7 +196,7 @@ static extent operand_extent(const eddy_code *code, const eddy_code_operand *ope
 /* Operands of the storage `from` within the input name `to` from now on, and count from the input's first element. */
 static void rename_operands(eddy_code *code, uint32_t from, uint32_t to, const eddy_layout *given,
                             extent input) {
-    bool has_gaps = !is_dense(given);
+    bool has_gaps = input.low < input.high && !is_dense(given);
     int64_t first = given->offset;
     for (uint32_t i = 0; i < code->operands.count; i++) {
         eddy_code_operand *operand = eddy_code_operand_at(code, i);
@@ -209,9 +209,8 @@ static void rename_operands(eddy_code *code, uint32_t from, uint32_t to, const e
             continue;
         operand->value = to;
         operand->offset -= first;
-        /* A run may be given a part of a larger storage. */
         if (operand->access & EDDY_CODE_COVERS)
-            operand->access = (uint8_t)((operand->access & ~EDDY_CODE_COVERS) | EDDY_CODE_READS);
+            operand->access = EDDY_CODE_WRITES | EDDY_CODE_READS | EDDY_CODE_COVERS_INPUT;
         if (operand->access & EDDY_CODE_WRITES)
             eddy_code_value_at(code, to)->is_written = true;
     }
@@ -553,6 +552,25 @@ static bool number_output(const maker *m, const eddy_program_binding *binding, u
     return true;
 }
 
+/* What is written whole needs memory, even where an error has left it none. */
+static void find_covered(eddy_program *program, const uint32_t *bases) {
+    const eddy_code *code = &program->code;
+    for (uint32_t e = 0; e < program->externals.count; e++)
+        eddy_program_external_at(program, e)->is_covered = false;
+    for (uint32_t i = 0; i < code->instructions.count; i++) {
+        const eddy_code_instruction *instruction = eddy_code_instruction_at(code, i);
+        for (uint32_t k = 0; k < instruction->operand_count; k++) {
+            const eddy_code_operand *operand =
+                eddy_code_operand_at(code, instruction->operands_at + k);
+            if (!(operand->access & (EDDY_CODE_COVERS | EDDY_CODE_COVERS_INPUT)))
+                continue;
+            uint32_t base = bases[operand->value];
+            if (base > 0 && base <= program->externals.count)
+                eddy_program_external_at(program, base - 1)->is_covered = true;
+        }
+    }
+}
+
 /* Gives externals and made outputs their bases. */
 static eddy_status number_operands(const maker *m, uint32_t *bases) {
     eddy_program *program = m->program;
@@ -561,6 +579,7 @@ static eddy_status number_operands(const maker *m, uint32_t *bases) {
     memset(bases, 0, program->code.values.count * sizeof(*bases));
     for (uint32_t e = 0; e < program->externals.count; e++)
         bases[eddy_program_external_at(program, e)->value] = 1 + e;
+    find_covered(program, bases);
     for (uint32_t i = 0; i < program->bindings.count; i++) {
         eddy_program_binding *binding = eddy_program_binding_at(program, i);
         bool is_output = binding->role == EDDY_ROLE_OUTPUT || binding->role == EDDY_PROGRAM_KEPT;
@@ -607,7 +626,8 @@ eddy_status eddy_program_build(eddy_program *program, eddy_origin origin) {
     eddy_status status = reduce_and_lay_out(&m, bases);
     if (status == EDDY_OK)
         status = eddy_executable_make(&program->executable, &program->code, bases,
-                                      1 + program->externals.count + program->made.count, origin);
+                                      1 + program->externals.count + program->made.count,
+                                      !program->runtime->allows_passes, origin);
     eddy_memory_release(bases, bytes, EDDY_MEMORY_PROGRAM);
     for (uint32_t i = 0; i < program->code.instructions.count; i++)
         program->has_registered |= eddy_code_instruction_at(&program->code, i)->op->is_registered;

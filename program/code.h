@@ -41,6 +41,9 @@ typedef struct eddy_code_value {
 #define EDDY_CODE_COVERS                                                                           \
     4u /* writes all of the storage and reads none of it: an error there is healed */
 #define EDDY_CODE_MAKES 8u /* the value begins here */
+/* With READS and WRITES: writes all of an input. A run may be given a part of a larger storage; where it is given all of one, an error there is
+ * healed as by COVERS. */
+#define EDDY_CODE_COVERS_INPUT 16u
 
 typedef struct eddy_code_operand {
     int64_t offset;    /* elements */

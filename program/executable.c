@@ -15,6 +15,7 @@ typedef struct builder {
     eddy_executable *executable;
     const eddy_code *code;
     const uint32_t *bases;
+    bool checks_finite;
     eddy_origin origin;
     eddy_packed_arguments *packed; /* room for the largest call with its plan */
     size_t packed_room;
@@ -308,7 +309,8 @@ static void make_single(const builder *b, uint32_t i, int64_t workspace_at, eddy
                                     .count = count,
                                     .patches = executable->patches + instruction->patches_at,
                                     .patch_count = instruction->patch_count,
-                                    .workspace_at = workspace_at});
+                                    .workspace_at = workspace_at,
+                                    .checks_finite = b->checks_finite});
 }
 
 static bool make_group(const builder *b, uint32_t group, eddy_step *step) {
@@ -409,14 +411,19 @@ static void builder_fini(builder *b) {
 }
 
 eddy_status eddy_executable_make(eddy_executable *executable, const eddy_code *code,
-                                 const uint32_t *bases, uint32_t base_count, eddy_origin origin) {
+                                 const uint32_t *bases, uint32_t base_count, bool checks_finite,
+                                 eddy_origin origin) {
     *executable = (eddy_executable){.instruction_count = code->instructions.count,
                                     .value_count = code->values.count,
                                     .operand_count = code->operands.count,
                                     .patch_count = code->patches.count,
                                     .code_group_count = code->groups.count,
                                     .base_count = base_count};
-    builder b = {.executable = executable, .code = code, .bases = bases, .origin = origin};
+    builder b = {.executable = executable,
+                 .code = code,
+                 .bases = bases,
+                 .checks_finite = checks_finite,
+                 .origin = origin};
     eddy_status status = take_memory(&b) ? EDDY_OK : fail_memory(&b);
     for (uint32_t v = 0; v < code->values.count && status == EDDY_OK; v++)
         if (bases[v] > 0)

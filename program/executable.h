@@ -129,7 +129,7 @@ typedef struct eddy_executable {
  * nothing is left. OUT_OF_MEMORY, or a kernel's failure to prepare, recorded under the origin. */
 EDDY_MUST_USE eddy_status eddy_executable_make(eddy_executable *executable, const eddy_code *code,
                                                const uint32_t *bases, uint32_t base_count,
-                                               eddy_origin origin);
+                                               bool checks_finite, eddy_origin origin);
 void eddy_executable_fini(eddy_executable *executable);
 
 /* Runs all steps. run->workspace has workspace_bytes; run->data are the bases but the first, to be moved by `shifts` bytes. Sets the poison of every operand that the

@@ -33,6 +33,13 @@ static bool parse_value(eddy_parser *p, bool *makes, uint32_t *value) {
                   : eddy_parser_find_number(p, number, value);
 }
 
+/* A run may be given a part of a larger storage as an input. */
+static uint8_t access_of_set(const eddy_parser *p, uint32_t value) {
+    return eddy_code_value_at(p->code, value)->kind == EDDY_VALUE_INPUT
+               ? EDDY_CODE_WRITES | EDDY_CODE_READS | EDDY_CODE_COVERS_INPUT
+               : EDDY_CODE_WRITES | EDDY_CODE_COVERS;
+}
+
 /* "mut x f32[2, 3]", or "none" */
 static bool parse_operand(eddy_parser *p, bool is_output) {
     eddy_code_operand operand = {.value = EDDY_CODE_NONE};
@@ -48,7 +55,7 @@ static bool parse_operand(eddy_parser *p, bool is_output) {
     operand.dtype = (uint8_t)dtype;
     operand.access = makes     ? EDDY_CODE_WRITES | EDDY_CODE_MAKES
                      : changes ? EDDY_CODE_WRITES | EDDY_CODE_READS
-                     : sets    ? EDDY_CODE_WRITES | EDDY_CODE_COVERS
+                     : sets    ? access_of_set(p, operand.value)
                                : EDDY_CODE_READS;
     if (is_output && operand.access == EDDY_CODE_READS)
         return eddy_cursor_fail(&p->cursor, EDDY_INVALID_ARGUMENT,

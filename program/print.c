@@ -120,7 +120,9 @@ static void print_operand(eddy_printer *p, const eddy_code_operand *operand) {
     eddy_code_operand_layout(code_of(p), operand, &layout);
     bool is_target = operand->access & EDDY_CODE_WRITES && !(operand->access & EDDY_CODE_MAKES);
     if (is_target)
-        eddy_text_add(&p->text, operand->access & EDDY_CODE_COVERS ? "set " : "mut ");
+        eddy_text_add(&p->text, operand->access & (EDDY_CODE_COVERS | EDDY_CODE_COVERS_INPUT)
+                                    ? "set "
+                                    : "mut ");
     eddy_printer_value(p, operand->value);
     eddy_text_add(&p->text, " ");
     print_layout(p, (eddy_dtype)operand->dtype, &layout);

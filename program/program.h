@@ -22,6 +22,7 @@ typedef struct eddy_program_external {
     uint32_t value;
     uint32_t input;      /* index among the inputs; EDDY_CODE_NONE: state, constant or captured */
     eddy_tensor *tensor; /* a reference of the root; NULL for inputs */
+    bool is_covered;     /* an instruction writes all of it */
     eddy_autograd autograd; /* the root's for the tape when the recording ended; no reference */
 } eddy_program_external;
 

@@ -9,6 +9,7 @@ typedef struct replay {
     const eddy_executable *executable;
     const eddy_code *code;
     const eddy_vm_run *run;
+    const int64_t *shifts; /* per base but the first */
     eddy_frame frame;
     eddy_poison *poison; /* per value; from the first look on */
     bool is_traced, checks_finite;
@@ -24,7 +25,7 @@ static char *take(char **at, size_t bytes) {
 static void begin(replay *r, const eddy_executable *executable, const eddy_code *code,
                   const int64_t *shifts, const int64_t *words, const eddy_vm_run *run) {
     char *at = run->workspace;
-    *r = (replay){.executable = executable, .code = code, .run = run};
+    *r = (replay){.executable = executable, .code = code, .run = run, .shifts = shifts};
 #ifdef EDDY_CHECKS
     /* What a step reads before another wrote it shows: bytes of a NaN, or of -1. */
     memset(at, 0xff, (size_t)executable->arena.bytes);
@@ -58,9 +59,18 @@ static bool has_failed(const replay *r) {
 
 /* ---- one by one ---- */
 
-static bool is_input(const eddy_code_operand *operand) {
-    return !eddy_code_operand_is_absent(operand) &&
-           !(operand->access & (EDDY_CODE_COVERS | EDDY_CODE_MAKES));
+/* Whether the run was given all of a storage as this value. */
+static bool is_whole(const replay *r, uint32_t value) {
+    uint32_t base = r->executable->value_places[value].base;
+    return base > 0 && r->shifts[base - 1] == 0 &&
+           r->run->bytes[base - 1] == eddy_code_value_at(r->code, value)->bytes;
+}
+
+static bool is_input(const replay *r, const eddy_code_operand *operand) {
+    if (eddy_code_operand_is_absent(operand) ||
+        operand->access & (EDDY_CODE_COVERS | EDDY_CODE_MAKES))
+        return false;
+    return !(operand->access & EDDY_CODE_COVERS_INPUT && is_whole(r, operand->value));
 }
 
 static eddy_poison blame_of(const replay *r, const eddy_code_instruction *instruction) {
@@ -68,7 +78,7 @@ static eddy_poison blame_of(const replay *r, const eddy_code_instruction *instru
     for (uint32_t k = 0; k < instruction->operand_count; k++) {
         const eddy_code_operand *operand =
             eddy_code_operand_at(r->code, instruction->operands_at + k);
-        if (is_input(operand))
+        if (is_input(r, operand))
             lowest = eddy_poison_lowest(lowest, r->poison[operand->value]);
     }
     return lowest;
@@ -83,7 +93,7 @@ static void mark(replay *r, const eddy_code_instruction *instruction, uint64_t r
         if (eddy_code_operand_is_absent(operand) || !(operand->access & EDDY_CODE_WRITES))
             continue;
         eddy_poison *poison = &r->poison[operand->value];
-        if (is_input(operand))
+        if (is_input(r, operand))
             *poison = root ? eddy_poison_after_write(*poison, root, in_place) : *poison;
         else
             *poison = root ? eddy_poison_make(root, EDDY_POISON_LOST) : 0;

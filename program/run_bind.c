@@ -76,17 +76,26 @@ static bool is_written(const eddy_program *program, uint32_t value) {
     return eddy_code_value_at(&program->code, value)->is_written;
 }
 
-static void set_external(const eddy_run *r, uint32_t e, eddy_storage_number storage) {
-    uint32_t value = eddy_program_external_at(r->program, e)->value;
+static bool is_all_of_storage(const eddy_tensor *tensor) {
+    const eddy_tensor *root = tensor->root;
+    return tensor->offset == 0 && tensor->count * eddy_dtype_size((eddy_dtype)tensor->dtype) ==
+                                      root->count * eddy_dtype_size((eddy_dtype)root->dtype);
+}
+
+/* is_whole: the tensor is all of its storage. */
+static void set_external(const eddy_run *r, uint32_t e, eddy_storage_number storage,
+                         bool is_whole) {
+    const eddy_program_external *external = eddy_program_external_at(r->program, e);
+    bool is_mut = is_written(r->program, external->value);
     r->operands[e] = (eddy_vm_operand){.storage = storage,
-                                       .access = is_written(r->program, value) ? EDDY_ACCESS_MUT
-                                                                               : EDDY_ACCESS_CONST};
+                                       .access = is_mut ? EDDY_ACCESS_MUT : EDDY_ACCESS_CONST,
+                                       .covers_all = external->is_covered && is_whole};
 }
 
 /* Of a tensor that is checked: bindings count from its first element as they did from that of the recorded one. */
 static void set_given(const eddy_run *r, const eddy_program_binding *binding, eddy_tensor *tensor) {
     r->given[binding->operand] = tensor;
-    set_external(r, binding->operand, tensor->storage);
+    set_external(r, binding->operand, tensor->storage, is_all_of_storage(tensor));
     r->arguments->words[binding->operand] =
         (tensor->offset - binding->layout.offset) * eddy_dtype_size((eddy_dtype)tensor->dtype);
 }
@@ -97,12 +106,6 @@ static eddy_status bind_input(const eddy_run *r, const eddy_program_binding *bin
     if (status == EDDY_OK)
         set_given(r, binding, tensor);
     return status;
-}
-
-static bool is_all_of_storage(const eddy_tensor *tensor) {
-    const eddy_tensor *root = tensor->root;
-    return tensor->offset == 0 && tensor->count * eddy_dtype_size((eddy_dtype)tensor->dtype) ==
-                                      root->count * eddy_dtype_size((eddy_dtype)root->dtype);
 }
 
 /* ---- state ---- */
@@ -311,7 +314,7 @@ eddy_status eddy_run_bind(const eddy_run *r) {
         const eddy_program_external *external = eddy_program_external_at(program, e);
         r->given[e] = NULL;
         if (external->tensor)
-            set_external(r, e, external->tensor->storage);
+            set_external(r, e, external->tensor->storage, true);
     }
     for (uint32_t i = 0; i < program->made.count; i++) {
         uint32_t value = eddy_program_made_at(program, i)->value;

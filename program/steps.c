@@ -153,7 +153,7 @@ void eddy_step_make_fused(eddy_step *step, const eddy_fused *fused) {
 
 void eddy_step_make(eddy_step *step, const eddy_step_call *call) {
     const eddy_packed_arguments *packed = call->prepared->packed;
-    if (call->patch_count > 0 || !is_plain(packed, call->count) ||
+    if (call->patch_count > 0 || call->checks_finite || !is_plain(packed, call->count) ||
         element_count(call->prepared) > EDDY_KERNEL_SLICE_ELEMENTS)
         make_kernel(step, call);
     else if (element_count(call->prepared) == 0)

@@ -12,6 +12,8 @@ typedef struct eddy_step_call {
     const eddy_patch *patches;
     uint32_t patch_count;
     int64_t workspace_at; /* -1: none */
+    bool
+        checks_finite; /* infinities that are passed in are looked for before a kernel runs: no loop is called alone */
 } eddy_step_call;
 
 /* Steps that take longer may use helpers; below, a hand-over costs more than it gains. */

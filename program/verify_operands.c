@@ -72,7 +72,9 @@ static bool check_access(eddy_verifier *v, const eddy_code_operand *operand, boo
     uint8_t access = operand->access;
     const eddy_code_value *value = eddy_code_value_at(v->code, operand->value);
     bool makes = access == (EDDY_CODE_WRITES | EDDY_CODE_MAKES);
-    bool covers = access == (EDDY_CODE_WRITES | EDDY_CODE_COVERS);
+    bool is_input = value->kind == EDDY_VALUE_INPUT;
+    bool covers = access == (is_input ? EDDY_CODE_WRITES | EDDY_CODE_READS | EDDY_CODE_COVERS_INPUT
+                                      : EDDY_CODE_WRITES | EDDY_CODE_COVERS);
     bool changes = access == (EDDY_CODE_WRITES | EDDY_CODE_READS);
     if (is_output || is_mut ? !(covers || changes || (makes && is_output))
                             : access != EDDY_CODE_READS)
@@ -81,9 +83,6 @@ static bool check_access(eddy_verifier *v, const eddy_code_operand *operand, boo
     if (makes != (value->kind == EDDY_VALUE_MADE && !v->values[operand->value].is_there))
         return eddy_verifier_fail(v, makes ? "a value is made twice"
                                            : "a value is used before it is made");
-    if (covers && value->kind == EDDY_VALUE_INPUT)
-        return eddy_verifier_fail(v,
-                                  "an input may be a part of a storage: it is not set as a whole");
     return true;
 }
 
@@ -108,7 +107,7 @@ static bool check_operand(eddy_verifier *v, uint32_t index, const eddy_op_operan
         return eddy_verifier_fail(v, "%s has to be bool", of->name);
     if (operand->access & EDDY_CODE_WRITES && !eddy_layout_is_injective(&layout))
         return eddy_verifier_fail(v, "some elements of an operand that is written share memory");
-    if (operand->access & (EDDY_CODE_MAKES | EDDY_CODE_COVERS) &&
+    if (operand->access & (EDDY_CODE_MAKES | EDDY_CODE_COVERS | EDDY_CODE_COVERS_INPUT) &&
         !is_whole(&layout, operand->dtype, bytes))
         return eddy_verifier_fail(v, "an operand is not all of its storage");
     return true;
@@ -197,7 +196,7 @@ static bool check_sets(eddy_verifier *v, const eddy_code_instruction *instructio
         eddy_code_operand_at(v->code, instruction->operands_at + spans[i].operand);
     bool is_alone = (i == 0 || spans[i - 1].value != spans[i].value) &&
                     (i + 1 == count || spans[i + 1].value != spans[i].value);
-    return !(operand->access & EDDY_CODE_COVERS) || is_alone ||
+    return !(operand->access & (EDDY_CODE_COVERS | EDDY_CODE_COVERS_INPUT)) || is_alone ||
            eddy_verifier_fail(v, "a storage is set as a whole and used by another operand too");
 }
 

@@ -1,6 +1,7 @@
 /* Errors inside a run: each value has what it would have had after single calls, and the record names the recorded call. */
 #include <criterion/criterion.h>
 #include <eddy/eddy.h>
+#include <math.h>
 #include <string.h>
 
 static void must(eddy_status status) {
@@ -259,4 +260,56 @@ Test(poison, a_run_without_memory_fails_as_a_whole) {
     eddy_scope_end(scope);
     must(eddy_runtime_use(NULL));
     eddy_runtime_release(&runtime);
+}
+
+/* ---- what is written whole ---- */
+
+/* As eager calls do: an input that is all of its storage is healed, and a part of one is not. */
+Test(poison, an_input_that_is_written_whole_is_healed) {
+    eddy_scope *scope = eddy_scope_begin();
+    eddy_tensor *x = eddy_ones(EDDY_SHAPE(2, 3), EDDY_F32, NULL),
+                *source = eddy_full(EDDY_SHAPE(2, 3), EDDY_S(2), EDDY_F32, NULL), *result;
+    cr_assert_eq(eddy_record_begin(NULL), EDDY_OK);
+    cr_assert_eq(eddy_copy_into(source, x), EDDY_OK);
+    eddy_tensor *y = eddy_neg(x);
+    eddy_program *program =
+        eddy_record_end(EDDY_BINDINGS({"x", x, EDDY_ROLE_INPUT}, {"y", y, EDDY_ROLE_OUTPUT}));
+    cr_assert_not_null(program);
+    eddy_tensor *beyond = eddy_full(EDDY_SHAPE(2), EDDY_S(9), EDDY_I64, NULL);
+    eddy_tensor *lost = eddy_index_select(source, beyond, 0); /* it has no memory either */
+    cr_assert_eq(eddy_program_run(program, EDDY_LIST(lost), &result), EDDY_OK);
+    cr_assert_eq(eddy_item_f64(eddy_sum(result, EDDY_ALL_AXES, NULL), NULL), -12);
+    cr_assert_eq(eddy_item_f64(eddy_sum(lost, EDDY_ALL_AXES, NULL), NULL), 12);
+    eddy_tensor *rows = eddy_full(EDDY_SHAPE(4), EDDY_S(9), EDDY_I64, NULL);
+    eddy_tensor *part = eddy_narrow(
+        eddy_index_select(eddy_ones(EDDY_SHAPE(4, 3), EDDY_F32, NULL), rows, 0), 0, 0, 2);
+    cr_assert_eq(eddy_program_run(program, EDDY_LIST(part), &result), EDDY_OK);
+    float value[6];
+    cr_assert_eq(eddy_read(result, value, sizeof(value), NULL), EDDY_OUT_OF_RANGE);
+    eddy_program_release(&program);
+    (void)eddy_sync(EDDY_FOREVER);
+    (void)eddy_error_take(NULL);
+    eddy_scope_end(scope);
+}
+
+/* Infinities are passed in by the run, not by the recording. */
+Test(poison, what_is_finite_is_found_in_each_run) {
+    eddy_runtime *runtime = eddy_runtime_create(EDDY_OPTIONS(runtime, .checks_finite = true));
+    cr_assert_eq(eddy_runtime_use(runtime), EDDY_OK);
+    eddy_runtime_release(&runtime);
+    eddy_scope *scope = eddy_scope_begin();
+    const float finite[] = {1, 2}, infinite[] = {1, INFINITY};
+    eddy_tensor *x = eddy_from_data(finite, EDDY_SHAPE(2), EDDY_F32, NULL), *result;
+    cr_assert_eq(eddy_record_begin(NULL), EDDY_OK);
+    eddy_tensor *y = eddy_mul_s(x, EDDY_S(2));
+    eddy_program *program =
+        eddy_record_end(EDDY_BINDINGS({"x", x, EDDY_ROLE_INPUT}, {"y", y, EDDY_ROLE_OUTPUT}));
+    cr_assert_not_null(program);
+    x = eddy_from_data(infinite, EDDY_SHAPE(2), EDDY_F32, NULL);
+    cr_assert_eq(eddy_program_run(program, EDDY_LIST(x), &result), EDDY_OK);
+    float values[2];
+    cr_assert_eq(eddy_read(result, values, sizeof(values), NULL), EDDY_OK);
+    cr_assert(values[0] == 2 && isinf(values[1]));
+    eddy_program_release(&program);
+    eddy_scope_end(scope);
 }

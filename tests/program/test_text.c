@@ -283,7 +283,7 @@ static const refusal refusals[] = {
     {3, HEAD(1) IN "%0 f32[2, 3], %1 f32[2, 3] = relu(x f32[2, 3])\n", "1 results"},
     {3, HEAD(1) IN "relu(x f32[2, 3])\n", "1 results"},
     {3, HEAD(1) IN "x f32[2, 3] = relu(x f32[2, 3])\n", "an op"},
-    {3, HEAD(1) IN "set x f32[2, 3] = relu(x f32[2, 3])\n", "an input may be a part"},
+    {3, HEAD(1) IN "set x f32[2, 3] = relu(x f32[2, 3])\n", "set as a whole"},
     {4, HEAD(1) IN "state s f32[6]\nset s f32[6] = relu(s f32[6])\n", "used by another operand"},
     {4, HEAD(1) IN "state s f32[6]\nmut s f32[5] at 1 = relu(s f32[5])\n", "overlaps"},
     {3, HEAD(1) IN "%0 f32[2, 3] = relu(none)\n", "missing"},
