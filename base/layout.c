@@ -219,3 +219,21 @@ void eddy_layout_collapse(int32_t *rank, int64_t *dims, int64_t (*strides)[EDDY_
     }
     *rank = kept;
 }
+
+bool eddy_layout_is_dense(const eddy_layout *layout) {
+    int64_t reached = 1;
+    bool is_taken[EDDY_RANK_MAX] = {false};
+    for (int32_t k = 0; k < layout->rank; k++) {
+        int32_t next = -1;
+        for (int32_t d = 0; d < layout->rank; d++)
+            if (!is_taken[d] && (next < 0 || layout->strides[d] < layout->strides[next]))
+                next = d;
+        is_taken[next] = true;
+        if (layout->dims[next] == 1)
+            continue;
+        if (layout->strides[next] != reached)
+            return false;
+        reached *= layout->dims[next];
+    }
+    return true;
+}

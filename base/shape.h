@@ -35,6 +35,8 @@ void eddy_shape_strides_follow(int32_t rank, const int64_t *dims,
 bool eddy_layout_is_contiguous(const eddy_layout *layout);
 /* Whether rank, offset, dims and strides are the same. */
 bool eddy_layout_is_equal(const eddy_layout *a, const eddy_layout *b);
+/* Whether there are no gaps between the first element and the last. */
+bool eddy_layout_is_dense(const eddy_layout *layout);
 /* True when no two different indices name the same element (proven; false when not known). */
 bool eddy_layout_is_injective(const eddy_layout *layout);
 /* The lowest element and one past the highest, relative to the storage; *low == *high when empty. */

@@ -5,9 +5,7 @@
 #include <base/shape.h>
 #include <base/status.h>
 #include <interpreter/tape/autograd.h>
-#include <program/fold.h>
 #include <program/gradient.h>
-#include <program/passes/passes.h>
 #include <program/recording.h>
 #include <stdio.h>
 #include <string.h>
@@ -160,25 +158,6 @@ static extent extent_of(const eddy_layout *layout, uint8_t dtype) {
     return (extent){e.low * bytes, e.high * bytes};
 }
 
-/* Whether the layout's elements are all between its first and its last. */
-static bool is_dense(const eddy_layout *layout) {
-    int64_t reached = 1;
-    bool is_taken[EDDY_RANK_MAX] = {false};
-    for (int32_t k = 0; k < layout->rank; k++) {
-        int32_t next = -1;
-        for (int32_t d = 0; d < layout->rank; d++)
-            if (!is_taken[d] && (next < 0 || layout->strides[d] < layout->strides[next]))
-                next = d;
-        is_taken[next] = true;
-        if (layout->dims[next] == 1)
-            continue;
-        if (layout->strides[next] != reached)
-            return false;
-        reached *= layout->dims[next];
-    }
-    return true;
-}
-
 static bool lies_within(extent inner, extent outer) {
     return inner.low >= inner.high || (inner.low >= outer.low && inner.high <= outer.high);
 }
@@ -196,7 +175,7 @@ static extent operand_extent(const eddy_code *code, const eddy_code_operand *ope
 /* Operands of the storage `from` within the input name `to` from now on, and count from the input's first element. */
 static void rename_operands(eddy_code *code, uint32_t from, uint32_t to, const eddy_layout *given,
                             extent input) {
-    bool has_gaps = input.low < input.high && !is_dense(given);
+    bool has_gaps = input.low < input.high && !eddy_layout_is_dense(given);
     int64_t first = given->offset;
     for (uint32_t i = 0; i < code->operands.count; i++) {
         eddy_code_operand *operand = eddy_code_operand_at(code, i);
@@ -488,154 +467,6 @@ static eddy_status bind_kept(const maker *m, const eddy_bindings *bindings) {
     return EDDY_OK;
 }
 
-/* ---- operands of a run ---- */
-
-/* Marks the values that instructions or bindings name. */
-static void find_used(const eddy_program *program, bool *is_used) {
-    const eddy_code *code = &program->code;
-    for (uint32_t i = 0; i < code->instructions.count; i++) {
-        const eddy_code_instruction *instruction = eddy_code_instruction_at(code, i);
-        for (uint32_t k = 0; k < instruction->operand_count; k++) {
-            uint32_t value = eddy_code_operand_at(code, instruction->operands_at + k)->value;
-            if (value != EDDY_CODE_NONE)
-                is_used[value] = true;
-        }
-    }
-    for (uint32_t i = 0; i < program->bindings.count; i++)
-        is_used[eddy_program_binding_at(program, i)->value] = true;
-}
-
-/* Captured storages that no instruction uses are given up: inputs show what they did, or it was dead code. */
-static eddy_status drop_unused(const maker *m) {
-    eddy_program *program = m->program;
-    eddy_code_array *externals = &program->externals;
-    uint32_t kept = 0;
-    bool *is_used = eddy_memory_acquire_zeroed(program->code.values.count, EDDY_MEMORY_PROGRAM);
-    if (!is_used)
-        return fail_memory(m);
-    find_used(program, is_used);
-    for (uint32_t e = 0; e < externals->count; e++) {
-        eddy_program_external *external = eddy_program_external_at(program, e);
-        if (external->input != EDDY_CODE_NONE || is_used[external->value])
-            *eddy_program_external_at(program, kept++) = *external;
-        else if (external->tensor)
-            eddy_tensor_drop(external->tensor);
-    }
-    externals->count = kept;
-    eddy_memory_release(is_used, program->code.values.count, EDDY_MEMORY_PROGRAM);
-    return EDDY_OK;
-}
-
-static bool is_whole(const eddy_code *code, const eddy_program_binding *binding) {
-    return binding->layout.offset == 0 &&
-           binding->count * eddy_dtype_size((eddy_dtype)binding->dtype) ==
-               eddy_code_value_at(code, binding->value)->bytes;
-}
-
-/* The output is all or a part of a made storage, which may be that of an earlier output. */
-static bool number_output(const maker *m, const eddy_program_binding *binding, uint32_t output,
-                          uint32_t *bases) {
-    eddy_program *program = m->program;
-    uint32_t first = 1 + program->externals.count, at;
-    if (bases[binding->value] == 0) {
-        if (!eddy_code_array_add(&program->made, sizeof(eddy_program_made), 1, &at))
-            return false;
-        *eddy_program_made_at(program, at) =
-            (eddy_program_made){.value = binding->value, .whole = EDDY_CODE_NONE};
-        bases[binding->value] = first + at;
-    }
-    if (bases[binding->value] < first)
-        return true;
-    eddy_program_made *made = eddy_program_made_at(program, bases[binding->value] - first);
-    if (made->whole == EDDY_CODE_NONE && is_whole(&program->code, binding))
-        made->whole = output;
-    return true;
-}
-
-/* What is written whole needs memory, even where an error has left it none. */
-static void find_covered(eddy_program *program, const uint32_t *bases) {
-    const eddy_code *code = &program->code;
-    for (uint32_t e = 0; e < program->externals.count; e++)
-        eddy_program_external_at(program, e)->is_covered = false;
-    for (uint32_t i = 0; i < code->instructions.count; i++) {
-        const eddy_code_instruction *instruction = eddy_code_instruction_at(code, i);
-        for (uint32_t k = 0; k < instruction->operand_count; k++) {
-            const eddy_code_operand *operand =
-                eddy_code_operand_at(code, instruction->operands_at + k);
-            if (!(operand->access & (EDDY_CODE_COVERS | EDDY_CODE_COVERS_INPUT)))
-                continue;
-            uint32_t base = bases[operand->value];
-            if (base > 0 && base <= program->externals.count)
-                eddy_program_external_at(program, base - 1)->is_covered = true;
-        }
-    }
-}
-
-/* Gives externals and made outputs their bases. */
-static eddy_status number_operands(const maker *m, uint32_t *bases) {
-    eddy_program *program = m->program;
-    uint32_t output = 0;
-    program->made.count = 0;
-    memset(bases, 0, program->code.values.count * sizeof(*bases));
-    for (uint32_t e = 0; e < program->externals.count; e++)
-        bases[eddy_program_external_at(program, e)->value] = 1 + e;
-    find_covered(program, bases);
-    for (uint32_t i = 0; i < program->bindings.count; i++) {
-        eddy_program_binding *binding = eddy_program_binding_at(program, i);
-        bool is_output = binding->role == EDDY_ROLE_OUTPUT || binding->role == EDDY_PROGRAM_KEPT;
-        if (is_output && !number_output(m, binding, output++, bases))
-            return fail_memory(m);
-        binding->operand = bases[binding->value] - 1;
-        binding->is_whole = is_whole(&program->code, binding) && is_dense(&binding->layout);
-    }
-    program->handle_count = output;
-    return EDDY_OK;
-}
-
-static eddy_status run_passes(const maker *m, const uint32_t *bases, uint32_t chosen) {
-    return eddy_passes_run(&m->program->code, bases, m->program->passes & chosen) ? EDDY_OK
-                                                                                  : fail_memory(m);
-}
-
-/* First what leaves instructions out, and then what is left is laid out. */
-static eddy_status reduce_and_lay_out(const maker *m, uint32_t *bases) {
-    eddy_program *program = m->program;
-    eddy_status status = number_operands(m, bases);
-    if (status == EDDY_OK)
-        status = run_passes(m, bases, EDDY_PASSES_REDUCING);
-    if (status == EDDY_OK && program->passes & 1u << EDDY_PASS_NUMBER_fold) {
-        status = eddy_program_fold(program, bases, m->origin);
-        if (status == EDDY_OK)
-            status = number_operands(m, bases);
-        if (status == EDDY_OK)
-            status = run_passes(m, bases, 1u << EDDY_PASS_NUMBER_dead);
-    }
-    if (status == EDDY_OK)
-        status = drop_unused(m);
-    if (status == EDDY_OK)
-        status = number_operands(m, bases);
-    return status == EDDY_OK ? run_passes(m, bases, ~EDDY_PASSES_REDUCING) : status;
-}
-
-eddy_status eddy_program_build(eddy_program *program, eddy_origin origin) {
-    maker m = {.program = program, .origin = origin};
-    size_t bytes = program->code.values.count * sizeof(uint32_t);
-    uint32_t *bases = eddy_memory_acquire_zeroed(bytes, EDDY_MEMORY_PROGRAM);
-    if (!bases)
-        return fail_memory(&m);
-    eddy_status status = reduce_and_lay_out(&m, bases);
-    if (status == EDDY_OK)
-        status = eddy_executable_make(&program->executable, &program->code, bases,
-                                      1 + program->externals.count + program->made.count,
-                                      !program->runtime->allows_passes, origin);
-    eddy_memory_release(bases, bytes, EDDY_MEMORY_PROGRAM);
-    for (uint32_t i = 0; i < program->code.instructions.count; i++)
-        program->has_registered |= eddy_code_instruction_at(&program->code, i)->op->is_registered;
-    if (status == EDDY_OK && program->gradient)
-        status = eddy_program_gradient_build(program->gradient, origin);
-    return status;
-}
-
 /* ---- end ---- */
 
 static eddy_status refuse_spoiled(const maker *m) {
@@ -680,7 +511,7 @@ static eddy_status make_program(maker *m, const eddy_bindings *bindings) {
         status = bind_kept(m, bindings ? bindings : &none);
     if (status != EDDY_OK)
         return status;
-    return drop_unused(m);
+    return eddy_program_drop_unused(m->program, m->origin);
 }
 
 /* ---- with a backward pass ---- */

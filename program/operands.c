@@ -1,0 +1,156 @@
+/* Building a program: what it needs is kept, its operands are numbered, its code goes through the passes, and it gets its executable. */
+#include <base/dtype.h>
+#include <base/memory.h>
+#include <base/status.h>
+#include <program/fold.h>
+#include <program/gradient.h>
+#include <program/passes/passes.h>
+#include <program/program.h>
+#include <string.h>
+
+static eddy_status fail_memory(eddy_origin origin) {
+    return eddy_fail(EDDY_OUT_OF_MEMORY, origin, "no memory for the program");
+}
+
+/* Marks the values that instructions or bindings name. */
+static void find_used(const eddy_program *program, bool *is_used) {
+    const eddy_code *code = &program->code;
+    for (uint32_t i = 0; i < code->instructions.count; i++) {
+        const eddy_code_instruction *instruction = eddy_code_instruction_at(code, i);
+        for (uint32_t k = 0; k < instruction->operand_count; k++) {
+            uint32_t value = eddy_code_operand_at(code, instruction->operands_at + k)->value;
+            if (value != EDDY_CODE_NONE)
+                is_used[value] = true;
+        }
+    }
+    for (uint32_t i = 0; i < program->bindings.count; i++)
+        is_used[eddy_program_binding_at(program, i)->value] = true;
+}
+
+/* Captured storages that no instruction uses are given up: inputs show what they did, or it was dead code. */
+eddy_status eddy_program_drop_unused(eddy_program *program, eddy_origin origin) {
+    eddy_code_array *externals = &program->externals;
+    uint32_t kept = 0;
+    bool *is_used = eddy_memory_acquire_zeroed(program->code.values.count, EDDY_MEMORY_PROGRAM);
+    if (!is_used)
+        return fail_memory(origin);
+    find_used(program, is_used);
+    for (uint32_t e = 0; e < externals->count; e++) {
+        eddy_program_external *external = eddy_program_external_at(program, e);
+        if (external->input != EDDY_CODE_NONE || is_used[external->value])
+            *eddy_program_external_at(program, kept++) = *external;
+        else if (external->tensor)
+            eddy_tensor_drop(external->tensor);
+    }
+    externals->count = kept;
+    eddy_memory_release(is_used, program->code.values.count, EDDY_MEMORY_PROGRAM);
+    return EDDY_OK;
+}
+
+static bool is_whole(const eddy_code *code, const eddy_program_binding *binding) {
+    return binding->layout.offset == 0 &&
+           binding->count * eddy_dtype_size((eddy_dtype)binding->dtype) ==
+               eddy_code_value_at(code, binding->value)->bytes;
+}
+
+/* The output is all or a part of a made storage, which may be that of an earlier output. */
+static bool number_output(eddy_program *program, const eddy_program_binding *binding,
+                          uint32_t output, uint32_t *bases) {
+    uint32_t first = 1 + program->externals.count, at;
+    if (bases[binding->value] == 0) {
+        if (!eddy_code_array_add(&program->made, sizeof(eddy_program_made), 1, &at))
+            return false;
+        *eddy_program_made_at(program, at) =
+            (eddy_program_made){.value = binding->value, .whole = EDDY_CODE_NONE};
+        bases[binding->value] = first + at;
+    }
+    if (bases[binding->value] < first)
+        return true;
+    eddy_program_made *made = eddy_program_made_at(program, bases[binding->value] - first);
+    if (made->whole == EDDY_CODE_NONE && is_whole(&program->code, binding))
+        made->whole = output;
+    return true;
+}
+
+/* What is written whole needs memory, even where an error has left it none. */
+static void find_covered(eddy_program *program, const uint32_t *bases) {
+    const eddy_code *code = &program->code;
+    for (uint32_t e = 0; e < program->externals.count; e++)
+        eddy_program_external_at(program, e)->is_covered = false;
+    for (uint32_t i = 0; i < code->instructions.count; i++) {
+        const eddy_code_instruction *instruction = eddy_code_instruction_at(code, i);
+        for (uint32_t k = 0; k < instruction->operand_count; k++) {
+            const eddy_code_operand *operand =
+                eddy_code_operand_at(code, instruction->operands_at + k);
+            if (!(operand->access & (EDDY_CODE_COVERS | EDDY_CODE_COVERS_INPUT)))
+                continue;
+            uint32_t base = bases[operand->value];
+            if (base > 0 && base <= program->externals.count)
+                eddy_program_external_at(program, base - 1)->is_covered = true;
+        }
+    }
+}
+
+/* Gives externals and made outputs their bases. */
+static eddy_status number_operands(eddy_program *program, uint32_t *bases, eddy_origin origin) {
+    uint32_t output = 0;
+    program->made.count = 0;
+    memset(bases, 0, program->code.values.count * sizeof(*bases));
+    for (uint32_t e = 0; e < program->externals.count; e++)
+        bases[eddy_program_external_at(program, e)->value] = 1 + e;
+    find_covered(program, bases);
+    for (uint32_t i = 0; i < program->bindings.count; i++) {
+        eddy_program_binding *binding = eddy_program_binding_at(program, i);
+        bool is_output = binding->role == EDDY_ROLE_OUTPUT || binding->role == EDDY_PROGRAM_KEPT;
+        if (is_output && !number_output(program, binding, output++, bases))
+            return fail_memory(origin);
+        binding->operand = bases[binding->value] - 1;
+        binding->is_whole =
+            is_whole(&program->code, binding) && eddy_layout_is_dense(&binding->layout);
+    }
+    program->handle_count = output;
+    return EDDY_OK;
+}
+
+static eddy_status run_passes(eddy_program *program, const uint32_t *bases, uint32_t chosen,
+                              eddy_origin origin) {
+    return eddy_passes_run(&program->code, bases, program->passes & chosen) ? EDDY_OK
+                                                                            : fail_memory(origin);
+}
+
+/* First what leaves instructions out, and then what is left is laid out. */
+static eddy_status reduce_and_lay_out(eddy_program *program, uint32_t *bases, eddy_origin origin) {
+    eddy_status status = number_operands(program, bases, origin);
+    if (status == EDDY_OK)
+        status = run_passes(program, bases, EDDY_PASSES_REDUCING, origin);
+    if (status == EDDY_OK && program->passes & 1u << EDDY_PASS_NUMBER_fold) {
+        status = eddy_program_fold(program, bases, origin);
+        if (status == EDDY_OK)
+            status = number_operands(program, bases, origin);
+        if (status == EDDY_OK)
+            status = run_passes(program, bases, 1u << EDDY_PASS_NUMBER_dead, origin);
+    }
+    if (status == EDDY_OK)
+        status = eddy_program_drop_unused(program, origin);
+    if (status == EDDY_OK)
+        status = number_operands(program, bases, origin);
+    return status == EDDY_OK ? run_passes(program, bases, ~EDDY_PASSES_REDUCING, origin) : status;
+}
+
+eddy_status eddy_program_build(eddy_program *program, eddy_origin origin) {
+    size_t bytes = program->code.values.count * sizeof(uint32_t);
+    uint32_t *bases = eddy_memory_acquire_zeroed(bytes, EDDY_MEMORY_PROGRAM);
+    if (!bases)
+        return fail_memory(origin);
+    eddy_status status = reduce_and_lay_out(program, bases, origin);
+    if (status == EDDY_OK)
+        status = eddy_executable_make(&program->executable, &program->code, bases,
+                                      1 + program->externals.count + program->made.count,
+                                      !program->runtime->allows_passes, origin);
+    eddy_memory_release(bases, bytes, EDDY_MEMORY_PROGRAM);
+    for (uint32_t i = 0; i < program->code.instructions.count; i++)
+        program->has_registered |= eddy_code_instruction_at(&program->code, i)->op->is_registered;
+    if (status == EDDY_OK && program->gradient)
+        status = eddy_program_gradient_build(program->gradient, origin);
+    return status;
+}
