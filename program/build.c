@@ -502,11 +502,14 @@ static eddy_status make_program(maker *m, const eddy_bindings *bindings) {
     static const eddy_bindings none = {0};
     if (m->recording->status != EDDY_OK)
         return refuse_spoiled(m);
-    if (bindings && (bindings->count < 0 || (bindings->count > 0 && !bindings->items)))
-        return eddy_fail(EDDY_INVALID_ARGUMENT, m->origin, "there are no bindings");
+    eddy_status status =
+        bindings ? eddy_program_check_list(bindings->items, bindings->count, "bindings", m->origin)
+                 : EDDY_OK;
+    if (status != EDDY_OK)
+        return status;
     if (!take_over(m))
         return fail_memory(m);
-    eddy_status status = bind_all(m, bindings ? bindings : &none);
+    status = bind_all(m, bindings ? bindings : &none);
     if (status == EDDY_OK)
         status = bind_kept(m, bindings ? bindings : &none);
     if (status != EDDY_OK)

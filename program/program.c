@@ -62,6 +62,14 @@ eddy_status eddy_program_check(const eddy_program *program, eddy_origin origin) 
     return program ? EDDY_OK : eddy_fail(EDDY_INVALID_ARGUMENT, origin, "the program is NULL");
 }
 
+eddy_status eddy_program_check_list(const void *items, int64_t count, const char *what,
+                                    eddy_origin origin) {
+    if (count == 0 || (count > 0 && items))
+        return EDDY_OK;
+    return eddy_fail(EDDY_INVALID_ARGUMENT, origin, "the list of %s has count %lld%s", what,
+                     (long long)count, count > 0 ? ", but its items are NULL" : "");
+}
+
 eddy_program *eddy_program_retain(eddy_program *program) {
     if (program)
         eddy_add_relaxed(&program->references, 1u);

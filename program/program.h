@@ -97,6 +97,9 @@ static inline eddy_program_binding *eddy_program_binding_at(const eddy_program *
 
 /* Whether a pointer from the user is a program that lives. INVALID_ARGUMENT, recorded. */
 EDDY_MUST_USE eddy_status eddy_program_check(const eddy_program *program, eddy_origin origin);
+/* Whether a list has items, if its count is not 0; `what` names them in the message. */
+EDDY_MUST_USE eddy_status eddy_program_check_list(const void *items, int64_t count,
+                                                  const char *what, eddy_origin origin);
 
 /* Gives up captured storages that no instruction uses: inputs show what they did, or it was dead code. OUT_OF_MEMORY, recorded. */
 EDDY_MUST_USE eddy_status eddy_program_drop_unused(eddy_program *program, eddy_origin origin);

@@ -535,12 +535,16 @@ static eddy_status check_call(const calling *c) {
         return eddy_fail(EDDY_INVALID_ARGUMENT, c->origin, "the recorded function is NULL");
     if (!eddy_caller_may_call(c->caller))
         return eddy_caller_refuse(c->caller, c->origin);
-    bool has_inputs = c->inputs.count == 0 || (c->inputs.count > 0 && c->inputs.items);
-    bool has_scalars = c->scalars.count == 0 || (c->scalars.count > 0 && c->scalars.items);
-    if (!has_inputs || !has_scalars || c->inputs.count > INPUTS_MOST ||
-        c->scalars.count > INPUTS_MOST)
-        return eddy_fail(EDDY_INVALID_ARGUMENT, c->origin, "%lld inputs and %lld numbers",
-                         (long long)c->inputs.count, (long long)c->scalars.count);
+    eddy_status status =
+        eddy_program_check_list(c->inputs.items, c->inputs.count, "inputs", c->origin);
+    if (status == EDDY_OK)
+        status = eddy_program_check_list(c->scalars.items, c->scalars.count, "numbers", c->origin);
+    if (status != EDDY_OK)
+        return status;
+    if (c->inputs.count > INPUTS_MOST || c->scalars.count > INPUTS_MOST)
+        return eddy_fail(EDDY_INVALID_ARGUMENT, c->origin,
+                         "%lld inputs and %lld numbers, and the most is %d of each",
+                         (long long)c->inputs.count, (long long)c->scalars.count, INPUTS_MOST);
     return EDDY_OK;
 }
 

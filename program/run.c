@@ -308,7 +308,10 @@ static eddy_status check_call(const eddy_run *r) {
     if (r->caller->recorder)
         return eddy_fail(EDDY_UNSUPPORTED, r->origin,
                          "a recording is open on this thread: a program cannot be part of another");
-    if (r->inputs.count != r->program->input_count || (r->inputs.count > 0 && !r->inputs.items))
+    status = eddy_program_check_list(r->inputs.items, r->inputs.count, "inputs", r->origin);
+    if (status != EDDY_OK)
+        return status;
+    if (r->inputs.count != r->program->input_count)
         return fail_count(r);
     if (r->program->code.scalars.count > 0 && !r->scalars)
         return eddy_fail(EDDY_INVALID_ARGUMENT, r->origin,
@@ -371,10 +374,10 @@ eddy_status eddy_program_run(eddy_program *program, eddy_list inputs, eddy_tenso
 static eddy_status check_targets(const eddy_program *program, eddy_list targets,
                                  eddy_origin origin) {
     eddy_status status = eddy_program_check(program, origin);
-    if (status != EDDY_OK)
+    if (status == EDDY_OK)
+        status = eddy_program_check_list(targets.items, targets.count, "targets", origin);
+    if (status != EDDY_OK || targets.count == program->output_count)
         return status;
-    if (targets.count == program->output_count && (targets.count == 0 || targets.items))
-        return EDDY_OK;
     char names[256];
     eddy_program_list_names(program, EDDY_ROLE_OUTPUT, names, sizeof(names));
     return eddy_fail(EDDY_INVALID_ARGUMENT, origin, "%lld targets, the program has %u outputs: %s",

@@ -167,8 +167,14 @@ static eddy_status run_in_memory(naming *n) {
     return status;
 }
 
-static bool has_items(const void *items, int64_t count) {
-    return count == 0 || (count > 0 && items);
+static eddy_status check_lists(const naming *n) {
+    eddy_status status =
+        eddy_program_check_list(n->feeds.items, n->feeds.count, "feeds", n->origin);
+    if (status == EDDY_OK)
+        status = eddy_program_check_list(n->fetches.items, n->fetches.count, "fetches", n->origin);
+    if (status == EDDY_OK)
+        status = eddy_program_check_list(n->targets.items, n->targets.count, "targets", n->origin);
+    return status;
 }
 
 eddy_status eddy_program_run_named(eddy_program *program, eddy_feeds feeds, eddy_fetches fetches,
@@ -183,10 +189,6 @@ eddy_status eddy_program_run_named(eddy_program *program, eddy_feeds feeds, eddy
     if (EDDY_HAS_OPTION(options, targets))
         n.targets = options->targets;
     n.store = EDDY_HAS_OPTION(options, store) ? options->store : NULL;
-    if (!has_items(feeds.items, feeds.count) || !has_items(fetches.items, fetches.count) ||
-        !has_items(n.targets.items, n.targets.count))
-        return eddy_fail(EDDY_INVALID_ARGUMENT, n.origin,
-                         "%lld feeds, %lld fetches and %lld targets", (long long)feeds.count,
-                         (long long)fetches.count, (long long)n.targets.count);
-    return run_in_memory(&n);
+    status = check_lists(&n);
+    return status == EDDY_OK ? run_in_memory(&n) : status;
 }

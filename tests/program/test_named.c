@@ -279,8 +279,9 @@ Test(named, wrong_names_are_told) {
                  "c is a binding of the program, but no input: there are a, b");
     expect_fails(&f, EDDY_FEEDS({"a", a}, {NULL, b}), bad, "the name of an input is NULL");
     expect_fails(&f, EDDY_FEEDS({"a", a}, {"b", NULL}), bad, "b is NULL");
-    expect_fails(&f, (eddy_feeds){NULL, 2}, bad, "2 feeds, 1 fetches and 0 targets");
-    expect_fails(&f, (eddy_feeds){NULL, -1}, bad, "-1 feeds, 1 fetches and 0 targets");
+    expect_fails(&f, (eddy_feeds){NULL, 2}, bad,
+                 "the list of feeds has count 2, but its items are NULL");
+    expect_fails(&f, (eddy_feeds){NULL, -1}, bad, "the list of feeds has count -1");
     expect_fetch_fails(&f, EDDY_FETCHES({"sum", &y}, {"z", &y}),
                        "the program has no output z: there are sum, product, rest");
     expect_fetch_fails(&f, EDDY_FETCHES({"total", &y}),
@@ -290,7 +291,8 @@ Test(named, wrong_names_are_told) {
     expect_fetch_fails(&f, EDDY_FETCHES({"sum", &y}, {"rest", NULL}),
                        "there is no room for output rest");
     expect_fetch_fails(&f, EDDY_FETCHES({NULL, &y}), "the name of an output is NULL");
-    expect_fetch_fails(&f, (eddy_fetches){NULL, 3}, "2 feeds, 3 fetches and 0 targets");
+    expect_fetch_fails(&f, (eddy_fetches){NULL, 3},
+                       "the list of fetches has count 3, but its items are NULL");
     cr_assert_null(y);
     cr_assert_eq(eddy_program_run_named(NULL, (eddy_feeds){0}, (eddy_fetches){0}, NULL), bad);
     expect_error(bad, "program_run_named: the program is NULL");

@@ -74,7 +74,8 @@ Test(record, bindings_are_checked) {
     AGAIN();
     expect_end_fails(EDDY_BINDINGS({"a", x, (eddy_role)9}), EDDY_INVALID_ARGUMENT, "no role");
     AGAIN();
-    expect_end_fails(&(eddy_bindings){NULL, 3}, EDDY_INVALID_ARGUMENT, "no bindings");
+    expect_end_fails(&(eddy_bindings){NULL, 3}, EDDY_INVALID_ARGUMENT,
+                     "the list of bindings has count 3, but its items are NULL");
     begin();
     y = eddy_add(eddy_narrow(x, 0, 0, 1), eddy_narrow(x, 0, 1, 1));
     eddy_tensor *wide = eddy_narrow(eddy_reshape(x, EDDY_SHAPE(6)), 0, 1, 3);

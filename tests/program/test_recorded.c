@@ -707,3 +707,24 @@ Test(recorded, numbers_reach_what_prepares_and_what_is_nested) {
     eddy_recorded_release(&outer);
     eddy_scope_end(scope);
 }
+
+static void expect_broken(eddy_list inputs, eddy_scalars scalars, const char *message) {
+    counted c = {0};
+    eddy_error error = {0};
+    eddy_recorded *recorded = eddy_recorded_create(scale, &c, 1, NULL);
+    eddy_tensor *y = NULL;
+    cr_assert_eq(eddy_recorded_run(recorded, inputs, scalars, &y), EDDY_INVALID_ARGUMENT);
+    eddy_error_take(&error);
+    cr_assert_str_eq(error.message, message);
+    cr_assert(y == NULL && c.calls == 0);
+    eddy_recorded_release(&recorded);
+}
+
+Test(recorded, lists_without_items_are_told) {
+    expect_broken((eddy_list){NULL, 2}, (eddy_scalars){0},
+                  "recorded_run: the list of inputs has count 2, but its items are NULL");
+    expect_broken((eddy_list){0}, (eddy_scalars){NULL, 3},
+                  "recorded_run: the list of numbers has count 3, but its items are NULL");
+    expect_broken((eddy_list){0}, (eddy_scalars){NULL, -1},
+                  "recorded_run: the list of numbers has count -1");
+}

@@ -82,6 +82,10 @@ Test(replay, wrong_inputs_change_nothing) {
     double before = sum_of(state);
     expect_fails(program, (eddy_list){0}, EDDY_INVALID_ARGUMENT, "0 inputs, the program has 1: x");
     expect_fails(program, EDDY_LIST(x, x), EDDY_INVALID_ARGUMENT, "2 inputs, the program has 1: x");
+    expect_fails(program, (eddy_list){NULL, 1}, EDDY_INVALID_ARGUMENT,
+                 "the list of inputs has count 1, but its items are NULL");
+    expect_fails(program, (eddy_list){NULL, -1}, EDDY_INVALID_ARGUMENT,
+                 "the list of inputs has count -1");
     expect_fails(program, EDDY_LIST(NULL), EDDY_INVALID_ARGUMENT, "x is NULL");
     expect_fails(program, EDDY_LIST(numbers(3, 2, 0)), EDDY_SHAPE_MISMATCH,
                  "input x is f32[3, 2], the program was recorded with f32[2, 3]");
