@@ -51,7 +51,7 @@ static eddy_status choose_passes(const eddy_record_options *options, eddy_origin
     uint32_t chosen;
     if (!passes)
         return EDDY_OK;
-    eddy_status status = eddy_runtime_parse_passes(passes, origin, &chosen);
+    eddy_status status = eddy_runtime_parse_passes(passes, "passes", origin, &chosen);
     if (status == EDDY_OK && recording->runtime->allows_passes)
         recording->passes = chosen;
     return status;

@@ -29,7 +29,8 @@ static uint32_t find(const char *text, size_t length) {
     return 0;
 }
 
-eddy_status eddy_runtime_parse_passes(const char *text, eddy_origin origin, uint32_t *passes) {
+eddy_status eddy_runtime_parse_passes(const char *text, const char *from, eddy_origin origin,
+                                      uint32_t *passes) {
     *passes = 0;
     if (strcmp(text, "none") == 0)
         return EDDY_OK;
@@ -38,9 +39,9 @@ eddy_status eddy_runtime_parse_passes(const char *text, eddy_origin origin, uint
         uint32_t found = find(at, length);
         if (found == 0)
             return eddy_fail(EDDY_INVALID_ARGUMENT, origin,
-                             "passes are \"%s\", not all, none, or some of" LISTED
+                             "%s is %.100s, not all, none, or some of" LISTED
                              " with commas between them",
-                             text);
+                             from, text);
         *passes |= found;
         at += length;
         if (*at == '\0')

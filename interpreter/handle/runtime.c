@@ -1,6 +1,7 @@
 #include <interpreter/handle/runtime.h>
 
 #include <base/memory.h>
+#include <base/option.h>
 #include <base/options.h>
 #include <base/process.h>
 #include <base/sleep.h>
@@ -158,6 +159,13 @@ static void at_fork_child(void) {
 
 /* ---- life ---- */
 
+/* The message names the field or the variable alone, as those of other options do: it is the first call's that needs a runtime. */
+static eddy_status choose_passes(const eddy_runtime_options *given,
+                                 const eddy_runtime_options *resolved, uint32_t *passes) {
+    const char *from = EDDY_OPTION(given, passes) ? "passes" : "EDDY_PASSES";
+    return eddy_runtime_parse_passes(resolved->passes, from, (eddy_origin){NULL, NULL}, passes);
+}
+
 static eddy_status init(eddy_runtime *runtime, const eddy_runtime_options *given) {
     eddy_runtime_options options;
     eddy_status status = eddy_options_resolve(given, &options);
@@ -168,8 +176,7 @@ static eddy_status init(eddy_runtime *runtime, const eddy_runtime_options *given
         return status;
     status = eddy_options_choose_isa(given, &options);
     if (status == EDDY_OK)
-        status = eddy_runtime_parse_passes(options.passes, (eddy_origin){"runtime_create", NULL},
-                                           &runtime->passes);
+        status = choose_passes(given, &options, &runtime->passes);
     if (status != EDDY_OK)
         return status;
     /* Who looks at each op's result wants all ops. */

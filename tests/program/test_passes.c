@@ -2,6 +2,7 @@
 #include <criterion/criterion.h>
 #include <eddy/eddy.h>
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define ROWS 96
@@ -465,12 +466,30 @@ Test(passes, results_take_over_the_memory_of_what_is_used_up) {
 
 /* ---- the option ---- */
 
-Test(passes, an_unknown_pass_is_refused_with_a_list) {
-    cr_assert_null(eddy_runtime_create(EDDY_OPTIONS(runtime, .passes = "dead,fuze")));
+#define LISTED ", not all, none, or some of dead same fold fuse place with commas between them"
+
+static void expect_invalid(const char *message) {
     eddy_error error = {0};
     cr_assert_eq(eddy_error_take(&error), EDDY_INVALID_ARGUMENT);
-    cr_assert_not_null(strstr(error.message, "some of dead same fold fuse place"), "%s",
-                       error.message);
+    cr_assert_str_eq(error.message, message);
+}
+
+Test(passes, an_unknown_pass_is_refused_with_a_list) {
+    cr_assert_null(eddy_runtime_create(EDDY_OPTIONS(runtime, .passes = "dead,fuze")));
+    expect_invalid("passes is dead,fuze" LISTED);
+    cr_assert_eq(eddy_record_begin(EDDY_OPTIONS(record, .passes = "fuze")), EDDY_INVALID_ARGUMENT);
+    expect_invalid("record_begin: passes is fuze" LISTED);
+}
+
+Test(passes, a_variable_with_an_unknown_pass_is_named) {
+    setenv("EDDY_PASSES", "bogus", 1);
+    cr_assert_null(eddy_ones(EDDY_SHAPE(2), EDDY_F32, NULL));
+    expect_invalid("EDDY_PASSES is bogus" LISTED);
+    cr_assert_null(eddy_runtime_create(NULL));
+    expect_invalid("EDDY_PASSES is bogus" LISTED);
+    eddy_runtime *runtime = eddy_runtime_create(EDDY_OPTIONS(runtime, .passes = "dead"));
+    cr_assert_not_null(runtime, "the struct comes first");
+    eddy_runtime_release(&runtime);
 }
 
 Test(passes, a_recording_may_choose_its_own) {
