@@ -141,11 +141,17 @@ static void destroy_all(eddy_signature *list) {
 /* ---- running the function ---- */
 
 static eddy_status check_outputs(const calling *c) {
-    for (int64_t i = 0; i < c->recorded->output_count; i++)
-        if (!c->outputs[i])
-            return eddy_fail(EDDY_INVALID_ARGUMENT, c->origin,
-                             "the function has left output %lld NULL", (long long)i);
-    return EDDY_OK;
+    eddy_status status = EDDY_OK;
+    for (int64_t i = 0; i < c->recorded->output_count && status == EDDY_OK; i++) {
+        const eddy_tensor *output = c->outputs[i];
+        if (!output || eddy_tensor_is_none(output))
+            status =
+                eddy_fail(EDDY_INVALID_ARGUMENT, c->origin, "the function has left output %lld %s",
+                          (long long)i, output ? "EDDY_NONE" : "NULL");
+        else
+            status = eddy_tensor_check_item(output, "outputs", i, c->origin);
+    }
+    return status;
 }
 
 static eddy_status run_body(calling *c, const eddy_scalar *scalars) {

@@ -728,3 +728,33 @@ Test(recorded, lists_without_items_are_told) {
     expect_broken((eddy_list){0}, (eddy_scalars){NULL, -1},
                   "recorded_run: the list of numbers has count -1");
 }
+
+/* outputs[1] is what is no tensor. */
+static eddy_status leaves(void *context, eddy_recorded_call *call) {
+    int kind = *(const int *)context;
+    call->outputs[0] = eddy_neg(call->inputs.items[0]);
+    call->outputs[1] = kind == 0 ? NULL : kind == 1 ? EDDY_NONE : eddy_clone(call->outputs[0]);
+    eddy_tensor *released = kind == 2 ? call->outputs[1] : NULL;
+    eddy_release(&released);
+    return EDDY_OK;
+}
+
+Test(recorded, an_output_that_is_no_tensor_is_refused) {
+    static const char *const parts[] = {"the function has left output 1 NULL",
+                                        "the function has left output 1 EDDY_NONE", "outputs[1]"};
+    for (int kind = 0; kind < 3; kind++)
+        for (int wants_gradient = 0; wants_gradient < 2; wants_gradient++) {
+            eddy_tensor *y[2] = {NULL}, *x = filled(2, 1);
+            eddy_error error = {0};
+            eddy_requires_grad_set(x, wants_gradient);
+            eddy_recorded *recorded = eddy_recorded_create(leaves, &kind, 2, NULL);
+            for (int i = 0; i < 3; i++) {
+                cr_assert_eq(eddy_recorded_run(recorded, EDDY_LIST(x), (eddy_scalars){0}, y),
+                             EDDY_INVALID_ARGUMENT);
+                eddy_error_take(&error);
+                cr_assert_not_null(strstr(error.message, parts[kind]), "%s", error.message);
+            }
+            cr_assert(!y[0] && !y[1]);
+            eddy_recorded_release(&recorded);
+        }
+}
