@@ -500,6 +500,9 @@ static bool take_over(maker *m) {
 
 static eddy_status make_program(maker *m, const eddy_bindings *bindings) {
     static const eddy_bindings none = {0};
+    /* Without its VM there is no storage to look at. */
+    if (!eddy_runtime_is_running(m->recording->runtime))
+        return eddy_runtime_refuse(m->recording->runtime, m->origin, "");
     if (m->recording->status != EDDY_OK)
         return refuse_spoiled(m);
     eddy_status status =
@@ -619,7 +622,9 @@ static eddy_program *end_recording(const eddy_bindings *bindings, bool has_gradi
                   "no recording is open on this thread that eddy_record_begin has opened");
         return NULL;
     }
-    eddy_status status = has_gradient ? plan_outputs(caller, recording, bindings, origin) : EDDY_OK;
+    eddy_status status = EDDY_OK;
+    if (has_gradient && eddy_runtime_is_running(recording->runtime))
+        status = plan_outputs(caller, recording, bindings, origin);
     (void)eddy_recording_close(caller);
     eddy_program *program = NULL;
     if (status == EDDY_OK)

@@ -4,8 +4,11 @@
 
 void eddy_recording_judge(const eddy_recording *recording, char *reason, size_t size) {
     reason[0] = 0;
+    eddy_status status = eddy_runtime_status(recording->runtime);
     /* An op whose shape depends on data reads it too: what it says comes first. */
-    if (recording->status != EDDY_OK)
+    if (status != EDDY_OK)
+        snprintf(reason, size, "%s", eddy_status_text(status));
+    else if (recording->status != EDDY_OK)
         snprintf(reason, size, "%s cannot be part of a program: %s", recording->spoiled_by.op,
                  recording->reason);
     else if (recording->is_owned && recording->read_count > 0)

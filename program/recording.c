@@ -49,9 +49,9 @@ static bool grow_seen(eddy_recording *recording) {
     return true;
 }
 
-/* What is known of the tensor's storage; NULL if the recording has not seen it. */
+/* What is known of the tensor's storage; NULL if the recording has not seen it, or storages are gone with the runtime. */
 static eddy_recording_seen *find_seen(const eddy_recording *recording, const eddy_tensor *tensor) {
-    if (recording->seen_capacity == 0)
+    if (recording->seen_capacity == 0 || !eddy_runtime_is_running(recording->runtime))
         return NULL;
     eddy_recording_seen *seen = &recording->seen[slot_of(recording, tensor->storage)];
     bool is_it =

@@ -353,8 +353,7 @@ eddy_status eddy_runtime_use(eddy_runtime *runtime) {
 
 eddy_status eddy_runtime_refuse(const eddy_runtime *runtime, eddy_origin origin,
                                 const char *detail) {
-    eddy_status status =
-        eddy_load_acquire(&runtime->state) == EDDY_RUNTIME_FORKED ? EDDY_FORKED : EDDY_SHUT_DOWN;
+    eddy_status status = eddy_runtime_status(runtime);
     return eddy_fail(status, origin, "%s%s%s%s", eddy_status_text(status), *detail ? " (" : "",
                      detail, *detail ? ")" : "");
 }

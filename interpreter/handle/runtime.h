@@ -58,6 +58,14 @@ static inline bool eddy_runtime_is_running(const eddy_runtime *runtime) {
     return EDDY_LIKELY(eddy_load_acquire(&runtime->state) == EDDY_RUNTIME_RUNNING);
 }
 
+/* OK, or why the runtime does not run any more: SHUT_DOWN or FORKED. */
+static inline eddy_status eddy_runtime_status(const eddy_runtime *runtime) {
+    uint32_t state = (uint32_t)eddy_load_acquire(&runtime->state);
+    if (EDDY_LIKELY(state == EDDY_RUNTIME_RUNNING))
+        return EDDY_OK;
+    return state == EDDY_RUNTIME_FORKED ? EDDY_FORKED : EDDY_SHUT_DOWN;
+}
+
 /* Records that the runtime does not run any more: SHUT_DOWN or FORKED. `detail` ends the sentence. */
 eddy_status eddy_runtime_refuse(const eddy_runtime *runtime, eddy_origin origin,
                                 const char *detail);

@@ -2,7 +2,10 @@
 #include <criterion/criterion.h>
 #include <eddy/eddy.h>
 #include <pthread.h>
+#include <stdio.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 static eddy_tensor *ones(void) {
     return eddy_ones(EDDY_SHAPE(2, 3), EDDY_F32, NULL);
@@ -181,5 +184,94 @@ Test(record, a_callback_is_no_part_of_the_recording) {
     cr_assert_eq(status, EDDY_OK, "the callback could begin a recording of its own");
     eddy_program *program = eddy_record_end(EDDY_BINDINGS({"y", y, EDDY_ROLE_OUTPUT}));
     cr_assert_not_null(program);
+    eddy_program_release(&program);
+}
+
+/* The end of a recording whose runtime does not run any more: 0 if it is refused as such, and nothing is left open. */
+static int end_without_runtime(bool has_bindings, bool has_gradient, eddy_tensor *x, eddy_tensor *y,
+                               eddy_status status) {
+    char reason[128] = "";
+    eddy_error error = {0};
+    const eddy_bindings *bindings =
+        has_bindings ? EDDY_BINDINGS({"x", x, EDDY_ROLE_INPUT}, {"y", y, EDDY_ROLE_OUTPUT}) : NULL;
+    if (eddy_can_record(reason, sizeof(reason)) || strcmp(reason, eddy_status_text(status)) != 0)
+        return 1;
+    if (has_gradient ? eddy_record_end_with_grad(bindings) : eddy_record_end(bindings))
+        return 2;
+    if (eddy_error_take(&error) != status || !strstr(error.message, reason))
+        return 3;
+    return eddy_can_record(reason, sizeof(reason)) || !strstr(reason, "no recording") ? 4 : 0;
+}
+
+static void use_runtime(eddy_runtime *runtime) {
+    cr_assert_not_null(runtime);
+    cr_assert_eq(eddy_runtime_use(runtime), EDDY_OK);
+}
+
+static void shut_down_while_open(bool has_bindings, bool has_gradient) {
+    eddy_scope *scope = eddy_scope_begin();
+    eddy_runtime *runtime = eddy_runtime_create(NULL);
+    use_runtime(runtime);
+    eddy_tensor *x = ones();
+    eddy_requires_grad_set(x, has_gradient);
+    begin();
+    eddy_tensor *y = eddy_neg(x);
+    cr_assert_eq(eddy_runtime_shutdown(runtime, EDDY_FOREVER), EDDY_OK);
+    cr_assert_eq(end_without_runtime(has_bindings, has_gradient, x, y, EDDY_SHUT_DOWN), 0);
+    cr_assert_eq(eddy_runtime_use(NULL), EDDY_OK);
+    eddy_runtime_release(&runtime);
+    begin();
+    eddy_record_cancel();
+    eddy_scope_end(scope);
+    cr_assert_eq(eddy_live_count(), 0);
+}
+
+Test(record, a_runtime_that_was_shut_down_leaves_no_program) {
+    for (int i = 0; i < 4; i++)
+        shut_down_while_open(i & 1, i & 2);
+}
+
+/* Calls of another runtime while it is open, in place and under autograd. */
+Test(record, a_runtime_that_was_shut_down_is_not_asked_for_storages) {
+    eddy_scope *scope = eddy_scope_begin();
+    eddy_runtime *runtime = eddy_runtime_create(NULL);
+    use_runtime(runtime);
+    begin();
+    for (int i = 0; i < 20; i++)
+        (void)eddy_neg(ones());
+    cr_assert_eq(eddy_runtime_shutdown(runtime, EDDY_FOREVER), EDDY_OK);
+    eddy_runtime_release(&runtime);
+    cr_assert_eq(eddy_runtime_use(NULL), EDDY_OK);
+    eddy_tensor *w = ones();
+    eddy_requires_grad_set(w, true);
+    eddy_tensor *out = eddy_clone(ones());
+    for (int i = 0; i < 20; i++)
+        cr_assert_eq(eddy_add_inplace(out, w), EDDY_OK);
+    char reason[128];
+    cr_assert(!eddy_can_record(reason, sizeof(reason)));
+    cr_assert_str_eq(reason, eddy_status_text(EDDY_SHUT_DOWN));
+    eddy_record_cancel();
+    eddy_scope_end(scope);
+    cr_assert_eq(eddy_live_count(), 0);
+}
+
+Test(record, a_forked_child_cannot_end_its_parents) {
+    eddy_tensor *x = ones();
+    begin();
+    eddy_tensor *y = eddy_neg(x);
+    for (int i = 0; i < 2; i++) {
+        fflush(NULL);
+        pid_t child = fork();
+        if (child == 0) {
+            alarm(60);
+            _exit(end_without_runtime(i, false, x, y, EDDY_FORKED));
+        }
+        int status;
+        waitpid(child, &status, 0);
+        cr_assert(WIFEXITED(status) && WEXITSTATUS(status) == 0, "%#x", (unsigned)status);
+    }
+    eddy_program *program =
+        eddy_record_end(EDDY_BINDINGS({"x", x, EDDY_ROLE_INPUT}, {"y", y, EDDY_ROLE_OUTPUT}));
+    cr_assert_not_null(program, "the parent's goes on");
     eddy_program_release(&program);
 }
