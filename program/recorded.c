@@ -386,7 +386,8 @@ static bool try_quietly(const calling *c, eddy_recording *recording, verdict *v)
     return status != EDDY_OUT_OF_MEMORY;
 }
 
-static void put_down(calling *c, verdict *v) {
+/* verdict: NULL where the call was not recorded after all. */
+static void put_down(calling *c, eddy_signature_outcome outcome, verdict *v) {
     eddy_lock_acquire(&c->recorded->lock);
     eddy_signature *signature = find_locked(c), *dropped = NULL;
     if (!signature && (signature = eddy_signature_create(c->key, c->key_bytes, c->inputs))) {
@@ -395,7 +396,9 @@ static void put_down(calling *c, verdict *v) {
     }
     if (signature) {
         signature->ran++;
-        settle_locked(c, signature, v);
+        signature->outcome = outcome;
+        if (v)
+            settle_locked(c, signature, v);
         dropped = trim_locked(c->recorded);
     }
     eddy_lock_release(&c->recorded->lock);
@@ -412,7 +415,7 @@ static void settle(calling *c, eddy_recording *recording) {
     bool is_known = v.reason[0] || try_quietly(c, recording, &v);
     v.is_disturbed = recording->is_disturbed;
     if (is_known)
-        put_down(c, &v);
+        put_down(c, EDDY_SIGNATURE_RECORDED, &v);
     eddy_program_release(&v.program);
     eddy_program_release(&v.stale);
     eddy_program_release(&v.before);
@@ -425,6 +428,8 @@ static eddy_status run_recorded(calling *c) {
     eddy_status status = record_body(c, &recording);
     if (status == EDDY_OK && !c->has_failed)
         settle(c, recording);
+    else if (recording)
+        put_down(c, status == EDDY_OK ? EDDY_SIGNATURE_WENT_ON : EDDY_SIGNATURE_FAILED, NULL);
     eddy_recording_destroy(recording);
     return status;
 }
@@ -611,14 +616,23 @@ eddy_status eddy_recorded_run(eddy_recorded *recorded, eddy_list inputs, eddy_sc
 
 /* ---- explain ---- */
 
+/* A program that is there already, or a reason against one, is not changed by a call that failed. */
+static const char *outcome_text(const eddy_signature *at) {
+    if (at->is_replayed || at->is_given_up || at->outcome == EDDY_SIGNATURE_RECORDED)
+        return "";
+    return at->outcome == EDDY_SIGNATURE_FAILED
+               ? "; the last call failed: it was not recorded"
+               : "; the last call went on after a failed op: it was not recorded";
+}
+
 static int explain_one(const eddy_signature *at, char *buffer, size_t size) {
     const char *state = !at->reason[0] ? "" : at->is_given_up ? "; not replayed: " : "; not yet: ";
     char missed[96] = "";
     if (at->missed > 0)
         snprintf(missed, sizeof(missed), "; missed %llu times", (unsigned long long)at->missed);
-    return snprintf(buffer, size, "(%s): ran %llu times, replayed %llu times%s%s%s\n", at->text,
-                    (unsigned long long)at->ran, (unsigned long long)at->replayed, missed, state,
-                    at->reason);
+    return snprintf(buffer, size, "(%s): ran %llu times, replayed %llu times%s%s%s%s\n", at->text,
+                    (unsigned long long)at->ran, (unsigned long long)at->replayed, missed,
+                    outcome_text(at), state, at->reason);
 }
 
 static int explain_locked(const eddy_recorded *recorded, char *buffer, size_t size) {

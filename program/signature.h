@@ -20,6 +20,13 @@ typedef struct eddy_signature_input {
     bool is_fixed;
 } eddy_signature_input;
 
+/* What came of the newest call that ran the function in a recording. */
+typedef enum eddy_signature_outcome {
+    EDDY_SIGNATURE_RECORDED,
+    EDDY_SIGNATURE_FAILED,  /* it returned a failure, or left no outputs */
+    EDDY_SIGNATURE_WENT_ON, /* after a failed call */
+} eddy_signature_outcome;
+
 typedef struct eddy_signature {
     struct eddy_signature *next; /* the most recently used first */
     void *key;                   /* owned: what calls are compared by, in full */
@@ -28,6 +35,7 @@ typedef struct eddy_signature {
     char *text;            /* owned: the inputs, for explain */
     eddy_program *program; /* a reference: of the last recording, or the one that is replayed */
     bool is_replayed, is_given_up;
+    eddy_signature_outcome outcome;
     eddy_signature_input *inputs; /* owned, input_count */
     int64_t input_count;
     uint64_t

@@ -81,7 +81,7 @@ EDDY_API eddy_status eddy_recorded_run(eddy_recorded *recorded, eddy_list inputs
                                        eddy_scalars scalars, eddy_tensor **outputs);
 
 /* For each kind of arguments one line: the inputs, how often the function ran and a program was replayed, and why it is not replayed, where it
- * is not. As snprintf: returns the length of the whole text. */
+ * is not; where the last call failed, or went on after a failed op, that it was not recorded. As snprintf: returns the length of the whole text. */
 EDDY_API int eddy_recorded_explain(eddy_recorded *recorded, char *buffer, size_t size);
 
 #ifdef __cplusplus

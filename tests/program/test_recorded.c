@@ -99,6 +99,8 @@ Test(recorded, a_failing_call_is_no_recording) {
     eddy_error_take(&error);
     cr_assert_str_eq(error.op, "matmul");
     cr_assert_null(y);
+    expect_explained(recorded, "(f32[2, 4]): ran 3 times, replayed 0 times; the last call failed: "
+                               "it was not recorded\n");
     must(eddy_record_begin(NULL)); /* none was left open */
     eddy_record_cancel();
     eddy_recorded_release(&recorded);
@@ -126,8 +128,39 @@ Test(recorded, a_call_that_failed_inside_is_no_recording) {
         cr_assert_eq(sum_of(y), -8 * i);
     }
     cr_assert_eq(c.calls, 4);
+    expect_explained(recorded, "(f32[2, 4]): ran 4 times, replayed 0 times; the last call went on "
+                               "after a failed op: it was not recorded\n");
     eddy_recorded_release(&recorded);
     eddy_scope_end(scope);
+}
+
+static eddy_status fails_at_odd_calls(void *context, eddy_recorded_call *call) {
+    counted *c = context;
+    call->outputs[0] = eddy_neg(call->inputs.items[0]);
+    return ++c->calls % 2 ? EDDY_IO : EDDY_OK;
+}
+
+Test(recorded, what_failed_is_explained_until_it_is_recorded) {
+    eddy_scope *scope = eddy_scope_begin();
+    counted c = {0};
+    eddy_recorded *recorded = eddy_recorded_create(fails_at_odd_calls, &c, 1, NULL);
+    static const char *const lines[] = {
+        "(f32[2, 4]): ran 1 times, replayed 0 times; the last call failed: it was not recorded\n",
+        "(f32[2, 4]): ran 2 times, replayed 0 times\n",
+        "(f32[2, 4]): ran 3 times, replayed 0 times; the last call failed: it was not recorded\n",
+        "(f32[2, 4]): ran 4 times, replayed 0 times\n",
+        "(f32[2, 4]): ran 4 times, replayed 1 times\n"};
+    for (int i = 0; i < 5; i++) {
+        eddy_tensor *y;
+        eddy_status status = i == 0 || i == 2 ? EDDY_IO : EDDY_OK;
+        cr_assert_eq(eddy_recorded_run(recorded, EDDY_LIST(filled(2, i)), (eddy_scalars){0}, &y),
+                     status);
+        eddy_error_take(NULL);
+        expect_explained(recorded, lines[i]);
+    }
+    eddy_recorded_release(&recorded);
+    eddy_scope_end(scope);
+    cr_assert_eq(eddy_live_count(), 0);
 }
 
 static eddy_status reads(void *context, eddy_recorded_call *call) {
