@@ -69,7 +69,10 @@ static eddy_status check_export(eddy_tensor *tensor, const exporting *how) {
     if (eddy_requires_grad(tensor))
         return eddy_fail(EDDY_INVALID_ARGUMENT, how->origin,
                          "the tensor requires a gradient: detach it first");
-    return eddy_recorder_refuse(caller, how->origin);
+    return eddy_recorder_refuse(caller,
+                                "no run would see what others write to its memory: export before "
+                                "the recording, or after it",
+                                how->origin);
 }
 
 /* The tensor's first element, after all issued ops (read-only: all writes) have run. The memory does not move while

@@ -125,7 +125,9 @@ static inline void eddy_recorder_lose(const eddy_caller *caller, uint32_t slot) 
         caller->recorder->lose(caller->recorder, slot);
 }
 
-/* OK unless the thread records and the recording refuses it: UNSUPPORTED, recorded under the origin. */
-EDDY_MUST_USE eddy_status eddy_recorder_refuse(const eddy_caller *caller, eddy_origin origin);
+/* OK unless the thread records and the recording refuses it: UNSUPPORTED, recorded under the origin. `why`: what a run would lack, and what to
+ * do instead; it follows "it cannot be recorded, since". */
+EDDY_MUST_USE eddy_status eddy_recorder_refuse(const eddy_caller *caller, const char *why,
+                                               eddy_origin origin);
 
 #endif

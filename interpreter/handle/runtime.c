@@ -410,7 +410,8 @@ eddy_status eddy_recover(eddy_list tensors) {
         return EDDY_OK;
     if (tensors.count < 0 || !tensors.items || tensors.count > INT32_MAX)
         return eddy_fail(EDDY_INVALID_ARGUMENT, origin, "the list is broken");
-    eddy_status may_recover = eddy_recorder_refuse(caller, origin);
+    eddy_status may_recover = eddy_recorder_refuse(
+        caller, "no run would do it again: recover before the recording, or after it", origin);
     if (may_recover != EDDY_OK)
         return may_recover;
     size_t bytes = (size_t)tensors.count * sizeof(eddy_storage_number);

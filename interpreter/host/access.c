@@ -80,7 +80,8 @@ static eddy_status submit(eddy_tensor *tensor, bool is_mut, const access *given,
         return eddy_fail(EDDY_INVALID_ARGUMENT, origin, "the callback is NULL");
     if (!eddy_runtime_is_running(tensor->runtime))
         return eddy_runtime_refuse(tensor->runtime, origin, "");
-    status = eddy_recorder_refuse(caller, origin);
+    status = eddy_recorder_refuse(
+        caller, "no run would call back: do it before the recording, or after it", origin);
     if (status != EDDY_OK)
         return status;
     access *a = eddy_memory_acquire(sizeof(*a), EDDY_MEMORY_HANDLE);

@@ -33,7 +33,10 @@ static eddy_status check(const eddy_caller *caller, const eddy_tensor *tensor, i
     if (!eddy_runtime_is_running(tensor->runtime))
         return eddy_runtime_refuse(tensor->runtime, origin, "");
     if (flags & EDDY_WRITE)
-        return eddy_recorder_refuse(caller, origin);
+        return eddy_recorder_refuse(caller,
+                                    "no run would write it again: write before the recording, or "
+                                    "copy an input with eddy_copy_into",
+                                    origin);
     eddy_recorder_read(caller, tensor, origin);
     return EDDY_OK;
 }
