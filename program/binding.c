@@ -42,6 +42,20 @@ const char *eddy_program_name_of(const eddy_program *program, eddy_role role, in
     return NULL;
 }
 
+/* So many bytes of a name stand in a list. */
+#define LISTED_BYTES 48
+
+/* The bytes of the name that are listed: not a part of a character of UTF-8. */
+static size_t listed_bytes(const char *name) {
+    size_t length = strlen(name);
+    if (length <= LISTED_BYTES)
+        return length;
+    length = LISTED_BYTES - 3;
+    while (length > 0 && ((unsigned char)name[length] & 0xc0) == 0x80)
+        length--;
+    return length;
+}
+
 void eddy_program_list_names(const eddy_program *program, eddy_role role, char *buffer,
                              size_t size) {
     static const char more[] = ", ...";
@@ -50,11 +64,14 @@ void eddy_program_list_names(const eddy_program *program, eddy_role role, char *
     snprintf(buffer, size, "none");
     for (int64_t i = 0; (name = eddy_program_name_of(program, role, i)) != NULL;
          i++, comma = ", ") {
-        bool has_room = used + strlen(comma) + strlen(name) + sizeof(more) <= size;
-        used +=
-            (size_t)snprintf(buffer + used, size - used, "%s%s", comma, has_room ? name : "...");
-        if (!has_room)
+        size_t bytes = listed_bytes(name);
+        const char *rest = name[bytes] ? "..." : "";
+        if (used + strlen(comma) + bytes + strlen(rest) + sizeof(more) > size) {
+            snprintf(buffer + used, size - used, "%s...", comma);
             return;
+        }
+        used +=
+            (size_t)snprintf(buffer + used, size - used, "%s%.*s%s", comma, (int)bytes, name, rest);
     }
 }
 

@@ -101,6 +101,31 @@ Test(named, a_message_has_room_for_some_names) {
     eddy_scope_end(scope);
 }
 
+Test(named, a_long_name_leaves_room_for_the_others) {
+    eddy_scope *scope = eddy_scope_begin();
+    char wide[1001], utf8[101] = "";
+    memset(wide, 'w', 1000);
+    wide[1000] = 0;
+    for (int i = 0; i < 33; i++)
+        strcat(utf8, "\xe2\x82\xac");
+    eddy_tensor *x = filled(1);
+    must(eddy_record_begin(NULL));
+    eddy_binding bindings[] = {{wide, eddy_neg(x), EDDY_ROLE_OUTPUT},
+                               {"y", eddy_exp(x), EDDY_ROLE_OUTPUT},
+                               {utf8, eddy_abs(x), EDDY_ROLE_OUTPUT},
+                               {"z", eddy_square(x), EDDY_ROLE_OUTPUT}};
+    eddy_program *program = eddy_record_end(&(eddy_bindings){bindings, 4});
+    cr_assert_eq(eddy_program_output(program, "x"), -1);
+    char message[512];
+    snprintf(message, sizeof(message),
+             "program_output: the program has no output x: there are %.45s..., y, %.45s..., z",
+             wide, utf8);
+    expect_error(EDDY_INVALID_ARGUMENT, message);
+    eddy_program_release(&program);
+    eddy_scope_end(scope);
+    cr_assert_eq(eddy_live_count(), 0);
+}
+
 Test(named, bindings_are_described_in_the_order_of_the_recording) {
     eddy_scope *scope = eddy_scope_begin();
     eddy_tensor *x = eddy_full(EDDY_SHAPE(4, 3), EDDY_S(1), EDDY_F64, NULL);
