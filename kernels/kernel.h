@@ -90,6 +90,8 @@ typedef struct eddy_kernel {
     /* Estimated picoseconds on one core: base, a time per element of the largest operand, and memory; `prepare` may replace it. */
     int32_t cost_base_ps;
     int32_t cost_element_ps;
+    /* Its outputs are whatever was there (empty): nobody looks whether that is finite. */
+    bool writes_nothing;
 } eddy_kernel;
 
 /* Plans a call of any kernel; plan->memory is the caller's, the rest is filled in. Fails as `prepare` does. */

@@ -270,6 +270,8 @@ static int packed_explain(const eddy_vm_instruction *instruction, const eddy_ker
 static int64_t packed_check_finite(const eddy_vm_run *run) {
     const eddy_packed_arguments *call = run->instruction->arguments;
     int64_t operand = 0;
+    if (call->kernel->writes_nothing)
+        return -1;
     for (uint32_t i = 0; i < call->view_count; i++) {
         const eddy_packed_view *packed = &call->views[i];
         eddy_op_view view;

@@ -97,3 +97,44 @@ Test(finite, the_strictest_of_the_process_decides) {
     use(EDDY_OPTIONS(runtime, .checks_nan = true));
     look(false);
 }
+
+/* Tensors of a size with the bits of NaN, whose memory goes back: the next ones of that size hold what they held. */
+static void leave_nan(int64_t count) {
+    eddy_scope *scope = eddy_scope_begin();
+    for (int i = 0; i < 8; i++)
+        FINE(eddy_full(EDDY_SHAPE(count), EDDY_S(0x7fc00000), EDDY_I32, NULL));
+    eddy_scope_end(scope);
+}
+
+static bool holds_nan(eddy_tensor *x) {
+    float last; /* free blocks are linked by their first bytes */
+    eddy_tensor *part = eddy_narrow(x, 0, eddy_count_of(x) - 1, 1);
+    cr_assert_eq(eddy_read(part, &last, sizeof(last), NULL), EDDY_OK);
+    return isnan(last);
+}
+
+Test(finite, what_nobody_has_written_is_not_looked_at) {
+    use(EDDY_OPTIONS(runtime, .checks_finite = true, .uses_one_thread = true));
+    int found = 0;
+    for (int64_t count = 4; count <= 4096; count *= 4) {
+        eddy_scope *scope = eddy_scope_begin();
+        leave_nan(count);
+        eddy_tensor *x = eddy_empty(EDDY_SHAPE(count), EDDY_F32, NULL);
+        FINE(x);
+        found += holds_nan(x);
+        FINE(eddy_empty_like(x, NULL));
+        WRONG(eddy_sqrt(eddy_full(EDDY_SHAPE(count), EDDY_S(-1), EDDY_F32, NULL)));
+        /* In a program too. */
+        cr_assert_eq(eddy_record_begin(NULL), EDDY_OK);
+        eddy_tensor *y = eddy_empty(EDDY_SHAPE(count), EDDY_F32, NULL), *result;
+        eddy_program *program = eddy_record_end(EDDY_BINDINGS({"y", y, EDDY_ROLE_OUTPUT}));
+        cr_assert_not_null(program);
+        leave_nan(count);
+        cr_assert_eq(eddy_program_run(program, (eddy_list){0}, &result), EDDY_OK);
+        FINE(result);
+        found += holds_nan(result);
+        eddy_program_release(&program);
+        eddy_scope_end(scope);
+    }
+    cr_assert_gt(found, 0, "memory was never used again");
+}

@@ -265,8 +265,11 @@ static void linspace_run(const eddy_kernel_call *call) {
     sequence_run(call, &((const sequence_plan *)call->plan)->line);
 }
 
-const eddy_kernel eddy_cpu_empty = {
-    .name = "empty", .run = empty_run, .prepare = empty_prepare, .cost_base_ps = 5000};
+const eddy_kernel eddy_cpu_empty = {.name = "empty",
+                                    .run = empty_run,
+                                    .prepare = empty_prepare,
+                                    .cost_base_ps = 5000,
+                                    .writes_nothing = true};
 const eddy_kernel eddy_cpu_full = {.name = "full",
                                    .run = full_run,
                                    .prepare = full_prepare,
