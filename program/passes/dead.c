@@ -19,8 +19,9 @@ static bool is_live(const eddy_code *code, const eddy_code_instruction *instruct
 static void want(const eddy_code *code, const eddy_code_instruction *instruction,
                  const uint32_t *bases, bool *is_wanted) {
     const eddy_code_operand *operands = eddy_code_operand_at(code, instruction->operands_at);
-    /* If the instruction is skipped, a value from outside keeps what was written before. */
-    for (uint32_t k = 0; k < instruction->operand_count; k++)
+    /* If the instruction is skipped, a value from outside keeps what was written before. A target among the inputs (copy_into's) cannot be
+     * where a value begins. */
+    for (uint32_t k = instruction->input_count; k < instruction->operand_count; k++)
         if (operands[k].access & (EDDY_CODE_MAKES | EDDY_CODE_COVERS) &&
             bases[operands[k].value] == 0)
             is_wanted[operands[k].value] = false;
