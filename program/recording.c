@@ -518,3 +518,38 @@ void eddy_recording_fini(eddy_recording *recording) {
     eddy_code_fini(&recording->code);
     eddy_runtime_unbind(recording->runtime);
 }
+
+/* ---- open, close ---- */
+
+eddy_status eddy_recording_open(eddy_caller *caller, eddy_origin origin, eddy_recording **opened) {
+    if (caller->recorder)
+        return eddy_fail(EDDY_INVALID_ARGUMENT, origin, "a recording is open on this thread");
+    eddy_runtime *runtime;
+    eddy_status status = eddy_runtime_of_caller(caller, origin, &runtime);
+    if (status != EDDY_OK)
+        return status;
+    if (!eddy_runtime_is_running(runtime))
+        return eddy_runtime_refuse(runtime, origin, "");
+    eddy_recording *recording = eddy_memory_acquire(sizeof(*recording), EDDY_MEMORY_PROGRAM);
+    if (!recording)
+        return eddy_fail(EDDY_OUT_OF_MEMORY, origin, "no memory for a recording");
+    eddy_recording_init(recording, runtime);
+    caller->recorder = &recording->recorder;
+    *opened = recording;
+    return EDDY_OK;
+}
+
+eddy_recording *eddy_recording_close(eddy_caller *caller) {
+    if (!caller || !caller->recorder)
+        return NULL;
+    eddy_recording *recording = (eddy_recording *)(void *)caller->recorder;
+    caller->recorder = NULL;
+    return recording;
+}
+
+void eddy_recording_destroy(eddy_recording *recording) {
+    if (!recording)
+        return;
+    eddy_recording_fini(recording);
+    eddy_memory_release(recording, sizeof(*recording), EDDY_MEMORY_PROGRAM);
+}
