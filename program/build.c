@@ -231,22 +231,6 @@ static eddy_status bind_held(const maker *m, const eddy_binding *given, const ch
     return EDDY_OK;
 }
 
-static eddy_status bind_state(const maker *m, const eddy_binding *given,
-                              eddy_program_binding *binding) {
-    eddy_status status = bind_held(m, given, "state", binding);
-    if (status != EDDY_OK)
-        return status;
-    eddy_code_value *value = eddy_code_value_at(&m->program->code, binding->value);
-    m->program->state_count += value->kind != EDDY_VALUE_STATE;
-    value->kind = EDDY_VALUE_STATE;
-    for (uint32_t i = 0; i < m->program->code.operands.count; i++) {
-        const eddy_code_operand *operand = eddy_code_operand_at(&m->program->code, i);
-        binding->is_covered |=
-            operand->value == binding->value && (operand->access & EDDY_CODE_COVERS);
-    }
-    return EDDY_OK;
-}
-
 /* The first instruction that writes the value; NULL if none does. */
 static const eddy_op *writer_of(const eddy_code *code, uint32_t value) {
     for (uint32_t i = 0; i < code->instructions.count; i++) {
@@ -261,24 +245,50 @@ static const eddy_op *writer_of(const eddy_code *code, uint32_t value) {
     return NULL;
 }
 
-/* What the storage is named as besides: a part of it that is fed, or that runs may write, does not go with a constant. */
-static eddy_status check_constant_alone(const maker *m, const eddy_bindings *bindings,
-                                        const eddy_binding *given) {
-    eddy_layout layout, other_layout;
+/* What is fed is no state or constant: none of the tensor's elements may be an input's. */
+static eddy_status check_not_fed(const maker *m, const eddy_bindings *bindings,
+                                 const eddy_binding *given) {
+    eddy_layout layout, input;
     eddy_tensor_layout(given->tensor, &layout);
     for (int64_t i = 0; i < bindings->count; i++) {
         const eddy_binding *other = &bindings->items[i];
-        if (other->tensor->storage != given->tensor->storage)
+        if (other->role != EDDY_ROLE_INPUT || other->tensor->storage != given->tensor->storage)
             continue;
-        eddy_tensor_layout(other->tensor, &other_layout);
-        if (other->role == EDDY_ROLE_INPUT && meet(extent_of(&layout, given->tensor->dtype),
-                                                   extent_of(&other_layout, other->tensor->dtype)))
+        eddy_tensor_layout(other->tensor, &input);
+        if (meet(extent_of(&layout, given->tensor->dtype), extent_of(&input, other->tensor->dtype)))
             return eddy_fail(EDDY_INVALID_ARGUMENT, m->origin, "%s and %s have elements in common",
                              other->name, given->name);
-        if (other->role == EDDY_ROLE_STATE)
+    }
+    return EDDY_OK;
+}
+
+/* What runs may write does not go with a constant in one storage. */
+static eddy_status check_constant_alone(const maker *m, const eddy_bindings *bindings,
+                                        const eddy_binding *given) {
+    for (int64_t i = 0; i < bindings->count; i++) {
+        const eddy_binding *other = &bindings->items[i];
+        if (other->role == EDDY_ROLE_STATE && other->tensor->storage == given->tensor->storage)
             return eddy_fail(EDDY_INVALID_ARGUMENT, m->origin,
                              "%s is a constant, and shares its memory with %s, which is state",
                              given->name, other->name);
+    }
+    return EDDY_OK;
+}
+
+static eddy_status bind_state(const maker *m, const eddy_bindings *bindings,
+                              const eddy_binding *given, eddy_program_binding *binding) {
+    eddy_status status = bind_held(m, given, "state", binding);
+    if (status == EDDY_OK)
+        status = check_not_fed(m, bindings, given);
+    if (status != EDDY_OK)
+        return status;
+    eddy_code_value *value = eddy_code_value_at(&m->program->code, binding->value);
+    m->program->state_count += value->kind != EDDY_VALUE_STATE;
+    value->kind = EDDY_VALUE_STATE;
+    for (uint32_t i = 0; i < m->program->code.operands.count; i++) {
+        const eddy_code_operand *operand = eddy_code_operand_at(&m->program->code, i);
+        binding->is_covered |=
+            operand->value == binding->value && (operand->access & EDDY_CODE_COVERS);
     }
     return EDDY_OK;
 }
@@ -288,6 +298,8 @@ static eddy_status bind_constant(const maker *m, const eddy_bindings *bindings,
     /* First, so that a write from now on shows at the next run. */
     binding->version = eddy_load_relaxed(&given->tensor->root->version);
     eddy_status status = bind_held(m, given, "constant", binding);
+    if (status == EDDY_OK)
+        status = check_not_fed(m, bindings, given);
     if (status == EDDY_OK)
         status = check_constant_alone(m, bindings, given);
     if (status != EDDY_OK)
@@ -348,7 +360,7 @@ static eddy_status bind_one(const maker *m, const eddy_bindings *bindings,
     case EDDY_ROLE_INPUT:
         return bind_input(m, bindings, given, binding);
     case EDDY_ROLE_STATE:
-        return bind_state(m, given, binding);
+        return bind_state(m, bindings, given, binding);
     case EDDY_ROLE_CONSTANT:
         return bind_constant(m, bindings, given, binding);
     default:

@@ -92,7 +92,7 @@ EDDY_API eddy_status eddy_record_begin(const eddy_record_options *options);
 
 /* Ends the recording and makes its program, one reference, the caller's. bindings names inputs, outputs, state and constants; NULL names
  * none. The program keeps the tensors that it captured, its state and its constants. NULL with INVALID_ARGUMENT (no recording is open; a
- * name is missing or given twice; an input was made by the recording, or an output was not seen by it; an input is named twice; a constant
+ * name is missing or given twice; an input was made by the recording, or an output was not seen by it; an input is named twice, or as state or constant too; a constant
  * was written), UNSUPPORTED (what cannot be replayed was recorded, or another thread has written a tensor between two recorded calls on
  * it: the message names the call) or OUT_OF_MEMORY in the slot; the recording ends in any case. */
 EDDY_API eddy_program *eddy_record_end(const eddy_bindings *bindings);

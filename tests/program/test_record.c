@@ -75,6 +75,14 @@ Test(record, bindings_are_checked) {
     expect_end_fails(EDDY_BINDINGS({"a", x, EDDY_ROLE_INPUT}, {"b", x, EDDY_ROLE_INPUT}),
                      EDDY_INVALID_ARGUMENT, "a and b have elements in common");
     AGAIN();
+    expect_end_fails(EDDY_BINDINGS({"w", x, EDDY_ROLE_STATE}, {"a", x, EDDY_ROLE_INPUT}),
+                     EDDY_INVALID_ARGUMENT, "a and w have elements in common");
+    begin();
+    y = eddy_neg(eddy_narrow(x, 0, 1, 1));
+    expect_end_fails(
+        EDDY_BINDINGS({"w", x, EDDY_ROLE_STATE}, {"a", eddy_narrow(x, 0, 1, 1), EDDY_ROLE_INPUT}),
+        EDDY_INVALID_ARGUMENT, "a and w have elements in common");
+    AGAIN();
     expect_end_fails(EDDY_BINDINGS({"a", x, (eddy_role)9}), EDDY_INVALID_ARGUMENT, "no role");
     AGAIN();
     expect_end_fails(&(eddy_bindings){NULL, 3}, EDDY_INVALID_ARGUMENT,
