@@ -219,7 +219,8 @@ EDDY_API eddy_status eddy_program_run_named(eddy_program *program, eddy_feeds fe
 
 /* How large a program is, and what a run takes. */
 typedef struct eddy_program_info {
-    size_t size; /* set it to sizeof(eddy_program_info): a newer library writes no more than that */
+    /* Set it to sizeof(eddy_program_info): a newer library writes no more than that. 0 stands for the fields of version 0.2. */
+    size_t size;
     int64_t instruction_count;
     int64_t input_count, output_count, state_count, captured_count;
     int64_t draw_count;    /* seeds and counters that a run takes from generators */
