@@ -94,7 +94,8 @@ EDDY_API eddy_status eddy_record_begin(const eddy_record_options *options);
  * none. The program keeps the tensors that it captured, its state and its constants. NULL with INVALID_ARGUMENT (no recording is open; a
  * name is missing or given twice; an input was made by the recording, or an output was not seen by it; an input is named twice, or as state or constant too; a constant
  * was written), UNSUPPORTED (what cannot be replayed was recorded, or another thread has written a tensor between two recorded calls on
- * it: the message names the call) or OUT_OF_MEMORY in the slot; the recording ends in any case. */
+ * it: the message names the call), OUT_OF_MEMORY, SHUT_DOWN or FORKED (the runtime does not run any more) in the slot; the recording ends
+ * in any case. */
 EDDY_API eddy_program *eddy_record_end(const eddy_bindings *bindings);
 
 /* The same, for outputs that carry gradients: their backward pass is recorded too, behind the calls, so that the tape takes a run for one op. Under
