@@ -86,7 +86,8 @@ class Replayed(unittest.TestCase):
                                    ("no_passes/steps", {"EDDY_PASSES": "none"})):
             self.assertEqual(at.environment(program, 1), variables)
         self.assertEqual(ROWS["replay_small_sum"].ours().program, "no_passes/steps")
-        self.assertEqual(ROWS["replay_tree"].ours().program, "ours/small")
+        self.assertEqual(ROWS["replay_tree"].ours().program, "no_passes/small")
+        self.assertEqual(ROWS["replay_gru_b1"].ours().program, "ours/small")
 
 
 class Kernels(unittest.TestCase):
