@@ -13,7 +13,10 @@
  * program, it is replayed from the third call on, with the bits that the function would give: results, random numbers, what it
  * writes to tensors of its own (parameters, moments, kept gradients). The function itself then does not run: what it does besides
  * calling ops (printing, counting) happens in the calls that are recorded alone. Where the two differ, or where something cannot be replayed,
- * the function runs at each call, and eddy_recorded_explain says why. docs/programs.md. */
+ * the function runs at each call, and eddy_recorded_explain says why.
+ *
+ * Under autograd a replay is one op of the tape: hooks and kept gradients of an output that another output was computed from see less than
+ * in the calls that are recorded. docs/programs.md. */
 #ifndef EDDY_RECORDED_H
 #define EDDY_RECORDED_H
 
