@@ -78,15 +78,23 @@ static bool is_same(const numbering *n, const eddy_code_instruction *x,
     return true;
 }
 
-/* Of what two equal instructions have in common, as far as it lies in one piece. */
+static uint64_t hash_of(const void *items, size_t bytes) {
+    return bytes > 0 ? eddy_hash_64(items, bytes, 0) : 0;
+}
+
+/* Of kernel, attributes, patches and operands: what instructions that do not compute the same mostly differ in. */
 static eddy_digest digest_of(const numbering *n, const eddy_code_instruction *instruction) {
-    uint64_t words[4] = {(uint64_t)(uintptr_t)instruction->kernel, instruction->operand_count};
+    uint64_t words[6] = {(uint64_t)(uintptr_t)instruction->kernel, instruction->operand_count};
     const eddy_code_operand *operands = operands_of(n, instruction);
     for (uint32_t k = 0; k < instruction->operand_count; k++) {
         uint64_t value = operands[k].access & EDDY_CODE_MAKES ? 0 : operands[k].value;
         words[2] = words[2] * UINT64_C(0x9e3779b97f4a7c15) + value;
         words[3] = words[3] * UINT64_C(0xc2b2ae3d27d4eb4f) + (uint64_t)operands[k].offset;
     }
+    words[4] = hash_of(eddy_code_words(n->code, instruction->attributes_at),
+                       instruction->op->attribute_bytes);
+    words[5] = hash_of(eddy_code_patch_at(n->code, instruction->patches_at),
+                       instruction->patch_count * sizeof(eddy_code_patch));
     return eddy_hash_128(words, sizeof(words));
 }
 
