@@ -158,4 +158,7 @@ void eddy_autograd_note_change(void);
 /* The tensor becomes a leaf, or is none any more. */
 void eddy_autograd_note_leaf(const eddy_tensor *tensor);
 
+/* OK unless the calling thread may only retain and release; recorded under the origin. */
+EDDY_MUST_USE eddy_status eddy_autograd_check_thread(eddy_origin origin);
+
 #endif
