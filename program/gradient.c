@@ -252,6 +252,14 @@ static eddy_status run_gradient(const eddy_gradient_call *call) {
 
 /* ---- forward ---- */
 
+/* Whether somebody gets an output, or gives a place for one: a gradient may come back then. */
+static bool takes_outputs(const eddy_run *r) {
+    bool takes = r->outputs || r->places || !r->targets;
+    for (uint32_t i = 0; i < r->program->output_count && !takes; i++)
+        takes = !eddy_tensor_is_none(r->targets[i]);
+    return takes;
+}
+
 bool eddy_run_is_traced(const eddy_run *r) {
     const eddy_program *program = r->program;
     const eddy_caller *caller = r->caller;
@@ -271,7 +279,7 @@ bool eddy_run_is_traced(const eddy_run *r) {
         is_traced |= eddy_program_edge_at(gradient, i)->word != 0;
     for (uint32_t i = 0; i < gradient->results.count; i++)
         is_traced |= eddy_program_result_at(gradient, i)->word != 0;
-    return is_traced;
+    return is_traced && takes_outputs(r);
 }
 
 typedef struct tracing {
@@ -333,6 +341,7 @@ static bool make_node(tracing *t) {
                     .run = t->run};
     t->node->op = &op->op;
     t->node->takes_missing = true;
+    t->node->inner_outputs = gradient->ways->inner;
     t->node->address = t->call->origin.address;
     return true;
 }

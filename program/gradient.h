@@ -86,6 +86,7 @@ typedef struct eddy_program_way {
 typedef struct eddy_program_ways {
     _Atomic uint32_t references; /* atomic: acq_rel when given up */
     uint32_t root_count, draw_count, scalar_count;
+    uint32_t inner; /* a bit for each root that another one was computed from */
     uint32_t count; /* the first is that of all roots */
     eddy_program_way items[EDDY_GRADIENT_WAYS_MOST];
 } eddy_program_ways;

@@ -518,6 +518,7 @@ eddy_status eddy_gradient_split(const eddy_program *whole, const eddy_recording 
     eddy_status status;
     if (memory && s.gradient) {
         s.gradient->ways->root_count = s.plan->root_count;
+        s.gradient->ways->inner = s.plan->passes[0].found.inner; /* the pass of all roots */
         s.gradient->ways->draw_count = s.plan->draw_count;
         s.gradient->ways->scalar_count = recording->scalar_count;
         status = split_in(&s, memory, program);

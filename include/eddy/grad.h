@@ -79,7 +79,8 @@ EDDY_API eddy_tensor *eddy_grad_of(eddy_tensor *tensor);
 EDDY_API eddy_status eddy_grads_of(eddy_list params, eddy_tensor **grads);
 /* Whether the tensor has a gradient for eddy_grad_of. */
 EDDY_API bool eddy_has_grad(const eddy_tensor *tensor);
-/* Makes a tensor that is not a leaf keep its gradient too. */
+/* Makes a tensor that is not a leaf keep its gradient too. UNSUPPORTED for an output of a program's run from which another of its outputs was computed
+ * (docs/programs.md), as in eddy_backward_to and eddy_grad_hook_add. */
 EDDY_API eddy_status eddy_grad_keep(eddy_tensor *tensor);
 /* Releases the gradients of the tensors; the next backward pass stores theirs instead of adding. */
 EDDY_API eddy_status eddy_grads_zero(eddy_list tensors);

@@ -15,8 +15,8 @@
  * calling ops (printing, counting) happens in the calls that are recorded alone. Where the two differ, or where something cannot be replayed,
  * the function runs at each call, and eddy_recorded_explain says why.
  *
- * Under autograd a replay is one op of the tape: hooks and kept gradients of an output that another output was computed from see less than
- * in the calls that are recorded. docs/programs.md. */
+ * Under autograd a replay is one op of the tape: hooks, kept gradients and eddy_backward_to of an output that another output was computed from are
+ * refused then (UNSUPPORTED). docs/programs.md. */
 #ifndef EDDY_RECORDED_H
 #define EDDY_RECORDED_H
 

@@ -59,6 +59,8 @@ typedef struct eddy_autograd_node {
     void *attributes;
     eddy_device device;
     size_t bytes; /* of the block */
+    uint32_t
+        inner_outputs; /* a bit for each output that another one was computed from within this op: its whole gradient shows nowhere */
     bool
         takes_missing; /* its gradient is given none, instead of zeros, for outputs to which none goes back */
 
@@ -160,5 +162,8 @@ void eddy_autograd_note_leaf(const eddy_tensor *tensor);
 
 /* OK unless the calling thread may only retain and release; recorded under the origin. */
 EDDY_MUST_USE eddy_status eddy_autograd_check_thread(eddy_origin origin);
+/* OK if all of the gradient of a tensor that wants one shows. UNSUPPORTED, recorded, for an output of a program's run from which another output
+ * was computed: a part of its gradient stays within the run. */
+EDDY_MUST_USE eddy_status eddy_autograd_check_whole(const eddy_tensor *tensor, eddy_origin origin);
 
 #endif

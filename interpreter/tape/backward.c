@@ -331,7 +331,8 @@ static eddy_status find_edge(walk *w, eddy_autograd_node *node, uint32_t output,
     eddy_autograd_node_retain(node);
     eddy_tensor_retain(gradient);
     edges[count] = (eddy_backward_edge){eddy_autograd_make(node, output), gradient};
-    *w->at_edges = (eddy_backward_found){edges, count + 1};
+    w->at_edges->edges = edges;
+    w->at_edges->count = count + 1;
     return EDDY_OK;
 }
 
@@ -643,6 +644,9 @@ static eddy_status check_lists(const walk *w, eddy_list outputs, eddy_list seeds
         if (!input->autograd)
             return eddy_fail(EDDY_INVALID_ARGUMENT, w->origin, "input %lld requires no gradient",
                              (long long)i);
+        status = eddy_autograd_check_whole(input, w->origin);
+        if (status != EDDY_OK)
+            return status;
     }
     return EDDY_OK;
 }
@@ -669,6 +673,19 @@ static eddy_status check_within(const walk *w) {
     return EDDY_OK;
 }
 
+/* The outputs that the pass goes through, since others were computed from them. */
+static uint32_t find_inner(const walk *w, eddy_list outputs) {
+    uint32_t inner = 0;
+    for (uint32_t i = 0; i < w->visit_count; i++) {
+        const eddy_autograd_node *node = visit_at(w, i)->node;
+        for (uint32_t e = 0; e < edge_count(w, node); e++)
+            for (int64_t o = 0; o < outputs.count && o < 32; o++)
+                if (node->edges[e] != 0 && node->edges[e] == outputs.items[o]->autograd)
+                    inner |= UINT32_C(1) << o;
+    }
+    return inner;
+}
+
 static eddy_status backward_run(walk *w, eddy_list outputs, eddy_list seeds) {
     eddy_status status = check_lists(w, outputs, seeds);
     for (int64_t i = 0; i < outputs.count && status == EDDY_OK; i++)
@@ -677,6 +694,8 @@ static eddy_status backward_run(walk *w, eddy_list outputs, eddy_list seeds) {
         status = find_all(w);
     if (status == EDDY_OK)
         status = check_within(w);
+    if (status == EDDY_OK && w->within)
+        w->at_edges->inner = find_inner(w, outputs);
     if (status == EDDY_OK)
         status = put_in_order(w);
     if (status == EDDY_OK)

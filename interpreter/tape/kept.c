@@ -132,9 +132,23 @@ bool eddy_has_grad(const eddy_tensor *tensor) {
     return has_grad;
 }
 
+eddy_status eddy_autograd_check_whole(const eddy_tensor *tensor, eddy_origin origin) {
+    const eddy_autograd_node *node = eddy_autograd_node_of(tensor->autograd);
+    uint32_t output = eddy_autograd_output_of(tensor->autograd);
+    if (output >= 32 || !(node->inner_outputs >> output & 1))
+        return EDDY_OK;
+    return eddy_fail(EDDY_UNSUPPORTED, origin,
+                     "a part of this gradient stays within the program that gave the tensor, since "
+                     "another of its outputs was computed from it: detach that one, or do not give "
+                     "it out");
+}
+
 eddy_status eddy_grad_keep(eddy_tensor *tensor) {
     eddy_autograd_node *node = NULL;
-    eddy_status status = find_node(tensor, EDDY_ORIGIN("grad_keep"), &node);
+    eddy_origin origin = EDDY_ORIGIN("grad_keep");
+    eddy_status status = find_node(tensor, origin, &node);
+    if (status == EDDY_OK)
+        status = eddy_autograd_check_whole(tensor, origin);
     if (status != EDDY_OK)
         return status;
     eddy_lock_acquire(&node->lock);
@@ -180,6 +194,8 @@ eddy_status eddy_grad_hook_add(eddy_tensor *tensor, eddy_grad_hook *hook, void *
     eddy_origin origin = EDDY_ORIGIN("grad_hook_add");
     eddy_autograd_node *node = NULL;
     eddy_status status = find_node(tensor, origin, &node);
+    if (status == EDDY_OK)
+        status = eddy_autograd_check_whole(tensor, origin);
     if (status != EDDY_OK)
         return status;
     if (!hook)

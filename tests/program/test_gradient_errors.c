@@ -137,6 +137,53 @@ Test(gradient_errors, the_node_outlives_its_program) {
     expect_nothing_left(scope);
 }
 
+static eddy_tensor *unchanged(void *context, eddy_tensor *gradient) {
+    (void)context;
+    (void)gradient;
+    return NULL;
+}
+
+/* y is computed from h, and both are outputs: what comes back to h from y is seen by nobody. */
+Test(gradient_errors, a_gradient_that_stays_within_a_run_is_not_looked_at) {
+    eddy_scope *scope = eddy_scope_begin();
+    eddy_tensor *w = leaf(filled(0.5)), *x = filled(1), *outputs[3], *gradient;
+    must(eddy_record_begin(NULL));
+    eddy_tensor *h = eddy_mul(x, w), *y = eddy_square(h), *apart = eddy_exp(w);
+    eddy_program *program = eddy_record_end_with_grad(
+        EDDY_BINDINGS({"x", x, EDDY_ROLE_INPUT}, {"h", h, EDDY_ROLE_OUTPUT},
+                      {"y", y, EDDY_ROLE_OUTPUT}, {"apart", apart, EDDY_ROLE_OUTPUT}));
+    must(program ? EDDY_OK : EDDY_INVALID_ARGUMENT);
+    must(eddy_program_run(program, EDDY_LIST(x), outputs));
+    cr_assert_eq(eddy_grad_keep(outputs[0]), EDDY_UNSUPPORTED);
+    expect_error(EDDY_UNSUPPORTED, "another of its outputs was computed from it");
+    cr_assert_eq(eddy_grad_hook_add(outputs[0], unchanged, NULL, NULL), EDDY_UNSUPPORTED);
+    expect_error(EDDY_UNSUPPORTED, "another of its outputs was computed from it");
+    eddy_tensor *loss = eddy_sum(outputs[1], EDDY_ALL_AXES, NULL);
+    cr_assert_eq(
+        eddy_backward_to(EDDY_LIST(loss), EDDY_LIST(outputs[0]), (eddy_list){0}, NULL, &gradient),
+        EDDY_UNSUPPORTED);
+    expect_error(EDDY_UNSUPPORTED, "another of its outputs was computed from it");
+    for (int i = 1; i < 3; i++) {
+        must(eddy_grad_keep(outputs[i]));
+        must(eddy_grad_hook_add(outputs[i], unchanged, NULL, NULL));
+    }
+    must(back(outputs[1], false));
+    cr_assert_eq(grad_of(w), 6 * 2 * 0.5);
+    cr_assert(eddy_has_grad(outputs[1]) && !eddy_has_grad(outputs[2]));
+    eddy_program_release(&program);
+    expect_nothing_left(scope);
+}
+
+/* A run whose outputs nobody takes is no op of the tape. */
+Test(gradient_errors, a_run_into_nothing_wants_no_gradient) {
+    eddy_scope *scope = eddy_scope_begin();
+    eddy_tensor *w = leaf(filled(0.5)), *x = leaf(filled(1)), *none = EDDY_NONE;
+    eddy_program *program = record(x, w);
+    must(eddy_program_run_into(program, EDDY_LIST(x), (eddy_list){&none, 1}));
+    eddy_program_release(&program);
+    expect_nothing_left(scope);
+}
+
 Test(gradient_errors, an_output_written_in_place_is_noticed) {
     eddy_scope *scope = eddy_scope_begin();
     eddy_tensor *w = leaf(filled(0.5)), *x = filled(1);
