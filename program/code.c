@@ -234,31 +234,34 @@ static bool array_copy(eddy_code_array *to, const eddy_code_array *from, size_t 
     return true;
 }
 
+/* The arrays of code, with their items. */
+#define ARRAYS(row)                                                                                \
+    row(values, eddy_code_value) row(operands, eddy_code_operand)                                  \
+        row(instructions, eddy_code_instruction) row(words, int64_t) row(draws, eddy_code_draw)    \
+            row(scalars, eddy_code_scalar) row(patches, eddy_code_patch)                           \
+                row(groups, eddy_code_group)
+
 bool eddy_code_copy(eddy_code *to, const eddy_code *from) {
     *to = (eddy_code){.recorded_count = from->recorded_count};
-    return array_copy(&to->values, &from->values, sizeof(eddy_code_value)) &&
-           array_copy(&to->operands, &from->operands, sizeof(eddy_code_operand)) &&
-           array_copy(&to->instructions, &from->instructions, sizeof(eddy_code_instruction)) &&
-           array_copy(&to->words, &from->words, sizeof(int64_t)) &&
-           array_copy(&to->draws, &from->draws, sizeof(eddy_code_draw)) &&
-           array_copy(&to->scalars, &from->scalars, sizeof(eddy_code_scalar)) &&
-           array_copy(&to->patches, &from->patches, sizeof(eddy_code_patch)) &&
-           array_copy(&to->groups, &from->groups, sizeof(eddy_code_group));
+#define COPY(name, type) array_copy(&to->name, &from->name, sizeof(type)) &&
+    return ARRAYS(COPY) true;
+#undef COPY
 }
 
-static void array_fini(eddy_code_array *array, size_t item_bytes) {
+int64_t eddy_code_bytes(const eddy_code *code) {
+#define BYTES(name, type) +(int64_t)array_bytes(code->name.capacity, sizeof(type))
+    return ARRAYS(BYTES);
+#undef BYTES
+}
+
+void eddy_code_array_fini(eddy_code_array *array, size_t item_bytes) {
     eddy_memory_release(array->items, array_bytes(array->capacity, item_bytes),
                         EDDY_MEMORY_PROGRAM);
     *array = (eddy_code_array){0};
 }
 
 void eddy_code_fini(eddy_code *code) {
-    array_fini(&code->values, sizeof(eddy_code_value));
-    array_fini(&code->operands, sizeof(eddy_code_operand));
-    array_fini(&code->instructions, sizeof(eddy_code_instruction));
-    array_fini(&code->words, sizeof(int64_t));
-    array_fini(&code->draws, sizeof(eddy_code_draw));
-    array_fini(&code->scalars, sizeof(eddy_code_scalar));
-    array_fini(&code->patches, sizeof(eddy_code_patch));
-    array_fini(&code->groups, sizeof(eddy_code_group));
+#define FINI(name, type) eddy_code_array_fini(&code->name, sizeof(type));
+    ARRAYS(FINI)
+#undef FINI
 }

@@ -26,9 +26,8 @@ typedef enum eddy_value_kind {
 #define EDDY_CODE_NONE UINT32_MAX
 
 typedef struct eddy_code_value {
-    int64_t bytes; /* of the storage; 0 for a late one */
-    uint8_t kind;  /* eddy_value_kind */
-    bool is_late;
+    int64_t bytes;   /* of the storage */
+    uint8_t kind;    /* eddy_value_kind */
     bool is_written; /* by an instruction */
     bool is_in_tile; /* it lives within a group alone, and has no memory but a slot of its tile */
     /* 1 + the value whose memory it takes over, where that is last used, and which shares none itself; 0: none. */
@@ -62,7 +61,6 @@ typedef struct eddy_code_draw {
 /* A use of a number that is given at each run, converted as the attribute wants it: two words of the run, behind those of the draws. */
 typedef struct eddy_code_scalar {
     uint32_t number;    /* index among the scalars given */
-    uint8_t kind;       /* of the number that was recorded: eddy_scalar_kind */
     uint8_t dtype;      /* that it is converted to */
     bool is_double;     /* the attribute is a plain double: the first word */
     bool wraps;         /* an integer that the dtype does not hold wraps around */
@@ -175,6 +173,10 @@ void eddy_code_operand_layout(const eddy_code *code, const eddy_code_operand *op
 /* Room for `count` more items at the end, whose contents are undefined; their first index in *first. */
 EDDY_MUST_USE bool eddy_code_array_add(eddy_code_array *array, size_t item_bytes, uint32_t count,
                                        uint32_t *first);
+/* Releases the items; the array is empty then. */
+void eddy_code_array_fini(eddy_code_array *array, size_t item_bytes);
+/* The bytes that its arrays take. */
+int64_t eddy_code_bytes(const eddy_code *code);
 /* A copy of all arrays, to be ended as any code. */
 EDDY_MUST_USE bool eddy_code_copy(eddy_code *to, const eddy_code *from);
 EDDY_MUST_USE bool eddy_code_add_value(eddy_code *code, const eddy_code_value *value,

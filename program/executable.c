@@ -450,8 +450,7 @@ void eddy_executable_fini(eddy_executable *executable) {
     eddy_executable *e = executable;
     for (uint32_t i = 0; i < e->prepared.count; i++)
         end_prepared(prepared_at(e, i));
-    eddy_memory_release(e->prepared.items, e->prepared.capacity * sizeof(eddy_prepared_call),
-                        EDDY_MEMORY_PROGRAM);
+    eddy_code_array_fini(&e->prepared, sizeof(eddy_prepared_call));
     for (uint32_t g = 0; g < e->group_count; g++)
         eddy_fused_destroy(e->fused[g]);
     uint32_t count = e->instruction_count;

@@ -82,7 +82,6 @@ struct eddy_frame {
     eddy_op_view *views; /* room for the views of one step */
     int64_t *copy;       /* room for the attributes of one step that is patched */
     uint32_t skipped;    /* a bit for each member of a group that does not run */
-    const eddy_vm_run *run;
 };
 
 /* Fills in frame->data with the memory of storages at these places; NULL for empty ones. */

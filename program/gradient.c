@@ -9,10 +9,6 @@
 
 /* ---- life ---- */
 
-static void array_fini(eddy_code_array *array, size_t item_bytes) {
-    eddy_memory_release(array->items, array->capacity * item_bytes, EDDY_MEMORY_PROGRAM);
-}
-
 static void release_word(eddy_autograd word) {
     if (word)
         eddy_autograd_node_release(eddy_autograd_node_of(word));
@@ -28,8 +24,8 @@ static void release_ways(eddy_program_ways *ways) {
         return;
     for (uint32_t i = 0; i < ways->count; i++) {
         eddy_program_release(&ways->items[i].program);
-        array_fini(&ways->items[i].from, sizeof(uint32_t));
-        array_fini(&ways->items[i].to, sizeof(uint32_t));
+        eddy_code_array_fini(&ways->items[i].from, sizeof(uint32_t));
+        eddy_code_array_fini(&ways->items[i].to, sizeof(uint32_t));
     }
     eddy_memory_release(ways, sizeof(*ways), EDDY_MEMORY_PROGRAM);
 }
@@ -57,10 +53,10 @@ void eddy_program_gradient_destroy(eddy_program_gradient *gradient) {
         release_word(eddy_program_result_at(gradient, i)->word);
     release_ways(gradient->ways);
     eddy_program_release(&gradient->forward);
-    array_fini(&gradient->edges, sizeof(eddy_program_edge));
-    array_fini(&gradient->saved, sizeof(eddy_program_saved));
-    array_fini(&gradient->results, sizeof(eddy_program_result));
-    array_fini(&gradient->wants, sizeof(bool));
+    eddy_code_array_fini(&gradient->edges, sizeof(eddy_program_edge));
+    eddy_code_array_fini(&gradient->saved, sizeof(eddy_program_saved));
+    eddy_code_array_fini(&gradient->results, sizeof(eddy_program_result));
+    eddy_code_array_fini(&gradient->wants, sizeof(bool));
     eddy_memory_release(gradient, sizeof(*gradient), EDDY_MEMORY_PROGRAM);
 }
 

@@ -1,7 +1,6 @@
 #include <program/inference.h>
 
 #include <base/dtype.h>
-#include <base/memory.h>
 #include <base/status.h>
 #include <interpreter/call/infer.h>
 #include <program/lists.h>
@@ -171,9 +170,7 @@ eddy_status eddy_inference_run(eddy_inference *inference, const eddy_code *code,
 }
 
 void eddy_inference_fini(eddy_inference *inference) {
-    eddy_memory_release(inference->specs.items, inference->specs.capacity * sizeof(eddy_spec),
-                        EDDY_MEMORY_PROGRAM);
-    eddy_memory_release(inference->words.items, inference->words.capacity * sizeof(int64_t),
-                        EDDY_MEMORY_PROGRAM);
+    eddy_code_array_fini(&inference->specs, sizeof(eddy_spec));
+    eddy_code_array_fini(&inference->words, sizeof(int64_t));
     *inference = (eddy_inference){0};
 }

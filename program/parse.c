@@ -257,16 +257,12 @@ static bool compare_text(eddy_parser *p, const char *text, size_t length) {
                             "expected what stands here in the form in which it is printed");
 }
 
-static void array_fini(eddy_code_array *array, size_t item_bytes) {
-    eddy_memory_release(array->items, array->capacity * item_bytes, EDDY_MEMORY_PROGRAM);
-}
-
 static void parser_fini(eddy_parser *p) {
-    array_fini(&p->numbered, sizeof(uint32_t));
-    array_fini(&p->references, sizeof(reference));
-    array_fini(&p->names, sizeof(eddy_lexeme));
-    array_fini(&p->lines, sizeof(uint32_t));
-    array_fini(&p->binding_lines, sizeof(uint32_t));
+    eddy_code_array_fini(&p->numbered, sizeof(uint32_t));
+    eddy_code_array_fini(&p->references, sizeof(reference));
+    eddy_code_array_fini(&p->names, sizeof(eddy_lexeme));
+    eddy_code_array_fini(&p->lines, sizeof(uint32_t));
+    eddy_code_array_fini(&p->binding_lines, sizeof(uint32_t));
     eddy_memory_release(p->slots, p->slot_count * sizeof(uint32_t), EDDY_MEMORY_PROGRAM);
     eddy_inference_fini(&p->inference);
 }

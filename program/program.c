@@ -7,10 +7,6 @@
 #include <program/gradient.h>
 #include <string.h>
 
-static void array_fini(eddy_code_array *array, size_t item_bytes) {
-    eddy_memory_release(array->items, array->capacity * item_bytes, EDDY_MEMORY_PROGRAM);
-}
-
 eddy_program *eddy_program_create(eddy_runtime *runtime) {
     eddy_program *program = eddy_memory_acquire_zeroed(sizeof(*program), EDDY_MEMORY_PROGRAM);
     if (!program)
@@ -37,14 +33,14 @@ void eddy_program_destroy(eddy_program *program) {
     eddy_program_kept *kept = program->kept.items;
     for (uint32_t i = 0; i < program->kept.count; i++)
         eddy_autograd_node_release(kept[i].node);
-    array_fini(&program->kept, sizeof(*kept));
+    eddy_code_array_fini(&program->kept, sizeof(*kept));
     eddy_program_gradient_destroy(program->gradient);
     eddy_executable_fini(&program->executable);
     eddy_code_fini(&program->code);
-    array_fini(&program->externals, sizeof(eddy_program_external));
-    array_fini(&program->bindings, sizeof(eddy_program_binding));
-    array_fini(&program->generators, sizeof(eddy_generator *));
-    array_fini(&program->made, sizeof(eddy_program_made));
+    eddy_code_array_fini(&program->externals, sizeof(eddy_program_external));
+    eddy_code_array_fini(&program->bindings, sizeof(eddy_program_binding));
+    eddy_code_array_fini(&program->generators, sizeof(eddy_generator *));
+    eddy_code_array_fini(&program->made, sizeof(eddy_program_made));
     eddy_runtime_unbind(program->runtime);
     eddy_memory_release(program, sizeof(*program), EDDY_MEMORY_PROGRAM);
 }
@@ -86,15 +82,10 @@ void eddy_program_release(eddy_program **program) {
 }
 
 static int64_t bytes_of(const eddy_program *program) {
-    const eddy_code *code = &program->code;
-    size_t bytes = sizeof(*program) + code->values.capacity * sizeof(eddy_code_value) +
-                   code->operands.capacity * sizeof(eddy_code_operand) +
-                   code->instructions.capacity * sizeof(eddy_code_instruction) +
-                   code->words.capacity * sizeof(int64_t) +
-                   code->draws.capacity * sizeof(eddy_code_draw) +
-                   program->externals.capacity * sizeof(eddy_program_external) +
+    size_t bytes = sizeof(*program) + program->externals.capacity * sizeof(eddy_program_external) +
                    program->bindings.capacity * sizeof(eddy_program_binding);
-    int64_t all = (int64_t)bytes + eddy_executable_bytes(&program->executable);
+    int64_t all = (int64_t)bytes + eddy_code_bytes(&program->code) +
+                  eddy_executable_bytes(&program->executable);
     const eddy_program_gradient *gradient = program->gradient;
     if (!gradient)
         return all;

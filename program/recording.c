@@ -506,13 +506,10 @@ void eddy_recording_fini(eddy_recording *recording) {
         if (kept[i].gradient)
             eddy_tensor_drop(kept[i].gradient);
     }
-    eddy_memory_release(kept, recording->kept.capacity * sizeof(*kept), EDDY_MEMORY_PROGRAM);
-    eddy_memory_release(externals, recording->externals.capacity * sizeof(*externals),
-                        EDDY_MEMORY_PROGRAM);
-    eddy_memory_release(generators, recording->generators.capacity * sizeof(*generators),
-                        EDDY_MEMORY_PROGRAM);
-    eddy_memory_release(recording->drawn.items, recording->drawn.capacity * 2 * sizeof(uint64_t),
-                        EDDY_MEMORY_PROGRAM);
+    eddy_code_array_fini(&recording->kept, sizeof(*kept));
+    eddy_code_array_fini(&recording->externals, sizeof(*externals));
+    eddy_code_array_fini(&recording->generators, sizeof(*generators));
+    eddy_code_array_fini(&recording->drawn, 2 * sizeof(uint64_t));
     eddy_memory_release(recording->seen, recording->seen_capacity * sizeof(*recording->seen),
                         EDDY_MEMORY_PROGRAM);
     eddy_code_fini(&recording->code);

@@ -43,7 +43,6 @@ static void begin(replay *r, const eddy_executable *executable, const eddy_code 
     r->frame.words = words;
     r->frame.team = run->team;
     r->frame.error.position = INT64_MAX;
-    r->frame.run = run;
     r->is_traced = eddy_trace_is_on();
     r->checks_finite = eddy_vm_run_checks_finite(run);
 }

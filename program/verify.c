@@ -31,7 +31,7 @@ static bool check_values(eddy_verifier *v) {
     for (uint32_t i = 0; i < v->code->values.count; i++) {
         const eddy_code_value *value = eddy_code_value_at(v->code, i);
         v->values[i] = (eddy_verifier_value){.dtype = EDDY_DTYPE_COUNT};
-        if (value->kind > EDDY_VALUE_CAPTURED || value->is_late)
+        if (value->kind > EDDY_VALUE_CAPTURED)
             return eddy_verifier_fail(v, "value %u is of no kind that there is", i);
         if (value->bytes < 0 || value->bytes > EDDY_VERIFIER_BYTES_MOST)
             return eddy_verifier_fail(v, "a storage of %lld bytes", (long long)value->bytes);

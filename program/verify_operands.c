@@ -2,7 +2,6 @@
 #include <program/verifier.h>
 
 #include <base/dtype.h>
-#include <base/memory.h>
 #include <base/shape.h>
 #include <interpreter/call/joint.h>
 #include <interpreter/call/overlap.h>
@@ -268,5 +267,5 @@ bool eddy_verifier_operands(eddy_verifier *v, const eddy_code_instruction *instr
 }
 
 void eddy_verifier_spans_fini(eddy_verifier *v) {
-    eddy_memory_release(v->spans.items, v->spans.capacity * sizeof(span), EDDY_MEMORY_PROGRAM);
+    eddy_code_array_fini(&v->spans, sizeof(span));
 }
