@@ -3,21 +3,10 @@
 #include <eddy/eddy.h>
 #include <pthread.h>
 #include <string.h>
-
-static void must(eddy_status status) {
-    eddy_error error = {0};
-    eddy_error_take(&error);
-    cr_assert_eq(status, EDDY_OK, "%s", error.message);
-}
+#include <tests/program/outcome.h>
 
 static eddy_tensor *filled(double value) {
     return eddy_full(EDDY_SHAPE(2, 3), EDDY_S(value), EDDY_F32, NULL);
-}
-
-static double sum_of(eddy_tensor *x) {
-    double sum = eddy_item_f64(eddy_sum(x, EDDY_ALL_AXES, NULL), NULL);
-    must(EDDY_OK);
-    return sum;
 }
 
 /* ---- eddy_can_record ---- */

@@ -2,14 +2,9 @@
 #include <criterion/criterion.h>
 #include <eddy/eddy.h>
 #include <string.h>
+#include <tests/program/outcome.h>
 
 #define MOST 8
-
-static void must(eddy_status status) {
-    eddy_error error = {0};
-    eddy_error_take(&error);
-    cr_assert_eq(status, EDDY_OK, "%s", error.message);
-}
 
 /* ---- a function, and the calls and the program of it ---- */
 

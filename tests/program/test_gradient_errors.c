@@ -4,14 +4,9 @@
 #include <eddy/eddy.h>
 #include <pthread.h>
 #include <string.h>
+#include <tests/program/outcome.h>
 
-static void must(eddy_status status) {
-    eddy_error error = {0};
-    eddy_error_take(&error);
-    cr_assert_eq(status, EDDY_OK, "%s", error.message);
-}
-
-static void expect_error(eddy_status status, const char *part) {
+static void expect_part(eddy_status status, const char *part) {
     eddy_error error = {0};
     cr_assert_eq(eddy_error_take(&error), status, "%s", error.message);
     cr_assert_not_null(strstr(error.message, part), "%s", error.message);
@@ -24,12 +19,6 @@ static eddy_tensor *leaf(eddy_tensor *tensor) {
 
 static eddy_tensor *filled(double value) {
     return eddy_full(EDDY_SHAPE(2, 3), EDDY_S(value), EDDY_F32, NULL);
-}
-
-static double sum_of(eddy_tensor *x) {
-    double sum = eddy_item_f64(eddy_sum(x, EDDY_ALL_AXES, NULL), NULL);
-    must(EDDY_OK);
-    return sum;
 }
 
 static double grad_of(eddy_tensor *x) {
@@ -117,7 +106,7 @@ Test(gradient_errors, goes_back_twice_where_the_graph_is_kept) {
     must(back(y, false));
     cr_assert_eq(grad_of(w), 2 * once);
     cr_assert_eq(back(y, false), EDDY_INVALID_ARGUMENT);
-    expect_error(EDDY_INVALID_ARGUMENT, "was given up");
+    expect_part(EDDY_INVALID_ARGUMENT, "was given up");
     eddy_program_release(&program);
     expect_nothing_left(scope);
 }
@@ -155,14 +144,14 @@ Test(gradient_errors, a_gradient_that_stays_within_a_run_is_not_looked_at) {
     must(program ? EDDY_OK : EDDY_INVALID_ARGUMENT);
     must(eddy_program_run(program, EDDY_LIST(x), outputs));
     cr_assert_eq(eddy_grad_keep(outputs[0]), EDDY_UNSUPPORTED);
-    expect_error(EDDY_UNSUPPORTED, "another of its outputs was computed from it");
+    expect_part(EDDY_UNSUPPORTED, "another of its outputs was computed from it");
     cr_assert_eq(eddy_grad_hook_add(outputs[0], unchanged, NULL, NULL), EDDY_UNSUPPORTED);
-    expect_error(EDDY_UNSUPPORTED, "another of its outputs was computed from it");
+    expect_part(EDDY_UNSUPPORTED, "another of its outputs was computed from it");
     eddy_tensor *loss = eddy_sum(outputs[1], EDDY_ALL_AXES, NULL);
     cr_assert_eq(
         eddy_backward_to(EDDY_LIST(loss), EDDY_LIST(outputs[0]), (eddy_list){0}, NULL, &gradient),
         EDDY_UNSUPPORTED);
-    expect_error(EDDY_UNSUPPORTED, "another of its outputs was computed from it");
+    expect_part(EDDY_UNSUPPORTED, "another of its outputs was computed from it");
     for (int i = 1; i < 3; i++) {
         must(eddy_grad_keep(outputs[i]));
         must(eddy_grad_hook_add(outputs[i], unchanged, NULL, NULL));
@@ -193,7 +182,7 @@ Test(gradient_errors, an_output_written_in_place_is_noticed) {
     eddy_tensor *y = run(program, x);
     must(eddy_mul_into(y, x, y));
     cr_assert_eq(back(y, false), EDDY_INVALID_ARGUMENT);
-    expect_error(EDDY_INVALID_ARGUMENT, "written to in place");
+    expect_part(EDDY_INVALID_ARGUMENT, "written to in place");
     eddy_program_release(&program);
     expect_nothing_left(scope);
 }
@@ -208,7 +197,7 @@ Test(gradient_errors, a_captured_tensor_written_since_is_noticed) {
         must(eddy_mul_into(written, filled(2), written));
         eddy_no_grad_end();
         cr_assert_eq(back(y, false), EDDY_INVALID_ARGUMENT);
-        expect_error(EDDY_INVALID_ARGUMENT, "what program had saved");
+        expect_part(EDDY_INVALID_ARGUMENT, "what program had saved");
     }
     must(back(run(program, x), false));
     eddy_program_release(&program);
@@ -277,7 +266,7 @@ Test(gradient_errors, custom_functions_within) {
     c.writes = true;
     must(eddy_record_begin(NULL));
     cr_assert_null(end(x, call_custom(&c, eddy_mul(x, w))));
-    expect_error(EDDY_UNSUPPORTED, "writes to a tensor that it has not made");
+    expect_part(EDDY_UNSUPPORTED, "writes to a tensor that it has not made");
     expect_nothing_left(scope);
 }
 
@@ -344,7 +333,7 @@ Test(gradient_errors, an_input_that_wants_a_gradient_only_now) {
     eddy_tensor *w = leaf(filled(0.5)), *x = filled(1), *y = NULL;
     eddy_program *program = record(x, w);
     cr_assert_eq(eddy_program_run(program, EDDY_LIST(leaf(filled(2))), &y), EDDY_UNSUPPORTED);
-    expect_error(EDDY_UNSUPPORTED, "input x wants a gradient");
+    expect_part(EDDY_UNSUPPORTED, "input x wants a gradient");
     cr_assert_null(y);
     eddy_program_release(&program);
     expect_nothing_left(scope);
@@ -359,11 +348,11 @@ Test(gradient_errors, tensors_that_are_given_to_a_run) {
         {"x", x, EDDY_ROLE_INPUT}, {"w", w, EDDY_ROLE_STATE}, {"y", y, EDDY_ROLE_OUTPUT}));
     must(EDDY_OK);
     cr_assert_eq(eddy_program_run_into(program, EDDY_LIST(x), EDDY_LIST(target)), EDDY_UNSUPPORTED);
-    expect_error(EDDY_UNSUPPORTED, "y is given");
+    expect_part(EDDY_UNSUPPORTED, "y is given");
     cr_assert_eq(eddy_program_run_named(program, EDDY_FEEDS({"x", x}, {"w", other}),
                                         EDDY_FETCHES({"y", &y}), NULL),
                  EDDY_UNSUPPORTED);
-    expect_error(EDDY_UNSUPPORTED, "w is given");
+    expect_part(EDDY_UNSUPPORTED, "w is given");
     eddy_no_grad_begin();
     must(eddy_program_run_into(program, EDDY_LIST(x), EDDY_LIST(target)));
     must(eddy_program_run_named(program, EDDY_FEEDS({"x", x}, {"w", other}),
@@ -407,7 +396,7 @@ Test(gradient_errors, gradients_of_gradients) {
     eddy_tensor *y = eddy_sum(run(program, x), EDDY_ALL_AXES, NULL);
     cr_assert_eq(eddy_backward_to(EDDY_LIST(y), EDDY_LIST(w), (eddy_list){0}, &options, &grad),
                  EDDY_UNSUPPORTED);
-    expect_error(EDDY_UNSUPPORTED, "has no gradient");
+    expect_part(EDDY_UNSUPPORTED, "has no gradient");
     cr_assert_null(grad);
     eddy_program_release(&program);
     expect_nothing_left(scope);
@@ -415,7 +404,7 @@ Test(gradient_errors, gradients_of_gradients) {
 
 static void expect_refused(eddy_tensor *x, eddy_tensor *y, eddy_status status, const char *part) {
     cr_assert_null(end(x, y));
-    expect_error(status, part);
+    expect_part(status, part);
     char reason[64];
     cr_assert(!eddy_can_record(reason, sizeof(reason)), "the recording has ended");
 }
@@ -456,7 +445,7 @@ Test(gradient_errors, recordings_without_a_way_back) {
     must(back(y, false));
     expect_refused(x, y, EDDY_INVALID_ARGUMENT, "was given up");
     cr_assert_eq(eddy_record_end_with_grad(NULL), NULL);
-    expect_error(EDDY_INVALID_ARGUMENT, "no recording is open");
+    expect_part(EDDY_INVALID_ARGUMENT, "no recording is open");
     cr_assert_eq(count, 0);
     expect_nothing_left(scope);
 }

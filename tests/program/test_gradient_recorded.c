@@ -2,12 +2,7 @@
 #include <criterion/criterion.h>
 #include <eddy/eddy.h>
 #include <string.h>
-
-static void must(eddy_status status) {
-    eddy_error error = {0};
-    eddy_error_take(&error);
-    cr_assert_eq(status, EDDY_OK, "%s", error.message);
-}
+#include <tests/program/outcome.h>
 
 static eddy_tensor *leaf(eddy_tensor *tensor) {
     must(eddy_requires_grad_set(tensor, true));
@@ -18,12 +13,6 @@ static void expect_explained(eddy_recorded *recorded, const char *part) {
     char text[1024];
     cr_assert_gt(eddy_recorded_explain(recorded, text, sizeof(text)), 0);
     cr_assert_not_null(strstr(text, part), "%s", text);
-}
-
-static double sum_of(eddy_tensor *x) {
-    double sum = eddy_item_f64(eddy_sum(x, EDDY_ALL_AXES, NULL), NULL);
-    must(EDDY_OK);
-    return sum;
 }
 
 static void expect_nothing_left(eddy_scope *scope) {

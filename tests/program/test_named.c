@@ -4,21 +4,10 @@
 #include <interpreter/handle/tensor.h>
 #include <stdio.h>
 #include <string.h>
-
-static void must(eddy_status status) {
-    eddy_error error = {0};
-    eddy_error_take(&error);
-    cr_assert_eq(status, EDDY_OK, "%s", error.message);
-}
+#include <tests/program/outcome.h>
 
 static eddy_tensor *filled(double value) {
     return eddy_full(EDDY_SHAPE(2, 3), EDDY_S(value), EDDY_F32, NULL);
-}
-
-static double sum_of(eddy_tensor *x) {
-    double sum = eddy_item_f64(eddy_sum(x, EDDY_ALL_AXES, NULL), NULL);
-    must(EDDY_OK);
-    return sum;
 }
 
 /* sum = a + b; product = a b c; rest = the first row of the product; total += a */
@@ -39,12 +28,6 @@ static fixture make(void) {
                       {"rest", eddy_select(product, 0, 0), EDDY_ROLE_OUTPUT}));
     must(program ? EDDY_OK : EDDY_INVALID_ARGUMENT);
     return (fixture){program, total};
-}
-
-static void expect_error(eddy_status status, const char *sentence) {
-    eddy_error error = {0};
-    cr_assert_eq(eddy_error_take(&error), status, "%s", error.message);
-    cr_assert_str_eq(error.message, sentence);
 }
 
 Test(named, bindings_have_numbers) {

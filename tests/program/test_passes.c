@@ -4,16 +4,11 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <tests/program/outcome.h>
 
 #define ROWS 96
 #define COLUMNS 64 /* large enough for groups */
 #define COUNT (ROWS * COLUMNS)
-
-static void must(eddy_status status) {
-    eddy_error error = {0};
-    eddy_error_take(&error);
-    cr_assert_eq(status, EDDY_OK, "%s", error.message);
-}
 
 static void use(const char *passes) {
     eddy_runtime *runtime = eddy_runtime_create(EDDY_OPTIONS(runtime, .passes = passes));

@@ -3,12 +3,7 @@
 #include <eddy/eddy.h>
 #include <math.h>
 #include <string.h>
-
-static void must(eddy_status status) {
-    eddy_error error = {0};
-    eddy_error_take(&error);
-    cr_assert_eq(status, EDDY_OK, "%s", error.message);
-}
+#include <tests/program/outcome.h>
 
 /* A lookup that fails for an index beyond 3, beside things that do and do not depend on it. */
 typedef struct world {

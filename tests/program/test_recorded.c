@@ -4,18 +4,7 @@
 #include <interpreter/call/op.h>
 #include <pthread.h>
 #include <string.h>
-
-static void must(eddy_status status) {
-    eddy_error error = {0};
-    eddy_error_take(&error);
-    cr_assert_eq(status, EDDY_OK, "%s", error.message);
-}
-
-static double sum_of(eddy_tensor *x) {
-    double sum = eddy_item_f64(eddy_sum(x, EDDY_ALL_AXES, NULL), NULL);
-    must(EDDY_OK);
-    return sum;
-}
+#include <tests/program/outcome.h>
 
 static eddy_tensor *filled(int64_t rows, double value) {
     return eddy_full(EDDY_SHAPE(rows, 4), EDDY_S(value), EDDY_F32, NULL);

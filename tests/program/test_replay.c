@@ -4,12 +4,7 @@
 #include <interpreter/handle/tensor.h>
 #include <pthread.h>
 #include <string.h>
-
-static void must(eddy_status status) {
-    eddy_error error = {0};
-    eddy_error_take(&error);
-    cr_assert_eq(status, EDDY_OK, "%s", error.message);
-}
+#include <tests/program/outcome.h>
 
 static eddy_program *end(const eddy_bindings *bindings) {
     eddy_program *program = eddy_record_end(bindings);
@@ -27,12 +22,6 @@ static eddy_tensor *numbers(int64_t rows, int64_t columns, double first) {
     return eddy_reshape(eddy_arange(EDDY_S(first), EDDY_S(first + (double)(rows * columns)),
                                     EDDY_S(1.0), EDDY_F32, NULL),
                         EDDY_SHAPE(rows, columns));
-}
-
-static double sum_of(eddy_tensor *x) {
-    double sum = eddy_item_f64(eddy_sum(x, EDDY_ALL_AXES, NULL), NULL);
-    must(EDDY_OK);
-    return sum;
 }
 
 static eddy_tensor *run(eddy_program *program, eddy_list inputs) {

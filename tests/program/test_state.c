@@ -4,31 +4,14 @@
 #include <interpreter/handle/tensor.h>
 #include <stdio.h>
 #include <string.h>
+#include <tests/program/outcome.h>
 
 #define ROWS 3
 #define COLUMNS 4
 #define COUNT (ROWS * COLUMNS)
 
-static void must(eddy_status status) {
-    eddy_error error = {0};
-    eddy_error_take(&error);
-    cr_assert_eq(status, EDDY_OK, "%s", error.message);
-}
-
 static eddy_tensor *filled(double value) {
     return eddy_full(EDDY_SHAPE(ROWS, COLUMNS), EDDY_S(value), EDDY_F32, NULL);
-}
-
-static double sum_of(eddy_tensor *x) {
-    double sum = eddy_item_f64(eddy_sum(eddy_detach(x), EDDY_ALL_AXES, NULL), NULL);
-    must(EDDY_OK);
-    return sum;
-}
-
-static void expect_error(eddy_status status, const char *sentence) {
-    eddy_error error = {0};
-    cr_assert_eq(eddy_error_take(&error), status, "%s", error.message);
-    cr_assert_str_eq(error.message, sentence);
 }
 
 static eddy_program *end(const eddy_bindings *bindings) {

@@ -4,18 +4,7 @@
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
-
-static void must(eddy_status status) {
-    eddy_error error = {0};
-    eddy_error_take(&error);
-    cr_assert_eq(status, EDDY_OK, "%s", error.message);
-}
-
-static void expect_error(eddy_status status, const char *sentence) {
-    eddy_error error = {0};
-    cr_assert_eq(eddy_error_take(&error), status, "%s", error.message);
-    cr_assert_str_eq(error.message, sentence);
-}
+#include <tests/program/outcome.h>
 
 static eddy_tensor *filled(double value) {
     return eddy_full(EDDY_SHAPE(2, 3), EDDY_S(value), EDDY_F32, NULL);
