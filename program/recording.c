@@ -127,17 +127,34 @@ static bool find_value(eddy_recording *recording, eddy_tensor *tensor,
  * Before the first use and after the last one a write is harmless: a run is one instruction, before or behind it. So are reads,
  * which see what a run leaves before or after it, as they see what the calls leave. */
 
+void eddy_recording_unwrite(eddy_recording *recording, eddy_tensor *root) {
+    eddy_recording_seen *seen = find_seen(recording, root);
+    if (seen)
+        seen->version--;
+    eddy_sub_relaxed(&root->version, 1u);
+}
+
+/* Of a call that does not run. */
+static void note_write(eddy_recording *recording, eddy_tensor *tensor, eddy_origin origin) {
+    if (recording->recorder.mode == EDDY_RECORDER_NOTES &&
+        !eddy_recording_note_change(recording, &(eddy_recording_change){.tensor = tensor->root}))
+        spoil(recording, EDDY_OUT_OF_MEMORY, origin, "no memory to record it");
+}
+
 /* Counts the call's own writes to storages that were seen before it. */
-static void count_writes(const eddy_recording *recording, const eddy_recorder_call *call) {
+static void count_writes(eddy_recording *recording, const eddy_recorder_call *call) {
     const eddy_vm_operand *operand = call->operands;
     for (int64_t i = 0; i < call->view_count; i++) {
         if (eddy_tensor_is_none(call->views[i]))
             continue;
         bool is_write = operand->access != EDDY_ACCESS_CONST && !operand->is_new;
         operand++;
-        eddy_recording_seen *seen = is_write ? find_seen(recording, call->views[i]) : NULL;
+        if (!is_write)
+            continue;
+        eddy_recording_seen *seen = find_seen(recording, call->views[i]);
         if (seen)
             seen->version++;
+        note_write(recording, call->views[i], eddy_apply_origin(call->apply));
     }
 }
 
@@ -155,7 +172,6 @@ static void check_version(eddy_recording *recording, const eddy_recorder_call *c
 }
 
 static void check_others(eddy_recording *recording, const eddy_recorder_call *call) {
-    count_writes(recording, call);
     const eddy_vm_operand *operand = call->operands;
     for (int64_t i = 0; i < call->view_count; i++) {
         if (eddy_tensor_is_none(call->views[i]))
@@ -401,7 +417,8 @@ static bool add_call(eddy_recording *recording, const eddy_recorder_call *call) 
 static void record_call(eddy_recorder *recorder, const eddy_recorder_call *call) {
     eddy_recording *recording = (eddy_recording *)(void *)recorder;
     eddy_origin origin = eddy_apply_origin(call->apply);
-    if (recording->status != EDDY_OK)
+    count_writes(recording, call);
+    if (recording->status != EDDY_OK || recorder->mode == EDDY_RECORDER_WATCHES)
         return;
     if (call->apply->op->has_late_shape)
         spoil(recording, EDDY_UNSUPPORTED, origin, "the shape of its result depends on its data");
@@ -419,7 +436,7 @@ static void record_call(eddy_recorder *recorder, const eddy_recorder_call *call)
 static void record_read(eddy_recorder *recorder, const eddy_tensor *tensor, eddy_origin origin) {
     (void)tensor;
     (void)origin;
-    ((eddy_recording *)(void *)recorder)->read_count++;
+    ((eddy_recording *)(void *)recorder)->read_count += recorder->mode != EDDY_RECORDER_WATCHES;
 }
 
 static eddy_recording_kept *find_kept(const eddy_recording *recording,
@@ -432,10 +449,16 @@ static eddy_recording_kept *find_kept(const eddy_recording *recording,
 }
 
 static void record_keep(eddy_recorder *recorder, struct eddy_autograd_node *node, uint32_t output,
-                        eddy_tensor *gradient) {
+                        eddy_tensor *before, eddy_tensor *gradient) {
     eddy_recording *recording = (eddy_recording *)(void *)recorder;
     eddy_recording_kept *kept = find_kept(recording, node, output);
     uint32_t index;
+    if (recorder->mode == EDDY_RECORDER_NOTES &&
+        !eddy_recording_note_change(
+            recording,
+            &(eddy_recording_change){.word = eddy_autograd_make(node, output), .gradient = before}))
+        spoil(recording, EDDY_OUT_OF_MEMORY, (eddy_origin){"backward", NULL},
+              "no memory to record it");
     if (!kept) {
         if (!eddy_code_array_add(&recording->kept, sizeof(*kept), 1, &index)) {
             spoil(recording, EDDY_OUT_OF_MEMORY, (eddy_origin){"backward", NULL},
@@ -453,12 +476,19 @@ static void record_keep(eddy_recorder *recorder, struct eddy_autograd_node *node
     kept->gradient = gradient;
 }
 
-static void record_redirect(eddy_recorder *recorder, const eddy_tensor *target) {
+static void record_redirect(eddy_recorder *recorder, eddy_tensor *target) {
     eddy_recording *recording = (eddy_recording *)(void *)recorder;
     uint32_t value = eddy_recording_value_of(recording, target);
-    recording->has_redirected |=
-        value == EDDY_CODE_NONE ||
-        eddy_code_value_at(&recording->code, value)->kind != EDDY_VALUE_MADE;
+    if (value != EDDY_CODE_NONE &&
+        eddy_code_value_at(&recording->code, value)->kind == EDDY_VALUE_MADE)
+        return;
+    recording->has_redirected = true;
+    if (recorder->mode == EDDY_RECORDER_NOTES &&
+        !eddy_recording_note_change(recording, &(eddy_recording_change){.tensor = target,
+                                                                        .is_redirected = true,
+                                                                        .word = target->autograd}))
+        spoil(recording, EDDY_OUT_OF_MEMORY, (eddy_origin){"backward", NULL},
+              "no memory to record it");
 }
 
 /* A recorded function runs on, at each call from now on. */
@@ -492,6 +522,8 @@ void eddy_recording_init(eddy_recording *recording, eddy_runtime *runtime) {
 }
 
 void eddy_recording_fini(eddy_recording *recording) {
+    eddy_recording_take_back(recording, 0);
+    eddy_code_array_fini(&recording->changes, sizeof(eddy_recording_change));
     eddy_gradient_plan_destroy(recording->plan);
     eddy_program_external *externals = recording->externals.items;
     for (uint32_t i = 0; i < recording->externals.count; i++)

@@ -26,6 +26,16 @@ typedef struct eddy_recording_kept {
     eddy_tensor *gradient; /* a reference; NULL: none is kept */
 } eddy_recording_kept;
 
+/* What calls that did not run have changed beside the code. */
+typedef struct eddy_recording_change {
+    eddy_tensor *
+        tensor; /* a reference: the root whose version was counted, or the target that was redirected; NULL: a kept gradient */
+    bool is_redirected;
+    /* Redirected: the tape's word before, with a reference of its node; kept: node (a reference) and output. */
+    eddy_autograd word;
+    eddy_tensor *gradient; /* a reference: kept before; NULL: none */
+} eddy_recording_change;
+
 /* A number that an op's function has made an attribute of, until that op is submitted. */
 typedef struct eddy_recording_noted {
     const eddy_op *op;
@@ -41,6 +51,7 @@ typedef struct eddy_recording {
     eddy_code_array externals;  /* eddy_program_external, without inputs: all hold a reference */
     eddy_code_array generators; /* eddy_generator *, a reference each */
     eddy_code_array kept;       /* eddy_recording_kept: what the recorded calls have changed */
+    eddy_code_array changes;    /* eddy_recording_change: to be taken back */
     /* Two uint64_t for each draw: the seed and counter that the recorded call got. */
     eddy_code_array drawn;
     eddy_recording_seen *seen; /* open addressing by number; a power of two */
@@ -76,6 +87,17 @@ EDDY_MUST_USE eddy_status eddy_program_make(eddy_recording *recording,
 
 void eddy_recording_init(eddy_recording *recording, eddy_runtime *runtime);
 void eddy_recording_fini(eddy_recording *recording);
+
+/* Calls are recorded and do not run, from now on. SHUT_DOWN, FORKED, recorded under the origin. */
+EDDY_MUST_USE eddy_status eddy_recording_note_only(eddy_recording *recording, eddy_origin origin);
+/* Takes back what such calls have changed beside the code, but for the first `count` changes: versions, kept gradients, where gradients of
+ * tensors that were there before go. */
+void eddy_recording_take_back(eddy_recording *recording, uint32_t count);
+/* Notes a change, with references of its own; false without memory. */
+EDDY_MUST_USE bool eddy_recording_note_change(eddy_recording *recording,
+                                              const eddy_recording_change *change);
+/* A write that was counted and did not happen. */
+void eddy_recording_unwrite(eddy_recording *recording, eddy_tensor *root);
 
 /* The value of a tensor's storage; EDDY_CODE_NONE if the recording has not seen it. */
 uint32_t eddy_recording_value_of(const eddy_recording *recording, const eddy_tensor *tensor);

@@ -28,18 +28,27 @@ static uint32_t find_oldest_but_first_locked(const eddy_errors *errors) {
     return second;
 }
 
-void eddy_errors_add(eddy_errors *errors, const eddy_error *error) {
+static void add(eddy_errors *errors, const eddy_error *error, bool is_seen) {
     eddy_lock_acquire(&errors->lock);
     errors->made++;
+    errors->seen += is_seen;
     uint32_t slot = find_room_locked(errors);
     if (slot == EDDY_ERRORS_MAX) {
         slot = find_oldest_but_first_locked(errors);
         errors->dropped_unseen++;
     }
     errors->records[slot] = *error;
-    errors->is_seen[slot] = false;
+    errors->is_seen[slot] = is_seen;
     errors->next = slot + 1;
     eddy_lock_release(&errors->lock);
+}
+
+void eddy_errors_add(eddy_errors *errors, const eddy_error *error) {
+    add(errors, error, false);
+}
+
+void eddy_errors_add_seen(eddy_errors *errors, const eddy_error *error) {
+    add(errors, error, true);
 }
 
 static eddy_error *find_locked(eddy_errors *errors, uint64_t sequence, uint32_t *slot) {

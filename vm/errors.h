@@ -22,6 +22,8 @@ typedef struct eddy_errors {
 
 /* Records the root failure of an instruction. */
 void eddy_errors_add(eddy_errors *errors, const eddy_error *error);
+/* The same for a failure that the program knows of: it counts as seen. */
+void eddy_errors_add_seen(eddy_errors *errors, const eddy_error *error);
 /* The record of the root `sequence`, which counts as seen from now on. If only its number is known, the record says so. */
 void eddy_errors_find(eddy_errors *errors, uint64_t sequence, eddy_error *error);
 /* The lowest unseen record with `more` = the count of the other unseen ones; all count as seen afterwards. False if

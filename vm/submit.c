@@ -444,6 +444,50 @@ static eddy_status fail_numbers(const eddy_vm_call *call) {
                      "no memory for a storage number");
 }
 
+eddy_status eddy_vm_note_failure(eddy_vm *vm, eddy_error *error, eddy_origin origin) {
+    eddy_status status = eddy_vm_enter(vm, origin);
+    if (status != EDDY_OK)
+        return status;
+    error->sequence = ++vm->sequence;
+    eddy_errors_add_seen(&vm->errors, error);
+    eddy_vm_leave(vm);
+    return EDDY_OK;
+}
+
+/* Lock: submission. */
+static bool take_numbers(eddy_vm *vm, eddy_vm_call *call) {
+    for (int64_t i = 0; i < call->instruction.operand_count; i++) {
+        EDDY_ASSERT(call->operands[i].access != EDDY_ACCESS_MUT2);
+        if (call->operands[i].is_new && !eddy_vm_number_take(vm, &call->operands[i].storage)) {
+            numbers_return(vm, call, i);
+            return false;
+        }
+    }
+    return true;
+}
+
+/* Lock: submission. No instruction names the storages yet, so that they are idle, and the issuer may write what is the engine's. */
+static void lose(eddy_vm *vm, const eddy_vm_call *call, uint64_t root) {
+    for (int64_t i = 0; i < call->instruction.operand_count; i++) {
+        if (!call->operands[i].is_new)
+            continue;
+        eddy_storage *storage = eddy_vm_storage(vm, call->operands[i].storage);
+        storage->issuer.bytes = storage->shared.bytes = call->operands[i].bytes;
+        storage->shared.poison = eddy_poison_make(root, EDDY_POISON_LOST);
+    }
+}
+
+eddy_status eddy_vm_make_lost(eddy_vm *vm, eddy_vm_call *call, uint64_t root) {
+    eddy_status status = eddy_vm_enter(vm, eddy_vm_call_origin(call));
+    if (status != EDDY_OK)
+        return status;
+    bool has_numbers = take_numbers(vm, call);
+    if (has_numbers)
+        lose(vm, call, root);
+    eddy_vm_leave(vm);
+    return has_numbers ? EDDY_OK : fail_numbers(call);
+}
+
 /* Lock: submission. Writes the call to the ring once there is room below the marks. */
 __attribute__((noinline)) static eddy_status
 hand_over(eddy_vm *vm, eddy_vm_call *call, eddy_submission *submission, eddy_spill *spill) {

@@ -155,6 +155,14 @@ EDDY_MUST_USE eddy_status eddy_vm_storage_create(eddy_vm *vm, int64_t bytes,
 /* The elements have been written: called after each OK of eddy_vm_storage_create. Until then the VM does not close. */
 void eddy_vm_storage_written(eddy_vm *vm);
 
+/* Records a failure that no instruction has made, and that counts as seen, under a sequence number of its own, which is written to
+ * error->sequence. SHUT_DOWN, FORKED, recorded under `origin`. */
+EDDY_MUST_USE eddy_status eddy_vm_note_failure(eddy_vm *vm, eddy_error *error, eddy_origin origin);
+
+/* Makes the new storages of a call, none of them late, that is not run: they have no memory, and their elements are lost for the failure
+ * `root`, as if the call had been skipped. On failure none is made: OUT_OF_MEMORY, SHUT_DOWN, FORKED, recorded. */
+EDDY_MUST_USE eddy_status eddy_vm_make_lost(eddy_vm *vm, eddy_vm_call *call, uint64_t root);
+
 /* The link that releases a storage: embedded in the object that holds the last reference, so that a release never
  * allocates. Owned by the VM from eddy_vm_release until `recycle` is called on it. */
 typedef struct eddy_vm_release_link {

@@ -84,6 +84,11 @@ typedef struct eddy_record_options {
     size_t size;
     const char *
         passes; /* those of this program alone, as the runtime's option `passes`; NULL: the runtime's */
+    /* The calls become instructions, and do not run: nothing is computed, no memory is taken for results, no generator is drawn from,
+     * and tensors that were there before keep their elements, versions and gradients. What a call gives has dtype and shape, and may be an
+     * operand and a binding; its elements are lost, so that a read of them, then and later, fails with UNSUPPORTED. The program is the
+     * same as if the calls had run. Ops whose shapes depend on data fail with UNSUPPORTED. */
+    bool records_only;
 } eddy_record_options;
 
 /* Begins a recording of the calling thread's ops, which ends with eddy_record_end or eddy_record_cancel on the same thread (or with the

@@ -23,20 +23,25 @@ typedef enum eddy_recorder_rule {
 /* One row for each function of vm/vm.h that is called for a thread that may be recording: function, rule. Tests compare the rows with
  * that header. */
 #define EDDY_RECORDER_DOOR_LIST(row)                                                               \
-    row(submit, CALL) row(storage_borrow, CAPTURE) row(storage_create, CAPTURE)                    \
-        row(storage_written, CAPTURE) row(release, PASS) row(release_many, PASS)                   \
-            row(is_ready, PASS) row(wait_storage, PASS) row(late_shape, READ)                      \
-                row(read_small, READ) row(lend_begin, READ) row(lend_end, PASS)                    \
-                    row(access, REFUSE) row(recover, REFUSE) row(poison, READ) row(sync, PASS)     \
-                        row(sync_service, PASS) row(stream_create, PASS) row(stream_retain, PASS)  \
-                            row(stream_release, PASS) row(event_record, PASS)                      \
-                                row(event_release, PASS) row(event_query, PASS)                    \
-                                    row(event_wait, PASS) row(stream_wait, PASS) row(touch, PASS)  \
-                                        row(close, PASS) row(thread_count, PASS) row(team, PASS)   \
-                                            row(counters_read, PASS) row(trim, PASS)               \
-                                                row(dump, PASS)
+    row(submit, CALL) row(storage_borrow, CAPTURE) row(storage_create, CAPTURE) row(               \
+        storage_written, CAPTURE) row(note_failure, PASS) row(make_lost, CALL) row(release, PASS)  \
+        row(release_many, PASS) row(is_ready, PASS) row(wait_storage, PASS) row(late_shape, READ)  \
+            row(read_small, READ) row(lend_begin, READ) row(lend_end, PASS) row(access, REFUSE)    \
+                row(recover, REFUSE) row(poison, READ) row(sync, PASS) row(sync_service, PASS)     \
+                    row(stream_create, PASS) row(stream_retain, PASS) row(stream_release, PASS)    \
+                        row(event_record, PASS) row(event_release, PASS) row(event_query, PASS)    \
+                            row(event_wait, PASS) row(stream_wait, PASS) row(touch, PASS)          \
+                                row(close, PASS) row(thread_count, PASS) row(team, PASS)           \
+                                    row(counters_read, PASS) row(trim, PASS) row(dump, PASS)
 
-/* A call that was submitted. */
+/* What becomes of the thread's calls. */
+typedef enum eddy_recorder_mode {
+    EDDY_RECORDER_RUNS,  /* they run and are recorded */
+    EDDY_RECORDER_NOTES, /* they are recorded and do not run: their results are lost */
+    EDDY_RECORDER_WATCHES, /* they run and are not recorded: a program has other instructions that do the same */
+} eddy_recorder_mode;
+
+/* A call that was submitted, or noted. */
 typedef struct eddy_recorder_call {
     const eddy_apply *apply; /* its attributes as inference left them, seed and counter drawn */
     const eddy_kernel *kernel;
@@ -58,15 +63,19 @@ struct eddy_recorder {
     bool has_used_tape; /* calls have depended on who wants a gradient */
     bool has_used_kept; /* they have read or changed which gradients are kept */
     bool has_gone_back; /* a backward pass was among them */
+    uint8_t mode;       /* eddy_recorder_mode */
+    uint64_t lost;      /* NOTES: the failure for which results are lost */
+    uint64_t draws;     /* NOTES: so far; each takes this number in place of a generator's */
     /* Never fails: what goes wrong is the recording's, and shows when it ends. */
     void (*call)(eddy_recorder *recorder, const eddy_recorder_call *call);
     /* A read of the tensor is about to happen. `what`: the public function. */
     void (*read)(eddy_recorder *recorder, const eddy_tensor *tensor, eddy_origin origin);
-    /* The gradient kept for an output of a node was replaced by `gradient` (NULL: by none). */
+    /* The gradient kept for an output of a node, `before`, was replaced by `gradient` (NULL: none). */
     void (*keep)(eddy_recorder *recorder, struct eddy_autograd_node *node, uint32_t output,
-                 eddy_tensor *gradient);
-    /* A call has written in place to `target`: its gradient goes back through that call from now on, or no longer. */
-    void (*redirect)(eddy_recorder *recorder, const eddy_tensor *target);
+                 eddy_tensor *before, eddy_tensor *gradient);
+    /* A call has written in place to `target`: its gradient goes back through that call from now on, or no longer. Before the target
+     * changes. */
+    void (*redirect)(eddy_recorder *recorder, eddy_tensor *target);
     /* A number with this slot is the attribute, a double, at `offset` of the op's next call. */
     void (*scalar)(eddy_recorder *recorder, const eddy_op *op, size_t offset, uint32_t slot);
     /* A number with this slot was used in a way that a replay cannot follow. */
@@ -87,10 +96,10 @@ static inline void eddy_recorder_read(const eddy_caller *caller, const eddy_tens
 }
 
 static inline void eddy_recorder_keep(const eddy_caller *caller, struct eddy_autograd_node *node,
-                                      uint32_t output, eddy_tensor *gradient) {
+                                      uint32_t output, eddy_tensor *before, eddy_tensor *gradient) {
     if (EDDY_UNLIKELY(caller->recorder != NULL)) {
         caller->recorder->has_used_kept = true;
-        caller->recorder->keep(caller->recorder, node, output, gradient);
+        caller->recorder->keep(caller->recorder, node, output, before, gradient);
     }
 }
 
@@ -109,7 +118,7 @@ static inline void eddy_recorder_go_back(const eddy_caller *caller) {
         caller->recorder->has_used_kept = caller->recorder->has_gone_back = true;
 }
 
-static inline void eddy_recorder_redirect(const eddy_caller *caller, const eddy_tensor *target) {
+static inline void eddy_recorder_redirect(const eddy_caller *caller, eddy_tensor *target) {
     if (EDDY_UNLIKELY(caller->recorder != NULL))
         caller->recorder->redirect(caller->recorder, target);
 }
@@ -123,6 +132,11 @@ static inline void eddy_recorder_scalar(const eddy_caller *caller, const eddy_op
 static inline void eddy_recorder_lose(const eddy_caller *caller, uint32_t slot) {
     if (caller != NULL && caller->recorder != NULL)
         caller->recorder->lose(caller->recorder, slot);
+}
+
+/* Whether calls of the thread run. */
+static inline bool eddy_recorder_lets_run(const eddy_caller *caller) {
+    return EDDY_LIKELY(caller->recorder == NULL) || caller->recorder->mode != EDDY_RECORDER_NOTES;
 }
 
 /* OK unless the thread records and the recording refuses it: UNSUPPORTED, recorded under the origin. `why`: what a run would lack, and what to

@@ -7,6 +7,9 @@
 #include <interpreter/handle/stream.h>
 #include <string.h>
 
+/* Draws of calls that do not run are told apart by their counters, so that gradients find theirs; the program has neither. */
+#define NOTED_SEED UINT64_C(0x6e6f746564)
+
 /* Writes a random op's seed and counter to the first two words of its attributes. *has_drawn: a generator gave them. */
 static eddy_status draw(const eddy_general_call *call, bool *has_drawn) {
     const eddy_op *op = call->op;
@@ -17,15 +20,32 @@ static eddy_status draw(const eddy_general_call *call, bool *has_drawn) {
         memcpy(&chance, attributes + op->attributes[op->chance_of - 1].offset, sizeof(chance));
     eddy_status status = EDDY_OK;
     *has_drawn = chance != 0;
-    if (chance != 0)
+    if (*has_drawn && !eddy_recorder_lets_run(call->caller)) {
+        state[0] = NOTED_SEED;
+        state[1] = call->caller->recorder->draws++;
+    } else if (*has_drawn)
         status = eddy_generator_draw(call->caller, call->runtime, call->apply->generator,
                                      eddy_general_call_origin(call), &state[0], &state[1]);
     memcpy(attributes, state, sizeof(state));
     return status;
 }
 
+/* In place of a submission: the results have no elements. */
+static eddy_status note(eddy_general_call *call) {
+    eddy_vm_call made = {.instruction = {.descriptor = eddy_packed_descriptor(call->packed),
+                                         .arguments = call->packed,
+                                         .operand_count = call->vm_operand_count,
+                                         .address = call->apply->address},
+                         .operands = call->vm_operands};
+    eddy_status status = eddy_vm_make_lost(call->runtime->vm, &made, call->caller->recorder->lost);
+    eddy_packed_end(call->packed);
+    return status;
+}
+
 static eddy_status submit(eddy_general_call *call) {
     eddy_caller *caller = call->caller;
+    if (!eddy_recorder_lets_run(caller))
+        return note(call);
     eddy_vm_call made = {.instruction = {.descriptor = eddy_packed_descriptor(call->packed),
                                          .arguments = call->packed,
                                          .operand_count = call->vm_operand_count,
@@ -64,6 +84,10 @@ eddy_status eddy_general_submit(eddy_general_call *call) {
     if (!kernel)
         return eddy_infer_fail(&call->infer, EDDY_UNSUPPORTED, "not supported for %s",
                                eddy_dtype_name(call->compute));
+    if (op->has_late_shape && !eddy_recorder_lets_run(call->caller))
+        return eddy_infer_fail(&call->infer, EDDY_UNSUPPORTED,
+                               "the shape of its result depends on its data, and the recording "
+                               "does not run its calls");
     bool has_drawn = false;
     eddy_status status = op->is_random ? draw(call, &has_drawn) : EDDY_OK;
     if (status == EDDY_OK && !call->apply->targets)

@@ -278,7 +278,7 @@ static eddy_status keep(walk *w, eddy_autograd_node *node, uint32_t output, eddy
         eddy_lock_release(&node->lock);
         if (is_same) {
             eddy_autograd_note_change();
-            eddy_recorder_keep(w->caller, node, output, next);
+            eddy_recorder_keep(w->caller, node, output, kept, next);
         }
         if (kept)
             eddy_tensor_drop(kept);

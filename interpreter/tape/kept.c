@@ -170,11 +170,11 @@ eddy_status eddy_grads_zero(eddy_list tensors) {
         eddy_tensor *kept = *place;
         *place = NULL;
         eddy_lock_release(&node->lock);
-        if (kept)
-            eddy_tensor_drop(kept);
         eddy_autograd_note_change();
         eddy_recorder_keep(eddy_caller_self, node,
-                           eddy_autograd_output_of(tensors.items[i]->autograd), NULL);
+                           eddy_autograd_output_of(tensors.items[i]->autograd), kept, NULL);
+        if (kept)
+            eddy_tensor_drop(kept);
     }
     return EDDY_OK;
 }

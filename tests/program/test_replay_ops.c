@@ -4,6 +4,7 @@
 #include <criterion/criterion.h>
 #include <eddy/eddy.h>
 #include <interpreter/handle/tensor.h>
+#include <program/print.h>
 #include <stdlib.h>
 #include <string.h>
 #include <tests/functional/described.h>
@@ -64,12 +65,13 @@ static void expect_equal(eddy_tensor *a, eddy_tensor *b, const char *op) {
 }
 
 /* The recorded call's program, its operands as inputs; NULL where it cannot be recorded. */
-static eddy_program *record(const described *call, const call_row *row) {
+static eddy_program *record(const described *call, const eddy_record_options *options,
+                            const call_row *row) {
     eddy_binding bindings[DESCRIBED_MAX + OUTPUTS];
     char names[DESCRIBED_MAX + OUTPUTS][8];
     eddy_tensor *outputs[OUTPUTS];
     int64_t count = 0;
-    expect_ok(eddy_record_begin(NULL), "begin", row->op);
+    expect_ok(eddy_record_begin(options), "begin", row->op);
     expect_ok(described_call(call, "", outputs), "recorded call", row->op);
     for (int64_t i = 0; i < call->operand_count; i++)
         if (call->operands[i] != EDDY_NONE)
@@ -117,6 +119,27 @@ static void expect_refused(const call_row *row) {
     cr_assert_not_null(strstr(error.message, row->op), "%s", error.message);
 }
 
+/* The calls that are recorded without being run are the same program, and have changed none of their operands. */
+static void try_noted(const eddy_program *program, const call_row *row) {
+    described shown, noted, same;
+    const eddy_op *op = described_op(row->op);
+    described_read(&shown, op, row->operands, row->attributes);
+    copy_operands(&shown, 1000, &noted);
+    copy_operands(&shown, 1000, &same);
+    eddy_program *other = record(&noted, EDDY_OPTIONS(record, .records_only = true), row);
+    cr_assert_not_null(other, "%s", row->op);
+    eddy_printed texts[2];
+    cr_assert(eddy_printed_make(&texts[0], program, EDDY_PRINT_READING) &&
+              eddy_printed_make(&texts[1], other, EDDY_PRINT_READING));
+    cr_assert_str_eq(texts[1].text, texts[0].text, "%s", row->op);
+    eddy_printed_fini(&texts[0]);
+    eddy_printed_fini(&texts[1]);
+    for (int64_t i = 0; i < noted.operand_count; i++)
+        if (noted.operands[i] != EDDY_NONE)
+            expect_equal(same.operands[i], noted.operands[i], row->op);
+    eddy_program_release(&other);
+}
+
 static void try_row(const call_row *row) {
     described shown, recorded, called, replayed;
     eddy_tensor *eager[OUTPUTS] = {0}, *outputs[OUTPUTS] = {0};
@@ -128,13 +151,14 @@ static void try_row(const call_row *row) {
     copy_operands(&shown, 1000, &recorded);
     copy_operands(&shown, 2000, &called);
     copy_operands(&shown, 2000, &replayed);
-    eddy_program *program = record(&recorded, row);
+    eddy_program *program = record(&recorded, NULL, row);
     cr_assert_eq(program == NULL, op->has_late_shape, "%s", row->op);
     if (!program) {
         expect_refused(row);
         eddy_scope_end(scope);
         return;
     }
+    try_noted(program, row);
     for (uint64_t round = 0; round < 5; round++) {
         uint64_t seeds[2], counters[2];
         if (round == 2) {
@@ -218,7 +242,7 @@ static void try_elementwise(const eddy_op *op, eddy_dtype dtype, bool is_strided
     eddy_tensor *result = NULL, *replayed = NULL;
     if (described_call(&call, "", &result) == EDDY_OK && op->output_count == 1) {
         const call_row row = {.op = op->name};
-        eddy_program *program = record(&call, &row);
+        eddy_program *program = record(&call, NULL, &row);
         cr_assert_not_null(program, "%s", op->name);
         expect_ok(described_call(&other, "", &result), "call", op->name);
         eddy_program *copy = reread(program, op->name);
