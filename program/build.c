@@ -41,10 +41,10 @@ eddy_status eddy_record_begin(const eddy_record_options *options) {
     return status;
 }
 
-/* The recording that the program's code has opened; NULL if there is none. */
+/* The recording that the program's code has opened, outside of branches and loops; NULL if there is none. */
 static eddy_recording *own_recording(const eddy_caller *caller) {
     eddy_recording *open = caller ? (eddy_recording *)(void *)caller->recorder : NULL;
-    return open && !open->is_owned ? open : NULL;
+    return open && !open->is_owned && open->block_count == 0 ? open : NULL;
 }
 
 void eddy_record_cancel(void) {

@@ -6,6 +6,7 @@
 #include <base/status.h>
 #include <interpreter/call/packed_writer.h>
 #include <interpreter/handle/shape_table.h>
+#include <program/control.h>
 #include <program/fused.h>
 #include <program/join.h>
 #include <program/steps.h>
@@ -25,6 +26,7 @@ typedef struct builder {
     uint32_t block_count;
     uint32_t *uses;    /* per value: operands that name it */
     uint32_t *step_of; /* per instruction */
+    eddy_regions regions;
 } builder;
 
 static eddy_status fail_memory(const builder *b) {
@@ -215,11 +217,15 @@ static uint32_t holder_of(const eddy_code *code, uint32_t value) {
     return shares != 0 ? shares - 1 : value;
 }
 
-static void live(const builder *b, uint32_t value, uint32_t step) {
+/* What a loop finds there is alive until it ends. */
+static void live(const builder *b, uint32_t value, uint32_t i) {
     eddy_arena_block *block = &b->blocks[holder_of(b->code, value)];
     if (block->first == UINT32_MAX)
-        block->first = step;
-    block->last = step;
+        block->first = b->step_of[i];
+    uint32_t begin = b->executable->first_of[block->first];
+    uint32_t last = b->step_of[eddy_regions_last(&b->regions, begin, i)];
+    if (block->last < last)
+        block->last = last;
 }
 
 /* The steps at which a value is first and last named. */
@@ -236,7 +242,7 @@ static void find_lives(builder *b) {
         for (uint32_t k = 0; k < instruction->operand_count; k++) {
             uint32_t value = eddy_code_operand_at(code, instruction->operands_at + k)->value;
             if (value != EDDY_CODE_NONE)
-                live(b, value, b->step_of[i]);
+                live(b, value, i);
         }
     }
     for (uint32_t v = 0; v < code->values.count; v++)
@@ -344,6 +350,63 @@ static bool make_steps(builder *b) {
     return true;
 }
 
+/* ---- jumps ---- */
+
+/* The mark behind which the run goes on that does not go on with the next step. */
+static uint32_t target_of(const eddy_region *region, eddy_control control) {
+    return control == EDDY_CONTROL_IF         ? region->middle
+           : control == EDDY_CONTROL_END_LOOP ? region->begin
+                                              : region->end;
+}
+
+static void set_jump(const builder *b, uint32_t i, const uint32_t *jump_of, eddy_jump *jump) {
+    const eddy_executable *executable = b->executable;
+    const eddy_region *region = eddy_region_at(&b->regions, eddy_region_of(&b->regions, i));
+    eddy_control control = eddy_control_of(eddy_code_instruction_at(b->code, i)->op);
+    uint32_t target = target_of(region, control);
+    *jump = (eddy_jump){.step = b->step_of[i],
+                        .to_step = b->step_of[target] + 1,
+                        .to_jump = jump_of[target] + 1,
+                        .over_step = b->step_of[region->end] + 1,
+                        .over_jump = jump_of[region->end] + 1,
+                        .begin = region->begin,
+                        .end = region->end,
+                        .loop = jump_of[region->begin],
+                        .control = (uint8_t)control};
+    if (control == EDDY_CONTROL_IF || control == EDDY_CONTROL_LOOP_WHILE)
+        jump->predicate = executable->elements[executable->places_at[i]];
+    if (control == EDDY_CONTROL_LOOP_WHILE)
+        jump->most_steps = *eddy_code_words(
+            b->code, eddy_code_instruction_at(b->code, region->begin)->attributes_at);
+}
+
+/* jump_of: room for the number of each mark's jump, per instruction. */
+static void set_jumps(const builder *b, uint32_t *jump_of) {
+    eddy_executable *executable = b->executable;
+    for (uint32_t i = 0; i < executable->instruction_count; i++)
+        if (eddy_control_of(eddy_code_instruction_at(b->code, i)->op) != EDDY_CONTROL_NONE)
+            jump_of[i] = executable->jump_count++;
+    for (uint32_t i = 0; i < executable->instruction_count; i++)
+        if (eddy_control_of(eddy_code_instruction_at(b->code, i)->op) != EDDY_CONTROL_NONE)
+            set_jump(b, i, jump_of, &executable->jumps[jump_of[i]]);
+}
+
+/* Each region has three marks. */
+static bool make_jumps(builder *b) {
+    uint32_t count = 3 * b->regions.items.count, *jump_of;
+    size_t bytes = b->executable->instruction_count * sizeof(*jump_of);
+    if (count == 0)
+        return true;
+    jump_of = eddy_memory_acquire(bytes, EDDY_MEMORY_PROGRAM);
+    if (!jump_of)
+        return false;
+    bool has_room = acquire(&b->executable->jumps, count, sizeof(*b->executable->jumps));
+    if (has_room)
+        set_jumps(b, jump_of);
+    eddy_memory_release(jump_of, bytes, EDDY_MEMORY_PROGRAM);
+    return has_room;
+}
+
 static void resolve_patches(builder *b) {
     const eddy_code *code = b->code;
     for (uint32_t i = 0; i < code->patches.count; i++) {
@@ -365,6 +428,7 @@ static void size_workspace(eddy_executable *executable) {
         lined((int64_t)executable->most_places * (int64_t)sizeof(void *)) +
         lined((int64_t)executable->most_views * (int64_t)sizeof(eddy_op_view)) +
         lined((int64_t)executable->most_patched_bytes) +
+        lined((int64_t)executable->jump_count * (int64_t)sizeof(int64_t)) +
         lined((int64_t)executable->value_count * (int64_t)sizeof(eddy_poison));
 }
 
@@ -385,6 +449,7 @@ static bool take_memory(builder *b) {
            acquire(&b->blocks, (size_t)values + steps, sizeof(*b->blocks)) &&
            acquire(&b->uses, values, sizeof(*b->uses)) &&
            acquire(&b->step_of, steps, sizeof(*b->step_of)) &&
+           eddy_regions_find(code, &b->regions) &&
            acquire(&executable->first_of, (size_t)steps + 1, sizeof(*executable->first_of)) &&
            acquire(&executable->fused, code->groups.count, sizeof(*executable->fused)) &&
            acquire(&executable->steps, steps, sizeof(*executable->steps)) &&
@@ -408,6 +473,7 @@ static void builder_fini(builder *b) {
                         EDDY_MEMORY_PROGRAM);
     eddy_memory_release(b->uses, values * sizeof(*b->uses), EDDY_MEMORY_PROGRAM);
     eddy_memory_release(b->step_of, steps * sizeof(*b->step_of), EDDY_MEMORY_PROGRAM);
+    eddy_regions_fini(&b->regions);
 }
 
 eddy_status eddy_executable_make(eddy_executable *executable, const eddy_code *code,
@@ -436,7 +502,7 @@ eddy_status eddy_executable_make(eddy_executable *executable, const eddy_code *c
         resolve_patches(&b);
         status = plan_arena(&b);
     }
-    if (status == EDDY_OK && !make_steps(&b))
+    if (status == EDDY_OK && !(make_steps(&b) && make_jumps(&b)))
         status = fail_memory(&b);
     if (status == EDDY_OK)
         size_workspace(executable);
@@ -456,6 +522,7 @@ void eddy_executable_fini(eddy_executable *executable) {
     uint32_t count = e->instruction_count;
     eddy_memory_release(e->fused, e->code_group_count * sizeof(*e->fused), EDDY_MEMORY_PROGRAM);
     eddy_memory_release(e->steps, count * sizeof(*e->steps), EDDY_MEMORY_PROGRAM);
+    eddy_memory_release(e->jumps, e->jump_count * sizeof(*e->jumps), EDDY_MEMORY_PROGRAM);
     eddy_memory_release(e->first_of, ((size_t)count + 1) * sizeof(*e->first_of),
                         EDDY_MEMORY_PROGRAM);
     eddy_memory_release(e->prepared_of, count * sizeof(*e->prepared_of), EDDY_MEMORY_PROGRAM);
@@ -490,7 +557,7 @@ int64_t eddy_executable_bytes(const eddy_executable *executable) {
     size_t bytes = e->instruction_count *
                        (sizeof(*e->steps) + sizeof(*e->prepared_of) + sizeof(*e->first_of)) +
                    e->value_count * sizeof(*e->value_places) +
-                   e->base_count * sizeof(*e->base_values) +
+                   e->base_count * sizeof(*e->base_values) + e->jump_count * sizeof(*e->jumps) +
                    e->operand_count * (2 * sizeof(*e->places) + sizeof(*e->place_bytes)) +
                    e->prepared.capacity * sizeof(eddy_prepared_call);
     for (uint32_t i = 0; i < e->prepared.count; i++)

@@ -42,6 +42,21 @@ typedef struct eddy_patch {
     uint32_t from, to;
 } eddy_patch;
 
+/* Where a run goes on at a mark (control.h), which is a step that does nothing. */
+typedef struct eddy_jump {
+    uint32_t step;
+    uint32_t
+        to_step; /* else, end_loop, and where the predicate is false; elsewhere it goes on with the next step */
+    uint32_t to_jump;              /* the first jump that is not before to_step */
+    uint32_t over_step, over_jump; /* behind the region */
+    uint32_t begin, end;           /* instructions of the region: its first and last mark */
+    uint32_t
+        loop; /* loop, loop_while: the number of the loop's first jump, whose steps are counted */
+    uint8_t control; /* eddy_control */
+    eddy_place predicate;
+    int64_t most_steps; /* loop_while; 0: no bound */
+} eddy_jump;
+
 typedef struct eddy_frame eddy_frame;
 typedef struct eddy_step eddy_step;
 typedef struct eddy_fused eddy_fused; /* fused.h */
@@ -78,10 +93,11 @@ struct eddy_frame {
     const int64_t *words; /* seed and counter of each draw, then the numbers given */
     eddy_kernel_team *team;
     eddy_kernel_error error;
-    void **data;         /* room for the operands of one step, for who looks at them */
-    eddy_op_view *views; /* room for the views of one step */
-    int64_t *copy;       /* room for the attributes of one step that is patched */
-    uint32_t skipped;    /* a bit for each member of a group that does not run */
+    void **data;          /* room for the operands of one step, for who looks at them */
+    eddy_op_view *views;  /* room for the views of one step */
+    int64_t *copy;        /* room for the attributes of one step that is patched */
+    int64_t *step_counts; /* per jump: the steps that its loop has taken */
+    uint32_t skipped;     /* a bit for each member of a group that does not run */
 };
 
 /* Fills in frame->data with the memory of storages at these places; NULL for empty ones. */
@@ -97,7 +113,9 @@ typedef struct eddy_executable {
     eddy_step *steps;
     uint32_t step_count;
     uint32_t instruction_count; /* of the code */
-    uint32_t *first_of;   /* per step, and the number of instructions: its first instruction */
+    uint32_t *first_of; /* per step, and the number of instructions: its first instruction */
+    eddy_jump *jumps;   /* in the order of their steps */
+    uint32_t jump_count;
     eddy_fused **fused;   /* owned */
     uint32_t group_count; /* of those that are made, of so many: */
     uint32_t code_group_count;

@@ -105,8 +105,10 @@ static bool copy_instructions(const folding *f, eddy_code *to) {
         return false;
     uint32_t count = 0;
     for (uint32_t i = 0; i < f->code->instructions.count; i++) {
-        const eddy_code_operand *last =
-            operands_of(f, i) + eddy_code_instruction_at(f->code, i)->operand_count - 1;
+        uint32_t operands = eddy_code_instruction_at(f->code, i)->operand_count;
+        if (operands == 0)
+            continue; /* a mark (control.h) */
+        const eddy_code_operand *last = operands_of(f, i) + operands - 1;
         bool makes = last->access & EDDY_CODE_MAKES && f->from[last->value] == FROM_NOTHING;
         if (!f->is_folded[i] && !makes)
             continue;

@@ -3,6 +3,7 @@
 
 #include <inttypes.h>
 #include <program/attribute.h>
+#include <program/control.h>
 #include <program/lists.h>
 #include <stdio.h>
 #include <string.h>
@@ -219,6 +220,7 @@ static const eddy_op *parse_op(eddy_parser *p) {
         memcpy(name, word.start, word.length);
         name[word.length] = 0;
         op = eddy_op_find_built_in(name);
+        op = op ? op : eddy_control_find(name);
     }
     if (!op || op->has_late_shape) {
         p->cursor.at = from;

@@ -7,6 +7,7 @@
 #include <interpreter/handle/scope.h>
 #include <interpreter/tape/autograd.h>
 #include <program/gradient.h>
+#include <program/quiet.h>
 #include <program/signature.h>
 #include <stdio.h>
 #include <string.h>
@@ -176,28 +177,6 @@ static eddy_status run_body(calling *c, const eddy_scalar *scalars) {
                : eddy_fail(status, c->origin, "the function failed: %s", eddy_status_text(status));
 }
 
-/* ---- quietly: failures that are none of the call ---- */
-
-typedef struct quiet {
-    eddy_error before;
-    eddy_outcome *outcome;
-} quiet;
-
-static void quiet_begin(quiet *q) {
-    *q = (quiet){0};
-    eddy_error_take(&q->before);
-    q->outcome = eddy_outcome_set_aside();
-}
-
-/* What failed since, where something did. */
-static void quiet_end(quiet *q, eddy_error *failed) {
-    *failed = (eddy_error){0};
-    eddy_error_take(failed);
-    eddy_outcome_go_on(q->outcome);
-    if (q->before.status != EDDY_OK)
-        eddy_error_restore(&q->before);
-}
-
 /* ---- recording the function ---- */
 
 /* The recording is open, and what it has computed is the call's result whatever comes of it. */
@@ -206,12 +185,12 @@ static void plan_quietly(calling *c, eddy_recording *recording) {
     eddy_recording_judge(recording, reason, sizeof(reason));
     if (reason[0] || c->caller->no_grad > 0 || recording->recorder.has_gone_back)
         return;
-    quiet q;
+    eddy_quiet q;
     eddy_error failed;
-    quiet_begin(&q);
+    eddy_quiet_begin(&q);
     eddy_status status = eddy_gradient_plan_make(
         c->caller, recording, (eddy_list){c->outputs, c->recorded->output_count}, c->origin);
-    quiet_end(&q, &failed);
+    eddy_quiet_end(&q, &failed);
     if (status == EDDY_OUT_OF_MEMORY)
         recording->status = status; /* it says nothing about the function */
     else if (status != EDDY_OK)
@@ -376,11 +355,11 @@ static eddy_status try_program(const calling *c, eddy_recording *recording, verd
 
 /* The same, whose failure is no failure of the call. False without memory: nothing is known about the function then. */
 static bool try_quietly(const calling *c, eddy_recording *recording, verdict *v) {
-    quiet q;
+    eddy_quiet q;
     eddy_error error;
-    quiet_begin(&q);
+    eddy_quiet_begin(&q);
     eddy_status status = try_program(c, recording, v);
-    quiet_end(&q, &error);
+    eddy_quiet_end(&q, &error);
     if (status != EDDY_OK && status != EDDY_OUT_OF_MEMORY)
         snprintf(v->reason, sizeof(v->reason), "%.300s", error.message);
     return status != EDDY_OUT_OF_MEMORY;

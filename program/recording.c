@@ -365,7 +365,7 @@ static void record_scalar(eddy_recorder *recorder, const eddy_op *op, size_t off
                           uint32_t slot) {
     eddy_recording *recording = (eddy_recording *)(void *)recorder;
     uint32_t number = number_of(recording, slot);
-    if (number == EDDY_CODE_NONE)
+    if (number == EDDY_CODE_NONE || recorder->mode == EDDY_RECORDER_WATCHES)
         return;
     /* Its gradient would get the number without its slot. */
     bool has_gradient = op->gradient && op->gradient->run;
@@ -377,7 +377,8 @@ static void record_scalar(eddy_recorder *recorder, const eddy_op *op, size_t off
 
 static void record_lose(eddy_recorder *recorder, uint32_t slot) {
     eddy_recording *recording = (eddy_recording *)(void *)recorder;
-    recording->lost |= number_of(recording, slot) != EDDY_CODE_NONE;
+    recording->lost |=
+        number_of(recording, slot) != EDDY_CODE_NONE && recorder->mode != EDDY_RECORDER_WATCHES;
 }
 
 /* ---- a call ---- */
@@ -425,9 +426,66 @@ static void record_call(eddy_recorder *recorder, const eddy_recorder_call *call)
     else if (call->runtime != recording->runtime)
         spoil(recording, EDDY_RUNTIME_MISMATCH, origin,
               "it belongs to another runtime than the recording");
+    else if (recording->depth > 0 && call->has_drawn)
+        spoil(recording, EDDY_UNSUPPORTED, origin,
+              "it draws random numbers in a branch or a loop: how many would depend on data");
     else
         check_others(recording, call);
     if (recording->status == EDDY_OK && !add_call(recording, call))
+        spoil(recording, EDDY_OUT_OF_MEMORY, origin, "no memory to record it");
+}
+
+/* ---- marks ---- */
+
+void eddy_recording_spoil(eddy_recording *recording, eddy_status status, eddy_origin origin,
+                          const char *reason) {
+    if (recording->status != EDDY_OK)
+        return;
+    snprintf(recording->text, sizeof(recording->text), "%s", reason);
+    spoil(recording, status, origin, recording->text);
+}
+
+static bool add_mark(eddy_recording *recording, eddy_control control, eddy_tensor *predicate,
+                     const void *attributes, eddy_origin origin) {
+    const eddy_op *op = eddy_control_op(control);
+    eddy_code *code = &recording->code;
+    eddy_code_instruction mark = {.op = op,
+                                  .kernel = eddy_op_kernel_for(op, EDDY_F32),
+                                  .address = origin.address,
+                                  .operands_at = code->operands.count,
+                                  .patches_at = code->patches.count,
+                                  .operand_count = predicate ? 1 : 0,
+                                  .input_count = predicate ? 1 : 0,
+                                  .ordinal = code->recorded_count,
+                                  .compute = predicate ? EDDY_BOOL : EDDY_F32};
+    uint32_t index;
+    static const eddy_vm_operand read = {.access = EDDY_ACCESS_CONST};
+    bool is_added =
+        (!predicate || add_operand(recording, predicate, &read)) &&
+        eddy_code_add_words(code, attributes, op->attribute_bytes, &mark.attributes_at) &&
+        eddy_code_add_instruction(code, &mark, &index);
+    code->recorded_count += is_added;
+    return is_added;
+}
+
+void eddy_recording_mark(eddy_recording *recording, eddy_control control, eddy_tensor *predicate,
+                         const void *attributes, eddy_origin origin) {
+    bool is_begin = control == EDDY_CONTROL_IF || control == EDDY_CONTROL_LOOP,
+         is_end = control == EDDY_CONTROL_END_IF || control == EDDY_CONTROL_END_LOOP;
+    recording->depth += is_begin;
+    if (recording->depth > EDDY_CONTROL_DEPTH_MOST)
+        eddy_recording_spoil(recording, EDDY_UNSUPPORTED, origin,
+                             "branches and loops lie too deep within each other");
+    if (recording->status == EDDY_OK &&
+        !add_mark(recording, control, predicate, attributes, origin))
+        spoil(recording, EDDY_OUT_OF_MEMORY, origin, "no memory to record it");
+    recording->depth -= is_end;
+}
+
+void eddy_recording_show_as(eddy_recording *recording, const eddy_tensor *tensor,
+                            const eddy_tensor *like, eddy_origin origin) {
+    uint32_t value = eddy_recording_value_of(recording, like);
+    if (recording->status == EDDY_OK && !see(recording, tensor, value))
         spoil(recording, EDDY_OUT_OF_MEMORY, origin, "no memory to record it");
 }
 
@@ -453,6 +511,11 @@ static void record_keep(eddy_recorder *recorder, struct eddy_autograd_node *node
     eddy_recording *recording = (eddy_recording *)(void *)recorder;
     eddy_recording_kept *kept = find_kept(recording, node, output);
     uint32_t index;
+    if (recording->depth > 0)
+        spoil(recording, EDDY_UNSUPPORTED, (eddy_origin){"backward", NULL},
+              "which gradients are kept would depend on a branch or a loop");
+    if (recorder->mode == EDDY_RECORDER_WATCHES)
+        return;
     if (recorder->mode == EDDY_RECORDER_NOTES &&
         !eddy_recording_note_change(
             recording,
@@ -479,10 +542,14 @@ static void record_keep(eddy_recorder *recorder, struct eddy_autograd_node *node
 static void record_redirect(eddy_recorder *recorder, eddy_tensor *target) {
     eddy_recording *recording = (eddy_recording *)(void *)recorder;
     uint32_t value = eddy_recording_value_of(recording, target);
-    if (value != EDDY_CODE_NONE &&
-        eddy_code_value_at(&recording->code, value)->kind == EDDY_VALUE_MADE)
+    bool is_made = value != EDDY_CODE_NONE &&
+                   eddy_code_value_at(&recording->code, value)->kind == EDDY_VALUE_MADE;
+    if (recorder->mode == EDDY_RECORDER_WATCHES || (is_made && recording->depth == 0))
         return;
     recording->has_redirected = true;
+    if (recording->depth > 0)
+        spoil(recording, EDDY_UNSUPPORTED, (eddy_origin){"backward", NULL},
+              "whose gradient a tensor has would depend on a branch or a loop");
     if (recorder->mode == EDDY_RECORDER_NOTES &&
         !eddy_recording_note_change(recording, &(eddy_recording_change){.tensor = target,
                                                                         .is_redirected = true,

@@ -9,6 +9,7 @@
 
 #include <interpreter/call/recorder.h>
 #include <interpreter/handle/runtime.h>
+#include <program/control.h>
 #include <program/program.h>
 
 typedef struct eddy_recording_seen {
@@ -66,6 +67,9 @@ typedef struct eddy_recording {
     bool lost;       /* such a number was used in a way that a run cannot follow */
     /* A recorded call wrote in place to a tensor that was there before, which then belongs to that call for the tape. */
     bool has_redirected;
+    uint32_t depth; /* of branches and loops whose marks are open */
+    uint32_t
+        block_count; /* functions of branches and loops that are being called: the recording cannot end */
     struct eddy_gradient_plan *plan; /* owned: the recorded backward passes (gradient.h), or NULL */
     eddy_status status;              /* why there will be no program; OK so far */
     eddy_origin spoiled_by;
@@ -87,6 +91,17 @@ EDDY_MUST_USE eddy_status eddy_program_make(eddy_recording *recording,
 
 void eddy_recording_init(eddy_recording *recording, eddy_runtime *runtime);
 void eddy_recording_fini(eddy_recording *recording);
+
+/* The recording becomes no program; the first reason stays. */
+void eddy_recording_spoil(eddy_recording *recording, eddy_status status, eddy_origin origin,
+                          const char *reason);
+
+/* Adds a mark (control.h), with its predicate or NULL. Where it cannot, the recording is spoiled. */
+void eddy_recording_mark(eddy_recording *recording, eddy_control control, eddy_tensor *predicate,
+                         const void *attributes, eddy_origin origin);
+/* The tensor, which the recording has not seen, is what `like` is to it. */
+void eddy_recording_show_as(eddy_recording *recording, const eddy_tensor *tensor,
+                            const eddy_tensor *like, eddy_origin origin);
 
 /* Calls are recorded and do not run, from now on. SHUT_DOWN, FORKED, recorded under the origin. */
 EDDY_MUST_USE eddy_status eddy_recording_note_only(eddy_recording *recording, eddy_origin origin);

@@ -1,6 +1,7 @@
-/* Runs an executable: all steps in a row, and one by one from the first that something went wrong at. */
+/* Runs an executable: the steps between two marks in a row, and one by one from the first that something went wrong at. */
 #include <base/status.h>
 #include <base/trace.h>
+#include <program/control.h>
 #include <program/executable.h>
 #include <string.h>
 
@@ -12,6 +13,7 @@ typedef struct replay {
     const int64_t *shifts; /* per base but the first */
     eddy_frame frame;
     eddy_poison *poison; /* per value; from the first look on */
+    uint32_t step, jump; /* where it is: the next step, and the first jump that is not before it */
     bool is_traced, checks_finite;
     uint64_t skipped;
 } replay;
@@ -36,6 +38,8 @@ static void begin(replay *r, const eddy_executable *executable, const eddy_code 
     r->frame.views =
         (eddy_op_view *)(void *)take(&at, executable->most_views * sizeof(eddy_op_view));
     r->frame.copy = (int64_t *)(void *)take(&at, executable->most_patched_bytes);
+    r->frame.step_counts =
+        (int64_t *)(void *)take(&at, executable->jump_count * sizeof(*r->frame.step_counts));
     r->poison = (eddy_poison *)(void *)take(&at, executable->value_count * sizeof(eddy_poison));
     r->frame.bases[0] = run->workspace;
     for (uint32_t i = 1; i < executable->base_count; i++)
@@ -111,7 +115,9 @@ static void fail(replay *r, uint32_t i) {
     eddy_error_fill(&error, (eddy_status)eddy_load_relaxed(&r->frame.error.status),
                     (eddy_origin){instruction->op->name, instruction->address}, shown.sequence,
                     "%s", text);
-    eddy_vm_run_fail(r->run, &error);
+    /* A loop may come here again. */
+    if (!eddy_vm_run_has_failed(r->run, error.sequence))
+        eddy_vm_run_fail(r->run, &error);
     mark(r, instruction, shown.sequence, EDDY_POISON_TORN);
     r->frame.error = (eddy_kernel_error){.position = INT64_MAX};
 }
@@ -202,26 +208,132 @@ static bool is_healthy(const replay *r) {
     return true;
 }
 
-/* Runs steps until one fails; returns its number, or the number of all. */
-static uint32_t run_plainly(replay *r) {
-    const eddy_step *first = r->executable->steps, *end = first + r->executable->step_count;
-    for (const eddy_step *step = first; step < end; step++) {
-        step->run(step, &r->frame);
-        if (has_failed(r))
-            return (uint32_t)(step - first);
-    }
-    return r->executable->step_count;
+/* ---- marks ---- */
+
+static bool predicate_of(const replay *r, const eddy_jump *jump) {
+    return *(const bool *)(r->frame.bases[jump->predicate.base] + jump->predicate.offset);
 }
 
-static void run_closely(replay *r, uint32_t s) {
-    const eddy_executable *executable = r->executable;
-    for (; s < executable->step_count; s++) {
-        uint32_t first = executable->first_of[s], count = executable->first_of[s + 1] - first;
-        if (count > 1)
-            run_group(r, &executable->steps[s], first, count);
-        else
-            run_one(r, &executable->steps[s], first);
+/* Whether one more step of the loop may begin; it fails otherwise. */
+static bool count_step(replay *r, const eddy_jump *jump) {
+    if (r->frame.step_counts[jump->loop]++ < jump->most_steps || jump->most_steps == 0)
+        return true;
+    eddy_store_relaxed(&r->frame.error.position, jump->most_steps);
+    eddy_store_relaxed(&r->frame.error.status, EDDY_INVALID_ARGUMENT);
+    return false;
+}
+
+static void go_on(replay *r, const eddy_jump *jump, bool is_next) {
+    r->step = is_next ? jump->step + 1 : jump->to_step;
+    r->jump = is_next ? r->jump + 1 : jump->to_jump;
+}
+
+/* Passes the mark that comes next. False where it fails. */
+static bool pass(replay *r) {
+    const eddy_jump *jump = &r->executable->jumps[r->jump];
+    bool is_next = true;
+    switch ((eddy_control)jump->control) {
+    case EDDY_CONTROL_IF:
+        is_next = predicate_of(r, jump);
+        break;
+    case EDDY_CONTROL_LOOP:
+        r->frame.step_counts[jump->loop] = 0;
+        break;
+    case EDDY_CONTROL_LOOP_WHILE:
+        is_next = predicate_of(r, jump);
+        if (is_next && !count_step(r, jump))
+            return false;
+        break;
+    case EDDY_CONTROL_END_IF:
+        break;
+    default:
+        is_next = false;
     }
+    go_on(r, jump, is_next);
+    return true;
+}
+
+/* Nobody knows which way to go: what any way of the region writes is not what it should be. */
+static void pass_over(replay *r, const eddy_jump *jump, uint64_t root) {
+    for (uint32_t i = jump->begin; i < jump->end; i++)
+        mark(r, eddy_code_instruction_at(r->code, i), root, EDDY_POISON_SKIPPED);
+    r->step = jump->over_step;
+    r->jump = jump->over_jump;
+}
+
+/* ---- steps in a row ---- */
+
+/* The step of the next mark, or the number of all steps. */
+static uint32_t next_mark(const replay *r) {
+    return r->jump < r->executable->jump_count ? r->executable->jumps[r->jump].step
+                                               : r->executable->step_count;
+}
+
+/* Runs steps up to the next mark, or to one that fails, where r->step then is: false. */
+static bool run_stretch(replay *r) {
+    const eddy_step *first = r->executable->steps, *end = first + next_mark(r);
+    for (const eddy_step *step = first + r->step; step < end; step++) {
+        step->run(step, &r->frame);
+        if (has_failed(r)) {
+            r->step = (uint32_t)(step - first);
+            return false;
+        }
+    }
+    r->step = (uint32_t)(end - first);
+    return true;
+}
+
+/* Runs steps until one fails, where r->step then is: false. */
+static bool run_plainly(replay *r) {
+    while (run_stretch(r)) {
+        if (r->step == r->executable->step_count)
+            return true;
+        if (!pass(r))
+            return false;
+    }
+    return false;
+}
+
+static void run_step(replay *r) {
+    const eddy_executable *executable = r->executable;
+    const eddy_step *step = &executable->steps[r->step];
+    uint32_t first = executable->first_of[r->step],
+             count = executable->first_of[r->step + 1] - first;
+    if (count > 1)
+        run_group(r, step, first, count);
+    else
+        run_one(r, step, first);
+    r->step++;
+}
+
+/* The step has failed that the run has come to. */
+static void fail_step(replay *r) {
+    uint32_t i = r->executable->first_of[r->step];
+    fail(r, i);
+    if (r->step == next_mark(r))
+        pass_over(r, &r->executable->jumps[r->jump], sequence_of(r, i));
+    else
+        r->step++;
+}
+
+static void pass_closely(replay *r) {
+    const eddy_jump *jump = &r->executable->jumps[r->jump];
+    uint32_t i = r->executable->first_of[jump->step];
+    eddy_poison blame = blame_of(r, eddy_code_instruction_at(r->code, i));
+    if (blame != 0) {
+        r->skipped++;
+        pass_over(r, jump, eddy_poison_sequence(blame));
+    } else if (!pass(r)) {
+        fail_step(r);
+    }
+}
+
+static void run_closely(replay *r) {
+    while (r->step < r->executable->step_count)
+        if (r->step == next_mark(r))
+            pass_closely(r);
+        else
+            run_step(r);
     for (uint32_t b = 1; b < r->executable->base_count; b++)
         if (is_written(r, b))
             eddy_vm_run_poison_set(r->run, b - 1, r->poison[r->executable->base_values[b - 1]]);
@@ -235,13 +347,12 @@ void eddy_executable_run(const eddy_executable *executable, const eddy_code *cod
     begin(&r, executable, code, shifts, words, run);
     if (r.is_traced || r.checks_finite || !is_healthy(&r)) {
         look(&r);
-        run_closely(&r, 0);
+        run_closely(&r);
         return;
     }
-    uint32_t failed = run_plainly(&r);
-    if (EDDY_LIKELY(failed == executable->step_count))
+    if (EDDY_LIKELY(run_plainly(&r)))
         return;
     look(&r);
-    fail(&r, executable->first_of[failed]);
-    run_closely(&r, failed + 1);
+    fail_step(&r);
+    run_closely(&r);
 }

@@ -2,6 +2,7 @@
 
 #include <base/dtype.h>
 #include <kernels/kernel.h>
+#include <program/control.h>
 #include <program/fused.h>
 #include <streams/team.h>
 #include <string.h>
@@ -13,6 +14,12 @@ static char *place_data(const eddy_frame *frame, uint32_t base, int64_t offset) 
 /* ---- nothing ---- */
 
 static void step_nothing(const eddy_step *step, eddy_frame *frame) {
+    (void)step;
+    (void)frame;
+}
+
+/* Where the run goes on is the replay's affair. */
+static void step_mark(const eddy_step *step, eddy_frame *frame) {
     (void)step;
     (void)frame;
 }
@@ -153,8 +160,10 @@ void eddy_step_make_fused(eddy_step *step, const eddy_fused *fused) {
 
 void eddy_step_make(eddy_step *step, const eddy_step_call *call) {
     const eddy_packed_arguments *packed = call->prepared->packed;
-    if (call->patch_count > 0 || call->checks_finite || !is_plain(packed, call->count) ||
-        element_count(call->prepared) > EDDY_KERNEL_SLICE_ELEMENTS)
+    if (eddy_control_of(packed->op) != EDDY_CONTROL_NONE)
+        step->run = step_mark;
+    else if (call->patch_count > 0 || call->checks_finite || !is_plain(packed, call->count) ||
+             element_count(call->prepared) > EDDY_KERNEL_SLICE_ELEMENTS)
         make_kernel(step, call);
     else if (element_count(call->prepared) == 0)
         step->run = step_nothing;
@@ -167,5 +176,6 @@ const char *eddy_step_kind(const eddy_step *step) {
            : step->run == step_patched ? "patched kernel"
            : step->run == step_rows    ? "rows"
            : step->run == step_nothing ? "nothing"
+           : step->run == step_mark    ? "mark"
                                        : "loop";
 }

@@ -4,16 +4,26 @@
 #ifndef EDDY_PROGRAM_VERIFIER_H
 #define EDDY_PROGRAM_VERIFIER_H
 
+#include <program/control.h>
 #include <program/inference.h>
 #include <program/verify.h>
 
 /* What is known of a value so far. */
 typedef struct eddy_verifier_value {
     uint8_t dtype; /* EDDY_DTYPE_COUNT: not known yet */
-    bool is_there; /* before the run, or made by an instruction so far */
+    bool
+        is_there; /* before the run, or made by an instruction so far, on each way that leads here */
+    bool is_made;  /* on some way */
+    uint32_t then; /* 1 + the last branch whose first way has left it there */
     bool is_external, is_bound;
     bool is_written;
 } eddy_verifier_value;
+
+/* An open region. */
+typedef struct eddy_verifier_region {
+    uint32_t branch;        /* 1 + its number among the regions */
+    uint32_t begin, middle; /* how many of `made` there were at its marks */
+} eddy_verifier_region;
 
 typedef struct eddy_verifier {
     const eddy_program *program;
@@ -22,14 +32,23 @@ typedef struct eddy_verifier {
     eddy_verifier_value *values;
     bool *draws; /* those that an instruction has taken */
     eddy_inference inference;
+    eddy_code_array made;  /* uint32_t: the values that are there by instructions so far */
     eddy_code_array spans; /* room for check_overlap */
-    int64_t pairs;         /* of operands that may still be compared element by element */
+    eddy_verifier_region regions[EDDY_CONTROL_DEPTH_MOST];
+    uint32_t depth, region_count;
+    int64_t pairs; /* of operands that may still be compared element by element */
     eddy_status status;
 } eddy_verifier;
 
 /* The verdict: INVALID_ARGUMENT, OUT_OF_MEMORY. Both return false. */
 bool eddy_verifier_fail(eddy_verifier *v, const char *format, ...) EDDY_PRINTF(2, 3);
 bool eddy_verifier_fail_memory(eddy_verifier *v);
+
+/* verify_control.c: the marks of branches and loops, and what is there behind them. */
+
+EDDY_MUST_USE bool eddy_verifier_mark(eddy_verifier *v, const eddy_code_instruction *instruction);
+/* The value is there from now on. */
+EDDY_MUST_USE bool eddy_verifier_note_made(eddy_verifier *v, uint32_t value);
 
 /* verify_operands.c */
 

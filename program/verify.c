@@ -134,9 +134,11 @@ static bool note_made(eddy_verifier *v, const eddy_code_instruction *instruction
         if (eddy_code_operand_is_absent(operand) || !(operand->access & EDDY_CODE_WRITES))
             continue;
         eddy_verifier_value *of = &v->values[operand->value];
-        if (operand->access & EDDY_CODE_MAKES && of->is_there)
+        if (operand->access & EDDY_CODE_MAKES && of->is_made)
             return eddy_verifier_fail(v, "a value is made twice");
-        of->is_there = of->is_written = true;
+        of->is_written = true;
+        if (!eddy_verifier_note_made(v, operand->value))
+            return false;
     }
     return true;
 }
@@ -164,12 +166,19 @@ static bool check_instruction(eddy_verifier *v, uint32_t i) {
     const eddy_code_instruction *instruction = eddy_code_instruction_at(v->code, i);
     v->verdict->instruction = i;
     return check_op(v, instruction) && eddy_verifier_operands(v, instruction) &&
-           eddy_verifier_attributes(v, i) && note_made(v, instruction);
+           eddy_verifier_attributes(v, i) && note_made(v, instruction) &&
+           eddy_verifier_mark(v, instruction);
 }
 
 static bool check_all(eddy_verifier *v) {
+    uint32_t wrong;
     if (!check_values(v) || !check_externals(v))
         return false;
+    if (!eddy_control_is_nested(v->code, &wrong)) {
+        v->verdict->instruction = wrong < v->code->instructions.count ? wrong : EDDY_CODE_NONE;
+        return eddy_verifier_fail(v, "branches and loops are not nested, or more than %d deep",
+                                  EDDY_CONTROL_DEPTH_MOST);
+    }
     for (uint32_t i = 0; i < v->code->instructions.count; i++)
         if (!check_instruction(v, i))
             return false;
@@ -191,6 +200,7 @@ eddy_status eddy_verify_program(const eddy_program *program, eddy_verdict *verdi
     EDDY_ASSERT(is_fine == (v.status == EDDY_OK));
     eddy_inference_fini(&v.inference);
     eddy_verifier_spans_fini(&v);
+    eddy_code_array_fini(&v.made, sizeof(uint32_t));
     eddy_memory_release(v.values, values, EDDY_MEMORY_PROGRAM);
     eddy_memory_release(v.draws, draws, EDDY_MEMORY_PROGRAM);
     return v.status;

@@ -78,6 +78,14 @@ void eddy_errors_find(eddy_errors *errors, uint64_t sequence, eddy_error *error)
                         (unsigned long long)sequence);
 }
 
+bool eddy_errors_has(eddy_errors *errors, uint64_t sequence) {
+    eddy_lock_acquire(&errors->lock);
+    uint32_t slot;
+    bool is_there = find_locked(errors, sequence, &slot) != NULL;
+    eddy_lock_release(&errors->lock);
+    return is_there;
+}
+
 bool eddy_errors_is_seen(eddy_errors *errors, uint64_t sequence) {
     eddy_lock_acquire(&errors->lock);
     uint32_t slot;

@@ -29,6 +29,8 @@ void eddy_errors_find(eddy_errors *errors, uint64_t sequence, eddy_error *error)
 /* The lowest unseen record with `more` = the count of the other unseen ones; all count as seen afterwards. False if
  * there is none. */
 bool eddy_errors_take_unseen(eddy_errors *errors, eddy_error *error);
+/* Whether there is a record of the root. */
+bool eddy_errors_has(eddy_errors *errors, uint64_t sequence);
 /* Whether the program has seen the record of a root. */
 bool eddy_errors_is_seen(eddy_errors *errors, uint64_t sequence);
 

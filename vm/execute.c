@@ -342,6 +342,10 @@ void eddy_vm_run_fail(const eddy_vm_run *run, const eddy_error *error) {
     eddy_errors_add(&run->vm->errors, error);
 }
 
+bool eddy_vm_run_has_failed(const eddy_vm_run *run, uint64_t sequence) {
+    return eddy_errors_has(&run->vm->errors, sequence);
+}
+
 void eddy_vm_run_skip(const eddy_vm_run *run, uint64_t count) {
     eddy_add_relaxed(&run->vm->skipped_count, count);
 }

@@ -107,6 +107,8 @@ eddy_poison eddy_vm_run_poison(const eddy_vm_run *run, int64_t operand);
 void eddy_vm_run_poison_set(const eddy_vm_run *run, int64_t operand, eddy_poison poison);
 /* Records a root failure: error->sequence is one of the call's numbers. */
 void eddy_vm_run_fail(const eddy_vm_run *run, const eddy_error *error);
+/* Whether there is a record of this number. */
+bool eddy_vm_run_has_failed(const eddy_vm_run *run, uint64_t sequence);
 /* Counts parts that did not run because of poison. */
 void eddy_vm_run_skip(const eddy_vm_run *run, uint64_t count);
 /* EDDY_CHECK_FINITE is on. */

@@ -8,6 +8,7 @@
 #include <eddy/call_sites.h>
 #include <eddy/choice.h>
 #include <eddy/compose.h>
+#include <eddy/control.h>
 #include <eddy/device.h>
 #include <eddy/dlpack.h>
 #include <eddy/dtype.h>

@@ -1,5 +1,6 @@
 /* Dead code, by one walk backwards over the instructions. */
 #include <base/memory.h>
+#include <program/control.h>
 #include <program/passes/passes.h>
 #include <string.h>
 
@@ -15,19 +16,31 @@ static bool is_live(const eddy_code *code, const eddy_code_instruction *instruct
     return false;
 }
 
-/* What the instruction needs before it runs. */
-static void want(const eddy_code *code, const eddy_code_instruction *instruction,
+/* What the instruction needs before it runs. Within a region it takes no wish back: there is another way, or another step, that has it. */
+static void want(const eddy_code *code, const eddy_code_instruction *instruction, bool is_in_region,
                  const uint32_t *bases, bool *is_wanted) {
     const eddy_code_operand *operands = eddy_code_operand_at(code, instruction->operands_at);
     /* If the instruction is skipped, a value from outside keeps what was written before. A target among the inputs (copy_into's) cannot be
      * where a value begins. */
-    for (uint32_t k = instruction->input_count; k < instruction->operand_count; k++)
+    for (uint32_t k = instruction->input_count; k < instruction->operand_count && !is_in_region;
+         k++)
         if (operands[k].access & (EDDY_CODE_MAKES | EDDY_CODE_COVERS) &&
             bases[operands[k].value] == 0)
             is_wanted[operands[k].value] = false;
     for (uint32_t k = 0; k < instruction->operand_count; k++)
         if (operands[k].access & EDDY_CODE_READS)
             is_wanted[operands[k].value] = true;
+}
+
+/* A step of a loop needs what the one before it has left. */
+static void want_step(const eddy_code *code, const eddy_region *loop, bool *is_wanted) {
+    for (uint32_t i = loop->begin; i < loop->end; i++) {
+        const eddy_code_instruction *instruction = eddy_code_instruction_at(code, i);
+        const eddy_code_operand *operands = eddy_code_operand_at(code, instruction->operands_at);
+        for (uint32_t k = 0; k < instruction->operand_count; k++)
+            if (operands[k].access & EDDY_CODE_READS)
+                is_wanted[operands[k].value] = true;
+    }
 }
 
 /* A value whose maker is left out begins where it is written whole. */
@@ -45,20 +58,36 @@ static void make_anew(eddy_code *code, const uint32_t *bases, bool *is_there) {
     }
 }
 
-bool eddy_pass_dead(eddy_code *code, const uint32_t *bases) {
-    uint32_t count = code->instructions.count, kept = count;
-    bool *is_wanted = eddy_memory_acquire_zeroed(code->values.count, EDDY_MEMORY_PROGRAM);
-    if (!is_wanted)
-        return false;
-    for (uint32_t v = 0; v < code->values.count; v++)
-        is_wanted[v] = bases[v] != 0;
-    for (uint32_t i = count; i-- > 0;) {
+/* Those that are kept move to the end of the array; returns the first of them. Outer loops wish before inner ones, so that each wish of a
+ * loop is there before its last instruction is looked at. */
+static uint32_t keep_live(eddy_code *code, const eddy_regions *regions, const uint32_t *bases,
+                          bool *is_wanted) {
+    uint32_t kept = code->instructions.count;
+    for (uint32_t i = kept; i-- > 0;) {
         const eddy_code_instruction *instruction = eddy_code_instruction_at(code, i);
+        uint32_t region = eddy_region_of(regions, i);
+        if (eddy_control_of(instruction->op) == EDDY_CONTROL_END_LOOP)
+            want_step(code, eddy_region_at(regions, region), is_wanted);
         if (!is_live(code, instruction, is_wanted))
             continue;
-        want(code, instruction, bases, is_wanted);
+        want(code, instruction, region != EDDY_CODE_NONE, bases, is_wanted);
         *eddy_code_instruction_at(code, --kept) = *instruction;
     }
+    return kept;
+}
+
+bool eddy_pass_dead(eddy_code *code, const uint32_t *bases) {
+    uint32_t count = code->instructions.count;
+    eddy_regions regions;
+    bool *is_wanted = eddy_memory_acquire_zeroed(code->values.count, EDDY_MEMORY_PROGRAM);
+    if (!is_wanted || !eddy_regions_find(code, &regions)) {
+        eddy_memory_release(is_wanted, code->values.count, EDDY_MEMORY_PROGRAM);
+        return false;
+    }
+    for (uint32_t v = 0; v < code->values.count; v++)
+        is_wanted[v] = bases[v] != 0;
+    uint32_t kept = keep_live(code, &regions, bases, is_wanted);
+    eddy_regions_fini(&regions);
     code->instructions.count = count - kept;
     for (uint32_t i = 0; i < code->instructions.count; i++)
         *eddy_code_instruction_at(code, i) = *eddy_code_instruction_at(code, kept + i);

@@ -4,6 +4,7 @@
  * used its operands last, if their planes and values fit (group.h). Of the two units the earlier moves down, or the later up, past
  * what lies between, if nothing there reads what it writes or the other way round. */
 #include <base/memory.h>
+#include <program/control.h>
 #include <program/group.h>
 #include <program/passes/passes.h>
 #include <string.h>
@@ -152,6 +153,9 @@ static uint32_t merge_with(fusing *f, uint32_t a, uint32_t b) {
 /* An instruction becomes the last unit, and is merged with those that used its operands. */
 static void add(fusing *f, uint32_t i) {
     const eddy_code_instruction *instruction = instruction_at(f, i);
+    /* What stands before a mark stays there: it is known to no group behind it. */
+    if (eddy_control_of(instruction->op) != EDDY_CONTROL_NONE)
+        memset(f->touched, 0xff, f->code->values.count * sizeof(*f->touched));
     eddy_plane plane = {0};
     bool is_group = eddy_plane_make(f->code, instruction, &plane) &&
                     plane.rows * plane.columns >= LEAST_ELEMENTS;

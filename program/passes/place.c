@@ -3,6 +3,7 @@
  * That operand's value lives within the run, is all of its storage and used there for the last time, and has the layout and dtype of the
  * result, so that the loop reads each element before it writes it. */
 #include <base/memory.h>
+#include <program/control.h>
 #include <program/passes/passes.h>
 #include <string.h>
 
@@ -81,25 +82,37 @@ static uint32_t place_for(const placing *p, uint32_t i, uint32_t first, uint32_t
     return 0;
 }
 
-static void find_last(const placing *p) {
-    memset(p->last, 0xff, p->code->values.count * sizeof(*p->last));
+/* A value that a loop finds there is used by each step, and so until the loop ends. */
+static void find_last(const placing *p, const eddy_regions *regions, uint32_t *first) {
+    size_t bytes = p->code->values.count * sizeof(*p->last);
+    memset(p->last, 0xff, bytes);
+    memset(first, 0xff, bytes);
     for (uint32_t i = 0; i < p->code->instructions.count; i++) {
         const eddy_code_instruction *instruction = eddy_code_instruction_at(p->code, i);
         for (uint32_t k = 0; k < instruction->operand_count; k++) {
             uint32_t value = eddy_code_operand_at(p->code, instruction->operands_at + k)->value;
-            if (value != EDDY_CODE_NONE)
-                p->last[value] = i;
+            if (value == EDDY_CODE_NONE)
+                continue;
+            if (first[value] == EDDY_CODE_NONE)
+                first[value] = i;
+            uint32_t last = eddy_regions_last(regions, first[value], i);
+            if (p->last[value] == EDDY_CODE_NONE || p->last[value] < last)
+                p->last[value] = last;
         }
     }
 }
 
 bool eddy_pass_place(eddy_code *code, const uint32_t *bases) {
     placing p = {.code = code, .bases = bases};
-    size_t bytes = code->values.count * sizeof(*p.last);
+    size_t bytes = 2 * (size_t)code->values.count * sizeof(*p.last);
+    eddy_regions regions;
     p.last = eddy_memory_acquire(bytes, EDDY_MEMORY_PROGRAM);
-    if (!p.last)
+    if (!p.last || !eddy_regions_find(code, &regions)) {
+        eddy_memory_release(p.last, bytes, EDDY_MEMORY_PROGRAM);
         return false;
-    find_last(&p);
+    }
+    find_last(&p, &regions, p.last + code->values.count);
+    eddy_regions_fini(&regions);
     uint32_t group = 0;
     for (uint32_t i = 0; i < code->instructions.count; i++) {
         const eddy_code_instruction *instruction = eddy_code_instruction_at(code, i);

@@ -4,6 +4,7 @@
  * their results, which nobody writes again and of which those that are left out are no outputs, since two outputs are two tensors. */
 #include <base/hash.h>
 #include <base/memory.h>
+#include <program/control.h>
 #include <program/passes/passes.h>
 #include <string.h>
 
@@ -17,6 +18,8 @@ typedef struct numbering {
         *slots; /* a hash table: 1 + an instruction that is kept; slot_count is a power of two */
     uint32_t slot_count;
     uint64_t
+        stretch; /* marks of branches and loops so far: beyond one, nothing is known of what was computed before it */
+    uint64_t
         *versions; /* per instruction that is in the table: the sum of its inputs' versions then */
     eddy_digest *digests;
 } numbering;
@@ -26,10 +29,10 @@ static eddy_code_operand *operands_of(const numbering *n,
     return eddy_code_operand_at(n->code, instruction->operands_at);
 }
 
-/* Versions never fall, so that the sum is the same only where all of them are. */
+/* Versions never fall, so that the sum is the same only where all of them are, within one stretch. */
 static uint64_t versions_of(const numbering *n, const eddy_code_instruction *instruction) {
     const eddy_code_operand *operands = operands_of(n, instruction);
-    uint64_t sum = 0;
+    uint64_t sum = n->stretch << 40;
     for (uint32_t k = 0; k < instruction->operand_count; k++)
         if (operands[k].access & EDDY_CODE_READS)
             sum += n->version[operands[k].value];
@@ -165,6 +168,7 @@ static void number_all(numbering *n) {
             continue;
         }
         note_writes(n, instruction, n->version);
+        n->stretch += eddy_control_of(instruction->op) != EDDY_CONTROL_NONE;
         kept++;
     }
     code->instructions.count = kept;

@@ -73,6 +73,36 @@ static eddy_status go_back_hooked(void) {
     return eddy_backward(eddy_sum(mine, EDDY_ALL_AXES, NULL));
 }
 
+/* ---- branches and loops ---- */
+
+static eddy_tensor *one_bool(void) {
+    return eddy_full(EDDY_SHAPE(1), EDDY_S(1), EDDY_BOOL, NULL);
+}
+
+static eddy_tensor *doomed_bool(void) {
+    return eddy_gt_s(eddy_sum(doomed, EDDY_ALL_AXES, NULL), EDDY_S(0));
+}
+
+static eddy_status block(void *context, eddy_list inputs, eddy_tensor **outputs) {
+    (void)context;
+    outputs[0] = eddy_matmul(inputs.items[0], inputs.items[0]); /* shapes do not fit: NULL */
+    return outputs[0] ? EDDY_OK : EDDY_SHAPE_MISMATCH;
+}
+
+static eddy_status no_block(void *context, eddy_list inputs, eddy_tensor **outputs) {
+    (void)context;
+    (void)inputs;
+    (void)outputs;
+    return EDDY_UNSUPPORTED;
+}
+
+static eddy_status true_block(void *context, eddy_list inputs, eddy_tensor **outputs) {
+    (void)context;
+    (void)inputs;
+    outputs[0] = one_bool();
+    return EDDY_OK;
+}
+
 /* ---- calls of a runtime that is gone ---- */
 
 static eddy_status record(void) {
@@ -155,6 +185,13 @@ static void nothing(void *context, const void *data, int64_t bytes, const eddy_e
     row(eddy_record_begin(EDDY_OPTIONS(record, .passes = "nosuch"))) \
     row(eddy_program_run(NULL, EDDY_LIST(x), results)) \
     row(eddy_program_run_into(NULL, EDDY_LIST(x), EDDY_LIST(x))) \
+    row(eddy_cond(x, block, block, NULL, EDDY_LIST(x), 1, NULL, results)) \
+    row(eddy_cond(doomed_bool(), block, block, NULL, EDDY_LIST(x), 1, NULL, results)) \
+    row(eddy_cond(one_bool(), block, block, NULL, EDDY_LIST(x), 1, NULL, results)) \
+    row(eddy_cond(one_bool(), no_block, block, NULL, EDDY_LIST(x), 1, NULL, results)) \
+    row(eddy_while(no_block, block, NULL, EDDY_LIST(x), NULL, results)) \
+    row(eddy_while(true_block, block, NULL, EDDY_LIST(x), NULL, results)) \
+    row(eddy_while(true_block, no_block, NULL, EDDY_LIST(x), EDDY_OPTIONS(while, .most_steps = 2), results)) \
     row(eddy_recorded_run(NULL, EDDY_LIST(x), (eddy_scalars){0}, results)) \
     row(eddy_program_run_named(NULL, (eddy_feeds){0}, (eddy_fetches){0}, NULL)) \
     row(eddy_program_describe(NULL, NULL)) \

@@ -176,6 +176,58 @@ static eddy_status run_gradients(double *result) {
     return status;
 }
 
+/* ---- branches and loops ---- */
+
+static eddy_status twice(void *context, eddy_list inputs, eddy_tensor **outputs) {
+    (void)context;
+    outputs[0] = eddy_mul_s(inputs.items[0], EDDY_S(2));
+    return outputs[0] ? EDDY_OK : EDDY_OUT_OF_MEMORY;
+}
+
+static eddy_status more(void *context, eddy_list inputs, eddy_tensor **outputs) {
+    eddy_tensor *state = context;
+    eddy_status status = eddy_add_inplace(state, inputs.items[0]);
+    outputs[0] = eddy_add(inputs.items[0], state);
+    return status == EDDY_OK && !outputs[0] ? EDDY_OUT_OF_MEMORY : status;
+}
+
+static eddy_status step_of_loop(void *context, eddy_list inputs, eddy_tensor **outputs) {
+    eddy_tensor *predicate = eddy_gt_s(eddy_mean(inputs.items[0], EDDY_ALL_AXES, NULL), EDDY_S(8));
+    return predicate ? eddy_cond(predicate, more, twice, context, inputs, 1, NULL, outputs)
+                     : EDDY_OUT_OF_MEMORY;
+}
+
+static eddy_status is_small(void *context, eddy_list inputs, eddy_tensor **outputs) {
+    (void)context;
+    outputs[0] = eddy_lt_s(eddy_mean(inputs.items[0], EDDY_ALL_AXES, NULL), EDDY_S(50));
+    return outputs[0] ? EDDY_OK : EDDY_OUT_OF_MEMORY;
+}
+
+static eddy_status run_loop(eddy_tensor *x, bool records_only, double *result) {
+    eddy_tensor *state = eddy_zeros_like(x, NULL), *y = NULL;
+    eddy_status status = eddy_record_begin(EDDY_OPTIONS(record, .records_only = records_only));
+    if (status != EDDY_OK)
+        return status;
+    status = eddy_while(is_small, step_of_loop, state, EDDY_LIST(x), NULL, &y);
+    eddy_program *program =
+        eddy_record_end(EDDY_BINDINGS({"x", x, EDDY_ROLE_INPUT}, {"y", y, EDDY_ROLE_OUTPUT}));
+    if (status == EDDY_OK)
+        status = program ? eddy_program_run(program, EDDY_LIST(x), &y) : EDDY_OUT_OF_MEMORY;
+    if (status == EDDY_OK)
+        status = eddy_read_f64(eddy_sum(eddy_add(state, y), EDDY_ALL_AXES, NULL), result, NULL);
+    eddy_program_release(&program);
+    return status;
+}
+
+static eddy_status run_loops(eddy_tensor *x, double *result) {
+    double noted = 0;
+    eddy_status status = run_loop(x, false, result);
+    if (status == EDDY_OK)
+        status = run_loop(x, true, &noted);
+    *result += noted;
+    return status;
+}
+
 eddy_status run_programs(double *results) {
     eddy_scope *scope = eddy_scope_begin();
     if (!scope)
@@ -189,7 +241,10 @@ eddy_status run_programs(double *results) {
     double gradients = 0;
     if (status == EDDY_OK)
         status = run_gradients(&gradients);
-    results[0] += gradients;
+    double loops = 0;
+    if (status == EDDY_OK)
+        status = run_loops(x, &loops);
+    results[0] += gradients + loops;
     eddy_status synced = eddy_sync(EDDY_FOREVER);
     eddy_scope_end(scope);
     return status == EDDY_OK ? synced : status;

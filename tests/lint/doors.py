@@ -9,7 +9,7 @@ import sys
 COMMENT = re.compile(r"/\*.*?\*/", re.S)
 FUNCTION = re.compile(r"^(?!typedef)[A-Za-z_][\w \*\n]*?\beddy_vm_(\w+)\(", re.M)
 # For the end of runtimes and for programs themselves: no call of a thread that may be recording comes there.
-ELSEWHERE = {"create", "destroy", "halt", "storage_generation", "run_poison", "run_poison_set", "run_fail", "run_skip",
+ELSEWHERE = {"create", "destroy", "halt", "storage_generation", "run_poison", "run_poison_set", "run_fail", "run_has_failed", "run_skip",
              "run_checks_finite"}
 
 

@@ -1,0 +1,145 @@
+/* eddy_cond. */
+#include <base/memory.h>
+#include <base/option.h>
+#include <base/status.h>
+#include <interpreter/call/copy.h>
+#include <program/block.h>
+#include <string.h>
+
+typedef struct branch {
+    eddy_block_call call;
+    eddy_tensor *predicate;
+    eddy_block *ways[2]; /* where it is true, where it is false */
+    eddy_list inputs;
+    eddy_tensor **given;  /* what a way gives while it is recorded */
+    eddy_tensor **joined; /* what the marks give: lost */
+    eddy_tensor **made;   /* what the way gives that is due */
+} branch;
+
+static eddy_status run_way(void *context) {
+    branch *b = context;
+    bool holds;
+    eddy_status status = eddy_block_read(&b->call, b->predicate, &holds);
+    return status == EDDY_OK ? eddy_block_run(&b->call, b->ways[!holds], b->inputs, b->made)
+                             : status;
+}
+
+/* The first way makes what the branch gives, the second one sets it. */
+static eddy_status join(const branch *b, int way, int64_t i) {
+    const eddy_block_call *call = &b->call;
+    if (way == 0)
+        return eddy_copy_contiguous(call->caller, b->given[i], call->origin.address, &b->joined[i]);
+    eddy_status status = eddy_block_check_same(call, i, b->given[i], b->joined[i]);
+    return status == EDDY_OK
+               ? eddy_copy_to(call->caller, b->given[i], b->joined[i], call->origin.address)
+               : status;
+}
+
+static eddy_status note_way(const branch *b, int way) {
+    const eddy_block_call *call = &b->call;
+    eddy_scope *scope;
+    eddy_status status =
+        eddy_block_begin(call, b->ways[way], b->inputs, b->given, call->output_count, &scope);
+    if (status != EDDY_OK)
+        return status;
+    eddy_block_note_gradients(call, b->given, call->output_count);
+    for (int64_t i = 0; i < call->output_count && status == EDDY_OK; i++)
+        status = join(b, way, i);
+    eddy_block_end(scope);
+    return status;
+}
+
+static eddy_status note_ways(void *context) {
+    const branch *b = context;
+    eddy_recording *recording = b->call.recording;
+    eddy_recording_mark(recording, EDDY_CONTROL_IF, b->predicate, NULL, b->call.origin);
+    eddy_status status = note_way(b, 0);
+    if (status != EDDY_OK)
+        return status;
+    eddy_recording_mark(recording, EDDY_CONTROL_ELSE, NULL, NULL, b->call.origin);
+    status = note_way(b, 1);
+    if (status == EDDY_OK)
+        eddy_recording_mark(recording, EDDY_CONTROL_END_IF, NULL, NULL, b->call.origin);
+    return status;
+}
+
+/* Shows the recording what is due as what the marks give. */
+static void show_made(const branch *b) {
+    eddy_recording *recording = b->call.recording;
+    for (int64_t i = 0; i < b->call.output_count && recording->status == EDDY_OK; i++) {
+        eddy_layout made, joined;
+        eddy_tensor_layout(b->made[i], &made);
+        eddy_tensor_layout(b->joined[i], &joined);
+        if (!eddy_layout_is_equal(&made, &joined) || b->made[i]->dtype != b->joined[i]->dtype)
+            eddy_recording_spoil(recording, EDDY_UNSUPPORTED, b->call.origin,
+                                 "a function gives other results each time");
+        else
+            eddy_recording_show_as(recording, b->made[i], b->joined[i], b->call.origin);
+    }
+}
+
+static eddy_status record(branch *b) {
+    bool runs = b->call.recording->recorder.mode == EDDY_RECORDER_RUNS;
+    eddy_status status = eddy_block_note(&b->call, note_ways, b);
+    if (status == EDDY_OK && runs)
+        status = eddy_block_watch(&b->call, run_way, b);
+    if (status != EDDY_OK || !runs) {
+        memcpy(b->made, b->joined, (size_t)b->call.output_count * sizeof(*b->made));
+        memset(b->joined, 0, (size_t)b->call.output_count * sizeof(*b->made));
+    } else {
+        show_made(b);
+    }
+    return status;
+}
+
+static eddy_status run(branch *b, eddy_tensor **outputs) {
+    int64_t count = b->call.output_count;
+    eddy_status status = b->call.recording ? record(b) : run_way(b);
+    eddy_block_drop(b->joined, count);
+    if (status == EDDY_OK)
+        return eddy_block_hand_out(&b->call, b->made, outputs);
+    eddy_block_drop(b->made, count);
+    return status;
+}
+
+static eddy_status check(const branch *b, eddy_tensor *const *outputs) {
+    eddy_origin origin = b->call.origin;
+    if (!eddy_caller_may_call(b->call.caller))
+        return eddy_caller_refuse(b->call.caller, origin);
+    if (!b->ways[0] || !b->ways[1])
+        return eddy_fail(EDDY_INVALID_ARGUMENT, origin, "a function is NULL");
+    if (b->call.output_count < 0 || b->call.output_count > INT32_MAX)
+        return eddy_fail(EDDY_INVALID_ARGUMENT, origin, "there can be no %lld outputs",
+                         (long long)b->call.output_count);
+    if (b->call.output_count > 0 && !outputs)
+        return eddy_fail(EDDY_INVALID_ARGUMENT, origin, "there is no room for the outputs");
+    eddy_status status =
+        eddy_program_check_list(b->inputs.items, b->inputs.count, "inputs", origin);
+    return status == EDDY_OK ? eddy_block_check_predicate(&b->call, b->predicate) : status;
+}
+
+eddy_status(eddy_cond)(eddy_tensor *predicate, eddy_block *then, eddy_block *otherwise,
+                       void *context, eddy_list inputs, int64_t output_count,
+                       const eddy_cond_options *options, eddy_tensor **outputs) {
+    branch b = {.call = {.caller = eddy_caller_get(),
+                         .origin = EDDY_ORIGIN("cond"),
+                         .context = context,
+                         .output_count = output_count,
+                         .timeout = EDDY_HAS_OPTION(options, timeout) ? options->timeout : 0},
+                .predicate = predicate,
+                .ways = {then, otherwise},
+                .inputs = inputs};
+    eddy_status status = check(&b, outputs);
+    if (status != EDDY_OK)
+        return status;
+    b.call.recording = eddy_block_recording(b.call.caller);
+    size_t bytes = 3 * (size_t)output_count * sizeof(eddy_tensor *);
+    b.given = eddy_memory_acquire_zeroed(bytes + 1, EDDY_MEMORY_PROGRAM);
+    if (!b.given)
+        return eddy_fail(EDDY_OUT_OF_MEMORY, b.call.origin, "no memory for the outputs");
+    b.joined = b.given + output_count;
+    b.made = b.joined + output_count;
+    status = run(&b, outputs);
+    eddy_memory_release(b.given, bytes + 1, EDDY_MEMORY_PROGRAM);
+    return status;
+}

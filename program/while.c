@@ -1,0 +1,227 @@
+/* eddy_while. */
+#include <base/memory.h>
+#include <base/option.h>
+#include <base/status.h>
+#include <interpreter/call/copy.h>
+#include <program/block.h>
+#include <string.h>
+
+typedef struct loop {
+    eddy_block_call call;
+    eddy_block *test, *body;
+    int64_t most_steps;
+    eddy_tensor **carried; /* references: copies of what was given, then what the steps give */
+    eddy_tensor **first;   /* recorded: the copies, which are the values of the loop */
+    eddy_tensor **next;    /* what a step gives */
+} loop;
+
+static eddy_list carried_list(const loop *l) {
+    return (eddy_list){l->carried, l->call.output_count};
+}
+
+/* ---- running ---- */
+
+static eddy_status run_test(const loop *l, bool *holds) {
+    eddy_tensor *predicate;
+    eddy_scope *scope;
+    eddy_status status =
+        eddy_block_begin(&l->call, l->test, carried_list(l), &predicate, 1, &scope);
+    if (status != EDDY_OK)
+        return status;
+    status = eddy_block_check_predicate(&l->call, predicate);
+    if (status == EDDY_OK)
+        status = eddy_block_read(&l->call, predicate, holds);
+    eddy_block_end(scope);
+    return status;
+}
+
+static eddy_status run_step(loop *l) {
+    eddy_status status = eddy_block_run(&l->call, l->body, carried_list(l), l->next);
+    if (status != EDDY_OK)
+        return status;
+    eddy_block_drop(l->carried, l->call.output_count);
+    memcpy(l->carried, l->next, (size_t)l->call.output_count * sizeof(*l->next));
+    return EDDY_OK;
+}
+
+static eddy_status run_loop(void *context) {
+    loop *l = context;
+    for (int64_t step = 0;; step++) {
+        bool holds = false;
+        eddy_status status = run_test(l, &holds);
+        if (status != EDDY_OK || !holds)
+            return status;
+        if (l->most_steps > 0 && step == l->most_steps)
+            return eddy_fail(EDDY_INVALID_ARGUMENT, l->call.origin,
+                             "the predicate still holds after %lld steps, the most there may be",
+                             (long long)step);
+        status = run_step(l);
+        if (status != EDDY_OK)
+            return status;
+    }
+}
+
+/* ---- recording ---- */
+
+static eddy_status note_test(const loop *l) {
+    eddy_tensor *predicate;
+    eddy_scope *scope;
+    eddy_status status =
+        eddy_block_begin(&l->call, l->test, carried_list(l), &predicate, 1, &scope);
+    if (status != EDDY_OK)
+        return status;
+    status = eddy_block_check_predicate(&l->call, predicate);
+    if (status == EDDY_OK)
+        eddy_recording_mark(l->call.recording, EDDY_CONTROL_LOOP_WHILE, predicate, NULL,
+                            l->call.origin);
+    eddy_block_end(scope);
+    return status;
+}
+
+static bool is_carried(const loop *l, const eddy_tensor *tensor) {
+    for (int64_t i = 0; i < l->call.output_count; i++)
+        if (l->carried[i]->storage == tensor->storage)
+            return true;
+    return false;
+}
+
+/* Two tensors that change places: what is carried in another place is read before any place is written. */
+static eddy_status set_aside(const loop *l, eddy_tensor **given) {
+    eddy_status status = EDDY_OK;
+    for (int64_t i = 0; i < l->call.output_count && status == EDDY_OK; i++) {
+        status = eddy_block_check_same(&l->call, i, given[i], l->carried[i]);
+        if (status != EDDY_OK || given[i] == l->carried[i] || !is_carried(l, given[i]))
+            continue;
+        status =
+            eddy_copy_contiguous(l->call.caller, given[i], l->call.origin.address, &l->next[i]);
+        given[i] = l->next[i];
+    }
+    return status;
+}
+
+static eddy_status note_body(const loop *l, eddy_tensor **given) {
+    int64_t count = l->call.output_count;
+    eddy_scope *scope;
+    eddy_status status = eddy_block_begin(&l->call, l->body, carried_list(l), given, count, &scope);
+    if (status != EDDY_OK)
+        return status;
+    eddy_block_note_gradients(&l->call, given, count);
+    status = set_aside(l, given);
+    for (int64_t i = 0; i < count && status == EDDY_OK; i++)
+        if (given[i] != l->carried[i])
+            status = eddy_copy_to(l->call.caller, given[i], l->carried[i], l->call.origin.address);
+    eddy_block_drop(l->next, count);
+    eddy_block_end(scope);
+    return status;
+}
+
+static eddy_status note_loop(void *context) {
+    const loop *l = context;
+    eddy_control_loop attributes = {.most_steps = l->most_steps};
+    eddy_recording *recording = l->call.recording;
+    size_t bytes = (size_t)l->call.output_count * sizeof(eddy_tensor *);
+    eddy_recording_mark(recording, EDDY_CONTROL_LOOP, NULL, &attributes, l->call.origin);
+    eddy_status status = note_test(l);
+    if (status != EDDY_OK)
+        return status;
+    eddy_tensor **given = eddy_memory_acquire(bytes + 1, EDDY_MEMORY_PROGRAM);
+    if (!given)
+        return eddy_fail(EDDY_OUT_OF_MEMORY, l->call.origin, "no memory for the outputs");
+    status = note_body(l, given);
+    eddy_memory_release(given, bytes + 1, EDDY_MEMORY_PROGRAM);
+    if (status == EDDY_OK)
+        eddy_recording_mark(recording, EDDY_CONTROL_END_LOOP, NULL, NULL, l->call.origin);
+    return status;
+}
+
+static void show_carried(const loop *l) {
+    eddy_recording *recording = l->call.recording;
+    for (int64_t i = 0; i < l->call.output_count && recording->status == EDDY_OK; i++) {
+        eddy_tensor *end = l->carried[i], *first = l->first[i];
+        if (end == first)
+            continue;
+        eddy_layout a, b;
+        eddy_tensor_layout(end, &a);
+        eddy_tensor_layout(first, &b);
+        if (!eddy_layout_is_equal(&a, &b) || end->dtype != first->dtype)
+            eddy_recording_spoil(recording, EDDY_UNSUPPORTED, l->call.origin,
+                                 "a function gives other results each time");
+        else
+            eddy_recording_show_as(recording, end, first, l->call.origin);
+    }
+}
+
+static eddy_status record(loop *l) {
+    eddy_recording *recording = l->call.recording;
+    bool runs = recording->recorder.mode == EDDY_RECORDER_RUNS;
+    eddy_block_note_gradients(&l->call, l->carried, l->call.output_count);
+    eddy_status status = eddy_block_note(&l->call, note_loop, l);
+    if (status != EDDY_OK || !runs)
+        return status;
+    for (int64_t i = 0; i < l->call.output_count; i++) {
+        l->first[i] = l->carried[i];
+        eddy_tensor_retain(l->first[i]);
+    }
+    status = eddy_block_watch(&l->call, run_loop, l);
+    if (status == EDDY_OK)
+        show_carried(l);
+    return status;
+}
+
+/* ---- all of it ---- */
+
+static eddy_status run(loop *l, eddy_list given, eddy_tensor **outputs) {
+    int64_t count = l->call.output_count;
+    eddy_status status = EDDY_OK;
+    for (int64_t i = 0; i < count && status == EDDY_OK; i++)
+        status = eddy_block_copy(&l->call, given.items[i], &l->carried[i]);
+    if (status == EDDY_OK)
+        status = l->call.recording ? record(l) : run_loop(l);
+    eddy_block_drop(l->first, count);
+    if (status == EDDY_OK)
+        return eddy_block_hand_out(&l->call, l->carried, outputs);
+    eddy_block_drop(l->carried, count);
+    return status;
+}
+
+static eddy_status check(const loop *l, eddy_list carried, eddy_tensor *const *outputs) {
+    eddy_origin origin = l->call.origin;
+    if (!eddy_caller_may_call(l->call.caller))
+        return eddy_caller_refuse(l->call.caller, origin);
+    if (!l->test || !l->body)
+        return eddy_fail(EDDY_INVALID_ARGUMENT, origin, "a function is NULL");
+    if (l->most_steps < 0)
+        return eddy_fail(EDDY_INVALID_ARGUMENT, origin, "most_steps is negative");
+    if (carried.count > 0 && !outputs)
+        return eddy_fail(EDDY_INVALID_ARGUMENT, origin, "there is no room for the outputs");
+    eddy_status status = eddy_program_check_list(carried.items, carried.count, "carried", origin);
+    for (int64_t i = 0; i < carried.count && status == EDDY_OK; i++)
+        status = eddy_tensor_check_item(carried.items[i], "carried", i, origin);
+    return status;
+}
+
+eddy_status(eddy_while)(eddy_block *test, eddy_block *body, void *context, eddy_list carried,
+                        const eddy_while_options *options, eddy_tensor **outputs) {
+    loop l = {.call = {.caller = eddy_caller_get(),
+                       .origin = EDDY_ORIGIN("while"),
+                       .context = context,
+                       .output_count = carried.count,
+                       .carries = true,
+                       .timeout = EDDY_HAS_OPTION(options, timeout) ? options->timeout : 0},
+              .test = test,
+              .body = body,
+              .most_steps = EDDY_HAS_OPTION(options, most_steps) ? options->most_steps : 0};
+    eddy_status status = check(&l, carried, outputs);
+    if (status != EDDY_OK)
+        return status;
+    l.call.recording = eddy_block_recording(l.call.caller);
+    size_t bytes = 3 * (size_t)carried.count * sizeof(eddy_tensor *);
+    l.carried = eddy_memory_acquire_zeroed(bytes + 1, EDDY_MEMORY_PROGRAM);
+    if (!l.carried)
+        return eddy_fail(EDDY_OUT_OF_MEMORY, l.call.origin, "no memory for the outputs");
+    l.first = l.carried + carried.count;
+    l.next = l.first + carried.count;
+    status = run(&l, carried, outputs);
+    eddy_memory_release(l.carried, bytes + 1, EDDY_MEMORY_PROGRAM);
+    return status;
+}

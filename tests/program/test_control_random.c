@@ -1,0 +1,331 @@
+/* Random nests of branches and loops over matrices, views of them and state: a program of them gives the bits of the calls, whatever way was
+ * taken when it was recorded, with passes and without, and from its text. */
+#include <criterion/criterion.h>
+#include <eddy/eddy.h>
+#include <stdlib.h>
+#include <string.h>
+#include <tests/program/outcome.h>
+#include <tests/program/reread.h>
+
+#define REGISTERS 10
+#define STATES 2
+#define OUTPUTS 3
+#define DEPTH 3
+
+/* A function and what it does, which its seed decides: each call of it does the same. */
+typedef struct node {
+    uint64_t seed;
+    int depth;
+    int64_t output_count;
+    eddy_tensor **states;
+    eddy_tensor *index;
+} node;
+
+static uint64_t next(uint64_t *seed) {
+    *seed += UINT64_C(0x9e3779b97f4a7c15);
+    uint64_t z = *seed;
+    z = (z ^ z >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
+    z = (z ^ z >> 27) * UINT64_C(0x94d049bb133111eb);
+    return z ^ z >> 31;
+}
+
+static uint64_t below(uint64_t *seed, uint64_t bound) {
+    return next(seed) % bound;
+}
+
+typedef struct registers {
+    eddy_tensor *items[REGISTERS];
+    int count;
+} registers;
+
+static eddy_tensor *any(uint64_t *seed, const registers *r) {
+    return r->items[below(seed, (uint64_t)r->count)];
+}
+
+static void put(uint64_t *seed, registers *r, eddy_tensor *tensor) {
+    if (r->count < REGISTERS)
+        r->items[r->count++] = tensor;
+    else
+        r->items[below(seed, REGISTERS)] = tensor;
+}
+
+static eddy_status random_block(void *context, eddy_list inputs, eddy_tensor **outputs);
+
+static eddy_tensor *predicate_of(uint64_t *seed, const registers *r) {
+    return eddy_gt_s(eddy_mean(any(seed, r), EDDY_ALL_AXES, NULL),
+                     EDDY_S(0.25 * (double)below(seed, 5) - 0.5));
+}
+
+static eddy_status branch(uint64_t *seed, const node *n, registers *r) {
+    eddy_tensor *inputs[] = {any(seed, r), any(seed, r), any(seed, r)}, *outputs[2];
+    node inner = *n;
+    inner.seed = next(seed);
+    inner.depth++;
+    inner.output_count = 1 + (int64_t)below(seed, 2);
+    /* The ways of a branch share the context: which is which, its first input tells by its place. */
+    eddy_status status = eddy_cond(predicate_of(seed, r), random_block, random_block, &inner,
+                                   (eddy_list){inputs, 3}, inner.output_count, NULL, outputs);
+    for (int64_t i = 0; i < inner.output_count && status == EDDY_OK; i++)
+        put(seed, r, outputs[i]);
+    return status;
+}
+
+static eddy_status other_block(void *context, eddy_list inputs, eddy_tensor **outputs) {
+    node other = *(node *)context;
+    other.seed += 77;
+    return random_block(&other, inputs, outputs);
+}
+
+static eddy_status unequal_branch(uint64_t *seed, const node *n, registers *r) {
+    eddy_tensor *inputs[] = {any(seed, r), any(seed, r)}, *output;
+    node inner = *n;
+    inner.seed = next(seed);
+    inner.depth++;
+    inner.output_count = 1;
+    eddy_status status = eddy_cond(predicate_of(seed, r), random_block, other_block, &inner,
+                                   (eddy_list){inputs, 2}, 1, NULL, &output);
+    if (status == EDDY_OK)
+        put(seed, r, output);
+    return status;
+}
+
+/* The first carried tensor counts. */
+static eddy_status is_positive(void *context, eddy_list inputs, eddy_tensor **outputs) {
+    (void)context;
+    outputs[0] = eddy_gt_s(inputs.items[0], EDDY_S(0));
+    return outputs[0] ? EDDY_OK : EDDY_INVALID_ARGUMENT;
+}
+
+static eddy_status count_down(void *context, eddy_list inputs, eddy_tensor **outputs) {
+    node inner = *(node *)context;
+    eddy_list rest = {inputs.items + 1, inputs.count - 1};
+    if (below(&inner.seed, 3) == 0) {
+        must(eddy_sub_s_inplace(inputs.items[0], EDDY_S(1)));
+        outputs[0] = inputs.items[0];
+    } else {
+        outputs[0] = eddy_sub_s(inputs.items[0], EDDY_S(1));
+    }
+    return outputs[0] ? random_block(&inner, rest, outputs + 1) : EDDY_INVALID_ARGUMENT;
+}
+
+static eddy_status loop(uint64_t *seed, const node *n, registers *r) {
+    eddy_tensor *count =
+        eddy_floor(eddy_mul_s(eddy_tanh(eddy_abs(eddy_mean(any(seed, r), EDDY_ALL_AXES, NULL))),
+                              EDDY_S(2.0 + (double)below(seed, 4))));
+    eddy_tensor *carried[] = {count, any(seed, r), any(seed, r)}, *outputs[3];
+    node inner = *n;
+    inner.seed = next(seed);
+    inner.depth++;
+    inner.output_count = 2;
+    eddy_status status = eddy_while(is_positive, count_down, &inner, (eddy_list){carried, 3},
+                                    EDDY_OPTIONS(while, .most_steps = 1000), outputs);
+    if (status != EDDY_OK)
+        return status;
+    put(seed, r, outputs[1]);
+    put(seed, r, outputs[2]);
+    return EDDY_OK;
+}
+
+static eddy_status statement(uint64_t *seed, const node *n, registers *r) {
+    eddy_tensor *a = any(seed, r), *b = any(seed, r);
+    switch (below(seed, n->depth < DEPTH ? 16 : 11)) {
+    case 0:
+        put(seed, r, eddy_mul_s(eddy_add(a, b), EDDY_S(0.5)));
+        return EDDY_OK;
+    case 1:
+        put(seed, r, eddy_tanh(a));
+        return EDDY_OK;
+    case 2:
+        put(seed, r, eddy_mul(a, b));
+        return EDDY_OK;
+    case 3:
+        put(seed, r, eddy_t(a));
+        return EDDY_OK;
+    case 4:
+        put(seed, r, eddy_maximum(a, eddy_neg(b)));
+        return EDDY_OK;
+    case 5:
+        return eddy_add_inplace(n->states[below(seed, STATES)], eddy_mul_s(a, EDDY_S(0.125)));
+    case 6:
+        return eddy_mul_s_inplace(n->states[below(seed, STATES)], EDDY_S(0.5));
+    case 7:
+        put(seed, r, eddy_add(a, n->states[below(seed, STATES)]));
+        return EDDY_OK;
+    case 8:
+        put(seed, r, eddy_index_select(a, n->index, (int)below(seed, 2)));
+        return EDDY_OK;
+    case 9: {
+        /* A tensor of its own that is written in place. */
+        eddy_tensor *own = eddy_mul_s(a, EDDY_S(0.75));
+        put(seed, r, own);
+        return below(seed, 2) ? eddy_sub_inplace(own, b) : eddy_copy_into(b, own);
+    }
+    case 10: {
+        /* All of a tensor that may come from outside, or be a view of one. */
+        eddy_tensor *one = eddy_mul_s(a, EDDY_S(0.25)), *other = eddy_tanh(b);
+        return eddy_add_into(one, other, any(seed, r));
+    }
+    case 11:
+    case 12:
+        return branch(seed, n, r);
+    case 13:
+        return unequal_branch(seed, n, r);
+    default:
+        return loop(seed, n, r);
+    }
+}
+
+static eddy_status random_block(void *context, eddy_list inputs, eddy_tensor **outputs) {
+    const node *n = context;
+    uint64_t seed = n->seed;
+    registers r = {.count = (int)inputs.count};
+    memcpy(r.items, inputs.items, (size_t)inputs.count * sizeof(*r.items));
+    int length = 1 + (int)below(&seed, n->depth == 0 ? 12 : 6);
+    eddy_status status = EDDY_OK;
+    for (int i = 0; i < length && status == EDDY_OK; i++)
+        status = statement(&seed, n, &r);
+    for (int64_t i = 0; i < n->output_count && status == EDDY_OK; i++)
+        outputs[i] = below(&seed, 3) ? r.items[r.count - 1] : any(&seed, &r);
+    return status;
+}
+
+/* ---- one nest ---- */
+
+typedef struct world {
+    eddy_tensor *inputs[3]; /* two matrices, and rows of them by number */
+    eddy_tensor *states[STATES];
+    node root;
+} world;
+
+static void make_world(world *w, uint64_t seed, int64_t size, bool is_bad) {
+    eddy_seed(seed);
+    for (int i = 0; i < 2; i++)
+        w->inputs[i] = eddy_mul_s(eddy_randn(EDDY_SHAPE(size, size), EDDY_F32, NULL), EDDY_S(2));
+    int64_t rows[128];
+    for (int64_t i = 0; i < size; i++)
+        rows[i] =
+            is_bad && i == size / 2 ? size + 3 : (int64_t)((uint64_t)(i * 7) % (uint64_t)size);
+    w->inputs[2] = eddy_from_data(rows, EDDY_SHAPE(size), EDDY_I64, NULL);
+    for (int i = 0; i < STATES; i++)
+        w->states[i] = eddy_randn(EDDY_SHAPE(size, size), EDDY_F32, NULL);
+}
+
+static eddy_status call(world *w, uint64_t seed, eddy_tensor **outputs) {
+    w->root =
+        (node){.seed = seed, .output_count = OUTPUTS, .states = w->states, .index = w->inputs[2]};
+    /* What is written is not what was given. */
+    eddy_tensor *own[] = {eddy_clone(w->inputs[0]), eddy_clone(w->inputs[1])};
+    return random_block(&w->root, (eddy_list){own, 2}, outputs);
+}
+
+static eddy_program *record(world *w, uint64_t seed, const eddy_record_options *options) {
+    static const char *const names[] = {"a", "b", "index", "s0", "s1", "o0", "o1", "o2"};
+    eddy_tensor *outputs[OUTPUTS], *clones[OUTPUTS];
+    eddy_binding bindings[8];
+    int64_t count = 0;
+    must(eddy_record_begin(options));
+    must(call(w, seed, outputs));
+    for (int i = 0; i < OUTPUTS; i++)
+        clones[i] = eddy_clone(outputs[i]);
+    for (int i = 0; i < 3; i++)
+        bindings[count++] = (eddy_binding){names[i], w->inputs[i], EDDY_ROLE_INPUT};
+    /* State that no call uses has no name. */
+    for (int i = 0; i < STATES; i++) {
+        (void)eddy_mul_s_inplace(w->states[i], EDDY_S(1));
+        bindings[count++] = (eddy_binding){names[3 + i], w->states[i], EDDY_ROLE_STATE};
+    }
+    for (int i = 0; i < OUTPUTS; i++)
+        bindings[count++] = (eddy_binding){names[5 + i], clones[i], EDDY_ROLE_OUTPUT};
+    eddy_error error = {0};
+    eddy_program *program = eddy_record_end(&(eddy_bindings){bindings, count});
+    cr_assert_not_null(program, "seed %llu: %s", (unsigned long long)seed,
+                       (eddy_error_take(&error), error.message));
+    return program;
+}
+
+static void expect_bits(eddy_tensor *a, eddy_tensor *b, uint64_t seed, const char *what) {
+    size_t bytes = (size_t)eddy_count_of(a) * sizeof(float);
+    float *first = malloc(bytes), *second = malloc(bytes);
+    cr_assert_eq(eddy_count_of(a), eddy_count_of(b));
+    must(eddy_read(a, first, bytes, NULL));
+    must(eddy_read(b, second, bytes, NULL));
+    cr_assert_arr_eq(first, second, bytes, "seed %llu: %s", (unsigned long long)seed, what);
+    free(first);
+    free(second);
+}
+
+/* The program, on other inputs, against the calls. */
+static void compare(eddy_program *program, world *recorded, uint64_t seed, int64_t size,
+                    uint64_t numbers) {
+    world w, replayed;
+    eddy_tensor *eager[OUTPUTS], *outputs[OUTPUTS];
+    make_world(&w, numbers, size, false);
+    make_world(&replayed, numbers, size, false);
+    must(call(&w, seed, eager));
+    for (int i = 0; i < STATES; i++)
+        must(eddy_copy_into(replayed.states[i], recorded->states[i]));
+    must(eddy_program_run(program, (eddy_list){replayed.inputs, 3}, outputs));
+    for (int i = 0; i < OUTPUTS; i++)
+        expect_bits(eddy_contiguous(eager[i]), outputs[i], seed, "output");
+    for (int i = 0; i < STATES; i++)
+        expect_bits(w.states[i], recorded->states[i], seed, "state");
+}
+
+/* With a row that is not there what depends on it is poisoned, and nothing else happens. */
+static void fail(eddy_program *program, world *recorded, int64_t size) {
+    world w;
+    eddy_tensor *outputs[OUTPUTS];
+    eddy_error error;
+    make_world(&w, 5, size, true);
+    must(eddy_program_run(program, (eddy_list){w.inputs, 3}, outputs));
+    for (int i = 0; i < OUTPUTS; i++) {
+        eddy_status status = eddy_wait(outputs[i], EDDY_FOREVER);
+        eddy_error_take(&error);
+        cr_assert(status == EDDY_OK || status == EDDY_OUT_OF_RANGE);
+    }
+    (void)eddy_sync(EDDY_FOREVER);
+    eddy_error_take(&error);
+    for (int i = 0; i < STATES; i++)
+        must(eddy_copy_into(w.inputs[0], recorded->states[i]));
+}
+
+/* The text of groups that run tile by tile is for readers alone. */
+static void replace_by_text(eddy_program **program) {
+    eddy_program_info info = {.size = sizeof(info)};
+    must(eddy_program_describe(*program, &info));
+    if (info.group_count > 0)
+        return;
+    eddy_program *copy = reread(*program, "nest");
+    eddy_program_release(program);
+    *program = copy;
+}
+
+static void try_seed(uint64_t seed) {
+    eddy_scope *scope = eddy_scope_begin();
+    uint64_t draw = seed;
+    int64_t size = below(&draw, 3) ? 3 + (int64_t)below(&draw, 4) : 70;
+    eddy_record_options options = {.size = sizeof(options),
+                                   .passes = below(&draw, 4) ? "all" : "none",
+                                   .records_only = below(&draw, 2)};
+    world w;
+    make_world(&w, seed, size, false);
+    eddy_program *program = record(&w, seed, &options);
+    for (uint64_t i = 0; i < 4; i++) {
+        if (i == 2) {
+            fail(program, &w, size);
+            replace_by_text(&program);
+        }
+        compare(program, &w, seed, size, seed * 10 + i);
+    }
+    eddy_program_release(&program);
+    eddy_scope_end(scope);
+}
+
+Test(control_random, nests_give_the_bits_of_the_calls, .timeout = 600) {
+    const char *first = getenv("EDDY_TEST_SEED");
+    uint64_t from = first ? strtoull(first, NULL, 10) : 1;
+    uint64_t seeds = getenv("EDDY_TEST_LONG") ? 20000 : 150;
+    for (uint64_t seed = from; seed < from + seeds; seed++)
+        try_seed(seed);
+    cr_assert_eq(eddy_live_count(), 0);
+}
