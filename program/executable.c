@@ -62,7 +62,8 @@ static void pack_operand(const builder *b, eddy_packed_writer *writer, uint32_t 
         return;
     }
     int64_t *words = eddy_packed_writer_view(writer, i, operand->rank);
-    memcpy(words, dims, 2 * (size_t)operand->rank * sizeof(*dims));
+    if (operand->rank > 0)
+        memcpy(words, dims, 2 * (size_t)operand->rank * sizeof(*dims));
 }
 
 static size_t packed_room_of(const builder *b, const eddy_code_instruction *instruction) {

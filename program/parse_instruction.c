@@ -233,6 +233,8 @@ static const eddy_op *parse_op(eddy_parser *p) {
 /* Results stand before the inputs in the text, and behind them in the code. */
 static bool turn_operands(eddy_parser *p, uint32_t first, uint32_t outputs) {
     uint32_t count = p->code->operands.count - first, added;
+    if (outputs == 0)
+        return true;
     if (!eddy_code_array_add(&p->code->operands, sizeof(eddy_code_operand), outputs, &added))
         return eddy_parser_fail_memory(p);
     eddy_code_operand *operands = eddy_code_operand_at(p->code, first);
