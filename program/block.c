@@ -94,7 +94,7 @@ eddy_status eddy_block_run(const eddy_block_call *call, eddy_block *function, ed
     eddy_status status = eddy_block_begin(call, function, inputs, given, count, &scope);
     if (status == EDDY_OK) {
         for (int64_t i = 0; i < count && status == EDDY_OK; made_count = ++i) {
-            bool stays = call->carries && given[i] == inputs.items[i];
+            bool stays = i < call->carried_count && given[i] == inputs.items[i];
             status = own(call, given[i], stays || is_own(given[i], scope), &outputs[i]);
             if (status != EDDY_OK)
                 break;

@@ -20,7 +20,8 @@ typedef struct eddy_block_call {
     eddy_origin origin;
     void *context;
     int64_t output_count;
-    bool carries;              /* outputs take the places of the inputs, and may be these */
+    int64_t
+        carried_count; /* so many first outputs take the places of the inputs, and may be these */
     eddy_recording *recording; /* NULL: calls are not recorded */
     int64_t timeout;
 } eddy_block_call;

@@ -206,7 +206,7 @@ eddy_status(eddy_while)(eddy_block *test, eddy_block *body, void *context, eddy_
                        .origin = EDDY_ORIGIN("while"),
                        .context = context,
                        .output_count = carried.count,
-                       .carries = true,
+                       .carried_count = carried.count,
                        .timeout = EDDY_HAS_OPTION(options, timeout) ? options->timeout : 0},
               .test = test,
               .body = body,

@@ -30,6 +30,7 @@
 #include <eddy/options.h>
 #include <eddy/status.h>
 #include <eddy/tensor.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -76,6 +77,25 @@ EDDY_API eddy_status eddy_while(eddy_block *test, eddy_block *body, void *contex
                                 eddy_list carried, const eddy_while_options *options,
                                 eddy_tensor **outputs);
 
+typedef struct eddy_scan_options {
+    size_t size;
+    int64_t step_count; /* where there are no xs: so many steps; else 0 */
+    bool
+        is_reversed; /* from the last slice to the first; what is stacked keeps the order of the slices */
+} eddy_scan_options;
+
+/* One step for each slice of xs along axis 0, which all have as many: `body` is given the carried tensors, then a slice (without that axis) of each of xs, and gives
+ * output_count tensors: what is carried on, then others. outputs, written on success as eddy_cond does: what is carried in the
+ * end, then each of the others stacked along a new axis 0. The first carried tensors are copies of `carried`, so that a body may write in place
+ * what it was given.
+ *
+ * Never waits: the number of steps is known. A recording sees the ops of each step, one step after the other; so gradients go back
+ * through it, and random ops may be among them. INVALID_ARGUMENT (no step, and something to stack; fewer outputs than are carried),
+ * SHAPE_MISMATCH (of xs; of what is stacked), what the body returned, OUT_OF_MEMORY. */
+EDDY_API eddy_status eddy_scan(eddy_block *body, void *context, eddy_list carried, eddy_list xs,
+                               int64_t output_count, const eddy_scan_options *options,
+                               eddy_tensor **outputs);
+
 #ifdef __cplusplus
 }
 #endif
@@ -84,5 +104,6 @@ EDDY_API eddy_status eddy_while(eddy_block *test, eddy_block *body, void *contex
 #include <eddy/call_sites.h>
 #define eddy_cond(...) EDDY_AT_CALL_SITE(eddy_cond(__VA_ARGS__))
 #define eddy_while(...) EDDY_AT_CALL_SITE(eddy_while(__VA_ARGS__))
+#define eddy_scan(...) EDDY_AT_CALL_SITE(eddy_scan(__VA_ARGS__))
 #endif
 #endif

@@ -189,6 +189,9 @@ static void nothing(void *context, const void *data, int64_t bytes, const eddy_e
     row(eddy_cond(doomed_bool(), block, block, NULL, EDDY_LIST(x), 1, NULL, results)) \
     row(eddy_cond(one_bool(), block, block, NULL, EDDY_LIST(x), 1, NULL, results)) \
     row(eddy_cond(one_bool(), no_block, block, NULL, EDDY_LIST(x), 1, NULL, results)) \
+    row(eddy_scan(NULL, NULL, EDDY_LIST(x), EDDY_LIST(x), 1, NULL, results)) \
+    row(eddy_scan(no_block, NULL, EDDY_LIST(x), EDDY_LIST(x), 1, NULL, results)) \
+    row(eddy_scan(block, NULL, EDDY_LIST(x), EDDY_LIST(x), 1, NULL, results)) \
     row(eddy_while(no_block, block, NULL, EDDY_LIST(x), NULL, results)) \
     row(eddy_while(true_block, block, NULL, EDDY_LIST(x), NULL, results)) \
     row(eddy_while(true_block, no_block, NULL, EDDY_LIST(x), EDDY_OPTIONS(while, .most_steps = 2), results)) \
