@@ -34,7 +34,7 @@ eddy_status eddy_record_begin(const eddy_record_options *options) {
     if (status != EDDY_OK)
         return status;
     status = choose_passes(options, origin, recording);
-    if (status == EDDY_OK && EDDY_HAS_OPTION(options, records_only) && options->records_only)
+    if (status == EDDY_OK && EDDY_OPTION(options, records_only))
         status = eddy_recording_note_only(recording, origin);
     if (status != EDDY_OK)
         eddy_recording_destroy(eddy_recording_close(caller));

@@ -3,7 +3,8 @@
 #include <base/option.h>
 #include <base/status.h>
 #include <interpreter/call/copy.h>
-#include <program/block.h>
+#include <interpreter/handle/scope.h>
+#include <program/branch_tape.h>
 #include <string.h>
 
 typedef struct branch {
@@ -11,9 +12,10 @@ typedef struct branch {
     eddy_tensor *predicate;
     eddy_block *ways[2]; /* where it is true, where it is false */
     eddy_list inputs;
-    eddy_tensor **given;  /* what a way gives while it is recorded */
-    eddy_tensor **joined; /* what the marks give: lost */
-    eddy_tensor **made;   /* what the way gives that is due */
+    eddy_tensor **given;    /* what a way gives while it is recorded */
+    eddy_tensor **joined;   /* what the marks give: lost */
+    eddy_tensor **made;     /* what the way gives that is due */
+    eddy_branch_tape *tape; /* while it is recorded and gradients are; or NULL */
 } branch;
 
 static eddy_status run_way(void *context) {
@@ -35,17 +37,30 @@ static eddy_status join(const branch *b, int way, int64_t i) {
                : status;
 }
 
-static eddy_status note_way(const branch *b, int way) {
+/* A gradient goes back to a way's outputs: the tape holds those that its calls have made. */
+static eddy_status hold(const branch *b, int way, eddy_tensor **given) {
+    return b->tape ? eddy_branch_tape_hold(&b->call, b->tape, way, given) : EDDY_OK;
+}
+
+static eddy_status give_way(const branch *b, int way) {
     const eddy_block_call *call = &b->call;
     eddy_scope *scope;
     eddy_status status =
         eddy_block_begin(call, b->ways[way], b->inputs, b->given, call->output_count, &scope);
     if (status != EDDY_OK)
         return status;
-    eddy_block_note_gradients(call, b->given, call->output_count);
+    status = hold(b, way, b->given);
     for (int64_t i = 0; i < call->output_count && status == EDDY_OK; i++)
         status = join(b, way, i);
     eddy_block_end(scope);
+    return status;
+}
+
+static eddy_status note_way(const branch *b, int way) {
+    uint64_t before = b->tape ? eddy_branch_tape_begin(&b->call, b->tape, way) : 0;
+    eddy_status status = give_way(b, way);
+    if (b->tape)
+        eddy_branch_tape_end(&b->call, before);
     return status;
 }
 
@@ -78,17 +93,66 @@ static void show_made(const branch *b) {
     }
 }
 
-static eddy_status record(branch *b) {
+static eddy_status watch_way(void *context) {
+    branch *b = context;
+    uint64_t before = b->tape ? eddy_branch_tape_begin(&b->call, b->tape, EDDY_BRANCH_DUE) : 0;
+    eddy_status status = run_way(b);
+    if (status == EDDY_OK)
+        status = hold(b, EDDY_BRANCH_DUE, b->made);
+    if (b->tape)
+        eddy_branch_tape_end(&b->call, before);
+    return status;
+}
+
+/* Second handles of what was made, for the user: they refer to the branch's node, and the tape holds the first. */
+static eddy_status name_made(branch *b) {
+    const eddy_block_call *call = &b->call;
+    for (int64_t i = 0; i < call->output_count; i++) {
+        eddy_tensor *handle =
+            eddy_tensor_acquire(call->caller, b->made[i]->runtime, call->origin.address);
+        if (!handle)
+            return eddy_fail(EDDY_OUT_OF_MEMORY, call->origin, "no memory for the outputs");
+        eddy_tensor_alias(handle, b->made[i]);
+        handle->stands_in = true;
+        eddy_tensor_drop(b->made[i]);
+        b->made[i] = handle;
+    }
+    eddy_status status = eddy_branch_tape_attach(call, b->tape, b->made);
+    if (status == EDDY_OK)
+        b->tape = NULL; /* the node's */
+    return status;
+}
+
+/* What the marks give is what the user gets where nothing runs. */
+static void take_joined(branch *b) {
+    memcpy(b->made, b->joined, (size_t)b->call.output_count * sizeof(*b->made));
+    memset(b->joined, 0, (size_t)b->call.output_count * sizeof(*b->made));
+}
+
+static eddy_status note_and_watch(branch *b) {
     bool runs = b->call.recording->recorder.mode == EDDY_RECORDER_RUNS;
     eddy_status status = eddy_block_note(&b->call, note_ways, b);
     if (status == EDDY_OK && runs)
-        status = eddy_block_watch(&b->call, run_way, b);
-    if (status != EDDY_OK || !runs) {
-        memcpy(b->made, b->joined, (size_t)b->call.output_count * sizeof(*b->made));
-        memset(b->joined, 0, (size_t)b->call.output_count * sizeof(*b->made));
-    } else {
+        status = eddy_block_watch(&b->call, watch_way, b);
+    if (status != EDDY_OK || !runs)
+        take_joined(b);
+    else
         show_made(b);
+    if (status == EDDY_OK && b->call.recording->status == EDDY_OK && b->tape &&
+        eddy_branch_tape_is_wanted(b->tape))
+        status = name_made(b);
+    return status;
+}
+
+static eddy_status record(branch *b) {
+    if (b->call.caller->no_grad == 0) {
+        b->tape = eddy_branch_tape_create(&b->call, b->predicate);
+        if (!b->tape)
+            return eddy_fail(EDDY_OUT_OF_MEMORY, b->call.origin, "no memory to record the call");
     }
+    eddy_status status = note_and_watch(b);
+    if (b->tape)
+        eddy_branch_tape_destroy(b->tape);
     return status;
 }
 

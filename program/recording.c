@@ -112,8 +112,11 @@ static bool find_value(eddy_recording *recording, eddy_tensor *tensor,
                        const eddy_vm_operand *operand, uint32_t *value) {
     if (operand->is_new) {
         eddy_code_value made = {.bytes = operand->bytes, .kind = EDDY_VALUE_MADE};
-        return eddy_code_add_value(&recording->code, &made, value) &&
-               see(recording, tensor, *value);
+        if (!eddy_code_add_value(&recording->code, &made, value) ||
+            !see(recording, tensor, *value))
+            return false;
+        find_seen(recording, tensor)->is_lost = recording->recorder.mode == EDDY_RECORDER_NOTES;
+        return true;
     }
     *value = eddy_recording_value_of(recording, tensor);
     return *value != EDDY_CODE_NONE || capture(recording, tensor, value);
@@ -134,9 +137,10 @@ void eddy_recording_unwrite(eddy_recording *recording, eddy_tensor *root) {
     eddy_sub_relaxed(&root->version, 1u);
 }
 
-/* Of a call that does not run. */
-static void note_write(eddy_recording *recording, eddy_tensor *tensor, eddy_origin origin) {
-    if (recording->recorder.mode == EDDY_RECORDER_NOTES &&
+/* Of a call that does not run. What such calls have made stays written: the tape of theirs knows it as that. */
+static void note_write(eddy_recording *recording, const eddy_recording_seen *seen,
+                       eddy_tensor *tensor, eddy_origin origin) {
+    if (recording->recorder.mode == EDDY_RECORDER_NOTES && !(seen && seen->is_lost) &&
         !eddy_recording_note_change(recording, &(eddy_recording_change){.tensor = tensor->root}))
         spoil(recording, EDDY_OUT_OF_MEMORY, origin, "no memory to record it");
 }
@@ -154,7 +158,7 @@ static void count_writes(eddy_recording *recording, const eddy_recorder_call *ca
         eddy_recording_seen *seen = find_seen(recording, call->views[i]);
         if (seen)
             seen->version++;
-        note_write(recording, call->views[i], eddy_apply_origin(call->apply));
+        note_write(recording, seen, call->views[i], eddy_apply_origin(call->apply));
     }
 }
 
@@ -572,9 +576,14 @@ static void record_abandon(eddy_recorder *recorder) {
     eddy_memory_release(recording, sizeof(*recording), EDDY_MEMORY_PROGRAM);
 }
 
-void eddy_recording_init(eddy_recording *recording, eddy_runtime *runtime) {
+uint64_t eddy_recording_next_serial(void) {
     static _Atomic uint64_t last; /* atomic: relaxed; numbers alone */
-    *recording = (eddy_recording){.recorder = {.serial = eddy_add_relaxed(&last, UINT64_C(1)) + 1,
+    return eddy_add_relaxed(&last, UINT64_C(1)) + 1;
+}
+
+void eddy_recording_init(eddy_recording *recording, eddy_runtime *runtime) {
+    uint64_t serial = eddy_recording_next_serial();
+    *recording = (eddy_recording){.recorder = {.serial = serial,
                                                .call = record_call,
                                                .read = record_read,
                                                .keep = record_keep,
@@ -583,6 +592,7 @@ void eddy_recording_init(eddy_recording *recording, eddy_runtime *runtime) {
                                                .lose = record_lose,
                                                .refuse = record_refuse,
                                                .abandon = record_abandon},
+                                  .number = serial,
                                   .runtime = runtime,
                                   .passes = runtime->passes};
     eddy_runtime_bind(runtime);

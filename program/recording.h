@@ -18,6 +18,7 @@ typedef struct eddy_recording_seen {
     uint32_t value;
     uint32_t version; /* its root's when it was seen first, and the recorded writes since */
     uint32_t first;   /* the instruction that used it first */
+    bool is_lost;     /* a call has made it that did not run */
 } eddy_recording_seen;
 
 /* The gradient that is kept for an output of a node, when the recording ends. */
@@ -47,7 +48,8 @@ typedef struct eddy_recording_noted {
 
 typedef struct eddy_recording {
     eddy_recorder recorder; /* first: the interpreter hands it back */
-    eddy_runtime *runtime;  /* bound */
+    uint64_t number; /* its serial when it began; within branches nodes of the tape get others */
+    eddy_runtime *runtime; /* bound */
     eddy_code code;
     eddy_code_array externals;  /* eddy_program_external, without inputs: all hold a reference */
     eddy_code_array generators; /* eddy_generator *, a reference each */
@@ -89,6 +91,8 @@ EDDY_MUST_USE eddy_status eddy_program_make(eddy_recording *recording,
                                             const eddy_bindings *bindings, eddy_origin origin,
                                             eddy_program **program);
 
+/* A number that no recording, and no way of a branch, has had in the process. */
+uint64_t eddy_recording_next_serial(void);
 void eddy_recording_init(eddy_recording *recording, eddy_runtime *runtime);
 void eddy_recording_fini(eddy_recording *recording);
 

@@ -19,6 +19,8 @@ typedef struct node {
     int64_t output_count;
     eddy_tensor **states;
     eddy_tensor *index;
+    eddy_tensor *
+        leaf; /* gradients are wanted: sums and products of small integers, which no order rounds; else NULL */
 } node;
 
 static uint64_t next(uint64_t *seed) {
@@ -126,7 +128,45 @@ static eddy_status loop(uint64_t *seed, const node *n, registers *r) {
     return EDDY_OK;
 }
 
+static eddy_status exact_statement(uint64_t *seed, const node *n, registers *r) {
+    eddy_tensor *a = any(seed, r), *b = any(seed, r), *made;
+    switch (below(seed, n->depth < DEPTH ? 11 : 8)) {
+    case 0:
+        made = eddy_add(a, b);
+        break;
+    case 1:
+        made = eddy_mul(eddy_sign(a), b);
+        break;
+    case 2:
+        made = eddy_add(eddy_relu(a), n->leaf);
+        break;
+    case 3:
+        made = eddy_t(a);
+        break;
+    case 4:
+        made = eddy_maximum(a, eddy_neg(b));
+        break;
+    case 5:
+        made = eddy_mul(eddy_clamp(a, EDDY_S(-3), EDDY_S(3)), n->leaf);
+        break;
+    case 6:
+        made = eddy_index_select(a, n->index, (int)below(seed, 2));
+        break;
+    case 7:
+        made = eddy_detach(a);
+        break;
+    case 8:
+        return unequal_branch(seed, n, r);
+    default:
+        return branch(seed, n, r);
+    }
+    put(seed, r, made);
+    return made ? EDDY_OK : EDDY_INVALID_ARGUMENT;
+}
+
 static eddy_status statement(uint64_t *seed, const node *n, registers *r) {
+    if (n->leaf)
+        return exact_statement(seed, n, r);
     eddy_tensor *a = any(seed, r), *b = any(seed, r);
     switch (below(seed, n->depth < DEPTH ? 16 : 11)) {
     case 0:
@@ -327,5 +367,111 @@ Test(control_random, nests_give_the_bits_of_the_calls, .timeout = 600) {
     uint64_t seeds = getenv("EDDY_TEST_LONG") ? 20000 : 150;
     for (uint64_t seed = from; seed < from + seeds; seed++)
         try_seed(seed);
+    cr_assert_eq(eddy_live_count(), 0);
+}
+
+/* ---- gradients through branches ---- */
+
+#define EXACT 4
+
+typedef struct exact {
+    eddy_tensor *leaf, *x, *index;
+} exact;
+
+static eddy_tensor *integers(uint64_t *seed) {
+    double values[EXACT * EXACT];
+    for (int i = 0; i < EXACT * EXACT; i++)
+        values[i] = (double)below(seed, 7) - 3;
+    return eddy_from_data(values, EDDY_SHAPE(EXACT, EXACT), EDDY_F64, NULL);
+}
+
+static void make_exact(exact *e, uint64_t numbers) {
+    static const int64_t rows[EXACT] = {2, 0, 3, 2};
+    uint64_t leaf = 5;
+    e->leaf = integers(&leaf);
+    e->x = integers(&numbers);
+    e->index = eddy_from_data(rows, EDDY_SHAPE(EXACT), EDDY_I64, NULL);
+    eddy_requires_grad_set(e->leaf, true);
+    eddy_requires_grad_set(e->x, true);
+}
+
+static eddy_tensor *exact_loss(const exact *e, uint64_t seed) {
+    node root = {.seed = seed, .output_count = OUTPUTS, .index = e->index, .leaf = e->leaf};
+    eddy_tensor *outputs[OUTPUTS];
+    must(random_block(&root, EDDY_LIST(e->x, e->leaf), outputs));
+    eddy_tensor *sum = eddy_add(outputs[0], eddy_add(outputs[1], outputs[2]));
+    return eddy_sum(eddy_add(sum, eddy_mul_s(e->leaf, EDDY_S(2))), EDDY_ALL_AXES, NULL);
+}
+
+static void expect_equal_grads(eddy_tensor *a, eddy_tensor *b, uint64_t seed, const char *what) {
+    double first[EXACT * EXACT] = {0}, second[EXACT * EXACT] = {0};
+    if (eddy_has_grad(a))
+        must(eddy_read(eddy_grad_of(a), first, sizeof(first), NULL));
+    if (eddy_has_grad(b))
+        must(eddy_read(eddy_grad_of(b), second, sizeof(second), NULL));
+    for (int i = 0; i < EXACT * EXACT; i++)
+        cr_assert(first[i] == second[i] || (first[i] != first[i] && second[i] != second[i]),
+                  "seed %llu: %s: %g, the program has %g", (unsigned long long)seed, what, first[i],
+                  second[i]);
+}
+
+/* is_node: the backward pass goes through the run; else it is a part of the program. */
+static eddy_program *record_exact(const exact *e, uint64_t seed, bool is_node, bool records_only) {
+    eddy_error error = {0};
+    eddy_program *program;
+    must(eddy_record_begin(EDDY_OPTIONS(record, .records_only = records_only)));
+    eddy_tensor *loss = exact_loss(e, seed);
+    if (!is_node)
+        must(eddy_backward(loss));
+    eddy_tensor *result = is_node ? loss : eddy_detach(loss);
+    eddy_bindings bindings = {
+        (eddy_binding[]){{"x", e->x, EDDY_ROLE_INPUT}, {"loss", result, EDDY_ROLE_OUTPUT}}, 2};
+    if (!is_node && eddy_has_grad(e->x))
+        bindings = (eddy_bindings){(eddy_binding[]){{"x", e->x, EDDY_ROLE_INPUT},
+                                                    {"loss", result, EDDY_ROLE_OUTPUT},
+                                                    {"grad", eddy_grad_of(e->x), EDDY_ROLE_OUTPUT}},
+                                   3};
+    program = is_node ? eddy_record_end_with_grad(&bindings) : eddy_record_end(&bindings);
+    cr_assert_not_null(program, "seed %llu: %s", (unsigned long long)seed,
+                       (eddy_error_take(&error), error.message));
+    return program;
+}
+
+static void try_exact(uint64_t seed) {
+    eddy_scope *scope = eddy_scope_begin();
+    uint64_t draw = seed;
+    bool is_node = below(&draw, 2), records_only = below(&draw, 2);
+    exact recorded, called, given;
+    make_exact(&recorded, seed);
+    eddy_program *program = record_exact(&recorded, seed, is_node, records_only);
+    for (uint64_t i = 0; i < 4; i++) {
+        eddy_tensor *results[2];
+        make_exact(&called, 10 * seed + i);
+        make_exact(&given, 10 * seed + i);
+        must(eddy_grads_zero(EDDY_LIST(recorded.leaf)));
+        eddy_tensor *loss = exact_loss(&called, seed);
+        must(eddy_backward(loss));
+        must(eddy_program_run(program, EDDY_LIST(given.x), results));
+        if (is_node)
+            must(eddy_backward(results[0]));
+        double values[2];
+        must(eddy_read(loss, &values[0], sizeof(double), NULL));
+        must(eddy_read(results[0], &values[1], sizeof(double), NULL));
+        cr_assert(values[0] == values[1] || values[0] != values[0], "seed %llu",
+                  (unsigned long long)seed);
+        expect_equal_grads(called.leaf, recorded.leaf, seed, "leaf");
+        if (is_node)
+            expect_equal_grads(called.x, given.x, seed, "x");
+    }
+    eddy_program_release(&program);
+    eddy_scope_end(scope);
+}
+
+Test(control_random, gradients_of_nests_are_those_of_the_calls, .timeout = 600) {
+    const char *first = getenv("EDDY_TEST_SEED");
+    uint64_t from = first ? strtoull(first, NULL, 10) : 1;
+    uint64_t seeds = getenv("EDDY_TEST_LONG") ? 20000 : 150;
+    for (uint64_t seed = from; seed < from + seeds; seed++)
+        try_exact(seed);
     cr_assert_eq(eddy_live_count(), 0);
 }
