@@ -179,7 +179,7 @@ void eddy_block_note_gradients(const eddy_block_call *call, eddy_tensor *const *
     for (int64_t i = 0; i < count; i++)
         if (outputs[i]->autograd)
             eddy_recording_spoil(call->recording, EDDY_UNSUPPORTED, call->origin,
-                                 "a gradient goes back through a branch or a loop");
+                                 "a gradient goes back through a loop");
 }
 
 /* ---- modes ---- */

@@ -137,6 +137,7 @@ static bool note_made(eddy_verifier *v, const eddy_code_instruction *instruction
         if (operand->access & EDDY_CODE_MAKES && of->is_made)
             return eddy_verifier_fail(v, "a value is made twice");
         of->is_written = true;
+        of->writes++;
         if (!eddy_verifier_note_made(v, operand->value))
             return false;
     }
@@ -170,10 +171,20 @@ static bool check_instruction(eddy_verifier *v, uint32_t i) {
            eddy_verifier_mark(v, instruction);
 }
 
+/* Before the operands are looked at, which may name anything. */
+static void count_writes(const eddy_verifier *v) {
+    for (uint32_t i = 0; i < v->code->operands.count; i++) {
+        const eddy_code_operand *operand = eddy_code_operand_at(v->code, i);
+        if (operand->value < v->code->values.count && operand->access & EDDY_CODE_WRITES)
+            v->values[operand->value].write_count++;
+    }
+}
+
 static bool check_all(eddy_verifier *v) {
     uint32_t wrong;
     if (!check_values(v) || !check_externals(v))
         return false;
+    count_writes(v);
     if (!eddy_control_is_nested(v->code, &wrong)) {
         v->verdict->instruction = wrong < v->code->instructions.count ? wrong : EDDY_CODE_NONE;
         return eddy_verifier_fail(v, "branches and loops are not nested, or more than %d deep",
@@ -190,6 +201,7 @@ eddy_status eddy_verify_program(const eddy_program *program, eddy_verdict *verdi
     eddy_verifier v = {.program = program,
                        .code = &program->code,
                        .verdict = verdict,
+                       .way = EDDY_CODE_NONE,
                        .pairs = PAIRS_MOST + 4 * (int64_t)program->code.instructions.count};
     size_t values = program->code.values.count * sizeof(*v.values),
            draws = program->code.draws.count * sizeof(*v.draws);
@@ -201,6 +213,7 @@ eddy_status eddy_verify_program(const eddy_program *program, eddy_verdict *verdi
     eddy_inference_fini(&v.inference);
     eddy_verifier_spans_fini(&v);
     eddy_code_array_fini(&v.made, sizeof(uint32_t));
+    eddy_code_array_fini(&v.ways, sizeof(eddy_verifier_way));
     eddy_memory_release(v.values, values, EDDY_MEMORY_PROGRAM);
     eddy_memory_release(v.draws, draws, EDDY_MEMORY_PROGRAM);
     return v.status;

@@ -84,7 +84,7 @@ static bool check_access(eddy_verifier *v, const eddy_code_operand *operand, boo
         return eddy_verifier_fail(v, "a value is made twice");
     /* What one way of a branch has made, the other one sets. */
     bool sets = covers && !is_input && of->is_made;
-    return makes || of->is_there || sets ||
+    return makes || of->is_there || sets || eddy_verifier_is_kept(v, operand->value) ||
            eddy_verifier_fail(v, "a value is used before it is made");
 }
 

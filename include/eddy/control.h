@@ -20,7 +20,7 @@
  * elements (a read of them fails with UNSUPPORTED), and tensors that were there before stay as they are. So a function has no effects but through ops: one that
  * counts its calls counts those too. The functions give the same dtypes and shapes whatever way is taken. A recording
  * that meets what a program cannot repeat is spoiled, and calls go on as they do outside of one (eddy_can_record says why): random ops inside,
- * gradients that go back through a branch or loop, gradients that it keeps, failures. docs/programs.md.
+ * gradients that go back through a loop, gradients that a way begins to keep, failures. docs/programs.md.
  *
  * Unless a function says otherwise: any thread; failures fill the calling thread's error slot. */
 #ifndef EDDY_CONTROL_H

@@ -219,12 +219,45 @@ static eddy_status run_loop(eddy_tensor *x, bool records_only, double *result) {
     return status;
 }
 
+static eddy_status times(void *context, eddy_list inputs, eddy_tensor **outputs) {
+    outputs[0] = eddy_tanh(eddy_mul(inputs.items[0], context));
+    return outputs[0] ? EDDY_OK : EDDY_OUT_OF_MEMORY;
+}
+
+/* A branch that gradients go back through, recorded once with its backward pass and once as one op. */
+static eddy_status run_branch(eddy_tensor *x, bool is_node, double *result) {
+    eddy_tensor *w = eddy_full(EDDY_SHAPE(COLUMNS), EDDY_S(0.5), EDDY_F32, NULL), *y = NULL;
+    eddy_status status = eddy_requires_grad_set(w, true);
+    if (status == EDDY_OK)
+        status = eddy_record_begin(NULL);
+    if (status != EDDY_OK)
+        return status;
+    eddy_tensor *predicate = eddy_gt_s(eddy_mean(x, EDDY_ALL_AXES, NULL), EDDY_S(0.5));
+    status = eddy_cond(predicate, times, twice, w, EDDY_LIST(x), 1, NULL, &y);
+    if (status == EDDY_OK && !is_node)
+        status = go_back(y, w, result);
+    eddy_bindings bindings = {
+        (eddy_binding[]){{"x", x, EDDY_ROLE_INPUT}, {"y", y, EDDY_ROLE_OUTPUT}}, 2};
+    eddy_program *program =
+        is_node ? eddy_record_end_with_grad(&bindings) : eddy_record_end(&bindings);
+    if (status == EDDY_OK)
+        status = program ? eddy_program_run(program, EDDY_LIST(x), &y) : EDDY_OUT_OF_MEMORY;
+    if (status == EDDY_OK && is_node)
+        status = go_back(y, w, result);
+    eddy_program_release(&program);
+    return status;
+}
+
 static eddy_status run_loops(eddy_tensor *x, double *result) {
-    double noted = 0;
+    double parts[3] = {0};
     eddy_status status = run_loop(x, false, result);
     if (status == EDDY_OK)
-        status = run_loop(x, true, &noted);
-    *result += noted;
+        status = run_loop(x, true, &parts[0]);
+    if (status == EDDY_OK)
+        status = run_branch(x, false, &parts[1]);
+    if (status == EDDY_OK)
+        status = run_branch(x, true, &parts[2]);
+    *result += parts[0] + parts[1] + parts[2];
     return status;
 }
 
