@@ -432,13 +432,10 @@ static eddy_program *record_exact(const exact *e, uint64_t seed, bool is_node, b
     if (!is_node)
         must(eddy_backward(loss));
     eddy_tensor *result = is_node ? loss : eddy_detach(loss);
-    eddy_bindings bindings = {
-        (eddy_binding[]){{"x", e->x, EDDY_ROLE_INPUT}, {"loss", result, EDDY_ROLE_OUTPUT}}, 2};
+    eddy_binding items[3] = {{"x", e->x, EDDY_ROLE_INPUT}, {"loss", result, EDDY_ROLE_OUTPUT}};
+    eddy_bindings bindings = {items, 2};
     if (!is_node && eddy_has_grad(e->x))
-        bindings = (eddy_bindings){(eddy_binding[]){{"x", e->x, EDDY_ROLE_INPUT},
-                                                    {"loss", result, EDDY_ROLE_OUTPUT},
-                                                    {"grad", eddy_grad_of(e->x), EDDY_ROLE_OUTPUT}},
-                                   3};
+        items[bindings.count++] = (eddy_binding){"grad", eddy_grad_of(e->x), EDDY_ROLE_OUTPUT};
     program = is_node ? eddy_record_end_with_grad(&bindings) : eddy_record_end(&bindings);
     cr_assert_not_null(program, "seed %llu: %s", (unsigned long long)seed,
                        (eddy_error_take(&error), error.message));
