@@ -57,7 +57,8 @@ void eddy_block_end(eddy_scope *scope) {
 
 /* Whether the scope of the function has the only reference of it. */
 static bool is_own(const eddy_tensor *tensor, const eddy_scope *scope) {
-    return tensor->root == tensor && eddy_load_relaxed(&tensor->scope) == scope &&
+    return tensor->root == tensor && tensor->link.after == 0 && /* it is no memory of the user's */
+           eddy_load_relaxed(&tensor->scope) == scope &&
            eddy_load_acquire(&tensor->references) == 1 && tensor->is_contiguous;
 }
 
@@ -195,21 +196,20 @@ eddy_status eddy_block_note(const eddy_block_call *call, eddy_status (*note)(voi
     if (status != EDDY_OK)
         return status;
     recording->block_count++;
-    if (mode == EDDY_RECORDER_RUNS)
-        eddy_quiet_begin(&quiet);
+    eddy_quiet_begin(&quiet);
     status = note(context);
-    recording->depth = depth; /* where it failed, marks are open */
-    if (mode == EDDY_RECORDER_RUNS) {
-        eddy_quiet_end(&quiet, &failed);
+    eddy_quiet_end(&quiet, &failed);
+    if (mode == EDDY_RECORDER_RUNS)
         eddy_recording_take_back(recording, changes);
-    }
+    recording->depth = depth; /* where it failed, marks are open */
     recording->block_count--;
     recording->recorder.mode = mode;
-    if (status != EDDY_OK)
-        eddy_recording_spoil(recording, status, call->origin,
-                             mode == EDDY_RECORDER_RUNS ? failed.message
-                                                        : eddy_status_text(status));
-    return mode == EDDY_RECORDER_RUNS ? EDDY_OK : status;
+    if (status == EDDY_OK)
+        return EDDY_OK;
+    if (failed.status == EDDY_OK)
+        eddy_error_fill(&failed, status, call->origin, 0, "%s", eddy_status_text(status));
+    eddy_recording_spoil(recording, failed.status, call->origin, failed.message);
+    return mode == EDDY_RECORDER_RUNS ? EDDY_OK : eddy_fail_record(&failed);
 }
 
 eddy_status eddy_block_watch(const eddy_block_call *call, eddy_status (*watched)(void *context),

@@ -28,6 +28,7 @@ eddy_branch_tape *eddy_branch_tape_create(const eddy_block_call *call, eddy_tens
     tape->output_count = call->output_count;
     tape->predicate = predicate;
     tape->version = version_of(predicate);
+    tape->events = call->recording->recorder.events;
     eddy_tensor_retain(predicate);
     for (int way = 0; way < EDDY_BRANCH_WAYS; way++)
         tape->serials[way] = eddy_recording_next_serial();
@@ -211,6 +212,7 @@ static eddy_status run_due(void *context) {
 
 static eddy_status check_predicate(const pass *p) {
     const eddy_branch_tape *tape = p->op->tape;
+    eddy_recorder_needs(p->call.caller, tape->predicate, tape->recording, tape->events);
     return version_of(tape->predicate) == tape->version
                ? EDDY_OK
                : eddy_fail(EDDY_INVALID_ARGUMENT, p->call.origin,

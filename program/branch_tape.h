@@ -22,7 +22,8 @@
 typedef struct eddy_branch_tape {
     uint64_t recording;     /* number of the recording */
     eddy_tensor *predicate; /* a reference */
-    uint32_t version;       /* the predicate's */
+    uint32_t version;       /* the predicate's, */
+    uint64_t events;        /* when so many calls were recorded */
     int64_t output_count;
     uint64_t serials[EDDY_BRANCH_WAYS];
     eddy_tensor *outputs[]; /* of each way: references, or NULL */

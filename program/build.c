@@ -60,6 +60,7 @@ typedef struct maker {
     eddy_recording *recording;
     eddy_program *program;
     eddy_origin origin;
+    eddy_reach reach; /* behind the last instruction, if there are branches or loops */
 } maker;
 
 static eddy_status fail_memory(const maker *m) {
@@ -346,10 +347,20 @@ static uint32_t output_value(const maker *m, const eddy_bindings *bindings,
     return value != EDDY_CODE_NONE ? value : eddy_recording_value_of(m->recording, tensor);
 }
 
+/* Whether a run may not have made the value. Inputs are values that came later. */
+static bool is_beyond_reach(const maker *m, uint32_t value) {
+    return m->reach.values && value < m->reach.value_count &&
+           eddy_code_value_at(&m->program->code, value)->kind == EDDY_VALUE_MADE &&
+           !eddy_reach_has(&m->reach, value);
+}
+
 static eddy_status bind_output(const maker *m, const eddy_bindings *bindings,
                                const eddy_binding *given, eddy_program_binding *binding) {
     binding->value = output_value(m, bindings, given->tensor, &binding->layout);
     m->program->output_count++;
+    if (is_beyond_reach(m, binding->value))
+        return eddy_fail(EDDY_UNSUPPORTED, m->origin,
+                         "one way of a branch alone has made %s, or a step of a loop", given->name);
     return binding->value != EDDY_CODE_NONE
                ? EDDY_OK
                : eddy_fail(EDDY_INVALID_ARGUMENT, m->origin, "no recorded call makes or uses %s",
@@ -479,6 +490,14 @@ static bool take_over(maker *m) {
     return true;
 }
 
+static eddy_status check_reach(maker *m) {
+    char reason[EDDY_RECORDING_REASON_BYTES];
+    if (!eddy_recording_check_reach(m->recording, &m->program->code, &m->reach, reason,
+                                    sizeof(reason)))
+        return fail_memory(m);
+    return reason[0] ? eddy_fail(EDDY_UNSUPPORTED, m->origin, "%s", reason) : EDDY_OK;
+}
+
 static eddy_status make_program(maker *m, const eddy_bindings *bindings) {
     static const eddy_bindings none = {0};
     /* Without its VM there is no storage to look at. */
@@ -493,6 +512,9 @@ static eddy_status make_program(maker *m, const eddy_bindings *bindings) {
         return status;
     if (!take_over(m))
         return fail_memory(m);
+    status = check_reach(m);
+    if (status != EDDY_OK)
+        return status;
     status = bind_all(m, bindings ? bindings : &none);
     if (status == EDDY_OK)
         status = bind_kept(m, bindings ? bindings : &none);
@@ -556,6 +578,7 @@ eddy_status eddy_program_make(eddy_recording *recording, const eddy_bindings *bi
     maker m = {.recording = recording, .origin = origin};
     eddy_status status =
         recording->plan ? make_with_plan(&m, bindings) : make_program(&m, bindings);
+    eddy_reach_fini(&m.reach);
     if (status == EDDY_OK)
         *program = m.program;
     else if (m.program)

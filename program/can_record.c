@@ -2,6 +2,32 @@
 #include <program/recording.h>
 #include <stdio.h>
 
+bool eddy_recording_check_reach(const eddy_recording *recording, const eddy_code *code,
+                                eddy_reach *reach, char *reason, size_t size) {
+    uint32_t wrong;
+    reason[0] = 0;
+    if (!recording->has_marks)
+        return true;
+    if (!eddy_reach_init(reach, code) || !eddy_reach_pass_all(reach, &wrong))
+        return false;
+    if (wrong < code->instructions.count)
+        snprintf(
+            reason, size,
+            "%s cannot be part of a program: it uses what one way of a branch alone has made, or a "
+            "step of a loop",
+            eddy_code_instruction_at(code, wrong)->op->name);
+    return true;
+}
+
+/* Where marks are open the rest is still to come. */
+static void judge_reach(const eddy_recording *recording, char *reason, size_t size) {
+    eddy_reach reach = {0};
+    if (recording->depth == 0 &&
+        !eddy_recording_check_reach(recording, &recording->code, &reach, reason, size))
+        snprintf(reason, size, "no memory to look at its branches");
+    eddy_reach_fini(&reach);
+}
+
 void eddy_recording_judge(const eddy_recording *recording, char *reason, size_t size) {
     reason[0] = 0;
     eddy_status status = eddy_runtime_status(recording->runtime);
@@ -16,6 +42,8 @@ void eddy_recording_judge(const eddy_recording *recording, char *reason, size_t 
     else if (recording->is_owned && recording->lost)
         snprintf(reason, size,
                  "a number that was given is used in a way that a replay cannot follow");
+    else
+        judge_reach(recording, reason, size);
 }
 
 bool eddy_can_record(char *reason, size_t size) {

@@ -2,6 +2,7 @@
 
 #include <base/memory.h>
 #include <base/status.h>
+#include <program/control.h>
 #include <program/passes/passes.h>
 #include <string.h>
 
@@ -22,6 +23,7 @@ typedef struct folding {
     bool *is_kept;     /* per value: the program needs it of the startup program */
     uint32_t *written; /* per value: how often instructions write it */
     bool *is_folded;   /* per instruction */
+    eddy_regions regions;
     uint32_t kept_count;
 } folding;
 
@@ -41,6 +43,9 @@ static void count_writes(const folding *f) {
 /* Whether the instruction does nothing but make values within the run that stay as they are. */
 static bool is_pure(const folding *f, uint32_t i) {
     const eddy_code_instruction *instruction = eddy_code_instruction_at(f->code, i);
+    /* On a way that is never taken it takes no memory, and fails for none. */
+    if (eddy_region_of(&f->regions, i) != EDDY_CODE_NONE)
+        return false;
     if (instruction->op->may_fail || instruction->op->is_random || instruction->patch_count > 0)
         return false;
     for (uint32_t k = 0; k < instruction->operand_count; k++) {
@@ -234,12 +239,15 @@ eddy_status eddy_program_fold(eddy_program *program, const uint32_t *bases, eddy
     size_t bytes = values * (sizeof(*f.written) + sizeof(*f.from) + sizeof(*f.is_kept)) +
                    instructions * sizeof(*f.is_folded);
     f.written = eddy_memory_acquire_zeroed(bytes, EDDY_MEMORY_PROGRAM);
-    if (!f.written)
+    if (!f.written || !eddy_regions_find(f.code, &f.regions)) {
+        eddy_memory_release(f.written, bytes, EDDY_MEMORY_PROGRAM);
         return fail_memory(&f);
+    }
     f.from = (uint8_t *)(f.written + values);
     f.is_kept = (bool *)(f.from + values);
     f.is_folded = f.is_kept + values;
     eddy_status status = find(&f) ? fold(&f) : EDDY_OK;
+    eddy_regions_fini(&f.regions);
     eddy_memory_release(f.written, bytes, EDDY_MEMORY_PROGRAM);
     return status;
 }

@@ -105,8 +105,8 @@ static eddy_status number_operands(eddy_program *program, uint32_t *bases, eddy_
         if (is_output && !number_output(program, binding, output++, bases))
             return fail_memory(origin);
         binding->operand = bases[binding->value] - 1;
-        binding->is_whole =
-            is_whole(&program->code, binding) && eddy_layout_is_dense(&binding->layout);
+        binding->is_whole = is_whole(&program->code, binding) &&
+                            (binding->count == 0 || eddy_layout_is_dense(&binding->layout));
     }
     program->handle_count = output;
     return EDDY_OK;

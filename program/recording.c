@@ -112,8 +112,7 @@ static bool find_value(eddy_recording *recording, eddy_tensor *tensor,
                        const eddy_vm_operand *operand, uint32_t *value) {
     if (operand->is_new) {
         eddy_code_value made = {.bytes = operand->bytes, .kind = EDDY_VALUE_MADE};
-        if (!eddy_code_add_value(&recording->code, &made, value) ||
-            !see(recording, tensor, *value))
+        if (!eddy_code_add_value(&recording->code, &made, value) || !see(recording, tensor, *value))
             return false;
         find_seen(recording, tensor)->is_lost = recording->recorder.mode == EDDY_RECORDER_NOTES;
         return true;
@@ -137,10 +136,25 @@ void eddy_recording_unwrite(eddy_recording *recording, eddy_tensor *root) {
     eddy_sub_relaxed(&root->version, 1u);
 }
 
+/* In a branch or a loop it may happen, or not. */
+static bool note_guess(eddy_recording *recording, eddy_tensor *tensor) {
+    uint32_t index;
+    if (recording->depth == 0)
+        return true;
+    if (!eddy_code_array_add(&recording->guesses, sizeof(eddy_recording_guess), 1, &index))
+        return false;
+    eddy_tensor_retain(tensor->root);
+    ((eddy_recording_guess *)recording->guesses.items)[index] =
+        (eddy_recording_guess){tensor->root, recording->recorder.events + 1};
+    return true;
+}
+
 /* Of a call that does not run. What such calls have made stays written: the tape of theirs knows it as that. */
 static void note_write(eddy_recording *recording, const eddy_recording_seen *seen,
                        eddy_tensor *tensor, eddy_origin origin) {
-    if (recording->recorder.mode == EDDY_RECORDER_NOTES && !(seen && seen->is_lost) &&
+    if (recording->recorder.mode != EDDY_RECORDER_NOTES || (seen && seen->is_lost))
+        return;
+    if (!note_guess(recording, tensor) ||
         !eddy_recording_note_change(recording, &(eddy_recording_change){.tensor = tensor->root}))
         spoil(recording, EDDY_OUT_OF_MEMORY, origin, "no memory to record it");
 }
@@ -416,6 +430,7 @@ static bool add_call(eddy_recording *recording, const eddy_recorder_call *call) 
                     patch_doubles(recording, &instruction) &&
                     eddy_code_add_instruction(&recording->code, &instruction, &index);
     recording->code.recorded_count += is_added;
+    recording->recorder.events++;
     return is_added;
 }
 
@@ -477,6 +492,7 @@ void eddy_recording_mark(eddy_recording *recording, eddy_control control, eddy_t
     bool is_begin = control == EDDY_CONTROL_IF || control == EDDY_CONTROL_LOOP,
          is_end = control == EDDY_CONTROL_END_IF || control == EDDY_CONTROL_END_LOOP;
     recording->depth += is_begin;
+    recording->has_marks = true;
     if (recording->depth > EDDY_CONTROL_DEPTH_MOST)
         eddy_recording_spoil(recording, EDDY_UNSUPPORTED, origin,
                              "branches and loops lie too deep within each other");
@@ -543,6 +559,25 @@ static void record_keep(eddy_recorder *recorder, struct eddy_autograd_node *node
     kept->gradient = gradient;
 }
 
+bool eddy_recording_may_overwrite(const eddy_recording *recording, const eddy_tensor *tensor,
+                                  uint64_t events) {
+    const eddy_recording_guess *guesses = recording->guesses.items;
+    for (uint32_t i = 0; i < recording->guesses.count; i++)
+        if (guesses[i].root == tensor->root && guesses[i].events > events)
+            return true;
+    return false;
+}
+
+/* Whether the tensor was overwritten the calls cannot tell: versions count the writes of the ways that were taken. */
+static void record_needs(eddy_recorder *recorder, const eddy_tensor *saved, uint64_t serial,
+                         uint64_t events) {
+    eddy_recording *recording = (eddy_recording *)(void *)recorder;
+    if (recorder->mode != EDDY_RECORDER_WATCHES &&
+        eddy_recording_may_overwrite(recording, saved, serial < recording->number ? 0 : events))
+        spoil(recording, EDDY_UNSUPPORTED, (eddy_origin){"backward", NULL},
+              "it needs what a branch or a loop may have overwritten");
+}
+
 static void record_redirect(eddy_recorder *recorder, eddy_tensor *target) {
     eddy_recording *recording = (eddy_recording *)(void *)recorder;
     uint32_t value = eddy_recording_value_of(recording, target);
@@ -588,6 +623,7 @@ void eddy_recording_init(eddy_recording *recording, eddy_runtime *runtime) {
                                                .read = record_read,
                                                .keep = record_keep,
                                                .redirect = record_redirect,
+                                               .needs = record_needs,
                                                .scalar = record_scalar,
                                                .lose = record_lose,
                                                .refuse = record_refuse,
@@ -601,6 +637,10 @@ void eddy_recording_init(eddy_recording *recording, eddy_runtime *runtime) {
 void eddy_recording_fini(eddy_recording *recording) {
     eddy_recording_take_back(recording, 0);
     eddy_code_array_fini(&recording->changes, sizeof(eddy_recording_change));
+    eddy_recording_guess *guesses = recording->guesses.items;
+    for (uint32_t i = 0; i < recording->guesses.count; i++)
+        eddy_tensor_drop(guesses[i].root);
+    eddy_code_array_fini(&recording->guesses, sizeof(*guesses));
     eddy_gradient_plan_destroy(recording->plan);
     eddy_program_external *externals = recording->externals.items;
     for (uint32_t i = 0; i < recording->externals.count; i++)

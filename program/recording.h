@@ -11,6 +11,7 @@
 #include <interpreter/handle/runtime.h>
 #include <program/control.h>
 #include <program/program.h>
+#include <program/reach.h>
 
 typedef struct eddy_recording_seen {
     eddy_storage_number number; /* 0: a free slot */
@@ -38,6 +39,12 @@ typedef struct eddy_recording_change {
     eddy_tensor *gradient; /* a reference: kept before; NULL: none */
 } eddy_recording_change;
 
+/* A write that was recorded in a branch or a loop, and that did not happen with that. */
+typedef struct eddy_recording_guess {
+    eddy_tensor *root; /* a reference */
+    uint64_t events;   /* calls that were recorded by then, itself included */
+} eddy_recording_guess;
+
 /* A number that an op's function has made an attribute of, until that op is submitted. */
 typedef struct eddy_recording_noted {
     const eddy_op *op;
@@ -55,6 +62,7 @@ typedef struct eddy_recording {
     eddy_code_array generators; /* eddy_generator *, a reference each */
     eddy_code_array kept;       /* eddy_recording_kept: what the recorded calls have changed */
     eddy_code_array changes;    /* eddy_recording_change: to be taken back */
+    eddy_code_array guesses;    /* eddy_recording_guess */
     /* Two uint64_t for each draw: the seed and counter that the recorded call got. */
     eddy_code_array drawn;
     eddy_recording_seen *seen; /* open addressing by number; a power of two */
@@ -69,6 +77,7 @@ typedef struct eddy_recording {
     bool lost;       /* such a number was used in a way that a run cannot follow */
     /* A recorded call wrote in place to a tensor that was there before, which then belongs to that call for the tape. */
     bool has_redirected;
+    bool has_marks;
     uint32_t depth; /* of branches and loops whose marks are open */
     uint32_t
         block_count; /* functions of branches and loops that are being called: the recording cannot end */
@@ -112,6 +121,9 @@ EDDY_MUST_USE eddy_status eddy_recording_note_only(eddy_recording *recording, ed
 /* Takes back what such calls have changed beside the code, but for the first `count` changes: versions, kept gradients, where gradients of
  * tensors that were there before go. */
 void eddy_recording_take_back(eddy_recording *recording, uint32_t count);
+/* Whether a way that was not taken may have written to the tensor since so many calls were recorded. */
+bool eddy_recording_may_overwrite(const eddy_recording *recording, const eddy_tensor *tensor,
+                                  uint64_t events);
 /* Notes a change, with references of its own; false without memory. */
 EDDY_MUST_USE bool eddy_recording_note_change(eddy_recording *recording,
                                               const eddy_recording_change *change);
@@ -125,6 +137,11 @@ uint32_t eddy_recording_value_of(const eddy_recording *recording, const eddy_ten
 bool eddy_recording_is_last_writer(const eddy_recording *recording, const eddy_tensor *tensor);
 
 #define EDDY_RECORDING_REASON_BYTES 320
+/* Whether each instruction of the code, which is or was the recording's, finds its operands there, whatever ways a run takes; "" if so. `reach`
+ * is then behind the last one, if there are branches or loops; it is zeroed before, and ended after. False without memory. */
+EDDY_MUST_USE bool eddy_recording_check_reach(const eddy_recording *recording,
+                                              const eddy_code *code, eddy_reach *reach,
+                                              char *reason, size_t size);
 /* Why the recording cannot become a program, as a sentence; "" where it can, as far as that does not depend on its bindings. */
 void eddy_recording_judge(const eddy_recording *recording, char *reason, size_t size);
 

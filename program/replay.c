@@ -253,10 +253,25 @@ static bool pass(replay *r) {
     return true;
 }
 
+/* What was there before the run holds what it held, also where all of it would have been written. */
+static void pass_writes(replay *r, const eddy_code_instruction *instruction, uint64_t root) {
+    for (uint32_t k = 0; k < instruction->operand_count; k++) {
+        const eddy_code_operand *operand =
+            eddy_code_operand_at(r->code, instruction->operands_at + k);
+        if (eddy_code_operand_is_absent(operand) || !(operand->access & EDDY_CODE_WRITES))
+            continue;
+        eddy_poison *poison = &r->poison[operand->value];
+        if (eddy_code_value_at(r->code, operand->value)->kind == EDDY_VALUE_MADE)
+            *poison = eddy_poison_make(root, EDDY_POISON_LOST);
+        else
+            *poison = eddy_poison_after_write(*poison, root, EDDY_POISON_SKIPPED);
+    }
+}
+
 /* Nobody knows which way to go: what any way of the region writes is not what it should be. */
 static void pass_over(replay *r, const eddy_jump *jump, uint64_t root) {
     for (uint32_t i = jump->begin; i < jump->end; i++)
-        mark(r, eddy_code_instruction_at(r->code, i), root, EDDY_POISON_SKIPPED);
+        pass_writes(r, eddy_code_instruction_at(r->code, i), root);
     r->step = jump->over_step;
     r->jump = jump->over_jump;
 }

@@ -51,7 +51,7 @@ static bool check_externals(eddy_verifier *v) {
             (is_input && external->input != inputs))
             return eddy_verifier_fail(v, "external %u is of another kind than its value", e);
         inputs += is_input;
-        v->values[external->value].is_external = v->values[external->value].is_there = true;
+        v->values[external->value].is_external = true;
     }
     for (uint32_t i = 0; i < v->code->values.count; i++)
         if (!v->values[i].is_external && eddy_code_value_at(v->code, i)->kind != EDDY_VALUE_MADE)
@@ -102,7 +102,7 @@ static bool check_bindings(eddy_verifier *v) {
         v->verdict->binding = i;
         if (!check_binding(v, binding))
             return false;
-        if (!v->values[binding->value].is_there)
+        if (!eddy_reach_has(&v->reach, binding->value))
             return eddy_verifier_fail(v, "no instruction makes its value");
         inputs += binding->role == EDDY_ROLE_INPUT;
     }
@@ -134,14 +134,13 @@ static bool note_made(eddy_verifier *v, const eddy_code_instruction *instruction
         if (eddy_code_operand_is_absent(operand) || !(operand->access & EDDY_CODE_WRITES))
             continue;
         eddy_verifier_value *of = &v->values[operand->value];
-        if (operand->access & EDDY_CODE_MAKES && of->is_made)
+        bool makes = operand->access & EDDY_CODE_MAKES;
+        if (makes && of->is_begun)
             return eddy_verifier_fail(v, "a value is made twice");
         of->is_written = true;
-        of->writes++;
-        if (!eddy_verifier_note_made(v, operand->value))
-            return false;
+        of->is_begun |= makes;
     }
-    return true;
+    return eddy_reach_pass(&v->reach, instruction) || eddy_verifier_fail_memory(v);
 }
 
 static bool check_op(eddy_verifier *v, const eddy_code_instruction *instruction) {
@@ -149,6 +148,8 @@ static bool check_op(eddy_verifier *v, const eddy_code_instruction *instruction)
     if (!op || op->is_registered || op->has_late_shape)
         return eddy_verifier_fail(v, "%s is no op of the library that a program may have",
                                   op ? op->name : "nothing");
+    if (op->is_random && instruction->draw && v->reach.depth > 0)
+        return eddy_verifier_fail(v, "%s draws random numbers in a branch or a loop", op->name);
     if (!instruction->kernel)
         return eddy_verifier_fail(v, "%s is not supported for its operands", op->name);
     if (instruction->operands_at + (uint64_t)instruction->operand_count > v->code->operands.count ||
@@ -167,24 +168,13 @@ static bool check_instruction(eddy_verifier *v, uint32_t i) {
     const eddy_code_instruction *instruction = eddy_code_instruction_at(v->code, i);
     v->verdict->instruction = i;
     return check_op(v, instruction) && eddy_verifier_operands(v, instruction) &&
-           eddy_verifier_attributes(v, i) && note_made(v, instruction) &&
-           eddy_verifier_mark(v, instruction);
-}
-
-/* Before the operands are looked at, which may name anything. */
-static void count_writes(const eddy_verifier *v) {
-    for (uint32_t i = 0; i < v->code->operands.count; i++) {
-        const eddy_code_operand *operand = eddy_code_operand_at(v->code, i);
-        if (operand->value < v->code->values.count && operand->access & EDDY_CODE_WRITES)
-            v->values[operand->value].write_count++;
-    }
+           eddy_verifier_attributes(v, i) && note_made(v, instruction);
 }
 
 static bool check_all(eddy_verifier *v) {
     uint32_t wrong;
     if (!check_values(v) || !check_externals(v))
         return false;
-    count_writes(v);
     if (!eddy_control_is_nested(v->code, &wrong)) {
         v->verdict->instruction = wrong < v->code->instructions.count ? wrong : EDDY_CODE_NONE;
         return eddy_verifier_fail(v, "branches and loops are not nested, or more than %d deep",
@@ -201,19 +191,19 @@ eddy_status eddy_verify_program(const eddy_program *program, eddy_verdict *verdi
     eddy_verifier v = {.program = program,
                        .code = &program->code,
                        .verdict = verdict,
-                       .way = EDDY_CODE_NONE,
                        .pairs = PAIRS_MOST + 4 * (int64_t)program->code.instructions.count};
     size_t values = program->code.values.count * sizeof(*v.values),
            draws = program->code.draws.count * sizeof(*v.draws);
     *verdict = (eddy_verdict){.instruction = EDDY_CODE_NONE, .binding = EDDY_CODE_NONE};
     v.values = eddy_memory_acquire_zeroed(values, EDDY_MEMORY_PROGRAM);
     v.draws = eddy_memory_acquire_zeroed(draws, EDDY_MEMORY_PROGRAM);
-    bool is_fine = v.values && v.draws ? check_all(&v) : eddy_verifier_fail_memory(&v);
+    bool is_fine = v.values && v.draws && eddy_reach_init(&v.reach, v.code)
+                       ? check_all(&v)
+                       : eddy_verifier_fail_memory(&v);
     EDDY_ASSERT(is_fine == (v.status == EDDY_OK));
     eddy_inference_fini(&v.inference);
     eddy_verifier_spans_fini(&v);
-    eddy_code_array_fini(&v.made, sizeof(uint32_t));
-    eddy_code_array_fini(&v.ways, sizeof(eddy_verifier_way));
+    eddy_reach_fini(&v.reach);
     eddy_memory_release(v.values, values, EDDY_MEMORY_PROGRAM);
     eddy_memory_release(v.draws, draws, EDDY_MEMORY_PROGRAM);
     return v.status;

@@ -79,12 +79,9 @@ static bool check_access(eddy_verifier *v, const eddy_code_operand *operand, boo
                             : access != EDDY_CODE_READS)
         return eddy_verifier_fail(
             v, "an operand is written that is read only, or the other way round");
-    const eddy_verifier_value *of = &v->values[operand->value];
-    if (makes && (value->kind != EDDY_VALUE_MADE || of->is_made))
+    if (makes && (value->kind != EDDY_VALUE_MADE || v->values[operand->value].is_begun))
         return eddy_verifier_fail(v, "a value is made twice");
-    /* What one way of a branch has made, the other one sets. */
-    bool sets = covers && !is_input && of->is_made;
-    return makes || of->is_there || sets || eddy_verifier_is_kept(v, operand->value) ||
+    return eddy_reach_allows(&v->reach, operand) ||
            eddy_verifier_fail(v, "a value is used before it is made");
 }
 

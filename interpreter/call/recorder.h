@@ -66,6 +66,8 @@ struct eddy_recorder {
     uint8_t mode;       /* eddy_recorder_mode */
     uint64_t lost;      /* NOTES: the failure for which results are lost */
     uint64_t draws;     /* NOTES: so far; each takes this number in place of a generator's */
+    uint64_t
+        events; /* calls that were recorded so far: nodes of the tape know when they were made */
     /* Never fails: what goes wrong is the recording's, and shows when it ends. */
     void (*call)(eddy_recorder *recorder, const eddy_recorder_call *call);
     /* A read of the tensor is about to happen. `what`: the public function. */
@@ -76,6 +78,9 @@ struct eddy_recorder {
     /* A call has written in place to `target`: its gradient goes back through that call from now on, or no longer. Before the target
      * changes. */
     void (*redirect)(eddy_recorder *recorder, eddy_tensor *target);
+    /* A backward pass reads what a node saved at that time (events), in the recording with that serial, or (0) in none. */
+    void (*needs)(eddy_recorder *recorder, const eddy_tensor *saved, uint64_t serial,
+                  uint64_t events);
     /* A number with this slot is the attribute, a double, at `offset` of the op's next call. */
     void (*scalar)(eddy_recorder *recorder, const eddy_op *op, size_t offset, uint32_t slot);
     /* A number with this slot was used in a way that a replay cannot follow. */
@@ -116,6 +121,12 @@ static inline void eddy_recorder_use_kept(const eddy_caller *caller) {
 static inline void eddy_recorder_go_back(const eddy_caller *caller) {
     if (EDDY_UNLIKELY(caller->recorder != NULL))
         caller->recorder->has_used_kept = caller->recorder->has_gone_back = true;
+}
+
+static inline void eddy_recorder_needs(const eddy_caller *caller, const eddy_tensor *saved,
+                                       uint64_t serial, uint64_t events) {
+    if (EDDY_UNLIKELY(caller->recorder != NULL))
+        caller->recorder->needs(caller->recorder, saved, serial, events);
 }
 
 static inline void eddy_recorder_redirect(const eddy_caller *caller, eddy_tensor *target) {

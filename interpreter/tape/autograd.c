@@ -41,6 +41,7 @@ eddy_autograd_node *eddy_autograd_node_make(const eddy_autograd_size *size) {
     eddy_store_relaxed(&node->references, 1u);
     const eddy_caller *caller = eddy_caller_self;
     node->recording = caller && caller->recorder ? caller->recorder->serial : 0;
+    node->recorded_at = caller && caller->recorder ? caller->recorder->events : 0;
     node->input_count = size->inputs;
     node->output_count = size->outputs;
     node->extra_count = size->extras;
@@ -558,7 +559,8 @@ eddy_status eddy_autograd_apply(eddy_caller *caller, const eddy_apply *apply) {
         discard(&r);
         return status;
     }
-    if (r.is_inplace && eddy_load_relaxed(&apply->targets[0]->root->is_saved))
+    if (r.is_inplace && eddy_load_relaxed(&apply->targets[0]->root->is_saved) &&
+        eddy_recorder_lets_run(caller))
         eddy_overwritten_sweep(r.node, apply->targets[0]);
     if (r.is_inplace)
         eddy_recorder_redirect(caller, apply->targets[0]);

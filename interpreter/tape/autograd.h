@@ -50,7 +50,8 @@ typedef struct eddy_autograd_node {
     uint32_t input_count, output_count, extra_count, list_count;
     const eddy_op *op; /* NULL: a leaf */
     const void *address;
-    uint64_t recording; /* the serial of the recording in which it was made; 0: none was open */
+    uint64_t recording;   /* the serial of the recording in which it was made; 0: none was open */
+    uint64_t recorded_at; /* that recording's events so far */
     eddy_autograd
         *edges; /* per input: the node that made it, a reference; 0 if it needs no gradient */
     eddy_autograd_spec *specs; /* inputs, then outputs */

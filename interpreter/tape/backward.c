@@ -423,8 +423,10 @@ static eddy_status take_saved(walk *w, eddy_autograd_node *node, frame *f) {
                          node->op->name);
     for (uint32_t i = 0; i < slots; i++) {
         const eddy_tensor *tensor = f->saved[i].tensor;
-        is_stale |= tensor && !eddy_tensor_is_none(tensor) &&
-                    eddy_load_relaxed(&tensor->root->version) != f->saved[i].version;
+        if (!tensor || eddy_tensor_is_none(tensor))
+            continue;
+        is_stale |= eddy_load_relaxed(&tensor->root->version) != f->saved[i].version;
+        eddy_recorder_needs(w->caller, tensor, node->recording, node->recorded_at);
     }
     if (is_stale)
         return eddy_fail(EDDY_INVALID_ARGUMENT, w->origin,
@@ -720,7 +722,9 @@ static eddy_status back(walk *w, eddy_list outputs, eddy_list seeds,
     if (!w->within)
         eddy_recorder_go_back(w->caller);
     w->creates = options && options->creates_graph;
-    w->retains = options && (options->keeps_graph || options->creates_graph);
+    /* A pass that does not run uses nothing up. */
+    w->retains = (options && (options->keeps_graph || options->creates_graph)) ||
+                 !eddy_recorder_lets_run(w->caller);
     eddy_scope *scope;
     eddy_status status = eddy_scope_open(w->caller, w->origin, &scope);
     if (status != EDDY_OK)

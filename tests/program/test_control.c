@@ -1,38 +1,13 @@
 /* Branches and loops: outside of recordings, while they are recorded, and in the programs that come of it. */
 #include <criterion/criterion.h>
 #include <eddy/eddy.h>
-#include <program/parse.h>
 #include <program/print.h>
 #include <string.h>
+#include <tests/program/blocks.h>
 #include <tests/program/outcome.h>
 #include <tests/program/reread.h>
 
 /* ---- functions ---- */
-
-static eddy_status done(eddy_tensor **outputs, eddy_tensor *tensor) {
-    outputs[0] = tensor;
-    return tensor ? EDDY_OK : EDDY_INVALID_ARGUMENT;
-}
-
-static eddy_status twice(void *context, eddy_list inputs, eddy_tensor **outputs) {
-    (void)context;
-    return done(outputs, eddy_mul_s(inputs.items[0], EDDY_S(2)));
-}
-
-static eddy_status same(void *context, eddy_list inputs, eddy_tensor **outputs) {
-    (void)context;
-    return done(outputs, inputs.items[0]);
-}
-
-static eddy_status half(void *context, eddy_list inputs, eddy_tensor **outputs) {
-    (void)context;
-    return done(outputs, eddy_mul_s(inputs.items[0], EDDY_S(0.5)));
-}
-
-static eddy_status is_large(void *context, eddy_list inputs, eddy_tensor **outputs) {
-    (void)context;
-    return done(outputs, eddy_gt_s(eddy_sum(inputs.items[0], EDDY_ALL_AXES, NULL), EDDY_S(4)));
-}
 
 /* (count, a, b) -> (count - 1, b, a + b) */
 static eddy_status fibonacci(void *context, eddy_list inputs, eddy_tensor **outputs) {
@@ -58,17 +33,6 @@ static eddy_status swap(void *context, eddy_list inputs, eddy_tensor **outputs) 
     return EDDY_OK;
 }
 
-static eddy_tensor *scalar(double value) {
-    return eddy_full((eddy_shape){0}, EDDY_S(value), EDDY_F32, NULL);
-}
-
-static eddy_program *end(const eddy_bindings *bindings) {
-    eddy_error error = {0};
-    eddy_program *program = eddy_record_end(bindings);
-    cr_assert_not_null(program, "%s", (eddy_error_take(&error), error.message));
-    return program;
-}
-
 static void expect_text(const eddy_program *program, const char *text) {
     eddy_printed printed;
     cr_assert(eddy_printed_make(&printed, program, EDDY_PRINT_READING));
@@ -82,7 +46,7 @@ Test(control, a_branch_calls_the_function_that_is_due) {
     eddy_scope *scope = eddy_scope_begin();
     eddy_tensor *x = eddy_ones(EDDY_SHAPE(3), EDDY_F32, NULL), *y;
     for (int is_true = 0; is_true < 2; is_true++) {
-        eddy_tensor *predicate = eddy_full((eddy_shape){0}, EDDY_S(is_true), EDDY_BOOL, NULL);
+        eddy_tensor *predicate = truth(is_true);
         must(eddy_cond(predicate, twice, half, NULL, EDDY_LIST(x), 1, NULL, &y));
         cr_assert_eq(sum_of(y), is_true ? 6 : 1.5);
     }
@@ -93,8 +57,7 @@ Test(control, a_branch_calls_the_function_that_is_due) {
 Test(control, what_a_branch_gives_shares_no_memory) {
     eddy_scope *scope = eddy_scope_begin();
     eddy_tensor *x = eddy_ones(EDDY_SHAPE(3), EDDY_F32, NULL), *y;
-    must(eddy_cond(eddy_full((eddy_shape){0}, EDDY_S(1), EDDY_BOOL, NULL), same, same, NULL,
-                   EDDY_LIST(x), 1, NULL, &y));
+    must(eddy_cond(truth(true), same, same, NULL, EDDY_LIST(x), 1, NULL, &y));
     must(eddy_mul_s_inplace(y, EDDY_S(5)));
     cr_assert_eq(sum_of(x), 3);
     cr_assert_eq(sum_of(y), 15);
@@ -124,8 +87,7 @@ Test(control, gradients_go_back_through_what_was_called) {
     eddy_tensor *x = eddy_full(EDDY_SHAPE(2), EDDY_S(8), EDDY_F32, NULL), *y, *z;
     eddy_requires_grad_set(x, true);
     must(eddy_while(is_large, half, NULL, EDDY_LIST(x), NULL, &y));
-    must(eddy_cond(eddy_full((eddy_shape){0}, EDDY_S(1), EDDY_BOOL, NULL), twice, half, NULL,
-                   EDDY_LIST(y), 1, NULL, &z));
+    must(eddy_cond(truth(true), twice, half, NULL, EDDY_LIST(y), 1, NULL, &z));
     must(eddy_backward(eddy_sum(z, EDDY_ALL_AXES, NULL)));
     cr_assert_eq(sum_of(z), 8);
     cr_assert_eq(sum_of(eddy_grad_of(x)), 1, "2 elements, 2 * 0.5 * 0.5 each");
@@ -157,10 +119,6 @@ static void finish(running *r, const eddy_bindings *bindings, const char *what) 
 static void release(running *r) {
     eddy_program_release(&r->program);
     eddy_program_release(&r->copy);
-}
-
-static eddy_tensor *of(double value) {
-    return eddy_full(EDDY_SHAPE(3), EDDY_S(value), EDDY_F32, NULL);
 }
 
 Test(control, a_branch_is_a_part_of_a_program) {
@@ -415,17 +373,11 @@ static eddy_status failing(void *context, eddy_list inputs, eddy_tensor **output
     return done(outputs, eddy_narrow(inputs.items[0], 0, 2, 9));
 }
 
-static eddy_status late(void *context, eddy_list inputs, eddy_tensor **outputs) {
-    (void)context;
-    return done(outputs,
-                eddy_cast(eddy_sum(eddy_nonzero(inputs.items[0]), EDDY_AXES(1), NULL), EDDY_F32));
-}
-
 static void expect_spoiled(eddy_block *function, void *context, const char *part) {
     eddy_scope *scope = eddy_scope_begin();
     eddy_tensor *x = of(3), *y;
     eddy_error error;
-    eddy_tensor *predicate = eddy_full((eddy_shape){0}, EDDY_S(1), EDDY_BOOL, NULL);
+    eddy_tensor *predicate = truth(true);
     must(eddy_record_begin(NULL));
     must(eddy_cond(predicate, twice, function, context, EDDY_LIST(x), 1, NULL, &y));
     cr_assert_eq(sum_of(y), 18, "the call goes on as it would");
@@ -484,8 +436,7 @@ Test(control, a_function_does_not_end_the_recording) {
     eddy_tensor *x = of(3), *y;
     running r;
     must(eddy_record_begin(NULL));
-    must(eddy_cond(eddy_full((eddy_shape){0}, EDDY_S(1), EDDY_BOOL, NULL), ends_recording, half,
-                   NULL, EDDY_LIST(x), 1, NULL, &y));
+    must(eddy_cond(truth(true), ends_recording, half, NULL, EDDY_LIST(x), 1, NULL, &y));
     finish(&r, EDDY_BINDINGS({"x", x, EDDY_ROLE_INPUT}, {"y", y, EDDY_ROLE_OUTPUT}), "open");
     cr_assert_eq(run(&r, EDDY_LIST(of(1))), 6);
     release(&r);
@@ -498,7 +449,7 @@ Test(control, a_function_does_not_end_the_recording) {
 Test(control, arguments_are_checked) {
     eddy_scope *scope = eddy_scope_begin();
     eddy_tensor *x = of(3), *y = NULL;
-    eddy_tensor *predicate = eddy_full((eddy_shape){0}, EDDY_S(1), EDDY_BOOL, NULL);
+    eddy_tensor *predicate = truth(true);
 #define COND(predicate, then, count)                                                               \
     eddy_cond(predicate, then, half, NULL, EDDY_LIST(x), count, NULL, &y)
     cr_assert_eq(COND(x, twice, 1), EDDY_DTYPE_MISMATCH);
@@ -529,134 +480,6 @@ Test(control, arguments_are_checked) {
                  "while: carried[1] is EDDY_NONE, which stands for absent optional operands only");
     cr_assert_eq(eddy_while(same, half, NULL, EDDY_LIST(x), NULL, &y), EDDY_DTYPE_MISMATCH);
     expect_error(EDDY_DTYPE_MISMATCH, "while: the predicate is f32[3]: it has to be one bool");
-    eddy_scope_end(scope);
-    cr_assert_eq(eddy_live_count(), 0);
-}
-
-/* ---- texts ---- */
-
-#define HEAD(count)                                                                                \
-    "eddy program, version 1, " count " instructions\n"                                            \
-    "input p bool[]\n"                                                                             \
-    "input x f32[3]\n"
-
-static eddy_status parse(const char *text, eddy_parse_error *error) {
-    eddy_runtime *runtime;
-    uint32_t generators;
-    must(eddy_runtime_of_caller(eddy_caller_get(), (eddy_origin){0}, &runtime));
-    eddy_program *program = eddy_program_create(runtime);
-    eddy_status status = eddy_parse_program(program, text, strlen(text), &generators, error);
-    if (status == EDDY_OK)
-        status = eddy_program_build(program, (eddy_origin){"test", NULL});
-    eddy_program_release(&program);
-    return status;
-}
-
-static void expect_refused(const char *text, uint32_t line, const char *reason) {
-    eddy_parse_error error = {0};
-    cr_assert_eq(parse(text, &error), EDDY_INVALID_ARGUMENT, "%s: %s", text, error.reason);
-    cr_assert_str_eq(error.reason, reason);
-    cr_assert_eq(error.line, line, "%s: line %u", text, error.line);
-}
-
-Test(control, texts_are_nested_and_use_what_is_there) {
-    static const char nested[] = "branches and loops are not nested, or more than 64 deep";
-    eddy_parse_error error = {0};
-    expect_refused(HEAD("1") "if(p bool[])\n", 0, nested);
-    expect_refused(HEAD("1") "end_if()\n", 4, nested);
-    expect_refused(HEAD("2") "if(p bool[])\nend_if()\n", 5, nested);
-    expect_refused(HEAD("2") "loop(most_steps = 0)\nend_loop()\n", 5, nested);
-    expect_refused(HEAD("3") "loop(most_steps = 0)\nelse()\nend_loop()\n", 5, nested);
-    expect_refused(HEAD("1") "if(x f32[3])\n", 4, "if: the predicate has not one element (f32[3])");
-    expect_refused(HEAD("1") "loop(most_steps = -1)\n", 4, "loop: most_steps is negative");
-    expect_refused(HEAD("1") "if()\n", 4, "expected a name, not ')'");
-    /* Made on one way, and used behind both. */
-    static const char half_made[] =
-        HEAD("5") "if(p bool[])\n%0 f32[3] = neg(x f32[3])\nelse()\nend_if()\n%1 f32[3] = neg(%0 "
-                  "f32[3])\n";
-    expect_refused(half_made, 8, "a value is used before it is made");
-    /* Made on one way, and used on the other. */
-    expect_refused(HEAD("5") "if(p bool[])\n%0 f32[3] = neg(x f32[3])\nelse()\n"
-                             "%1 f32[3] = neg(%0 f32[3])\nend_if()\n",
-                   7, "a value is used before it is made");
-    /* Set on the other way: there behind both. */
-    cr_assert_eq(parse(HEAD("6") "if(p bool[])\n%0 f32[3] = neg(x f32[3])\nelse()\n"
-                                 "copy_into(x f32[3], set %0 f32[3])\nend_if()\n"
-                                 "%1 f32[3] = neg(%0 f32[3])\n",
-                       &error),
-                 EDDY_OK, "%s", error.reason);
-    /* A step may not take place. */
-    expect_refused(HEAD("5") "loop(most_steps = 0)\nloop_while(p bool[])\n"
-                             "%0 f32[3] = neg(x f32[3])\nend_loop()\n%1 f32[3] = neg(%0 f32[3])\n",
-                   8, "a value is used before it is made");
-    /* The test does. */
-    cr_assert_eq(parse(HEAD("5") "loop(most_steps = 0)\n%0 f32[3] = neg(x f32[3])\n"
-                                 "loop_while(p bool[])\nend_loop()\n%1 f32[3] = neg(%0 f32[3])\n",
-                       &error),
-                 EDDY_OK, "%s", error.reason);
-    /* The same way of another branch on the same predicate, which nobody writes. */
-#define AGAIN(between, end)                                                                        \
-    "if(p bool[])\n%0 f32[3] = neg(x f32[3])\nelse()\nend_if()\n" between "if(p bool[])\n" end     \
-    "end_if()\n"
-    cr_assert_eq(parse(HEAD("8") AGAIN("", "%1 f32[3] = neg(%0 f32[3])\nelse()\n"), &error),
-                 EDDY_OK, "%s", error.reason);
-    expect_refused(HEAD("8") AGAIN("", "else()\n%1 f32[3] = neg(%0 f32[3])\n"), 10,
-                   "a value is used before it is made");
-    expect_refused(HEAD("9") AGAIN("mut p bool[] = logical_not(p bool[])\n",
-                                   "%1 f32[3] = neg(%0 f32[3])\nelse()\n"),
-                   10, "a value is used before it is made");
-    expect_refused(
-        HEAD("9") AGAIN(
-            "", "%1 f32[3] = neg(%0 f32[3])\nelse()\n") "mut p bool[] = logical_not(p bool[])\n",
-        9, "a value is used before it is made");
-    /* Both ways make it. */
-    expect_refused(HEAD("5") "if(p bool[])\n%0 f32[3] = neg(x f32[3])\nelse()\n"
-                             "%0 f32[3] = neg(x f32[3])\nend_if()\n",
-                   7, "expected a result: a new value, or one that is written to");
-}
-
-static const char *nest_text(char *text, size_t size, int depth) {
-    int length = snprintf(text, size, "eddy program, version 1, %d instructions\ninput p bool[]\n",
-                          3 * depth);
-    for (int i = 0; i < depth; i++)
-        length += snprintf(text + length, size - (size_t)length, "if(p bool[])\n");
-    for (int i = 0; i < depth; i++)
-        length += snprintf(text + length, size - (size_t)length, "else()\nend_if()\n");
-    return text;
-}
-
-Test(control, nests_have_a_bound) {
-    char text[4096];
-    eddy_parse_error error = {0};
-    cr_assert_eq(parse(nest_text(text, sizeof(text), 64), &error), EDDY_OK, "%s", error.reason);
-    expect_refused(nest_text(text, sizeof(text), 65), 2 + 65,
-                   "branches and loops are not nested, or more than 64 deep");
-}
-
-static eddy_status nest_deeper(void *context, eddy_list inputs, eddy_tensor **outputs) {
-    int *depth = context;
-    if (*depth == 70)
-        return twice(NULL, inputs, outputs);
-    ++*depth;
-    eddy_status status =
-        eddy_cond(eddy_gt_s(eddy_mean(inputs.items[0], EDDY_ALL_AXES, NULL), EDDY_S(0)),
-                  nest_deeper, same, context, inputs, 1, NULL, outputs);
-    --*depth;
-    return status;
-}
-
-Test(control, a_recording_that_is_too_deep_is_spoiled) {
-    eddy_scope *scope = eddy_scope_begin();
-    eddy_tensor *x = of(1), *y;
-    int depth = 0;
-    char reason[400];
-    must(eddy_record_begin(NULL));
-    must(nest_deeper(&depth, EDDY_LIST(x), &y));
-    cr_assert_eq(sum_of(y), 6);
-    cr_assert_not(eddy_can_record(reason, sizeof(reason)));
-    cr_assert_str_eq(reason, "cond cannot be part of a program: branches and loops lie too deep "
-                             "within each other");
-    eddy_record_cancel();
     eddy_scope_end(scope);
     cr_assert_eq(eddy_live_count(), 0);
 }

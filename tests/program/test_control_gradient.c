@@ -3,6 +3,7 @@
 #include <eddy/eddy.h>
 #include <stdlib.h>
 #include <string.h>
+#include <tests/program/blocks.h>
 #include <tests/program/outcome.h>
 #include <tests/program/reread.h>
 
@@ -33,7 +34,7 @@ static eddy_status flat(void *context, eddy_list inputs, eddy_tensor **outputs) 
     return outputs[0] ? EDDY_OK : EDDY_INVALID_ARGUMENT;
 }
 
-static eddy_status same(void *context, eddy_list inputs, eddy_tensor **outputs) {
+static eddy_status unchanged(void *context, eddy_list inputs, eddy_tensor **outputs) {
     (void)context;
     outputs[0] = inputs.items[0];
     return EDDY_OK;
@@ -42,7 +43,7 @@ static eddy_status same(void *context, eddy_list inputs, eddy_tensor **outputs) 
 static eddy_status nested(void *context, eddy_list inputs, eddy_tensor **outputs) {
     eddy_tensor *h = eddy_sin(inputs.items[0]);
     eddy_tensor *predicate = eddy_gt_s(eddy_mean(h, EDDY_ALL_AXES, NULL), EDDY_S(0.5));
-    return eddy_cond(predicate, steep, same, context, EDDY_LIST(h), 1, NULL, outputs);
+    return eddy_cond(predicate, steep, unchanged, context, EDDY_LIST(h), 1, NULL, outputs);
 }
 
 static eddy_tensor *forward(model *m, eddy_tensor *x, eddy_block *then, eddy_block *otherwise) {
@@ -67,8 +68,9 @@ static eddy_tensor *grad_of(eddy_tensor *leaf) {
     return eddy_has_grad(leaf) ? eddy_grad_of(leaf) : eddy_zeros_like(leaf, NULL);
 }
 
-static eddy_block *const ways[][2] = {{steep, flat},  {flat, steep},    {nested, flat},
-                                      {same, nested}, {nested, nested}, {same, same}};
+static eddy_block *const ways[][2] = {{steep, flat},    {flat, steep},
+                                      {nested, flat},   {unchanged, nested},
+                                      {nested, nested}, {unchanged, unchanged}};
 #define PAIRS ((int)(sizeof(ways) / sizeof(ways[0])))
 
 /* The backward pass is a part of the program. */
@@ -223,7 +225,7 @@ Test(control_gradient, a_predicate_that_was_overwritten_is_noticed) {
     eddy_tensor *y;
     eddy_error error;
     make_model(&m, 1);
-    eddy_tensor *predicate = eddy_full((eddy_shape){0}, EDDY_S(1), EDDY_BOOL, NULL);
+    eddy_tensor *predicate = truth(true);
     must(eddy_record_begin(NULL));
     must(eddy_cond(predicate, steep, flat, &m, EDDY_LIST(m.x), 1, NULL, &y));
     must(eddy_copy_into(eddy_zeros((eddy_shape){0}, EDDY_BOOL, NULL), predicate));

@@ -359,3 +359,17 @@ Test(targets, whose_gradient_is_wanted_are_refused) {
     eddy_scope_end(scope);
     cr_assert_eq(eddy_live_count(), 0);
 }
+
+Test(targets, outputs_without_elements_have_targets) {
+    eddy_scope *scope = eddy_scope_begin();
+    eddy_tensor *x = eddy_zeros(EDDY_SHAPE(0, 0), EDDY_F32, NULL);
+    must(eddy_record_begin(NULL));
+    eddy_tensor *y = eddy_clone(x);
+    eddy_program *program =
+        eddy_record_end(EDDY_BINDINGS({"x", x, EDDY_ROLE_INPUT}, {"y", y, EDDY_ROLE_OUTPUT}));
+    must(eddy_program_run_into(program, EDDY_LIST(x),
+                               EDDY_LIST(eddy_empty(EDDY_SHAPE(0, 0), EDDY_F32, NULL))));
+    eddy_program_release(&program);
+    eddy_scope_end(scope);
+    cr_assert_eq(eddy_live_count(), 0);
+}

@@ -1,0 +1,302 @@
+/* Branches and loops where a recording could become a wrong program, or where state could be lost. */
+#include <criterion/criterion.h>
+#include <eddy/eddy.h>
+#include <string.h>
+#include <tests/program/blocks.h>
+#include <tests/program/outcome.h>
+
+static eddy_status nest_deeper(void *context, eddy_list inputs, eddy_tensor **outputs) {
+    int *depth = context;
+    if (*depth == 70)
+        return twice(NULL, inputs, outputs);
+    ++*depth;
+    eddy_status status =
+        eddy_cond(eddy_gt_s(eddy_mean(inputs.items[0], EDDY_ALL_AXES, NULL), EDDY_S(0)),
+                  nest_deeper, same, context, inputs, 1, NULL, outputs);
+    --*depth;
+    return status;
+}
+
+Test(control_edges, a_recording_that_is_too_deep_is_spoiled) {
+    eddy_scope *scope = eddy_scope_begin();
+    eddy_tensor *x = of(1), *y;
+    int depth = 0;
+    char reason[400];
+    must(eddy_record_begin(NULL));
+    must(nest_deeper(&depth, EDDY_LIST(x), &y));
+    cr_assert_eq(sum_of(y), 6);
+    cr_assert_not(eddy_can_record(reason, sizeof(reason)));
+    cr_assert_str_eq(reason, "cond cannot be part of a program: branches and loops lie too deep "
+                             "within each other");
+    eddy_record_cancel();
+    eddy_scope_end(scope);
+    cr_assert_eq(eddy_live_count(), 0);
+}
+
+/* ---- what leaves its way ---- */
+
+typedef struct leak {
+    eddy_tensor *kept; /* the first that a function made: an effect that it should not have */
+} leak;
+
+static eddy_status leaks(void *context, eddy_list inputs, eddy_tensor **outputs) {
+    leak *l = context;
+    eddy_tensor *made = eddy_add_s(inputs.items[0], EDDY_S(100));
+    if (!l->kept)
+        l->kept = eddy_retain(made);
+    return done(outputs, eddy_mul_s(made, EDDY_S(1)));
+}
+
+/* used: as an operand, or as an output. */
+static void try_leak(bool is_second, bool records_only, bool is_operand, bool is_loop) {
+    eddy_scope *scope = eddy_scope_begin();
+    leak l = {0};
+    eddy_tensor *x = of(1), *y, *predicate = truth(true);
+    char reason[400];
+    eddy_error error = {0};
+    must(eddy_record_begin(EDDY_OPTIONS(record, .records_only = records_only)));
+    if (is_loop)
+        must(eddy_while(is_large, leaks, &l, EDDY_LIST(x), EDDY_OPTIONS(while, .most_steps = 1),
+                        &y));
+    else
+        must(eddy_cond(predicate, is_second ? same : leaks, is_second ? leaks : same, &l,
+                       EDDY_LIST(x), 1, NULL, &y));
+    eddy_tensor *z = is_operand ? eddy_neg(l.kept) : l.kept;
+    cr_assert_eq(eddy_can_record(reason, sizeof(reason)), !is_operand);
+    cr_assert_null(eddy_record_end(EDDY_BINDINGS({"z", z, EDDY_ROLE_OUTPUT})));
+    cr_assert_eq(eddy_error_take(&error), EDDY_UNSUPPORTED);
+    cr_assert_not_null(strstr(error.message, is_operand
+                                                 ? "neg cannot be part of a program: it uses "
+                                                   "what one way of a branch alone has made"
+                                                 : "one way of a branch alone has made z"),
+                       "%s", error.message);
+    eddy_release(&l.kept);
+    eddy_scope_end(scope);
+}
+
+Test(control_edges, what_one_way_has_made_does_not_leave_it) {
+    for (int i = 0; i < 8; i++)
+        try_leak(i & 1, i & 2, i & 4, false);
+    for (int i = 0; i < 2; i++)
+        try_leak(false, true, i, true);
+    cr_assert_eq(eddy_live_count(), 0);
+}
+
+/* ---- saved tensors that a way may overwrite ---- */
+
+static eddy_status overwrites(void *context, eddy_list inputs, eddy_tensor **outputs) {
+    eddy_status status = eddy_copy_into(inputs.items[0], context);
+    return status == EDDY_OK ? same(NULL, inputs, outputs) : status;
+}
+
+Test(control_edges, a_gradient_needs_what_no_way_overwrites) {
+    for (int is_before = 0; is_before < 2; is_before++)
+        for (int is_late = 0; is_late < 2; is_late++) {
+            eddy_scope *scope = eddy_scope_begin();
+            eddy_tensor *w = of(2), *cap = of(3), *x = of(10), *y, *loss = NULL, *gradient;
+            eddy_tensor *predicate = truth(false);
+            eddy_error error = {0};
+            eddy_requires_grad_set(w, true);
+            if (is_before)
+                loss = eddy_sum(eddy_mul(w, cap), EDDY_ALL_AXES, NULL);
+            must(eddy_record_begin(NULL));
+            if (!is_before && !is_late)
+                loss = eddy_sum(eddy_mul(w, cap), EDDY_ALL_AXES, NULL);
+            must(eddy_cond(predicate, overwrites, same, cap, EDDY_LIST(x), 1, NULL, &y));
+            if (!is_before && is_late)
+                loss = eddy_sum(eddy_mul(w, cap), EDDY_ALL_AXES, NULL);
+            must(eddy_backward_to(EDDY_LIST(loss), EDDY_LIST(w), (eddy_list){0}, NULL, &gradient));
+            cr_assert_eq(sum_of(gradient), 9, "the calls go on");
+            eddy_program *program =
+                eddy_record_end(EDDY_BINDINGS({"gradient", gradient, EDDY_ROLE_OUTPUT}));
+            cr_assert_eq(program != NULL, !is_before && is_late);
+            if (!program) {
+                eddy_error_take(&error);
+                cr_assert_not_null(
+                    strstr(error.message, "it needs what a branch or a loop may have overwritten"),
+                    "%s", error.message);
+            }
+            eddy_program_release(&program);
+            eddy_scope_end(scope);
+        }
+    cr_assert_eq(eddy_live_count(), 0);
+}
+
+/* ---- graphs that were there before ---- */
+
+static eddy_status goes_back(void *context, eddy_list inputs, eddy_tensor **outputs) {
+    eddy_tensor *loss = context;
+    return eddy_backward_to(EDDY_LIST(loss), EDDY_LIST(inputs.items[0]), (eddy_list){0}, NULL,
+                            outputs);
+}
+
+Test(control_edges, a_pass_that_does_not_run_uses_no_graph_up) {
+    for (int mode = 0; mode < 3; mode++) {
+        eddy_scope *scope = eddy_scope_begin();
+        eddy_tensor *w = of(2), *y, *loss;
+        eddy_tensor *predicate = truth(mode == 0);
+        eddy_requires_grad_set(w, true);
+        loss = eddy_sum(eddy_square(w), EDDY_ALL_AXES, NULL);
+        must(eddy_record_begin(EDDY_OPTIONS(record, .records_only = mode == 2)));
+        if (mode == 2)
+            must(goes_back(loss, EDDY_LIST(w), &y));
+        else
+            must(eddy_cond(predicate, goes_back, same, loss, EDDY_LIST(w), 1, NULL, &y));
+        if (mode == 0)
+            cr_assert_eq(sum_of(y), 12);
+        eddy_record_cancel();
+        if (mode > 0)
+            must(eddy_backward(loss));
+        eddy_scope_end(scope);
+    }
+    cr_assert_eq(eddy_live_count(), 0);
+}
+
+/* ---- and more that an outsider found ---- */
+
+Test(control_edges, state_that_a_way_would_have_set_is_as_it_was) {
+    eddy_scope *scope = eddy_scope_begin();
+    eddy_tensor *x = of(1), *state = of(5), *y, *out;
+    eddy_tensor *index = eddy_full(EDDY_SHAPE(1), EDDY_S(0), EDDY_I64, NULL);
+    eddy_error error;
+    must(eddy_record_begin(NULL));
+    eddy_tensor *chosen = eddy_index_select(x, index, 0);
+    must(eddy_cond(eddy_lt_s(chosen, EDDY_S(0)), overwrites, same, state, EDDY_LIST(x), 1, NULL,
+                   &y));
+    eddy_program *program =
+        end(EDDY_BINDINGS({"index", index, EDDY_ROLE_INPUT}, {"y", y, EDDY_ROLE_OUTPUT}));
+    must(eddy_program_run(program, EDDY_LIST(eddy_full(EDDY_SHAPE(1), EDDY_S(7), EDDY_I64, NULL)),
+                          &out));
+    cr_assert_eq(eddy_sync(EDDY_FOREVER), EDDY_OUT_OF_RANGE);
+    eddy_error_take(&error);
+    must(eddy_recover(EDDY_LIST(state)));
+    cr_assert_eq(sum_of(state), 15);
+    eddy_program_release(&program);
+    eddy_scope_end(scope);
+    cr_assert_eq(eddy_live_count(), 0);
+}
+
+static eddy_status lends(void *context, eddy_list inputs, eddy_tensor **outputs) {
+    (void)inputs;
+    return done(outputs, eddy_from_buffer(context, EDDY_SHAPE(2), EDDY_F32, NULL, NULL, NULL));
+}
+
+Test(control_edges, memory_of_the_user_is_copied) {
+    eddy_scope *scope = eddy_scope_begin();
+    float buffer[2] = {1, 2};
+    eddy_tensor *y, *predicate = truth(true);
+    must(eddy_cond(predicate, lends, lends, buffer, (eddy_list){0}, 1, NULL, &y));
+    must(eddy_mul_s_inplace(y, EDDY_S(10)));
+    cr_assert_eq(sum_of(y), 30);
+    cr_assert_eq(buffer[0], 1);
+    eddy_scope_end(scope);
+    cr_assert_eq(eddy_live_count(), 0);
+}
+
+static eddy_status constants(void *context, eddy_list inputs, eddy_tensor **outputs) {
+    (void)context;
+    eddy_tensor *zeros = eddy_zeros(EDDY_SHAPE(3), EDDY_F32, NULL);
+    return done(outputs, eddy_add(inputs.items[0], eddy_exp(zeros)));
+}
+
+Test(control_edges, what_may_never_run_is_not_folded) {
+    eddy_scope *scope = eddy_scope_begin();
+    eddy_tensor *x = of(1), *y, *z;
+    eddy_program_info info = {.size = sizeof(info)};
+    eddy_tensor *predicate = truth(true);
+    must(eddy_record_begin(EDDY_OPTIONS(record, .passes = "dead,fold")));
+    must(eddy_cond(predicate, constants, same, NULL, EDDY_LIST(x), 1, NULL, &y));
+    must(constants(NULL, EDDY_LIST(x), &z));
+    eddy_program *program = end(EDDY_BINDINGS({"x", x, EDDY_ROLE_INPUT}, {"y", y, EDDY_ROLE_OUTPUT},
+                                              {"z", z, EDDY_ROLE_OUTPUT}));
+    must(eddy_program_describe(program, &info));
+    cr_assert_eq(info.recorded_count, 11);
+    cr_assert_eq(info.instruction_count, 9, "zeros and exp behind the branch are folded");
+    eddy_program_release(&program);
+    eddy_scope_end(scope);
+    cr_assert_eq(eddy_live_count(), 0);
+}
+
+Test(control_edges, reasons_are_those_of_the_calls) {
+    eddy_scope *scope = eddy_scope_begin();
+    eddy_tensor *x = of(1), *out[2];
+    eddy_tensor *predicate = truth(true);
+    char reason[400];
+    eddy_error error;
+    must(eddy_record_begin(EDDY_OPTIONS(record, .records_only = true)));
+    cr_assert_eq(eddy_cond(predicate, twice, half, NULL, EDDY_LIST(x), 2, NULL, out),
+                 EDDY_INVALID_ARGUMENT);
+    expect_error(EDDY_INVALID_ARGUMENT, "cond: the function has not set outputs[1]");
+    cr_assert_not(eddy_can_record(reason, sizeof(reason)));
+    cr_assert_str_eq(reason, "cond cannot be part of a program: cond: the function has not set "
+                             "outputs[1]");
+    eddy_record_cancel();
+    must(eddy_record_begin(NULL));
+    must(eddy_cond(predicate, late, late, NULL, EDDY_LIST(x), 1, NULL, out));
+    cr_assert_null(eddy_record_end(NULL));
+    cr_assert_eq(eddy_error_take(&error), EDDY_UNSUPPORTED, "%s", error.message);
+    eddy_scope_end(scope);
+    cr_assert_eq(eddy_live_count(), 0);
+}
+
+/* ---- loops ---- */
+
+static eddy_status two_left(void *context, eddy_list inputs, eddy_tensor **outputs) {
+    (void)context;
+    return done(outputs, eddy_gt_s(inputs.items[0], EDDY_S(0)));
+}
+
+static eddy_status one_less(void *context, eddy_list inputs, eddy_tensor **outputs) {
+    (void)context;
+    return done(outputs, eddy_sub_s(inputs.items[0], EDDY_S(1)));
+}
+
+/* A step with a loop of two steps, which may have three. */
+static eddy_status inner_loop(void *context, eddy_list inputs, eddy_tensor **outputs) {
+    eddy_tensor *left;
+    eddy_status status = eddy_while(two_left, one_less, context, EDDY_LIST(scalar(2)),
+                                    EDDY_OPTIONS(while, .most_steps = 3), &left);
+    outputs[0] = status == EDDY_OK ? eddy_sub_s(eddy_sub(inputs.items[0], left), EDDY_S(1)) : NULL;
+    return status;
+}
+
+Test(control_edges, a_loop_counts_its_steps_anew) {
+    eddy_scope *scope = eddy_scope_begin();
+    eddy_tensor *x = scalar(5), *y, *out;
+    must(eddy_record_begin(NULL));
+    must(eddy_while(two_left, inner_loop, NULL, EDDY_LIST(x), NULL, &y));
+    eddy_program *program =
+        end(EDDY_BINDINGS({"x", x, EDDY_ROLE_INPUT}, {"y", y, EDDY_ROLE_OUTPUT}));
+    for (int i = 0; i < 3; i++) {
+        must(eddy_program_run(program, EDDY_LIST(scalar(20)), &out));
+        cr_assert_eq(sum_of(out), 0);
+    }
+    eddy_program_release(&program);
+    eddy_scope_end(scope);
+    cr_assert_eq(eddy_live_count(), 0);
+}
+
+/* (count, sum) -> (count - 1, sum - context) */
+static eddy_status add_neg(void *context, eddy_list inputs, eddy_tensor **outputs) {
+    outputs[0] = eddy_sub_s(inputs.items[0], EDDY_S(1));
+    outputs[1] = eddy_add(inputs.items[1], eddy_neg(context));
+    return outputs[0] && outputs[1] ? EDDY_OK : EDDY_INVALID_ARGUMENT;
+}
+
+Test(control_edges, a_step_finds_what_the_one_before_has_found) {
+    eddy_scope *scope = eddy_scope_begin();
+    eddy_tensor *x = of(1), *count = scalar(3), *out[2], *result;
+    must(eddy_record_begin(NULL));
+    eddy_tensor *found = eddy_mul_s(x, EDDY_S(2));
+    must(eddy_while(two_left, add_neg, found, EDDY_LIST(count, x), NULL, out));
+    eddy_program *program =
+        end(EDDY_BINDINGS({"x", x, EDDY_ROLE_INPUT}, {"count", count, EDDY_ROLE_INPUT},
+                          {"sum", out[1], EDDY_ROLE_OUTPUT}));
+    for (int i = 0; i < 6; i++) {
+        must(eddy_program_run(program, EDDY_LIST(of(1), scalar(i)), &result));
+        cr_assert_eq(sum_of(result), 3 - 6 * i);
+    }
+    eddy_program_release(&program);
+    eddy_scope_end(scope);
+    cr_assert_eq(eddy_live_count(), 0);
+}
