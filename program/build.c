@@ -7,6 +7,7 @@
 #include <interpreter/tape/autograd.h>
 #include <program/gradient.h>
 #include <program/recording.h>
+#include <program/variant.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -636,6 +637,8 @@ static eddy_program *end_recording(const eddy_bindings *bindings, bool has_gradi
     if (status == EDDY_OK && has_gradient && !program->gradient)
         status = eddy_fail(EDDY_INVALID_ARGUMENT, origin, "no output carries a gradient");
     eddy_recording_destroy(recording);
+    if (status == EDDY_OK)
+        status = eddy_program_keep_source(program, origin);
     if (status == EDDY_OK)
         status = eddy_program_build(program, origin);
     if (status != EDDY_OK)

@@ -12,6 +12,7 @@
 #include <program/passes/passes.h>
 #include <program/program.h>
 #include <program/storages.h>
+#include <program/variant.h>
 #include <string.h>
 
 #define CHUNK_BYTES 65536
@@ -198,12 +199,16 @@ static eddy_status load(loading *l) {
         status = check_data(l);
     if (status == EDDY_OK) {
         name_by_value(l);
-        status = eddy_program_build(l->program, l->file.origin);
+        status = eddy_program_keep_source(l->program, l->file.origin);
+        if (status == EDDY_OK)
+            status = eddy_program_build(l->program, l->file.origin);
     }
     if (status == EDDY_OK)
         status = read_storages(l);
-    if (status == EDDY_OK)
+    if (status == EDDY_OK) {
         note_versions(l->program);
+        eddy_program_source_take(l->program);
+    }
     return status;
 }
 

@@ -5,6 +5,7 @@
 #include <interpreter/handle/generator.h>
 #include <interpreter/tape/autograd.h>
 #include <program/gradient.h>
+#include <program/variant.h>
 #include <string.h>
 
 eddy_program *eddy_program_create(eddy_runtime *runtime) {
@@ -35,6 +36,7 @@ void eddy_program_destroy(eddy_program *program) {
         eddy_autograd_node_release(kept[i].node);
     eddy_code_array_fini(&program->kept, sizeof(*kept));
     eddy_program_gradient_destroy(program->gradient);
+    eddy_program_variants_destroy(program->variants);
     eddy_executable_fini(&program->executable);
     eddy_code_fini(&program->code);
     eddy_code_array_fini(&program->externals, sizeof(eddy_program_external));
@@ -81,17 +83,18 @@ void eddy_program_release(eddy_program **program) {
         eddy_program_destroy(released);
 }
 
-static int64_t bytes_of(const eddy_program *program) {
+int64_t eddy_program_bytes(const eddy_program *program) {
     size_t bytes = sizeof(*program) + program->externals.capacity * sizeof(eddy_program_external) +
                    program->bindings.capacity * sizeof(eddy_program_binding);
     int64_t all = (int64_t)bytes + eddy_code_bytes(&program->code) +
-                  eddy_executable_bytes(&program->executable);
+                  eddy_executable_bytes(&program->executable) +
+                  eddy_program_variants_bytes(program->variants);
     const eddy_program_gradient *gradient = program->gradient;
     if (!gradient)
         return all;
     for (uint32_t i = 0; i < gradient->ways->count; i++)
-        all += bytes_of(gradient->ways->items[i].program);
-    return all + bytes_of(gradient->forward);
+        all += eddy_program_bytes(gradient->ways->items[i].program);
+    return all + eddy_program_bytes(gradient->forward);
 }
 
 eddy_status eddy_program_describe(const eddy_program *program, eddy_program_info *info) {
@@ -112,7 +115,7 @@ eddy_status eddy_program_describe(const eddy_program *program, eddy_program_info
                                .draw_count = program->code.draws.count,
                                .arena_bytes = executable->arena.bytes,
                                .arena_bound = executable->arena.bound,
-                               .program_bytes = bytes_of(program),
+                               .program_bytes = eddy_program_bytes(program),
                                .estimated_ns = executable->cost_ps / 1000,
                                .recorded_count = program->code.recorded_count,
                                .group_count = program->code.groups.count,

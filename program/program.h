@@ -79,6 +79,8 @@ struct eddy_program {
     bool uses_kept;      /* on which are kept */
     bool has_registered; /* ops of the program's own, which run on workers alone */
     eddy_executable executable;
+    struct eddy_program_variants
+        *variants; /* owned: programs for some outputs (variant.h), or NULL */
     struct eddy_program_gradient
         *gradient; /* owned: how gradients go back through a run (gradient.h), or NULL */
 };
@@ -135,6 +137,9 @@ char *eddy_program_name_copy(const char *name);
 
 /* Why two recordings of a function are not the same program, as a sentence; "" where they are. */
 void eddy_program_compare(const eddy_program *a, const eddy_program *b, char *reason, size_t size);
+
+/* What a program takes, without the tensors that it holds, its backward programs and variants included. */
+int64_t eddy_program_bytes(const eddy_program *program);
 
 /* A program without code, of one reference; NULL without memory. */
 eddy_program *eddy_program_create(eddy_runtime *runtime);

@@ -327,7 +327,8 @@ static char *take(char **at, size_t bytes) {
     return taken;
 }
 
-eddy_status eddy_run_make_untraced(eddy_run *r) {
+/* Calls the function with room for what a run is made of. */
+static eddy_status with_room(eddy_run *r, eddy_status (*function)(eddy_run *r)) {
     const eddy_program *program = r->program;
     eddy_status status = check_call(r);
     if (status != EDDY_OK)
@@ -346,9 +347,21 @@ eddy_status eddy_run_make_untraced(eddy_run *r) {
     r->roots = (eddy_tensor **)(void *)take(&at, roots);
     r->given = (eddy_tensor **)(void *)take(&at, given);
     r->operands = (eddy_vm_operand *)(void *)take(&at, operands);
-    status = run_bound(r);
+    status = function(r);
     eddy_caller_scratch_end(r->caller, memory, bytes);
     return status;
+}
+
+eddy_status eddy_run_make_untraced(eddy_run *r) {
+    return with_room(r, run_bound);
+}
+
+static eddy_status bind(eddy_run *r) {
+    return eddy_run_bind(r);
+}
+
+eddy_status eddy_run_check(eddy_run *r) {
+    return with_room(r, bind);
 }
 
 eddy_status eddy_run_make(eddy_run *r) {

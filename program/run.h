@@ -41,6 +41,8 @@ typedef struct eddy_run {
 EDDY_MUST_USE eddy_status eddy_run_make(eddy_run *r);
 /* The same, whose outputs carry no gradient. */
 EDDY_MUST_USE eddy_status eddy_run_make_untraced(eddy_run *r);
+/* Whether it could be made, but for memory: nothing happens. The same errors. */
+EDDY_MUST_USE eddy_status eddy_run_check(eddy_run *r);
 /* Whether a run is to be a node of the tape (gradient.h): gradients are on, and one would go on from it. */
 bool eddy_run_is_traced(const eddy_run *r);
 /* The run that is. UNSUPPORTED with targets, or with tensors in the place of state. */

@@ -4,6 +4,7 @@
 #include <base/status.h>
 #include <program/run.h>
 #include <program/tensor_store.h>
+#include <program/variant.h>
 
 /* Lists of so many fit on the stack. */
 #define STACK_ITEMS 64
@@ -110,6 +111,23 @@ static uint32_t count_states(const eddy_program *program) {
     return count;
 }
 
+/* The program for the outputs that are wanted, a reference. Where it is another one, their targets and places are the first of these lists. */
+static eddy_program *choose(const naming *n) {
+    uint64_t wanted = 0;
+    uint32_t kept = 0, count = n->program->output_count;
+    for (uint32_t i = 0; i < count; i++)
+        if (n->places[i] || !eddy_tensor_is_none(n->given_targets[i]))
+            wanted |= UINT64_C(1) << i;
+    eddy_program *chosen = eddy_program_variant_for(n->program, wanted);
+    for (uint32_t i = 0; i < count && chosen != n->program; i++) {
+        if (!(wanted >> i & 1))
+            continue;
+        n->places[kept] = n->places[i];
+        n->given_targets[kept++] = n->given_targets[i];
+    }
+    return chosen;
+}
+
 static eddy_status run_given(const naming *n) {
     eddy_status status = feed_all(n);
     if (status == EDDY_OK)
@@ -118,13 +136,23 @@ static eddy_status run_given(const naming *n) {
         status = take_all(n);
     if (status != EDDY_OK)
         return status;
-    return eddy_run_make(&(eddy_run){.program = n->program,
-                                     .caller = eddy_caller_get(),
-                                     .origin = n->origin,
-                                     .inputs = {n->given_inputs, n->program->input_count},
-                                     .targets = n->given_targets,
-                                     .states = n->given_states,
-                                     .places = n->places});
+    eddy_run r = {.program = n->program,
+                  .caller = eddy_caller_get(),
+                  .origin = n->origin,
+                  .inputs = {n->given_inputs, n->program->input_count},
+                  .targets = n->given_targets,
+                  .states = n->given_states,
+                  .places = n->places};
+    if (!n->program->variants || eddy_run_is_traced(&r))
+        return eddy_run_make(&r);
+    /* What is an error does not depend on what is fetched. */
+    status = eddy_run_check(&r);
+    if (status != EDDY_OK)
+        return status;
+    r.program = choose(n);
+    status = eddy_run_make(&r);
+    eddy_program_release(&r.program);
+    return status;
 }
 
 /* memory: what item_count counts. Of inputs, states and outputs in a row, what is given; then what is taken, and places. */

@@ -205,8 +205,8 @@ typedef struct eddy_program_run_named_options {
     eddy_tensor_store *store;
 } eddy_program_run_named_options;
 
-/* eddy_program_run with names, in any order: each input is fed once (or stands in the store); each output is fetched once or not at all,
- * and one that is not fetched is not handed out. Constants and captured tensors are the program's own: they cannot be fed, but written
+/* eddy_program_run with names, in any order: each input is fed once (or stands in the store); each output is fetched once or not at all;
+ * what no fetched one needs is not computed, but for effects and what may fail (the first run with a set of outputs makes a program for it). Constants and captured tensors are the program's own: they cannot be fed, but written
  * by ops. Fetches are written on success only, after the feeds were read. options: NULL for none.
  *
  * State may be fed, or stand in a store, so that one program runs on several sets of it: the run reads and writes the tensor that is given in

@@ -210,9 +210,12 @@ static eddy_status run_loop(eddy_tensor *x, bool records_only, double *result) {
         return status;
     status = eddy_while(is_small, step_of_loop, state, EDDY_LIST(x), NULL, &y);
     eddy_program *program =
-        eddy_record_end(EDDY_BINDINGS({"x", x, EDDY_ROLE_INPUT}, {"y", y, EDDY_ROLE_OUTPUT}));
+        eddy_record_end(EDDY_BINDINGS({"x", x, EDDY_ROLE_INPUT}, {"y", y, EDDY_ROLE_OUTPUT},
+                                      {"other", eddy_exp(y), EDDY_ROLE_OUTPUT}));
     if (status == EDDY_OK)
-        status = program ? eddy_program_run(program, EDDY_LIST(x), &y) : EDDY_OUT_OF_MEMORY;
+        status = program ? eddy_program_run_named(program, EDDY_FEEDS({"x", x}),
+                                                  EDDY_FETCHES({"y", &y}), NULL)
+                         : EDDY_OUT_OF_MEMORY;
     if (status == EDDY_OK)
         status = eddy_read_f64(eddy_sum(eddy_add(state, y), EDDY_ALL_AXES, NULL), result, NULL);
     eddy_program_release(&program);
