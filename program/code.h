@@ -44,6 +44,10 @@ typedef struct eddy_code_value {
  * healed as by COVERS. */
 #define EDDY_CODE_COVERS_INPUT 16u
 
+/* With READS and WRITES: all of the storage, and what the instruction reads of it are the same elements. It is an error's as what COVERS is,
+ * but for errors that were there before, which it reads. */
+#define EDDY_CODE_REPLACES 32u
+
 typedef struct eddy_code_operand {
     int64_t offset;    /* elements */
     uint32_t value;    /* EDDY_CODE_NONE: an optional operand that is absent */

@@ -48,16 +48,18 @@ static bool parse_operand(eddy_parser *p, bool is_output) {
     eddy_dtype dtype = EDDY_F32;
     if (!is_output && eddy_parser_take(p, "none"))
         return add_operand(p, &operand, &layout);
-    bool changes = eddy_parser_take(p, "mut "), sets = !changes && eddy_parser_take(p, "set ");
-    bool makes = is_output && !changes && !sets;
+    bool changes = eddy_parser_take(p, "mut "), sets = !changes && eddy_parser_take(p, "set "),
+         replaces = !changes && !sets && is_output && eddy_parser_take(p, "put ");
+    bool makes = is_output && !changes && !sets && !replaces;
     if (!parse_value(p, &makes, &operand.value) || !eddy_cursor_pass(&p->cursor, " ") ||
         !eddy_parser_layout(p, &dtype, &layout))
         return false;
     operand.dtype = (uint8_t)dtype;
-    operand.access = makes     ? EDDY_CODE_WRITES | EDDY_CODE_MAKES
-                     : changes ? EDDY_CODE_WRITES | EDDY_CODE_READS
-                     : sets    ? access_of_set(p, operand.value)
-                               : EDDY_CODE_READS;
+    operand.access = makes      ? EDDY_CODE_WRITES | EDDY_CODE_MAKES
+                     : changes  ? EDDY_CODE_WRITES | EDDY_CODE_READS
+                     : sets     ? access_of_set(p, operand.value)
+                     : replaces ? EDDY_CODE_WRITES | EDDY_CODE_READS | EDDY_CODE_REPLACES
+                                : EDDY_CODE_READS;
     if (is_output && operand.access == EDDY_CODE_READS)
         return eddy_cursor_fail(&p->cursor, EDDY_INVALID_ARGUMENT,
                                 "expected a result: a new value, or one that is written to");
@@ -104,8 +106,8 @@ static bool parse_inputs(eddy_parser *p, const eddy_op *op, const char **comma) 
 }
 
 static bool parse_outputs(eddy_parser *p, uint32_t *count) {
-    for (*count = 0;
-         eddy_parser_is_at(p, "%") || eddy_parser_is_at(p, "mut ") || eddy_parser_is_at(p, "set ");
+    for (*count = 0; eddy_parser_is_at(p, "%") || eddy_parser_is_at(p, "mut ") ||
+                     eddy_parser_is_at(p, "set ") || eddy_parser_is_at(p, "put ");
          ++*count) {
         if (*count == EDDY_OP_OUTPUT_MAX)
             return eddy_cursor_expected(&p->cursor, "an op: there are 8 results already");

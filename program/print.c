@@ -48,7 +48,7 @@ static void number_values(const eddy_printer *p) {
 }
 
 static bool is_plain(const char *name) {
-    static const char *const kept[] = {"none", "mut", "set"};
+    static const char *const kept[] = {"none", "mut", "set", "put"};
     static const char *const letters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_";
     for (size_t i = 0; i < sizeof(kept) / sizeof(kept[0]); i++)
         if (strcmp(name, kept[i]) == 0)
@@ -120,7 +120,8 @@ static void print_operand(eddy_printer *p, const eddy_code_operand *operand) {
     eddy_code_operand_layout(code_of(p), operand, &layout);
     bool is_target = operand->access & EDDY_CODE_WRITES && !(operand->access & EDDY_CODE_MAKES);
     if (is_target)
-        eddy_text_add(&p->text, operand->access & (EDDY_CODE_COVERS | EDDY_CODE_COVERS_INPUT)
+        eddy_text_add(&p->text, operand->access & EDDY_CODE_REPLACES ? "put "
+                                : operand->access & (EDDY_CODE_COVERS | EDDY_CODE_COVERS_INPUT)
                                     ? "set "
                                     : "mut ");
     eddy_printer_value(p, operand->value);

@@ -96,7 +96,7 @@ static void mark(replay *r, const eddy_code_instruction *instruction, uint64_t r
         if (eddy_code_operand_is_absent(operand) || !(operand->access & EDDY_CODE_WRITES))
             continue;
         eddy_poison *poison = &r->poison[operand->value];
-        if (is_input(r, operand))
+        if (is_input(r, operand) && !(operand->access & EDDY_CODE_REPLACES))
             *poison = root ? eddy_poison_after_write(*poison, root, in_place) : *poison;
         else
             *poison = root ? eddy_poison_make(root, EDDY_POISON_LOST) : 0;

@@ -75,7 +75,9 @@ static bool check_access(eddy_verifier *v, const eddy_code_operand *operand, boo
     bool covers = access == (is_input ? EDDY_CODE_WRITES | EDDY_CODE_READS | EDDY_CODE_COVERS_INPUT
                                       : EDDY_CODE_WRITES | EDDY_CODE_COVERS);
     bool changes = access == (EDDY_CODE_WRITES | EDDY_CODE_READS);
-    if (is_output || is_mut ? !(covers || changes || (makes && is_output))
+    bool replaces = access == (EDDY_CODE_WRITES | EDDY_CODE_READS | EDDY_CODE_REPLACES) &&
+                    is_output && value->kind != EDDY_VALUE_INPUT;
+    if (is_output || is_mut ? !(covers || changes || replaces || (makes && is_output))
                             : access != EDDY_CODE_READS)
         return eddy_verifier_fail(
             v, "an operand is written that is read only, or the other way round");
@@ -106,7 +108,8 @@ static bool check_operand(eddy_verifier *v, uint32_t index, const eddy_op_operan
         return eddy_verifier_fail(v, "%s has to be bool", of->name);
     if (operand->access & EDDY_CODE_WRITES && !eddy_layout_is_injective(&layout))
         return eddy_verifier_fail(v, "some elements of an operand that is written share memory");
-    if (operand->access & (EDDY_CODE_MAKES | EDDY_CODE_COVERS | EDDY_CODE_COVERS_INPUT) &&
+    if (operand->access &
+            (EDDY_CODE_MAKES | EDDY_CODE_COVERS | EDDY_CODE_COVERS_INPUT | EDDY_CODE_REPLACES) &&
         !is_whole(&layout, operand->dtype, bytes))
         return eddy_verifier_fail(v, "an operand is not all of its storage");
     return true;

@@ -39,9 +39,9 @@ static void record(void) {
     eddy_tensor *end[2];
     must(eddy_record_begin(EDDY_OPTIONS(record, .records_only = true)));
     must(eddy_while(is_left, add, NULL, (eddy_list){start, 2}, NULL, end));
-    program = eddy_record_end(
-        EDDY_BINDINGS({"count", start[0], EDDY_ROLE_INPUT}, {"x", start[1], EDDY_ROLE_INPUT},
-                      {"end", end[1], EDDY_ROLE_OUTPUT}));
+    program = eddy_record_end(EDDY_BINDINGS({"count", start[0], EDDY_ROLE_INPUT},
+                                            {"x", start[1], EDDY_ROLE_INPUT},
+                                            {"end", end[1], EDDY_ROLE_OUTPUT}));
     if (!program)
         must_fail();
     eddy_release(&end[0]);

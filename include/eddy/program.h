@@ -75,8 +75,9 @@ typedef struct eddy_bindings {
     row(dead, "leaves out ops whose results nobody uses")                                          \
         row(same, "leaves out ops that compute what an earlier one has computed")                  \
             row(fold, "computes once what depends on constants alone")                             \
-                row(fuse, "runs elementwise ops tile by tile")                                     \
-                    row(place, "puts results into the memory of what is used up")
+                row(move, "leaves out copies whose source can be written where they put it")       \
+                    row(fuse, "runs elementwise ops tile by tile")                                 \
+                        row(place, "puts results into the memory of what is used up")
 
 /* ---- recording ---- */
 

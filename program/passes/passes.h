@@ -34,6 +34,9 @@ EDDY_MUST_USE bool eddy_pass_dead(eddy_code *code, const uint32_t *bases);
 /* Common subexpressions: leaves out instructions that compute what an earlier one has computed. */
 EDDY_MUST_USE bool eddy_pass_same(eddy_code *code, const uint32_t *bases);
 
+/* Leaves out copies whose source can be written to their target at once. */
+EDDY_MUST_USE bool eddy_pass_move(eddy_code *code, const uint32_t *bases);
+
 /* Groups elementwise instructions that read or write common values, so that they run tile by tile (fused.h). */
 EDDY_MUST_USE bool eddy_pass_fuse(eddy_code *code, const uint32_t *bases);
 
