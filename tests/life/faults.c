@@ -117,6 +117,8 @@ static bool run_with_fault(const double *expected) {
         eddy_error_take(NULL);
     CHECK(work(results) == EDDY_OK);
     CHECK(results[0] == expected[0] && results[1] == expected[1]);
+    /* Handles kept for later hold the runtime that they were last used in, and how many a run takes depends on when others release theirs. */
+    eddy_trim();
     CHECK(eddy_runtime_shutdown(runtime, EDDY_FOREVER) == EDDY_OK);
     CHECK(eddy_runtime_use(NULL) == EDDY_OK);
     eddy_runtime_release(&runtime);
