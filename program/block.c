@@ -185,6 +185,33 @@ void eddy_block_note_gradients(const eddy_block_call *call, eddy_tensor *const *
 
 /* ---- modes ---- */
 
+eddy_status eddy_block_note_ways(const eddy_block_call *call, eddy_tensor *predicate,
+                                 eddy_status (*note_way)(const void *context, int way),
+                                 const void *context) {
+    eddy_recording_mark(call->recording, EDDY_CONTROL_IF, predicate, NULL, call->origin);
+    eddy_status status = note_way(context, 0);
+    if (status != EDDY_OK)
+        return status;
+    eddy_recording_mark(call->recording, EDDY_CONTROL_ELSE, NULL, NULL, call->origin);
+    status = note_way(context, 1);
+    if (status == EDDY_OK)
+        eddy_recording_mark(call->recording, EDDY_CONTROL_END_IF, NULL, NULL, call->origin);
+    return status;
+}
+
+void eddy_block_show(const eddy_block_call *call, const eddy_tensor *made, const eddy_tensor *as) {
+    eddy_layout a, b;
+    if (call->recording->status != EDDY_OK)
+        return;
+    eddy_tensor_layout(made, &a);
+    eddy_tensor_layout(as, &b);
+    if (!eddy_layout_is_equal(&a, &b) || made->dtype != as->dtype)
+        eddy_recording_spoil(call->recording, EDDY_UNSUPPORTED, call->origin,
+                             "a function gives other results each time");
+    else
+        eddy_recording_show_as(call->recording, made, as, call->origin);
+}
+
 eddy_status eddy_block_note(const eddy_block_call *call, eddy_status (*note)(void *context),
                             void *context) {
     eddy_recording *recording = call->recording;

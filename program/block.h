@@ -62,6 +62,14 @@ EDDY_MUST_USE eddy_status eddy_block_hand_out(const eddy_block_call *call, eddy_
                                               eddy_tensor **outputs);
 void eddy_block_drop(eddy_tensor **made, int64_t count);
 
+/* Between the marks of a branch on the predicate, calls `note_way(context, way)` for both ways. */
+EDDY_MUST_USE eddy_status eddy_block_note_ways(const eddy_block_call *call, eddy_tensor *predicate,
+                                               eddy_status (*note_way)(const void *context,
+                                                                       int way),
+                                               const void *context);
+/* Shows the recording a result of what was due as what its marks give. It is spoiled where the two are not alike. */
+void eddy_block_show(const eddy_block_call *call, const eddy_tensor *made, const eddy_tensor *as);
+
 /* Calls `note(context)` with calls recorded and not run, between two calls of that kind; what it changed is taken back. A failure spoils
  * the recording, and is returned where the calls would not run anyway, else left to who runs them. */
 EDDY_MUST_USE eddy_status eddy_block_note(const eddy_block_call *call,

@@ -158,7 +158,8 @@ static eddy_status join(const pass *p, int way, int64_t edge, eddy_tensor *gradi
                     : eddy_copy_to(p->call.caller, gradient, p->joined[edge], address);
 }
 
-static eddy_status note_way(const pass *p, int way) {
+static eddy_status note_way(const void *context, int way) {
+    const pass *p = context;
     eddy_backward_found found;
     eddy_scope *scope;
     eddy_status status = eddy_scope_open(p->call.caller, p->call.origin, &scope);
@@ -178,17 +179,7 @@ static eddy_status note_way(const pass *p, int way) {
 
 static eddy_status note_ways(void *context) {
     const pass *p = context;
-    eddy_recording *recording = p->call.recording;
-    eddy_tensor *predicate = p->op->tape->predicate;
-    eddy_recording_mark(recording, EDDY_CONTROL_IF, predicate, NULL, p->call.origin);
-    eddy_status status = note_way(p, 0);
-    if (status != EDDY_OK)
-        return status;
-    eddy_recording_mark(recording, EDDY_CONTROL_ELSE, NULL, NULL, p->call.origin);
-    status = note_way(p, 1);
-    if (status == EDDY_OK)
-        eddy_recording_mark(recording, EDDY_CONTROL_END_IF, NULL, NULL, p->call.origin);
-    return status;
+    return eddy_block_note_ways(&p->call, p->op->tape->predicate, note_way, p);
 }
 
 /* The pass of the way that was due. What it does not lead to gets zeros where that is recorded. */
@@ -228,7 +219,7 @@ static eddy_status record(pass *p) {
         status = eddy_block_watch(&p->call, run_due, p);
     for (int64_t e = 0; e < p->gradient->input_count && status == EDDY_OK; e++) {
         if (runs && p->joined[e])
-            eddy_recording_show_as(p->call.recording, p->made[e], p->joined[e], p->call.origin);
+            eddy_block_show(&p->call, p->made[e], p->joined[e]);
         if (runs)
             continue;
         p->made[e] = p->joined[e];

@@ -213,6 +213,13 @@ bool eddy_code_is_equal(const eddy_code *a, const eddy_code *b, uint32_t *differ
     return a->instructions.count == b->instructions.count && has_same_uses(a, b);
 }
 
+bool eddy_code_has_same_layout(const eddy_code *code, const eddy_code_operand *x,
+                               const eddy_code_operand *y) {
+    return x->dtype == y->dtype && x->rank == y->rank && x->offset == y->offset &&
+           (x->rank == 0 || memcmp(eddy_code_dims(code, x), eddy_code_dims(code, y),
+                                   2 * (size_t)x->rank * sizeof(int64_t)) == 0);
+}
+
 void eddy_code_operand_layout(const eddy_code *code, const eddy_code_operand *operand,
                               eddy_layout *layout) {
     const int64_t *dims = eddy_code_dims(code, operand), *strides = dims + operand->rank;

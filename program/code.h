@@ -172,6 +172,10 @@ static inline uint32_t eddy_code_counter_word(const eddy_op *op) {
 void eddy_code_operand_layout(const eddy_code *code, const eddy_code_operand *operand,
                               eddy_layout *layout);
 
+/* Whether the operands have one dtype, shape, strides and offset. */
+bool eddy_code_has_same_layout(const eddy_code *code, const eddy_code_operand *x,
+                               const eddy_code_operand *y);
+
 /* ---- making; false without memory: what was added before stays ---- */
 
 /* Room for `count` more items at the end, whose contents are undefined; their first index in *first. */

@@ -56,7 +56,8 @@ static eddy_status give_way(const branch *b, int way) {
     return status;
 }
 
-static eddy_status note_way(const branch *b, int way) {
+static eddy_status note_way(const void *context, int way) {
+    const branch *b = context;
     uint64_t before = b->tape ? eddy_branch_tape_begin(&b->call, b->tape, way) : 0;
     eddy_status status = give_way(b, way);
     if (b->tape)
@@ -66,31 +67,7 @@ static eddy_status note_way(const branch *b, int way) {
 
 static eddy_status note_ways(void *context) {
     const branch *b = context;
-    eddy_recording *recording = b->call.recording;
-    eddy_recording_mark(recording, EDDY_CONTROL_IF, b->predicate, NULL, b->call.origin);
-    eddy_status status = note_way(b, 0);
-    if (status != EDDY_OK)
-        return status;
-    eddy_recording_mark(recording, EDDY_CONTROL_ELSE, NULL, NULL, b->call.origin);
-    status = note_way(b, 1);
-    if (status == EDDY_OK)
-        eddy_recording_mark(recording, EDDY_CONTROL_END_IF, NULL, NULL, b->call.origin);
-    return status;
-}
-
-/* Shows the recording what is due as what the marks give. */
-static void show_made(const branch *b) {
-    eddy_recording *recording = b->call.recording;
-    for (int64_t i = 0; i < b->call.output_count && recording->status == EDDY_OK; i++) {
-        eddy_layout made, joined;
-        eddy_tensor_layout(b->made[i], &made);
-        eddy_tensor_layout(b->joined[i], &joined);
-        if (!eddy_layout_is_equal(&made, &joined) || b->made[i]->dtype != b->joined[i]->dtype)
-            eddy_recording_spoil(recording, EDDY_UNSUPPORTED, b->call.origin,
-                                 "a function gives other results each time");
-        else
-            eddy_recording_show_as(recording, b->made[i], b->joined[i], b->call.origin);
-    }
+    return eddy_block_note_ways(&b->call, b->predicate, note_way, b);
 }
 
 static eddy_status watch_way(void *context) {
@@ -136,8 +113,9 @@ static eddy_status note_and_watch(branch *b) {
         status = eddy_block_watch(&b->call, watch_way, b);
     if (status != EDDY_OK || !runs)
         take_joined(b);
-    else
-        show_made(b);
+    /* Where the recording is spoiled, nothing may be joined. */
+    for (int64_t i = 0; status == EDDY_OK && runs && i < b->call.output_count && b->joined[i]; i++)
+        eddy_block_show(&b->call, b->made[i], b->joined[i]);
     if (status == EDDY_OK && b->call.recording->status == EDDY_OK && b->tape &&
         eddy_branch_tape_is_wanted(b->tape))
         status = name_made(b);

@@ -1,7 +1,6 @@
 /* Cuts a bound recording into the program, its forward program and its ways back. */
 #include <base/memory.h>
 #include <base/status.h>
-#include <interpreter/handle/generator.h>
 #include <program/gradient.h>
 #include <string.h>
 
@@ -131,17 +130,6 @@ static bool add_held(const splitter *s, eddy_program *part) {
     return true;
 }
 
-static bool add_generators(const splitter *s, eddy_program *part) {
-    eddy_generator **held = s->whole->generators.items;
-    for (uint32_t i = 0; i < s->whole->generators.count; i++) {
-        uint32_t index;
-        if (!eddy_code_array_add(&part->generators, sizeof(*held), 1, &index))
-            return false;
-        ((eddy_generator **)part->generators.items)[index] = eddy_generator_retain(held[i]);
-    }
-    return true;
-}
-
 /* ---- the program, and its forward program ---- */
 
 /* All of the storage, as bytes: between the forward program and a way. */
@@ -211,7 +199,7 @@ static eddy_program *make_forward(const splitter *s, bool has_hidden) {
     part->state_count = s->whole->state_count;
     part->constant_count = s->whole->constant_count;
     if (add_forward_bindings(s, part, has_hidden) && add_kept(s, part) && add_held(s, part) &&
-        add_inputs(part) && add_generators(s, part))
+        add_inputs(part) && eddy_program_hold_generators(part, s->whole))
         return part;
     eddy_program_destroy(part);
     return NULL;

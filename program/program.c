@@ -19,6 +19,17 @@ eddy_program *eddy_program_create(eddy_runtime *runtime) {
     return program;
 }
 
+bool eddy_program_hold_generators(eddy_program *program, const eddy_program *of) {
+    eddy_generator **held = of->generators.items;
+    for (uint32_t i = 0; i < of->generators.count; i++) {
+        uint32_t index;
+        if (!eddy_code_array_add(&program->generators, sizeof(*held), 1, &index))
+            return false;
+        ((eddy_generator **)program->generators.items)[index] = eddy_generator_retain(held[i]);
+    }
+    return true;
+}
+
 void eddy_program_destroy(eddy_program *program) {
     for (uint32_t i = 0; i < program->externals.count; i++)
         if (eddy_program_external_at(program, i)->tensor)

@@ -132,6 +132,8 @@ EDDY_MUST_USE eddy_status eddy_program_refuse_name(const eddy_program *program, 
 void eddy_program_list_names(const eddy_program *program, eddy_role role, char *buffer,
                              size_t size);
 
+/* Holds the generators of another program, too; false without memory. */
+EDDY_MUST_USE bool eddy_program_hold_generators(eddy_program *program, const eddy_program *of);
 /* A copy of a name, the caller's; NULL without memory. */
 char *eddy_program_name_copy(const char *name);
 

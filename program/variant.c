@@ -2,7 +2,6 @@
 
 #include <base/memory.h>
 #include <base/status.h>
-#include <interpreter/handle/generator.h>
 #include <interpreter/tape/autograd.h>
 #include <program/passes/passes.h>
 #include <program/quiet.h>
@@ -127,24 +126,14 @@ static bool copy_kept(eddy_program *variant, const eddy_program *program, const 
     return true;
 }
 
-static bool copy_generators(eddy_program *variant, const eddy_program *program) {
-    eddy_generator **held = program->generators.items;
-    for (uint32_t i = 0; i < program->generators.count; i++) {
-        uint32_t index;
-        if (!eddy_code_array_add(&variant->generators, sizeof(*held), 1, &index))
-            return false;
-        ((eddy_generator **)variant->generators.items)[index] = eddy_generator_retain(held[i]);
-    }
-    return true;
-}
-
 static bool fill(eddy_program *variant, const eddy_program *program, uint64_t outputs) {
     size_t bytes = program->bindings.count * sizeof(uint32_t);
     uint32_t *to = eddy_memory_acquire_zeroed(bytes, EDDY_MEMORY_PROGRAM);
     bool is_filled = to && eddy_code_copy(&variant->code, &program->variants->code) &&
                      copy_externals(&variant->externals, &program->variants->externals) &&
                      copy_bindings(variant, program, outputs, to) &&
-                     copy_kept(variant, program, to) && copy_generators(variant, program);
+                     copy_kept(variant, program, to) &&
+                     eddy_program_hold_generators(variant, program);
     if (to)
         eddy_memory_release(to, bytes, EDDY_MEMORY_PROGRAM);
     return is_filled;

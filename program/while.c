@@ -21,16 +21,24 @@ static eddy_list carried_list(const loop *l) {
 
 /* ---- running ---- */
 
+/* On OK the predicate lives until eddy_block_end. */
+static eddy_status begin_test(const loop *l, eddy_tensor **predicate, eddy_scope **scope) {
+    eddy_status status = eddy_block_begin(&l->call, l->test, carried_list(l), predicate, 1, scope);
+    if (status != EDDY_OK)
+        return status;
+    status = eddy_block_check_predicate(&l->call, *predicate);
+    if (status != EDDY_OK)
+        eddy_block_end(*scope);
+    return status;
+}
+
 static eddy_status run_test(const loop *l, bool *holds) {
     eddy_tensor *predicate;
     eddy_scope *scope;
-    eddy_status status =
-        eddy_block_begin(&l->call, l->test, carried_list(l), &predicate, 1, &scope);
+    eddy_status status = begin_test(l, &predicate, &scope);
     if (status != EDDY_OK)
         return status;
-    status = eddy_block_check_predicate(&l->call, predicate);
-    if (status == EDDY_OK)
-        status = eddy_block_read(&l->call, predicate, holds);
+    status = eddy_block_read(&l->call, predicate, holds);
     eddy_block_end(scope);
     return status;
 }
@@ -66,16 +74,13 @@ static eddy_status run_loop(void *context) {
 static eddy_status note_test(const loop *l) {
     eddy_tensor *predicate;
     eddy_scope *scope;
-    eddy_status status =
-        eddy_block_begin(&l->call, l->test, carried_list(l), &predicate, 1, &scope);
+    eddy_status status = begin_test(l, &predicate, &scope);
     if (status != EDDY_OK)
         return status;
-    status = eddy_block_check_predicate(&l->call, predicate);
-    if (status == EDDY_OK)
-        eddy_recording_mark(l->call.recording, EDDY_CONTROL_LOOP_WHILE, predicate, NULL,
-                            l->call.origin);
+    eddy_recording_mark(l->call.recording, EDDY_CONTROL_LOOP_WHILE, predicate, NULL,
+                        l->call.origin);
     eddy_block_end(scope);
-    return status;
+    return EDDY_OK;
 }
 
 static bool is_carried(const loop *l, const eddy_tensor *tensor) {
@@ -135,20 +140,9 @@ static eddy_status note_loop(void *context) {
 }
 
 static void show_carried(const loop *l) {
-    eddy_recording *recording = l->call.recording;
-    for (int64_t i = 0; i < l->call.output_count && recording->status == EDDY_OK; i++) {
-        eddy_tensor *end = l->carried[i], *first = l->first[i];
-        if (end == first)
-            continue;
-        eddy_layout a, b;
-        eddy_tensor_layout(end, &a);
-        eddy_tensor_layout(first, &b);
-        if (!eddy_layout_is_equal(&a, &b) || end->dtype != first->dtype)
-            eddy_recording_spoil(recording, EDDY_UNSUPPORTED, l->call.origin,
-                                 "a function gives other results each time");
-        else
-            eddy_recording_show_as(recording, end, first, l->call.origin);
-    }
+    for (int64_t i = 0; i < l->call.output_count; i++)
+        if (l->carried[i] != l->first[i])
+            eddy_block_show(&l->call, l->carried[i], l->first[i]);
 }
 
 static eddy_status record(loop *l) {

@@ -34,13 +34,6 @@ static bool is_whole(const moving *m, const eddy_code_operand *operand) {
                eddy_code_value_at(m->code, operand->value)->bytes;
 }
 
-static bool has_same_layout(const moving *m, const eddy_code_operand *x,
-                            const eddy_code_operand *y) {
-    return x->dtype == y->dtype && x->rank == y->rank && x->offset == y->offset &&
-           (x->rank == 0 || memcmp(eddy_code_dims(m->code, x), eddy_code_dims(m->code, y),
-                                   2 * (size_t)x->rank * sizeof(int64_t)) == 0);
-}
-
 /* Whether instruction i copies all of a value to all of another one, element by element. */
 static bool is_copy(const moving *m, uint32_t i) {
     const eddy_code_instruction *instruction = eddy_code_instruction_at(m->code, i);
@@ -52,8 +45,8 @@ static bool is_copy(const moving *m, uint32_t i) {
     return m->bases[from] == 0 && eddy_code_value_at(m->code, from)->kind == EDDY_VALUE_MADE &&
            m->uses[from] == 2 && operands[0].access == EDDY_CODE_READS &&
            operands[1].access & (EDDY_CODE_MAKES | EDDY_CODE_COVERS) &&
-           has_same_layout(m, &operands[0], &operands[1]) && is_whole(m, &operands[0]) &&
-           is_whole(m, &operands[1]);
+           eddy_code_has_same_layout(m->code, &operands[0], &operands[1]) &&
+           is_whole(m, &operands[0]) && is_whole(m, &operands[1]);
 }
 
 static bool touches(const moving *m, uint32_t i, uint32_t value) {
@@ -73,7 +66,7 @@ static bool may_overwrite(const moving *m, uint32_t i, const eddy_code_operand *
         if (operand->value == target &&
             (!op->is_elementwise || !op->allows_alias || op->is_registered ||
              (k > 0 && op->alias_is_first) || operand->access != EDDY_CODE_READS ||
-             !has_same_layout(m, operand, made)))
+             !eddy_code_has_same_layout(m->code, operand, made)))
             return false;
     }
     return true;
@@ -96,7 +89,7 @@ static bool move(const moving *m, uint32_t copy) {
         eddy_code_operand *made = made_by(m, i, from->value);
         bool reads = touches(m, i, target);
         if (made) {
-            if (!is_whole(m, made) || !has_same_layout(m, made, from) ||
+            if (!is_whole(m, made) || !eddy_code_has_same_layout(m->code, made, from) ||
                 !may_overwrite(m, i, made, target))
                 return false;
             made->value = target;

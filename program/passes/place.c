@@ -13,13 +13,6 @@ typedef struct placing {
     uint32_t *last; /* per value: the instruction that uses it last */
 } placing;
 
-static bool has_same_layout(const eddy_code *code, const eddy_code_operand *x,
-                            const eddy_code_operand *y) {
-    return x->dtype == y->dtype && x->rank == y->rank && x->offset == y->offset &&
-           (x->rank == 0 || memcmp(eddy_code_dims(code, x), eddy_code_dims(code, y),
-                                   2 * (size_t)x->rank * sizeof(int64_t)) == 0);
-}
-
 /* Whether instruction i alone names the value in its group, and with this layout alone. Members of a group run in turns, and another one
  * may read elements in another order (of axes), which later tiles would find overwritten. */
 static bool is_alone(const placing *p, uint32_t i, uint32_t first, uint32_t count,
@@ -30,7 +23,7 @@ static bool is_alone(const placing *p, uint32_t i, uint32_t first, uint32_t coun
             const eddy_code_operand *operand =
                 eddy_code_operand_at(p->code, instruction->operands_at + k);
             if (operand->value == shown->value &&
-                (m != i || !has_same_layout(p->code, operand, shown)))
+                (m != i || !eddy_code_has_same_layout(p->code, operand, shown)))
                 return false;
         }
     }
@@ -72,7 +65,7 @@ static uint32_t place_for(const placing *p, uint32_t i, uint32_t first, uint32_t
         if (value == EDDY_CODE_NONE || operands[k].access & EDDY_CODE_WRITES ||
             !lives_within(p, value) || p->last[value] != i ||
             eddy_code_value_at(p->code, value)->bytes != bytes ||
-            !has_same_layout(p->code, &operands[k], result) ||
+            !eddy_code_has_same_layout(p->code, &operands[k], result) ||
             !is_alone(p, i, first, count, &operands[k]))
             continue;
         /* The one whose memory it is, so that no chain has to be followed. */
