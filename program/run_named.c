@@ -111,13 +111,16 @@ static uint32_t count_states(const eddy_program *program) {
     return count;
 }
 
+static bool is_wanted(const naming *n, uint32_t output) {
+    return n->places[output] || !eddy_tensor_is_none(n->given_targets[output]);
+}
+
 /* The program for the outputs that are wanted, a reference. Where it is another one, their targets and places are the first of these lists. */
 static eddy_program *choose(const naming *n) {
     uint64_t wanted = 0;
     uint32_t kept = 0, count = n->program->output_count;
     for (uint32_t i = 0; i < count; i++)
-        if (n->places[i] || !eddy_tensor_is_none(n->given_targets[i]))
-            wanted |= UINT64_C(1) << i;
+        wanted |= (uint64_t)is_wanted(n, i) << i;
     eddy_program *chosen = eddy_program_variant_for(n->program, wanted);
     for (uint32_t i = 0; i < count && chosen != n->program; i++) {
         if (!(wanted >> i & 1))
@@ -126,6 +129,13 @@ static eddy_program *choose(const naming *n) {
         n->given_targets[kept++] = n->given_targets[i];
     }
     return chosen;
+}
+
+static bool wants_all(const naming *n) {
+    uint32_t i = 0;
+    while (i < n->program->output_count && is_wanted(n, i))
+        i++;
+    return i == n->program->output_count;
 }
 
 static eddy_status run_given(const naming *n) {
@@ -143,7 +153,7 @@ static eddy_status run_given(const naming *n) {
                   .targets = n->given_targets,
                   .states = n->given_states,
                   .places = n->places};
-    if (!n->program->variants || eddy_run_is_traced(&r))
+    if (!n->program->variants || wants_all(n) || eddy_run_is_traced(&r))
         return eddy_run_make(&r);
     /* What is an error does not depend on what is fetched. */
     status = eddy_run_check(&r);
