@@ -89,7 +89,7 @@ typedef struct eddy_scan_options {
  * end, then each of the others stacked along a new axis 0. The first carried tensors are copies of `carried`, so that a body may write in place
  * what it was given.
  *
- * Never waits: the number of steps is known. A recording sees the ops of each step, one step after the other; so gradients go back
+ * Waits for nothing but shapes of xs that depend on data: the number of steps is known. A recording sees the ops of each step, one step after the other; so gradients go back
  * through it, and random ops may be among them. INVALID_ARGUMENT (no step, and something to stack; fewer outputs than are carried),
  * SHAPE_MISMATCH (of xs; of what is stacked), what the body returned, OUT_OF_MEMORY. */
 EDDY_API eddy_status eddy_scan(eddy_block *body, void *context, eddy_list carried, eddy_list xs,

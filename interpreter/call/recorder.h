@@ -63,9 +63,10 @@ struct eddy_recorder {
     bool has_used_tape; /* calls have depended on who wants a gradient */
     bool has_used_kept; /* they have read or changed which gradients are kept */
     bool has_gone_back; /* a backward pass was among them */
-    uint8_t mode;       /* eddy_recorder_mode */
-    uint64_t lost;      /* NOTES: the failure for which results are lost */
-    uint64_t draws;     /* NOTES: so far; each takes this number in place of a generator's */
+    /* Of these `draws` is the interpreter's, and the others are written by program/ alone. */
+    uint8_t mode;   /* eddy_recorder_mode */
+    uint64_t lost;  /* NOTES: the failure for which results are lost */
+    uint64_t draws; /* NOTES: so far; each takes this number in place of a generator's */
     uint64_t
         events; /* calls that were recorded so far: nodes of the tape know when they were made */
     /* Never fails: what goes wrong is the recording's, and shows when it ends. */
