@@ -6,6 +6,7 @@
 #include <interpreter/handle/scope.h>
 #include <interpreter/tape/autograd.h>
 #include <interpreter/tape/backward_within.h>
+#include <program/quiet.h>
 #include <string.h>
 
 /* ---- life ---- */
@@ -361,49 +362,60 @@ static eddy_autograd_node *make_node(const eddy_block_call *call, eddy_branch_ta
     return node;
 }
 
-static void name_outputs(eddy_branch_tape *tape, eddy_autograd_node *node, uint32_t dims_at,
-                         eddy_tensor **outputs) {
+static void note_outputs(const eddy_branch_tape *tape, eddy_autograd_node *node, uint32_t dims_at,
+                         eddy_tensor *const *made) {
     for (int64_t i = 0; i < tape->output_count; i++) {
-        bool is_wanted = false;
-        for (int way = 0; way < EDDY_BRANCH_WAYS; way++) {
-            const eddy_tensor *held = eddy_branch_tape_outputs(tape, way)[i];
-            is_wanted |= held && held->autograd;
-        }
-        node->device = eddy_tensor_device(outputs[i]);
-        eddy_autograd_node_note(node, node->input_count + (uint32_t)i, outputs[i], &dims_at);
-        if (is_wanted)
-            eddy_autograd_node_name(node, (uint32_t)i, outputs[i]);
+        node->device = eddy_tensor_device(made[i]);
+        eddy_autograd_node_note(node, node->input_count + (uint32_t)i, made[i], &dims_at);
     }
 }
 
-static eddy_status attach(const eddy_block_call *call, eddy_branch_tape *tape, const edges *e,
-                          eddy_tensor **outputs) {
+static eddy_status make_with_edges(const eddy_block_call *call, eddy_branch_tape *tape,
+                                   const edges *e, eddy_tensor *const *made,
+                                   eddy_autograd_node **node) {
     uint32_t count = list_edges(e, NULL), dims_at = 0;
     const eddy_backward_edge **list =
         eddy_memory_acquire(count * sizeof(*list) + 1, EDDY_MEMORY_TAPE);
-    eddy_autograd_node *node = list ? make_node(call, tape, count) : NULL;
-    if (node) {
+    *node = list ? make_node(call, tape, count) : NULL;
+    if (*node) {
         list_edges(e, list);
         for (uint32_t i = 0; i < count; i++) {
-            eddy_autograd_node_note(node, i, list[i]->gradient, &dims_at);
+            eddy_autograd_node_note(*node, i, list[i]->gradient, &dims_at);
             eddy_autograd_node_retain(eddy_autograd_node_of(list[i]->word));
-            node->edges[i] = list[i]->word;
+            (*node)->edges[i] = list[i]->word;
         }
-        name_outputs(tape, node, dims_at, outputs);
-        eddy_autograd_node_release(node);
+        note_outputs(tape, *node, dims_at, made);
     }
     eddy_memory_release(list, count * sizeof(*list) + 1, EDDY_MEMORY_TAPE);
-    return node ? EDDY_OK
-                : eddy_fail(EDDY_OUT_OF_MEMORY, call->origin, "no memory to record the call");
+    return *node ? EDDY_OK
+                 : eddy_fail(EDDY_OUT_OF_MEMORY, call->origin, "no memory to record the call");
 }
 
-eddy_status eddy_branch_tape_attach(const eddy_block_call *call, eddy_branch_tape *tape,
-                                    eddy_tensor **outputs) {
+eddy_status eddy_branch_tape_make_node(const eddy_block_call *call, eddy_branch_tape *tape,
+                                       eddy_tensor *const *made, eddy_autograd_node **node) {
     edges e;
+    eddy_quiet quiet;
+    eddy_error failed;
+    *node = NULL;
+    eddy_quiet_begin(&quiet);
     eddy_status status = find_edges(call, tape, &e);
+    eddy_quiet_end(&quiet, &failed);
     if (status == EDDY_OK)
-        status = attach(call, tape, &e, outputs);
+        status = make_with_edges(call, tape, &e, made, node);
+    else
+        eddy_recording_spoil(call->recording, status, call->origin, failed.message);
     for (int way = 0; way < 2; way++)
         eddy_backward_found_fini(&e.of[way]);
-    return status;
+    return *node || call->recording->status != EDDY_OK ? EDDY_OK : status;
+}
+
+void eddy_branch_tape_name(const eddy_branch_tape *tape, eddy_autograd_node *node, int64_t i,
+                           eddy_tensor *output) {
+    bool is_wanted = false;
+    for (int way = 0; way < EDDY_BRANCH_WAYS; way++) {
+        const eddy_tensor *held = tape->outputs[way * tape->output_count + i];
+        is_wanted |= held && held->autograd;
+    }
+    if (is_wanted)
+        eddy_autograd_node_name(node, (uint32_t)i, output);
 }

@@ -48,8 +48,15 @@ EDDY_MUST_USE eddy_status eddy_branch_tape_hold(const eddy_block_call *call, edd
 /* Whether a gradient goes back through the branch. */
 bool eddy_branch_tape_is_wanted(const eddy_branch_tape *tape);
 
-/* Makes the outputs, which refer to no node yet, those of a node that takes the tape over. */
-EDDY_MUST_USE eddy_status eddy_branch_tape_attach(const eddy_block_call *call,
-                                                  eddy_branch_tape *tape, eddy_tensor **outputs);
+/* Makes a node that takes the tape over; `made` are what the branch gives. *node: a reference, or NULL where a pass through a way cannot be
+ * recorded: the recording is spoiled then, the tape is as it was, and the calls go on with theirs. */
+EDDY_MUST_USE eddy_status eddy_branch_tape_make_node(const eddy_block_call *call,
+                                                     eddy_branch_tape *tape,
+                                                     eddy_tensor *const *made,
+                                                     struct eddy_autograd_node **node);
+
+/* Makes `output`, a handle that refers to no node yet, output i of the tape's node, if a gradient goes back from it on any way. */
+void eddy_branch_tape_name(const eddy_branch_tape *tape, struct eddy_autograd_node *node, int64_t i,
+                           eddy_tensor *output);
 
 #endif

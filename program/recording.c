@@ -496,6 +496,9 @@ void eddy_recording_mark(eddy_recording *recording, eddy_control control, eddy_t
     if (recording->depth > EDDY_CONTROL_DEPTH_MOST)
         eddy_recording_spoil(recording, EDDY_UNSUPPORTED, origin,
                              "branches and loops lie too deep within each other");
+    if (predicate && predicate->runtime != recording->runtime)
+        eddy_recording_spoil(recording, EDDY_RUNTIME_MISMATCH, origin,
+                             "its predicate belongs to another runtime than the recording");
     if (recording->status == EDDY_OK &&
         !add_mark(recording, control, predicate, attributes, origin))
         spoil(recording, EDDY_OUT_OF_MEMORY, origin, "no memory to record it");
@@ -505,6 +508,10 @@ void eddy_recording_mark(eddy_recording *recording, eddy_control control, eddy_t
 void eddy_recording_show_as(eddy_recording *recording, const eddy_tensor *tensor,
                             const eddy_tensor *like, eddy_origin origin) {
     uint32_t value = eddy_recording_value_of(recording, like);
+    /* A function may have shut the runtime down: there is no storage to look at then. */
+    if (value == EDDY_CODE_NONE)
+        eddy_recording_spoil(recording, EDDY_SHUT_DOWN, origin,
+                             "its runtime does not run any more");
     if (recording->status == EDDY_OK && !see(recording, tensor, value))
         spoil(recording, EDDY_OUT_OF_MEMORY, origin, "no memory to record it");
 }

@@ -300,3 +300,85 @@ Test(control_edges, a_step_finds_what_the_one_before_has_found) {
     eddy_scope_end(scope);
     cr_assert_eq(eddy_live_count(), 0);
 }
+
+/* ---- hooks, other runtimes, a shutdown in between ---- */
+
+static eddy_tensor *times_five(void *context, eddy_tensor *grad) {
+    (void)context;
+    eddy_tensor *made = eddy_mul_s(grad, EDDY_S(5));
+    eddy_retain(made);
+    return made;
+}
+
+static eddy_status with_hook(void *context, eddy_list inputs, eddy_tensor **outputs) {
+    (void)context;
+    eddy_tensor *inner = eddy_mul_s(inputs.items[0], EDDY_S(3));
+    must(eddy_grad_hook_add(inner, times_five, NULL, NULL));
+    return done(outputs, eddy_mul_s(inner, EDDY_S(2)));
+}
+
+Test(control_edges, a_hook_within_a_way_runs_as_without_a_recording) {
+    for (int is_due = 0; is_due < 2; is_due++) {
+        eddy_scope *scope = eddy_scope_begin();
+        eddy_tensor *x = of(1), *y, *predicate = truth(is_due);
+        eddy_error error;
+        eddy_requires_grad_set(x, true);
+        must(eddy_record_begin(NULL));
+        must(eddy_cond(predicate, with_hook, twice, NULL, EDDY_LIST(x), 1, NULL, &y));
+        must(eddy_backward(eddy_sum(y, EDDY_ALL_AXES, NULL)));
+        cr_assert_eq(sum_of(eddy_grad_of(x)), is_due ? 3 * 2 * 3 * 5 : 6);
+        cr_assert_null(eddy_record_end(NULL));
+        cr_assert_eq(eddy_error_take(&error), EDDY_UNSUPPORTED, "%s", error.message);
+        cr_assert_not_null(strstr(error.message, "hook"), "%s", error.message);
+        eddy_scope_end(scope);
+    }
+    cr_assert_eq(eddy_live_count(), 0);
+}
+
+Test(control_edges, a_predicate_of_another_runtime_spoils_the_recording) {
+    eddy_scope *scope = eddy_scope_begin();
+    eddy_runtime *other = eddy_runtime_create(NULL);
+    eddy_tensor *x = of(1), *y;
+    eddy_error error;
+    must(eddy_runtime_use(other));
+    /* Numbers of storages that the first runtime does not have. */
+    eddy_tensor *many[300], *predicate;
+    for (int i = 0; i < 300; i++)
+        many[i] = scalar(i);
+    predicate = eddy_gt_s(many[299], EDDY_S(0));
+    must(eddy_runtime_use(NULL));
+    must(eddy_record_begin(NULL));
+    must(eddy_cond(predicate, twice, half, NULL, EDDY_LIST(x), 1, NULL, &y));
+    cr_assert_eq(sum_of(y), 6);
+    cr_assert_null(eddy_record_end(EDDY_BINDINGS({"y", y, EDDY_ROLE_OUTPUT})));
+    cr_assert_eq(eddy_error_take(&error), EDDY_RUNTIME_MISMATCH, "%s", error.message);
+    eddy_scope_end(scope);
+    eddy_runtime_release(&other);
+}
+
+static eddy_status shuts_down(void *context, eddy_list inputs, eddy_tensor **outputs) {
+    int *calls = context;
+    eddy_status status = twice(NULL, inputs, outputs);
+    if (++*calls == 2)
+        must(eddy_runtime_shutdown(eddy_runtime_of(inputs.items[0]), EDDY_FOREVER));
+    return status;
+}
+
+/* Once noted, once run: the runtime is gone when the result is shown to the recording. */
+Test(control_edges, a_function_shuts_the_runtime_down) {
+    eddy_scope *scope = eddy_scope_begin();
+    eddy_runtime *other = eddy_runtime_create(NULL);
+    int calls = 0;
+    eddy_error error;
+    must(eddy_runtime_use(other));
+    eddy_tensor *x = of(1), *y, *predicate = truth(true);
+    must(eddy_record_begin(NULL));
+    (void)!eddy_cond(predicate, shuts_down, half, &calls, EDDY_LIST(x), 1, NULL, &y);
+    eddy_error_take(NULL);
+    cr_assert_eq(calls, 2);
+    cr_assert_null(eddy_record_end(NULL));
+    cr_assert_eq(eddy_error_take(&error), EDDY_SHUT_DOWN, "%s", error.message);
+    eddy_scope_end(scope);
+    must(eddy_runtime_use(NULL));
+    eddy_runtime_release(&other);
+}
