@@ -40,7 +40,7 @@ static eddy_status join(const branch *b, int way, int64_t i) {
 
 /* A gradient goes back to a way's outputs: the tape holds those that its calls have made. */
 static eddy_status hold(const branch *b, int way, eddy_tensor **given) {
-    return b->tape ? eddy_branch_tape_hold(&b->call, b->tape, way, given) : EDDY_OK;
+    return b->tape ? eddy_way_tape_hold(&b->call, &b->tape->ways[way], given) : EDDY_OK;
 }
 
 static eddy_status give_way(const branch *b, int way) {
@@ -59,10 +59,10 @@ static eddy_status give_way(const branch *b, int way) {
 
 static eddy_status note_way(const void *context, int way) {
     const branch *b = context;
-    uint64_t before = b->tape ? eddy_branch_tape_begin(&b->call, b->tape, way) : 0;
+    uint64_t before = b->tape ? eddy_way_tape_begin(&b->call, &b->tape->ways[way]) : 0;
     eddy_status status = give_way(b, way);
     if (b->tape)
-        eddy_branch_tape_end(&b->call, before);
+        eddy_way_tape_end(&b->call, before);
     return status;
 }
 
@@ -73,12 +73,12 @@ static eddy_status note_ways(void *context) {
 
 static eddy_status watch_way(void *context) {
     branch *b = context;
-    uint64_t before = b->tape ? eddy_branch_tape_begin(&b->call, b->tape, EDDY_BRANCH_DUE) : 0;
+    uint64_t before = b->tape ? eddy_way_tape_begin(&b->call, &b->tape->ways[EDDY_BRANCH_DUE]) : 0;
     eddy_status status = run_way(b);
     if (status == EDDY_OK)
         status = hold(b, EDDY_BRANCH_DUE, b->made);
     if (b->tape)
-        eddy_branch_tape_end(&b->call, before);
+        eddy_way_tape_end(&b->call, before);
     return status;
 }
 

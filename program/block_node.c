@@ -1,0 +1,156 @@
+#include <program/block_node.h>
+
+#include <base/memory.h>
+#include <base/status.h>
+#include <interpreter/handle/scope.h>
+#include <interpreter/tape/overwritten.h>
+#include <string.h>
+
+/* ---- nodes ---- */
+
+static eddy_autograd_node *make_node(const eddy_block_node_parts *parts) {
+    size_t rooms = parts->edge_count + (size_t)parts->made_count;
+    return eddy_autograd_node_make(&(eddy_autograd_size){.inputs = parts->edge_count,
+                                                         .outputs = (uint32_t)parts->made_count,
+                                                         .extras = parts->saved_count,
+                                                         .dims = rooms * EDDY_RANK_MAX,
+                                                         .attribute_bytes = sizeof(eddy_block_op)});
+}
+
+static void note_operands(eddy_autograd_node *node, const eddy_block_node_parts *parts) {
+    uint32_t dims_at = 0;
+    for (uint32_t i = 0; i < parts->edge_count; i++) {
+        eddy_autograd word = parts->edges[i].word;
+        eddy_autograd_node_note(node, i, parts->edges[i].gradient, &dims_at);
+        if (word)
+            eddy_autograd_node_retain(eddy_autograd_node_of(word));
+        node->edges[i] = word;
+    }
+    for (uint32_t i = 0; i < node->output_count; i++) {
+        node->device = eddy_tensor_device(parts->made[i]);
+        eddy_autograd_node_note(node, node->input_count + i, parts->made[i], &dims_at);
+    }
+}
+
+static void save(eddy_autograd_node *node, const eddy_block_node_parts *parts) {
+    for (uint32_t i = 0; i < parts->saved_count; i++) {
+        eddy_tensor *tensor = parts->saved[i];
+        eddy_tensor_retain(tensor);
+        eddy_overwritten_watch(tensor);
+        node->saved[node->input_count + node->output_count + i] = (eddy_autograd_saved){
+            .tensor = tensor, .version = eddy_load_relaxed(&tensor->root->version)};
+    }
+}
+
+eddy_status eddy_block_node_make(const eddy_block_call *call, const eddy_block_node_parts *parts,
+                                 void *tape, void (*destroy)(void *tape),
+                                 eddy_autograd_node **made) {
+    eddy_autograd_node *node = make_node(parts);
+    eddy_autograd_hook *hook =
+        node ? eddy_memory_acquire_zeroed(sizeof(*hook), EDDY_MEMORY_TAPE) : NULL;
+    *made = NULL;
+    if (!hook) {
+        if (node)
+            eddy_autograd_node_release(node);
+        return eddy_fail(EDDY_OUT_OF_MEMORY, call->origin, "no memory to record the call");
+    }
+    *hook = (eddy_autograd_hook){.context = tape, .destroy = destroy, .output = UINT32_MAX};
+    eddy_block_op *op = node->attributes;
+    *op = (eddy_block_op){
+        .op = {.name = parts->name, .id = EDDY_OP_REGISTERED, .gradient = &op->gradient},
+        .gradient = {.run = parts->run},
+        .tape = tape,
+        .edges = node->edges};
+    node->hooks = hook;
+    node->op = &op->op;
+    node->takes_missing = true;
+    node->address = call->origin.address;
+    note_operands(node, parts);
+    save(node, parts);
+    *made = node;
+    return EDDY_OK;
+}
+
+void *eddy_block_node_tape(const eddy_autograd_node *node, eddy_gradient_fn *run) {
+    bool is_it = node->op && node->op->gradient && node->op->gradient->run == run;
+    return is_it ? ((const eddy_block_op *)node->attributes)->tape : NULL;
+}
+
+/* ---- passes ---- */
+
+/* The results become the open scope's. */
+static eddy_status hand_over(const eddy_block_pass *p) {
+    int64_t count = p->gradient->input_count;
+    if (!eddy_scope_reserve(p->call.caller, (uint32_t)count))
+        return eddy_fail(EDDY_OUT_OF_MEMORY, p->call.origin, "no memory to go back");
+    for (int64_t e = 0; e < count; e++) {
+        if (p->made[e])
+            eddy_scope_own(p->call.caller, p->made[e]);
+        p->gradient->results[e] = p->made[e];
+        p->made[e] = NULL;
+    }
+    return EDDY_OK;
+}
+
+static eddy_recording *recording_with(uint64_t number) {
+    eddy_recording *recording = eddy_block_recording(eddy_caller_self);
+    return recording && recording->number == number && recording->status == EDDY_OK ? recording
+                                                                                    : NULL;
+}
+
+eddy_status eddy_block_pass_run(const eddy_gradient_call *gradient, uint64_t recording,
+                                eddy_status (*run)(eddy_block_pass *pass)) {
+    const eddy_block_op *op = gradient->attributes;
+    eddy_origin origin = {gradient->op->name, NULL};
+    if (gradient->is_recorded)
+        return eddy_fail(EDDY_UNSUPPORTED, origin,
+                         "the gradient of a recorded branch or loop has no gradient");
+    size_t bytes = 2 * (size_t)gradient->input_count * sizeof(eddy_tensor *);
+    eddy_tensor **memory = eddy_memory_acquire_zeroed(bytes + 1, EDDY_MEMORY_TAPE);
+    if (!memory)
+        return eddy_fail(EDDY_OUT_OF_MEMORY, origin, "no memory to go back");
+    eddy_block_pass pass = {.call = {.caller = eddy_caller_self,
+                                     .origin = origin,
+                                     .recording = recording_with(recording)},
+                            .gradient = gradient,
+                            .op = op,
+                            .joined = memory,
+                            .made = memory + gradient->input_count};
+    eddy_status status = run(&pass);
+    if (status == EDDY_OK)
+        status = hand_over(&pass);
+    eddy_block_drop(memory, 2 * gradient->input_count);
+    eddy_memory_release(memory, bytes + 1, EDDY_MEMORY_TAPE);
+    return status;
+}
+
+eddy_status eddy_block_pass_record(eddy_block_pass *p, eddy_status (*note)(void *pass),
+                                   eddy_status (*run)(void *pass)) {
+    bool runs = p->call.recording->recorder.mode == EDDY_RECORDER_RUNS;
+    eddy_status status = eddy_block_note(&p->call, note, p);
+    if (status == EDDY_OK && runs)
+        status = eddy_block_watch(&p->call, run, p);
+    for (int64_t e = 0; e < p->gradient->input_count && status == EDDY_OK; e++) {
+        if (runs && p->joined[e] && p->made[e])
+            eddy_block_show(&p->call, p->made[e], p->joined[e]);
+        if (runs)
+            continue;
+        p->made[e] = p->joined[e];
+        p->joined[e] = NULL;
+    }
+    return status;
+}
+
+eddy_status eddy_block_pass_lose(eddy_block_pass *p, const eddy_way_tape *way) {
+    eddy_backward_found found;
+    eddy_status status = eddy_way_tape_go_back(way, p->gradient->grads, p->call.origin, &found);
+    for (int64_t e = 0; e < p->gradient->input_count && status == EDDY_OK; e++) {
+        eddy_tensor *gradient = eddy_way_tape_gradient(&found, p->op->edges[e]);
+        if (!gradient || p->made[e])
+            continue;
+        eddy_tensor_retain(gradient);
+        p->made[e] = gradient;
+    }
+    eddy_backward_found_fini(&found);
+    return status;
+}
