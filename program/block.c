@@ -175,14 +175,6 @@ eddy_status eddy_block_check_same(const eddy_block_call *call, int64_t i, const 
                      texts[0]);
 }
 
-void eddy_block_note_gradients(const eddy_block_call *call, eddy_tensor *const *outputs,
-                               int64_t count) {
-    for (int64_t i = 0; i < count; i++)
-        if (outputs[i]->autograd)
-            eddy_recording_spoil(call->recording, EDDY_UNSUPPORTED, call->origin,
-                                 "a gradient goes back through a loop");
-}
-
 /* ---- modes ---- */
 
 eddy_status eddy_block_note_ways(const eddy_block_call *call, eddy_tensor *predicate,

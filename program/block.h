@@ -53,10 +53,6 @@ EDDY_MUST_USE eddy_status eddy_block_check_predicate(const eddy_block_call *call
 EDDY_MUST_USE eddy_status eddy_block_check_same(const eddy_block_call *call, int64_t i,
                                                 const eddy_tensor *given, const eddy_tensor *like);
 
-/* The recording is spoiled if gradients go back from one of the outputs through the function. */
-void eddy_block_note_gradients(const eddy_block_call *call, eddy_tensor *const *outputs,
-                               int64_t count);
-
 /* Both give up the references, if the pointers are not NULL; the first makes the tensors the user's, if it can. */
 EDDY_MUST_USE eddy_status eddy_block_hand_out(const eddy_block_call *call, eddy_tensor **made,
                                               eddy_tensor **outputs);

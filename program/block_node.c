@@ -71,6 +71,27 @@ eddy_status eddy_block_node_make(const eddy_block_call *call, const eddy_block_n
     return EDDY_OK;
 }
 
+static bool leads_somewhere(const eddy_autograd_node *node) {
+    for (uint32_t i = 0; i < node->input_count; i++)
+        if (node->edges[i])
+            return true;
+    return false;
+}
+
+eddy_status eddy_block_node_name(const eddy_block_call *call, eddy_autograd_node *node, int64_t i,
+                                 bool is_wanted, eddy_tensor **made) {
+    eddy_tensor *handle = eddy_tensor_acquire(call->caller, (*made)->runtime, call->origin.address);
+    if (!handle)
+        return eddy_fail(EDDY_OUT_OF_MEMORY, call->origin, "no memory for the outputs");
+    eddy_tensor_alias(handle, *made);
+    handle->stands_in = true;
+    if (is_wanted && leads_somewhere(node))
+        eddy_autograd_node_name(node, (uint32_t)i, handle);
+    eddy_tensor_drop(*made);
+    *made = handle;
+    return EDDY_OK;
+}
+
 void *eddy_block_node_tape(const eddy_autograd_node *node, eddy_gradient_fn *run) {
     bool is_it = node->op && node->op->gradient && node->op->gradient->run == run;
     return is_it ? ((const eddy_block_op *)node->attributes)->tape : NULL;
@@ -138,19 +159,5 @@ eddy_status eddy_block_pass_record(eddy_block_pass *p, eddy_status (*note)(void 
         p->made[e] = p->joined[e];
         p->joined[e] = NULL;
     }
-    return status;
-}
-
-eddy_status eddy_block_pass_lose(eddy_block_pass *p, const eddy_way_tape *way) {
-    eddy_backward_found found;
-    eddy_status status = eddy_way_tape_go_back(way, p->gradient->grads, p->call.origin, &found);
-    for (int64_t e = 0; e < p->gradient->input_count && status == EDDY_OK; e++) {
-        eddy_tensor *gradient = eddy_way_tape_gradient(&found, p->op->edges[e]);
-        if (!gradient || p->made[e])
-            continue;
-        eddy_tensor_retain(gradient);
-        p->made[e] = gradient;
-    }
-    eddy_backward_found_fini(&found);
     return status;
 }

@@ -33,6 +33,12 @@ EDDY_MUST_USE eddy_status eddy_block_node_make(const eddy_block_call *call,
                                                void (*destroy)(void *tape),
                                                eddy_autograd_node **node);
 
+/* A second handle of what was made, for the user, in place of *made: output i of the node, if a gradient goes back from it, and on from the node. The
+ * tape holds the first. */
+EDDY_MUST_USE eddy_status eddy_block_node_name(const eddy_block_call *call,
+                                               eddy_autograd_node *node, int64_t i, bool is_wanted,
+                                               eddy_tensor **made);
+
 /* The tape of a node whose gradient `run` computes; NULL for other nodes. */
 void *eddy_block_node_tape(const eddy_autograd_node *node, eddy_gradient_fn *run);
 
@@ -56,7 +62,5 @@ EDDY_MUST_USE eddy_status eddy_block_pass_run(const eddy_gradient_call *gradient
 EDDY_MUST_USE eddy_status eddy_block_pass_record(eddy_block_pass *pass,
                                                  eddy_status (*note)(void *pass),
                                                  eddy_status (*run)(void *pass));
-/* What has no elements: the calls did not run, and are not recorded now. */
-EDDY_MUST_USE eddy_status eddy_block_pass_lose(eddy_block_pass *pass, const eddy_way_tape *way);
 
 #endif

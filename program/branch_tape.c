@@ -62,6 +62,15 @@ bool eddy_branch_tape_is_wanted(const eddy_branch_tape *tape) {
     return is_wanted;
 }
 
+bool eddy_branch_tape_is_wanted_of(const eddy_branch_tape *tape, int64_t i) {
+    bool is_wanted = false;
+    for (int way = 0; way < EDDY_BRANCH_WAYS; way++) {
+        const eddy_tensor *held = tape->ways[way].outputs[i];
+        is_wanted |= held && held->autograd;
+    }
+    return is_wanted;
+}
+
 /* ---- the node's gradient ---- */
 
 static const eddy_branch_tape *tape_of(const eddy_block_pass *p) {
@@ -136,12 +145,25 @@ static eddy_status check_predicate(const eddy_block_pass *p) {
                            "the predicate of a branch was overwritten, and its gradient needs it");
 }
 
-/* The calls did not run, and are not recorded now: what comes of the ways has no elements. */
-static eddy_status run_lost(eddy_block_pass *p) {
-    eddy_status status = EDDY_OK;
-    for (int way = 0; way < 2 && status == EDDY_OK; way++)
-        status = eddy_block_pass_lose(p, &tape_of(p)->ways[way]);
+/* What comes of one way has no elements: the calls did not run, and are not recorded now. */
+static eddy_status lose_way(eddy_block_pass *p, int way) {
+    eddy_backward_found found;
+    eddy_status status =
+        eddy_way_tape_go_back(&tape_of(p)->ways[way], p->gradient->grads, p->call.origin, &found);
+    for (int64_t e = 0; e < p->gradient->input_count && status == EDDY_OK; e++) {
+        eddy_tensor *gradient = eddy_way_tape_gradient(&found, p->op->edges[e]);
+        if (!gradient || p->made[e])
+            continue;
+        eddy_tensor_retain(gradient);
+        p->made[e] = gradient;
+    }
+    eddy_backward_found_fini(&found);
     return status;
+}
+
+static eddy_status run_lost(eddy_block_pass *p) {
+    eddy_status status = lose_way(p, 0);
+    return status == EDDY_OK ? lose_way(p, 1) : status;
 }
 
 static eddy_status run_pass(eddy_block_pass *p) {
@@ -229,15 +251,4 @@ eddy_status eddy_branch_tape_make_node(const eddy_block_call *call, eddy_branch_
     for (int way = 0; way < 2; way++)
         eddy_backward_found_fini(&e.of[way]);
     return *node || call->recording->status != EDDY_OK ? EDDY_OK : status;
-}
-
-void eddy_branch_tape_name(const eddy_branch_tape *tape, eddy_autograd_node *node, int64_t i,
-                           eddy_tensor *output) {
-    bool is_wanted = false;
-    for (int way = 0; way < EDDY_BRANCH_WAYS; way++) {
-        const eddy_tensor *held = tape->ways[way].outputs[i];
-        is_wanted |= held && held->autograd;
-    }
-    if (is_wanted)
-        eddy_autograd_node_name(node, (uint32_t)i, output);
 }

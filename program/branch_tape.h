@@ -37,8 +37,9 @@ void eddy_branch_tape_destroy(eddy_branch_tape *tape);
 void eddy_branch_tape_set_predicate(eddy_branch_tape *tape, eddy_tensor *predicate,
                                     uint64_t events);
 
-/* Whether a gradient goes back through the branch. */
+/* Whether a gradient goes back through the branch, and from output i, on any way. */
 bool eddy_branch_tape_is_wanted(const eddy_branch_tape *tape);
+bool eddy_branch_tape_is_wanted_of(const eddy_branch_tape *tape, int64_t i);
 
 /* The tape of a node; NULL if it is no branch. */
 eddy_branch_tape *eddy_branch_tape_of(const struct eddy_autograd_node *node);
@@ -49,9 +50,5 @@ EDDY_MUST_USE eddy_status eddy_branch_tape_make_node(const eddy_block_call *call
                                                      eddy_branch_tape *tape,
                                                      eddy_tensor *const *made,
                                                      struct eddy_autograd_node **node);
-
-/* Makes `output`, a handle that refers to no node yet, output i of the tape's node, if a gradient goes back from it on any way. */
-void eddy_branch_tape_name(const eddy_branch_tape *tape, struct eddy_autograd_node *node, int64_t i,
-                           eddy_tensor *output);
 
 #endif

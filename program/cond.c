@@ -5,6 +5,7 @@
 #include <interpreter/call/copy.h>
 #include <interpreter/handle/scope.h>
 #include <interpreter/tape/autograd.h>
+#include <program/block_node.h>
 #include <program/branch_tape.h>
 #include <string.h>
 
@@ -82,28 +83,14 @@ static eddy_status watch_way(void *context) {
     return status;
 }
 
-/* A second handle of what was made, for the user: it refers to the branch's node, and the tape holds the first. */
-static eddy_status name(const branch *b, eddy_autograd_node *node, int64_t i) {
-    const eddy_block_call *call = &b->call;
-    eddy_tensor *made = b->made[i],
-                *handle = eddy_tensor_acquire(call->caller, made->runtime, call->origin.address);
-    if (!handle)
-        return eddy_fail(EDDY_OUT_OF_MEMORY, call->origin, "no memory for the outputs");
-    eddy_tensor_alias(handle, made);
-    handle->stands_in = true;
-    eddy_branch_tape_name(b->tape, node, i, handle);
-    eddy_tensor_drop(made);
-    b->made[i] = handle;
-    return EDDY_OK;
-}
-
 static eddy_status name_made(branch *b) {
     eddy_autograd_node *node;
     eddy_status status = eddy_branch_tape_make_node(&b->call, b->tape, b->made, &node);
     if (status != EDDY_OK || !node)
         return status;
     for (int64_t i = 0; i < b->call.output_count && status == EDDY_OK; i++)
-        status = name(b, node, i);
+        status = eddy_block_node_name(&b->call, node, i, eddy_branch_tape_is_wanted_of(b->tape, i),
+                                      &b->made[i]);
     b->tape = NULL; /* the node's */
     eddy_autograd_node_release(node);
     return status;

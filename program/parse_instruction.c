@@ -5,6 +5,7 @@
 #include <program/attribute.h>
 #include <program/control.h>
 #include <program/lists.h>
+#include <program/tensor_list.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -223,6 +224,7 @@ static const eddy_op *parse_op(eddy_parser *p) {
         name[word.length] = 0;
         op = eddy_op_find_built_in(name);
         op = op ? op : eddy_control_find(name);
+        op = op ? op : eddy_tensor_list_find(name);
     }
     if (!op || op->has_late_shape) {
         p->cursor.at = from;

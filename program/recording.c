@@ -6,6 +6,7 @@
 #include <interpreter/handle/generator.h>
 #include <interpreter/tape/autograd.h>
 #include <program/gradient.h>
+#include <program/loop_tape.h>
 #include <program/recording.h>
 #include <stdio.h>
 #include <string.h>
@@ -516,6 +517,32 @@ void eddy_recording_show_as(eddy_recording *recording, const eddy_tensor *tensor
         spoil(recording, EDDY_OUT_OF_MEMORY, origin, "no memory to record it");
 }
 
+/* They are one value that no instruction makes. */
+static bool disown(eddy_recording *recording, const eddy_recording *other) {
+    eddy_code_value nowhere = {.kind = EDDY_VALUE_MADE};
+    uint32_t value;
+    if (!eddy_code_add_value(&recording->code, &nowhere, &value))
+        return false;
+    for (uint32_t i = 0; i < other->seen_capacity; i++) {
+        if (!other->seen[i].is_lost)
+            continue;
+        if (!grow_seen(recording))
+            return false;
+        eddy_recording_seen *seen = &recording->seen[slot_of(recording, other->seen[i].number)];
+        recording->seen_count += seen->number == 0;
+        *seen = other->seen[i];
+        seen->value = value;
+        seen->first = recording->code.instructions.count - 1; /* what is carried was copied */
+    }
+    return true;
+}
+
+void eddy_recording_disown(eddy_recording *recording, const eddy_recording *other,
+                           eddy_origin origin) {
+    if (recording->status == EDDY_OK && !disown(recording, other))
+        spoil(recording, EDDY_OUT_OF_MEMORY, origin, "no memory to record it");
+}
+
 /* A value that the program's code has seen may have decided which calls follow. Whether it has cannot be known here: what is recorded
  * is one way through that code, as the page says. */
 static void record_read(eddy_recorder *recorder, const eddy_tensor *tensor, eddy_origin origin) {
@@ -585,12 +612,22 @@ static void record_needs(eddy_recorder *recorder, const eddy_tensor *saved, uint
               "it needs what a branch or a loop may have overwritten");
 }
 
+/* Whether the tensor's gradient goes back through the calls of the function that is being called, or through what a step of a loop is given: nobody
+ * else has it. */
+static bool is_of_function(const eddy_recording *recording, const eddy_tensor *target) {
+    const eddy_autograd_node *node = eddy_autograd_node_of(target->autograd);
+    uint64_t serial = recording->recorder.serial;
+    return node && serial != recording->number &&
+           (node->recording == serial || eddy_loop_tape_is_start(node));
+}
+
 static void record_redirect(eddy_recorder *recorder, eddy_tensor *target) {
     eddy_recording *recording = (eddy_recording *)(void *)recorder;
     uint32_t value = eddy_recording_value_of(recording, target);
     bool is_made = value != EDDY_CODE_NONE &&
                    eddy_code_value_at(&recording->code, value)->kind == EDDY_VALUE_MADE;
-    if (recorder->mode == EDDY_RECORDER_WATCHES || (is_made && recording->depth == 0))
+    if (recorder->mode == EDDY_RECORDER_WATCHES || (is_made && recording->depth == 0) ||
+        is_of_function(recording, target))
         return;
     recording->has_redirected = true;
     if (recording->depth > 0)

@@ -78,7 +78,8 @@ typedef struct eddy_recording {
     /* A recorded call wrote in place to a tensor that was there before, which then belongs to that call for the tape. */
     bool has_redirected;
     bool has_marks;
-    uint32_t depth; /* of branches and loops whose marks are open */
+    uint32_t depth;       /* of branches and loops whose marks are open */
+    uint32_t taped_depth; /* of loops with gradients whose body is being called */
     uint32_t
         block_count; /* functions of branches and loops that are being called: the recording cannot end */
     struct eddy_gradient_plan *plan; /* owned: the recorded backward passes (gradient.h), or NULL */
@@ -115,6 +116,11 @@ void eddy_recording_mark(eddy_recording *recording, eddy_control control, eddy_t
 /* The tensor, which the recording has not seen, is what `like` is to it. */
 void eddy_recording_show_as(eddy_recording *recording, const eddy_tensor *tensor,
                             const eddy_tensor *like, eddy_origin origin);
+
+/* What the calls of `other`, which has become no part of this recording, have made is nowhere there: a call that uses it is refused when the recording
+ * ends. */
+void eddy_recording_disown(eddy_recording *recording, const eddy_recording *other,
+                           eddy_origin origin);
 
 /* Calls are recorded and do not run, from now on. SHUT_DOWN, FORKED, recorded under the origin. */
 EDDY_MUST_USE eddy_status eddy_recording_note_only(eddy_recording *recording, eddy_origin origin);

@@ -16,11 +16,11 @@
  *
  * Outside of a recording they read the predicate and call the function that it asks for, which waits for what was computed so far.
  *
- * While the thread records, each function is called once more, to be recorded: those calls do not run, what they return has no
+ * While the thread records, each function is called once more, to be recorded (the body of a loop up to three times): those calls do not run, what they return has no
  * elements (a read of them fails with UNSUPPORTED), and tensors that were there before stay as they are. So a function has no effects but through ops: one that
  * counts its calls counts those too. The functions give the same dtypes and shapes whatever way is taken. A recording
  * that meets what a program cannot repeat is spoiled, and calls go on as they do outside of one (eddy_can_record says why): random ops inside,
- * gradients that go back through a loop, gradients that a way begins to keep, failures. docs/programs.md.
+ * gradients that go back through a loop without most_steps, gradients that a way begins to keep, failures. docs/programs.md.
  *
  * Unless a function says otherwise: any thread; failures fill the calling thread's error slot. */
 #ifndef EDDY_CONTROL_H
@@ -62,7 +62,7 @@ EDDY_API eddy_status eddy_cond(eddy_tensor *predicate, eddy_block *then, eddy_bl
 typedef struct eddy_while_options {
     size_t size;
     /* The call fails once it would begin another step: INVALID_ARGUMENT. A run of a program fails at this loop, late, and what the loop writes
-     * is poisoned. 0: no bound. */
+     * is poisoned. In a recording gradients go back through a loop only if it has a bound: what they need of each step is kept for as many. 0: no bound. */
     int64_t most_steps;
     int64_t timeout; /* ns that each wait for a predicate may take; 0: no limit */
 } eddy_while_options;

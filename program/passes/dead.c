@@ -32,14 +32,28 @@ static void want(const eddy_code *code, const eddy_code_instruction *instruction
             is_wanted[operands[k].value] = true;
 }
 
-/* A step of a loop needs what the one before it has left. */
+static bool want_reads(const eddy_code *code, const eddy_code_instruction *instruction,
+                       bool *is_wanted) {
+    bool is_changed = false;
+    for (uint32_t k = 0; k < instruction->operand_count; k++) {
+        const eddy_code_operand *operand = eddy_code_operand_at(code, instruction->operands_at + k);
+        if (!(operand->access & EDDY_CODE_READS) || is_wanted[operand->value])
+            continue;
+        is_wanted[operand->value] = is_changed = true;
+    }
+    return is_changed;
+}
+
+/* A step of a loop needs what the one before it has left, if that is needed for what is wanted behind the loop, or by what is always there. */
 static void want_step(const eddy_code *code, const eddy_region *loop, bool *is_wanted) {
-    for (uint32_t i = loop->begin; i < loop->end; i++) {
-        const eddy_code_instruction *instruction = eddy_code_instruction_at(code, i);
-        const eddy_code_operand *operands = eddy_code_operand_at(code, instruction->operands_at);
-        for (uint32_t k = 0; k < instruction->operand_count; k++)
-            if (operands[k].access & EDDY_CODE_READS)
-                is_wanted[operands[k].value] = true;
+    bool is_changed = true;
+    while (is_changed) {
+        is_changed = false;
+        for (uint32_t i = loop->end; i-- > loop->begin;) {
+            const eddy_code_instruction *instruction = eddy_code_instruction_at(code, i);
+            if (is_live(code, instruction, is_wanted))
+                is_changed |= want_reads(code, instruction, is_wanted);
+        }
     }
 }
 

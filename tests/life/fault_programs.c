@@ -251,8 +251,48 @@ static eddy_status run_branch(eddy_tensor *x, bool is_node, double *result) {
     return status;
 }
 
+static eddy_status count_down(void *context, eddy_list inputs, eddy_tensor **outputs) {
+    eddy_tensor *w = context, *h = eddy_mul(inputs.items[1], w);
+    eddy_tensor *predicate = eddy_gt_s(eddy_mean(h, EDDY_ALL_AXES, NULL), EDDY_S(0.25));
+    outputs[0] = eddy_sub_s(inputs.items[0], EDDY_S(1));
+    return outputs[0] && predicate
+               ? eddy_cond(predicate, times, twice, w, EDDY_LIST(h), 1, NULL, &outputs[1])
+               : EDDY_OUT_OF_MEMORY;
+}
+
+static eddy_status is_positive(void *context, eddy_list inputs, eddy_tensor **outputs) {
+    (void)context;
+    outputs[0] = eddy_gt_s(inputs.items[0], EDDY_S(0));
+    return outputs[0] ? EDDY_OK : EDDY_OUT_OF_MEMORY;
+}
+
+/* A loop that gradients go back through. */
+static eddy_status run_taped_loop(eddy_tensor *x, bool is_node, double *result) {
+    eddy_tensor *w = eddy_full(EDDY_SHAPE(COLUMNS), EDDY_S(0.5), EDDY_F32, NULL), *y[2] = {0};
+    eddy_tensor *count = eddy_full((eddy_shape){0}, EDDY_S(3), EDDY_I64, NULL), *last = NULL;
+    eddy_status status = eddy_requires_grad_set(w, true);
+    if (status == EDDY_OK)
+        status = eddy_record_begin(NULL);
+    if (status != EDDY_OK)
+        return status;
+    status = eddy_while(is_positive, count_down, w, EDDY_LIST(count, x),
+                        EDDY_OPTIONS(while, .most_steps = 4), y);
+    if (status == EDDY_OK && !is_node)
+        status = go_back(y[1], w, result);
+    eddy_bindings bindings = {
+        (eddy_binding[]){{"x", x, EDDY_ROLE_INPUT}, {"y", y[1], EDDY_ROLE_OUTPUT}}, 2};
+    eddy_program *program =
+        is_node ? eddy_record_end_with_grad(&bindings) : eddy_record_end(&bindings);
+    if (status == EDDY_OK)
+        status = program ? eddy_program_run(program, EDDY_LIST(x), &last) : EDDY_OUT_OF_MEMORY;
+    if (status == EDDY_OK && is_node)
+        status = go_back(last, w, result);
+    eddy_program_release(&program);
+    return status;
+}
+
 static eddy_status run_loops(eddy_tensor *x, double *result) {
-    double parts[3] = {0};
+    double parts[5] = {0};
     eddy_status status = run_loop(x, false, result);
     if (status == EDDY_OK)
         status = run_loop(x, true, &parts[0]);
@@ -260,7 +300,12 @@ static eddy_status run_loops(eddy_tensor *x, double *result) {
         status = run_branch(x, false, &parts[1]);
     if (status == EDDY_OK)
         status = run_branch(x, true, &parts[2]);
-    *result += parts[0] + parts[1] + parts[2];
+    if (status == EDDY_OK)
+        status = run_taped_loop(x, false, &parts[3]);
+    if (status == EDDY_OK)
+        status = run_taped_loop(x, true, &parts[4]);
+    for (int i = 0; i < 5; i++)
+        *result += parts[i];
     return status;
 }
 

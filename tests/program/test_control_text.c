@@ -2,6 +2,7 @@
 #include <criterion/criterion.h>
 #include <eddy/eddy.h>
 #include <program/parse.h>
+#include <stdio.h>
 #include <string.h>
 #include <tests/program/blocks.h>
 #include <tests/program/outcome.h>
@@ -121,4 +122,84 @@ Test(control_text, nests_have_a_bound) {
     cr_assert_eq(parse(nest_text(text, sizeof(text), 64), &error), EDDY_OK, "%s", error.reason);
     expect_refused(nest_text(text, sizeof(text), 65), 2 + 65,
                    "branches and loops are not nested, or more than 64 deep");
+}
+
+/* ---- lists ---- */
+
+#define LIST_HEAD(count, list)                                                                     \
+    "eddy program, version 1, " count " instructions\n"                                            \
+    "input list " list "\n"                                                                        \
+    "input at i64[]\n"                                                                             \
+    "output row f32[2] of %0\n"
+
+/* Row `at` of a list, then that row doubled in the row before it. */
+static void try_row(const char *text, const eddy_layout *layout, int64_t at,
+                    const float *expected_row, const float *expected_list) {
+    static const float elements[] = {1, 2, 3, 4, 5, 6};
+    eddy_parse_error error = {0};
+    eddy_runtime *runtime;
+    uint32_t generators;
+    float row[2], list[6];
+    must(eddy_runtime_of_caller(eddy_caller_get(), (eddy_origin){0}, &runtime));
+    eddy_program *program = eddy_program_create(runtime);
+    cr_assert_eq(eddy_parse_program(program, text, strlen(text), &generators, &error), EDDY_OK,
+                 "%u: %s", error.line, error.reason);
+    must(eddy_program_build(program, (eddy_origin){"test", NULL}));
+    eddy_tensor *given = eddy_from_data(elements, EDDY_SHAPE(6), EDDY_F32, NULL), *made;
+    eddy_tensor *view = eddy_as_strided(given, (eddy_shape){2, {layout->dims[0], layout->dims[1]}},
+                                        layout->strides, 0);
+    must(eddy_program_run(
+        program, EDDY_LIST(view, eddy_full((eddy_shape){0}, EDDY_S(at), EDDY_I64, NULL)), &made));
+    must(eddy_read(made, row, sizeof(row), NULL));
+    must(eddy_read(given, list, sizeof(list), NULL));
+    cr_assert_arr_eq(row, expected_row, sizeof(row), "row %lld", (long long)at);
+    cr_assert_arr_eq(list, expected_list, sizeof(list), "list, row %lld", (long long)at);
+    eddy_program_release(&program);
+}
+
+Test(control_text, lists_have_rows_and_nothing_beyond) {
+    static const char dense[] = LIST_HEAD("4", "f32[3, 2]") //
+        "%0 f32[2] = list_get(list f32[3, 2], at i64[])\n"
+        "%1 f32[2] = mul_s(%0 f32[2], b = 2.0)\n"
+        "%2 i64[] = sub_s(at i64[], b = 1)\n"
+        "list_set(%1 f32[2], %2 i64[], mut list f32[3, 2])\n";
+    static const char strided[] = LIST_HEAD("4", "f32[3, 2] strides [1, 3]") //
+        "%0 f32[2] = list_get(list f32[3, 2] strides [1, 3], at i64[])\n"
+        "%1 f32[2] = mul_s(%0 f32[2], b = 2.0)\n"
+        "%2 i64[] = sub_s(at i64[], b = 1)\n"
+        "list_set(%1 f32[2], %2 i64[], mut list f32[3, 2] strides [1, 3])\n";
+    static const eddy_layout rows = {.rank = 2, .dims = {3, 2}, .strides = {2, 1}},
+                             columns = {.rank = 2, .dims = {3, 2}, .strides = {1, 3}};
+    eddy_scope *scope = eddy_scope_begin();
+    try_row(dense, &rows, 2, (float[]){5, 6}, (float[]){1, 2, 10, 12, 5, 6});
+    try_row(dense, &rows, 1, (float[]){3, 4}, (float[]){6, 8, 3, 4, 5, 6});
+    try_row(dense, &rows, 0, (float[]){1, 2}, (float[]){1, 2, 3, 4, 5, 6});
+    try_row(dense, &rows, 3, (float[]){0, 0}, (float[]){1, 2, 3, 4, 0, 0});
+    try_row(dense, &rows, INT64_MIN, (float[]){0, 0}, (float[]){1, 2, 3, 4, 5, 6});
+    try_row(dense, &rows, INT64_MAX, (float[]){0, 0}, (float[]){1, 2, 3, 4, 5, 6});
+    try_row(strided, &columns, 2, (float[]){3, 6}, (float[]){1, 6, 3, 4, 12, 6});
+    try_row(strided, &columns, 3, (float[]){0, 0}, (float[]){1, 2, 0, 4, 5, 0});
+    eddy_scope_end(scope);
+    cr_assert_eq(eddy_live_count(), 0);
+}
+
+Test(control_text, lists_are_checked) {
+    static const struct {
+        const char *line, *reason;
+    } wrong[] = {
+        {"%0 f32[2] = list_get(list f32[3], at i64[])\n", "list_get: a list has rank 2"},
+        {"%0 f32[2] = list_get(list f32[3, 2], list f32[3, 2])\n",
+         "list_get: the number of a row has rank 0"},
+        {"list_set(list f32[3, 2], at i64[], mut list f32[3, 2])\n",
+         "list_set: it is no row of the list"},
+        {"list_set(list f32[3], at i64[], mut list f32[3, 2])\n",
+         "list_set: it is no row of the list"},
+    };
+    for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
+        char text[400];
+        eddy_parse_error error = {0};
+        snprintf(text, sizeof(text), "%s%s", LIST_HEAD("1", "f32[3, 2]"), wrong[i].line);
+        cr_assert_eq(parse(text, &error), EDDY_INVALID_ARGUMENT);
+        cr_assert_not_null(strstr(error.reason, wrong[i].reason), "%s", error.reason);
+    }
 }

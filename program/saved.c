@@ -1,0 +1,317 @@
+#include <program/saved.h>
+
+#include <base/memory.h>
+#include <base/status.h>
+#include <program/recording.h>
+#include <program/tensor_list.h>
+
+typedef struct eddy_saved_part {
+    eddy_control mark;        /* of a branch; NONE: a row */
+    eddy_tensor *root;        /* row: a reference */
+    eddy_tensor *row;         /* row, while it is got: a reference */
+    bool is_open;             /* row, while they are found: it is there where the next one is */
+    eddy_branch_tape *branch; /* IF: a node that a slot or an output holds */
+    uint32_t predicate;       /* IF: its row, or EDDY_CODE_NONE if it is no value of the body */
+} eddy_saved_part;
+
+typedef struct eddy_saved_slot {
+    eddy_autograd_node *node; /* a reference */
+    uint32_t slot, part;
+    eddy_layout layout;
+} eddy_saved_slot;
+
+static eddy_saved_part *part_at(const eddy_saved *s, uint32_t i) {
+    return (eddy_saved_part *)s->parts.items + i;
+}
+
+static eddy_saved_slot *slot_at(const eddy_saved *s, uint32_t i) {
+    return (eddy_saved_slot *)s->slots.items + i;
+}
+
+static eddy_status fail_memory(const eddy_block_call *call) {
+    return eddy_fail(EDDY_OUT_OF_MEMORY, call->origin, "no memory to record the call");
+}
+
+void eddy_saved_fini(eddy_saved *saved) {
+    for (uint32_t i = 0; i < saved->parts.count; i++)
+        if (part_at(saved, i)->root)
+            eddy_tensor_drop(part_at(saved, i)->root);
+    for (uint32_t i = 0; i < saved->slots.count; i++)
+        eddy_autograd_node_release(slot_at(saved, i)->node);
+    eddy_code_array_fini(&saved->parts, sizeof(eddy_saved_part));
+    eddy_code_array_fini(&saved->slots, sizeof(eddy_saved_slot));
+    saved->row_count = 0;
+}
+
+/* ---- finding ---- */
+
+typedef struct finder {
+    const eddy_block_call *call;
+    uint32_t first;
+    eddy_saved *saved;
+} finder;
+
+/* The nodes of one way: a list of all that were met, of which those from `next` on are to be looked at. */
+typedef struct nodes {
+    eddy_code_array items; /* eddy_autograd_node * */
+    uint32_t next;
+} nodes;
+
+static bool meet(nodes *n, eddy_autograd word, uint64_t serial) {
+    eddy_autograd_node *node = eddy_autograd_node_of(word), **met = n->items.items;
+    uint32_t index;
+    if (!word || node->recording != serial)
+        return true;
+    for (uint32_t i = n->items.count; i-- > 0;)
+        if (met[i] == node)
+            return true;
+    if (!eddy_code_array_add(&n->items, sizeof(node), 1, &index))
+        return false;
+    ((eddy_autograd_node **)n->items.items)[index] = node;
+    return true;
+}
+
+static eddy_status add_part(const finder *f, eddy_saved_part part, uint32_t *index) {
+    if (!eddy_code_array_add(&f->saved->parts, sizeof(part), 1, index))
+        return fail_memory(f->call);
+    *part_at(f->saved, *index) = part;
+    return EDDY_OK;
+}
+
+/* The part that the tensor's storage is; EDDY_CODE_NONE if the body has not made it. */
+static eddy_status find_row(const finder *f, const eddy_tensor *tensor, uint32_t *part) {
+    const eddy_recording *recording = f->call->recording;
+    uint32_t value = eddy_recording_value_of(recording, tensor);
+    *part = EDDY_CODE_NONE;
+    if (value == EDDY_CODE_NONE || value < f->first ||
+        eddy_code_value_at(&recording->code, value)->kind != EDDY_VALUE_MADE)
+        return EDDY_OK;
+    for (uint32_t i = 0; i < f->saved->parts.count; i++)
+        if (part_at(f->saved, i)->root == tensor->root && part_at(f->saved, i)->is_open) {
+            *part = i;
+            return EDDY_OK;
+        }
+    eddy_status status =
+        add_part(f, (eddy_saved_part){.root = tensor->root, .is_open = true}, part);
+    if (status != EDDY_OK)
+        return status;
+    eddy_tensor_retain(tensor->root);
+    f->saved->row_count++;
+    return EDDY_OK;
+}
+
+static eddy_status add_slot(const finder *f, eddy_autograd_node *node, uint32_t i) {
+    const eddy_autograd_saved *saved = &node->saved[i];
+    uint32_t part, index;
+    if (!saved->tensor || eddy_tensor_is_none(saved->tensor))
+        return EDDY_OK;
+    eddy_status status = find_row(f, saved->tensor, &part);
+    if (status != EDDY_OK || part == EDDY_CODE_NONE)
+        return status;
+    if (!eddy_code_array_add(&f->saved->slots, sizeof(eddy_saved_slot), 1, &index))
+        return fail_memory(f->call);
+    eddy_saved_slot *slot = slot_at(f->saved, index);
+    *slot = (eddy_saved_slot){.node = node, .slot = i, .part = part};
+    eddy_autograd_node_retain(node);
+    eddy_tensor_layout(saved->tensor, &slot->layout);
+    return EDDY_OK;
+}
+
+static eddy_status find_way(const finder *f, const eddy_way_tape *way);
+
+/* What is found on a way is there on that way alone. */
+static eddy_status find_on(const finder *f, const eddy_way_tape *way, eddy_saved_part mark) {
+    uint32_t at;
+    eddy_status status = add_part(f, mark, &at);
+    if (status == EDDY_OK)
+        status = find_way(f, way);
+    for (uint32_t i = at; i < f->saved->parts.count; i++)
+        part_at(f->saved, i)->is_open = false;
+    return status;
+}
+
+static eddy_status find_branch(const finder *f, eddy_branch_tape *branch) {
+    eddy_saved_part begin = {.mark = EDDY_CONTROL_IF, .branch = branch},
+                    middle = {.mark = EDDY_CONTROL_ELSE}, end = {.mark = EDDY_CONTROL_END_IF};
+    eddy_status status = find_row(f, branch->predicate, &begin.predicate);
+    uint32_t index;
+    if (status == EDDY_OK)
+        status = find_on(f, &branch->ways[0], begin);
+    if (status == EDDY_OK)
+        status = find_on(f, &branch->ways[1], middle);
+    return status == EDDY_OK ? add_part(f, end, &index) : status;
+}
+
+static eddy_status find_node(const finder *f, eddy_autograd_node *node) {
+    eddy_status status = EDDY_OK;
+    for (uint32_t i = 0; i < eddy_autograd_saved_count(node) && status == EDDY_OK; i++)
+        status = add_slot(f, node, i);
+    eddy_branch_tape *branch = eddy_branch_tape_of(node);
+    return status == EDDY_OK && branch ? find_branch(f, branch) : status;
+}
+
+static eddy_status find_nodes(const finder *f, const eddy_way_tape *way, nodes *n) {
+    for (int64_t i = 0; i < way->count; i++)
+        if (!meet(n, way->outputs[i]->autograd, way->serial))
+            return fail_memory(f->call);
+    for (; n->next < n->items.count; n->next++) {
+        eddy_autograd_node *node = ((eddy_autograd_node **)n->items.items)[n->next];
+        eddy_status status = find_node(f, node);
+        if (status != EDDY_OK)
+            return status;
+        for (uint32_t e = 0; e < node->input_count; e++)
+            if (!meet(n, node->edges[e], way->serial))
+                return fail_memory(f->call);
+    }
+    return EDDY_OK;
+}
+
+static eddy_status find_way(const finder *f, const eddy_way_tape *way) {
+    nodes n = {0};
+    eddy_status status = find_nodes(f, way, &n);
+    eddy_code_array_fini(&n.items, sizeof(eddy_autograd_node *));
+    return status;
+}
+
+eddy_status eddy_saved_find(const eddy_block_call *call, const eddy_way_tape *way, uint32_t first,
+                            eddy_saved *saved) {
+    finder f = {.call = call, .first = first, .saved = saved};
+    *saved = (eddy_saved){0};
+    return find_way(&f, way);
+}
+
+static bool is_part_alike(const eddy_saved_part *a, const eddy_saved_part *b) {
+    if (a->mark != b->mark || a->predicate != b->predicate || !a->root != !b->root)
+        return false;
+    return !a->root || (a->root->dtype == b->root->dtype && a->root->count == b->root->count);
+}
+
+bool eddy_saved_is_alike(const eddy_saved *a, const eddy_saved *b) {
+    bool is_alike = a->parts.count == b->parts.count;
+    for (uint32_t i = 0; i < a->parts.count && is_alike; i++)
+        is_alike = is_part_alike(part_at(a, i), part_at(b, i));
+    return is_alike;
+}
+
+/* ---- lists ---- */
+
+eddy_status eddy_saved_make_lists(const eddy_block_call *call, const eddy_saved *saved,
+                                  int64_t step_count, eddy_tensor **lists) {
+    eddy_status status = EDDY_OK;
+    uint32_t row = 0;
+    for (uint32_t i = 0; i < saved->parts.count && status == EDDY_OK; i++)
+        if (part_at(saved, i)->root)
+            status = eddy_tensor_list_make(call->caller, part_at(saved, i)->root, step_count,
+                                           &lists[row++]);
+    return status;
+}
+
+static void mark(const eddy_block_call *call, const eddy_saved_part *part) {
+    eddy_recording_mark(call->recording, part->mark, part->branch ? part->branch->predicate : NULL,
+                        NULL, call->origin);
+}
+
+/* All elements of a storage in a row. */
+static eddy_status flatten(const eddy_block_call *call, eddy_tensor *root, eddy_tensor **flat) {
+    eddy_layout layout = {.rank = 1, .dims = {root->count}, .strides = {1}};
+    *flat = eddy_tensor_view(call->caller, root, &layout, call->origin);
+    return *flat ? EDDY_OK : EDDY_OUT_OF_MEMORY;
+}
+
+eddy_status eddy_saved_put(const eddy_block_call *call, const eddy_saved *saved,
+                           eddy_tensor *const *lists, eddy_tensor *at) {
+    eddy_status status = EDDY_OK;
+    uint32_t row = 0;
+    for (uint32_t i = 0; i < saved->parts.count && status == EDDY_OK; i++) {
+        const eddy_saved_part *part = part_at(saved, i);
+        eddy_tensor *flat;
+        if (!part->root) {
+            mark(call, part);
+            continue;
+        }
+        status = flatten(call, part->root, &flat);
+        if (status != EDDY_OK)
+            break;
+        status = eddy_tensor_list_set(call->caller, flat, at, lists[row++], call->origin.address);
+        eddy_tensor_drop(flat);
+    }
+    return status;
+}
+
+/* ---- and back ---- */
+
+static eddy_status show(const eddy_block_call *call, eddy_tensor *row, const eddy_layout *layout,
+                        eddy_tensor **shown) {
+    *shown = eddy_tensor_view(call->caller, row, layout, call->origin);
+    return *shown ? EDDY_OK : EDDY_OUT_OF_MEMORY;
+}
+
+static eddy_status turn_to_row(const eddy_block_call *call, const eddy_saved *saved,
+                               const eddy_saved_part *branch) {
+    eddy_layout layout;
+    eddy_tensor *predicate;
+    if (branch->predicate == EDDY_CODE_NONE)
+        return EDDY_OK;
+    eddy_tensor_layout(branch->branch->predicate, &layout);
+    eddy_status status = show(call, part_at(saved, branch->predicate)->row, &layout, &predicate);
+    if (status == EDDY_OK)
+        eddy_branch_tape_set_predicate(branch->branch, predicate, call->recording->recorder.events);
+    return status;
+}
+
+static eddy_status get_rows(const eddy_block_call *call, const eddy_saved *saved,
+                            eddy_tensor *const *lists, eddy_tensor *at) {
+    eddy_status status = EDDY_OK;
+    uint32_t row = 0;
+    for (uint32_t i = 0; i < saved->parts.count && status == EDDY_OK; i++) {
+        eddy_saved_part *part = part_at(saved, i);
+        if (part->root) {
+            status = eddy_tensor_list_get(call->caller, lists[row++], at, call->origin.address,
+                                          &part->row);
+            continue;
+        }
+        if (part->branch)
+            status = turn_to_row(call, saved, part);
+        if (status == EDDY_OK)
+            mark(call, part);
+    }
+    return status;
+}
+
+static void replace(const eddy_saved_slot *slot, eddy_tensor *tensor) {
+    eddy_autograd_node *node = slot->node;
+    eddy_lock_acquire(&node->lock);
+    eddy_autograd_saved *saved = &node->saved[slot->slot];
+    eddy_tensor *before = saved->tensor;
+    saved->tensor = tensor;
+    saved->version = eddy_load_relaxed(&tensor->root->version);
+    eddy_lock_release(&node->lock);
+    if (before)
+        eddy_tensor_drop(before);
+}
+
+static eddy_status fill_slots(const eddy_block_call *call, const eddy_saved *saved) {
+    eddy_status status = EDDY_OK;
+    for (uint32_t i = 0; i < saved->slots.count && status == EDDY_OK; i++) {
+        const eddy_saved_slot *slot = slot_at(saved, i);
+        eddy_tensor *shown;
+        status = show(call, part_at(saved, slot->part)->row, &slot->layout, &shown);
+        if (status == EDDY_OK)
+            replace(slot, shown);
+    }
+    return status;
+}
+
+eddy_status eddy_saved_get(const eddy_block_call *call, eddy_saved *saved,
+                           eddy_tensor *const *lists, eddy_tensor *at) {
+    eddy_status status = get_rows(call, saved, lists, at);
+    if (status == EDDY_OK)
+        status = fill_slots(call, saved);
+    for (uint32_t i = 0; i < saved->parts.count; i++) {
+        eddy_saved_part *part = part_at(saved, i);
+        if (part->row)
+            eddy_tensor_drop(part->row);
+        part->row = NULL;
+    }
+    return status;
+}

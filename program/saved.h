@@ -1,0 +1,43 @@
+/* What the tape of a loop's body has saved: values that each step overwrites.
+ *
+ * Forwards, each step puts them into lists, a row a step. Backwards, each step gets its rows, and the nodes of the body's tape are given these in
+ * place of what they had saved. What a way of a branch in the body has saved is there on that way alone: it is put and got
+ * on the same way of a branch of its own, on the same predicate.
+ *
+ *   forwards    list_set(a, n, list)  if(p)  list_set(b, n, list)  else()  list_set(c, n, list)  end_if()
+ *   backwards   a = list_get(list, n)  if(p')  b = list_get(list, n)  else()  c = list_get(list, n)  end_if()
+ *
+ * Thread: the recording one's. */
+#ifndef EDDY_PROGRAM_SAVED_H
+#define EDDY_PROGRAM_SAVED_H
+
+#include <program/branch_tape.h>
+#include <program/code.h>
+
+typedef struct eddy_saved {
+    eddy_code_array parts; /* eddy_saved_part: rows, and the marks of branches around them */
+    eddy_code_array slots; /* eddy_saved_slot */
+    uint32_t row_count;    /* parts that are rows */
+} eddy_saved;
+
+/* Finds what the way's tape, of a body whose values are those from `first` on, has saved. What was overwritten
+ * since shows in a pass through it. OUT_OF_MEMORY, recorded. */
+EDDY_MUST_USE eddy_status eddy_saved_find(const eddy_block_call *call, const eddy_way_tape *way,
+                                          uint32_t first, eddy_saved *saved);
+void eddy_saved_fini(eddy_saved *saved);
+
+/* Whether both have the same rows, in dtype and size, on the same ways. */
+bool eddy_saved_is_alike(const eddy_saved *a, const eddy_saved *b);
+
+/* A list for each row: references. */
+EDDY_MUST_USE eddy_status eddy_saved_make_lists(const eddy_block_call *call,
+                                                const eddy_saved *saved, int64_t step_count,
+                                                eddy_tensor **lists);
+/* Puts what one step has saved into the lists, as row `at`. */
+EDDY_MUST_USE eddy_status eddy_saved_put(const eddy_block_call *call, const eddy_saved *saved,
+                                         eddy_tensor *const *lists, eddy_tensor *at);
+/* Gives the nodes what that step had saved. */
+EDDY_MUST_USE eddy_status eddy_saved_get(const eddy_block_call *call, eddy_saved *saved,
+                                         eddy_tensor *const *lists, eddy_tensor *at);
+
+#endif
