@@ -60,10 +60,12 @@ static eddy_status give_way(const branch *b, int way) {
 
 static eddy_status note_way(const void *context, int way) {
     const branch *b = context;
-    uint64_t before = b->tape ? eddy_way_tape_begin(&b->call, &b->tape->ways[way]) : 0;
+    eddy_way_before before;
+    if (b->tape)
+        eddy_way_tape_begin(&b->call, &b->tape->ways[way], &before);
     eddy_status status = give_way(b, way);
     if (b->tape)
-        eddy_way_tape_end(&b->call, before);
+        eddy_way_tape_end(&b->call, &before);
     return status;
 }
 
@@ -74,12 +76,14 @@ static eddy_status note_ways(void *context) {
 
 static eddy_status watch_way(void *context) {
     branch *b = context;
-    uint64_t before = b->tape ? eddy_way_tape_begin(&b->call, &b->tape->ways[EDDY_BRANCH_DUE]) : 0;
+    eddy_way_before before;
+    if (b->tape)
+        eddy_way_tape_begin(&b->call, &b->tape->ways[EDDY_BRANCH_DUE], &before);
     eddy_status status = run_way(b);
     if (status == EDDY_OK)
         status = hold(b, EDDY_BRANCH_DUE, b->made);
     if (b->tape)
-        eddy_way_tape_end(&b->call, before);
+        eddy_way_tape_end(&b->call, &before);
     return status;
 }
 

@@ -1,4 +1,7 @@
-/* A call of eddy_while. */
+/* A call of eddy_while or eddy_scan.
+ *
+ * What it carries, and a slice of each of xs, are the inputs of a step; what it carries on, and rows of lists, the outputs. eddy_while has a test
+ * and no xs, eddy_scan as many steps as xs have slices. */
 #ifndef EDDY_PROGRAM_LOOP_H
 #define EDDY_PROGRAM_LOOP_H
 
@@ -6,33 +9,38 @@
 #include <program/loop_tape.h>
 
 typedef struct eddy_loop {
-    eddy_block_call call;
-    eddy_block *test, *body;
-    int64_t most_steps;
-    eddy_tensor **carried; /* references: copies of what was given, then what the steps give */
-    eddy_tensor **first;   /* recorded: the copies, which are the values of the loop */
-    eddy_tensor **next;    /* what a step gives */
+    eddy_block_call call; /* output_count: of a step, and of the loop */
+    eddy_block *test;     /* NULL: there are `rows` steps */
+    eddy_block *body;
+    eddy_list xs;
+    int64_t most_steps; /* with a test; 0: no bound */
+    eddy_loop_counts counts;
+    eddy_tensor **
+        carried; /* references: copies of what was given, then what the steps give; in the end all that the loop gives */
+    eddy_tensor **first;  /* recorded: references of the copies */
+    eddy_tensor **next;   /* what a step gives; room for as many */
+    eddy_tensor **inputs; /* of a step */
+    eddy_code_array kept; /* eddy_tensor *: references of the rows of each step so far */
     char no_tape
         [256]; /* why the body cannot be recorded with its tape; "": nobody has tried, or it can */
 } eddy_loop;
 
-/* ---- while.c ---- */
+/* The call, once it is checked: copies what it begins with, runs or records it. outputs: as eddy_while says. */
+EDDY_MUST_USE eddy_status eddy_loop_call(eddy_loop *loop, eddy_list carried, bool is_recorded,
+                                         eddy_tensor **outputs);
+EDDY_MUST_USE eddy_status eddy_loop_check_list(const eddy_loop *loop, eddy_list list,
+                                               const char *name);
 
-/* Steps until the test gives false. */
+/* ---- loop.c ---- */
+
+/* All steps, as calls that run. */
 EDDY_MUST_USE eddy_status eddy_loop_run(void *loop);
-/* Records the test and its mark. */
-EDDY_MUST_USE eddy_status eddy_loop_note_test(const eddy_loop *loop, eddy_list carried);
-/* Records how a step leaves what it has given, which is checked, in the carried values. given[i] is inputs[i] where it stays as it is. */
-EDDY_MUST_USE eddy_status eddy_loop_set(const eddy_loop *loop, eddy_tensor *const *values,
-                                        eddy_tensor *const *inputs, eddy_tensor **given);
 
-/* ---- loop_gradient.c ---- */
+/* ---- loop_note.c ---- */
 
-/* Calls the body, recorded and run by nobody, to see whether gradients go back through the loop: *tape is the body's then, else NULL. */
-EDDY_MUST_USE eddy_status eddy_loop_probe(eddy_loop *loop, eddy_loop_tape **tape);
-/* Records the loop with what its gradient needs, which `probed` has shown. *is_done: `carried` is what the loop gives; else the recording is spoiled,
- * and nothing has run. */
-EDDY_MUST_USE eddy_status eddy_loop_record(eddy_loop *loop, const eddy_loop_tape *probed,
-                                           bool *is_done);
+/* Records the loop, and runs it where calls run. */
+EDDY_MUST_USE eddy_status eddy_loop_record(eddy_loop *loop);
+/* Calls the body, run by nobody, to see what its rows are like: room for a spec for each. */
+EDDY_MUST_USE eddy_status eddy_loop_find_rows(eddy_loop *loop, eddy_spec *rows);
 
 #endif

@@ -612,13 +612,16 @@ static void record_needs(eddy_recorder *recorder, const eddy_tensor *saved, uint
               "it needs what a branch or a loop may have overwritten");
 }
 
-/* Whether the tensor's gradient goes back through the calls of the function that is being called, or through what a step of a loop is given: nobody
- * else has it. */
-static bool is_of_function(const eddy_recording *recording, const eddy_tensor *target) {
+/* Whether the function that is being called has made the tensor, or its gradient goes back through that function's calls, or through what a step of a loop is
+ * given: nobody else has it. */
+static bool is_of_function(const eddy_recording *recording, const eddy_tensor *target, bool is_made,
+                           uint32_t value) {
     const eddy_autograd_node *node = eddy_autograd_node_of(target->autograd);
     uint64_t serial = recording->recorder.serial;
-    return node && serial != recording->number &&
-           (node->recording == serial || eddy_loop_tape_is_start(node));
+    if (serial == recording->number)
+        return false;
+    return (is_made && value >= recording->first_value) ||
+           (node && (node->recording == serial || eddy_loop_tape_is_start(node)));
 }
 
 static void record_redirect(eddy_recorder *recorder, eddy_tensor *target) {
@@ -627,7 +630,7 @@ static void record_redirect(eddy_recorder *recorder, eddy_tensor *target) {
     bool is_made = value != EDDY_CODE_NONE &&
                    eddy_code_value_at(&recording->code, value)->kind == EDDY_VALUE_MADE;
     if (recorder->mode == EDDY_RECORDER_WATCHES || (is_made && recording->depth == 0) ||
-        is_of_function(recording, target))
+        is_of_function(recording, target, is_made, value))
         return;
     recording->has_redirected = true;
     if (recording->depth > 0)

@@ -79,6 +79,7 @@ typedef struct eddy_recording {
     bool has_redirected;
     bool has_marks;
     uint32_t depth;       /* of branches and loops whose marks are open */
+    uint32_t first_value; /* of the function that is being called, if it has a tape of its own */
     uint32_t taped_depth; /* of loops with gradients whose body is being called */
     uint32_t
         block_count; /* functions of branches and loops that are being called: the recording cannot end */

@@ -3,6 +3,7 @@
 #include <base/dtype.h>
 #include <base/status.h>
 #include <eddy/ops.h>
+#include <interpreter/call/copy.h>
 #include <interpreter/call/general_call.h>
 #include <interpreter/handle/tensor.h>
 #include <string.h>
@@ -123,6 +124,47 @@ const eddy_op *eddy_tensor_list_find(const char *name) {
     return strcmp(name, list_set.name) == 0   ? &list_set
            : strcmp(name, list_get.name) == 0 ? &list_get
                                               : NULL;
+}
+
+/* ---- views ---- */
+
+/* A row-major view of a tensor that is row-major, or of a copy. */
+static eddy_status view(eddy_caller *caller, eddy_tensor *tensor, const eddy_shape *shape,
+                        eddy_origin origin, eddy_tensor **made) {
+    eddy_tensor *from = tensor;
+    eddy_layout layout = {.rank = shape->rank};
+    int64_t stride = 1;
+    eddy_status status = tensor->is_contiguous
+                             ? EDDY_OK
+                             : eddy_copy_contiguous(caller, tensor, origin.address, &from);
+    if (status != EDDY_OK)
+        return status;
+    for (int32_t d = shape->rank; d-- > 0; stride *= shape->dims[d] > 0 ? shape->dims[d] : 1) {
+        layout.dims[d] = shape->dims[d];
+        layout.strides[d] = stride;
+    }
+    layout.offset = from->offset;
+    *made = eddy_tensor_view(caller, from, &layout, origin);
+    if (from != tensor)
+        eddy_tensor_drop(from);
+    return *made ? EDDY_OK : EDDY_OUT_OF_MEMORY;
+}
+
+eddy_status eddy_tensor_list_view(eddy_caller *caller, eddy_tensor *tensor, int64_t rows,
+                                  eddy_origin origin, eddy_tensor **list) {
+    eddy_shape shape = {2, {rows, tensor->count / rows}};
+    return view(caller, tensor, &shape, origin, list);
+}
+
+eddy_status eddy_tensor_list_flatten(eddy_caller *caller, eddy_tensor *tensor, eddy_origin origin,
+                                     eddy_tensor **row) {
+    eddy_shape shape = {1, {tensor->count}};
+    return view(caller, tensor, &shape, origin, row);
+}
+
+eddy_status eddy_tensor_list_shape(eddy_caller *caller, eddy_tensor *row, const eddy_shape *shape,
+                                   eddy_origin origin, eddy_tensor **shaped) {
+    return view(caller, row, shape, origin, shaped);
 }
 
 /* ---- calls ---- */

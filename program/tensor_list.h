@@ -10,6 +10,17 @@
 
 #include <interpreter/call/apply.h>
 
+/* A tensor as a list of so many rows, which share its memory if it is row-major, else are a copy; all of it as a row; a row with the dims of `shape`. Each gives a
+ * reference of a view. Failures are recorded. */
+EDDY_MUST_USE eddy_status eddy_tensor_list_view(eddy_caller *caller, eddy_tensor *tensor,
+                                                int64_t rows, eddy_origin origin,
+                                                eddy_tensor **list);
+EDDY_MUST_USE eddy_status eddy_tensor_list_flatten(eddy_caller *caller, eddy_tensor *tensor,
+                                                   eddy_origin origin, eddy_tensor **row);
+EDDY_MUST_USE eddy_status eddy_tensor_list_shape(eddy_caller *caller, eddy_tensor *row,
+                                                 const eddy_shape *shape, eddy_origin origin,
+                                                 eddy_tensor **shaped);
+
 /* By name; NULL if it is none. */
 const eddy_op *eddy_tensor_list_find(const char *name);
 

@@ -14,14 +14,17 @@ void eddy_way_tape_fini(eddy_way_tape *way) {
     eddy_block_drop(way->outputs, way->count);
 }
 
-uint64_t eddy_way_tape_begin(const eddy_block_call *call, const eddy_way_tape *way) {
-    uint64_t before = call->recording->recorder.serial;
-    call->recording->recorder.serial = way->serial;
-    return before;
+void eddy_way_tape_begin(const eddy_block_call *call, const eddy_way_tape *way,
+                         eddy_way_before *before) {
+    eddy_recording *recording = call->recording;
+    *before = (eddy_way_before){recording->recorder.serial, recording->first_value};
+    recording->recorder.serial = way->serial;
+    recording->first_value = recording->code.values.count;
 }
 
-void eddy_way_tape_end(const eddy_block_call *call, uint64_t before) {
-    call->recording->recorder.serial = before;
+void eddy_way_tape_end(const eddy_block_call *call, const eddy_way_before *before) {
+    call->recording->recorder.serial = before->serial;
+    call->recording->first_value = before->first_value;
 }
 
 /* ---- outputs ---- */

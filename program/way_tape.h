@@ -21,9 +21,16 @@ void eddy_way_tape_init(eddy_way_tape *way, eddy_tensor **outputs, int64_t count
 /* Gives up what it holds. */
 void eddy_way_tape_fini(eddy_way_tape *way);
 
-/* Calls between begin and end belong to it: nodes that they make have its serial. Returns the serial of others, for the end. */
-uint64_t eddy_way_tape_begin(const eddy_block_call *call, const eddy_way_tape *way);
-void eddy_way_tape_end(const eddy_block_call *call, uint64_t before);
+/* What calls belonged to before. */
+typedef struct eddy_way_before {
+    uint64_t serial;
+    uint32_t first_value;
+} eddy_way_before;
+
+/* Calls between begin and end belong to it: nodes that they make have its serial. */
+void eddy_way_tape_begin(const eddy_block_call *call, const eddy_way_tape *way,
+                         eddy_way_before *before);
+void eddy_way_tape_end(const eddy_block_call *call, const eddy_way_before *before);
 
 /* Holds what the function has given: each output was made by its calls, or is a clone of one. */
 EDDY_MUST_USE eddy_status eddy_way_tape_hold(const eddy_block_call *call, eddy_way_tape *way,

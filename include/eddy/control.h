@@ -65,11 +65,14 @@ typedef struct eddy_while_options {
      * is poisoned. In a recording gradients go back through a loop only if it has a bound: what they need of each step is kept for as many. 0: no bound. */
     int64_t most_steps;
     int64_t timeout; /* ns that each wait for a predicate may take; 0: no limit */
+    int64_t
+        list_count; /* so many outputs of the body, behind the carried ones, are rows of lists; needs most_steps */
 } eddy_while_options;
 
 /* While `test`, given the carried tensors, gives true, `body` replaces them: it is given the tensors and gives as many. Both get the same context. The
  * first ones are copies of `carried`, so that a body may write in place what it was given. outputs: room for as many pointers, written
- * on success with what is carried in the end, as eddy_cond does.
+ * on success with what is carried in the end, as eddy_cond does. With list_count the body gives so many tensors more, of the same shapes in each step, and
+ * behind what is carried stand as many lists: the rows of all steps along a new axis 0, most_steps of them, 0 for steps that there were not.
  *
  * Waits for the predicate of each step. The errors of eddy_cond; while the thread records, carried tensors keep their dtypes and
  * shapes. */
@@ -82,6 +85,7 @@ typedef struct eddy_scan_options {
     int64_t step_count; /* where there are no xs: so many steps; else 0 */
     bool
         is_reversed; /* from the last slice to the first; what is stacked keeps the order of the slices */
+    bool is_rolled; /* a recording holds one loop instead of the ops of each step */
 } eddy_scan_options;
 
 /* One step for each slice of xs along axis 0, which all have as many: `body` is given the carried tensors, then a slice (without that axis) of each of xs, and gives
@@ -90,7 +94,7 @@ typedef struct eddy_scan_options {
  * what it was given.
  *
  * Waits for nothing but shapes of xs that depend on data: the number of steps is known. A recording sees the ops of each step, one step after the other; so gradients go back
- * through it, and random ops may be among them. INVALID_ARGUMENT (no step, and something to stack; fewer outputs than are carried),
+ * through it, and random ops may be among them. With is_rolled it holds a loop, as of eddy_while: less code, no random ops, what gradients need in lists. INVALID_ARGUMENT (no step, and something to stack; fewer outputs than are carried),
  * SHAPE_MISMATCH (of xs; of what is stacked), what the body returned, OUT_OF_MEMORY. */
 EDDY_API eddy_status eddy_scan(eddy_block *body, void *context, eddy_list carried, eddy_list xs,
                                int64_t output_count, const eddy_scan_options *options,

@@ -291,8 +291,39 @@ static eddy_status run_taped_loop(eddy_tensor *x, bool is_node, double *result) 
     return status;
 }
 
+static eddy_status rolled_step(void *context, eddy_list inputs, eddy_tensor **outputs) {
+    outputs[0] = eddy_add(eddy_mul(inputs.items[0], context), inputs.items[1]);
+    outputs[1] = eddy_tanh(outputs[0]);
+    return outputs[0] && outputs[1] ? EDDY_OK : EDDY_OUT_OF_MEMORY;
+}
+
+/* A rolled scan over the rows of x. */
+static eddy_status run_scan(eddy_tensor *x, bool is_node, double *result) {
+    eddy_tensor *w = eddy_full(EDDY_SHAPE(COLUMNS), EDDY_S(0.5), EDDY_F32, NULL), *y[2] = {0};
+    eddy_tensor *h = eddy_zeros(EDDY_SHAPE(COLUMNS), EDDY_F32, NULL), *last = NULL;
+    eddy_status status = eddy_requires_grad_set(w, true);
+    if (status == EDDY_OK)
+        status = eddy_record_begin(NULL);
+    if (status != EDDY_OK)
+        return status;
+    status = eddy_scan(rolled_step, w, EDDY_LIST(h), EDDY_LIST(x), 2,
+                       EDDY_OPTIONS(scan, .is_rolled = true, .is_reversed = is_node), y);
+    if (status == EDDY_OK && !is_node)
+        status = go_back(y[1], w, result);
+    eddy_bindings bindings = {
+        (eddy_binding[]){{"x", x, EDDY_ROLE_INPUT}, {"y", y[1], EDDY_ROLE_OUTPUT}}, 2};
+    eddy_program *program =
+        is_node ? eddy_record_end_with_grad(&bindings) : eddy_record_end(&bindings);
+    if (status == EDDY_OK)
+        status = program ? eddy_program_run(program, EDDY_LIST(x), &last) : EDDY_OUT_OF_MEMORY;
+    if (status == EDDY_OK && is_node)
+        status = go_back(last, w, result);
+    eddy_program_release(&program);
+    return status;
+}
+
 static eddy_status run_loops(eddy_tensor *x, double *result) {
-    double parts[5] = {0};
+    double parts[7] = {0};
     eddy_status status = run_loop(x, false, result);
     if (status == EDDY_OK)
         status = run_loop(x, true, &parts[0]);
@@ -304,7 +335,11 @@ static eddy_status run_loops(eddy_tensor *x, double *result) {
         status = run_taped_loop(x, false, &parts[3]);
     if (status == EDDY_OK)
         status = run_taped_loop(x, true, &parts[4]);
-    for (int i = 0; i < 5; i++)
+    if (status == EDDY_OK)
+        status = run_scan(x, false, &parts[5]);
+    if (status == EDDY_OK)
+        status = run_scan(x, true, &parts[6]);
+    for (int i = 0; i < 7; i++)
         *result += parts[i];
     return status;
 }

@@ -68,10 +68,13 @@ static eddy_status views(void *context, eddy_list inputs, eddy_tensor **outputs)
     return counted(inputs, outputs);
 }
 
+/* What is carried, and a tensor of the body's that wants no gradient before. */
 static eddy_status in_place(void *context, eddy_list inputs, eddy_tensor **outputs) {
     model *m = context;
+    eddy_tensor *own = eddy_zeros(EDDY_SHAPE(SIZE), EDDY_F32, NULL);
     must(eddy_add_inplace(inputs.items[1], m->w));
-    outputs[1] = eddy_tanh(inputs.items[1]);
+    must(eddy_add_inplace(own, inputs.items[1]));
+    outputs[1] = eddy_tanh(own);
     outputs[2] = inputs.items[2];
     return counted(inputs, outputs);
 }
@@ -262,6 +265,43 @@ Test(loop_gradient, what_depends_on_a_weight_requires_a_gradient) {
         eddy_program *program = end(
             EDDY_BINDINGS({"x", m.x, EDDY_ROLE_INPUT}, {"y", eddy_detach(y[1]), EDDY_ROLE_OUTPUT}));
         eddy_program_release(&program);
+    }
+    eddy_scope_end(scope);
+    cr_assert_eq(eddy_live_count(), 0);
+}
+
+static eddy_status apart(void *context, eddy_list inputs, eddy_tensor **outputs) {
+    (void)context;
+    outputs[1] = eddy_sin(inputs.items[1]);
+    outputs[2] = inputs.items[2];
+    return counted(inputs, outputs);
+}
+
+/* The inner loop carries what depends on a weight, and gives out the other tensor. */
+static eddy_status beside(void *context, eddy_list inputs, eddy_tensor **outputs) {
+    model *m = context;
+    eddy_tensor *inner[3];
+    must(eddy_while(is_left, apart, NULL,
+                    EDDY_LIST(inputs.items[0], inputs.items[1], eddy_mul(inputs.items[1], m->w)),
+                    EDDY_OPTIONS(while, .most_steps = STEPS), inner));
+    outputs[1] = inner[1];
+    outputs[2] = inputs.items[2];
+    return counted(inputs, outputs);
+}
+
+Test(loop_gradient, what_stands_beside_a_weight_does_not) {
+    eddy_scope *scope = eddy_scope_begin();
+    for (int is_recorded = 0; is_recorded < 2; is_recorded++) {
+        model m;
+        eddy_tensor *y[3];
+        make_model(&m, 0.75, 2);
+        eddy_requires_grad_set(m.x, false);
+        if (is_recorded)
+            must(eddy_record_begin(NULL));
+        must(eddy_while(is_left, beside, &m, EDDY_LIST(m.count, m.x, m.x),
+                        EDDY_OPTIONS(while, .most_steps = STEPS), y));
+        cr_assert_not(eddy_requires_grad(y[1]));
+        eddy_record_cancel();
     }
     eddy_scope_end(scope);
     cr_assert_eq(eddy_live_count(), 0);
