@@ -7,6 +7,7 @@
 #include <string.h>
 #include <tests/program/outcome.h>
 #include <tests/program/reread.h>
+#include <tests/program/texts.h>
 #include <unistd.h>
 
 #define REGISTERS 10
@@ -491,6 +492,12 @@ static void replace_by_file(eddy_program **program) {
     unlink(path);
 }
 
+static void keep_nest(const eddy_program *program, uint64_t seed) {
+    char name[32];
+    snprintf(name, sizeof(name), "nest-%llu", (unsigned long long)seed);
+    keep_text(program, name);
+}
+
 static void try_exact(uint64_t seed) {
     eddy_scope *scope = eddy_scope_begin();
     uint64_t draw = seed;
@@ -498,6 +505,7 @@ static void try_exact(uint64_t seed) {
     exact recorded, called, given;
     make_exact(&recorded, seed);
     eddy_program *program = record_exact(&recorded, seed, is_node, records_only);
+    keep_nest(program, seed);
     for (uint64_t i = 0; i < 4; i++) {
         eddy_tensor *results[2];
         if (i == 2 && !is_node)

@@ -8,6 +8,7 @@
 #include <program/print.h>
 #include <string.h>
 #include <tests/functional/described.h>
+#include <tests/program/texts.h>
 
 #define TEXT_MOST 8192
 #define CHANGES 60
@@ -49,6 +50,7 @@ static size_t text_of(const call_row *row, char *text) {
     eddy_printed printed;
     eddy_program *program = eddy_record_end(&(eddy_bindings){bindings, count});
     cr_assert(program && eddy_printed_make(&printed, program, EDDY_PRINT_READING));
+    keep_text(program, row->op);
     size_t length = printed.length < TEXT_MOST / 2 ? printed.length : 0;
     memcpy(text, printed.text, length);
     eddy_printed_fini(&printed);
