@@ -16,6 +16,9 @@
 /* So many recordings of a signature may differ from the one before; then the function just runs. */
 #define DIFFERENCES_MOST 8
 #define INPUTS_MOST 4096
+/* New values of what a function reads that are recorded, before one of those that were is replayed; and at most, then. */
+#define VALUES_FIRST 8
+#define VALUES_MOST 64
 #define NAME_BYTES 32
 
 struct eddy_recorded {
@@ -86,20 +89,20 @@ typedef struct calling {
     eddy_list inputs;
     eddy_scalars scalars;
     eddy_tensor **outputs; /* output_count, in the caller's scratch */
-    void *key;
-    size_t key_bytes;
+    void *key;             /* of the kinds of its arguments, then what the guards have read */
+    size_t key_bytes, kind_bytes;
+    eddy_code_array guards;                   /* eddy_guard: a copy of those of its kind */
     bool has_failed;                          /* a call of the function, whatever that returned */
     char no_way[EDDY_RECORDING_REASON_BYTES]; /* why its backward pass could not be recorded; "" */
 } calling;
 
-/* The signature of the call, which becomes the first; NULL if there is none. */
-static eddy_signature *find_locked(const calling *c) {
-    eddy_digest digest = eddy_hash_128(c->key, c->key_bytes);
+/* The signature with that part of the key, which becomes the first; NULL if there is none. */
+static eddy_signature *find_key_locked(const calling *c, size_t key_bytes) {
+    eddy_digest digest = eddy_hash_128(c->key, key_bytes);
     for (eddy_signature **place = &c->recorded->first; *place; place = &(*place)->next) {
         eddy_signature *signature = *place;
         if (signature->digest.low != digest.low || signature->digest.high != digest.high ||
-            signature->key_bytes != c->key_bytes ||
-            memcmp(signature->key, c->key, c->key_bytes) != 0)
+            signature->key_bytes != key_bytes || memcmp(signature->key, c->key, key_bytes) != 0)
             continue;
         *place = signature->next;
         signature->next = c->recorded->first;
@@ -107,6 +110,16 @@ static eddy_signature *find_locked(const calling *c) {
         return signature;
     }
     return NULL;
+}
+
+/* That of the call. */
+static eddy_signature *find_locked(const calling *c) {
+    return find_key_locked(c, c->key_bytes);
+}
+
+/* That of the kinds of its arguments, which has the guards; NULL where nothing is read of the inputs. */
+static eddy_signature *find_kind_locked(const calling *c) {
+    return c->guards.count > 0 ? find_key_locked(c, c->kind_bytes) : NULL;
 }
 
 static int64_t bytes_of(const eddy_signature *signature) {
@@ -210,6 +223,7 @@ static eddy_status record_body(calling *c, eddy_recording **recording) {
         return status;
     eddy_scalar *scalars = (eddy_scalar *)c->scalars.items;
     (*recording)->is_owned = true;
+    (*recording)->inputs = &c->inputs;
     (*recording)->scalar_count = (uint32_t)c->scalars.count;
     (*recording)->first_slot = c->scalars.count > 0 ? take_slots(c->scalars.count) : 0;
     for (int64_t i = 0; i < c->scalars.count; i++)
@@ -365,14 +379,31 @@ static bool try_quietly(const calling *c, eddy_recording *recording, verdict *v)
     return status != EDDY_OUT_OF_MEMORY;
 }
 
+/* A new one, the first; NULL without memory. */
+static eddy_signature *add_locked(const calling *c, size_t key_bytes, const char *with) {
+    eddy_signature *signature = eddy_signature_create(c->key, key_bytes, c->inputs, with);
+    if (!signature)
+        return NULL;
+    signature->next = c->recorded->first;
+    c->recorded->first = signature;
+    return signature;
+}
+
+static eddy_signature *add_call_locked(const calling *c) {
+    char with[200] = "";
+    eddy_signature *kind = find_kind_locked(c);
+    if (kind)
+        kind->values_left -= kind->values_left > 0;
+    if (c->guards.count > 0)
+        eddy_guard_describe(&c->guards, (const char *)c->key + c->kind_bytes, with, sizeof(with));
+    return add_locked(c, c->key_bytes, with);
+}
+
 /* verdict: NULL where the call was not recorded after all. */
 static void put_down(calling *c, eddy_signature_outcome outcome, verdict *v) {
     eddy_lock_acquire(&c->recorded->lock);
     eddy_signature *signature = find_locked(c), *dropped = NULL;
-    if (!signature && (signature = eddy_signature_create(c->key, c->key_bytes, c->inputs))) {
-        signature->next = c->recorded->first;
-        c->recorded->first = signature;
-    }
+    signature = signature ? signature : add_call_locked(c);
     if (signature) {
         signature->ran++;
         signature->outcome = outcome;
@@ -384,11 +415,60 @@ static void put_down(calling *c, eddy_signature_outcome outcome, verdict *v) {
     destroy_all(dropped);
 }
 
+/* ---- guards ---- */
+
+/* The function has read what no guard has: from now on that has one. */
+static void learn_guards(const calling *c, const eddy_recording *recording) {
+    eddy_program *stale = NULL;
+    eddy_lock_acquire(&c->recorded->lock);
+    eddy_signature *kind = find_key_locked(c, c->kind_bytes), *dropped = NULL;
+    kind = kind ? kind : add_locked(c, c->kind_bytes, "");
+    if (kind) {
+        kind->values_left = kind->guards.count > 0 ? kind->values_left : VALUES_FIRST;
+        kind->ran++;
+        kind->is_replayed = false;
+        stale = kind->program;
+        kind->program = NULL;
+        if (!eddy_guard_add_all(&kind->guards, &recording->reads)) {
+            kind->is_given_up = true;
+            snprintf(kind->reason, sizeof(kind->reason),
+                     "the function reads too many values of its inputs");
+        }
+        dropped = trim_locked(c->recorded);
+    }
+    eddy_lock_release(&c->recorded->lock);
+    eddy_program_release(&stale);
+    destroy_all(dropped);
+}
+
+/* Reads what decides, behind the key. False where that fails, as it would for the function. */
+static bool read_guards(calling *c) {
+    eddy_quiet q;
+    eddy_error failed;
+    size_t count = 0;
+    eddy_lock_acquire(&c->recorded->lock);
+    const eddy_signature *kind = find_locked(c);
+    bool is_fine = !kind || kind->is_given_up || eddy_guard_add_all(&c->guards, &kind->guards);
+    eddy_lock_release(&c->recorded->lock);
+    if (!is_fine || c->guards.count == 0)
+        return is_fine;
+    eddy_quiet_begin(&q);
+    eddy_status status =
+        eddy_guard_read(&c->guards, c->inputs, c->origin, (char *)c->key + c->kind_bytes, &count);
+    eddy_quiet_end(&q, &failed);
+    c->key_bytes += count;
+    return status == EDDY_OK;
+}
+
 static void settle(calling *c, eddy_recording *recording) {
     verdict v = {0};
     if (recording->status == EDDY_OUT_OF_MEMORY)
         return; /* it says nothing about the function */
     eddy_recording_judge(recording, v.reason, sizeof(v.reason));
+    if (!v.reason[0] && !eddy_guard_has_all(&c->guards, &recording->reads)) {
+        learn_guards(c, recording);
+        return;
+    }
     if (!v.reason[0])
         judge_gradient(c, recording, v.reason, sizeof(v.reason));
     bool is_known = v.reason[0] || try_quietly(c, recording, &v);
@@ -477,20 +557,32 @@ static void note_tape(const calling *c) {
     eddy_lock_release(&c->recorded->lock);
 }
 
+/* A value that is new, and of which there were too many. */
+static bool is_one_too_many(const eddy_signature *signature, const eddy_signature *kind) {
+    return kind && !signature && kind->values_left == 0;
+}
+
 static eddy_status choose(calling *c) {
     char reason[320] = "";
     eddy_program *program = NULL;
     bool is_given_up = false;
     eddy_lock_acquire(&c->recorded->lock);
-    eddy_signature *signature = find_locked(c);
+    eddy_signature *kind = find_kind_locked(c), *signature = find_locked(c);
     eddy_program *stale = drop_stale_locked(c, signature);
     if (signature && signature->is_replayed) {
         program = eddy_program_retain(signature->program);
         signature->replayed++;
+        if (kind)
+            kind->values_left += kind->values_left < VALUES_MOST;
     } else if (signature && signature->is_given_up) {
         is_given_up = true;
         signature->ran++;
         memcpy(reason, signature->reason, sizeof(reason));
+    } else if (is_one_too_many(signature, kind)) {
+        is_given_up = true;
+        kind->ran++;
+        kind->missed++;
+        snprintf(reason, sizeof(reason), "what it reads of its inputs differs too often");
     }
     eddy_lock_release(&c->recorded->lock);
     eddy_program_release(&stale);
@@ -553,15 +645,18 @@ static eddy_status call_with(calling *c, char *memory) {
         scalars[i].slot = 0;
     }
     c->scalars.items = scalars;
-    c->key_bytes = eddy_signature_key_make(c->key, c->inputs, c->scalars);
-    return choose(c);
+    c->kind_bytes = c->key_bytes = eddy_signature_key_make(c->key, c->inputs, c->scalars);
+    eddy_status status = read_guards(c) ? choose(c) : run_body(c, c->scalars.items);
+    eddy_code_array_fini(&c->guards, sizeof(eddy_guard));
+    return status;
 }
 
 static eddy_status call_in_memory(calling *c, eddy_tensor **outputs) {
     int64_t output_count = c->recorded->output_count;
     size_t bytes = (size_t)c->scalars.count * sizeof(eddy_scalar) +
                    (size_t)output_count * sizeof(eddy_tensor *) +
-                   eddy_signature_key_room(c->inputs.count, c->scalars.count);
+                   eddy_signature_key_room(c->inputs.count, c->scalars.count) +
+                   EDDY_GUARD_BYTES_MOST;
     char *memory = eddy_memory_acquire(bytes, EDDY_MEMORY_PROGRAM);
     if (!memory)
         return eddy_fail(EDDY_OUT_OF_MEMORY, c->origin, "no memory for a call");
@@ -604,13 +699,26 @@ static const char *outcome_text(const eddy_signature *at) {
                : "; the last call went on after a failed op: it was not recorded";
 }
 
+/* "; each value of input1, input2 has a program" */
+static void describe_guards(const eddy_signature *at, char *text, size_t size) {
+    const eddy_guard *guards = at->guards.items;
+    size_t length = 0;
+    text[0] = 0;
+    for (uint32_t i = 0; i < at->guards.count && length < size; i++)
+        length += (size_t)snprintf(text + length, size - length, "%sinput%u",
+                                   i == 0 ? "; it reads " : ", ", guards[i].input);
+    if (at->guards.count > 0 && length < size)
+        snprintf(text + length, size - length, ": each value has a program");
+}
+
 static int explain_one(const eddy_signature *at, char *buffer, size_t size) {
     const char *state = !at->reason[0] ? "" : at->is_given_up ? "; not replayed: " : "; not yet: ";
-    char missed[96] = "";
+    char missed[96] = "", guards[200];
     if (at->missed > 0)
         snprintf(missed, sizeof(missed), "; missed %llu times", (unsigned long long)at->missed);
-    return snprintf(buffer, size, "(%s): ran %llu times, replayed %llu times%s%s%s%s\n", at->text,
-                    (unsigned long long)at->ran, (unsigned long long)at->replayed, missed,
+    describe_guards(at, guards, sizeof(guards));
+    return snprintf(buffer, size, "(%s): ran %llu times, replayed %llu times%s%s%s%s%s\n", at->text,
+                    (unsigned long long)at->ran, (unsigned long long)at->replayed, missed, guards,
                     outcome_text(at), state, at->reason);
 }
 

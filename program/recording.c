@@ -543,12 +543,21 @@ void eddy_recording_disown(eddy_recording *recording, const eddy_recording *othe
         spoil(recording, EDDY_OUT_OF_MEMORY, origin, "no memory to record it");
 }
 
+/* Whether what is read is that of an input as it was given, and becomes a guard. */
+static bool guard(eddy_recording *recording, const eddy_tensor *tensor) {
+    uint32_t value = eddy_recording_value_of(recording, tensor);
+    bool is_written =
+        value != EDDY_CODE_NONE && eddy_code_value_at(&recording->code, value)->is_written;
+    return recording->inputs && !is_written &&
+           eddy_guard_add(&recording->reads, *recording->inputs, tensor);
+}
+
 /* A value that the program's code has seen may have decided which calls follow. Whether it has cannot be known here: what is recorded
  * is one way through that code, as the page says. */
-static void record_read(eddy_recorder *recorder, const eddy_tensor *tensor, eddy_origin origin) {
-    (void)tensor;
-    (void)origin;
-    ((eddy_recording *)(void *)recorder)->read_count += recorder->mode != EDDY_RECORDER_WATCHES;
+static void record_read(eddy_recorder *recorder, const eddy_tensor *tensor, bool is_of_elements) {
+    eddy_recording *recording = (eddy_recording *)(void *)recorder;
+    if (recorder->mode != EDDY_RECORDER_WATCHES && !(is_of_elements && guard(recording, tensor)))
+        recording->read_count++;
 }
 
 static eddy_recording_kept *find_kept(const eddy_recording *recording,
@@ -688,6 +697,7 @@ void eddy_recording_fini(eddy_recording *recording) {
     for (uint32_t i = 0; i < recording->guesses.count; i++)
         eddy_tensor_drop(guesses[i].root);
     eddy_code_array_fini(&recording->guesses, sizeof(*guesses));
+    eddy_code_array_fini(&recording->reads, sizeof(eddy_guard));
     eddy_gradient_plan_destroy(recording->plan);
     eddy_program_external *externals = recording->externals.items;
     for (uint32_t i = 0; i < recording->externals.count; i++)

@@ -10,6 +10,7 @@
 #include <interpreter/call/recorder.h>
 #include <interpreter/handle/runtime.h>
 #include <program/control.h>
+#include <program/guard.h>
 #include <program/program.h>
 #include <program/reach.h>
 
@@ -67,7 +68,10 @@ typedef struct eddy_recording {
     eddy_code_array drawn;
     eddy_recording_seen *seen; /* open addressing by number; a power of two */
     uint32_t seen_count, seen_capacity;
-    uint64_t read_count;
+    const eddy_list
+        *inputs; /* of a recorded function's call: what is read of them is a guard; else NULL */
+    eddy_code_array reads; /* eddy_guard */
+    uint64_t read_count;   /* others */
     /* The numbers that are given at each run have the slots from the first on; 0: there are none. */
     uint32_t first_slot, scalar_count;
     eddy_recording_noted noted[EDDY_RECORDING_NOTED];

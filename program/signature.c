@@ -49,8 +49,8 @@ size_t eddy_signature_key_make(void *memory, eddy_list inputs, eddy_scalars scal
     return (size_t)(at - first) * sizeof(*first);
 }
 
-static char *describe(eddy_list inputs) {
-    char text[512] = "";
+static char *describe(eddy_list inputs, const char *with) {
+    char text[640] = "";
     size_t length = 0;
     for (int64_t i = 0; i < inputs.count && length < sizeof(text) - 1; i++) {
         if (i > 0)
@@ -59,6 +59,8 @@ static char *describe(eddy_list inputs) {
             length +=
                 (size_t)eddy_tensor_describe(inputs.items[i], text + length, sizeof(text) - length);
     }
+    if (with[0] && length < sizeof(text))
+        snprintf(text + length, sizeof(text) - length, " with %s", with);
     size_t bytes = strlen(text) + 1;
     char *copy = eddy_memory_acquire(bytes, EDDY_MEMORY_PROGRAM);
     if (copy)
@@ -66,13 +68,14 @@ static char *describe(eddy_list inputs) {
     return copy;
 }
 
-eddy_signature *eddy_signature_create(const void *key, size_t key_bytes, eddy_list inputs) {
+eddy_signature *eddy_signature_create(const void *key, size_t key_bytes, eddy_list inputs,
+                                      const char *with) {
     eddy_signature *signature = eddy_memory_acquire_zeroed(sizeof(*signature), EDDY_MEMORY_PROGRAM);
     if (!signature)
         return NULL;
     signature->key_bytes = key_bytes;
     signature->key = eddy_memory_acquire(key_bytes, EDDY_MEMORY_PROGRAM);
-    signature->text = describe(inputs);
+    signature->text = describe(inputs, with);
     signature->input_count = inputs.count;
     size_t bytes = (size_t)inputs.count * sizeof(*signature->inputs);
     signature->inputs = eddy_memory_acquire_zeroed(bytes + 1, EDDY_MEMORY_PROGRAM);
@@ -86,6 +89,7 @@ eddy_signature *eddy_signature_create(const void *key, size_t key_bytes, eddy_li
 }
 
 void eddy_signature_destroy(eddy_signature *signature) {
+    eddy_code_array_fini(&signature->guards, sizeof(eddy_guard));
     eddy_program_release(&signature->program);
     eddy_memory_release(signature->key, signature->key_bytes, EDDY_MEMORY_PROGRAM);
     if (signature->text)

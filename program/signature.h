@@ -4,11 +4,14 @@
  *                          \--recorded again, different--> SEEN 1 (the newer one), some times; then GIVEN UP
  *   any --something that cannot be replayed--> GIVEN UP
  *
+ *   any --it reads what no guard has so far--> GUARDED: its values have signatures of their own
+ *
  * lock: the recorded function's, for all fields but the key, which is const. */
 #ifndef EDDY_PROGRAM_SIGNATURE_H
 #define EDDY_PROGRAM_SIGNATURE_H
 
 #include <base/hash.h>
+#include <program/guard.h>
 #include <program/program.h>
 
 /* Where an input began in the newest recording. is_fixed: in the one before too, so that it may be one of the function's own tensors, which the
@@ -45,6 +48,9 @@ typedef struct eddy_signature {
     uint64_t differed; /* recordings that were not as the one before, since the last that was */
     uint64_t missed;   /* of those that ran: a program was there, but not for such arguments */
     char reason[320];  /* why it is not replayed; empty: nothing speaks against it */
+    /* What the function reads of its inputs (eddy_guard): each value of that has a signature of its own, and this one has no program. */
+    eddy_code_array guards;
+    uint32_t values_left; /* so many new values are still recorded; a replay of one earns another */
 } eddy_signature;
 
 /* The key of a call's arguments, in `memory`, which has room for eddy_signature_key_bytes(count, scalars). All inputs are tensors
@@ -52,8 +58,9 @@ typedef struct eddy_signature {
 size_t eddy_signature_key_room(int64_t input_count, int64_t scalar_count);
 size_t eddy_signature_key_make(void *memory, eddy_list inputs, eddy_scalars scalars);
 
-/* NULL without memory. */
-eddy_signature *eddy_signature_create(const void *key, size_t key_bytes, eddy_list inputs);
+/* with: what the values of guards are, for explain, or "". NULL without memory. */
+eddy_signature *eddy_signature_create(const void *key, size_t key_bytes, eddy_list inputs,
+                                      const char *with);
 void eddy_signature_destroy(eddy_signature *signature);
 
 /* Notes where the inputs of a recording begin. has_program: they are compared with those of the recording before. */

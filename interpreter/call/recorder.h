@@ -71,8 +71,9 @@ struct eddy_recorder {
         events; /* calls that were recorded so far: nodes of the tape know when they were made */
     /* Never fails: what goes wrong is the recording's, and shows when it ends. */
     void (*call)(eddy_recorder *recorder, const eddy_recorder_call *call);
-    /* A read of the tensor is about to happen. `what`: the public function. */
-    void (*read)(eddy_recorder *recorder, const eddy_tensor *tensor, eddy_origin origin);
+    /* A read of the tensor is about to happen: of its elements, or of what else is known of it once it was computed (a late shape, an error), or what a run
+     * could not know (where its storage begins). */
+    void (*read)(eddy_recorder *recorder, const eddy_tensor *tensor, bool is_of_elements);
     /* The gradient kept for an output of a node, `before`, was replaced by `gradient` (NULL: none). */
     void (*keep)(eddy_recorder *recorder, struct eddy_autograd_node *node, uint32_t output,
                  eddy_tensor *before, eddy_tensor *gradient);
@@ -94,11 +95,15 @@ struct eddy_recorder {
 
 /* ---- for the doors ---- */
 
-/* A read of a tensor's elements, or of a shape that depends on them. */
-static inline void eddy_recorder_read(const eddy_caller *caller, const eddy_tensor *tensor,
-                                      eddy_origin origin) {
+static inline void eddy_recorder_read_elements(const eddy_caller *caller,
+                                               const eddy_tensor *tensor) {
     if (EDDY_UNLIKELY(caller != NULL && caller->recorder != NULL))
-        caller->recorder->read(caller->recorder, tensor, origin);
+        caller->recorder->read(caller->recorder, tensor, true);
+}
+
+static inline void eddy_recorder_read_other(const eddy_caller *caller, const eddy_tensor *tensor) {
+    if (EDDY_UNLIKELY(caller != NULL && caller->recorder != NULL))
+        caller->recorder->read(caller->recorder, tensor, false);
 }
 
 static inline void eddy_recorder_keep(const eddy_caller *caller, struct eddy_autograd_node *node,

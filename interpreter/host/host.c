@@ -245,7 +245,7 @@ static eddy_status read_elements(eddy_tensor *tensor, void *buffer, int64_t dead
     eddy_vm_wait wait = {eddy_clock_left(deadline), origin};
     eddy_vm *vm = tensor->runtime->vm;
     size_t bytes = element_bytes(tensor);
-    eddy_recorder_read(eddy_caller_self, tensor, origin);
+    eddy_recorder_read_elements(eddy_caller_self, tensor);
     if (tensor->is_contiguous && tensor->count > 0 &&
         (size_t)tensor->count * bytes <= SMALL_BYTES) {
         /* On failure the buffer must be unchanged. */
@@ -331,7 +331,7 @@ static eddy_status read_one(eddy_tensor *tensor, uint64_t *bits, const eddy_read
     }
     eddy_vm_wait wait = {eddy_clock_left(deadline), origin};
     size_t bytes = element_bytes(tensor);
-    eddy_recorder_read(eddy_caller_self, tensor, origin);
+    eddy_recorder_read_elements(eddy_caller_self, tensor);
     return eddy_vm_read_small(tensor->runtime->vm, tensor->storage, tensor->offset * (int64_t)bytes,
                               bytes, bits, &wait);
 }
@@ -408,7 +408,7 @@ eddy_status eddy_error_of(eddy_tensor *tensor, int64_t timeout, eddy_error *erro
         return status;
     eddy_error record = {0};
     eddy_vm_wait wait = {timeout, origin};
-    eddy_recorder_read(eddy_caller_self, tensor, origin);
+    eddy_recorder_read_other(eddy_caller_self, tensor);
     status = eddy_vm_poison(tensor->runtime->vm, tensor->storage, &wait, &record);
     if (error)
         *error = record;

@@ -1,0 +1,35 @@
+/* Guards: what a recorded function reads of its inputs, before anything is written to them. Calls in which these elements are the same have one program.
+ *
+ * A guard is a view of an input, as it was given. Others may be given later: their dims and strides are those of the signature, so that the view lies within
+ * them. */
+#ifndef EDDY_PROGRAM_GUARD_H
+#define EDDY_PROGRAM_GUARD_H
+
+#include <interpreter/handle/tensor.h>
+#include <program/code.h>
+
+/* So many elements in all decide at most. */
+#define EDDY_GUARD_BYTES_MOST 256
+
+typedef struct eddy_guard {
+    eddy_layout layout; /* its offset counts from the input's first element */
+    uint32_t input;
+    uint8_t dtype;
+    uint32_t bytes;
+} eddy_guard;
+
+/* Adds what is read to the guards, if it is not there. False: it is no part of an input that alone is in its storage, there are too many bytes, or no memory. */
+EDDY_MUST_USE bool eddy_guard_add(eddy_code_array *guards, eddy_list inputs,
+                                  const eddy_tensor *tensor);
+/* Adds the guards of `from` that are not there. False without memory, or with too many bytes. */
+EDDY_MUST_USE bool eddy_guard_add_all(eddy_code_array *guards, const eddy_code_array *from);
+bool eddy_guard_has_all(const eddy_code_array *guards, const eddy_code_array *of);
+
+/* Reads the elements, in the order of the guards; waits for them. bytes: room for EDDY_GUARD_BYTES_MOST. *count: what was read. Failures are recorded. */
+EDDY_MUST_USE eddy_status eddy_guard_read(const eddy_code_array *guards, eddy_list inputs,
+                                          eddy_origin origin, void *bytes, size_t *count);
+
+/* "input1 = 3, input2 = 0.5" as snprintf does. */
+void eddy_guard_describe(const eddy_code_array *guards, const void *bytes, char *text, size_t size);
+
+#endif
