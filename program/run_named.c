@@ -17,8 +17,10 @@ typedef struct naming {
     eddy_tensor_store *store; /* NULL: none */
     /* One for each binding of the role. */
     eddy_tensor **given_inputs, **given_states, **given_targets; /* EDDY_NONE: not given yet */
-    eddy_tensor **taken;   /* of inputs and states: a reference from the store, or NULL */
-    eddy_tensor ***places; /* NULL: not fetched */
+    eddy_tensor **taken;             /* of inputs and states: a reference from the store, or NULL */
+    eddy_tensor ***places;           /* NULL: not fetched */
+    eddy_tensor_store *output_store; /* NULL: none */
+    eddy_tensor **stored; /* per output: what goes to that store and was not fetched, or NULL */
 } naming;
 
 static eddy_status find(const naming *n, eddy_role role, const char *name, int64_t *number) {
@@ -104,6 +106,24 @@ static eddy_status fetch_all(const naming *n) {
     return EDDY_OK;
 }
 
+/* Outputs that go to a store are fetched, too. */
+static void fetch_stored(const naming *n) {
+    for (uint32_t i = 0; i < n->program->output_count && n->output_store; i++)
+        if (!n->places[i])
+            n->places[i] = &n->stored[i];
+}
+
+static eddy_status store_outputs(const naming *n) {
+    uint32_t output = 0, count = eddy_program_named_count(n->program);
+    eddy_status status = EDDY_OK;
+    for (uint32_t i = 0; i < count && n->output_store && status == EDDY_OK; i++) {
+        const eddy_program_binding *binding = eddy_program_binding_at(n->program, i);
+        if (binding->role == EDDY_ROLE_OUTPUT)
+            status = eddy_tensor_store_set(n->output_store, binding->name, *n->places[output++]);
+    }
+    return status;
+}
+
 static uint32_t count_states(const eddy_program *program) {
     uint32_t count = 0;
     for (uint32_t i = 0; program->state_count > 0 && i < program->bindings.count; i++)
@@ -146,6 +166,7 @@ static eddy_status run_given(const naming *n) {
         status = take_all(n);
     if (status != EDDY_OK)
         return status;
+    fetch_stored(n);
     eddy_run r = {.program = n->program,
                   .caller = eddy_caller_get(),
                   .origin = n->origin,
@@ -165,7 +186,7 @@ static eddy_status run_given(const naming *n) {
     return status;
 }
 
-/* memory: what item_count counts. Of inputs, states and outputs in a row, what is given; then what is taken, and places. */
+/* memory: what item_count counts. Of inputs, states and outputs in a row, what is given; then what is taken, places, and what goes to a store. */
 static eddy_status run(naming *n, uint32_t states, void **memory) {
     const eddy_program *program = n->program;
     uint32_t takes = program->input_count + states, given = takes + program->output_count;
@@ -178,9 +199,16 @@ static eddy_status run(naming *n, uint32_t states, void **memory) {
         n->given_inputs[i] = EDDY_NONE;
     for (uint32_t i = 0; i < takes; i++)
         n->taken[i] = NULL;
-    for (uint32_t i = 0; i < program->output_count; i++)
+    n->stored = (eddy_tensor **)(n->places + program->output_count);
+    for (uint32_t i = 0; i < program->output_count; i++) {
         n->places[i] = NULL;
+        n->stored[i] = NULL;
+    }
     eddy_status status = run_given(n);
+    if (status == EDDY_OK)
+        status = store_outputs(n);
+    for (uint32_t i = 0; i < program->output_count; i++)
+        eddy_release(&n->stored[i]);
     for (uint32_t i = 0; i < takes; i++)
         if (n->taken[i])
             eddy_tensor_drop(n->taken[i]);
@@ -188,7 +216,7 @@ static eddy_status run(naming *n, uint32_t states, void **memory) {
 }
 
 static size_t item_count(const eddy_program *program, uint32_t states) {
-    return 2 * ((size_t)program->input_count + states + program->output_count);
+    return 2 * ((size_t)program->input_count + states) + 3 * (size_t)program->output_count;
 }
 
 static eddy_status run_in_memory(naming *n) {
@@ -227,6 +255,7 @@ eddy_status eddy_program_run_named(eddy_program *program, eddy_feeds feeds, eddy
     if (EDDY_HAS_OPTION(options, targets))
         n.targets = options->targets;
     n.store = EDDY_HAS_OPTION(options, store) ? options->store : NULL;
+    n.output_store = EDDY_HAS_OPTION(options, output_store) ? options->output_store : NULL;
     status = check_lists(&n);
     return status == EDDY_OK ? run_in_memory(&n) : status;
 }

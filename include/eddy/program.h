@@ -204,6 +204,9 @@ typedef struct eddy_program_run_named_options {
     /* Where state that is not fed is taken from, all of it, and inputs that are not fed; NULL: state is the program's own. A store that is
      * written meanwhile gives what it holds when the run is made. */
     eddy_tensor_store *store;
+    /* Where all outputs are set under their names, in place of what it held: a program that makes parameters fills the store that
+     * another one takes its state from. OUT_OF_MEMORY: the run is made, and some may be set. */
+    eddy_tensor_store *output_store;
 } eddy_program_run_named_options;
 
 /* eddy_program_run with names, in any order: each input is fed once (or stands in the store); each output is fetched once or not at all;

@@ -288,6 +288,80 @@ static void *use(void *context) {
     return NULL;
 }
 
+/* ---- startup and main programs ---- */
+
+static eddy_program *record_startup(void) {
+    must(eddy_record_begin(NULL));
+    eddy_tensor *w = eddy_mul_s(eddy_randn(EDDY_SHAPE(2, 3), EDDY_F32, NULL), EDDY_S(0.5));
+    eddy_tensor *seen = eddy_zeros((eddy_shape){0}, EDDY_F32, NULL);
+    eddy_program *program = eddy_record_end(
+        EDDY_BINDINGS({"w", w, EDDY_ROLE_OUTPUT}, {"seen", seen, EDDY_ROLE_OUTPUT}));
+    cr_assert_not_null(program);
+    return program;
+}
+
+/* w -= x, seen += the sum of w. */
+static eddy_program *record_main(eddy_tensor *x) {
+    eddy_tensor *w = filled(1), *seen = eddy_zeros((eddy_shape){0}, EDDY_F32, NULL);
+    must(eddy_record_begin(NULL));
+    must(eddy_add_inplace(seen, eddy_sum(w, EDDY_ALL_AXES, NULL)));
+    must(eddy_sub_inplace(w, x));
+    eddy_program *program = eddy_record_end(EDDY_BINDINGS(
+        {"x", x, EDDY_ROLE_INPUT}, {"w", w, EDDY_ROLE_STATE}, {"seen", seen, EDDY_ROLE_STATE}));
+    cr_assert_not_null(program);
+    return program;
+}
+
+static void start(eddy_program *startup, eddy_tensor_store *model, eddy_fetches fetches) {
+    must(eddy_program_run_named(startup, (eddy_feeds){0}, fetches,
+                                EDDY_OPTIONS(program_run_named, .output_store = model)));
+}
+
+/* What one program makes another one runs on, as often as there are models. */
+Test(tensor_store, a_startup_program_fills_it) {
+    eddy_scope *scope = eddy_scope_begin();
+    eddy_tensor *x = filled(0.25), *fetched;
+    eddy_program *startup = record_startup(), *step = record_main(x);
+    for (int model_number = 0; model_number < 2; model_number++) {
+        eddy_tensor_store *model = eddy_tensor_store_create(NULL);
+        eddy_seed((uint64_t)model_number);
+        start(startup, model, EDDY_FETCHES({"w", &fetched}));
+        cr_assert_eq(eddy_tensor_store_count(model), 2);
+        eddy_seed((uint64_t)model_number);
+        eddy_tensor *w = eddy_mul_s(eddy_randn(EDDY_SHAPE(2, 3), EDDY_F32, NULL), EDDY_S(0.5));
+        cr_assert_eq(first_of(fetched), first_of(w));
+        eddy_tensor *next = eddy_sub(w, x), *last = eddy_sub(next, x);
+        eddy_tensor *sum =
+            eddy_add(eddy_sum(w, EDDY_ALL_AXES, NULL), eddy_sum(next, EDDY_ALL_AXES, NULL));
+        for (int i = 0; i < 2; i++)
+            must(eddy_program_run_named(step, EDDY_FEEDS({"x", x}), (eddy_fetches){0},
+                                        EDDY_OPTIONS(program_run_named, .store = model)));
+        cr_assert_eq(value_of(model, "w"), first_of(last));
+        cr_assert_eq(value_of(model, "seen"), first_of(sum));
+        /* Once more: it begins anew. */
+        start(startup, model, (eddy_fetches){0});
+        cr_assert_eq(value_of(model, "seen"), 0);
+        eddy_tensor_store_release(&model);
+    }
+    eddy_program_release(&startup);
+    eddy_program_release(&step);
+    eddy_scope_end(scope);
+    cr_assert_eq(eddy_live_count(), 0);
+}
+
+/* Without a scope nothing else owns what went there. */
+Test(tensor_store, it_alone_keeps_what_a_program_put_there) {
+    eddy_scope *scope = eddy_scope_begin();
+    eddy_program *startup = record_startup();
+    eddy_scope_end(scope);
+    eddy_tensor_store *model = eddy_tensor_store_create(NULL);
+    start(startup, model, (eddy_fetches){0});
+    cr_assert_eq(eddy_live_count(), 2);
+    eddy_tensor_store_release(&model);
+    eddy_program_release(&startup);
+    cr_assert_eq(eddy_live_count(), 0);
+}
+
 Test(tensor_store, threads_share_a_model) {
     eddy_scope *scope = eddy_scope_begin();
     shared s = {make(), eddy_tensor_store_create(NULL)};
