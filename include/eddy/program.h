@@ -225,6 +225,12 @@ EDDY_API eddy_status eddy_program_run_named(eddy_program *program, eddy_feeds fe
                                             eddy_fetches fetches,
                                             const eddy_program_run_named_options *options);
 
+/* Makes ready what the first run would take time for: its memory beside its outputs, and, where there are fewer, the program for the outputs with these names
+ * (of a run by name; outputs may be NULL if there are none). Blocks until the memory is there, in the runtime's cache: other calls may take it, and eddy_trim gives it
+ * back. INVALID_ARGUMENT (a name that is unknown), RUNTIME_MISMATCH (the thread's runtime is another one), OUT_OF_MEMORY. */
+EDDY_API eddy_status eddy_program_prepare(eddy_program *program, const char *const *outputs,
+                                          int64_t output_count);
+
 /* ---- inspection ---- */
 
 /* How large a program is, and what a run takes. */
@@ -327,6 +333,7 @@ inline eddy_fetches fetches(std::initializer_list<eddy_fetch> items) {
 #define eddy_program_release(...) EDDY_AT_CALL_SITE_VOID(eddy_program_release(__VA_ARGS__))
 #define eddy_program_run(...) EDDY_AT_CALL_SITE(eddy_program_run(__VA_ARGS__))
 #define eddy_program_run_into(...) EDDY_AT_CALL_SITE(eddy_program_run_into(__VA_ARGS__))
+#define eddy_program_prepare(...) EDDY_AT_CALL_SITE(eddy_program_prepare(__VA_ARGS__))
 #define eddy_program_input(...) EDDY_AT_CALL_SITE(eddy_program_input(__VA_ARGS__))
 #define eddy_program_output(...) EDDY_AT_CALL_SITE(eddy_program_output(__VA_ARGS__))
 #define eddy_program_run_named(...) EDDY_AT_CALL_SITE(eddy_program_run_named(__VA_ARGS__))

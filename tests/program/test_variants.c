@@ -222,3 +222,50 @@ Test(variants, loaded_programs_have_them) {
     eddy_scope_end(scope);
     cr_assert_eq(eddy_live_count(), 0);
 }
+
+/* ---- before the first run ---- */
+
+static int64_t bytes_of(eddy_program *program) {
+    eddy_program_info info = {.size = sizeof(info)};
+    must(eddy_program_describe(program, &info));
+    return info.program_bytes;
+}
+
+static int64_t cached(void) {
+    eddy_counters counters = {.size = sizeof(counters)};
+    must(eddy_counters_read(&counters));
+    return counters.bytes_cached;
+}
+
+Test(variants, what_a_first_run_takes_is_prepared) {
+    eddy_scope *scope = eddy_scope_begin();
+    eddy_tensor *x = eddy_ones(EDDY_SHAPE(1000, 100), EDDY_F32, NULL), *y, *mean;
+    must(eddy_record_begin(NULL));
+    eddy_tensor *h = eddy_cumsum(eddy_exp(x), 0);
+    eddy_program *program = eddy_record_end(
+        EDDY_BINDINGS({"x", x, EDDY_ROLE_INPUT}, {"y", eddy_cumsum(h, 1), EDDY_ROLE_OUTPUT},
+                      {"mean", eddy_mean(x, EDDY_ALL_AXES, NULL), EDDY_ROLE_OUTPUT}));
+    cr_assert_not_null(program);
+    eddy_program_info info = {.size = sizeof(info)};
+    must(eddy_program_describe(program, &info));
+    cr_assert_gt(info.arena_bytes, 400000);
+    (void)eddy_trim();
+    must(eddy_program_prepare(program, NULL, 0));
+    cr_assert_geq(cached(), info.arena_bytes);
+    int64_t before = bytes_of(program);
+    must(eddy_program_prepare(program, (const char *const[]){"mean"}, 1));
+    int64_t after = bytes_of(program);
+    cr_assert_gt(after, before, "the program for that output");
+    must(
+        eddy_program_run_named(program, EDDY_FEEDS({"x", x}), EDDY_FETCHES({"mean", &mean}), NULL));
+    cr_assert_eq(bytes_of(program), after);
+    must(eddy_program_run_named(program, EDDY_FEEDS({"x", x}), EDDY_FETCHES({"y", &y}), NULL));
+    cr_assert_eq(sum_of(mean), 1);
+    cr_assert_eq(eddy_program_prepare(program, (const char *const[]){"z"}, 1),
+                 EDDY_INVALID_ARGUMENT);
+    expect_error(EDDY_INVALID_ARGUMENT,
+                 "program_prepare: the program has no output z: there are y, mean");
+    eddy_program_release(&program);
+    eddy_scope_end(scope);
+    cr_assert_eq(eddy_live_count(), 0);
+}

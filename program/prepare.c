@@ -1,0 +1,58 @@
+/* eddy_program_prepare: what the first run would take time for. */
+#include <base/status.h>
+#include <eddy/host.h>
+#include <eddy/ops.h>
+#include <interpreter/handle/runtime.h>
+#include <program/run.h>
+#include <program/variant.h>
+
+static eddy_status find_outputs(const eddy_program *program, const char *const *names,
+                                int64_t count, uint64_t *outputs, eddy_origin origin) {
+    *outputs = 0;
+    for (int64_t i = 0; i < count; i++) {
+        int64_t number = names[i] ? eddy_program_find(program, EDDY_ROLE_OUTPUT, names[i]) : -1;
+        if (number < 0)
+            return eddy_program_refuse_name(program, EDDY_ROLE_OUTPUT, names[i], origin);
+        if (number < EDDY_VARIANT_OUTPUTS_MOST)
+            *outputs |= UINT64_C(1) << number;
+    }
+    return EDDY_OK;
+}
+
+/* Written once, memory of that size is in the cache, and the system has given its pages. */
+static eddy_status touch_arena(const eddy_program *program) {
+    int64_t bytes = program->executable.arena.bytes;
+    if (bytes == 0)
+        return EDDY_OK;
+    eddy_outcome outcome;
+    eddy_outcome_begin(&outcome);
+    eddy_tensor *arena = eddy_zeros(EDDY_SHAPE(bytes), EDDY_U8, NULL);
+    eddy_status status = arena ? eddy_wait(arena, EDDY_FOREVER) : EDDY_OK;
+    eddy_outcome_end(&outcome);
+    eddy_release(&arena);
+    return outcome.first == EDDY_OK ? status : eddy_outcome_why(&outcome);
+}
+
+eddy_status(eddy_program_prepare)(eddy_program *program, const char *const *outputs,
+                                  int64_t output_count) {
+    eddy_origin origin = EDDY_ORIGIN("program_prepare");
+    eddy_runtime *runtime;
+    uint64_t wanted;
+    eddy_status status = eddy_program_check(program, origin);
+    if (status == EDDY_OK)
+        status = eddy_program_check_list(outputs, output_count, "outputs", origin);
+    if (status == EDDY_OK)
+        status = find_outputs(program, outputs, output_count, &wanted, origin);
+    if (status == EDDY_OK)
+        status = eddy_runtime_of_caller(eddy_caller_get(), origin, &runtime);
+    if (status != EDDY_OK)
+        return status;
+    if (runtime != program->runtime)
+        return eddy_fail(EDDY_RUNTIME_MISMATCH, origin,
+                         "the program belongs to another runtime than the calling thread");
+    eddy_program *chosen =
+        wanted != 0 ? eddy_program_variant_for(program, wanted) : eddy_program_retain(program);
+    status = touch_arena(chosen);
+    eddy_program_release(&chosen);
+    return status;
+}
