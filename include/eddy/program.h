@@ -225,6 +225,15 @@ EDDY_API eddy_status eddy_program_run_named(eddy_program *program, eddy_feeds fe
                                             eddy_fetches fetches,
                                             const eddy_program_run_named_options *options);
 
+/* eddy_program_run for larger inputs: those whose axis 0 has several times as many rows as was recorded are taken apart, into equally many parts, and the program is run once
+ * for each part, one after the other, with the other inputs as they are. Outputs of all runs are put together along axis 0; those of rank 0 become tensors of rank
+ * 1. State goes on from run to run, and gradients go back through each. outputs: as of eddy_program_run.
+ *
+ * The errors of eddy_program_run: what runs before a failure have done stays done. SHAPE_MISMATCH: rows that are no whole number of parts, or not as many parts as another
+ * input has. */
+EDDY_API eddy_status eddy_program_run_batches(eddy_program *program, eddy_list inputs,
+                                              eddy_tensor **outputs);
+
 /* Makes ready what the first run would take time for: its memory beside its outputs, and, where there are fewer, the program for the outputs with these names
  * (of a run by name; outputs may be NULL if there are none). Blocks until the memory is there, in the runtime's cache: other calls may take it, and eddy_trim gives it
  * back. INVALID_ARGUMENT (a name that is unknown), RUNTIME_MISMATCH (the thread's runtime is another one), OUT_OF_MEMORY. */
@@ -333,6 +342,7 @@ inline eddy_fetches fetches(std::initializer_list<eddy_fetch> items) {
 #define eddy_program_release(...) EDDY_AT_CALL_SITE_VOID(eddy_program_release(__VA_ARGS__))
 #define eddy_program_run(...) EDDY_AT_CALL_SITE(eddy_program_run(__VA_ARGS__))
 #define eddy_program_run_into(...) EDDY_AT_CALL_SITE(eddy_program_run_into(__VA_ARGS__))
+#define eddy_program_run_batches(...) EDDY_AT_CALL_SITE(eddy_program_run_batches(__VA_ARGS__))
 #define eddy_program_prepare(...) EDDY_AT_CALL_SITE(eddy_program_prepare(__VA_ARGS__))
 #define eddy_program_input(...) EDDY_AT_CALL_SITE(eddy_program_input(__VA_ARGS__))
 #define eddy_program_output(...) EDDY_AT_CALL_SITE(eddy_program_output(__VA_ARGS__))

@@ -198,6 +198,7 @@ static void nothing(void *context, const void *data, int64_t bytes, const eddy_e
     row(eddy_recorded_run(NULL, EDDY_LIST(x), (eddy_scalars){0}, results)) \
     row(eddy_program_run_named(NULL, (eddy_feeds){0}, (eddy_fetches){0}, NULL)) \
     row(eddy_program_prepare(NULL, NULL, 0)) \
+    row(eddy_program_run_batches(NULL, EDDY_LIST(x), results)) \
     row(eddy_program_describe(NULL, NULL)) \
     row(eddy_tensor_store_set(NULL, "x", x)) \
     row(eddy_tensor_store_remove(NULL, "x")) \
