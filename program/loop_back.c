@@ -233,7 +233,8 @@ static eddy_status go_back_a_step(back *b) {
     if (status == EDDY_OK)
         status = eddy_loop_tape_row_at(&b->tape->counts, b->left, &b->at);
     if (status == EDDY_OK)
-        status = eddy_saved_get(call, &b->tape->saved, b->pass->gradient->extras + 1, b->left);
+        status =
+            eddy_saved_get(call, &b->tape->saved, b->pass->gradient->extras + 1, b->left, b->at);
     if (status == EDDY_OK)
         status = make_seeds(b);
     if (status == EDDY_OK)

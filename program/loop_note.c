@@ -38,7 +38,8 @@ typedef struct noting {
     eddy_tensor **xs;     /* references: lists of slices */
     eddy_tensor *
         *lists; /* references: the number of steps so far, then a list for each row that is saved */
-    eddy_tensor *at; /* a reference, in a step: the row of slices and of outputs */
+    uint32_t *versions; /* per slice: of its storage when the body is given it */
+    eddy_tensor *at;    /* a reference, in a step: the row of slices and of outputs */
 } noting;
 
 static eddy_status fail_memory(const eddy_block_call *call) {
@@ -54,10 +55,14 @@ static int64_t reference_count(const noting *n) {
     return 4 * counts->outputs + eddy_loop_input_count(counts) + counts->slices + list_count(n);
 }
 
+static size_t noting_bytes(const noting *n) {
+    return (size_t)reference_count(n) * sizeof(eddy_tensor *) +
+           (size_t)n->loop->counts.slices * sizeof(uint32_t);
+}
+
 static eddy_status noting_init(noting *n) {
     const eddy_loop_counts *counts = &n->loop->counts;
-    n->values = eddy_memory_acquire_zeroed((size_t)reference_count(n) * sizeof(eddy_tensor *),
-                                           EDDY_MEMORY_PROGRAM);
+    n->values = eddy_memory_acquire_zeroed(noting_bytes(n), EDDY_MEMORY_PROGRAM);
     if (!n->values)
         return fail_memory(n->call);
     n->given = n->values + counts->outputs;
@@ -66,6 +71,7 @@ static eddy_status noting_init(noting *n) {
     n->inputs = n->rows + counts->outputs;
     n->xs = n->inputs + eddy_loop_input_count(counts);
     n->lists = n->xs + counts->slices;
+    n->versions = (uint32_t *)(n->lists + list_count(n));
     return EDDY_OK;
 }
 
@@ -75,8 +81,7 @@ static void noting_fini(noting *n) {
     memset(n->given, 0, (size_t)n->loop->counts.outputs * sizeof(eddy_tensor *)); /* not owned */
     eddy_block_drop(n->values, reference_count(n));
     eddy_block_drop(&n->at, 1);
-    eddy_memory_release(n->values, (size_t)reference_count(n) * sizeof(eddy_tensor *),
-                        EDDY_MEMORY_PROGRAM);
+    eddy_memory_release(n->values, noting_bytes(n), EDDY_MEMORY_PROGRAM);
 }
 
 /* Whether steps are counted: they have a number where something has rows, or there is no test. */
@@ -87,7 +92,13 @@ static bool is_counted(const noting *n) {
 
 /* ---- the body ---- */
 
+static uint32_t version_of(const eddy_tensor *tensor) {
+    return eddy_load_relaxed(&tensor->root->version);
+}
+
 static eddy_status give(const noting *n, int64_t i, eddy_tensor *value) {
+    if (i >= n->loop->counts.carried)
+        n->versions[i - n->loop->counts.carried] = version_of(value);
     if (n->tape)
         return eddy_loop_tape_give(n->call, n->tape, i, value, &n->inputs[i]);
     eddy_tensor_retain(value);
@@ -131,13 +142,25 @@ static void refuse_gradients(const eddy_loop *l, eddy_tensor *const *tensors, in
     }
 }
 
+/* Step by step a slice is a view, and a write to it one to xs; here it is a copy. */
+static eddy_status check_slices(const noting *n) {
+    for (int64_t i = 0; i < n->loop->counts.slices; i++)
+        if (version_of(n->inputs[n->loop->counts.carried + i]) != n->versions[i])
+            return eddy_fail(EDDY_UNSUPPORTED, n->call->origin,
+                             "a step of a rolled scan writes to a slice of xs[%lld]", (long long)i);
+    return EDDY_OK;
+}
+
 /* `end` with what the body has given, while that lives. */
 static eddy_status take(const noting *n, eddy_status (*end)(const noting *n)) {
+    eddy_status status = check_slices(n);
+    if (status != EDDY_OK)
+        return status;
     if (!n->tape) {
         refuse_gradients(n->loop, n->given, n->loop->counts.outputs);
         return end(n);
     }
-    eddy_status status = eddy_way_tape_hold(n->call, &n->tape->body, n->given);
+    status = eddy_way_tape_hold(n->call, &n->tape->body, n->given);
     if (status == EDDY_OK && !eddy_loop_tape_find_leads(n->tape))
         status = fail_memory(n->call);
     return status == EDDY_OK ? end(n) : status;
@@ -160,11 +183,13 @@ static eddy_status call_body(const noting *n, eddy_status (*end)(const noting *n
     return status;
 }
 
-/* ---- the probe ---- */
-
-static eddy_status end_probe(const noting *n) {
-    return eddy_saved_find(n->call, &n->tape->body, n->first_value, &n->tape->saved);
+static eddy_status find_saved(const noting *n) {
+    int64_t carried = n->loop->counts.carried;
+    eddy_saved_known slices = {n->inputs + carried, n->loop->counts.slices};
+    return eddy_saved_find(n->call, &n->tape->body, n->first_value, &slices, &n->tape->saved);
 }
+
+/* ---- the probe ---- */
 
 /* Like a slice of x. */
 static eddy_status probe_slice(const noting *n, int64_t i) {
@@ -195,7 +220,7 @@ static eddy_status note_probe(void *context) {
     for (int64_t i = 0; i < n->loop->counts.slices && status == EDDY_OK; i++)
         status = probe_slice(n, i);
     if (status == EDDY_OK)
-        status = call_body(n, end_probe);
+        status = call_body(n, find_saved);
     eddy_scope_end(scope);
     return status;
 }
@@ -369,7 +394,8 @@ static eddy_status make_all(const noting *n, const eddy_outcome *outcome) {
     if (status == EDDY_OK && is_counted(n))
         status = keep(eddy_zeros((eddy_shape){0}, EDDY_I64, NULL), outcome, &n->lists[0]);
     if (status == EDDY_OK && n->tape)
-        status = eddy_saved_make_lists(n->call, &n->probed->saved, counts->rows, n->lists + 1);
+        status =
+            eddy_saved_make_lists(n->call, &n->probed->saved, counts->rows, n->xs, n->lists + 1);
     return status;
 }
 
@@ -441,7 +467,7 @@ static eddy_status put_row(const noting *n, int64_t i) {
 }
 
 static eddy_status put_saved(const noting *n) {
-    eddy_status status = eddy_saved_find(n->call, &n->tape->body, n->first_value, &n->tape->saved);
+    eddy_status status = find_saved(n);
     if (status != EDDY_OK)
         return status;
     return eddy_saved_is_alike(&n->tape->saved, &n->probed->saved)

@@ -11,6 +11,7 @@ typedef struct eddy_saved_part {
     eddy_tensor *row;         /* row, while it is got: a reference */
     bool is_open;             /* row, while they are found: it is there where the next one is */
     eddy_branch_tape *branch; /* IF: a node that a slot or an output holds */
+    uint32_t known;           /* row: 1 + the known value that it is; 0: none */
     uint32_t predicate;       /* IF: its row, or EDDY_CODE_NONE if it is no value of the body */
 } eddy_saved_part;
 
@@ -48,6 +49,7 @@ void eddy_saved_fini(eddy_saved *saved) {
 typedef struct finder {
     const eddy_block_call *call;
     uint32_t first;
+    const eddy_saved_known *known;
     eddy_saved *saved;
 } finder;
 
@@ -78,6 +80,14 @@ static eddy_status add_part(const finder *f, eddy_saved_part part, uint32_t *ind
     return EDDY_OK;
 }
 
+/* 1 + the known value that the tensor's storage is; 0. */
+static uint32_t find_known(const finder *f, const eddy_tensor *tensor) {
+    for (int64_t i = 0; i < f->known->count; i++)
+        if (f->known->tensors[i]->root == tensor->root)
+            return 1 + (uint32_t)i;
+    return 0;
+}
+
 /* The part that the tensor's storage is; EDDY_CODE_NONE if the body has not made it. */
 static eddy_status find_row(const finder *f, const eddy_tensor *tensor, uint32_t *part) {
     const eddy_recording *recording = f->call->recording;
@@ -91,8 +101,9 @@ static eddy_status find_row(const finder *f, const eddy_tensor *tensor, uint32_t
             *part = i;
             return EDDY_OK;
         }
-    eddy_status status =
-        add_part(f, (eddy_saved_part){.root = tensor->root, .is_open = true}, part);
+    eddy_status status = add_part(
+        f, (eddy_saved_part){.root = tensor->root, .is_open = true, .known = find_known(f, tensor)},
+        part);
     if (status != EDDY_OK)
         return status;
     eddy_tensor_retain(tensor->root);
@@ -174,14 +185,15 @@ static eddy_status find_way(const finder *f, const eddy_way_tape *way) {
 }
 
 eddy_status eddy_saved_find(const eddy_block_call *call, const eddy_way_tape *way, uint32_t first,
-                            eddy_saved *saved) {
-    finder f = {.call = call, .first = first, .saved = saved};
+                            const eddy_saved_known *known, eddy_saved *saved) {
+    finder f = {.call = call, .first = first, .known = known, .saved = saved};
     *saved = (eddy_saved){0};
     return find_way(&f, way);
 }
 
 static bool is_part_alike(const eddy_saved_part *a, const eddy_saved_part *b) {
-    if (a->mark != b->mark || a->predicate != b->predicate || !a->root != !b->root)
+    if (a->mark != b->mark || a->predicate != b->predicate || a->known != b->known ||
+        !a->root != !b->root)
         return false;
     return !a->root || (a->root->dtype == b->root->dtype && a->root->count == b->root->count);
 }
@@ -196,13 +208,19 @@ bool eddy_saved_is_alike(const eddy_saved *a, const eddy_saved *b) {
 /* ---- lists ---- */
 
 eddy_status eddy_saved_make_lists(const eddy_block_call *call, const eddy_saved *saved,
-                                  int64_t step_count, eddy_tensor **lists) {
+                                  int64_t step_count, eddy_tensor *const *known_lists,
+                                  eddy_tensor **lists) {
     eddy_status status = EDDY_OK;
     uint32_t row = 0;
-    for (uint32_t i = 0; i < saved->parts.count && status == EDDY_OK; i++)
-        if (part_at(saved, i)->root)
-            status = eddy_tensor_list_make(call->caller, part_at(saved, i)->root, step_count,
-                                           &lists[row++]);
+    for (uint32_t i = 0; i < saved->parts.count && status == EDDY_OK; i++) {
+        const eddy_saved_part *part = part_at(saved, i);
+        if (part->root && part->known) {
+            lists[row] = known_lists[part->known - 1];
+            eddy_tensor_retain(lists[row++]);
+        } else if (part->root) {
+            status = eddy_tensor_list_make(call->caller, part->root, step_count, &lists[row++]);
+        }
+    }
     return status;
 }
 
@@ -229,10 +247,13 @@ eddy_status eddy_saved_put(const eddy_block_call *call, const eddy_saved *saved,
             mark(call, part);
             continue;
         }
+        eddy_tensor *list = lists[row++];
+        if (part->known)
+            continue;
         status = flatten(call, part->root, &flat);
         if (status != EDDY_OK)
             break;
-        status = eddy_tensor_list_set(call->caller, flat, at, lists[row++], call->origin.address);
+        status = eddy_tensor_list_set(call->caller, flat, at, list, call->origin.address);
         eddy_tensor_drop(flat);
     }
     return status;
@@ -260,14 +281,14 @@ static eddy_status turn_to_row(const eddy_block_call *call, const eddy_saved *sa
 }
 
 static eddy_status get_rows(const eddy_block_call *call, const eddy_saved *saved,
-                            eddy_tensor *const *lists, eddy_tensor *at) {
+                            eddy_tensor *const *lists, eddy_tensor *at, eddy_tensor *known_at) {
     eddy_status status = EDDY_OK;
     uint32_t row = 0;
     for (uint32_t i = 0; i < saved->parts.count && status == EDDY_OK; i++) {
         eddy_saved_part *part = part_at(saved, i);
         if (part->root) {
-            status = eddy_tensor_list_get(call->caller, lists[row++], at, call->origin.address,
-                                          &part->row);
+            status = eddy_tensor_list_get(call->caller, lists[row++], part->known ? known_at : at,
+                                          call->origin.address, &part->row);
             continue;
         }
         if (part->branch)
@@ -303,8 +324,8 @@ static eddy_status fill_slots(const eddy_block_call *call, const eddy_saved *sav
 }
 
 eddy_status eddy_saved_get(const eddy_block_call *call, eddy_saved *saved,
-                           eddy_tensor *const *lists, eddy_tensor *at) {
-    eddy_status status = get_rows(call, saved, lists, at);
+                           eddy_tensor *const *lists, eddy_tensor *at, eddy_tensor *known_at) {
+    eddy_status status = get_rows(call, saved, lists, at, known_at);
     if (status == EDDY_OK)
         status = fill_slots(call, saved);
     for (uint32_t i = 0; i < saved->parts.count; i++) {

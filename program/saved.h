@@ -20,24 +20,33 @@ typedef struct eddy_saved {
     uint32_t row_count;    /* parts that are rows */
 } eddy_saved;
 
+/* Values that come from a list already, in each step its row, and are not written to: they need no list of their own. */
+typedef struct eddy_saved_known {
+    eddy_tensor *const *tensors;
+    int64_t count;
+} eddy_saved_known;
+
 /* Finds what the way's tape, of a body whose values are those from `first` on, has saved. What was overwritten
  * since shows in a pass through it. OUT_OF_MEMORY, recorded. */
 EDDY_MUST_USE eddy_status eddy_saved_find(const eddy_block_call *call, const eddy_way_tape *way,
-                                          uint32_t first, eddy_saved *saved);
+                                          uint32_t first, const eddy_saved_known *known,
+                                          eddy_saved *saved);
 void eddy_saved_fini(eddy_saved *saved);
 
 /* Whether both have the same rows, in dtype and size, on the same ways. */
 bool eddy_saved_is_alike(const eddy_saved *a, const eddy_saved *b);
 
-/* A list for each row: references. */
+/* A list for each row, of known values the one that they come from: references. */
 EDDY_MUST_USE eddy_status eddy_saved_make_lists(const eddy_block_call *call,
                                                 const eddy_saved *saved, int64_t step_count,
+                                                eddy_tensor *const *known_lists,
                                                 eddy_tensor **lists);
 /* Puts what one step has saved into the lists, as row `at`. */
 EDDY_MUST_USE eddy_status eddy_saved_put(const eddy_block_call *call, const eddy_saved *saved,
                                          eddy_tensor *const *lists, eddy_tensor *at);
-/* Gives the nodes what that step had saved. */
+/* Gives the nodes what that step had saved; known_at: its row in the lists of known values. */
 EDDY_MUST_USE eddy_status eddy_saved_get(const eddy_block_call *call, eddy_saved *saved,
-                                         eddy_tensor *const *lists, eddy_tensor *at);
+                                         eddy_tensor *const *lists, eddy_tensor *at,
+                                         eddy_tensor *known_at);
 
 #endif

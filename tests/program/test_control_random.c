@@ -138,6 +138,14 @@ static eddy_status loop(uint64_t *seed, const node *n, registers *r) {
     return EDDY_OK;
 }
 
+/* A slice is not written to. */
+static eddy_status sliced_block(void *context, eddy_list inputs, eddy_tensor **outputs) {
+    const node *n = context;
+    eddy_tensor *slice = inputs.items[1];
+    return random_block(context, EDDY_LIST(inputs.items[0], n->leaf ? slice : eddy_clone(slice)),
+                        outputs);
+}
+
 static eddy_status scan(uint64_t *seed, const node *n, registers *r) {
     eddy_tensor *slices[] = {any(seed, r), any(seed, r), any(seed, r)}, *carried = any(seed, r);
     eddy_tensor *xs = eddy_stack((eddy_list){slices, 2 + (int64_t)below(seed, 2)}, 0), *outputs[3];
@@ -148,7 +156,7 @@ static eddy_status scan(uint64_t *seed, const node *n, registers *r) {
     inner.depth++;
     inner.output_count = 2 + (int64_t)below(seed, 2);
     eddy_status status = eddy_scan(
-        random_block, &inner, EDDY_LIST(carried), EDDY_LIST(xs), inner.output_count,
+        sliced_block, &inner, EDDY_LIST(carried), EDDY_LIST(xs), inner.output_count,
         EDDY_OPTIONS(scan, .is_rolled = below(seed, 4) != 0, .is_reversed = below(seed, 2)),
         outputs);
     if (status != EDDY_OK)

@@ -2,6 +2,7 @@
 #include <base/dtype.h>
 #include <criterion/criterion.h>
 #include <eddy/eddy.h>
+#include <stdio.h>
 #include <string.h>
 #include <tests/program/blocks.h>
 #include <tests/program/outcome.h>
@@ -363,6 +364,78 @@ Test(lists, slices_do_not_lose_their_gradient) {
         strstr(reason, "whose gradient a tensor has would depend on a branch or a loop"), "%s",
         reason);
     eddy_record_cancel();
+    eddy_scope_end(scope);
+    cr_assert_eq(eddy_live_count(), 0);
+}
+
+/* Slices that a gradient needs come from xs again: they are not kept twice, and xs is not written to in between. */
+Test(lists, slices_are_not_saved_twice) {
+    eddy_scope *scope = eddy_scope_begin();
+    for (int is_written = 0; is_written < 2; is_written++) {
+        world m;
+        eddy_tensor *outputs[4], *steps;
+        make_world(&m, 1, true);
+        eddy_requires_grad_set(m.xs, false);
+        must(eddy_record_begin(NULL));
+        scan(&m, false, outputs);
+        if (is_written)
+            must(eddy_mul_s_inplace(m.xs, EDDY_S(2)));
+        steps = loss_of(outputs);
+        if (is_written) {
+            cr_assert_eq(eddy_backward(steps), EDDY_INVALID_ARGUMENT);
+            eddy_error error;
+            eddy_error_take(&error);
+            cr_assert_not_null(strstr(error.message, "written to in place since"), "%s",
+                               error.message);
+            eddy_record_cancel();
+            continue;
+        }
+        must(eddy_backward(steps));
+        eddy_program *program = end(EDDY_BINDINGS({"xs", m.xs, EDDY_ROLE_INPUT},
+                                                  {"loss", eddy_detach(steps), EDDY_ROLE_OUTPUT}));
+        char text[16384] = "";
+        FILE *file = fmemopen(text, sizeof(text), "w");
+        must(eddy_program_print(program, file, NULL));
+        fclose(file);
+        int lists = 0;
+        for (const char *at = text; (at = strstr(at, "list_set(")); at++)
+            lists++;
+        /* Of the rows that are used, of h and of its tanh. */
+        cr_assert_eq(lists, 3, "%s", text);
+        eddy_program_release(&program);
+    }
+    eddy_scope_end(scope);
+    cr_assert_eq(eddy_live_count(), 0);
+}
+
+static eddy_status writes_slice(void *context, eddy_list inputs, eddy_tensor **outputs) {
+    (void)context;
+    eddy_status status = eddy_mul_s_inplace(inputs.items[1], EDDY_S(2));
+    outputs[0] = eddy_add(inputs.items[0], inputs.items[1]);
+    return status;
+}
+
+/* Step by step that is a write to xs; a rolled one would lose it. */
+Test(lists, slices_are_not_written) {
+    eddy_scope *scope = eddy_scope_begin();
+    for (int is_rolled = 0; is_rolled < 2; is_rolled++)
+        for (int wants = 0; wants < 2; wants++) {
+            world m;
+            eddy_tensor *sum;
+            char reason[400];
+            make_world(&m, 1, false);
+            eddy_requires_grad_set(m.h, wants);
+            m.xs = eddy_ones(EDDY_SHAPE(2, SIZE), EDDY_F32, NULL);
+            must(eddy_record_begin(NULL));
+            must(eddy_scan(writes_slice, NULL, EDDY_LIST(eddy_mul_s(m.h, EDDY_S(0))),
+                           EDDY_LIST(m.xs), 1, EDDY_OPTIONS(scan, .is_rolled = is_rolled), &sum));
+            cr_assert_eq(sum_of(eddy_detach(sum)), 4 * SIZE);
+            cr_assert_eq(sum_of(m.xs), 4 * SIZE);
+            cr_assert_eq(eddy_can_record(reason, sizeof(reason)), !is_rolled);
+            if (is_rolled)
+                cr_assert_not_null(strstr(reason, "writes to a slice of xs[0]"), "%s", reason);
+            eddy_record_cancel();
+        }
     eddy_scope_end(scope);
     cr_assert_eq(eddy_live_count(), 0);
 }
