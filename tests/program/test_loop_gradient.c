@@ -1,10 +1,12 @@
 /* Gradients through loops: in programs they are those of the calls, however many steps there were when it was recorded. */
 #include <criterion/criterion.h>
 #include <eddy/eddy.h>
+#include <stdio.h>
 #include <string.h>
 #include <tests/program/blocks.h>
 #include <tests/program/outcome.h>
 #include <tests/program/reread.h>
+#include <unistd.h>
 
 #define SIZE 4
 #define STEPS 5
@@ -389,7 +391,8 @@ Test(loop_gradient, a_file_has_it) {
     eddy_scope *scope = eddy_scope_begin();
     model m, eager;
     eddy_tensor *result[2];
-    const char *path = "/tmp/eddy-loop-gradient.program";
+    char path[64];
+    snprintf(path, sizeof(path), "/tmp/eddy-loop-%ld.program", (long)getpid());
     make_model(&m, 0.75, 1);
     must(eddy_record_begin(NULL));
     must(eddy_backward(eddy_sum(forward(&m, branches), EDDY_ALL_AXES, NULL)));
@@ -399,6 +402,7 @@ Test(loop_gradient, a_file_has_it) {
     must(eddy_program_save(program, path));
     eddy_program_release(&program);
     program = eddy_program_load(path);
+    unlink(path);
     cr_assert_not_null(program);
     for (int count = 1; count <= STEPS; count++) {
         make_model(&eager, 0.25 * count, count);
