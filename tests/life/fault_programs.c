@@ -115,6 +115,56 @@ static eddy_status run_recorded(eddy_tensor *x, double *result) {
     return status;
 }
 
+/* ---- guards, startup programs, batches ---- */
+
+static eddy_status doubled(void *context, eddy_recorded_call *call) {
+    int64_t count;
+    (void)context;
+    eddy_status status = eddy_read_i64(call->inputs.items[1], &count, NULL);
+    eddy_tensor *y = call->inputs.items[0];
+    for (int64_t i = 0; i < count && status == EDDY_OK; i++)
+        y = eddy_mul_s(y, EDDY_S(2));
+    call->outputs[0] = y ? eddy_clone(y) : NULL;
+    return status == EDDY_OK && !call->outputs[0] ? EDDY_OUT_OF_MEMORY : status;
+}
+
+static eddy_status run_guarded(eddy_tensor *x, double *result) {
+    eddy_recorded *recorded = eddy_recorded_create(doubled, NULL, 1, NULL);
+    eddy_tensor *count = eddy_full((eddy_shape){0}, EDDY_S(3), EDDY_I64, NULL), *y = x;
+    eddy_status status = EDDY_OK;
+    for (int i = 0; i < 5 && status == EDDY_OK; i++)
+        status = eddy_recorded_run(recorded, EDDY_LIST(y, count), (eddy_scalars){0}, &y);
+    if (status == EDDY_OK)
+        status = eddy_read_f64(eddy_sum(y, EDDY_ALL_AXES, NULL), result, NULL);
+    eddy_recorded_release(&recorded);
+    return status;
+}
+
+static eddy_status run_started(eddy_tensor *x, double *result) {
+    eddy_status status = eddy_record_begin(NULL);
+    if (status != EDDY_OK)
+        return status;
+    eddy_tensor *y = eddy_exp(x), *parts[2], *stored;
+    eddy_program *program =
+        eddy_record_end(EDDY_BINDINGS({"x", x, EDDY_ROLE_INPUT}, {"y", y, EDDY_ROLE_OUTPUT},
+                                      {"sum", eddy_sum(y, EDDY_ALL_AXES, NULL), EDDY_ROLE_OUTPUT}));
+    eddy_tensor_store *store = eddy_tensor_store_create(NULL);
+    status = program && store ? eddy_program_prepare(program, (const char *const[]){"sum"}, 1)
+                              : EDDY_OUT_OF_MEMORY;
+    if (status == EDDY_OK)
+        status = eddy_program_run_named(program, EDDY_FEEDS({"x", x}), (eddy_fetches){0},
+                                        EDDY_OPTIONS(program_run_named, .output_store = store));
+    if (status == EDDY_OK)
+        status = eddy_program_run_batches(program, EDDY_LIST(eddy_cat(EDDY_LIST(x, x), 0)), parts);
+    stored = status == EDDY_OK ? eddy_tensor_store_get(store, "sum") : NULL;
+    if (status == EDDY_OK)
+        status =
+            eddy_read_f64(eddy_sum(eddy_add(parts[1], stored), EDDY_ALL_AXES, NULL), result, NULL);
+    eddy_tensor_store_release(&store);
+    eddy_program_release(&program);
+    return status;
+}
+
 /* ---- gradients through runs ---- */
 
 static eddy_tensor *layer(eddy_tensor *x, eddy_tensor *w) {
@@ -354,13 +404,18 @@ eddy_status run_programs(double *results) {
     eddy_status status = run_program(large, &results[0]);
     if (status == EDDY_OK)
         status = run_recorded(x, &results[1]);
+    double guarded = 0, started = 0;
+    if (status == EDDY_OK)
+        status = run_guarded(x, &guarded);
+    if (status == EDDY_OK)
+        status = run_started(x, &started);
     double gradients = 0;
     if (status == EDDY_OK)
         status = run_gradients(&gradients);
     double loops = 0;
     if (status == EDDY_OK)
         status = run_loops(x, &loops);
-    results[0] += gradients + loops;
+    results[0] += guarded + started + gradients + loops;
     eddy_status synced = eddy_sync(EDDY_FOREVER);
     eddy_scope_end(scope);
     return status == EDDY_OK ? synced : status;
