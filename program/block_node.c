@@ -97,6 +97,55 @@ void *eddy_block_node_tape(const eddy_autograd_node *node, eddy_gradient_fn *run
     return is_it ? ((const eddy_block_op *)node->attributes)->tape : NULL;
 }
 
+/* ---- edges ---- */
+
+typedef struct finding {
+    const eddy_block_call *call;
+    const eddy_way_tape *ways;
+    int count;
+    eddy_backward_found *found;
+} finding;
+
+static eddy_status go_back(void *context) {
+    const finding *f = context;
+    eddy_scope *scope;
+    eddy_status status = eddy_scope_open(f->call->caller, f->call->origin, &scope);
+    if (status != EDDY_OK)
+        return status;
+    for (int way = 0; way < f->count && status == EDDY_OK; way++)
+        status = eddy_way_tape_go_back(&f->ways[way], NULL, f->call->origin, &f->found[way]);
+    eddy_scope_end(scope);
+    return status;
+}
+
+/* What a function with a gradient of its own does there may be anything: it is noted, in a recording that is thrown away. */
+static eddy_status find_in(finding *f, eddy_recording *scratch, eddy_block_call *call) {
+    eddy_recorder *recorder = f->call->caller->recorder;
+    eddy_recording_init(scratch, f->call->recording->runtime);
+    scratch->depth = f->call->recording->depth + 1;
+    call->recording = scratch;
+    f->call->caller->recorder = &scratch->recorder;
+    scratch->recorder.mode = EDDY_RECORDER_NOTES; /* a failure is the call's */
+    eddy_status status = eddy_block_note(call, go_back, f);
+    f->call->caller->recorder = recorder;
+    if (status == EDDY_OK && scratch->status != EDDY_OK)
+        status = eddy_fail(scratch->status, f->call->origin, "%s", scratch->reason);
+    eddy_recording_fini(scratch);
+    return status;
+}
+
+eddy_status eddy_block_find_edges(const eddy_block_call *call, const eddy_way_tape *ways, int count,
+                                  eddy_backward_found *found) {
+    eddy_recording *scratch = eddy_memory_acquire(sizeof(*scratch), EDDY_MEMORY_PROGRAM);
+    eddy_block_call noted = *call;
+    finding f = {.call = call, .ways = ways, .count = count, .found = found};
+    if (!scratch)
+        return eddy_fail(EDDY_OUT_OF_MEMORY, call->origin, "no memory to record the call");
+    eddy_status status = find_in(&f, scratch, &noted);
+    eddy_memory_release(scratch, sizeof(*scratch), EDDY_MEMORY_PROGRAM);
+    return status;
+}
+
 /* ---- passes ---- */
 
 /* The results become the open scope's. */

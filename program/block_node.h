@@ -33,6 +33,11 @@ EDDY_MUST_USE eddy_status eddy_block_node_make(const eddy_block_call *call,
                                                void (*destroy)(void *tape),
                                                eddy_autograd_node **node);
 
+/* Passes through the ways, which are recorded for nobody and do not run: where they end is all that matters. found: one for each way, zeroed. */
+EDDY_MUST_USE eddy_status eddy_block_find_edges(const eddy_block_call *call,
+                                                const eddy_way_tape *ways, int count,
+                                                eddy_backward_found *found);
+
 /* A second handle of what was made, for the user, in place of *made: output i of the node, if a gradient goes back from it, and on from the node. The
  * tape holds the first. */
 EDDY_MUST_USE eddy_status eddy_block_node_name(const eddy_block_call *call,

@@ -201,22 +201,6 @@ static uint32_t list_edges(const edges *e, eddy_backward_edge *list) {
     return count;
 }
 
-/* Passes through the ways that nobody records, with what has no elements: where they end is all that matters. */
-static eddy_status find_edges(const eddy_block_call *call, const eddy_branch_tape *tape, edges *e) {
-    eddy_recorder *recorder = call->caller->recorder;
-    eddy_scope *scope;
-    *e = (edges){0};
-    eddy_status status = eddy_scope_open(call->caller, call->origin, &scope);
-    if (status != EDDY_OK)
-        return status;
-    call->caller->recorder = NULL;
-    for (int way = 0; way < 2 && status == EDDY_OK; way++)
-        status = eddy_way_tape_go_back(&tape->ways[way], NULL, call->origin, &e->of[way]);
-    call->caller->recorder = recorder;
-    eddy_scope_end(scope);
-    return status;
-}
-
 static eddy_status make_with_edges(const eddy_block_call *call, eddy_branch_tape *tape,
                                    const edges *e, eddy_tensor *const *made,
                                    eddy_autograd_node **node) {
@@ -242,7 +226,8 @@ eddy_status eddy_branch_tape_make_node(const eddy_block_call *call, eddy_branch_
     eddy_error failed;
     *node = NULL;
     eddy_quiet_begin(&quiet);
-    eddy_status status = find_edges(call, tape, &e);
+    e = (edges){0};
+    eddy_status status = eddy_block_find_edges(call, tape->ways, 2, e.of);
     eddy_quiet_end(&quiet, &failed);
     if (status == EDDY_OK)
         status = make_with_edges(call, tape, &e, made, node);

@@ -116,10 +116,17 @@ static eddy_tensor *stack_rows(const eddy_loop *l, int64_t i, int64_t steps, edd
     return eddy_cat(EDDY_LIST(stacked, rest), 0);
 }
 
+static eddy_status find_rows(eddy_loop *l, eddy_spec *specs) {
+    if (!l->rows)
+        return eddy_loop_find_rows(l, specs);
+    memcpy(specs, l->rows, (size_t)row_count(l) * sizeof(*specs));
+    return EDDY_OK;
+}
+
 static eddy_status stack_all(eddy_loop *l, int64_t steps, eddy_tensor **rows, eddy_spec *specs) {
     eddy_outcome outcome;
     eddy_scope *scope;
-    eddy_status status = steps == 0 ? eddy_loop_find_rows(l, specs) : EDDY_OK;
+    eddy_status status = steps == 0 ? find_rows(l, specs) : EDDY_OK;
     if (status == EDDY_OK)
         status = eddy_scope_open(l->call.caller, l->call.origin, &scope);
     if (status != EDDY_OK)

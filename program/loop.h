@@ -20,6 +20,8 @@ typedef struct eddy_loop {
     eddy_tensor **first;  /* recorded: references of the copies */
     eddy_tensor **next;   /* what a step gives; room for as many */
     eddy_tensor **inputs; /* of a step */
+    const eddy_spec
+        *rows; /* of each list's rows, where they are known before a step has run; or NULL */
     eddy_code_array kept; /* eddy_tensor *: references of the rows of each step so far */
     char no_tape
         [256]; /* why the body cannot be recorded with its tape; "": nobody has tried, or it can */

@@ -313,6 +313,18 @@ static eddy_status find_missing(const eddy_block_pass *p, int64_t edge, eddy_ten
                                                              : nothing(p, edge, gradient);
 }
 
+/* Whether the gradient of that edge's tensor is this edge's: of several edges to one tensor (xs that are given twice, or used as they are, too) the first
+ * gets all of it. Recorded, one to which the program gives nothing gets nothing. */
+static bool is_due_for(const eddy_block_pass *p, int64_t edge) {
+    bool is_recorded = p->call.recording != NULL;
+    if (!p->op->edges[edge] || (is_recorded && !p->joined[edge]))
+        return false;
+    for (int64_t e = 0; e < edge; e++)
+        if (p->op->edges[e] == p->op->edges[edge] && (!is_recorded || p->joined[e]))
+            return false;
+    return true;
+}
+
 /* The pass through the steps that have run. */
 static eddy_status run_due(void *context) {
     const eddy_block_pass *p = context;
@@ -321,7 +333,7 @@ static eddy_status run_due(void *context) {
         eddy_way_tape_go_back(&tape_of(p)->due, p->gradient->grads, p->call.origin, &found);
     for (int64_t e = 0; e < p->gradient->input_count && status == EDDY_OK; e++) {
         eddy_tensor *gradient =
-            p->op->edges[e] ? eddy_way_tape_gradient(&found, p->op->edges[e]) : NULL;
+            is_due_for(p, e) ? eddy_way_tape_gradient(&found, p->op->edges[e]) : NULL;
         if (!gradient && !p->joined[e])
             continue;
         if (!gradient)

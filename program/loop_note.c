@@ -151,9 +151,22 @@ static eddy_status check_slices(const noting *n) {
     return EDDY_OK;
 }
 
+/* A list has an axis more than its rows. */
+static eddy_status check_rows(const noting *n) {
+    for (int64_t i = n->loop->counts.carried; i < n->loop->counts.outputs; i++)
+        if (n->given[i]->rank == EDDY_RANK_MAX)
+            return eddy_fail(
+                EDDY_SHAPE_MISMATCH, n->call->origin,
+                "a list of rows of rank %d would have more axes than a tensor may have",
+                EDDY_RANK_MAX);
+    return EDDY_OK;
+}
+
 /* `end` with what the body has given, while that lives. */
 static eddy_status take(const noting *n, eddy_status (*end)(const noting *n)) {
     eddy_status status = check_slices(n);
+    if (status == EDDY_OK)
+        status = check_rows(n);
     if (status != EDDY_OK)
         return status;
     if (!n->tape) {
@@ -161,6 +174,9 @@ static eddy_status take(const noting *n, eddy_status (*end)(const noting *n)) {
         return end(n);
     }
     status = eddy_way_tape_hold(n->call, &n->tape->body, n->given);
+    if (status == EDDY_OK && eddy_loop_tape_is_watched(n->tape))
+        status = eddy_fail(EDDY_UNSUPPORTED, n->call->origin,
+                           "a step adds a hook to what it was given, or keeps its gradient");
     if (status == EDDY_OK && !eddy_loop_tape_find_leads(n->tape))
         status = fail_memory(n->call);
     return status == EDDY_OK ? end(n) : status;
@@ -660,6 +676,7 @@ static eddy_status record(noting *n) {
 
 static eddy_status record_probed(eddy_loop *l, const probed *p) {
     noting n = {.loop = l, .call = &l->call, .probed = p->tape};
+    l->rows = p->tape ? p->tape->rows : NULL;
     eddy_status status = EDDY_OK;
     if (p->has_gradient) {
         n.tape =

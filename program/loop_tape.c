@@ -121,6 +121,15 @@ eddy_status eddy_loop_tape_give(const eddy_block_call *call, eddy_loop_tape *tap
     return EDDY_OK;
 }
 
+bool eddy_loop_tape_is_watched(const eddy_loop_tape *tape) {
+    bool is_watched = false;
+    for (int64_t i = 0; i < eddy_loop_input_count(&tape->counts); i++) {
+        eddy_autograd_node *start = tape->starts[i];
+        is_watched |= start && (start->hooks || start->keeps[0]);
+    }
+    return is_watched;
+}
+
 /* ---- where gradients go ---- */
 
 typedef struct walk {
@@ -204,21 +213,6 @@ void eddy_loop_tape_close(const eddy_loop_tape *tape, bool *carries) {
 
 /* ---- the node ---- */
 
-/* A pass through the body that nobody records, with what has no elements: where it ends is all that matters. */
-static eddy_status find_edges(const eddy_block_call *call, const eddy_loop_tape *tape,
-                              eddy_backward_found *found) {
-    eddy_recorder *recorder = call->caller->recorder;
-    eddy_scope *scope;
-    eddy_status status = eddy_scope_open(call->caller, call->origin, &scope);
-    if (status != EDDY_OK)
-        return status;
-    call->caller->recorder = NULL;
-    status = eddy_way_tape_go_back(&tape->body, NULL, call->origin, found);
-    call->caller->recorder = recorder;
-    eddy_scope_end(scope);
-    return status;
-}
-
 static bool is_start(const eddy_loop_tape *tape, eddy_autograd word) {
     for (int64_t i = 0; i < eddy_loop_input_count(&tape->counts); i++)
         if (word == eddy_loop_tape_start(tape, i))
@@ -274,7 +268,7 @@ eddy_status eddy_loop_tape_make_node(const eddy_block_call *call, eddy_loop_tape
     *node = NULL;
     tape->recording = call->recording->number;
     eddy_quiet_begin(&quiet);
-    eddy_status status = find_edges(call, tape, &found);
+    eddy_status status = eddy_block_find_edges(call, &tape->body, 1, &found);
     eddy_quiet_end(&quiet, &failed);
     if (status == EDDY_OK)
         status = make_with_edges(call, tape, xs, &found, &parts, node);

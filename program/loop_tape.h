@@ -71,6 +71,9 @@ bool eddy_loop_tape_is_start(const eddy_autograd_node *node);
 EDDY_MUST_USE eddy_status eddy_loop_tape_row_at(const eddy_loop_counts *counts, eddy_tensor *step,
                                                 eddy_tensor **at);
 
+/* Whether a step has asked for the gradient of what it was given (eddy_grad_hook_add, eddy_grad_keep): no pass through the loop would show it. */
+bool eddy_loop_tape_is_watched(const eddy_loop_tape *tape);
+
 /* Finds leads, leaves and rows, once the body has been called. False without memory. */
 EDDY_MUST_USE bool eddy_loop_tape_find_leads(eddy_loop_tape *tape);
 /* Adds to `carries`, per input, what gradients come to if they come from what it has. */

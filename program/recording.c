@@ -633,14 +633,14 @@ static bool is_of_function(const eddy_recording *recording, const eddy_tensor *t
            (node && (node->recording == serial || eddy_loop_tape_is_start(node)));
 }
 
-static void record_redirect(eddy_recorder *recorder, eddy_tensor *target) {
+static bool record_redirect(eddy_recorder *recorder, eddy_tensor *target) {
     eddy_recording *recording = (eddy_recording *)(void *)recorder;
     uint32_t value = eddy_recording_value_of(recording, target);
     bool is_made = value != EDDY_CODE_NONE &&
                    eddy_code_value_at(&recording->code, value)->kind == EDDY_VALUE_MADE;
     if (recorder->mode == EDDY_RECORDER_WATCHES || (is_made && recording->depth == 0) ||
         is_of_function(recording, target, is_made, value))
-        return;
+        return true;
     recording->has_redirected = true;
     if (recording->depth > 0)
         spoil(recording, EDDY_UNSUPPORTED, (eddy_origin){"backward", NULL},
@@ -651,6 +651,7 @@ static void record_redirect(eddy_recorder *recorder, eddy_tensor *target) {
                                                                         .word = target->autograd}))
         spoil(recording, EDDY_OUT_OF_MEMORY, (eddy_origin){"backward", NULL},
               "no memory to record it");
+    return recorder->mode != EDDY_RECORDER_NOTES;
 }
 
 /* A recorded function runs on, at each call from now on. */

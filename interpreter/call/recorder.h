@@ -78,8 +78,8 @@ struct eddy_recorder {
     void (*keep)(eddy_recorder *recorder, struct eddy_autograd_node *node, uint32_t output,
                  eddy_tensor *before, eddy_tensor *gradient);
     /* A call has written in place to `target`: its gradient goes back through that call from now on, or no longer. Before the target
-     * changes. */
-    void (*redirect)(eddy_recorder *recorder, eddy_tensor *target);
+     * changes. False: that will be taken back, since the call did not run. */
+    bool (*redirect)(eddy_recorder *recorder, eddy_tensor *target);
     /* A backward pass reads what a node saved at that time (events), in the recording with that serial, or (0) in none. */
     void (*needs)(eddy_recorder *recorder, const eddy_tensor *saved, uint64_t serial,
                   uint64_t events);
@@ -135,9 +135,9 @@ static inline void eddy_recorder_needs(const eddy_caller *caller, const eddy_ten
         caller->recorder->needs(caller->recorder, saved, serial, events);
 }
 
-static inline void eddy_recorder_redirect(const eddy_caller *caller, eddy_tensor *target) {
-    if (EDDY_UNLIKELY(caller->recorder != NULL))
-        caller->recorder->redirect(caller->recorder, target);
+static inline bool eddy_recorder_redirect(const eddy_caller *caller, eddy_tensor *target) {
+    return EDDY_LIKELY(caller->recorder == NULL) ||
+           caller->recorder->redirect(caller->recorder, target);
 }
 
 static inline void eddy_recorder_scalar(const eddy_caller *caller, const eddy_op *op, size_t offset,

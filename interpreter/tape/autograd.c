@@ -546,7 +546,7 @@ eddy_status eddy_autograd_apply(eddy_caller *caller, const eddy_apply *apply) {
     if (!r.needs.is_differentiable) {
         eddy_status status = issue_quietly(caller, apply);
         if (status == EDDY_OK && r.is_inplace) {
-            eddy_recorder_redirect(caller, apply->targets[0]);
+            (void)eddy_recorder_redirect(caller, apply->targets[0]);
             eddy_autograd_set(apply->targets[0], 0);
         }
         return status;
@@ -559,11 +559,9 @@ eddy_status eddy_autograd_apply(eddy_caller *caller, const eddy_apply *apply) {
         discard(&r);
         return status;
     }
-    if (r.is_inplace && eddy_load_relaxed(&apply->targets[0]->root->is_saved) &&
-        eddy_recorder_lets_run(caller))
+    if (r.is_inplace && eddy_recorder_redirect(caller, apply->targets[0]) &&
+        eddy_load_relaxed(&apply->targets[0]->root->is_saved))
         eddy_overwritten_sweep(r.node, apply->targets[0]);
-    if (r.is_inplace)
-        eddy_recorder_redirect(caller, apply->targets[0]);
     note_outputs(&r);
     return EDDY_OK;
 }

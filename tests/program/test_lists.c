@@ -439,3 +439,107 @@ Test(lists, slices_are_not_written) {
     eddy_scope_end(scope);
     cr_assert_eq(eddy_live_count(), 0);
 }
+
+/* ---- edges that are one tensor ---- */
+
+static eddy_status products(void *context, eddy_list inputs, eddy_tensor **outputs) {
+    eddy_tensor *sum = eddy_sum(context, EDDY_AXES(0), NULL);
+    outputs[0] = eddy_add(inputs.items[0], eddy_mul(inputs.items[1], inputs.items[2]));
+    outputs[1] = eddy_mul(inputs.items[1], sum);
+    return outputs[0] && outputs[1] ? EDDY_OK : EDDY_INVALID_ARGUMENT;
+}
+
+/* xs twice, and used as a whole too: the parts of its gradient are counted once. */
+Test(lists, one_tensor_may_be_given_twice) {
+    eddy_scope *scope = eddy_scope_begin();
+    for (int mode = 0; mode < 4; mode++)
+        for (int which = 0; which < 2; which++) {
+            eddy_tensor *xs = eddy_full(EDDY_SHAPE(2, SIZE), EDDY_S(3), EDDY_F32, NULL), *out[2],
+                        *runs[2], *result;
+            eddy_tensor *zero = eddy_zeros(EDDY_SHAPE(SIZE), EDDY_F32, NULL);
+            eddy_requires_grad_set(xs, true);
+            if (mode > 0)
+                must(eddy_record_begin(EDDY_OPTIONS(record, .records_only = mode == 2)));
+            must(eddy_scan(products, xs, EDDY_LIST(zero), EDDY_LIST(xs, xs), 2,
+                           EDDY_OPTIONS(scan, .is_rolled = true), out));
+            double expected = which == 0 ? 2 * SIZE * 6 : 2 * SIZE * (6 + 6);
+            if (mode == 3) {
+                eddy_program *program = eddy_record_end_with_grad(
+                    EDDY_BINDINGS({"xs", xs, EDDY_ROLE_INPUT}, {"o0", out[0], EDDY_ROLE_OUTPUT},
+                                  {"o1", out[1], EDDY_ROLE_OUTPUT}));
+                cr_assert_not_null(program);
+                must(eddy_program_run(program, EDDY_LIST(xs), runs));
+                must(eddy_backward(eddy_sum(runs[which], EDDY_ALL_AXES, NULL)));
+                cr_assert_eq(sum_of(eddy_grad_of(xs)), expected);
+                eddy_program_release(&program);
+                continue;
+            }
+            must(eddy_backward(eddy_sum(out[which], EDDY_ALL_AXES, NULL)));
+            if (mode != 2)
+                cr_assert_eq(sum_of(eddy_grad_of(xs)), expected, "%d %d", mode, which);
+            if (mode == 0)
+                continue;
+            eddy_program *program = end(EDDY_BINDINGS(
+                {"xs", xs, EDDY_ROLE_INPUT}, {"grad", eddy_grad_of(xs), EDDY_ROLE_OUTPUT}));
+            must(eddy_program_run(program, EDDY_LIST(eddy_detach(xs)), &result));
+            cr_assert_eq(sum_of(result), expected);
+            eddy_program_release(&program);
+        }
+    eddy_scope_end(scope);
+    cr_assert_eq(eddy_live_count(), 0);
+}
+
+/* ---- rows ---- */
+
+static eddy_status many_axes(void *context, eddy_list inputs, eddy_tensor **outputs) {
+    (void)context;
+    outputs[0] = eddy_sub_s(inputs.items[0], EDDY_S(1));
+    outputs[1] =
+        eddy_ones(EDDY_SHAPE(1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1), EDDY_F32, NULL);
+    return EDDY_OK;
+}
+
+Test(lists, rows_have_an_axis_less_than_tensors_may_have) {
+    eddy_scope *scope = eddy_scope_begin();
+    for (int steps = 0; steps < 2; steps++)
+        for (int is_recorded = 0; is_recorded < 2; is_recorded++) {
+            eddy_tensor *out[2];
+            eddy_error error;
+            if (is_recorded)
+                must(eddy_record_begin(NULL));
+            cr_assert_neq(eddy_while(is_left, many_axes, NULL, EDDY_LIST(count_of(steps)),
+                                     EDDY_OPTIONS(while, .most_steps = 2, .list_count = 1), out),
+                          EDDY_OK);
+            eddy_error_take(&error);
+            cr_assert_not_null(strstr(error.message, "axes"), "%s", error.message);
+            eddy_record_cancel();
+        }
+    eddy_scope_end(scope);
+    cr_assert_eq(eddy_live_count(), 0);
+}
+
+static eddy_status adds(void *context, eddy_list inputs, eddy_tensor **outputs) {
+    world *m = context;
+    must(eddy_add_inplace(inputs.items[1], m->w));
+    outputs[0] = eddy_sub_s(inputs.items[0], EDDY_S(1));
+    outputs[1] = inputs.items[1];
+    outputs[2] = eddy_sin(inputs.items[1]);
+    return EDDY_OK;
+}
+
+/* Rows are known from the recording, also where no step runs. */
+Test(lists, a_recorded_loop_may_take_no_step) {
+    eddy_scope *scope = eddy_scope_begin();
+    world m;
+    eddy_tensor *out[3];
+    char reason[400];
+    make_world(&m, 1, true);
+    must(eddy_record_begin(NULL));
+    must(eddy_while(is_left, adds, &m, EDDY_LIST(count_of(0), m.h),
+                    EDDY_OPTIONS(while, .most_steps = STEPS, .list_count = 1), out));
+    cr_assert_eq(eddy_count_of(out[2]), STEPS * SIZE);
+    cr_assert(eddy_can_record(reason, sizeof(reason)), "%s", reason);
+    eddy_record_cancel();
+    eddy_scope_end(scope);
+    cr_assert_eq(eddy_live_count(), 0);
+}

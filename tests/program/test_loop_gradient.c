@@ -569,3 +569,110 @@ Test(loop_gradient, nothing_goes_back_to_what_did_not_run) {
     eddy_scope_end(scope);
     cr_assert_eq(eddy_live_count(), 0);
 }
+
+/* ---- what a body does beside ---- */
+
+static eddy_tensor *twofold(void *context, eddy_tensor *gradient) {
+    (void)context;
+    return eddy_retain(eddy_mul_s(gradient, EDDY_S(2)));
+}
+
+static eddy_status hooks(void *context, eddy_list inputs, eddy_tensor **outputs) {
+    model *m = context;
+    eddy_status status = eddy_grad_hook_add(inputs.items[1], twofold, NULL, NULL);
+    outputs[1] = eddy_mul(inputs.items[1], m->w);
+    outputs[2] = inputs.items[2];
+    return status == EDDY_OK ? counted(inputs, outputs) : status;
+}
+
+static eddy_status keeps(void *context, eddy_list inputs, eddy_tensor **outputs) {
+    model *m = context;
+    eddy_status status = eddy_grad_keep(inputs.items[1]);
+    outputs[1] = eddy_mul(inputs.items[1], m->w);
+    outputs[2] = inputs.items[2];
+    return status == EDDY_OK ? counted(inputs, outputs) : status;
+}
+
+Test(loop_gradient, gradients_that_a_body_asks_for_are_refused) {
+    eddy_scope *scope = eddy_scope_begin();
+    eddy_block *const watching[] = {hooks, keeps};
+    for (int i = 0; i < 2; i++) {
+        model m;
+        eddy_tensor *y[3];
+        char reason[400];
+        make_model(&m, 0.5, 0);
+        must(eddy_record_begin(NULL));
+        must(eddy_while(is_left, watching[i], &m, EDDY_LIST(m.count, m.x, m.x),
+                        EDDY_OPTIONS(while, .most_steps = STEPS), y));
+        cr_assert_not(eddy_can_record(reason, sizeof(reason)));
+        cr_assert_not_null(strstr(reason, "a step adds a hook to what it was given"), "%s", reason);
+        eddy_record_cancel();
+    }
+    eddy_scope_end(scope);
+    cr_assert_eq(eddy_live_count(), 0);
+}
+
+static eddy_tensor *passes;
+
+static eddy_status square_forward(eddy_forward_call *call) {
+    call->outputs[0] = eddy_square(call->inputs[0]);
+    return eddy_forward_save(call, EDDY_LIST(call->inputs[0]));
+}
+
+static eddy_status square_backward(eddy_backward_call *call) {
+    eddy_status status = eddy_add_s_inplace(passes, EDDY_S(1));
+    call->results[0] = eddy_mul_s(eddy_mul(call->grads[0], call->saved[0]), EDDY_S(2));
+    return status;
+}
+
+static const eddy_function own_square = {.size = sizeof(eddy_function),
+                                         .name = "own_square",
+                                         .output_count = 1,
+                                         .forward = square_forward,
+                                         .backward = square_backward};
+
+static eddy_status squares(void *context, eddy_list inputs, eddy_tensor **outputs) {
+    model *m = context;
+    outputs[2] = inputs.items[2];
+    eddy_status status = eddy_function_call(
+        &own_square, NULL, EDDY_LIST(eddy_mul(inputs.items[1], m->w)), &outputs[1]);
+    return status == EDDY_OK ? counted(inputs, outputs) : status;
+}
+
+static eddy_status squares_one(void *context, eddy_list inputs, eddy_tensor **outputs) {
+    model *m = context;
+    return eddy_function_call(&own_square, NULL, EDDY_LIST(eddy_mul(inputs.items[0], m->w)),
+                              outputs);
+}
+
+/* A gradient of the program's own writes to a tensor: once for each step that is gone back through, and never before. */
+Test(loop_gradient, nobody_goes_back_before_the_backward_pass) {
+    eddy_scope *scope = eddy_scope_begin();
+    model m;
+    eddy_tensor *y[3], *z;
+    make_model(&m, 0.5, 2);
+    passes = eddy_zeros((eddy_shape){0}, EDDY_F32, NULL);
+    must(eddy_record_begin(NULL));
+    must(eddy_while(is_left, squares, &m, EDDY_LIST(m.count, m.x, m.x),
+                    EDDY_OPTIONS(while, .most_steps = STEPS), y));
+    must(eddy_cond(truth(true), squares_one, same, &m, EDDY_LIST(y[1]), 1, NULL, &z));
+    cr_assert_eq(sum_of(passes), 0);
+    eddy_record_cancel();
+    must(eddy_backward(eddy_sum(z, EDDY_ALL_AXES, NULL)));
+    cr_assert_eq(sum_of(passes), 3);
+    eddy_scope_end(scope);
+    cr_assert_eq(eddy_live_count(), 0);
+}
+
+/* What was saved, and written to in place, and recorded alone: nothing is left of it. */
+Test(loop_gradient, what_is_overwritten_and_did_not_run_is_given_back) {
+    eddy_scope *scope = eddy_scope_begin();
+    model m;
+    make_model(&m, 0.5, 2);
+    must(eddy_record_begin(EDDY_OPTIONS(record, .records_only = true)));
+    eddy_tensor *h = eddy_clone(eddy_detach(m.x)), *product = eddy_mul(h, m.w);
+    must(eddy_add_inplace(h, eddy_sin(product)));
+    eddy_record_cancel();
+    eddy_scope_end(scope);
+    cr_assert_eq(eddy_live_count(), 0);
+}
