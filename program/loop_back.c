@@ -314,9 +314,10 @@ static eddy_status find_missing(const eddy_block_pass *p, int64_t edge, eddy_ten
 }
 
 /* Whether the gradient of that edge's tensor is this edge's: of several edges to one tensor (xs that are given twice, or used as they are, too) the first
- * gets all of it. Recorded, one to which the program gives nothing gets nothing. */
+ * gets all of it. In a recording that is not spoiled, one to which the program gives nothing gets
+ * nothing. */
 static bool is_due_for(const eddy_block_pass *p, int64_t edge) {
-    bool is_recorded = p->call.recording != NULL;
+    bool is_recorded = p->call.recording && p->call.recording->status == EDDY_OK;
     if (!p->op->edges[edge] || (is_recorded && !p->joined[edge]))
         return false;
     for (int64_t e = 0; e < edge; e++)
