@@ -27,7 +27,8 @@ eddy_status(eddy_while)(eddy_block *test, eddy_block *body, void *context, eddy_
                         const eddy_while_options *options, eddy_tensor **outputs) {
     int64_t list_count = EDDY_HAS_OPTION(options, list_count) ? options->list_count : 0,
             most_steps = EDDY_HAS_OPTION(options, most_steps) ? options->most_steps : 0;
-    int64_t count = carried.count + (list_count > 0 ? list_count : 0);
+    bool can_be = list_count >= 0 && list_count <= INT32_MAX; /* checked below */
+    int64_t count = carried.count + (can_be ? list_count : 0);
     eddy_loop l = {.call = {.caller = eddy_caller_get(),
                             .origin = EDDY_ORIGIN("while"),
                             .context = context,

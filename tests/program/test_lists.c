@@ -285,6 +285,8 @@ Test(lists, arguments_are_checked) {
     expect_error(EDDY_INVALID_ARGUMENT, "while: lists have most_steps rows, and most_steps is 0");
     LOOP(draws, 4, -1);
     expect_error(EDDY_INVALID_ARGUMENT, "while: there can be no -1 lists");
+    LOOP(draws, 4, INT64_MAX);
+    expect_error(EDDY_INVALID_ARGUMENT, "while: there can be no 9223372036854775807 lists");
     LOOP(widening, 4, 1);
     eddy_error error;
     cr_assert_eq(eddy_error_take(&error), EDDY_SHAPE_MISMATCH);
