@@ -36,9 +36,11 @@ eddy_status eddy_block_begin(const eddy_block_call *call, eddy_block *function, 
         return status;
     memset(outputs, 0, (size_t)count * sizeof(eddy_tensor *));
     eddy_outcome outcome;
+    eddy_scope_lend(*scope, inputs);
     eddy_outcome_begin(&outcome);
     status = function(call->context, inputs, outputs);
     eddy_outcome_end(&outcome);
+    eddy_scope_take_back(*scope, inputs);
     /* One that has not said why it fails has its status recorded. */
     if (status != EDDY_OK && outcome.first == EDDY_OK)
         eddy_fail(status, call->origin, "the function failed: %s", eddy_status_text(status));

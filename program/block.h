@@ -29,7 +29,8 @@ typedef struct eddy_block_call {
 /* The thread's recording, if its calls are recorded now. */
 eddy_recording *eddy_block_recording(const eddy_caller *caller);
 
-/* Calls the function in a scope of its own and checks its outputs, which stay in that scope: on OK, until eddy_block_end. */
+/* Calls the function in a scope of its own and checks its outputs, which stay in that scope: on OK, until eddy_block_end. The function
+ * cannot release inputs that belong to no scope. */
 EDDY_MUST_USE eddy_status eddy_block_begin(const eddy_block_call *call, eddy_block *function,
                                            eddy_list inputs, eddy_tensor **outputs, int64_t count,
                                            eddy_scope **scope);

@@ -160,6 +160,19 @@ static eddy_status check(const branch *b, eddy_tensor *const *outputs) {
     return status == EDDY_OK ? eddy_block_check_predicate(&b->call, b->predicate) : status;
 }
 
+/* Both ways are called in a recording, and then the one that is due: what the first one releases, the others are still given. */
+static void retain_all(const branch *b) {
+    eddy_tensor_retain(b->predicate);
+    for (int64_t i = 0; i < b->inputs.count; i++)
+        eddy_tensor_retain(b->inputs.items[i]);
+}
+
+static void drop_all(const branch *b) {
+    for (int64_t i = 0; i < b->inputs.count; i++)
+        eddy_tensor_drop(b->inputs.items[i]);
+    eddy_tensor_drop(b->predicate);
+}
+
 eddy_status(eddy_cond)(eddy_tensor *predicate, eddy_block *then, eddy_block *otherwise,
                        void *context, eddy_list inputs, int64_t output_count,
                        const eddy_cond_options *options, eddy_tensor **outputs) {
@@ -181,7 +194,9 @@ eddy_status(eddy_cond)(eddy_tensor *predicate, eddy_block *then, eddy_block *oth
         return eddy_fail(EDDY_OUT_OF_MEMORY, b.call.origin, "no memory for the outputs");
     b.joined = b.given + output_count;
     b.made = b.joined + output_count;
+    retain_all(&b);
     status = run(&b, outputs);
+    drop_all(&b);
     eddy_memory_release(b.given, bytes + 1, EDDY_MEMORY_PROGRAM);
     return status;
 }

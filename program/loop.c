@@ -28,9 +28,12 @@ static eddy_status run_test(const eddy_loop *l, bool *holds) {
     return status;
 }
 
+/* References, as of what is carried: no scope owns them. */
 static eddy_status take_slices(const eddy_loop *l, int64_t step) {
     int64_t at = l->counts.is_reversed ? l->counts.rows - 1 - step : step;
+    eddy_scope *scope = l->call.caller->scope;
     eddy_outcome outcome;
+    l->call.caller->scope = NULL;
     eddy_outcome_begin(&outcome);
     bool is_sliced = true;
     for (int64_t i = 0; i < l->xs.count && is_sliced; i++) {
@@ -38,6 +41,7 @@ static eddy_status take_slices(const eddy_loop *l, int64_t step) {
         is_sliced = l->inputs[l->counts.carried + i] != NULL;
     }
     eddy_outcome_end(&outcome);
+    l->call.caller->scope = scope;
     return is_sliced ? EDDY_OK : eddy_outcome_why(&outcome);
 }
 
@@ -56,12 +60,8 @@ static eddy_status keep_rows(eddy_loop *l) {
 
 static eddy_status run_step(eddy_loop *l, int64_t step) {
     eddy_list inputs = {l->inputs, eddy_loop_input_count(&l->counts)};
-    eddy_scope *scope;
-    eddy_status status = eddy_scope_open(l->call.caller, l->call.origin, &scope);
-    if (status != EDDY_OK)
-        return status;
     memcpy(l->inputs, l->carried, (size_t)l->counts.carried * sizeof(eddy_tensor *));
-    status = take_slices(l, step);
+    eddy_status status = take_slices(l, step);
     if (status == EDDY_OK)
         status = eddy_block_run(&l->call, l->body, inputs, l->next);
     if (status == EDDY_OK)
@@ -70,7 +70,7 @@ static eddy_status run_step(eddy_loop *l, int64_t step) {
         eddy_block_drop(l->carried, l->counts.carried);
         memcpy(l->carried, l->next, (size_t)l->counts.carried * sizeof(eddy_tensor *));
     }
-    eddy_scope_end(scope);
+    eddy_block_drop(l->inputs + l->counts.carried, l->xs.count);
     return status;
 }
 

@@ -39,7 +39,8 @@ extern "C" {
 #endif
 
 /* A part of a program as a function: computes the outputs, all of them, from inputs, and returns a status. Tensors that it makes belong to
- * a scope that ends when it returns; an output outlives it. It neither begins nor ends a recording. */
+ * a scope that ends when it returns; an output outlives it. It neither begins nor ends a recording, and does not release its inputs: eddy_release refuses it
+ * with INVALID_ARGUMENT where no scope owns them. */
 typedef eddy_status eddy_block(void *context, eddy_list inputs, eddy_tensor **outputs);
 
 typedef struct eddy_cond_options {

@@ -4,6 +4,8 @@
 #include <interpreter/handle/tensor.h>
 
 #define FIRST_CAPACITY 32
+/* In place of the slot of a tensor that its scope was lent. */
+#define LENT UINT32_MAX
 
 bool eddy_scope_grow(eddy_scope *scope, uint32_t count) {
     uint64_t capacity = scope->capacity ? scope->capacity : FIRST_CAPACITY;
@@ -42,7 +44,7 @@ static void disown(eddy_scope *scope, eddy_tensor *tensor) {
 
 void eddy_scope_replace(eddy_tensor *tensor, eddy_tensor *other) {
     eddy_scope *scope = eddy_load_relaxed(&tensor->scope);
-    if (!scope)
+    if (!scope || tensor->scope_slot == LENT)
         return;
     other->scope_slot = tensor->scope_slot;
     eddy_store_release(&other->scope, scope);
@@ -125,7 +127,8 @@ eddy_tensor *eddy_scope_return(eddy_scope *scope, eddy_tensor *tensor) {
     if (!is_usable(scope, origin) || eddy_tensor_check(tensor, "tensor", origin) != EDDY_OK)
         return NULL;
     eddy_scope *from = eddy_load_acquire(&tensor->scope);
-    if (!from || from->caller != scope->caller || from->depth < scope->depth)
+    if (!from || from->caller != scope->caller || from->depth < scope->depth ||
+        tensor->scope_slot == LENT)
         return tensor;
     eddy_scope *to = scope->outer;
     if (to && to->count == to->capacity && !eddy_scope_grow(to, 1)) {
@@ -164,6 +167,11 @@ void eddy_release(eddy_tensor **tensor) {
             "no reference but that of another thread's scope is left, which gives it up itself");
         return;
     }
+    if (EDDY_UNLIKELY(scope && released->scope_slot == LENT)) {
+        eddy_fail(EDDY_INVALID_ARGUMENT, EDDY_ORIGIN("release"),
+                  "a function does not release its inputs, which belong to its caller");
+        return;
+    }
     if (scope)
         disown(scope, released);
     eddy_tensor_drop(released);
@@ -177,6 +185,21 @@ eddy_tensor *eddy_retain(eddy_tensor *tensor) {
     eddy_tensor_retain(tensor);
     eddy_add_relaxed(&tensor->retained, 1u);
     return tensor;
+}
+
+void eddy_scope_lend(eddy_scope *scope, eddy_list tensors) {
+    for (int64_t i = 0; i < tensors.count; i++) {
+        eddy_scope *none = NULL;
+        /* Another thread may lend the same one. */
+        if (eddy_cas_acq_rel(&tensors.items[i]->scope, &none, scope))
+            tensors.items[i]->scope_slot = LENT;
+    }
+}
+
+void eddy_scope_take_back(const eddy_scope *scope, eddy_list tensors) {
+    for (int64_t i = 0; i < tensors.count; i++)
+        if (eddy_load_relaxed(&tensors.items[i]->scope) == scope)
+            eddy_store_release(&tensors.items[i]->scope, NULL);
 }
 
 void eddy_scope_end_all(eddy_caller *caller) {

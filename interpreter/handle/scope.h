@@ -2,13 +2,14 @@
  *
  * A thread's open scopes are a list from the innermost outwards. Each has an array of the tensors it owns one
  * reference of; a tensor knows the scope that owns it and its slot there, so that releasing one is O(1): the last
- * of the array takes its slot. A tensor is in one scope at most. Scopes are pooled per thread and keep their
+ * of the array takes its slot. A tensor is in one scope at most. One that is lent names a scope too, which does not own it. Scopes are pooled per thread and keep their
  * arrays; the structs are never freed. */
 #ifndef EDDY_INTERPRETER_HANDLE_SCOPE_H
 #define EDDY_INTERPRETER_HANDLE_SCOPE_H
 
 #include <base/assert.h>
 #include <base/atomic.h>
+#include <eddy/shape.h>
 #include <eddy/tensor.h>
 #include <interpreter/handle/caller.h>
 #include <stdbool.h>
@@ -45,6 +46,11 @@ void eddy_scope_own(eddy_caller *caller, eddy_tensor *tensor);
 /* The scope that owns a reference of `tensor`, if there is one, takes the caller's of `other` instead; the caller then owns that of
  * `tensor`. On the scope's thread. */
 void eddy_scope_replace(eddy_tensor *tensor, eddy_tensor *other);
+
+/* While a user's function runs in `scope`, the tensors that no scope owns are lent to it: they cannot be released. `scope` is open until they
+ * are taken back. */
+void eddy_scope_lend(eddy_scope *scope, eddy_list tensors);
+void eddy_scope_take_back(const eddy_scope *scope, eddy_list tensors);
 
 /* Ends every open scope, at the end of the thread. */
 void eddy_scope_end_all(eddy_caller *caller);

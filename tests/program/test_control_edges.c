@@ -382,3 +382,80 @@ Test(control_edges, a_function_shuts_the_runtime_down) {
     must(eddy_runtime_use(NULL));
     eddy_runtime_release(&other);
 }
+
+/* ---- inputs that a function gives up ---- */
+
+static eddy_status gives_up(void *context, eddy_list inputs, eddy_tensor **outputs) {
+    const int *which = context;
+    eddy_tensor *input = inputs.items[*which];
+    outputs[0] = eddy_mul_s(inputs.items[0], EDDY_S(0.5));
+    eddy_release(&input);
+    return outputs[0] ? EDDY_OK : EDDY_INVALID_ARGUMENT;
+}
+
+static eddy_status call_loop(int kind, int which, eddy_tensor *x, eddy_tensor *xs,
+                             eddy_tensor **y) {
+    if (kind == 0)
+        return eddy_while(is_large, gives_up, &which, EDDY_LIST(x),
+                          EDDY_OPTIONS(while, .most_steps = 9), y);
+    return eddy_scan(gives_up, &which, EDDY_LIST(x), EDDY_LIST(xs), 1,
+                     EDDY_OPTIONS(scan, .is_rolled = kind == 2), y);
+}
+
+static void release_is_refused(void) {
+    expect_error(EDDY_INVALID_ARGUMENT, "release: a function does not release its inputs, which "
+                                        "belong to its caller");
+}
+
+/* mode: calls alone, recorded calls, recorded calls that do not run. */
+static void try_gives_up(int kind, int which, int mode, bool with_gradient) {
+    eddy_scope *scope = eddy_scope_begin();
+    eddy_tensor *x = of(4), *xs = of(2), *y = NULL;
+    eddy_requires_grad_set(x, with_gradient);
+    if (mode > 0)
+        must(eddy_record_begin(EDDY_OPTIONS(record, .records_only = mode == 2)));
+    cr_assert_eq(call_loop(kind, which, x, xs, &y), EDDY_OK);
+    if (mode < 2) {
+        release_is_refused();
+        cr_assert_eq(sum_of(y), kind == 0 ? 3 : 1.5);
+    }
+    eddy_record_cancel();
+    eddy_error_take(NULL);
+    eddy_scope_end(scope);
+}
+
+Test(control_edges, a_loop_keeps_what_its_body_releases) {
+    for (int kind = 0; kind < 3; kind++)
+        for (int mode = 0; mode < 3; mode++)
+            for (int i = 0; i < 4; i++)
+                if (kind > 0 || i < 2)
+                    try_gives_up(kind, i / 2, mode, i & 1);
+    cr_assert_eq(eddy_live_count(), 0);
+}
+
+Test(control_edges, a_branch_keeps_what_a_way_releases) {
+    for (int i = 0; i < 6; i++) {
+        eddy_scope *scope = eddy_scope_begin();
+        eddy_tensor *x = of(4), *y = NULL, *predicate = truth(true);
+        int which = 0, mode = i / 2;
+        if (i & 1)
+            x = eddy_scope_return(scope, x);
+        if (mode > 0)
+            must(eddy_record_begin(EDDY_OPTIONS(record, .records_only = mode == 2)));
+        cr_assert_eq(eddy_cond(predicate, gives_up, same, &which, EDDY_LIST(x), 1, NULL, &y),
+                     EDDY_OK);
+        if (mode < 2 && i & 1)
+            release_is_refused();
+        eddy_error_take(NULL);
+        if (mode < 2)
+            cr_assert_eq(sum_of(y), 6);
+        eddy_record_cancel();
+        eddy_error_take(NULL);
+        if (i & 1) {
+            cr_assert_eq(sum_of(x), 12);
+            eddy_release(&x);
+        }
+        eddy_scope_end(scope);
+    }
+    cr_assert_eq(eddy_live_count(), 0);
+}
