@@ -25,6 +25,7 @@ typedef struct eddy_loop {
     eddy_code_array kept; /* eddy_tensor *: references of the rows of each step so far */
     char no_tape
         [256]; /* why the body cannot be recorded with its tape; "": nobody has tried, or it can */
+    bool loses_gradient; /* it is recorded without a tape, and a gradient goes back */
 } eddy_loop;
 
 /* The call, once it is checked: copies what it begins with, runs or records it. outputs: as eddy_while says. */

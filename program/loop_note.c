@@ -129,17 +129,20 @@ static eddy_status give_values(const noting *n) {
     return status;
 }
 
-/* Spoils the recording if a gradient goes back from one of the tensors: what is recorded has no way for it. */
-static void refuse_gradients(const eddy_loop *l, eddy_tensor *const *tensors, int64_t count) {
+/* Whether a gradient goes back from one of the tensors: what is recorded without a tape has no way for it. */
+static void find_lost(eddy_loop *l, eddy_tensor *const *tensors, int64_t count) {
+    for (int64_t i = 0; i < count; i++)
+        l->loses_gradient |= tensors[i]->autograd != 0;
+}
+
+/* Only where the loop has been recorded: else the reason is that it could not be, with a tape or without. */
+static void refuse_lost(const eddy_loop *l) {
     char reason[320];
-    for (int64_t i = 0; i < count; i++) {
-        if (!tensors[i]->autograd)
-            continue;
-        snprintf(reason, sizeof(reason), "a gradient goes back through a loop%s%s",
-                 l->no_tape[0] ? ": " : "", l->no_tape);
-        eddy_recording_spoil(l->call.recording, EDDY_UNSUPPORTED, l->call.origin, reason);
+    if (!l->loses_gradient)
         return;
-    }
+    snprintf(reason, sizeof(reason), "a gradient goes back through a loop%s%s",
+             l->no_tape[0] ? ": " : "", l->no_tape);
+    eddy_recording_spoil(l->call.recording, EDDY_UNSUPPORTED, l->call.origin, reason);
 }
 
 /* Step by step a slice is a view, and a write to it one to xs; here it is a copy. */
@@ -170,7 +173,7 @@ static eddy_status take(const noting *n, eddy_status (*end)(const noting *n)) {
     if (status != EDDY_OK)
         return status;
     if (!n->tape) {
-        refuse_gradients(n->loop, n->given, n->loop->counts.outputs);
+        find_lost(n->loop, n->given, n->loop->counts.outputs);
         return end(n);
     }
     status = eddy_way_tape_hold(n->call, &n->tape->body, n->given);
@@ -667,6 +670,7 @@ static eddy_status record(noting *n) {
     recording->taped_depth -= n->tape != NULL;
     if (status != EDDY_OK)
         return status;
+    refuse_lost(n->loop);
     if (runs)
         status = run_and_show(n);
     else
@@ -683,10 +687,10 @@ static eddy_status record_probed(eddy_loop *l, const probed *p) {
             eddy_loop_tape_create(&l->call, &l->counts, l->carried, l->xs.items, p->tape->carries);
         status = n.tape ? EDDY_OK : EDDY_OUT_OF_MEMORY;
     } else {
-        refuse_gradients(l, l->carried, l->counts.carried);
+        find_lost(l, l->carried, l->counts.carried);
         /* Slices are got without a tape. */
         bool may_lose = !p->knows_gradients && l->call.caller->no_grad == 0;
-        refuse_gradients(l, l->xs.items, may_lose ? l->counts.slices : 0);
+        find_lost(l, l->xs.items, may_lose ? l->counts.slices : 0);
     }
     if (status == EDDY_OK)
         status = noting_init(&n);

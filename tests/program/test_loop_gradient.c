@@ -479,8 +479,41 @@ static eddy_status draws(void *context, eddy_list inputs, eddy_tensor **outputs)
     return counted(inputs, outputs);
 }
 
+static eddy_status has_late_shape(void *context, eddy_list inputs, eddy_tensor **outputs) {
+    model *m = context;
+    eddy_tensor *where = eddy_nonzero(inputs.items[1]);
+    outputs[1] =
+        eddy_mul(eddy_mul(inputs.items[1], m->w),
+                 eddy_cast(eddy_sum(eddy_gt_s(where, EDDY_S(-1)), EDDY_ALL_AXES, NULL), EDDY_F32));
+    outputs[2] = inputs.items[2];
+    return counted(inputs, outputs);
+}
+
+/* Two loops, of which the inner one cannot be recorded. */
+static eddy_status nests(model *m, eddy_block *inner, int64_t most_steps, eddy_list inputs,
+                         eddy_tensor **outputs) {
+    eddy_tensor *count = eddy_full((eddy_shape){0}, EDDY_S(2), EDDY_I64, NULL), *made[3];
+    eddy_status status =
+        eddy_while(is_left, inner, m, EDDY_LIST(count, inputs.items[1], inputs.items[2]),
+                   EDDY_OPTIONS(while, .most_steps = most_steps), made);
+    if (status != EDDY_OK)
+        return status;
+    outputs[1] = made[1];
+    outputs[2] = made[2];
+    return counted(inputs, outputs);
+}
+
+static eddy_status nests_unbounded(void *context, eddy_list inputs, eddy_tensor **outputs) {
+    return nests(context, cell, 0, inputs, outputs);
+}
+
+static eddy_status nests_goes_back(void *context, eddy_list inputs, eddy_tensor **outputs) {
+    return nests(context, goes_back, 2, inputs, outputs);
+}
+
 /* The recording is spoiled, and the calls have their gradients all the same. */
-static void try_refused(eddy_block *body, int64_t most_steps, const char *why) {
+static void try_refused(eddy_block *body, int64_t most_steps, bool is_of_gradients,
+                        const char *why) {
     model m, eager;
     eddy_tensor *y[3], *expected[3];
     char reason[400];
@@ -499,15 +532,28 @@ static void try_refused(eddy_block *body, int64_t most_steps, const char *why) {
     must(eddy_backward(eddy_sum(y[1], EDDY_ALL_AXES, NULL)));
     cr_assert_not(eddy_can_record(reason, sizeof(reason)));
     cr_assert_not_null(strstr(reason, why), "%s", reason);
+    cr_assert_eq(strstr(reason, "a gradient goes") != NULL, is_of_gradients, "%s", reason);
+    cr_assert_null(strstr(reason, "loop: a gradient"), "%s", reason);
     eddy_record_cancel();
     expect_same_grads(m.w, eager.w, "w");
 }
 
 Test(loop_gradient, what_cannot_be_recorded_goes_on) {
     eddy_scope *scope = eddy_scope_begin();
-    try_refused(cell, 0, "a gradient goes back through a loop without most_steps");
-    try_refused(draws, STEPS, "it draws random numbers in a branch or a loop");
-    try_refused(goes_back, STEPS, "a backward pass within a loop goes on to what was before it");
+    try_refused(cell, 0, true,
+                "while cannot be part of a program: a gradient goes back through a loop without "
+                "most_steps");
+    try_refused(draws, STEPS, false, "it draws random numbers in a branch or a loop");
+    try_refused(
+        has_late_shape, STEPS, false,
+        "while cannot be part of a program: nonzero: the shape of its result depends on its data");
+    try_refused(goes_back, STEPS, true,
+                "a backward pass within a loop goes on to what was before it");
+    try_refused(nests_unbounded, STEPS, true,
+                "while cannot be part of a program: a gradient goes back through a loop without "
+                "most_steps");
+    try_refused(nests_goes_back, STEPS, true,
+                "a backward pass within a loop goes on to what was before it");
     eddy_scope_end(scope);
     cr_assert_eq(eddy_live_count(), 0);
 }
