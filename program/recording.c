@@ -654,6 +654,18 @@ static bool record_redirect(eddy_recorder *recorder, eddy_tensor *target) {
     return recorder->mode != EDDY_RECORDER_NOTES;
 }
 
+/* What the function of a branch or loop has made itself, or a step was given, nobody else has. */
+static bool record_watch(eddy_recorder *recorder, const eddy_autograd_node *node,
+                         eddy_origin origin) {
+    eddy_recording *recording = (eddy_recording *)(void *)recorder;
+    if (recorder->mode == EDDY_RECORDER_WATCHES || recording->depth == 0 ||
+        node->recording == recorder->serial || eddy_loop_tape_is_start(node))
+        return true;
+    spoil(recording, EDDY_UNSUPPORTED, origin,
+          "who sees a gradient would depend on a branch or a loop");
+    return recorder->mode != EDDY_RECORDER_NOTES;
+}
+
 /* A recorded function runs on, at each call from now on. */
 static bool record_refuse(eddy_recorder *recorder, eddy_origin origin) {
     eddy_recording *recording = (eddy_recording *)(void *)recorder;
@@ -680,6 +692,7 @@ void eddy_recording_init(eddy_recording *recording, eddy_runtime *runtime) {
                                                .read = record_read,
                                                .keep = record_keep,
                                                .redirect = record_redirect,
+                                               .watch = record_watch,
                                                .needs = record_needs,
                                                .scalar = record_scalar,
                                                .lose = record_lose,

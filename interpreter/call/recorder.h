@@ -80,6 +80,9 @@ struct eddy_recorder {
     /* A call has written in place to `target`: its gradient goes back through that call from now on, or no longer. Before the target
      * changes. False: that will be taken back, since the call did not run. */
     bool (*redirect)(eddy_recorder *recorder, eddy_tensor *target);
+    /* A hook is about to be added to an output of the node, or its gradient to be kept from now on. False: neither is done, since the call does not run. */
+    bool (*watch)(eddy_recorder *recorder, const struct eddy_autograd_node *node,
+                  eddy_origin origin);
     /* A backward pass reads what a node saved at that time (events), in the recording with that serial, or (0) in none. */
     void (*needs)(eddy_recorder *recorder, const eddy_tensor *saved, uint64_t serial,
                   uint64_t events);
@@ -138,6 +141,11 @@ static inline void eddy_recorder_needs(const eddy_caller *caller, const eddy_ten
 static inline bool eddy_recorder_redirect(const eddy_caller *caller, eddy_tensor *target) {
     return EDDY_LIKELY(caller->recorder == NULL) ||
            caller->recorder->redirect(caller->recorder, target);
+}
+
+static inline bool eddy_recorder_watch(const eddy_caller *caller,
+                                       const struct eddy_autograd_node *node, eddy_origin origin) {
+    return caller->recorder == NULL || caller->recorder->watch(caller->recorder, node, origin);
 }
 
 static inline void eddy_recorder_scalar(const eddy_caller *caller, const eddy_op *op, size_t offset,

@@ -151,6 +151,8 @@ eddy_status eddy_grad_keep(eddy_tensor *tensor) {
         status = eddy_autograd_check_whole(tensor, origin);
     if (status != EDDY_OK)
         return status;
+    if (!eddy_recorder_watch(eddy_caller_self, node, origin))
+        return EDDY_OK;
     eddy_lock_acquire(&node->lock);
     node->keeps[eddy_autograd_output_of(tensor->autograd)] = true;
     eddy_lock_release(&node->lock);
@@ -200,6 +202,11 @@ eddy_status eddy_grad_hook_add(eddy_tensor *tensor, eddy_grad_hook *hook, void *
         return status;
     if (!hook)
         return eddy_fail(EDDY_INVALID_ARGUMENT, origin, "the hook is NULL");
+    if (!eddy_recorder_watch(eddy_caller_self, node, origin)) {
+        if (destroy)
+            destroy(context);
+        return EDDY_OK;
+    }
     eddy_autograd_note_change();
     eddy_autograd_hook *made = eddy_memory_acquire(sizeof(*made), EDDY_MEMORY_TAPE);
     if (!made)

@@ -335,6 +335,55 @@ Test(control_edges, a_hook_within_a_way_runs_as_without_a_recording) {
     cr_assert_eq(eddy_live_count(), 0);
 }
 
+typedef struct seen {
+    eddy_tensor *w;
+    bool is_kept;               /* its gradient is kept, instead of a hook added */
+    int runs, calls, destroyed; /* of the hook */
+} seen;
+
+static eddy_tensor *counts_runs(void *context, eddy_tensor *grad) {
+    (void)grad;
+    ((seen *)context)->runs++;
+    return NULL;
+}
+
+static void counts_destroyed(void *context) {
+    ((seen *)context)->destroyed++;
+}
+
+static eddy_status watches_outside(void *context, eddy_list inputs, eddy_tensor **outputs) {
+    seen *s = context;
+    s->calls++;
+    eddy_status status = s->is_kept ? eddy_grad_keep(s->w)
+                                    : eddy_grad_hook_add(s->w, counts_runs, s, counts_destroyed);
+    return status == EDDY_OK ? twice(NULL, inputs, outputs) : status;
+}
+
+Test(control_edges, a_way_watches_gradients_outside_only_where_it_is_due) {
+    for (int i = 0; i < 4; i++) {
+        bool is_due = i & 1, is_kept = i & 2;
+        eddy_scope *scope = eddy_scope_begin();
+        eddy_tensor *leaf = of(1), *y, *predicate = truth(is_due);
+        char reason[400];
+        eddy_requires_grad_set(leaf, true);
+        seen s = {.w = eddy_mul_s(leaf, EDDY_S(3)), .is_kept = is_kept};
+        must(eddy_record_begin(NULL));
+        must(eddy_cond(predicate, watches_outside, twice, &s, EDDY_LIST(s.w), 1, NULL, &y));
+        must(eddy_backward(eddy_sum(y, EDDY_ALL_AXES, NULL)));
+        cr_assert_eq(s.runs, is_due && !is_kept);
+        cr_assert_eq(eddy_has_grad(s.w), is_due && is_kept);
+        cr_assert_not(eddy_can_record(reason, sizeof(reason)));
+        cr_assert_not_null(
+            strstr(reason, "cannot be part of a program: who sees a gradient would depend on a "
+                           "branch or a loop"),
+            "%s", reason);
+        eddy_record_cancel();
+        eddy_scope_end(scope);
+        cr_assert_eq(s.destroyed, is_kept ? 0 : s.calls);
+    }
+    cr_assert_eq(eddy_live_count(), 0);
+}
+
 Test(control_edges, a_predicate_of_another_runtime_spoils_the_recording) {
     eddy_scope *scope = eddy_scope_begin();
     eddy_runtime *other = eddy_runtime_create(NULL);
