@@ -50,7 +50,8 @@ typedef struct eddy_cond_options {
 
 /* Calls `then` where the predicate, one bool, is true, else `otherwise`. inputs go to both as they are. outputs: room for output_count
  * pointers, written on success with row-major tensors, owned as <eddy/tensor.h> says, which share no memory with others. They require
- * gradients as the results of the calls would.
+ * gradients as the results of the calls would; while the thread records, as those of either function would (of a loop: those of a step, also
+ * where there was none).
  *
  * Waits for the predicate, except where calls are recorded and do not run. INVALID_ARGUMENT (a function is NULL, an output was not set),
  * DTYPE_MISMATCH and SHAPE_MISMATCH (the predicate), TIMED_OUT, WOULD_DEADLOCK, the predicate's error, what the function returned, OUT_OF_MEMORY. Where
