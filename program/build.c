@@ -430,6 +430,17 @@ static uint32_t state_of(const eddy_bindings *bindings, eddy_autograd word) {
     return EDDY_CODE_NONE;
 }
 
+/* A gradient that was there, and that no call uses, may be another one at a run. */
+static void bind_befores(const maker *m) {
+    eddy_kept_before *befores = m->recording->befores.items;
+    for (uint32_t i = 0; i < m->recording->befores.count; i++)
+        if (befores[i].root &&
+            eddy_recording_value_of(m->recording, befores[i].root) == EDDY_CODE_NONE)
+            eddy_kept_before_forget(&befores[i]);
+    m->program->befores = m->recording->befores;
+    m->recording->befores = (eddy_code_array){0};
+}
+
 /* A run leaves the gradients that the recorded calls left. One that no recorded call made is not changed by a run. */
 static eddy_status bind_kept(const maker *m, const eddy_bindings *bindings) {
     const eddy_recording_kept *kept = m->recording->kept.items;
@@ -519,6 +530,7 @@ static eddy_status make_program(maker *m, const eddy_bindings *bindings) {
     status = bind_all(m, bindings ? bindings : &none);
     if (status == EDDY_OK)
         status = bind_kept(m, bindings ? bindings : &none);
+    bind_befores(m);
     if (status != EDDY_OK)
         return status;
     return eddy_program_drop_unused(m->program, m->origin);

@@ -36,7 +36,7 @@ static bool has_same_bindings(const eddy_program *a, const eddy_program *b) {
 }
 
 static bool has_same_kept(const eddy_program *a, const eddy_program *b) {
-    if (a->kept.count != b->kept.count)
+    if (a->kept.count != b->kept.count || !eddy_kept_before_is_equal(&a->befores, &b->befores))
         return false;
     for (uint32_t i = 0; i < a->kept.count; i++) {
         const eddy_program_kept *x = (const eddy_program_kept *)a->kept.items + i,

@@ -198,7 +198,8 @@ static eddy_program *make_forward(const splitter *s, bool has_hidden) {
         return NULL;
     part->state_count = s->whole->state_count;
     part->constant_count = s->whole->constant_count;
-    if (add_forward_bindings(s, part, has_hidden) && add_kept(s, part) && add_held(s, part) &&
+    if (add_forward_bindings(s, part, has_hidden) && add_kept(s, part) &&
+        eddy_kept_before_copy(&part->befores, &s->whole->befores) && add_held(s, part) &&
         add_inputs(part) && eddy_program_hold_generators(part, s->whole))
         return part;
     eddy_program_destroy(part);

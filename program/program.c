@@ -46,6 +46,7 @@ void eddy_program_destroy(eddy_program *program) {
     for (uint32_t i = 0; i < program->kept.count; i++)
         eddy_autograd_node_release(kept[i].node);
     eddy_code_array_fini(&program->kept, sizeof(*kept));
+    eddy_kept_before_fini(&program->befores);
     eddy_program_gradient_destroy(program->gradient);
     eddy_program_variants_destroy(program->variants);
     eddy_executable_fini(&program->executable);

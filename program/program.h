@@ -69,6 +69,7 @@ struct eddy_program {
     /* eddy_program_binding, in the order given; then those of kept gradients. */
     eddy_code_array bindings;
     eddy_code_array kept;       /* eddy_program_kept */
+    eddy_code_array befores;    /* eddy_kept_before: of a recorded function's program */
     eddy_code_array generators; /* eddy_generator *, a reference each */
     eddy_code_array made; /* eddy_program_made: their operands follow those of the externals */
     uint32_t input_count, output_count;

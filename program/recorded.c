@@ -511,13 +511,13 @@ static void count_miss(const calling *c) {
     eddy_lock_release(&c->recorded->lock);
 }
 
-/* Whether the tape is to the program as it was when it was recorded. Of a program that has nothing to do with kept gradients that is: the same
- * tensors want one. Roots say so themselves; of views it is known only that none has changed. */
+/* Whether the tape is to the program as it was when it was recorded: it keeps the same gradients, and nobody new sees them. Of a program that
+ * has nothing to do with kept ones that is: the same tensors want one. Roots say so themselves; of views it is known only that none has changed. */
 static bool is_tape_same(const calling *c, const eddy_signature *signature) {
     const eddy_program *program = signature->program;
     bool is_unchanged = signature->tape_changes == eddy_autograd_changes();
     if (program->uses_kept)
-        return is_unchanged;
+        return is_unchanged && eddy_kept_before_holds(&program->befores);
     if (!program->uses_tape && c->caller->no_grad > 0)
         return true;
     return eddy_program_has_wants(program) &&
@@ -546,15 +546,6 @@ static eddy_program *drop_stale_locked(const calling *c, eddy_signature *signatu
     signature->is_given_up = ++signature->differed >= DIFFERENCES_MOST;
     snprintf(signature->reason, sizeof(signature->reason), "%s", miss);
     return stale;
-}
-
-/* What a replay has changed itself is no change between two calls. */
-static void note_tape(const calling *c) {
-    eddy_lock_acquire(&c->recorded->lock);
-    eddy_signature *signature = find_locked(c);
-    if (signature)
-        note_changes(signature);
-    eddy_lock_release(&c->recorded->lock);
 }
 
 /* A value that is new, and of which there were too many. */
@@ -593,8 +584,6 @@ static eddy_status choose(calling *c) {
     bool is_unfit = false;
     eddy_status status = eddy_program_run_with(program, c->inputs, c->scalars.items, c->outputs,
                                                &is_unfit, c->origin);
-    if (status == EDDY_OK && program->kept.count > 0)
-        note_tape(c);
     eddy_program_release(&program);
     if (!is_unfit)
         return status;

@@ -569,6 +569,19 @@ static eddy_recording_kept *find_kept(const eddy_recording *recording,
     return NULL;
 }
 
+static void note_before(eddy_recording *recording, struct eddy_autograd_node *node, uint32_t output,
+                        const eddy_tensor *gradient, bool depends) {
+    if (!eddy_kept_before_note(&recording->befores, node, output, gradient, depends))
+        spoil(recording, EDDY_OUT_OF_MEMORY, (eddy_origin){"backward", NULL},
+              "no memory to record it");
+}
+
+static void record_found(eddy_recorder *recorder, struct eddy_autograd_node *node, uint32_t output,
+                         const eddy_tensor *gradient) {
+    if (recorder->mode != EDDY_RECORDER_WATCHES)
+        note_before((eddy_recording *)(void *)recorder, node, output, gradient, true);
+}
+
 static void record_keep(eddy_recorder *recorder, struct eddy_autograd_node *node, uint32_t output,
                         eddy_tensor *before, eddy_tensor *gradient) {
     eddy_recording *recording = (eddy_recording *)(void *)recorder;
@@ -579,6 +592,7 @@ static void record_keep(eddy_recorder *recorder, struct eddy_autograd_node *node
               "which gradients are kept would depend on a branch or a loop");
     if (recorder->mode == EDDY_RECORDER_WATCHES)
         return;
+    note_before(recording, node, output, before, gradient != NULL);
     if (recorder->mode == EDDY_RECORDER_NOTES &&
         !eddy_recording_note_change(
             recording,
@@ -690,6 +704,7 @@ void eddy_recording_init(eddy_recording *recording, eddy_runtime *runtime) {
     *recording = (eddy_recording){.recorder = {.serial = serial,
                                                .call = record_call,
                                                .read = record_read,
+                                               .found = record_found,
                                                .keep = record_keep,
                                                .redirect = record_redirect,
                                                .watch = record_watch,
@@ -727,6 +742,7 @@ void eddy_recording_fini(eddy_recording *recording) {
             eddy_tensor_drop(kept[i].gradient);
     }
     eddy_code_array_fini(&recording->kept, sizeof(*kept));
+    eddy_kept_before_fini(&recording->befores);
     eddy_code_array_fini(&recording->externals, sizeof(*externals));
     eddy_code_array_fini(&recording->generators, sizeof(*generators));
     eddy_code_array_fini(&recording->drawn, 2 * sizeof(uint64_t));

@@ -11,6 +11,7 @@
 #include <interpreter/handle/runtime.h>
 #include <program/control.h>
 #include <program/guard.h>
+#include <program/kept_before.h>
 #include <program/program.h>
 #include <program/reach.h>
 
@@ -62,6 +63,7 @@ typedef struct eddy_recording {
     eddy_code_array externals;  /* eddy_program_external, without inputs: all hold a reference */
     eddy_code_array generators; /* eddy_generator *, a reference each */
     eddy_code_array kept;       /* eddy_recording_kept: what the recorded calls have changed */
+    eddy_code_array befores;    /* eddy_kept_before */
     eddy_code_array changes;    /* eddy_recording_change: to be taken back */
     eddy_code_array guesses;    /* eddy_recording_guess */
     /* Two uint64_t for each draw: the seed and counter that the recorded call got. */

@@ -42,7 +42,7 @@ typedef struct eddy_signature {
     eddy_signature_input *inputs; /* owned, input_count */
     int64_t input_count;
     uint64_t
-        tape_changes; /* eddy_autograd_changes after the newest call that was recorded or replayed */
+        tape_changes; /* eddy_autograd_changes after the newest call that was recorded */
     uint64_t view_changes; /* eddy_autograd_view_changes, then */
     uint64_t ran, replayed;
     uint64_t differed; /* recordings that were not as the one before, since the last that was */

@@ -74,6 +74,9 @@ struct eddy_recorder {
     /* A read of the tensor is about to happen: of its elements, or of what else is known of it once it was computed (a late shape, an error), or what a run
      * could not know (where its storage begins). */
     void (*read)(eddy_recorder *recorder, const eddy_tensor *tensor, bool is_of_elements);
+    /* Calls depend on the gradient that is kept for an output of a node now (NULL: none). */
+    void (*found)(eddy_recorder *recorder, struct eddy_autograd_node *node, uint32_t output,
+                  const eddy_tensor *gradient);
     /* The gradient kept for an output of a node, `before`, was replaced by `gradient` (NULL: none). */
     void (*keep)(eddy_recorder *recorder, struct eddy_autograd_node *node, uint32_t output,
                  eddy_tensor *before, eddy_tensor *gradient);
@@ -122,9 +125,12 @@ static inline void eddy_recorder_use_tape(const eddy_caller *caller) {
         caller->recorder->has_used_tape = true;
 }
 
-static inline void eddy_recorder_use_kept(const eddy_caller *caller) {
-    if (EDDY_UNLIKELY(caller != NULL && caller->recorder != NULL))
+static inline void eddy_recorder_found(const eddy_caller *caller, struct eddy_autograd_node *node,
+                                       uint32_t output, const eddy_tensor *gradient) {
+    if (EDDY_UNLIKELY(caller != NULL && caller->recorder != NULL)) {
         caller->recorder->has_used_kept = true;
+        caller->recorder->found(caller->recorder, node, output, gradient);
+    }
 }
 
 static inline void eddy_recorder_go_back(const eddy_caller *caller) {

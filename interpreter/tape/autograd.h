@@ -153,7 +153,7 @@ void eddy_autograd_follow(eddy_tensor *handle, const eddy_tensor *tensor);
 /* Makes a tensor refer to an output of a node, or (0) to none. */
 void eddy_autograd_set(eddy_tensor *tensor, eddy_autograd word);
 
-/* Counts what changes which gradients are kept, or who gets one, by any thread: a program knows its own changes alone. Of those
+/* Counts what changes who gets a gradient and who sees it (leaves, hooks, requests to keep one), by any thread. Of those
  * that make a view a leaf, or no longer one, there is a second count: they show at no root. */
 uint64_t eddy_autograd_changes(void);
 uint64_t eddy_autograd_view_changes(void);

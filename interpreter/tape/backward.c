@@ -251,13 +251,14 @@ static eddy_status keep(walk *w, eddy_autograd_node *node, uint32_t output, eddy
         if (kept)
             eddy_tensor_retain(kept);
         eddy_lock_release(&node->lock);
-        eddy_tensor *next = NULL;
-        eddy_status status;
         if (kept && !w->creates) {
-            status = eddy_gradient_ops_table.add_to(kept, gradient);
+            eddy_recorder_found(w->caller, node, output, kept);
+            eddy_status status = eddy_gradient_ops_table.add_to(kept, gradient);
             eddy_tensor_drop(kept);
             return status;
         }
+        eddy_tensor *next = NULL;
+        eddy_status status;
         if (kept) {
             status = eddy_gradient_ops_table.add(kept, gradient, &next);
             if (status == EDDY_OK)
@@ -276,10 +277,8 @@ static eddy_status keep(walk *w, eddy_autograd_node *node, uint32_t output, eddy
         if (is_same)
             node->kept[output] = next;
         eddy_lock_release(&node->lock);
-        if (is_same) {
-            eddy_autograd_note_change();
+        if (is_same)
             eddy_recorder_keep(w->caller, node, output, kept, next);
-        }
         if (kept)
             eddy_tensor_drop(kept);
         if (!is_same) {

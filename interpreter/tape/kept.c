@@ -40,13 +40,14 @@ static eddy_status check_list(eddy_list tensors, const char *name, eddy_origin o
 
 /* A reference of the gradient kept for a tensor; NULL if there is none. */
 static eddy_tensor *kept_of(const eddy_tensor *tensor) {
-    eddy_recorder_use_kept(eddy_caller_self);
     eddy_autograd_node *node = eddy_autograd_node_of(tensor->autograd);
+    uint32_t output = eddy_autograd_output_of(tensor->autograd);
     eddy_lock_acquire(&node->lock);
-    eddy_tensor *kept = node->kept[eddy_autograd_output_of(tensor->autograd)];
+    eddy_tensor *kept = node->kept[output];
     if (kept)
         eddy_tensor_retain(kept);
     eddy_lock_release(&node->lock);
+    eddy_recorder_found(eddy_caller_self, node, output, kept);
     return kept;
 }
 
@@ -124,12 +125,10 @@ bool eddy_has_grad(const eddy_tensor *tensor) {
     if (eddy_tensor_check(tensor, "tensor", EDDY_ORIGIN("has_grad")) != EDDY_OK ||
         !tensor->autograd)
         return false;
-    eddy_recorder_use_kept(eddy_caller_self);
-    eddy_autograd_node *node = eddy_autograd_node_of(tensor->autograd);
-    eddy_lock_acquire(&node->lock);
-    bool has_grad = node->kept[eddy_autograd_output_of(tensor->autograd)] != NULL;
-    eddy_lock_release(&node->lock);
-    return has_grad;
+    eddy_tensor *kept = kept_of(tensor);
+    if (kept)
+        eddy_tensor_drop(kept);
+    return kept != NULL;
 }
 
 eddy_status eddy_autograd_check_whole(const eddy_tensor *tensor, eddy_origin origin) {
@@ -172,7 +171,6 @@ eddy_status eddy_grads_zero(eddy_list tensors) {
         eddy_tensor *kept = *place;
         *place = NULL;
         eddy_lock_release(&node->lock);
-        eddy_autograd_note_change();
         eddy_recorder_keep(eddy_caller_self, node,
                            eddy_autograd_output_of(tensors.items[i]->autograd), kept, NULL);
         if (kept)
@@ -188,7 +186,6 @@ void eddy_autograd_kept_set(eddy_autograd_node *node, uint32_t output, eddy_tens
     eddy_lock_release(&node->lock);
     if (before)
         eddy_tensor_drop(before);
-    eddy_autograd_note_change();
 }
 
 eddy_status eddy_grad_hook_add(eddy_tensor *tensor, eddy_grad_hook *hook, void *context,
