@@ -191,7 +191,7 @@ static bool is_same_instruction(const eddy_code *a, const eddy_code *b, uint32_t
     return true;
 }
 
-static bool has_same_uses(const eddy_code *a, const eddy_code *b) {
+bool eddy_code_has_same_uses(const eddy_code *a, const eddy_code *b) {
     if (a->draws.count != b->draws.count || a->scalars.count != b->scalars.count)
         return false;
     for (uint32_t i = 0; i < a->draws.count; i++)
@@ -210,7 +210,7 @@ bool eddy_code_is_equal(const eddy_code *a, const eddy_code *b, uint32_t *differ
     for (*difference = 0; *difference < count; ++*difference)
         if (!is_same_instruction(a, b, *difference))
             return false;
-    return a->instructions.count == b->instructions.count && has_same_uses(a, b);
+    return a->instructions.count == b->instructions.count && eddy_code_has_same_uses(a, b);
 }
 
 bool eddy_code_has_same_layout(const eddy_code *code, const eddy_code_operand *x,

@@ -215,6 +215,9 @@ EDDY_MUST_USE bool eddy_code_copy_part(eddy_code *part, const eddy_code *code, u
 /* Whether two pieces of code are the same, word for word. *difference: the first instruction that differs, where one does. */
 bool eddy_code_is_equal(const eddy_code *a, const eddy_code *b, uint32_t *difference);
 
+/* Whether they draw from the same generators, and use the same numbers of a run. */
+bool eddy_code_has_same_uses(const eddy_code *a, const eddy_code *b);
+
 /* Frees the arrays; zeroed code is allowed. */
 void eddy_code_fini(eddy_code *code);
 

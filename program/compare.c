@@ -47,6 +47,10 @@ static bool has_same_kept(const eddy_program *a, const eddy_program *b) {
     return true;
 }
 
+bool eddy_program_has_same_tensors(const eddy_program *a, const eddy_program *b) {
+    return has_same_generators(a, b) && has_same_externals(a, b) && has_same_kept(a, b);
+}
+
 void eddy_program_compare(const eddy_program *a, const eddy_program *b, char *reason, size_t size) {
     uint32_t at;
     reason[0] = 0;

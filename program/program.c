@@ -59,6 +59,19 @@ void eddy_program_destroy(eddy_program *program) {
     eddy_memory_release(program, sizeof(*program), EDDY_MEMORY_PROGRAM);
 }
 
+bool eddy_program_externals_copy(eddy_code_array *to, const eddy_code_array *from) {
+    const eddy_program_external *items = from->items;
+    for (uint32_t i = 0; i < from->count; i++) {
+        uint32_t index;
+        if (!eddy_code_array_add(to, sizeof(*items), 1, &index))
+            return false;
+        ((eddy_program_external *)to->items)[index] = items[i];
+        if (items[i].tensor)
+            eddy_tensor_retain(items[i].tensor);
+    }
+    return true;
+}
+
 bool eddy_program_has_wants(const eddy_program *program) {
     for (uint32_t i = 0; i < program->externals.count; i++) {
         const eddy_program_external *external = eddy_program_external_at(program, i);

@@ -116,6 +116,9 @@ EDDY_MUST_USE eddy_status eddy_program_run_with(eddy_program *program, eddy_list
                                                 const eddy_scalar *scalars, eddy_tensor **outputs,
                                                 bool *is_unfit, eddy_origin origin);
 
+/* A copy of the externals in an empty array, with references of its own; false without memory. */
+EDDY_MUST_USE bool eddy_program_externals_copy(eddy_code_array *to, const eddy_code_array *from);
+
 /* Whether the tensors that the program holds want gradients, or do not, as when it was recorded; as far as their roots tell. */
 bool eddy_program_has_wants(const eddy_program *program);
 
@@ -140,6 +143,9 @@ char *eddy_program_name_copy(const char *name);
 
 /* Why two recordings of a function are not the same program, as a sentence; "" where they are. */
 void eddy_program_compare(const eddy_program *a, const eddy_program *b, char *reason, size_t size);
+
+/* Whether two programs hold the same tensors and generators, and leave the same gradients. */
+bool eddy_program_has_same_tensors(const eddy_program *a, const eddy_program *b);
 
 /* What a program takes, without the tensors that it holds, its backward programs and variants included. */
 int64_t eddy_program_bytes(const eddy_program *program);

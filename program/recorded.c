@@ -41,6 +41,7 @@ eddy_recorded *eddy_recorded_create(eddy_recorded_body *body, void *context, int
     recorded->context = context;
     recorded->output_count = output_count;
     recorded->is_strict = EDDY_OPTION(options, is_strict);
+    recorded->foretells = EDDY_OPTION(options, foretells_shapes);
     recorded->most_bytes = MOST_BYTES;
     if (EDDY_OPTION(options, most_bytes))
         recorded->most_bytes = options->most_bytes;
@@ -64,6 +65,11 @@ void eddy_recorded_release(eddy_recorded **recorded) {
         eddy_signature *signature = released->first;
         released->first = signature->next;
         eddy_signature_destroy(signature);
+    }
+    while (released->classes) {
+        eddy_shape_class *class = released->classes;
+        released->classes = class->next;
+        eddy_shape_class_release(class);
     }
     eddy_memory_release(released, sizeof(*released), EDDY_MEMORY_PROGRAM);
 }
@@ -116,12 +122,14 @@ static int64_t bytes_of(const eddy_signature *signature) {
     int64_t bytes = (int64_t)(sizeof(*signature) + signature->key_bytes);
     if (signature->program && eddy_program_describe(signature->program, &info) == EDDY_OK)
         bytes += info.program_bytes;
-    return bytes;
+    return bytes + (signature->source ? eddy_program_bytes(signature->source) : 0);
 }
 
 /* Drops the least recently used beyond the limit; the first stays. Returns them as a list. */
 static eddy_signature *trim_locked(eddy_recorded *recorded) {
     int64_t bytes = 0;
+    for (const eddy_shape_class *at = recorded->classes; at; at = at->next)
+        bytes += eddy_shape_class_bytes(at);
     for (eddy_signature *at = recorded->first; at; at = at->next) {
         bytes += bytes_of(at);
         if (at->next && bytes + bytes_of(at->next) > recorded->most_bytes) {
@@ -303,12 +311,28 @@ typedef struct verdict {
     char difference[EDDY_RECORDING_REASON_BYTES]; /* or why it was not */
     char reason[EDDY_RECORDING_REASON_BYTES];     /* why there is no program */
     bool is_disturbed;                            /* by another thread: that is the reason */
+    eddy_shape_class
+        *class; /* a reference: of a first recording, the one that foretells it, or NULL */
+    int64_t size;
+    bool is_as_foretold;
     eddy_program *stale; /* a reference that the signature has given up, or NULL */
 } verdict;
 
 static void note_changes(eddy_signature *signature) {
-    signature->tape_changes = eddy_autograd_changes();
-    signature->view_changes = eddy_autograd_view_changes();
+    signature->tape = (eddy_signature_tape){eddy_autograd_changes(), eddy_autograd_view_changes()};
+}
+
+/* The signature's program is one that the class foretells. */
+static void set_foretold(const calling *c, eddy_signature *signature,
+                         const eddy_shape_class *class) {
+    eddy_signature_note(signature, c->inputs, false);
+    for (int64_t i = 0; i < signature->input_count; i++)
+        if (class->inputs[i].is_fixed)
+            signature->inputs[i] = class->inputs[i];
+    note_changes(signature);
+    signature->is_replayed = signature->is_foretold = true;
+    signature->differed = 0;
+    signature->reason[0] = 0;
 }
 
 /* lock: the function's. What is left in the verdict is to be released. */
@@ -324,12 +348,22 @@ static void settle_locked(const calling *c, eddy_signature *signature, verdict *
     v->program = old;
     eddy_signature_note(signature, c->inputs, old != NULL);
     note_changes(signature);
+    if (!old && v->class)
+        eddy_shape_class_check(v->class, v->size, v->is_as_foretold);
+    if (!old && v->is_built)
+        set_foretold(c, signature, v->class);
     if (!old || old != v->before)
         return;
     signature->is_replayed = v->is_built;
+    signature->is_foretold = false;
     signature->differed = v->is_built ? 0 : signature->differed + 1;
     signature->is_given_up = signature->differed >= DIFFERENCES_MOST;
     memcpy(signature->reason, v->difference, sizeof(signature->reason));
+    if (!v->is_built || !c->recorded->foretells)
+        return;
+    signature->source = v->before;
+    v->before = NULL;
+    eddy_recorded_learn_class(c->recorded, signature);
 }
 
 /* The program of the recording before, a reference, or NULL. */
@@ -343,11 +377,51 @@ static eddy_program *find_before(const calling *c) {
     return before;
 }
 
+/* A reference of the class that a call's key belongs to, or NULL. is_known: of one that knows its size. */
+static eddy_shape_class *find_class(const calling *c, bool is_known, int64_t *size) {
+    eddy_lock_acquire(&c->recorded->lock);
+    eddy_shape_class *class = eddy_recorded_find_class(c->recorded, c->key, c->key_bytes, size);
+    bool is_found = class && !class->is_given_up &&
+                    (!is_known || eddy_shape_class_knows(class, *size)) &&
+                    eddy_signature_has_inputs(class->inputs, c->inputs);
+    class = is_found ? eddy_shape_class_retain(class) : NULL;
+    eddy_lock_release(&c->recorded->lock);
+    return class;
+}
+
+/* A first recording of a signature: where it is as foretold, no second one is needed. */
+static eddy_status try_foretold(const calling *c, verdict *v) {
+    char difference[EDDY_RECORDING_REASON_BYTES];
+    eddy_program *foretold = NULL;
+    v->class = find_class(c, false, &v->size);
+    if (!v->class)
+        return EDDY_OK;
+    eddy_status status = eddy_shape_class_foretell(v->class, v->size, &foretold);
+    if (status == EDDY_OUT_OF_MEMORY)
+        return status;
+    if (status != EDDY_OK) { /* nothing is foretold of this size */
+        eddy_shape_class_release(v->class);
+        v->class = NULL;
+        return EDDY_OK;
+    }
+    eddy_program_compare(foretold, v->program, difference, sizeof(difference));
+    v->is_as_foretold = !difference[0];
+    eddy_program_release(&foretold);
+    if (!v->is_as_foretold)
+        return EDDY_OK;
+    status = eddy_program_build(v->program, c->origin);
+    v->is_built = status == EDDY_OK;
+    return status;
+}
+
 /* Makes the program of a recording, compares it with the one before, and builds it if they are equal. */
 static eddy_status try_program(const calling *c, eddy_recording *recording, verdict *v) {
     eddy_status status = make_program(c, recording, &v->program);
-    if (status != EDDY_OK || !(v->before = find_before(c)))
+    if (status != EDDY_OK)
         return status;
+    v->before = find_before(c);
+    if (!v->before)
+        return try_foretold(c, v);
     eddy_program_compare(v->before, v->program, v->difference, sizeof(v->difference));
     if (v->difference[0])
         return EDDY_OK;
@@ -467,6 +541,7 @@ static void settle(calling *c, eddy_recording *recording) {
     eddy_program_release(&v.program);
     eddy_program_release(&v.stale);
     eddy_program_release(&v.before);
+    eddy_shape_class_release(v.class);
 }
 
 /* ---- a call ---- */
@@ -500,24 +575,11 @@ static void count_miss(const calling *c) {
     eddy_lock_release(&c->recorded->lock);
 }
 
-/* Whether the tape is to the program as it was when it was recorded: it keeps the same gradients, and nobody new sees them. Of a program that
- * has nothing to do with kept ones that is: the same tensors want one. Roots say so themselves; of views it is known only that none has changed. */
-static bool is_tape_same(const calling *c, const eddy_signature *signature) {
-    const eddy_program *program = signature->program;
-    bool is_unchanged = signature->tape_changes == eddy_autograd_changes();
-    if (program->uses_kept)
-        return is_unchanged && eddy_kept_before_holds(&program->befores);
-    if (!program->uses_tape && c->caller->no_grad > 0)
-        return true;
-    return eddy_program_has_wants(program) &&
-           (is_unchanged || signature->view_changes == eddy_autograd_view_changes());
-}
-
 /* Why the program that is there does not serve this call, though its arguments are of the kind; NULL where it does. */
 static const char *find_miss(const calling *c, const eddy_signature *signature) {
-    if (!is_tape_same(c, signature))
+    if (!eddy_signature_fits_tape(signature->program, &signature->tape))
         return "gradients, or what they go back to, have changed between two calls";
-    if (!eddy_signature_has_inputs(signature, c->inputs))
+    if (!eddy_signature_has_inputs(signature->inputs, c->inputs))
         return "an input was in the same place in two recordings, and then in another";
     return NULL;
 }
@@ -542,42 +604,107 @@ static bool is_one_too_many(const eddy_signature *signature, const eddy_signatur
     return kind && !signature && kind->values_left == 0;
 }
 
-static eddy_status choose(calling *c) {
-    char reason[320] = "";
-    eddy_program *program = NULL;
-    bool is_given_up = false;
+/* ---- shapes that were not recorded ---- */
+
+static void put_foretold(const calling *c, eddy_program *program, const eddy_shape_class *class) {
+    eddy_program *old = NULL;
+    eddy_signature *dropped = NULL;
     eddy_lock_acquire(&c->recorded->lock);
+    eddy_signature *signature = find_locked(c);
+    signature = signature ? signature : add_call_locked(c);
+    if (signature && !signature->is_replayed && !signature->is_given_up) {
+        old = signature->program;
+        signature->program = eddy_program_retain(program);
+        set_foretold(c, signature, class);
+        dropped = trim_locked(c->recorded);
+    }
+    if (signature)
+        signature->replayed++;
+    eddy_lock_release(&c->recorded->lock);
+    eddy_program_release(&old);
+    destroy_all(dropped);
+}
+
+/* A program that a class foretells for the call, which has none: a reference, or NULL. */
+static eddy_program *foretell(calling *c) {
+    int64_t size;
+    eddy_program *program = NULL;
+    eddy_quiet q;
+    eddy_error failed;
+    eddy_shape_class *class = find_class(c, true, &size);
+    if (!class)
+        return NULL;
+    eddy_quiet_begin(&q);
+    eddy_status status = eddy_shape_class_foretell(class, size, &program);
+    if (status == EDDY_OK)
+        status = eddy_program_build(program, c->origin);
+    eddy_quiet_end(&q, &failed);
+    if (status != EDDY_OK)
+        eddy_program_release(&program);
+    if (program)
+        put_foretold(c, program, class);
+    eddy_shape_class_release(class);
+    return program;
+}
+
+/* ---- a call ---- */
+
+/* What is to happen to a call. */
+typedef struct choice {
+    eddy_program *program; /* a reference: that is replayed; NULL: */
+    bool is_given_up;      /* the function just runs; else it is recorded */
+    char reason[320];      /* why it is given up */
+} choice;
+
+static void choose_locked(const calling *c, choice *made) {
     eddy_signature *kind = find_kind_locked(c), *signature = find_locked(c);
-    eddy_program *stale = drop_stale_locked(c, signature);
+    *made = (choice){0};
     if (signature && signature->is_replayed) {
-        program = eddy_program_retain(signature->program);
+        made->program = eddy_program_retain(signature->program);
         signature->replayed++;
         if (kind)
             kind->values_left += kind->values_left < VALUES_MOST;
     } else if (signature && signature->is_given_up) {
-        is_given_up = true;
+        made->is_given_up = true;
         signature->ran++;
-        memcpy(reason, signature->reason, sizeof(reason));
+        memcpy(made->reason, signature->reason, sizeof(made->reason));
     } else if (is_one_too_many(signature, kind)) {
-        is_given_up = true;
+        made->is_given_up = true;
         kind->ran++;
         kind->missed++;
-        snprintf(reason, sizeof(reason), "what it reads of its inputs differs too often");
+        snprintf(made->reason, sizeof(made->reason),
+                 "what it reads of its inputs differs too often");
     }
-    eddy_lock_release(&c->recorded->lock);
-    eddy_program_release(&stale);
-    if (is_given_up)
-        return run_eagerly(c, reason);
-    if (!program)
-        return run_recorded(c);
+}
+
+static eddy_status replay(calling *c, eddy_program *program) {
     bool is_unfit = false;
     eddy_status status = eddy_program_run_with(program, c->inputs, c->scalars.items, c->outputs,
                                                &is_unfit, c->origin);
-    eddy_program_release(&program);
     if (!is_unfit)
         return status;
     count_miss(c);
     return run_eagerly(c, "an input shares memory that it writes, or a number is no rate");
+}
+
+static eddy_status choose(calling *c) {
+    choice made;
+    eddy_lock_acquire(&c->recorded->lock);
+    eddy_program *stale = drop_stale_locked(c, find_locked(c));
+    eddy_shape_class *class = eddy_recorded_take_stale_class(c->recorded, c->key, c->key_bytes);
+    choose_locked(c, &made);
+    eddy_lock_release(&c->recorded->lock);
+    eddy_program_release(&stale);
+    eddy_shape_class_release(class);
+    if (made.is_given_up)
+        return run_eagerly(c, made.reason);
+    if (!made.program)
+        made.program = foretell(c);
+    if (!made.program)
+        return run_recorded(c);
+    eddy_status status = replay(c, made.program);
+    eddy_program_release(&made.program);
+    return status;
 }
 
 static eddy_status check_inputs(const calling *c) {

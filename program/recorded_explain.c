@@ -30,8 +30,9 @@ static int explain_one(const eddy_signature *at, char *buffer, size_t size) {
     if (at->missed > 0)
         snprintf(missed, sizeof(missed), "; missed %llu times", (unsigned long long)at->missed);
     describe_guards(at, guards, sizeof(guards));
-    return snprintf(buffer, size, "(%s): ran %llu times, replayed %llu times%s%s%s%s%s\n", at->text,
-                    (unsigned long long)at->ran, (unsigned long long)at->replayed, missed, guards,
+    return snprintf(buffer, size, "(%s): ran %llu times, replayed %llu times%s%s%s%s%s%s\n",
+                    at->text, (unsigned long long)at->ran, (unsigned long long)at->replayed,
+                    at->is_foretold ? "; as programs of other sizes foretell" : "", missed, guards,
                     outcome_text(at), state, at->reason);
 }
 

@@ -3,6 +3,7 @@
 #include <base/memory.h>
 #include <interpreter/call/describe.h>
 #include <interpreter/handle/caller.h>
+#include <interpreter/tape/autograd.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -49,6 +50,80 @@ size_t eddy_signature_key_make(void *memory, eddy_list inputs, eddy_scalars scal
     return (size_t)(at - first) * sizeof(*first);
 }
 
+/* ---- keys that are foretold ---- */
+
+#define HEAD_WORDS 4
+
+static int64_t inputs_in(const int64_t *key) {
+    return key[0] & UINT32_MAX;
+}
+
+static int32_t rank_in(const int64_t *input) {
+    return (int32_t)(input[1] >> 8 & 0xff);
+}
+
+/* All but dims and strides. */
+static bool is_like(const int64_t *a, const int64_t *b, size_t key_bytes) {
+    size_t at = HEAD_WORDS;
+    if (memcmp(a, b, HEAD_WORDS * sizeof(*a)) != 0)
+        return false;
+    for (int64_t i = 0; i < inputs_in(a); i++) {
+        if (memcmp(a + at, b + at, 2 * sizeof(*a)) != 0)
+            return false;
+        at += 2 + 2 * (size_t)rank_in(a + at);
+    }
+    return memcmp(a + at, b + at, key_bytes - at * sizeof(*a)) == 0;
+}
+
+/* The word of the first dim that differs; 0: none does. */
+static size_t find_size(const int64_t *a, const int64_t *b) {
+    size_t at = HEAD_WORDS;
+    for (int64_t i = 0; i < inputs_in(a); i++) {
+        int32_t rank = rank_in(a + at);
+        at += 2;
+        for (int32_t d = 0; d < rank; d++, at += 2)
+            if (a[at] != b[at])
+                return at;
+    }
+    return 0;
+}
+
+static void read_layout(const int64_t *input, eddy_layout *layout) {
+    *layout = (eddy_layout){.rank = rank_in(input)};
+    for (int32_t d = 0; d < layout->rank; d++) {
+        layout->dims[d] = input[2 + 2 * d];
+        layout->strides[d] = input[3 + 2 * d];
+    }
+}
+
+static bool has_foretold_dims(const int64_t *const keys[3], const eddy_affine *affine) {
+    size_t at = HEAD_WORDS;
+    for (int64_t i = 0; i < inputs_in(keys[0]); i++) {
+        eddy_layout layouts[3], foretold = {0};
+        for (int k = 0; k < 3; k++)
+            read_layout(keys[k] + at, &layouts[k]);
+        if (!eddy_affine_layout(affine, &layouts[0], &layouts[1], &foretold) ||
+            !eddy_layout_is_equal(&foretold, &layouts[2]))
+            return false;
+        at += 2 + 2 * (size_t)layouts[0].rank;
+    }
+    return true;
+}
+
+bool eddy_signature_key_is_foretold(const void *first, const void *second, const void *third,
+                                    size_t key_bytes, eddy_affine *affine) {
+    const int64_t *a = first, *b = second, *c = third;
+    if (!is_like(a, b, key_bytes) || !is_like(a, c, key_bytes))
+        return false;
+    size_t size = find_size(a, b);
+    if (size == 0)
+        return false;
+    *affine = (eddy_affine){{a[size], b[size]}, c[size]};
+    return has_foretold_dims((const int64_t *const[]){a, b, c}, affine);
+}
+
+/* ---- signatures ---- */
+
 static char *describe(eddy_list inputs, const char *with) {
     char text[640] = "";
     size_t length = 0;
@@ -91,6 +166,7 @@ eddy_signature *eddy_signature_create(const void *key, size_t key_bytes, eddy_li
 void eddy_signature_destroy(eddy_signature *signature) {
     eddy_code_array_fini(&signature->guards, sizeof(eddy_guard));
     eddy_program_release(&signature->program);
+    eddy_program_release(&signature->source);
     eddy_memory_release(signature->key, signature->key_bytes, EDDY_MEMORY_PROGRAM);
     if (signature->text)
         eddy_memory_release(signature->text, strlen(signature->text) + 1, EDDY_MEMORY_PROGRAM);
@@ -123,9 +199,19 @@ void eddy_signature_note(eddy_signature *signature, eddy_list inputs, bool has_p
     }
 }
 
-bool eddy_signature_has_inputs(const eddy_signature *signature, eddy_list inputs) {
+bool eddy_signature_has_inputs(const eddy_signature_input *noted, eddy_list inputs) {
     for (int64_t i = 0; i < inputs.count; i++)
-        if (signature->inputs[i].is_fixed && !is_at(&signature->inputs[i], inputs.items[i]))
+        if (noted[i].is_fixed && !is_at(&noted[i], inputs.items[i]))
             return false;
     return true;
+}
+
+bool eddy_signature_fits_tape(const eddy_program *program, const eddy_signature_tape *noted) {
+    bool is_unchanged = noted->changes == eddy_autograd_changes();
+    if (program->uses_kept)
+        return is_unchanged && eddy_kept_before_holds(&program->befores);
+    if (!program->uses_tape && eddy_caller_self->no_grad > 0)
+        return true;
+    return eddy_program_has_wants(program) &&
+           (is_unchanged || noted->view_changes == eddy_autograd_view_changes());
 }

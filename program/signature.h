@@ -4,6 +4,7 @@
  *                          \--recorded again, different--> SEEN 1 (the newer one), some times; then GIVEN UP
  *   any --something that cannot be replayed--> GIVEN UP
  *
+ *   none --a class of shapes foretells its program (shape_class.h)--> REPLAYED
  *   any --it reads what no guard has so far--> GUARDED: its values have signatures of their own
  *
  * lock: the recorded function's, for all fields but the key, which is const. */
@@ -11,7 +12,9 @@
 #define EDDY_PROGRAM_SIGNATURE_H
 
 #include <base/hash.h>
+#include <program/affine.h>
 #include <program/guard.h>
+#include <program/kept_before.h>
 #include <program/program.h>
 
 /* Where an input began in the newest recording. is_fixed: in the one before too, so that it may be one of the function's own tensors, which the
@@ -22,6 +25,11 @@ typedef struct eddy_signature_input {
     int64_t offset;
     bool is_fixed;
 } eddy_signature_input;
+
+/* How often the tape had changed: eddy_autograd_changes, eddy_autograd_view_changes. */
+typedef struct eddy_signature_tape {
+    uint64_t changes, view_changes;
+} eddy_signature_tape;
 
 /* What came of the newest call that ran the function in a recording. */
 typedef enum eddy_signature_outcome {
@@ -37,14 +45,15 @@ typedef struct eddy_signature {
     eddy_digest digest;
     char *text;            /* owned: the inputs, for explain */
     eddy_program *program; /* a reference: of the last recording, or the one that is replayed */
+    /* A reference, or NULL: the recording that the replayed program was equal to, not built, until a class is learnt from it. */
+    eddy_program *source;
     bool is_replayed, is_given_up;
     eddy_signature_outcome outcome;
     eddy_signature_input *inputs; /* owned, input_count */
     int64_t input_count;
-    uint64_t
-        tape_changes; /* eddy_autograd_changes after the newest call that was recorded */
-    uint64_t view_changes; /* eddy_autograd_view_changes, then */
+    eddy_signature_tape tape; /* after the newest call that was recorded */
     uint64_t ran, replayed;
+    bool is_foretold;  /* its program was not recorded, or once */
     uint64_t differed; /* recordings that were not as the one before, since the last that was */
     uint64_t missed;   /* of those that ran: a program was there, but not for such arguments */
     char reason[320];  /* why it is not replayed; empty: nothing speaks against it */
@@ -58,6 +67,11 @@ typedef struct eddy_signature {
 size_t eddy_signature_key_room(int64_t input_count, int64_t scalar_count);
 size_t eddy_signature_key_make(void *memory, eddy_list inputs, eddy_scalars scalars);
 
+/* Whether a key is what two others foretell (affine.h): they differ in dims and strides alone, and the first dim in which they do is the size. What guards
+ * have read is the same in all. *affine: the sizes. The third key may be the second. */
+bool eddy_signature_key_is_foretold(const void *first, const void *second, const void *third,
+                                    size_t key_bytes, eddy_affine *affine);
+
 /* with: what the values of guards are, for explain, or "". NULL without memory. */
 eddy_signature *eddy_signature_create(const void *key, size_t key_bytes, eddy_list inputs,
                                       const char *with);
@@ -66,6 +80,10 @@ void eddy_signature_destroy(eddy_signature *signature);
 /* Notes where the inputs of a recording begin. has_program: they are compared with those of the recording before. */
 void eddy_signature_note(eddy_signature *signature, eddy_list inputs, bool has_program);
 /* Whether the inputs that are fixed are those that were noted. */
-bool eddy_signature_has_inputs(const eddy_signature *signature, eddy_list inputs);
+bool eddy_signature_has_inputs(const eddy_signature_input *noted, eddy_list inputs);
+
+/* Whether the tape is to the program as it was when it was recorded: it keeps the same gradients, and nobody new sees them. Of a program that
+ * has nothing to do with kept ones that is: the same tensors want one. Roots say so themselves; of views it is known only that none has changed. */
+bool eddy_signature_fits_tape(const eddy_program *program, const eddy_signature_tape *noted);
 
 #endif

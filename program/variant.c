@@ -8,19 +8,6 @@
 
 /* ---- the source ---- */
 
-static bool copy_externals(eddy_code_array *to, const eddy_code_array *from) {
-    const eddy_program_external *items = from->items;
-    for (uint32_t i = 0; i < from->count; i++) {
-        uint32_t index;
-        if (!eddy_code_array_add(to, sizeof(*items), 1, &index))
-            return false;
-        ((eddy_program_external *)to->items)[index] = items[i];
-        if (items[i].tensor)
-            eddy_tensor_retain(items[i].tensor);
-    }
-    return true;
-}
-
 eddy_status eddy_program_keep_source(eddy_program *program, eddy_origin origin) {
     if (program->output_count < 2 || program->output_count > EDDY_VARIANT_OUTPUTS_MOST ||
         !(program->passes & 1u << EDDY_PASS_NUMBER_dead))
@@ -29,7 +16,7 @@ eddy_status eddy_program_keep_source(eddy_program *program, eddy_origin origin) 
         eddy_memory_acquire_zeroed(sizeof(*variants), EDDY_MEMORY_PROGRAM);
     program->variants = variants;
     return variants && eddy_code_copy(&variants->code, &program->code) &&
-                   copy_externals(&variants->externals, &program->externals)
+                   eddy_program_externals_copy(&variants->externals, &program->externals)
                ? EDDY_OK
                : eddy_fail(EDDY_OUT_OF_MEMORY, origin, "no memory for the program");
 }
@@ -129,11 +116,11 @@ static bool copy_kept(eddy_program *variant, const eddy_program *program, const 
 static bool fill(eddy_program *variant, const eddy_program *program, uint64_t outputs) {
     size_t bytes = program->bindings.count * sizeof(uint32_t);
     uint32_t *to = eddy_memory_acquire_zeroed(bytes, EDDY_MEMORY_PROGRAM);
-    bool is_filled = to && eddy_code_copy(&variant->code, &program->variants->code) &&
-                     copy_externals(&variant->externals, &program->variants->externals) &&
-                     copy_bindings(variant, program, outputs, to) &&
-                     copy_kept(variant, program, to) &&
-                     eddy_program_hold_generators(variant, program);
+    bool is_filled =
+        to && eddy_code_copy(&variant->code, &program->variants->code) &&
+        eddy_program_externals_copy(&variant->externals, &program->variants->externals) &&
+        copy_bindings(variant, program, outputs, to) && copy_kept(variant, program, to) &&
+        eddy_program_hold_generators(variant, program);
     if (to)
         eddy_memory_release(to, bytes, EDDY_MEMORY_PROGRAM);
     return is_filled;

@@ -55,6 +55,9 @@ typedef struct eddy_recorded_options {
     bool is_strict;
     /* Of all programs, beside the tensors that they hold; the least recently used are dropped. 0: 256 MB. */
     int64_t most_bytes;
+    /* What the function does depends on the sizes of its inputs in no other way than through the shapes of its tensors: from programs of two sizes
+     * those of others follow, without a recording (docs/programs.md). */
+    bool foretells_shapes;
 } eddy_recorded_options;
 
 /* Numbers that may differ from call to call: EDDY_SCALARS(EDDY_S(rate)). */

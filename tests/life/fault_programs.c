@@ -115,6 +115,23 @@ static eddy_status run_recorded(eddy_tensor *x, double *result) {
     return status;
 }
 
+/* Of sizes of which the last one's program follows from the first two's. */
+static eddy_status run_sizes(double *result) {
+    static const int64_t sizes[] = {2, 2, 5, 5, 3, 4};
+    eddy_tensor *w = eddy_ones(EDDY_SHAPE(2, COLUMNS), EDDY_F32, NULL), *loss = NULL;
+    eddy_status status = eddy_requires_grad_set(w, true);
+    eddy_recorded *recorded =
+        eddy_recorded_create(step, w, 1, EDDY_OPTIONS(recorded, .foretells_shapes = true));
+    for (int i = 0; i < 6 && status == EDDY_OK; i++) {
+        eddy_tensor *x = eddy_ones(EDDY_SHAPE(sizes[i], COLUMNS), EDDY_F32, NULL);
+        status = eddy_recorded_run(recorded, EDDY_LIST(x), EDDY_SCALARS(EDDY_S(0.125)), &loss);
+    }
+    if (status == EDDY_OK)
+        status = eddy_read_f64(loss, result, NULL);
+    eddy_recorded_release(&recorded);
+    return status;
+}
+
 /* ---- guards, startup programs, batches ---- */
 
 static eddy_status doubled(void *context, eddy_recorded_call *call) {
@@ -404,7 +421,9 @@ eddy_status run_programs(double *results) {
     eddy_status status = run_program(large, &results[0]);
     if (status == EDDY_OK)
         status = run_recorded(x, &results[1]);
-    double guarded = 0, started = 0;
+    double guarded = 0, started = 0, sized = 0;
+    if (status == EDDY_OK)
+        status = run_sizes(&sized);
     if (status == EDDY_OK)
         status = run_guarded(x, &guarded);
     if (status == EDDY_OK)
@@ -415,7 +434,7 @@ eddy_status run_programs(double *results) {
     double loops = 0;
     if (status == EDDY_OK)
         status = run_loops(x, &loops);
-    results[0] += guarded + started + gradients + loops;
+    results[0] += guarded + started + sized + gradients + loops;
     eddy_status synced = eddy_sync(EDDY_FOREVER);
     eddy_scope_end(scope);
     return status == EDDY_OK ? synced : status;

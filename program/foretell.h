@@ -1,0 +1,17 @@
+/* A program that was not recorded: what two recordings of a function at two sizes say of a third one.
+ *
+ * Both have the same instructions, on the same values; dims, strides, offsets, bytes and attributes are foretold (affine.h). What comes of that is verified as
+ * code from outside is, so that it is a program of that size; whether the function's calls would give it, only a recording can show. */
+#ifndef EDDY_PROGRAM_FORETELL_H
+#define EDDY_PROGRAM_FORETELL_H
+
+#include <program/affine.h>
+#include <program/program.h>
+
+/* *program: one reference, not built. OK; INVALID_ARGUMENT, with nothing recorded, where they foretell none; OUT_OF_MEMORY, likewise. first and second are not
+ * built either. */
+EDDY_MUST_USE eddy_status eddy_program_foretell(const eddy_program *first,
+                                                const eddy_program *second,
+                                                const eddy_affine *affine, eddy_program **program);
+
+#endif

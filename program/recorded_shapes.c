@@ -1,0 +1,60 @@
+/* The classes of shapes that a recorded function has. */
+#include <program/recorded_function.h>
+
+static eddy_shape_class **find(eddy_recorded *recorded, const void *key, size_t key_bytes,
+                               int64_t *size) {
+    eddy_shape_class **place = &recorded->classes;
+    while (*place && !eddy_shape_class_has(*place, key, key_bytes, size))
+        place = &(*place)->next;
+    return place;
+}
+
+eddy_shape_class *eddy_recorded_find_class(eddy_recorded *recorded, const void *key,
+                                           size_t key_bytes, int64_t *size) {
+    return *find(recorded, key, key_bytes, size);
+}
+
+eddy_shape_class *eddy_recorded_take_stale_class(eddy_recorded *recorded, const void *key,
+                                                 size_t key_bytes) {
+    int64_t size;
+    eddy_shape_class **place = find(recorded, key, key_bytes, &size), *found = *place;
+    if (!found || eddy_signature_fits_tape(found->programs[1], &found->tape))
+        return NULL;
+    *place = found->next;
+    return found;
+}
+
+static int count_classes(const eddy_recorded *recorded) {
+    int count = 0;
+    for (const eddy_shape_class *at = recorded->classes; at; at = at->next)
+        count++;
+    return count;
+}
+
+/* A signature with which it makes a class. */
+static eddy_shape_class *try_all(eddy_recorded *recorded, eddy_signature *signature) {
+    for (eddy_signature *other = recorded->first; other; other = other->next) {
+        if (other == signature || !other->source ||
+            !eddy_signature_fits_tape(other->source, &other->tape))
+            continue;
+        eddy_shape_class *class = eddy_shape_class_create(other, signature);
+        if (!class)
+            continue;
+        eddy_program_release(&other->source); /* the class has a reference */
+        eddy_program_release(&signature->source);
+        return class;
+    }
+    return NULL;
+}
+
+void eddy_recorded_learn_class(eddy_recorded *recorded, eddy_signature *signature) {
+    int64_t size;
+    if (*find(recorded, signature->key, signature->key_bytes, &size) ||
+        count_classes(recorded) == EDDY_SHAPE_CLASSES_MOST)
+        return;
+    eddy_shape_class *class = try_all(recorded, signature);
+    if (!class)
+        return;
+    class->next = recorded->classes;
+    recorded->classes = class;
+}
