@@ -57,7 +57,8 @@ typedef struct eddy_code_operand {
     uint8_t access;
 } eddy_code_operand;
 
-/* A seed and a counter that a run takes from a generator: words 2 i and 2 i + 1 of the run, for draw i. */
+/* A seed and a counter that a run takes from a generator: words 2 i and 2 i + 1 of the run, for draw i. It takes them when it is made, unless there
+ * are draws in branches or loops (late_draws.h). */
 typedef struct eddy_code_draw {
     uint32_t generator; /* index among the program's; EDDY_CODE_NONE: the running thread's own */
 } eddy_code_draw;
@@ -115,6 +116,8 @@ typedef struct eddy_code {
     eddy_code_array patches;      /* eddy_code_patch, those of an instruction in a row */
     eddy_code_array groups;       /* eddy_code_group, in the order of their instructions */
     uint32_t recorded_count;      /* calls that were recorded: ordinals are less */
+    /* Each draw is taken when its instruction runs (late_draws.h): once the program is built. */
+    bool draws_late;
 } eddy_code;
 
 /* ---- reading ---- */
@@ -161,6 +164,11 @@ static inline const int64_t *eddy_code_strides(const eddy_code *code,
 }
 static inline bool eddy_code_operand_is_absent(const eddy_code_operand *operand) {
     return operand->value == EDDY_CODE_NONE;
+}
+/* 1 + the draw that is taken when the instruction runs; 0: none. */
+static inline uint32_t eddy_code_late_draw(const eddy_code *code,
+                                           const eddy_code_instruction *instruction) {
+    return code->draws_late && instruction->op->is_random ? instruction->draw : 0;
 }
 /* The words of its attributes that a draw fills in. Of an op that draws they are the first two. */
 static inline uint32_t eddy_code_seed_word(const eddy_op *op) {

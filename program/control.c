@@ -79,6 +79,19 @@ static eddy_control control_at(const eddy_code *code, uint32_t i) {
     return eddy_control_of(eddy_code_instruction_at(code, i)->op);
 }
 
+bool eddy_control_has_draws(const eddy_code *code) {
+    uint32_t depth = 0;
+    for (uint32_t i = 0; i < code->instructions.count && code->draws.count > 0; i++) {
+        const eddy_code_instruction *instruction = eddy_code_instruction_at(code, i);
+        eddy_control control = eddy_control_of(instruction->op);
+        if (depth > 0 && instruction->op->is_random && instruction->draw)
+            return true;
+        depth += control == EDDY_CONTROL_IF || control == EDDY_CONTROL_LOOP;
+        depth -= control == EDDY_CONTROL_END_IF || control == EDDY_CONTROL_END_LOOP;
+    }
+    return false;
+}
+
 bool eddy_control_is_nested(const eddy_code *code, uint32_t *wrong) {
     uint8_t expected[EDDY_CONTROL_DEPTH_MOST]; /* the mark that continues the region */
     uint32_t depth = 0;

@@ -65,6 +65,9 @@ static inline uint32_t eddy_region_of(const eddy_regions *regions, uint32_t inst
  * that began after it, since the next step uses it again. */
 uint32_t eddy_regions_last(const eddy_regions *regions, uint32_t first, uint32_t user);
 
+/* Whether there are draws in branches or loops: how many, and so which numbers a draw behind them gets, depends on the way that a run takes. */
+bool eddy_control_has_draws(const eddy_code *code);
+
 /* Whether the marks are nested, up to EDDY_CONTROL_DEPTH_MOST deep; *wrong: the instruction that is not, else the number of all. */
 bool eddy_control_is_nested(const eddy_code *code, uint32_t *wrong);
 

@@ -309,6 +309,7 @@ static void make_single(const builder *b, uint32_t i, int64_t workspace_at, eddy
     executable->places_at[i + 1] = first + count;
     if (count > executable->most_places)
         executable->most_places = count;
+    EDDY_ASSERT(step || !instruction->draw); /* ops that draw are not elementwise */
     if (step)
         eddy_step_make(
             step, &(eddy_step_call){.prepared = prepared_at(executable, executable->prepared_of[i]),
@@ -316,6 +317,7 @@ static void make_single(const builder *b, uint32_t i, int64_t workspace_at, eddy
                                     .count = count,
                                     .patches = executable->patches + instruction->patches_at,
                                     .patch_count = instruction->patch_count,
+                                    .late_draw = eddy_code_late_draw(b->code, instruction),
                                     .workspace_at = workspace_at,
                                     .checks_finite = b->checks_finite});
 }

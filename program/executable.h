@@ -13,6 +13,7 @@
 #include <interpreter/call/packed.h>
 #include <program/arena.h>
 #include <program/code.h>
+#include <program/late_draws.h>
 #include <vm/vm.h>
 
 typedef struct eddy_place {
@@ -83,6 +84,7 @@ struct eddy_step {
             const eddy_patch *patches;
             uint32_t patch_count;
             bool wants_helpers; /* it takes longer than a hand-over */
+            uint32_t draw;      /* of a late draw: its number */
         } kernel;
         const eddy_fused *fused; /* a group */
     };
@@ -90,7 +92,8 @@ struct eddy_step {
 
 struct eddy_frame {
     char **bases;
-    const int64_t *words; /* seed and counter of each draw, then the numbers given */
+    const int64_t *words;  /* seed and counter of each draw, then the numbers given */
+    eddy_late_draws *late; /* whose words they are; NULL: they do not change */
     eddy_kernel_team *team;
     eddy_kernel_error error;
     void **data;          /* room for the operands of one step, for who looks at them */
@@ -149,10 +152,11 @@ EDDY_MUST_USE eddy_status eddy_executable_make(eddy_executable *executable, cons
                                                bool checks_finite, eddy_origin origin);
 void eddy_executable_fini(eddy_executable *executable);
 
-/* Runs all steps. run->workspace has workspace_bytes; run->data are the bases but the first, to be moved by `shifts` bytes. Sets the poison of every operand that the
+/* Runs all steps. run->workspace has workspace_bytes; run->data are the bases but the first, to be moved by `shifts` bytes. late: whose the words are, or NULL. Sets the poison of every operand that the
  * code writes. An instruction's sequence number is run->instruction->sequence - code->recorded_count + its ordinal. */
 void eddy_executable_run(const eddy_executable *executable, const eddy_code *code,
-                         const int64_t *shifts, const int64_t *words, const eddy_vm_run *run);
+                         const int64_t *shifts, const int64_t *words, eddy_late_draws *late,
+                         const eddy_vm_run *run);
 
 /* The estimated time of an instruction. */
 int64_t eddy_executable_cost(const eddy_executable *executable, uint32_t instruction);

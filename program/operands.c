@@ -2,6 +2,7 @@
 #include <base/dtype.h>
 #include <base/memory.h>
 #include <base/status.h>
+#include <program/control.h>
 #include <program/fold.h>
 #include <program/gradient.h>
 #include <program/passes/passes.h>
@@ -142,6 +143,7 @@ eddy_status eddy_program_build(eddy_program *program, eddy_origin origin) {
     uint32_t *bases = eddy_memory_acquire_zeroed(bytes, EDDY_MEMORY_PROGRAM);
     if (!bases)
         return fail_memory(origin);
+    program->code.draws_late = eddy_control_has_draws(&program->code);
     eddy_status status = reduce_and_lay_out(program, bases, origin);
     if (status == EDDY_OK)
         status = eddy_executable_make(&program->executable, &program->code, bases,

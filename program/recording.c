@@ -243,12 +243,34 @@ static bool find_generator(eddy_recording *recording, eddy_generator *generator,
     return true;
 }
 
+/* A recording that stands in for a part of another one begins as deep as that is. */
+static uint32_t known_depth(const eddy_recording *recording) {
+    return recording->depth < EDDY_CONTROL_DEPTH_MOST ? recording->depth : EDDY_CONTROL_DEPTH_MOST;
+}
+
+/* The innermost loop whose marks are open; 0: none. */
+static uint32_t open_loop(const eddy_recording *recording) {
+    uint32_t depth = known_depth(recording);
+    while (depth > 0 && recording->loops[depth] == 0)
+        depth--;
+    return depth > 0 ? recording->loops[depth] : 0;
+}
+
+/* Whether a step of the loop is being recorded; 0 is always. */
+static bool is_open(const eddy_recording *recording, uint32_t loop) {
+    for (uint32_t depth = 1; depth <= known_depth(recording) && loop > 0; depth++)
+        if (recording->loops[depth] == loop)
+            return true;
+    return loop == 0;
+}
+
 static bool note_drawn(eddy_recording *recording, const void *seed_and_counter) {
     uint32_t index;
-    if (!eddy_code_array_add(&recording->drawn, 2 * sizeof(uint64_t), 1, &index))
+    if (!eddy_code_array_add(&recording->drawn, sizeof(eddy_recording_drawn), 1, &index))
         return false;
-    memcpy((uint64_t *)recording->drawn.items + 2 * (size_t)index, seed_and_counter,
-           2 * sizeof(uint64_t));
+    eddy_recording_drawn *drawn = (eddy_recording_drawn *)recording->drawn.items + index;
+    memcpy(drawn->seed_and_counter, seed_and_counter, sizeof(drawn->seed_and_counter));
+    drawn->loop = open_loop(recording);
     return true;
 }
 
@@ -263,8 +285,9 @@ static bool add_draw(eddy_recording *recording, const eddy_recorder_call *call,
     return note_drawn(recording, call->apply->attributes);
 }
 
-/* A gradient makes the numbers of an earlier draw again: of a draw that was recorded, or of one before, which stays a constant. */
-static void find_draw(const eddy_recording *recording, const eddy_recorder_call *call,
+/* A gradient makes the numbers of an earlier draw again: of a draw that was recorded, or of one before, which stays a constant. There is one
+ * place for those of a loop: they are those of the step that is under way. */
+static void find_draw(eddy_recording *recording, const eddy_recorder_call *call,
                       eddy_code_instruction *instruction) {
     const eddy_op *op = instruction->op;
     const char *attributes = call->apply->attributes;
@@ -276,10 +299,13 @@ static void find_draw(const eddy_recording *recording, const eddy_recorder_call 
         return;
     memcpy(&drawn[0], attributes + eddy_code_seed_word(op) * sizeof(int64_t), sizeof(drawn[0]));
     memcpy(&drawn[1], attributes + eddy_code_counter_word(op) * sizeof(int64_t), sizeof(drawn[1]));
-    const uint64_t *seen = recording->drawn.items;
+    const eddy_recording_drawn *seen = recording->drawn.items;
     for (uint32_t i = recording->drawn.count; i > 0 && !instruction->draw; i--)
-        if (memcmp(&seen[2 * (i - 1)], drawn, sizeof(drawn)) == 0)
+        if (memcmp(seen[i - 1].seed_and_counter, drawn, sizeof(drawn)) == 0)
             instruction->draw = i;
+    if (instruction->draw && !is_open(recording, seen[instruction->draw - 1].loop))
+        spoil(recording, EDDY_UNSUPPORTED, eddy_apply_origin(call->apply),
+              "it needs the random numbers that the steps of a loop have drawn");
 }
 
 /* A run draws its own: the recorded numbers are no part of the code. */
@@ -446,9 +472,6 @@ static void record_call(eddy_recorder *recorder, const eddy_recorder_call *call)
     else if (call->runtime != recording->runtime)
         spoil(recording, EDDY_RUNTIME_MISMATCH, origin,
               "it belongs to another runtime than the recording");
-    else if (recording->depth > 0 && call->has_drawn)
-        spoil(recording, EDDY_UNSUPPORTED, origin,
-              "it draws random numbers in a branch or a loop: how many would depend on data");
     else
         check_others(recording, call);
     if (recording->status == EDDY_OK && !add_call(recording, call))
@@ -497,6 +520,9 @@ void eddy_recording_mark(eddy_recording *recording, eddy_control control, eddy_t
     if (recording->depth > EDDY_CONTROL_DEPTH_MOST)
         eddy_recording_spoil(recording, EDDY_UNSUPPORTED, origin,
                              "branches and loops lie too deep within each other");
+    else if (is_begin)
+        recording->loops[recording->depth] =
+            control == EDDY_CONTROL_LOOP ? ++recording->loop_count : 0;
     if (predicate && predicate->runtime != recording->runtime)
         eddy_recording_spoil(recording, EDDY_RUNTIME_MISMATCH, origin,
                              "its predicate belongs to another runtime than the recording");
@@ -745,7 +771,7 @@ void eddy_recording_fini(eddy_recording *recording) {
     eddy_kept_before_fini(&recording->befores);
     eddy_code_array_fini(&recording->externals, sizeof(*externals));
     eddy_code_array_fini(&recording->generators, sizeof(*generators));
-    eddy_code_array_fini(&recording->drawn, 2 * sizeof(uint64_t));
+    eddy_code_array_fini(&recording->drawn, sizeof(eddy_recording_drawn));
     eddy_memory_release(recording->seen, recording->seen_capacity * sizeof(*recording->seen),
                         EDDY_MEMORY_PROGRAM);
     eddy_code_fini(&recording->code);

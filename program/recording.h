@@ -47,6 +47,12 @@ typedef struct eddy_recording_guess {
     uint64_t events;   /* calls that were recorded by then, itself included */
 } eddy_recording_guess;
 
+/* A draw, as the recorded call got it. */
+typedef struct eddy_recording_drawn {
+    uint64_t seed_and_counter[2];
+    uint32_t loop; /* that it is in, whose steps draw other numbers; 0: none */
+} eddy_recording_drawn;
+
 /* A number that an op's function has made an attribute of, until that op is submitted. */
 typedef struct eddy_recording_noted {
     const eddy_op *op;
@@ -66,9 +72,8 @@ typedef struct eddy_recording {
     eddy_code_array befores;    /* eddy_kept_before */
     eddy_code_array changes;    /* eddy_recording_change: to be taken back */
     eddy_code_array guesses;    /* eddy_recording_guess */
-    /* Two uint64_t for each draw: the seed and counter that the recorded call got. */
-    eddy_code_array drawn;
-    eddy_recording_seen *seen; /* open addressing by number; a power of two */
+    eddy_code_array drawn;      /* eddy_recording_drawn, one for each draw */
+    eddy_recording_seen *seen;  /* open addressing by number; a power of two */
     uint32_t seen_count, seen_capacity;
     const eddy_list
         *inputs; /* of a recorded function's call: what is read of them is a guard; else NULL */
@@ -84,7 +89,9 @@ typedef struct eddy_recording {
     /* A recorded call wrote in place to a tensor that was there before, which then belongs to that call for the tape. */
     bool has_redirected;
     bool has_marks;
-    uint32_t depth;       /* of branches and loops whose marks are open */
+    uint32_t depth;                              /* of branches and loops whose marks are open */
+    uint32_t loops[EDDY_CONTROL_DEPTH_MOST + 1]; /* per depth: the loop, from 1 on; 0: a branch */
+    uint32_t loop_count;                         /* so far */
     uint32_t first_value; /* of the function that is being called, if it has a tape of its own */
     uint32_t taped_depth; /* of loops with gradients whose body is being called */
     uint32_t

@@ -25,7 +25,8 @@ static char *take(char **at, size_t bytes) {
 }
 
 static void begin(replay *r, const eddy_executable *executable, const eddy_code *code,
-                  const int64_t *shifts, const int64_t *words, const eddy_vm_run *run) {
+                  const int64_t *shifts, const int64_t *words, eddy_late_draws *late,
+                  const eddy_vm_run *run) {
     char *at = run->workspace;
     *r = (replay){.executable = executable, .code = code, .run = run, .shifts = shifts};
 #ifdef EDDY_CHECKS
@@ -45,6 +46,7 @@ static void begin(replay *r, const eddy_executable *executable, const eddy_code 
     for (uint32_t i = 1; i < executable->base_count; i++)
         r->frame.bases[i] = run->data[i - 1] ? (char *)run->data[i - 1] + shifts[i - 1] : NULL;
     r->frame.words = words;
+    r->frame.late = late;
     r->frame.team = run->team;
     r->frame.error.position = INT64_MAX;
     r->is_traced = eddy_trace_is_on();
@@ -145,8 +147,11 @@ static void check_finite(replay *r, uint32_t i) {
 /* Whether the instruction is skipped, as one of its inputs is poisoned. */
 static bool skip(replay *r, const eddy_code_instruction *instruction) {
     eddy_poison blame = blame_of(r, instruction);
+    uint32_t late_draw = eddy_code_late_draw(r->code, instruction);
     if (blame == 0)
         return false;
+    if (late_draw)
+        eddy_late_draws_take(r->frame.late, late_draw - 1);
     mark(r, instruction, eddy_poison_sequence(blame), EDDY_POISON_SKIPPED);
     r->skipped++;
     return true;
@@ -357,9 +362,10 @@ static void run_closely(replay *r) {
 }
 
 void eddy_executable_run(const eddy_executable *executable, const eddy_code *code,
-                         const int64_t *shifts, const int64_t *words, const eddy_vm_run *run) {
+                         const int64_t *shifts, const int64_t *words, eddy_late_draws *late,
+                         const eddy_vm_run *run) {
     replay r;
-    begin(&r, executable, code, shifts, words, run);
+    begin(&r, executable, code, shifts, words, late, run);
     if (r.is_traced || r.checks_finite || !is_healthy(&r)) {
         look(&r);
         run_closely(&r);

@@ -21,8 +21,10 @@ static size_t argument_bytes(const eddy_program *program) {
 static void program_run(const eddy_vm_run *run) {
     const eddy_run_arguments *arguments = run->instruction->arguments;
     const eddy_program *program = arguments->program;
-    eddy_executable_run(&program->executable, &program->code, arguments->words,
-                        arguments->words + program->executable.base_count - 1, run);
+    const int64_t *words = arguments->late ? arguments->late->words
+                                           : arguments->words + program->executable.base_count - 1;
+    eddy_executable_run(&program->executable, &program->code, arguments->words, words,
+                        arguments->late, run);
 }
 
 static size_t program_workspace(const eddy_vm_run *run) {
@@ -44,6 +46,7 @@ static int program_describe(const eddy_vm_instruction *instruction, char *buffer
 static void program_end(const eddy_vm_instruction *instruction) {
     const eddy_run_arguments *arguments = instruction->arguments;
     eddy_program *program = arguments->program;
+    eddy_late_draws_release(arguments->late);
     eddy_program_release(&program);
 }
 
@@ -56,24 +59,91 @@ static const eddy_vm_descriptor descriptor = {.run = program_run,
 
 /* ---- numbers ---- */
 
-static eddy_status draw(const eddy_run *r) {
-    const eddy_program *program = r->program;
-    uint64_t *words = (uint64_t *)r->arguments->words + program->executable.base_count - 1;
-    eddy_generator **generators = program->generators.items;
-    size_t bytes = 2 * sizeof(*words) * program->code.draws.count;
+static int64_t *words_of(const eddy_run *r) {
+    return r->arguments->words + r->program->executable.base_count - 1;
+}
+
+static size_t drawn_bytes(const eddy_run *r) {
+    return 2 * sizeof(int64_t) * r->program->code.draws.count;
+}
+
+/* NULL: the running thread's own. */
+static eddy_generator *generator_of(const eddy_run *r, uint32_t draw) {
+    eddy_generator **generators = r->program->generators.items;
+    uint32_t number = eddy_code_draw_at(&r->program->code, draw)->generator;
+    return number == EDDY_CODE_NONE ? NULL : generators[number];
+}
+
+static eddy_status draw_now(const eddy_run *r) {
+    uint64_t *words = (uint64_t *)words_of(r);
     eddy_status status = EDDY_OK;
-    if (r->given_draws) {
-        memcpy(words, r->given_draws, bytes);
+    for (uint32_t i = 0; i < r->program->code.draws.count && status == EDDY_OK; i++)
+        status = eddy_generator_draw(r->caller, r->program->runtime, generator_of(r, i), r->origin,
+                                     &words[2 * (size_t)i], &words[2 * (size_t)i + 1]);
+    if (r->drawn && drawn_bytes(r) > 0)
+        memcpy(r->drawn, words, drawn_bytes(r));
+    return status;
+}
+
+/* Nothing is drawn yet: the run will, from generators that are held for it. */
+static eddy_status draw_late(eddy_run *r) {
+    uint32_t count = r->program->code.draws.count;
+    eddy_status status = EDDY_OK;
+    if (r->caller->callback == EDDY_CALLBACK_ACCESS)
+        return eddy_fail(EDDY_WOULD_DEADLOCK, r->origin,
+                         "the program draws random numbers in a branch or a loop, so that a run is "
+                         "waited for, and a callback may not wait");
+    memset(words_of(r), 0, drawn_bytes(r));
+    r->late = eddy_late_draws_create(count, words_of(r), eddy_code_run_words(&r->program->code));
+    if (!r->late)
+        return eddy_fail(EDDY_OUT_OF_MEMORY, r->origin, "no memory for a run");
+    for (uint32_t i = 0; i < count && status == EDDY_OK; i++)
+        status = eddy_generator_hold(r->caller, r->program->runtime, generator_of(r, i), r->origin,
+                                     &r->late->generators[i]);
+    return status;
+}
+
+static eddy_status draw(eddy_run *r) {
+    r->arguments->late = NULL;
+    if (!r->given_draws)
+        return r->program->code.draws_late ? draw_late(r) : draw_now(r);
+    memcpy(words_of(r), r->given_draws, drawn_bytes(r));
+    return EDDY_OK;
+}
+
+/* The storage that is written by the run last: it is over once that is. EDDY_CODE_NONE where it writes none. */
+static uint32_t written_by(const eddy_run *r) {
+    uint32_t i = r->program->executable.base_count - 1;
+    while (i > 0)
+        if (r->operands[--i].access != EDDY_ACCESS_CONST)
+            return i;
+    return EDDY_CODE_NONE;
+}
+
+static eddy_status await_all(const eddy_run *r, const eddy_vm_wait *wait) {
+    eddy_vm *vm = r->program->runtime->vm;
+    eddy_vm_event *event;
+    eddy_status status = eddy_vm_event_record(
+        vm, eddy_stream_of_caller(r->caller, r->program->runtime), r->origin, &event);
+    if (status != EDDY_OK)
+        return status;
+    status = eddy_vm_event_wait(event, wait);
+    eddy_vm_event_release(event);
+    return status;
+}
+
+/* Once the run is over, generators are where the calls would leave them. */
+static eddy_status await_draws(const eddy_run *r) {
+    eddy_vm_wait wait = {EDDY_FOREVER, r->origin};
+    uint32_t written = written_by(r);
+    if (!r->late)
         return EDDY_OK;
-    }
-    for (uint32_t i = 0; i < program->code.draws.count && status == EDDY_OK; i++, words += 2) {
-        uint32_t number = eddy_code_draw_at(&program->code, i)->generator;
-        status = eddy_generator_draw(r->caller, program->runtime,
-                                     number == EDDY_CODE_NONE ? NULL : generators[number],
-                                     r->origin, &words[0], &words[1]);
-    }
-    if (r->drawn && bytes > 0)
-        memcpy(r->drawn, words - 2 * program->code.draws.count, bytes);
+    eddy_status status =
+        written == EDDY_CODE_NONE
+            ? await_all(r, &wait)
+            : eddy_vm_await_storage(r->program->runtime->vm, r->operands[written].storage, &wait);
+    if (status == EDDY_OK && r->drawn)
+        memcpy(r->drawn, r->late->words, drawn_bytes(r));
     return status;
 }
 
@@ -105,8 +175,7 @@ static eddy_status convert(const eddy_run *r, const eddy_code_scalar *use, int64
 
 static eddy_status convert_all(const eddy_run *r) {
     const eddy_code *code = &r->program->code;
-    int64_t *words =
-        r->arguments->words + r->program->executable.base_count - 1 + 2 * code->draws.count;
+    int64_t *words = words_of(r) + 2 * (size_t)code->draws.count;
     eddy_status status = EDDY_OK;
     for (uint32_t i = 0; i < code->scalars.count && status == EDDY_OK; i++)
         status = convert(r, eddy_code_scalar_at(code, i), words + 2 * (size_t)i);
@@ -237,6 +306,7 @@ static void hand_out(const eddy_run *r) {
 static eddy_status submit(const eddy_run *r) {
     const eddy_program *program = r->program;
     r->arguments->program = eddy_program_retain(r->program);
+    r->arguments->late = r->late ? eddy_late_draws_retain(r->late) : NULL;
     eddy_vm_call call = {.instruction = {.descriptor = &descriptor,
                                          .arguments = r->arguments,
                                          .operand_count = program->executable.base_count - 1,
@@ -251,8 +321,10 @@ static eddy_status submit(const eddy_run *r) {
                          .release_count =
                              eddy_pending_release_count(&r->caller->pending, program->runtime)};
     eddy_status status = eddy_vm_submit(program->runtime->vm, &call);
-    if (status != EDDY_OK)
+    if (status != EDDY_OK) {
+        eddy_late_draws_release(r->arguments->late);
         eddy_program_release(&r->arguments->program);
+    }
     return status;
 }
 
@@ -286,8 +358,21 @@ static eddy_status run_bound(eddy_run *r) {
     }
     note_written(r);
     find_roots(r);
+    status = await_draws(r);
+    /* The run is on its way all the same, and what it gives goes nowhere. */
+    if (status != EDDY_OK) {
+        r->outputs = NULL;
+        r->places = NULL;
+    }
     hand_out(r);
-    return EDDY_OK;
+    return status;
+}
+
+static eddy_status run_and_release(eddy_run *r) {
+    eddy_status status = run_bound(r);
+    eddy_late_draws_release(r->late);
+    r->late = NULL;
+    return status;
 }
 
 static eddy_status fail_count(const eddy_run *r) {
@@ -353,7 +438,7 @@ static eddy_status with_room(eddy_run *r, eddy_status (*function)(eddy_run *r)) 
 }
 
 eddy_status eddy_run_make_untraced(eddy_run *r) {
-    return with_room(r, run_bound);
+    return with_room(r, run_and_release);
 }
 
 static eddy_status bind(eddy_run *r) {

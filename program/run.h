@@ -6,9 +6,10 @@
 #include <program/program.h>
 
 /* Arguments of the instruction: a reference of the program, then per base but the first the bytes by which it is shifted, then the words
- * of the run (code.h). */
+ * of the run (code.h), unless they are those of `late`. */
 typedef struct eddy_run_arguments {
     eddy_program *program;
+    eddy_late_draws *late; /* a reference, or NULL */
     int64_t words[];
 } eddy_run_arguments;
 
@@ -31,6 +32,7 @@ typedef struct eddy_run {
     eddy_tensor **
         roots; /* per made storage: that of its target; without one NULL until the run is submitted */
     eddy_run_arguments *arguments;
+    eddy_late_draws *late; /* a reference: what the run draws while it runs; or NULL */
     bool *is_unfit; /* set in place of an error where the arguments do not fit; NULL: the error */
     const int64_t
         *given_draws; /* two words for each draw, in place of drawing; NULL: the run draws */

@@ -134,8 +134,14 @@ static void step_patched(const eddy_step *step, eddy_frame *frame) {
     run_call(step, frame, frame->copy);
 }
 
+static void step_drawing(const eddy_step *step, eddy_frame *frame) {
+    eddy_late_draws_take(frame->late, step->kernel.draw);
+    step_patched(step, frame);
+}
+
 static void make_kernel(eddy_step *step, const eddy_step_call *call) {
-    step->run = call->patch_count > 0 ? step_patched : step_kernel;
+    step->run = call->late_draw ? step_drawing : call->patch_count > 0 ? step_patched : step_kernel;
+    step->kernel.draw = call->late_draw - 1;
     step->kernel.call = call->prepared;
     step->kernel.places = call->places;
     step->kernel.place_count = call->count;
@@ -174,6 +180,7 @@ void eddy_step_make(eddy_step *step, const eddy_step_call *call) {
 const char *eddy_step_kind(const eddy_step *step) {
     return step->run == step_kernel    ? "kernel"
            : step->run == step_patched ? "patched kernel"
+           : step->run == step_drawing ? "drawing kernel"
            : step->run == step_rows    ? "rows"
            : step->run == step_nothing ? "nothing"
            : step->run == step_mark    ? "mark"

@@ -11,6 +11,7 @@ typedef struct eddy_step_call {
     uint32_t count;
     const eddy_patch *patches;
     uint32_t patch_count;
+    uint32_t late_draw;   /* 1 + the draw that it takes when it runs; 0: none */
     int64_t workspace_at; /* -1: none */
     bool
         checks_finite; /* infinities that are passed in are looked for before a kernel runs: no loop is called alone */
@@ -21,7 +22,8 @@ typedef struct eddy_step_call {
 
 /* Chooses how the call runs: an elementwise call of one slice calls its loop, any other its kernel. */
 void eddy_step_make(eddy_step *step, const eddy_step_call *call);
-/* "loop", "rows", "kernel", "patched kernel" (numbers or draws of the run are filled in), "nothing", "mark". */
+/* "loop", "rows", "kernel", "patched kernel" (numbers or draws of the run are filled in), "drawing kernel" (that
+ * draws, too), "nothing", "mark". */
 const char *eddy_step_kind(const eddy_step *step);
 /* The step of a group. */
 void eddy_step_make_fused(eddy_step *step, const eddy_fused *fused);

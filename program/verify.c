@@ -126,6 +126,15 @@ static bool check_bindings(eddy_verifier *v) {
 
 /* ---- instructions ---- */
 
+/* Who does not draw when the run is made draws when its instruction runs: each draw has one. */
+static bool check_draws(eddy_verifier *v) {
+    for (uint32_t i = 0; i < v->code->draws.count && eddy_control_has_draws(v->code); i++)
+        if (!v->draws[i])
+            return eddy_verifier_fail(
+                v, "no instruction takes draw %u, and there are draws in branches or loops", i);
+    return true;
+}
+
 /* What the instruction makes is there for the next one. */
 static bool note_made(eddy_verifier *v, const eddy_code_instruction *instruction) {
     for (uint32_t k = 0; k < instruction->operand_count; k++) {
@@ -148,8 +157,6 @@ static bool check_op(eddy_verifier *v, const eddy_code_instruction *instruction)
     if (!op || op->is_registered || op->has_late_shape)
         return eddy_verifier_fail(v, "%s is no op of the library that a program may have",
                                   op ? op->name : "nothing");
-    if (op->is_random && instruction->draw && v->reach.depth > 0)
-        return eddy_verifier_fail(v, "%s draws random numbers in a branch or a loop", op->name);
     if (!instruction->kernel)
         return eddy_verifier_fail(v, "%s is not supported for its operands", op->name);
     if (instruction->operands_at + (uint64_t)instruction->operand_count > v->code->operands.count ||
@@ -184,7 +191,7 @@ static bool check_all(eddy_verifier *v) {
         if (!check_instruction(v, i))
             return false;
     v->verdict->instruction = EDDY_CODE_NONE;
-    return check_bindings(v);
+    return check_draws(v) && check_bindings(v);
 }
 
 eddy_status eddy_verify_program(const eddy_program *program, eddy_verdict *verdict) {

@@ -200,6 +200,10 @@ bool eddy_vm_is_ready(eddy_vm *vm, eddy_storage_number storage);
 EDDY_MUST_USE eddy_status eddy_vm_wait_storage(eddy_vm *vm, eddy_storage_number storage,
                                                const eddy_vm_wait *wait);
 
+/* The same, whatever they have left there: an error is not looked at. */
+EDDY_MUST_USE eddy_status eddy_vm_await_storage(eddy_vm *vm, eddy_storage_number storage,
+                                                const eddy_vm_wait *wait);
+
 /* The shape of a mut2 operand's storage, once `count` has run. */
 EDDY_MUST_USE eddy_status eddy_vm_late_shape(eddy_vm *vm, eddy_storage_number storage,
                                              const eddy_vm_wait *wait, eddy_shape *shape);

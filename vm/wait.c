@@ -299,6 +299,13 @@ bool eddy_vm_is_ready(eddy_vm *vm, eddy_storage_number number) {
     return is_ready;
 }
 
+eddy_status eddy_vm_await_storage(eddy_vm *vm, eddy_storage_number number,
+                                  const eddy_vm_wait *wait) {
+    eddy_wait_arguments arguments = {0};
+    wait_result result = {0};
+    return wait_on(vm, number, &arguments, wait, &result);
+}
+
 eddy_status eddy_vm_wait_storage(eddy_vm *vm, eddy_storage_number number,
                                  const eddy_vm_wait *wait) {
     eddy_wait_arguments arguments = {0};

@@ -19,7 +19,7 @@
  * While the thread records, each function is called once more, to be recorded (the body of a loop up to three times): those calls do not run, what they return has no
  * elements (a read of them fails with UNSUPPORTED), and tensors that were there before stay as they are. So a function has no effects but through ops: one that
  * counts its calls counts those too. The functions give the same dtypes and shapes whatever way is taken. A recording
- * that meets what a program cannot repeat is spoiled, and calls go on as they do outside of one (eddy_can_record says why): random ops inside,
+ * that meets what a program cannot repeat is spoiled, and calls go on as they do outside of one (eddy_can_record says why):
  * gradients that go back through a loop without most_steps, gradients that a way begins to keep, failures. docs/programs.md.
  *
  * Unless a function says otherwise: any thread; failures fill the calling thread's error slot. */
@@ -96,7 +96,7 @@ typedef struct eddy_scan_options {
  * what it was given.
  *
  * Waits for nothing but shapes of xs that depend on data: the number of steps is known. A recording sees the ops of each step, one step after the other; so gradients go back
- * through it, and random ops may be among them. With is_rolled it holds a loop, as of eddy_while: less code, no random ops, what gradients need in lists. INVALID_ARGUMENT (no step, and something to stack; fewer outputs than are carried),
+ * through it, and random ops may be among them. With is_rolled it holds a loop, as of eddy_while: less code, what gradients need in lists. INVALID_ARGUMENT (no step, and something to stack; fewer outputs than are carried),
  * SHAPE_MISMATCH (of xs; of what is stacked), what the body returned, OUT_OF_MEMORY. */
 EDDY_API eddy_status eddy_scan(eddy_block *body, void *context, eddy_list carried, eddy_list xs,
                                int64_t output_count, const eddy_scan_options *options,

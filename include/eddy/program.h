@@ -136,7 +136,9 @@ EDDY_API void eddy_program_release(eddy_program **program);
  * inputs: one for each input, in the order of their bindings. outputs: room for one pointer for each output, in that order, written on success with new
  * tensors, owned as <eddy/tensor.h> says; they carry no gradient, unless the program was made with one (eddy_record_end_with_grad).
  *
- * Random ops draw from the running thread's generator, or from the one they were recorded with, as the calls would. A late
+ * Random ops draw from the running thread's generator, or from the one they were recorded with, as the calls would. Where there are some in branches or loops
+ * (<eddy/control.h>) the call returns once the run is over: WOULD_DEADLOCK in a callback (nothing has changed then), or if it runs behind a
+ * tensor that the calling thread has mapped. A late
  * error stays with what depends on it, as in single calls, and names the recorded call. INVALID_ARGUMENT (another number of
  * inputs; a tensor that the program writes is given twice, or is one that it captured; a constant was written after the recording),
  * SHAPE_MISMATCH (another shape or other strides), DTYPE_MISMATCH, DEVICE_MISMATCH, RUNTIME_MISMATCH, OUT_OF_MEMORY, SHUT_DOWN, FORKED:
@@ -248,7 +250,8 @@ typedef struct eddy_program_info {
     size_t size;
     int64_t instruction_count;
     int64_t input_count, output_count, state_count, captured_count;
-    int64_t draw_count;    /* seeds and counters that a run takes from generators */
+    int64_t
+        draw_count; /* seeds and counters that a run takes from generators, those of branches and loops counted once */
     int64_t arena_bytes;   /* memory of a run beside its outputs: temporaries and workspaces */
     int64_t arena_bound;   /* what is alive at once, at most: no plan needs less */
     int64_t program_bytes; /* of the program itself, without the tensors that it holds */

@@ -4,6 +4,7 @@
 #include <base/sleep.h>
 #include <base/status.h>
 #include <interpreter/call/recorder.h>
+#include <interpreter/handle/generator.h>
 #include <interpreter/handle/runtime.h>
 #include <interpreter/handle/scope.h>
 #include <interpreter/handle/stream.h>
@@ -39,8 +40,7 @@ static void end_caller(void *context) {
     eddy_runtime *runtime = caller->runtime;
     caller->runtime = NULL;
     eddy_runtime_release(&runtime);
-    for (int32_t i = 0; i < caller->generator_count; i++)
-        caller->generators[i].runtime_id = 0;
+    eddy_generator_forget_all(caller);
     eddy_caller_self = NULL;
     eddy_lock_acquire(&callers.lock);
     caller->next_idle = callers.idle;

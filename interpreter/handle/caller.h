@@ -35,6 +35,8 @@ typedef struct eddy_caller_generator {
     uint64_t epoch;      /* of the runtime's seed; a newer epoch there restarts the generator */
     uint64_t seed;
     uint64_t counter;
+    /* A reference, once it was held for another thread: seed and counter are there. NULL: here. */
+    struct eddy_generator *held;
 } eddy_caller_generator;
 
 typedef struct eddy_caller {

@@ -35,7 +35,8 @@ static bool is_usable(const eddy_generator *generator, eddy_origin origin) {
 
 /* ---- life ---- */
 
-eddy_generator *eddy_generator_create(uint64_t seed) {
+/* NULL, nothing recorded, without memory. */
+static eddy_generator *create(uint64_t seed) {
     eddy_lock_acquire(&pool.lock);
     eddy_generator *generator = pool.idle;
     if (generator)
@@ -43,13 +44,18 @@ eddy_generator *eddy_generator_create(uint64_t seed) {
     eddy_lock_release(&pool.lock);
     if (!generator)
         generator = eddy_memory_acquire_zeroed(sizeof(*generator), EDDY_MEMORY_RUNTIME);
-    if (!generator) {
-        eddy_fail(EDDY_OUT_OF_MEMORY, EDDY_ORIGIN("generator_create"), "no memory");
+    if (!generator)
         return NULL;
-    }
     generator->seed = seed;
     generator->counter = 0;
     eddy_store_release(&generator->references, 1u);
+    return generator;
+}
+
+eddy_generator *eddy_generator_create(uint64_t seed) {
+    eddy_generator *generator = create(seed);
+    if (!generator)
+        eddy_fail(EDDY_OUT_OF_MEMORY, EDDY_ORIGIN("generator_create"), "no memory");
     return generator;
 }
 
@@ -116,11 +122,14 @@ static eddy_caller_generator *find_own(eddy_caller *caller, uint64_t runtime_id)
         caller->generator_count = count + 4;
         unused = &grown[count];
     }
+    eddy_generator_release(&unused->held);
     *unused = (eddy_caller_generator){.runtime_id = runtime_id, .epoch = 0};
     return unused;
 }
 
+/* Who still draws from the one before draws on there. */
 static void restart(eddy_caller_generator *own, eddy_runtime *runtime) {
+    eddy_generator_release(&own->held);
     eddy_lock_acquire(&seed_lock);
     own->epoch = eddy_load_relaxed(&runtime->epoch);
     own->seed = derive(eddy_load_relaxed(&runtime->seed),
@@ -148,7 +157,29 @@ static eddy_status own_of(eddy_origin origin, eddy_caller_generator **own) {
     return status == EDDY_OK ? own_in(caller, runtime, origin, own) : status;
 }
 
+void eddy_generator_forget_all(eddy_caller *caller) {
+    for (int32_t i = 0; i < caller->generator_count; i++) {
+        caller->generators[i].runtime_id = 0;
+        eddy_generator_release(&caller->generators[i].held);
+    }
+}
+
 /* ---- state ---- */
+
+static void read_state(const eddy_generator *generator, uint64_t *seed, uint64_t *counter) {
+    eddy_lock *lock = (eddy_lock *)&generator->lock;
+    eddy_lock_acquire(lock);
+    *seed = generator->seed;
+    *counter = generator->counter;
+    eddy_lock_release(lock);
+}
+
+static void write_state(eddy_generator *generator, uint64_t seed, uint64_t counter) {
+    eddy_lock_acquire(&generator->lock);
+    generator->seed = seed;
+    generator->counter = counter;
+    eddy_lock_release(&generator->lock);
+}
 
 eddy_status eddy_generator_state(const eddy_generator *generator, uint64_t *seed,
                                  uint64_t *counter) {
@@ -162,15 +193,13 @@ eddy_status eddy_generator_state(const eddy_generator *generator, uint64_t *seed
             return status;
         *seed = own->seed;
         *counter = own->counter;
+        if (own->held)
+            read_state(own->held, seed, counter);
         return EDDY_OK;
     }
     if (!is_usable(generator, origin))
         return EDDY_INVALID_ARGUMENT;
-    eddy_lock *lock = (eddy_lock *)&generator->lock;
-    eddy_lock_acquire(lock);
-    *seed = generator->seed;
-    *counter = generator->counter;
-    eddy_lock_release(lock);
+    read_state(generator, seed, counter);
     return EDDY_OK;
 }
 
@@ -183,14 +212,13 @@ eddy_status eddy_generator_restore(eddy_generator *generator, uint64_t seed, uin
             return status;
         own->seed = seed;
         own->counter = counter;
+        if (own->held)
+            write_state(own->held, seed, counter);
         return EDDY_OK;
     }
     if (!is_usable(generator, origin))
         return EDDY_INVALID_ARGUMENT;
-    eddy_lock_acquire(&generator->lock);
-    generator->seed = seed;
-    generator->counter = counter;
-    eddy_lock_release(&generator->lock);
+    write_state(generator, seed, counter);
     return EDDY_OK;
 }
 
@@ -213,24 +241,55 @@ eddy_status eddy_seed(uint64_t seed) {
 
 /* ---- drawing ---- */
 
+void eddy_generator_draw_held(eddy_generator *held, uint64_t *seed, uint64_t *counter) {
+    eddy_lock_acquire(&held->lock);
+    *seed = held->seed;
+    *counter = held->counter++;
+    eddy_lock_release(&held->lock);
+}
+
 eddy_status eddy_generator_draw(eddy_caller *caller, eddy_runtime *runtime,
                                 eddy_generator *generator, eddy_origin origin, uint64_t *seed,
                                 uint64_t *counter) {
     if (generator && generator != &own_of_caller) {
         if (!is_usable(generator, origin))
             return EDDY_INVALID_ARGUMENT;
-        eddy_lock_acquire(&generator->lock);
-        *seed = generator->seed;
-        *counter = generator->counter++;
-        eddy_lock_release(&generator->lock);
+        eddy_generator_draw_held(generator, seed, counter);
         return EDDY_OK;
     }
     eddy_caller_generator *own;
     eddy_status status = own_in(caller, runtime, origin, &own);
     if (status != EDDY_OK)
         return status;
+    if (EDDY_UNLIKELY(own->held != NULL)) {
+        eddy_generator_draw_held(own->held, seed, counter);
+        return EDDY_OK;
+    }
     *seed = own->seed;
     *counter = own->counter++;
+    return EDDY_OK;
+}
+
+eddy_status eddy_generator_hold(eddy_caller *caller, eddy_runtime *runtime,
+                                eddy_generator *generator, eddy_origin origin,
+                                eddy_generator **held) {
+    eddy_caller_generator *own;
+    eddy_status status = EDDY_OK;
+    *held = NULL;
+    if (generator && generator != &own_of_caller) {
+        *held = eddy_generator_retain(generator);
+        return *held ? EDDY_OK : EDDY_INVALID_ARGUMENT;
+    }
+    status = own_in(caller, runtime, origin, &own);
+    if (status != EDDY_OK)
+        return status;
+    if (!own->held) {
+        own->held = create(own->seed);
+        if (!own->held)
+            return eddy_fail(EDDY_OUT_OF_MEMORY, origin, "no memory for the thread's generator");
+        own->held->counter = own->counter;
+    }
+    *held = eddy_generator_retain(own->held);
     return EDDY_OK;
 }
 

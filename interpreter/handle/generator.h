@@ -12,6 +12,16 @@ EDDY_MUST_USE eddy_status eddy_generator_draw(eddy_caller *caller, eddy_runtime 
                                               eddy_generator *generator, eddy_origin origin,
                                               uint64_t *seed, uint64_t *counter);
 
+/* A reference of the same generator, from which any thread may draw: of the thread's own, too, which draws on from there. */
+EDDY_MUST_USE eddy_status eddy_generator_hold(eddy_caller *caller, eddy_runtime *runtime,
+                                              eddy_generator *generator, eddy_origin origin,
+                                              eddy_generator **held);
+/* From a generator that is held: any thread, never fails. */
+void eddy_generator_draw_held(eddy_generator *held, uint64_t *seed, uint64_t *counter);
+
+/* The thread's own generators, at its end. */
+void eddy_generator_forget_all(eddy_caller *caller);
+
 /* In a forked child. */
 void eddy_generator_fork_child(void);
 

@@ -6,7 +6,7 @@
 
 static bool is_live(const eddy_code *code, const eddy_code_instruction *instruction,
                     const bool *is_wanted) {
-    if (instruction->op->may_fail)
+    if (instruction->op->may_fail || (code->draws_late && instruction->op->is_random))
         return true;
     for (uint32_t k = 0; k < instruction->operand_count; k++) {
         const eddy_code_operand *operand = eddy_code_operand_at(code, instruction->operands_at + k);

@@ -254,7 +254,7 @@ static eddy_status twice(void *context, eddy_list inputs, eddy_tensor **outputs)
 static eddy_status more(void *context, eddy_list inputs, eddy_tensor **outputs) {
     eddy_tensor *state = context;
     eddy_status status = eddy_add_inplace(state, inputs.items[0]);
-    outputs[0] = eddy_add(inputs.items[0], state);
+    outputs[0] = eddy_add(eddy_dropout(inputs.items[0], EDDY_S(0.5), NULL), state);
     return status == EDDY_OK && !outputs[0] ? EDDY_OUT_OF_MEMORY : status;
 }
 
