@@ -118,6 +118,7 @@ typedef struct eddy_code {
     uint32_t recorded_count;      /* calls that were recorded: ordinals are less */
     /* Each draw is taken when its instruction runs (late_draws.h): once the program is built. */
     bool draws_late;
+    bool sets_draws; /* instructions change what was drawn last (draw_ops.h): once it is built */
 } eddy_code;
 
 /* ---- reading ---- */

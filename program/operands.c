@@ -3,6 +3,7 @@
 #include <base/memory.h>
 #include <base/status.h>
 #include <program/control.h>
+#include <program/draw_ops.h>
 #include <program/fold.h>
 #include <program/gradient.h>
 #include <program/passes/passes.h>
@@ -144,6 +145,7 @@ eddy_status eddy_program_build(eddy_program *program, eddy_origin origin) {
     if (!bases)
         return fail_memory(origin);
     program->code.draws_late = eddy_control_has_draws(&program->code);
+    program->code.sets_draws = eddy_draw_ops_has_set(&program->code);
     eddy_status status = reduce_and_lay_out(program, bases, origin);
     if (status == EDDY_OK)
         status = eddy_executable_make(&program->executable, &program->code, bases,

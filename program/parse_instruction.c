@@ -4,6 +4,7 @@
 #include <inttypes.h>
 #include <program/attribute.h>
 #include <program/control.h>
+#include <program/draw_ops.h>
 #include <program/lists.h>
 #include <program/tensor_list.h>
 #include <stdio.h>
@@ -225,6 +226,7 @@ static const eddy_op *parse_op(eddy_parser *p) {
         op = eddy_op_find_built_in(name);
         op = op ? op : eddy_control_find(name);
         op = op ? op : eddy_tensor_list_find(name);
+        op = op ? op : eddy_draw_op_find(name);
     }
     if (!op || op->has_late_shape) {
         p->cursor.at = from;

@@ -5,6 +5,7 @@
 #include <interpreter/call/recorder.h>
 #include <interpreter/handle/generator.h>
 #include <interpreter/tape/autograd.h>
+#include <program/draw_ops.h>
 #include <program/gradient.h>
 #include <program/loop_tape.h>
 #include <program/recording.h>
@@ -286,7 +287,7 @@ static bool add_draw(eddy_recording *recording, const eddy_recorder_call *call,
 }
 
 /* A gradient makes the numbers of an earlier draw again: of a draw that was recorded, or of one before, which stays a constant. There is one
- * place for those of a loop: they are those of the step that is under way. */
+ * place for those of a loop: they are those of the step that is under way, of the loop that draws or of one that sets them. */
 static void find_draw(eddy_recording *recording, const eddy_recorder_call *call,
                       eddy_code_instruction *instruction) {
     const eddy_op *op = instruction->op;
@@ -299,11 +300,13 @@ static void find_draw(eddy_recording *recording, const eddy_recorder_call *call,
         return;
     memcpy(&drawn[0], attributes + eddy_code_seed_word(op) * sizeof(int64_t), sizeof(drawn[0]));
     memcpy(&drawn[1], attributes + eddy_code_counter_word(op) * sizeof(int64_t), sizeof(drawn[1]));
-    const eddy_recording_drawn *seen = recording->drawn.items;
+    eddy_recording_drawn *seen = recording->drawn.items;
     for (uint32_t i = recording->drawn.count; i > 0 && !instruction->draw; i--)
         if (memcmp(seen[i - 1].seed_and_counter, drawn, sizeof(drawn)) == 0)
             instruction->draw = i;
-    if (instruction->draw && !is_open(recording, seen[instruction->draw - 1].loop))
+    if (instruction->draw && eddy_draw_op_sets(op))
+        seen[instruction->draw - 1].loop = open_loop(recording);
+    else if (instruction->draw && !is_open(recording, seen[instruction->draw - 1].loop))
         spoil(recording, EDDY_UNSUPPORTED, eddy_apply_origin(call->apply),
               "it needs the random numbers that the steps of a loop have drawn");
 }

@@ -50,7 +50,7 @@ typedef struct eddy_recording_guess {
 /* A draw, as the recorded call got it. */
 typedef struct eddy_recording_drawn {
     uint64_t seed_and_counter[2];
-    uint32_t loop; /* that it is in, whose steps draw other numbers; 0: none */
+    uint32_t loop; /* that it is in, or was set in last, whose steps have other numbers; 0: none */
 } eddy_recording_drawn;
 
 /* A number that an op's function has made an attribute of, until that op is submitted. */

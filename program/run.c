@@ -85,30 +85,41 @@ static eddy_status draw_now(const eddy_run *r) {
     return status;
 }
 
+/* The words of the run change, and get a place of their own. */
+static eddy_status make_late(eddy_run *r) {
+    const eddy_code *code = &r->program->code;
+    r->late = eddy_late_draws_create(code->draws.count, words_of(r), eddy_code_run_words(code));
+    return r->late ? EDDY_OK : eddy_fail(EDDY_OUT_OF_MEMORY, r->origin, "no memory for a run");
+}
+
 /* Nothing is drawn yet: the run will, from generators that are held for it. */
 static eddy_status draw_late(eddy_run *r) {
-    uint32_t count = r->program->code.draws.count;
-    eddy_status status = EDDY_OK;
     if (r->caller->callback == EDDY_CALLBACK_ACCESS)
         return eddy_fail(EDDY_WOULD_DEADLOCK, r->origin,
                          "the program draws random numbers in a branch or a loop, so that a run is "
                          "waited for, and a callback may not wait");
     memset(words_of(r), 0, drawn_bytes(r));
-    r->late = eddy_late_draws_create(count, words_of(r), eddy_code_run_words(&r->program->code));
-    if (!r->late)
-        return eddy_fail(EDDY_OUT_OF_MEMORY, r->origin, "no memory for a run");
-    for (uint32_t i = 0; i < count && status == EDDY_OK; i++)
+    eddy_status status = make_late(r);
+    for (uint32_t i = 0; i < r->program->code.draws.count && status == EDDY_OK; i++)
         status = eddy_generator_hold(r->caller, r->program->runtime, generator_of(r, i), r->origin,
                                      &r->late->generators[i]);
     return status;
 }
 
+static bool draws_late(const eddy_run *r) {
+    return r->program->code.draws_late && !r->given_draws;
+}
+
 static eddy_status draw(eddy_run *r) {
+    eddy_status status = EDDY_OK;
     r->arguments->late = NULL;
-    if (!r->given_draws)
-        return r->program->code.draws_late ? draw_late(r) : draw_now(r);
-    memcpy(words_of(r), r->given_draws, drawn_bytes(r));
-    return EDDY_OK;
+    if (draws_late(r))
+        return draw_late(r);
+    if (r->given_draws)
+        memcpy(words_of(r), r->given_draws, drawn_bytes(r));
+    else
+        status = draw_now(r);
+    return status == EDDY_OK && r->program->code.sets_draws ? make_late(r) : status;
 }
 
 /* The storage that is written by the run last: it is over once that is. EDDY_CODE_NONE where it writes none. */
@@ -136,7 +147,7 @@ static eddy_status await_all(const eddy_run *r, const eddy_vm_wait *wait) {
 static eddy_status await_draws(const eddy_run *r) {
     eddy_vm_wait wait = {EDDY_FOREVER, r->origin};
     uint32_t written = written_by(r);
-    if (!r->late)
+    if (!draws_late(r))
         return EDDY_OK;
     eddy_status status =
         written == EDDY_CODE_NONE

@@ -32,7 +32,7 @@ typedef struct eddy_run {
     eddy_tensor **
         roots; /* per made storage: that of its target; without one NULL until the run is submitted */
     eddy_run_arguments *arguments;
-    eddy_late_draws *late; /* a reference: what the run draws while it runs; or NULL */
+    eddy_late_draws *late; /* a reference: words that change while it runs; or NULL */
     bool *is_unfit; /* set in place of an error where the arguments do not fit; NULL: the error */
     const int64_t
         *given_draws; /* two words for each draw, in place of drawing; NULL: the run draws */

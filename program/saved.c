@@ -2,12 +2,15 @@
 
 #include <base/memory.h>
 #include <base/status.h>
+#include <program/draw_ops.h>
 #include <program/recording.h>
 #include <program/tensor_list.h>
+#include <string.h>
 
 typedef struct eddy_saved_part {
     eddy_control mark;        /* of a branch; NONE: a row */
-    eddy_tensor *root;        /* row: a reference */
+    eddy_tensor *root;        /* row: a reference; NULL: of what a node has drawn */
+    eddy_autograd_node *node; /* such a row: a reference */
     eddy_tensor *row;         /* row, while it is got: a reference */
     bool is_open;             /* row, while they are found: it is there where the next one is */
     eddy_branch_tape *branch; /* IF: a node that a slot or an output holds */
@@ -25,6 +28,10 @@ static eddy_saved_part *part_at(const eddy_saved *s, uint32_t i) {
     return (eddy_saved_part *)s->parts.items + i;
 }
 
+static bool is_row(const eddy_saved_part *part) {
+    return part->mark == EDDY_CONTROL_NONE;
+}
+
 static eddy_saved_slot *slot_at(const eddy_saved *s, uint32_t i) {
     return (eddy_saved_slot *)s->slots.items + i;
 }
@@ -34,9 +41,12 @@ static eddy_status fail_memory(const eddy_block_call *call) {
 }
 
 void eddy_saved_fini(eddy_saved *saved) {
-    for (uint32_t i = 0; i < saved->parts.count; i++)
+    for (uint32_t i = 0; i < saved->parts.count; i++) {
         if (part_at(saved, i)->root)
             eddy_tensor_drop(part_at(saved, i)->root);
+        if (part_at(saved, i)->node)
+            eddy_autograd_node_release(part_at(saved, i)->node);
+    }
     for (uint32_t i = 0; i < saved->slots.count; i++)
         eddy_autograd_node_release(slot_at(saved, i)->node);
     eddy_code_array_fini(&saved->parts, sizeof(eddy_saved_part));
@@ -153,8 +163,31 @@ static eddy_status find_branch(const finder *f, eddy_branch_tape *branch) {
     return status == EDDY_OK ? add_part(f, end, &index) : status;
 }
 
+/* Whether the gradient of the node's call may need the numbers that it has drawn. */
+static bool has_drawn(const eddy_autograd_node *node) {
+    double chance = 1;
+    if (!node->op || !node->op->is_random)
+        return false;
+    if (node->op->chance_of > 0)
+        memcpy(&chance,
+               (const char *)node->attributes +
+                   node->op->attributes[node->op->chance_of - 1].offset,
+               sizeof(chance));
+    return chance != 0;
+}
+
+static eddy_status add_drawn(const finder *f, eddy_autograd_node *node) {
+    uint32_t index;
+    eddy_status status = add_part(f, (eddy_saved_part){.node = node}, &index);
+    if (status != EDDY_OK)
+        return status;
+    eddy_autograd_node_retain(node);
+    f->saved->row_count++;
+    return EDDY_OK;
+}
+
 static eddy_status find_node(const finder *f, eddy_autograd_node *node) {
-    eddy_status status = EDDY_OK;
+    eddy_status status = has_drawn(node) ? add_drawn(f, node) : EDDY_OK;
     for (uint32_t i = 0; i < eddy_autograd_saved_count(node) && status == EDDY_OK; i++)
         status = add_slot(f, node, i);
     eddy_branch_tape *branch = eddy_branch_tape_of(node);
@@ -193,7 +226,7 @@ eddy_status eddy_saved_find(const eddy_block_call *call, const eddy_way_tape *wa
 
 static bool is_part_alike(const eddy_saved_part *a, const eddy_saved_part *b) {
     if (a->mark != b->mark || a->predicate != b->predicate || a->known != b->known ||
-        !a->root != !b->root)
+        !a->root != !b->root || !a->node != !b->node)
         return false;
     return !a->root || (a->root->dtype == b->root->dtype && a->root->count == b->root->count);
 }
@@ -214,12 +247,17 @@ eddy_status eddy_saved_make_lists(const eddy_block_call *call, const eddy_saved 
     uint32_t row = 0;
     for (uint32_t i = 0; i < saved->parts.count && status == EDDY_OK; i++) {
         const eddy_saved_part *part = part_at(saved, i);
-        if (part->root && part->known) {
+        if (!is_row(part))
+            continue;
+        if (part->known) {
             lists[row] = known_lists[part->known - 1];
             eddy_tensor_retain(lists[row++]);
-        } else if (part->root) {
-            status = eddy_tensor_list_make(call->caller, part->root, step_count, &lists[row++]);
+            continue;
         }
+        status = part->root
+                     ? eddy_tensor_list_make(call->caller, (eddy_dtype)part->root->dtype,
+                                             part->root->count, step_count, &lists[row++])
+                     : eddy_tensor_list_make(call->caller, EDDY_I64, 2, step_count, &lists[row++]);
     }
     return status;
 }
@@ -236,25 +274,33 @@ static eddy_status flatten(const eddy_block_call *call, eddy_tensor *root, eddy_
     return *flat ? EDDY_OK : EDDY_OUT_OF_MEMORY;
 }
 
+/* What a step puts into its list: all elements of a storage, or a seed and a counter. */
+static eddy_status make_row(const eddy_block_call *call, const eddy_saved_part *part,
+                            eddy_tensor **row) {
+    return part->node
+               ? eddy_draw_op_get(call->caller, part->node->attributes, call->origin.address, row)
+               : flatten(call, part->root, row);
+}
+
 eddy_status eddy_saved_put(const eddy_block_call *call, const eddy_saved *saved,
                            eddy_tensor *const *lists, eddy_tensor *at) {
     eddy_status status = EDDY_OK;
     uint32_t row = 0;
     for (uint32_t i = 0; i < saved->parts.count && status == EDDY_OK; i++) {
         const eddy_saved_part *part = part_at(saved, i);
-        eddy_tensor *flat;
-        if (!part->root) {
+        eddy_tensor *made;
+        if (!is_row(part)) {
             mark(call, part);
             continue;
         }
         eddy_tensor *list = lists[row++];
         if (part->known)
             continue;
-        status = flatten(call, part->root, &flat);
+        status = make_row(call, part, &made);
         if (status != EDDY_OK)
             break;
-        status = eddy_tensor_list_set(call->caller, flat, at, list, call->origin.address);
-        eddy_tensor_drop(flat);
+        status = eddy_tensor_list_set(call->caller, made, at, list, call->origin.address);
+        eddy_tensor_drop(made);
     }
     return status;
 }
@@ -280,15 +326,24 @@ static eddy_status turn_to_row(const eddy_block_call *call, const eddy_saved *sa
     return status;
 }
 
+static eddy_status get_row(const eddy_block_call *call, eddy_tensor *list, eddy_tensor *at,
+                           eddy_saved_part *part) {
+    eddy_status status =
+        eddy_tensor_list_get(call->caller, list, at, call->origin.address, &part->row);
+    return status == EDDY_OK && part->node
+               ? eddy_draw_op_set(call->caller, part->row, part->node->attributes,
+                                  call->origin.address)
+               : status;
+}
+
 static eddy_status get_rows(const eddy_block_call *call, const eddy_saved *saved,
                             eddy_tensor *const *lists, eddy_tensor *at, eddy_tensor *known_at) {
     eddy_status status = EDDY_OK;
     uint32_t row = 0;
     for (uint32_t i = 0; i < saved->parts.count && status == EDDY_OK; i++) {
         eddy_saved_part *part = part_at(saved, i);
-        if (part->root) {
-            status = eddy_tensor_list_get(call->caller, lists[row++], part->known ? known_at : at,
-                                          call->origin.address, &part->row);
+        if (is_row(part)) {
+            status = get_row(call, lists[row++], part->known ? known_at : at, part);
             continue;
         }
         if (part->branch)

@@ -4,6 +4,8 @@
  * place of what they had saved. What a way of a branch in the body has saved is there on that way alone: it is put and got
  * on the same way of a branch of its own, on the same predicate.
  *
+ * What nodes have drawn is saved like tensors: seed and counter, as a row (draw_ops.h).
+ *
  *   forwards    list_set(a, n, list)  if(p)  list_set(b, n, list)  else()  list_set(c, n, list)  end_if()
  *   backwards   a = list_get(list, n)  if(p')  b = list_get(list, n)  else()  c = list_get(list, n)  end_if()
  *

@@ -3,6 +3,7 @@
 #include <base/dtype.h>
 #include <kernels/kernel.h>
 #include <program/control.h>
+#include <program/draw_ops.h>
 #include <program/fused.h>
 #include <streams/team.h>
 #include <string.h>
@@ -139,8 +140,21 @@ static void step_drawing(const eddy_step *step, eddy_frame *frame) {
     step_patched(step, frame);
 }
 
+/* Seed and counter become words of the run. */
+static void step_set_draw(const eddy_step *step, eddy_frame *frame) {
+    const eddy_place *place = &step->kernel.places[0];
+    const int64_t *drawn =
+        (const int64_t *)(const void *)place_data(frame, place->base, place->offset);
+    int64_t stride = step->kernel.call->views[0].strides[0];
+    for (uint32_t i = 0; i < step->kernel.patch_count; i++)
+        frame->late->words[step->kernel.patches[i].from] = drawn[i * stride];
+}
+
 static void make_kernel(eddy_step *step, const eddy_step_call *call) {
-    step->run = call->late_draw ? step_drawing : call->patch_count > 0 ? step_patched : step_kernel;
+    step->run = eddy_draw_op_sets(call->prepared->packed->op) ? step_set_draw
+                : call->late_draw                             ? step_drawing
+                : call->patch_count > 0                       ? step_patched
+                                                              : step_kernel;
     step->kernel.draw = call->late_draw - 1;
     step->kernel.call = call->prepared;
     step->kernel.places = call->places;
@@ -178,11 +192,12 @@ void eddy_step_make(eddy_step *step, const eddy_step_call *call) {
 }
 
 const char *eddy_step_kind(const eddy_step *step) {
-    return step->run == step_kernel    ? "kernel"
-           : step->run == step_patched ? "patched kernel"
-           : step->run == step_drawing ? "drawing kernel"
-           : step->run == step_rows    ? "rows"
-           : step->run == step_nothing ? "nothing"
-           : step->run == step_mark    ? "mark"
-                                       : "loop";
+    return step->run == step_kernel     ? "kernel"
+           : step->run == step_patched  ? "patched kernel"
+           : step->run == step_drawing  ? "drawing kernel"
+           : step->run == step_set_draw ? "set draw"
+           : step->run == step_rows     ? "rows"
+           : step->run == step_nothing  ? "nothing"
+           : step->run == step_mark     ? "mark"
+                                        : "loop";
 }

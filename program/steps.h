@@ -23,7 +23,7 @@ typedef struct eddy_step_call {
 /* Chooses how the call runs: an elementwise call of one slice calls its loop, any other its kernel. */
 void eddy_step_make(eddy_step *step, const eddy_step_call *call);
 /* "loop", "rows", "kernel", "patched kernel" (numbers or draws of the run are filled in), "drawing kernel" (that
- * draws, too), "nothing", "mark". */
+ * draws, too), "set draw" (words of the run are filled in), "nothing", "mark". */
 const char *eddy_step_kind(const eddy_step *step);
 /* The step of a group. */
 void eddy_step_make_fused(eddy_step *step, const eddy_fused *fused);

@@ -5,6 +5,7 @@
 #include <base/hash.h>
 #include <base/memory.h>
 #include <program/control.h>
+#include <program/draw_ops.h>
 #include <program/passes/passes.h>
 #include <string.h>
 
@@ -18,7 +19,7 @@ typedef struct numbering {
         *slots; /* a hash table: 1 + an instruction that is kept; slot_count is a power of two */
     uint32_t slot_count;
     uint64_t
-        stretch; /* marks of branches and loops so far: beyond one, nothing is known of what was computed before it */
+        stretch; /* marks of branches and loops so far, and changes of what was drawn last: beyond one, nothing is known of what was computed before it */
     uint64_t
         *versions; /* per instruction that is in the table: the sum of its inputs' versions then */
     eddy_digest *digests;
@@ -168,7 +169,8 @@ static void number_all(numbering *n) {
             continue;
         }
         note_writes(n, instruction, n->version);
-        n->stretch += eddy_control_of(instruction->op) != EDDY_CONTROL_NONE;
+        n->stretch += eddy_control_of(instruction->op) != EDDY_CONTROL_NONE ||
+                      eddy_draw_op_changes_words(code, instruction);
         kept++;
     }
     code->instructions.count = kept;

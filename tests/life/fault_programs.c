@@ -290,7 +290,7 @@ static eddy_status run_loop(eddy_tensor *x, bool records_only, double *result) {
 }
 
 static eddy_status times(void *context, eddy_list inputs, eddy_tensor **outputs) {
-    outputs[0] = eddy_tanh(eddy_mul(inputs.items[0], context));
+    outputs[0] = eddy_dropout(eddy_tanh(eddy_mul(inputs.items[0], context)), EDDY_S(0.5), NULL);
     return outputs[0] ? EDDY_OK : EDDY_OUT_OF_MEMORY;
 }
 

@@ -350,6 +350,33 @@ Test(control_draws, what_is_fetched_changes_no_draw) {
     cr_assert_eq(eddy_live_count(), 0);
 }
 
+/* Parts of larger inputs draw one after the other. */
+Test(control_draws, batches_draw_in_their_order) {
+    eddy_scope *scope = eddy_scope_begin();
+    noise n = {.first = eddy_generator_create(2)};
+    eddy_tensor *x = filled(1), *count = scalar(2), *outputs[OUTPUTS], *merged, *parts[3];
+    must(eddy_record_begin(EDDY_OPTIONS(record, .passes = "all", .records_only = true)));
+    compute(&n, x, count, outputs);
+    eddy_program *program =
+        end(EDDY_BINDINGS({"x", x, EDDY_ROLE_INPUT}, {"count", count, EDDY_ROLE_INPUT},
+                          {"a", outputs[0], EDDY_ROLE_OUTPUT}));
+    state before = state_of(&n);
+    for (int i = 0; i < 3; i++) {
+        compute(&n, filled(i - 1), count, outputs);
+        parts[i] = outputs[0];
+    }
+    state after = state_of(&n);
+    restore(&n, &before);
+    eddy_list all = EDDY_LIST(filled(-1), filled(0), filled(1));
+    must(eddy_program_run_batches(program, EDDY_LIST(eddy_cat(all, 0), count), &merged));
+    expect_same_state(&n, &after, "batches");
+    expect_same(merged, eddy_cat((eddy_list){parts, 3}, 0), "batches");
+    eddy_program_release(&program);
+    eddy_generator_release(&n.first);
+    eddy_scope_end(scope);
+    cr_assert_eq(eddy_live_count(), 0);
+}
+
 /* A run that writes nothing is waited for, too. */
 Test(control_draws, a_run_without_results_draws) {
     eddy_scope *scope = eddy_scope_begin();

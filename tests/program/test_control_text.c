@@ -206,3 +206,63 @@ Test(control_text, lists_are_checked) {
         cr_assert_not_null(strstr(error.reason, wrong[i].reason), "%s", error.reason);
     }
 }
+
+/* ---- draws as tensors ---- */
+
+/* Of the same draw, what was drawn and then what was set: neither stands for the other. */
+static void try_draws(bool has_passes) {
+    static const char text[] =
+        "eddy program, version 1, 8 instructions\ninput x f32[64]\ninput other i64[2]\n"
+        "output first f32[64] of %0\noutput drawn i64[2] of %1\noutput again f32[64] of %2\n"
+        "output changed f32[64] of %3\noutput got i64[2] of %4\noutput back f32[64] of %5\ndraw 0\n"
+        "%0 f32[64] = dropout(x f32[64], p = 0.5, draw = 0)\n%1 i64[2] = draw_get(draw = 0)\n"
+        "%2 f32[64] = dropout_backward(x f32[64], p = 0.5, draw = 0)\n"
+        "draw_set(other i64[2], draw = 0)\n"
+        "%3 f32[64] = dropout_backward(x f32[64], p = 0.5, draw = 0)\n%4 i64[2] = draw_get(draw = "
+        "0)\n"
+        "draw_set(%1 i64[2], draw = 0)\n"
+        "%5 f32[64] = dropout_backward(x f32[64], p = 0.5, draw = 0)\n";
+    static const int64_t other[] = {3, 4};
+    eddy_parse_error error = {0};
+    eddy_runtime *runtime;
+    uint32_t generators;
+    must(eddy_runtime_of_caller(eddy_caller_get(), (eddy_origin){0}, &runtime));
+    eddy_program *program = eddy_program_create(runtime);
+    program->passes = has_passes ? UINT32_MAX : 0;
+    cr_assert_eq(eddy_parse_program(program, text, strlen(text), &generators, &error), EDDY_OK,
+                 "%u: %s", error.line, error.reason);
+    must(eddy_program_build(program, (eddy_origin){"test", NULL}));
+    eddy_tensor *x = eddy_ones(EDDY_SHAPE(64), EDDY_F32, NULL), *made[6],
+                *set = eddy_from_data(other, EDDY_SHAPE(2), EDDY_I64, NULL);
+    int64_t drawn[2], got[2];
+    uint64_t seed, counter;
+    must(eddy_generator_state(eddy_generator_default(), &seed, &counter));
+    must(eddy_program_run(program, EDDY_LIST(x, set), made));
+    must(eddy_read(made[1], drawn, sizeof(drawn), NULL));
+    must(eddy_read(made[4], got, sizeof(got), NULL));
+    cr_assert(drawn[0] == (int64_t)seed && drawn[1] == (int64_t)counter);
+    cr_assert_arr_eq(got, other, sizeof(got));
+    cr_assert_eq(sum_of(eddy_abs(eddy_sub(made[0], made[2]))), 0);
+    cr_assert_eq(sum_of(eddy_abs(eddy_sub(made[0], made[5]))), 0);
+    eddy_tensor *expected = eddy_dropout_backward(x, EDDY_S(0.5), 3, 4);
+    cr_assert_eq(sum_of(eddy_abs(eddy_sub(made[3], expected))), 0);
+    cr_assert_gt(sum_of(eddy_abs(eddy_sub(made[0], expected))), 0);
+    eddy_program_release(&program);
+}
+
+Test(control_text, a_draw_can_be_kept_and_set) {
+    eddy_scope *scope = eddy_scope_begin();
+    try_draws(false);
+    try_draws(true);
+    eddy_scope_end(scope);
+    cr_assert_eq(eddy_live_count(), 0);
+#define SETTING(line)                                                                              \
+    "eddy program, version 1, 1 instructions\ninput x f32[2]\ninput y i64[3]\ndraw 0\n" line
+    expect_refused(SETTING("draw_set(x f32[2], draw = 0)\n"), 5,
+                   "draw_set: seed and counter are i64 (f32[2])");
+    expect_refused(SETTING("draw_set(y i64[3], draw = 0)\n"), 5,
+                   "draw_set: a draw is a seed and a counter (i64[3])");
+    expect_refused(SETTING("%0 f32[2] = draw_get(draw = 0)\n"), 5, "the result is i64[2]");
+    expect_refused(SETTING("%0 i64[2] = draw_get(draw = 1)\n"), 5,
+                   "expected a draw from 0 to 0, not '1)'");
+}

@@ -140,3 +140,27 @@ Test(hostile, accepted_texts_of_every_op_can_be_run, .timeout = 300) {
     cr_assert_gt(accepted, 100, "%d", accepted);
     cr_assert_eq(eddy_live_count(), 0);
 }
+
+/* Draws in branches, and what is done with them. Predicates and tensors may be any; there is no loop, which may never end. */
+Test(hostile, accepted_texts_with_draws_in_branches_can_be_run, .timeout = 300) {
+    static const char from[] =
+        "eddy program, version 1, 10 instructions\ninput p bool[]\ninput x f32[3]\n"
+        "input drawn i64[2]\noutput y f32[3] of %3\noutput z f32[3] of %4\ndraw 0\ndraw 1\ndraw 2\n"
+        "%0 f32[3] = dropout(x f32[3], p = 0.5, draw = 0)\nif(p bool[])\n"
+        "%1 f32[3] = dropout(%0 f32[3], p = 0.5, draw = 1)\n%2 i64[2] = draw_get(draw = 1)\n"
+        "draw_set(drawn i64[2], draw = 0)\nelse()\nset %1 f32[3] = bernoulli(x f32[3], draw = 2)\n"
+        "end_if()\n%3 f32[3] = dropout_backward(x f32[3], p = 0.5, draw = 0)\n"
+        "%4 f32[3] = dropout_backward(%1 f32[3], p = 0.5, draw = 1)\n";
+    mutator m = {88172645463325252u};
+    char text[2 * sizeof(from)];
+    int accepted = 0;
+    cr_assert(try_text(from, sizeof(from) - 1));
+    for (int i = 0; i < 4000; i++) {
+        memcpy(text, from, sizeof(from));
+        size_t length = i % 4 == 0 ? mutator_change(&m, text, sizeof(from) - 1)
+                                   : mutator_renumber(&m, text, sizeof(from) - 1);
+        accepted += try_text(text, length);
+    }
+    cr_assert_gt(accepted, 100, "%d", accepted);
+    cr_assert_eq(eddy_live_count(), 0);
+}

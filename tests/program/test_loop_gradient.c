@@ -472,13 +472,6 @@ static eddy_status goes_back(void *context, eddy_list inputs, eddy_tensor **outp
     return counted(inputs, outputs);
 }
 
-static eddy_status draws(void *context, eddy_list inputs, eddy_tensor **outputs) {
-    model *m = context;
-    outputs[1] = eddy_dropout(eddy_mul(inputs.items[1], m->w), EDDY_S(0.5), NULL);
-    outputs[2] = inputs.items[2];
-    return counted(inputs, outputs);
-}
-
 static eddy_status has_late_shape(void *context, eddy_list inputs, eddy_tensor **outputs) {
     model *m = context;
     eddy_tensor *where = eddy_nonzero(inputs.items[1]);
@@ -543,8 +536,6 @@ Test(loop_gradient, what_cannot_be_recorded_goes_on) {
     try_refused(cell, 0, true,
                 "while cannot be part of a program: a gradient goes back through a loop without "
                 "most_steps");
-    try_refused(draws, STEPS, true,
-                "it needs the random numbers that the steps of a loop have drawn");
     try_refused(
         has_late_shape, STEPS, false,
         "while cannot be part of a program: nonzero: the shape of its result depends on its data");
