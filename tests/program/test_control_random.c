@@ -22,6 +22,7 @@ typedef struct node {
     int64_t output_count;
     eddy_tensor **states;
     eddy_tensor *index;
+    eddy_generator *generator; /* beside the thread's own, or NULL */
     eddy_tensor *
         leaf; /* gradients are wanted: sums and products of small integers, which no order rounds; else NULL */
 } node;
@@ -138,6 +139,18 @@ static eddy_status loop(uint64_t *seed, const node *n, registers *r) {
     return EDDY_OK;
 }
 
+static eddy_tensor *drop(uint64_t *seed, const node *n, eddy_tensor *x) {
+    return eddy_dropout(x, EDDY_S(0.5),
+                        EDDY_OPTIONS(dropout, .generator = below(seed, 2) ? n->generator : NULL));
+}
+
+/* 0 and 1. */
+static eddy_tensor *coins_like(uint64_t *seed, const node *n, eddy_tensor *x) {
+    eddy_tensor *half = eddy_full_like(x, EDDY_S(0.5), NULL);
+    return eddy_bernoulli(
+        half, EDDY_OPTIONS(bernoulli, .generator = below(seed, 2) ? n->generator : NULL));
+}
+
 /* A slice is not written to. */
 static eddy_status sliced_block(void *context, eddy_list inputs, eddy_tensor **outputs) {
     const node *n = context;
@@ -169,7 +182,7 @@ static eddy_status scan(uint64_t *seed, const node *n, registers *r) {
 
 static eddy_status exact_statement(uint64_t *seed, const node *n, registers *r) {
     eddy_tensor *a = any(seed, r), *b = any(seed, r), *made;
-    switch (below(seed, n->depth < DEPTH ? 14 : 8)) {
+    switch (below(seed, n->depth < DEPTH ? 17 : 10)) {
     case 0:
         made = eddy_add(a, b);
         break;
@@ -195,11 +208,17 @@ static eddy_status exact_statement(uint64_t *seed, const node *n, registers *r) 
         made = eddy_detach(a);
         break;
     case 8:
-        return unequal_branch(seed, n, r);
+        made = eddy_mul_s(drop(seed, n, a), EDDY_S(0.5));
+        break;
     case 9:
+        made = eddy_mul(coins_like(seed, n, a), b);
+        break;
     case 10:
-        return loop(seed, n, r);
+        return unequal_branch(seed, n, r);
     case 11:
+    case 12:
+        return loop(seed, n, r);
+    case 13:
         return scan(seed, n, r);
     default:
         return branch(seed, n, r);
@@ -212,7 +231,7 @@ static eddy_status statement(uint64_t *seed, const node *n, registers *r) {
     if (n->leaf)
         return exact_statement(seed, n, r);
     eddy_tensor *a = any(seed, r), *b = any(seed, r);
-    switch (below(seed, n->depth < DEPTH ? 17 : 11)) {
+    switch (below(seed, n->depth < DEPTH ? 20 : 13)) {
     case 0:
         put(seed, r, eddy_mul_s(eddy_add(a, b), EDDY_S(0.5)));
         return EDDY_OK;
@@ -250,11 +269,17 @@ static eddy_status statement(uint64_t *seed, const node *n, registers *r) {
         return eddy_add_into(one, other, any(seed, r));
     }
     case 11:
+        put(seed, r, drop(seed, n, a));
+        return EDDY_OK;
     case 12:
-        return branch(seed, n, r);
+        put(seed, r, eddy_sub(coins_like(seed, n, a), b));
+        return EDDY_OK;
     case 13:
-        return unequal_branch(seed, n, r);
     case 14:
+        return branch(seed, n, r);
+    case 15:
+        return unequal_branch(seed, n, r);
+    case 16:
         return scan(seed, n, r);
     default:
         return loop(seed, n, r);
@@ -275,11 +300,41 @@ static eddy_status random_block(void *context, eddy_list inputs, eddy_tensor **o
     return status;
 }
 
+/* ---- generators ---- */
+
+/* The thread's own, and another one. */
+typedef struct drawn {
+    uint64_t words[4];
+} drawn;
+
+static drawn drawn_so_far(const eddy_generator *generator) {
+    drawn d = {{0}};
+    must(eddy_generator_state(eddy_generator_default(), &d.words[0], &d.words[1]));
+    if (generator)
+        must(eddy_generator_state(generator, &d.words[2], &d.words[3]));
+    return d;
+}
+
+static void draw_again(eddy_generator *generator, const drawn *d) {
+    must(eddy_generator_restore(eddy_generator_default(), d->words[0], d->words[1]));
+    if (generator)
+        must(eddy_generator_restore(generator, d->words[2], d->words[3]));
+}
+
+static void expect_drawn(const eddy_generator *generator, const drawn *expected, uint64_t seed) {
+    drawn is = drawn_so_far(generator);
+    for (int i = 0; i < 4; i++)
+        cr_assert_eq(is.words[i], expected->words[i], "seed %llu: %llu draws, the calls %llu",
+                     (unsigned long long)seed, (unsigned long long)is.words[i],
+                     (unsigned long long)expected->words[i]);
+}
+
 /* ---- one nest ---- */
 
 typedef struct world {
     eddy_tensor *inputs[3]; /* two matrices, and rows of them by number */
     eddy_tensor *states[STATES];
+    eddy_generator *generator;
     node root;
 } world;
 
@@ -297,8 +352,11 @@ static void make_world(world *w, uint64_t seed, int64_t size, bool is_bad) {
 }
 
 static eddy_status call(world *w, uint64_t seed, eddy_tensor **outputs) {
-    w->root =
-        (node){.seed = seed, .output_count = OUTPUTS, .states = w->states, .index = w->inputs[2]};
+    w->root = (node){.seed = seed,
+                     .output_count = OUTPUTS,
+                     .states = w->states,
+                     .index = w->inputs[2],
+                     .generator = w->generator};
     /* What is written is not what was given. */
     eddy_tensor *own[] = {eddy_clone(w->inputs[0]), eddy_clone(w->inputs[1])};
     return random_block(&w->root, (eddy_list){own, 2}, outputs);
@@ -350,10 +408,15 @@ static void compare(eddy_program *program, world *recorded, uint64_t seed, int64
     eddy_tensor *eager[OUTPUTS], *outputs[OUTPUTS];
     make_world(&w, numbers, size, false);
     make_world(&replayed, numbers, size, false);
+    w.generator = recorded->generator;
+    drawn before = drawn_so_far(w.generator);
     must(call(&w, seed, eager));
+    drawn after = drawn_so_far(w.generator);
+    draw_again(w.generator, &before);
     for (int i = 0; i < STATES; i++)
         must(eddy_copy_into(replayed.states[i], recorded->states[i]));
     must(eddy_program_run(program, (eddy_list){replayed.inputs, 3}, outputs));
+    expect_drawn(w.generator, &after, seed);
     for (int i = 0; i < OUTPUTS; i++)
         expect_bits(eddy_contiguous(eager[i]), outputs[i], seed, "output");
     for (int i = 0; i < STATES; i++)
@@ -398,6 +461,7 @@ static void try_seed(uint64_t seed) {
                                    .records_only = below(&draw, 2)};
     world w;
     make_world(&w, seed, size, false);
+    w.generator = eddy_generator_create(seed);
     eddy_program *program = record(&w, seed, &options);
     for (uint64_t i = 0; i < 4; i++) {
         if (i == 2) {
@@ -406,6 +470,7 @@ static void try_seed(uint64_t seed) {
         }
         compare(program, &w, seed, size, seed * 10 + i);
     }
+    eddy_generator_release(&w.generator);
     eddy_program_release(&program);
     eddy_scope_end(scope);
 }
@@ -521,11 +586,15 @@ static void try_exact(uint64_t seed) {
         make_exact(&called, 10 * seed + i);
         make_exact(&given, 10 * seed + i);
         must(eddy_grads_zero(EDDY_LIST(recorded.leaf)));
+        drawn before = drawn_so_far(NULL);
         eddy_tensor *loss = exact_loss(&called, seed);
         must(eddy_backward(loss));
+        drawn after = drawn_so_far(NULL);
+        draw_again(NULL, &before);
         must(eddy_program_run(program, EDDY_LIST(given.x), results));
         if (is_node)
             must(eddy_backward(results[0]));
+        expect_drawn(NULL, &after, seed);
         double values[2];
         must(eddy_read(loss, &values[0], sizeof(double), NULL));
         must(eddy_read(results[0], &values[1], sizeof(double), NULL));
