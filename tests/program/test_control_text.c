@@ -212,17 +212,19 @@ Test(control_text, lists_are_checked) {
 /* Of the same draw, what was drawn and then what was set: neither stands for the other. */
 static void try_draws(bool has_passes) {
     static const char text[] =
-        "eddy program, version 1, 8 instructions\ninput x f32[64]\ninput other i64[2]\n"
-        "output first f32[64] of %0\noutput drawn i64[2] of %1\noutput again f32[64] of %2\n"
-        "output changed f32[64] of %3\noutput got i64[2] of %4\noutput back f32[64] of %5\ndraw 0\n"
+        "eddy program, version 1, 12 instructions\ninput x f32[64]\ninput other i64[2]\n"
+        "output first f32[64] of %0\noutput drawn i64[2] of %2\noutput again f32[64] of %4\n"
+        "output changed f32[64] of %6\noutput got i64[2] of %8\noutput back f32[64] of %9\ndraw 0\n"
         "%0 f32[64] = dropout(x f32[64], p = 0.5, draw = 0)\n%1 i64[2] = draw_get(draw = 0)\n"
-        "%2 f32[64] = dropout_backward(x f32[64], p = 0.5, draw = 0)\n"
-        "draw_set(other i64[2], draw = 0)\n"
-        "%3 f32[64] = dropout_backward(x f32[64], p = 0.5, draw = 0)\n%4 i64[2] = draw_get(draw = "
-        "0)\n"
-        "draw_set(%1 i64[2], draw = 0)\n"
-        "%5 f32[64] = dropout_backward(x f32[64], p = 0.5, draw = 0)\n";
+        "%2 i64[2] = neg(%1 i64[2])\n"
+        "%3 f32[64] = dropout_backward(x f32[64], p = 0.5, draw = 0)\n"
+        "%4 f32[64] = neg(%3 f32[64])\ndraw_set(other i64[2], draw = 0)\n"
+        "%5 f32[64] = dropout_backward(x f32[64], p = 0.5, draw = 0)\n"
+        "%6 f32[64] = neg(%5 f32[64])\n%7 i64[2] = draw_get(draw = 0)\n"
+        "%8 i64[2] = neg(%7 i64[2])\ndraw_set(%1 i64[2], draw = 0)\n"
+        "%9 f32[64] = dropout_backward(x f32[64], p = 0.5, draw = 0)\n";
     static const int64_t other[] = {3, 4};
+    static const int64_t minus_other[] = {-3, -4};
     eddy_parse_error error = {0};
     eddy_runtime *runtime;
     uint32_t generators;
@@ -240,12 +242,12 @@ static void try_draws(bool has_passes) {
     must(eddy_program_run(program, EDDY_LIST(x, set), made));
     must(eddy_read(made[1], drawn, sizeof(drawn), NULL));
     must(eddy_read(made[4], got, sizeof(got), NULL));
-    cr_assert(drawn[0] == (int64_t)seed && drawn[1] == (int64_t)counter);
-    cr_assert_arr_eq(got, other, sizeof(got));
-    cr_assert_eq(sum_of(eddy_abs(eddy_sub(made[0], made[2]))), 0);
+    cr_assert(-drawn[0] == (int64_t)seed && -drawn[1] == (int64_t)counter);
+    cr_assert_arr_eq(got, minus_other, sizeof(got));
+    cr_assert_eq(sum_of(eddy_abs(eddy_add(made[0], made[2]))), 0);
     cr_assert_eq(sum_of(eddy_abs(eddy_sub(made[0], made[5]))), 0);
     eddy_tensor *expected = eddy_dropout_backward(x, EDDY_S(0.5), 3, 4);
-    cr_assert_eq(sum_of(eddy_abs(eddy_sub(made[3], expected))), 0);
+    cr_assert_eq(sum_of(eddy_abs(eddy_add(made[3], expected))), 0);
     cr_assert_gt(sum_of(eddy_abs(eddy_sub(made[0], expected))), 0);
     eddy_program_release(&program);
 }
