@@ -113,6 +113,7 @@ typedef struct ran {
     eddy_tensor *inputs[BINDINGS_MOST], *wholes[BINDINGS_MOST], *outputs[BINDINGS_MOST];
     int64_t input_count, output_count;
     eddy_status status;
+    uint64_t seed, draws; /* of the generator, afterwards */
 } ran;
 
 static void make_inputs(const eddy_program *program, ran *r) {
@@ -138,6 +139,7 @@ static void run(eddy_program *program, ran *r) {
     eddy_seed(7);
     r->status = eddy_program_run(program, (eddy_list){r->inputs, r->input_count}, r->outputs);
     (void)!eddy_sync(EDDY_FOREVER);
+    CHECK(eddy_generator_state(eddy_generator_default(), &r->seed, &r->draws) == EDDY_OK);
     eddy_error_take(NULL);
 }
 
@@ -166,7 +168,7 @@ static void run_both(eddy_program *plain, eddy_program *passed) {
     ran a, b;
     run(plain, &a);
     run(passed, &b);
-    CHECK(a.status == b.status);
+    CHECK(a.status == b.status && a.draws == b.draws);
     for (int64_t i = 0; i < a.input_count; i++)
         expect_same(a.wholes[i], b.wholes[i]);
     for (int64_t i = 0; i < a.output_count && a.status == EDDY_OK; i++)
