@@ -36,11 +36,11 @@ INLINE int64_t next_lanes(int64_t next, int64_t lanes, int64_t count) {
 
 typedef enum joining { LARGER, SUM } joining;
 
-/* The larger of two; NaN wins. */
+/* The larger of two, `a` of equals; NaN wins, `a` of two. So maxima have the bits of those with indices. */
 INLINE real join(joining how, real a, real b) {
     if (how == SUM)
         return a + b;
-    return (b > a) | (b != b) ? b : a;
+    return (b <= a) | (a != a) ? a : b;
 }
 
 INLINE void join_elements(joining how, real *restrict to, const real *restrict x, int64_t step,
@@ -50,11 +50,24 @@ INLINE void join_elements(joining how, real *restrict to, const real *restrict x
 }
 
 /* Two columns of windows that are two elements apart: every element is used, so nothing has to be gathered. */
+INLINE void add_pairs(real *restrict to, const real *restrict x, int64_t lanes) {
+    EDDY_LANES_LONG (i, lanes)
+        to[i] = to[i] + x[2 * i] + x[2 * i + 1];
+}
+
+/* The same for maxima. gcc does not vectorise a loop that compares one after the other. */
 INLINE void join_pairs(joining how, real *restrict to, const real *restrict x, int64_t lanes) {
-    EDDY_LANES_LONG (i, lanes) {
-        real first = join(how, to[i], x[2 * i]);
-        to[i] = join(how, first, x[2 * i + 1]);
+    real second[LANES];
+    if (how == SUM) {
+        add_pairs(to, x, lanes);
+        return;
     }
+    EDDY_LANES_LONG (i, lanes) {
+        second[i] = x[2 * i + 1];
+        to[i] = join(how, to[i], x[2 * i]);
+    }
+    EDDY_LANES_LONG (i, lanes)
+        to[i] = join(how, to[i], second[i]);
 }
 
 INLINE void join_row(joining how, real *restrict to, const real *restrict x,
