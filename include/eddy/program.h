@@ -74,10 +74,11 @@ typedef struct eddy_bindings {
 #define EDDY_PASS_LIST(row)                                                                        \
     row(dead, "leaves out ops whose results nobody uses")                                          \
         row(same, "leaves out ops that compute what an earlier one has computed")                  \
-            row(fold, "computes once what depends on constants alone")                             \
-                row(move, "leaves out copies whose source can be written where they put it")       \
-                    row(fuse, "runs elementwise ops tile by tile")                                 \
-                        row(place, "puts results into the memory of what is used up")
+            row(richer, "leaves out ops whose result a richer op of the same operand has too")     \
+                row(fold, "computes once what depends on constants alone")                         \
+                    row(move, "leaves out copies whose source can be written where they put it")   \
+                        row(fuse, "runs elementwise ops tile by tile")                             \
+                            row(place, "puts results into the memory of what is used up")
 
 /* ---- recording ---- */
 

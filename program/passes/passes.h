@@ -20,7 +20,8 @@ typedef enum eddy_pass {
 } eddy_pass;
 
 /* Those that leave instructions out. */
-#define EDDY_PASSES_REDUCING (1u << EDDY_PASS_NUMBER_dead | 1u << EDDY_PASS_NUMBER_same)
+#define EDDY_PASSES_REDUCING                                                                       \
+    (1u << EDDY_PASS_NUMBER_dead | 1u << EDDY_PASS_NUMBER_same | 1u << EDDY_PASS_NUMBER_richer)
 
 /* Runs the passes whose bits are set. bases: per value, 0 for those that live within a run. False without memory: the code is as it
  * was, or as some of the passes have left it. */
@@ -33,6 +34,9 @@ EDDY_MUST_USE bool eddy_pass_dead(eddy_code *code, const uint32_t *bases);
 
 /* Common subexpressions: leaves out instructions that compute what an earlier one has computed. */
 EDDY_MUST_USE bool eddy_pass_same(eddy_code *code, const uint32_t *bases);
+
+/* Leaves out instructions whose result is among those of a richer op of the same operand. */
+EDDY_MUST_USE bool eddy_pass_richer(eddy_code *code, const uint32_t *bases);
 
 /* Leaves out copies whose source can be written to their target at once. */
 EDDY_MUST_USE bool eddy_pass_move(eddy_code *code, const uint32_t *bases);
