@@ -72,11 +72,12 @@ typedef struct eddy_bindings {
 /* What eddy_record_end does to the recorded code, in this order: name, sentence. A pass leaves results, errors and random numbers as they are, bit for bit. The
  * runtime's option `passes` chooses among them. */
 #define EDDY_PASS_LIST(row)                                                                        \
-    row(dead, "leaves out ops whose results nobody uses")                                          \
-        row(same, "leaves out ops that compute what an earlier one has computed")                  \
-            row(richer, "leaves out ops whose result a richer op of the same operand has too")     \
-                row(fold, "computes once what depends on constants alone")                         \
-                    row(move, "leaves out copies whose source can be written where they put it")   \
+    row(cast, "leaves out copies and casts back of what stays as it is")                           \
+        row(dead, "leaves out ops whose results nobody uses")                                      \
+            row(same, "leaves out ops that compute what an earlier one has computed")              \
+                row(richer, "leaves out ops whose result a richer op of the same operand has too") \
+                    row(fold, "computes once what depends on constants alone") row(                \
+                        move, "leaves out copies whose source can be written where they put it")   \
                         row(fuse, "runs elementwise ops tile by tile")                             \
                             row(place, "puts results into the memory of what is used up")
 

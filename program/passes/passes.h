@@ -21,13 +21,17 @@ typedef enum eddy_pass {
 
 /* Those that leave instructions out. */
 #define EDDY_PASSES_REDUCING                                                                       \
-    (1u << EDDY_PASS_NUMBER_dead | 1u << EDDY_PASS_NUMBER_same | 1u << EDDY_PASS_NUMBER_richer)
+    (1u << EDDY_PASS_NUMBER_cast | 1u << EDDY_PASS_NUMBER_dead | 1u << EDDY_PASS_NUMBER_same |     \
+     1u << EDDY_PASS_NUMBER_richer)
 
 /* Runs the passes whose bits are set. bases: per value, 0 for those that live within a run. False without memory: the code is as it
  * was, or as some of the passes have left it. */
 EDDY_MUST_USE bool eddy_passes_run(eddy_code *code, const uint32_t *bases, uint32_t passes);
 
 /* ---- one by one ---- */
+
+/* Leaves out copies, and casts back, of what stays as it is; casts of casts become one. */
+EDDY_MUST_USE bool eddy_pass_cast(eddy_code *code, const uint32_t *bases);
 
 /* Leaves out instructions that nobody needs: all that they write lives within the run, and is not read afterwards. */
 EDDY_MUST_USE bool eddy_pass_dead(eddy_code *code, const uint32_t *bases);
