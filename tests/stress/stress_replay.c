@@ -81,11 +81,30 @@ static eddy_tensor *random_rows(int64_t rows, uint64_t *state, bool may_fail) {
 
 /* ---- the calls ---- */
 
+/* Two ops of one operand, of which the second knows what the first computes, or the other way round. */
+static eddy_tensor *sorted(eddy_tensor *a, eddy_tensor *b, bool is_richer_first) {
+    eddy_tensor *values, *indices, *order = is_richer_first ? NULL : eddy_argsort(a, 1, NULL);
+    check(eddy_sort(a, 1, NULL, &values, &indices) == EDDY_OK);
+    if (!order)
+        order = eddy_argsort(a, 1, NULL);
+    return eddy_sub(eddy_gather(b, order, 1), eddy_add(values, eddy_gather(a, indices, 1)));
+}
+
+/* Both halves of a tensor, each computed for its place. */
+static eddy_tensor *by_halves(const shape_of_all *all, eddy_tensor *a, eddy_tensor *b) {
+    int64_t half = all->rows / 2, rest = all->rows - half;
+    eddy_tensor *low = eddy_tanh(eddy_narrow(a, 0, 0, half)), *whole = eddy_empty_like(a, NULL);
+    (void)eddy_copy_into(low, eddy_narrow(whole, 0, 0, half));
+    (void)eddy_copy_into(eddy_mul(eddy_narrow(a, 0, half, rest), eddy_narrow(b, 0, 0, rest)),
+                         eddy_narrow(whole, 0, half, rest));
+    return whole;
+}
+
 /* One step on the pool: what it computes has the shape [rows, columns] again. */
 static eddy_tensor *step(const shape_of_all *all, const tensors *t, eddy_tensor **pool, int count,
                          uint64_t *state) {
     eddy_tensor *a = pool[below(state, count)], *b = pool[below(state, count)];
-    int choice = below(state, 20);
+    int choice = below(state, 23);
     int64_t half = all->rows / 2;
     switch (choice) {
     case 0:
@@ -127,6 +146,13 @@ static eddy_tensor *step(const shape_of_all *all, const tensors *t, eddy_tensor 
         return eddy_clone(a);
     case 17:
         return eddy_cast(eddy_cast(eddy_maximum(a, b), EDDY_F16), EDDY_F32);
+    case 20:
+        return sorted(a, b, below(state, 2));
+    case 21:
+        return eddy_cast(eddy_cast(eddy_cast(eddy_cast(a, EDDY_BF16), EDDY_F32), EDDY_BF16),
+                         EDDY_F32);
+    case 22:
+        return all->has_gradient ? eddy_abs(a) : by_halves(all, a, b);
     default: /* a part of a tensor is written, which the views in the pool then show */
         if (all->has_gradient)
             return eddy_square(a);
