@@ -33,11 +33,12 @@ int64_t eddy_program_find(const eddy_program *program, eddy_role role, const cha
     return -1;
 }
 
-const char *eddy_program_name_of(const eddy_program *program, eddy_role role, int64_t number) {
+const eddy_program_binding *eddy_program_binding_of(const eddy_program *program, eddy_role role,
+                                                    int64_t number) {
     for (uint32_t i = 0; i < program->bindings.count; i++) {
         const eddy_program_binding *binding = eddy_program_binding_at(program, i);
         if (binding->role == role && number-- == 0)
-            return binding->name;
+            return binding;
     }
     return NULL;
 }
@@ -60,10 +61,12 @@ void eddy_program_list_names(const eddy_program *program, eddy_role role, char *
                              size_t size) {
     static const char more[] = ", ...";
     size_t used = 0;
-    const char *comma = "", *name;
+    const char *comma = "";
+    const eddy_program_binding *binding;
     snprintf(buffer, size, "none");
-    for (int64_t i = 0; (name = eddy_program_name_of(program, role, i)) != NULL;
+    for (int64_t i = 0; (binding = eddy_program_binding_of(program, role, i)) != NULL;
          i++, comma = ", ") {
+        const char *name = binding->name;
         size_t bytes = listed_bytes(name);
         const char *rest = name[bytes] ? "..." : "";
         if (used + strlen(comma) + bytes + strlen(rest) + sizeof(more) > size) {

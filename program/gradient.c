@@ -302,7 +302,7 @@ static eddy_status check_wants(const tracing *t) {
             return eddy_fail(EDDY_UNSUPPORTED, t->call->origin,
                              "input %s wants a gradient, and wanted none when the program was "
                              "recorded; detach it, or record again",
-                             eddy_program_name_of(t->program, EDDY_ROLE_INPUT, i));
+                             eddy_program_binding_of(t->program, EDDY_ROLE_INPUT, i)->name);
     return EDDY_OK;
 }
 

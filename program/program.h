@@ -126,9 +126,10 @@ bool eddy_program_has_wants(const eddy_program *program);
 
 /* Those that have one are the first: kept gradients follow. */
 uint32_t eddy_program_named_count(const eddy_program *program);
-/* The number of a binding among those of its role; -1 if there is none. And the name of such a number; NULL if there is none. */
+/* The number of a binding among those of its role; -1 if there is none. And the binding of such a number; NULL if there is none. */
 int64_t eddy_program_find(const eddy_program *program, eddy_role role, const char *name);
-const char *eddy_program_name_of(const eddy_program *program, eddy_role role, int64_t number);
+const eddy_program_binding *eddy_program_binding_of(const eddy_program *program, eddy_role role,
+                                                    int64_t number);
 /* Records that there is no input (output) of this name, and which there are. INVALID_ARGUMENT. */
 EDDY_MUST_USE eddy_status eddy_program_refuse_name(const eddy_program *program, eddy_role role,
                                                    const char *name, eddy_origin origin);

@@ -17,13 +17,7 @@ typedef struct batches {
 } batches;
 
 static const eddy_program_binding *input_at(const batches *b, int64_t i) {
-    int64_t number = 0;
-    uint32_t at = 0;
-    for (;; at++) {
-        const eddy_program_binding *binding = eddy_program_binding_at(b->program, at);
-        if (binding->role == EDDY_ROLE_INPUT && number++ == i)
-            return binding;
-    }
+    return eddy_program_binding_of(b->program, EDDY_ROLE_INPUT, i);
 }
 
 /* How many parts of what was recorded the input has along axis 0; 0: it is given to each run as it is. */

@@ -3,6 +3,7 @@
 #include <base/option.h>
 #include <base/status.h>
 #include <program/run.h>
+#include <program/run_data.h>
 #include <program/tensor_store.h>
 #include <program/variant.h>
 
@@ -14,10 +15,11 @@ typedef struct naming {
     eddy_origin origin;
     eddy_feeds feeds, targets;
     eddy_fetches fetches;
-    eddy_tensor_store *store; /* NULL: none */
+    eddy_data_feeds data;
+    eddy_tensor_store *store, *defaults; /* NULL: none */
     /* One for each binding of the role. */
     eddy_tensor **given_inputs, **given_states, **given_targets; /* EDDY_NONE: not given yet */
-    eddy_tensor **taken;             /* of inputs and states: a reference from the store, or NULL */
+    eddy_tensor **taken; /* of inputs and states: a reference from a store or of a copy, or NULL */
     eddy_tensor ***places;           /* NULL: not fetched */
     eddy_tensor_store *output_store; /* NULL: none */
     eddy_tensor **stored; /* per output: what goes to that store and was not fetched, or NULL */
@@ -26,6 +28,10 @@ typedef struct naming {
 static eddy_status find(const naming *n, eddy_role role, const char *name, int64_t *number) {
     *number = name ? eddy_program_find(n->program, role, name) : -1;
     return *number < 0 ? eddy_program_refuse_name(n->program, role, name, n->origin) : EDDY_OK;
+}
+
+static eddy_status fail_twice(const naming *n, const char *what, const char *name) {
+    return eddy_fail(EDDY_INVALID_ARGUMENT, n->origin, "%s %s is given twice", what, name);
 }
 
 static eddy_status feed(const naming *n, eddy_role role, const char *what, const eddy_feed *feed,
@@ -37,8 +43,7 @@ static eddy_status feed(const naming *n, eddy_role role, const char *what, const
     if (status != EDDY_OK)
         return status;
     if (!eddy_tensor_is_none(given[number]))
-        return eddy_fail(EDDY_INVALID_ARGUMENT, n->origin, "%s %s is given twice", what,
-                         feed->name);
+        return fail_twice(n, what, feed->name);
     given[number] = feed->tensor;
     return EDDY_OK;
 }
@@ -60,16 +65,35 @@ static eddy_status feed_all(const naming *n) {
     return status;
 }
 
-static eddy_status fail_missing(const naming *n, const eddy_program_binding *binding) {
-    const char *what = binding->role == EDDY_ROLE_INPUT ? "input" : "state";
-    return n->store ? eddy_fail(EDDY_INVALID_ARGUMENT, n->origin,
-                                "%s %s is not given, nor in the store or a parent of it", what,
-                                binding->name)
-                    : eddy_fail(EDDY_INVALID_ARGUMENT, n->origin, "%s %s is not given", what,
-                                binding->name);
+static eddy_status copy_data(const naming *n) {
+    eddy_status status = EDDY_OK;
+    for (int64_t i = 0; i < n->data.count && status == EDDY_OK; i++) {
+        const eddy_data_feed *given = &n->data.items[i];
+        int64_t number;
+        status = find(n, EDDY_ROLE_INPUT, given->name, &number);
+        if (status == EDDY_OK && !eddy_tensor_is_none(n->given_inputs[number]))
+            status = fail_twice(n, "input", given->name);
+        if (status == EDDY_OK)
+            status = eddy_run_data_copy(
+                n->program, eddy_program_binding_of(n->program, EDDY_ROLE_INPUT, number), given,
+                n->origin, &n->taken[number]);
+        if (status == EDDY_OK)
+            n->given_inputs[number] = n->taken[number];
+    }
+    return status;
 }
 
-/* What was not fed comes from the store. With references: another thread may change the store before the run is made. */
+static eddy_status fail_missing(const naming *n, const eddy_program_binding *binding) {
+    const char *what = binding->role == EDDY_ROLE_INPUT ? "input" : "state";
+    return n->store || (n->defaults && binding->role == EDDY_ROLE_INPUT)
+               ? eddy_fail(EDDY_INVALID_ARGUMENT, n->origin,
+                           "%s %s is not given, nor in the store or a parent of it", what,
+                           binding->name)
+               : eddy_fail(EDDY_INVALID_ARGUMENT, n->origin, "%s %s is not given", what,
+                           binding->name);
+}
+
+/* What was not fed comes from a store. With references: another thread may change the store before the run is made. */
 static eddy_status take_all(const naming *n) {
     uint32_t inputs = 0, states = 0, count = eddy_program_named_count(n->program);
     for (uint32_t i = 0; i < count; i++) {
@@ -81,6 +105,8 @@ static eddy_status take_all(const naming *n) {
         if (!eddy_tensor_is_none(*given) || (!is_input && !n->store))
             continue;
         eddy_tensor *tensor = eddy_tensor_store_take(n->store, binding->name);
+        if (!tensor && is_input)
+            tensor = eddy_tensor_store_take(n->defaults, binding->name);
         if (!tensor)
             return fail_missing(n, binding);
         *given = n->taken[given - n->given_inputs] = tensor;
@@ -163,6 +189,8 @@ static eddy_status run_given(const naming *n) {
     if (status == EDDY_OK)
         status = fetch_all(n);
     if (status == EDDY_OK)
+        status = copy_data(n);
+    if (status == EDDY_OK)
         status = take_all(n);
     if (status != EDDY_OK)
         return status;
@@ -240,6 +268,8 @@ static eddy_status check_lists(const naming *n) {
         status = eddy_program_check_list(n->fetches.items, n->fetches.count, "fetches", n->origin);
     if (status == EDDY_OK)
         status = eddy_program_check_list(n->targets.items, n->targets.count, "targets", n->origin);
+    if (status == EDDY_OK)
+        status = eddy_program_check_list(n->data.items, n->data.count, "data", n->origin);
     return status;
 }
 
@@ -254,6 +284,9 @@ eddy_status eddy_program_run_named(eddy_program *program, eddy_feeds feeds, eddy
         return status;
     if (EDDY_HAS_OPTION(options, targets))
         n.targets = options->targets;
+    if (EDDY_HAS_OPTION(options, data))
+        n.data = options->data;
+    n.defaults = EDDY_HAS_OPTION(options, defaults) ? options->defaults : NULL;
     n.store = EDDY_HAS_OPTION(options, store) ? options->store : NULL;
     n.output_store = EDDY_HAS_OPTION(options, output_store) ? options->output_store : NULL;
     status = check_lists(&n);

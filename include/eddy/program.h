@@ -179,6 +179,22 @@ typedef struct eddy_feeds {
     int64_t count;
 } eddy_feeds;
 
+/* Elements of the caller's, without a tensor: they are copied to the input's strides before the call returns, so that the caller may write
+ * its memory at once. dtype and shape are the input's. */
+typedef struct eddy_data_feed {
+    const char *name; /* of an input */
+    const void
+        *data; /* the first element, aligned or not; may be NULL if the shape has no elements */
+    eddy_shape shape;
+    eddy_dtype dtype;
+    const int64_t *strides; /* elements, one for each axis, also negative or 0; NULL: row-major */
+} eddy_data_feed;
+
+typedef struct eddy_data_feeds {
+    const eddy_data_feed *items;
+    int64_t count;
+} eddy_data_feeds;
+
 typedef struct eddy_fetch {
     const char *name;     /* of an output */
     eddy_tensor **tensor; /* where it goes */
@@ -189,8 +205,13 @@ typedef struct eddy_fetches {
     int64_t count;
 } eddy_fetches;
 
-/* EDDY_FEEDS({"x", x}, {"labels", labels}), EDDY_FETCHES({"loss", &loss}): values for one call. */
+/* EDDY_FEEDS({"x", x}, {"labels", labels}), EDDY_FETCHES({"loss", &loss}), and
+ * EDDY_DATA_FEEDS({"x", pixels, EDDY_SHAPE(64, 784), EDDY_F32, NULL}): values for one call. */
 #ifndef __cplusplus
+#define EDDY_DATA_FEEDS(...)                                                                       \
+    ((eddy_data_feeds){                                                                            \
+        (const eddy_data_feed[]){__VA_ARGS__},                                                     \
+        (int64_t)(sizeof((eddy_data_feed[]){__VA_ARGS__}) / sizeof(eddy_data_feed))})
 #define EDDY_FEEDS(...)                                                                            \
     ((eddy_feeds){(const eddy_feed[]){__VA_ARGS__},                                                \
                   (int64_t)(sizeof((eddy_feed[]){__VA_ARGS__}) / sizeof(eddy_feed))})
@@ -211,9 +232,13 @@ typedef struct eddy_program_run_named_options {
     /* Where all outputs are set under their names, in place of what it held: a program that makes parameters fills the store that
      * another one takes its state from. OUT_OF_MEMORY: the run is made, and some may be set. */
     eddy_tensor_store *output_store;
+    /* Inputs that are copied from memory of the caller's, in place of feeds. */
+    eddy_data_feeds data;
+    /* Where inputs are taken from that are neither fed nor in `store`, and no state: what is the same in all runs until it is set anew. */
+    eddy_tensor_store *defaults;
 } eddy_program_run_named_options;
 
-/* eddy_program_run with names, in any order: each input is fed once (or stands in the store); each output is fetched once or not at all;
+/* eddy_program_run with names, in any order: each input is fed once, as a tensor or as data, or stands in a store; each output is fetched once or not at all;
  * what no fetched one needs is not computed, but for effects and what may fail (the first run with a set of outputs makes a program for it). Constants and captured tensors are the program's own: they cannot be fed, but written
  * by ops. Fetches are written on success only, after the feeds were read. options: NULL for none.
  *
@@ -223,8 +248,9 @@ typedef struct eddy_program_run_named_options {
  * unless the program writes all of it whatever it held. State for which recorded calls keep a gradient is given a leaf that wants one.
  *
  * The errors of eddy_program_run and eddy_program_run_into, and INVALID_ARGUMENT for a name that is unknown, missing or given twice, for
- * state that cannot be fed, and for tensors of which the program writes one and which share memory: nothing has changed then, and the
- * message names the bindings. */
+ * state that cannot be fed, and for tensors of which the program writes one and which share memory; SIZE_OVERFLOW for strides of data that reach
+ * beyond 63 bits, UNSUPPORTED for data of an input whose strides give two elements one place: nothing has changed then, and the message
+ * names the bindings. */
 EDDY_API eddy_status eddy_program_run_named(eddy_program *program, eddy_feeds feeds,
                                             eddy_fetches fetches,
                                             const eddy_program_run_named_options *options);
@@ -327,11 +353,15 @@ inline eddy_bindings bindings(std::initializer_list<eddy_binding> items) {
 inline eddy_feeds feeds(std::initializer_list<eddy_feed> items) {
     return {items.begin(), static_cast<int64_t>(items.size())};
 }
+inline eddy_data_feeds data_feeds(std::initializer_list<eddy_data_feed> items) {
+    return {items.begin(), static_cast<int64_t>(items.size())};
+}
 inline eddy_fetches fetches(std::initializer_list<eddy_fetch> items) {
     return {items.begin(), static_cast<int64_t>(items.size())};
 }
 } // namespace eddy_detail
 #define EDDY_FEEDS(...) (::eddy_detail::feeds({__VA_ARGS__}))
+#define EDDY_DATA_FEEDS(...) (::eddy_detail::data_feeds({__VA_ARGS__}))
 #define EDDY_FETCHES(...) (::eddy_detail::fetches({__VA_ARGS__}))
 #define EDDY_BINDINGS(...)                                                                         \
     (&static_cast<const eddy_bindings &>(::eddy_detail::bindings({__VA_ARGS__})))

@@ -55,6 +55,18 @@ static eddy_status run_on_store(eddy_program *program, eddy_tensor *x) {
         status = eddy_program_run_named(
             program, (eddy_feeds){0}, (eddy_fetches){0},
             EDDY_OPTIONS(program_run_named, .targets = EDDY_FEEDS({"sum", sum}), .store = store));
+    /* The input as elements of the caller's, and as what stays. */
+    static const float elements[PROGRAM_ROWS * PROGRAM_COLUMNS];
+    if (status == EDDY_OK)
+        status = eddy_program_run_named(
+            program, (eddy_feeds){0}, (eddy_fetches){0},
+            EDDY_OPTIONS(program_run_named, .targets = EDDY_FEEDS({"sum", sum}), .store = store,
+                         .data =
+                             EDDY_DATA_FEEDS({"x", elements, eddy_shape_of(x), EDDY_F32, NULL})));
+    if (status == EDDY_OK)
+        status = eddy_program_run_named(
+            program, (eddy_feeds){0}, (eddy_fetches){0},
+            EDDY_OPTIONS(program_run_named, .targets = EDDY_FEEDS({"sum", sum}), .defaults = root));
     eddy_tensor_store_release(&store);
     eddy_tensor_store_release(&root);
     return status;
