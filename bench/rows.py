@@ -178,6 +178,7 @@ def _replay_rows():
         yield Row(f"replay_add16_{size}", "ns", "no_passes/replay", None,
                   (Peer("innermost loop", "ours/replay", f"loop_add16_{size}"), Peer("Eddy, calls", "ours/replay", f"calls_add16_{size}")))
     yield Row("replay_build_1e4", "us", "replay", None, ())
+    yield Row("replay_build_again_1e4", "us", "replay", None, ())
     yield Row("replay_loop_add16", "ns", "loop", None, (Peer("Eddy, calls", "ours/loop", "calls_loop_add16"),))
     yield Row("replay_scan_64", "ns", "scan", None, (Peer("Eddy, calls", "ours/scan", "calls_scan_64"), Peer("unrolled", "ours/scan", "unrolled_scan_64")))
 

@@ -92,6 +92,7 @@ typedef struct eddy_code_instruction {
     uint32_t draw; /* whose seed and counter it takes: 1 + index; 0: none, or constants */
     uint32_t
         ordinal; /* its number among the recorded calls, some of which passes may have dropped */
+    uint32_t source; /* its index in the code that a build began with (build_cache.h) */
     uint8_t compute; /* eddy_dtype */
 } eddy_code_instruction;
 

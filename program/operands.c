@@ -2,6 +2,7 @@
 #include <base/dtype.h>
 #include <base/memory.h>
 #include <base/status.h>
+#include <program/build_cache.h>
 #include <program/control.h>
 #include <program/draw_ops.h>
 #include <program/fold.h>
@@ -120,13 +121,14 @@ static eddy_status run_passes(eddy_program *program, const uint32_t *bases, uint
                                                                             : fail_memory(origin);
 }
 
-/* First what leaves instructions out, and then what is left is laid out. */
-static eddy_status reduce_and_lay_out(eddy_program *program, uint32_t *bases, eddy_origin origin) {
-    eddy_status status = number_operands(program, bases, origin);
-    if (status == EDDY_OK)
-        status = run_passes(program, bases, EDDY_PASSES_REDUCING, origin);
+/* The passes that leave instructions out. *is_folded: the program holds results of a startup program now. */
+static eddy_status reduce(eddy_program *program, uint32_t *bases, bool *is_folded,
+                          eddy_origin origin) {
+    uint32_t held = program->externals.count;
+    eddy_status status = run_passes(program, bases, EDDY_PASSES_REDUCING, origin);
     if (status == EDDY_OK && program->passes & 1u << EDDY_PASS_NUMBER_fold) {
         status = eddy_program_fold(program, bases, origin);
+        *is_folded = program->externals.count > held;
         if (status == EDDY_OK)
             status = number_operands(program, bases, origin);
         if (status == EDDY_OK)
@@ -134,9 +136,106 @@ static eddy_status reduce_and_lay_out(eddy_program *program, uint32_t *bases, ed
     }
     if (status == EDDY_OK)
         status = eddy_program_drop_unused(program, origin);
+    return status == EDDY_OK ? number_operands(program, bases, origin) : status;
+}
+
+/* What is left is laid out and prepared. */
+static eddy_status make_executable(eddy_program *program, uint32_t *bases, eddy_origin origin) {
+    eddy_status status = run_passes(program, bases, ~EDDY_PASSES_REDUCING, origin);
+    if (status != EDDY_OK)
+        return status;
+    program->built = eddy_built_create();
+    if (!program->built)
+        return fail_memory(origin);
+    status = eddy_executable_make(&program->built->executable, &program->code, bases,
+                                  1 + program->externals.count + program->made.count,
+                                  !program->runtime->allows_passes, origin);
+    if (status == EDDY_OK)
+        program->executable = &program->built->executable;
+    eddy_add_relaxed(&program->runtime->programs_built, 1);
+    return status;
+}
+
+/* ---- what was built before ---- */
+
+/* The key of what is still to be done; `source` counts from its code. */
+static bool make_key(eddy_program *program, const uint32_t *bases, uint32_t passes,
+                     eddy_build_key *key) {
+    for (uint32_t i = 0; i < program->code.instructions.count; i++)
+        eddy_code_instruction_at(&program->code, i)->source = i;
+    return eddy_build_key_make(key, program, bases, program->passes & passes);
+}
+
+/* The program's code becomes what code of the same content was built to; its calls are still those of its own recording. */
+static eddy_status take_over(eddy_program *program, eddy_built *built, uint32_t *bases,
+                             eddy_origin origin) {
+    eddy_code code = {0};
+    if (!eddy_code_copy(&code, &built->code)) {
+        eddy_code_fini(&code);
+        return fail_memory(origin);
+    }
+    for (uint32_t i = 0; i < code.instructions.count; i++) {
+        eddy_code_instruction *instruction = eddy_code_instruction_at(&code, i);
+        instruction->address =
+            eddy_code_instruction_at(&program->code, instruction->source)->address;
+    }
+    eddy_code_fini(&program->code);
+    program->code = code;
+    eddy_status status = eddy_program_drop_unused(program, origin);
     if (status == EDDY_OK)
         status = number_operands(program, bases, origin);
-    return status == EDDY_OK ? run_passes(program, bases, ~EDDY_PASSES_REDUCING, origin) : status;
+    if (status != EDDY_OK)
+        return status;
+    EDDY_ASSERT(program->externals.count == built->external_count &&
+                1 + program->externals.count + program->made.count == built->executable.base_count);
+    for (uint32_t e = 0; e < built->external_count; e++)
+        eddy_program_external_at(program, e)->is_covered = built->covered[e];
+    return EDDY_OK;
+}
+
+/* Takes over what was built under the key, if there is such: program->executable is set then. */
+static eddy_status find_built(eddy_program *program, const eddy_build_key *key, uint32_t *bases,
+                              eddy_origin origin) {
+    eddy_built *built = eddy_build_cache_find(program->runtime, key);
+    if (!built)
+        return EDDY_OK;
+    eddy_status status = take_over(program, built, bases, origin);
+    if (status != EDDY_OK) {
+        eddy_built_release(built);
+        return status;
+    }
+    program->built = built;
+    program->executable = &built->executable;
+    eddy_add_relaxed(&program->runtime->programs_shared, 1);
+    return EDDY_OK;
+}
+
+/* What the passes fold is the program's own: then what is left is looked for. */
+static eddy_status find_folded(eddy_program *program, eddy_build_key *key, uint32_t *bases,
+                               eddy_origin origin) {
+    eddy_build_key_fini(key);
+    return make_key(program, bases, ~EDDY_PASSES_REDUCING & ~(1u << EDDY_PASS_NUMBER_fold), key)
+               ? find_built(program, key, bases, origin)
+               : EDDY_OK;
+}
+
+static eddy_status find_or_make(eddy_program *program, uint32_t *bases, eddy_origin origin) {
+    eddy_build_key key;
+    bool has_key = make_key(program, bases, UINT32_MAX, &key);
+    bool is_folded = false;
+    eddy_status status = has_key ? find_built(program, &key, bases, origin) : EDDY_OK;
+    if (status == EDDY_OK && !program->executable) {
+        status = reduce(program, bases, &is_folded, origin);
+        if (status == EDDY_OK && has_key && is_folded)
+            status = find_folded(program, &key, bases, origin);
+    }
+    if (status == EDDY_OK && !program->executable) {
+        status = make_executable(program, bases, origin);
+        if (status == EDDY_OK && key.words)
+            eddy_build_cache_keep(program, &key);
+    }
+    eddy_build_key_fini(&key);
+    return status;
 }
 
 eddy_status eddy_program_build(eddy_program *program, eddy_origin origin) {
@@ -146,11 +245,9 @@ eddy_status eddy_program_build(eddy_program *program, eddy_origin origin) {
         return fail_memory(origin);
     program->code.draws_late = eddy_control_has_draws(&program->code);
     program->code.sets_draws = eddy_draw_ops_has_set(&program->code);
-    eddy_status status = reduce_and_lay_out(program, bases, origin);
+    eddy_status status = number_operands(program, bases, origin);
     if (status == EDDY_OK)
-        status = eddy_executable_make(&program->executable, &program->code, bases,
-                                      1 + program->externals.count + program->made.count,
-                                      !program->runtime->allows_passes, origin);
+        status = find_or_make(program, bases, origin);
     eddy_memory_release(bases, bytes, EDDY_MEMORY_PROGRAM);
     for (uint32_t i = 0; i < program->code.instructions.count; i++)
         program->has_registered |= eddy_code_instruction_at(&program->code, i)->op->is_registered;

@@ -21,7 +21,7 @@ static eddy_status find_outputs(const eddy_program *program, const char *const *
 
 /* Written once, memory of that size is in the cache, and the system has given its pages. */
 static eddy_status touch_arena(const eddy_program *program) {
-    int64_t bytes = program->executable.arena.bytes;
+    int64_t bytes = program->executable->arena.bytes;
     if (bytes == 0)
         return EDDY_OK;
     eddy_outcome outcome;

@@ -6,7 +6,7 @@
 #include <program/steps.h>
 
 static const eddy_executable *executable_of(const eddy_printer *p) {
-    return &p->program->executable;
+    return p->program->executable;
 }
 
 /* "arena + 64": where an operand's first element lies. */

@@ -4,6 +4,7 @@
 #include <base/status.h>
 #include <interpreter/handle/generator.h>
 #include <interpreter/tape/autograd.h>
+#include <program/build_cache.h>
 #include <program/gradient.h>
 #include <program/variant.h>
 #include <string.h>
@@ -49,7 +50,7 @@ void eddy_program_destroy(eddy_program *program) {
     eddy_kept_before_fini(&program->befores);
     eddy_program_gradient_destroy(program->gradient);
     eddy_program_variants_destroy(program->variants);
-    eddy_executable_fini(&program->executable);
+    eddy_built_release(program->built);
     eddy_code_fini(&program->code);
     eddy_code_array_fini(&program->externals, sizeof(eddy_program_external));
     eddy_code_array_fini(&program->bindings, sizeof(eddy_program_binding));
@@ -108,11 +109,17 @@ void eddy_program_release(eddy_program **program) {
         eddy_program_destroy(released);
 }
 
+/* An empty one for what is not built: a recorded function counts these programs, too. */
+static const eddy_executable *executable_of(const eddy_program *program) {
+    static const eddy_executable none;
+    return program->executable ? program->executable : &none;
+}
+
 int64_t eddy_program_bytes(const eddy_program *program) {
     size_t bytes = sizeof(*program) + program->externals.capacity * sizeof(eddy_program_external) +
                    program->bindings.capacity * sizeof(eddy_program_binding);
     int64_t all = (int64_t)bytes + eddy_code_bytes(&program->code) +
-                  eddy_executable_bytes(&program->executable) +
+                  eddy_executable_bytes(executable_of(program)) +
                   eddy_program_variants_bytes(program->variants);
     const eddy_program_gradient *gradient = program->gradient;
     if (!gradient)
@@ -129,7 +136,7 @@ eddy_status eddy_program_describe(const eddy_program *program, eddy_program_info
         return status;
     if (!info)
         return eddy_fail(EDDY_INVALID_ARGUMENT, origin, "there is no room for the info");
-    const eddy_executable *executable = &program->executable;
+    const eddy_executable *executable = executable_of(program);
     eddy_program_info found = {.size = info->size,
                                .instruction_count = program->code.instructions.count,
                                .input_count = program->input_count,

@@ -18,6 +18,8 @@
 #include <program/code.h>
 #include <program/executable.h>
 
+struct eddy_built; /* build_cache.h */
+
 typedef struct eddy_program_external {
     uint32_t value;
     uint32_t input;      /* index among the inputs; EDDY_CODE_NONE: state, constant or captured */
@@ -79,7 +81,9 @@ struct eddy_program {
     bool uses_tape;      /* what it computes depends on which gradients are kept, or who gets one */
     bool uses_kept;      /* on which are kept */
     bool has_registered; /* ops of the program's own, which run on workers alone */
-    eddy_executable executable;
+    struct eddy_built
+        *built; /* a reference: the executable, which programs share, and what it was made of */
+    const eddy_executable *executable; /* that of `built`; NULL before the build */
     struct eddy_program_variants
         *variants; /* owned: programs for some outputs (variant.h), or NULL */
     struct eddy_program_gradient
@@ -107,7 +111,7 @@ EDDY_MUST_USE eddy_status eddy_program_check_list(const void *items, int64_t cou
 /* Gives up captured storages that no instruction uses: inputs show what they did, or it was dead code. OUT_OF_MEMORY, recorded. */
 EDDY_MUST_USE eddy_status eddy_program_drop_unused(eddy_program *program, eddy_origin origin);
 
-/* Runs the passes and makes the executable: once, before others see the program. OUT_OF_MEMORY, or a kernel's failure to prepare, recorded. */
+/* Runs the passes and makes the executable, or finds one: once, before others see the program. OUT_OF_MEMORY, or a kernel's failure to prepare, recorded. */
 EDDY_MUST_USE eddy_status eddy_program_build(eddy_program *program, eddy_origin origin);
 
 /* eddy_program_run with the numbers that the program was recorded with. is_unfit: where an input shares memory that the

@@ -12,7 +12,7 @@
 
 static size_t argument_bytes(const eddy_program *program) {
     return sizeof(eddy_run_arguments) +
-           (program->executable.base_count - 1 + (size_t)eddy_code_run_words(&program->code)) *
+           (program->executable->base_count - 1 + (size_t)eddy_code_run_words(&program->code)) *
                sizeof(int64_t);
 }
 
@@ -22,14 +22,14 @@ static void program_run(const eddy_vm_run *run) {
     const eddy_run_arguments *arguments = run->instruction->arguments;
     const eddy_program *program = arguments->program;
     const int64_t *words = arguments->late ? arguments->late->words
-                                           : arguments->words + program->executable.base_count - 1;
-    eddy_executable_run(&program->executable, &program->code, arguments->words, words,
+                                           : arguments->words + program->executable->base_count - 1;
+    eddy_executable_run(program->executable, &program->code, arguments->words, words,
                         arguments->late, run);
 }
 
 static size_t program_workspace(const eddy_vm_run *run) {
     const eddy_run_arguments *arguments = run->instruction->arguments;
-    return (size_t)arguments->program->executable.workspace_bytes;
+    return (size_t)arguments->program->executable->workspace_bytes;
 }
 
 static const char *program_name(const eddy_vm_instruction *instruction) {
@@ -60,7 +60,7 @@ static const eddy_vm_descriptor descriptor = {.run = program_run,
 /* ---- numbers ---- */
 
 static int64_t *words_of(const eddy_run *r) {
-    return r->arguments->words + r->program->executable.base_count - 1;
+    return r->arguments->words + r->program->executable->base_count - 1;
 }
 
 static size_t drawn_bytes(const eddy_run *r) {
@@ -124,7 +124,7 @@ static eddy_status draw(eddy_run *r) {
 
 /* The storage that is written by the run last: it is over once that is. EDDY_CODE_NONE where it writes none. */
 static uint32_t written_by(const eddy_run *r) {
-    uint32_t i = r->program->executable.base_count - 1;
+    uint32_t i = r->program->executable->base_count - 1;
     while (i > 0)
         if (r->operands[--i].access != EDDY_ACCESS_CONST)
             return i;
@@ -320,12 +320,12 @@ static eddy_status submit(const eddy_run *r) {
     r->arguments->late = r->late ? eddy_late_draws_retain(r->late) : NULL;
     eddy_vm_call call = {.instruction = {.descriptor = &descriptor,
                                          .arguments = r->arguments,
-                                         .operand_count = program->executable.base_count - 1,
+                                         .operand_count = program->executable->base_count - 1,
                                          .address = r->origin.address},
                          .argument_bytes = argument_bytes(program),
                          .operands = r->operands,
                          .stream = eddy_stream_of_caller(r->caller, program->runtime),
-                         .cost_ps = program->executable.cost_ps,
+                         .cost_ps = program->executable->cost_ps,
                          .part_count = program->code.recorded_count,
                          .place = program->has_registered ? EDDY_PLACE_WORKER : EDDY_PLACE_ANY,
                          .releases = r->caller->pending.numbers,
@@ -429,7 +429,7 @@ static eddy_status with_room(eddy_run *r, eddy_status (*function)(eddy_run *r)) 
     eddy_status status = check_call(r);
     if (status != EDDY_OK)
         return status;
-    size_t operands = (program->executable.base_count - 1) * sizeof(*r->operands);
+    size_t operands = (program->executable->base_count - 1) * sizeof(*r->operands);
     size_t handles = (program->handle_count + program->made.count) * sizeof(*r->handles);
     size_t roots = program->made.count * sizeof(*r->roots);
     size_t given = program->externals.count * sizeof(*r->given);

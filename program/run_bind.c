@@ -309,7 +309,7 @@ eddy_status eddy_run_bind(const eddy_run *r) {
     eddy_status status = check_constants(r);
     if (status != EDDY_OK)
         return status;
-    memset(r->arguments->words, 0, (program->executable.base_count - 1) * sizeof(int64_t));
+    memset(r->arguments->words, 0, (program->executable->base_count - 1) * sizeof(int64_t));
     for (uint32_t e = 0; e < program->externals.count; e++) {
         const eddy_program_external *external = eddy_program_external_at(program, e);
         r->given[e] = NULL;

@@ -64,7 +64,8 @@ def text_of(literals):
 def number(text):
     """A bound of the list, in a readable form."""
     if "<<" in text:
-        return {10: "1K", 20: "1M", 30: "1G"}[int(text.split("<<")[1])]
+        shift = int(text.split("<<")[1])
+        return f"{1 << shift % 10}{' KMG'[shift // 10]}"
     return {"INT64_MAX": "2^63 - 1", "INT32_MAX": "2^31 - 1"}.get(text, text)
 
 

@@ -3,7 +3,8 @@
  *     replay replay_add16_1e3     an add of a program of 1,000, replayed
  *     replay calls_add16_1e3      the same chain by calls
  *     replay loop_add16_1e3       the same chain by its innermost loop, called with pointers: what replays cost beyond it is overhead
- *     replay replay_build_1e4     us that a call of a recording of 10,000 takes until it is in a program: record_end alone */
+ *     replay replay_build_1e4     us that a call of a recording of 10,000 takes until it is in a program: record_end alone
+ *     replay replay_build_again_1e4     the same where a program of the same content was built before */
 #include <bench/ours/must.h>
 #include <bench/ours/path.h>
 #include <bench/sample.h>
@@ -76,9 +77,11 @@ static double sample_of(void (*once)(void)) {
     return (bench_now_ns() - began) / times / ops;
 }
 
-static double build_sample(void) {
+static double build_sample(bool is_again) {
     double spent = record();
     eddy_program_release(&program);
+    if (!is_again)
+        (void)eddy_trim(); /* what is kept for programs to come */
     return spent / ops / 1e3;
 }
 
@@ -86,7 +89,8 @@ int main(int argc, char **argv) {
     const char *row = argc > 1 ? argv[1] : "";
     int count = bench_sample_count(argc, argv, 2);
     double size = 0;
-    bool is_build = sscanf(row, "replay_build_%lf", &size) == 1,
+    bool is_again = sscanf(row, "replay_build_again_%lf", &size) == 1,
+         is_build = is_again || sscanf(row, "replay_build_%lf", &size) == 1,
          is_replay = !is_build && sscanf(row, "replay_add16_%lf", &size) == 1,
          is_calls = sscanf(row, "calls_add16_%lf", &size) == 1;
     if (!is_build && !is_replay && !is_calls && sscanf(row, "loop_add16_%lf", &size) != 1) {
@@ -101,7 +105,7 @@ int main(int argc, char **argv) {
     bench_samples samples = {.count = 0};
     path_counts before = path_now();
     for (int i = -2; i < count; i++) {
-        double value = is_build ? build_sample()
+        double value = is_build ? build_sample(is_again)
                                 : sample_of(is_replay  ? replay_once
                                             : is_calls ? call_once
                                                        : loop_once);

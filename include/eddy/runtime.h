@@ -69,14 +69,17 @@ typedef struct eddy_counters {
 #define EDDY_COUNTER_ROW(name) int64_t name;
     EDDY_COUNTER_LIST(EDDY_COUNTER_ROW)
 #undef EDDY_COUNTER_ROW
+    /* Programs, backward passes and variants included, that were built, and those that took over what one of the same content was built to;
+     * bytes of what is kept for programs to come (the option program_cache_bytes). */
+    int64_t programs_built, programs_shared, program_cache_bytes;
 } eddy_counters;
 
 /* Of the current runtime. */
 EDDY_API eddy_status eddy_counters_read(eddy_counters *counters);
 /* Threads of the current runtime that run kernels, a helping waiter included; 0 on failure. */
 EDDY_API int32_t eddy_thread_count(void);
-/* Gives cached memory (blocks of the current runtime, handles of the calling thread) back to the system; returns
- * the bytes. */
+/* Gives cached memory (blocks of the current runtime and what it keeps for programs to come, handles of the calling thread) back to the system;
+ * returns the bytes. */
 EDDY_API int64_t eddy_trim(void);
 /* Writes each live instruction of the current runtime, and what it waits for, to the log sink. */
 EDDY_API eddy_status eddy_dump(void);

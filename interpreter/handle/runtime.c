@@ -56,8 +56,16 @@ void eddy_runtime_unbind(eddy_runtime *runtime) {
     if (eddy_sub_acq_rel(&runtime->bindings, 1) != 1)
         return;
     unlist(runtime);
+    eddy_runtime_cache *programs = eddy_load_acquire(&runtime->programs);
+    if (programs)
+        programs->destroy(programs);
     eddy_vm_destroy(runtime->vm);
     eddy_memory_release(runtime, sizeof(*runtime), EDDY_MEMORY_RUNTIME);
+}
+
+static int64_t trim_programs(const eddy_runtime *runtime) {
+    eddy_runtime_cache *programs = eddy_load_acquire(&runtime->programs);
+    return programs ? programs->trim(programs) : 0;
 }
 
 bool eddy_runtime_exists(uint64_t id) {
@@ -196,6 +204,7 @@ static eddy_status init(eddy_runtime *runtime, const eddy_runtime_options *given
     eddy_store_relaxed(&runtime->seed, (uint64_t)options.seed);
     eddy_store_relaxed(&runtime->epoch, (uint64_t)1);
     runtime->is_silent = options.exits_silently;
+    runtime->program_cache_bytes = options.program_cache_bytes;
     eddy_store_relaxed(&runtime->references, 1);
     eddy_store_relaxed(&runtime->bindings, 1);
     return EDDY_OK;
@@ -274,6 +283,7 @@ static eddy_status shut_down(eddy_runtime *runtime, int64_t timeout) {
     if (status == EDDY_SHUT_DOWN)
         return EDDY_OK;
     unbind_cached(eddy_caller_self, runtime);
+    (void)trim_programs(runtime);
     return status;
 }
 
@@ -439,11 +449,14 @@ eddy_status eddy_counters_read(eddy_counters *counters) {
     if (status != EDDY_OK)
         return status;
     eddy_vm_counters read = eddy_vm_counters_read(runtime->vm);
+    eddy_runtime_cache *programs = eddy_load_acquire(&runtime->programs);
     eddy_counters full = {.size = counters->size,
 #define EDDY_COUNTER_ROW(name) .name = (int64_t)read.name,
                           EDDY_COUNTER_LIST(EDDY_COUNTER_ROW)
 #undef EDDY_COUNTER_ROW
-    };
+                              .programs_built = eddy_load_relaxed(&runtime->programs_built),
+                          .programs_shared = eddy_load_relaxed(&runtime->programs_shared),
+                          .program_cache_bytes = programs ? programs->bytes(programs) : 0};
     size_t bytes =
         counters->size > 0 && counters->size < sizeof(full) ? counters->size : sizeof(full);
     __builtin_memcpy(counters, &full, bytes);
@@ -459,7 +472,9 @@ int32_t eddy_thread_count(void) {
 int64_t eddy_trim(void) {
     eddy_runtime *runtime;
     eddy_status status = find_running(EDDY_ORIGIN("trim"), &runtime);
-    return status == EDDY_OK ? eddy_caller_trim(eddy_caller_self) + eddy_vm_trim(runtime->vm) : 0;
+    return status == EDDY_OK ? eddy_caller_trim(eddy_caller_self) + trim_programs(runtime) +
+                                   eddy_vm_trim(runtime->vm)
+                             : 0;
 }
 
 eddy_status eddy_dump(void) {

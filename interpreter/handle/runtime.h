@@ -24,6 +24,14 @@ typedef enum eddy_runtime_state {
     EDDY_RUNTIME_FORKED,
 } eddy_runtime_state;
 
+/* What program/ keeps with a runtime: parts of programs that may come again. It begins with these functions. */
+typedef struct eddy_runtime_cache eddy_runtime_cache;
+struct eddy_runtime_cache {
+    int64_t (*trim)(eddy_runtime_cache *cache); /* gives all of it up; returns its bytes */
+    int64_t (*bytes)(eddy_runtime_cache *cache);
+    void (*destroy)(eddy_runtime_cache *cache);
+};
+
 struct eddy_runtime {
     _Atomic uint32_t
         state; /* atomic: the thread that shuts down stores (release), callers read (acquire) for a better error */
@@ -37,8 +45,12 @@ struct eddy_runtime {
     _Atomic uint64_t next_number; /* atomic: of threads that draw, since the last eddy_seed */
     bool is_silent;               /* const after init: prints nothing at exit */
     bool allows_passes;           /* const after init: false where each op's result is looked at */
-    uint32_t passes;           /* const after init: a bit for each pass that programs go through */
-    struct eddy_runtime *next; /* lock: runtimes */
+    uint32_t passes; /* const after init: a bit for each pass that programs go through */
+    int64_t program_cache_bytes; /* const after init: what `programs` may take */
+    _Atomic(eddy_runtime_cache *)
+        programs; /* atomic: made when first needed (acq_rel), read acquire; NULL before */
+    _Atomic int64_t programs_built, programs_shared; /* atomic: relaxed counters of program/ */
+    struct eddy_runtime *next;                       /* lock: runtimes */
     struct eddy_runtime *exit_next; /* the exiting thread only: runtimes that it waits for */
 };
 

@@ -191,6 +191,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t length) {
     eddy_program_release(&passed);
     eddy_scope_end(scope);
     eddy_error_take(NULL);
+    eddy_trim(); /* what is kept for programs to come */
     CHECK(eddy_live_count() == 0 && eddy_memory_counted(EDDY_MEMORY_PROGRAM).bytes == 0);
     return 0;
 }

@@ -270,6 +270,7 @@ FILE_TEST(file, each_allocation_of_a_load_may_fail, "faults.program") {
     eddy_scope_end(scope);
     cr_assert_eq(eddy_sync(EDDY_FOREVER), EDDY_OK);
     cr_assert_eq(eddy_sync_deleters(EDDY_FOREVER), EDDY_OK);
+    eddy_trim(); /* what is kept for programs to come */
     cr_assert_eq(eddy_memory_counted(EDDY_MEMORY_PROGRAM).bytes, 0);
 }
 

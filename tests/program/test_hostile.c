@@ -94,7 +94,7 @@ static void run(eddy_program *program) {
         if (binding->role == EDDY_ROLE_INPUT)
             inputs[count++] = input_for(program, binding);
     }
-    if (status == EDDY_OK && program->executable.arena.bytes < 100 * BYTES_MOST)
+    if (status == EDDY_OK && program->executable->arena.bytes < 100 * BYTES_MOST)
         (void)!eddy_program_run(program, (eddy_list){inputs, count}, outputs);
     (void)!eddy_sync(EDDY_FOREVER);
     eddy_error_take(NULL);

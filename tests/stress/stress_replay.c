@@ -412,6 +412,7 @@ int main(int argc, char **argv) {
     for (int i = 0; i < thread_count; i++)
         pthread_join(threads[i], NULL);
     check(eddy_live_count() == 0);
+    eddy_trim(); /* what is kept for programs to come */
     check(eddy_memory_counted(EDDY_MEMORY_PROGRAM).bytes == 0);
     return 0;
 }
