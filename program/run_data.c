@@ -72,14 +72,32 @@ static eddy_status check(const copying *c) {
 
 /* ---- copying ---- */
 
+static inline void copy_apart(char *to, const char *from, int64_t count, int64_t to_step,
+                              int64_t from_step, size_t bytes) {
+    for (int64_t i = 0; i < count; i++)
+        memcpy(to + i * to_step, from + i * from_step, bytes);
+}
+
 static void copy_row(char *to, const char *from, int64_t count, int64_t to_step, int64_t from_step,
                      int64_t bytes) {
     if (to_step == bytes && from_step == bytes) {
         memcpy(to, from, (size_t)(count * bytes));
         return;
     }
-    for (int64_t i = 0; i < count; i++)
-        memcpy(to + i * to_step, from + i * from_step, (size_t)bytes);
+    /* Sizes that the compiler knows are single loads and stores. */
+    switch (bytes) {
+    case 1:
+        copy_apart(to, from, count, to_step, from_step, 1);
+        break;
+    case 2:
+        copy_apart(to, from, count, to_step, from_step, 2);
+        break;
+    case 4:
+        copy_apart(to, from, count, to_step, from_step, 4);
+        break;
+    default:
+        copy_apart(to, from, count, to_step, from_step, 8);
+    }
 }
 
 /* steps: bytes. */
