@@ -383,6 +383,44 @@ Test(build_cache, what_was_used_least_recently_goes_first) {
     cr_assert_eq(eddy_memory_counted(EDDY_MEMORY_PROGRAM).bytes, 0);
 }
 
+/* With what was built before, and without: what is not kept for want of memory is built all the same. */
+Test(build_cache, each_allocation_of_a_build_may_fail) {
+    for (int is_kept = 0; is_kept < 2; is_kept++) {
+        int at = 0;
+        for (bool has_failed = true; has_failed; at++) {
+            eddy_scope *scope = eddy_scope_begin();
+            fixture first = {0}, f = {.total = filled(8, 0)};
+            eddy_trim();
+            if (is_kept)
+                first = record(8, 1, NULL);
+            eddy_tensor *x = filled(8, 1), *w = filled(8, 3);
+            must(eddy_record_begin(NULL));
+            eddy_tensor *product = eddy_mul(x, w);
+            must(eddy_add_into(f.total, eddy_relu(product), f.total));
+            eddy_tensor *y = eddy_mul(eddy_sum(product, EDDY_ALL_AXES, NULL), eddy_exp(product));
+            const eddy_bindings *bindings =
+                EDDY_BINDINGS({"x", x, EDDY_ROLE_INPUT}, {"total", f.total, EDDY_ROLE_STATE},
+                              {"y", y, EDDY_ROLE_OUTPUT});
+            eddy_memory_fail_at(EDDY_MEMORY_PROGRAM, at, 1);
+            f.program = eddy_record_end(bindings);
+            has_failed = eddy_memory_failures_injected() > 0;
+            eddy_memory_fail_at(EDDY_MEMORY_PROGRAM, 0, 0);
+            cr_assert_eq(eddy_error_take(NULL), f.program ? EDDY_OK : EDDY_OUT_OF_MEMORY);
+            if (f.program)
+                expect_run(&f, 3, 8);
+            fixture after = record(8, 2, NULL);
+            expect_run(&after, 2, 8);
+            eddy_program_release(&first.program);
+            eddy_program_release(&f.program);
+            eddy_program_release(&after.program);
+            eddy_scope_end(scope);
+            eddy_trim();
+            cr_assert_eq(eddy_memory_counted(EDDY_MEMORY_PROGRAM).bytes, 0, "%d", at);
+        }
+        cr_assert_gt(at, is_kept ? 10 : 30, "%d", at);
+    }
+}
+
 /* A runtime keeps what it was given for itself. */
 Test(build_cache, runtimes_do_not_share) {
     eddy_scope *scope = eddy_scope_begin();
