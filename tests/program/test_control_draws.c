@@ -485,6 +485,7 @@ static void try_failing(failing *f, const char *passes, bool poisons_input) {
     expect_same(other, y, "afterwards");
     eddy_program_release(&program);
     eddy_generator_release(&f->generator);
+    (void)!eddy_sync(EDDY_FOREVER);
     eddy_scope_end(scope);
     eddy_error_take(NULL);
 }
@@ -495,6 +496,58 @@ Test(control_draws, what_is_skipped_has_drawn) {
         failing f = {.test = tests[i & 1]};
         try_failing(&f, i & 2 ? "all" : "none", i & 4);
     }
+    cr_assert_eq(eddy_live_count(), 0);
+}
+
+typedef struct summing {
+    eddy_generator *generator;
+    eddy_tensor *sum;
+} summing;
+
+/* (count, index): what is dropped out of row `index` of a table of three goes to a tensor that was there before. */
+static eddy_status sum_up(void *context, eddy_list inputs, eddy_tensor **outputs) {
+    summing *s = context;
+    eddy_tensor *table = eddy_expand(filled(1), EDDY_SHAPE(3, SIZE)),
+                *row = eddy_squeeze(eddy_index_select(table, inputs.items[1], 0), EDDY_AXES(0));
+    outputs[0] = eddy_sub_s(inputs.items[0], EDDY_S(1));
+    outputs[1] = eddy_add_s(inputs.items[1], EDDY_S(1));
+    return eddy_add_inplace(s->sum, drop(row, s->generator));
+}
+
+static void sum_all(summing *s, eddy_tensor *count) {
+    eddy_tensor *index = eddy_full(EDDY_SHAPE(1), EDDY_S(0), EDDY_I64, NULL), *carried[2];
+    must(eddy_while(is_positive, sum_up, s, EDDY_LIST(count, index), NULL, carried));
+    must(eddy_add_inplace(s->sum, uniform(s->generator)));
+}
+
+/* Steps that fail leave the sum as it was, and the generator where it would be. */
+Test(control_draws, what_was_skipped_is_recovered) {
+    eddy_scope *scope = eddy_scope_begin();
+    summing called = {eddy_generator_create(8), filled(0)},
+            replayed = {eddy_generator_create(8), filled(0)};
+    eddy_tensor *count = scalar(1);
+    must(eddy_record_begin(EDDY_OPTIONS(record, .records_only = true)));
+    sum_all(&replayed, count);
+    eddy_program *program = end(
+        EDDY_BINDINGS({"count", count, EDDY_ROLE_INPUT}, {"sum", replayed.sum, EDDY_ROLE_STATE}));
+    for (int steps = 0; steps < 6; steps++) {
+        eddy_error error;
+        sum_all(&called, scalar(steps));
+        must(eddy_program_run(program, EDDY_LIST(scalar(steps)), NULL));
+        cr_assert_eq(counter_of(replayed.generator), counter_of(called.generator));
+        eddy_status status = eddy_error_of(called.sum, EDDY_FOREVER, &error);
+        cr_assert_eq(eddy_error_of(replayed.sum, EDDY_FOREVER, &error), status);
+        cr_assert_eq(status, steps > 3 ? EDDY_SKIPPED : EDDY_OK);
+        if (status != EDDY_OK)
+            must(eddy_recover(EDDY_LIST(called.sum, replayed.sum)));
+        expect_same(replayed.sum, called.sum, "sum");
+    }
+    eddy_program_release(&program);
+    eddy_generator_release(&called.generator);
+    eddy_generator_release(&replayed.generator);
+    (void)!eddy_sync(EDDY_FOREVER);
+    eddy_scope_end(scope);
+    eddy_error_take(NULL);
     cr_assert_eq(eddy_live_count(), 0);
 }
 
