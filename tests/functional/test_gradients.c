@@ -5,7 +5,7 @@
  * and rounding both leave some 1e-10 of the values' size (Nocedal and Wright, Numerical Optimization, 8.1): BOUND leaves a factor of
  * 1000 for conditioning. */
 #include "described.h"
-#include "gradient_chains.h"
+#include "gradient_cases.h"
 #include "random.h"
 
 #include <base/dtype.h>
@@ -17,129 +17,22 @@
 
 #define STEP 6.055454452393343e-06 /* cbrt(DBL_EPSILON) */
 #define BOUND 1e-7
-#define VARIABLE_MAX 6
-#define ELEMENT_MAX 64
-#define OUTPUT_MAX 128
 
-/* Operands: those of described.h, and variables: "[2,3]" of f64, or "[2]=1,0.5" with the elements it has; "#0" is the first once more.
- * "least..most" is within what the elements of those behind it are, -2 and 2 else. */
-typedef struct gradient_case {
-    const char *name, *operands, *attributes;
-    eddy_tensor *(*run)(eddy_tensor *const *x); /* NULL: the op of that name */
-} gradient_case;
-
-static const gradient_case cases[] = {
-#define GRADIENT(op, operands, attributes) {#op, operands, attributes, NULL},
-#include <functional/op_gradients.h>
-#define CHAIN(name, operands, result) {#name, operands, "", chain_##name},
-    CHAINS(CHAIN)};
-#define CASE_COUNT (sizeof(cases) / sizeof(cases[0]))
-
-static int64_t count_of(const eddy_shape *shape) {
-    int64_t count = 1;
-    for (int32_t d = 0; d < shape->rank; d++)
-        count *= shape->dims[d];
-    return count;
-}
-
-/* Numbers that differ by more than any step, so that no maximum and no kink is near two of them. */
-static void fill(double *values, int64_t count, double least, double most) {
-    for (int64_t i = 0; i < count; i++)
-        values[i] =
-            least + (most - least) *
-                        ((double)((i * 37 + 11) % 97) + 0.3 + 0.1 * (double)random_below(4)) / 98;
-}
-
-typedef struct problem {
-    const gradient_case *which;
-    int count; /* of variables */
-    eddy_shape shapes[VARIABLE_MAX];
-    double values[VARIABLE_MAX][ELEMENT_MAX];
-    double weights[OUTPUT_MAX];
-} problem;
-
-static void add_variable(problem *p, const char *word, double least, double most) {
-    const char *end;
-    cr_assert_lt(p->count, VARIABLE_MAX);
-    eddy_shape *shape = &p->shapes[p->count];
-    double *values = p->values[p->count++];
-    *shape = described_shape(word, &end);
-    cr_assert_leq(count_of(shape), ELEMENT_MAX, "%s", word);
-    if (*end == '=')
-        described_values(end + 1, values, count_of(shape));
-    else
-        fill(values, count_of(shape), least, most);
-}
-
-static void make_problem(problem *p, const gradient_case *c) {
-    *p = (problem){.which = c};
-    double least = -2, most = 2;
-    char word[DESCRIBED_WORD_MAX];
-    for (const char *text = c->operands; described_word(&text, word);) {
-        const char *dots = strstr(word, "..");
-        if (dots) {
-            least = atof(word);
-            most = atof(dots + 2);
-        } else if (*word == '[') {
-            add_variable(p, word, least, most);
-        }
-    }
-    for (int i = 0; i < OUTPUT_MAX; i++)
-        p->weights[i] = 0.25 + (double)random_below(1000) / 1000;
-}
-
-static void add_operands(described *call, const char *text, eddy_tensor *const *x) {
-    char word[DESCRIBED_WORD_MAX];
-    for (int next = 0; described_word(&text, word);) {
-        if (strstr(word, ".."))
-            continue;
-        cr_assert_lt(call->operand_count, DESCRIBED_MAX);
-        call->operands[call->operand_count++] = *word == '['   ? x[next++]
-                                                : *word == '#' ? x[atoi(word + 1)]
-                                                               : described_tensor(word);
-    }
-}
-
-/* The floats, one behind another where there are several. */
-static eddy_tensor *joined(eddy_tensor *const *outputs, int32_t count) {
-    eddy_tensor *result = NULL;
-    for (int32_t i = 0; i < count; i++)
-        if (eddy_dtype_is_float(eddy_dtype_of(outputs[i])))
-            result = !result ? outputs[i]
-                             : eddy_cat(EDDY_LIST(eddy_flatten(result, 0, -1),
-                                                  eddy_flatten(outputs[i], 0, -1)),
-                                        0);
-    return result;
-}
-
-/* NULL with an error. What is drawn is the same at every call. */
-static eddy_tensor *output_of(const gradient_case *c, eddy_tensor *const *x) {
-    if (c->run)
-        return c->run(x);
-    eddy_tensor *outputs[EDDY_OP_OUTPUT_MAX] = {0};
-    described call;
-    described_read(&call, described_op(c->name), "", c->attributes);
-    add_operands(&call, c->operands, x);
-    cr_assert_eq(eddy_seed(5), EDDY_OK);
-    return described_call(&call, "", outputs) == EDDY_OK ? joined(outputs, call.op->output_count)
-                                                         : NULL;
-}
-
-static eddy_tensor *weighted(const problem *p, eddy_tensor *const *x) {
-    eddy_tensor *output = output_of(p->which, x);
+static eddy_tensor *weighted(const gradient_problem *p, eddy_tensor *const *x) {
+    eddy_tensor *output = gradient_case_output(p->which, x);
     cr_assert_not_null(output, "%s", p->which->name);
     eddy_tensor *weights = eddy_from_data(p->weights, eddy_shape_of(output), EDDY_F64, NULL);
     return eddy_sum(eddy_mul(output, weights), EDDY_ALL_AXES, NULL);
 }
 
-static void make_inputs(const problem *p, eddy_tensor **x) {
+static void make_inputs(const gradient_problem *p, eddy_tensor **x) {
     for (int i = 0; i < p->count; i++)
         x[i] = eddy_from_data(p->values[i], p->shapes[i], EDDY_F64, NULL);
 }
 
-static double value_at(const problem *p) {
+static double value_at(const gradient_problem *p) {
     eddy_scope *scope = eddy_scope_begin();
-    eddy_tensor *x[VARIABLE_MAX];
+    eddy_tensor *x[GRADIENT_VARIABLE_MAX];
     make_inputs(p, x);
     double value = eddy_item_f64(weighted(p, x), NULL);
     eddy_scope_end(scope);
@@ -154,17 +47,17 @@ static void give_up(const gradient_case *c, size_t number) {
 
 static void check_case(const gradient_case *c, size_t number) {
     eddy_scope *scope = eddy_scope_begin();
-    problem p;
-    make_problem(&p, c);
-    eddy_tensor *x[VARIABLE_MAX];
+    gradient_problem p;
+    gradient_problem_make(&p, c);
+    eddy_tensor *x[GRADIENT_VARIABLE_MAX];
     make_inputs(&p, x);
     for (int i = 0; i < p.count; i++)
         cr_assert_eq(eddy_requires_grad_set(x[i], true), EDDY_OK);
     if (eddy_backward(weighted(&p, x)) != EDDY_OK)
         give_up(c, number);
     for (int i = 0; i < p.count; i++) {
-        int64_t count = count_of(&p.shapes[i]);
-        double got[ELEMENT_MAX] = {0};
+        int64_t count = gradient_element_count(&p.shapes[i]);
+        double got[GRADIENT_ELEMENT_MAX] = {0};
         if (eddy_has_grad(x[i]) &&
             eddy_read(eddy_grad_of(x[i]), got, (size_t)count * sizeof(double), NULL) != EDDY_OK)
             give_up(c, number);
@@ -187,9 +80,9 @@ static void check_case(const gradient_case *c, size_t number) {
 
 Test(gradients, agree_with_differences, .timeout = 300) {
     const char *only = getenv("EDDY_TEST_CASE");
-    for (size_t i = 0; i < CASE_COUNT; i++)
-        if (!only || strcmp(only, cases[i].name) == 0)
-            check_case(&cases[i], i);
+    for (size_t i = 0; i < gradient_case_count; i++)
+        if (!only || strcmp(only, gradient_cases[i].name) == 0)
+            check_case(&gradient_cases[i], i);
     cr_assert_eq(eddy_error_take(NULL), EDDY_OK);
     cr_assert_eq(eddy_live_count(), 0);
 }
@@ -197,17 +90,18 @@ Test(gradients, agree_with_differences, .timeout = 300) {
 /* ---- gradients of gradients ---- */
 
 /* The squares, so that the first gradients of linear ops are no constants. */
-static eddy_tensor *weighted_squares(const problem *p, eddy_tensor *const *x) {
-    eddy_tensor *output = output_of(p->which, x);
+static eddy_tensor *weighted_squares(const gradient_problem *p, eddy_tensor *const *x) {
+    eddy_tensor *output = gradient_case_output(p->which, x);
     cr_assert_not_null(output, "%s", p->which->name);
     eddy_tensor *weights = eddy_from_data(p->weights, eddy_shape_of(output), EDDY_F64, NULL);
     return eddy_sum(eddy_mul(eddy_mul(output, output), weights), EDDY_ALL_AXES, NULL);
 }
 
 /* The gradients of the weighted squares of the output, weighted and summed; NULL with an error, EDDY_NONE where there is none. */
-static eddy_tensor *weighted_gradients(const problem *p, eddy_tensor *const *x, bool is_recorded) {
+static eddy_tensor *weighted_gradients(const gradient_problem *p, eddy_tensor *const *x,
+                                       bool is_recorded) {
     eddy_backward_options options = {.size = sizeof(options), .creates_graph = is_recorded};
-    eddy_tensor *first[VARIABLE_MAX], *sum = EDDY_NONE;
+    eddy_tensor *first[GRADIENT_VARIABLE_MAX], *sum = EDDY_NONE;
     eddy_tensor *output = weighted_squares(p, x);
     if (!eddy_requires_grad(output))
         return EDDY_NONE;
@@ -224,9 +118,9 @@ static eddy_tensor *weighted_gradients(const problem *p, eddy_tensor *const *x, 
     return sum;
 }
 
-static double gradient_value_at(const problem *p) {
+static double gradient_value_at(const gradient_problem *p) {
     eddy_scope *scope = eddy_scope_begin();
-    eddy_tensor *x[VARIABLE_MAX];
+    eddy_tensor *x[GRADIENT_VARIABLE_MAX];
     make_inputs(p, x);
     for (int i = 0; i < p->count; i++)
         cr_assert_eq(eddy_requires_grad_set(x[i], true), EDDY_OK);
@@ -237,11 +131,11 @@ static double gradient_value_at(const problem *p) {
 }
 
 static void check_twice(const gradient_case *c, size_t number) {
-    problem p;
-    make_problem(&p, c);
-    eddy_tensor *x[VARIABLE_MAX], *second[VARIABLE_MAX];
+    gradient_problem p;
+    gradient_problem_make(&p, c);
+    eddy_tensor *x[GRADIENT_VARIABLE_MAX], *second[GRADIENT_VARIABLE_MAX];
     make_inputs(&p, x);
-    for (int i = 0; i < VARIABLE_MAX; i++)
+    for (int i = 0; i < GRADIENT_VARIABLE_MAX; i++)
         second[i] = EDDY_NONE;
     for (int i = 0; i < p.count; i++)
         cr_assert_eq(eddy_requires_grad_set(x[i], true), EDDY_OK);
@@ -253,8 +147,8 @@ static void check_twice(const gradient_case *c, size_t number) {
     if (status != EDDY_OK)
         give_up(c, number);
     for (int i = 0; i < p.count; i++) {
-        int64_t count = count_of(&p.shapes[i]);
-        double got[ELEMENT_MAX] = {0};
+        int64_t count = gradient_element_count(&p.shapes[i]);
+        double got[GRADIENT_ELEMENT_MAX] = {0};
         if (second[i] != EDDY_NONE &&
             eddy_read(second[i], got, (size_t)count * sizeof(double), NULL) != EDDY_OK)
             give_up(c, number);
@@ -277,10 +171,10 @@ static void check_twice(const gradient_case *c, size_t number) {
 
 Test(gradients, of_gradients_agree_with_differences, .timeout = 300) {
     const char *only = getenv("EDDY_TEST_CASE");
-    for (size_t i = 0; i < CASE_COUNT; i++) {
+    for (size_t i = 0; i < gradient_case_count; i++) {
         eddy_scope *scope = eddy_scope_begin();
-        if (!only || strcmp(only, cases[i].name) == 0)
-            check_twice(&cases[i], i);
+        if (!only || strcmp(only, gradient_cases[i].name) == 0)
+            check_twice(&gradient_cases[i], i);
         eddy_scope_end(scope);
     }
     cr_assert_eq(eddy_error_take(NULL), EDDY_OK);
@@ -292,7 +186,7 @@ Test(gradients, of_gradients_agree_with_differences, .timeout = 300) {
 typedef enum seed_layout { PLAIN, REPEATED, APART, SEED_LAYOUT_COUNT } seed_layout;
 
 /* A gradient to begin with: elements side by side, one for all, or every second of a row. */
-static eddy_tensor *seed_for(const problem *p, eddy_tensor *output, seed_layout layout) {
+static eddy_tensor *seed_for(const gradient_problem *p, eddy_tensor *output, seed_layout layout) {
     eddy_shape shape = eddy_shape_of(output);
     eddy_dtype dtype = eddy_dtype_of(output);
     if (layout == REPEATED)
@@ -305,16 +199,17 @@ static eddy_tensor *seed_for(const problem *p, eddy_tensor *output, seed_layout 
 }
 
 /* Kinks of activations among them. */
-static void make_special(problem *p) {
+static void make_special(gradient_problem *p) {
     static const double specials[] = {0, -0.0, INFINITY, -INFINITY, NAN, 3, -3, 6, -0.5, 1};
     for (int i = 0; i < p->count; i++)
-        for (int64_t k = 0; k < count_of(&p->shapes[i]); k++)
+        for (int64_t k = 0; k < gradient_element_count(&p->shapes[i]); k++)
             p->values[i][k] =
                 specials[(size_t)(k * 3 + i) % (sizeof(specials) / sizeof(specials[0]))];
 }
 
-static void expect_alike(const problem *p, eddy_dtype dtype, eddy_tensor *one, eddy_tensor *other) {
-    double a[ELEMENT_MAX], b[ELEMENT_MAX],
+static void expect_alike(const gradient_problem *p, eddy_dtype dtype, eddy_tensor *one,
+                         eddy_tensor *other) {
+    double a[GRADIENT_ELEMENT_MAX], b[GRADIENT_ELEMENT_MAX],
         bound = dtype == EDDY_F16    ? 0x1p-8
                 : dtype == EDDY_BF16 ? 0x1p-5
                                      : 0;
@@ -330,15 +225,16 @@ static void expect_alike(const problem *p, eddy_dtype dtype, eddy_tensor *one, e
 }
 
 /* The gradients by a pass that is recorded, and by one that is not. */
-static void check_passes(const problem *p, eddy_dtype dtype, seed_layout layout) {
+static void check_passes(const gradient_problem *p, eddy_dtype dtype, seed_layout layout) {
     const eddy_backward_options apart = {.size = sizeof(apart), .keeps_graph = true};
     const eddy_backward_options recorded = {.size = sizeof(recorded), .creates_graph = true};
-    eddy_tensor *x[VARIABLE_MAX], *one[VARIABLE_MAX], *other[VARIABLE_MAX];
+    eddy_tensor *x[GRADIENT_VARIABLE_MAX], *one[GRADIENT_VARIABLE_MAX],
+        *other[GRADIENT_VARIABLE_MAX];
     for (int i = 0; i < p->count; i++) {
         x[i] = eddy_cast(eddy_from_data(p->values[i], p->shapes[i], EDDY_F64, NULL), dtype);
         cr_assert_eq(eddy_requires_grad_set(x[i], true), EDDY_OK);
     }
-    eddy_tensor *output = output_of(p->which, x), *seed = seed_for(p, output, layout);
+    eddy_tensor *output = gradient_case_output(p->which, x), *seed = seed_for(p, output, layout);
     eddy_list inputs = {x, p->count};
     cr_assert_eq(eddy_backward_to(EDDY_LIST(output), inputs, EDDY_LIST(seed), &apart, one),
                  EDDY_OK);
@@ -351,14 +247,14 @@ static void check_passes(const problem *p, eddy_dtype dtype, seed_layout layout)
 
 Test(gradients, in_one_loop_have_the_bits_of_those_op_by_op, .timeout = 300) {
     const eddy_dtype dtypes[] = {EDDY_F32, EDDY_F64, EDDY_F16, EDDY_BF16};
-    for (size_t i = 0; i < CASE_COUNT; i++)
-        for (int way = 0; way < 2 * 4 * SEED_LAYOUT_COUNT && !cases[i].run; way++) {
+    for (size_t i = 0; i < gradient_case_count; i++)
+        for (int way = 0; way < 2 * 4 * SEED_LAYOUT_COUNT && !gradient_cases[i].run; way++) {
             bool is_special = way % 2, is_half = way / 2 % 4 >= 2;
-            if (!described_op(cases[i].name)->is_elementwise || (is_special && is_half))
+            if (!described_op(gradient_cases[i].name)->is_elementwise || (is_special && is_half))
                 continue;
             eddy_scope *scope = eddy_scope_begin();
-            problem p;
-            make_problem(&p, &cases[i]);
+            gradient_problem p;
+            gradient_problem_make(&p, &gradient_cases[i]);
             if (is_special)
                 make_special(&p);
             check_passes(&p, dtypes[way / 2 % 4], (seed_layout)(way / 8));
