@@ -4,7 +4,7 @@
 #include <base/option.h>
 #include <base/shape.h>
 #include <base/status.h>
-#include <interpreter/tape/autograd.h>
+#include <interpreter/tape/unfold.h>
 #include <program/gradient.h>
 #include <program/recording.h>
 #include <program/variant.h>
@@ -326,8 +326,8 @@ static eddy_status bind_constant(const maker *m, const eddy_bindings *bindings,
 }
 
 /* The value of an input of which the tensor is all or a part: its layout then counts from the input's first element. */
-static uint32_t input_with(const maker *m, const eddy_tensor *tensor, const eddy_bindings *bindings,
-                           eddy_layout *layout) {
+static uint32_t input_with(const eddy_program *program, const eddy_tensor *tensor,
+                           const eddy_bindings *bindings, eddy_layout *layout) {
     for (int64_t i = 0; i < bindings->count; i++) {
         const eddy_binding *given = &bindings->items[i];
         eddy_layout input;
@@ -337,15 +337,21 @@ static uint32_t input_with(const maker *m, const eddy_tensor *tensor, const eddy
         if (!lies_within(extent_of(layout, tensor->dtype), extent_of(&input, given->tensor->dtype)))
             continue;
         layout->offset -= input.offset;
-        return eddy_program_binding_at(m->program, (uint32_t)i)->value;
+        return eddy_program_binding_at(program, (uint32_t)i)->value;
     }
     return EDDY_CODE_NONE;
 }
 
+uint32_t eddy_program_value_of(const eddy_program *program, const eddy_recording *recording,
+                               const eddy_bindings *bindings, const eddy_tensor *tensor,
+                               eddy_layout *layout) {
+    uint32_t value = input_with(program, tensor, bindings, layout);
+    return value != EDDY_CODE_NONE ? value : eddy_recording_value_of(recording, tensor);
+}
+
 static uint32_t output_value(const maker *m, const eddy_bindings *bindings,
                              const eddy_tensor *tensor, eddy_layout *layout) {
-    uint32_t value = input_with(m, tensor, bindings, layout);
-    return value != EDDY_CODE_NONE ? value : eddy_recording_value_of(m->recording, tensor);
+    return eddy_program_value_of(m->program, m->recording, bindings, tensor, layout);
 }
 
 /* Whether a run may not have made the value. Inputs are values that came later. */
@@ -412,20 +418,22 @@ static eddy_status bind_all(const maker *m, const eddy_bindings *bindings) {
 static bool has_own_gradient(const maker *m, const eddy_tensor *leaf) {
     if (!leaf->autograd)
         return false;
-    eddy_autograd_node *node = eddy_autograd_node_of(leaf->autograd);
-    eddy_lock_acquire(&node->lock);
-    eddy_tensor *kept = node->kept[eddy_autograd_output_of(leaf->autograd)];
+    eddy_autograd word = eddy_autograd_lock(leaf->autograd);
+    eddy_tensor *kept = eddy_autograd_node_of(word)->kept[eddy_autograd_output_of(word)];
     uint32_t value = kept ? eddy_recording_value_of(m->recording, kept) : EDDY_CODE_NONE;
-    eddy_lock_release(&node->lock);
+    eddy_autograd_unlock(word);
     return value != EDDY_CODE_NONE &&
            eddy_code_value_at(&m->program->code, value)->kind == EDDY_VALUE_CAPTURED;
+}
+
+static bool leads_to(const eddy_tensor *tensor, eddy_autograd word) {
+    return tensor->autograd && eddy_unfold_end(tensor->autograd) == word;
 }
 
 /* The state whose gradient is kept for an output of the node. */
 static uint32_t state_of(const eddy_bindings *bindings, eddy_autograd word) {
     for (int64_t i = 0; i < bindings->count; i++)
-        if (bindings->items[i].role == EDDY_ROLE_STATE &&
-            bindings->items[i].tensor->autograd == word)
+        if (bindings->items[i].role == EDDY_ROLE_STATE && leads_to(bindings->items[i].tensor, word))
             return (uint32_t)i;
     return EDDY_CODE_NONE;
 }

@@ -27,6 +27,7 @@ static void release_ways(eddy_program_ways *ways) {
         eddy_code_array_fini(&ways->items[i].from, sizeof(uint32_t));
         eddy_code_array_fini(&ways->items[i].to, sizeof(uint32_t));
     }
+    eddy_gradient_calls_fini(&ways->calls);
     eddy_memory_release(ways, sizeof(*ways), EDDY_MEMORY_PROGRAM);
 }
 
@@ -116,7 +117,7 @@ bool eddy_program_gradient_is_equal(const eddy_program_gradient *a,
     for (uint32_t i = 0; i < a->ways->count; i++)
         if (!is_same_way(&a->ways->items[i], &b->ways->items[i]))
             return false;
-    return true;
+    return eddy_gradient_calls_is_equal(&a->ways->calls, &b->ways->calls);
 }
 
 /* ---- what a node keeps ---- */
@@ -232,10 +233,11 @@ static eddy_status go_back(const kept_run *run, const eddy_program_way *way,
 static eddy_status run_gradient(const eddy_gradient_call *call) {
     const kept_op *op = call->attributes;
     const eddy_program_way *way = find_way(op->run->ways, call);
+    /* Such a pass goes through the calls, where it can. */
     if (call->is_recorded)
         return eddy_fail(EDDY_UNSUPPORTED, origin_of(call),
-                         "a program's gradient has no gradient: creates_graph needs the calls "
-                         "themselves");
+                         "creates_graph cannot go back through this run: %s",
+                         op->run->ways->calls.reason);
     eddy_caller *caller = eddy_caller_self;
     size_t bytes = ((size_t)way->from.count + way->to.count) * sizeof(eddy_tensor *);
     eddy_tensor **memory = eddy_caller_scratch_begin(caller, bytes);
@@ -244,6 +246,14 @@ static eddy_status run_gradient(const eddy_gradient_call *call) {
     eddy_status status = go_back(op->run, way, call, memory);
     eddy_caller_scratch_end(caller, memory, bytes);
     return status;
+}
+
+static eddy_status unfold(eddy_autograd_node *node, eddy_autograd *words) {
+    const kept_run *run = ((const kept_op *)node->attributes)->run;
+    eddy_gradient_given given = {
+        .draws = run->words,
+        .scalars = (const eddy_scalar *)(const void *)(run->words + draw_words(run->ways))};
+    return eddy_gradient_calls_unfold(&run->ways->calls, node, &given, words);
 }
 
 /* ---- forward ---- */
@@ -337,6 +347,7 @@ static bool make_node(tracing *t) {
                     .run = t->run};
     t->node->op = &op->op;
     t->node->takes_missing = true;
+    t->node->unfold = unfold;
     t->node->inner_outputs = gradient->ways->inner;
     t->node->address = t->call->origin.address;
     return true;

@@ -7,7 +7,8 @@
  * While the recording is open, and the tape knows its calls, their backward pass is recorded behind them. Then the code is cut. What a way uses and
  * does not make itself are the seeds (gradients of outputs) and the saved values: of those the forward calls have made the forward
  * program hands out the storages, as hidden outputs. A run under autograd makes a node that holds the saved tensors; its gradient runs
- * the way for the outputs to which a gradient has come, with the numbers that the run has drawn and was given.
+ * the way for the outputs to which a gradient has come, with the numbers that the run has drawn and was given. A pass with creates_graph goes
+ * through the calls instead (gradient_calls.h).
  *
  * Roots: the outputs as the tape knows them; two outputs may be one. Edges: the tensors that gradients go on to, which are inputs of a run, or
  * were there before the recording.
@@ -17,6 +18,7 @@
 #define EDDY_PROGRAM_GRADIENT_H
 
 #include <interpreter/tape/backward_within.h>
+#include <program/gradient_calls.h>
 #include <program/recording.h>
 #include <program/run.h>
 
@@ -57,7 +59,7 @@ typedef struct eddy_program_edge {
     eddy_spec spec;
 } eddy_program_edge;
 
-/* What ways read and neither make nor get as seeds. */
+/* What ways read and neither make nor get as seeds, and what the calls have saved besides. */
 typedef struct eddy_program_saved {
     uint32_t value;
     uint32_t output;     /* of the forward program: a hidden one; EDDY_CODE_NONE, or */
@@ -89,6 +91,7 @@ typedef struct eddy_program_ways {
     uint32_t inner; /* a bit for each root that another one was computed from */
     uint32_t count; /* the first is that of all roots */
     eddy_program_way items[EDDY_GRADIENT_WAYS_MOST];
+    eddy_gradient_calls calls; /* for passes that are recorded */
 } eddy_program_ways;
 
 typedef struct eddy_program_gradient {

@@ -382,7 +382,7 @@ static eddy_status end_way(const splitter *s, uint32_t p) {
                : fail_memory(s);
 }
 
-/* ---- for the tape ---- */
+/* ---- edges ---- */
 
 /* The number of the input that the tape knows by this word; EDDY_CODE_NONE. */
 static uint32_t input_with(const splitter *s, eddy_autograd word) {
@@ -401,22 +401,83 @@ static void hold(eddy_autograd word) {
     eddy_autograd_node_retain(eddy_autograd_node_of(word));
 }
 
+static bool add_edge(const splitter *s, eddy_autograd word, const eddy_spec *spec) {
+    uint32_t index;
+    if (!eddy_code_array_add(&s->gradient->edges, sizeof(eddy_program_edge), 1, &index))
+        return false;
+    eddy_program_edge *edge = eddy_program_edge_at(s->gradient, index);
+    *edge = (eddy_program_edge){.input = input_with(s, word), .spec = *spec};
+    if (edge->input == EDDY_CODE_NONE)
+        hold(edge->word = word);
+    return true;
+}
+
 static bool add_edges(const splitter *s) {
     const eddy_backward_found *all = &s->plan->passes[0].found;
     for (uint32_t i = 0; i < all->count; i++) {
-        uint32_t index;
-        if (!eddy_code_array_add(&s->gradient->edges, sizeof(eddy_program_edge), 1, &index))
+        eddy_spec spec = {.dtype = (eddy_dtype)all->edges[i].gradient->dtype};
+        eddy_tensor_shape(all->edges[i].gradient, &spec.shape);
+        if (!add_edge(s, all->edges[i].word, &spec))
             return false;
-        eddy_autograd word = all->edges[i].word;
-        eddy_program_edge *edge = eddy_program_edge_at(s->gradient, index);
-        *edge = (eddy_program_edge){.input = input_with(s, word)};
-        edge->spec.dtype = (eddy_dtype)all->edges[i].gradient->dtype;
-        eddy_tensor_shape(all->edges[i].gradient, &edge->spec.shape);
-        if (edge->input == EDDY_CODE_NONE)
-            hold(edge->word = word);
     }
     return true;
 }
+
+/* ---- calls ---- */
+
+static eddy_status save_for_calls(const splitter *s, eddy_gradient_calls *calls) {
+    for (uint32_t i = 0; i < calls->saved.count; i++) {
+        eddy_calls_saved *saved = eddy_calls_saved_at(calls, i);
+        if (saved->value == EDDY_CODE_NONE)
+            continue;
+        eddy_status status = save(s, saved->value);
+        if (status != EDDY_OK)
+            return status;
+        saved->saved = find_saved(s, saved->value);
+    }
+    return EDDY_OK;
+}
+
+/* The edges that the passes have found, and behind them those to which no gradient came: calls have them, too. */
+static bool find_calls(const splitter *s, eddy_code_array *edges) {
+    const eddy_backward_found *all = &s->plan->passes[0].found;
+    for (uint32_t i = 0; i < all->count; i++) {
+        uint32_t index;
+        if (!eddy_code_array_add(edges, sizeof(eddy_autograd), 1, &index))
+            return false;
+        ((eddy_autograd *)edges->items)[index] = all->edges[i].word;
+    }
+    return eddy_gradient_calls_make(
+        &s->gradient->ways->calls,
+        &(eddy_gradient_source){.recording = s->recording,
+                                .program = s->whole,
+                                .bindings = s->given,
+                                .instruction_count = s->plan->instruction_count,
+                                .roots = s->plan->roots,
+                                .root_count = s->plan->root_count,
+                                .edges = edges});
+}
+
+static bool add_silent_edges(const splitter *s, const eddy_code_array *edges) {
+    const eddy_autograd *words = edges->items;
+    for (uint32_t i = s->plan->passes[0].found.count; i < edges->count; i++) {
+        const eddy_autograd_node *node = eddy_autograd_node_of(words[i]);
+        eddy_spec spec;
+        eddy_autograd_spec_of(node, node->input_count + eddy_autograd_output_of(words[i]), &spec);
+        if (!add_edge(s, words[i], &spec))
+            return false;
+    }
+    return true;
+}
+
+static eddy_status make_calls(const splitter *s) {
+    eddy_code_array edges = {0};
+    bool is_made = find_calls(s, &edges) && add_silent_edges(s, &edges);
+    eddy_code_array_fini(&edges, sizeof(eddy_autograd));
+    return is_made ? save_for_calls(s, &s->gradient->ways->calls) : fail_memory(s);
+}
+
+/* ---- results ---- */
 
 static uint32_t root_with(const splitter *s, eddy_autograd word) {
     for (uint32_t i = 0; i < s->plan->root_count; i++)
@@ -468,6 +529,8 @@ static eddy_status split(const splitter *s, eddy_program **program) {
     eddy_status status = EDDY_OK;
     for (uint32_t p = 0; p < s->plan->pass_count && status == EDDY_OK; p++)
         status = begin_way(s, p);
+    if (status == EDDY_OK)
+        status = make_calls(s);
     for (uint32_t p = 0; p < s->plan->pass_count && status == EDDY_OK; p++)
         status = end_way(s, p);
     if (status != EDDY_OK)

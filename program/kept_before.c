@@ -63,12 +63,12 @@ bool eddy_kept_before_is_equal(const eddy_code_array *a, const eddy_code_array *
 }
 
 static bool holds(const eddy_kept_before *before) {
-    eddy_lock_acquire(&before->node->lock);
-    const eddy_tensor *kept = before->node->kept[before->output];
+    eddy_autograd word = eddy_autograd_lock(eddy_autograd_make(before->node, before->output));
+    const eddy_tensor *kept = eddy_autograd_node_of(word)->kept[eddy_autograd_output_of(word)];
     eddy_kept_state now = kept ? EDDY_KEPT_ONE : EDDY_KEPT_NONE;
     bool is_same = before->state == EDDY_KEPT_ANY ||
                    (before->state == now && (!before->root || before->root == kept->root));
-    eddy_lock_release(&before->node->lock);
+    eddy_autograd_unlock(word);
     return is_same;
 }
 

@@ -126,6 +126,7 @@ int64_t eddy_program_bytes(const eddy_program *program) {
         return all;
     for (uint32_t i = 0; i < gradient->ways->count; i++)
         all += eddy_program_bytes(gradient->ways->items[i].program);
+    all += eddy_gradient_calls_bytes(&gradient->ways->calls);
     return all + eddy_program_bytes(gradient->forward);
 }
 

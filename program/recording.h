@@ -115,6 +115,12 @@ EDDY_MUST_USE eddy_status eddy_program_make(eddy_recording *recording,
                                             const eddy_bindings *bindings, eddy_origin origin,
                                             eddy_program **program);
 
+/* The value that a tensor is to a program which was made of the recording with these bindings; of an input its layout then counts from the
+ * input's first element. EDDY_CODE_NONE if it is none. */
+uint32_t eddy_program_value_of(const eddy_program *program, const eddy_recording *recording,
+                               const eddy_bindings *bindings, const eddy_tensor *tensor,
+                               eddy_layout *layout);
+
 /* A number that no recording, and no way of a branch, has had in the process. */
 uint64_t eddy_recording_next_serial(void);
 void eddy_recording_init(eddy_recording *recording, eddy_runtime *runtime);

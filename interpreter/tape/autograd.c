@@ -8,6 +8,7 @@
 #include <interpreter/call/recorder.h>
 #include <interpreter/handle/scope.h>
 #include <interpreter/tape/overwritten.h>
+#include <interpreter/tape/unfold.h>
 #include <string.h>
 
 _Static_assert(EDDY_OP_OUTPUT_MAX <= EDDY_CACHE_LINE,
@@ -58,6 +59,39 @@ eddy_autograd_node *eddy_autograd_node_make(const eddy_autograd_size *size) {
     return node;
 }
 
+static size_t attribute_bytes(const eddy_autograd_node *node) {
+    return node->op ? node->op->attribute_bytes : 0;
+}
+
+eddy_autograd_node *eddy_autograd_node_copy(const eddy_autograd_node *node) {
+    uint32_t slots = node->input_count + node->output_count;
+    size_t dims = 0;
+    for (uint32_t i = 0; i < slots; i++)
+        dims += node->specs[i].rank > 0 ? (size_t)node->specs[i].rank : 0;
+    eddy_autograd_node *copy =
+        eddy_autograd_node_make(&(eddy_autograd_size){.inputs = node->input_count,
+                                                      .outputs = node->output_count,
+                                                      .extras = node->extra_count,
+                                                      .lists = node->list_count,
+                                                      .dims = dims,
+                                                      .attribute_bytes = attribute_bytes(node)});
+    if (!copy)
+        return NULL;
+    copy->op = node->op;
+    copy->address = node->address;
+    copy->device = node->device;
+    copy->inner_outputs = node->inner_outputs;
+    copy->takes_missing = node->takes_missing;
+    copy->recording = copy->recorded_at = 0;
+    memcpy(copy->specs, node->specs, slots * sizeof(*node->specs));
+    memcpy(copy->dims, node->dims, dims * sizeof(*node->dims));
+    if (node->list_count > 0)
+        memcpy(copy->list_counts, node->list_counts, node->list_count * sizeof(int64_t));
+    if (copy->attributes)
+        memcpy(copy->attributes, node->attributes, attribute_bytes(node));
+    return copy;
+}
+
 static void drop_saved(eddy_autograd_node *node) {
     for (uint32_t i = 0; i < eddy_autograd_saved_count(node); i++) {
         eddy_tensor *tensor = node->saved[i].tensor;
@@ -75,6 +109,7 @@ static void node_free(eddy_autograd_node *node) {
     for (uint32_t i = 0; i < node->output_count; i++)
         if (node->kept[i])
             eddy_tensor_drop(node->kept[i]);
+    eddy_unfold_drop(node->unfolded, node->output_count);
     while (node->hooks) {
         eddy_autograd_hook *hook = node->hooks;
         node->hooks = hook->next;
@@ -154,6 +189,15 @@ void eddy_autograd_spec_of(const eddy_autograd_node *node, uint32_t i, eddy_spec
     spec->shape.rank = from->rank < 0 ? 0 : from->rank;
     for (int32_t d = 0; d < spec->shape.rank; d++)
         spec->shape.dims[d] = node->dims[from->dims_at + (uint32_t)d];
+}
+
+bool eddy_autograd_has_spec(const eddy_tensor *tensor, const eddy_spec *spec) {
+    if (tensor->dtype != (uint8_t)spec->dtype || tensor->rank != spec->shape.rank)
+        return false;
+    for (int32_t d = 0; d < tensor->rank; d++)
+        if (tensor->axes[d].dim != spec->shape.dims[d])
+            return false;
+    return true;
 }
 
 static bool is_floating(const eddy_tensor *tensor) {

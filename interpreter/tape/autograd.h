@@ -7,6 +7,7 @@
  *
  *   RECORDED --backward pass--> SPENT (saved tensors are released)      a leaf stays RECORDED
  *   RECORDED --a recorded call overwrites a saved tensor--> STALE (they are released, too)
+ *   RECORDED, a run of a program --a pass needs the run's calls--> leads to their nodes (unfold.h)
  *   any --last reference--> freed, and then the nodes it referred to, in a loop without recursion (chains may be 10^6 long)
  *
  * Threads: any. Two backward passes through a node at once each take their own references of the saved tensors under `lock`; one that
@@ -45,6 +46,11 @@ typedef struct eddy_autograd_saved {
     uint32_t result;     /* 1 + the index among the node's outputs; 0: none */
 } eddy_autograd_saved;
 
+struct eddy_autograd_node;
+/* Makes the nodes of the calls that a node stands for. words: of what stands for each of its outputs, with references, on success only.
+ * UNSUPPORTED, nothing recorded, where they cannot be made; OUT_OF_MEMORY. */
+typedef eddy_status eddy_autograd_unfold_fn(struct eddy_autograd_node *node, eddy_autograd *words);
+
 typedef struct eddy_autograd_node {
     _Atomic uint32_t references;
     uint32_t input_count, output_count, extra_count, list_count;
@@ -64,6 +70,7 @@ typedef struct eddy_autograd_node {
         inner_outputs; /* a bit for each output that another one was computed from within this op: its whole gradient shows nowhere */
     bool
         takes_missing; /* its gradient is given none, instead of zeros, for outputs to which none goes back */
+    eddy_autograd_unfold_fn *unfold; /* NULL: it stands for no other calls (unfold.h) */
 
     eddy_lock lock;
     bool is_spent; /* lock: lock */
@@ -75,6 +82,8 @@ typedef struct eddy_autograd_node {
         *kept; /* lock: lock; per output: the gradient kept for the user (leaves, eddy_grad_keep) */
     bool *keeps;               /* lock: lock; per output */
     eddy_autograd_hook *hooks; /* lock: lock; in the order they were added */
+    eddy_autograd *unfolded;   /* lock: lock; per output: what stands for it now, a reference; NULL:
+                                  the node itself. It stays once it is there */
 
     struct eddy_autograd_node *next_freed,
         *next_stale; /* lists of the thread that frees it, and of the thread that found it stale */
@@ -112,9 +121,32 @@ static inline bool eddy_autograd_is_leaf(const eddy_autograd_node *node) {
 }
 
 void eddy_autograd_spec_of(const eddy_autograd_node *node, uint32_t i, eddy_spec *spec);
+bool eddy_autograd_has_spec(const eddy_tensor *tensor, const eddy_spec *spec);
+
+/* Locks the node that a word leads to now (unfold.h), and returns the word of that. The caller holds a reference of the word's node. */
+static inline eddy_autograd eddy_autograd_lock(eddy_autograd word) {
+    for (;;) {
+        eddy_autograd_node *node = eddy_autograd_node_of(word);
+        eddy_lock_acquire(&node->lock);
+        if (!node->unfolded)
+            return word;
+        word = node->unfolded[eddy_autograd_output_of(word)];
+        eddy_lock_release(&node->lock);
+    }
+}
+
+static inline void eddy_autograd_unlock(eddy_autograd word) {
+    eddy_lock_release(&eddy_autograd_node_of(word)->lock);
+}
 
 /* Replaces the gradient that is kept for an output; takes the reference of `gradient`, NULL for none. */
 void eddy_autograd_kept_set(eddy_autograd_node *node, uint32_t output, eddy_tensor *gradient);
+/* Adds a gradient that a pass has found to the one that is kept for an output. creates: by a call that is recorded. Failures are recorded. */
+EDDY_MUST_USE eddy_status eddy_autograd_kept_add(eddy_caller *caller, eddy_autograd word,
+                                                 eddy_tensor *gradient, bool creates);
+/* Runs the hooks of an output; replaces *gradient, a reference, by what they return. Failures are recorded. */
+EDDY_MUST_USE eddy_status eddy_autograd_hooks_run(eddy_autograd word, eddy_tensor **gradient,
+                                                  eddy_origin origin);
 
 /* ---- making nodes ---- */
 
@@ -126,6 +158,8 @@ typedef struct eddy_autograd_size {
 
 /* An empty node with one reference. NULL, nothing recorded, without memory. */
 eddy_autograd_node *eddy_autograd_node_make(const eddy_autograd_size *size);
+/* A node of the same call of an op, with one reference: without edges, tensors and hooks, and of no recording. NULL as above. */
+eddy_autograd_node *eddy_autograd_node_copy(const eddy_autograd_node *node);
 /* Stores dtype and shape of input i, or output i - input_count; *dims_at: the number of dims written. */
 void eddy_autograd_node_note(eddy_autograd_node *node, uint32_t i, const eddy_tensor *tensor,
                              uint32_t *dims_at);
@@ -163,8 +197,8 @@ void eddy_autograd_note_leaf(const eddy_tensor *tensor);
 
 /* OK unless the calling thread may only retain and release; recorded under the origin. */
 EDDY_MUST_USE eddy_status eddy_autograd_check_thread(eddy_origin origin);
-/* OK if all of the gradient of a tensor that wants one shows. UNSUPPORTED, recorded, for an output of a program's run from which another output
- * was computed: a part of its gradient stays within the run. */
+/* OK if all of the gradient of a tensor that wants one shows: of an output of a program's run from which another output was computed, once the run is
+ * unfolded, which this does. UNSUPPORTED, recorded, where it cannot be: a part of the gradient stays within the run. */
 EDDY_MUST_USE eddy_status eddy_autograd_check_whole(const eddy_tensor *tensor, eddy_origin origin);
 
 #endif

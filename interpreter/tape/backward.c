@@ -11,13 +11,15 @@
 #include <interpreter/tape/autograd.h>
 #include <interpreter/tape/backward_within.h>
 #include <interpreter/tape/gradient_sum.h>
+#include <interpreter/tape/unfold.h>
 #include <string.h>
 
 typedef struct visit {
-    eddy_autograd_node *node; /* a reference */
-    uint32_t waiting;         /* edges to it that the pass has not followed yet */
-    uint32_t first_sum;       /* of its outputs */
-    bool is_wanted;           /* a requested gradient is here or further back */
+    eddy_autograd_node *node;      /* a reference */
+    uint32_t waiting;              /* edges to it that the pass has not followed yet */
+    uint32_t first_sum;            /* of its outputs */
+    bool is_wanted;                /* a requested gradient is here or further back */
+    const eddy_autograd *unfolded; /* per output: the word that it leads to; NULL: its own */
 } visit;
 
 typedef struct array {
@@ -34,7 +36,8 @@ typedef struct walk {
     uint32_t visit_count, sum_count, most_inputs, most_outputs, most_extras;
     /* eddy_backward_to: the requested inputs; else NULL, and leaves keep their gradients. */
     const eddy_list *inputs;
-    eddy_tensor **found; /* references */
+    eddy_tensor **found;  /* references */
+    eddy_autograd *asked; /* per input: the word that stands for it */
     /* eddy_backward_within: the recording whose nodes it stays within, and what it has found at their edges; 0: it goes all the way. */
     uint64_t within;
     eddy_backward_found *at_edges;
@@ -93,8 +96,8 @@ static bool is_beyond(const walk *w, const eddy_autograd_node *node) {
     return w->within != 0 && node->recording != w->within;
 }
 
-static uint32_t edge_count(const walk *w, const eddy_autograd_node *node) {
-    return is_beyond(w, node) ? 0 : node->input_count;
+static uint32_t edge_count(const walk *w, const visit *at) {
+    return is_beyond(w, at->node) || at->unfolded ? 0 : at->node->input_count;
 }
 
 static uint32_t *map_slot(const walk *w, const eddy_autograd_node *node) {
@@ -125,6 +128,12 @@ static bool map_grow(walk *w) {
     return true;
 }
 
+/* Whether the node leads to others is settled when a pass comes to it first. One that stays within a recording goes through no run. */
+static bool find_unfolded(const walk *w, eddy_autograd_node *node, const eddy_autograd **words) {
+    *words = NULL;
+    return !node->unfold || w->within || eddy_unfold_find(node, w->creates, words) == EDDY_OK;
+}
+
 /* The node's visit, made if it is new; UINT32_MAX without memory. */
 static uint32_t visit_of(walk *w, eddy_autograd_node *node) {
     if (!map_grow(w))
@@ -133,13 +142,14 @@ static uint32_t visit_of(walk *w, eddy_autograd_node *node) {
     if (*slot != 0)
         return *slot - 1;
     size_t sums = node->output_count * sizeof(eddy_gradient_sum);
-    if (!array_reserve(&w->sums, w->sums.bytes + sums))
+    const eddy_autograd *unfolded;
+    if (!find_unfolded(w, node, &unfolded) || !array_reserve(&w->sums, w->sums.bytes + sums))
         return UINT32_MAX;
     visit *made = array_add(&w->visits, sizeof(*made));
     if (!made)
         return UINT32_MAX;
     eddy_autograd_node_retain(node);
-    *made = (visit){.node = node, .first_sum = w->sum_count};
+    *made = (visit){.node = node, .first_sum = w->sum_count, .unfolded = unfolded};
     memset((char *)w->sums.items + w->sums.bytes, 0, sums);
     w->sums.bytes += sums;
     w->sum_count += node->output_count;
@@ -153,19 +163,35 @@ static uint32_t visit_of(walk *w, eddy_autograd_node *node) {
     return w->visit_count - 1;
 }
 
-/* The visit of the node at the end of an edge, which find_all has made. */
+/* The same of the node at the end of an edge. */
+static uint32_t visit_end(walk *w, eddy_autograd edge) {
+    uint32_t at = visit_of(w, eddy_autograd_node_of(edge));
+    const eddy_autograd *unfolded = at == UINT32_MAX ? NULL : visit_at(w, at)->unfolded;
+    return unfolded ? visit_of(w, eddy_autograd_node_of(unfolded[eddy_autograd_output_of(edge)]))
+                    : at;
+}
+
+/* The visit of the node at the end of an edge, which find_all has made, and the word of that end. */
+static uint32_t end_of(const walk *w, eddy_autograd *edge) {
+    uint32_t at = *map_slot(w, eddy_autograd_node_of(*edge)) - 1;
+    if (!visit_at(w, at)->unfolded)
+        return at;
+    *edge = visit_at(w, at)->unfolded[eddy_autograd_output_of(*edge)];
+    return *map_slot(w, eddy_autograd_node_of(*edge)) - 1;
+}
+
 static uint32_t source_of(const walk *w, eddy_autograd edge) {
-    return *map_slot(w, eddy_autograd_node_of(edge)) - 1;
+    return end_of(w, &edge);
 }
 
 /* Visits all nodes that the nodes so far depend on. */
 static eddy_status find_all(walk *w) {
     for (uint32_t i = 0; i < w->visit_count; i++) {
         const eddy_autograd_node *node = visit_at(w, i)->node;
-        for (uint32_t e = 0; e < edge_count(w, node); e++) {
+        for (uint32_t e = 0; e < edge_count(w, visit_at(w, i)); e++) {
             if (!node->edges[e])
                 continue;
-            uint32_t source = visit_of(w, eddy_autograd_node_of(node->edges[e]));
+            uint32_t source = visit_end(w, node->edges[e]);
             if (source == UINT32_MAX)
                 return fail_memory(w);
             visit_at(w, source)->waiting++;
@@ -180,9 +206,20 @@ static bool is_asked_for(const walk *w, const eddy_autograd_node *node) {
     if (!w->inputs)
         return true; /* all of the tape leads to leaves */
     for (int64_t i = 0; i < w->inputs->count; i++)
-        if (eddy_autograd_node_of(w->inputs->items[i]->autograd) == node)
+        if (eddy_autograd_node_of(w->asked[i]) == node)
             return true;
     return false;
+}
+
+/* What stands for the requested inputs: to this pass, or to all where it does not come to them. */
+static void find_asked(const walk *w) {
+    for (int64_t i = 0; w->inputs && i < w->inputs->count; i++) {
+        w->asked[i] = w->inputs->items[i]->autograd;
+        if (*map_slot(w, eddy_autograd_node_of(w->asked[i])) != 0)
+            (void)end_of(w, &w->asked[i]);
+        else
+            w->asked[i] = eddy_unfold_end(w->asked[i]);
+    }
 }
 
 /* Fills `order`: the newest ready one first, so that few gradients are alive at once. Then marks the nodes that need a visit. */
@@ -198,7 +235,7 @@ static eddy_status put_in_order(walk *w) {
         uint32_t i = stack[--ready_count];
         order[count++] = i;
         const eddy_autograd_node *node = visit_at(w, i)->node;
-        for (uint32_t e = 0; e < edge_count(w, node); e++) {
+        for (uint32_t e = 0; e < edge_count(w, visit_at(w, i)); e++) {
             if (!node->edges[e])
                 continue;
             uint32_t source = source_of(w, node->edges[e]);
@@ -213,7 +250,7 @@ static eddy_status put_in_order(walk *w) {
     for (; count > 0; count--) {
         visit *at = visit_at(w, order[count - 1]);
         at->is_wanted = is_asked_for(w, at->node);
-        for (uint32_t e = 0; e < edge_count(w, at->node) && !at->is_wanted; e++)
+        for (uint32_t e = 0; e < edge_count(w, at) && !at->is_wanted; e++)
             at->is_wanted =
                 at->node->edges[e] && visit_at(w, source_of(w, at->node->edges[e]))->is_wanted;
     }
@@ -221,103 +258,6 @@ static eddy_status put_in_order(walk *w) {
 }
 
 /* ---- gradients ---- */
-
-static bool has_spec(const eddy_tensor *tensor, const eddy_spec *spec) {
-    if (tensor->dtype != (uint8_t)spec->dtype || tensor->rank != spec->shape.rank)
-        return false;
-    for (int32_t d = 0; d < tensor->rank; d++)
-        if (tensor->axes[d].dim != spec->shape.dims[d])
-            return false;
-    return true;
-}
-
-/* A reference of a gradient to which only the tape refers, so that it may be added to in place. */
-static eddy_status own(walk *w, eddy_tensor *gradient, eddy_tensor **mine) {
-    bool is_sole = eddy_load_acquire(&gradient->references) == 1 && gradient->root == gradient;
-    eddy_status status = EDDY_OK;
-    *mine = gradient;
-    if (!is_sole && !w->creates)
-        status = eddy_gradient_ops_table.clone(gradient, mine);
-    if (status == EDDY_OK)
-        eddy_tensor_retain(*mine);
-    return status;
-}
-
-/* Stores the gradient of an output in the node, for eddy_grad_of. */
-static eddy_status keep(walk *w, eddy_autograd_node *node, uint32_t output, eddy_tensor *gradient) {
-    for (;;) {
-        eddy_lock_acquire(&node->lock);
-        eddy_tensor *kept = node->kept[output];
-        if (kept)
-            eddy_tensor_retain(kept);
-        eddy_lock_release(&node->lock);
-        if (kept && !w->creates) {
-            eddy_recorder_found(w->caller, node, output, kept);
-            eddy_status status = eddy_gradient_ops_table.add_to(kept, gradient);
-            eddy_tensor_drop(kept);
-            return status;
-        }
-        eddy_tensor *next = NULL;
-        eddy_status status;
-        if (kept) {
-            status = eddy_gradient_ops_table.add(kept, gradient, &next);
-            if (status == EDDY_OK)
-                eddy_tensor_retain(next);
-        } else {
-            status = own(w, gradient, &next);
-        }
-        if (status != EDDY_OK) {
-            if (kept)
-                eddy_tensor_drop(kept);
-            return status;
-        }
-        /* Another pass may have stored one meanwhile. */
-        eddy_lock_acquire(&node->lock);
-        bool is_same = node->kept[output] == kept;
-        if (is_same)
-            node->kept[output] = next;
-        eddy_lock_release(&node->lock);
-        if (is_same)
-            eddy_recorder_keep(w->caller, node, output, kept, next);
-        if (kept)
-            eddy_tensor_drop(kept);
-        if (!is_same) {
-            eddy_tensor_drop(next);
-            continue;
-        }
-        if (kept)
-            eddy_tensor_drop(kept); /* the node's */
-        return EDDY_OK;
-    }
-}
-
-/* Replaces *gradient (a reference) by the result of a hook. */
-static eddy_status run_hooks(walk *w, eddy_autograd_node *node, uint32_t output,
-                             eddy_tensor **gradient) {
-    eddy_lock_acquire(&node->lock);
-    eddy_autograd_hook *hook = node->hooks; /* only appended to while the node is referred to */
-    eddy_lock_release(&node->lock);
-    while (hook) {
-        eddy_tensor *other = hook->output == output ? hook->run(hook->context, *gradient) : NULL;
-        if (other) {
-            eddy_spec spec;
-            eddy_autograd_spec_of(node, node->input_count + output, &spec);
-            if (eddy_tensor_is_none(other) || !has_spec(other, &spec)) {
-                eddy_release(&other);
-                return eddy_fail(EDDY_INVALID_ARGUMENT, w->origin,
-                                 "a hook returned a gradient of another shape or dtype");
-            }
-            eddy_tensor_drop(*gradient);
-            eddy_tensor_retain(other);
-            *gradient = other;
-            eddy_release(&other);
-        }
-        eddy_lock_acquire(&node->lock);
-        hook = hook->next;
-        eddy_lock_release(&node->lock);
-    }
-    return EDDY_OK;
-}
 
 /* Stores the gradient that has come to the edge of a recording. */
 static eddy_status find_edge(walk *w, eddy_autograd_node *node, uint32_t output,
@@ -351,14 +291,15 @@ static eddy_status complete(walk *w, const visit *at, bool *has_any) {
             if (status == EDDY_OK)
                 continue;
         }
+        eddy_autograd word = eddy_autograd_make(node, i);
         if (status == EDDY_OK && node->hooks)
-            status = run_hooks(w, node, i, &gradient->tensor);
+            status = eddy_autograd_hooks_run(word, &gradient->tensor, w->origin);
         if (status == EDDY_OK && !w->inputs && node->keeps[i])
-            status = keep(w, node, i, gradient->tensor);
+            status = eddy_autograd_kept_add(w->caller, word, gradient->tensor, w->creates);
         if (status != EDDY_OK)
             return status;
         for (int64_t k = 0; w->inputs && k < w->inputs->count; k++)
-            if (w->inputs->items[k]->autograd == eddy_autograd_make(node, i)) {
+            if (w->asked[k] == word) {
                 w->found[k] = eddy_autograd_hand_out(w->caller, gradient->tensor, w->origin);
                 if (!w->found[k])
                     return EDDY_OUT_OF_MEMORY;
@@ -484,7 +425,8 @@ static eddy_status fill_frame(walk *w, const visit *at, frame *f) {
 
 /* The gradient sum of the output at the end of an edge. */
 static eddy_gradient_sum *sum_of(const walk *w, eddy_autograd edge) {
-    return sum_at(w, visit_at(w, source_of(w, edge))->first_sum + eddy_autograd_output_of(edge));
+    const visit *at = visit_at(w, end_of(w, &edge));
+    return sum_at(w, at->first_sum + eddy_autograd_output_of(edge));
 }
 
 /* Adds the results to the gradient sums of the operands. */
@@ -494,7 +436,7 @@ static eddy_status hand_on(walk *w, const eddy_autograd_node *node, const frame 
         if (!result)
             continue;
         eddy_status status = EDDY_OK;
-        if (!has_spec(result, &f->specs[i]))
+        if (!eddy_autograd_has_spec(result, &f->specs[i]))
             status = eddy_gradient_ops_table.fit(result, &f->specs[i], &result);
         if (status == EDDY_OK)
             status = eddy_gradient_sum_add(sum_of(w, node->edges[i]), result, w->creates);
@@ -571,6 +513,8 @@ static eddy_status go_back(walk *w) {
             has_any && at->is_wanted && !eddy_autograd_is_leaf(at->node) && !is_beyond(w, at->node);
         if (status == EDDY_OK && goes_on)
             status = go_through(w, at, &f);
+        if (at->unfolded && !w->retains)
+            eddy_unfold_spend(at->node);
         drop_sums(w, at);
         if (scope)
             eddy_scope_end(scope);
@@ -621,9 +565,9 @@ static eddy_status add_root(walk *w, int64_t i, eddy_tensor *output, eddy_tensor
     }
     eddy_spec spec = {.dtype = (eddy_dtype)output->dtype};
     eddy_tensor_shape(output, &spec.shape);
-    if (!has_spec(seed, &spec))
+    if (!eddy_autograd_has_spec(seed, &spec))
         return fail_seed(w, i, output, seed);
-    uint32_t root = visit_of(w, eddy_autograd_node_of(output->autograd));
+    uint32_t root = visit_end(w, output->autograd);
     if (root == UINT32_MAX)
         return fail_memory(w);
     return eddy_gradient_sum_add(sum_of(w, output->autograd), seed, w->creates);
@@ -679,7 +623,7 @@ static uint32_t find_inner(const walk *w, eddy_list outputs) {
     uint32_t inner = 0;
     for (uint32_t i = 0; i < w->visit_count; i++) {
         const eddy_autograd_node *node = visit_at(w, i)->node;
-        for (uint32_t e = 0; e < edge_count(w, node); e++)
+        for (uint32_t e = 0; e < edge_count(w, visit_at(w, i)); e++)
             for (int64_t o = 0; o < outputs.count && o < 32; o++)
                 if (node->edges[e] != 0 && node->edges[e] == outputs.items[o]->autograd)
                     inner |= UINT32_C(1) << o;
@@ -697,8 +641,10 @@ static eddy_status backward_run(walk *w, eddy_list outputs, eddy_list seeds) {
         status = check_within(w);
     if (status == EDDY_OK && w->within)
         w->at_edges->inner = find_inner(w, outputs);
-    if (status == EDDY_OK)
+    if (status == EDDY_OK) {
+        find_asked(w);
         status = put_in_order(w);
+    }
     if (status == EDDY_OK)
         status = go_back(w);
     for (uint32_t i = 0; i < w->visit_count; i++) {
@@ -754,10 +700,11 @@ eddy_status eddy_backward_to(eddy_list outputs, eddy_list inputs, eddy_list seed
         return eddy_fail(EDDY_INVALID_ARGUMENT, w.origin, "no inputs");
     if (!gradients)
         return eddy_fail(EDDY_INVALID_ARGUMENT, w.origin, "gradients is NULL");
-    size_t bytes = (size_t)inputs.count * sizeof(*w.found);
+    size_t bytes = (size_t)inputs.count * (sizeof(*w.found) + sizeof(*w.asked));
     w.found = eddy_memory_acquire_zeroed(bytes, EDDY_MEMORY_TAPE);
     if (!w.found)
         return fail_memory(&w);
+    w.asked = (eddy_autograd *)(w.found + inputs.count);
     eddy_status status = back(&w, outputs, seeds, options);
     if (status == EDDY_OK && !eddy_scope_reserve(w.caller, (uint32_t)inputs.count))
         status = eddy_fail(EDDY_OUT_OF_MEMORY, w.origin, "the scope cannot grow");

@@ -3,7 +3,7 @@
 #include <base/status.h>
 #include <interpreter/call/recorder.h>
 #include <interpreter/handle/scope.h>
-#include <interpreter/tape/autograd.h>
+#include <interpreter/tape/unfold.h>
 
 /* Finds the node of a tensor that must require a gradient. */
 static eddy_status find_node(const eddy_tensor *tensor, eddy_origin origin,
@@ -38,16 +38,20 @@ static eddy_status check_list(eddy_list tensors, const char *name, eddy_origin o
     return EDDY_OK;
 }
 
+/* Where the gradient for an output is kept; lock: that of its node. */
+static eddy_tensor **place_of(eddy_autograd word) {
+    return &eddy_autograd_node_of(word)->kept[eddy_autograd_output_of(word)];
+}
+
 /* A reference of the gradient kept for a tensor; NULL if there is none. */
 static eddy_tensor *kept_of(const eddy_tensor *tensor) {
-    eddy_autograd_node *node = eddy_autograd_node_of(tensor->autograd);
-    uint32_t output = eddy_autograd_output_of(tensor->autograd);
-    eddy_lock_acquire(&node->lock);
-    eddy_tensor *kept = node->kept[output];
+    eddy_autograd word = eddy_autograd_lock(tensor->autograd);
+    eddy_tensor *kept = *place_of(word);
     if (kept)
         eddy_tensor_retain(kept);
-    eddy_lock_release(&node->lock);
-    eddy_recorder_found(eddy_caller_self, node, output, kept);
+    eddy_autograd_unlock(word);
+    eddy_recorder_found(eddy_caller_self, eddy_autograd_node_of(word),
+                        eddy_autograd_output_of(word), kept);
     return kept;
 }
 
@@ -132,9 +136,15 @@ bool eddy_has_grad(const eddy_tensor *tensor) {
 }
 
 eddy_status eddy_autograd_check_whole(const eddy_tensor *tensor, eddy_origin origin) {
-    const eddy_autograd_node *node = eddy_autograd_node_of(tensor->autograd);
-    uint32_t output = eddy_autograd_output_of(tensor->autograd);
+    eddy_autograd word = eddy_unfold_end(tensor->autograd);
+    eddy_autograd_node *node = eddy_autograd_node_of(word);
+    uint32_t output = eddy_autograd_output_of(word);
+    const eddy_autograd *unfolded;
     if (output >= 32 || !(node->inner_outputs >> output & 1))
+        return EDDY_OK;
+    if (eddy_unfold_find(node, true, &unfolded) != EDDY_OK)
+        return eddy_fail(EDDY_OUT_OF_MEMORY, origin, "no memory for the calls of a run");
+    if (unfolded)
         return EDDY_OK;
     return eddy_fail(EDDY_UNSUPPORTED, origin,
                      "a part of this gradient stays within the program that gave the tensor, since "
@@ -152,9 +162,9 @@ eddy_status eddy_grad_keep(eddy_tensor *tensor) {
         return status;
     if (!eddy_recorder_watch(eddy_caller_self, node, origin))
         return EDDY_OK;
-    eddy_lock_acquire(&node->lock);
-    node->keeps[eddy_autograd_output_of(tensor->autograd)] = true;
-    eddy_lock_release(&node->lock);
+    eddy_autograd word = eddy_autograd_lock(tensor->autograd);
+    eddy_autograd_node_of(word)->keeps[eddy_autograd_output_of(word)] = true;
+    eddy_autograd_unlock(word);
     eddy_autograd_note_change();
     return EDDY_OK;
 }
@@ -165,14 +175,12 @@ eddy_status eddy_grads_zero(eddy_list tensors) {
     if (status != EDDY_OK)
         return status;
     for (int64_t i = 0; i < tensors.count; i++) {
-        eddy_autograd_node *node = eddy_autograd_node_of(tensors.items[i]->autograd);
-        eddy_tensor **place = &node->kept[eddy_autograd_output_of(tensors.items[i]->autograd)];
-        eddy_lock_acquire(&node->lock);
-        eddy_tensor *kept = *place;
-        *place = NULL;
-        eddy_lock_release(&node->lock);
-        eddy_recorder_keep(eddy_caller_self, node,
-                           eddy_autograd_output_of(tensors.items[i]->autograd), kept, NULL);
+        eddy_autograd word = eddy_autograd_lock(tensors.items[i]->autograd);
+        eddy_tensor *kept = *place_of(word);
+        *place_of(word) = NULL;
+        eddy_autograd_unlock(word);
+        eddy_recorder_keep(eddy_caller_self, eddy_autograd_node_of(word),
+                           eddy_autograd_output_of(word), kept, NULL);
         if (kept)
             eddy_tensor_drop(kept);
     }
@@ -180,12 +188,76 @@ eddy_status eddy_grads_zero(eddy_list tensors) {
 }
 
 void eddy_autograd_kept_set(eddy_autograd_node *node, uint32_t output, eddy_tensor *gradient) {
-    eddy_lock_acquire(&node->lock);
-    eddy_tensor *before = node->kept[output];
-    node->kept[output] = gradient;
-    eddy_lock_release(&node->lock);
+    eddy_autograd word = eddy_autograd_lock(eddy_autograd_make(node, output));
+    eddy_tensor *before = *place_of(word);
+    *place_of(word) = gradient;
+    eddy_autograd_unlock(word);
     if (before)
         eddy_tensor_drop(before);
+}
+
+/* A reference of a gradient to which only the tape refers, so that it may be added to in place. */
+static eddy_status own(eddy_tensor *gradient, bool creates, eddy_tensor **mine) {
+    bool is_sole = eddy_load_acquire(&gradient->references) == 1 && gradient->root == gradient;
+    eddy_status status = EDDY_OK;
+    *mine = gradient;
+    if (!is_sole && !creates)
+        status = eddy_gradient_ops_table.clone(gradient, mine);
+    if (status == EDDY_OK)
+        eddy_tensor_retain(*mine);
+    return status;
+}
+
+/* What is kept next, a reference; kept: so far, or NULL. */
+static eddy_status find_next(eddy_tensor *kept, eddy_tensor *gradient, bool creates,
+                             eddy_tensor **next) {
+    if (!kept)
+        return own(gradient, creates, next);
+    eddy_status status = eddy_gradient_ops_table.add(kept, gradient, next);
+    if (status == EDDY_OK)
+        eddy_tensor_retain(*next);
+    return status;
+}
+
+/* Puts `next` in the place of `kept`. False where another pass has stored a gradient there meanwhile. */
+static bool replace(eddy_caller *caller, eddy_autograd word, eddy_tensor *kept, eddy_tensor *next) {
+    word = eddy_autograd_lock(word);
+    bool is_same = *place_of(word) == kept;
+    if (is_same)
+        *place_of(word) = next;
+    eddy_autograd_unlock(word);
+    if (!is_same)
+        return false;
+    eddy_recorder_keep(caller, eddy_autograd_node_of(word), eddy_autograd_output_of(word), kept,
+                       next);
+    return true;
+}
+
+eddy_status eddy_autograd_kept_add(eddy_caller *caller, eddy_autograd word, eddy_tensor *gradient,
+                                   bool creates) {
+    for (;;) {
+        word = eddy_autograd_lock(word);
+        eddy_tensor *kept = *place_of(word), *next = NULL;
+        if (kept)
+            eddy_tensor_retain(kept);
+        eddy_autograd_unlock(word);
+        bool is_added_to = kept && !creates;
+        if (is_added_to)
+            eddy_recorder_found(caller, eddy_autograd_node_of(word), eddy_autograd_output_of(word),
+                                kept);
+        eddy_status status = is_added_to ? eddy_gradient_ops_table.add_to(kept, gradient)
+                                         : find_next(kept, gradient, creates, &next);
+        bool is_done = status != EDDY_OK || is_added_to, is_kept = false;
+        if (!is_done)
+            is_done = is_kept = replace(caller, word, kept, next);
+        if (kept)
+            eddy_tensor_drop(kept);
+        if (kept && is_kept)
+            eddy_tensor_drop(kept); /* the node's */
+        if (is_done)
+            return status;
+        eddy_tensor_drop(next);
+    }
 }
 
 eddy_status eddy_grad_hook_add(eddy_tensor *tensor, eddy_grad_hook *hook, void *context,
@@ -208,15 +280,52 @@ eddy_status eddy_grad_hook_add(eddy_tensor *tensor, eddy_grad_hook *hook, void *
     eddy_autograd_hook *made = eddy_memory_acquire(sizeof(*made), EDDY_MEMORY_TAPE);
     if (!made)
         return eddy_fail(EDDY_OUT_OF_MEMORY, origin, "no memory");
-    *made = (eddy_autograd_hook){.run = hook,
-                                 .context = context,
-                                 .destroy = destroy,
-                                 .output = eddy_autograd_output_of(tensor->autograd)};
-    eddy_lock_acquire(&node->lock);
-    eddy_autograd_hook **last = &node->hooks;
+    *made = (eddy_autograd_hook){.run = hook, .context = context, .destroy = destroy};
+    eddy_autograd word = eddy_autograd_lock(tensor->autograd);
+    made->output = eddy_autograd_output_of(word);
+    eddy_autograd_hook **last = &eddy_autograd_node_of(word)->hooks;
     while (*last)
         last = &(*last)->next;
     *last = made;
-    eddy_lock_release(&node->lock);
+    eddy_autograd_unlock(word);
+    return EDDY_OK;
+}
+
+/* The hook of an output that comes after `count` others of it; NULL if there are no more. By number, since hooks move to another node when
+ * theirs is unfolded. */
+static eddy_autograd_hook *hook_at(eddy_autograd word, uint32_t count) {
+    word = eddy_autograd_lock(word);
+    uint32_t output = eddy_autograd_output_of(word);
+    eddy_autograd_hook *hook = eddy_autograd_node_of(word)->hooks;
+    while (hook && (hook->output != output || count-- > 0))
+        hook = hook->next;
+    eddy_autograd_unlock(word);
+    return hook;
+}
+
+static bool is_like(const eddy_tensor *tensor, eddy_autograd word) {
+    const eddy_autograd_node *node = eddy_autograd_node_of(word);
+    eddy_spec spec;
+    eddy_autograd_spec_of(node, node->input_count + eddy_autograd_output_of(word), &spec);
+    return !eddy_tensor_is_none(tensor) && eddy_autograd_has_spec(tensor, &spec);
+}
+
+eddy_status eddy_autograd_hooks_run(eddy_autograd word, eddy_tensor **gradient,
+                                    eddy_origin origin) {
+    eddy_autograd_hook *hook;
+    for (uint32_t count = 0; (hook = hook_at(word, count)) != NULL; count++) {
+        eddy_tensor *other = hook->run(hook->context, *gradient);
+        if (!other)
+            continue;
+        if (!is_like(other, word)) {
+            eddy_release(&other);
+            return eddy_fail(EDDY_INVALID_ARGUMENT, origin,
+                             "a hook returned a gradient of another shape or dtype");
+        }
+        eddy_tensor_drop(*gradient);
+        eddy_tensor_retain(other);
+        *gradient = other;
+        eddy_release(&other);
+    }
     return EDDY_OK;
 }

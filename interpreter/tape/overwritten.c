@@ -3,18 +3,25 @@
 static eddy_lock sweeping;
 static uint64_t sweeps; /* lock: sweeping */
 
-/* Pushes the nodes at the end of the edges on the stack, each once. The node to which the target referred so far is left out, with
+static void push(eddy_autograd_node **stack, eddy_autograd word, const eddy_autograd_node *before) {
+    eddy_autograd_node *node = word ? eddy_autograd_node_of(word) : NULL;
+    if (!node || node == before || node->sweep == sweeps)
+        return;
+    node->sweep = sweeps;
+    node->next_swept = *stack;
+    *stack = node;
+}
+
+/* Pushes the nodes at the end of the edges on the stack, each once, and those that the node leads to since it was unfolded. The node to which the target referred so far is left out, with
  * all behind it: these were recorded before the target was made, or a sweep visited them when it was last written to. */
-static void push_sources(eddy_autograd_node **stack, const eddy_autograd_node *node,
+static void push_sources(eddy_autograd_node **stack, eddy_autograd_node *node,
                          const eddy_autograd_node *before) {
-    for (uint32_t i = 0; i < node->input_count; i++) {
-        eddy_autograd_node *source = node->edges[i] ? eddy_autograd_node_of(node->edges[i]) : NULL;
-        if (!source || source == before || source->sweep == sweeps)
-            continue;
-        source->sweep = sweeps;
-        source->next_swept = *stack;
-        *stack = source;
-    }
+    for (uint32_t i = 0; i < node->input_count; i++)
+        push(stack, node->edges[i], before);
+    eddy_lock_acquire(&node->lock);
+    for (uint32_t i = 0; i < node->output_count && node->unfolded; i++)
+        push(stack, node->unfolded[i], before);
+    eddy_lock_release(&node->lock);
 }
 
 /* Whether the node becomes stale now. */

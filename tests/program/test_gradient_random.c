@@ -27,6 +27,7 @@ typedef struct world {
     eddy_tensor *params[PARAMS]; /* a matrix, a row, a whole */
     eddy_tensor *state;
     int output_count, calls;
+    bool is_twice; /* back through the gradients, too */
 } world;
 
 typedef struct results {
@@ -133,6 +134,30 @@ static void make_inputs(uint64_t random, eddy_tensor **inputs) {
         leaf(inputs[0]);
 }
 
+/* The squares of the gradients of the loss, which a pass with creates_graph gives, with the loss itself or without; the loss where its gradients are
+ * constants. */
+static eddy_tensor *penalty(const world *w, eddy_tensor **inputs, eddy_tensor *loss,
+                            bool has_loss) {
+    eddy_tensor *of[PARAMS + 2], *grads[PARAMS + 2] = {0}, *sum = NULL;
+    int count = 0;
+    for (int i = 0; i < PARAMS + 2; i++) {
+        of[count] = i < PARAMS ? w->params[i] : inputs[i - PARAMS];
+        count += eddy_requires_grad(of[count]);
+    }
+    must(eddy_backward_to(EDDY_LIST(loss), (eddy_list){of, count}, (eddy_list){0},
+                          EDDY_OPTIONS(backward, .creates_graph = true), grads),
+         w->seed);
+    for (int i = 0; i < count; i++) {
+        if (grads[i] == EDDY_NONE)
+            continue;
+        eddy_tensor *part = eddy_sum(eddy_square(grads[i]), EDDY_ALL_AXES, NULL);
+        sum = sum ? eddy_add(sum, part) : part;
+    }
+    if (!sum || !eddy_requires_grad(sum))
+        return loss;
+    return has_loss ? eddy_add(sum, loss) : sum;
+}
+
 /* program, recorded: NULL for the calls. */
 static results run(world *w, eddy_program *program, eddy_recorded *recorded, uint64_t values,
                    uint32_t used) {
@@ -160,6 +185,8 @@ static results run(world *w, eddy_program *program, eddy_recorded *recorded, uin
             eddy_sum(used & 8 ? r.outputs[i] : eddy_square(r.outputs[i]), EDDY_ALL_AXES, NULL);
         loss = loss ? eddy_add(loss, part) : part;
     }
+    if (loss && w->is_twice)
+        loss = penalty(w, inputs, loss, values & 1);
     if (loss)
         must(eddy_backward(loss), w->seed);
     for (int i = 0; i < PARAMS + 2; i++) {
@@ -171,7 +198,8 @@ static results run(world *w, eddy_program *program, eddy_recorded *recorded, uin
     return r;
 }
 
-/* Of several outputs, sums may have another order: the gradients that come from outside are added first. */
+/* Of several outputs, sums may have another order: the gradients that come from outside are added first. Where passes go through the calls, they
+ * have the same. */
 static void expect_same(const world *w, eddy_tensor *a, eddy_tensor *b, bool is_exact,
                         const char *what, int i) {
     float x[COLUMNS * COLUMNS], y[COLUMNS * COLUMNS];
@@ -192,7 +220,8 @@ static void compare(const world *w, const results *calls, const results *runs) {
     for (int i = 0; i < calls->count; i++)
         expect_same(w, calls->outputs[i], runs->outputs[i], true, "output", i);
     for (int i = 0; i < PARAMS + 2; i++)
-        expect_same(w, calls->grads[i], runs->grads[i], calls->count == 1, "gradient", i);
+        expect_same(w, calls->grads[i], runs->grads[i], calls->count == 1 || w->is_twice,
+                    "gradient", i);
 }
 
 static eddy_program *record(world *w, uint64_t values) {
@@ -208,8 +237,8 @@ static eddy_program *record(world *w, uint64_t values) {
     return eddy_record_end_with_grad(&(eddy_bindings){bindings, 2 + count});
 }
 
-static world make_world(uint64_t seed) {
-    world w = {.seed = seed};
+static world make_world(uint64_t seed, bool is_twice) {
+    world w = {.seed = seed, .is_twice = is_twice};
     must(eddy_seed(seed), seed);
     w.params[0] = leaf(eddy_randn(EDDY_SHAPE(COLUMNS, COLUMNS), EDDY_F32, NULL));
     w.params[1] = leaf(eddy_randn(EDDY_SHAPE(1, COLUMNS), EDDY_F32, NULL));
@@ -219,9 +248,9 @@ static world make_world(uint64_t seed) {
 }
 
 /* Whether it has become a program. */
-static bool check(uint64_t seed) {
+static bool check(uint64_t seed, bool is_twice) {
     eddy_scope *scope = eddy_scope_begin();
-    world w = make_world(seed);
+    world w = make_world(seed, is_twice);
     uint64_t wants = (seed & 1) << 20;
     eddy_program *program = record(&w, wants | 77);
     for (uint32_t k = 0; k < 4 && program; k++) {
@@ -254,9 +283,9 @@ static eddy_status body(void *context, eddy_recorded_call *call) {
 }
 
 /* Whether it was replayed. */
-static bool check_recorded(uint64_t seed) {
+static bool check_recorded(uint64_t seed, bool is_twice) {
     eddy_scope *scope = eddy_scope_begin();
-    world w = make_world(seed);
+    world w = make_world(seed, is_twice);
     uint64_t wants = (seed & 1) << 20;
     eddy_recorded *recorded = NULL;
     for (uint32_t k = 0; k < 5; k++) {
@@ -275,22 +304,28 @@ static bool check_recorded(uint64_t seed) {
     return w.calls < 5;
 }
 
-Test(gradient_random, recorded_functions_have_the_bits_of_the_functions, .timeout = 100) {
-    int replayed = 0;
-    uint64_t random = 1998;
+static void check_many(bool (*check_one)(uint64_t seed, bool is_twice), uint64_t random,
+                       bool is_twice) {
+    int done = 0;
     for (int i = 0; i < FUNCTIONS; i++) {
         random = random * UINT64_C(2862933555777941757) + 3037000493u;
-        replayed += check_recorded(random >> 8);
+        done += check_one(random >> 8, is_twice);
     }
-    cr_assert_gt(replayed, FUNCTIONS / 2, "%d", replayed);
+    cr_assert_gt(done, FUNCTIONS / 2, "%d", done);
+}
+
+Test(gradient_random, recorded_functions_have_the_bits_of_the_functions, .timeout = 100) {
+    check_many(check_recorded, 1998, false);
 }
 
 Test(gradient_random, calls_and_runs_have_the_same_bits, .timeout = 100) {
-    int made = 0;
-    uint64_t random = 2026;
-    for (int i = 0; i < FUNCTIONS; i++) {
-        random = random * UINT64_C(2862933555777941757) + 3037000493u;
-        made += check(random >> 8);
-    }
-    cr_assert_gt(made, FUNCTIONS / 2, "%d", made);
+    check_many(check, 2026, false);
+}
+
+Test(gradient_random, gradients_of_gradients_through_recorded_functions, .timeout = 100) {
+    check_many(check_recorded, 1915, true);
+}
+
+Test(gradient_random, gradients_of_gradients_through_runs, .timeout = 100) {
+    check_many(check, 2027, true);
 }
