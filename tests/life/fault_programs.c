@@ -230,6 +230,21 @@ static eddy_status go_back(eddy_tensor *y, eddy_tensor *w, double *result) {
                : status;
 }
 
+/* The squares of the gradient, which go back to w through the calls of the runs. */
+static eddy_status penalize(eddy_tensor *y, eddy_tensor *w) {
+    eddy_tensor *loss = eddy_sum(eddy_square(y), EDDY_ALL_AXES, NULL), *gradient = NULL;
+    eddy_status status = loss ? eddy_grad_keep(y) : EDDY_OUT_OF_MEMORY;
+    if (status == EDDY_OK)
+        status = eddy_backward_to(EDDY_LIST(loss), EDDY_LIST(w), (eddy_list){0},
+                                  EDDY_OPTIONS(backward, .creates_graph = true), &gradient);
+    loss = status == EDDY_OK ? eddy_sum(eddy_square(gradient), EDDY_ALL_AXES, NULL) : NULL;
+    if (status == EDDY_OK && !loss)
+        status = EDDY_OUT_OF_MEMORY;
+    return status == EDDY_OK ? eddy_backward_from(EDDY_LIST(loss), (eddy_list){0},
+                                                  EDDY_OPTIONS(backward, .keeps_graph = true))
+                             : status;
+}
+
 static eddy_status run_layer(eddy_tensor *x, eddy_tensor *w, double *result) {
     eddy_status status = eddy_record_begin(NULL);
     if (status != EDDY_OK)
@@ -240,6 +255,8 @@ static eddy_status run_layer(eddy_tensor *x, eddy_tensor *w, double *result) {
     status = program ? eddy_program_run(program, EDDY_LIST(x), &first) : EDDY_OUT_OF_MEMORY;
     if (status == EDDY_OK)
         status = eddy_program_run(program, EDDY_LIST(first), &second);
+    if (status == EDDY_OK)
+        status = penalize(second, w);
     if (status == EDDY_OK)
         status = go_back(second, w, result);
     eddy_program_release(&program);
