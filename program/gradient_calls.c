@@ -2,6 +2,7 @@
 #include <program/gradient_calls.h>
 
 #include <base/memory.h>
+#include <program/branch_tape.h>
 #include <program/control.h>
 #include <string.h>
 
@@ -24,6 +25,7 @@ typedef struct finder {
     eddy_code_array met; /* eddy_autograd_node *, per call */
     uint32_t *map; /* open addressing by node: 1 + its call; a power of two, at most half full */
     uint32_t map_count;
+    eddy_code_array ways;   /* uint64_t: the serials of ways of branches */
     uint32_t *instructions; /* per recorded call: its instruction */
     uint32_t event_count;
 } finder;
@@ -61,23 +63,44 @@ static bool map_grow(finder *f) {
     eddy_memory_release(f->map, f->map_count * sizeof(*map), EDDY_MEMORY_PROGRAM);
     f->map = map;
     f->map_count = count;
-    for (uint32_t i = 0; i < f->met.count; i++)
+    for (uint32_t i = f->met.count; i-- > 0;) /* a branch: its first */
         *map_slot(f, met_at(f, i)) = i + 1;
     return true;
 }
 
-/* The call of a node, which is noted if it is new. */
+/* A branch is as many calls as it has outputs, in a row. */
+static bool meet(finder *f, eddy_autograd_node *node) {
+    const eddy_branch_tape *branch = eddy_branch_tape_of(node);
+    for (uint32_t i = 0; i < (branch ? node->output_count : 1); i++)
+        if (!add(&f->met, &node, sizeof(node)))
+            return false;
+    for (int way = 0; branch && way < 2; way++)
+        if (!add(&f->ways, &branch->ways[way].serial, sizeof(branch->ways[way].serial)))
+            return false;
+    return true;
+}
+
+/* The call of a node, or the first of them, which is noted if it is new. */
 static bool find_call(finder *f, eddy_autograd_node *node, uint32_t *call) {
+    *call = f->met.count;
     if (!map_grow(f))
         return false;
     uint32_t *slot = map_slot(f, node);
     if (*slot == 0) {
-        if (!add(&f->met, &node, sizeof(node)))
-            return false;
-        *slot = f->met.count;
+        *slot = f->met.count + 1;
+        return meet(f, node);
     }
     *call = *slot - 1;
     return true;
+}
+
+/* Whether a recorded call made the node, on a way of a branch or outside. */
+static bool is_recorded(const finder *f, const eddy_autograd_node *node) {
+    const uint64_t *serials = f->ways.items;
+    bool is_one = node->recording == f->source->recording->recorder.serial;
+    for (uint32_t i = 0; i < f->ways.count && !is_one; i++)
+        is_one = node->recording == serials[i];
+    return is_one;
 }
 
 static bool find_edge(const finder *f, eddy_autograd word, uint32_t *edge) {
@@ -93,10 +116,17 @@ static bool find_word(finder *f, eddy_autograd word, eddy_calls_word *found) {
     *found = (eddy_calls_word){EDDY_CODE_NONE, EDDY_CODE_NONE};
     if (!word)
         return true;
-    if (eddy_autograd_node_of(word)->recording != f->source->recording->recorder.serial)
+    eddy_autograd_node *node = eddy_autograd_node_of(word);
+    if (!is_recorded(f, node))
         return find_edge(f, word, &found->output);
+    if (!find_call(f, node, &found->call))
+        return false;
     found->output = eddy_autograd_output_of(word);
-    return find_call(f, eddy_autograd_node_of(word), &found->call);
+    if (eddy_branch_tape_of(node)) {
+        found->call += found->output;
+        found->output = 0;
+    }
+    return true;
 }
 
 /* ---- one call ---- */
@@ -110,8 +140,8 @@ static void refuse(const finder *f, const eddy_autograd_node *node, const char *
     snprintf(f->calls->reason, sizeof(f->calls->reason), "%s %s", node->op->name, why);
 }
 
-static bool add_saved(finder *f, const eddy_autograd_node *node, uint32_t slot) {
-    const eddy_autograd_saved *from = &node->saved[slot];
+static bool add_saved(finder *f, const eddy_autograd_node *node, uint32_t slot,
+                      const eddy_autograd_saved *from) {
     eddy_calls_saved saved = {.slot = slot,
                               .value = EDDY_CODE_NONE,
                               .saved = EDDY_CODE_NONE,
@@ -175,13 +205,62 @@ static bool add_call(finder *f, const eddy_autograd_node *node) {
             return false;
     }
     for (uint32_t i = 0; i < eddy_autograd_saved_count(node); i++)
-        if (!add_saved(f, node, i))
+        if (!add_saved(f, node, i, &node->saved[i]))
             return false;
     if (!add_numbers(f, node))
         return false;
     call.saved_count = calls->saved.count - call.saved_at;
     call.number_count = calls->numbers.count - call.numbers_at;
     call.node = eddy_autograd_node_copy(node);
+    if (!call.node || add(&calls->calls, &call, sizeof(call)))
+        return call.node != NULL;
+    eddy_autograd_node_release(call.node);
+    return false;
+}
+
+/* ---- branches ---- */
+
+/* A node of a copy, as calls of eddy_cond outside of recordings make it. */
+static eddy_autograd_node *make_copy(const eddy_autograd_node *branch, uint32_t output) {
+    const eddy_op *op = eddy_op_find("clone");
+    const eddy_autograd_spec *spec = &branch->specs[branch->input_count + output];
+    uint32_t rank = (uint32_t)spec->rank;
+    eddy_autograd_node *node =
+        eddy_autograd_node_make(&(eddy_autograd_size){.inputs = 1,
+                                                      .outputs = 1,
+                                                      .dims = 2 * (size_t)rank,
+                                                      .attribute_bytes = op->attribute_bytes});
+    if (!node)
+        return NULL;
+    node->op = op;
+    node->address = branch->address;
+    node->device = branch->device;
+    if (op->attribute_bytes > 0)
+        memset(node->attributes, 0, op->attribute_bytes);
+    for (uint32_t i = 0; i < 2; i++) {
+        node->specs[i] = (eddy_autograd_spec){spec->dtype, spec->rank, i * rank};
+        memcpy(node->dims + i * rank, branch->dims + spec->dims_at, rank * sizeof(*node->dims));
+    }
+    return node;
+}
+
+static bool add_branch(finder *f, const eddy_autograd_node *node, const eddy_branch_tape *branch,
+                       uint32_t output) {
+    eddy_gradient_calls *calls = f->calls;
+    eddy_calls_call call = {.edges_at = calls->edges.count,
+                            .saved_at = calls->saved.count,
+                            .numbers_at = calls->numbers.count,
+                            .is_choice = true};
+    for (int way = 0; way < 2; way++) {
+        const eddy_tensor *given = branch->ways[way].outputs[output];
+        eddy_calls_word word;
+        if (!find_word(f, given ? given->autograd : 0, &word) ||
+            !add(&calls->edges, &word, sizeof(word)))
+            return false;
+    }
+    if (!add_saved(f, node, 0, &(eddy_autograd_saved){.tensor = branch->predicate}))
+        return false;
+    call.node = make_copy(node, output);
     if (!call.node || add(&calls->calls, &call, sizeof(call)))
         return call.node != NULL;
     eddy_autograd_node_release(call.node);
@@ -210,9 +289,15 @@ static bool find_all(finder *f) {
     }
     for (uint32_t i = 0; i < f->met.count && !f->calls->reason[0]; i++) {
         const eddy_autograd_node *node = met_at(f, i);
-        if (has_own_op(node))
+        const eddy_branch_tape *branch = eddy_branch_tape_of(node);
+        bool is_added = true;
+        if (branch)
+            is_added = add_branch(f, node, branch, i - (*map_slot(f, node) - 1));
+        else if (has_own_op(node))
             refuse(f, node, "was recorded as one call, whose gradient has none");
-        else if (!add_call(f, node))
+        else
+            is_added = add_call(f, node);
+        if (!is_added)
             return false;
     }
     return true;
@@ -223,6 +308,7 @@ bool eddy_gradient_calls_make(eddy_gradient_calls *calls, const eddy_gradient_so
     uint32_t edge_count = source->edges->count;
     bool is_made = find_instructions(&f) && find_all(&f);
     eddy_code_array_fini(&f.met, sizeof(eddy_autograd_node *));
+    eddy_code_array_fini(&f.ways, sizeof(uint64_t));
     eddy_memory_release(f.map, f.map_count * sizeof(*f.map), EDDY_MEMORY_PROGRAM);
     eddy_memory_release(f.instructions, source->instruction_count * sizeof(*f.instructions) + 1,
                         EDDY_MEMORY_PROGRAM);

@@ -4,7 +4,9 @@
  *   recording   nodes of the tape --copied--> calls: op, attributes, shapes; edges by number; what was saved, by its value and layout
  *   unfolding   nodes as the calls would have made them in that run: they hold views of what the run's node has saved
  *
- * So all that eager calls would do follows: sums in the same order, hooks, passes through these gradients. Nothing is computed to unfold.
+ * A branch is one node of the recording's tape; of its two ways the one is unfolded that the run has taken, which its predicate tells.
+ *
+ * So all that eager calls would do follows: sums in the same order, hooks, passes through these gradients. Nothing is computed to unfold; predicates are waited for.
  *
  * Threads: const once made. */
 #ifndef EDDY_PROGRAM_GRADIENT_CALLS_H
@@ -40,6 +42,9 @@ typedef struct eddy_calls_number {
 typedef struct eddy_calls_call {
     eddy_autograd_node *node; /* a reference: neither edges nor tensors */
     uint32_t edges_at;        /* as many as the node's inputs */
+    /* What a branch gives, as a copy of what one of its ways does: two edges for the one input, of the way where the predicate is true and of
+     * the other. The predicate is the one saved tensor, which no slot is for. */
+    bool is_choice;
     uint32_t saved_at, saved_count;
     uint32_t numbers_at, number_count;
 } eddy_calls_call;

@@ -296,10 +296,11 @@ Test(gradient_twice, a_hook_of_an_output_that_leads_to_another) {
             must(eddy_program_run(program, EDDY_LIST(p.x[0]), yz));
         else
             yz[1] = eddy_exp(eddy_mul(yz[0] = compute(p.x[1], p.w[1]), p.w[1]));
+        must(eddy_grad_hook_add(yz[1], double_it, &counts[i], NULL));
         must(eddy_grad_hook_add(yz[0], double_it, &counts[i], NULL));
         must(eddy_grad_keep(yz[0]));
         must(eddy_backward(eddy_add(all(yz[1]), all(eddy_square(yz[0])))));
-        cr_assert_eq(counts[i], 1);
+        cr_assert_eq(counts[i], 2);
         p.y[i] = yz[0];
     }
     expect_same(eddy_grad_of(p.y[0]), eddy_grad_of(p.y[1]));
@@ -318,6 +319,99 @@ Test(gradient_twice, inputs_that_are_views) {
         must(eddy_backward(all(eddy_square(gradient_of(y, p.x[i])))));
     }
     expect_same_grads(&p);
+    end(&p);
+}
+
+/* ---- branches ---- */
+
+static eddy_status twice_of(void *context, eddy_list inputs, eddy_tensor **outputs) {
+    (void)context;
+    outputs[0] = eddy_mul_s(inputs.items[0], EDDY_S(2));
+    return EDDY_OK;
+}
+
+static eddy_status square_of(void *context, eddy_list inputs, eddy_tensor **outputs) {
+    (void)context;
+    outputs[0] = eddy_square(inputs.items[0]);
+    return EDDY_OK;
+}
+
+/* A branch on x, and in its first way one on w; h comes from outside, and goes into both ways. */
+typedef struct world {
+    eddy_tensor *w;
+} world;
+
+static eddy_status within(void *context, eddy_list inputs, eddy_tensor **outputs) {
+    const world *m = context;
+    eddy_tensor *x = inputs.items[0], *y = NULL;
+    eddy_status status = eddy_cond(eddy_gt_s(all(m->w), EDDY_S(0)), square_of, twice_of, NULL,
+                                   EDDY_LIST(eddy_mul(x, m->w)), 1, NULL, &y);
+    outputs[0] = status == EDDY_OK ? eddy_mul(eddy_tanh(y), x) : NULL;
+    outputs[1] = eddy_exp(x);
+    return status;
+}
+
+/* The second output has no gradient here. */
+static eddy_status outside(void *context, eddy_list inputs, eddy_tensor **outputs) {
+    const world *m = context;
+    outputs[0] = eddy_sigmoid(eddy_mul(inputs.items[0], eddy_square(m->w)));
+    outputs[1] = eddy_detach(m->w);
+    return EDDY_OK;
+}
+
+static eddy_tensor *branched(eddy_tensor *x, eddy_tensor *w) {
+    world m = {w};
+    eddy_tensor *h = eddy_mul(x, w), *y[2];
+    must(eddy_cond(eddy_gt_s(all(x), EDDY_S(0)), within, outside, &m, EDDY_LIST(h), 2, NULL, y));
+    return eddy_add(eddy_mul(y[0], h), y[1]);
+}
+
+/* Each run takes its way. */
+Test(gradient_twice, branches) {
+    pair p = begin();
+    eddy_tensor *x = leaf(numbers(0));
+    must(eddy_record_begin(NULL));
+    eddy_tensor *y = branched(x, p.w[0]);
+    eddy_program *program = eddy_record_end_with_grad(
+        EDDY_BINDINGS({"x", x, EDDY_ROLE_INPUT}, {"y", y, EDDY_ROLE_OUTPUT}));
+    must(EDDY_OK);
+    for (int round = 0; round < 4; round++) {
+        for (int i = 0; i < 2; i++) {
+            eddy_no_grad_begin();
+            must(eddy_neg_inplace(p.w[i]));
+            eddy_no_grad_end();
+            p.x[i] = leaf(numbers(round < 2 ? 0.3 : -1.5));
+            y = NULL;
+            if (i == 0)
+                must(eddy_program_run(program, EDDY_LIST(p.x[0]), &y));
+            else
+                y = branched(p.x[1], p.w[1]);
+            must(eddy_backward(all(eddy_square(gradient_of(y, p.x[i])))));
+        }
+        expect_same_grads(&p);
+    }
+    eddy_program_release(&program);
+    end(&p);
+}
+
+/* Nobody can say which way a run has taken whose predicate has an error. */
+Test(gradient_twice, a_branch_whose_predicate_has_an_error) {
+    pair p = begin();
+    eddy_tensor *x = leaf(numbers(0)), *gradient = NULL;
+    must(eddy_record_begin(NULL));
+    eddy_tensor *y = branched(x, p.w[0]);
+    eddy_program *program = eddy_record_end_with_grad(
+        EDDY_BINDINGS({"x", x, EDDY_ROLE_INPUT}, {"y", y, EDDY_ROLE_OUTPUT}));
+    must(EDDY_OK);
+    eddy_tensor *bad =
+        eddy_index_select(numbers(1), eddy_full(EDDY_SHAPE(ROWS), EDDY_S(9), EDDY_I64, NULL), 0);
+    must(eddy_program_run(program, EDDY_LIST(eddy_mul(bad, p.x[0])), &y));
+    cr_assert_eq(go_back(y, p.x[0], true, &gradient), EDDY_UNSUPPORTED);
+    expect_error(EDDY_UNSUPPORTED, "program: creates_graph cannot go back through this run: the "
+                                   "predicate of a branch cannot be read");
+    (void)eddy_sync(EDDY_FOREVER);
+    eddy_error_take(NULL);
+    eddy_program_release(&program);
     end(&p);
 }
 
@@ -348,6 +442,7 @@ Test(gradient_twice, given_and_drawn_numbers_are_those_of_the_run) {
             eddy_tensor *x = leaf(numbers(0.4)), *y = NULL, *gradient;
             eddy_scalar numbers_given[2] = {EDDY_S(0.3 * (1 + round)), EDDY_S(2 + round)};
             must(eddy_seed(40 + (uint64_t)round));
+            eddy_rand(EDDY_SHAPE(5 * (round + 1)), EDDY_F32, NULL); /* the counter differs, too */
             if (i == 0)
                 must(eddy_recorded_run(recorded, EDDY_LIST(x), (eddy_scalars){numbers_given, 2},
                                        &y));
@@ -434,14 +529,15 @@ Test(gradient_twice, saved_tensors_that_are_overwritten) {
 Test(gradient_twice, an_input_that_is_overwritten_by_what_depends_on_the_run) {
     for (int is_behind = 0; is_behind < 2; is_behind++) {
         pair p = begin();
-        for (int i = 0; i < 2; i++) {
-            eddy_tensor *x = eddy_clone(p.w[i]), *gradient = NULL;
-            eddy_tensor *y = result_of(i == 0 ? p.program : NULL, x, p.w[i]);
+        for (int i = 0; i < 4; i++) {
+            bool is_made = i / 2; /* or it is the first handle of its memory */
+            eddy_tensor *x = is_made ? eddy_clone(p.w[i % 2]) : numbers(0.1), *gradient = NULL;
+            eddy_tensor *y = result_of(i % 2 == 0 ? p.program : NULL, x, p.w[i % 2]);
             if (is_behind)
-                gradient = gradient_of(y, p.w[i]);
+                gradient = gradient_of(y, p.w[i % 2]);
             must(eddy_add_inplace(x, y));
             cr_assert_eq(is_behind ? eddy_backward(all(gradient))
-                                   : go_back(y, p.w[i], true, &gradient),
+                                   : go_back(y, p.w[i % 2], true, &gradient),
                          EDDY_INVALID_ARGUMENT);
             expect_part(EDDY_INVALID_ARGUMENT, "was written to in place since");
         }
@@ -470,21 +566,15 @@ static eddy_status cubed(eddy_tensor *x, eddy_tensor **y) {
     return eddy_function_call(&cube_function, NULL, EDDY_LIST(x), y);
 }
 
-static eddy_status twice_of(void *context, eddy_list inputs, eddy_tensor **outputs) {
+static eddy_status is_small(void *context, eddy_list inputs, eddy_tensor **outputs) {
     (void)context;
-    outputs[0] = eddy_mul_s(inputs.items[0], EDDY_S(2));
+    outputs[0] = eddy_lt_s(all(inputs.items[0]), EDDY_S(8));
     return EDDY_OK;
 }
 
-static eddy_status square_of(void *context, eddy_list inputs, eddy_tensor **outputs) {
-    (void)context;
-    outputs[0] = eddy_square(inputs.items[0]);
-    return EDDY_OK;
-}
-
-static eddy_status branched(eddy_tensor *x, eddy_tensor **y) {
-    return eddy_cond(eddy_gt_s(all(x), EDDY_S(0)), twice_of, square_of, NULL, EDDY_LIST(x), 1, NULL,
-                     y);
+static eddy_status looped(eddy_tensor *x, eddy_tensor **y) {
+    return eddy_while(is_small, twice_of, NULL, EDDY_LIST(x), EDDY_OPTIONS(while, .most_steps = 4),
+                      y);
 }
 
 /* What was recorded as one call. Passes that are not recorded go through the run, others as far as they do not lead there. */
@@ -513,8 +603,8 @@ static void expect_refused(eddy_status (*function)(eddy_tensor *x, eddy_tensor *
 Test(gradient_twice, calls_whose_gradient_has_none) {
     expect_refused(cubed, "program: creates_graph cannot go back through this run: user.cube was "
                           "recorded as one call, whose gradient has none");
-    expect_refused(branched, "program: creates_graph cannot go back through this run: cond was "
-                             "recorded as one call, whose gradient has none");
+    expect_refused(looped, "program: creates_graph cannot go back through this run: while was "
+                           "recorded as one call, whose gradient has none");
 }
 
 /* An input with an error: gradients of gradients have it, as those of calls. */
