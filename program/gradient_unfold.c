@@ -86,7 +86,7 @@ static eddy_status find_way(const unfolding *u, uint32_t i) {
     eddy_quiet_end(&quiet, &failed);
     eddy_tensor_drop(view);
     if (status != EDDY_OK)
-        return EDDY_UNSUPPORTED;
+        return status == EDDY_OUT_OF_MEMORY ? status : EDDY_UNSUPPORTED;
     u->ways[i] = holds ? 1 : 2;
     return EDDY_OK;
 }

@@ -364,6 +364,8 @@ static eddy_status run_branch(eddy_tensor *x, bool is_node, double *result) {
     if (status == EDDY_OK)
         status = program ? eddy_program_run(program, EDDY_LIST(x), &y) : EDDY_OUT_OF_MEMORY;
     if (status == EDDY_OK && is_node)
+        status = penalize(y, w);
+    if (status == EDDY_OK && is_node)
         status = go_back(y, w, result);
     eddy_program_release(&program);
     return status;
