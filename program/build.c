@@ -223,12 +223,19 @@ static eddy_status bind_input(const maker *m, const eddy_bindings *bindings,
 
 /* ---- state, constants and outputs ---- */
 
+/* Storages are gone with the runtime, which another thread may shut down. */
+static eddy_status fail_unseen(const maker *m, const char *what, const char *name) {
+    if (!eddy_runtime_is_running(m->recording->runtime))
+        return eddy_runtime_refuse(m->recording->runtime, m->origin, "");
+    return eddy_fail(EDDY_INVALID_ARGUMENT, m->origin, "no recorded call %s %s", what, name);
+}
+
 /* The captured value that the tensor becomes the name of. */
 static eddy_status bind_held(const maker *m, const eddy_binding *given, const char *role,
                              eddy_program_binding *binding) {
     binding->value = eddy_recording_value_of(m->recording, given->tensor);
     if (binding->value == EDDY_CODE_NONE)
-        return eddy_fail(EDDY_INVALID_ARGUMENT, m->origin, "no recorded call uses %s", given->name);
+        return fail_unseen(m, "uses", given->name);
     if (eddy_code_value_at(&m->program->code, binding->value)->kind == EDDY_VALUE_MADE)
         return eddy_fail(EDDY_INVALID_ARGUMENT, m->origin,
                          "%s was made by the recorded calls: it can be no %s", given->name, role);
@@ -368,10 +375,8 @@ static eddy_status bind_output(const maker *m, const eddy_bindings *bindings,
     if (is_beyond_reach(m, binding->value))
         return eddy_fail(EDDY_UNSUPPORTED, m->origin,
                          "one way of a branch alone has made %s, or a step of a loop", given->name);
-    return binding->value != EDDY_CODE_NONE
-               ? EDDY_OK
-               : eddy_fail(EDDY_INVALID_ARGUMENT, m->origin, "no recorded call makes or uses %s",
-                           given->name);
+    return binding->value != EDDY_CODE_NONE ? EDDY_OK
+                                            : fail_unseen(m, "makes or uses", given->name);
 }
 
 static eddy_status bind_one(const maker *m, const eddy_bindings *bindings,

@@ -201,7 +201,8 @@ void eddy_build_cache_keep(const eddy_program *program, eddy_build_key *key) {
     bool is_kept = eddy_code_copy(&built->code, &program->code) && note_covered(program, built);
     if (is_kept) {
         eddy_lock_acquire(&cache->lock);
-        is_kept = insert_locked(cache, built, key);
+        /* A shutdown gives all up, once, after its state is set. */
+        is_kept = eddy_runtime_is_running(program->runtime) && insert_locked(cache, built, key);
         dropped = shrink_locked(cache, most);
         eddy_lock_release(&cache->lock);
         release_all(dropped);

@@ -76,9 +76,11 @@ bool eddy_recording_is_last_writer(const eddy_recording *recording, const eddy_t
     return !seen || seen->version == version_of(tensor);
 }
 
-static bool see(eddy_recording *recording, const eddy_tensor *tensor, uint32_t value) {
+/* NULL without memory. */
+static eddy_recording_seen *see(eddy_recording *recording, const eddy_tensor *tensor,
+                                uint32_t value) {
     if (!grow_seen(recording))
-        return false;
+        return NULL;
     eddy_recording_seen *seen = &recording->seen[slot_of(recording, tensor->storage)];
     recording->seen_count += seen->number == 0;
     *seen = (eddy_recording_seen){
@@ -87,7 +89,7 @@ static bool see(eddy_recording *recording, const eddy_tensor *tensor, uint32_t v
         .value = value,
         .version = version_of(tensor),
         .first = recording->code.instructions.count};
-    return true;
+    return seen;
 }
 
 static int64_t storage_bytes(const eddy_tensor *tensor) {
@@ -114,10 +116,12 @@ static bool find_value(eddy_recording *recording, eddy_tensor *tensor,
                        const eddy_vm_operand *operand, uint32_t *value) {
     if (operand->is_new) {
         eddy_code_value made = {.bytes = operand->bytes, .kind = EDDY_VALUE_MADE};
-        if (!eddy_code_add_value(&recording->code, &made, value) || !see(recording, tensor, *value))
-            return false;
-        find_seen(recording, tensor)->is_lost = recording->recorder.mode == EDDY_RECORDER_NOTES;
-        return true;
+        eddy_recording_seen *seen = eddy_code_add_value(&recording->code, &made, value)
+                                        ? see(recording, tensor, *value)
+                                        : NULL;
+        if (seen)
+            seen->is_lost = recording->recorder.mode == EDDY_RECORDER_NOTES;
+        return seen != NULL;
     }
     *value = eddy_recording_value_of(recording, tensor);
     return *value != EDDY_CODE_NONE || capture(recording, tensor, value);

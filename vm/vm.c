@@ -370,8 +370,15 @@ void eddy_vm_storage_written(eddy_vm *vm) {
 
 /* ---- asking ---- */
 
-uint32_t eddy_vm_storage_generation(const eddy_vm *vm, eddy_storage_number storage) {
-    return eddy_vm_storage(vm, storage)->issuer.generation;
+uint32_t eddy_vm_storage_generation(eddy_vm *vm, eddy_storage_number storage) {
+    uint32_t generation = 0;
+    if (vm->process != eddy_process_generation)
+        return 0;
+    eddy_vm_lock(vm); /* the table goes after the state is set under it */
+    if (eddy_load_relaxed(&vm->state) != EDDY_VM_CLOSED)
+        generation = eddy_vm_storage(vm, storage)->issuer.generation;
+    eddy_vm_unlock(vm);
+    return generation;
 }
 
 int32_t eddy_vm_thread_count(const eddy_vm *vm) {

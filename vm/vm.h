@@ -46,8 +46,9 @@ typedef struct eddy_vm_operand {
     int64_t bytes; /* is_new with mut: size */
 } eddy_vm_operand;
 
-/* Counts reuses of the number: number and generation name one storage for the life of the VM. For the holder of a reference. */
-uint32_t eddy_vm_storage_generation(const eddy_vm *vm, eddy_storage_number storage);
+/* Counts reuses of the number: number and generation name one storage for the life of the VM. For the holder of a reference. 0 once the VM has
+ * closed. */
+uint32_t eddy_vm_storage_generation(eddy_vm *vm, eddy_storage_number storage);
 
 /* ---- instructions ---- */
 

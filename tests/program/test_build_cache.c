@@ -151,6 +151,94 @@ Test(build_cache, what_differs_is_built) {
     cr_assert_eq(eddy_live_count(), 0);
 }
 
+/* Of tensors that were there before and that no instruction uses, a program keeps those that it gives out. */
+Test(build_cache, outputs_that_were_there_before_are_each_programs_own) {
+    eddy_scope *scope = eddy_scope_begin();
+    eddy_program *programs[2];
+    for (int i = 0; i < 2; i++) {
+        eddy_tensor *x = filled(4, 1), *first = filled(4, 5), *second = filled(4, 7);
+        must(eddy_record_begin(NULL));
+        eddy_add(first, second); /* dead */
+        eddy_tensor *y = eddy_exp(x);
+        programs[i] = eddy_record_end(EDDY_BINDINGS(
+            {"x", x, EDDY_ROLE_INPUT}, {"y", y, EDDY_ROLE_OUTPUT}, {"one", first, EDDY_ROLE_OUTPUT},
+            {"other", i ? second : first, EDDY_ROLE_OUTPUT}));
+        must(programs[i] ? EDDY_OK : EDDY_INVALID_ARGUMENT);
+    }
+    cr_assert_neq(programs[0]->executable, programs[1]->executable);
+    for (int i = 0; i < 2; i++) {
+        eddy_tensor *outputs[3];
+        must(eddy_program_run(programs[i], EDDY_LIST(filled(4, 0)), outputs));
+        cr_assert_eq(sum_of(outputs[0]), 4);
+        cr_assert_eq(sum_of(outputs[1]), 20);
+        cr_assert_eq(sum_of(outputs[2]), i ? 28 : 20);
+        eddy_program_release(&programs[i]);
+    }
+    eddy_scope_end(scope);
+    cr_assert_eq(eddy_live_count(), 0);
+}
+
+/* An error's sequence number tells the call, of all that were recorded. */
+Test(build_cache, the_numbers_of_calls_are_each_programs_own) {
+    eddy_scope *scope = eddy_scope_begin();
+    char path[64];
+    snprintf(path, sizeof(path), "/tmp/eddy-build-cache-%ld", (long)getpid());
+    eddy_program *loaded[2];
+    for (int i = 0; i < 2; i++) {
+        eddy_tensor *x = filled(4, 1);
+        must(eddy_record_begin(NULL));
+        if (i == 0)
+            eddy_abs(x); /* dead: the file has the calls that are left, with their numbers */
+        eddy_tensor *y = eddy_exp(x);
+        if (i == 1)
+            eddy_abs(x);
+        eddy_program *program = eddy_record_end(
+            EDDY_BINDINGS({"x", x, EDDY_ROLE_INPUT}, {"y", eddy_neg(y), EDDY_ROLE_OUTPUT}));
+        must(eddy_program_save(program, path));
+        loaded[i] = eddy_program_load(path);
+        must(loaded[i] ? EDDY_OK : EDDY_INVALID_ARGUMENT);
+        eddy_program_release(&program);
+    }
+    unlink(path);
+    cr_assert_neq(loaded[0]->executable, loaded[1]->executable);
+    cr_assert_eq(eddy_code_instruction_at(&loaded[0]->code, 0)->ordinal, 1);
+    cr_assert_eq(eddy_code_instruction_at(&loaded[1]->code, 0)->ordinal, 0);
+    eddy_program_release(&loaded[0]);
+    eddy_program_release(&loaded[1]);
+    eddy_scope_end(scope);
+}
+
+/* State that a program writes whole heals. */
+Test(build_cache, what_is_written_whole_heals) {
+    eddy_scope *scope = eddy_scope_begin();
+    eddy_tensor *rows = eddy_ones(EDDY_SHAPE(3, 4), EDDY_F32, NULL),
+                *bad = eddy_full(EDDY_SHAPE(1), EDDY_S(9), EDDY_I64, NULL);
+    for (int i = 0; i < 2; i++) {
+        eddy_tensor *x = eddy_ones(EDDY_SHAPE(1, 4), EDDY_F32, NULL),
+                    *set = eddy_zeros_like(x, NULL), *kept = eddy_zeros_like(x, NULL);
+        must(eddy_record_begin(NULL));
+        must(eddy_copy_into(eddy_exp(x), set));
+        must(eddy_add_into(kept, x, kept));
+        eddy_program *program =
+            eddy_record_end(EDDY_BINDINGS({"x", x, EDDY_ROLE_INPUT}, {"set", set, EDDY_ROLE_STATE},
+                                          {"kept", kept, EDDY_ROLE_STATE}));
+        must(program ? EDDY_OK : EDDY_INVALID_ARGUMENT);
+        cr_assert_eq(counters().programs_shared, i);
+        set = eddy_index_select(rows, bad, 0);
+        kept = eddy_index_select(rows, bad, 0);
+        must(eddy_program_run_named(program, EDDY_FEEDS({"x", x}, {"set", set}, {"kept", kept}),
+                                    (eddy_fetches){0}, NULL));
+        eddy_error error = {0};
+        cr_assert_eq(eddy_error_of(set, EDDY_FOREVER, &error), EDDY_OK);
+        cr_assert_eq(sum_of(set), sum_of(eddy_exp(x)));
+        cr_assert_eq(eddy_error_of(kept, EDDY_FOREVER, &error), EDDY_OUT_OF_RANGE);
+        eddy_program_release(&program);
+    }
+    eddy_sync(EDDY_FOREVER);
+    eddy_error_take(NULL);
+    eddy_scope_end(scope);
+}
+
 /* A digest says where to look, and no more. */
 Test(build_cache, a_digest_is_no_proof) {
     eddy_scope *scope = eddy_scope_begin();
@@ -380,6 +468,24 @@ Test(build_cache, what_was_used_least_recently_goes_first) {
     cr_assert_eq(counters().program_cache_bytes, 0);
     eddy_scope_end(scope);
     end_runtime(runtime);
+
+    /* What is too large takes the place of nothing. */
+    scope = eddy_scope_begin();
+    runtime = use_runtime(2 * one);
+    make(8, false);
+    eddy_tensor *x = filled(8, 1), *y = x;
+    must(eddy_record_begin(NULL));
+    for (int i = 0; i < 200; i++)
+        y = eddy_matmul(eddy_reshape(y, EDDY_SHAPE(1, 8)),
+                        eddy_ones(EDDY_SHAPE(8, 8), EDDY_F32, NULL));
+    eddy_program *large =
+        eddy_record_end(EDDY_BINDINGS({"x", x, EDDY_ROLE_INPUT}, {"y", y, EDDY_ROLE_OUTPUT}));
+    must(large ? EDDY_OK : EDDY_INVALID_ARGUMENT);
+    cr_assert_eq(counters().program_cache_bytes, one);
+    make(8, true);
+    eddy_program_release(&large);
+    eddy_scope_end(scope);
+    end_runtime(runtime);
     cr_assert_eq(eddy_memory_counted(EDDY_MEMORY_PROGRAM).bytes, 0);
 }
 
@@ -493,6 +599,44 @@ Test(build_cache, threads_build_the_same_at_once) {
     end_runtime(runtime);
     cr_assert_eq(eddy_live_count(), 0);
     cr_assert_eq(eddy_memory_counted(EDDY_MEMORY_PROGRAM).bytes, 0);
+}
+
+static void *build_until_it_is_shut_down(void *runtime) {
+    must(eddy_runtime_use(runtime));
+    for (bool has_made = true; has_made;) {
+        eddy_scope *scope = eddy_scope_begin();
+        eddy_tensor *x = filled(8, 1), *result;
+        (void)eddy_record_begin(NULL); /* it may fail here, or on any line below */
+        eddy_tensor *y = eddy_exp(eddy_mul(x, x));
+        eddy_program *program =
+            eddy_record_end(EDDY_BINDINGS({"x", x, EDDY_ROLE_INPUT}, {"y", y, EDDY_ROLE_OUTPUT}));
+        has_made = program && eddy_program_run(program, EDDY_LIST(x), &result) == EDDY_OK;
+        eddy_program_release(&program);
+        eddy_scope_end(scope);
+    }
+    cr_assert_eq(eddy_error_take(NULL), EDDY_SHUT_DOWN);
+    must(eddy_runtime_use(NULL));
+    return NULL;
+}
+
+Test(build_cache, a_runtime_shuts_down_while_threads_build) {
+    for (int round = 0; round < 20; round++) {
+        eddy_runtime *runtime = eddy_runtime_create(EDDY_OPTIONS(runtime, .threads = 2));
+        pthread_t threads[THREADS];
+        for (int i = 0; i < THREADS; i++)
+            cr_assert_eq(pthread_create(&threads[i], NULL, build_until_it_is_shut_down, runtime),
+                         0);
+        must(eddy_runtime_use(runtime));
+        while (counters().programs_shared < 10 * round)
+            ;
+        must(eddy_runtime_use(NULL));
+        must(eddy_runtime_shutdown(runtime, EDDY_FOREVER));
+        for (int i = 0; i < THREADS; i++)
+            pthread_join(threads[i], NULL);
+        cr_assert_eq(eddy_memory_counted(EDDY_MEMORY_PROGRAM).bytes, 0);
+        eddy_runtime_release(&runtime);
+    }
+    cr_assert_eq(eddy_live_count(), 0);
 }
 
 Test(build_cache, a_child_gives_programs_back_and_builds_its_own) {
