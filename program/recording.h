@@ -126,6 +126,9 @@ uint64_t eddy_recording_next_serial(void);
 void eddy_recording_init(eddy_recording *recording, eddy_runtime *runtime);
 void eddy_recording_fini(eddy_recording *recording);
 
+/* Sets what the recorder is told by the tape (recording_tape.c). */
+void eddy_recording_listen_to_tape(eddy_recording *recording);
+
 /* The recording becomes no program; the first reason stays. */
 void eddy_recording_spoil(eddy_recording *recording, eddy_status status, eddy_origin origin,
                           const char *reason);
