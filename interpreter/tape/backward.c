@@ -31,6 +31,7 @@ typedef struct walk {
     eddy_caller *caller;
     eddy_origin origin;
     bool retains, creates;
+    bool has_unfolded; /* a visited node leads to others */
     array visits, sums, order, map,
         scratch; /* visit, eddy_gradient_sum, uint32_t, uint32_t (1 + visit; a power of two) */
     uint32_t visit_count, sum_count, most_inputs, most_outputs, most_extras;
@@ -131,7 +132,8 @@ static bool map_grow(walk *w) {
 /* Whether the node leads to others is settled when a pass comes to it first. One that stays within a recording goes through no run. */
 static bool find_unfolded(const walk *w, eddy_autograd_node *node, const eddy_autograd **words) {
     *words = NULL;
-    return !node->unfold || w->within || eddy_unfold_find(node, w->creates, words) == EDDY_OK;
+    return EDDY_LIKELY(!node->unfold) || w->within ||
+           eddy_unfold_find(node, w->creates, words) == EDDY_OK;
 }
 
 /* The node's visit, made if it is new; UINT32_MAX without memory. */
@@ -150,6 +152,7 @@ static uint32_t visit_of(walk *w, eddy_autograd_node *node) {
         return UINT32_MAX;
     eddy_autograd_node_retain(node);
     *made = (visit){.node = node, .first_sum = w->sum_count, .unfolded = unfolded};
+    w->has_unfolded |= unfolded != NULL;
     memset((char *)w->sums.items + w->sums.bytes, 0, sums);
     w->sums.bytes += sums;
     w->sum_count += node->output_count;
@@ -166,15 +169,16 @@ static uint32_t visit_of(walk *w, eddy_autograd_node *node) {
 /* The same of the node at the end of an edge. */
 static uint32_t visit_end(walk *w, eddy_autograd edge) {
     uint32_t at = visit_of(w, eddy_autograd_node_of(edge));
-    const eddy_autograd *unfolded = at == UINT32_MAX ? NULL : visit_at(w, at)->unfolded;
-    return unfolded ? visit_of(w, eddy_autograd_node_of(unfolded[eddy_autograd_output_of(edge)]))
-                    : at;
+    if (EDDY_LIKELY(!w->has_unfolded) || at == UINT32_MAX || !visit_at(w, at)->unfolded)
+        return at;
+    edge = visit_at(w, at)->unfolded[eddy_autograd_output_of(edge)];
+    return visit_of(w, eddy_autograd_node_of(edge));
 }
 
 /* The visit of the node at the end of an edge, which find_all has made, and the word of that end. */
 static uint32_t end_of(const walk *w, eddy_autograd *edge) {
     uint32_t at = *map_slot(w, eddy_autograd_node_of(*edge)) - 1;
-    if (!visit_at(w, at)->unfolded)
+    if (EDDY_LIKELY(!w->has_unfolded) || !visit_at(w, at)->unfolded)
         return at;
     *edge = visit_at(w, at)->unfolded[eddy_autograd_output_of(*edge)];
     return *map_slot(w, eddy_autograd_node_of(*edge)) - 1;
