@@ -279,6 +279,26 @@ static eddy_status plan_arena(builder *b) {
     return EDDY_OK;
 }
 
+#ifdef EDDY_CHECKS
+/* Lists the blocks by their last steps: a run fills what has died. */
+static bool list_dying(const builder *b) {
+    eddy_executable *executable = b->executable;
+    uint32_t steps = executable->step_count, *at;
+    if (!acquire(&executable->dying, b->block_count, sizeof(*executable->dying)) ||
+        !acquire(&executable->dying_at, (size_t)steps + 2, sizeof(*executable->dying_at)))
+        return false;
+    at = executable->dying_at + 1; /* moves to its place while blocks are put there */
+    for (uint32_t i = 0; i < b->block_count; i++)
+        at[b->blocks[i].last + 1] += b->blocks[i].bytes > 0;
+    for (uint32_t s = 0; s < steps; s++)
+        at[s + 1] += at[s];
+    for (uint32_t i = 0; i < b->block_count; i++)
+        if (b->blocks[i].bytes > 0)
+            executable->dying[at[b->blocks[i].last]++] = b->blocks[i];
+    return true;
+}
+#endif
+
 /* ---- steps ---- */
 
 /* Lists the places of an instruction's operands that are not absent; returns their number. */
@@ -507,6 +527,11 @@ eddy_status eddy_executable_make(eddy_executable *executable, const eddy_code *c
     }
     if (status == EDDY_OK && !(make_steps(&b) && make_jumps(&b)))
         status = fail_memory(&b);
+#ifdef EDDY_CHECKS
+    if (status == EDDY_OK && !list_dying(&b))
+        status = fail_memory(&b);
+    executable->dying_room = b.block_count;
+#endif
     if (status == EDDY_OK)
         size_workspace(executable);
     builder_fini(&b);
@@ -523,6 +548,11 @@ void eddy_executable_fini(eddy_executable *executable) {
     for (uint32_t g = 0; g < e->group_count; g++)
         eddy_fused_destroy(e->fused[g]);
     uint32_t count = e->instruction_count;
+#ifdef EDDY_CHECKS
+    eddy_memory_release(e->dying, e->dying_room * sizeof(*e->dying), EDDY_MEMORY_PROGRAM);
+    eddy_memory_release(e->dying_at, ((size_t)e->step_count + 2) * sizeof(*e->dying_at),
+                        EDDY_MEMORY_PROGRAM);
+#endif
     eddy_memory_release(e->fused, e->code_group_count * sizeof(*e->fused), EDDY_MEMORY_PROGRAM);
     eddy_memory_release(e->steps, count * sizeof(*e->steps), EDDY_MEMORY_PROGRAM);
     eddy_memory_release(e->jumps, e->jump_count * sizeof(*e->jumps), EDDY_MEMORY_PROGRAM);

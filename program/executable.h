@@ -141,6 +141,11 @@ typedef struct eddy_executable {
     uint32_t most_views;       /* of one step */
     size_t most_patched_bytes; /* room for what is patched */
     eddy_arena_plan arena;
+#ifdef EDDY_CHECKS
+    eddy_arena_block *dying; /* in the order of their last steps */
+    uint32_t *dying_at;      /* per step, and the number of all: its first */
+    uint32_t dying_room;
+#endif
     int64_t workspace_bytes; /* of a run: arena, and the frame's arrays behind it */
     int64_t cost_ps;
 } eddy_executable;

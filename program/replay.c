@@ -5,6 +5,9 @@
 #include <program/executable.h>
 #include <string.h>
 
+/* Bytes of a NaN, or of -1. */
+#define UNWRITTEN 0xff
+
 /* A run of which each instruction is looked at: poison goes from value to value as it would from call to call. */
 typedef struct replay {
     const eddy_executable *executable;
@@ -30,8 +33,8 @@ static void begin(replay *r, const eddy_executable *executable, const eddy_code 
     char *at = run->workspace;
     *r = (replay){.executable = executable, .code = code, .run = run, .shifts = shifts};
 #ifdef EDDY_CHECKS
-    /* What a step reads before another wrote it shows: bytes of a NaN, or of -1. */
-    memset(at, 0xff, (size_t)executable->arena.bytes);
+    /* What a step reads before another wrote it shows. */
+    memset(at, UNWRITTEN, (size_t)executable->arena.bytes);
 #endif
     take(&at, (size_t)executable->arena.bytes);
     r->frame.bases = (char **)(void *)take(&at, executable->base_count * sizeof(char *));
@@ -60,6 +63,19 @@ static uint64_t sequence_of(const replay *r, uint32_t i) {
 
 static bool has_failed(const replay *r) {
     return EDDY_UNLIKELY(eddy_load_relaxed(&r->frame.error.status) != EDDY_OK);
+}
+
+/* What has died with the step is no longer there: who reads it all the same sees what no one has written. */
+static inline void bury(const replay *r, uint32_t step) {
+#ifdef EDDY_CHECKS
+    const eddy_executable *executable = r->executable;
+    for (uint32_t i = executable->dying_at[step]; i < executable->dying_at[step + 1]; i++)
+        memset((char *)r->run->workspace + executable->dying[i].offset, UNWRITTEN,
+               (size_t)executable->dying[i].bytes);
+#else
+    (void)r;
+    (void)step;
+#endif
 }
 
 /* ---- one by one ---- */
@@ -254,6 +270,11 @@ static bool pass(replay *r) {
     default:
         is_next = false;
     }
+    /* What lives until the end of a loop dies where that is left. */
+    if (jump->control == EDDY_CONTROL_LOOP_WHILE && !is_next)
+        bury(r, jump->to_step - 1);
+    else if (jump->control != EDDY_CONTROL_END_LOOP)
+        bury(r, jump->step);
     go_on(r, jump, is_next);
     return true;
 }
@@ -298,6 +319,7 @@ static bool run_stretch(replay *r) {
             r->step = (uint32_t)(step - first);
             return false;
         }
+        bury(r, (uint32_t)(step - first));
     }
     r->step = (uint32_t)(end - first);
     return true;
@@ -323,6 +345,7 @@ static void run_step(replay *r) {
         run_group(r, step, first, count);
     else
         run_one(r, step, first);
+    bury(r, r->step);
     r->step++;
 }
 
