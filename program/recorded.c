@@ -343,6 +343,8 @@ static void settle_locked(const calling *c, eddy_signature *signature, verdict *
         v->stale = refuse_locked(signature, v->reason, v->is_disturbed);
         return;
     }
+    if (signature->program != v->before)
+        return; /* another thread has recorded it anew, or dropped it */
     eddy_program *old = signature->program;
     signature->program = v->program;
     v->program = old;
@@ -352,7 +354,7 @@ static void settle_locked(const calling *c, eddy_signature *signature, verdict *
         eddy_shape_class_check(v->class, v->size, v->is_as_foretold);
     if (!old && v->is_built)
         set_foretold(c, signature, v->class);
-    if (!old || old != v->before)
+    if (!old)
         return;
     signature->is_replayed = v->is_built;
     signature->is_foretold = false;

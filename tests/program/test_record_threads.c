@@ -240,3 +240,38 @@ Test(record_threads, a_function_that_is_always_disturbed_just_runs) {
     eddy_scope_end(scope);
     cr_assert_eq(eddy_live_count(), 0);
 }
+
+#define CALLERS 4
+
+static eddy_status doubles(void *context, eddy_recorded_call *call) {
+    (void)context;
+    call->outputs[0] = eddy_mul_s(call->inputs.items[0], EDDY_S(2));
+    return call->outputs[0] ? EDDY_OK : EDDY_INVALID_ARGUMENT;
+}
+
+static void *call_four_sizes(void *context) {
+    for (int i = 0; i < 500; i++) {
+        eddy_scope *scope = eddy_scope_begin();
+        int64_t size = 2 + i * i % 7 % 4;
+        eddy_tensor *x = eddy_ones(EDDY_SHAPE(size), EDDY_F32, NULL), *y;
+        must(eddy_recorded_run(context, EDDY_LIST(x), (eddy_scalars){0}, &y));
+        cr_assert_eq(sum_of(y), 2.0 * (double)size);
+        eddy_scope_end(scope);
+    }
+    return NULL;
+}
+
+/* What a recording is compared with may be gone once it has been. */
+Test(record_threads, programs_that_another_thread_drops_are_recorded_anew) {
+    for (int round = 0; round < 20; round++) {
+        pthread_t threads[CALLERS];
+        eddy_recorded *recorded = eddy_recorded_create(
+            doubles, NULL, 1, EDDY_OPTIONS(recorded, .most_bytes = round % 2 ? 1 : 10000));
+        for (int i = 0; i < CALLERS; i++)
+            cr_assert_eq(pthread_create(&threads[i], NULL, call_four_sizes, recorded), 0);
+        for (int i = 0; i < CALLERS; i++)
+            cr_assert_eq(pthread_join(threads[i], NULL), 0);
+        eddy_recorded_release(&recorded);
+    }
+    cr_assert_eq(eddy_live_count(), 0);
+}
