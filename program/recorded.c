@@ -363,6 +363,7 @@ static void settle_locked(const calling *c, eddy_signature *signature, verdict *
     memcpy(signature->reason, v->difference, sizeof(signature->reason));
     if (!v->is_built || !c->recorded->foretells)
         return;
+    v->stale = signature->source;
     signature->source = v->before;
     v->before = NULL;
     eddy_recorded_learn_class(c->recorded, signature);

@@ -289,6 +289,27 @@ Test(shapes, it_is_an_option) {
     expect_nothing_left(scope);
 }
 
+static eddy_status add_own(void *context, eddy_recorded_call *call) {
+    call->outputs[0] = eddy_add(call->inputs.items[0], context);
+    return call->outputs[0] ? EDDY_OK : EDDY_INVALID_ARGUMENT;
+}
+
+/* An input that was in one place in two recordings is then in another. */
+Test(shapes, what_is_recorded_anew_keeps_nothing_of_before) {
+    eddy_scope *scope = eddy_scope_begin();
+    eddy_recorded *recorded = make(add_own, eddy_ones(EDDY_SHAPE(4), EDDY_F32, NULL), 1);
+    for (int place = 0; place < 3; place++) {
+        eddy_tensor *x = eddy_full(EDDY_SHAPE(4), EDDY_S(place), EDDY_F32, NULL), *y;
+        for (int i = 0; i < 3; i++) {
+            must(eddy_recorded_run(recorded, EDDY_LIST(x), (eddy_scalars){0}, &y));
+            cr_assert_eq(sum_of(y), 4.0 * (place + 1));
+        }
+    }
+    expect_explained(recorded, "ran 6 times, replayed 3 times; missed 2 times", true);
+    eddy_recorded_release(&recorded);
+    expect_nothing_left(scope);
+}
+
 static void *call_many_sizes(void *context) {
     for (int i = 0; i < 60; i++) {
         eddy_scope *scope = eddy_scope_begin();
