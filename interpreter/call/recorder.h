@@ -129,6 +129,12 @@ static inline void eddy_recorder_use_tape(const eddy_caller *caller) {
         caller->recorder->has_used_tape = true;
 }
 
+/* Of a tensor that no gradient goes back to, so that there is nothing to note: it may become a leaf. */
+static inline void eddy_recorder_found_no_leaf(const eddy_caller *caller) {
+    if (EDDY_UNLIKELY(caller != NULL && caller->recorder != NULL))
+        caller->recorder->has_used_kept = true;
+}
+
 static inline void eddy_recorder_found(const eddy_caller *caller, struct eddy_autograd_node *node,
                                        uint32_t output, const eddy_tensor *gradient) {
     if (EDDY_UNLIKELY(caller != NULL && caller->recorder != NULL)) {

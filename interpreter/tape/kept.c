@@ -126,9 +126,12 @@ eddy_status eddy_grads_of(eddy_list params, eddy_tensor **grads) {
 }
 
 bool eddy_has_grad(const eddy_tensor *tensor) {
-    if (eddy_tensor_check(tensor, "tensor", EDDY_ORIGIN("has_grad")) != EDDY_OK ||
-        !tensor->autograd)
+    if (eddy_tensor_check(tensor, "tensor", EDDY_ORIGIN("has_grad")) != EDDY_OK)
         return false;
+    if (!tensor->autograd) {
+        eddy_recorder_found_no_leaf(eddy_caller_self);
+        return false;
+    }
     eddy_tensor *kept = kept_of(tensor);
     if (kept)
         eddy_tensor_drop(kept);

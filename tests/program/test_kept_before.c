@@ -137,6 +137,26 @@ Test(kept_before, that_there_is_a_gradient_may_be_all_that_counts) {
     cr_assert_eq(eddy_live_count(), 0);
 }
 
+/* It had no place for a gradient when the calls were recorded. */
+Test(kept_before, a_tensor_that_becomes_a_leaf_may_have_a_gradient) {
+    eddy_scope *scope = eddy_scope_begin();
+    model m = {.w = eddy_full(EDDY_SHAPE(3), EDDY_S(1), EDDY_F32, NULL)};
+    eddy_recorded *recorded = eddy_recorded_create(asks, &m, 1, NULL);
+    for (int i = 0; i < 8; i++) {
+        eddy_tensor *x = eddy_full(EDDY_SHAPE(2), EDDY_S(i), EDDY_F32, NULL), *y;
+        if (i == 4) {
+            must(eddy_requires_grad_set(m.w, true));
+            must(eddy_backward(eddy_sum(m.w, EDDY_ALL_AXES, NULL)));
+        }
+        must(eddy_recorded_run(recorded, EDDY_LIST(x), (eddy_scalars){0}, &y));
+        cr_assert_eq(sum_of(y), (i < 4 ? 1 : 3) * 2 * i, "call %d", i);
+    }
+    cr_assert_eq(m.calls, 4, "two recordings before, and two after");
+    eddy_recorded_release(&recorded);
+    eddy_scope_end(scope);
+    cr_assert_eq(eddy_live_count(), 0);
+}
+
 static eddy_tensor *twofold(void *context, eddy_tensor *gradient) {
     (void)context;
     return eddy_retain(eddy_mul_s(gradient, EDDY_S(2)));
