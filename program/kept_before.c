@@ -1,7 +1,5 @@
 #include <program/kept_before.h>
 
-#include <interpreter/handle/tensor.h>
-
 static eddy_kept_before *at(const eddy_code_array *befores, uint32_t i) {
     return (eddy_kept_before *)befores->items + i;
 }
@@ -48,6 +46,16 @@ void eddy_kept_before_fini(eddy_code_array *befores) {
         eddy_autograd_node_release(at(befores, i)->node);
     }
     eddy_code_array_fini(befores, sizeof(eddy_kept_before));
+}
+
+bool eddy_kept_before_has_one_of(const eddy_code_array *befores, eddy_list tensors) {
+    for (uint32_t i = 0; i < befores->count; i++) {
+        eddy_autograd word = eddy_autograd_make(at(befores, i)->node, at(befores, i)->output);
+        for (int64_t k = 0; k < tensors.count; k++)
+            if (tensors.items[k]->autograd == word)
+                return true;
+    }
+    return false;
 }
 
 bool eddy_kept_before_is_equal(const eddy_code_array *a, const eddy_code_array *b) {

@@ -5,6 +5,7 @@
 #ifndef EDDY_PROGRAM_KEPT_BEFORE_H
 #define EDDY_PROGRAM_KEPT_BEFORE_H
 
+#include <interpreter/handle/tensor.h>
 #include <interpreter/tape/autograd.h>
 #include <program/code.h>
 
@@ -29,6 +30,9 @@ EDDY_MUST_USE bool eddy_kept_before_note(eddy_code_array *befores, struct eddy_a
 /* A copy in an empty array; false without memory, with an array that may be ended. */
 EDDY_MUST_USE bool eddy_kept_before_copy(eddy_code_array *to, const eddy_code_array *from);
 void eddy_kept_before_fini(eddy_code_array *befores);
+
+/* Whether a gradient was met that the tape keeps for one of the tensors. */
+bool eddy_kept_before_has_one_of(const eddy_code_array *befores, eddy_list tensors);
 
 /* Gives up a gradient itself: that there was one is all that counts. */
 void eddy_kept_before_forget(eddy_kept_before *before);

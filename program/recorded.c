@@ -282,6 +282,8 @@ static void judge_gradient(const calling *c, const eddy_recording *recording, ch
         snprintf(reason, size,
                  "a call writes in place to a tensor that was there before, and a gradient goes "
                  "back through it");
+    else if (eddy_kept_before_has_one_of(&recording->befores, c->inputs))
+        snprintf(reason, size, "it uses the gradient that the tape keeps for an input");
     else if (c->no_way[0])
         snprintf(reason, size, "%s", c->no_way);
     else if (recording->recorder.has_gone_back ? goes_out || any_input_gradient(c)

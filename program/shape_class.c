@@ -40,12 +40,14 @@ eddy_shape_class *eddy_shape_class_create(const eddy_signature *first,
     eddy_shape_class *class = eddy_memory_acquire_zeroed(sizeof(*class), EDDY_MEMORY_PROGRAM);
     if (!class)
         return NULL;
-    *class = (eddy_shape_class){.key_bytes = first->key_bytes,
-                                .sizes = {sizes[0], sizes[1]},
-                                .input_count = first->input_count,
-                                .tape = second->tape,
-                                .least = sizes[0] < sizes[1] ? sizes[0] : sizes[1],
-                                .most = sizes[0] < sizes[1] ? sizes[1] : sizes[0]};
+    *class =
+        (eddy_shape_class){.key_bytes = first->key_bytes,
+                           .sizes = {sizes[0], sizes[1]},
+                           .input_count = first->input_count,
+                           .tape = second->tape,
+                           .step = sizes[0] < sizes[1] ? sizes[1] - sizes[0] : sizes[0] - sizes[1],
+                           .least = sizes[0] < sizes[1] ? sizes[0] : sizes[1],
+                           .most = sizes[0] < sizes[1] ? sizes[1] : sizes[0]};
     eddy_store_relaxed(&class->references, 1u);
     for (int i = 0; i < 2; i++)
         class->programs[i] = eddy_program_retain(of[i]->source);
@@ -92,13 +94,25 @@ bool eddy_shape_class_has(const eddy_shape_class *class, const void *key, size_t
 }
 
 bool eddy_shape_class_knows(const eddy_shape_class *class, int64_t size) {
-    return class->is_checked && !class->is_given_up && size >= class->least && size <= class->most;
+    return class->is_checked && !class->is_given_up && size >= class->least &&
+           size <= class->most && (size - class->least) % class->step == 0;
+}
+
+static int64_t greatest_divisor(int64_t a, int64_t b) {
+    while (b != 0) {
+        int64_t rest = a % b;
+        a = b;
+        b = rest;
+    }
+    return a;
 }
 
 void eddy_shape_class_check(eddy_shape_class *class, int64_t size, bool is_as_foretold) {
     bool is_between = size >= class->least && size <= class->most;
     if (is_as_foretold) {
         class->is_checked = true;
+        class->step = greatest_divisor(class->step, size > class->least ? size - class->least
+                                                                        : class->least - size);
         class->least = size < class->least ? size : class->least;
         class->most = size > class->most ? size : class->most;
     } else if (!class->is_checked || is_between) {

@@ -3,7 +3,8 @@
  *   two signatures are replayed --> LEARNT --a third is recorded, and is as foretold--> CHECKED
  *                                     \--it is not--> GIVEN UP
  *
- * A checked class foretells every size between the smallest and the largest that was recorded; one beyond these that is recorded and is as foretold widens that.
+ * A checked class foretells sizes between the smallest and the largest that was recorded, as far as they differ from those by multiples of what those
+ * differ by: three even sizes say nothing of how a function rounds half of an odd one. Another size that is recorded and is as foretold widens that.
  * Nothing is foretold once the tape is another than when the class was learnt.
  *
  * Everything is const but the references and the fields tagged `lock`, which is the recorded function's. */
@@ -14,7 +15,7 @@
 #include <program/foretell.h>
 #include <program/signature.h>
 
-/* So many of a function; the least recently learnt is dropped. */
+/* So many of a function; what would be one more is not learnt. */
 #define EDDY_SHAPE_CLASSES_MOST 8
 
 typedef struct eddy_shape_class {
@@ -28,6 +29,7 @@ typedef struct eddy_shape_class {
     int64_t input_count;
     eddy_signature_tape tape;     /* when it was learnt */
     int64_t least, most;          /* lock: of the sizes that were recorded */
+    int64_t step;                 /* lock: the greatest of whose multiples they all differ */
     bool is_checked, is_given_up; /* lock */
 } eddy_shape_class;
 
@@ -41,7 +43,7 @@ int64_t eddy_shape_class_bytes(const eddy_shape_class *class);
 /* Whether a call's key differs from those of the class in its size alone, which is *size. */
 bool eddy_shape_class_has(const eddy_shape_class *class, const void *key, size_t key_bytes,
                           int64_t *size);
-/* Lock. Whether the size is between those that were recorded and checked. */
+/* Lock. Whether the size follows from those that were recorded and checked. */
 bool eddy_shape_class_knows(const eddy_shape_class *class, int64_t size);
 /* Lock. A recording of that size is as foretold, or is not. */
 void eddy_shape_class_check(eddy_shape_class *class, int64_t size, bool is_as_foretold);

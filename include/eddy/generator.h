@@ -30,7 +30,7 @@ EDDY_API eddy_generator *eddy_generator_retain(eddy_generator *generator);
 EDDY_API void eddy_generator_release(eddy_generator **generator);
 
 /* The state, from which eddy_generator_restore resumes exactly here. Any thread; while other threads draw, the
- * counter is that of some moment during the call. INVALID_ARGUMENT for NULL. */
+ * counter is that of some moment during the call. INVALID_ARGUMENT for NULL. Restoring is UNSUPPORTED while the thread records: no run would do it again. */
 EDDY_API eddy_status eddy_generator_state(const eddy_generator *generator, uint64_t *seed,
                                           uint64_t *counter);
 EDDY_API eddy_status eddy_generator_restore(eddy_generator *generator, uint64_t seed,

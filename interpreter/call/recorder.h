@@ -129,8 +129,8 @@ static inline void eddy_recorder_use_tape(const eddy_caller *caller) {
         caller->recorder->has_used_tape = true;
 }
 
-/* Of a tensor that no gradient goes back to, so that there is nothing to note: it may become a leaf. */
-static inline void eddy_recorder_found_no_leaf(const eddy_caller *caller) {
+/* The program's code has asked who gets a gradient: any leaf that begins or ends may change the answer. */
+static inline void eddy_recorder_look_at_leaves(const eddy_caller *caller) {
     if (EDDY_UNLIKELY(caller != NULL && caller->recorder != NULL))
         caller->recorder->has_used_kept = true;
 }

@@ -3,6 +3,7 @@
 #include <base/memory.h>
 #include <base/sleep.h>
 #include <base/status.h>
+#include <interpreter/call/recorder.h>
 
 struct eddy_generator {
     _Atomic uint32_t references; /* atomic: users; 0 while idle */
@@ -205,6 +206,11 @@ eddy_status eddy_generator_state(const eddy_generator *generator, uint64_t *seed
 
 eddy_status eddy_generator_restore(eddy_generator *generator, uint64_t seed, uint64_t counter) {
     eddy_origin origin = EDDY_ORIGIN("generator_restore");
+    eddy_status may_restore = eddy_recorder_refuse(
+        eddy_caller_self, "no run would do it again: restore before the recording, or after it",
+        origin);
+    if (may_restore != EDDY_OK)
+        return may_restore;
     if (generator == &own_of_caller) {
         eddy_caller_generator *own;
         eddy_status status = own_of(origin, &own);

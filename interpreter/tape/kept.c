@@ -129,7 +129,7 @@ bool eddy_has_grad(const eddy_tensor *tensor) {
     if (eddy_tensor_check(tensor, "tensor", EDDY_ORIGIN("has_grad")) != EDDY_OK)
         return false;
     if (!tensor->autograd) {
-        eddy_recorder_found_no_leaf(eddy_caller_self);
+        eddy_recorder_look_at_leaves(eddy_caller_self);
         return false;
     }
     eddy_tensor *kept = kept_of(tensor);

@@ -157,6 +157,58 @@ Test(kept_before, a_tensor_that_becomes_a_leaf_may_have_a_gradient) {
     cr_assert_eq(eddy_live_count(), 0);
 }
 
+static eddy_status asks_input(void *context, eddy_recorded_call *call) {
+    eddy_tensor *x = call->inputs.items[0];
+    ((model *)context)->calls++;
+    call->outputs[0] = eddy_detach(eddy_mul_s(x, eddy_has_grad(x) ? EDDY_S(4) : EDDY_S(1)));
+    return EDDY_OK;
+}
+
+/* Another leaf in the same place has another gradient. */
+Test(kept_before, gradients_of_inputs_are_asked_for_at_each_call) {
+    eddy_scope *scope = eddy_scope_begin();
+    model m = {0};
+    eddy_tensor *a = eddy_full(EDDY_SHAPE(2), EDDY_S(1), EDDY_F32, NULL), *b = eddy_detach(a), *y;
+    must(eddy_requires_grad_set(a, true));
+    must(eddy_requires_grad_set(b, true));
+    must(eddy_backward(eddy_sum(b, EDDY_ALL_AXES, NULL)));
+    eddy_recorded *recorded = eddy_recorded_create(asks_input, &m, 1, NULL);
+    for (int i = 0; i < 8; i++) {
+        must(eddy_recorded_run(recorded, EDDY_LIST(i < 4 ? a : b), (eddy_scalars){0}, &y));
+        cr_assert_eq(sum_of(y), i < 4 ? 2 : 8, "call %d", i);
+    }
+    expect_explained(recorded,
+                     "not replayed: it uses the gradient that the tape keeps for an input");
+    eddy_recorded_release(&recorded);
+    eddy_scope_end(scope);
+    cr_assert_eq(eddy_live_count(), 0);
+}
+
+static eddy_status asks_who(void *context, eddy_recorded_call *call) {
+    model *m = context;
+    m->calls++;
+    call->outputs[0] =
+        eddy_mul_s(call->inputs.items[0], eddy_requires_grad(m->w) ? EDDY_S(8) : EDDY_S(1));
+    return EDDY_OK;
+}
+
+Test(kept_before, who_gets_a_gradient_is_asked_for_at_each_call) {
+    eddy_scope *scope = eddy_scope_begin();
+    model m = {.w = eddy_full(EDDY_SHAPE(2), EDDY_S(1), EDDY_F32, NULL)};
+    eddy_tensor *x = eddy_full(EDDY_SHAPE(2), EDDY_S(1), EDDY_F32, NULL), *y;
+    eddy_recorded *recorded = eddy_recorded_create(asks_who, &m, 1, NULL);
+    for (int i = 0; i < 8; i++) {
+        if (i == 4)
+            must(eddy_requires_grad_set(m.w, true));
+        must(eddy_recorded_run(recorded, EDDY_LIST(x), (eddy_scalars){0}, &y));
+        cr_assert_eq(sum_of(y), i < 4 ? 2 : 16, "call %d", i);
+    }
+    cr_assert_eq(m.calls, 4);
+    eddy_recorded_release(&recorded);
+    eddy_scope_end(scope);
+    cr_assert_eq(eddy_live_count(), 0);
+}
+
 static eddy_tensor *twofold(void *context, eddy_tensor *gradient) {
     (void)context;
     return eddy_retain(eddy_mul_s(gradient, EDDY_S(2)));

@@ -130,6 +130,9 @@ Test(record, writes_by_the_program_are_refused_and_the_recording_goes_on) {
     expect_unsupported(eddy_access_async(x, EDDY_READ | EDDY_WRITE, touched, NULL),
                        "access_async: it cannot be recorded, since no run would call back: do it "
                        "before the recording, or after it");
+    expect_unsupported(eddy_generator_restore(eddy_generator_default(), 1, 2),
+                       "generator_restore: it cannot be recorded, since no run would do it again: "
+                       "restore before the recording, or after it");
     expect_unsupported(eddy_recover(EDDY_LIST(x)),
                        "recover: it cannot be recorded, since no run would do it again: recover "
                        "before the recording, or after it");
