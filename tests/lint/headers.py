@@ -17,8 +17,8 @@ CALLS = [("eddy_sum(x, EDDY_AXES(0), NULL)", "eddy_sum(x, 0, NULL)"),
          ("eddy_sum(x, EDDY_ALL_AXES, NULL)", "eddy_sum(x, NULL, NULL)"),
          ("eddy_add_s(x, EDDY_S(2))", "eddy_add_s(x, 2)"),
          ('eddy_program_run_named(NULL, EDDY_FEEDS({"x", x}), EDDY_FETCHES({"x", &x}), NULL)', "eddy_program_run_named(NULL, x, x, NULL)"),
-         ('(void)EDDY_DATA_FEEDS({"x", NULL, EDDY_SHAPE(2, 3), EDDY_F32, NULL}, {"y", NULL, EDDY_SHAPE(), EDDY_I64, NULL})',
-          '(void)EDDY_DATA_FEEDS({"x", EDDY_F32, EDDY_SHAPE(2, 3), NULL, NULL})'),
+         ('EDDY_DATA_FEEDS({"x", NULL, EDDY_SHAPE(2, 3), EDDY_F32, NULL}, {"y", NULL, EDDY_SHAPE(1), EDDY_I64, NULL})',
+          'EDDY_DATA_FEEDS({"x", EDDY_F32, EDDY_SHAPE(2, 3), NULL, NULL})'),
          ('eddy_program_run_named(NULL, EDDY_FEEDS({"x", x}, {"y", x}), EDDY_FETCHES({"x", &x}, {"y", &x}), NULL)',
           'eddy_program_run_named(NULL, EDDY_FEEDS({"x", &x}), EDDY_FETCHES({"x", x}), NULL)')]
 
