@@ -116,7 +116,7 @@ static eddy_status copy_shown(page *p, eddy_tensor *tensor, int64_t deadline, ed
     void *data;
     eddy_vm_lend *lend;
     eddy_vm *vm = tensor->runtime->vm;
-    eddy_recorder_read_other(eddy_caller_self, tensor);
+    eddy_recorder_read_other(eddy_caller_self, tensor, origin);
     eddy_status status = eddy_vm_lend_begin(vm, tensor->storage, false, &wait, &data, &lend);
     if (status != EDDY_OK) {
         eddy_memory_release(p->elements, bytes, EDDY_MEMORY_TEXT);

@@ -1,5 +1,5 @@
 /* Whether a recording can become a program: the sentence that eddy_can_record, eddy_record_end and eddy_recorded_explain give. */
-#include <program/recording.h>
+#include <program/host_read.h>
 #include <stdio.h>
 
 bool eddy_recording_check_reach(const eddy_recording *recording, const eddy_code *code,
@@ -38,7 +38,7 @@ void eddy_recording_judge(const eddy_recording *recording, char *reason, size_t 
         snprintf(reason, size, "%s cannot be part of a program: %s", recording->spoiled_by.op,
                  recording->reason);
     else if (recording->is_owned && recording->read_count > 0)
-        snprintf(reason, size, "the function reads values of tensors");
+        eddy_host_read_describe(recording, reason, size);
     else if (recording->is_owned && recording->lost)
         snprintf(reason, size,
                  "a number that was given is used in a way that a replay cannot follow");

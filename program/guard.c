@@ -13,7 +13,7 @@ static const eddy_guard *guard_at(const eddy_code_array *guards, uint32_t i) {
 }
 
 static bool is_same(const eddy_guard *a, const eddy_guard *b) {
-    return a->input == b->input && a->dtype == b->dtype &&
+    return a->input == b->input && a->own == b->own && a->dtype == b->dtype &&
            eddy_layout_is_equal(&a->layout, &b->layout);
 }
 
@@ -31,28 +31,54 @@ static size_t bytes_of(const eddy_code_array *guards) {
     return bytes;
 }
 
+static uint32_t count_own(const eddy_code_array *guards) {
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < guards->count; i++)
+        count += guard_at(guards, i)->own != NULL;
+    return count;
+}
+
 static bool add(eddy_code_array *guards, const eddy_guard *guard) {
     uint32_t index;
     if (has(guards, guard))
         return true;
     if (bytes_of(guards) + guard->bytes > EDDY_GUARD_BYTES_MOST ||
+        (guard->own && count_own(guards) == EDDY_GUARD_OWN_MOST) ||
         !eddy_code_array_add(guards, sizeof(*guard), 1, &index))
         return false;
     ((eddy_guard *)guards->items)[index] = *guard;
+    if (guard->own)
+        eddy_tensor_retain(guard->own);
     return true;
 }
 
-/* The input that the tensor is a view of; EDDY_CODE_NONE if it is none, or several are. */
-static uint32_t input_of(eddy_list inputs, const eddy_tensor *tensor) {
-    uint32_t found = EDDY_CODE_NONE;
+void eddy_guard_fini(eddy_code_array *guards) {
+    for (uint32_t i = 0; i < guards->count; i++)
+        if (guard_at(guards, i)->own)
+            eddy_tensor_drop(guard_at(guards, i)->own);
+    eddy_code_array_fini(guards, sizeof(eddy_guard));
+}
+
+/* The inputs that the tensor is a view of, and the last of them. */
+static int64_t count_inputs(eddy_list inputs, const eddy_tensor *tensor, uint32_t *last) {
+    int64_t count = 0;
+    *last = EDDY_CODE_NONE;
     for (int64_t i = 0; i < inputs.count; i++) {
         if (inputs.items[i]->root != tensor->root)
             continue;
-        if (found != EDDY_CODE_NONE)
-            return EDDY_CODE_NONE;
-        found = (uint32_t)i;
+        count++;
+        *last = (uint32_t)i;
     }
-    return found;
+    return count;
+}
+
+/* The whole that a guard is a part of. */
+static eddy_tensor *whole_of(const eddy_guard *guard, eddy_list inputs) {
+    return guard->own ? guard->own : inputs.items[guard->input];
+}
+
+static bool is_small(const eddy_tensor *root) {
+    return root->count * eddy_dtype_size((eddy_dtype)root->dtype) <= EDDY_GUARD_OWN_BYTES_MOST;
 }
 
 /* Elements from the first to the last. */
@@ -64,18 +90,21 @@ static int64_t reach_of(const eddy_layout *layout) {
 }
 
 bool eddy_guard_add(eddy_code_array *guards, eddy_list inputs, const eddy_tensor *tensor) {
-    uint32_t input = input_of(inputs, tensor);
+    uint32_t input;
+    int64_t input_count = count_inputs(inputs, tensor, &input);
     eddy_layout whole;
-    if (input == EDDY_CODE_NONE || tensor->count == 0 || tensor->count > EDDY_GUARD_BYTES_MOST)
+    if (input_count > 1 || (input_count == 0 && !is_small(tensor->root)) || tensor->count == 0 ||
+        tensor->count > EDDY_GUARD_BYTES_MOST)
         return false;
     eddy_guard guard = {.input = input,
+                        .own = input_count == 0 ? tensor->root : NULL,
                         .dtype = tensor->dtype,
                         .bytes = (uint32_t)tensor->count *
                                  (uint32_t)eddy_dtype_size((eddy_dtype)tensor->dtype)};
-    eddy_tensor_layout(inputs.items[input], &whole);
+    eddy_tensor_layout(whole_of(&guard, inputs), &whole);
     eddy_tensor_layout(tensor, &guard.layout);
     guard.layout.offset -= whole.offset;
-    bool lies_within = guard.layout.offset >= 0 &&
+    bool lies_within = guard.dtype == whole_of(&guard, inputs)->dtype && guard.layout.offset >= 0 &&
                        guard.layout.offset + reach_of(&guard.layout) <= reach_of(&whole);
     return lies_within && add(guards, &guard);
 }
@@ -94,11 +123,11 @@ bool eddy_guard_has_all(const eddy_code_array *guards, const eddy_code_array *of
     return has_all;
 }
 
-static eddy_status read_one(const eddy_guard *guard, eddy_tensor *input, eddy_origin origin,
+static eddy_status read_one(const eddy_guard *guard, eddy_tensor *whole, eddy_origin origin,
                             void *bytes) {
     eddy_layout layout = guard->layout;
-    layout.offset += input->offset;
-    eddy_tensor *view = eddy_tensor_view(eddy_caller_self, input, &layout, origin);
+    layout.offset += whole->offset;
+    eddy_tensor *view = eddy_tensor_view(eddy_caller_self, whole, &layout, origin);
     if (!view)
         return EDDY_OUT_OF_MEMORY;
     eddy_status status = eddy_read(view, bytes, guard->bytes, NULL);
@@ -112,7 +141,7 @@ eddy_status eddy_guard_read(const eddy_code_array *guards, eddy_list inputs, edd
     *count = 0;
     for (uint32_t i = 0; i < guards->count && status == EDDY_OK; i++) {
         const eddy_guard *guard = guard_at(guards, i);
-        status = read_one(guard, inputs.items[guard->input], origin, (char *)bytes + *count);
+        status = read_one(guard, whole_of(guard, inputs), origin, (char *)bytes + *count);
         *count += guard->bytes;
     }
     return status;
@@ -136,29 +165,43 @@ static int64_t integer_of(uint8_t dtype, const char *bytes) {
                                : as.u8;
 }
 
+static void describe_own(const eddy_tensor *own, char *text, size_t size) {
+    char shape[EDDY_RANK_MAX * 22];
+    eddy_tensor_describe(own, shape, sizeof(shape));
+    snprintf(text, size, "its own %.50s", shape);
+}
+
+void eddy_guard_describe_source(const eddy_guard *guard, char *text, size_t size) {
+    if (guard->own)
+        describe_own(guard->own, text, size);
+    else
+        snprintf(text, size, "input%u", guard->input);
+}
+
 static int describe_one(const eddy_guard *guard, const char *bytes, char *text, size_t size) {
+    char source[64];
     float f32;
     double f64;
+    eddy_guard_describe_source(guard, source, sizeof(source));
     if (guard->bytes != (uint32_t)eddy_dtype_size((eddy_dtype)guard->dtype))
-        return snprintf(text, size, "%u bytes of input%u", guard->bytes, guard->input);
+        return snprintf(text, size, "%u bytes of %s", guard->bytes, source);
     switch (guard->dtype) {
     case EDDY_F32:
         memcpy(&f32, bytes, sizeof(f32));
-        return snprintf(text, size, "input%u = %g", guard->input, (double)f32);
+        return snprintf(text, size, "%s = %g", source, (double)f32);
     case EDDY_F64:
         memcpy(&f64, bytes, sizeof(f64));
-        return snprintf(text, size, "input%u = %g", guard->input, f64);
+        return snprintf(text, size, "%s = %g", source, f64);
     case EDDY_BOOL:
-        return snprintf(text, size, "input%u = %s", guard->input, bytes[0] ? "true" : "false");
+        return snprintf(text, size, "%s = %s", source, bytes[0] ? "true" : "false");
     case EDDY_I8:
     case EDDY_I16:
     case EDDY_I32:
     case EDDY_I64:
     case EDDY_U8:
-        return snprintf(text, size, "input%u = %" PRId64, guard->input,
-                        integer_of(guard->dtype, bytes));
+        return snprintf(text, size, "%s = %" PRId64, source, integer_of(guard->dtype, bytes));
     default:
-        return snprintf(text, size, "an element of input%u", guard->input);
+        return snprintf(text, size, "an element of %s", source);
     }
 }
 

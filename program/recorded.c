@@ -500,7 +500,7 @@ static void learn_guards(const calling *c, const eddy_recording *recording) {
         if (!eddy_guard_add_all(&kind->guards, &recording->reads)) {
             kind->is_given_up = true;
             snprintf(kind->reason, sizeof(kind->reason),
-                     "the function reads too many values of its inputs");
+                     "the function reads too many values of its inputs and its own tensors");
         }
         dropped = trim_locked(c->recorded);
     }
@@ -678,7 +678,7 @@ static void choose_locked(const calling *c, choice *made) {
         kind->ran++;
         kind->missed++;
         snprintf(made->reason, sizeof(made->reason),
-                 "what it reads of its inputs differs too often");
+                 "what it reads of its inputs or its own tensors differs too often");
     }
 }
 
@@ -757,7 +757,7 @@ static eddy_status call_with(calling *c, char *memory) {
     c->scalars.items = scalars;
     c->kind_bytes = c->key_bytes = eddy_signature_key_make(c->key, c->inputs, c->scalars);
     eddy_status status = read_guards(c) ? choose(c) : run_body(c, c->scalars.items);
-    eddy_code_array_fini(&c->guards, sizeof(eddy_guard));
+    eddy_guard_fini(&c->guards);
     return status;
 }
 

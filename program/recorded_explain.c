@@ -17,9 +17,12 @@ static void describe_guards(const eddy_signature *at, char *text, size_t size) {
     const eddy_guard *guards = at->guards.items;
     size_t length = 0;
     text[0] = 0;
-    for (uint32_t i = 0; i < at->guards.count && length < size; i++)
-        length += (size_t)snprintf(text + length, size - length, "%sinput%u",
-                                   i == 0 ? "; it reads " : ", ", guards[i].input);
+    for (uint32_t i = 0; i < at->guards.count && length < size; i++) {
+        char source[64];
+        eddy_guard_describe_source(&guards[i], source, sizeof(source));
+        length += (size_t)snprintf(text + length, size - length, "%s%s",
+                                   i == 0 ? "; it reads " : ", ", source);
+    }
     if (at->guards.count > 0 && length < size)
         snprintf(text + length, size - length, ": each value has a program");
 }

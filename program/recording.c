@@ -7,8 +7,8 @@
 #include <interpreter/tape/autograd.h>
 #include <program/draw_ops.h>
 #include <program/gradient.h>
+#include <program/host_read.h>
 #include <program/loop_tape.h>
-#include <program/recording.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -576,23 +576,6 @@ void eddy_recording_disown(eddy_recording *recording, const eddy_recording *othe
         spoil(recording, EDDY_OUT_OF_MEMORY, origin, "no memory to record it");
 }
 
-/* Whether what is read is that of an input as it was given, and becomes a guard. */
-static bool guard(eddy_recording *recording, const eddy_tensor *tensor) {
-    uint32_t value = eddy_recording_value_of(recording, tensor);
-    bool is_written =
-        value != EDDY_CODE_NONE && eddy_code_value_at(&recording->code, value)->is_written;
-    return recording->inputs && !is_written &&
-           eddy_guard_add(&recording->reads, *recording->inputs, tensor);
-}
-
-/* A value that the program's code has seen may have decided which calls follow. Whether it has cannot be known here: what is recorded
- * is one way through that code, as the page says. */
-static void record_read(eddy_recorder *recorder, const eddy_tensor *tensor, bool is_of_elements) {
-    eddy_recording *recording = (eddy_recording *)(void *)recorder;
-    if (recorder->mode != EDDY_RECORDER_WATCHES && !(is_of_elements && guard(recording, tensor)))
-        recording->read_count++;
-}
-
 /* A recorded function runs on, at each call from now on. */
 static bool record_refuse(eddy_recorder *recorder, eddy_origin origin) {
     eddy_recording *recording = (eddy_recording *)(void *)recorder;
@@ -616,7 +599,7 @@ void eddy_recording_init(eddy_recording *recording, eddy_runtime *runtime) {
     uint64_t serial = eddy_recording_next_serial();
     *recording = (eddy_recording){.recorder = {.serial = serial,
                                                .call = record_call,
-                                               .read = record_read,
+                                               .read = eddy_host_read_record,
                                                .scalar = record_scalar,
                                                .lose = record_lose,
                                                .refuse = record_refuse,
@@ -635,7 +618,7 @@ void eddy_recording_fini(eddy_recording *recording) {
     for (uint32_t i = 0; i < recording->guesses.count; i++)
         eddy_tensor_drop(guesses[i].root);
     eddy_code_array_fini(&recording->guesses, sizeof(*guesses));
-    eddy_code_array_fini(&recording->reads, sizeof(eddy_guard));
+    eddy_guard_fini(&recording->reads);
     eddy_gradient_plan_destroy(recording->plan);
     eddy_program_external *externals = recording->externals.items;
     for (uint32_t i = 0; i < recording->externals.count; i++)

@@ -79,6 +79,7 @@ typedef struct eddy_recording {
         *inputs; /* of a recorded function's call: what is read of them is a guard; else NULL */
     eddy_code_array reads; /* eddy_guard */
     uint64_t read_count;   /* others */
+    char first_read[256];  /* of these, as a sentence */
     /* The numbers that are given at each run have the slots from the first on; 0: there are none. */
     uint32_t first_slot, scalar_count;
     eddy_recording_noted noted[EDDY_RECORDING_NOTED];

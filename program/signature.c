@@ -164,7 +164,7 @@ eddy_signature *eddy_signature_create(const void *key, size_t key_bytes, eddy_li
 }
 
 void eddy_signature_destroy(eddy_signature *signature) {
-    eddy_code_array_fini(&signature->guards, sizeof(eddy_guard));
+    eddy_guard_fini(&signature->guards);
     eddy_program_release(&signature->program);
     eddy_program_release(&signature->source);
     eddy_memory_release(signature->key, signature->key_bytes, EDDY_MEMORY_PROGRAM);

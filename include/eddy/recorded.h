@@ -13,8 +13,9 @@
  * program, it is replayed from the third call on, with the bits that the function would give: results, random numbers, what it
  * writes to tensors of its own (parameters, moments, kept gradients). The function itself then does not run: what it does besides
  * calling ops (printing, counting) happens in the calls that are recorded alone. Where the two differ, or where something cannot be replayed,
- * the function runs at each call, and eddy_recorded_explain says why. What the function reads of its inputs (a length, a flag) decides too: each value has a
- * program, and calls wait for these inputs.
+ * the function runs at each call, and eddy_recorded_explain says why. What the function reads of its inputs (a length, a flag), and of small
+ * tensors of its own before it writes to them, decides too: each value has a program, and calls wait for these tensors. It is not replayed where it reads
+ * what it has computed: give that out, and go on in a second function.
  *
  * Under autograd a replay is one op of the tape: hooks, kept gradients and eddy_backward_to of an output that another output was computed from are
  * refused then (UNSUPPORTED). docs/programs.md. */

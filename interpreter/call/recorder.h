@@ -77,7 +77,8 @@ struct eddy_recorder {
     void (*call)(eddy_recorder *recorder, const eddy_recorder_call *call);
     /* A read of the tensor is about to happen: of its elements, or of what else is known of it once it was computed (a late shape, an error), or what a run
      * could not know (where its storage begins). */
-    void (*read)(eddy_recorder *recorder, const eddy_tensor *tensor, bool is_of_elements);
+    void (*read)(eddy_recorder *recorder, const eddy_tensor *tensor, eddy_origin origin,
+                 bool is_of_elements);
     /* Calls depend on the gradient that is kept for an output of a node now (NULL: none). */
     void (*found)(eddy_recorder *recorder, struct eddy_autograd_node *node, uint32_t output,
                   const eddy_tensor *gradient);
@@ -105,15 +106,16 @@ struct eddy_recorder {
 
 /* ---- for the doors ---- */
 
-static inline void eddy_recorder_read_elements(const eddy_caller *caller,
-                                               const eddy_tensor *tensor) {
+static inline void eddy_recorder_read_elements(const eddy_caller *caller, const eddy_tensor *tensor,
+                                               eddy_origin origin) {
     if (EDDY_UNLIKELY(caller != NULL && caller->recorder != NULL))
-        caller->recorder->read(caller->recorder, tensor, true);
+        caller->recorder->read(caller->recorder, tensor, origin, true);
 }
 
-static inline void eddy_recorder_read_other(const eddy_caller *caller, const eddy_tensor *tensor) {
+static inline void eddy_recorder_read_other(const eddy_caller *caller, const eddy_tensor *tensor,
+                                            eddy_origin origin) {
     if (EDDY_UNLIKELY(caller != NULL && caller->recorder != NULL))
-        caller->recorder->read(caller->recorder, tensor, false);
+        caller->recorder->read(caller->recorder, tensor, origin, false);
 }
 
 static inline void eddy_recorder_keep(const eddy_caller *caller, struct eddy_autograd_node *node,

@@ -402,7 +402,7 @@ eddy_status eddy_tensor_await_late_shape(eddy_tensor *tensor, int64_t deadline,
         return eddy_caller_refuse(caller, origin);
     eddy_vm_wait wait = {eddy_clock_left(deadline), origin};
     eddy_shape shape;
-    eddy_recorder_read_other(caller, tensor);
+    eddy_recorder_read_other(caller, tensor, origin);
     eddy_status status = eddy_vm_late_shape(runtime->vm, tensor->storage, &wait, &shape);
     if (status != EDDY_OK)
         return status;

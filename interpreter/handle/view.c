@@ -539,7 +539,7 @@ eddy_tensor *eddy_as_strided(eddy_tensor *tensor, eddy_shape shape, const int64_
     if (check_strided(&v, &shape, strides, offset) != EDDY_OK)
         return NULL;
     /* It counts from the beginning of the storage, where the next input may not begin. */
-    eddy_recorder_read_other(eddy_caller_self, tensor);
+    eddy_recorder_read_other(eddy_caller_self, tensor, v.origin);
     int64_t count = 0, last = last_element(&shape, strides, offset);
     (void)eddy_shape_count(shape.rank, shape.dims, &count);
     int64_t storage_count = tensor->root->count;

@@ -240,12 +240,12 @@ static size_t element_bytes(const eddy_tensor *tensor) {
 
 #define SMALL_BYTES 64
 
+/* Of a read that a recording knows of. */
 static eddy_status read_elements(eddy_tensor *tensor, void *buffer, int64_t deadline,
                                  eddy_origin origin) {
     eddy_vm_wait wait = {eddy_clock_left(deadline), origin};
     eddy_vm *vm = tensor->runtime->vm;
     size_t bytes = element_bytes(tensor);
-    eddy_recorder_read_elements(eddy_caller_self, tensor);
     if (tensor->is_contiguous && tensor->count > 0 &&
         (size_t)tensor->count * bytes <= SMALL_BYTES) {
         /* On failure the buffer must be unchanged. */
@@ -291,7 +291,10 @@ eddy_status eddy_read(eddy_tensor *tensor, void *buffer, size_t bytes,
     eddy_status status = check_known(tensor, deadline, origin);
     if (status == EDDY_OK)
         status = check_buffer(tensor, element_bytes(tensor), buffer, bytes, "", origin);
-    return status == EDDY_OK ? read_elements(tensor, buffer, deadline, origin) : status;
+    if (status != EDDY_OK)
+        return status;
+    eddy_recorder_read_elements(eddy_caller_self, tensor, origin);
+    return read_elements(tensor, buffer, deadline, origin);
 }
 
 eddy_status eddy_read_as(eddy_tensor *tensor, eddy_dtype dtype, void *buffer, size_t bytes,
@@ -306,6 +309,7 @@ eddy_status eddy_read_as(eddy_tensor *tensor, eddy_dtype dtype, void *buffer, si
                               eddy_dtype_name(dtype), origin);
     if (status != EDDY_OK)
         return status;
+    eddy_recorder_read_elements(eddy_caller_self, tensor, origin); /* not what it is cast to */
     if (tensor->dtype == (uint8_t)dtype)
         return read_elements(tensor, buffer, deadline, origin);
     eddy_tensor *converted;
@@ -331,7 +335,7 @@ static eddy_status read_one(eddy_tensor *tensor, uint64_t *bits, const eddy_read
     }
     eddy_vm_wait wait = {eddy_clock_left(deadline), origin};
     size_t bytes = element_bytes(tensor);
-    eddy_recorder_read_elements(eddy_caller_self, tensor);
+    eddy_recorder_read_elements(eddy_caller_self, tensor, origin);
     return eddy_vm_read_small(tensor->runtime->vm, tensor->storage, tensor->offset * (int64_t)bytes,
                               bytes, bits, &wait);
 }
@@ -408,7 +412,7 @@ eddy_status eddy_error_of(eddy_tensor *tensor, int64_t timeout, eddy_error *erro
         return status;
     eddy_error record = {0};
     eddy_vm_wait wait = {timeout, origin};
-    eddy_recorder_read_other(eddy_caller_self, tensor);
+    eddy_recorder_read_other(eddy_caller_self, tensor, origin);
     status = eddy_vm_poison(tensor->runtime->vm, tensor->storage, &wait, &record);
     if (error)
         *error = record;

@@ -37,7 +37,7 @@ static eddy_status check(const eddy_caller *caller, const eddy_tensor *tensor, i
                                     "no run would write it again: write before the recording, or "
                                     "copy an input with eddy_copy_into",
                                     origin);
-    eddy_recorder_read_elements(caller, tensor);
+    eddy_recorder_read_elements(caller, tensor, origin);
     return EDDY_OK;
 }
 

@@ -148,19 +148,22 @@ static eddy_status run_sizes(double *result) {
 
 static eddy_status doubled(void *context, eddy_recorded_call *call) {
     int64_t count;
-    (void)context;
+    double factor = 0;
     eddy_status status = eddy_read_i64(call->inputs.items[1], &count, NULL);
+    if (status == EDDY_OK)
+        status = eddy_read_f64(context, &factor, NULL); /* a tensor of its own */
     eddy_tensor *y = call->inputs.items[0];
     for (int64_t i = 0; i < count && status == EDDY_OK; i++)
-        y = eddy_mul_s(y, EDDY_S(2));
+        y = eddy_mul_s(y, EDDY_S(factor));
     call->outputs[0] = y ? eddy_clone(y) : NULL;
     return status == EDDY_OK && !call->outputs[0] ? EDDY_OUT_OF_MEMORY : status;
 }
 
 static eddy_status run_guarded(eddy_tensor *x, double *result) {
-    eddy_recorded *recorded = eddy_recorded_create(doubled, NULL, 1, NULL);
     eddy_tensor *count = eddy_full((eddy_shape){0}, EDDY_S(3), EDDY_I64, NULL), *y = x;
-    eddy_status status = EDDY_OK;
+    eddy_tensor *two = eddy_full((eddy_shape){0}, EDDY_S(2), EDDY_F32, NULL);
+    eddy_recorded *recorded = two ? eddy_recorded_create(doubled, two, 1, NULL) : NULL;
+    eddy_status status = recorded ? EDDY_OK : EDDY_OUT_OF_MEMORY;
     for (int i = 0; i < 5 && status == EDDY_OK; i++)
         status = eddy_recorded_run(recorded, EDDY_LIST(y, count), (eddy_scalars){0}, &y);
     if (status == EDDY_OK)

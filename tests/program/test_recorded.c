@@ -260,7 +260,8 @@ static void expect_never_replayed(eddy_recorded_body *body, const char *reason) 
 }
 
 Test(recorded, what_cannot_be_replayed_runs_and_is_explained) {
-    expect_never_replayed(reads, "not replayed: the function reads values of tensors");
+    expect_never_replayed(
+        reads, "not replayed: item_f64 reads f32[], which sum has written; give it out ");
     expect_never_replayed(makes, "different tensors of the function's own");
     expect_never_replayed(constant, "two recordings differ at instruction 0 (add_s)");
     expect_never_replayed(takes_apart,
