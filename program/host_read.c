@@ -35,6 +35,14 @@ static const char *owner_of(const eddy_recording *recording, const eddy_tensor *
                                          : " of an input";
 }
 
+/* What a body reads it reads in each step, and it may write that later on. */
+static bool is_in_loop(const eddy_recording *recording) {
+    bool is_in = false;
+    for (uint32_t depth = 1; depth <= recording->depth; depth++)
+        is_in |= recording->loops[depth] != 0;
+    return is_in;
+}
+
 /* What is read, and what to do instead. */
 static void explain(eddy_recording *recording, const eddy_tensor *tensor, eddy_origin origin) {
     char shape[EDDY_RANK_MAX * 22], whose[80];
@@ -47,6 +55,7 @@ static void explain(eddy_recording *recording, const eddy_tensor *tensor, eddy_o
         instead = "give it out and read it after the call, or decide with eddy_cond or eddy_where";
     } else {
         snprintf(whose, sizeof(whose), "%s", owner_of(recording, tensor));
+        instead = is_in_loop(recording) ? "do that before the loop" : instead;
     }
     eddy_tensor_describe(tensor, shape, sizeof(shape));
     snprintf(recording->first_read, sizeof(recording->first_read),
@@ -58,14 +67,6 @@ static void explain(eddy_recording *recording, const eddy_tensor *tensor, eddy_o
 static bool is_as_before(const eddy_recording *recording, const eddy_tensor *tensor) {
     uint32_t value = eddy_recording_value_of(recording, tensor);
     return value == EDDY_CODE_NONE || !eddy_code_value_at(&recording->code, value)->is_written;
-}
-
-/* What a body reads it reads in each step, and it may write that later on. */
-static bool is_in_loop(const eddy_recording *recording) {
-    bool is_in = false;
-    for (uint32_t depth = 1; depth <= recording->depth; depth++)
-        is_in |= recording->loops[depth] != 0;
-    return is_in;
 }
 
 /* Whether what is read becomes a guard. */

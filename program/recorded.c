@@ -228,6 +228,7 @@ static eddy_status record_body(calling *c, eddy_recording **recording) {
     status = run_body(c, scalars);
     for (int64_t i = 0; i < c->scalars.count; i++)
         scalars[i].slot = 0;
+    (*recording)->inputs = NULL; /* a backward pass reads later than the call */
     if (status == EDDY_OK && !c->has_failed)
         plan_quietly(c, *recording);
     (void)eddy_recording_close(c->caller);
@@ -282,13 +283,13 @@ static void judge_gradient(const calling *c, const eddy_recording *recording, ch
         snprintf(reason, size,
                  "a call writes in place to a tensor that was there before, and a gradient goes "
                  "back through it");
-    else if (eddy_kept_before_has_one_of(&recording->befores, c->inputs))
-        snprintf(reason, size, "it uses the gradient that the tape keeps for an input");
     else if (c->no_way[0])
         snprintf(reason, size, "%s", c->no_way);
     else if (recording->recorder.has_gone_back ? goes_out || any_input_gradient(c)
                                                : goes_out && !recording->plan)
         snprintf(reason, size, "a gradient goes back through its inputs or outputs");
+    else if (eddy_kept_before_has_one_of(&recording->befores, c->inputs))
+        snprintf(reason, size, "it uses the gradient that the tape keeps for an input");
     else if (recording->plan && recording->plan->root_count > EDDY_GRADIENT_ROOTS_FEW)
         snprintf(reason, size, "more than %d of its outputs carry a gradient",
                  EDDY_GRADIENT_ROOTS_FEW);

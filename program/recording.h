@@ -75,8 +75,8 @@ typedef struct eddy_recording {
     eddy_code_array drawn;      /* eddy_recording_drawn, one for each draw */
     eddy_recording_seen *seen;  /* open addressing by number; a power of two */
     uint32_t seen_count, seen_capacity;
-    const eddy_list
-        *inputs; /* of a recorded function's call: what is read of them is a guard; else NULL */
+    const eddy_list *
+        inputs; /* while a recorded function is called: what is read of them is a guard; else NULL */
     eddy_code_array reads; /* eddy_guard */
     uint64_t read_count;   /* others */
     char first_read[256];  /* of these, as a sentence */

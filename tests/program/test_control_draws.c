@@ -257,7 +257,7 @@ Test(control_draws, threads_share_a_generator) {
     for (int i = 0; i < 2; i++)
         pthread_join(threads[i], NULL);
     int count = drawers[0].count + drawers[1].count;
-    cr_assert_eq(counter_of(generator), count);
+    cr_assert_eq(counter_of(generator), (uint64_t)count);
     double sums[2 * RUNS * 16];
     memcpy(sums, drawers[0].sums, sizeof(double) * (size_t)drawers[0].count);
     memcpy(sums + drawers[0].count, drawers[1].sums, sizeof(double) * (size_t)drawers[1].count);

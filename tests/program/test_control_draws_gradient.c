@@ -131,7 +131,7 @@ static forward *const models[] = {with_branch, with_loop, with_nest, with_scan, 
 
 /* ---- the same as the calls ---- */
 
-static void read(eddy_tensor *x, float *values) {
+static void read_values(eddy_tensor *x, float *values) {
     must(eddy_read(eddy_detach(x), values, SIZE * sizeof(*values), NULL));
 }
 
@@ -153,8 +153,8 @@ static eddy_tensor *loss_of(eddy_tensor *y) {
 }
 
 static void finish(const model *m, eddy_tensor *y, result *r) {
-    read(y, r->y);
-    read(eddy_grad_of(m->w), r->grad);
+    read_values(y, r->y);
+    read_values(eddy_grad_of(m->w), r->grad);
     r->counter = counter_of(m);
 }
 

@@ -371,11 +371,57 @@ Test(guards, steps_that_read) {
             must(eddy_copy_into(pair(0, i % 2), c.state));
             cr_assert_eq(run(recorded, 1, pair(0, i % 2)), 1 + 3 * (i % 2) + 3, "%d", i);
         }
-        expect_explained(recorded, "not replayed: ");
+        expect_explained(recorded, of_input ? "reads i64[] of an input; do that before the loop\n"
+                                            : "reads i64[], which was there before; do that before "
+                                              "the loop\n");
         eddy_recorded_release(&recorded);
         eddy_scope_end(scope);
         cr_assert_eq(eddy_live_count(), 0);
     }
+}
+
+/* ---- backward passes ---- */
+
+static eddy_status copies(eddy_forward_call *call) {
+    call->outputs[0] = eddy_clone(call->inputs[0]);
+    return EDDY_OK;
+}
+
+static eddy_status scales(eddy_backward_call *call) {
+    const counted *c = call->context;
+    int64_t n = eddy_item_i64(eddy_select(c->state, 0, 1), NULL);
+    call->results[0] = eddy_mul_s(call->grads[0], EDDY_S(n));
+    return EDDY_OK;
+}
+
+static eddy_status is_differentiated(void *context, eddy_recorded_call *call) {
+    static const eddy_function function = {.size = sizeof(function),
+                                           .name = "user.scales",
+                                           .output_count = 1,
+                                           .forward = copies,
+                                           .backward = scales};
+    ((counted *)context)->calls++;
+    return eddy_function_call(&function, context, EDDY_LIST(call->inputs.items[0]), call->outputs);
+}
+
+/* What a pass reads it reads when it runs, and not before the call. */
+Test(guards, passes_that_read) {
+    eddy_scope *scope = eddy_scope_begin();
+    counted c = {.state = pair(0, 0)};
+    eddy_recorded *recorded = eddy_recorded_create(is_differentiated, &c, 1, NULL);
+    for (int i = 0; i < 12; i++) {
+        eddy_tensor *x = of(1), *y;
+        eddy_requires_grad_set(x, true);
+        must(eddy_recorded_run(recorded, EDDY_LIST(x), EDDY_SCALARS(), &y));
+        must(eddy_copy_into(pair(0, 5 + i % 3), c.state));
+        must(eddy_backward(eddy_sum(y, EDDY_ALL_AXES, NULL)));
+        cr_assert_eq(sum_of(eddy_grad_of(x)), 3 * (5 + i % 3), "%d", i);
+        must(eddy_copy_into(pair(0, 0), c.state));
+    }
+    expect_explained(recorded, "not replayed: item_i64 reads i64[], which was there before");
+    eddy_recorded_release(&recorded);
+    eddy_scope_end(scope);
+    cr_assert_eq(eddy_live_count(), 0);
 }
 
 /* A tensor of its own that is another one at each call. */
