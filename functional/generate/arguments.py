@@ -71,6 +71,8 @@ def emit(entries, compositions=()):
 
 def emit_group(entries, group):
     own = elementwise(entries, group)
+    if own[0].chain:
+        return "\n".join([NOTICE, "/* The numbers of chains. */", "#include <interpreter/call/chain.h>", ""])
     borrowed = sorted({group_of(e.gradient_of) for e in own if e.gradient_of})
     if borrowed:
         return "\n".join([NOTICE, "/* The attribute structs that gradients share with their ops. */",

@@ -53,6 +53,7 @@ COMPOSITION_KEYS = {"summary", "operands", "attributes", "options", "output_coun
 OPERAND_KEYS = {"name", "kind", "access", "shape_only", "bool", "spec_only", "index"}
 ATTRIBUTE_KEYS = {"name", "type", "default", "fixed", "extra", "doc", "choices", "zero_flag", "passed_as", "free", "zero_is_none"}
 COMPOSITIONS = "composition"  # the file of the compositions, which are not ops
+CHAINS = "fused"  # the file of the chains, which are not ops either
 KINDS = {"tensor": "TENSOR", "optional": "OPTIONAL", "list": "LIST"}
 
 
@@ -156,6 +157,7 @@ class Entry:
     bench: object = field(default_factory=list)  # its rows in the bench (bench.py)
     reads: list = field(default_factory=list)  # of a gradient: its operands, as texts in the formula
     stages: list = field(default_factory=list)  # of a gradient: loops that run one after another; empty: there is one loop
+    chain: list = field(default_factory=list)  # of a chain (chains.py): its ops, and which operand of each is the result before
     output_count: str = ""  # of a composition: the list or attribute that gives the number of outputs; "": one output
 
     @property
@@ -191,6 +193,8 @@ class Entry:
     @property
     def arguments(self):
         """C type of the attribute struct; empty if there is none."""
+        if self.chain:
+            return "eddy_chain_numbers" if self.attributes else ""
         if self.gradient_of:
             return self.gradient_of.arguments
         return f"eddy_arguments_{self.name}" if self.struct_attributes or self.random else ""
@@ -540,7 +544,7 @@ def read_compositions(paths):
 
 def read_all(paths):
     """All ops of the files, families in alphabetical order, which determines the ids."""
-    paths = [path for path in paths if pathlib.Path(path).stem != COMPOSITIONS]
+    paths = [path for path in paths if pathlib.Path(path).stem not in (COMPOSITIONS, CHAINS)]
     entries = [e for path in sorted(paths, key=lambda p: pathlib.Path(p).stem) for e in read_family(path)]
     seen = {}
     for entry in entries:

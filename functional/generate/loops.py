@@ -9,6 +9,7 @@ chunk by chunk (kernels/cpu/dense.h). A gradient with expensive functions calls 
 If a function has a quick form, the loop works chunk by chunk. It uses the quick form if that is valid for all elements of the chunk, else
 the full form. Both have the same bits, so the result of an element does not depend on its neighbours."""
 
+import re
 import zlib
 
 from entry import BUFFER, Entry, Operand
@@ -229,8 +230,9 @@ def body(entry, dtype, name, code):
 def check(entry, dtype, name, condition):
     """C function that tests a chunk. It counts, in integers as wide as the elements: that vectorises, a loop with an early exit does not."""
     ctype = f"uint{8 * ELEMENT_BYTES[compute_type(dtype)]}_t"
+    others = "".join(f"(void){o.name}; " for o in entry.operands if not re.search(rf"\b{o.name}\b", condition))
     return [f"static EDDY_LOOP_INLINE bool {name}({parameters_of(entry, dtype)}) {{", "    (void)s_out;", f"    {ctype} others = 0;",
-            *loop_over(entry, dtype, f"others += {condition} ? 0 : 1;"), "    return others == 0;", "}", ""]
+            *loop_over(entry, dtype, f"{others}others += {condition} ? 0 : 1;"), "    return others == 0;", "}", ""]
 
 
 def chunks(entry, dtype, name):
@@ -310,6 +312,8 @@ GROUPS = {"activation": 4, "arithmetic": 4, "compare": 4, "gradient": 4, "unary"
 def group_of(entry):
     """The name of an elementwise op's group. It depends only on the op's name, so that a new op changes one group and moves no other op."""
     family = "gradient" if entry.gradient_of else entry.family
+    if entry.chain:
+        return f"{family}_0"
     entry = entry.gradient_of or entry
     return f"{family}_{zlib.crc32((entry.scalar_of or entry.name).encode()) % GROUPS.get(family, 1)}"
 

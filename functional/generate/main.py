@@ -9,6 +9,7 @@ import sys
 import arguments
 import bench
 import calls
+import chains
 import compositions
 import declarations
 import entry
@@ -60,20 +61,26 @@ WITH_COMPOSITIONS = {"arguments.h", "schema", "manual", "pytorch", "composition_
 # Products that include the gradients in one loop (fused.py).
 WITH_FUSED = {"gradients.c", "loops.h", "loops_list.h", "op_table.c", "op_table.h"}
 
+# Products that include the chains (chains.py), which have loops and are no ops.
+WITH_CHAINS = {"loops.h"}
+
 # Products for each group of loops.
 OF_GROUPS = {"arguments_{}.h": arguments.emit_group, "loops_{}.h": loops.emit_header, "loops_{}_block.c": loops.emit_block}
 
 
-def produce(kind, entries, composed=()):
+def produce(kind, entries, composed=(), chained=()):
     if kind in WITH_FUSED:
         entries = entries + fused.of(entries)
+    if kind in WITH_CHAINS:
+        entries = [*entries, *chained]
     return KINDS[kind](entries, composed) if kind in WITH_COMPOSITIONS else KINDS[kind](entries)
 
 
-def sources(entries, composed):
+def sources(entries, composed, chained):
     """File name -> text of all files to compile, except ops.h and kernels.h, which are written to other folders."""
-    texts = {kind: produce(kind, entries, composed) for kind in KINDS if "." in kind}
-    looped = entries + fused.of(entries)
+    texts = {kind: produce(kind, entries, composed, chained) for kind in KINDS if "." in kind}
+    texts["chains.c"] = chains.emit(chained)
+    looped = entries + fused.of(entries) + chained
     for group in loops.groups(looped):
         texts |= {name.format(group): emit(looped, group) for name, emit in OF_GROUPS.items()}
     return texts
@@ -92,7 +99,8 @@ def main(argv):
     kind, output = argv[1], pathlib.Path(argv[2])
     try:
         entries, composed = entry.read_all(argv[3:]), entry.read_compositions(argv[3:])
-        made = sources(entries, composed) if kind == "sources" else {"": produce(kind, entries, composed)}
+        chained = chains.read(argv[3:], entries)
+        made = sources(entries, composed, chained) if kind == "sources" else {"": produce(kind, entries, composed)}
     except (entry.EntryError, expression.ExpressionError) as error:
         print(f"functional/ops: {error}", file=sys.stderr)
         return 1

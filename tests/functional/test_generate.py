@@ -9,6 +9,7 @@ import unittest
 
 import bench
 import calls
+import chains
 import declarations
 import entry
 import errors
@@ -254,22 +255,54 @@ class QuickForms(unittest.TestCase):
         self.assertIsNone(expression.compile_quick("log(a) + b", self.names, "f32"))
 
 
+class Chains(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.ops = {e.name: e for e in entry.read_all(OPS)}
+
+    def read(self, text):
+        return chains.read_chain("name", text, self.ops)
+
+    def test_the_innermost_call_comes_first(self):
+        chain = self.read("mul_s(add(y, sub_s(x)))")
+        self.assertEqual([(e.name, taken) for e, taken in chain.chain], [("sub_s", None), ("add", 1), ("mul_s", 0)])
+        self.assertEqual([o.name for o in chain.operands], ["x", "y"])
+        self.assertEqual(chain.expressions, ["(y + (x - first_number)) * second_number"])
+
+    def test_it_costs_what_its_dearest_op_costs(self):
+        self.assertEqual(self.read("sigmoid(add(x, y))").cost, self.ops["sigmoid"].cost)
+
+    def test_what_is_no_chain_is_refused(self):
+        for text, word in (("x", "no call"), ("relu(x)", "2 to 3"), ("abs(relu(abs(relu(x))))", "2 to 3"), ("add(mul(x, x), y)", "occurs once"),
+                           ("add(mul(x, y), mul(z, w))", "two calls"), ("relu(nothing(x))", "no elementwise op"), ("relu(matmul(x, y))", "no elementwise op"),
+                           ("relu(add(x))", "takes 2 operands"), ("relu(pow_s(x))", "shortcuts"), ("relu(leaky_relu(x))", "has attributes"),
+                           ("relu(lt(x, y))", "no elementwise op"), ("relu(where(x, y, z))", "takes a bool"), ("add_s(mul_s(sub_s(x)))", "more than 2 numbers"),
+                           ("add(mul(add(x, y), z), w)", "operands"), ("relu(x + y)", "no name")):
+            with self.assertRaisesRegex(entry.EntryError, word, msg=text):
+                self.read(text)
+
+    def test_a_name_is_not_that_of_an_op(self):
+        with self.assertRaisesRegex(entry.EntryError, "there is an op"):
+            chains.read_chain("relu", "relu(add(x, y))", self.ops)
+
+
 class TheList(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
         cls.entries = entry.read_all(OPS)
         cls.compositions = entry.read_compositions(OPS)
+        cls.chains = chains.read(OPS, cls.entries)
 
     def test_each_product_can_be_made_twice_alike(self):
         for kind in main.KINDS:
             again = main.produce(kind, entry.read_all(OPS), entry.read_compositions(OPS))
             self.assertEqual(main.produce(kind, self.entries, self.compositions), again, kind)
-        again = main.sources(entry.read_all(OPS), entry.read_compositions(OPS))
-        self.assertEqual(main.sources(self.entries, self.compositions), again)
+        again = main.sources(entry.read_all(OPS), entry.read_compositions(OPS), chains.read(OPS, entry.read_all(OPS)))
+        self.assertEqual(main.sources(self.entries, self.compositions, self.chains), again)
 
     def test_a_new_op_changes_the_loops_of_its_group_alone(self):
         ops = [op for op in self.entries if op.name != "gelu"]
-        before, after = main.sources(ops, self.compositions), main.sources(self.entries, self.compositions)
+        before, after = (main.sources(entries, self.compositions, self.chains) for entries in (ops, self.entries))
         blocks = [name for name in after if name.endswith("_block.c")]
         self.assertEqual([name for name in blocks if before[name] != after[name]],
                          [f"loops_{loops.group_of(next(op for op in self.entries if op.name == 'gelu'))}_block.c"])
@@ -344,7 +377,7 @@ class TheList(unittest.TestCase):
         build = (root / "meson.build").read_text()
         counts = ast.literal_eval(re.search(r"foreach family, count : (\{.*\})", build)[1])
         named = sorted(f"{family}_{number}" for family, count in counts.items() for number in range(count))
-        self.assertEqual(named, loops.groups(self.entries + fused.of(self.entries)))
+        self.assertEqual(named, loops.groups(self.entries + fused.of(self.entries) + self.chains))
         modules = (root / "generate/meson.build").read_text()
         for path in (root / "generate").glob("*.py"):
             self.assertIn(f"'{path.name}'", modules)
