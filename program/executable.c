@@ -596,6 +596,6 @@ int64_t eddy_executable_bytes(const eddy_executable *executable) {
     for (uint32_t i = 0; i < e->prepared.count; i++)
         bytes += block_bytes(prepared_at(e, i)->packed, prepared_at(e, i)->bytes);
     for (uint32_t g = 0; g < e->group_count; g++)
-        bytes += sizeof(eddy_fused) + e->fused[g]->member_count * sizeof(eddy_fused_member);
+        bytes += eddy_fused_bytes(e->fused[g]);
     return (int64_t)bytes;
 }

@@ -20,6 +20,10 @@ typedef struct tile {
     char *slots;
 } tile;
 
+static const eddy_fused_member *calls_of(const eddy_fused *fused) {
+    return fused->members + fused->member_count;
+}
+
 static void run_member(const eddy_fused_member *member, const eddy_frame *frame, const tile *t) {
     char *data[EDDY_PLANE_OPERANDS];
     int64_t strides[EDDY_PLANE_OPERANDS];
@@ -54,6 +58,11 @@ static void run_tiles(void *context, int64_t begin, int64_t end) {
                   .slots = slots};
         t.rows = eddy_min_i64(fused->tile_rows, fused->rows - t.row);
         t.columns = eddy_min_i64(fused->tile_columns, fused->columns - t.column);
+        if (run->frame->skipped == 0) {
+            for (uint32_t c = 0; c < fused->call_count; c++)
+                run_member(&calls_of(fused)[c], run->frame, &t);
+            continue;
+        }
         for (uint32_t m = 0; m < fused->member_count; m++)
             if (!(run->frame->skipped >> m & 1))
                 run_member(&fused->members[m], run->frame, &t);
@@ -154,8 +163,61 @@ static void cut(eddy_fused *fused, int64_t elements) {
         (fused->rows + fused->tile_rows - 1) / fused->tile_rows * fused->tiles_in_row;
 }
 
+/* ---- calls ---- */
+
+/* The loop of a chain, with what its members have in memory and in slots. */
+static void set_chain(eddy_fused *fused, const eddy_superinstruction *s, eddy_fused_member *call) {
+    uint32_t number = 0;
+    *call = (eddy_fused_member){.loop = eddy_kernel_loop(&s->chain->kernel),
+                                .attributes = call->numbers,
+                                .is_flat = true,
+                                .chain = s->chain};
+    for (uint32_t k = 0; k < s->chain->count; k++) {
+        eddy_fused_member *member = &fused->members[s->members[k]];
+        member->chain = s->chain;
+        call->is_flat &= member->is_flat;
+        if (s->chain->members[k].op->scalar_count > 0)
+            call->numbers[number++] = *(const eddy_scalar *)member->attributes;
+        for (uint32_t o = 0; o + 1 < member->operand_count; o++)
+            if ((int8_t)o != s->chain->members[k].taken)
+                call->operands[call->operand_count++] = member->operands[o];
+        if (k == s->chain->count - 1)
+            call->operands[call->operand_count++] = member->operands[member->operand_count - 1];
+    }
+}
+
+/* A chain is called in the place of its last member. */
+static void make_calls(eddy_fused *fused, const eddy_code *code, const uint32_t *uses,
+                       const eddy_group_slots *slots) {
+    eddy_superinstruction chains[EDDY_GROUP_MEMBERS];
+    uint8_t chain_of_last[EDDY_GROUP_MEMBERS] = {0}; /* 1 + its number */
+    uint32_t chained = 0, count = 0;                 /* bits: members of chains */
+    for (uint32_t m = 0; m < fused->member_count; m++) {
+        eddy_superinstruction *s = &chains[count];
+        if (chained >> m & 1 || !eddy_superinstruction_find(code, uses, slots, m, chained, s))
+            continue;
+        for (uint32_t k = 0; k < s->chain->count; k++)
+            chained |= UINT32_C(1) << s->members[k];
+        chain_of_last[s->members[s->chain->count - 1]] = (uint8_t)++count;
+    }
+    for (uint32_t m = 0; m < fused->member_count; m++) {
+        eddy_fused_member *call = &fused->members[fused->member_count + fused->call_count];
+        if (chain_of_last[m] > 0)
+            set_chain(fused, &chains[chain_of_last[m] - 1], call);
+        else if (chained >> m & 1)
+            continue;
+        else
+            *call = fused->members[m];
+        fused->call_count++;
+    }
+}
+
 static size_t bytes_of(uint32_t members) {
-    return sizeof(eddy_fused) + members * sizeof(eddy_fused_member);
+    return sizeof(eddy_fused) + 2 * members * sizeof(eddy_fused_member);
+}
+
+size_t eddy_fused_bytes(const eddy_fused *fused) {
+    return bytes_of(fused->member_count);
 }
 
 eddy_fused *eddy_fused_create(const eddy_executable *executable, const eddy_code *code,
@@ -184,6 +246,7 @@ eddy_fused *eddy_fused_create(const eddy_executable *executable, const eddy_code
                      fused->tile_columns);
         cost_ps += eddy_executable_cost(executable, group->first + m);
     }
+    make_calls(fused, code, uses, &slots);
     fused->wants_helpers = cost_ps > EDDY_STEP_HELPED_PS;
     return fused;
 }

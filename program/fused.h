@@ -2,12 +2,14 @@
  *
  * A tile is some rows of the group's plane, or a part of one row, small enough that what one member writes is still in the first-level
  * cache when the next one reads it. Values that only live within the group have no other memory than a slot of the tile. Each
- * member is a call of its own loop, so that every element has the bits that single calls give it. */
+ * member is a call of its own loop, or one of a chain whose loop keeps each op's rounding (superinstruction.h), so that every
+ * element has the bits that single calls give it. */
 #ifndef EDDY_PROGRAM_FUSED_H
 #define EDDY_PROGRAM_FUSED_H
 
 #include <program/executable.h>
 #include <program/group.h>
+#include <program/superinstruction.h>
 
 /* Of a slot: 2,048 floats. */
 #define EDDY_FUSED_SLOT_BYTES 8192
@@ -28,7 +30,9 @@ typedef struct eddy_fused_member {
     uint32_t copy_at; /* words: where its attributes go in frame->copy, if there are patches */
     uint32_t attribute_bytes;
     uint32_t operand_count;
-    bool is_flat; /* rows follow each other without gaps */
+    bool is_flat;                            /* rows follow each other without gaps */
+    const eddy_chain *chain;                 /* that it is a part of, or that it runs; or NULL */
+    eddy_scalar numbers[EDDY_CHAIN_NUMBERS]; /* of the chain that it runs */
     eddy_fused_operand operands[EDDY_PLANE_OPERANDS];
 } eddy_fused_member;
 
@@ -37,7 +41,8 @@ struct eddy_fused {
     int64_t tile_rows, tile_columns; /* one of them is all there are of it, or 1 */
     int64_t tile_count, tiles_in_row;
     bool wants_helpers;
-    uint32_t member_count;
+    uint32_t member_count, call_count;
+    /* The members, and behind them the calls that run instead if none of them is skipped: chains, and members in none. */
     eddy_fused_member members[];
 };
 
@@ -47,6 +52,7 @@ eddy_fused *eddy_fused_create(const eddy_executable *executable, const eddy_code
                               const uint32_t *bases, const uint32_t *uses,
                               const eddy_code_group *group, size_t *copied_bytes);
 void eddy_fused_destroy(eddy_fused *fused);
+size_t eddy_fused_bytes(const eddy_fused *fused);
 
 /* Runs the members whose bits in frame->skipped are 0. */
 void eddy_fused_run(const eddy_fused *fused, eddy_frame *frame);

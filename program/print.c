@@ -283,7 +283,7 @@ static void print_instructions(eddy_printer *p) {
         }
         print_instruction(p, i);
         if (p->what == EDDY_PRINT_PLAN)
-            eddy_printer_step(p, i);
+            eddy_printer_step(p, i, g && g->first <= i ? (int64_t)group : -1);
         if (g && g->first + g->count == i + 1) {
             eddy_text_add(&p->text, "}\n");
             group++;

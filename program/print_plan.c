@@ -44,6 +44,14 @@ static void print_call(eddy_printer *p, const void *address) {
         eddy_text_add(&p->text, "; called at %p", eddy_call_site_address(address));
 }
 
+/* The chain that runs the instruction, or NULL. group: its number; -1 for one that is in none. */
+static const eddy_chain *chain_of(const eddy_printer *p, uint32_t i, int64_t group) {
+    if (group < 0)
+        return NULL;
+    uint32_t first = eddy_code_group_at(&p->program->code, (uint32_t)group)->first;
+    return executable_of(p)->fused[group]->members[i - first].chain;
+}
+
 /* The step of an instruction, or NULL: it is one of a group. */
 static const eddy_step *step_of(const eddy_printer *p, uint32_t i) {
     const eddy_executable *executable = executable_of(p);
@@ -59,11 +67,14 @@ static const eddy_step *step_of(const eddy_printer *p, uint32_t i) {
     return is_alone ? &executable->steps[low] : NULL;
 }
 
-void eddy_printer_step(eddy_printer *p, uint32_t i) {
+void eddy_printer_step(eddy_printer *p, uint32_t i, int64_t group) {
     const eddy_code_instruction *instruction = eddy_code_instruction_at(&p->program->code, i);
     const eddy_step *step = step_of(p, i);
+    const eddy_chain *chain = chain_of(p, i, group);
     eddy_text_add(&p->text, "    # %s %s", step ? eddy_step_kind(step) : "loop",
                   instruction->kernel->name);
+    if (chain)
+        eddy_text_add(&p->text, " in %s", chain->kernel.name);
     print_places(p, i);
     eddy_text_add(&p->text, "; %.3f us", (double)eddy_executable_cost(executable_of(p), i) / 1e6);
     print_call(p, instruction->address);

@@ -20,7 +20,7 @@ void eddy_printer_value(eddy_printer *p, uint32_t value);
 /* ---- how it runs: print_plan.c ---- */
 
 /* Behind the line of an instruction: what runs it, on what, and where it was called. */
-void eddy_printer_step(eddy_printer *p, uint32_t instruction);
+void eddy_printer_step(eddy_printer *p, uint32_t instruction, int64_t group);
 /* Behind the line that begins a group. */
 void eddy_printer_tiles(eddy_printer *p, uint32_t group);
 /* The memory of a run. */

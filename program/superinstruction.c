@@ -1,0 +1,70 @@
+#include <program/superinstruction.h>
+
+/* Whether the member is a call of the op in f32, with numbers that no run changes. */
+static bool is_call_of(const eddy_code_instruction *member, const eddy_op *op) {
+    return member->op == op && member->kernel == op->kernels[EDDY_F32] && member->patch_count == 0;
+}
+
+/* Whether the only use of the value is the member's operand. */
+static bool takes(const eddy_code *code, const uint32_t *uses, const eddy_code_instruction *member,
+                  int8_t operand, uint32_t value) {
+    return uses[value] == 2 &&
+           eddy_code_operand_at(code, member->operands_at + (uint32_t)operand)->value == value;
+}
+
+/* Finds the members of the chain behind the first one. */
+static bool follow(const eddy_code *code, const uint32_t *uses, const eddy_group_slots *group,
+                   uint32_t others, eddy_superinstruction *s) {
+    for (uint32_t k = 1, at = s->members[0]; k < s->chain->count; k++) {
+        const eddy_code_instruction *before = group->members[at];
+        uint32_t result = before->operand_count - 1,
+                 value = eddy_code_operand_at(code, before->operands_at + result)->value;
+        const eddy_chain_member *wanted = &s->chain->members[k];
+        if (group->slots[at][result] < 0)
+            return false;
+        for (at++; at < group->count; at++)
+            if (!(others >> at & 1) && is_call_of(group->members[at], wanted->op) &&
+                takes(code, uses, group->members[at], wanted->taken, value))
+                break;
+        if (at == group->count)
+            return false;
+        s->members[k] = at;
+    }
+    return true;
+}
+
+/* Whether the member writes into a slot that the other reads. */
+static bool reuses_slot(const eddy_group_slots *group, uint32_t writer, uint32_t reader) {
+    int8_t slot = group->slots[writer][group->members[writer]->operand_count - 1];
+    for (uint32_t k = 0; k + 1 < group->members[reader]->operand_count; k++)
+        if (slot >= 0 && group->slots[reader][k] == slot)
+            return true;
+    return false;
+}
+
+/* Whether the chain's members may run where its last one stands. */
+static bool can_wait(const eddy_code *code, const eddy_group_slots *group,
+                     const eddy_superinstruction *s) {
+    uint32_t last = s->members[s->chain->count - 1];
+    for (uint32_t k = 0; k + 1 < s->chain->count; k++)
+        for (uint32_t m = s->members[k] + 1, next = k + 1; m < last; m++) {
+            if (m == s->members[next])
+                next++;
+            else if (eddy_group_orders(code, group->members[s->members[k]], group->members[m]) ||
+                     reuses_slot(group, m, s->members[k]))
+                return false;
+        }
+    return true;
+}
+
+bool eddy_superinstruction_find(const eddy_code *code, const uint32_t *uses,
+                                const eddy_group_slots *group, uint32_t first, uint32_t others,
+                                eddy_superinstruction *found) {
+    for (uint32_t c = 0; c < eddy_chain_count; c++) {
+        *found = (eddy_superinstruction){.chain = &eddy_chains[c], .members = {first}};
+        if (is_call_of(group->members[first], found->chain->members[0].op) &&
+            follow(code, uses, group, others, found) && can_wait(code, group, found))
+            return true;
+    }
+    return false;
+}

@@ -1,0 +1,448 @@
+/* Superinstructions: each chain of functional/ops/fused.toml has the bits of its members, programs use it where they may, and results stay what
+ * they were. */
+#include <criterion/criterion.h>
+#include <eddy/eddy.h>
+#include <interpreter/call/chain.h>
+#include <math.h>
+#include <program/fused.h>
+#include <program/program.h>
+#include <stdlib.h>
+#include <string.h>
+#include <tests/program/outcome.h>
+
+#define ROWS 96
+#define COLUMNS 64 /* large enough for groups */
+#define COUNT (ROWS * COLUMNS)
+#define LONGEST 70
+#define FARTHEST 3 /* elements between two of an operand */
+
+static uint32_t drawn = 1;
+
+static uint32_t draw(uint32_t below) {
+    drawn = drawn * 1664525 + 1013904223;
+    return (drawn >> 8) % below;
+}
+
+static const float special[] = {0.0F,       -0.0F,    1.0F,        -1.0F,           0.5F,
+                                NAN,        INFINITY, -INFINITY,   1e-40F,          -1e-45F,
+                                1e38F,      -3e38F,   88.7F,       -103.9F,         17.0F,
+                                1.0000001F, 1e-20F,   -0.9999999F, 1.17549435e-38F, 3.0F};
+
+/* Special values, and others whose products and sums are rounded. */
+static float number(void) {
+    uint32_t which = draw(2 * sizeof(special) / sizeof(*special));
+    return which < sizeof(special) / sizeof(*special) ? special[which]
+                                                      : ((float)draw(1 << 24) - 8e6F) / 1e6F;
+}
+
+/* What no op promises is not compared: the sign and the payload of a NaN. */
+static bool is_same(float a, float b) {
+    return (isnan(a) && isnan(b)) || memcmp(&a, &b, sizeof(a)) == 0;
+}
+
+/* ---- loops ---- */
+
+typedef struct chain_case {
+    float inputs[3][LONGEST * FARTHEST];
+    int64_t steps[3]; /* elements from one to the next */
+    eddy_chain_numbers numbers;
+    int64_t count;
+    float expected[LONGEST], found[LONGEST + 1];
+} chain_case;
+
+static void run_members(const eddy_chain *chain, chain_case *c) {
+    float results[2][LONGEST];
+    uint32_t input = 0, number = 0;
+    for (uint32_t m = 0; m < chain->count; m++) {
+        const eddy_op *op = chain->members[m].op;
+        char *data[4];
+        int64_t strides[4];
+        for (int32_t k = 0; k < op->operand_count; k++) {
+            bool is_taken = k == chain->members[m].taken;
+            data[k] = (char *)(is_taken ? results[(m + 1) % 2] : c->inputs[input]);
+            strides[k] = is_taken ? 4 : 4 * c->steps[input];
+            input += is_taken ? 0 : 1;
+        }
+        data[op->operand_count] = (char *)(m + 1 == chain->count ? c->expected : results[m % 2]);
+        strides[op->operand_count] = 4;
+        const eddy_scalar *numbers = &c->numbers.first_number;
+        eddy_kernel_loop(op->kernels[EDDY_F32])(data, strides, c->count, &numbers[number]);
+        number += op->scalar_count > 0;
+    }
+}
+
+static void run_chain(const eddy_chain *chain, chain_case *c) {
+    char *data[4];
+    int64_t strides[4];
+    for (uint32_t k = 0; k < chain->input_count; k++) {
+        data[k] = (char *)c->inputs[k];
+        strides[k] = 4 * c->steps[k];
+    }
+    data[chain->input_count] = (char *)c->found;
+    strides[chain->input_count] = 4;
+    eddy_kernel_loop (&chain->kernel)(data, strides, c->count, &c->numbers);
+}
+
+static void compare(const eddy_chain *chain, chain_case *c) {
+    for (int k = 0; k < 3; k++)
+        for (int i = 0; i < LONGEST * FARTHEST; i++)
+            c->inputs[k][i] = number();
+    c->numbers = (eddy_chain_numbers){EDDY_S((double)number()), EDDY_S((int64_t)draw(5) - 2)};
+    c->found[c->count] = 42;
+    run_members(chain, c);
+    run_chain(chain, c);
+    for (int64_t i = 0; i < c->count; i++)
+        cr_assert(is_same(c->expected[i], c->found[i]), "%s of %lld: %a instead of %a at %lld",
+                  chain->kernel.name, (long long)c->count, (double)c->found[i],
+                  (double)c->expected[i], (long long)i);
+    cr_assert_eq(c->found[c->count], 42, "%s writes behind its end", chain->kernel.name);
+}
+
+Test(superinstructions, a_loop_has_the_bits_of_its_members) {
+    static chain_case c;
+    for (uint32_t n = 0; n < eddy_chain_count; n++)
+        for (int64_t count = 0; count <= LONGEST; count++)
+            for (uint32_t layout = 0; layout < 32; layout++) {
+                c.count = count;
+                for (int k = 0; k < 3; k++) /* contiguous, each broadcast, any */
+                    c.steps[k] = layout < 8 ? !(layout >> k & 1) : draw(FARTHEST + 1);
+                compare(&eddy_chains[n], &c);
+            }
+}
+
+Test(superinstructions, longer_chains_come_first) {
+    cr_assert_gt(eddy_chain_count, 10);
+    for (uint32_t n = 1; n < eddy_chain_count; n++)
+        cr_assert_leq(eddy_chains[n].count, eddy_chains[n - 1].count);
+}
+
+/* ---- programs ---- */
+
+static void use(const char *passes) {
+    eddy_runtime *runtime = eddy_runtime_create(EDDY_OPTIONS(runtime, .passes = passes));
+    cr_assert_not_null(runtime);
+    must(eddy_runtime_use(runtime));
+    eddy_runtime_release(&runtime);
+}
+
+static eddy_tensor *matrix(int64_t rows, int64_t columns) {
+    static float values[COUNT];
+    for (int64_t i = 0; i < rows * columns; i++)
+        values[i] = number();
+    return eddy_from_data(values, EDDY_SHAPE(rows, columns), EDDY_F32, NULL);
+}
+
+static void must_equal(eddy_tensor *a, eddy_tensor *b) {
+    static float left[COUNT], right[COUNT];
+    must(eddy_read(a, left, sizeof(left), NULL));
+    must(eddy_read(b, right, sizeof(right), NULL));
+    for (int i = 0; i < COUNT; i++)
+        cr_assert(is_same(left[i], right[i]), "%a and %a at %d", (double)left[i], (double)right[i],
+                  i);
+}
+
+/* Chains that the program's groups run. */
+static uint32_t chains_of(const eddy_program *program, const char *name) {
+    uint32_t found = 0;
+    for (uint32_t g = 0; g < program->executable->group_count; g++) {
+        const eddy_fused *fused = program->executable->fused[g];
+        const eddy_fused_member *calls = fused->members + fused->member_count;
+        for (uint32_t c = 0; c < fused->call_count; c++)
+            found += calls[c].chain && (!name || !strcmp(calls[c].chain->kernel.name, name));
+    }
+    return found;
+}
+
+typedef eddy_tensor *formula(eddy_tensor *const *x);
+
+static eddy_program *record(formula *compute, eddy_tensor *const *x, eddy_tensor **result) {
+    must(eddy_record_begin(NULL));
+    *result = compute(x);
+    eddy_program *program = eddy_record_end(
+        EDDY_BINDINGS({"x", x[0], EDDY_ROLE_INPUT}, {"y", x[1], EDDY_ROLE_INPUT},
+                      {"z", x[2], EDDY_ROLE_INPUT}, {"result", *result, EDDY_ROLE_OUTPUT}));
+    must(program ? EDDY_OK : EDDY_INVALID_ARGUMENT);
+    return program;
+}
+
+static int64_t members_of(const char *name) {
+    for (uint32_t n = 0; n < eddy_chain_count; n++)
+        if (!strcmp(eddy_chains[n].kernel.name, name))
+            return eddy_chains[n].count;
+    return 0;
+}
+
+static eddy_program_info info_of(const eddy_program *program) {
+    eddy_program_info info = {.size = sizeof(info)};
+    must(eddy_program_describe(program, &info));
+    return info;
+}
+
+/* Calls of loops for a tile of the first group. */
+static uint32_t calls_of(const eddy_program *program) {
+    return program->executable->fused[0]->call_count;
+}
+
+/* The program has these chains, and gives what the calls give. */
+static void expect(formula *compute, eddy_tensor *const *x, const char *name, uint32_t chains) {
+    eddy_tensor *result, *replayed;
+    eddy_program *program = record(compute, x, &result);
+    cr_assert_eq(chains_of(program, name), chains, "%u chains", chains_of(program, name));
+    if (name)
+        cr_assert_eq(calls_of(program), info_of(program).recorded_count - members_of(name) + 1);
+    for (int i = 0; i < 2; i++) {
+        must(eddy_program_run(program, EDDY_LIST(x[0], x[1], x[2]), &replayed));
+        must_equal(replayed, result);
+    }
+    eddy_program_release(&program);
+}
+
+static const eddy_chain *tried;
+
+static eddy_tensor *call_members(eddy_tensor *const *x) {
+    eddy_tensor *before = NULL;
+    for (uint32_t m = 0; m < tried->count; m++) {
+        const eddy_op *op = tried->members[m].op;
+        eddy_tensor *operands[3];
+        for (int32_t k = 0; k < op->operand_count; k++)
+            operands[k] = k == tried->members[m].taken ? before : *x++;
+        bool has_number = op->attribute_count > 0;
+        const eddy_attribute number = {has_number ? op->attributes[0].name : NULL,
+                                       EDDY_ATTRIBUTE_SCALAR,
+                                       {.scalar = EDDY_S(m == 0 ? 0.7 : -3.0)}};
+        must(eddy_call(op->name, (eddy_list){operands, op->operand_count},
+                       &(eddy_attributes){&number, has_number}, &before));
+    }
+    return before;
+}
+
+Test(superinstructions, a_program_runs_each_chain) {
+    use("fuse");
+    for (uint32_t n = 0; n < eddy_chain_count; n++) {
+        eddy_scope *scope = eddy_scope_begin();
+        tried = &eddy_chains[n];
+        expect(
+            call_members,
+            (eddy_tensor *[]){matrix(ROWS, COLUMNS), matrix(ROWS, COLUMNS), matrix(ROWS, COLUMNS)},
+            tried->kernel.name, 1);
+        if (tried->input_count == 3) /* along columns, and along rows */
+            expect(call_members,
+                   (eddy_tensor *[]){matrix(ROWS, COLUMNS), matrix(1, COLUMNS), matrix(ROWS, 1)},
+                   tried->kernel.name, 1);
+        eddy_scope_end(scope);
+    }
+}
+
+/* ---- where there is none ---- */
+
+static eddy_tensor *used_twice(eddy_tensor *const *x) {
+    eddy_tensor *product = eddy_mul(x[0], x[1]);
+    return eddy_div(eddy_add(product, x[2]), product);
+}
+
+static eddy_tensor *in_f64(eddy_tensor *const *x) {
+    eddy_tensor *wide = eddy_cast(x[0], EDDY_F64);
+    return eddy_cast(eddy_add(eddy_mul(wide, wide), wide), EDDY_F32);
+}
+
+/* What the first one reads is changed before the second; it is read by others too, so it lies in memory. */
+static eddy_tensor *changed_in_between(eddy_tensor *const *x) {
+    eddy_tensor *a = eddy_exp(x[0]), *product = eddy_mul(a, x[1]);
+    (void)eddy_div_inplace(a, x[2]);
+    return eddy_div(eddy_add(product, x[2]), eddy_add(a, eddy_cumsum(a, 0)));
+}
+
+/* The second operand is taken by one chain alone. */
+static eddy_tensor *taken_twice(eddy_tensor *const *x) {
+    return eddy_add(eddy_mul(x[0], x[1]), eddy_mul(x[2], x[1]));
+}
+
+static eddy_tensor *with_others_between(eddy_tensor *const *x) {
+    eddy_tensor *product = eddy_mul(x[0], x[1]), *other = eddy_exp(x[0]);
+    return eddy_div(eddy_add(product, x[2]), eddy_div(other, x[1]));
+}
+
+/* A slot that the product's operand leaves is one of a value in between. */
+static eddy_tensor *slots_between(eddy_tensor *const *x) {
+    eddy_tensor *left = eddy_exp(x[0]), *product = eddy_mul(left, x[1]),
+                *other = eddy_div(eddy_exp(x[2]), x[0]);
+    return eddy_div(eddy_add(product, x[2]), eddy_div(other, x[1]));
+}
+
+Test(superinstructions, chains_are_found_where_nothing_else_needs_what_they_leave_out) {
+    use("fuse");
+    eddy_scope *scope = eddy_scope_begin();
+    eddy_tensor *const x[] = {matrix(ROWS, COLUMNS), matrix(ROWS, COLUMNS), matrix(ROWS, COLUMNS)};
+    expect(used_twice, x, NULL, 0);
+    expect(in_f64, x, NULL, 0);
+    expect(changed_in_between, x, NULL, 0);
+    expect(taken_twice, x, NULL, 1);
+    expect(with_others_between, x, "mul_add", 1);
+    expect(slots_between, x, NULL, 0);
+    eddy_scope_end(scope);
+}
+
+Test(superinstructions, the_pass_fuse_switches_them) {
+    use("dead");
+    eddy_scope *scope = eddy_scope_begin();
+    expect(with_others_between,
+           (eddy_tensor *[]){matrix(ROWS, COLUMNS), matrix(ROWS, COLUMNS), matrix(ROWS, COLUMNS)},
+           NULL, 0);
+    eddy_scope_end(scope);
+}
+
+/* Both values are outputs: the sum is no reason not to write the product. */
+Test(superinstructions, what_others_read_is_written) {
+    use("fuse");
+    eddy_scope *scope = eddy_scope_begin();
+    eddy_tensor *x = matrix(ROWS, COLUMNS), *y = matrix(ROWS, COLUMNS), *outputs[2];
+    must(eddy_record_begin(NULL));
+    eddy_tensor *product = eddy_mul(x, y), *sum = eddy_add(product, y);
+    eddy_program *program = eddy_record_end(
+        EDDY_BINDINGS({"x", x, EDDY_ROLE_INPUT}, {"y", y, EDDY_ROLE_INPUT},
+                      {"product", product, EDDY_ROLE_OUTPUT}, {"sum", sum, EDDY_ROLE_OUTPUT}));
+    cr_assert_eq(chains_of(program, NULL), 0);
+    must(eddy_program_run(program, EDDY_LIST(x, y), outputs));
+    must_equal(outputs[0], product);
+    must_equal(outputs[1], sum);
+    eddy_program_release(&program);
+    eddy_scope_end(scope);
+}
+
+/* ---- numbers of a run ---- */
+
+static eddy_status step(void *context, eddy_recorded_call *call) {
+    (void)context;
+    call->outputs[0] =
+        eddy_add(eddy_mul_s(call->inputs.items[0], call->scalars[0]), call->inputs.items[1]);
+    return EDDY_OK;
+}
+
+Test(superinstructions, numbers_that_runs_are_given_are_theirs) {
+    use("all");
+    eddy_scope *scope = eddy_scope_begin();
+    eddy_recorded *recorded = eddy_recorded_create(step, NULL, 1, NULL);
+    eddy_tensor *x = matrix(ROWS, COLUMNS), *y = matrix(ROWS, COLUMNS), *found;
+    for (int i = 0; i < 6; i++) {
+        double rate = 0.1 + 0.3 * i;
+        must(eddy_recorded_run(recorded, EDDY_LIST(x, y), EDDY_SCALARS(EDDY_S(rate)), &found));
+        must_equal(found, eddy_add(eddy_mul_s(x, EDDY_S(rate)), y));
+    }
+    eddy_recorded_release(&recorded);
+    eddy_scope_end(scope);
+}
+
+/* ---- poison ---- */
+
+/* A chain one of whose members is skipped writes nothing, and the others run. */
+Test(superinstructions, members_run_alone_where_one_is_skipped) {
+    use("all");
+    eddy_scope *scope = eddy_scope_begin();
+    eddy_tensor *x = matrix(ROWS, COLUMNS), *y = matrix(ROWS, COLUMNS), *outputs[2];
+    eddy_tensor *state = matrix(ROWS, COLUMNS);
+    must(eddy_record_begin(NULL));
+    eddy_tensor *a = eddy_add(eddy_mul(x, x), y), *b = eddy_add(eddy_mul_s(x, EDDY_S(3)), x);
+    must(eddy_add_inplace(state, eddy_mul(x, y)));
+    eddy_program *program =
+        eddy_record_end(EDDY_BINDINGS({"x", x, EDDY_ROLE_INPUT}, {"y", y, EDDY_ROLE_INPUT},
+                                      {"a", a, EDDY_ROLE_OUTPUT}, {"b", b, EDDY_ROLE_OUTPUT}));
+    cr_assert_eq(chains_of(program, NULL), 3);
+    must(eddy_sync(EDDY_FOREVER));
+    eddy_tensor *before = eddy_clone(state);
+    eddy_tensor *poisoned =
+        eddy_index_select(y, eddy_full(EDDY_SHAPE(ROWS), EDDY_S(ROWS), EDDY_I64, NULL), 0);
+    must(eddy_program_run(program, EDDY_LIST(x, poisoned), outputs));
+    must_equal(outputs[1], b);
+    static float values[COUNT];
+    eddy_error error = {0};
+    cr_assert_eq(eddy_read(outputs[0], values, sizeof(values), NULL), EDDY_OUT_OF_RANGE);
+    eddy_error_take(&error);
+    cr_assert_str_eq(error.op, "index_select");
+    must(eddy_recover(EDDY_LIST(state)));
+    must_equal(state, before);
+    must(eddy_program_run(program, EDDY_LIST(x, y), outputs));
+    must_equal(outputs[0], a);
+    must_equal(state, eddy_add(before, eddy_mul(x, y)));
+    eddy_program_release(&program);
+    (void)eddy_sync(EDDY_FOREVER);
+    (void)eddy_error_take(NULL);
+    eddy_scope_end(scope);
+}
+
+/* ---- random programs ---- */
+
+#define VALUES 24
+
+static uint32_t seed;
+
+/* Each result is mostly used by the next op, so that there are chains, and sometimes by a later one, or written in place. */
+static eddy_tensor *random_ops(eddy_tensor *const *x) {
+    eddy_tensor *values[VALUES] = {x[0], x[1], x[2]};
+    drawn = seed;
+    for (int i = 3; i < VALUES; i++) {
+        eddy_tensor *last = values[i - 1], *other = values[draw((uint32_t)i)];
+        eddy_scalar scale = EDDY_S(0.25 * draw(9) - 1);
+        switch (draw(12)) {
+        case 0:
+            values[i] = eddy_add(last, other);
+            break;
+        case 1:
+            values[i] = eddy_mul(last, other);
+            break;
+        case 2:
+            values[i] = eddy_sub(other, last);
+            break;
+        case 3:
+            values[i] = eddy_mul_s(last, scale);
+            break;
+        case 4:
+            values[i] = eddy_add_s(last, scale);
+            break;
+        case 5:
+            values[i] = eddy_relu(last);
+            break;
+        case 6:
+            values[i] = eddy_abs(last);
+            break;
+        case 7:
+            values[i] = eddy_silu(last);
+            break;
+        case 8:
+            values[i] = eddy_sigmoid_backward(last, other);
+            break;
+        case 9:
+            values[i] = eddy_tanh(last);
+            break;
+        case 10:
+            values[i] = eddy_add(other, eddy_mul_s(last, scale));
+            break;
+        default:
+            values[i] = eddy_exp(other);
+            (void)eddy_add_inplace(values[i], last);
+            if (i > 5 && draw(2))
+                (void)eddy_mul_inplace(values[i - 1], values[i]);
+        }
+    }
+    return eddy_add(values[VALUES - 1], values[VALUES - 2]);
+}
+
+Test(superinstructions, random_programs_keep_their_bits) {
+    uint32_t chains = 0;
+    use("all");
+    for (uint32_t i = 0; i < 150; i++) {
+        eddy_scope *scope = eddy_scope_begin();
+        drawn = i + 1;
+        eddy_tensor *const x[] = {matrix(ROWS, COLUMNS), matrix(ROWS, COLUMNS),
+                                  matrix(ROWS, COLUMNS)};
+        eddy_tensor *const copies[] = {eddy_clone(x[0]), eddy_clone(x[1]), eddy_clone(x[2])};
+        eddy_tensor *result, *replayed;
+        seed = 1000 + i;
+        eddy_program *program = record(random_ops, x, &result);
+        chains += chains_of(program, NULL);
+        must(eddy_program_run(program, EDDY_LIST(copies[0], copies[1], copies[2]), &replayed));
+        must_equal(replayed, result);
+        eddy_program_release(&program);
+        eddy_scope_end(scope);
+    }
+    cr_assert_gt(chains, 150);
+}
