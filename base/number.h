@@ -22,4 +22,14 @@ static inline int64_t eddy_max_i64(int64_t a, int64_t b) {
     return a > b ? a : b;
 }
 
+/* The greatest common divisor of numbers that are not negative. */
+static inline int64_t eddy_gcd_i64(int64_t a, int64_t b) {
+    while (b != 0) {
+        int64_t rest = a % b;
+        a = b;
+        b = rest;
+    }
+    return a;
+}
+
 #endif

@@ -1,6 +1,7 @@
 #include <program/shape_class.h>
 
 #include <base/memory.h>
+#include <base/number.h>
 #include <string.h>
 
 /* ---- life ---- */
@@ -98,21 +99,12 @@ bool eddy_shape_class_knows(const eddy_shape_class *class, int64_t size) {
            size <= class->most && (size - class->least) % class->step == 0;
 }
 
-static int64_t greatest_divisor(int64_t a, int64_t b) {
-    while (b != 0) {
-        int64_t rest = a % b;
-        a = b;
-        b = rest;
-    }
-    return a;
-}
-
 void eddy_shape_class_check(eddy_shape_class *class, int64_t size, bool is_as_foretold) {
     bool is_between = size >= class->least && size <= class->most;
     if (is_as_foretold) {
         class->is_checked = true;
-        class->step = greatest_divisor(class->step, size > class->least ? size - class->least
-                                                                        : class->least - size);
+        class->step = eddy_gcd_i64(class->step,
+                                   size > class->least ? size - class->least : class->least - size);
         class->least = size < class->least ? size : class->least;
         class->most = size > class->most ? size : class->most;
     } else if (!class->is_checked || is_between) {

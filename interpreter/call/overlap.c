@@ -1,5 +1,7 @@
 #include <interpreter/call/overlap.h>
 
+#include <base/number.h>
+
 /* Elements at offset_a + sum i_k * s_k and offset_b + sum j_k * t_k are the same where
  *     sum x_k * c_k = target,  0 <= x_k <= most_k
  * has a solution: b's indices are counted from their ends, so that all coefficients are positive. A bounded
@@ -20,15 +22,6 @@ typedef struct search {
     int64_t divisor[TERMS_MAX + 1]; /* of all coefficients k.. */
     int steps;
 } search;
-
-static int64_t divisor_of(int64_t a, int64_t b) {
-    while (b != 0) {
-        int64_t rest = a % b;
-        a = b;
-        b = rest;
-    }
-    return a;
-}
 
 /* Adds a term in order; equal coefficients become one term. */
 static void add_term(search *s, int64_t coefficient, int64_t most) {
@@ -86,7 +79,7 @@ bool eddy_overlap_layouts(const eddy_layout *a, const eddy_layout *b) {
     s.divisor[s.count] = 0;
     for (int k = s.count - 1; k >= 0; k--) {
         s.reach[k] = s.reach[k + 1] + (__int128)s.terms[k].coefficient * s.terms[k].most;
-        s.divisor[k] = divisor_of(s.terms[k].coefficient, s.divisor[k + 1]);
+        s.divisor[k] = eddy_gcd_i64(s.terms[k].coefficient, s.divisor[k + 1]);
     }
     return is_reached(&s, 0, target);
 }

@@ -1,5 +1,6 @@
 #include <kernels/cpu/conv/conv_plan.h>
 
+#include <base/number.h>
 #include <kernels/cpu/chunk.h>
 #include <kernels/cpu/matrix/gemm.h>
 #include <kernels/cpu/walk.h>
@@ -40,20 +41,11 @@ eddy_conv_axis eddy_conv_axis_forward(const eddy_conv_window *window, int64_t co
                             .tap_count = window->size};
 }
 
-static int64_t greatest_divisor(int64_t a, int64_t b) {
-    while (b != 0) {
-        int64_t rest = a % b;
-        a = b;
-        b = rest;
-    }
-    return a;
-}
-
 /* Element k of the window at place o of the result reads element (o + padding - k * dilation) / stride of the input, if
  * that is an integer. It is one for every (stride / gcd)-th k, or for none. */
 eddy_conv_axis eddy_conv_axis_transposed(const eddy_conv_window *window, int64_t size,
                                          int64_t phase) {
-    int64_t stride = window->stride, each = stride / greatest_divisor(window->dilation, stride);
+    int64_t stride = window->stride, each = stride / eddy_gcd_i64(window->dilation, stride);
     eddy_conv_axis axis = {.start = phase,
                            .step = stride,
                            .count = (size - phase + stride - 1) / stride,
