@@ -61,16 +61,7 @@ void eddy_recorded_release(eddy_recorded **recorded) {
     *recorded = NULL;
     if (eddy_sub_acq_rel(&released->references, 1u) != 1)
         return;
-    while (released->first) {
-        eddy_signature *signature = released->first;
-        released->first = signature->next;
-        eddy_signature_destroy(signature);
-    }
-    while (released->classes) {
-        eddy_shape_class *class = released->classes;
-        released->classes = class->next;
-        eddy_shape_class_release(class);
-    }
+    eddy_recorded_drop(&(eddy_recorded_dropped){released->first, released->classes});
     eddy_memory_release(released, sizeof(*released), EDDY_MEMORY_PROGRAM);
 }
 
@@ -91,62 +82,15 @@ typedef struct calling {
     char no_way[EDDY_RECORDING_REASON_BYTES]; /* why its backward pass could not be recorded; "" */
 } calling;
 
-/* The signature with that part of the key, which becomes the first; NULL if there is none. */
-static eddy_signature *find_key_locked(const calling *c, size_t key_bytes) {
-    eddy_digest digest = eddy_hash_128(c->key, key_bytes);
-    for (eddy_signature **place = &c->recorded->first; *place; place = &(*place)->next) {
-        eddy_signature *signature = *place;
-        if (signature->digest.low != digest.low || signature->digest.high != digest.high ||
-            signature->key_bytes != key_bytes || memcmp(signature->key, c->key, key_bytes) != 0)
-            continue;
-        *place = signature->next;
-        signature->next = c->recorded->first;
-        c->recorded->first = signature;
-        return signature;
-    }
-    return NULL;
-}
-
-/* That of the call. */
+/* That of the call, which becomes the first; NULL if there is none. */
 static eddy_signature *find_locked(const calling *c) {
-    return find_key_locked(c, c->key_bytes);
+    return eddy_recorded_find_signature(c->recorded, c->key, c->key_bytes);
 }
 
 /* That of the kinds of its arguments, which has the guards; NULL where nothing is read of the inputs. */
 static eddy_signature *find_kind_locked(const calling *c) {
-    return c->guards.count > 0 ? find_key_locked(c, c->kind_bytes) : NULL;
-}
-
-static int64_t bytes_of(const eddy_signature *signature) {
-    eddy_program_info info = {.size = sizeof(info)};
-    int64_t bytes = (int64_t)(sizeof(*signature) + signature->key_bytes);
-    if (signature->program && eddy_program_describe(signature->program, &info) == EDDY_OK)
-        bytes += info.program_bytes;
-    return bytes + (signature->source ? eddy_program_bytes(signature->source) : 0);
-}
-
-/* Drops the least recently used beyond the limit; the first stays. Returns them as a list. */
-static eddy_signature *trim_locked(eddy_recorded *recorded) {
-    int64_t bytes = 0;
-    for (const eddy_shape_class *at = recorded->classes; at; at = at->next)
-        bytes += eddy_shape_class_bytes(at);
-    for (eddy_signature *at = recorded->first; at; at = at->next) {
-        bytes += bytes_of(at);
-        if (at->next && bytes + bytes_of(at->next) > recorded->most_bytes) {
-            eddy_signature *dropped = at->next;
-            at->next = NULL;
-            return dropped;
-        }
-    }
-    return NULL;
-}
-
-static void destroy_all(eddy_signature *list) {
-    while (list) {
-        eddy_signature *next = list->next;
-        eddy_signature_destroy(list);
-        list = next;
-    }
+    return c->guards.count > 0 ? eddy_recorded_find_signature(c->recorded, c->key, c->kind_bytes)
+                               : NULL;
 }
 
 /* ---- running the function ---- */
@@ -449,15 +393,6 @@ static bool try_quietly(const calling *c, eddy_recording *recording, verdict *v)
 }
 
 /* A new one, the first; NULL without memory. */
-static eddy_signature *add_locked(const calling *c, size_t key_bytes, const char *with) {
-    eddy_signature *signature = eddy_signature_create(c->key, key_bytes, c->inputs, with);
-    if (!signature)
-        return NULL;
-    signature->next = c->recorded->first;
-    c->recorded->first = signature;
-    return signature;
-}
-
 static eddy_signature *add_call_locked(const calling *c) {
     char with[200] = "";
     eddy_signature *kind = find_kind_locked(c);
@@ -465,23 +400,24 @@ static eddy_signature *add_call_locked(const calling *c) {
         kind->values_left -= kind->values_left > 0;
     if (c->guards.count > 0)
         eddy_guard_describe(&c->guards, (const char *)c->key + c->kind_bytes, with, sizeof(with));
-    return add_locked(c, c->key_bytes, with);
+    return eddy_recorded_add_signature(c->recorded, c->key, c->key_bytes, c->inputs, with);
 }
 
 /* verdict: NULL where the call was not recorded after all. */
 static void put_down(calling *c, eddy_signature_outcome outcome, verdict *v) {
     eddy_lock_acquire(&c->recorded->lock);
-    eddy_signature *signature = find_locked(c), *dropped = NULL;
+    eddy_recorded_dropped dropped = {0};
+    eddy_signature *signature = find_locked(c);
     signature = signature ? signature : add_call_locked(c);
     if (signature) {
         signature->ran++;
         signature->outcome = outcome;
         if (v)
             settle_locked(c, signature, v);
-        dropped = trim_locked(c->recorded);
+        eddy_recorded_trim(c->recorded, &dropped);
     }
     eddy_lock_release(&c->recorded->lock);
-    destroy_all(dropped);
+    eddy_recorded_drop(&dropped);
 }
 
 /* ---- guards ---- */
@@ -490,8 +426,10 @@ static void put_down(calling *c, eddy_signature_outcome outcome, verdict *v) {
 static void learn_guards(const calling *c, const eddy_recording *recording) {
     eddy_program *stale = NULL;
     eddy_lock_acquire(&c->recorded->lock);
-    eddy_signature *kind = find_key_locked(c, c->kind_bytes), *dropped = NULL;
-    kind = kind ? kind : add_locked(c, c->kind_bytes, "");
+    eddy_recorded_dropped dropped = {0};
+    eddy_signature *kind = eddy_recorded_find_signature(c->recorded, c->key, c->kind_bytes);
+    if (!kind)
+        kind = eddy_recorded_add_signature(c->recorded, c->key, c->kind_bytes, c->inputs, "");
     if (kind) {
         kind->values_left = kind->guards.count > 0 ? kind->values_left : VALUES_FIRST;
         kind->ran++;
@@ -503,11 +441,11 @@ static void learn_guards(const calling *c, const eddy_recording *recording) {
             snprintf(kind->reason, sizeof(kind->reason),
                      "the function reads too many values of its inputs and its own tensors");
         }
-        dropped = trim_locked(c->recorded);
+        eddy_recorded_trim(c->recorded, &dropped);
     }
     eddy_lock_release(&c->recorded->lock);
     eddy_program_release(&stale);
-    destroy_all(dropped);
+    eddy_recorded_drop(&dropped);
 }
 
 /* Reads what decides, behind the key. False where that fails, as it would for the function. */
@@ -614,7 +552,7 @@ static bool is_one_too_many(const eddy_signature *signature, const eddy_signatur
 
 static void put_foretold(const calling *c, eddy_program *program, const eddy_shape_class *class) {
     eddy_program *old = NULL;
-    eddy_signature *dropped = NULL;
+    eddy_recorded_dropped dropped = {0};
     eddy_lock_acquire(&c->recorded->lock);
     eddy_signature *signature = find_locked(c);
     signature = signature ? signature : add_call_locked(c);
@@ -622,13 +560,13 @@ static void put_foretold(const calling *c, eddy_program *program, const eddy_sha
         old = signature->program;
         signature->program = eddy_program_retain(program);
         set_foretold(c, signature, class);
-        dropped = trim_locked(c->recorded);
+        eddy_recorded_trim(c->recorded, &dropped);
     }
     if (signature)
         signature->replayed++;
     eddy_lock_release(&c->recorded->lock);
     eddy_program_release(&old);
-    destroy_all(dropped);
+    eddy_recorded_drop(&dropped);
 }
 
 /* A program that a class foretells for the call, which has none: a reference, or NULL. */

@@ -20,6 +20,26 @@ struct eddy_recorded {
     eddy_shape_class *classes; /* lock: lock */
 };
 
+/* What is dropped under the lock, and released without it: lists. */
+typedef struct eddy_recorded_dropped {
+    eddy_signature *signatures;
+    eddy_shape_class *classes;
+} eddy_recorded_dropped;
+
+/* ---- recorded_signatures.c; `lock` is held ---- */
+
+/* The signature with that key, which becomes the first; NULL if there is none. */
+eddy_signature *eddy_recorded_find_signature(eddy_recorded *recorded, const void *key,
+                                             size_t key_bytes);
+/* A new one, the first; NULL without memory. with: what the values of guards are, or "". */
+eddy_signature *eddy_recorded_add_signature(eddy_recorded *recorded, const void *key,
+                                            size_t key_bytes, eddy_list inputs, const char *with);
+/* Drops the classes that were learnt least recently, if there are too many, and the signatures beyond the limit that were used least recently. The first
+ * signature stays. */
+void eddy_recorded_trim(eddy_recorded *recorded, eddy_recorded_dropped *dropped);
+/* `lock` is not held. */
+void eddy_recorded_drop(eddy_recorded_dropped *dropped);
+
 /* ---- recorded_shapes.c; `lock` is held ---- */
 
 /* The class that a call's key belongs to; NULL if there is none. *size: the key's. */
@@ -30,5 +50,8 @@ eddy_shape_class *eddy_recorded_take_stale_class(eddy_recorded *recorded, const 
                                                  size_t key_bytes);
 /* The signature is replayed from now on, and has a source: a class is learnt from it and another one, if there is one that it goes with. */
 void eddy_recorded_learn_class(eddy_recorded *recorded, eddy_signature *signature);
+/* The classes beyond EDDY_SHAPE_CLASSES_MOST, as a list; adds to *bytes what the others take: less than most_bytes, since there was room for two
+ * programs beside them when each was learnt. */
+eddy_shape_class *eddy_recorded_trim_classes(eddy_recorded *recorded, int64_t *bytes);
 
 #endif

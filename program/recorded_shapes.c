@@ -24,13 +24,6 @@ eddy_shape_class *eddy_recorded_take_stale_class(eddy_recorded *recorded, const 
     return found;
 }
 
-static int count_classes(const eddy_recorded *recorded) {
-    int count = 0;
-    for (const eddy_shape_class *at = recorded->classes; at; at = at->next)
-        count++;
-    return count;
-}
-
 /* A signature with which it makes a class. */
 static eddy_shape_class *try_all(eddy_recorded *recorded, eddy_signature *signature) {
     for (eddy_signature *other = recorded->first; other; other = other->next) {
@@ -49,12 +42,22 @@ static eddy_shape_class *try_all(eddy_recorded *recorded, eddy_signature *signat
 
 void eddy_recorded_learn_class(eddy_recorded *recorded, eddy_signature *signature) {
     int64_t size;
-    if (*find(recorded, signature->key, signature->key_bytes, &size) ||
-        count_classes(recorded) == EDDY_SHAPE_CLASSES_MOST)
+    if (*find(recorded, signature->key, signature->key_bytes, &size))
         return;
     eddy_shape_class *class = try_all(recorded, signature);
     if (!class)
         return;
     class->next = recorded->classes;
     recorded->classes = class;
+}
+
+eddy_shape_class *eddy_recorded_trim_classes(eddy_recorded *recorded, int64_t *bytes) {
+    eddy_shape_class **place = &recorded->classes;
+    for (int count = 0; *place && count < EDDY_SHAPE_CLASSES_MOST; count++) {
+        *bytes += eddy_shape_class_bytes(*place);
+        place = &(*place)->next;
+    }
+    eddy_shape_class *dropped = *place;
+    *place = NULL;
+    return dropped;
 }

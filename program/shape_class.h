@@ -15,7 +15,7 @@
 #include <program/foretell.h>
 #include <program/signature.h>
 
-/* So many of a function; what would be one more is not learnt. */
+/* So many of a function; beyond these the least recently learnt is dropped. */
 #define EDDY_SHAPE_CLASSES_MOST 8
 
 typedef struct eddy_shape_class {

@@ -327,6 +327,43 @@ Test(shapes, what_is_recorded_anew_keeps_nothing_of_before) {
     expect_nothing_left(scope);
 }
 
+/* ---- how much is kept ---- */
+
+static eddy_status negates(void *context, eddy_recorded_call *call) {
+    ((counted *)context)->calls++;
+    call->outputs[0] = eddy_neg(call->inputs.items[0]);
+    return EDDY_OK;
+}
+
+/* Rows of another width are another class. Returns how often the function ran. */
+static int run_width(eddy_recorded *recorded, counted *c, int64_t width, const int64_t *rows,
+                     int count) {
+    int before = c->calls;
+    for (int i = 0; i < count; i++) {
+        eddy_scope *scope = eddy_scope_begin();
+        eddy_tensor *x = eddy_ones(EDDY_SHAPE(rows[i], width), EDDY_F32, NULL), *y;
+        must(eddy_recorded_run(recorded, EDDY_LIST(x), (eddy_scalars){0}, &y));
+        cr_assert_eq(sum_of(y), -(double)(rows[i] * width));
+        eddy_scope_end(scope);
+    }
+    return c->calls - before;
+}
+
+static const int64_t learning[] = {4, 4, 9, 9, 7}, later[] = {6, 8};
+
+Test(shapes, the_class_that_was_learnt_least_recently_makes_room) {
+    eddy_scope *scope = eddy_scope_begin();
+    counted c = {0};
+    eddy_recorded *recorded = make(negates, &c, 1);
+    for (int64_t width = 1; width <= 9; width++)
+        cr_assert_eq(run_width(recorded, &c, width, learning, 5), 5);
+    cr_assert_eq(run_width(recorded, &c, 1, later, 2), 2, "of nine classes the first is gone");
+    for (int64_t width = 2; width <= 9; width++)
+        cr_assert_eq(run_width(recorded, &c, width, later, 2), 0, "width %lld", (long long)width);
+    eddy_recorded_release(&recorded);
+    expect_nothing_left(scope);
+}
+
 static void *call_many_sizes(void *context) {
     for (int i = 0; i < 60; i++) {
         eddy_scope *scope = eddy_scope_begin();
