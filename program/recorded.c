@@ -329,13 +329,17 @@ static eddy_program *find_before(const calling *c) {
 
 /* A reference of the class that a call's key belongs to, or NULL. is_known: of one that knows its size. */
 static eddy_shape_class *find_class(const calling *c, bool is_known, int64_t *size) {
+    if (!c->recorded->foretells)
+        return NULL;
     eddy_lock_acquire(&c->recorded->lock);
-    eddy_shape_class *class = eddy_recorded_find_class(c->recorded, c->key, c->key_bytes, size);
+    eddy_shape_class *stale = eddy_recorded_take_stale_class(c->recorded, c->key, c->key_bytes),
+                     *class = eddy_recorded_find_class(c->recorded, c->key, c->key_bytes, size);
     bool is_found = class && !class->is_given_up &&
                     (!is_known || eddy_shape_class_knows(class, *size)) &&
                     eddy_signature_has_inputs(class->inputs, c->inputs);
     class = is_found ? eddy_shape_class_retain(class) : NULL;
     eddy_lock_release(&c->recorded->lock);
+    eddy_shape_class_release(stale);
     return class;
 }
 
@@ -600,8 +604,10 @@ typedef struct choice {
     char reason[320];      /* why it is given up */
 } choice;
 
-static void choose_locked(const calling *c, choice *made) {
+/* Returns a program that is to be released, or NULL. */
+static eddy_program *choose_locked(const calling *c, choice *made) {
     eddy_signature *kind = find_kind_locked(c), *signature = find_locked(c);
+    eddy_program *stale = drop_stale_locked(c, signature);
     *made = (choice){0};
     if (signature && signature->is_replayed) {
         made->program = eddy_program_retain(signature->program);
@@ -619,6 +625,7 @@ static void choose_locked(const calling *c, choice *made) {
         snprintf(made->reason, sizeof(made->reason),
                  "what it reads of its inputs or its own tensors differs too often");
     }
+    return stale;
 }
 
 static eddy_status replay(calling *c, eddy_program *program) {
@@ -634,12 +641,9 @@ static eddy_status replay(calling *c, eddy_program *program) {
 static eddy_status choose(calling *c) {
     choice made;
     eddy_lock_acquire(&c->recorded->lock);
-    eddy_program *stale = drop_stale_locked(c, find_locked(c));
-    eddy_shape_class *class = eddy_recorded_take_stale_class(c->recorded, c->key, c->key_bytes);
-    choose_locked(c, &made);
+    eddy_program *stale = choose_locked(c, &made);
     eddy_lock_release(&c->recorded->lock);
     eddy_program_release(&stale);
-    eddy_shape_class_release(class);
     if (made.is_given_up)
         return run_eagerly(c, made.reason);
     if (!made.program)
