@@ -576,12 +576,12 @@ void eddy_recording_disown(eddy_recording *recording, const eddy_recording *othe
         spoil(recording, EDDY_OUT_OF_MEMORY, origin, "no memory to record it");
 }
 
-/* A recorded function runs on, at each call from now on. */
+/* A recorded function runs on, at each call from now on; but what is only recorded has no effect. */
 static bool record_refuse(eddy_recorder *recorder, eddy_origin origin) {
     eddy_recording *recording = (eddy_recording *)(void *)recorder;
     if (recording->is_owned)
         spoil(recording, EDDY_UNSUPPORTED, origin, "a replay would not do it again");
-    return !recording->is_owned;
+    return !recording->is_owned || recorder->mode == EDDY_RECORDER_NOTES;
 }
 
 static void record_abandon(eddy_recorder *recorder) {

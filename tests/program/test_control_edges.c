@@ -432,6 +432,40 @@ Test(control_edges, a_function_shuts_the_runtime_down) {
     eddy_runtime_release(&other);
 }
 
+/* ---- what no run would do again ---- */
+
+static eddy_status restores(void *context, eddy_list inputs, eddy_tensor **outputs) {
+    (void)context;
+    eddy_status status = eddy_generator_restore(eddy_generator_default(), 77, 5);
+    return status == EDDY_OK ? twice(NULL, inputs, outputs) : status;
+}
+
+static eddy_status chooses(void *context, eddy_recorded_call *call) {
+    return eddy_cond(context, restores, same, NULL, call->inputs, 1, NULL, call->outputs);
+}
+
+/* In a recorded function, which runs on: where the way is due, and not where it is only recorded. */
+Test(control_edges, a_way_restores_a_generator_only_where_it_is_due) {
+    for (int is_due = 0; is_due < 2; is_due++) {
+        eddy_scope *scope = eddy_scope_begin();
+        eddy_recorded *recorded = eddy_recorded_create(chooses, truth(is_due), 1, NULL);
+        for (int i = 0; i < 4; i++) {
+            uint64_t seed, counter;
+            eddy_tensor *y;
+            must(eddy_generator_restore(eddy_generator_default(), 3, 100));
+            must(eddy_recorded_run(recorded, EDDY_LIST(of(1)), (eddy_scalars){0}, &y));
+            cr_assert_eq(sum_of(y), is_due ? 6 : 3);
+            must(eddy_generator_state(eddy_generator_default(), &seed, &counter));
+            cr_assert(is_due ? seed == 77 && counter == 5 : seed == 3 && counter == 100,
+                      "call %d: %llu, %llu", i, (unsigned long long)seed,
+                      (unsigned long long)counter);
+        }
+        eddy_recorded_release(&recorded);
+        eddy_scope_end(scope);
+    }
+    cr_assert_eq(eddy_live_count(), 0);
+}
+
 /* ---- inputs that a function gives up ---- */
 
 static eddy_status gives_up(void *context, eddy_list inputs, eddy_tensor **outputs) {
