@@ -17,15 +17,6 @@ static int64_t instructions_of(const eddy_program *program) {
     return info.instruction_count;
 }
 
-static void must_equal(eddy_tensor *a, eddy_tensor *b, const char *what) {
-    static char left[COUNT * 32], right[COUNT * 32];
-    size_t bytes = (size_t)eddy_count_of(a) * eddy_dtype_bytes(eddy_dtype_of(a));
-    cr_assert(eddy_count_of(a) == eddy_count_of(b) && bytes <= sizeof(left), "%s", what);
-    must(eddy_read(a, left, bytes, NULL));
-    must(eddy_read(b, right, bytes, NULL));
-    cr_assert_eq(memcmp(left, right, bytes), 0, "%s", what);
-}
-
 /* Any bits: NaN of all kinds, subnormals, infinities, and numbers of all sizes. */
 static eddy_tensor *any_bits(eddy_dtype dtype, unsigned seed) {
     static uint64_t bits[COUNT];
@@ -74,7 +65,7 @@ static void check_casts(origin from, eddy_dtype narrow, eddy_dtype wide, eddy_dt
     for (unsigned seed = 1; seed < 4; seed++) {
         x = any_bits(given, seed);
         must(eddy_program_run(program, EDDY_LIST(x), &out));
-        must_equal(out, two_casts(x, from, narrow, wide, to), what);
+        must_have_same_bits(out, two_casts(x, from, narrow, wide, to), what);
     }
     eddy_program_release(&program);
     eddy_scope_end(scope);
@@ -157,7 +148,7 @@ Test(cast, copies_are_views_of_what_they_copy) {
     cr_assert_eq(instructions_of(program), 2);
     x = eddy_randn(EDDY_SHAPE(4, 4), EDDY_F32, NULL);
     must(eddy_program_run(program, EDDY_LIST(x), &out));
-    must_equal(out, whole_and_rows(x), "rows");
+    must_have_same_bits(out, whole_and_rows(x), "rows");
     eddy_program_release(&program);
     eddy_scope_end(scope);
     cr_assert_eq(eddy_live_count(), 0);
