@@ -47,7 +47,11 @@ MODELS = {
         ["-DPROGRAM=1", "-DPROGRAM=2", "-DPROGRAM=3", "-DPROGRAM=4"],
         {"": "-DPROGRAM=1", "BUG_PARTS_IN_SILENCE": "-DPROGRAM=3", "BUG_SAYS_SO_BEFORE_RELEASES": "-DPROGRAM=4"},
     ),
-    "poison": (["-DOPS=3"], ["-DOPS=4"], {"": "-DOPS=3"}),
+    "poison": (
+        ["-DOPS=3"],
+        ["-DOPS=4 -DFIRST_PART=0 -DLAST_PART=0", "-DOPS=4 -DFIRST_PART=1 -DLAST_PART=2"],
+        {"": "-DOPS=3"},
+    ),
 }
 DEPTH = 100000
 

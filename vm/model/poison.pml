@@ -4,7 +4,8 @@
  * at a later one. At the end values, kinds and roots must be equal.
  *
  * An instruction reads `source` and writes `target`: covers it, or changes it in place; it may fail; or it is a
- * recover. */
+ * recover. Some that follow each other may be the parts of a program's run: one instruction then, which reads the words
+ * once, carries poison from part to part by a table of its own, and writes those of its targets at its end. */
 #include "primitives.pml"
 
 #ifndef OPS
@@ -24,6 +25,7 @@ typedef op_type {
     byte source, target, access;
     bool fails;
     byte waits;
+    byte parts; /* all parts of its run: itself where it is none */
 };
 op_type ops[OPS];
 byte kind[STORAGES], root[STORAGES], value[STORAGES]; /* root: sequence number + 1 */
@@ -56,6 +58,49 @@ inline choose(o)
     :: else -> ops[o].source = ops[o].target
     fi;
     i = 0
+}
+
+/* Which instructions are parts of one run: none, or all from one to another. A recover is never one. */
+inline choose_run()
+{
+#ifdef FIRST_PART
+    s = FIRST_PART;
+    t = LAST_PART;
+#else
+    select(s : 0 .. OPS - 1);
+    select(t : s .. OPS - 1);
+#endif
+    o = 0; i = 0;
+    do
+    :: o < OPS ->
+        ops[o].parts = 1 << o;
+        if
+        :: o >= s && o <= t && ops[o].access != RECOVER -> i = i | (1 << o)
+        :: o >= s && o <= t && ops[o].access == RECOVER -> i = 0; t = 0
+        :: else -> skip
+        fi;
+        o++
+    :: else -> break
+    od;
+    /* It waits for what its parts wait for. */
+    o = 0; s = 0;
+    do
+    :: o < OPS ->
+        s = s | (HAS(i, o) -> ops[o].waits & ~i : 0);
+        o++
+    :: else -> break
+    od;
+    o = 0;
+    do
+    :: o < OPS ->
+        if
+        :: HAS(i, o) -> ops[o].parts = i; ops[o].waits = s
+        :: else -> skip
+        fi;
+        o++
+    :: else -> break
+    od;
+    o = 0; i = 0; s = 0; t = 0
 }
 
 /* What a program run one instruction after the other leaves. */
@@ -108,66 +153,106 @@ inline link_op(o)
 /* The poison that keeps the instruction from running: lowest root of its inputs, 0 for none. */
 inline read_inputs(o)
 {
-    of_source = value[ops[o].source];
-    of_target = value[ops[o].target];
-    found = root[ops[o].source];
+    found = roots[ops[o].source];
     if
 #ifdef BUG_IN_PLACE_TARGET_NOT_READ
     :: true -> skip
 #elif defined(BUG_LAST_ROOT_BLAMED)
-    :: ops[o].access == IN_PLACE && root[ops[o].target] != 0 -> found = root[ops[o].target]
+    :: ops[o].access == IN_PLACE && roots[ops[o].target] != 0 -> found = roots[ops[o].target]
 #else
-    :: ops[o].access == IN_PLACE && root[ops[o].target] != 0 && (found == 0 || root[ops[o].target] < found) ->
-        found = root[ops[o].target]
+    :: ops[o].access == IN_PLACE && roots[ops[o].target] != 0 && (found == 0 || roots[ops[o].target] < found) ->
+        found = roots[ops[o].target]
 #endif
     :: else -> skip
+    fi;
+#ifdef BUG_POISONED_RUN_IS_SKIPPED
+    if
+    :: at_begin == 0 -> at_begin = found + 1
+    :: else -> skip
+    fi;
+    if
+    :: at_begin > 1 -> found = at_begin - 1
+    :: else -> skip
     fi
+#endif
 }
 
-inline write_outcome(o)
+inline set_outcome(o)
 {
     t = ops[o].target;
     if
     :: ops[o].access == RECOVER ->
         if
 #ifdef BUG_RECOVER_HEALS_TORN
-        :: kind[t] == SKIPPED || kind[t] == TORN -> kind[t] = HEALTHY; root[t] = 0
+        :: kinds[t] == SKIPPED || kinds[t] == TORN -> kinds[t] = HEALTHY; roots[t] = 0
 #else
-        :: kind[t] == SKIPPED -> kind[t] = HEALTHY; root[t] = 0
+        :: kinds[t] == SKIPPED -> kinds[t] = HEALTHY; roots[t] = 0
 #endif
         :: else -> skip
         fi
     :: ops[o].access != RECOVER && found != 0 ->
         if
-        :: ops[o].access == COVER -> kind[t] = POISONED; root[t] = found; value[t] = 0
+        :: ops[o].access == COVER -> kinds[t] = POISONED; roots[t] = found; values[t] = 0
 #ifdef BUG_LAST_ROOT_BLAMED
-        :: ops[o].access == IN_PLACE -> kind[t] = SKIPPED; root[t] = found
+        :: ops[o].access == IN_PLACE -> kinds[t] = SKIPPED; roots[t] = found
 #else
-        :: ops[o].access == IN_PLACE && kind[t] == HEALTHY -> kind[t] = SKIPPED; root[t] = found
+        :: ops[o].access == IN_PLACE && kinds[t] == HEALTHY -> kinds[t] = SKIPPED; roots[t] = found
 #endif
         :: else -> skip
         fi
     :: ops[o].access != RECOVER && found == 0 && ops[o].fails ->
         fails_so_far++;
-        kind[t] = (ops[o].access == COVER -> POISONED : TORN);
+        kinds[t] = (ops[o].access == COVER -> POISONED : TORN);
 #ifdef BUG_ROOTS_NUMBERED_BY_TIME
-        root[t] = fails_so_far;
+        roots[t] = fails_so_far;
+#elif defined(BUG_PARTS_HAVE_ONE_NUMBER)
+        roots[t] = (HAS(mine, 2) -> 3 : (HAS(mine, 1) -> 2 : 1));
 #else
-        root[t] = o + 1;
+        roots[t] = o + 1;
 #endif
-        value[t] = 0
+        values[t] = 0
     :: ops[o].access != RECOVER && found == 0 && !ops[o].fails ->
-        value[t] = MIX(o, of_source, of_target);
-        kind[t] = HEALTHY;
-        root[t] = 0
-    fi
+        values[t] = MIX(o, values[ops[o].source], values[t]);
+        kinds[t] = HEALTHY;
+        roots[t] = 0
+    fi;
+    ADD(written, t)
+}
+
+inline load_table()
+{
+    do
+    :: i < STORAGES -> kinds[i] = kind[i]; roots[i] = root[i]; values[i] = value[i]; i++
+    :: else -> break
+    od;
+    i = 0
+}
+
+inline store_table()
+{
+    do
+    :: i < STORAGES ->
+        if
+#ifdef BUG_RUN_WRITES_ALL_WORDS
+        :: true -> kind[i] = kinds[i]; root[i] = roots[i]; value[i] = values[i]
+#else
+        :: HAS(written, i) -> kind[i] = kinds[i]; root[i] = roots[i]; value[i] = values[i]
+        :: else -> skip
+#endif
+        fi;
+        kinds[i] = 0; roots[i] = 0; values[i] = 0;
+        i++
+    :: else -> break
+    od;
+    i = 0; written = 0
 }
 
 #define IS_READY(i) (HAS(live & ~started, i) && ops[i].waits == 0)
 
 active [2] proctype runner()
 {
-    byte o, i, t, found, of_source, of_target;
+    byte o, i, t, found, mine, written, at_begin;
+    byte kinds[STORAGES], roots[STORAGES], values[STORAGES];
     is_set_up;
     do
     :: atomic {
@@ -179,16 +264,27 @@ active [2] proctype runner()
         :: IS_READY(3) -> o = 3
 #endif
         fi;
-        ADD(started, o);
-        read_inputs(o) };
-        atomic { write_outcome(o);
-        DROP(live, o);
-        i = 0;
+        mine = ops[o].parts;
+        started = started | mine;
+        o = 0;
+        load_table() };
+        atomic {
         do
-        :: i < OPS -> DROP(ops[i].waits, o); i++
+        :: o < OPS ->
+            if
+            :: HAS(mine, o) -> read_inputs(o); set_outcome(o)
+            :: else -> skip
+            fi;
+            o++
         :: else -> break
         od;
-        i = 0; t = 0; o = 0; found = 0; of_source = 0; of_target = 0 }
+        store_table();
+        live = live & ~mine;
+        do
+        :: i < OPS -> ops[i].waits = ops[i].waits & ~mine; i++
+        :: else -> break
+        od;
+        i = 0; t = 0; o = 0; found = 0; mine = 0; at_begin = 0 }
     :: atomic { (live & ~started) == 0 -> break }
     od
 }
@@ -205,7 +301,7 @@ init
             o++
         :: else -> break
         od;
-        o = 0;
+        choose_run();
         is_set_up = true
     }
     live == 0;
