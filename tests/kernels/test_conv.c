@@ -276,14 +276,14 @@ static const problem small[] = {
     {2, 3, 0, 5, 4, 2, 3, OPTIONS(1, 1, 1, 1, 1, 1, 1)},
 };
 
-Test(conv, every_dtype_and_layout, .timeout = 120) {
+Test(conv, every_dtype_and_layout, .timeout = 300) {
     for (int d = 0; d < 4; d++)
         for (size_t i = 0; i < sizeof(small) / sizeof(small[0]); i++)
             for (int l = 0; l < LAYOUTS; l++)
                 check(&small[i], floats[d], l);
 }
 
-Test(conv, random_geometry, .timeout = 120) {
+Test(conv, random_geometry, .timeout = 300) {
     for (int round = 0; round < 600; round++) {
         eddy_attributes_conv a =
             OPTIONS(1 + test_below(4), 1 + test_below(4), test_below(4), test_below(4),
@@ -318,7 +318,7 @@ static const problem scattered[] = {
     {1, 1, 4, 5, 24, 1, 3, OPTIONS(1, 1, 0, 1, 1, 1, 1)},
 };
 
-Test(conv, few_places_of_many_channels, .timeout = 120) {
+Test(conv, few_places_of_many_channels, .timeout = 300) {
     for (int d = 0; d < 4; d++)
         for (size_t i = 0; i < sizeof(scattered) / sizeof(scattered[0]); i++)
             for (int l = 0; l < LAYOUTS; l++)
@@ -370,7 +370,7 @@ Test(conv, rows_and_their_edges, .timeout = 300) {
     }
 }
 
-Test(conv, threads_do_not_show, .timeout = 120) {
+Test(conv, threads_do_not_show, .timeout = 300) {
     for (size_t i = 0; i < sizeof(large) / sizeof(large[0]); i++)
         for (int l = 0; l < 2; l++) {
             int lies = l == 0 ? CONTIGUOUS : CHANNELS_LAST;
@@ -413,7 +413,7 @@ static void ones_check(ones *o) {
 }
 
 /* What is prepared for a geometry is dropped when there are many others, and made again. */
-Test(conv, more_geometries_than_are_kept, .timeout = 120) {
+Test(conv, more_geometries_than_are_kept, .timeout = 300) {
     for (int64_t i = 0; i < 300; i++) {
         ones o;
         ones_make(&o, 14 + i % 150);
@@ -448,7 +448,7 @@ static void *run_each(void *context) {
     return NULL;
 }
 
-Test(conv, threads_prepare_at_once, .timeout = 120) {
+Test(conv, threads_prepare_at_once, .timeout = 300) {
     pthread_t threads[THREADS];
     ones *all = calloc(THREADS * EACH, sizeof(*all));
     for (int64_t i = 0; i < THREADS * EACH; i++)

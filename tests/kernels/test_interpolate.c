@@ -135,7 +135,7 @@ static void check(const problem *p, way v, eddy_dtype dtype, layout in, int out)
     tensor_free(&x), tensor_free(&y), tensor_free(&grad), tensor_free(&dx);
 }
 
-Test(interpolate, every_way_dtype_and_layout, .timeout = 120) {
+Test(interpolate, every_way_dtype_and_layout, .timeout = 300) {
     for (int d = 0; d < EDDY_DTYPE_COUNT; d++)
         for (size_t i = 0; i < PROBLEMS; i++)
             for (int k = 0; k < (eddy_dtype_is_float((eddy_dtype)d) ? 3 : 1); k++)

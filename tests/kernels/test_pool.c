@@ -123,7 +123,7 @@ static void check_max(const problem *p, eddy_dtype dtype, layout in, layout out)
     tensor_free(&x), tensor_free(&values), tensor_free(&again), tensor_free(&indices);
 }
 
-Test(pool, max_of_every_dtype_and_layout, .timeout = 120) {
+Test(pool, max_of_every_dtype_and_layout, .timeout = 300) {
     EACH_DTYPE(d) {
         for (size_t i = 0; i < PROBLEMS; i++)
             for (int in = 0; in < LAYOUT_COUNT; in++)
@@ -220,7 +220,7 @@ static void check_max_backward(const problem *p, eddy_dtype dtype, layout in, la
     tensor_free(&grad), tensor_free(&indices), tensor_free(&dx);
 }
 
-Test(pool, max_backward_of_every_float_and_layout, .timeout = 120) {
+Test(pool, max_backward_of_every_float_and_layout, .timeout = 300) {
     const eddy_dtype dtypes[] = {EDDY_F32, EDDY_F64, EDDY_F16, EDDY_BF16};
     for (int d = 0; d < 4; d++)
         for (size_t i = 0; i < PROBLEMS; i++)
@@ -328,7 +328,7 @@ static void fill_gradient(tensor *grad) {
         tensor_set(grad, test_below(grad->count), -0.0);
 }
 
-Test(pool, max_backward_from_x_finds_the_largest_of_every_float_and_layout, .timeout = 120) {
+Test(pool, max_backward_from_x_finds_the_largest_of_every_float_and_layout, .timeout = 300) {
     const eddy_dtype dtypes[] = {EDDY_F32, EDDY_F64, EDDY_F16, EDDY_BF16};
     for (int d = 0; d < 4; d++)
         for (size_t i = 0; i < PROBLEMS; i++)
@@ -366,7 +366,7 @@ static const problem apart[] = {
      {23, 20}}, /* more than a megabyte */
 };
 
-Test(pool, max_backward_from_x_of_windows_apart_by_slices, .timeout = 120) {
+Test(pool, max_backward_from_x_of_windows_apart_by_slices, .timeout = 300) {
     for (size_t i = 0; i < sizeof(apart) / sizeof(apart[0]); i++)
         for (int last = 0; last < 2; last++)
             for (int d = 0; d < 2; d++) {
@@ -443,7 +443,7 @@ static void check_library(const problem *p, bool is_last, double odd) {
     tensor_free(&x), tensor_free(&got), tensor_free(&again), tensor_free(&want);
 }
 
-Test(pool, the_library_does_not_show, .timeout = 120) {
+Test(pool, the_library_does_not_show, .timeout = 300) {
     const double odd[] = {0, NAN, -INFINITY, INFINITY};
     for (size_t i = 0; i < LARGE; i++)
         for (int o = 0; o < 4; o++)
@@ -564,7 +564,7 @@ static void check_average(const problem *p, bool is_adaptive, eddy_dtype dtype, 
 
 static const eddy_dtype floats[] = {EDDY_F32, EDDY_F64, EDDY_F16, EDDY_BF16};
 
-Test(pool, averages_of_every_float_and_layout, .timeout = 120) {
+Test(pool, averages_of_every_float_and_layout, .timeout = 300) {
     for (int d = 0; d < 4; d++)
         for (size_t i = 0; i < PROBLEMS; i++)
             for (int in = 0; in < LAYOUT_COUNT; in++) {
@@ -577,7 +577,7 @@ Test(pool, averages_of_every_float_and_layout, .timeout = 120) {
             }
 }
 
-Test(pool, adaptive_averages_of_every_float_and_layout, .timeout = 120) {
+Test(pool, adaptive_averages_of_every_float_and_layout, .timeout = 300) {
     const int64_t sizes[][2] = {{1, 1}, {7, 7}, {3, 5}, {2, 600}, {13, 1}};
     for (int d = 0; d < 4; d++)
         for (size_t i = 0; i < PROBLEMS; i++)

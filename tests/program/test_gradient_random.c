@@ -314,18 +314,18 @@ static void check_many(bool (*check_one)(uint64_t seed, bool is_twice), uint64_t
     cr_assert_gt(done, FUNCTIONS / 2, "%d", done);
 }
 
-Test(gradient_random, recorded_functions_have_the_bits_of_the_functions, .timeout = 100) {
+Test(gradient_random, recorded_functions_have_the_bits_of_the_functions, .timeout = 300) {
     check_many(check_recorded, 1998, false);
 }
 
-Test(gradient_random, calls_and_runs_have_the_same_bits, .timeout = 100) {
+Test(gradient_random, calls_and_runs_have_the_same_bits, .timeout = 300) {
     check_many(check, 2026, false);
 }
 
-Test(gradient_random, gradients_of_gradients_through_recorded_functions, .timeout = 100) {
+Test(gradient_random, gradients_of_gradients_through_recorded_functions, .timeout = 300) {
     check_many(check_recorded, 1915, true);
 }
 
-Test(gradient_random, gradients_of_gradients_through_runs, .timeout = 100) {
+Test(gradient_random, gradients_of_gradients_through_runs, .timeout = 300) {
     check_many(check, 2027, true);
 }
