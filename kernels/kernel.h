@@ -66,6 +66,13 @@ typedef struct eddy_kernel_plan {
 typedef void eddy_loop_fn(char *const *data, const int64_t *strides, int64_t count,
                           const void *attributes);
 
+/* The longest row that an eddy_rows_fn reduces. */
+#define EDDY_KERNEL_ROW_ELEMENTS 1024
+
+/* Reduces each of `rows` rows of contiguous elements (data[0]) to one (data[1]), with BYTES from row to row:
+ * 1 <= columns <= EDDY_KERNEL_ROW_ELEMENTS. */
+typedef void eddy_rows_fn(char *const *data, const int64_t *strides, int64_t rows, int64_t columns);
+
 typedef struct eddy_kernel {
     const char *name;
     /* Runs the whole op. For elementwise kernels this is eddy_kernel_run_elementwise, which calls eddy_kernel_loop's. */
@@ -75,6 +82,8 @@ typedef struct eddy_kernel {
     eddy_loop_fn *loop;
     eddy_loop_fn *const *(*loops)(void); /* NULL: use `loop` */
     size_t loop_index;
+    /* Reductions whose attributes begin with eddy_attributes_reduce: rows of f32, with the bits of a call. NULL: there is no such loop. */
+    eddy_rows_fn *rows;
     /* Plans a call: once, on the thread that issues it, with views that have no data. It computes all that follows from shapes,
      * dtypes, strides and attributes, and `run` computes none of it again: the slices, the workspace, the cost, the code to run.
      * Nothing else decides, so that a call gives the same bits every time; without memory it fails (OUT_OF_MEMORY, or the status

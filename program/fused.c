@@ -31,11 +31,20 @@ static void run_member(const eddy_fused_member *member, const eddy_frame *frame,
                                                      : member->attributes;
     for (uint32_t k = 0; k < member->operand_count; k++) {
         const eddy_fused_operand *operand = &member->operands[k];
-        strides[k] = operand->column_bytes;
+        strides[k] =
+            member->is_of_rows || member->rows ? operand->row_bytes : operand->column_bytes;
         data[k] = operand->is_in_tile
                       ? t->slots + operand->offset
                       : frame->bases[operand->base] + operand->offset +
                             t->row * operand->row_bytes + t->column * operand->column_bytes;
+    }
+    if (member->rows) {
+        member->rows(data, strides, t->rows, t->columns);
+        return;
+    }
+    if (member->is_of_rows) {
+        member->loop(data, strides, t->rows, attributes);
+        return;
     }
     if (member->is_flat || t->rows == 1) {
         member->loop(data, strides, t->rows * t->columns, attributes);
@@ -51,7 +60,8 @@ static void run_member(const eddy_fused_member *member, const eddy_frame *frame,
 static void run_tiles(void *context, int64_t begin, int64_t end) {
     const fused_run *run = context;
     const eddy_fused *fused = run->fused;
-    _Alignas(EDDY_CACHE_LINE) char slots[EDDY_GROUP_SLOTS * EDDY_FUSED_SLOT_BYTES];
+    _Alignas(EDDY_CACHE_LINE) char slots[EDDY_GROUP_SLOTS * EDDY_FUSED_SLOT_BYTES +
+                                         EDDY_GROUP_ROW_SLOTS * EDDY_FUSED_ROW_SLOT_BYTES];
     for (int64_t i = begin; i < end; i++) {
         tile t = {.row = i / fused->tiles_in_row * fused->tile_rows,
                   .column = i % fused->tiles_in_row * fused->tile_columns,
@@ -95,11 +105,15 @@ void eddy_fused_run(const eddy_fused *fused, eddy_frame *frame) {
 /* ---- making ---- */
 
 static void set_member(eddy_fused_member *member, const eddy_executable *executable,
-                       const eddy_code *code, uint32_t i, size_t *copied_bytes) {
+                       const eddy_code *code, uint32_t i, const eddy_plane *plane,
+                       size_t *copied_bytes) {
     const eddy_code_instruction *instruction = eddy_code_instruction_at(code, i);
     const eddy_prepared_call *prepared =
         (const eddy_prepared_call *)executable->prepared.items + executable->prepared_of[i];
-    member->loop = eddy_kernel_loop(instruction->kernel);
+    if (plane->is_reduced)
+        member->rows = instruction->kernel->rows;
+    else
+        member->loop = eddy_kernel_loop(instruction->kernel);
     member->attributes = eddy_packed_attributes(prepared->packed);
     member->attribute_bytes = (uint32_t)instruction->op->kernel_attribute_bytes;
     member->patches = executable->patches + instruction->patches_at;
@@ -114,10 +128,20 @@ static void set_operands(eddy_fused_member *member, const eddy_executable *execu
                          const eddy_code *code, const eddy_code_instruction *instruction,
                          const eddy_plane *plane, const int8_t *slots, int64_t tile_columns) {
     member->is_flat = true;
+    member->is_of_rows = plane->is_of_rows;
     for (uint32_t k = 0; k < instruction->operand_count; k++) {
         const eddy_code_operand *operand = eddy_code_operand_at(code, instruction->operands_at + k);
         int64_t bytes = eddy_dtype_size((eddy_dtype)operand->dtype);
         eddy_fused_operand *place = &member->operands[k];
+        if (slots[k] >= EDDY_GROUP_SLOTS) {
+            *place = (eddy_fused_operand){.offset = EDDY_GROUP_SLOTS * EDDY_FUSED_SLOT_BYTES +
+                                                    (slots[k] - EDDY_GROUP_SLOTS) *
+                                                        EDDY_FUSED_ROW_SLOT_BYTES,
+                                          .row_bytes = bytes,
+                                          .is_in_tile = true};
+            member->is_flat = false;
+            continue;
+        }
         if (slots[k] >= 0) {
             *place = (eddy_fused_operand){.offset = slots[k] * EDDY_FUSED_SLOT_BYTES,
                                           .row_bytes = tile_columns * bytes,
@@ -176,6 +200,8 @@ static void set_chain(eddy_fused *fused, const eddy_superinstruction *s, eddy_fu
         eddy_fused_member *member = &fused->members[s->members[k]];
         member->chain = s->chain;
         call->is_flat &= member->is_flat;
+        /* Those before one with an element for each row have no more. */
+        call->is_of_rows = member->is_of_rows;
         if (s->chain->members[k].op->scalar_count > 0)
             call->numbers[number++] = *(const eddy_scalar *)member->attributes;
         for (uint32_t o = 0; o + 1 < member->operand_count; o++)
@@ -229,7 +255,7 @@ eddy_fused *eddy_fused_create(const eddy_executable *executable, const eddy_code
     int64_t element_bytes, cost_ps = 0;
     find_plane(code, group, fused, &element_bytes);
     cut(fused, EDDY_FUSED_SLOT_BYTES / element_bytes);
-    eddy_group_slots slots = {.count = group->count};
+    eddy_group_slots slots = {.count = group->count, .elements = fused->rows * fused->columns};
     for (uint32_t m = 0; m < group->count; m++)
         slots.members[m] = eddy_code_instruction_at(code, group->first + m);
     bool has_slots = eddy_group_find_slots(code, bases, uses, &slots);
@@ -241,7 +267,8 @@ eddy_fused *eddy_fused_create(const eddy_executable *executable, const eddy_code
         (void)!eddy_plane_make(code, slots.members[m], &plane);
         if (plane.is_flat)
             eddy_plane_shape(&plane, fused->rows, fused->columns);
-        set_member(&fused->members[m], executable, code, group->first + m, copied_bytes);
+        EDDY_ASSERT(!plane.is_reduced || fused->tile_columns == fused->columns);
+        set_member(&fused->members[m], executable, code, group->first + m, &plane, copied_bytes);
         set_operands(&fused->members[m], executable, code, slots.members[m], &plane, slots.slots[m],
                      fused->tile_columns);
         cost_ps += eddy_executable_cost(executable, group->first + m);

@@ -2,8 +2,8 @@
  *
  * A tile is some rows of the group's plane, or a part of one row, small enough that what one member writes is still in the first-level
  * cache when the next one reads it. Values that only live within the group have no other memory than a slot of the tile. Each
- * member is a call of its own loop, or one of a chain whose loop keeps each op's rounding (superinstruction.h), so that every
- * element has the bits that single calls give it. */
+ * member is a call of its own loop, one of a chain whose loop keeps each op's rounding (superinstruction.h), or a reduction of the tile's
+ * rows, so that every element has the bits that single calls give it. */
 #ifndef EDDY_PROGRAM_FUSED_H
 #define EDDY_PROGRAM_FUSED_H
 
@@ -11,8 +11,9 @@
 #include <program/group.h>
 #include <program/superinstruction.h>
 
-/* Of a slot: 2,048 floats. */
+/* Of a slot: 2,048 floats, and one for each of as many rows. */
 #define EDDY_FUSED_SLOT_BYTES 8192
+#define EDDY_FUSED_ROW_SLOT_BYTES (EDDY_FUSED_SLOT_BYTES / EDDY_GROUP_LEAST_COLUMNS)
 
 /* Where a member's operand lies. */
 typedef struct eddy_fused_operand {
@@ -23,7 +24,8 @@ typedef struct eddy_fused_operand {
 } eddy_fused_operand;
 
 typedef struct eddy_fused_member {
-    eddy_loop_fn *loop;
+    eddy_loop_fn *loop; /* or, of a reduction, NULL and: */
+    eddy_rows_fn *rows;
     const void *attributes;
     const eddy_patch *patches;
     uint32_t patch_count;
@@ -31,6 +33,7 @@ typedef struct eddy_fused_member {
     uint32_t attribute_bytes;
     uint32_t operand_count;
     bool is_flat;                            /* rows follow each other without gaps */
+    bool is_of_rows;                         /* one element for each row */
     const eddy_chain *chain;                 /* that it is a part of, or that it runs; or NULL */
     eddy_scalar numbers[EDDY_CHAIN_NUMBERS]; /* of the chain that it runs */
     eddy_fused_operand operands[EDDY_PLANE_OPERANDS];

@@ -1,5 +1,8 @@
 #include <program/group.h>
 
+#include <base/dtype.h>
+#include <base/number.h>
+#include <kernels/attributes.h>
 #include <program/join.h>
 #include <string.h>
 
@@ -18,8 +21,66 @@ static bool can_be_member(const eddy_code *code, const eddy_code_instruction *in
     return true;
 }
 
+/* ---- reductions of rows ---- */
+
+/* Dims that are one, with the distance of its elements: `count` elements so far, inner ones first. */
+typedef struct merged {
+    int64_t count, stride;
+} merged;
+
+static bool merge_dim(merged *dims, int64_t dim, int64_t stride) {
+    if (dim == 1)
+        return true;
+    if (dims->count == 1)
+        dims->stride = stride;
+    else if (stride != dims->count * dims->stride)
+        return false;
+    dims->count *= dim;
+    return true;
+}
+
+/* Whether what is reduced to one element lies there contiguous, in order. */
+static bool find_rows(const eddy_layout *layout, uint32_t axes, merged *rows, merged *columns) {
+    *rows = *columns = (merged){1, 1};
+    for (int32_t d = layout->rank - 1; d >= 0; d--)
+        if (!merge_dim(axes >> d & 1 ? columns : rows, layout->dims[d], layout->strides[d]))
+            return false;
+    return columns->stride == 1;
+}
+
+static bool is_plane_of_rows(const eddy_code *code, const eddy_code_instruction *instruction,
+                             eddy_plane *plane) {
+    if (!instruction->kernel->rows || instruction->operand_count != 2)
+        return false;
+    const eddy_code_operand *in = eddy_code_operand_at(code, instruction->operands_at),
+                            *out = in + 1;
+    if (in->dtype != EDDY_F32 || out->dtype != EDDY_F32 || in->value == out->value)
+        return false;
+    const eddy_attributes_reduce *attributes =
+        (const void *)eddy_code_words(code, instruction->attributes_at);
+    eddy_layout layout;
+    merged rows, columns, results = {1, 1};
+    eddy_code_operand_layout(code, in, &layout);
+    if (!find_rows(&layout, attributes->axes, &rows, &columns) || rows.count < 2 ||
+        columns.count < EDDY_GROUP_LEAST_COLUMNS || columns.count > EDDY_KERNEL_ROW_ELEMENTS)
+        return false;
+    eddy_code_operand_layout(code, out, &layout);
+    for (int32_t d = layout.rank - 1; d >= 0; d--)
+        if (!merge_dim(&results, layout.dims[d], layout.strides[d]))
+            return false;
+    *plane = (eddy_plane){.rows = rows.count,
+                          .columns = columns.count,
+                          .is_reduced = true,
+                          .strides = {{rows.stride, 1}, {results.stride, 0}}};
+    return true;
+}
+
+/* ---- planes ---- */
+
 bool eddy_plane_make(const eddy_code *code, const eddy_code_instruction *instruction,
                      eddy_plane *plane) {
+    if (is_plane_of_rows(code, instruction, plane))
+        return true;
     if (!can_be_member(code, instruction))
         return false;
     eddy_joint joint;
@@ -38,11 +99,15 @@ bool eddy_plane_make(const eddy_code *code, const eddy_code_instruction *instruc
 }
 
 void eddy_plane_shape(eddy_plane *plane, int64_t rows, int64_t columns) {
-    EDDY_ASSERT(plane->is_flat && plane->columns == rows * columns);
+    EDDY_ASSERT(plane->is_flat && (plane->columns == rows * columns || plane->columns == rows));
+    plane->is_of_rows = plane->columns == rows && columns > 1;
     plane->rows = rows;
     plane->columns = columns;
-    for (uint32_t k = 0; k < EDDY_PLANE_OPERANDS; k++)
-        plane->strides[k][0] = columns * plane->strides[k][1];
+    for (uint32_t k = 0; k < EDDY_PLANE_OPERANDS; k++) {
+        int64_t stride = plane->strides[k][1];
+        plane->strides[k][0] = plane->is_of_rows ? stride : columns * stride;
+        plane->strides[k][1] = plane->is_of_rows ? 0 : stride;
+    }
 }
 
 bool eddy_group_orders(const eddy_code *code, const eddy_code_instruction *a,
@@ -111,21 +176,30 @@ static void set_slots(const eddy_code *code, eddy_group_slots *group, uint32_t v
                 group->slots[m][k] = slot;
 }
 
+static int64_t elements_of(const eddy_code *code, const eddy_code_operand *operand) {
+    return eddy_code_value_at(code, operand->value)->bytes /
+           eddy_dtype_size((eddy_dtype)operand->dtype);
+}
+
 bool eddy_group_find_slots(const eddy_code *code, const uint32_t *bases, const uint32_t *uses,
                            eddy_group_slots *group) {
-    uint32_t busy_until[EDDY_GROUP_SLOTS] = {0}; /* 1 + the member after which the slot is free */
+    /* 1 + the member after which the slot is free. */
+    uint32_t busy_until[EDDY_GROUP_SLOTS + EDDY_GROUP_ROW_SLOTS] = {0};
     memset(group->slots, -1, sizeof(group->slots));
     for (uint32_t m = 0; m < group->count; m++) {
         const eddy_code_instruction *member = group->members[m];
         const eddy_code_operand *result =
             eddy_code_operand_at(code, member->operands_at + member->operand_count - 1);
-        uint32_t last = m, slot = 0;
+        uint32_t last = m;
         if (!(result->access & EDDY_CODE_MAKES) || bases[result->value] != 0 ||
             uses_within(code, group, result->value, &last) != uses[result->value])
             continue;
-        while (slot < EDDY_GROUP_SLOTS && busy_until[slot] > m)
+        bool is_of_rows = elements_of(code, result) < group->elements;
+        uint32_t slot = is_of_rows ? EDDY_GROUP_SLOTS : 0,
+                 end = EDDY_GROUP_SLOTS + (is_of_rows ? EDDY_GROUP_ROW_SLOTS : 0);
+        while (slot < end && busy_until[slot] > m)
             slot++;
-        if (slot == EDDY_GROUP_SLOTS)
+        if (slot == end)
             return false;
         busy_until[slot] = last + 1;
         set_slots(code, group, result->value, (int8_t)slot);

@@ -1,6 +1,6 @@
-/* Groups of elementwise instructions.
+/* Groups of instructions that run tile by tile.
  *
- * Instructions are a list of units: one instruction, or the members of a group. Each instruction in turn is merged with the units that
+ * Instructions are a list of units: one instruction, or the members of a group, elementwise or reductions of rows. Each instruction in turn is merged with the units that
  * used its operands last, if their planes and values fit (group.h). Of the two units the earlier moves down, or the later up, past
  * what lies between, if nothing there reads what it writes or the other way round. */
 #include <base/memory.h>
@@ -21,6 +21,7 @@ typedef struct unit {
     bool is_group; /* has a plane */
     int64_t rows, columns;
     bool is_flat;
+    bool is_reduced; /* has a reduction of rows */
 } unit;
 
 typedef struct fusing {
@@ -41,10 +42,17 @@ static const eddy_code_instruction *instruction_at(const fusing *f, uint32_t i) 
 
 /* ---- may two units be one? ---- */
 
+/* Whether the other has an element for each row of the unit. */
+static bool has_rows_of(const unit *other, const unit *reduced) {
+    return reduced->is_reduced && other->is_flat && other->columns == reduced->rows;
+}
+
 static bool has_same_plane(const unit *a, const unit *b, int64_t *rows, int64_t *columns) {
     const unit *shaped = a->is_flat ? b : a;
     *rows = shaped->rows;
     *columns = shaped->columns;
+    if (has_rows_of(a, b) || has_rows_of(b, a))
+        return true;
     return a->rows * a->columns == b->rows * b->columns &&
            (a->is_flat || b->is_flat || (a->rows == b->rows && a->columns == b->columns));
 }
@@ -70,8 +78,8 @@ static bool fit(const fusing *f, const unit *a, const unit *b, int64_t rows, int
     return true;
 }
 
-static bool have_slots(const fusing *f, const unit *a, const unit *b) {
-    eddy_group_slots group = {.count = 0};
+static bool have_slots(const fusing *f, const unit *a, const unit *b, int64_t elements) {
+    eddy_group_slots group = {.count = 0, .elements = elements};
     for (uint32_t i = a->first_member; i != NONE; i = f->next_member[i])
         group.members[group.count++] = instruction_at(f, i);
     for (uint32_t i = b->first_member; i != NONE; i = f->next_member[i])
@@ -120,19 +128,21 @@ static void merge(fusing *f, uint32_t a, uint32_t b, uint32_t kept, int64_t rows
     unlink_unit(f, kept == a ? b : a);
     f->next_member[x->last_member] = y->first_member;
     uint32_t first = x->first_member, last = y->last_member, count = x->count + y->count;
-    bool is_flat = x->is_flat && y->is_flat;
+    bool is_flat = x->is_flat && y->is_flat, is_reduced = x->is_reduced || y->is_reduced;
     unit *merged = &f->units[kept];
-    *merged =
-        (unit){merged->previous, merged->next, first, last, count, true, rows, columns, is_flat};
+    *merged = (unit){merged->previous, merged->next, first,     last, count, true, rows,
+                     columns,          is_flat,      is_reduced};
     for (uint32_t i = first; i != NONE; i = f->next_member[i])
         f->unit_of[i] = kept;
 }
 
 /* ---- all of it ---- */
 
-/* Whether the operand has an element for each of the plane: only then is there something to gain by using it together. */
-static bool is_dense(const eddy_plane *plane, uint32_t k) {
-    return plane->strides[k][1] != 0 && (plane->rows == 1 || plane->strides[k][0] != 0);
+/* Whether there is something to gain by using the operand together with the unit: it has an element for each of the plane, or for each row, and
+ * the unit makes such values. */
+static bool is_worth(const eddy_plane *plane, uint32_t k, const unit *other) {
+    bool differs_in_rows = plane->rows == 1 || plane->strides[k][0] != 0;
+    return differs_in_rows && (plane->strides[k][1] != 0 || other->is_reduced);
 }
 
 static uint32_t merge_with(fusing *f, uint32_t a, uint32_t b) {
@@ -140,10 +150,11 @@ static uint32_t merge_with(fusing *f, uint32_t a, uint32_t b) {
     int64_t rows, columns;
     bool moves_down, moves_up;
     if (a == b || !x->is_group || x->count + y->count > EDDY_GROUP_MEMBERS ||
-        !has_same_plane(x, y, &rows, &columns))
+        !has_same_plane(x, y, &rows, &columns) || rows * columns < LEAST_ELEMENTS)
         return b;
     find_ways(f, a, b, &moves_down, &moves_up);
-    if ((!moves_down && !moves_up) || !fit(f, x, y, rows, columns) || !have_slots(f, x, y))
+    if ((!moves_down && !moves_up) || !fit(f, x, y, rows, columns) ||
+        !have_slots(f, x, y, rows * columns))
         return b;
     uint32_t kept = moves_down ? b : a;
     merge(f, a, b, kept, rows, columns);
@@ -157,10 +168,12 @@ static void add(fusing *f, uint32_t i) {
     if (eddy_control_of(instruction->op) != EDDY_CONTROL_NONE)
         memset(f->touched, 0xff, f->code->values.count * sizeof(*f->touched));
     eddy_plane plane = {0};
+    /* A small one of a single dim may have an element for each row of a group. */
     bool is_group = eddy_plane_make(f->code, instruction, &plane) &&
-                    plane.rows * plane.columns >= LEAST_ELEMENTS;
+                    (plane.rows * plane.columns >= LEAST_ELEMENTS || plane.is_flat);
     f->units[i] =
-        (unit){f->last, NONE, i, i, 1, is_group, plane.rows, plane.columns, plane.is_flat};
+        (unit){f->last,         NONE, i, i, 1, is_group, plane.rows, plane.columns, plane.is_flat,
+               plane.is_reduced};
     if (f->last != NONE)
         f->units[f->last].next = i;
     f->last = i;
@@ -171,14 +184,16 @@ static void add(fusing *f, uint32_t i) {
         uint32_t value = eddy_code_operand_at(f->code, instruction->operands_at + k)->value;
         if (value == NONE)
             continue;
-        if (is_group && f->touched[value] != NONE && is_dense(&plane, k))
-            unit_number = merge_with(f, f->unit_of[f->touched[value]], unit_number);
+        uint32_t user = f->touched[value];
+        if (is_group && user != NONE && is_worth(&plane, k, &f->units[f->unit_of[user]]))
+            unit_number = merge_with(f, f->unit_of[user], unit_number);
         f->touched[value] = i;
     }
 }
 
-static void note_tile_values(const fusing *f, uint32_t first, uint32_t count) {
-    eddy_group_slots group = {.count = count};
+static void note_tile_values(const fusing *f, uint32_t first, const unit *u) {
+    uint32_t count = u->count;
+    eddy_group_slots group = {.count = count, .elements = u->rows * u->columns};
     for (uint32_t m = 0; m < count; m++)
         group.members[m] = instruction_at(f, first + m);
     bool has_slots = eddy_group_find_slots(f->code, f->bases, f->uses, &group);
@@ -208,7 +223,7 @@ static bool arrange(const fusing *f, eddy_code_instruction *old) {
         if (!eddy_code_array_add(&code->groups, sizeof(eddy_code_group), 1, &index))
             return false;
         *eddy_code_group_at(code, index) = (eddy_code_group){first_of_unit, members};
-        note_tile_values(f, first_of_unit, members);
+        note_tile_values(f, first_of_unit, &f->units[u]);
     }
     EDDY_ASSERT(at == count);
     return true;

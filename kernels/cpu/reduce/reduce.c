@@ -708,21 +708,46 @@ static eddy_status logsumexp_prepare(const eddy_kernel_call *call, eddy_kernel_p
     return reduce_prepare(call, plan, &how, (price){call->kernel->cost_element_ps, 45000});
 }
 
-#define REDUCTION(name_, element)                                                                  \
+/* ---- a row at a time ---- */
+
+_Static_assert(EDDY_KERNEL_ROW_ELEMENTS <= EDDY_REDUCE_BLOCK, "a row is one block");
+
+#define ROWS(name_)                                                                                \
+    static void name_##_rows(char *const *data, const int64_t *strides, int64_t rows,              \
+                             int64_t columns) {                                                    \
+        eddy_reduce_block_fn *block = eddy_reduce_blocks_of(EDDY_REDUCE_F32)->name_.block;         \
+        for (int64_t row = 0; row < rows; row++)                                                   \
+            block(data[0] + row * strides[0], columns, 0, data[1] + row * strides[1]);             \
+    }
+
+ROWS(sum)
+ROWS(max)
+ROWS(min)
+
+static void mean_rows(char *const *data, const int64_t *strides, int64_t rows, int64_t columns) {
+    sum_rows(data, strides, rows, columns);
+    for (int64_t row = 0; row < rows; row++)
+        *(float *)(void *)(data[1] + row * strides[1]) /= (float)columns;
+}
+
+/* ---- kernels ---- */
+
+#define REDUCTION(name_, element, rows_)                                                           \
     const eddy_kernel eddy_cpu_##name_ = {.name = #name_,                                          \
                                           .prepare = name_##_prepare,                              \
                                           .run = reduce_run,                                       \
+                                          .rows = rows_,                                           \
                                           .cost_base_ps = 90000,                                   \
                                           .cost_element_ps = element};
 
-REDUCTION(sum, 65)
-REDUCTION(mean, 65)
-REDUCTION(prod, 75)
-REDUCTION(max, 75)
-REDUCTION(min, 75)
-REDUCTION(any, 28)
-REDUCTION(all, 28)
-REDUCTION(var, 250)
-REDUCTION(std, 250)
-REDUCTION(logsumexp, 420)
-REDUCTION(norm, 100)
+REDUCTION(sum, 65, sum_rows)
+REDUCTION(mean, 65, mean_rows)
+REDUCTION(prod, 75, NULL)
+REDUCTION(max, 75, max_rows)
+REDUCTION(min, 75, min_rows)
+REDUCTION(any, 28, NULL)
+REDUCTION(all, 28, NULL)
+REDUCTION(var, 250, NULL)
+REDUCTION(std, 250, NULL)
+REDUCTION(logsumexp, 420, NULL)
+REDUCTION(norm, 100, NULL)
