@@ -64,6 +64,10 @@ static bool is_own(const eddy_tensor *tensor, const eddy_scope *scope) {
            eddy_load_acquire(&tensor->references) == 1 && tensor->is_contiguous;
 }
 
+bool eddy_block_is_own(const eddy_block_call *call, const eddy_tensor *tensor) {
+    return is_own(tensor, call->caller->scope);
+}
+
 static eddy_status copy(const eddy_block_call *call, eddy_tensor *tensor, eddy_tensor **made) {
     const eddy_op *clone = eddy_op_find("clone");
     eddy_apply apply = {.op = clone,

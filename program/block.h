@@ -54,6 +54,9 @@ EDDY_MUST_USE eddy_status eddy_block_check_predicate(const eddy_block_call *call
 EDDY_MUST_USE eddy_status eddy_block_check_same(const eddy_block_call *call, int64_t i,
                                                 const eddy_tensor *given, const eddy_tensor *like);
 
+/* Whether the function that the innermost scope belongs to has the only reference of an output: it needs no copy. */
+bool eddy_block_is_own(const eddy_block_call *call, const eddy_tensor *tensor);
+
 /* Both give up the references, if the pointers are not NULL; the first makes the tensors the user's, if it can. */
 EDDY_MUST_USE eddy_status eddy_block_hand_out(const eddy_block_call *call, eddy_tensor **made,
                                               eddy_tensor **outputs);

@@ -235,11 +235,11 @@ static eddy_status run_gradient(const eddy_gradient_call *call) {
     const eddy_program_way *way = find_way(op->run->ways, call);
     /* Such a pass goes through the calls, where it can. */
     if (call->is_recorded)
-        return eddy_fail(EDDY_UNSUPPORTED, origin_of(call),
-                         "creates_graph cannot go back through this run: %s",
-                         op->run->ways->calls.reason[0] ? op->run->ways->calls.reason
-                                                        : "the predicate of a branch cannot be "
-                                                          "read");
+        return eddy_fail(
+            EDDY_UNSUPPORTED, origin_of(call), "creates_graph cannot go back through this run: %s",
+            op->run->ways->calls.reason[0] ? op->run->ways->calls.reason
+                                           : "the predicate of a branch, or the number of a "
+                                             "loop's steps, cannot be read");
     eddy_caller *caller = eddy_caller_self;
     size_t bytes = ((size_t)way->from.count + way->to.count) * sizeof(eddy_tensor *);
     eddy_tensor **memory = eddy_caller_scratch_begin(caller, bytes);

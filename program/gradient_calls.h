@@ -6,13 +6,21 @@
  *
  * A branch is one node of the recording's tape; of its two ways the one is unfolded that the run has taken, which its predicate tells.
  *
- * So all that eager calls would do follows: sums in the same order, hooks, passes through these gradients. Nothing is computed to unfold; predicates are waited for.
+ * So is a loop, of whose body the calls are there once. They are unfolded for each step that the run has made. What the body had saved lies
+ * in lists, a row a step (saved.h), and so does what it has drawn.
+ *
+ *   outside   before[i] ------------------------------------------------------------> LOOP_OUTPUT i (carried: what the last step gave; rows: a stack)
+ *                 \--> step 0: LOOP_INPUT i --> calls --> outputs[i] --> step 1 ... --/
+ *
+ * So all that eager calls would do follows: sums in the same order, hooks, passes through these gradients. Nothing is computed to unfold; predicates
+ * and numbers of steps are waited for.
  *
  * Threads: const once made. */
 #ifndef EDDY_PROGRAM_GRADIENT_CALLS_H
 #define EDDY_PROGRAM_GRADIENT_CALLS_H
 
 #include <interpreter/tape/autograd.h>
+#include <program/loop_tape.h>
 #include <program/recording.h>
 
 /* What an edge or a saved tensor of a call refers to. */
@@ -22,39 +30,87 @@ typedef struct eddy_calls_word {
         output; /* of the call; else the number of an edge of the run's node, or EDDY_CODE_NONE */
 } eddy_calls_word;
 
+/* Loops that lie within each other, at most. */
+#define EDDY_CALLS_DEPTH 4
+
+/* A list whose row belongs to a step. */
+typedef struct eddy_calls_list {
+    uint32_t loop;    /* whose steps count */
+    int64_t stride;   /* elements from row to row */
+    bool is_reversed; /* the first step has the last row */
+} eddy_calls_list;
+
+/* Where a run has a tensor. */
+typedef struct eddy_calls_place {
+    uint32_t value;
+    uint32_t saved; /* its number among what the run's node has saved */
+    uint8_t dtype;
+    uint8_t list_count;
+    eddy_device device;
+    eddy_layout
+        layout; /* offset: from the first element of the tensor that the run's node has, in the first row of all lists */
+    eddy_calls_list lists[EDDY_CALLS_DEPTH];
+} eddy_calls_place;
+
 typedef struct eddy_calls_saved {
     uint32_t slot;  /* of the call's node */
-    uint32_t value; /* EDDY_CODE_NONE: the operand is absent */
-    uint32_t saved; /* its number among what the run's node has saved */
+    uint32_t place; /* EDDY_CODE_NONE: the operand is absent */
     uint32_t result;
-    uint8_t dtype;
-    eddy_device device;
     eddy_calls_word word;
-    eddy_layout layout; /* offset: from the first element of the tensor that the run's node has */
 } eddy_calls_saved;
 
 /* A number of a call that each run gives: an attribute, or seed and counter. */
 typedef struct eddy_calls_number {
-    uint32_t draw; /* 1 + index; 0: a number that is given to the run */
+    uint32_t draw; /* 1 + index; 0: */
+    uint32_t
+        place; /* of the seed and the counter of a step; EDDY_CODE_NONE: a number that is given to the run */
     eddy_code_scalar use;
 } eddy_calls_number;
 
-typedef struct eddy_calls_call {
-    eddy_autograd_node *node; /* a reference: neither edges nor tensors */
-    uint32_t edges_at;        /* as many as the node's inputs */
+typedef enum eddy_calls_kind {
+    EDDY_CALLS_OP,
     /* What a branch gives, as a copy of what one of its ways does: two edges for the one input, of the way where the predicate is true and of
-     * the other. The predicate is the one saved tensor, which no slot is for. */
-    bool is_choice;
+     * the other. */
+    EDDY_CALLS_BRANCH,
+    EDDY_CALLS_LOOP_OUTPUT, /* what a loop gives: no call, or a stack of rows; its node is that of a copy of it */
+    EDDY_CALLS_LOOP_INPUT,  /* what a step is given: no call, or a slice */
+    EDDY_CALLS_STEP_OUTPUT, /* what a step gives, as a copy */
+} eddy_calls_kind;
+
+typedef struct eddy_calls_call {
+    eddy_autograd_node
+        *node; /* a reference: neither edges nor tensors; NULL: never one of its own */
+    eddy_calls_kind kind;
+    uint32_t loop;     /* in whose steps it is; EDDY_CODE_NONE: in none */
+    uint32_t number;   /* among the calls of that loop's step, or outside of loops */
+    uint32_t of;       /* LOOP_OUTPUT, LOOP_INPUT: that loop */
+    uint32_t index;    /* LOOP_OUTPUT, LOOP_INPUT: which one */
+    uint32_t place;    /* BRANCH: of the predicate */
+    uint32_t edges_at; /* as many as the node's inputs */
     uint32_t saved_at, saved_count;
     uint32_t numbers_at, number_count;
 } eddy_calls_call;
 
+typedef struct eddy_calls_loop {
+    uint32_t outer;      /* in whose steps it is; EDDY_CODE_NONE: in none */
+    uint32_t number;     /* among the loops there */
+    uint32_t call_count; /* of a step */
+    uint32_t loop_count; /* within a step */
+    uint32_t steps;      /* the place of the number of steps */
+    uint32_t before_at;  /* among the edges, per input: what had made it when the loop began */
+    uint32_t outputs_at; /* among the edges, per output: what had made it in a step */
+    eddy_loop_counts counts;
+} eddy_calls_loop;
+
 typedef struct eddy_gradient_calls {
-    eddy_code_array calls;   /* eddy_calls_call */
-    eddy_code_array edges;   /* eddy_calls_word */
-    eddy_code_array saved;   /* eddy_calls_saved */
-    eddy_code_array numbers; /* eddy_calls_number */
-    eddy_code_array roots;   /* eddy_calls_word, per root */
+    eddy_code_array calls;           /* eddy_calls_call */
+    eddy_code_array loops;           /* eddy_calls_loop */
+    eddy_code_array edges;           /* eddy_calls_word */
+    eddy_code_array places;          /* eddy_calls_place */
+    eddy_code_array saved;           /* eddy_calls_saved */
+    eddy_code_array numbers;         /* eddy_calls_number */
+    eddy_code_array roots;           /* eddy_calls_word, per root */
+    uint32_t call_count, loop_count; /* outside of loops */
     /* Why a run cannot be unfolded, then all else is empty; "" if it can. */
     char reason[EDDY_RECORDING_REASON_BYTES];
 } eddy_gradient_calls;
@@ -94,9 +150,15 @@ EDDY_MUST_USE eddy_status eddy_gradient_calls_unfold(const eddy_gradient_calls *
 static inline eddy_calls_call *eddy_calls_call_at(const eddy_gradient_calls *calls, uint32_t i) {
     return (eddy_calls_call *)calls->calls.items + i;
 }
+static inline eddy_calls_loop *eddy_calls_loop_at(const eddy_gradient_calls *calls, uint32_t i) {
+    return (eddy_calls_loop *)calls->loops.items + i;
+}
 static inline eddy_calls_word *eddy_gradient_calls_edge(const eddy_gradient_calls *calls,
                                                         uint32_t i) {
     return (eddy_calls_word *)calls->edges.items + i;
+}
+static inline eddy_calls_place *eddy_calls_place_at(const eddy_gradient_calls *calls, uint32_t i) {
+    return (eddy_calls_place *)calls->places.items + i;
 }
 static inline eddy_calls_saved *eddy_calls_saved_at(const eddy_gradient_calls *calls, uint32_t i) {
     return (eddy_calls_saved *)calls->saved.items + i;

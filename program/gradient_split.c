@@ -426,14 +426,12 @@ static bool add_edges(const splitter *s) {
 /* ---- calls ---- */
 
 static eddy_status save_for_calls(const splitter *s, eddy_gradient_calls *calls) {
-    for (uint32_t i = 0; i < calls->saved.count; i++) {
-        eddy_calls_saved *saved = eddy_calls_saved_at(calls, i);
-        if (saved->value == EDDY_CODE_NONE)
-            continue;
-        eddy_status status = save(s, saved->value);
+    for (uint32_t i = 0; i < calls->places.count; i++) {
+        eddy_calls_place *place = eddy_calls_place_at(calls, i);
+        eddy_status status = save(s, place->value);
         if (status != EDDY_OK)
             return status;
-        saved->saved = find_saved(s, saved->value);
+        place->saved = find_saved(s, place->value);
     }
     return EDDY_OK;
 }

@@ -42,20 +42,23 @@ static eddy_loop_tape *acquire(const eddy_loop_counts *counts) {
     size_t outputs = sizeof(eddy_loop_tape), starts = outputs + 2 * out * sizeof(eddy_tensor *);
     size_t before = starts + in * sizeof(eddy_autograd_node *),
            rows = before + in * sizeof(eddy_autograd);
-    size_t carries = rows + out * sizeof(eddy_spec), leads = carries + in,
-           leaves = leads + in * out;
-    char *memory = eddy_memory_acquire_zeroed(leaves + out, EDDY_MEMORY_TAPE);
+    size_t slices = rows + out * sizeof(eddy_spec),
+           carries = slices + (size_t)counts->slices * sizeof(eddy_view_attributes);
+    size_t leads = carries + in, leaves = leads + in * out, owns = leaves + out;
+    char *memory = eddy_memory_acquire_zeroed(owns + out, EDDY_MEMORY_TAPE);
     eddy_loop_tape *tape = (eddy_loop_tape *)(void *)memory;
     if (!tape)
         return NULL;
     tape->counts = *counts;
-    tape->bytes = leaves + out;
+    tape->bytes = owns + out;
     tape->starts = (eddy_autograd_node **)(void *)(memory + starts);
     tape->before = (eddy_autograd *)(void *)(memory + before);
     tape->rows = (eddy_spec *)(void *)(memory + rows);
+    tape->slices = (eddy_view_attributes *)(void *)(memory + slices);
     tape->carries = (bool *)(memory + carries);
     tape->leads = (bool *)(memory + leads);
     tape->leaves = (bool *)(memory + leaves);
+    tape->owns = (bool *)(memory + owns);
     eddy_way_tape_init(&tape->body, tape->outputs, counts->outputs);
     eddy_way_tape_init(&tape->due, tape->outputs + out, counts->outputs);
     return tape;
@@ -267,6 +270,10 @@ eddy_status eddy_loop_tape_make_node(const eddy_block_call *call, eddy_loop_tape
                                    .saved_count = 1 + tape->saved.row_count};
     *node = NULL;
     tape->recording = call->recording->number;
+    for (int64_t i = 0; i < tape->counts.slices; i++) {
+        tape->slices[i] = (eddy_view_attributes){.step = 1, .length = 1, .is_removed = true};
+        eddy_tensor_find_order(xs[i], tape->slices[i].order);
+    }
     eddy_quiet_begin(&quiet);
     eddy_status status = eddy_block_find_edges(call, &tape->body, 1, &found);
     eddy_quiet_end(&quiet, &failed);
@@ -276,4 +283,8 @@ eddy_status eddy_loop_tape_make_node(const eddy_block_call *call, eddy_loop_tape
         eddy_recording_spoil(call->recording, status, call->origin, failed.message);
     eddy_backward_found_fini(&found);
     return *node || call->recording->status != EDDY_OK ? EDDY_OK : status;
+}
+
+eddy_loop_tape *eddy_loop_tape_of(const eddy_autograd_node *node) {
+    return eddy_block_node_tape(node, eddy_loop_tape_run_gradient);
 }

@@ -33,11 +33,13 @@ typedef struct eddy_loop_tape {
     eddy_way_tape body, due;
     eddy_saved saved;
     eddy_spec *rows; /* per output behind the carried ones, once the body was called: of a row */
-    bool *carries;   /* per input: a gradient comes to it */
+    eddy_view_attributes *slices; /* per slice: as calls take the first one of its x */
+    bool *carries;                /* per input: a gradient comes to it */
     eddy_autograd_node **
         starts; /* per input, once the body was given it: a reference; NULL: no gradient comes to it */
     eddy_autograd
         *before; /* per input: what had made it when the loop began, with a reference of the node */
+    bool *owns;  /* per output: calls that run give it on without a copy */
     bool *leads; /* per output and input: whether a step leads from one to the other */
     bool *leaves; /* per output: whether a step leads from it to something else */
     size_t bytes;
@@ -89,6 +91,9 @@ EDDY_MUST_USE eddy_status eddy_loop_tape_make_node(const eddy_block_call *call,
                                                    eddy_tensor *const *made,
                                                    eddy_tensor *const *steps_and_lists,
                                                    eddy_autograd_node **node);
+
+/* The tape of a node; NULL if it is no loop. */
+eddy_loop_tape *eddy_loop_tape_of(const eddy_autograd_node *node);
 
 /* ---- loop_back.c ---- */
 

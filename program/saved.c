@@ -22,6 +22,7 @@ typedef struct eddy_saved_slot {
     eddy_autograd_node *node; /* a reference */
     uint32_t slot, part;
     eddy_layout layout;
+    eddy_autograd word; /* of the tensor: a reference */
 } eddy_saved_slot;
 
 static eddy_saved_part *part_at(const eddy_saved *s, uint32_t i) {
@@ -47,8 +48,12 @@ void eddy_saved_fini(eddy_saved *saved) {
         if (part_at(saved, i)->node)
             eddy_autograd_node_release(part_at(saved, i)->node);
     }
-    for (uint32_t i = 0; i < saved->slots.count; i++)
-        eddy_autograd_node_release(slot_at(saved, i)->node);
+    for (uint32_t i = 0; i < saved->slots.count; i++) {
+        const eddy_saved_slot *slot = slot_at(saved, i);
+        eddy_autograd_node_release(slot->node);
+        if (slot->word)
+            eddy_autograd_node_release(eddy_autograd_node_of(slot->word));
+    }
     eddy_code_array_fini(&saved->parts, sizeof(eddy_saved_part));
     eddy_code_array_fini(&saved->slots, sizeof(eddy_saved_slot));
     saved->row_count = 0;
@@ -132,8 +137,11 @@ static eddy_status add_slot(const finder *f, eddy_autograd_node *node, uint32_t 
     if (!eddy_code_array_add(&f->saved->slots, sizeof(eddy_saved_slot), 1, &index))
         return fail_memory(f->call);
     eddy_saved_slot *slot = slot_at(f->saved, index);
-    *slot = (eddy_saved_slot){.node = node, .slot = i, .part = part};
+    *slot =
+        (eddy_saved_slot){.node = node, .slot = i, .part = part, .word = saved->tensor->autograd};
     eddy_autograd_node_retain(node);
+    if (slot->word)
+        eddy_autograd_node_retain(eddy_autograd_node_of(slot->word));
     eddy_tensor_layout(saved->tensor, &slot->layout);
     return EDDY_OK;
 }
@@ -220,8 +228,62 @@ static eddy_status find_way(const finder *f, const eddy_way_tape *way) {
 eddy_status eddy_saved_find(const eddy_block_call *call, const eddy_way_tape *way, uint32_t first,
                             const eddy_saved_known *known, eddy_saved *saved) {
     finder f = {.call = call, .first = first, .known = known, .saved = saved};
-    *saved = (eddy_saved){0};
+    *saved = (eddy_saved){.first = first};
     return find_way(&f, way);
+}
+
+/* ---- where they are ---- */
+
+/* The number of the list of a part that is a row. */
+static uint32_t list_of(const eddy_saved *saved, uint32_t part) {
+    uint32_t list = 0;
+    for (uint32_t i = 0; i < part; i++)
+        list += is_row(part_at(saved, i));
+    return list;
+}
+
+static eddy_saved_row row_of(const eddy_saved *saved, uint32_t part, const eddy_layout *layout) {
+    return (eddy_saved_row){.list = list_of(saved, part),
+                            .is_known = part_at(saved, part)->known != 0,
+                            .layout = *layout};
+}
+
+bool eddy_saved_find_slot(const eddy_saved *saved, const eddy_autograd_node *node, uint32_t slot,
+                          eddy_saved_row *row) {
+    for (uint32_t i = 0; i < saved->slots.count; i++) {
+        const eddy_saved_slot *found = slot_at(saved, i);
+        if (found->node != node || found->slot != slot)
+            continue;
+        *row = row_of(saved, found->part, &found->layout);
+        row->word = found->word;
+        return true;
+    }
+    return false;
+}
+
+bool eddy_saved_find_drawn(const eddy_saved *saved, const eddy_autograd_node *node,
+                           eddy_saved_row *row) {
+    static const eddy_layout words = {.rank = 1, .dims = {2}, .strides = {1}};
+    for (uint32_t i = 0; i < saved->parts.count; i++)
+        if (part_at(saved, i)->node == node) {
+            *row = row_of(saved, i, &words);
+            return true;
+        }
+    return false;
+}
+
+bool eddy_saved_find_predicate(const eddy_saved *saved, const eddy_branch_tape *branch,
+                               eddy_saved_row *row) {
+    for (uint32_t i = 0; i < saved->parts.count; i++) {
+        const eddy_saved_part *part = part_at(saved, i);
+        eddy_layout layout;
+        if (part->branch != branch || part->predicate == EDDY_CODE_NONE)
+            continue;
+        eddy_tensor_layout(branch->predicate, &layout);
+        *row = row_of(saved, part->predicate, &layout);
+        return true;
+    }
+    return false;
 }
 
 static bool is_part_alike(const eddy_saved_part *a, const eddy_saved_part *b) {

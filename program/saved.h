@@ -20,6 +20,7 @@ typedef struct eddy_saved {
     eddy_code_array parts; /* eddy_saved_part: rows, and the marks of branches around them */
     eddy_code_array slots; /* eddy_saved_slot */
     uint32_t row_count;    /* parts that are rows */
+    uint32_t first;        /* the body's values are those from this one on */
 } eddy_saved;
 
 /* Values that come from a list already, in each step its row, and are not written to: they need no list of their own. */
@@ -34,6 +35,22 @@ EDDY_MUST_USE eddy_status eddy_saved_find(const eddy_block_call *call, const edd
                                           uint32_t first, const eddy_saved_known *known,
                                           eddy_saved *saved);
 void eddy_saved_fini(eddy_saved *saved);
+
+/* Where a row is that a node of the body's tape had saved, or drawn. */
+typedef struct eddy_saved_row {
+    uint32_t list;      /* number of its list */
+    bool is_known;      /* a known value's, else one of those that the steps put */
+    eddy_layout layout; /* within a row */
+    eddy_autograd word; /* of the saved tensor, held by `saved`; 0: none */
+} eddy_saved_row;
+
+/* The row of a node's slot, of seed and counter of its draw, and of a branch's predicate. False where no list has it. */
+bool eddy_saved_find_slot(const eddy_saved *saved, const eddy_autograd_node *node, uint32_t slot,
+                          eddy_saved_row *row);
+bool eddy_saved_find_drawn(const eddy_saved *saved, const eddy_autograd_node *node,
+                           eddy_saved_row *row);
+bool eddy_saved_find_predicate(const eddy_saved *saved, const eddy_branch_tape *branch,
+                               eddy_saved_row *row);
 
 /* Whether both have the same rows, in dtype and size, on the same ways. */
 bool eddy_saved_is_alike(const eddy_saved *a, const eddy_saved *b);

@@ -365,6 +365,19 @@ void eddy_tensor_alias(eddy_tensor *alias, const eddy_tensor *tensor) {
     show(alias, tensor, &layout);
 }
 
+void eddy_tensor_find_order(const eddy_tensor *tensor, uint8_t *order) {
+    eddy_layout layout;
+    int64_t strides[EDDY_RANK_MAX];
+    eddy_tensor_layout(tensor, &layout);
+    eddy_shape_strides_follow(layout.rank, layout.dims, &layout.strides, 1, strides);
+    for (int32_t d = 0; d < layout.rank; d++) {
+        int32_t at = d;
+        for (; at > 0 && strides[order[at - 1]] < strides[d]; at--)
+            order[at] = order[at - 1];
+        order[at] = (uint8_t)d;
+    }
+}
+
 /* ---- checks of arguments ---- */
 
 eddy_status eddy_tensor_refuse(const eddy_tensor *tensor, const char *what, eddy_origin origin) {

@@ -185,6 +185,8 @@ void eddy_tensor_lay_last(eddy_tensor *tensor, const eddy_shape *shape);
 /* Sets dims, strides and offset, and whether they are row-major. */
 void eddy_tensor_set_layout(eddy_tensor *tensor, const eddy_layout *layout);
 void eddy_tensor_layout(const eddy_tensor *tensor, eddy_layout *layout);
+/* The tensor's axes in their order in memory, the outermost first. */
+void eddy_tensor_find_order(const eddy_tensor *tensor, uint8_t *order);
 void eddy_tensor_shape(const eddy_tensor *tensor, eddy_shape *shape);
 /* The number of the interned shape; 0 if the table is full. The shape is known. */
 uint32_t eddy_tensor_shape_number(const eddy_tensor *tensor);

@@ -37,25 +37,11 @@ static bool begin(viewing *v, eddy_tensor *tensor, eddy_origin origin) {
     return true;
 }
 
-/* The tensor's axes in their order in memory, the outermost first. */
-static void find_order(const eddy_tensor *tensor, uint8_t *order) {
-    eddy_layout layout;
-    int64_t strides[EDDY_RANK_MAX];
-    eddy_tensor_layout(tensor, &layout);
-    eddy_shape_strides_follow(layout.rank, layout.dims, &layout.strides, 1, strides);
-    for (int32_t d = 0; d < layout.rank; d++) {
-        int32_t at = d;
-        for (; at > 0 && strides[order[at - 1]] < strides[d]; at--)
-            order[at] = order[at - 1];
-        order[at] = (uint8_t)d;
-    }
-}
-
 static eddy_status record(const viewing *v, eddy_tensor *view) {
     if (v->kind != EDDY_VIEW_STRIDED) {
         eddy_view_attributes attributes = v->attributes;
         if (v->kind == EDDY_VIEW_PART)
-            find_order(v->source, attributes.order);
+            eddy_tensor_find_order(v->source, attributes.order);
         return eddy_autograd_view(v->source, view, v->kind, &attributes, v->origin.address);
     }
     eddy_strided_attributes attributes = {.to = v->layout};

@@ -409,6 +409,8 @@ static eddy_status run_taped_loop(eddy_tensor *x, bool is_node, double *result) 
     if (status == EDDY_OK)
         status = program ? eddy_program_run(program, EDDY_LIST(x), &last) : EDDY_OUT_OF_MEMORY;
     if (status == EDDY_OK && is_node)
+        status = penalize(last, w);
+    if (status == EDDY_OK && is_node)
         status = go_back(last, w, result);
     eddy_program_release(&program);
     return status;
@@ -439,6 +441,8 @@ static eddy_status run_scan(eddy_tensor *x, bool is_node, double *result) {
         is_node ? eddy_record_end_with_grad(&bindings) : eddy_record_end(&bindings);
     if (status == EDDY_OK)
         status = program ? eddy_program_run(program, EDDY_LIST(x), &last) : EDDY_OUT_OF_MEMORY;
+    if (status == EDDY_OK && is_node)
+        status = penalize(last, w);
     if (status == EDDY_OK && is_node)
         status = go_back(last, w, result);
     eddy_program_release(&program);
