@@ -6,7 +6,60 @@
 #include <interpreter/tape/overwritten.h>
 #include <string.h>
 
+/* ---- calls around a branch or loop ---- */
+
+eddy_autograd_node *eddy_block_node_call(const eddy_op *op, const eddy_autograd_node *block,
+                                         const eddy_spec *from, const eddy_spec *to) {
+    eddy_autograd_node *node = eddy_autograd_node_make(
+        &(eddy_autograd_size){.inputs = 1,
+                              .outputs = 1,
+                              .dims = (size_t)from->shape.rank + (size_t)to->shape.rank,
+                              .attribute_bytes = op->attribute_bytes});
+    if (!node)
+        return NULL;
+    node->op = op;
+    node->address = block->address;
+    node->device = block->device;
+    node->recording = node->recorded_at = 0;
+    if (op->attribute_bytes > 0)
+        memset(node->attributes, 0, op->attribute_bytes);
+    node->specs[0] = (eddy_autograd_spec){(uint8_t)from->dtype, (int8_t)from->shape.rank, 0};
+    node->specs[1] = (eddy_autograd_spec){(uint8_t)to->dtype, (int8_t)to->shape.rank,
+                                          (uint32_t)from->shape.rank};
+    memcpy(node->dims, from->shape.dims, (size_t)from->shape.rank * sizeof(*node->dims));
+    memcpy(node->dims + from->shape.rank, to->shape.dims,
+           (size_t)to->shape.rank * sizeof(*node->dims));
+    return node;
+}
+
+eddy_autograd_node *eddy_block_node_copy(const eddy_autograd_node *block, uint32_t output) {
+    eddy_spec spec;
+    eddy_autograd_spec_of(block, block->input_count + output, &spec);
+    return eddy_block_node_call(eddy_op_find("clone"), block, &spec, &spec);
+}
+
 /* ---- nodes ---- */
+
+/* Outside of recordings what was due stands for the node, as if there had been none. In one, nobody would record its calls; and by another thread that one may
+ * still be open. */
+static eddy_status unfold(eddy_autograd_node *node, eddy_autograd *words) {
+    const eddy_block_op *op = node->attributes;
+    if (eddy_caller_self != op->caller || op->caller->recorder || !op->due->outputs[0])
+        return EDDY_UNSUPPORTED;
+    for (uint32_t i = 0; i < node->output_count; i++) {
+        words[i] = op->due->outputs[i]->autograd;
+        if (words[i]) {
+            eddy_autograd_node_retain(eddy_autograd_node_of(words[i]));
+            continue;
+        }
+        /* No gradient goes back from it on the way that was due. */
+        eddy_autograd_node *nowhere = eddy_block_node_copy(node, i);
+        if (!nowhere)
+            return EDDY_OUT_OF_MEMORY;
+        words[i] = eddy_autograd_make(nowhere, 0);
+    }
+    return EDDY_OK;
+}
 
 static eddy_autograd_node *make_node(const eddy_block_node_parts *parts) {
     size_t rooms = parts->edge_count + (size_t)parts->made_count;
@@ -60,10 +113,13 @@ eddy_status eddy_block_node_make(const eddy_block_call *call, const eddy_block_n
         .op = {.name = parts->name, .id = EDDY_OP_REGISTERED, .gradient = &op->gradient},
         .gradient = {.run = parts->run},
         .tape = tape,
+        .due = parts->due,
+        .caller = call->caller,
         .edges = node->edges};
     node->hooks = hook;
     node->op = &op->op;
     node->takes_missing = true;
+    node->unfold = unfold;
     node->address = call->origin.address;
     note_operands(node, parts);
     save(node, parts);

@@ -12,11 +12,14 @@ typedef struct eddy_block_op {
     eddy_gradient gradient;
     void *tape;           /* the hook's */
     eddy_autograd *edges; /* the node's */
+    const eddy_way_tape *due;
+    const eddy_caller *caller; /* that made the call */
 } eddy_block_op;
 
 typedef struct eddy_block_node_parts {
     const char *name;
     eddy_gradient_fn *run;
+    const eddy_way_tape *due; /* the calls that have run: the tape's */
     const eddy_backward_edge
         *edges; /* where gradients go; a word of 0: nowhere. `gradient` is like them */
     uint32_t edge_count;
@@ -32,6 +35,12 @@ EDDY_MUST_USE eddy_status eddy_block_node_make(const eddy_block_call *call,
                                                const eddy_block_node_parts *parts, void *tape,
                                                void (*destroy)(void *tape),
                                                eddy_autograd_node **node);
+
+/* The node of a call with one input and one output of these shapes, as calls outside of recordings make it around the block: it has no edge. Of a copy of what
+ * the block gives. NULL, nothing recorded, without memory. */
+eddy_autograd_node *eddy_block_node_call(const eddy_op *op, const eddy_autograd_node *block,
+                                         const eddy_spec *from, const eddy_spec *to);
+eddy_autograd_node *eddy_block_node_copy(const eddy_autograd_node *block, uint32_t output);
 
 /* Passes through the ways, which are recorded for nobody and do not run: where they end is all that matters. found: one for each way, zeroed. */
 EDDY_MUST_USE eddy_status eddy_block_find_edges(const eddy_block_call *call,

@@ -210,6 +210,7 @@ static eddy_status make_with_edges(const eddy_block_call *call, eddy_branch_tape
         return eddy_fail(EDDY_OUT_OF_MEMORY, call->origin, "no memory to record the call");
     eddy_block_node_parts parts = {.name = "cond",
                                    .run = run_gradient,
+                                   .due = &tape->ways[EDDY_BRANCH_DUE],
                                    .edges = list,
                                    .edge_count = list_edges(e, list),
                                    .made = made,

@@ -3,6 +3,7 @@
 
 #include <base/memory.h>
 #include <base/shape.h>
+#include <program/block_node.h>
 #include <program/branch_tape.h>
 #include <program/control.h>
 #include <string.h>
@@ -395,37 +396,6 @@ static bool add_call(finder *f, const eddy_autograd_node *node) {
     return end_call(f, &call, true);
 }
 
-/* A node with one input and one output, of shapes that are given. NULL without memory. */
-static eddy_autograd_node *make_node(const eddy_op *op, const eddy_autograd_node *block,
-                                     const eddy_spec *from, const eddy_spec *to) {
-    eddy_autograd_node *node = eddy_autograd_node_make(
-        &(eddy_autograd_size){.inputs = 1,
-                              .outputs = 1,
-                              .dims = (size_t)from->shape.rank + (size_t)to->shape.rank,
-                              .attribute_bytes = op->attribute_bytes});
-    if (!node)
-        return NULL;
-    node->op = op;
-    node->address = block->address;
-    node->device = block->device;
-    if (op->attribute_bytes > 0)
-        memset(node->attributes, 0, op->attribute_bytes);
-    node->specs[0] = (eddy_autograd_spec){(uint8_t)from->dtype, (int8_t)from->shape.rank, 0};
-    node->specs[1] = (eddy_autograd_spec){(uint8_t)to->dtype, (int8_t)to->shape.rank,
-                                          (uint32_t)from->shape.rank};
-    memcpy(node->dims, from->shape.dims, (size_t)from->shape.rank * sizeof(*node->dims));
-    memcpy(node->dims + from->shape.rank, to->shape.dims,
-           (size_t)to->shape.rank * sizeof(*node->dims));
-    return node;
-}
-
-/* A copy of what a branch or loop gives. */
-static eddy_autograd_node *make_copy(const eddy_autograd_node *block, uint32_t output) {
-    eddy_spec spec;
-    eddy_autograd_spec_of(block, block->input_count + output, &spec);
-    return make_node(eddy_op_find("clone"), block, &spec, &spec);
-}
-
 /* ---- branches ---- */
 
 /* A copy, as calls of eddy_cond outside of recordings make it. */
@@ -448,7 +418,7 @@ static bool add_branch(finder *f, const eddy_autograd_node *node, const eddy_bra
     }
     if (!add_place(f, &place, &call.place))
         return false;
-    call.node = make_copy(node, output);
+    call.node = eddy_block_node_copy(node, output);
     return end_call(f, &call, true);
 }
 
@@ -517,7 +487,7 @@ static bool add_loop_output(finder *f, uint32_t index, uint32_t output) {
     eddy_calls_call call = begin_call(f, EDDY_CALLS_LOOP_OUTPUT, loop_of(f, node));
     call.of = index;
     call.index = output;
-    call.node = make_copy(node, output);
+    call.node = eddy_block_node_copy(node, output);
     return end_call(f, &call, true);
 }
 
@@ -528,7 +498,8 @@ static eddy_autograd_node *make_slice(const met_loop *loop, uint32_t input) {
     to = from;
     to.shape.rank--;
     memmove(to.shape.dims, from.shape.dims + 1, (size_t)to.shape.rank * sizeof(to.shape.dims[0]));
-    eddy_autograd_node *node = make_node(&eddy_view_ops[EDDY_VIEW_PART], loop->node, &from, &to);
+    eddy_autograd_node *node =
+        eddy_block_node_call(&eddy_view_ops[EDDY_VIEW_PART], loop->node, &from, &to);
     if (node)
         memcpy(node->attributes, &loop->tape->slices[input - loop->tape->counts.carried],
                sizeof(eddy_view_attributes));
@@ -551,7 +522,7 @@ static bool add_step_copy(finder *f, uint32_t index, uint32_t output) {
     eddy_spec spec = {.dtype = (eddy_dtype)given->dtype};
     eddy_calls_call call = begin_call(f, EDDY_CALLS_STEP_OUTPUT, index);
     eddy_tensor_shape(given, &spec.shape);
-    call.node = make_node(eddy_op_find("clone"), loop->node, &spec, &spec);
+    call.node = eddy_block_node_call(eddy_op_find("clone"), loop->node, &spec, &spec);
     if (call.node && add_edge(f, given->autograd))
         return end_call(f, &call, true);
     if (call.node)

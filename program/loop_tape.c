@@ -264,6 +264,7 @@ eddy_status eddy_loop_tape_make_node(const eddy_block_call *call, eddy_loop_tape
     eddy_error failed;
     eddy_block_node_parts parts = {.name = call->origin.op,
                                    .run = eddy_loop_tape_run_gradient,
+                                   .due = &tape->due,
                                    .made = made,
                                    .made_count = tape->counts.outputs,
                                    .saved = steps_and_lists,

@@ -2,6 +2,7 @@
 #include <base/memory.h>
 #include <criterion/criterion.h>
 #include <eddy/eddy.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <string.h>
 #include <tests/program/blocks.h>
@@ -498,11 +499,13 @@ static eddy_status looped(void *context, eddy_recorded_call *call) {
     eddy_tensor *y[3];
     must(eddy_while(is_left, drawn, &m, EDDY_LIST(m.count, m.x, m.x),
                     EDDY_OPTIONS(while, .most_steps = STEPS), y));
-    call->outputs[0] = eddy_mul_s(y[1], call->scalars[0]);
+    eddy_tensor *predicate = eddy_gt_s(all(m.x), EDDY_S(0)), *chosen;
+    must(eddy_cond(predicate, steep, flat, &m, EDDY_LIST(y[1]), 1, NULL, &chosen));
+    call->outputs[0] = eddy_mul_s(eddy_mul(chosen, y[2]), call->scalars[0]);
     return EDDY_OK;
 }
 
-/* With the numbers, and the draws, of each call. */
+/* With the numbers, and the draws, of each call; of the recorded ones those calls are gone back through that have run. */
 Test(gradient_twice_loops, a_recorded_function) {
     eddy_scope *scope = eddy_scope_begin();
     model m[2];
@@ -525,8 +528,7 @@ Test(gradient_twice_loops, a_recorded_function) {
                     .inputs = EDDY_LIST(given.x, given.count), .scalars = &scale, .outputs = &y};
                 must(looped(&m[1], &call));
             }
-            if (count >= 2) /* the recorded calls hold the loop as one */
-                go_back_twice(&given, y);
+            go_back_twice(&given, y);
         }
         expect_same_grad(m[0].w, m[1].w, "recorded");
         expect_same_grad(m[0].v, m[1].v, "recorded");
@@ -534,5 +536,54 @@ Test(gradient_twice_loops, a_recorded_function) {
     eddy_recorded_explain(recorded, text, sizeof(text));
     cr_assert_not_null(strstr(text, "ran 2 times, replayed 4 times"), "%s", text);
     eddy_recorded_release(&recorded);
+    expect_nothing_left(scope);
+}
+
+/* ---- the recorded calls themselves ---- */
+
+typedef struct passing {
+    eddy_tensor *y, *x;
+    eddy_status status;
+    eddy_error error;
+} passing;
+
+static void *pass(void *context) {
+    passing *p = context;
+    eddy_scope *scope = eddy_scope_begin();
+    eddy_tensor *gradient = NULL;
+    p->status = eddy_backward_to(EDDY_LIST(all(p->y)), EDDY_LIST(p->x), (eddy_list){0},
+                                 EDDY_OPTIONS(backward, .creates_graph = true), &gradient);
+    eddy_error_take(&p->error);
+    eddy_scope_end(scope);
+    return NULL;
+}
+
+/* While the recording is open nobody would record the calls of the pass, and another thread cannot know whether it is. */
+Test(gradient_twice_loops, a_recorded_loop_within_its_recording) {
+    static const char *const reason =
+        "while: the gradient of a recorded branch or loop has no gradient";
+    eddy_scope *scope = eddy_scope_begin();
+    model m;
+    make_model(&m, 3, 2);
+    pthread_t thread;
+    passing p = {.x = m.x}, other = {.x = m.x};
+    must(eddy_record_begin(NULL));
+    p.y = other.y = loop(&m, cell);
+    pass(&p);
+    eddy_record_cancel();
+    cr_assert_eq(p.status, EDDY_UNSUPPORTED);
+    cr_assert_str_eq(p.error.message, reason);
+    cr_assert_eq(pthread_create(&thread, NULL, pass, &other), 0);
+    pthread_join(thread, NULL);
+    cr_assert_eq(other.status, EDDY_UNSUPPORTED);
+    cr_assert_str_eq(other.error.message, reason);
+    pass(&p);
+    must(p.status);
+    /* Of calls that have not run there are none to go back through. */
+    must(eddy_record_begin(EDDY_OPTIONS(record, .records_only = true)));
+    p.y = loop(&m, cell);
+    eddy_record_cancel();
+    pass(&p);
+    cr_assert_eq(p.status, EDDY_UNSUPPORTED);
     expect_nothing_left(scope);
 }
