@@ -12,7 +12,7 @@
 
 static size_t tape_bytes(int64_t output_count) {
     return sizeof(eddy_branch_tape) +
-           EDDY_BRANCH_WAYS * (size_t)output_count * sizeof(eddy_tensor *);
+           EDDY_BRANCH_WAYS * (size_t)output_count * (sizeof(eddy_tensor *) + sizeof(bool));
 }
 
 static uint32_t version_of(const eddy_tensor *tensor) {
@@ -30,8 +30,10 @@ eddy_branch_tape *eddy_branch_tape_create(const eddy_block_call *call, eddy_tens
     tape->version = version_of(predicate);
     tape->events = call->recording->recorder.events;
     eddy_tensor_retain(predicate);
+    bool *owns = (bool *)(tape->outputs + EDDY_BRANCH_WAYS * call->output_count);
     for (int way = 0; way < EDDY_BRANCH_WAYS; way++)
         eddy_way_tape_init(&tape->ways[way], tape->outputs + way * call->output_count,
+                           way == EDDY_BRANCH_DUE ? NULL : owns + way * call->output_count,
                            call->output_count);
     return tape;
 }

@@ -407,6 +407,7 @@ static bool add_branch(finder *f, const eddy_autograd_node *node, const eddy_bra
     eddy_saved_row row;
     for (int way = 0; way < 2; way++) {
         const eddy_tensor *given = branch->ways[way].outputs[output];
+        call.owns[way] = branch->ways[way].owns[output];
         if (!add_edge(f, given ? given->autograd : 0))
             return false;
     }
@@ -430,15 +431,6 @@ static bool is_held_copy(const met_loop *loop, const eddy_tensor *given) {
     return node->op == eddy_op_find("clone") && node->address == loop->node->address;
 }
 
-/* Of a tensor that a step gives twice the second one is a copy. */
-static bool is_own(const eddy_loop_tape *tape, int64_t i) {
-    const eddy_tensor *given = tape->body.outputs[i];
-    bool is_first = true;
-    for (int64_t k = 0; k < i; k++)
-        is_first &= tape->body.outputs[k] != given;
-    return is_first && tape->owns[i];
-}
-
 /* What output i of a step is: what the step was given, a call of it, a copy, or nothing that a gradient goes back from. */
 static bool add_step_output(finder *f, const met_loop *loop, int64_t i) {
     const eddy_loop_tape *tape = loop->tape;
@@ -446,7 +438,7 @@ static bool add_step_output(finder *f, const met_loop *loop, int64_t i) {
     uint32_t first_input = loop->first + (uint32_t)tape->counts.outputs,
              first_output = first_input + (uint32_t)eddy_loop_input_count(&tape->counts);
     eddy_calls_word word = {first_output + (uint32_t)i, 0};
-    if (!given->autograd || is_own(tape, i))
+    if (!given->autograd || tape->body.owns[i])
         return add_edge(f, given->autograd);
     if (is_held_copy(loop, given)) {
         eddy_autograd from = eddy_autograd_node_of(given->autograd)->edges[0];
@@ -623,7 +615,8 @@ static bool is_same_saved(const eddy_calls_saved *a, const eddy_calls_saved *b) 
 }
 
 static bool is_same_call(const eddy_calls_call *a, const eddy_calls_call *b) {
-    return a->kind == b->kind && a->loop == b->loop &&
+    return a->kind == b->kind && a->loop == b->loop && a->owns[0] == b->owns[0] &&
+           a->owns[1] == b->owns[1] &&
            (a->node ? a->node->op : NULL) == (b->node ? b->node->op : NULL);
 }
 

@@ -86,6 +86,7 @@ typedef struct eddy_calls_call {
     uint32_t of;       /* LOOP_OUTPUT, LOOP_INPUT: that loop */
     uint32_t index;    /* LOOP_OUTPUT, LOOP_INPUT: which one */
     uint32_t place;    /* BRANCH: of the predicate */
+    bool owns[2];      /* BRANCH: calls that run give on what that way does without a copy */
     uint32_t edges_at; /* as many as the node's inputs */
     uint32_t saved_at, saved_count;
     uint32_t numbers_at, number_count;

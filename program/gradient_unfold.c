@@ -189,6 +189,23 @@ static const eddy_calls_word *go_into(const unfolding *u, const frame **at, cons
     return eddy_gradient_calls_edge(u->calls, loop->outputs_at + output->index);
 }
 
+/* Which way the run has taken. */
+static eddy_status find_way(const unfolding *u, const frame *at, const eddy_calls_call *call) {
+    uint8_t holds;
+    if (at->ways[call->number])
+        return EDDY_OK;
+    eddy_status status = read_place(u, at, call->place, &holds, sizeof(holds));
+    if (status == EDDY_OK)
+        at->ways[call->number] = holds ? 1 : 2;
+    return status;
+}
+
+/* What a branch gives, on the way that was taken. */
+static const eddy_calls_word *way_of(const unfolding *u, const frame *at,
+                                     const eddy_calls_call *call) {
+    return eddy_gradient_calls_edge(u->calls, call->edges_at + at->ways[call->number] - 1u);
+}
+
 /* Follows a word to the call with a node of its own, and to the frame that this is in; or to what was there before the run. */
 static eddy_status follow(unfolding *u, const frame **at, const eddy_calls_word **word) {
     while ((*word)->call != EDDY_CODE_NONE) {
@@ -204,6 +221,11 @@ static eddy_status follow(unfolding *u, const frame **at, const eddy_calls_word 
             *word = go_into(u, at, r, call);
         } else if (call->kind == EDDY_CALLS_LOOP_INPUT && is_carried) {
             *word = go_before(u, at, call);
+        } else if (call->kind == EDDY_CALLS_BRANCH) {
+            eddy_status status = find_way(u, *at, call);
+            if (status != EDDY_OK || !call->owns[(*at)->ways[call->number] - 1])
+                return status;
+            *word = way_of(u, *at, call);
         } else {
             return EDDY_OK;
         }
@@ -340,9 +362,9 @@ static const eddy_calls_word *edge_of(const unfolding *u, const reached *at, uin
     const eddy_calls_loop *loop = call->of == EDDY_CODE_NONE ? NULL : loop_at(u, call->of);
     uint32_t number = call->edges_at + edge;
     *in = at->in;
-    if (call->kind == EDDY_CALLS_BRANCH) {
-        number = call->edges_at + at->in->ways[call->number] - 1u;
-    } else if (call->kind == EDDY_CALLS_LOOP_INPUT) {
+    if (call->kind == EDDY_CALLS_BRANCH)
+        return way_of(u, at->in, call);
+    if (call->kind == EDDY_CALLS_LOOP_INPUT) {
         *in = at->in->outer;
         number = loop->before_at + call->index;
     } else if (call->kind == EDDY_CALLS_LOOP_OUTPUT) {
@@ -351,16 +373,6 @@ static const eddy_calls_word *edge_of(const unfolding *u, const reached *at, uin
         number = loop->outputs_at + call->index;
     }
     return eddy_gradient_calls_edge(u->calls, number);
-}
-
-/* Which way the run has taken. */
-static eddy_status find_way(const unfolding *u, const reached *at) {
-    const eddy_calls_call *call = call_at(u, at->call);
-    uint8_t holds;
-    eddy_status status = read_place(u, at->in, call->place, &holds, sizeof(holds));
-    if (status == EDDY_OK)
-        at->in->ways[call->number] = holds ? 1 : 2;
-    return status;
 }
 
 /* The calls that gradients may come to: what a way has saved that the run has not taken is not there. */
@@ -372,8 +384,6 @@ static eddy_status find_reached(unfolding *u) {
         const reached at = *reached_at(u, k);
         const eddy_calls_call *call = call_at(u, at.call);
         const frame *in;
-        if (call->kind == EDDY_CALLS_BRANCH)
-            status = find_way(u, &at);
         for (uint32_t e = 0; status == EDDY_OK && e < edge_count(u, &at); e++) {
             const eddy_calls_word *edge = edge_of(u, &at, e, &in);
             status = reach(u, in, edge);

@@ -176,8 +176,6 @@ static eddy_status take(const noting *n, eddy_status (*end)(const noting *n)) {
         find_lost(n->loop, n->given, n->loop->counts.outputs);
         return end(n);
     }
-    for (int64_t i = 0; i < n->loop->counts.outputs; i++)
-        n->tape->owns[i] = eddy_block_is_own(n->call, n->given[i]);
     status = eddy_way_tape_hold(n->call, &n->tape->body, n->given);
     if (status == EDDY_OK && eddy_loop_tape_is_watched(n->tape))
         status = eddy_fail(EDDY_UNSUPPORTED, n->call->origin,

@@ -58,9 +58,8 @@ static eddy_loop_tape *acquire(const eddy_loop_counts *counts) {
     tape->carries = (bool *)(memory + carries);
     tape->leads = (bool *)(memory + leads);
     tape->leaves = (bool *)(memory + leaves);
-    tape->owns = (bool *)(memory + owns);
-    eddy_way_tape_init(&tape->body, tape->outputs, counts->outputs);
-    eddy_way_tape_init(&tape->due, tape->outputs + out, counts->outputs);
+    eddy_way_tape_init(&tape->body, tape->outputs, (bool *)(memory + owns), counts->outputs);
+    eddy_way_tape_init(&tape->due, tape->outputs + out, NULL, counts->outputs);
     return tape;
 }
 

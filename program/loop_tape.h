@@ -39,7 +39,6 @@ typedef struct eddy_loop_tape {
         starts; /* per input, once the body was given it: a reference; NULL: no gradient comes to it */
     eddy_autograd
         *before; /* per input: what had made it when the loop began, with a reference of the node */
-    bool *owns;  /* per output: calls that run give it on without a copy */
     bool *leads; /* per output and input: whether a step leads from one to the other */
     bool *leaves; /* per output: whether a step leads from it to something else */
     size_t bytes;

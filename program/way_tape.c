@@ -5,9 +5,9 @@
 
 /* ---- life ---- */
 
-void eddy_way_tape_init(eddy_way_tape *way, eddy_tensor **outputs, int64_t count) {
-    *way =
-        (eddy_way_tape){.serial = eddy_recording_next_serial(), .count = count, .outputs = outputs};
+void eddy_way_tape_init(eddy_way_tape *way, eddy_tensor **outputs, bool *owns, int64_t count) {
+    *way = (eddy_way_tape){
+        .serial = eddy_recording_next_serial(), .count = count, .outputs = outputs, .owns = owns};
 }
 
 void eddy_way_tape_fini(eddy_way_tape *way) {
@@ -33,8 +33,18 @@ bool eddy_way_tape_has(const eddy_way_tape *way, const eddy_tensor *tensor) {
     return tensor->autograd && eddy_autograd_node_of(tensor->autograd)->recording == way->serial;
 }
 
+/* Of a tensor that is given twice the second one is a copy. */
+static bool is_own(const eddy_block_call *call, eddy_tensor *const *given, int64_t i) {
+    bool is_first = given[i]->autograd != 0;
+    for (int64_t k = 0; k < i; k++)
+        is_first &= given[k] != given[i];
+    return is_first && eddy_block_is_own(call, given[i]);
+}
+
 eddy_status eddy_way_tape_hold(const eddy_block_call *call, eddy_way_tape *way,
                                eddy_tensor *const *given) {
+    for (int64_t i = 0; i < way->count && way->owns; i++)
+        way->owns[i] = is_own(call, given, i);
     for (int64_t i = 0; i < way->count; i++) {
         if (given[i]->autograd && !eddy_way_tape_has(way, given[i])) {
             eddy_status status = eddy_block_copy(call, given[i], &way->outputs[i]);

@@ -15,9 +15,11 @@ typedef struct eddy_way_tape {
     uint64_t serial;
     int64_t count;
     eddy_tensor **outputs; /* references, or NULL; the owner's array */
+    bool *
+        owns; /* per output: calls that run give it on without a copy; the owner's array, or NULL */
 } eddy_way_tape;
 
-void eddy_way_tape_init(eddy_way_tape *way, eddy_tensor **outputs, int64_t count);
+void eddy_way_tape_init(eddy_way_tape *way, eddy_tensor **outputs, bool *owns, int64_t count);
 /* Gives up what it holds. */
 void eddy_way_tape_fini(eddy_way_tape *way);
 

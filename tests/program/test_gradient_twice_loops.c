@@ -130,6 +130,33 @@ static eddy_status branches(void *context, eddy_list inputs, eddy_tensor **outpu
     return counted(inputs, outputs);
 }
 
+/* A way that gives a tensor of its own, which has no copy, and the same tensor twice. */
+static eddy_status own_way(void *context, eddy_list inputs, eddy_tensor **outputs) {
+    model *m = context;
+    eddy_tensor *own = eddy_zeros(EDDY_SHAPE(SIZE), EDDY_F32, NULL);
+    must(eddy_add_inplace(own, eddy_sin(inputs.items[0])));
+    outputs[0] = outputs[2] = own;
+    outputs[1] = eddy_add(eddy_add(eddy_mul_s(own, EDDY_S(0.3)), own),
+                          eddy_add(eddy_mul(inputs.items[0], m->w), eddy_sub(m->v, own)));
+    return EDDY_OK;
+}
+
+static eddy_status other_way(void *context, eddy_list inputs, eddy_tensor **outputs) {
+    model *m = context;
+    outputs[0] = eddy_square(inputs.items[0]);
+    outputs[1] = m->w;
+    outputs[2] = eddy_zeros(EDDY_SHAPE(SIZE), EDDY_F32, NULL);
+    return EDDY_OK;
+}
+
+static eddy_status own_branches(void *context, eddy_list inputs, eddy_tensor **outputs) {
+    eddy_tensor *y[3], *predicate = eddy_gt_s(all(inputs.items[1]), EDDY_S(0));
+    must(eddy_cond(predicate, own_way, other_way, context, EDDY_LIST(inputs.items[1]), 3, NULL, y));
+    outputs[1] = eddy_mul(y[0], eddy_cos(y[1]));
+    outputs[2] = eddy_add(eddy_mul(y[2], inputs.items[2]), y[1]);
+    return counted(inputs, outputs);
+}
+
 /* As many steps as are left. */
 static eddy_status nested(void *context, eddy_list inputs, eddy_tensor **outputs) {
     eddy_tensor *inner[3];
@@ -157,9 +184,9 @@ static eddy_status nested_draws(void *context, eddy_list inputs, eddy_tensor **o
     return counted(inputs, outputs);
 }
 
-static eddy_block *const bodies[] = {owned,    cell,        swap,          views,
-                                     in_place, given_twice, outer_tensors, branches,
-                                     nested,   drawn,       nested_draws};
+static eddy_block *const bodies[] = {own_branches, owned,    cell,        swap,
+                                     views,        in_place, given_twice, outer_tensors,
+                                     branches,     nested,   drawn,       nested_draws};
 #define BODIES ((int)(sizeof(bodies) / sizeof(bodies[0])))
 
 static eddy_tensor *loop(model *m, eddy_block *body) {
@@ -167,6 +194,13 @@ static eddy_tensor *loop(model *m, eddy_block *body) {
     must(eddy_while(is_left, body, m, EDDY_LIST(m->count, h, m->x),
                     EDDY_OPTIONS(while, .most_steps = STEPS), y));
     return eddy_add(eddy_mul(y[1], y[2]), eddy_square(y[1]));
+}
+
+/* Without a loop. */
+static eddy_tensor *chosen(model *m, eddy_block *body) {
+    eddy_tensor *y[3], *x = eddy_mul(m->x, eddy_sigmoid(m->x));
+    must(eddy_cond(eddy_gt_s(m->count, EDDY_S(2)), own_way, body, m, EDDY_LIST(x), 3, NULL, y));
+    return eddy_add(eddy_mul(y[0], eddy_cos(y[1])), eddy_mul(y[2], m->x));
 }
 
 /* ---- rows ---- */
@@ -316,6 +350,12 @@ Test(gradient_twice_loops, rows_of_steps) {
         try_counts(reversed, slice, 1, k, "reversed");
         expect_nothing_left(scope);
     }
+}
+
+Test(gradient_twice_loops, ways_with_tensors_of_their_own) {
+    eddy_scope *scope = eddy_scope_begin();
+    try_counts(chosen, other_way, 0, false, "chosen");
+    expect_nothing_left(scope);
 }
 
 Test(gradient_twice_loops, a_scan_in_a_step) {
