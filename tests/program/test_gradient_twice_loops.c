@@ -429,6 +429,36 @@ Test(gradient_twice_loops, hooks_and_kept_gradients_of_what_a_loop_gives) {
     expect_nothing_left(scope);
 }
 
+/* Of a tensor that a way gives twice each output has its own gradient. */
+Test(gradient_twice_loops, a_tensor_that_is_given_twice) {
+    eddy_scope *scope = eddy_scope_begin();
+    model m[2];
+    eddy_program *program = NULL;
+    eddy_tensor *y[2][3];
+    for (int i = 0; i < 2; i++) {
+        make_model(&m[i], 3, 3);
+        if (i == 0)
+            must(eddy_record_begin(NULL));
+        must(eddy_cond(eddy_gt_s(m[i].count, EDDY_S(0)), own_way, other_way, &m[i],
+                       EDDY_LIST(eddy_mul(m[i].x, m[i].x)), 3, NULL, y[i]));
+        if (i == 0) {
+            program = eddy_record_end_with_grad(EDDY_BINDINGS(
+                {"x", m[0].x, EDDY_ROLE_INPUT}, {"count", m[0].count, EDDY_ROLE_INPUT},
+                {"first", y[0][0], EDDY_ROLE_OUTPUT}, {"second", y[0][2], EDDY_ROLE_OUTPUT}));
+            must(eddy_program_run(program, EDDY_LIST(m[0].x, m[0].count), y[0]));
+            y[0][2] = y[0][1];
+        }
+        for (int k = 0; k < 3; k += 2)
+            must(eddy_grad_keep(y[i][k]));
+        go_back_twice(&m[i], eddy_mul(y[i][0], eddy_exp(y[i][2])));
+    }
+    for (int k = 0; k < 3; k += 2)
+        must_have_same_bits(eddy_grad_of(y[0][k]), eddy_grad_of(y[1][k]), "kept");
+    expect_same(&m[0], &m[1], "given twice");
+    eddy_program_release(&program);
+    expect_nothing_left(scope);
+}
+
 /* Its node has the steps as one, and then one by one. */
 Test(gradient_twice_loops, a_run_that_was_gone_back_through) {
     eddy_scope *scope = eddy_scope_begin();
