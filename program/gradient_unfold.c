@@ -167,13 +167,15 @@ static eddy_status find_steps(unfolding *u, const frame *at, uint32_t number, ra
     return EDDY_OK;
 }
 
-/* A step finds what the one before it has given, the first one what was there before. */
-static const eddy_calls_word *go_before(const unfolding *u, const frame **at,
-                                        const eddy_calls_call *input) {
+/* A step finds what the one before it has given, the first one what was there before; so do all if each gives it on as it is. */
+static const eddy_calls_word *go_before(const unfolding *u, const frame **at, uint32_t number) {
+    const eddy_calls_call *input = call_at(u, number);
     const eddy_calls_loop *loop = loop_at(u, input->of);
-    if ((*at)->step > 0) {
+    const eddy_calls_word *given =
+        eddy_gradient_calls_edge(u->calls, loop->outputs_at + input->index);
+    if ((*at)->step > 0 && given->call != number) {
         --*at;
-        return eddy_gradient_calls_edge(u->calls, loop->outputs_at + input->index);
+        return given;
     }
     *at = (*at)->outer;
     return eddy_gradient_calls_edge(u->calls, loop->before_at + input->index);
@@ -220,7 +222,7 @@ static eddy_status follow(unfolding *u, const frame **at, const eddy_calls_word 
                 return status;
             *word = go_into(u, at, r, call);
         } else if (call->kind == EDDY_CALLS_LOOP_INPUT && is_carried) {
-            *word = go_before(u, at, call);
+            *word = go_before(u, at, (*word)->call);
         } else if (call->kind == EDDY_CALLS_BRANCH) {
             eddy_status status = find_way(u, *at, call);
             if (status != EDDY_OK || !call->owns[(*at)->ways[call->number] - 1])

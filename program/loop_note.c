@@ -177,6 +177,10 @@ static eddy_status take(const noting *n, eddy_status (*end)(const noting *n)) {
         return end(n);
     }
     status = eddy_way_tape_hold(n->call, &n->tape->body, n->given);
+    /* What is carried stays where it is, also if it was written in place. */
+    for (int64_t i = 0; i < n->loop->counts.carried; i++)
+        n->tape->body.owns[i] |=
+            n->given[i] == n->inputs[i] && eddy_way_tape_has(&n->tape->body, n->given[i]);
     if (status == EDDY_OK && eddy_loop_tape_is_watched(n->tape))
         status = eddy_fail(EDDY_UNSUPPORTED, n->call->origin,
                            "a step adds a hook to what it was given, or keeps its gradient");

@@ -103,6 +103,17 @@ static eddy_status owned(void *context, eddy_list inputs, eddy_tensor **outputs)
     return counted(inputs, outputs);
 }
 
+/* What is carried is written in place, and given on. */
+static eddy_status carried_in_place(void *context, eddy_list inputs, eddy_tensor **outputs) {
+    model *m = context;
+    eddy_tensor *h = inputs.items[1], *before = eddy_sub(eddy_mul_s(h, EDDY_S(0.7)), h);
+    must(eddy_add_inplace(h, eddy_sin(m->w)));
+    outputs[1] = h;
+    outputs[2] = eddy_add(eddy_add(eddy_mul_s(h, EDDY_S(0.3)), h),
+                          eddy_add(eddy_mul(inputs.items[2], m->w), eddy_sub(before, h)));
+    return counted(inputs, outputs);
+}
+
 /* Captured from outside: a leaf, and the input of the run; neither is carried. */
 static eddy_status outer_tensors(void *context, eddy_list inputs, eddy_tensor **outputs) {
     model *m = context;
@@ -184,9 +195,9 @@ static eddy_status nested_draws(void *context, eddy_list inputs, eddy_tensor **o
     return counted(inputs, outputs);
 }
 
-static eddy_block *const bodies[] = {own_branches, owned,    cell,        swap,
-                                     views,        in_place, given_twice, outer_tensors,
-                                     branches,     nested,   drawn,       nested_draws};
+static eddy_block *const bodies[] = {
+    carried_in_place, own_branches,  owned,    cell,   swap,  views,       in_place,
+    given_twice,      outer_tensors, branches, nested, drawn, nested_draws};
 #define BODIES ((int)(sizeof(bodies) / sizeof(bodies[0])))
 
 static eddy_tensor *loop(model *m, eddy_block *body) {
@@ -246,6 +257,40 @@ static eddy_tensor *reversed(model *m, eddy_block *body) {
 
 static eddy_tensor *step_by_step(model *m, eddy_block *body) {
     return scanned(m, body, false, false);
+}
+
+/* Slices of a tensor whose axes lie in another order, which the body also uses as a whole; nothing is carried. */
+static eddy_status columns(void *context, eddy_list inputs, eddy_tensor **outputs) {
+    model *m = context;
+    eddy_tensor *x = inputs.items[0];
+    outputs[0] = eddy_mul(eddy_sin(x), eddy_cos(eddy_select(m->rows, 1, 1)));
+    outputs[1] = eddy_mul(all(eddy_mul(x, eddy_square(inputs.items[1]))), m->w);
+    return EDDY_OK;
+}
+
+static eddy_tensor *by_columns(model *m, eddy_block *body) {
+    eddy_tensor *y[2], *t = eddy_t(eddy_square(m->rows));
+    must(eddy_scan(body, m, (eddy_list){0}, EDDY_LIST(t, t), 2,
+                   EDDY_OPTIONS(scan, .is_rolled = true), y));
+    return eddy_mul(eddy_add(all(eddy_square(y[0])), all(eddy_mul(y[1], m->v))), m->x);
+}
+
+/* Without slices. */
+static eddy_status cell_only(void *context, eddy_list inputs, eddy_tensor **outputs) {
+    eddy_tensor *given[] = {inputs.items[2], inputs.items[0], inputs.items[1]}, *made[3];
+    must(cell(context, (eddy_list){given, 3}, made));
+    outputs[0] = made[1];
+    outputs[1] = made[2];
+    outputs[2] = inputs.items[2];
+    outputs[3] = eddy_cast(eddy_square(eddy_cast(made[1], EDDY_F64)), EDDY_F32);
+    return EDDY_OK;
+}
+
+static eddy_tensor *without_slices(model *m, eddy_block *body) {
+    eddy_tensor *y[4];
+    must(eddy_scan(body, m, EDDY_LIST(eddy_sin(m->x), m->x, m->count), (eddy_list){0}, 4,
+                   EDDY_OPTIONS(scan, .is_rolled = true, .step_count = STEPS), y));
+    return eddy_add(eddy_mul(y[0], y[1]), eddy_square(y[3]));
 }
 
 /* A rolled scan in each step of a loop. */
@@ -348,6 +393,8 @@ Test(gradient_twice_loops, rows_of_steps) {
         try_counts(step_by_step, slice, 1, k, "step by step");
         try_counts(rolled, slice, 1, k, "rolled");
         try_counts(reversed, slice, 1, k, "reversed");
+        try_counts(by_columns, columns, 1, k, "by columns");
+        try_counts(without_slices, cell_only, 1, k, "without slices");
         expect_nothing_left(scope);
     }
 }
