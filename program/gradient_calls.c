@@ -3,6 +3,7 @@
 
 #include <base/memory.h>
 #include <base/shape.h>
+#include <interpreter/tape/function_node.h>
 #include <program/block_node.h>
 #include <program/branch_tape.h>
 #include <program/control.h>
@@ -204,6 +205,15 @@ static bool has_own_op(const eddy_autograd_node *node) {
     return (const void *)node->op == node->attributes;
 }
 
+static bool is_pure(const eddy_autograd_node *node) {
+    const eddy_function *function = eddy_function_of(node);
+    return function && eddy_function_is_pure(function);
+}
+
+eddy_autograd_node *eddy_gradient_calls_copy_node(const eddy_autograd_node *node) {
+    return eddy_function_of(node) ? eddy_function_copy(node) : eddy_autograd_node_copy(node);
+}
+
 static void refuse(const finder *f, const eddy_autograd_node *node, const char *why) {
     snprintf(f->calls->reason, sizeof(f->calls->reason), "%s %s", node->op->name, why);
 }
@@ -392,7 +402,7 @@ static bool add_call(finder *f, const eddy_autograd_node *node) {
         return false;
     call.saved_count = f->calls->saved.count - call.saved_at;
     call.number_count = f->calls->numbers.count - call.numbers_at;
-    call.node = eddy_autograd_node_copy(node);
+    call.node = eddy_gradient_calls_copy_node(node);
     return end_call(f, &call, true);
 }
 
@@ -563,7 +573,7 @@ static bool find_all(finder *f) {
             is_added = add_branch(f, node, branch, i - first);
         else if (eddy_loop_tape_of(node))
             is_added = add_loop_part(f, i - first, first);
-        else if (has_own_op(node))
+        else if (has_own_op(node) && !is_pure(node))
             refuse(f, node, "was recorded as one call, whose gradient has none");
         else
             is_added = add_call(f, node);
@@ -615,6 +625,9 @@ static bool is_same_saved(const eddy_calls_saved *a, const eddy_calls_saved *b) 
 }
 
 static bool is_same_call(const eddy_calls_call *a, const eddy_calls_call *b) {
+    const eddy_function *function = a->node ? eddy_function_of(a->node) : NULL;
+    if (function)
+        return b->node && eddy_function_of(b->node) == function && a->loop == b->loop;
     return a->kind == b->kind && a->loop == b->loop && a->owns[0] == b->owns[0] &&
            a->owns[1] == b->owns[1] &&
            (a->node ? a->node->op : NULL) == (b->node ? b->node->op : NULL);

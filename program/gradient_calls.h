@@ -136,6 +136,9 @@ bool eddy_gradient_calls_is_equal(const eddy_gradient_calls *a, const eddy_gradi
 /* What they take. */
 int64_t eddy_gradient_calls_bytes(const eddy_gradient_calls *calls);
 
+/* Another node like that of a call; NULL without memory. */
+eddy_autograd_node *eddy_gradient_calls_copy_node(const eddy_autograd_node *node);
+
 /* The numbers of a run. */
 typedef struct eddy_gradient_given {
     const int64_t *draws; /* two words each */

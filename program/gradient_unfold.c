@@ -327,7 +327,7 @@ static eddy_autograd_node *make_node(const unfolding *u, const frame *at,
     if (call->kind == EDDY_CALLS_LOOP_OUTPUT)
         return make_rows(u, at, call);
     return call->kind == EDDY_CALLS_LOOP_INPUT ? make_slice(u, at, call)
-                                               : eddy_autograd_node_copy(call->node);
+                                               : eddy_gradient_calls_copy_node(call->node);
 }
 
 /* ---- the calls that are reached ---- */

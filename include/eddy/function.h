@@ -61,6 +61,10 @@ typedef struct eddy_function {
     /* May be NULL. Called once with the context after its last use, at the end of the call or on the thread that releases
      * the last reference; may only retain and release. */
     void (*destroy)(void *context);
+    /* What backward gives depends on its arguments alone: on saved tensors and gradients, and on a context that is the same for each call and
+     * does not change. A pass with creates_graph through a run of a program may then call it, for saved tensors of that run and with the context of the
+     * recorded call, which the program keeps; else such a pass is UNSUPPORTED. */
+    bool is_pure;
 } eddy_function;
 
 /* Keeps tensors for backward: inputs, outputs or others. Within forward. OUT_OF_MEMORY, INVALID_ARGUMENT. */

@@ -6,15 +6,24 @@
 #include <base/status.h>
 #include <interpreter/handle/scope.h>
 #include <interpreter/tape/autograd.h>
+#include <interpreter/tape/function_node.h>
 #include <interpreter/tape/overwritten.h>
+#include <stddef.h>
 #include <string.h>
+
+/* The context of a call, which copies of its node share. */
+typedef struct shared_context {
+    _Atomic uint32_t references; /* atomic: acq_rel when given up */
+    void *context;
+    void (*destroy)(void *context);
+} shared_context;
 
 /* The data that a node keeps instead of attributes. */
 typedef struct custom {
     eddy_op op;
     eddy_gradient gradient;
     const eddy_function *function;
-    void *context;
+    shared_context *shared; /* the hook's */
 } custom;
 
 /* A call being made. */
@@ -101,7 +110,7 @@ static eddy_status run_forward(calling *c) {
 static eddy_status run_backward(const eddy_gradient_call *call) {
     const custom *kept = call->attributes;
     eddy_backward_call public = {.size = sizeof(public),
-                                 .context = kept->context,
+                                 .context = kept->shared->context,
                                  .input_specs = call->input_specs,
                                  .input_count = call->input_count,
                                  .output_count = kept->function->output_count,
@@ -120,8 +129,8 @@ static eddy_status run_backward(const eddy_gradient_call *call) {
 
 static eddy_status check(calling *c) {
     const eddy_function *function = c->function;
-    if (!function || function->size < sizeof(*function) || !function->name || !function->forward ||
-        !function->backward || function->output_count < 1 ||
+    if (!function || function->size < offsetof(eddy_function, is_pure) || !function->name ||
+        !function->forward || !function->backward || function->output_count < 1 ||
         function->output_count > EDDY_OP_OUTPUT_MAX)
         return eddy_fail(
             EDDY_INVALID_ARGUMENT, c->origin,
@@ -184,6 +193,62 @@ static void note_tensors(const calling *c, eddy_autograd_node *node) {
     }
 }
 
+static void release_shared(void *hook_context) {
+    shared_context *shared = hook_context;
+    if (eddy_sub_acq_rel(&shared->references, 1u) != 1)
+        return;
+    if (shared->destroy)
+        shared->destroy(shared->context);
+    eddy_memory_release(shared, sizeof(*shared), EDDY_MEMORY_TAPE);
+}
+
+/* The node holds a reference of the context, which it takes. False without memory. */
+static bool hold_context(eddy_autograd_node *node, shared_context *shared) {
+    eddy_autograd_hook *hook = eddy_memory_acquire_zeroed(sizeof(*hook), EDDY_MEMORY_TAPE);
+    if (!hook)
+        return false;
+    *hook =
+        (eddy_autograd_hook){.context = shared, .destroy = release_shared, .output = UINT32_MAX};
+    node->hooks = hook;
+    return true;
+}
+
+static void fill_custom(eddy_autograd_node *node, const eddy_function *function,
+                        shared_context *shared) {
+    custom *kept = node->attributes;
+    *kept = (custom){.op = {.name = function->name,
+                            .id = EDDY_OP_REGISTERED,
+                            .attribute_bytes = sizeof(custom),
+                            .gradient = &kept->gradient},
+                     .gradient = {.run = run_backward},
+                     .function = function,
+                     .shared = shared};
+    node->op = &kept->op;
+}
+
+const eddy_function *eddy_function_of(const eddy_autograd_node *node) {
+    bool is_custom = node->op && node->op->gradient && node->op->gradient->run == run_backward;
+    return is_custom ? ((const custom *)node->attributes)->function : NULL;
+}
+
+bool eddy_function_is_pure(const eddy_function *function) {
+    return function->size >= sizeof(*function) && function->is_pure;
+}
+
+eddy_autograd_node *eddy_function_copy(const eddy_autograd_node *node) {
+    const custom *kept = node->attributes;
+    eddy_autograd_node *copy = eddy_autograd_node_copy(node);
+    if (!copy)
+        return NULL;
+    fill_custom(copy, kept->function, kept->shared);
+    if (!hold_context(copy, kept->shared)) {
+        eddy_autograd_node_release(copy);
+        return NULL;
+    }
+    eddy_add_relaxed(&kept->shared->references, 1u);
+    return copy;
+}
+
 /* Takes the saved tensors and the context. */
 static eddy_status record(calling *c) {
     eddy_autograd_node *node = eddy_autograd_node_make(
@@ -192,23 +257,18 @@ static eddy_status record(calling *c) {
                               .extras = (uint32_t)c->saved_count,
                               .dims = count_dims(c),
                               .attribute_bytes = sizeof(custom)});
-    eddy_autograd_hook *hook =
-        node ? eddy_memory_acquire_zeroed(sizeof(*hook), EDDY_MEMORY_TAPE) : NULL;
-    if (!hook) {
+    shared_context *shared =
+        node ? eddy_memory_acquire_zeroed(sizeof(*shared), EDDY_MEMORY_TAPE) : NULL;
+    if (!shared || !hold_context(node, shared)) {
+        eddy_memory_release(shared, sizeof(*shared), EDDY_MEMORY_TAPE);
         if (node)
             eddy_autograd_node_release(node);
         return fail(c, EDDY_OUT_OF_MEMORY, "no memory to record the call");
     }
-    *hook = (eddy_autograd_hook){
-        .context = c->context, .destroy = c->function->destroy, .output = UINT32_MAX};
-    node->hooks = hook;
-    custom *kept = node->attributes;
-    *kept = (custom){
-        .op = {.name = c->function->name, .id = EDDY_OP_REGISTERED, .gradient = &kept->gradient},
-        .gradient = {.run = run_backward},
-        .function = c->function,
-        .context = c->context};
-    node->op = &kept->op;
+    eddy_store_relaxed(&shared->references, 1u);
+    shared->context = c->context;
+    shared->destroy = c->function->destroy;
+    fill_custom(node, c->function, shared);
     node->address = c->origin.address;
     node->device = eddy_tensor_device(c->handles[0]);
     for (int64_t i = 0; i < c->saved_count; i++) {

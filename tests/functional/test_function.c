@@ -193,7 +193,7 @@ CASE(without_memory_the_context_stays_the_callers) {
     int64_t nth = 0;
     while (call_with_failure(nth))
         nth++;
-    cr_assert_eq(nth, 3, "what was saved, the node, what destroys the context");
+    cr_assert_eq(nth, 4, "what was saved, the node, the context, what destroys it");
 }
 
 /* ---- a registered op ---- */

@@ -416,10 +416,29 @@ static eddy_status run_taped_loop(eddy_tensor *x, bool is_node, double *result) 
     return status;
 }
 
+static eddy_status bend(eddy_forward_call *call) {
+    call->outputs[0] = eddy_tanh(call->inputs[0]);
+    return call->outputs[0] ? eddy_forward_save(call, EDDY_LIST(call->outputs[0]))
+                            : EDDY_OUT_OF_MEMORY;
+}
+
+static eddy_status bend_back(eddy_backward_call *call) {
+    eddy_tensor *slope = eddy_add_s(eddy_neg(eddy_square(call->saved[0])), EDDY_S(1));
+    call->results[0] = eddy_mul(call->grads[0], slope);
+    return call->results[0] ? EDDY_OK : EDDY_OUT_OF_MEMORY;
+}
+
+static const eddy_function bending = {.size = sizeof(eddy_function),
+                                      .name = "user.bend",
+                                      .forward = bend,
+                                      .backward = bend_back,
+                                      .output_count = 1,
+                                      .is_pure = true};
+
 static eddy_status rolled_step(void *context, eddy_list inputs, eddy_tensor **outputs) {
     outputs[0] = eddy_add(eddy_mul(inputs.items[0], context), inputs.items[1]);
-    outputs[1] = eddy_tanh(outputs[0]);
-    return outputs[0] && outputs[1] ? EDDY_OK : EDDY_OUT_OF_MEMORY;
+    return outputs[0] ? eddy_function_call(&bending, NULL, EDDY_LIST(outputs[0]), &outputs[1])
+                      : EDDY_OUT_OF_MEMORY;
 }
 
 /* A rolled scan over the rows of x. */

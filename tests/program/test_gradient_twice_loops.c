@@ -114,6 +114,50 @@ static eddy_status carried_in_place(void *context, eddy_list inputs, eddy_tensor
     return counted(inputs, outputs);
 }
 
+/* x x x, scaled; what it has saved are an input and its output. */
+static eddy_status cube(eddy_forward_call *call) {
+    eddy_tensor *x = call->inputs[0];
+    call->outputs[0] = eddy_mul_s(eddy_mul(eddy_square(x), x), EDDY_S(*(double *)call->context));
+    return eddy_forward_save(call, EDDY_LIST(x, call->outputs[0]));
+}
+
+static eddy_status cube_back(eddy_backward_call *call) {
+    eddy_tensor *x = call->saved[0], *slope = eddy_mul_s(eddy_square(x), EDDY_S(3));
+    slope = eddy_mul_s(slope, EDDY_S(*(double *)call->context));
+    call->results[0] = eddy_add(eddy_mul(call->grads[0], slope),
+                                eddy_mul(call->grads[0], eddy_sub(call->saved[1], call->saved[1])));
+    return EDDY_OK;
+}
+
+static int destroyed;
+
+static void count_destroyed(void *context) {
+    (void)context;
+    destroyed++;
+}
+
+static const eddy_function cube_function = {.size = sizeof(eddy_function),
+                                            .name = "user.cube",
+                                            .forward = cube,
+                                            .backward = cube_back,
+                                            .destroy = count_destroyed,
+                                            .output_count = 1,
+                                            .is_pure = true};
+
+static eddy_tensor *cubed(eddy_tensor *x) {
+    static double scale = 0.75;
+    eddy_tensor *y = NULL;
+    must(eddy_function_call(&cube_function, &scale, EDDY_LIST(x), &y));
+    return y;
+}
+
+static eddy_status custom(void *context, eddy_list inputs, eddy_tensor **outputs) {
+    model *m = context;
+    outputs[1] = eddy_mul(eddy_tanh(cubed(inputs.items[1])), m->w);
+    outputs[2] = cubed(inputs.items[2]);
+    return counted(inputs, outputs);
+}
+
 /* Captured from outside: a leaf, and the input of the run; neither is carried. */
 static eddy_status outer_tensors(void *context, eddy_list inputs, eddy_tensor **outputs) {
     model *m = context;
@@ -196,8 +240,8 @@ static eddy_status nested_draws(void *context, eddy_list inputs, eddy_tensor **o
 }
 
 static eddy_block *const bodies[] = {
-    carried_in_place, own_branches,  owned,    cell,   swap,  views,       in_place,
-    given_twice,      outer_tensors, branches, nested, drawn, nested_draws};
+    custom,   carried_in_place, own_branches,  owned,    cell,   swap,  views,
+    in_place, given_twice,      outer_tensors, branches, nested, drawn, nested_draws};
 #define BODIES ((int)(sizeof(bodies) / sizeof(bodies[0])))
 
 static eddy_tensor *loop(model *m, eddy_block *body) {
@@ -527,6 +571,38 @@ Test(gradient_twice_loops, a_run_that_was_gone_back_through) {
     expect_same(&m[0], &m[1], "both");
     eddy_program_release(&program);
     expect_nothing_left(scope);
+}
+
+/* ---- custom functions ---- */
+
+static eddy_tensor *twice_cubed(model *m, eddy_block *body) {
+    (void)body;
+    return eddy_mul(cubed(eddy_sin(m->x)), cubed(m->w));
+}
+
+/* A context lives as long as the program and the tape refer to it. */
+Test(gradient_twice_loops, pure_custom_functions) {
+    eddy_scope *scope = eddy_scope_begin();
+    model m, given;
+    eddy_tensor *y = NULL;
+    try_counts(twice_cubed, NULL, 0, false, "custom");
+    eddy_scope_end(scope);
+    must(eddy_sync(EDDY_FOREVER));
+    cr_assert_eq(destroyed, 2 + 2 * (STEPS + 1), "%d", destroyed);
+    destroyed = 0;
+    scope = eddy_scope_begin();
+    make_model(&m, 3, 0);
+    make_model(&given, 3, 0);
+    eddy_scope *inner = eddy_scope_begin();
+    eddy_program *program = record(&m, twice_cubed, NULL, false);
+    eddy_scope_end(inner);
+    cr_assert_eq(destroyed, 0);
+    must(eddy_program_run(program, EDDY_LIST(given.x, given.count, given.rows), &y));
+    eddy_program_release(&program);
+    go_back_twice(&given, y);
+    eddy_scope_end(scope);
+    cr_assert_eq(destroyed, 2);
+    expect_nothing_left(eddy_scope_begin());
 }
 
 /* ---- errors ---- */
