@@ -110,8 +110,8 @@ EDDY_API eddy_program *eddy_record_end(const eddy_bindings *bindings);
  * autograd (an input wants a gradient, or a tensor that the program captured did when it was recorded) the outputs of a run require gradients as
  * those of the calls would, and a backward pass goes on to these inputs and captured tensors; elsewhere a run computes the
  * outputs alone. An input that wanted no gradient when it was recorded can get none: a run that is given one that does fails with
- * UNSUPPORTED. A pass with creates_graph goes back through the recorded calls one by one, for branches waits for their predicates, and fails with
- * UNSUPPORTED if a custom function or a loop is among them. docs/programs.md.
+ * UNSUPPORTED. A pass with creates_graph goes back through the recorded calls one by one, for branches and loops waits for their predicates and
+ * numbers of steps, and fails with UNSUPPORTED if a custom function that is not pure is among them. docs/programs.md.
  *
  * NULL, beside the errors of eddy_record_end, with INVALID_ARGUMENT (no output carries a gradient; the calls have overwritten what the
  * gradient of one of them reads) or UNSUPPORTED (a recorded call wrote in place to a tensor that was there before, and a gradient goes
