@@ -126,7 +126,7 @@ static bool run_with_fault(const double *expected) {
 }
 
 int main(int argc, char **argv) {
-    alarm(230);
+    alarm(590);
     if (argc != 3)
         return 2;
     uses_one_thread = strcmp(argv[1], "one_thread") == 0;
