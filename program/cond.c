@@ -157,6 +157,8 @@ static eddy_status check(const branch *b, eddy_tensor *const *outputs) {
         return eddy_fail(EDDY_INVALID_ARGUMENT, origin, "there is no room for the outputs");
     eddy_status status =
         eddy_program_check_list(b->inputs.items, b->inputs.count, "inputs", origin);
+    for (int64_t i = 0; status == EDDY_OK && i < b->inputs.count; i++)
+        status = eddy_tensor_check_item(b->inputs.items[i], "inputs", i, origin);
     return status == EDDY_OK ? eddy_block_check_predicate(&b->call, b->predicate) : status;
 }
 

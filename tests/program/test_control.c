@@ -452,6 +452,13 @@ Test(control, arguments_are_checked) {
     expect_error(EDDY_INVALID_ARGUMENT, "cond: a function is NULL");
     cr_assert_eq(COND(predicate, twice, -1), EDDY_INVALID_ARGUMENT);
     expect_error(EDDY_INVALID_ARGUMENT, "cond: there can be no -1 outputs");
+    cr_assert_eq(eddy_cond(predicate, twice, half, NULL, EDDY_LIST(x, NULL), 1, NULL, &y),
+                 EDDY_INVALID_ARGUMENT);
+    expect_error(EDDY_INVALID_ARGUMENT, "cond: inputs[1] is NULL");
+    cr_assert_eq(eddy_cond(predicate, twice, half, NULL, EDDY_LIST(x, EDDY_NONE), 1, NULL, &y),
+                 EDDY_INVALID_ARGUMENT);
+    expect_error(EDDY_INVALID_ARGUMENT,
+                 "cond: inputs[1] is EDDY_NONE, which stands for absent optional operands only");
     eddy_tensor *two[2];
     cr_assert_eq(eddy_cond(predicate, twice, half, NULL, EDDY_LIST(x), 2, NULL, two),
                  EDDY_INVALID_ARGUMENT);
