@@ -87,9 +87,11 @@ static eddy_status run_one(const batches *b, int64_t batch, const eddy_outcome *
 static eddy_status merge(const batches *b, const eddy_outcome *outcome) {
     for (uint32_t i = 0; i < b->program->output_count; i++) {
         eddy_list parts = {b->made + i * b->count, b->count};
-        b->merged[i] = b->count == 1              ? parts.items[0]
-                       : parts.items[0]->rank > 0 ? eddy_cat(parts, 0)
-                                                  : eddy_stack(parts, 0);
+        /* Also of one part, so that the rank does not depend on how many there are. */
+        bool is_number = parts.items[0]->rank == 0;
+        b->merged[i] = is_number       ? eddy_stack(parts, 0)
+                       : b->count == 1 ? parts.items[0]
+                                       : eddy_cat(parts, 0);
         if (!b->merged[i])
             return eddy_outcome_why(outcome);
     }
