@@ -161,8 +161,8 @@ static bool is_same_operand(const eddy_code *a, const eddy_code_operand *x, cons
                             const eddy_code_operand *y) {
     return x->value == y->value && x->rank == y->rank && x->dtype == y->dtype &&
            x->access == y->access && x->offset == y->offset &&
-           memcmp(eddy_code_dims(a, x), eddy_code_dims(b, y),
-                  2 * (size_t)x->rank * sizeof(int64_t)) == 0;
+           (x->rank == 0 || memcmp(eddy_code_dims(a, x), eddy_code_dims(b, y),
+                                   2 * (size_t)x->rank * sizeof(int64_t)) == 0);
 }
 
 static bool is_same_patch(const eddy_code_patch *x, const eddy_code_patch *y) {

@@ -73,9 +73,10 @@ static bool tell_operand(const teller *t, eddy_code_operand *operand,
     if (!eddy_affine_layout(t->affine, &layouts[0], &layouts[1], &layouts[2]))
         return false;
     int64_t *words = eddy_code_words(&t->third->code, operand->words_at);
-    size_t bytes = (size_t)operand->rank * sizeof(*words);
-    memcpy(words, layouts[2].dims, bytes);
-    memcpy(words + operand->rank, layouts[2].strides, bytes);
+    for (int32_t d = 0; d < operand->rank; d++) {
+        words[d] = layouts[2].dims[d];
+        words[operand->rank + d] = layouts[2].strides[d];
+    }
     operand->offset = layouts[2].offset;
     return !(operand->access & EDDY_CODE_MAKES) ||
            set_bytes(t, operand->value, &layouts[2], operand->dtype);

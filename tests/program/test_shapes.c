@@ -522,3 +522,22 @@ Test(shapes, random_functions_of_many_sizes_give_the_bits_of_their_calls) {
     cr_assert_gt(foretold, 75, "%d", foretold);
     cr_assert_eq(eddy_live_count(), 0);
 }
+
+/* Operands without dims have no words. */
+static eddy_status sine(void *context, eddy_recorded_call *call) {
+    (void)context;
+    call->outputs[0] = eddy_sin(call->inputs.items[0]);
+    return EDDY_OK;
+}
+
+Test(shapes, numbers_alone) {
+    eddy_scope *scope = eddy_scope_begin();
+    eddy_recorded *recorded = eddy_recorded_create(sine, NULL, 1, NULL);
+    eddy_tensor *x = eddy_ones(EDDY_SHAPE(), EDDY_F32, NULL), *y;
+    for (int i = 0; i < 4; i++) {
+        must(eddy_recorded_run(recorded, EDDY_LIST(x), (eddy_scalars){0}, &y));
+        must_have_same_bits(y, eddy_sin(x), "a sine");
+    }
+    eddy_recorded_release(&recorded);
+    eddy_scope_end(scope);
+}
