@@ -165,16 +165,16 @@ static eddy_origin origin_of(const eddy_gradient_call *call) {
     return (eddy_origin){call->op->name, NULL};
 }
 
-/* The way for the outputs to which a gradient has come; where there is none of its own, that of all. */
+/* The way for the outputs to which a gradient has come; where there is none of its own, that of all. NULL: there are none. */
 static const eddy_program_way *find_way(const eddy_program_ways *ways,
                                         const eddy_gradient_call *call) {
-    uint32_t roots = 0;
+    uint64_t roots = 0;
     for (uint32_t i = 0; i < ways->root_count; i++)
-        roots |= (uint32_t)(call->grads[i] != NULL) << i;
-    for (uint32_t i = 1; i < ways->count; i++)
+        roots |= (uint64_t)(call->grads[i] != NULL) << i;
+    for (uint32_t i = 0; i < ways->count; i++)
         if (ways->items[i].roots == roots)
             return &ways->items[i];
-    return &ways->items[0];
+    return ways->count > 0 ? &ways->items[0] : NULL;
 }
 
 /* A seed with the strides that the way was recorded with: those of a contiguous tensor. */
@@ -232,14 +232,16 @@ static eddy_status go_back(const kept_run *run, const eddy_program_way *way,
 
 static eddy_status run_gradient(const eddy_gradient_call *call) {
     const kept_op *op = call->attributes;
-    const eddy_program_way *way = find_way(op->run->ways, call);
+    const eddy_program_ways *ways = op->run->ways;
+    const eddy_program_way *way = find_way(ways, call);
     /* Such a pass goes through the calls, where it can. */
-    if (call->is_recorded)
-        return eddy_fail(
-            EDDY_UNSUPPORTED, origin_of(call), "creates_graph cannot go back through this run: %s",
-            op->run->ways->calls.reason[0] ? op->run->ways->calls.reason
-                                           : "the predicate of a branch, or the number of a "
-                                             "loop's steps, cannot be read");
+    if (call->is_recorded || !way)
+        return eddy_fail(EDDY_UNSUPPORTED, origin_of(call),
+                         "%s cannot go back through this run: %s",
+                         call->is_recorded ? "creates_graph" : "a backward pass",
+                         ways->calls.reason[0] ? ways->calls.reason
+                                               : "the predicate of a branch, or the number of a "
+                                                 "loop's steps, cannot be read");
     eddy_caller *caller = eddy_caller_self;
     size_t bytes = ((size_t)way->from.count + way->to.count) * sizeof(eddy_tensor *);
     eddy_tensor **memory = eddy_caller_scratch_begin(caller, bytes);
@@ -350,6 +352,7 @@ static bool make_node(tracing *t) {
     t->node->op = &op->op;
     t->node->takes_missing = true;
     t->node->unfold = unfold;
+    t->node->unfolds_always = gradient->ways->count == 0;
     t->node->inner_outputs = gradient->ways->inner;
     t->node->address = t->call->origin.address;
     return true;

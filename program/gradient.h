@@ -22,17 +22,18 @@
 #include <program/recording.h>
 #include <program/run.h>
 
-/* With so many roots each set of them has a way of its own; with more there is one for all, and those to which no gradient comes back count
- * as ones with a gradient of 0. */
+/* With so many roots each set of them has a way of its own. With more there are too many sets, and no way: all passes go through the calls (gradient_calls.h),
+ * which also adds up what comes from many outputs in the order of calls. Where they cannot, there is one way for all roots, those to which no gradient comes back count as
+ * ones with a gradient of 0, and no recorded function is replayed: 0 times an infinity is a NaN that calls do not give. */
 #define EDDY_GRADIENT_ROOTS_FEW 3
-#define EDDY_GRADIENT_ROOTS_MOST 32
+#define EDDY_GRADIENT_ROOTS_MOST 64 /* as many outputs as a node has at most */
 #define EDDY_GRADIENT_WAYS_MOST 7
 
 /* ---- while recording ---- */
 
 /* A backward pass that was recorded. */
 typedef struct eddy_gradient_pass {
-    uint32_t roots;      /* a bit for each that has a gradient */
+    uint64_t roots;      /* a bit for each that has a gradient */
     uint32_t first, end; /* instructions */
     eddy_backward_found found;
 } eddy_gradient_pass;
@@ -78,7 +79,7 @@ typedef struct eddy_program_result {
 } eddy_program_result;
 
 typedef struct eddy_program_way {
-    uint32_t roots; /* a bit for each whose gradient it takes */
+    uint64_t roots; /* a bit for each whose gradient it takes */
     struct eddy_program *program;
     eddy_code_array from; /* uint32_t, per input: a root, or root_count + a saved value */
     eddy_code_array to;   /* uint32_t, per output: an edge */
@@ -88,8 +89,8 @@ typedef struct eddy_program_way {
 typedef struct eddy_program_ways {
     _Atomic uint32_t references; /* atomic: acq_rel when given up */
     uint32_t root_count, draw_count, scalar_count;
-    uint32_t inner; /* a bit for each root that another one was computed from */
-    uint32_t count; /* the first is that of all roots */
+    uint64_t inner; /* a bit for each root that another one was computed from */
+    uint32_t count; /* the first is that of all roots; 0: passes go through the calls */
     eddy_program_way items[EDDY_GRADIENT_WAYS_MOST];
     eddy_gradient_calls calls; /* for passes that are recorded */
 } eddy_program_ways;

@@ -624,19 +624,37 @@ static bool is_same_saved(const eddy_calls_saved *a, const eddy_calls_saved *b) 
            is_same_word(&a->word, &b->word);
 }
 
+/* What the code does not say: the shapes between one view and the next, which tell in which order a gradient is summed up. */
+static bool is_same_node(const eddy_autograd_node *a, const eddy_autograd_node *b) {
+    if (a->op != b->op || a->input_count != b->input_count || a->output_count != b->output_count)
+        return false;
+    for (uint32_t i = 0; i < a->input_count + a->output_count; i++) {
+        const eddy_autograd_spec *x = &a->specs[i], *y = &b->specs[i];
+        if (x->dtype != y->dtype || x->rank != y->rank ||
+            !eddy_shape_equal(x->rank, a->dims + x->dims_at, y->rank, b->dims + y->dims_at))
+            return false;
+    }
+    return true;
+}
+
 static bool is_same_call(const eddy_calls_call *a, const eddy_calls_call *b) {
     const eddy_function *function = a->node ? eddy_function_of(a->node) : NULL;
     if (function)
         return b->node && eddy_function_of(b->node) == function && a->loop == b->loop;
     return a->kind == b->kind && a->loop == b->loop && a->owns[0] == b->owns[0] &&
-           a->owns[1] == b->owns[1] &&
-           (a->node ? a->node->op : NULL) == (b->node ? b->node->op : NULL);
+           a->owns[1] == b->owns[1] && !a->node == !b->node &&
+           (!a->node || is_same_node(a->node, b->node));
 }
 
 static bool has_same_counts(const eddy_gradient_calls *a, const eddy_gradient_calls *b) {
     return a->calls.count == b->calls.count && a->loops.count == b->loops.count &&
            a->edges.count == b->edges.count && a->places.count == b->places.count &&
            a->saved.count == b->saved.count && a->numbers.count == b->numbers.count;
+}
+
+static bool is_same_number(const eddy_calls_number *a, const eddy_calls_number *b) {
+    return a->draw == b->draw && a->use.number == b->use.number && a->use.dtype == b->use.dtype &&
+           a->use.attribute == b->use.attribute && a->use.wraps == b->use.wraps;
 }
 
 bool eddy_gradient_calls_is_equal(const eddy_gradient_calls *a, const eddy_gradient_calls *b) {
@@ -653,6 +671,9 @@ bool eddy_gradient_calls_is_equal(const eddy_gradient_calls *a, const eddy_gradi
             return false;
     for (uint32_t i = 0; i < a->saved.count; i++)
         if (!is_same_saved(eddy_calls_saved_at(a, i), eddy_calls_saved_at(b, i)))
+            return false;
+    for (uint32_t i = 0; i < a->numbers.count; i++)
+        if (!is_same_number(eddy_calls_number_at(a, i), eddy_calls_number_at(b, i)))
             return false;
     return true;
 }

@@ -56,7 +56,7 @@ static const eddy_tensor *output_of(const eddy_gradient_plan *plan, eddy_list ou
     return outputs.items[i];
 }
 
-static eddy_status record_pass(eddy_recording *recording, eddy_list outputs, uint32_t roots,
+static eddy_status record_pass(eddy_recording *recording, eddy_list outputs, uint64_t roots,
                                eddy_origin origin) {
     eddy_gradient_plan *plan = recording->plan;
     eddy_gradient_pass *pass = &plan->passes[plan->pass_count];
@@ -84,10 +84,10 @@ static eddy_status record_pass(eddy_recording *recording, eddy_list outputs, uin
 /* That of all roots first, which has found all edges. */
 static eddy_status record_passes(eddy_recording *recording, eddy_list outputs, eddy_origin origin) {
     const eddy_gradient_plan *plan = recording->plan;
-    uint32_t all = UINT32_MAX >> (32 - plan->root_count);
+    uint64_t all = UINT64_MAX >> (64 - plan->root_count);
     eddy_status status = record_pass(recording, outputs, all, origin);
     bool are_few = plan->root_count <= EDDY_GRADIENT_ROOTS_FEW;
-    for (uint32_t roots = 1; roots < all && are_few && status == EDDY_OK; roots++)
+    for (uint64_t roots = 1; roots < all && are_few && status == EDDY_OK; roots++)
         status = record_pass(recording, outputs, roots, origin);
     return status;
 }

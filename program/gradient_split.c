@@ -359,6 +359,12 @@ static bool add_way_outputs(const splitter *s, uint32_t p, eddy_program_way *way
     return true;
 }
 
+/* Whether passes go back by programs, and not through the calls. */
+static bool has_ways(const splitter *s) {
+    return s->plan->root_count <= EDDY_GRADIENT_ROOTS_FEW ||
+           s->gradient->ways->calls.reason[0] != 0;
+}
+
 /* Code first, so that all passes have said what they need saved. */
 static eddy_status begin_way(const splitter *s, uint32_t p) {
     const eddy_gradient_pass *pass = &s->plan->passes[p];
@@ -524,12 +530,11 @@ static eddy_status split(const splitter *s, eddy_program **program) {
     find_inputs(s);
     if (!add_edges(s) || !add_results(s))
         return fail_memory(s);
-    eddy_status status = EDDY_OK;
-    for (uint32_t p = 0; p < s->plan->pass_count && status == EDDY_OK; p++)
+    eddy_status status = make_calls(s);
+    uint32_t way_count = has_ways(s) ? s->plan->pass_count : 0;
+    for (uint32_t p = 0; p < way_count && status == EDDY_OK; p++)
         status = begin_way(s, p);
-    if (status == EDDY_OK)
-        status = make_calls(s);
-    for (uint32_t p = 0; p < s->plan->pass_count && status == EDDY_OK; p++)
+    for (uint32_t p = 0; p < way_count && status == EDDY_OK; p++)
         status = end_way(s, p);
     if (status != EDDY_OK)
         return status;

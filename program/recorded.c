@@ -234,9 +234,15 @@ static void judge_gradient(const calling *c, const eddy_recording *recording, ch
         snprintf(reason, size, "a gradient goes back through its inputs or outputs");
     else if (eddy_kept_before_has_one_of(&recording->befores, c->inputs))
         snprintf(reason, size, "it uses the gradient that the tape keeps for an input");
-    else if (recording->plan && recording->plan->root_count > EDDY_GRADIENT_ROOTS_FEW)
-        snprintf(reason, size, "more than %d of its outputs carry a gradient",
-                 EDDY_GRADIENT_ROOTS_FEW);
+}
+
+/* Why a gradient that comes back to some of the outputs alone finds no way; "" where it finds one. */
+static void judge_ways(const eddy_program *program, char *reason, size_t size) {
+    const eddy_program_ways *ways = program->gradient ? program->gradient->ways : NULL;
+    reason[0] = 0;
+    if (ways && ways->root_count > EDDY_GRADIENT_ROOTS_FEW && ways->calls.reason[0])
+        snprintf(reason, size, "more than %d of its outputs carry a gradient, and %.240s",
+                 EDDY_GRADIENT_ROOTS_FEW, ways->calls.reason);
 }
 
 /* There is a reason against the newest recording. What another thread did says little of the next one: recording begins anew. */
@@ -371,7 +377,9 @@ static eddy_status try_foretold(const calling *c, verdict *v) {
 /* Makes the program of a recording, compares it with the one before, and builds it if they are equal. */
 static eddy_status try_program(const calling *c, eddy_recording *recording, verdict *v) {
     eddy_status status = make_program(c, recording, &v->program);
-    if (status != EDDY_OK)
+    if (status == EDDY_OK)
+        judge_ways(v->program, v->reason, sizeof(v->reason));
+    if (status != EDDY_OK || v->reason[0])
         return status;
     v->before = find_before(c);
     if (!v->before)

@@ -66,11 +66,12 @@ typedef struct eddy_autograd_node {
     void *attributes;
     eddy_device device;
     size_t bytes; /* of the block */
-    uint32_t
+    uint64_t
         inner_outputs; /* a bit for each output that another one was computed from within this op: its whole gradient shows nowhere */
     bool
         takes_missing; /* its gradient is given none, instead of zeros, for outputs to which none goes back */
     eddy_autograd_unfold_fn *unfold; /* NULL: it stands for no other calls (unfold.h) */
+    bool unfolds_always; /* by whichever pass comes first, not only by one with creates_graph */
 
     eddy_lock lock;
     bool is_spent; /* lock: lock */

@@ -133,7 +133,7 @@ static bool map_grow(walk *w) {
 static bool find_unfolded(const walk *w, eddy_autograd_node *node, const eddy_autograd **words) {
     *words = NULL;
     return EDDY_LIKELY(!node->unfold) || w->within ||
-           eddy_unfold_find(node, w->creates, words) == EDDY_OK;
+           eddy_unfold_find(node, w->creates || node->unfolds_always, words) == EDDY_OK;
 }
 
 /* The node's visit, made if it is new; UINT32_MAX without memory. */
@@ -623,14 +623,14 @@ static eddy_status check_within(const walk *w) {
 }
 
 /* The outputs that the pass goes through, since others were computed from them. */
-static uint32_t find_inner(const walk *w, eddy_list outputs) {
-    uint32_t inner = 0;
+static uint64_t find_inner(const walk *w, eddy_list outputs) {
+    uint64_t inner = 0;
     for (uint32_t i = 0; i < w->visit_count; i++) {
         const eddy_autograd_node *node = visit_at(w, i)->node;
         for (uint32_t e = 0; e < edge_count(w, visit_at(w, i)); e++)
-            for (int64_t o = 0; o < outputs.count && o < 32; o++)
+            for (int64_t o = 0; o < outputs.count && o < 64; o++)
                 if (node->edges[e] != 0 && node->edges[e] == outputs.items[o]->autograd)
-                    inner |= UINT32_C(1) << o;
+                    inner |= UINT64_C(1) << o;
     }
     return inner;
 }

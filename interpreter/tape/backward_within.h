@@ -15,8 +15,8 @@ typedef struct eddy_backward_edge {
 typedef struct eddy_backward_found {
     eddy_backward_edge *edges; /* in the order in which the pass has come to them */
     uint32_t count;
-    uint32_t
-        inner; /* a bit for each of the first 32 outputs that another output was computed from */
+    uint64_t
+        inner; /* a bit for each of the first 64 outputs that another output was computed from */
 } eddy_backward_found;
 
 /* The gradients of the tensors that were there before the calling thread's recording with this serial. All outputs were made by recorded calls. The

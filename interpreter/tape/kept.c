@@ -143,7 +143,7 @@ eddy_status eddy_autograd_check_whole(const eddy_tensor *tensor, eddy_origin ori
     eddy_autograd_node *node = eddy_autograd_node_of(word);
     uint32_t output = eddy_autograd_output_of(word);
     const eddy_autograd *unfolded;
-    if (output >= 32 || !(node->inner_outputs >> output & 1))
+    if (!(node->inner_outputs >> output & 1))
         return EDDY_OK;
     if (eddy_unfold_find(node, true, &unfolded) != EDDY_OK)
         return eddy_fail(EDDY_OUT_OF_MEMORY, origin, "no memory for the calls of a run");

@@ -1,7 +1,7 @@
-/* A run of a recorded program is one node. A pass with creates_graph needs the nodes of the calls that the run stands for: it
- * unfolds the run's node, which makes them and then leads to them, for good.
+/* A run of a recorded program is one node. A pass with creates_graph needs the nodes of the calls that the run stands for, and so does any pass where the run has no
+ * gradient of its own (unfolds_always): it unfolds the run's node, which makes them and then leads to them, for good.
  *
- *   RUN'S NODE --a pass with creates_graph comes--> UNFOLDED: each word of it means the word of one of the calls
+ *   RUN'S NODE --such a pass comes--> UNFOLDED: each word of it means the word of one of the calls
  *
  * What refers to the run's node stays as it is: handles, and edges of nodes, which are const. So whoever follows a word asks what it
  * leads to now (eddy_autograd_lock, eddy_unfold_end). Hooks and kept gradients move to the calls. The run's node keeps what it has saved

@@ -282,10 +282,34 @@ static eddy_status run_recorded_layer(eddy_tensor *x, eddy_tensor *w, double *re
     return status;
 }
 
+#define MANY 4
+
+static eddy_status many_body(void *context, eddy_recorded_call *call) {
+    eddy_tensor *x = call->inputs.items[0];
+    for (int64_t k = 0; k < call->output_count; k++)
+        if (!(call->outputs[k] = x = layer(x, context)))
+            return EDDY_OUT_OF_MEMORY;
+    return EDDY_OK;
+}
+
+/* More outputs than there are ways for: passes go through the calls. */
+static eddy_status run_many(eddy_tensor *x, eddy_tensor *w, double *result) {
+    eddy_recorded *recorded = eddy_recorded_create(many_body, w, MANY, NULL);
+    eddy_status status = EDDY_OK;
+    for (int i = 0; i < 4 && status == EDDY_OK; i++) {
+        eddy_tensor *y[MANY];
+        status = eddy_recorded_run(recorded, EDDY_LIST(x), (eddy_scalars){0}, y);
+        if (status == EDDY_OK)
+            status = go_back(y[i], w, result);
+    }
+    eddy_recorded_release(&recorded);
+    return status;
+}
+
 static eddy_status run_gradients(double *result) {
     eddy_tensor *w = eddy_full(EDDY_SHAPE(COLUMNS, COLUMNS), EDDY_S(0.25), EDDY_F32, NULL);
     eddy_tensor *x = eddy_ones(EDDY_SHAPE(ROWS, COLUMNS), EDDY_F32, NULL);
-    double first = 0, second = 0;
+    double first = 0, second = 0, third = 0;
     eddy_status status = eddy_requires_grad_set(w, true);
     if (status == EDDY_OK)
         status = eddy_requires_grad_set(x, true);
@@ -293,7 +317,9 @@ static eddy_status run_gradients(double *result) {
         status = run_layer(x, w, &first);
     if (status == EDDY_OK)
         status = run_recorded_layer(x, w, &second);
-    *result = first + second;
+    if (status == EDDY_OK)
+        status = run_many(x, w, &third);
+    *result = first + second + third;
     return status;
 }
 

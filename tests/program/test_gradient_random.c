@@ -8,7 +8,9 @@
 #define COLUMNS 6
 #define PARAMS 3
 #define VALUES_MOST 64
-#define OUTPUTS_MOST 3
+#define OUTPUTS_MOST 8
+#define OUTPUTS_WITH_WAYS 3          /* up to so many have programs to go back by */
+#define LOSS_BITS (OUTPUTS_MOST + 1) /* which outputs it is of, and whether of their squares */
 #define FUNCTIONS 1000
 
 static void must(eddy_status status, uint64_t seed) {
@@ -32,7 +34,8 @@ typedef struct world {
 
 typedef struct results {
     eddy_tensor *outputs[OUTPUTS_MOST], *grads[PARAMS + 2];
-    int count;
+    int count,
+        root_count; /* of calls: the outputs that they have made and that carry gradients, each once */
 } results;
 
 static eddy_tensor *one_of(eddy_tensor **values, int count, uint64_t *random) {
@@ -158,6 +161,18 @@ static eddy_tensor *penalty(const world *w, eddy_tensor **inputs, eddy_tensor *l
     return has_loss ? eddy_add(sum, loss) : sum;
 }
 
+static int count_roots(const world *w, eddy_tensor **inputs, const results *r) {
+    int count = 0;
+    for (int i = 0; i < r->count; i++) {
+        eddy_tensor *output = r->outputs[i];
+        bool is_new = output != inputs[0] && output != inputs[1] && output != w->params[2];
+        for (int k = 0; k < i; k++)
+            is_new &= output != r->outputs[k];
+        count += is_new && eddy_requires_grad(output);
+    }
+    return count;
+}
+
 /* program, recorded: NULL for the calls. */
 static results run(world *w, eddy_program *program, eddy_recorded *recorded, uint64_t values,
                    uint32_t used) {
@@ -177,12 +192,14 @@ static results run(world *w, eddy_program *program, eddy_recorded *recorded, uin
              w->seed);
     } else {
         r.count = w->output_count = compute(w, inputs, r.outputs);
+        r.root_count = count_roots(w, inputs, &r);
     }
     for (int i = 0; i < r.count; i++) {
         if (!(used >> i & 1) || !eddy_requires_grad(r.outputs[i]))
             continue;
         eddy_tensor *part =
-            eddy_sum(used & 8 ? r.outputs[i] : eddy_square(r.outputs[i]), EDDY_ALL_AXES, NULL);
+            eddy_sum(used >> OUTPUTS_MOST & 1 ? r.outputs[i] : eddy_square(r.outputs[i]),
+                     EDDY_ALL_AXES, NULL);
         loss = loss ? eddy_add(loss, part) : part;
     }
     if (loss && w->is_twice)
@@ -198,7 +215,7 @@ static results run(world *w, eddy_program *program, eddy_recorded *recorded, uin
     return r;
 }
 
-/* Of several outputs, sums may have another order: the gradients that come from outside are added first. Where passes go through the calls, they
+/* Of two or three outputs, sums may have another order: the gradients that come from outside are added first. Where passes go through the calls, they
  * have the same. */
 static void expect_same(const world *w, eddy_tensor *a, eddy_tensor *b, bool is_exact,
                         const char *what, int i) {
@@ -220,12 +237,13 @@ static void compare(const world *w, const results *calls, const results *runs) {
     for (int i = 0; i < calls->count; i++)
         expect_same(w, calls->outputs[i], runs->outputs[i], true, "output", i);
     for (int i = 0; i < PARAMS + 2; i++)
-        expect_same(w, calls->grads[i], runs->grads[i], calls->count == 1 || w->is_twice,
+        expect_same(w, calls->grads[i], runs->grads[i],
+                    calls->count == 1 || calls->root_count > OUTPUTS_WITH_WAYS || w->is_twice,
                     "gradient", i);
 }
 
 static eddy_program *record(world *w, uint64_t values) {
-    static const char *const names[] = {"y0", "y1", "y2"};
+    static const char *const names[] = {"y0", "y1", "y2", "y3", "y4", "y5", "y6", "y7"};
     eddy_tensor *inputs[2], *outputs[OUTPUTS_MOST];
     make_inputs(values, inputs);
     must(eddy_record_begin(NULL), w->seed);
@@ -254,7 +272,7 @@ static bool check(uint64_t seed, bool is_twice) {
     uint64_t wants = (seed & 1) << 20;
     eddy_program *program = record(&w, wants | 77);
     for (uint32_t k = 0; k < 4 && program; k++) {
-        uint32_t used = k == 0 ? 7 : (uint32_t)(seed >> (4 * k)) & 15;
+        uint32_t used = k == 0 ? UINT32_MAX : (uint32_t)(seed >> (LOSS_BITS * k));
         results calls = run(&w, NULL, NULL, wants | k, used);
         results runs = run(&w, program, NULL, wants | k, used);
         compare(&w, &calls, &runs);
@@ -289,7 +307,7 @@ static bool check_recorded(uint64_t seed, bool is_twice) {
     uint64_t wants = (seed & 1) << 20;
     eddy_recorded *recorded = NULL;
     for (uint32_t k = 0; k < 5; k++) {
-        uint32_t used = (uint32_t)(seed >> (4 * k)) & 15;
+        uint32_t used = (uint32_t)(seed >> (LOSS_BITS * k));
         results calls = run(&w, NULL, NULL, wants | k, used);
         if (!recorded)
             recorded = eddy_recorded_create(body, &w, w.output_count, NULL);
