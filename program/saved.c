@@ -3,6 +3,7 @@
 #include <base/memory.h>
 #include <base/status.h>
 #include <program/draw_ops.h>
+#include <program/loop_tape.h>
 #include <program/recording.h>
 #include <program/tensor_list.h>
 #include <string.h>
@@ -25,6 +26,12 @@ typedef struct eddy_saved_slot {
     eddy_autograd word; /* of the tensor: a reference */
 } eddy_saved_slot;
 
+/* A branch within a loop of the body: the step has made its predicate. */
+typedef struct eddy_saved_turn {
+    eddy_branch_tape *branch; /* a node that a slot or an output holds */
+    uint32_t part;
+} eddy_saved_turn;
+
 static eddy_saved_part *part_at(const eddy_saved *s, uint32_t i) {
     return (eddy_saved_part *)s->parts.items + i;
 }
@@ -35,6 +42,10 @@ static bool is_row(const eddy_saved_part *part) {
 
 static eddy_saved_slot *slot_at(const eddy_saved *s, uint32_t i) {
     return (eddy_saved_slot *)s->slots.items + i;
+}
+
+static eddy_saved_turn *turn_at(const eddy_saved *s, uint32_t i) {
+    return (eddy_saved_turn *)s->turns.items + i;
 }
 
 static eddy_status fail_memory(const eddy_block_call *call) {
@@ -56,16 +67,24 @@ void eddy_saved_fini(eddy_saved *saved) {
     }
     eddy_code_array_fini(&saved->parts, sizeof(eddy_saved_part));
     eddy_code_array_fini(&saved->slots, sizeof(eddy_saved_slot));
+    eddy_code_array_fini(&saved->turns, sizeof(eddy_saved_turn));
     saved->row_count = 0;
 }
 
 /* ---- finding ---- */
+
+/* A loop within the body, and the one that it is in. */
+typedef struct inner_loop {
+    const eddy_saved *saved;
+    const struct inner_loop *around; /* NULL: the body itself */
+} inner_loop;
 
 typedef struct finder {
     const eddy_block_call *call;
     uint32_t first;
     const eddy_saved_known *known;
     eddy_saved *saved;
+    const inner_loop *loop; /* whose tape is looked at; NULL: the body's own */
 } finder;
 
 /* The nodes of one way: a list of all that were met, of which those from `next` on are to be looked at. */
@@ -126,10 +145,25 @@ static eddy_status find_row(const finder *f, const eddy_tensor *tensor, uint32_t
     return EDDY_OK;
 }
 
+static bool has_slot(const eddy_saved *saved, const eddy_autograd_node *node, uint32_t i) {
+    for (uint32_t at = 0; at < saved->slots.count; at++)
+        if (slot_at(saved, at)->node == node && slot_at(saved, at)->slot == i)
+            return true;
+    return false;
+}
+
+/* Whether a loop within the body gets it back itself, in each of its own steps. */
+static bool is_slot_of_loop(const finder *f, const eddy_autograd_node *node, uint32_t i) {
+    for (const inner_loop *loop = f->loop; loop; loop = loop->around)
+        if (has_slot(loop->saved, node, i))
+            return true;
+    return false;
+}
+
 static eddy_status add_slot(const finder *f, eddy_autograd_node *node, uint32_t i) {
     const eddy_autograd_saved *saved = &node->saved[i];
     uint32_t part, index;
-    if (!saved->tensor || eddy_tensor_is_none(saved->tensor))
+    if (!saved->tensor || eddy_tensor_is_none(saved->tensor) || is_slot_of_loop(f, node, i))
         return EDDY_OK;
     eddy_status status = find_row(f, saved->tensor, &part);
     if (status != EDDY_OK || part == EDDY_CODE_NONE)
@@ -171,6 +205,50 @@ static eddy_status find_branch(const finder *f, eddy_branch_tape *branch) {
     return status == EDDY_OK ? add_part(f, end, &index) : status;
 }
 
+static bool has_predicate(const eddy_saved *saved, const eddy_branch_tape *branch) {
+    for (uint32_t i = 0; i < saved->parts.count; i++)
+        if (part_at(saved, i)->branch == branch && part_at(saved, i)->predicate != EDDY_CODE_NONE)
+            return true;
+    for (uint32_t i = 0; i < saved->turns.count; i++)
+        if (turn_at(saved, i)->branch == branch)
+            return true;
+    return false;
+}
+
+static bool is_predicate_of_loop(const finder *f, const eddy_branch_tape *branch) {
+    for (const inner_loop *loop = f->loop; loop; loop = loop->around)
+        if (has_predicate(loop->saved, branch))
+            return true;
+    return false;
+}
+
+static eddy_status add_turn(const finder *f, eddy_branch_tape *branch) {
+    uint32_t part, index;
+    eddy_status status = find_row(f, branch->predicate, &part);
+    if (status != EDDY_OK || part == EDDY_CODE_NONE)
+        return status;
+    if (!eddy_code_array_add(&f->saved->turns, sizeof(eddy_saved_turn), 1, &index))
+        return fail_memory(f->call);
+    *turn_at(f->saved, index) = (eddy_saved_turn){.branch = branch, .part = part};
+    return EDDY_OK;
+}
+
+/* Its ways may read what the step has made before the loop, which is there whatever way is taken: no marks. */
+static eddy_status find_branch_of_loop(const finder *f, eddy_branch_tape *branch) {
+    eddy_status status = is_predicate_of_loop(f, branch) ? EDDY_OK : add_turn(f, branch);
+    for (int way = 0; way < 2 && status == EDDY_OK; way++)
+        status = find_way(f, &branch->ways[way]);
+    return status;
+}
+
+/* A loop within the body saves what its own steps make; what they read of the body's step is saved here. */
+static eddy_status find_loop(const finder *f, const eddy_loop_tape *tape) {
+    inner_loop loop = {.saved = &tape->saved, .around = f->loop};
+    finder within = *f;
+    within.loop = &loop;
+    return find_way(&within, &tape->body);
+}
+
 /* Whether the gradient of the node's call may need the numbers that it has drawn. */
 static bool has_drawn(const eddy_autograd_node *node) {
     double chance = 1;
@@ -195,11 +273,14 @@ static eddy_status add_drawn(const finder *f, eddy_autograd_node *node) {
 }
 
 static eddy_status find_node(const finder *f, eddy_autograd_node *node) {
-    eddy_status status = has_drawn(node) ? add_drawn(f, node) : EDDY_OK;
+    eddy_status status = has_drawn(node) && !f->loop ? add_drawn(f, node) : EDDY_OK;
     for (uint32_t i = 0; i < eddy_autograd_saved_count(node) && status == EDDY_OK; i++)
         status = add_slot(f, node, i);
     eddy_branch_tape *branch = eddy_branch_tape_of(node);
-    return status == EDDY_OK && branch ? find_branch(f, branch) : status;
+    const eddy_loop_tape *loop = eddy_loop_tape_of(node);
+    if (status == EDDY_OK && branch)
+        status = f->loop ? find_branch_of_loop(f, branch) : find_branch(f, branch);
+    return status == EDDY_OK && loop ? find_loop(f, loop) : status;
 }
 
 static eddy_status find_nodes(const finder *f, const eddy_way_tape *way, nodes *n) {
@@ -376,15 +457,15 @@ static eddy_status show(const eddy_block_call *call, eddy_tensor *row, const edd
 }
 
 static eddy_status turn_to_row(const eddy_block_call *call, const eddy_saved *saved,
-                               const eddy_saved_part *branch) {
+                               eddy_branch_tape *branch, uint32_t part) {
     eddy_layout layout;
     eddy_tensor *predicate;
-    if (branch->predicate == EDDY_CODE_NONE)
+    if (part == EDDY_CODE_NONE)
         return EDDY_OK;
-    eddy_tensor_layout(branch->branch->predicate, &layout);
-    eddy_status status = show(call, part_at(saved, branch->predicate)->row, &layout, &predicate);
+    eddy_tensor_layout(branch->predicate, &layout);
+    eddy_status status = show(call, part_at(saved, part)->row, &layout, &predicate);
     if (status == EDDY_OK)
-        eddy_branch_tape_set_predicate(branch->branch, predicate, call->recording->recorder.events);
+        eddy_branch_tape_set_predicate(branch, predicate, call->recording->recorder.events);
     return status;
 }
 
@@ -409,7 +490,7 @@ static eddy_status get_rows(const eddy_block_call *call, const eddy_saved *saved
             continue;
         }
         if (part->branch)
-            status = turn_to_row(call, saved, part);
+            status = turn_to_row(call, saved, part->branch, part->predicate);
         if (status == EDDY_OK)
             mark(call, part);
     }
@@ -437,6 +518,8 @@ static eddy_status fill_slots(const eddy_block_call *call, const eddy_saved *sav
         if (status == EDDY_OK)
             replace(slot, shown);
     }
+    for (uint32_t i = 0; i < saved->turns.count && status == EDDY_OK; i++)
+        status = turn_to_row(call, saved, turn_at(saved, i)->branch, turn_at(saved, i)->part);
     return status;
 }
 

@@ -4,6 +4,10 @@
  * place of what they had saved. What a way of a branch in the body has saved is there on that way alone: it is put and got
  * on the same way of a branch of its own, on the same predicate.
  *
+ * A loop in the body has rows of its own for what its steps make. What they read of the step that it is in (a tensor that the outer loop carries, one that the
+ * step has made, the predicate of a branch) stays the same in all of them: it is a row of the outer loop's lists, and the outer loop gives it to the nodes of the
+ * inner loop's tape before that goes back.
+ *
  * What nodes have drawn is saved like tensors: seed and counter, as a row (draw_ops.h).
  *
  *   forwards    list_set(a, n, list)  if(p)  list_set(b, n, list)  else()  list_set(c, n, list)  end_if()
@@ -19,6 +23,7 @@
 typedef struct eddy_saved {
     eddy_code_array parts; /* eddy_saved_part: rows, and the marks of branches around them */
     eddy_code_array slots; /* eddy_saved_slot */
+    eddy_code_array turns; /* eddy_saved_turn */
     uint32_t row_count;    /* parts that are rows */
     uint32_t first;        /* the body's values are those from this one on */
 } eddy_saved;

@@ -415,8 +415,33 @@ static eddy_status is_positive(void *context, eddy_list inputs, eddy_tensor **ou
     return outputs[0] ? EDDY_OK : EDDY_OUT_OF_MEMORY;
 }
 
+/* What the outer step has, and its inner loop reads. */
+typedef struct outer_step {
+    eddy_tensor *h, *predicate;
+} outer_step;
+
+static eddy_status read_outer(void *context, eddy_list inputs, eddy_tensor **outputs) {
+    const outer_step *outer = context;
+    outputs[0] = eddy_sub_s(inputs.items[0], EDDY_S(1));
+    return outputs[0] ? eddy_cond(outer->predicate, times, twice, outer->h,
+                                  EDDY_LIST(inputs.items[1]), 1, NULL, &outputs[1])
+                      : EDDY_OUT_OF_MEMORY;
+}
+
+static eddy_status count_down_twice(void *context, eddy_list inputs, eddy_tensor **outputs) {
+    eddy_tensor *count = eddy_full((eddy_shape){0}, EDDY_S(2), EDDY_I64, NULL), *made[2] = {0};
+    outer_step outer = {.h = inputs.items[1]};
+    eddy_tensor *z = eddy_mul(outer.h, context);
+    outer.predicate = eddy_gt_s(eddy_mean(outer.h, EDDY_ALL_AXES, NULL), EDDY_S(0.25));
+    eddy_status status = eddy_while(is_positive, read_outer, &outer, EDDY_LIST(count, z),
+                                    EDDY_OPTIONS(while, .most_steps = 2), made);
+    outputs[0] = eddy_sub_s(inputs.items[0], EDDY_S(1));
+    outputs[1] = eddy_tanh(made[1]);
+    return status == EDDY_OK && !(outputs[0] && outputs[1]) ? EDDY_OUT_OF_MEMORY : status;
+}
+
 /* A loop that gradients go back through. */
-static eddy_status run_taped_loop(eddy_tensor *x, bool is_node, double *result) {
+static eddy_status run_taped_loop(eddy_tensor *x, eddy_block *body, bool is_node, double *result) {
     eddy_tensor *w = eddy_full(EDDY_SHAPE(COLUMNS), EDDY_S(0.5), EDDY_F32, NULL), *y[2] = {0};
     eddy_tensor *count = eddy_full((eddy_shape){0}, EDDY_S(3), EDDY_I64, NULL), *last = NULL;
     eddy_status status = eddy_requires_grad_set(w, true);
@@ -424,7 +449,7 @@ static eddy_status run_taped_loop(eddy_tensor *x, bool is_node, double *result) 
         status = eddy_record_begin(NULL);
     if (status != EDDY_OK)
         return status;
-    status = eddy_while(is_positive, count_down, w, EDDY_LIST(count, x),
+    status = eddy_while(is_positive, body, w, EDDY_LIST(count, x),
                         EDDY_OPTIONS(while, .most_steps = 4), y);
     if (status == EDDY_OK && !is_node)
         status = go_back(y[1], w, result);
@@ -495,7 +520,7 @@ static eddy_status run_scan(eddy_tensor *x, bool is_node, double *result) {
 }
 
 static eddy_status run_loops(eddy_tensor *x, double *result) {
-    double parts[7] = {0};
+    double parts[8] = {0};
     eddy_status status = run_loop(x, false, result);
     if (status == EDDY_OK)
         status = run_loop(x, true, &parts[0]);
@@ -504,14 +529,16 @@ static eddy_status run_loops(eddy_tensor *x, double *result) {
     if (status == EDDY_OK)
         status = run_branch(x, true, &parts[2]);
     if (status == EDDY_OK)
-        status = run_taped_loop(x, false, &parts[3]);
+        status = run_taped_loop(x, count_down, false, &parts[3]);
     if (status == EDDY_OK)
-        status = run_taped_loop(x, true, &parts[4]);
+        status = run_taped_loop(x, count_down, true, &parts[4]);
     if (status == EDDY_OK)
         status = run_scan(x, false, &parts[5]);
     if (status == EDDY_OK)
         status = run_scan(x, true, &parts[6]);
-    for (int i = 0; i < 7; i++)
+    if (status == EDDY_OK)
+        status = run_taped_loop(x, count_down_twice, false, &parts[7]);
+    for (int i = 0; i < 8; i++)
         *result += parts[i];
     return status;
 }

@@ -15,6 +15,12 @@
 #define OUTPUTS 3
 #define DEPTH 3
 
+typedef struct registers {
+    eddy_tensor *items[REGISTERS];
+    int count;
+    const struct registers *around; /* of the block that this one is in, or NULL */
+} registers;
+
 /* A function and what it does, which its seed decides: each call of it does the same. */
 typedef struct node {
     uint64_t seed;
@@ -25,6 +31,7 @@ typedef struct node {
     eddy_generator *generator; /* beside the thread's own, or NULL */
     eddy_tensor *
         leaf; /* gradients are wanted: sums and products of small integers, which no order rounds; else NULL */
+    const registers *around; /* what the blocks around it have made so far, or NULL */
 } node;
 
 static uint64_t next(uint64_t *seed) {
@@ -39,13 +46,16 @@ static uint64_t below(uint64_t *seed, uint64_t bound) {
     return next(seed) % bound;
 }
 
-typedef struct registers {
-    eddy_tensor *items[REGISTERS];
-    int count;
-} registers;
-
 static eddy_tensor *any(uint64_t *seed, const registers *r) {
     return r->items[below(seed, (uint64_t)r->count)];
+}
+
+/* What a block around this one has made. */
+static eddy_tensor *any_around(uint64_t *seed, const node *n) {
+    const registers *r = n->around;
+    while (r->around && below(seed, 2))
+        r = r->around;
+    return any(seed, r);
 }
 
 static void put(uint64_t *seed, registers *r, eddy_tensor *tensor) {
@@ -57,8 +67,9 @@ static void put(uint64_t *seed, registers *r, eddy_tensor *tensor) {
 
 static eddy_status random_block(void *context, eddy_list inputs, eddy_tensor **outputs);
 
-static eddy_tensor *predicate_of(uint64_t *seed, const registers *r) {
-    return eddy_gt_s(eddy_mean(any(seed, r), EDDY_ALL_AXES, NULL),
+static eddy_tensor *predicate_of(uint64_t *seed, const node *n, const registers *r) {
+    eddy_tensor *of = n->around && below(seed, 4) == 0 ? any_around(seed, n) : any(seed, r);
+    return eddy_gt_s(eddy_mean(of, EDDY_ALL_AXES, NULL),
                      EDDY_S(0.25 * (double)below(seed, 5) - 0.5));
 }
 
@@ -67,9 +78,10 @@ static eddy_status branch(uint64_t *seed, const node *n, registers *r) {
     node inner = *n;
     inner.seed = next(seed);
     inner.depth++;
+    inner.around = r;
     inner.output_count = 1 + (int64_t)below(seed, 2);
     /* The ways of a branch share the context: which is which, its first input tells by its place. */
-    eddy_status status = eddy_cond(predicate_of(seed, r), random_block, random_block, &inner,
+    eddy_status status = eddy_cond(predicate_of(seed, n, r), random_block, random_block, &inner,
                                    (eddy_list){inputs, 3}, inner.output_count, NULL, outputs);
     for (int64_t i = 0; i < inner.output_count && status == EDDY_OK; i++)
         put(seed, r, outputs[i]);
@@ -87,8 +99,9 @@ static eddy_status unequal_branch(uint64_t *seed, const node *n, registers *r) {
     node inner = *n;
     inner.seed = next(seed);
     inner.depth++;
+    inner.around = r;
     inner.output_count = 1;
-    eddy_status status = eddy_cond(predicate_of(seed, r), random_block, other_block, &inner,
+    eddy_status status = eddy_cond(predicate_of(seed, n, r), random_block, other_block, &inner,
                                    (eddy_list){inputs, 2}, 1, NULL, &output);
     if (status == EDDY_OK)
         put(seed, r, output);
@@ -122,6 +135,7 @@ static eddy_status loop(uint64_t *seed, const node *n, registers *r) {
     node inner = *n;
     inner.seed = next(seed);
     inner.depth++;
+    inner.around = r;
     eddy_while_options options = {.size = sizeof(options), .most_steps = n->leaf ? 4 : 1000};
     if (below(seed, 3) == 0) {
         options.list_count = 1;
@@ -167,6 +181,7 @@ static eddy_status scan(uint64_t *seed, const node *n, registers *r) {
     node inner = *n;
     inner.seed = next(seed);
     inner.depth++;
+    inner.around = r;
     inner.output_count = 2 + (int64_t)below(seed, 2);
     eddy_status status = eddy_scan(
         sliced_block, &inner, EDDY_LIST(carried), EDDY_LIST(xs), inner.output_count,
@@ -182,7 +197,7 @@ static eddy_status scan(uint64_t *seed, const node *n, registers *r) {
 
 static eddy_status exact_statement(uint64_t *seed, const node *n, registers *r) {
     eddy_tensor *a = any(seed, r), *b = any(seed, r), *made;
-    switch (below(seed, n->depth < DEPTH ? 17 : 10)) {
+    switch (below(seed, n->depth < DEPTH ? 18 : 11)) {
     case 0:
         made = eddy_add(a, b);
         break;
@@ -214,11 +229,15 @@ static eddy_status exact_statement(uint64_t *seed, const node *n, registers *r) 
         made = eddy_mul(coins_like(seed, n, a), b);
         break;
     case 10:
-        return unequal_branch(seed, n, r);
+        b = n->around ? any_around(seed, n) : b;
+        made = eddy_mul(eddy_clamp(a, EDDY_S(-3), EDDY_S(3)), eddy_clamp(b, EDDY_S(-3), EDDY_S(3)));
+        break;
     case 11:
+        return unequal_branch(seed, n, r);
     case 12:
-        return loop(seed, n, r);
     case 13:
+        return loop(seed, n, r);
+    case 14:
         return scan(seed, n, r);
     default:
         return branch(seed, n, r);
@@ -231,7 +250,7 @@ static eddy_status statement(uint64_t *seed, const node *n, registers *r) {
     if (n->leaf)
         return exact_statement(seed, n, r);
     eddy_tensor *a = any(seed, r), *b = any(seed, r);
-    switch (below(seed, n->depth < DEPTH ? 20 : 13)) {
+    switch (below(seed, n->depth < DEPTH ? 21 : 14)) {
     case 0:
         put(seed, r, eddy_mul_s(eddy_add(a, b), EDDY_S(0.5)));
         return EDDY_OK;
@@ -275,11 +294,14 @@ static eddy_status statement(uint64_t *seed, const node *n, registers *r) {
         put(seed, r, eddy_sub(coins_like(seed, n, a), b));
         return EDDY_OK;
     case 13:
+        put(seed, r, eddy_mul(n->around ? any_around(seed, n) : a, eddy_tanh(b)));
+        return EDDY_OK;
     case 14:
-        return branch(seed, n, r);
     case 15:
-        return unequal_branch(seed, n, r);
+        return branch(seed, n, r);
     case 16:
+        return unequal_branch(seed, n, r);
+    case 17:
         return scan(seed, n, r);
     default:
         return loop(seed, n, r);
@@ -289,7 +311,7 @@ static eddy_status statement(uint64_t *seed, const node *n, registers *r) {
 static eddy_status random_block(void *context, eddy_list inputs, eddy_tensor **outputs) {
     const node *n = context;
     uint64_t seed = n->seed;
-    registers r = {.count = (int)inputs.count};
+    registers r = {.count = (int)inputs.count, .around = n->around};
     memcpy(r.items, inputs.items, (size_t)inputs.count * sizeof(*r.items));
     int length = 1 + (int)below(&seed, n->depth == 0 ? 12 : 6);
     eddy_status status = EDDY_OK;
