@@ -569,6 +569,7 @@ static eddy_status make_carried(const noting *n) {
         if (n->tape) {
             status = eddy_copy_contiguous(n->call->caller, n->values[i], n->call->origin.address,
                                           &n->made[i]);
+            eddy_recording_put_past(n->call->recording, n->values[i]);
             continue;
         }
         eddy_tensor_retain(n->values[i]);

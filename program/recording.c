@@ -142,6 +142,12 @@ void eddy_recording_unwrite(eddy_recording *recording, eddy_tensor *root) {
     eddy_sub_relaxed(&root->version, 1u);
 }
 
+void eddy_recording_put_past(eddy_recording *recording, const eddy_tensor *carried) {
+    eddy_recording_seen *seen = find_seen(recording, carried);
+    if (seen)
+        seen->is_past = true;
+}
+
 /* In a branch or a loop it may happen, or not. */
 static bool note_guess(eddy_recording *recording, eddy_tensor *tensor) {
     uint32_t index;
@@ -195,6 +201,14 @@ static void check_version(eddy_recording *recording, const eddy_recorder_call *c
     spoil(recording, EDDY_UNSUPPORTED, eddy_apply_origin(call->apply), recording->text);
 }
 
+/* The tape does not see those writes. */
+static void check_past(eddy_recording *recording, const eddy_recorder_call *call,
+                       const eddy_recording_seen *seen) {
+    if (EDDY_UNLIKELY(seen->is_past))
+        spoil(recording, EDDY_UNSUPPORTED, eddy_apply_origin(call->apply),
+              "it uses what a loop carried, behind its steps, which have overwritten it");
+}
+
 static void check_others(eddy_recording *recording, const eddy_recorder_call *call) {
     const eddy_vm_operand *operand = call->operands;
     for (int64_t i = 0; i < call->view_count; i++) {
@@ -202,8 +216,10 @@ static void check_others(eddy_recording *recording, const eddy_recorder_call *ca
             continue;
         bool is_new = operand++->is_new;
         const eddy_recording_seen *seen = is_new ? NULL : find_seen(recording, call->views[i]);
-        if (seen)
-            check_version(recording, call, seen, call->views[i]);
+        if (!seen)
+            continue;
+        check_past(recording, call, seen);
+        check_version(recording, call, seen, call->views[i]);
     }
 }
 

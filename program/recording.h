@@ -22,6 +22,7 @@ typedef struct eddy_recording_seen {
     uint32_t version; /* its root's when it was seen first, and the recorded writes since */
     uint32_t first;   /* the instruction that used it first */
     bool is_lost;     /* a call has made it that did not run */
+    bool is_past;     /* a loop carried it whose steps are over: they have overwritten it */
 } eddy_recording_seen;
 
 /* The gradient that is kept for an output of a node, when the recording ends. */
@@ -159,6 +160,8 @@ EDDY_MUST_USE bool eddy_recording_note_change(eddy_recording *recording,
                                               const eddy_recording_change *change);
 /* A write that was counted and did not happen. */
 void eddy_recording_unwrite(eddy_recording *recording, eddy_tensor *root);
+/* The steps of the loop that carried the tensor are over, and have overwritten it: a call that uses it from now on spoils the recording. */
+void eddy_recording_put_past(eddy_recording *recording, const eddy_tensor *carried);
 
 /* The value of a tensor's storage; EDDY_CODE_NONE if the recording has not seen it. */
 uint32_t eddy_recording_value_of(const eddy_recording *recording, const eddy_tensor *tensor);

@@ -702,6 +702,63 @@ Test(loop_gradient, nobody_goes_back_before_the_backward_pass) {
     cr_assert_eq(eddy_live_count(), 0);
 }
 
+static eddy_status times_context(eddy_forward_call *call) {
+    call->outputs[0] = eddy_mul(call->inputs[0], call->context);
+    return call->outputs[0] ? EDDY_OK : EDDY_INVALID_ARGUMENT;
+}
+
+static eddy_status times_context_back(eddy_backward_call *call) {
+    call->results[0] = eddy_mul(call->grads[0], call->context);
+    return call->results[0] ? EDDY_OK : EDDY_INVALID_ARGUMENT;
+}
+
+static void drop_context(void *context) {
+    eddy_tensor *tensor = context;
+    eddy_release(&tensor);
+}
+
+static const eddy_function by_context = {.size = sizeof(eddy_function),
+                                         .name = "by_context",
+                                         .output_count = 1,
+                                         .forward = times_context,
+                                         .backward = times_context_back,
+                                         .destroy = drop_context};
+
+static eddy_status saves_nothing(void *context, eddy_list inputs, eddy_tensor **outputs) {
+    model *m = context;
+    outputs[2] = inputs.items[2];
+    eddy_status status =
+        eddy_function_call(&by_context, eddy_retain(inputs.items[1]),
+                           EDDY_LIST(eddy_mul(inputs.items[1], m->w)), &outputs[1]);
+    return status == EDDY_OK ? counted(inputs, outputs) : status;
+}
+
+/* A gradient of the program's own that reads what it has not saved: in a program that would be what the last step has left. */
+Test(loop_gradient, what_is_carried_and_not_saved_is_refused) {
+    eddy_scope *scope = eddy_scope_begin();
+    model m, eager;
+    eddy_tensor *y[3], *expected[3];
+    char reason[400];
+    make_model(&m, 0.5, 2);
+    make_model(&eager, 0.5, 2);
+    must(eddy_while(is_left, saves_nothing, &eager, EDDY_LIST(eager.count, eager.x, eager.x),
+                    EDDY_OPTIONS(while, .most_steps = STEPS), expected));
+    must(eddy_backward(eddy_sum(expected[1], EDDY_ALL_AXES, NULL)));
+    must(eddy_record_begin(NULL));
+    must(eddy_while(is_left, saves_nothing, &m, EDDY_LIST(m.count, m.x, m.x),
+                    EDDY_OPTIONS(while, .most_steps = STEPS), y));
+    cr_assert(eddy_can_record(reason, sizeof(reason)), "%s", reason);
+    must(eddy_backward(eddy_sum(y[1], EDDY_ALL_AXES, NULL)));
+    cr_assert_not(eddy_can_record(reason, sizeof(reason)));
+    cr_assert_not_null(
+        strstr(reason, "mul cannot be part of a program: it uses what a loop carried"), "%s",
+        reason);
+    eddy_record_cancel();
+    expect_same_grads(m.w, eager.w, "w");
+    eddy_scope_end(scope);
+    cr_assert_eq(eddy_live_count(), 0);
+}
+
 /* What was saved, and written to in place, and recorded alone: nothing is left of it. */
 Test(loop_gradient, what_is_overwritten_and_did_not_run_is_given_back) {
     eddy_scope *scope = eddy_scope_begin();
