@@ -222,7 +222,7 @@ static uint32_t extra_slot(const eddy_autograd_node *node, uint32_t i) {
     return node->input_count + node->output_count + i;
 }
 
-/* A value that a step of a loop further out has made lies in no list. */
+/* A value that a step of a loop further out has made, where no list has a row of it. */
 static void refuse_outer(const finder *f, const eddy_autograd_node *node, uint32_t loop,
                          uint32_t value) {
     bool is_made = eddy_code_value_at(code_of(f), value)->kind == EDDY_VALUE_MADE;
@@ -290,13 +290,31 @@ static bool add_place(const finder *f, const eddy_calls_place *place, uint32_t *
     return add(&f->calls->places, place, sizeof(*place));
 }
 
+/* The loop in whose lists a step has what the node has saved, from the node's own outwards: one further out has what its own step has made. */
+static uint32_t find_list_of_slot(const finder *f, const eddy_autograd_node *node, uint32_t slot,
+                                  eddy_saved_row *row) {
+    uint32_t loop = loop_of(f, node);
+    while (loop != EDDY_CODE_NONE &&
+           !eddy_saved_find_slot(&loop_at(f, loop)->tape->saved, node, slot, row))
+        loop = eddy_calls_loop_at(f->calls, loop)->outer;
+    return loop;
+}
+
+static uint32_t find_list_of_predicate(const finder *f, const eddy_autograd_node *node,
+                                       const eddy_branch_tape *branch, eddy_saved_row *row) {
+    uint32_t loop = loop_of(f, node);
+    while (loop != EDDY_CODE_NONE &&
+           !eddy_saved_find_predicate(&loop_at(f, loop)->tape->saved, branch, row))
+        loop = eddy_calls_loop_at(f->calls, loop)->outer;
+    return loop;
+}
+
 static bool add_saved(finder *f, const eddy_autograd_node *node, uint32_t slot) {
     const eddy_autograd_saved *from = &node->saved[slot];
     eddy_calls_saved saved = {.slot = slot,
                               .place = EDDY_CODE_NONE,
                               .result = from->result,
                               .word = {EDDY_CODE_NONE, EDDY_CODE_NONE}};
-    uint32_t loop = loop_of(f, node);
     eddy_calls_place place = {0};
     eddy_saved_row row;
     if (!from->tensor)
@@ -304,8 +322,8 @@ static bool add_saved(finder *f, const eddy_autograd_node *node, uint32_t slot) 
     if (eddy_tensor_is_none(from->tensor))
         return add(&f->calls->saved, &saved, sizeof(saved));
     eddy_autograd word = from->tensor->autograd;
-    if (loop != EDDY_CODE_NONE &&
-        eddy_saved_find_slot(&loop_at(f, loop)->tape->saved, node, slot, &row)) {
+    uint32_t loop = find_list_of_slot(f, node, slot, &row);
+    if (loop != EDDY_CODE_NONE) {
         place_row(f, loop, &row, &place);
         word = row.word; /* passes have put rows in the place of what the node had saved */
     } else {
@@ -411,8 +429,7 @@ static bool add_call(finder *f, const eddy_autograd_node *node) {
 /* A copy, as calls of eddy_cond outside of recordings make it. */
 static bool add_branch(finder *f, const eddy_autograd_node *node, const eddy_branch_tape *branch,
                        uint32_t output) {
-    uint32_t loop = loop_of(f, node);
-    eddy_calls_call call = begin_call(f, EDDY_CALLS_BRANCH, loop);
+    eddy_calls_call call = begin_call(f, EDDY_CALLS_BRANCH, loop_of(f, node));
     eddy_calls_place place = {0};
     eddy_saved_row row;
     for (int way = 0; way < 2; way++) {
@@ -421,8 +438,8 @@ static bool add_branch(finder *f, const eddy_autograd_node *node, const eddy_bra
         if (!add_edge(f, given ? given->autograd : 0))
             return false;
     }
-    if (loop != EDDY_CODE_NONE &&
-        eddy_saved_find_predicate(&loop_at(f, loop)->tape->saved, branch, &row)) {
+    uint32_t loop = find_list_of_predicate(f, node, branch, &row);
+    if (loop != EDDY_CODE_NONE) {
         place_row(f, loop, &row, &place);
     } else {
         place_value(f, node, branch->predicate, &place);

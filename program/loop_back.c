@@ -394,7 +394,3 @@ eddy_status eddy_loop_tape_run_gradient(const eddy_gradient_call *call) {
     const eddy_loop_tape *tape = ((const eddy_block_op *)call->attributes)->tape;
     return eddy_block_pass_run(call, tape->recording, run_pass);
 }
-
-eddy_loop_tape *eddy_loop_tape_of(const eddy_autograd_node *node) {
-    return eddy_block_node_tape(node, eddy_loop_tape_run_gradient);
-}

@@ -96,9 +96,6 @@ eddy_loop_tape *eddy_loop_tape_of(const eddy_autograd_node *node);
 
 /* ---- loop_back.c ---- */
 
-/* The tape of a node; NULL if it is no loop. */
-eddy_loop_tape *eddy_loop_tape_of(const eddy_autograd_node *node);
-
 /* The node's gradient. */
 eddy_status eddy_loop_tape_run_gradient(const eddy_gradient_call *call);
 

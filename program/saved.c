@@ -355,16 +355,19 @@ bool eddy_saved_find_drawn(const eddy_saved *saved, const eddy_autograd_node *no
 
 bool eddy_saved_find_predicate(const eddy_saved *saved, const eddy_branch_tape *branch,
                                eddy_saved_row *row) {
-    for (uint32_t i = 0; i < saved->parts.count; i++) {
-        const eddy_saved_part *part = part_at(saved, i);
-        eddy_layout layout;
-        if (part->branch != branch || part->predicate == EDDY_CODE_NONE)
-            continue;
-        eddy_tensor_layout(branch->predicate, &layout);
-        *row = row_of(saved, part->predicate, &layout);
-        return true;
-    }
-    return false;
+    uint32_t found = EDDY_CODE_NONE;
+    for (uint32_t i = 0; i < saved->parts.count; i++)
+        if (part_at(saved, i)->branch == branch && part_at(saved, i)->predicate != EDDY_CODE_NONE)
+            found = part_at(saved, i)->predicate;
+    for (uint32_t i = 0; i < saved->turns.count; i++)
+        if (turn_at(saved, i)->branch == branch)
+            found = turn_at(saved, i)->part;
+    if (found == EDDY_CODE_NONE)
+        return false;
+    eddy_layout layout;
+    eddy_tensor_layout(branch->predicate, &layout);
+    *row = row_of(saved, found, &layout);
+    return true;
 }
 
 static bool is_part_alike(const eddy_saved_part *a, const eddy_saved_part *b) {

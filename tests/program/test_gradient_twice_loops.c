@@ -239,9 +239,23 @@ static eddy_status nested_draws(void *context, eddy_list inputs, eddy_tensor **o
     return counted(inputs, outputs);
 }
 
+/* The inner steps read what the outer one has made. */
+static eddy_tensor *of_step;
+static eddy_status times_of_step(void *context, eddy_list inputs, eddy_tensor **outputs) {
+    outputs[1] = eddy_mul(inputs.items[1], of_step);
+    outputs[2] = eddy_sin(inputs.items[2]);
+    return context ? counted(inputs, outputs) : EDDY_INTERNAL;
+}
+static eddy_status nested_of_step(void *context, eddy_list inputs, eddy_tensor **outputs) {
+    of_step = eddy_tanh(inputs.items[2]);
+    must(eddy_while(is_left, times_of_step, context, inputs,
+                    EDDY_OPTIONS(while, .most_steps = STEPS), outputs));
+    return counted(inputs, outputs);
+}
+
 static eddy_block *const bodies[] = {
-    custom,   carried_in_place, own_branches,  owned,    cell,   swap,  views,
-    in_place, given_twice,      outer_tensors, branches, nested, drawn, nested_draws};
+    nested_of_step, custom,      carried_in_place, own_branches, owned,  cell,  swap,        views,
+    in_place,       given_twice, outer_tensors,    branches,     nested, drawn, nested_draws};
 #define BODIES ((int)(sizeof(bodies) / sizeof(bodies[0])))
 
 static eddy_tensor *loop(model *m, eddy_block *body) {
