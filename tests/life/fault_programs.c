@@ -433,11 +433,15 @@ static eddy_status count_down_twice(void *context, eddy_list inputs, eddy_tensor
     outer_step outer = {.h = inputs.items[1]};
     eddy_tensor *z = eddy_mul(outer.h, context);
     outer.predicate = eddy_gt_s(eddy_mean(outer.h, EDDY_ALL_AXES, NULL), EDDY_S(0.25));
+    if (!count || !z || !outer.predicate)
+        return EDDY_OUT_OF_MEMORY;
     eddy_status status = eddy_while(is_positive, read_outer, &outer, EDDY_LIST(count, z),
                                     EDDY_OPTIONS(while, .most_steps = 2), made);
+    if (status != EDDY_OK)
+        return status;
     outputs[0] = eddy_sub_s(inputs.items[0], EDDY_S(1));
     outputs[1] = eddy_tanh(made[1]);
-    return status == EDDY_OK && !(outputs[0] && outputs[1]) ? EDDY_OUT_OF_MEMORY : status;
+    return outputs[0] && outputs[1] ? EDDY_OK : EDDY_OUT_OF_MEMORY;
 }
 
 /* A loop that gradients go back through. */
