@@ -10,7 +10,8 @@
 typedef struct teller {
     const eddy_program *first, *second;
     const eddy_affine *affine;
-    eddy_program *third; /* begins as a copy of the first */
+    const eddy_code *storages; /* that makes what the program is given as storages; NULL: its own */
+    eddy_program *third;       /* begins as a copy of the first */
 } teller;
 
 /* ---- code ---- */
@@ -141,6 +142,12 @@ static bool tell_code(const teller *t) {
 
 /* ---- bindings ---- */
 
+/* The product of dims is on no line: a storage is as large as what makes it. */
+static void tell_storage(const teller *t, eddy_program_binding *binding) {
+    const eddy_code *from = t->storages ? t->storages : &t->third->code;
+    binding->count = binding->layout.dims[0] = eddy_code_value_at(from, binding->value)->bytes;
+}
+
 static bool tell_bindings(const teller *t) {
     if (t->first->bindings.count != t->second->bindings.count)
         return false;
@@ -149,11 +156,16 @@ static bool tell_bindings(const teller *t) {
         const eddy_program_binding *other = eddy_program_binding_at(t->second, i);
         if (binding->role != other->role || binding->value != other->value ||
             binding->dtype != other->dtype || binding->is_covered != other->is_covered ||
-            !eddy_affine_layout(t->affine, &eddy_program_binding_at(t->first, i)->layout,
-                                &other->layout, &binding->layout) ||
-            !eddy_shape_count(binding->layout.rank, binding->layout.dims, &binding->count) ||
-            (binding->role == EDDY_ROLE_INPUT &&
-             !set_bytes(t, binding->value, &binding->layout, binding->dtype)))
+            binding->is_storage != other->is_storage)
+            return false;
+        if (binding->is_storage)
+            tell_storage(t, binding);
+        else if (!eddy_affine_layout(t->affine, &eddy_program_binding_at(t->first, i)->layout,
+                                     &other->layout, &binding->layout) ||
+                 !eddy_shape_count(binding->layout.rank, binding->layout.dims, &binding->count))
+            return false;
+        if (binding->role == EDDY_ROLE_INPUT &&
+            !set_bytes(t, binding->value, &binding->layout, binding->dtype))
             return false;
     }
     return true;
@@ -209,13 +221,13 @@ static eddy_program *copy(const eddy_program *from) {
 
 /* ---- all of it ---- */
 
-eddy_status eddy_program_foretell(const eddy_program *first, const eddy_program *second,
-                                  const eddy_affine *affine, eddy_program **program) {
+eddy_status eddy_program_foretell_part(const eddy_program *first, const eddy_program *second,
+                                       const eddy_affine *affine, const eddy_code *storages,
+                                       eddy_program **program) {
     eddy_verdict verdict;
-    /* How gradients go back through a run is another program for each output. */
-    if (first->gradient || second->gradient || !eddy_program_has_same_tensors(first, second))
+    if (!eddy_program_has_same_tensors(first, second))
         return EDDY_INVALID_ARGUMENT;
-    teller t = {first, second, affine, copy(first)};
+    teller t = {first, second, affine, storages, copy(first)};
     if (!t.third)
         return EDDY_OUT_OF_MEMORY;
     eddy_status status = tell_code(&t) && tell_bindings(&t) ? eddy_verify_program(t.third, &verdict)
@@ -224,5 +236,21 @@ eddy_status eddy_program_foretell(const eddy_program *first, const eddy_program 
         *program = t.third;
     else
         eddy_program_destroy(t.third);
+    return status;
+}
+
+eddy_status eddy_program_foretell(const eddy_program *first, const eddy_program *second,
+                                  const eddy_affine *affine, eddy_program **program) {
+    eddy_program *made = NULL;
+    if (!first->gradient != !second->gradient)
+        return EDDY_INVALID_ARGUMENT;
+    eddy_status status = eddy_program_foretell_part(first, second, affine, NULL, &made);
+    if (status == EDDY_OK && first->gradient)
+        status = eddy_program_gradient_foretell(first->gradient, second->gradient, affine,
+                                                &made->gradient);
+    if (status == EDDY_OK)
+        *program = made;
+    else if (made)
+        eddy_program_destroy(made);
     return status;
 }

@@ -13,5 +13,16 @@
 EDDY_MUST_USE eddy_status eddy_program_foretell(const eddy_program *first,
                                                 const eddy_program *second,
                                                 const eddy_affine *affine, eddy_program **program);
+/* The same without how gradients go back. storages: code of that size whose values are the same, and which makes what the program is given as storages; NULL. */
+EDDY_MUST_USE eddy_status eddy_program_foretell_part(const eddy_program *first,
+                                                     const eddy_program *second,
+                                                     const eddy_affine *affine,
+                                                     const eddy_code *storages,
+                                                     eddy_program **program);
+/* How gradients go back through a run of the foretold program. Likewise. */
+EDDY_MUST_USE eddy_status eddy_program_gradient_foretell(const struct eddy_program_gradient *first,
+                                                         const struct eddy_program_gradient *second,
+                                                         const eddy_affine *affine,
+                                                         struct eddy_program_gradient **gradient);
 
 #endif

@@ -669,9 +669,10 @@ static bool has_same_counts(const eddy_gradient_calls *a, const eddy_gradient_ca
            a->saved.count == b->saved.count && a->numbers.count == b->numbers.count;
 }
 
-static bool is_same_number(const eddy_calls_number *a, const eddy_calls_number *b) {
-    return a->draw == b->draw && a->use.number == b->use.number && a->use.dtype == b->use.dtype &&
-           a->use.attribute == b->use.attribute && a->use.wraps == b->use.wraps;
+bool eddy_calls_number_is_equal(const eddy_calls_number *a, const eddy_calls_number *b) {
+    return a->draw == b->draw && a->place == b->place && a->use.number == b->use.number &&
+           a->use.dtype == b->use.dtype && a->use.attribute == b->use.attribute &&
+           a->use.wraps == b->use.wraps;
 }
 
 bool eddy_gradient_calls_is_equal(const eddy_gradient_calls *a, const eddy_gradient_calls *b) {
@@ -690,7 +691,7 @@ bool eddy_gradient_calls_is_equal(const eddy_gradient_calls *a, const eddy_gradi
         if (!is_same_saved(eddy_calls_saved_at(a, i), eddy_calls_saved_at(b, i)))
             return false;
     for (uint32_t i = 0; i < a->numbers.count; i++)
-        if (!is_same_number(eddy_calls_number_at(a, i), eddy_calls_number_at(b, i)))
+        if (!eddy_calls_number_is_equal(eddy_calls_number_at(a, i), eddy_calls_number_at(b, i)))
             return false;
     return true;
 }

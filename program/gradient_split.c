@@ -137,6 +137,7 @@ static eddy_program_binding hidden_binding(const splitter *s, uint32_t value, ui
     int64_t bytes = eddy_code_value_at(&s->whole->code, value)->bytes;
     return (eddy_program_binding){.value = value,
                                   .role = role,
+                                  .is_storage = true,
                                   .dtype = EDDY_U8,
                                   .count = bytes,
                                   .layout = {.rank = 1, .dims = {bytes}, .strides = {1}}};

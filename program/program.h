@@ -42,7 +42,9 @@ typedef struct eddy_program_binding {
     uint8_t role;     /* eddy_role */
     uint8_t dtype;
     int8_t device_kind, device_index;
-    bool is_whole;   /* all of its value's storage, each element once */
+    bool is_whole; /* all of its value's storage, each element once */
+    bool
+        is_storage; /* all of its value's storage as a row of bytes, whatever it holds: what the tape saves (gradient.h). An output has no name then */
     bool is_covered; /* state: an instruction writes all of it, whatever it held */
     bool
         has_own_gradient; /* state: recorded calls use the gradient that it had, which has no name */

@@ -78,11 +78,13 @@ static bool check_role(eddy_verifier *v, const eddy_program_binding *binding, ui
 }
 
 static bool check_binding(eddy_verifier *v, const eddy_program_binding *binding) {
-    if (binding->role > EDDY_PROGRAM_KEPT || !binding->name != (binding->role == EDDY_PROGRAM_KEPT))
+    if (binding->role > EDDY_PROGRAM_KEPT ||
+        (!binding->name != (binding->role == EDDY_PROGRAM_KEPT) && !binding->is_storage))
         return eddy_verifier_fail(v, "the binding has no role, or no name");
     if (binding->value >= v->code->values.count)
         return eddy_verifier_fail(v, "there is no such value");
-    if (binding->device_kind != EDDY_DEVICE_CPU || binding->device_index != 0)
+    if (!binding->is_storage &&
+        (binding->device_kind != EDDY_DEVICE_CPU || binding->device_index != 0))
         return eddy_verifier_fail(v, "it lives on another device than the CPU");
     const eddy_code_value *value = eddy_code_value_at(v->code, binding->value);
     int64_t count = 0;
@@ -91,7 +93,7 @@ static bool check_binding(eddy_verifier *v, const eddy_program_binding *binding)
            ((eddy_shape_count(binding->layout.rank, binding->layout.dims, &count) &&
              binding->count == count) ||
             eddy_verifier_fail(v, "its elements are miscounted")) &&
-           eddy_verifier_dtype(v, binding->value, binding->dtype);
+           (binding->is_storage || eddy_verifier_dtype(v, binding->value, binding->dtype));
 }
 
 /* After the instructions: what outputs show is there then. */
@@ -102,7 +104,9 @@ static bool check_bindings(eddy_verifier *v) {
         v->verdict->binding = i;
         if (!check_binding(v, binding))
             return false;
-        if (!eddy_reach_has(&v->reach, binding->value))
+        /* A run that takes another way saves what it does not make. */
+        if (!eddy_reach_has(&v->reach, binding->value) &&
+            !(binding->is_storage && v->values[binding->value].is_begun))
             return eddy_verifier_fail(v, "no instruction makes its value");
         inputs += binding->role == EDDY_ROLE_INPUT;
     }

@@ -6,4 +6,6 @@
 
 /* Two sums that depend on all that it ran. */
 eddy_status run_programs(double *results);
+/* The same of gradients that go back through runs. */
+eddy_status run_program_gradients(double *results);
 #endif

@@ -1,7 +1,7 @@
 /* faults: fails each host allocation of a runtime's start and some work once. Each run ends in a clean error or in the right
  * numbers, leaks nothing, hangs nowhere, and the next step without a fault gives the same bits as if nothing had been.
  *
- *   faults threads|one_thread train|programs */
+ *   faults threads|one_thread train|programs|gradients */
 #include "fault_programs.h"
 
 #include <base/memory.h>
@@ -130,7 +130,9 @@ int main(int argc, char **argv) {
     if (argc != 3)
         return 2;
     uses_one_thread = strcmp(argv[1], "one_thread") == 0;
-    work = strcmp(argv[2], "train") == 0 ? train_step : run_programs;
+    work = strcmp(argv[2], "train") == 0      ? train_step
+           : strcmp(argv[2], "programs") == 0 ? run_programs
+                                              : run_program_gradients;
     eddy_runtime_options options = {.size = sizeof(options), .uses_one_thread = true};
     double expected[2];
     eddy_runtime *runtime = eddy_runtime_create(&options);
