@@ -216,6 +216,18 @@ def _fused_rows():
         yield Row(f"replay_{chain}", "us", "fused", Goal(most, unfused.name), (unfused, Peer("Eddy, calls", "ours/fused", f"calls_{chain}")))
 
 
+# Formulas with reductions of rows, of single ops: 64 rows stay in a fast cache, 4,000 do not.
+ROW_FORMULAS = (("softmax", 64, 1000), ("softmax", 4000, 1000), ("layer_norm", 64, 1000), ("layer_norm", 4000, 1000))
+
+
+def _row_formula_rows():
+    for name, rows, columns in ROW_FORMULAS:
+        row = f"{name}_{rows}_{columns}"
+        kernel = Peer("Eddy, its kernel", "ours/row_formulas", f"kernel_{row}")
+        peers = (kernel, Peer("Eddy, passes off", "no_passes/row_formulas"), Peer("Eddy, calls", "ours/row_formulas", f"calls_{row}"))
+        yield Row(f"replay_{row}", "us", "row_formulas", Goal(1.25, kernel.name), peers)
+
+
 def _arena_rows():
     """The arena over what is alive at once."""
     for name in ("mlp", "cnn", "transformer", "branchy"):
@@ -256,6 +268,7 @@ def all_rows():
         Row("relu_1e7_fresh", "ms", "relu", Goal(1 / 0.9, "copy"), (Peer("copy", "copy"), *LIBTORCH)),
         *_replay_rows(),
         *_fused_rows(),
+        *_row_formula_rows(),
         *_step_rows(),
         *_arena_rows(),
         *_small_rows(),
