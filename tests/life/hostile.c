@@ -226,7 +226,9 @@ static void polls_are_bounded(void) {
     let_go();
     CHECK(eddy_wait(x, EDDY_FOREVER) == EDDY_OK);
     CHECK(eddy_sync(EDDY_FOREVER) == EDDY_OK);
-    CHECK(in_flight() == 0);
+    /* What has retired is said when the engine has gone through its work, which a waiter may be back before; the alarm ends what never comes to 0. */
+    while (in_flight() != 0)
+        usleep(100);
 }
 
 /* Issues on x until a call is refused. */

@@ -119,6 +119,15 @@ static inline void session_settle(vm_session *session) {
         eddy_error_take(NULL);
 }
 
+/* What has retired is said when the engine has gone through its work: a waiter may be back before. The alarm ends what never comes to 0. */
+static inline eddy_vm_counters session_settled_counters(vm_session *session) {
+    session_settle(session);
+    eddy_vm_counters counters = eddy_vm_counters_read(session->vm);
+    for (; counters.in_flight != 0; counters = eddy_vm_counters_read(session->vm))
+        sched_yield();
+    return counters;
+}
+
 static inline void assert_no_memory_held(void) {
     for (int p = 0; p < EDDY_MEMORY_PURPOSE_COUNT; p++)
         cr_assert_eq(eddy_memory_counted((eddy_memory_purpose)p).bytes, 0,

@@ -168,9 +168,7 @@ Test(release, more_than_fit_the_pending_array_are_all_freed) {
         session_release(&session, made[i]);
     for (int i = 0; i < COUNT; i++)
         session_step(&session);
-    session_settle(&session);
-    eddy_vm_counters counters = eddy_vm_counters_read(session.vm);
-    cr_assert_eq(counters.in_flight, 0);
+    cr_assert_eq(session_settled_counters(&session).in_flight, 0);
     session_close(&session);
 }
 

@@ -11,8 +11,7 @@ Test(vm, counters_add_up) {
         session.cost_ps = costs[i % 3];
         session_mix_in(&session, a, i, 0, NULL);
     }
-    session_settle(&session);
-    eddy_vm_counters counters = eddy_vm_counters_read(session.vm);
+    eddy_vm_counters counters = session_settled_counters(&session);
     cr_assert_eq(counters.submitted, COUNT + 1, "the barrier included");
     cr_assert_eq(counters.caller_run + counters.scheduler_run + counters.worker_run, COUNT);
     cr_assert_eq(counters.in_flight, 0);
