@@ -93,7 +93,7 @@ FILE_CASE(of_safetensors) {
                      EDDY_OK);
 }
 
-Test(timeout, of_text, .timeout = 300) {
+Test(timeout, of_text, .timeout = 120) {
     occupied o;
     hold(&o);
     char text[64] = "old";
@@ -106,7 +106,7 @@ Test(timeout, of_text, .timeout = 300) {
                  0);
 }
 
-Test(timeout, of_dlpack, .timeout = 300) {
+Test(timeout, of_dlpack, .timeout = 120) {
     occupied o;
     hold(&o);
     cr_assert_null(eddy_to_dlpack(o.tensor, EDDY_OPTIONS(to_dlpack, .timeout = SOON)));
