@@ -4,6 +4,7 @@
 #include <base/memory.h>
 #include <base/status.h>
 #include <interpreter/tape/function_node.h>
+#include <program/calls_alike.h>
 #include <program/foretell.h>
 #include <program/gradient.h>
 #include <string.h>
@@ -205,23 +206,13 @@ static bool has_function(const eddy_calls_call *call) {
     return call->node && eddy_function_of(call->node);
 }
 
-/* But for what their nodes have. */
-static bool is_same_call(const eddy_calls_call *a, const eddy_calls_call *b) {
-    return a->kind == b->kind && !a->node == !b->node && a->loop == b->loop &&
-           a->number == b->number && a->of == b->of && a->index == b->index &&
-           a->place == b->place && a->owns[0] == b->owns[0] && a->owns[1] == b->owns[1] &&
-           a->edges_at == b->edges_at && a->saved_at == b->saved_at &&
-           a->saved_count == b->saved_count && a->numbers_at == b->numbers_at &&
-           a->number_count == b->number_count;
-}
-
 /* Not of a custom function: its nodes share a context, which may know the size. */
 static bool tell_call(teller *t, uint32_t i) {
     const eddy_calls_call *a = eddy_calls_call_at(&t->first->ways->calls, i),
                           *b = eddy_calls_call_at(&t->second->ways->calls, i);
     eddy_code_array *calls = &t->third->ways->calls.calls;
     uint32_t index;
-    if (!is_same_call(a, b) || has_function(a) || has_function(b))
+    if (!eddy_calls_call_is_alike(a, b) || has_function(a) || has_function(b))
         return false;
     eddy_autograd_node *node = a->node ? eddy_autograd_node_copy(a->node) : NULL;
     t->lacks_memory = (a->node && !node) || !eddy_code_array_add(calls, sizeof(*a), 1, &index);
@@ -245,14 +236,7 @@ static bool tell_loops(teller *t) {
     for (uint32_t i = 0; i < a->loops.count; i++) {
         eddy_calls_loop *loop = eddy_calls_loop_at(calls, i);
         const eddy_calls_loop *other = eddy_calls_loop_at(b, i);
-        if (loop->outer != other->outer || loop->number != other->number ||
-            loop->call_count != other->call_count || loop->loop_count != other->loop_count ||
-            loop->steps != other->steps || loop->before_at != other->before_at ||
-            loop->outputs_at != other->outputs_at ||
-            loop->counts.carried != other->counts.carried ||
-            loop->counts.slices != other->counts.slices ||
-            loop->counts.outputs != other->counts.outputs ||
-            loop->counts.is_reversed != other->counts.is_reversed ||
+        if (!eddy_calls_loop_is_alike(loop, other) ||
             !eddy_affine_number(t->affine, loop->counts.rows, other->counts.rows,
                                 &loop->counts.rows))
             return false;
@@ -281,16 +265,12 @@ static bool lies_within(const teller *t, const eddy_calls_place *place) {
 /* third: a copy of the first. */
 static bool tell_place(const teller *t, const eddy_calls_place *first,
                        const eddy_calls_place *second, eddy_calls_place *third) {
-    if (first->value != second->value || first->saved != second->saved ||
-        first->dtype != second->dtype || first->device.kind != second->device.kind ||
-        first->device.index != second->device.index || first->list_count != second->list_count)
+    if (!eddy_calls_place_is_alike(first, second))
         return false;
-    for (uint32_t i = 0; i < first->list_count; i++) {
-        const eddy_calls_list *a = &first->lists[i], *b = &second->lists[i];
-        if (a->loop != b->loop || a->is_reversed != b->is_reversed ||
-            !eddy_affine_number(t->affine, a->stride, b->stride, &third->lists[i].stride))
+    for (uint32_t i = 0; i < first->list_count; i++)
+        if (!eddy_affine_number(t->affine, first->lists[i].stride, second->lists[i].stride,
+                                &third->lists[i].stride))
             return false;
-    }
     return eddy_affine_layout(t->affine, &first->layout, &second->layout, &third->layout) &&
            lies_within(t, third);
 }
@@ -312,14 +292,9 @@ static bool tell_saved_of_calls(teller *t) {
     const eddy_gradient_calls *a = &t->first->ways->calls, *b = &t->second->ways->calls;
     if (a->saved.count != b->saved.count)
         return false;
-    for (uint32_t i = 0; i < a->saved.count; i++) {
-        const eddy_calls_saved *saved = eddy_calls_saved_at(a, i),
-                               *other = eddy_calls_saved_at(b, i);
-        if (saved->slot != other->slot || saved->place != other->place ||
-            saved->result != other->result || saved->word.call != other->word.call ||
-            saved->word.output != other->word.output)
+    for (uint32_t i = 0; i < a->saved.count; i++)
+        if (!eddy_calls_saved_is_equal(eddy_calls_saved_at(a, i), eddy_calls_saved_at(b, i)))
             return false;
-    }
     return copy_items(t, &t->third->ways->calls.saved, &a->saved, sizeof(eddy_calls_saved));
 }
 

@@ -4,6 +4,7 @@
 #include <eddy/view.h>
 #include <interpreter/handle/scope.h>
 #include <interpreter/tape/overwritten.h>
+#include <program/calls_alike.h>
 #include <program/gradient.h>
 #include <string.h>
 

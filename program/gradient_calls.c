@@ -257,22 +257,30 @@ static void go_on_to_row(const finder *f, uint32_t loop, const eddy_saved_row *r
     place->layout.offset = offset;
 }
 
-/* Where a list of a loop is: among what its node has saved, which lies in a list itself if the loop is in a step of another. */
+/* The loop in whose lists a step has what the node has saved, from the node's own outwards: one further out has what its own step has made. */
+static uint32_t find_list_of_slot(const finder *f, const eddy_autograd_node *node, uint32_t slot,
+                                  eddy_saved_row *row) {
+    uint32_t loop = loop_of(f, node);
+    while (loop != EDDY_CODE_NONE &&
+           !eddy_saved_find_slot(&loop_at(f, loop)->tape->saved, node, slot, row))
+        loop = eddy_calls_loop_at(f->calls, loop)->outer;
+    return loop;
+}
+
+/* Where a list of a loop is: among what its node has saved, which lies in a list itself if a step of another loop has made it. */
 static void place_list(const finder *f, uint32_t loop, uint32_t list, eddy_calls_place *place) {
-    uint32_t path[EDDY_CALLS_DEPTH], count = 0;
-    eddy_saved_row rows[EDDY_CALLS_DEPTH], row = {.list = list};
-    const met_loop *of = loop_at(f, loop);
-    uint32_t slot = extra_slot(of->node, list);
-    for (uint32_t at = loop; count < EDDY_CALLS_DEPTH; of = loop_at(f, at)) {
-        at = eddy_calls_loop_at(f->calls, at)->outer;
-        if (at == EDDY_CODE_NONE ||
-            !eddy_saved_find_slot(&loop_at(f, at)->tape->saved, of->node, slot, &row))
-            break;
+    uint32_t path[EDDY_CALLS_DEPTH], count = 0, at;
+    eddy_saved_row rows[EDDY_CALLS_DEPTH], row;
+    const eddy_autograd_node *node = loop_at(f, loop)->node;
+    uint32_t slot = extra_slot(node, list);
+    while ((at = find_list_of_slot(f, node, slot, &row)) != EDDY_CODE_NONE) {
+        EDDY_ASSERT(count < EDDY_CALLS_DEPTH);
         path[count] = at;
         rows[count++] = row;
-        slot = extra_slot(loop_at(f, at)->node, 1 + row.list);
+        node = loop_at(f, at)->node;
+        slot = extra_slot(node, 1 + row.list);
     }
-    place_value(f, of->node, of->node->saved[slot].tensor, place);
+    place_value(f, node, node->saved[slot].tensor, place);
     while (count-- > 0)
         go_on_to_row(f, path[count], &rows[count], place);
 }
@@ -288,16 +296,6 @@ static void place_row(const finder *f, uint32_t loop, const eddy_saved_row *row,
 static bool add_place(const finder *f, const eddy_calls_place *place, uint32_t *index) {
     *index = f->calls->places.count;
     return add(&f->calls->places, place, sizeof(*place));
-}
-
-/* The loop in whose lists a step has what the node has saved, from the node's own outwards: one further out has what its own step has made. */
-static uint32_t find_list_of_slot(const finder *f, const eddy_autograd_node *node, uint32_t slot,
-                                  eddy_saved_row *row) {
-    uint32_t loop = loop_of(f, node);
-    while (loop != EDDY_CODE_NONE &&
-           !eddy_saved_find_slot(&loop_at(f, loop)->tape->saved, node, slot, row))
-        loop = eddy_calls_loop_at(f->calls, loop)->outer;
-    return loop;
 }
 
 static uint32_t find_list_of_predicate(const finder *f, const eddy_autograd_node *node,
@@ -617,84 +615,7 @@ bool eddy_gradient_calls_make(eddy_gradient_calls *calls, const eddy_gradient_so
     return is_made;
 }
 
-/* ---- of two recordings ---- */
-
-static bool is_same_word(const eddy_calls_word *a, const eddy_calls_word *b) {
-    return a->call == b->call && a->output == b->output;
-}
-
-static bool is_same_layout(const eddy_layout *a, const eddy_layout *b) {
-    return a->offset == b->offset && eddy_shape_equal(a->rank, a->dims, b->rank, b->dims) &&
-           eddy_shape_equal(a->rank, a->strides, b->rank, b->strides);
-}
-
-static bool is_same_place(const eddy_calls_place *a, const eddy_calls_place *b) {
-    bool is_same = a->value == b->value && a->dtype == b->dtype && a->list_count == b->list_count &&
-                   is_same_layout(&a->layout, &b->layout);
-    for (uint32_t i = 0; i < a->list_count && is_same; i++)
-        is_same = a->lists[i].loop == b->lists[i].loop && a->lists[i].stride == b->lists[i].stride;
-    return is_same;
-}
-
-static bool is_same_saved(const eddy_calls_saved *a, const eddy_calls_saved *b) {
-    return a->slot == b->slot && a->place == b->place && a->result == b->result &&
-           is_same_word(&a->word, &b->word);
-}
-
-/* What the code does not say: the shapes between one view and the next, which tell in which order a gradient is summed up. */
-static bool is_same_node(const eddy_autograd_node *a, const eddy_autograd_node *b) {
-    if (a->op != b->op || a->input_count != b->input_count || a->output_count != b->output_count)
-        return false;
-    for (uint32_t i = 0; i < a->input_count + a->output_count; i++) {
-        const eddy_autograd_spec *x = &a->specs[i], *y = &b->specs[i];
-        if (x->dtype != y->dtype || x->rank != y->rank ||
-            !eddy_shape_equal(x->rank, a->dims + x->dims_at, y->rank, b->dims + y->dims_at))
-            return false;
-    }
-    return true;
-}
-
-static bool is_same_call(const eddy_calls_call *a, const eddy_calls_call *b) {
-    const eddy_function *function = a->node ? eddy_function_of(a->node) : NULL;
-    if (function)
-        return b->node && eddy_function_of(b->node) == function && a->loop == b->loop;
-    return a->kind == b->kind && a->loop == b->loop && a->owns[0] == b->owns[0] &&
-           a->owns[1] == b->owns[1] && !a->node == !b->node &&
-           (!a->node || is_same_node(a->node, b->node));
-}
-
-static bool has_same_counts(const eddy_gradient_calls *a, const eddy_gradient_calls *b) {
-    return a->calls.count == b->calls.count && a->loops.count == b->loops.count &&
-           a->edges.count == b->edges.count && a->places.count == b->places.count &&
-           a->saved.count == b->saved.count && a->numbers.count == b->numbers.count;
-}
-
-bool eddy_calls_number_is_equal(const eddy_calls_number *a, const eddy_calls_number *b) {
-    return a->draw == b->draw && a->place == b->place && a->use.number == b->use.number &&
-           a->use.dtype == b->use.dtype && a->use.attribute == b->use.attribute &&
-           a->use.wraps == b->use.wraps;
-}
-
-bool eddy_gradient_calls_is_equal(const eddy_gradient_calls *a, const eddy_gradient_calls *b) {
-    if (!has_same_counts(a, b) || strcmp(a->reason, b->reason) != 0)
-        return false;
-    for (uint32_t i = 0; i < a->calls.count; i++)
-        if (!is_same_call(eddy_calls_call_at(a, i), eddy_calls_call_at(b, i)))
-            return false;
-    for (uint32_t i = 0; i < a->edges.count; i++)
-        if (!is_same_word(eddy_gradient_calls_edge(a, i), eddy_gradient_calls_edge(b, i)))
-            return false;
-    for (uint32_t i = 0; i < a->places.count; i++)
-        if (!is_same_place(eddy_calls_place_at(a, i), eddy_calls_place_at(b, i)))
-            return false;
-    for (uint32_t i = 0; i < a->saved.count; i++)
-        if (!is_same_saved(eddy_calls_saved_at(a, i), eddy_calls_saved_at(b, i)))
-            return false;
-    for (uint32_t i = 0; i < a->numbers.count; i++)
-        if (!eddy_calls_number_is_equal(eddy_calls_number_at(a, i), eddy_calls_number_at(b, i)))
-            return false;
-    return true;
-}
+/* ---- what they take ---- */
 
 int64_t eddy_gradient_calls_bytes(const eddy_gradient_calls *calls) {
     size_t bytes = calls->calls.capacity * sizeof(eddy_calls_call) +

@@ -132,8 +132,6 @@ typedef struct eddy_gradient_source {
 EDDY_MUST_USE bool eddy_gradient_calls_make(eddy_gradient_calls *calls,
                                             const eddy_gradient_source *source);
 void eddy_gradient_calls_fini(eddy_gradient_calls *calls);
-bool eddy_gradient_calls_is_equal(const eddy_gradient_calls *a, const eddy_gradient_calls *b);
-bool eddy_calls_number_is_equal(const eddy_calls_number *a, const eddy_calls_number *b);
 /* What they take. */
 int64_t eddy_gradient_calls_bytes(const eddy_gradient_calls *calls);
 
