@@ -3,6 +3,7 @@
 #include <eddy/eddy.h>
 #include <string.h>
 #include <tests/program/outcome.h>
+#include <tests/program/taped.h>
 
 #define MOST 8
 
@@ -21,11 +22,6 @@ typedef struct tensors {
     eddy_tensor *items[MOST];
     int count;
 } tensors;
-
-static eddy_tensor *leaf(eddy_tensor *tensor) {
-    must(eddy_requires_grad_set(tensor, true));
-    return tensor;
-}
 
 static eddy_tensor *noise(eddy_shape shape) {
     return eddy_randn(shape, EDDY_F32, NULL);
@@ -177,13 +173,6 @@ static void check(model *m, body *f, const tensors *values, unsigned wants, int 
 
 static void add_param(model *m, eddy_shape shape) {
     m->params[m->param_count++] = leaf(noise(shape));
-}
-
-static void expect_nothing_left(eddy_scope *scope) {
-    eddy_scope_end(scope);
-    must(EDDY_OK);
-    must(eddy_sync(EDDY_FOREVER)); /* runs under way hold their programs */
-    cr_assert_eq(eddy_live_count(), 0);
 }
 
 /* ---- models ---- */

@@ -1,20 +1,15 @@
 /* Programs as nodes of the tape: what is refused, what fails late, and what is left behind. */
-#include <base/memory.h>
 #include <criterion/criterion.h>
 #include <eddy/eddy.h>
 #include <pthread.h>
 #include <string.h>
 #include <tests/program/outcome.h>
+#include <tests/program/taped.h>
 
 static void expect_part(eddy_status status, const char *part) {
     eddy_error error = {0};
     cr_assert_eq(eddy_error_take(&error), status, "%s", error.message);
     cr_assert_not_null(strstr(error.message, part), "%s", error.message);
-}
-
-static eddy_tensor *leaf(eddy_tensor *tensor) {
-    must(eddy_requires_grad_set(tensor, true));
-    return tensor;
 }
 
 static eddy_tensor *filled(double value) {
@@ -54,16 +49,6 @@ static eddy_status back(eddy_tensor *y, bool keeps) {
     eddy_backward_options options = {.size = sizeof(options), .keeps_graph = keeps};
     return eddy_backward_from(EDDY_LIST(eddy_sum(y, EDDY_ALL_AXES, NULL)), (eddy_list){0},
                               &options);
-}
-
-static void expect_nothing_left(eddy_scope *scope) {
-    eddy_scope_end(scope);
-    must(EDDY_OK);
-    must(eddy_sync(EDDY_FOREVER));
-    cr_assert_eq(eddy_live_count(), 0);
-    eddy_trim(); /* what is kept for programs to come */
-    cr_assert_eq(eddy_memory_counted(EDDY_MEMORY_PROGRAM).bytes, 0);
-    cr_assert_eq(eddy_memory_counted(EDDY_MEMORY_TAPE).bytes, 0);
 }
 
 /* ---- the tape ---- */

@@ -5,15 +5,11 @@
 #include <stdio.h>
 #include <string.h>
 #include <tests/program/outcome.h>
+#include <tests/program/taped.h>
 
 #define COUNT 5
 #define OUTPUTS_MOST 64
 #define ROUNDS 6
-
-static eddy_tensor *leaf(eddy_tensor *tensor) {
-    must(eddy_requires_grad_set(tensor, true));
-    return tensor;
-}
 
 /* Elements that differ. */
 static eddy_tensor *numbers(double first) {
@@ -21,23 +17,6 @@ static eddy_tensor *numbers(double first) {
     for (int i = 0; i < COUNT; i++)
         values[i] = (float)(first + 0.37 * i);
     return eddy_from_data(values, EDDY_SHAPE(COUNT), EDDY_F32, NULL);
-}
-
-static eddy_tensor *all(eddy_tensor *x) {
-    return eddy_sum(x, EDDY_ALL_AXES, NULL);
-}
-
-static void expect_nothing_left(eddy_scope *scope) {
-    eddy_scope_end(scope);
-    must(EDDY_OK);
-    must(eddy_sync(EDDY_FOREVER));
-    cr_assert_eq(eddy_live_count(), 0);
-}
-
-static void expect_explained(eddy_recorded *recorded, const char *part) {
-    char text[2048];
-    cr_assert_gt(eddy_recorded_explain(recorded, text, sizeof(text)), 0);
-    cr_assert_not_null(strstr(text, part), "%s", text);
 }
 
 /* A function of one input with a leaf of its own. */
@@ -448,23 +427,6 @@ Test(gradient_many, a_loop_among_the_calls) {
         end(&p);
     }
 }
-
-static eddy_status cube(eddy_forward_call *call) {
-    eddy_tensor *x = call->inputs[0];
-    call->outputs[0] = eddy_mul(eddy_square(x), x);
-    return eddy_forward_save(call, EDDY_LIST(x));
-}
-
-static eddy_status cube_back(eddy_backward_call *call) {
-    call->results[0] = eddy_mul(call->grads[0], eddy_mul_s(eddy_square(call->saved[0]), EDDY_S(3)));
-    return EDDY_OK;
-}
-
-static const eddy_function cube_function = {.size = sizeof(eddy_function),
-                                            .name = "user.cube",
-                                            .forward = cube,
-                                            .backward = cube_back,
-                                            .output_count = 1};
 
 /* Each output but the first is computed from the one before. */
 static eddy_status cubes(void *context, eddy_recorded_call *call) {

@@ -3,24 +3,7 @@
 #include <eddy/eddy.h>
 #include <string.h>
 #include <tests/program/outcome.h>
-
-static eddy_tensor *leaf(eddy_tensor *tensor) {
-    must(eddy_requires_grad_set(tensor, true));
-    return tensor;
-}
-
-static void expect_explained(eddy_recorded *recorded, const char *part) {
-    char text[1024];
-    cr_assert_gt(eddy_recorded_explain(recorded, text, sizeof(text)), 0);
-    cr_assert_not_null(strstr(text, part), "%s", text);
-}
-
-static void expect_nothing_left(eddy_scope *scope) {
-    eddy_scope_end(scope);
-    must(EDDY_OK);
-    must(eddy_sync(EDDY_FOREVER)); /* runs under way hold their programs */
-    cr_assert_eq(eddy_live_count(), 0);
-}
+#include <tests/program/taped.h>
 
 /* ---- a cell in a loop ---- */
 

@@ -1,11 +1,11 @@
 /* Gradients of gradients through runs: what eager calls give, also beside hooks, kept gradients and other passes; what is refused, and what is
  * left behind. That each op and random functions have the bits of calls: test_gradient_twice_ops.c, test_gradient_random.c. */
-#include <base/memory.h>
 #include <criterion/criterion.h>
 #include <eddy/eddy.h>
 #include <pthread.h>
 #include <string.h>
 #include <tests/program/outcome.h>
+#include <tests/program/taped.h>
 
 #define ROWS 2
 #define COLUMNS 3
@@ -15,21 +15,6 @@ static void expect_part(eddy_status status, const char *part) {
     eddy_error error = {0};
     cr_assert_eq(eddy_error_take(&error), status, "%s", error.message);
     cr_assert_not_null(strstr(error.message, part), "%s", error.message);
-}
-
-static void expect_nothing_left(eddy_scope *scope) {
-    eddy_scope_end(scope);
-    must(EDDY_OK);
-    must(eddy_sync(EDDY_FOREVER));
-    cr_assert_eq(eddy_live_count(), 0);
-    eddy_trim(); /* what programs were built to is kept for others */
-    cr_assert_eq(eddy_memory_counted(EDDY_MEMORY_PROGRAM).bytes, 0);
-    cr_assert_eq(eddy_memory_counted(EDDY_MEMORY_TAPE).bytes, 0);
-}
-
-static eddy_tensor *leaf(eddy_tensor *tensor) {
-    must(eddy_requires_grad_set(tensor, true));
-    return tensor;
 }
 
 /* Elements that differ. */
@@ -71,10 +56,6 @@ static eddy_tensor *result_of(eddy_program *program, eddy_tensor *x, eddy_tensor
         return compute(x, w);
     must(eddy_program_run(program, EDDY_LIST(x), &y));
     return y;
-}
-
-static eddy_tensor *all(eddy_tensor *x) {
-    return eddy_sum(x, EDDY_ALL_AXES, NULL);
 }
 
 static eddy_status go_back(eddy_tensor *y, eddy_tensor *x, bool creates, eddy_tensor **gradient) {
@@ -547,23 +528,6 @@ Test(gradient_twice, an_input_that_is_overwritten_by_what_depends_on_the_run) {
         end(&p);
     }
 }
-
-static eddy_status cube(eddy_forward_call *call) {
-    eddy_tensor *x = call->inputs[0];
-    call->outputs[0] = eddy_mul(eddy_square(x), x);
-    return eddy_forward_save(call, EDDY_LIST(x));
-}
-
-static eddy_status cube_back(eddy_backward_call *call) {
-    call->results[0] = eddy_mul(call->grads[0], eddy_mul_s(eddy_square(call->saved[0]), EDDY_S(3)));
-    return EDDY_OK;
-}
-
-static const eddy_function cube_function = {.size = sizeof(eddy_function),
-                                            .name = "user.cube",
-                                            .forward = cube,
-                                            .backward = cube_back,
-                                            .output_count = 1};
 
 static eddy_status cubed(eddy_tensor *x, eddy_tensor **y) {
     return eddy_function_call(&cube_function, NULL, EDDY_LIST(x), y);

@@ -1,5 +1,4 @@
 /* Gradients of gradients through runs with loops: what eager calls give, however many steps a run makes. What a branch or a single call does: test_gradient_twice.c. */
-#include <base/memory.h>
 #include <criterion/criterion.h>
 #include <eddy/eddy.h>
 #include <pthread.h>
@@ -7,6 +6,7 @@
 #include <string.h>
 #include <tests/program/blocks.h>
 #include <tests/program/outcome.h>
+#include <tests/program/taped.h>
 
 #define SIZE 4
 #define STEPS 5
@@ -15,15 +15,6 @@ typedef struct model {
     eddy_tensor *w, *v;
     eddy_tensor *x, *count, *rows; /* what a run is given */
 } model;
-
-static eddy_tensor *leaf(eddy_tensor *tensor) {
-    must(eddy_requires_grad_set(tensor, true));
-    return tensor;
-}
-
-static eddy_tensor *all(eddy_tensor *x) {
-    return eddy_sum(x, EDDY_ALL_AXES, NULL);
-}
 
 static void make_model(model *m, int seed, int count) {
     eddy_seed((uint64_t)seed);
@@ -136,18 +127,18 @@ static void count_destroyed(void *context) {
     destroyed++;
 }
 
-static const eddy_function cube_function = {.size = sizeof(eddy_function),
-                                            .name = "user.cube",
-                                            .forward = cube,
-                                            .backward = cube_back,
-                                            .destroy = count_destroyed,
-                                            .output_count = 1,
-                                            .is_pure = true};
+static const eddy_function pure_cube = {.size = sizeof(eddy_function),
+                                        .name = "user.cube",
+                                        .forward = cube,
+                                        .backward = cube_back,
+                                        .destroy = count_destroyed,
+                                        .output_count = 1,
+                                        .is_pure = true};
 
 static eddy_tensor *cubed(eddy_tensor *x) {
     static double scale = 0.75;
     eddy_tensor *y = NULL;
-    must(eddy_function_call(&cube_function, &scale, EDDY_LIST(x), &y));
+    must(eddy_function_call(&pure_cube, &scale, EDDY_LIST(x), &y));
     return y;
 }
 
@@ -421,16 +412,6 @@ static void try_counts(forward *compute, eddy_block *body, int recorded, bool re
         expect_same(&given, &eager, what);
     }
     eddy_program_release(&program);
-}
-
-static void expect_nothing_left(eddy_scope *scope) {
-    eddy_scope_end(scope);
-    must(EDDY_OK);
-    must(eddy_sync(EDDY_FOREVER));
-    cr_assert_eq(eddy_live_count(), 0);
-    eddy_trim(); /* what programs were built to is kept for others */
-    cr_assert_eq(eddy_memory_counted(EDDY_MEMORY_PROGRAM).bytes, 0);
-    cr_assert_eq(eddy_memory_counted(EDDY_MEMORY_TAPE).bytes, 0);
 }
 
 Test(gradient_twice_loops, as_many_steps_as_a_run_makes) {

@@ -3,25 +3,10 @@
 #include <eddy/eddy.h>
 #include <string.h>
 #include <tests/program/outcome.h>
+#include <tests/program/taped.h>
 
 #define WIDE 4
 #define OUTPUTS_MOST 6
-
-static eddy_tensor *leaf(eddy_tensor *tensor) {
-    must(eddy_requires_grad_set(tensor, true));
-    return tensor;
-}
-
-static eddy_tensor *all(eddy_tensor *x) {
-    return eddy_sum(x, EDDY_ALL_AXES, NULL);
-}
-
-static void expect_nothing_left(eddy_scope *scope) {
-    eddy_scope_end(scope);
-    must(EDDY_OK);
-    must(eddy_sync(EDDY_FOREVER));
-    cr_assert_eq(eddy_live_count(), 0);
-}
 
 /* ---- functions ---- */
 
