@@ -5,6 +5,7 @@
  * Numbers are small integers: no order of sums rounds them. */
 #include <criterion/criterion.h>
 #include <eddy/eddy.h>
+#include <pthread.h>
 #include <string.h>
 #include <tests/program/blocks.h>
 #include <tests/program/outcome.h>
@@ -266,6 +267,75 @@ Test(loop_in_loop, a_recorded_function_is_replayed) {
         eddy_recorded_release(&recorded);
     }
     eddy_scope_end(scope);
+    cr_assert_eq(eddy_live_count(), 0);
+}
+
+/* ---- threads ---- */
+
+#define THREADS 4
+
+typedef struct passing {
+    eddy_tensor *y, *x;
+    double first, second;
+} passing;
+
+/* Gradients, and theirs. */
+static void *pass(void *context) {
+    passing *p = context;
+    eddy_scope *scope = eddy_scope_begin();
+    eddy_tensor *first = NULL, *second = NULL;
+    must(eddy_backward_to(EDDY_LIST(p->y), EDDY_LIST(p->x), (eddy_list){0},
+                          EDDY_OPTIONS(backward, .keeps_graph = true, .creates_graph = true),
+                          &first));
+    must(eddy_backward_to(EDDY_LIST(first), EDDY_LIST(p->x), (eddy_list){0},
+                          EDDY_OPTIONS(backward, .keeps_graph = true), &second));
+    p->first = eddy_item_f64(first, NULL);
+    p->second = eddy_item_f64(second, NULL);
+    eddy_scope_end(scope);
+    return NULL;
+}
+
+/* One of them unfolds the run, step by step, while the others come to it. */
+static void pass_at_once(const nest *n, eddy_program *program, const passing *expected) {
+    eddy_scope *scope = eddy_scope_begin();
+    eddy_tensor *y, *x = number(2);
+    passing passings[THREADS];
+    pthread_t threads[THREADS];
+    must(eddy_requires_grad_set(x, true));
+    eddy_seed(9);
+    must(eddy_program_run(program, EDDY_LIST(x, count_of(2)), &y));
+    for (int i = 0; i < THREADS; i++) {
+        passings[i] = (passing){.y = y, .x = x};
+        cr_assert_eq(pthread_create(&threads[i], NULL, pass, &passings[i]), 0);
+    }
+    for (int i = 0; i < THREADS; i++) {
+        pthread_join(threads[i], NULL);
+        cr_assert(passings[i].first == expected->first && passings[i].second == expected->second,
+                  "inner %d: %g and %g instead of %g and %g", n->inner, passings[i].first,
+                  passings[i].second, expected->first, expected->second);
+    }
+    eddy_scope_end(scope);
+}
+
+Test(loop_in_loop, threads_go_back_twice_at_once) {
+    eddy_scope *scope = eddy_scope_begin();
+    for (int i = 0; i < INNER_COUNT; i++) {
+        nest n = {.inner = (inner)i, .depth = 1};
+        start(&n, 2, 2);
+        eddy_seed(9);
+        passing calls = {.y = nest_of(&n), .x = n.x};
+        pass(&calls);
+        must(eddy_record_begin(NULL));
+        eddy_program *program = eddy_record_end_with_grad(
+            EDDY_BINDINGS({"x", n.x, EDDY_ROLE_INPUT}, {"count", n.count, EDDY_ROLE_INPUT},
+                          {"y", nest_of(&n), EDDY_ROLE_OUTPUT}));
+        cr_assert_not_null(program);
+        for (int round = 0; round < 15; round++)
+            pass_at_once(&n, program, &calls);
+        eddy_program_release(&program);
+    }
+    eddy_scope_end(scope);
+    must(eddy_sync(EDDY_FOREVER));
     cr_assert_eq(eddy_live_count(), 0);
 }
 
