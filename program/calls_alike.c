@@ -91,7 +91,7 @@ static bool has_same_counts(const eddy_gradient_calls *a, const eddy_gradient_ca
            a->roots.count == b->roots.count;
 }
 
-bool eddy_gradient_calls_is_equal(const eddy_gradient_calls *a, const eddy_gradient_calls *b) {
+bool eddy_calls_is_equal(const eddy_gradient_calls *a, const eddy_gradient_calls *b) {
     bool is_same = has_same_counts(a, b) && strcmp(a->reason, b->reason) == 0;
     for (uint32_t i = 0; i < a->calls.count && is_same; i++)
         is_same = is_same_call(eddy_calls_call_at(a, i), eddy_calls_call_at(b, i));

@@ -13,6 +13,6 @@ bool eddy_calls_saved_is_equal(const eddy_calls_saved *a, const eddy_calls_saved
 bool eddy_calls_number_is_equal(const eddy_calls_number *a, const eddy_calls_number *b);
 
 /* All of it, sizes too. */
-bool eddy_gradient_calls_is_equal(const eddy_gradient_calls *a, const eddy_gradient_calls *b);
+bool eddy_calls_is_equal(const eddy_gradient_calls *a, const eddy_gradient_calls *b);
 
 #endif

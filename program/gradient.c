@@ -118,7 +118,7 @@ bool eddy_program_gradient_is_equal(const eddy_program_gradient *a,
     for (uint32_t i = 0; i < a->ways->count; i++)
         if (!is_same_way(&a->ways->items[i], &b->ways->items[i]))
             return false;
-    return eddy_gradient_calls_is_equal(&a->ways->calls, &b->ways->calls);
+    return eddy_calls_is_equal(&a->ways->calls, &b->ways->calls);
 }
 
 /* ---- what a node keeps ---- */
