@@ -25,12 +25,14 @@ class Missing(Exception):
 class Peers:
     """Builds peers' programs on demand into a folder of the build, and remembers which could not be built.
 
-    build: folder of Eddy's programs and of generated headers. libtorch: folder of a libtorch besides Debian's, or None. blas: folder of a threaded libopenblas.so.0, or None."""
+    build: folder of Eddy's programs and of generated headers. libtorch: folder of a libtorch besides Debian's, or None. blas: folder of a threaded libopenblas.so.0, or None. python: the interpreter whose
+    packages are peers."""
 
-    def __init__(self, build, libtorch=None, blas=None):
+    def __init__(self, build, libtorch=None, blas=None, python="python3"):
         self.build = build
         self.folder = os.path.join(build, "peers")
         self.libtorch = libtorch
+        self.python = python
         self.multiarch = _output(["gcc", "-print-multiarch"])
         self.threaded_blas = blas or self._library_folder("openblas-pthread", "libopenblas.so.0")
         self.serial_blas = self._library_folder("openblas-serial", "libopenblas.so.0")
@@ -163,6 +165,33 @@ class Peers:
 
     def _build_given_libtorch_small(self):
         return self._compile_with_given_libtorch("torch_small")
+
+    def _build_torchscript(self):
+        return self._python_peer("torchscript", "torch")
+
+    def _build_inductor(self):
+        return self._python_peer("inductor", "torch")
+
+    def _build_jax(self):
+        return self._python_peer("jax", "jax")
+
+    def _build_onnxruntime(self):
+        return self._python_peer("onnxruntime", "onnxruntime, onnx")
+
+    def _build_paddle(self):
+        return self._python_peer("paddle", "paddle")
+
+    def _python_peer(self, framework, modules):
+        """A program that calls peers/compiled.py with the framework."""
+        done = subprocess.run([self.python, "-c", f"import numpy, {modules}"], capture_output=True, check=False) if shutil.which(self.python) else None
+        if done is None or done.returncode:
+            raise Missing(f"no Python package {modules} (--python PROGRAM)")
+        target = os.path.join(self.folder, framework)
+        command = shlex.join([self.python, os.path.join(HERE, "peers", "compiled.py"), framework])
+        with open(target, "w", encoding="utf-8") as file:
+            file.write(f'#!/bin/sh\nexec {command} "$@"\n')
+        os.chmod(target, 0o755)
+        return target
 
     def _compile_with_debians_libtorch(self, program):
         api = "/usr/include/torch/csrc/api/include"

@@ -172,11 +172,16 @@ def _small_rows():
             yield Row(pinned + "_memory", "MiB", "small", Goal(1.3, one_thread.name), (one_thread,), batch=pinned)
 
 
+TRACES = (Peer("TorchScript trace", "torchscript"), Peer("ONNX Runtime", "onnxruntime"), Peer("Paddle", "paddle"))
+COMPILERS = (Peer("inductor", "inductor"), Peer("JAX", "jax"))
+
+
 def _replay_rows():
-    # What a step costs beyond its loop: fused, the chain would be one step.
-    for size in ("1e3", "1e5"):
+    # What a step costs beyond its loop: fused, the chain would be one step. Compilers, which fuse it, take minutes for 100,000 ops.
+    for size, compilers in (("1e3", COMPILERS), ("1e5", ())):
         yield Row(f"replay_add16_{size}", "ns", "no_passes/replay", None,
-                  (Peer("innermost loop", "ours/replay", f"loop_add16_{size}"), Peer("Eddy, calls", "ours/replay", f"calls_add16_{size}")))
+                  (Peer("innermost loop", "ours/replay", f"loop_add16_{size}"), Peer("Eddy, calls", "ours/replay", f"calls_add16_{size}"),
+                   *TRACES, *compilers))
     yield Row("replay_build_1e4", "us", "replay", None, ())
     yield Row("replay_build_again_1e4", "us", "replay", None, ())
     yield Row("replay_loop_add16", "ns", "loop", None, (Peer("Eddy, calls", "ours/loop", "calls_loop_add16"),))
@@ -213,7 +218,7 @@ def _fused_rows():
     for ops, elements, most in FUSED:
         chain = f"fused_{ops}_{elements}"
         unfused = Peer("Eddy, passes off", "no_passes/fused")
-        yield Row(f"replay_{chain}", "us", "fused", Goal(most, unfused.name), (unfused, Peer("Eddy, calls", "ours/fused", f"calls_{chain}")))
+        yield Row(f"replay_{chain}", "us", "fused", Goal(most, unfused.name), (unfused, Peer("Eddy, calls", "ours/fused", f"calls_{chain}"), *TRACES, *COMPILERS))
 
 
 # Formulas with reductions of rows, of single ops: 64 rows stay in a fast cache, 4,000 do not.

@@ -32,6 +32,7 @@ def arguments():
     parser.add_argument("--retries", type=int, default=2, help="further tries of a run that others disturbed (2)")
     parser.add_argument("--libtorch", metavar="DIR", help="folder of a libtorch besides Debian's")
     parser.add_argument("--blas", metavar="DIR", help="folder of a threaded libopenblas.so.0")
+    parser.add_argument("--python", metavar="PROGRAM", default="python3", help="an interpreter with the packages torch, jax, onnxruntime, onnx, paddle")
     return parser.parse_args()
 
 
@@ -40,7 +41,7 @@ class Bench:
 
     def __init__(self, options):
         self.options = options
-        self.peers = peers.Peers(options.build, options.libtorch, options.blas)
+        self.peers = peers.Peers(options.build, options.libtorch, options.blas, options.python)
 
     def measure(self, batch):
         """The results of rows that are measured in the same runs, in the order of the rows."""
@@ -176,6 +177,7 @@ def command(options):
     """The command line, without the folders of this machine."""
     words = ["tools/bench.sh"]
     words += [f"--{name} DIR" for name in ("libtorch", "blas") if getattr(options, name)]
+    words += ["--python PROGRAM"] if options.python != "python3" else []
     words += [f"--only '{name}'" if "*" in name else f"--only {name}" for name in options.only or []]
     return " ".join([*words, f"--rounds {options.rounds} --samples {options.samples} --retries {options.retries}"])
 

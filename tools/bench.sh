@@ -4,7 +4,7 @@
 #   --only NAME     measures one row, or with NAME* all rows with that prefix; may be repeated
 #   --json FILE     also writes the rows to FILE
 #   --list          prints the rows' names
-#   --rounds N, --samples N, --retries N, --libtorch DIR, --blas DIR: see bench/README.md
+#   --rounds N, --samples N, --retries N, --libtorch DIR, --blas DIR, --python PROGRAM: see bench/README.md
 #
 # Peers are measured if they are installed: libtorch-dev, libtbb-dev, libopenblas-serial-dev, libopenblas0-pthread,
 # libblis-serial-dev, libdnnl-dev, gcc's OpenMP.
