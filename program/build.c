@@ -451,7 +451,8 @@ static void bind_befores(const maker *m) {
             eddy_recording_value_of(m->recording, befores[i].root) == EDDY_CODE_NONE)
             eddy_kept_before_forget(&befores[i]);
     m->program->befores = m->recording->befores;
-    m->recording->befores = (eddy_code_array){0};
+    m->program->seen_of_tape = m->recording->seen_of_tape;
+    m->recording->befores = m->recording->seen_of_tape = (eddy_code_array){0};
 }
 
 /* A run leaves the gradients that the recorded calls left. One that no recorded call made is not changed by a run. */
@@ -503,6 +504,7 @@ static bool take_over(maker *m) {
     m->program->passes = recording->passes;
     m->program->uses_tape = recording->recorder.has_used_tape || recording->recorder.has_used_kept;
     m->program->uses_kept = recording->recorder.has_used_kept;
+    m->program->sees_beyond = recording->sees_beyond;
     m->program->code = recording->code;
     m->program->externals = recording->externals;
     m->program->generators = recording->generators;
@@ -511,6 +513,7 @@ static bool take_over(maker *m) {
     for (uint32_t i = 0; i < m->program->externals.count; i++) {
         eddy_program_external *external = eddy_program_external_at(m->program, i);
         external->autograd = external->tensor->autograd;
+        external->view_leaves = eddy_load_relaxed(&external->tensor->view_leaves);
     }
     return true;
 }

@@ -189,7 +189,10 @@ static bool capture(const folding *f, const eddy_program *startup, eddy_tensor *
         eddy_tensor *root = results[i]->root;
         eddy_tensor_retain(root);
         *eddy_program_external_at(f->program, index) =
-            (eddy_program_external){.value = value, .input = EDDY_CODE_NONE, .tensor = root};
+            (eddy_program_external){.value = value,
+                                    .input = EDDY_CODE_NONE,
+                                    .tensor = root,
+                                    .view_leaves = eddy_load_relaxed(&root->view_leaves)};
         eddy_code_value_at(f->code, value)->kind = EDDY_VALUE_CAPTURED;
         eddy_code_value_at(f->code, value)->is_written = false;
     }

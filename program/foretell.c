@@ -3,7 +3,6 @@
 #include <base/dtype.h>
 #include <base/status.h>
 #include <interpreter/tape/autograd.h>
-#include <program/kept_before.h>
 #include <program/verify.h>
 #include <string.h>
 
@@ -208,11 +207,9 @@ static eddy_program *copy(const eddy_program *from) {
     to->input_count = from->input_count;
     to->output_count = from->output_count;
     to->passes = from->passes;
-    to->uses_tape = from->uses_tape;
-    to->uses_kept = from->uses_kept;
     if (eddy_code_copy(&to->code, &from->code) &&
         eddy_program_externals_copy(&to->externals, &from->externals) && copy_bindings(to, from) &&
-        copy_kept(to, from) && eddy_kept_before_copy(&to->befores, &from->befores) &&
+        copy_kept(to, from) && eddy_program_tape_copy(to, from) &&
         eddy_program_hold_generators(to, from))
         return to;
     eddy_program_destroy(to);

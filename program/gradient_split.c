@@ -78,8 +78,6 @@ static eddy_program *begin_part(const splitter *s, uint32_t first, uint32_t end,
     if (!part)
         return NULL;
     part->passes = s->whole->passes;
-    part->uses_tape = s->whole->uses_tape;
-    part->uses_kept = s->whole->uses_kept;
     if (!eddy_code_copy_part(&part->code, &s->whole->code, first, end, s->plan->draw_count,
                              scalar_count)) {
         eddy_program_destroy(part);
@@ -200,8 +198,8 @@ static eddy_program *make_forward(const splitter *s, bool has_hidden) {
     part->state_count = s->whole->state_count;
     part->constant_count = s->whole->constant_count;
     if (add_forward_bindings(s, part, has_hidden) && add_kept(s, part) &&
-        eddy_kept_before_copy(&part->befores, &s->whole->befores) && add_held(s, part) &&
-        add_inputs(part) && eddy_program_hold_generators(part, s->whole))
+        eddy_program_tape_copy(part, s->whole) && add_held(s, part) && add_inputs(part) &&
+        eddy_program_hold_generators(part, s->whole))
         return part;
     eddy_program_destroy(part);
     return NULL;

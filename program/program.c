@@ -48,6 +48,7 @@ void eddy_program_destroy(eddy_program *program) {
         eddy_autograd_node_release(kept[i].node);
     eddy_code_array_fini(&program->kept, sizeof(*kept));
     eddy_kept_before_fini(&program->befores);
+    eddy_tape_seen_fini(&program->seen_of_tape);
     eddy_program_gradient_destroy(program->gradient);
     eddy_program_variants_destroy(program->variants);
     eddy_built_release(program->built);
@@ -76,10 +77,20 @@ bool eddy_program_externals_copy(eddy_code_array *to, const eddy_code_array *fro
 bool eddy_program_has_wants(const eddy_program *program) {
     for (uint32_t i = 0; i < program->externals.count; i++) {
         const eddy_program_external *external = eddy_program_external_at(program, i);
-        if (external->tensor && external->tensor->autograd != external->autograd)
+        if (external->tensor &&
+            (external->tensor->autograd != external->autograd ||
+             eddy_load_relaxed(&external->tensor->view_leaves) != external->view_leaves))
             return false;
     }
     return true;
+}
+
+bool eddy_program_tape_copy(eddy_program *to, const eddy_program *from) {
+    to->uses_tape = from->uses_tape;
+    to->uses_kept = from->uses_kept;
+    to->sees_beyond = from->sees_beyond;
+    return eddy_kept_before_copy(&to->befores, &from->befores) &&
+           eddy_tape_seen_copy(&to->seen_of_tape, &from->seen_of_tape);
 }
 
 eddy_status eddy_program_check(const eddy_program *program, eddy_origin origin) {

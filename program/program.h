@@ -25,7 +25,9 @@ typedef struct eddy_program_external {
     uint32_t input;      /* index among the inputs; EDDY_CODE_NONE: state, constant or captured */
     eddy_tensor *tensor; /* a reference of the root; NULL for inputs */
     bool is_covered;     /* an instruction writes all of it */
-    eddy_autograd autograd; /* the root's for the tape when the recording ended; no reference */
+    /* The root's for the tape when the recording ended; no reference. */
+    eddy_autograd autograd;
+    uint32_t view_leaves;
 } eddy_program_external;
 
 /* A value made by the program that outputs show. */
@@ -72,9 +74,10 @@ struct eddy_program {
     eddy_code_array externals; /* eddy_program_external */
     /* eddy_program_binding, in the order given; then those of kept gradients. */
     eddy_code_array bindings;
-    eddy_code_array kept;       /* eddy_program_kept */
-    eddy_code_array befores;    /* eddy_kept_before: of a recorded function's program */
-    eddy_code_array generators; /* eddy_generator *, a reference each */
+    eddy_code_array kept;         /* eddy_program_kept */
+    eddy_code_array befores;      /* eddy_kept_before: of a recorded function's program */
+    eddy_code_array seen_of_tape; /* eddy_tape_seen: likewise */
+    eddy_code_array generators;   /* eddy_generator *, a reference each */
     eddy_code_array made; /* eddy_program_made: their operands follow those of the externals */
     uint32_t input_count, output_count;
     uint32_t state_count, constant_count; /* storages */
@@ -82,6 +85,7 @@ struct eddy_program {
     uint32_t passes;       /* that it is built with: a bit for each */
     bool uses_tape;      /* what it computes depends on which gradients are kept, or who gets one */
     bool uses_kept;      /* on which are kept */
+    bool sees_beyond;    /* on anything of the tape: what is not noted one by one */
     bool has_registered; /* ops of the program's own, which run on workers alone */
     struct eddy_built
         *built; /* a reference: the executable, which programs share, and what it was made of */
@@ -124,8 +128,10 @@ EDDY_MUST_USE eddy_status eddy_program_run_with(eddy_program *program, eddy_list
 
 /* A copy of the externals in an empty array, with references of its own; false without memory. */
 EDDY_MUST_USE bool eddy_program_externals_copy(eddy_code_array *to, const eddy_code_array *from);
+/* What it depends on of the tape, in a program that has nothing of that yet; false without memory. */
+EDDY_MUST_USE bool eddy_program_tape_copy(eddy_program *to, const eddy_program *from);
 
-/* Whether the tensors that the program holds want gradients, or do not, as when it was recorded; as far as their roots tell. */
+/* Whether the tensors that the program holds, and views of them, want gradients, or do not, as when it was recorded. */
 bool eddy_program_has_wants(const eddy_program *program);
 
 /* ---- bindings by name ---- */

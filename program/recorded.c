@@ -272,7 +272,7 @@ typedef struct verdict {
 } verdict;
 
 static void note_changes(eddy_signature *signature) {
-    signature->tape = (eddy_signature_tape){eddy_autograd_changes(), eddy_autograd_view_changes()};
+    signature->tape_changes = eddy_autograd_changes();
 }
 
 /* The signature's program is one that the class foretells. */
@@ -533,7 +533,7 @@ static void count_miss(const calling *c) {
 
 /* Why the program that is there does not serve this call, though its arguments are of the kind; NULL where it does. */
 static const char *find_miss(const calling *c, const eddy_signature *signature) {
-    if (!eddy_signature_fits_tape(signature->program, &signature->tape))
+    if (!eddy_signature_fits_tape(signature->program, signature->tape_changes))
         return "gradients, or what they go back to, have changed between two calls";
     if (!eddy_signature_has_inputs(signature->inputs, c->inputs))
         return "an input was in the same place in two recordings, and then in another";

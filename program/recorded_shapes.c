@@ -18,7 +18,7 @@ eddy_shape_class *eddy_recorded_take_stale_class(eddy_recorded *recorded, const 
                                                  size_t key_bytes) {
     int64_t size;
     eddy_shape_class **place = find(recorded, key, key_bytes, &size), *found = *place;
-    if (!found || eddy_signature_fits_tape(found->programs[1], &found->tape))
+    if (!found || eddy_signature_fits_tape(found->programs[1], found->tape_changes))
         return NULL;
     *place = found->next;
     return found;
@@ -28,7 +28,7 @@ eddy_shape_class *eddy_recorded_take_stale_class(eddy_recorded *recorded, const 
 static eddy_shape_class *try_all(eddy_recorded *recorded, eddy_signature *signature) {
     for (eddy_signature *other = recorded->first; other; other = other->next) {
         if (other == signature || !other->source ||
-            !eddy_signature_fits_tape(other->source, &other->tape))
+            !eddy_signature_fits_tape(other->source, other->tape_changes))
             continue;
         eddy_shape_class *class = eddy_shape_class_create(other, signature);
         if (!class)

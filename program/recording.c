@@ -651,6 +651,7 @@ void eddy_recording_fini(eddy_recording *recording) {
     }
     eddy_code_array_fini(&recording->kept, sizeof(*kept));
     eddy_kept_before_fini(&recording->befores);
+    eddy_tape_seen_fini(&recording->seen_of_tape);
     eddy_code_array_fini(&recording->externals, sizeof(*externals));
     eddy_code_array_fini(&recording->generators, sizeof(*generators));
     eddy_code_array_fini(&recording->drawn, sizeof(eddy_recording_drawn));

@@ -14,6 +14,7 @@
 #include <program/kept_before.h>
 #include <program/program.h>
 #include <program/reach.h>
+#include <program/tape_seen.h>
 
 typedef struct eddy_recording_seen {
     eddy_storage_number number; /* 0: a free slot */
@@ -67,14 +68,17 @@ typedef struct eddy_recording {
     uint64_t number; /* its serial when it began; within branches nodes of the tape get others */
     eddy_runtime *runtime; /* bound */
     eddy_code code;
-    eddy_code_array externals;  /* eddy_program_external, without inputs: all hold a reference */
-    eddy_code_array generators; /* eddy_generator *, a reference each */
-    eddy_code_array kept;       /* eddy_recording_kept: what the recorded calls have changed */
-    eddy_code_array befores;    /* eddy_kept_before */
-    eddy_code_array changes;    /* eddy_recording_change: to be taken back */
-    eddy_code_array guesses;    /* eddy_recording_guess */
-    eddy_code_array drawn;      /* eddy_recording_drawn, one for each draw */
-    eddy_recording_seen *seen;  /* open addressing by number; a power of two */
+    eddy_code_array externals;    /* eddy_program_external, without inputs: all hold a reference */
+    eddy_code_array generators;   /* eddy_generator *, a reference each */
+    eddy_code_array kept;         /* eddy_recording_kept: what the recorded calls have changed */
+    eddy_code_array befores;      /* eddy_kept_before */
+    eddy_code_array seen_of_tape; /* eddy_tape_seen */
+    bool
+        sees_beyond; /* calls depend on nodes that were there before, or on handles of an input's elements */
+    eddy_code_array changes;   /* eddy_recording_change: to be taken back */
+    eddy_code_array guesses;   /* eddy_recording_guess */
+    eddy_code_array drawn;     /* eddy_recording_drawn, one for each draw */
+    eddy_recording_seen *seen; /* open addressing by number; a power of two */
     uint32_t seen_count, seen_capacity;
     const eddy_list *
         inputs; /* while a recorded function is called: what is read of them is a guard; else NULL */

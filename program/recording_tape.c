@@ -25,6 +25,36 @@ static void record_found(eddy_recorder *recorder, struct eddy_autograd_node *nod
         note_before((eddy_recording *)(void *)recorder, node, output, gradient, true);
 }
 
+/* What the calls see of a tensor that they have made follows from the others, and of an input the signature tells. */
+static void record_ask(eddy_recorder *recorder, const eddy_tensor *tensor) {
+    eddy_recording *recording = (eddy_recording *)(void *)recorder;
+    uint32_t value = eddy_recording_value_of(recording, tensor);
+    if (recorder->mode == EDDY_RECORDER_WATCHES || !recording->inputs ||
+        (value != EDDY_CODE_NONE &&
+         eddy_code_value_at(&recording->code, value)->kind == EDDY_VALUE_MADE))
+        return;
+    for (int64_t i = 0; i < recording->inputs->count; i++) {
+        if (recording->inputs->items[i] == tensor)
+            return;
+        recording->sees_beyond |= recording->inputs->items[i]->root == tensor->root;
+    }
+    if (!recording->sees_beyond && !eddy_tape_seen_note_tensor(&recording->seen_of_tape, tensor))
+        eddy_recording_spoil(recording, EDDY_OUT_OF_MEMORY, (eddy_origin){"requires_grad", NULL},
+                             "no memory to record it");
+}
+
+/* Leaves are few, and are held. Calls from before the recording are not: what becomes of them only the count of all changes tells. */
+static void record_come_to(eddy_recorder *recorder, struct eddy_autograd_node *node) {
+    eddy_recording *recording = (eddy_recording *)(void *)recorder;
+    if (recorder->mode == EDDY_RECORDER_WATCHES || node->recording >= recording->number)
+        return;
+    if (!eddy_autograd_is_leaf(node))
+        recording->sees_beyond = true;
+    else if (!eddy_tape_seen_note_leaf(&recording->seen_of_tape, node))
+        eddy_recording_spoil(recording, EDDY_OUT_OF_MEMORY, (eddy_origin){"backward", NULL},
+                             "no memory to record it");
+}
+
 static void record_keep(eddy_recorder *recorder, struct eddy_autograd_node *node, uint32_t output,
                         eddy_tensor *before, eddy_tensor *gradient) {
     eddy_recording *recording = (eddy_recording *)(void *)recorder;
@@ -126,6 +156,8 @@ static bool record_watch(eddy_recorder *recorder, const eddy_autograd_node *node
 void eddy_recording_listen_to_tape(eddy_recording *recording) {
     eddy_recorder *recorder = &recording->recorder;
     recorder->found = record_found;
+    recorder->ask = record_ask;
+    recorder->come_to = record_come_to;
     recorder->keep = record_keep;
     recorder->redirect = record_redirect;
     recorder->watch = record_watch;

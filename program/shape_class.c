@@ -45,7 +45,7 @@ eddy_shape_class *eddy_shape_class_create(const eddy_signature *first,
         (eddy_shape_class){.key_bytes = first->key_bytes,
                            .sizes = {sizes[0], sizes[1]},
                            .input_count = first->input_count,
-                           .tape = second->tape,
+                           .tape_changes = second->tape_changes,
                            .step = sizes[0] < sizes[1] ? sizes[1] - sizes[0] : sizes[0] - sizes[1],
                            .least = sizes[0] < sizes[1] ? sizes[0] : sizes[1],
                            .most = sizes[0] < sizes[1] ? sizes[1] : sizes[0]};

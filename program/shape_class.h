@@ -27,7 +27,7 @@ typedef struct eddy_shape_class {
     int64_t sizes[2];
     eddy_signature_input *inputs; /* owned: those that are fixed in both */
     int64_t input_count;
-    eddy_signature_tape tape;     /* when it was learnt */
+    uint64_t tape_changes;        /* when it was learnt */
     int64_t least, most;          /* lock: of the sizes that were recorded */
     int64_t step;                 /* lock: the greatest of whose multiples they all differ */
     bool is_checked, is_given_up; /* lock */

@@ -196,22 +196,24 @@ void eddy_signature_note(eddy_signature *signature, eddy_list inputs, bool has_p
         noted->storage = tensor->storage;
         noted->offset = tensor->offset;
         noted->generation = generation_of(tensor);
+        noted->view_leaves = eddy_load_relaxed(&tensor->root->view_leaves);
     }
 }
 
 bool eddy_signature_has_inputs(const eddy_signature_input *noted, eddy_list inputs) {
     for (int64_t i = 0; i < inputs.count; i++)
-        if (noted[i].is_fixed && !is_at(&noted[i], inputs.items[i]))
+        if (noted[i].is_fixed &&
+            (!is_at(&noted[i], inputs.items[i]) ||
+             noted[i].view_leaves != eddy_load_relaxed(&inputs.items[i]->root->view_leaves)))
             return false;
     return true;
 }
 
-bool eddy_signature_fits_tape(const eddy_program *program, const eddy_signature_tape *noted) {
-    bool is_unchanged = noted->changes == eddy_autograd_changes();
-    if (program->uses_kept)
-        return is_unchanged && eddy_kept_before_holds(&program->befores);
+bool eddy_signature_fits_tape(const eddy_program *program, uint64_t changes) {
     if (!program->uses_tape && eddy_caller_self->no_grad > 0)
         return true;
-    return eddy_program_has_wants(program) &&
-           (is_unchanged || noted->view_changes == eddy_autograd_view_changes());
+    if (!eddy_program_has_wants(program) || !eddy_kept_before_holds(&program->befores))
+        return false;
+    return changes == eddy_autograd_changes() ||
+           (!program->sees_beyond && eddy_tape_seen_holds(&program->seen_of_tape));
 }

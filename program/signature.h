@@ -16,20 +16,17 @@
 #include <program/guard.h>
 #include <program/kept_before.h>
 #include <program/program.h>
+#include <program/tape_seen.h>
 
 /* Where an input began in the newest recording. is_fixed: in the one before too, so that it may be one of the function's own tensors, which the
  * code could not tell from it: other inputs are recorded first. */
 typedef struct eddy_signature_input {
     eddy_storage_number storage;
     uint32_t generation;
+    uint32_t view_leaves; /* of its root: the function may have a view of it */
     int64_t offset;
     bool is_fixed;
 } eddy_signature_input;
-
-/* How often the tape had changed: eddy_autograd_changes, eddy_autograd_view_changes. */
-typedef struct eddy_signature_tape {
-    uint64_t changes, view_changes;
-} eddy_signature_tape;
 
 /* What came of the newest call that ran the function in a recording. */
 typedef enum eddy_signature_outcome {
@@ -51,7 +48,7 @@ typedef struct eddy_signature {
     eddy_signature_outcome outcome;
     eddy_signature_input *inputs; /* owned, input_count */
     int64_t input_count;
-    eddy_signature_tape tape; /* after the newest call that was recorded */
+    uint64_t tape_changes; /* eddy_autograd_changes after the newest call that was recorded */
     uint64_t ran, replayed;
     bool is_foretold;  /* its program was not recorded, or once */
     uint64_t differed; /* recordings that were not as the one before, since the last that was */
@@ -82,8 +79,8 @@ void eddy_signature_note(eddy_signature *signature, eddy_list inputs, bool has_p
 /* Whether the inputs that are fixed are those that were noted. */
 bool eddy_signature_has_inputs(const eddy_signature_input *noted, eddy_list inputs);
 
-/* Whether the tape is to the program as it was when it was recorded: it keeps the same gradients, and nobody new sees them. Of a program that
- * has nothing to do with kept ones that is: the same tensors want one. Roots say so themselves; of views it is known only that none has changed. */
-bool eddy_signature_fits_tape(const eddy_program *program, const eddy_signature_tape *noted);
+/* Whether the tape is to the program as it was when it was recorded: the same tensors want a gradient, it keeps the same gradients, and nobody new sees
+ * them. changes: eddy_autograd_changes, then. */
+bool eddy_signature_fits_tape(const eddy_program *program, uint64_t changes);
 
 #endif

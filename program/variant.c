@@ -132,8 +132,6 @@ static bool make(const eddy_program *program, uint64_t outputs, eddy_program **m
     if (!variant)
         return false;
     variant->passes = program->passes;
-    variant->uses_tape = program->uses_tape;
-    variant->uses_kept = program->uses_kept;
     variant->input_count = program->input_count;
     variant->state_count = program->state_count;
     variant->constant_count = program->constant_count;

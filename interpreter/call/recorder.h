@@ -82,6 +82,10 @@ struct eddy_recorder {
     /* Calls depend on the gradient that is kept for an output of a node now (NULL: none). */
     void (*found)(eddy_recorder *recorder, struct eddy_autograd_node *node, uint32_t output,
                   const eddy_tensor *gradient);
+    /* Calls depend on whether the tensor gets a gradient. */
+    void (*ask)(eddy_recorder *recorder, const eddy_tensor *tensor);
+    /* A backward pass comes to the node. */
+    void (*come_to)(eddy_recorder *recorder, struct eddy_autograd_node *node);
     /* The gradient kept for an output of a node, `before`, was replaced by `gradient` (NULL: none). */
     void (*keep)(eddy_recorder *recorder, struct eddy_autograd_node *node, uint32_t output,
                  eddy_tensor *before, eddy_tensor *gradient);
@@ -131,10 +135,18 @@ static inline void eddy_recorder_use_tape(const eddy_caller *caller) {
         caller->recorder->has_used_tape = true;
 }
 
-/* The program's code has asked who gets a gradient: any leaf that begins or ends may change the answer. */
-static inline void eddy_recorder_look_at_leaves(const eddy_caller *caller) {
-    if (EDDY_UNLIKELY(caller != NULL && caller->recorder != NULL))
+/* The program's code has asked whether the tensor gets a gradient, or something that depends on that. */
+static inline void eddy_recorder_ask(const eddy_caller *caller, const eddy_tensor *tensor) {
+    if (EDDY_UNLIKELY(caller != NULL && caller->recorder != NULL)) {
         caller->recorder->has_used_kept = true;
+        caller->recorder->ask(caller->recorder, tensor);
+    }
+}
+
+static inline void eddy_recorder_come_to(const eddy_caller *caller,
+                                         struct eddy_autograd_node *node) {
+    if (EDDY_UNLIKELY(caller->recorder != NULL))
+        caller->recorder->come_to(caller->recorder, node);
 }
 
 static inline void eddy_recorder_found(const eddy_caller *caller, struct eddy_autograd_node *node,

@@ -83,8 +83,12 @@ struct eddy_tensor {
     union {
         eddy_vm_release_link
             link; /* LIVE: `after` is 1 if the memory is borrowed. RELEASED: owned by the VM. CACHED: the next handle */
-        /* LIVE, in place of the link's first word. atomic: relaxed; the number of references of eddy_retain. */
-        _Atomic uint32_t retained;
+        /* LIVE, in place of the link's first word. atomic: relaxed */
+        struct {
+            _Atomic uint32_t retained; /* the number of references of eddy_retain */
+            /* Root: counts each view of it that becomes a leaf, or is none any more; from any number on. */
+            _Atomic uint32_t view_leaves;
+        };
     };
     eddy_caller *owner;  /* const: the caller whose cache it comes from */
     const void *address; /* the public call that made it */
@@ -101,8 +105,8 @@ struct eddy_tensor {
 
 _Static_assert(sizeof(struct eddy_tensor) == 384, "six cache lines");
 _Static_assert(offsetof(struct eddy_tensor, link) == 64, "what every call reads is one line");
-_Static_assert(offsetof(eddy_vm_release_link, after) >= sizeof(uint32_t),
-               "the count leaves `after` alone");
+_Static_assert(offsetof(eddy_vm_release_link, after) >= 2 * sizeof(uint32_t),
+               "the counts leave `after` alone");
 
 static inline eddy_device eddy_tensor_device(const eddy_tensor *tensor) {
     return (eddy_device){(eddy_device_kind)tensor->device_kind, tensor->device_index};

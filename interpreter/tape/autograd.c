@@ -266,9 +266,10 @@ eddy_status eddy_requires_grad_set(eddy_tensor *tensor, bool requires_grad) {
 }
 
 bool eddy_requires_grad(const eddy_tensor *tensor) {
-    bool is_tensor = eddy_tensor_check(tensor, "tensor", EDDY_ORIGIN("requires_grad")) == EDDY_OK;
-    eddy_recorder_look_at_leaves(eddy_caller_self);
-    return is_tensor && tensor->autograd != 0;
+    if (eddy_tensor_check(tensor, "tensor", EDDY_ORIGIN("requires_grad")) != EDDY_OK)
+        return false;
+    eddy_recorder_ask(eddy_caller_self, tensor);
+    return tensor->autograd != 0;
 }
 
 void eddy_no_grad_begin(void) {

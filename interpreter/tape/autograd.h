@@ -188,10 +188,9 @@ void eddy_autograd_follow(eddy_tensor *handle, const eddy_tensor *tensor);
 /* Makes a tensor refer to an output of a node, or (0) to none. */
 void eddy_autograd_set(eddy_tensor *tensor, eddy_autograd word);
 
-/* Counts what changes who gets a gradient and who sees it (leaves, hooks, requests to keep one), by any thread. Of those
- * that make a view a leaf, or no longer one, there is a second count: they show at no root. */
+/* Counts what changes who gets a gradient and who sees it (leaves, hooks, requests to keep one), by any thread. That a view becomes a leaf, or is
+ * none any more, shows at no root: the root counts it (view_leaves). */
 uint64_t eddy_autograd_changes(void);
-uint64_t eddy_autograd_view_changes(void);
 void eddy_autograd_note_change(void);
 /* The tensor becomes a leaf, or is none any more. */
 void eddy_autograd_note_leaf(const eddy_tensor *tensor);

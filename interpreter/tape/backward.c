@@ -151,6 +151,8 @@ static uint32_t visit_of(walk *w, eddy_autograd_node *node) {
     if (!made)
         return UINT32_MAX;
     eddy_autograd_node_retain(node);
+    if (!w->within)
+        eddy_recorder_come_to(w->caller, node);
     *made = (visit){.node = node, .first_sum = w->sum_count, .unfolded = unfolded};
     w->has_unfolded |= unfolded != NULL;
     memset((char *)w->sums.items + w->sums.bytes, 0, sums);
@@ -551,6 +553,8 @@ static eddy_status add_root(walk *w, int64_t i, eddy_tensor *output, eddy_tensor
     eddy_status status = eddy_tensor_check_item_shape(output, "outputs", i, w->origin);
     if (status != EDDY_OK)
         return status;
+    if (!w->within)
+        eddy_recorder_ask(w->caller, output);
     if (!output->autograd)
         return fail_root(w, EDDY_INVALID_ARGUMENT, i, output, "requires no gradient");
     if (!eddy_tensor_is_none(seed))
@@ -590,6 +594,7 @@ static eddy_status check_lists(const walk *w, eddy_list outputs, eddy_list seeds
         eddy_status status = eddy_tensor_check_item(input, "inputs", i, w->origin);
         if (status != EDDY_OK)
             return status;
+        eddy_recorder_ask(w->caller, input);
         if (!input->autograd)
             return eddy_fail(EDDY_INVALID_ARGUMENT, w->origin, "input %lld requires no gradient",
                              (long long)i);

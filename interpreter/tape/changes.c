@@ -2,14 +2,10 @@
 #include <interpreter/tape/autograd.h>
 
 /* atomic: relaxed; what they count is ordered by the program */
-static _Atomic uint64_t changes, view_changes;
+static _Atomic uint64_t changes;
 
 uint64_t eddy_autograd_changes(void) {
     return eddy_load_relaxed(&changes);
-}
-
-uint64_t eddy_autograd_view_changes(void) {
-    return eddy_load_relaxed(&view_changes);
 }
 
 void eddy_autograd_note_change(void) {
@@ -19,5 +15,5 @@ void eddy_autograd_note_change(void) {
 void eddy_autograd_note_leaf(const eddy_tensor *tensor) {
     eddy_autograd_note_change();
     if (tensor->root != tensor)
-        eddy_add_relaxed(&view_changes, UINT64_C(1));
+        eddy_add_relaxed(&tensor->root->view_leaves, 1u);
 }

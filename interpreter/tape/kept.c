@@ -14,6 +14,7 @@ static eddy_status find_node(const eddy_tensor *tensor, eddy_origin origin,
     status = eddy_tensor_check(tensor, "tensor", origin);
     if (status != EDDY_OK)
         return status;
+    eddy_recorder_ask(eddy_caller_self, tensor);
     if (!tensor->autograd)
         return eddy_fail(EDDY_INVALID_ARGUMENT, origin, "the tensor requires no gradient");
     *node = eddy_autograd_node_of(tensor->autograd);
@@ -31,6 +32,7 @@ static eddy_status check_list(eddy_list tensors, const char *name, eddy_origin o
         status = eddy_tensor_check_item(tensors.items[i], name, i, origin);
         if (status != EDDY_OK)
             return status;
+        eddy_recorder_ask(eddy_caller_self, tensors.items[i]);
         if (!tensors.items[i]->autograd)
             return eddy_fail(EDDY_INVALID_ARGUMENT, origin, "%s[%lld] requires no gradient", name,
                              (long long)i);
@@ -128,10 +130,9 @@ eddy_status eddy_grads_of(eddy_list params, eddy_tensor **grads) {
 bool eddy_has_grad(const eddy_tensor *tensor) {
     if (eddy_tensor_check(tensor, "tensor", EDDY_ORIGIN("has_grad")) != EDDY_OK)
         return false;
-    if (!tensor->autograd) {
-        eddy_recorder_look_at_leaves(eddy_caller_self);
+    eddy_recorder_ask(eddy_caller_self, tensor);
+    if (!tensor->autograd)
         return false;
-    }
     eddy_tensor *kept = kept_of(tensor);
     if (kept)
         eddy_tensor_drop(kept);

@@ -230,3 +230,138 @@ Test(kept_before, a_hook_between_two_calls_is_seen) {
     eddy_scope_end(scope);
     cr_assert_eq(eddy_live_count(), 0);
 }
+
+/* ---- what has nothing to do with the function ---- */
+
+/* Others become leaves, views too, get hooks and keep gradients. */
+static void change_others(int i) {
+    eddy_tensor *other = eddy_full(EDDY_SHAPE(4), EDDY_S(i), EDDY_F32, NULL);
+    eddy_tensor *view =
+        eddy_reshape(eddy_full(EDDY_SHAPE(4), EDDY_S(1), EDDY_F32, NULL), EDDY_SHAPE(2, 2));
+    must(eddy_requires_grad_set(other, true));
+    must(eddy_requires_grad_set(view, true));
+    must(eddy_grad_hook_add(other, twofold, NULL, NULL));
+    must(eddy_grad_keep(eddy_mul_s(other, EDDY_S(2))));
+    must(eddy_requires_grad_set(view, false));
+}
+
+Test(kept_before, leaves_of_others_leave_it_replayed) {
+    eddy_recorded_body *const bodies[] = {step, asks, asks_who};
+    for (int b = 0; b < 3; b++) {
+        eddy_scope *scope = eddy_scope_begin();
+        model m = make();
+        must(eddy_requires_grad_set(m.w, b < 2));
+        eddy_recorded *recorded = eddy_recorded_create(bodies[b], &m, 1, NULL);
+        for (int i = 0; i < 8; i++) {
+            eddy_tensor *x = eddy_full(EDDY_SHAPE(2, 3), EDDY_S(1), EDDY_F32, NULL), *y;
+            must(eddy_recorded_run(recorded, EDDY_LIST(x), (eddy_scalars){0}, &y));
+            change_others(i);
+        }
+        cr_assert_eq(m.calls, 2, "body %d", b);
+        eddy_recorded_release(&recorded);
+        eddy_scope_end(scope);
+    }
+    cr_assert_eq(eddy_live_count(), 0);
+}
+
+/* ---- what has to do with it, and lies further off ---- */
+
+typedef struct graph {
+    eddy_tensor *w, *view, *made;
+    int calls;
+} graph;
+
+static graph make_graph(void) {
+    graph g = {.w = eddy_full(EDDY_SHAPE(2), EDDY_S(3), EDDY_F32, NULL)};
+    g.view = eddy_reshape(g.w, EDDY_SHAPE(1, 2));
+    must(eddy_requires_grad_set(g.w, true));
+    g.made = eddy_square(g.w);
+    return g;
+}
+
+/* A pass through a call from before. */
+static eddy_status goes_through(void *context, eddy_recorded_call *call) {
+    graph *g = context;
+    g->calls++;
+    must(eddy_grads_zero(EDDY_LIST(g->w)));
+    eddy_tensor *loss = eddy_sum(eddy_mul(call->inputs.items[0], g->made), EDDY_ALL_AXES, NULL);
+    eddy_backward_options options = {.size = sizeof(options), .keeps_graph = true};
+    must(eddy_backward_from(EDDY_LIST(loss), (eddy_list){0}, &options));
+    call->outputs[0] = eddy_detach(eddy_grad_of(g->w));
+    return EDDY_OK;
+}
+
+/* Whether its own view is a leaf. */
+static eddy_status asks_view(void *context, eddy_recorded_call *call) {
+    graph *g = context;
+    g->calls++;
+    call->outputs[0] =
+        eddy_mul_s(call->inputs.items[0], eddy_requires_grad(g->view) ? EDDY_S(8) : EDDY_S(1));
+    return EDDY_OK;
+}
+
+/* Its own view is a leaf of its own gradients. */
+static eddy_status uses_view(void *context, eddy_recorded_call *call) {
+    graph *g = context;
+    g->calls++;
+    call->outputs[0] = eddy_mul(call->inputs.items[0], g->view);
+    return EDDY_OK;
+}
+
+static void hook_made(graph *g) {
+    must(eddy_grad_hook_add(g->made, twofold, NULL, NULL));
+}
+
+static void keep_made(graph *g) {
+    must(eddy_grad_keep(g->made));
+}
+
+static void make_view_a_leaf(graph *g) {
+    must(eddy_requires_grad_set(g->view, true));
+}
+
+/* What tells a call with the change from one without. is_own: the function's own tensor is its input as well. */
+static double run_graph(graph *g, eddy_recorded_body *body, eddy_recorded *recorded, bool is_own) {
+    eddy_tensor *x = is_own ? g->w : eddy_full(EDDY_SHAPE(2), EDDY_S(2), EDDY_F32, NULL), *y;
+    eddy_recorded_call call = {
+        .size = sizeof(call), .inputs = EDDY_LIST(x), .outputs = &y, .output_count = 1};
+    must(recorded ? eddy_recorded_run(recorded, call.inputs, (eddy_scalars){0}, &y)
+                  : body(g, &call));
+    return sum_of(y) + (eddy_requires_grad(y) ? 0.5 : 0) + (eddy_has_grad(g->made) ? 0.25 : 0);
+}
+
+Test(kept_before, what_lies_further_off_is_seen) {
+    static const struct {
+        eddy_recorded_body *body;
+        void (*change)(graph *);
+        bool has_leaf, is_own;
+        int calls;
+    } cases[] = {
+        {goes_through, hook_made, true, false, 4},
+        {goes_through, keep_made, true, false, 5},
+        {asks_view, make_view_a_leaf, true, false, 4},
+        {uses_view, make_view_a_leaf, false, false, 4},
+        {asks_view, make_view_a_leaf, false, true, 4},
+        {uses_view, make_view_a_leaf, false, true, 4},
+    };
+    for (size_t k = 0; k < sizeof(cases) / sizeof(*cases); k++) {
+        eddy_scope *scope = eddy_scope_begin();
+        graph g = make_graph(), eager = make_graph();
+        must(eddy_requires_grad_set(g.w, cases[k].has_leaf));
+        must(eddy_requires_grad_set(eager.w, cases[k].has_leaf));
+        eddy_recorded *recorded = eddy_recorded_create(cases[k].body, &g, 1, NULL);
+        for (int i = 0; i < 8; i++) {
+            if (i == 4) {
+                cases[k].change(&g);
+                cases[k].change(&eager);
+            }
+            cr_assert_eq(run_graph(&g, cases[k].body, recorded, cases[k].is_own),
+                         run_graph(&eager, cases[k].body, NULL, cases[k].is_own),
+                         "case %zu, call %d", k, i);
+        }
+        cr_assert_eq(g.calls, cases[k].calls, "case %zu: %d", k, g.calls);
+        eddy_recorded_release(&recorded);
+        eddy_scope_end(scope);
+    }
+    cr_assert_eq(eddy_live_count(), 0);
+}
