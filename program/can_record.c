@@ -39,9 +39,8 @@ void eddy_recording_judge(const eddy_recording *recording, char *reason, size_t 
                  recording->reason);
     else if (recording->is_owned && recording->read_count > 0)
         eddy_host_read_describe(recording, reason, size);
-    else if (recording->is_owned && recording->lost)
-        snprintf(reason, size,
-                 "a number that was given is used in a way that a replay cannot follow");
+    else if (recording->is_owned && recording->lost[0])
+        snprintf(reason, size, "%s", recording->lost);
     else
         judge_reach(recording, reason, size);
 }

@@ -435,10 +435,16 @@ static eddy_status fill_number(const unfolding *u, const frame *at, const eddy_c
     const eddy_code_scalar *use = &number->use;
     eddy_scalar scalar = u->given->scalars[use->number];
     scalar.slot = 0;
+    char *attribute = (char *)node->attributes + op->attributes[use->attribute].offset;
+    if (use->is_double) {
+        double value =
+            scalar.kind == EDDY_SCALAR_FLOAT ? scalar.value.floating : (double)scalar.value.integer;
+        memcpy(attribute, &value, sizeof(value));
+        return EDDY_OK;
+    }
     if (!eddy_number_convert(&scalar, (eddy_dtype)use->dtype, use->wraps))
         return EDDY_UNSUPPORTED; /* the run would have failed */
-    memcpy((char *)node->attributes + op->attributes[use->attribute].offset, &scalar,
-           sizeof(scalar));
+    memcpy(attribute, &scalar, sizeof(scalar));
     return EDDY_OK;
 }
 

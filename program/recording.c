@@ -290,8 +290,8 @@ static bool note_drawn(eddy_recording *recording, const void *seed_and_counter) 
     if (!eddy_code_array_add(&recording->drawn, sizeof(eddy_recording_drawn), 1, &index))
         return false;
     eddy_recording_drawn *drawn = (eddy_recording_drawn *)recording->drawn.items + index;
+    *drawn = (eddy_recording_drawn){.loop = open_loop(recording)};
     memcpy(drawn->seed_and_counter, seed_and_counter, sizeof(drawn->seed_and_counter));
-    drawn->loop = open_loop(recording);
     return true;
 }
 
@@ -374,6 +374,13 @@ static bool patch_scalar(eddy_recording *recording, eddy_code_instruction *instr
     return true;
 }
 
+/* The first way in which a run cannot follow a number stays. */
+static void lose(eddy_recording *recording, uint32_t number, const char *how, const char *op) {
+    if (!recording->lost[0])
+        snprintf(recording->lost, sizeof(recording->lost), "number %u of the call %s%.40s", number,
+                 how, op);
+}
+
 /* Attributes that are numbers of their own kind. */
 static bool patch_numbers(eddy_recording *recording, const eddy_recorder_call *call,
                           eddy_code_instruction *instruction) {
@@ -389,7 +396,7 @@ static bool patch_numbers(eddy_recording *recording, const eddy_recorder_call *c
             continue;
         /* What prepare has made of the number would stay. */
         if (!attribute->is_held || call->kernel->prepare) {
-            recording->lost = true;
+            lose(recording, index, "decides how calls are prepared, those of ", op->name);
             continue;
         }
         const eddy_tensor *result = call->views[call->view_count - 1];
@@ -405,8 +412,53 @@ static bool patch_numbers(eddy_recording *recording, const eddy_recorder_call *c
     return true;
 }
 
+static bool patch_double(eddy_recording *recording, eddy_code_instruction *instruction,
+                         uint32_t attribute, uint32_t number) {
+    return patch_scalar(recording, instruction,
+                        &(eddy_code_scalar){.number = number,
+                                            .dtype = EDDY_F64,
+                                            .is_double = true,
+                                            .attribute = attribute,
+                                            .op = instruction->op});
+}
+
+static double double_at(const eddy_recorder_call *call, const eddy_op_attribute *attribute) {
+    double value;
+    memcpy(&value, (const char *)call->apply->attributes + attribute->offset, sizeof(value));
+    return value;
+}
+
+static eddy_recording_drawn *drawn_at(const eddy_recording *recording, uint32_t draw) {
+    return (eddy_recording_drawn *)recording->drawn.items + draw - 1;
+}
+
+static void note_rate(const eddy_recording *recording, const eddy_recorder_call *call,
+                      uint32_t draw, const eddy_op_attribute *attribute, uint32_t number) {
+    eddy_recording_drawn *drawn = drawn_at(recording, draw);
+    drawn->rate = attribute->name;
+    drawn->rate_number = number;
+    drawn->rate_value = double_at(call, attribute);
+}
+
+/* A gradient that draws again has the rate of the op that drew, under the same name. Another value would be no number of the call, and neither would one
+ * that the function gives itself. */
+static bool patch_rate(eddy_recording *recording, const eddy_recorder_call *call,
+                       eddy_code_instruction *instruction) {
+    const eddy_op *op = instruction->op;
+    bool is_of_gradient = op->redraws && recording->recorder.going_back > 0;
+    const eddy_recording_drawn *drawn =
+        is_of_gradient && instruction->draw ? drawn_at(recording, instruction->draw) : NULL;
+    for (int32_t i = 0; drawn && drawn->rate && i < op->attribute_count; i++)
+        if (op->attributes[i].type == EDDY_ATTRIBUTE_FLOAT &&
+            strcmp(op->attributes[i].name, drawn->rate) == 0 &&
+            double_at(call, &op->attributes[i]) == drawn->rate_value)
+            return patch_double(recording, instruction, (uint32_t)i, drawn->rate_number);
+    return true;
+}
+
 /* Attributes that are doubles, which the op's function has named. */
-static bool patch_doubles(eddy_recording *recording, eddy_code_instruction *instruction) {
+static bool patch_doubles(eddy_recording *recording, const eddy_recorder_call *call,
+                          eddy_code_instruction *instruction) {
     const eddy_op *op = instruction->op;
     uint32_t kept = 0;
     eddy_recording_noted *noted = recording->noted;
@@ -415,15 +467,14 @@ static bool patch_doubles(eddy_recording *recording, eddy_code_instruction *inst
             noted[kept++] = noted[k];
             continue;
         }
-        for (int32_t i = 0; i < op->attribute_count; i++)
-            if (op->attributes[i].offset == noted[k].offset &&
-                !patch_scalar(recording, instruction,
-                              &(eddy_code_scalar){.number = noted[k].number,
-                                                  .dtype = EDDY_F64,
-                                                  .is_double = true,
-                                                  .attribute = (uint32_t)i,
-                                                  .op = op}))
+        for (int32_t i = 0; i < op->attribute_count; i++) {
+            if (op->attributes[i].offset != noted[k].offset)
+                continue;
+            if (!patch_double(recording, instruction, (uint32_t)i, noted[k].number))
                 return false;
+            if (op->is_random)
+                note_rate(recording, call, instruction->draw, &op->attributes[i], noted[k].number);
+        }
     }
     recording->noted_count = kept;
     return true;
@@ -435,18 +486,22 @@ static void record_scalar(eddy_recorder *recorder, const eddy_op *op, size_t off
     uint32_t number = number_of(recording, slot);
     if (number == EDDY_CODE_NONE || recorder->mode == EDDY_RECORDER_WATCHES)
         return;
-    /* Its gradient would get the number without its slot. */
-    bool has_gradient = op->gradient && op->gradient->run;
-    if (has_gradient || recording->noted_count == EDDY_RECORDING_NOTED)
-        recording->lost = true;
+    /* Its gradient would get the number without its slot; but one that draws again is known by its draw. */
+    bool has_gradient = op->gradient && op->gradient->run && !op->is_random;
+    if (has_gradient)
+        lose(recording, number, "would be a constant in gradients, those of ", op->name);
+    else if (recording->noted_count == EDDY_RECORDING_NOTED)
+        lose(recording, number, "was given to a call that failed, of ", op->name);
     else
         recording->noted[recording->noted_count++] = (eddy_recording_noted){op, offset, number};
 }
 
 static void record_lose(eddy_recorder *recorder, uint32_t slot) {
     eddy_recording *recording = (eddy_recording *)(void *)recorder;
-    recording->lost |=
-        number_of(recording, slot) != EDDY_CODE_NONE && recorder->mode != EDDY_RECORDER_WATCHES;
+    uint32_t number = number_of(recording, slot);
+    if (number != EDDY_CODE_NONE && recorder->mode != EDDY_RECORDER_WATCHES)
+        lose(recording, number, "goes into a formula, whose result a replay would not compute anew",
+             "");
 }
 
 /* ---- a call ---- */
@@ -475,10 +530,10 @@ static bool add_call(eddy_recording *recording, const eddy_recorder_call *call) 
     eddy_code_clear_gaps(apply->op, eddy_code_words(&recording->code, instruction.attributes_at));
     if (apply->op->redraws)
         find_draw(recording, call, &instruction);
-    bool is_added = patch_draw(recording, &instruction) &&
-                    patch_numbers(recording, call, &instruction) &&
-                    patch_doubles(recording, &instruction) &&
-                    eddy_code_add_instruction(&recording->code, &instruction, &index);
+    bool is_added =
+        patch_draw(recording, &instruction) && patch_numbers(recording, call, &instruction) &&
+        patch_doubles(recording, call, &instruction) && patch_rate(recording, call, &instruction) &&
+        eddy_code_add_instruction(&recording->code, &instruction, &index);
     recording->code.recorded_count += is_added;
     recording->recorder.events++;
     return is_added;

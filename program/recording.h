@@ -53,6 +53,10 @@ typedef struct eddy_recording_guess {
 typedef struct eddy_recording_drawn {
     uint64_t seed_and_counter[2];
     uint32_t loop; /* that it is in, or was set in last, whose steps have other numbers; 0: none */
+    /* The attribute of the drawing op, a double, that is a number given at each run: its gradients take it, too. NULL: none is. */
+    const char *rate;
+    uint32_t rate_number;
+    double rate_value; /* as the recorded call got it */
 } eddy_recording_drawn;
 
 /* A number that an op's function has made an attribute of, until that op is submitted. */
@@ -91,7 +95,7 @@ typedef struct eddy_recording {
     uint32_t noted_count;
     uint32_t passes; /* that the program goes through: a bit for each */
     bool is_owned;   /* by a recorded function: the program's code cannot close it */
-    bool lost;       /* such a number was used in a way that a run cannot follow */
+    char lost[160];  /* how such a number was used in a way that a run cannot follow; "" */
     /* A recorded call wrote in place to a tensor that was there before, which then belongs to that call for the tape. */
     bool has_redirected;
     bool has_marks;

@@ -165,8 +165,9 @@ static eddy_status convert(const eddy_run *r, const eddy_code_scalar *use, int64
     if (use->is_double) {
         double value =
             number.kind == EDDY_SCALAR_FLOAT ? number.value.floating : (double)number.value.integer;
-        /* The op's function would look at it before the call: rates and norms are finite and not negative. */
-        if (!(value >= 0 && value <= DBL_MAX) && r->is_unfit) {
+        /* The op's function, or its inference, would look at it before the call: rates and norms are finite and not negative, probabilities up to 1. */
+        double most = use->op->is_random || use->op->redraws ? 1 : DBL_MAX;
+        if (!(value >= 0 && value <= most) && r->is_unfit) {
             *r->is_unfit = true;
             return EDDY_INVALID_ARGUMENT;
         }

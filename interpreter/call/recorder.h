@@ -63,10 +63,11 @@ typedef struct eddy_recorder eddy_recorder;
 struct eddy_autograd_node;
 
 struct eddy_recorder {
-    uint64_t serial;    /* of the recording, in the process: nodes of the tape know it; never 0 */
-    bool has_used_tape; /* calls have depended on who wants a gradient */
-    bool has_used_kept; /* they have read or changed which gradients are kept */
-    bool has_gone_back; /* a backward pass was among them */
+    uint64_t serial;     /* of the recording, in the process: nodes of the tape know it; never 0 */
+    bool has_used_tape;  /* calls have depended on who wants a gradient */
+    bool has_used_kept;  /* they have read or changed which gradients are kept */
+    bool has_gone_back;  /* a backward pass was among them */
+    uint32_t going_back; /* backward passes that are under way: calls are made by gradients */
     /* Of these `draws` is the interpreter's, and the others are written by program/ alone. */
     uint8_t mode;   /* eddy_recorder_mode */
     uint64_t lost;  /* NOTES: the failure for which results are lost */
@@ -160,6 +161,17 @@ static inline void eddy_recorder_found(const eddy_caller *caller, struct eddy_au
 static inline void eddy_recorder_go_back(const eddy_caller *caller) {
     if (EDDY_UNLIKELY(caller->recorder != NULL))
         caller->recorder->has_used_kept = caller->recorder->has_gone_back = true;
+}
+
+static inline void eddy_recorder_begin_pass(const eddy_caller *caller) {
+    if (EDDY_UNLIKELY(caller->recorder != NULL))
+        caller->recorder->going_back++;
+}
+
+/* A recording that has begun or ended within the pass has not seen all of it. */
+static inline void eddy_recorder_end_pass(const eddy_caller *caller) {
+    if (EDDY_UNLIKELY(caller->recorder != NULL && caller->recorder->going_back > 0))
+        caller->recorder->going_back--;
 }
 
 static inline void eddy_recorder_needs(const eddy_caller *caller, const eddy_tensor *saved,

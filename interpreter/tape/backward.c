@@ -685,7 +685,9 @@ static eddy_status back(walk *w, eddy_list outputs, eddy_list seeds,
         return status;
     int32_t no_grad = w->caller->no_grad;
     w->caller->no_grad = w->creates ? 0 : 1;
+    eddy_recorder_begin_pass(w->caller);
     status = backward_run(w, outputs, seeds);
+    eddy_recorder_end_pass(w->caller);
     w->caller->no_grad = no_grad;
     eddy_scope_end(scope);
     return status;

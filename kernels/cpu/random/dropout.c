@@ -30,9 +30,6 @@ typedef struct decision_plan {
     void (*slice)(void *context, int64_t begin, int64_t end);
     int64_t count, grain; /* what slices number: elements or stretches */
     decide_fn *decide;
-    double
-        scale; /* for dropout: the factor of elements that are kept; `least`: the smallest number that keeps an element */
-    float least;
     eddy_dtype compute;
     int64_t words[]; /* of the walk */
 } decision_plan;
@@ -47,14 +44,18 @@ typedef struct decision {
     const eddy_op_view *in, *out;
     eddy_walk walk; /* in, out: in the order of elements */
     uint64_t seed, counter;
+    /* For dropout: the factor of elements that are kept, and the smallest number that keeps one. Of the run, not of the plan: a program may be run with
+     * another probability. */
+    double scale;
+    float least;
     eddy_dtype compute;
 } decision;
 
 /* Kept elements are scaled up; dropped elements become 0, NaN included. */
 static void drop(const decision *work, numbers *x, int64_t first, int64_t count) {
-    float uniform[BATCH], least = work->plan->least;
+    float uniform[BATCH], least = work->least;
     const float *u = uniform + first % 4;
-    double scale = work->plan->scale;
+    double scale = work->scale;
     float scale32 = (float)scale;
     eddy_cpu_random_blocks()->uniform_f32(uniform, EDDY_DROP_BITS, work->seed, work->counter,
                                           (uint64_t)first / 4);
@@ -185,8 +186,8 @@ static void cut_decision(decision_plan *p, const eddy_walk *walk) {
     p->grain = eddy_max_i64(1, SLICE_ELEMENTS / (rows * STRETCH));
 }
 
-static decision_plan *decision_prepare(const eddy_kernel_call *call, eddy_kernel_plan *plan,
-                                       decide_fn *decide) {
+static eddy_status decision_prepare(const eddy_kernel_call *call, eddy_kernel_plan *plan,
+                                    decide_fn *decide) {
     const eddy_op_view *in = &call->views[0], *out = &call->views[1];
     decision_plan *p = plan->memory;
     eddy_walk walk;
@@ -199,33 +200,20 @@ static decision_plan *decision_prepare(const eddy_kernel_call *call, eddy_kernel
     p->compute = eddy_chunk_compute_dtype(in->dtype);
     plan->bytes = (size_t)((char *)eddy_walk_write(&walk, p->words) - (char *)p);
     plan->cost_ps = eddy_cost_views_ps(call);
-    return p;
-}
-
-static void dropout_prepare_of(const eddy_kernel_call *call, eddy_kernel_plan *plan,
-                               double probability) {
-    decision_plan *p = decision_prepare(call, plan, drop);
-    p->scale = eddy_random_drop_scale(probability);
-    p->least = eddy_random_drop_least(probability);
+    return EDDY_OK;
 }
 
 static eddy_status dropout_prepare(const eddy_kernel_call *call, eddy_kernel_plan *plan) {
-    dropout_prepare_of(call, plan, ((const eddy_attributes_dropout *)call->attributes)->p);
-    return EDDY_OK;
-}
-
-static eddy_status dropout_backward_prepare(const eddy_kernel_call *call, eddy_kernel_plan *plan) {
-    dropout_prepare_of(call, plan, ((const eddy_attributes_dropout_backward *)call->attributes)->p);
-    return EDDY_OK;
+    return decision_prepare(call, plan, drop);
 }
 
 static eddy_status bernoulli_prepare(const eddy_kernel_call *call, eddy_kernel_plan *plan) {
-    decision_plan *p = decision_prepare(call, plan, toss);
-    p->scale = p->least = 0;
-    return EDDY_OK;
+    return decision_prepare(call, plan, toss);
 }
 
-static void decision_run(const eddy_kernel_call *call, uint64_t seed, uint64_t counter) {
+/* probability: of being dropped. */
+static void decision_run(const eddy_kernel_call *call, uint64_t seed, uint64_t counter,
+                         double probability) {
     const decision_plan *plan = call->plan;
     decision work; /* set one by one: a walk is too large to be cleared for nothing */
     work.call = call;
@@ -234,6 +222,8 @@ static void decision_run(const eddy_kernel_call *call, uint64_t seed, uint64_t c
     work.out = &call->views[1];
     work.seed = seed;
     work.counter = counter;
+    work.scale = eddy_random_drop_scale(probability);
+    work.least = eddy_random_drop_least(probability);
     work.compute = plan->compute;
     (void)eddy_walk_read(&work.walk, plan->words);
     if (plan->count > plan->grain)
@@ -244,17 +234,17 @@ static void decision_run(const eddy_kernel_call *call, uint64_t seed, uint64_t c
 
 static void dropout_run(const eddy_kernel_call *call) {
     const eddy_attributes_dropout *attributes = call->attributes;
-    decision_run(call, attributes->seed, attributes->counter);
+    decision_run(call, attributes->seed, attributes->counter, attributes->p);
 }
 
 static void dropout_backward_run(const eddy_kernel_call *call) {
     const eddy_attributes_dropout_backward *attributes = call->attributes;
-    decision_run(call, (uint64_t)attributes->seed, (uint64_t)attributes->counter);
+    decision_run(call, (uint64_t)attributes->seed, (uint64_t)attributes->counter, attributes->p);
 }
 
 static void bernoulli_run(const eddy_kernel_call *call) {
     const eddy_attributes_random *attributes = call->attributes;
-    decision_run(call, attributes->seed, attributes->counter);
+    decision_run(call, attributes->seed, attributes->counter, 0);
 }
 
 const eddy_kernel eddy_cpu_dropout = {.name = "dropout",
@@ -264,7 +254,7 @@ const eddy_kernel eddy_cpu_dropout = {.name = "dropout",
                                       .cost_element_ps = 1600};
 const eddy_kernel eddy_cpu_dropout_backward = {.name = "dropout_backward",
                                                .run = dropout_backward_run,
-                                               .prepare = dropout_backward_prepare,
+                                               .prepare = dropout_prepare,
                                                .cost_base_ps = 150000,
                                                .cost_element_ps = 1600};
 const eddy_kernel eddy_cpu_bernoulli = {.name = "bernoulli",
