@@ -235,15 +235,17 @@ static eddy_status run_gradient(const eddy_gradient_call *call) {
     const kept_op *op = call->attributes;
     const eddy_program_ways *ways = op->run->ways;
     const eddy_program_way *way = find_way(ways, call);
+    eddy_caller *caller = eddy_caller_self;
     /* Such a pass goes through the calls, where it can. */
-    if (call->is_recorded || !way)
+    if (call->is_recorded || caller->recorder || !way)
         return eddy_fail(EDDY_UNSUPPORTED, origin_of(call),
                          "%s cannot go back through this run: %s",
-                         call->is_recorded ? "creates_graph" : "a backward pass",
+                         call->is_recorded  ? "creates_graph"
+                         : caller->recorder ? "a backward pass that is recorded"
+                                            : "a backward pass",
                          ways->calls.reason[0] ? ways->calls.reason
                                                : "the predicate of a branch, or the number of a "
                                                  "loop's steps, cannot be read");
-    eddy_caller *caller = eddy_caller_self;
     size_t bytes = ((size_t)way->from.count + way->to.count) * sizeof(eddy_tensor *);
     eddy_tensor **memory = eddy_caller_scratch_begin(caller, bytes);
     if (!memory)
@@ -253,12 +255,18 @@ static eddy_status run_gradient(const eddy_gradient_call *call) {
     return status;
 }
 
+/* Which way the run has taken is past: that this is read here is nothing that a recording would have to read again. */
 static eddy_status unfold(eddy_autograd_node *node, eddy_autograd *words) {
     const kept_run *run = ((const kept_op *)node->attributes)->run;
+    eddy_caller *caller = eddy_caller_self;
+    eddy_recorder *recorder = caller->recorder;
     eddy_gradient_given given = {
         .draws = run->words,
         .scalars = (const eddy_scalar *)(const void *)(run->words + draw_words(run->ways))};
-    return eddy_gradient_calls_unfold(&run->ways->calls, node, &given, words);
+    caller->recorder = NULL;
+    eddy_status status = eddy_gradient_calls_unfold(&run->ways->calls, node, &given, words);
+    caller->recorder = recorder;
+    return status;
 }
 
 /* ---- forward ---- */

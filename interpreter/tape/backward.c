@@ -129,11 +129,14 @@ static bool map_grow(walk *w) {
     return true;
 }
 
-/* Whether the node leads to others is settled when a pass comes to it first. One that stays within a recording goes through no run. */
+/* Whether the node leads to others is settled when a pass comes to it first. One that stays within a recording goes through no run. One that is recorded
+ * needs calls: a program cannot hold that of a run's gradient. */
 static bool find_unfolded(const walk *w, eddy_autograd_node *node, const eddy_autograd **words) {
     *words = NULL;
-    return EDDY_LIKELY(!node->unfold) || w->within ||
-           eddy_unfold_find(node, w->creates || node->unfolds_always, words) == EDDY_OK;
+    if (EDDY_LIKELY(!node->unfold) || w->within)
+        return true;
+    bool creates = w->creates || node->unfolds_always || w->caller->recorder;
+    return eddy_unfold_find(node, creates, words) == EDDY_OK;
 }
 
 /* The node's visit, made if it is new; UINT32_MAX without memory. */
