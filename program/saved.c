@@ -79,25 +79,34 @@ typedef struct inner_loop {
     const struct inner_loop *around; /* NULL: the body itself */
 } inner_loop;
 
+/* The nodes of one way: a list of all that were met, of which those from `next` on are to be looked at. */
+typedef struct nodes {
+    eddy_code_array items; /* eddy_autograd_node * */
+    uint32_t next;
+    uint64_t serial; /* of the way */
+    struct nodes
+        *around; /* of the way, or the body, that it is in, which is not done yet; or NULL */
+} nodes;
+
 typedef struct finder {
     const eddy_block_call *call;
     uint32_t first;
     const eddy_saved_known *known;
     eddy_saved *saved;
     const inner_loop *loop; /* whose tape is looked at; NULL: the body's own */
+    nodes *nodes;           /* of the way that is looked at */
 } finder;
 
-/* The nodes of one way: a list of all that were met, of which those from `next` on are to be looked at. */
-typedef struct nodes {
-    eddy_code_array items; /* eddy_autograd_node * */
-    uint32_t next;
-} nodes;
-
-static bool meet(nodes *n, eddy_autograd word, uint64_t serial) {
-    eddy_autograd_node *node = eddy_autograd_node_of(word), **met = n->items.items;
+/* The node that a word of one way leads to may be one of a way around that, whose own nodes do not lead there: the edges of a branch or loop are those that gradients of the first
+ * order come to, while those of gradients go through all calls. */
+static bool meet(nodes *n, eddy_autograd word) {
+    eddy_autograd_node *node = eddy_autograd_node_of(word);
     uint32_t index;
-    if (!word || node->recording != serial)
+    while (word && n && node->recording != n->serial)
+        n = n->around;
+    if (!word || !n)
         return true;
+    eddy_autograd_node *const *met = n->items.items;
     for (uint32_t i = n->items.count; i-- > 0;)
         if (met[i] == node)
             return true;
@@ -283,9 +292,10 @@ static eddy_status find_node(const finder *f, eddy_autograd_node *node) {
     return status == EDDY_OK && loop ? find_loop(f, loop) : status;
 }
 
-static eddy_status find_nodes(const finder *f, const eddy_way_tape *way, nodes *n) {
+static eddy_status find_nodes(const finder *f, const eddy_way_tape *way) {
+    nodes *n = f->nodes;
     for (int64_t i = 0; i < way->count; i++)
-        if (!meet(n, way->outputs[i]->autograd, way->serial))
+        if (!meet(n, way->outputs[i]->autograd))
             return fail_memory(f->call);
     for (; n->next < n->items.count; n->next++) {
         eddy_autograd_node *node = ((eddy_autograd_node **)n->items.items)[n->next];
@@ -293,15 +303,17 @@ static eddy_status find_nodes(const finder *f, const eddy_way_tape *way, nodes *
         if (status != EDDY_OK)
             return status;
         for (uint32_t e = 0; e < node->input_count; e++)
-            if (!meet(n, node->edges[e], way->serial))
+            if (!meet(n, node->edges[e]))
                 return fail_memory(f->call);
     }
     return EDDY_OK;
 }
 
 static eddy_status find_way(const finder *f, const eddy_way_tape *way) {
-    nodes n = {0};
-    eddy_status status = find_nodes(f, way, &n);
+    nodes n = {.serial = way->serial, .around = f->nodes};
+    finder within = *f;
+    within.nodes = &n;
+    eddy_status status = find_nodes(&within, way);
     eddy_code_array_fini(&n.items, sizeof(eddy_autograd_node *));
     return status;
 }
