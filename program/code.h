@@ -99,6 +99,7 @@ typedef struct eddy_code_instruction {
 /* Consecutive instructions that run tile by tile (fused.h). */
 typedef struct eddy_code_group {
     uint32_t first, count; /* instructions */
+    bool is_chain;         /* all of them are one loop (superinstruction.h) */
 } eddy_code_group;
 
 /* An array that grows. */

@@ -11,6 +11,7 @@
 
 typedef struct fused_run {
     const eddy_fused *fused;
+    const eddy_fused_tiles *tiles;
     const eddy_frame *frame;
 } fused_run;
 
@@ -24,11 +25,14 @@ static const eddy_fused_member *calls_of(const eddy_fused *fused) {
     return fused->members + fused->member_count;
 }
 
+static const void *attributes_of(const eddy_fused_member *member, const eddy_frame *frame) {
+    return member->is_patched ? (const void *)(frame->copy + member->copy_at) : member->attributes;
+}
+
 static void run_member(const eddy_fused_member *member, const eddy_frame *frame, const tile *t) {
     char *data[EDDY_PLANE_OPERANDS];
     int64_t strides[EDDY_PLANE_OPERANDS];
-    const void *attributes = member->patch_count > 0 ? (const void *)(frame->copy + member->copy_at)
-                                                     : member->attributes;
+    const void *attributes = attributes_of(member, frame);
     for (uint32_t k = 0; k < member->operand_count; k++) {
         const eddy_fused_operand *operand = &member->operands[k];
         strides[k] =
@@ -63,11 +67,11 @@ static void run_tiles(void *context, int64_t begin, int64_t end) {
     _Alignas(EDDY_CACHE_LINE) char slots[EDDY_GROUP_SLOTS * EDDY_FUSED_SLOT_BYTES +
                                          EDDY_GROUP_ROW_SLOTS * EDDY_FUSED_ROW_SLOT_BYTES];
     for (int64_t i = begin; i < end; i++) {
-        tile t = {.row = i / fused->tiles_in_row * fused->tile_rows,
-                  .column = i % fused->tiles_in_row * fused->tile_columns,
+        tile t = {.row = i / run->tiles->in_row * run->tiles->rows,
+                  .column = i % run->tiles->in_row * run->tiles->columns,
                   .slots = slots};
-        t.rows = eddy_min_i64(fused->tile_rows, fused->rows - t.row);
-        t.columns = eddy_min_i64(fused->tile_columns, fused->columns - t.column);
+        t.rows = eddy_min_i64(run->tiles->rows, fused->rows - t.row);
+        t.columns = eddy_min_i64(run->tiles->columns, fused->columns - t.column);
         if (run->frame->skipped == 0) {
             for (uint32_t c = 0; c < fused->call_count; c++)
                 run_member(&calls_of(fused)[c], run->frame, &t);
@@ -79,27 +83,44 @@ static void run_tiles(void *context, int64_t begin, int64_t end) {
     }
 }
 
+static void patch_member(const eddy_fused_member *member, eddy_frame *frame) {
+    memcpy(frame->copy + member->copy_at, member->attributes, member->attribute_bytes);
+    for (uint32_t i = 0; i < member->patch_count; i++)
+        frame->copy[member->copy_at + member->patches[i].to] =
+            frame->words[member->patches[i].from];
+}
+
+/* The chain's members are patched before. */
+static void patch_chain(const eddy_fused *fused, const eddy_fused_member *call, eddy_frame *frame) {
+    eddy_scalar *numbers = (eddy_scalar *)(void *)(frame->copy + call->copy_at);
+    for (uint32_t n = 0; n < call->number_count; n++)
+        numbers[n] = *(const eddy_scalar *)attributes_of(&fused->members[call->numbered[n]], frame);
+}
+
 /* The run's own copies of attributes get its words. */
 static void patch(const eddy_fused *fused, eddy_frame *frame) {
-    for (uint32_t m = 0; m < fused->member_count; m++) {
-        const eddy_fused_member *member = &fused->members[m];
-        if (member->patch_count == 0)
-            continue;
-        memcpy(frame->copy + member->copy_at, member->attributes, member->attribute_bytes);
-        for (uint32_t i = 0; i < member->patch_count; i++)
-            frame->copy[member->copy_at + member->patches[i].to] =
-                frame->words[member->patches[i].from];
-    }
+    for (uint32_t m = 0; m < fused->member_count; m++)
+        if (fused->members[m].is_patched)
+            patch_member(&fused->members[m], frame);
+    for (uint32_t c = 0; c < fused->call_count; c++)
+        if (calls_of(fused)[c].is_patched && calls_of(fused)[c].number_count > 0)
+            patch_chain(fused, &calls_of(fused)[c], frame);
 }
 
 void eddy_fused_run(const eddy_fused *fused, eddy_frame *frame) {
     eddy_kernel_team *team = fused->wants_helpers ? frame->team : &eddy_team_serial;
-    fused_run run = {fused, frame};
-    patch(fused, frame);
-    int64_t most = EDDY_KERNEL_SLICE_ELEMENTS / (fused->tile_rows * fused->tile_columns);
-    team->parallel_for(team, fused->tile_count,
-                       eddy_grain_even(team, fused->tile_count, eddy_max_i64(most, 1), 1),
-                       run_tiles, &run);
+    const eddy_fused_tiles *tiles = frame->skipped == 0 ? &fused->calls : &fused->tiles;
+    fused_run run = {fused, tiles, frame};
+    if (fused->is_patched)
+        patch(fused, frame);
+    int64_t most = EDDY_KERNEL_SLICE_ELEMENTS / (tiles->rows * tiles->columns);
+    team->parallel_for(team, tiles->count,
+                       eddy_grain_even(team, tiles->count, eddy_max_i64(most, 1), 1), run_tiles,
+                       &run);
+}
+
+bool eddy_fused_is_loop(const eddy_fused *fused) {
+    return fused->is_one_chain && !fused->is_patched && fused->calls.count == 1;
 }
 
 /* ---- making ---- */
@@ -118,6 +139,7 @@ static void set_member(eddy_fused_member *member, const eddy_executable *executa
     member->attribute_bytes = (uint32_t)instruction->op->kernel_attribute_bytes;
     member->patches = executable->patches + instruction->patches_at;
     member->patch_count = instruction->patch_count;
+    member->is_patched = instruction->patch_count > 0;
     member->copy_at = (uint32_t)(*copied_bytes / sizeof(int64_t));
     member->operand_count = instruction->operand_count;
     if (instruction->patch_count > 0)
@@ -179,19 +201,20 @@ static void find_plane(const eddy_code *code, const eddy_code_group *group, eddy
     }
 }
 
-static void cut(eddy_fused *fused, int64_t elements) {
-    fused->tile_columns = eddy_min_i64(fused->columns, elements);
-    fused->tile_rows = eddy_min_i64(elements / fused->tile_columns, fused->rows);
-    fused->tiles_in_row = (fused->columns + fused->tile_columns - 1) / fused->tile_columns;
-    fused->tile_count =
-        (fused->rows + fused->tile_rows - 1) / fused->tile_rows * fused->tiles_in_row;
+/* Cuts the plane into tiles of so many elements. */
+static eddy_fused_tiles cut(const eddy_fused *fused, int64_t elements) {
+    eddy_fused_tiles tiles = {.columns = eddy_min_i64(fused->columns, elements)};
+    tiles.rows = eddy_min_i64(elements / tiles.columns, fused->rows);
+    tiles.in_row = (fused->columns + tiles.columns - 1) / tiles.columns;
+    tiles.count = (fused->rows + tiles.rows - 1) / tiles.rows * tiles.in_row;
+    return tiles;
 }
 
 /* ---- calls ---- */
 
 /* The loop of a chain, with what its members have in memory and in slots. */
-static void set_chain(eddy_fused *fused, const eddy_superinstruction *s, eddy_fused_member *call) {
-    uint32_t number = 0;
+static void set_chain(eddy_fused *fused, const eddy_superinstruction *s, eddy_fused_member *call,
+                      size_t *copied_bytes) {
     *call = (eddy_fused_member){.loop = eddy_kernel_loop(&s->chain->kernel),
                                 .attributes = call->numbers,
                                 .is_flat = true,
@@ -202,19 +225,25 @@ static void set_chain(eddy_fused *fused, const eddy_superinstruction *s, eddy_fu
         call->is_flat &= member->is_flat;
         /* Those before one with an element for each row have no more. */
         call->is_of_rows = member->is_of_rows;
-        if (s->chain->members[k].op->scalar_count > 0)
-            call->numbers[number++] = *(const eddy_scalar *)member->attributes;
+        if (s->chain->members[k].op->scalar_count > 0) {
+            call->numbered[call->number_count] = s->members[k];
+            call->numbers[call->number_count++] = *(const eddy_scalar *)member->attributes;
+            call->is_patched |= member->is_patched;
+        }
         for (uint32_t o = 0; o + 1 < member->operand_count; o++)
             if ((int8_t)o != s->chain->members[k].taken)
                 call->operands[call->operand_count++] = member->operands[o];
         if (k == s->chain->count - 1)
             call->operands[call->operand_count++] = member->operands[member->operand_count - 1];
     }
+    call->copy_at = (uint32_t)(*copied_bytes / sizeof(int64_t));
+    if (call->is_patched)
+        *copied_bytes += sizeof(call->numbers);
 }
 
 /* A chain is called in the place of its last member. */
 static void make_calls(eddy_fused *fused, const eddy_code *code, const uint32_t *uses,
-                       const eddy_group_slots *slots) {
+                       const eddy_group_slots *slots, size_t *copied_bytes) {
     eddy_superinstruction chains[EDDY_GROUP_MEMBERS];
     uint8_t chain_of_last[EDDY_GROUP_MEMBERS] = {0}; /* 1 + its number */
     uint32_t chained = 0, count = 0;                 /* bits: members of chains */
@@ -229,12 +258,20 @@ static void make_calls(eddy_fused *fused, const eddy_code *code, const uint32_t 
     for (uint32_t m = 0; m < fused->member_count; m++) {
         eddy_fused_member *call = &fused->members[fused->member_count + fused->call_count];
         if (chain_of_last[m] > 0)
-            set_chain(fused, &chains[chain_of_last[m] - 1], call);
+            set_chain(fused, &chains[chain_of_last[m] - 1], call, copied_bytes);
         else if (chained >> m & 1)
             continue;
         else
             *call = fused->members[m];
         fused->call_count++;
+    }
+}
+
+static void set_loop_strides(eddy_fused *fused) {
+    const eddy_fused_member *call = calls_of(fused);
+    for (uint32_t k = 0; k < call->operand_count; k++) {
+        fused->loop_strides[k] = call->operands[k].column_bytes;
+        fused->loop_strides[EDDY_STEP_PLACES + k] = call->operands[k].row_bytes;
     }
 }
 
@@ -254,7 +291,7 @@ eddy_fused *eddy_fused_create(const eddy_executable *executable, const eddy_code
         return NULL;
     int64_t element_bytes, cost_ps = 0;
     find_plane(code, group, fused, &element_bytes);
-    cut(fused, EDDY_FUSED_SLOT_BYTES / element_bytes);
+    fused->tiles = cut(fused, EDDY_FUSED_SLOT_BYTES / element_bytes);
     eddy_group_slots slots = {.count = group->count, .elements = fused->rows * fused->columns};
     for (uint32_t m = 0; m < group->count; m++)
         slots.members[m] = eddy_code_instruction_at(code, group->first + m);
@@ -267,14 +304,19 @@ eddy_fused *eddy_fused_create(const eddy_executable *executable, const eddy_code
         (void)!eddy_plane_make(code, slots.members[m], &plane);
         if (plane.is_flat)
             eddy_plane_shape(&plane, fused->rows, fused->columns);
-        EDDY_ASSERT(!plane.is_reduced || fused->tile_columns == fused->columns);
+        EDDY_ASSERT(!plane.is_reduced || fused->tiles.columns == fused->columns);
         set_member(&fused->members[m], executable, code, group->first + m, &plane, copied_bytes);
         set_operands(&fused->members[m], executable, code, slots.members[m], &plane, slots.slots[m],
-                     fused->tile_columns);
+                     fused->tiles.columns);
+        fused->is_patched |= fused->members[m].is_patched;
         cost_ps += eddy_executable_cost(executable, group->first + m);
     }
-    make_calls(fused, code, uses, &slots);
+    make_calls(fused, code, uses, &slots, copied_bytes);
+    fused->is_one_chain = fused->call_count == 1;
+    fused->calls = fused->is_one_chain ? cut(fused, EDDY_KERNEL_SLICE_ELEMENTS) : fused->tiles;
     fused->wants_helpers = cost_ps > EDDY_STEP_HELPED_PS;
+    if (fused->is_one_chain)
+        set_loop_strides(fused);
     return fused;
 }
 

@@ -1,4 +1,4 @@
-/* A fused call: the members of a group, tile by tile.
+/* A fused call: the members of a group, tile by tile, or as one loop over all elements if they are one chain.
  *
  * A tile is some rows of the group's plane, or a part of one row, small enough that what one member writes is still in the first-level
  * cache when the next one reads it. Values that only live within the group have no other memory than a slot of the tile. Each
@@ -29,21 +29,35 @@ typedef struct eddy_fused_member {
     const void *attributes;
     const eddy_patch *patches;
     uint32_t patch_count;
-    uint32_t copy_at; /* words: where its attributes go in frame->copy, if there are patches */
+    uint32_t copy_at; /* words: where its attributes go in frame->copy, if a run changes them */
     uint32_t attribute_bytes;
     uint32_t operand_count;
+    bool is_patched;                         /* a run changes its attributes */
     bool is_flat;                            /* rows follow each other without gaps */
     bool is_of_rows;                         /* one element for each row */
     const eddy_chain *chain;                 /* that it is a part of, or that it runs; or NULL */
     eddy_scalar numbers[EDDY_CHAIN_NUMBERS]; /* of the chain that it runs */
+    uint32_t numbered[EDDY_CHAIN_NUMBERS];   /* the members whose numbers they are */
+    uint32_t number_count;
     eddy_fused_operand operands[EDDY_PLANE_OPERANDS];
 } eddy_fused_member;
 
+/* How the plane is cut. */
+typedef struct eddy_fused_tiles {
+    int64_t rows, columns; /* of a tile; one of them is all there are of it, or 1 */
+    int64_t count, in_row;
+} eddy_fused_tiles;
+
 struct eddy_fused {
     int64_t rows, columns;
-    int64_t tile_rows, tile_columns; /* one of them is all there are of it, or 1 */
-    int64_t tile_count, tiles_in_row;
+    eddy_fused_tiles tiles; /* whose slots hold what lives within the group */
+    eddy_fused_tiles
+        calls; /* the same, or larger ones, if all is one chain, which needs no slots */
+    bool is_one_chain;
+    bool is_patched; /* a run changes attributes */
     bool wants_helpers;
+    /* Of the loop that is all of it, in bytes: EDDY_STEP_PLACES within a row, then as many from row to row. */
+    int64_t loop_strides[2 * EDDY_STEP_PLACES];
     uint32_t member_count, call_count;
     /* The members, and behind them the calls that run instead if none of them is skipped: chains, and members in none. */
     eddy_fused_member members[];
@@ -59,5 +73,7 @@ size_t eddy_fused_bytes(const eddy_fused *fused);
 
 /* Runs the members whose bits in frame->skipped are 0. */
 void eddy_fused_run(const eddy_fused *fused, eddy_frame *frame);
+/* Whether all members are one call of a loop, or one for each row, with attributes that no run changes. */
+bool eddy_fused_is_loop(const eddy_fused *fused);
 
 #endif

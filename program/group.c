@@ -91,9 +91,9 @@ bool eddy_plane_make(const eddy_code *code, const eddy_code_instruction *instruc
     *plane = (eddy_plane){.rows = rank == 2 ? joint.shape.dims[0] : 1,
                           .columns = rank > 0 ? joint.shape.dims[rank - 1] : 1,
                           .is_flat = rank < 2};
-    for (uint32_t k = 0; k < instruction->operand_count && rank > 0; k++) {
+    for (uint32_t k = 0; k < instruction->operand_count; k++) {
         plane->strides[k][0] = rank == 2 ? joint.strides[k][0] : 0;
-        plane->strides[k][1] = joint.strides[k][rank - 1];
+        plane->strides[k][1] = rank > 0 ? joint.strides[k][rank - 1] : 1;
     }
     return true;
 }

@@ -83,8 +83,10 @@ void eddy_printer_step(eddy_printer *p, uint32_t i, int64_t group) {
 
 void eddy_printer_tiles(eddy_printer *p, uint32_t group) {
     const eddy_fused *fused = executable_of(p)->fused[group];
-    eddy_text_add(&p->text, "    # %" PRId64 " tiles of %" PRId64 " x %" PRId64 " elements\n",
-                  fused->tile_count, fused->tile_rows, fused->tile_columns);
+    const eddy_fused_tiles *tiles = &fused->calls;
+    eddy_text_add(&p->text, "    # %" PRId64 " %s of %" PRId64 " x %" PRId64 " elements\n",
+                  tiles->count, fused->is_one_chain ? "slices" : "tiles", tiles->rows,
+                  tiles->columns);
 }
 
 void eddy_printer_memory(eddy_printer *p) {

@@ -2,7 +2,7 @@
 #include <base/status.h>
 #include <base/trace.h>
 #include <program/control.h>
-#include <program/executable.h>
+#include <program/fused.h>
 #include <string.h>
 
 /* Bytes of a NaN, or of -1. */
@@ -173,6 +173,19 @@ static bool skip(replay *r, const eddy_code_instruction *instruction) {
     return true;
 }
 
+/* The group that begins with the instruction. */
+static const eddy_fused *group_at(const replay *r, uint32_t first) {
+    uint32_t low = 0, high = r->code->groups.count;
+    while (high - low > 1) {
+        uint32_t middle = low + (high - low) / 2;
+        if (eddy_code_group_at(r->code, middle)->first <= first)
+            low = middle;
+        else
+            high = middle;
+    }
+    return r->executable->fused[low];
+}
+
 /* Members of a group cannot fail, so that what each of them does to poison is known before they run. */
 static void run_group(replay *r, const eddy_step *step, uint32_t first, uint32_t count) {
     const char *name = eddy_code_instruction_at(r->code, first)->op->name;
@@ -185,7 +198,11 @@ static void run_group(replay *r, const eddy_step *step, uint32_t first, uint32_t
     }
     if (r->is_traced)
         eddy_trace_begin(EDDY_TRACE_KERNEL, name, sequence_of(r, first));
-    step->run(step, &r->frame);
+    /* The step of a group that is one loop knows no single members. */
+    if (r->frame.skipped != 0)
+        eddy_fused_run(group_at(r, first), &r->frame);
+    else
+        step->run(step, &r->frame);
     if (r->is_traced)
         eddy_trace_end(EDDY_TRACE_KERNEL, name, sequence_of(r, first));
     r->frame.skipped = 0;

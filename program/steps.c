@@ -47,6 +47,10 @@ static void step_loop_4(const eddy_step *step, eddy_frame *frame) {
     step->loop.loop(data, step->loop.strides, step->loop.count, step->loop.attributes);
 }
 
+/* By the number of operands less two. */
+static void (*const loop_runs[])(const eddy_step *, eddy_frame *) = {step_loop_2, step_loop_3,
+                                                                     step_loop_4};
+
 /* Rows, with two or three operands behind which a place is read that is not used. */
 static void step_rows(const eddy_step *step, eddy_frame *frame) {
     const int64_t *strides = step->loop.strides, *row = strides + EDDY_STEP_PLACES;
@@ -84,12 +88,10 @@ static void set_strides(const eddy_step_call *call, int32_t rank) {
 }
 
 static void make_loop(eddy_step *step, const eddy_step_call *call) {
-    static void (*const runs[])(const eddy_step *, eddy_frame *) = {step_loop_2, step_loop_3,
-                                                                    step_loop_4};
     const eddy_packed_arguments *packed = call->prepared->packed;
     const eddy_op_view *view = &call->prepared->views[0];
     set_strides(call, view->rank);
-    step->run = view->rank == 2 ? step_rows : runs[call->count - 2];
+    step->run = view->rank == 2 ? step_rows : loop_runs[call->count - 2];
     step->loop.loop = eddy_kernel_loop(packed->kernel);
     step->loop.attributes = eddy_packed_attributes(packed);
     step->loop.strides = call->prepared->loop_strides;
@@ -171,7 +173,28 @@ static void step_fused(const eddy_step *step, eddy_frame *frame) {
     eddy_fused_run(step->fused, frame);
 }
 
+/* The members are one loop: the step is as that of an instruction. */
+static void make_chain(eddy_step *step, const eddy_fused *fused) {
+    const eddy_fused_member *call = fused->members + fused->member_count;
+    bool is_row = call->is_flat || fused->rows == 1;
+    step->run = is_row ? loop_runs[call->operand_count - 2] : step_rows;
+    step->loop.loop = call->loop;
+    step->loop.attributes = call->attributes;
+    step->loop.strides = fused->loop_strides;
+    step->loop.rows = is_row ? 1 : fused->rows;
+    step->loop.count = is_row ? fused->rows * fused->columns : fused->columns;
+    for (uint32_t i = 0; i < EDDY_STEP_PLACES; i++) {
+        const eddy_fused_operand *operand = &call->operands[i < call->operand_count ? i : 0];
+        step->loop.bases[i] = operand->base;
+        step->loop.offsets[i] = operand->offset;
+    }
+}
+
 void eddy_step_make_fused(eddy_step *step, const eddy_fused *fused) {
+    if (eddy_fused_is_loop(fused)) {
+        make_chain(step, fused);
+        return;
+    }
     step->run = step_fused;
     step->fused = fused;
 }

@@ -1,8 +1,8 @@
 #include <program/superinstruction.h>
 
-/* Whether the member is a call of the op in f32, with numbers that no run changes. */
+/* Whether the member is a call of the op in f32. */
 static bool is_call_of(const eddy_code_instruction *member, const eddy_op *op) {
-    return member->op == op && member->kernel == op->kernels[EDDY_F32] && member->patch_count == 0;
+    return member->op == op && member->kernel == op->kernels[EDDY_F32];
 }
 
 /* Whether the only use of the value is the member's operand. */

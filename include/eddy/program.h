@@ -287,7 +287,7 @@ typedef struct eddy_program_info {
     int64_t estimated_ns;  /* time of a run on one thread, as its kernels estimate it */
     int64_t
         recorded_count;  /* calls that were recorded, of which passes have left instruction_count */
-    int64_t group_count; /* of instructions that run tile by tile */
+    int64_t group_count; /* of instructions that run tile by tile, or as one loop */
     int64_t constant_count;
     int64_t binding_count; /* all that have names */
     /* Inputs and captured tensors that gradients go on to, 0 where outputs carry none; and the bytes that a run makes and keeps for its

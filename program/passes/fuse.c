@@ -1,4 +1,4 @@
-/* Groups of instructions that run tile by tile.
+/* Groups of instructions that run tile by tile, and small ones that are one chain.
  *
  * Instructions are a list of units: one instruction, or the members of a group, elementwise or reductions of rows. Each instruction in turn is merged with the units that
  * used its operands last, if their planes and values fit (group.h). Of the two units the earlier moves down, or the later up, past
@@ -7,9 +7,10 @@
 #include <program/control.h>
 #include <program/group.h>
 #include <program/passes/passes.h>
+#include <program/superinstruction.h>
 #include <string.h>
 
-/* Smaller ones fit into a tile: there is nothing to gain. */
+/* Smaller ones are in the cache as they are: one loop for all members gains something, tiles do not. */
 #define LEAST_ELEMENTS 4096
 /* Units that another may move past: moved far, values live long. */
 #define FARTHEST 32
@@ -78,13 +79,22 @@ static bool fit(const fusing *f, const unit *a, const unit *b, int64_t rows, int
     return true;
 }
 
-static bool have_slots(const fusing *f, const unit *a, const unit *b, int64_t elements) {
+static bool is_chain(const fusing *f, const eddy_group_slots *group) {
+    eddy_superinstruction s;
+    return eddy_superinstruction_find(f->code, f->uses, group, 0, 0, &s) &&
+           s.chain->count == group->count;
+}
+
+/* Whether a group of both can run: there are slots, and it has as many elements as tiles are worth, or one loop. */
+static bool can_run(const fusing *f, const unit *a, const unit *b, int64_t elements) {
     eddy_group_slots group = {.count = 0, .elements = elements};
     for (uint32_t i = a->first_member; i != NONE; i = f->next_member[i])
         group.members[group.count++] = instruction_at(f, i);
     for (uint32_t i = b->first_member; i != NONE; i = f->next_member[i])
         group.members[group.count++] = instruction_at(f, i);
-    return eddy_group_find_slots(f->code, f->bases, f->uses, &group);
+    if (elements == 0 || !eddy_group_find_slots(f->code, f->bases, f->uses, &group))
+        return false;
+    return elements >= LEAST_ELEMENTS || is_chain(f, &group);
 }
 
 /* ---- moving ---- */
@@ -150,11 +160,11 @@ static uint32_t merge_with(fusing *f, uint32_t a, uint32_t b) {
     int64_t rows, columns;
     bool moves_down, moves_up;
     if (a == b || !x->is_group || x->count + y->count > EDDY_GROUP_MEMBERS ||
-        !has_same_plane(x, y, &rows, &columns) || rows * columns < LEAST_ELEMENTS)
+        !has_same_plane(x, y, &rows, &columns))
         return b;
     find_ways(f, a, b, &moves_down, &moves_up);
     if ((!moves_down && !moves_up) || !fit(f, x, y, rows, columns) ||
-        !have_slots(f, x, y, rows * columns))
+        !can_run(f, x, y, rows * columns))
         return b;
     uint32_t kept = moves_down ? b : a;
     merge(f, a, b, kept, rows, columns);
@@ -168,9 +178,7 @@ static void add(fusing *f, uint32_t i) {
     if (eddy_control_of(instruction->op) != EDDY_CONTROL_NONE)
         memset(f->touched, 0xff, f->code->values.count * sizeof(*f->touched));
     eddy_plane plane = {0};
-    /* A small one of a single dim may have an element for each row of a group. */
-    bool is_group = eddy_plane_make(f->code, instruction, &plane) &&
-                    (plane.rows * plane.columns >= LEAST_ELEMENTS || plane.is_flat);
+    bool is_group = eddy_plane_make(f->code, instruction, &plane);
     f->units[i] =
         (unit){f->last,         NONE, i, i, 1, is_group, plane.rows, plane.columns, plane.is_flat,
                plane.is_reduced};
@@ -191,13 +199,14 @@ static void add(fusing *f, uint32_t i) {
     }
 }
 
-static void note_tile_values(const fusing *f, uint32_t first, const unit *u) {
+static void note_group(const fusing *f, uint32_t first, const unit *u, eddy_code_group *noted) {
     uint32_t count = u->count;
     eddy_group_slots group = {.count = count, .elements = u->rows * u->columns};
     for (uint32_t m = 0; m < count; m++)
         group.members[m] = instruction_at(f, first + m);
     bool has_slots = eddy_group_find_slots(f->code, f->bases, f->uses, &group);
     EDDY_ASSERT(has_slots);
+    *noted = (eddy_code_group){first, count, is_chain(f, &group)};
     for (uint32_t m = 0; m < count; m++)
         for (uint32_t k = 0; k < group.members[m]->operand_count; k++)
             if (group.slots[m][k] >= 0) {
@@ -222,8 +231,7 @@ static bool arrange(const fusing *f, eddy_code_instruction *old) {
             continue;
         if (!eddy_code_array_add(&code->groups, sizeof(eddy_code_group), 1, &index))
             return false;
-        *eddy_code_group_at(code, index) = (eddy_code_group){first_of_unit, members};
-        note_tile_values(f, first_of_unit, &f->units[u]);
+        note_group(f, first_of_unit, &f->units[u], eddy_code_group_at(code, index));
     }
     EDDY_ASSERT(at == count);
     return true;

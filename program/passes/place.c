@@ -1,7 +1,7 @@
 /* In place: the result of an elementwise instruction lies where one of its operands did.
  *
  * That operand's value lives within the run, is all of its storage and used there for the last time, and has the layout and dtype of the
- * result, so that the loop reads each element before it writes it. */
+ * result, so that the loop reads each element before it writes it. The operands of a group that is one chain are those of its last member. */
 #include <base/memory.h>
 #include <program/control.h>
 #include <program/passes/passes.h>
@@ -36,29 +36,24 @@ static bool lives_within(const placing *p, uint32_t value) {
 }
 
 /* Members of a group run in turns, so that all of the group counts as one instruction. */
-static void extent_of(const eddy_code *code, uint32_t i, uint32_t *group, uint32_t *first,
-                      uint32_t *count) {
+static eddy_code_group extent_of(const eddy_code *code, uint32_t i, uint32_t *group) {
     while (*group < code->groups.count &&
            eddy_code_group_at(code, *group)->first + eddy_code_group_at(code, *group)->count <= i)
         ++*group;
-    *first = i;
-    *count = 1;
-    if (*group < code->groups.count && eddy_code_group_at(code, *group)->first <= i) {
-        *first = eddy_code_group_at(code, *group)->first;
-        *count = eddy_code_group_at(code, *group)->count;
-    }
+    if (*group < code->groups.count && eddy_code_group_at(code, *group)->first <= i)
+        return *eddy_code_group_at(code, *group);
+    return (eddy_code_group){.first = i, .count = 1};
 }
 
-/* Where the result of the instruction may lie: 1 + a value, or 0. */
-static uint32_t place_for(const placing *p, uint32_t i, uint32_t first, uint32_t count) {
+/* The operand of instruction i in whose place the result may lie: 1 + its value, or 0. */
+static uint32_t place_of(const placing *p, uint32_t i, const eddy_code_group *extent,
+                         const eddy_code_operand *result) {
     const eddy_code_instruction *instruction = eddy_code_instruction_at(p->code, i);
-    const eddy_code_operand *operands = eddy_code_operand_at(p->code, instruction->operands_at),
-                            *result = &operands[instruction->operand_count - 1];
-    if (!instruction->op->is_elementwise || instruction->op->is_registered ||
-        !instruction->op->allows_alias || !(result->access & EDDY_CODE_MAKES) ||
-        !lives_within(p, result->value))
-        return 0;
+    const eddy_code_operand *operands = eddy_code_operand_at(p->code, instruction->operands_at);
     int64_t bytes = eddy_code_value_at(p->code, result->value)->bytes;
+    if (!instruction->op->is_elementwise || instruction->op->is_registered ||
+        !instruction->op->allows_alias)
+        return 0;
     uint32_t inputs = instruction->op->alias_is_first ? 1 : instruction->operand_count - 1;
     for (uint32_t k = 0; k < inputs; k++) {
         uint32_t value = operands[k].value;
@@ -66,13 +61,27 @@ static uint32_t place_for(const placing *p, uint32_t i, uint32_t first, uint32_t
             !lives_within(p, value) || p->last[value] != i ||
             eddy_code_value_at(p->code, value)->bytes != bytes ||
             !eddy_code_has_same_layout(p->code, &operands[k], result) ||
-            !is_alone(p, i, first, count, &operands[k]))
+            !is_alone(p, i, extent->first, extent->count, &operands[k]))
             continue;
         /* The one whose memory it is, so that no chain has to be followed. */
         uint32_t holder = eddy_code_value_at(p->code, value)->shares;
         return holder != 0 ? holder : 1 + value;
     }
     return 0;
+}
+
+/* Where the result of the instruction may lie: 1 + a value, or 0. */
+static uint32_t place_for(const placing *p, uint32_t i, const eddy_code_group *extent) {
+    const eddy_code_instruction *instruction = eddy_code_instruction_at(p->code, i);
+    const eddy_code_operand *result =
+        eddy_code_operand_at(p->code, instruction->operands_at + instruction->operand_count - 1);
+    if (!(result->access & EDDY_CODE_MAKES) || !lives_within(p, result->value))
+        return 0;
+    uint32_t taken = place_of(p, i, extent, result);
+    if (extent->is_chain && i == extent->first + extent->count - 1)
+        for (uint32_t m = extent->first; m < i && taken == 0; m++)
+            taken = place_of(p, m, extent, result);
+    return taken;
 }
 
 /* A value that a loop finds there is used by each step, and so until the loop ends. */
@@ -109,9 +118,8 @@ bool eddy_pass_place(eddy_code *code, const uint32_t *bases) {
     uint32_t group = 0;
     for (uint32_t i = 0; i < code->instructions.count; i++) {
         const eddy_code_instruction *instruction = eddy_code_instruction_at(code, i);
-        uint32_t first, count;
-        extent_of(code, i, &group, &first, &count);
-        uint32_t taken = instruction->operand_count > 1 ? place_for(&p, i, first, count) : 0;
+        eddy_code_group extent = extent_of(code, i, &group);
+        uint32_t taken = instruction->operand_count > 1 ? place_for(&p, i, &extent) : 0;
         if (taken == 0)
             continue;
         const eddy_code_operand *result =
