@@ -15,12 +15,6 @@ typedef struct fused_run {
     const eddy_frame *frame;
 } fused_run;
 
-/* The part of the plane that a tile is. */
-typedef struct tile {
-    int64_t row, rows, column, columns;
-    char *slots;
-} tile;
-
 static const eddy_fused_member *calls_of(const eddy_fused *fused) {
     return fused->members + fused->member_count;
 }
@@ -29,57 +23,93 @@ static const void *attributes_of(const eddy_fused_member *member, const eddy_fra
     return member->is_patched ? (const void *)(frame->copy + member->copy_at) : member->attributes;
 }
 
-static void run_member(const eddy_fused_member *member, const eddy_frame *frame, const tile *t) {
+/* Where a member's operands of a tile lie, and how far those of the next tile are, if that is not in another row of tiles. */
+typedef struct cursor {
+    const eddy_fused_member *member;
     char *data[EDDY_PLANE_OPERANDS];
-    int64_t strides[EDDY_PLANE_OPERANDS];
-    const void *attributes = attributes_of(member, frame);
-    for (uint32_t k = 0; k < member->operand_count; k++) {
-        const eddy_fused_operand *operand = &member->operands[k];
-        strides[k] =
-            member->is_of_rows || member->rows ? operand->row_bytes : operand->column_bytes;
-        data[k] = operand->is_in_tile
-                      ? t->slots + operand->offset
-                      : frame->bases[operand->base] + operand->offset +
-                            t->row * operand->row_bytes + t->column * operand->column_bytes;
+    int64_t ahead[EDDY_PLANE_OPERANDS];
+} cursor;
+
+/* Those that run; the number of them. */
+static uint32_t list_members(const fused_run *run, cursor *cursors) {
+    const eddy_fused *fused = run->fused;
+    uint32_t count = 0;
+    if (run->frame->skipped == 0) {
+        for (uint32_t c = 0; c < fused->call_count; c++)
+            cursors[count++].member = &calls_of(fused)[c];
+        return count;
     }
-    if (member->rows) {
-        member->rows(data, strides, t->rows, t->columns);
-        return;
+    for (uint32_t m = 0; m < fused->member_count; m++)
+        if (!(run->frame->skipped >> m & 1))
+            cursors[count++].member = &fused->members[m];
+    return count;
+}
+
+static void begin_row(const fused_run *run, cursor *c, int64_t row, int64_t column, char *slots) {
+    const eddy_fused_tiles *tiles = run->tiles;
+    for (uint32_t k = 0; k < EDDY_PLANE_OPERANDS; k++) {
+        const eddy_fused_operand *operand = &c->member->operands[k];
+        c->ahead[k] = 0;
+        c->data[k] = slots + operand->offset;
+        if (operand->is_in_tile || k >= c->member->operand_count)
+            continue;
+        c->ahead[k] = tiles->in_row == 1 ? tiles->rows * operand->row_bytes
+                                         : tiles->columns * operand->column_bytes;
+        c->data[k] = run->frame->bases[operand->base] + operand->offset + row * operand->row_bytes +
+                     column * operand->column_bytes;
     }
-    if (member->is_of_rows) {
-        member->loop(data, strides, t->rows, attributes);
-        return;
-    }
-    if (member->is_flat || t->rows == 1) {
-        member->loop(data, strides, t->rows * t->columns, attributes);
-        return;
-    }
-    for (int64_t row = 0; row < t->rows; row++) {
-        member->loop(data, strides, t->columns, attributes);
+}
+
+static void run_rows(const cursor *c, int64_t rows, int64_t columns, const void *attributes) {
+    const eddy_fused_member *member = c->member;
+    char *data[EDDY_PLANE_OPERANDS];
+    memcpy(data, c->data, sizeof(data));
+    for (int64_t row = 0; row < rows; row++) {
+        member->loop(data, member->strides, columns, attributes);
         for (uint32_t k = 0; k < member->operand_count; k++)
             data[k] += member->operands[k].row_bytes;
     }
 }
 
+static void run_member(const cursor *c, const eddy_frame *frame, int64_t rows, int64_t columns) {
+    const eddy_fused_member *member = c->member;
+    const void *attributes = attributes_of(member, frame);
+    if (member->rows)
+        member->rows(c->data, member->strides, rows, columns);
+    else if (member->is_of_rows)
+        member->loop(c->data, member->strides, rows, attributes);
+    else if (member->is_flat || rows == 1)
+        member->loop(c->data, member->strides, rows * columns, attributes);
+    else
+        run_rows(c, rows, columns, attributes);
+}
+
 static void run_tiles(void *context, int64_t begin, int64_t end) {
     const fused_run *run = context;
-    const eddy_fused *fused = run->fused;
+    const eddy_fused_tiles *tiles = run->tiles;
     _Alignas(EDDY_CACHE_LINE) char slots[EDDY_GROUP_SLOTS * EDDY_FUSED_SLOT_BYTES +
                                          EDDY_GROUP_ROW_SLOTS * EDDY_FUSED_ROW_SLOT_BYTES];
+    cursor cursors[EDDY_GROUP_MEMBERS];
+    uint32_t count = list_members(run, cursors);
+    int64_t row = begin / tiles->in_row * tiles->rows,
+            column = begin % tiles->in_row * tiles->columns;
+    for (uint32_t c = 0; c < count; c++)
+        begin_row(run, &cursors[c], row, column, slots);
     for (int64_t i = begin; i < end; i++) {
-        tile t = {.row = i / run->tiles->in_row * run->tiles->rows,
-                  .column = i % run->tiles->in_row * run->tiles->columns,
-                  .slots = slots};
-        t.rows = eddy_min_i64(run->tiles->rows, fused->rows - t.row);
-        t.columns = eddy_min_i64(run->tiles->columns, fused->columns - t.column);
-        if (run->frame->skipped == 0) {
-            for (uint32_t c = 0; c < fused->call_count; c++)
-                run_member(&calls_of(fused)[c], run->frame, &t);
-            continue;
+        int64_t rows = eddy_min_i64(tiles->rows, run->fused->rows - row),
+                columns = eddy_min_i64(tiles->columns, run->fused->columns - column);
+        for (uint32_t c = 0; c < count; c++) {
+            run_member(&cursors[c], run->frame, rows, columns);
+            for (uint32_t k = 0; k < EDDY_PLANE_OPERANDS; k++)
+                cursors[c].data[k] += cursors[c].ahead[k];
         }
-        for (uint32_t m = 0; m < fused->member_count; m++)
-            if (!(run->frame->skipped >> m & 1))
-                run_member(&fused->members[m], run->frame, &t);
+        column += tiles->columns;
+        if (column < run->fused->columns)
+            continue;
+        column = 0;
+        row += tiles->rows;
+        for (uint32_t c = 0; c < count && tiles->in_row > 1; c++)
+            begin_row(run, &cursors[c], row, 0, slots);
     }
 }
 
@@ -180,11 +210,11 @@ static void set_operands(eddy_fused_member *member, const eddy_executable *execu
     }
 }
 
-/* The shape of the group's plane: that of a member with two dims, if there is one. */
-static void find_plane(const eddy_code *code, const eddy_code_group *group, eddy_fused *fused,
-                       int64_t *element_bytes) {
+/* The shape of the group's plane: that of a member with two dims, if there is one. Returns the elements of a tile. */
+static int64_t find_plane(const eddy_code *code, const eddy_code_group *group, eddy_fused *fused) {
     eddy_plane plane;
-    *element_bytes = 1;
+    int64_t element_bytes = 1;
+    bool is_reduced = false;
     for (uint32_t m = 0; m < group->count; m++) {
         const eddy_code_instruction *member = eddy_code_instruction_at(code, group->first + m);
         bool is_member = eddy_plane_make(code, member, &plane);
@@ -193,12 +223,19 @@ static void find_plane(const eddy_code *code, const eddy_code_group *group, eddy
             fused->rows = plane.rows;
             fused->columns = plane.columns;
         }
+        is_reduced |= plane.is_reduced;
         for (uint32_t k = 0; k < member->operand_count; k++) {
             const eddy_code_operand *operand = eddy_code_operand_at(code, member->operands_at + k);
-            *element_bytes =
-                eddy_max_i64(*element_bytes, eddy_dtype_size((eddy_dtype)operand->dtype));
+            element_bytes =
+                eddy_max_i64(element_bytes, eddy_dtype_size((eddy_dtype)operand->dtype));
         }
     }
+    int64_t elements = EDDY_FUSED_TILE_BYTES / element_bytes;
+    if (!is_reduced)
+        return elements;
+    bool is_near = fused->rows * fused->columns * element_bytes <= EDDY_FUSED_NEAR_BYTES;
+    int64_t wanted = fused->columns * (is_near ? 2 : 1);
+    return eddy_min_i64(eddy_max_i64(elements, wanted), EDDY_FUSED_SLOT_BYTES / element_bytes);
 }
 
 /* Cuts the plane into tiles of so many elements. */
@@ -267,6 +304,15 @@ static void make_calls(eddy_fused *fused, const eddy_code *code, const uint32_t 
     }
 }
 
+/* The strides of the member's loop, in bytes. */
+static void set_strides(eddy_fused_member *member) {
+    bool is_by_rows = member->is_of_rows || member->rows;
+    for (uint32_t k = 0; k < member->operand_count; k++) {
+        const eddy_fused_operand *operand = &member->operands[k];
+        member->strides[k] = is_by_rows ? operand->row_bytes : operand->column_bytes;
+    }
+}
+
 static void set_loop_strides(eddy_fused *fused) {
     const eddy_fused_member *call = calls_of(fused);
     for (uint32_t k = 0; k < call->operand_count; k++) {
@@ -289,9 +335,8 @@ eddy_fused *eddy_fused_create(const eddy_executable *executable, const eddy_code
     eddy_fused *fused = eddy_memory_acquire_zeroed(bytes_of(group->count), EDDY_MEMORY_PROGRAM);
     if (!fused)
         return NULL;
-    int64_t element_bytes, cost_ps = 0;
-    find_plane(code, group, fused, &element_bytes);
-    fused->tiles = cut(fused, EDDY_FUSED_SLOT_BYTES / element_bytes);
+    int64_t cost_ps = 0, elements = find_plane(code, group, fused);
+    fused->tiles = cut(fused, elements);
     eddy_group_slots slots = {.count = group->count, .elements = fused->rows * fused->columns};
     for (uint32_t m = 0; m < group->count; m++)
         slots.members[m] = eddy_code_instruction_at(code, group->first + m);
@@ -312,6 +357,8 @@ eddy_fused *eddy_fused_create(const eddy_executable *executable, const eddy_code
         cost_ps += eddy_executable_cost(executable, group->first + m);
     }
     make_calls(fused, code, uses, &slots, copied_bytes);
+    for (uint32_t m = 0; m < fused->member_count + fused->call_count; m++)
+        set_strides(&fused->members[m]);
     fused->is_one_chain = fused->call_count == 1;
     fused->calls = fused->is_one_chain ? cut(fused, EDDY_KERNEL_SLICE_ELEMENTS) : fused->tiles;
     fused->wants_helpers = cost_ps > EDDY_STEP_HELPED_PS;

@@ -11,8 +11,13 @@
 #include <program/group.h>
 #include <program/superinstruction.h>
 
-/* Of a slot: 2,048 floats, and one for each of as many rows. */
-#define EDDY_FUSED_SLOT_BYTES 8192
+/* Of a tile: 1,024 floats. With two operands in memory and two slots it takes half of a first-level cache, so that what is on its way to and
+ * from memory has room beside it: tiles of 2,048 took 1.7 times as long where the cache does not hold the operands. */
+#define EDDY_FUSED_TILE_BYTES 4096
+/* Operands of this size are in a cache. Tiles with reductions have two rows then: the results of one row are awaited while the other is computed. */
+#define EDDY_FUSED_NEAR_BYTES (1 << 19)
+/* Of a slot: the longest row of elements of 8 bytes, and one for each of as many rows. */
+#define EDDY_FUSED_SLOT_BYTES (EDDY_KERNEL_ROW_ELEMENTS * 8)
 #define EDDY_FUSED_ROW_SLOT_BYTES (EDDY_FUSED_SLOT_BYTES / EDDY_GROUP_LEAST_COLUMNS)
 
 /* Where a member's operand lies. */
@@ -40,6 +45,7 @@ typedef struct eddy_fused_member {
     uint32_t numbered[EDDY_CHAIN_NUMBERS];   /* the members whose numbers they are */
     uint32_t number_count;
     eddy_fused_operand operands[EDDY_PLANE_OPERANDS];
+    int64_t strides[EDDY_PLANE_OPERANDS]; /* of its loop: of rows, if it has an element for each */
 } eddy_fused_member;
 
 /* How the plane is cut. */

@@ -19,6 +19,9 @@ from text import NOTICE
 # dtype -> the dtype whose loop moves elements of the same width.
 MOVED_AS = {"f32": "i32", "f64": "i64", "f16": "i16", "bf16": "i16", "u8": "i8"}
 
+# The operand of a chain that may be one number for the whole loop, as what is computed of a row is: there is a form for that.
+ONE = "one"
+
 DRIVER_PARAMETERS = "char *const *data, const int64_t *strides, int64_t count, const void *attributes"
 ELEMENT_BYTES = {"f32": 4, "f64": 8, "f16": 2, "bf16": 2, "i8": 1, "u8": 1, "i16": 2, "i32": 4, "i64": 8, "bool": 1}
 
@@ -273,20 +276,32 @@ def driver(entry, name, dtype, inner, has_attributes=False, forms=""):
     lines = [f"static void {name}({DRIVER_PARAMETERS}) {{"]
     numbers_lines = [number_line(entry, a, dtype) for a in numbers] or ["    (void)attributes;"]
     if forms == "contiguous":
-        call = f"    {inner}(data, count, {', '.join(map(str, sizes))}{tail});"
-        return lines + ["    (void)strides;", "    if (count <= 0)", "        return;", *numbers_lines, call, "}", ""]
+        calls = [f"    {inner}(data, count, {', '.join(map(str, sizes))}{tail});"]
+        for number, layout in layouts_with_one(entry, sizes):
+            calls = [f"    if (strides[{number}] == 0)", f"        {inner}(data, count, {', '.join(map(str, layout))}{tail});", "    else", f"    {calls[0]}"]
+        return lines + ["    (void)strides;", "    if (count <= 0)", "        return;", *numbers_lines, *calls, "}", ""]
     lines += ["    if (count <= 0)", "        return;"]
     if is_dense(entry, dtype):
-        return lines + dense_calls(name, inner, sizes, tail, numbers_lines) + ["}", ""]
+        return lines + dense_calls(entry, name, inner, sizes, tail, numbers_lines) + ["}", ""]
     return lines + numbers_lines + calls_by_strides(entry, inner, sizes, tail) + ["}", ""]
 
 
-def dense_calls(name, inner, sizes, tail, numbers_lines):
+def layouts_with_one(entry, sizes):
+    """Of a chain: the number of the operand that may be one number for the whole loop, if there is one, and the strides where it is."""
+    ones = [i for i, o in enumerate(entry.operands) if entry.chain and o.name == ONE]
+    return [(i, [*sizes[:i], 0, *sizes[i + 1:]]) for i in ones]
+
+
+def dense_calls(entry, name, inner, sizes, tail, numbers_lines):
     count, size = len(sizes), sizes[0]
     if sizes != [size] * count:
         raise ExpressionError(f"{name}: operands differ in size")
+    with_one = []
+    for _, layout in layouts_with_one(entry, sizes):
+        condition = " && ".join(f"strides[{i}] == {s}" for i, s in enumerate(layout))
+        with_one += [f"    else if ({condition})", f"        {inner}(data, count, {', '.join(map(str, layout))}{tail});"]
     return [*numbers_lines, f"    if (eddy_dense_is_given({count}, {size}, strides))",
-            f"        {inner}(data, count, {', '.join(map(str, sizes))}{tail});", "    else",
+            f"        {inner}(data, count, {', '.join(map(str, sizes))}{tail});", *with_one, "    else",
             f"        eddy_dense_run({name}, {count}, {size}, data, strides, count, attributes);"]
 
 

@@ -281,6 +281,12 @@ class Chains(unittest.TestCase):
             with self.assertRaisesRegex(entry.EntryError, word, msg=text):
                 self.read(text)
 
+    def test_an_operand_may_be_one_number(self):
+        for text, has_form in (("exp(sub(x, one))", True), ("exp(sub(x, y))", False)):
+            lines = "\n".join(loops.loop(self.read(text), "f32"))
+            self.assertEqual("name_f32_chunks(data, count, 4, 0, 4, attributes)" in lines, has_form, text)
+            self.assertEqual("name_f32_full_body(data, count, 4, 0, 4)" in lines, has_form, text)
+
     def test_a_name_is_not_that_of_an_op(self):
         with self.assertRaisesRegex(entry.EntryError, "there is an op"):
             chains.read_chain("relu", "relu(add(x, y))", self.ops)

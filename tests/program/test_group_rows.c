@@ -18,7 +18,7 @@ static const float special[] = {0.0F,   -0.0F,      NAN,  INFINITY, -INFINITY, 1
                                 3e38F,  -3e38F,     1.0F, -1.0F,    88.7F,     -1e-45F,
                                 1e-20F, 16777216.F, 0.1F, -0.7F,    2.5F,      1e10F};
 
-#define MOST 40000
+#define MOST 150000
 
 /* Mostly ordinary: special values fill whole rows with themselves. */
 static eddy_tensor *random_tensor(eddy_shape shape) {
@@ -157,6 +157,27 @@ Test(group_rows, rows_have_a_least_and_a_greatest_length) {
     cr_assert_eq(count_in(softmax, 20, 1025, &members, &groups), 0);
     cr_assert_eq(count_in(softmax, 1, 1000, &members, &groups), 0, "one row");
     cr_assert_eq(count_in(softmax, 40, 100, &members, &groups), 0, "4,000 elements");
+}
+
+static int64_t tile_rows(int64_t rows, int64_t columns) {
+    eddy_scope *scope = eddy_scope_begin();
+    eddy_tensor *x = random_tensor((eddy_shape){2, {rows, columns}}),
+                *y = random_tensor((eddy_shape){2, {rows, columns}}), *result;
+    eddy_program *program = record(softmax, x, y, &result);
+    must_replay(softmax, program, x, y, "tiles");
+    int64_t found = program->executable->fused[0]->tiles.rows;
+    eddy_program_release(&program);
+    eddy_scope_end(scope);
+    return found;
+}
+
+/* Two long rows, if the cache has room for them beside what else it holds. */
+Test(group_rows, tiles_have_as_many_rows_as_fit) {
+    cr_assert_eq(tile_rows(100, 64), 16);
+    cr_assert_eq(tile_rows(100, 300), 3);
+    cr_assert_eq(tile_rows(21, 700), 2);
+    cr_assert_eq(tile_rows(21, 1024), 2);
+    cr_assert_eq(tile_rows(141, 1000), 1, "564,000 bytes");
 }
 
 /* As many rows as columns: an element for each row is none for each column. */

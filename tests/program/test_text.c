@@ -384,7 +384,7 @@ Test(text, the_plan_stands_behind_the_instructions) {
                  EDDY_OK);
     fclose(file);
     static const char *const parts[] = {
-        "fused {\n    # 3 tiles of 1 x 2048 elements\n%0 f32[80, 64] = neg(",
+        "fused {\n    # 5 tiles of 1 x 1024 elements\n%0 f32[80, 64] = neg(",
         "    # loop neg; x + 0, tile; ",
         "    # loop mul; tile, x + 0, arena + 0; ",
         "}\n",
