@@ -15,7 +15,8 @@ HEADERS = ("sample.h", "calls.h", "shapes.h", "pools.h", "ops.h", "programs.h", 
 MADE_HEADERS = ("bench/op_rows.h",)
 
 # Ways to run a program of ours, named in front of it, and the environment variables of each.
-MODES = {"ours/": {}, "one_thread/": {"EDDY_ONE_THREAD": "1"}, "no_passes/": {"EDDY_PASSES": "none"}}
+MODES = {"ours/": {}, "one_thread/": {"EDDY_ONE_THREAD": "1"}, "no_passes/": {"EDDY_PASSES": "none"},
+         "fast/": {"EDDY_PASSES": "all,fast"}}
 
 
 class Missing(Exception):

@@ -81,6 +81,11 @@ typedef struct eddy_bindings {
                         row(fuse, "runs elementwise ops tile by tile")                             \
                             row(place, "puts results into the memory of what is used up")
 
+/* Passes that `all` leaves off, in the order in which they run, behind `fold`: results may differ in their last bits, since an op is rounded otherwise or its sums have
+ * another order. Errors, random numbers and shapes stay as they are. docs/programs.md says how large the differences are. */
+#define EDDY_FAST_PASS_LIST(row)                                                                   \
+    row(winograd, "computes convolutions of 3 x 3 windows with fewer products")
+
 /* ---- recording ---- */
 
 typedef struct eddy_record_options {

@@ -6,14 +6,23 @@
 
 static const char *const names[] = {
 #define EDDY_PASS_ROW(name, sentence) #name,
-    EDDY_PASS_LIST(EDDY_PASS_ROW)
+    EDDY_PASS_LIST(EDDY_PASS_ROW) EDDY_FAST_PASS_LIST(EDDY_PASS_ROW)
 #undef EDDY_PASS_ROW
 };
 #define COUNT (sizeof(names) / sizeof(names[0]))
-#define ALL ((UINT32_C(1) << COUNT) - 1)
+
+/* How many keep bits: the first ones. */
+enum {
+#define EDDY_PASS_ROW(name, sentence) NUMBER_##name,
+    EDDY_PASS_LIST(EDDY_PASS_ROW)
+#undef EDDY_PASS_ROW
+        EXACT_COUNT
+};
+#define ALL ((UINT32_C(1) << EXACT_COUNT) - 1)
+#define FAST (((UINT32_C(1) << COUNT) - 1) & ~ALL)
 
 #define EDDY_PASS_ROW(name, sentence) " " #name
-#define LISTED EDDY_PASS_LIST(EDDY_PASS_ROW)
+#define LISTED EDDY_PASS_LIST(EDDY_PASS_ROW) ", fast or of" EDDY_FAST_PASS_LIST(EDDY_PASS_ROW)
 
 static bool is_word(const char *text, size_t length, const char *word) {
     return strlen(word) == length && memcmp(text, word, length) == 0;
@@ -23,6 +32,8 @@ static bool is_word(const char *text, size_t length, const char *word) {
 static uint32_t find(const char *text, size_t length) {
     if (is_word(text, length, "all"))
         return ALL;
+    if (is_word(text, length, "fast"))
+        return FAST;
     for (size_t i = 0; i < COUNT; i++)
         if (is_word(text, length, names[i]))
             return UINT32_C(1) << i;

@@ -91,7 +91,7 @@ EDDY_MUST_USE eddy_status eddy_runtime_device(const eddy_caller *caller,
                                               const eddy_runtime *runtime, const eddy_device *asked,
                                               eddy_origin origin, eddy_device *device);
 
-/* The passes that a text names: "all", "none", or names with commas between them. INVALID_ARGUMENT, recorded under the origin;
+/* The passes that a text names: "all", "fast", "none", or names with commas between them. INVALID_ARGUMENT, recorded under the origin;
  * `from` is the field or variable that the text is the value of. */
 EDDY_MUST_USE eddy_status eddy_runtime_parse_passes(const char *text, const char *from,
                                                     eddy_origin origin, uint32_t *passes);

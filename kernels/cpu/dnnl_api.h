@@ -31,6 +31,7 @@ bool eddy_dnnl_memory(const eddy_dnnl_desc *desc, dnnl_engine_t engine, void *da
 /* A convolution: dnnl_forward_training, dnnl_backward_data (its result is x) or dnnl_backward_weights (its result is w). */
 typedef struct eddy_dnnl_convolution {
     dnnl_prop_kind_t kind;
+    dnnl_alg_kind_t algorithm;
     const eddy_dnnl_desc *x, *w, *y;
     const eddy_dnnl_desc *bias; /* NULL: none; forward only */
     dnnl_dims_t strides, dilations, before, after;

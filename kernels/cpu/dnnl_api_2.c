@@ -56,14 +56,12 @@ static dnnl_status_t dnnl_api_2_describe(const eddy_dnnl_convolution *c,
                              *bias = c->bias ? &c->bias->is : NULL;
     if (c->kind == dnnl_backward_data)
         return dnnl_dilated_convolution_backward_data_desc_init(
-            desc, dnnl_convolution_direct, x, w, y, c->strides, c->dilations, c->before, c->after);
+            desc, c->algorithm, x, w, y, c->strides, c->dilations, c->before, c->after);
     if (c->kind == dnnl_backward_weights)
         return dnnl_dilated_convolution_backward_weights_desc_init(
-            desc, dnnl_convolution_direct, x, w, NULL, y, c->strides, c->dilations, c->before,
-            c->after);
-    return dnnl_dilated_convolution_forward_desc_init(desc, c->kind, dnnl_convolution_direct, x, w,
-                                                      bias, y, c->strides, c->dilations, c->before,
-                                                      c->after);
+            desc, c->algorithm, x, w, NULL, y, c->strides, c->dilations, c->before, c->after);
+    return dnnl_dilated_convolution_forward_desc_init(
+        desc, c->kind, c->algorithm, x, w, bias, y, c->strides, c->dilations, c->before, c->after);
 }
 
 dnnl_status_t eddy_dnnl_plan_convolution(const eddy_dnnl_convolution *convolution,

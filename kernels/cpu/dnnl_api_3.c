@@ -57,15 +57,15 @@ dnnl_status_t eddy_dnnl_plan_convolution(const eddy_dnnl_convolution *convolutio
                              bias = c->bias ? c->bias->is : NULL;
     if (c->kind == dnnl_backward_data)
         return dnnl_convolution_backward_data_primitive_desc_create(
-            plan, engine, dnnl_convolution_direct, x, w, y, c->strides, c->dilations, c->before,
-            c->after, hint, attributes);
+            plan, engine, c->algorithm, x, w, y, c->strides, c->dilations, c->before, c->after,
+            hint, attributes);
     if (c->kind == dnnl_backward_weights)
         return dnnl_convolution_backward_weights_primitive_desc_create(
-            plan, engine, dnnl_convolution_direct, x, w, NULL, y, c->strides, c->dilations,
-            c->before, c->after, hint, attributes);
-    return dnnl_convolution_forward_primitive_desc_create(
-        plan, engine, c->kind, dnnl_convolution_direct, x, w, bias, y, c->strides, c->dilations,
-        c->before, c->after, attributes);
+            plan, engine, c->algorithm, x, w, NULL, y, c->strides, c->dilations, c->before,
+            c->after, hint, attributes);
+    return dnnl_convolution_forward_primitive_desc_create(plan, engine, c->kind, c->algorithm, x, w,
+                                                          bias, y, c->strides, c->dilations,
+                                                          c->before, c->after, attributes);
 }
 
 dnnl_status_t eddy_dnnl_plan_pool(const eddy_dnnl_pool *pool, dnnl_engine_t engine,

@@ -1,6 +1,8 @@
 /* Passes: they turn the code of a program into code that computes the same bits with less work and memory.
  *
- * Each op keeps its rounding and its order of sums; what may fail or has effects stays; draws are taken as they were recorded. A pass sees
+ * Fast ones (EDDY_FAST_PASS_LIST) may round otherwise. They run only where they are named, and leave code whose text still says what the calls were: an
+ * instruction may get the fast kernel of its op, or an op that is the same sum. Of all others
+ * each op keeps its rounding and its order of sums; what may fail or has effects stays; draws are taken as they were recorded. A pass sees
  * the code once its values have bases (program/executable.h), and runs before kernels are prepared. EDDY_PASS_LIST
  * (<eddy/program.h>) lists the passes, in the order in which they run.
  *
@@ -14,7 +16,7 @@
 /* A bit for each pass. */
 typedef enum eddy_pass {
 #define EDDY_PASS_ROW(name, sentence) EDDY_PASS_NUMBER_##name,
-    EDDY_PASS_LIST(EDDY_PASS_ROW)
+    EDDY_PASS_LIST(EDDY_PASS_ROW) EDDY_FAST_PASS_LIST(EDDY_PASS_ROW)
 #undef EDDY_PASS_ROW
         EDDY_PASS_COUNT
 } eddy_pass;
@@ -41,6 +43,9 @@ EDDY_MUST_USE bool eddy_pass_same(eddy_code *code, const uint32_t *bases);
 
 /* Leaves out instructions whose result is among those of a richer op of the same operand. */
 EDDY_MUST_USE bool eddy_pass_richer(eddy_code *code, const uint32_t *bases);
+
+/* fast: convolutions get their fast kernels, which use Winograd's algorithm where it serves. */
+EDDY_MUST_USE bool eddy_pass_winograd(eddy_code *code, const uint32_t *bases);
 
 /* Leaves out copies whose source can be written to their target at once. */
 EDDY_MUST_USE bool eddy_pass_move(eddy_code *code, const uint32_t *bases);

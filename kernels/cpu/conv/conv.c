@@ -395,12 +395,13 @@ static void conv_run_library(const eddy_kernel_call *call) {
 }
 
 static eddy_status prepare_library(const eddy_kernel_call *call, const eddy_conv_plan *geometry,
-                                   eddy_kernel_plan *plan) {
+                                   eddy_kernel_plan *plan, bool is_winograd) {
     conv_plan *p = plan->memory;
     by_library *way = &p->by;
     eddy_conv_plan turned;
     bool turns = is_faster_forth(geometry) && eddy_conv_plan_turn(geometry, &turned);
     eddy_conv_request request = request_of(call, turns ? &turned : geometry);
+    request.is_winograd = is_winograd;
     eddy_status status =
         eddy_conv_library_prepare(&way->library, &request, &plan->has_started_library);
     if (status != EDDY_OK)
@@ -419,10 +420,11 @@ static void conv_end(const void *plan) {
 }
 #else
 static eddy_status prepare_library(const eddy_kernel_call *call, const eddy_conv_plan *geometry,
-                                   eddy_kernel_plan *plan) {
+                                   eddy_kernel_plan *plan, bool is_winograd) {
     (void)call;
     (void)geometry;
     (void)plan;
+    (void)is_winograd;
     return EDDY_UNSUPPORTED;
 }
 
@@ -435,8 +437,9 @@ static bool has_result(const eddy_conv_plan *plan) {
     return plan->to.batch * plan->to.channels * plan->to.height * plan->to.width > 0;
 }
 
+/* is_fast: Winograd's algorithm where it serves. */
 static eddy_status conv_prepare(const eddy_kernel_call *call, eddy_kernel_plan *plan,
-                                bool is_transposed) {
+                                bool is_transposed, bool is_fast) {
     conv_plan *p = plan->memory;
     eddy_conv_plan geometry;
     see(&geometry, call, is_transposed);
@@ -453,31 +456,57 @@ static eddy_status conv_prepare(const eddy_kernel_call *call, eddy_kernel_plan *
         plan->workspace_bytes = eddy_conv_scatter_workspace(&geometry);
         return EDDY_OK;
     }
-    eddy_status status = prepare_library(call, &geometry, plan);
+    eddy_status status = is_fast ? prepare_library(call, &geometry, plan, true) : EDDY_UNSUPPORTED;
+    if (status == EDDY_UNSUPPORTED)
+        status = prepare_library(call, &geometry, plan, false);
     if (status == EDDY_UNSUPPORTED)
         prepare_tiles(call, &geometry, plan);
     return status == EDDY_OUT_OF_MEMORY ? status : EDDY_OK;
 }
 
 static eddy_status conv2d_prepare(const eddy_kernel_call *call, eddy_kernel_plan *plan) {
-    return conv_prepare(call, plan, false);
+    return conv_prepare(call, plan, false, false);
+}
+
+static eddy_status conv2d_fast_prepare(const eddy_kernel_call *call, eddy_kernel_plan *plan) {
+    return conv_prepare(call, plan, false, true);
 }
 
 static eddy_status conv_transpose2d_prepare(const eddy_kernel_call *call, eddy_kernel_plan *plan) {
-    return conv_prepare(call, plan, true);
+    return conv_prepare(call, plan, true, false);
+}
+
+static eddy_status conv_transpose2d_fast_prepare(const eddy_kernel_call *call,
+                                                 eddy_kernel_plan *plan) {
+    return conv_prepare(call, plan, true, true);
 }
 
 _Static_assert(sizeof(conv_plan) <= EDDY_KERNEL_PLAN_BYTES, "a plan has room");
+
+static const eddy_kernel conv2d_fast = {.name = "conv2d_fast",
+                                        .run = conv_run,
+                                        .prepare = conv2d_fast_prepare,
+                                        .end = conv_end,
+                                        .cost_base_ps = 500000,
+                                        .cost_element_ps = 10000};
+static const eddy_kernel conv_transpose2d_fast = {.name = "conv_transpose2d_fast",
+                                                  .run = conv_run,
+                                                  .prepare = conv_transpose2d_fast_prepare,
+                                                  .end = conv_end,
+                                                  .cost_base_ps = 500000,
+                                                  .cost_element_ps = 10000};
 
 const eddy_kernel eddy_cpu_conv2d = {.name = "conv2d",
                                      .run = conv_run,
                                      .prepare = conv2d_prepare,
                                      .end = conv_end,
+                                     .fast = &conv2d_fast,
                                      .cost_base_ps = 500000,
                                      .cost_element_ps = 10000};
 const eddy_kernel eddy_cpu_conv_transpose2d = {.name = "conv_transpose2d",
                                                .run = conv_run,
                                                .prepare = conv_transpose2d_prepare,
                                                .end = conv_end,
+                                               .fast = &conv_transpose2d_fast,
                                                .cost_base_ps = 500000,
                                                .cost_element_ps = 10000};

@@ -17,6 +17,14 @@
 #define CALL_WORK 2e5
 /* The same if windows slide along one row that alone has CALL_WORK: our own code gathers it in long runs. */
 #define ROW_WORK 1e6
+/* Winograd's algorithm computes tiles of 4 x 4 places: tiles of a slice, and of a call, at least; rows, columns and channels of images; and
+ * bytes of all buffers, at most. */
+#define WINOGRAD_TILE 4
+#define WINOGRAD_SLICE 256
+#define WINOGRAD_CALL 64
+#define WINOGRAD_SIDE 7
+#define WINOGRAD_CHANNELS 32
+#define WINOGRAD_BYTES ((size_t)64 << 20)
 /* Up to this many elements per column of a row-major result, our own code is used. */
 #define DEPTH_LEAST 16
 
@@ -26,6 +34,7 @@ typedef struct convolving {
     eddy_conv_image x, y;
     eddy_conv_direction direction;
     const eddy_op_view *bias;
+    bool is_winograd;
 } convolving;
 
 static void init(convolving *work, const eddy_conv_request *request) {
@@ -36,6 +45,7 @@ static void init(convolving *work, const eddy_conv_request *request) {
     work->y = is_back ? plan->from : plan->to;
     work->direction = request->direction;
     work->bias = request->bias;
+    work->is_winograd = request->is_winograd;
 }
 
 static size_t rounded(size_t bytes) {
@@ -114,6 +124,7 @@ static bool key_of(const convolving *work, const eddy_conv_library *library,
     key->direction = work->direction;
     key->is_bf16 = work->x.dtype == EDDY_BF16;
     key->has_bias = work->bias != NULL && work->direction == EDDY_CONV_FORWARD;
+    key->is_winograd = work->is_winograd;
     key->images = slice->images;
     key->groups = work->plan->groups;
     key->x_channels = work->x.channels;
@@ -147,7 +158,7 @@ static bool key_of(const convolving *work, const eddy_conv_library *library,
     /* An image of one channel has both orders. add_bias needs a channels-last result. */
     x_is_last &= work->x.channels > 1;
     y_is_last &= work->y.channels > 1;
-    key->is_free = !x_is_last && !y_is_last && (!work->bias || !is_data);
+    key->is_free = work->is_winograd || (!x_is_last && !y_is_last && (!work->bias || !is_data));
     return true;
 }
 
@@ -201,6 +212,23 @@ static bool is_long_row(const convolving *work) {
            eddy_conv_plan_work(plan) >= CALL_WORK * (double)work->y.batch;
 }
 
+static int64_t winograd_tiles(const convolving *work) {
+    const eddy_conv_image *to = &work->plan->to;
+    return to->batch * ((to->height + WINOGRAD_TILE - 1) / WINOGRAD_TILE) *
+           ((to->width + WINOGRAD_TILE - 1) / WINOGRAD_TILE);
+}
+
+/* What Winograd's algorithm is for, and where the library's is faster than its direct one. */
+static bool is_for_winograd(const convolving *work) {
+    const eddy_conv_window *rows = &work->plan->rows, *columns = &work->plan->columns;
+    return work->x.dtype == EDDY_F32 && work->plan->groups == 1 && rows->size == 3 &&
+           columns->size == 3 && rows->stride == 1 && columns->stride == 1 && rows->dilation == 1 &&
+           columns->dilation == 1 && !(work->bias && work->direction == EDDY_CONV_DATA) &&
+           work->x.channels >= WINOGRAD_CHANNELS && work->y.channels >= WINOGRAD_CHANNELS &&
+           eddy_min_i64(work->plan->to.height, work->plan->to.width) >= WINOGRAD_SIDE &&
+           winograd_tiles(work) >= WINOGRAD_CALL;
+}
+
 static bool is_served(const convolving *work) {
     eddy_dtype dtype = work->x.dtype;
     return eddy_isa_chosen() != EDDY_ISA_PORTABLE && (dtype == EDDY_F32 || dtype == EDDY_BF16) &&
@@ -209,13 +237,18 @@ static bool is_served(const convolving *work) {
 }
 
 static void cut_slices(const convolving *work, int64_t most, eddy_conv_cut *cut) {
-    double fit = eddy_conv_plan_work(work->plan) / SLICE_WORK;
+    double fit = work->is_winograd ? (double)(winograd_tiles(work) / WINOGRAD_SLICE)
+                                   : eddy_conv_plan_work(work->plan) / SLICE_WORK;
     *cut = (eddy_conv_cut){.direction = work->direction,
                            .rows = work->plan->rows,
                            .batch = work->plan->from.batch,
                            .x_height = work->x.height,
                            .y_height = work->y.height};
-    eddy_conv_cut_into(cut, fit < (double)most ? (int64_t)fit : most);
+    int64_t slices = fit < (double)most ? (int64_t)fit : most;
+    /* Rows of tiles would be cut. */
+    if (work->is_winograd)
+        slices = eddy_min_i64(slices, cut->batch);
+    eddy_conv_cut_into(cut, slices);
 }
 
 static eddy_status prepare_kinds(const convolving *work, eddy_conv_library *library) {
@@ -238,11 +271,14 @@ static eddy_status conv_library_prepare(const convolving *work, eddy_conv_librar
     eddy_status status = prepare_kinds(work, library);
     if (status != EDDY_OK)
         return status;
-    library->parts = eddy_min_i64(PARTS_MAX, library->cut.slices);
     library->bias_bytes = work->bias ? rounded((size_t)work->plan->to.channels * sizeof(float)) : 0;
     library->part_bytes =
         library->x_bytes + library->y_bytes + library->stage_bytes + library->scratch_bytes;
     library->part_bytes += is_weight ? library->w_bytes : 0;
+    library->parts = eddy_min_i64(PARTS_MAX, library->cut.slices);
+    if (work->is_winograd)
+        library->parts = eddy_max_i64(
+            1, eddy_min_i64(library->parts, (int64_t)(WINOGRAD_BYTES / (library->part_bytes + 1))));
     library->workspace_bytes = library->bias_bytes + (is_weight ? 0 : library->w_bytes) +
                                (size_t)library->parts * library->part_bytes;
     return EDDY_OK;
@@ -449,7 +485,8 @@ static void start_with(const eddy_conv_request *request, void *sums, size_t sum_
 }
 
 /* Prepares and runs the library's code for each of our uses once, so that its static objects are constructed now. */
-static void start_one(eddy_conv_direction direction, eddy_dtype dtype, bool is_last) {
+static void start_one(eddy_conv_direction direction, eddy_dtype dtype, bool is_last,
+                      bool is_winograd) {
     enum { SIDE = 8, CHANNELS = 16 };
     const int64_t image[] = {1, CHANNELS, SIDE, SIDE},
                   row_major[] = {CHANNELS * SIDE * SIDE, SIDE * SIDE, SIDE, 1};
@@ -470,29 +507,40 @@ static void start_one(eddy_conv_direction direction, eddy_dtype dtype, bool is_l
         eddy_conv_plan_transposed(&plan, &y, &w, &x, &attributes);
     else
         eddy_conv_plan_forward(&plan, &x, &w, &y, &attributes);
-    start_with(
-        &(eddy_conv_request){.plan = &plan, .direction = direction, .slices_most = INT64_MAX},
-        memory + 2 * bytes, bytes);
+    start_with(&(eddy_conv_request){.plan = &plan,
+                                    .direction = direction,
+                                    .slices_most = INT64_MAX,
+                                    .is_winograd = is_winograd},
+               memory + 2 * bytes, bytes);
     eddy_memory_release(memory, 3 * bytes, EDDY_MEMORY_CACHE);
 }
 
 static void conv_library_start(void) {
     for (int way = 0; way < 4; way++)
         for (int direction = EDDY_CONV_FORWARD; direction <= EDDY_CONV_WEIGHT; direction++)
-            start_one((eddy_conv_direction)direction, way % 2 ? EDDY_BF16 : EDDY_F32, way / 2);
+            start_one((eddy_conv_direction)direction, way % 2 ? EDDY_BF16 : EDDY_F32, way / 2,
+                      false);
+}
+
+static void conv_library_start_winograd(void) {
+    for (int direction = EDDY_CONV_FORWARD; direction <= EDDY_CONV_WEIGHT; direction++)
+        start_one((eddy_conv_direction)direction, EDDY_F32, true, true);
 }
 
 /* ---- preparing ---- */
 
 eddy_status eddy_conv_library_prepare(eddy_conv_library *library, const eddy_conv_request *request,
                                       bool *has_started_library) {
-    static eddy_dnnl_start state = EDDY_DNNL_START;
+    static eddy_dnnl_start state = EDDY_DNNL_START, state_of_winograd = EDDY_DNNL_START;
     convolving work;
     init(&work, request);
-    if (!is_served(&work))
+    if (!is_served(&work) || (work.is_winograd && !is_for_winograd(&work)))
         return EDDY_UNSUPPORTED;
     eddy_status status = conv_library_prepare(&work, library, request->slices_most);
     if (status != EDDY_OUT_OF_MEMORY && eddy_dnnl_start_once(&state, conv_library_start))
+        *has_started_library = true;
+    if (status == EDDY_OK && work.is_winograd &&
+        eddy_dnnl_start_once(&state_of_winograd, conv_library_start_winograd))
         *has_started_library = true;
     return status;
 }

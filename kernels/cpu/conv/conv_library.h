@@ -12,6 +12,7 @@ typedef struct eddy_conv_request {
     eddy_conv_direction direction;
     const eddy_op_view *bias; /* NULL: none */
     int64_t slices_most;
+    bool is_winograd; /* by Winograd's algorithm, where the library has that and it pays */
 } eddy_conv_request;
 
 /* How the library computes a call; a part of the call's plan (kernels/kernel.h). */

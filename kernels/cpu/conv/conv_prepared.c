@@ -63,6 +63,7 @@ static dnnl_status_t plan(const eddy_conv_key *key, const eddy_conv_prepared *p,
                           dnnl_primitive_desc_t *made) {
     const eddy_dnnl_convolution wanted = {
         .kind = kind,
+        .algorithm = key->is_winograd ? dnnl_convolution_winograd : dnnl_convolution_direct,
         .x = &p->x_own,
         .w = &p->w_own,
         .y = &p->y_own,

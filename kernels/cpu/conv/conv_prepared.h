@@ -22,6 +22,7 @@ typedef struct eddy_conv_key {
     int64_t direction;
     int64_t is_bf16; /* the operands are bf16; results are f32 */
     int64_t has_bias;
+    int64_t is_winograd;                            /* by Winograd's algorithm; is_free */
     int64_t is_free;                                /* images need not be channels-last */
     int64_t images, groups, x_channels, y_channels; /* channels of all groups */
     int64_t x_rows, x_columns, y_rows, y_columns, w_rows, w_columns;

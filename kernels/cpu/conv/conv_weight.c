@@ -255,9 +255,11 @@ static void conv_weight_run_library(const eddy_kernel_call *call) {
 }
 
 /* The library's sums hold the whole weight, row-major: one block. */
-static eddy_status prepare_library(const eddy_conv_plan *geometry, eddy_kernel_plan *plan) {
+static eddy_status prepare_library(const eddy_conv_plan *geometry, eddy_kernel_plan *plan,
+                                   bool is_winograd) {
     weight_plan *p = plan->memory;
     eddy_conv_request request = request_of(geometry);
+    request.is_winograd = is_winograd;
     eddy_status status =
         eddy_conv_library_prepare(&p->library, &request, &plan->has_started_library);
     if (status != EDDY_OK)
@@ -278,9 +280,11 @@ static void conv_weight_end(const void *plan) {
         eddy_conv_library_end(&p->library);
 }
 #else
-static eddy_status prepare_library(const eddy_conv_plan *geometry, eddy_kernel_plan *plan) {
+static eddy_status prepare_library(const eddy_conv_plan *geometry, eddy_kernel_plan *plan,
+                                   bool is_winograd) {
     (void)geometry;
     (void)plan;
+    (void)is_winograd;
     return EDDY_UNSUPPORTED;
 }
 
@@ -289,7 +293,8 @@ static void conv_weight_end(const void *plan) {
 }
 #endif
 
-static eddy_status conv_weight_prepare(const eddy_kernel_call *call, eddy_kernel_plan *plan) {
+/* is_fast: Winograd's algorithm where it serves. */
+static eddy_status prepare(const eddy_kernel_call *call, eddy_kernel_plan *plan, bool is_fast) {
     weight_plan *p = plan->memory;
     eddy_conv_plan geometry;
     see(&geometry, call);
@@ -300,7 +305,9 @@ static eddy_status conv_weight_prepare(const eddy_kernel_call *call, eddy_kernel
         plan->run = conv_weight_run_nothing;
         return EDDY_OK;
     }
-    eddy_status status = prepare_library(&geometry, plan);
+    eddy_status status = is_fast ? prepare_library(&geometry, plan, true) : EDDY_UNSUPPORTED;
+    if (status == EDDY_UNSUPPORTED)
+        status = prepare_library(&geometry, plan, false);
     if (status == EDDY_OUT_OF_MEMORY)
         return status;
     if (status == EDDY_UNSUPPORTED)
@@ -312,11 +319,27 @@ static eddy_status conv_weight_prepare(const eddy_kernel_call *call, eddy_kernel
     return EDDY_OK;
 }
 
+static eddy_status conv_weight_prepare(const eddy_kernel_call *call, eddy_kernel_plan *plan) {
+    return prepare(call, plan, false);
+}
+
+static eddy_status conv_weight_fast_prepare(const eddy_kernel_call *call, eddy_kernel_plan *plan) {
+    return prepare(call, plan, true);
+}
+
 _Static_assert(sizeof(weight_plan) <= EDDY_KERNEL_PLAN_BYTES, "a plan has room");
+
+static const eddy_kernel conv_weight_fast = {.name = "conv2d_backward_weight_fast",
+                                             .run = conv_weight_run,
+                                             .prepare = conv_weight_fast_prepare,
+                                             .end = conv_weight_end,
+                                             .cost_base_ps = 500000,
+                                             .cost_element_ps = 10000};
 
 const eddy_kernel eddy_cpu_conv2d_backward_weight = {.name = "conv2d_backward_weight",
                                                      .run = conv_weight_run,
                                                      .prepare = conv_weight_prepare,
                                                      .end = conv_weight_end,
+                                                     .fast = &conv_weight_fast,
                                                      .cost_base_ps = 500000,
                                                      .cost_element_ps = 10000};

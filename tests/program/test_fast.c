@@ -1,0 +1,240 @@
+/* Fast passes: they are off unless they are named, results are within a bound that follows from the number of terms, and all else is as without them. */
+#include <criterion/criterion.h>
+#include <eddy/eddy.h>
+#include <math.h>
+#include <program/print.h>
+#include <program/program.h>
+#include <stdlib.h>
+#include <string.h>
+#include <tests/program/outcome.h>
+#include <tests/program/taped.h>
+#include <unistd.h>
+
+#define IMAGES 16
+#define CHANNELS 32
+#define SIDE 12
+
+/* ---- a step of a network with a convolution ---- */
+
+static eddy_tensor *image(int64_t count, int seed) {
+    eddy_tensor *all = eddy_arange(EDDY_S(seed), EDDY_S(seed + count * CHANNELS * SIDE * SIDE),
+                                   EDDY_S(1), EDDY_F32, NULL);
+    return eddy_sin(eddy_reshape(all, EDDY_SHAPE(count, CHANNELS, SIDE, SIDE)));
+}
+
+static eddy_tensor *weights(void) {
+    eddy_tensor *all =
+        eddy_arange(EDDY_S(0), EDDY_S(CHANNELS * CHANNELS * 9), EDDY_S(1), EDDY_F32, NULL);
+    return eddy_cos(eddy_reshape(all, EDDY_SHAPE(CHANNELS, CHANNELS, 3, 3)));
+}
+
+static eddy_tensor *convolve(eddy_tensor *x, eddy_tensor *w) {
+    return eddy_conv2d(x, w, EDDY_NONE, EDDY_OPTIONS(conv2d, .padding = {1, 1}));
+}
+
+static eddy_program *record(const char *passes, eddy_tensor *x, eddy_tensor *w) {
+    must(eddy_record_begin(EDDY_OPTIONS(record, .passes = passes)));
+    eddy_tensor *y = convolve(x, w);
+    eddy_program *program =
+        eddy_record_end(EDDY_BINDINGS({"x", x, EDDY_ROLE_INPUT}, {"y", y, EDDY_ROLE_OUTPUT}));
+    must(program ? EDDY_OK : EDDY_INVALID_ARGUMENT);
+    return program;
+}
+
+static bool is_fast(const eddy_program *program) {
+    const eddy_kernel *kernel = eddy_code_instruction_at(&program->code, 0)->kernel;
+    cr_assert_eq(program->code.instructions.count, 1);
+    return strcmp(kernel->name, "conv2d_fast") == 0;
+}
+
+static void must_be_within(eddy_tensor *a, eddy_tensor *b, double bound) {
+    eddy_tensor *most = eddy_max(eddy_abs(eddy_sub(a, b)), EDDY_ALL_AXES, NULL);
+    double found = eddy_item_f64(most, NULL);
+    cr_assert(found <= bound, "%g, not within %g", found, bound);
+}
+
+/* ---- the switch ---- */
+
+Test(fast, passes_are_off_unless_they_are_named) {
+    static const struct {
+        const char *passes;
+        bool is_fast;
+    } rows[] = {{NULL, false},         {"all", false},  {"none", false},
+                {"all,fast", true},    {"fast", true},  {"winograd", true},
+                {"fast,all", true},    {"dead", false}, {"dead,winograd", true},
+                {"all,fast,all", true}};
+    eddy_scope *scope = eddy_scope_begin();
+    eddy_tensor *x = image(IMAGES, 0), *w = weights(), *y = convolve(x, w), *out;
+    for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+        eddy_program *program = record(rows[i].passes, x, w);
+        cr_assert_eq(is_fast(program), rows[i].is_fast, "%s", rows[i].passes);
+        must(eddy_program_run(program, EDDY_LIST(x), &out));
+        if (!rows[i].is_fast)
+            must_have_same_bits(out, y, rows[i].passes);
+        eddy_program_release(&program);
+    }
+    expect_nothing_left(scope);
+}
+
+static char *printed_of(const eddy_program *program, bool shows_plan) {
+    char *text = NULL;
+    size_t bytes = 0;
+    FILE *file = open_memstream(&text, &bytes);
+    must(eddy_program_print(program, file, EDDY_OPTIONS(program_print, .shows_plan = shows_plan)));
+    fclose(file);
+    return text;
+}
+
+/* The text says what was called; what runs it is the plan's. */
+Test(fast, text_and_files_know_nothing_of_them) {
+    eddy_scope *scope = eddy_scope_begin();
+    eddy_tensor *x = image(IMAGES, 0), *w = weights(), *out;
+    eddy_program *plain = record("all", x, w), *program = record("all,fast", x, w);
+    char *text = printed_of(plain, false), *fast_text = printed_of(program, false),
+         *plan = printed_of(program, true), path[64];
+    cr_assert_str_eq(text, fast_text);
+    cr_assert_not_null(strstr(plan, "# kernel conv2d_fast;"));
+    snprintf(path, sizeof(path), "/tmp/eddy-fast-%ld.program", (long)getpid());
+    must(eddy_program_save(program, path));
+    eddy_program *loaded = eddy_program_load(path);
+    unlink(path);
+    cr_assert_not_null(loaded);
+    cr_assert_not(is_fast(loaded));
+    must(eddy_program_run(loaded, EDDY_LIST(x), &out));
+    must_have_same_bits(out, convolve(x, w), "loaded");
+    eddy_program_release(&loaded);
+    eddy_program_release(&plain);
+    eddy_program_release(&program);
+    free(text), free(fast_text), free(plan);
+    expect_nothing_left(scope);
+}
+
+static int64_t shared(void) {
+    eddy_counters counters = {.size = sizeof(counters)};
+    must(eddy_counters_read(&counters));
+    return counters.programs_shared;
+}
+
+Test(fast, a_build_is_not_shared_with_one_without_them) {
+    eddy_scope *scope = eddy_scope_begin();
+    eddy_tensor *x = image(IMAGES, 0), *w = weights();
+    static const char *const passes[] = {"all", "all,fast", "all,winograd", "all"};
+    static const int64_t more[] = {0, 0, 1, 1};
+    eddy_program *programs[4];
+    for (int i = 0; i < 4; i++) {
+        int64_t before = shared();
+        programs[i] = record(passes[i], x, w);
+        cr_assert_eq(shared() - before, more[i], "%s", passes[i]);
+        cr_assert_eq(is_fast(programs[i]), i == 1 || i == 2);
+    }
+    for (int i = 0; i < 4; i++)
+        eddy_program_release(&programs[i]);
+    expect_nothing_left(scope);
+}
+
+/* ---- winograd ---- */
+
+/* The bound of tests/kernels/test_winograd.c, of numbers of up to 1. */
+static double bound_of(double terms, double roundings) {
+    return 88.0 / 3 * 88.0 / 3 * (roundings + 24) * 0x1p-24 * terms;
+}
+
+/* Gradients go back through two convolutions, which replays compute within their bounds. */
+Test(winograd, results_and_gradients_are_within_their_bounds) {
+    eddy_scope *scope = eddy_scope_begin();
+    eddy_tensor *x = leaf(image(IMAGES, 0)), *w = leaf(weights()), *grads[2][2], *y[2];
+    for (int i = 0; i < 2; i++) {
+        must(eddy_record_begin(EDDY_OPTIONS(record, .passes = i ? "all,fast" : "none")));
+        eddy_tensor *out = convolve(x, w);
+        eddy_program *program = eddy_record_end_with_grad(
+            EDDY_BINDINGS({"x", x, EDDY_ROLE_INPUT}, {"y", out, EDDY_ROLE_OUTPUT}));
+        must(program ? EDDY_OK : EDDY_INVALID_ARGUMENT);
+        must(eddy_program_run(program, EDDY_LIST(x), &y[i]));
+        must(eddy_backward(all(eddy_mul(y[i], image(IMAGES, 5)))));
+        grads[i][0] = eddy_detach(eddy_grad_of(x));
+        grads[i][1] = eddy_detach(eddy_grad_of(w));
+        must(eddy_grads_zero(EDDY_LIST(x, w)));
+        eddy_program_release(&program);
+    }
+    must_be_within(eddy_detach(y[0]), eddy_detach(y[1]), bound_of(9 * CHANNELS, CHANNELS));
+    must_be_within(grads[0][0], grads[1][0], bound_of(9 * CHANNELS, CHANNELS));
+    must_be_within(grads[0][1], grads[1][1],
+                   bound_of(IMAGES * SIDE * SIDE, IMAGES * SIDE * SIDE / 16.0));
+    expect_nothing_left(scope);
+}
+
+/* What has failed before a run reaches its outputs as it does by calls, and a later run is healthy. */
+Test(winograd, errors_are_those_of_the_calls) {
+    eddy_error errors[2];
+    for (int i = 0; i < 2; i++) {
+        eddy_scope *scope = eddy_scope_begin();
+        eddy_tensor *x = image(IMAGES, 0), *w = weights(), *out;
+        eddy_tensor *index = eddy_full(EDDY_SHAPE(IMAGES), EDDY_S(i + 2), EDDY_I64, NULL);
+        must(eddy_record_begin(EDDY_OPTIONS(record, .passes = i ? "all,fast" : "none")));
+        eddy_tensor *y = convolve(eddy_index_select(x, index, 0), w);
+        eddy_program *program = eddy_record_end(
+            EDDY_BINDINGS({"index", index, EDDY_ROLE_INPUT}, {"y", y, EDDY_ROLE_OUTPUT}));
+        must(program ? EDDY_OK : EDDY_INVALID_ARGUMENT);
+        eddy_tensor *bad = eddy_full(EDDY_SHAPE(IMAGES), EDDY_S(99), EDDY_I64, NULL);
+        must(eddy_program_run(program, EDDY_LIST(bad), &out));
+        cr_assert_eq(eddy_error_of(out, EDDY_FOREVER, &errors[i]), EDDY_OUT_OF_RANGE);
+        must(eddy_program_run(program, EDDY_LIST(index), &out));
+        must(eddy_wait(out, EDDY_FOREVER));
+        eddy_program_release(&program);
+        eddy_scope_end(scope);
+        eddy_sync(EDDY_FOREVER);
+        eddy_error_take(NULL);
+    }
+    cr_assert_str_eq(errors[0].message, errors[1].message);
+    cr_assert_eq(eddy_live_count(), 0);
+}
+
+/* ---- recorded functions ---- */
+
+typedef struct model {
+    eddy_tensor *w;
+    int calls;
+} model;
+
+static eddy_status train(void *context, eddy_recorded_call *call) {
+    model *m = context;
+    m->calls++;
+    eddy_tensor *loss =
+        eddy_mean(eddy_square(convolve(call->inputs.items[0], m->w)), EDDY_ALL_AXES, NULL);
+    eddy_status status = eddy_backward(loss);
+    call->outputs[0] = eddy_detach(loss);
+    call->outputs[1] = eddy_detach(eddy_grad_of(m->w));
+    return status == EDDY_OK ? eddy_grads_zero(EDDY_LIST(m->w)) : status;
+}
+
+/* Sizes that were never recorded have programs too, of code that has gone through the passes. */
+Test(winograd, sizes_are_foretold) {
+    eddy_runtime *runtime = eddy_runtime_create(EDDY_OPTIONS(runtime, .passes = "all,fast"));
+    cr_assert_not_null(runtime);
+    must(eddy_runtime_use(runtime));
+    eddy_runtime_release(&runtime);
+    eddy_scope *scope = eddy_scope_begin();
+    model m = {.w = leaf(weights())};
+    eddy_recorded *recorded =
+        eddy_recorded_create(train, &m, 2, EDDY_OPTIONS(recorded, .foretells_shapes = true));
+    static const int64_t counts[] = {16, 16, 16, 24, 24, 24, 40, 40, 40, 33, 33, 16};
+    for (size_t i = 0; i < sizeof(counts) / sizeof(*counts); i++) {
+        eddy_scope *inner = eddy_scope_begin();
+        eddy_tensor *outputs[2], *x = image(counts[i], (int)i);
+        must(eddy_recorded_run(recorded, EDDY_LIST(x), EDDY_SCALARS(), outputs));
+        eddy_tensor *expected[2];
+        eddy_recorded_call call = {
+            .size = sizeof(call), .inputs = EDDY_LIST(x), .outputs = expected, .output_count = 2};
+        must(train(&m, &call));
+        m.calls--;
+        double count = (double)counts[i] * SIDE * SIDE;
+        double largest = 2 * 9 * CHANNELS / (count * CHANNELS);
+        must_be_within(outputs[1], expected[1],
+                       largest * bound_of(count, count / 16) +
+                           2 * bound_of(9 * CHANNELS, CHANNELS) / CHANNELS);
+        eddy_scope_end(inner);
+    }
+    cr_assert_eq(m.calls, 6); /* two of each of two sizes, and the first of each other */
+    eddy_recorded_release(&recorded);
+    expect_nothing_left(scope);
+}
