@@ -34,12 +34,16 @@ static eddy_status fail_twice(const naming *n, const char *what, const char *nam
     return eddy_fail(EDDY_INVALID_ARGUMENT, n->origin, "%s %s is given twice", what, name);
 }
 
+/* A target that is EDDY_NONE is not wanted; what a run takes is there. */
 static eddy_status feed(const naming *n, eddy_role role, const char *what, const eddy_feed *feed,
                         eddy_tensor **given) {
+    bool may_be_none = role == EDDY_ROLE_OUTPUT;
     int64_t number;
     eddy_status status = find(n, role, feed->name, &number);
     if (status == EDDY_OK)
-        status = feed->tensor ? EDDY_OK : eddy_tensor_check(NULL, feed->name, n->origin);
+        status = may_be_none && eddy_tensor_is_none(feed->tensor)
+                     ? EDDY_OK
+                     : eddy_tensor_check(feed->tensor, feed->name, n->origin);
     if (status != EDDY_OK)
         return status;
     if (!eddy_tensor_is_none(given[number]))

@@ -287,6 +287,10 @@ Test(named, wrong_names_are_told) {
                  "c is a binding of the program, but no input: there are a, b");
     expect_fails(&f, EDDY_FEEDS({"a", a}, {NULL, b}), bad, "the name of an input is NULL");
     expect_fails(&f, EDDY_FEEDS({"a", a}, {"b", NULL}), bad, "b is NULL");
+    expect_fails(&f, EDDY_FEEDS({"a", a}, {"b", EDDY_NONE}), bad,
+                 "b is EDDY_NONE, which stands for absent optional operands only");
+    expect_fails(&f, EDDY_FEEDS({"a", a}, {"b", b}, {"total", EDDY_NONE}), bad,
+                 "total is EDDY_NONE, which stands for absent optional operands only");
     expect_fails(&f, (eddy_feeds){NULL, 2}, bad,
                  "the list of feeds has count 2, but its items are NULL");
     expect_fails(&f, (eddy_feeds){NULL, -1}, bad, "the list of feeds has count -1");
