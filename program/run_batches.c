@@ -20,14 +20,15 @@ static const eddy_program_binding *input_at(const batches *b, int64_t i) {
     return eddy_program_binding_of(b->program, EDDY_ROLE_INPUT, i);
 }
 
-/* How many parts of what was recorded the input has along axis 0; 0: it is given to each run as it is. */
+/* How many parts of what was recorded the input has along axis 0; 0: it is given to each run as it is; -1: it has no such parts. */
 static int64_t parts_of(const batches *b, int64_t i) {
     const eddy_program_binding *binding = input_at(b, i);
     const eddy_tensor *input = b->inputs.items[i];
     int64_t recorded = binding->layout.rank > 0 ? binding->layout.dims[0] : 0;
     if (input->rank != binding->layout.rank || recorded == 0 || input->axes[0].dim == recorded)
         return 0;
-    return input->axes[0].dim % recorded == 0 ? input->axes[0].dim / recorded : -1;
+    int64_t rows = input->axes[0].dim;
+    return rows > 0 && rows % recorded == 0 ? rows / recorded : -1;
 }
 
 static eddy_status count_batches(batches *b) {
@@ -77,8 +78,8 @@ static eddy_status run_one(const batches *b, int64_t batch, const eddy_outcome *
         if (!b->given[i])
             return eddy_outcome_why(outcome);
     }
-    eddy_status status =
-        eddy_program_run(b->program, (eddy_list){b->given, b->inputs.count}, outputs);
+    eddy_status status = eddy_program_run_with(b->program, (eddy_list){b->given, b->inputs.count},
+                                               NULL, outputs, NULL, b->origin);
     for (uint32_t i = 0; i < b->program->output_count && status == EDDY_OK; i++)
         b->made[i * b->count + batch] = outputs[i];
     return status;

@@ -117,6 +117,9 @@ Test(batches, inputs_are_checked) {
     RUN(eddy_ones(EDDY_SHAPE(ROWS + 1, COLUMNS), EDDY_F32, NULL), m.bias);
     expect_error(EDDY_SHAPE_MISMATCH,
                  "program_run_batches: input x has 5 rows, which are no parts of 4");
+    RUN(eddy_ones(EDDY_SHAPE(0, COLUMNS), EDDY_F32, NULL), m.bias);
+    expect_error(EDDY_SHAPE_MISMATCH,
+                 "program_run_batches: input x has 0 rows, which are no parts of 4");
     RUN(eddy_ones(EDDY_SHAPE(2 * ROWS, COLUMNS), EDDY_F32, NULL),
         eddy_ones(EDDY_SHAPE(3 * COLUMNS), EDDY_F32, NULL));
     expect_error(EDDY_SHAPE_MISMATCH,
@@ -126,6 +129,7 @@ Test(batches, inputs_are_checked) {
     RUN(eddy_ones(EDDY_SHAPE(2 * ROWS, COLUMNS + 1), EDDY_F32, NULL), m.bias);
     eddy_error error;
     cr_assert_eq(eddy_error_take(&error), EDDY_SHAPE_MISMATCH);
+    cr_assert_eq(strncmp(error.message, "program_run_batches: ", 21), 0, "%s", error.message);
     cr_assert_eq(eddy_item_i64(m.count, NULL), 0, "no run was made");
     eddy_program_release(&m.program);
     eddy_scope_end(scope);
