@@ -4,6 +4,7 @@
 #include <base/shape.h>
 #include <base/status.h>
 #include <eddy/host.h>
+#include <interpreter/call/describe.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -217,4 +218,5 @@ void eddy_guard_describe(const eddy_code_array *guards, const void *bytes, char 
                                            text + length, size - length);
         at += guard_at(guards, i)->bytes;
     }
+    eddy_text_end(&(eddy_text){text, size, length});
 }

@@ -23,16 +23,25 @@ static int64_t count_inputs(const eddy_recording *recording, const eddy_tensor *
     return count;
 }
 
+static int64_t bytes_of(const eddy_tensor *tensor) {
+    return tensor->count * eddy_dtype_size((eddy_dtype)tensor->dtype);
+}
+
 /* Whose elements they are that were there before the call. */
-static const char *owner_of(const eddy_recording *recording, const eddy_tensor *tensor) {
-    int64_t bytes = tensor->count * eddy_dtype_size((eddy_dtype)tensor->dtype);
+static void describe_owner(const eddy_recording *recording, const eddy_tensor *tensor, char *text,
+                           size_t size) {
     int64_t count = count_inputs(recording, tensor);
-    if (count == 0)
-        return ", which was there before";
-    if (count > 1)
-        return " of inputs that share memory";
-    return bytes > EDDY_GUARD_BYTES_MOST ? " of an input, and few bytes alone decide"
-                                         : " of an input";
+    if (bytes_of(tensor) > EDDY_GUARD_BYTES_MOST)
+        snprintf(text, size, "%s, and %d bytes decide at most",
+                 count > 0 ? " of an input" : ", which was there before", EDDY_GUARD_BYTES_MOST);
+    else if (count == 0 && bytes_of(tensor->root) > EDDY_GUARD_OWN_BYTES_MOST)
+        snprintf(text, size, ", a part of more than %d bytes that were there before",
+                 EDDY_GUARD_OWN_BYTES_MOST);
+    else
+        snprintf(text, size, "%s",
+                 count == 0  ? ", which was there before"
+                 : count > 1 ? " of inputs that share memory"
+                             : " of an input");
 }
 
 /* What a body reads it reads in each step, and it may write that later on. */
@@ -54,7 +63,7 @@ static void explain(eddy_recording *recording, const eddy_tensor *tensor, eddy_o
         snprintf(whose, sizeof(whose), ", which %.40s has written", writer->op->name);
         instead = "give it out and read it after the call, or decide with eddy_cond or eddy_where";
     } else {
-        snprintf(whose, sizeof(whose), "%s", owner_of(recording, tensor));
+        describe_owner(recording, tensor, whose, sizeof(whose));
         instead = is_in_loop(recording) ? "do that before the loop" : instead;
     }
     eddy_tensor_describe(tensor, shape, sizeof(shape));

@@ -451,7 +451,9 @@ static void learn_guards(const calling *c, const eddy_recording *recording) {
         if (!eddy_guard_add_all(&kind->guards, &recording->reads)) {
             kind->is_given_up = true;
             snprintf(kind->reason, sizeof(kind->reason),
-                     "the function reads too many values of its inputs and its own tensors");
+                     "the function reads more than %d bytes of its inputs and its own tensors, or "
+                     "more than %d of these",
+                     EDDY_GUARD_BYTES_MOST, EDDY_GUARD_OWN_MOST);
         }
         eddy_recorded_trim(c->recorded, &dropped);
     }

@@ -1,5 +1,6 @@
 /* What recorded functions say of themselves. */
 #include <base/status.h>
+#include <interpreter/call/describe.h>
 #include <program/recorded_function.h>
 #include <stdio.h>
 
@@ -12,19 +13,17 @@ static const char *outcome_text(const eddy_signature *at) {
                : "; the last call went on after a failed op: it was not recorded";
 }
 
-/* "; each value of input1, input2 has a program" */
+/* "; it reads input1, input2: each value has a program" */
 static void describe_guards(const eddy_signature *at, char *text, size_t size) {
     const eddy_guard *guards = at->guards.items;
-    size_t length = 0;
+    eddy_text all = {text, size, 0};
     text[0] = 0;
-    for (uint32_t i = 0; i < at->guards.count && length < size; i++) {
+    for (uint32_t i = 0; i < at->guards.count; i++) {
         char source[64];
         eddy_guard_describe_source(&guards[i], source, sizeof(source));
-        length += (size_t)snprintf(text + length, size - length, "%s%s",
-                                   i == 0 ? "; it reads " : ", ", source);
+        eddy_text_add(&all, "%s%s", i == 0 ? "; it reads " : ", ", source);
     }
-    if (at->guards.count > 0 && length < size)
-        snprintf(text + length, size - length, ": each value has a program");
+    eddy_text_end(&all);
 }
 
 static int explain_one(const eddy_signature *at, char *buffer, size_t size) {
@@ -33,10 +32,11 @@ static int explain_one(const eddy_signature *at, char *buffer, size_t size) {
     if (at->missed > 0)
         snprintf(missed, sizeof(missed), "; missed %llu times", (unsigned long long)at->missed);
     describe_guards(at, guards, sizeof(guards));
-    return snprintf(buffer, size, "(%s): ran %llu times, replayed %llu times%s%s%s%s%s%s\n",
+    return snprintf(buffer, size, "(%s): ran %llu times, replayed %llu times%s%s%s%s%s%s%s\n",
                     at->text, (unsigned long long)at->ran, (unsigned long long)at->replayed,
                     at->is_foretold ? "; as programs of other sizes foretell" : "", missed, guards,
-                    outcome_text(at), state, at->reason);
+                    at->guards.count > 0 ? ": each value has a program" : "", outcome_text(at),
+                    state, at->reason);
 }
 
 static int explain_locked(const eddy_recorded *recorded, char *buffer, size_t size) {

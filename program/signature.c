@@ -124,18 +124,18 @@ bool eddy_signature_key_is_foretold(const void *first, const void *second, const
 
 /* ---- signatures ---- */
 
+/* "f32[4, 3], i64[] with input1 = 2". */
 static char *describe(eddy_list inputs, const char *with) {
-    char text[640] = "";
-    size_t length = 0;
-    for (int64_t i = 0; i < inputs.count && length < sizeof(text) - 1; i++) {
-        if (i > 0)
-            length += (size_t)snprintf(text + length, sizeof(text) - length, ", ");
-        if (length < sizeof(text))
-            length +=
-                (size_t)eddy_tensor_describe(inputs.items[i], text + length, sizeof(text) - length);
+    char text[640], shape[EDDY_RANK_MAX * 22];
+    eddy_text all = {text, sizeof(text), 0};
+    text[0] = 0;
+    for (int64_t i = 0; i < inputs.count; i++) {
+        eddy_tensor_describe(inputs.items[i], shape, sizeof(shape));
+        eddy_text_add(&all, "%s%s", i > 0 ? ", " : "", shape);
     }
-    if (with[0] && length < sizeof(text))
-        snprintf(text + length, sizeof(text) - length, " with %s", with);
+    if (with[0])
+        eddy_text_add(&all, " with %s", with);
+    eddy_text_end(&all);
     size_t bytes = strlen(text) + 1;
     char *copy = eddy_memory_acquire(bytes, EDDY_MEMORY_PROGRAM);
     if (copy)

@@ -17,6 +17,12 @@ void eddy_text_add(eddy_text *text, const char *format, ...) {
         text->length += (size_t)length;
 }
 
+void eddy_text_end(eddy_text *text) {
+    static const char ellipsis[] = " ...";
+    if (text->length >= text->size && text->size >= sizeof(ellipsis))
+        memcpy(text->buffer + text->size - sizeof(ellipsis), ellipsis, sizeof(ellipsis));
+}
+
 void eddy_text_add_operand(eddy_text *text, eddy_dtype dtype, const eddy_shape *shape) {
     char dims[EDDY_RANK_MAX * 22];
     eddy_shape_format(shape->rank, shape->dims, dims, sizeof(dims));

@@ -19,6 +19,8 @@ typedef struct eddy_text {
 } eddy_text;
 
 void eddy_text_add(eddy_text *text, const char *format, ...) EDDY_PRINTF(2, 3);
+/* Where there was no room for all of it, an ellipsis ends it. */
+void eddy_text_end(eddy_text *text);
 /* "f32[64, 784]" */
 void eddy_text_add_operand(eddy_text *text, eddy_dtype dtype, const eddy_shape *shape);
 /* ", 2" for the eddy_scalar at `scalar`, which may be unaligned. */

@@ -181,10 +181,10 @@ Test(guards, other_reads_are_none) {
     } rows[] = {
         {reads_late, "not replayed: item_i64 reads i64[], which mul has written; give it out and "
                      "read it after the call, or decide with eddy_cond or eddy_where\n"},
-        {reads_much, "not replayed: read reads f32[100] of an input, and few bytes alone decide; "
-                     "do that before the call\n"},
-        {reads_large_state, "not replayed: item_f64 reads f32[1], which was there before; do that "
-                            "before the call\n"},
+        {reads_much, "not replayed: read reads f32[100] of an input, and 256 bytes decide at "
+                     "most; do that before the call\n"},
+        {reads_large_state, "not replayed: item_f64 reads f32[1], a part of more than 4096 bytes "
+                            "that were there before; do that before the call\n"},
         {reads_at_a_place, "not replayed: it reads 2 values, the first of them: item_f64 "
                            "(step.c:41) reads f32[], which sum has written; give it out"},
         {prints, "not replayed: print reads i64[] of an input; do that before the call\n"}};
@@ -444,7 +444,9 @@ Test(guards, tensors_that_are_made_to_be_read_are_not_collected) {
     }
     cr_assert_eq(c.calls, 60);
     cr_assert_leq(eddy_live_count(), 32);
-    expect_explained(recorded, "not replayed: the function reads too many values");
+    expect_explained(recorded,
+                     "not replayed: the function reads more than 256 bytes of its inputs and "
+                     "its own tensors, or more than 32 of these");
     eddy_recorded_release(&recorded);
     eddy_scope_end(scope);
     cr_assert_eq(eddy_live_count(), 0);
@@ -518,5 +520,48 @@ Test(guards, threads_share_it) {
     for (int i = 0; i < 3; i++)
         cr_assert_eq(pthread_join(threads[i], NULL), 0);
     eddy_recorded_release(&recorded);
+    cr_assert_eq(eddy_live_count(), 0);
+}
+
+/* ---- what there is no room for ---- */
+
+static eddy_status adds_all(void *context, eddy_recorded_call *call) {
+    (void)context;
+    eddy_tensor *sum = call->inputs.items[0];
+    for (int64_t i = 1; i < call->inputs.count; i++)
+        sum = eddy_add(sum, call->inputs.items[i]);
+    return done(call->outputs, sum);
+}
+
+static eddy_status reads_many(void *context, eddy_recorded_call *call) {
+    double sum = 0;
+    (void)context;
+    for (int64_t i = 0; i < call->inputs.count; i++)
+        sum += (double)eddy_item_i64(call->inputs.items[i], NULL);
+    return done(call->outputs, eddy_mul_s(call->inputs.items[0], EDDY_S((int64_t)sum)));
+}
+
+Test(guards, what_is_cut_ends_with_an_ellipsis) {
+    char text[4096];
+    eddy_scope *scope = eddy_scope_begin();
+    eddy_recorded *adds = eddy_recorded_create(adds_all, NULL, 1, NULL),
+                  *reads = eddy_recorded_create(reads_many, NULL, 1, NULL);
+    eddy_tensor *many[100], *y;
+    for (int i = 0; i < 100; i++)
+        many[i] = number(1);
+    for (int i = 0; i < 4; i++) {
+        must(eddy_recorded_run(adds, (eddy_list){many, 100}, EDDY_SCALARS(), &y));
+        must(eddy_recorded_run(reads, (eddy_list){many, 30}, EDDY_SCALARS(), &y));
+    }
+    cr_assert_gt(eddy_recorded_explain(adds, text, sizeof(text)), 600);
+    cr_assert_not_null(strstr(text, " ...): ran 2 times, replayed 2 times\n"), "%s", text);
+    cr_assert_gt(eddy_recorded_explain(reads, text, sizeof(text)), 200);
+    cr_assert_not_null(strstr(text, "; it reads input0, input1, "), "%s", text);
+    cr_assert_not_null(strstr(text, " ...: each value has a program\n"), "%s", text);
+    cr_assert_not_null(strstr(text, "i64[] with input0 = 1, input1 = 1, "), "%s", text);
+    cr_assert_not_null(strstr(text, " ...): ran 2 times, replayed 1 times\n"), "%s", text);
+    eddy_recorded_release(&adds);
+    eddy_recorded_release(&reads);
+    eddy_scope_end(scope);
     cr_assert_eq(eddy_live_count(), 0);
 }
