@@ -252,7 +252,7 @@ static eddy_fused_tiles cut(const eddy_fused *fused, int64_t elements) {
 /* The loop of a chain, with what its members have in memory and in slots. */
 static void set_chain(eddy_fused *fused, const eddy_superinstruction *s, eddy_fused_member *call,
                       size_t *copied_bytes) {
-    *call = (eddy_fused_member){.loop = eddy_kernel_loop(&s->chain->kernel),
+    *call = (eddy_fused_member){.loop = eddy_kernel_loop(s->kernel),
                                 .attributes = call->numbers,
                                 .is_flat = true,
                                 .chain = s->chain};

@@ -74,7 +74,7 @@ void eddy_printer_step(eddy_printer *p, uint32_t i, int64_t group) {
     eddy_text_add(&p->text, "    # %s %s", step ? eddy_step_kind(step) : "loop",
                   instruction->kernel->name);
     if (chain)
-        eddy_text_add(&p->text, " in %s", chain->kernel.name);
+        eddy_text_add(&p->text, " in %s", chain->name);
     print_places(p, i);
     eddy_text_add(&p->text, "; %.3f us", (double)eddy_executable_cost(executable_of(p), i) / 1e6);
     print_call(p, instruction->address);

@@ -1,8 +1,19 @@
 #include <program/superinstruction.h>
 
-/* Whether the member is a call of the op in f32. */
-static bool is_call_of(const eddy_code_instruction *member, const eddy_op *op) {
-    return member->op == op && member->kernel == op->kernels[EDDY_F32];
+static bool is_call_of(const eddy_code_instruction *member, const eddy_op *op, eddy_dtype dtype) {
+    return member->op == op && member->kernel == op->kernels[dtype];
+}
+
+/* Whether the member is a call of the chain's first op, in a dtype that the chain has a loop for. */
+static bool begins(const eddy_code_instruction *member, eddy_superinstruction *s) {
+    static const eddy_dtype dtypes[] = {EDDY_F32, EDDY_F64};
+    for (size_t i = 0; i < sizeof(dtypes) / sizeof(*dtypes); i++) {
+        s->kernel = eddy_chain_kernel(s->chain, dtypes[i]);
+        s->dtype = dtypes[i];
+        if (s->kernel && is_call_of(member, s->chain->members[0].op, dtypes[i]))
+            return true;
+    }
+    return false;
 }
 
 /* Whether the only use of the value is the member's operand. */
@@ -12,6 +23,18 @@ static bool takes(const eddy_code *code, const uint32_t *uses, const eddy_code_i
            eddy_code_operand_at(code, member->operands_at + (uint32_t)operand)->value == value;
 }
 
+/* Whether the member takes the value, as the operand, and is the one to overwrite it. Members of a group see what one of them writes in the
+ * same places, so that it overwrites all of that. */
+static bool overwrites(const eddy_code *code, const eddy_code_instruction *member, int8_t operand,
+                       uint32_t value) {
+    const eddy_code_operand *operands = eddy_code_operand_at(code, member->operands_at);
+    for (uint32_t k = 0; k < member->operand_count; k++)
+        if ((operands[k].value == value) !=
+            (k == (uint32_t)operand || k == member->operand_count - 1))
+            return false;
+    return true;
+}
+
 /* Finds the members of the chain behind the first one. */
 static bool follow(const eddy_code *code, const uint32_t *uses, const eddy_group_slots *group,
                    uint32_t others, eddy_superinstruction *s) {
@@ -19,12 +42,12 @@ static bool follow(const eddy_code *code, const uint32_t *uses, const eddy_group
         const eddy_code_instruction *before = group->members[at];
         uint32_t result = before->operand_count - 1,
                  value = eddy_code_operand_at(code, before->operands_at + result)->value;
+        bool is_in_tile = group->slots[at][result] >= 0;
         const eddy_chain_member *wanted = &s->chain->members[k];
-        if (group->slots[at][result] < 0)
-            return false;
         for (at++; at < group->count; at++)
-            if (!(others >> at & 1) && is_call_of(group->members[at], wanted->op) &&
-                takes(code, uses, group->members[at], wanted->taken, value))
+            if (!(others >> at & 1) && is_call_of(group->members[at], wanted->op, s->dtype) &&
+                (is_in_tile ? takes(code, uses, group->members[at], wanted->taken, value)
+                            : overwrites(code, group->members[at], wanted->taken, value)))
                 break;
         if (at == group->count)
             return false;
@@ -62,8 +85,8 @@ bool eddy_superinstruction_find(const eddy_code *code, const uint32_t *uses,
                                 eddy_superinstruction *found) {
     for (uint32_t c = 0; c < eddy_chain_count; c++) {
         *found = (eddy_superinstruction){.chain = &eddy_chains[c], .members = {first}};
-        if (is_call_of(group->members[first], found->chain->members[0].op) &&
-            follow(code, uses, group, others, found) && can_wait(code, group, found))
+        if (begins(group->members[first], found) && follow(code, uses, group, others, found) &&
+            can_wait(code, group, found))
             return true;
     }
     return false;

@@ -1,6 +1,7 @@
 /* Superinstructions: members of a group whose ops are a chain (interpreter/call/chain.h) run as its one loop.
  *
- * Each but the last makes a value that the next one alone reads, so that nobody misses it in memory. They run where the last of them stands:
+ * Each but the last makes a value that the next one alone reads, or writes one that the next one alone reads and overwrites (sums and
+ * scales in place), so that nobody misses it in memory. They run where the last of them stands:
  * nothing in between may change what the others read. */
 #ifndef EDDY_PROGRAM_SUPERINSTRUCTION_H
 #define EDDY_PROGRAM_SUPERINSTRUCTION_H
@@ -10,6 +11,8 @@
 
 typedef struct eddy_superinstruction {
     const eddy_chain *chain;
+    const eddy_kernel *kernel; /* of the chain, for the dtype */
+    eddy_dtype dtype;
     uint32_t members[EDDY_CHAIN_MEMBERS]; /* of the group, ascending */
 } eddy_superinstruction;
 

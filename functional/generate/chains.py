@@ -84,9 +84,11 @@ def read_chain(name, text, ops):
     if not 2 <= len(reader.members) <= MEMBERS_MAX or len(reader.inputs) > INPUTS_MAX:
         fail(where, f"a chain has 2 to {MEMBERS_MAX} ops and up to {INPUTS_MAX} operands")
     first = reader.members[0][0]
+    has_f64 = all("f64" in e.dtypes and e.cost == "cheap" and not e.gradient_of for e, _ in reader.members)
     return Entry(**{
         **first.__dict__, "name": name, "family": CHAINS, "summary": text, "operands": [Operand(n) for n in reader.inputs],
-        "attributes": [Attribute(n, "scalar", "parameter") for n in reader.numbers], "dtypes": ["f32"], "forms": [],
+        "attributes": [Attribute(n, "scalar", "parameter") for n in reader.numbers],
+        "dtypes": ["f32", "f64"] if has_f64 else ["f32"], "forms": [],
         "expressions": [expression], "expression_bool": "", "gradient": "", "gradient_cases": [], "scalar_of": "", "bench": [],
         "cost": max((e.cost for e, _ in reader.members), key=list(COSTS).index), "chain": reader.members,
     })
@@ -101,8 +103,9 @@ def read(paths, entries):
 
 def rows(chain):
     members = ", ".join(f"{{&eddy_op_{e.name}, {-1 if taken is None else taken}}}" for e, taken in chain.chain)
-    loop = f"{chain.name}_{tag('f32')}"
-    return [f'    {{.kernel = LOOP({loop}, "{chain.name}"),', f"     .members = {{{members}}},", f"     .count = {len(chain.chain)},",
+    fields = {"f32": "kernel", "f64": "kernel_f64"}
+    kernels = [f'     .{fields[dtype]} = LOOP({chain.name}_{tag(dtype)}, "{chain.name}"),' for dtype in chain.dtypes]
+    return [f'    {{.name = "{chain.name}",', *kernels, f"     .members = {{{members}}},", f"     .count = {len(chain.chain)},",
             f"     .input_count = {len(chain.operands)}}},"]
 
 

@@ -15,9 +15,10 @@ typedef struct eddy_chain_member {
 } eddy_chain_member;
 
 typedef struct eddy_chain {
-    /* Its loop, of f32. Operands are those of the first member, then those of the others but for the results before, then
-     * the last result. */
-    eddy_kernel kernel;
+    const char *name;
+    /* Its loops, of f32, and of f64 where all its ops are cheap. Operands are those of the first member, then those of
+     * the others but for the results before, then the last result. */
+    eddy_kernel kernel, kernel_f64;
     eddy_chain_member members[EDDY_CHAIN_MEMBERS];
     uint32_t count, input_count;
 } eddy_chain;
@@ -32,5 +33,12 @@ typedef struct eddy_chain_numbers {
 /* Longer ones come first. */
 extern const eddy_chain eddy_chains[];
 extern const uint32_t eddy_chain_count;
+
+/* The kernel of a dtype; NULL if there is none. */
+static inline const eddy_kernel *eddy_chain_kernel(const eddy_chain *chain, eddy_dtype dtype) {
+    return dtype == EDDY_F32                              ? &chain->kernel
+           : dtype == EDDY_F64 && chain->kernel_f64.loops ? &chain->kernel_f64
+                                                          : NULL;
+}
 
 #endif
