@@ -105,6 +105,20 @@ eddy_status eddy_program_check_list(const void *items, int64_t count, const char
                      (long long)count, count > 0 ? ", but its items are NULL" : "");
 }
 
+eddy_status eddy_program_check_constants(const eddy_program *program, eddy_origin origin) {
+    for (uint32_t i = 0; program->constant_count > 0 && i < program->bindings.count; i++) {
+        const eddy_program_binding *binding = eddy_program_binding_at(program, i);
+        if (binding->role != EDDY_ROLE_CONSTANT)
+            continue;
+        const eddy_tensor *root = eddy_program_external_at(program, binding->operand)->tensor;
+        if (eddy_load_relaxed(&root->version) != binding->version)
+            return eddy_fail(EDDY_INVALID_ARGUMENT, origin,
+                             "constant %s was written after the program was recorded",
+                             binding->name);
+    }
+    return EDDY_OK;
+}
+
 eddy_program *eddy_program_retain(eddy_program *program) {
     if (program)
         eddy_add_relaxed(&program->references, 1u);

@@ -114,6 +114,10 @@ EDDY_MUST_USE eddy_status eddy_program_check(const eddy_program *program, eddy_o
 EDDY_MUST_USE eddy_status eddy_program_check_list(const void *items, int64_t count,
                                                   const char *what, eddy_origin origin);
 
+/* Whether constants are as they were recorded, or loaded. INVALID_ARGUMENT, recorded. */
+EDDY_MUST_USE eddy_status eddy_program_check_constants(const eddy_program *program,
+                                                       eddy_origin origin);
+
 /* Gives up captured storages that no instruction uses: inputs show what they did, or it was dead code. OUT_OF_MEMORY, recorded. */
 EDDY_MUST_USE eddy_status eddy_program_drop_unused(eddy_program *program, eddy_origin origin);
 

@@ -269,21 +269,6 @@ static eddy_status check_aliases(const eddy_run *r) {
                      two ? two->name : "a captured tensor");
 }
 
-static eddy_status check_constants(const eddy_run *r) {
-    const eddy_program *program = r->program;
-    for (uint32_t i = 0; program->constant_count > 0 && i < program->bindings.count; i++) {
-        const eddy_program_binding *binding = eddy_program_binding_at(program, i);
-        if (binding->role != EDDY_ROLE_CONSTANT)
-            continue;
-        const eddy_tensor *root = eddy_program_external_at(program, binding->operand)->tensor;
-        if (eddy_load_relaxed(&root->version) != binding->version)
-            return eddy_fail(EDDY_INVALID_ARGUMENT, r->origin,
-                             "constant %s was written after the program was recorded",
-                             binding->name);
-    }
-    return EDDY_OK;
-}
-
 /* What was given, in the order of the bindings. */
 static eddy_status bind_given(const eddy_run *r) {
     const eddy_program *program = r->program;
@@ -306,7 +291,7 @@ static eddy_status bind_given(const eddy_run *r) {
 
 eddy_status eddy_run_bind(const eddy_run *r) {
     const eddy_program *program = r->program;
-    eddy_status status = check_constants(r);
+    eddy_status status = eddy_program_check_constants(program, r->origin);
     if (status != EDDY_OK)
         return status;
     memset(r->arguments->words, 0, (program->executable->base_count - 1) * sizeof(int64_t));

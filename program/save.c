@@ -45,7 +45,7 @@ static eddy_status check(const saving *s, eddy_origin origin) {
     for (uint32_t i = 0; i < program->bindings.count; i++)
         if (eddy_program_binding_at(program, i)->device_kind != EDDY_DEVICE_CPU)
             return eddy_fail(EDDY_UNSUPPORTED, origin, "the program does not run on the CPU");
-    return EDDY_OK;
+    return eddy_program_check_constants(program, origin);
 }
 
 /* ---- writing ---- */

@@ -302,6 +302,27 @@ FILE_TEST(file, groups_and_constants_are_there_again, "groups.program") {
     eddy_scope_end(scope);
 }
 
+/* What was folded of it is no longer what the file would say. */
+FILE_TEST(file, a_constant_that_was_written_is_not_saved, "written.program") {
+    eddy_scope *scope = eddy_scope_begin();
+    eddy_error error;
+    eddy_tensor *x = eddy_ones(EDDY_SHAPE(2), EDDY_F32, NULL),
+                *k = eddy_ones(EDDY_SHAPE(2), EDDY_F32, NULL);
+    cr_assert_eq(eddy_record_begin(NULL), EDDY_OK);
+    eddy_tensor *y = eddy_mul(x, k);
+    eddy_program *program = end(EDDY_BINDINGS(
+        {"x", x, EDDY_ROLE_INPUT}, {"k", k, EDDY_ROLE_CONSTANT}, {"y", y, EDDY_ROLE_OUTPUT}));
+    cr_assert_eq(eddy_add_s_inplace(k, EDDY_S(1)), EDDY_OK);
+    cr_assert_eq(eddy_program_save(program, path), EDDY_INVALID_ARGUMENT);
+    eddy_error_take(&error);
+    cr_assert_str_eq(error.message,
+                     "program_save: constant k was written after the program was recorded");
+    cr_assert_null(eddy_program_load(path)); /* nothing was written */
+    eddy_error_take(NULL);
+    eddy_program_release(&program);
+    eddy_scope_end(scope);
+}
+
 /* What passes find to be unused when a program is loaded takes no memory. */
 FILE_TEST(file, what_is_not_used_is_not_loaded, "unused.program") {
     eddy_scope *scope = eddy_scope_begin();
