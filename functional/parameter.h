@@ -43,7 +43,7 @@ static inline double eddy_parameter_f64(eddy_scalar scalar) {
 static inline double eddy_parameter_attribute(const eddy_op *op, size_t offset,
                                               eddy_scalar scalar) {
     if (EDDY_UNLIKELY(scalar.slot != 0))
-        eddy_recorder_scalar(eddy_caller_self, op, offset, scalar.slot);
+        eddy_recorder_scalar(eddy_caller_self, op, offset, &scalar);
     return scalar.kind == EDDY_SCALAR_FLOAT ? scalar.value.floating : (double)scalar.value.integer;
 }
 

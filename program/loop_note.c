@@ -256,6 +256,7 @@ static void stand_in(const eddy_recording *recording, eddy_recording *scratch) {
     scratch->taped_depth = recording->taped_depth + 1;
     scratch->first_slot = recording->first_slot;
     scratch->scalar_count = recording->scalar_count;
+    scratch->scalars = recording->scalars;
     scratch->is_owned = recording->is_owned;
 }
 

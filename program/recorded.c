@@ -166,6 +166,7 @@ static eddy_status record_body(calling *c, eddy_recording **recording) {
     (*recording)->is_owned = true;
     (*recording)->inputs = &c->inputs;
     (*recording)->scalar_count = (uint32_t)c->scalars.count;
+    (*recording)->scalars = scalars;
     (*recording)->first_slot = c->scalars.count > 0 ? take_slots(c->scalars.count) : 0;
     for (int64_t i = 0; i < c->scalars.count; i++)
         scalars[i].slot = (*recording)->first_slot + (uint32_t)i;

@@ -1,6 +1,8 @@
 /* Recording: from submitted calls to code. */
+#include <base/call_site.h>
 #include <base/dtype.h>
 #include <base/memory.h>
+#include <base/number.h>
 #include <base/status.h>
 #include <interpreter/call/recorder.h>
 #include <interpreter/handle/generator.h>
@@ -356,6 +358,23 @@ static uint32_t number_of(const eddy_recording *recording, uint32_t slot) {
                                                                                  : EDDY_CODE_NONE;
 }
 
+/* Whether a number with a slot is still the one that was given for it: the function may have changed a copy, whose slot says nothing then. */
+static bool is_as_given(const eddy_recording *recording, uint32_t index,
+                        const eddy_scalar *number) {
+    const eddy_scalar *given = &recording->scalars[index];
+    return number->kind == given->kind &&
+           memcmp(&number->value, &given->value, sizeof(given->value)) == 0;
+}
+
+/* The same of one that was converted for an op. */
+static bool is_converted(const eddy_recording *recording, const eddy_code_scalar *use,
+                         const eddy_scalar *number) {
+    eddy_scalar given = recording->scalars[use->number];
+    return eddy_number_convert(&given, (eddy_dtype)use->dtype, use->wraps) &&
+           number->kind == given.kind &&
+           memcmp(&number->value, &given.value, sizeof(given.value)) == 0;
+}
+
 static bool patch_scalar(eddy_recording *recording, eddy_code_instruction *instruction,
                          const eddy_code_scalar *use) {
     eddy_code *code = &recording->code;
@@ -376,10 +395,13 @@ static bool patch_scalar(eddy_recording *recording, eddy_code_instruction *instr
 
 /* The first way in which a run cannot follow a number stays. */
 static void lose(eddy_recording *recording, uint32_t number, const char *how, const char *op) {
+    const char *place = eddy_call_site_noted;
     if (!recording->lost[0])
-        snprintf(recording->lost, sizeof(recording->lost), "number %u of the call %s%.40s", number,
-                 how, op);
+        snprintf(recording->lost, sizeof(recording->lost), "number %u of the call %s%.40s%s%.60s%s",
+                 number, how, op, place ? " (" : "", place ? place : "", place ? ")" : "");
 }
+
+#define CHANGED "has another value than was given, in a call of "
 
 /* Attributes that are numbers of their own kind. */
 static bool patch_numbers(eddy_recording *recording, const eddy_recorder_call *call,
@@ -401,12 +423,14 @@ static bool patch_numbers(eddy_recording *recording, const eddy_recorder_call *c
         }
         const eddy_tensor *result = call->views[call->view_count - 1];
         eddy_dtype dtype = i < op->scalar_count ? call->compute : (eddy_dtype)result->dtype;
-        if (!patch_scalar(recording, instruction,
-                          &(eddy_code_scalar){.number = index,
-                                              .dtype = (uint8_t)dtype,
-                                              .wraps = op->numbers_wrap,
-                                              .attribute = (uint32_t)i,
-                                              .op = op}))
+        eddy_code_scalar use = {.number = index,
+                                .dtype = (uint8_t)dtype,
+                                .wraps = op->numbers_wrap,
+                                .attribute = (uint32_t)i,
+                                .op = op};
+        if (!is_converted(recording, &use, &number))
+            lose(recording, index, CHANGED, op->name);
+        else if (!patch_scalar(recording, instruction, &use))
             return false;
     }
     return true;
@@ -481,15 +505,17 @@ static bool patch_doubles(eddy_recording *recording, const eddy_recorder_call *c
 }
 
 static void record_scalar(eddy_recorder *recorder, const eddy_op *op, size_t offset,
-                          uint32_t slot) {
+                          const eddy_scalar *scalar) {
     eddy_recording *recording = (eddy_recording *)(void *)recorder;
-    uint32_t number = number_of(recording, slot);
+    uint32_t number = number_of(recording, scalar->slot);
     if (number == EDDY_CODE_NONE || recorder->mode == EDDY_RECORDER_WATCHES)
         return;
     /* Its gradient would get the number without its slot; but one that draws again is known by its draw. */
     bool has_gradient = op->gradient && op->gradient->run && !op->is_random;
     if (has_gradient)
         lose(recording, number, "would be a constant in gradients, those of ", op->name);
+    else if (!is_as_given(recording, number, scalar))
+        lose(recording, number, CHANGED, op->name);
     else if (recording->noted_count == EDDY_RECORDING_NOTED)
         lose(recording, number, "was given to a call that failed, of ", op->name);
     else

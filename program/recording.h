@@ -91,11 +91,12 @@ typedef struct eddy_recording {
     char first_read[256];  /* of these, as a sentence */
     /* The numbers that are given at each run have the slots from the first on; 0: there are none. */
     uint32_t first_slot, scalar_count;
+    const eddy_scalar *scalars; /* those of the call that is recorded; borrowed */
     eddy_recording_noted noted[EDDY_RECORDING_NOTED];
     uint32_t noted_count;
     uint32_t passes; /* that the program goes through: a bit for each */
     bool is_owned;   /* by a recorded function: the program's code cannot close it */
-    char lost[160];  /* how such a number was used in a way that a run cannot follow; "" */
+    char lost[224];  /* how such a number was used in a way that a run cannot follow; "" */
     /* A recorded call wrote in place to a tensor that was there before, which then belongs to that call for the tape. */
     bool has_redirected;
     bool has_marks;

@@ -40,7 +40,8 @@ typedef struct eddy_recorded eddy_recorded;
 typedef struct eddy_recorded_call {
     size_t size;
     eddy_list inputs; /* as given */
-    /* As given. Pass them on to ops as they are: EDDY_S of a value would be a constant of the program. */
+    /* As given. Pass them on to ops as they are: EDDY_S of a value would be a constant of the program, and a copy with another value is refused, as far as that shows
+     * while the function is recorded. */
     const eddy_scalar *scalars;
     int64_t scalar_count;
     eddy_tensor **outputs; /* to fill; all NULL at first */

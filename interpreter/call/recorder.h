@@ -99,8 +99,9 @@ struct eddy_recorder {
     /* A backward pass reads what a node saved at that time (events), in the recording with that serial, or (0) in none. */
     void (*needs)(eddy_recorder *recorder, const eddy_tensor *saved, uint64_t serial,
                   uint64_t events);
-    /* A number with this slot is the attribute, a double, at `offset` of the op's next call. */
-    void (*scalar)(eddy_recorder *recorder, const eddy_op *op, size_t offset, uint32_t slot);
+    /* A number with a slot is the attribute, a double, at `offset` of the op's next call. */
+    void (*scalar)(eddy_recorder *recorder, const eddy_op *op, size_t offset,
+                   const eddy_scalar *scalar);
     /* A number with this slot was used in a way that a replay cannot follow. */
     void (*lose)(eddy_recorder *recorder, uint32_t slot);
     /* Something cannot be recorded: false where the recording is spoiled by it and the call goes on, true where the call fails. */
@@ -191,9 +192,9 @@ static inline bool eddy_recorder_watch(const eddy_caller *caller,
 }
 
 static inline void eddy_recorder_scalar(const eddy_caller *caller, const eddy_op *op, size_t offset,
-                                        uint32_t slot) {
+                                        const eddy_scalar *scalar) {
     if (caller != NULL && caller->recorder != NULL)
-        caller->recorder->scalar(caller->recorder, op, offset, slot);
+        caller->recorder->scalar(caller->recorder, op, offset, scalar);
 }
 
 static inline void eddy_recorder_lose(const eddy_caller *caller, uint32_t slot) {

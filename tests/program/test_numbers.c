@@ -1,0 +1,89 @@
+/* Numbers of a recorded function: copies that were changed, numbers that an op does not take, errors that show them. */
+#include <criterion/criterion.h>
+#include <eddy/eddy.h>
+#include <stdio.h>
+#include <string.h>
+#include <tests/program/blocks.h>
+#include <tests/program/outcome.h>
+#include <tests/program/taped.h>
+
+/* ---- a copy with another value is no number of the call ---- */
+
+static eddy_status negates(void *context, eddy_recorded_call *call) {
+    (void)context;
+    eddy_scalar changed = call->scalars[0];
+    changed.value.floating = -changed.value.floating;
+    return done(call->outputs, eddy_mul_s(call->inputs.items[0], changed));
+}
+
+static eddy_status rounds(void *context, eddy_recorded_call *call) {
+    (void)context;
+    eddy_scalar changed = call->scalars[0];
+    changed.kind = EDDY_SCALAR_INT;
+    changed.value.integer = (int64_t)call->scalars[0].value.floating + 1;
+    return done(call->outputs, eddy_mul_s(call->inputs.items[0], changed));
+}
+
+/* An attribute that is a double, which the op's function has named. */
+static eddy_status drops_the_rest(void *context, eddy_recorded_call *call) {
+    (void)context;
+    eddy_scalar changed = call->scalars[0];
+    changed.value.floating = changed.value.floating > 4 ? 1 : 0;
+    return done(call->outputs, eddy_dropout(call->inputs.items[0], changed, NULL));
+}
+
+static eddy_tensor *call_alone(eddy_recorded_body *body, eddy_tensor *x, eddy_scalar number) {
+    eddy_tensor *y = NULL;
+    eddy_recorded_call call = {.size = sizeof(call),
+                               .inputs = EDDY_LIST(x),
+                               .scalars = &number,
+                               .scalar_count = 1,
+                               .outputs = &y,
+                               .output_count = 1};
+    must(body(NULL, &call));
+    return y;
+}
+
+static void expect_followed(eddy_recorded_body *body, const char *reason) {
+    eddy_scope *scope = eddy_scope_begin();
+    eddy_recorded *recorded = eddy_recorded_create(body, NULL, 1, NULL);
+    for (int i = 0; i < 6; i++) {
+        eddy_tensor *x = of(3), *y, *wanted = call_alone(body, x, EDDY_S(2.0 + i));
+        must(eddy_recorded_run(recorded, EDDY_LIST(x), EDDY_SCALARS(EDDY_S(2.0 + i)), &y));
+        cr_assert_eq(sum_of(y), sum_of(wanted), "call %d", i);
+    }
+    expect_explained(recorded, reason);
+    eddy_recorded_release(&recorded);
+    expect_nothing_left(scope);
+}
+
+Test(numbers, a_copy_with_another_value_is_noticed) {
+    expect_followed(negates, "not replayed: number 0 of the call has another value than was given, "
+                             "in a call of mul_s");
+    expect_followed(rounds, "number 0 of the call has another value than was given");
+    expect_followed(drops_the_rest, "number 0 of the call has another value than was given, in a "
+                                    "call of dropout");
+}
+
+/* A gradient takes the number over, in the dtype that the op has made of it. */
+static eddy_status scales(void *context, eddy_recorded_call *call) {
+    eddy_tensor *y = eddy_mul_s(eddy_mul(call->inputs.items[0], context), call->scalars[0]);
+    return done(call->outputs, all(y));
+}
+
+Test(numbers, integers_beside_floats_go_through_gradients) {
+    eddy_scope *scope = eddy_scope_begin();
+    eddy_tensor *w = leaf(of(2));
+    eddy_recorded *recorded = eddy_recorded_create(scales, w, 1, NULL);
+    for (int i = 0; i < 5; i++) {
+        eddy_tensor *y;
+        must(eddy_recorded_run(recorded, EDDY_LIST(of(3)), EDDY_SCALARS(EDDY_S(i + 5)), &y));
+        must(eddy_grads_zero(EDDY_LIST(w)));
+        must(eddy_backward(y));
+        cr_assert_eq(sum_of(eddy_grad_of(w)), 3 * 3 * (i + 5), "call %d", i);
+    }
+    expect_explained(recorded, "replayed 3 times");
+    must(eddy_grads_zero(EDDY_LIST(w)));
+    eddy_recorded_release(&recorded);
+    expect_nothing_left(scope);
+}
