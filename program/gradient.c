@@ -492,7 +492,7 @@ static eddy_status run_forward(const tracing *t) {
                                               .inputs = t->call->inputs,
                                               .scalars = t->call->scalars,
                                               .outputs = t->made,
-                                              .is_unfit = t->call->is_unfit,
+                                              .unfit = t->call->unfit,
                                               .drawn = t->run->words});
 }
 

@@ -124,11 +124,11 @@ EDDY_MUST_USE eddy_status eddy_program_drop_unused(eddy_program *program, eddy_o
 /* Runs the passes and makes the executable, or finds one: once, before others see the program. OUT_OF_MEMORY, or a kernel's failure to prepare, recorded. */
 EDDY_MUST_USE eddy_status eddy_program_build(eddy_program *program, eddy_origin origin);
 
-/* eddy_program_run with the numbers that the program was recorded with. is_unfit: where an input shares memory that the
- * program writes, or a number is none that its op takes, it is set, no error is recorded and nothing has happened; NULL: the run fails. */
+/* eddy_program_run with the numbers that the program was recorded with. unfit: where an input shares memory that the
+ * program writes, or a number is none that its op takes, it is set to a static sentence, no error is recorded and nothing has happened; NULL: the run fails. */
 EDDY_MUST_USE eddy_status eddy_program_run_with(eddy_program *program, eddy_list inputs,
                                                 const eddy_scalar *scalars, eddy_tensor **outputs,
-                                                bool *is_unfit, eddy_origin origin);
+                                                const char **unfit, eddy_origin origin);
 
 /* A copy of the externals in an empty array, with references of its own; false without memory. */
 EDDY_MUST_USE bool eddy_program_externals_copy(eddy_code_array *to, const eddy_code_array *from);

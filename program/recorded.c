@@ -523,13 +523,14 @@ static eddy_status run_eagerly(calling *c, const char *reason) {
 }
 
 /* The function runs after all: its arguments are not as those that were recorded. */
-static void count_miss(const calling *c) {
+static void count_miss(const calling *c, const char *why) {
     eddy_lock_acquire(&c->recorded->lock);
     eddy_signature *signature = find_locked(c);
     if (signature) {
         signature->replayed--;
         signature->ran++;
         signature->missed++;
+        signature->miss = why;
     }
     eddy_lock_release(&c->recorded->lock);
 }
@@ -640,13 +641,13 @@ static eddy_program *choose_locked(const calling *c, choice *made) {
 }
 
 static eddy_status replay(calling *c, eddy_program *program) {
-    bool is_unfit = false;
-    eddy_status status = eddy_program_run_with(program, c->inputs, c->scalars.items, c->outputs,
-                                               &is_unfit, c->origin);
-    if (!is_unfit)
+    const char *unfit = NULL;
+    eddy_status status =
+        eddy_program_run_with(program, c->inputs, c->scalars.items, c->outputs, &unfit, c->origin);
+    if (!unfit)
         return status;
-    count_miss(c);
-    return run_eagerly(c, "an input shares memory that it writes, or a number is no rate");
+    count_miss(c, unfit);
+    return run_eagerly(c, unfit);
 }
 
 static eddy_status choose(calling *c) {

@@ -28,9 +28,11 @@ static void describe_guards(const eddy_signature *at, char *text, size_t size) {
 
 static int explain_one(const eddy_signature *at, char *buffer, size_t size) {
     const char *state = !at->reason[0] ? "" : at->is_given_up ? "; not replayed: " : "; not yet: ";
-    char missed[96] = "", guards[200];
+    char missed[160] = "", guards[200];
     if (at->missed > 0)
-        snprintf(missed, sizeof(missed), "; missed %llu times", (unsigned long long)at->missed);
+        snprintf(missed, sizeof(missed), "; missed %llu times%s%s%s",
+                 (unsigned long long)at->missed, at->miss ? " (" : "", at->miss ? at->miss : "",
+                 at->miss ? ")" : "");
     describe_guards(at, guards, sizeof(guards));
     return snprintf(buffer, size, "(%s): ran %llu times, replayed %llu times%s%s%s%s%s%s%s\n",
                     at->text, (unsigned long long)at->ran, (unsigned long long)at->replayed,

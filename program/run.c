@@ -167,14 +167,18 @@ static eddy_status convert(const eddy_run *r, const eddy_code_scalar *use, int64
             number.kind == EDDY_SCALAR_FLOAT ? number.value.floating : (double)number.value.integer;
         /* The op's function, or its inference, would look at it before the call: rates and norms are finite and not negative, probabilities up to 1. */
         double most = use->op->is_random || use->op->redraws ? 1 : DBL_MAX;
-        if (!(value >= 0 && value <= most) && r->is_unfit) {
-            *r->is_unfit = true;
+        if (!(value >= 0 && value <= most) && r->unfit) {
+            *r->unfit = "a number was none that an op takes";
             return EDDY_INVALID_ARGUMENT;
         }
         memcpy(words, &value, sizeof(value));
         return EDDY_OK;
     }
     if (!eddy_number_convert(&number, (eddy_dtype)use->dtype, use->wraps)) {
+        if (r->unfit) {
+            *r->unfit = "a number was none that an op takes";
+            return EDDY_OUT_OF_RANGE;
+        }
         char text[64];
         eddy_number_format(number, text, sizeof(text));
         return eddy_fail(EDDY_OUT_OF_RANGE, r->origin,
@@ -466,10 +470,10 @@ eddy_status eddy_run_make(eddy_run *r) {
 }
 
 eddy_status eddy_program_run_with(eddy_program *program, eddy_list inputs,
-                                  const eddy_scalar *scalars, eddy_tensor **outputs, bool *is_unfit,
-                                  eddy_origin origin) {
+                                  const eddy_scalar *scalars, eddy_tensor **outputs,
+                                  const char **unfit, eddy_origin origin) {
     return eddy_run_make(&(eddy_run){.program = program,
-                                     .is_unfit = is_unfit,
+                                     .unfit = unfit,
                                      .caller = eddy_caller_get(),
                                      .origin = origin,
                                      .inputs = inputs,

@@ -33,7 +33,8 @@ typedef struct eddy_run {
         roots; /* per made storage: that of its target; without one NULL until the run is submitted */
     eddy_run_arguments *arguments;
     eddy_late_draws *late; /* a reference: words that change while it runs; or NULL */
-    bool *is_unfit; /* set in place of an error where the arguments do not fit; NULL: the error */
+    const char **
+        unfit; /* set to the reason in place of an error where the arguments do not fit; NULL: the error */
     const int64_t
         *given_draws; /* two words for each draw, in place of drawing; NULL: the run draws */
     int64_t *drawn;   /* room for those words; NULL: nobody wants them */

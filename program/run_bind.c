@@ -257,8 +257,8 @@ static eddy_status check_aliases(const eddy_run *r) {
     uint32_t given, other = find_alias(r, &given);
     if (EDDY_LIKELY(other == EDDY_CODE_NONE))
         return EDDY_OK;
-    if (r->is_unfit) {
-        *r->is_unfit = true;
+    if (r->unfit) {
+        *r->unfit = "an input shares memory that it writes";
         return EDDY_INVALID_ARGUMENT;
     }
     const eddy_program_binding *one = binding_of(r, given), *two = binding_of(r, other);

@@ -53,7 +53,9 @@ typedef struct eddy_signature {
     bool is_foretold;  /* its program was not recorded, or once */
     uint64_t differed; /* recordings that were not as the one before, since the last that was */
     uint64_t missed;   /* of those that ran: a program was there, but not for such arguments */
-    char reason[320];  /* why it is not replayed; empty: nothing speaks against it */
+    const char *
+        miss; /* what the last of these arguments were, static; NULL: the tape, or where inputs lie */
+    char reason[320]; /* why it is not replayed; empty: nothing speaks against it */
     /* What the function reads of its inputs (eddy_guard): each value of that has a signature of its own, and this one has no program. */
     eddy_code_array guards;
     uint32_t values_left; /* so many new values are still recorded; a replay of one earns another */

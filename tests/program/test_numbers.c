@@ -87,3 +87,32 @@ Test(numbers, integers_beside_floats_go_through_gradients) {
     eddy_recorded_release(&recorded);
     expect_nothing_left(scope);
 }
+
+/* ---- a number that an op does not take is the function's affair ---- */
+
+static eddy_status helps_itself(void *context, eddy_recorded_call *call) {
+    ++*(int *)context;
+    eddy_tensor *x = call->inputs.items[0], *y = eddy_maximum_s(x, call->scalars[0]);
+    if (!y) {
+        eddy_error_take(NULL);
+        y = eddy_neg(x);
+    }
+    return done(call->outputs, y);
+}
+
+Test(numbers, one_that_does_not_fit_runs_the_function) {
+    eddy_scope *scope = eddy_scope_begin();
+    int calls = 0;
+    eddy_recorded *recorded = eddy_recorded_create(helps_itself, &calls, 1, NULL);
+    eddy_tensor *x = eddy_full(EDDY_SHAPE(1), EDDY_S(7), EDDY_U8, NULL), *y;
+    static const int numbers[] = {5, 9, 8, 300, 6, 300}, wanted[] = {7, 9, 8, 249, 7, 249};
+    for (int i = 0; i < 6; i++) {
+        must(eddy_recorded_run(recorded, EDDY_LIST(x), EDDY_SCALARS(EDDY_S(numbers[i])), &y));
+        cr_assert_eq(eddy_item_i64(y, NULL), wanted[i], "call %d", i);
+    }
+    cr_assert_eq(calls, 4);
+    expect_explained(recorded, "(u8[1]): ran 4 times, replayed 2 times; missed 2 times (a number "
+                               "was none that an op takes)\n");
+    eddy_recorded_release(&recorded);
+    expect_nothing_left(scope);
+}

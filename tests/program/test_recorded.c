@@ -502,8 +502,8 @@ Test(recorded, a_number_that_the_dtype_does_not_hold_fails_the_run) {
                  EDDY_OUT_OF_RANGE);
     eddy_error error;
     eddy_error_take(&error);
-    cr_assert_not_null(strstr(error.message, "number 0 is 256, which u8 of eq_s does not hold"),
-                       "%s", error.message);
+    cr_assert_not_null(strstr(error.message, "b is 256, and u8 holds 0 to 255"), "%s",
+                       error.message);
     eddy_recorded_release(&recorded);
     eddy_scope_end(scope);
 }
