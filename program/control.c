@@ -51,9 +51,7 @@ static const eddy_op ops[EDDY_CONTROL_END_LOOP + 1] = {
     [EDDY_CONTROL_LOOP] = {MARK("loop"), .attributes = loop_attributes, .attribute_count = 1,
                            .attribute_bytes = sizeof(eddy_control_loop),
                            .kernel_attribute_bytes = sizeof(eddy_control_loop)},
-    [EDDY_CONTROL_LOOP_WHILE] = {MARK_OF_PREDICATE("loop_while"),
-                                 .late_invalid =
-                                     "it still holds after as many steps as the loop may take"},
+    [EDDY_CONTROL_LOOP_WHILE] = {MARK_OF_PREDICATE("loop_while")},
     [EDDY_CONTROL_END_LOOP] = {MARK("end_loop")},
 };
 

@@ -24,6 +24,9 @@ typedef enum eddy_control {
 /* So many regions may lie within each other. */
 #define EDDY_CONTROL_DEPTH_MOST 64
 
+/* What a loop says that reaches most_steps, which it takes as a long long. */
+#define EDDY_CONTROL_MOST_STEPS "the predicate still holds after %lld steps, the most there may be"
+
 /* The attribute struct of EDDY_CONTROL_LOOP. */
 typedef struct eddy_control_loop {
     int64_t most_steps; /* the loop fails once it would begin another; 0: no bound */

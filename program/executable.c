@@ -168,6 +168,12 @@ static eddy_status prepare(builder *b, const eddy_code_instruction *instruction,
     return EDDY_OK;
 }
 
+/* Room for the attributes of a call that is patched; behind them there is room for a copy of its block, which shows them (eddy_executable_patched). */
+static size_t copied_attribute_bytes(const eddy_packed_arguments *packed) {
+    size_t word = sizeof(int64_t);
+    return (packed->op->kernel_attribute_bytes + word - 1) / word * word;
+}
+
 static eddy_status prepare_all(builder *b) {
     eddy_executable *executable = b->executable;
     for (uint32_t i = 0; i < executable->instruction_count; i++) {
@@ -185,9 +191,9 @@ static eddy_status prepare_all(builder *b) {
         executable->prepared_of[i] = *slot - 1;
         const eddy_prepared_call *prepared = prepared_at(executable, *slot - 1);
         executable->cost_ps += prepared->cost_ps;
-        size_t attribute_bytes = instruction->op->kernel_attribute_bytes;
-        if (instruction->patch_count > 0 && attribute_bytes > executable->most_patched_bytes)
-            executable->most_patched_bytes = attribute_bytes;
+        size_t copied_bytes = copied_attribute_bytes(prepared->packed) + prepared->bytes;
+        if (instruction->patch_count > 0 && copied_bytes > executable->most_patched_bytes)
+            executable->most_patched_bytes = copied_bytes;
         if (instruction->operand_count > executable->most_views)
             executable->most_views = instruction->operand_count;
     }
@@ -579,6 +585,16 @@ void eddy_executable_instruction(const eddy_executable *executable, const eddy_c
     *instruction = (eddy_vm_instruction){.descriptor = prepared->descriptor,
                                          .arguments = prepared->packed,
                                          .address = eddy_code_instruction_at(code, i)->address};
+}
+
+const void *eddy_executable_patched(const eddy_executable *executable, uint32_t i, void *copy) {
+    const eddy_prepared_call *prepared = prepared_at(executable, executable->prepared_of[i]);
+    const eddy_packed_arguments *packed = prepared->packed;
+    char *block = (char *)copy + copied_attribute_bytes(packed);
+    memcpy(block, packed, prepared->bytes);
+    memcpy(block + packed->attributes_at * sizeof(int64_t), copy,
+           packed->op->kernel_attribute_bytes);
+    return block;
 }
 
 int64_t eddy_executable_cost(const eddy_executable *executable, uint32_t instruction) {

@@ -166,6 +166,9 @@ void eddy_executable_run(const eddy_executable *executable, const eddy_code *cod
 /* The estimated time of an instruction. */
 int64_t eddy_executable_cost(const eddy_executable *executable, uint32_t instruction);
 
+/* The arguments of an instruction that is patched, with the attributes that lie in a frame's copy; the block lies behind these. */
+const void *eddy_executable_patched(const eddy_executable *executable, uint32_t i, void *copy);
+
 /* One instruction's call as the VM shows it; for descriptions. */
 void eddy_executable_instruction(const eddy_executable *executable, const eddy_code *code,
                                  uint32_t i, eddy_vm_instruction *instruction);

@@ -82,8 +82,7 @@ static eddy_status run_steps(eddy_loop *l, int64_t *steps) {
         if (status != EDDY_OK || !holds)
             return status;
         if (l->test && l->most_steps > 0 && step == l->most_steps)
-            return eddy_fail(EDDY_INVALID_ARGUMENT, l->call.origin,
-                             "the predicate still holds after %lld steps, the most there may be",
+            return eddy_fail(EDDY_INVALID_ARGUMENT, l->call.origin, EDDY_CONTROL_MOST_STEPS,
                              (long long)step);
         status = run_step(l, step);
         if (status != EDDY_OK)

@@ -3,6 +3,8 @@
 #include <base/trace.h>
 #include <program/control.h>
 #include <program/fused.h>
+#include <program/steps.h>
+#include <stdio.h>
 #include <string.h>
 
 /* Bytes of a NaN, or of -1. */
@@ -121,22 +123,33 @@ static void mark(replay *r, const eddy_code_instruction *instruction, uint64_t r
     }
 }
 
-/* The instruction has failed: a root of its own. */
+/* What the call says that would have been made outside of a program. */
+static void explain(const replay *r, uint32_t i, char *text, size_t size) {
+    eddy_vm_instruction shown;
+    if (eddy_control_of(eddy_code_instruction_at(r->code, i)->op) == EDDY_CONTROL_LOOP_WHILE) {
+        snprintf(text, size, "while: " EDDY_CONTROL_MOST_STEPS,
+                 (long long)eddy_load_relaxed(&r->frame.error.position));
+        return;
+    }
+    eddy_executable_instruction(r->executable, r->code, i, &shown);
+    if (eddy_step_is_patched(&r->executable->steps[r->step]))
+        shown.arguments = eddy_executable_patched(r->executable, i, r->frame.copy);
+    shown.descriptor->explain(&shown, &r->frame.error, text, size);
+}
+
+/* The instruction of this step has failed: a root of its own. */
 static void fail(replay *r, uint32_t i) {
     const eddy_code_instruction *instruction = eddy_code_instruction_at(r->code, i);
-    eddy_vm_instruction shown;
-    eddy_executable_instruction(r->executable, r->code, i, &shown);
-    shown.sequence = sequence_of(r, i);
     char text[400] = "";
-    shown.descriptor->explain(&shown, &r->frame.error, text, sizeof(text));
+    explain(r, i, text, sizeof(text));
     eddy_error error;
     eddy_error_fill(&error, (eddy_status)eddy_load_relaxed(&r->frame.error.status),
-                    (eddy_origin){instruction->op->name, instruction->address}, shown.sequence,
+                    (eddy_origin){instruction->op->name, instruction->address}, sequence_of(r, i),
                     "%s", text);
     /* A loop may come here again. */
     if (!eddy_vm_run_has_failed(r->run, error.sequence))
         eddy_vm_run_fail(r->run, &error);
-    mark(r, instruction, shown.sequence, EDDY_POISON_TORN);
+    mark(r, instruction, error.sequence, EDDY_POISON_TORN);
     r->frame.error = (eddy_kernel_error){.position = INT64_MAX};
 }
 

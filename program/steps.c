@@ -214,6 +214,10 @@ void eddy_step_make(eddy_step *step, const eddy_step_call *call) {
         make_loop(step, call);
 }
 
+bool eddy_step_is_patched(const eddy_step *step) {
+    return step->run == step_patched || step->run == step_drawing;
+}
+
 const char *eddy_step_kind(const eddy_step *step) {
     return step->run == step_kernel     ? "kernel"
            : step->run == step_patched  ? "patched kernel"

@@ -25,6 +25,8 @@ void eddy_step_make(eddy_step *step, const eddy_step_call *call);
 /* "loop", "rows", "kernel", "patched kernel" (numbers or draws of the run are filled in), "drawing kernel" (that
  * draws, too), "set draw" (words of the run are filled in), "nothing", "mark". */
 const char *eddy_step_kind(const eddy_step *step);
+/* Whether the frame's copy holds the call's attributes with the run's words, once it has run. */
+bool eddy_step_is_patched(const eddy_step *step);
 /* The step of a group. */
 void eddy_step_make_fused(eddy_step *step, const eddy_fused *fused);
 

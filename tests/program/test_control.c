@@ -341,8 +341,7 @@ Test(control, a_loop_has_a_bound) {
     cr_assert_eq(sum_of(out[1]), 1000);
     cr_assert_eq(eddy_wait(out[0], EDDY_FOREVER), EDDY_INVALID_ARGUMENT);
     expect_error(EDDY_INVALID_ARGUMENT,
-                 "loop_while: it still holds after as many steps as the loop "
-                 "may take, at position 10 (loop_while(bool[]))");
+                 "while: the predicate still holds after 10 steps, the most there may be");
     cr_assert_eq(eddy_wait(n.calls, EDDY_FOREVER), EDDY_SKIPPED);
     eddy_error error;
     eddy_error_take(&error);

@@ -116,3 +116,32 @@ Test(numbers, one_that_does_not_fit_runs_the_function) {
     eddy_recorded_release(&recorded);
     expect_nothing_left(scope);
 }
+
+/* ---- errors ---- */
+
+static eddy_status multiplies(void *context, eddy_recorded_call *call) {
+    (void)context;
+    return done(call->outputs, eddy_mul_s(call->inputs.items[0], call->scalars[0]));
+}
+
+Test(numbers, a_late_error_shows_that_of_the_run) {
+    eddy_runtime *runtime = eddy_runtime_create(EDDY_OPTIONS(runtime, .checks_finite = true));
+    must(eddy_runtime_use(runtime));
+    eddy_scope *scope = eddy_scope_begin();
+    eddy_recorded *recorded = eddy_recorded_create(multiplies, NULL, 1, NULL);
+    for (int i = 0; i < 5; i++) {
+        char wanted[64];
+        eddy_error error;
+        eddy_tensor *x = eddy_full(EDDY_SHAPE(3), EDDY_S(3e38), EDDY_F32, NULL), *y;
+        must(eddy_recorded_run(recorded, EDDY_LIST(x), EDDY_SCALARS(EDDY_S(7.5 + i)), &y));
+        cr_assert_eq(eddy_wait(y, EDDY_FOREVER), EDDY_NOT_FINITE);
+        eddy_error_take(&error);
+        snprintf(wanted, sizeof(wanted), "(mul_s(f32[3], %g))", 7.5 + i);
+        cr_assert_not_null(strstr(error.message, wanted), "call %d: %s", i, error.message);
+    }
+    expect_explained(recorded, "replayed 3 times");
+    eddy_recorded_release(&recorded);
+    eddy_scope_end(scope);
+    must(eddy_runtime_use(NULL));
+    eddy_runtime_release(&runtime);
+}
