@@ -167,11 +167,16 @@ static eddy_op_call call_to_run(const eddy_kernel_call *call) {
     return public;
 }
 
+/* At no position: the status is all that is known. */
+static void fail(const eddy_kernel_call *call, eddy_status status) {
+    eddy_store_relaxed(&call->error->status, (int32_t)status);
+}
+
 static void registered_run(const eddy_kernel_call *call) {
     eddy_op_call public = call_to_run(call);
     eddy_status status = of_kernel(call->kernel)->functions.run(&public);
     if (status != EDDY_OK)
-        eddy_kernel_fail(call, status, 0, 0, 0);
+        fail(call, status);
 }
 
 static void registered_count(const eddy_kernel_call *call, eddy_shape *shapes) {
@@ -180,7 +185,7 @@ static void registered_count(const eddy_kernel_call *call, eddy_shape *shapes) {
     eddy_status status = r->functions.count(&public, shapes);
     if (status != EDDY_OK) {
         memset(shapes, 0, (size_t)r->op.output_count * sizeof(*shapes));
-        eddy_kernel_fail(call, status, 0, 0, 0);
+        fail(call, status);
     }
 }
 

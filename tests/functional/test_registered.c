@@ -369,6 +369,31 @@ Test(registered, mut_operands_are_written_in_place) {
     eddy_scope_end(scope);
 }
 
+static eddy_status refuse_run(const eddy_op_call *call) {
+    (void)call;
+    return EDDY_OUT_OF_RANGE;
+}
+
+Test(registered, a_kernel_that_fails_says_its_status_alone) {
+    eddy_operand_description operand = {.name = "x", .is_mut = true};
+    eddy_op_kernel kernel = {.device = EDDY_DEVICE_CPU, .run = refuse_run};
+    eddy_op_description d = {.size = sizeof(d),
+                             .name = "test.refuse",
+                             .operands = &operand,
+                             .operand_count = 1,
+                             .kernels = &kernel,
+                             .kernel_count = 1};
+    cr_assert_eq(eddy_op_register(&d), EDDY_OK);
+    eddy_scope *scope = eddy_scope_begin();
+    eddy_error error;
+    eddy_tensor *x = ones(3);
+    cr_assert_eq(eddy_call("test.refuse", EDDY_LIST(x), NULL, NULL), EDDY_OK);
+    cr_assert_eq(eddy_wait(x, EDDY_FOREVER), EDDY_OUT_OF_RANGE);
+    eddy_error_take(&error);
+    cr_assert_str_eq(error.message, "test.refuse: index out of range (test.refuse(f32[3]))");
+    eddy_scope_end(scope);
+}
+
 /* The positive elements: how many is known only after a look at them. */
 static eddy_status positive_infer(eddy_op_inference *inference) {
     inference->outputs[0] = (eddy_spec){.dtype = EDDY_F32, .shape = {.rank = 1}};
