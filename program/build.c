@@ -172,10 +172,14 @@ static eddy_status check_strangers(const maker *m, const eddy_binding *given, ui
     const eddy_code *code = &m->program->code;
     for (uint32_t i = 0; i < code->operands.count; i++) {
         const eddy_code_operand *operand = eddy_code_operand_at(code, i);
-        if (operand->value == from && meet(operand_extent(code, operand), input))
-            return eddy_fail(EDDY_INVALID_ARGUMENT, m->origin,
-                             "%s is a part of a tensor that the recorded calls use beyond it",
-                             given->name);
+        if (operand->value != from || !meet(operand_extent(code, operand), input))
+            continue;
+        return eddy_fail(EDDY_INVALID_ARGUMENT, m->origin,
+                         lies_within(operand_extent(code, operand), input)
+                             ? "%s has gaps between its elements, and the recorded calls use a "
+                               "part of it: only all of it, or a contiguous copy, can be an input"
+                             : "%s is a part of a tensor that the recorded calls use beyond it",
+                         given->name);
     }
     return EDDY_OK;
 }

@@ -92,6 +92,12 @@ Test(record, bindings_are_checked) {
     eddy_tensor *wide = eddy_narrow(eddy_reshape(x, EDDY_SHAPE(6)), 0, 1, 3);
     expect_end_fails(EDDY_BINDINGS({"part", wide, EDDY_ROLE_INPUT}), EDDY_INVALID_ARGUMENT,
                      "part is a part of a tensor that the recorded calls use beyond it");
+    begin();
+    eddy_tensor *gaps = eddy_narrow(x, 1, 0, 2);
+    y = eddy_neg(eddy_narrow(gaps, 1, 0, 1));
+    expect_end_fails(EDDY_BINDINGS({"gaps", gaps, EDDY_ROLE_INPUT}), EDDY_INVALID_ARGUMENT,
+                     "gaps has gaps between its elements, and the recorded calls use a part of it: "
+                     "only all of it, or a contiguous copy, can be an input");
     eddy_scope_end(scope);
     cr_assert_eq(eddy_live_count(), 0);
 }
