@@ -5,6 +5,14 @@
 #include <interpreter/handle/runtime.h>
 #include <program/run.h>
 #include <program/variant.h>
+#include <string.h>
+
+static bool is_repeated(const char *const *names, int64_t i) {
+    for (int64_t k = 0; k < i; k++)
+        if (strcmp(names[k], names[i]) == 0)
+            return true;
+    return false;
+}
 
 static eddy_status find_outputs(const eddy_program *program, const char *const *names,
                                 int64_t count, uint64_t *outputs, eddy_origin origin) {
@@ -13,6 +21,8 @@ static eddy_status find_outputs(const eddy_program *program, const char *const *
         int64_t number = names[i] ? eddy_program_find(program, EDDY_ROLE_OUTPUT, names[i]) : -1;
         if (number < 0)
             return eddy_program_refuse_name(program, EDDY_ROLE_OUTPUT, names[i], origin);
+        if (is_repeated(names, i))
+            return eddy_fail(EDDY_INVALID_ARGUMENT, origin, "output %s is given twice", names[i]);
         if (number < EDDY_VARIANT_OUTPUTS_MOST)
             *outputs |= UINT64_C(1) << number;
     }

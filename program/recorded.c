@@ -31,6 +31,11 @@ eddy_recorded *eddy_recorded_create(eddy_recorded_body *body, void *context, int
                   (long long)output_count);
         return NULL;
     }
+    int64_t most_bytes = EDDY_HAS_OPTION(options, most_bytes) ? options->most_bytes : 0;
+    if (most_bytes < 0) {
+        eddy_fail(EDDY_INVALID_ARGUMENT, origin, "most_bytes is %lld", (long long)most_bytes);
+        return NULL;
+    }
     eddy_recorded *recorded = eddy_memory_acquire_zeroed(sizeof(*recorded), EDDY_MEMORY_PROGRAM);
     if (!recorded) {
         eddy_fail(EDDY_OUT_OF_MEMORY, origin, "no memory");
@@ -42,9 +47,7 @@ eddy_recorded *eddy_recorded_create(eddy_recorded_body *body, void *context, int
     recorded->output_count = output_count;
     recorded->is_strict = EDDY_OPTION(options, is_strict);
     recorded->foretells = EDDY_OPTION(options, foretells_shapes);
-    recorded->most_bytes = MOST_BYTES;
-    if (EDDY_OPTION(options, most_bytes))
-        recorded->most_bytes = options->most_bytes;
+    recorded->most_bytes = most_bytes > 0 ? most_bytes : MOST_BYTES;
     return recorded;
 }
 
@@ -677,6 +680,14 @@ static eddy_status check_inputs(const calling *c) {
     return EDDY_OK;
 }
 
+static eddy_status check_kinds(const calling *c) {
+    for (int64_t i = 0; i < c->scalars.count; i++)
+        if ((uint32_t)c->scalars.items[i].kind > EDDY_SCALAR_FLOAT)
+            return eddy_fail(EDDY_INVALID_ARGUMENT, c->origin, "number %lld is of an unknown kind",
+                             (long long)i);
+    return EDDY_OK;
+}
+
 static eddy_status check_call(const calling *c) {
     if (!c->recorded)
         return eddy_fail(EDDY_INVALID_ARGUMENT, c->origin, "the recorded function is NULL");
@@ -692,7 +703,7 @@ static eddy_status check_call(const calling *c) {
         return eddy_fail(EDDY_INVALID_ARGUMENT, c->origin,
                          "%lld inputs and %lld numbers, and the most is %d of each",
                          (long long)c->inputs.count, (long long)c->scalars.count, INPUTS_MOST);
-    return EDDY_OK;
+    return check_kinds(c);
 }
 
 /* The arrays of a call lie in one block: its own numbers, its outputs and its key. */

@@ -75,7 +75,7 @@ typedef struct eddy_scalars {
 #endif
 
 /* A recorded function, one reference, the caller's; the context is borrowed until it is released. NULL with INVALID_ARGUMENT (no body,
- * a negative count) or OUT_OF_MEMORY in the slot. */
+ * a negative count or limit) or OUT_OF_MEMORY in the slot. */
 EDDY_API eddy_recorded *eddy_recorded_create(eddy_recorded_body *body, void *context,
                                              int64_t output_count,
                                              const eddy_recorded_options *options);

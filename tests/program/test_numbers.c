@@ -145,3 +145,19 @@ Test(numbers, a_late_error_shows_that_of_the_run) {
     must(eddy_runtime_use(NULL));
     eddy_runtime_release(&runtime);
 }
+
+Test(numbers, what_is_no_number_is_refused) {
+    eddy_scope *scope = eddy_scope_begin();
+    eddy_recorded *recorded = eddy_recorded_create(multiplies, NULL, 1, NULL);
+    eddy_tensor *y;
+    eddy_scalar number = EDDY_S(2.0);
+    number.kind = (eddy_scalar_kind)3;
+    cr_assert_eq(eddy_recorded_run(recorded, EDDY_LIST(of(1)), EDDY_SCALARS(number), &y),
+                 EDDY_INVALID_ARGUMENT);
+    expect_error(EDDY_INVALID_ARGUMENT, "recorded_run: number 0 is of an unknown kind");
+    eddy_recorded_release(&recorded);
+    cr_assert_null(
+        eddy_recorded_create(multiplies, NULL, 1, EDDY_OPTIONS(recorded, .most_bytes = -1)));
+    expect_error(EDDY_INVALID_ARGUMENT, "recorded_create: most_bytes is -1");
+    expect_nothing_left(scope);
+}

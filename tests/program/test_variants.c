@@ -264,6 +264,9 @@ Test(variants, what_a_first_run_takes_is_prepared) {
     cr_assert_eq(bytes_of(program), after);
     must(eddy_program_run_named(program, EDDY_FEEDS({"x", x}), EDDY_FETCHES({"y", &y}), NULL));
     cr_assert_eq(sum_of(mean), 1);
+    cr_assert_eq(eddy_program_prepare(program, (const char *const[]){"mean", "mean"}, 2),
+                 EDDY_INVALID_ARGUMENT);
+    expect_error(EDDY_INVALID_ARGUMENT, "program_prepare: output mean is given twice");
     cr_assert_eq(eddy_program_prepare(program, (const char *const[]){"z"}, 1),
                  EDDY_INVALID_ARGUMENT);
     expect_error(EDDY_INVALID_ARGUMENT,
