@@ -31,6 +31,7 @@ typedef struct team_job {
     void (*body)(void *context, int64_t begin, int64_t end);
     void *context;
     int32_t helper_limit; /* const */
+    bool is_for_workers;  /* const; its slices take long */
     int32_t helpers;      /* lock: team.lock; helpers now inside */
     uint32_t taken_lanes; /* lock: team.lock; a bit for each lane that has a thread */
     eddy_sleep_word
@@ -292,14 +293,15 @@ static bool run_slice(team_job *job, int32_t lane) {
 }
 
 /* If it returns a job the caller has a permit. */
-static team_job *join_job(int32_t *lane) {
+static team_job *join_job(int32_t *lane, bool is_worker) {
     if (eddy_load_relaxed(&team.open_jobs) == 0 || !eddy_team_kernel_begin(false))
         return NULL;
     team_job *joined = NULL;
     eddy_lock_acquire(&team.lock);
     for (int32_t i = 0; i < team.job_count && !joined && !eddy_load_relaxed(&team.is_halted); i++) {
         team_job *job = team.jobs[i];
-        if (job->helpers < job->helper_limit && eddy_lanes_has_more(&job->lanes)) {
+        if (job->helpers < job->helper_limit && (is_worker || !job->is_for_workers) &&
+            eddy_lanes_has_more(&job->lanes)) {
             run_begin();
             job->helpers++;
             *lane = take_lane(job);
@@ -327,7 +329,7 @@ static void leave_job(team_job *job, int32_t lane) {
 bool eddy_team_help_slice(void) {
     eddy_order_check();
     int32_t lane;
-    team_job *job = join_job(&lane);
+    team_job *job = join_job(&lane, false);
     if (!job)
         return false;
     int saved_errno = errno;
@@ -362,18 +364,16 @@ static void run_serial(int64_t count, int64_t grain,
     }
 }
 
-/* Wakes helpers for slices: at most as many as there are permits, less the spinning threads. */
-static void announce_slices(int32_t wanted) {
+/* Wakes helpers for slices: at most as many as there are permits, less the spinning threads that may take them. */
+static void announce_slices(int32_t wanted, bool is_for_workers) {
     int32_t free = eddy_load_relaxed(&team.limit) - eddy_load_relaxed(&team.kernels);
     wanted = wanted < free ? wanted : free;
-    announce(wanted - eddy_load_relaxed(&team.spinners) -
-             eddy_load_relaxed(&team.spinning_waiters));
+    int32_t waiters = is_for_workers ? 0 : eddy_load_relaxed(&team.spinning_waiters);
+    announce(wanted - eddy_load_relaxed(&team.spinners) - waiters);
 }
 
-static void parallel_for(eddy_kernel_team *view, int64_t count, int64_t grain,
-                         void (*body)(void *context, int64_t begin, int64_t end), void *context) {
-    if (grain < 1)
-        grain = 1;
+static void run_job(const eddy_kernel_team *view, int64_t count, int64_t grain, bool is_for_workers,
+                    void (*body)(void *context, int64_t begin, int64_t end), void *context) {
     int64_t slices = count / grain + (count % grain != 0);
     if (slices <= 1 || view->thread_count <= 1) {
         run_serial(count, grain, body, context);
@@ -385,6 +385,7 @@ static void parallel_for(eddy_kernel_team *view, int64_t count, int64_t grain,
     job.body = body;
     job.context = context;
     job.helper_limit = limit;
+    job.is_for_workers = is_for_workers;
     job.helpers = 0;
     job.taken_lanes = 0;
     eddy_store_relaxed(&job.inside, 0u);
@@ -403,7 +404,7 @@ static void parallel_for(eddy_kernel_team *view, int64_t count, int64_t grain,
     }
     /* The caller of a lend's parallel loop has no permit, and works nevertheless. */
     eddy_team_kernel_begin(true);
-    announce_slices(slices - 1 < limit ? (int32_t)(slices - 1) : limit);
+    announce_slices(slices - 1 < limit ? (int32_t)(slices - 1) : limit, is_for_workers);
     while (run_slice(&job, lane)) {
     }
     eddy_lock_acquire(&team.lock);
@@ -420,6 +421,16 @@ static void parallel_for(eddy_kernel_team *view, int64_t count, int64_t grain,
     eddy_lock_release(&team.lock);
     run_end();
     eddy_team_kernel_end();
+}
+
+static void parallel_for(eddy_kernel_team *view, int64_t count, int64_t grain,
+                         void (*body)(void *context, int64_t begin, int64_t end), void *context) {
+    run_job(view, count, grain < 1 ? 1 : grain, false, body, context);
+}
+
+void eddy_team_run_beside(eddy_kernel_team *view, int64_t count,
+                          void (*body)(void *context, int64_t seat, int64_t end), void *context) {
+    run_job(view, count, 1, true, body, context);
 }
 
 static void parallel_for_serial(eddy_kernel_team *view, int64_t count, int64_t grain,
@@ -474,7 +485,7 @@ static void worker_main(void *context) {
             continue;
         }
         int32_t lane;
-        team_job *job = join_job(&lane);
+        team_job *job = join_job(&lane, true);
         if (job) {
             if (idle.since != 0)
                 eddy_idle_end(&idle, eddy_clock_ns(), eddy_team_hand_over_ns());

@@ -55,6 +55,12 @@ void eddy_team_halt_point(void);
 
 /* A VM's view of the team: parallel_for with at most thread_count - 1 helpers. */
 void eddy_team_view_init(eddy_kernel_team *view, int32_t thread_count);
+/* Calls body(context, seat, seat + 1) for each of `count` seats, on the calling thread and, while seats are left, on workers: never on a waiting thread, which
+ * a long call would hold up. Returns when all calls have. The calling thread takes any seat, and all that nobody else takes: so a call has to return where what it
+ * waits for is to be done by another one that may not begin. */
+void eddy_team_run_beside(eddy_kernel_team *view, int64_t count,
+                          void (*body)(void *context, int64_t seat, int64_t end), void *context);
+
 /* A team of one: slices run on the calling thread, in order. */
 extern eddy_kernel_team eddy_team_serial;
 

@@ -129,6 +129,55 @@ Test(team, a_waiting_thread_helps_with_one_slice) {
     cr_assert_not(eddy_team_help_slice(), "nothing is left");
 }
 
+/* ---- seats ---- */
+
+static void *take_seats(void *context) {
+    helped_job *helped = context;
+    eddy_team_run_beside(helped->view, 3, hold_slice, helped);
+    return NULL;
+}
+
+Test(team, seats_are_for_workers_and_not_for_waiting_threads) {
+    alarm(60);
+    eddy_kernel_team view;
+    eddy_team_view_init(&view, 2);
+    helped_job shared = {.view = &view};
+    pthread_t owner;
+    pthread_create(&owner, NULL, take_seats, &shared);
+    await(&shared.entered, 1);
+    cr_assert_not(eddy_team_help_slice());
+    /* A worker comes for the second. */
+    cr_assert_gt(eddy_team_acquire(2), 0);
+    await(&shared.entered, 2);
+    eddy_store_release(&shared.is_open, 1u);
+    eddy_sleep_wake_all(&shared.is_open);
+    pthread_join(owner, NULL);
+    cr_assert_eq(shared.finished, 3);
+    eddy_team_release();
+}
+
+/* A waiting thread that spins is none that would come: a worker is woken all the same. */
+Test(team, who_spins_takes_no_seat) {
+    alarm(60);
+    eddy_kernel_team view;
+    eddy_team_view_init(&view, 2);
+    cr_assert_gt(eddy_team_acquire(2), 0);
+    bool spins = eddy_team_spin_begin();
+    for (int i = 0; i < 20; i++) {
+        helped_job shared = {.view = &view};
+        pthread_t owner, opener;
+        usleep(1000); /* workers sleep */
+        pthread_create(&opener, NULL, open_when_two_are_inside, &shared);
+        pthread_create(&owner, NULL, take_seats, &shared);
+        pthread_join(owner, NULL);
+        pthread_join(opener, NULL);
+        cr_assert_eq(shared.finished, 3);
+    }
+    if (spins)
+        eddy_team_spin_end();
+    eddy_team_release();
+}
+
 /* A view of two threads takes one helper, however many slices and threads there are. */
 Test(team, there_are_no_more_helpers_than_the_view_allows) {
     alarm(60);
