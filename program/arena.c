@@ -60,16 +60,22 @@ static bool plan_all(eddy_arena_planner *p, eddy_arena_block *blocks, eddy_arena
                   {"life", eddy_arena_by_life},
                   {"first", eddy_arena_by_first}};
     plan->bound = find_bound(p);
-    int64_t bytes = eddy_arena_place_as_allocator(p), least = INT64_MAX;
-    if (bytes < 0)
-        return false;
-    keep_better(p, blocks, plan, bytes, "allocator");
-    if (p->count > QUADRATIC_BLOCKS)
-        return true;
+    int64_t least = INT64_MAX;
+    /* An allocator's blocks come and go in one order. */
+    if (!p->lives) {
+        int64_t bytes = eddy_arena_place_as_allocator(p);
+        if (bytes < 0)
+            return false;
+        keep_better(p, blocks, plan, bytes, "allocator");
+        if (p->count > QUADRATIC_BLOCKS)
+            return true;
+    }
     size_t least_at = 0;
-    for (size_t i = 0; i < sizeof(orders) / sizeof(orders[0]) && plan->bytes > plan->bound; i++) {
+    for (size_t i = 0;
+         i < sizeof(orders) / sizeof(orders[0]) && (!plan->heuristic || plan->bytes > plan->bound);
+         i++) {
         eddy_arena_sort(p, orders[i].compare);
-        bytes = eddy_arena_place_in_order(p);
+        int64_t bytes = eddy_arena_place_in_order(p);
         keep_better(p, blocks, plan, bytes, orders[i].name);
         least_at = bytes < least ? i : least_at;
         least = bytes < least ? bytes : least;
@@ -90,7 +96,8 @@ static bool count_used(const eddy_arena_block *blocks, uint32_t count, uint32_t 
     return true;
 }
 
-bool eddy_arena_make(eddy_arena_block *blocks, uint32_t count, eddy_arena_plan *plan) {
+static bool make(eddy_arena_block *blocks, uint32_t count, const eddy_arena_lives *lives,
+                 eddy_arena_plan *plan) {
     *plan = (eddy_arena_plan){0};
     uint32_t used;
     if (!count_used(blocks, count, &used))
@@ -101,6 +108,7 @@ bool eddy_arena_make(eddy_arena_block *blocks, uint32_t count, eddy_arena_plan *
     if (!memory)
         return false;
     eddy_arena_planner p = {.blocks = blocks,
+                            .lives = lives,
                             .count = count,
                             .used = used,
                             .offsets = memory,
@@ -110,4 +118,13 @@ bool eddy_arena_make(eddy_arena_block *blocks, uint32_t count, eddy_arena_plan *
     bool has_planned = plan_all(&p, blocks, plan, memory + count);
     eddy_memory_release(memory, bytes, EDDY_MEMORY_PROGRAM);
     return has_planned;
+}
+
+bool eddy_arena_make(eddy_arena_block *blocks, uint32_t count, eddy_arena_plan *plan) {
+    return make(blocks, count, NULL, plan);
+}
+
+bool eddy_arena_make_of_streams(eddy_arena_block *blocks, uint32_t count,
+                                const eddy_arena_lives *lives, eddy_arena_plan *plan) {
+    return make(blocks, count, lives, plan);
 }

@@ -23,8 +23,21 @@ typedef struct eddy_arena_plan {
     const char *heuristic;
 } eddy_arena_plan;
 
+/* Of blocks that several streams use (streams.h): two of them are alive at once unless every use of one has ended for sure before the first of the other
+ * begins. Per block and stream, in rows of `stream_count`: */
+typedef struct eddy_arena_lives {
+    uint32_t stream_count;
+    uint32_t
+        *begins;    /* how many of the stream's steps have run for sure when the first use begins */
+    uint32_t *ends; /* how many have run when none of them uses it any more; 0: none does */
+} eddy_arena_lives;
+
 /* Plans the offsets, multiples of EDDY_ARENA_ALIGNMENT. False without memory, or if the sizes overflow. */
 EDDY_MUST_USE bool eddy_arena_make(eddy_arena_block *blocks, uint32_t count, eddy_arena_plan *plan);
+
+/* The same for blocks that several streams use; `first` and `last` are in the order of the code, of which theirs is a part. */
+EDDY_MUST_USE bool eddy_arena_make_of_streams(eddy_arena_block *blocks, uint32_t count,
+                                              const eddy_arena_lives *lives, eddy_arena_plan *plan);
 
 /* Whether no two blocks that are alive at once overlap, and all lie within `bytes`, at aligned offsets. *is_known: false without memory. */
 bool eddy_arena_check(const eddy_arena_block *blocks, uint32_t count, int64_t bytes,

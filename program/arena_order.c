@@ -65,13 +65,28 @@ static bool meet(const eddy_arena_block *a, const eddy_arena_placed *b) {
     return a->first <= b->last && b->first <= a->last;
 }
 
+/* Whether every use of one block has ended before the first of the other begins. */
+static bool is_before(const eddy_arena_lives *lives, uint32_t one, uint32_t other) {
+    const uint32_t *ends = lives->ends + (size_t)one * lives->stream_count,
+                   *begins = lives->begins + (size_t)other * lives->stream_count;
+    for (uint32_t s = 0; s < lives->stream_count; s++)
+        if (ends[s] > begins[s])
+            return false;
+    return true;
+}
+
+static bool meet_in_streams(const eddy_arena_lives *lives, uint32_t a, uint32_t b) {
+    return !is_before(lives, a, b) && !is_before(lives, b, a);
+}
+
 /* The lowest offset at which the block is clear of those placed. */
-static int64_t lowest(eddy_arena_planner *p, uint32_t placed_count, const eddy_arena_block *block) {
+static int64_t lowest(eddy_arena_planner *p, uint32_t placed_count, uint32_t number) {
+    const eddy_arena_block *block = &p->blocks[number];
     int64_t bytes = eddy_arena_rounded(block->bytes), end = 0;
     uint32_t i = 0;
     for (; i < placed_count; i++) {
         const eddy_arena_placed *other = &p->placed[i];
-        if (!meet(block, other))
+        if (p->lives ? !meet_in_streams(p->lives, number, other->number) : !meet(block, other))
             continue;
         if (other->offset - end >= bytes)
             break;
@@ -86,11 +101,17 @@ int64_t eddy_arena_place_in_order(eddy_arena_planner *p) {
     for (uint32_t i = 0; i < p->used; i++) {
         uint32_t number = p->order[i], at = i;
         const eddy_arena_block *block = &p->blocks[number];
-        int64_t offset = lowest(p, i, block), end = offset + eddy_arena_rounded(block->bytes);
+        int64_t offset = lowest(p, i, number), end = offset + eddy_arena_rounded(block->bytes);
         p->offsets[number] = offset;
         for (; at > 0 && p->placed[at - 1].offset > offset; at--)
             p->placed[at] = p->placed[at - 1];
-        p->placed[at] = (eddy_arena_placed){offset, end, block->first, block->last};
+        p->placed[at] = (eddy_arena_placed){.offset = offset, .end = end};
+        if (p->lives) {
+            p->placed[at].number = number;
+        } else {
+            p->placed[at].first = block->first;
+            p->placed[at].last = block->last;
+        }
         most = end > most ? end : most;
     }
     return most;

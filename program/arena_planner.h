@@ -7,12 +7,18 @@
 /* Of a placed block, what placing the next ones asks; a scan of them is where the time goes. */
 typedef struct eddy_arena_placed {
     int64_t offset, end; /* bytes */
-    uint32_t first, last;
+    union {
+        struct {
+            uint32_t first, last;
+        };
+        uint32_t number; /* of the block, where streams use it */
+    };
 } eddy_arena_placed;
 
 /* Blocks are known by number; those of no bytes take no part. */
 typedef struct eddy_arena_planner {
     const eddy_arena_block *blocks;
+    const eddy_arena_lives *lives; /* NULL: one stream uses them */
     uint32_t count;
     uint32_t used;             /* those that take memory */
     uint32_t *order;           /* [used]: their numbers, in the order in which they are placed */

@@ -165,6 +165,11 @@ static inline const int64_t *eddy_code_strides(const eddy_code *code,
                                                const eddy_code_operand *operand) {
     return eddy_code_words(code, operand->words_at) + operand->rank;
 }
+/* The value whose memory the value has. */
+static inline uint32_t eddy_code_holder_of(const eddy_code *code, uint32_t value) {
+    uint32_t shares = eddy_code_value_at(code, value)->shares;
+    return shares != 0 ? shares - 1 : value;
+}
 static inline bool eddy_code_operand_is_absent(const eddy_code_operand *operand) {
     return operand->value == EDDY_CODE_NONE;
 }

@@ -6,7 +6,9 @@
 #include <base/status.h>
 #include <interpreter/call/packed_writer.h>
 #include <interpreter/handle/shape_table.h>
+#include <program/accesses.h>
 #include <program/control.h>
+#include <program/crew.h>
 #include <program/fused.h>
 #include <program/join.h>
 #include <program/steps.h>
@@ -16,7 +18,7 @@ typedef struct builder {
     eddy_executable *executable;
     const eddy_code *code;
     const uint32_t *bases;
-    bool checks_finite;
+    const eddy_executable_options *options;
     eddy_origin origin;
     eddy_packed_arguments *packed; /* room for the largest call with its plan */
     size_t packed_room;
@@ -24,6 +26,8 @@ typedef struct builder {
     uint32_t slot_count;
     eddy_arena_block *blocks; /* values, then the workspaces of instructions */
     uint32_t block_count;
+    bool
+        *outlives; /* per block: streams may use it behind its last step in the order of the code */
     uint32_t *uses;    /* per value: operands that name it */
     uint32_t *step_of; /* per instruction */
     eddy_regions regions;
@@ -218,15 +222,9 @@ static void number_steps(builder *b) {
     executable->first_of[step] = executable->instruction_count;
 }
 
-/* The value whose memory the value has. */
-static uint32_t holder_of(const eddy_code *code, uint32_t value) {
-    uint32_t shares = eddy_code_value_at(code, value)->shares;
-    return shares != 0 ? shares - 1 : value;
-}
-
 /* What a loop finds there is alive until it ends. */
 static void live(const builder *b, uint32_t value, uint32_t i) {
-    eddy_arena_block *block = &b->blocks[holder_of(b->code, value)];
+    eddy_arena_block *block = &b->blocks[eddy_code_holder_of(b->code, value)];
     if (block->first == UINT32_MAX)
         block->first = b->step_of[i];
     uint32_t begin = b->executable->first_of[block->first];
@@ -268,24 +266,104 @@ static void add_workspaces(builder *b) {
     }
 }
 
+/* ---- streams ---- */
+
+/* Where a run may go other ways, or draws while it runs, its steps are in one row; and so are ops of the program's own, whose functions may do anything. */
+static bool may_have_streams(const builder *b) {
+    const eddy_code *code = b->code;
+    if (b->options->checks_finite || b->regions.items.count > 0 || code->draws_late ||
+        code->sets_draws)
+        return false;
+    for (uint32_t i = 0; i < code->instructions.count; i++)
+        if (eddy_code_instruction_at(code, i)->op->is_registered)
+            return false;
+    return eddy_streams_may_pay(b->executable->cost_ps, b->executable->step_count,
+                                &b->options->streams);
+}
+
+/* Which blocks other streams may still use when the last step in the order of the code has run. */
+static void find_outliving(const builder *b, const eddy_stream_clocks *clocks,
+                           const eddy_arena_lives *lives) {
+    for (uint32_t i = 0; i < b->block_count; i++) {
+        const uint32_t *clock = eddy_stream_clock(clocks, b->blocks[i].last),
+                       *ends = lives->ends + (size_t)i * lives->stream_count;
+        for (uint32_t s = 0; s < lives->stream_count; s++)
+            b->outlives[i] |= ends[s] > clock[s];
+    }
+}
+
+/* The arena of several streams, where it is proven. False without memory. */
+static bool place_in_streams(builder *b, const eddy_accesses *accesses,
+                             const eddy_stream_clocks *clocks) {
+    eddy_executable *executable = b->executable;
+    size_t bytes = 2 * (size_t)b->block_count * clocks->stream_count * sizeof(uint32_t);
+    uint32_t *memory = eddy_memory_acquire(bytes, EDDY_MEMORY_PROGRAM);
+    eddy_arena_lives lives = {.begins = memory};
+    if (!memory)
+        return false;
+    lives.ends = memory + (size_t)b->block_count * clocks->stream_count;
+    eddy_streams_find_lives(clocks, accesses, b->block_count, &lives);
+    find_outliving(b, clocks, &lives);
+    bool has_memory =
+        eddy_arena_make_of_streams(b->blocks, b->block_count, &lives, &executable->arena);
+    eddy_memory_release(memory, bytes, EDDY_MEMORY_PROGRAM);
+    if (!has_memory)
+        return false;
+    bool is_known, is_sound = eddy_streams_check(&executable->streams, accesses, &is_known);
+    EDDY_ASSERT(is_sound || !is_known);
+    if (!is_known)
+        return false;
+    is_sound = eddy_streams_check_memory(&executable->streams, accesses, b->blocks, b->block_count,
+                                         &is_known);
+    EDDY_ASSERT(is_sound || !is_known);
+    return is_known;
+}
+
+static bool place_in_one(builder *b) {
+    return eddy_arena_make(b->blocks, b->block_count, &b->executable->arena);
+}
+
+/* Offsets of all blocks. Several streams need more memory than one: a block is alive until all of them have left it for sure. */
+static bool place_blocks(builder *b) {
+    eddy_executable *executable = b->executable;
+    eddy_accesses accesses;
+    eddy_stream_clocks clocks = {0};
+    if (!may_have_streams(b))
+        return place_in_one(b);
+    bool has_memory =
+        eddy_accesses_find(&accesses, b->code, executable) &&
+        eddy_streams_make(&executable->streams, &clocks, &accesses, &b->options->streams);
+    if (has_memory)
+        has_memory = executable->streams.count > 1 ? place_in_streams(b, &accesses, &clocks)
+                                                   : place_in_one(b);
+    eddy_stream_clocks_fini(&clocks);
+    eddy_accesses_fini(&accesses);
+    return has_memory;
+}
+
 static eddy_status plan_arena(builder *b) {
     eddy_executable *executable = b->executable;
     find_lives(b);
     add_workspaces(b);
     bool is_known;
-    if (!eddy_arena_make(b->blocks, b->block_count, &executable->arena))
+    if (!place_blocks(b))
         return fail_memory(b);
     bool is_sound = eddy_arena_check(b->blocks, b->block_count, executable->arena.bytes, &is_known);
     if (!is_known)
         return fail_memory(b);
     EDDY_ASSERT(is_sound);
     for (uint32_t v = 0; v < b->code->values.count; v++)
-        executable->value_places[v] =
-            (eddy_place){.base = b->bases[v], .offset = b->blocks[holder_of(b->code, v)].offset};
+        executable->value_places[v] = (eddy_place){
+            .base = b->bases[v], .offset = b->blocks[eddy_code_holder_of(b->code, v)].offset};
     return EDDY_OK;
 }
 
 #ifdef EDDY_CHECKS
+/* Whether nobody uses the block behind its last step. */
+static bool dies(const builder *b, uint32_t block) {
+    return b->blocks[block].bytes > 0 && !b->outlives[block];
+}
+
 /* Lists the blocks by their last steps: a run fills what has died. */
 static bool list_dying(const builder *b) {
     eddy_executable *executable = b->executable;
@@ -295,11 +373,11 @@ static bool list_dying(const builder *b) {
         return false;
     at = executable->dying_at + 1; /* moves to its place while blocks are put there */
     for (uint32_t i = 0; i < b->block_count; i++)
-        at[b->blocks[i].last + 1] += b->blocks[i].bytes > 0;
+        at[b->blocks[i].last + 1] += dies(b, i);
     for (uint32_t s = 0; s < steps; s++)
         at[s + 1] += at[s];
     for (uint32_t i = 0; i < b->block_count; i++)
-        if (b->blocks[i].bytes > 0)
+        if (dies(b, i))
             executable->dying[at[b->blocks[i].last]++] = b->blocks[i];
     return true;
 }
@@ -345,7 +423,7 @@ static void make_single(const builder *b, uint32_t i, int64_t workspace_at, eddy
                                     .patch_count = instruction->patch_count,
                                     .late_draw = eddy_code_late_draw(b->code, instruction),
                                     .workspace_at = workspace_at,
-                                    .checks_finite = b->checks_finite});
+                                    .checks_finite = b->options->checks_finite});
 }
 
 static bool make_group(const builder *b, uint32_t group, eddy_step *step) {
@@ -458,7 +536,8 @@ static void size_workspace(eddy_executable *executable) {
         lined((int64_t)executable->most_views * (int64_t)sizeof(eddy_op_view)) +
         lined((int64_t)executable->most_patched_bytes) +
         lined((int64_t)executable->jump_count * (int64_t)sizeof(int64_t)) +
-        lined((int64_t)executable->value_count * (int64_t)sizeof(eddy_poison));
+        lined((int64_t)executable->value_count * (int64_t)sizeof(eddy_poison)) +
+        (executable->streams.count > 1 ? eddy_crew_bytes(executable) : 0);
 }
 
 /* ---- all of it ---- */
@@ -476,6 +555,7 @@ static bool take_memory(builder *b) {
     return acquire(&b->packed, b->packed_room + 8, 1) &&
            acquire(&b->slots, b->slot_count, sizeof(*b->slots)) &&
            acquire(&b->blocks, (size_t)values + steps, sizeof(*b->blocks)) &&
+           acquire(&b->outlives, (size_t)values + steps, sizeof(*b->outlives)) &&
            acquire(&b->uses, values, sizeof(*b->uses)) &&
            acquire(&b->step_of, steps, sizeof(*b->step_of)) &&
            eddy_regions_find(code, &b->regions) &&
@@ -500,24 +580,27 @@ static void builder_fini(builder *b) {
     eddy_memory_release(b->slots, b->slot_count * sizeof(*b->slots), EDDY_MEMORY_PROGRAM);
     eddy_memory_release(b->blocks, ((size_t)values + steps) * sizeof(*b->blocks),
                         EDDY_MEMORY_PROGRAM);
+    eddy_memory_release(b->outlives, ((size_t)values + steps) * sizeof(*b->outlives),
+                        EDDY_MEMORY_PROGRAM);
     eddy_memory_release(b->uses, values * sizeof(*b->uses), EDDY_MEMORY_PROGRAM);
     eddy_memory_release(b->step_of, steps * sizeof(*b->step_of), EDDY_MEMORY_PROGRAM);
     eddy_regions_fini(&b->regions);
 }
 
 eddy_status eddy_executable_make(eddy_executable *executable, const eddy_code *code,
-                                 const uint32_t *bases, uint32_t base_count, bool checks_finite,
-                                 eddy_origin origin) {
+                                 const uint32_t *bases, uint32_t base_count,
+                                 const eddy_executable_options *options, eddy_origin origin) {
     *executable = (eddy_executable){.instruction_count = code->instructions.count,
                                     .value_count = code->values.count,
                                     .operand_count = code->operands.count,
                                     .patch_count = code->patches.count,
                                     .code_group_count = code->groups.count,
-                                    .base_count = base_count};
+                                    .base_count = base_count,
+                                    .streams = {.count = 1}};
     builder b = {.executable = executable,
                  .code = code,
                  .bases = bases,
-                 .checks_finite = checks_finite,
+                 .options = options,
                  .origin = origin};
     eddy_status status = take_memory(&b) ? EDDY_OK : fail_memory(&b);
     for (uint32_t v = 0; v < code->values.count && status == EDDY_OK; v++)
@@ -553,6 +636,7 @@ void eddy_executable_fini(eddy_executable *executable) {
     eddy_code_array_fini(&e->prepared, sizeof(eddy_prepared_call));
     for (uint32_t g = 0; g < e->group_count; g++)
         eddy_fused_destroy(e->fused[g]);
+    eddy_streams_fini(&e->streams);
     uint32_t count = e->instruction_count;
 #ifdef EDDY_CHECKS
     eddy_memory_release(e->dying, e->dying_room * sizeof(*e->dying), EDDY_MEMORY_PROGRAM);
@@ -613,5 +697,5 @@ int64_t eddy_executable_bytes(const eddy_executable *executable) {
         bytes += block_bytes(prepared_at(e, i)->packed, prepared_at(e, i)->bytes);
     for (uint32_t g = 0; g < e->group_count; g++)
         bytes += eddy_fused_bytes(e->fused[g]);
-    return (int64_t)bytes;
+    return (int64_t)bytes + eddy_streams_bytes(&e->streams);
 }

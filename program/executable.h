@@ -14,6 +14,8 @@
 #include <program/arena.h>
 #include <program/code.h>
 #include <program/late_draws.h>
+#include <program/streams.h>
+#include <string.h>
 #include <vm/vm.h>
 
 typedef struct eddy_place {
@@ -141,6 +143,7 @@ typedef struct eddy_executable {
     uint32_t most_views;       /* of one step */
     size_t most_patched_bytes; /* room for what is patched */
     eddy_arena_plan arena;
+    eddy_streams streams;
 #ifdef EDDY_CHECKS
     eddy_arena_block *dying; /* in the order of their last steps */
     uint32_t *dying_at;      /* per step, and the number of all: its first */
@@ -150,12 +153,41 @@ typedef struct eddy_executable {
     int64_t cost_ps;
 } eddy_executable;
 
+typedef struct eddy_executable_options {
+    bool checks_finite; /* a run looks at each op's result */
+    eddy_streams_wish streams;
+} eddy_executable_options;
+
 /* Makes the executable of code whose values have places from `bases` (per value: the base, 0 for those of the arena). On failure
  * nothing is left. OUT_OF_MEMORY, or a kernel's failure to prepare, recorded under the origin. */
 EDDY_MUST_USE eddy_status eddy_executable_make(eddy_executable *executable, const eddy_code *code,
                                                const uint32_t *bases, uint32_t base_count,
-                                               bool checks_finite, eddy_origin origin);
+                                               const eddy_executable_options *options,
+                                               eddy_origin origin);
 void eddy_executable_fini(eddy_executable *executable);
+
+static inline const eddy_prepared_call *eddy_executable_call(const eddy_executable *executable,
+                                                             uint32_t instruction) {
+    return (const eddy_prepared_call *)executable->prepared.items +
+           executable->prepared_of[instruction];
+}
+
+/* Bytes of a NaN, or of -1. */
+#define EDDY_ARENA_UNWRITTEN 0xff
+
+/* In builds with checks: what has died with the step is no longer there, and who reads it all the same sees what no one has written. */
+static inline void eddy_executable_bury(const eddy_executable *executable, char *arena,
+                                        uint32_t step) {
+#ifdef EDDY_CHECKS
+    for (uint32_t i = executable->dying_at[step]; i < executable->dying_at[step + 1]; i++)
+        memset(arena + executable->dying[i].offset, EDDY_ARENA_UNWRITTEN,
+               (size_t)executable->dying[i].bytes);
+#else
+    (void)executable;
+    (void)arena;
+    (void)step;
+#endif
+}
 
 /* Runs all steps. run->workspace has workspace_bytes; run->data are the bases but the first, to be moved by `shifts` bytes. late: whose the words are, or NULL. Sets the poison of every operand that the
  * code writes. An instruction's sequence number is run->instruction->sequence - code->recorded_count + its ordinal. */

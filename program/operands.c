@@ -147,9 +147,13 @@ static eddy_status make_executable(eddy_program *program, uint32_t *bases, eddy_
     program->built = eddy_built_create();
     if (!program->built)
         return fail_memory(origin);
-    status = eddy_executable_make(&program->built->executable, &program->code, bases,
-                                  1 + program->externals.count + program->made.count,
-                                  !program->runtime->allows_passes, origin);
+    const eddy_runtime *runtime = program->runtime;
+    eddy_executable_options options = {
+        .checks_finite = !runtime->allows_passes,
+        .streams = {eddy_vm_thread_count(runtime->vm), runtime->program_streams}};
+    status =
+        eddy_executable_make(&program->built->executable, &program->code, bases,
+                             1 + program->externals.count + program->made.count, &options, origin);
     if (status == EDDY_OK)
         program->executable = &program->built->executable;
     eddy_add_relaxed(&program->runtime->programs_built, 1);

@@ -52,8 +52,8 @@ static const eddy_chain *chain_of(const eddy_printer *p, uint32_t i, int64_t gro
     return executable_of(p)->fused[group]->members[i - first].chain;
 }
 
-/* The step of an instruction, or NULL: it is one of a group. */
-static const eddy_step *step_of(const eddy_printer *p, uint32_t i) {
+/* The step that the instruction is, or is in. */
+static uint32_t step_of(const eddy_printer *p, uint32_t i) {
     const eddy_executable *executable = executable_of(p);
     uint32_t low = 0, high = executable->step_count;
     while (high - low > 1) {
@@ -63,13 +63,27 @@ static const eddy_step *step_of(const eddy_printer *p, uint32_t i) {
         else
             high = middle;
     }
-    bool is_alone = executable->first_of[low + 1] - executable->first_of[low] == 1;
-    return is_alone ? &executable->steps[low] : NULL;
+    return low;
+}
+
+/* "; step 1.4 behind 0.7": the fourth of stream 1, which waits for seven of stream 0. */
+static void print_stream(eddy_printer *p, uint32_t step) {
+    const eddy_streams *streams = &executable_of(p)->streams;
+    if (streams->count < 2)
+        return;
+    eddy_stream_place place = eddy_streams_find(streams, step);
+    eddy_text_add(&p->text, "; step %u.%u", place.stream, place.place + 1);
+    for (uint32_t w = 0; place.begins && w < place.begins->wait_count; w++) {
+        const eddy_segment_wait *wait = &streams->waits[place.begins->waits_at + w];
+        eddy_text_add(&p->text, " behind %u.%u", wait->stream,
+                      eddy_streams_wait_steps(streams, wait));
+    }
 }
 
 void eddy_printer_step(eddy_printer *p, uint32_t i, int64_t group) {
     const eddy_code_instruction *instruction = eddy_code_instruction_at(&p->program->code, i);
-    const eddy_step *step = step_of(p, i);
+    uint32_t number = step_of(p, i);
+    const eddy_step *step = group < 0 ? &executable_of(p)->steps[number] : NULL;
     const eddy_chain *chain = chain_of(p, i, group);
     eddy_text_add(&p->text, "    # %s %s", step ? eddy_step_kind(step) : "loop",
                   instruction->kernel->name);
@@ -77,6 +91,8 @@ void eddy_printer_step(eddy_printer *p, uint32_t i, int64_t group) {
         eddy_text_add(&p->text, " in %s", chain->name);
     print_places(p, i);
     eddy_text_add(&p->text, "; %.3f us", (double)eddy_executable_cost(executable_of(p), i) / 1e6);
+    if (step)
+        print_stream(p, number);
     print_call(p, instruction->address);
     eddy_text_add(&p->text, "\n");
 }
@@ -84,9 +100,11 @@ void eddy_printer_step(eddy_printer *p, uint32_t i, int64_t group) {
 void eddy_printer_tiles(eddy_printer *p, uint32_t group) {
     const eddy_fused *fused = executable_of(p)->fused[group];
     const eddy_fused_tiles *tiles = &fused->calls;
-    eddy_text_add(&p->text, "    # %" PRId64 " %s of %" PRId64 " x %" PRId64 " elements\n",
+    eddy_text_add(&p->text, "    # %" PRId64 " %s of %" PRId64 " x %" PRId64 " elements",
                   tiles->count, fused->is_one_chain ? "slices" : "tiles", tiles->rows,
                   tiles->columns);
+    print_stream(p, step_of(p, eddy_code_group_at(&p->program->code, group)->first));
+    eddy_text_add(&p->text, "\n");
 }
 
 void eddy_printer_memory(eddy_printer *p) {
@@ -96,4 +114,12 @@ void eddy_printer_memory(eddy_printer *p) {
                   " bytes beside its outputs\n",
                   executable->arena.bytes, executable->arena.heuristic, executable->arena.bound,
                   executable->workspace_bytes);
+    const eddy_streams *streams = &executable->streams;
+    if (streams->count > 1)
+        eddy_text_add(&p->text,
+                      "# %u streams, %u %s between them, %u %s; %.3f us, on one %.3f us\n",
+                      streams->count, streams->dependency_count,
+                      streams->dependency_count == 1 ? "dependency" : "dependencies",
+                      streams->wait_count, streams->wait_count == 1 ? "wait" : "waits",
+                      (double)streams->several_ps / 1e6, (double)streams->one_ps / 1e6);
 }

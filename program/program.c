@@ -163,22 +163,27 @@ eddy_status eddy_program_describe(const eddy_program *program, eddy_program_info
     if (!info)
         return eddy_fail(EDDY_INVALID_ARGUMENT, origin, "there is no room for the info");
     const eddy_executable *executable = executable_of(program);
-    eddy_program_info found = {.size = info->size,
-                               .instruction_count = program->code.instructions.count,
-                               .input_count = program->input_count,
-                               .output_count = program->output_count,
-                               .state_count = program->state_count,
-                               .captured_count = program->externals.count - program->input_count -
-                                                 program->state_count - program->constant_count,
-                               .draw_count = program->code.draws.count,
-                               .arena_bytes = executable->arena.bytes,
-                               .arena_bound = executable->arena.bound,
-                               .program_bytes = eddy_program_bytes(program),
-                               .estimated_ns = executable->cost_ps / 1000,
-                               .recorded_count = program->code.recorded_count,
-                               .group_count = program->code.groups.count,
-                               .constant_count = program->constant_count,
-                               .binding_count = eddy_program_named_count(program)};
+    eddy_program_info found = {
+        .size = info->size,
+        .instruction_count = program->code.instructions.count,
+        .input_count = program->input_count,
+        .output_count = program->output_count,
+        .state_count = program->state_count,
+        .captured_count = program->externals.count - program->input_count - program->state_count -
+                          program->constant_count,
+        .draw_count = program->code.draws.count,
+        .arena_bytes = executable->arena.bytes,
+        .arena_bound = executable->arena.bound,
+        .program_bytes = eddy_program_bytes(program),
+        .estimated_ns = executable->cost_ps / 1000,
+        .recorded_count = program->code.recorded_count,
+        .group_count = program->code.groups.count,
+        .constant_count = program->constant_count,
+        .binding_count = eddy_program_named_count(program),
+        .stream_count = executable->streams.count,
+        .wait_count = executable->streams.wait_count,
+        .dependency_count = executable->streams.dependency_count,
+        .streams_ns = executable->streams.count > 1 ? executable->streams.several_ps / 1000 : 0};
     if (program->gradient)
         eddy_program_gradient_describe(program->gradient, &found);
     size_t bytes = info->size > 0 && info->size < sizeof(found) ? info->size : sizeof(found);

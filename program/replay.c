@@ -2,13 +2,12 @@
 #include <base/status.h>
 #include <base/trace.h>
 #include <program/control.h>
+#include <program/crew.h>
 #include <program/fused.h>
 #include <program/steps.h>
 #include <stdio.h>
 #include <string.h>
-
-/* Bytes of a NaN, or of -1. */
-#define UNWRITTEN 0xff
+#include <vm/price.h>
 
 /* A run of which each instruction is looked at: poison goes from value to value as it would from call to call. */
 typedef struct replay {
@@ -18,6 +17,7 @@ typedef struct replay {
     const int64_t *shifts; /* per base but the first */
     eddy_frame frame;
     eddy_poison *poison; /* per value; from the first look on */
+    void *crew;          /* room for one, where there are several streams */
     uint32_t step, jump; /* where it is: the next step, and the first jump that is not before it */
     bool is_traced, checks_finite;
     uint64_t skipped;
@@ -36,7 +36,7 @@ static void begin(replay *r, const eddy_executable *executable, const eddy_code 
     *r = (replay){.executable = executable, .code = code, .run = run, .shifts = shifts};
 #ifdef EDDY_CHECKS
     /* What a step reads before another wrote it shows. */
-    memset(at, UNWRITTEN, (size_t)executable->arena.bytes);
+    memset(at, EDDY_ARENA_UNWRITTEN, (size_t)executable->arena.bytes);
 #endif
     take(&at, (size_t)executable->arena.bytes);
     r->frame.bases = (char **)(void *)take(&at, executable->base_count * sizeof(char *));
@@ -47,6 +47,7 @@ static void begin(replay *r, const eddy_executable *executable, const eddy_code 
     r->frame.step_counts =
         (int64_t *)(void *)take(&at, executable->jump_count * sizeof(*r->frame.step_counts));
     r->poison = (eddy_poison *)(void *)take(&at, executable->value_count * sizeof(eddy_poison));
+    r->crew = at;
     r->frame.bases[0] = run->workspace;
     for (uint32_t i = 1; i < executable->base_count; i++)
         r->frame.bases[i] = run->data[i - 1] ? (char *)run->data[i - 1] + shifts[i - 1] : NULL;
@@ -67,17 +68,8 @@ static bool has_failed(const replay *r) {
     return EDDY_UNLIKELY(eddy_load_relaxed(&r->frame.error.status) != EDDY_OK);
 }
 
-/* What has died with the step is no longer there: who reads it all the same sees what no one has written. */
 static inline void bury(const replay *r, uint32_t step) {
-#ifdef EDDY_CHECKS
-    const eddy_executable *executable = r->executable;
-    for (uint32_t i = executable->dying_at[step]; i < executable->dying_at[step + 1]; i++)
-        memset((char *)r->run->workspace + executable->dying[i].offset, UNWRITTEN,
-               (size_t)executable->dying[i].bytes);
-#else
-    (void)r;
-    (void)step;
-#endif
+    eddy_executable_bury(r->executable, r->run->workspace, step);
 }
 
 /* ---- one by one ---- */
@@ -246,7 +238,7 @@ static void look(replay *r) {
         r->poison[executable->base_values[b - 1]] = eddy_vm_run_poison(r->run, b - 1);
 }
 
-/* ---- all of it ---- */
+/* ---- what is written ---- */
 
 static bool is_written(const replay *r, uint32_t base) {
     return eddy_code_value_at(r->code, r->executable->base_values[base - 1])->is_written;
@@ -401,18 +393,74 @@ static void pass_closely(replay *r) {
     }
 }
 
-static void run_closely(replay *r) {
-    while (r->step < r->executable->step_count)
-        if (r->step == next_mark(r))
-            pass_closely(r);
-        else
-            run_step(r);
+/* What becomes of what was there before the run, and of outputs. */
+static void tell(const replay *r) {
     for (uint32_t b = 1; b < r->executable->base_count; b++)
         if (is_written(r, b))
             eddy_vm_run_poison_set(r->run, b - 1, r->poison[r->executable->base_values[b - 1]]);
     if (r->skipped > 0)
         eddy_vm_run_skip(r->run, r->skipped);
 }
+
+static void run_closely(replay *r) {
+    while (r->step < r->executable->step_count)
+        if (r->step == next_mark(r))
+            pass_closely(r);
+        else
+            run_step(r);
+    tell(r);
+}
+
+/* ---- streams ---- */
+
+/* Steps of several streams have failed, or one has: what has not run goes on in the order of the code, so that errors come in that order. A step that has run found
+ * all that it depends on healthy, and changes no poison; a failed one left what it did behind. */
+static void run_left(replay *r) {
+    eddy_crew_reader reader = {.crew = r->crew};
+    const eddy_kernel_error *error;
+    look(r);
+    while (r->step < r->executable->step_count)
+        switch (eddy_crew_read(&reader, r->step, &error)) {
+        case EDDY_CREW_RAN:
+            r->step++;
+            break;
+        case EDDY_CREW_FAILED:
+            memcpy(&r->frame.error, error, sizeof(*error));
+            fail_step(r);
+            break;
+        default:
+            run_step(r);
+        }
+    tell(r);
+}
+
+static void run_by_crew(replay *r) {
+    if (!eddy_crew_run(r->executable, &r->frame, r->crew))
+        run_left(r);
+}
+
+static void run_in_a_row(replay *r) {
+    if (EDDY_LIKELY(run_plainly(r)))
+        return;
+    look(r);
+    fail_step(r);
+    run_closely(r);
+}
+
+/* Estimates say that several threads pay; whether they do on this machine, as busy as it is, is measured as it is for helpers of kernels. */
+static void run_by_price(replay *r) {
+    const eddy_executable *executable = r->executable;
+    eddy_price *price = eddy_price_find(executable, (uint32_t)(executable->cost_ps / 1000));
+    bool asks = eddy_price_asks_helpers(price);
+    int64_t begin_ns = eddy_clock_ns();
+    if (asks)
+        run_by_crew(r);
+    else
+        run_in_a_row(r);
+    eddy_price_note(price, asks, eddy_clock_ns() - begin_ns);
+}
+
+/* ---- all of it ---- */
 
 void eddy_executable_run(const eddy_executable *executable, const eddy_code *code,
                          const int64_t *shifts, const int64_t *words, eddy_late_draws *late,
@@ -424,9 +472,12 @@ void eddy_executable_run(const eddy_executable *executable, const eddy_code *cod
         run_closely(&r);
         return;
     }
-    if (EDDY_LIKELY(run_plainly(&r)))
+    if (executable->streams.count > 1 && run->team->thread_count > 1) {
+        if (executable->streams.is_asked_for)
+            run_by_crew(&r);
+        else
+            run_by_price(&r);
         return;
-    look(&r);
-    fail_step(&r);
-    run_closely(&r);
+    }
+    run_in_a_row(&r);
 }

@@ -25,8 +25,8 @@ struct eddy_price {
 
 static eddy_price prices[PRICE_COUNT];
 
-eddy_price *eddy_price_find(const char *op, uint32_t cost_ns) {
-    uintptr_t key = (uintptr_t)op * 31 + cost_ns;
+eddy_price *eddy_price_find(const void *what, uint32_t cost_ns) {
+    uintptr_t key = (uintptr_t)what * 31 + cost_ns;
     eddy_price *price = &prices[(key ^ key >> 8 ^ key >> 16) % PRICE_COUNT];
     if (eddy_load_relaxed(&price->key) != key) {
         eddy_store_relaxed(&price->key, key);

@@ -8,8 +8,9 @@
 /* An op in a class of cost. One for the process; threads may update it at once, and an update may be lost. */
 typedef struct eddy_price eddy_price;
 
-/* `op` is the op's name, compared by address. Never NULL; an entry that was not used for long may be replaced. */
-eddy_price *eddy_price_find(const char *op, uint32_t cost_ns);
+/* `what` is an op's name, or what else runs by itself (a program's executable), compared by address. Never NULL; an entry that was not used for long may be
+ * replaced. */
+eddy_price *eddy_price_find(const void *what, uint32_t cost_ns);
 /* Whether its slices should be offered to helpers now: the faster way so far; at first, and now and then, the other way. */
 bool eddy_price_asks_helpers(eddy_price *price);
 /* Records the time of a run, with or without helpers. */

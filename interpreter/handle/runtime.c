@@ -205,6 +205,7 @@ static eddy_status init(eddy_runtime *runtime, const eddy_runtime_options *given
     eddy_store_relaxed(&runtime->epoch, (uint64_t)1);
     runtime->is_silent = options.exits_silently;
     runtime->program_cache_bytes = options.program_cache_bytes;
+    runtime->program_streams = (int32_t)options.program_streams;
     eddy_store_relaxed(&runtime->references, 1);
     eddy_store_relaxed(&runtime->bindings, 1);
     return EDDY_OK;

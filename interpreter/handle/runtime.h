@@ -47,6 +47,7 @@ struct eddy_runtime {
     bool allows_passes;           /* const after init: false where each op's result is looked at */
     uint32_t passes; /* const after init: a bit for each pass that programs go through */
     int64_t program_cache_bytes; /* const after init: what `programs` may take */
+    int32_t program_streams;     /* const after init: the option */
     _Atomic(eddy_runtime_cache *)
         programs; /* atomic: made when first needed (acq_rel), read acquire; NULL before */
     _Atomic int64_t programs_built, programs_shared; /* atomic: relaxed counters of program/ */

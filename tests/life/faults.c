@@ -1,7 +1,7 @@
 /* faults: fails each host allocation of a runtime's start and some work once. Each run ends in a clean error or in the right
  * numbers, leaks nothing, hangs nowhere, and the next step without a fault gives the same bits as if nothing had been.
  *
- *   faults threads|one_thread train|programs|gradients */
+ *   faults threads|one_thread train|programs|streams|gradients */
 #include "fault_programs.h"
 
 #include <base/memory.h>
@@ -80,7 +80,7 @@ static eddy_status train_step(double *results) {
     return status;
 }
 
-static bool uses_one_thread;
+static bool uses_one_thread, has_streams;
 static eddy_status (*work)(double *results);
 
 /* One runtime's life with the allocation `at` failing; whether it got that far. */
@@ -88,7 +88,8 @@ static bool run_with_fault(const double *expected) {
     eddy_runtime_options options = {.size = sizeof(options),
                                     .threads = 2,
                                     .uses_one_thread = uses_one_thread,
-                                    .exits_silently = true};
+                                    .exits_silently = true,
+                                    .program_streams = has_streams ? 2 : 0};
     double results[2];
     eddy_memory_fail_at(EDDY_MEMORY_PURPOSE_COUNT, at, 1);
     eddy_runtime *runtime = eddy_runtime_create(&options);
@@ -130,9 +131,10 @@ int main(int argc, char **argv) {
     if (argc != 3)
         return 2;
     uses_one_thread = strcmp(argv[1], "one_thread") == 0;
-    work = strcmp(argv[2], "train") == 0      ? train_step
-           : strcmp(argv[2], "programs") == 0 ? run_programs
-                                              : run_program_gradients;
+    has_streams = strcmp(argv[2], "streams") == 0;
+    work = strcmp(argv[2], "train") == 0                     ? train_step
+           : has_streams || strcmp(argv[2], "programs") == 0 ? run_programs
+                                                             : run_program_gradients;
     eddy_runtime_options options = {.size = sizeof(options), .uses_one_thread = true};
     double expected[2];
     eddy_runtime *runtime = eddy_runtime_create(&options);

@@ -1,10 +1,11 @@
 /* Random recordings, replayed, against the same calls made eagerly: each bit of outputs and state.
  *
- *   stress_replay RECORDINGS [SEED [THREADS]]
+ *   stress_replay RECORDINGS [SEED [THREADS [WORKERS STREAMS]]]
  *
  * A recording is a random list of calls on inputs, on tensors that it writes, on views of both and on its own results: elementwise
  * loops, kernels, draws, writes in place, look-ups that may fail, gradients. The same calls are made again eagerly with other tensors; then the
- * program, or what is loaded of its file, and the calls run with new inputs, some into tensors that are there. Threads work on recordings of their own, and lend each other the machine. */
+ * program, or what is loaded of its file, and the calls run with new inputs, some into tensors that are there. Threads work on recordings of their own, and lend each other the machine. With
+ * WORKERS and STREAMS programs have so many streams, whether they pay or not, and workers run them. */
 #include "watch.h"
 
 #include <eddy/eddy.h>
@@ -426,6 +427,11 @@ int main(int argc, char **argv) {
     int thread_count = argc > 3 ? atoi(argv[3]) : 1;
     enum { THREADS_MOST = 8 };
     check(thread_count >= 1 && thread_count <= THREADS_MOST);
+    if (argc > 5) {
+        setenv("EDDY_THREADS", argv[4], 1);
+        setenv("EDDY_PROGRAM_STREAMS", argv[5], 1);
+        setenv("EDDY_WORKER_PATH", "1", 1);
+    }
     watch_begin("stress_replay", seed);
     pthread_t threads[THREADS_MOST];
     worker workers[THREADS_MOST];

@@ -1,0 +1,372 @@
+/* Programs with several streams: where they have them, and that whoever runs their steps, values, errors and their order are those of the calls. */
+#include <criterion/criterion.h>
+#include <eddy/eddy.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+#include <tests/program/blocks.h>
+#include <tests/program/outcome.h>
+
+#define WIDTH 48
+#define DEPTH 20
+
+static eddy_tensor *matrix(double value) {
+    return eddy_full(EDDY_SHAPE(WIDTH, WIDTH), EDDY_S(value), EDDY_F32, NULL);
+}
+
+static eddy_tensor *tower(eddy_tensor *h, eddy_tensor *weight, int depth) {
+    for (int i = 0; i < depth; i++)
+        h = eddy_tanh(eddy_matmul(h, weight));
+    return h;
+}
+
+/* Two towers that know nothing of each other, and their sum. */
+typedef struct towers {
+    eddy_tensor *weights[2];
+    int depth;
+} towers;
+
+static towers towers_of(int depth) {
+    return (towers){.weights = {matrix(0.011), matrix(0.013)}, .depth = depth};
+}
+
+static eddy_tensor *compute(const towers *t, eddy_tensor *x) {
+    return eddy_add(tower(x, t->weights[0], t->depth), tower(x, t->weights[1], t->depth));
+}
+
+static eddy_program *record(const towers *t, eddy_tensor *x) {
+    must(eddy_record_begin(NULL));
+    eddy_tensor *y = compute(t, x);
+    return end(EDDY_BINDINGS({"x", x, EDDY_ROLE_INPUT}, {"y", y, EDDY_ROLE_OUTPUT}));
+}
+
+static eddy_program_info info_of(const eddy_program *program) {
+    eddy_program_info info = {.size = sizeof(info)};
+    must(eddy_program_describe(program, &info));
+    return info;
+}
+
+static eddy_runtime *use(const eddy_runtime_options *options) {
+    eddy_runtime *runtime = eddy_runtime_create(options);
+    cr_assert_not_null(runtime);
+    must(eddy_runtime_use(runtime));
+    return runtime;
+}
+
+static void leave(eddy_runtime **runtime) {
+    must(eddy_runtime_use(NULL));
+    eddy_runtime_release(runtime);
+}
+
+/* ---- where there are several ---- */
+
+Test(streams_run, towers_have_a_stream_each) {
+    eddy_runtime *runtime = use(EDDY_OPTIONS(runtime, .threads = 2));
+    eddy_scope *scope = eddy_scope_begin();
+    towers t = towers_of(DEPTH);
+    eddy_program *program = record(&t, matrix(0.5));
+    eddy_program_info info = info_of(program);
+    cr_assert_eq(info.stream_count, 2);
+    cr_assert_eq(info.wait_count, 1);
+    cr_assert_eq(info.dependency_count, 1);
+    cr_assert(info.streams_ns > 0 && info.streams_ns < info.estimated_ns / 4 * 3);
+    static char text[1 << 16];
+    FILE *file = fmemopen(text, sizeof(text), "w");
+    must(eddy_program_print(program, file, EDDY_OPTIONS(program_print, .shows_plan = true)));
+    fclose(file);
+    cr_assert_not_null(strstr(text, "# 2 streams, 1 dependency between them, 1 wait; "));
+    cr_assert_not_null(strstr(text, "; step 0.1;"));
+    cr_assert_not_null(strstr(text, "; step 1.1;"));
+    cr_assert_not_null(strstr(text, "; step 1.41 behind 0.40;"));
+    eddy_program_release(&program);
+    eddy_scope_end(scope);
+    leave(&runtime);
+}
+
+static int64_t streams_of(const eddy_runtime_options *options, int depth) {
+    eddy_runtime *runtime = use(options);
+    eddy_scope *scope = eddy_scope_begin();
+    towers t = towers_of(depth);
+    eddy_program *program = record(&t, matrix(0.5));
+    eddy_program_info info = info_of(program);
+    cr_assert_eq(info.streams_ns > 0, info.stream_count > 1);
+    eddy_program_release(&program);
+    eddy_scope_end(scope);
+    leave(&runtime);
+    return info.stream_count;
+}
+
+Test(streams_run, the_option_says_how_many) {
+    cr_assert_eq(streams_of(EDDY_OPTIONS(runtime, .threads = 2), DEPTH), 2);
+    cr_assert_eq(streams_of(EDDY_OPTIONS(runtime, .threads = 2), 1), 1);
+    cr_assert_eq(streams_of(EDDY_OPTIONS(runtime, .threads = 2, .program_streams = 1), DEPTH), 1);
+    cr_assert_eq(streams_of(EDDY_OPTIONS(runtime, .threads = 2, .program_streams = 3), 1), 3);
+    cr_assert_eq(streams_of(EDDY_OPTIONS(runtime, .threads = 1, .program_streams = 3), DEPTH), 1);
+    cr_assert_eq(streams_of(EDDY_OPTIONS(runtime, .uses_one_thread = true), DEPTH), 1);
+    cr_assert_eq(streams_of(EDDY_OPTIONS(runtime, .threads = 2, .checks_finite = true), DEPTH), 1);
+    cr_assert_null(eddy_runtime_create(EDDY_OPTIONS(runtime, .program_streams = 5)));
+    eddy_error_take(NULL);
+}
+
+Test(streams_run, branches_keep_one) {
+    eddy_runtime *runtime = use(EDDY_OPTIONS(runtime, .threads = 2, .program_streams = 2));
+    eddy_scope *scope = eddy_scope_begin();
+    eddy_tensor *x = of(1), *p = truth(true), *y;
+    must(eddy_record_begin(NULL));
+    must(eddy_cond(p, twice, half, NULL, EDDY_LIST(x), 1, NULL, &y));
+    eddy_program *program = end(EDDY_BINDINGS({"x", x, EDDY_ROLE_INPUT}, {"p", p, EDDY_ROLE_INPUT},
+                                              {"y", y, EDDY_ROLE_OUTPUT}));
+    cr_assert_eq(info_of(program).stream_count, 1);
+    eddy_program_release(&program);
+    eddy_scope_end(scope);
+    leave(&runtime);
+}
+
+/* ---- what they give ---- */
+
+static const eddy_runtime_options ways[] = {
+    {.size = sizeof(eddy_runtime_options), .threads = 1},
+    {.size = sizeof(eddy_runtime_options), .threads = 2},
+    {.size = sizeof(eddy_runtime_options), .threads = 4},
+    {.size = sizeof(eddy_runtime_options), .threads = 2, .program_streams = 2},
+    {.size = sizeof(eddy_runtime_options), .threads = 2, .program_streams = 4},
+    {.size = sizeof(eddy_runtime_options),
+     .threads = 4,
+     .program_streams = 3,
+     .uses_worker_path = true},
+    {.size = sizeof(eddy_runtime_options),
+     .threads = 2,
+     .program_streams = 2,
+     .uses_full_path = true},
+    {.size = sizeof(eddy_runtime_options), .uses_one_thread = true, .program_streams = 2}};
+
+#define WAYS (sizeof(ways) / sizeof(ways[0]))
+
+static void compare_values(void) {
+    eddy_scope *scope = eddy_scope_begin();
+    towers t = towers_of(DEPTH);
+    eddy_program *program = record(&t, matrix(0.5));
+    /* Long enough to try both ways, where times decide. */
+    for (int i = 0; i < 50; i++) {
+        eddy_scope *turn = eddy_scope_begin();
+        eddy_tensor *x = matrix(0.1 * i), *y;
+        must(eddy_program_run(program, EDDY_LIST(x), &y));
+        must_have_same_bits(y, compute(&t, x), "towers");
+        eddy_scope_end(turn);
+    }
+    eddy_program_release(&program);
+    eddy_scope_end(scope);
+}
+
+Test(streams_run, values_are_those_of_the_calls) {
+    for (size_t i = 0; i < WAYS; i++) {
+        eddy_runtime *runtime = use(&ways[i]);
+        compare_values();
+        leave(&runtime);
+    }
+}
+
+static eddy_tensor *dropped(const towers *t, eddy_tensor *x, eddy_generator *generator) {
+    eddy_tensor *left = tower(x, t->weights[0], 4), *right = tower(x, t->weights[1], 4);
+    left = eddy_dropout(left, EDDY_S(0.5), EDDY_OPTIONS(dropout, .generator = generator));
+    right = eddy_dropout(right, EDDY_S(0.5), EDDY_OPTIONS(dropout, .generator = generator));
+    return eddy_cat(EDDY_LIST(tower(left, t->weights[0], 2), tower(right, t->weights[1], 2)), 0);
+}
+
+Test(streams_run, draws_are_those_of_the_calls) {
+    eddy_runtime *runtime = use(EDDY_OPTIONS(runtime, .threads = 2, .program_streams = 2));
+    eddy_scope *scope = eddy_scope_begin();
+    towers t = towers_of(4);
+    eddy_generator *one = eddy_generator_create(3), *other = eddy_generator_create(3);
+    eddy_tensor *x = matrix(0.5), *y;
+    must(eddy_record_begin(NULL));
+    y = dropped(&t, x, one);
+    eddy_program *program =
+        end(EDDY_BINDINGS({"x", x, EDDY_ROLE_INPUT}, {"y", y, EDDY_ROLE_OUTPUT}));
+    cr_assert_eq(info_of(program).stream_count, 2);
+    must_have_same_bits(y, dropped(&t, x, other), "recorded");
+    for (int i = 0; i < 20; i++) {
+        must(eddy_program_run(program, EDDY_LIST(x), &y));
+        must_have_same_bits(y, dropped(&t, x, other), "drawn");
+    }
+    eddy_program_release(&program);
+    eddy_generator_release(&one);
+    eddy_generator_release(&other);
+    eddy_scope_end(scope);
+    leave(&runtime);
+}
+
+/* ---- what fails ---- */
+
+#define RESULTS 5
+
+/* Look-ups in both towers, that fail each for itself, what follows from them, and a state that both write. */
+typedef struct lookups {
+    towers towers;
+    eddy_tensor *state;
+} lookups;
+
+static void look_up(const lookups *l, eddy_tensor *const *places, eddy_tensor **results) {
+    const towers *t = &l->towers;
+    eddy_tensor *left = tower(l->state, t->weights[0], 3), *right = tower(left, t->weights[1], 1);
+    results[0] = tower(eddy_index_select(left, places[0], 0), t->weights[0], 3);
+    results[1] = tower(eddy_index_select(right, places[1], 0), t->weights[1], 3);
+    results[2] = eddy_add(results[0], results[1]);
+    results[3] = tower(left, t->weights[1], 2);
+    results[4] = eddy_neg(eddy_index_select(results[3], places[2], 0));
+    must(eddy_add_into(results[1], l->state, l->state));
+    must(eddy_add_into(results[0], l->state, l->state));
+}
+
+static eddy_tensor *places_of(int64_t first) {
+    int64_t places[WIDTH];
+    for (int64_t i = 0; i < WIDTH; i++)
+        places[i] = i;
+    places[0] = first;
+    return eddy_from_data(places, EDDY_SHAPE(WIDTH), EDDY_I64, NULL);
+}
+
+static eddy_tensor *poisoned(void) {
+    return eddy_gather(places_of(0), places_of(WIDTH), 0);
+}
+
+typedef struct outcome {
+    eddy_status statuses[RESULTS + 1];
+    char texts[RESULTS + 1][512];
+    int64_t sequences[RESULTS + 1]; /* from the first call that has failed, which is 1 */
+    eddy_status synced;
+    char first[512];
+} outcome;
+
+static void look(eddy_tensor *const *results, const lookups *l, int64_t before, outcome *o) {
+    memset(o, 0, sizeof(*o));
+    eddy_error first = {0};
+    int64_t lowest = INT64_MAX;
+    o->synced = eddy_sync(EDDY_FOREVER);
+    if (eddy_error_take(&first))
+        memcpy(o->first, first.message, sizeof(first.message));
+    for (int i = 0; i <= RESULTS; i++) {
+        eddy_error error = {0};
+        o->statuses[i] = eddy_error_of(i < RESULTS ? results[i] : l->state, EDDY_FOREVER, &error);
+        memcpy(o->texts[i], error.message, sizeof(error.message));
+        /* What was poisoned before blames what came before. */
+        if (o->statuses[i] != EDDY_OK && (int64_t)error.sequence > before)
+            o->sequences[i] = (int64_t)error.sequence;
+        if (o->sequences[i] > 0 && o->sequences[i] < lowest)
+            lowest = o->sequences[i];
+        eddy_error_take(NULL);
+    }
+    for (int i = 0; i <= RESULTS; i++)
+        if (o->sequences[i] > 0)
+            o->sequences[i] -= lowest - 1;
+}
+
+/* The sequence number of the newest instruction. */
+static int64_t newest(void) {
+    eddy_error error = {0};
+    eddy_tensor *wrong = eddy_gather(places_of(0), places_of(WIDTH), 0);
+    (void)eddy_error_of(wrong, EDDY_FOREVER, &error);
+    eddy_error_take(NULL);
+    (void)eddy_sync(EDDY_FOREVER);
+    eddy_error_take(NULL);
+    return (int64_t)error.sequence;
+}
+
+static void expect_same(const outcome *eager, const outcome *replayed, const char *what) {
+    cr_assert_eq(eager->synced, replayed->synced, "%s", what);
+    cr_assert_str_eq(eager->first, replayed->first, "%s", what);
+    for (int i = 0; i <= RESULTS; i++) {
+        cr_assert_eq(eager->statuses[i], replayed->statuses[i], "%s: result %d", what, i);
+        cr_assert_str_eq(eager->texts[i], replayed->texts[i], "%s: result %d", what, i);
+        cr_assert_eq(eager->sequences[i], replayed->sequences[i], "%s: result %d", what, i);
+    }
+}
+
+/* One of each kind for each of three look-ups: healthy, failing, poisoned. */
+static void compare_case(eddy_program *program, lookups *eager, lookups *recorded, int number) {
+    eddy_tensor *places[3], *results[RESULTS];
+    outcome wanted, got;
+    char what[64];
+    snprintf(what, sizeof(what), "case %d", number);
+    for (int i = 0, kind = number; i < 3; i++, kind /= 3)
+        places[i] = kind % 3 == 2 ? poisoned() : places_of(kind % 3 == 1 ? WIDTH + i : 0);
+    (void)eddy_sync(EDDY_FOREVER);
+    eddy_error_take(NULL);
+    int64_t before = newest();
+    look_up(eager, places, results);
+    look(results, eager, before, &wanted);
+    before = newest();
+    must(eddy_program_run(program, (eddy_list){places, 3}, results));
+    look(results, recorded, before, &got);
+    expect_same(&wanted, &got, what);
+    eddy_tensor *healed = matrix(0.25);
+    must(eddy_copy_into(healed, eager->state));
+    must(eddy_copy_into(healed, recorded->state));
+}
+
+static void compare_failures(void) {
+    eddy_scope *scope = eddy_scope_begin();
+    lookups eager = {towers_of(0), matrix(0.25)}, recorded = {eager.towers, matrix(0.25)};
+    eddy_tensor *places[3] = {places_of(1), places_of(2), places_of(3)}, *results[RESULTS];
+    must(eddy_record_begin(NULL));
+    look_up(&recorded, places, results);
+    eddy_program *program = end(
+        EDDY_BINDINGS({"a", places[0], EDDY_ROLE_INPUT}, {"b", places[1], EDDY_ROLE_INPUT},
+                      {"c", places[2], EDDY_ROLE_INPUT}, {"r0", results[0], EDDY_ROLE_OUTPUT},
+                      {"r1", results[1], EDDY_ROLE_OUTPUT}, {"r2", results[2], EDDY_ROLE_OUTPUT},
+                      {"r3", results[3], EDDY_ROLE_OUTPUT}, {"r4", results[4], EDDY_ROLE_OUTPUT}));
+    eddy_tensor *healed = matrix(0.25);
+    must(eddy_copy_into(healed, recorded.state));
+    for (int round = 0; round < 2; round++)
+        for (int number = 0; number < 27; number++)
+            compare_case(program, &eager, &recorded, number);
+    eddy_program_release(&program);
+    eddy_scope_end(scope);
+}
+
+Test(streams_run, errors_are_those_of_the_calls_and_in_their_order) {
+    for (size_t i = 0; i < WAYS; i++) {
+        eddy_runtime *runtime = use(&ways[i]);
+        compare_failures();
+        leave(&runtime);
+    }
+}
+
+/* ---- many at once ---- */
+
+#define THREADS 4
+
+static towers shared;
+static eddy_program *shared_program;
+static eddy_runtime *shared_runtime;
+
+static void *run_often(void *context) {
+    must(eddy_runtime_use(shared_runtime));
+    for (int i = 0; i < 60; i++) {
+        eddy_scope *scope = eddy_scope_begin();
+        eddy_tensor *x = matrix(0.01 * i + *(const int *)context), *y;
+        must(eddy_program_run(shared_program, EDDY_LIST(x), &y));
+        must_have_same_bits(y, compute(&shared, x), "shared");
+        eddy_scope_end(scope);
+    }
+    return NULL;
+}
+
+/* More runs than workers: most of them get none, and do all by themselves. */
+Test(streams_run, more_runs_than_workers_end_all_the_same) {
+    shared_runtime = use(EDDY_OPTIONS(runtime, .threads = 2, .program_streams = 2));
+    eddy_scope *scope = eddy_scope_begin();
+    pthread_t threads[THREADS];
+    int numbers[THREADS];
+    shared = towers_of(6);
+    shared_program = record(&shared, matrix(0.5));
+    for (int i = 0; i < THREADS; i++) {
+        numbers[i] = i;
+        cr_assert_eq(pthread_create(&threads[i], NULL, run_often, &numbers[i]), 0);
+    }
+    for (int i = 0; i < THREADS; i++)
+        cr_assert_eq(pthread_join(threads[i], NULL), 0);
+    eddy_program_release(&shared_program);
+    eddy_scope_end(scope);
+    leave(&shared_runtime);
+}
