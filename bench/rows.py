@@ -187,6 +187,10 @@ def _replay_rows():
     yield Row("replay_loop_add16", "ns", "loop", None, (Peer("Eddy, calls", "ours/loop", "calls_loop_add16"),))
     yield Row("replay_scan_64", "ns", "scan", None, (Peer("Eddy, calls", "ours/scan", "calls_scan_64"), Peer("unrolled", "ours/scan", "unrolled_scan_64")))
 
+    # Two chains of steps that have no helpers.
+    one_stream = Peer("Eddy, one stream", "ours/towers", "one_stream_towers_2")
+    yield Row("replay_towers_2", "us", "towers", Goal(0.7, one_stream.name), (one_stream, Peer("Eddy, calls", "ours/towers", "calls_towers_2")), 2, False)
+
     # Beside the same step by calls, and by hand.
     steps = {"mlp_b64": ("mlp", BY_HAND, {1: Goal(1, "by hand"), 2: Goal(1, "by hand")}),
              "mlp_b1": ("mlp", None, {1: Goal(0.85, "Eddy, calls")}),
