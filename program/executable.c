@@ -256,13 +256,19 @@ static void find_lives(builder *b) {
     b->block_count = code->values.count;
 }
 
+/* The workspace of an instruction while it runs. */
+static eddy_arena_block workspace_of(const builder *b, uint32_t i) {
+    return (eddy_arena_block){
+        .bytes = prepared_at(b->executable, b->executable->prepared_of[i])->workspace_bytes,
+        .first = b->step_of[i],
+        .last = b->step_of[i]};
+}
+
 static void add_workspaces(builder *b) {
     for (uint32_t i = 0; i < b->executable->instruction_count; i++) {
-        int64_t bytes = prepared_at(b->executable, b->executable->prepared_of[i])->workspace_bytes;
-        uint32_t step = b->step_of[i];
-        if (bytes > 0)
-            b->blocks[b->block_count++] =
-                (eddy_arena_block){.bytes = bytes, .first = step, .last = step};
+        eddy_arena_block block = workspace_of(b, i);
+        if (block.bytes > 0)
+            b->blocks[b->block_count++] = block;
     }
 }
 
@@ -341,16 +347,44 @@ static bool place_blocks(builder *b) {
     return has_memory;
 }
 
+/* ---- a plan for several sizes ---- */
+
+/* The blocks go to their rooms. */
+static bool place_in_layout(builder *b) {
+    const eddy_arena_layout *layout = b->options->layout;
+    uint32_t values = b->code->values.count, block = values;
+    EDDY_ASSERT(layout->value_count == values &&
+                layout->instruction_count == b->executable->instruction_count);
+    for (uint32_t v = 0; v < values; v++)
+        if (!eddy_arena_layout_place(layout, v, &b->blocks[v]))
+            return false;
+    for (uint32_t i = 0; i < b->executable->instruction_count; i++)
+        if (workspace_of(b, i).bytes > 0 &&
+            !eddy_arena_layout_place(layout, values + i, &b->blocks[block++]))
+            return false;
+    b->executable->arena = layout->plan;
+    return true;
+}
+
+static eddy_status fail_layout(const builder *b) {
+    return eddy_fail(EDDY_INVALID_ARGUMENT, b->origin, "the arena's layout has no room for it");
+}
+
 static eddy_status plan_arena(builder *b) {
     eddy_executable *executable = b->executable;
     find_lives(b);
     add_workspaces(b);
     bool is_known;
-    if (!place_blocks(b))
+    const eddy_arena_layout *layout = b->options->layout;
+    if (layout && !place_in_layout(b))
+        return fail_layout(b);
+    if (!layout && !place_blocks(b))
         return fail_memory(b);
     bool is_sound = eddy_arena_check(b->blocks, b->block_count, executable->arena.bytes, &is_known);
     if (!is_known)
         return fail_memory(b);
+    if (layout && !is_sound)
+        return fail_layout(b);
     EDDY_ASSERT(is_sound);
     for (uint32_t v = 0; v < b->code->values.count; v++)
         executable->value_places[v] = (eddy_place){
@@ -587,30 +621,62 @@ static void builder_fini(builder *b) {
     eddy_regions_fini(&b->regions);
 }
 
+/* Calls are prepared, and steps numbered. */
+static eddy_status begin(builder *b, uint32_t base_count) {
+    const eddy_code *code = b->code;
+    *b->executable = (eddy_executable){.instruction_count = code->instructions.count,
+                                       .value_count = code->values.count,
+                                       .operand_count = code->operands.count,
+                                       .patch_count = code->patches.count,
+                                       .code_group_count = code->groups.count,
+                                       .base_count = base_count,
+                                       .streams = {.count = 1}};
+    if (!take_memory(b))
+        return fail_memory(b);
+    for (uint32_t v = 0; v < code->values.count; v++)
+        if (b->bases[v] > 0)
+            b->executable->base_values[b->bases[v] - 1] = v;
+    eddy_status status = prepare_all(b);
+    if (status == EDDY_OK)
+        number_steps(b);
+    return status;
+}
+
+eddy_status eddy_executable_measure(const eddy_code *code, const uint32_t *bases,
+                                    uint32_t base_count, eddy_arena_layout *layout,
+                                    eddy_origin origin) {
+    eddy_executable executable;
+    builder b = {.executable = &executable,
+                 .code = code,
+                 .bases = bases,
+                 .options = &(eddy_executable_options){.layout = NULL},
+                 .origin = origin};
+    eddy_status status = begin(&b, base_count);
+    if (status == EDDY_OK) {
+        find_lives(&b);
+        for (uint32_t v = 0; v < code->values.count; v++)
+            eddy_arena_layout_widen(layout, v, &b.blocks[v]);
+        for (uint32_t i = 0; i < code->instructions.count; i++) {
+            eddy_arena_block block = workspace_of(&b, i);
+            eddy_arena_layout_widen(layout, code->values.count + i, &block);
+        }
+    }
+    builder_fini(&b);
+    eddy_executable_fini(&executable);
+    return status;
+}
+
 eddy_status eddy_executable_make(eddy_executable *executable, const eddy_code *code,
                                  const uint32_t *bases, uint32_t base_count,
                                  const eddy_executable_options *options, eddy_origin origin) {
-    *executable = (eddy_executable){.instruction_count = code->instructions.count,
-                                    .value_count = code->values.count,
-                                    .operand_count = code->operands.count,
-                                    .patch_count = code->patches.count,
-                                    .code_group_count = code->groups.count,
-                                    .base_count = base_count,
-                                    .streams = {.count = 1}};
     builder b = {.executable = executable,
                  .code = code,
                  .bases = bases,
                  .options = options,
                  .origin = origin};
-    eddy_status status = take_memory(&b) ? EDDY_OK : fail_memory(&b);
-    for (uint32_t v = 0; v < code->values.count && status == EDDY_OK; v++)
-        if (bases[v] > 0)
-            executable->base_values[bases[v] - 1] = v;
-    if (status == EDDY_OK)
-        status = prepare_all(&b);
+    eddy_status status = begin(&b, base_count);
     if (status == EDDY_OK) {
         eddy_group_count_uses(code, b.uses);
-        number_steps(&b);
         resolve_patches(&b);
         status = plan_arena(&b);
     }

@@ -11,7 +11,7 @@
 
 #include <base/hash.h>
 #include <interpreter/call/packed.h>
-#include <program/arena.h>
+#include <program/arena_layout.h>
 #include <program/code.h>
 #include <program/late_draws.h>
 #include <program/streams.h>
@@ -156,14 +156,20 @@ typedef struct eddy_executable {
 typedef struct eddy_executable_options {
     bool checks_finite; /* a run looks at each op's result */
     eddy_streams_wish streams;
+    const eddy_arena_layout *layout; /* where the arena is planned for other sizes too, or NULL */
 } eddy_executable_options;
 
 /* Makes the executable of code whose values have places from `bases` (per value: the base, 0 for those of the arena). On failure
- * nothing is left. OUT_OF_MEMORY, or a kernel's failure to prepare, recorded under the origin. */
+ * nothing is left. OUT_OF_MEMORY, or a kernel's failure to prepare, recorded under the origin; INVALID_ARGUMENT, likewise, where the layout has no room. */
 EDDY_MUST_USE eddy_status eddy_executable_make(eddy_executable *executable, const eddy_code *code,
                                                const uint32_t *bases, uint32_t base_count,
                                                const eddy_executable_options *options,
                                                eddy_origin origin);
+/* Widens the layout, which has as many values and instructions, to what such an executable needs. OUT_OF_MEMORY, or a kernel's failure to
+ * prepare, recorded. */
+EDDY_MUST_USE eddy_status eddy_executable_measure(const eddy_code *code, const uint32_t *bases,
+                                                  uint32_t base_count, eddy_arena_layout *layout,
+                                                  eddy_origin origin);
 void eddy_executable_fini(eddy_executable *executable);
 
 static inline const eddy_prepared_call *eddy_executable_call(const eddy_executable *executable,

@@ -1,7 +1,8 @@
 /* A program that was not recorded: what two recordings of a function at two sizes say of a third one.
  *
  * Both have the same instructions, on the same values; dims, strides, offsets, bytes and attributes are foretold (affine.h). What comes of that is verified as
- * code from outside is, so that it is a program of that size; whether the function's calls would give it, only a recording can show. */
+ * code from outside is, so that it is a program of that size; whether the function's calls would give it, only a recording can show. Two lowered programs (lower.h)
+ * foretell one of a size between theirs, which is as they are: their code was verified before it went through the passes. */
 #ifndef EDDY_PROGRAM_FORETELL_H
 #define EDDY_PROGRAM_FORETELL_H
 

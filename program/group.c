@@ -1,4 +1,5 @@
 #include <program/group.h>
+#include <program/superinstruction.h>
 
 #include <base/dtype.h>
 #include <base/number.h>
@@ -205,4 +206,45 @@ bool eddy_group_find_slots(const eddy_code *code, const uint32_t *bases, const u
         set_slots(code, group, result->value, (int8_t)slot);
     }
     return true;
+}
+
+/* ---- at other sizes ---- */
+
+/* The plane of the group is that of a member with two dims, if there is one. */
+static bool find_planes(const eddy_code *code, eddy_group_slots *group, eddy_plane *planes) {
+    int64_t rows = 1, columns = 1;
+    for (uint32_t m = 0; m < group->count; m++) {
+        if (!eddy_plane_make(code, group->members[m], &planes[m]))
+            return false;
+        if (m > 0 && planes[m].is_flat)
+            continue;
+        rows = planes[m].rows;
+        columns = planes[m].columns;
+    }
+    for (uint32_t m = 0; m < group->count; m++) {
+        if (planes[m].is_flat && planes[m].columns != rows * columns && planes[m].columns != rows)
+            return false;
+        if (planes[m].is_flat)
+            eddy_plane_shape(&planes[m], rows, columns);
+        if (planes[m].rows != rows || planes[m].columns != columns)
+            return false;
+    }
+    group->elements = rows * columns;
+    return true;
+}
+
+bool eddy_group_holds(const eddy_code *code, const uint32_t *bases, const uint32_t *uses,
+                      const eddy_code_group *group) {
+    eddy_plane planes[EDDY_GROUP_MEMBERS];
+    eddy_group_slots slots = {.count = group->count};
+    for (uint32_t m = 0; m < group->count; m++)
+        slots.members[m] = eddy_code_instruction_at(code, group->first + m);
+    if (!find_planes(code, &slots, planes))
+        return false;
+    for (uint32_t m = 0; m < group->count; m++)
+        for (uint32_t k = 0; k < m; k++)
+            if (!eddy_group_fits(code, slots.members[k], &planes[k], slots.members[m], &planes[m]))
+                return false;
+    return eddy_group_find_slots(code, bases, uses, &slots) &&
+           (!group->is_chain || eddy_superinstruction_is_all(code, uses, &slots));
 }

@@ -55,6 +55,9 @@ typedef struct eddy_group_slots {
 /* Finds the slots. uses: per value, the operands of all instructions that name it. False if there are too few slots. */
 bool eddy_group_find_slots(const eddy_code *code, const uint32_t *bases, const uint32_t *uses,
                            eddy_group_slots *group);
+/* Whether the members of a group that was chosen at other sizes may be one at those of the code. uses: as above. */
+bool eddy_group_holds(const eddy_code *code, const uint32_t *bases, const uint32_t *uses,
+                      const eddy_code_group *group);
 /* Counts the operands that name each value; `uses` is cleared. */
 void eddy_group_count_uses(const eddy_code *code, uint32_t *uses);
 

@@ -7,6 +7,7 @@
 #include <program/draw_ops.h>
 #include <program/fold.h>
 #include <program/gradient.h>
+#include <program/lower.h>
 #include <program/passes/passes.h>
 #include <program/program.h>
 #include <string.h>
@@ -95,13 +96,16 @@ static void find_covered(eddy_program *program, const uint32_t *bases) {
 }
 
 /* Gives externals and made outputs their bases. */
-static eddy_status number_operands(eddy_program *program, uint32_t *bases, eddy_origin origin) {
+eddy_status eddy_program_number_operands(eddy_program *program, uint32_t *bases,
+                                         eddy_origin origin) {
     uint32_t output = 0;
     program->made.count = 0;
     memset(bases, 0, program->code.values.count * sizeof(*bases));
     for (uint32_t e = 0; e < program->externals.count; e++)
         bases[eddy_program_external_at(program, e)->value] = 1 + e;
-    find_covered(program, bases);
+    /* Passes change how instructions write: what they write whole is known from before. */
+    if (!program->layout)
+        find_covered(program, bases);
     for (uint32_t i = 0; i < program->bindings.count; i++) {
         eddy_program_binding *binding = eddy_program_binding_at(program, i);
         bool is_output = binding->role == EDDY_ROLE_OUTPUT || binding->role == EDDY_PROGRAM_KEPT;
@@ -130,28 +134,27 @@ static eddy_status reduce(eddy_program *program, uint32_t *bases, bool *is_folde
         status = eddy_program_fold(program, bases, origin);
         *is_folded = program->externals.count > held;
         if (status == EDDY_OK)
-            status = number_operands(program, bases, origin);
+            status = eddy_program_number_operands(program, bases, origin);
         if (status == EDDY_OK)
             status = run_passes(program, bases, 1u << EDDY_PASS_NUMBER_dead, origin);
     }
     if (status == EDDY_OK)
         status = eddy_program_drop_unused(program, origin);
-    return status == EDDY_OK ? number_operands(program, bases, origin) : status;
+    return status == EDDY_OK ? eddy_program_number_operands(program, bases, origin) : status;
 }
 
 /* What is left is laid out and prepared. */
-static eddy_status make_executable(eddy_program *program, uint32_t *bases, eddy_origin origin) {
-    eddy_status status = run_passes(program, bases, ~EDDY_PASSES_REDUCING, origin);
-    if (status != EDDY_OK)
-        return status;
+static eddy_status make_executable(eddy_program *program, const uint32_t *bases,
+                                   eddy_origin origin) {
     program->built = eddy_built_create();
     if (!program->built)
         return fail_memory(origin);
     const eddy_runtime *runtime = program->runtime;
     eddy_executable_options options = {
         .checks_finite = !runtime->allows_passes,
-        .streams = {eddy_vm_thread_count(runtime->vm), runtime->program_streams}};
-    status =
+        .streams = {eddy_vm_thread_count(runtime->vm), runtime->program_streams},
+        .layout = program->layout};
+    eddy_status status =
         eddy_executable_make(&program->built->executable, &program->code, bases,
                              1 + program->externals.count + program->made.count, &options, origin);
     if (status == EDDY_OK)
@@ -187,7 +190,7 @@ static eddy_status take_over(eddy_program *program, eddy_built *built, uint32_t 
     program->code = code;
     eddy_status status = eddy_program_drop_unused(program, origin);
     if (status == EDDY_OK)
-        status = number_operands(program, bases, origin);
+        status = eddy_program_number_operands(program, bases, origin);
     if (status != EDDY_OK)
         return status;
     EDDY_ASSERT(program->externals.count == built->external_count &&
@@ -234,7 +237,9 @@ static eddy_status find_or_make(eddy_program *program, uint32_t *bases, eddy_ori
             status = find_folded(program, &key, bases, origin);
     }
     if (status == EDDY_OK && !program->executable) {
-        status = make_executable(program, bases, origin);
+        status = run_passes(program, bases, ~EDDY_PASSES_REDUCING, origin);
+        if (status == EDDY_OK)
+            status = make_executable(program, bases, origin);
         if (status == EDDY_OK && key.words)
             eddy_build_cache_keep(program, &key);
     }
@@ -242,16 +247,36 @@ static eddy_status find_or_make(eddy_program *program, uint32_t *bases, eddy_ori
     return status;
 }
 
+/* The code of a program that lowered ones foretell, once it is known to hold: nothing is left to do but to prepare it. It is of no use to other
+ * programs, which are of other sizes. */
+static eddy_status build_lowered(eddy_program *program, const uint32_t *bases, eddy_origin origin) {
+    bool is_known;
+    if (!eddy_program_lowered_holds(program, bases, &is_known))
+        return is_known ? eddy_fail(EDDY_INVALID_ARGUMENT, origin,
+                                    "what the passes have done at other sizes does not hold")
+                        : fail_memory(origin);
+    eddy_status status = make_executable(program, bases, origin);
+    eddy_arena_layout_release(program->layout);
+    program->layout = NULL;
+    return status;
+}
+
+static void find_draws(eddy_program *program) {
+    program->code.draws_late = eddy_control_has_draws(&program->code);
+    program->code.sets_draws = eddy_draw_ops_has_set(&program->code);
+}
+
 eddy_status eddy_program_build(eddy_program *program, eddy_origin origin) {
     size_t bytes = program->code.values.count * sizeof(uint32_t);
     uint32_t *bases = eddy_memory_acquire_zeroed(bytes, EDDY_MEMORY_PROGRAM);
     if (!bases)
         return fail_memory(origin);
-    program->code.draws_late = eddy_control_has_draws(&program->code);
-    program->code.sets_draws = eddy_draw_ops_has_set(&program->code);
-    eddy_status status = number_operands(program, bases, origin);
+    if (!program->layout)
+        find_draws(program);
+    eddy_status status = eddy_program_number_operands(program, bases, origin);
     if (status == EDDY_OK)
-        status = find_or_make(program, bases, origin);
+        status = program->layout ? build_lowered(program, bases, origin)
+                                 : find_or_make(program, bases, origin);
     eddy_memory_release(bases, bytes, EDDY_MEMORY_PROGRAM);
     for (uint32_t i = 0; i < program->code.instructions.count; i++)
         program->has_registered |= eddy_code_instruction_at(&program->code, i)->op->is_registered;

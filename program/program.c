@@ -52,6 +52,7 @@ void eddy_program_destroy(eddy_program *program) {
     eddy_program_gradient_destroy(program->gradient);
     eddy_program_variants_destroy(program->variants);
     eddy_built_release(program->built);
+    eddy_arena_layout_release(program->layout);
     eddy_code_fini(&program->code);
     eddy_code_array_fini(&program->externals, sizeof(eddy_program_external));
     eddy_code_array_fini(&program->bindings, sizeof(eddy_program_binding));
@@ -145,7 +146,8 @@ int64_t eddy_program_bytes(const eddy_program *program) {
                    program->bindings.capacity * sizeof(eddy_program_binding);
     int64_t all = (int64_t)bytes + eddy_code_bytes(&program->code) +
                   eddy_executable_bytes(executable_of(program)) +
-                  eddy_program_variants_bytes(program->variants);
+                  eddy_program_variants_bytes(program->variants) +
+                  (program->layout ? eddy_arena_layout_bytes(program->layout) : 0);
     const eddy_program_gradient *gradient = program->gradient;
     if (!gradient)
         return all;

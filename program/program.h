@@ -83,6 +83,8 @@ struct eddy_program {
     uint32_t state_count, constant_count; /* storages */
     uint32_t handle_count; /* new handles of a run: of outputs, then of kept gradients */
     uint32_t passes;       /* that it is built with: a bit for each */
+    /* A reference until the build: the code is what the passes have left at other sizes (lower.h). NULL. */
+    eddy_arena_layout *layout;
     bool uses_tape;      /* what it computes depends on which gradients are kept, or who gets one */
     bool uses_kept;      /* on which are kept */
     bool sees_beyond;    /* on anything of the tape: what is not noted one by one */
@@ -121,7 +123,12 @@ EDDY_MUST_USE eddy_status eddy_program_check_constants(const eddy_program *progr
 /* Gives up captured storages that no instruction uses: inputs show what they did, or it was dead code. OUT_OF_MEMORY, recorded. */
 EDDY_MUST_USE eddy_status eddy_program_drop_unused(eddy_program *program, eddy_origin origin);
 
-/* Runs the passes and makes the executable, or finds one: once, before others see the program. OUT_OF_MEMORY, or a kernel's failure to prepare, recorded. */
+/* Numbers the operands of a run's instruction and says of each value where it is: its base in `bases` (executable.h). OUT_OF_MEMORY, recorded. */
+EDDY_MUST_USE eddy_status eddy_program_number_operands(eddy_program *program, uint32_t *bases,
+                                                       eddy_origin origin);
+
+/* Runs the passes and makes the executable, or finds one: once, before others see the program. OUT_OF_MEMORY, or a kernel's failure to prepare, recorded.
+ * Of a program that lowered ones foretell: INVALID_ARGUMENT, recorded, where what they have in common does not hold at its size. */
 EDDY_MUST_USE eddy_status eddy_program_build(eddy_program *program, eddy_origin origin);
 
 /* eddy_program_run with the numbers that the program was recorded with. unfit: where an input shares memory that the

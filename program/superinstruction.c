@@ -91,3 +91,10 @@ bool eddy_superinstruction_find(const eddy_code *code, const uint32_t *uses,
     }
     return false;
 }
+
+bool eddy_superinstruction_is_all(const eddy_code *code, const uint32_t *uses,
+                                  const eddy_group_slots *group) {
+    eddy_superinstruction s;
+    return eddy_superinstruction_find(code, uses, group, 0, 0, &s) &&
+           s.chain->count == group->count;
+}

@@ -21,5 +21,8 @@ typedef struct eddy_superinstruction {
 bool eddy_superinstruction_find(const eddy_code *code, const uint32_t *uses,
                                 const eddy_group_slots *group, uint32_t first, uint32_t others,
                                 eddy_superinstruction *found);
+/* Whether all members are one chain. */
+bool eddy_superinstruction_is_all(const eddy_code *code, const uint32_t *uses,
+                                  const eddy_group_slots *group);
 
 #endif

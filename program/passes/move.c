@@ -28,6 +28,8 @@ static const char *const part_writers[] = {"rope", "sdpa_backward"};
 
 typedef struct moving {
     eddy_code *code;
+    const eddy_code *
+        sized; /* whose sizes say what a copy costs: the code itself, or that of the largest size */
     const uint32_t *bases;
     uint32_t *uses; /* per value: operands that name it */
     const eddy_op *clone, *copy_into, *part_writers[PART_WRITERS];
@@ -74,7 +76,7 @@ static bool is_to_part(const moving *m, uint32_t copy) {
         return false;
     for (int32_t d = 0; d < from->rank; d++)
         if (eddy_code_strides(m->code, from)[d] == 1 &&
-            eddy_code_dims(m->code, from)[d] >= LEAST_RUN)
+            eddy_code_dims(m->sized, from)[d] >= LEAST_RUN)
             return eddy_code_strides(m->code, to)[d] == 1;
     return false;
 }
@@ -212,9 +214,10 @@ static bool is_moved(const moving *m, uint32_t i) {
            ((is_to_all(m, i) && move(m, i)) || (is_to_part(m, i) && move_to_part(m, i)));
 }
 
-bool eddy_pass_move(eddy_code *code, const uint32_t *bases) {
+bool eddy_pass_move_as(eddy_code *code, const eddy_code *sized, const uint32_t *bases) {
     size_t bytes = code->values.count * sizeof(uint32_t);
     moving m = {.code = code,
+                .sized = sized,
                 .bases = bases,
                 .uses = eddy_memory_acquire_zeroed(bytes, EDDY_MEMORY_PROGRAM),
                 .clone = eddy_op_find_built_in("clone"),
@@ -232,4 +235,8 @@ bool eddy_pass_move(eddy_code *code, const uint32_t *bases) {
     code->instructions.count = kept;
     eddy_memory_release(m.uses, bytes, EDDY_MEMORY_PROGRAM);
     return true;
+}
+
+bool eddy_pass_move(eddy_code *code, const uint32_t *bases) {
+    return eddy_pass_move_as(code, code, bases);
 }

@@ -21,3 +21,23 @@ bool eddy_passes_run(eddy_code *code, const uint32_t *bases, uint32_t chosen) {
             return false;
     return true;
 }
+
+static bool run_both(const pass_row *row, eddy_code *most, eddy_code *least,
+                     const uint32_t *bases) {
+    switch (row->pass) {
+    case EDDY_PASS_NUMBER_move:
+        return eddy_pass_move_as(most, most, bases) && eddy_pass_move_as(least, most, bases);
+    case EDDY_PASS_NUMBER_fuse:
+        return eddy_pass_fuse_both(most, least, bases);
+    default:
+        return row->run(most, bases) && row->run(least, bases);
+    }
+}
+
+bool eddy_passes_run_both(eddy_code *most, eddy_code *least, const uint32_t *bases,
+                          uint32_t chosen) {
+    for (uint32_t i = 0; i < sizeof(rows) / sizeof(*rows); i++)
+        if (chosen & 1u << rows[i].pass && !run_both(&rows[i], most, least, bases))
+            return false;
+    return true;
+}

@@ -29,6 +29,10 @@ typedef enum eddy_pass {
 /* Runs the passes whose bits are set. bases: per value, 0 for those that live within a run. False without memory: the code is as it
  * was, or as some of the passes have left it. */
 EDDY_MUST_USE bool eddy_passes_run(eddy_code *code, const uint32_t *bases, uint32_t passes);
+/* The same for the code of two sizes, `most` the larger, which are alike but for dims, strides, offsets, bytes and attributes: what pays is decided by
+ * `most`, and done to both where it may be done in both. A pass that finds other equal layouts in one of them leaves code that is not alike. */
+EDDY_MUST_USE bool eddy_passes_run_both(eddy_code *most, eddy_code *least, const uint32_t *bases,
+                                        uint32_t passes);
 
 /* ---- one by one ---- */
 
@@ -49,9 +53,14 @@ EDDY_MUST_USE bool eddy_pass_winograd(eddy_code *code, const uint32_t *bases);
 
 /* Leaves out copies whose source can be written to their target at once. */
 EDDY_MUST_USE bool eddy_pass_move(eddy_code *code, const uint32_t *bases);
+/* sized: code that is alike, and whose sizes say what pays. */
+EDDY_MUST_USE bool eddy_pass_move_as(eddy_code *code, const eddy_code *sized,
+                                     const uint32_t *bases);
 
 /* Groups elementwise instructions that read or write common values, so that they run tile by tile (fused.h). */
 EDDY_MUST_USE bool eddy_pass_fuse(eddy_code *code, const uint32_t *bases);
+/* least: code that is alike, in which the groups may be as well. */
+EDDY_MUST_USE bool eddy_pass_fuse_both(eddy_code *most, eddy_code *least, const uint32_t *bases);
 
 /* Results of elementwise instructions take over the memory of an operand that is used there for the last time. */
 EDDY_MUST_USE bool eddy_pass_place(eddy_code *code, const uint32_t *bases);
