@@ -6,7 +6,6 @@
 
 /* The integers up to here are all doubles. */
 #define DOUBLE_INTEGERS_MOST (INT64_C(1) << 53)
-#define SIZE_LEAST 2
 
 bool eddy_affine_number(const eddy_affine *affine, int64_t first, int64_t second, int64_t *third) {
     int64_t steps = affine->sizes[1] - affine->sizes[0], rise, way;
@@ -22,7 +21,8 @@ bool eddy_affine_number(const eddy_affine *affine, int64_t first, int64_t second
 static bool find_dim(const eddy_affine *affine, int64_t first, int64_t second, int64_t *third) {
     if (!eddy_affine_number(affine, first, second, third))
         return false;
-    return first == second || (first >= SIZE_LEAST && second >= SIZE_LEAST && *third >= SIZE_LEAST);
+    return first == second ||
+           (first >= EDDY_SIZE_LEAST && second >= EDDY_SIZE_LEAST && *third >= EDDY_SIZE_LEAST);
 }
 
 /* The stride of a dim in a row-major layout; -1 if there is none. */

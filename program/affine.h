@@ -8,6 +8,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#define EDDY_SIZE_LEAST 2
+
 typedef struct eddy_affine {
     int64_t sizes[2]; /* of the two known programs; they differ */
     int64_t size;     /* of the third */

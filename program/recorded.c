@@ -1,6 +1,5 @@
 /* Recorded functions: two recordings for each signature, then replay. No lock is held while the function or a program runs. */
 #include <base/memory.h>
-#include <base/option.h>
 #include <base/sleep.h>
 #include <base/status.h>
 #include <interpreter/handle/scope.h>
@@ -11,62 +10,12 @@
 #include <stdio.h>
 #include <string.h>
 
-#define MOST_BYTES (INT64_C(256) << 20)
 /* So many recordings of a signature may differ from the one before; then the function just runs. */
 #define DIFFERENCES_MOST 8
-#define INPUTS_MOST 4096
 /* New values of what a function reads that are recorded, before one of those that were is replayed; and at most, then. */
 #define VALUES_FIRST 8
 #define VALUES_MOST 64
 #define NAME_BYTES 32
-
-/* ---- life ---- */
-
-eddy_recorded *eddy_recorded_create(eddy_recorded_body *body, void *context, int64_t output_count,
-                                    const eddy_recorded_options *options) {
-    eddy_origin origin = EDDY_ORIGIN("recorded_create");
-    if (!body || output_count < 0 || output_count > INPUTS_MOST) {
-        eddy_fail(EDDY_INVALID_ARGUMENT, origin,
-                  body ? "%lld outputs" : "the function is NULL, of %lld outputs",
-                  (long long)output_count);
-        return NULL;
-    }
-    int64_t most_bytes = EDDY_HAS_OPTION(options, most_bytes) ? options->most_bytes : 0;
-    if (most_bytes < 0) {
-        eddy_fail(EDDY_INVALID_ARGUMENT, origin, "most_bytes is %lld", (long long)most_bytes);
-        return NULL;
-    }
-    eddy_recorded *recorded = eddy_memory_acquire_zeroed(sizeof(*recorded), EDDY_MEMORY_PROGRAM);
-    if (!recorded) {
-        eddy_fail(EDDY_OUT_OF_MEMORY, origin, "no memory");
-        return NULL;
-    }
-    eddy_store_relaxed(&recorded->references, 1u);
-    recorded->body = body;
-    recorded->context = context;
-    recorded->output_count = output_count;
-    recorded->is_strict = EDDY_OPTION(options, is_strict);
-    recorded->foretells = EDDY_OPTION(options, foretells_shapes);
-    recorded->most_bytes = most_bytes > 0 ? most_bytes : MOST_BYTES;
-    return recorded;
-}
-
-eddy_recorded *eddy_recorded_retain(eddy_recorded *recorded) {
-    if (recorded)
-        eddy_add_relaxed(&recorded->references, 1u);
-    return recorded;
-}
-
-void eddy_recorded_release(eddy_recorded **recorded) {
-    eddy_recorded *released = recorded ? *recorded : NULL;
-    if (!released)
-        return;
-    *recorded = NULL;
-    if (eddy_sub_acq_rel(&released->references, 1u) != 1)
-        return;
-    eddy_recorded_drop(&(eddy_recorded_dropped){released->first, released->classes});
-    eddy_memory_release(released, sizeof(*released), EDDY_MEMORY_PROGRAM);
-}
 
 /* ---- signatures ---- */
 
@@ -268,8 +217,7 @@ typedef struct verdict {
     char difference[EDDY_RECORDING_REASON_BYTES]; /* or why it was not */
     char reason[EDDY_RECORDING_REASON_BYTES];     /* why there is no program */
     bool is_disturbed;                            /* by another thread: that is the reason */
-    eddy_shape_class
-        *class; /* a reference: of a first recording, the one that foretells it, or NULL */
+    eddy_shape_class *class; /* a reference: the one that foretells the recording, or NULL */
     int64_t size;
     bool is_as_foretold;
     eddy_program *stale; /* a reference that the signature has given up, or NULL */
@@ -307,7 +255,7 @@ static void settle_locked(const calling *c, eddy_signature *signature, verdict *
     v->program = old;
     eddy_signature_note(signature, c->inputs, old != NULL);
     note_changes(signature);
-    if (!old && v->class)
+    if (v->class)
         eddy_shape_class_check(v->class, v->size, v->is_as_foretold);
     if (!old && v->is_built)
         set_foretold(c, signature, v->class);
@@ -353,8 +301,8 @@ static eddy_shape_class *find_class(const calling *c, bool is_known, int64_t *si
     return class;
 }
 
-/* A first recording of a signature: where it is as foretold, no second one is needed. */
-static eddy_status try_foretold(const calling *c, verdict *v) {
+/* A recording of a size that the class does not know yet shows whether it is as foretold. OUT_OF_MEMORY. */
+static eddy_status compare_with_class(const calling *c, verdict *v) {
     char difference[EDDY_RECORDING_REASON_BYTES];
     eddy_program *foretold = NULL;
     v->class = find_class(c, false, &v->size);
@@ -371,14 +319,11 @@ static eddy_status try_foretold(const calling *c, verdict *v) {
     eddy_program_compare(foretold, v->program, difference, sizeof(difference));
     v->is_as_foretold = !difference[0];
     eddy_program_release(&foretold);
-    if (!v->is_as_foretold)
-        return EDDY_OK;
-    status = eddy_program_build(v->program, c->origin);
-    v->is_built = status == EDDY_OK;
-    return status;
+    return EDDY_OK;
 }
 
-/* Makes the program of a recording, compares it with the one before, and builds it if they are equal. */
+/* Makes the program of a recording, compares it with the one before, and builds it if they are equal. A first one is built where it is as foretold: no second
+ * one is needed. */
 static eddy_status try_program(const calling *c, eddy_recording *recording, verdict *v) {
     eddy_status status = make_program(c, recording, &v->program);
     if (status == EDDY_OK)
@@ -386,11 +331,12 @@ static eddy_status try_program(const calling *c, eddy_recording *recording, verd
     if (status != EDDY_OK || v->reason[0])
         return status;
     v->before = find_before(c);
-    if (!v->before)
-        return try_foretold(c, v);
-    eddy_program_compare(v->before, v->program, v->difference, sizeof(v->difference));
-    if (v->difference[0])
-        return EDDY_OK;
+    if (v->before)
+        eddy_program_compare(v->before, v->program, v->difference, sizeof(v->difference));
+    if (!v->difference[0])
+        status = compare_with_class(c, v);
+    if (status != EDDY_OK || v->difference[0] || (!v->before && !v->is_as_foretold))
+        return status;
     status = eddy_program_build(v->program, c->origin);
     v->is_built = status == EDDY_OK;
     return status;
@@ -555,6 +501,7 @@ static eddy_program *drop_stale_locked(const calling *c, eddy_signature *signatu
         return NULL;
     eddy_program *stale = signature->program;
     signature->program = NULL;
+    signature->bucket = NULL;
     signature->missed += signature->is_replayed;
     signature->is_replayed = false;
     signature->is_given_up = ++signature->differed >= DIFFERENCES_MOST;
@@ -569,8 +516,22 @@ static bool is_one_too_many(const eddy_signature *signature, const eddy_signatur
 
 /* ---- shapes that were not recorded ---- */
 
-static void put_foretold(const calling *c, eddy_program *program, const eddy_shape_class *class) {
+/* The signature is one of a bucket's. Returns the class that it was of before, to release. */
+static eddy_shape_class *set_bucket(eddy_signature *signature, eddy_shape_class *class,
+                                    eddy_shape_bucket *bucket) {
+    if (!bucket)
+        return NULL;
+    eddy_shape_class *before = signature->class;
+    signature->class = eddy_shape_class_retain(class);
+    signature->bucket = bucket;
+    signature->program_bytes = eddy_program_bytes(signature->program);
+    return before;
+}
+
+static void put_foretold(const calling *c, eddy_program *program, eddy_shape_class *class,
+                         int64_t size) {
     eddy_program *old = NULL;
+    eddy_shape_class *before = NULL;
     eddy_recorded_dropped dropped = {0};
     eddy_lock_acquire(&c->recorded->lock);
     eddy_signature *signature = find_locked(c);
@@ -579,12 +540,14 @@ static void put_foretold(const calling *c, eddy_program *program, const eddy_sha
         old = signature->program;
         signature->program = eddy_program_retain(program);
         set_foretold(c, signature, class);
+        before = set_bucket(signature, class, eddy_shape_class_bucket(class, size));
         eddy_recorded_trim(c->recorded, &dropped);
     }
     if (signature)
-        signature->replayed++;
+        eddy_recorded_note_replay(c->recorded, signature);
     eddy_lock_release(&c->recorded->lock);
     eddy_program_release(&old);
+    eddy_shape_class_release(before);
     eddy_recorded_drop(&dropped);
 }
 
@@ -592,20 +555,10 @@ static void put_foretold(const calling *c, eddy_program *program, const eddy_sha
 static eddy_program *foretell(calling *c) {
     int64_t size;
     eddy_program *program = NULL;
-    eddy_quiet q;
-    eddy_error failed;
     eddy_shape_class *class = find_class(c, true, &size);
-    if (!class)
-        return NULL;
-    eddy_quiet_begin(&q);
-    eddy_status status = eddy_shape_class_foretell(class, size, &program);
-    if (status == EDDY_OK)
-        status = eddy_program_build(program, c->origin);
-    eddy_quiet_end(&q, &failed);
-    if (status != EDDY_OK)
-        eddy_program_release(&program);
-    if (program)
-        put_foretold(c, program, class);
+    if (class &&
+        eddy_shape_class_make(class, &c->recorded->lock, size, c->origin, &program) == EDDY_OK)
+        put_foretold(c, program, class, size);
     eddy_shape_class_release(class);
     return program;
 }
@@ -623,10 +576,11 @@ typedef struct choice {
 static eddy_program *choose_locked(const calling *c, choice *made) {
     eddy_signature *kind = find_kind_locked(c), *signature = find_locked(c);
     eddy_program *stale = drop_stale_locked(c, signature);
+    int64_t size;
     *made = (choice){0};
     if (signature && signature->is_replayed) {
         made->program = eddy_program_retain(signature->program);
-        signature->replayed++;
+        eddy_recorded_note_replay(c->recorded, signature);
         if (kind)
             kind->values_left += kind->values_left < VALUES_MOST;
     } else if (signature && signature->is_given_up) {
@@ -639,6 +593,10 @@ static eddy_program *choose_locked(const calling *c, choice *made) {
         kind->missed++;
         snprintf(made->reason, sizeof(made->reason),
                  "what it reads of its inputs or its own tensors differs too often");
+    } else if (eddy_recorded_is_beyond(c->recorded, c->key, c->key_bytes, &size)) {
+        made->is_given_up = true;
+        snprintf(made->reason, sizeof(made->reason), "the size %lld is above the largest, %lld",
+                 (long long)size, (long long)c->recorded->edges[c->recorded->edge_count - 1]);
     }
     return stale;
 }
@@ -699,10 +657,11 @@ static eddy_status check_call(const calling *c) {
         status = eddy_program_check_list(c->scalars.items, c->scalars.count, "numbers", c->origin);
     if (status != EDDY_OK)
         return status;
-    if (c->inputs.count > INPUTS_MOST || c->scalars.count > INPUTS_MOST)
+    if (c->inputs.count > EDDY_RECORDED_INPUTS_MOST || c->scalars.count > EDDY_RECORDED_INPUTS_MOST)
         return eddy_fail(EDDY_INVALID_ARGUMENT, c->origin,
                          "%lld inputs and %lld numbers, and the most is %d of each",
-                         (long long)c->inputs.count, (long long)c->scalars.count, INPUTS_MOST);
+                         (long long)c->inputs.count, (long long)c->scalars.count,
+                         EDDY_RECORDED_INPUTS_MOST);
     return check_kinds(c);
 }
 

@@ -8,16 +8,23 @@
 #include <eddy/recorded.h>
 #include <program/shape_class.h>
 
+/* Of a call: inputs, numbers and outputs. */
+#define EDDY_RECORDED_INPUTS_MOST 4096
+
 struct eddy_recorded {
     _Atomic uint32_t references; /* atomic: acq_rel when given up */
     eddy_recorded_body *body;
     void *context;
     int64_t output_count, most_bytes;
+    int64_t *edges; /* owned: the largest sizes of buckets; the last is the largest of all */
+    int64_t edge_count;
+    int64_t most_derived_bytes;
     bool is_strict;
     eddy_lock lock;
     bool foretells;            /* programs for shapes that were not recorded */
     eddy_signature *first;     /* lock: lock */
     eddy_shape_class *classes; /* lock: lock */
+    uint64_t age; /* lock: the worth of the signature of a bucket that was dropped last */
 };
 
 /* What is dropped under the lock, and released without it: lists. */
@@ -34,8 +41,10 @@ eddy_signature *eddy_recorded_find_signature(eddy_recorded *recorded, const void
 /* A new one, the first; NULL without memory. with: what the values of guards are, or "". */
 eddy_signature *eddy_recorded_add_signature(eddy_recorded *recorded, const void *key,
                                             size_t key_bytes, eddy_list inputs, const char *with);
-/* Drops the classes that were learnt least recently, if there are too many, and the signatures beyond the limit that were used least recently. The first
- * signature stays. */
+/* A program of the signature is replayed. */
+void eddy_recorded_note_replay(eddy_recorded *recorded, eddy_signature *signature);
+/* Drops the classes that were learnt least recently, if there are too many; the signatures beyond the limit that were used least recently; and those of
+ * buckets beyond theirs that are worth the least. The first signature stays. */
 void eddy_recorded_trim(eddy_recorded *recorded, eddy_recorded_dropped *dropped);
 /* `lock` is not held. */
 void eddy_recorded_drop(eddy_recorded_dropped *dropped);
@@ -48,6 +57,9 @@ eddy_shape_class *eddy_recorded_find_class(eddy_recorded *recorded, const void *
 /* That class, whose reference becomes the caller's, if the tape is another than when it was learnt; else NULL. */
 eddy_shape_class *eddy_recorded_take_stale_class(eddy_recorded *recorded, const void *key,
                                                  size_t key_bytes);
+/* Whether the key is of a class, and its size above the largest of all; that is counted then. */
+bool eddy_recorded_is_beyond(eddy_recorded *recorded, const void *key, size_t key_bytes,
+                             int64_t *size);
 /* The signature is replayed from now on, and has a source: a class is learnt from it and another one, if there is one that it goes with. */
 void eddy_recorded_learn_class(eddy_recorded *recorded, eddy_signature *signature);
 /* The classes beyond EDDY_SHAPE_CLASSES_MOST, as a list; adds to *bytes what the others take: less than most_bytes, since there was room for two

@@ -24,13 +24,26 @@ eddy_shape_class *eddy_recorded_take_stale_class(eddy_recorded *recorded, const 
     return found;
 }
 
+bool eddy_recorded_is_beyond(eddy_recorded *recorded, const void *key, size_t key_bytes,
+                             int64_t *size) {
+    if (recorded->edge_count == 0)
+        return false;
+    eddy_shape_class *class = *find(recorded, key, key_bytes, size);
+    bool is_beyond =
+        class && !class->is_given_up && *size > recorded->edges[recorded->edge_count - 1];
+    if (is_beyond)
+        class->beyond++;
+    return is_beyond;
+}
+
 /* A signature with which it makes a class. */
 static eddy_shape_class *try_all(eddy_recorded *recorded, eddy_signature *signature) {
     for (eddy_signature *other = recorded->first; other; other = other->next) {
         if (other == signature || !other->source ||
             !eddy_signature_fits_tape(other->source, other->tape_changes))
             continue;
-        eddy_shape_class *class = eddy_shape_class_create(other, signature);
+        eddy_shape_class *class =
+            eddy_shape_class_create(other, signature, recorded->edges, recorded->edge_count);
         if (!class)
             continue;
         eddy_program_release(&other->source); /* the class has a reference */

@@ -32,24 +32,70 @@ eddy_signature *eddy_recorded_add_signature(eddy_recorded *recorded, const void 
 
 static int64_t bytes_of(const eddy_signature *signature) {
     int64_t bytes = (int64_t)(sizeof(*signature) + signature->key_bytes);
+    if (signature->bucket)
+        return bytes + signature->program_bytes;
     bytes += signature->program ? eddy_program_bytes(signature->program) : 0;
     return bytes + (signature->source ? eddy_program_bytes(signature->source) : 0);
 }
 
-void eddy_recorded_trim(eddy_recorded *recorded, eddy_recorded_dropped *dropped) {
-    eddy_signature *at = recorded->first;
-    if (!at)
-        return;
-    int64_t bytes = bytes_of(at);
-    dropped->classes = eddy_recorded_trim_classes(recorded, &bytes);
-    for (; at->next; at = at->next) {
+/* Those that were used least recently. */
+static void trim_oldest(eddy_recorded *recorded, int64_t bytes, eddy_recorded_dropped *dropped) {
+    for (eddy_signature *at = recorded->first; at->next; at = at->next) {
         bytes += bytes_of(at->next);
         if (bytes > recorded->most_bytes) {
             dropped->signatures = at->next;
             at->next = NULL;
-            return;
         }
+        if (!at->next)
+            break;
     }
+    for (eddy_signature *at = dropped->signatures; at; at = at->next)
+        if (at->bucket)
+            at->bucket->dropped++;
+}
+
+/* The one of a bucket behind the first that is worth the least; of those worth the same, the one used least recently. */
+static eddy_signature **find_least_worth(eddy_recorded *recorded) {
+    eddy_signature **least = NULL;
+    for (eddy_signature **place = &recorded->first->next; *place; place = &(*place)->next)
+        if ((*place)->bucket && (!least || (*place)->worth <= (*least)->worth))
+            least = place;
+    return least;
+}
+
+static void trim_derived(eddy_recorded *recorded, eddy_recorded_dropped *dropped) {
+    int64_t bytes = 0;
+    eddy_signature **place;
+    for (const eddy_signature *at = recorded->first; at; at = at->next)
+        bytes += at->bucket ? bytes_of(at) : 0;
+    while (bytes > recorded->most_derived_bytes && (place = find_least_worth(recorded))) {
+        eddy_signature *least = *place;
+        bytes -= bytes_of(least);
+        recorded->age = least->worth;
+        least->bucket->dropped++;
+        *place = least->next;
+        least->next = dropped->signatures;
+        dropped->signatures = least;
+    }
+}
+
+void eddy_recorded_trim(eddy_recorded *recorded, eddy_recorded_dropped *dropped) {
+    if (!recorded->first)
+        return;
+    int64_t bytes = bytes_of(recorded->first);
+    dropped->classes = eddy_recorded_trim_classes(recorded, &bytes);
+    trim_oldest(recorded, bytes, dropped);
+    trim_derived(recorded, dropped);
+}
+
+/* Least frequently used with dynamic ageing (Arlitt et al., "Evaluating content management techniques for Web proxy caches", 1999): what was of much use long ago
+ * does not stay for ever. */
+void eddy_recorded_note_replay(eddy_recorded *recorded, eddy_signature *signature) {
+    signature->replayed++;
+    if (!signature->bucket)
+        return;
+    signature->worth = recorded->age + signature->replayed;
+    signature->bucket->replayed++;
 }
 
 void eddy_recorded_drop(eddy_recorded_dropped *dropped) {

@@ -5,6 +5,7 @@
  *
  * A checked class foretells sizes between the smallest and the largest that was recorded, as far as they differ from those by multiples of what those
  * differ by: three even sizes say nothing of how a function rounds half of an odd one. Another size that is recorded and is as foretold widens that.
+ * Where there are buckets (shape_bucket.h), it foretells all sizes of those in which one was recorded and was as foretold.
  * Nothing is foretold once the tape is another than when the class was learnt.
  *
  * Everything is const but the references and the fields tagged `lock`, which is the recorded function's. */
@@ -13,6 +14,7 @@
 
 #include <base/atomic.h>
 #include <program/foretell.h>
+#include <program/shape_bucket.h>
 #include <program/signature.h>
 
 /* So many of a function; beyond these the least recently learnt is dropped. */
@@ -31,11 +33,14 @@ typedef struct eddy_shape_class {
     int64_t least, most;          /* lock: of the sizes that were recorded */
     int64_t step;                 /* lock: the greatest of whose multiples they all differ */
     bool is_checked, is_given_up; /* lock */
+    eddy_shape_bucket *buckets;   /* owned; in the order of sizes */
+    int64_t bucket_count;
+    uint64_t beyond; /* lock: calls with a size above that of the last bucket */
 } eddy_shape_class;
 
-/* Of two signatures that are replayed, one reference. NULL where they do not differ in one size, or without memory. */
-eddy_shape_class *eddy_shape_class_create(const eddy_signature *first,
-                                          const eddy_signature *second);
+/* Of two signatures that are replayed, one reference. edges: the largest sizes of its buckets. NULL where they do not differ in one size, or without memory. */
+eddy_shape_class *eddy_shape_class_create(const eddy_signature *first, const eddy_signature *second,
+                                          const int64_t *edges, int64_t edge_count);
 eddy_shape_class *eddy_shape_class_retain(eddy_shape_class *class); /* NULL is allowed */
 void eddy_shape_class_release(eddy_shape_class *class);             /* NULL is allowed */
 int64_t eddy_shape_class_bytes(const eddy_shape_class *class);
@@ -43,6 +48,8 @@ int64_t eddy_shape_class_bytes(const eddy_shape_class *class);
 /* Whether a call's key differs from those of the class in its size alone, which is *size. */
 bool eddy_shape_class_has(const eddy_shape_class *class, const void *key, size_t key_bytes,
                           int64_t *size);
+/* The bucket of a size; NULL if there is none. */
+eddy_shape_bucket *eddy_shape_class_bucket(const eddy_shape_class *class, int64_t size);
 /* Lock. Whether the size follows from those that were recorded and checked. */
 bool eddy_shape_class_knows(const eddy_shape_class *class, int64_t size);
 /* Lock. A recording of that size is as foretold, or is not. */

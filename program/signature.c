@@ -1,5 +1,6 @@
-#include <program/signature.h>
+#include <program/shape_class.h>
 
+#include <base/dtype.h>
 #include <base/memory.h>
 #include <interpreter/call/describe.h>
 #include <interpreter/handle/caller.h>
@@ -122,6 +123,48 @@ bool eddy_signature_key_is_foretold(const void *first, const void *second, const
     return has_foretold_dims((const int64_t *const[]){a, b, c}, affine);
 }
 
+/* A number that is on the line through two: "3", "n", "2n - 1". */
+static int describe_number(const eddy_affine *affine, int64_t first, int64_t second, char *buffer,
+                           size_t size) {
+    int64_t steps = affine->sizes[1] - affine->sizes[0], rise = second - first;
+    if (rise == 0)
+        return snprintf(buffer, size, "%lld", (long long)first);
+    if (rise % steps != 0)
+        return snprintf(buffer, size, "%lld...", (long long)first);
+    int64_t slope = rise / steps, rest = first - slope * affine->sizes[0];
+    char times[24] = "", plus[32] = "";
+    if (slope != 1)
+        snprintf(times, sizeof(times), "%lld", (long long)slope);
+    if (rest != 0)
+        snprintf(plus, sizeof(plus), " %c %lld", rest < 0 ? '-' : '+',
+                 (long long)(rest < 0 ? -rest : rest));
+    return snprintf(buffer, size, "%sn%s", times, plus);
+}
+
+int eddy_signature_key_describe(const void *first, const void *second, char *buffer, size_t size) {
+    const int64_t *a = first, *b = second;
+    size_t at = find_size(a, b);
+    eddy_affine affine = {{a[at], b[at]}, a[at]};
+    int length = 0;
+#define ADD(...)                                                                                   \
+    length += snprintf(buffer + ((size_t)length < size ? (size_t)length : size),                   \
+                       size - ((size_t)length < size ? (size_t)length : size), __VA_ARGS__)
+    at = HEAD_WORDS;
+    for (int64_t i = 0; i < inputs_in(a); i++) {
+        int32_t rank = rank_in(a + at);
+        ADD("%s%s[", i > 0 ? ", " : "", eddy_dtype_name((eddy_dtype)(a[at + 1] & 0xff)));
+        at += 2;
+        for (int32_t d = 0; d < rank; d++, at += 2) {
+            char dim[64];
+            describe_number(&affine, a[at], b[at], dim, sizeof(dim));
+            ADD("%s%s", d > 0 ? ", " : "", dim);
+        }
+        ADD("]");
+    }
+#undef ADD
+    return length;
+}
+
 /* ---- signatures ---- */
 
 /* "f32[4, 3], i64[] with input1 = 2". */
@@ -167,6 +210,7 @@ void eddy_signature_destroy(eddy_signature *signature) {
     eddy_guard_fini(&signature->guards);
     eddy_program_release(&signature->program);
     eddy_program_release(&signature->source);
+    eddy_shape_class_release(signature->class);
     eddy_memory_release(signature->key, signature->key_bytes, EDDY_MEMORY_PROGRAM);
     if (signature->text)
         eddy_memory_release(signature->text, strlen(signature->text) + 1, EDDY_MEMORY_PROGRAM);

@@ -4,7 +4,7 @@
  *                          \--recorded again, different--> SEEN 1 (the newer one), some times; then GIVEN UP
  *   any --something that cannot be replayed--> GIVEN UP
  *
- *   none --a class of shapes foretells its program (shape_class.h)--> REPLAYED
+ *   none --a class of shapes foretells its program (shape_class.h)--> REPLAYED, for as long as there is room
  *   any --it reads what no guard has so far--> GUARDED: its values have signatures of their own
  *
  * lock: the recorded function's, for all fields but the key, which is const. */
@@ -50,7 +50,13 @@ typedef struct eddy_signature {
     int64_t input_count;
     uint64_t tape_changes; /* eddy_autograd_changes after the newest call that was recorded */
     uint64_t ran, replayed;
-    bool is_foretold;  /* its program was not recorded, or once */
+    bool is_foretold; /* its program was not recorded, or once */
+    /* NULL, or the bucket whose size it is: a reference of its class. */
+    struct eddy_shape_class *class;
+    struct eddy_shape_bucket *bucket;
+    int64_t program_bytes; /* of the bucket's */
+    uint64_t
+        worth; /* how often it was replayed, and the worth of what was dropped before: rare ones are dropped first, and of these those of long ago */
     uint64_t differed; /* recordings that were not as the one before, since the last that was */
     uint64_t missed;   /* of those that ran: a program was there, but not for such arguments */
     const char *
@@ -70,6 +76,9 @@ size_t eddy_signature_key_make(void *memory, eddy_list inputs, eddy_scalars scal
  * have read is the same in all. *affine: the sizes. The third key may be the second. */
 bool eddy_signature_key_is_foretold(const void *first, const void *second, const void *third,
                                     size_t key_bytes, eddy_affine *affine);
+
+/* "f32[n, 4], i64[2n + 1]": the inputs of two keys that foretell others, whose size is n. As snprintf. */
+int eddy_signature_key_describe(const void *first, const void *second, char *buffer, size_t size);
 
 /* with: what the values of guards are, for explain, or "". NULL without memory. */
 eddy_signature *eddy_signature_create(const void *key, size_t key_bytes, eddy_list inputs,

@@ -127,14 +127,16 @@ static eddy_status run_recorded(eddy_tensor *x, double *result) {
     return status;
 }
 
-/* Of sizes of which the last one's program follows from the first two's. */
-static eddy_status run_sizes(double *result) {
-    static const int64_t sizes[] = {2, 2, 5, 5, 3, 4};
+/* Of sizes of which the last ones' programs follow from the first two's. most: of a bucket, in which there is room for one; 0: there is none. */
+static eddy_status run_sizes(int64_t most, double *result) {
+    static const int64_t sizes[] = {2, 2, 5, 5, 3, 4, 6, 4};
     eddy_tensor *w = eddy_ones(EDDY_SHAPE(2, COLUMNS), EDDY_F32, NULL), *loss = NULL;
     eddy_status status = eddy_requires_grad_set(w, true);
     eddy_recorded *recorded =
-        eddy_recorded_create(step, w, 1, EDDY_OPTIONS(recorded, .foretells_shapes = true));
-    for (int i = 0; i < 6 && status == EDDY_OK; i++) {
+        eddy_recorded_create(step, w, 1,
+                             EDDY_OPTIONS(recorded, .foretells_shapes = true, .most_size = most,
+                                          .most_derived_bytes = 1));
+    for (int i = 0; i < (most > 0 ? 8 : 6) && status == EDDY_OK; i++) {
         eddy_tensor *x = eddy_ones(EDDY_SHAPE(sizes[i], COLUMNS), EDDY_F32, NULL);
         status = eddy_recorded_run(recorded, EDDY_LIST(x), EDDY_SCALARS(EDDY_S(0.125)), &loss);
     }
@@ -307,11 +309,11 @@ static eddy_status run_many(eddy_tensor *x, eddy_tensor *w, double *result) {
 }
 
 /* Of sizes of which the last one's program, and how gradients go back through it, follow from the first two's. */
-static eddy_status run_layer_sizes(eddy_recorded_body *body, int64_t output_count, eddy_tensor *w,
-                                   double *result) {
+static eddy_status run_layer_sizes(eddy_recorded_body *body, int64_t output_count, int64_t most,
+                                   eddy_tensor *w, double *result) {
     static const int64_t sizes[] = {2, 2, 5, 5, 3, 4};
     eddy_recorded *recorded = eddy_recorded_create(
-        body, w, output_count, EDDY_OPTIONS(recorded, .foretells_shapes = true));
+        body, w, output_count, EDDY_OPTIONS(recorded, .foretells_shapes = true, .most_size = most));
     eddy_status status = EDDY_OK;
     for (int i = 0; i < 6 && status == EDDY_OK; i++) {
         eddy_tensor *x = eddy_ones(EDDY_SHAPE(sizes[i], COLUMNS), EDDY_F32, NULL), *y[MANY];
@@ -337,9 +339,11 @@ static eddy_status run_gradients(double *result) {
     if (status == EDDY_OK)
         status = run_many(x, w, &third);
     if (status == EDDY_OK)
-        status = run_layer_sizes(layer_body, 1, w, &first);
+        status = run_layer_sizes(layer_body, 1, 0, w, &first);
     if (status == EDDY_OK)
-        status = run_layer_sizes(many_body, MANY, w, &second);
+        status = run_layer_sizes(layer_body, 1, 6, w, &first);
+    if (status == EDDY_OK)
+        status = run_layer_sizes(many_body, MANY, 0, w, &second);
     *result = first + second + third;
     return status;
 }
@@ -578,9 +582,11 @@ eddy_status run_programs(double *results) {
     eddy_status status = run_program(large, &results[0]);
     if (status == EDDY_OK)
         status = run_recorded(x, &results[1]);
-    double guarded = 0, started = 0, sized = 0;
+    double guarded = 0, started = 0, sized = 0, bucketed = 0;
     if (status == EDDY_OK)
-        status = run_sizes(&sized);
+        status = run_sizes(0, &sized);
+    if (status == EDDY_OK)
+        status = run_sizes(6, &bucketed);
     if (status == EDDY_OK)
         status = run_guarded(x, &guarded);
     if (status == EDDY_OK)
@@ -591,7 +597,7 @@ eddy_status run_programs(double *results) {
     double loops = 0;
     if (status == EDDY_OK)
         status = run_loops(x, &loops);
-    results[0] += guarded + started + sized + shared + loops;
+    results[0] += guarded + started + sized + bucketed + shared + loops;
     eddy_status synced = eddy_sync(EDDY_FOREVER);
     eddy_scope_end(scope);
     return status == EDDY_OK ? synced : status;

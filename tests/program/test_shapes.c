@@ -401,6 +401,7 @@ typedef struct random_function {
     eddy_tensor *w; /* a leaf, of 4 */
     bool trains;
     int calls;
+    int most_joined; /* tensors of which one is made */
 } random_function;
 
 static uint32_t draw(random_function *f, uint32_t count) {
@@ -452,14 +453,20 @@ static eddy_tensor *random_op(random_function *f, eddy_tensor *x, eddy_tensor *y
 static eddy_status random_body(void *context, eddy_recorded_call *call) {
     random_function *f = context;
     eddy_tensor *made[TENSORS] = {call->inputs.items[0]};
+    int joined[TENSORS] = {1}; /* of so many tensors that have as many rows as the size, or less */
     f->calls++;
     f->word = f->seed;
     for (int i = 1; i < OPS; i++) {
-        made[i] = random_op(f, made[draw(f, (uint32_t)i)], made[i - 1]);
+        uint32_t other = draw(f, (uint32_t)i);
+        made[i] = random_op(f, made[other], made[i - 1]);
         if (!made[i])
             return EDDY_INVALID_ARGUMENT;
-        if (eddy_dim_of(made[i], 0) > 100)
-            made[i] = eddy_narrow(made[i], 0, 2, eddy_dim_of(call->inputs.items[0], 0));
+        bool is_join = eddy_dim_of(made[i], 0) > eddy_dim_of(made[other], 0);
+        joined[i] = joined[other] + (is_join ? joined[i - 1] : 0);
+        if (joined[i] > f->most_joined) {
+            made[i] = eddy_tanh(made[0]);
+            joined[i] = 1;
+        }
     }
     eddy_tensor *all = eddy_sin(made[OPS - 1]);
     call->outputs[0] = eddy_detach(all);
@@ -481,21 +488,25 @@ static double digest(eddy_tensor *x) {
         flat, eddy_arange(EDDY_S(1), EDDY_S(1 + eddy_count_of(flat)), EDDY_S(1), EDDY_F32, NULL)));
 }
 
-static int run_random(uint32_t seed, bool is_recorded, const int64_t *sizes, int count,
-                      double *found) {
+/* options: NULL for the function itself. */
+static int run_random(uint32_t seed, const eddy_recorded_options *options, const int64_t *sizes,
+                      int count, double *found) {
     eddy_scope *scope = eddy_scope_begin();
-    random_function f = {.seed = seed, .trains = seed & 1, .w = rows(1, 2)};
+    random_function f = {.seed = seed,
+                         .trains = seed & 1,
+                         .w = rows(1, 2),
+                         .most_joined = sizes[count - 1] > 1000 ? 2 : 12};
     f.w = eddy_clone(eddy_select(f.w, 0, 0));
     must(eddy_requires_grad_set(f.w, f.trains));
     must(eddy_seed(seed));
-    eddy_recorded *recorded = is_recorded ? make(random_body, &f, 2) : NULL;
+    eddy_recorded *recorded = options ? eddy_recorded_create(random_body, &f, 2, options) : NULL;
     for (int i = 0; i < count; i++) {
         eddy_scope *inner = eddy_scope_begin();
         eddy_tensor *outputs[2], *x = rows(sizes[i], i);
         eddy_recorded_call call = {
             .size = sizeof(call), .inputs = EDDY_LIST(x), .outputs = outputs, .output_count = 2};
-        must(is_recorded ? eddy_recorded_run(recorded, EDDY_LIST(x), (eddy_scalars){0}, outputs)
-                         : random_body(&f, &call));
+        must(options ? eddy_recorded_run(recorded, EDDY_LIST(x), (eddy_scalars){0}, outputs)
+                     : random_body(&f, &call));
         *found++ = digest(outputs[0]);
         *found++ = digest(outputs[1]);
         eddy_scope_end(inner);
@@ -507,19 +518,49 @@ static int run_random(uint32_t seed, bool is_recorded, const int64_t *sizes, int
     return f.calls;
 }
 
+#define SIZES_MOST 20
+
+/* Whether the function ran as often as is wanted. */
+static bool compare_random(uint32_t seed, const eddy_recorded_options *options,
+                           const int64_t *sizes, int count, int wanted) {
+    double calls[2 * SIZES_MOST + 2], runs[2 * SIZES_MOST + 2];
+    run_random(seed, NULL, sizes, count, calls);
+    int ran = run_random(seed, options, sizes, count, runs);
+    for (int i = 0; i < 2 * count + 2; i++)
+        cr_assert(calls[i] == runs[i] || (calls[i] != calls[i] && runs[i] != runs[i]),
+                  "seed %u, %d: %.17g and %.17g", seed, i, calls[i], runs[i]);
+    return ran == wanted;
+}
+
 Test(shapes, random_functions_of_many_sizes_give_the_bits_of_their_calls) {
     static const int64_t sizes[] = {4, 4, 8, 8, 6, 6, 5, 7, 5, 6, 3, 8, 9, 7, 3};
-    enum { COUNT = sizeof(sizes) / sizeof(sizes[0]) };
     int foretold = 0;
-    for (uint32_t seed = 1; seed <= 150; seed++) {
-        double calls[2 * COUNT + 2], runs[2 * COUNT + 2];
-        run_random(seed, false, sizes, COUNT, calls);
-        foretold += run_random(seed, true, sizes, COUNT, runs) == 8;
-        for (int i = 0; i < 2 * COUNT + 2; i++)
-            cr_assert(calls[i] == runs[i] || (calls[i] != calls[i] && runs[i] != runs[i]),
-                      "seed %u, %d: %.17g and %.17g", seed, i, calls[i], runs[i]);
-    }
+    for (uint32_t seed = 1; seed <= 150; seed++)
+        foretold +=
+            compare_random(seed, EDDY_OPTIONS(recorded, .foretells_shapes = true), sizes, 15, 8);
     cr_assert_gt(foretold, 75, "%d", foretold);
+    cr_assert_eq(eddy_live_count(), 0);
+}
+
+Test(shapes, random_functions_of_sizes_in_buckets_give_the_bits_of_their_calls) {
+    static const int64_t sizes[] = {4, 4, 8, 8, 6, 6, 5, 7, 3, 2, 12, 40, 33, 26, 39, 41, 7, 40};
+    int foretold = 0;
+    for (uint32_t seed = 1; seed <= 150; seed++)
+        foretold += compare_random(
+            seed, EDDY_OPTIONS(recorded, .foretells_shapes = true, .most_size = 40), sizes, 18, 7);
+    cr_assert_gt(foretold, 60, "%d", foretold);
+    cr_assert_eq(eddy_live_count(), 0);
+}
+
+/* At the largest size elementwise ops are groups. */
+Test(shapes, random_functions_of_large_sizes_in_buckets_give_the_bits_of_their_calls) {
+    static const int64_t sizes[] = {4, 4, 8, 8, 6, 6, 5, 7, 2, 1040, 333, 12, 1024, 1030};
+    int foretold = 0;
+    for (uint32_t seed = 1; seed <= 40; seed++)
+        foretold += compare_random(
+            seed, EDDY_OPTIONS(recorded, .foretells_shapes = true, .most_size = 1040), sizes, 14,
+            6);
+    cr_assert_gt(foretold, 15, "%d", foretold);
     cr_assert_eq(eddy_live_count(), 0);
 }
 
