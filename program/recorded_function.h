@@ -62,8 +62,7 @@ bool eddy_recorded_is_beyond(eddy_recorded *recorded, const void *key, size_t ke
                              int64_t *size);
 /* The signature is replayed from now on, and has a source: a class is learnt from it and another one, if there is one that it goes with. */
 void eddy_recorded_learn_class(eddy_recorded *recorded, eddy_signature *signature);
-/* The classes beyond EDDY_SHAPE_CLASSES_MOST, as a list; adds to *bytes what the others take: less than most_bytes, since there was room for two
- * programs beside them when each was learnt. */
+/* The classes beyond EDDY_SHAPE_CLASSES_MOST, or beyond most_bytes, as a list; adds to *bytes what the others take. The newest stays. */
 eddy_shape_class *eddy_recorded_trim_classes(eddy_recorded *recorded, int64_t *bytes);
 
 #endif

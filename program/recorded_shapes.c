@@ -67,7 +67,10 @@ void eddy_recorded_learn_class(eddy_recorded *recorded, eddy_signature *signatur
 eddy_shape_class *eddy_recorded_trim_classes(eddy_recorded *recorded, int64_t *bytes) {
     eddy_shape_class **place = &recorded->classes;
     for (int count = 0; *place && count < EDDY_SHAPE_CLASSES_MOST; count++) {
-        *bytes += eddy_shape_class_bytes(*place);
+        int64_t with = *bytes + eddy_shape_class_bytes(*place);
+        if (count > 0 && with > recorded->most_bytes)
+            break;
+        *bytes = with;
         place = &(*place)->next;
     }
     eddy_shape_class *dropped = *place;
