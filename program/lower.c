@@ -70,6 +70,13 @@ static eddy_status fail_unlike(const lowering *l) {
 
 /* ---- the arena ---- */
 
+/* Small sizes run where there is no memory for the largest. */
+static bool has_memory(int64_t bytes) {
+    void *taken = eddy_memory_acquire((size_t)bytes, EDDY_MEMORY_PROGRAM);
+    eddy_memory_release(taken, (size_t)bytes, EDDY_MEMORY_PROGRAM);
+    return taken != NULL;
+}
+
 static eddy_status lay_out(const lowering *l) {
     const eddy_code *code = &l->programs[0]->code;
     eddy_arena_layout *layout =
@@ -83,6 +90,10 @@ static eddy_status lay_out(const lowering *l) {
     }
     if (status == EDDY_OK && !eddy_arena_layout_plan(layout))
         status = fail_memory(l->origin);
+    if (status == EDDY_OK && !has_memory(layout->plan.bytes))
+        status = eddy_fail(EDDY_INVALID_ARGUMENT, l->origin,
+                           "there is no memory for %lld bytes of the largest size",
+                           (long long)layout->plan.bytes);
     for (int which = 0; which < 2 && status == EDDY_OK; which++)
         l->programs[which]->layout = eddy_arena_layout_retain(layout);
     eddy_arena_layout_release(layout);
@@ -185,7 +196,8 @@ static bool has_groups(const eddy_code *code, const uint32_t *bases, const uint3
     return true;
 }
 
-bool eddy_program_lowered_holds(const eddy_program *program, const uint32_t *bases, bool *is_known) {
+bool eddy_program_lowered_holds(const eddy_program *program, const uint32_t *bases,
+                                bool *is_known) {
     const eddy_code *code = &program->code;
     size_t bytes = code->values.count * sizeof(uint32_t);
     uint32_t *uses = eddy_memory_acquire(bytes, EDDY_MEMORY_PROGRAM);

@@ -74,6 +74,14 @@ static eddy_status pads(void *context, eddy_recorded_call *call) {
     return EDDY_OK;
 }
 
+/* All rows for all rows. */
+static eddy_status compares(void *context, eddy_recorded_call *call) {
+    ((function *)context)->calls++;
+    eddy_tensor *x = call->inputs.items[0];
+    call->outputs[0] = eddy_matmul(eddy_softmax(eddy_matmul(x, eddy_transpose(x, 0, 1)), 1), x);
+    return EDDY_OK;
+}
+
 static eddy_status has_threshold(void *context, eddy_recorded_call *call) {
     ((function *)context)->calls++;
     eddy_tensor *x = call->inputs.items[0];
@@ -267,6 +275,20 @@ Test(buckets, what_is_in_common_is_made_anew_for_smaller_steps) {
 /* Blocks that are largest in between have no room, and each such size has an arena of its own. */
 Test(buckets, a_size_without_room_is_built_in_full) {
     ALL(pads, 8, 38, "built in full: recorded_run: the arena's layout has no room for it\n");
+}
+
+Test(buckets, a_largest_size_for_which_there_is_no_memory) {
+    eddy_scope *scope = eddy_scope_begin();
+    function f = {compares, 8, 0};
+    eddy_recorded *recorded = make(&f, INT64_C(1) << 22);
+    learn(recorded, &f, 2, 3, 4);
+    for (int64_t size = 5; size <= 40; size++)
+        run_size(recorded, &f, size, 0);
+    cr_assert_eq(f.calls, 5);
+    expect_explained(recorded, "0 derived, 36 kept, replayed 36 times; 36 built in full: "
+                               "recorded_run: there is no memory for ");
+    eddy_recorded_release(&recorded);
+    expect_nothing_left(scope);
 }
 
 /* The number that stands behind the words in what is said about the function. */

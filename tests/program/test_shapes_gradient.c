@@ -156,30 +156,38 @@ static void expect_same_grad(eddy_tensor *a, eddy_tensor *b, const char *what) {
         must_have_same_bits(eddy_grad_of(a), eddy_grad_of(b), what);
 }
 
-static const int64_t sizes[] = {8, 8, 16, 16, 12, 9, 14, 8, 10, 11, 15, 13, 9};
-#define CALLS ((int)(sizeof(sizes) / sizeof(*sizes)))
+#define CALLS_MOST 40
+
+/* Calls of a function, of these sizes. */
+typedef struct calls {
+    int64_t most; /* of a bucket; 0: there is none */
+    int count;
+    int64_t sizes[CALLS_MOST];
+} calls;
+
+static const calls few = {0, 13, {8, 8, 16, 16, 12, 9, 14, 8, 10, 11, 15, 13, 9}};
 
 static eddy_tensor *twofold(void *context, eddy_tensor *gradient) {
     (void)context;
     return eddy_retain(eddy_mul_s(gradient, EDDY_S(2)));
 }
 
-/* Returns how often the function ran. most: of a bucket; 0: there is none. */
-static int try_sizes_up_to(const task *t, int64_t most, const char *explained) {
+/* Returns how often the function ran. */
+static int try_calls(const task *t, const calls *of, const char *explained) {
     eddy_scope *scope = eddy_scope_begin();
     world worlds[2];
     for (int i = 0; i < 2; i++)
         world_init(&worlds[i]);
-    eddy_recorded *recorded =
-        eddy_recorded_create(t->body, &worlds[0].m, t->output_count,
-                             EDDY_OPTIONS(recorded, .foretells_shapes = true, .most_size = most));
-    for (int k = 0; k < CALLS; k++) {
+    eddy_recorded *recorded = eddy_recorded_create(
+        t->body, &worlds[0].m, t->output_count,
+        EDDY_OPTIONS(recorded, .foretells_shapes = true, .most_size = of->most));
+    for (int k = 0; k < of->count; k++) {
         for (int i = 0; i < 2; i++) {
             if (k > 0 && k == t->frozen_at)
                 must(eddy_requires_grad_set(worlds[i].m.row, false));
             if (k > 0 && k == t->hooked_at)
                 must(eddy_grad_hook_add(worlds[i].m.row, twofold, NULL, NULL));
-            run(&worlds[i], t, i == 0 ? recorded : NULL, sizes[k], k);
+            run(&worlds[i], t, i == 0 ? recorded : NULL, of->sizes[k], k);
             go_back(&worlds[i], t, k);
         }
         for (int o = 0; o < t->output_count; o++)
@@ -192,14 +200,14 @@ static int try_sizes_up_to(const task *t, int64_t most, const char *explained) {
     char text[4096];
     cr_assert_gt(eddy_recorded_explain(recorded, text, sizeof(text)), 0);
     cr_assert_not_null(strstr(text, explained), "%s", text);
-    int calls = worlds[0].m.calls;
+    int ran = worlds[0].m.calls;
     eddy_recorded_release(&recorded);
     expect_nothing_left(scope);
-    return calls;
+    return ran;
 }
 
 static int try_sizes(const task *t, const char *explained) {
-    return try_sizes_up_to(t, 0, explained);
+    return try_calls(t, &few, explained);
 }
 
 /* Sizes in steps of four and of one: 12 is recorded once, and so is one more that is odd. */
@@ -210,7 +218,9 @@ static void expect_foretold(task t) {
     cr_assert_eq(try_sizes(&t, explained), 6);
     explained =
         "(f32[n, 4]), n from 2 to 20: sizes 10 to 15, 5 derived, 5 kept, replayed 5 times; arena ";
-    cr_assert_eq(try_sizes_up_to(&t, 20, explained), 6);
+    calls bucket = few;
+    bucket.most = 20;
+    cr_assert_eq(try_calls(&t, &bucket, explained), 6);
 }
 
 Test(shapes_gradient, a_layer) {
@@ -368,4 +378,35 @@ Test(shapes_gradient, custom_functions_are_recorded) {
     cr_assert_gt(try_sizes(&(task){.body = cubes, .output_count = 1}, explained), 6);
     cr_assert_gt(try_sizes(&(task){.body = cubes, .output_count = 1, .is_twice = true}, explained),
                  6);
+}
+
+/* ---- all sizes of a bucket ---- */
+
+#define ALL_MOST 32
+
+static void try_all(eddy_recorded_body *body, int output_count) {
+    calls all = {ALL_MOST, 5, {2, 2, 5, 5, 3}};
+    for (int64_t size = 2; size <= ALL_MOST; size++)
+        all.sizes[all.count++] = size;
+    for (int is_twice = 0; is_twice < 2; is_twice++) {
+        task t = {.body = body, .output_count = output_count, .is_twice = is_twice};
+        cr_assert_eq(try_calls(&t, &all, "(f32[n, 4]), n from 2 to 32: sizes 4 to 32, 28 derived"),
+                     5);
+    }
+}
+
+Test(shapes_gradient, all_sizes_of_a_bucket_by_one_thread_and_two) {
+    for (int threads = 1; threads <= 2; threads++) {
+        eddy_runtime *runtime = eddy_runtime_create(EDDY_OPTIONS(runtime, .threads = threads));
+        cr_assert_not_null(runtime);
+        must(eddy_runtime_use(runtime));
+        try_all(layer, 1);
+        try_all(two, 2);
+        try_all(attends, 1);
+        try_all(branches, 1);
+        try_all(loops, 1);
+        try_all(scans, 2);
+        must(eddy_runtime_use(NULL));
+        eddy_runtime_release(&runtime);
+    }
 }
