@@ -45,9 +45,8 @@ static void trim_oldest(eddy_recorded *recorded, int64_t bytes, eddy_recorded_dr
         if (bytes > recorded->most_bytes) {
             dropped->signatures = at->next;
             at->next = NULL;
-        }
-        if (!at->next)
             break;
+        }
     }
     for (eddy_signature *at = dropped->signatures; at; at = at->next)
         if (at->bucket)

@@ -382,6 +382,18 @@ Test(shapes_gradient, custom_functions_are_recorded) {
 
 /* ---- all sizes of a bucket ---- */
 
+/* Gradients of two halves of each row, side by side: rows are as long as twice the size, and written in place where that is 16 or more. */
+static eddy_status gates(void *context, eddy_recorded_call *call) {
+    model *m = context;
+    m->calls++;
+    eddy_tensor *x = eddy_clone(eddy_transpose(call->inputs.items[0], 0, 1));
+    int64_t n = eddy_dim_of(x, 1);
+    eddy_tensor *both = eddy_cat(EDDY_LIST(x, eddy_matmul(m->w, x)), 1);
+    call->outputs[0] =
+        eddy_mul(eddy_tanh(eddy_narrow(both, 1, 0, n)), eddy_exp(eddy_narrow(both, 1, n, n)));
+    return EDDY_OK;
+}
+
 #define ALL_MOST 32
 
 static void try_all(eddy_recorded_body *body, int output_count) {
@@ -403,6 +415,7 @@ Test(shapes_gradient, all_sizes_of_a_bucket_by_one_thread_and_two) {
         try_all(layer, 1);
         try_all(two, 2);
         try_all(attends, 1);
+        try_all(gates, 1);
         try_all(branches, 1);
         try_all(loops, 1);
         try_all(scans, 2);
