@@ -80,13 +80,32 @@ static bool can_wait(const eddy_code *code, const eddy_group_slots *group,
     return true;
 }
 
+/* Whether the member would be called for each row, of less than so many elements. */
+static bool has_short_rows(const eddy_code *code, const eddy_code_instruction *member,
+                           int64_t least) {
+    eddy_plane plane;
+    bool is_member = eddy_plane_make(code, member, &plane), is_flat = true;
+    EDDY_ASSERT(is_member);
+    for (uint32_t k = 0; k < member->operand_count; k++)
+        is_flat = is_flat && plane.strides[k][0] == plane.columns * plane.strides[k][1];
+    return plane.rows > 1 && plane.columns < least && !is_flat;
+}
+
+static bool is_worth(const eddy_code *code, const eddy_group_slots *group,
+                     const eddy_superinstruction *s) {
+    for (uint32_t k = 0; k < s->chain->count; k++)
+        if (has_short_rows(code, group->members[s->members[k]], s->chain->least_row))
+            return false;
+    return true;
+}
+
 bool eddy_superinstruction_find(const eddy_code *code, const uint32_t *uses,
                                 const eddy_group_slots *group, uint32_t first, uint32_t others,
                                 eddy_superinstruction *found) {
     for (uint32_t c = 0; c < eddy_chain_count; c++) {
         *found = (eddy_superinstruction){.chain = &eddy_chains[c], .members = {first}};
         if (begins(group->members[first], found) && follow(code, uses, group, others, found) &&
-            can_wait(code, group, found))
+            is_worth(code, group, found) && can_wait(code, group, found))
             return true;
     }
     return false;

@@ -9,9 +9,11 @@ import copy
 import pathlib
 
 from entry import CHAINS, COSTS, Attribute, Entry, Operand, fail, load
-from loops import tag
+from loops import ONE, tag
 from text import NOTICE
 
+# Of what has a form for a number of the row: a chunk of quick forms (functional/loop.h).
+ROW_LEAST = 256
 # EDDY_CHAIN_MEMBERS, the operands of kernels/cpu/dense.h less the result, and the fields of eddy_chain_numbers.
 MEMBERS_MAX, INPUTS_MAX, NUMBERS = 3, 3, ["first_number", "second_number"]
 
@@ -106,7 +108,8 @@ def rows(chain):
     fields = {"f32": "kernel", "f64": "kernel_f64"}
     kernels = [f'     .{fields[dtype]} = LOOP({chain.name}_{tag(dtype)}, "{chain.name}"),' for dtype in chain.dtypes]
     return [f'    {{.name = "{chain.name}",', *kernels, f"     .members = {{{members}}},", f"     .count = {len(chain.chain)},",
-            f"     .input_count = {len(chain.operands)}}},"]
+            f"     .input_count = {len(chain.operands)},",
+            f"     .least_row = {ROW_LEAST if any(o.name == ONE for o in chain.operands) else 0}}},"]
 
 
 def emit(chains):

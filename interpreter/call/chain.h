@@ -21,6 +21,8 @@ typedef struct eddy_chain {
     eddy_kernel kernel, kernel_f64;
     eddy_chain_member members[EDDY_CHAIN_MEMBERS];
     uint32_t count, input_count;
+    /* The least elements of a row, if it is called for one row after the other: for shorter ones its calls take longer than what they save. */
+    int64_t least_row;
 } eddy_chain;
 
 /* The loop's attributes: the numbers of the members that have one, in their order. */

@@ -220,7 +220,7 @@ static void expect(formula *compute, eddy_tensor *const *x, const char *name, ui
     eddy_tensor *result, *replayed;
     eddy_program *program = record(compute, x, &result);
     cr_assert_eq(chains_of(program, name), chains, "%u chains", chains_of(program, name));
-    if (name)
+    if (chains > 0 && name)
         cr_assert_eq(calls_of(program),
                      program->executable->fused[0]->member_count - members_of(name) + 1);
     for (int i = 0; i < 2; i++) {
@@ -257,6 +257,10 @@ static void expect_each_chain(int64_t rows, int64_t columns) {
             call_members,
             (eddy_tensor *[]){matrix(rows, columns), matrix(rows, columns), matrix(rows, columns)},
             tried->name, 1);
+        if (tried->least_row > 0) /* a number of the row */
+            expect(call_members,
+                   (eddy_tensor *[]){matrix(rows, columns), matrix(rows, 1), matrix(1, 1)},
+                   tried->name, rows == 1 || columns == 1 || columns >= tried->least_row);
         if (tried->input_count == 3) /* along columns, and along rows */
             expect(call_members,
                    (eddy_tensor *[]){matrix(rows, columns), matrix(1, columns), matrix(rows, 1)},
@@ -273,6 +277,9 @@ Test(superinstructions, a_program_runs_each_chain) {
     expect_each_chain(5, 1);
     expect_each_chain(1, 1);
     expect_each_chain(63, 65); /* 4,095 */
+    expect_each_chain(3, 256);
+    expect_each_chain(3, 255);
+    expect_each_chain(20, 256);
 }
 
 /* A scalar, and nothing at all. */
