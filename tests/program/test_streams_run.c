@@ -1,4 +1,5 @@
 /* Programs with several streams: where they have them, and that whoever runs their steps, values, errors and their order are those of the calls. */
+#include <base/atomic.h>
 #include <criterion/criterion.h>
 #include <eddy/eddy.h>
 #include <pthread.h>
@@ -6,6 +7,7 @@
 #include <string.h>
 #include <tests/program/blocks.h>
 #include <tests/program/outcome.h>
+#include <unistd.h>
 
 #define WIDTH 48
 #define DEPTH 20
@@ -330,6 +332,84 @@ Test(streams_run, errors_are_those_of_the_calls_and_in_their_order) {
         compare_failures();
         leave(&runtime);
     }
+}
+
+/* ---- ops of the program's own ---- */
+
+static _Atomic bool is_inside, may_go;
+
+static eddy_status hold_infer(eddy_op_inference *inference) {
+    inference->outputs[0] = inference->inputs[0];
+    return EDDY_OK;
+}
+
+/* Returns when it may. */
+static eddy_status hold_run(const eddy_op_call *call) {
+    eddy_store_release(&is_inside, true);
+    while (!eddy_load_acquire(&may_go))
+        usleep(100);
+    memcpy(call->views[1].data, call->views[0].data, sizeof(float) * WIDTH * WIDTH);
+    return EDDY_OK;
+}
+
+static eddy_tensor *held(eddy_tensor *x) {
+    eddy_tensor *output = NULL;
+    must(eddy_call("streams.hold", EDDY_LIST(x), NULL, &output));
+    return output;
+}
+
+static void register_hold(void) {
+    eddy_operand_description operand = {.name = "x"};
+    const char *output = "y";
+    eddy_op_kernel kernel = {.device = EDDY_DEVICE_CPU, .run = hold_run};
+    must(eddy_op_register(&(eddy_op_description){.size = sizeof(eddy_op_description),
+                                                 .name = "streams.hold",
+                                                 .operands = &operand,
+                                                 .operand_count = 1,
+                                                 .outputs = &output,
+                                                 .output_count = 1,
+                                                 .infer = hold_infer,
+                                                 .kernels = &kernel,
+                                                 .kernel_count = 1}));
+}
+
+/* One of the two threads that there are is held by a call, so that no worker comes to the run. */
+Test(streams_run, a_run_ends_while_workers_are_held) {
+    alarm(60);
+    register_hold();
+    eddy_runtime *runtime = use(EDDY_OPTIONS(runtime, .threads = 2, .program_streams = 2));
+    eddy_scope *scope = eddy_scope_begin();
+    towers t = towers_of(DEPTH);
+    eddy_tensor *x = matrix(0.5), *wanted = compute(&t, x), *y;
+    eddy_program *program = record(&t, x);
+    eddy_tensor *last = held(x);
+    while (!eddy_load_acquire(&is_inside))
+        usleep(100);
+    for (int i = 0; i < 5; i++) {
+        must(eddy_program_run(program, EDDY_LIST(x), &y));
+        must_have_same_bits(y, wanted, "held");
+    }
+    eddy_store_release(&may_go, true);
+    must(eddy_wait(last, EDDY_FOREVER));
+    eddy_program_release(&program);
+    eddy_scope_end(scope);
+    leave(&runtime);
+}
+
+Test(streams_run, ops_of_the_programs_own_keep_one) {
+    register_hold();
+    eddy_store_release(&may_go, true);
+    eddy_runtime *runtime = use(EDDY_OPTIONS(runtime, .threads = 2, .program_streams = 2));
+    eddy_scope *scope = eddy_scope_begin();
+    eddy_tensor *x = matrix(0.5);
+    must(eddy_record_begin(NULL));
+    eddy_tensor *y = eddy_add(held(eddy_neg(x)), eddy_tanh(x));
+    eddy_program *program =
+        end(EDDY_BINDINGS({"x", x, EDDY_ROLE_INPUT}, {"y", y, EDDY_ROLE_OUTPUT}));
+    cr_assert_eq(info_of(program).stream_count, 1);
+    eddy_program_release(&program);
+    eddy_scope_end(scope);
+    leave(&runtime);
 }
 
 /* ---- many at once ---- */
