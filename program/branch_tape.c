@@ -49,6 +49,10 @@ static void destroy_tape(void *context) {
     eddy_branch_tape_destroy(context);
 }
 
+bool eddy_branch_tape_has_predicate(const eddy_branch_tape *tape) {
+    return version_of(tape->predicate) == tape->version;
+}
+
 void eddy_branch_tape_set_predicate(eddy_branch_tape *tape, eddy_tensor *predicate,
                                     uint64_t events) {
     eddy_tensor_drop(tape->predicate);
@@ -138,13 +142,15 @@ static eddy_status run_due(void *context) {
     return status;
 }
 
-static eddy_status check_predicate(const eddy_block_pass *p) {
+/* Where the predicate was overwritten, a run could not find the way again; what has run knows its own. */
+static void check_predicate(eddy_block_pass *p) {
     const eddy_branch_tape *tape = tape_of(p);
     eddy_recorder_needs(p->call.caller, tape->predicate, tape->recording, tape->events);
-    return version_of(tape->predicate) == tape->version
-               ? EDDY_OK
-               : eddy_fail(EDDY_INVALID_ARGUMENT, p->call.origin,
-                           "the predicate of a branch was overwritten, and its gradient needs it");
+    if (eddy_branch_tape_has_predicate(tape))
+        return;
+    eddy_recording_spoil(p->call.recording, EDDY_UNSUPPORTED, p->call.origin,
+                         "its predicate was overwritten, and its gradient needs that");
+    p->call.recording = NULL;
 }
 
 /* What comes of one way has no elements: the calls did not run, and are not recorded now. */
@@ -169,10 +175,11 @@ static eddy_status run_lost(eddy_block_pass *p) {
 }
 
 static eddy_status run_pass(eddy_block_pass *p) {
-    if (!p->call.recording)
-        return tape_of(p)->ways[EDDY_BRANCH_DUE].outputs[0] ? run_due(p) : run_lost(p);
-    eddy_status status = check_predicate(p);
-    return status == EDDY_OK ? eddy_block_pass_record(p, note_ways, run_due) : status;
+    if (p->call.recording)
+        check_predicate(p);
+    if (p->call.recording)
+        return eddy_block_pass_record(p, note_ways, run_due);
+    return tape_of(p)->ways[EDDY_BRANCH_DUE].outputs[0] ? run_due(p) : run_lost(p);
 }
 
 static eddy_status run_gradient(const eddy_gradient_call *call) {

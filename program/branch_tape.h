@@ -7,7 +7,7 @@
  *   elsewhere                   the pass of the way that was due
  *
  * An edge to which one way does not lead gets zeros there. What a way's pass reads of its calls are values of the program that only
- * that way makes: the predicate is the same, or the pass fails. Within a loop whose gradients are recorded too, they come back from lists (saved.h).
+ * that way makes: the predicate is the same (a copy of one that was there before the recording), or the recording is spoiled. Within a loop whose gradients are recorded too, they come back from lists (saved.h).
  *
  * Thread: the recording one's while it is made; then as nodes of the tape. */
 #ifndef EDDY_PROGRAM_BRANCH_TAPE_H
@@ -33,6 +33,8 @@ typedef struct eddy_branch_tape {
 eddy_branch_tape *eddy_branch_tape_create(const eddy_block_call *call, eddy_tensor *predicate);
 void eddy_branch_tape_destroy(eddy_branch_tape *tape);
 
+/* Whether the predicate is as it was when the way was chosen. */
+bool eddy_branch_tape_has_predicate(const eddy_branch_tape *tape);
 /* Takes another predicate, a reference, with the same elements. */
 void eddy_branch_tape_set_predicate(eddy_branch_tape *tape, eddy_tensor *predicate,
                                     uint64_t events);

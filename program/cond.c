@@ -87,9 +87,32 @@ static eddy_status watch_way(void *context) {
     return status;
 }
 
+/* Whether others may write the predicate between a run and its backward pass. What the steps of a loop read they keep themselves, and on a way of another
+ * branch it is left as it is. */
+static bool is_from_outside(const branch *b) {
+    const eddy_recording *recording = b->call.recording;
+    uint32_t value = eddy_recording_value_of(recording, b->predicate);
+    return recording->depth == 0 && value != EDDY_CODE_NONE &&
+           eddy_code_value_at(&recording->code, value)->kind == EDDY_VALUE_CAPTURED;
+}
+
+/* A gradient takes the way that was taken, whatever has become of the predicate: it reads a copy. */
+static eddy_status copy_predicate(const branch *b) {
+    eddy_tensor *copy;
+    if (!is_from_outside(b) || !eddy_branch_tape_has_predicate(b->tape))
+        return EDDY_OK;
+    eddy_status status =
+        eddy_copy_contiguous(b->call.caller, b->predicate, b->call.origin.address, &copy);
+    if (status == EDDY_OK)
+        eddy_branch_tape_set_predicate(b->tape, copy, b->call.recording->recorder.events);
+    return status;
+}
+
 static eddy_status name_made(branch *b) {
     eddy_autograd_node *node;
-    eddy_status status = eddy_branch_tape_make_node(&b->call, b->tape, b->made, &node);
+    eddy_status status = copy_predicate(b);
+    if (status == EDDY_OK)
+        status = eddy_branch_tape_make_node(&b->call, b->tape, b->made, &node);
     if (status != EDDY_OK || !node)
         return status;
     for (int64_t i = 0; i < b->call.output_count && status == EDDY_OK; i++)

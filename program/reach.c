@@ -1,6 +1,7 @@
 #include <program/reach.h>
 
 #include <base/memory.h>
+#include <string.h>
 
 static uint32_t *made_at(const eddy_reach *r, uint32_t i) {
     return (uint32_t *)r->made.items + i;
@@ -128,21 +129,47 @@ static bool open_way(eddy_reach *r, const eddy_reach_way *way) {
     return true;
 }
 
+/* What decides: of a copy that nobody writes, what it was made from. */
+static void find_predicate(const eddy_reach *r, const eddy_code_operand *predicate,
+                           eddy_reach_way *way) {
+    const eddy_reach_value *of = &r->values[predicate->value];
+    if (of->is_copy && of->write_count == 1) {
+        way->predicate = of->copied;
+        way->offset = of->copied_offset;
+        way->writes = of->copied_writes;
+        way->is_final = of->copied_writes == r->values[of->copied].write_count;
+        return;
+    }
+    way->predicate = predicate->value;
+    way->offset = predicate->offset;
+    way->writes = of->writes;
+    way->is_final = of->writes == of->write_count;
+}
+
+/* One truth value, outside of branches and loops, as the gradient of a branch keeps its predicate. */
+static void note_copy(eddy_reach *r, const eddy_code_instruction *instruction) {
+    const eddy_code_operand *from = eddy_code_operand_at(r->code, instruction->operands_at),
+                            *to = from + 1;
+    if (r->depth > 0 || instruction->operand_count != 2 ||
+        strcmp(instruction->op->name, "clone") != 0 || eddy_code_operand_is_absent(from) ||
+        eddy_code_operand_is_absent(to) || from->dtype != EDDY_BOOL ||
+        eddy_code_value_at(r->code, to->value)->bytes != 1)
+        return;
+    eddy_reach_value *copy = &r->values[to->value];
+    copy->is_copy = true;
+    copy->copied = from->value;
+    copy->copied_offset = from->offset;
+    copy->copied_writes = r->values[from->value].writes;
+}
+
 static bool begin_region(eddy_reach *r, const eddy_code_instruction *instruction, bool is_loop) {
     eddy_reach_way way = {.outer = r->way, .loop = r->way, .is_loop = is_loop};
     while (way.loop != EDDY_CODE_NONE && !way_at(r, way.loop)->is_loop)
         way.loop = way_at(r, way.loop)->outer;
     r->regions[r->depth++] =
         (eddy_reach_region){.branch = ++r->region_count, .begin = r->made.count};
-    if (!is_loop) {
-        const eddy_code_operand *predicate =
-            eddy_code_operand_at(r->code, instruction->operands_at);
-        const eddy_reach_value *of = &r->values[predicate->value];
-        way.predicate = predicate->value;
-        way.offset = predicate->offset;
-        way.writes = of->writes;
-        way.is_final = of->writes == of->write_count;
-    }
+    if (!is_loop)
+        find_predicate(r, eddy_code_operand_at(r->code, instruction->operands_at), &way);
     return open_way(r, &way);
 }
 
@@ -189,6 +216,7 @@ bool eddy_reach_pass(eddy_reach *r, const eddy_code_instruction *instruction) {
         if (!note_made(r, operand->value))
             return false;
     }
+    note_copy(r, instruction);
     return pass_mark(r, instruction);
 }
 

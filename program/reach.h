@@ -1,7 +1,7 @@
 /* What is there at an instruction, whatever way a run has taken to it (control.h).
  *
  * A value that both ways of a branch write whole is there behind it; what one way alone has made is there on that way, and on the same way of a
- * later branch on the same predicate, as long as nobody has written that: so gradients go back through branches. What the body of a loop
+ * later branch on the same predicate, or a copy of it, as long as nobody has written that: so gradients go back through branches. What the body of a loop
  * has made is there in that step.
  *
  * The code's marks are nested. Instructions are passed in their order. */
@@ -16,6 +16,10 @@ typedef struct eddy_reach_value {
     uint32_t way;  /* the innermost that was open where it was made; EDDY_CODE_NONE: none */
     uint32_t join; /* the last branch whose first way was found to have left it there */
     uint32_t writes, write_count; /* operands that write it, so far and in all */
+    /* Of a copy of one truth value: of which, after so many writes. */
+    bool is_copy;
+    uint32_t copied, copied_writes;
+    int64_t copied_offset;
 } eddy_reach_value;
 
 /* A way of a branch, or a loop, from its first mark on. */
