@@ -38,7 +38,7 @@ MODELS = {
     ),
     "lend": (["-DACTIONS=2"], ["-DACTIONS=3"], {"": "-DACTIONS=2"}),
     "permit": ([""], ["-DPERMITS=2 -DWORKS=3"], {}),
-    "crew": (["", "-DSEGMENTS=1 -DHELPERS=2"], ["-DSEGMENTS=3", "-DHELPERS=2"], {}),
+    "crew": (["", "-DSEGMENTS=1 -DHELPERS=2"], ["-DSEGMENTS=3"], {}),
     "callback": ([""], ["-DCALLS=5 -DMARK=2"], {}),
     "closing": ([""], [""], {}),
     "numbers": ([""], ["-DTAKES=7"], {}),
