@@ -38,8 +38,10 @@ typedef struct noting {
     eddy_tensor **xs;     /* references: lists of slices */
     eddy_tensor *
         *lists; /* references: the number of steps so far, then a list for each row that is saved */
-    uint32_t *versions; /* per slice: of its storage when the body is given it */
-    eddy_tensor *at;    /* a reference, in a step: the row of slices and of outputs */
+    uint32_t *versions;     /* per slice: of its storage when the body is given it */
+    bool *stays;            /* per carried tensor: a step gives it as it was given */
+    eddy_tensor *at;        /* a reference, in a step: the row of slices and of outputs */
+    eddy_tensor *predicate; /* a reference, once there is a test */
 } noting;
 
 static eddy_status fail_memory(const eddy_block_call *call) {
@@ -57,7 +59,8 @@ static int64_t reference_count(const noting *n) {
 
 static size_t noting_bytes(const noting *n) {
     return (size_t)reference_count(n) * sizeof(eddy_tensor *) +
-           (size_t)n->loop->counts.slices * sizeof(uint32_t);
+           (size_t)n->loop->counts.slices * sizeof(uint32_t) +
+           (size_t)n->loop->counts.carried * sizeof(bool);
 }
 
 static eddy_status noting_init(noting *n) {
@@ -72,6 +75,7 @@ static eddy_status noting_init(noting *n) {
     n->xs = n->inputs + eddy_loop_input_count(counts);
     n->lists = n->xs + counts->slices;
     n->versions = (uint32_t *)(n->lists + list_count(n));
+    n->stays = (bool *)(n->versions + counts->slices);
     return EDDY_OK;
 }
 
@@ -81,6 +85,7 @@ static void noting_fini(noting *n) {
     memset(n->given, 0, (size_t)n->loop->counts.outputs * sizeof(eddy_tensor *)); /* not owned */
     eddy_block_drop(n->values, reference_count(n));
     eddy_block_drop(&n->at, 1);
+    eddy_block_drop(&n->predicate, 1);
     eddy_memory_release(n->values, noting_bytes(n), EDDY_MEMORY_PROGRAM);
 }
 
@@ -449,7 +454,8 @@ static eddy_status set_aside(const noting *n) {
 
 /* The tape sees no write to what the loop carries: backwards each step is given what it was given forwards. */
 static eddy_status set_value(const noting *n, int64_t i) {
-    if (n->given[i] == n->inputs[i])
+    n->stays[i] = n->given[i] == n->inputs[i];
+    if (n->stays[i])
         return EDDY_OK;
     eddy_status status =
         eddy_copy_to(n->call->caller, n->given[i], n->values[i], n->call->origin.address);
@@ -545,7 +551,7 @@ static eddy_status note_predicate(const noting *n, eddy_tensor *predicate) {
     return EDDY_OK;
 }
 
-static eddy_status note_test(const noting *n) {
+static eddy_status note_test(noting *n) {
     eddy_list carried = {n->values, n->loop->counts.carried};
     eddy_tensor *predicate;
     eddy_scope *scope;
@@ -557,16 +563,37 @@ static eddy_status note_test(const noting *n) {
     if (status != EDDY_OK)
         return status;
     status = eddy_block_check_predicate(n->call, predicate);
-    if (status == EDDY_OK)
+    if (status == EDDY_OK) {
         status = note_predicate(n, predicate);
+        eddy_tensor_retain(predicate);
+        n->predicate = predicate;
+    }
     eddy_block_end(scope);
     return status;
 }
 
+/* What no step writes would be there after a loop that has failed, too. So it depends on the predicate, which is lost then. */
+static eddy_status make_dependent(const noting *n, int64_t i, const eddy_outcome *outcome) {
+    eddy_caller *caller = n->call->caller;
+    caller->no_grad++;
+    n->made[i] = eddy_where(n->predicate, n->values[i], n->values[i]);
+    caller->no_grad--;
+    if (!n->made[i])
+        return eddy_outcome_why(outcome);
+    eddy_tensor_retain(n->made[i]);
+    if (n->tape)
+        eddy_recording_put_past(n->call->recording, n->values[i]);
+    return EDDY_OK;
+}
+
 /* With a tape the values are the loop's own. */
-static eddy_status make_carried(const noting *n) {
+static eddy_status make_carried(const noting *n, const eddy_outcome *outcome) {
     eddy_status status = EDDY_OK;
     for (int64_t i = 0; i < n->loop->counts.carried && status == EDDY_OK; i++) {
+        if (n->stays[i] && n->predicate) {
+            status = make_dependent(n, i, outcome);
+            continue;
+        }
         if (n->tape) {
             status = eddy_copy_contiguous(n->call->caller, n->values[i], n->call->origin.address,
                                           &n->made[i]);
@@ -593,7 +620,7 @@ static eddy_status note_all(noting *n, const eddy_outcome *outcome) {
     if (status != EDDY_OK)
         return status;
     eddy_recording_mark(recording, EDDY_CONTROL_END_LOOP, NULL, NULL, n->call->origin);
-    return make_carried(n);
+    return make_carried(n, outcome);
 }
 
 static eddy_status note_loop(void *context) {

@@ -542,3 +542,57 @@ Test(control_edges, a_branch_keeps_what_a_way_releases) {
     }
     cr_assert_eq(eddy_live_count(), 0);
 }
+
+/* ---- what no step writes ---- */
+
+/* Gives its first tensor as it is, and twice the second one. */
+static eddy_status first_stays(void *context, eddy_list inputs, eddy_tensor **outputs) {
+    (void)context;
+    outputs[0] = inputs.items[0];
+    return done(outputs + 1, eddy_mul_s(inputs.items[1], EDDY_S(2)));
+}
+
+/* The same bits where the loop ends, and nothing where it fails: as it would not come to an end in time, or as it is not known whether it has. */
+static void try_first_stays(bool has_gradient, bool records_only) {
+    eddy_scope *scope = eddy_scope_begin();
+    eddy_tensor *x = of(0), *z = of(1), *y[2];
+    int64_t at = 3;
+    eddy_error error;
+    must(eddy_requires_grad_set(z, has_gradient));
+    must(eddy_record_begin(EDDY_OPTIONS(record, .records_only = records_only)));
+    must(eddy_while(is_large, first_stays, NULL, EDDY_LIST(x, z),
+                    EDDY_OPTIONS(while, .most_steps = 3), y));
+    const eddy_bindings *bindings =
+        EDDY_BINDINGS({"x", x, EDDY_ROLE_INPUT}, {"z", z, EDDY_ROLE_INPUT},
+                      {"y", y[0], EDDY_ROLE_OUTPUT}, {"t", y[1], EDDY_ROLE_OUTPUT});
+    eddy_program *program = has_gradient ? eddy_record_end_with_grad(bindings) : end(bindings);
+    must(EDDY_OK);
+    must(eddy_program_run(program, EDDY_LIST(of(-0.0), z), y));
+    must_have_same_bits(y[0], of(-0.0), "no step");
+    for (int is_bad = 0; is_bad < 2; is_bad++) {
+        eddy_tensor *large = of(5);
+        if (is_bad)
+            large = eddy_squeeze(
+                eddy_index_select(eddy_expand(large, EDDY_SHAPE(1, 3)),
+                                  eddy_from_data(&at, EDDY_SHAPE(1), EDDY_I64, NULL), 0),
+                EDDY_AXES(0));
+        must(eddy_program_run(program, EDDY_LIST(large, z), y));
+        for (int i = 0; i < 2; i++) {
+            float values[3];
+            cr_assert_eq(eddy_read(y[i], values, sizeof(values), NULL),
+                         is_bad ? EDDY_OUT_OF_RANGE : EDDY_INVALID_ARGUMENT, "output %d", i);
+            eddy_error_take(&error);
+            cr_assert_str_eq(error.op, is_bad ? "index_select" : "loop_while");
+        }
+    }
+    eddy_sync(EDDY_FOREVER);
+    eddy_error_take(NULL);
+    eddy_program_release(&program);
+    eddy_scope_end(scope);
+    cr_assert_eq(eddy_live_count(), 0);
+}
+
+Test(control_edges, what_no_step_writes_is_lost_where_a_loop_fails) {
+    for (int i = 0; i < 4; i++)
+        try_first_stays(i & 1, i & 2);
+}
