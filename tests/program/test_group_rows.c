@@ -180,6 +180,20 @@ Test(group_rows, tiles_have_as_many_rows_as_fit) {
     cr_assert_eq(tile_rows(141, 1000), 1, "564,000 bytes");
 }
 
+/* Elementwise ops alone: an element for each row, and one for each column. */
+static eddy_tensor *broadcast(eddy_tensor *x, eddy_tensor *y) {
+    eddy_tensor *row = eddy_slice(y, 0, 0, 1, 1), *column = eddy_slice(y, 1, 0, 1, 1);
+    return eddy_div(eddy_exp(eddy_mul(x, row)), eddy_sub(x, column));
+}
+
+Test(group_rows, long_rows_are_cut) {
+    uint32_t members, groups;
+    (void)count_in(broadcast, 3, 2049, &members, &groups);
+    cr_assert(members == 4 && groups == 1, "%u members of %u groups", members, groups);
+    (void)count_in(broadcast, 29, 5000, &members, &groups); /* more than a slice */
+    cr_assert(members == 4 && groups == 1, "%u members of %u groups", members, groups);
+}
+
 /* As many rows as columns: an element for each row is none for each column. */
 static eddy_tensor *both_ways(eddy_tensor *x, eddy_tensor *y) {
     eddy_tensor *sum = eddy_sum(x, EDDY_AXES(-1), NULL);

@@ -491,6 +491,21 @@ Test(superinstructions, results_lie_where_an_operand_of_the_chain_was) {
     eddy_scope_end(scope);
 }
 
+/* The product waits for its sum, and reads the first operand only then: what comes in between may not lie there. */
+static eddy_tensor *read_late(eddy_tensor *const *x) {
+    eddy_tensor *a = eddy_cumsum(x[0], 0), *product = eddy_mul(a, x[1]), *other = eddy_exp(x[1]);
+    return eddy_div(eddy_add(product, x[2]), eddy_cumsum(other, 0));
+}
+
+Test(superinstructions, what_a_chain_reads_late_is_still_there) {
+    use("fuse,place");
+    eddy_scope *scope = eddy_scope_begin();
+    expect(read_late,
+           (eddy_tensor *[]){matrix(ROWS, COLUMNS), matrix(ROWS, COLUMNS), matrix(ROWS, COLUMNS)},
+           "mul_add", 1);
+    eddy_scope_end(scope);
+}
+
 Test(superinstructions, the_pass_fuse_switches_them) {
     use("dead");
     eddy_scope *scope = eddy_scope_begin();
