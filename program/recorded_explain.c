@@ -4,6 +4,9 @@
 #include <program/recorded_function.h>
 #include <stdio.h>
 
+/* So many signatures have a line of their own. */
+#define EXPLAINED_MOST 100
+
 /* A program that is there already, or a reason against one, is not changed by a call that failed. */
 static const char *outcome_text(const eddy_signature *at) {
     if (at->is_replayed || at->is_given_up || at->outcome == EDDY_SIGNATURE_RECORDED)
@@ -26,16 +29,19 @@ static void describe_guards(const eddy_signature *at, char *text, size_t size) {
     eddy_text_end(&all);
 }
 
-static int explain_one(const eddy_signature *at, char *buffer, size_t size) {
+/* first: of all signatures, from which it is told apart. */
+static int explain_one(const eddy_signature *at, const eddy_signature *first, char *buffer,
+                       size_t size) {
     const char *state = !at->reason[0] ? "" : at->is_given_up ? "; not replayed: " : "; not yet: ";
-    char missed[160] = "", guards[200];
+    char missed[160] = "", guards[200], apart[300];
     if (at->missed > 0)
         snprintf(missed, sizeof(missed), "; missed %llu times%s%s%s",
                  (unsigned long long)at->missed, at->miss ? " (" : "", at->miss ? at->miss : "",
                  at->miss ? ")" : "");
     describe_guards(at, guards, sizeof(guards));
-    return snprintf(buffer, size, "(%s): ran %llu times, replayed %llu times%s%s%s%s%s%s%s\n",
-                    at->text, (unsigned long long)at->ran, (unsigned long long)at->replayed,
+    eddy_signature_tell_apart(at, first, apart, sizeof(apart));
+    return snprintf(buffer, size, "(%s%s): ran %llu times, replayed %llu times%s%s%s%s%s%s%s\n",
+                    at->text, apart, (unsigned long long)at->ran, (unsigned long long)at->replayed,
                     at->is_foretold ? "; as programs of other sizes foretell" : "", missed, guards,
                     at->guards.count > 0 ? ": each value has a program" : "", outcome_text(at),
                     state, at->reason);
@@ -118,10 +124,16 @@ static void explain_class(const eddy_recorded *recorded, const eddy_shape_class 
 static int explain_locked(const eddy_recorded *recorded, char *buffer, size_t size) {
     text t = {buffer, size, 0};
     size_t room;
-    for (const eddy_signature *at = recorded->first; at; at = at->next) {
+    int count = 0;
+    for (const eddy_signature *at = recorded->first; at; at = at->next)
+        if (!at->bucket && count++ < EXPLAINED_MOST) {
+            char *end = end_of(&t, &room);
+            t.length += explain_one(at, recorded->first, end, room);
+        }
+    if (count > EXPLAINED_MOST) {
         char *end = end_of(&t, &room);
-        if (!at->bucket)
-            t.length += explain_one(at, end, room);
+        t.length +=
+            snprintf(end, room, "and %d more, used less recently\n", count - EXPLAINED_MOST);
     }
     for (const eddy_shape_class *class = recorded->classes; class; class = class->next)
         explain_class(recorded, class, &t);

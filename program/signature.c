@@ -186,6 +186,90 @@ static char *describe(eddy_list inputs, const char *with) {
     return copy;
 }
 
+/* ---- what tells signatures with one text apart ---- */
+
+#define GRADIENT_BIT (INT64_C(1) << 16)
+
+static void add_strides(eddy_text *text, int64_t i, const int64_t *input) {
+    eddy_text_add(text, "; input%lld has the strides [", (long long)i);
+    for (int32_t d = 0; d < rank_in(input); d++)
+        eddy_text_add(text, "%s%lld", d ? ", " : "", (long long)input[3 + 2 * d]);
+    eddy_text_add(text, "]");
+}
+
+static bool has_strides(const int64_t *a, const int64_t *b) {
+    for (int32_t d = 0; d < rank_in(a); d++)
+        if (a[3 + 2 * d] != b[3 + 2 * d])
+            return false;
+    return true;
+}
+
+/* What is the same for all is left out, and so is what most calls are: no gradient, memory of its own. */
+static void add_input_apart(eddy_text *text, int64_t i, const int64_t *a, const int64_t *b) {
+    if (a[0] != b[0] && a[0] != i)
+        eddy_text_add(text, "; input%lld shares memory with input%lld", (long long)i,
+                      (long long)a[0]);
+    if ((a[1] ^ b[1]) & a[1] & GRADIENT_BIT)
+        eddy_text_add(text, "; a gradient goes back to input%lld", (long long)i);
+    if (!has_strides(a, b))
+        add_strides(text, i, a);
+}
+
+static void add_numbers(eddy_text *text, const int64_t *kinds, int64_t count) {
+    static const char *const names[] = {"bool", "int", "float"};
+    eddy_text_add(text, count > 0 ? "; with the numbers" : "; without numbers");
+    for (int64_t i = 0; i < count; i++)
+        eddy_text_add(text, " %s", names[kinds[i]]);
+}
+
+/* Two keys with the same inputs but for what the text does not say. */
+static void add_apart(eddy_text *text, const int64_t *a, const int64_t *b) {
+    int64_t count = a[0] >> 32;
+    size_t at = HEAD_WORDS;
+    if ((a[1] ^ b[1]) & a[1])
+        eddy_text_add(text, "; no gradients");
+    if (a[2] != b[2] || a[3] != b[3])
+        eddy_text_add(text, "; runtime %lld", (long long)(a[3] != b[3] ? a[3] : a[2]));
+    for (int64_t i = 0; i < inputs_in(a); i++) {
+        add_input_apart(text, i, a + at, b + at);
+        at += 2 + 2 * (size_t)rank_in(a + at);
+    }
+    if (a[0] != b[0] || memcmp(a + at, b + at, (size_t)count * sizeof(*a)) != 0)
+        add_numbers(text, a + at, count);
+}
+
+/* Of two texts that were cut the inputs may differ. */
+static bool has_ranks(const int64_t *a, const int64_t *b) {
+    size_t at = HEAD_WORDS;
+    if (inputs_in(a) != inputs_in(b))
+        return false;
+    for (int64_t i = 0; i < inputs_in(a); i++) {
+        if (rank_in(a + at) != rank_in(b + at))
+            return false;
+        at += 2 + 2 * (size_t)rank_in(a + at);
+    }
+    return true;
+}
+
+static const eddy_signature *find_like(const eddy_signature *signature,
+                                       const eddy_signature *first) {
+    for (const eddy_signature *at = first; at; at = at->next)
+        if (at != signature && strcmp(at->text, signature->text) == 0 &&
+            has_ranks(at->key, signature->key))
+            return at;
+    return NULL;
+}
+
+void eddy_signature_tell_apart(const eddy_signature *signature, const eddy_signature *first,
+                               char *text, size_t size) {
+    eddy_text apart = {text, size, 0};
+    text[0] = 0;
+    const eddy_signature *like = find_like(signature, first);
+    if (like)
+        add_apart(&apart, signature->key, like->key);
+    eddy_text_end(&apart);
+}
+
 eddy_signature *eddy_signature_create(const void *key, size_t key_bytes, eddy_list inputs,
                                       const char *with) {
     eddy_signature *signature = eddy_memory_acquire_zeroed(sizeof(*signature), EDDY_MEMORY_PROGRAM);

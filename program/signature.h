@@ -83,6 +83,9 @@ int eddy_signature_key_describe(const void *first, const void *second, char *buf
 /* with: what the values of guards are, for explain, or "". NULL without memory. */
 eddy_signature *eddy_signature_create(const void *key, size_t key_bytes, eddy_list inputs,
                                       const char *with);
+/* "; a gradient goes back to input0": what tells it from others with the same text, in a list of all that begins with `first`; "" where no other has it. */
+void eddy_signature_tell_apart(const eddy_signature *signature, const eddy_signature *first,
+                               char *text, size_t size);
 void eddy_signature_destroy(eddy_signature *signature);
 
 /* Notes where the inputs of a recording begin. has_program: they are compared with those of the recording before. */
