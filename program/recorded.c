@@ -12,7 +12,7 @@
 
 /* So many recordings of a signature may differ from the one before; then the function just runs. */
 #define DIFFERENCES_MOST 8
-/* New values of what a function reads that are recorded, before one of those that were is replayed; and at most, then. */
+/* New values of what a function reads that are recorded, before one of those that were is replayed; and at most, then: so many are kept, too. */
 #define VALUES_FIRST 8
 #define VALUES_MOST 64
 #define NAME_BYTES 32
@@ -365,6 +365,13 @@ static eddy_signature *add_call_locked(const calling *c) {
     return eddy_recorded_add_signature(c->recorded, c->key, c->key_bytes, c->inputs, with);
 }
 
+/* The call's signature stays: it is the first. */
+static void trim_locked(const calling *c, eddy_recorded_dropped *dropped) {
+    eddy_recorded_trim(c->recorded, dropped);
+    if (c->guards.count > 0)
+        eddy_recorded_trim_values(c->recorded, c->key, c->kind_bytes, VALUES_MOST, dropped);
+}
+
 /* verdict: NULL where the call was not recorded after all. */
 static void put_down(calling *c, eddy_signature_outcome outcome, verdict *v) {
     eddy_lock_acquire(&c->recorded->lock);
@@ -376,7 +383,7 @@ static void put_down(calling *c, eddy_signature_outcome outcome, verdict *v) {
         signature->outcome = outcome;
         if (v)
             settle_locked(c, signature, v);
-        eddy_recorded_trim(c->recorded, &dropped);
+        trim_locked(c, &dropped);
     }
     eddy_lock_release(&c->recorded->lock);
     eddy_recorded_drop(&dropped);
@@ -541,7 +548,7 @@ static void put_foretold(const calling *c, eddy_program *program, eddy_shape_cla
         signature->program = eddy_program_retain(program);
         set_foretold(c, signature, class);
         before = set_bucket(signature, class, eddy_shape_class_bucket(class, size));
-        eddy_recorded_trim(c->recorded, &dropped);
+        trim_locked(c, &dropped);
     }
     if (signature)
         eddy_recorded_note_replay(c->recorded, signature);

@@ -46,6 +46,9 @@ void eddy_recorded_note_replay(eddy_recorded *recorded, eddy_signature *signatur
 /* Drops the classes that were learnt least recently, if there are too many; the signatures beyond the limit that were used least recently; and those of
  * buckets beyond theirs that are worth the least. The first signature stays. */
 void eddy_recorded_trim(eddy_recorded *recorded, eddy_recorded_dropped *dropped);
+/* Drops the values of a kind, beyond `most`, that were used least recently. key: of a call of that kind. */
+void eddy_recorded_trim_values(eddy_recorded *recorded, const void *key, size_t kind_bytes,
+                               uint32_t most, eddy_recorded_dropped *dropped);
 /* `lock` is not held. */
 void eddy_recorded_drop(eddy_recorded_dropped *dropped);
 

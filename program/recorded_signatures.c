@@ -97,6 +97,26 @@ void eddy_recorded_note_replay(eddy_recorded *recorded, eddy_signature *signatur
     signature->bucket->replayed++;
 }
 
+/* A value's key is that of its kind, and what the guards have read. */
+static bool is_value(const eddy_signature *signature, const void *key, size_t kind_bytes) {
+    return signature->key_bytes > kind_bytes && memcmp(signature->key, key, kind_bytes) == 0;
+}
+
+void eddy_recorded_trim_values(eddy_recorded *recorded, const void *key, size_t kind_bytes,
+                               uint32_t most, eddy_recorded_dropped *dropped) {
+    uint32_t count = 0;
+    for (eddy_signature **place = &recorded->first; *place;) {
+        eddy_signature *at = *place;
+        if (!is_value(at, key, kind_bytes) || ++count <= most) {
+            place = &at->next;
+            continue;
+        }
+        *place = at->next;
+        at->next = dropped->signatures;
+        dropped->signatures = at;
+    }
+}
+
 void eddy_recorded_drop(eddy_recorded_dropped *dropped) {
     while (dropped->signatures) {
         eddy_signature *next = dropped->signatures->next;

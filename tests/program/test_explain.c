@@ -71,3 +71,42 @@ Test(explain, many_signatures_have_a_line_for_the_rest) {
     eddy_recorded_release(&recorded);
     expect_nothing_left(scope);
 }
+
+/* ---- values ---- */
+
+static eddy_status multiplies_by_value(void *context, eddy_recorded_call *call) {
+    ++*(int *)context;
+    int64_t value = eddy_item_i64(call->inputs.items[1], NULL);
+    return done(call->outputs, eddy_mul_s(call->inputs.items[0], EDDY_S(value)));
+}
+
+static void multiply(eddy_recorded *recorded, int value) {
+    eddy_scope *scope = eddy_scope_begin();
+    eddy_tensor *y, *n = eddy_full(EDDY_SHAPE(), EDDY_S(value), EDDY_I64, NULL);
+    must(eddy_recorded_run(recorded, EDDY_LIST(of(1), n), (eddy_scalars){0}, &y));
+    cr_assert_eq(sum_of(y), 3 * value, "value %d", value);
+    eddy_scope_end(scope);
+}
+
+Test(explain, values_that_were_used_last_are_kept) {
+    static char text[TEXT_BYTES];
+    eddy_scope *scope = eddy_scope_begin();
+    int calls = 0;
+    eddy_recorded *recorded = eddy_recorded_create(multiplies_by_value, &calls, 1, NULL);
+    for (int value = 0; value < 100; value++)
+        for (int i = 0; i < 3; i++)
+            multiply(recorded, value);
+    int before = calls;
+    eddy_recorded_explain(recorded, text, sizeof(text));
+    cr_assert_eq(count_lines(text), 64 + 1, "%s", text);
+    for (int value = 99; value >= 36; value--)
+        multiply(recorded, value);
+    cr_assert_eq(calls, before);
+    multiply(recorded, 35);
+    cr_assert_eq(calls, before + 1);
+    eddy_recorded_explain(recorded, text, sizeof(text));
+    cr_assert_not_null(strstr(text, "with input1 = 35): ran 1 times, replayed 0 times"));
+    cr_assert_null(strstr(text, "with input1 = 99)"));
+    eddy_recorded_release(&recorded);
+    expect_nothing_left(scope);
+}
