@@ -85,11 +85,32 @@ static eddy_status run_body(calling *c, const eddy_scalar *scalars) {
 
 /* ---- recording the function ---- */
 
+static bool any_output_gradient(const calling *c) {
+    for (int64_t i = 0; i < c->recorded->output_count; i++)
+        if (c->outputs[i]->autograd)
+            return true;
+    return false;
+}
+
+static bool any_input_gradient(const calling *c) {
+    for (int64_t i = 0; i < c->inputs.count; i++)
+        if (c->inputs.items[i]->autograd && c->caller->no_grad == 0)
+            return true;
+    return false;
+}
+
+/* Whether gradients may go back through a replay by recorded passes. A pass among the calls leaves them their way if it has changed no gradient that the tape keeps, and has not
+ * gone on to what an input was computed from. */
+static bool may_plan(const calling *c, const eddy_recording *recording) {
+    return !recording->recorder.has_gone_back ||
+           (recording->kept.count == 0 && !any_input_gradient(c));
+}
+
 /* The recording is open, and what it has computed is the call's result whatever comes of it. */
 static void plan_quietly(calling *c, eddy_recording *recording) {
     char reason[EDDY_RECORDING_REASON_BYTES];
     eddy_recording_judge(recording, reason, sizeof(reason));
-    if (reason[0] || c->caller->no_grad > 0 || recording->recorder.has_gone_back)
+    if (reason[0] || c->caller->no_grad > 0 || !may_plan(c, recording))
         return;
     eddy_quiet q;
     eddy_error failed;
@@ -157,20 +178,6 @@ static eddy_status make_program(const calling *c, eddy_recording *recording,
     return status;
 }
 
-static bool any_output_gradient(const calling *c) {
-    for (int64_t i = 0; i < c->recorded->output_count; i++)
-        if (c->outputs[i]->autograd)
-            return true;
-    return false;
-}
-
-static bool any_input_gradient(const calling *c) {
-    for (int64_t i = 0; i < c->inputs.count; i++)
-        if (c->inputs.items[i]->autograd && c->caller->no_grad == 0)
-            return true;
-    return false;
-}
-
 /* Why gradients cannot go back through a replay as they would through the function; "" if they can. */
 static void judge_gradient(const calling *c, const eddy_recording *recording, char *reason,
                            size_t size) {
@@ -182,8 +189,11 @@ static void judge_gradient(const calling *c, const eddy_recording *recording, ch
                  "back through it");
     else if (c->no_way[0])
         snprintf(reason, size, "%s", c->no_way);
-    else if (recording->recorder.has_gone_back ? goes_out || any_input_gradient(c)
-                                               : goes_out && !recording->plan)
+    else if (!may_plan(c, recording) && (goes_out || any_input_gradient(c)))
+        snprintf(reason, size,
+                 "a backward pass is among its calls, and a gradient goes back through its inputs "
+                 "or outputs");
+    else if (goes_out && !recording->plan)
         snprintf(reason, size, "a gradient goes back through its inputs or outputs");
     else if (eddy_kept_before_has_one_of(&recording->befores, c->inputs))
         snprintf(reason, size, "it uses the gradient that the tape keeps for an input");

@@ -205,7 +205,77 @@ static void expect_not_replayed(eddy_recorded_body *body, const char *part) {
 Test(gradient_recorded, what_a_replay_cannot_follow_runs) {
     expect_not_replayed(keeps_inside, "keeps its gradient");
     expect_not_replayed(adds_in_place, "writes in place");
-    expect_not_replayed(goes_back_inside, "a gradient goes back through its inputs or outputs");
+    expect_not_replayed(goes_back_inside, "a backward pass is among its calls, and a gradient goes "
+                                          "back through its inputs or outputs");
+}
+
+/* ---- a pass inside that leaves the outputs their way ---- */
+
+typedef struct penalised {
+    eddy_tensor *w, *v;
+    bool creates_graph; /* the gradient is a part of the loss, else a number to it */
+    int calls;
+} penalised;
+
+static eddy_status penalises(void *context, eddy_recorded_call *call) {
+    penalised *p = context;
+    p->calls++;
+    eddy_tensor *gradient, *h = eddy_tanh(eddy_mul(call->inputs.items[0], p->w));
+    eddy_tensor *y =
+        eddy_dropout(eddy_mul_s(eddy_mul(h, p->v), call->scalars[0]), EDDY_S(0.25), NULL);
+    eddy_tensor *loss = all(eddy_square(y));
+    must(eddy_backward_to(
+        EDDY_LIST(loss), EDDY_LIST(p->w), (eddy_list){0},
+        EDDY_OPTIONS(backward, .keeps_graph = true, .creates_graph = p->creates_graph), &gradient));
+    call->outputs[0] = eddy_add(loss, all(eddy_square(gradient)));
+    call->outputs[1] = eddy_mul(y, h);
+    return EDDY_OK;
+}
+
+/* The gradients of w and v, and the gradient of those of w. */
+static void find_gradients(penalised *p, eddy_recorded *recorded, int i, eddy_tensor *found[3]) {
+    eddy_seed((uint64_t)i);
+    eddy_tensor *x = eddy_randn(EDDY_SHAPE(5), EDDY_F32, NULL), *outputs[2], *gradients[2];
+    eddy_scalar factor = EDDY_S(0.5 + i);
+    eddy_recorded_call call = {.inputs = EDDY_LIST(x), .scalars = &factor, .outputs = outputs};
+    if (recorded)
+        must(eddy_recorded_run(recorded, EDDY_LIST(x), EDDY_SCALARS(factor), outputs));
+    else
+        must(penalises(p, &call));
+    eddy_tensor *from = i % 3 == 0 ? outputs[0] : i % 3 == 1 ? all(outputs[1]) : NULL;
+    if (!from)
+        from = eddy_add(outputs[0], all(outputs[1]));
+    must(eddy_backward_to(EDDY_LIST(from), EDDY_LIST(p->w, p->v), (eddy_list){0},
+                          EDDY_OPTIONS(backward, .creates_graph = true), gradients));
+    must(eddy_backward_to(EDDY_LIST(all(eddy_square(gradients[0]))), EDDY_LIST(p->w),
+                          (eddy_list){0}, NULL, &found[2]));
+    found[0] = gradients[0];
+    found[1] = gradients[1];
+}
+
+static void expect_penalised(bool creates_graph) {
+    eddy_scope *scope = eddy_scope_begin();
+    must(eddy_seed(7));
+    penalised p = {.w = leaf(eddy_randn(EDDY_SHAPE(5), EDDY_F32, NULL)),
+                   .v = leaf(eddy_randn(EDDY_SHAPE(5), EDDY_F32, NULL)),
+                   .creates_graph = creates_graph};
+    penalised alone = p;
+    eddy_recorded *recorded = eddy_recorded_create(penalises, &p, 2, NULL);
+    for (int i = 0; i < 8; i++) {
+        eddy_tensor *wanted[3], *found[3];
+        find_gradients(&alone, NULL, i, wanted);
+        find_gradients(&p, recorded, i, found);
+        for (int k = 0; k < 3; k++)
+            must_have_same_bits(found[k], wanted[k], "gradient");
+    }
+    cr_assert_eq(p.calls, 2);
+    eddy_recorded_release(&recorded);
+    expect_nothing_left(scope);
+}
+
+Test(gradient_recorded, a_penalty_on_a_gradient_is_replayed) {
+    expect_penalised(true);
+    expect_penalised(false);
 }
 
 /* ---- outputs that nobody goes back from ---- */
