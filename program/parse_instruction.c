@@ -6,6 +6,7 @@
 #include <program/control.h>
 #include <program/draw_ops.h>
 #include <program/lists.h>
+#include <program/product_op.h>
 #include <program/tensor_list.h>
 #include <stdio.h>
 #include <string.h>
@@ -51,7 +52,7 @@ static bool parse_operand(eddy_parser *p, bool is_output) {
     if (!is_output && eddy_parser_take(p, "none"))
         return add_operand(p, &operand, &layout);
     bool changes = eddy_parser_take(p, "mut "), sets = !changes && eddy_parser_take(p, "set "),
-         replaces = !changes && !sets && is_output && eddy_parser_take(p, "put ");
+         replaces = !changes && !sets && eddy_parser_take(p, "put ");
     bool makes = is_output && !changes && !sets && !replaces;
     if (!parse_value(p, &makes, &operand.value) || !eddy_cursor_pass(&p->cursor, " ") ||
         !eddy_parser_layout(p, &dtype, &layout))
@@ -227,6 +228,7 @@ static const eddy_op *parse_op(eddy_parser *p) {
         op = op ? op : eddy_control_find(name);
         op = op ? op : eddy_tensor_list_find(name);
         op = op ? op : eddy_draw_op_find(name);
+        op = op ? op : eddy_product_op_find(name);
     }
     if (!op || op->has_late_shape) {
         p->cursor.at = from;

@@ -6,6 +6,7 @@
 #include <interpreter/call/joint.h>
 #include <interpreter/call/overlap.h>
 #include <program/lists.h>
+#include <program/product_op.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -66,8 +67,10 @@ bool eddy_verifier_dtype(eddy_verifier *v, uint32_t value, uint8_t dtype) {
 
 /* ---- operands ---- */
 
-static bool check_access(eddy_verifier *v, const eddy_code_operand *operand, bool is_output,
-                         bool is_mut) {
+/* of: NULL for an output. */
+static bool check_access(eddy_verifier *v, const eddy_code_operand *operand,
+                         const eddy_op_operand *of) {
+    bool is_output = !of, is_mut = of && of->is_mut;
     uint8_t access = operand->access;
     const eddy_code_value *value = eddy_code_value_at(v->code, operand->value);
     bool makes = access == (EDDY_CODE_WRITES | EDDY_CODE_MAKES);
@@ -76,7 +79,7 @@ static bool check_access(eddy_verifier *v, const eddy_code_operand *operand, boo
                                       : EDDY_CODE_WRITES | EDDY_CODE_COVERS);
     bool changes = access == (EDDY_CODE_WRITES | EDDY_CODE_READS);
     bool replaces = access == (EDDY_CODE_WRITES | EDDY_CODE_READS | EDDY_CODE_REPLACES) &&
-                    is_output && value->kind != EDDY_VALUE_INPUT;
+                    (is_output || of == eddy_product_op_sum) && value->kind != EDDY_VALUE_INPUT;
     if (is_output || is_mut ? !(covers || changes || replaces || (makes && is_output))
                             : access != EDDY_CODE_READS)
         return eddy_verifier_fail(
@@ -89,7 +92,6 @@ static bool check_access(eddy_verifier *v, const eddy_code_operand *operand, boo
 
 static bool check_operand(eddy_verifier *v, uint32_t index, const eddy_op_operand *of) {
     const eddy_code_operand *operand = eddy_code_operand_at(v->code, index);
-    bool is_output = !of;
     eddy_layout layout;
     if (eddy_code_operand_is_absent(operand))
         return (of && of->kind == EDDY_OPERAND_OPTIONAL && operand->access == 0) ||
@@ -101,8 +103,7 @@ static bool check_operand(eddy_verifier *v, uint32_t index, const eddy_op_operan
     eddy_code_operand_layout(v->code, operand, &layout);
     int64_t bytes = eddy_code_value_at(v->code, operand->value)->bytes;
     if (!eddy_verifier_layout(v, &layout, operand->dtype, bytes) ||
-        !eddy_verifier_dtype(v, operand->value, operand->dtype) ||
-        !check_access(v, operand, is_output, of && of->is_mut))
+        !eddy_verifier_dtype(v, operand->value, operand->dtype) || !check_access(v, operand, of))
         return false;
     if (of && of->is_bool && operand->dtype != EDDY_BOOL)
         return eddy_verifier_fail(v, "%s has to be bool", of->name);

@@ -7,10 +7,15 @@ typedef struct pass_row {
 
 /* In the order in which they run. fold has no row: it makes a program (fold.h). */
 static const pass_row rows[] = {
-    {EDDY_PASS_NUMBER_cast, eddy_pass_cast},         {EDDY_PASS_NUMBER_dead, eddy_pass_dead},
-    {EDDY_PASS_NUMBER_same, eddy_pass_same},         {EDDY_PASS_NUMBER_richer, eddy_pass_richer},
-    {EDDY_PASS_NUMBER_winograd, eddy_pass_winograd}, {EDDY_PASS_NUMBER_move, eddy_pass_move},
-    {EDDY_PASS_NUMBER_fuse, eddy_pass_fuse},         {EDDY_PASS_NUMBER_place, eddy_pass_place},
+    {EDDY_PASS_NUMBER_cast, eddy_pass_cast},
+    {EDDY_PASS_NUMBER_dead, eddy_pass_dead},
+    {EDDY_PASS_NUMBER_same, eddy_pass_same},
+    {EDDY_PASS_NUMBER_richer, eddy_pass_richer},
+    {EDDY_PASS_NUMBER_accumulate, eddy_pass_accumulate},
+    {EDDY_PASS_NUMBER_winograd, eddy_pass_winograd},
+    {EDDY_PASS_NUMBER_move, eddy_pass_move},
+    {EDDY_PASS_NUMBER_fuse, eddy_pass_fuse},
+    {EDDY_PASS_NUMBER_place, eddy_pass_place},
 };
 
 _Static_assert(sizeof(rows) / sizeof(*rows) == EDDY_PASS_COUNT - 1, "each pass but fold has a row");

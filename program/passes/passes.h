@@ -48,6 +48,9 @@ EDDY_MUST_USE bool eddy_pass_same(eddy_code *code, const uint32_t *bases);
 /* Leaves out instructions whose result is among those of a richer op of the same operand. */
 EDDY_MUST_USE bool eddy_pass_richer(eddy_code *code, const uint32_t *bases);
 
+/* fast: a product that is only added to a value is computed there (product_op.h). */
+EDDY_MUST_USE bool eddy_pass_accumulate(eddy_code *code, const uint32_t *bases);
+
 /* fast: convolutions get their fast kernels, which use Winograd's algorithm where it serves. */
 EDDY_MUST_USE bool eddy_pass_winograd(eddy_code *code, const uint32_t *bases);
 

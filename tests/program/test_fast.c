@@ -14,6 +14,13 @@
 #define CHANNELS 32
 #define SIDE 12
 
+static void use(const char *passes) {
+    eddy_runtime *runtime = eddy_runtime_create(EDDY_OPTIONS(runtime, .passes = passes));
+    cr_assert_not_null(runtime);
+    must(eddy_runtime_use(runtime));
+    eddy_runtime_release(&runtime);
+}
+
 /* ---- a step of a network with a convolution ---- */
 
 static eddy_tensor *image(int64_t count, int seed) {
@@ -118,16 +125,16 @@ static int64_t shared(void) {
 Test(fast, a_build_is_not_shared_with_one_without_them) {
     eddy_scope *scope = eddy_scope_begin();
     eddy_tensor *x = image(IMAGES, 0), *w = weights();
-    static const char *const passes[] = {"all", "all,fast", "all,winograd", "all"};
-    static const int64_t more[] = {0, 0, 1, 1};
-    eddy_program *programs[4];
-    for (int i = 0; i < 4; i++) {
+    static const char *const passes[] = {"all", "all,fast", "all,winograd", "all,fast", "all"};
+    static const int64_t more[] = {0, 0, 0, 1, 1};
+    eddy_program *programs[5];
+    for (int i = 0; i < 5; i++) {
         int64_t before = shared();
         programs[i] = record(passes[i], x, w);
         cr_assert_eq(shared() - before, more[i], "%s", passes[i]);
-        cr_assert_eq(is_fast(programs[i]), i == 1 || i == 2);
+        cr_assert_eq(is_fast(programs[i]), i > 0 && i < 4);
     }
-    for (int i = 0; i < 4; i++)
+    for (int i = 0; i < 5; i++)
         eddy_program_release(&programs[i]);
     expect_nothing_left(scope);
 }
@@ -189,6 +196,271 @@ Test(winograd, errors_are_those_of_the_calls) {
     cr_assert_eq(eddy_live_count(), 0);
 }
 
+/* ---- accumulate ---- */
+
+#define ROWS 24
+#define DEPTH 40
+#define COLUMNS 32
+
+static eddy_tensor *matrix(int64_t rows, int64_t columns, int seed) {
+    eddy_tensor *all =
+        eddy_arange(EDDY_S(seed), EDDY_S(seed + rows * columns), EDDY_S(1), EDDY_F32, NULL);
+    return eddy_sin(eddy_reshape(all, EDDY_SHAPE(rows, columns)));
+}
+
+/* What is computed of a [ROWS, DEPTH], b [DEPTH, COLUMNS], and a state [ROWS, COLUMNS]. */
+typedef struct given {
+    eddy_tensor *a, *b, *kept;
+} given;
+
+typedef eddy_tensor *formula(const given *g);
+
+static eddy_tensor *kept_gradient(const given *g) {
+    must(eddy_add_into(g->kept, eddy_matmul(g->a, g->b), g->kept));
+    return g->kept;
+}
+
+static eddy_tensor *kept_gradient_first(const given *g) {
+    must(eddy_add_into(eddy_linear(g->a, eddy_t(g->b), EDDY_NONE), g->kept, g->kept));
+    return g->kept;
+}
+
+static eddy_tensor *two_products(const given *g) {
+    return eddy_add(eddy_matmul(g->a, g->b), eddy_matmul(eddy_neg(g->a), eddy_cos(g->b)));
+}
+
+static eddy_tensor *three_products(const given *g) {
+    return eddy_exp(eddy_add(two_products(g), eddy_matmul(eddy_cos(g->a), g->b)));
+}
+
+static eddy_tensor *rows_of_batches(const given *g) {
+    eddy_tensor *a = eddy_reshape(g->a, EDDY_SHAPE(2, ROWS / 2, DEPTH)),
+                *x = eddy_reshape(eddy_neg(g->kept), EDDY_SHAPE(2, ROWS / 2, COLUMNS));
+    return eddy_add(x, eddy_linear(a, eddy_t(g->b), EDDY_NONE));
+}
+
+/* ---- those that stay ---- */
+
+static eddy_tensor *used_again(const given *g) {
+    eddy_tensor *x = eddy_neg(g->kept);
+    return eddy_mul(eddy_add(x, eddy_matmul(g->a, g->b)), x);
+}
+
+static eddy_tensor *product_used_again(const given *g) {
+    eddy_tensor *product = eddy_matmul(g->a, g->b);
+    return eddy_mul(eddy_add(eddy_neg(g->kept), product), product);
+}
+
+static eddy_tensor *product_by_itself(const given *g) {
+    eddy_tensor *product = eddy_matmul(g->a, g->b);
+    return eddy_add(product, product);
+}
+
+static eddy_tensor *state_is_not_overwritten(const given *g) {
+    return eddy_add(g->kept, eddy_matmul(g->a, g->b));
+}
+
+static eddy_tensor *with_bias(const given *g) {
+    return eddy_add(
+        eddy_neg(g->kept),
+        eddy_linear(g->a, eddy_t(g->b), eddy_narrow(eddy_flatten(g->kept, 0, 1), 0, 0, COLUMNS)));
+}
+
+static eddy_tensor *factor_is_written(const given *g) {
+    eddy_tensor *a = eddy_neg(g->a), *product = eddy_matmul(a, g->b);
+    must(eddy_neg_into(a, a));
+    return eddy_add(eddy_add(eddy_neg(g->kept), product), eddy_sum(a, EDDY_ALL_AXES, NULL));
+}
+
+static eddy_tensor *factor_is_the_sum(const given *g) {
+    eddy_tensor *square = eddy_neg(eddy_matmul(g->kept, eddy_t(g->kept)));
+    must(eddy_add_into(square, eddy_matmul(square, square), square));
+    return square;
+}
+
+static eddy_tensor *sum_broadcasts(const given *g) {
+    return eddy_add(eddy_neg(eddy_narrow(g->kept, 0, 0, 1)), eddy_matmul(g->a, g->b));
+}
+
+static eddy_tensor *sum_is_turned(const given *g) {
+    return eddy_add(eddy_t(eddy_neg(g->kept)), eddy_t(eddy_matmul(g->a, g->b)));
+}
+
+static eddy_tensor *of_vectors(const given *g) {
+    eddy_tensor *row = eddy_flatten(eddy_narrow(g->a, 0, 0, 1), 0, 1);
+    return eddy_add(eddy_flatten(eddy_neg(eddy_narrow(g->kept, 0, 0, 1)), 0, 1),
+                    eddy_matmul(row, g->b));
+}
+
+static const struct {
+    formula *compute;
+    const char *name;
+    int fewer; /* instructions */
+} formulas[] = {
+#define ROW(name, fewer)                                                                           \
+    { name, #name, fewer }
+    ROW(kept_gradient, 1),      ROW(kept_gradient_first, 1), ROW(two_products, 1),
+    ROW(three_products, 2),     ROW(rows_of_batches, 1),     ROW(used_again, 0),
+    ROW(product_used_again, 0), ROW(product_by_itself, 0),   ROW(state_is_not_overwritten, 0),
+    ROW(with_bias, 0),          ROW(factor_is_written, 0),   ROW(factor_is_the_sum, 0),
+    ROW(sum_broadcasts, 0),     ROW(sum_is_turned, 0),       ROW(of_vectors, 0),
+};
+
+static given make_given(int seed) {
+    return (given){matrix(ROWS, DEPTH, seed), matrix(DEPTH, COLUMNS, seed + 1),
+                   matrix(ROWS, COLUMNS, seed + 2)};
+}
+
+static eddy_program *record_formula(formula *compute, const given *g, const char *passes) {
+    must(eddy_record_begin(EDDY_OPTIONS(record, .passes = passes)));
+    eddy_tensor *y = compute(g);
+    eddy_program *program = y == g->kept
+                                ? eddy_record_end(EDDY_BINDINGS({"a", g->a, EDDY_ROLE_INPUT},
+                                                                {"b", g->b, EDDY_ROLE_INPUT},
+                                                                {"kept", g->kept, EDDY_ROLE_STATE}))
+                                : eddy_record_end(EDDY_BINDINGS({"a", g->a, EDDY_ROLE_INPUT},
+                                                                {"b", g->b, EDDY_ROLE_INPUT},
+                                                                {"y", y, EDDY_ROLE_OUTPUT}));
+    must(program ? EDDY_OK : EDDY_INVALID_ARGUMENT);
+    return program;
+}
+
+/* y, or the state if that is written. */
+static eddy_tensor *run_formula(eddy_program *program, const given *g) {
+    eddy_tensor *y = NULL;
+    eddy_program_info info = {.size = sizeof(info)};
+    must(eddy_program_describe(program, &info));
+    must(eddy_program_run(program, EDDY_LIST(g->a, g->b), &y));
+    return info.output_count > 0 ? y : eddy_program_state(program, "kept");
+}
+
+static int64_t instructions_of(const eddy_program *program) {
+    eddy_program_info info = {.size = sizeof(info)};
+    must(eddy_program_describe(program, &info));
+    return info.instruction_count;
+}
+
+/* Terms are products of numbers of up to 1, of which two or three sums are added up; the derivative of what follows is at most e^3 there. */
+Test(accumulate, sums_are_within_their_bound_or_stay, .timeout = 60) {
+    for (size_t i = 0; i < sizeof(formulas) / sizeof(*formulas); i++) {
+        eddy_scope *scope = eddy_scope_begin();
+        given g[2] = {make_given(3), make_given(3)};
+        eddy_program *plain = record_formula(formulas[i].compute, &g[0], "none"),
+                     *fast = record_formula(formulas[i].compute, &g[1], "accumulate");
+        cr_assert_eq(instructions_of(plain) - instructions_of(fast), formulas[i].fewer, "%s",
+                     formulas[i].name);
+        for (int run = 0; run < 3; run++) {
+            eddy_tensor *want = run_formula(plain, &g[0]), *got = run_formula(fast, &g[1]);
+            if (formulas[i].fewer == 0) {
+                must_have_same_bits(want, got, formulas[i].name);
+                continue;
+            }
+            double terms = 3.0 * (DEPTH + 2) * (run + 2),
+                   largest = eddy_item_f64(eddy_max(eddy_abs(want), EDDY_ALL_AXES, NULL), NULL),
+                   slope = formulas[i].compute == three_products ? largest : 1;
+            must_be_within(want, got, 2 * terms * 0x1p-24 * terms * slope);
+        }
+        eddy_program_release(&plain);
+        eddy_program_release(&fast);
+        expect_nothing_left(scope);
+    }
+}
+
+/* What the text says is the calls' product and sum: who loads it without the pass gets their bits. */
+Test(accumulate, files_give_the_bits_of_the_calls) {
+    use("none");
+    for (size_t i = 0; i < sizeof(formulas) / sizeof(*formulas) && formulas[i].fewer > 0; i++) {
+        eddy_scope *scope = eddy_scope_begin();
+        given g[2] = {make_given(5), make_given(5)};
+        char path[64];
+        eddy_program *plain = record_formula(formulas[i].compute, &g[0], "none"),
+                     *fast = record_formula(formulas[i].compute, &g[1], "accumulate");
+        snprintf(path, sizeof(path), "/tmp/eddy-fast-%ld.program", (long)getpid());
+        must(eddy_program_save(fast, path));
+        eddy_program *loaded = eddy_program_load(path);
+        unlink(path);
+        cr_assert_not_null(loaded);
+        char *text = printed_of(fast, false), *again = printed_of(loaded, false);
+        cr_assert_str_eq(text, again);
+        cr_assert_not_null(strstr(text, "add_product("));
+        for (int run = 0; run < 2; run++)
+            must_have_same_bits(run_formula(loaded, &g[1]), run_formula(plain, &g[0]),
+                                formulas[i].name);
+        free(text), free(again);
+        eddy_program_release(&plain);
+        eddy_program_release(&fast);
+        eddy_program_release(&loaded);
+        expect_nothing_left(scope);
+    }
+}
+
+/* What is selected by `index` is the factor, or what the product is added to. 2: the sum is the state. */
+static eddy_tensor *sum_of_rows(const given *g, eddy_tensor *index, int which) {
+    eddy_tensor *rows = eddy_index_select(which == 1 ? g->kept : g->a, index, 0);
+    if (which == 0)
+        return eddy_add(eddy_neg(g->kept), eddy_matmul(rows, g->b));
+    if (which == 1)
+        return eddy_add(rows, eddy_matmul(g->a, g->b));
+    must(eddy_add_into(g->kept, eddy_matmul(rows, g->b), g->kept));
+    return g->kept;
+}
+
+typedef struct outcome {
+    eddy_error error;
+    eddy_status failed, recovered;
+    double sum;   /* of what is there when it has recovered */
+    double later; /* of a run behind it */
+} outcome;
+
+static outcome fail_with(const char *passes, int which, int64_t *instructions) {
+    outcome o = {.sum = 0};
+    eddy_scope *scope = eddy_scope_begin();
+    given g = make_given(7);
+    eddy_tensor *index = eddy_full(EDDY_SHAPE(ROWS), EDDY_S(1), EDDY_I64, NULL), *out = g.kept;
+    must(eddy_record_begin(EDDY_OPTIONS(record, .passes = passes)));
+    eddy_tensor *y = sum_of_rows(&g, index, which);
+    eddy_program *program = which == 2
+                                ? eddy_record_end(EDDY_BINDINGS({"index", index, EDDY_ROLE_INPUT}))
+                                : eddy_record_end(EDDY_BINDINGS({"index", index, EDDY_ROLE_INPUT},
+                                                                {"y", y, EDDY_ROLE_OUTPUT}));
+    must(program ? EDDY_OK : EDDY_INVALID_ARGUMENT);
+    *instructions = instructions_of(program);
+    eddy_tensor *bad = eddy_full(EDDY_SHAPE(ROWS), EDDY_S(99), EDDY_I64, NULL);
+    must(eddy_program_run(program, EDDY_LIST(bad), &out));
+    o.failed = eddy_error_of(out, EDDY_FOREVER, &o.error);
+    cr_assert_neq(o.failed, EDDY_OK);
+    (void)eddy_recover(EDDY_LIST(out)); /* fails late */
+    o.recovered = eddy_wait(out, EDDY_FOREVER);
+    if (o.recovered == EDDY_OK)
+        o.sum = sum_of(out);
+    eddy_error_take(NULL);
+    must(eddy_program_run(program, EDDY_LIST(index), &out));
+    o.later = sum_of(out);
+    eddy_program_release(&program);
+    eddy_scope_end(scope);
+    eddy_sync(EDDY_FOREVER);
+    eddy_error_take(NULL);
+    return o;
+}
+
+Test(accumulate, errors_leave_what_the_calls_would) {
+    for (int which = 0; which < 3; which++) {
+        int64_t instructions[2];
+        outcome plain = fail_with("none", which, &instructions[0]),
+                fast = fail_with("accumulate", which, &instructions[1]);
+        cr_assert_eq(instructions[0] - instructions[1], 1);
+        cr_assert_eq(plain.failed, fast.failed);
+        cr_assert_str_eq(plain.error.message, fast.error.message);
+        cr_assert_str_eq(plain.error.op, fast.error.op);
+        cr_assert_eq(plain.recovered, fast.recovered, "%d", which);
+        cr_assert_eq(plain.recovered == EDDY_OK, which == 2, "what is made by a run is lost");
+        cr_assert_eq(plain.sum, fast.sum, "%d", which);
+        cr_assert_float_eq(plain.later, fast.later,
+                           (double)ROWS * COLUMNS * 6 * (DEPTH + 2) * (DEPTH + 2) * 0x1p-24);
+    }
+    cr_assert_eq(eddy_live_count(), 0);
+}
+
 /* ---- recorded functions ---- */
 
 typedef struct model {
@@ -209,10 +481,7 @@ static eddy_status train(void *context, eddy_recorded_call *call) {
 
 /* Sizes that were never recorded have programs too, of code that has gone through the passes. */
 Test(winograd, sizes_are_foretold) {
-    eddy_runtime *runtime = eddy_runtime_create(EDDY_OPTIONS(runtime, .passes = "all,fast"));
-    cr_assert_not_null(runtime);
-    must(eddy_runtime_use(runtime));
-    eddy_runtime_release(&runtime);
+    use("all,fast");
     eddy_scope *scope = eddy_scope_begin();
     model m = {.w = leaf(weights())};
     eddy_recorded *recorded =

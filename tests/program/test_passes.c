@@ -462,8 +462,9 @@ Test(passes, results_take_over_the_memory_of_what_is_used_up) {
 /* ---- the option ---- */
 
 #define LISTED                                                                                     \
-    ", not all, none, or some of cast dead same richer fold move fuse place, fast or of winograd " \
-    "with commas between them"
+    ", not all, none, or some of cast dead same richer fold move fuse place, fast or of "          \
+    "accumulate "                                                                                  \
+    "winograd with commas between them"
 
 static void expect_invalid(const char *message) {
     eddy_error error = {0};

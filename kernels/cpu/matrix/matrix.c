@@ -4,6 +4,7 @@
 #include <kernels/cost.h>
 #include <kernels/cpu/chunk.h>
 #include <kernels/cpu/kernels.h>
+#include <kernels/cpu/matrix/add_product.h>
 #include <kernels/cpu/matrix/matrix_integer.h>
 #include <kernels/cpu/matrix/matrix_plan.h>
 #include <kernels/cpu/move/copy.h>
@@ -33,6 +34,7 @@ typedef struct product {
         is_turned; /* out is column-major: its transpose is computed, as the product of the transposes of b and a */
     bool is_wide; /* f64 */
     bool has_bias;
+    bool goes_on; /* sums begin with what the output holds */
 } product;
 
 /* An operand that may be replaced by a packed copy, which is row-major in the compute type. */
@@ -121,16 +123,17 @@ static void multiply_tile(const running *work, int64_t tile, const int64_t *offs
     const char *bias =
         work->bias ? work->bias + bytes * p->bias_stride * (p->is_turned ? row : column) : NULL;
     bool is_made;
+    int beta = p->goes_on;
     if (p->is_wide)
         is_made =
             p->multiply.f64(p->left.is_transposed, p->right.is_transposed, rows, columns, p->depth,
                             1, (const double *)left, p->left.stride, (const double *)right,
-                            p->right.stride, 0, (double *)out, p->out_stride);
+                            p->right.stride, beta, (double *)out, p->out_stride);
     else
         is_made =
             p->multiply.f32(p->left.is_transposed, p->right.is_transposed, rows, columns, p->depth,
                             1, (const float *)left, p->left.stride, (const float *)right,
-                            p->right.stride, 0, (float *)out, p->out_stride);
+                            p->right.stride, (float)beta, (float *)out, p->out_stride);
     if (!is_made)
         eddy_kernel_fail(work->call, EDDY_OUT_OF_MEMORY, 0, 0, 0);
     else if (bias && p->is_wide)
@@ -318,6 +321,7 @@ static void plan_product(product *p, packed_set *packs, const eddy_matrix_plan *
     p->is_turned = out.is_transposed;
     p->is_wide = compute == EDDY_F64;
     p->has_bias = matrices->bias.columns > 0;
+    p->goes_on = false;
     p->rows = matrices->out.rows;
     p->columns = matrices->out.columns;
     p->depth = matrices->a.columns;
@@ -443,6 +447,19 @@ static eddy_status matmul_prepare(const eddy_kernel_call *call, eddy_kernel_plan
     return matrix_prepare(call, &matrices, plan);
 }
 
+static eddy_status matmul_onto_prepare(const eddy_kernel_call *call, eddy_kernel_plan *plan) {
+    eddy_matrix_plan matrices;
+    eddy_matrix_leading leading;
+    eddy_matrix_plan_matmul(&matrices, &call->views[0], &call->views[1], &call->views[2]);
+    if (matrices.compute == EDDY_I64 || is_packed(&matrices.out, matrices.compute, &leading))
+        return EDDY_UNSUPPORTED;
+    plan->run = matrix_run;
+    eddy_status status = matrix_prepare(call, &matrices, plan);
+    if (status == EDDY_OK && plan->run != matrix_run_nothing)
+        ((product *)plan->memory)->goes_on = true;
+    return status;
+}
+
 static eddy_status linear_prepare(const eddy_kernel_call *call, eddy_kernel_plan *plan) {
     eddy_matrix_plan matrices;
     eddy_matrix_plan_linear(&matrices, &call->views[0], &call->views[1], &call->views[2],
@@ -460,3 +477,8 @@ const eddy_kernel eddy_cpu_linear = {.name = "linear",
                                      .prepare = linear_prepare,
                                      .cost_base_ps = 150000,
                                      .cost_element_ps = 3000};
+const eddy_kernel eddy_cpu_matmul_onto = {.name = "matmul_onto",
+                                          .run = matrix_run,
+                                          .prepare = matmul_onto_prepare,
+                                          .cost_base_ps = 150000,
+                                          .cost_element_ps = 3000};
