@@ -137,21 +137,14 @@ bool eddy_loop_tape_is_watched(const eddy_loop_tape *tape) {
 typedef struct walk {
     const eddy_loop_tape *tape;
     eddy_code_array nodes; /* eddy_autograd_node *: met so far */
-    bool *leads, *leaves;  /* of one output */
+    eddy_pointer_index met;
+    bool *leads, *leaves; /* of one output */
 } walk;
-
-static bool is_met(const walk *w, const eddy_autograd_node *node) {
-    eddy_autograd_node **met = w->nodes.items;
-    for (uint32_t i = w->nodes.count; i-- > 0;)
-        if (met[i] == node)
-            return true;
-    return false;
-}
 
 static bool meet(walk *w, eddy_autograd word) {
     eddy_autograd_node *node = eddy_autograd_node_of(word);
     uint32_t index;
-    if (!word || is_met(w, node))
+    if (!word || eddy_pointer_index_find(&w->met, node, 0) != EDDY_CODE_NONE)
         return true;
     for (int64_t j = 0; j < eddy_loop_input_count(&w->tape->counts); j++)
         if (node == w->tape->starts[j]) {
@@ -162,7 +155,8 @@ static bool meet(walk *w, eddy_autograd word) {
         *w->leaves = true;
         return true;
     }
-    if (!eddy_code_array_add(&w->nodes, sizeof(node), 1, &index))
+    if (!eddy_code_array_add(&w->nodes, sizeof(node), 1, &index) ||
+        !eddy_pointer_index_set(&w->met, node, 0, index))
         return false;
     ((eddy_autograd_node **)w->nodes.items)[index] = node;
     return true;
@@ -185,6 +179,7 @@ bool eddy_loop_tape_find_leads(eddy_loop_tape *tape) {
         walk w = {.tape = tape, .leads = eddy_loop_tape_leads(tape, i), .leaves = &tape->leaves[i]};
         has_memory = walk_output(&w, output);
         eddy_code_array_fini(&w.nodes, sizeof(eddy_autograd_node *));
+        eddy_pointer_index_fini(&w.met);
         if (i < tape->counts.carried)
             continue;
         eddy_spec *row = &tape->rows[i - tape->counts.carried];

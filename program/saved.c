@@ -16,6 +16,7 @@ typedef struct eddy_saved_part {
     bool is_open;             /* row, while they are found: it is there where the next one is */
     eddy_branch_tape *branch; /* IF: a node that a slot or an output holds */
     uint32_t known;           /* row: 1 + the known value that it is; 0: none */
+    uint32_t list;            /* row: the number of its list */
     uint32_t predicate;       /* IF: its row, or EDDY_CODE_NONE if it is no value of the body */
 } eddy_saved_part;
 
@@ -68,6 +69,8 @@ void eddy_saved_fini(eddy_saved *saved) {
     eddy_code_array_fini(&saved->parts, sizeof(eddy_saved_part));
     eddy_code_array_fini(&saved->slots, sizeof(eddy_saved_slot));
     eddy_code_array_fini(&saved->turns, sizeof(eddy_saved_turn));
+    eddy_pointer_index_fini(&saved->slot_of);
+    eddy_pointer_index_fini(&saved->part_of);
     saved->row_count = 0;
 }
 
@@ -82,6 +85,7 @@ typedef struct inner_loop {
 /* The nodes of one way: a list of all that were met, of which those from `next` on are to be looked at. */
 typedef struct nodes {
     eddy_code_array items; /* eddy_autograd_node * */
+    eddy_pointer_index met;
     uint32_t next;
     uint64_t serial; /* of the way */
     struct nodes
@@ -106,11 +110,10 @@ static bool meet(nodes *n, eddy_autograd word) {
         n = n->around;
     if (!word || !n)
         return true;
-    eddy_autograd_node *const *met = n->items.items;
-    for (uint32_t i = n->items.count; i-- > 0;)
-        if (met[i] == node)
-            return true;
-    if (!eddy_code_array_add(&n->items, sizeof(node), 1, &index))
+    if (eddy_pointer_index_find(&n->met, node, 0) != EDDY_CODE_NONE)
+        return true;
+    if (!eddy_code_array_add(&n->items, sizeof(node), 1, &index) ||
+        !eddy_pointer_index_set(&n->met, node, 0, index))
         return false;
     ((eddy_autograd_node **)n->items.items)[index] = node;
     return true;
@@ -119,6 +122,8 @@ static bool meet(nodes *n, eddy_autograd word) {
 static eddy_status add_part(const finder *f, eddy_saved_part part, uint32_t *index) {
     if (!eddy_code_array_add(&f->saved->parts, sizeof(part), 1, index))
         return fail_memory(f->call);
+    part.list = f->saved->row_count;
+    f->saved->row_count += is_row(&part);
     *part_at(f->saved, *index) = part;
     return EDDY_OK;
 }
@@ -139,32 +144,24 @@ static eddy_status find_row(const finder *f, const eddy_tensor *tensor, uint32_t
     if (value == EDDY_CODE_NONE || value < f->first ||
         eddy_code_value_at(&recording->code, value)->kind != EDDY_VALUE_MADE)
         return EDDY_OK;
-    for (uint32_t i = 0; i < f->saved->parts.count; i++)
-        if (part_at(f->saved, i)->root == tensor->root && part_at(f->saved, i)->is_open) {
-            *part = i;
-            return EDDY_OK;
-        }
+    *part = eddy_pointer_index_find(&f->saved->part_of, tensor->root, 0);
+    if (*part != EDDY_CODE_NONE && part_at(f->saved, *part)->is_open)
+        return EDDY_OK;
     eddy_status status = add_part(
         f, (eddy_saved_part){.root = tensor->root, .is_open = true, .known = find_known(f, tensor)},
         part);
     if (status != EDDY_OK)
         return status;
     eddy_tensor_retain(tensor->root);
-    f->saved->row_count++;
-    return EDDY_OK;
-}
-
-static bool has_slot(const eddy_saved *saved, const eddy_autograd_node *node, uint32_t i) {
-    for (uint32_t at = 0; at < saved->slots.count; at++)
-        if (slot_at(saved, at)->node == node && slot_at(saved, at)->slot == i)
-            return true;
-    return false;
+    return eddy_pointer_index_set(&f->saved->part_of, tensor->root, 0, *part)
+               ? EDDY_OK
+               : fail_memory(f->call);
 }
 
 /* Whether a loop within the body gets it back itself, in each of its own steps. */
 static bool is_slot_of_loop(const finder *f, const eddy_autograd_node *node, uint32_t i) {
     for (const inner_loop *loop = f->loop; loop; loop = loop->around)
-        if (has_slot(loop->saved, node, i))
+        if (eddy_pointer_index_find(&loop->saved->slot_of, node, i) != EDDY_CODE_NONE)
             return true;
     return false;
 }
@@ -186,7 +183,8 @@ static eddy_status add_slot(const finder *f, eddy_autograd_node *node, uint32_t 
     if (slot->word)
         eddy_autograd_node_retain(eddy_autograd_node_of(slot->word));
     eddy_tensor_layout(saved->tensor, &slot->layout);
-    return EDDY_OK;
+    return eddy_pointer_index_set(&f->saved->slot_of, node, i, index) ? EDDY_OK
+                                                                      : fail_memory(f->call);
 }
 
 static eddy_status find_way(const finder *f, const eddy_way_tape *way);
@@ -277,7 +275,6 @@ static eddy_status add_drawn(const finder *f, eddy_autograd_node *node) {
     if (status != EDDY_OK)
         return status;
     eddy_autograd_node_retain(node);
-    f->saved->row_count++;
     return EDDY_OK;
 }
 
@@ -315,6 +312,7 @@ static eddy_status find_way(const finder *f, const eddy_way_tape *way) {
     within.nodes = &n;
     eddy_status status = find_nodes(&within, way);
     eddy_code_array_fini(&n.items, sizeof(eddy_autograd_node *));
+    eddy_pointer_index_fini(&n.met);
     return status;
 }
 
@@ -327,31 +325,21 @@ eddy_status eddy_saved_find(const eddy_block_call *call, const eddy_way_tape *wa
 
 /* ---- where they are ---- */
 
-/* The number of the list of a part that is a row. */
-static uint32_t list_of(const eddy_saved *saved, uint32_t part) {
-    uint32_t list = 0;
-    for (uint32_t i = 0; i < part; i++)
-        list += is_row(part_at(saved, i));
-    return list;
-}
-
 static eddy_saved_row row_of(const eddy_saved *saved, uint32_t part, const eddy_layout *layout) {
-    return (eddy_saved_row){.list = list_of(saved, part),
+    return (eddy_saved_row){.list = part_at(saved, part)->list,
                             .is_known = part_at(saved, part)->known != 0,
                             .layout = *layout};
 }
 
 bool eddy_saved_find_slot(const eddy_saved *saved, const eddy_autograd_node *node, uint32_t slot,
                           eddy_saved_row *row) {
-    for (uint32_t i = 0; i < saved->slots.count; i++) {
-        const eddy_saved_slot *found = slot_at(saved, i);
-        if (found->node != node || found->slot != slot)
-            continue;
-        *row = row_of(saved, found->part, &found->layout);
-        row->word = found->word;
-        return true;
-    }
-    return false;
+    uint32_t at = eddy_pointer_index_find(&saved->slot_of, node, slot);
+    if (at == EDDY_CODE_NONE)
+        return false;
+    const eddy_saved_slot *found = slot_at(saved, at);
+    *row = row_of(saved, found->part, &found->layout);
+    row->word = found->word;
+    return true;
 }
 
 bool eddy_saved_find_drawn(const eddy_saved *saved, const eddy_autograd_node *node,

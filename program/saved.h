@@ -19,13 +19,16 @@
 
 #include <program/branch_tape.h>
 #include <program/code.h>
+#include <program/pointer_index.h>
 
 typedef struct eddy_saved {
     eddy_code_array parts; /* eddy_saved_part: rows, and the marks of branches around them */
     eddy_code_array slots; /* eddy_saved_slot */
     eddy_code_array turns; /* eddy_saved_turn */
-    uint32_t row_count;    /* parts that are rows */
-    uint32_t first;        /* the body's values are those from this one on */
+    /* The slot of a node, and the part that has the elements of a root: the latest one. */
+    eddy_pointer_index slot_of, part_of;
+    uint32_t row_count; /* parts that are rows */
+    uint32_t first;     /* the body's values are those from this one on */
 } eddy_saved;
 
 /* Values that come from a list already, in each step its row, and are not written to: they need no list of their own. */
