@@ -93,7 +93,7 @@ static bool has_short_rows(const eddy_code *code, const eddy_code_instruction *m
 
 static bool is_worth(const eddy_code *code, const eddy_group_slots *group,
                      const eddy_superinstruction *s) {
-    for (uint32_t k = 0; k < s->chain->count; k++)
+    for (uint32_t k = 0; k < s->chain->count && s->chain->least_row > 0; k++)
         if (has_short_rows(code, group->members[s->members[k]], s->chain->least_row))
             return false;
     return true;

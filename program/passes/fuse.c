@@ -113,12 +113,13 @@ static bool have_same_planes(const fusing *f, const unit *a, const unit *b, side
     return true;
 }
 
-/* Whether a group of both can run at all sizes; at the first it has as many elements as tiles are worth, or is one loop at all. */
+/* Whether a group of both can run at all sizes; at the first it has as many elements as tiles are worth, or is one loop at all. What costs least
+ * comes first: most units that are small are no chain. */
 static bool may_be_one(const fusing *f, const unit *a, const unit *b, const side *shared) {
     bool is_large = shared[0].rows * shared[0].columns >= LEAST_ELEMENTS;
     for (int s = 0; s < f->sides; s++)
-        if (!fit(f, f->codes[s], a, b, &shared[s]) ||
-            !can_run(f, f->codes[s], a, b, shared[s].rows * shared[s].columns, is_large))
+        if (!can_run(f, f->codes[s], a, b, shared[s].rows * shared[s].columns, is_large) ||
+            !fit(f, f->codes[s], a, b, &shared[s]))
             return false;
     return true;
 }
@@ -187,8 +188,10 @@ static uint32_t merge_with(fusing *f, uint32_t a, uint32_t b) {
     if (a == b || !x->is_group || x->count + y->count > EDDY_GROUP_MEMBERS ||
         !have_same_planes(f, x, y, shared))
         return b;
+    if (!may_be_one(f, x, y, shared))
+        return b;
     find_ways(f, a, b, &moves_down, &moves_up);
-    if ((!moves_down && !moves_up) || !may_be_one(f, x, y, shared))
+    if (!moves_down && !moves_up)
         return b;
     uint32_t kept = moves_down ? b : a;
     merge(f, a, b, kept, shared);
