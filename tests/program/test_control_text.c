@@ -207,6 +207,41 @@ Test(control_text, lists_are_checked) {
     }
 }
 
+/* ---- products that are added ---- */
+
+#define PRODUCT_HEAD                                                                               \
+    "eddy program, version 1, 2 instructions\n"                                                    \
+    "input a f32[2, 3]\ninput b f32[3, 3]\ninput wide f64[3, 3]\noutput y f32[3, 3] of %0\n"       \
+    "%0 f32[3, 3] = neg(b f32[3, 3])\n"
+
+Test(control_text, products_that_are_added_are_checked) {
+    static const struct {
+        const char *line, *reason; /* NULL: it is accepted */
+    } rows[] = {
+        {"add_product(b f32[3, 3], b f32[3, 3], put %0 f32[3, 3])\n", NULL},
+        {"add_product(b f32[3, 3], b f32[3, 3], mut %0 f32[3, 3])\n", NULL},
+        {"add_product(a f32[2, 3], b f32[3, 3], put %0 f32[3, 3])\n", "[M, K], [K, N], [M, N]"},
+        {"add_product(a f32[2, 3], b f32[3, 3], put %0 f32[9])\n", "[M, K], [K, N], [M, N]"},
+        {"add_product(wide f64[3, 3], b f32[3, 3], put %0 f32[3, 3])\n", "all f32 or all f64"},
+        {"add_product(%0 f32[3, 3], b f32[3, 3], put %0 f32[3, 3])\n", "overlaps another one"},
+        {"add_product(b f32[3, 3], b f32[3, 3], %0 f32[3, 3])\n", "written that is read only"},
+        {"add_product(a f32[2, 3], b f32[3, 3], put %0 f32[2, 3])\n", "not all of its storage"},
+        {"put %0 f32[3, 3] = add(put %0 f32[3, 3], b f32[3, 3])\n", "written that is read only"},
+    };
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        char text[500];
+        eddy_parse_error error = {0};
+        snprintf(text, sizeof(text), "%s%s", PRODUCT_HEAD, rows[i].line);
+        eddy_status status = parse(text, &error);
+        if (!rows[i].reason) {
+            cr_assert_eq(status, EDDY_OK, "%zu: %s", i, error.reason);
+            continue;
+        }
+        cr_assert_eq(status, EDDY_INVALID_ARGUMENT, "%zu", i);
+        cr_assert_not_null(strstr(error.reason, rows[i].reason), "%zu: %s", i, error.reason);
+    }
+}
+
 /* ---- draws as tensors ---- */
 
 /* Of the same draw, what was drawn and then what was set: neither stands for the other. */
