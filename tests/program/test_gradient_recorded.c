@@ -188,6 +188,18 @@ static eddy_status goes_back_inside(void *context, eddy_recorded_call *call) {
     return EDDY_OK;
 }
 
+/* Beside an input that wants a gradient. */
+static eddy_status goes_back_to_its_own(void *context, eddy_recorded_call *call) {
+    cell *c = context;
+    c->calls++;
+    eddy_tensor *gradient, *y = eddy_mul(call->inputs.items[0], c->w);
+    must(eddy_backward_to(EDDY_LIST(eddy_sum(y, EDDY_ALL_AXES, NULL)), EDDY_LIST(c->w),
+                          (eddy_list){0}, EDDY_OPTIONS(backward, .creates_graph = true),
+                          &gradient));
+    call->outputs[0] = eddy_mul(y, gradient);
+    return EDDY_OK;
+}
+
 static void expect_not_replayed(eddy_recorded_body *body, const char *part) {
     eddy_scope *scope = eddy_scope_begin();
     cell c = {.w = leaf(ones()), .u = ones()};
@@ -205,6 +217,7 @@ static void expect_not_replayed(eddy_recorded_body *body, const char *part) {
 Test(gradient_recorded, what_a_replay_cannot_follow_runs) {
     expect_not_replayed(keeps_inside, "keeps its gradient");
     expect_not_replayed(adds_in_place, "writes in place");
+    expect_not_replayed(goes_back_to_its_own, "a backward pass is among its calls");
     expect_not_replayed(goes_back_inside, "a backward pass is among its calls, and a gradient goes "
                                           "back through its inputs or outputs");
 }
