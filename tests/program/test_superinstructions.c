@@ -569,9 +569,10 @@ static void expect_numbers(int64_t rows, int64_t columns) {
     eddy_origin origin = {"test", NULL};
     eddy_recording *recording;
     must(eddy_recording_open(caller, origin, &recording));
+    eddy_scalar a = EDDY_S(2.0), b = EDDY_S(3), recorded[] = {a, b};
+    recording->scalars = recorded;
     recording->first_slot = 900;
     recording->scalar_count = 2;
-    eddy_scalar a = EDDY_S(2.0), b = EDDY_S(3);
     a.slot = 900;
     b.slot = 901;
     eddy_tensor *result = with_numbers(x, a, b), *found;

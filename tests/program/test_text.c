@@ -184,9 +184,10 @@ Test(text, numbers_of_a_run_have_a_text) {
     eddy_origin origin = {"test", NULL};
     eddy_recording *recording;
     cr_assert_eq(eddy_recording_open(caller, origin, &recording), EDDY_OK);
+    eddy_scalar a = EDDY_S(0.25), b = EDDY_S(3.0), recorded[] = {a, b};
+    recording->scalars = recorded;
     recording->first_slot = 900;
     recording->scalar_count = 2;
-    eddy_scalar a = EDDY_S(0.25), b = EDDY_S(3.0);
     a.slot = 900;
     b.slot = 901;
     eddy_tensor *y = eddy_add_s(eddy_dropout(eddy_mul_s(x, b), a, NULL), EDDY_S(0.5));
