@@ -25,7 +25,7 @@ class Driver(unittest.TestCase):
         ours = pathlib.Path(holder.name) / "bench/ours"
         ours.mkdir(parents=True)
         os.symlink(SLEEPER, ours / "small")
-        options = argparse.Namespace(build=holder.name, rounds=1, samples=2, retries=0, libtorch=None, blas=None)
+        options = argparse.Namespace(build=holder.name, rounds=1, samples=2, retries=0, libtorch=None, blas=None, python="python3")
         self.bench = run.Bench(options)
         self.bench.peers._compile_with_debians_libtorch = lambda program: SLEEPER
 
