@@ -98,7 +98,7 @@ static void make_streams(eddy_streams *streams, eddy_stream_clocks *clocks, cons
                          int32_t count) {
     eddy_streams_wish wish = {.thread_count = 4, .stream_count = count};
     cr_assert(eddy_streams_make(streams, clocks, a, &wish));
-    cr_assert_eq(streams->count, count);
+    cr_assert_eq((int32_t)streams->count, count);
 }
 
 /* The clock of each step counts the steps of each row that come before it, and itself. */
