@@ -161,41 +161,25 @@ static void work(void *context, int64_t seat, int64_t end) {
 
 /* ---- all of it ---- */
 
-static size_t lined(size_t bytes) {
-    return (bytes + EDDY_CACHE_LINE - 1) / EDDY_CACHE_LINE * EDDY_CACHE_LINE;
-}
-
-static char *take(char **at, size_t bytes) {
-    char *taken = *at;
-    *at += lined(bytes);
-    return taken;
-}
-
-static void give_frame(const eddy_executable *executable, const eddy_frame *of, char **at,
-                       eddy_frame *frame) {
-    *frame = (eddy_frame){.bases = of->bases, .words = of->words, .team = &eddy_team_serial};
-    frame->error.position = INT64_MAX;
-    frame->data = (void **)(void *)take(at, executable->most_places * sizeof(void *));
-    frame->views = (eddy_op_view *)(void *)take(at, executable->most_views * sizeof(eddy_op_view));
-    frame->copy = (int64_t *)(void *)take(at, executable->most_patched_bytes);
-}
-
 int64_t eddy_crew_bytes(const eddy_executable *executable) {
-    size_t frame = lined(executable->most_places * sizeof(void *)) +
-                   lined(executable->most_views * sizeof(eddy_op_view)) +
-                   lined(executable->most_patched_bytes);
-    return (int64_t)(lined(sizeof(eddy_crew)) + executable->streams.count * frame);
+    return (int64_t)(eddy_frame_lined(sizeof(eddy_crew)) +
+                     executable->streams.count * eddy_frame_room_bytes(executable));
 }
 
 bool eddy_crew_run(const eddy_executable *executable, const eddy_frame *frame, void *memory) {
-    eddy_crew *crew = memory;
-    char *at = (char *)memory + lined(sizeof(*crew));
+    char *at = memory;
+    eddy_crew *crew = eddy_frame_take(&at, sizeof(*crew));
     memset(crew, 0, sizeof(*crew));
     crew->executable = executable;
     crew->owner = &me;
     crew->arena = frame->bases[0];
-    for (uint32_t s = 0; s < executable->streams.count; s++)
-        give_frame(executable, frame, &at, &crew->streams[s].frame);
+    for (uint32_t s = 0; s < executable->streams.count; s++) {
+        eddy_frame *own = &crew->streams[s].frame;
+        *own =
+            (eddy_frame){.bases = frame->bases, .words = frame->words, .team = &eddy_team_serial};
+        own->error.position = INT64_MAX;
+        eddy_frame_take_rooms(own, executable, &at);
+    }
     run_ahead(crew);
     if (!is_over(crew))
         eddy_team_run_beside(frame->team, executable->streams.count, work, crew);
@@ -203,8 +187,7 @@ bool eddy_crew_run(const eddy_executable *executable, const eddy_frame *frame, v
     return !eddy_load_relaxed(&crew->is_stopped);
 }
 
-eddy_crew_fate eddy_crew_read(eddy_crew_reader *reader, uint32_t step,
-                              const eddy_kernel_error **error) {
+eddy_crew_fate eddy_crew_read(eddy_crew_reader *reader, uint32_t step, const eddy_frame **failed) {
     const eddy_streams *streams = &reader->crew->executable->streams;
     uint32_t s = 0;
     while (reader->passed[s] == streams->rows[s].step_count ||
@@ -216,6 +199,6 @@ eddy_crew_fate eddy_crew_read(eddy_crew_reader *reader, uint32_t step,
     uint32_t place = reader->passed[s]++;
     if (place < stream->steps_done)
         return EDDY_CREW_RAN;
-    *error = &stream->frame.error;
+    *failed = &stream->frame;
     return place == stream->steps_done && stream->has_failed ? EDDY_CREW_FAILED : EDDY_CREW_LEFT;
 }

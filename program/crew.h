@@ -51,8 +51,7 @@ typedef struct eddy_crew_reader {
     uint32_t passed[EDDY_STREAMS_MOST]; /* steps of each stream */
 } eddy_crew_reader;
 
-/* The fate of the next step. *error: that of one that failed. */
-eddy_crew_fate eddy_crew_read(eddy_crew_reader *reader, uint32_t step,
-                              const eddy_kernel_error **error);
+/* The fate of the next step. *failed: the frame of one that failed, with its error and its copy of attributes. */
+eddy_crew_fate eddy_crew_read(eddy_crew_reader *reader, uint32_t step, const eddy_frame **failed);
 
 #endif

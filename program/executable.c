@@ -557,21 +557,27 @@ static void resolve_patches(builder *b) {
     }
 }
 
-static int64_t lined(int64_t bytes) {
-    return (bytes + EDDY_CACHE_LINE - 1) / EDDY_CACHE_LINE * EDDY_CACHE_LINE;
+size_t eddy_frame_room_bytes(const eddy_executable *executable) {
+    return eddy_frame_lined(executable->most_places * sizeof(void *)) +
+           eddy_frame_lined(executable->most_views * sizeof(eddy_op_view)) +
+           eddy_frame_lined(executable->most_patched_bytes);
+}
+
+void eddy_frame_take_rooms(eddy_frame *frame, const eddy_executable *executable, char **at) {
+    frame->data = eddy_frame_take(at, executable->most_places * sizeof(void *));
+    frame->views = eddy_frame_take(at, executable->most_views * sizeof(eddy_op_view));
+    frame->copy = eddy_frame_take(at, executable->most_patched_bytes);
 }
 
 /* Behind the arena: the frame's arrays. */
 static void size_workspace(eddy_executable *executable) {
+    size_t bytes = eddy_frame_lined((size_t)executable->arena.bytes) +
+                   eddy_frame_lined(executable->base_count * sizeof(void *)) +
+                   eddy_frame_room_bytes(executable) +
+                   eddy_frame_lined(executable->jump_count * sizeof(int64_t)) +
+                   eddy_frame_lined(executable->value_count * sizeof(eddy_poison));
     executable->workspace_bytes =
-        lined(executable->arena.bytes) +
-        lined((int64_t)executable->base_count * (int64_t)sizeof(void *)) +
-        lined((int64_t)executable->most_places * (int64_t)sizeof(void *)) +
-        lined((int64_t)executable->most_views * (int64_t)sizeof(eddy_op_view)) +
-        lined((int64_t)executable->most_patched_bytes) +
-        lined((int64_t)executable->jump_count * (int64_t)sizeof(int64_t)) +
-        lined((int64_t)executable->value_count * (int64_t)sizeof(eddy_poison)) +
-        (executable->streams.count > 1 ? eddy_crew_bytes(executable) : 0);
+        (int64_t)bytes + (executable->streams.count > 1 ? eddy_crew_bytes(executable) : 0);
 }
 
 /* ---- all of it ---- */

@@ -105,6 +105,17 @@ struct eddy_frame {
     uint32_t skipped;     /* a bit for each member of a group that does not run */
 };
 
+/* `bytes` of the memory at *at, which begins at a line and goes on behind them at one. */
+static inline size_t eddy_frame_lined(size_t bytes) {
+    return (bytes + EDDY_CACHE_LINE - 1) / EDDY_CACHE_LINE * EDDY_CACHE_LINE;
+}
+
+static inline void *eddy_frame_take(char **at, size_t bytes) {
+    char *taken = *at;
+    *at += eddy_frame_lined(bytes);
+    return taken;
+}
+
 /* Fills in frame->data with the memory of storages at these places; NULL for empty ones. */
 static inline void eddy_frame_find(const eddy_frame *frame, const eddy_place *places,
                                    uint32_t count) {
@@ -194,6 +205,10 @@ static inline void eddy_executable_bury(const eddy_executable *executable, char 
     (void)step;
 #endif
 }
+
+/* The bytes of a frame's rooms for one step, and the rooms at *at: two frames that share the rest may run steps at once. */
+size_t eddy_frame_room_bytes(const eddy_executable *executable);
+void eddy_frame_take_rooms(eddy_frame *frame, const eddy_executable *executable, char **at);
 
 /* Runs all steps. run->workspace has workspace_bytes; run->data are the bases but the first, to be moved by `shifts` bytes. late: whose the words are, or NULL. Sets the poison of every operand that the
  * code writes. An instruction's sequence number is run->instruction->sequence - code->recorded_count + its ordinal. */

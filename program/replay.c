@@ -23,12 +23,6 @@ typedef struct replay {
     uint64_t skipped;
 } replay;
 
-static char *take(char **at, size_t bytes) {
-    char *taken = *at;
-    *at += (bytes + EDDY_CACHE_LINE - 1) / EDDY_CACHE_LINE * EDDY_CACHE_LINE;
-    return taken;
-}
-
 static void begin(replay *r, const eddy_executable *executable, const eddy_code *code,
                   const int64_t *shifts, const int64_t *words, eddy_late_draws *late,
                   const eddy_vm_run *run) {
@@ -38,15 +32,12 @@ static void begin(replay *r, const eddy_executable *executable, const eddy_code 
     /* What a step reads before another wrote it shows. */
     memset(at, EDDY_ARENA_UNWRITTEN, (size_t)executable->arena.bytes);
 #endif
-    take(&at, (size_t)executable->arena.bytes);
-    r->frame.bases = (char **)(void *)take(&at, executable->base_count * sizeof(char *));
-    r->frame.data = (void **)(void *)take(&at, executable->most_places * sizeof(void *));
-    r->frame.views =
-        (eddy_op_view *)(void *)take(&at, executable->most_views * sizeof(eddy_op_view));
-    r->frame.copy = (int64_t *)(void *)take(&at, executable->most_patched_bytes);
+    eddy_frame_take(&at, (size_t)executable->arena.bytes);
+    r->frame.bases = eddy_frame_take(&at, executable->base_count * sizeof(char *));
+    eddy_frame_take_rooms(&r->frame, executable, &at);
     r->frame.step_counts =
-        (int64_t *)(void *)take(&at, executable->jump_count * sizeof(*r->frame.step_counts));
-    r->poison = (eddy_poison *)(void *)take(&at, executable->value_count * sizeof(eddy_poison));
+        eddy_frame_take(&at, executable->jump_count * sizeof(*r->frame.step_counts));
+    r->poison = eddy_frame_take(&at, executable->value_count * sizeof(eddy_poison));
     r->crew = at;
     r->frame.bases[0] = run->workspace;
     for (uint32_t i = 1; i < executable->base_count; i++)
@@ -417,15 +408,16 @@ static void run_closely(replay *r) {
  * all that it depends on healthy, and changes no poison; a failed one left what it did behind. */
 static void run_left(replay *r) {
     eddy_crew_reader reader = {.crew = r->crew};
-    const eddy_kernel_error *error;
+    const eddy_frame *failed;
     look(r);
     while (r->step < r->executable->step_count)
-        switch (eddy_crew_read(&reader, r->step, &error)) {
+        switch (eddy_crew_read(&reader, r->step, &failed)) {
         case EDDY_CREW_RAN:
             r->step++;
             break;
         case EDDY_CREW_FAILED:
-            memcpy(&r->frame.error, error, sizeof(*error));
+            memcpy(&r->frame.error, &failed->error, sizeof(failed->error));
+            r->frame.copy = failed->copy;
             fail_step(r);
             break;
         default:

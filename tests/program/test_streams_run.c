@@ -334,6 +334,52 @@ Test(streams_run, errors_are_those_of_the_calls_and_in_their_order) {
     }
 }
 
+/* Steps that draw have copies of attributes, one for each stream. */
+static eddy_tensor *sampled(const towers *t, eddy_tensor *x, eddy_generator *generator) {
+    eddy_tensor *left = eddy_multinomial(tower(x, t->weights[0], t->depth), 3,
+                                         EDDY_OPTIONS(multinomial, .generator = generator)),
+                *right = eddy_multinomial(
+                    tower(x, t->weights[1], t->depth), 5,
+                    EDDY_OPTIONS(multinomial, .generator = generator, .has_replacement = true));
+    return eddy_add(eddy_sum(left, EDDY_ALL_AXES, NULL), eddy_sum(right, EDDY_ALL_AXES, NULL));
+}
+
+static void read_failure(eddy_tensor *y, eddy_error *error) {
+    cr_assert_neq(eddy_wait(y, EDDY_FOREVER), EDDY_OK);
+    (void)eddy_sync(EDDY_FOREVER);
+    eddy_error_take(error);
+}
+
+Test(streams_run, errors_of_draws_are_those_of_the_calls) {
+    eddy_runtime *runtime = use(EDDY_OPTIONS(runtime, .threads = 2, .program_streams = 2));
+    eddy_scope *scope = eddy_scope_begin();
+    towers t = towers_of(4);
+    eddy_generator *one = eddy_generator_create(3), *other = eddy_generator_create(3);
+    eddy_tensor *x = matrix(0.5), *y;
+    must(eddy_record_begin(NULL));
+    y = sampled(&t, x, one);
+    eddy_program *program =
+        end(EDDY_BINDINGS({"x", x, EDDY_ROLE_INPUT}, {"y", y, EDDY_ROLE_OUTPUT}));
+    cr_assert_eq(info_of(program).stream_count, 2);
+    must_have_same_bits(y, sampled(&t, x, other), "recorded");
+    /* Negative weights are no weights. */
+    eddy_tensor *wrong = matrix(-0.5);
+    for (int i = 0; i < 20; i++) {
+        eddy_error wanted = {0}, found = {0};
+        read_failure(sampled(&t, wrong, other), &wanted);
+        must(eddy_program_run(program, EDDY_LIST(wrong), &y));
+        read_failure(y, &found);
+        cr_assert_str_eq(found.message, wanted.message);
+        must(eddy_program_run(program, EDDY_LIST(x), &y));
+        must_have_same_bits(y, sampled(&t, x, other), "healthy");
+    }
+    eddy_program_release(&program);
+    eddy_generator_release(&one);
+    eddy_generator_release(&other);
+    eddy_scope_end(scope);
+    leave(&runtime);
+}
+
 /* ---- ops of the program's own ---- */
 
 static _Atomic bool is_inside, may_go;
