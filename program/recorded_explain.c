@@ -2,7 +2,6 @@
 #include <base/status.h>
 #include <interpreter/call/describe.h>
 #include <program/recorded_function.h>
-#include <stdio.h>
 
 /* So many signatures have a line of their own. */
 #define EXPLAINED_MOST 100
@@ -30,114 +29,87 @@ static void describe_guards(const eddy_signature *at, char *text, size_t size) {
 }
 
 /* first: of all signatures, from which it is told apart. */
-static int explain_one(const eddy_signature *at, const eddy_signature *first, char *buffer,
-                       size_t size) {
-    const char *state = !at->reason[0] ? "" : at->is_given_up ? "; not replayed: " : "; not yet: ";
-    char missed[160] = "", guards[200], apart[300];
-    if (at->missed > 0)
-        snprintf(missed, sizeof(missed), "; missed %llu times%s%s%s",
-                 (unsigned long long)at->missed, at->miss ? " (" : "", at->miss ? at->miss : "",
-                 at->miss ? ")" : "");
+static void explain_one(const eddy_signature *at, const eddy_signature *first, eddy_text *text) {
+    char guards[200], apart[300];
     describe_guards(at, guards, sizeof(guards));
     eddy_signature_tell_apart(at, first, apart, sizeof(apart));
-    return snprintf(buffer, size, "(%s%s): ran %llu times, replayed %llu times%s%s%s%s%s%s%s\n",
-                    at->text, apart, (unsigned long long)at->ran, (unsigned long long)at->replayed,
-                    at->is_foretold ? "; as programs of other sizes foretell" : "", missed, guards,
-                    at->guards.count > 0 ? ": each value has a program" : "", outcome_text(at),
-                    state, at->reason);
+    eddy_text_add(text, "(%s%s): ran %llu times, replayed %llu times", at->text, apart,
+                  (unsigned long long)at->ran, (unsigned long long)at->replayed);
+    if (at->is_foretold)
+        eddy_text_add(text, "; as programs of other sizes foretell");
+    if (at->missed > 0)
+        eddy_text_add(text, "; missed %llu times", (unsigned long long)at->missed);
+    if (at->missed > 0 && at->miss)
+        eddy_text_add(text, " (%s)", at->miss);
+    eddy_text_add(text, "%s%s%s", guards, at->guards.count > 0 ? ": each value has a program" : "",
+                  outcome_text(at));
+    if (at->reason[0])
+        eddy_text_add(text, "; %s: %s", at->is_given_up ? "not replayed" : "not yet", at->reason);
+    eddy_text_add(text, "\n");
 }
 
 /* ---- buckets ---- */
 
-static int64_t count_kept(const eddy_recorded *recorded, const eddy_shape_bucket *bucket) {
-    int64_t count = 0;
+static uint64_t count_kept(const eddy_recorded *recorded, const eddy_shape_bucket *bucket) {
+    uint64_t count = 0;
     for (const eddy_signature *at = recorded->first; at; at = at->next)
         count += at->bucket == bucket;
     return count;
 }
 
-/* "; sizes 5 to 60: 56 programs derived, 20 kept, replayed 112 times; each run takes 12288 bytes" */
-static void describe_derived(const eddy_recorded *recorded, const eddy_shape_bucket *bucket,
-                             char *text, size_t size) {
-    char arena[64] = "";
+static void explain_derived(const eddy_recorded *recorded, const eddy_shape_bucket *bucket,
+                            eddy_text *text) {
+    eddy_text_add(text, "sizes %lld to %lld, %llu derived, %llu kept, replayed %llu times",
+                  (long long)bucket->seen_least, (long long)bucket->seen_most,
+                  (unsigned long long)bucket->derived,
+                  (unsigned long long)count_kept(recorded, bucket),
+                  (unsigned long long)bucket->replayed);
     if (bucket->lowered[0])
-        snprintf(arena, sizeof(arena), "; arena %lld bytes",
-                 (long long)bucket->lowered[0]->layout->plan.bytes);
-    snprintf(text, size, "sizes %lld to %lld, %llu derived, %llu kept, replayed %llu times%s",
-             (long long)bucket->seen_least, (long long)bucket->seen_most,
-             (unsigned long long)bucket->derived, (unsigned long long)count_kept(recorded, bucket),
-             (unsigned long long)bucket->replayed, arena);
+        eddy_text_add(text, "; arena %lld bytes",
+                      (long long)bucket->lowered[0]->layout->plan.bytes);
 }
 
-static int explain_bucket(const eddy_recorded *recorded, const eddy_shape_class *class,
-                          const eddy_shape_bucket *bucket, char *buffer, size_t size) {
-    char inputs[320], derived[256] = "none followed so far", exact[320] = "";
-    eddy_signature_key_describe(class->keys[0], class->keys[1], inputs, sizeof(inputs));
+static void explain_bucket(const eddy_recorded *recorded, const eddy_shape_class *class,
+                           const eddy_shape_bucket *bucket, const char *inputs, eddy_text *text) {
+    eddy_text_add(text, "(%s), n from %lld to %lld: ", inputs, (long long)bucket->least,
+                  (long long)bucket->most);
     if (bucket->seen_least > 0)
-        describe_derived(recorded, bucket, derived, sizeof(derived));
+        explain_derived(recorded, bucket, text);
+    else
+        eddy_text_add(text, "none followed so far");
     if (bucket->exact > 0)
-        snprintf(exact, sizeof(exact), "; %llu built in full: %s",
-                 (unsigned long long)bucket->exact, bucket->reason);
-    return snprintf(buffer, size, "(%s), n from %lld to %lld: %s%s%s\n", inputs,
-                    (long long)bucket->least, (long long)bucket->most, derived, exact,
-                    class->is_given_up || bucket->is_given_up
-                        ? "; a recording was not as foretold: its sizes are recorded"
-                        : "");
+        eddy_text_add(text, "; %llu built in full: %s", (unsigned long long)bucket->exact,
+                      bucket->reason);
+    if (class->is_given_up || bucket->is_given_up)
+        eddy_text_add(text, "; a recording was not as foretold: its sizes are recorded");
+    eddy_text_add(text, "\n");
 }
 
-static int explain_beyond(const eddy_shape_class *class, int64_t most, char *buffer, size_t size) {
+static void explain_class(const eddy_recorded *recorded, const eddy_shape_class *class,
+                          eddy_text *text) {
     char inputs[320];
     eddy_signature_key_describe(class->keys[0], class->keys[1], inputs, sizeof(inputs));
-    return snprintf(buffer, size,
-                    "(%s), n above %lld: ran %llu times; not replayed: it is the "
-                    "largest size\n",
-                    inputs, (long long)most, (unsigned long long)class->beyond);
+    for (int64_t i = 0; i < class->bucket_count; i++)
+        explain_bucket(recorded, class, &class->buckets[i], inputs, text);
+    if (class->beyond > 0)
+        eddy_text_add(text,
+                      "(%s), n above %lld: ran %llu times; not replayed: it is the largest size\n",
+                      inputs, (long long)recorded->edges[recorded->edge_count - 1],
+                      (unsigned long long)class->beyond);
 }
 
 /* ---- all of it ---- */
 
-typedef struct text {
-    char *buffer;
-    size_t size;
-    int length;
-} text;
-
-static char *end_of(const text *t, size_t *room) {
-    size_t used = (size_t)t->length < t->size ? (size_t)t->length : t->size;
-    *room = t->size - used;
-    return t->buffer + used;
-}
-
-static void explain_class(const eddy_recorded *recorded, const eddy_shape_class *class, text *t) {
-    size_t room;
-    for (int64_t i = 0; i < class->bucket_count; i++) {
-        char *end = end_of(t, &room);
-        t->length += explain_bucket(recorded, class, &class->buckets[i], end, room);
-    }
-    if (class->beyond > 0) {
-        char *end = end_of(t, &room);
-        t->length += explain_beyond(class, recorded->edges[recorded->edge_count - 1], end, room);
-    }
-}
-
 /* Sizes of buckets have no line of their own. */
-static int explain_locked(const eddy_recorded *recorded, char *buffer, size_t size) {
-    text t = {buffer, size, 0};
-    size_t room;
+static void explain_locked(const eddy_recorded *recorded, eddy_text *text) {
     int count = 0;
     for (const eddy_signature *at = recorded->first; at; at = at->next)
-        if (!at->bucket && count++ < EXPLAINED_MOST) {
-            char *end = end_of(&t, &room);
-            t.length += explain_one(at, recorded->first, end, room);
-        }
-    if (count > EXPLAINED_MOST) {
-        char *end = end_of(&t, &room);
-        t.length +=
-            snprintf(end, room, "and %d more, used less recently\n", count - EXPLAINED_MOST);
-    }
+        if (!at->bucket && count++ < EXPLAINED_MOST)
+            explain_one(at, recorded->first, text);
+    if (count > EXPLAINED_MOST)
+        eddy_text_add(text, "and %d more, used less recently\n", count - EXPLAINED_MOST);
     for (const eddy_shape_class *class = recorded->classes; class; class = class->next)
-        explain_class(recorded, class, &t);
-    return t.length;
+        explain_class(recorded, class, text);
 }
 
 int eddy_recorded_explain(eddy_recorded *recorded, char *buffer, size_t size) {
@@ -148,8 +120,9 @@ int eddy_recorded_explain(eddy_recorded *recorded, char *buffer, size_t size) {
     }
     if (size > 0)
         buffer[0] = 0;
+    eddy_text text = {buffer, size, 0};
     eddy_lock_acquire(&recorded->lock);
-    int length = explain_locked(recorded, buffer, size);
+    explain_locked(recorded, &text);
     eddy_lock_release(&recorded->lock);
-    return length;
+    return (int)text.length;
 }

@@ -123,46 +123,40 @@ bool eddy_signature_key_is_foretold(const void *first, const void *second, const
     return has_foretold_dims((const int64_t *const[]){a, b, c}, affine);
 }
 
-/* A number that is on the line through two: "3", "n", "2n - 1". */
-static int describe_number(const eddy_affine *affine, int64_t first, int64_t second, char *buffer,
-                           size_t size) {
+/* A number that is on the line through two: "3", "n", "2n - 1"; "2..." where it does not rise by whole numbers. */
+static void add_number(eddy_text *text, const eddy_affine *affine, int64_t first, int64_t second) {
     int64_t steps = affine->sizes[1] - affine->sizes[0], rise = second - first;
-    if (rise == 0)
-        return snprintf(buffer, size, "%lld", (long long)first);
-    if (rise % steps != 0)
-        return snprintf(buffer, size, "%lld...", (long long)first);
     int64_t slope = rise / steps, rest = first - slope * affine->sizes[0];
-    char times[24] = "", plus[32] = "";
+    if (rise % steps != 0 || rise == 0) {
+        eddy_text_add(text, "%lld%s", (long long)first, rise == 0 ? "" : "...");
+        return;
+    }
     if (slope != 1)
-        snprintf(times, sizeof(times), "%lld", (long long)slope);
+        eddy_text_add(text, "%lld", (long long)slope);
+    eddy_text_add(text, "n");
     if (rest != 0)
-        snprintf(plus, sizeof(plus), " %c %lld", rest < 0 ? '-' : '+',
-                 (long long)(rest < 0 ? -rest : rest));
-    return snprintf(buffer, size, "%sn%s", times, plus);
+        eddy_text_add(text, " %c %lld", rest < 0 ? '-' : '+', (long long)(rest < 0 ? -rest : rest));
 }
 
-int eddy_signature_key_describe(const void *first, const void *second, char *buffer, size_t size) {
+void eddy_signature_key_describe(const void *first, const void *second, char *buffer, size_t size) {
     const int64_t *a = first, *b = second;
     size_t at = find_size(a, b);
     eddy_affine affine = {{a[at], b[at]}, a[at]};
-    int length = 0;
-#define ADD(...)                                                                                   \
-    length += snprintf(buffer + ((size_t)length < size ? (size_t)length : size),                   \
-                       size - ((size_t)length < size ? (size_t)length : size), __VA_ARGS__)
+    eddy_text text = {buffer, size, 0};
+    buffer[0] = 0;
     at = HEAD_WORDS;
     for (int64_t i = 0; i < inputs_in(a); i++) {
         int32_t rank = rank_in(a + at);
-        ADD("%s%s[", i > 0 ? ", " : "", eddy_dtype_name((eddy_dtype)(a[at + 1] & 0xff)));
+        eddy_text_add(&text, "%s%s[", i > 0 ? ", " : "",
+                      eddy_dtype_name((eddy_dtype)(a[at + 1] & 0xff)));
         at += 2;
         for (int32_t d = 0; d < rank; d++, at += 2) {
-            char dim[64];
-            describe_number(&affine, a[at], b[at], dim, sizeof(dim));
-            ADD("%s%s", d > 0 ? ", " : "", dim);
+            eddy_text_add(&text, d > 0 ? ", " : "");
+            add_number(&text, &affine, a[at], b[at]);
         }
-        ADD("]");
+        eddy_text_add(&text, "]");
     }
-#undef ADD
-    return length;
+    eddy_text_end(&text);
 }
 
 /* ---- signatures ---- */

@@ -77,8 +77,8 @@ size_t eddy_signature_key_make(void *memory, eddy_list inputs, eddy_scalars scal
 bool eddy_signature_key_is_foretold(const void *first, const void *second, const void *third,
                                     size_t key_bytes, eddy_affine *affine);
 
-/* "f32[n, 4], i64[2n + 1]": the inputs of two keys that foretell others, whose size is n. As snprintf. */
-int eddy_signature_key_describe(const void *first, const void *second, char *buffer, size_t size);
+/* "f32[n, 4], i64[2n + 1]": the inputs of two keys that foretell others, whose size is n. */
+void eddy_signature_key_describe(const void *first, const void *second, char *buffer, size_t size);
 
 /* with: what the values of guards are, for explain, or "". NULL without memory. */
 eddy_signature *eddy_signature_create(const void *key, size_t key_bytes, eddy_list inputs,
