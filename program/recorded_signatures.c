@@ -45,12 +45,9 @@ static void trim_oldest(eddy_recorded *recorded, int64_t bytes, eddy_recorded_dr
         if (bytes > recorded->most_bytes) {
             dropped->signatures = at->next;
             at->next = NULL;
-            break;
+            return;
         }
     }
-    for (eddy_signature *at = dropped->signatures; at; at = at->next)
-        if (at->bucket)
-            at->bucket->dropped++;
 }
 
 /* The one of a bucket behind the first that is worth the least; of those worth the same, the one used least recently. */
@@ -71,7 +68,6 @@ static void trim_derived(eddy_recorded *recorded, eddy_recorded_dropped *dropped
         eddy_signature *least = *place;
         bytes -= bytes_of(least);
         recorded->age = least->worth;
-        least->bucket->dropped++;
         *place = least->next;
         least->next = dropped->signatures;
         dropped->signatures = least;

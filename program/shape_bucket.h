@@ -16,15 +16,15 @@
 struct eddy_shape_class;
 
 typedef struct eddy_shape_bucket {
-    int64_t least, most;      /* const */
-    bool is_checked;          /* lock: as are all below. A size was recorded as foretold */
-    bool is_given_up;         /* one was not */
-    int64_t step;             /* of the class, when it was lowered; 0: it was not yet */
-    eddy_program *lowered[2]; /* a reference each, NULL: nothing is in common */
-    int64_t sizes[2];         /* theirs: the largest, then the least */
-    uint64_t derived, exact, replayed, dropped; /* programs, but for `replayed`: calls */
-    int64_t seen_least, seen_most; /* of the sizes that were foretold; 0: none so far */
-    char reason[200];              /* why the newest that is exact is; "": none is */
+    int64_t least, most;               /* const */
+    bool is_checked;                   /* lock: as are all below. A size was recorded as foretold */
+    bool is_given_up;                  /* one was not */
+    int64_t step;                      /* of the class, when it was lowered; 0: it was not yet */
+    eddy_program *lowered[2];          /* a reference each, NULL: nothing is in common */
+    int64_t sizes[2];                  /* theirs: the largest, then the least */
+    uint64_t derived, exact, replayed; /* programs, but for `replayed`: calls */
+    int64_t seen_least, seen_most;     /* of the sizes that were foretold; 0: none so far */
+    char reason[200];                  /* why the newest that is exact is; "": none is */
 } eddy_shape_bucket;
 
 /* Zeroed buckets are allowed. The lock is not held. */
