@@ -2,15 +2,14 @@
 
 #include <base/dtype.h>
 #include <kernels/cpu/kernels.h>
+#include <kernels/cpu/matrix/matmul_within.h>
 #include <kernels/cpu/matrix/matrix_plan.h>
 
 #define SLICE_ELEMENTS 32768
 
 /* The plan; matmul's plan follows it in memory. */
 typedef struct add_product_plan {
-    void (*multiply)(const eddy_kernel_call *call);
-    size_t aside_bytes; /* of the product, in front of matmul's workspace */
-    size_t matmul_workspace_bytes;
+    eddy_matmul_within matmul;
     int64_t walk[1 + 2 * 3]; /* words: sum, product */
     int64_t count;
 } add_product_plan;
@@ -57,26 +56,10 @@ static void add_slice(void *context, int64_t begin, int64_t end) {
     }
 }
 
-/* The product as a matrix without gaps, in the workspace. */
-static eddy_op_view product_of(const eddy_kernel_call *call, int64_t *strides) {
-    eddy_op_view product = call->views[2];
-    strides[0] = eddy_max_i64(1, product.shape[1]);
-    strides[1] = 1;
-    product.strides = strides;
-    product.data = call->workspace;
-    return product;
-}
-
-static eddy_kernel_call matmul_within(const eddy_kernel_call *call, eddy_op_view *views,
-                                      int64_t *strides) {
-    eddy_kernel_call matmul = *call;
+static void find_views(const eddy_kernel_call *call, eddy_op_view *views, int64_t *strides) {
     views[0] = call->views[0];
     views[1] = call->views[1];
-    views[2] = product_of(call, strides);
-    matmul.kernel = &eddy_cpu_matmul;
-    matmul.views = views;
-    matmul.attributes = NULL;
-    return matmul;
+    views[2] = eddy_matmul_aside(call, &call->views[2], call->views[2].dtype, strides);
 }
 
 static void add_product_run(const eddy_kernel_call *call) {
@@ -85,11 +68,8 @@ static void add_product_run(const eddy_kernel_call *call) {
         return;
     eddy_op_view views[3];
     int64_t strides[2];
-    eddy_kernel_call matmul = matmul_within(call, views, strides);
-    matmul.plan = plan + 1;
-    matmul.workspace = (char *)call->workspace + plan->aside_bytes;
-    matmul.workspace_bytes = plan->matmul_workspace_bytes;
-    plan->multiply(&matmul);
+    find_views(call, views, strides);
+    eddy_matmul_within_run(&plan->matmul, call, views, plan + 1);
     adding work = {.sum = &call->views[2], .product = views[2].data};
     eddy_walk_read(&work.walk, plan->walk);
     if (plan->count <= SLICE_ELEMENTS)
@@ -103,10 +83,10 @@ static eddy_status add_product_prepare(const eddy_kernel_call *call, eddy_kernel
     const eddy_op_view *sum = &call->views[2];
     eddy_op_view views[3];
     int64_t strides[2];
-    eddy_kernel_call matmul = matmul_within(call, views, strides);
-    eddy_kernel_plan within;
-    within.memory = own + 1;
-    eddy_status status = eddy_kernel_prepare(&matmul, &within);
+    own->count = eddy_kernel_view_count(sum);
+    own->matmul.aside_bytes = ((size_t)own->count * eddy_dtype_bytes(sum->dtype) + 63) / 64 * 64;
+    find_views(call, views, strides);
+    eddy_status status = eddy_matmul_within_prepare(&own->matmul, call, views, own + 1, plan);
     if (status != EDDY_OK)
         return status;
     eddy_walk walk;
@@ -115,14 +95,8 @@ static eddy_status add_product_prepare(const eddy_kernel_call *call, eddy_kernel
     eddy_walk_add(&walk, strides, 1);
     eddy_walk_collapse(&walk);
     eddy_walk_write(&walk, own->walk);
-    own->count = eddy_kernel_view_count(sum);
-    own->multiply = within.run;
-    own->aside_bytes = ((size_t)own->count * eddy_dtype_bytes(sum->dtype) + 63) / 64 * 64;
-    own->matmul_workspace_bytes = within.workspace_bytes;
-    plan->workspace_bytes = own->aside_bytes + within.workspace_bytes;
-    plan->cost_ps = within.cost_ps + 300 * own->count;
-    plan->has_started_library = within.has_started_library;
-    plan->bytes = sizeof(*own) + within.bytes;
+    plan->cost_ps += 300 * own->count;
+    plan->bytes += sizeof(*own);
     return EDDY_OK;
 }
 

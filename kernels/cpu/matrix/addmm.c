@@ -4,6 +4,7 @@
 #include <kernels/attributes.h>
 #include <kernels/cpu/chunk.h>
 #include <kernels/cpu/kernels.h>
+#include <kernels/cpu/matrix/matmul_within.h>
 #include <kernels/cpu/matrix/matrix_plan.h>
 #include <string.h>
 
@@ -12,11 +13,8 @@
 
 /* The plan; matmul's plan follows it in memory. */
 typedef struct addmm_plan {
-    void (*multiply)(const eddy_kernel_call *call); /* matmul's run function */
-    int64_t count;                                  /* elements of the output */
-    size_t
-        aside_bytes; /* bytes in front of matmul's workspace: for the product, if it is not computed in the output itself */
-    size_t matmul_workspace_bytes;
+    eddy_matmul_within matmul;
+    int64_t count;                        /* elements of the output */
     uint64_t integer_alpha, integer_beta; /* for integer dtypes */
     eddy_dtype compute;
     bool is_direct; /* the output's rows are runs of the compute type, and hold the product */
@@ -41,15 +39,8 @@ static bool is_aside(const eddy_op_view *out) {
 }
 
 static eddy_op_view product_of(const eddy_kernel_call *call, int64_t *strides) {
-    eddy_op_view product = call->views[3];
-    if (!is_aside(&product))
-        return product;
-    strides[0] = eddy_max_i64(1, product.shape[1]);
-    strides[1] = 1;
-    product.strides = strides;
-    product.dtype = EDDY_F32;
-    product.data = call->workspace;
-    return product;
+    const eddy_op_view *out = &call->views[3];
+    return is_aside(out) ? eddy_matmul_aside(call, out, EDDY_F32, strides) : *out;
 }
 
 /* values = alpha * values + beta * inputs */
@@ -118,18 +109,11 @@ static void sum_slice(void *context, int64_t begin, int64_t end) {
     }
 }
 
-/* The inner call of matmul; the caller provides `views` and `strides`. */
-static eddy_kernel_call matmul_within(const eddy_kernel_call *call, eddy_op_view *views,
-                                      int64_t *strides) {
-    eddy_kernel_call matmul = *call;
+/* Those of matmul; `strides` are the product's where it is aside. */
+static void find_views(const eddy_kernel_call *call, eddy_op_view *views, int64_t *strides) {
     views[0] = call->views[1];
     views[1] = call->views[2];
     views[2] = product_of(call, strides);
-    matmul.kernel = &eddy_cpu_matmul;
-    matmul.views = views;
-    matmul.view_count = 3;
-    matmul.attributes = NULL;
-    return matmul;
 }
 
 /* views: in, a, b, out */
@@ -140,12 +124,9 @@ static void addmm_run(const eddy_kernel_call *call) {
         return;
     eddy_op_view views[3];
     int64_t strides[2];
-    eddy_kernel_call matmul = matmul_within(call, views, strides);
-    matmul.plan = plan + 1;
-    matmul.workspace = (char *)call->workspace + plan->aside_bytes;
-    matmul.workspace_bytes = plan->matmul_workspace_bytes;
+    find_views(call, views, strides);
     if (attributes->alpha != 0)
-        plan->multiply(&matmul);
+        eddy_matmul_within_run(&plan->matmul, call, views, plan + 1);
     sum work;
     work.plan = plan;
     work.in = &call->views[0];
@@ -190,21 +171,15 @@ static eddy_status addmm_prepare(const eddy_kernel_call *call, eddy_kernel_plan 
     addmm_plan *own = plan->memory;
     eddy_op_view views[3];
     int64_t strides[2];
-    eddy_kernel_call matmul = matmul_within(call, views, strides);
-    eddy_kernel_plan within;
-    within.memory = own + 1;
-    eddy_status status = eddy_kernel_prepare(&matmul, &within);
+    find_views(call, views, strides);
+    plan_sum(own, call, views[2].strides);
+    own->matmul.aside_bytes =
+        is_aside(&call->views[3]) ? ((size_t)own->count * sizeof(float) + 63) / 64 * 64 : 0;
+    eddy_status status = eddy_matmul_within_prepare(&own->matmul, call, views, own + 1, plan);
     if (status != EDDY_OK)
         return status;
-    plan_sum(own, call, views[2].strides);
-    own->multiply = within.run;
-    own->aside_bytes =
-        is_aside(&call->views[3]) ? ((size_t)own->count * sizeof(float) + 63) / 64 * 64 : 0;
-    own->matmul_workspace_bytes = within.workspace_bytes;
-    plan->workspace_bytes = own->aside_bytes + within.workspace_bytes;
-    plan->cost_ps = within.cost_ps + 300 * own->count;
-    plan->has_started_library = within.has_started_library;
-    plan->bytes = sizeof(*own) + within.bytes;
+    plan->cost_ps += 300 * own->count;
+    plan->bytes += sizeof(*own);
     return EDDY_OK;
 }
 
