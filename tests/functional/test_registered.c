@@ -344,7 +344,20 @@ Test(registered, plans_of_calls_that_were_refused_are_given_back) {
     eddy_scope_end(scope);
 }
 
-/* Adds 1 to an operand in place: no outputs. */
+/* An op that has no outputs, and writes its operand. */
+static void register_in_place(const char *name, eddy_status (*run)(const eddy_op_call *call)) {
+    eddy_operand_description operand = {.name = "x", .is_mut = true};
+    eddy_op_kernel kernel = {.device = EDDY_DEVICE_CPU, .run = run};
+    eddy_op_description d = {.size = sizeof(d),
+                             .name = name,
+                             .operands = &operand,
+                             .operand_count = 1,
+                             .kernels = &kernel,
+                             .kernel_count = 1};
+    cr_assert_eq(eddy_op_register(&d), EDDY_OK);
+}
+
+/* Adds 1 in place. */
 static eddy_status bump_run(const eddy_op_call *call) {
     for (int64_t i = 0; i < call->views[0].shape[0]; i++)
         ((float *)call->views[0].data)[i * call->views[0].strides[0]] += 1;
@@ -352,15 +365,7 @@ static eddy_status bump_run(const eddy_op_call *call) {
 }
 
 Test(registered, mut_operands_are_written_in_place) {
-    eddy_operand_description operand = {.name = "x", .is_mut = true};
-    eddy_op_kernel kernel = {.device = EDDY_DEVICE_CPU, .run = bump_run};
-    eddy_op_description d = {.size = sizeof(d),
-                             .name = "test.bump",
-                             .operands = &operand,
-                             .operand_count = 1,
-                             .kernels = &kernel,
-                             .kernel_count = 1};
-    cr_assert_eq(eddy_op_register(&d), EDDY_OK);
+    register_in_place("test.bump", bump_run);
     eddy_scope *scope = eddy_scope_begin();
     eddy_tensor *x = ones(3);
     for (int i = 0; i < 5; i++)
@@ -375,15 +380,7 @@ static eddy_status refuse_run(const eddy_op_call *call) {
 }
 
 Test(registered, a_kernel_that_fails_says_its_status_alone) {
-    eddy_operand_description operand = {.name = "x", .is_mut = true};
-    eddy_op_kernel kernel = {.device = EDDY_DEVICE_CPU, .run = refuse_run};
-    eddy_op_description d = {.size = sizeof(d),
-                             .name = "test.refuse",
-                             .operands = &operand,
-                             .operand_count = 1,
-                             .kernels = &kernel,
-                             .kernel_count = 1};
-    cr_assert_eq(eddy_op_register(&d), EDDY_OK);
+    register_in_place("test.refuse", refuse_run);
     eddy_scope *scope = eddy_scope_begin();
     eddy_error error;
     eddy_tensor *x = ones(3);
