@@ -6,10 +6,10 @@
 #include <math.h>
 #include <program/fused.h>
 #include <program/program.h>
-#include <program/recording.h>
 #include <program/run.h>
 #include <stdlib.h>
 #include <string.h>
+#include <tests/program/numbered.h>
 #include <tests/program/outcome.h>
 
 #define ROWS 96
@@ -565,23 +565,11 @@ static eddy_tensor *with_numbers(eddy_tensor *const *x, eddy_scalar a, eddy_scal
 static void expect_numbers(int64_t rows, int64_t columns) {
     eddy_scope *scope = eddy_scope_begin();
     eddy_tensor *const x[] = {matrix(rows, columns), matrix(rows, columns)};
-    eddy_caller *caller = eddy_caller_get();
     eddy_origin origin = {"test", NULL};
-    eddy_recording *recording;
-    must(eddy_recording_open(caller, origin, &recording));
-    eddy_scalar a = EDDY_S(2.0), b = EDDY_S(3), recorded[] = {a, b};
-    recording->scalars = recorded;
-    recording->first_slot = 900;
-    recording->scalar_count = 2;
-    a.slot = 900;
-    b.slot = 901;
-    eddy_tensor *result = with_numbers(x, a, b), *found;
-    cr_assert_eq(eddy_recording_close(caller), recording);
-    eddy_program *program;
-    must(eddy_program_make(recording, EDDY_BINDINGS({"y", result, EDDY_ROLE_OUTPUT}), origin,
-                           &program));
-    eddy_recording_destroy(recording);
-    must(eddy_program_build(program, origin));
+    eddy_scalar numbers[] = {EDDY_S(2.0), EDDY_S(3)};
+    eddy_recording *recording = record_numbers(numbers, 2);
+    eddy_tensor *result = with_numbers(x, numbers[0], numbers[1]), *found;
+    eddy_program *program = end_numbers(recording, EDDY_BINDINGS({"y", result, EDDY_ROLE_OUTPUT}));
     cr_assert_eq(chains_of(program, "mul_s_add_s"), 1);
     cr_assert_eq(chains_of(program, "sub_s_mul_s"), 1);
     for (int i = 0; i < 4; i++) {

@@ -7,10 +7,10 @@
 #include <program/decimal.h>
 #include <program/parse.h>
 #include <program/print.h>
-#include <program/recording.h>
 #include <stdlib.h>
 #include <string.h>
 #include <tests/program/mutate.h>
+#include <tests/program/numbered.h>
 #include <tests/program/reread.h>
 
 static void begin(void) {
@@ -176,30 +176,16 @@ Test(text, what_passes_have_left_keeps_its_numbers) {
     eddy_scope_end(scope);
 }
 
-/* As a recorded function does it. */
 Test(text, numbers_of_a_run_have_a_text) {
     eddy_scope *scope = eddy_scope_begin();
     eddy_tensor *x = eddy_ones(EDDY_SHAPE(2), EDDY_F32, NULL), *outputs[2];
-    eddy_caller *caller = eddy_caller_get();
     eddy_origin origin = {"test", NULL};
-    eddy_recording *recording;
-    cr_assert_eq(eddy_recording_open(caller, origin, &recording), EDDY_OK);
-    eddy_scalar a = EDDY_S(0.25), b = EDDY_S(3.0), recorded[] = {a, b};
-    recording->scalars = recorded;
-    recording->first_slot = 900;
-    recording->scalar_count = 2;
-    a.slot = 900;
-    b.slot = 901;
-    eddy_tensor *y = eddy_add_s(eddy_dropout(eddy_mul_s(x, b), a, NULL), EDDY_S(0.5));
-    cr_assert_eq(eddy_sgd_step(EDDY_LIST(x), EDDY_LIST(y), a, NULL), EDDY_OK);
-    cr_assert_str_empty(recording->lost);
-    cr_assert_eq(eddy_recording_close(caller), recording);
-    eddy_program *program;
-    cr_assert_eq(
-        eddy_program_make(recording, EDDY_BINDINGS({"y", y, EDDY_ROLE_OUTPUT}), origin, &program),
-        EDDY_OK);
-    eddy_recording_destroy(recording);
-    cr_assert_eq(eddy_program_build(program, origin), EDDY_OK);
+    eddy_scalar numbers[] = {EDDY_S(0.25), EDDY_S(3.0)};
+    eddy_recording *recording = record_numbers(numbers, 2);
+    eddy_tensor *y =
+        eddy_add_s(eddy_dropout(eddy_mul_s(x, numbers[1]), numbers[0], NULL), EDDY_S(0.5));
+    cr_assert_eq(eddy_sgd_step(EDDY_LIST(x), EDDY_LIST(y), numbers[0], NULL), EDDY_OK);
+    eddy_program *program = end_numbers(recording, EDDY_BINDINGS({"y", y, EDDY_ROLE_OUTPUT}));
     eddy_program *copy = reread(program, "numbers");
     const eddy_scalar given[] = {EDDY_S(0.5), EDDY_S(4)};
     cr_assert_eq(eddy_program_run_with(program, EDDY_LIST(x), given, &outputs[0], NULL, origin),
