@@ -45,7 +45,7 @@ static eddy_status foretell_end(making *m, int which, int64_t step, int way) {
     while (status == EDDY_INVALID_ARGUMENT && (last - first) * way > stride) {
         m->sizes[which] = first + way * stride;
         status = eddy_shape_class_foretell(m->class, m->sizes[which], &m->lowered[which]);
-        stride = stride == 0 ? step : 2 * stride;
+        stride = stride == 0 ? step : stride > INT64_MAX / 2 ? INT64_MAX : 2 * stride;
     }
     return status;
 }

@@ -1,0 +1,90 @@
+/* Buckets of sizes where somebody means harm: sizes and numbers at the ends of their types, limits of memory, tensors that are somebody else's, threads. */
+#include <base/memory.h>
+#include <criterion/criterion.h>
+#include <eddy/eddy.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <tests/program/outcome.h>
+#include <tests/program/taped.h>
+#include <unistd.h>
+
+#define WIDTH 8
+
+typedef struct function {
+    eddy_status (*body)(void *context, eddy_recorded_call *call);
+    eddy_dtype dtype;
+    int calls;
+} function;
+
+static eddy_tensor *rows(const function *f, int64_t count, int seed) {
+    eddy_tensor *made =
+        eddy_arange(EDDY_S(seed), EDDY_S(seed + count * WIDTH), EDDY_S(1), EDDY_F32, NULL);
+    made = eddy_reshape(made, EDDY_SHAPE(count, WIDTH));
+    return f->dtype == EDDY_F32 ? eddy_sin(made) : eddy_cast(made, f->dtype);
+}
+
+/* One call, compared with the function's own. */
+static void run_size(eddy_recorded *recorded, const function *f, int64_t size, int seed) {
+    eddy_scope *scope = eddy_scope_begin();
+    function other = *f;
+    eddy_tensor *x = rows(f, size, seed), *y, *expected;
+    eddy_recorded_call call = {
+        .size = sizeof(call), .inputs = EDDY_LIST(x), .outputs = &expected, .output_count = 1};
+    must(eddy_recorded_run(recorded, EDDY_LIST(x), (eddy_scalars){0}, &y));
+    must(f->body(&other, &call));
+    char what[32];
+    snprintf(what, sizeof(what), "size %lld", (long long)size);
+    must_have_same_bits(y, expected, what);
+    eddy_scope_end(scope);
+}
+
+static void learn(eddy_recorded *recorded, const function *f, int64_t first, int64_t second,
+                  int64_t third) {
+    const int64_t sizes[] = {first, first, second, second, third};
+    for (int i = 0; i < 5; i++)
+        run_size(recorded, f, sizes[i], i);
+}
+
+static eddy_recorded *make(function *f, int64_t most) {
+    return eddy_recorded_create(
+        f->body, f, 1, EDDY_OPTIONS(recorded, .foretells_shapes = true, .most_size = most));
+}
+
+static eddy_status attends(void *context, eddy_recorded_call *call) {
+    ((function *)context)->calls++;
+    eddy_tensor *x = call->inputs.items[0];
+    eddy_tensor *last = eddy_narrow(x, 0, eddy_dim_of(x, 0) - 1, 1);
+    eddy_tensor *scores = eddy_mul_s(eddy_matmul(last, eddy_transpose(x, 0, 1)), EDDY_S(0.125));
+    call->outputs[0] = eddy_matmul(eddy_softmax(scores, 1), x);
+    return EDDY_OK;
+}
+
+static eddy_status squares(void *context, eddy_recorded_call *call) {
+    ((function *)context)->calls++;
+    eddy_tensor *x = call->inputs.items[0];
+    call->outputs[0] = eddy_matmul(eddy_softmax(eddy_matmul(x, eddy_transpose(x, 0, 1)), 1), x);
+    return EDDY_OK;
+}
+
+/* ---- ends of types ---- */
+
+static void try_most(eddy_status (*body)(void *, eddy_recorded_call *), int64_t most) {
+    eddy_scope *scope = eddy_scope_begin();
+    function f = {body, EDDY_F32, 0};
+    eddy_recorded *recorded = make(&f, most);
+    learn(recorded, &f, 2, 3, 4);
+    for (int64_t size = 5; size <= 12; size++)
+        run_size(recorded, &f, size, 0);
+    cr_assert_eq(f.calls, 5);
+    eddy_recorded_release(&recorded);
+    expect_nothing_left(scope);
+}
+
+Test(buckets_hostile, the_largest_size_may_be_any_number) {
+    alarm(60);
+    for (int bits = 56; bits < 64; bits++) {
+        try_most(attends, (int64_t)(UINT64_MAX >> (64 - bits)));
+        try_most(squares, (int64_t)(UINT64_MAX >> (64 - bits)));
+    }
+}
