@@ -8,13 +8,19 @@
 #define DOUBLE_INTEGERS_MOST (INT64_C(1) << 53)
 
 bool eddy_affine_number(const eddy_affine *affine, int64_t first, int64_t second, int64_t *third) {
-    int64_t steps = affine->sizes[1] - affine->sizes[0], rise, way;
+    int64_t steps = affine->sizes[1] - affine->sizes[0], away = affine->size - affine->sizes[0];
+    int64_t rise, way;
     *third = first;
     if (first == second)
         return true;
+    /* The least number divided by -1 is none. */
+    if (steps < 0) {
+        steps = -steps;
+        away = -away;
+    }
     return !__builtin_sub_overflow(second, first, &rise) &&
-           !__builtin_mul_overflow(rise, affine->size - affine->sizes[0], &way) &&
-           way % steps == 0 && !__builtin_add_overflow(first, way / steps, third);
+           !__builtin_mul_overflow(rise, away, &way) && way % steps == 0 &&
+           !__builtin_add_overflow(first, way / steps, third);
 }
 
 /* Where it changes, it is 2 or more in all three. */
@@ -75,7 +81,7 @@ static bool is_integer(double number) {
            number == (double)(int64_t)number;
 }
 
-/* How many elements a mean divides by, for example. */
+/* How many elements a mean divides by, for example. No line tells the sign of a zero. */
 static bool find_double(const eddy_affine *affine, const void *first, const void *second,
                         void *third) {
     double a, b;
@@ -85,8 +91,8 @@ static bool find_double(const eddy_affine *affine, const void *first, const void
     memcpy(&a, first, sizeof(a));
     memcpy(&b, second, sizeof(b));
     if (!is_integer(a) || !is_integer(b) ||
-        !eddy_affine_number(affine, (int64_t)a, (int64_t)b, &c) || c < -DOUBLE_INTEGERS_MOST ||
-        c > DOUBLE_INTEGERS_MOST)
+        !eddy_affine_number(affine, (int64_t)a, (int64_t)b, &c) || c == 0 ||
+        c < -DOUBLE_INTEGERS_MOST || c > DOUBLE_INTEGERS_MOST)
         return false;
     a = (double)c;
     memcpy(third, &a, sizeof(a));

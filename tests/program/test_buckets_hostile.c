@@ -88,3 +88,39 @@ Test(buckets_hostile, the_largest_size_may_be_any_number) {
         try_most(squares, (int64_t)(UINT64_MAX >> (64 - bits)));
     }
 }
+
+static eddy_status adds_far(void *context, eddy_recorded_call *call) {
+    ((function *)context)->calls++;
+    eddy_tensor *x = call->inputs.items[0];
+    uint64_t below_four = (uint64_t)(4 - eddy_dim_of(x, 0));
+    call->outputs[0] = eddy_add_s(x, EDDY_S((int64_t)(below_four << 62)));
+    return EDDY_OK;
+}
+
+/* From 0 and 2^62 follows -2^63 at a distance of two, divided by -1. */
+Test(buckets_hostile, a_number_beyond_its_type_is_not_foretold) {
+    eddy_scope *scope = eddy_scope_begin();
+    function f = {adds_far, EDDY_I64, 0};
+    eddy_recorded *recorded = make(&f, 10);
+    learn(recorded, &f, 4, 3, 2);
+    eddy_recorded_release(&recorded);
+    expect_nothing_left(scope);
+}
+
+static eddy_status scales(void *context, eddy_recorded_call *call) {
+    ((function *)context)->calls++;
+    eddy_tensor *x = call->inputs.items[0];
+    call->outputs[0] = eddy_mul_s(x, EDDY_S(-(double)(eddy_dim_of(x, 0) - 5)));
+    return EDDY_OK;
+}
+
+Test(buckets_hostile, the_sign_of_a_zero_is_not_foretold) {
+    eddy_scope *scope = eddy_scope_begin();
+    function f = {scales, EDDY_F32, 0};
+    eddy_recorded *recorded = make(&f, 10);
+    learn(recorded, &f, 6, 7, 8);
+    for (int64_t size = 2; size <= 10; size++)
+        run_size(recorded, &f, size, 0);
+    eddy_recorded_release(&recorded);
+    expect_nothing_left(scope);
+}
