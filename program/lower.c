@@ -70,10 +70,10 @@ static eddy_status fail_unlike(const lowering *l) {
 
 /* ---- the arena ---- */
 
-/* Small sizes run where there is no memory for the largest. */
+/* Small sizes run where there is no memory for the largest. A run takes it as the workspace of its instruction, within the limit of those. */
 static bool has_memory(int64_t bytes) {
-    void *taken = eddy_memory_acquire((size_t)bytes, EDDY_MEMORY_PROGRAM);
-    eddy_memory_release(taken, (size_t)bytes, EDDY_MEMORY_PROGRAM);
+    void *taken = eddy_memory_acquire((size_t)bytes, EDDY_MEMORY_WORKSPACE);
+    eddy_memory_release(taken, (size_t)bytes, EDDY_MEMORY_WORKSPACE);
     return taken != NULL;
 }
 

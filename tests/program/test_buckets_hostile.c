@@ -124,3 +124,20 @@ Test(buckets_hostile, the_sign_of_a_zero_is_not_foretold) {
     eddy_recorded_release(&recorded);
     expect_nothing_left(scope);
 }
+
+/* ---- memory ---- */
+
+Test(buckets_hostile, a_limit_on_memory_that_the_largest_size_does_not_keep) {
+    eddy_runtime *runtime =
+        eddy_runtime_create(EDDY_OPTIONS(runtime, .memory_limit = INT64_C(4) << 20, .threads = 2));
+    must(eddy_runtime_use(runtime));
+    function f = {attends, EDDY_F32, 0};
+    eddy_recorded *recorded = make(&f, INT64_C(1) << 21);
+    learn(recorded, &f, 2, 3, 4);
+    for (int64_t size = 5; size <= 40; size++)
+        run_size(recorded, &f, size, 0);
+    cr_assert_eq(f.calls, 5);
+    eddy_recorded_release(&recorded);
+    must(eddy_runtime_use(NULL));
+    eddy_runtime_release(&runtime);
+}
