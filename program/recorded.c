@@ -492,12 +492,8 @@ static eddy_status run_eagerly(calling *c, const char *reason) {
 static void count_miss(const calling *c, const char *why) {
     eddy_lock_acquire(&c->recorded->lock);
     eddy_signature *signature = find_locked(c);
-    if (signature) {
-        signature->replayed--;
-        signature->ran++;
-        signature->missed++;
-        signature->miss = why;
-    }
+    if (signature)
+        eddy_recorded_note_miss(signature, why);
     eddy_lock_release(&c->recorded->lock);
 }
 

@@ -43,6 +43,8 @@ eddy_signature *eddy_recorded_add_signature(eddy_recorded *recorded, const void 
                                             size_t key_bytes, eddy_list inputs, const char *with);
 /* A program of the signature is replayed. */
 void eddy_recorded_note_replay(eddy_recorded *recorded, eddy_signature *signature);
+/* The program that was noted did not serve the call, and the function runs. why: static. */
+void eddy_recorded_note_miss(eddy_signature *signature, const char *why);
 /* Drops the classes that were learnt least recently, if there are too many; the signatures beyond the limit that were used least recently; and those of
  * buckets beyond theirs that are worth the least. The first signature stays. */
 void eddy_recorded_trim(eddy_recorded *recorded, eddy_recorded_dropped *dropped);

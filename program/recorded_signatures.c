@@ -93,6 +93,16 @@ void eddy_recorded_note_replay(eddy_recorded *recorded, eddy_signature *signatur
     signature->bucket->replayed++;
 }
 
+/* Another thread may have dropped the signature that was noted, and this one is new. */
+void eddy_recorded_note_miss(eddy_signature *signature, const char *why) {
+    signature->replayed -= signature->replayed > 0;
+    if (signature->bucket)
+        signature->bucket->replayed -= signature->bucket->replayed > 0;
+    signature->ran++;
+    signature->missed++;
+    signature->miss = why;
+}
+
 /* A value's key is that of its kind, and what the guards have read. */
 static bool is_value(const eddy_signature *signature, const void *key, size_t kind_bytes) {
     return signature->key_bytes > kind_bytes && memcmp(signature->key, key, kind_bytes) == 0;

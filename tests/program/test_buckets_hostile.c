@@ -141,3 +141,37 @@ Test(buckets_hostile, a_limit_on_memory_that_the_largest_size_does_not_keep) {
     must(eddy_runtime_use(NULL));
     eddy_runtime_release(&runtime);
 }
+
+/* ---- counts ---- */
+
+static eddy_tensor *own;
+
+static eddy_status accumulates(void *context, eddy_recorded_call *call) {
+    ((function *)context)->calls++;
+    eddy_tensor *x = call->inputs.items[0], *last = eddy_narrow(own, 0, 39, 1);
+    eddy_tensor *sum = eddy_sum(x, EDDY_AXES(0), EDDY_OPTIONS(sum, .keeps_dims = true));
+    call->outputs[0] = eddy_mul_s(x, EDDY_S(2));
+    return eddy_add_into(last, sum, last);
+}
+
+Test(buckets_hostile, a_miss_is_no_replay) {
+    eddy_scope *scope = eddy_scope_begin();
+    function f = {accumulates, EDDY_F32, 0};
+    own = eddy_zeros(EDDY_SHAPE(40, WIDTH), EDDY_F32, NULL);
+    eddy_recorded *recorded = make(&f, 40);
+    static const int64_t sizes[] = {2, 2, 3, 3, 4, 10, 12};
+    for (int i = 0; i < 7; i++) {
+        eddy_tensor *y;
+        must(eddy_recorded_run(recorded, EDDY_LIST(rows(&f, sizes[i], i)), (eddy_scalars){0}, &y));
+    }
+    eddy_tensor *y, *part = eddy_narrow(own, 0, 0, 10);
+    for (int i = 0; i < 3; i++)
+        must(eddy_recorded_run(recorded, EDDY_LIST(part), (eddy_scalars){0}, &y));
+    part = eddy_narrow(own, 0, 0, 11);
+    for (int i = 0; i < 3; i++)
+        must(eddy_recorded_run(recorded, EDDY_LIST(part), (eddy_scalars){0}, &y));
+    cr_assert_eq(f.calls, 11);
+    expect_explained(recorded, "replayed 2 times; arena");
+    eddy_recorded_release(&recorded);
+    expect_nothing_left(scope);
+}
