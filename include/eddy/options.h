@@ -77,8 +77,8 @@ extern "C" {
         "built; 1: none.")                                                                         \
     INT(program_streams, "EDDY_PROGRAM_STREAMS", 0, 4, 0,                                          \
         "Streams of a recorded program, which several threads run at once; 0: as many as pay, by " \
-        "estimates and then by measured times; 1: none does; more: so many, whether they pay or "  \
-        "not.")
+        "estimates and then by measured times; 1: one; 2 to 4: that many where possible, whether " \
+        "they pay or not.")
 
 /* All zero means the defaults. `size` is sizeof(eddy_runtime_options) (EDDY_OPTIONS fills it in), so that the struct can
  * grow; 0 stands for the fields of version 0.2. Strings are borrowed for the call. */

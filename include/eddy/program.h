@@ -299,8 +299,8 @@ typedef struct eddy_program_info {
     /* Inputs and captured tensors that gradients go on to, 0 where outputs carry none; and the bytes that a run makes and keeps for its
      * backward pass, outputs included. */
     int64_t grad_count, saved_bytes;
-    /* Rows of steps that several threads may run at once, 1 where that does not pay; the waits between them, and the dependencies that these stand for; the estimated time
-     * with a thread for each, 0 where there is one. */
+    /* Rows of steps that several threads may run at once, 1 where that does not pay; the waits between them; the dependencies that these waits stand for; the estimated time
+     * with a thread for each stream, 0 where there is one stream. */
     int64_t stream_count, wait_count, dependency_count, streams_ns;
 } eddy_program_info;
 

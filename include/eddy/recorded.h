@@ -40,8 +40,8 @@ typedef struct eddy_recorded eddy_recorded;
 typedef struct eddy_recorded_call {
     size_t size;
     eddy_list inputs; /* as given */
-    /* As given. Pass them on to ops as they are: EDDY_S of a value would be a constant of the program, and a copy with another value is refused, as far as that shows
-     * while the function is recorded. */
+    /* As given. Pass them on to ops as they are: EDDY_S of a value would be a constant of the program, and with a copy of another value the function
+     * is not replayed, as far as the recordings show that. */
     const eddy_scalar *scalars;
     int64_t scalar_count;
     eddy_tensor **outputs; /* to fill; all NULL at first */
@@ -60,15 +60,15 @@ typedef struct eddy_recorded_options {
     /* What the function does depends on the sizes of its inputs in no other way than through the shapes of its tensors: from programs of two sizes
      * those of others follow, without a recording (docs/programs.md). */
     bool foretells_shapes;
-    /* With foretells_shapes: that holds for all sizes from 2 up to this one ("up to N"), once one more size was recorded than the two: all of them
+    /* With foretells_shapes: all sizes from 2 up to this one ("up to N") follow once a third size was recorded, in steps of what the recorded ones differ by, and
      * are replayed at their first call. Their programs share what is planned, once, for the largest, and each run takes memory for that. A size above it is not
-     * recorded: the function runs, or a strict one fails. 0: there is no such size, or the last edge is it. */
+     * recorded: the function runs, or a strict one fails. 0: the last edge is the largest size, if there are edges. */
     int64_t most_size;
     /* The largest sizes of buckets, increasing from 2 or more; the last is at least most_size. Each bucket is planned for its own largest size, once a size of it was
      * recorded. NULL: one bucket, up to most_size. Copied. */
     const int64_t *bucket_edges;
     int64_t bucket_edge_count;
-    /* Of the programs of sizes that buckets have; those that are of the least use are dropped, and derived again. 0: 64 MB. */
+    /* Bytes of the programs of all buckets' sizes; beyond it the least frequently used are dropped, and derived again when they are called. 0: 64 MB. */
     int64_t most_derived_bytes;
 } eddy_recorded_options;
 
@@ -100,8 +100,8 @@ EDDY_API eddy_status eddy_recorded_run(eddy_recorded *recorded, eddy_list inputs
                                        eddy_scalars scalars, eddy_tensor **outputs);
 
 /* For each kind of arguments one line: the inputs, how often the function ran and a program was replayed, and why it is not replayed, where it
- * is not; where the last call failed, or went on after a failed op, that it was not recorded. Then for each bucket of sizes one: those seen, how many programs were derived
- * from what they share, how many are kept, and why some were not derived. As snprintf: returns the length of the whole text. */
+ * is not; where the last call failed, or went on after a failed op, that it was not recorded. 100 lines at most: those used last. Then one line for each bucket: the sizes seen, how many
+ * programs were derived from what they share, how many are kept, and why some were not derived. As snprintf: returns the length of the whole text. */
 EDDY_API int eddy_recorded_explain(eddy_recorded *recorded, char *buffer, size_t size);
 
 #ifdef __cplusplus
