@@ -93,6 +93,8 @@ typedef struct eddy_kernel {
     /* Releases the prepared objects that the plan holds (kernels/prepared.h): exactly once for each OK of `prepare`, whether the
      * call has run or not, on any thread; it takes no lock. NULL: plans hold nothing. */
     void (*end)(const void *plan);
+    /* A word for how the plan computes, where that does not follow from the kernel's name. NULL: it does. For who looks at programs, and for tests. */
+    const char *(*way)(const void *plan);
     /* A kernel for the same calls that rounds otherwise, for programs that allow it (program/passes/). NULL: none. */
     const struct eddy_kernel *fast;
     /* Late shape (mut2): writes the outputs' shapes; `run` then fills them, with the workspace as `count` has left it. NULL

@@ -80,6 +80,12 @@ static void print_stream(eddy_printer *p, uint32_t step) {
     }
 }
 
+static void print_way(eddy_printer *p, uint32_t i) {
+    const char *way = eddy_packed_way(eddy_executable_call(executable_of(p), i)->packed);
+    if (way)
+        eddy_text_add(&p->text, ", %s", way);
+}
+
 void eddy_printer_step(eddy_printer *p, uint32_t i, int64_t group) {
     const eddy_code_instruction *instruction = eddy_code_instruction_at(&p->program->code, i);
     uint32_t number = step_of(p, i);
@@ -89,6 +95,7 @@ void eddy_printer_step(eddy_printer *p, uint32_t i, int64_t group) {
                   instruction->kernel->name);
     if (chain)
         eddy_text_add(&p->text, " in %s", chain->name);
+    print_way(p, i);
     print_places(p, i);
     eddy_text_add(&p->text, "; %.3f us", (double)eddy_executable_cost(executable_of(p), i) / 1e6);
     if (step)

@@ -143,6 +143,10 @@ eddy_status eddy_packed_prepare(eddy_packed_arguments *call, size_t *bytes, int6
     return status;
 }
 
+const char *eddy_packed_way(const eddy_packed_arguments *call) {
+    return call->kernel->way ? call->kernel->way(words(call, call->plan_at)) : NULL;
+}
+
 void eddy_packed_end(const eddy_packed_arguments *call) {
     if (call->kernel->end)
         call->kernel->end(words(call, call->plan_at));

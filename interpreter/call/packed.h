@@ -55,6 +55,8 @@ void eddy_packed_call(const eddy_packed_arguments *call, eddy_kernel_call *kerne
 static inline const void *eddy_packed_attributes(const eddy_packed_arguments *call) {
     return (const int64_t *)(const void *)call + call->attributes_at;
 }
+/* eddy_kernel.way of the call's plan; NULL: the kernel has none. */
+const char *eddy_packed_way(const eddy_packed_arguments *call);
 /* Releases the objects that the plan holds. */
 void eddy_packed_end(const eddy_packed_arguments *call);
 

@@ -1,11 +1,13 @@
-/* The fast kernels of convolutions against direct loops in double precision.
+/* The fast kernels of convolutions: which of them compute by Winograd's algorithm, and all of them against direct loops in double precision.
  *
  * Winograd's algorithm, F(4 x 4, 3 x 3), multiplies sums of elements of a tile of 6 x 6 places, and sums products: with points 0, 1, -1, 2, -2
  * the products that belong to one tap of the window are together up to WORST times as large as what the direct sum would add for it (the
  * largest entry of |A'| (|G| e) * (|B'| 1), squared for two dims; other points in use have less). Each is rounded once for each channel that
  * is summed, and at most 24 times in the transformations: 6 + 3 + 6 terms in either dim, of which up to 3 are one. */
+#include "planned.h"
 #include "serial_team.h"
 #include "tensor.h"
+#include "winograd.h"
 #include <criterion/criterion.h>
 #include <kernels/attributes.h>
 #include <kernels/cpu/kernels.h>
@@ -21,15 +23,22 @@
 typedef struct problem {
     int64_t images, channels, side, made, padding;
     bool is_last;
+    const char *why_not; /* it is not computed by Winograd's algorithm; NULL: it is */
 } problem;
 
 static const problem problems[] = {
-    {16, 32, 14, 32, 1, true}, {5, 32, 15, 48, 1, true},
-    {5, 48, 15, 32, 1, false}, {18, 32, 9, 40, 0, true},
-    {20, 36, 13, 32, 1, true}, {20, 33, 12, 35, 0, false},
-    {1, 32, 33, 64, 1, true},  {50, 32, 14, 32, 2, true},
-    {2, 16, 14, 32, 1, true}, /* too few channels: as the other kernel */
-    {16, 32, 5, 32, 1, true}, /* too small */
+    {16, 32, 14, 32, 1, true, NULL},
+    {5, 32, 15, 48, 1, true, NULL},
+    {5, 48, 15, 32, 1, false, NULL},
+    {18, 32, 9, 40, 0, true, NULL},
+    {20, 36, 13, 32, 1, true, NULL},
+    {20, 33, 12, 35, 0, false, NULL},
+    {1, 32, 33, 64, 1, true, NULL},
+    {50, 32, 14, 32, 2, true, "padding that the library does not have"},
+    {16, 31, 14, 32, 1, true, "too few channels"},
+    {16, 32, 14, 31, 1, true, "too few channels of the result"},
+    {64, 32, 6, 32, 1, true, "too small"},
+    {3, 32, 14, 32, 1, true, "too few tiles"},
 };
 
 typedef struct setting {
@@ -197,6 +206,64 @@ Test(winograd, each_tap_is_where_it_should_be) {
         for (int64_t n = 0; n < s.p->images; n++)
             tensor_set(&s.y, n * s.y.count / s.p->images + test_below(s.y.count / s.p->images), 1);
         expect_all(&s, i % 2 == 1);
+        drop(&s);
+    }
+}
+
+/* What the plan says of how it computes. */
+static const char *way_of(const eddy_kernel *kernel, tensor *const *tensors, int32_t count,
+                          const void *attributes) {
+    eddy_op_view views[4];
+    for (int32_t i = 0; i < count; i++) {
+        views[i] = tensors[i] ? tensors[i]->view : (eddy_op_view){.rank = -1};
+        views[i].shape = tensors[i] ? tensors[i]->shape : NULL;
+        views[i].strides = tensors[i] ? tensors[i]->strides : NULL;
+    }
+    eddy_kernel_call call = {
+        .kernel = kernel, .views = views, .view_count = count, .attributes = attributes};
+    planned_call planned;
+    planned_begin(&planned, &call);
+    const char *way = kernel->way(planned.memory);
+    planned_end(&planned, &call);
+    return way;
+}
+
+/* Without Winograd's algorithm, or where it is not for the call, the fast kernel gives the bits of the other one. */
+static void expect_way(const setting *s, int result, const eddy_kernel *kernel,
+                       tensor *const *tensors, int32_t count, bool is_for_winograd) {
+    bool is_winograd = is_for_winograd && winograd_is_there();
+    cr_assert_null(kernel->way);
+    cr_assert_str_eq(way_of(kernel->fast, tensors, count, &s->attributes),
+                     is_winograd ? "winograd" : "direct", "problem %d result %d",
+                     (int)(s->p - problems), result);
+    tensor *out = tensors[count - 1];
+    cr_assert_eq(run_kernel(kernel, tensors, count, &s->attributes, &serial_team, NULL), EDDY_OK);
+    double *plain = numbers(out), most = 0;
+    cr_assert_eq(run_kernel(kernel->fast, tensors, count, &s->attributes, &serial_team, NULL),
+                 EDDY_OK);
+    for (int64_t i = 0; i < out->count; i++)
+        most = fmax(most, fabs(tensor_get(out, i) - plain[i]));
+    cr_assert_eq(most > 0, is_winograd, "problem %d result %d: %g", (int)(s->p - problems), result,
+                 most);
+    free(plain);
+}
+
+Test(winograd, it_runs_where_it_is_there_and_pays) {
+    for (size_t i = 0; i < sizeof(problems) / sizeof(*problems); i++) {
+        setting s = make(&problems[i]);
+        bool is_for_winograd = !s.p->why_not;
+        tensor x = images(s.p->images, s.p->channels, s.p->side, s.p->is_last),
+               y = images(s.p->images, s.p->made, s.made_side, s.p->is_last),
+               weight = tensor_make(EDDY_F32, 4, s.weight.shape, CONTIGUOUS);
+        expect_way(&s, 2, &eddy_cpu_conv2d, (tensor *[]){&s.x, &s.weight, &s.biases[2], &y}, 4,
+                   is_for_winograd);
+        expect_way(&s, 0, &eddy_cpu_conv_transpose2d, (tensor *[]){&s.y, &s.weight, NULL, &x}, 4,
+                   is_for_winograd);
+        expect_way(&s, 0, &eddy_cpu_conv_transpose2d,
+                   (tensor *[]){&s.y, &s.weight, &s.biases[0], &x}, 4, false);
+        expect_way(&s, 1, &eddy_cpu_conv2d_backward_weight, (tensor *[]){&s.y, &s.x, &weight}, 3,
+                   is_for_winograd);
+        tensor_free(&x), tensor_free(&y), tensor_free(&weight);
         drop(&s);
     }
 }

@@ -418,6 +418,10 @@ static void conv_end(const void *plan) {
     if (p->is_library)
         eddy_conv_library_end(&p->by.library);
 }
+
+static bool is_winograd(const conv_plan *p) {
+    return p->is_library && p->by.library.is_winograd;
+}
 #else
 static eddy_status prepare_library(const eddy_kernel_call *call, const eddy_conv_plan *geometry,
                                    eddy_kernel_plan *plan, bool is_winograd) {
@@ -430,6 +434,11 @@ static eddy_status prepare_library(const eddy_kernel_call *call, const eddy_conv
 
 static void conv_end(const void *plan) {
     (void)plan;
+}
+
+static bool is_winograd(const conv_plan *p) {
+    (void)p;
+    return false;
 }
 #endif
 
@@ -481,18 +490,24 @@ static eddy_status conv_transpose2d_fast_prepare(const eddy_kernel_call *call,
     return conv_prepare(call, plan, true, true);
 }
 
+static const char *fast_way(const void *plan) {
+    return is_winograd(plan) ? "winograd" : "direct";
+}
+
 _Static_assert(sizeof(conv_plan) <= EDDY_KERNEL_PLAN_BYTES, "a plan has room");
 
 static const eddy_kernel conv2d_fast = {.name = "conv2d_fast",
                                         .run = conv_run,
                                         .prepare = conv2d_fast_prepare,
                                         .end = conv_end,
+                                        .way = fast_way,
                                         .cost_base_ps = 500000,
                                         .cost_element_ps = 10000};
 static const eddy_kernel conv_transpose2d_fast = {.name = "conv_transpose2d_fast",
                                                   .run = conv_run,
                                                   .prepare = conv_transpose2d_fast_prepare,
                                                   .end = conv_end,
+                                                  .way = fast_way,
                                                   .cost_base_ps = 500000,
                                                   .cost_element_ps = 10000};
 

@@ -266,7 +266,8 @@ static eddy_status prepare_kinds(const convolving *work, eddy_conv_library *libr
 static eddy_status conv_library_prepare(const convolving *work, eddy_conv_library *library,
                                         int64_t most) {
     bool is_weight = work->direction == EDDY_CONV_WEIGHT;
-    *library = (eddy_conv_library){.stages = work->plan->to.dtype != EDDY_F32 && !is_weight};
+    *library = (eddy_conv_library){.stages = work->plan->to.dtype != EDDY_F32 && !is_weight,
+                                   .is_winograd = work->is_winograd};
     cut_slices(work, most, &library->cut);
     eddy_status status = prepare_kinds(work, library);
     if (status != EDDY_OK)

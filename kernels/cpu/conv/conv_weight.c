@@ -279,6 +279,10 @@ static void conv_weight_end(const void *plan) {
     if (p->is_library)
         eddy_conv_library_end(&p->library);
 }
+
+static bool is_winograd(const weight_plan *p) {
+    return p->is_library && p->library.is_winograd;
+}
 #else
 static eddy_status prepare_library(const eddy_conv_plan *geometry, eddy_kernel_plan *plan,
                                    bool is_winograd) {
@@ -290,6 +294,11 @@ static eddy_status prepare_library(const eddy_conv_plan *geometry, eddy_kernel_p
 
 static void conv_weight_end(const void *plan) {
     (void)plan;
+}
+
+static bool is_winograd(const weight_plan *p) {
+    (void)p;
+    return false;
 }
 #endif
 
@@ -327,12 +336,17 @@ static eddy_status conv_weight_fast_prepare(const eddy_kernel_call *call, eddy_k
     return prepare(call, plan, true);
 }
 
+static const char *fast_way(const void *plan) {
+    return is_winograd(plan) ? "winograd" : "direct";
+}
+
 _Static_assert(sizeof(weight_plan) <= EDDY_KERNEL_PLAN_BYTES, "a plan has room");
 
 static const eddy_kernel conv_weight_fast = {.name = "conv2d_backward_weight_fast",
                                              .run = conv_weight_run,
                                              .prepare = conv_weight_fast_prepare,
                                              .end = conv_weight_end,
+                                             .way = fast_way,
                                              .cost_base_ps = 500000,
                                              .cost_element_ps = 10000};
 
