@@ -1,4 +1,5 @@
 /* sum += a b: as matmul and a sum, bit for bit; by the fast kernel within a bound that follows from the number of terms. */
+#include "planned.h"
 #include "serial_team.h"
 #include "tensor.h"
 #include <base/dtype.h>
@@ -33,6 +34,18 @@ static void set_all(tensor *to, const tensor *from) {
         tensor_set(to, i, tensor_get(from, i));
 }
 
+/* Whether the call adds each product to the sum: it has no place for the product. */
+static bool adds_at_once(const eddy_kernel *kernel, tensor *const *tensors) {
+    eddy_op_view views[3];
+    for (int i = 0; i < 3; i++) {
+        views[i] = tensors[i]->view;
+        views[i].shape = tensors[i]->shape;
+        views[i].strides = tensors[i]->strides;
+    }
+    const eddy_kernel_call call = {.kernel = kernel, .views = views, .view_count = 3};
+    return planned_only(&call).run != eddy_cpu_add_product.run;
+}
+
 static void check(const int64_t *size, eddy_dtype dtype, layout of_factors, layout of_sum) {
     const int64_t a_shape[] = {size[0], size[2]}, b_shape[] = {size[2], size[1]},
                   shape[] = {size[0], size[1]};
@@ -63,6 +76,11 @@ static void check(const int64_t *size, eddy_dtype dtype, layout of_factors, layo
         expect_element(&a, &b, &before, &fast, i / size[1], i % size[1]);
     }
     cr_assert(tensor_same(&fast, &again));
+    if (size[0] > 1 && size[1] > 1)
+        cr_assert_eq(adds_at_once(eddy_cpu_add_product.fast, (tensor *[]){&a, &b, &fast}),
+                     of_sum != STRIDED && of_sum != NEGATIVE, "%s",
+                     describe("add_product", &fast, of_sum));
+    cr_assert_not(adds_at_once(&eddy_cpu_add_product, (tensor *[]){&a, &b, &fast}));
     cr_assert(tensor_guards_hold(&plain) && tensor_guards_hold(&fast));
     tensor *all[] = {&a, &b, &before, &product, &plain, &fast, &again};
     for (int i = 0; i < 7; i++)
