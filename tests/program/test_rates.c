@@ -203,9 +203,9 @@ Test(rates, what_is_no_rate_is_the_functions_to_refuse) {
     model_init(&m);
     eddy_recorded *recorded = eddy_recorded_create(drops_once, &m, 1, NULL);
     const double wrong[] = {1.5, -0.25, (double)NAN, (double)INFINITY};
-    for (int i = 0; i < 8; i++) {
+    for (int i = 0; i < 10; i++) {
         eddy_tensor *x = eddy_ones(EDDY_SHAPE(ROWS, COLUMNS), EDDY_F32, NULL), *y;
-        eddy_scalar rate = EDDY_S(i % 2 && i > 1 ? wrong[i / 2] : 0.5);
+        eddy_scalar rate = EDDY_S(i % 2 && i > 1 ? wrong[(i - 3) / 2] : 0.5);
         eddy_status status = eddy_recorded_run(recorded, EDDY_LIST(x), EDDY_SCALARS(rate), &y);
         eddy_error error = {0};
         if (i % 2 && i > 1) {
@@ -217,7 +217,7 @@ Test(rates, what_is_no_rate_is_the_functions_to_refuse) {
             must(status);
         }
     }
-    cr_assert_eq(m.calls, 5, "%d", m.calls);
+    cr_assert_eq(m.calls, 6, "%d", m.calls);
     eddy_recorded_release(&recorded);
     expect_nothing_left(scope);
 }
