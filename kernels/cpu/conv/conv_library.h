@@ -23,7 +23,7 @@ typedef struct eddy_conv_library {
         *prepared[EDDY_CONV_KINDS]; /* one for each kind, others NULL; held until the end */
     int64_t parts;
     bool is_winograd; /* by Winograd's algorithm */
-    bool stages; /* results are computed in f32, in the order of the image, and then rounded */
+    bool stages;      /* results are computed in f32, in the order of the image, and then rounded */
     /* Bytes of buffers, rounded up to a multiple of 64. */
     size_t bias_bytes, x_bytes, y_bytes, w_bytes, scratch_bytes, stage_bytes, part_bytes,
         workspace_bytes;
