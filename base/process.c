@@ -1,4 +1,5 @@
 #include <base/assert.h>
+#include <base/fork_gate.h>
 #include <base/process.h>
 #include <base/sleep.h>
 #include <pthread.h>
@@ -13,6 +14,7 @@ static eddy_lock lock;
 
 static void in_child(void) {
     eddy_process_generation++;
+    eddy_fork_gate_open_in_child();
     /* Another thread of the parent may have held it. */
     lock = (eddy_lock){0};
     for (int i = 0; i < hook_count; i++)
@@ -20,7 +22,7 @@ static void in_child(void) {
 }
 
 __attribute__((constructor)) static void watch_forks(void) {
-    pthread_atfork(NULL, NULL, in_child);
+    pthread_atfork(eddy_fork_gate_close, eddy_fork_gate_open, in_child);
 }
 
 void eddy_process_at_fork_child(void (*child)(void)) {

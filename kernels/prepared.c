@@ -1,6 +1,7 @@
 #include <kernels/prepared.h>
 
 #include <base/atomic.h>
+#include <base/fork_gate.h>
 #include <base/hash.h>
 #include <base/memory.h>
 #include <base/process.h>
@@ -41,8 +42,11 @@ static size_t entry_bytes(const eddy_prepared_kind *kind, size_t key_bytes) {
 }
 
 static void destroy(entry *e) {
-    if (e->status == EDDY_OK)
+    if (e->status == EDDY_OK) {
+        eddy_fork_gate_enter(); /* what a library has made is given back to it */
         e->kind->unmake(e->kind, e->memory);
+        eddy_fork_gate_leave();
+    }
     eddy_memory_release(e, entry_bytes(e->kind, e->key_bytes), EDDY_MEMORY_CACHE);
 }
 

@@ -4,6 +4,7 @@
 
 #include <base/assert.h>
 #include <base/atomic.h>
+#include <base/fork_gate.h>
 #include <dlfcn.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -33,6 +34,7 @@ static bool openmp(get_fn **get, set_fn **set) {
 int eddy_dnnl_begin(void) {
     get_fn *get;
     set_fn *set;
+    eddy_fork_gate_enter();
     int before = openmp(&get, &set) ? get() : 1;
     if (before != 1)
         set(1);
@@ -44,14 +46,17 @@ void eddy_dnnl_end(int before) {
     set_fn *set;
     if (before != 1 && openmp(&get, &set))
         set(before);
+    eddy_fork_gate_leave();
 }
 
 static pthread_once_t made = PTHREAD_ONCE_INIT;
 static dnnl_engine_t engine; /* const after `made` */
 
 static void make_engine(void) {
+    int before = eddy_dnnl_begin();
     if (dnnl_engine_create(&engine, dnnl_cpu, 0) != dnnl_success)
         engine = NULL;
+    eddy_dnnl_end(before);
 }
 
 dnnl_engine_t eddy_dnnl_engine(void) {

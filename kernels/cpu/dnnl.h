@@ -1,5 +1,6 @@
 /* oneDNN on the calling thread. The library may be built with OpenMP, whose thread count is a setting of the calling
- * thread. It is set to 1 around every call that executes or plans, and restored afterwards. */
+ * thread. It is set to 1 around every call that executes or plans, and restored afterwards. The library takes locks in these calls,
+ * so that a fork waits for them. */
 #ifndef EDDY_KERNELS_CPU_DNNL_H
 #define EDDY_KERNELS_CPU_DNNL_H
 
@@ -8,7 +9,7 @@
 #include <pthread.h>
 #include <stdbool.h>
 
-/* Sets the calling thread's OpenMP thread count to 1. Returns the count before, for eddy_dnnl_end. */
+/* Enters the gate of forks (base/fork_gate.h) and sets the calling thread's OpenMP thread count to 1. Returns the count before, for eddy_dnnl_end. */
 int eddy_dnnl_begin(void);
 void eddy_dnnl_end(int before);
 

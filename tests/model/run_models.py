@@ -39,6 +39,7 @@ MODELS = {
     "lend": (["-DACTIONS=2"], ["-DACTIONS=3"], {"": "-DACTIONS=2"}),
     "permit": ([""], ["-DPERMITS=2 -DWORKS=3"], {}),
     "crew": (["", "-DSEGMENTS=1 -DHELPERS=2"], ["-DSEGMENTS=3"], {}),
+    "fork_gate": (["", "-DTHREADS=1 -DFORKS=2"], ["-DROUNDS=3"], {"BUG_FORK_OPENS_FOR_ALL": "-DTHREADS=1 -DFORKS=2"}),
     "callback": ([""], ["-DCALLS=5 -DMARK=2"], {}),
     "closing": ([""], [""], {}),
     "numbers": ([""], ["-DTAKES=7"], {}),

@@ -1,5 +1,6 @@
 /* BLIS through its typed expert interface, which takes the number of threads with each call. Only its own names (bli_*)
- * are used, none of the BLAS symbols that other libraries define too. */
+ * are used, none of the BLAS symbols that other libraries define too. Its pools of packed blocks have locks, so that a fork waits for its calls. */
+#include <base/fork_gate.h>
 #include <blis.h>
 #include <kernels/cpu/matrix/gemm.h>
 
@@ -13,9 +14,11 @@ bool eddy_gemm_blis_f32(bool transpose_a, bool transpose_b, int64_t m, int64_t n
                         float beta, float *c, int64_t ldc) {
     rntm_t runtime = BLIS_RNTM_INITIALIZER;
     bli_rntm_set_num_threads(1, &runtime);
+    eddy_fork_gate_enter();
     bli_sgemm_ex(BLIS_NO_TRANSPOSE, BLIS_NO_TRANSPOSE, m, n, k, &alpha, (float *)a,
                  transpose_a ? 1 : lda, transpose_a ? lda : 1, (float *)b, transpose_b ? 1 : ldb,
                  transpose_b ? ldb : 1, &beta, c, ldc, 1, NULL, &runtime);
+    eddy_fork_gate_leave();
     return true;
 }
 
@@ -24,8 +27,10 @@ bool eddy_gemm_blis_f64(bool transpose_a, bool transpose_b, int64_t m, int64_t n
                         double beta, double *c, int64_t ldc) {
     rntm_t runtime = BLIS_RNTM_INITIALIZER;
     bli_rntm_set_num_threads(1, &runtime);
+    eddy_fork_gate_enter();
     bli_dgemm_ex(BLIS_NO_TRANSPOSE, BLIS_NO_TRANSPOSE, m, n, k, &alpha, (double *)a,
                  transpose_a ? 1 : lda, transpose_a ? lda : 1, (double *)b, transpose_b ? 1 : ldb,
                  transpose_b ? ldb : 1, &beta, c, ldc, 1, NULL, &runtime);
+    eddy_fork_gate_leave();
     return true;
 }
