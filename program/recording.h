@@ -139,6 +139,13 @@ void eddy_recording_fini(eddy_recording *recording);
 
 /* Sets what the recorder is told by the tape (recording_tape.c). */
 void eddy_recording_listen_to_tape(eddy_recording *recording);
+/* The same of numbers that are given at each run (recording_numbers.c). */
+void eddy_recording_listen_to_numbers(eddy_recording *recording);
+
+/* Patches the words of an instruction, which is added next, that such numbers give. A number that a run cannot follow there is lost. False without memory. */
+EDDY_MUST_USE bool eddy_recording_patch_numbers(eddy_recording *recording,
+                                                const eddy_recorder_call *call,
+                                                eddy_code_instruction *instruction);
 
 /* The recording becomes no program; the first reason stays. */
 void eddy_recording_spoil(eddy_recording *recording, eddy_status status, eddy_origin origin,
