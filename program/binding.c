@@ -147,7 +147,9 @@ eddy_status eddy_program_binding_describe(const eddy_program *program, int64_t i
         .dtype = (eddy_dtype)binding->dtype,
         .device = {(eddy_device_kind)binding->device_kind, binding->device_index},
         .shape = {.rank = binding->layout.rank}};
-    for (int32_t d = 0; d < binding->layout.rank; d++) {
+    if (eddy_code_value_at(&program->code, binding->value)->is_late)
+        found.shape.rank = -1;
+    for (int32_t d = 0; d < found.shape.rank; d++) {
         found.shape.dims[d] = binding->layout.dims[d];
         found.strides[d] = binding->layout.strides[d];
     }

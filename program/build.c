@@ -6,6 +6,7 @@
 #include <base/status.h>
 #include <interpreter/tape/unfold.h>
 #include <program/gradient.h>
+#include <program/late_shapes.h>
 #include <program/recording.h>
 #include <program/variant.h>
 #include <stdio.h>
@@ -372,6 +373,28 @@ static bool is_beyond_reach(const maker *m, uint32_t value) {
            !eddy_reach_has(&m->reach, value);
 }
 
+/* An output whose shape depends on data: the result of its call, all of it, once. */
+static eddy_status bind_late(const maker *m, const eddy_binding *given,
+                             eddy_program_binding *binding) {
+    eddy_layout all;
+    eddy_tensor_layout(given->tensor->root, &all);
+    if (!eddy_layout_is_equal(&binding->layout, &all))
+        return eddy_fail(EDDY_UNSUPPORTED, m->origin,
+                         "%s is a view of a result whose shape depends on data", given->name);
+    if (given->tensor->autograd)
+        return eddy_fail(EDDY_UNSUPPORTED, m->origin,
+                         "a gradient goes back through %s, whose shape depends on data",
+                         given->name);
+    for (uint32_t i = 0; i < m->program->bindings.count; i++)
+        if (eddy_program_binding_at(m->program, i) != binding &&
+            eddy_program_binding_at(m->program, i)->value == binding->value)
+            return eddy_fail(EDDY_UNSUPPORTED, m->origin,
+                             "%s, whose shape depends on data, has two names", given->name);
+    eddy_late_shapes_layout(&binding->layout);
+    binding->count = 0;
+    return EDDY_OK;
+}
+
 static eddy_status bind_output(const maker *m, const eddy_bindings *bindings,
                                const eddy_binding *given, eddy_program_binding *binding) {
     binding->value = output_value(m, bindings, given->tensor, &binding->layout);
@@ -379,8 +402,11 @@ static eddy_status bind_output(const maker *m, const eddy_bindings *bindings,
     if (is_beyond_reach(m, binding->value))
         return eddy_fail(EDDY_UNSUPPORTED, m->origin,
                          "one way of a branch alone has made %s, or a step of a loop", given->name);
-    return binding->value != EDDY_CODE_NONE ? EDDY_OK
-                                            : fail_unseen(m, "makes or uses", given->name);
+    if (binding->value == EDDY_CODE_NONE)
+        return fail_unseen(m, "makes or uses", given->name);
+    return eddy_code_value_at(&m->program->code, binding->value)->is_late
+               ? bind_late(m, given, binding)
+               : EDDY_OK;
 }
 
 static eddy_status bind_one(const maker *m, const eddy_bindings *bindings,
@@ -530,6 +556,15 @@ static eddy_status check_reach(maker *m) {
     return reason[0] ? eddy_fail(EDDY_UNSUPPORTED, m->origin, "%s", reason) : EDDY_OK;
 }
 
+static eddy_status put_late_last(const maker *m) {
+    char reason[EDDY_RECORDING_REASON_BYTES];
+    eddy_late_shapes_judge(&m->program->code, reason, sizeof(reason));
+    if (reason[0])
+        return eddy_fail(EDDY_UNSUPPORTED, m->origin, "%s", reason);
+    eddy_late_shapes_put_last(&m->program->code);
+    return EDDY_OK;
+}
+
 static eddy_status make_program(maker *m, const eddy_bindings *bindings) {
     static const eddy_bindings none = {0};
     /* Without its VM there is no storage to look at. */
@@ -544,7 +579,9 @@ static eddy_status make_program(maker *m, const eddy_bindings *bindings) {
         return status;
     if (!take_over(m))
         return fail_memory(m);
-    status = check_reach(m);
+    status = put_late_last(m);
+    if (status == EDDY_OK)
+        status = check_reach(m);
     if (status != EDDY_OK)
         return status;
     status = bind_all(m, bindings ? bindings : &none);
@@ -619,14 +656,14 @@ eddy_status eddy_program_make(eddy_recording *recording, const eddy_bindings *bi
     return status;
 }
 
-/* The outputs among the bindings, in `outputs`, which has room for all. False where one is no tensor with a known shape: eddy_program_make says so. */
+/* The outputs among the bindings, in `outputs`, which has room for all. False where one is no tensor: eddy_program_make says so. */
 static bool find_outputs(const eddy_bindings *bindings, eddy_tensor **outputs, int64_t *count) {
     *count = 0;
     for (int64_t i = 0; i < bindings->count; i++) {
         eddy_tensor *tensor = bindings->items[i].tensor;
         if (bindings->items[i].role != EDDY_ROLE_OUTPUT)
             continue;
-        if (!eddy_tensor_is_live(tensor) || eddy_tensor_is_late(tensor))
+        if (!eddy_tensor_is_live(tensor))
             return false;
         outputs[(*count)++] = tensor;
     }

@@ -1,5 +1,7 @@
 /* Whether a recording can become a program: the sentence that eddy_can_record, eddy_record_end and eddy_recorded_explain give. */
 #include <program/host_read.h>
+#include <program/late_shapes.h>
+#include <program/recording.h>
 #include <stdio.h>
 
 bool eddy_recording_check_reach(const eddy_recording *recording, const eddy_code *code,
@@ -43,6 +45,8 @@ void eddy_recording_judge(const eddy_recording *recording, char *reason, size_t 
         snprintf(reason, size, "%s", recording->lost);
     else
         judge_reach(recording, reason, size);
+    if (!reason[0])
+        eddy_late_shapes_judge(&recording->code, reason, size);
 }
 
 bool eddy_can_record(char *reason, size_t size) {

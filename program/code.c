@@ -210,7 +210,8 @@ bool eddy_code_is_equal(const eddy_code *a, const eddy_code *b, uint32_t *differ
     for (*difference = 0; *difference < count; ++*difference)
         if (!is_same_instruction(a, b, *difference))
             return false;
-    return a->instructions.count == b->instructions.count && eddy_code_has_same_uses(a, b);
+    return a->instructions.count == b->instructions.count &&
+           a->late_calls.count == b->late_calls.count && eddy_code_has_same_uses(a, b);
 }
 
 bool eddy_code_has_same_layout(const eddy_code *code, const eddy_code_operand *x,
@@ -246,7 +247,7 @@ static bool array_copy(eddy_code_array *to, const eddy_code_array *from, size_t 
     row(values, eddy_code_value) row(operands, eddy_code_operand)                                  \
         row(instructions, eddy_code_instruction) row(words, int64_t) row(draws, eddy_code_draw)    \
             row(scalars, eddy_code_scalar) row(patches, eddy_code_patch)                           \
-                row(groups, eddy_code_group)
+                row(groups, eddy_code_group) row(late_calls, eddy_code_instruction)
 
 bool eddy_code_copy(eddy_code *to, const eddy_code *from) {
     *to = (eddy_code){.recorded_count = from->recorded_count,

@@ -30,6 +30,7 @@ typedef struct eddy_code_value {
     uint8_t kind;    /* eddy_value_kind */
     bool is_written; /* by an instruction */
     bool is_in_tile; /* it lives within a group alone, and has no memory but a slot of its tile */
+    bool is_late;    /* its shape depends on data: it is made behind a run (late_shapes.h) */
     /* 1 + the value whose memory it takes over, where that is last used, and which shares none itself; 0: none. */
     uint32_t shares;
 } eddy_code_value;
@@ -117,6 +118,7 @@ typedef struct eddy_code {
     eddy_code_array scalars;      /* eddy_code_scalar */
     eddy_code_array patches;      /* eddy_code_patch, those of an instruction in a row */
     eddy_code_array groups;       /* eddy_code_group, in the order of their instructions */
+    eddy_code_array late_calls;   /* eddy_code_instruction: issued behind a run (late_shapes.h) */
     uint32_t recorded_count;      /* calls that were recorded: ordinals are less */
     /* Each draw is taken when its instruction runs (late_draws.h): once the program is built. */
     bool draws_late;
@@ -133,6 +135,15 @@ static inline eddy_code_operand *eddy_code_operand_at(const eddy_code *code, uin
 }
 static inline eddy_code_instruction *eddy_code_instruction_at(const eddy_code *code, uint32_t i) {
     return (eddy_code_instruction *)code->instructions.items + i;
+}
+/* The instructions, and behind them the calls that are issued behind a run, which are instructions too until the program is built. */
+static inline eddy_code_instruction *eddy_code_call_at(const eddy_code *code, uint32_t i) {
+    return i < code->instructions.count
+               ? eddy_code_instruction_at(code, i)
+               : (eddy_code_instruction *)code->late_calls.items + (i - code->instructions.count);
+}
+static inline uint32_t eddy_code_call_count(const eddy_code *code) {
+    return code->instructions.count + code->late_calls.count;
 }
 static inline eddy_code_draw *eddy_code_draw_at(const eddy_code *code, uint32_t i) {
     return (eddy_code_draw *)code->draws.items + i;

@@ -46,6 +46,8 @@ static bool is_pure(const folding *f, uint32_t i) {
     /* On a way that is never taken it takes no memory, and fails for none. */
     if (eddy_region_of(&f->regions, i) != EDDY_CODE_NONE)
         return false;
+    if (instruction->op->has_late_shape)
+        return false;
     if (instruction->op->may_fail || instruction->op->is_random || instruction->patch_count > 0)
         return false;
     for (uint32_t k = 0; k < instruction->operand_count; k++) {

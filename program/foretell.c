@@ -111,8 +111,8 @@ static bool has_same_patches(const teller *t, const eddy_code_instruction *instr
 }
 
 static bool tell_instruction(const teller *t, uint32_t i) {
-    const eddy_code_instruction *instruction = eddy_code_instruction_at(&t->third->code, i),
-                                *other = eddy_code_instruction_at(&t->second->code, i);
+    const eddy_code_instruction *instruction = eddy_code_call_at(&t->third->code, i),
+                                *other = eddy_code_call_at(&t->second->code, i);
     if (instruction->op != other->op || instruction->kernel != other->kernel ||
         instruction->operand_count != other->operand_count ||
         instruction->input_count != other->input_count ||
@@ -144,11 +144,12 @@ static bool has_same_groups(const teller *t) {
 static bool tell_code(const teller *t) {
     const eddy_code *a = &t->first->code, *b = &t->second->code;
     if (a->values.count != b->values.count || a->instructions.count != b->instructions.count ||
-        a->recorded_count != b->recorded_count || !eddy_code_has_same_uses(a, b) ||
-        !has_same_groups(t) || !tell_values(t) || !has_same_externals(t))
+        a->late_calls.count != b->late_calls.count || a->recorded_count != b->recorded_count ||
+        !eddy_code_has_same_uses(a, b) || !has_same_groups(t) || !tell_values(t) ||
+        !has_same_externals(t))
         return false;
     drop_strangers(t);
-    for (uint32_t i = 0; i < a->instructions.count; i++)
+    for (uint32_t i = 0; i < eddy_code_call_count(a); i++)
         if (!tell_instruction(t, i))
             return false;
     return true;

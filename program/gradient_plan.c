@@ -3,6 +3,7 @@
 #include <base/status.h>
 #include <interpreter/handle/scope.h>
 #include <program/gradient.h>
+#include <program/late_shapes.h>
 
 /* The root that the tensor is; root_count if it is none so far. */
 static uint32_t root_of(const eddy_gradient_plan *plan, const eddy_tensor *tensor) {
@@ -105,10 +106,21 @@ static eddy_status plan_within(eddy_caller *caller, eddy_recording *recording, e
     return record_passes(recording, outputs, origin);
 }
 
+static bool any_gradient(eddy_list outputs) {
+    for (int64_t i = 0; i < outputs.count; i++)
+        if (outputs.items[i]->autograd)
+            return true;
+    return false;
+}
+
 eddy_status eddy_gradient_plan_make(eddy_caller *caller, eddy_recording *recording,
                                     eddy_list outputs, eddy_origin origin) {
     if (recording->status != EDDY_OK)
         return EDDY_OK;
+    if (eddy_late_shapes_are_in(&recording->code) && any_gradient(outputs))
+        return eddy_fail(EDDY_UNSUPPORTED, origin,
+                         "a gradient goes back through its outputs, and the shape of a result "
+                         "depends on data");
     recording->plan = eddy_memory_acquire_zeroed(sizeof(*recording->plan), EDDY_MEMORY_PROGRAM);
     if (!recording->plan)
         return eddy_fail(EDDY_OUT_OF_MEMORY, origin, "no memory for the backward pass");

@@ -7,6 +7,7 @@
 #include <program/draw_ops.h>
 #include <program/gradient.h>
 #include <program/group.h>
+#include <program/late_shapes.h>
 #include <program/passes/passes.h>
 #include <string.h>
 
@@ -113,7 +114,12 @@ static eddy_status lower_with(const lowering *l) {
     if (!eddy_passes_run_both(&l->programs[0]->code, &l->programs[1]->code, l->bases,
                               l->programs[0]->passes & ~EDDY_PASSES_REDUCING))
         return fail_memory(l->origin);
-    return is_alike(l) ? lay_out(l) : fail_unlike(l);
+    if (!is_alike(l))
+        return fail_unlike(l);
+    return eddy_late_shapes_cut(&l->programs[0]->code) &&
+                   eddy_late_shapes_cut(&l->programs[1]->code)
+               ? lay_out(l)
+               : fail_memory(l->origin);
 }
 
 static eddy_status lower_one(eddy_program *most, eddy_program *least, eddy_origin origin) {
@@ -151,8 +157,8 @@ static bool lies_within(const eddy_layout *layout, uint8_t dtype, int64_t bytes)
 }
 
 static bool has_operands_within(const eddy_code *code) {
-    for (uint32_t i = 0; i < code->instructions.count; i++) {
-        const eddy_code_instruction *instruction = eddy_code_instruction_at(code, i);
+    for (uint32_t i = 0; i < eddy_code_call_count(code); i++) {
+        const eddy_code_instruction *instruction = eddy_code_call_at(code, i);
         for (uint32_t k = 0; k < instruction->operand_count; k++) {
             const eddy_code_operand *operand =
                 eddy_code_operand_at(code, instruction->operands_at + k);

@@ -7,6 +7,7 @@
 #include <program/draw_ops.h>
 #include <program/fold.h>
 #include <program/gradient.h>
+#include <program/late_shapes.h>
 #include <program/lower.h>
 #include <program/passes/passes.h>
 #include <program/program.h>
@@ -29,6 +30,8 @@ static void find_used(const eddy_program *program, bool *is_used) {
     }
     for (uint32_t i = 0; i < program->bindings.count; i++)
         is_used[eddy_program_binding_at(program, i)->value] = true;
+    for (uint32_t v = 0; v < code->values.count; v++)
+        is_used[v] |= code->late_calls.count > 0 && eddy_late_shapes_read(code, v);
 }
 
 /* Captured storages that no instruction uses are given up: inputs show what they did, or it was dead code. */
@@ -57,17 +60,25 @@ static bool is_whole(const eddy_code *code, const eddy_program_binding *binding)
                eddy_code_value_at(code, binding->value)->bytes;
 }
 
+/* A value that the program makes and that a run leaves has a storage of its own. */
+static bool number_made(eddy_program *program, uint32_t value, uint32_t *bases) {
+    uint32_t at;
+    if (bases[value] != 0)
+        return true;
+    if (!eddy_code_array_add(&program->made, sizeof(eddy_program_made), 1, &at))
+        return false;
+    *eddy_program_made_at(program, at) =
+        (eddy_program_made){.value = value, .whole = EDDY_CODE_NONE};
+    bases[value] = 1 + program->externals.count + at;
+    return true;
+}
+
 /* The output is all or a part of a made storage, which may be that of an earlier output. */
 static bool number_output(eddy_program *program, const eddy_program_binding *binding,
                           uint32_t output, uint32_t *bases) {
-    uint32_t first = 1 + program->externals.count, at;
-    if (bases[binding->value] == 0) {
-        if (!eddy_code_array_add(&program->made, sizeof(eddy_program_made), 1, &at))
-            return false;
-        *eddy_program_made_at(program, at) =
-            (eddy_program_made){.value = binding->value, .whole = EDDY_CODE_NONE};
-        bases[binding->value] = first + at;
-    }
+    uint32_t first = 1 + program->externals.count;
+    if (!number_made(program, binding->value, bases))
+        return false;
     if (bases[binding->value] < first)
         return true;
     eddy_program_made *made = eddy_program_made_at(program, bases[binding->value] - first);
@@ -116,6 +127,10 @@ eddy_status eddy_program_number_operands(eddy_program *program, uint32_t *bases,
                             (binding->count == 0 || eddy_layout_is_dense(&binding->layout));
     }
     program->handle_count = output;
+    bool has_late = eddy_late_shapes_are_in(&program->code);
+    for (uint32_t v = 0; has_late && v < program->code.values.count; v++)
+        if (eddy_late_shapes_read(&program->code, v) && !number_made(program, v, bases))
+            return fail_memory(origin);
     return EDDY_OK;
 }
 
@@ -186,6 +201,7 @@ static eddy_status take_over(eddy_program *program, eddy_built *built, uint32_t 
         instruction->address =
             eddy_code_instruction_at(&program->code, instruction->source)->address;
     }
+    eddy_late_shapes_called_as(&code, &program->code);
     eddy_code_fini(&program->code);
     program->code = code;
     eddy_status status = eddy_program_drop_unused(program, origin);
@@ -238,6 +254,8 @@ static eddy_status find_or_make(eddy_program *program, uint32_t *bases, eddy_ori
     }
     if (status == EDDY_OK && !program->executable) {
         status = run_passes(program, bases, ~EDDY_PASSES_REDUCING, origin);
+        if (status == EDDY_OK && !eddy_late_shapes_cut(&program->code))
+            status = fail_memory(origin);
         if (status == EDDY_OK)
             status = make_executable(program, bases, origin);
         if (status == EDDY_OK && key.words)
@@ -280,6 +298,7 @@ eddy_status eddy_program_build(eddy_program *program, eddy_origin origin) {
     eddy_memory_release(bases, bytes, EDDY_MEMORY_PROGRAM);
     for (uint32_t i = 0; i < program->code.instructions.count; i++)
         program->has_registered |= eddy_code_instruction_at(&program->code, i)->op->is_registered;
+    program->has_registered |= eddy_late_shapes_are_registered(&program->code);
     if (status == EDDY_OK && program->gradient)
         status = eddy_program_gradient_build(program->gradient, origin);
     return status;

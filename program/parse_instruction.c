@@ -230,9 +230,9 @@ static const eddy_op *parse_op(eddy_parser *p) {
         op = op ? op : eddy_draw_op_find(name);
         op = op ? op : eddy_product_op_find(name);
     }
-    if (!op || op->has_late_shape) {
+    if (!op) {
         p->cursor.at = from;
-        eddy_cursor_expected(&p->cursor, "an op of the library whose result has a known shape");
+        eddy_cursor_expected(&p->cursor, "an op of the library");
         return NULL;
     }
     return op;
@@ -305,6 +305,16 @@ static bool parse_ordinal(eddy_parser *p, eddy_code_instruction *instruction) {
            eddy_cursor_fail(&p->cursor, EDDY_INVALID_ARGUMENT, "expected no more instructions");
 }
 
+/* What it makes has a shape that depends on data. */
+static void note_late(eddy_parser *p, const eddy_code_instruction *instruction) {
+    for (uint32_t k = instruction->input_count; k < instruction->operand_count; k++) {
+        const eddy_code_operand *operand =
+            eddy_code_operand_at(p->code, instruction->operands_at + k);
+        if (operand->access & EDDY_CODE_MAKES)
+            eddy_code_value_at(p->code, operand->value)->is_late = true;
+    }
+}
+
 bool eddy_parser_instruction(eddy_parser *p) {
     eddy_code_instruction instruction = {.operands_at = p->code->operands.count};
     uint32_t outputs, index;
@@ -322,6 +332,8 @@ bool eddy_parser_instruction(eddy_parser *p) {
         return false;
     instruction.operand_count = p->code->operands.count - instruction.operands_at;
     instruction.input_count = instruction.operand_count - outputs;
+    if (instruction.op->has_late_shape)
+        note_late(p, &instruction);
     if (!choose(p, &instruction) || !eddy_cursor_pass_line_end(&p->cursor))
         return false;
     return eddy_code_add_instruction(p->code, &instruction, &index) || eddy_parser_fail_memory(p);

@@ -36,8 +36,8 @@ static void number_values(const eddy_printer *p) {
         if (*label == 0)
             *label = EDDY_PRINTER_UNNAMED | next++;
     }
-    for (uint32_t i = 0; i < code->instructions.count; i++) {
-        const eddy_code_instruction *instruction = eddy_code_instruction_at(code, i);
+    for (uint32_t i = 0; i < eddy_code_call_count(code_of(p)); i++) {
+        const eddy_code_instruction *instruction = eddy_code_call_at(code_of(p), i);
         for (uint32_t k = 0; k < instruction->operand_count; k++) {
             const eddy_code_operand *operand =
                 eddy_code_operand_at(code, instruction->operands_at + k);
@@ -248,8 +248,8 @@ static void print_draws(eddy_printer *p) {
 
 /* "%7 f32[2, 3] = add(x f32[2, 3], %4 f32[3])": what is written before the sign, what is read behind it. */
 static void print_instruction(eddy_printer *p, uint32_t i) {
-    const eddy_code_instruction *instruction = eddy_code_instruction_at(code_of(p), i);
-    uint32_t next = i > 0 ? eddy_code_instruction_at(code_of(p), i - 1)->ordinal + 1 : 0;
+    const eddy_code_instruction *instruction = eddy_code_call_at(code_of(p), i);
+    uint32_t next = i > 0 ? eddy_code_call_at(code_of(p), i - 1)->ordinal + 1 : 0;
     if (instruction->ordinal != next)
         eddy_text_add(&p->text, "%" PRIu32 ": ", instruction->ordinal);
     uint32_t outputs = instruction->operand_count - instruction->input_count;
@@ -261,7 +261,7 @@ static void print_instruction(eddy_printer *p, uint32_t i) {
 }
 
 static void print_head(eddy_printer *p) {
-    uint32_t count = code_of(p)->instructions.count, recorded = code_of(p)->recorded_count;
+    uint32_t count = eddy_code_call_count(code_of(p)), recorded = code_of(p)->recorded_count;
     eddy_text_add(&p->text, "eddy program, version %d, %" PRIu32 " instructions",
                   EDDY_PRINT_VERSION, count);
     if (recorded != count)
@@ -273,7 +273,7 @@ static void print_head(eddy_printer *p) {
 static void print_instructions(eddy_printer *p) {
     const eddy_code *code = code_of(p);
     uint32_t group = p->what == EDDY_PRINT_CODE ? code->groups.count : 0;
-    for (uint32_t i = 0; i < code->instructions.count; i++) {
+    for (uint32_t i = 0; i < eddy_code_call_count(code_of(p)); i++) {
         const eddy_code_group *g =
             group < code->groups.count ? eddy_code_group_at(code, group) : NULL;
         if (g && g->first == i) {
@@ -282,7 +282,9 @@ static void print_instructions(eddy_printer *p) {
                 eddy_printer_tiles(p, group);
         }
         print_instruction(p, i);
-        if (p->what == EDDY_PRINT_PLAN)
+        if (p->what == EDDY_PRINT_PLAN && i >= code->instructions.count)
+            eddy_text_add(&p->text, "    # called behind the run\n");
+        else if (p->what == EDDY_PRINT_PLAN)
             eddy_printer_step(p, i, g && g->first <= i ? (int64_t)group : -1);
         if (g && g->first + g->count == i + 1) {
             eddy_text_add(&p->text, "}\n");

@@ -167,7 +167,7 @@ eddy_status eddy_program_describe(const eddy_program *program, eddy_program_info
     const eddy_executable *executable = executable_of(program);
     eddy_program_info found = {
         .size = info->size,
-        .instruction_count = program->code.instructions.count,
+        .instruction_count = eddy_code_call_count(&program->code),
         .input_count = program->input_count,
         .output_count = program->output_count,
         .state_count = program->state_count,

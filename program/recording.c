@@ -8,6 +8,8 @@
 #include <program/draw_ops.h>
 #include <program/gradient.h>
 #include <program/host_read.h>
+#include <program/late_shapes.h>
+#include <program/lists.h>
 #include <program/loop_tape.h>
 #include <stdio.h>
 #include <string.h>
@@ -116,6 +118,8 @@ static bool find_value(eddy_recording *recording, eddy_tensor *tensor,
                        const eddy_vm_operand *operand, uint32_t *value) {
     if (operand->is_new) {
         eddy_code_value made = {.bytes = operand->bytes, .kind = EDDY_VALUE_MADE};
+        if (eddy_tensor_is_late(tensor))
+            made = (eddy_code_value){.kind = EDDY_VALUE_MADE, .is_late = true};
         eddy_recording_seen *seen = eddy_code_add_value(&recording->code, &made, value)
                                         ? see(recording, tensor, *value)
                                         : NULL;
@@ -209,6 +213,32 @@ static void check_past(eddy_recording *recording, const eddy_recorder_call *call
               "it uses what a loop carried, behind its steps, which have overwritten it");
 }
 
+/* The op whose call made the value. */
+static const char *maker_of(const eddy_recording *recording, uint32_t value) {
+    const eddy_code *code = &recording->code;
+    uint32_t i = code->instructions.count;
+    while (i-- > 0) {
+        const eddy_code_instruction *maker = eddy_code_instruction_at(code, i);
+        for (uint32_t k = maker->input_count; k < maker->operand_count; k++)
+            if (eddy_code_operand_at(code, maker->operands_at + k)->value == value)
+                return maker->op->name;
+    }
+    return "a call";
+}
+
+/* It is made behind a run. */
+static void check_late(eddy_recording *recording, const eddy_recorder_call *call,
+                       const eddy_recording_seen *seen) {
+    if (EDDY_LIKELY(!eddy_code_value_at(&recording->code, seen->value)->is_late) ||
+        recording->status != EDDY_OK)
+        return;
+    snprintf(
+        recording->text, sizeof(recording->text),
+        "it uses what %.40s has made, whose shape depends on data: a program only gives that out",
+        maker_of(recording, seen->value));
+    spoil(recording, EDDY_UNSUPPORTED, eddy_apply_origin(call->apply), recording->text);
+}
+
 static void check_others(eddy_recording *recording, const eddy_recorder_call *call) {
     const eddy_vm_operand *operand = call->operands;
     for (int64_t i = 0; i < call->view_count; i++) {
@@ -219,6 +249,7 @@ static void check_others(eddy_recording *recording, const eddy_recorder_call *ca
         if (!seen)
             continue;
         check_past(recording, call, seen);
+        check_late(recording, call, seen);
         check_version(recording, call, seen, call->views[i]);
     }
 }
@@ -242,7 +273,10 @@ static bool add_operand(eddy_recording *recording, eddy_tensor *tensor,
             return false;
         added.dtype = tensor->dtype;
         added.access = access_of(operand);
-        eddy_tensor_layout(tensor, &layout);
+        if (eddy_code_value_at(&recording->code, added.value)->is_late)
+            eddy_late_shapes_layout(&layout);
+        else
+            eddy_tensor_layout(tensor, &layout);
         if (added.access & EDDY_CODE_WRITES)
             eddy_code_value_at(&recording->code, added.value)->is_written = true;
     }
@@ -387,8 +421,12 @@ static void record_call(eddy_recorder *recorder, const eddy_recorder_call *call)
     count_writes(recording, call);
     if (recording->status != EDDY_OK || recorder->mode == EDDY_RECORDER_WATCHES)
         return;
-    if (call->apply->op->has_late_shape)
-        spoil(recording, EDDY_UNSUPPORTED, origin, "the shape of its result depends on its data");
+    const eddy_op *op = call->apply->op;
+    /* In branches and loops calls are noted, which those refuse. */
+    EDDY_CHECK(!op->has_late_shape || recording->depth == 0);
+    if (op->has_late_shape && (op->is_random || eddy_lists_count(op) > 0))
+        spoil(recording, EDDY_UNSUPPORTED, origin,
+              "the shape of its result depends on its data, and it is random or takes a list");
     else if (call->runtime != recording->runtime)
         spoil(recording, EDDY_RUNTIME_MISMATCH, origin,
               "it belongs to another runtime than the recording");

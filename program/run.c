@@ -8,6 +8,7 @@
 #include <interpreter/handle/stream.h>
 #include <interpreter/tape/autograd.h>
 #include <program/gradient.h>
+#include <program/late_shapes.h>
 #include <string.h>
 
 static size_t argument_bytes(const eddy_program *program) {
@@ -265,10 +266,38 @@ static void show(eddy_tensor *handle, eddy_tensor *root, const eddy_program_bind
     eddy_tensor_set_layout(handle, &layout);
 }
 
-static eddy_tensor **place_of(const eddy_run *r, uint32_t output) {
+eddy_tensor **eddy_run_place(const eddy_run *r, uint32_t output) {
     if (r->places)
         return r->places[output];
     return r->outputs ? &r->outputs[output] : NULL;
+}
+
+/* The operand of a value that is there after a run. */
+static uint32_t operand_of(const eddy_program *program, uint32_t value) {
+    uint32_t e = 0, i = 0;
+    while (e < program->externals.count && eddy_program_external_at(program, e)->value != value)
+        e++;
+    while (e == program->externals.count && eddy_program_made_at(program, i)->value != value)
+        i++;
+    return e + i;
+}
+
+static eddy_tensor *root_of(const eddy_run *r, uint32_t operand, int64_t *shift) {
+    eddy_tensor *root = eddy_run_root(r, operand, shift);
+    return root ? root : r->roots[operand - r->program->externals.count];
+}
+
+eddy_tensor *eddy_run_view(const eddy_run *r, const eddy_program_binding *binding) {
+    int64_t shift;
+    eddy_tensor *root = root_of(r, operand_of(r->program, binding->value), &shift);
+    eddy_tensor *handle = eddy_tensor_acquire(r->caller, r->program->runtime, r->origin.address);
+    if (handle)
+        show(handle, root, binding, shift);
+    return handle;
+}
+
+static bool is_late(const eddy_run *r, uint32_t output) {
+    return r->late_outputs && r->late_outputs[output];
 }
 
 /* Whose gradient it is: of the tensor that stands in for the state, where one was given. */
@@ -290,11 +319,9 @@ static void hand_out(const eddy_run *r) {
         if (binding->role != EDDY_ROLE_OUTPUT && binding->role != EDDY_PROGRAM_KEPT)
             continue;
         int64_t shift;
-        eddy_tensor *handle = r->handles[next], *root = eddy_run_root(r, binding->operand, &shift);
-        if (!root)
-            root = r->roots[binding->operand - program->externals.count];
+        eddy_tensor *handle = r->handles[next], *root = root_of(r, binding->operand, &shift);
         show(handle, root, binding, shift);
-        if (binding->role == EDDY_ROLE_OUTPUT && place_of(r, next))
+        if (binding->role == EDDY_ROLE_OUTPUT && eddy_run_place(r, next) && !is_late(r, next))
             eddy_scope_own(r->caller, handle);
         next++;
     }
@@ -309,10 +336,10 @@ static void hand_out(const eddy_run *r) {
         eddy_tensor_drop(r->handles[i]);
     /* Last: the array may be that of the inputs. */
     for (uint32_t i = 0; i < program->output_count; i++) {
-        eddy_tensor **place = place_of(r, i);
+        eddy_tensor **place = eddy_run_place(r, i);
         if (place)
-            *place = r->handles[i];
-        else
+            *place = is_late(r, i) ? r->late_outputs[i] : r->handles[i];
+        if (!place || is_late(r, i))
             eddy_tensor_drop(r->handles[i]);
     }
 }
@@ -375,10 +402,13 @@ static eddy_status run_bound(eddy_run *r) {
     note_written(r);
     find_roots(r);
     status = await_draws(r);
+    if (status == EDDY_OK && r->late_outputs)
+        status = eddy_late_shapes_issue(r);
     /* The run is on its way all the same, and what it gives goes nowhere. */
     if (status != EDDY_OK) {
         r->outputs = NULL;
         r->places = NULL;
+        r->late_outputs = NULL;
     }
     hand_out(r);
     return status;
@@ -438,7 +468,9 @@ static eddy_status with_room(eddy_run *r, eddy_status (*function)(eddy_run *r)) 
     size_t handles = (program->handle_count + program->made.count) * sizeof(*r->handles);
     size_t roots = program->made.count * sizeof(*r->roots);
     size_t given = program->externals.count * sizeof(*r->given);
-    size_t bytes = argument_bytes(program) + operands + handles + roots + given;
+    size_t late =
+        program->code.late_calls.count > 0 ? program->output_count * sizeof(*r->late_outputs) : 0;
+    size_t bytes = argument_bytes(program) + operands + handles + roots + given + late;
     char *memory = eddy_caller_scratch_begin(r->caller, bytes);
     if (!memory)
         return eddy_fail(EDDY_OUT_OF_MEMORY, r->origin, "no memory for a run");
@@ -448,6 +480,9 @@ static eddy_status with_room(eddy_run *r, eddy_status (*function)(eddy_run *r)) 
     r->roots = (eddy_tensor **)(void *)take(&at, roots);
     r->given = (eddy_tensor **)(void *)take(&at, given);
     r->operands = (eddy_vm_operand *)(void *)take(&at, operands);
+    r->late_outputs = late > 0 ? (eddy_tensor **)(void *)take(&at, late) : NULL;
+    if (late > 0)
+        memset(r->late_outputs, 0, late);
     status = function(r);
     eddy_caller_scratch_end(r->caller, memory, bytes);
     return status;

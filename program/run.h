@@ -32,6 +32,8 @@ typedef struct eddy_run {
     eddy_tensor **
         roots; /* per made storage: that of its target; without one NULL until the run is submitted */
     eddy_run_arguments *arguments;
+    /* Per output: the result of a call behind the run (late_shapes.h), or NULL; NULL: there are none. */
+    eddy_tensor **late_outputs;
     eddy_late_draws *late; /* a reference: words that change while it runs; or NULL */
     const char **
         unfit; /* set to the reason in place of an error where the arguments do not fit; NULL: the error */
@@ -54,6 +56,12 @@ EDDY_MUST_USE eddy_status eddy_run_make_traced(eddy_run *r);
 /* Checks what was given and fills in operands, shifts, given tensors and the roots of targets. On failure nothing has happened: the errors of
  * eddy_program_run, recorded. */
 EDDY_MUST_USE eddy_status eddy_run_bind(const eddy_run *r);
+
+/* Where an output goes; NULL: nobody wants it. */
+eddy_tensor **eddy_run_place(const eddy_run *r, uint32_t output);
+
+/* A new handle of a value of a run that was submitted, with the binding's layout, which no scope owns; NULL without memory. */
+eddy_tensor *eddy_run_view(const eddy_run *r, const eddy_program_binding *binding);
 
 /* The root of what an external is in this run, with the elements by which bindings are shifted in it; NULL for what the run makes. */
 eddy_tensor *eddy_run_root(const eddy_run *r, uint32_t operand, int64_t *shift);

@@ -88,6 +88,9 @@ static eddy_status run_one(const batches *b, int64_t batch, const eddy_outcome *
 static eddy_status merge(const batches *b, const eddy_outcome *outcome) {
     for (uint32_t i = 0; i < b->program->output_count; i++) {
         eddy_list parts = {b->made + i * b->count, b->count};
+        eddy_status status = eddy_tensor_await_shape(parts.items[0], b->origin);
+        if (status != EDDY_OK)
+            return status;
         /* Also of one part, so that the rank does not depend on how many there are. */
         bool is_number = parts.items[0]->rank == 0;
         b->merged[i] = is_number       ? eddy_stack(parts, 0)

@@ -269,6 +269,11 @@ static eddy_status check_aliases(const eddy_run *r) {
                      two ? two->name : "a captured tensor");
 }
 
+static eddy_status fail_late_target(const eddy_run *r, const eddy_program_binding *binding) {
+    return eddy_fail(EDDY_UNSUPPORTED, r->origin,
+                     "output %s has no target, since its shape depends on data", binding->name);
+}
+
 /* What was given, in the order of the bindings. */
 static eddy_status bind_given(const eddy_run *r) {
     const eddy_program *program = r->program;
@@ -281,7 +286,9 @@ static eddy_status bind_given(const eddy_run *r) {
             status = bind_input(r, binding, r->inputs.items[inputs++]);
         else if (binding->role == EDDY_ROLE_OUTPUT && r->targets &&
                  !eddy_tensor_is_none(given = r->targets[outputs++]))
-            status = bind_target(r, binding, given);
+            status = eddy_code_value_at(&program->code, binding->value)->is_late
+                         ? fail_late_target(r, binding)
+                         : bind_target(r, binding, given);
         else if (binding->role == EDDY_ROLE_STATE && r->states &&
                  !eddy_tensor_is_none(given = r->states[states++]))
             status = bind_state(r, binding, given);

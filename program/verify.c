@@ -158,7 +158,7 @@ static bool note_made(eddy_verifier *v, const eddy_code_instruction *instruction
 
 static bool check_op(eddy_verifier *v, const eddy_code_instruction *instruction) {
     const eddy_op *op = instruction->op;
-    if (!op || op->is_registered || op->has_late_shape)
+    if (!op || op->is_registered)
         return eddy_verifier_fail(v, "%s is no op of the library that a program may have",
                                   op ? op->name : "nothing");
     if (!instruction->kernel)
@@ -175,10 +175,32 @@ static bool check_op(eddy_verifier *v, const eddy_code_instruction *instruction)
     return true;
 }
 
+/* Calls behind a run come last, and nothing uses what they make. */
+static bool check_late(eddy_verifier *v, uint32_t i) {
+    const eddy_code_instruction *instruction = eddy_code_instruction_at(v->code, i);
+    bool is_last = i + 1 == v->code->instructions.count ||
+                   eddy_code_instruction_at(v->code, i + 1)->op->has_late_shape;
+    if (instruction->op->has_late_shape && !is_last)
+        return eddy_verifier_fail(v, "%s has no result of a known shape, and is not at the end",
+                                  instruction->op->name);
+    if (instruction->op->has_late_shape && instruction->patch_count > 0)
+        return eddy_verifier_fail(v, "%s takes no number of a run", instruction->op->name);
+    for (uint32_t k = 0; k < instruction->operand_count; k++) {
+        const eddy_code_operand *operand =
+            eddy_code_operand_at(v->code, instruction->operands_at + k);
+        if (eddy_code_operand_is_absent(operand) ||
+            !eddy_code_value_at(v->code, operand->value)->is_late)
+            continue;
+        if (k < instruction->input_count || !instruction->op->has_late_shape)
+            return eddy_verifier_fail(v, "a value without a known shape is used");
+    }
+    return true;
+}
+
 static bool check_instruction(eddy_verifier *v, uint32_t i) {
     const eddy_code_instruction *instruction = eddy_code_instruction_at(v->code, i);
     v->verdict->instruction = i;
-    return check_op(v, instruction) && eddy_verifier_operands(v, instruction) &&
+    return check_op(v, instruction) && check_late(v, i) && eddy_verifier_operands(v, instruction) &&
            eddy_verifier_attributes(v, i) && note_made(v, instruction);
 }
 

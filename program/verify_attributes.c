@@ -187,6 +187,18 @@ static bool check_result(eddy_verifier *v, const eddy_code_operand *operand,
     return eddy_verifier_fail(v, "the result is %s%.200s", eddy_dtype_name(spec->dtype), dims);
 }
 
+/* Its shape is known behind a run. */
+static bool check_late_result(eddy_verifier *v, const eddy_code_operand *operand,
+                              const eddy_spec *spec) {
+    bool is_fine = operand->dtype == spec->dtype && operand->rank == 1 &&
+                   eddy_code_dims(v->code, operand)[0] == 0 &&
+                   eddy_code_value_at(v->code, operand->value)->is_late;
+    return is_fine || eddy_verifier_fail(v,
+                                         "the result is %s[0], which stands for a shape that "
+                                         "depends on data",
+                                         eddy_dtype_name(spec->dtype));
+}
+
 /* Operands that are promoted have been cast. */
 static bool check_promoted(eddy_verifier *v, const eddy_code_instruction *instruction) {
     const eddy_op *op = instruction->op;
@@ -213,12 +225,13 @@ static bool check_inference(eddy_verifier *v, const eddy_code_instruction *instr
         return eddy_verifier_fail_memory(v);
     if (status != EDDY_OK)
         return eddy_verifier_fail(v, "%s", v->inference.reason);
-    for (int32_t i = 0; i < op->output_count; i++)
-        if (!check_result(v,
-                          eddy_code_operand_at(v->code, instruction->operands_at +
-                                                            instruction->input_count + (uint32_t)i),
-                          &v->inference.outputs[i]))
+    for (int32_t i = 0; i < op->output_count; i++) {
+        const eddy_code_operand *operand = eddy_code_operand_at(
+            v->code, instruction->operands_at + instruction->input_count + (uint32_t)i);
+        if (!(op->has_late_shape ? check_late_result : check_result)(v, operand,
+                                                                     &v->inference.outputs[i]))
             return false;
+    }
     if (op->attribute_bytes > 0 &&
         memcmp(v->inference.attributes, eddy_code_words(v->code, instruction->attributes_at),
                op->attribute_bytes) != 0)

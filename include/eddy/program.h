@@ -314,7 +314,7 @@ typedef struct eddy_program_binding_info {
     int64_t number; /* among the bindings of its role */
     eddy_dtype dtype;
     eddy_device device;
-    eddy_shape shape;
+    eddy_shape shape;               /* rank -1: it depends on data, and is known behind a run */
     int64_t strides[EDDY_RANK_MAX]; /* elements */
 } eddy_program_binding_info;
 

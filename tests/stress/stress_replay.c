@@ -48,6 +48,7 @@ typedef struct tensors {
     eddy_tensor *states[STATES]; /* [rows, columns] */
     eddy_tensor *weight;         /* [columns, columns]; it may want a gradient */
     eddy_tensor *outputs[OUTPUTS_MOST];
+    eddy_tensor *late; /* an output whose shape its elements decide */
     eddy_generator *generator;
 } tensors;
 
@@ -55,7 +56,8 @@ typedef struct shape_of_all {
     int64_t rows, columns;
     bool has_gradient;
     int steps, outputs;
-    int late_step; /* its call gives a tensor whose shape its elements decide; -1: none does */
+    int late_step; /* its calls go on from a tensor whose shape its elements decide; -1: none do */
+    int late_output_step; /* the last output is such a tensor, of what is there at this step; -1: there is none */
 } shape_of_all;
 
 static eddy_tensor *random_matrix(int64_t rows, int64_t columns, uint64_t *state) {
@@ -102,10 +104,15 @@ static eddy_tensor *by_halves(const shape_of_all *all, eddy_tensor *a, eddy_tens
     return whole;
 }
 
-/* On the way is a tensor whose number of elements is known when it was computed: no program has that. */
 static eddy_tensor *with_late_shape(eddy_tensor **pool, int count, uint64_t *state) {
-    eddy_tensor *a = pool[below(state, count)], *b = pool[below(state, count)];
-    return eddy_add(a, eddy_sum(eddy_masked_select(b, eddy_gt(b, a)), EDDY_ALL_AXES, NULL));
+    eddy_tensor *a = eddy_detach(pool[below(state, count)]),
+                *b = eddy_detach(pool[below(state, count)]);
+    return eddy_masked_select(b, eddy_gt(b, a));
+}
+
+/* The calls go on from a tensor whose number of elements is known when it was computed: no program has that. */
+static eddy_tensor *through_late_shape(eddy_tensor **pool, int count, uint64_t *state) {
+    return eddy_add(pool[0], eddy_sum(with_late_shape(pool, count, state), EDDY_ALL_AXES, NULL));
 }
 
 /* One step on the pool: what it computes has the shape [rows, columns] again. */
@@ -185,7 +192,9 @@ static void compute(const shape_of_all *all, tensors *t, uint64_t seed) {
         (void)eddy_relu(t->states[i]);
     (void)eddy_relu(t->weight);
     for (int i = 0; i < all->steps; i++) {
-        eddy_tensor *made = i == all->late_step ? with_late_shape(pool, count, &state)
+        if (i == all->late_output_step)
+            t->late = eddy_scope_return(scope, with_late_shape(pool, count, &state));
+        eddy_tensor *made = i == all->late_step ? through_late_shape(pool, count, &state)
                                                 : step(all, t, pool, count, &state);
         if (count < POOL)
             pool[count++] = made;
@@ -237,9 +246,26 @@ static void must_be_equal(eddy_tensor *a, eddy_tensor *b) {
     check(strcmp(error.op, other.op) == 0 && strcmp(error.message, other.message) == 0);
 }
 
+/* The shape is one of what a failure takes away. */
+static void must_be_late_alike(eddy_tensor *a, eddy_tensor *b) {
+    eddy_error error, other;
+    eddy_status status = eddy_wait(a, EDDY_FOREVER);
+    if (status != EDDY_OK)
+        eddy_error_take(&error);
+    check(eddy_wait(b, EDDY_FOREVER) == status);
+    if (status == EDDY_OK) {
+        must_be_equal(a, b);
+        return;
+    }
+    eddy_error_take(&other);
+    check(strcmp(error.op, other.op) == 0 && strcmp(error.message, other.message) == 0);
+}
+
 static void must_all_be_equal(const shape_of_all *all, const tensors *a, const tensors *b) {
     for (int i = 0; i < all->outputs; i++)
         must_be_equal(a->outputs[i], b->outputs[i]);
+    if (all->late_output_step >= 0)
+        must_be_late_alike(a->late, b->late);
     for (int i = 0; i < STATES; i++)
         must_be_equal(a->states[i], b->states[i]);
     must_be_equal(a->weight, b->weight);
@@ -269,7 +295,7 @@ static void make_inputs(const shape_of_all *all, tensors *t, uint64_t *state, bo
     t->inputs[2] = random_rows(all->rows, state, may_fail);
 }
 
-#define BINDINGS_MOST (INPUTS + OUTPUTS_MOST + STATES + 1)
+#define BINDINGS_MOST (INPUTS + OUTPUTS_MOST + 1 + STATES + 1)
 
 static void add_binding(eddy_binding *bindings, int *count, char (*names)[8], eddy_tensor *tensor,
                         eddy_role role) {
@@ -292,14 +318,16 @@ static eddy_program *record(const shape_of_all *all, tensors *t, uint64_t seed) 
     for (int i = 0; i < STATES; i++)
         add_binding(bindings, &count, names, t->states[i], EDDY_ROLE_STATE);
     add_binding(bindings, &count, names, t->weight, EDDY_ROLE_STATE);
+    if (all->late_output_step >= 0)
+        add_binding(bindings, &count, names, t->late, EDDY_ROLE_OUTPUT);
     eddy_program *program = eddy_record_end(&(eddy_bindings){bindings, count});
-    if (all->late_step < 0) {
-        check(program);
-        return program;
-    }
     eddy_error error;
-    check(!program && eddy_error_take(&error));
-    check(error.status == EDDY_UNSUPPORTED && strstr(error.message, "masked_select"));
+    if (all->late_step < 0 && program)
+        return program;
+    check(!program && eddy_error_take(&error) && error.status == EDDY_UNSUPPORTED);
+    check(strstr(error.message, all->late_step < 0 ? "has written then what it reads"
+                                                   : "what masked_select has made"));
+    check(all->late_step >= 0 || all->late_output_step >= 0);
     return NULL;
 }
 
@@ -338,6 +366,8 @@ static bool can_be_saved(const eddy_program *program) {
  * tensor or was there before; nothing has happened then. */
 static bool run_into(const shape_of_all *all, eddy_program *program, tensors *t, uint64_t *state) {
     eddy_tensor *targets[OUTPUTS_MOST];
+    if (all->late_output_step >= 0)
+        return false;
     for (int i = 0; i < all->outputs; i++)
         targets[i] =
             eddy_dtype_of(t->outputs[i]) != EDDY_F32 || below(state, 3) > 0
@@ -353,6 +383,13 @@ static bool run_into(const shape_of_all *all, eddy_program *program, tensors *t,
     return true;
 }
 
+static void run(const shape_of_all *all, eddy_program *program, tensors *t) {
+    eddy_tensor *outputs[OUTPUTS_MOST + 1];
+    check(eddy_program_run(program, (eddy_list){t->inputs, INPUTS}, outputs) == EDDY_OK);
+    memcpy(t->outputs, outputs, (size_t)all->outputs * sizeof(*outputs));
+    t->late = all->late_output_step >= 0 ? outputs[all->outputs] : NULL;
+}
+
 /* Runs with new inputs, beside the calls. */
 static void replay(const shape_of_all *all, eddy_program **program, tensors *recorded,
                    tensors *eager, uint64_t seed, uint64_t *state) {
@@ -363,8 +400,7 @@ static void replay(const shape_of_all *all, eddy_program **program, tensors *rec
         make_inputs(all, recorded, state, i == REPLAYS - 1);
         memcpy(eager->inputs, recorded->inputs, sizeof(eager->inputs));
         if (below(state, 2) || !run_into(all, *program, recorded, state))
-            check(eddy_program_run(*program, (eddy_list){recorded->inputs, INPUTS},
-                                   recorded->outputs) == EDDY_OK);
+            run(all, *program, recorded);
         compute(all, eager, seed);
         must_all_be_equal(all, recorded, eager);
     }
@@ -381,9 +417,12 @@ static void run_one(uint64_t seed) {
                         .has_gradient = below(&state, 3) == 0,
                         .steps = 3 + below(&state, STEPS_MOST - 3),
                         .outputs = 1 + below(&state, OUTPUTS_MOST),
-                        .late_step = -1};
+                        .late_step = -1,
+                        .late_output_step = -1};
     if (below(&state, 16) == 0)
         all.late_step = below(&state, all.steps);
+    if (below(&state, 4) == 0)
+        all.late_output_step = below(&state, all.steps);
     tensors recorded, eager;
     make_own(&all, &recorded, seed + 1);
     make_own(&all, &eager, seed + 1);

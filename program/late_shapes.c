@@ -1,0 +1,217 @@
+#include <program/late_shapes.h>
+
+#include <base/memory.h>
+#include <base/status.h>
+#include <interpreter/call/apply.h>
+#include <interpreter/handle/scope.h>
+#include <program/lists.h>
+#include <stdio.h>
+#include <string.h>
+
+static bool is_late(const eddy_code_instruction *instruction) {
+    return instruction->op->has_late_shape;
+}
+
+static const eddy_code_operand *operands_of(const eddy_code *code,
+                                            const eddy_code_instruction *instruction) {
+    return eddy_code_operand_at(code, instruction->operands_at);
+}
+
+static eddy_code_instruction *late_call_at(const eddy_code *code, uint32_t i) {
+    return (eddy_code_instruction *)code->late_calls.items + i;
+}
+
+bool eddy_late_shapes_are_in(const eddy_code *code) {
+    for (uint32_t i = 0; i < eddy_code_call_count(code); i++)
+        if (is_late(eddy_code_call_at(code, i)))
+            return true;
+    return false;
+}
+
+void eddy_late_shapes_layout(eddy_layout *layout) {
+    *layout = (eddy_layout){.rank = 1, .dims = {0}, .strides = {1}};
+}
+
+/* ---- the code ---- */
+
+/* The instruction from `first` on that writes what the call reads; NULL: none does. */
+static const eddy_code_instruction *find_writer(const eddy_code *code, uint32_t first,
+                                                const eddy_code_instruction *call) {
+    for (uint32_t i = first; i < code->instructions.count; i++) {
+        const eddy_code_instruction *writer = eddy_code_instruction_at(code, i);
+        for (uint32_t k = 0; k < writer->operand_count; k++)
+            for (uint32_t read = 0; read < call->input_count; read++)
+                if (operands_of(code, writer)[k].access & EDDY_CODE_WRITES &&
+                    operands_of(code, writer)[k].value == operands_of(code, call)[read].value)
+                    return writer;
+    }
+    return NULL;
+}
+
+void eddy_late_shapes_judge(const eddy_code *code, char *reason, size_t size) {
+    reason[0] = 0;
+    for (uint32_t i = 0; i < code->instructions.count && !reason[0]; i++) {
+        const eddy_code_instruction *call = eddy_code_instruction_at(code, i);
+        const eddy_code_instruction *writer = is_late(call) ? find_writer(code, i + 1, call) : NULL;
+        if (writer)
+            snprintf(reason, size,
+                     "%s is called behind each run, since the shape of its result depends on data, "
+                     "and %s has written then what it reads",
+                     call->op->name, writer->op->name);
+        else if (is_late(call) && call->patch_count > 0)
+            snprintf(reason, size,
+                     "%s is called behind each run, since the shape of its result depends on data, "
+                     "and a number that each run gives does not reach it",
+                     call->op->name);
+    }
+}
+
+/* The order of each of the two kinds stays. */
+void eddy_late_shapes_put_last(eddy_code *code) {
+    uint32_t kept = 0;
+    for (uint32_t i = 0; i < code->instructions.count; i++) {
+        const eddy_code_instruction moved = *eddy_code_instruction_at(code, i);
+        if (is_late(&moved))
+            continue;
+        for (uint32_t k = i; k > kept; k--)
+            *eddy_code_instruction_at(code, k) = *eddy_code_instruction_at(code, k - 1);
+        *eddy_code_instruction_at(code, kept++) = moved;
+    }
+}
+
+bool eddy_late_shapes_cut(eddy_code *code) {
+    uint32_t first = code->instructions.count, at;
+    while (first > 0 && is_late(eddy_code_instruction_at(code, first - 1)))
+        first--;
+    uint32_t count = code->instructions.count - first;
+    if (count == 0)
+        return true;
+    if (!eddy_code_array_add(&code->late_calls, sizeof(eddy_code_instruction), count, &at))
+        return false;
+    memcpy(late_call_at(code, at), eddy_code_instruction_at(code, first),
+           count * sizeof(eddy_code_instruction));
+    code->instructions.count = first;
+    return true;
+}
+
+void eddy_late_shapes_called_as(const eddy_code *code, const eddy_code *recorded) {
+    for (uint32_t i = 0; i < code->late_calls.count; i++)
+        late_call_at(code, i)->address =
+            eddy_code_instruction_at(recorded, late_call_at(code, i)->source)->address;
+}
+
+bool eddy_late_shapes_are_registered(const eddy_code *code) {
+    for (uint32_t i = 0; i < code->late_calls.count; i++)
+        if (late_call_at(code, i)->op->is_registered)
+            return true;
+    return false;
+}
+
+static bool reads(const eddy_code *code, const eddy_code_instruction *call, uint32_t value) {
+    for (uint32_t k = 0; k < call->input_count; k++)
+        if (operands_of(code, call)[k].value == value)
+            return true;
+    return false;
+}
+
+bool eddy_late_shapes_read(const eddy_code *code, uint32_t value) {
+    for (uint32_t i = eddy_code_call_count(code); i-- > 0 && is_late(eddy_code_call_at(code, i));)
+        if (reads(code, eddy_code_call_at(code, i), value))
+            return true;
+    return false;
+}
+
+/* ---- behind a run ---- */
+
+/* The output that shows a call's result; EDDY_CODE_NONE: none does, or nobody wants it. */
+static uint32_t output_of(const eddy_run *r, uint32_t value) {
+    uint32_t output = 0;
+    for (uint32_t i = 0; i < r->program->bindings.count; i++) {
+        const eddy_program_binding *binding = eddy_program_binding_at(r->program, i);
+        if (binding->role != EDDY_ROLE_OUTPUT)
+            continue;
+        if (binding->value == value)
+            return eddy_run_place(r, output) ? output : EDDY_CODE_NONE;
+        output++;
+    }
+    return EDDY_CODE_NONE;
+}
+
+static bool is_wanted(const eddy_run *r, const eddy_code_instruction *call) {
+    for (uint32_t k = call->input_count; k < call->operand_count; k++)
+        if (output_of(r, operands_of(&r->program->code, call)[k].value) != EDDY_CODE_NONE)
+            return true;
+    return false;
+}
+
+/* A handle of what the run has, or will have, computed; NULL without memory. */
+static eddy_tensor *make_input(const eddy_run *r, const eddy_code_operand *operand) {
+    eddy_program_binding binding = {
+        .value = operand->value, .dtype = operand->dtype, .device_kind = EDDY_DEVICE_CPU};
+    eddy_code_operand_layout(&r->program->code, operand, &binding.layout);
+    return eddy_run_view(r, &binding);
+}
+
+/* The results that nobody wants are released. */
+static void keep_results(const eddy_run *r, const eddy_code_instruction *call,
+                         eddy_tensor **results) {
+    for (uint32_t k = call->input_count; k < call->operand_count; k++) {
+        uint32_t output = output_of(r, operands_of(&r->program->code, call)[k].value);
+        if (output == EDDY_CODE_NONE)
+            eddy_release(&results[k - call->input_count]);
+        else
+            r->late_outputs[output] = results[k - call->input_count];
+    }
+}
+
+/* memory: the handles of the call's operands, then its attributes. */
+static eddy_status issue_in(const eddy_run *r, const eddy_code_instruction *call,
+                            eddy_tensor **memory) {
+    const eddy_code *code = &r->program->code;
+    void *attributes = memory + call->operand_count;
+    eddy_apply apply = {.op = call->op,
+                        .inputs = memory,
+                        .input_count = call->input_count,
+                        .attributes = attributes,
+                        .outputs = memory + call->input_count,
+                        .address = call->address};
+    eddy_status status = EDDY_OK;
+    uint32_t made = 0;
+    for (; made < call->input_count && status == EDDY_OK; made++) {
+        const eddy_code_operand *operand = &operands_of(code, call)[made];
+        memory[made] = eddy_code_operand_is_absent(operand) ? EDDY_NONE : make_input(r, operand);
+        if (!memory[made])
+            status = eddy_fail(EDDY_OUT_OF_MEMORY, r->origin, "no memory for a handle");
+    }
+    if (call->op->attribute_bytes > 0)
+        memcpy(attributes, eddy_code_words(code, call->attributes_at), call->op->attribute_bytes);
+    if (status == EDDY_OK)
+        status = eddy_interpreter_apply(&apply);
+    if (status == EDDY_OK)
+        keep_results(r, call, memory + call->input_count);
+    for (uint32_t i = 0; i < made; i++)
+        if (memory[i] && !eddy_tensor_is_none(memory[i]))
+            eddy_tensor_drop(memory[i]);
+    return status;
+}
+
+static eddy_status issue(const eddy_run *r, const eddy_code_instruction *call) {
+    size_t bytes = call->operand_count * sizeof(eddy_tensor *) + call->op->attribute_bytes;
+    eddy_tensor **memory = eddy_memory_acquire_zeroed(bytes, EDDY_MEMORY_PROGRAM);
+    if (!memory)
+        return eddy_fail(EDDY_OUT_OF_MEMORY, r->origin, "no memory for a call behind the run");
+    eddy_status status = issue_in(r, call, memory);
+    eddy_memory_release(memory, bytes, EDDY_MEMORY_PROGRAM);
+    return status;
+}
+
+eddy_status eddy_late_shapes_issue(const eddy_run *r) {
+    const eddy_code *code = &r->program->code;
+    eddy_status status = EDDY_OK;
+    for (uint32_t i = 0; i < code->late_calls.count && status == EDDY_OK; i++)
+        if (is_wanted(r, late_call_at(code, i)))
+            status = issue(r, late_call_at(code, i));
+    for (uint32_t i = 0; i < r->program->output_count && status != EDDY_OK; i++)
+        eddy_release(&r->late_outputs[i]);
+    return status;
+}
