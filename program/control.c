@@ -170,3 +170,20 @@ uint32_t eddy_regions_last(const eddy_regions *regions, uint32_t first, uint32_t
             last = eddy_region_at(regions, r)->end;
     return last;
 }
+
+int64_t eddy_regions_most_times(const eddy_regions *regions, const eddy_code *code,
+                                uint32_t instruction) {
+    int64_t times = 1;
+    for (uint32_t r = eddy_region_of(regions, instruction); r != EDDY_CODE_NONE;
+         r = eddy_region_at(regions, r)->outer) {
+        const eddy_region *region = eddy_region_at(regions, r);
+        if (!region->is_loop)
+            continue;
+        int64_t steps =
+            *eddy_code_words(code, eddy_code_instruction_at(code, region->begin)->attributes_at);
+        if (steps == 0 || steps >= EDDY_REGIONS_NO_BOUND / times)
+            return EDDY_REGIONS_NO_BOUND;
+        times *= steps;
+    }
+    return times;
+}

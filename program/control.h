@@ -68,6 +68,12 @@ static inline uint32_t eddy_region_of(const eddy_regions *regions, uint32_t inst
  * that began after it, since the next step uses it again. */
 uint32_t eddy_regions_last(const eddy_regions *regions, uint32_t first, uint32_t user);
 
+/* How often a run may come to an instruction: the steps of the loops around it, as many as there may be. EDDY_REGIONS_NO_BOUND: of one of them
+ * as many as it takes, or more than that number. */
+#define EDDY_REGIONS_NO_BOUND (INT64_C(1) << 30)
+int64_t eddy_regions_most_times(const eddy_regions *regions, const eddy_code *code,
+                                uint32_t instruction);
+
 /* Whether there are draws in branches or loops: how many, and so which numbers a draw behind them gets, depends on the way that a run takes. */
 bool eddy_control_has_draws(const eddy_code *code);
 

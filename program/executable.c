@@ -178,6 +178,22 @@ static size_t copied_attribute_bytes(const eddy_packed_arguments *packed) {
     return (packed->op->kernel_attribute_bytes + word - 1) / word * word;
 }
 
+/* What a step takes beside its kernel, and the least that one of a loop does. */
+#define STEP_PS 4000
+/* Beyond it nothing is dearer. A run whose length nobody knows is as dear. */
+#define MOST_PS (INT64_C(1) << 50)
+
+static void add_cost(const builder *b, uint32_t instruction, int64_t cost_ps) {
+    eddy_executable *executable = b->executable;
+    int64_t times = eddy_regions_most_times(&b->regions, b->code, instruction);
+    int64_t once_ps = times > 1 ? cost_ps + STEP_PS : cost_ps;
+    executable->cost_ps += cost_ps;
+    if (times == EDDY_REGIONS_NO_BOUND || once_ps > (MOST_PS - executable->most_ps) / times)
+        executable->most_ps = MOST_PS;
+    else
+        executable->most_ps += times * once_ps;
+}
+
 static eddy_status prepare_all(builder *b) {
     eddy_executable *executable = b->executable;
     for (uint32_t i = 0; i < executable->instruction_count; i++) {
@@ -194,7 +210,7 @@ static eddy_status prepare_all(builder *b) {
         }
         executable->prepared_of[i] = *slot - 1;
         const eddy_prepared_call *prepared = prepared_at(executable, *slot - 1);
-        executable->cost_ps += prepared->cost_ps;
+        add_cost(b, i, prepared->cost_ps);
         size_t copied_bytes = copied_attribute_bytes(prepared->packed) + prepared->bytes;
         if (instruction->patch_count > 0 && copied_bytes > executable->most_patched_bytes)
             executable->most_patched_bytes = copied_bytes;

@@ -161,7 +161,8 @@ typedef struct eddy_executable {
     uint32_t dying_room;
 #endif
     int64_t workspace_bytes; /* of a run: arena, and the frame's arrays behind it */
-    int64_t cost_ps;
+    int64_t cost_ps;         /* of all instructions, each once */
+    int64_t most_ps;         /* the same, each as often as a run may come to it */
 } eddy_executable;
 
 typedef struct eddy_executable_options {

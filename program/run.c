@@ -357,7 +357,7 @@ static eddy_status submit(const eddy_run *r) {
                          .argument_bytes = argument_bytes(program),
                          .operands = r->operands,
                          .stream = eddy_stream_of_caller(r->caller, program->runtime),
-                         .cost_ps = program->executable->cost_ps,
+                         .cost_ps = program->executable->most_ps,
                          .part_count = program->code.recorded_count,
                          .place = program->has_registered ? EDDY_PLACE_WORKER : EDDY_PLACE_ANY,
                          .releases = r->caller->pending.numbers,

@@ -290,7 +290,8 @@ typedef struct eddy_program_info {
     int64_t arena_bytes;   /* memory of a run beside its outputs: temporaries and workspaces */
     int64_t arena_bound;   /* what is alive at once, at most: no plan needs less */
     int64_t program_bytes; /* of the program itself, without the tensors that it holds */
-    int64_t estimated_ns;  /* time of a run on one thread, as its kernels estimate it */
+    int64_t
+        estimated_ns; /* time of a run on one thread, as its kernels estimate it; of a loop one step */
     int64_t
         recorded_count;  /* calls that were recorded, of which passes have left instruction_count */
     int64_t group_count; /* of instructions that run tile by tile, or as one loop */

@@ -207,6 +207,45 @@ static void a_deleter_that_stays_is_left_behind(void) {
     let_go();
 }
 
+/* ---- a run that never ends ---- */
+
+static eddy_status never_over(void *context, eddy_list carried, eddy_tensor **outputs) {
+    (void)context;
+    outputs[0] = eddy_ge_s(carried.items[0], EDDY_S(0));
+    return outputs[0] ? EDDY_OK : EDDY_INVALID_ARGUMENT;
+}
+
+static eddy_status add_one(void *context, eddy_list carried, eddy_tensor **outputs) {
+    (void)context;
+    outputs[0] = eddy_add_s(carried.items[0], EDDY_S(1));
+    return outputs[0] ? EDDY_OK : EDDY_INVALID_ARGUMENT;
+}
+
+/* Its calls are recorded and do not run: they would not end either. */
+static eddy_program *endless(eddy_tensor *x) {
+    eddy_tensor *y;
+    CHECK(eddy_record_begin(EDDY_OPTIONS(record, .records_only = true)) == EDDY_OK);
+    CHECK(eddy_while(never_over, add_one, NULL, EDDY_LIST(x), NULL, &y) == EDDY_OK);
+    eddy_program *program =
+        eddy_record_end(EDDY_BINDINGS({"x", x, EDDY_ROLE_INPUT}, {"y", y, EDDY_ROLE_OUTPUT}));
+    CHECK(program);
+    return program;
+}
+
+/* One step is as cheap as an op that its caller runs at once, and nobody knows how many there are. */
+static void a_loop_that_never_ends_holds_nobody_up(void) {
+    eddy_runtime *runtime = use_new_runtime();
+    eddy_tensor *x = eddy_zeros((eddy_shape){0}, EDDY_F64, NULL), *y;
+    eddy_program *program = endless(x);
+    CHECK(eddy_program_run(program, EDDY_LIST(x), &y) == EDDY_OK);
+    CHECK(eddy_wait(y, 1000000) == EDDY_TIMED_OUT);
+    CHECK(!eddy_map(x, EDDY_WRITE, 1000000) && eddy_error_take(NULL) == EDDY_TIMED_OUT);
+    CHECK(eddy_item_f64(eddy_add(ones(1), ones(1)), NULL) == 2);
+    CHECK(eddy_sync(1000000) == EDDY_TIMED_OUT);
+    eddy_program_release(&program);
+    CHECK(eddy_runtime_shutdown(runtime, 1000000) == EDDY_TIMED_OUT);
+}
+
 /* ---- bounds ---- */
 
 static void polls_are_bounded(void) {
@@ -709,6 +748,7 @@ static const struct {
     CASE(a_second_shutdown_ends_with_the_first),
     CASE(what_was_abandoned_stays_so),
     CASE(a_deleter_that_stays_is_left_behind),
+    CASE(a_loop_that_never_ends_holds_nobody_up),
     CASE(polls_are_bounded),
     CASE(calls_behind_a_lend_are_bounded),
     CASE(a_callback_may_want_the_issuers_lock),
