@@ -578,11 +578,21 @@ static luggage work(eddy_vm *vm, const eddy_engine_turn *turn) {
     }
 }
 
+/* The VM whose role the thread has. */
+static __thread const eddy_vm *worked_for;
+
+bool eddy_engine_is_mine(const eddy_vm *vm) {
+    return worked_for == vm;
+}
+
 void eddy_engine_work(eddy_vm *vm, const eddy_engine_turn *turn) {
     eddy_order_check();
     /* The thread may be a user's: kernels must not change its errno. */
     int saved_errno = errno;
+    const eddy_vm *outer = worked_for;
+    worked_for = vm;
     luggage taken = work(vm, turn);
+    worked_for = outer;
     if (EDDY_UNLIKELY(taken.dump != NULL))
         eddy_dump_log(taken.dump);
     if (taken.own) {

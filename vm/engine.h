@@ -20,6 +20,8 @@ typedef struct eddy_engine_turn {
 } eddy_engine_turn;
 /* Works until nothing is left, its budget is spent or `until` is done, gives the role up, and runs the call that it kept for itself. */
 void eddy_engine_work(eddy_vm *vm, const eddy_engine_turn *turn);
+/* Whether the calling thread has the role: what ends in it may release storages, as a program does whose last run is over. */
+bool eddy_engine_is_mine(const eddy_vm *vm);
 /* Requests, and works if the role was free: for a thread of the VM or of the team. */
 void eddy_engine_drive(eddy_vm *vm);
 /* The same for an issuer that has just submitted number `sequence`, beside other issuers or alone, or for one that has nothing else to do

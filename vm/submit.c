@@ -42,6 +42,12 @@ eddy_status eddy_vm_enter(eddy_vm *vm, eddy_origin origin) {
 
 /* In one-thread mode the caller does the engine's work before its call returns, also what another thread left. */
 static void drive_one_thread(eddy_vm *vm) {
+    /* A release in the midst of that work, whose thread holds the lock below: it goes on with the rest, and user code is none of it. */
+    if (EDDY_UNLIKELY(eddy_engine_is_mine(vm))) {
+        eddy_engine_drive(vm);
+        eddy_vm_inside_end(vm);
+        return;
+    }
     eddy_order_check();
     eddy_lock_acquire(&vm->one_thread);
     eddy_engine_drive(vm);
