@@ -12,6 +12,9 @@ bool eddy_pending_release_make_room(eddy_caller *caller, eddy_runtime *runtime) 
     eddy_pending_release *pending = &caller->pending;
     if (!eddy_pending_release_flush(caller))
         return false;
+    /* The thread may have done the engine's work meanwhile, in which a program has ended and given up what it held. */
+    if (pending->count > 0)
+        return pending->runtime == runtime && pending->count < EDDY_PENDING_RELEASE_MAX;
     if (pending->runtime == runtime)
         return true;
     eddy_runtime_bind(runtime);

@@ -34,6 +34,7 @@ static inline bool eddy_pending_release_add(struct eddy_caller *caller,
     if (EDDY_UNLIKELY(pending->runtime != runtime || pending->count == EDDY_PENDING_RELEASE_MAX) &&
         !eddy_pending_release_make_room(caller, runtime))
         return false;
+    EDDY_ASSERT(pending->runtime == runtime && pending->count < EDDY_PENDING_RELEASE_MAX);
     pending->numbers[pending->count++] = storage;
     return true;
 }

@@ -57,3 +57,36 @@ Test(last_reference, a_run_gives_up_what_its_program_holds) {
         eddy_runtime_release(&runtime);
     }
 }
+
+/* The thread gives small tensors back in heaps. Where it passes on a full one, the machine may end the run on this thread, and the program's tensors
+ * fill the next heap. */
+static void release_beside(int before, int held) {
+    eddy_scope *scope = eddy_scope_begin();
+    eddy_tensor *x = eddy_ones(EDDY_SHAPE(4), EDDY_F32, NULL),
+                *busy = eddy_ones(EDDY_SHAPE(4), EDDY_F32, NULL);
+    eddy_tensor *small[2 * HELD], *y;
+    cr_assert_not_null(eddy_map(busy, EDDY_WRITE, EDDY_FOREVER));
+    for (int i = 0; i < 2 * HELD; i++) {
+        eddy_scope *own = eddy_scope_begin();
+        small[i] = eddy_retain(eddy_neg(busy));
+        eddy_scope_end(own);
+    }
+    y = leave_run(x, 4, held);
+    for (int i = 0; i < before; i++)
+        eddy_release(&small[i]);
+    must(eddy_unmap(x));
+    for (int i = before; i < 2 * HELD; i++)
+        eddy_release(&small[i]);
+    must(eddy_unmap(busy));
+    cr_assert_eq(sum_of(y), 4. * (held + 1));
+    eddy_scope_end(scope);
+}
+
+Test(last_reference, heaps_of_releases_stay_apart) {
+    for (int round = 0; round < 20; round++)
+        for (int before = 0; before < HELD; before++)
+            for (int held = 7; held < 12; held++)
+                release_beside(before, held);
+    must(eddy_sync(EDDY_FOREVER));
+    cr_assert_eq(eddy_live_count(), 0);
+}
