@@ -101,7 +101,7 @@ typedef struct eddy_record_options {
 } eddy_record_options;
 
 /* Begins a recording of the calling thread's ops, which ends with eddy_record_end or eddy_record_cancel on the same thread (or with the
- * thread). options: NULL for all defaults. INVALID_ARGUMENT (one is open; there is no such pass), OUT_OF_MEMORY, SHUT_DOWN, FORKED. */
+ * thread, or with the callback that has begun it). options: NULL for all defaults. INVALID_ARGUMENT (one is open; there is no such pass), OUT_OF_MEMORY, SHUT_DOWN, FORKED. */
 EDDY_API eddy_status eddy_record_begin(const eddy_record_options *options);
 
 /* Ends the recording and makes its program, one reference, the caller's. bindings names inputs, outputs, state and constants; NULL names

@@ -2,6 +2,7 @@
 
 #include <base/memory.h>
 #include <base/status.h>
+#include <interpreter/call/recorder.h>
 #include <interpreter/handle/runtime.h>
 #include <interpreter/handle/scope.h>
 #include <interpreter/handle/stream.h>
@@ -44,6 +45,8 @@ static void end_scopes(eddy_caller *caller) {
 
 void eddy_callback_state_return(eddy_caller *caller, const eddy_callback_state *kept) {
     eddy_runtime *chosen = caller->runtime;
+    if (caller->recorder)
+        caller->recorder->abandon(caller->recorder);
     end_scopes(caller);
     eddy_error_leave();
     if (kept->error.status != EDDY_OK)

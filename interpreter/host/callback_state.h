@@ -3,7 +3,7 @@
  * In one-thread mode a callback runs inside a call of any thread. Its tensors do not belong to that thread's scope, in which the
  * call has reserved the last place; its ops do not use that thread's stream or its no-grad mode; its errors do not go to that
  * thread's slot; and a runtime that it chooses is current until it returns. Scopes that it leaves open, of tensors, streams and
- * devices, end with it, on any thread. */
+ * devices, and a recording end with it, on any thread. */
 #ifndef EDDY_INTERPRETER_HOST_CALLBACK_STATE_H
 #define EDDY_INTERPRETER_HOST_CALLBACK_STATE_H
 

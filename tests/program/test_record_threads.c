@@ -275,3 +275,38 @@ Test(record_threads, programs_that_another_thread_drops_are_recorded_anew) {
     }
     cr_assert_eq(eddy_live_count(), 0);
 }
+
+/* ---- callbacks ---- */
+
+static _Atomic int begun_count;
+
+static void begins(void *tensor, const void *data, int64_t bytes, const eddy_error *error) {
+    (void)data;
+    (void)bytes;
+    (void)error;
+    eddy_scope *scope = eddy_scope_begin();
+    if (eddy_record_begin(NULL) == EDDY_OK && eddy_relu(tensor))
+        begun_count++;
+    eddy_scope_end(scope);
+}
+
+/* On the thread of callbacks, and in one-thread mode on this one. */
+Test(record_threads, a_recording_ends_with_the_callback_that_leaves_it_open) {
+    for (int way = 0; way < 2; way++) {
+        eddy_runtime *runtime =
+            eddy_runtime_create(EDDY_OPTIONS(runtime, .threads = 2, .uses_one_thread = way == 1));
+        must(eddy_runtime_use(runtime));
+        eddy_scope *scope = eddy_scope_begin();
+        eddy_tensor *x = filled(1);
+        begun_count = 0;
+        for (int i = 0; i < 3; i++)
+            must(eddy_read_async(x, begins, x));
+        must(eddy_sync(EDDY_FOREVER));
+        must(eddy_sync_deleters(EDDY_FOREVER));
+        cr_assert_eq(begun_count, 3);
+        eddy_scope_end(scope);
+        cr_assert_eq(eddy_live_count(), 0);
+        must(eddy_runtime_use(NULL));
+        eddy_runtime_release(&runtime);
+    }
+}
