@@ -121,6 +121,8 @@ static void run_call(const eddy_step *step, eddy_frame *frame, const void *attri
                              .error = &frame->error};
     if (step->kernel.workspace_at >= 0)
         call.workspace = frame->bases[0] + step->kernel.workspace_at;
+    /* Kernels call the libraries that end with the process, and a run may go on for longer than exit waits. */
+    eddy_team_halt_point();
     eddy_packed_call(packed, &call);
 }
 

@@ -98,6 +98,65 @@ static void exit_while_convolving(void) {
     CHECK(exited_with(in_child(stay_convolving), 0));
 }
 
+static atomic_int kernel_count;
+
+static eddy_status run_counted(const eddy_op_call *call) {
+    (void)call;
+    atomic_fetch_add(&kernel_count, 1);
+    return EDDY_OK;
+}
+
+/* In place on x. */
+static void register_counted(void) {
+    static const eddy_operand_description operands[] = {{"x", EDDY_OPERAND_TENSOR, true}};
+    static const eddy_op_kernel kernels[] = {{.device = EDDY_DEVICE_CPU, .run = run_counted}};
+    CHECK(eddy_op_register(&(eddy_op_description){.size = sizeof(eddy_op_description),
+                                                  .name = "test.counted",
+                                                  .summary = "counts its kernels",
+                                                  .operands = operands,
+                                                  .operand_count = 1,
+                                                  .kernels = kernels,
+                                                  .kernel_count = 1,
+                                                  .has_no_grad = true}) == EDDY_OK);
+}
+
+static eddy_status is_positive(void *context, eddy_list carried, eddy_tensor **outputs) {
+    (void)context;
+    outputs[0] = eddy_gt_s(carried.items[0], EDDY_S(0));
+    return outputs[0] ? EDDY_OK : EDDY_INVALID_ARGUMENT;
+}
+
+static eddy_status count(void *context, eddy_list carried, eddy_tensor **outputs) {
+    (void)context;
+    outputs[0] = carried.items[0];
+    return eddy_call("test.counted", carried, NULL, NULL);
+}
+
+/* Registered first, so that it is called once the library's own handler has returned. */
+static void look_for_kernels(void) {
+    int before = atomic_load(&kernel_count);
+    usleep(50000);
+    if (before == 0 || atomic_load(&kernel_count) != before)
+        _exit(1);
+}
+
+/* A run of a program that never ends: its calls are recorded and do not run. */
+static void stay_in_a_run(void) {
+    CHECK(atexit(look_for_kernels) == 0);
+    register_counted();
+    eddy_tensor *x = eddy_ones((eddy_shape){0}, EDDY_F32, NULL), *y;
+    CHECK(eddy_record_begin(EDDY_OPTIONS(record, .records_only = true)) == EDDY_OK);
+    CHECK(eddy_while(is_positive, count, NULL, EDDY_LIST(x), NULL, &y) == EDDY_OK);
+    eddy_program *program =
+        eddy_record_end(EDDY_BINDINGS({"x", x, EDDY_ROLE_INPUT}, {"y", y, EDDY_ROLE_OUTPUT}));
+    CHECK(program);
+    CHECK(eddy_program_run(program, EDDY_LIST(x), &y) == EDDY_OK);
+}
+
+static void exit_while_a_program_runs(void) {
+    CHECK(exited_with(in_child(stay_in_a_run), 0));
+}
+
 static void *call_exit(void *context) {
     (void)context;
     exit(3);
@@ -574,6 +633,7 @@ static const struct {
     CASE(exit_while_busy),
     CASE(exit_with_much_to_do),
     CASE(exit_while_convolving),
+    CASE(exit_while_a_program_runs),
     CASE(exit_from_another_thread),
     CASE(exit_behind_a_lend),
     CASE(unseen_error_is_told_at_exit),
