@@ -70,14 +70,16 @@ static int lock_spin_pauses(void) {
     return pauses;
 }
 
-void eddy_lock_acquire_slow(eddy_lock *lock) {
+bool eddy_lock_acquire_slow(eddy_lock *lock, int64_t deadline_ns) {
     for (int i = lock_spin_pauses(); i > 0; i--) {
         uint32_t expected = 0;
         if (eddy_load_relaxed(&lock->word) == 0 && eddy_cas_acquire(&lock->word, &expected, 1u))
-            return;
+            return true;
         eddy_atomic_pause();
     }
     /* A thread that slept takes the lock as 2: others may still sleep. */
     while (eddy_exchange_acquire(&lock->word, 2u) != 0)
-        eddy_sleep_wait(&lock->word, 2, EDDY_CLOCK_FOREVER);
+        if (!eddy_sleep_wait(&lock->word, 2, deadline_ns))
+            return false;
+    return true;
 }

@@ -45,7 +45,8 @@ static inline void eddy_lock_init(eddy_lock *lock, eddy_lock_rank rank) {
     *lock = (eddy_lock)EDDY_LOCK_OF(rank);
 }
 
-void eddy_lock_acquire_slow(eddy_lock *lock);
+/* False: it was not free until the deadline. */
+bool eddy_lock_acquire_slow(eddy_lock *lock, int64_t deadline_ns);
 
 static inline bool eddy_lock_try(eddy_lock *lock) {
     uint32_t expected = 0;
@@ -59,7 +60,17 @@ static inline void eddy_lock_acquire(eddy_lock *lock) {
     uint32_t expected = 0;
     EDDY_LOCK_FOLLOW(taken, lock);
     if (!eddy_cas_acquire(&lock->word, &expected, 1u))
-        eddy_lock_acquire_slow(lock);
+        (void)eddy_lock_acquire_slow(lock, EDDY_CLOCK_FOREVER);
+}
+
+/* The same until a deadline, for a lock that is held for as long as a kernel takes. */
+static inline bool eddy_lock_acquire_until(eddy_lock *lock, int64_t deadline_ns) {
+    if (eddy_lock_try(lock))
+        return true;
+    if (!eddy_lock_acquire_slow(lock, deadline_ns))
+        return false;
+    EDDY_LOCK_FOLLOW(taken, lock);
+    return true;
 }
 
 static inline void eddy_lock_release(eddy_lock *lock) {

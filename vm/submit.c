@@ -41,7 +41,7 @@ eddy_status eddy_vm_enter(eddy_vm *vm, eddy_origin origin) {
 }
 
 /* In one-thread mode the caller does the engine's work before its call returns, also what another thread left. */
-static void drive_one_thread(eddy_vm *vm) {
+static void drive_one_thread(eddy_vm *vm, int64_t deadline_ns) {
     /* A release in the midst of that work, whose thread holds the lock below: it goes on with the rest, and user code is none of it. */
     if (EDDY_UNLIKELY(eddy_engine_is_mine(vm))) {
         eddy_engine_drive(vm);
@@ -49,10 +49,12 @@ static void drive_one_thread(eddy_vm *vm) {
         return;
     }
     eddy_order_check();
-    eddy_lock_acquire(&vm->one_thread);
-    eddy_engine_drive(vm);
-    eddy_lock_release(&vm->one_thread);
-    eddy_service_run_due(vm);
+    /* Too late: the thread that works goes on with what was written. */
+    if (eddy_lock_acquire_until(&vm->one_thread, deadline_ns)) {
+        eddy_engine_drive(vm);
+        eddy_lock_release(&vm->one_thread);
+        eddy_service_run_due(vm);
+    }
     eddy_vm_inside_end(vm);
 }
 
@@ -74,7 +76,7 @@ static void drive_own(eddy_vm *vm, bool has_issued, uint64_t sequence, bool is_s
     eddy_vm_inside_end(vm);
 }
 
-void eddy_vm_leave_busy(eddy_vm *vm) {
+void eddy_vm_leave_busy(eddy_vm *vm, int64_t deadline_ns) {
     bool has_to_wake = claims_wake(vm);
     bool drives = vm->is_driven ? vm->has_written : eddy_vm_has_to_drive(vm);
     bool has_issued = vm->has_issued;
@@ -91,7 +93,7 @@ void eddy_vm_leave_busy(eddy_vm *vm) {
     if (drives && vm->is_driven)
         drive_own(vm, has_issued, sequence, is_shared);
     else if (drives)
-        drive_one_thread(vm);
+        drive_one_thread(vm, deadline_ns);
 }
 
 bool eddy_vm_look_behind(eddy_vm *vm, uint64_t position) {

@@ -31,13 +31,16 @@ static inline bool eddy_vm_has_to_drive(const eddy_vm *vm) {
             eddy_service_has_due(vm));
 }
 /* Leaves it after something was written, or with something to do. */
-void eddy_vm_leave_busy(eddy_vm *vm);
-/* Leaves it and wakes the scheduler thread if it sleeps; in one-thread mode does the engine's work. */
-static inline void eddy_vm_leave(eddy_vm *vm) {
+void eddy_vm_leave_busy(eddy_vm *vm, int64_t deadline_ns);
+/* Leaves it and wakes the scheduler thread if it sleeps; in one-thread mode does the engine's work, unless another thread does it until the deadline. */
+static inline void eddy_vm_leave_until(eddy_vm *vm, int64_t deadline_ns) {
     if (EDDY_UNLIKELY(vm->has_written || eddy_vm_has_to_drive(vm)))
-        eddy_vm_leave_busy(vm);
+        eddy_vm_leave_busy(vm, deadline_ns);
     else
         eddy_vm_unlock(vm);
+}
+static inline void eddy_vm_leave(eddy_vm *vm) {
+    eddy_vm_leave_until(vm, EDDY_CLOCK_FOREVER);
 }
 /* Writes an instruction to the ring, waiting for room: may leave and enter the lock in between. Lock: submission. */
 EDDY_MUST_USE eddy_status eddy_vm_write(eddy_vm *vm, eddy_submission *submission);

@@ -204,7 +204,7 @@ static eddy_status submit_and_wait(eddy_vm *vm, eddy_submission *submission, edd
         fail_wait(status, wait);
     uint64_t before =
         eddy_instruction_has(&submission->instruction, EDDY_KIND_ENDS_ALL) ? vm->sequence : 0;
-    eddy_vm_leave(vm);
+    eddy_vm_leave_until(vm, deadline_ns);
     if (status != EDDY_OK) {
         eddy_vm_event_release(eddy_instruction_kind_event(&submission->instruction));
         eddy_waiter_recycle(&vm->waiters, waiter);
@@ -262,7 +262,7 @@ static eddy_status wait_on(eddy_vm *vm, eddy_storage_number number, eddy_wait_ar
         return EDDY_OK;
     }
     if (wait->timeout_ns <= 0) {
-        eddy_vm_leave(vm);
+        eddy_vm_leave_until(vm, 0);
         return fail_wait(EDDY_TIMED_OUT, wait);
     }
     eddy_waiter *waiter = waiter_for(vm, wait);
@@ -295,7 +295,7 @@ bool eddy_vm_is_ready(eddy_vm *vm, eddy_storage_number number) {
     if (eddy_vm_enter(vm, (eddy_origin){"is_ready", NULL}) != EDDY_OK)
         return false;
     bool is_ready = eddy_vm_storage_is_idle(eddy_vm_storage(vm, number));
-    eddy_vm_leave(vm);
+    eddy_vm_leave_until(vm, 0);
     return is_ready;
 }
 
@@ -477,9 +477,10 @@ eddy_status eddy_vm_sync_service(eddy_vm *vm, const eddy_vm_wait *wait) {
     eddy_status status = eddy_vm_enter(vm, wait->origin);
     if (status != EDDY_OK)
         return status;
+    int64_t deadline_ns = eddy_clock_deadline(wait->timeout_ns);
     eddy_vm_inside_begin(vm);
-    eddy_vm_leave(vm);
-    status = eddy_service_sync(vm, eddy_clock_deadline(wait->timeout_ns));
+    eddy_vm_leave_until(vm, deadline_ns);
+    status = eddy_service_sync(vm, deadline_ns);
     eddy_vm_inside_end(vm);
     return status == EDDY_OK ? EDDY_OK : fail_wait(status, wait);
 }

@@ -207,6 +207,31 @@ static void a_deleter_that_stays_is_left_behind(void) {
     let_go();
 }
 
+/* ---- one-thread mode beside another thread ---- */
+
+static void *hold_elsewhere(void *x) {
+    CHECK(eddy_runtime_use(eddy_runtime_of(x)) == EDDY_OK);
+    hold(x);
+    return NULL;
+}
+
+/* The other thread does the engine's work for as long as its kernel takes. */
+static void one_thread_mode_keeps_the_time_of_waits(void) {
+    eddy_runtime *runtime = eddy_runtime_create(EDDY_OPTIONS(runtime, .uses_one_thread = true));
+    CHECK(runtime && eddy_runtime_use(runtime) == EDDY_OK);
+    eddy_tensor *x = ones(4);
+    pthread_t holder = start(hold_elsewhere, x);
+    while (!atomic_load(&inside_count))
+        usleep(100);
+    CHECK(!eddy_is_ready(x));
+    CHECK(eddy_wait(x, 0) == EDDY_TIMED_OUT);
+    CHECK(eddy_wait(x, 1000000) == EDDY_TIMED_OUT);
+    CHECK(!eddy_map(x, EDDY_READ, 1000000));
+    CHECK(eddy_sync(1000000) == EDDY_TIMED_OUT);
+    let_go();
+    CHECK(join(holder) == EDDY_OK && eddy_wait(x, 0) == EDDY_OK);
+}
+
 /* ---- a run that never ends ---- */
 
 static eddy_status never_over(void *context, eddy_list carried, eddy_tensor **outputs) {
@@ -221,23 +246,16 @@ static eddy_status add_one(void *context, eddy_list carried, eddy_tensor **outpu
     return outputs[0] ? EDDY_OK : EDDY_INVALID_ARGUMENT;
 }
 
-/* Its calls are recorded and do not run: they would not end either. */
-static eddy_program *endless(eddy_tensor *x) {
-    eddy_tensor *y;
+/* One step is as cheap as an op that its caller runs at once, and nobody knows how many there are. Calls are recorded and do not run: they
+ * would not end either. */
+static void a_loop_that_never_ends_holds_nobody_up(void) {
+    eddy_runtime *runtime = use_new_runtime();
+    eddy_tensor *x = eddy_zeros((eddy_shape){0}, EDDY_F64, NULL), *y;
     CHECK(eddy_record_begin(EDDY_OPTIONS(record, .records_only = true)) == EDDY_OK);
     CHECK(eddy_while(never_over, add_one, NULL, EDDY_LIST(x), NULL, &y) == EDDY_OK);
     eddy_program *program =
         eddy_record_end(EDDY_BINDINGS({"x", x, EDDY_ROLE_INPUT}, {"y", y, EDDY_ROLE_OUTPUT}));
-    CHECK(program);
-    return program;
-}
-
-/* One step is as cheap as an op that its caller runs at once, and nobody knows how many there are. */
-static void a_loop_that_never_ends_holds_nobody_up(void) {
-    eddy_runtime *runtime = use_new_runtime();
-    eddy_tensor *x = eddy_zeros((eddy_shape){0}, EDDY_F64, NULL), *y;
-    eddy_program *program = endless(x);
-    CHECK(eddy_program_run(program, EDDY_LIST(x), &y) == EDDY_OK);
+    CHECK(program && eddy_program_run(program, EDDY_LIST(x), &y) == EDDY_OK);
     CHECK(eddy_wait(y, 1000000) == EDDY_TIMED_OUT);
     CHECK(!eddy_map(x, EDDY_WRITE, 1000000) && eddy_error_take(NULL) == EDDY_TIMED_OUT);
     CHECK(eddy_item_f64(eddy_add(ones(1), ones(1)), NULL) == 2);
@@ -748,6 +766,7 @@ static const struct {
     CASE(a_second_shutdown_ends_with_the_first),
     CASE(what_was_abandoned_stays_so),
     CASE(a_deleter_that_stays_is_left_behind),
+    CASE(one_thread_mode_keeps_the_time_of_waits),
     CASE(a_loop_that_never_ends_holds_nobody_up),
     CASE(polls_are_bounded),
     CASE(calls_behind_a_lend_are_bounded),
