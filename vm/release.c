@@ -1,4 +1,4 @@
-/* Releases of storages (PROTOCOL.md section 8). Never blocks, never fails. */
+/* Releases of storages (PROTOCOL.md section 8). Never blocks, never fails: nor does it wait for another thread that works in one-thread mode. */
 #include <base/trace.h>
 #include <vm/engine.h>
 #include <vm/execute.h>
@@ -82,7 +82,7 @@ void eddy_vm_release(eddy_vm *vm, eddy_vm_release_link *link) {
     bool has_room = has_room_for_releases(vm);
     if (EDDY_LIKELY(has_room))
         eddy_vm_release_locked(vm, link->storage);
-    eddy_vm_leave(vm);
+    eddy_vm_leave_until(vm, 0);
     if (EDDY_LIKELY(has_room))
         link->recycle(link);
     else
@@ -104,6 +104,6 @@ bool eddy_vm_release_many(eddy_vm *vm, const eddy_storage_number *numbers, uint3
     bool has_room = has_room_for_releases(vm);
     if (EDDY_LIKELY(has_room))
         eddy_vm_release_all_locked(vm, numbers, count);
-    eddy_vm_leave(vm);
+    eddy_vm_leave_until(vm, 0);
     return has_room;
 }
