@@ -1,0 +1,491 @@
+/* Buckets of sizes together with what else programs have: groups and chains, numbers, fast passes and generators. */
+#include <criterion/criterion.h>
+#include <eddy/eddy.h>
+#include <math.h>
+#include <program/fused.h>
+#include <program/program.h>
+#include <program/recorded_function.h>
+#include <string.h>
+#include <tests/program/outcome.h>
+#include <tests/program/taped.h>
+
+typedef struct function {
+    eddy_status (*body)(void *context, eddy_recorded_call *call);
+    int64_t width; /* of a row */
+    int calls;
+    eddy_tensor *held; /* of the function's own, or NULL */
+    eddy_generator *generator;
+} function;
+
+static eddy_tensor *rows(int64_t count, int64_t width, int seed) {
+    eddy_tensor *made =
+        eddy_arange(EDDY_S(seed), EDDY_S(seed + count * width), EDDY_S(1), EDDY_F32, NULL);
+    return eddy_sin(eddy_reshape(made, EDDY_SHAPE(count, width)));
+}
+
+static eddy_recorded *make(function *f, int64_t most) {
+    return eddy_recorded_create(
+        f->body, f, 1, EDDY_OPTIONS(recorded, .foretells_shapes = true, .most_size = most));
+}
+
+static eddy_status call_body(const function *f, eddy_tensor *x, eddy_scalars numbers,
+                             eddy_tensor **y) {
+    function other = *f;
+    eddy_recorded_call call = {.size = sizeof(call),
+                               .inputs = EDDY_LIST(x),
+                               .scalars = numbers.items,
+                               .scalar_count = numbers.count,
+                               .outputs = y,
+                               .output_count = 1};
+    return f->body(&other, &call);
+}
+
+/* One call, compared with the function's own. */
+static void run_size(eddy_recorded *recorded, const function *f, int64_t size, int seed) {
+    eddy_scope *scope = eddy_scope_begin();
+    eddy_tensor *x = rows(size, f->width, seed), *y, *expected;
+    must(eddy_recorded_run(recorded, EDDY_LIST(x), (eddy_scalars){0}, &y));
+    must(call_body(f, x, (eddy_scalars){0}, &expected));
+    char what[32];
+    snprintf(what, sizeof(what), "size %lld", (long long)size);
+    must_have_same_bits(y, expected, what);
+    eddy_scope_end(scope);
+}
+
+static void learn(eddy_recorded *recorded, const function *f, int64_t first, int64_t second,
+                  int64_t third) {
+    const int64_t sizes[] = {first, first, second, second, third};
+    for (int i = 0; i < 5; i++)
+        run_size(recorded, f, sizes[i], i);
+}
+
+/* The program that the call before has run. */
+static const eddy_program *newest(const eddy_recorded *recorded) {
+    const eddy_program *program = recorded->first->program;
+    cr_assert_not_null(program);
+    return program;
+}
+
+/* ---- groups and chains ---- */
+
+/* From 4,096 elements on it is a group of its own accord, with reductions of rows. */
+static eddy_status normalizes(void *context, eddy_recorded_call *call) {
+    ((function *)context)->calls++;
+    eddy_tensor *x = call->inputs.items[0];
+    eddy_tensor *mean = eddy_mean(x, EDDY_AXES(1), EDDY_OPTIONS(mean, .keeps_dims = true));
+    eddy_tensor *centred = eddy_sub(x, mean);
+    eddy_tensor *square =
+        eddy_mean(eddy_square(centred), EDDY_AXES(1), EDDY_OPTIONS(mean, .keeps_dims = true));
+    call->outputs[0] = eddy_mul(centred, eddy_rsqrt(eddy_add_s(square, EDDY_S(0.25))));
+    return EDDY_OK;
+}
+
+/* Few elements at all sizes: one chain, or nothing. */
+static eddy_status chains(void *context, eddy_recorded_call *call) {
+    ((function *)context)->calls++;
+    eddy_tensor *x = eddy_cumsum(call->inputs.items[0], 1);
+    call->outputs[0] = eddy_cumsum(eddy_tanh(eddy_add(x, eddy_mul(x, x))), 1);
+    return EDDY_OK;
+}
+
+/* Runs all sizes, and expects that each is derived and has one group, which is one loop from this size on. */
+static void expect_group(function f, int64_t most, int64_t loop_from) {
+    eddy_scope *scope = eddy_scope_begin();
+    eddy_recorded *recorded = make(&f, most);
+    learn(recorded, &f, 2, 3, 4);
+    for (int64_t size = 5; size <= most; size++) {
+        run_size(recorded, &f, size, (int)size);
+        const eddy_program *program = newest(recorded);
+        cr_assert_eq(program->code.groups.count, 1, "size %lld", (long long)size);
+        cr_assert_eq(program->executable->group_count, 1);
+        cr_assert_eq(eddy_fused_is_loop(program->executable->fused[0]), size >= loop_from);
+    }
+    cr_assert_eq(f.calls, 5);
+    char derived[32];
+    snprintf(derived, sizeof(derived), " %lld derived", (long long)most - 4);
+    expect_explained(recorded, derived);
+    eddy_recorded_release(&recorded);
+    expect_nothing_left(scope);
+}
+
+Test(buckets_combined, derived_programs_have_groups) {
+    expect_group((function){normalizes, 128, 0, NULL, NULL}, 70, 71);
+    expect_group((function){chains, 8, 0, NULL, NULL}, 70, 5);
+}
+
+/* ---- numbers ---- */
+
+/* A number of the call's, one that follows from the size, and a rate. */
+static eddy_status takes_numbers(void *context, eddy_recorded_call *call) {
+    ((function *)context)->calls++;
+    eddy_tensor *x = eddy_mul_s(call->inputs.items[0], call->scalars[0]);
+    x = eddy_add_s(eddy_tanh(x), EDDY_S(eddy_dim_of(x, 0)));
+    x = eddy_sub_s(eddy_cumsum(x, 0), call->scalars[1]);
+    call->outputs[0] = eddy_dropout(x, call->scalars[2], NULL);
+    return EDDY_OK;
+}
+
+/* Which number it is depends on the size, and on no line. */
+static eddy_status takes_turns(void *context, eddy_recorded_call *call) {
+    ((function *)context)->calls++;
+    eddy_tensor *x = call->inputs.items[0];
+    call->outputs[0] = eddy_mul_s(eddy_exp(x), call->scalars[eddy_dim_of(x, 0) % 2]);
+    return EDDY_OK;
+}
+
+static void run_numbers(eddy_recorded *recorded, const function *f, int64_t size, int seed) {
+    eddy_scope *scope = eddy_scope_begin();
+    eddy_scalars numbers = EDDY_SCALARS(EDDY_S(0.25 * seed), EDDY_S(3 - seed), EDDY_S(0.5 / seed));
+    eddy_tensor *x = rows(size, f->width, seed), *y, *expected;
+    eddy_seed((uint64_t)seed);
+    must(eddy_recorded_run(recorded, EDDY_LIST(x), numbers, &y));
+    eddy_seed((uint64_t)seed);
+    must(call_body(f, x, numbers, &expected));
+    char what[32];
+    snprintf(what, sizeof(what), "size %lld", (long long)size);
+    must_have_same_bits(y, expected, what);
+    eddy_scope_end(scope);
+}
+
+/* Each size twice, with other numbers; returns how often the function ran. */
+static int try_numbers(function f, int64_t most) {
+    static const int64_t first[] = {2, 2, 3, 3, 4};
+    eddy_scope *scope = eddy_scope_begin();
+    eddy_recorded *recorded = make(&f, most);
+    for (int i = 0; i < 5; i++)
+        run_numbers(recorded, &f, first[i], i + 1);
+    for (int round = 0; round < 2; round++)
+        for (int64_t size = most; size >= 2; size--)
+            run_numbers(recorded, &f, size, (int)size + 7 * round);
+    eddy_recorded_release(&recorded);
+    expect_nothing_left(scope);
+    return f.calls;
+}
+
+Test(buckets_combined, numbers_are_those_of_the_call) {
+    cr_assert_eq(try_numbers((function){takes_numbers, 8, 0, NULL, NULL}, 60), 5);
+}
+
+Test(buckets_combined, sizes_that_take_other_numbers_do_not_follow) {
+    cr_assert_gt(try_numbers((function){takes_turns, 8, 0, NULL, NULL}, 12), 2 * 10);
+}
+
+/* ---- fast passes ---- */
+
+static void use(const char *passes) {
+    eddy_runtime *runtime = eddy_runtime_create(EDDY_OPTIONS(runtime, .passes = passes));
+    cr_assert_not_null(runtime);
+    must(eddy_runtime_use(runtime));
+    eddy_runtime_release(&runtime);
+}
+
+/* A product is added to another one. */
+static eddy_status adds_products(void *context, eddy_recorded_call *call) {
+    function *f = context;
+    f->calls++;
+    eddy_tensor *x = call->inputs.items[0];
+    call->outputs[0] =
+        eddy_cos(eddy_add(eddy_matmul(x, f->held), eddy_matmul(eddy_neg(x), eddy_cos(f->held))));
+    return EDDY_OK;
+}
+
+#define CHANNELS 32
+#define SIDE 12
+
+static eddy_status convolves(void *context, eddy_recorded_call *call) {
+    function *f = context;
+    f->calls++;
+    eddy_tensor *x = call->inputs.items[0];
+    x = eddy_reshape(x, EDDY_SHAPE(eddy_dim_of(x, 0), CHANNELS, SIDE, SIDE));
+    call->outputs[0] = eddy_conv2d(x, f->held, EDDY_NONE, EDDY_OPTIONS(conv2d, .padding = {1, 1}));
+    return EDDY_OK;
+}
+
+static bool has_kernel(const eddy_program *program, const char *name) {
+    for (uint32_t i = 0; i < program->code.instructions.count; i++)
+        if (strcmp(eddy_code_instruction_at(&program->code, i)->kernel->name, name) == 0)
+            return true;
+    return false;
+}
+
+/* Runs all sizes, and expects that each is derived, has the kernel, and gives what is within a bound of the function's own. */
+static void expect_fast(function f, int64_t most, const char *kernel, double bound) {
+    eddy_recorded *recorded = make(&f, most);
+    const int64_t first[] = {2, 2, 3, 3, 4};
+    for (int64_t i = 0; i < most + 1; i++) {
+        eddy_scope *scope = eddy_scope_begin();
+        int64_t size = i < 5 ? first[i] : i;
+        eddy_tensor *x = rows(size, f.width, (int)i), *y, *expected;
+        must(eddy_recorded_run(recorded, EDDY_LIST(x), (eddy_scalars){0}, &y));
+        must(call_body(&f, x, (eddy_scalars){0}, &expected));
+        eddy_tensor *away = eddy_max(eddy_abs(eddy_sub(y, expected)), EDDY_ALL_AXES, NULL);
+        double found = eddy_item_f64(away, NULL);
+        cr_assert(found <= bound, "size %lld: %g, not within %g", (long long)size, found, bound);
+        cr_assert(i < 5 || has_kernel(newest(recorded), kernel), "size %lld", (long long)size);
+        eddy_scope_end(scope);
+    }
+    cr_assert_eq(f.calls, 5);
+    char derived[32];
+    snprintf(derived, sizeof(derived), " %lld derived", (long long)most - 4);
+    expect_explained(recorded, derived);
+    eddy_recorded_release(&recorded);
+}
+
+/* Two sums of 8 terms of up to 1, in whatever order. */
+Test(buckets_combined, products_are_added_at_once) {
+    use("all,accumulate");
+    eddy_scope *scope = eddy_scope_begin();
+    function f = {adds_products, 8, 0, rows(8, 8, 3), NULL};
+    must(eddy_wait(f.held, EDDY_FOREVER));
+    expect_fast(f, 40, "add_product_fast", 2 * 16 * 0x1p-24 * 16);
+    expect_nothing_left(scope);
+}
+
+/* The bound of tests/kernels/test_winograd.c, of numbers of up to 1. */
+Test(buckets_combined, convolutions_run_by_winograds_algorithm) {
+    use("all,winograd");
+    eddy_scope *scope = eddy_scope_begin();
+    eddy_tensor *w =
+        eddy_reshape(rows(CHANNELS, CHANNELS * 9, 5), EDDY_SHAPE(CHANNELS, CHANNELS, 3, 3));
+    function f = {convolves, CHANNELS * SIDE * SIDE, 0, w, NULL};
+    must(eddy_wait(w, EDDY_FOREVER));
+    expect_fast(f, 9, "conv2d_fast",
+                88.0 / 3 * 88.0 / 3 * (CHANNELS + 24) * 0x1p-24 * 9 * CHANNELS);
+    expect_nothing_left(scope);
+}
+
+/* ---- generators ---- */
+
+static eddy_status drops(void *context, eddy_recorded_call *call) {
+    function *f = context;
+    f->calls++;
+    call->outputs[0] = eddy_dropout(eddy_tanh(call->inputs.items[0]), EDDY_S(0.5),
+                                    EDDY_OPTIONS(dropout, .generator = f->generator));
+    return EDDY_OK;
+}
+
+/* Programs that were derived hold it, and what they were derived from may be gone. */
+Test(buckets_combined, derived_programs_hold_their_generator) {
+    eddy_scope *scope = eddy_scope_begin();
+    eddy_generator *own = eddy_generator_create(3), *other = eddy_generator_create(3);
+    function f = {drops, 8, 0, NULL, own}, again = {drops, 8, 0, NULL, other};
+    eddy_recorded *recorded = make(&f, 40);
+    for (int i = 0; i < 80; i++) {
+        static const int64_t first[] = {2, 2, 3, 3, 4};
+        eddy_tensor *x = rows(i < 5 ? first[i] : 2 + i % 39, 8, i), *y, *expected;
+        must(eddy_recorded_run(recorded, EDDY_LIST(x), (eddy_scalars){0}, &y));
+        must(call_body(&again, x, (eddy_scalars){0}, &expected));
+        must_have_same_bits(y, expected, "drawn");
+    }
+    cr_assert_eq(f.calls, 5);
+    eddy_recorded_release(&recorded);
+    eddy_generator_release(&own);
+    eddy_generator_release(&other);
+    expect_nothing_left(scope);
+}
+
+/* ---- what was recorded in another bucket ---- */
+
+static eddy_status attends(void *context, eddy_recorded_call *call) {
+    ((function *)context)->calls++;
+    eddy_tensor *x = call->inputs.items[0];
+    eddy_tensor *scores = eddy_matmul(x, eddy_transpose(x, 0, 1));
+    call->outputs[0] = eddy_matmul(eddy_softmax(eddy_mul_s(scores, EDDY_S(0.125)), 1), x);
+    return EDDY_OK;
+}
+
+/* Sizes of a bucket below those that were recorded follow in the same steps. */
+Test(buckets_combined, smaller_buckets_follow_from_larger_sizes) {
+    static const int64_t edges[] = {17, 60};
+    eddy_scope *scope = eddy_scope_begin();
+    function f = {attends, 8, 0, NULL, NULL};
+    eddy_recorded *recorded =
+        eddy_recorded_create(f.body, &f, 1,
+                             EDDY_OPTIONS(recorded, .foretells_shapes = true, .bucket_edges = edges,
+                                          .bucket_edge_count = 2));
+    learn(recorded, &f, 30, 33, 36);
+    for (int64_t size = 60; size >= 3; size -= 3)
+        run_size(recorded, &f, size, (int)size);
+    cr_assert_eq(f.calls, 6, "15 is recorded once");
+    expect_explained(recorded, "n from 2 to 17: sizes 3 to 12, 4 derived, 4 kept");
+    expect_explained(recorded, "n from 18 to 60: sizes 18 to 60, 12 derived, 12 kept");
+    eddy_recorded_release(&recorded);
+    expect_nothing_left(scope);
+}
+
+/* The two sizes that a class is learnt from are those of two buckets, and the third is in either. */
+Test(buckets_combined, both_sizes_of_a_class_are_of_checked_buckets) {
+    static const int64_t edges[] = {16, 40}, learnt[][3] = {{8, 30, 9}, {30, 8, 31}, {8, 30, 31}};
+    for (size_t i = 0; i < sizeof(learnt) / sizeof(*learnt); i++) {
+        eddy_scope *scope = eddy_scope_begin();
+        function f = {attends, 8, 0, NULL, NULL};
+        eddy_recorded *recorded =
+            eddy_recorded_create(f.body, &f, 1,
+                                 EDDY_OPTIONS(recorded, .foretells_shapes = true,
+                                              .bucket_edges = edges, .bucket_edge_count = 2));
+        learn(recorded, &f, learnt[i][0], learnt[i][1], learnt[i][2]);
+        for (int64_t size = 2; size <= 40; size++)
+            run_size(recorded, &f, size, (int)size);
+        cr_assert_eq(f.calls, 5);
+        eddy_recorded_release(&recorded);
+        expect_nothing_left(scope);
+    }
+}
+
+/* ---- where inputs lie ---- */
+
+/* Parts of one tensor, which begin elsewhere at each size, as pages of a cache. */
+Test(buckets_combined, inputs_begin_elsewhere_at_each_size) {
+    eddy_scope *scope = eddy_scope_begin();
+    function f = {attends, 8, 0, NULL, NULL};
+    eddy_recorded *recorded = make(&f, 40);
+    eddy_tensor *all = rows(100, 8, 1);
+    static const int64_t first[] = {2, 2, 3, 3, 4};
+    for (int64_t i = 0; i <= 40; i++) {
+        int64_t size = i < 5 ? first[i] : i;
+        eddy_tensor *x = eddy_narrow(all, 0, size, size), *y, *expected;
+        must(eddy_recorded_run(recorded, EDDY_LIST(x), (eddy_scalars){0}, &y));
+        must(call_body(&f, x, (eddy_scalars){0}, &expected));
+        must_have_same_bits(y, expected, "a part");
+    }
+    cr_assert_eq(f.calls, 5);
+    eddy_recorded_release(&recorded);
+    expect_nothing_left(scope);
+}
+
+/* ---- states and errors ---- */
+
+static eddy_status adds_up(void *context, eddy_recorded_call *call) {
+    function *f = context;
+    f->calls++;
+    eddy_tensor *x = call->inputs.items[0];
+    call->outputs[0] = eddy_mul(eddy_exp(x), f->held);
+    return eddy_add_into(f->held, eddy_sum(eddy_tanh(x), EDDY_AXES(0), NULL), f->held);
+}
+
+Test(buckets_combined, states_go_on_from_size_to_size) {
+    eddy_scope *scope = eddy_scope_begin();
+    function f = {adds_up, 8, 0, eddy_ones(EDDY_SHAPE(8), EDDY_F32, NULL), NULL}, again = f;
+    again.held = eddy_ones(EDDY_SHAPE(8), EDDY_F32, NULL);
+    eddy_recorded *recorded = make(&f, 40);
+    static const int64_t first[] = {2, 2, 3, 3, 4};
+    for (int i = 0; i < 80; i++) {
+        eddy_tensor *x = rows(i < 5 ? first[i] : 2 + i * 7 % 39, 8, i), *y, *expected;
+        must(eddy_recorded_run(recorded, EDDY_LIST(x), (eddy_scalars){0}, &y));
+        must(call_body(&again, x, (eddy_scalars){0}, &expected));
+        must_have_same_bits(y, expected, "an output");
+        must_have_same_bits(f.held, again.held, "the state");
+    }
+    cr_assert_eq(f.calls, 5);
+    eddy_recorded_release(&recorded);
+    expect_nothing_left(scope);
+}
+
+/* Its input are the places of rows, of which one may be out of range; what it held before is written in any case. */
+static eddy_status looks_up(void *context, eddy_recorded_call *call) {
+    function *f = context;
+    f->calls++;
+    eddy_tensor *found = eddy_index_select(f->held, call->inputs.items[0], 0);
+    call->outputs[0] = eddy_cumsum(eddy_tanh(eddy_add(found, eddy_mul(found, found))), 0);
+    return EDDY_OK;
+}
+
+static eddy_tensor *places(int64_t count, int64_t last) {
+    eddy_tensor *made = eddy_arange(EDDY_S(1), EDDY_S(count), EDDY_S(1), EDDY_I64, NULL);
+    return eddy_cat(EDDY_LIST(made, eddy_full(EDDY_SHAPE(1), EDDY_S(last), EDDY_I64, NULL)), 0);
+}
+
+Test(buckets_combined, errors_are_those_of_the_calls) {
+    eddy_scope *scope = eddy_scope_begin();
+    function f = {looks_up, 8, 0, rows(50, 8, 1), NULL};
+    eddy_recorded *recorded = make(&f, 40);
+    static const int64_t first[] = {2, 2, 3, 3, 4};
+    for (int64_t i = 0; i < 80; i++) {
+        int64_t size = i < 5 ? first[i] : 2 + i * 7 % 39;
+        bool fails = i > 5 && i % 3 == 0;
+        eddy_tensor *x = places(size, fails ? 50 + i : 0), *y, *expected;
+        must(eddy_recorded_run(recorded, EDDY_LIST(x), (eddy_scalars){0}, &y));
+        must(call_body(&f, x, (eddy_scalars){0}, &expected));
+        if (!fails) {
+            must_have_same_bits(y, expected, "found");
+            continue;
+        }
+        eddy_error errors[2];
+        cr_assert_eq(eddy_error_of(y, EDDY_FOREVER, &errors[0]), EDDY_OUT_OF_RANGE);
+        cr_assert_eq(eddy_error_of(expected, EDDY_FOREVER, &errors[1]), EDDY_OUT_OF_RANGE);
+        cr_assert_str_eq(errors[0].message, errors[1].message);
+        eddy_sync(EDDY_FOREVER);
+        eddy_error_take(NULL);
+    }
+    cr_assert_eq(f.calls, 5);
+    eddy_recorded_release(&recorded);
+    expect_nothing_left(scope);
+}
+
+/* ---- branches and loops ---- */
+
+static eddy_status drops_half(void *context, eddy_list inputs, eddy_tensor **outputs) {
+    (void)context;
+    outputs[0] = eddy_dropout(eddy_exp(inputs.items[0]), EDDY_S(0.5), NULL);
+    return outputs[0] ? EDDY_OK : EDDY_INVALID_ARGUMENT;
+}
+
+static eddy_status doubles(void *context, eddy_list inputs, eddy_tensor **outputs) {
+    (void)context;
+    outputs[0] = eddy_mul_s(eddy_tanh(inputs.items[0]), EDDY_S(2));
+    return outputs[0] ? EDDY_OK : EDDY_INVALID_ARGUMENT;
+}
+
+static eddy_status is_third(void *context, eddy_list inputs, eddy_tensor **outputs) {
+    (void)context;
+    outputs[0] = eddy_lt_s(inputs.items[0], EDDY_S(3));
+    return outputs[0] ? EDDY_OK : EDDY_INVALID_ARGUMENT;
+}
+
+/* Carries a count, a value and what that began as. */
+static eddy_status goes_on(void *context, eddy_list inputs, eddy_tensor **outputs) {
+    (void)context;
+    eddy_tensor *x = inputs.items[2], *y = eddy_tanh(eddy_add(inputs.items[1], eddy_mul(x, x)));
+    outputs[0] = eddy_add_s(inputs.items[0], EDDY_S(1));
+    outputs[1] = eddy_dropout(eddy_cumsum(y, 0), EDDY_S(0.25), NULL);
+    outputs[2] = eddy_neg(x);
+    return outputs[2] ? EDDY_OK : EDDY_INVALID_ARGUMENT;
+}
+
+/* The way that it takes depends on the input, and so does how often it draws. */
+static eddy_status wanders(void *context, eddy_recorded_call *call) {
+    ((function *)context)->calls++;
+    eddy_tensor *x = eddy_cumsum(call->inputs.items[0], 0), *z, *outputs[3],
+                *count = eddy_zeros((eddy_shape){0}, EDDY_F32, NULL),
+                *p = eddy_gt_s(eddy_sum(x, EDDY_ALL_AXES, NULL), EDDY_S(0));
+    eddy_status status = eddy_cond(p, drops_half, doubles, NULL, EDDY_LIST(x), 1, NULL, &z);
+    if (status == EDDY_OK)
+        status = eddy_while(is_third, goes_on, NULL, EDDY_LIST(count, z, x), NULL, outputs);
+    call->outputs[0] = status == EDDY_OK ? outputs[1] : NULL;
+    return status;
+}
+
+Test(buckets_combined, ways_and_their_draws_are_those_of_the_calls) {
+    for (int64_t width = 8; width <= 256; width += 248) { /* few elements, and enough for groups */
+        eddy_scope *scope = eddy_scope_begin();
+        function f = {wanders, width, 0, NULL, NULL};
+        eddy_recorded *recorded = make(&f, 40);
+        static const int64_t first[] = {2, 2, 3, 3, 4};
+        for (int i = 0; i < 80; i++) {
+            eddy_tensor *x = rows(i < 5 ? first[i] : 2 + i * 7 % 39, width, i), *y[2], *expected[2];
+            for (int k = 0; k < 2; k++) {
+                eddy_seed((uint64_t)i);
+                if (k == 0)
+                    must(eddy_recorded_run(recorded, EDDY_LIST(x), (eddy_scalars){0}, &y[0]));
+                else
+                    must(call_body(&f, x, (eddy_scalars){0}, &expected[0]));
+                *(k == 0 ? &y[1] : &expected[1]) = eddy_rand(EDDY_SHAPE(3), EDDY_F32, NULL);
+            }
+            must_have_same_bits(y[0], expected[0], "the value");
+            must_have_same_bits(y[1], expected[1], "the next draw");
+        }
+        cr_assert_eq(f.calls, 5);
+        eddy_recorded_release(&recorded);
+        expect_nothing_left(scope);
+    }
+}
