@@ -41,7 +41,7 @@ static eddy_status normalizes(void *context, eddy_recorded_call *call) {
 /* Its rows are as long as the size: those of less than 64, and of more than 1,024 elements are reduced by themselves. */
 static eddy_status turns(void *context, eddy_recorded_call *call) {
     ((function *)context)->calls++;
-    eddy_tensor *x = eddy_clone(eddy_transpose(call->inputs.items[0], 0, 1));
+    eddy_tensor *x = eddy_contiguous(eddy_transpose(call->inputs.items[0], 0, 1));
     eddy_tensor *most = eddy_max(x, EDDY_AXES(1), EDDY_OPTIONS(max, .keeps_dims = true));
     eddy_tensor *powers = eddy_exp(eddy_sub(x, most));
     eddy_tensor *sum = eddy_sum(powers, EDDY_AXES(1), EDDY_OPTIONS(sum, .keeps_dims = true));
