@@ -274,6 +274,15 @@ static bool arrange(const fusing *f, int s, eddy_code_instruction *old) {
     return true;
 }
 
+/* A group is one chain at all sizes, or at none: at the least one its rows may be too short for that. */
+static void agree_on_chains(const fusing *f) {
+    for (uint32_t g = 0; f->sides > 1 && g < f->codes[0]->groups.count; g++) {
+        eddy_code_group *most = eddy_code_group_at(f->codes[0], g),
+                        *least = eddy_code_group_at(f->codes[1], g);
+        most->is_chain = least->is_chain = most->is_chain && least->is_chain;
+    }
+}
+
 static bool fuse(fusing *f) {
     const eddy_code *code = f->codes[0];
     uint32_t count = code->instructions.count, values = code->values.count;
@@ -295,6 +304,8 @@ static bool fuse(fusing *f) {
     bool is_arranged = true;
     for (int s = 0; s < f->sides && count > 0; s++)
         is_arranged = is_arranged && arrange(f, s, old);
+    if (is_arranged)
+        agree_on_chains(f);
     eddy_memory_release(memory, bytes, EDDY_MEMORY_PROGRAM);
     return is_arranged;
 }

@@ -88,6 +88,15 @@ static eddy_status chains(void *context, eddy_recorded_call *call) {
     return EDDY_OK;
 }
 
+/* The loop of both is called for each row, which has as many elements as the size: it pays for long rows alone. */
+static eddy_status shifts(void *context, eddy_recorded_call *call) {
+    ((function *)context)->calls++;
+    eddy_tensor *x = eddy_contiguous(eddy_transpose(call->inputs.items[0], 0, 1));
+    eddy_tensor *first = eddy_cumsum(eddy_narrow(x, 1, 0, 1), 0);
+    call->outputs[0] = eddy_cumsum(eddy_exp(eddy_sub(x, first)), 1);
+    return EDDY_OK;
+}
+
 /* Runs all sizes, and expects that each is derived and has one group, which is one loop from this size on. */
 static void expect_group(function f, int64_t most, int64_t loop_from) {
     eddy_scope *scope = eddy_scope_begin();
@@ -111,6 +120,10 @@ static void expect_group(function f, int64_t most, int64_t loop_from) {
 Test(buckets_combined, derived_programs_have_groups) {
     expect_group((function){normalizes, 128, 0, NULL, NULL}, 70, 71);
     expect_group((function){chains, 8, 0, NULL, NULL}, 70, 5);
+}
+
+Test(buckets_combined, a_chain_that_pays_at_the_largest_size_alone) {
+    expect_group((function){shifts, 16, 0, NULL, NULL}, 300, 256);
 }
 
 /* ---- numbers ---- */
