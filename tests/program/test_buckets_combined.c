@@ -460,6 +460,44 @@ Test(buckets_combined, inputs_begin_elsewhere_at_each_size) {
     expect_nothing_left(scope);
 }
 
+/* ---- streams ---- */
+
+/* Two rows of steps that know nothing of each other. */
+static eddy_status has_towers(void *context, eddy_recorded_call *call) {
+    function *f = context;
+    f->calls++;
+    eddy_tensor *left = call->inputs.items[0], *right = eddy_cos(left);
+    for (int i = 0; i < 4; i++) {
+        left = eddy_tanh(eddy_matmul(left, f->held));
+        right = eddy_sin(eddy_matmul(right, f->held));
+    }
+    call->outputs[0] = eddy_mul(left, right);
+    return EDDY_OK;
+}
+
+/* Sizes that are recorded have several; those that follow share an arena of one. */
+Test(buckets_combined, sizes_that_follow_have_one_stream) {
+    eddy_runtime *runtime =
+        eddy_runtime_create(EDDY_OPTIONS(runtime, .threads = 2, .program_streams = 2));
+    must(eddy_runtime_use(runtime));
+    eddy_scope *scope = eddy_scope_begin();
+    function f = {has_towers, 16, 0, rows(16, 16, 1), NULL};
+    eddy_recorded *recorded = make(&f, 40);
+    learn(recorded, &f, 2, 3, 4);
+    run_size(recorded, &f, 3, 0);
+    cr_assert_eq(newest(recorded)->executable->streams.count, 2);
+    for (int64_t size = 5; size <= 40; size++) {
+        run_size(recorded, &f, size, (int)size);
+        cr_assert_eq(newest(recorded)->executable->streams.count, 1);
+        run_size(recorded, &f, 3, (int)size);
+    }
+    cr_assert_eq(f.calls, 5);
+    eddy_recorded_release(&recorded);
+    eddy_scope_end(scope);
+    must(eddy_runtime_use(NULL));
+    eddy_runtime_release(&runtime);
+}
+
 /* ---- states and errors ---- */
 
 static eddy_status adds_up(void *context, eddy_recorded_call *call) {
