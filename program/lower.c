@@ -103,6 +103,13 @@ static eddy_status lay_out(const lowering *l) {
 
 /* ---- all of it ---- */
 
+static eddy_status run_both(const lowering *l, uint32_t passes) {
+    if (!eddy_passes_run_both(&l->programs[0]->code, &l->programs[1]->code, l->bases,
+                              l->programs[0]->passes & passes))
+        return fail_memory(l->origin);
+    return is_alike(l) ? EDDY_OK : fail_unlike(l);
+}
+
 static eddy_status lower_with(const lowering *l) {
     eddy_status status = reduce(l, 0);
     if (status == EDDY_OK)
@@ -111,11 +118,11 @@ static eddy_status lower_with(const lowering *l) {
         status = fail_unlike(l);
     if (status != EDDY_OK)
         return status;
-    if (!eddy_passes_run_both(&l->programs[0]->code, &l->programs[1]->code, l->bases,
-                              l->programs[0]->passes & ~EDDY_PASSES_REDUCING))
-        return fail_memory(l->origin);
-    if (!is_alike(l))
-        return fail_unlike(l);
+    status = run_both(l, ~(EDDY_PASSES_REDUCING | EDDY_PASSES_GROUPING));
+    if (status == EDDY_OK)
+        status = run_both(l, EDDY_PASSES_GROUPING);
+    if (status != EDDY_OK)
+        return status;
     return eddy_late_shapes_cut(&l->programs[0]->code) &&
                    eddy_late_shapes_cut(&l->programs[1]->code)
                ? lay_out(l)

@@ -25,12 +25,15 @@ typedef enum eddy_pass {
 #define EDDY_PASSES_REDUCING                                                                       \
     (1u << EDDY_PASS_NUMBER_cast | 1u << EDDY_PASS_NUMBER_dead | 1u << EDDY_PASS_NUMBER_same |     \
      1u << EDDY_PASS_NUMBER_richer)
+/* Those that say what runs together, and where results lie: of the code of two sizes they need that it is alike. They come last. */
+#define EDDY_PASSES_GROUPING (1u << EDDY_PASS_NUMBER_fuse | 1u << EDDY_PASS_NUMBER_place)
 
 /* Runs the passes whose bits are set. bases: per value, 0 for those that live within a run. False without memory: the code is as it
  * was, or as some of the passes have left it. */
 EDDY_MUST_USE bool eddy_passes_run(eddy_code *code, const uint32_t *bases, uint32_t passes);
 /* The same for the code of two sizes, `most` the larger, which are alike but for dims, strides, offsets, bytes and attributes: what pays is decided by
- * `most`, and done to both where it may be done in both. A pass that finds other equal layouts in one of them leaves code that is not alike. */
+ * `most`, and done to both where it may be done in both. A pass that finds other equal layouts in one of them leaves code that is not
+ * alike: who calls looks at it before the next ones of EDDY_PASSES_GROUPING. */
 EDDY_MUST_USE bool eddy_passes_run_both(eddy_code *most, eddy_code *least, const uint32_t *bases,
                                         uint32_t passes);
 
