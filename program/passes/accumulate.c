@@ -247,7 +247,7 @@ static bool look_at(accumulating *m, uint32_t i) {
         eddy_code_operand sum, other = operands_of(m, i)[1 - k];
         uint32_t product = product_of(m, i, k, &f);
         if (product == EDDY_CODE_NONE || other.value == operands_of(m, i)[k].value ||
-            !place(m, i, &other, &sum))
+            other.value == f.a.value || other.value == f.b.value || !place(m, i, &other, &sum))
             continue;
         m->is_left_out[product] = true;
         return replace(m, i, &f, &sum);

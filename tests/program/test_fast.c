@@ -287,6 +287,17 @@ static eddy_tensor *factor_is_the_sum(const given *g) {
     return square;
 }
 
+/* A layer whose input goes on beside it. */
+static eddy_tensor *factor_is_added(const given *g) {
+    eddy_tensor *x = eddy_neg(g->kept), *weights = eddy_matmul(eddy_t(g->b), g->b);
+    return eddy_add(x, eddy_matmul(x, weights));
+}
+
+static eddy_tensor *other_factor_is_added(const given *g) {
+    eddy_tensor *x = eddy_neg(g->kept), *weights = eddy_matmul(g->kept, eddy_t(g->kept));
+    return eddy_add(eddy_matmul(weights, x), x);
+}
+
 static eddy_tensor *sum_broadcasts(const given *g) {
     return eddy_add(eddy_neg(eddy_narrow(g->kept, 0, 0, 1)), eddy_matmul(g->a, g->b));
 }
@@ -308,11 +319,23 @@ static const struct {
 } formulas[] = {
 #define ROW(name, fewer)                                                                           \
     { name, #name, fewer }
-    ROW(kept_gradient, 1),      ROW(kept_gradient_first, 1), ROW(two_products, 1),
-    ROW(three_products, 2),     ROW(rows_of_batches, 1),     ROW(used_again, 0),
-    ROW(product_used_again, 0), ROW(product_by_itself, 0),   ROW(state_is_not_overwritten, 0),
-    ROW(with_bias, 0),          ROW(factor_is_written, 0),   ROW(factor_is_the_sum, 0),
-    ROW(sum_broadcasts, 0),     ROW(sum_is_turned, 0),       ROW(of_vectors, 0),
+    ROW(kept_gradient, 1),
+    ROW(kept_gradient_first, 1),
+    ROW(two_products, 1),
+    ROW(three_products, 2),
+    ROW(rows_of_batches, 1),
+    ROW(used_again, 0),
+    ROW(product_used_again, 0),
+    ROW(product_by_itself, 0),
+    ROW(state_is_not_overwritten, 0),
+    ROW(with_bias, 0),
+    ROW(factor_is_written, 0),
+    ROW(factor_is_the_sum, 0),
+    ROW(factor_is_added, 0),
+    ROW(other_factor_is_added, 0),
+    ROW(sum_broadcasts, 0),
+    ROW(sum_is_turned, 0),
+    ROW(of_vectors, 0),
 };
 
 static given make_given(int seed) {
