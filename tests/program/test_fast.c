@@ -234,6 +234,12 @@ static eddy_tensor *kept_gradient_first(const given *g) {
     return g->kept;
 }
 
+/* The sum is written to a tensor that is none of its operands, though it lies where one does. */
+static eddy_tensor *kept_gradient_as_another(const given *g) {
+    must(eddy_add_into(eddy_detach(g->kept), eddy_matmul(g->a, g->b), g->kept));
+    return g->kept;
+}
+
 static eddy_tensor *two_products(const given *g) {
     return eddy_add(eddy_matmul(g->a, g->b), eddy_matmul(eddy_neg(g->a), eddy_cos(g->b)));
 }
@@ -302,6 +308,18 @@ static eddy_tensor *sum_broadcasts(const given *g) {
     return eddy_add(eddy_neg(eddy_narrow(g->kept, 0, 0, 1)), eddy_matmul(g->a, g->b));
 }
 
+static eddy_tensor *part_of_the_product(const given *g) {
+    eddy_tensor *product = eddy_matmul(g->a, g->b);
+    return eddy_add(eddy_neg(eddy_narrow(g->kept, 0, 0, ROWS / 2)),
+                    eddy_narrow(product, 0, ROWS / 2, ROWS / 2));
+}
+
+static eddy_tensor *factor_in_turns(const given *g) {
+    eddy_tensor *a = eddy_transpose(eddy_reshape(g->a, EDDY_SHAPE(ROWS / 2, 2, DEPTH)), 0, 1),
+                *x = eddy_reshape(eddy_neg(g->kept), EDDY_SHAPE(2, ROWS / 2, COLUMNS));
+    return eddy_add(x, eddy_linear(a, eddy_t(g->b), EDDY_NONE));
+}
+
 static eddy_tensor *sum_is_turned(const given *g) {
     return eddy_add(eddy_t(eddy_neg(g->kept)), eddy_t(eddy_matmul(g->a, g->b)));
 }
@@ -310,6 +328,100 @@ static eddy_tensor *of_vectors(const given *g) {
     eddy_tensor *row = eddy_flatten(eddy_narrow(g->a, 0, 0, 1), 0, 1);
     return eddy_add(eddy_flatten(eddy_neg(eddy_narrow(g->kept, 0, 0, 1)), 0, 1),
                     eddy_matmul(row, g->b));
+}
+
+static eddy_tensor *product_broadcasts(const given *g) {
+    return eddy_add(eddy_neg(g->kept), eddy_matmul(eddy_narrow(g->a, 0, 0, 1), g->b));
+}
+
+static eddy_tensor *of_batches(const given *g) {
+    eddy_tensor *a = eddy_reshape(g->a, EDDY_SHAPE(2, ROWS / 2, DEPTH)),
+                *b = eddy_reshape(eddy_cat(EDDY_LIST(g->b, eddy_neg(g->b)), 0),
+                                  EDDY_SHAPE(2, DEPTH, COLUMNS)),
+                *x = eddy_reshape(eddy_neg(g->kept), EDDY_SHAPE(2, ROWS / 2, COLUMNS));
+    return eddy_add(x, eddy_matmul(a, b));
+}
+
+static eddy_tensor *of_a_vector(const given *g) {
+    eddy_tensor *column = eddy_flatten(eddy_narrow(g->b, 1, 0, 1), 0, 1);
+    return eddy_add(eddy_sum(eddy_neg(g->kept), EDDY_AXES(1), NULL), eddy_matmul(g->a, column));
+}
+
+static eddy_tensor *in_halves(const given *g) {
+    eddy_tensor *product = eddy_matmul(eddy_cast(g->a, EDDY_F16), eddy_cast(g->b, EDDY_F16));
+    return eddy_cast(eddy_add(eddy_neg(eddy_cast(g->kept, EDDY_F16)), product), EDDY_F32);
+}
+
+static eddy_tensor *in_integers(const given *g) {
+    eddy_tensor *a = eddy_cast(eddy_mul_s(g->a, EDDY_S(9)), EDDY_I64),
+                *b = eddy_cast(eddy_mul_s(g->b, EDDY_S(9)), EDDY_I64),
+                *x = eddy_neg(eddy_cast(eddy_mul_s(g->kept, EDDY_S(9)), EDDY_I64));
+    return eddy_cast(eddy_add(x, eddy_matmul(a, b)), EDDY_F32);
+}
+
+static eddy_tensor *sum_in_a_turned_state(const given *g) {
+    eddy_tensor *turned = eddy_t(eddy_reshape(g->kept, EDDY_SHAPE(COLUMNS, ROWS)));
+    must(eddy_add_into(turned, eddy_matmul(g->a, g->b), turned));
+    return g->kept;
+}
+
+/* One half of the state, and a product, are the other half. */
+static eddy_tensor *sum_of_another_part(const given *g) {
+    eddy_tensor *product = eddy_matmul(eddy_narrow(g->a, 0, 0, ROWS / 2), g->b);
+    must(eddy_add_into(eddy_narrow(g->kept, 0, 0, ROWS / 2), product,
+                       eddy_narrow(g->kept, 0, ROWS / 2, ROWS / 2)));
+    return g->kept;
+}
+
+/* The sum is written to what others have read before. */
+static eddy_tensor *sum_overwrites_another(const given *g) {
+    eddy_tensor *z = eddy_neg(g->kept), *x = eddy_cos(g->kept), *seen = eddy_cumsum(z, 0),
+                *product = eddy_matmul(g->a, g->b);
+    must(eddy_add_into(x, product, z));
+    return eddy_sub(z, seen);
+}
+
+/* What a loop finds there: something that a product is added to, or a product, of factors that a step changes. */
+typedef struct looping {
+    const given *g;
+    eddy_tensor *x, *factor;
+} looping;
+
+static eddy_status is_third(void *context, eddy_list inputs, eddy_tensor **outputs) {
+    (void)context;
+    outputs[0] = eddy_lt_s(inputs.items[0], EDDY_S(3));
+    return outputs[0] ? EDDY_OK : EDDY_INVALID_ARGUMENT;
+}
+
+static eddy_status adds_a_product(void *context, eddy_list inputs, eddy_tensor **outputs) {
+    const looping *l = context;
+    eddy_tensor *sum = eddy_add(l->x, eddy_matmul(l->g->a, l->g->b));
+    outputs[0] = eddy_add_s(inputs.items[0], EDDY_S(1));
+    outputs[1] = eddy_mul(eddy_cos(sum), eddy_cos(inputs.items[1]));
+    return outputs[1] ? EDDY_OK : EDDY_INVALID_ARGUMENT;
+}
+
+static eddy_status adds_what_was_there(void *context, eddy_list inputs, eddy_tensor **outputs) {
+    const looping *l = context;
+    outputs[0] = eddy_add_s(inputs.items[0], EDDY_S(1));
+    outputs[1] = eddy_add(eddy_cos(inputs.items[1]), l->x);
+    return eddy_neg_into(l->factor, l->factor);
+}
+
+static eddy_tensor *loop_of(looping *l, eddy_block *step) {
+    eddy_tensor *count = eddy_zeros((eddy_shape){0}, EDDY_F32, NULL), *outputs[2];
+    must(eddy_while(is_third, step, l, EDDY_LIST(count, l->g->kept), NULL, outputs));
+    return outputs[1];
+}
+
+static eddy_tensor *sum_is_of_before_a_loop(const given *g) {
+    return loop_of(&(looping){.g = g, .x = eddy_neg(g->kept)}, adds_a_product);
+}
+
+static eddy_tensor *product_is_of_before_a_loop(const given *g) {
+    eddy_tensor *factor = eddy_neg(g->a);
+    looping l = {.g = g, .x = eddy_matmul(factor, g->b), .factor = factor};
+    return loop_of(&l, adds_what_was_there);
 }
 
 static const struct {
@@ -321,6 +433,7 @@ static const struct {
     { name, #name, fewer }
     ROW(kept_gradient, 1),
     ROW(kept_gradient_first, 1),
+    ROW(kept_gradient_as_another, 1),
     ROW(two_products, 1),
     ROW(three_products, 2),
     ROW(rows_of_batches, 1),
@@ -331,11 +444,23 @@ static const struct {
     ROW(with_bias, 0),
     ROW(factor_is_written, 0),
     ROW(factor_is_the_sum, 0),
-    ROW(factor_is_added, 0),
-    ROW(other_factor_is_added, 0),
     ROW(sum_broadcasts, 0),
     ROW(sum_is_turned, 0),
     ROW(of_vectors, 0),
+    ROW(part_of_the_product, 0),
+    ROW(product_broadcasts, 0),
+    ROW(of_batches, 0),
+    ROW(of_a_vector, 0),
+    ROW(in_halves, 0),
+    ROW(in_integers, 0),
+    ROW(sum_in_a_turned_state, 0),
+    ROW(sum_of_another_part, 0),
+    ROW(sum_overwrites_another, 0),
+    ROW(factor_is_added, 0),
+    ROW(other_factor_is_added, 0),
+    ROW(factor_in_turns, 0),
+    ROW(sum_is_of_before_a_loop, 0),
+    ROW(product_is_of_before_a_loop, 0),
 };
 
 static given make_given(int seed) {
@@ -394,6 +519,27 @@ Test(accumulate, sums_are_within_their_bound_or_stay, .timeout = 60) {
         }
         eddy_program_release(&plain);
         eddy_program_release(&fast);
+        expect_nothing_left(scope);
+    }
+}
+
+/* The product, or what it is added to, is an output, too. */
+Test(accumulate, what_is_given_out_stays) {
+    for (int which = 0; which < 2; which++) {
+        eddy_scope *scope = eddy_scope_begin();
+        given g = make_given(3);
+        must(eddy_record_begin(EDDY_OPTIONS(record, .passes = "accumulate")));
+        eddy_tensor *x = eddy_neg(g.kept), *product = eddy_matmul(g.a, g.b),
+                    *y = eddy_add(x, product), *shown = which == 0 ? x : product, *outputs[2];
+        eddy_program *program = eddy_record_end(
+            EDDY_BINDINGS({"a", g.a, EDDY_ROLE_INPUT}, {"b", g.b, EDDY_ROLE_INPUT},
+                          {"shown", shown, EDDY_ROLE_OUTPUT}, {"y", y, EDDY_ROLE_OUTPUT}));
+        must(program ? EDDY_OK : EDDY_INVALID_ARGUMENT);
+        cr_assert_eq(instructions_of(program), 3);
+        must(eddy_program_run(program, EDDY_LIST(g.a, g.b), outputs));
+        must_have_same_bits(outputs[0], shown, "shown");
+        must_have_same_bits(outputs[1], y, "y");
+        eddy_program_release(&program);
         expect_nothing_left(scope);
     }
 }
@@ -490,6 +636,29 @@ Test(accumulate, errors_leave_what_the_calls_would) {
         cr_assert_float_eq(plain.later, fast.later,
                            (double)ROWS * COLUMNS * 6 * (DEPTH + 2) * (DEPTH + 2) * 0x1p-24);
     }
+    cr_assert_eq(eddy_live_count(), 0);
+}
+
+/* A sum that goes on in an input reads it, whatever a run is given. */
+Test(accumulate, an_input_that_has_failed_stays_so) {
+    eddy_scope *scope = eddy_scope_begin();
+    given g = make_given(9);
+    must(eddy_record_begin(EDDY_OPTIONS(record, .passes = "accumulate")));
+    kept_gradient(&g);
+    eddy_program *program =
+        eddy_record_end(EDDY_BINDINGS({"a", g.a, EDDY_ROLE_INPUT}, {"b", g.b, EDDY_ROLE_INPUT},
+                                      {"kept", g.kept, EDDY_ROLE_INPUT}));
+    must(program ? EDDY_OK : EDDY_INVALID_ARGUMENT);
+    cr_assert_eq(instructions_of(program), 1);
+    eddy_tensor *bad = eddy_full(EDDY_SHAPE(ROWS), EDDY_S(99), EDDY_I64, NULL),
+                *failed = eddy_index_select(g.kept, bad, 0);
+    must(eddy_program_run(program, EDDY_LIST(g.a, g.b, failed), NULL));
+    eddy_error error;
+    cr_assert_eq(eddy_error_of(failed, EDDY_FOREVER, &error), EDDY_OUT_OF_RANGE);
+    eddy_program_release(&program);
+    eddy_scope_end(scope);
+    eddy_sync(EDDY_FOREVER);
+    eddy_error_take(NULL);
     cr_assert_eq(eddy_live_count(), 0);
 }
 
