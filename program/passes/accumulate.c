@@ -186,10 +186,9 @@ static bool place(const accumulating *m, uint32_t i, const eddy_code_operand *ot
     const eddy_code_operand *made = &operands_of(m, i)[2];
     *sum = *made;
     if (made->value == other->value) {
-        if (made->access & EDDY_CODE_COVERS)
-            sum->access = EDDY_CODE_READS | EDDY_CODE_WRITES | EDDY_CODE_REPLACES;
-        return eddy_code_has_same_layout(m->code, made, other) &&
-               !(made->access & EDDY_CODE_COVERS_INPUT);
+        /* What is set as a whole is no other operand's. */
+        EDDY_ASSERT(!(made->access & (EDDY_CODE_COVERS | EDDY_CODE_COVERS_INPUT)));
+        return eddy_code_has_same_layout(m->code, made, other);
     }
     if (!(made->access & EDDY_CODE_MAKES) || !is_whole(m, made) || !is_whole(m, other) ||
         eddy_code_value_at(m->code, made->value)->kind != EDDY_VALUE_MADE ||
