@@ -180,6 +180,7 @@ bool eddy_crew_run(const eddy_executable *executable, const eddy_frame *frame, v
         own->error.position = INT64_MAX;
         eddy_frame_take_rooms(own, executable, &at);
     }
+    EDDY_ASSERT(at - (char *)memory == eddy_crew_bytes(executable));
     run_ahead(crew);
     if (!is_over(crew))
         eddy_team_run_beside(frame->team, executable->streams.count, work, crew);

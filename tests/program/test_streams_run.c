@@ -11,6 +11,7 @@
 
 #define WIDTH 48
 #define DEPTH 20
+#define RUNS 20
 
 static eddy_tensor *matrix(double value) {
     return eddy_full(EDDY_SHAPE(WIDTH, WIDTH), EDDY_S(value), EDDY_F32, NULL);
@@ -196,6 +197,123 @@ Test(streams_run, draws_are_those_of_the_calls) {
     eddy_generator_release(&other);
     eddy_scope_end(scope);
     leave(&runtime);
+}
+
+/* Chains with numbers of the call, of which each stream has a copy. */
+static eddy_tensor *scaled(eddy_tensor *h, eddy_tensor *weight, eddy_scalar number) {
+    for (int i = 0; i < 4; i++)
+        h = eddy_add(eddy_mul_s(eddy_sin(eddy_matmul(h, weight)), number), h);
+    return h;
+}
+
+static eddy_status scale(void *context, eddy_recorded_call *call) {
+    const towers *t = context;
+    eddy_tensor *x = call->inputs.items[0];
+    call->outputs[0] = eddy_cat(EDDY_LIST(scaled(x, t->weights[0], call->scalars[0]),
+                                          scaled(eddy_cos(x), t->weights[1], call->scalars[1])),
+                                0);
+    return EDDY_OK;
+}
+
+Test(streams_run, numbers_are_those_of_the_call) {
+    eddy_runtime *runtime = use(EDDY_OPTIONS(runtime, .threads = 2, .program_streams = 2));
+    eddy_scope *scope = eddy_scope_begin();
+    towers t = towers_of(4);
+    eddy_recorded *recorded = eddy_recorded_create(scale, &t, 1, NULL);
+    for (int i = 0; i < 20; i++) {
+        eddy_scalars numbers = EDDY_SCALARS(EDDY_S(0.5 * i), EDDY_S(1 - 0.25 * i));
+        eddy_tensor *x = matrix(0.1 * i), *y, *wanted;
+        eddy_recorded_call call = {.size = sizeof(call),
+                                   .inputs = EDDY_LIST(x),
+                                   .scalars = numbers.items,
+                                   .scalar_count = 2,
+                                   .outputs = &wanted,
+                                   .output_count = 1};
+        must(eddy_recorded_run(recorded, EDDY_LIST(x), numbers, &y));
+        must(scale(&t, &call));
+        must_have_same_bits(y, wanted, "scaled");
+    }
+    char text[256];
+    cr_assert_gt(eddy_recorded_explain(recorded, text, sizeof(text)), 0);
+    cr_assert_not_null(strstr(text, "replayed 18 times"), "%s", text);
+    eddy_recorded_release(&recorded);
+    eddy_scope_end(scope);
+    leave(&runtime);
+}
+
+/* Rows that are sorted, for which each step has memory of its own. */
+static eddy_tensor *sorted(eddy_tensor *h, eddy_tensor *weight) {
+    for (int i = 0; i < 4; i++) {
+        eddy_tensor *values, *indices;
+        must(eddy_sort(eddy_sin(eddy_matmul(h, weight)), 1, NULL, &values, &indices));
+        h = values;
+    }
+    return h;
+}
+
+static eddy_tensor *compute_sorted(const towers *t, eddy_tensor *x) {
+    eddy_tensor *y = eddy_div_s(eddy_cumsum(x, 1), EDDY_S(7));
+    return eddy_cat(EDDY_LIST(sorted(x, t->weights[0]), sorted(y, t->weights[1])), 0);
+}
+
+Test(streams_run, what_steps_work_in_is_their_own) {
+    eddy_runtime *runtime = use(EDDY_OPTIONS(runtime, .threads = 2, .program_streams = 2));
+    eddy_scope *scope = eddy_scope_begin();
+    eddy_tensor *many =
+        eddy_reshape(eddy_arange(EDDY_S(0), EDDY_S(WIDTH * WIDTH), EDDY_S(1), EDDY_F32, NULL),
+                     EDDY_SHAPE(WIDTH, WIDTH));
+    towers t = {.weights = {eddy_sin(many), eddy_cos(many)}};
+    eddy_tensor *x = eddy_sin(many), *y;
+    must(eddy_record_begin(NULL));
+    y = compute_sorted(&t, x);
+    eddy_program *program =
+        end(EDDY_BINDINGS({"x", x, EDDY_ROLE_INPUT}, {"y", y, EDDY_ROLE_OUTPUT}));
+    cr_assert_eq(info_of(program).stream_count, 2);
+    for (int i = 0; i < 20; i++) {
+        must(eddy_program_run(program, EDDY_LIST(x), &y));
+        must_have_same_bits(y, compute_sorted(&t, x), "sorted");
+        x = eddy_add_s(x, EDDY_S(0.125));
+    }
+    eddy_program_release(&program);
+    eddy_scope_end(scope);
+    leave(&runtime);
+}
+
+/* Products that are added to others: with fast passes at once, where the sum lies. */
+static eddy_tensor *added(eddy_tensor *h, const towers *t) {
+    for (int i = 0; i < 6; i++)
+        h = eddy_tanh(
+            eddy_add(eddy_matmul(h, t->weights[0]), eddy_matmul(eddy_sin(h), t->weights[1])));
+    return h;
+}
+
+static void run_added(int64_t streams, float *found) {
+    eddy_runtime *runtime = use(EDDY_OPTIONS(runtime, .threads = 2, .program_streams = streams,
+                                             .passes = "all,accumulate"));
+    eddy_scope *scope = eddy_scope_begin();
+    towers t = towers_of(0);
+    eddy_tensor *x = matrix(0.5), *y;
+    must(eddy_record_begin(NULL));
+    y = eddy_cat(EDDY_LIST(added(x, &t), added(eddy_cos(x), &t)), 0);
+    eddy_program *program =
+        end(EDDY_BINDINGS({"x", x, EDDY_ROLE_INPUT}, {"y", y, EDDY_ROLE_OUTPUT}));
+    eddy_program_info info = info_of(program);
+    cr_assert_eq(info.stream_count, streams);
+    cr_assert_eq(info.recorded_count - info.instruction_count, 12, "sums that are no calls");
+    for (int i = 0; i < RUNS; i++) {
+        must(eddy_program_run(program, EDDY_LIST(matrix(0.1 * i)), &y));
+        must(eddy_read(y, found + i * 2 * WIDTH * WIDTH, 2 * WIDTH * WIDTH * sizeof(*found), NULL));
+    }
+    eddy_program_release(&program);
+    eddy_scope_end(scope);
+    leave(&runtime);
+}
+
+Test(streams_run, products_are_added_at_once) {
+    static float one[RUNS * 2 * WIDTH * WIDTH], two[RUNS * 2 * WIDTH * WIDTH];
+    run_added(1, one);
+    run_added(2, two);
+    cr_assert_eq(memcmp(one, two, sizeof(one)), 0);
 }
 
 /* ---- what fails ---- */
