@@ -83,8 +83,8 @@ static eddy_status normalizes(void *context, eddy_recorded_call *call) {
 /* Few elements at all sizes: one chain, or nothing. */
 static eddy_status chains(void *context, eddy_recorded_call *call) {
     ((function *)context)->calls++;
-    eddy_tensor *x = eddy_cumsum(call->inputs.items[0], 1);
-    call->outputs[0] = eddy_cumsum(eddy_tanh(eddy_add(x, eddy_mul(x, x))), 1);
+    eddy_tensor *x = call->inputs.items[0], *sums = eddy_cumsum(x, 1);
+    call->outputs[0] = eddy_cumsum(eddy_tanh(eddy_add(x, eddy_mul(sums, x))), 1);
     return EDDY_OK;
 }
 
@@ -430,14 +430,17 @@ Test(buckets_combined, derived_programs_hold_their_generator) {
     expect_nothing_left(scope);
 }
 
-/* Whose number it is depends on the size. */
+/* Two draw, and whose the third number is depends on the size. */
 static eddy_status drops_in_turns(void *context, eddy_recorded_call *call) {
     function *f = context;
     f->calls++;
     eddy_tensor *x = call->inputs.items[0];
-    eddy_generator *generator = eddy_dim_of(x, 0) % 2 ? f->generator : NULL;
-    call->outputs[0] =
-        eddy_dropout(eddy_tanh(x), EDDY_S(0.5), EDDY_OPTIONS(dropout, .generator = generator));
+    eddy_generator *generators[] = {f->generator, NULL,
+                                    eddy_dim_of(x, 0) % 2 ? f->generator : NULL};
+    for (int i = 0; i < 3; i++)
+        x = eddy_dropout(eddy_tanh(x), EDDY_S(0.25),
+                         EDDY_OPTIONS(dropout, .generator = generators[i]));
+    call->outputs[0] = x;
     return EDDY_OK;
 }
 
@@ -529,6 +532,52 @@ Test(buckets_combined, inputs_begin_elsewhere_at_each_size) {
     cr_assert_eq(f.calls, 5);
     eddy_recorded_release(&recorded);
     expect_nothing_left(scope);
+}
+
+static eddy_status adds_own(void *context, eddy_recorded_call *call) {
+    function *f = context;
+    f->calls++;
+    eddy_tensor *x = call->inputs.items[0];
+    call->outputs[0] = eddy_tanh(eddy_add(x, eddy_narrow(f->held, 0, 0, eddy_dim_of(x, 0))));
+    return EDDY_OK;
+}
+
+static void run_part(eddy_recorded *recorded, const function *f, eddy_tensor *of, int64_t size) {
+    eddy_tensor *x = eddy_narrow(of, 0, 0, size), *y, *expected;
+    must(eddy_recorded_run(recorded, EDDY_LIST(x), (eddy_scalars){0}, &y));
+    must(call_body(f, x, (eddy_scalars){0}, &expected));
+    must_have_same_bits(y, expected, "a part");
+}
+
+/* The recordings were given parts of the function's own tensor, which the code cannot tell from it. first: whether other sizes are so at first. */
+static void try_own(int64_t edge_count, bool first) {
+    static const int64_t sizes[] = {2, 2, 8, 8, 4}, edges[] = {40};
+    eddy_scope *scope = eddy_scope_begin();
+    function f = {adds_own, 8, 0, rows(40, 8, 1), NULL};
+    eddy_recorded *recorded =
+        eddy_recorded_create(f.body, &f, 1,
+                             EDDY_OPTIONS(recorded, .foretells_shapes = true, .bucket_edges = edges,
+                                          .bucket_edge_count = edge_count));
+    eddy_tensor *other = rows(40, 8, 7);
+    for (int i = 0; i < 5; i++)
+        run_part(recorded, &f, f.held, sizes[i]);
+    /* 6 follows from those, and in a bucket 10 does, too. */
+    for (int64_t size = 2; size <= 10; size += 2) {
+        if (first)
+            run_part(recorded, &f, f.held, size);
+        for (int i = 0; i < 3; i++)
+            run_part(recorded, &f, other, size);
+        run_part(recorded, &f, f.held, size);
+    }
+    eddy_recorded_release(&recorded);
+    expect_nothing_left(scope);
+}
+
+Test(buckets_combined, inputs_that_were_the_functions_own) {
+    for (int64_t edge_count = 0; edge_count < 2; edge_count++) {
+        try_own(edge_count, true);
+        try_own(edge_count, false);
+    }
 }
 
 /* ---- streams ---- */
