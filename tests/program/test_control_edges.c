@@ -597,9 +597,11 @@ Test(control_edges, what_no_step_writes_is_lost_where_a_loop_fails) {
         try_first_stays(i & 1, i & 2);
 }
 
-static eddy_status is_third(void *context, eddy_list inputs, eddy_tensor **outputs) {
+#define OFTEN 300 /* more than there are records of errors */
+
+static eddy_status is_early(void *context, eddy_list inputs, eddy_tensor **outputs) {
     (void)context;
-    return done(outputs, eddy_lt_s(inputs.items[0], EDDY_S(3)));
+    return done(outputs, eddy_lt_s(inputs.items[0], EDDY_S(OFTEN)));
 }
 
 /* What fails is used by no one. */
@@ -608,17 +610,22 @@ static eddy_status fails_beside(void *context, eddy_list inputs, eddy_tensor **o
     return done(outputs, eddy_add_s(inputs.items[0], EDDY_S(1)));
 }
 
-/* It has one number, whatever steps it fails in. */
+/* It has one number, whatever steps it fails in, and one record: those of others stay. */
 Test(control_edges, a_call_that_fails_in_each_step_has_one_error) {
     eddy_scope *scope = eddy_scope_begin();
     int64_t at = 99;
     eddy_tensor *bad = eddy_from_data(&at, EDDY_SHAPE(1), EDDY_I64, NULL), *count = scalar(0), *y;
+    eddy_tensor *others[] = {eddy_index_select(of(1), bad, 0), eddy_index_select(of(1), bad, 0)};
     must(eddy_record_begin(EDDY_OPTIONS(record, .records_only = true)));
-    must(eddy_while(is_third, fails_beside, bad, EDDY_LIST(count), NULL, &y));
+    must(eddy_while(is_early, fails_beside, bad, EDDY_LIST(count), NULL, &y));
     eddy_program *program =
         end(EDDY_BINDINGS({"count", count, EDDY_ROLE_INPUT}, {"y", y, EDDY_ROLE_OUTPUT}));
     must(eddy_program_run(program, EDDY_LIST(count), &y));
-    cr_assert_eq(sum_of(y), 3);
+    cr_assert_eq(sum_of(y), OFTEN);
+    eddy_error errors[2];
+    for (int i = 0; i < 2; i++)
+        cr_assert_eq(eddy_error_of(others[i], EDDY_FOREVER, &errors[i]), EDDY_OUT_OF_RANGE);
+    cr_assert_str_eq(errors[0].message, errors[1].message);
     cr_assert_eq(eddy_sync(EDDY_FOREVER), EDDY_OUT_OF_RANGE);
     eddy_error_take(NULL);
     cr_assert_eq(eddy_sync(EDDY_FOREVER), EDDY_OK);
