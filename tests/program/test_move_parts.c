@@ -354,3 +354,41 @@ Test(move_parts, errors_are_those_of_the_copies) {
         }
     cr_assert_eq(eddy_live_count(), 0);
 }
+
+/* ---- branches ---- */
+
+typedef struct branching {
+    eddy_tensor *made, *state;
+} branching;
+
+static eddy_status writes_part(void *context, eddy_list inputs, eddy_tensor **outputs) {
+    const branching *b = context;
+    must(eddy_copy_into(b->made, eddy_narrow(b->state, 0, 1, ROWS - 2)));
+    return done(outputs, eddy_neg(inputs.items[0]));
+}
+
+static eddy_status writes_nothing(void *context, eddy_list inputs, eddy_tensor **outputs) {
+    (void)context;
+    return done(outputs, eddy_neg(inputs.items[0]));
+}
+
+/* What is made before a branch is written to a part on one of its ways alone. */
+Test(move_parts, what_a_branch_copies_stays_in_the_branch) {
+    for (size_t i = 0; i < sizeof(ways) / sizeof(*ways); i++) {
+        eddy_scope *scope = eddy_scope_begin();
+        branching b = {.state = eddy_zeros(EDDY_SHAPE(ROWS, COLUMNS), EDDY_F32, NULL)};
+        eddy_tensor *x = normal(3, EDDY_SHAPE(ROWS - 2, COLUMNS)), *p = truth(true), *y;
+        must(eddy_record_begin(EDDY_OPTIONS(record, .passes = ways[i], .records_only = true)));
+        b.made = eddy_exp(x);
+        must(eddy_cond(p, writes_part, writes_nothing, &b, EDDY_LIST(x), 1, NULL, &y));
+        eddy_program *program = record_end(EDDY_BINDINGS(
+            {"x", x, EDDY_ROLE_INPUT}, {"p", p, EDDY_ROLE_INPUT}, {"y", y, EDDY_ROLE_OUTPUT}));
+        must(eddy_program_run(program, EDDY_LIST(x, truth(false)), &y));
+        cr_assert_eq(sum_of(b.state), 0, "%s", ways[i]);
+        must(eddy_program_run(program, EDDY_LIST(x, truth(true)), &y));
+        must_have_same_bits(eddy_clone(eddy_narrow(b.state, 0, 1, ROWS - 2)), eddy_exp(x), ways[i]);
+        eddy_program_release(&program);
+        eddy_scope_end(scope);
+    }
+    cr_assert_eq(eddy_live_count(), 0);
+}

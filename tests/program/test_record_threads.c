@@ -179,6 +179,40 @@ Test(record_threads, the_recording_thread_never_disturbs_itself) {
     cr_assert_eq(eddy_live_count(), 0);
 }
 
+/* ---- draws ---- */
+
+static eddy_tensor *dropped(eddy_tensor *x) {
+    return eddy_dropout(x, EDDY_S(0.5),
+                        EDDY_OPTIONS(dropout, .generator = eddy_generator_default()));
+}
+
+/* The default generator is that of the thread that runs. */
+static void *draws(void *program) {
+    eddy_scope *scope = eddy_scope_begin();
+    eddy_tensor *x = eddy_ones(EDDY_SHAPE(64), EDDY_F32, NULL), *y;
+    must(eddy_seed(11));
+    must(eddy_program_run(program, EDDY_LIST(x), &y));
+    must(eddy_seed(11));
+    must_have_same_bits(y, dropped(x), "drawn");
+    eddy_scope_end(scope);
+    return program;
+}
+
+Test(record_threads, draws_are_those_of_the_thread_that_runs) {
+    eddy_scope *scope = eddy_scope_begin();
+    eddy_tensor *x = eddy_ones(EDDY_SHAPE(64), EDDY_F32, NULL);
+    must(eddy_record_begin(NULL));
+    eddy_tensor *y = dropped(x);
+    eddy_program *program =
+        eddy_record_end(EDDY_BINDINGS({"x", x, EDDY_ROLE_INPUT}, {"y", y, EDDY_ROLE_OUTPUT}));
+    cr_assert_not_null(program);
+    elsewhere(draws, program);
+    draws(program);
+    eddy_program_release(&program);
+    eddy_scope_end(scope);
+    cr_assert_eq(eddy_live_count(), 0);
+}
+
 /* ---- a recorded function ---- */
 
 typedef struct disturbed {
