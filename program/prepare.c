@@ -2,7 +2,10 @@
 #include <base/status.h>
 #include <eddy/host.h>
 #include <eddy/ops.h>
+#include <interpreter/call/recorder.h>
 #include <interpreter/handle/runtime.h>
+#include <inttypes.h>
+#include <program/quiet.h>
 #include <program/run.h>
 #include <program/variant.h>
 #include <string.h>
@@ -30,22 +33,35 @@ static eddy_status find_outputs(const eddy_program *program, const char *const *
 }
 
 /* Written once, memory of that size is in the cache, and the system has given its pages. */
-static eddy_status touch_arena(const eddy_program *program) {
+static eddy_status touch(eddy_caller *caller, int64_t bytes) {
+    eddy_recorder *recorder = eddy_recorder_set_aside(caller);
+    eddy_tensor *arena = eddy_zeros(EDDY_SHAPE(bytes), EDDY_U8, NULL);
+    eddy_status status = eddy_wait(arena, EDDY_FOREVER);
+    eddy_release(&arena);
+    eddy_recorder_go_on(caller, recorder);
+    return status;
+}
+
+static eddy_status touch_arena(eddy_caller *caller, const eddy_program *program,
+                               eddy_origin origin) {
     int64_t bytes = program->executable->arena.bytes;
+    eddy_quiet quiet;
+    eddy_error failed;
     if (bytes == 0)
         return EDDY_OK;
-    eddy_outcome outcome;
-    eddy_outcome_begin(&outcome);
-    eddy_tensor *arena = eddy_zeros(EDDY_SHAPE(bytes), EDDY_U8, NULL);
-    eddy_status status = arena ? eddy_wait(arena, EDDY_FOREVER) : EDDY_OK;
-    eddy_outcome_end(&outcome);
-    eddy_release(&arena);
-    return outcome.first == EDDY_OK ? status : eddy_outcome_why(&outcome);
+    eddy_quiet_begin(&quiet);
+    eddy_status status = touch(caller, bytes);
+    eddy_quiet_end(&quiet, &failed);
+    return status == EDDY_OK ? EDDY_OK
+                             : eddy_fail(failed.status, origin,
+                                         "a run takes %" PRId64 " bytes beside its outputs: %s",
+                                         bytes, eddy_status_text(failed.status));
 }
 
 eddy_status(eddy_program_prepare)(eddy_program *program, const char *const *outputs,
                                   int64_t output_count) {
     eddy_origin origin = EDDY_ORIGIN("program_prepare");
+    eddy_caller *caller = eddy_caller_get();
     eddy_runtime *runtime;
     uint64_t wanted;
     eddy_status status = eddy_program_check(program, origin);
@@ -54,7 +70,7 @@ eddy_status(eddy_program_prepare)(eddy_program *program, const char *const *outp
     if (status == EDDY_OK)
         status = find_outputs(program, outputs, output_count, &wanted, origin);
     if (status == EDDY_OK)
-        status = eddy_runtime_of_caller(eddy_caller_get(), origin, &runtime);
+        status = eddy_runtime_of_caller(caller, origin, &runtime);
     if (status != EDDY_OK)
         return status;
     if (runtime != program->runtime)
@@ -62,7 +78,7 @@ eddy_status(eddy_program_prepare)(eddy_program *program, const char *const *outp
                          "the program belongs to another runtime than the calling thread");
     eddy_program *chosen =
         wanted != 0 ? eddy_program_variant_for(program, wanted) : eddy_program_retain(program);
-    status = touch_arena(chosen);
+    status = touch_arena(caller, chosen, origin);
     eddy_program_release(&chosen);
     return status;
 }

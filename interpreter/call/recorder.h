@@ -110,6 +110,21 @@ struct eddy_recorder {
     void (*abandon)(eddy_recorder *recorder);
 };
 
+/* ---- the library's own ops ---- */
+
+/* Ops that a function of the library runs for itself until eddy_recorder_go_on are none of the recorded calls. */
+static inline eddy_recorder *eddy_recorder_set_aside(eddy_caller *caller) {
+    eddy_recorder *recorder = caller ? caller->recorder : NULL;
+    if (recorder)
+        caller->recorder = NULL;
+    return recorder;
+}
+
+static inline void eddy_recorder_go_on(eddy_caller *caller, eddy_recorder *recorder) {
+    if (recorder)
+        caller->recorder = recorder;
+}
+
 /* ---- for the doors ---- */
 
 static inline void eddy_recorder_read_elements(const eddy_caller *caller, const eddy_tensor *tensor,

@@ -276,3 +276,53 @@ Test(variants, what_a_first_run_takes_is_prepared) {
     eddy_scope_end(scope);
     cr_assert_eq(eddy_live_count(), 0);
 }
+
+Test(variants, a_recording_sees_nothing_of_what_is_prepared) {
+    eddy_scope *scope = eddy_scope_begin();
+    eddy_tensor *x = eddy_ones(EDDY_SHAPE(64, 64), EDDY_F32, NULL);
+    must(eddy_record_begin(NULL));
+    eddy_tensor *y = eddy_matmul(eddy_matmul(x, x), x);
+    eddy_program *program =
+        eddy_record_end(EDDY_BINDINGS({"x", x, EDDY_ROLE_INPUT}, {"y", y, EDDY_ROLE_OUTPUT}));
+    cr_assert_not_null(program);
+    for (int records_only = 0; records_only < 2; records_only++) {
+        must(eddy_record_begin(
+            EDDY_OPTIONS(record, .passes = "none", .records_only = records_only)));
+        must(eddy_program_prepare(program, NULL, 0));
+        eddy_program *other = eddy_record_end(
+            EDDY_BINDINGS({"x", x, EDDY_ROLE_INPUT}, {"y", eddy_exp(x), EDDY_ROLE_OUTPUT}));
+        cr_assert_not_null(other);
+        eddy_program_info info = {.size = sizeof(info)};
+        must(eddy_program_describe(other, &info));
+        cr_assert_eq(info.recorded_count, 1);
+        eddy_program_release(&other);
+    }
+    eddy_program_release(&program);
+    eddy_scope_end(scope);
+    cr_assert_eq(eddy_live_count(), 0);
+}
+
+Test(variants, a_run_for_which_there_is_no_memory_is_not_prepared) {
+    eddy_runtime *runtime =
+        eddy_runtime_create(EDDY_OPTIONS(runtime, .memory_limit = INT64_C(64) << 20));
+    must(eddy_runtime_use(runtime));
+    eddy_scope *scope = eddy_scope_begin();
+    eddy_tensor *x = eddy_ones(EDDY_SHAPE(1024), EDDY_F32, NULL);
+    must(eddy_record_begin(EDDY_OPTIONS(record, .records_only = true)));
+    eddy_tensor *rows = eddy_cumsum(eddy_repeat(x, EDDY_SHAPE(INT64_C(1) << 15)), 0);
+    eddy_program *program = eddy_record_end(EDDY_BINDINGS(
+        {"x", x, EDDY_ROLE_INPUT}, {"sum", eddy_sum(rows, EDDY_ALL_AXES, NULL), EDDY_ROLE_OUTPUT}));
+    cr_assert_not_null(program);
+    eddy_program_info info = {.size = sizeof(info)};
+    must(eddy_program_describe(program, &info));
+    char sentence[200];
+    snprintf(sentence, sizeof(sentence),
+             "program_prepare: a run takes %lld bytes beside its outputs: out of memory",
+             (long long)info.arena_bytes);
+    cr_assert_eq(eddy_program_prepare(program, NULL, 0), EDDY_OUT_OF_MEMORY);
+    expect_error(EDDY_OUT_OF_MEMORY, sentence);
+    eddy_program_release(&program);
+    eddy_scope_end(scope);
+    must(eddy_runtime_use(NULL));
+    eddy_runtime_release(&runtime);
+}
