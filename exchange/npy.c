@@ -8,6 +8,7 @@
 #include <ctype.h>
 #include <eddy/view.h>
 #include <exchange/npy.h>
+#include <interpreter/call/recorder.h>
 #include <interpreter/handle/tensor.h>
 #include <inttypes.h>
 #include <limits.h>
@@ -215,7 +216,10 @@ static eddy_tensor *from_fortran(eddy_tensor *reversed) {
     eddy_axes axes = {.count = eddy_rank_of(reversed)};
     for (int32_t d = 0; d < axes.count; d++)
         axes.axes[d] = axes.count - 1 - d;
+    eddy_caller *caller = eddy_caller_get();
+    eddy_recorder *recorder = eddy_recorder_set_aside(caller);
     eddy_tensor *turned = eddy_permute(reversed, axes), *result = eddy_contiguous(turned);
+    eddy_recorder_go_on(caller, recorder);
     eddy_release(&turned);
     eddy_release(&reversed);
     return result;

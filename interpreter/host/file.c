@@ -10,6 +10,7 @@
 #include <eddy/view.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <interpreter/call/recorder.h>
 #include <interpreter/host/host.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -159,16 +160,13 @@ eddy_status eddy_file_seek(eddy_file *file, int64_t offset) {
 
 /* ---- elements ---- */
 
-eddy_status eddy_file_write_elements(eddy_file *file, eddy_tensor *tensor) {
-    eddy_status status = eddy_host_wait(tensor, file->deadline, file->origin);
-    if (status != EDDY_OK)
-        return status;
+static eddy_status write_elements(eddy_file *file, eddy_tensor *tensor) {
     eddy_no_grad_begin();
     eddy_tensor *whole = eddy_contiguous(tensor);
     eddy_no_grad_end();
     if (!whole)
         return eddy_file_fail(file, EDDY_OUT_OF_MEMORY, "no memory to put the elements in a row");
-    status = eddy_host_wait(whole, file->deadline, file->origin);
+    eddy_status status = eddy_host_wait(whole, file->deadline, file->origin);
     eddy_outcome outcome;
     eddy_outcome_begin(&outcome);
     const void *data =
@@ -183,6 +181,18 @@ eddy_status eddy_file_write_elements(eddy_file *file, eddy_tensor *tensor) {
         status = eddy_outcome_why(&outcome);
     }
     eddy_release(&whole);
+    return status;
+}
+
+eddy_status eddy_file_write_elements(eddy_file *file, eddy_tensor *tensor) {
+    eddy_status status = eddy_host_wait(tensor, file->deadline, file->origin);
+    if (status != EDDY_OK)
+        return status;
+    eddy_caller *caller = eddy_caller_get();
+    eddy_recorder_read_elements(caller, tensor, file->origin); /* not what it is copied to */
+    eddy_recorder *recorder = eddy_recorder_set_aside(caller);
+    status = write_elements(file, tensor);
+    eddy_recorder_go_on(caller, recorder);
     return status;
 }
 

@@ -309,11 +309,14 @@ eddy_status eddy_read_as(eddy_tensor *tensor, eddy_dtype dtype, void *buffer, si
                               eddy_dtype_name(dtype), origin);
     if (status != EDDY_OK)
         return status;
-    eddy_recorder_read_elements(eddy_caller_self, tensor, origin); /* not what it is cast to */
+    eddy_caller *caller = eddy_caller_get();
+    eddy_recorder_read_elements(caller, tensor, origin); /* not what it is cast to */
     if (tensor->dtype == (uint8_t)dtype)
         return read_elements(tensor, buffer, deadline, origin);
+    eddy_recorder *recorder = eddy_recorder_set_aside(caller);
     eddy_tensor *converted;
-    status = eddy_copy_cast(eddy_caller_get(), tensor, dtype, origin.address, &converted);
+    status = eddy_copy_cast(caller, tensor, dtype, origin.address, &converted);
+    eddy_recorder_go_on(caller, recorder);
     if (status != EDDY_OK)
         return status;
     status = read_elements(converted, buffer, deadline, origin);

@@ -2,6 +2,7 @@
 #include <criterion/criterion.h>
 #include <eddy/eddy.h>
 #include <program/print.h>
+#include <stdio.h>
 #include <string.h>
 #include <tests/program/outcome.h>
 
@@ -208,4 +209,50 @@ Test(records_only, eddy_call_appends) {
     eddy_program_release(&program);
     eddy_scope_end(scope);
     cr_assert_eq(eddy_live_count(), 0);
+}
+
+static void write_fortran(const char *path) {
+    const char head[] = "\x93NUMPY\x01\x00\x36\x00"
+                        "{'descr':'<f4','fortran_order':True,'shape':(2, 2),}";
+    const float elements[] = {1, 2, 3, 4};
+    char whole[10 + 54];
+    memset(whole, ' ', sizeof(whole));
+    memcpy(whole, head, sizeof(head) - 1);
+    whole[sizeof(whole) - 1] = '\n';
+    FILE *file = fopen(path, "wb");
+    cr_assert_not_null(file);
+    cr_assert_eq(fwrite(whole, sizeof(whole), 1, file), 1);
+    cr_assert_eq(fwrite(elements, sizeof(elements), 1, file), 1);
+    cr_assert_eq(fclose(file), 0);
+}
+
+/* Reads that convert, and files of tensors whose elements are not in a row, take ops of the library's own. */
+Test(records_only, reads_and_files_leave_nothing_in_the_program) {
+    static const float values[] = {1, 2, 3, 4};
+    for (int k = 0; k < 2; k++) {
+        eddy_scope *scope = eddy_scope_begin();
+        eddy_tensor *x = eddy_from_data(values, EDDY_SHAPE(2, 2), EDDY_F32, NULL);
+        eddy_tensor *turned = eddy_transpose(x, 0, 1);
+        double read[4];
+        write_fortran("fortran.npy");
+        must(eddy_record_begin(EDDY_OPTIONS(record, .passes = "none", .records_only = k == 1)));
+        must(eddy_read_as(turned, EDDY_F64, read, sizeof(read), NULL));
+        cr_assert_eq(read[1], 3);
+        must(eddy_npy_save(turned, "turned.npy", NULL));
+        eddy_tensor *loaded = eddy_npy_load("turned.npy"), *fortran = eddy_npy_load("fortran.npy");
+        must_have_same_bits(loaded, eddy_npy_load("fortran.npy"), "what was saved turned");
+        eddy_tensor *y = eddy_mul(x, eddy_add(loaded, fortran)), *result;
+        eddy_program *program =
+            end(EDDY_BINDINGS({"x", x, EDDY_ROLE_INPUT}, {"loaded", loaded, EDDY_ROLE_INPUT},
+                              {"fortran", fortran, EDDY_ROLE_INPUT}, {"y", y, EDDY_ROLE_OUTPUT}));
+        eddy_program_info info = {.size = sizeof(info)};
+        must(eddy_program_describe(program, &info));
+        cr_assert_eq(info.recorded_count, 2);
+        must(eddy_program_run(program, EDDY_LIST(x, x, x), &result));
+        cr_assert_eq(sum_of(result), 2 * (1 + 4 + 9 + 16));
+        cr_assert_eq(remove("turned.npy") + remove("fortran.npy"), 0);
+        eddy_program_release(&program);
+        eddy_scope_end(scope);
+        cr_assert_eq(eddy_live_count(), 0);
+    }
 }
