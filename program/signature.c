@@ -191,21 +191,21 @@ static void add_strides(eddy_text *text, int64_t i, const int64_t *input) {
     eddy_text_add(text, "]");
 }
 
-static bool has_strides(const int64_t *a, const int64_t *b) {
-    for (int32_t d = 0; d < rank_in(a); d++)
-        if (a[3 + 2 * d] != b[3 + 2 * d])
-            return false;
-    return true;
+static bool any_stride(const int64_t *differs, int32_t rank) {
+    for (int32_t d = 0; d < rank; d++)
+        if (differs[3 + 2 * d] != 0)
+            return true;
+    return false;
 }
 
 /* What is the same for all is left out, and so is what most calls are: no gradient, memory of its own. */
-static void add_input_apart(eddy_text *text, int64_t i, const int64_t *a, const int64_t *b) {
-    if (a[0] != b[0] && a[0] != i)
+static void add_input_apart(eddy_text *text, int64_t i, const int64_t *a, const int64_t *differs) {
+    if (differs[0] != 0 && a[0] != i)
         eddy_text_add(text, "; input%lld shares memory with input%lld", (long long)i,
                       (long long)a[0]);
-    if ((a[1] ^ b[1]) & a[1] & GRADIENT_BIT)
+    if (differs[1] & a[1] & GRADIENT_BIT)
         eddy_text_add(text, "; a gradient goes back to input%lld", (long long)i);
-    if (!has_strides(a, b))
+    if (any_stride(differs, rank_in(a)))
         add_strides(text, i, a);
 }
 
@@ -216,20 +216,20 @@ static void add_numbers(eddy_text *text, const int64_t *kinds, int64_t count) {
         eddy_text_add(text, " %s", names[kinds[i]]);
 }
 
-/* Two keys with the same inputs but for what the text does not say. */
-static void add_apart(eddy_text *text, const int64_t *a, const int64_t *b) {
-    int64_t count = a[0] >> 32;
+/* differs: the bits in which keys with the same inputs, but for what the text does not say, are not all alike. */
+static void add_apart(eddy_text *text, const int64_t *a, const int64_t *differs,
+                      bool differs_in_numbers) {
     size_t at = HEAD_WORDS;
-    if ((a[1] ^ b[1]) & a[1])
+    if (differs[1] & a[1])
         eddy_text_add(text, "; no gradients");
-    if (a[2] != b[2] || a[3] != b[3])
-        eddy_text_add(text, "; runtime %lld", (long long)(a[3] != b[3] ? a[3] : a[2]));
+    if (differs[2] != 0 || differs[3] != 0)
+        eddy_text_add(text, "; runtime %lld", (long long)(differs[3] != 0 ? a[3] : a[2]));
     for (int64_t i = 0; i < inputs_in(a); i++) {
-        add_input_apart(text, i, a + at, b + at);
+        add_input_apart(text, i, a + at, differs + at);
         at += 2 + 2 * (size_t)rank_in(a + at);
     }
-    if (a[0] != b[0] || memcmp(a + at, b + at, (size_t)count * sizeof(*a)) != 0)
-        add_numbers(text, a + at, count);
+    if (differs_in_numbers)
+        add_numbers(text, a + at, a[0] >> 32);
 }
 
 /* Of two texts that were cut the inputs may differ. */
@@ -245,22 +245,43 @@ static bool has_ranks(const int64_t *a, const int64_t *b) {
     return true;
 }
 
-static const eddy_signature *find_like(const eddy_signature *signature,
-                                       const eddy_signature *first) {
-    for (const eddy_signature *at = first; at; at = at->next)
-        if (at != signature && strcmp(at->text, signature->text) == 0 &&
-            has_ranks(at->key, signature->key))
-            return at;
-    return NULL;
+static bool is_alike(const eddy_signature *a, const eddy_signature *b) {
+    return a != b && strcmp(a->text, b->text) == 0 && has_ranks(a->key, b->key);
+}
+
+/* Words of a key before its numbers. */
+static size_t input_words(const int64_t *key) {
+    size_t at = HEAD_WORDS;
+    for (int64_t i = 0; i < inputs_in(key); i++)
+        at += 2 + 2 * (size_t)rank_in(key + at);
+    return at;
+}
+
+static bool has_numbers(const int64_t *a, const int64_t *b) {
+    size_t at = input_words(a);
+    return a[0] == b[0] && memcmp(a + at, b + at, (size_t)(a[0] >> 32) * sizeof(*a)) == 0;
 }
 
 void eddy_signature_tell_apart(const eddy_signature *signature, const eddy_signature *first,
                                char *text, size_t size) {
     eddy_text apart = {text, size, 0};
+    bool differs_in_numbers = false;
+    const int64_t *key = signature->key;
+    size_t words = input_words(key), bytes = words * sizeof(*key);
+    int64_t *differs = eddy_memory_acquire_zeroed(bytes, EDDY_MEMORY_PROGRAM);
     text[0] = 0;
-    const eddy_signature *like = find_like(signature, first);
-    if (like)
-        add_apart(&apart, signature->key, like->key);
+    if (!differs)
+        return;
+    for (const eddy_signature *at = first; at; at = at->next) {
+        const int64_t *other = at->key;
+        if (!is_alike(at, signature))
+            continue;
+        for (size_t w = 0; w < words; w++)
+            differs[w] |= key[w] ^ other[w];
+        differs_in_numbers |= !has_numbers(key, other);
+    }
+    add_apart(&apart, key, differs, differs_in_numbers);
+    eddy_memory_release(differs, bytes, EDDY_MEMORY_PROGRAM);
     eddy_text_end(&apart);
 }
 

@@ -52,6 +52,26 @@ Test(explain, signatures_of_one_text_are_told_apart) {
     expect_nothing_left(scope);
 }
 
+Test(explain, each_signature_of_one_text_is_told_apart_from_all) {
+    eddy_scope *scope = eddy_scope_begin();
+    eddy_recorded *recorded = eddy_recorded_create(doubles, NULL, 1, NULL);
+    eddy_tensor *x = eddy_ones(EDDY_SHAPE(2), EDDY_F32, NULL),
+                *w = leaf(eddy_ones(EDDY_SHAPE(2), EDDY_F32, NULL));
+    for (int i = 0; i < 2; i++) {
+        call(recorded, EDDY_LIST(w), (eddy_scalars){0});
+        call(recorded, EDDY_LIST(x), (eddy_scalars){0});
+        eddy_no_grad_begin();
+    }
+    eddy_no_grad_end();
+    eddy_no_grad_end();
+    expect_explained(recorded, "(f32[2]): ran 1 times");
+    expect_explained(recorded, "(f32[2]; a gradient goes back to input0): ran 1 times");
+    expect_explained(recorded, "(f32[2]; no gradients): ran 1 times");
+    expect_explained(recorded, "(f32[2]; no gradients; a gradient goes back to input0): ran 1");
+    eddy_recorded_release(&recorded);
+    expect_nothing_left(scope);
+}
+
 Test(explain, many_signatures_have_a_line_for_the_rest) {
     static char text[TEXT_BYTES], cut[64];
     eddy_scope *scope = eddy_scope_begin();
