@@ -63,7 +63,8 @@ void eddy_program_compare(const eddy_program *a, const eddy_program *b, char *re
     else if (!has_same_externals(a, b) || !has_same_kept(a, b))
         snprintf(reason, size,
                  "two recordings use different tensors of the function's own: a tensor that is "
-                 "made anew in each call, or a gradient that the tape keeps from call to call");
+                 "made anew in each call, or a gradient that the tape keeps from call to call "
+                 "(eddy_backward_to keeps none)");
     else if (!has_same_bindings(a, b))
         snprintf(reason, size, "two recordings give different tensors as their outputs");
     else if (!eddy_program_gradient_is_equal(a->gradient, b->gradient))

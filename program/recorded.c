@@ -322,6 +322,9 @@ static eddy_status compare_with_class(const calling *c, verdict *v) {
     if (status == EDDY_OUT_OF_MEMORY)
         return status;
     if (status != EDDY_OK) { /* nothing is foretold of this size */
+        eddy_lock_acquire(&c->recorded->lock);
+        v->class->untold = v->size >= EDDY_SIZE_LEAST ? v->size : v->class->untold;
+        eddy_lock_release(&c->recorded->lock);
         eddy_shape_class_release(v->class);
         v->class = NULL;
         return EDDY_OK;
@@ -500,7 +503,8 @@ static void count_miss(const calling *c, const char *why) {
 /* Why the program that is there does not serve this call, though its arguments are of the kind; NULL where it does. */
 static const char *find_miss(const calling *c, const eddy_signature *signature) {
     if (!eddy_signature_fits_tape(signature->program, signature->tape_changes))
-        return "gradients, or what they go back to, have changed between two calls";
+        return "gradients that the tape keeps, or what they go back to, have changed between "
+               "two calls: eddy_backward_to keeps none";
     if (!eddy_signature_has_inputs(signature->inputs, c->inputs))
         return "an input was in the same place in two recordings, and then in another";
     return NULL;

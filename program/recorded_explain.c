@@ -91,6 +91,13 @@ static void explain_class(const eddy_recorded *recorded, const eddy_shape_class 
     eddy_signature_key_describe(class->keys[0], class->keys[1], inputs, sizeof(inputs));
     for (int64_t i = 0; i < class->bucket_count; i++)
         explain_bucket(recorded, class, &class->buckets[i], inputs, text);
+    if (class->untold > 0)
+        eddy_text_add(
+            text,
+            "(%s): of n = %lld the programs of %lld and %lld foretell nothing: they differ "
+            "in more than sizes, or a number would not be whole\n",
+            inputs, (long long)class->untold, (long long)class->sizes[0],
+            (long long)class->sizes[1]);
     if (class->beyond > 0)
         eddy_text_add(text,
                       "(%s), n above %lld: ran %llu times; not replayed: it is the largest size\n",

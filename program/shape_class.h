@@ -36,6 +36,7 @@ typedef struct eddy_shape_class {
     eddy_shape_bucket *buckets;   /* owned; in the order of sizes */
     int64_t bucket_count;
     uint64_t beyond; /* lock: calls with a size above that of the last bucket */
+    int64_t untold;  /* lock: the last size of which the programs foretold none; 0: none was */
 } eddy_shape_class;
 
 /* Of two signatures that are replayed, one reference. edges: the largest sizes of its buckets. NULL where they do not differ in one size, or without memory. */

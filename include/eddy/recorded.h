@@ -99,9 +99,10 @@ EDDY_API void eddy_recorded_release(eddy_recorded **recorded);
 EDDY_API eddy_status eddy_recorded_run(eddy_recorded *recorded, eddy_list inputs,
                                        eddy_scalars scalars, eddy_tensor **outputs);
 
-/* For each kind of arguments one line: the inputs, how often the function ran and a program was replayed, and why it is not replayed, where it
- * is not; where the last call failed, or went on after a failed op, that it was not recorded. 100 lines at most: those used last. Then one line for each bucket: the sizes seen, how many
- * programs were derived from what they share, how many are kept, and why some were not derived. As snprintf: returns the length of the whole text. */
+/* For each kind of arguments one line: the inputs, how often the function ran and a program was replayed, how often it ran though there was a program, which did
+ * not serve that call ("missed"), and why it is not replayed, where it is not; where the last call failed, or went on after a failed op, that it was not recorded. 100 lines at most: those used last. Then one line for each bucket: the sizes seen, how many
+ * programs were derived from what they share, how many are kept, and why some were not derived; and one where the programs of two sizes say nothing of
+ * a third. As snprintf: returns the length of the whole text. */
 EDDY_API int eddy_recorded_explain(eddy_recorded *recorded, char *buffer, size_t size);
 
 #ifdef __cplusplus

@@ -96,7 +96,8 @@ EDDY_API bool eddy_is_ready(const eddy_tensor *tensor);
 
 /* ---- leaks ---- */
 
-/* Tensors of the process that have references. Exact while no other thread makes or releases one. */
+/* Tensors of the process that have references. Exact while no other thread makes or releases one; a program's run that is under way holds what the program
+ * does, so eddy_sync comes first. */
 EDDY_API int64_t eddy_live_count(void);
 /* Writes one line for each live tensor, with dtype, shape, references and the call that made it, to the log sink, or to stderr if
  * no sink is set (eddy_log_set, EDDY_LOG); returns their number. Other threads must not make or release tensors meanwhile. */

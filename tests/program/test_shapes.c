@@ -582,3 +582,33 @@ Test(shapes, numbers_alone) {
     eddy_recorded_release(&recorded);
     eddy_scope_end(scope);
 }
+
+/* A loop of C: the program of each size has as many instructions as there are rows. */
+static eddy_status adds_rows(void *context, eddy_recorded_call *call) {
+    eddy_tensor *rows = call->inputs.items[0], *sum = eddy_select(rows, 0, 0);
+    (void)context;
+    for (int64_t i = 1; i < eddy_dim_of(rows, 0); i++)
+        sum = eddy_add(sum, eddy_select(rows, 0, i));
+    call->outputs[0] = sum;
+    return sum ? EDDY_OK : EDDY_INVALID_ARGUMENT;
+}
+
+Test(shapes, programs_of_which_none_follow_are_explained) {
+    eddy_scope *scope = eddy_scope_begin();
+    eddy_recorded *recorded = make(adds_rows, NULL, 1);
+    for (int64_t size = 1; size <= 6; size++)
+        for (int i = 0; i < 3; i++) {
+            eddy_tensor *sum;
+            must(eddy_recorded_run(recorded,
+                                   EDDY_LIST(eddy_ones(EDDY_SHAPE(size, 2), EDDY_F32, NULL)),
+                                   (eddy_scalars){0}, &sum));
+            cr_assert_eq(sum_of(sum), 2 * (double)size);
+        }
+    expect_explained(
+        recorded,
+        "(f32[n, 2]): of n = 6 the programs of 2 and 3 foretell nothing: they differ in "
+        "more than sizes, or a number would not be whole\n",
+        true);
+    eddy_recorded_release(&recorded);
+    expect_nothing_left(scope);
+}
