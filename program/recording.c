@@ -415,6 +415,18 @@ static bool add_call(eddy_recording *recording, const eddy_recorder_call *call) 
     return is_added;
 }
 
+/* Why a call cannot be issued behind a run (late_shapes.h), if it would have to be; else NULL. */
+static const char *refuse_late(const eddy_op *op) {
+    if (!op->has_late_shape)
+        return NULL;
+    if (op->is_random || eddy_lists_count(op) > 0)
+        return "the shape of its result depends on its data, and it is random or takes a list";
+    for (int32_t i = 0; i < op->operand_count; i++)
+        if (op->operands[i].is_mut)
+            return "the shape of its result depends on its data, and it writes to an operand";
+    return NULL;
+}
+
 static void record_call(eddy_recorder *recorder, const eddy_recorder_call *call) {
     eddy_recording *recording = (eddy_recording *)(void *)recorder;
     eddy_origin origin = eddy_apply_origin(call->apply);
@@ -424,9 +436,9 @@ static void record_call(eddy_recorder *recorder, const eddy_recorder_call *call)
     const eddy_op *op = call->apply->op;
     /* In branches and loops calls are noted, which those refuse. */
     EDDY_CHECK(!op->has_late_shape || recording->depth == 0);
-    if (op->has_late_shape && (op->is_random || eddy_lists_count(op) > 0))
-        spoil(recording, EDDY_UNSUPPORTED, origin,
-              "the shape of its result depends on its data, and it is random or takes a list");
+    const char *reason = refuse_late(op);
+    if (reason)
+        spoil(recording, EDDY_UNSUPPORTED, origin, reason);
     else if (call->runtime != recording->runtime)
         spoil(recording, EDDY_RUNTIME_MISMATCH, origin,
               "it belongs to another runtime than the recording");

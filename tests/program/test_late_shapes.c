@@ -263,6 +263,96 @@ Test(late_shapes, of_what_is_written_later_are_refused) {
     cr_assert_eq(eddy_live_count(), 0);
 }
 
+/* ---- ops of your own ---- */
+
+static eddy_status infer_vector(eddy_op_inference *inference) {
+    inference->outputs[0] = (eddy_spec){.dtype = EDDY_F32, .shape = {.rank = 1}};
+    return EDDY_OK;
+}
+
+static eddy_status count_positive(const eddy_op_call *call, eddy_shape *shapes) {
+    const float *x = call->views[0].data;
+    shapes[0] = (eddy_shape){.rank = 1};
+    for (int64_t i = 0; i < call->views[0].shape[0]; i++)
+        shapes[0].dims[0] += x[i] > 0;
+    return EDDY_OK;
+}
+
+/* Gives the positive elements. */
+static eddy_status take_positive(const eddy_op_call *call) {
+    const float *x = call->views[0].data;
+    float *out = call->views[1].data;
+    for (int64_t i = 0; i < call->views[0].shape[0]; i++)
+        if (x[i] > 0)
+            *out++ = x[i];
+    return EDDY_OK;
+}
+
+/* And makes them negative. */
+static eddy_status pop_positive(const eddy_op_call *call) {
+    float *x = call->views[0].data;
+    (void)!take_positive(call);
+    for (int64_t i = 0; i < call->views[0].shape[0]; i++)
+        x[i] = x[i] > 0 ? -x[i] : x[i];
+    return EDDY_OK;
+}
+
+static void register_op(const char *name, bool is_mut, eddy_status (*run)(const eddy_op_call *)) {
+    const char *output = "positive";
+    must(eddy_op_register(&(eddy_op_description){
+        .size = sizeof(eddy_op_description),
+        .name = name,
+        .operands = &(eddy_operand_description){.name = "x", .is_mut = is_mut},
+        .operand_count = 1,
+        .outputs = &output,
+        .output_count = 1,
+        .infer = infer_vector,
+        .kernels =
+            &(eddy_op_kernel){.device = EDDY_DEVICE_CPU, .run = run, .count = count_positive},
+        .kernel_count = 1,
+        .has_late_shape = true}));
+}
+
+static eddy_tensor *call_op(const char *name, eddy_tensor *x) {
+    eddy_tensor *result;
+    must(eddy_call(name, EDDY_LIST(x), NULL, &result));
+    return result;
+}
+
+Test(late_shapes, of_registered_ops_are_outputs) {
+    register_op("test.take_positive", false, take_positive);
+    eddy_scope *scope = eddy_scope_begin();
+    eddy_tensor *x = eddy_flatten(ramp(-7), 0, 1), *taken;
+    must(eddy_record_begin(NULL));
+    taken = call_op("test.take_positive", eddy_neg(x));
+    eddy_program *program =
+        end(EDDY_BINDINGS({"x", x, EDDY_ROLE_INPUT}, {"taken", taken, EDDY_ROLE_OUTPUT}));
+    for (int i = 0; i < ROUNDS; i++) {
+        eddy_tensor *fed = eddy_flatten(ramp(-3 * i), 0, 1);
+        must(eddy_program_run(program, EDDY_LIST(fed), &taken));
+        must_be_the_same(taken, call_op("test.take_positive", eddy_neg(fed)), "taken");
+    }
+    eddy_program_release(&program);
+    eddy_scope_end(scope);
+    cr_assert_eq(eddy_live_count(), 0);
+}
+
+/* What it writes would come behind the calls that read it. */
+Test(late_shapes, of_ops_that_write_are_refused) {
+    register_op("test.pop_positive", true, pop_positive);
+    eddy_scope *scope = eddy_scope_begin();
+    eddy_tensor *state = eddy_flatten(ramp(-7), 0, 1), *popped, *after;
+    must(eddy_record_begin(NULL));
+    popped = call_op("test.pop_positive", state);
+    after = eddy_neg(state);
+    expect_no_program(EDDY_BINDINGS({"state", state, EDDY_ROLE_STATE},
+                                    {"popped", popped, EDDY_ROLE_OUTPUT},
+                                    {"after", after, EDDY_ROLE_OUTPUT}),
+                      "the shape of its result depends on its data, and it writes to an operand");
+    eddy_scope_end(scope);
+    cr_assert_eq(eddy_live_count(), 0);
+}
+
 /* ---- bindings that cannot be ---- */
 
 Test(late_shapes, are_outputs_as_they_are) {
