@@ -80,12 +80,18 @@ static eddy_status check_name(const maker *m, const eddy_bindings *bindings, int
     return EDDY_OK;
 }
 
+/* Whether a recorded call makes it with a shape that depends on data: none has to be known, nor come to be, as where the data have failed. */
+static bool is_late(const maker *m, const eddy_tensor *tensor) {
+    uint32_t value = eddy_recording_value_of(m->recording, tensor);
+    return value != EDDY_CODE_NONE && eddy_code_value_at(&m->program->code, value)->is_late;
+}
+
 static eddy_status check_binding(const maker *m, const eddy_bindings *bindings, int64_t i) {
     const eddy_binding *binding = &bindings->items[i];
     eddy_status status = check_name(m, bindings, i);
     if (status == EDDY_OK)
         status = eddy_tensor_check(binding->tensor, binding->name, m->origin);
-    if (status == EDDY_OK)
+    if (status == EDDY_OK && !is_late(m, binding->tensor))
         status = eddy_tensor_await_shape(binding->tensor, m->origin);
     if (status != EDDY_OK)
         return status;
@@ -107,8 +113,12 @@ static eddy_program_binding *add_binding(const maker *m, const eddy_tensor *tens
                                       .role = role,
                                       .dtype = tensor->dtype,
                                       .device_kind = tensor->device_kind,
-                                      .device_index = tensor->device_index,
-                                      .count = tensor->count};
+                                      .device_index = tensor->device_index};
+    if (eddy_tensor_is_late(tensor)) { /* another thread may just see its shape */
+        eddy_late_shapes_layout(&binding->layout);
+        return binding;
+    }
+    binding->count = tensor->count;
     eddy_tensor_layout(tensor, &binding->layout);
     return binding;
 }
@@ -373,12 +383,20 @@ static bool is_beyond_reach(const maker *m, uint32_t value) {
            !eddy_reach_has(&m->reach, value);
 }
 
+/* Of a view, whose maker has waited for the shape. */
+static bool is_part(const eddy_tensor *tensor) {
+    eddy_layout layout, all;
+    if (tensor == tensor->root)
+        return false;
+    eddy_tensor_layout(tensor, &layout);
+    eddy_tensor_layout(tensor->root, &all);
+    return !eddy_layout_is_equal(&layout, &all);
+}
+
 /* An output whose shape depends on data: the result of its call, all of it, once. */
 static eddy_status bind_late(const maker *m, const eddy_binding *given,
                              eddy_program_binding *binding) {
-    eddy_layout all;
-    eddy_tensor_layout(given->tensor->root, &all);
-    if (!eddy_layout_is_equal(&binding->layout, &all))
+    if (is_part(given->tensor))
         return eddy_fail(EDDY_UNSUPPORTED, m->origin,
                          "%s is a view of a result whose shape depends on data", given->name);
     if (given->tensor->autograd)

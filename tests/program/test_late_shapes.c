@@ -478,6 +478,27 @@ Test(late_shapes, of_what_has_failed_have_failed) {
     cr_assert_eq(eddy_live_count(), 0);
 }
 
+/* What a recording has computed says nothing about its runs. */
+Test(late_shapes, of_recordings_that_have_failed_are_outputs) {
+    eddy_scope *scope = eddy_scope_begin();
+    eddy_tensor *captured = ramp(-3);
+    eddy_program *program = record(poisoned(), captured);
+    for (int i = 0; i < ROUNDS; i++)
+        run_and_compare(program, captured, 2 - 4 * i);
+    eddy_program_release(&program);
+    int calls = 0;
+    eddy_recorded *recorded =
+        eddy_recorded_create(detect, &calls, DETECTED, EDDY_OPTIONS(recorded, .is_strict = true));
+    eddy_tensor *outputs[DETECTED];
+    for (int i = 0; i < ROUNDS; i++)
+        must(eddy_recorded_run(recorded, EDDY_LIST(i < 2 ? poisoned() : ramp(-i)),
+                               (eddy_scalars){0}, outputs));
+    cr_assert_eq(calls, 2);
+    eddy_recorded_release(&recorded);
+    eddy_scope_end(scope);
+    cr_assert_eq(eddy_live_count(), 0);
+}
+
 /* Behind branches they find what the way that was taken has made. */
 static eddy_status doubled(void *context, eddy_list inputs, eddy_tensor **outputs) {
     (void)context;
