@@ -77,6 +77,21 @@ static bool check_role(eddy_verifier *v, const eddy_program_binding *binding, ui
     return true;
 }
 
+/* What a call behind a run gives is one output, as it is. */
+static bool check_late_binding(eddy_verifier *v, const eddy_program_binding *binding) {
+    eddy_verifier_value *of = &v->values[binding->value];
+    if (!eddy_code_value_at(v->code, binding->value)->is_late)
+        return true;
+    if (binding->role != EDDY_ROLE_OUTPUT || binding->is_storage || binding->layout.rank != 1 ||
+        binding->layout.dims[0] != 0)
+        return eddy_verifier_fail(v, "a value without a known shape is an output, as a vector "
+                                     "without elements, and nothing else");
+    if (of->is_bound)
+        return eddy_verifier_fail(v, "a value without a known shape has two names");
+    of->is_bound = true;
+    return true;
+}
+
 static bool check_binding(eddy_verifier *v, const eddy_program_binding *binding) {
     if (binding->role > EDDY_PROGRAM_KEPT ||
         (!binding->name != (binding->role == EDDY_PROGRAM_KEPT) && !binding->is_storage))
@@ -88,7 +103,7 @@ static bool check_binding(eddy_verifier *v, const eddy_program_binding *binding)
         return eddy_verifier_fail(v, "it lives on another device than the CPU");
     const eddy_code_value *value = eddy_code_value_at(v->code, binding->value);
     int64_t count = 0;
-    return check_role(v, binding, value->kind) &&
+    return check_role(v, binding, value->kind) && check_late_binding(v, binding) &&
            eddy_verifier_layout(v, &binding->layout, binding->dtype, value->bytes) &&
            ((eddy_shape_count(binding->layout.rank, binding->layout.dims, &count) &&
              binding->count == count) ||
