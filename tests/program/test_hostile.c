@@ -33,7 +33,7 @@ static size_t text_of(const call_row *row, char *text) {
     eddy_binding bindings[DESCRIBED_MAX + EDDY_OP_OUTPUT_MAX];
     char names[DESCRIBED_MAX + EDDY_OP_OUTPUT_MAX][8];
     int64_t count = 0;
-    if (!op || op->has_late_shape)
+    if (!op)
         return 0;
     described_read(&call, op, row->operands, row->attributes);
     cr_assert_eq(eddy_record_begin(NULL), EDDY_OK);
@@ -151,6 +151,32 @@ Test(hostile, accepted_texts_with_draws_in_branches_can_be_run, .timeout = 300) 
         "draw_set(drawn i64[2], draw = 0)\nelse()\nset %1 f32[3] = bernoulli(x f32[3], draw = 2)\n"
         "end_if()\n%3 f32[3] = dropout_backward(x f32[3], p = 0.5, draw = 0)\n"
         "%4 f32[3] = dropout_backward(%1 f32[3], p = 0.5, draw = 1)\n";
+    mutator m = {88172645463325252u};
+    char text[2 * sizeof(from)];
+    int accepted = 0;
+    cr_assert(try_text(from, sizeof(from) - 1));
+    for (int i = 0; i < 4000; i++) {
+        memcpy(text, from, sizeof(from));
+        size_t length = i % 4 == 0 ? mutator_change(&m, text, sizeof(from) - 1)
+                                   : mutator_renumber(&m, text, sizeof(from) - 1);
+        accepted += try_text(text, length);
+    }
+    cr_assert_gt(accepted, 100, "%d", accepted);
+    cr_assert_eq(eddy_live_count(), 0);
+}
+
+/* Calls behind a run, of what it makes, of parts of that and of an input. */
+Test(hostile, accepted_texts_with_late_shapes_can_be_run, .timeout = 300) {
+    static const char from[] =
+        "eddy program, version 1, 9 instructions\ninput x f32[4, 3]\ninput s f32[6]\n"
+        "output y f32[4, 3] of %0\noutput n i64[0] of %4\noutput m f32[0] of %5\n"
+        "output u i64[0] of %6\noutput c i64[0] of %9\n%0 f32[4, 3] = relu(x f32[4, 3])\n"
+        "%1 f32[4, 3] = ceil(x f32[4, 3])\n%2 bool[4, 3] = gt(%0 f32[4, 3], %1 f32[4, 3])\n"
+        "%3 i64[12] = cast(x f32[12], dtype = i64)\nmut s f32[6] = neg(s f32[6])\n"
+        "%4 i64[0] = nonzero(s f32[4] at 2)\n"
+        "%5 f32[0] = masked_select(%0 f32[3, 4] strides [1, 3], %2 bool[3, 4] strides [1, 3])\n"
+        "%6 i64[0] = unique(%3 i64[6] strides [2])\n"
+        "%7 i64[0], %8 i64[0], %9 i64[0] = unique_counts(%3 i64[5] at 7)\n";
     mutator m = {88172645463325252u};
     char text[2 * sizeof(from)];
     int accepted = 0;
