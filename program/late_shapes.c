@@ -164,6 +164,15 @@ static void keep_results(const eddy_run *r, const eddy_code_instruction *call,
     }
 }
 
+/* A call without operands belongs to the thread's runtime, which may not be the program's. */
+static eddy_status apply_in(eddy_caller *caller, eddy_runtime *runtime, const eddy_apply *apply) {
+    eddy_runtime *current = caller->runtime;
+    caller->runtime = runtime;
+    eddy_status status = eddy_interpreter_apply(apply);
+    caller->runtime = current;
+    return status;
+}
+
 /* memory: the handles of the call's operands, then its attributes. */
 static eddy_status issue_in(const eddy_run *r, const eddy_code_instruction *call,
                             eddy_tensor **memory) {
@@ -186,7 +195,7 @@ static eddy_status issue_in(const eddy_run *r, const eddy_code_instruction *call
     if (call->op->attribute_bytes > 0)
         memcpy(attributes, eddy_code_words(code, call->attributes_at), call->op->attribute_bytes);
     if (status == EDDY_OK)
-        status = eddy_interpreter_apply(&apply);
+        status = apply_in(r->caller, r->program->runtime, &apply);
     if (status == EDDY_OK)
         keep_results(r, call, memory + call->input_count);
     for (uint32_t i = 0; i < made; i++)

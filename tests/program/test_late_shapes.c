@@ -337,6 +337,53 @@ Test(late_shapes, of_registered_ops_are_outputs) {
     cr_assert_eq(eddy_live_count(), 0);
 }
 
+static eddy_status count_three(const eddy_op_call *call, eddy_shape *shapes) {
+    (void)call;
+    shapes[0] = EDDY_SHAPE(3);
+    return EDDY_OK;
+}
+
+static eddy_status give_three(const eddy_op_call *call) {
+    float *out = call->views[0].data;
+    for (int i = 0; i < 3; i++)
+        out[i] = (float)i;
+    return EDDY_OK;
+}
+
+/* Without operands there is nothing that says where a call belongs. */
+Test(late_shapes, belong_to_the_runtime_of_the_program) {
+    const char *output = "three";
+    must(eddy_op_register(&(eddy_op_description){
+        .size = sizeof(eddy_op_description),
+        .name = "test.give_three",
+        .outputs = &output,
+        .output_count = 1,
+        .infer = infer_vector,
+        .kernels =
+            &(eddy_op_kernel){.device = EDDY_DEVICE_CPU, .run = give_three, .count = count_three},
+        .kernel_count = 1,
+        .has_late_shape = true}));
+    eddy_scope *scope = eddy_scope_begin();
+    eddy_tensor *three, *places, *x = ramp(-7), *outputs[2];
+    must(eddy_record_begin(NULL));
+    must(eddy_call("test.give_three", (eddy_list){0}, NULL, &three));
+    places = eddy_nonzero(x);
+    eddy_program *program =
+        end(EDDY_BINDINGS({"x", x, EDDY_ROLE_INPUT}, {"three", three, EDDY_ROLE_OUTPUT},
+                          {"places", places, EDDY_ROLE_OUTPUT}));
+    eddy_runtime *other = eddy_runtime_create(NULL);
+    must(eddy_runtime_use(other));
+    must(eddy_program_run(program, EDDY_LIST(x), outputs));
+    cr_assert_eq(eddy_runtime_current(), other);
+    must(eddy_runtime_use(NULL));
+    must_be_the_same(eddy_add(outputs[0], scalar(1)), eddy_add(three, scalar(1)), "three");
+    must_be_the_same(outputs[1], places, "places");
+    eddy_program_release(&program);
+    eddy_scope_end(scope);
+    eddy_runtime_release(&other);
+    cr_assert_eq(eddy_live_count(), 0);
+}
+
 /* What it writes would come behind the calls that read it. */
 Test(late_shapes, of_ops_that_write_are_refused) {
     register_op("test.pop_positive", true, pop_positive);
