@@ -51,6 +51,19 @@ static bool find_stride(const eddy_affine *affine, const eddy_layout *first,
     return *stride >= 0;
 }
 
+/* Foretold numbers may be any. In a layout no two elements lie farther apart than 63 bits of bytes can say. */
+static bool is_within_reach(const eddy_layout *layout) {
+    int64_t low = layout->offset, high = layout->offset;
+    for (int32_t d = 0; d < layout->rank; d++) {
+        int64_t last = layout->dims[d] > 0 ? layout->dims[d] - 1 : 0, reach;
+        if (__builtin_mul_overflow(last, layout->strides[d], &reach) ||
+            __builtin_add_overflow(reach < 0 ? low : high, reach, reach < 0 ? &low : &high))
+            return false;
+    }
+    const int64_t most = INT64_MAX / (int64_t)sizeof(double); /* no dtype is larger */
+    return low > -most && high < most;
+}
+
 bool eddy_affine_layout(const eddy_affine *affine, const eddy_layout *first,
                         const eddy_layout *second, eddy_layout *third) {
     third->rank = first->rank;
@@ -63,7 +76,7 @@ bool eddy_affine_layout(const eddy_affine *affine, const eddy_layout *first,
     for (int32_t d = 0; d < first->rank; d++)
         if (!find_stride(affine, first, second, d, third))
             return false;
-    return true;
+    return is_within_reach(third);
 }
 
 static bool find_int(const eddy_affine *affine, const void *first, const void *second,
