@@ -49,12 +49,12 @@ static void drive_one_thread(eddy_vm *vm, int64_t deadline_ns) {
         return;
     }
     eddy_order_check();
-    /* Too late: the thread that works goes on with what was written. */
-    if (eddy_lock_acquire_until(&vm->one_thread, deadline_ns)) {
-        eddy_engine_drive(vm);
+    /* Too late: the thread that works is asked to go on with what was written, unless it has given up the role just now. */
+    bool is_in_time = eddy_lock_acquire_until(&vm->one_thread, deadline_ns);
+    eddy_engine_drive(vm);
+    if (is_in_time)
         eddy_lock_release(&vm->one_thread);
-        eddy_service_run_due(vm);
-    }
+    eddy_service_run_due(vm);
     eddy_vm_inside_end(vm);
 }
 
