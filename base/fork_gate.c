@@ -8,10 +8,10 @@
 
 #define SLOTS 32 /* threads share one when there are more */
 
-/* In a line of its own, so that threads do not disturb each other. */
+/* In a cache line of its own, so that threads do not disturb each other. */
 typedef struct slot {
-    _Alignas(
-        64) _Atomic uint32_t inside; /* atomic: seq_cst, see above; release where a thread leaves */
+    /* atomic: seq_cst, see above; release where a thread leaves */
+    _Alignas(64) _Atomic uint32_t inside;
 } slot;
 
 static slot slots[SLOTS];

@@ -579,8 +579,7 @@ static eddy_status put_late_last(const maker *m) {
     eddy_late_shapes_judge(&m->program->code, reason, sizeof(reason));
     if (reason[0])
         return eddy_fail(EDDY_UNSUPPORTED, m->origin, "%s", reason);
-    eddy_late_shapes_put_last(&m->program->code);
-    return EDDY_OK;
+    return eddy_late_shapes_put_last(&m->program->code) ? EDDY_OK : fail_memory(m);
 }
 
 static eddy_status make_program(maker *m, const eddy_bindings *bindings) {

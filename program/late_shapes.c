@@ -4,7 +4,6 @@
 #include <base/status.h>
 #include <interpreter/call/apply.h>
 #include <interpreter/handle/scope.h>
-#include <program/lists.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -66,17 +65,24 @@ void eddy_late_shapes_judge(const eddy_code *code, char *reason, size_t size) {
     }
 }
 
-/* The order of each of the two kinds stays. */
-void eddy_late_shapes_put_last(eddy_code *code) {
-    uint32_t kept = 0;
+/* Those that stay move forward; the calls wait in the list behind the instructions meanwhile. The order of each of the two kinds stays. */
+bool eddy_late_shapes_put_last(eddy_code *code) {
+    uint32_t kept = 0, at;
     for (uint32_t i = 0; i < code->instructions.count; i++) {
-        const eddy_code_instruction moved = *eddy_code_instruction_at(code, i);
-        if (is_late(&moved))
+        const eddy_code_instruction *instruction = eddy_code_instruction_at(code, i);
+        if (!is_late(instruction)) {
+            *eddy_code_instruction_at(code, kept++) = *instruction;
             continue;
-        for (uint32_t k = i; k > kept; k--)
-            *eddy_code_instruction_at(code, k) = *eddy_code_instruction_at(code, k - 1);
-        *eddy_code_instruction_at(code, kept++) = moved;
+        }
+        if (!eddy_code_array_add(&code->late_calls, sizeof(*instruction), 1, &at))
+            return false;
+        *late_call_at(code, at) = *instruction;
     }
+    if (code->late_calls.count > 0)
+        memcpy(eddy_code_instruction_at(code, kept), code->late_calls.items,
+               code->late_calls.count * sizeof(eddy_code_instruction));
+    code->late_calls.count = 0;
+    return true;
 }
 
 bool eddy_late_shapes_cut(eddy_code *code) {
@@ -92,33 +98,6 @@ bool eddy_late_shapes_cut(eddy_code *code) {
            count * sizeof(eddy_code_instruction));
     code->instructions.count = first;
     return true;
-}
-
-void eddy_late_shapes_called_as(const eddy_code *code, const eddy_code *recorded) {
-    for (uint32_t i = 0; i < code->late_calls.count; i++)
-        late_call_at(code, i)->address =
-            eddy_code_instruction_at(recorded, late_call_at(code, i)->source)->address;
-}
-
-bool eddy_late_shapes_are_registered(const eddy_code *code) {
-    for (uint32_t i = 0; i < code->late_calls.count; i++)
-        if (late_call_at(code, i)->op->is_registered)
-            return true;
-    return false;
-}
-
-static bool reads(const eddy_code *code, const eddy_code_instruction *call, uint32_t value) {
-    for (uint32_t k = 0; k < call->input_count; k++)
-        if (operands_of(code, call)[k].value == value)
-            return true;
-    return false;
-}
-
-bool eddy_late_shapes_read(const eddy_code *code, uint32_t value) {
-    for (uint32_t i = eddy_code_call_count(code); i-- > 0 && is_late(eddy_code_call_at(code, i));)
-        if (reads(code, eddy_code_call_at(code, i), value))
-            return true;
-    return false;
 }
 
 /* ---- behind a run ---- */

@@ -4,8 +4,9 @@
  *   recorded in any place --eddy_late_shapes_put_last--> at the end of the instructions --passes--> the same
  *       --eddy_late_shapes_cut--> code.late_calls, when the program is built --eddy_late_shapes_issue--> calls behind a run
  *
- * In branches and loops there are none: their calls are noted, and these have to run. So nothing else of the program may use what they make, nor write what they read, from where they were called on. In the code a result of
- * theirs is a value of no bytes (eddy_code_value.is_late), seen as a vector without elements. */
+ * Nothing else of the program may use what these calls make, and nothing may write what they read once they were called. Branches and loops have none: their calls are
+ * recorded without being run, and these have to run. In the code a result of theirs is a value of no bytes (eddy_code_value.is_late), which is seen as a vector without
+ * elements. */
 #ifndef EDDY_PROGRAM_LATE_SHAPES_H
 #define EDDY_PROGRAM_LATE_SHAPES_H
 
@@ -17,20 +18,11 @@ bool eddy_late_shapes_are_in(const eddy_code *code);
 /* Why the recorded code cannot become a program because of such calls, as a sentence; "" where it can. */
 void eddy_late_shapes_judge(const eddy_code *code, char *reason, size_t size);
 
-/* Of code that eddy_late_shapes_judge allows. */
-void eddy_late_shapes_put_last(eddy_code *code);
+/* Of code that eddy_late_shapes_judge allows. False without memory: the code is of no use then. */
+EDDY_MUST_USE bool eddy_late_shapes_put_last(eddy_code *code);
 
 /* Takes the calls from the end of the instructions. False without memory. */
 EDDY_MUST_USE bool eddy_late_shapes_cut(eddy_code *code);
-
-/* The calls of code that was built before are those of another recording of it. */
-void eddy_late_shapes_called_as(const eddy_code *code, const eddy_code *recorded);
-
-/* Whether the op of one of them was registered by the program's user. */
-bool eddy_late_shapes_are_registered(const eddy_code *code);
-
-/* Whether a value is one that a run has to leave for such calls. */
-bool eddy_late_shapes_read(const eddy_code *code, uint32_t value);
 
 /* The layout of such a result in the code. */
 void eddy_late_shapes_layout(eddy_layout *layout);

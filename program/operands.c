@@ -20,8 +20,8 @@ static eddy_status fail_memory(eddy_origin origin) {
 /* Marks the values that instructions or bindings name. */
 static void find_used(const eddy_program *program, bool *is_used) {
     const eddy_code *code = &program->code;
-    for (uint32_t i = 0; i < code->instructions.count; i++) {
-        const eddy_code_instruction *instruction = eddy_code_instruction_at(code, i);
+    for (uint32_t i = 0; i < eddy_code_call_count(code); i++) {
+        const eddy_code_instruction *instruction = eddy_code_call_at(code, i);
         for (uint32_t k = 0; k < instruction->operand_count; k++) {
             uint32_t value = eddy_code_operand_at(code, instruction->operands_at + k)->value;
             if (value != EDDY_CODE_NONE)
@@ -30,8 +30,6 @@ static void find_used(const eddy_program *program, bool *is_used) {
     }
     for (uint32_t i = 0; i < program->bindings.count; i++)
         is_used[eddy_program_binding_at(program, i)->value] = true;
-    for (uint32_t v = 0; v < code->values.count; v++)
-        is_used[v] |= code->late_calls.count > 0 && eddy_late_shapes_read(code, v);
 }
 
 /* Captured storages that no instruction uses are given up: inputs show what they did, or it was dead code. */
@@ -106,7 +104,21 @@ static void find_covered(eddy_program *program, const uint32_t *bases) {
     }
 }
 
-/* Gives externals and made outputs their bases. */
+/* What calls behind a run read is there after it. */
+static bool number_late(eddy_program *program, uint32_t *bases) {
+    const eddy_code *code = &program->code;
+    for (uint32_t i = 0; i < eddy_code_call_count(code); i++) {
+        const eddy_code_instruction *call = eddy_code_call_at(code, i);
+        for (uint32_t k = 0; k < call->input_count && call->op->has_late_shape; k++) {
+            uint32_t value = eddy_code_operand_at(code, call->operands_at + k)->value;
+            if (value != EDDY_CODE_NONE && !number_made(program, value, bases))
+                return false;
+        }
+    }
+    return true;
+}
+
+/* Gives externals, made outputs and what late calls read their bases. */
 eddy_status eddy_program_number_operands(eddy_program *program, uint32_t *bases,
                                          eddy_origin origin) {
     uint32_t output = 0;
@@ -127,11 +139,7 @@ eddy_status eddy_program_number_operands(eddy_program *program, uint32_t *bases,
                             (binding->count == 0 || eddy_layout_is_dense(&binding->layout));
     }
     program->handle_count = output;
-    bool has_late = eddy_late_shapes_are_in(&program->code);
-    for (uint32_t v = 0; has_late && v < program->code.values.count; v++)
-        if (eddy_late_shapes_read(&program->code, v) && !number_made(program, v, bases))
-            return fail_memory(origin);
-    return EDDY_OK;
+    return number_late(program, bases) ? EDDY_OK : fail_memory(origin);
 }
 
 static eddy_status run_passes(eddy_program *program, const uint32_t *bases, uint32_t chosen,
@@ -196,12 +204,11 @@ static eddy_status take_over(eddy_program *program, eddy_built *built, uint32_t 
         eddy_code_fini(&code);
         return fail_memory(origin);
     }
-    for (uint32_t i = 0; i < code.instructions.count; i++) {
-        eddy_code_instruction *instruction = eddy_code_instruction_at(&code, i);
+    for (uint32_t i = 0; i < eddy_code_call_count(&code); i++) {
+        eddy_code_instruction *instruction = eddy_code_call_at(&code, i);
         instruction->address =
             eddy_code_instruction_at(&program->code, instruction->source)->address;
     }
-    eddy_late_shapes_called_as(&code, &program->code);
     eddy_code_fini(&program->code);
     program->code = code;
     eddy_status status = eddy_program_drop_unused(program, origin);
@@ -296,9 +303,8 @@ eddy_status eddy_program_build(eddy_program *program, eddy_origin origin) {
         status = program->layout ? build_lowered(program, bases, origin)
                                  : find_or_make(program, bases, origin);
     eddy_memory_release(bases, bytes, EDDY_MEMORY_PROGRAM);
-    for (uint32_t i = 0; i < program->code.instructions.count; i++)
-        program->has_registered |= eddy_code_instruction_at(&program->code, i)->op->is_registered;
-    program->has_registered |= eddy_late_shapes_are_registered(&program->code);
+    for (uint32_t i = 0; i < eddy_code_call_count(&program->code); i++)
+        program->has_registered |= eddy_code_call_at(&program->code, i)->op->is_registered;
     if (status == EDDY_OK && program->gradient)
         status = eddy_program_gradient_build(program->gradient, origin);
     return status;

@@ -152,7 +152,7 @@ Test(control_edges, a_pass_that_does_not_run_uses_no_graph_up) {
     cr_assert_eq(eddy_live_count(), 0);
 }
 
-/* ---- and more that an outsider found ---- */
+/* ---- more edges ---- */
 
 Test(control_edges, state_that_a_way_would_have_set_is_as_it_was) {
     eddy_scope *scope = eddy_scope_begin();
