@@ -6,41 +6,14 @@
 #include <stdlib.h>
 #include <string.h>
 #include <tests/program/outcome.h>
+#include <tests/program/sized.h>
 #include <tests/program/taped.h>
 
 /* ---- functions of rows ---- */
 
-typedef struct function {
-    eddy_status (*body)(void *context, eddy_recorded_call *call);
-    int64_t width; /* of a row */
-    int calls;
-} function;
-
-/* Keys and values of all rows for the last one, as a decoder has them. */
-static eddy_status attends(void *context, eddy_recorded_call *call) {
-    ((function *)context)->calls++;
-    eddy_tensor *x = call->inputs.items[0];
-    eddy_tensor *last = eddy_narrow(x, 0, eddy_dim_of(x, 0) - 1, 1);
-    eddy_tensor *scores = eddy_mul_s(eddy_matmul(last, eddy_transpose(x, 0, 1)), EDDY_S(0.125));
-    call->outputs[0] = eddy_matmul(eddy_softmax(scores, 1), x);
-    return EDDY_OK;
-}
-
-/* From 4,096 elements on it is a group of its own accord, with a reduction of each row. */
-static eddy_status normalizes(void *context, eddy_recorded_call *call) {
-    ((function *)context)->calls++;
-    eddy_tensor *x = call->inputs.items[0];
-    eddy_tensor *mean = eddy_mean(x, EDDY_AXES(1), EDDY_OPTIONS(mean, .keeps_dims = true));
-    eddy_tensor *centred = eddy_sub(x, mean);
-    eddy_tensor *square =
-        eddy_mean(eddy_square(centred), EDDY_AXES(1), EDDY_OPTIONS(mean, .keeps_dims = true));
-    call->outputs[0] = eddy_mul(centred, eddy_rsqrt(eddy_add_s(square, EDDY_S(0.25))));
-    return EDDY_OK;
-}
-
 /* Its rows are as long as the size: those of less than 64, and of more than 1,024 elements are reduced by themselves. */
 static eddy_status turns(void *context, eddy_recorded_call *call) {
-    ((function *)context)->calls++;
+    ((sized *)context)->calls++;
     eddy_tensor *x = eddy_contiguous(eddy_transpose(call->inputs.items[0], 0, 1));
     eddy_tensor *most = eddy_max(x, EDDY_AXES(1), EDDY_OPTIONS(max, .keeps_dims = true));
     eddy_tensor *powers = eddy_exp(eddy_sub(x, most));
@@ -51,7 +24,7 @@ static eddy_status turns(void *context, eddy_recorded_call *call) {
 
 /* Parts that are joined are computed side by side where their rows are long; numbers of the size are constants that stay. */
 static eddy_status joins(void *context, eddy_recorded_call *call) {
-    ((function *)context)->calls++;
+    ((sized *)context)->calls++;
     eddy_tensor *x = call->inputs.items[0];
     int64_t n = eddy_dim_of(x, 0);
     eddy_tensor *places = eddy_exp(
@@ -65,7 +38,7 @@ static eddy_status joins(void *context, eddy_recorded_call *call) {
 
 /* What is padded to 40 rows takes the more memory the fewer there are, and the product of both the most in between. */
 static eddy_status pads(void *context, eddy_recorded_call *call) {
-    ((function *)context)->calls++;
+    ((sized *)context)->calls++;
     eddy_tensor *x = call->inputs.items[0];
     int64_t n = eddy_dim_of(x, 0), width = eddy_dim_of(x, 1);
     eddy_tensor *rest = eddy_exp(eddy_zeros(EDDY_SHAPE(40 - n, width), EDDY_F32, NULL));
@@ -76,76 +49,43 @@ static eddy_status pads(void *context, eddy_recorded_call *call) {
 
 /* All rows for all rows. */
 static eddy_status compares(void *context, eddy_recorded_call *call) {
-    ((function *)context)->calls++;
+    ((sized *)context)->calls++;
     eddy_tensor *x = call->inputs.items[0];
     call->outputs[0] = eddy_matmul(eddy_softmax(eddy_matmul(x, eddy_transpose(x, 0, 1)), 1), x);
     return EDDY_OK;
 }
 
 static eddy_status drops_three(void *context, eddy_recorded_call *call) {
-    ((function *)context)->calls++;
+    ((sized *)context)->calls++;
     eddy_tensor *x = call->inputs.items[0];
     call->outputs[0] = eddy_exp(eddy_narrow(x, 0, 3, eddy_dim_of(x, 0) - 3));
     return EDDY_OK;
 }
 
 static eddy_status has_threshold(void *context, eddy_recorded_call *call) {
-    ((function *)context)->calls++;
+    ((sized *)context)->calls++;
     eddy_tensor *x = call->inputs.items[0];
     call->outputs[0] = eddy_dim_of(x, 0) > 20 ? eddy_neg(x) : eddy_abs(x);
     return EDDY_OK;
 }
 
-static eddy_tensor *rows(int64_t count, int64_t width, int seed) {
-    eddy_tensor *made =
-        eddy_arange(EDDY_S(seed), EDDY_S(seed + count * width), EDDY_S(1), EDDY_F32, NULL);
-    return eddy_sin(eddy_reshape(made, EDDY_SHAPE(count, width)));
-}
-
-/* One call, compared with the function's own. */
-static void run_size(eddy_recorded *recorded, const function *f, int64_t size, int seed) {
+static void try_all(sized f, int64_t most, const char *explained) {
     eddy_scope *scope = eddy_scope_begin();
-    function other = *f;
-    eddy_tensor *x = rows(size, f->width, seed), *y, *expected;
-    eddy_recorded_call call = {
-        .size = sizeof(call), .inputs = EDDY_LIST(x), .outputs = &expected, .output_count = 1};
-    must(eddy_recorded_run(recorded, EDDY_LIST(x), (eddy_scalars){0}, &y));
-    must(f->body(&other, &call));
-    char what[32];
-    snprintf(what, sizeof(what), "size %lld", (long long)size);
-    must_have_same_bits(y, expected, what);
-    eddy_scope_end(scope);
-}
-
-/* Two of a size, two of another one, and one of a third. */
-static void learn(eddy_recorded *recorded, const function *f, int64_t first, int64_t second,
-                  int64_t third) {
-    const int64_t sizes[] = {first, first, second, second, third};
-    for (int i = 0; i < 5; i++)
-        run_size(recorded, f, sizes[i], i);
-}
-
-static eddy_recorded *make(function *f, int64_t most) {
-    return eddy_recorded_create(
-        f->body, f, 1, EDDY_OPTIONS(recorded, .foretells_shapes = true, .most_size = most));
-}
-
-static void try_all(function f, int64_t most, const char *explained) {
-    eddy_scope *scope = eddy_scope_begin();
-    eddy_recorded *recorded = make(&f, most);
-    learn(recorded, &f, 2, 3, 4);
+    eddy_recorded *recorded = sized_record(&f, most);
+    sized_learn(recorded, &f, 2, 3, 4);
     for (int64_t size = 2; size <= most; size++)
-        run_size(recorded, &f, size, (int)size);
+        sized_run(recorded, &f, size, (int)size);
     expect_explained(recorded, explained);
     cr_assert_eq(f.calls, 5, "%d", f.calls);
     eddy_recorded_release(&recorded);
     expect_nothing_left(scope);
 }
 
-#define ALL(body, width, most, explained) try_all((function){body, width, 0}, most, explained)
+#define ALL(called, columns, most, explained)                                                      \
+    try_all((sized){.body = called, .width = columns}, most, explained)
 
 Test(buckets, all_sizes_up_to_the_largest_follow_from_three) {
-    ALL(attends, 8, 64,
+    ALL(sized_attends, 8, 64,
         "(f32[n, 8]), n from 2 to 64: sizes 5 to 64, 60 derived, 60 kept, replayed 60 times; "
         "arena ");
     ALL(joins, 8, 80, "(f32[n, 8]), n from 2 to 80: sizes 5 to 80, 76 derived");
@@ -153,7 +93,7 @@ Test(buckets, all_sizes_up_to_the_largest_follow_from_three) {
 }
 
 Test(buckets, groups_are_those_of_the_largest_size_as_far_as_they_may_be) {
-    ALL(normalizes, 128, 70, "sizes 5 to 70, 66 derived, 66 kept, replayed 66 times; arena ");
+    ALL(sized_normalizes, 128, 70, "sizes 5 to 70, 66 derived, 66 kept, replayed 66 times; arena ");
     ALL(turns, 16, 300, "sizes 5 to 300, 296 derived");
 }
 
@@ -161,13 +101,13 @@ Test(buckets, groups_are_those_of_the_largest_size_as_far_as_they_may_be) {
 
 Test(buckets, sizes_come_in_any_order) {
     eddy_scope *scope = eddy_scope_begin();
-    function f = {attends, 8, 0};
-    eddy_recorded *recorded = make(&f, 50);
+    sized f = {.body = sized_attends, .width = 8};
+    eddy_recorded *recorded = sized_record(&f, 50);
     uint32_t random = 7;
-    learn(recorded, &f, 30, 11, 50);
+    sized_learn(recorded, &f, 30, 11, 50);
     for (int i = 0; i < 300; i++) {
         random = random * UINT32_C(1664525) + UINT32_C(1013904223);
-        run_size(recorded, &f, 2 + (random >> 16) % 49, i);
+        sized_run(recorded, &f, 2 + (random >> 16) % 49, i);
     }
     cr_assert_eq(f.calls, 5);
     eddy_recorded_release(&recorded);
@@ -176,20 +116,20 @@ Test(buckets, sizes_come_in_any_order) {
 
 Test(buckets, sizes_of_none_and_one_are_recorded) {
     eddy_scope *scope = eddy_scope_begin();
-    function f = {attends, 8, 0};
-    eddy_recorded *recorded = make(&f, 50);
-    learn(recorded, &f, 2, 3, 4);
+    sized f = {.body = sized_attends, .width = 8};
+    eddy_recorded *recorded = sized_record(&f, 50);
+    sized_learn(recorded, &f, 2, 3, 4);
     for (int i = 0; i < 3; i++)
-        run_size(recorded, &f, 1, i);
+        sized_run(recorded, &f, 1, i);
     cr_assert_eq(f.calls, 7);
     expect_explained(recorded, "(f32[1, 8]): ran 2 times, replayed 1 times\n");
     eddy_recorded_release(&recorded);
-    f = (function){joins, 8, 0};
-    recorded = make(&f, 50);
-    learn(recorded, &f, 2, 3, 4);
+    f = (sized){.body = joins, .width = 8};
+    recorded = sized_record(&f, 50);
+    sized_learn(recorded, &f, 2, 3, 4);
     for (int i = 0; i < 3; i++)
-        run_size(recorded, &f, 1, i);
-    run_size(recorded, &f, 5, 0);
+        sized_run(recorded, &f, 1, i);
+    sized_run(recorded, &f, 5, 0);
     cr_assert_eq(f.calls, 7);
     eddy_recorded_release(&recorded);
     expect_nothing_left(scope);
@@ -197,11 +137,11 @@ Test(buckets, sizes_of_none_and_one_are_recorded) {
 
 Test(buckets, a_size_above_the_largest_runs) {
     eddy_scope *scope = eddy_scope_begin();
-    function f = {attends, 8, 0};
-    eddy_recorded *recorded = make(&f, 20);
-    learn(recorded, &f, 2, 3, 4);
+    sized f = {.body = sized_attends, .width = 8};
+    eddy_recorded *recorded = sized_record(&f, 20);
+    sized_learn(recorded, &f, 2, 3, 4);
     for (int64_t size = 19; size <= 23; size++)
-        run_size(recorded, &f, size, 0);
+        sized_run(recorded, &f, size, 0);
     cr_assert_eq(f.calls, 8);
     expect_explained(
         recorded, "(f32[n, 8]), n above 20: ran 3 times; not replayed: it is the largest size\n");
@@ -209,8 +149,8 @@ Test(buckets, a_size_above_the_largest_runs) {
     recorded = eddy_recorded_create(
         f.body, &f, 1,
         EDDY_OPTIONS(recorded, .is_strict = true, .foretells_shapes = true, .most_size = 20));
-    learn(recorded, &f, 2, 3, 4);
-    eddy_tensor *x = rows(21, 8, 0), *y;
+    sized_learn(recorded, &f, 2, 3, 4);
+    eddy_tensor *x = sized_rows(21, 8, 0), *y;
     cr_assert_eq(eddy_recorded_run(recorded, EDDY_LIST(x), (eddy_scalars){0}, &y),
                  EDDY_UNSUPPORTED);
     expect_error(EDDY_UNSUPPORTED, "recorded_run: it cannot be replayed: the size 21 is above the "
@@ -223,7 +163,7 @@ Test(buckets, a_size_above_the_largest_runs) {
 
 static const int64_t edges[] = {16, 40};
 
-static eddy_recorded *make_two(function *f) {
+static eddy_recorded *make_two(sized *f) {
     return eddy_recorded_create(f->body, f, 1,
                                 EDDY_OPTIONS(recorded, .foretells_shapes = true,
                                              .bucket_edges = edges, .bucket_edge_count = 2));
@@ -231,11 +171,11 @@ static eddy_recorded *make_two(function *f) {
 
 Test(buckets, a_size_of_each_is_recorded) {
     eddy_scope *scope = eddy_scope_begin();
-    function f = {attends, 8, 0};
+    sized f = {.body = sized_attends, .width = 8};
     eddy_recorded *recorded = make_two(&f);
-    learn(recorded, &f, 2, 3, 4);
+    sized_learn(recorded, &f, 2, 3, 4);
     for (int64_t size = 2; size <= 40; size++)
-        run_size(recorded, &f, size, (int)size);
+        sized_run(recorded, &f, size, (int)size);
     cr_assert_eq(f.calls, 6, "17 is recorded once");
     expect_explained(recorded, "(f32[n, 8]), n from 2 to 16: sizes 5 to 16, 12 derived, 12 kept, "
                                "replayed 12 times; arena ");
@@ -246,15 +186,15 @@ Test(buckets, a_size_of_each_is_recorded) {
 
 Test(buckets, a_bucket_in_which_the_function_does_something_else_is_recorded) {
     eddy_scope *scope = eddy_scope_begin();
-    function f = {has_threshold, 8, 0};
+    sized f = {.body = has_threshold, .width = 8};
     eddy_recorded *recorded = make_two(&f);
-    learn(recorded, &f, 2, 3, 4);
+    sized_learn(recorded, &f, 2, 3, 4);
     for (int64_t size = 5; size <= 16; size++)
-        run_size(recorded, &f, size, 0);
+        sized_run(recorded, &f, size, 0);
     cr_assert_eq(f.calls, 5);
     for (int round = 0; round < 3; round++)
         for (int64_t size = 30; size <= 32; size++)
-            run_size(recorded, &f, size, round);
+            sized_run(recorded, &f, size, round);
     cr_assert_eq(f.calls, 11);
     expect_explained(recorded, "n from 17 to 40: none followed so far; a recording was not as "
                                "foretold: its sizes are recorded\n");
@@ -265,15 +205,15 @@ Test(buckets, a_bucket_in_which_the_function_does_something_else_is_recorded) {
 /* Odd sizes are another matter until one was recorded. */
 Test(buckets, what_is_in_common_is_made_anew_for_smaller_steps) {
     eddy_scope *scope = eddy_scope_begin();
-    function f = {attends, 8, 0};
-    eddy_recorded *recorded = make(&f, 31);
-    learn(recorded, &f, 8, 4, 6);
-    run_size(recorded, &f, 20, 0);
+    sized f = {.body = sized_attends, .width = 8};
+    eddy_recorded *recorded = sized_record(&f, 31);
+    sized_learn(recorded, &f, 8, 4, 6);
+    sized_run(recorded, &f, 20, 0);
     cr_assert_eq(f.calls, 5);
     expect_explained(recorded, "sizes 20 to 20, 1 derived, 1 kept");
-    run_size(recorded, &f, 21, 0);
+    sized_run(recorded, &f, 21, 0);
     for (int64_t size = 2; size <= 31; size++)
-        run_size(recorded, &f, size, 0);
+        sized_run(recorded, &f, size, 0);
     cr_assert_eq(f.calls, 6);
     expect_explained(recorded, "sizes 2 to 31, 26 derived, 26 kept, replayed 27 times; arena ");
     eddy_recorded_release(&recorded);
@@ -288,11 +228,11 @@ Test(buckets, a_size_without_room_is_built_in_full) {
 /* What sizes have in common is made at the first one that is found to follow: 2, 3 and 4 do not. */
 Test(buckets, a_size_beyond_the_ends_is_built_in_full) {
     eddy_scope *scope = eddy_scope_begin();
-    function f = {drops_three, 8, 0};
-    eddy_recorded *recorded = make(&f, 20);
-    learn(recorded, &f, 8, 9, 10);
+    sized f = {.body = drops_three, .width = 8};
+    eddy_recorded *recorded = sized_record(&f, 20);
+    sized_learn(recorded, &f, 8, 9, 10);
     for (int64_t size = 5; size <= 20; size++)
-        run_size(recorded, &f, size, 0);
+        sized_run(recorded, &f, size, 0);
     cr_assert_eq(f.calls, 5);
     expect_explained(recorded, "sizes 5 to 20, 12 derived, 13 kept");
     expect_explained(recorded, "1 built in full: the size 5 is not between 6 and 20\n");
@@ -303,11 +243,11 @@ Test(buckets, a_size_beyond_the_ends_is_built_in_full) {
 #ifndef __SANITIZE_ADDRESS__ /* whose allocator ends the process */
 Test(buckets, a_largest_size_for_which_there_is_no_memory) {
     eddy_scope *scope = eddy_scope_begin();
-    function f = {compares, 8, 0};
-    eddy_recorded *recorded = make(&f, INT64_C(1) << 22);
-    learn(recorded, &f, 2, 3, 4);
+    sized f = {.body = compares, .width = 8};
+    eddy_recorded *recorded = sized_record(&f, INT64_C(1) << 22);
+    sized_learn(recorded, &f, 2, 3, 4);
     for (int64_t size = 5; size <= 40; size++)
-        run_size(recorded, &f, size, 0);
+        sized_run(recorded, &f, size, 0);
     cr_assert_eq(f.calls, 5);
     expect_explained(recorded, "0 derived, 36 kept, replayed 36 times; 36 built in full: "
                                "recorded_run: there is no memory for ");
@@ -327,12 +267,12 @@ static int64_t explained(eddy_recorded *recorded, const char *words) {
 
 Test(buckets, the_arena_is_that_of_the_largest_size) {
     eddy_scope *scope = eddy_scope_begin();
-    function f = {attends, 8, 0};
+    sized f = {.body = sized_attends, .width = 8};
     int64_t bytes[2];
     for (int i = 0; i < 2; i++) {
-        eddy_recorded *recorded = make(&f, i == 0 ? 1000 : 500);
-        learn(recorded, &f, 2, 3, 4);
-        run_size(recorded, &f, 5, 0);
+        eddy_recorded *recorded = sized_record(&f, i == 0 ? 1000 : 500);
+        sized_learn(recorded, &f, 2, 3, 4);
+        sized_run(recorded, &f, 5, 0);
         bytes[i] = explained(recorded, "arena ");
         eddy_recorded_release(&recorded);
     }
@@ -344,7 +284,7 @@ Test(buckets, the_arena_is_that_of_the_largest_size) {
 
 /* ---- how much is kept ---- */
 
-static eddy_recorded *make_small(function *f) {
+static eddy_recorded *make_small(sized *f) {
     return eddy_recorded_create(f->body, f, 1,
                                 EDDY_OPTIONS(recorded, .foretells_shapes = true, .most_size = 2000,
                                              .most_derived_bytes = 100000));
@@ -352,12 +292,12 @@ static eddy_recorded *make_small(function *f) {
 
 Test(buckets, a_sequence_that_grows_takes_no_more_memory) {
     eddy_scope *scope = eddy_scope_begin();
-    function f = {attends, 4, 0};
+    sized f = {.body = sized_attends, .width = 4};
     int64_t bytes[2];
     eddy_recorded *recorded = make_small(&f);
-    learn(recorded, &f, 2, 3, 4);
+    sized_learn(recorded, &f, 2, 3, 4);
     for (int64_t size = 5; size <= 400; size++) {
-        run_size(recorded, &f, size, 0);
+        sized_run(recorded, &f, size, 0);
         if (size == 100)
             bytes[0] = eddy_memory_counted(EDDY_MEMORY_PROGRAM).bytes;
     }
@@ -374,27 +314,27 @@ Test(buckets, a_sequence_that_grows_takes_no_more_memory) {
 /* What is dropped is derived again; what is used often stays. */
 Test(buckets, sizes_of_the_least_use_make_room) {
     eddy_scope *scope = eddy_scope_begin();
-    function f = {attends, 4, 0};
+    sized f = {.body = sized_attends, .width = 4};
     eddy_recorded *recorded = make_small(&f);
-    learn(recorded, &f, 2, 3, 4);
+    sized_learn(recorded, &f, 2, 3, 4);
     for (int i = 0; i < 50; i++)
-        run_size(recorded, &f, 7, i);
+        sized_run(recorded, &f, 7, i);
     for (int64_t size = 100; size < 140; size++)
-        run_size(recorded, &f, size, 0);
+        sized_run(recorded, &f, size, 0);
     int64_t kept = explained(recorded, " derived, ");
     cr_assert_lt(kept, 40);
     expect_explained(recorded, "41 derived");
-    run_size(recorded, &f, 7, 0);
+    sized_run(recorded, &f, 7, 0);
     expect_explained(recorded, "41 derived");
-    run_size(recorded, &f, 139, 0);
+    sized_run(recorded, &f, 139, 0);
     expect_explained(recorded, "41 derived");
-    run_size(recorded, &f, 100, 0);
+    sized_run(recorded, &f, 100, 0);
     expect_explained(recorded, "42 derived");
     for (int round = 0; round < 20; round++)
         for (int64_t size = 200; size < 240; size++)
-            run_size(recorded, &f, size, 0);
+            sized_run(recorded, &f, size, 0);
     int64_t derived = explained(recorded, "sizes 7 to 239, ");
-    run_size(recorded, &f, 7, 0);
+    sized_run(recorded, &f, 7, 0);
     cr_assert_eq(explained(recorded, "sizes 7 to 239, "), derived + 1, "7 was of use long ago");
     eddy_recorded_release(&recorded);
     expect_nothing_left(scope);
@@ -402,19 +342,19 @@ Test(buckets, sizes_of_the_least_use_make_room) {
 
 /* ---- threads ---- */
 
-static const function shared_function = {attends, 8, 0};
+static const sized shared_function = {.body = sized_attends, .width = 8};
 
 /* Counts nothing: threads share it. */
 static eddy_status attends_uncounted(void *context, eddy_recorded_call *call) {
-    function f = shared_function;
+    sized f = shared_function;
     (void)context;
-    return attends(&f, call);
+    return sized_attends(&f, call);
 }
 
 static void *run_many(void *context) {
-    function f = {attends_uncounted, 8, 0};
+    sized f = {.body = attends_uncounted, .width = 8};
     for (int i = 0; i < 200; i++)
-        run_size(context, &f, 2 + (i * 7) % 40, i);
+        sized_run(context, &f, 2 + (i * 7) % 40, i);
     return NULL;
 }
 
@@ -445,11 +385,11 @@ Test(buckets, one_thread_and_two_give_the_same) {
     for (size_t i = 0; i < sizeof(ways) / sizeof(ways[0]); i++) {
         eddy_runtime *runtime = eddy_runtime_create(&ways[i]);
         must(eddy_runtime_use(runtime));
-        function f = {normalizes, 512, 0};
-        eddy_recorded *recorded = make(&f, 600);
-        learn(recorded, &f, 2, 3, 4);
+        sized f = {.body = sized_normalizes, .width = 512};
+        eddy_recorded *recorded = sized_record(&f, 600);
+        sized_learn(recorded, &f, 2, 3, 4);
         for (int64_t size = 5; size <= 600; size += 119)
-            run_size(recorded, &f, size, (int)size);
+            sized_run(recorded, &f, size, (int)size);
         cr_assert_eq(f.calls, 5);
         eddy_recorded_release(&recorded);
         must(eddy_runtime_use(NULL));
@@ -460,7 +400,7 @@ Test(buckets, one_thread_and_two_give_the_same) {
 /* ---- what is no bucket ---- */
 
 static void expect_refused(const eddy_recorded_options *options, const char *sentence) {
-    function f = {attends, 8, 0};
+    sized f = {.body = sized_attends, .width = 8};
     cr_assert_null(eddy_recorded_create(f.body, &f, 1, options));
     expect_error(EDDY_INVALID_ARGUMENT, sentence);
 }
@@ -495,14 +435,14 @@ Test(buckets, they_increase_and_cover_the_largest_size) {
 /* A bucket that the largest size makes superfluous is none. */
 Test(buckets, the_last_one_ends_at_the_largest_size) {
     eddy_scope *scope = eddy_scope_begin();
-    function f = {attends, 8, 0};
+    sized f = {.body = sized_attends, .width = 8};
     eddy_recorded *recorded =
         eddy_recorded_create(f.body, &f, 1,
                              EDDY_OPTIONS(recorded, .foretells_shapes = true, .bucket_edges = edges,
                                           .bucket_edge_count = 2, .most_size = 15));
-    learn(recorded, &f, 2, 3, 4);
-    run_size(recorded, &f, 15, 0);
-    run_size(recorded, &f, 16, 0);
+    sized_learn(recorded, &f, 2, 3, 4);
+    sized_run(recorded, &f, 15, 0);
+    sized_run(recorded, &f, 16, 0);
     expect_explained(recorded, "n from 2 to 15: sizes 15 to 15, 1 derived");
     expect_explained(recorded, "n above 15: ran 1 times");
     eddy_recorded_release(&recorded);
@@ -512,13 +452,13 @@ Test(buckets, the_last_one_ends_at_the_largest_size) {
 /* Nothing is known from one recording of a size: it might count its calls. */
 Test(buckets, a_sequence_that_grows_is_learnt_the_second_time) {
     eddy_scope *scope = eddy_scope_begin();
-    function f = {attends, 8, 0};
-    eddy_recorded *recorded = make(&f, 40);
+    sized f = {.body = sized_attends, .width = 8};
+    eddy_recorded *recorded = sized_record(&f, 40);
     for (int64_t size = 2; size <= 30; size++)
-        run_size(recorded, &f, size, 1);
+        sized_run(recorded, &f, size, 1);
     cr_assert_eq(f.calls, 29);
     for (int64_t size = 2; size <= 40; size++)
-        run_size(recorded, &f, size, 2);
+        sized_run(recorded, &f, size, 2);
     cr_assert_eq(f.calls, 29 + 3, "2, 3 and 4");
     eddy_recorded_release(&recorded);
     expect_nothing_left(scope);

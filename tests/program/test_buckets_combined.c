@@ -7,30 +7,12 @@
 #include <program/recorded_function.h>
 #include <string.h>
 #include <tests/program/outcome.h>
+#include <tests/program/sized.h>
 #include <tests/program/taped.h>
 
-typedef struct function {
-    eddy_status (*body)(void *context, eddy_recorded_call *call);
-    int64_t width; /* of a row */
-    int calls;
-    eddy_tensor *held; /* of the function's own, or NULL */
-    eddy_generator *generator;
-} function;
-
-static eddy_tensor *rows(int64_t count, int64_t width, int seed) {
-    eddy_tensor *made =
-        eddy_arange(EDDY_S(seed), EDDY_S(seed + count * width), EDDY_S(1), EDDY_F32, NULL);
-    return eddy_sin(eddy_reshape(made, EDDY_SHAPE(count, width)));
-}
-
-static eddy_recorded *make(function *f, int64_t most) {
-    return eddy_recorded_create(
-        f->body, f, 1, EDDY_OPTIONS(recorded, .foretells_shapes = true, .most_size = most));
-}
-
-static eddy_status call_body(const function *f, eddy_tensor *x, eddy_scalars numbers,
+static eddy_status call_body(const sized *f, eddy_tensor *x, eddy_scalars numbers,
                              eddy_tensor **y) {
-    function other = *f;
+    sized other = *f;
     eddy_recorded_call call = {.size = sizeof(call),
                                .inputs = EDDY_LIST(x),
                                .scalars = numbers.items,
@@ -38,25 +20,6 @@ static eddy_status call_body(const function *f, eddy_tensor *x, eddy_scalars num
                                .outputs = y,
                                .output_count = 1};
     return f->body(&other, &call);
-}
-
-/* One call, compared with the function's own. */
-static void run_size(eddy_recorded *recorded, const function *f, int64_t size, int seed) {
-    eddy_scope *scope = eddy_scope_begin();
-    eddy_tensor *x = rows(size, f->width, seed), *y, *expected;
-    must(eddy_recorded_run(recorded, EDDY_LIST(x), (eddy_scalars){0}, &y));
-    must(call_body(f, x, (eddy_scalars){0}, &expected));
-    char what[32];
-    snprintf(what, sizeof(what), "size %lld", (long long)size);
-    must_have_same_bits(y, expected, what);
-    eddy_scope_end(scope);
-}
-
-static void learn(eddy_recorded *recorded, const function *f, int64_t first, int64_t second,
-                  int64_t third) {
-    const int64_t sizes[] = {first, first, second, second, third};
-    for (int i = 0; i < 5; i++)
-        run_size(recorded, f, sizes[i], i);
 }
 
 /* The program that the call before has run. */
@@ -68,21 +31,9 @@ static const eddy_program *newest(const eddy_recorded *recorded) {
 
 /* ---- groups and chains ---- */
 
-/* From 4,096 elements on it is a group of its own accord, with reductions of rows. */
-static eddy_status normalizes(void *context, eddy_recorded_call *call) {
-    ((function *)context)->calls++;
-    eddy_tensor *x = call->inputs.items[0];
-    eddy_tensor *mean = eddy_mean(x, EDDY_AXES(1), EDDY_OPTIONS(mean, .keeps_dims = true));
-    eddy_tensor *centred = eddy_sub(x, mean);
-    eddy_tensor *square =
-        eddy_mean(eddy_square(centred), EDDY_AXES(1), EDDY_OPTIONS(mean, .keeps_dims = true));
-    call->outputs[0] = eddy_mul(centred, eddy_rsqrt(eddy_add_s(square, EDDY_S(0.25))));
-    return EDDY_OK;
-}
-
 /* Few elements at all sizes: one chain, or nothing. */
 static eddy_status chains(void *context, eddy_recorded_call *call) {
-    ((function *)context)->calls++;
+    ((sized *)context)->calls++;
     eddy_tensor *x = call->inputs.items[0], *sums = eddy_cumsum(x, 1);
     call->outputs[0] = eddy_cumsum(eddy_tanh(eddy_add(x, eddy_mul(sums, x))), 1);
     return EDDY_OK;
@@ -90,7 +41,7 @@ static eddy_status chains(void *context, eddy_recorded_call *call) {
 
 /* The loop of both is called for each row, which has as many elements as the size: it pays for long rows alone. */
 static eddy_status shifts(void *context, eddy_recorded_call *call) {
-    ((function *)context)->calls++;
+    ((sized *)context)->calls++;
     eddy_tensor *x = eddy_contiguous(eddy_transpose(call->inputs.items[0], 0, 1));
     eddy_tensor *first = eddy_cumsum(eddy_narrow(x, 1, 0, 1), 0);
     call->outputs[0] = eddy_cumsum(eddy_exp(eddy_sub(x, first)), 1);
@@ -98,12 +49,12 @@ static eddy_status shifts(void *context, eddy_recorded_call *call) {
 }
 
 /* Runs all sizes, and expects that each is derived and has one group, which is one loop from this size on. */
-static void expect_group(function f, int64_t most, int64_t loop_from) {
+static void expect_group(sized f, int64_t most, int64_t loop_from) {
     eddy_scope *scope = eddy_scope_begin();
-    eddy_recorded *recorded = make(&f, most);
-    learn(recorded, &f, 2, 3, 4);
+    eddy_recorded *recorded = sized_record(&f, most);
+    sized_learn(recorded, &f, 2, 3, 4);
     for (int64_t size = 5; size <= most; size++) {
-        run_size(recorded, &f, size, (int)size);
+        sized_run(recorded, &f, size, (int)size);
         const eddy_program *program = newest(recorded);
         cr_assert_eq(program->code.groups.count, 1, "size %lld", (long long)size);
         cr_assert_eq(program->executable->group_count, 1);
@@ -118,19 +69,19 @@ static void expect_group(function f, int64_t most, int64_t loop_from) {
 }
 
 Test(buckets_combined, derived_programs_have_groups) {
-    expect_group((function){normalizes, 128, 0, NULL, NULL}, 70, 71);
-    expect_group((function){chains, 8, 0, NULL, NULL}, 70, 5);
+    expect_group((sized){.body = sized_normalizes, .width = 128}, 70, 71);
+    expect_group((sized){.body = chains, .width = 8}, 70, 5);
 }
 
 Test(buckets_combined, a_chain_that_pays_at_the_largest_size_alone) {
-    expect_group((function){shifts, 16, 0, NULL, NULL}, 300, 256);
+    expect_group((sized){.body = shifts, .width = 16}, 300, 256);
 }
 
 /* Of a program that knows one size alone. */
-static int64_t arena_of(function f, int64_t size) {
+static int64_t arena_of(sized f, int64_t size) {
     eddy_recorded *recorded = eddy_recorded_create(f.body, &f, 1, NULL);
     for (int i = 0; i < 3; i++)
-        run_size(recorded, &f, size, i);
+        sized_run(recorded, &f, size, i);
     int64_t bytes = newest(recorded)->executable->arena.bytes;
     eddy_recorded_release(&recorded);
     return bytes;
@@ -139,10 +90,10 @@ static int64_t arena_of(function f, int64_t size) {
 /* In its own memory, the result of the chain would make it larger. */
 Test(buckets_combined, the_largest_size_takes_no_more_memory_than_alone) {
     eddy_scope *scope = eddy_scope_begin();
-    function f = {chains, 8, 0, NULL, NULL};
-    eddy_recorded *recorded = make(&f, 40);
-    learn(recorded, &f, 2, 3, 4);
-    run_size(recorded, &f, 40, 0);
+    sized f = {.body = chains, .width = 8};
+    eddy_recorded *recorded = sized_record(&f, 40);
+    sized_learn(recorded, &f, 2, 3, 4);
+    sized_run(recorded, &f, 40, 0);
     cr_assert_eq(f.calls, 5);
     cr_assert_eq(newest(recorded)->executable->arena.bytes, arena_of(f, 40));
     eddy_recorded_release(&recorded);
@@ -153,7 +104,7 @@ Test(buckets_combined, the_largest_size_takes_no_more_memory_than_alone) {
 
 /* A number of the call's, one that follows from the size, and a rate. */
 static eddy_status takes_numbers(void *context, eddy_recorded_call *call) {
-    ((function *)context)->calls++;
+    ((sized *)context)->calls++;
     eddy_tensor *x = eddy_mul_s(call->inputs.items[0], call->scalars[0]);
     x = eddy_add_s(eddy_tanh(x), EDDY_S(eddy_dim_of(x, 0)));
     x = eddy_sub_s(eddy_cumsum(x, 0), call->scalars[1]);
@@ -163,7 +114,7 @@ static eddy_status takes_numbers(void *context, eddy_recorded_call *call) {
 
 /* Which number it is depends on the size, and on no line. */
 static eddy_status takes_turns(void *context, eddy_recorded_call *call) {
-    ((function *)context)->calls++;
+    ((sized *)context)->calls++;
     eddy_tensor *x = call->inputs.items[0];
     call->outputs[0] = eddy_mul_s(eddy_exp(x), call->scalars[eddy_dim_of(x, 0) % 2]);
     return EDDY_OK;
@@ -171,16 +122,16 @@ static eddy_status takes_turns(void *context, eddy_recorded_call *call) {
 
 /* So does a way to compute that is no number. */
 static eddy_status sorts_in_turns(void *context, eddy_recorded_call *call) {
-    ((function *)context)->calls++;
+    ((sized *)context)->calls++;
     eddy_tensor *x = call->inputs.items[0], *indices;
     return eddy_sort(x, 1, EDDY_OPTIONS(sort, .is_descending = eddy_dim_of(x, 0) % 2 != 0),
                      &call->outputs[0], &indices);
 }
 
-static void run_numbers(eddy_recorded *recorded, const function *f, int64_t size, int seed) {
+static void run_numbers(eddy_recorded *recorded, const sized *f, int64_t size, int seed) {
     eddy_scope *scope = eddy_scope_begin();
     eddy_scalars numbers = EDDY_SCALARS(EDDY_S(0.25 * seed), EDDY_S(3 - seed), EDDY_S(0.5 / seed));
-    eddy_tensor *x = rows(size, f->width, seed), *y, *expected;
+    eddy_tensor *x = sized_rows(size, f->width, seed), *y, *expected;
     eddy_seed((uint64_t)seed);
     must(eddy_recorded_run(recorded, EDDY_LIST(x), numbers, &y));
     eddy_seed((uint64_t)seed);
@@ -192,10 +143,10 @@ static void run_numbers(eddy_recorded *recorded, const function *f, int64_t size
 }
 
 /* Each size twice, with other numbers; returns how often the function ran. */
-static int try_numbers(function f, int64_t most) {
+static int try_numbers(sized f, int64_t most) {
     static const int64_t first[] = {2, 2, 3, 3, 4};
     eddy_scope *scope = eddy_scope_begin();
-    eddy_recorded *recorded = make(&f, most);
+    eddy_recorded *recorded = sized_record(&f, most);
     for (int i = 0; i < 5; i++)
         run_numbers(recorded, &f, first[i], i + 1);
     for (int round = 0; round < 2; round++)
@@ -207,12 +158,12 @@ static int try_numbers(function f, int64_t most) {
 }
 
 Test(buckets_combined, numbers_are_those_of_the_call) {
-    cr_assert_eq(try_numbers((function){takes_numbers, 8, 0, NULL, NULL}, 60), 5);
+    cr_assert_eq(try_numbers((sized){.body = takes_numbers, .width = 8}, 60), 5);
 }
 
 Test(buckets_combined, sizes_that_take_other_numbers_do_not_follow) {
-    cr_assert_eq(try_numbers((function){takes_turns, 8, 0, NULL, NULL}, 12), 2 * 11);
-    cr_assert_eq(try_numbers((function){sorts_in_turns, 8, 0, NULL, NULL}, 12), 2 * 11);
+    cr_assert_eq(try_numbers((sized){.body = takes_turns, .width = 8}, 12), 2 * 11);
+    cr_assert_eq(try_numbers((sized){.body = sorts_in_turns, .width = 8}, 12), 2 * 11);
 }
 
 /* ---- fast passes ---- */
@@ -226,7 +177,7 @@ static void use(const char *passes) {
 
 /* A product is added to another one. */
 static eddy_status adds_products(void *context, eddy_recorded_call *call) {
-    function *f = context;
+    sized *f = context;
     f->calls++;
     eddy_tensor *x = call->inputs.items[0];
     call->outputs[0] =
@@ -238,7 +189,7 @@ static eddy_status adds_products(void *context, eddy_recorded_call *call) {
 #define SIDE 12
 
 static eddy_status convolves(void *context, eddy_recorded_call *call) {
-    function *f = context;
+    sized *f = context;
     f->calls++;
     eddy_tensor *x = call->inputs.items[0];
     x = eddy_reshape(x, EDDY_SHAPE(eddy_dim_of(x, 0), CHANNELS, SIDE, SIDE));
@@ -260,13 +211,13 @@ static void must_be_within(eddy_tensor *a, eddy_tensor *b, double bound) {
 }
 
 /* Runs all sizes, and expects that each is derived, has the kernel, and gives what is within a bound of the function's own. */
-static void expect_fast(function f, int64_t most, const char *kernel, double bound) {
-    eddy_recorded *recorded = make(&f, most);
+static void expect_fast(sized f, int64_t most, const char *kernel, double bound) {
+    eddy_recorded *recorded = sized_record(&f, most);
     const int64_t first[] = {2, 2, 3, 3, 4};
     for (int64_t i = 0; i < most + 1; i++) {
         eddy_scope *scope = eddy_scope_begin();
         int64_t size = i < 5 ? first[i] : i;
-        eddy_tensor *x = rows(size, f.width, (int)i), *y, *expected;
+        eddy_tensor *x = sized_rows(size, f.width, (int)i), *y, *expected;
         must(eddy_recorded_run(recorded, EDDY_LIST(x), (eddy_scalars){0}, &y));
         must(call_body(&f, x, (eddy_scalars){0}, &expected));
         must_be_within(y, expected, bound);
@@ -284,7 +235,7 @@ static void expect_fast(function f, int64_t most, const char *kernel, double bou
 Test(buckets_combined, products_are_added_at_once) {
     use("all,accumulate");
     eddy_scope *scope = eddy_scope_begin();
-    function f = {adds_products, 8, 0, rows(8, 8, 3), NULL};
+    sized f = {.body = adds_products, .width = 8, .held = sized_rows(8, 8, 3)};
     must(eddy_wait(f.held, EDDY_FOREVER));
     expect_fast(f, 40, "add_product_fast", 2 * 16 * 0x1p-24 * 16);
     expect_nothing_left(scope);
@@ -292,7 +243,7 @@ Test(buckets_combined, products_are_added_at_once) {
 
 /* A step of training, whose gradients are products that are added to others. */
 static eddy_status trains(void *context, eddy_recorded_call *call) {
-    function *f = context;
+    sized *f = context;
     f->calls++;
     eddy_tensor *x = call->inputs.items[0],
                 *y = eddy_matmul(eddy_tanh(eddy_matmul(x, f->held)), f->held);
@@ -305,14 +256,14 @@ static eddy_status trains(void *context, eddy_recorded_call *call) {
 Test(buckets_combined, fast_gradients_are_those_of_the_size_alone) {
     use("all,fast");
     eddy_scope *scope = eddy_scope_begin();
-    function f = {trains, 8, 0, leaf(rows(8, 8, 3)), NULL}, alone = f;
-    eddy_recorded *recorded = make(&f, 40),
+    sized f = {.body = trains, .width = 8, .held = leaf(sized_rows(8, 8, 3))}, alone = f;
+    eddy_recorded *recorded = sized_record(&f, 40),
                   *by_size = eddy_recorded_create(trains, &alone, 1, NULL);
     static const int64_t first[] = {2, 2, 3, 3, 4};
     for (int i = 0; i < 43; i++)
         for (int round = 0; round < 3; round++) {
             eddy_scope *turn = eddy_scope_begin();
-            eddy_tensor *x = rows(i < 5 ? first[i] : i - 3, 8, i), *y, *expected;
+            eddy_tensor *x = sized_rows(i < 5 ? first[i] : i - 3, 8, i), *y, *expected;
             must(eddy_recorded_run(by_size, EDDY_LIST(x), (eddy_scalars){0}, &expected));
             if (round == 2) {
                 must(eddy_recorded_run(recorded, EDDY_LIST(x), (eddy_scalars){0}, &y));
@@ -334,8 +285,8 @@ Test(buckets_combined, convolutions_run_by_winograds_algorithm) {
     use("all,winograd");
     eddy_scope *scope = eddy_scope_begin();
     eddy_tensor *w =
-        eddy_reshape(rows(CHANNELS, CHANNELS * 9, 5), EDDY_SHAPE(CHANNELS, CHANNELS, 3, 3));
-    function f = {convolves, CHANNELS * SIDE * SIDE, 0, w, NULL};
+        eddy_reshape(sized_rows(CHANNELS, CHANNELS * 9, 5), EDDY_SHAPE(CHANNELS, CHANNELS, 3, 3));
+    sized f = {.body = convolves, .width = CHANNELS * SIDE * SIDE, .held = w};
     must(eddy_wait(w, EDDY_FOREVER));
     expect_fast(f, 9, "conv2d_fast",
                 88.0 / 3 * 88.0 / 3 * (CHANNELS + 24) * 0x1p-24 * 9 * CHANNELS);
@@ -348,7 +299,7 @@ Test(buckets_combined, convolutions_run_by_winograds_algorithm) {
 
 /* What is copied is all of a value at the largest size alone. */
 static eddy_status copies_parts(void *context, eddy_recorded_call *call) {
-    function *f = context;
+    sized *f = context;
     f->calls++;
     eddy_tensor *x = call->inputs.items[0];
     eddy_tensor *y = eddy_empty(eddy_shape_of(x), EDDY_F32, NULL), *all = eddy_exp(f->held);
@@ -359,7 +310,7 @@ static eddy_status copies_parts(void *context, eddy_recorded_call *call) {
 
 /* What the product is added to is all of a value at the largest size alone. */
 static eddy_status adds_to_parts(void *context, eddy_recorded_call *call) {
-    function *f = context;
+    sized *f = context;
     f->calls++;
     eddy_tensor *x = call->inputs.items[0], *all = eddy_exp(f->held);
     eddy_tensor *sum = eddy_add(eddy_narrow(all, 0, 0, eddy_dim_of(x, 0)),
@@ -370,7 +321,7 @@ static eddy_status adds_to_parts(void *context, eddy_recorded_call *call) {
 
 /* What is added is all of the product at the least size alone. */
 static eddy_status adds_parts(void *context, eddy_recorded_call *call) {
-    function *f = context;
+    sized *f = context;
     f->calls++;
     eddy_tensor *x = call->inputs.items[0];
     eddy_tensor *product = eddy_matmul(x, eddy_narrow(f->held, 0, 0, 8));
@@ -384,12 +335,12 @@ static eddy_status adds_parts(void *context, eddy_recorded_call *call) {
 /* Each size gives what the calls do. Sums of 9 terms of up to 3, in whatever order, and of up to MOST of what follows. */
 static void try_ends(eddy_status (*body)(void *, eddy_recorded_call *)) {
     eddy_scope *scope = eddy_scope_begin();
-    function f = {body, 8, 0, rows(MOST, 8, 3), NULL};
-    eddy_recorded *recorded = make(&f, MOST);
+    sized f = {.body = body, .width = 8, .held = sized_rows(MOST, 8, 3)};
+    eddy_recorded *recorded = sized_record(&f, MOST);
     for (int64_t i = 0; i <= MOST; i++) {
         static const int64_t first[] = {2, 2, 3, 3, 4};
         int64_t size = i < 5 ? first[i] : i;
-        eddy_tensor *x = rows(size, 8, (int)i), *y, *expected;
+        eddy_tensor *x = sized_rows(size, 8, (int)i), *y, *expected;
         must(eddy_recorded_run(recorded, EDDY_LIST(x), (eddy_scalars){0}, &y));
         must(call_body(&f, x, (eddy_scalars){0}, &expected));
         must_be_within(y, expected, MOST * (2 * 9 * 9 * 3 + MOST) * 0x1p-24);
@@ -412,7 +363,7 @@ Test(buckets_combined, passes_that_differ_at_the_ends) {
 /* ---- generators ---- */
 
 static eddy_status drops(void *context, eddy_recorded_call *call) {
-    function *f = context;
+    sized *f = context;
     f->calls++;
     call->outputs[0] = eddy_dropout(eddy_tanh(call->inputs.items[0]), EDDY_S(0.5),
                                     EDDY_OPTIONS(dropout, .generator = f->generator));
@@ -423,11 +374,12 @@ static eddy_status drops(void *context, eddy_recorded_call *call) {
 Test(buckets_combined, derived_programs_hold_their_generator) {
     eddy_scope *scope = eddy_scope_begin();
     eddy_generator *own = eddy_generator_create(3), *other = eddy_generator_create(3);
-    function f = {drops, 8, 0, NULL, own}, again = {drops, 8, 0, NULL, other};
-    eddy_recorded *recorded = make(&f, 40);
+    sized f = {.body = drops, .width = 8, .generator = own},
+          again = {.body = drops, .width = 8, .generator = other};
+    eddy_recorded *recorded = sized_record(&f, 40);
     for (int i = 0; i < 80; i++) {
         static const int64_t first[] = {2, 2, 3, 3, 4};
-        eddy_tensor *x = rows(i < 5 ? first[i] : 2 + i % 39, 8, i), *y, *expected;
+        eddy_tensor *x = sized_rows(i < 5 ? first[i] : 2 + i % 39, 8, i), *y, *expected;
         must(eddy_recorded_run(recorded, EDDY_LIST(x), (eddy_scalars){0}, &y));
         must(call_body(&again, x, (eddy_scalars){0}, &expected));
         must_have_same_bits(y, expected, "drawn");
@@ -441,7 +393,7 @@ Test(buckets_combined, derived_programs_hold_their_generator) {
 
 /* Two draw, and whose the third number is depends on the size. */
 static eddy_status drops_in_turns(void *context, eddy_recorded_call *call) {
-    function *f = context;
+    sized *f = context;
     f->calls++;
     eddy_tensor *x = call->inputs.items[0];
     eddy_generator *generators[] = {f->generator, NULL,
@@ -456,11 +408,12 @@ static eddy_status drops_in_turns(void *context, eddy_recorded_call *call) {
 Test(buckets_combined, sizes_that_draw_elsewhere_do_not_follow) {
     eddy_scope *scope = eddy_scope_begin();
     eddy_generator *own = eddy_generator_create(3), *other = eddy_generator_create(3);
-    function f = {drops_in_turns, 8, 0, NULL, own}, again = {drops_in_turns, 8, 0, NULL, other};
-    eddy_recorded *recorded = make(&f, 12);
+    sized f = {.body = drops_in_turns, .width = 8, .generator = own},
+          again = {.body = drops_in_turns, .width = 8, .generator = other};
+    eddy_recorded *recorded = sized_record(&f, 12);
     for (int i = 0; i < 60; i++) {
         static const int64_t first[] = {2, 2, 3, 3, 4};
-        eddy_tensor *x = rows(i < 5 ? first[i] : 2 + i % 11, 8, i), *y, *expected;
+        eddy_tensor *x = sized_rows(i < 5 ? first[i] : 2 + i % 11, 8, i), *y, *expected;
         eddy_seed((uint64_t)i);
         must(eddy_recorded_run(recorded, EDDY_LIST(x), (eddy_scalars){0}, &y));
         eddy_seed((uint64_t)i);
@@ -476,26 +429,18 @@ Test(buckets_combined, sizes_that_draw_elsewhere_do_not_follow) {
 
 /* ---- what was recorded in another bucket ---- */
 
-static eddy_status attends(void *context, eddy_recorded_call *call) {
-    ((function *)context)->calls++;
-    eddy_tensor *x = call->inputs.items[0];
-    eddy_tensor *scores = eddy_matmul(x, eddy_transpose(x, 0, 1));
-    call->outputs[0] = eddy_matmul(eddy_softmax(eddy_mul_s(scores, EDDY_S(0.125)), 1), x);
-    return EDDY_OK;
-}
-
 /* Sizes of a bucket below those that were recorded follow in the same steps. */
 Test(buckets_combined, smaller_buckets_follow_from_larger_sizes) {
     static const int64_t edges[] = {17, 60};
     eddy_scope *scope = eddy_scope_begin();
-    function f = {attends, 8, 0, NULL, NULL};
+    sized f = {.body = sized_attends, .width = 8};
     eddy_recorded *recorded =
         eddy_recorded_create(f.body, &f, 1,
                              EDDY_OPTIONS(recorded, .foretells_shapes = true, .bucket_edges = edges,
                                           .bucket_edge_count = 2));
-    learn(recorded, &f, 30, 33, 36);
+    sized_learn(recorded, &f, 30, 33, 36);
     for (int64_t size = 60; size >= 3; size -= 3)
-        run_size(recorded, &f, size, (int)size);
+        sized_run(recorded, &f, size, (int)size);
     cr_assert_eq(f.calls, 6, "15 is recorded once");
     expect_explained(recorded, "n from 2 to 17: sizes 3 to 12, 4 derived, 4 kept");
     expect_explained(recorded, "n from 18 to 60: sizes 18 to 60, 12 derived, 12 kept");
@@ -508,14 +453,14 @@ Test(buckets_combined, both_sizes_of_a_class_are_of_checked_buckets) {
     static const int64_t edges[] = {16, 40}, learnt[][3] = {{8, 30, 9}, {30, 8, 31}, {8, 30, 31}};
     for (size_t i = 0; i < sizeof(learnt) / sizeof(*learnt); i++) {
         eddy_scope *scope = eddy_scope_begin();
-        function f = {attends, 8, 0, NULL, NULL};
+        sized f = {.body = sized_attends, .width = 8};
         eddy_recorded *recorded =
             eddy_recorded_create(f.body, &f, 1,
                                  EDDY_OPTIONS(recorded, .foretells_shapes = true,
                                               .bucket_edges = edges, .bucket_edge_count = 2));
-        learn(recorded, &f, learnt[i][0], learnt[i][1], learnt[i][2]);
+        sized_learn(recorded, &f, learnt[i][0], learnt[i][1], learnt[i][2]);
         for (int64_t size = 2; size <= 40; size++)
-            run_size(recorded, &f, size, (int)size);
+            sized_run(recorded, &f, size, (int)size);
         cr_assert_eq(f.calls, 5);
         eddy_recorded_release(&recorded);
         expect_nothing_left(scope);
@@ -527,9 +472,9 @@ Test(buckets_combined, both_sizes_of_a_class_are_of_checked_buckets) {
 /* Parts of one tensor, which begin elsewhere at each size, as pages of a cache. */
 Test(buckets_combined, inputs_begin_elsewhere_at_each_size) {
     eddy_scope *scope = eddy_scope_begin();
-    function f = {attends, 8, 0, NULL, NULL};
-    eddy_recorded *recorded = make(&f, 40);
-    eddy_tensor *all = rows(100, 8, 1);
+    sized f = {.body = sized_attends, .width = 8};
+    eddy_recorded *recorded = sized_record(&f, 40);
+    eddy_tensor *all = sized_rows(100, 8, 1);
     static const int64_t first[] = {2, 2, 3, 3, 4};
     for (int64_t i = 0; i <= 40; i++) {
         int64_t size = i < 5 ? first[i] : i;
@@ -544,14 +489,14 @@ Test(buckets_combined, inputs_begin_elsewhere_at_each_size) {
 }
 
 static eddy_status adds_own(void *context, eddy_recorded_call *call) {
-    function *f = context;
+    sized *f = context;
     f->calls++;
     eddy_tensor *x = call->inputs.items[0];
     call->outputs[0] = eddy_tanh(eddy_add(x, eddy_narrow(f->held, 0, 0, eddy_dim_of(x, 0))));
     return EDDY_OK;
 }
 
-static void run_part(eddy_recorded *recorded, const function *f, eddy_tensor *of, int64_t size) {
+static void run_part(eddy_recorded *recorded, const sized *f, eddy_tensor *of, int64_t size) {
     eddy_tensor *x = eddy_narrow(of, 0, 0, size), *y, *expected;
     must(eddy_recorded_run(recorded, EDDY_LIST(x), (eddy_scalars){0}, &y));
     must(call_body(f, x, (eddy_scalars){0}, &expected));
@@ -562,12 +507,12 @@ static void run_part(eddy_recorded *recorded, const function *f, eddy_tensor *of
 static void try_own(int64_t edge_count, bool first) {
     static const int64_t sizes[] = {2, 2, 8, 8, 4}, edges[] = {40};
     eddy_scope *scope = eddy_scope_begin();
-    function f = {adds_own, 8, 0, rows(40, 8, 1), NULL};
+    sized f = {.body = adds_own, .width = 8, .held = sized_rows(40, 8, 1)};
     eddy_recorded *recorded =
         eddy_recorded_create(f.body, &f, 1,
                              EDDY_OPTIONS(recorded, .foretells_shapes = true, .bucket_edges = edges,
                                           .bucket_edge_count = edge_count));
-    eddy_tensor *other = rows(40, 8, 7);
+    eddy_tensor *other = sized_rows(40, 8, 7);
     for (int i = 0; i < 5; i++)
         run_part(recorded, &f, f.held, sizes[i]);
     /* 6 follows from those, and in a bucket 10 does, too. */
@@ -593,7 +538,7 @@ Test(buckets_combined, inputs_that_were_the_functions_own) {
 
 /* Two rows of steps that know nothing of each other. */
 static eddy_status has_towers(void *context, eddy_recorded_call *call) {
-    function *f = context;
+    sized *f = context;
     f->calls++;
     eddy_tensor *left = call->inputs.items[0], *right = eddy_cos(left);
     for (int i = 0; i < 4; i++) {
@@ -610,15 +555,15 @@ Test(buckets_combined, sizes_that_follow_have_one_stream) {
         eddy_runtime_create(EDDY_OPTIONS(runtime, .threads = 2, .program_streams = 2));
     must(eddy_runtime_use(runtime));
     eddy_scope *scope = eddy_scope_begin();
-    function f = {has_towers, 16, 0, rows(16, 16, 1), NULL};
-    eddy_recorded *recorded = make(&f, 40);
-    learn(recorded, &f, 2, 3, 4);
-    run_size(recorded, &f, 3, 0);
+    sized f = {.body = has_towers, .width = 16, .held = sized_rows(16, 16, 1)};
+    eddy_recorded *recorded = sized_record(&f, 40);
+    sized_learn(recorded, &f, 2, 3, 4);
+    sized_run(recorded, &f, 3, 0);
     cr_assert_eq(newest(recorded)->executable->streams.count, 2);
     for (int64_t size = 5; size <= 40; size++) {
-        run_size(recorded, &f, size, (int)size);
+        sized_run(recorded, &f, size, (int)size);
         cr_assert_eq(newest(recorded)->executable->streams.count, 1);
-        run_size(recorded, &f, 3, (int)size);
+        sized_run(recorded, &f, 3, (int)size);
     }
     cr_assert_eq(f.calls, 5);
     eddy_recorded_release(&recorded);
@@ -630,7 +575,7 @@ Test(buckets_combined, sizes_that_follow_have_one_stream) {
 /* ---- states and errors ---- */
 
 static eddy_status adds_up(void *context, eddy_recorded_call *call) {
-    function *f = context;
+    sized *f = context;
     f->calls++;
     eddy_tensor *x = call->inputs.items[0];
     call->outputs[0] = eddy_mul(eddy_exp(x), f->held);
@@ -639,12 +584,13 @@ static eddy_status adds_up(void *context, eddy_recorded_call *call) {
 
 Test(buckets_combined, states_go_on_from_size_to_size) {
     eddy_scope *scope = eddy_scope_begin();
-    function f = {adds_up, 8, 0, eddy_ones(EDDY_SHAPE(8), EDDY_F32, NULL), NULL}, again = f;
+    sized f = {.body = adds_up, .width = 8, .held = eddy_ones(EDDY_SHAPE(8), EDDY_F32, NULL)},
+          again = f;
     again.held = eddy_ones(EDDY_SHAPE(8), EDDY_F32, NULL);
-    eddy_recorded *recorded = make(&f, 40);
+    eddy_recorded *recorded = sized_record(&f, 40);
     static const int64_t first[] = {2, 2, 3, 3, 4};
     for (int i = 0; i < 80; i++) {
-        eddy_tensor *x = rows(i < 5 ? first[i] : 2 + i * 7 % 39, 8, i), *y, *expected;
+        eddy_tensor *x = sized_rows(i < 5 ? first[i] : 2 + i * 7 % 39, 8, i), *y, *expected;
         must(eddy_recorded_run(recorded, EDDY_LIST(x), (eddy_scalars){0}, &y));
         must(call_body(&again, x, (eddy_scalars){0}, &expected));
         must_have_same_bits(y, expected, "an output");
@@ -657,7 +603,7 @@ Test(buckets_combined, states_go_on_from_size_to_size) {
 
 /* Its input are the places of rows, of which one may be out of range; what it held before is written in any case. */
 static eddy_status looks_up(void *context, eddy_recorded_call *call) {
-    function *f = context;
+    sized *f = context;
     f->calls++;
     eddy_tensor *found = eddy_index_select(f->held, call->inputs.items[0], 0);
     call->outputs[0] = eddy_cumsum(eddy_tanh(eddy_add(found, eddy_mul(found, found))), 0);
@@ -671,8 +617,8 @@ static eddy_tensor *places(int64_t count, int64_t last) {
 
 Test(buckets_combined, errors_are_those_of_the_calls) {
     eddy_scope *scope = eddy_scope_begin();
-    function f = {looks_up, 8, 0, rows(50, 8, 1), NULL};
-    eddy_recorded *recorded = make(&f, 40);
+    sized f = {.body = looks_up, .width = 8, .held = sized_rows(50, 8, 1)};
+    eddy_recorded *recorded = sized_record(&f, 40);
     static const int64_t first[] = {2, 2, 3, 3, 4};
     for (int64_t i = 0; i < 80; i++) {
         int64_t size = i < 5 ? first[i] : 2 + i * 7 % 39;
@@ -728,7 +674,7 @@ static eddy_status goes_on(void *context, eddy_list inputs, eddy_tensor **output
 
 /* The way that it takes depends on the input, and so does how often it draws. */
 static eddy_status wanders(void *context, eddy_recorded_call *call) {
-    ((function *)context)->calls++;
+    ((sized *)context)->calls++;
     eddy_tensor *x = eddy_cumsum(call->inputs.items[0], 0), *z, *outputs[3],
                 *count = eddy_zeros((eddy_shape){0}, EDDY_F32, NULL),
                 *p = eddy_gt_s(eddy_sum(x, EDDY_ALL_AXES, NULL), EDDY_S(0));
@@ -742,11 +688,12 @@ static eddy_status wanders(void *context, eddy_recorded_call *call) {
 Test(buckets_combined, ways_and_their_draws_are_those_of_the_calls) {
     for (int64_t width = 8; width <= 256; width += 248) { /* few elements, and enough for groups */
         eddy_scope *scope = eddy_scope_begin();
-        function f = {wanders, width, 0, NULL, NULL};
-        eddy_recorded *recorded = make(&f, 40);
+        sized f = {.body = wanders, .width = width};
+        eddy_recorded *recorded = sized_record(&f, 40);
         static const int64_t first[] = {2, 2, 3, 3, 4};
         for (int i = 0; i < 80; i++) {
-            eddy_tensor *x = rows(i < 5 ? first[i] : 2 + i * 7 % 39, width, i), *y[2], *expected[2];
+            eddy_tensor *x = sized_rows(i < 5 ? first[i] : 2 + i * 7 % 39, width, i), *y[2],
+                        *expected[2];
             for (int k = 0; k < 2; k++) {
                 eddy_seed((uint64_t)i);
                 if (k == 0)

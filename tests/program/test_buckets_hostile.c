@@ -6,62 +6,14 @@
 #include <stdlib.h>
 #include <string.h>
 #include <tests/program/outcome.h>
+#include <tests/program/sized.h>
 #include <tests/program/taped.h>
 #include <unistd.h>
 
 #define WIDTH 8
 
-typedef struct function {
-    eddy_status (*body)(void *context, eddy_recorded_call *call);
-    eddy_dtype dtype;
-    int calls;
-} function;
-
-static eddy_tensor *rows(const function *f, int64_t count, int seed) {
-    eddy_tensor *made =
-        eddy_arange(EDDY_S(seed), EDDY_S(seed + count * WIDTH), EDDY_S(1), EDDY_F32, NULL);
-    made = eddy_reshape(made, EDDY_SHAPE(count, WIDTH));
-    return f->dtype == EDDY_F32 ? eddy_sin(made) : eddy_cast(made, f->dtype);
-}
-
-/* One call, compared with the function's own. */
-static void run_size(eddy_recorded *recorded, const function *f, int64_t size, int seed) {
-    eddy_scope *scope = eddy_scope_begin();
-    function other = *f;
-    eddy_tensor *x = rows(f, size, seed), *y, *expected;
-    eddy_recorded_call call = {
-        .size = sizeof(call), .inputs = EDDY_LIST(x), .outputs = &expected, .output_count = 1};
-    must(eddy_recorded_run(recorded, EDDY_LIST(x), (eddy_scalars){0}, &y));
-    must(f->body(&other, &call));
-    char what[32];
-    snprintf(what, sizeof(what), "size %lld", (long long)size);
-    must_have_same_bits(y, expected, what);
-    eddy_scope_end(scope);
-}
-
-static void learn(eddy_recorded *recorded, const function *f, int64_t first, int64_t second,
-                  int64_t third) {
-    const int64_t sizes[] = {first, first, second, second, third};
-    for (int i = 0; i < 5; i++)
-        run_size(recorded, f, sizes[i], i);
-}
-
-static eddy_recorded *make(function *f, int64_t most) {
-    return eddy_recorded_create(
-        f->body, f, 1, EDDY_OPTIONS(recorded, .foretells_shapes = true, .most_size = most));
-}
-
-static eddy_status attends(void *context, eddy_recorded_call *call) {
-    ((function *)context)->calls++;
-    eddy_tensor *x = call->inputs.items[0];
-    eddy_tensor *last = eddy_narrow(x, 0, eddy_dim_of(x, 0) - 1, 1);
-    eddy_tensor *scores = eddy_mul_s(eddy_matmul(last, eddy_transpose(x, 0, 1)), EDDY_S(0.125));
-    call->outputs[0] = eddy_matmul(eddy_softmax(scores, 1), x);
-    return EDDY_OK;
-}
-
 static eddy_status squares(void *context, eddy_recorded_call *call) {
-    ((function *)context)->calls++;
+    ((sized *)context)->calls++;
     eddy_tensor *x = call->inputs.items[0];
     call->outputs[0] = eddy_matmul(eddy_softmax(eddy_matmul(x, eddy_transpose(x, 0, 1)), 1), x);
     return EDDY_OK;
@@ -71,11 +23,11 @@ static eddy_status squares(void *context, eddy_recorded_call *call) {
 
 static void try_most(eddy_status (*body)(void *, eddy_recorded_call *), int64_t most) {
     eddy_scope *scope = eddy_scope_begin();
-    function f = {body, EDDY_F32, 0};
-    eddy_recorded *recorded = make(&f, most);
-    learn(recorded, &f, 2, 3, 4);
+    sized f = {.body = body, .width = WIDTH};
+    eddy_recorded *recorded = sized_record(&f, most);
+    sized_learn(recorded, &f, 2, 3, 4);
     for (int64_t size = 5; size <= 12; size++)
-        run_size(recorded, &f, size, 0);
+        sized_run(recorded, &f, size, 0);
     cr_assert_eq(f.calls, 5);
     eddy_recorded_release(&recorded);
     expect_nothing_left(scope);
@@ -84,13 +36,13 @@ static void try_most(eddy_status (*body)(void *, eddy_recorded_call *), int64_t 
 Test(buckets_hostile, the_largest_size_may_be_any_number) {
     alarm(60);
     for (int bits = 56; bits < 64; bits++) {
-        try_most(attends, (int64_t)(UINT64_MAX >> (64 - bits)));
+        try_most(sized_attends, (int64_t)(UINT64_MAX >> (64 - bits)));
         try_most(squares, (int64_t)(UINT64_MAX >> (64 - bits)));
     }
 }
 
 static eddy_status adds_far(void *context, eddy_recorded_call *call) {
-    ((function *)context)->calls++;
+    ((sized *)context)->calls++;
     eddy_tensor *x = call->inputs.items[0];
     uint64_t below_four = (uint64_t)(4 - eddy_dim_of(x, 0));
     call->outputs[0] = eddy_add_s(x, EDDY_S((int64_t)(below_four << 62)));
@@ -100,15 +52,15 @@ static eddy_status adds_far(void *context, eddy_recorded_call *call) {
 /* From 0 and 2^62 follows -2^63 at a distance of two, divided by -1. */
 Test(buckets_hostile, a_number_beyond_its_type_is_not_foretold) {
     eddy_scope *scope = eddy_scope_begin();
-    function f = {adds_far, EDDY_I64, 0};
-    eddy_recorded *recorded = make(&f, 10);
-    learn(recorded, &f, 4, 3, 2);
+    sized f = {.body = adds_far, .width = WIDTH, .takes_integers = true};
+    eddy_recorded *recorded = sized_record(&f, 10);
+    sized_learn(recorded, &f, 4, 3, 2);
     eddy_recorded_release(&recorded);
     expect_nothing_left(scope);
 }
 
 static eddy_status scales(void *context, eddy_recorded_call *call) {
-    ((function *)context)->calls++;
+    ((sized *)context)->calls++;
     eddy_tensor *x = call->inputs.items[0];
     call->outputs[0] = eddy_mul_s(x, EDDY_S(-(double)(eddy_dim_of(x, 0) - 5)));
     return EDDY_OK;
@@ -116,11 +68,11 @@ static eddy_status scales(void *context, eddy_recorded_call *call) {
 
 Test(buckets_hostile, the_sign_of_a_zero_is_not_foretold) {
     eddy_scope *scope = eddy_scope_begin();
-    function f = {scales, EDDY_F32, 0};
-    eddy_recorded *recorded = make(&f, 10);
-    learn(recorded, &f, 6, 7, 8);
+    sized f = {.body = scales, .width = WIDTH};
+    eddy_recorded *recorded = sized_record(&f, 10);
+    sized_learn(recorded, &f, 6, 7, 8);
     for (int64_t size = 2; size <= 10; size++)
-        run_size(recorded, &f, size, 0);
+        sized_run(recorded, &f, size, 0);
     eddy_recorded_release(&recorded);
     expect_nothing_left(scope);
 }
@@ -131,11 +83,11 @@ Test(buckets_hostile, a_limit_on_memory_that_the_largest_size_does_not_keep) {
     eddy_runtime *runtime =
         eddy_runtime_create(EDDY_OPTIONS(runtime, .memory_limit = INT64_C(4) << 20, .threads = 2));
     must(eddy_runtime_use(runtime));
-    function f = {attends, EDDY_F32, 0};
-    eddy_recorded *recorded = make(&f, INT64_C(1) << 21);
-    learn(recorded, &f, 2, 3, 4);
+    sized f = {.body = sized_attends, .width = WIDTH};
+    eddy_recorded *recorded = sized_record(&f, INT64_C(1) << 21);
+    sized_learn(recorded, &f, 2, 3, 4);
     for (int64_t size = 5; size <= 40; size++)
-        run_size(recorded, &f, size, 0);
+        sized_run(recorded, &f, size, 0);
     cr_assert_eq(f.calls, 5);
     eddy_recorded_release(&recorded);
     must(eddy_runtime_use(NULL));
@@ -145,10 +97,10 @@ Test(buckets_hostile, a_limit_on_memory_that_the_largest_size_does_not_keep) {
 Test(buckets_hostile, each_allocation_fails_once) {
     for (int64_t at = 0, has_failed = 1; has_failed; at++) {
         eddy_scope *scope = eddy_scope_begin();
-        function f = {attends, EDDY_F32, 0};
-        eddy_recorded *recorded = make(&f, 40);
-        learn(recorded, &f, 2, 3, 4);
-        eddy_tensor *x = rows(&f, 7, 0), *y;
+        sized f = {.body = sized_attends, .width = WIDTH};
+        eddy_recorded *recorded = sized_record(&f, 40);
+        sized_learn(recorded, &f, 2, 3, 4);
+        eddy_tensor *x = sized_input(&f, 7, 0), *y;
         must(eddy_wait(x, EDDY_FOREVER));
         eddy_memory_fail_at(EDDY_MEMORY_PURPOSE_COUNT, at, 1);
         eddy_status status = eddy_recorded_run(recorded, EDDY_LIST(x), (eddy_scalars){0}, &y);
@@ -164,7 +116,7 @@ Test(buckets_hostile, each_allocation_fails_once) {
             cr_assert_eq(eddy_error_take(&error), EDDY_OK, "%s", error.message);
         }
         for (int64_t size = 40; size >= 5; size--)
-            run_size(recorded, &f, size, 0);
+            sized_run(recorded, &f, size, 0);
         eddy_recorded_release(&recorded);
         expect_nothing_left(scope);
     }
@@ -172,24 +124,24 @@ Test(buckets_hostile, each_allocation_fails_once) {
 
 Test(buckets_hostile, one_byte_is_kept) {
     eddy_scope *scope = eddy_scope_begin();
-    function f = {attends, EDDY_F32, 0};
+    sized f = {.body = sized_attends, .width = WIDTH};
     eddy_recorded *recorded =
         eddy_recorded_create(f.body, &f, 1,
                              EDDY_OPTIONS(recorded, .foretells_shapes = true, .most_size = 40,
                                           .most_derived_bytes = 1, .most_bytes = 1));
-    learn(recorded, &f, 2, 3, 4);
+    sized_learn(recorded, &f, 2, 3, 4);
     for (int round = 0; round < 3; round++)
         for (int64_t size = 45; size >= 1; size--)
-            run_size(recorded, &f, size, round);
+            sized_run(recorded, &f, size, round);
     eddy_recorded_release(&recorded);
     recorded = eddy_recorded_create(
         f.body, &f, 1,
         EDDY_OPTIONS(recorded, .foretells_shapes = true, .most_size = 40, .most_derived_bytes = 1));
     f.calls = 0;
-    learn(recorded, &f, 2, 3, 4);
+    sized_learn(recorded, &f, 2, 3, 4);
     for (int round = 0; round < 3; round++)
         for (int64_t size = 40; size >= 2; size--)
-            run_size(recorded, &f, size, round);
+            sized_run(recorded, &f, size, round);
     cr_assert_eq(f.calls, 5);
     eddy_recorded_release(&recorded);
     expect_nothing_left(scope);
@@ -200,7 +152,7 @@ Test(buckets_hostile, one_byte_is_kept) {
 static eddy_tensor *own;
 
 static eddy_status accumulates(void *context, eddy_recorded_call *call) {
-    ((function *)context)->calls++;
+    ((sized *)context)->calls++;
     eddy_tensor *x = call->inputs.items[0], *last = eddy_narrow(own, 0, 39, 1);
     eddy_tensor *sum = eddy_sum(x, EDDY_AXES(0), EDDY_OPTIONS(sum, .keeps_dims = true));
     call->outputs[0] = eddy_mul_s(x, EDDY_S(2));
@@ -209,13 +161,14 @@ static eddy_status accumulates(void *context, eddy_recorded_call *call) {
 
 Test(buckets_hostile, a_miss_is_no_replay) {
     eddy_scope *scope = eddy_scope_begin();
-    function f = {accumulates, EDDY_F32, 0};
+    sized f = {.body = accumulates, .width = WIDTH};
     own = eddy_zeros(EDDY_SHAPE(40, WIDTH), EDDY_F32, NULL);
-    eddy_recorded *recorded = make(&f, 40);
+    eddy_recorded *recorded = sized_record(&f, 40);
     static const int64_t sizes[] = {2, 2, 3, 3, 4, 10, 12};
     for (int i = 0; i < 7; i++) {
         eddy_tensor *y;
-        must(eddy_recorded_run(recorded, EDDY_LIST(rows(&f, sizes[i], i)), (eddy_scalars){0}, &y));
+        must(eddy_recorded_run(recorded, EDDY_LIST(sized_input(&f, sizes[i], i)), (eddy_scalars){0},
+                               &y));
     }
     eddy_tensor *y, *part = eddy_narrow(own, 0, 0, 10);
     for (int i = 0; i < 3; i++)
@@ -232,7 +185,7 @@ Test(buckets_hostile, a_miss_is_no_replay) {
 /* ---- draws ---- */
 
 static eddy_status draws(void *context, eddy_recorded_call *call) {
-    ((function *)context)->calls++;
+    ((sized *)context)->calls++;
     eddy_tensor *x = call->inputs.items[0];
     x = eddy_dropout(eddy_tanh(x), EDDY_S(0.5), NULL);
     x = eddy_add(x, eddy_rand(eddy_shape_of(x), EDDY_F32, NULL));
@@ -242,11 +195,11 @@ static eddy_status draws(void *context, eddy_recorded_call *call) {
 
 Test(buckets_hostile, draws_are_those_of_the_calls) {
     eddy_scope *scope = eddy_scope_begin();
-    function f = {draws, EDDY_F32, 0}, other = f;
-    eddy_recorded *recorded = make(&f, 40);
+    sized f = {.body = draws, .width = WIDTH}, other = f;
+    eddy_recorded *recorded = sized_record(&f, 40);
     static const int64_t first[] = {2, 2, 3, 3, 4};
     for (int i = 0; i < 60; i++) {
-        eddy_tensor *x = rows(&f, i < 5 ? first[i] : 2 + i * 7 % 39, i), *y[2], *expected[2];
+        eddy_tensor *x = sized_input(&f, i < 5 ? first[i] : 2 + i * 7 % 39, i), *y[2], *expected[2];
         eddy_seed((uint64_t)i);
         for (int k = 0; k < 2; k++)
             must(eddy_recorded_run(recorded, EDDY_LIST(x), (eddy_scalars){0}, &y[k]));
@@ -274,17 +227,17 @@ typedef struct worker {
 } worker;
 
 static eddy_status attends_uncounted(void *context, eddy_recorded_call *call) {
-    function f = {attends, EDDY_F32, 0};
+    sized f = {.body = sized_attends, .width = WIDTH};
     (void)context;
-    return attends(&f, call);
+    return sized_attends(&f, call);
 }
 
 static void *run_many(void *context) {
     const worker *w = context;
-    function f = {attends_uncounted, EDDY_F32, 0};
+    sized f = {.body = attends_uncounted, .width = WIDTH};
     must(eddy_runtime_use(w->runtime));
     for (int i = 0; i < 150; i++) {
-        run_size(w->recorded, &f, 46 - (i * (w->number + 1)) % 45, i);
+        sized_run(w->recorded, &f, 46 - (i * (w->number + 1)) % 45, i);
         if (i % 10 == 0) {
             char text[256];
             eddy_recorded_explain(w->recorded, text, sizeof(text));

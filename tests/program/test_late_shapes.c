@@ -143,6 +143,7 @@ Test(late_shapes, are_computed_where_they_are_wanted) {
     eddy_scope *scope = eddy_scope_begin();
     eddy_tensor *captured = ramp(-3), *x = ramp(-7), *calls[OUTPUTS], *c, *d, *f;
     eddy_program *program = record(ramp(-10), captured);
+    must(eddy_program_prepare(program, (const char *const[]){"c", "f"}, 2));
     compute(x, captured, calls);
     must(eddy_program_run_named(program, EDDY_FEEDS({"x", x}), EDDY_FETCHES({"f", &f}, {"c", &c}),
                                 NULL));

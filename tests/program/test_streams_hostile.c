@@ -9,6 +9,7 @@
 #include <sys/wait.h>
 #include <tests/program/blocks.h>
 #include <tests/program/outcome.h>
+#include <tests/program/towers.h>
 #include <unistd.h>
 
 #define WIDTH 32
@@ -17,12 +18,6 @@
 
 static eddy_tensor *matrix(double value) {
     return eddy_full(EDDY_SHAPE(WIDTH, WIDTH), EDDY_S(value), EDDY_F32, NULL);
-}
-
-static eddy_tensor *tower(eddy_tensor *h, eddy_tensor *weight, int depth) {
-    for (int i = 0; i < depth; i++)
-        h = eddy_tanh(eddy_matmul(h, weight));
-    return h;
 }
 
 typedef struct towers {
@@ -45,7 +40,7 @@ static eddy_tensor *compute(const towers *t, eddy_tensor *x) {
     for (int d = 0; d < t->depth; d++) {
         eddy_tensor *next[TOWERS];
         for (int i = 0; i < TOWERS; i++)
-            next[i] = eddy_add(tower(h[i], t->weights[i], 1), h[(i + 1 + d) % TOWERS]);
+            next[i] = eddy_add(towers_grow(h[i], t->weights[i], 1), h[(i + 1 + d) % TOWERS]);
         memcpy(h, next, sizeof(h));
     }
     return eddy_cat(EDDY_LIST(h[0], h[1], h[2], h[3]), 0);
@@ -61,25 +56,13 @@ static eddy_program *record(const towers *t, eddy_tensor *x) {
     return program;
 }
 
-static eddy_runtime *use(const eddy_runtime_options *options) {
-    eddy_runtime *runtime = eddy_runtime_create(options);
-    cr_assert_not_null(runtime);
-    must(eddy_runtime_use(runtime));
-    return runtime;
-}
-
-static void leave(eddy_runtime **runtime) {
-    must(eddy_runtime_use(NULL));
-    eddy_runtime_release(runtime);
-}
-
 #define FORCED(count, ...)                                                                         \
     EDDY_OPTIONS(runtime, .threads = 4, .program_streams = count, __VA_ARGS__)
 
 /* ---- waits and lends ---- */
 
 Test(streams_hostile, waits_that_time_out) {
-    eddy_runtime *runtime = use(FORCED(4, .uses_worker_path = true));
+    eddy_runtime *runtime = towers_enter(FORCED(4, .uses_worker_path = true));
     eddy_scope *scope = eddy_scope_begin();
     towers t = towers_of(12);
     eddy_program *program = record(&t, matrix(0.5));
@@ -94,12 +77,12 @@ Test(streams_hostile, waits_that_time_out) {
     }
     eddy_program_release(&program);
     eddy_scope_end(scope);
-    leave(&runtime);
+    towers_leave(&runtime);
 }
 
 /* A run that waits for a lend does not begin; what it has given is lent while others run. */
 Test(streams_hostile, lends_of_what_is_captured_and_given) {
-    eddy_runtime *runtime = use(FORCED(3, .uses_worker_path = true));
+    eddy_runtime *runtime = towers_enter(FORCED(3, .uses_worker_path = true));
     eddy_scope *scope = eddy_scope_begin();
     towers t = towers_of(6);
     eddy_tensor *x = matrix(0.5), *state = matrix(0), *y;
@@ -127,7 +110,7 @@ Test(streams_hostile, lends_of_what_is_captured_and_given) {
     }
     eddy_program_release(&program);
     eddy_scope_end(scope);
-    leave(&runtime);
+    towers_leave(&runtime);
 }
 
 /* ---- ends ---- */
@@ -156,7 +139,7 @@ static void *run_on(void *context) {
 }
 
 static void start(pthread_t *threads, int count) {
-    shared_runtime = use(FORCED(3, .exits_silently = true));
+    shared_runtime = towers_enter(FORCED(3, .exits_silently = true));
     shared = towers_of(8);
     shared_x = matrix(0.5);
     shared_program = record(&shared, shared_x);
@@ -179,7 +162,7 @@ static void stop(pthread_t *threads, int count) {
         eddy_release(&shared.weights[i]);
     eddy_release(&shared_x);
     eddy_program_release(&shared_program);
-    leave(&shared_runtime);
+    towers_leave(&shared_runtime);
 }
 
 Test(streams_hostile, a_runtime_that_is_shut_down_while_threads_run_a_program) {
@@ -200,7 +183,7 @@ Test(streams_hostile, a_runtime_that_is_shut_down_while_threads_run_a_program) {
 Test(streams_hostile, a_program_that_is_released_while_it_runs) {
     alarm(60);
     for (int round = 0; round < 40; round++) {
-        eddy_runtime *runtime = use(FORCED(2 + round % 3, .uses_worker_path = true));
+        eddy_runtime *runtime = towers_enter(FORCED(2 + round % 3, .uses_worker_path = true));
         towers t = towers_of(8);
         eddy_tensor *x = matrix(0.5), *y[4];
         eddy_program *program = record(&t, x);
@@ -216,14 +199,14 @@ Test(streams_hostile, a_program_that_is_released_while_it_runs) {
                 eddy_release(&y[i]);
         }
         eddy_release(&y[0]);
-        leave(&runtime);
+        towers_leave(&runtime);
     }
     cr_assert_eq(eddy_live_count(), 0);
 }
 
 #ifndef __SANITIZE_THREAD__ /* it starts no thread behind a fork */
 static void run_in_child(void) {
-    eddy_runtime *runtime = use(FORCED(4, .exits_silently = true));
+    eddy_runtime *runtime = towers_enter(FORCED(4, .exits_silently = true));
     eddy_scope *scope = eddy_scope_begin();
     towers t = towers_of(6);
     eddy_tensor *x = matrix(0.25), *y;
@@ -234,7 +217,7 @@ static void run_in_child(void) {
     }
     eddy_program_release(&program);
     eddy_scope_end(scope);
-    leave(&runtime);
+    towers_leave(&runtime);
 }
 
 /* The child ends as it should. */

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <tests/program/blocks.h>
 #include <tests/program/outcome.h>
+#include <tests/program/towers.h>
 #include <unistd.h>
 
 #define WIDTH 48
@@ -15,12 +16,6 @@
 
 static eddy_tensor *matrix(double value) {
     return eddy_full(EDDY_SHAPE(WIDTH, WIDTH), EDDY_S(value), EDDY_F32, NULL);
-}
-
-static eddy_tensor *tower(eddy_tensor *h, eddy_tensor *weight, int depth) {
-    for (int i = 0; i < depth; i++)
-        h = eddy_tanh(eddy_matmul(h, weight));
-    return h;
 }
 
 /* Two towers that know nothing of each other, and their sum. */
@@ -34,7 +29,8 @@ static towers towers_of(int depth) {
 }
 
 static eddy_tensor *compute(const towers *t, eddy_tensor *x) {
-    return eddy_add(tower(x, t->weights[0], t->depth), tower(x, t->weights[1], t->depth));
+    return eddy_add(towers_grow(x, t->weights[0], t->depth),
+                    towers_grow(x, t->weights[1], t->depth));
 }
 
 static eddy_program *record(const towers *t, eddy_tensor *x) {
@@ -49,22 +45,10 @@ static eddy_program_info info_of(const eddy_program *program) {
     return info;
 }
 
-static eddy_runtime *use(const eddy_runtime_options *options) {
-    eddy_runtime *runtime = eddy_runtime_create(options);
-    cr_assert_not_null(runtime);
-    must(eddy_runtime_use(runtime));
-    return runtime;
-}
-
-static void leave(eddy_runtime **runtime) {
-    must(eddy_runtime_use(NULL));
-    eddy_runtime_release(runtime);
-}
-
 /* ---- where there are several ---- */
 
 Test(streams_run, towers_have_a_stream_each) {
-    eddy_runtime *runtime = use(EDDY_OPTIONS(runtime, .threads = 2));
+    eddy_runtime *runtime = towers_enter(EDDY_OPTIONS(runtime, .threads = 2));
     eddy_scope *scope = eddy_scope_begin();
     towers t = towers_of(DEPTH);
     eddy_program *program = record(&t, matrix(0.5));
@@ -83,11 +67,11 @@ Test(streams_run, towers_have_a_stream_each) {
     cr_assert_not_null(strstr(text, "; step 1.41 behind 0.40;"));
     eddy_program_release(&program);
     eddy_scope_end(scope);
-    leave(&runtime);
+    towers_leave(&runtime);
 }
 
 static int64_t streams_of(const eddy_runtime_options *options, int depth) {
-    eddy_runtime *runtime = use(options);
+    eddy_runtime *runtime = towers_enter(options);
     eddy_scope *scope = eddy_scope_begin();
     towers t = towers_of(depth);
     eddy_program *program = record(&t, matrix(0.5));
@@ -95,7 +79,7 @@ static int64_t streams_of(const eddy_runtime_options *options, int depth) {
     cr_assert_eq(info.streams_ns > 0, info.stream_count > 1);
     eddy_program_release(&program);
     eddy_scope_end(scope);
-    leave(&runtime);
+    towers_leave(&runtime);
     return info.stream_count;
 }
 
@@ -112,7 +96,7 @@ Test(streams_run, the_option_says_how_many) {
 }
 
 Test(streams_run, branches_keep_one) {
-    eddy_runtime *runtime = use(EDDY_OPTIONS(runtime, .threads = 2, .program_streams = 2));
+    eddy_runtime *runtime = towers_enter(EDDY_OPTIONS(runtime, .threads = 2, .program_streams = 2));
     eddy_scope *scope = eddy_scope_begin();
     eddy_tensor *x = of(1), *p = truth(true), *y;
     must(eddy_record_begin(NULL));
@@ -122,7 +106,7 @@ Test(streams_run, branches_keep_one) {
     cr_assert_eq(info_of(program).stream_count, 1);
     eddy_program_release(&program);
     eddy_scope_end(scope);
-    leave(&runtime);
+    towers_leave(&runtime);
 }
 
 /* ---- what they give ---- */
@@ -163,21 +147,22 @@ static void compare_values(void) {
 
 Test(streams_run, values_are_those_of_the_calls) {
     for (size_t i = 0; i < WAYS; i++) {
-        eddy_runtime *runtime = use(&ways[i]);
+        eddy_runtime *runtime = towers_enter(&ways[i]);
         compare_values();
-        leave(&runtime);
+        towers_leave(&runtime);
     }
 }
 
 static eddy_tensor *dropped(const towers *t, eddy_tensor *x, eddy_generator *generator) {
-    eddy_tensor *left = tower(x, t->weights[0], 4), *right = tower(x, t->weights[1], 4);
+    eddy_tensor *left = towers_grow(x, t->weights[0], 4), *right = towers_grow(x, t->weights[1], 4);
     left = eddy_dropout(left, EDDY_S(0.5), EDDY_OPTIONS(dropout, .generator = generator));
     right = eddy_dropout(right, EDDY_S(0.5), EDDY_OPTIONS(dropout, .generator = generator));
-    return eddy_cat(EDDY_LIST(tower(left, t->weights[0], 2), tower(right, t->weights[1], 2)), 0);
+    return eddy_cat(
+        EDDY_LIST(towers_grow(left, t->weights[0], 2), towers_grow(right, t->weights[1], 2)), 0);
 }
 
 Test(streams_run, draws_are_those_of_the_calls) {
-    eddy_runtime *runtime = use(EDDY_OPTIONS(runtime, .threads = 2, .program_streams = 2));
+    eddy_runtime *runtime = towers_enter(EDDY_OPTIONS(runtime, .threads = 2, .program_streams = 2));
     eddy_scope *scope = eddy_scope_begin();
     towers t = towers_of(4);
     eddy_generator *one = eddy_generator_create(3), *other = eddy_generator_create(3);
@@ -196,7 +181,7 @@ Test(streams_run, draws_are_those_of_the_calls) {
     eddy_generator_release(&one);
     eddy_generator_release(&other);
     eddy_scope_end(scope);
-    leave(&runtime);
+    towers_leave(&runtime);
 }
 
 /* Chains with numbers of the call, of which each stream has a copy. */
@@ -216,7 +201,7 @@ static eddy_status scale(void *context, eddy_recorded_call *call) {
 }
 
 Test(streams_run, numbers_are_those_of_the_call) {
-    eddy_runtime *runtime = use(EDDY_OPTIONS(runtime, .threads = 2, .program_streams = 2));
+    eddy_runtime *runtime = towers_enter(EDDY_OPTIONS(runtime, .threads = 2, .program_streams = 2));
     eddy_scope *scope = eddy_scope_begin();
     towers t = towers_of(4);
     eddy_recorded *recorded = eddy_recorded_create(scale, &t, 1, NULL);
@@ -238,7 +223,7 @@ Test(streams_run, numbers_are_those_of_the_call) {
     cr_assert_not_null(strstr(text, "replayed 18 times"), "%s", text);
     eddy_recorded_release(&recorded);
     eddy_scope_end(scope);
-    leave(&runtime);
+    towers_leave(&runtime);
 }
 
 /* Rows that are sorted, for which each step has memory of its own. */
@@ -257,7 +242,7 @@ static eddy_tensor *compute_sorted(const towers *t, eddy_tensor *x) {
 }
 
 Test(streams_run, what_steps_work_in_is_their_own) {
-    eddy_runtime *runtime = use(EDDY_OPTIONS(runtime, .threads = 2, .program_streams = 2));
+    eddy_runtime *runtime = towers_enter(EDDY_OPTIONS(runtime, .threads = 2, .program_streams = 2));
     eddy_scope *scope = eddy_scope_begin();
     eddy_tensor *many =
         eddy_reshape(eddy_arange(EDDY_S(0), EDDY_S(WIDTH * WIDTH), EDDY_S(1), EDDY_F32, NULL),
@@ -276,7 +261,7 @@ Test(streams_run, what_steps_work_in_is_their_own) {
     }
     eddy_program_release(&program);
     eddy_scope_end(scope);
-    leave(&runtime);
+    towers_leave(&runtime);
 }
 
 /* Products that are added to others: with fast passes at once, where the sum lies. */
@@ -288,8 +273,8 @@ static eddy_tensor *added(eddy_tensor *h, const towers *t) {
 }
 
 static void run_added(int64_t streams, float *found) {
-    eddy_runtime *runtime = use(EDDY_OPTIONS(runtime, .threads = 2, .program_streams = streams,
-                                             .passes = "all,accumulate"));
+    eddy_runtime *runtime = towers_enter(EDDY_OPTIONS(
+        runtime, .threads = 2, .program_streams = streams, .passes = "all,accumulate"));
     eddy_scope *scope = eddy_scope_begin();
     towers t = towers_of(0);
     eddy_tensor *x = matrix(0.5), *y;
@@ -306,7 +291,7 @@ static void run_added(int64_t streams, float *found) {
     }
     eddy_program_release(&program);
     eddy_scope_end(scope);
-    leave(&runtime);
+    towers_leave(&runtime);
 }
 
 Test(streams_run, products_are_added_at_once) {
@@ -328,11 +313,12 @@ typedef struct lookups {
 
 static void look_up(const lookups *l, eddy_tensor *const *places, eddy_tensor **results) {
     const towers *t = &l->towers;
-    eddy_tensor *left = tower(l->state, t->weights[0], 3), *right = tower(left, t->weights[1], 1);
-    results[0] = tower(eddy_index_select(left, places[0], 0), t->weights[0], 3);
-    results[1] = tower(eddy_index_select(right, places[1], 0), t->weights[1], 3);
+    eddy_tensor *left = towers_grow(l->state, t->weights[0], 3),
+                *right = towers_grow(left, t->weights[1], 1);
+    results[0] = towers_grow(eddy_index_select(left, places[0], 0), t->weights[0], 3);
+    results[1] = towers_grow(eddy_index_select(right, places[1], 0), t->weights[1], 3);
     results[2] = eddy_add(results[0], results[1]);
-    results[3] = tower(left, t->weights[1], 2);
+    results[3] = towers_grow(left, t->weights[1], 2);
     results[4] = eddy_neg(eddy_index_select(results[3], places[2], 0));
     must(eddy_add_into(results[1], l->state, l->state));
     must(eddy_add_into(results[0], l->state, l->state));
@@ -446,18 +432,18 @@ static void compare_failures(void) {
 
 Test(streams_run, errors_are_those_of_the_calls_and_in_their_order) {
     for (size_t i = 0; i < WAYS; i++) {
-        eddy_runtime *runtime = use(&ways[i]);
+        eddy_runtime *runtime = towers_enter(&ways[i]);
         compare_failures();
-        leave(&runtime);
+        towers_leave(&runtime);
     }
 }
 
 /* Steps that draw have copies of attributes, one for each stream. */
 static eddy_tensor *sampled(const towers *t, eddy_tensor *x, eddy_generator *generator) {
-    eddy_tensor *left = eddy_multinomial(tower(x, t->weights[0], t->depth), 3,
+    eddy_tensor *left = eddy_multinomial(towers_grow(x, t->weights[0], t->depth), 3,
                                          EDDY_OPTIONS(multinomial, .generator = generator)),
                 *right = eddy_multinomial(
-                    tower(x, t->weights[1], t->depth), 5,
+                    towers_grow(x, t->weights[1], t->depth), 5,
                     EDDY_OPTIONS(multinomial, .generator = generator, .has_replacement = true));
     return eddy_add(eddy_sum(left, EDDY_ALL_AXES, NULL), eddy_sum(right, EDDY_ALL_AXES, NULL));
 }
@@ -469,7 +455,7 @@ static void read_failure(eddy_tensor *y, eddy_error *error) {
 }
 
 Test(streams_run, errors_of_draws_are_those_of_the_calls) {
-    eddy_runtime *runtime = use(EDDY_OPTIONS(runtime, .threads = 2, .program_streams = 2));
+    eddy_runtime *runtime = towers_enter(EDDY_OPTIONS(runtime, .threads = 2, .program_streams = 2));
     eddy_scope *scope = eddy_scope_begin();
     towers t = towers_of(4);
     eddy_generator *one = eddy_generator_create(3), *other = eddy_generator_create(3);
@@ -495,7 +481,7 @@ Test(streams_run, errors_of_draws_are_those_of_the_calls) {
     eddy_generator_release(&one);
     eddy_generator_release(&other);
     eddy_scope_end(scope);
-    leave(&runtime);
+    towers_leave(&runtime);
 }
 
 /* ---- ops of the program's own ---- */
@@ -541,7 +527,7 @@ static void register_hold(void) {
 Test(streams_run, a_run_ends_while_workers_are_held) {
     alarm(60);
     register_hold();
-    eddy_runtime *runtime = use(EDDY_OPTIONS(runtime, .threads = 2, .program_streams = 2));
+    eddy_runtime *runtime = towers_enter(EDDY_OPTIONS(runtime, .threads = 2, .program_streams = 2));
     eddy_scope *scope = eddy_scope_begin();
     towers t = towers_of(DEPTH);
     eddy_tensor *x = matrix(0.5), *wanted = compute(&t, x), *y;
@@ -557,13 +543,13 @@ Test(streams_run, a_run_ends_while_workers_are_held) {
     must(eddy_wait(last, EDDY_FOREVER));
     eddy_program_release(&program);
     eddy_scope_end(scope);
-    leave(&runtime);
+    towers_leave(&runtime);
 }
 
 Test(streams_run, ops_of_the_programs_own_keep_one) {
     register_hold();
     eddy_store_release(&may_go, true);
-    eddy_runtime *runtime = use(EDDY_OPTIONS(runtime, .threads = 2, .program_streams = 2));
+    eddy_runtime *runtime = towers_enter(EDDY_OPTIONS(runtime, .threads = 2, .program_streams = 2));
     eddy_scope *scope = eddy_scope_begin();
     eddy_tensor *x = matrix(0.5);
     must(eddy_record_begin(NULL));
@@ -573,7 +559,7 @@ Test(streams_run, ops_of_the_programs_own_keep_one) {
     cr_assert_eq(info_of(program).stream_count, 1);
     eddy_program_release(&program);
     eddy_scope_end(scope);
-    leave(&runtime);
+    towers_leave(&runtime);
 }
 
 /* ---- many at once ---- */
@@ -598,7 +584,7 @@ static void *run_often(void *context) {
 
 /* More runs than workers: most of them get none, and do all by themselves. */
 Test(streams_run, more_runs_than_workers_end_all_the_same) {
-    shared_runtime = use(EDDY_OPTIONS(runtime, .threads = 2, .program_streams = 2));
+    shared_runtime = towers_enter(EDDY_OPTIONS(runtime, .threads = 2, .program_streams = 2));
     eddy_scope *scope = eddy_scope_begin();
     pthread_t threads[THREADS];
     int numbers[THREADS];
@@ -612,5 +598,5 @@ Test(streams_run, more_runs_than_workers_end_all_the_same) {
         cr_assert_eq(pthread_join(threads[i], NULL), 0);
     eddy_program_release(&shared_program);
     eddy_scope_end(scope);
-    leave(&shared_runtime);
+    towers_leave(&shared_runtime);
 }
