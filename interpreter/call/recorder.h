@@ -222,6 +222,12 @@ static inline bool eddy_recorder_lets_run(const eddy_caller *caller) {
     return EDDY_LIKELY(caller->recorder == NULL) || caller->recorder->mode != EDDY_RECORDER_NOTES;
 }
 
+/* What a call that does not run draws: such draws are told apart by their counters, so that gradients find theirs; the program has neither. */
+static inline void eddy_recorder_draw(eddy_recorder *recorder, uint64_t *seed_and_counter) {
+    seed_and_counter[0] = UINT64_C(0x6e6f746564);
+    seed_and_counter[1] = recorder->draws++;
+}
+
 /* OK unless the thread records and the recording refuses it: UNSUPPORTED, recorded under the origin. `why`: what a run would lack, and what to
  * do instead; it follows "it cannot be recorded, since". */
 EDDY_MUST_USE eddy_status eddy_recorder_refuse(const eddy_caller *caller, const char *why,

@@ -7,9 +7,6 @@
 #include <interpreter/handle/stream.h>
 #include <string.h>
 
-/* Draws of calls that do not run are told apart by their counters, so that gradients find theirs; the program has neither. */
-#define NOTED_SEED UINT64_C(0x6e6f746564)
-
 /* Writes a random op's seed and counter to the first two words of its attributes. *has_drawn: a generator gave them. */
 static eddy_status draw(const eddy_general_call *call, bool *has_drawn) {
     const eddy_op *op = call->op;
@@ -20,10 +17,9 @@ static eddy_status draw(const eddy_general_call *call, bool *has_drawn) {
         memcpy(&chance, attributes + op->attributes[op->chance_of - 1].offset, sizeof(chance));
     eddy_status status = EDDY_OK;
     *has_drawn = chance != 0;
-    if (*has_drawn && !eddy_recorder_lets_run(call->caller)) {
-        state[0] = NOTED_SEED;
-        state[1] = call->caller->recorder->draws++;
-    } else if (*has_drawn)
+    if (*has_drawn && !eddy_recorder_lets_run(call->caller))
+        eddy_recorder_draw(call->caller->recorder, state);
+    else if (*has_drawn)
         status = eddy_generator_draw(call->caller, call->runtime, call->apply->generator,
                                      eddy_general_call_origin(call), &state[0], &state[1]);
     memcpy(attributes, state, sizeof(state));

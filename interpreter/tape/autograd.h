@@ -142,6 +142,8 @@ static inline void eddy_autograd_unlock(eddy_autograd word) {
 
 /* Replaces the gradient that is kept for an output; takes the reference of `gradient`, NULL for none. */
 void eddy_autograd_kept_set(eddy_autograd_node *node, uint32_t output, eddy_tensor *gradient);
+/* The same of a word, as what the thread does: a recording sees it. */
+void eddy_autograd_kept_replace(eddy_caller *caller, eddy_autograd word, eddy_tensor *gradient);
 /* Adds a gradient that a pass has found to the one that is kept for an output. creates: by a call that is recorded. Failures are recorded. */
 EDDY_MUST_USE eddy_status eddy_autograd_kept_add(eddy_caller *caller, eddy_autograd word,
                                                  eddy_tensor *gradient, bool creates);

@@ -173,31 +173,38 @@ eddy_status eddy_grad_keep(eddy_tensor *tensor) {
     return EDDY_OK;
 }
 
+/* The one that was kept, with its reference. */
+static eddy_tensor *exchange(eddy_autograd *word, eddy_tensor *gradient) {
+    *word = eddy_autograd_lock(*word);
+    eddy_tensor *before = *place_of(*word);
+    *place_of(*word) = gradient;
+    eddy_autograd_unlock(*word);
+    return before;
+}
+
+void eddy_autograd_kept_set(eddy_autograd_node *node, uint32_t output, eddy_tensor *gradient) {
+    eddy_autograd word = eddy_autograd_make(node, output);
+    eddy_tensor *before = exchange(&word, gradient);
+    if (before)
+        eddy_tensor_drop(before);
+}
+
+void eddy_autograd_kept_replace(eddy_caller *caller, eddy_autograd word, eddy_tensor *gradient) {
+    eddy_tensor *before = exchange(&word, gradient);
+    eddy_recorder_keep(caller, eddy_autograd_node_of(word), eddy_autograd_output_of(word), before,
+                       gradient);
+    if (before)
+        eddy_tensor_drop(before);
+}
+
 eddy_status eddy_grads_zero(eddy_list tensors) {
     eddy_origin origin = EDDY_ORIGIN("grads_zero");
     eddy_status status = check_list(tensors, "tensors", origin);
     if (status != EDDY_OK)
         return status;
-    for (int64_t i = 0; i < tensors.count; i++) {
-        eddy_autograd word = eddy_autograd_lock(tensors.items[i]->autograd);
-        eddy_tensor *kept = *place_of(word);
-        *place_of(word) = NULL;
-        eddy_autograd_unlock(word);
-        eddy_recorder_keep(eddy_caller_self, eddy_autograd_node_of(word),
-                           eddy_autograd_output_of(word), kept, NULL);
-        if (kept)
-            eddy_tensor_drop(kept);
-    }
+    for (int64_t i = 0; i < tensors.count; i++)
+        eddy_autograd_kept_replace(eddy_caller_self, tensors.items[i]->autograd, NULL);
     return EDDY_OK;
-}
-
-void eddy_autograd_kept_set(eddy_autograd_node *node, uint32_t output, eddy_tensor *gradient) {
-    eddy_autograd word = eddy_autograd_lock(eddy_autograd_make(node, output));
-    eddy_tensor *before = *place_of(word);
-    *place_of(word) = gradient;
-    eddy_autograd_unlock(word);
-    if (before)
-        eddy_tensor_drop(before);
 }
 
 /* A reference of a gradient to which only the tape refers, so that it may be added to in place. */
