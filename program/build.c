@@ -556,8 +556,9 @@ static bool take_over(maker *m) {
     m->program->code = recording->code;
     m->program->externals = recording->externals;
     m->program->generators = recording->generators;
+    m->program->inner = recording->inner;
     recording->code = (eddy_code){0};
-    recording->externals = recording->generators = (eddy_code_array){0};
+    recording->externals = recording->generators = recording->inner = (eddy_code_array){0};
     for (uint32_t i = 0; i < m->program->externals.count; i++) {
         eddy_program_external *external = eddy_program_external_at(m->program, i);
         external->autograd = external->tensor->autograd;

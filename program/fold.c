@@ -2,6 +2,7 @@
 
 #include <base/memory.h>
 #include <base/status.h>
+#include <interpreter/call/recorder.h>
 #include <program/control.h>
 #include <program/passes/passes.h>
 #include <string.h>
@@ -214,8 +215,12 @@ static eddy_status run_startup(const folding *f, eddy_program *startup) {
     eddy_tensor **results = eddy_memory_acquire(bytes, EDDY_MEMORY_PROGRAM);
     if (!results)
         return fail_memory(f);
+    /* Also while the thread records: a loaded program, or one for some outputs, is built then. */
+    eddy_caller *caller = eddy_caller_get();
+    eddy_recorder *recorder = eddy_recorder_set_aside(caller);
     eddy_status status =
         eddy_program_run_with(startup, (eddy_list){0}, NULL, results, NULL, f->origin);
+    eddy_recorder_go_on(caller, recorder);
     if (status == EDDY_OK) {
         if (capture(f, startup, results))
             leave_out(f);

@@ -4,6 +4,7 @@
 #include <eddy/view.h>
 #include <interpreter/handle/scope.h>
 #include <interpreter/tape/overwritten.h>
+#include <interpreter/tape/unfold.h>
 #include <program/calls_alike.h>
 #include <program/gradient.h>
 #include <string.h>
@@ -284,7 +285,7 @@ bool eddy_run_is_traced(const eddy_run *r) {
     const eddy_caller *caller = r->caller;
     eddy_list inputs = r->inputs;
     const eddy_program_gradient *gradient = program ? program->gradient : NULL;
-    if (!gradient || !eddy_caller_may_call(caller) || caller->no_grad > 0 || caller->recorder ||
+    if (!gradient || !eddy_caller_may_call(caller) || caller->no_grad > 0 ||
         !eddy_runtime_is_running(program->runtime) || inputs.count != program->input_count ||
         (inputs.count > 0 && !inputs.items))
         return false;
@@ -468,7 +469,34 @@ static void fill_node(const tracing *t) {
     save_tensors(t);
     for (uint32_t i = 0; i < t->gradient->results.count; i++)
         name_output(t, i, is_noted, &dims_at);
-    eddy_autograd_node_release(t->node);
+}
+
+/* In a recording the run is its calls, to those that come after it as well: they are recorded, and so is what goes back through them. */
+static bool is_recorded(const tracing *t) {
+    return t->caller->recorder != NULL;
+}
+
+static eddy_status show_calls(const tracing *t) {
+    const eddy_autograd *words;
+    eddy_status status = eddy_unfold_find(t->node, true, &words);
+    if (status == EDDY_OUT_OF_MEMORY)
+        return fail_memory(t);
+    if (status == EDDY_OK && !words)
+        return eddy_fail(EDDY_UNSUPPORTED, t->call->origin,
+                         "another thread has written what the program has saved");
+    for (uint32_t i = 0; i < t->gradient->results.count; i++) {
+        uint32_t root = eddy_program_result_at(t->gradient, i)->root;
+        if (root == EDDY_CODE_NONE || !t->handles[i]->autograd)
+            continue;
+        eddy_autograd_node_retain(eddy_autograd_node_of(words[root]));
+        eddy_autograd_set(t->handles[i], words[root]);
+    }
+    return status;
+}
+
+static void drop_handles(const tracing *t) {
+    for (uint32_t i = 0; i < t->gradient->results.count; i++)
+        eddy_tensor_drop(t->handles[i]);
 }
 
 static void hand_out(const tracing *t) {
@@ -509,14 +537,35 @@ static eddy_status run(tracing *t) {
         return status;
     }
     status = run_forward(t);
-    if (status == EDDY_OK)
-        fill_node(t);
-    else
+    if (status != EDDY_OK) {
         discard(t);
+        eddy_scope_end(scope);
+        return status;
+    }
+    fill_node(t);
+    if (is_recorded(t))
+        status = show_calls(t);
+    eddy_autograd_node_release(t->node);
     eddy_scope_end(scope);
     if (status == EDDY_OK)
         hand_out(t);
+    else
+        drop_handles(t);
     return status;
+}
+
+/* Which way another run takes, or how many steps it makes, is not known. */
+static eddy_status check_calls(const tracing *t) {
+    const eddy_gradient_calls *calls = &t->gradient->ways->calls;
+    if (calls->reason[0])
+        return eddy_fail(EDDY_UNSUPPORTED, t->call->origin,
+                         "gradients cannot go back through its calls in a recording: %s",
+                         calls->reason);
+    if (!eddy_gradient_calls_depend_on_run(calls))
+        return EDDY_OK;
+    return eddy_fail(EDDY_UNSUPPORTED, t->call->origin,
+                     "gradients cannot go back through its branches and loops in a recording; run "
+                     "it between no_grad_begin and _end");
 }
 
 /* No gradient follows into given tensors, as with ops; and edges lead to the program's own state. */
@@ -524,6 +573,7 @@ static eddy_status check_given(const tracing *t) {
     const eddy_run *call = t->call;
     const eddy_program *program = t->program;
     uint32_t outputs = 0, states = 0;
+    eddy_status status;
     for (uint32_t i = 0; i < eddy_program_named_count(program); i++) {
         const eddy_program_binding *binding = eddy_program_binding_at(program, i);
         bool is_output = binding->role == EDDY_ROLE_OUTPUT,
@@ -539,7 +589,8 @@ static eddy_status check_given(const tracing *t) {
     }
     if (program->output_count > 0 && !call->outputs && !call->places)
         return eddy_fail(EDDY_INVALID_ARGUMENT, call->origin, "there is no room for the outputs");
-    return check_wants(t);
+    status = is_recorded(t) ? check_calls(t) : EDDY_OK;
+    return status == EDDY_OK ? check_wants(t) : status;
 }
 
 eddy_status eddy_run_make_traced(eddy_run *call) {

@@ -210,6 +210,13 @@ static bool is_pure(const eddy_autograd_node *node) {
     return function && eddy_function_is_pure(function);
 }
 
+bool eddy_gradient_calls_depend_on_run(const eddy_gradient_calls *calls) {
+    for (uint32_t i = 0; i < calls->calls.count; i++)
+        if (eddy_calls_call_at(calls, i)->kind != EDDY_CALLS_OP)
+            return true;
+    return false;
+}
+
 eddy_autograd_node *eddy_gradient_calls_copy_node(const eddy_autograd_node *node) {
     return eddy_function_of(node) ? eddy_function_copy(node) : eddy_autograd_node_copy(node);
 }

@@ -135,6 +135,9 @@ void eddy_gradient_calls_fini(eddy_gradient_calls *calls);
 /* What they take. */
 int64_t eddy_gradient_calls_bytes(const eddy_gradient_calls *calls);
 
+/* Whether some calls are those of a way, or of steps, so that each run has others. */
+bool eddy_gradient_calls_depend_on_run(const eddy_gradient_calls *calls);
+
 /* Another node like that of a call; NULL without memory. */
 eddy_autograd_node *eddy_gradient_calls_copy_node(const eddy_autograd_node *node);
 

@@ -136,6 +136,7 @@ static eddy_program_binding hidden_binding(const splitter *s, uint32_t value, ui
     return (eddy_program_binding){.value = value,
                                   .role = role,
                                   .is_storage = true,
+                                  .device_kind = EDDY_DEVICE_CPU,
                                   .dtype = EDDY_U8,
                                   .count = bytes,
                                   .layout = {.rank = 1, .dims = {bytes}, .strides = {1}}};
@@ -199,7 +200,7 @@ static eddy_program *make_forward(const splitter *s, bool has_hidden) {
     part->constant_count = s->whole->constant_count;
     if (add_forward_bindings(s, part, has_hidden) && add_kept(s, part) &&
         eddy_program_tape_copy(part, s->whole) && add_held(s, part) && add_inputs(part) &&
-        eddy_program_hold_generators(part, s->whole))
+        eddy_program_hold_others(part, s->whole))
         return part;
     eddy_program_destroy(part);
     return NULL;

@@ -343,8 +343,12 @@ static eddy_status reach(unfolding *u, const frame *at, const eddy_calls_word *w
     if (!eddy_code_array_add(&u->reached, sizeof(reached), 1, &index))
         return EDDY_OUT_OF_MEMORY;
     ((reached *)u->reached.items)[index] = (reached){at, word->call};
-    at->made[call->number] = make_node(u, at, call);
-    return at->made[call->number] ? EDDY_OK : EDDY_OUT_OF_MEMORY;
+    eddy_autograd_node *made = at->made[call->number] = make_node(u, at, call);
+    if (!made)
+        return EDDY_OUT_OF_MEMORY;
+    made->recording = u->run->recording; /* the calls were made when the run was */
+    made->recorded_at = u->run->recorded_at;
+    return EDDY_OK;
 }
 
 static bool is_rows(const reached *at, const unfolding *u) {

@@ -20,15 +20,29 @@ eddy_program *eddy_program_create(eddy_runtime *runtime) {
     return program;
 }
 
-bool eddy_program_hold_generators(eddy_program *program, const eddy_program *of) {
+bool eddy_program_hold_others(eddy_program *program, const eddy_program *of) {
     eddy_generator **held = of->generators.items;
+    eddy_program **inner = of->inner.items;
     for (uint32_t i = 0; i < of->generators.count; i++) {
         uint32_t index;
         if (!eddy_code_array_add(&program->generators, sizeof(*held), 1, &index))
             return false;
         ((eddy_generator **)program->generators.items)[index] = eddy_generator_retain(held[i]);
     }
+    for (uint32_t i = 0; i < of->inner.count; i++) {
+        uint32_t index;
+        if (!eddy_code_array_add(&program->inner, sizeof(*inner), 1, &index))
+            return false;
+        ((eddy_program **)program->inner.items)[index] = eddy_program_retain(inner[i]);
+    }
     return true;
+}
+
+void eddy_program_inner_fini(eddy_code_array *inner) {
+    eddy_program **programs = inner->items;
+    for (uint32_t i = 0; i < inner->count; i++)
+        eddy_program_release(&programs[i]);
+    eddy_code_array_fini(inner, sizeof(*programs));
 }
 
 void eddy_program_destroy(eddy_program *program) {
@@ -43,6 +57,7 @@ void eddy_program_destroy(eddy_program *program) {
     eddy_generator **generators = program->generators.items;
     for (uint32_t i = 0; i < program->generators.count; i++)
         eddy_generator_release(&generators[i]);
+    eddy_program_inner_fini(&program->inner);
     eddy_program_kept *kept = program->kept.items;
     for (uint32_t i = 0; i < program->kept.count; i++)
         eddy_autograd_node_release(kept[i].node);
@@ -117,7 +132,11 @@ eddy_status eddy_program_check_constants(const eddy_program *program, eddy_origi
                              "constant %s was written after the program was recorded",
                              binding->name);
     }
-    return EDDY_OK;
+    eddy_program **inner = program->inner.items;
+    eddy_status status = EDDY_OK;
+    for (uint32_t i = 0; i < program->inner.count && status == EDDY_OK; i++)
+        status = eddy_program_check_constants(inner[i], origin);
+    return status;
 }
 
 eddy_program *eddy_program_retain(eddy_program *program) {

@@ -78,6 +78,8 @@ struct eddy_program {
     eddy_code_array befores;      /* eddy_kept_before: of a recorded function's program */
     eddy_code_array seen_of_tape; /* eddy_tape_seen: likewise */
     eddy_code_array generators;   /* eddy_generator *, a reference each */
+    eddy_code_array
+        inner; /* eddy_program *, a reference each: programs within it (inlined.h) whose constants it reads */
     eddy_code_array made; /* eddy_program_made: their operands follow those of the externals */
     uint32_t input_count, output_count;
     uint32_t state_count, constant_count; /* storages */
@@ -160,8 +162,10 @@ EDDY_MUST_USE eddy_status eddy_program_refuse_name(const eddy_program *program, 
 void eddy_program_list_names(const eddy_program *program, eddy_role role, char *buffer,
                              size_t size);
 
-/* Holds the generators of another program, too; false without memory. */
-EDDY_MUST_USE bool eddy_program_hold_generators(eddy_program *program, const eddy_program *of);
+/* Holds the generators and inner programs of another program, too; false without memory. */
+EDDY_MUST_USE bool eddy_program_hold_others(eddy_program *program, const eddy_program *of);
+/* Releases inner programs. */
+void eddy_program_inner_fini(eddy_code_array *inner);
 /* A copy of a name, the caller's; NULL without memory. */
 char *eddy_program_name_copy(const char *name);
 

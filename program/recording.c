@@ -114,19 +114,19 @@ static bool capture(eddy_recording *recording, eddy_tensor *tensor, uint32_t *va
     return true;
 }
 
-static bool find_value(eddy_recording *recording, eddy_tensor *tensor,
-                       const eddy_vm_operand *operand, uint32_t *value) {
-    if (operand->is_new) {
-        eddy_code_value made = {.bytes = operand->bytes, .kind = EDDY_VALUE_MADE};
-        if (eddy_tensor_is_late(tensor))
-            made = (eddy_code_value){.kind = EDDY_VALUE_MADE, .is_late = true};
-        eddy_recording_seen *seen = eddy_code_add_value(&recording->code, &made, value)
-                                        ? see(recording, tensor, *value)
-                                        : NULL;
-        if (seen)
-            seen->is_lost = recording->recorder.mode == EDDY_RECORDER_NOTES;
-        return seen != NULL;
-    }
+bool eddy_recording_make_value(eddy_recording *recording, const eddy_tensor *tensor, int64_t bytes,
+                               uint32_t *value) {
+    eddy_code_value made = {.bytes = bytes, .kind = EDDY_VALUE_MADE};
+    if (eddy_tensor_is_late(tensor))
+        made = (eddy_code_value){.kind = EDDY_VALUE_MADE, .is_late = true};
+    eddy_recording_seen *seen =
+        eddy_code_add_value(&recording->code, &made, value) ? see(recording, tensor, *value) : NULL;
+    if (seen)
+        seen->is_lost = recording->recorder.mode == EDDY_RECORDER_NOTES;
+    return seen != NULL;
+}
+
+bool eddy_recording_find_value(eddy_recording *recording, eddy_tensor *tensor, uint32_t *value) {
     *value = eddy_recording_value_of(recording, tensor);
     return *value != EDDY_CODE_NONE || capture(recording, tensor, value);
 }
@@ -175,6 +175,14 @@ static void note_write(eddy_recording *recording, const eddy_recording_seen *see
         spoil(recording, EDDY_OUT_OF_MEMORY, origin, "no memory to record it");
 }
 
+void eddy_recording_count_write(eddy_recording *recording, eddy_tensor *tensor,
+                                eddy_origin origin) {
+    eddy_recording_seen *seen = find_seen(recording, tensor);
+    if (seen)
+        seen->version++;
+    note_write(recording, seen, tensor, origin);
+}
+
 /* Counts the call's own writes to storages that were seen before it. */
 static void count_writes(eddy_recording *recording, const eddy_recorder_call *call) {
     const eddy_vm_operand *operand = call->operands;
@@ -183,16 +191,12 @@ static void count_writes(eddy_recording *recording, const eddy_recorder_call *ca
             continue;
         bool is_write = operand->access != EDDY_ACCESS_CONST && !operand->is_new;
         operand++;
-        if (!is_write)
-            continue;
-        eddy_recording_seen *seen = find_seen(recording, call->views[i]);
-        if (seen)
-            seen->version++;
-        note_write(recording, seen, call->views[i], eddy_apply_origin(call->apply));
+        if (is_write)
+            eddy_recording_count_write(recording, call->views[i], eddy_apply_origin(call->apply));
     }
 }
 
-static void check_version(eddy_recording *recording, const eddy_recorder_call *call,
+static void check_version(eddy_recording *recording, eddy_origin origin,
                           const eddy_recording_seen *seen, const eddy_tensor *tensor) {
     if (EDDY_LIKELY(seen->version == version_of(tensor)) || recording->status != EDDY_OK)
         return;
@@ -202,14 +206,14 @@ static void check_version(eddy_recording *recording, const eddy_recorder_call *c
              "another thread has written its operand %.120s since %s used it", text,
              eddy_code_instruction_at(&recording->code, seen->first)->op->name);
     recording->is_disturbed = true;
-    spoil(recording, EDDY_UNSUPPORTED, eddy_apply_origin(call->apply), recording->text);
+    spoil(recording, EDDY_UNSUPPORTED, origin, recording->text);
 }
 
 /* The tape does not see those writes. */
-static void check_past(eddy_recording *recording, const eddy_recorder_call *call,
+static void check_past(eddy_recording *recording, eddy_origin origin,
                        const eddy_recording_seen *seen) {
     if (EDDY_UNLIKELY(seen->is_past))
-        spoil(recording, EDDY_UNSUPPORTED, eddy_apply_origin(call->apply),
+        spoil(recording, EDDY_UNSUPPORTED, origin,
               "it uses what a loop carried, behind its steps, which have overwritten it");
 }
 
@@ -227,7 +231,7 @@ static const char *maker_of(const eddy_recording *recording, uint32_t value) {
 }
 
 /* It is made behind a run. */
-static void check_late(eddy_recording *recording, const eddy_recorder_call *call,
+static void check_late(eddy_recording *recording, eddy_origin origin,
                        const eddy_recording_seen *seen) {
     if (EDDY_LIKELY(!eddy_code_value_at(&recording->code, seen->value)->is_late) ||
         recording->status != EDDY_OK)
@@ -236,7 +240,17 @@ static void check_late(eddy_recording *recording, const eddy_recorder_call *call
         recording->text, sizeof(recording->text),
         "it uses what %.40s has made, whose shape depends on data: a program only gives that out",
         maker_of(recording, seen->value));
-    spoil(recording, EDDY_UNSUPPORTED, eddy_apply_origin(call->apply), recording->text);
+    spoil(recording, EDDY_UNSUPPORTED, origin, recording->text);
+}
+
+void eddy_recording_check_use(eddy_recording *recording, const eddy_tensor *tensor,
+                              eddy_origin origin) {
+    const eddy_recording_seen *seen = find_seen(recording, tensor);
+    if (!seen)
+        return;
+    check_past(recording, origin, seen);
+    check_late(recording, origin, seen);
+    check_version(recording, origin, seen, tensor);
 }
 
 static void check_others(eddy_recording *recording, const eddy_recorder_call *call) {
@@ -244,13 +258,8 @@ static void check_others(eddy_recording *recording, const eddy_recorder_call *ca
     for (int64_t i = 0; i < call->view_count; i++) {
         if (eddy_tensor_is_none(call->views[i]))
             continue;
-        bool is_new = operand++->is_new;
-        const eddy_recording_seen *seen = is_new ? NULL : find_seen(recording, call->views[i]);
-        if (!seen)
-            continue;
-        check_past(recording, call, seen);
-        check_late(recording, call, seen);
-        check_version(recording, call, seen, call->views[i]);
+        if (!operand++->is_new)
+            eddy_recording_check_use(recording, call->views[i], eddy_apply_origin(call->apply));
     }
 }
 
@@ -269,7 +278,9 @@ static bool add_operand(eddy_recording *recording, eddy_tensor *tensor,
     eddy_code_operand added = {.value = EDDY_CODE_NONE, .rank = 0};
     eddy_layout layout = {0};
     if (operand) {
-        if (!find_value(recording, tensor, operand, &added.value))
+        if (!(operand->is_new
+                  ? eddy_recording_make_value(recording, tensor, operand->bytes, &added.value)
+                  : eddy_recording_find_value(recording, tensor, &added.value)))
             return false;
         added.dtype = tensor->dtype;
         added.access = access_of(operand);
@@ -329,15 +340,15 @@ static bool note_drawn(eddy_recording *recording, const void *seed_and_counter) 
     return true;
 }
 
-static bool add_draw(eddy_recording *recording, const eddy_recorder_call *call,
-                     eddy_code_instruction *instruction) {
+bool eddy_recording_add_draw(eddy_recording *recording, eddy_generator *generator,
+                             const void *seed_and_counter, uint32_t *number) {
     eddy_code_draw draw;
     uint32_t index;
-    if (!find_generator(recording, call->apply->generator, &draw.generator) ||
+    if (!find_generator(recording, generator, &draw.generator) ||
         !eddy_code_add_draw(&recording->code, &draw, &index))
         return false;
-    instruction->draw = index + 1;
-    return note_drawn(recording, call->apply->attributes);
+    *number = index + 1;
+    return note_drawn(recording, seed_and_counter);
 }
 
 /* A gradient makes the numbers of an earlier draw again: of a draw that was recorded, or of one before, which stays a constant. There is one
@@ -402,7 +413,8 @@ static bool add_call(eddy_recording *recording, const eddy_recorder_call *call) 
     uint32_t index;
     if (!eddy_code_add_words(&recording->code, apply->attributes, apply->op->attribute_bytes,
                              &instruction.attributes_at) ||
-        (call->has_drawn && !add_draw(recording, call, &instruction)))
+        (call->has_drawn && !eddy_recording_add_draw(recording, apply->generator, apply->attributes,
+                                                     &instruction.draw)))
         return false;
     eddy_code_clear_gaps(apply->op, eddy_code_words(&recording->code, instruction.attributes_at));
     if (apply->op->redraws)
@@ -481,10 +493,9 @@ static bool add_mark(eddy_recording *recording, eddy_control control, eddy_tenso
     return is_added;
 }
 
-void eddy_recording_mark(eddy_recording *recording, eddy_control control, eddy_tensor *predicate,
-                         const void *attributes, eddy_origin origin) {
-    bool is_begin = control == EDDY_CONTROL_IF || control == EDDY_CONTROL_LOOP,
-         is_end = control == EDDY_CONTROL_END_IF || control == EDDY_CONTROL_END_LOOP;
+void eddy_recording_begin_mark(eddy_recording *recording, eddy_control control,
+                               eddy_origin origin) {
+    bool is_begin = control == EDDY_CONTROL_IF || control == EDDY_CONTROL_LOOP;
     recording->depth += is_begin;
     recording->has_marks = true;
     if (recording->depth > EDDY_CONTROL_DEPTH_MOST)
@@ -493,13 +504,22 @@ void eddy_recording_mark(eddy_recording *recording, eddy_control control, eddy_t
     else if (is_begin)
         recording->loops[recording->depth] =
             control == EDDY_CONTROL_LOOP ? ++recording->loop_count : 0;
+}
+
+void eddy_recording_end_mark(eddy_recording *recording, eddy_control control) {
+    recording->depth -= control == EDDY_CONTROL_END_IF || control == EDDY_CONTROL_END_LOOP;
+}
+
+void eddy_recording_mark(eddy_recording *recording, eddy_control control, eddy_tensor *predicate,
+                         const void *attributes, eddy_origin origin) {
+    eddy_recording_begin_mark(recording, control, origin);
     if (predicate && predicate->runtime != recording->runtime)
         eddy_recording_spoil(recording, EDDY_RUNTIME_MISMATCH, origin,
                              "its predicate belongs to another runtime than the recording");
     if (recording->status == EDDY_OK &&
         !add_mark(recording, control, predicate, attributes, origin))
         spoil(recording, EDDY_OUT_OF_MEMORY, origin, "no memory to record it");
-    recording->depth -= is_end;
+    eddy_recording_end_mark(recording, control);
 }
 
 void eddy_recording_show_as(eddy_recording *recording, const eddy_tensor *tensor,
@@ -589,6 +609,7 @@ void eddy_recording_fini(eddy_recording *recording) {
     eddy_generator **generators = recording->generators.items;
     for (uint32_t i = 0; i < recording->generators.count; i++)
         eddy_generator_release(&generators[i]);
+    eddy_program_inner_fini(&recording->inner);
     eddy_recording_kept *kept = recording->kept.items;
     for (uint32_t i = 0; i < recording->kept.count; i++) {
         eddy_autograd_node_release(kept[i].node);

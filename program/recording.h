@@ -74,6 +74,7 @@ typedef struct eddy_recording {
     eddy_code code;
     eddy_code_array externals;    /* eddy_program_external, without inputs: all hold a reference */
     eddy_code_array generators;   /* eddy_generator *, a reference each */
+    eddy_code_array inner;        /* eddy_program *, a reference each (inlined.h) */
     eddy_code_array kept;         /* eddy_recording_kept: what the recorded calls have changed */
     eddy_code_array befores;      /* eddy_kept_before */
     eddy_code_array seen_of_tape; /* eddy_tape_seen */
@@ -154,6 +155,26 @@ void eddy_recording_spoil(eddy_recording *recording, eddy_status status, eddy_or
 /* Adds a mark (control.h), with its predicate or NULL. Where it cannot, the recording is spoiled. */
 void eddy_recording_mark(eddy_recording *recording, eddy_control control, eddy_tensor *predicate,
                          const void *attributes, eddy_origin origin);
+/* What a mark opens, before it is added, and what it closes, once it is. */
+void eddy_recording_begin_mark(eddy_recording *recording, eddy_control control, eddy_origin origin);
+void eddy_recording_end_mark(eddy_recording *recording, eddy_control control);
+
+/* ---- for instructions that are no call (inlined.h) ---- */
+
+/* A write to the tensor's storage, which its version counts already. */
+void eddy_recording_count_write(eddy_recording *recording, eddy_tensor *tensor, eddy_origin origin);
+/* Spoils the recording where it cannot use what the tensor holds now. */
+void eddy_recording_check_use(eddy_recording *recording, const eddy_tensor *tensor,
+                              eddy_origin origin);
+/* The value of a tensor's storage, which was there before if the recording has not seen it; and one for a new storage of so many bytes. False without memory. */
+EDDY_MUST_USE bool eddy_recording_find_value(eddy_recording *recording, eddy_tensor *tensor,
+                                             uint32_t *value);
+EDDY_MUST_USE bool eddy_recording_make_value(eddy_recording *recording, const eddy_tensor *tensor,
+                                             int64_t bytes, uint32_t *value);
+/* A draw from the generator, NULL for the thread's own; *number: 1 + its index. False without memory. */
+EDDY_MUST_USE bool eddy_recording_add_draw(eddy_recording *recording, eddy_generator *generator,
+                                           const void *seed_and_counter, uint32_t *number);
+
 /* The tensor, which the recording has not seen, is what `like` is to it. */
 void eddy_recording_show_as(eddy_recording *recording, const eddy_tensor *tensor,
                             const eddy_tensor *like, eddy_origin origin);

@@ -8,6 +8,7 @@
 #include <interpreter/handle/stream.h>
 #include <interpreter/tape/autograd.h>
 #include <program/gradient.h>
+#include <program/inlined.h>
 #include <program/late_shapes.h>
 #include <string.h>
 
@@ -75,12 +76,20 @@ static eddy_generator *generator_of(const eddy_run *r, uint32_t draw) {
     return number == EDDY_CODE_NONE ? NULL : generators[number];
 }
 
+static eddy_status draw_one(const eddy_run *r, uint32_t draw, uint64_t *words) {
+    if (!eddy_recorder_lets_run(r->caller)) {
+        eddy_recorder_draw(r->caller->recorder, words);
+        return EDDY_OK;
+    }
+    return eddy_generator_draw(r->caller, r->program->runtime, generator_of(r, draw), r->origin,
+                               &words[0], &words[1]);
+}
+
 static eddy_status draw_now(const eddy_run *r) {
     uint64_t *words = (uint64_t *)words_of(r);
     eddy_status status = EDDY_OK;
     for (uint32_t i = 0; i < r->program->code.draws.count && status == EDDY_OK; i++)
-        status = eddy_generator_draw(r->caller, r->program->runtime, generator_of(r, i), r->origin,
-                                     &words[2 * (size_t)i], &words[2 * (size_t)i + 1]);
+        status = draw_one(r, i, &words[2 * (size_t)i]);
     if (r->drawn && drawn_bytes(r) > 0)
         memcpy(r->drawn, words, drawn_bytes(r));
     return status;
@@ -108,7 +117,7 @@ static eddy_status draw_late(eddy_run *r) {
 }
 
 static bool draws_late(const eddy_run *r) {
-    return r->program->code.draws_late && !r->given_draws;
+    return r->program->code.draws_late && !r->given_draws && eddy_recorder_lets_run(r->caller);
 }
 
 static eddy_status draw(eddy_run *r) {
@@ -329,8 +338,8 @@ static void hand_out(const eddy_run *r) {
     next = program->output_count;
     for (uint32_t i = 0; i < program->kept.count; i++) {
         eddy_autograd word = leaf_of(r, &kept[i]);
-        eddy_autograd_kept_set(eddy_autograd_node_of(word), eddy_autograd_output_of(word),
-                               kept[i].binding == EDDY_CODE_NONE ? NULL : r->handles[next++]);
+        eddy_autograd_kept_replace(r->caller, word,
+                                   kept[i].binding == EDDY_CODE_NONE ? NULL : r->handles[next++]);
     }
     for (uint32_t i = program->handle_count; i < handle_count(program); i++)
         eddy_tensor_drop(r->handles[i]);
@@ -363,8 +372,11 @@ static eddy_status submit(const eddy_run *r) {
                          .releases = r->caller->pending.numbers,
                          .release_count =
                              eddy_pending_release_count(&r->caller->pending, program->runtime)};
-    eddy_status status = eddy_vm_submit(program->runtime->vm, &call);
-    if (status != EDDY_OK) {
+    bool runs = eddy_recorder_lets_run(r->caller);
+    eddy_status status =
+        runs ? eddy_vm_submit(program->runtime->vm, &call)
+             : eddy_vm_make_lost(program->runtime->vm, &call, r->caller->recorder->lost);
+    if (status != EDDY_OK || !runs) {
         eddy_late_draws_release(r->arguments->late);
         eddy_program_release(&r->arguments->program);
     }
@@ -402,6 +414,8 @@ static eddy_status run_bound(eddy_run *r) {
     note_written(r);
     find_roots(r);
     status = await_draws(r);
+    if (EDDY_UNLIKELY(r->caller->recorder != NULL))
+        eddy_inlined_record(r);
     if (status == EDDY_OK && r->late_outputs)
         status = eddy_late_shapes_issue(r);
     /* The run is on its way all the same, and what it gives goes nowhere. */
@@ -436,9 +450,9 @@ static eddy_status check_call(const eddy_run *r) {
         return eddy_caller_refuse(r->caller, r->origin);
     if (!eddy_runtime_is_running(r->program->runtime))
         return eddy_runtime_refuse(r->program->runtime, r->origin, "");
-    if (r->caller->recorder)
-        return eddy_fail(EDDY_UNSUPPORTED, r->origin,
-                         "a recording is open on this thread: a program cannot be part of another");
+    status = eddy_inlined_check(r);
+    if (status != EDDY_OK)
+        return status;
     status = eddy_program_check_list(r->inputs.items, r->inputs.count, "inputs", r->origin);
     if (status != EDDY_OK)
         return status;

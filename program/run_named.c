@@ -2,6 +2,7 @@
 #include <base/memory.h>
 #include <base/option.h>
 #include <base/status.h>
+#include <interpreter/call/recorder.h>
 #include <program/run.h>
 #include <program/run_data.h>
 #include <program/tensor_store.h>
@@ -293,6 +294,11 @@ eddy_status eddy_program_run_named(eddy_program *program, eddy_feeds feeds, eddy
     n.defaults = EDDY_HAS_OPTION(options, defaults) ? options->defaults : NULL;
     n.store = EDDY_HAS_OPTION(options, store) ? options->store : NULL;
     n.output_store = EDDY_HAS_OPTION(options, output_store) ? options->output_store : NULL;
+    if (n.output_store)
+        status = eddy_recorder_refuse(
+            eddy_caller_get(), "no run would set the store again: fetch the outputs", n.origin);
+    if (status != EDDY_OK)
+        return status;
     status = check_lists(&n);
     return status == EDDY_OK ? run_in_memory(&n) : status;
 }

@@ -312,6 +312,39 @@ static eddy_status run_layer(eddy_tensor *x, eddy_tensor *w, double *result) {
     return status;
 }
 
+/* A step of training around a program, as one program. */
+static eddy_status run_within(eddy_tensor *x, eddy_tensor *w, double *result) {
+    eddy_tensor *scale = eddy_full(EDDY_SHAPE(COLUMNS), EDDY_S(2), EDDY_F32, NULL), *y,
+                *gradient = NULL;
+    eddy_status status = eddy_record_begin(NULL);
+    if (status != EDDY_OK)
+        return status;
+    y = eddy_mul(layer(x, w), eddy_exp(scale));
+    eddy_program *inner = eddy_record_end_with_grad(
+                     EDDY_BINDINGS({"x", x, EDDY_ROLE_INPUT}, {"scale", scale, EDDY_ROLE_CONSTANT},
+                                   {"y", y, EDDY_ROLE_OUTPUT})),
+                 *outer = NULL;
+    status = inner ? eddy_record_begin(NULL) : EDDY_OUT_OF_MEMORY;
+    if (status == EDDY_OK) {
+        status = eddy_program_run(inner, EDDY_LIST(x), &y);
+        eddy_tensor *loss =
+            status == EDDY_OK ? eddy_sum(eddy_square(y), EDDY_ALL_AXES, NULL) : NULL;
+        status =
+            loss ? eddy_backward_to(EDDY_LIST(loss), EDDY_LIST(w), (eddy_list){0}, NULL, &gradient)
+                 : EDDY_OUT_OF_MEMORY;
+        if (status == EDDY_OK)
+            outer = eddy_record_end(
+                EDDY_BINDINGS({"x", x, EDDY_ROLE_INPUT}, {"gradient", gradient, EDDY_ROLE_OUTPUT}));
+        eddy_record_cancel();
+        status = outer ? eddy_program_run(outer, EDDY_LIST(x), &gradient) : EDDY_OUT_OF_MEMORY;
+    }
+    if (status == EDDY_OK)
+        status = eddy_read_f64(eddy_sum(gradient, EDDY_ALL_AXES, NULL), result, NULL);
+    eddy_program_release(&inner);
+    eddy_program_release(&outer);
+    return status;
+}
+
 #define MANY 4
 
 static eddy_status layer_body(void *context, eddy_recorded_call *call) {
@@ -388,7 +421,10 @@ static eddy_status run_gradients(double *result) {
         status = run_layer_sizes(layer_body, 1, 6, w, &first);
     if (status == EDDY_OK)
         status = run_layer_sizes(many_body, MANY, 0, w, &second);
-    *result = first + second + third;
+    double within = 0;
+    if (status == EDDY_OK)
+        status = run_within(x, w, &within);
+    *result = first + second + third + within;
     return status;
 }
 

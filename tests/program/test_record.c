@@ -150,20 +150,6 @@ Test(record, writes_by_the_program_are_refused_and_the_recording_goes_on) {
     eddy_program_release(&program);
 }
 
-Test(record, a_program_is_no_part_of_another) {
-    eddy_tensor *x = ones();
-    begin();
-    eddy_neg(x);
-    eddy_program *program = eddy_record_end(NULL);
-    cr_assert_not_null(program);
-    begin();
-    cr_assert_eq(eddy_program_run(program, (eddy_list){0}, NULL), EDDY_UNSUPPORTED);
-    cr_assert_eq(eddy_error_take(NULL), EDDY_UNSUPPORTED);
-    eddy_record_cancel();
-    cr_assert_eq(eddy_program_run(program, (eddy_list){0}, NULL), EDDY_OK);
-    eddy_program_release(&program);
-}
-
 static void *record_and_leave(void *context) {
     eddy_tensor *x = ones();
     begin();

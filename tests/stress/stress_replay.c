@@ -4,7 +4,7 @@
  *
  * A recording is a random list of calls on inputs, on tensors that it writes, on views of both and on its own results: elementwise
  * loops, kernels, draws, writes in place, look-ups that may fail, gradients. The same calls are made again eagerly with other tensors; then the
- * program, or what is loaded of its file, and the calls run with new inputs, some into tensors that are there. Threads work on recordings of their own, and lend each other the machine. With
+ * program, or what is loaded of its file, or a program of a run of one of these, and the calls run with new inputs, some into tensors that are there. Threads work on recordings of their own, and lend each other the machine. With
  * WORKERS and STREAMS programs have so many streams, whether they pay or not, and workers run them. */
 #include "watch.h"
 
@@ -305,12 +305,10 @@ static void add_binding(eddy_binding *bindings, int *count, char (*names)[8], ed
 }
 
 /* States are bound last: their names follow those of inputs and outputs. */
-static eddy_program *record(const shape_of_all *all, tensors *t, uint64_t seed) {
+static eddy_program *end(const shape_of_all *all, const tensors *t) {
     eddy_binding bindings[BINDINGS_MOST];
     char names[BINDINGS_MOST][8];
     int count = 0;
-    check(eddy_record_begin(NULL) == EDDY_OK);
-    compute(all, t, seed);
     for (int i = 0; i < INPUTS; i++)
         add_binding(bindings, &count, names, t->inputs[i], EDDY_ROLE_INPUT);
     for (int i = 0; i < all->outputs; i++)
@@ -320,7 +318,13 @@ static eddy_program *record(const shape_of_all *all, tensors *t, uint64_t seed) 
     add_binding(bindings, &count, names, t->weight, EDDY_ROLE_STATE);
     if (all->late_output_step >= 0)
         add_binding(bindings, &count, names, t->late, EDDY_ROLE_OUTPUT);
-    eddy_program *program = eddy_record_end(&(eddy_bindings){bindings, count});
+    return eddy_record_end(&(eddy_bindings){bindings, count});
+}
+
+static eddy_program *record(const shape_of_all *all, tensors *t, uint64_t seed) {
+    check(eddy_record_begin(NULL) == EDDY_OK);
+    compute(all, t, seed);
+    eddy_program *program = end(all, t);
     eddy_error error;
     if (all->late_step < 0 && program)
         return program;
@@ -390,11 +394,34 @@ static void run(const shape_of_all *all, eddy_program *program, tensors *t) {
     t->late = all->late_output_step >= 0 ? outputs[all->outputs] : NULL;
 }
 
+/* A recording of a run takes the program's place. */
+static void nest(const shape_of_all *all, tensors *t, tensors *eager, eddy_program **program,
+                 uint64_t seed, uint64_t *state) {
+    bool records_only = all->late_output_step < 0 && below(state, 2);
+    make_inputs(all, t, state, false);
+    memcpy(eager->inputs, t->inputs, sizeof(eager->inputs));
+    check(eddy_record_begin(EDDY_OPTIONS(record, .records_only = records_only)) == EDDY_OK);
+    run(all, *program, t);
+    eddy_program *outer = end(all, t);
+    eddy_error error;
+    if (!outer)
+        eddy_error_take(&error), fprintf(stderr, "%s\n", error.message);
+    check(outer);
+    if (!records_only) {
+        compute(all, eager, seed);
+        must_all_be_equal(all, t, eager);
+    }
+    eddy_program_release(program);
+    *program = outer;
+}
+
 /* Runs with new inputs, beside the calls. */
 static void replay(const shape_of_all *all, eddy_program **program, tensors *recorded,
                    tensors *eager, uint64_t seed, uint64_t *state) {
     if (below(state, 4) == 0 && can_be_saved(*program))
         reload(all, recorded, program);
+    while (below(state, 3) == 0)
+        nest(all, recorded, eager, program, seed, state);
     for (int i = 0; i < REPLAYS; i++) {
         /* A failure poisons the state, so that it comes last. */
         make_inputs(all, recorded, state, i == REPLAYS - 1);
