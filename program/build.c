@@ -257,20 +257,6 @@ static eddy_status bind_held(const maker *m, const eddy_binding *given, const ch
     return EDDY_OK;
 }
 
-/* The first instruction that writes the value; NULL if none does. */
-static const eddy_op *writer_of(const eddy_code *code, uint32_t value) {
-    for (uint32_t i = 0; i < code->instructions.count; i++) {
-        const eddy_code_instruction *instruction = eddy_code_instruction_at(code, i);
-        for (uint32_t k = 0; k < instruction->operand_count; k++) {
-            const eddy_code_operand *operand =
-                eddy_code_operand_at(code, instruction->operands_at + k);
-            if (operand->value == value && (operand->access & EDDY_CODE_WRITES))
-                return instruction->op;
-        }
-    }
-    return NULL;
-}
-
 /* What is fed is no state or constant: none of the tensor's elements may be an input's. */
 static eddy_status check_not_fed(const maker *m, const eddy_bindings *bindings,
                                  const eddy_binding *given) {
@@ -330,11 +316,12 @@ static eddy_status bind_constant(const maker *m, const eddy_bindings *bindings,
         status = check_constant_alone(m, bindings, given);
     if (status != EDDY_OK)
         return status;
-    const eddy_op *writer = writer_of(&m->program->code, binding->value);
+    const eddy_code_instruction *writer =
+        eddy_code_find_writer(&m->program->code, 0, binding->value);
     if (writer)
         return eddy_fail(EDDY_INVALID_ARGUMENT, m->origin,
                          "%s is a constant, and the recorded %s writes it", given->name,
-                         writer->name);
+                         writer->op->name);
     if (!eddy_recording_is_last_writer(m->recording, given->tensor))
         return eddy_fail(EDDY_INVALID_ARGUMENT, m->origin,
                          "%s is a constant, and was written after a recorded call used it",
@@ -580,7 +567,9 @@ static eddy_status put_late_last(const maker *m) {
     eddy_late_shapes_judge(&m->program->code, reason, sizeof(reason));
     if (reason[0])
         return eddy_fail(EDDY_UNSUPPORTED, m->origin, "%s", reason);
-    return eddy_late_shapes_put_last(&m->program->code) ? EDDY_OK : fail_memory(m);
+    /* With backward passes behind the calls each part has its own end (gradient_split.c). */
+    return m->recording->plan || eddy_late_shapes_put_last(&m->program->code) ? EDDY_OK
+                                                                              : fail_memory(m);
 }
 
 static eddy_status make_program(maker *m, const eddy_bindings *bindings) {

@@ -155,6 +155,20 @@ bool eddy_code_copy_part(eddy_code *part, const eddy_code *code, uint32_t first,
     return true;
 }
 
+/* ---- finding ---- */
+
+const eddy_code_instruction *eddy_code_find_writer(const eddy_code *code, uint32_t first,
+                                                   uint32_t value) {
+    for (uint32_t i = first; i < code->instructions.count; i++) {
+        const eddy_code_instruction *writer = eddy_code_instruction_at(code, i);
+        const eddy_code_operand *operands = eddy_code_operand_at(code, writer->operands_at);
+        for (uint32_t k = 0; k < writer->operand_count; k++)
+            if (operands[k].access & EDDY_CODE_WRITES && operands[k].value == value)
+                return writer;
+    }
+    return NULL;
+}
+
 /* ---- comparing ---- */
 
 static bool is_same_operand(const eddy_code *a, const eddy_code_operand *x, const eddy_code *b,

@@ -239,6 +239,10 @@ void eddy_code_clear_gaps(const eddy_op *op, void *attributes);
 EDDY_MUST_USE bool eddy_code_copy_part(eddy_code *part, const eddy_code *code, uint32_t first,
                                        uint32_t end, uint32_t draw_count, uint32_t scalar_count);
 
+/* The first instruction from `first` on that writes the value; NULL: none does. */
+const eddy_code_instruction *eddy_code_find_writer(const eddy_code *code, uint32_t first,
+                                                   uint32_t value);
+
 /* Whether two pieces of code are the same, word for word. *difference: the first instruction that differs, where one does. */
 bool eddy_code_is_equal(const eddy_code *a, const eddy_code *b, uint32_t *difference);
 

@@ -1,5 +1,6 @@
 #include <base/shape.h>
 #include <program/gradient.h>
+#include <program/late_read.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -51,13 +52,29 @@ bool eddy_program_has_same_tensors(const eddy_program *a, const eddy_program *b)
     return has_same_generators(a, b) && has_same_externals(a, b) && has_same_kept(a, b);
 }
 
+/* Whether it is a read for a callback that differs, by its callback or context. */
+static bool calls_another(const eddy_code *a, const eddy_code *b, uint32_t at) {
+    if (at >= a->instructions.count || at >= b->instructions.count)
+        return false;
+    const eddy_code_instruction *x = eddy_code_instruction_at(a, at),
+                                *y = eddy_code_instruction_at(b, at);
+    return eddy_late_read_is(x->op) && x->op == y->op &&
+           memcmp(eddy_code_words(a, x->attributes_at), eddy_code_words(b, y->attributes_at),
+                  x->op->attribute_bytes) != 0;
+}
+
+static void describe_difference(const eddy_code *a, const eddy_code *b, uint32_t at, char *reason,
+                                size_t size) {
+    snprintf(reason, size, "two recordings differ at instruction %u (%s)%s", at,
+             at < b->instructions.count ? eddy_code_instruction_at(b, at)->op->name : "its end",
+             calls_another(a, b, at) ? ": it has another callback or context" : "");
+}
+
 void eddy_program_compare(const eddy_program *a, const eddy_program *b, char *reason, size_t size) {
     uint32_t at;
     reason[0] = 0;
     if (!eddy_code_is_equal(&a->code, &b->code, &at))
-        snprintf(reason, size, "two recordings differ at instruction %u (%s)", at,
-                 at < b->code.instructions.count ? eddy_code_instruction_at(&b->code, at)->op->name
-                                                 : "its end");
+        describe_difference(&a->code, &b->code, at, reason, size);
     else if (!has_same_generators(a, b))
         snprintf(reason, size, "two recordings draw from different generators");
     else if (!has_same_externals(a, b) || !has_same_kept(a, b))

@@ -3,6 +3,7 @@
 #include <base/dtype.h>
 #include <base/status.h>
 #include <interpreter/tape/autograd.h>
+#include <program/late_read.h>
 #include <program/verify.h>
 #include <string.h>
 
@@ -87,6 +88,10 @@ static bool tell_operand(const teller *t, eddy_code_operand *operand,
 static bool tell_attributes(const teller *t, const eddy_code_instruction *instruction,
                             const eddy_code_instruction *other) {
     const eddy_op *op = instruction->op;
+    if (eddy_late_read_is(op)) /* no numbers, but whom it calls */
+        return memcmp(eddy_code_words(&t->first->code, instruction->attributes_at),
+                      eddy_code_words(&t->second->code, other->attributes_at),
+                      op->attribute_bytes) == 0;
     char *third = (char *)eddy_code_words(&t->third->code, instruction->attributes_at);
     const char *first = (const char *)eddy_code_words(&t->first->code, instruction->attributes_at),
                *second = (const char *)eddy_code_words(&t->second->code, other->attributes_at);

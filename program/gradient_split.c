@@ -2,6 +2,7 @@
 #include <base/memory.h>
 #include <base/status.h>
 #include <program/gradient.h>
+#include <program/late_shapes.h>
 #include <string.h>
 
 /* Values that the forward calls make; of passes, this and more. */
@@ -196,6 +197,10 @@ static eddy_program *make_forward(const splitter *s, bool has_hidden) {
     eddy_program *part = begin_part(s, 0, s->plan->instruction_count, s->plan->scalar_count);
     if (!part)
         return NULL;
+    if (!eddy_late_shapes_put_last(&part->code)) {
+        eddy_program_destroy(part);
+        return NULL;
+    }
     part->state_count = s->whole->state_count;
     part->constant_count = s->whole->constant_count;
     if (add_forward_bindings(s, part, has_hidden) && add_kept(s, part) &&

@@ -36,15 +36,10 @@ void eddy_late_shapes_layout(eddy_layout *layout) {
 /* The instruction from `first` on that writes what the call reads; NULL: none does. */
 static const eddy_code_instruction *find_writer(const eddy_code *code, uint32_t first,
                                                 const eddy_code_instruction *call) {
-    for (uint32_t i = first; i < code->instructions.count; i++) {
-        const eddy_code_instruction *writer = eddy_code_instruction_at(code, i);
-        for (uint32_t k = 0; k < writer->operand_count; k++)
-            for (uint32_t read = 0; read < call->input_count; read++)
-                if (operands_of(code, writer)[k].access & EDDY_CODE_WRITES &&
-                    operands_of(code, writer)[k].value == operands_of(code, call)[read].value)
-                    return writer;
-    }
-    return NULL;
+    const eddy_code_instruction *writer = NULL;
+    for (uint32_t k = 0; k < call->input_count && !writer; k++)
+        writer = eddy_code_find_writer(code, first, operands_of(code, call)[k].value);
+    return writer;
 }
 
 void eddy_late_shapes_judge(const eddy_code *code, char *reason, size_t size) {
@@ -65,29 +60,42 @@ void eddy_late_shapes_judge(const eddy_code *code, char *reason, size_t size) {
     }
 }
 
-/* Those that stay move forward; the calls wait in the list behind the instructions meanwhile. The order of each of the two kinds stays. */
-bool eddy_late_shapes_put_last(eddy_code *code) {
-    uint32_t kept = 0, at;
-    for (uint32_t i = 0; i < code->instructions.count; i++) {
-        const eddy_code_instruction *instruction = eddy_code_instruction_at(code, i);
-        if (!is_late(instruction)) {
-            *eddy_code_instruction_at(code, kept++) = *instruction;
-            continue;
-        }
-        if (!eddy_code_array_add(&code->late_calls, sizeof(*instruction), 1, &at))
-            return false;
-        *late_call_at(code, at) = *instruction;
-    }
+/* The calls behind the instructions, in their order. */
+static bool append_calls(eddy_code *code) {
+    uint32_t at;
+    if (!eddy_code_array_add(&code->instructions, sizeof(eddy_code_instruction),
+                             code->late_calls.count, &at))
+        return false;
     if (code->late_calls.count > 0)
-        memcpy(eddy_code_instruction_at(code, kept), code->late_calls.items,
+        memcpy(eddy_code_instruction_at(code, at), code->late_calls.items,
                code->late_calls.count * sizeof(eddy_code_instruction));
     code->late_calls.count = 0;
     return true;
 }
 
+/* Those that stay move forward; the calls wait in the list behind the instructions meanwhile. The order of each of the two kinds stays. */
+bool eddy_late_shapes_put_last(eddy_code *code) {
+    uint32_t kept = 0, at, count = code->instructions.count;
+    for (uint32_t i = 0; i < count; i++) {
+        eddy_code_instruction instruction = *eddy_code_instruction_at(code, i);
+        if (!eddy_late_is_behind(instruction.op)) {
+            *eddy_code_instruction_at(code, kept++) = instruction;
+            continue;
+        }
+        if (eddy_late_read_is(instruction.op) && eddy_late_read_needs_copy(code, i) &&
+            !eddy_late_read_copy(code, &instruction, eddy_code_instruction_at(code, kept++)))
+            return false;
+        if (!eddy_code_array_add(&code->late_calls, sizeof(instruction), 1, &at))
+            return false;
+        *late_call_at(code, at) = instruction;
+    }
+    code->instructions.count = kept;
+    return append_calls(code);
+}
+
 bool eddy_late_shapes_cut(eddy_code *code) {
     uint32_t first = code->instructions.count, at;
-    while (first > 0 && is_late(eddy_code_instruction_at(code, first - 1)))
+    while (first > 0 && eddy_late_is_behind(eddy_code_instruction_at(code, first - 1)->op))
         first--;
     uint32_t count = code->instructions.count - first;
     if (count == 0)
@@ -117,6 +125,8 @@ static uint32_t output_of(const eddy_run *r, uint32_t value) {
 }
 
 static bool is_wanted(const eddy_run *r, const eddy_code_instruction *call) {
+    if (eddy_late_read_is(call->op))
+        return true;
     for (uint32_t k = call->input_count; k < call->operand_count; k++)
         if (output_of(r, operands_of(&r->program->code, call)[k].value) != EDDY_CODE_NONE)
             return true;
@@ -183,7 +193,20 @@ static eddy_status issue_in(const eddy_run *r, const eddy_code_instruction *call
     return status;
 }
 
+static eddy_status issue_read(const eddy_run *r, const eddy_code_instruction *call) {
+    const eddy_code *code = &r->program->code;
+    eddy_tensor *tensor = make_input(r, operands_of(code, call));
+    if (!tensor)
+        return eddy_fail(EDDY_OUT_OF_MEMORY, r->origin, "no memory for a handle");
+    eddy_status status =
+        eddy_access_again(tensor, eddy_code_words(code, call->attributes_at), call->address);
+    eddy_tensor_drop(tensor);
+    return status;
+}
+
 static eddy_status issue(const eddy_run *r, const eddy_code_instruction *call) {
+    if (eddy_late_read_is(call->op))
+        return issue_read(r, call);
     size_t bytes = call->operand_count * sizeof(eddy_tensor *) + call->op->attribute_bytes;
     eddy_tensor **memory = eddy_memory_acquire_zeroed(bytes, EDDY_MEMORY_PROGRAM);
     if (!memory)

@@ -109,7 +109,7 @@ static bool number_late(eddy_program *program, uint32_t *bases) {
     const eddy_code *code = &program->code;
     for (uint32_t i = 0; i < eddy_code_call_count(code); i++) {
         const eddy_code_instruction *call = eddy_code_call_at(code, i);
-        for (uint32_t k = 0; k < call->input_count && call->op->has_late_shape; k++) {
+        for (uint32_t k = 0; k < call->input_count && eddy_late_is_behind(call->op); k++) {
             uint32_t value = eddy_code_operand_at(code, call->operands_at + k)->value;
             if (value != EDDY_CODE_NONE && !number_made(program, value, bases))
                 return false;

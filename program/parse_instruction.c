@@ -5,6 +5,7 @@
 #include <program/attribute.h>
 #include <program/control.h>
 #include <program/draw_ops.h>
+#include <program/late_read.h>
 #include <program/lists.h>
 #include <program/product_op.h>
 #include <program/tensor_list.h>
@@ -230,12 +231,17 @@ static const eddy_op *parse_op(eddy_parser *p) {
         op = op ? op : eddy_draw_op_find(name);
         op = op ? op : eddy_product_op_find(name);
     }
-    if (!op) {
-        p->cursor.at = from;
+    if (op)
+        return op;
+    p->cursor.at = from;
+    if (eddy_lexeme_is(word, eddy_access_op.name))
+        eddy_cursor_fail(&p->cursor, EDDY_INVALID_ARGUMENT,
+                         "%s calls a function of the process that has recorded it, which no text "
+                         "holds",
+                         eddy_access_op.name);
+    else
         eddy_cursor_expected(&p->cursor, "an op of the library");
-        return NULL;
-    }
-    return op;
+    return NULL;
 }
 
 /* Results stand before the inputs in the text, and behind them in the code. */

@@ -559,12 +559,24 @@ void eddy_recording_disown(eddy_recording *recording, const eddy_recording *othe
         spoil(recording, EDDY_OUT_OF_MEMORY, origin, "no memory to record it");
 }
 
-/* A recorded function runs on, at each call from now on; but what is only recorded has no effect. */
+/* A recorded function runs on, at each call from now on; but what is only recorded has no effect, and neither has a backward pass for zeros. */
 static bool record_refuse(eddy_recorder *recorder, eddy_origin origin) {
     eddy_recording *recording = (eddy_recording *)(void *)recorder;
     if (recording->is_owned)
         spoil(recording, EDDY_UNSUPPORTED, origin, "a replay would not do it again");
-    return !recording->is_owned || recorder->mode == EDDY_RECORDER_NOTES;
+    return !recording->is_owned || recorder->mode == EDDY_RECORDER_NOTES || recording->plan;
+}
+
+/* Functions of branches and loops are called to be recorded, and what is behind a run cannot know which of them it took. */
+static const char *refuse_again(const eddy_recorder *recorder) {
+    const eddy_recording *recording = (const eddy_recording *)(const void *)recorder;
+    if (recording->plan)
+        return "the backward pass of outputs is being recorded, for gradients of 0: it would not "
+               "be called again with others";
+    if (recording->depth > 0 || recording->block_count > 0)
+        return "it is in a branch or a loop, and is called behind a run: do it there, with a "
+               "result of the branch or loop";
+    return NULL;
 }
 
 static void record_abandon(eddy_recorder *recorder) {
@@ -584,6 +596,7 @@ void eddy_recording_init(eddy_recording *recording, eddy_runtime *runtime) {
                                                .call = record_call,
                                                .read = eddy_host_read_record,
                                                .refuse = record_refuse,
+                                               .refuse_again = refuse_again,
                                                .abandon = record_abandon},
                                   .number = serial,
                                   .runtime = runtime,

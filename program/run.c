@@ -416,7 +416,7 @@ static eddy_status run_bound(eddy_run *r) {
     status = await_draws(r);
     if (EDDY_UNLIKELY(r->caller->recorder != NULL))
         eddy_inlined_record(r);
-    if (status == EDDY_OK && r->late_outputs)
+    if (status == EDDY_OK && r->program->code.late_calls.count > 0)
         status = eddy_late_shapes_issue(r);
     /* The run is on its way all the same, and what it gives goes nowhere. */
     if (status != EDDY_OK) {

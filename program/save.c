@@ -6,6 +6,7 @@
 #include <interpreter/handle/runtime.h>
 #include <interpreter/host/file.h>
 #include <program/file_head.h>
+#include <program/late_read.h>
 #include <program/print.h>
 #include <program/program.h>
 #include <program/storages.h>
@@ -38,6 +39,10 @@ static eddy_status check(const saving *s, eddy_origin origin) {
     if (program->has_registered)
         return eddy_fail(EDDY_UNSUPPORTED, origin,
                          "the program has ops that were registered, which a file cannot hold");
+    if (eddy_late_read_is_in(&program->code))
+        return eddy_fail(EDDY_UNSUPPORTED, origin,
+                         "the program calls back by read_async, and a file cannot hold which "
+                         "function that is");
     if (program->generators.count > 0)
         return eddy_fail(EDDY_UNSUPPORTED, origin,
                          "the program draws from a generator that is not the running thread's own, "

@@ -3,6 +3,7 @@
 #include <base/dtype.h>
 #include <base/memory.h>
 #include <base/shape.h>
+#include <program/late_shapes.h>
 #include <stdarg.h>
 #include <stdio.h>
 
@@ -193,12 +194,13 @@ static bool check_op(eddy_verifier *v, const eddy_code_instruction *instruction)
 /* Calls behind a run come last, and nothing uses what they make. */
 static bool check_late(eddy_verifier *v, uint32_t i) {
     const eddy_code_instruction *instruction = eddy_code_instruction_at(v->code, i);
-    bool is_last = i + 1 == v->code->instructions.count ||
-                   eddy_code_instruction_at(v->code, i + 1)->op->has_late_shape;
-    if (instruction->op->has_late_shape && !is_last)
-        return eddy_verifier_fail(v, "%s has no result of a known shape, and is not at the end",
+    bool is_behind = eddy_late_is_behind(instruction->op),
+         is_last = i + 1 == v->code->instructions.count ||
+                   eddy_late_is_behind(eddy_code_instruction_at(v->code, i + 1)->op);
+    if (is_behind && !is_last)
+        return eddy_verifier_fail(v, "%s is called behind a run, and is not at the end",
                                   instruction->op->name);
-    if (instruction->op->has_late_shape && instruction->patch_count > 0)
+    if (is_behind && instruction->patch_count > 0)
         return eddy_verifier_fail(v, "%s takes no number of a run", instruction->op->name);
     for (uint32_t k = 0; k < instruction->operand_count; k++) {
         const eddy_code_operand *operand =

@@ -78,12 +78,16 @@ EDDY_API int64_t eddy_item_i64(eddy_tensor *tensor, const eddy_read_options *opt
 typedef void eddy_read_callback(void *context, const void *data, int64_t bytes,
                                 const eddy_error *error);
 /* Calls the callback with the elements when everything issued before has run; returns at once. The elements are row-major, all of
- * them also if the shape is not known yet. If the call fails, the callback is not called. */
+ * them also if the shape is not known yet. If the call fails, the callback is not called.
+ *
+ * While the thread records (<eddy/program.h>) the call is recorded too: each run of the program calls the callback once more, with the elements that the
+ * recorded call would see in that run. So the callback frees nothing, and both must stay valid until the program is released and the callbacks of its last run have returned. Fails with UNSUPPORTED in a
+ * branch or loop that is recorded, in a backward pass that is recorded for the outputs of a program, and where the shape is not known yet. */
 EDDY_API eddy_status eddy_read_async(eddy_tensor *tensor, eddy_read_callback *callback,
                                      void *context);
 
 /* The same with the memory itself: data points to the tensor's first element, in the storage; with EDDY_WRITE it
- * may be written. */
+ * may be written. UNSUPPORTED while the thread records. */
 typedef void eddy_access_callback(void *context, void *data, const eddy_error *error);
 EDDY_API eddy_status eddy_access_async(eddy_tensor *tensor, int flags,
                                        eddy_access_callback *callback, void *context);

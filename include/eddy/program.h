@@ -104,7 +104,8 @@ typedef struct eddy_record_options {
  * thread, or with the callback that has begun it). options: NULL for all defaults. INVALID_ARGUMENT (one is open; there is no such pass), OUT_OF_MEMORY, SHUT_DOWN, FORKED. */
 EDDY_API eddy_status eddy_record_begin(const eddy_record_options *options);
 
-/* Ends the recording and makes its program, one reference, the caller's. bindings names inputs, outputs, state and constants; NULL names
+/* Ends the recording and makes its program, one reference, the caller's. Callbacks that were recorded (eddy_read_async, <eddy/host.h>) are called behind each run, so that they
+ * and their contexts stay the program's until it is released. bindings names inputs, outputs, state and constants; NULL names
  * none. The program keeps the tensors that it captured, its state and its constants. NULL with INVALID_ARGUMENT (no recording is open; a
  * name is missing or given twice; an input was made by the recording, or an output was not seen by it; an input is named twice, or as state or constant too; a constant
  * was written), UNSUPPORTED (what cannot be replayed was recorded, or another thread has written a tensor between two recorded calls on

@@ -21,13 +21,13 @@ typedef enum eddy_recorder_rule {
 } eddy_recorder_rule;
 
 /* One row for each function of vm/vm.h that is called for a thread that may be recording: function, rule. Tests compare the rows with
- * that header. */
+ * that header. access: eddy_read_async becomes one (host/access.h), eddy_access_async is refused. */
 #define EDDY_RECORDER_DOOR_LIST(row)                                                               \
     row(submit, CALL) row(storage_borrow, CAPTURE) row(storage_create, CAPTURE)                    \
         row(storage_written, CAPTURE) row(note_failure, PASS) row(make_lost, CALL)                 \
             row(release, PASS) row(release_many, PASS) row(is_ready, PASS) row(wait_storage, PASS) \
                 row(await_storage, PASS) row(late_shape, READ) row(read_small, READ)               \
-                    row(lend_begin, READ) row(lend_end, PASS) row(access, REFUSE)                  \
+                    row(lend_begin, READ) row(lend_end, PASS) row(access, CALL)                    \
                         row(recover, REFUSE) row(poison, READ) row(sync, PASS)                     \
                             row(sync_service, PASS) row(stream_create, PASS)                       \
                                 row(stream_retain, PASS) row(stream_release, PASS)                 \
@@ -106,6 +106,8 @@ struct eddy_recorder {
     void (*lose)(eddy_recorder *recorder, uint32_t slot);
     /* Something cannot be recorded: false where the recording is spoiled by it and the call goes on, true where the call fails. */
     bool (*refuse)(eddy_recorder *recorder, eddy_origin origin);
+    /* Why a call that has effects cannot be made again behind each run, as a clause; NULL: it can, and is handed to `call` as others are. */
+    const char *(*refuse_again)(const eddy_recorder *recorder);
     /* The thread ends: the recording is given up. */
     void (*abandon)(eddy_recorder *recorder);
 };

@@ -1,4 +1,6 @@
 /* Callbacks on a tensor's memory, in order with the ops: eddy_read_async and eddy_access_async. */
+#include <interpreter/host/access.h>
+
 #include <base/dtype.h>
 #include <base/memory.h>
 #include <base/status.h>
@@ -8,6 +10,7 @@
 #include <interpreter/host/host.h>
 #include <interpreter/host/row_major.h>
 #include <streams/team.h>
+#include <string.h>
 
 /* The data for the service thread, which frees them. */
 typedef struct access {
@@ -68,22 +71,72 @@ static void access_run(void *context, void *storage, int64_t storage_bytes,
     eddy_memory_release(a, sizeof(*a), EDDY_MEMORY_HANDLE);
 }
 
-static eddy_status submit(eddy_tensor *tensor, bool is_mut, const access *given,
-                          eddy_origin origin) {
-    eddy_caller *caller = eddy_caller_get();
-    if (!eddy_caller_may_call(caller))
-        return eddy_caller_refuse(caller, origin);
-    eddy_status status = eddy_tensor_check(tensor, "tensor", origin);
-    if (status != EDDY_OK)
-        return status;
-    if (!given->read && !given->access)
-        return eddy_fail(EDDY_INVALID_ARGUMENT, origin, "the callback is NULL");
-    if (!eddy_runtime_is_running(tensor->runtime))
-        return eddy_runtime_refuse(tensor->runtime, origin, "");
-    status = eddy_recorder_refuse(
-        caller, "no run would call back: do it before the recording, or after it", origin);
-    if (status != EDDY_OK)
-        return status;
+/* ---- as a call of programs ---- */
+
+typedef struct read_attributes {
+    eddy_read_callback *callback;
+    void *context;
+} read_attributes;
+
+/* It is issued behind a run, and no instruction of one. */
+static void run_nothing(const eddy_kernel_call *call) {
+    (void)call;
+}
+
+static eddy_status infer_read(eddy_infer *infer) {
+    (void)infer;
+    return EDDY_OK;
+}
+
+static const eddy_kernel read_kernel = {.name = "read_async", .run = run_nothing};
+static const eddy_kernel *const read_kernels[] = {&read_kernel};
+static const eddy_op_operand read_operands[] = {{.name = "tensor", .kind = EDDY_OPERAND_TENSOR}};
+
+const eddy_op eddy_access_op = {.name = "read_async",
+                                .id = EDDY_OP_REGISTERED,
+                                .operands = read_operands,
+                                .operand_count = 1,
+                                .attribute_bytes = sizeof(read_attributes),
+                                .may_fail = true,
+                                .result = EDDY_RESULT_RULE,
+                                .infer = infer_read,
+                                .kernels = read_kernels};
+
+static void record_read(eddy_caller *caller, eddy_tensor *tensor, const access *given,
+                        eddy_origin origin) {
+    read_attributes attributes = {given->read, given->context};
+    eddy_apply apply = {.op = &eddy_access_op,
+                        .inputs = &tensor,
+                        .input_count = 1,
+                        .attributes = &attributes,
+                        .address = origin.address};
+    eddy_vm_operand operand = {.storage = tensor->storage, .access = EDDY_ACCESS_CONST};
+    eddy_recorder_call call = {.apply = &apply,
+                               .kernel = &read_kernel,
+                               .compute = (eddy_dtype)tensor->dtype,
+                               .views = &tensor,
+                               .view_count = 1,
+                               .input_count = 1,
+                               .operands = &operand,
+                               .runtime = tensor->runtime};
+    caller->recorder->call(caller->recorder, &call);
+}
+
+/* Why no run would call it again, as a clause; NULL: each will. */
+static const char *refuse_again(const eddy_recorder *recorder, const eddy_tensor *tensor,
+                                const access *given) {
+    if (!given->read)
+        return "no run would call back: do it before the recording, or after it";
+    if (eddy_tensor_is_late(tensor))
+        return "the shape of what it reads depends on data: give that out, and read it after the "
+               "run";
+    return recorder->refuse_again(recorder);
+}
+
+/* ---- calls ---- */
+
+static eddy_status issue(eddy_tensor *tensor, bool is_mut, const access *given,
+                         eddy_origin origin) {
     access *a = eddy_memory_acquire(sizeof(*a), EDDY_MEMORY_HANDLE);
     if (!a)
         return eddy_fail(EDDY_OUT_OF_MEMORY, origin, "no memory for the callback");
@@ -96,10 +149,54 @@ static eddy_status submit(eddy_tensor *tensor, bool is_mut, const access *given,
         a->count = tensor->count;
         eddy_tensor_layout(tensor, &a->layout);
     }
-    status = eddy_vm_access(tensor->runtime->vm, tensor->storage, is_mut, access_run, a, origin);
+    eddy_status status =
+        eddy_vm_access(tensor->runtime->vm, tensor->storage, is_mut, access_run, a, origin);
     if (status != EDDY_OK)
         eddy_memory_release(a, sizeof(*a), EDDY_MEMORY_HANDLE);
     return status;
+}
+
+/* While the thread records. The callback may release the tensor before it is recorded. */
+static eddy_status submit_recorded(eddy_caller *caller, eddy_tensor *tensor, bool is_mut,
+                                   const access *given, eddy_origin origin) {
+    const char *reason = refuse_again(caller->recorder, tensor, given);
+    eddy_status status = reason ? eddy_recorder_refuse(caller, reason, origin) : EDDY_OK;
+    if (status != EDDY_OK)
+        return status;
+    eddy_tensor_retain(tensor);
+    if (reason || eddy_recorder_lets_run(caller))
+        status = issue(tensor, is_mut, given, origin);
+    if (status == EDDY_OK && !reason)
+        record_read(caller, tensor, given, origin);
+    eddy_tensor_drop(tensor);
+    return status;
+}
+
+static eddy_status submit(eddy_tensor *tensor, bool is_mut, const access *given,
+                          eddy_origin origin) {
+    eddy_caller *caller = eddy_caller_get();
+    if (!eddy_caller_may_call(caller))
+        return eddy_caller_refuse(caller, origin);
+    eddy_status status = eddy_tensor_check(tensor, "tensor", origin);
+    if (status != EDDY_OK)
+        return status;
+    if (!given->read && !given->access)
+        return eddy_fail(EDDY_INVALID_ARGUMENT, origin, "the callback is NULL");
+    if (!eddy_runtime_is_running(tensor->runtime))
+        return eddy_runtime_refuse(tensor->runtime, origin, "");
+    return EDDY_LIKELY(caller->recorder == NULL)
+               ? issue(tensor, is_mut, given, origin)
+               : submit_recorded(caller, tensor, is_mut, given, origin);
+}
+
+eddy_status eddy_access_again(eddy_tensor *tensor, const void *attributes, const void *address) {
+    eddy_origin origin = {eddy_access_op.name, address};
+    read_attributes of;
+    memcpy(&of, attributes, sizeof(of));
+    if (!eddy_runtime_is_running(tensor->runtime))
+        return eddy_runtime_refuse(tensor->runtime, origin, "");
+    access again = {.read = of.callback, .context = of.context};
+    return issue(tensor, false, &again, origin);
 }
 
 eddy_status eddy_read_async(eddy_tensor *tensor, eddy_read_callback *callback, void *context) {

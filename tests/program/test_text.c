@@ -252,6 +252,8 @@ static const refusal refusals[] = {
     {2, HEAD(0) "draw 1\n", "the next draw"},
     {2, HEAD(0) "draw 0 of generator 1\n", "a generator"},
     {3, HEAD(1) IN "%0 f32[2, 3] = nosuch(x f32[2, 3])\n", "an op"},
+    {3, HEAD(1) IN "read_async(x f32[2, 3])\n",
+     "read_async calls a function of the process that has recorded it, which no text holds"},
     {3, HEAD(1) IN "%0 i64[0, 2] = nonzero(x f32[2, 3])\n", "the result is i64[0], which"},
     {3, HEAD(1) IN "%0 f32[0] = nonzero(x f32[2, 3])\n", "the result is i64[0], which"},
     {4, HEAD(1) IN "state s i64[0]\nset s i64[0] = nonzero(x f32[2, 3])\n", "the result is i64[0]"},
