@@ -3,6 +3,8 @@
 #include <base/dtype.h>
 #include <base/memory.h>
 #include <base/status.h>
+#include <program/late_read.h>
+#include <program/late_shapes.h>
 
 /* What a value of the program is to the recording. */
 typedef struct mapped {
@@ -24,8 +26,13 @@ typedef struct inlining {
 
 eddy_status eddy_inlined_check(const eddy_run *r) {
     const eddy_recorder *recorder = r->caller->recorder;
-    if (!recorder || recorder->mode != EDDY_RECORDER_NOTES ||
-        r->program->code.late_calls.count == 0)
+    const eddy_code *code = &r->program->code;
+    if (EDDY_LIKELY(!recorder) || code->late_calls.count == 0)
+        return EDDY_OK;
+    const char *reason = eddy_late_read_is_in(code) ? recorder->refuse_again(recorder) : NULL;
+    if (reason)
+        return eddy_recorder_refuse(r->caller, reason, r->origin);
+    if (recorder->mode != EDDY_RECORDER_NOTES || !eddy_late_shapes_are_in(code))
         return EDDY_OK;
     return eddy_fail(EDDY_UNSUPPORTED, r->origin,
                      "the shape of an output depends on data, and the recording does not run its "

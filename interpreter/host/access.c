@@ -172,6 +172,15 @@ static eddy_status submit_recorded(eddy_caller *caller, eddy_tensor *tensor, boo
     return status;
 }
 
+static eddy_status submit_checked(eddy_caller *caller, eddy_tensor *tensor, bool is_mut,
+                                  const access *given, eddy_origin origin) {
+    if (!eddy_runtime_is_running(tensor->runtime))
+        return eddy_runtime_refuse(tensor->runtime, origin, "");
+    return EDDY_LIKELY(caller->recorder == NULL)
+               ? issue(tensor, is_mut, given, origin)
+               : submit_recorded(caller, tensor, is_mut, given, origin);
+}
+
 static eddy_status submit(eddy_tensor *tensor, bool is_mut, const access *given,
                           eddy_origin origin) {
     eddy_caller *caller = eddy_caller_get();
@@ -182,21 +191,15 @@ static eddy_status submit(eddy_tensor *tensor, bool is_mut, const access *given,
         return status;
     if (!given->read && !given->access)
         return eddy_fail(EDDY_INVALID_ARGUMENT, origin, "the callback is NULL");
-    if (!eddy_runtime_is_running(tensor->runtime))
-        return eddy_runtime_refuse(tensor->runtime, origin, "");
-    return EDDY_LIKELY(caller->recorder == NULL)
-               ? issue(tensor, is_mut, given, origin)
-               : submit_recorded(caller, tensor, is_mut, given, origin);
+    return submit_checked(caller, tensor, is_mut, given, origin);
 }
 
 eddy_status eddy_access_again(eddy_tensor *tensor, const void *attributes, const void *address) {
     eddy_origin origin = {eddy_access_op.name, address};
     read_attributes of;
     memcpy(&of, attributes, sizeof(of));
-    if (!eddy_runtime_is_running(tensor->runtime))
-        return eddy_runtime_refuse(tensor->runtime, origin, "");
     access again = {.read = of.callback, .context = of.context};
-    return issue(tensor, false, &again, origin);
+    return submit_checked(eddy_caller_get(), tensor, false, &again, origin);
 }
 
 eddy_status eddy_read_async(eddy_tensor *tensor, eddy_read_callback *callback, void *context) {

@@ -338,7 +338,7 @@ static eddy_tensor *looped(eddy_tensor *x) {
 }
 
 static eddy_status by_program(void *context, eddy_list inputs, eddy_tensor **outputs) {
-    return done(outputs, run(context, inputs));
+    return eddy_program_run(context, inputs, outputs);
 }
 
 /* A loop in a program, that program in a way of a branch, and all that in a loop of another program. */
@@ -595,6 +595,53 @@ Test(inlined, late_shapes_are_given_out) {
     cr_assert_eq(eddy_count_of(run(outer, EDDY_LIST(line(1, 3)))), 0);
     eddy_program_release(&find);
     eddy_program_release(&outer);
+    expect_nothing_left(scope);
+}
+
+static void count_sum(void *context, const void *data, int64_t bytes, const eddy_error *error) {
+    const float *values = data;
+    double *sum = context;
+    cr_assert(!error || error->status == EDDY_OK);
+    cr_assert_eq(bytes, 3 * (int64_t)sizeof(*values));
+    *sum += values[0] + values[1] + values[2];
+}
+
+static double settled(const double *sum) {
+    must(eddy_sync(EDDY_FOREVER));
+    return *sum;
+}
+
+/* Callbacks come with each run of the program around it, and in the recording where that runs. */
+Test(inlined, callbacks_come_with_each_run) {
+    eddy_scope *scope = eddy_scope_begin();
+    eddy_tensor *x = of(1), *y;
+    double sum = 0;
+    begin(true);
+    y = eddy_square(x);
+    must(eddy_read_async(y, count_sum, &sum));
+    eddy_program *inner = end(EDDY_BINDINGS({"x", x, EDDY_ROLE_INPUT}, {"y", y, EDDY_ROLE_OUTPUT}));
+    cr_assert_eq(settled(&sum), 0);
+    for (int records_only = 0; records_only < 2; records_only++) {
+        sum = 0;
+        begin(records_only);
+        y = run(inner, EDDY_LIST(eddy_neg(x)));
+        eddy_program *outer =
+            end(EDDY_BINDINGS({"x", x, EDDY_ROLE_INPUT}, {"y", eddy_exp(y), EDDY_ROLE_OUTPUT}));
+        cr_assert_eq(settled(&sum), records_only ? 0 : 3);
+        (void)run(outer, EDDY_LIST(of(2)));
+        (void)run(outer, EDDY_LIST(of(3)));
+        cr_assert_eq(settled(&sum), (records_only ? 0 : 3) + 12 + 27);
+        eddy_program_release(&outer);
+    }
+    begin(false);
+    cr_assert_eq(eddy_cond(truth(true), by_program, twice, inner, EDDY_LIST(x), 1, NULL, &y),
+                 EDDY_UNSUPPORTED);
+    eddy_error error = {0};
+    cr_assert_eq(eddy_error_take(&error), EDDY_UNSUPPORTED);
+    cr_assert_not_null(strstr(error.message, "program_run: it cannot be recorded"), "%s",
+                       error.message);
+    eddy_record_cancel();
+    eddy_program_release(&inner);
     expect_nothing_left(scope);
 }
 
