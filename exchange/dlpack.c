@@ -75,8 +75,8 @@ static eddy_status check_export(eddy_tensor *tensor, const exporting *how) {
                                 how->origin);
 }
 
-/* The tensor's first element, after all issued ops (read-only: all writes) have run. The memory does not move while
- * the storage lives, so the lend may end at once. */
+/* The tensor's first element, after all issued ops (read-only: all writes) have run. The memory does not move, and is not given up, while the storage
+ * lives, so the lend may end at once. */
 static eddy_status find_data(eddy_tensor *tensor, const exporting *how, void **data) {
     eddy_vm_lend *lend;
     eddy_vm_wait wait = {eddy_clock_left(how->deadline), how->origin};
@@ -84,6 +84,7 @@ static eddy_status find_data(eddy_tensor *tensor, const exporting *how, void **d
                                             !how->is_read_only, &wait, data, &lend);
     if (status != EDDY_OK)
         return status;
+    eddy_vm_lend_keep(tensor->runtime->vm, lend);
     eddy_vm_lend_end(tensor->runtime->vm, lend, false);
     *data =
         tensor->count == 0

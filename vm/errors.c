@@ -51,6 +51,23 @@ void eddy_errors_add_seen(eddy_errors *errors, const eddy_error *error) {
     add(errors, error, true);
 }
 
+void eddy_errors_add_known(eddy_errors *errors, const eddy_error *error) {
+    eddy_lock_acquire(&errors->lock);
+    errors->made++;
+    errors->seen++;
+    errors->known[errors->next_known] = *error;
+    errors->next_known = (errors->next_known + 1) % EDDY_ERRORS_KNOWN_MAX;
+    eddy_lock_release(&errors->lock);
+}
+
+/* NULL: there is none. */
+static const eddy_error *find_known_locked(const eddy_errors *errors, uint64_t sequence) {
+    for (uint32_t i = 0; i < EDDY_ERRORS_KNOWN_MAX; i++)
+        if (errors->known[i].sequence == sequence)
+            return &errors->known[i];
+    return NULL;
+}
+
 static eddy_error *find_locked(eddy_errors *errors, uint64_t sequence, uint32_t *slot) {
     for (uint32_t i = 0; i < EDDY_ERRORS_MAX; i++)
         if (errors->records[i].sequence == sequence) {
@@ -64,13 +81,14 @@ void eddy_errors_find(eddy_errors *errors, uint64_t sequence, eddy_error *error)
     eddy_lock_acquire(&errors->lock);
     uint32_t slot;
     const eddy_error *record = find_locked(errors, sequence, &slot);
-    if (record) {
-        *error = *record;
-        if (!errors->is_seen[slot]) {
-            errors->is_seen[slot] = true;
-            errors->seen++;
-        }
+    if (record && !errors->is_seen[slot]) {
+        errors->is_seen[slot] = true;
+        errors->seen++;
     }
+    if (!record)
+        record = find_known_locked(errors, sequence);
+    if (record)
+        *error = *record;
     eddy_lock_release(&errors->lock);
     if (!record)
         eddy_error_fill(error, EDDY_KERNEL_FAILED, (eddy_origin){0}, sequence,
@@ -81,7 +99,7 @@ void eddy_errors_find(eddy_errors *errors, uint64_t sequence, eddy_error *error)
 bool eddy_errors_has(eddy_errors *errors, uint64_t sequence) {
     eddy_lock_acquire(&errors->lock);
     uint32_t slot;
-    bool is_there = find_locked(errors, sequence, &slot) != NULL;
+    bool is_there = find_locked(errors, sequence, &slot) || find_known_locked(errors, sequence);
     eddy_lock_release(&errors->lock);
     return is_there;
 }

@@ -48,13 +48,57 @@ static void poison_outputs(eddy_vm *vm, const eddy_instruction *instruction, uin
     }
 }
 
+static void release_given_up(eddy_storage *storage, eddy_blocks_cache *cache) {
+    EDDY_ASSERT(!storage->shared.borrow);
+    if (eddy_load_relaxed(&storage->shared.is_kept))
+        return;
+    eddy_blocks_release(cache, storage->shared.data, storage->shared.bytes);
+    storage->shared.data = NULL;
+}
+
+static bool is_named_again(const eddy_instruction *instruction, uint32_t i) {
+    eddy_storage_number number = eddy_mention_number(instruction->mentions[i]);
+    for (uint32_t k = 0; k < instruction->view.operand_count; k++)
+        if (k != i && eddy_mention_number(instruction->mentions[k]) == number)
+            return true;
+    return false;
+}
+
+/* What the call gives up and does not touch makes room for what it makes. If that is not enough it is tried again, and gives up all the same. */
+static void make_room(eddy_vm *vm, const eddy_instruction *instruction, eddy_blocks_cache *cache) {
+    for (uint32_t i = 0; i < instruction->view.operand_count; i++) {
+        eddy_mention mention = instruction->mentions[i];
+        if ((mention & EDDY_MENTION_GIVEN_UP) && !eddy_mention_is_input(mention) &&
+            !is_named_again(instruction, i))
+            release_given_up(eddy_vm_storage(vm, eddy_mention_number(mention)), cache);
+    }
+}
+
+/* Once the call is over. */
+static void give_up(eddy_vm *vm, const eddy_instruction *instruction, eddy_blocks_cache *cache) {
+    if (EDDY_LIKELY(!instruction->view.descriptor->gone))
+        return;
+    for (uint32_t i = 0; i < instruction->view.operand_count; i++) {
+        eddy_mention mention = instruction->mentions[i];
+        if (!(mention & EDDY_MENTION_GIVEN_UP))
+            continue;
+        eddy_storage *storage = eddy_vm_storage(vm, eddy_mention_number(mention));
+        EDDY_ASSERT(eddy_mention_writes(mention));
+        eddy_error error;
+        instruction->view.descriptor->gone(&instruction->view, i, &error);
+        eddy_errors_add_known(&vm->errors, &error);
+        release_given_up(storage, cache);
+        storage->shared.poison = eddy_poison_make(error.sequence, EDDY_POISON_LOST);
+    }
+}
+
 static void skip(eddy_vm *vm, const eddy_instruction *instruction, eddy_poison blame) {
     note_sizes(vm, instruction);
     poison_outputs(vm, instruction, eddy_poison_sequence(blame), EDDY_POISON_SKIPPED);
     eddy_add_relaxed(&vm->skipped_count, (uint64_t)1);
 }
 
-void eddy_vm_execute_failed(eddy_vm *vm, const eddy_instruction *instruction, eddy_status status) {
+static void fail(eddy_vm *vm, const eddy_instruction *instruction, eddy_status status) {
     eddy_poison blame = eddy_vm_input_poison(vm, instruction);
     if (blame != 0) {
         skip(vm, instruction, blame);
@@ -71,6 +115,14 @@ void eddy_vm_execute_failed(eddy_vm *vm, const eddy_instruction *instruction, ed
     note_sizes(vm, instruction);
     /* It did not run: its targets are as they were. */
     poison_outputs(vm, instruction, instruction->view.sequence, EDDY_POISON_SKIPPED);
+}
+
+void eddy_vm_execute_failed(eddy_vm *vm, const eddy_instruction *instruction, eddy_status status) {
+    fail(vm, instruction, status);
+    eddy_blocks_cache cache;
+    eddy_blocks_cache_init(&cache, &vm->tensors);
+    give_up(vm, instruction, &cache);
+    eddy_blocks_cache_fini(&cache);
 }
 
 static void fail_kernel(eddy_vm *vm, const eddy_instruction *instruction,
@@ -129,7 +181,8 @@ static inline survey execute_prepare(eddy_vm *vm, const eddy_instruction *instru
             eddy_poison poison = storage->shared.poison;
             if (EDDY_UNLIKELY(poison != 0))
                 found.blame = eddy_poison_lowest(found.blame, poison);
-        } else if (EDDY_LIKELY((mention & EDDY_MENTION_ACCESS) == EDDY_MENTION_MUT)) {
+        } else if (EDDY_LIKELY((mention & (EDDY_MENTION_ACCESS | EDDY_MENTION_GIVEN_UP)) ==
+                               EDDY_MENTION_MUT)) {
             bool is_new = mention & EDDY_MENTION_NEW;
             found.covers_old |= !is_new;
             if (EDDY_UNLIKELY(!provide(storage, is_new ? *size++ : storage->shared.bytes, cache))) {
@@ -227,9 +280,9 @@ static bool run_kernel(eddy_vm *vm, const eddy_instruction *instruction, const e
     return has_memory;
 }
 
-eddy_execute_result eddy_vm_execute(eddy_vm *vm, const eddy_instruction *instruction,
-                                    eddy_blocks_cache *cache, eddy_kernel_team *team, void **data,
-                                    int64_t *data_bytes) {
+static eddy_execute_result execute(eddy_vm *vm, const eddy_instruction *instruction,
+                                   eddy_blocks_cache *cache, eddy_kernel_team *team, void **data,
+                                   int64_t *data_bytes) {
     survey found = execute_prepare(vm, instruction, cache, data, data_bytes);
     if (EDDY_UNLIKELY(found.is_starved))
         return EDDY_EXECUTE_STARVED;
@@ -263,6 +316,17 @@ eddy_execute_result eddy_vm_execute(eddy_vm *vm, const eddy_instruction *instruc
     else if (found.covers_old)
         heal(vm, instruction);
     return EDDY_EXECUTED;
+}
+
+eddy_execute_result eddy_vm_execute(eddy_vm *vm, const eddy_instruction *instruction,
+                                    eddy_blocks_cache *cache, eddy_kernel_team *team, void **data,
+                                    int64_t *data_bytes) {
+    if (EDDY_UNLIKELY(instruction->view.descriptor->gone != NULL))
+        make_room(vm, instruction, cache);
+    eddy_execute_result result = execute(vm, instruction, cache, team, data, data_bytes);
+    if (EDDY_LIKELY(result == EDDY_EXECUTED))
+        give_up(vm, instruction, cache);
+    return result;
 }
 
 /* The kernel of a plain call has failed. */
@@ -364,4 +428,5 @@ void eddy_vm_storage_free_odd(eddy_vm *vm, eddy_storage *storage, eddy_blocks_ca
         eddy_blocks_release(arguments, storage->shared.late_shape, sizeof(eddy_shape));
     storage->shared.borrow = NULL;
     storage->shared.late_shape = NULL;
+    eddy_store_relaxed(&storage->shared.is_kept, false);
 }

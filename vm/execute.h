@@ -14,17 +14,18 @@ eddy_execute_result eddy_vm_execute(eddy_vm *vm, const eddy_instruction *instruc
 /* Runs a plain call whose inputs are idle and healthy and for whose output there is memory: what resolving the operands and
  * eddy_vm_execute come to then, in one pass. False, and nothing has happened, for all others. Lock: submission. */
 bool eddy_vm_execute_plain(eddy_vm *vm, eddy_vm_call *call);
-/* Fails a CALL as `status` without running it: a root of its own, unless an input is poisoned already. */
+/* Fails a CALL as `status` without running it: a root of its own, unless an input is poisoned already. What it gives up is given up. */
 void eddy_vm_execute_failed(eddy_vm *vm, const eddy_instruction *instruction, eddy_status status);
 /* The lowest poison among the inputs, 0 when healthy. */
 eddy_poison eddy_vm_input_poison(eddy_vm *vm, const eddy_instruction *instruction);
-/* One that is borrowed or has a late shape. */
+/* One that is borrowed, kept or has a late shape. */
 void eddy_vm_storage_free_odd(eddy_vm *vm, eddy_storage *storage, eddy_blocks_cache *cache,
                               eddy_blocks_cache *arguments);
 /* Gives a storage's memory back, or a borrowed buffer to the service thread; the caller owns the shared line. */
 static inline void eddy_vm_storage_free(eddy_vm *vm, eddy_storage *storage,
                                         eddy_blocks_cache *cache, eddy_blocks_cache *arguments) {
-    if (EDDY_UNLIKELY(storage->shared.borrow || storage->shared.late_shape))
+    if (EDDY_UNLIKELY(storage->shared.borrow || storage->shared.late_shape ||
+                      eddy_load_relaxed(&storage->shared.is_kept)))
         eddy_vm_storage_free_odd(vm, storage, cache, arguments);
     else
         eddy_blocks_release(cache, storage->shared.data, storage->shared.bytes);

@@ -15,6 +15,7 @@ typedef uint32_t eddy_mention;
 #define EDDY_MENTION_ACCESS (3u << 26)
 #define EDDY_MENTION_NEW (1u << 28)
 #define EDDY_MENTION_COVERS (1u << 29) /* written whole and not read */
+#define EDDY_MENTION_GIVEN_UP (1u << 30)
 
 static inline eddy_storage_number eddy_mention_number(eddy_mention mention) {
     return mention & EDDY_STORAGE_NUMBER_MAX;

@@ -26,6 +26,8 @@ typedef struct eddy_storage {
     struct {
         _Atomic uint32_t
             retired; /* atomic: engine stores (release), holder of the lock loads (acquire) */
+        /* atomic: relaxed; a lender has handed the memory on: it is released with the storage alone. Written while lent. */
+        _Atomic bool is_kept;
         void *data;
         int64_t bytes; /* size of data; what the block was acquired with */
         eddy_poison poison;

@@ -331,8 +331,9 @@ static bool resolve(eddy_vm *vm, eddy_vm_call *call, eddy_submission *to, eddy_m
     bool all_idle = *is_idle;
     for (int64_t i = 0, count = call->instruction.operand_count; i < count; i++) {
         eddy_vm_operand *operand = &call->operands[i];
-        eddy_mention mention =
-            (eddy_mention)operand->access << 26 | (operand->covers_all ? EDDY_MENTION_COVERS : 0);
+        eddy_mention mention = (eddy_mention)operand->access << 26 |
+                               (operand->covers_all ? EDDY_MENTION_COVERS : 0) |
+                               (operand->is_given_up ? EDDY_MENTION_GIVEN_UP : 0);
         if (operand->is_new) {
             mention |= EDDY_MENTION_NEW;
             eddy_storage *storage = eddy_vm_number_take(vm, &operand->storage);

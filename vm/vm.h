@@ -43,6 +43,11 @@ typedef struct eddy_vm_operand {
     bool
         covers_all; /* mut: every byte is written and none is read (by no operand of the call), so that a
                                     poisoned storage heals */
+    /* mut, not new: once the call is over, whatever became of it, the storage's elements are gone. Its memory is released, unless a lend has kept it,
+     * and who reads it from then on gets the record of descriptor->gone, until a call covers all of it, which takes memory anew. With
+     * covers_all the call does not touch it, and its memory is released before the call takes any, unless another operand is the same storage. Not
+     * for borrowed memory. */
+    bool is_given_up;
     int64_t bytes; /* is_new with mut: size */
 } eddy_vm_operand;
 
@@ -99,6 +104,9 @@ typedef struct eddy_vm_descriptor {
     /* Its parts fail and are skipped one by one: it runs whatever its operands hold, and says itself what became of each
      * (eddy_vm_run_*); its `error` is not looked at. It decides for each part whether helpers pay, so that it always gets the team. */
     bool is_program;
+    /* Fills in the record of an operand that the call has given up: error->sequence is one of the call's numbers, for each operand another. On
+     * any thread, under the VM's locks. For calls with such operands. */
+    void (*gone)(const eddy_vm_instruction *instruction, int64_t operand, eddy_error *error);
     /* EDDY_CHECK_FINITE: index of the first written operand with a NaN or infinity, or -1. NULL: not checked. */
     int64_t (*check_finite)(const eddy_vm_run *run);
 } eddy_vm_descriptor;
@@ -220,6 +228,8 @@ EDDY_MUST_USE eddy_status eddy_vm_read_small(eddy_vm *vm, eddy_storage_number st
 EDDY_MUST_USE eddy_status eddy_vm_lend_begin(eddy_vm *vm, eddy_storage_number storage, bool is_mut,
                                              const eddy_vm_wait *wait, void **data,
                                              eddy_vm_lend **lend);
+/* From now on, while it is lent, the storage's memory stays where it is until the storage is freed, also if it is given up. */
+void eddy_vm_lend_keep(eddy_vm *vm, eddy_vm_lend *lend);
 /* Never blocks, never fails. `failed`: the write was incomplete, and the storage is torn. */
 void eddy_vm_lend_end(eddy_vm *vm, eddy_vm_lend *lend,
                       bool failed); /* a VM that closes waits for it; one that gave up

@@ -412,6 +412,11 @@ eddy_status eddy_vm_lend_begin(eddy_vm *vm, eddy_storage_number number, bool is_
     return status;
 }
 
+void eddy_vm_lend_keep(eddy_vm *vm, eddy_vm_lend *lend) {
+    eddy_storage_number number = eddy_mention_number(lend->node.instruction.mentions[0]);
+    eddy_store_relaxed(&eddy_vm_storage(vm, number)->shared.is_kept, true);
+}
+
 void eddy_vm_lend_end(eddy_vm *vm, eddy_vm_lend *lend, bool failed) {
     if (vm->process != eddy_process_generation)
         return;

@@ -31,7 +31,8 @@ typedef struct eddy_to_dlpack_options {
 
 /* Exports the tensor's memory, with its strides, to another library. Blocks until everything issued on the tensor has run. The
  * caller, or the library that it gives the struct to, calls result->deleter(result) once: on any thread, at any time, also after
- * the runtime has ended. Until then the elements stay. NULL with the error: that of the tensor; INVALID_ARGUMENT if it requires a
+ * the runtime has ended. Until then the elements stay, also if the tensor is given up (<eddy/output_ring.h>): its memory then goes back with
+ * its last handle. NULL with the error: that of the tensor; INVALID_ARGUMENT if it requires a
  * gradient (the tape cannot see writes of others: eddy_detach), WOULD_DEADLOCK if the calling thread has it mapped, UNSUPPORTED
  * (device), OUT_OF_MEMORY, TIMED_OUT. The unversioned struct cannot say that it must not be written: is_read_only is UNSUPPORTED
  * there. */

@@ -27,8 +27,8 @@ typedef enum eddy_recorder_rule {
         row(storage_written, CAPTURE) row(note_failure, PASS) row(make_lost, CALL)                 \
             row(release, PASS) row(release_many, PASS) row(is_ready, PASS) row(wait_storage, PASS) \
                 row(await_storage, PASS) row(late_shape, READ) row(read_small, READ)               \
-                    row(lend_begin, READ) row(lend_end, PASS) row(access, CALL)                    \
-                        row(recover, REFUSE) row(poison, READ) row(sync, PASS)                     \
+                    row(lend_begin, READ) row(lend_keep, REFUSE) row(lend_end, PASS)               \
+                        row(access, CALL) row(recover, REFUSE) row(poison, READ) row(sync, PASS)   \
                             row(sync_service, PASS) row(stream_create, PASS)                       \
                                 row(stream_retain, PASS) row(stream_release, PASS)                 \
                                     row(event_record, PASS) row(event_release, PASS)               \

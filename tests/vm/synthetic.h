@@ -34,7 +34,7 @@ static inline void synthetic_busy(int64_t ns) {
 }
 
 /* Folds every input's first cell into the seed and writes it over all cells of the outputs; targets in place are mixed
- * cell by cell. Which operand is what is told by two bits each: 0 input, 1 written whole, 2 in place. */
+ * cell by cell. Which operand is what is told by two bits each: 0 input, 1 written whole, 2 in place, 3 left alone. */
 static inline void synthetic_run(const eddy_vm_run *run) {
     const synthetic_arguments *arguments = run->instruction->arguments;
     synthetic_busy(arguments->sleep_ns);
@@ -46,7 +46,7 @@ static inline void synthetic_run(const eddy_vm_run *run) {
         int64_t role = arguments->accesses >> 2 * i & 3;
         int64_t *cells = run->data[i];
         int64_t count = run->bytes[i] / 8;
-        if (role == 0)
+        if (role == 0 || role == 3)
             continue;
         for (int64_t c = 0; c < count; c++) {
             if (arguments->fails && c >= count / 2)

@@ -100,3 +100,25 @@ Test(errors, one_that_was_only_counted_is_reported_all_the_same) {
     cr_assert_eq(errors.made, errors.seen);
     cr_assert_not(eddy_errors_take_unseen(&errors, &error));
 }
+
+/* What the program brings about itself may be much, and must not make failures forgotten. */
+Test(errors, what_the_program_knows_of_takes_no_record_of_a_failure) {
+    add(1);
+    eddy_error error;
+    eddy_errors_find(&errors, 1, &error);
+    for (uint64_t n = 2; n <= 1 + 2 * EDDY_ERRORS_KNOWN_MAX; n++) {
+        eddy_error_fill(&error, EDDY_INVALID_ARGUMENT, (eddy_origin){"op", NULL}, n, "known %llu",
+                        (unsigned long long)n);
+        eddy_errors_add_known(&errors, &error);
+    }
+    cr_assert_eq(errors.made, errors.seen);
+    cr_assert_not(eddy_errors_take_unseen(&errors, &error));
+    eddy_errors_find(&errors, 1, &error);
+    cr_assert_str_eq(error.message, "failure 1");
+    uint64_t oldest = 2 + EDDY_ERRORS_KNOWN_MAX;
+    cr_assert(eddy_errors_has(&errors, oldest));
+    cr_assert_not(eddy_errors_has(&errors, oldest - 1));
+    eddy_errors_find(&errors, oldest, &error);
+    cr_assert_eq(error.status, EDDY_INVALID_ARGUMENT);
+    cr_assert_eq(errors.made, errors.seen);
+}
