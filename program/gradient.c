@@ -521,6 +521,7 @@ static eddy_status run_forward(const tracing *t) {
                                               .scalars = t->call->scalars,
                                               .outputs = t->made,
                                               .unfit = t->call->unfit,
+                                              .turn = t->call->turn,
                                               .drawn = t->run->words});
 }
 

@@ -49,7 +49,20 @@ static void program_end(const eddy_vm_instruction *instruction) {
     const eddy_run_arguments *arguments = instruction->arguments;
     eddy_program *program = arguments->program;
     eddy_late_draws_release(arguments->late);
+    eddy_ring_gone_destroy(arguments->gone);
     eddy_program_release(&program);
+}
+
+/* Numbers for what is given up are those below the recorded calls'. */
+static void program_gone(const eddy_vm_instruction *instruction, int64_t operand,
+                         eddy_error *error) {
+    const eddy_run_arguments *arguments = instruction->arguments;
+    const eddy_program *program = arguments->program;
+    eddy_origin origin = {"program", instruction->address};
+    uint64_t sequence =
+        instruction->sequence - program->code.recorded_count - 1 - (uint64_t)operand;
+    eddy_ring_gone_fill(arguments->gone, (uint32_t)operand + 1 - program->executable->base_count,
+                        origin, sequence, error);
 }
 
 static const eddy_vm_descriptor descriptor = {.run = program_run,
@@ -58,6 +71,15 @@ static const eddy_vm_descriptor descriptor = {.run = program_run,
                                               .describe = program_describe,
                                               .end = program_end,
                                               .is_program = true};
+
+/* Of runs that give something up. */
+static const eddy_vm_descriptor giving_descriptor = {.run = program_run,
+                                                     .workspace = program_workspace,
+                                                     .name = program_name,
+                                                     .describe = program_describe,
+                                                     .end = program_end,
+                                                     .is_program = true,
+                                                     .gone = program_gone};
 
 /* ---- numbers ---- */
 
@@ -319,6 +341,15 @@ static eddy_autograd leaf_of(const eddy_run *r, const eddy_program_kept *kept) {
     return eddy_autograd_make(kept->node, kept->output);
 }
 
+/* Of an output that the run has made: not of one that was there, or lies in a target. */
+static void note_turn(const eddy_run *r, uint32_t output, const eddy_program_binding *binding,
+                      const eddy_tensor *handle) {
+    if (is_late(r, output))
+        eddy_ring_turn_note(r->turn, output, r->late_outputs[output]);
+    else if (r->operands[binding->operand].is_new)
+        eddy_ring_turn_note(r->turn, output, handle);
+}
+
 /* The outputs become the user's, and the gradients those of the tape. */
 static void hand_out(const eddy_run *r) {
     const eddy_program *program = r->program;
@@ -330,8 +361,11 @@ static void hand_out(const eddy_run *r) {
         int64_t shift;
         eddy_tensor *handle = r->handles[next], *root = root_of(r, binding->operand, &shift);
         show(handle, root, binding, shift);
-        if (binding->role == EDDY_ROLE_OUTPUT && eddy_run_place(r, next) && !is_late(r, next))
+        bool is_handed_out = binding->role == EDDY_ROLE_OUTPUT && eddy_run_place(r, next);
+        if (is_handed_out && !is_late(r, next))
             eddy_scope_own(r->caller, handle);
+        if (is_handed_out && r->turn && next < eddy_ring_turn_room(r->turn))
+            note_turn(r, next, binding, handle);
         next++;
     }
     const eddy_program_kept *kept = program->kept.items;
@@ -359,19 +393,23 @@ static eddy_status submit(const eddy_run *r) {
     const eddy_program *program = r->program;
     r->arguments->program = eddy_program_retain(r->program);
     r->arguments->late = r->late ? eddy_late_draws_retain(r->late) : NULL;
-    eddy_vm_call call = {.instruction = {.descriptor = &descriptor,
-                                         .arguments = r->arguments,
-                                         .operand_count = program->executable->base_count - 1,
-                                         .address = r->origin.address},
-                         .argument_bytes = argument_bytes(program),
-                         .operands = r->operands,
-                         .stream = eddy_stream_of_caller(r->caller, program->runtime),
-                         .cost_ps = program->executable->most_ps,
-                         .part_count = program->code.recorded_count,
-                         .place = program->has_registered ? EDDY_PLACE_WORKER : EDDY_PLACE_ANY,
-                         .releases = r->caller->pending.numbers,
-                         .release_count =
-                             eddy_pending_release_count(&r->caller->pending, program->runtime)};
+    uint32_t bases = program->executable->base_count - 1, given_up = eddy_ring_turn_count(r->turn);
+    r->arguments->gone = given_up > 0 ? r->turn->gone : NULL;
+    if (given_up > 0)
+        eddy_ring_turn_operands(r->turn, r->operands + bases);
+    eddy_vm_call call = {
+        .instruction = {.descriptor = given_up > 0 ? &giving_descriptor : &descriptor,
+                        .arguments = r->arguments,
+                        .operand_count = bases + given_up,
+                        .address = r->origin.address},
+        .argument_bytes = argument_bytes(program),
+        .operands = r->operands,
+        .stream = eddy_stream_of_caller(r->caller, program->runtime),
+        .cost_ps = program->executable->most_ps,
+        .part_count = program->code.recorded_count + (given_up > 0 ? bases + given_up : 0),
+        .place = program->has_registered ? EDDY_PLACE_WORKER : EDDY_PLACE_ANY,
+        .releases = r->caller->pending.numbers,
+        .release_count = eddy_pending_release_count(&r->caller->pending, program->runtime)};
     bool runs = eddy_recorder_lets_run(r->caller);
     eddy_status status =
         runs ? eddy_vm_submit(program->runtime->vm, &call)
@@ -379,6 +417,8 @@ static eddy_status submit(const eddy_run *r) {
     if (status != EDDY_OK || !runs) {
         eddy_late_draws_release(r->arguments->late);
         eddy_program_release(&r->arguments->program);
+    } else if (r->turn) {
+        eddy_ring_turn_submitted(r->turn);
     }
     return status;
 }
@@ -478,7 +518,8 @@ static eddy_status with_room(eddy_run *r, eddy_status (*function)(eddy_run *r)) 
     eddy_status status = check_call(r);
     if (status != EDDY_OK)
         return status;
-    size_t operands = (program->executable->base_count - 1) * sizeof(*r->operands);
+    size_t operands = (program->executable->base_count - 1 + eddy_ring_turn_count(r->turn)) *
+                      sizeof(*r->operands);
     size_t handles = (program->handle_count + program->made.count) * sizeof(*r->handles);
     size_t roots = program->made.count * sizeof(*r->roots);
     size_t given = program->externals.count * sizeof(*r->given);

@@ -3,6 +3,7 @@
 #ifndef EDDY_PROGRAM_RUN_H
 #define EDDY_PROGRAM_RUN_H
 
+#include <program/output_ring.h>
 #include <program/program.h>
 
 /* Arguments of the instruction: a reference of the program, then per base but the first the bytes by which it is shifted, then the words
@@ -10,6 +11,7 @@
 typedef struct eddy_run_arguments {
     eddy_program *program;
     eddy_late_draws *late; /* a reference, or NULL */
+    eddy_ring_gone *gone;  /* owned: of the operands behind the bases; or NULL */
     int64_t words[];
 } eddy_run_arguments;
 
@@ -24,7 +26,8 @@ typedef struct eddy_run {
     const eddy_scalar *scalars;  /* as many as the program was recorded with */
     eddy_tensor **outputs;       /* the user's, in a row; or, where it is NULL: */
     eddy_tensor **const *places; /* one for each output; NULL: it is not handed out, or none is */
-    eddy_vm_operand *operands;   /* base_count - 1 */
+    eddy_ring_turn *turn;        /* in a ring; NULL: it is in none */
+    eddy_vm_operand *operands;   /* base_count - 1, then those that its turn gives up */
     eddy_tensor **
         handles; /* new ones: of the outputs, then the roots of made storages that no output is all of */
     eddy_tensor *

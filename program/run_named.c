@@ -23,6 +23,7 @@ typedef struct naming {
     eddy_tensor **taken; /* of inputs and states: a reference from a store or of a copy, or NULL */
     eddy_tensor ***places;           /* NULL: not fetched */
     eddy_tensor_store *output_store; /* NULL: none */
+    eddy_output_ring *ring;          /* NULL: none */
     eddy_tensor **stored; /* per output: what goes to that store and was not fetched, or NULL */
 } naming;
 
@@ -167,12 +168,14 @@ static bool is_wanted(const naming *n, uint32_t output) {
 }
 
 /* The program for the outputs that are wanted, a reference. Where it is another one, their targets and places are the first of these lists. */
-static eddy_program *choose(const naming *n) {
+static eddy_program *choose(const naming *n, eddy_ring_turn *turn) {
     uint64_t wanted = 0;
     uint32_t kept = 0, count = n->program->output_count;
     for (uint32_t i = 0; i < count; i++)
         wanted |= (uint64_t)is_wanted(n, i) << i;
     eddy_program *chosen = eddy_program_variant_for(n->program, wanted);
+    if (turn && chosen != n->program)
+        turn->outputs = wanted;
     for (uint32_t i = 0; i < count && chosen != n->program; i++) {
         if (!(wanted >> i & 1))
             continue;
@@ -187,6 +190,30 @@ static bool wants_all(const naming *n) {
     while (i < n->program->output_count && is_wanted(n, i))
         i++;
     return i == n->program->output_count;
+}
+
+/* What is an error does not depend on what is fetched. */
+static eddy_status run_wanted(const naming *n, eddy_run *r) {
+    if (!n->program->variants || wants_all(n) || eddy_run_is_traced(r))
+        return eddy_run_make(r);
+    eddy_status status = eddy_run_check(r);
+    if (status != EDDY_OK)
+        return status;
+    r->program = choose(n, r->turn);
+    status = eddy_run_make(r);
+    eddy_program_release(&r->program);
+    return status;
+}
+
+static eddy_status run_in_ring(const naming *n, eddy_run *r) {
+    eddy_ring_turn turn;
+    eddy_status status = eddy_ring_turn_begin(&turn, n->ring, n->program, n->origin);
+    if (status != EDDY_OK)
+        return status;
+    r->turn = &turn;
+    status = run_wanted(n, r);
+    eddy_ring_turn_end(&turn, status);
+    return status;
 }
 
 static eddy_status run_given(const naming *n) {
@@ -207,16 +234,7 @@ static eddy_status run_given(const naming *n) {
                   .targets = n->given_targets,
                   .states = n->given_states,
                   .places = n->places};
-    if (!n->program->variants || wants_all(n) || eddy_run_is_traced(&r))
-        return eddy_run_make(&r);
-    /* What is an error does not depend on what is fetched. */
-    status = eddy_run_check(&r);
-    if (status != EDDY_OK)
-        return status;
-    r.program = choose(n);
-    status = eddy_run_make(&r);
-    eddy_program_release(&r.program);
-    return status;
+    return n->ring ? run_in_ring(n, &r) : run_wanted(n, &r);
 }
 
 /* memory: what item_count counts. Of inputs, states and outputs in a row, what is given; then what is taken, places, and what goes to a store. */
@@ -294,6 +312,7 @@ eddy_status eddy_program_run_named(eddy_program *program, eddy_feeds feeds, eddy
     n.defaults = EDDY_HAS_OPTION(options, defaults) ? options->defaults : NULL;
     n.store = EDDY_HAS_OPTION(options, store) ? options->store : NULL;
     n.output_store = EDDY_HAS_OPTION(options, output_store) ? options->output_store : NULL;
+    n.ring = EDDY_HAS_OPTION(options, ring) ? options->ring : NULL;
     if (n.output_store)
         status = eddy_recorder_refuse(
             eddy_caller_get(), "no run would set the store again: fetch the outputs", n.origin);

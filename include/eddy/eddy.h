@@ -21,6 +21,7 @@
 #include <eddy/log.h>
 #include <eddy/op.h>
 #include <eddy/options.h>
+#include <eddy/output_ring.h>
 #include <eddy/print.h>
 #include <eddy/program.h>
 #include <eddy/recorded.h>

@@ -36,6 +36,7 @@ extern "C" {
 #endif
 
 typedef struct eddy_program eddy_program;
+typedef struct eddy_output_ring eddy_output_ring; /* <eddy/output_ring.h> */
 
 /* What a named tensor is to a program. */
 typedef enum eddy_role {
@@ -244,6 +245,8 @@ typedef struct eddy_program_run_named_options {
     eddy_data_feeds data;
     /* Where inputs are taken from that are neither fed nor in `store`, and no state: what is the same in all runs until it is set anew. */
     eddy_tensor_store *defaults;
+    /* A ring of the program, in which the run takes its place (<eddy/output_ring.h>); NULL: none. */
+    eddy_output_ring *ring;
 } eddy_program_run_named_options;
 
 /* eddy_program_run with names, in any order: each input is fed once, as a tensor or as data, or stands in a store; each output is fetched once or not at all;
@@ -256,7 +259,7 @@ typedef struct eddy_program_run_named_options {
  * unless the program writes all of it whatever it held. State for which recorded calls keep a gradient is given a leaf that wants one.
  *
  * The errors of eddy_program_run and eddy_program_run_into, and INVALID_ARGUMENT for a name that is unknown, missing or given twice, for
- * state that cannot be fed, and for tensors of which the program writes one and which share memory; SIZE_OVERFLOW for strides of data that reach
+ * state that cannot be fed, for a ring of another program, and for tensors of which the program writes one and which share memory; SIZE_OVERFLOW for strides of data that reach
  * beyond 63 bits, UNSUPPORTED for data of an input whose strides give two elements one place: nothing has changed then, and the message
  * names the bindings. */
 EDDY_API eddy_status eddy_program_run_named(eddy_program *program, eddy_feeds feeds,

@@ -197,6 +197,7 @@ static void nothing(void *context, const void *data, int64_t bytes, const eddy_e
     row(eddy_while(true_block, no_block, NULL, EDDY_LIST(x), EDDY_OPTIONS(while, .most_steps = 2), results)) \
     row(eddy_recorded_run(NULL, EDDY_LIST(x), (eddy_scalars){0}, results)) \
     row(eddy_program_run_named(NULL, (eddy_feeds){0}, (eddy_fetches){0}, NULL)) \
+    row(eddy_output_ring_run(NULL, EDDY_LIST(x), results)) \
     row(eddy_program_prepare(NULL, NULL, 0)) \
     row(eddy_program_run_batches(NULL, EDDY_LIST(x), results)) \
     row(eddy_program_describe(NULL, NULL)) \
