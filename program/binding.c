@@ -142,7 +142,7 @@ eddy_status eddy_program_binding_describe(const eddy_program *program, int64_t i
     eddy_program_binding_info found = {
         .size = info->size,
         .name = binding->name,
-        .role = (eddy_role)binding->role,
+        .role = binding->is_donated ? EDDY_ROLE_DONATED : (eddy_role)binding->role,
         .number = number_in_role(program, (uint32_t)index),
         .dtype = (eddy_dtype)binding->dtype,
         .device = {(eddy_device_kind)binding->device_kind, binding->device_index},

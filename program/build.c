@@ -98,9 +98,18 @@ static eddy_status check_binding(const maker *m, const eddy_bindings *bindings, 
     if (binding->tensor->runtime != m->recording->runtime)
         return eddy_fail(EDDY_RUNTIME_MISMATCH, m->origin,
                          "%s belongs to another runtime than the recording", binding->name);
-    if ((unsigned)binding->role > EDDY_ROLE_CONSTANT)
+    if ((unsigned)binding->role > EDDY_ROLE_DONATED)
         return eddy_fail(EDDY_INVALID_ARGUMENT, m->origin, "%s has no role", binding->name);
+    if (binding->role == EDDY_ROLE_DONATED && m->recording->plan)
+        return eddy_fail(EDDY_UNSUPPORTED, m->origin,
+                         "%s is donated, and a program whose outputs carry gradients keeps its "
+                         "inputs for them",
+                         binding->name);
     return EDDY_OK;
+}
+
+static eddy_role role_of(const eddy_binding *given) {
+    return given->role == EDDY_ROLE_DONATED ? EDDY_ROLE_INPUT : given->role;
 }
 
 /* A binding that has no name and no value yet; NULL without memory. */
@@ -200,7 +209,7 @@ static eddy_status check_other_inputs(const maker *m, const eddy_binding *given,
     for (int64_t k = 0; &bindings->items[k] != given; k++) {
         const eddy_binding *other = &bindings->items[k];
         eddy_layout layout;
-        if (other->role != EDDY_ROLE_INPUT || other->tensor->storage != given->tensor->storage)
+        if (role_of(other) != EDDY_ROLE_INPUT || other->tensor->storage != given->tensor->storage)
             continue;
         eddy_tensor_layout(other->tensor, &layout);
         if (other->tensor == given->tensor || meet(extent_of(&layout, other->tensor->dtype), input))
@@ -221,8 +230,11 @@ static eddy_status bind_input(const maker *m, const eddy_bindings *bindings,
     eddy_status status = check_other_inputs(m, given, bindings, input);
     if (status != EDDY_OK)
         return status;
+    binding->is_donated = given->role == EDDY_ROLE_DONATED;
+    m->program->donated_count += binding->is_donated;
     eddy_code_value value = {.bytes = input.high > input.low ? input.high - input.low : 0,
-                             .kind = EDDY_VALUE_INPUT};
+                             .kind = EDDY_VALUE_INPUT,
+                             .is_donated = binding->is_donated};
     if (!eddy_code_add_value(code, &value, &binding->value) ||
         !eddy_code_array_add(&m->program->externals, sizeof(eddy_program_external), 1, &external))
         return fail_memory(m);
@@ -264,7 +276,7 @@ static eddy_status check_not_fed(const maker *m, const eddy_bindings *bindings,
     eddy_tensor_layout(given->tensor, &layout);
     for (int64_t i = 0; i < bindings->count; i++) {
         const eddy_binding *other = &bindings->items[i];
-        if (other->role != EDDY_ROLE_INPUT || other->tensor->storage != given->tensor->storage)
+        if (role_of(other) != EDDY_ROLE_INPUT || other->tensor->storage != given->tensor->storage)
             continue;
         eddy_tensor_layout(other->tensor, &input);
         if (meet(extent_of(&layout, given->tensor->dtype), extent_of(&input, other->tensor->dtype)))
@@ -340,7 +352,7 @@ static uint32_t input_with(const eddy_program *program, const eddy_tensor *tenso
     for (int64_t i = 0; i < bindings->count; i++) {
         const eddy_binding *given = &bindings->items[i];
         eddy_layout input;
-        if (given->role != EDDY_ROLE_INPUT || given->tensor->storage != tensor->storage)
+        if (role_of(given) != EDDY_ROLE_INPUT || given->tensor->storage != tensor->storage)
             continue;
         eddy_tensor_layout(given->tensor, &input);
         if (!lies_within(extent_of(layout, tensor->dtype), extent_of(&input, given->tensor->dtype)))
@@ -416,7 +428,7 @@ static eddy_status bind_output(const maker *m, const eddy_bindings *bindings,
 
 static eddy_status bind_one(const maker *m, const eddy_bindings *bindings,
                             const eddy_binding *given, eddy_program_binding *binding) {
-    switch (given->role) {
+    switch (role_of(given)) {
     case EDDY_ROLE_INPUT:
         return bind_input(m, bindings, given, binding);
     case EDDY_ROLE_STATE:
@@ -437,7 +449,7 @@ static eddy_status bind_all(const maker *m, const eddy_bindings *bindings) {
         const eddy_binding *given = &bindings->items[i];
         status = check_binding(m, bindings, i);
         eddy_program_binding *binding =
-            status == EDDY_OK ? add_binding(m, given->tensor, (uint8_t)given->role) : NULL;
+            status == EDDY_OK ? add_binding(m, given->tensor, (uint8_t)role_of(given)) : NULL;
         if (status == EDDY_OK &&
             (!binding || !(binding->name = eddy_program_name_copy(given->name))))
             status = fail_memory(m);
@@ -446,11 +458,33 @@ static eddy_status bind_all(const maker *m, const eddy_bindings *bindings) {
         for (int64_t i = 0; i < bindings->count && status == EDDY_OK; i++) {
             const eddy_binding *given = &bindings->items[i];
             eddy_program_binding *binding = eddy_program_binding_at(m->program, (uint32_t)i);
-            if (given->role != order[k])
+            if (role_of(given) != order[k])
                 continue;
             status = bind_one(m, bindings, given, binding);
         }
     return status;
+}
+
+/* What is donated is gone behind a run: no output shows it, and no call that is issued then reads it. */
+static eddy_status check_donated(const maker *m) {
+    const eddy_code *code = &m->program->code;
+    for (uint32_t i = 0; i < m->program->bindings.count; i++) {
+        const eddy_program_binding *binding = eddy_program_binding_at(m->program, i);
+        if (binding->role != EDDY_ROLE_INPUT &&
+            eddy_code_value_at(code, binding->value)->is_donated)
+            return eddy_fail(EDDY_INVALID_ARGUMENT, m->origin,
+                             "%s is a donated input, or a part of one, which is gone behind a run",
+                             binding->name ? binding->name : "a gradient that is kept");
+    }
+    for (uint32_t i = 0; i < code->instructions.count; i++) {
+        const eddy_code_instruction *call = eddy_code_instruction_at(code, i);
+        if (call->op->has_late_shape && eddy_code_reads_donated(code, call))
+            return eddy_fail(EDDY_UNSUPPORTED, m->origin,
+                             "%s is called behind each run, since the shape of its result depends "
+                             "on data, and reads a donated input, which is gone then",
+                             call->op->name);
+    }
+    return EDDY_OK;
 }
 
 /* Whether the calls use the gradient that the tape keeps for a leaf, and which was there before them under no name: another tensor in the leaf's
@@ -594,6 +628,8 @@ static eddy_status make_program(maker *m, const eddy_bindings *bindings) {
     status = bind_all(m, bindings ? bindings : &none);
     if (status == EDDY_OK)
         status = bind_kept(m, bindings ? bindings : &none);
+    if (status == EDDY_OK && m->program->donated_count > 0)
+        status = check_donated(m);
     bind_befores(m);
     if (status != EDDY_OK)
         return status;

@@ -29,7 +29,8 @@ static void add_values(key_writer *w, const eddy_code *code, const uint32_t *bas
     for (uint32_t v = 0; v < code->values.count; v++) {
         const eddy_code_value *value = eddy_code_value_at(code, v);
         add(w, (uint64_t)value->bytes);
-        add_pair(w, bases[v], (uint32_t)value->kind << 1 | value->is_written);
+        add_pair(w, bases[v],
+                 (uint32_t)value->kind << 2 | (uint32_t)value->is_donated << 1 | value->is_written);
     }
 }
 

@@ -246,6 +246,16 @@ void eddy_code_operand_layout(const eddy_code *code, const eddy_code_operand *op
     }
 }
 
+bool eddy_code_reads_donated(const eddy_code *code, const eddy_code_instruction *instruction) {
+    for (uint32_t k = 0; k < instruction->operand_count; k++) {
+        const eddy_code_operand *operand = eddy_code_operand_at(code, instruction->operands_at + k);
+        if (!eddy_code_operand_is_absent(operand) &&
+            eddy_code_value_at(code, operand->value)->is_donated)
+            return true;
+    }
+    return false;
+}
+
 static bool array_copy(eddy_code_array *to, const eddy_code_array *from, size_t item_bytes) {
     uint32_t first;
     if (from->count == 0)

@@ -30,7 +30,9 @@ typedef struct eddy_code_value {
     uint8_t kind;    /* eddy_value_kind */
     bool is_written; /* by an instruction */
     bool is_in_tile; /* it lives within a group alone, and has no memory but a slot of its tile */
-    bool is_late;    /* its shape depends on data: it is made behind a run (late_shapes.h) */
+    bool
+        is_donated; /* an input that nobody reads behind the run: what is last used may be overwritten */
+    bool is_late; /* its shape depends on data: it is made behind a run (late_shapes.h) */
     /* 1 + the value whose memory it takes over, where that is last used, and which shares none itself; 0: none. */
     uint32_t shares;
 } eddy_code_value;
@@ -198,6 +200,9 @@ static inline uint32_t eddy_code_counter_word(const eddy_op *op) {
 }
 void eddy_code_operand_layout(const eddy_code *code, const eddy_code_operand *operand,
                               eddy_layout *layout);
+
+/* Whether an operand of the instruction is a donated input. */
+bool eddy_code_reads_donated(const eddy_code *code, const eddy_code_instruction *instruction);
 
 /* Whether the operands have one dtype, shape, strides and offset. */
 bool eddy_code_has_same_layout(const eddy_code *code, const eddy_code_operand *x,

@@ -29,8 +29,8 @@ static bool has_same_bindings(const eddy_program *a, const eddy_program *b) {
     for (uint32_t i = 0; i < a->bindings.count; i++) {
         const eddy_program_binding *x = eddy_program_binding_at(a, i),
                                    *y = eddy_program_binding_at(b, i);
-        if (x->role != y->role || x->value != y->value || x->dtype != y->dtype ||
-            !eddy_layout_is_equal(&x->layout, &y->layout))
+        if (x->role != y->role || x->is_donated != y->is_donated || x->value != y->value ||
+            x->dtype != y->dtype || !eddy_layout_is_equal(&x->layout, &y->layout))
             return false;
     }
     return true;

@@ -402,9 +402,12 @@ static eddy_status plan_arena(builder *b) {
     if (layout && !is_sound)
         return fail_layout(b);
     EDDY_ASSERT(is_sound);
-    for (uint32_t v = 0; v < b->code->values.count; v++)
-        executable->value_places[v] = (eddy_place){
-            .base = b->bases[v], .offset = b->blocks[eddy_code_holder_of(b->code, v)].offset};
+    /* A value of the run alone may have the memory of a donated input. */
+    for (uint32_t v = 0; v < b->code->values.count; v++) {
+        uint32_t holder = eddy_code_holder_of(b->code, v);
+        executable->value_places[v] =
+            (eddy_place){.base = b->bases[holder], .offset = b->blocks[holder].offset};
+    }
     return EDDY_OK;
 }
 

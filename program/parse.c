@@ -51,9 +51,12 @@ static bool parse_of(eddy_parser *p, uint32_t binding) {
 
 static bool add_input(eddy_parser *p, eddy_program_binding *binding) {
     int64_t bytes;
-    return eddy_parser_span(p, &binding->layout, (eddy_dtype)binding->dtype, &bytes) &&
-           eddy_parser_add_value(p, EDDY_VALUE_INPUT, bytes, &binding->value) &&
-           add_external(p, binding->value, p->program->input_count++);
+    if (!eddy_parser_span(p, &binding->layout, (eddy_dtype)binding->dtype, &bytes) ||
+        !eddy_parser_add_value(p, EDDY_VALUE_INPUT, bytes, &binding->value))
+        return false;
+    eddy_code_value_at(p->code, binding->value)->is_donated = binding->is_donated;
+    p->program->donated_count += binding->is_donated;
+    return add_external(p, binding->value, p->program->input_count++);
 }
 
 /* The first name of a storage begins it; others are " of NAME". */
@@ -79,8 +82,11 @@ static bool add_binding(eddy_parser *p, uint8_t role, eddy_lexeme name, uint32_t
         !eddy_code_array_add(&p->program->bindings, sizeof(eddy_program_binding), 1, index))
         return eddy_parser_fail_memory(p);
     eddy_program_binding *binding = eddy_program_binding_at(p->program, *index);
-    *binding = (eddy_program_binding){
-        .value = EDDY_CODE_NONE, .role = role, .device_kind = EDDY_DEVICE_CPU};
+    bool is_donated = role == EDDY_ROLE_DONATED;
+    *binding = (eddy_program_binding){.value = EDDY_CODE_NONE,
+                                      .role = is_donated ? EDDY_ROLE_INPUT : role,
+                                      .is_donated = is_donated,
+                                      .device_kind = EDDY_DEVICE_CPU};
     if (!eddy_code_array_add(&p->names, sizeof(name), 1, &place) ||
         !eddy_parser_add_u32(&p->binding_lines, p->cursor.line))
         return eddy_parser_fail_memory(p);
@@ -111,17 +117,18 @@ static bool parse_binding(eddy_parser *p, uint8_t role) {
     binding->dtype = (uint8_t)dtype;
     p->program->output_count += role == EDDY_ROLE_OUTPUT;
     bool is_held = role == EDDY_ROLE_STATE || role == EDDY_ROLE_CONSTANT;
-    return (role == EDDY_ROLE_INPUT ? add_input(p, binding)
-            : is_held               ? add_held(p, index, binding)
-                                    : parse_of(p, index)) &&
+    return (binding->role == EDDY_ROLE_INPUT ? add_input(p, binding)
+            : is_held                        ? add_held(p, index, binding)
+                                             : parse_of(p, index)) &&
            eddy_cursor_pass_line_end(&p->cursor);
 }
 
 static bool parse_bindings(eddy_parser *p) {
-    static const char *const roles[] = {"input ", "output ", "state ", "constant ", "gradient "};
+    static const char *const roles[] = {"input ",    "output ",  "state ",
+                                        "constant ", "donated ", "gradient "};
     for (bool is_one = true; is_one;) {
         is_one = false;
-        for (uint8_t role = 0; role < 5 && !is_one; role++)
+        for (uint8_t role = 0; role <= EDDY_PROGRAM_KEPT && !is_one; role++)
             if (eddy_parser_take(p, roles[role])) {
                 is_one = true;
                 if (!parse_binding(p, role))

@@ -204,11 +204,12 @@ static void print_storage(eddy_printer *p, uint32_t i, const eddy_program_bindin
 }
 
 static void print_binding(eddy_printer *p, uint32_t i) {
-    static const char *const roles[] = {"input ", "output ", "state ", "constant ", "gradient "};
+    static const char *const roles[] = {"input ",    "output ",  "state ",
+                                        "constant ", "donated ", "gradient "};
     const eddy_program_binding *binding = eddy_program_binding_at(p->program, i);
     if (binding->role == EDDY_PROGRAM_KEPT && p->what == EDDY_PRINT_CODE)
         return;
-    eddy_text_add(&p->text, "%s", roles[binding->role]);
+    eddy_text_add(&p->text, "%s", roles[binding->is_donated ? EDDY_ROLE_DONATED : binding->role]);
     if (binding->name) {
         eddy_print_name(&p->text, binding->name);
         eddy_text_add(&p->text, " ");

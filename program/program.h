@@ -41,7 +41,8 @@ typedef struct eddy_program_binding {
     char *name; /* owned */
     uint32_t value;
     uint32_t operand; /* of a run's instruction: an external, or a made output */
-    uint8_t role;     /* eddy_role */
+    uint8_t role;     /* eddy_role; EDDY_ROLE_INPUT of a donated one too */
+    bool is_donated;  /* an input whose memory a run takes */
     uint8_t dtype;
     int8_t device_kind, device_index;
     bool is_whole; /* all of its value's storage, each element once */
@@ -65,7 +66,7 @@ typedef struct eddy_program_kept {
 } eddy_program_kept;
 
 /* A binding without a name that behaves as an output, and goes to a node. */
-#define EDDY_PROGRAM_KEPT 4
+#define EDDY_PROGRAM_KEPT 5
 
 struct eddy_program {
     _Atomic uint32_t references; /* atomic: acq_rel when given up */
@@ -83,6 +84,7 @@ struct eddy_program {
     eddy_code_array made; /* eddy_program_made: their operands follow those of the externals */
     uint32_t input_count, output_count;
     uint32_t state_count, constant_count; /* storages */
+    uint32_t donated_count;               /* inputs */
     uint32_t handle_count; /* new handles of a run: of outputs, then of kept gradients */
     uint32_t passes;       /* that it is built with: a bit for each */
     /* A reference until the build: the code is what the passes have left at other sizes (lower.h). NULL. */

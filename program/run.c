@@ -53,6 +53,15 @@ static void program_end(const eddy_vm_instruction *instruction) {
     eddy_program_release(&program);
 }
 
+static void fill_donated(const eddy_program *program, uint32_t operand, eddy_origin origin,
+                         uint64_t sequence, eddy_error *error) {
+    const eddy_program_binding *binding = eddy_program_binding_at(program, 0);
+    while (!binding->is_donated || binding->operand != operand)
+        binding++;
+    eddy_error_fill(error, EDDY_INVALID_ARGUMENT, origin, sequence,
+                    "the tensor was donated to a run of a program, as its input %s", binding->name);
+}
+
 /* Numbers for what is given up are those below the recorded calls'. */
 static void program_gone(const eddy_vm_instruction *instruction, int64_t operand,
                          eddy_error *error) {
@@ -61,8 +70,11 @@ static void program_gone(const eddy_vm_instruction *instruction, int64_t operand
     eddy_origin origin = {"program", instruction->address};
     uint64_t sequence =
         instruction->sequence - program->code.recorded_count - 1 - (uint64_t)operand;
-    eddy_ring_gone_fill(arguments->gone, (uint32_t)operand + 1 - program->executable->base_count,
-                        origin, sequence, error);
+    uint32_t bases = program->executable->base_count - 1;
+    if (operand >= bases)
+        eddy_ring_gone_fill(arguments->gone, (uint32_t)operand - bases, origin, sequence, error);
+    else
+        fill_donated(program, (uint32_t)operand, origin, sequence, error);
 }
 
 static const eddy_vm_descriptor descriptor = {.run = program_run,
@@ -397,8 +409,9 @@ static eddy_status submit(const eddy_run *r) {
     r->arguments->gone = given_up > 0 ? r->turn->gone : NULL;
     if (given_up > 0)
         eddy_ring_turn_operands(r->turn, r->operands + bases);
+    bool gives = given_up > 0 || program->donated_count > 0;
     eddy_vm_call call = {
-        .instruction = {.descriptor = given_up > 0 ? &giving_descriptor : &descriptor,
+        .instruction = {.descriptor = gives ? &giving_descriptor : &descriptor,
                         .arguments = r->arguments,
                         .operand_count = bases + given_up,
                         .address = r->origin.address},
@@ -406,7 +419,7 @@ static eddy_status submit(const eddy_run *r) {
         .operands = r->operands,
         .stream = eddy_stream_of_caller(r->caller, program->runtime),
         .cost_ps = program->executable->most_ps,
-        .part_count = program->code.recorded_count + (given_up > 0 ? bases + given_up : 0),
+        .part_count = program->code.recorded_count + (gives ? bases + given_up : 0),
         .place = program->has_registered ? EDDY_PLACE_WORKER : EDDY_PLACE_ANY,
         .releases = r->caller->pending.numbers,
         .release_count = eddy_pending_release_count(&r->caller->pending, program->runtime)};
@@ -427,8 +440,9 @@ static eddy_status submit(const eddy_run *r) {
 static void note_written(const eddy_run *r) {
     for (uint32_t e = 0; e < r->program->externals.count; e++) {
         const eddy_program_external *external = eddy_program_external_at(r->program, e);
+        const eddy_code_value *value = eddy_code_value_at(&r->program->code, external->value);
         int64_t shift;
-        if (eddy_code_value_at(&r->program->code, external->value)->is_written)
+        if (value->is_written || value->is_donated)
             eddy_tensor_written(eddy_run_root(r, e, &shift));
     }
     for (uint32_t i = 0; i < r->program->made.count; i++)

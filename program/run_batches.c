@@ -49,6 +49,11 @@ static eddy_status count_batches(batches *b) {
         b->count = parts;
     }
     b->count = b->count == 0 ? 1 : b->count;
+    for (int64_t i = 0; i < b->inputs.count && b->count > 1; i++)
+        if (input_at(b, i)->is_donated)
+            return eddy_fail(EDDY_INVALID_ARGUMENT, b->origin,
+                             "input %s is donated, and can be given to one run alone, not to %lld",
+                             input_at(b, i)->name, (long long)b->count);
     return EDDY_OK;
 }
 

@@ -86,10 +86,13 @@ static bool is_all_of_storage(const eddy_tensor *tensor) {
 static void set_external(const eddy_run *r, uint32_t e, eddy_storage_number storage,
                          bool is_whole) {
     const eddy_program_external *external = eddy_program_external_at(r->program, e);
-    bool is_mut = is_written(r->program, external->value);
-    r->operands[e] = (eddy_vm_operand){.storage = storage,
-                                       .access = is_mut ? EDDY_ACCESS_MUT : EDDY_ACCESS_CONST,
-                                       .covers_all = external->is_covered && is_whole};
+    bool is_donated = eddy_code_value_at(&r->program->code, external->value)->is_donated;
+    bool is_mut = is_donated || is_written(r->program, external->value);
+    r->operands[e] =
+        (eddy_vm_operand){.storage = storage,
+                          .access = is_mut ? EDDY_ACCESS_MUT : EDDY_ACCESS_CONST,
+                          .covers_all = external->is_covered && is_whole && !is_donated,
+                          .is_given_up = is_donated};
 }
 
 /* Of a tensor that is checked: bindings count from its first element as they did from that of the recorded one. */
@@ -100,9 +103,39 @@ static void set_given(const eddy_run *r, const eddy_program_binding *binding, ed
         (tensor->offset - binding->layout.offset) * eddy_dtype_size((eddy_dtype)tensor->dtype);
 }
 
+/* A run writes into no tensor whose gradient is wanted, as no op does that is given a target. */
+static eddy_status check_gradient(const eddy_run *r, const eddy_program_binding *binding,
+                                  const eddy_tensor *target) {
+    if (!target->autograd || r->caller->no_grad > 0)
+        return EDDY_OK;
+    return eddy_fail(eddy_autograd_is_leaf(eddy_autograd_node_of(target->autograd))
+                         ? EDDY_INVALID_ARGUMENT
+                         : EDDY_UNSUPPORTED,
+                     r->origin,
+                     "%s %s requires a gradient, which cannot follow into it; between "
+                     "no_grad_begin and _end that is allowed",
+                     what_is(binding), binding->name);
+}
+
+/* What is donated is the runtime's memory, all of it, and nobody's gradient. */
+static eddy_status check_donated(const eddy_run *r, const eddy_program_binding *binding,
+                                 const eddy_tensor *tensor) {
+    if (!is_all_of_storage(tensor))
+        return eddy_fail(EDDY_INVALID_ARGUMENT, r->origin,
+                         "input %s is donated, and is given a part of a larger tensor",
+                         binding->name);
+    if (tensor->root->link.after != 0)
+        return eddy_fail(EDDY_INVALID_ARGUMENT, r->origin,
+                         "input %s is donated, and is given memory that Eddy has borrowed",
+                         binding->name);
+    return check_gradient(r, binding, tensor);
+}
+
 static eddy_status bind_input(const eddy_run *r, const eddy_program_binding *binding,
                               eddy_tensor *tensor) {
     eddy_status status = check_given(r, binding, tensor);
+    if (status == EDDY_OK && binding->is_donated)
+        status = check_donated(r, binding, tensor);
     if (status == EDDY_OK)
         set_given(r, binding, tensor);
     return status;
@@ -159,20 +192,6 @@ static eddy_status bind_state(const eddy_run *r, const eddy_program_binding *bin
 }
 
 /* ---- targets ---- */
-
-/* A run writes into no tensor whose gradient is wanted, as no op does that is given a target. */
-static eddy_status check_gradient(const eddy_run *r, const eddy_program_binding *binding,
-                                  const eddy_tensor *target) {
-    if (!target->autograd || r->caller->no_grad > 0)
-        return EDDY_OK;
-    return eddy_fail(eddy_autograd_is_leaf(eddy_autograd_node_of(target->autograd))
-                         ? EDDY_INVALID_ARGUMENT
-                         : EDDY_UNSUPPORTED,
-                     r->origin,
-                     "%s %s requires a gradient, which cannot follow into it; between "
-                     "no_grad_begin and _end that is allowed",
-                     what_is(binding), binding->name);
-}
 
 /* The run makes the storage of an output with a target no more, but writes all of the target's: instructions that make a value write all of it
  * and read nothing (so that poison heals), wherever it lies. */
@@ -263,10 +282,12 @@ static eddy_status check_aliases(const eddy_run *r) {
     }
     const eddy_program_binding *one = binding_of(r, given), *two = binding_of(r, other);
     bool is_target = other >= r->program->externals.count;
-    return eddy_fail(EDDY_INVALID_ARGUMENT, r->origin,
-                     "%s %s shares its memory with %s%s, and the program writes it", what_is(one),
-                     one->name, is_target ? "the target of output " : "",
-                     two ? two->name : "a captured tensor");
+    return eddy_fail(EDDY_INVALID_ARGUMENT, r->origin, "%s %s shares its memory with %s%s, and %s",
+                     what_is(one), one->name, is_target ? "the target of output " : "",
+                     two ? two->name : "a captured tensor",
+                     r->operands[given].is_given_up   ? "is donated"
+                     : r->operands[other].is_given_up ? "that is donated"
+                                                      : "the program writes it");
 }
 
 static eddy_status fail_late_target(const eddy_run *r, const eddy_program_binding *binding) {

@@ -110,6 +110,10 @@ static eddy_status take_all(const naming *n) {
         eddy_tensor **given = is_input ? &n->given_inputs[inputs++] : &n->given_states[states++];
         if (!eddy_tensor_is_none(*given) || (!is_input && !n->store))
             continue;
+        if (binding->is_donated)
+            return eddy_fail(EDDY_INVALID_ARGUMENT, n->origin,
+                             "input %s is not given: it is donated, and comes from no store",
+                             binding->name);
         eddy_tensor *tensor = eddy_tensor_store_take(n->store, binding->name);
         if (!tensor && is_input)
             tensor = eddy_tensor_store_take(n->defaults, binding->name);

@@ -135,6 +135,7 @@ static bool make(const eddy_program *program, uint64_t outputs, eddy_program **m
     variant->input_count = program->input_count;
     variant->state_count = program->state_count;
     variant->constant_count = program->constant_count;
+    variant->donated_count = program->donated_count;
     eddy_quiet quiet;
     eddy_error failed;
     eddy_quiet_begin(&quiet);

@@ -70,6 +70,8 @@ static bool check_role(eddy_verifier *v, const eddy_program_binding *binding, ui
     if ((is_input && (kind != EDDY_VALUE_INPUT || of->is_bound)) ||
         (is_state && kind != EDDY_VALUE_STATE) || (is_constant && kind != EDDY_VALUE_CONSTANT))
         return eddy_verifier_fail(v, "the value has another role");
+    if (eddy_code_value_at(v->code, binding->value)->is_donated != binding->is_donated)
+        return eddy_verifier_fail(v, "what is donated is gone behind a run");
     if (is_input && binding->layout.offset != 0)
         return eddy_verifier_fail(v, "an input begins at its first element");
     of->is_bound |= is_input || is_state || is_constant;
@@ -199,6 +201,9 @@ static bool check_late(eddy_verifier *v, uint32_t i) {
                    eddy_late_is_behind(eddy_code_instruction_at(v->code, i + 1)->op);
     if (is_behind && !is_last)
         return eddy_verifier_fail(v, "%s is called behind a run, and is not at the end",
+                                  instruction->op->name);
+    if (is_behind && eddy_code_reads_donated(v->code, instruction))
+        return eddy_verifier_fail(v, "%s is called behind a run, when what it reads is gone",
                                   instruction->op->name);
     if (is_behind && instruction->patch_count > 0)
         return eddy_verifier_fail(v, "%s takes no number of a run", instruction->op->name);

@@ -47,6 +47,10 @@ typedef enum eddy_role {
     /* The same, but nobody writes it (or another part of its storage) any more: the program holds it, and each run looks whether a write
      * was issued since the recording ended. Writes to memory that Eddy does not see (of eddy_from_buffer) are not noticed. */
     EDDY_ROLE_CONSTANT,
+    /* An input whose memory each run takes: it may compute in it, and once the run is over, whatever became of it, the tensor that was given is given up. Reading it then, or
+     * computing with it, fails with INVALID_ARGUMENT ("the tensor was donated to a run of a program, as its input x"), until an op writes all of it, which takes memory anew;
+     * what was issued before, reads and lends included, sees its elements. In all else it is an input, among which it is numbered. */
+    EDDY_ROLE_DONATED,
 } eddy_role;
 
 typedef struct eddy_binding {
@@ -109,7 +113,7 @@ EDDY_API eddy_status eddy_record_begin(const eddy_record_options *options);
  * and their contexts stay the program's until it is released. bindings names inputs, outputs, state and constants; NULL names
  * none. The program keeps the tensors that it captured, its state and its constants. NULL with INVALID_ARGUMENT (no recording is open; a
  * name is missing or given twice; an input was made by the recording, or an output was not seen by it; an input is named twice, or as state or constant too; a constant
- * was written), UNSUPPORTED (what cannot be replayed was recorded, or another thread has written a tensor between two recorded calls on
+ * was written; an output is a donated input, or a part of one), UNSUPPORTED (what cannot be replayed was recorded, or another thread has written a tensor between two recorded calls on
  * it: the message names the call), OUT_OF_MEMORY, SHUT_DOWN or FORKED (the runtime does not run any more) in the slot; the recording ends
  * in any case. */
 EDDY_API eddy_program *eddy_record_end(const eddy_bindings *bindings);
@@ -122,7 +126,7 @@ EDDY_API eddy_program *eddy_record_end(const eddy_bindings *bindings);
  * numbers of steps, and fails with UNSUPPORTED if a custom function that is not pure is among them. docs/programs.md.
  *
  * NULL, beside the errors of eddy_record_end, with INVALID_ARGUMENT (no output carries a gradient; the calls have overwritten what the
- * gradient of one of them reads) or UNSUPPORTED (a recorded call wrote in place to a tensor that was there before, and a gradient goes
+ * gradient of one of them reads) or UNSUPPORTED (an input is donated; a recorded call wrote in place to a tensor that was there before, and a gradient goes
  * back through it; a tensor that the recording made has a hook, keeps its gradient or was made a leaf; the backward pass draws
  * random numbers, or writes to a tensor that it has not made). */
 EDDY_API eddy_program *eddy_record_end_with_grad(const eddy_bindings *bindings);
@@ -151,8 +155,9 @@ EDDY_API void eddy_program_release(eddy_program **program);
  * (<eddy/control.h>) the call returns once the run is over: WOULD_DEADLOCK in a callback (nothing has changed then), or if it runs behind a
  * tensor that the calling thread has mapped. A late
  * error stays with what depends on it, as in single calls, and names the recorded call. INVALID_ARGUMENT (another number of
- * inputs; a tensor that the program writes is given twice, or is one that it captured; a constant was written after the recording),
- * SHAPE_MISMATCH (another shape or other strides), DTYPE_MISMATCH, DEVICE_MISMATCH, RUNTIME_MISMATCH, OUT_OF_MEMORY, SHUT_DOWN, FORKED:
+ * inputs; a tensor that the program writes is given twice, or is one that it captured; a constant was written after the recording; a donated input is given what it
+ * shares with another argument or with the program, a part of a larger tensor, memory of the caller's (eddy_from_buffer), or, outside of eddy_no_grad_begin, a tensor that requires a
+ * gradient), SHAPE_MISMATCH (another shape or other strides), DTYPE_MISMATCH, DEVICE_MISMATCH, RUNTIME_MISMATCH, OUT_OF_MEMORY, SHUT_DOWN, FORKED:
  * nothing has changed then, and the message names the binding. Several threads may run one program at once. */
 EDDY_API eddy_status eddy_program_run(eddy_program *program, eddy_list inputs,
                                       eddy_tensor **outputs);
@@ -316,7 +321,7 @@ typedef struct eddy_program_binding_info {
     size_t size;      /* set it to sizeof(eddy_program_binding_info) */
     const char *name; /* the program's: valid while it lives */
     eddy_role role;
-    int64_t number; /* among the bindings of its role */
+    int64_t number; /* among the bindings of its role; of a donated input among all inputs */
     eddy_dtype dtype;
     eddy_device device;
     eddy_shape shape;               /* rank -1: it depends on data, and is known behind a run */

@@ -1,6 +1,6 @@
 /* In place: the result of an elementwise instruction lies where one of its operands did.
  *
- * That operand's value lives within the run, is all of its storage and used there for the last time, and has the layout and dtype of the
+ * That operand's value lives within the run, or is a donated input, is all of its storage and used there for the last time, and has the layout and dtype of the
  * result, so that the loop reads each element before it writes it. The operands of a group that is one chain are those of its last member. */
 #include <base/memory.h>
 #include <program/control.h>
@@ -35,6 +35,11 @@ static bool lives_within(const placing *p, uint32_t value) {
     return p->bases[value] == 0 && of->kind == EDDY_VALUE_MADE && !of->is_in_tile;
 }
 
+/* Whether nobody needs the value behind its last use. */
+static bool is_used_up(const placing *p, uint32_t value) {
+    return lives_within(p, value) || eddy_code_value_at(p->code, value)->is_donated;
+}
+
 /* Members of a group run in turns, so that all of the group counts as one instruction. */
 static eddy_code_group extent_of(const eddy_code *code, uint32_t i, uint32_t *group) {
     while (*group < code->groups.count &&
@@ -58,7 +63,7 @@ static uint32_t place_of(const placing *p, uint32_t i, const eddy_code_group *ex
     for (uint32_t k = 0; k < inputs; k++) {
         uint32_t value = operands[k].value;
         if (value == EDDY_CODE_NONE || operands[k].access & EDDY_CODE_WRITES ||
-            !lives_within(p, value) || p->last[value] != i ||
+            !is_used_up(p, value) || p->last[value] != i ||
             eddy_code_value_at(p->code, value)->bytes != bytes ||
             !eddy_code_has_same_layout(p->code, &operands[k], result) ||
             !is_alone(p, i, extent->first, extent->count, &operands[k]))
@@ -84,6 +89,15 @@ static uint32_t place_for(const placing *p, uint32_t i, const eddy_code_group *e
     return taken;
 }
 
+/* A donated input is there before the first instruction, and so before any loop. */
+static uint32_t last_of_donated(const eddy_regions *regions, uint32_t user) {
+    uint32_t last = user, r = eddy_region_of(regions, user);
+    for (; r != EDDY_CODE_NONE; r = eddy_region_at(regions, r)->outer)
+        if (eddy_region_at(regions, r)->is_loop)
+            last = eddy_region_at(regions, r)->end;
+    return last;
+}
+
 /* A value that a loop finds there is used by each step, and so until the loop ends. */
 static void find_last(const placing *p, const eddy_regions *regions, uint32_t *first) {
     size_t bytes = p->code->values.count * sizeof(*p->last);
@@ -97,7 +111,9 @@ static void find_last(const placing *p, const eddy_regions *regions, uint32_t *f
                 continue;
             if (first[value] == EDDY_CODE_NONE)
                 first[value] = i;
-            uint32_t last = eddy_regions_last(regions, first[value], i);
+            uint32_t last = eddy_code_value_at(p->code, value)->is_donated
+                                ? last_of_donated(regions, i)
+                                : eddy_regions_last(regions, first[value], i);
             if (p->last[value] == EDDY_CODE_NONE || p->last[value] < last)
                 p->last[value] = last;
         }

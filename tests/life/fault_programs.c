@@ -207,14 +207,14 @@ static eddy_status run_ring(eddy_tensor *x, double *result) {
         return status;
     eddy_tensor *y = eddy_exp(x), *outputs[4][2];
     eddy_program *program =
-        eddy_record_end(EDDY_BINDINGS({"x", x, EDDY_ROLE_INPUT}, {"y", y, EDDY_ROLE_OUTPUT},
+        eddy_record_end(EDDY_BINDINGS({"x", x, EDDY_ROLE_DONATED}, {"y", y, EDDY_ROLE_OUTPUT},
                                       {"sum", eddy_sum(y, EDDY_ALL_AXES, NULL), EDDY_ROLE_OUTPUT}));
     eddy_output_ring *ring = program ? eddy_output_ring_create(program, 1) : NULL;
     status = ring ? EDDY_OK : EDDY_OUT_OF_MEMORY;
     for (int i = 0; i < 3 && status == EDDY_OK; i++)
-        status = eddy_output_ring_run(ring, EDDY_LIST(x), outputs[i]);
+        status = eddy_output_ring_run(ring, EDDY_LIST(eddy_clone(x)), outputs[i]);
     if (status == EDDY_OK)
-        status = eddy_program_run_named(program, EDDY_FEEDS({"x", x}),
+        status = eddy_program_run_named(program, EDDY_FEEDS({"x", eddy_clone(x)}),
                                         EDDY_FETCHES({"sum", &outputs[3][1]}),
                                         EDDY_OPTIONS(program_run_named, .ring = ring));
     if (status == EDDY_OK)

@@ -357,6 +357,7 @@ typedef struct world {
     eddy_tensor *inputs[3]; /* two matrices, and rows of them by number */
     eddy_tensor *states[STATES];
     eddy_generator *generator;
+    uint64_t donated; /* a bit for each input whose memory runs take */
     node root;
 } world;
 
@@ -394,7 +395,8 @@ static eddy_program *record(world *w, uint64_t seed, const eddy_record_options *
     for (int i = 0; i < OUTPUTS; i++)
         clones[i] = eddy_clone(outputs[i]);
     for (int i = 0; i < 3; i++)
-        bindings[count++] = (eddy_binding){names[i], w->inputs[i], EDDY_ROLE_INPUT};
+        bindings[count++] = (eddy_binding){
+            names[i], w->inputs[i], w->donated >> i & 1 ? EDDY_ROLE_DONATED : EDDY_ROLE_INPUT};
     /* State that no call uses has no name. */
     for (int i = 0; i < STATES; i++) {
         (void)eddy_mul_s_inplace(w->states[i], EDDY_S(1));
@@ -439,6 +441,13 @@ static void compare(eddy_program *program, world *recorded, uint64_t seed, int64
         must(eddy_copy_into(replayed.states[i], recorded->states[i]));
     must(eddy_program_run(program, (eddy_list){replayed.inputs, 3}, outputs));
     expect_drawn(w.generator, &after, seed);
+    for (int i = 0; i < 3; i++) {
+        bool is_gone = eddy_wait(replayed.inputs[i], EDDY_FOREVER) == EDDY_INVALID_ARGUMENT;
+        eddy_error_take(NULL);
+        cr_assert_eq(is_gone, recorded->donated >> i & 1, "seed %llu", (unsigned long long)seed);
+        if (!is_gone && i < 2)
+            expect_bits(w.inputs[i], replayed.inputs[i], seed, "input");
+    }
     for (int i = 0; i < OUTPUTS; i++)
         expect_bits(eddy_contiguous(eager[i]), outputs[i], seed, "output");
     for (int i = 0; i < STATES; i++)
@@ -460,7 +469,7 @@ static void fail(eddy_program *program, world *recorded, int64_t size) {
     (void)eddy_sync(EDDY_FOREVER);
     eddy_error_take(&error);
     for (int i = 0; i < STATES; i++)
-        must(eddy_copy_into(w.inputs[0], recorded->states[i]));
+        must(eddy_copy_into(w.states[i], recorded->states[i]));
 }
 
 /* The text of groups that run tile by tile is for readers alone. */
@@ -484,6 +493,7 @@ static void try_seed(uint64_t seed) {
     world w;
     make_world(&w, seed, size, false);
     w.generator = eddy_generator_create(seed);
+    w.donated = below(&draw, 8);
     eddy_program *program = record(&w, seed, &options);
     for (uint64_t i = 0; i < 4; i++) {
         if (i == 2) {
