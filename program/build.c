@@ -478,10 +478,10 @@ static eddy_status check_donated(const maker *m) {
     }
     for (uint32_t i = 0; i < code->instructions.count; i++) {
         const eddy_code_instruction *call = eddy_code_instruction_at(code, i);
-        if (call->op->has_late_shape && eddy_code_reads_donated(code, call))
+        if (eddy_late_is_behind(call->op) && eddy_code_reads_donated(code, call))
             return eddy_fail(EDDY_UNSUPPORTED, m->origin,
-                             "%s is called behind each run, since the shape of its result depends "
-                             "on data, and reads a donated input, which is gone then",
+                             "%s is called behind each run, and reads a donated input, which is "
+                             "gone then",
                              call->op->name);
     }
     return EDDY_OK;

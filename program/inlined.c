@@ -27,7 +27,15 @@ typedef struct inlining {
 eddy_status eddy_inlined_check(const eddy_run *r) {
     const eddy_recorder *recorder = r->caller->recorder;
     const eddy_code *code = &r->program->code;
-    if (EDDY_LIKELY(!recorder) || code->late_calls.count == 0)
+    if (EDDY_LIKELY(!recorder))
+        return EDDY_OK;
+    if (r->turn || r->program->donated_count > 0)
+        return eddy_recorder_refuse(
+            r->caller,
+            r->turn ? "no run would turn the ring: take outputs that are new, or targets"
+                    : "no run would give up what is donated to it: record it with inputs",
+            r->origin);
+    if (code->late_calls.count == 0)
         return EDDY_OK;
     const char *reason = eddy_late_read_is_in(code) ? recorder->refuse_again(recorder) : NULL;
     if (reason)

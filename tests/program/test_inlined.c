@@ -757,6 +757,35 @@ Test(inlined, what_no_run_repeats_spoils_the_recording) {
     cr_assert_eq(eddy_live_count(), 0);
 }
 
+/* What is gone behind a run would be there at the next one. */
+Test(inlined, what_is_given_up_is_refused) {
+    eddy_scope *scope = eddy_scope_begin();
+    eddy_tensor *x = of(1), *y;
+    begin(true);
+    y = eddy_exp(x);
+    eddy_program *taking =
+        end(EDDY_BINDINGS({"x", x, EDDY_ROLE_DONATED}, {"y", y, EDDY_ROLE_OUTPUT}));
+    eddy_program *affine = make_affine(of(1));
+    eddy_output_ring *ring = eddy_output_ring_create(affine, 2);
+    must(EDDY_OK);
+    begin(false);
+    cr_assert_eq(eddy_program_run(taking, EDDY_LIST(x), &y), EDDY_UNSUPPORTED);
+    expect_error(EDDY_UNSUPPORTED, "program_run: it cannot be recorded, since no run would give up "
+                                   "what is donated to it: record it with inputs");
+    cr_assert_eq(eddy_output_ring_run(ring, EDDY_LIST(x), &y), EDDY_UNSUPPORTED);
+    expect_error(EDDY_UNSUPPORTED,
+                 "output_ring_run: it cannot be recorded, since no run would turn the ring: take "
+                 "outputs that are new, or targets");
+    y = eddy_neg(x);
+    eddy_program *outer = end(EDDY_BINDINGS({"x", x, EDDY_ROLE_INPUT}, {"y", y, EDDY_ROLE_OUTPUT}));
+    cr_assert_eq(sum_of(run(outer, EDDY_LIST(x))), -3, "nothing was given up");
+    eddy_output_ring_release(&ring);
+    eddy_program_release(&taking);
+    eddy_program_release(&affine);
+    eddy_program_release(&outer);
+    expect_nothing_left(scope);
+}
+
 /* A run that is refused is no part of the recording, which goes on. */
 Test(inlined, a_run_that_fails_is_not_recorded) {
     eddy_scope *scope = eddy_scope_begin();
