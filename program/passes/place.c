@@ -75,6 +75,26 @@ static uint32_t place_of(const placing *p, uint32_t i, const eddy_code_group *ex
     return 0;
 }
 
+/* Whether the members of a chain see what they hand on with one layout. Then an index is the same element for all of them; a transposed view in between makes
+ * it another one. */
+static bool has_one_index(const placing *p, const eddy_code_group *chain) {
+    for (uint32_t m = chain->first; m < chain->first + chain->count; m++) {
+        const eddy_code_instruction *maker = eddy_code_instruction_at(p->code, m);
+        const eddy_code_operand *made =
+            eddy_code_operand_at(p->code, maker->operands_at + maker->operand_count - 1);
+        for (uint32_t i = m + 1; i < chain->first + chain->count; i++) {
+            const eddy_code_instruction *user = eddy_code_instruction_at(p->code, i);
+            for (uint32_t k = 0; k < user->operand_count; k++) {
+                const eddy_code_operand *used =
+                    eddy_code_operand_at(p->code, user->operands_at + k);
+                if (used->value == made->value && !eddy_code_has_same_layout(p->code, used, made))
+                    return false;
+            }
+        }
+    }
+    return true;
+}
+
 /* Where the result of the instruction may lie: 1 + a value, or 0. */
 static uint32_t place_for(const placing *p, uint32_t i, const eddy_code_group *extent) {
     const eddy_code_instruction *instruction = eddy_code_instruction_at(p->code, i);
@@ -83,7 +103,8 @@ static uint32_t place_for(const placing *p, uint32_t i, const eddy_code_group *e
     if (!(result->access & EDDY_CODE_MAKES) || !lives_within(p, result->value))
         return 0;
     uint32_t taken = place_of(p, i, extent, result);
-    if (extent->is_chain && i == extent->first + extent->count - 1)
+    if (taken == 0 && extent->is_chain && i == extent->first + extent->count - 1 &&
+        has_one_index(p, extent))
         for (uint32_t m = extent->first; m < i && taken == 0; m++)
             taken = place_of(p, m, extent, result);
     return taken;

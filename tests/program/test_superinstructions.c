@@ -491,6 +491,20 @@ Test(superinstructions, results_lie_where_an_operand_of_the_chain_was) {
     eddy_scope_end(scope);
 }
 
+/* The product is seen transposed: an element of the result would lie where another one of the operand is that is still to be read. */
+static eddy_tensor *turned(eddy_tensor *const *x) {
+    eddy_tensor *product = eddy_mul(x[0], eddy_t(eddy_exp(x[1])));
+    return eddy_cumsum(eddy_neg(eddy_t(product)), 0);
+}
+
+Test(superinstructions, results_lie_in_no_operand_of_another_order) {
+    use("fuse,place");
+    eddy_scope *scope = eddy_scope_begin();
+    eddy_tensor *const small[] = {matrix(16, 16), matrix(16, 16), matrix(16, 16)};
+    expect(turned, small, "mul_neg", 1);
+    eddy_scope_end(scope);
+}
+
 /* The product waits for its sum, and reads the first operand only then: what comes in between may not lie there. */
 static eddy_tensor *read_late(eddy_tensor *const *x) {
     eddy_tensor *a = eddy_cumsum(x[0], 0), *product = eddy_mul(a, x[1]), *other = eddy_exp(x[1]);
