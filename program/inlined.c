@@ -27,8 +27,6 @@ typedef struct inlining {
 eddy_status eddy_inlined_check(const eddy_run *r) {
     const eddy_recorder *recorder = r->caller->recorder;
     const eddy_code *code = &r->program->code;
-    if (EDDY_LIKELY(!recorder))
-        return EDDY_OK;
     if (r->turn || r->program->donated_count > 0)
         return eddy_recorder_refuse(
             r->caller,

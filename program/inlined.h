@@ -17,7 +17,7 @@
 #include <program/recording.h>
 #include <program/run.h>
 
-/* OK where the calling thread's recording takes runs of the program; UNSUPPORTED, recorded. No recording takes all. */
+/* OK where the calling thread's recording, which is open, takes the run; UNSUPPORTED, recorded. */
 EDDY_MUST_USE eddy_status eddy_inlined_check(const eddy_run *r);
 
 /* Records a run that was submitted, whose roots and words are known. Never fails: what goes wrong is the recording's, and shows when it ends. */

@@ -132,11 +132,13 @@ eddy_status eddy_program_check_constants(const eddy_program *program, eddy_origi
                              "constant %s was written after the program was recorded",
                              binding->name);
     }
-    eddy_program **inner = program->inner.items;
-    eddy_status status = EDDY_OK;
-    for (uint32_t i = 0; i < program->inner.count && status == EDDY_OK; i++)
-        status = eddy_program_check_constants(inner[i], origin);
-    return status;
+    for (uint32_t i = 0; i < program->inner.count; i++) {
+        eddy_status status =
+            eddy_program_check_constants(((eddy_program **)program->inner.items)[i], origin);
+        if (status != EDDY_OK)
+            return status;
+    }
+    return EDDY_OK;
 }
 
 eddy_program *eddy_program_retain(eddy_program *program) {

@@ -504,7 +504,8 @@ static eddy_status check_call(const eddy_run *r) {
         return eddy_caller_refuse(r->caller, r->origin);
     if (!eddy_runtime_is_running(r->program->runtime))
         return eddy_runtime_refuse(r->program->runtime, r->origin, "");
-    status = eddy_inlined_check(r);
+    if (EDDY_UNLIKELY(r->caller->recorder != NULL))
+        status = eddy_inlined_check(r);
     if (status != EDDY_OK)
         return status;
     status = eddy_program_check_list(r->inputs.items, r->inputs.count, "inputs", r->origin);

@@ -280,9 +280,9 @@ static bool run_kernel(eddy_vm *vm, const eddy_instruction *instruction, const e
     return has_memory;
 }
 
-static eddy_execute_result execute(eddy_vm *vm, const eddy_instruction *instruction,
-                                   eddy_blocks_cache *cache, eddy_kernel_team *team, void **data,
-                                   int64_t *data_bytes) {
+static inline __attribute__((always_inline)) eddy_execute_result
+execute(eddy_vm *vm, const eddy_instruction *instruction, eddy_blocks_cache *cache,
+        eddy_kernel_team *team, void **data, int64_t *data_bytes) {
     survey found = execute_prepare(vm, instruction, cache, data, data_bytes);
     if (EDDY_UNLIKELY(found.is_starved))
         return EDDY_EXECUTE_STARVED;
