@@ -18,8 +18,7 @@ bool eddy_late_read_is_in(const eddy_code *code) {
 bool eddy_late_read_needs_copy(const eddy_code *code, uint32_t at) {
     uint32_t value = read_operand(code, eddy_code_instruction_at(code, at))->value;
     const eddy_code_value *read = eddy_code_value_at(code, value);
-    return (read->kind != EDDY_VALUE_MADE && read->is_written) ||
-           eddy_code_find_writer(code, at + 1, value) != NULL;
+    return read->kind != EDDY_VALUE_MADE || eddy_code_find_writer(code, at + 1, value) != NULL;
 }
 
 /* A storage of its own, row-major. */

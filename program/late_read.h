@@ -1,7 +1,7 @@
 /* Reads that a run hands to a callback of the user's: eddy_read_async in a recording (interpreter/host/access.h), behind the run as calls of late shape are.
  *
- * What such a read sees are the elements at its place among the calls. Where the recorded calls write them later, or where they are a tensor that other runs may
- * write meanwhile, the run makes a copy in that place, and the copy is read. */
+ * What such a read sees are the elements at its place among the calls. Where the recorded calls write them later, and where they are a tensor that is there beside the run, which
+ * others may write between the run and the read, the run makes a copy in that place, and the copy is read. */
 #ifndef EDDY_PROGRAM_LATE_READ_H
 #define EDDY_PROGRAM_LATE_READ_H
 

@@ -26,8 +26,7 @@ struct eddy_output_ring {
     int64_t runs;                /* const after init */
     eddy_lock lock;              /* no other is taken while it is held */
     eddy_ring_place *oldest;     /* lock: lock; by the numbers of their runs */
-    int64_t count;               /* lock: lock; of these and of the runs under way */
-    uint64_t last;               /* lock: lock; number of the last run that began */
+    uint64_t last;               /* lock: lock; number of the last run */
 };
 
 /* ---- places ---- */
@@ -62,15 +61,14 @@ static void insert(eddy_output_ring *ring, eddy_ring_place *place) {
     *at = place;
 }
 
-/* Lock: ring->lock. Those that a further run makes old. */
-static eddy_ring_place *take_stale(eddy_output_ring *ring) {
+/* Lock: ring->lock. Those that the run makes old. One that has not come back yet is left to a later run. */
+static eddy_ring_place *take_stale(eddy_output_ring *ring, uint64_t run) {
     eddy_ring_place *stale = NULL, **end = &stale;
-    while (ring->oldest && ring->count >= ring->runs) {
+    while (ring->oldest && run - ring->oldest->run >= (uint64_t)ring->runs) {
         *end = ring->oldest;
         ring->oldest = ring->oldest->next;
         end = &(*end)->next;
         *end = NULL;
-        ring->count--;
     }
     return stale;
 }
@@ -140,15 +138,13 @@ void eddy_ring_gone_destroy(eddy_ring_gone *gone) {
 static void put_back(eddy_ring_turn *turn) {
     eddy_output_ring *ring = turn->ring;
     eddy_lock_acquire(&ring->lock);
-    ring->count--;
-    /* Unless another run has begun meanwhile. */
+    /* Unless another run was submitted meanwhile. */
     if (ring->last == turn->place->run)
         ring->last--;
     while (turn->stale) {
         eddy_ring_place *place = turn->stale;
         turn->stale = place->next;
         insert(ring, place);
-        ring->count++;
     }
     eddy_lock_release(&ring->lock);
 }
@@ -170,16 +166,26 @@ eddy_status eddy_ring_turn_begin(eddy_ring_turn *turn, eddy_output_ring *ring,
     if (!turn->place)
         return eddy_fail(EDDY_OUT_OF_MEMORY, origin, "no memory for a place in the ring");
     turn->ring = eddy_output_ring_retain(ring);
+    return EDDY_OK;
+}
+
+bool eddy_ring_turn_take(eddy_ring_turn *turn) {
+    eddy_output_ring *ring = turn->ring;
     eddy_lock_acquire(&ring->lock);
     turn->place->run = ++ring->last;
-    turn->stale = take_stale(ring);
-    ring->count++;
+    turn->stale = take_stale(ring, turn->place->run);
     eddy_lock_release(&ring->lock);
-    if (make_gone(turn))
-        return EDDY_OK;
-    put_back(turn);
-    discard(turn);
-    return eddy_fail(EDDY_OUT_OF_MEMORY, origin, "no memory for a place in the ring");
+    return make_gone(turn);
+}
+
+bool eddy_ring_turn_holds(const eddy_ring_turn *turn, eddy_storage_number storage) {
+    bool is_found = false;
+    eddy_lock_acquire(&turn->ring->lock);
+    for (const eddy_ring_place *place = turn->ring->oldest; place; place = place->next)
+        for (uint32_t i = 0; i < place->count; i++)
+            is_found |= place->outputs[i].root->storage == storage;
+    eddy_lock_release(&turn->ring->lock);
+    return is_found;
 }
 
 void eddy_ring_turn_operands(const eddy_ring_turn *turn, eddy_vm_operand *operands) {
@@ -233,11 +239,7 @@ void eddy_ring_turn_end(eddy_ring_turn *turn, eddy_status status) {
         insert(ring, turn->place);
         eddy_lock_release(&ring->lock);
         turn->place = NULL;
-    } else if (turn->is_submitted) {
-        eddy_lock_acquire(&ring->lock);
-        ring->count--;
-        eddy_lock_release(&ring->lock);
-    } else {
+    } else if (!turn->is_submitted && turn->place->run > 0) {
         put_back(turn);
     }
     discard(turn);

@@ -1,10 +1,12 @@
 /* The turn of one run in a ring (<eddy/output_ring.h>).
  *
- *   begin: what is too old leaves the ring --run is submitted, and gives it up--> end: the run's outputs enter the ring
- *                                          --nothing was submitted-------------> end: it enters again
+ *   begin --nothing is submitted--> end: nothing has happened
+ *     \--take: the run has a number, what is too old leaves the ring--run is submitted, and gives it up--> end: the run's outputs enter the ring
+ *                                                              \--it is not-----------------------------> end: it enters again
  *
- * Between the two no lock is held: a call may run user code, which may run the same ring. With runs under way, which count, there are never more than K in the
- * ring, unless more than K threads run it at once.
+ * A run takes its turn at the last moment, when it has waited for all that it waits for: so none makes others old and then fails, or is overtaken, for long. No lock is
+ * held outside of the functions here: a call may run user code, which may run the same ring. A run that was overtaken by K others before it has come back leaves its outputs to the
+ * next one.
  *
  * Threads: a turn is of the calling thread. What is gone belongs to the run's instruction once that is submitted. */
 #ifndef EDDY_PROGRAM_OUTPUT_RING_H
@@ -39,7 +41,11 @@ typedef struct eddy_ring_turn {
 /* INVALID_ARGUMENT (no ring, or one of another program), OUT_OF_MEMORY, recorded: nothing has changed. */
 EDDY_MUST_USE eddy_status eddy_ring_turn_begin(eddy_ring_turn *turn, eddy_output_ring *ring,
                                                const eddy_program *program, eddy_origin origin);
+/* The run is about to be submitted. False without memory. */
+EDDY_MUST_USE bool eddy_ring_turn_take(eddy_ring_turn *turn);
 void eddy_ring_turn_end(eddy_ring_turn *turn, eddy_status status);
+/* Whether the storage is an output that the ring holds. */
+bool eddy_ring_turn_holds(const eddy_ring_turn *turn, eddy_storage_number storage);
 
 /* How many storages the run gives up, and the operands that do. */
 static inline uint32_t eddy_ring_turn_count(const eddy_ring_turn *turn) {

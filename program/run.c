@@ -1,5 +1,6 @@
 /* eddy_program_run: draws, submits the run as one instruction of the VM, and hands out what it makes. */
 #include <base/dtype.h>
+#include <base/memory.h>
 #include <base/number.h>
 #include <base/status.h>
 #include <float.h>
@@ -401,22 +402,21 @@ static void hand_out(const eddy_run *r) {
 
 /* ---- all of it ---- */
 
-static eddy_status submit(const eddy_run *r) {
+/* With so many operands behind the program's own. */
+static eddy_status submit_with(const eddy_run *r, eddy_vm_operand *operands, uint32_t given_up) {
     const eddy_program *program = r->program;
+    uint32_t bases = program->executable->base_count - 1;
+    bool gives = given_up > 0 || program->donated_count > 0;
     r->arguments->program = eddy_program_retain(r->program);
     r->arguments->late = r->late ? eddy_late_draws_retain(r->late) : NULL;
-    uint32_t bases = program->executable->base_count - 1, given_up = eddy_ring_turn_count(r->turn);
     r->arguments->gone = given_up > 0 ? r->turn->gone : NULL;
-    if (given_up > 0)
-        eddy_ring_turn_operands(r->turn, r->operands + bases);
-    bool gives = given_up > 0 || program->donated_count > 0;
     eddy_vm_call call = {
         .instruction = {.descriptor = gives ? &giving_descriptor : &descriptor,
                         .arguments = r->arguments,
                         .operand_count = bases + given_up,
                         .address = r->origin.address},
         .argument_bytes = argument_bytes(program),
-        .operands = r->operands,
+        .operands = operands,
         .stream = eddy_stream_of_caller(r->caller, program->runtime),
         .cost_ps = program->executable->most_ps,
         .part_count = program->code.recorded_count + (gives ? bases + given_up : 0),
@@ -434,6 +434,29 @@ static eddy_status submit(const eddy_run *r) {
         eddy_ring_turn_submitted(r->turn);
     }
     return status;
+}
+
+/* The outputs that it makes old are operands, too. */
+static eddy_status submit_in_turn(const eddy_run *r) {
+    uint32_t bases = r->program->executable->base_count - 1,
+             given_up = eddy_ring_turn_take(r->turn) ? eddy_ring_turn_count(r->turn) : UINT32_MAX;
+    if (given_up == 0)
+        return submit_with(r, r->operands, 0);
+    size_t bytes = (bases + (size_t)given_up) * sizeof(*r->operands);
+    eddy_vm_operand *operands =
+        given_up == UINT32_MAX ? NULL : eddy_memory_acquire(bytes, EDDY_MEMORY_PROGRAM);
+    if (!operands)
+        return eddy_fail(EDDY_OUT_OF_MEMORY, r->origin, "no memory for a place in the ring");
+    memcpy(operands, r->operands, bases * sizeof(*operands));
+    eddy_ring_turn_operands(r->turn, operands + bases);
+    eddy_status status = submit_with(r, operands, given_up);
+    memcpy(r->operands, operands, bases * sizeof(*operands)); /* the new storages */
+    eddy_memory_release(operands, bytes, EDDY_MEMORY_PROGRAM);
+    return status;
+}
+
+static eddy_status submit(const eddy_run *r) {
+    return EDDY_LIKELY(!r->turn) ? submit_with(r, r->operands, 0) : submit_in_turn(r);
 }
 
 /* For gradients: what the run writes has changed. */
@@ -533,8 +556,7 @@ static eddy_status with_room(eddy_run *r, eddy_status (*function)(eddy_run *r)) 
     eddy_status status = check_call(r);
     if (status != EDDY_OK)
         return status;
-    size_t operands = (program->executable->base_count - 1 + eddy_ring_turn_count(r->turn)) *
-                      sizeof(*r->operands);
+    size_t operands = (program->executable->base_count - 1) * sizeof(*r->operands);
     size_t handles = (program->handle_count + program->made.count) * sizeof(*r->handles);
     size_t roots = program->made.count * sizeof(*r->roots);
     size_t given = program->externals.count * sizeof(*r->given);

@@ -290,6 +290,23 @@ static eddy_status check_aliases(const eddy_run *r) {
                                                       : "the program writes it");
 }
 
+/* The ring would give up what the run has just written, or later what others have written meanwhile. */
+static eddy_status check_ring(const eddy_run *r) {
+    uint32_t count = r->program->externals.count + r->program->made.count;
+    for (uint32_t e = 0; r->turn && e < count; e++) {
+        const eddy_vm_operand *operand = &r->operands[e];
+        if (!is_given(r, e) || operand->access == EDDY_ACCESS_CONST || operand->is_given_up ||
+            !eddy_ring_turn_holds(r->turn, operand->storage))
+            continue;
+        const eddy_program_binding *binding = binding_of(r, e);
+        return eddy_fail(EDDY_INVALID_ARGUMENT, r->origin,
+                         "%s %s is an output of the ring, which will give it up, and the program "
+                         "writes it",
+                         what_is(binding), binding->name);
+    }
+    return EDDY_OK;
+}
+
 static eddy_status fail_late_target(const eddy_run *r, const eddy_program_binding *binding) {
     return eddy_fail(EDDY_UNSUPPORTED, r->origin,
                      "output %s has no target, since its shape depends on data", binding->name);
@@ -338,7 +355,9 @@ eddy_status eddy_run_bind(const eddy_run *r) {
                               .bytes = eddy_code_value_at(&program->code, value)->bytes};
     }
     status = bind_given(r);
-    return status == EDDY_OK ? check_aliases(r) : status;
+    if (status == EDDY_OK)
+        status = check_aliases(r);
+    return status == EDDY_OK ? check_ring(r) : status;
 }
 
 eddy_tensor *eddy_run_root(const eddy_run *r, uint32_t operand, int64_t *shift) {

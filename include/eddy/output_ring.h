@@ -18,7 +18,8 @@
  * (The library keeps the sentences of the last 128 tensors; of older ones the error has the number of the instruction alone, and is KERNEL_FAILED.) Memory that
  * went to another library (<eddy/dlpack.h>) stays where it is until the tensor is released.
  *
- * Rings are reference-counted and no scope owns them. Any thread; several may run one ring at once: runs are numbered from 1 in the order in which their calls begin. */
+ * Rings are reference-counted and no scope owns them. Any thread; several may run one ring at once: runs are numbered from 1 in the order in which they are submitted. One that
+ * K others have overtaken when it comes back (it waits for draws in a loop) is given up by the next. */
 #ifndef EDDY_OUTPUT_RING_H
 #define EDDY_OUTPUT_RING_H
 
@@ -45,7 +46,7 @@ EDDY_API void eddy_output_ring_release(eddy_output_ring **ring);
  * is returned as it is, an input), outputs written into targets, outputs that nobody fetches, and what the tape saves beside outputs are none of
  * the ring's. Where a run takes an output that it makes old as an input, it reads it before.
  *
- * The errors of eddy_program_run; INVALID_ARGUMENT without a ring. Where nothing has changed the ring has not either. Whatever becomes of a run that was submitted, also if it
+ * The errors of eddy_program_run; INVALID_ARGUMENT without a ring, and where a target, or state that the program writes, is an output that the ring still holds. Where nothing has changed the ring has not either. Whatever becomes of a run that was submitted, also if it
  * gets no memory, it has taken its place. */
 EDDY_API eddy_status eddy_output_ring_run(eddy_output_ring *ring, eddy_list inputs,
                                           eddy_tensor **outputs);

@@ -286,6 +286,42 @@ Test(inlined, folding_is_not_recorded) {
     expect_nothing_left(scope);
 }
 
+/* What was folded is not there to be given, and whoever writes a constant makes each run fail: both are said when the recording ends. */
+Test(inlined, constants_of_inner_programs_have_no_other_role) {
+    eddy_scope *scope = eddy_scope_begin();
+    eddy_tensor *x = of(1), *c = of(2), *y;
+    begin(true);
+    y = eddy_add(eddy_mul(x, c), eddy_mul_s(c, EDDY_S(100)));
+    eddy_program *inner = end(EDDY_BINDINGS({"x", x, EDDY_ROLE_INPUT}, {"c", c, EDDY_ROLE_CONSTANT},
+                                            {"y", y, EDDY_ROLE_OUTPUT}));
+    for (int role = 0; role < 2; role++) {
+        begin(true);
+        y = run(inner, EDDY_LIST(x));
+        cr_assert_null(eddy_record_end(EDDY_BINDINGS(
+            {"x", x, EDDY_ROLE_INPUT}, {"c", c, role ? EDDY_ROLE_STATE : EDDY_ROLE_INPUT},
+            {"y", y, EDDY_ROLE_OUTPUT})));
+        expect_error(EDDY_INVALID_ARGUMENT,
+                     "record_end: c is constant c of a program that was run in "
+                     "the recording: it is a constant here, too");
+    }
+    begin(true);
+    y = run(inner, EDDY_LIST(x));
+    must(eddy_add_into(c, x, c));
+    cr_assert_null(
+        eddy_record_end(EDDY_BINDINGS({"x", x, EDDY_ROLE_INPUT}, {"y", y, EDDY_ROLE_OUTPUT})));
+    expect_error(EDDY_INVALID_ARGUMENT,
+                 "record_end: a recorded call writes constant c of a program that was run in the "
+                 "recording");
+    begin(true);
+    y = run(inner, EDDY_LIST(x));
+    eddy_program *outer = end(EDDY_BINDINGS({"x", x, EDDY_ROLE_INPUT}, {"c", c, EDDY_ROLE_CONSTANT},
+                                            {"y", y, EDDY_ROLE_OUTPUT}));
+    cr_assert_eq(sum_of(run(outer, EDDY_LIST(of(3)))), 3 * (6 + 200));
+    eddy_program_release(&inner);
+    eddy_program_release(&outer);
+    expect_nothing_left(scope);
+}
+
 /* ---- random numbers ---- */
 
 /* Draws come in the order of the calls; gradients in the program, and behind it, use those of their own. */

@@ -482,3 +482,82 @@ static void run_at_once(void) {
 Test(output_ring, several_threads_run_one_ring) {
     in_each_way(run_at_once);
 }
+
+/* ---- what others write ---- */
+
+/* The ring would give up what the run has just written. */
+Test(output_ring, its_outputs_are_no_targets) {
+    eddy_scope *scope = eddy_scope_begin();
+    eddy_tensor *x = eddy_ones(EDDY_SHAPE(3), EDDY_F32, NULL), *first, *second;
+    must(eddy_record_begin(NULL));
+    eddy_program *program = eddy_record_end(
+        EDDY_BINDINGS({"x", x, EDDY_ROLE_INPUT}, {"y", eddy_exp(x), EDDY_ROLE_OUTPUT}));
+    eddy_output_ring *ring = eddy_output_ring_create(program, 2);
+    must(eddy_output_ring_run(ring, EDDY_LIST(x), &first));
+    must(eddy_output_ring_run(ring, EDDY_LIST(first), &second));
+    eddy_tensor *const held[] = {first, second};
+    for (int i = 0; i < 2; i++) {
+        eddy_status status = eddy_program_run_named(
+            program, EDDY_FEEDS({"x", x}), (eddy_fetches){0},
+            EDDY_OPTIONS(program_run_named, .ring = ring, .targets = EDDY_FEEDS({"y", held[i]})));
+        cr_assert_eq(status, EDDY_INVALID_ARGUMENT);
+        expect_error(EDDY_INVALID_ARGUMENT,
+                     "program_run_named: the target of output y is an output of the ring, which "
+                     "will give it up, and the program writes it");
+        must(eddy_wait(held[i], EDDY_FOREVER));
+    }
+    eddy_output_ring_release(&ring);
+    eddy_program_release(&program);
+    eddy_scope_end(scope);
+    cr_assert_eq(eddy_live_count(), 0);
+}
+
+/* ---- runs that wait ---- */
+
+typedef struct waiting {
+    eddy_output_ring *ring;
+    eddy_tensor *x;
+    eddy_status status;
+} waiting;
+
+static void *run_waiting(void *context) {
+    waiting *w = context;
+    eddy_tensor *y = NULL;
+    w->status = eddy_output_ring_run(w->ring, EDDY_LIST(w->x), &y);
+    eddy_release(&y);
+    eddy_error_take(NULL);
+    return NULL;
+}
+
+/* A run that waits for the shape of its input, and is refused then, has made nothing old and has no number. */
+Test(output_ring, a_run_that_is_refused_late_has_taken_no_turn) {
+    eddy_scope *scope = eddy_scope_begin();
+    eddy_tensor *x = eddy_ones(EDDY_SHAPE(2, 1), EDDY_I64, NULL), *outputs[4];
+    eddy_tensor *mask = eddy_ones(EDDY_SHAPE(5), EDDY_F32, NULL);
+    must(eddy_record_begin(NULL));
+    eddy_tensor *y = eddy_mul_s(x, EDDY_S(2));
+    eddy_program *program =
+        eddy_record_end(EDDY_BINDINGS({"x", x, EDDY_ROLE_INPUT}, {"y", y, EDDY_ROLE_OUTPUT}));
+    waiting w = {.ring = eddy_output_ring_create(program, 2)};
+    for (int i = 0; i < 2; i++)
+        must(eddy_output_ring_run(w.ring, EDDY_LIST(x), &outputs[i]));
+    cr_assert_not_null(eddy_map(mask, EDDY_WRITE, EDDY_FOREVER));
+    w.x = eddy_nonzero(mask);
+    pthread_t thread;
+    cr_assert_eq(pthread_create(&thread, NULL, run_waiting, &w), 0);
+    must(
+        eddy_output_ring_run(w.ring, EDDY_LIST(x), &outputs[2])); /* before it, or while it waits */
+    must(eddy_unmap(mask));
+    pthread_join(thread, NULL);
+    cr_assert_eq(w.status, EDDY_SHAPE_MISMATCH);
+    cr_assert_eq(eddy_wait(outputs[0], EDDY_FOREVER), EDDY_INVALID_ARGUMENT);
+    expect_error(EDDY_INVALID_ARGUMENT,
+                 "output y of run 1 of the ring is gone: run 3 has taken its place "
+                 "(the ring keeps 2 runs)");
+    must(eddy_wait(outputs[1], EDDY_FOREVER));
+    must(eddy_wait(outputs[2], EDDY_FOREVER));
+    eddy_output_ring_release(&w.ring);
+    eddy_program_release(&program);
+    eddy_scope_end(scope);
+    cr_assert_eq(eddy_live_count(), 0);
+}
