@@ -1,4 +1,5 @@
 /* Rings: outputs are valid for so many runs. */
+#include <base/memory.h>
 #include <criterion/criterion.h>
 #include <eddy/eddy.h>
 #include <interpreter/handle/tensor.h>
@@ -557,6 +558,38 @@ Test(output_ring, a_run_that_is_refused_late_has_taken_no_turn) {
     must(eddy_wait(outputs[1], EDDY_FOREVER));
     must(eddy_wait(outputs[2], EDDY_FOREVER));
     eddy_output_ring_release(&w.ring);
+    eddy_program_release(&program);
+    eddy_scope_end(scope);
+    cr_assert_eq(eddy_live_count(), 0);
+}
+
+/* ---- memory ---- */
+
+/* Whatever there is no memory for: a run that was not submitted has made nothing old, and has no number. */
+Test(output_ring, a_run_without_memory_has_taken_no_turn) {
+    eddy_scope *scope = eddy_scope_begin();
+    eddy_tensor *x = eddy_ones(EDDY_SHAPE(3), EDDY_F32, NULL), *first, *second = NULL;
+    must(eddy_record_begin(NULL));
+    eddy_program *program = eddy_record_end(
+        EDDY_BINDINGS({"x", x, EDDY_ROLE_INPUT}, {"y", eddy_exp(x), EDDY_ROLE_OUTPUT}));
+    eddy_output_ring *ring = eddy_output_ring_create(program, 1);
+    must(eddy_output_ring_run(ring, EDDY_LIST(x), &first));
+    int64_t failures = 0;
+    for (int64_t at = 0; !second; at++) {
+        must(eddy_wait(first, EDDY_FOREVER));
+        eddy_memory_fail_at(EDDY_MEMORY_PROGRAM, at, 1);
+        eddy_status status = eddy_output_ring_run(ring, EDDY_LIST(x), &second);
+        failures += eddy_memory_failures_injected();
+        eddy_memory_fail_at(EDDY_MEMORY_PROGRAM, 0, 0);
+        cr_assert_eq(status, second ? EDDY_OK : EDDY_OUT_OF_MEMORY);
+        (void)eddy_error_take(NULL);
+    }
+    cr_assert_eq(failures, 3, "its place, the record of what is gone, and the operands");
+    cr_assert_eq(eddy_wait(first, EDDY_FOREVER), EDDY_INVALID_ARGUMENT);
+    expect_error(EDDY_INVALID_ARGUMENT,
+                 "output y of run 1 of the ring is gone: run 2 has taken its "
+                 "place (the ring keeps 1 run)");
+    eddy_output_ring_release(&ring);
     eddy_program_release(&program);
     eddy_scope_end(scope);
     cr_assert_eq(eddy_live_count(), 0);
