@@ -48,7 +48,8 @@ typedef enum eddy_role {
      * was issued since the recording ended. Writes to memory that Eddy does not see (of eddy_from_buffer) are not noticed. */
     EDDY_ROLE_CONSTANT,
     /* An input whose memory each run takes: it may compute in it, and once the run is over, whatever became of it, the tensor that was given is given up. Reading it then, or
-     * computing with it, fails with INVALID_ARGUMENT ("the tensor was donated to a run of a program, as its input x"), until an op writes all of it, which takes memory anew;
+     * computing with it, fails with INVALID_ARGUMENT ("the tensor was donated to a run of a program, as its input x"), until an op writes all of it, which takes memory anew
+     * (the sentences of the last 128 tensors are kept; of older ones the error has the number of the instruction alone, and is KERNEL_FAILED);
      * what was issued before, reads and lends included, sees its elements. In all else it is an input, among which it is numbered. */
     EDDY_ROLE_DONATED,
 } eddy_role;
