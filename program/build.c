@@ -6,6 +6,7 @@
 #include <base/status.h>
 #include <interpreter/tape/unfold.h>
 #include <program/gradient.h>
+#include <program/inlined.h>
 #include <program/late_shapes.h>
 #include <program/recording.h>
 #include <program/variant.h>
@@ -465,44 +466,6 @@ static eddy_status bind_all(const maker *m, const eddy_bindings *bindings) {
     return status;
 }
 
-/* The program may have folded what depends on its constants, and looks at them at each run: they are no other role's, and nobody writes them. */
-static eddy_status check_constants_of(const maker *m, const eddy_bindings *bindings,
-                                      const eddy_program *inner) {
-    for (uint32_t i = 0; i < inner->bindings.count; i++) {
-        const eddy_program_binding *constant = eddy_program_binding_at(inner, i);
-        if (constant->role != EDDY_ROLE_CONSTANT)
-            continue;
-        const eddy_tensor *root = eddy_program_external_at(inner, constant->operand)->tensor;
-        for (int64_t k = 0; k < bindings->count; k++)
-            if (bindings->items[k].tensor->root == root &&
-                bindings->items[k].role != EDDY_ROLE_CONSTANT &&
-                bindings->items[k].role != EDDY_ROLE_OUTPUT)
-                return eddy_fail(EDDY_INVALID_ARGUMENT, m->origin,
-                                 "%s is constant %s of a program that was run in the recording: it "
-                                 "is a constant here, too",
-                                 bindings->items[k].name, constant->name);
-        uint32_t value = eddy_recording_value_of(m->recording, root);
-        if (value != EDDY_CODE_NONE && eddy_code_value_at(&m->program->code, value)->is_written)
-            return eddy_fail(EDDY_INVALID_ARGUMENT, m->origin,
-                             "a recorded call writes constant %s of a program that was run in the "
-                             "recording",
-                             constant->name);
-    }
-    eddy_program **within = inner->inner.items;
-    eddy_status status = EDDY_OK;
-    for (uint32_t i = 0; i < inner->inner.count && status == EDDY_OK; i++)
-        status = check_constants_of(m, bindings, within[i]);
-    return status;
-}
-
-static eddy_status check_inner(const maker *m, const eddy_bindings *bindings) {
-    eddy_program **inner = m->program->inner.items;
-    eddy_status status = EDDY_OK;
-    for (uint32_t i = 0; i < m->program->inner.count && status == EDDY_OK; i++)
-        status = check_constants_of(m, bindings, inner[i]);
-    return status;
-}
-
 /* What is donated is gone behind a run: no output shows it, and no call that is issued then reads it. */
 static eddy_status check_donated(const maker *m) {
     const eddy_code *code = &m->program->code;
@@ -669,7 +632,8 @@ static eddy_status make_program(maker *m, const eddy_bindings *bindings) {
     if (status == EDDY_OK && m->program->donated_count > 0)
         status = check_donated(m);
     if (status == EDDY_OK)
-        status = check_inner(m, bindings ? bindings : &none);
+        status = eddy_inlined_check_constants(m->program, m->recording, bindings ? bindings : &none,
+                                              m->origin);
     bind_befores(m);
     if (status != EDDY_OK)
         return status;

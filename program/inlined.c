@@ -255,3 +255,46 @@ void eddy_inlined_record(const eddy_run *r) {
     if (recording->status == EDDY_OK && !record(r, recording))
         eddy_recording_spoil(recording, EDDY_OUT_OF_MEMORY, r->origin, "no memory to record it");
 }
+
+/* ---- constants ---- */
+
+/* The program may have folded what depends on its constants, and looks at them at each run: they are no other role's, and nobody writes them. */
+static eddy_status check_constants_of(const eddy_program *program, const eddy_recording *recording,
+                                      const eddy_bindings *bindings, const eddy_program *inner,
+                                      eddy_origin origin) {
+    for (uint32_t i = 0; i < inner->bindings.count; i++) {
+        const eddy_program_binding *constant = eddy_program_binding_at(inner, i);
+        if (constant->role != EDDY_ROLE_CONSTANT)
+            continue;
+        const eddy_tensor *root = eddy_program_external_at(inner, constant->operand)->tensor;
+        for (int64_t k = 0; k < bindings->count; k++)
+            if (bindings->items[k].tensor->root == root &&
+                bindings->items[k].role != EDDY_ROLE_CONSTANT &&
+                bindings->items[k].role != EDDY_ROLE_OUTPUT)
+                return eddy_fail(EDDY_INVALID_ARGUMENT, origin,
+                                 "%s is constant %s of a program that was run in the recording: it "
+                                 "is a constant here, too",
+                                 bindings->items[k].name, constant->name);
+        uint32_t value = eddy_recording_value_of(recording, root);
+        if (value != EDDY_CODE_NONE && eddy_code_value_at(&program->code, value)->is_written)
+            return eddy_fail(EDDY_INVALID_ARGUMENT, origin,
+                             "a recorded call writes constant %s of a program that was run in the "
+                             "recording",
+                             constant->name);
+    }
+    eddy_program **within = inner->inner.items;
+    eddy_status status = EDDY_OK;
+    for (uint32_t i = 0; i < inner->inner.count && status == EDDY_OK; i++)
+        status = check_constants_of(program, recording, bindings, within[i], origin);
+    return status;
+}
+
+eddy_status eddy_inlined_check_constants(const eddy_program *program,
+                                         const eddy_recording *recording,
+                                         const eddy_bindings *bindings, eddy_origin origin) {
+    eddy_program **inner = program->inner.items;
+    eddy_status status = EDDY_OK;
+    for (uint32_t i = 0; i < program->inner.count && status == EDDY_OK; i++)
+        status = check_constants_of(program, recording, bindings, inner[i], origin);
+    return status;
+}

@@ -23,4 +23,10 @@ EDDY_MUST_USE eddy_status eddy_inlined_check(const eddy_run *r);
 /* Records a run that was submitted, whose roots and words are known. Never fails: what goes wrong is the recording's, and shows when it ends. */
 void eddy_inlined_record(const eddy_run *r);
 
+/* Of a program that is being made of the recording: whether the constants of inner programs have no other role, and no call writes them. INVALID_ARGUMENT, recorded. */
+EDDY_MUST_USE eddy_status eddy_inlined_check_constants(const eddy_program *program,
+                                                       const eddy_recording *recording,
+                                                       const eddy_bindings *bindings,
+                                                       eddy_origin origin);
+
 #endif

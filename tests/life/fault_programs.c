@@ -771,13 +771,11 @@ eddy_status run_programs(double *results) {
     double fast = 0;
     if (status == EDDY_OK)
         status = run_fast(x, &fast);
-    double late = 0;
+    double late = 0, told = 0, ringed = 0;
     if (status == EDDY_OK)
         status = run_late(x, &late);
-    double told = 0;
     if (status == EDDY_OK)
         status = run_heard(x, &told);
-    double ringed = 0;
     if (status == EDDY_OK)
         status = run_ring(x, &ringed);
     double loops = 0;
