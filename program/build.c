@@ -182,6 +182,8 @@ static void rename_operands(eddy_code *code, uint32_t from, uint32_t to, const e
         operand->offset -= first;
         if (operand->access & EDDY_CODE_COVERS)
             operand->access = EDDY_CODE_WRITES | EDDY_CODE_READS | EDDY_CODE_COVERS_INPUT;
+        else if (operand->access & EDDY_CODE_REPLACES) /* of a program that was run (inlined.h) */
+            operand->access = EDDY_CODE_WRITES | EDDY_CODE_READS;
         if (operand->access & EDDY_CODE_WRITES)
             eddy_code_value_at(code, to)->is_written = true;
     }

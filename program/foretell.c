@@ -232,7 +232,7 @@ static eddy_program *copy(const eddy_program *from) {
     if (eddy_code_copy(&to->code, &from->code) &&
         eddy_program_externals_copy(&to->externals, &from->externals) && copy_bindings(to, from) &&
         copy_kept(to, from) && eddy_program_tape_copy(to, from) &&
-        eddy_program_hold_others(to, from))
+        eddy_program_hold_generators(to, from) && eddy_program_inner_copy(&to->inner, &from->inner))
         return to;
     eddy_program_destroy(to);
     return NULL;

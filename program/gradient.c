@@ -574,7 +574,6 @@ static eddy_status check_given(const tracing *t) {
     const eddy_run *call = t->call;
     const eddy_program *program = t->program;
     uint32_t outputs = 0, states = 0;
-    eddy_status status;
     for (uint32_t i = 0; i < eddy_program_named_count(program); i++) {
         const eddy_program_binding *binding = eddy_program_binding_at(program, i);
         bool is_output = binding->role == EDDY_ROLE_OUTPUT,
@@ -590,7 +589,7 @@ static eddy_status check_given(const tracing *t) {
     }
     if (program->output_count > 0 && !call->outputs && !call->places)
         return eddy_fail(EDDY_INVALID_ARGUMENT, call->origin, "there is no room for the outputs");
-    status = is_recorded(t) ? check_calls(t) : EDDY_OK;
+    eddy_status status = is_recorded(t) ? check_calls(t) : EDDY_OK;
     return status == EDDY_OK ? check_wants(t) : status;
 }
 

@@ -205,7 +205,8 @@ static eddy_program *make_forward(const splitter *s, bool has_hidden) {
     part->constant_count = s->whole->constant_count;
     if (add_forward_bindings(s, part, has_hidden) && add_kept(s, part) &&
         eddy_program_tape_copy(part, s->whole) && add_held(s, part) && add_inputs(part) &&
-        eddy_program_hold_others(part, s->whole))
+        eddy_program_hold_generators(part, s->whole) &&
+        eddy_program_inner_copy(&part->inner, &s->whole->inner))
         return part;
     eddy_program_destroy(part);
     return NULL;

@@ -215,13 +215,8 @@ static bool add_all(inlining *in) {
 
 /* Its constants stay what they are, as long as there are runs. */
 static bool hold_constants(const inlining *in) {
-    uint32_t index;
-    if (in->program->constant_count == 0 && in->program->inner.count == 0)
-        return true;
-    if (!eddy_code_array_add(&in->recording->inner, sizeof(eddy_program *), 1, &index))
-        return false;
-    ((eddy_program **)in->recording->inner.items)[index] = eddy_program_retain(in->run->program);
-    return true;
+    bool has_constants = in->program->constant_count > 0 || in->program->inner.count > 0;
+    return !has_constants || eddy_program_inner_add(&in->recording->inner, in->run->program);
 }
 
 static bool record(const eddy_run *r, eddy_recording *recording) {

@@ -17,7 +17,8 @@
 #include <program/recording.h>
 #include <program/run.h>
 
-/* OK where the calling thread's recording, which is open, takes the run; UNSUPPORTED, recorded. */
+/* Whether the calling thread's recording, which is open, takes the run: UNSUPPORTED, recorded, where the run fails for that. The recording of a recorded function is
+ * spoiled in its place, as by calls that it does not take, and the run goes on: OK. */
 EDDY_MUST_USE eddy_status eddy_inlined_check(const eddy_run *r);
 
 /* Records a run that was submitted, whose roots and words are known. Never fails: what goes wrong is the recording's, and shows when it ends. */

@@ -20,22 +20,35 @@ eddy_program *eddy_program_create(eddy_runtime *runtime) {
     return program;
 }
 
-bool eddy_program_hold_others(eddy_program *program, const eddy_program *of) {
+bool eddy_program_hold_generators(eddy_program *program, const eddy_program *of) {
     eddy_generator **held = of->generators.items;
-    eddy_program **inner = of->inner.items;
     for (uint32_t i = 0; i < of->generators.count; i++) {
         uint32_t index;
         if (!eddy_code_array_add(&program->generators, sizeof(*held), 1, &index))
             return false;
         ((eddy_generator **)program->generators.items)[index] = eddy_generator_retain(held[i]);
     }
-    for (uint32_t i = 0; i < of->inner.count; i++) {
-        uint32_t index;
-        if (!eddy_code_array_add(&program->inner, sizeof(*inner), 1, &index))
-            return false;
-        ((eddy_program **)program->inner.items)[index] = eddy_program_retain(inner[i]);
-    }
     return true;
+}
+
+bool eddy_program_inner_add(eddy_code_array *inner, eddy_program *program) {
+    eddy_program **programs = inner->items;
+    uint32_t index;
+    for (uint32_t i = 0; i < inner->count; i++)
+        if (programs[i] == program)
+            return true;
+    if (!eddy_code_array_add(inner, sizeof(*programs), 1, &index))
+        return false;
+    ((eddy_program **)inner->items)[index] = eddy_program_retain(program);
+    return true;
+}
+
+bool eddy_program_inner_copy(eddy_code_array *to, const eddy_code_array *from) {
+    eddy_program **programs = from->items;
+    bool is_copied = true;
+    for (uint32_t i = 0; i < from->count && is_copied; i++)
+        is_copied = eddy_program_inner_add(to, programs[i]);
+    return is_copied;
 }
 
 void eddy_program_inner_fini(eddy_code_array *inner) {

@@ -164,10 +164,16 @@ EDDY_MUST_USE eddy_status eddy_program_refuse_name(const eddy_program *program, 
 void eddy_program_list_names(const eddy_program *program, eddy_role role, char *buffer,
                              size_t size);
 
-/* Holds the generators and inner programs of another program, too; false without memory. */
-EDDY_MUST_USE bool eddy_program_hold_others(eddy_program *program, const eddy_program *of);
-/* Releases inner programs. */
+/* Holds the generators of another program, too; false without memory. */
+EDDY_MUST_USE bool eddy_program_hold_generators(eddy_program *program, const eddy_program *of);
+
+/* ---- inner programs (eddy_program.inner) ---- */
+
+/* Adds a reference, unless there is one; false without memory. */
+EDDY_MUST_USE bool eddy_program_inner_add(eddy_code_array *inner, eddy_program *program);
+EDDY_MUST_USE bool eddy_program_inner_copy(eddy_code_array *to, const eddy_code_array *from);
 void eddy_program_inner_fini(eddy_code_array *inner);
+
 /* A copy of a name, the caller's; NULL without memory. */
 char *eddy_program_name_copy(const char *name);
 

@@ -436,17 +436,22 @@ static eddy_status submit_with(const eddy_run *r, eddy_vm_operand *operands, uin
     return status;
 }
 
+static eddy_status fail_place(const eddy_run *r) {
+    return eddy_fail(EDDY_OUT_OF_MEMORY, r->origin, "no memory for a place in the ring");
+}
+
 /* The outputs that it makes old are operands, too. */
 static eddy_status submit_in_turn(const eddy_run *r) {
+    if (!eddy_ring_turn_take(r->turn))
+        return fail_place(r);
     uint32_t bases = r->program->executable->base_count - 1,
-             given_up = eddy_ring_turn_take(r->turn) ? eddy_ring_turn_count(r->turn) : UINT32_MAX;
+             given_up = eddy_ring_turn_count(r->turn);
     if (given_up == 0)
         return submit_with(r, r->operands, 0);
     size_t bytes = (bases + (size_t)given_up) * sizeof(*r->operands);
-    eddy_vm_operand *operands =
-        given_up == UINT32_MAX ? NULL : eddy_memory_acquire(bytes, EDDY_MEMORY_PROGRAM);
+    eddy_vm_operand *operands = eddy_memory_acquire(bytes, EDDY_MEMORY_PROGRAM);
     if (!operands)
-        return eddy_fail(EDDY_OUT_OF_MEMORY, r->origin, "no memory for a place in the ring");
+        return fail_place(r);
     memcpy(operands, r->operands, bases * sizeof(*operands));
     eddy_ring_turn_operands(r->turn, operands + bases);
     eddy_status status = submit_with(r, operands, given_up);

@@ -27,7 +27,7 @@ typedef struct eddy_run {
     eddy_tensor **outputs;       /* the user's, in a row; or, where it is NULL: */
     eddy_tensor **const *places; /* one for each output; NULL: it is not handed out, or none is */
     eddy_ring_turn *turn;        /* in a ring; NULL: it is in none */
-    eddy_vm_operand *operands;   /* base_count - 1, then those that its turn gives up */
+    eddy_vm_operand *operands;   /* base_count - 1 */
     eddy_tensor **
         handles; /* new ones: of the outputs, then the roots of made storages that no output is all of */
     eddy_tensor *

@@ -120,7 +120,8 @@ static bool fill(eddy_program *variant, const eddy_program *program, uint64_t ou
         to && eddy_code_copy(&variant->code, &program->variants->code) &&
         eddy_program_externals_copy(&variant->externals, &program->variants->externals) &&
         copy_bindings(variant, program, outputs, to) && copy_kept(variant, program, to) &&
-        eddy_program_hold_others(variant, program);
+        eddy_program_hold_generators(variant, program) &&
+        eddy_program_inner_copy(&variant->inner, &program->inner);
     if (to)
         eddy_memory_release(to, bytes, EDDY_MEMORY_PROGRAM);
     return is_filled;

@@ -2,6 +2,7 @@
 #include <criterion/criterion.h>
 #include <eddy/eddy.h>
 #include <eddy/recorded.h>
+#include <program/program.h>
 #include <string.h>
 #include <tests/program/blocks.h>
 #include <tests/program/outcome.h>
@@ -285,6 +286,24 @@ Test(inlined, folding_is_not_recorded) {
     expect_nothing_left(scope);
 }
 
+/* A program is held once, however often it is run. */
+Test(inlined, a_program_that_is_run_again_and_again_is_held_once) {
+    eddy_scope *scope = eddy_scope_begin();
+    eddy_tensor *x = of(1), *w = of(2), *y = x;
+    begin(true);
+    eddy_program *inner = end(EDDY_BINDINGS({"x", x, EDDY_ROLE_INPUT}, {"w", w, EDDY_ROLE_CONSTANT},
+                                            {"y", eddy_minimum(x, eddy_exp(w)), EDDY_ROLE_OUTPUT}));
+    begin(true);
+    for (int i = 0; i < 3000; i++)
+        y = run(inner, EDDY_LIST(y));
+    eddy_program *outer = end(EDDY_BINDINGS({"x", x, EDDY_ROLE_INPUT}, {"y", y, EDDY_ROLE_OUTPUT}));
+    cr_assert_eq(outer->inner.count, 1);
+    cr_assert_eq(sum_of(run(outer, EDDY_LIST(of(-1)))), -3);
+    eddy_program_release(&inner);
+    eddy_program_release(&outer);
+    expect_nothing_left(scope);
+}
+
 /* What was folded is not there to be given, and whoever writes a constant makes each run fail: both are said when the recording ends. */
 Test(inlined, constants_of_inner_programs_have_no_other_role) {
     eddy_scope *scope = eddy_scope_begin();
@@ -318,6 +337,38 @@ Test(inlined, constants_of_inner_programs_have_no_other_role) {
     cr_assert_eq(sum_of(run(outer, EDDY_LIST(of(3)))), 3 * (6 + 200));
     eddy_program_release(&inner);
     eddy_program_release(&outer);
+    expect_nothing_left(scope);
+}
+
+/* State that the inner program replaces in place is an input of the outer one: parts of larger tensors too, and from a file. */
+Test(inlined, state_within_is_an_input_outside) {
+    eddy_scope *scope = eddy_scope_begin();
+    eddy_tensor *s = of(3), *x = of(1);
+    begin(true);
+    must(eddy_copy_into(eddy_neg(s), s));
+    eddy_program *inner = end(EDDY_BINDINGS({"s", s, EDDY_ROLE_STATE}));
+    begin(true);
+    must(eddy_program_run_named(inner, EDDY_FEEDS({"s", x}), (eddy_fetches){0}, NULL));
+    eddy_program *outer = end(EDDY_BINDINGS({"x", x, EDDY_ROLE_INPUT}));
+    eddy_program *loaded = reload(outer);
+    eddy_program *const both[] = {outer, loaded};
+    for (int i = 0; i < 2; i++) {
+        eddy_tensor *matrix = eddy_full(EDDY_SHAPE(2, 3), EDDY_S(5), EDDY_F32, NULL),
+                    *whole = of(5);
+        must(eddy_program_run(both[i], EDDY_LIST(eddy_select(matrix, 0, 1)), NULL));
+        must(eddy_program_run(both[i], EDDY_LIST(whole), NULL));
+        cr_assert_eq(sum_of(matrix), 0);
+        cr_assert_eq(sum_of(whole), -15);
+        eddy_tensor *beyond = eddy_full(EDDY_SHAPE(2), EDDY_S(9), EDDY_I64, NULL);
+        must(eddy_copy_into(eddy_index_select(matrix, beyond, 0), matrix));
+        must(eddy_program_run(both[i], EDDY_LIST(eddy_select(matrix, 0, 1)), NULL));
+        cr_assert_eq(eddy_wait(matrix, EDDY_FOREVER), EDDY_OUT_OF_RANGE);
+        (void)eddy_sync(EDDY_FOREVER);
+        (void)eddy_error_take(NULL);
+    }
+    eddy_program_release(&inner);
+    eddy_program_release(&outer);
+    eddy_program_release(&loaded);
     expect_nothing_left(scope);
 }
 
@@ -524,6 +575,38 @@ Test(inlined, kept_gradients_are_left_as_a_run_leaves_them) {
         }
         eddy_program_release(&step);
         eddy_program_release(&outer);
+        expect_nothing_left(scope);
+    }
+}
+
+static eddy_status by_layer(void *context, eddy_recorded_call *call) {
+    call->outputs[0] = run(context, call->inputs);
+    return call->outputs[0] ? EDDY_OK : EDDY_INVALID_ARGUMENT;
+}
+
+/* A recorded function with such a run is replayed as it was recorded: with gradients or without. */
+Test(inlined, recorded_functions_know_whether_gradients_go_back) {
+    for (int first = 0; first < 2; first++) {
+        eddy_scope *scope = eddy_scope_begin();
+        eddy_tensor *w = leaf(line(0.5, 3)), *y;
+        eddy_program *program = make_layer(w);
+        eddy_recorded *recorded = eddy_recorded_create(by_layer, program, 1, NULL);
+        for (int i = 0; i < 10; i++) {
+            bool has_gradient = i < 4 ? first : i % 2;
+            if (!has_gradient)
+                eddy_no_grad_begin();
+            must(eddy_recorded_run(recorded, EDDY_LIST(of(i)), (eddy_scalars){0}, &y));
+            if (!has_gradient)
+                eddy_no_grad_end();
+            cr_assert_eq(eddy_requires_grad(y), has_gradient, "call %d", i);
+            if (!has_gradient)
+                continue;
+            must(eddy_grads_zero(EDDY_LIST(w)));
+            must(eddy_backward(all(y)));
+            cr_assert_not_null(eddy_grad_of(w));
+        }
+        eddy_recorded_release(&recorded);
+        eddy_program_release(&program);
         expect_nothing_left(scope);
     }
 }
