@@ -7,7 +7,7 @@
 #include <interpreter/tape/unfold.h>
 #include <program/gradient.h>
 #include <program/inlined.h>
-#include <program/late_shapes.h>
+#include <program/late_calls.h>
 #include <program/recording.h>
 #include <program/variant.h>
 #include <stdio.h>
@@ -125,7 +125,7 @@ static eddy_program_binding *add_binding(const maker *m, const eddy_tensor *tens
                                       .device_kind = tensor->device_kind,
                                       .device_index = tensor->device_index};
     if (eddy_tensor_is_late(tensor)) { /* another thread may just see its shape */
-        eddy_late_shapes_layout(&binding->layout);
+        eddy_late_calls_layout(&binding->layout);
         return binding;
     }
     binding->count = tensor->count;
@@ -410,7 +410,7 @@ static eddy_status bind_late(const maker *m, const eddy_binding *given,
             eddy_program_binding_at(m->program, i)->value == binding->value)
             return eddy_fail(EDDY_UNSUPPORTED, m->origin,
                              "%s, whose shape depends on data, has two names", given->name);
-    eddy_late_shapes_layout(&binding->layout);
+    eddy_late_calls_layout(&binding->layout);
     binding->count = 0;
     return EDDY_OK;
 }
@@ -481,7 +481,7 @@ static eddy_status check_donated(const maker *m) {
     }
     for (uint32_t i = 0; i < code->instructions.count; i++) {
         const eddy_code_instruction *call = eddy_code_instruction_at(code, i);
-        if (eddy_late_is_behind(call->op) && eddy_code_reads_donated(code, call))
+        if (eddy_late_calls_include(call->op) && eddy_code_reads_donated(code, call))
             return eddy_fail(EDDY_UNSUPPORTED, m->origin,
                              "%s is called behind each run, and reads a donated input, which is "
                              "gone then",
@@ -601,12 +601,12 @@ static eddy_status check_reach(maker *m) {
 
 static eddy_status put_late_last(const maker *m) {
     char reason[EDDY_RECORDING_REASON_BYTES];
-    eddy_late_shapes_judge(&m->program->code, reason, sizeof(reason));
+    eddy_late_calls_judge(&m->program->code, reason, sizeof(reason));
     if (reason[0])
         return eddy_fail(EDDY_UNSUPPORTED, m->origin, "%s", reason);
     /* With backward passes behind the calls each part has its own end (gradient_split.c). */
-    return m->recording->plan || eddy_late_shapes_put_last(&m->program->code) ? EDDY_OK
-                                                                              : fail_memory(m);
+    return m->recording->plan || eddy_late_calls_put_last(&m->program->code) ? EDDY_OK
+                                                                             : fail_memory(m);
 }
 
 static eddy_status make_program(maker *m, const eddy_bindings *bindings) {

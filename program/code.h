@@ -32,7 +32,7 @@ typedef struct eddy_code_value {
     bool is_in_tile; /* it lives within a group alone, and has no memory but a slot of its tile */
     bool
         is_donated; /* an input that nobody reads behind the run: what is last used may be overwritten */
-    bool is_late; /* its shape depends on data: it is made behind a run (late_shapes.h) */
+    bool is_late; /* its shape depends on data: it is made behind a run (late_calls.h) */
     /* 1 + the value whose memory it takes over, where that is last used, and which shares none itself; 0: none. */
     uint32_t shares;
 } eddy_code_value;
@@ -120,7 +120,7 @@ typedef struct eddy_code {
     eddy_code_array scalars;      /* eddy_code_scalar */
     eddy_code_array patches;      /* eddy_code_patch, those of an instruction in a row */
     eddy_code_array groups;       /* eddy_code_group, in the order of their instructions */
-    eddy_code_array late_calls;   /* eddy_code_instruction: issued behind a run (late_shapes.h) */
+    eddy_code_array late_calls;   /* eddy_code_instruction: issued behind a run (late_calls.h) */
     uint32_t recorded_count;      /* calls that were recorded: ordinals are less */
     /* Each draw is taken when its instruction runs (late_draws.h): once the program is built. */
     bool draws_late;

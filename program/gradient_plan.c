@@ -3,7 +3,7 @@
 #include <base/status.h>
 #include <interpreter/handle/scope.h>
 #include <program/gradient.h>
-#include <program/late_shapes.h>
+#include <program/late_calls.h>
 
 /* The root that the tensor is; root_count if it is none so far. */
 static uint32_t root_of(const eddy_gradient_plan *plan, const eddy_tensor *tensor) {
@@ -117,7 +117,7 @@ eddy_status eddy_gradient_plan_make(eddy_caller *caller, eddy_recording *recordi
                                     eddy_list outputs, eddy_origin origin) {
     if (recording->status != EDDY_OK)
         return EDDY_OK;
-    if (eddy_late_shapes_are_in(&recording->code) && any_gradient(outputs))
+    if (eddy_late_calls_have_late_shape(&recording->code) && any_gradient(outputs))
         return eddy_fail(EDDY_UNSUPPORTED, origin,
                          "a gradient goes back through its outputs, and the shape of a result "
                          "depends on data");

@@ -2,7 +2,7 @@
 #include <base/memory.h>
 #include <base/status.h>
 #include <program/gradient.h>
-#include <program/late_shapes.h>
+#include <program/late_calls.h>
 #include <string.h>
 
 /* Values that the forward calls make; of passes, this and more. */
@@ -197,7 +197,7 @@ static eddy_program *make_forward(const splitter *s, bool has_hidden) {
     eddy_program *part = begin_part(s, 0, s->plan->instruction_count, s->plan->scalar_count);
     if (!part)
         return NULL;
-    if (!eddy_late_shapes_put_last(&part->code)) {
+    if (!eddy_late_calls_put_last(&part->code)) {
         eddy_program_destroy(part);
         return NULL;
     }

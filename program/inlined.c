@@ -3,8 +3,8 @@
 #include <base/dtype.h>
 #include <base/memory.h>
 #include <base/status.h>
+#include <program/late_calls.h>
 #include <program/late_read.h>
-#include <program/late_shapes.h>
 
 /* What a value of the program is to the recording. */
 typedef struct mapped {
@@ -38,7 +38,7 @@ eddy_status eddy_inlined_check(const eddy_run *r) {
     const char *reason = eddy_late_read_is_in(code) ? recorder->refuse_again(recorder) : NULL;
     if (reason)
         return eddy_recorder_refuse(r->caller, reason, r->origin);
-    if (recorder->mode != EDDY_RECORDER_NOTES || !eddy_late_shapes_are_in(code))
+    if (recorder->mode != EDDY_RECORDER_NOTES || !eddy_late_calls_have_late_shape(code))
         return EDDY_OK;
     return eddy_fail(EDDY_UNSUPPORTED, r->origin,
                      "the shape of an output depends on data, and the recording does not run its "

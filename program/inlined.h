@@ -8,7 +8,7 @@
  *            others          values that nobody sees
  *
  * What its passes have done stays, but for what a build does anew: groups, and values that share memory. Its constants are checked at each run of what the recording
- * becomes. Calls behind the run (late_shapes.h) are recorded as calls.
+ * becomes. Calls behind the run (late_calls.h) are recorded as calls.
  *
  * Thread: the recording one's. */
 #ifndef EDDY_PROGRAM_INLINED_H

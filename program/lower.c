@@ -7,7 +7,7 @@
 #include <program/draw_ops.h>
 #include <program/gradient.h>
 #include <program/group.h>
-#include <program/late_shapes.h>
+#include <program/late_calls.h>
 #include <program/passes/passes.h>
 #include <string.h>
 
@@ -123,8 +123,7 @@ static eddy_status lower_with(const lowering *l) {
         status = run_both(l, EDDY_PASSES_GROUPING);
     if (status != EDDY_OK)
         return status;
-    return eddy_late_shapes_cut(&l->programs[0]->code) &&
-                   eddy_late_shapes_cut(&l->programs[1]->code)
+    return eddy_late_calls_cut(&l->programs[0]->code) && eddy_late_calls_cut(&l->programs[1]->code)
                ? lay_out(l)
                : fail_memory(l->origin);
 }

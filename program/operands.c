@@ -7,7 +7,7 @@
 #include <program/draw_ops.h>
 #include <program/fold.h>
 #include <program/gradient.h>
-#include <program/late_shapes.h>
+#include <program/late_calls.h>
 #include <program/lower.h>
 #include <program/passes/passes.h>
 #include <program/program.h>
@@ -109,7 +109,7 @@ static bool number_late(eddy_program *program, uint32_t *bases) {
     const eddy_code *code = &program->code;
     for (uint32_t i = 0; i < eddy_code_call_count(code); i++) {
         const eddy_code_instruction *call = eddy_code_call_at(code, i);
-        for (uint32_t k = 0; k < call->input_count && eddy_late_is_behind(call->op); k++) {
+        for (uint32_t k = 0; k < call->input_count && eddy_late_calls_include(call->op); k++) {
             uint32_t value = eddy_code_operand_at(code, call->operands_at + k)->value;
             if (value != EDDY_CODE_NONE && !number_made(program, value, bases))
                 return false;
@@ -261,7 +261,7 @@ static eddy_status find_or_make(eddy_program *program, uint32_t *bases, eddy_ori
     }
     if (status == EDDY_OK && !program->executable) {
         status = run_passes(program, bases, ~EDDY_PASSES_REDUCING, origin);
-        if (status == EDDY_OK && !eddy_late_shapes_cut(&program->code))
+        if (status == EDDY_OK && !eddy_late_calls_cut(&program->code))
             status = fail_memory(origin);
         if (status == EDDY_OK)
             status = make_executable(program, bases, origin);

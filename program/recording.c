@@ -8,7 +8,7 @@
 #include <program/draw_ops.h>
 #include <program/gradient.h>
 #include <program/host_read.h>
-#include <program/late_shapes.h>
+#include <program/late_calls.h>
 #include <program/lists.h>
 #include <program/loop_tape.h>
 #include <stdio.h>
@@ -285,7 +285,7 @@ static bool add_operand(eddy_recording *recording, eddy_tensor *tensor,
         added.dtype = tensor->dtype;
         added.access = access_of(operand);
         if (eddy_code_value_at(&recording->code, added.value)->is_late)
-            eddy_late_shapes_layout(&layout);
+            eddy_late_calls_layout(&layout);
         else
             eddy_tensor_layout(tensor, &layout);
         if (added.access & EDDY_CODE_WRITES)
@@ -427,7 +427,7 @@ static bool add_call(eddy_recording *recording, const eddy_recorder_call *call) 
     return is_added;
 }
 
-/* Why a call cannot be issued behind a run (late_shapes.h), if it would have to be; else NULL. */
+/* Why a call cannot be issued behind a run (late_calls.h), if it would have to be; else NULL. */
 static const char *refuse_late(const eddy_op *op) {
     if (!op->has_late_shape)
         return NULL;

@@ -10,7 +10,7 @@
 #include <interpreter/tape/autograd.h>
 #include <program/gradient.h>
 #include <program/inlined.h>
-#include <program/late_shapes.h>
+#include <program/late_calls.h>
 #include <string.h>
 
 static size_t argument_bytes(const eddy_program *program) {
@@ -499,7 +499,7 @@ static eddy_status run_bound(eddy_run *r) {
     if (EDDY_UNLIKELY(r->caller->recorder != NULL))
         eddy_inlined_record(r);
     if (status == EDDY_OK && r->program->code.late_calls.count > 0)
-        status = eddy_late_shapes_issue(r);
+        status = eddy_late_calls_issue(r);
     /* The run is on its way all the same, and what it gives goes nowhere. */
     if (status != EDDY_OK) {
         r->outputs = NULL;

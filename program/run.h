@@ -35,7 +35,7 @@ typedef struct eddy_run {
     eddy_tensor **
         roots; /* per made storage: that of its target; without one NULL until the run is submitted */
     eddy_run_arguments *arguments;
-    /* Per output: the result of a call behind the run (late_shapes.h), or NULL; NULL: there are none. */
+    /* Per output: the result of a call behind the run (late_calls.h), or NULL; NULL: there are none. */
     eddy_tensor **late_outputs;
     eddy_late_draws *late; /* a reference: words that change while it runs; or NULL */
     const char **

@@ -3,7 +3,7 @@
 #include <base/dtype.h>
 #include <base/memory.h>
 #include <base/shape.h>
-#include <program/late_shapes.h>
+#include <program/late_calls.h>
 #include <stdarg.h>
 #include <stdio.h>
 
@@ -196,9 +196,9 @@ static bool check_op(eddy_verifier *v, const eddy_code_instruction *instruction)
 /* Calls behind a run come last, and nothing uses what they make. */
 static bool check_late(eddy_verifier *v, uint32_t i) {
     const eddy_code_instruction *instruction = eddy_code_instruction_at(v->code, i);
-    bool is_behind = eddy_late_is_behind(instruction->op),
+    bool is_behind = eddy_late_calls_include(instruction->op),
          is_last = i + 1 == v->code->instructions.count ||
-                   eddy_late_is_behind(eddy_code_instruction_at(v->code, i + 1)->op);
+                   eddy_late_calls_include(eddy_code_instruction_at(v->code, i + 1)->op);
     if (is_behind && !is_last)
         return eddy_verifier_fail(v, "%s is called behind a run, and is not at the end",
                                   instruction->op->name);

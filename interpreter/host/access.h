@@ -1,4 +1,4 @@
-/* eddy_read_async as a call that a program makes again behind each run (program/late_shapes.h).
+/* eddy_read_async as a call that a program makes again behind each run (program/late_calls.h).
  *
  * Its op, "read_async", is one of programs alone: a tensor, no results, and callback and context as attributes without names, which no text shows: they mean
  * nothing in another process. It has effects, so that it is never left out or merged.

@@ -1,4 +1,4 @@
-#include <program/late_shapes.h>
+#include <program/late_calls.h>
 
 #include <base/memory.h>
 #include <base/status.h>
@@ -20,14 +20,14 @@ static eddy_code_instruction *late_call_at(const eddy_code *code, uint32_t i) {
     return (eddy_code_instruction *)code->late_calls.items + i;
 }
 
-bool eddy_late_shapes_are_in(const eddy_code *code) {
+bool eddy_late_calls_have_late_shape(const eddy_code *code) {
     for (uint32_t i = 0; i < eddy_code_call_count(code); i++)
         if (is_late(eddy_code_call_at(code, i)))
             return true;
     return false;
 }
 
-void eddy_late_shapes_layout(eddy_layout *layout) {
+void eddy_late_calls_layout(eddy_layout *layout) {
     *layout = (eddy_layout){.rank = 1, .dims = {0}, .strides = {1}};
 }
 
@@ -42,7 +42,7 @@ static const eddy_code_instruction *find_writer(const eddy_code *code, uint32_t 
     return writer;
 }
 
-void eddy_late_shapes_judge(const eddy_code *code, char *reason, size_t size) {
+void eddy_late_calls_judge(const eddy_code *code, char *reason, size_t size) {
     reason[0] = 0;
     for (uint32_t i = 0; i < code->instructions.count && !reason[0]; i++) {
         const eddy_code_instruction *call = eddy_code_instruction_at(code, i);
@@ -74,11 +74,11 @@ static bool append_calls(eddy_code *code) {
 }
 
 /* Those that stay move forward; the calls wait in the list behind the instructions meanwhile. The order of each of the two kinds stays. */
-bool eddy_late_shapes_put_last(eddy_code *code) {
+bool eddy_late_calls_put_last(eddy_code *code) {
     uint32_t kept = 0, at, count = code->instructions.count;
     for (uint32_t i = 0; i < count; i++) {
         eddy_code_instruction instruction = *eddy_code_instruction_at(code, i);
-        if (!eddy_late_is_behind(instruction.op)) {
+        if (!eddy_late_calls_include(instruction.op)) {
             *eddy_code_instruction_at(code, kept++) = instruction;
             continue;
         }
@@ -93,9 +93,9 @@ bool eddy_late_shapes_put_last(eddy_code *code) {
     return append_calls(code);
 }
 
-bool eddy_late_shapes_cut(eddy_code *code) {
+bool eddy_late_calls_cut(eddy_code *code) {
     uint32_t first = code->instructions.count, at;
-    while (first > 0 && eddy_late_is_behind(eddy_code_instruction_at(code, first - 1)->op))
+    while (first > 0 && eddy_late_calls_include(eddy_code_instruction_at(code, first - 1)->op))
         first--;
     uint32_t count = code->instructions.count - first;
     if (count == 0)
@@ -216,7 +216,7 @@ static eddy_status issue(const eddy_run *r, const eddy_code_instruction *call) {
     return status;
 }
 
-eddy_status eddy_late_shapes_issue(const eddy_run *r) {
+eddy_status eddy_late_calls_issue(const eddy_run *r) {
     const eddy_code *code = &r->program->code;
     eddy_status status = EDDY_OK;
     for (uint32_t i = 0; i < code->late_calls.count && status == EDDY_OK; i++)
