@@ -38,7 +38,4 @@ void expect_heard(const heard *wanted, const char *what);
 /* The one f32 of an entry. */
 double value_heard(const heard *got, int i);
 
-/* Calls the test in a scope, on a runtime that has the service thread, on one with workers beside it, and on one with neither; nothing is left then. */
-void in_runtimes(void (*test)(void));
-
 #endif

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <tests/program/outcome.h>
+#include <tests/program/runtimes.h>
 #include <unistd.h>
 
 #define ROWS 8
@@ -35,25 +36,6 @@ static void must_be_donated(eddy_tensor *tensor) {
     cr_assert_eq(eddy_wait(tensor, EDDY_FOREVER), EDDY_INVALID_ARGUMENT);
     expect_error(EDDY_INVALID_ARGUMENT,
                  "the tensor was donated to a run of a program, as its input x");
-}
-
-static const eddy_runtime_options ways[] = {
-    {.size = sizeof(eddy_runtime_options), .threads = 2},
-    {.size = sizeof(eddy_runtime_options), .uses_one_thread = true}};
-
-/* A runtime of each way, in which nothing is left at the end. */
-static void in_each_way(void (*test)(void)) {
-    for (size_t way = 0; way < sizeof(ways) / sizeof(*ways); way++) {
-        eddy_runtime *runtime = eddy_runtime_create(&ways[way]);
-        eddy_runtime_use(runtime);
-        eddy_scope *scope = eddy_scope_begin();
-        test();
-        eddy_scope_end(scope);
-        cr_assert_eq(eddy_live_count(), 0);
-        eddy_runtime_use(NULL);
-        must(eddy_runtime_shutdown(runtime, EDDY_FOREVER));
-        eddy_runtime_release(&runtime);
-    }
 }
 
 static int64_t arena_of(const eddy_program *program) {
@@ -87,7 +69,7 @@ static void donate(void) {
 }
 
 Test(donated, the_tensor_is_gone_once_the_run_is_over) {
-    in_each_way(donate);
+    in_runtimes(donate);
 }
 
 static void wait_for_lend(void) {
@@ -105,7 +87,7 @@ static void wait_for_lend(void) {
 }
 
 Test(donated, a_run_waits_for_a_lend) {
-    in_each_way(wait_for_lend);
+    in_runtimes(wait_for_lend);
 }
 
 static int64_t bytes_live(void) {
@@ -130,7 +112,7 @@ static void give_back(void) {
 }
 
 Test(donated, its_memory_goes_back_though_it_is_held) {
-    in_each_way(give_back);
+    in_runtimes(give_back);
 }
 
 /* ---- passes ---- */
@@ -253,7 +235,7 @@ static void refuse(void) {
 }
 
 Test(donated, what_cannot_be_given_is_refused_and_left_as_it_is) {
-    in_each_way(refuse);
+    in_runtimes(refuse);
 }
 
 Test(donated, a_recording_that_needs_it_later_becomes_no_program) {
@@ -307,7 +289,7 @@ static void fail_late(void) {
 }
 
 Test(donated, errors_go_on_to_the_outputs_and_it_is_gone_all_the_same) {
-    in_each_way(fail_late);
+    in_runtimes(fail_late);
 }
 
 /* What the tape has saved of it is no longer there. */
@@ -326,7 +308,7 @@ static void go_back(void) {
 }
 
 Test(donated, a_backward_pass_that_saved_it_fails) {
-    in_each_way(go_back);
+    in_runtimes(go_back);
 }
 
 /* ---- by name, as text, from a file ---- */
@@ -362,7 +344,7 @@ static void name(void) {
 }
 
 Test(donated, by_name) {
-    in_each_way(name);
+    in_runtimes(name);
 }
 
 static void print_to(const eddy_program *program, char *text, size_t size, bool shows_plan) {
@@ -435,5 +417,5 @@ static void rotate(void) {
 }
 
 Test(donated, to_the_run_of_a_ring_that_makes_it_old) {
-    in_each_way(rotate);
+    in_runtimes(rotate);
 }

@@ -5,34 +5,15 @@
 #include <program/program.h>
 #include <string.h>
 #include <tests/program/blocks.h>
+#include <tests/program/inlined.h>
 #include <tests/program/outcome.h>
 #include <tests/program/taped.h>
 #include <unistd.h>
-
-static eddy_tensor *line(double first, int64_t count) {
-    return eddy_arange(EDDY_S(first), EDDY_S(first + (double)count), EDDY_S(1), EDDY_F32, NULL);
-}
-
-static void begin(bool records_only) {
-    must(eddy_record_begin(EDDY_OPTIONS(record, .records_only = records_only)));
-}
-
-static eddy_tensor *run(eddy_program *program, eddy_list inputs) {
-    eddy_tensor *output = NULL;
-    must(eddy_program_run(program, inputs, &output));
-    return output;
-}
 
 static int64_t instructions_of(const eddy_program *program) {
     eddy_program_info info = {.size = sizeof(info)};
     must(eddy_program_describe(program, &info));
     return info.instruction_count;
-}
-
-static int64_t recorded_of(const eddy_program *program) {
-    eddy_program_info info = {.size = sizeof(info)};
-    must(eddy_program_describe(program, &info));
-    return info.recorded_count;
 }
 
 /* Its file: what is read is verified, each access too. */
@@ -46,14 +27,6 @@ static eddy_program *reload(const eddy_program *program) {
     must(EDDY_OK);
     unlink(path);
     return loaded;
-}
-
-/* y = 2 tanh(x) + b, of three numbers; b is captured. */
-static eddy_program *make_affine(eddy_tensor *b) {
-    eddy_tensor *x = of(1);
-    begin(false);
-    eddy_tensor *y = eddy_add(eddy_mul_s(eddy_tanh(x), EDDY_S(2)), b);
-    return end(EDDY_BINDINGS({"x", x, EDDY_ROLE_INPUT}, {"y", y, EDDY_ROLE_OUTPUT}));
 }
 
 /* ---- what is read and written ---- */

@@ -9,6 +9,7 @@
 #include <tests/program/blocks.h>
 #include <tests/program/heard.h>
 #include <tests/program/outcome.h>
+#include <tests/program/runtimes.h>
 
 #define ROWS 3
 #define COLUMNS 4

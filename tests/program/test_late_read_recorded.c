@@ -7,6 +7,7 @@
 #include <tests/program/blocks.h>
 #include <tests/program/heard.h>
 #include <tests/program/outcome.h>
+#include <tests/program/runtimes.h>
 #include <tests/program/taped.h>
 #include <unistd.h>
 

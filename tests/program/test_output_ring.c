@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <tests/program/outcome.h>
+#include <tests/program/runtimes.h>
 
 #define ROWS 3
 #define COLUMNS 4
@@ -47,25 +48,6 @@ static void must_be_gone(eddy_tensor *tensor, const char *output, int run, int b
     expect_error(EDDY_INVALID_ARGUMENT, sentence);
 }
 
-static const eddy_runtime_options ways[] = {
-    {.size = sizeof(eddy_runtime_options), .threads = 2},
-    {.size = sizeof(eddy_runtime_options), .uses_one_thread = true}};
-
-/* A runtime of each way, in which nothing is left at the end. */
-static void in_each_way(void (*test)(void)) {
-    for (size_t way = 0; way < sizeof(ways) / sizeof(*ways); way++) {
-        eddy_runtime *runtime = eddy_runtime_create(&ways[way]);
-        eddy_runtime_use(runtime);
-        eddy_scope *scope = eddy_scope_begin();
-        test();
-        eddy_scope_end(scope);
-        cr_assert_eq(eddy_live_count(), 0);
-        eddy_runtime_use(NULL);
-        must(eddy_runtime_shutdown(runtime, EDDY_FOREVER));
-        eddy_runtime_release(&runtime);
-    }
-}
-
 /* ---- which are gone ---- */
 
 static void keep_two(void) {
@@ -95,7 +77,7 @@ static void keep_two(void) {
 }
 
 Test(output_ring, the_outputs_of_the_last_runs_are_there_and_older_ones_are_gone) {
-    in_each_way(keep_two);
+    in_runtimes(keep_two);
 }
 
 /* ---- who notices ---- */
@@ -141,7 +123,7 @@ static void read_in_every_way(void) {
 }
 
 Test(output_ring, every_read_of_a_stale_output_is_an_error) {
-    in_each_way(read_in_every_way);
+    in_runtimes(read_in_every_way);
 }
 
 static void map_meanwhile(void) {
@@ -162,7 +144,7 @@ static void map_meanwhile(void) {
 }
 
 Test(output_ring, a_run_waits_for_a_lend_of_what_it_makes_old) {
-    in_each_way(map_meanwhile);
+    in_runtimes(map_meanwhile);
 }
 
 static void share(void) {
@@ -186,7 +168,7 @@ static void share(void) {
 }
 
 Test(output_ring, memory_that_another_library_has_stays) {
-    in_each_way(share);
+    in_runtimes(share);
 }
 
 /* ---- memory ---- */
@@ -227,7 +209,7 @@ static void forget(void) {
 }
 
 Test(output_ring, bounds_the_memory_of_forgotten_outputs) {
-    in_each_way(forget);
+    in_runtimes(forget);
 }
 
 static void release_each(void) {
@@ -245,7 +227,7 @@ static void release_each(void) {
 }
 
 Test(output_ring, what_nobody_else_holds_is_just_released) {
-    in_each_way(release_each);
+    in_runtimes(release_each);
 }
 
 /* The first state of a step is the last one's output: read, and gone then. */
@@ -265,7 +247,7 @@ static void step(void) {
 }
 
 Test(output_ring, an_output_may_be_the_input_of_the_run_that_makes_it_old) {
-    in_each_way(step);
+    in_runtimes(step);
 }
 
 /* ---- failures ---- */
@@ -305,7 +287,7 @@ static void refuse(void) {
 }
 
 Test(output_ring, a_run_that_is_refused_leaves_the_ring_as_it_is) {
-    in_each_way(refuse);
+    in_runtimes(refuse);
 }
 
 /* x[i], which may be none of its elements. */
@@ -332,7 +314,7 @@ static void fail_late(void) {
 }
 
 Test(output_ring, a_run_that_fails_late_has_taken_its_place) {
-    in_each_way(fail_late);
+    in_runtimes(fail_late);
 }
 
 /* ---- by name ---- */
@@ -365,7 +347,7 @@ static void name(void) {
 }
 
 Test(output_ring, by_name_the_ring_holds_what_is_fetched) {
-    in_each_way(name);
+    in_runtimes(name);
 }
 
 static void late(void) {
@@ -388,7 +370,7 @@ static void late(void) {
 }
 
 Test(output_ring, outputs_of_late_shape_are_the_rings_too) {
-    in_each_way(late);
+    in_runtimes(late);
 }
 
 /* ---- gradients ---- */
@@ -420,7 +402,7 @@ static void go_back(void) {
 }
 
 Test(output_ring, a_backward_pass_through_a_stale_output_fails) {
-    in_each_way(go_back);
+    in_runtimes(go_back);
 }
 
 /* ---- threads ---- */
@@ -481,7 +463,7 @@ static void run_at_once(void) {
 }
 
 Test(output_ring, several_threads_run_one_ring) {
-    in_each_way(run_at_once);
+    in_runtimes(run_at_once);
 }
 
 /* ---- what others write ---- */

@@ -297,4 +297,16 @@ static inline void join_thread(pthread_t thread) {
     cr_assert_eq(pthread_join(thread, NULL), 0);
 }
 
+/* ---- all ways that an instruction may go ---- */
+
+static const eddy_runtime_options session_paths[] = {{.threads = 2},
+                                                     {.threads = 2, .uses_full_path = true},
+                                                     {.threads = 3, .uses_worker_path = true},
+                                                     {.uses_one_thread = true}};
+
+#define ON_EACH_PATH(session)                                                                      \
+    for (size_t path = 0; path < sizeof(session_paths) / sizeof(session_paths[0]); path++)         \
+        for (vm_session session = session_open(session_paths[path]); session.vm;                   \
+             session_close(&session), session.vm = NULL)
+
 #endif

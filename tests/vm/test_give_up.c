@@ -78,16 +78,6 @@ static void assert_gone(vm_session *session, eddy_storage_number storage, int64_
     cr_assert_str_eq(error.message, text);
 }
 
-static const eddy_runtime_options paths[] = {{.threads = 2},
-                                             {.threads = 2, .uses_full_path = true},
-                                             {.threads = 3, .uses_worker_path = true},
-                                             {.uses_one_thread = true}};
-
-#define ON_EACH_PATH(session)                                                                      \
-    for (size_t path = 0; path < sizeof(paths) / sizeof(paths[0]); path++)                         \
-        for (vm_session session = session_open(paths[path]); session.vm;                           \
-             session_close(&session), session.vm = NULL)
-
 /* ---- tests ---- */
 
 Test(give_up, what_was_given_up_is_an_error_to_who_reads_it_and_to_what_is_made_of_it) {

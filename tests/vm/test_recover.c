@@ -19,16 +19,6 @@ static void assert_state(vm_session *session, eddy_storage_number storage, eddy_
         cr_assert_not_null(strstr(error.message, blamed), "%s", error.message);
 }
 
-static const eddy_runtime_options paths[] = {{.threads = 2},
-                                             {.threads = 2, .uses_full_path = true},
-                                             {.threads = 3, .uses_worker_path = true},
-                                             {.uses_one_thread = true}};
-
-#define ON_EACH_PATH(session)                                                                      \
-    for (size_t path = 0; path < sizeof(paths) / sizeof(paths[0]); path++)                         \
-        for (vm_session session = session_open(paths[path]); session.vm;                           \
-             session_close(&session), session.vm = NULL)
-
 Test(recover, a_failed_kernel_poisons_what_it_makes_and_what_follows_from_it) {
     ON_EACH_PATH(session) {
         eddy_storage_number bad = session_make_failing(&session, 7);
