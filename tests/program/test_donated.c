@@ -4,6 +4,7 @@
 #include <interpreter/handle/runtime.h>
 #include <stdio.h>
 #include <string.h>
+#include <tests/program/heard.h>
 #include <tests/program/outcome.h>
 #include <tests/program/runtimes.h>
 #include <unistd.h>
@@ -418,4 +419,25 @@ static void rotate(void) {
 
 Test(donated, to_the_run_of_a_ring_that_makes_it_old) {
     in_runtimes(rotate);
+}
+
+/* ---- callbacks ---- */
+
+static void read_by_callback(void) {
+    eddy_tensor *x = filled(1), *given = filled(3);
+    must(eddy_record_begin(EDDY_OPTIONS(record, .records_only = true)));
+    eddy_tensor *y = eddy_sum(eddy_square(x), EDDY_ALL_AXES, NULL);
+    listen_to(eddy_narrow(eddy_select(x, 1, 0), 0, 0, 1), 7);
+    eddy_program *program =
+        eddy_record_end(EDDY_BINDINGS({"x", x, EDDY_ROLE_DONATED}, {"y", y, EDDY_ROLE_OUTPUT}));
+    must(program ? EDDY_OK : EDDY_INVALID_ARGUMENT);
+    must(eddy_program_run(program, EDDY_LIST(given), &y));
+    cr_assert_eq(value_heard(settle(), 0), 3);
+    must_be_donated(given);
+    eddy_program_release(&program);
+}
+
+/* The run copies what a callback reads, while it is there. */
+Test(donated, callbacks_get_a_copy) {
+    in_runtimes(read_by_callback);
 }
