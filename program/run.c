@@ -440,28 +440,36 @@ static eddy_status fail_place(const eddy_run *r) {
     return eddy_fail(EDDY_OUT_OF_MEMORY, r->origin, "no memory for a place in the ring");
 }
 
-/* The outputs that it makes old are operands, too. */
-static eddy_status submit_in_turn(const eddy_run *r) {
+/* The outputs that the run makes old are operands, too: those of the program, and behind them *given_up more. The caller releases them unless they are r->operands. */
+static eddy_status take_turn(const eddy_run *r, eddy_vm_operand **operands, uint32_t *given_up) {
+    uint32_t bases = r->program->executable->base_count - 1;
     if (!eddy_ring_turn_take(r->turn))
         return fail_place(r);
-    uint32_t bases = r->program->executable->base_count - 1,
-             given_up = eddy_ring_turn_count(r->turn);
-    if (given_up == 0)
-        return submit_with(r, r->operands, 0);
-    size_t bytes = (bases + (size_t)given_up) * sizeof(*r->operands);
-    eddy_vm_operand *operands = eddy_memory_acquire(bytes, EDDY_MEMORY_PROGRAM);
-    if (!operands)
+    *given_up = eddy_ring_turn_count(r->turn);
+    if (*given_up == 0)
+        return EDDY_OK;
+    *operands =
+        eddy_memory_acquire((bases + (size_t)*given_up) * sizeof(**operands), EDDY_MEMORY_PROGRAM);
+    if (!*operands)
         return fail_place(r);
-    memcpy(operands, r->operands, bases * sizeof(*operands));
-    eddy_ring_turn_operands(r->turn, operands + bases);
-    eddy_status status = submit_with(r, operands, given_up);
-    memcpy(r->operands, operands, bases * sizeof(*operands)); /* the new storages */
-    eddy_memory_release(operands, bytes, EDDY_MEMORY_PROGRAM);
-    return status;
+    memcpy(*operands, r->operands, bases * sizeof(**operands));
+    eddy_ring_turn_operands(r->turn, *operands + bases);
+    return EDDY_OK;
 }
 
 static eddy_status submit(const eddy_run *r) {
-    return EDDY_LIKELY(!r->turn) ? submit_with(r, r->operands, 0) : submit_in_turn(r);
+    uint32_t bases = r->program->executable->base_count - 1, given_up = 0;
+    eddy_vm_operand *operands = r->operands;
+    eddy_status status = EDDY_LIKELY(!r->turn) ? EDDY_OK : take_turn(r, &operands, &given_up);
+    if (status != EDDY_OK)
+        return status;
+    status = submit_with(r, operands, given_up);
+    if (EDDY_LIKELY(operands == r->operands))
+        return status;
+    memcpy(r->operands, operands, bases * sizeof(*operands)); /* the new storages */
+    eddy_memory_release(operands, (bases + (size_t)given_up) * sizeof(*operands),
+                        EDDY_MEMORY_PROGRAM);
+    return status;
 }
 
 /* For gradients: what the run writes has changed. */
