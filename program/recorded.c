@@ -4,9 +4,8 @@
 #include <base/status.h>
 #include <interpreter/handle/scope.h>
 #include <interpreter/tape/autograd.h>
-#include <program/gradient.h>
 #include <program/quiet.h>
-#include <program/recorded_function.h>
+#include <program/recorded_call.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -15,197 +14,18 @@
 /* New values of what a function reads that are recorded, before one of those that were is replayed; and at most, then: so many are kept, too. */
 #define VALUES_FIRST 8
 #define VALUES_MOST 64
-#define NAME_BYTES 32
 
 /* ---- signatures ---- */
 
-/* A call being made. */
-typedef struct calling {
-    eddy_recorded *recorded;
-    eddy_caller *caller;
-    eddy_origin origin;
-    eddy_list inputs;
-    eddy_scalars scalars;
-    eddy_tensor **outputs; /* output_count, in the caller's scratch */
-    void *key;             /* of the kinds of its arguments, then what the guards have read */
-    size_t key_bytes, kind_bytes;
-    eddy_code_array guards;                   /* eddy_guard: a copy of those of its kind */
-    bool has_failed;                          /* a call of the function, whatever that returned */
-    char no_way[EDDY_RECORDING_REASON_BYTES]; /* why its backward pass could not be recorded; "" */
-} calling;
-
 /* That of the call, which becomes the first; NULL if there is none. */
-static eddy_signature *find_locked(const calling *c) {
+static eddy_signature *find_locked(const eddy_calling *c) {
     return eddy_recorded_find_signature(c->recorded, c->key, c->key_bytes);
 }
 
 /* That of the kinds of its arguments, which has the guards; NULL where nothing is read of the inputs. */
-static eddy_signature *find_kind_locked(const calling *c) {
+static eddy_signature *find_kind_locked(const eddy_calling *c) {
     return c->guards.count > 0 ? eddy_recorded_find_signature(c->recorded, c->key, c->kind_bytes)
                                : NULL;
-}
-
-/* ---- running the function ---- */
-
-static eddy_status check_outputs(const calling *c) {
-    eddy_status status = EDDY_OK;
-    for (int64_t i = 0; i < c->recorded->output_count && status == EDDY_OK; i++) {
-        const eddy_tensor *output = c->outputs[i];
-        if (!output || eddy_tensor_is_none(output))
-            status =
-                eddy_fail(EDDY_INVALID_ARGUMENT, c->origin, "the function has left output %lld %s",
-                          (long long)i, output ? "EDDY_NONE" : "NULL");
-        else
-            status = eddy_tensor_check_item(output, "outputs", i, c->origin);
-    }
-    return status;
-}
-
-static eddy_status run_body(calling *c, const eddy_scalar *scalars) {
-    eddy_recorded_call call = {.size = sizeof(call),
-                               .inputs = c->inputs,
-                               .scalars = scalars,
-                               .scalar_count = c->scalars.count,
-                               .outputs = c->outputs,
-                               .output_count = c->recorded->output_count};
-    for (int64_t i = 0; i < call.output_count; i++)
-        c->outputs[i] = NULL;
-    eddy_outcome outcome;
-    eddy_outcome_begin(&outcome);
-    eddy_status status = c->recorded->body(c->recorded->context, &call);
-    eddy_outcome_end(&outcome);
-    c->has_failed = outcome.first != EDDY_OK;
-    if (status == EDDY_OK)
-        return check_outputs(c);
-    /* What failed has said so; a status of the function's own is recorded here. */
-    return c->has_failed
-               ? status
-               : eddy_fail(status, c->origin, "the function failed: %s", eddy_status_text(status));
-}
-
-/* ---- recording the function ---- */
-
-static bool any_output_gradient(const calling *c) {
-    for (int64_t i = 0; i < c->recorded->output_count; i++)
-        if (c->outputs[i]->autograd)
-            return true;
-    return false;
-}
-
-static bool any_input_gradient(const calling *c) {
-    for (int64_t i = 0; i < c->inputs.count; i++)
-        if (c->inputs.items[i]->autograd && c->caller->no_grad == 0)
-            return true;
-    return false;
-}
-
-/* Whether gradients may go back through a replay by recorded passes. A pass among the calls leaves them their way if it has changed no gradient that the tape keeps, and has not
- * gone on to what an input was computed from. */
-static bool may_plan(const calling *c, const eddy_recording *recording) {
-    return !recording->recorder.has_gone_back ||
-           (recording->kept.count == 0 && !any_input_gradient(c));
-}
-
-/* The recording is open, and what it has computed is the call's result whatever comes of it. */
-static void plan_quietly(calling *c, eddy_recording *recording) {
-    char reason[EDDY_RECORDING_REASON_BYTES];
-    eddy_recording_judge(recording, reason, sizeof(reason));
-    if (reason[0] || c->caller->no_grad > 0 || !may_plan(c, recording))
-        return;
-    eddy_quiet q;
-    eddy_error failed;
-    eddy_quiet_begin(&q);
-    eddy_status status = eddy_gradient_plan_make(
-        c->caller, recording, (eddy_list){c->outputs, c->recorded->output_count}, c->origin);
-    eddy_quiet_end(&q, &failed);
-    if (status == EDDY_OUT_OF_MEMORY)
-        recording->status = status; /* it says nothing about the function */
-    else if (status != EDDY_OK)
-        snprintf(c->no_way, sizeof(c->no_way), "%.300s", failed.message);
-}
-
-/* Slots of numbers are never used again, so that one that a tape has kept from an earlier recording means nothing. */
-static uint32_t take_slots(int64_t count) {
-    static _Atomic uint32_t last;
-    return eddy_add_relaxed(&last, (uint32_t)count) + 1;
-}
-
-/* A recording of the function; what it computed is the call's result in any case. */
-static eddy_status record_body(calling *c, eddy_recording **recording) {
-    eddy_status status = eddy_recording_open(c->caller, c->origin, recording);
-    if (status != EDDY_OK)
-        return status;
-    eddy_scalar *scalars = (eddy_scalar *)c->scalars.items;
-    (*recording)->is_owned = true;
-    (*recording)->inputs = &c->inputs;
-    (*recording)->scalar_count = (uint32_t)c->scalars.count;
-    (*recording)->scalars = scalars;
-    (*recording)->first_slot = c->scalars.count > 0 ? take_slots(c->scalars.count) : 0;
-    for (int64_t i = 0; i < c->scalars.count; i++)
-        scalars[i].slot = (*recording)->first_slot + (uint32_t)i;
-    status = run_body(c, scalars);
-    for (int64_t i = 0; i < c->scalars.count; i++)
-        scalars[i].slot = 0;
-    (*recording)->inputs = NULL; /* a backward pass reads later than the call */
-    if (status == EDDY_OK && !c->has_failed)
-        plan_quietly(c, *recording);
-    (void)eddy_recording_close(c->caller);
-    return status;
-}
-
-/* ---- from two recordings to a program ---- */
-
-static eddy_status make_program(const calling *c, eddy_recording *recording,
-                                eddy_program **program) {
-    int64_t count = c->inputs.count + c->recorded->output_count;
-    size_t bytes = (size_t)count * (sizeof(eddy_binding) + NAME_BYTES);
-    eddy_binding *bindings = eddy_memory_acquire(bytes + 1, EDDY_MEMORY_PROGRAM);
-    if (!bindings)
-        return EDDY_OUT_OF_MEMORY;
-    char *names = (char *)(bindings + count);
-    for (int64_t i = 0; i < count; i++) {
-        bool is_input = i < c->inputs.count;
-        int64_t number = is_input ? i : i - c->inputs.count;
-        char *name = names + i * NAME_BYTES;
-        snprintf(name, NAME_BYTES, "%s%lld", is_input ? "input" : "output", (long long)number);
-        bindings[i] = (eddy_binding){.name = name,
-                                     .tensor = is_input ? c->inputs.items[i] : c->outputs[number],
-                                     .role = is_input ? EDDY_ROLE_INPUT : EDDY_ROLE_OUTPUT};
-    }
-    eddy_status status =
-        eddy_program_make(recording, &(eddy_bindings){bindings, count}, c->origin, program);
-    eddy_memory_release(bindings, bytes + 1, EDDY_MEMORY_PROGRAM);
-    return status;
-}
-
-/* Why gradients cannot go back through a replay as they would through the function; "" if they can. */
-static void judge_gradient(const calling *c, const eddy_recording *recording, char *reason,
-                           size_t size) {
-    bool goes_out = any_output_gradient(c);
-    reason[0] = 0;
-    if (recording->has_redirected)
-        snprintf(reason, size,
-                 "a call writes in place to a tensor that was there before, and a gradient goes "
-                 "back through it");
-    else if (c->no_way[0])
-        snprintf(reason, size, "%s", c->no_way);
-    else if (!may_plan(c, recording) && (goes_out || any_input_gradient(c)))
-        snprintf(reason, size,
-                 "a backward pass is among its calls, and a gradient goes back through its inputs "
-                 "or outputs");
-    else if (goes_out && !recording->plan)
-        snprintf(reason, size, "a gradient goes back through its inputs or outputs");
-    else if (eddy_kept_before_has_one_of(&recording->befores, c->inputs))
-        snprintf(reason, size, "it uses the gradient that the tape keeps for an input");
-}
-
-/* Why a gradient that comes back to some of the outputs alone finds no way; "" where it finds one. */
-static void judge_ways(const eddy_program *program, char *reason, size_t size) {
-    const eddy_program_ways *ways = program->gradient ? program->gradient->ways : NULL;
-    reason[0] = 0;
-    if (ways && ways->root_count > EDDY_GRADIENT_ROOTS_FEW && ways->calls.reason[0])
-        snprintf(reason, size, "more than %d of its outputs carry a gradient, and %.240s",
-                 EDDY_GRADIENT_ROOTS_FEW, ways->calls.reason);
 }
 
 /* There is a reason against the newest recording. What another thread did says little of the next one: recording begins anew. */
@@ -238,7 +58,7 @@ static void note_changes(eddy_signature *signature) {
 }
 
 /* The signature's program is one that the class foretells. */
-static void set_foretold(const calling *c, eddy_signature *signature,
+static void set_foretold(const eddy_calling *c, eddy_signature *signature,
                          const eddy_shape_class *class) {
     eddy_signature_note(signature, c->inputs, false);
     for (int64_t i = 0; i < signature->input_count; i++)
@@ -251,7 +71,7 @@ static void set_foretold(const calling *c, eddy_signature *signature,
 }
 
 /* lock: the function's. What is left in the verdict is to be released. */
-static void settle_locked(const calling *c, eddy_signature *signature, verdict *v) {
+static void settle_locked(const eddy_calling *c, eddy_signature *signature, verdict *v) {
     if (signature->is_replayed || signature->is_given_up)
         return; /* another thread was first */
     if (v->reason[0]) {
@@ -285,7 +105,7 @@ static void settle_locked(const calling *c, eddy_signature *signature, verdict *
 }
 
 /* The program of the recording before, a reference, or NULL. */
-static eddy_program *find_before(const calling *c) {
+static eddy_program *find_before(const eddy_calling *c) {
     eddy_lock_acquire(&c->recorded->lock);
     const eddy_signature *signature = find_locked(c);
     eddy_program *before = signature && !signature->is_replayed && !signature->is_given_up
@@ -296,7 +116,7 @@ static eddy_program *find_before(const calling *c) {
 }
 
 /* A reference of the class that a call's key belongs to, or NULL. is_known: of one that knows its size. */
-static eddy_shape_class *find_class(const calling *c, bool is_known, int64_t *size) {
+static eddy_shape_class *find_class(const eddy_calling *c, bool is_known, int64_t *size) {
     if (!c->recorded->foretells)
         return NULL;
     eddy_lock_acquire(&c->recorded->lock);
@@ -312,7 +132,7 @@ static eddy_shape_class *find_class(const calling *c, bool is_known, int64_t *si
 }
 
 /* A recording of a size that the class does not know yet shows whether it is as foretold. OUT_OF_MEMORY. */
-static eddy_status compare_with_class(const calling *c, verdict *v) {
+static eddy_status compare_with_class(const eddy_calling *c, verdict *v) {
     char difference[EDDY_RECORDING_REASON_BYTES];
     eddy_program *foretold = NULL;
     v->class = find_class(c, false, &v->size);
@@ -337,10 +157,10 @@ static eddy_status compare_with_class(const calling *c, verdict *v) {
 
 /* Makes the program of a recording, compares it with the one before, and builds it if they are equal. A first one is built where it is as foretold: no second
  * one is needed. */
-static eddy_status try_program(const calling *c, eddy_recording *recording, verdict *v) {
-    eddy_status status = make_program(c, recording, &v->program);
+static eddy_status try_program(const eddy_calling *c, eddy_recording *recording, verdict *v) {
+    eddy_status status = eddy_calling_make_program(c, recording, &v->program);
     if (status == EDDY_OK)
-        judge_ways(v->program, v->reason, sizeof(v->reason));
+        eddy_calling_judge_ways(v->program, v->reason, sizeof(v->reason));
     if (status != EDDY_OK || v->reason[0])
         return status;
     v->before = find_before(c);
@@ -356,7 +176,7 @@ static eddy_status try_program(const calling *c, eddy_recording *recording, verd
 }
 
 /* The same, whose failure is no failure of the call. False without memory: nothing is known about the function then. */
-static bool try_quietly(const calling *c, eddy_recording *recording, verdict *v) {
+static bool try_quietly(const eddy_calling *c, eddy_recording *recording, verdict *v) {
     eddy_quiet q;
     eddy_error error;
     eddy_quiet_begin(&q);
@@ -368,7 +188,7 @@ static bool try_quietly(const calling *c, eddy_recording *recording, verdict *v)
 }
 
 /* A new one, the first; NULL without memory. */
-static eddy_signature *add_call_locked(const calling *c) {
+static eddy_signature *add_call_locked(const eddy_calling *c) {
     char with[200] = "";
     eddy_signature *kind = find_kind_locked(c);
     if (kind)
@@ -379,14 +199,14 @@ static eddy_signature *add_call_locked(const calling *c) {
 }
 
 /* The call's signature stays: it is the first. */
-static void trim_locked(const calling *c, eddy_recorded_dropped *dropped) {
+static void trim_locked(const eddy_calling *c, eddy_recorded_dropped *dropped) {
     eddy_recorded_trim(c->recorded, dropped);
     if (c->guards.count > 0)
         eddy_recorded_trim_values(c->recorded, c->key, c->kind_bytes, VALUES_MOST, dropped);
 }
 
 /* verdict: NULL where the call was not recorded after all. */
-static void put_down(calling *c, eddy_signature_outcome outcome, verdict *v) {
+static void put_down(eddy_calling *c, eddy_signature_outcome outcome, verdict *v) {
     eddy_lock_acquire(&c->recorded->lock);
     eddy_recorded_dropped dropped = {0};
     eddy_signature *signature = find_locked(c);
@@ -405,7 +225,7 @@ static void put_down(calling *c, eddy_signature_outcome outcome, verdict *v) {
 /* ---- guards ---- */
 
 /* The function has read what no guard has: from now on that has one. */
-static void learn_guards(const calling *c, const eddy_recording *recording) {
+static void learn_guards(const eddy_calling *c, const eddy_recording *recording) {
     eddy_program *stale = NULL;
     eddy_lock_acquire(&c->recorded->lock);
     eddy_recorded_dropped dropped = {0};
@@ -433,7 +253,7 @@ static void learn_guards(const calling *c, const eddy_recording *recording) {
 }
 
 /* Reads what decides, behind the key. False where that fails, as it would for the function. */
-static bool read_guards(calling *c) {
+static bool read_guards(eddy_calling *c) {
     eddy_quiet q;
     eddy_error failed;
     size_t count = 0;
@@ -451,7 +271,7 @@ static bool read_guards(calling *c) {
     return status == EDDY_OK;
 }
 
-static void settle(calling *c, eddy_recording *recording) {
+static void settle(eddy_calling *c, eddy_recording *recording) {
     verdict v = {0};
     if (recording->status == EDDY_OUT_OF_MEMORY)
         return; /* it says nothing about the function */
@@ -461,7 +281,7 @@ static void settle(calling *c, eddy_recording *recording) {
         return;
     }
     if (!v.reason[0])
-        judge_gradient(c, recording, v.reason, sizeof(v.reason));
+        eddy_calling_judge_gradient(c, recording, v.reason, sizeof(v.reason));
     bool is_known = v.reason[0] || try_quietly(c, recording, &v);
     v.is_disturbed = recording->is_disturbed;
     if (is_known)
@@ -474,9 +294,9 @@ static void settle(calling *c, eddy_recording *recording) {
 
 /* ---- a call ---- */
 
-static eddy_status run_recorded(calling *c) {
+static eddy_status run_recorded(eddy_calling *c) {
     eddy_recording *recording = NULL;
-    eddy_status status = record_body(c, &recording);
+    eddy_status status = eddy_calling_record(c, &recording);
     if (status == EDDY_OK && !c->has_failed)
         settle(c, recording);
     else if (recording)
@@ -485,14 +305,14 @@ static eddy_status run_recorded(calling *c) {
     return status;
 }
 
-static eddy_status run_eagerly(calling *c, const char *reason) {
+static eddy_status run_eagerly(eddy_calling *c, const char *reason) {
     if (c->recorded->is_strict && reason[0])
         return eddy_fail(EDDY_UNSUPPORTED, c->origin, "it cannot be replayed: %s", reason);
-    return run_body(c, c->scalars.items);
+    return eddy_calling_run(c, c->scalars.items);
 }
 
 /* The function runs after all: its arguments are not as those that were recorded. */
-static void count_miss(const calling *c, const char *why) {
+static void count_miss(const eddy_calling *c, const char *why) {
     eddy_lock_acquire(&c->recorded->lock);
     eddy_signature *signature = find_locked(c);
     if (signature)
@@ -501,7 +321,7 @@ static void count_miss(const calling *c, const char *why) {
 }
 
 /* Why the program that is there does not serve this call, though its arguments are of the kind; NULL where it does. */
-static const char *find_miss(const calling *c, const eddy_signature *signature) {
+static const char *find_miss(const eddy_calling *c, const eddy_signature *signature) {
     if (!eddy_signature_fits_tape(signature->program, signature->tape_changes))
         return "gradients that the tape keeps, or what they go back to, have changed between "
                "two calls: eddy_backward_to keeps none";
@@ -511,7 +331,7 @@ static const char *find_miss(const calling *c, const eddy_signature *signature) 
 }
 
 /* A program that does not serve the call is given up: recording begins anew. Returns it, to release. */
-static eddy_program *drop_stale_locked(const calling *c, eddy_signature *signature) {
+static eddy_program *drop_stale_locked(const eddy_calling *c, eddy_signature *signature) {
     const char *miss =
         signature && signature->program && !signature->is_given_up ? find_miss(c, signature) : NULL;
     if (!miss)
@@ -545,7 +365,7 @@ static eddy_shape_class *set_bucket(eddy_signature *signature, eddy_shape_class 
     return before;
 }
 
-static void put_foretold(const calling *c, eddy_program *program, eddy_shape_class *class,
+static void put_foretold(const eddy_calling *c, eddy_program *program, eddy_shape_class *class,
                          int64_t size) {
     eddy_program *old = NULL;
     eddy_shape_class *before = NULL;
@@ -569,7 +389,7 @@ static void put_foretold(const calling *c, eddy_program *program, eddy_shape_cla
 }
 
 /* A program that a class foretells for the call, which has none: a reference, or NULL. */
-static eddy_program *foretell(calling *c) {
+static eddy_program *foretell(eddy_calling *c) {
     int64_t size;
     eddy_program *program = NULL;
     eddy_shape_class *class = find_class(c, true, &size);
@@ -590,7 +410,7 @@ typedef struct choice {
 } choice;
 
 /* Returns a program that is to be released, or NULL. */
-static eddy_program *choose_locked(const calling *c, choice *made) {
+static eddy_program *choose_locked(const eddy_calling *c, choice *made) {
     eddy_signature *kind = find_kind_locked(c), *signature = find_locked(c);
     eddy_program *stale = drop_stale_locked(c, signature);
     int64_t size;
@@ -618,7 +438,7 @@ static eddy_program *choose_locked(const calling *c, choice *made) {
     return stale;
 }
 
-static eddy_status replay(calling *c, eddy_program *program) {
+static eddy_status replay(eddy_calling *c, eddy_program *program) {
     const char *unfit = NULL;
     eddy_status status =
         eddy_program_run_with(program, c->inputs, c->scalars.items, c->outputs, &unfit, c->origin);
@@ -628,7 +448,7 @@ static eddy_status replay(calling *c, eddy_program *program) {
     return run_eagerly(c, unfit);
 }
 
-static eddy_status choose(calling *c) {
+static eddy_status choose(eddy_calling *c) {
     choice made;
     eddy_lock_acquire(&c->recorded->lock);
     eddy_program *stale = choose_locked(c, &made);
@@ -645,7 +465,7 @@ static eddy_status choose(calling *c) {
     return status;
 }
 
-static eddy_status check_inputs(const calling *c) {
+static eddy_status check_inputs(const eddy_calling *c) {
     for (int64_t i = 0; i < c->inputs.count; i++) {
         eddy_status status =
             eddy_tensor_check_item_shape(c->inputs.items[i], "inputs", i, c->origin);
@@ -655,7 +475,7 @@ static eddy_status check_inputs(const calling *c) {
     return EDDY_OK;
 }
 
-static eddy_status check_kinds(const calling *c) {
+static eddy_status check_kinds(const eddy_calling *c) {
     for (int64_t i = 0; i < c->scalars.count; i++)
         if ((uint32_t)c->scalars.items[i].kind > EDDY_SCALAR_FLOAT)
             return eddy_fail(EDDY_INVALID_ARGUMENT, c->origin, "number %lld is of an unknown kind",
@@ -663,7 +483,7 @@ static eddy_status check_kinds(const calling *c) {
     return EDDY_OK;
 }
 
-static eddy_status check_call(const calling *c) {
+static eddy_status check_call(const eddy_calling *c) {
     if (!c->recorded)
         return eddy_fail(EDDY_INVALID_ARGUMENT, c->origin, "the recorded function is NULL");
     if (!eddy_caller_may_call(c->caller))
@@ -683,7 +503,7 @@ static eddy_status check_call(const calling *c) {
 }
 
 /* The arrays of a call lie in one block: its own numbers, its outputs and its key. */
-static eddy_status call_with(calling *c, char *memory) {
+static eddy_status call_with(eddy_calling *c, char *memory) {
     eddy_scalar *scalars = (eddy_scalar *)(void *)memory;
     memory += (size_t)c->scalars.count * sizeof(*scalars);
     c->outputs = (eddy_tensor **)(void *)memory;
@@ -691,19 +511,19 @@ static eddy_status call_with(calling *c, char *memory) {
     c->key = memory;
     /* Inside a recording its ops are a part of that, and numbers of an outer function stay its numbers. */
     if (c->caller->recorder)
-        return run_body(c, c->scalars.items);
+        return eddy_calling_run(c, c->scalars.items);
     for (int64_t i = 0; i < c->scalars.count; i++) {
         scalars[i] = c->scalars.items[i];
         scalars[i].slot = 0;
     }
     c->scalars.items = scalars;
     c->kind_bytes = c->key_bytes = eddy_signature_key_make(c->key, c->inputs, c->scalars);
-    eddy_status status = read_guards(c) ? choose(c) : run_body(c, c->scalars.items);
+    eddy_status status = read_guards(c) ? choose(c) : eddy_calling_run(c, c->scalars.items);
     eddy_guard_fini(&c->guards);
     return status;
 }
 
-static eddy_status call_in_memory(calling *c, eddy_tensor **outputs) {
+static eddy_status call_in_memory(eddy_calling *c, eddy_tensor **outputs) {
     int64_t output_count = c->recorded->output_count;
     size_t bytes = (size_t)c->scalars.count * sizeof(eddy_scalar) +
                    (size_t)output_count * sizeof(eddy_tensor *) +
@@ -721,11 +541,11 @@ static eddy_status call_in_memory(calling *c, eddy_tensor **outputs) {
 
 eddy_status eddy_recorded_run(eddy_recorded *recorded, eddy_list inputs, eddy_scalars scalars,
                               eddy_tensor **outputs) {
-    calling c = {.recorded = recorded,
-                 .caller = eddy_caller_get(),
-                 .origin = EDDY_ORIGIN("recorded_run"),
-                 .inputs = inputs,
-                 .scalars = scalars};
+    eddy_calling c = {.recorded = recorded,
+                      .caller = eddy_caller_get(),
+                      .origin = EDDY_ORIGIN("recorded_run"),
+                      .inputs = inputs,
+                      .scalars = scalars};
     eddy_status status = check_call(&c);
     if (status == EDDY_OK)
         status = check_inputs(&c);
