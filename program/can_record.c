@@ -41,6 +41,9 @@ void eddy_recording_judge(const eddy_recording *recording, char *reason, size_t 
                  recording->reason);
     else if (recording->is_owned && recording->read_count > 0)
         eddy_host_read_describe(recording, reason, size);
+    else if (recording->path_bytes > 0 && eddy_control_has_draws(&recording->code))
+        snprintf(reason, size, "%s, and it draws random numbers in a branch or a loop; %s",
+                 recording->first_computed, EDDY_HOST_READ_INSTEAD);
     else if (recording->is_owned && recording->lost[0])
         snprintf(reason, size, "%s", recording->lost);
     else

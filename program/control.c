@@ -5,7 +5,7 @@
 
 /* ---- marks as ops ---- */
 
-static const eddy_op ops[EDDY_CONTROL_END_LOOP + 1];
+static const eddy_op ops[EDDY_CONTROL_READ + 1];
 
 /* What a mark does is where the run goes on (replay.c). */
 static void run_mark(const eddy_kernel_call *call) {
@@ -16,7 +16,7 @@ static const eddy_kernel mark_kernel = {.name = "mark", .run = run_mark};
 static const eddy_kernel *const mark_kernels[] = {&mark_kernel};
 
 static eddy_status infer_mark(eddy_infer *infer) {
-    for (int64_t i = 0; i < infer->input_count; i++) {
+    for (int64_t i = 0; i < infer->input_count && infer->op != &ops[EDDY_CONTROL_READ]; i++) {
         int64_t count;
         const eddy_spec *spec = &infer->inputs[i];
         if (!eddy_shape_count(spec->shape.rank, spec->shape.dims, &count) || count != 1)
@@ -33,6 +33,8 @@ static eddy_status infer_mark(eddy_infer *infer) {
 static const eddy_op_operand predicate[] = {
     {.name = "predicate", .kind = EDDY_OPERAND_TENSOR, .is_bool = true}};
 
+static const eddy_op_operand value[] = {{.name = "value", .kind = EDDY_OPERAND_TENSOR}};
+
 static const eddy_op_attribute loop_attributes[] = {
     {.name = "most_steps",
      .type = EDDY_ATTRIBUTE_INT,
@@ -44,7 +46,7 @@ static const eddy_op_attribute loop_attributes[] = {
     .infer = infer_mark, .kernels = mark_kernels
 #define MARK_OF_PREDICATE(text) MARK(text), .operands = predicate, .operand_count = 1
 
-static const eddy_op ops[EDDY_CONTROL_END_LOOP + 1] = {
+static const eddy_op ops[EDDY_CONTROL_READ + 1] = {
     [EDDY_CONTROL_IF] = {MARK_OF_PREDICATE("if")},
     [EDDY_CONTROL_ELSE] = {MARK("else")},
     [EDDY_CONTROL_END_IF] = {MARK("end_if")},
@@ -53,6 +55,7 @@ static const eddy_op ops[EDDY_CONTROL_END_LOOP + 1] = {
                            .kernel_attribute_bytes = sizeof(eddy_control_loop)},
     [EDDY_CONTROL_LOOP_WHILE] = {MARK_OF_PREDICATE("loop_while")},
     [EDDY_CONTROL_END_LOOP] = {MARK("end_loop")},
+    [EDDY_CONTROL_READ] = {MARK("host_read"), .operands = value, .operand_count = 1},
 };
 
 const eddy_op *eddy_control_op(eddy_control control) {
@@ -60,8 +63,7 @@ const eddy_op *eddy_control_op(eddy_control control) {
 }
 
 eddy_control eddy_control_of(const eddy_op *op) {
-    return op > ops && op <= &ops[EDDY_CONTROL_END_LOOP] ? (eddy_control)(op - ops)
-                                                         : EDDY_CONTROL_NONE;
+    return op > ops && op <= &ops[EDDY_CONTROL_READ] ? (eddy_control)(op - ops) : EDDY_CONTROL_NONE;
 }
 
 const eddy_op *eddy_control_find(const char *name) {
@@ -99,7 +101,7 @@ bool eddy_control_is_nested(const eddy_code *code, uint32_t *wrong) {
             if (depth == EDDY_CONTROL_DEPTH_MOST)
                 return false;
             expected[depth++] = (uint8_t)(control + 1);
-        } else if (control != EDDY_CONTROL_NONE) {
+        } else if (control != EDDY_CONTROL_NONE && control != EDDY_CONTROL_READ) {
             if (depth == 0 || expected[depth - 1] != control)
                 return false;
             bool is_end = control == EDDY_CONTROL_END_IF || control == EDDY_CONTROL_END_LOOP;
@@ -112,11 +114,11 @@ bool eddy_control_is_nested(const eddy_code *code, uint32_t *wrong) {
     return depth == 0;
 }
 
-static bool has_marks(const eddy_code *code) {
+uint32_t eddy_control_count_marks(const eddy_code *code) {
+    uint32_t count = 0;
     for (uint32_t i = 0; i < code->instructions.count; i++)
-        if (control_at(code, i) != EDDY_CONTROL_NONE)
-            return true;
-    return false;
+        count += control_at(code, i) != EDDY_CONTROL_NONE;
+    return count;
 }
 
 /* Follows one mark; *region is the innermost open one before and after it. */
@@ -130,10 +132,12 @@ static bool follow_mark(eddy_regions *regions, eddy_control control, uint32_t i,
         *region = opened;
         return true;
     }
+    if (control == EDDY_CONTROL_NONE || control == EDDY_CONTROL_READ)
+        return true;
     eddy_region *open = (eddy_region *)regions->items.items + *region;
     if (control == EDDY_CONTROL_ELSE || control == EDDY_CONTROL_LOOP_WHILE) {
         open->middle = i;
-    } else if (control != EDDY_CONTROL_NONE) {
+    } else {
         open->end = i;
         *region = open->outer;
     }
@@ -143,7 +147,7 @@ static bool follow_mark(eddy_regions *regions, eddy_control control, uint32_t i,
 bool eddy_regions_find(const eddy_code *code, eddy_regions *regions) {
     uint32_t count = code->instructions.count, region = EDDY_CODE_NONE, first;
     *regions = (eddy_regions){0};
-    if (!has_marks(code))
+    if (eddy_control_count_marks(code) == 0)
         return true;
     bool has_room = eddy_code_array_add(&regions->of, sizeof(uint32_t), count, &first);
     for (uint32_t i = 0; i < count && has_room; i++) {

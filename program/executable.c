@@ -1,5 +1,7 @@
 /* Making an executable: calls are packed and prepared as eager ones are, by the same functions, and values get places. */
 #include <program/executable.h>
+#include <program/jumps.h>
+#include <program/undo.h>
 
 #include <base/dtype.h>
 #include <base/memory.h>
@@ -293,7 +295,7 @@ static void add_workspaces(builder *b) {
 /* Where a run may go other ways, or draws while it runs, its steps are in one row; and so are ops of the program's own, whose functions may do anything. */
 static bool may_have_streams(const builder *b) {
     const eddy_code *code = b->code;
-    if (b->options->checks_finite || b->regions.items.count > 0 || code->draws_late ||
+    if (b->options->checks_finite || eddy_control_count_marks(code) > 0 || code->draws_late ||
         code->sets_draws)
         return false;
     for (uint32_t i = 0; i < code->instructions.count; i++)
@@ -510,63 +512,6 @@ static bool make_steps(builder *b) {
     return true;
 }
 
-/* ---- jumps ---- */
-
-/* The mark behind which the run goes on that does not go on with the next step. */
-static uint32_t target_of(const eddy_region *region, eddy_control control) {
-    return control == EDDY_CONTROL_IF         ? region->middle
-           : control == EDDY_CONTROL_END_LOOP ? region->begin
-                                              : region->end;
-}
-
-static void set_jump(const builder *b, uint32_t i, const uint32_t *jump_of, eddy_jump *jump) {
-    const eddy_executable *executable = b->executable;
-    const eddy_region *region = eddy_region_at(&b->regions, eddy_region_of(&b->regions, i));
-    eddy_control control = eddy_control_of(eddy_code_instruction_at(b->code, i)->op);
-    uint32_t target = target_of(region, control);
-    *jump = (eddy_jump){.step = b->step_of[i],
-                        .to_step = b->step_of[target] + 1,
-                        .to_jump = jump_of[target] + 1,
-                        .over_step = b->step_of[region->end] + 1,
-                        .over_jump = jump_of[region->end] + 1,
-                        .begin = region->begin,
-                        .end = region->end,
-                        .loop = jump_of[region->begin],
-                        .control = (uint8_t)control};
-    if (control == EDDY_CONTROL_IF || control == EDDY_CONTROL_LOOP_WHILE)
-        jump->predicate = executable->elements[executable->places_at[i]];
-    if (control == EDDY_CONTROL_LOOP_WHILE)
-        jump->most_steps = *eddy_code_words(
-            b->code, eddy_code_instruction_at(b->code, region->begin)->attributes_at);
-}
-
-/* jump_of: room for the number of each mark's jump, per instruction. */
-static void set_jumps(const builder *b, uint32_t *jump_of) {
-    eddy_executable *executable = b->executable;
-    for (uint32_t i = 0; i < executable->instruction_count; i++)
-        if (eddy_control_of(eddy_code_instruction_at(b->code, i)->op) != EDDY_CONTROL_NONE)
-            jump_of[i] = executable->jump_count++;
-    for (uint32_t i = 0; i < executable->instruction_count; i++)
-        if (eddy_control_of(eddy_code_instruction_at(b->code, i)->op) != EDDY_CONTROL_NONE)
-            set_jump(b, i, jump_of, &executable->jumps[jump_of[i]]);
-}
-
-/* Each region has three marks. */
-static bool make_jumps(builder *b) {
-    uint32_t count = 3 * b->regions.items.count, *jump_of;
-    size_t bytes = b->executable->instruction_count * sizeof(*jump_of);
-    if (count == 0)
-        return true;
-    jump_of = eddy_memory_acquire(bytes, EDDY_MEMORY_PROGRAM);
-    if (!jump_of)
-        return false;
-    bool has_room = acquire(&b->executable->jumps, count, sizeof(*b->executable->jumps));
-    if (has_room)
-        set_jumps(b, jump_of);
-    eddy_memory_release(jump_of, bytes, EDDY_MEMORY_PROGRAM);
-    return has_room;
-}
-
 static void resolve_patches(builder *b) {
     const eddy_code *code = b->code;
     for (uint32_t i = 0; i < code->patches.count; i++) {
@@ -594,7 +539,8 @@ static void size_workspace(eddy_executable *executable) {
                    eddy_frame_lined(executable->base_count * sizeof(void *)) +
                    eddy_frame_room_bytes(executable) +
                    eddy_frame_lined(executable->jump_count * sizeof(int64_t)) +
-                   eddy_frame_lined(executable->value_count * sizeof(eddy_poison));
+                   eddy_frame_lined(executable->value_count * sizeof(eddy_poison)) +
+                   eddy_undo_bytes(executable);
     executable->workspace_bytes =
         (int64_t)bytes + (executable->streams.count > 1 ? eddy_crew_bytes(executable) : 0);
 }
@@ -705,7 +651,9 @@ eddy_status eddy_executable_make(eddy_executable *executable, const eddy_code *c
         resolve_patches(&b);
         status = plan_arena(&b);
     }
-    if (status == EDDY_OK && !(make_steps(&b) && make_jumps(&b)))
+    if (status == EDDY_OK &&
+        !(make_steps(&b) && eddy_jumps_make(executable, code, &b.regions, b.step_of) &&
+          eddy_undo_find(executable, code)))
         status = fail_memory(&b);
 #ifdef EDDY_CHECKS
     if (status == EDDY_OK && !list_dying(&b))
@@ -728,6 +676,7 @@ void eddy_executable_fini(eddy_executable *executable) {
     for (uint32_t g = 0; g < e->group_count; g++)
         eddy_fused_destroy(e->fused[g]);
     eddy_streams_fini(&e->streams);
+    eddy_undo_fini(e);
     uint32_t count = e->instruction_count;
 #ifdef EDDY_CHECKS
     eddy_memory_release(e->dying, e->dying_room * sizeof(*e->dying), EDDY_MEMORY_PROGRAM);

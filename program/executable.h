@@ -55,10 +55,16 @@ typedef struct eddy_jump {
     uint32_t begin, end;           /* instructions of the region: its first and last mark */
     uint32_t
         loop; /* loop, loop_while: the number of the loop's first jump, whose steps are counted */
-    uint8_t control; /* eddy_control */
-    eddy_place predicate;
-    int64_t most_steps; /* loop_while; 0: no bound */
+    uint8_t control;      /* eddy_control */
+    eddy_place predicate; /* or what is read */
+    int64_t most_steps;   /* loop_while; 0: no bound */
 } eddy_jump;
+
+/* What a run puts back that stops (undo.h). */
+typedef struct eddy_undo {
+    uint32_t base;
+    int64_t bytes; /* from where the base begins */
+} eddy_undo;
 
 typedef struct eddy_frame eddy_frame;
 typedef struct eddy_step eddy_step;
@@ -132,6 +138,9 @@ typedef struct eddy_executable {
     uint32_t *first_of; /* per step, and the number of instructions: its first instruction */
     eddy_jump *jumps;   /* in the order of their steps */
     uint32_t jump_count;
+    uint32_t read_count; /* of these: marks where the recorded function has read (path.h) */
+    eddy_undo *undo;     /* base_count, or NULL */
+    uint32_t undo_count;
     eddy_fused **fused;   /* owned */
     uint32_t group_count; /* of those that are made, of so many: */
     uint32_t code_group_count;
@@ -211,11 +220,18 @@ static inline void eddy_executable_bury(const eddy_executable *executable, char 
 size_t eddy_frame_room_bytes(const eddy_executable *executable);
 void eddy_frame_take_rooms(eddy_frame *frame, const eddy_executable *executable, char **at);
 
-/* Runs all steps. run->workspace has workspace_bytes; run->data are the bases but the first, to be moved by `shifts` bytes. late: whose the words are, or NULL. Sets the poison of every operand that the
+/* What a run is given beside its storages. */
+typedef struct eddy_executable_given {
+    const int64_t *shifts;  /* bytes, per base but the first */
+    const int64_t *words;   /* code.h */
+    eddy_late_draws *late;  /* whose the words are, or NULL */
+    struct eddy_path *path; /* that it follows; NULL: the function has read nothing that decides */
+} eddy_executable_given;
+
+/* Runs all steps, unless it leaves the path. run->workspace has workspace_bytes; run->data are the bases but the first. Sets the poison of every operand that the
  * code writes. An instruction's sequence number is run->instruction->sequence - code->recorded_count + its ordinal. */
 void eddy_executable_run(const eddy_executable *executable, const eddy_code *code,
-                         const int64_t *shifts, const int64_t *words, eddy_late_draws *late,
-                         const eddy_vm_run *run);
+                         const eddy_executable_given *given, const eddy_vm_run *run);
 
 /* The estimated time of an instruction. */
 int64_t eddy_executable_cost(const eddy_executable *executable, uint32_t instruction);

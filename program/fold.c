@@ -219,7 +219,7 @@ static eddy_status run_startup(const folding *f, eddy_program *startup) {
     eddy_caller *caller = eddy_caller_get();
     eddy_recorder *recorder = eddy_recorder_set_aside(caller);
     eddy_status status =
-        eddy_program_run_with(startup, (eddy_list){0}, NULL, results, NULL, f->origin);
+        eddy_program_run_with(startup, (eddy_list){0}, NULL, results, NULL, NULL, f->origin);
     eddy_recorder_go_on(caller, recorder);
     if (status == EDDY_OK) {
         if (capture(f, startup, results))

@@ -522,6 +522,7 @@ static eddy_status run_forward(const tracing *t) {
                                               .outputs = t->made,
                                               .unfit = t->call->unfit,
                                               .turn = t->call->turn,
+                                              .path = t->call->path,
                                               .drawn = t->run->words});
 }
 

@@ -175,6 +175,8 @@ static void describe_own(const eddy_tensor *own, char *text, size_t size) {
 void eddy_guard_describe_source(const eddy_guard *guard, char *text, size_t size) {
     if (guard->own)
         describe_own(guard->own, text, size);
+    else if (guard->input == EDDY_CODE_NONE)
+        snprintf(text, size, "what it computes");
     else
         snprintf(text, size, "input%u", guard->input);
 }

@@ -1,7 +1,10 @@
 #include <program/host_read.h>
 
 #include <base/call_site.h>
+#include <base/clock.h>
 #include <base/dtype.h>
+#include <eddy/host.h>
+#include <program/quiet.h>
 #include <stdio.h>
 
 /* The instruction that wrote the value last; NULL: none. */
@@ -52,24 +55,47 @@ static bool is_in_loop(const eddy_recording *recording) {
     return is_in;
 }
 
-/* What is read, and what to do instead. */
-static void explain(eddy_recording *recording, const eddy_tensor *tensor, eddy_origin origin) {
-    char shape[EDDY_RANK_MAX * 22], whose[80];
-    const char *place = eddy_call_site_place(origin.address), *instead = "do that before the call";
+static const eddy_code_instruction *writer_of(const eddy_recording *recording,
+                                              const eddy_tensor *tensor) {
     uint32_t value = eddy_recording_value_of(recording, tensor);
-    const eddy_code_instruction *writer =
-        value == EDDY_CODE_NONE ? NULL : find_writer(&recording->code, value);
-    if (writer) {
+    return value == EDDY_CODE_NONE ? NULL : find_writer(&recording->code, value);
+}
+
+/* "item_f64 (step.c:41) reads f32[], which mean has written" */
+static void describe(const eddy_recording *recording, const eddy_tensor *tensor, eddy_origin origin,
+                     char *text, size_t size) {
+    char shape[EDDY_RANK_MAX * 22], whose[80];
+    const char *place = eddy_call_site_place(origin.address);
+    const eddy_code_instruction *writer = writer_of(recording, tensor);
+    if (writer)
         snprintf(whose, sizeof(whose), ", which %.40s has written", writer->op->name);
-        instead = "give it out and read it after the call, or decide with eddy_cond or eddy_where";
-    } else {
+    else
         describe_owner(recording, tensor, whose, sizeof(whose));
-        instead = is_in_loop(recording) ? "do that before the loop" : instead;
-    }
     eddy_tensor_describe(tensor, shape, sizeof(shape));
-    snprintf(recording->first_read, sizeof(recording->first_read),
-             "%.30s%s%.60s%s reads %.40s%s; %s", origin.op, place ? " (" : "", place ? place : "",
-             place ? ")" : "", shape, whose, instead);
+    snprintf(text, size, "%.30s%s%.60s%s reads %.40s%s", origin.op, place ? " (" : "",
+             place ? place : "", place ? ")" : "", shape, whose);
+}
+
+/* Why what the calls have computed does not tell which path is taken (mark, below). */
+static const char *why_no_mark(const eddy_recording *recording, const eddy_tensor *tensor,
+                               bool is_of_elements, int64_t deadline) {
+    _Static_assert(EDDY_PATH_BYTES_MOST == 256, "the sentence says so");
+    if (!is_of_elements || !writer_of(recording, tensor))
+        return "";
+    if (recording->path_bytes + bytes_of(tensor) > EDDY_PATH_BYTES_MOST)
+        return ", and 256 bytes decide at most";
+    return deadline != EDDY_CLOCK_FOREVER ? ", with a timeout" : "";
+}
+
+/* What is read, and what to do instead. */
+static void explain(eddy_recording *recording, const eddy_tensor *tensor, eddy_origin origin,
+                    const char *why) {
+    char text[192];
+    const char *instead = writer_of(recording, tensor) ? EDDY_HOST_READ_INSTEAD
+                          : is_in_loop(recording)      ? "do that before the loop"
+                                                       : "do that before the call";
+    describe(recording, tensor, origin, text, sizeof(text));
+    snprintf(recording->first_read, sizeof(recording->first_read), "%s%s; %s", text, why, instead);
 }
 
 /* Whether the elements are those from before the call. */
@@ -84,15 +110,61 @@ static bool guard(eddy_recording *recording, const eddy_tensor *tensor) {
            eddy_guard_add(&recording->reads, *recording->inputs, tensor);
 }
 
+/* ---- what the calls have computed ---- */
+
+/* Functions of branches and loops run otherwise in a program, passes that go back behind the call are another one, and what a timeout leaves undone nobody can know before. */
+static bool may_mark(const eddy_recording *recording, const eddy_tensor *tensor, int64_t deadline) {
+    uint32_t value = eddy_recording_value_of(recording, tensor);
+    return recording->inputs && recording->recorder.mode == EDDY_RECORDER_RUNS &&
+           recording->status == EDDY_OK && recording->depth == 0 && recording->block_count == 0 &&
+           !recording->plan && deadline == EDDY_CLOCK_FOREVER && value != EDDY_CODE_NONE &&
+           !eddy_code_value_at(&recording->code, value)->is_late && tensor->count > 0 &&
+           recording->path_bytes + bytes_of(tensor) <= EDDY_PATH_BYTES_MOST;
+}
+
+/* The elements, as the function is about to see them. False where that fails, as it will for the function. */
+static bool read_now(eddy_recording *recording, eddy_tensor *tensor) {
+    eddy_quiet q;
+    eddy_error failed;
+    eddy_recorder *recorder = eddy_recorder_set_aside(eddy_caller_self);
+    eddy_quiet_begin(&q);
+    eddy_status status =
+        eddy_read(tensor, recording->path + recording->path_bytes, (size_t)bytes_of(tensor), NULL);
+    eddy_quiet_end(&q, &failed);
+    eddy_recorder_go_on(eddy_caller_self, recorder);
+    return status == EDDY_OK;
+}
+
+/* The code of the function goes on as it does for these elements: so may a run for which they are the same. */
+static bool mark(eddy_recording *recording, eddy_tensor *tensor, eddy_origin origin,
+                 int64_t deadline) {
+    uint32_t index;
+    if (!may_mark(recording, tensor, deadline) || !read_now(recording, tensor) ||
+        !eddy_code_array_add(&recording->computed, sizeof(eddy_guard), 1, &index))
+        return false;
+    ((eddy_guard *)recording->computed.items)[index] = (eddy_guard){
+        .input = EDDY_CODE_NONE, .dtype = tensor->dtype, .bytes = (uint32_t)bytes_of(tensor)};
+    if (index == 0)
+        describe(recording, tensor, origin, recording->first_computed,
+                 sizeof(recording->first_computed));
+    recording->path_bytes += (uint32_t)bytes_of(tensor);
+    eddy_recording_check_use(recording, tensor, origin);
+    eddy_recording_mark(recording, EDDY_CONTROL_READ, tensor, NULL, origin);
+    return true;
+}
+
 /* A value that the program's code has seen may have decided which calls follow. Whether it has cannot be known here: what is recorded
  * is one way through that code, as the page says. */
-void eddy_host_read_record(eddy_recorder *recorder, const eddy_tensor *tensor, eddy_origin origin,
-                           bool is_of_elements) {
+void eddy_host_read_record(eddy_recorder *recorder, eddy_tensor *tensor, eddy_origin origin,
+                           bool is_of_elements, int64_t deadline) {
     eddy_recording *recording = (eddy_recording *)(void *)recorder;
-    if (recorder->mode == EDDY_RECORDER_WATCHES || (is_of_elements && guard(recording, tensor)))
+    if (recorder->mode == EDDY_RECORDER_WATCHES)
+        return;
+    if (is_of_elements && (guard(recording, tensor) || mark(recording, tensor, origin, deadline)))
         return;
     if (recording->read_count++ == 0)
-        explain(recording, tensor, origin);
+        explain(recording, tensor, origin,
+                why_no_mark(recording, tensor, is_of_elements, deadline));
 }
 
 void eddy_host_read_describe(const eddy_recording *recording, char *text, size_t size) {

@@ -135,11 +135,13 @@ EDDY_MUST_USE eddy_status eddy_program_number_operands(eddy_program *program, ui
  * Of a program that lowered ones foretell: INVALID_ARGUMENT, recorded, where what they have in common does not hold at its size. */
 EDDY_MUST_USE eddy_status eddy_program_build(eddy_program *program, eddy_origin origin);
 
-/* eddy_program_run with the numbers that the program was recorded with. unfit: where an input shares memory that the
- * program writes, or a number is none that its op takes, it is set to a static sentence, no error is recorded and nothing has happened; NULL: the run fails. */
+/* eddy_program_run with the numbers that the program was recorded with, on the path (path.h) of one that has marks where its function reads: such a run is waited for. unfit: where
+ * an input shares memory that the program writes, a number is none that its op takes, or the run has left the path, it is set to a static sentence, no error is recorded and nothing has
+ * happened; NULL: the run fails. */
 EDDY_MUST_USE eddy_status eddy_program_run_with(eddy_program *program, eddy_list inputs,
                                                 const eddy_scalar *scalars, eddy_tensor **outputs,
-                                                const char **unfit, eddy_origin origin);
+                                                struct eddy_path *path, const char **unfit,
+                                                eddy_origin origin);
 
 /* A copy of the externals in an empty array, with references of its own; false without memory. */
 EDDY_MUST_USE bool eddy_program_externals_copy(eddy_code_array *to, const eddy_code_array *from);

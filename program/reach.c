@@ -193,6 +193,7 @@ static bool pass_mark(eddy_reach *r, const eddy_code_instruction *instruction) {
         region->middle = r->made.count;
         return true;
     case EDDY_CONTROL_NONE:
+    case EDDY_CONTROL_READ:
         return true;
     default:
         break;

@@ -4,6 +4,7 @@
 #include <base/status.h>
 #include <interpreter/handle/scope.h>
 #include <interpreter/tape/autograd.h>
+#include <program/host_read.h>
 #include <program/quiet.h>
 #include <program/recorded_call.h>
 #include <stdio.h>
@@ -11,20 +12,24 @@
 
 /* So many recordings of a signature may differ from the one before; then the function just runs. */
 #define DIFFERENCES_MOST 8
-/* New values of what a function reads that are recorded, before one of those that were is replayed; and at most, then: so many are kept, too. */
+/* New values of what a function reads, or paths, that are recorded, before one of those that were is replayed; and at most, then: so many are kept, too. */
 #define VALUES_FIRST 8
 #define VALUES_MOST 64
+/* So many paths are tried by one call: each goes on where the one before was left. */
+#define TRIES_MOST 8
 
 /* ---- signatures ---- */
 
 /* That of the call, which becomes the first; NULL if there is none. */
 static eddy_signature *find_locked(const eddy_calling *c) {
-    return eddy_recorded_find_signature(c->recorded, c->key, c->key_bytes);
+    return eddy_recorded_find_signature(c->recorded, c->key, c->key_bytes, c->path_bytes);
 }
 
-/* That of the kinds of its arguments, which has the guards; NULL where nothing is read of the inputs. */
+/* That of which the call's is one of many: of the kinds of its arguments, which has the guards, or that which has its paths. NULL where nothing is read. */
 static eddy_signature *find_kind_locked(const eddy_calling *c) {
-    return c->guards.count > 0 ? eddy_recorded_find_signature(c->recorded, c->key, c->kind_bytes)
+    if (c->path_bytes > 0)
+        return eddy_recorded_find_signature(c->recorded, c->key, c->key_bytes - c->path_bytes, 0);
+    return c->guards.count > 0 ? eddy_recorded_find_signature(c->recorded, c->key, c->kind_bytes, 0)
                                : NULL;
 }
 
@@ -96,7 +101,7 @@ static void settle_locked(const eddy_calling *c, eddy_signature *signature, verd
     signature->differed = v->is_built ? 0 : signature->differed + 1;
     signature->is_given_up = signature->differed >= DIFFERENCES_MOST;
     memcpy(signature->reason, v->difference, sizeof(signature->reason));
-    if (!v->is_built || !c->recorded->foretells)
+    if (!v->is_built || !c->recorded->foretells || c->path_bytes > 0)
         return;
     v->stale = signature->source;
     signature->source = v->before;
@@ -117,7 +122,7 @@ static eddy_program *find_before(const eddy_calling *c) {
 
 /* A reference of the class that a call's key belongs to, or NULL. is_known: of one that knows its size. */
 static eddy_shape_class *find_class(const eddy_calling *c, bool is_known, int64_t *size) {
-    if (!c->recorded->foretells)
+    if (!c->recorded->foretells || c->path_bytes > 0)
         return NULL;
     eddy_lock_acquire(&c->recorded->lock);
     eddy_shape_class *stale = eddy_recorded_take_stale_class(c->recorded, c->key, c->key_bytes),
@@ -187,22 +192,46 @@ static bool try_quietly(const eddy_calling *c, eddy_recording *recording, verdic
     return status != EDDY_OUT_OF_MEMORY;
 }
 
+/* "input1 = 3, what it computes = true" */
+static void describe_values(const eddy_calling *c, char *text, size_t size) {
+    const char *values = (const char *)c->key + c->kind_bytes,
+               *path = (const char *)c->key + c->key_bytes - c->path_bytes;
+    text[0] = 0;
+    if (c->guards.count > 0)
+        eddy_guard_describe(&c->guards, values, text, size);
+    size_t length = strlen(text);
+    if (c->path_bytes == 0 || length + 3 > size)
+        return;
+    length += (size_t)snprintf(text + length, size - length, "%s", length > 0 ? ", " : "");
+    eddy_guard_describe(c->computed, path, text + length, size - length);
+}
+
 /* A new one, the first; NULL without memory. */
 static eddy_signature *add_call_locked(const eddy_calling *c) {
-    char with[200] = "";
+    char with[200];
     eddy_signature *kind = find_kind_locked(c);
     if (kind)
         kind->values_left -= kind->values_left > 0;
-    if (c->guards.count > 0)
-        eddy_guard_describe(&c->guards, (const char *)c->key + c->kind_bytes, with, sizeof(with));
-    return eddy_recorded_add_signature(c->recorded, c->key, c->key_bytes, c->inputs, with);
+    describe_values(c, with, sizeof(with));
+    eddy_signature *signature =
+        eddy_recorded_add_signature(c->recorded, c->key, c->key_bytes, c->inputs, with);
+    if (signature)
+        signature->path_bytes = c->path_bytes;
+    return signature;
 }
 
 /* The call's signature stays: it is the first. */
 static void trim_locked(const eddy_calling *c, eddy_recorded_dropped *dropped) {
     eddy_recorded_trim(c->recorded, dropped);
-    if (c->guards.count > 0)
+    if (c->guards.count > 0 || c->path_bytes > 0)
         eddy_recorded_trim_values(c->recorded, c->key, c->kind_bytes, VALUES_MOST, dropped);
+}
+
+/* A path that is not replayed was recorded once more, since no run can show that it is taken. */
+static void charge_locked(const eddy_calling *c, const eddy_signature *signature) {
+    eddy_signature *fork = signature->is_given_up && c->path_bytes > 0 ? find_kind_locked(c) : NULL;
+    if (fork)
+        fork->values_left -= fork->values_left > 0;
 }
 
 /* verdict: NULL where the call was not recorded after all. */
@@ -214,6 +243,7 @@ static void put_down(eddy_calling *c, eddy_signature_outcome outcome, verdict *v
     if (signature) {
         signature->ran++;
         signature->outcome = outcome;
+        charge_locked(c, signature);
         if (v)
             settle_locked(c, signature, v);
         trim_locked(c, &dropped);
@@ -229,7 +259,7 @@ static void learn_guards(const eddy_calling *c, const eddy_recording *recording)
     eddy_program *stale = NULL;
     eddy_lock_acquire(&c->recorded->lock);
     eddy_recorded_dropped dropped = {0};
-    eddy_signature *kind = eddy_recorded_find_signature(c->recorded, c->key, c->kind_bytes);
+    eddy_signature *kind = eddy_recorded_find_signature(c->recorded, c->key, c->kind_bytes, 0);
     if (!kind)
         kind = eddy_recorded_add_signature(c->recorded, c->key, c->kind_bytes, c->inputs, "");
     if (kind) {
@@ -271,6 +301,32 @@ static bool read_guards(eddy_calling *c) {
     return status == EDDY_OK;
 }
 
+/* ---- paths ---- */
+
+/* What the recording has read of what it had computed becomes a part of the call's key, and the signature without it one of many. */
+static void learn_path(eddy_calling *c, const eddy_recording *recording, verdict *v) {
+    eddy_lock_acquire(&c->recorded->lock);
+    eddy_signature *fork = find_locked(c);
+    bool is_fork = fork && fork->forks[0];
+    if (is_fork && recording->path_bytes == 0 && !v->reason[0])
+        snprintf(v->reason, sizeof(v->reason), "%s, in some calls and not in others", fork->forks);
+    if (!is_fork && recording->path_bytes > 0) {
+        fork = fork ? fork : add_call_locked(c);
+        if (fork) {
+            memcpy(fork->forks, recording->first_computed, sizeof(fork->forks));
+            fork->values_left = VALUES_FIRST;
+            fork->is_replayed = false;
+            v->stale = fork->program;
+            fork->program = NULL;
+        }
+    }
+    eddy_lock_release(&c->recorded->lock);
+    memcpy((char *)c->key + c->key_bytes, recording->path, recording->path_bytes);
+    c->computed = &recording->computed;
+    c->path_bytes = recording->path_bytes;
+    c->key_bytes += recording->path_bytes;
+}
+
 static void settle(eddy_calling *c, eddy_recording *recording) {
     verdict v = {0};
     if (recording->status == EDDY_OUT_OF_MEMORY)
@@ -280,6 +336,7 @@ static void settle(eddy_calling *c, eddy_recording *recording) {
         learn_guards(c, recording);
         return;
     }
+    learn_path(c, recording, &v);
     if (!v.reason[0])
         eddy_calling_judge_gradient(c, recording, v.reason, sizeof(v.reason));
     bool is_known = v.reason[0] || try_quietly(c, recording, &v);
@@ -405,7 +462,8 @@ static eddy_program *foretell(eddy_calling *c) {
 /* What is to happen to a call. */
 typedef struct choice {
     eddy_program *program; /* a reference: that is replayed; NULL: */
-    bool is_given_up;      /* the function just runs; else it is recorded */
+    bool is_given_up;      /* the function just runs; */
+    bool is_fork;          /* which path it takes shows; else it is recorded */
     char reason[320];      /* why it is given up */
 } choice;
 
@@ -424,6 +482,8 @@ static eddy_program *choose_locked(const eddy_calling *c, choice *made) {
         made->is_given_up = true;
         signature->ran++;
         memcpy(made->reason, signature->reason, sizeof(made->reason));
+    } else if (signature && signature->forks[0]) {
+        made->is_fork = true;
     } else if (is_one_too_many(signature, kind)) {
         made->is_given_up = true;
         kind->ran++;
@@ -438,10 +498,117 @@ static eddy_program *choose_locked(const eddy_calling *c, choice *made) {
     return stale;
 }
 
+/* ---- a call that takes one of many paths ---- */
+
+/* What a call has read so far of what it has computed. */
+typedef struct known_path {
+    unsigned char values[EDDY_PATH_BYTES_MOST];
+    uint32_t bytes, tries;
+} known_path;
+
+/* A path that begins with what is known: its program, a reference, and what its runs follow; false: there is none. */
+static bool find_path(const eddy_calling *c, const known_path *known, eddy_program **program,
+                      eddy_path **path) {
+    eddy_program *stale;
+    *program = NULL;
+    *path = NULL;
+    do {
+        eddy_lock_acquire(&c->recorded->lock);
+        eddy_signature *found = eddy_recorded_find_path(c->recorded, c->key, c->key_bytes,
+                                                        known->values, known->bytes, false);
+        stale = drop_stale_locked(c, found);
+        if (found && !stale) {
+            *program = eddy_program_retain(found->program);
+            *path = eddy_path_create((const char *)found->key + c->key_bytes, found->path_bytes);
+        }
+        eddy_lock_release(&c->recorded->lock);
+        eddy_program_release(&stale);
+    } while (stale);
+    if (!*path)
+        eddy_program_release(program);
+    return *path != NULL;
+}
+
+static void note_path(const eddy_calling *c, const eddy_path *path) {
+    memcpy((char *)c->key + c->key_bytes, path->recorded, path->bytes);
+    eddy_lock_acquire(&c->recorded->lock);
+    eddy_signature *fork = find_locked(c),
+                   *taken = eddy_recorded_find_signature(c->recorded, c->key,
+                                                         c->key_bytes + path->bytes, path->bytes);
+    if (fork)
+        fork->values_left += fork->values_left < VALUES_MOST;
+    if (taken)
+        eddy_recorded_note_replay(c->recorded, taken);
+    eddy_lock_release(&c->recorded->lock);
+}
+
+/* refused: one of them, that is not replayed, or NULL. */
+static void give_up_paths_locked(const eddy_calling *c, eddy_signature *fork,
+                                 const eddy_signature *refused, eddy_recorded_dropped *dropped) {
+    fork->is_given_up = true;
+    if (refused)
+        memcpy(fork->reason, refused->reason, sizeof(fork->reason));
+    else
+        snprintf(fork->reason, sizeof(fork->reason), "%s, and differs too often; %s", fork->forks,
+                 EDDY_HOST_READ_INSTEAD);
+    eddy_recorded_trim_values(c->recorded, c->key, c->key_bytes, 0, dropped);
+}
+
+/* The function runs, for no path that is replayed is its. Returns why it is not recorded, or "". */
+static void leave_paths(const eddy_calling *c, const known_path *known, choice *made) {
+    eddy_recorded_dropped dropped = {0};
+    eddy_lock_acquire(&c->recorded->lock);
+    eddy_signature *fork = find_locked(c),
+                   *refused = eddy_recorded_find_path(c->recorded, c->key, c->key_bytes,
+                                                      known->values, known->bytes, true);
+    bool is_over = fork && fork->values_left == 0;
+    if (fork)
+        fork->missed += known->tries > 0;
+    if (is_over)
+        give_up_paths_locked(c, fork, refused, &dropped);
+    refused = is_over ? fork : known->tries > 0 ? refused : NULL;
+    if (fork && refused) {
+        made->is_given_up = true;
+        fork->values_left -= fork->values_left > 0;
+        refused->ran++;
+        memcpy(made->reason, refused->reason, sizeof(made->reason));
+    }
+    eddy_lock_release(&c->recorded->lock);
+    eddy_recorded_drop(&dropped);
+}
+
+/* The path that was taken last is tried. Where its run leaves it, one is that begins with what that has read. */
+static eddy_status follow_paths(eddy_calling *c) {
+    known_path known = {.bytes = 0};
+    eddy_program *program;
+    eddy_path *path;
+    choice made = {0};
+    for (; known.tries < TRIES_MOST && find_path(c, &known, &program, &path); known.tries++) {
+        const char *unfit = NULL;
+        eddy_status status = eddy_program_run_with(program, c->inputs, c->scalars.items, c->outputs,
+                                                   path, &unfit, c->origin);
+        if (!unfit)
+            note_path(c, path);
+        bool is_left = path->is_left, has_failed = path->has_failed;
+        memcpy(known.values, path->values, path->seen);
+        known.bytes = path->seen;
+        eddy_path_release(path);
+        eddy_program_release(&program);
+        if (!unfit)
+            return status;
+        if (!is_left || has_failed) {
+            count_miss(c, unfit);
+            return run_eagerly(c, has_failed ? "" : unfit);
+        }
+    }
+    leave_paths(c, &known, &made);
+    return made.is_given_up ? run_eagerly(c, made.reason) : run_recorded(c);
+}
+
 static eddy_status replay(eddy_calling *c, eddy_program *program) {
     const char *unfit = NULL;
-    eddy_status status =
-        eddy_program_run_with(program, c->inputs, c->scalars.items, c->outputs, &unfit, c->origin);
+    eddy_status status = eddy_program_run_with(program, c->inputs, c->scalars.items, c->outputs,
+                                               NULL, &unfit, c->origin);
     if (!unfit)
         return status;
     count_miss(c, unfit);
@@ -456,6 +623,8 @@ static eddy_status choose(eddy_calling *c) {
     eddy_program_release(&stale);
     if (made.is_given_up)
         return run_eagerly(c, made.reason);
+    if (made.is_fork)
+        return follow_paths(c);
     if (!made.program)
         made.program = foretell(c);
     if (!made.program)
@@ -528,7 +697,7 @@ static eddy_status call_in_memory(eddy_calling *c, eddy_tensor **outputs) {
     size_t bytes = (size_t)c->scalars.count * sizeof(eddy_scalar) +
                    (size_t)output_count * sizeof(eddy_tensor *) +
                    eddy_signature_key_room(c->inputs.count, c->scalars.count) +
-                   EDDY_GUARD_BYTES_MOST;
+                   EDDY_GUARD_BYTES_MOST + EDDY_PATH_BYTES_MOST;
     char *memory = eddy_memory_acquire(bytes, EDDY_MEMORY_PROGRAM);
     if (!memory)
         return eddy_fail(EDDY_OUT_OF_MEMORY, c->origin, "no memory for a call");

@@ -17,8 +17,10 @@ typedef struct eddy_calling {
     eddy_tensor **outputs; /* output_count, in the caller's scratch */
     void *key;             /* of the kinds of its arguments, then what the guards have read */
     size_t key_bytes, kind_bytes;
-    eddy_code_array guards;                   /* eddy_guard: a copy of those of its kind */
-    bool has_failed;                          /* a call of the function, whatever that returned */
+    eddy_code_array guards;          /* eddy_guard: a copy of those of its kind */
+    uint32_t path_bytes;             /* of the key: what the function has computed and read */
+    const eddy_code_array *computed; /* eddy_guard: its values, while a recording is looked at */
+    bool has_failed;                 /* a call of the function, whatever that returned */
     char no_way[EDDY_RECORDING_REASON_BYTES]; /* why its backward pass could not be recorded; "" */
 } eddy_calling;
 

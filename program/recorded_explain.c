@@ -41,6 +41,8 @@ static void explain_one(const eddy_signature *at, const eddy_signature *first, e
         eddy_text_add(text, "; missed %llu times", (unsigned long long)at->missed);
     if (at->missed > 0 && at->miss)
         eddy_text_add(text, " (%s)", at->miss);
+    if (at->forks[0] && !at->is_given_up)
+        eddy_text_add(text, "; %s: each value has a program", at->forks);
     eddy_text_add(text, "%s%s%s", guards, at->guards.count > 0 ? ": each value has a program" : "",
                   outcome_text(at));
     if (at->reason[0])

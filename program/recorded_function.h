@@ -35,12 +35,15 @@ typedef struct eddy_recorded_dropped {
 
 /* ---- recorded_signatures.c; `lock` is held ---- */
 
-/* The signature with that key, which becomes the first; NULL if there is none. */
+/* The signature with that key, the last bytes of which are a path, which becomes the first; NULL if there is none. */
 eddy_signature *eddy_recorded_find_signature(eddy_recorded *recorded, const void *key,
-                                             size_t key_bytes);
+                                             size_t key_bytes, uint32_t path_bytes);
 /* A new one, the first; NULL without memory. with: what the values of guards are, or "". */
 eddy_signature *eddy_recorded_add_signature(eddy_recorded *recorded, const void *key,
                                             size_t key_bytes, eddy_list inputs, const char *with);
+/* The most recently used path of what a key names that begins with what is known, and that is replayed, or given up; NULL: there is none. */
+eddy_signature *eddy_recorded_find_path(eddy_recorded *recorded, const void *key, size_t key_bytes,
+                                        const void *known, uint32_t known_bytes, bool is_given_up);
 /* A program of the signature is replayed. */
 void eddy_recorded_note_replay(eddy_recorded *recorded, eddy_signature *signature);
 /* The program that was noted did not serve the call, and the function runs. why: static. */
@@ -48,7 +51,7 @@ void eddy_recorded_note_miss(eddy_signature *signature, const char *why);
 /* Drops the classes that were learnt least recently, if there are too many; the signatures beyond the limit that were used least recently; and those of
  * buckets beyond theirs that are worth the least. The first signature stays. */
 void eddy_recorded_trim(eddy_recorded *recorded, eddy_recorded_dropped *dropped);
-/* Drops the values of a kind, beyond `most`, that were used least recently. key: of a call of that kind. */
+/* Drops the values of a kind and their paths, beyond `most`, that were used least recently. key: of a call of that kind. */
 void eddy_recorded_trim_values(eddy_recorded *recorded, const void *key, size_t kind_bytes,
                                uint32_t most, eddy_recorded_dropped *dropped);
 /* `lock` is not held. */

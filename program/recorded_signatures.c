@@ -3,18 +3,36 @@
 #include <string.h>
 
 eddy_signature *eddy_recorded_find_signature(eddy_recorded *recorded, const void *key,
-                                             size_t key_bytes) {
+                                             size_t key_bytes, uint32_t path_bytes) {
     eddy_digest digest = eddy_hash_128(key, key_bytes);
     for (eddy_signature **place = &recorded->first; *place; place = &(*place)->next) {
         eddy_signature *signature = *place;
         if (signature->digest.low != digest.low || signature->digest.high != digest.high ||
-            signature->key_bytes != key_bytes || memcmp(signature->key, key, key_bytes) != 0)
+            signature->key_bytes != key_bytes || signature->path_bytes != path_bytes ||
+            memcmp(signature->key, key, key_bytes) != 0)
             continue;
         *place = signature->next;
         signature->next = recorded->first;
         recorded->first = signature;
         return signature;
     }
+    return NULL;
+}
+
+static bool is_path_of(const eddy_signature *signature, const void *key, size_t key_bytes,
+                       const void *known, uint32_t known_bytes) {
+    return signature->path_bytes > 0 && signature->path_bytes >= known_bytes &&
+           signature->key_bytes == key_bytes + signature->path_bytes &&
+           memcmp(signature->key, key, key_bytes) == 0 &&
+           memcmp((const char *)signature->key + key_bytes, known, known_bytes) == 0;
+}
+
+eddy_signature *eddy_recorded_find_path(eddy_recorded *recorded, const void *key, size_t key_bytes,
+                                        const void *known, uint32_t known_bytes, bool is_given_up) {
+    for (eddy_signature *at = recorded->first; at; at = at->next)
+        if ((is_given_up ? at->is_given_up : at->is_replayed) &&
+            is_path_of(at, key, key_bytes, known, known_bytes))
+            return at;
     return NULL;
 }
 

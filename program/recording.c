@@ -614,6 +614,7 @@ void eddy_recording_fini(eddy_recording *recording) {
         eddy_tensor_drop(guesses[i].root);
     eddy_code_array_fini(&recording->guesses, sizeof(*guesses));
     eddy_guard_fini(&recording->reads);
+    eddy_guard_fini(&recording->computed);
     eddy_gradient_plan_destroy(recording->plan);
     eddy_program_external *externals = recording->externals.items;
     for (uint32_t i = 0; i < recording->externals.count; i++)

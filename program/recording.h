@@ -12,6 +12,7 @@
 #include <program/control.h>
 #include <program/guard.h>
 #include <program/kept_before.h>
+#include <program/path.h>
 #include <program/program.h>
 #include <program/reach.h>
 #include <program/tape_seen.h>
@@ -88,8 +89,13 @@ typedef struct eddy_recording {
     const eddy_list *
         inputs; /* while a recorded function is called: what is read of them is a guard; else NULL */
     eddy_code_array reads; /* eddy_guard */
-    uint64_t read_count;   /* others */
-    char first_read[256];  /* of these, as a sentence */
+    /* eddy_guard without a source: what a recorded function has read of what its calls had computed, in their order; its elements, and the first read, as a sentence. */
+    eddy_code_array computed;
+    unsigned char path[EDDY_PATH_BYTES_MOST];
+    uint32_t path_bytes;
+    char first_computed[192];
+    uint64_t read_count;  /* others */
+    char first_read[320]; /* of these, as a sentence */
     /* The numbers that are given at each run have the slots from the first on; 0: there are none. */
     uint32_t first_slot, scalar_count;
     const eddy_scalar *scalars; /* those of the call that is recorded; borrowed */

@@ -1,10 +1,13 @@
 /* Runs an executable: the steps between two marks in a row, and one by one from the first that something went wrong at. */
+#include <base/dtype.h>
 #include <base/status.h>
 #include <base/trace.h>
 #include <program/control.h>
 #include <program/crew.h>
 #include <program/fused.h>
+#include <program/path.h>
 #include <program/steps.h>
+#include <program/undo.h>
 #include <stdio.h>
 #include <string.h>
 #include <vm/price.h>
@@ -19,15 +22,22 @@ typedef struct replay {
     eddy_poison *poison; /* per value; from the first look on */
     void *crew;          /* room for one, where there are several streams */
     uint32_t step, jump; /* where it is: the next step, and the first jump that is not before it */
+    eddy_path *path;     /* that it follows, while */
+    uint32_t reads_left; /* marks are to come where the function has read */
+    void *undo;          /* room for what it would put back */
     bool is_traced, checks_finite;
     uint64_t skipped;
 } replay;
 
 static void begin(replay *r, const eddy_executable *executable, const eddy_code *code,
-                  const int64_t *shifts, const int64_t *words, eddy_late_draws *late,
-                  const eddy_vm_run *run) {
+                  const eddy_executable_given *given, const eddy_vm_run *run) {
     char *at = run->workspace;
-    *r = (replay){.executable = executable, .code = code, .run = run, .shifts = shifts};
+    *r = (replay){.executable = executable,
+                  .code = code,
+                  .run = run,
+                  .shifts = given->shifts,
+                  .path = given->path,
+                  .reads_left = executable->read_count};
 #ifdef EDDY_CHECKS
     /* What a step reads before another wrote it shows. */
     memset(at, EDDY_ARENA_UNWRITTEN, (size_t)executable->arena.bytes);
@@ -38,12 +48,14 @@ static void begin(replay *r, const eddy_executable *executable, const eddy_code 
     r->frame.step_counts =
         eddy_frame_take(&at, executable->jump_count * sizeof(*r->frame.step_counts));
     r->poison = eddy_frame_take(&at, executable->value_count * sizeof(eddy_poison));
+    r->undo = eddy_frame_take(&at, eddy_undo_bytes(executable));
     r->crew = at;
     r->frame.bases[0] = run->workspace;
     for (uint32_t i = 1; i < executable->base_count; i++)
-        r->frame.bases[i] = run->data[i - 1] ? (char *)run->data[i - 1] + shifts[i - 1] : NULL;
-    r->frame.words = words;
-    r->frame.late = late;
+        r->frame.bases[i] =
+            run->data[i - 1] ? (char *)run->data[i - 1] + given->shifts[i - 1] : NULL;
+    r->frame.words = given->words;
+    r->frame.late = given->late;
     r->frame.team = run->team;
     r->frame.error.position = INT64_MAX;
     r->is_traced = eddy_trace_is_on();
@@ -61,6 +73,26 @@ static bool has_failed(const replay *r) {
 
 static inline void bury(const replay *r, uint32_t step) {
     eddy_executable_bury(r->executable, r->run->workspace, step);
+}
+
+/* ---- paths ---- */
+
+/* The calls may go on otherwise, from here or from a later mark. */
+static bool may_leave(const replay *r) {
+    return EDDY_UNLIKELY(r->reads_left > 0);
+}
+
+static void leave(replay *r, bool has_failed) {
+    r->path->is_left = true;
+    r->path->has_failed = has_failed;
+    r->reads_left = 0;
+    r->step = r->executable->step_count;
+    r->jump = r->executable->jump_count;
+}
+
+static void turn_back(replay *r, bool has_failed) {
+    eddy_undo_put_back(r->executable, r->frame.bases, r->undo);
+    leave(r, has_failed);
 }
 
 /* ---- one by one ---- */
@@ -215,10 +247,10 @@ static void run_one(replay *r, const eddy_step *step, uint32_t i) {
         eddy_trace_end(EDDY_TRACE_KERNEL, instruction->op->name, sequence_of(r, i));
     if (r->checks_finite)
         check_finite(r, i);
-    if (has_failed(r))
-        fail(r, i);
-    else
+    if (!has_failed(r))
         mark(r, instruction, 0, EDDY_POISON_NONE);
+    else if (!may_leave(r))
+        fail(r, i);
 }
 
 /* The poison of values when the run begins. */
@@ -262,6 +294,26 @@ static void go_on(replay *r, const eddy_jump *jump, bool is_next) {
     r->jump = is_next ? r->jump + 1 : jump->to_jump;
 }
 
+/* Whether the function's code would go on from here as it did in the recording. */
+static bool is_on_path(replay *r, const eddy_jump *jump) {
+    const eddy_code_operand *operand =
+        eddy_code_operand_at(r->code, eddy_code_instruction_at(r->code, jump->begin)->operands_at);
+    eddy_layout layout;
+    eddy_code_operand_layout(r->code, operand, &layout);
+    return eddy_path_pass(r->path, r->frame.bases[jump->predicate.base] + jump->predicate.offset,
+                          &layout, eddy_dtype_size((eddy_dtype)operand->dtype));
+}
+
+static void pass_read(replay *r, const eddy_jump *jump) {
+    if (!is_on_path(r, jump)) {
+        turn_back(r, false);
+        return;
+    }
+    r->reads_left--;
+    bury(r, jump->step);
+    go_on(r, jump, true);
+}
+
 /* Passes the mark that comes next. False where it fails. */
 static bool pass(replay *r) {
     const eddy_jump *jump = &r->executable->jumps[r->jump];
@@ -280,6 +332,9 @@ static bool pass(replay *r) {
         break;
     case EDDY_CONTROL_END_IF:
         break;
+    case EDDY_CONTROL_READ:
+        pass_read(r, jump);
+        return true;
     default:
         is_next = false;
     }
@@ -358,12 +413,20 @@ static void run_step(replay *r) {
         run_group(r, step, first, count);
     else
         run_one(r, step, first);
+    if (has_failed(r)) { /* the calls will say so */
+        turn_back(r, true);
+        return;
+    }
     bury(r, r->step);
     r->step++;
 }
 
 /* The step has failed that the run has come to. */
 static void fail_step(replay *r) {
+    if (may_leave(r)) {
+        turn_back(r, true);
+        return;
+    }
     uint32_t i = r->executable->first_of[r->step];
     fail(r, i);
     if (r->step == next_mark(r))
@@ -454,11 +517,23 @@ static void run_by_price(replay *r) {
 
 /* ---- all of it ---- */
 
+/* What is poisoned is the calls' affair, too. Its poison stays. */
+static void leave_at_once(replay *r) {
+    look(r);
+    leave(r, true);
+    tell(r);
+}
+
 void eddy_executable_run(const eddy_executable *executable, const eddy_code *code,
-                         const int64_t *shifts, const int64_t *words, eddy_late_draws *late,
-                         const eddy_vm_run *run) {
+                         const eddy_executable_given *given, const eddy_vm_run *run) {
     replay r;
-    begin(&r, executable, code, shifts, words, late, run);
+    begin(&r, executable, code, given, run);
+    if (may_leave(&r) && !is_healthy(&r)) {
+        leave_at_once(&r);
+        return;
+    }
+    if (may_leave(&r))
+        eddy_undo_keep(executable, r.frame.bases, r.undo);
     if (r.is_traced || r.checks_finite || !is_healthy(&r)) {
         look(&r);
         run_closely(&r);

@@ -26,8 +26,9 @@ static void program_run(const eddy_vm_run *run) {
     const eddy_program *program = arguments->program;
     const int64_t *words = arguments->late ? arguments->late->words
                                            : arguments->words + program->executable->base_count - 1;
-    eddy_executable_run(program->executable, &program->code, arguments->words, words,
-                        arguments->late, run);
+    eddy_executable_run(
+        program->executable, &program->code,
+        &(eddy_executable_given){arguments->words, words, arguments->late, arguments->path}, run);
 }
 
 static size_t program_workspace(const eddy_vm_run *run) {
@@ -50,6 +51,7 @@ static void program_end(const eddy_vm_instruction *instruction) {
     const eddy_run_arguments *arguments = instruction->arguments;
     eddy_program *program = arguments->program;
     eddy_late_draws_release(arguments->late);
+    eddy_path_release(arguments->path);
     eddy_ring_gone_destroy(arguments->gone);
     eddy_program_release(&program);
 }
@@ -188,19 +190,50 @@ static eddy_status await_all(const eddy_run *r, const eddy_vm_wait *wait) {
     return status;
 }
 
-/* Once the run is over, generators are where the calls would leave them. */
-static eddy_status await_draws(const eddy_run *r) {
+/* Waits until the run is over. */
+static eddy_status await_run(const eddy_run *r) {
     eddy_vm_wait wait = {EDDY_FOREVER, r->origin};
     uint32_t written = written_by(r);
+    return written == EDDY_CODE_NONE ? await_all(r, &wait)
+                                     : eddy_vm_await_storage(r->program->runtime->vm,
+                                                             r->operands[written].storage, &wait);
+}
+
+/* Once the run is over, generators are where the calls would leave them. */
+static eddy_status await_draws(const eddy_run *r) {
     if (!draws_late(r))
         return EDDY_OK;
-    eddy_status status =
-        written == EDDY_CODE_NONE
-            ? await_all(r, &wait)
-            : eddy_vm_await_storage(r->program->runtime->vm, r->operands[written].storage, &wait);
+    eddy_status status = await_run(r);
     if (status == EDDY_OK && r->drawn)
         memcpy(r->drawn, r->late->words, drawn_bytes(r));
     return status;
+}
+
+/* ---- paths ---- */
+
+/* The generators are as before the run, which has drawn from them last. */
+static void undraw(const eddy_run *r) {
+    const uint64_t *words = (const uint64_t *)words_of(r);
+    for (uint32_t i = r->program->code.draws.count; i-- > 0;)
+        eddy_generator_undraw(r->caller, r->program->runtime, generator_of(r, i),
+                              words[2 * (size_t)i], words[2 * (size_t)i + 1]);
+}
+
+static eddy_status check_path(const eddy_run *r) {
+    if (EDDY_LIKELY(!r->path) || r->caller->callback != EDDY_CALLBACK_ACCESS)
+        return EDDY_OK;
+    *r->unfit = "it reads what it has computed, which is waited for, and a callback may not wait";
+    return EDDY_WOULD_DEADLOCK;
+}
+
+/* Whether the run was one is known once it is over: what it read decides. */
+static eddy_status follow_path(const eddy_run *r) {
+    eddy_status status = await_run(r);
+    if (status != EDDY_OK || !r->path->is_left)
+        return status;
+    undraw(r);
+    *r->unfit = "a value that it has computed and reads was another";
+    return EDDY_INVALID_ARGUMENT;
 }
 
 /* The number for one use. */
@@ -409,6 +442,7 @@ static eddy_status submit_with(const eddy_run *r, eddy_vm_operand *operands, uin
     bool gives = given_up > 0 || program->donated_count > 0;
     r->arguments->program = eddy_program_retain(r->program);
     r->arguments->late = r->late ? eddy_late_draws_retain(r->late) : NULL;
+    r->arguments->path = r->path ? eddy_path_retain(r->path) : NULL;
     r->arguments->gone = given_up > 0 ? r->turn->gone : NULL;
     eddy_vm_call call = {
         .instruction = {.descriptor = gives ? &giving_descriptor : &descriptor,
@@ -429,6 +463,7 @@ static eddy_status submit_with(const eddy_run *r, eddy_vm_operand *operands, uin
              : eddy_vm_make_lost(program->runtime->vm, &call, r->caller->recorder->lost);
     if (status != EDDY_OK || !runs) {
         eddy_late_draws_release(r->arguments->late);
+        eddy_path_release(r->arguments->path);
         eddy_program_release(&r->arguments->program);
     } else if (r->turn) {
         eddy_ring_turn_submitted(r->turn);
@@ -487,7 +522,9 @@ static void note_written(const eddy_run *r) {
 }
 
 static eddy_status run_bound(eddy_run *r) {
-    eddy_status status = eddy_run_bind(r);
+    eddy_status status = check_path(r);
+    if (status == EDDY_OK)
+        status = eddy_run_bind(r);
     if (status == EDDY_OK)
         status = convert_all(r);
     if (status == EDDY_OK)
@@ -497,6 +534,8 @@ static eddy_status run_bound(eddy_run *r) {
     status = draw(r);
     if (status == EDDY_OK)
         status = submit(r);
+    if (status == EDDY_OK && EDDY_UNLIKELY(r->path != NULL))
+        status = follow_path(r);
     if (status != EDDY_OK) {
         discard_handles(r, handle_count(r->program));
         return status;
@@ -611,8 +650,9 @@ eddy_status eddy_run_make(eddy_run *r) {
 
 eddy_status eddy_program_run_with(eddy_program *program, eddy_list inputs,
                                   const eddy_scalar *scalars, eddy_tensor **outputs,
-                                  const char **unfit, eddy_origin origin) {
+                                  eddy_path *path, const char **unfit, eddy_origin origin) {
     return eddy_run_make(&(eddy_run){.program = program,
+                                     .path = path,
                                      .unfit = unfit,
                                      .caller = eddy_caller_get(),
                                      .origin = origin,
@@ -622,7 +662,8 @@ eddy_status eddy_program_run_with(eddy_program *program, eddy_list inputs,
 }
 
 eddy_status eddy_program_run(eddy_program *program, eddy_list inputs, eddy_tensor **outputs) {
-    return eddy_program_run_with(program, inputs, NULL, outputs, NULL, EDDY_ORIGIN("program_run"));
+    return eddy_program_run_with(program, inputs, NULL, outputs, NULL, NULL,
+                                 EDDY_ORIGIN("program_run"));
 }
 
 static eddy_status check_targets(const eddy_program *program, eddy_list targets,

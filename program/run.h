@@ -4,6 +4,7 @@
 #define EDDY_PROGRAM_RUN_H
 
 #include <program/output_ring.h>
+#include <program/path.h>
 #include <program/program.h>
 
 /* Arguments of the instruction: a reference of the program, then per base but the first the bytes by which it is shifted, then the words
@@ -11,6 +12,7 @@
 typedef struct eddy_run_arguments {
     eddy_program *program;
     eddy_late_draws *late; /* a reference, or NULL */
+    eddy_path *path;       /* a reference, or NULL */
     eddy_ring_gone *gone;  /* owned: of the operands behind the bases; or NULL */
     int64_t words[];
 } eddy_run_arguments;
@@ -27,7 +29,8 @@ typedef struct eddy_run {
     eddy_tensor **outputs;       /* the user's, in a row; or, where it is NULL: */
     eddy_tensor **const *places; /* one for each output; NULL: it is not handed out, or none is */
     eddy_ring_turn *turn;        /* in a ring; NULL: it is in none */
-    eddy_vm_operand *operands;   /* base_count - 1 */
+    eddy_path *path; /* of a program whose function reads what it has computed: borrowed; NULL */
+    eddy_vm_operand *operands; /* base_count - 1 */
     eddy_tensor **
         handles; /* new ones: of the outputs, then the roots of made storages that no output is all of */
     eddy_tensor *

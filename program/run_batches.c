@@ -84,7 +84,7 @@ static eddy_status run_one(const batches *b, int64_t batch, const eddy_outcome *
             return eddy_outcome_why(outcome);
     }
     eddy_status status = eddy_program_run_with(b->program, (eddy_list){b->given, b->inputs.count},
-                                               NULL, outputs, NULL, b->origin);
+                                               NULL, outputs, NULL, NULL, b->origin);
     for (uint32_t i = 0; i < b->program->output_count && status == EDDY_OK; i++)
         b->made[i * b->count + batch] = outputs[i];
     return status;

@@ -6,6 +6,7 @@
  *
  *   none --a class of shapes foretells its program (shape_class.h)--> REPLAYED, for as long as there is room
  *   any --it reads what no guard has so far--> GUARDED: its values have signatures of their own
+ *   any --it reads what it has computed (path.h)--> FORKED: its paths have signatures of their own
  *
  * lock: the recorded function's, for all fields but the key, which is const. */
 #ifndef EDDY_PROGRAM_SIGNATURE_H
@@ -64,7 +65,11 @@ typedef struct eddy_signature {
     char reason[320]; /* why it is not replayed; empty: nothing speaks against it */
     /* What the function reads of its inputs (eddy_guard): each value of that has a signature of its own, and this one has no program. */
     eddy_code_array guards;
-    uint32_t values_left; /* so many new values are still recorded; a replay of one earns another */
+    uint32_t
+        values_left; /* so many new values, or paths, are still recorded; a replay of one earns another */
+    /* What the function reads of what it has computed, as a sentence: each path has a signature of its own, and this one has no program. "": nothing. */
+    char forks[192];
+    uint32_t path_bytes; /* of a path: the key's last */
 } eddy_signature;
 
 /* The key of a call's arguments, in `memory`, which has room for eddy_signature_key_bytes(count, scalars). All inputs are tensors

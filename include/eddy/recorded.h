@@ -14,8 +14,9 @@
  * writes to tensors of its own (parameters, moments, kept gradients). The function itself then does not run: what it does besides
  * calling ops (printing, counting) happens in the calls that are recorded alone. Where the two differ, or where something cannot be replayed,
  * the function runs at each call, and eddy_recorded_explain says why. What the function reads of its inputs (a length, a flag), and of small
- * tensors of its own before it writes to them, decides too: each value has a program, and calls wait for these tensors. It is not replayed where it reads
- * what it has computed: give that out, and go on in a second function.
+ * tensors of its own before it writes to them, decides too: each value has a program, and calls wait for these tensors. What it reads
+ * of what it has computed decides in the midst of a replay, which is waited for: with a value that was not read in a recording the replay has not happened, and the function
+ * runs. docs/programs.md says which reads these are.
  *
  * Under autograd a replay is one op of the tape: hooks, kept gradients and eddy_backward_to of an output that another output was computed from are
  * refused then (UNSUPPORTED). docs/programs.md. */

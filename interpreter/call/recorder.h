@@ -77,9 +77,9 @@ struct eddy_recorder {
     /* Never fails: what goes wrong is the recording's, and shows when it ends. */
     void (*call)(eddy_recorder *recorder, const eddy_recorder_call *call);
     /* A read of the tensor is about to happen: of its elements, or of what else is known of it once it was computed (a late shape, an error), or what a run
-     * could not know (where its storage begins). */
-    void (*read)(eddy_recorder *recorder, const eddy_tensor *tensor, eddy_origin origin,
-                 bool is_of_elements);
+     * could not know (where its storage begins). deadline: until when it waits. */
+    void (*read)(eddy_recorder *recorder, eddy_tensor *tensor, eddy_origin origin,
+                 bool is_of_elements, int64_t deadline);
     /* Calls depend on the gradient that is kept for an output of a node now (NULL: none). */
     void (*found)(eddy_recorder *recorder, struct eddy_autograd_node *node, uint32_t output,
                   const eddy_tensor *gradient);
@@ -129,16 +129,16 @@ static inline void eddy_recorder_go_on(eddy_caller *caller, eddy_recorder *recor
 
 /* ---- for the doors ---- */
 
-static inline void eddy_recorder_read_elements(const eddy_caller *caller, const eddy_tensor *tensor,
-                                               eddy_origin origin) {
+static inline void eddy_recorder_read_elements(const eddy_caller *caller, eddy_tensor *tensor,
+                                               eddy_origin origin, int64_t deadline) {
     if (EDDY_UNLIKELY(caller != NULL && caller->recorder != NULL))
-        caller->recorder->read(caller->recorder, tensor, origin, true);
+        caller->recorder->read(caller->recorder, tensor, origin, true, deadline);
 }
 
-static inline void eddy_recorder_read_other(const eddy_caller *caller, const eddy_tensor *tensor,
+static inline void eddy_recorder_read_other(const eddy_caller *caller, eddy_tensor *tensor,
                                             eddy_origin origin) {
     if (EDDY_UNLIKELY(caller != NULL && caller->recorder != NULL))
-        caller->recorder->read(caller->recorder, tensor, origin, false);
+        caller->recorder->read(caller->recorder, tensor, origin, false, 0);
 }
 
 static inline void eddy_recorder_keep(const eddy_caller *caller, struct eddy_autograd_node *node,

@@ -276,6 +276,27 @@ eddy_status eddy_generator_draw(eddy_caller *caller, eddy_runtime *runtime,
     return EDDY_OK;
 }
 
+static void take_back(uint64_t seed, uint64_t counter, const uint64_t *own_seed,
+                      uint64_t *own_counter) {
+    if (*own_seed == seed && *own_counter == counter + 1)
+        *own_counter = counter;
+}
+
+void eddy_generator_undraw(eddy_caller *caller, eddy_runtime *runtime, eddy_generator *generator,
+                           uint64_t seed, uint64_t counter) {
+    if (!generator || generator == &own_of_caller) {
+        eddy_caller_generator *own = find_own(caller, runtime->id);
+        generator = own ? own->held : NULL;
+        if (own && !generator)
+            take_back(seed, counter, &own->seed, &own->counter);
+    }
+    if (!generator)
+        return;
+    eddy_lock_acquire(&generator->lock);
+    take_back(seed, counter, &generator->seed, &generator->counter);
+    eddy_lock_release(&generator->lock);
+}
+
 eddy_status eddy_generator_hold(eddy_caller *caller, eddy_runtime *runtime,
                                 eddy_generator *generator, eddy_origin origin,
                                 eddy_generator **held) {

@@ -12,6 +12,10 @@ EDDY_MUST_USE eddy_status eddy_generator_draw(eddy_caller *caller, eddy_runtime 
                                               eddy_generator *generator, eddy_origin origin,
                                               uint64_t *seed, uint64_t *counter);
 
+/* Takes back a draw, unless somebody has drawn from the generator since. */
+void eddy_generator_undraw(eddy_caller *caller, eddy_runtime *runtime, eddy_generator *generator,
+                           uint64_t seed, uint64_t counter);
+
 /* A reference of the same generator, from which any thread may draw: of the thread's own, too, which draws on from there. */
 EDDY_MUST_USE eddy_status eddy_generator_hold(eddy_caller *caller, eddy_runtime *runtime,
                                               eddy_generator *generator, eddy_origin origin,

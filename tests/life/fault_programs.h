@@ -8,4 +8,6 @@
 eddy_status run_programs(double *results);
 /* The same of gradients that go back through runs. */
 eddy_status run_program_gradients(double *results);
+/* The same of recorded functions that read what they have computed. */
+eddy_status run_program_paths(double *results);
 #endif

@@ -129,12 +129,6 @@ Test(guards, parts_of_inputs_are_guards) {
     cr_assert_eq(eddy_live_count(), 0);
 }
 
-static eddy_status reads_late(void *context, eddy_recorded_call *call) {
-    must(eddy_add_inplace(call->inputs.items[1], number(1)));
-    must(eddy_mul_inplace(call->inputs.items[1], number(1)));
-    return doubles(context, call);
-}
-
 static eddy_status reads_much(void *context, eddy_recorded_call *call) {
     float numbers[100];
     ((counted *)context)->calls++;
@@ -156,9 +150,10 @@ static eddy_status reads_at_a_place(void *context, eddy_recorded_call *call) {
     ((counted *)context)->calls++;
     eddy_tensor *x = call->inputs.items[0], *sum = eddy_sum(x, EDDY_ALL_AXES, NULL);
     const char *before = eddy_call_site_set("step.c:41");
-    double first = eddy_item_f64(sum, NULL);
+    const eddy_read_options *late = EDDY_OPTIONS(read, .timeout = 1000000000);
+    double first = eddy_item_f64(sum, late);
     eddy_call_site_set("step.c:42");
-    double second = eddy_item_f64(eddy_neg(sum), NULL);
+    double second = eddy_item_f64(eddy_neg(sum), late);
     eddy_call_site_set(before);
     call->outputs[0] = eddy_mul_s(x, EDDY_S(first + second));
     return EDDY_OK;
@@ -173,20 +168,19 @@ static eddy_status prints(void *context, eddy_recorded_call *call) {
     return EDDY_OK;
 }
 
-/* What was written before it is read, large tensors, too many elements, and what is shown rather than read. */
+/* Large tensors, too many elements, what is read with a timeout, and what is shown rather than read. */
 Test(guards, other_reads_are_none) {
     static const struct {
         eddy_recorded_body *body;
         const char *reason;
     } rows[] = {
-        {reads_late, "not replayed: item_i64 reads i64[], which mul has written; give it out and "
-                     "read it after the call, or decide with eddy_cond or eddy_where\n"},
         {reads_much, "not replayed: read reads f32[100] of an input, and 256 bytes decide at "
                      "most; do that before the call\n"},
         {reads_large_state, "not replayed: item_f64 reads f32[1], a part of more than 4096 bytes "
                             "that were there before; do that before the call\n"},
         {reads_at_a_place, "not replayed: it reads 2 values, the first of them: item_f64 "
-                           "(step.c:41) reads f32[], which sum has written; give it out"},
+                           "(step.c:41) reads f32[], which sum has written, with a "
+                           "timeout; give it out"},
         {prints, "not replayed: print reads i64[] of an input; do that before the call\n"}};
     eddy_scope *scope = eddy_scope_begin();
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {

@@ -588,7 +588,8 @@ static void expect_numbers(int64_t rows, int64_t columns) {
     cr_assert_eq(chains_of(program, "sub_s_mul_s"), 1);
     for (int i = 0; i < 4; i++) {
         const eddy_scalar given[] = {EDDY_S(0.1 + i), EDDY_S(2 - i)};
-        must(eddy_program_run_with(program, (eddy_list){NULL, 0}, given, &found, NULL, origin));
+        must(eddy_program_run_with(program, (eddy_list){NULL, 0}, given, &found, NULL, NULL,
+                                   origin));
         must_equal(found, with_numbers(x, given[0], given[1]));
     }
     eddy_program_release(&program);

@@ -188,13 +188,16 @@ Test(text, numbers_of_a_run_have_a_text) {
     eddy_program *program = end_numbers(recording, EDDY_BINDINGS({"y", y, EDDY_ROLE_OUTPUT}));
     eddy_program *copy = reread(program, "numbers");
     const eddy_scalar given[] = {EDDY_S(0.5), EDDY_S(4)};
-    cr_assert_eq(eddy_program_run_with(program, EDDY_LIST(x), given, &outputs[0], NULL, origin),
-                 EDDY_INVALID_ARGUMENT);
+    cr_assert_eq(
+        eddy_program_run_with(program, EDDY_LIST(x), given, &outputs[0], NULL, NULL, origin),
+        EDDY_INVALID_ARGUMENT);
     eddy_error_take(NULL);
     eddy_list none = {NULL, 0};
-    cr_assert_eq(eddy_program_run_with(program, none, given, &outputs[0], NULL, origin), EDDY_OK);
+    cr_assert_eq(eddy_program_run_with(program, none, given, &outputs[0], NULL, NULL, origin),
+                 EDDY_OK);
     cr_assert_eq(eddy_copy_into(eddy_ones(EDDY_SHAPE(2), EDDY_F32, NULL), x), EDDY_OK);
-    cr_assert_eq(eddy_program_run_with(copy, none, given, &outputs[1], NULL, origin), EDDY_OK);
+    cr_assert_eq(eddy_program_run_with(copy, none, given, &outputs[1], NULL, NULL, origin),
+                 EDDY_OK);
     cr_assert_eq(eddy_program_run(copy, none, &outputs[1]), EDDY_INVALID_ARGUMENT);
     eddy_error_take(NULL);
     eddy_program_release(&copy);
