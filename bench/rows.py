@@ -192,6 +192,8 @@ def _replay_rows():
     yield Row("replay_towers_2", "us", "towers", Goal(0.7, one_stream.name), (one_stream, Peer("Eddy, calls", "ours/towers", "calls_towers_2")), 2, False)
     ways = (("runs", "runs"), ("named", "runs by name"), ("stored", "through a store"))
     yield Row("replay_jobs", "instructions", "jobs", None, tuple(Peer(name, "ours/jobs", f"jobs_{way}") for way, name in ways), kind="instructions")
+    ways = (("calls", "Eddy, calls"), ("functions", "two functions"), ("unread", "without the read"))
+    yield Row("replay_path", "instructions", "decided", None, tuple(Peer(name, "ours/decided", f"path_{way}") for way, name in ways), kind="instructions")
     for name in ("decode", "gru"):
         yield Row(f"replay_growing_{name}", "us", "growing", None,
                   (Peer("exact", "ours/growing", f"exact_growing_{name}"), Peer("Eddy, calls", "ours/growing", f"calls_growing_{name}")))
