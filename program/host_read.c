@@ -112,14 +112,14 @@ static bool guard(eddy_recording *recording, const eddy_tensor *tensor) {
 
 /* ---- what the calls have computed ---- */
 
-/* Functions of branches and loops run otherwise in a program, passes that go back behind the call are another one, and what a timeout leaves undone nobody can know before. */
+/* Functions of branches and loops are noted, for they run otherwise in a program; passes that go back behind the call are another one; and what a timeout leaves undone nobody can
+ * know before. */
 static bool may_mark(const eddy_recording *recording, const eddy_tensor *tensor, int64_t deadline) {
     uint32_t value = eddy_recording_value_of(recording, tensor);
     return recording->inputs && recording->recorder.mode == EDDY_RECORDER_RUNS &&
-           recording->status == EDDY_OK && recording->depth == 0 && recording->block_count == 0 &&
-           !recording->plan && deadline == EDDY_CLOCK_FOREVER && value != EDDY_CODE_NONE &&
-           !eddy_code_value_at(&recording->code, value)->is_late && tensor->count > 0 &&
-           recording->path_bytes + bytes_of(tensor) <= EDDY_PATH_BYTES_MOST;
+           recording->status == EDDY_OK && !recording->plan && deadline == EDDY_CLOCK_FOREVER &&
+           value != EDDY_CODE_NONE && !eddy_code_value_at(&recording->code, value)->is_late &&
+           tensor->count > 0 && recording->path_bytes + bytes_of(tensor) <= EDDY_PATH_BYTES_MOST;
 }
 
 /* The elements, as the function is about to see them. False where that fails, as it will for the function. */
@@ -148,6 +148,7 @@ static bool mark(eddy_recording *recording, eddy_tensor *tensor, eddy_origin ori
         describe(recording, tensor, origin, recording->first_computed,
                  sizeof(recording->first_computed));
     recording->path_bytes += (uint32_t)bytes_of(tensor);
+    EDDY_CHECK(recording->depth == 0);
     eddy_recording_check_use(recording, tensor, origin);
     eddy_recording_mark(recording, EDDY_CONTROL_READ, tensor, NULL, origin);
     return true;

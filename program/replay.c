@@ -517,19 +517,12 @@ static void run_by_price(replay *r) {
 
 /* ---- all of it ---- */
 
-/* What is poisoned is the calls' affair, too. Its poison stays. */
-static void leave_at_once(replay *r) {
-    look(r);
-    leave(r, true);
-    tell(r);
-}
-
 void eddy_executable_run(const eddy_executable *executable, const eddy_code *code,
                          const eddy_executable_given *given, const eddy_vm_run *run) {
     replay r;
     begin(&r, executable, code, given, run);
-    if (may_leave(&r) && !is_healthy(&r)) {
-        leave_at_once(&r);
+    if (may_leave(&r) && !is_healthy(&r)) { /* the calls will say so, and its poison stays */
+        leave(&r, true);
         return;
     }
     if (may_leave(&r))
