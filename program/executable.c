@@ -1,7 +1,7 @@
 /* Making an executable: calls are packed and prepared as eager ones are, by the same functions, and values get places. */
 #include <program/executable.h>
+#include <program/front.h>
 #include <program/jumps.h>
-#include <program/undo.h>
 
 #include <base/dtype.h>
 #include <base/memory.h>
@@ -539,10 +539,17 @@ static void size_workspace(eddy_executable *executable) {
                    eddy_frame_lined(executable->base_count * sizeof(void *)) +
                    eddy_frame_room_bytes(executable) +
                    eddy_frame_lined(executable->jump_count * sizeof(int64_t)) +
-                   eddy_frame_lined(executable->value_count * sizeof(eddy_poison)) +
-                   eddy_undo_bytes(executable);
+                   eddy_frame_lined(executable->value_count * sizeof(eddy_poison));
     executable->workspace_bytes =
         (int64_t)bytes + (executable->streams.count > 1 ? eddy_crew_bytes(executable) : 0);
+}
+
+size_t eddy_executable_workspace(const eddy_executable *executable, eddy_part part) {
+    size_t bytes = (size_t)executable->workspace_bytes;
+    if (part == EDDY_PART_ALL)
+        return bytes;
+    bytes -= eddy_frame_lined((size_t)executable->arena.bytes);
+    return part == EDDY_PART_FRONT ? bytes + eddy_front_kept_bytes(executable) : bytes;
 }
 
 /* ---- all of it ---- */
@@ -653,7 +660,7 @@ eddy_status eddy_executable_make(eddy_executable *executable, const eddy_code *c
     }
     if (status == EDDY_OK &&
         !(make_steps(&b) && eddy_jumps_make(executable, code, &b.regions, b.step_of) &&
-          eddy_undo_find(executable, code)))
+          eddy_front_find(executable, code)))
         status = fail_memory(&b);
 #ifdef EDDY_CHECKS
     if (status == EDDY_OK && !list_dying(&b))
@@ -676,7 +683,7 @@ void eddy_executable_fini(eddy_executable *executable) {
     for (uint32_t g = 0; g < e->group_count; g++)
         eddy_fused_destroy(e->fused[g]);
     eddy_streams_fini(&e->streams);
-    eddy_undo_fini(e);
+    eddy_front_fini(e);
     uint32_t count = e->instruction_count;
 #ifdef EDDY_CHECKS
     eddy_memory_release(e->dying, e->dying_room * sizeof(*e->dying), EDDY_MEMORY_PROGRAM);

@@ -60,11 +60,23 @@ typedef struct eddy_jump {
     int64_t most_steps;   /* loop_while; 0: no bound */
 } eddy_jump;
 
-/* What a run puts back that stops (undo.h). */
-typedef struct eddy_undo {
-    uint32_t base;
-    int64_t bytes; /* from where the base begins */
-} eddy_undo;
+/* What a front does with a base. */
+typedef struct eddy_front_base {
+    bool is_used;
+    uint32_t operand; /* of a front's run */
+    int64_t
+        kept_bytes; /* written, and put back where the path is left: from where the base begins */
+} eddy_front_base;
+
+/* The part of a run up to the last mark where the recorded function has read (front.h). */
+typedef struct eddy_front {
+    uint32_t read_count;       /* such marks; 0: there is no front */
+    uint32_t steps, jumps;     /* that it has, the last mark included */
+    uint32_t recorded_count;   /* of the code's, that are in it */
+    uint32_t operand_count;    /* bases that it uses, but for the arena */
+    eddy_front_base *bases;    /* per base, or NULL */
+    int64_t front_ps, back_ps; /* estimated times of both parts */
+} eddy_front;
 
 typedef struct eddy_frame eddy_frame;
 typedef struct eddy_step eddy_step;
@@ -138,9 +150,7 @@ typedef struct eddy_executable {
     uint32_t *first_of; /* per step, and the number of instructions: its first instruction */
     eddy_jump *jumps;   /* in the order of their steps */
     uint32_t jump_count;
-    uint32_t read_count; /* of these: marks where the recorded function has read (path.h) */
-    eddy_undo *undo;     /* base_count, or NULL */
-    uint32_t undo_count;
+    eddy_front front;
     eddy_fused **fused;   /* owned */
     uint32_t group_count; /* of those that are made, of so many: */
     uint32_t code_group_count;
@@ -220,16 +230,27 @@ static inline void eddy_executable_bury(const eddy_executable *executable, char 
 size_t eddy_frame_room_bytes(const eddy_executable *executable);
 void eddy_frame_take_rooms(eddy_frame *frame, const eddy_executable *executable, char **at);
 
+typedef enum eddy_part {
+    EDDY_PART_ALL,
+    EDDY_PART_FRONT, /* its last operand is the arena, which EDDY_PART_BACK gets likewise */
+    EDDY_PART_BACK,
+} eddy_part;
+
 /* What a run is given beside its storages. */
 typedef struct eddy_executable_given {
+    eddy_part part;
     const int64_t *shifts;  /* bytes, per base but the first */
     const int64_t *words;   /* code.h */
     eddy_late_draws *late;  /* whose the words are, or NULL */
-    struct eddy_path *path; /* that it follows; NULL: the function has read nothing that decides */
+    struct eddy_path *path; /* that a front follows; else NULL */
 } eddy_executable_given;
 
-/* Runs all steps, unless it leaves the path. run->workspace has workspace_bytes; run->data are the bases but the first. Sets the poison of every operand that the
- * code writes. An instruction's sequence number is run->instruction->sequence - code->recorded_count + its ordinal. */
+/* The bytes of workspace that a part of a run asks for. */
+size_t eddy_executable_workspace(const eddy_executable *executable, eddy_part part);
+
+/* Runs all steps of the part, unless that is a front which leaves its path. run->data are the bases but the first: of a front those that it uses, and then the arena; of a back all, and then the arena.
+ * Sets the poison of every operand that the code writes; a front changes none, for it leaves its path where there is any. An instruction's sequence number is
+ * run->instruction->sequence - code->recorded_count (of a front: front.recorded_count) + its ordinal. */
 void eddy_executable_run(const eddy_executable *executable, const eddy_code *code,
                          const eddy_executable_given *given, const eddy_vm_run *run);
 

@@ -43,7 +43,6 @@ static void set_jump(const jumping *j, uint32_t i, eddy_jump *jump) {
 static void set_read(const jumping *j, uint32_t i, eddy_jump *jump) {
     *jump =
         (eddy_jump){.step = j->step_of[i], .begin = i, .end = i + 1, .control = EDDY_CONTROL_READ};
-    j->executable->read_count++;
 }
 
 static void set_all(const jumping *j) {

@@ -17,6 +17,10 @@
 #define VALUES_MOST 64
 /* So many paths are tried by one call: each goes on where the one before was left. */
 #define TRIES_MOST 8
+/* A call that fits no path has computed its beginning in vain. So many may in a row; a replay earns another one. Then the function just runs, but for each 16th call, which tries a path again. */
+#define TRUST_FIRST 8
+#define TRUST_MOST 64
+#define UNTRIED_MOST 15
 
 /* ---- signatures ---- */
 
@@ -315,6 +319,7 @@ static void learn_path(eddy_calling *c, const eddy_recording *recording, verdict
         if (fork) {
             memcpy(fork->forks, recording->first_computed, sizeof(fork->forks));
             fork->values_left = VALUES_FIRST;
+            fork->trust = TRUST_FIRST;
             fork->is_replayed = false;
             v->stale = fork->program;
             fork->program = NULL;
@@ -535,46 +540,77 @@ static void note_path(const eddy_calling *c, const eddy_path *path) {
     eddy_signature *fork = find_locked(c),
                    *taken = eddy_recorded_find_signature(c->recorded, c->key,
                                                          c->key_bytes + path->bytes, path->bytes);
-    if (fork)
+    if (fork) {
         fork->values_left += fork->values_left < VALUES_MOST;
+        fork->trust += fork->trust < TRUST_MOST;
+    }
     if (taken)
         eddy_recorded_note_replay(c->recorded, taken);
     eddy_lock_release(&c->recorded->lock);
 }
 
-/* refused: one of them, that is not replayed, or NULL. */
-static void give_up_paths_locked(const eddy_calling *c, eddy_signature *fork,
-                                 const eddy_signature *refused, eddy_recorded_dropped *dropped) {
-    fork->is_given_up = true;
+/* What it reads differs too often. refused: one of its paths, that is not replayed, or NULL. */
+static void explain_fork(eddy_signature *fork, const eddy_signature *refused) {
     if (refused)
         memcpy(fork->reason, refused->reason, sizeof(fork->reason));
     else
         snprintf(fork->reason, sizeof(fork->reason), "%s, and differs too often; %s", fork->forks,
                  EDDY_HOST_READ_INSTEAD);
+}
+
+/* No path is replayed, and none is recorded any more. */
+static void give_up_paths_locked(const eddy_calling *c, eddy_signature *fork,
+                                 eddy_recorded_dropped *dropped) {
+    fork->is_given_up = true;
     eddy_recorded_trim_values(c->recorded, c->key, c->key_bytes, 0, dropped);
 }
 
-/* The function runs, for no path that is replayed is its. Returns why it is not recorded, or "". */
+/* The function runs, for no path that is replayed is its. It is not recorded where its path was refused before, or its paths are too many. */
+static void leave_paths_locked(const eddy_calling *c, const known_path *known, choice *made,
+                               eddy_recorded_dropped *dropped) {
+    eddy_signature *fork = find_locked(c);
+    if (!fork)
+        return;
+    eddy_signature *refused = eddy_recorded_find_path(c->recorded, c->key, c->key_bytes,
+                                                      known->values, known->bytes, true);
+    bool has_replayed =
+        eddy_recorded_find_path(c->recorded, c->key, c->key_bytes, known->values, 0, false) != NULL;
+    fork->missed += known->tries > 0;
+    fork->trust -= known->tries > 0 && fork->trust > 0;
+    if (fork->values_left == 0) {
+        explain_fork(fork, refused);
+        refused = fork;
+    } else if (known->tries == 0) {
+        refused = NULL;
+    }
+    if (!refused)
+        return;
+    made->is_given_up = true;
+    refused->ran++;
+    memcpy(made->reason, refused->reason, sizeof(made->reason));
+    if (refused == fork && !has_replayed)
+        give_up_paths_locked(c, fork, dropped);
+}
+
 static void leave_paths(const eddy_calling *c, const known_path *known, choice *made) {
     eddy_recorded_dropped dropped = {0};
     eddy_lock_acquire(&c->recorded->lock);
-    eddy_signature *fork = find_locked(c),
-                   *refused = eddy_recorded_find_path(c->recorded, c->key, c->key_bytes,
-                                                      known->values, known->bytes, true);
-    bool is_over = fork && fork->values_left == 0;
-    if (fork)
-        fork->missed += known->tries > 0;
-    if (is_over)
-        give_up_paths_locked(c, fork, refused, &dropped);
-    refused = is_over ? fork : known->tries > 0 ? refused : NULL;
-    if (fork && refused) {
-        made->is_given_up = true;
-        fork->values_left -= fork->values_left > 0;
-        refused->ran++;
-        memcpy(made->reason, refused->reason, sizeof(made->reason));
-    }
+    leave_paths_locked(c, known, made, &dropped);
     eddy_lock_release(&c->recorded->lock);
     eddy_recorded_drop(&dropped);
+}
+
+/* Whether a path is tried, though it may be in vain. A strict function does not run for that reason. */
+static bool may_try(const eddy_calling *c) {
+    eddy_lock_acquire(&c->recorded->lock);
+    eddy_signature *fork = find_locked(c);
+    bool may = !fork || c->recorded->is_strict || fork->trust > 0 || fork->untried == UNTRIED_MOST;
+    if (fork) {
+        fork->untried = may ? 0 : fork->untried + 1;
+        fork->ran += !may;
+    }
+    eddy_lock_release(&c->recorded->lock);
+    return may;
 }
 
 /* The path that was taken last is tried. Where its run leaves it, one is that begins with what that has read. */
@@ -583,6 +619,8 @@ static eddy_status follow_paths(eddy_calling *c) {
     eddy_program *program;
     eddy_path *path;
     choice made = {0};
+    if (!may_try(c))
+        return eddy_calling_run(c, c->scalars.items);
     for (; known.tries < TRIES_MOST && find_path(c, &known, &program, &path); known.tries++) {
         const char *unfit = NULL;
         eddy_status status = eddy_program_run_with(program, c->inputs, c->scalars.items, c->outputs,

@@ -4,10 +4,10 @@
 #include <base/trace.h>
 #include <program/control.h>
 #include <program/crew.h>
+#include <program/front.h>
 #include <program/fused.h>
 #include <program/path.h>
 #include <program/steps.h>
-#include <program/undo.h>
 #include <stdio.h>
 #include <string.h>
 #include <vm/price.h>
@@ -22,12 +22,53 @@ typedef struct replay {
     eddy_poison *poison; /* per value; from the first look on */
     void *crew;          /* room for one, where there are several streams */
     uint32_t step, jump; /* where it is: the next step, and the first jump that is not before it */
-    eddy_path *path;     /* that it follows, while */
-    uint32_t reads_left; /* marks are to come where the function has read */
-    void *undo;          /* room for what it would put back */
+    char *arena;
+    uint32_t end;             /* of its steps */
+    eddy_path *path;          /* that it follows: a front's; else NULL */
+    void *kept;               /* what it would put back */
+    uint64_t before_sequence; /* of the instruction with ordinal 0 */
     bool is_traced, checks_finite;
     uint64_t skipped;
 } replay;
+
+/* The operand that the base is; -1: a front does not use it. */
+static int64_t operand_of(const replay *r, uint32_t base) {
+    if (EDDY_LIKELY(!r->path))
+        return base - 1;
+    const eddy_front_base *at = &r->executable->front.bases[base];
+    return at->is_used ? (int64_t)at->operand : -1;
+}
+
+static void find_bases(replay *r, const eddy_executable_given *given) {
+    r->frame.bases[0] = r->arena;
+    for (uint32_t b = 1; b < r->executable->base_count; b++) {
+        int64_t operand = operand_of(r, b);
+        char *data = operand >= 0 ? r->run->data[operand] : NULL;
+        r->frame.bases[b] = data ? data + given->shifts[b - 1] : NULL;
+    }
+}
+
+/* What a step reads before another wrote it shows. */
+static void spoil_arena(const replay *r, eddy_part part) {
+#ifdef EDDY_CHECKS
+    if (part != EDDY_PART_BACK && r->executable->arena.bytes > 0)
+        memset(r->arena, EDDY_ARENA_UNWRITTEN, (size_t)r->executable->arena.bytes);
+#else
+    (void)r;
+    (void)part;
+#endif
+}
+
+/* Where the part begins and ends. */
+static void find_steps(replay *r, eddy_part part) {
+    const eddy_executable *executable = r->executable;
+    uint32_t recorded_count =
+        part == EDDY_PART_FRONT ? executable->front.recorded_count : r->code->recorded_count;
+    r->before_sequence = r->run->instruction->sequence - recorded_count;
+    r->step = part == EDDY_PART_BACK ? executable->front.steps : 0;
+    r->jump = part == EDDY_PART_BACK ? executable->front.jumps : 0;
+    r->end = part == EDDY_PART_FRONT ? executable->front.steps : executable->step_count;
+}
 
 static void begin(replay *r, const eddy_executable *executable, const eddy_code *code,
                   const eddy_executable_given *given, const eddy_vm_run *run) {
@@ -36,24 +77,18 @@ static void begin(replay *r, const eddy_executable *executable, const eddy_code 
                   .code = code,
                   .run = run,
                   .shifts = given->shifts,
-                  .path = given->path,
-                  .reads_left = executable->read_count};
-#ifdef EDDY_CHECKS
-    /* What a step reads before another wrote it shows. */
-    memset(at, EDDY_ARENA_UNWRITTEN, (size_t)executable->arena.bytes);
-#endif
-    eddy_frame_take(&at, (size_t)executable->arena.bytes);
+                  .path = given->path};
+    r->arena = given->part == EDDY_PART_ALL ? eddy_frame_take(&at, (size_t)executable->arena.bytes)
+                                            : run->data[run->instruction->operand_count - 1];
+    spoil_arena(r, given->part);
     r->frame.bases = eddy_frame_take(&at, executable->base_count * sizeof(char *));
     eddy_frame_take_rooms(&r->frame, executable, &at);
     r->frame.step_counts =
         eddy_frame_take(&at, executable->jump_count * sizeof(*r->frame.step_counts));
     r->poison = eddy_frame_take(&at, executable->value_count * sizeof(eddy_poison));
-    r->undo = eddy_frame_take(&at, eddy_undo_bytes(executable));
-    r->crew = at;
-    r->frame.bases[0] = run->workspace;
-    for (uint32_t i = 1; i < executable->base_count; i++)
-        r->frame.bases[i] =
-            run->data[i - 1] ? (char *)run->data[i - 1] + given->shifts[i - 1] : NULL;
+    r->kept = r->crew = at;
+    find_bases(r, given);
+    find_steps(r, given->part);
     r->frame.words = given->words;
     r->frame.late = given->late;
     r->frame.team = run->team;
@@ -63,8 +98,7 @@ static void begin(replay *r, const eddy_executable *executable, const eddy_code 
 }
 
 static uint64_t sequence_of(const replay *r, uint32_t i) {
-    return r->run->instruction->sequence - r->code->recorded_count +
-           eddy_code_instruction_at(r->code, i)->ordinal;
+    return r->before_sequence + eddy_code_instruction_at(r->code, i)->ordinal;
 }
 
 static bool has_failed(const replay *r) {
@@ -72,26 +106,25 @@ static bool has_failed(const replay *r) {
 }
 
 static inline void bury(const replay *r, uint32_t step) {
-    eddy_executable_bury(r->executable, r->run->workspace, step);
+    eddy_executable_bury(r->executable, r->arena, step);
 }
 
 /* ---- paths ---- */
 
 /* The calls may go on otherwise, from here or from a later mark. */
 static bool may_leave(const replay *r) {
-    return EDDY_UNLIKELY(r->reads_left > 0);
+    return EDDY_UNLIKELY(r->path != NULL);
 }
 
 static void leave(replay *r, bool has_failed) {
     r->path->is_left = true;
     r->path->has_failed = has_failed;
-    r->reads_left = 0;
-    r->step = r->executable->step_count;
+    r->step = r->end;
     r->jump = r->executable->jump_count;
 }
 
 static void turn_back(replay *r, bool has_failed) {
-    eddy_undo_put_back(r->executable, r->frame.bases, r->undo);
+    eddy_front_put_back(r->executable, r->frame.bases, r->kept);
     leave(r, has_failed);
 }
 
@@ -101,7 +134,7 @@ static void turn_back(replay *r, bool has_failed) {
 static bool is_whole(const replay *r, uint32_t value) {
     uint32_t base = r->executable->value_places[value].base;
     return base > 0 && r->shifts[base - 1] == 0 &&
-           r->run->bytes[base - 1] == eddy_code_value_at(r->code, value)->bytes;
+           r->run->bytes[operand_of(r, base)] == eddy_code_value_at(r->code, value)->bytes;
 }
 
 static bool is_input(const replay *r, const eddy_code_operand *operand) {
@@ -258,7 +291,9 @@ static void look(replay *r) {
     const eddy_executable *executable = r->executable;
     memset(r->poison, 0, executable->value_count * sizeof(*r->poison));
     for (uint32_t b = 1; b < executable->base_count; b++)
-        r->poison[executable->base_values[b - 1]] = eddy_vm_run_poison(r->run, b - 1);
+        if (operand_of(r, b) >= 0)
+            r->poison[executable->base_values[b - 1]] =
+                eddy_vm_run_poison(r->run, operand_of(r, b));
 }
 
 /* ---- what is written ---- */
@@ -269,7 +304,8 @@ static bool is_written(const replay *r, uint32_t base) {
 
 static bool is_healthy(const replay *r) {
     for (uint32_t b = 1; b < r->executable->base_count; b++)
-        if (EDDY_UNLIKELY(eddy_vm_run_poison(r->run, b - 1) != 0))
+        if (operand_of(r, b) >= 0 &&
+            EDDY_UNLIKELY(eddy_vm_run_poison(r->run, operand_of(r, b)) != 0))
             return false;
     return true;
 }
@@ -309,7 +345,6 @@ static void pass_read(replay *r, const eddy_jump *jump) {
         turn_back(r, false);
         return;
     }
-    r->reads_left--;
     bury(r, jump->step);
     go_on(r, jump, true);
 }
@@ -372,10 +407,11 @@ static void pass_over(replay *r, const eddy_jump *jump, uint64_t root) {
 
 /* ---- steps in a row ---- */
 
-/* The step of the next mark, or the number of all steps. */
+/* The step of the next mark, or the end. */
 static uint32_t next_mark(const replay *r) {
-    return r->jump < r->executable->jump_count ? r->executable->jumps[r->jump].step
-                                               : r->executable->step_count;
+    uint32_t mark =
+        r->jump < r->executable->jump_count ? r->executable->jumps[r->jump].step : r->end;
+    return mark < r->end ? mark : r->end;
 }
 
 /* Runs steps up to the next mark, or to one that fails, where r->step then is: false. */
@@ -396,7 +432,7 @@ static bool run_stretch(replay *r) {
 /* Runs steps until one fails, where r->step then is: false. */
 static bool run_plainly(replay *r) {
     while (run_stretch(r)) {
-        if (r->step == r->executable->step_count)
+        if (r->step == r->end)
             return true;
         if (!pass(r))
             return false;
@@ -449,7 +485,7 @@ static void pass_closely(replay *r) {
 
 /* What becomes of what was there before the run, and of outputs. */
 static void tell(const replay *r) {
-    for (uint32_t b = 1; b < r->executable->base_count; b++)
+    for (uint32_t b = 1; b < r->executable->base_count && !r->path; b++)
         if (is_written(r, b))
             eddy_vm_run_poison_set(r->run, b - 1, r->poison[r->executable->base_values[b - 1]]);
     if (r->skipped > 0)
@@ -457,7 +493,7 @@ static void tell(const replay *r) {
 }
 
 static void run_closely(replay *r) {
-    while (r->step < r->executable->step_count)
+    while (r->step < r->end)
         if (r->step == next_mark(r))
             pass_closely(r);
         else
@@ -517,16 +553,29 @@ static void run_by_price(replay *r) {
 
 /* ---- all of it ---- */
 
+/* What fails or is poisoned there is the calls' affair, who will say so. */
+static void run_front(replay *r) {
+    if (!is_healthy(r)) {
+        leave(r, true);
+        return;
+    }
+    eddy_front_keep(r->executable, r->frame.bases, r->kept);
+    if (r->is_traced || r->checks_finite) {
+        look(r);
+        run_closely(r);
+    } else if (!run_plainly(r)) {
+        turn_back(r, true);
+    }
+}
+
 void eddy_executable_run(const eddy_executable *executable, const eddy_code *code,
                          const eddy_executable_given *given, const eddy_vm_run *run) {
     replay r;
     begin(&r, executable, code, given, run);
-    if (may_leave(&r) && !is_healthy(&r)) { /* the calls will say so, and its poison stays */
-        leave(&r, true);
+    if (given->part == EDDY_PART_FRONT) {
+        run_front(&r);
         return;
     }
-    if (may_leave(&r))
-        eddy_undo_keep(executable, r.frame.bases, r.undo);
     if (r.is_traced || r.checks_finite || !is_healthy(&r)) {
         look(&r);
         run_closely(&r);

@@ -1,12 +1,10 @@
 /* eddy_program_run: draws, submits the run as one instruction of the VM, and hands out what it makes. */
 #include <base/dtype.h>
 #include <base/memory.h>
-#include <base/number.h>
 #include <base/status.h>
-#include <float.h>
-#include <interpreter/handle/generator.h>
 #include <interpreter/handle/scope.h>
 #include <interpreter/handle/stream.h>
+#include <interpreter/host/host.h>
 #include <interpreter/tape/autograd.h>
 #include <program/gradient.h>
 #include <program/inlined.h>
@@ -26,14 +24,14 @@ static void program_run(const eddy_vm_run *run) {
     const eddy_program *program = arguments->program;
     const int64_t *words = arguments->late ? arguments->late->words
                                            : arguments->words + program->executable->base_count - 1;
-    eddy_executable_run(
-        program->executable, &program->code,
-        &(eddy_executable_given){arguments->words, words, arguments->late, arguments->path}, run);
+    eddy_executable_given given = {arguments->part, arguments->words, words, arguments->late,
+                                   arguments->path};
+    eddy_executable_run(program->executable, &program->code, &given, run);
 }
 
 static size_t program_workspace(const eddy_vm_run *run) {
     const eddy_run_arguments *arguments = run->instruction->arguments;
-    return (size_t)arguments->program->executable->workspace_bytes;
+    return eddy_executable_workspace(arguments->program->executable, arguments->part);
 }
 
 static const char *program_name(const eddy_vm_instruction *instruction) {
@@ -96,191 +94,28 @@ static const eddy_vm_descriptor giving_descriptor = {.run = program_run,
                                                      .is_program = true,
                                                      .gone = program_gone};
 
-/* ---- numbers ---- */
-
-static int64_t *words_of(const eddy_run *r) {
-    return r->arguments->words + r->program->executable->base_count - 1;
-}
-
-static size_t drawn_bytes(const eddy_run *r) {
-    return 2 * sizeof(int64_t) * r->program->code.draws.count;
-}
-
-/* NULL: the running thread's own. */
-static eddy_generator *generator_of(const eddy_run *r, uint32_t draw) {
-    eddy_generator **generators = r->program->generators.items;
-    uint32_t number = eddy_code_draw_at(&r->program->code, draw)->generator;
-    return number == EDDY_CODE_NONE ? NULL : generators[number];
-}
-
-static eddy_status draw_one(const eddy_run *r, uint32_t draw, uint64_t *words) {
-    if (!eddy_recorder_lets_run(r->caller)) {
-        eddy_recorder_draw(r->caller->recorder, words);
-        return EDDY_OK;
-    }
-    return eddy_generator_draw(r->caller, r->program->runtime, generator_of(r, draw), r->origin,
-                               &words[0], &words[1]);
-}
-
-static eddy_status draw_now(const eddy_run *r) {
-    uint64_t *words = (uint64_t *)words_of(r);
-    eddy_status status = EDDY_OK;
-    for (uint32_t i = 0; i < r->program->code.draws.count && status == EDDY_OK; i++)
-        status = draw_one(r, i, &words[2 * (size_t)i]);
-    if (r->drawn && drawn_bytes(r) > 0)
-        memcpy(r->drawn, words, drawn_bytes(r));
-    return status;
-}
-
-/* The words of the run change, and get a place of their own. */
-static eddy_status make_late(eddy_run *r) {
-    const eddy_code *code = &r->program->code;
-    r->late = eddy_late_draws_create(code->draws.count, words_of(r), eddy_code_run_words(code));
-    return r->late ? EDDY_OK : eddy_fail(EDDY_OUT_OF_MEMORY, r->origin, "no memory for a run");
-}
-
-/* Nothing is drawn yet: the run will, from generators that are held for it. */
-static eddy_status draw_late(eddy_run *r) {
-    if (r->caller->callback == EDDY_CALLBACK_ACCESS)
-        return eddy_fail(EDDY_WOULD_DEADLOCK, r->origin,
-                         "the program draws random numbers in a branch or a loop, so that a run is "
-                         "waited for, and a callback may not wait");
-    memset(words_of(r), 0, drawn_bytes(r));
-    eddy_status status = make_late(r);
-    for (uint32_t i = 0; i < r->program->code.draws.count && status == EDDY_OK; i++)
-        status = eddy_generator_hold(r->caller, r->program->runtime, generator_of(r, i), r->origin,
-                                     &r->late->generators[i]);
-    return status;
-}
-
-static bool draws_late(const eddy_run *r) {
-    return r->program->code.draws_late && !r->given_draws && eddy_recorder_lets_run(r->caller);
-}
-
-static eddy_status draw(eddy_run *r) {
-    eddy_status status = EDDY_OK;
-    r->arguments->late = NULL;
-    if (draws_late(r))
-        return draw_late(r);
-    if (r->given_draws)
-        memcpy(words_of(r), r->given_draws, drawn_bytes(r));
-    else
-        status = draw_now(r);
-    return status == EDDY_OK && r->program->code.sets_draws ? make_late(r) : status;
-}
-
-/* The storage that is written by the run last: it is over once that is. EDDY_CODE_NONE where it writes none. */
-static uint32_t written_by(const eddy_run *r) {
-    uint32_t i = r->program->executable->base_count - 1;
-    while (i > 0)
-        if (r->operands[--i].access != EDDY_ACCESS_CONST)
-            return i;
-    return EDDY_CODE_NONE;
-}
-
-static eddy_status await_all(const eddy_run *r, const eddy_vm_wait *wait) {
-    eddy_vm *vm = r->program->runtime->vm;
-    eddy_vm_event *event;
-    eddy_status status = eddy_vm_event_record(
-        vm, eddy_stream_of_caller(r->caller, r->program->runtime), r->origin, &event);
-    if (status != EDDY_OK)
-        return status;
-    status = eddy_vm_event_wait(event, wait);
-    eddy_vm_event_release(event);
-    return status;
-}
-
-/* Waits until the run is over. */
-static eddy_status await_run(const eddy_run *r) {
-    eddy_vm_wait wait = {EDDY_FOREVER, r->origin};
-    uint32_t written = written_by(r);
-    return written == EDDY_CODE_NONE ? await_all(r, &wait)
-                                     : eddy_vm_await_storage(r->program->runtime->vm,
-                                                             r->operands[written].storage, &wait);
-}
-
-/* Once the run is over, generators are where the calls would leave them. */
-static eddy_status await_draws(const eddy_run *r) {
-    if (!draws_late(r))
-        return EDDY_OK;
-    eddy_status status = await_run(r);
-    if (status == EDDY_OK && r->drawn)
-        memcpy(r->drawn, r->late->words, drawn_bytes(r));
-    return status;
-}
-
-/* ---- paths ---- */
-
-/* The generators are as before the run, which has drawn from them last. */
-static void undraw(const eddy_run *r) {
-    const uint64_t *words = (const uint64_t *)words_of(r);
-    for (uint32_t i = r->program->code.draws.count; i-- > 0;)
-        eddy_generator_undraw(r->caller, r->program->runtime, generator_of(r, i),
-                              words[2 * (size_t)i], words[2 * (size_t)i + 1]);
-}
-
-static eddy_status check_path(const eddy_run *r) {
-    if (EDDY_LIKELY(!r->path) || r->caller->callback != EDDY_CALLBACK_ACCESS)
-        return EDDY_OK;
-    *r->unfit = "it reads what it has computed, which is waited for, and a callback may not wait";
-    return EDDY_WOULD_DEADLOCK;
-}
-
-/* Whether the run was one is known once it is over: what it read decides. */
-static eddy_status follow_path(const eddy_run *r) {
-    eddy_status status = await_run(r);
-    if (status != EDDY_OK || !r->path->is_left)
-        return status;
-    undraw(r);
-    *r->unfit = "a value that it has computed and reads was another";
-    return EDDY_INVALID_ARGUMENT;
-}
-
-/* The number for one use. */
-static eddy_status convert(const eddy_run *r, const eddy_code_scalar *use, int64_t *words) {
-    eddy_scalar number = r->scalars[use->number];
-    number.slot = 0;
-    if (use->is_double) {
-        double value =
-            number.kind == EDDY_SCALAR_FLOAT ? number.value.floating : (double)number.value.integer;
-        /* The op's function, or its inference, would look at it before the call: rates and norms are finite and not negative, probabilities up to 1. */
-        double most = use->op->is_random || use->op->redraws ? 1 : DBL_MAX;
-        if (!(value >= 0 && value <= most) && r->unfit) {
-            *r->unfit = "a number was none that an op takes";
-            return EDDY_INVALID_ARGUMENT;
-        }
-        memcpy(words, &value, sizeof(value));
-        return EDDY_OK;
-    }
-    if (!eddy_number_convert(&number, (eddy_dtype)use->dtype, use->wraps)) {
-        if (r->unfit) {
-            *r->unfit = "a number was none that an op takes";
-            return EDDY_OUT_OF_RANGE;
-        }
-        char text[64];
-        eddy_number_format(number, text, sizeof(text));
-        return eddy_fail(EDDY_OUT_OF_RANGE, r->origin,
-                         "number %u is %s, which %s of %s does not hold", use->number, text,
-                         eddy_dtype_name((eddy_dtype)use->dtype), use->op->name);
-    }
-    memcpy(words, &number, sizeof(number));
-    return EDDY_OK;
-}
-
-static eddy_status convert_all(const eddy_run *r) {
-    const eddy_code *code = &r->program->code;
-    int64_t *words = words_of(r) + 2 * (size_t)code->draws.count;
-    eddy_status status = EDDY_OK;
-    for (uint32_t i = 0; i < code->scalars.count && status == EDDY_OK; i++)
-        status = convert(r, eddy_code_scalar_at(code, i), words + 2 * (size_t)i);
-    return status;
-}
-
 /* ---- outputs ---- */
+
+/* A handle that nobody has seen. It may hold a storage that a front has made. */
+static void discard(eddy_caller *caller, eddy_tensor *handle) {
+    if (EDDY_LIKELY(handle->storage == 0))
+        eddy_tensor_discard(caller, handle);
+    else
+        eddy_tensor_drop(handle);
+}
 
 static void discard_handles(const eddy_run *r, uint32_t count) {
     for (uint32_t i = 0; i < count; i++)
-        eddy_tensor_discard(r->caller, r->handles[i]);
+        discard(r->caller, r->handles[i]);
+}
+
+/* The handle becomes the root of a storage: a vector of its bytes. */
+static void hold_bytes(eddy_tensor *handle, eddy_storage_number storage, int64_t bytes) {
+    handle->storage = storage;
+    handle->dtype = EDDY_U8;
+    handle->device_kind = EDDY_DEVICE_CPU;
+    handle->device_index = 0;
+    eddy_tensor_lay(handle, 1, &bytes, bytes);
 }
 
 /* New handles: of the outputs, and behind them a root for each made storage of which no output is all. */
@@ -306,24 +141,21 @@ static eddy_status make_handles(const eddy_run *r) {
     return EDDY_OK;
 }
 
-/* A made storage without a target belongs to the output that is all of it, or to a vector of its bytes, which only its views hold. */
+/* A made storage without a target belongs to the output that is all of it, or to a vector of its bytes, which only its views hold. Of those
+ * that were submitted. */
 static void find_roots(const eddy_run *r) {
     const eddy_program *program = r->program;
     uint32_t next = program->handle_count;
     for (uint32_t i = 0; i < program->made.count; i++) {
         const eddy_program_made *made = eddy_program_made_at(program, i);
-        if (r->roots[i])
-            continue; /* a target's */
         eddy_tensor *root = r->handles[made->whole != EDDY_CODE_NONE ? made->whole : next++];
-        root->storage = r->operands[program->externals.count + i].storage;
+        eddy_storage_number storage = r->operands[program->externals.count + i].storage;
+        if (r->roots[i] || storage == 0)
+            continue; /* a target's, or a front's that was found before */
+        root->storage = storage;
         r->roots[i] = root;
-        if (made->whole != EDDY_CODE_NONE)
-            continue;
-        int64_t bytes = eddy_code_value_at(&program->code, made->value)->bytes;
-        root->dtype = EDDY_U8;
-        root->device_kind = EDDY_DEVICE_CPU;
-        root->device_index = 0;
-        eddy_tensor_lay(root, 1, &bytes, bytes);
+        if (made->whole == EDDY_CODE_NONE || r->arena)
+            hold_bytes(root, storage, eddy_code_value_at(&program->code, made->value)->bytes);
     }
 }
 
@@ -438,22 +270,25 @@ static void hand_out(const eddy_run *r) {
 /* With so many operands behind the program's own. */
 static eddy_status submit_with(const eddy_run *r, eddy_vm_operand *operands, uint32_t given_up) {
     const eddy_program *program = r->program;
-    uint32_t bases = program->executable->base_count - 1;
+    const eddy_executable *executable = program->executable;
+    uint32_t bases = executable->base_count - 1;
     bool gives = given_up > 0 || program->donated_count > 0;
     r->arguments->program = eddy_program_retain(r->program);
     r->arguments->late = r->late ? eddy_late_draws_retain(r->late) : NULL;
-    r->arguments->path = r->path ? eddy_path_retain(r->path) : NULL;
+    r->arguments->path = NULL;
+    r->arguments->part = r->path ? EDDY_PART_BACK : EDDY_PART_ALL;
     r->arguments->gone = given_up > 0 ? r->turn->gone : NULL;
     eddy_vm_call call = {
         .instruction = {.descriptor = gives ? &giving_descriptor : &descriptor,
                         .arguments = r->arguments,
-                        .operand_count = bases + given_up,
+                        .operand_count = bases + given_up + (r->path != NULL),
                         .address = r->origin.address},
         .argument_bytes = argument_bytes(program),
         .operands = operands,
         .stream = eddy_stream_of_caller(r->caller, program->runtime),
-        .cost_ps = program->executable->most_ps,
-        .part_count = program->code.recorded_count + (gives ? bases + given_up : 0),
+        .cost_ps = r->path ? executable->front.back_ps : executable->most_ps,
+        .part_count = program->code.recorded_count - executable->front.recorded_count +
+                      (gives ? bases + given_up : 0),
         .place = program->has_registered ? EDDY_PLACE_WORKER : EDDY_PLACE_ANY,
         .releases = r->caller->pending.numbers,
         .release_count = eddy_pending_release_count(&r->caller->pending, program->runtime)};
@@ -463,11 +298,101 @@ static eddy_status submit_with(const eddy_run *r, eddy_vm_operand *operands, uin
              : eddy_vm_make_lost(program->runtime->vm, &call, r->caller->recorder->lost);
     if (status != EDDY_OK || !runs) {
         eddy_late_draws_release(r->arguments->late);
-        eddy_path_release(r->arguments->path);
         eddy_program_release(&r->arguments->program);
     } else if (r->turn) {
         eddy_ring_turn_submitted(r->turn);
     }
+    return status;
+}
+
+/* ---- the front of a run that follows a path (front.h) ---- */
+
+/* The operands of the front: those that its steps use, and the arena. */
+static void bind_front(const eddy_run *r, eddy_vm_operand *operands) {
+    const eddy_executable *executable = r->program->executable;
+    for (uint32_t b = 1; b < executable->base_count; b++)
+        if (executable->front.bases[b].is_used)
+            operands[executable->front.bases[b].operand] = r->operands[b - 1];
+    operands[executable->front.operand_count] = (eddy_vm_operand){
+        .access = EDDY_ACCESS_MUT, .is_new = true, .bytes = executable->arena.bytes};
+}
+
+/* The back finds there what the front has left: nothing that it makes, or writes all of. */
+static void bind_back(const eddy_run *r, const eddy_vm_operand *front) {
+    const eddy_executable *executable = r->program->executable;
+    for (uint32_t b = 1; b < executable->base_count; b++) {
+        eddy_vm_operand *operand = &r->operands[b - 1];
+        if (!executable->front.bases[b].is_used)
+            continue;
+        operand->storage = front[executable->front.bases[b].operand].storage;
+        operand->is_new = operand->covers_all = false;
+    }
+    r->operands[executable->base_count - 1] = (eddy_vm_operand){
+        .access = EDDY_ACCESS_MUT, .storage = front[executable->front.operand_count].storage};
+}
+
+static eddy_status submit_front(const eddy_run *r, eddy_vm_operand *operands) {
+    const eddy_program *program = r->program;
+    const eddy_front *front = &program->executable->front;
+    r->arguments->program = eddy_program_retain(r->program);
+    r->arguments->late = r->late ? eddy_late_draws_retain(r->late) : NULL;
+    r->arguments->path = eddy_path_retain(r->path);
+    r->arguments->part = EDDY_PART_FRONT;
+    r->arguments->gone = NULL;
+    eddy_vm_call call = {.instruction = {.descriptor = &descriptor,
+                                         .arguments = r->arguments,
+                                         .operand_count = front->operand_count + 1,
+                                         .address = r->origin.address},
+                         .argument_bytes = argument_bytes(program),
+                         .operands = operands,
+                         .stream = eddy_stream_of_caller(r->caller, program->runtime),
+                         .cost_ps = front->front_ps,
+                         .part_count = front->recorded_count,
+                         .place = program->has_registered ? EDDY_PLACE_WORKER : EDDY_PLACE_ANY,
+                         .releases = r->caller->pending.numbers,
+                         .release_count =
+                             eddy_pending_release_count(&r->caller->pending, program->runtime)};
+    eddy_status status = eddy_vm_submit(program->runtime->vm, &call);
+    if (status == EDDY_OK)
+        return status;
+    eddy_late_draws_release(r->arguments->late);
+    eddy_path_release(r->arguments->path);
+    eddy_program_release(&r->arguments->program);
+    return status;
+}
+
+/* It is over where its arena is. An error that it left there is that of a run without memory. */
+static eddy_status await_front(const eddy_run *r) {
+    eddy_vm_wait wait = {EDDY_FOREVER, r->origin};
+    eddy_status status = eddy_vm_wait_storage(r->program->runtime->vm, r->arena->storage, &wait);
+    if (status != EDDY_OK || !r->path->is_left)
+        return status;
+    eddy_run_undraw(r);
+    *r->unfit = "a value that it has computed and reads was another";
+    return EDDY_INVALID_ARGUMENT;
+}
+
+/* Once it was submitted, its new storages have owners, and the back is ready to be submitted as any run is. */
+static eddy_status run_front(eddy_run *r) {
+    const eddy_executable *executable = r->program->executable;
+    size_t bytes = (executable->front.operand_count + 1) * sizeof(eddy_vm_operand);
+    eddy_vm_operand *operands = eddy_memory_acquire(bytes, EDDY_MEMORY_PROGRAM);
+    r->arena =
+        operands ? eddy_tensor_acquire(r->caller, r->program->runtime, r->origin.address) : NULL;
+    if (!r->arena) {
+        eddy_memory_release(operands, bytes, EDDY_MEMORY_PROGRAM);
+        return eddy_fail(EDDY_OUT_OF_MEMORY, r->origin, "no memory for a run");
+    }
+    bind_front(r, operands);
+    eddy_status status = submit_front(r, operands);
+    if (status == EDDY_OK) {
+        bind_back(r, operands);
+        hold_bytes(r->arena, operands[executable->front.operand_count].storage,
+                   executable->arena.bytes);
+        find_roots(r);
+        status = await_front(r);
+    }
+    eddy_memory_release(operands, bytes, EDDY_MEMORY_PROGRAM);
     return status;
 }
 
@@ -521,28 +446,40 @@ static void note_written(const eddy_run *r) {
             eddy_tensor_written(r->roots[i]);
 }
 
+static eddy_status check_path(const eddy_run *r) {
+    if (EDDY_LIKELY(!r->path))
+        return EDDY_OK;
+    if (r->caller->callback == EDDY_CALLBACK_ACCESS)
+        *r->unfit = "it reads what it has computed, and a callback may not wait for that";
+    else if (eddy_host_has_lend(r->program->runtime, r->caller->thread))
+        *r->unfit = "this thread has mapped a tensor, which what it reads might wait for";
+    return *r->unfit ? EDDY_WOULD_DEADLOCK : EDDY_OK;
+}
+
 static eddy_status run_bound(eddy_run *r) {
     eddy_status status = check_path(r);
     if (status == EDDY_OK)
         status = eddy_run_bind(r);
     if (status == EDDY_OK)
-        status = convert_all(r);
+        status = eddy_run_convert(r);
     if (status == EDDY_OK)
         status = make_handles(r);
     if (status != EDDY_OK)
         return status;
-    status = draw(r);
+    status = eddy_run_draw(r);
+    if (status == EDDY_OK && EDDY_UNLIKELY(r->path != NULL))
+        status = run_front(r);
     if (status == EDDY_OK)
         status = submit(r);
-    if (status == EDDY_OK && EDDY_UNLIKELY(r->path != NULL))
-        status = follow_path(r);
+    if (EDDY_UNLIKELY(r->arena != NULL))
+        discard(r->caller, r->arena);
     if (status != EDDY_OK) {
         discard_handles(r, handle_count(r->program));
         return status;
     }
     note_written(r);
     find_roots(r);
-    status = await_draws(r);
+    status = eddy_run_await_draws(r);
     if (EDDY_UNLIKELY(r->caller->recorder != NULL))
         eddy_inlined_record(r);
     if (status == EDDY_OK && r->program->code.late_calls.count > 0)
@@ -608,7 +545,7 @@ static eddy_status with_room(eddy_run *r, eddy_status (*function)(eddy_run *r)) 
     eddy_status status = check_call(r);
     if (status != EDDY_OK)
         return status;
-    size_t operands = (program->executable->base_count - 1) * sizeof(*r->operands);
+    size_t operands = program->executable->base_count * sizeof(*r->operands); /* and an arena */
     size_t handles = (program->handle_count + program->made.count) * sizeof(*r->handles);
     size_t roots = program->made.count * sizeof(*r->roots);
     size_t given = program->externals.count * sizeof(*r->given);

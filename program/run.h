@@ -11,6 +11,7 @@
  * of the run (code.h), unless they are those of `late`. */
 typedef struct eddy_run_arguments {
     eddy_program *program;
+    eddy_part part;
     eddy_late_draws *late; /* a reference, or NULL */
     eddy_path *path;       /* a reference, or NULL */
     eddy_ring_gone *gone;  /* owned: of the operands behind the bases; or NULL */
@@ -30,7 +31,9 @@ typedef struct eddy_run {
     eddy_tensor **const *places; /* one for each output; NULL: it is not handed out, or none is */
     eddy_ring_turn *turn;        /* in a ring; NULL: it is in none */
     eddy_path *path; /* of a program whose function reads what it has computed: borrowed; NULL */
-    eddy_vm_operand *operands; /* base_count - 1 */
+    eddy_tensor
+        *arena; /* of a run that follows it: the root of what its two parts share; else NULL */
+    eddy_vm_operand *operands; /* base_count - 1, and room for an arena */
     eddy_tensor **
         handles; /* new ones: of the outputs, then the roots of made storages that no output is all of */
     eddy_tensor *
@@ -62,6 +65,18 @@ EDDY_MUST_USE eddy_status eddy_run_make_traced(eddy_run *r);
 /* Checks what was given and fills in operands, shifts, given tensors and the roots of targets. On failure nothing has happened: the errors of
  * eddy_program_run, recorded. */
 EDDY_MUST_USE eddy_status eddy_run_bind(const eddy_run *r);
+
+/* ---- run_numbers.c ---- */
+
+/* Fills in the words of the run: draws, and the numbers given, as their uses want them. Failures are recorded, but those that *unfit tells. */
+EDDY_MUST_USE eddy_status eddy_run_draw(eddy_run *r);
+EDDY_MUST_USE eddy_status eddy_run_convert(const eddy_run *r);
+/* Takes the draws back: the generators are as before, where nobody has drawn from them since. */
+void eddy_run_undraw(const eddy_run *r);
+/* Where the run draws while it runs: waits until it is over, and generators are where the calls would leave them. */
+EDDY_MUST_USE eddy_status eddy_run_await_draws(const eddy_run *r);
+
+/* ---- run.c ---- */
 
 /* Where an output goes; NULL: nobody wants it. */
 eddy_tensor **eddy_run_place(const eddy_run *r, uint32_t output);

@@ -69,7 +69,8 @@ typedef struct eddy_signature {
         values_left; /* so many new values, or paths, are still recorded; a replay of one earns another */
     /* What the function reads of what it has computed, as a sentence: each path has a signature of its own, and this one has no program. "": nothing. */
     char forks[192];
-    uint32_t path_bytes; /* of a path: the key's last */
+    uint32_t trust, untried; /* whether paths are tried (recorded.c) */
+    uint32_t path_bytes;     /* of a path: the key's last */
 } eddy_signature;
 
 /* The key of a call's arguments, in `memory`, which has room for eddy_signature_key_bytes(count, scalars). All inputs are tensors

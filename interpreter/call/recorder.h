@@ -15,7 +15,7 @@
 typedef enum eddy_recorder_rule {
     EDDY_RECORDER_CALL, /* becomes an instruction of the program */
     EDDY_RECORDER_CAPTURE, /* a storage that is there before the program runs: captured where an instruction uses it */
-    EDDY_RECORDER_READ, /* the program's code sees a value: noted, since a replay would not show it the next one */
+    EDDY_RECORDER_READ, /* the program's code sees a value: noted, since a replay would not show it the next one; a recorded function's decides about it */
     EDDY_RECORDER_REFUSE, /* fails with UNSUPPORTED, and the recording goes on */
     EDDY_RECORDER_PASS, /* has no effect on what the program computes: happens now, and in no replay */
 } eddy_recorder_rule;

@@ -119,6 +119,36 @@ Test(paths, are_not_taken_for_guards) {
     in_runtimes(guards_that_look_like_paths);
 }
 
+/* Loops and branches that a program holds, in front of the read and behind it. */
+static eddy_status is_short(void *context, eddy_list carried, eddy_tensor **predicate) {
+    (void)context;
+    return done(predicate, eddy_lt_s(eddy_sum(carried.items[0], EDDY_ALL_AXES, NULL), EDDY_S(50)));
+}
+
+static eddy_status loops(void *context, eddy_recorded_call *call) {
+    eddy_tensor *x = eddy_abs(call->inputs.items[0]), *y;
+    ((counted *)context)->calls++;
+    must(eddy_while(is_short, twice, NULL, EDDY_LIST(x), NULL, &y));
+    bool is = is_positive(eddy_sub_s(y, EDDY_S(24)));
+    y = is ? eddy_mul_s(x, EDDY_S(0.25)) : eddy_add_s(x, EDDY_S(1));
+    return eddy_while(is_short, twice, NULL, EDDY_LIST(y), NULL, call->outputs);
+}
+
+static void loops_on_both_sides(void) {
+    counted c = {0}, plain = {0};
+    eddy_recorded *recorded = eddy_recorded_create(loops, &c, 1, NULL);
+    for (int i = 0; i < 30; i++) {
+        eddy_tensor *x = of(0.5 + i % 7);
+        must_have_same_bits(call_once(recorded, x), call_plainly(loops, &plain, x), "a loop");
+    }
+    cr_assert_eq(c.calls, 4);
+    eddy_recorded_release(&recorded);
+}
+
+Test(paths, have_loops_on_both_sides) {
+    in_runtimes(loops_on_both_sides);
+}
+
 /* So dear that a worker runs it. */
 static eddy_status multiplies(void *context, eddy_recorded_call *call) {
     eddy_tensor *x = call->inputs.items[0], *y = eddy_matmul(x, x);
@@ -332,4 +362,44 @@ static void a_path_that_is_not_replayed(void) {
 
 Test(paths, that_is_not_replayed_leaves_others_alone) {
     in_runtimes(a_path_that_is_not_replayed);
+}
+
+/* The same many times in a row: the other path is tried now and then. */
+static void a_row_of_what_is_not_replayed(void) {
+    counted c = {0};
+    eddy_recorded *recorded = eddy_recorded_create(prints_seldom, &c, 1, NULL);
+    for (int i = 0; i < 5; i++)
+        cr_assert_eq(sum_of(call_once(recorded, of(1))), -3);
+    for (int i = 0; i < 40; i++)
+        cr_assert_eq(sum_of(call_once(recorded, of(-1))), 3);
+    cr_assert_eq(c.calls, 2 + 40);
+    for (int i = 0; i < 100; i++)
+        cr_assert_eq(sum_of(call_once(recorded, of(1))), -3);
+    cr_assert_leq(c.calls, 2 + 40 + 15);
+    cr_assert_eq(c.recorded, 1);
+    eddy_recorded_release(&recorded);
+}
+
+Test(paths, come_back_after_a_row_of_others) {
+    in_runtimes(a_row_of_what_is_not_replayed);
+}
+
+/* Many values, and one that comes back: that is replayed, and others run. */
+static void too_many_values(void) {
+    counted c = {0};
+    eddy_recorded *recorded = eddy_recorded_create(scales, &c, 1, NULL);
+    for (int i = 0; i < 3; i++)
+        call_once(recorded, of(1));
+    for (int i = 0; i < 100; i++)
+        cr_assert_eq(sum_of(call_once(recorded, of(100 + i))), 3.0 * (100 + i) * (100 + i));
+    int before = c.calls;
+    for (int i = 0; i < 100; i++)
+        cr_assert_eq(sum_of(call_once(recorded, of(1))), 3);
+    cr_assert_leq(c.calls, before + 15);
+    expect_explained(recorded, "item_f64 reads f32[], which mean has written, and differs too");
+    eddy_recorded_release(&recorded);
+}
+
+Test(paths, that_are_too_many_leave_others_alone) {
+    in_runtimes(too_many_values);
 }

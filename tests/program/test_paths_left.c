@@ -84,6 +84,102 @@ Test(paths_left, that_are_left_put_back_inputs) {
     in_runtimes(inputs_that_are_written);
 }
 
+/* The memory of what a run would have given is free. */
+static void no_memory_is_left(void) {
+    counted c = {0};
+    eddy_counters first = {.size = sizeof(first)}, last = {.size = sizeof(last)};
+    eddy_recorded *recorded = eddy_recorded_create(turns, &c, 1, NULL);
+    for (int i = 0; i < 400; i++) {
+        eddy_scope *scope = eddy_scope_begin();
+        eddy_tensor *x = eddy_full(EDDY_SHAPE(10000), EDDY_S(i % 2 ? 1 : -1), EDDY_F32, NULL);
+        cr_assert_eq(sum_of(call_once(recorded, x)), i % 2 ? -10000 : -30000);
+        eddy_scope_end(scope);
+        must(eddy_sync(EDDY_FOREVER));
+        must(eddy_counters_read(i < 10 ? &first : &last));
+    }
+    cr_assert_eq(c.calls, 4);
+    cr_assert_leq(last.bytes_live, first.bytes_live + 100000, "%lld", (long long)last.bytes_live);
+    eddy_recorded_release(&recorded);
+}
+
+Test(paths_left, take_no_memory_with_them) {
+    in_runtimes(no_memory_is_left);
+}
+
+/* Behind the last read the function writes what the thread itself has mapped: nobody waits for that. */
+static eddy_status adds_behind(void *context, eddy_recorded_call *call) {
+    counted *c = context;
+    eddy_tensor *x = call->inputs.items[0];
+    c->calls++;
+    bool is = is_positive(x);
+    must(eddy_add_into(c->state, x, c->state));
+    call->outputs[0] = is ? eddy_neg(x) : eddy_clone(x);
+    return EDDY_OK;
+}
+
+static void what_is_mapped_is_not_waited_for(void) {
+    counted c = {.state = of(0)};
+    eddy_recorded *recorded = eddy_recorded_create(adds_behind, &c, 1, NULL);
+    for (int i = 0; i < 4; i++)
+        call_once(recorded, of(1));
+    for (int i = 4; i < 8; i++) {
+        const float *state = eddy_map(c.state, EDDY_READ, EDDY_FOREVER);
+        eddy_tensor *y = call_once(recorded, of(1));
+        cr_assert_eq(state[0], (float)i);
+        must(eddy_unmap(c.state));
+        cr_assert_eq(sum_of(y), -3);
+    }
+    cr_assert_eq(sum_of(c.state), 3 * 8);
+    cr_assert_eq(c.calls, 2 + 4);
+    expect_explained(recorded, "missed 4 times (this thread has mapped a tensor, which what it "
+                               "reads might wait for)");
+    eddy_recorded_release(&recorded);
+}
+
+Test(paths_left, are_those_of_a_thread_that_has_mapped_something) {
+    in_runtimes(what_is_mapped_is_not_waited_for);
+}
+
+/* The same, mapped by another thread, which waits for the call to return. */
+typedef struct holder {
+    eddy_tensor *tensor;
+    pthread_barrier_t mapped, returned;
+} holder;
+
+static void *holds(void *context) {
+    holder *h = context;
+    eddy_map(h->tensor, EDDY_READ, EDDY_FOREVER);
+    pthread_barrier_wait(&h->mapped);
+    pthread_barrier_wait(&h->returned);
+    eddy_unmap(h->tensor);
+    return NULL;
+}
+
+static void what_another_thread_has_mapped(void) {
+    counted c = {.state = of(0)};
+    holder h = {.tensor = c.state};
+    pthread_t thread;
+    eddy_recorded *recorded = eddy_recorded_create(adds_behind, &c, 1, NULL);
+    for (int i = 0; i < 4; i++)
+        call_once(recorded, of(1));
+    must(eddy_sync(EDDY_FOREVER));
+    pthread_barrier_init(&h.mapped, NULL, 2);
+    pthread_barrier_init(&h.returned, NULL, 2);
+    cr_assert_eq(pthread_create(&thread, NULL, holds, &h), 0);
+    pthread_barrier_wait(&h.mapped);
+    eddy_tensor *y = call_once(recorded, of(1));
+    pthread_barrier_wait(&h.returned);
+    cr_assert_eq(pthread_join(thread, NULL), 0);
+    cr_assert_eq(sum_of(y), -3);
+    cr_assert_eq(sum_of(c.state), 3 * 5);
+    cr_assert_eq(c.calls, 2);
+    eddy_recorded_release(&recorded);
+}
+
+Test(paths_left, do_not_wait_for_what_is_behind_the_last_read) {
+    in_runtimes(what_another_thread_has_mapped);
+}
+
 /* ---- failures ---- */
 
 /* Row `index` of a table, read; then another look-up. Either fails beyond the table. */
