@@ -90,24 +90,43 @@ static int64_t reach_of(const eddy_layout *layout) {
     return reach;
 }
 
-bool eddy_guard_add(eddy_code_array *guards, eddy_list inputs, const eddy_tensor *tensor) {
+/* The guard of what is read; false: there can be none. */
+static bool make(eddy_guard *guard, eddy_list inputs, const eddy_tensor *tensor) {
     uint32_t input;
     int64_t input_count = count_inputs(inputs, tensor, &input);
     eddy_layout whole;
     if (input_count > 1 || (input_count == 0 && !is_small(tensor->root)) || tensor->count == 0 ||
         tensor->count > EDDY_GUARD_BYTES_MOST)
         return false;
-    eddy_guard guard = {.input = input,
-                        .own = input_count == 0 ? tensor->root : NULL,
-                        .dtype = tensor->dtype,
-                        .bytes = (uint32_t)tensor->count *
-                                 (uint32_t)eddy_dtype_size((eddy_dtype)tensor->dtype)};
-    eddy_tensor_layout(whole_of(&guard, inputs), &whole);
-    eddy_tensor_layout(tensor, &guard.layout);
-    guard.layout.offset -= whole.offset;
-    bool lies_within = guard.dtype == whole_of(&guard, inputs)->dtype && guard.layout.offset >= 0 &&
-                       guard.layout.offset + reach_of(&guard.layout) <= reach_of(&whole);
-    return lies_within && add(guards, &guard);
+    *guard = (eddy_guard){.input = input,
+                          .own = input_count == 0 ? tensor->root : NULL,
+                          .dtype = tensor->dtype,
+                          .bytes = (uint32_t)tensor->count *
+                                   (uint32_t)eddy_dtype_size((eddy_dtype)tensor->dtype)};
+    eddy_tensor_layout(whole_of(guard, inputs), &whole);
+    eddy_tensor_layout(tensor, &guard->layout);
+    guard->layout.offset -= whole.offset;
+    return guard->dtype == whole_of(guard, inputs)->dtype && guard->layout.offset >= 0 &&
+           guard->layout.offset + reach_of(&guard->layout) <= reach_of(&whole);
+}
+
+bool eddy_guard_add(eddy_code_array *guards, eddy_list inputs, const eddy_tensor *tensor) {
+    eddy_guard guard;
+    return make(&guard, inputs, tensor) && add(guards, &guard);
+}
+
+bool eddy_guard_is_value(const eddy_code_array *guards, const void *values, eddy_list inputs,
+                         const eddy_tensor *tensor, const void *elements) {
+    eddy_guard guard;
+    size_t at = 0;
+    if (!make(&guard, inputs, tensor))
+        return true;
+    for (uint32_t i = 0; i < guards->count; i++) {
+        if (is_same(guard_at(guards, i), &guard))
+            return memcmp((const char *)values + at, elements, guard.bytes) == 0;
+        at += guard_at(guards, i)->bytes;
+    }
+    return true;
 }
 
 bool eddy_guard_add_all(eddy_code_array *guards, const eddy_code_array *from) {

@@ -27,6 +27,9 @@ typedef struct eddy_guard {
  * there are too many bytes, or no memory. */
 EDDY_MUST_USE bool eddy_guard_add(eddy_code_array *guards, eddy_list inputs,
                                   const eddy_tensor *tensor);
+/* Whether elements of the tensor are what its guard has read; true where it has none. */
+bool eddy_guard_is_value(const eddy_code_array *guards, const void *values, eddy_list inputs,
+                         const eddy_tensor *tensor, const void *elements);
 /* Adds the guards of `from` that are not there. False without memory, or with too many bytes. */
 EDDY_MUST_USE bool eddy_guard_add_all(eddy_code_array *guards, const eddy_code_array *from);
 void eddy_guard_fini(eddy_code_array *guards);

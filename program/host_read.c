@@ -4,8 +4,11 @@
 #include <base/clock.h>
 #include <base/dtype.h>
 #include <eddy/host.h>
+#include <interpreter/call/copy.h>
+#include <interpreter/host/row_major.h>
 #include <program/quiet.h>
 #include <stdio.h>
+#include <streams/team.h>
 
 /* The instruction that wrote the value last; NULL: none. */
 static const eddy_code_instruction *find_writer(const eddy_code *code, uint32_t value) {
@@ -104,10 +107,84 @@ static bool is_as_before(const eddy_recording *recording, const eddy_tensor *ten
     return value == EDDY_CODE_NONE || !eddy_code_value_at(&recording->code, value)->is_written;
 }
 
+/* ---- the elements that the function is about to see ----
+ *
+ * Another thread may write a tensor that was there before between a look at it here and the function's own. So both look at a copy, or at what is lent to the function. */
+
+static void hold(eddy_recording *recording, eddy_tensor *copy) {
+    if (recording->read_copy)
+        eddy_tensor_drop(recording->read_copy);
+    recording->read_copy = copy;
+}
+
+/* The elements in a row, in `bytes`. False where that fails, as it will for the function. */
+static bool look(eddy_tensor *tensor, const eddy_recorder_reading *reading, void *bytes) {
+    eddy_quiet q;
+    eddy_error failed;
+    if (reading->first) {
+        eddy_layout layout;
+        eddy_tensor_layout(tensor, &layout);
+        layout.offset = 0;
+        eddy_row_major_copy(&layout, (size_t)eddy_dtype_size((eddy_dtype)tensor->dtype),
+                            reading->first, bytes, &eddy_team_serial);
+        return true;
+    }
+    eddy_recorder *recorder = eddy_recorder_set_aside(eddy_caller_self);
+    eddy_quiet_begin(&q);
+    eddy_status status =
+        eddy_read(tensor, bytes, (size_t)bytes_of(tensor),
+                  EDDY_OPTIONS(read, .timeout = eddy_clock_left(reading->deadline)));
+    eddy_quiet_end(&q, &failed);
+    eddy_recorder_go_on(eddy_caller_self, recorder);
+    return status == EDDY_OK;
+}
+
+/* A copy for both, which the recording holds; the tensor itself where it is lent, or there is no memory for one: then it cannot be known what the function sees, and
+ * *has_copy is false. is_recorded: by a call of the program. */
+static eddy_tensor *copy_of(eddy_recording *recording, eddy_tensor *tensor,
+                            const eddy_recorder_reading *reading, bool is_recorded,
+                            bool *has_copy) {
+    eddy_quiet q;
+    eddy_error failed;
+    eddy_tensor *copy = NULL;
+    *has_copy = true;
+    if (reading->first)
+        return tensor;
+    eddy_recorder *recorder = is_recorded ? NULL : eddy_recorder_set_aside(eddy_caller_self);
+    eddy_quiet_begin(&q);
+    eddy_status status =
+        eddy_copy_contiguous(eddy_caller_self, tensor, reading->origin.address, &copy);
+    eddy_quiet_end(&q, &failed);
+    eddy_recorder_go_on(eddy_caller_self, recorder);
+    *has_copy = status == EDDY_OK;
+    if (!*has_copy)
+        return tensor;
+    hold(recording, copy);
+    return copy;
+}
+
+/* ---- what was there before the call ---- */
+
 /* Whether what is read becomes a guard. */
 static bool guard(eddy_recording *recording, const eddy_tensor *tensor) {
     return recording->inputs && is_as_before(recording, tensor) && !is_in_loop(recording) &&
            eddy_guard_add(&recording->reads, *recording->inputs, tensor);
+}
+
+/* The recording is kept under what guards have read: the function sees the same, or another thread has written it meanwhile. */
+static eddy_tensor *compare(eddy_recording *recording, eddy_tensor *tensor,
+                            const eddy_recorder_reading *reading) {
+    unsigned char elements[EDDY_GUARD_BYTES_MOST];
+    bool has_copy;
+    eddy_tensor *seen = copy_of(recording, tensor, reading, false, &has_copy);
+    if (recording->known_guards && has_copy && look(seen, reading, elements) &&
+        !eddy_guard_is_value(recording->known_guards, recording->known_values, *recording->inputs,
+                             tensor, elements)) {
+        recording->is_disturbed = true;
+        eddy_recording_spoil(recording, EDDY_UNSUPPORTED, reading->origin,
+                             "another thread has written what it reads since the call began");
+    }
+    return seen;
 }
 
 /* ---- what the calls have computed ---- */
@@ -119,53 +196,54 @@ static bool may_mark(const eddy_recording *recording, const eddy_tensor *tensor,
     return recording->inputs && recording->recorder.mode == EDDY_RECORDER_RUNS &&
            recording->status == EDDY_OK && !recording->plan && deadline == EDDY_CLOCK_FOREVER &&
            value != EDDY_CODE_NONE && !eddy_code_value_at(&recording->code, value)->is_late &&
-           tensor->count > 0 && recording->path_bytes + bytes_of(tensor) <= EDDY_PATH_BYTES_MOST;
+           recording->path_bytes + bytes_of(tensor) <= EDDY_PATH_BYTES_MOST;
 }
 
-/* The elements, as the function is about to see them. False where that fails, as it will for the function. */
-static bool read_now(eddy_recording *recording, eddy_tensor *tensor) {
-    eddy_quiet q;
-    eddy_error failed;
-    eddy_recorder *recorder = eddy_recorder_set_aside(eddy_caller_self);
-    eddy_quiet_begin(&q);
-    eddy_status status =
-        eddy_read(tensor, recording->path + recording->path_bytes, (size_t)bytes_of(tensor), NULL);
-    eddy_quiet_end(&q, &failed);
-    eddy_recorder_go_on(eddy_caller_self, recorder);
-    return status == EDDY_OK;
+static bool is_made(const eddy_recording *recording, const eddy_tensor *tensor) {
+    uint32_t value = eddy_recording_value_of(recording, tensor);
+    return eddy_code_value_at(&recording->code, value)->kind == EDDY_VALUE_MADE;
 }
 
-/* The code of the function goes on as it does for these elements: so may a run for which they are the same. */
-static bool mark(eddy_recording *recording, eddy_tensor *tensor, eddy_origin origin,
-                 int64_t deadline) {
+/* The code of the function goes on as it does for these elements: so may a run for which they are the same. NULL: there is no mark. */
+static eddy_tensor *mark(eddy_recording *recording, eddy_tensor *tensor,
+                         const eddy_recorder_reading *reading) {
     uint32_t index;
-    if (!may_mark(recording, tensor, deadline) || !read_now(recording, tensor) ||
+    bool has_copy = true;
+    if (!may_mark(recording, tensor, reading->deadline))
+        return NULL;
+    eddy_tensor *seen =
+        is_made(recording, tensor) ? tensor : copy_of(recording, tensor, reading, true, &has_copy);
+    if (!has_copy || !look(seen, reading, recording->path + recording->path_bytes) ||
         !eddy_code_array_add(&recording->computed, sizeof(eddy_guard), 1, &index))
-        return false;
+        return NULL;
     ((eddy_guard *)recording->computed.items)[index] = (eddy_guard){
         .input = EDDY_CODE_NONE, .dtype = tensor->dtype, .bytes = (uint32_t)bytes_of(tensor)};
     if (index == 0)
-        describe(recording, tensor, origin, recording->first_computed,
+        describe(recording, tensor, reading->origin, recording->first_computed,
                  sizeof(recording->first_computed));
     recording->path_bytes += (uint32_t)bytes_of(tensor);
     EDDY_CHECK(recording->depth == 0);
-    eddy_recording_check_use(recording, tensor, origin);
-    eddy_recording_mark(recording, EDDY_CONTROL_READ, tensor, NULL, origin);
-    return true;
+    eddy_recording_check_use(recording, seen, reading->origin);
+    eddy_recording_mark(recording, EDDY_CONTROL_READ, seen, NULL, reading->origin);
+    return seen;
 }
+
+/* ---- all of it ---- */
 
 /* A value that the program's code has seen may have decided which calls follow. Whether it has cannot be known here: what is recorded
  * is one way through that code, as the page says. */
-void eddy_host_read_record(eddy_recorder *recorder, eddy_tensor *tensor, eddy_origin origin,
-                           bool is_of_elements, int64_t deadline) {
+eddy_tensor *eddy_host_read_record(eddy_recorder *recorder, eddy_tensor *tensor,
+                                   const eddy_recorder_reading *reading) {
     eddy_recording *recording = (eddy_recording *)(void *)recorder;
-    if (recorder->mode == EDDY_RECORDER_WATCHES)
-        return;
-    if (is_of_elements && (guard(recording, tensor) || mark(recording, tensor, origin, deadline)))
-        return;
-    if (recording->read_count++ == 0)
-        explain(recording, tensor, origin,
-                why_no_mark(recording, tensor, is_of_elements, deadline));
+    if (recorder->mode == EDDY_RECORDER_WATCHES || (reading->is_of_elements && tensor->count == 0))
+        return tensor;
+    if (reading->is_of_elements && guard(recording, tensor))
+        return compare(recording, tensor, reading);
+    eddy_tensor *seen = reading->is_of_elements ? mark(recording, tensor, reading) : NULL;
+    if (!seen && recording->read_count++ == 0)
+        explain(recording, tensor, reading->origin,
+                why_no_mark(recording, tensor, reading->is_of_elements, reading->deadline));
+    return seen ? seen : tensor;
 }
 
 void eddy_host_read_describe(const eddy_recording *recording, char *text, size_t size) {

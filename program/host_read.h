@@ -13,8 +13,8 @@
     "give it out and read it after the call, or decide with eddy_cond or eddy_where"
 
 /* The recorder's `read`. */
-void eddy_host_read_record(eddy_recorder *recorder, eddy_tensor *tensor, eddy_origin origin,
-                           bool is_of_elements, int64_t deadline);
+eddy_tensor *eddy_host_read_record(eddy_recorder *recorder, eddy_tensor *tensor,
+                                   const eddy_recorder_reading *reading);
 /* The reads that are neither, as a sentence with what to do instead. */
 void eddy_host_read_describe(const eddy_recording *recording, char *text, size_t size);
 

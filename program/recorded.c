@@ -1,9 +1,8 @@
 /* Recorded functions: two recordings for each signature, then replay. No lock is held while the function or a program runs. */
-#include <base/memory.h>
 #include <base/sleep.h>
 #include <base/status.h>
-#include <interpreter/handle/scope.h>
 #include <interpreter/tape/autograd.h>
+#include <program/front.h>
 #include <program/host_read.h>
 #include <program/quiet.h>
 #include <program/recorded_call.h>
@@ -15,12 +14,14 @@
 /* New values of what a function reads, or paths, that are recorded, before one of those that were is replayed; and at most, then: so many are kept, too. */
 #define VALUES_FIRST 8
 #define VALUES_MOST 64
-/* So many paths are tried by one call: each goes on where the one before was left. */
-#define TRIES_MOST 8
+/* So many paths are tried by one call: each has what the one before has read. */
+#define TRIES_MOST 16
 /* A call that fits no path has computed its beginning in vain. So many may in a row; a replay earns another one. Then the function just runs, but for each 16th call, which tries a path again. */
 #define TRUST_FIRST 8
 #define TRUST_MOST 64
 #define UNTRIED_MOST 15
+/* Bytes that a run may keep to put them back. */
+#define KEPT_BYTES_MOST (4 << 20)
 
 /* ---- signatures ---- */
 
@@ -35,6 +36,12 @@ static eddy_signature *find_kind_locked(const eddy_calling *c) {
         return eddy_recorded_find_signature(c->recorded, c->key, c->key_bytes - c->path_bytes, 0);
     return c->guards.count > 0 ? eddy_recorded_find_signature(c->recorded, c->key, c->kind_bytes, 0)
                                : NULL;
+}
+
+/* A replay of one of its values, or paths, has earned another one. */
+static void earn_value(eddy_signature *of) {
+    if (of)
+        of->values_left += of->values_left < VALUES_MOST;
 }
 
 /* There is a reason against the newest recording. What another thread did says little of the next one: recording begins anew. */
@@ -164,6 +171,18 @@ static eddy_status compare_with_class(const eddy_calling *c, verdict *v) {
     return EDDY_OK;
 }
 
+/* Why a run on the path would take too much memory to be taken back; "" if it does not. */
+static void judge_front(const eddy_program *program, char *reason, size_t size) {
+    int64_t bytes = (int64_t)eddy_front_kept_bytes(program->executable);
+    reason[0] = 0;
+    if (bytes > KEPT_BYTES_MOST)
+        snprintf(
+            reason, size,
+            "it writes %lld bytes of what was there before its last read, which each run would "
+            "keep to put them back, and %d are the most: write them behind it",
+            (long long)bytes, KEPT_BYTES_MOST);
+}
+
 /* Makes the program of a recording, compares it with the one before, and builds it if they are equal. A first one is built where it is as foretold: no second
  * one is needed. */
 static eddy_status try_program(const eddy_calling *c, eddy_recording *recording, verdict *v) {
@@ -181,6 +200,8 @@ static eddy_status try_program(const eddy_calling *c, eddy_recording *recording,
         return status;
     status = eddy_program_build(v->program, c->origin);
     v->is_built = status == EDDY_OK;
+    if (v->is_built)
+        judge_front(v->program, v->reason, sizeof(v->reason));
     return status;
 }
 
@@ -286,8 +307,7 @@ static void learn_guards(const eddy_calling *c, const eddy_recording *recording)
     eddy_recorded_drop(&dropped);
 }
 
-/* Reads what decides, behind the key. False where that fails, as it would for the function. */
-static bool read_guards(eddy_calling *c) {
+bool eddy_calling_read_guards(eddy_calling *c) {
     eddy_quiet q;
     eddy_error failed;
     size_t count = 0;
@@ -323,6 +343,7 @@ static void learn_path(eddy_calling *c, const eddy_recording *recording, verdict
             fork->is_replayed = false;
             v->stale = fork->program;
             fork->program = NULL;
+            fork->bucket = NULL;
         }
     }
     eddy_lock_release(&c->recorded->lock);
@@ -481,8 +502,7 @@ static eddy_program *choose_locked(const eddy_calling *c, choice *made) {
     if (signature && signature->is_replayed) {
         made->program = eddy_program_retain(signature->program);
         eddy_recorded_note_replay(c->recorded, signature);
-        if (kind)
-            kind->values_left += kind->values_left < VALUES_MOST;
+        earn_value(kind);
     } else if (signature && signature->is_given_up) {
         made->is_given_up = true;
         signature->ran++;
@@ -534,19 +554,27 @@ static bool find_path(const eddy_calling *c, const known_path *known, eddy_progr
     return *path != NULL;
 }
 
+/* The path becomes the one that was taken last. */
 static void note_path(const eddy_calling *c, const eddy_path *path) {
     memcpy((char *)c->key + c->key_bytes, path->recorded, path->bytes);
     eddy_lock_acquire(&c->recorded->lock);
+    earn_value(find_kind_locked(c));
     eddy_signature *fork = find_locked(c),
                    *taken = eddy_recorded_find_signature(c->recorded, c->key,
                                                          c->key_bytes + path->bytes, path->bytes);
-    if (fork) {
-        fork->values_left += fork->values_left < VALUES_MOST;
+    earn_value(fork);
+    if (fork)
         fork->trust += fork->trust < TRUST_MOST;
-    }
     if (taken)
         eddy_recorded_note_replay(c->recorded, taken);
     eddy_lock_release(&c->recorded->lock);
+}
+
+/* The path that was read as a whole, if it is not replayed; before anything was read, any. NULL: there is none. A longer path may be another one yet. */
+static eddy_signature *find_refused_locked(const eddy_calling *c, const known_path *known) {
+    eddy_signature *refused = eddy_recorded_find_path(c->recorded, c->key, c->key_bytes,
+                                                      known->values, known->bytes, true);
+    return refused && known->bytes > 0 && refused->path_bytes != known->bytes ? NULL : refused;
 }
 
 /* What it reads differs too often. refused: one of its paths, that is not replayed, or NULL. */
@@ -571,8 +599,7 @@ static void leave_paths_locked(const eddy_calling *c, const known_path *known, c
     eddy_signature *fork = find_locked(c);
     if (!fork)
         return;
-    eddy_signature *refused = eddy_recorded_find_path(c->recorded, c->key, c->key_bytes,
-                                                      known->values, known->bytes, true);
+    eddy_signature *refused = find_refused_locked(c, known);
     bool has_replayed =
         eddy_recorded_find_path(c->recorded, c->key, c->key_bytes, known->values, 0, false) != NULL;
     fork->missed += known->tries > 0;
@@ -625,7 +652,7 @@ static eddy_status follow_paths(eddy_calling *c) {
         const char *unfit = NULL;
         eddy_status status = eddy_program_run_with(program, c->inputs, c->scalars.items, c->outputs,
                                                    path, &unfit, c->origin);
-        if (!unfit)
+        if (!unfit && status == EDDY_OK)
             note_path(c, path);
         bool is_left = path->is_left, has_failed = path->has_failed;
         memcpy(known.values, path->values, path->seen);
@@ -638,6 +665,10 @@ static eddy_status follow_paths(eddy_calling *c) {
             count_miss(c, unfit);
             return run_eagerly(c, has_failed ? "" : unfit);
         }
+    }
+    if (known.tries == TRIES_MOST) {
+        count_miss(c, "it has more paths than one call tries");
+        return run_eagerly(c, "it has more paths than one call tries");
     }
     leave_paths(c, &known, &made);
     return made.is_given_up ? run_eagerly(c, made.reason) : run_recorded(c);
@@ -653,7 +684,7 @@ static eddy_status replay(eddy_calling *c, eddy_program *program) {
     return run_eagerly(c, unfit);
 }
 
-static eddy_status choose(eddy_calling *c) {
+eddy_status eddy_calling_choose(eddy_calling *c) {
     choice made;
     eddy_lock_acquire(&c->recorded->lock);
     eddy_program *stale = choose_locked(c, &made);
@@ -669,100 +700,5 @@ static eddy_status choose(eddy_calling *c) {
         return run_recorded(c);
     eddy_status status = replay(c, made.program);
     eddy_program_release(&made.program);
-    return status;
-}
-
-static eddy_status check_inputs(const eddy_calling *c) {
-    for (int64_t i = 0; i < c->inputs.count; i++) {
-        eddy_status status =
-            eddy_tensor_check_item_shape(c->inputs.items[i], "inputs", i, c->origin);
-        if (status != EDDY_OK)
-            return status;
-    }
-    return EDDY_OK;
-}
-
-static eddy_status check_kinds(const eddy_calling *c) {
-    for (int64_t i = 0; i < c->scalars.count; i++)
-        if ((uint32_t)c->scalars.items[i].kind > EDDY_SCALAR_FLOAT)
-            return eddy_fail(EDDY_INVALID_ARGUMENT, c->origin, "number %lld is of an unknown kind",
-                             (long long)i);
-    return EDDY_OK;
-}
-
-static eddy_status check_call(const eddy_calling *c) {
-    if (!c->recorded)
-        return eddy_fail(EDDY_INVALID_ARGUMENT, c->origin, "the recorded function is NULL");
-    if (!eddy_caller_may_call(c->caller))
-        return eddy_caller_refuse(c->caller, c->origin);
-    eddy_status status =
-        eddy_program_check_list(c->inputs.items, c->inputs.count, "inputs", c->origin);
-    if (status == EDDY_OK)
-        status = eddy_program_check_list(c->scalars.items, c->scalars.count, "numbers", c->origin);
-    if (status != EDDY_OK)
-        return status;
-    if (c->inputs.count > EDDY_RECORDED_INPUTS_MOST || c->scalars.count > EDDY_RECORDED_INPUTS_MOST)
-        return eddy_fail(EDDY_INVALID_ARGUMENT, c->origin,
-                         "%lld inputs and %lld numbers, and the most is %d of each",
-                         (long long)c->inputs.count, (long long)c->scalars.count,
-                         EDDY_RECORDED_INPUTS_MOST);
-    return check_kinds(c);
-}
-
-/* The arrays of a call lie in one block: its own numbers, its outputs and its key. */
-static eddy_status call_with(eddy_calling *c, char *memory) {
-    eddy_scalar *scalars = (eddy_scalar *)(void *)memory;
-    memory += (size_t)c->scalars.count * sizeof(*scalars);
-    c->outputs = (eddy_tensor **)(void *)memory;
-    memory += (size_t)c->recorded->output_count * sizeof(*c->outputs);
-    c->key = memory;
-    /* Inside a recording its ops are a part of that, and numbers of an outer function stay its numbers. */
-    if (c->caller->recorder)
-        return eddy_calling_run(c, c->scalars.items);
-    for (int64_t i = 0; i < c->scalars.count; i++) {
-        scalars[i] = c->scalars.items[i];
-        scalars[i].slot = 0;
-    }
-    c->scalars.items = scalars;
-    c->kind_bytes = c->key_bytes = eddy_signature_key_make(c->key, c->inputs, c->scalars);
-    eddy_status status = read_guards(c) ? choose(c) : eddy_calling_run(c, c->scalars.items);
-    eddy_guard_fini(&c->guards);
-    return status;
-}
-
-static eddy_status call_in_memory(eddy_calling *c, eddy_tensor **outputs) {
-    int64_t output_count = c->recorded->output_count;
-    size_t bytes = (size_t)c->scalars.count * sizeof(eddy_scalar) +
-                   (size_t)output_count * sizeof(eddy_tensor *) +
-                   eddy_signature_key_room(c->inputs.count, c->scalars.count) +
-                   EDDY_GUARD_BYTES_MOST + EDDY_PATH_BYTES_MOST;
-    char *memory = eddy_memory_acquire(bytes, EDDY_MEMORY_PROGRAM);
-    if (!memory)
-        return eddy_fail(EDDY_OUT_OF_MEMORY, c->origin, "no memory for a call");
-    eddy_status status = call_with(c, memory);
-    for (int64_t i = 0; i < output_count && status == EDDY_OK; i++)
-        outputs[i] = c->outputs[i];
-    eddy_memory_release(memory, bytes, EDDY_MEMORY_PROGRAM);
-    return status;
-}
-
-eddy_status eddy_recorded_run(eddy_recorded *recorded, eddy_list inputs, eddy_scalars scalars,
-                              eddy_tensor **outputs) {
-    eddy_calling c = {.recorded = recorded,
-                      .caller = eddy_caller_get(),
-                      .origin = EDDY_ORIGIN("recorded_run"),
-                      .inputs = inputs,
-                      .scalars = scalars};
-    eddy_status status = check_call(&c);
-    if (status == EDDY_OK)
-        status = check_inputs(&c);
-    if (status == EDDY_OK && recorded->output_count > 0 && !outputs)
-        status = eddy_fail(EDDY_INVALID_ARGUMENT, c.origin, "there is no room for the outputs");
-    if (status != EDDY_OK)
-        return status;
-    /* The function may release it. */
-    c.recorded = eddy_recorded_retain(recorded);
-    status = call_in_memory(&c, outputs);
-    eddy_recorded_release(&c.recorded);
     return status;
 }

@@ -101,6 +101,8 @@ eddy_status eddy_calling_record(eddy_calling *c, eddy_recording **recording) {
     eddy_scalar *scalars = (eddy_scalar *)c->scalars.items;
     (*recording)->is_owned = true;
     (*recording)->inputs = &c->inputs;
+    (*recording)->known_guards = &c->guards;
+    (*recording)->known_values = (const char *)c->key + c->kind_bytes;
     (*recording)->scalar_count = (uint32_t)c->scalars.count;
     (*recording)->scalars = scalars;
     (*recording)->first_slot = c->scalars.count > 0 ? take_slots(c->scalars.count) : 0;
@@ -110,6 +112,7 @@ eddy_status eddy_calling_record(eddy_calling *c, eddy_recording **recording) {
     for (int64_t i = 0; i < c->scalars.count; i++)
         scalars[i].slot = 0;
     (*recording)->inputs = NULL; /* a backward pass reads later than the call */
+    (*recording)->known_guards = NULL;
     if (status == EDDY_OK && !c->has_failed)
         plan_quietly(c, *recording);
     (void)eddy_recording_close(c->caller);

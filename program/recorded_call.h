@@ -38,4 +38,11 @@ void eddy_calling_judge_gradient(const eddy_calling *c, const eddy_recording *re
 /* Why a gradient that comes back to some of the outputs alone finds no way; "" where it finds one. */
 void eddy_calling_judge_ways(const eddy_program *program, char *reason, size_t size);
 
+/* ---- recorded.c ---- */
+
+/* Reads what decides, behind the key. False where that fails, as it would for the function. */
+EDDY_MUST_USE bool eddy_calling_read_guards(eddy_calling *c);
+/* Replays a program, records the function, or just runs it. Failures are recorded. */
+EDDY_MUST_USE eddy_status eddy_calling_choose(eddy_calling *c);
+
 #endif

@@ -615,6 +615,8 @@ void eddy_recording_fini(eddy_recording *recording) {
     eddy_code_array_fini(&recording->guesses, sizeof(*guesses));
     eddy_guard_fini(&recording->reads);
     eddy_guard_fini(&recording->computed);
+    if (recording->read_copy)
+        eddy_tensor_drop(recording->read_copy);
     eddy_gradient_plan_destroy(recording->plan);
     eddy_program_external *externals = recording->externals.items;
     for (uint32_t i = 0; i < recording->externals.count; i++)

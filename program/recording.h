@@ -89,6 +89,10 @@ typedef struct eddy_recording {
     const eddy_list *
         inputs; /* while a recorded function is called: what is read of them is a guard; else NULL */
     eddy_code_array reads; /* eddy_guard */
+    /* What guards have read before the call, while it is made; borrowed, or NULL. */
+    const eddy_code_array *known_guards;
+    const void *known_values;
+    eddy_tensor *read_copy; /* a reference: of what is being read (host_read.c), or NULL */
     /* eddy_guard without a source: what a recorded function has read of what its calls had computed, in their order; its elements, and the first read, as a sentence. */
     eddy_code_array computed;
     unsigned char path[EDDY_PATH_BYTES_MOST];

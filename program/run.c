@@ -368,7 +368,10 @@ static eddy_status await_front(const eddy_run *r) {
     if (status != EDDY_OK || !r->path->is_left)
         return status;
     eddy_run_undraw(r);
-    *r->unfit = "a value that it has computed and reads was another";
+    *r->unfit =
+        r->path->has_failed
+            ? "something that it has computed, or was given, before what it reads had failed"
+            : "a value that it has computed and reads was another";
     return EDDY_INVALID_ARGUMENT;
 }
 

@@ -45,6 +45,14 @@ typedef enum eddy_recorder_mode {
     EDDY_RECORDER_WATCHES, /* they run and are not recorded: a program has other instructions that do the same */
 } eddy_recorder_mode;
 
+/* A read on the host. */
+typedef struct eddy_recorder_reading {
+    eddy_origin origin;
+    bool is_of_elements;
+    int64_t deadline;  /* until when it waits */
+    const void *first; /* the first element, if they are lent; else NULL */
+} eddy_recorder_reading;
+
 /* A call that was submitted, or noted. */
 typedef struct eddy_recorder_call {
     const eddy_apply *apply; /* its attributes as inference left them, seed and counter drawn */
@@ -76,10 +84,10 @@ struct eddy_recorder {
         events; /* calls that were recorded so far: nodes of the tape know when they were made */
     /* Never fails: what goes wrong is the recording's, and shows when it ends. */
     void (*call)(eddy_recorder *recorder, const eddy_recorder_call *call);
-    /* A read of the tensor is about to happen: of its elements, or of what else is known of it once it was computed (a late shape, an error), or what a run
-     * could not know (where its storage begins). deadline: until when it waits. */
-    void (*read)(eddy_recorder *recorder, eddy_tensor *tensor, eddy_origin origin,
-                 bool is_of_elements, int64_t deadline);
+    /* Returns what is read in the tensor's place, which the recorder holds: another thread might write that meanwhile. A read of the tensor is about to happen: of its elements, or of what else is known of it once it was computed (a late shape, an error), or what a run
+     * could not know (where its storage begins). */
+    eddy_tensor *(*read)(eddy_recorder *recorder, eddy_tensor *tensor,
+                         const eddy_recorder_reading *reading);
     /* Calls depend on the gradient that is kept for an output of a node now (NULL: none). */
     void (*found)(eddy_recorder *recorder, struct eddy_autograd_node *node, uint32_t output,
                   const eddy_tensor *gradient);
@@ -129,16 +137,30 @@ static inline void eddy_recorder_go_on(eddy_caller *caller, eddy_recorder *recor
 
 /* ---- for the doors ---- */
 
-static inline void eddy_recorder_read_elements(const eddy_caller *caller, eddy_tensor *tensor,
-                                               eddy_origin origin, int64_t deadline) {
+/* What is read in the tensor's place. */
+static inline eddy_tensor *eddy_recorder_read_elements(const eddy_caller *caller,
+                                                       eddy_tensor *tensor, eddy_origin origin,
+                                                       int64_t deadline) {
+    if (EDDY_LIKELY(caller == NULL || caller->recorder == NULL))
+        return tensor;
+    eddy_recorder_reading reading = {origin, true, deadline, NULL};
+    return caller->recorder->read(caller->recorder, tensor, &reading);
+}
+
+/* The same of elements that are lent: the first of them is there. */
+static inline void eddy_recorder_read_lent(const eddy_caller *caller, eddy_tensor *tensor,
+                                           eddy_origin origin, int64_t deadline,
+                                           const void *first) {
+    eddy_recorder_reading reading = {origin, true, deadline, first};
     if (EDDY_UNLIKELY(caller != NULL && caller->recorder != NULL))
-        caller->recorder->read(caller->recorder, tensor, origin, true, deadline);
+        (void)caller->recorder->read(caller->recorder, tensor, &reading);
 }
 
 static inline void eddy_recorder_read_other(const eddy_caller *caller, eddy_tensor *tensor,
                                             eddy_origin origin) {
+    eddy_recorder_reading reading = {.origin = origin};
     if (EDDY_UNLIKELY(caller != NULL && caller->recorder != NULL))
-        caller->recorder->read(caller->recorder, tensor, origin, false, 0);
+        (void)caller->recorder->read(caller->recorder, tensor, &reading);
 }
 
 static inline void eddy_recorder_keep(const eddy_caller *caller, struct eddy_autograd_node *node,

@@ -293,7 +293,7 @@ eddy_status eddy_read(eddy_tensor *tensor, void *buffer, size_t bytes,
         status = check_buffer(tensor, element_bytes(tensor), buffer, bytes, "", origin);
     if (status != EDDY_OK)
         return status;
-    eddy_recorder_read_elements(eddy_caller_self, tensor, origin, deadline);
+    tensor = eddy_recorder_read_elements(eddy_caller_self, tensor, origin, deadline);
     return read_elements(tensor, buffer, deadline, origin);
 }
 
@@ -310,7 +310,8 @@ eddy_status eddy_read_as(eddy_tensor *tensor, eddy_dtype dtype, void *buffer, si
     if (status != EDDY_OK)
         return status;
     eddy_caller *caller = eddy_caller_get();
-    eddy_recorder_read_elements(caller, tensor, origin, deadline); /* not what it is cast to */
+    tensor =
+        eddy_recorder_read_elements(caller, tensor, origin, deadline); /* not what it is cast to */
     if (tensor->dtype == (uint8_t)dtype)
         return read_elements(tensor, buffer, deadline, origin);
     eddy_recorder *recorder = eddy_recorder_set_aside(caller);
@@ -338,7 +339,7 @@ static eddy_status read_one(eddy_tensor *tensor, uint64_t *bits, const eddy_read
     }
     eddy_vm_wait wait = {eddy_clock_left(deadline), origin};
     size_t bytes = element_bytes(tensor);
-    eddy_recorder_read_elements(eddy_caller_self, tensor, origin, deadline);
+    tensor = eddy_recorder_read_elements(eddy_caller_self, tensor, origin, deadline);
     return eddy_vm_read_small(tensor->runtime->vm, tensor->storage, tensor->offset * (int64_t)bytes,
                               bytes, bits, &wait);
 }

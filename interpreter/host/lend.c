@@ -20,8 +20,8 @@ static struct {
     open_lend *first; /* lock: lock; newest first */
 } lends;
 
-static eddy_status check(const eddy_caller *caller, eddy_tensor *tensor, int flags,
-                         int64_t deadline, eddy_origin origin) {
+static eddy_status check(const eddy_caller *caller, const eddy_tensor *tensor, int flags,
+                         eddy_origin origin) {
     if (!eddy_caller_may_call(caller))
         return eddy_caller_refuse(caller, origin);
     eddy_status status = eddy_tensor_check(tensor, "tensor", origin);
@@ -37,7 +37,6 @@ static eddy_status check(const eddy_caller *caller, eddy_tensor *tensor, int fla
                                     "no run would write it again: write before the recording, or "
                                     "copy an input with eddy_copy_into",
                                     origin);
-    eddy_recorder_read_elements(caller, tensor, origin, deadline);
     return EDDY_OK;
 }
 
@@ -45,10 +44,10 @@ void *eddy_map(eddy_tensor *tensor, int flags, int64_t timeout) {
     static char nothing; /* the address of tensors without elements */
     eddy_origin origin = EDDY_ORIGIN("map");
     eddy_caller *caller = eddy_caller_get();
+    if (check(caller, tensor, flags, origin) != EDDY_OK)
+        return NULL;
     /* One deadline for the shape and for access to the memory. */
     int64_t deadline = eddy_clock_deadline(timeout);
-    if (check(caller, tensor, flags, deadline, origin) != EDDY_OK)
-        return NULL;
     if (eddy_tensor_await_shape_until(tensor, deadline, origin) != EDDY_OK)
         return NULL;
     open_lend *open = eddy_memory_acquire(sizeof(*open), EDDY_MEMORY_HANDLE);
@@ -74,7 +73,11 @@ void *eddy_map(eddy_tensor *tensor, int flags, int64_t timeout) {
     eddy_lock_release(&lends.lock);
     if (!data || tensor->count == 0)
         return &nothing;
-    return (char *)data + tensor->offset * (int64_t)eddy_dtype_bytes((eddy_dtype)tensor->dtype);
+    char *first =
+        (char *)data + tensor->offset * (int64_t)eddy_dtype_bytes((eddy_dtype)tensor->dtype);
+    if (!(flags & EDDY_WRITE))
+        eddy_recorder_read_lent(caller, tensor, origin, deadline, first);
+    return first;
 }
 
 /* The thread's newest lend of the tensor, else the newest of all. */

@@ -1,6 +1,7 @@
 /* A recorded function that reads on the host what it has computed: each path through its code has a program. */
 #include <criterion/criterion.h>
 #include <eddy/eddy.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <string.h>
 #include <tests/program/blocks.h>
@@ -170,6 +171,98 @@ static void dear_runs(void) {
 
 Test(paths, are_waited_for) {
     in_runtimes(dear_runs);
+}
+
+/* Each replay earns a value of the guard, too. */
+static void many_values_of_a_guard(void) {
+    counted c = {0};
+    eddy_recorded *recorded = eddy_recorded_create(turns_and_counts, &c, 1, NULL);
+    for (int64_t n = 2; n < 22; n++)
+        for (int i = 0; i < 10; i++) {
+            eddy_tensor *y, *count = eddy_full((eddy_shape){0}, EDDY_S(n), EDDY_I64, NULL);
+            must(eddy_recorded_run(recorded, EDDY_LIST(of(1), count), EDDY_SCALARS(), &y));
+            cr_assert_eq(sum_of(y), 3 * (double)n);
+        }
+    cr_assert_eq(c.calls, 1 + 2 * 20);
+    eddy_recorded_release(&recorded);
+}
+
+Test(paths, of_many_values_of_a_guard) {
+    in_runtimes(many_values_of_a_guard);
+}
+
+/* Up to 12 flags are read, until one is set. */
+static eddy_status looks_for_a_flag(void *context, eddy_recorded_call *call) {
+    eddy_tensor *x = call->inputs.items[0], *flags = eddy_gt_s(x, EDDY_S(0));
+    ((counted *)context)->calls++;
+    call->outputs[0] = x;
+    for (int i = 0; i < 12; i++) {
+        call->outputs[0] = eddy_neg(call->outputs[0]);
+        if (eddy_item_i64(eddy_select(flags, 0, i), NULL))
+            break;
+    }
+    return EDDY_OK;
+}
+
+static void paths_of_many_values(void) {
+    counted c = {0}, plain = {0};
+    eddy_recorded *recorded = eddy_recorded_create(looks_for_a_flag, &c, 1, NULL);
+    for (int i = 0; i < 13 * 20; i++) {
+        float values[12] = {0};
+        int flag = i < 100 ? 0 : 12 - i % 13; /* the first earns enough for all */
+        if (flag < 12)
+            values[flag] = 1;
+        eddy_tensor *x = eddy_from_data(values, EDDY_SHAPE(12), EDDY_F32, NULL);
+        must_have_same_bits(call_once(recorded, x), call_plainly(looks_for_a_flag, &plain, x),
+                            "a path");
+    }
+    cr_assert_eq(c.calls, 2 * 13);
+    eddy_recorded_release(&recorded);
+}
+
+Test(paths, of_many_values) {
+    in_runtimes(paths_of_many_values);
+}
+
+/* Another thread writes what guards have read, before the function reads it. */
+static void *writes_two(void *context) {
+    must(eddy_copy_into(scalar(2), context));
+    return NULL;
+}
+
+static eddy_status reads_what_is_written(void *context, eddy_recorded_call *call) {
+    counted *c = context;
+    pthread_t thread;
+    if (c->calls++ == c->recorded) {
+        eddy_scope *scope = eddy_scope_begin();
+        cr_assert_eq(pthread_create(&thread, NULL, writes_two, c->state), 0);
+        cr_assert_eq(pthread_join(thread, NULL), 0);
+        eddy_scope_end(scope);
+    }
+    call->outputs[0] = eddy_mul_s(call->inputs.items[0], EDDY_S(eddy_item_f64(c->state, NULL)));
+    return EDDY_OK;
+}
+
+static void guards_that_others_write(void) {
+    for (int written = 0; written < 3; written++) {
+        counted c = {.state = scalar(1), .recorded = written};
+        eddy_recorded *recorded = eddy_recorded_create(reads_what_is_written, &c, 1, NULL);
+        for (int i = 0; i < 12; i++) {
+            double before = sum_of(c.state);
+            int calls = c.calls;
+            double y = sum_of(call_once(recorded, of(1)));
+            cr_assert_eq(y, 3 * (c.calls > calls ? sum_of(c.state) : before), "%d, %d", written, i);
+            must(eddy_copy_into(scalar(1 + i % 2), c.state));
+        }
+        cr_assert_lt(c.calls, 9);
+        eddy_recorded_release(&recorded);
+    }
+}
+
+Test(paths, are_not_kept_under_what_another_thread_has_overwritten) {
+    eddy_scope *scope = eddy_scope_begin();
+    guards_that_others_write();
+    eddy_scope_end(scope);
 }
 
 /* Elements of a transposed part, and of several dtypes. */
@@ -362,6 +455,64 @@ static void a_path_that_is_not_replayed(void) {
 
 Test(paths, that_is_not_replayed_leaves_others_alone) {
     in_runtimes(a_path_that_is_not_replayed);
+}
+
+/* Only one of several paths that begin alike prints. */
+static eddy_status prints_thirty(void *context, eddy_recorded_call *call) {
+    eddy_tensor *x = call->inputs.items[0];
+    ((counted *)context)->calls++;
+    call->outputs[0] = eddy_neg(x);
+    if (is_positive(x))
+        return EDDY_OK;
+    int64_t n = eddy_item_i64(eddy_cast(eddy_sum(x, EDDY_ALL_AXES, NULL), EDDY_I64), NULL);
+    FILE *nowhere = fopen("/dev/null", "w");
+    if (n == -30)
+        must(eddy_print(call->outputs[0], nowhere));
+    fclose(nowhere);
+    return EDDY_OK;
+}
+
+static void paths_that_begin_alike(void) {
+    counted c = {0};
+    eddy_recorded *recorded =
+        eddy_recorded_create(prints_thirty, &c, 1, EDDY_OPTIONS(recorded, .is_strict = true));
+    for (int i = 0; i < 12; i++)
+        call_once(recorded, of(1));
+    eddy_tensor *y;
+    must(eddy_recorded_run(recorded, EDDY_LIST(of(-10)), EDDY_SCALARS(), &y)); /* is recorded */
+    for (int i = 0; i < 4; i++)
+        cr_assert_eq(sum_of(call_once(recorded, of(-20))), 60);
+    cr_assert_eq(c.calls, 2 + 1 + 2);
+    eddy_recorded_release(&recorded);
+}
+
+Test(paths, that_begin_alike_are_told_apart) {
+    in_runtimes(paths_that_begin_alike);
+}
+
+/* Much is written before the read, which each run would keep. */
+static eddy_status writes_much(void *context, eddy_recorded_call *call) {
+    counted *c = context;
+    c->calls++;
+    must(eddy_add_inplace(c->state, call->inputs.items[0]));
+    call->outputs[0] = is_positive(call->inputs.items[0]) ? scalar(1) : scalar(2);
+    return EDDY_OK;
+}
+
+static void much_that_is_written(void) {
+    counted c = {.state = eddy_zeros(EDDY_SHAPE(1 << 19, 3), EDDY_F32, NULL)};
+    eddy_recorded *recorded = eddy_recorded_create(writes_much, &c, 1, NULL);
+    for (int i = 0; i < 4; i++)
+        cr_assert_eq(sum_of(call_once(recorded, of(1))), 1);
+    cr_assert_eq(c.calls, 4);
+    expect_explained(recorded, "not replayed: it writes 6291456 bytes of what was there before its "
+                               "last read, which each run would keep to put them back, and "
+                               "4194304 are the most: write them behind it");
+    eddy_recorded_release(&recorded);
+}
+
+Test(paths, keep_no_more_than_so_much) {
+    in_runtimes(much_that_is_written);
 }
 
 /* The same many times in a row: the other path is tried now and then. */
