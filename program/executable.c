@@ -545,10 +545,8 @@ static void size_workspace(eddy_executable *executable) {
 }
 
 size_t eddy_executable_workspace(const eddy_executable *executable, eddy_part part) {
-    size_t bytes = (size_t)executable->workspace_bytes;
-    if (part == EDDY_PART_ALL)
-        return bytes;
-    bytes -= eddy_frame_lined((size_t)executable->arena.bytes);
+    size_t bytes =
+        (size_t)executable->workspace_bytes - eddy_frame_lined((size_t)executable->arena.bytes);
     return part == EDDY_PART_FRONT ? bytes + eddy_front_kept_bytes(executable) : bytes;
 }
 

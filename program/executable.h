@@ -245,7 +245,7 @@ typedef struct eddy_executable_given {
     struct eddy_path *path; /* that a front follows; else NULL */
 } eddy_executable_given;
 
-/* The bytes of workspace that a part of a run asks for. */
+/* The bytes of workspace that one part of a run asks for. */
 size_t eddy_executable_workspace(const eddy_executable *executable, eddy_part part);
 
 /* Runs all steps of the part, unless that is a front which leaves its path. run->data are the bases but the first: of a front those that it uses, and then the arena; of a back all, and then the arena.

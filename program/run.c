@@ -31,7 +31,10 @@ static void program_run(const eddy_vm_run *run) {
 
 static size_t program_workspace(const eddy_vm_run *run) {
     const eddy_run_arguments *arguments = run->instruction->arguments;
-    return eddy_executable_workspace(arguments->program->executable, arguments->part);
+    const eddy_executable *executable = arguments->program->executable;
+    return EDDY_LIKELY(arguments->part == EDDY_PART_ALL)
+               ? (size_t)executable->workspace_bytes
+               : eddy_executable_workspace(executable, arguments->part);
 }
 
 static const char *program_name(const eddy_vm_instruction *instruction) {
@@ -49,7 +52,8 @@ static void program_end(const eddy_vm_instruction *instruction) {
     const eddy_run_arguments *arguments = instruction->arguments;
     eddy_program *program = arguments->program;
     eddy_late_draws_release(arguments->late);
-    eddy_path_release(arguments->path);
+    if (EDDY_UNLIKELY(arguments->path != NULL))
+        eddy_path_release(arguments->path);
     eddy_ring_gone_destroy(arguments->gone);
     eddy_program_release(&program);
 }
@@ -143,7 +147,7 @@ static eddy_status make_handles(const eddy_run *r) {
 
 /* A made storage without a target belongs to the output that is all of it, or to a vector of its bytes, which only its views hold. Of those
  * that were submitted. */
-static void find_roots(const eddy_run *r) {
+static inline void find_roots(const eddy_run *r) {
     const eddy_program *program = r->program;
     uint32_t next = program->handle_count;
     for (uint32_t i = 0; i < program->made.count; i++) {
@@ -460,16 +464,19 @@ static eddy_status check_path(const eddy_run *r) {
 }
 
 static eddy_status run_bound(eddy_run *r) {
+    const eddy_code *code = &r->program->code;
     eddy_status status = check_path(r);
     if (status == EDDY_OK)
         status = eddy_run_bind(r);
-    if (status == EDDY_OK)
+    if (status == EDDY_OK && code->scalars.count > 0)
         status = eddy_run_convert(r);
     if (status == EDDY_OK)
         status = make_handles(r);
     if (status != EDDY_OK)
         return status;
-    status = eddy_run_draw(r);
+    r->arguments->late = NULL;
+    if (code->draws.count > 0 || code->sets_draws)
+        status = eddy_run_draw(r);
     if (status == EDDY_OK && EDDY_UNLIKELY(r->path != NULL))
         status = run_front(r);
     if (status == EDDY_OK)
@@ -482,7 +489,8 @@ static eddy_status run_bound(eddy_run *r) {
     }
     note_written(r);
     find_roots(r);
-    status = eddy_run_await_draws(r);
+    if (EDDY_UNLIKELY(code->draws_late))
+        status = eddy_run_await_draws(r);
     if (EDDY_UNLIKELY(r->caller->recorder != NULL))
         eddy_inlined_record(r);
     if (status == EDDY_OK && r->program->code.late_calls.count > 0)

@@ -69,7 +69,6 @@ static bool draws_late(const eddy_run *r) {
 
 eddy_status eddy_run_draw(eddy_run *r) {
     eddy_status status = EDDY_OK;
-    r->arguments->late = NULL;
     if (draws_late(r))
         return draw_late(r);
     if (r->given_draws)

@@ -321,6 +321,49 @@ Test(paths_left, are_left_for_poisoned_inputs) {
     in_runtimes(poison_is_that_of_the_calls);
 }
 
+/* A loop that has too many steps, in front of the read. */
+static eddy_status is_short(void *context, eddy_list carried, eddy_tensor **predicate) {
+    (void)context;
+    return done(predicate, eddy_lt_s(eddy_sum(carried.items[0], EDDY_ALL_AXES, NULL), EDDY_S(50)));
+}
+
+static eddy_status loops_too_often(void *context, eddy_recorded_call *call) {
+    counted *c = context;
+    eddy_tensor *x = call->inputs.items[0], *y;
+    c->calls++;
+    must(eddy_add_inplace(c->state, scalar(1)));
+    eddy_status status =
+        eddy_while(is_short, twice, NULL, EDDY_LIST(x), EDDY_OPTIONS(while, .most_steps = 3), &y);
+    call->outputs[0] = status == EDDY_OK && is_positive(eddy_sub_s(y, EDDY_S(24)))
+                           ? eddy_neg(x)
+                           : eddy_mul_s(x, EDDY_S(3));
+    return status;
+}
+
+static void loops_that_fail(void) {
+    counted c = {.state = of(0)}, plain = {.state = of(0)};
+    eddy_recorded *recorded = eddy_recorded_create(loops_too_often, &c, 1, NULL);
+    for (int i = 0; i < 24; i++) {
+        eddy_tensor *x = of(i % 5 == 4 ? 0.1 : 4 + i % 2 * 5), *y[2] = {NULL};
+        eddy_error errors[2];
+        eddy_recorded_call call = {
+            .size = sizeof(call), .inputs = EDDY_LIST(x), .outputs = &y[1], .output_count = 1};
+        eddy_status status = eddy_recorded_run(recorded, EDDY_LIST(x), EDDY_SCALARS(), &y[0]);
+        eddy_error_take(&errors[0]);
+        cr_assert_eq(loops_too_often(&plain, &call), status);
+        eddy_error_take(&errors[1]);
+        cr_assert_str_eq(errors[0].message, errors[1].message);
+        must(eddy_sync(EDDY_FOREVER));
+        cr_assert_eq(sum_of(c.state), sum_of(plain.state), "%d", i);
+    }
+    cr_assert_lt(c.calls, 12);
+    eddy_recorded_release(&recorded);
+}
+
+Test(paths_left, whose_loops_have_too_many_steps) {
+    in_runtimes(loops_that_fail);
+}
+
 static void checked_runs(void) {
     eddy_runtime *runtime = eddy_runtime_create(EDDY_OPTIONS(runtime, .checks_finite = true));
     must(eddy_runtime_use(runtime));
@@ -332,6 +375,7 @@ static void checked_runs(void) {
     cr_assert_eq(c.calls, 4);
     must(eddy_sync(EDDY_FOREVER));
     eddy_recorded_release(&recorded);
+    loops_that_fail();
     eddy_scope_end(scope);
     must(eddy_runtime_use(NULL));
     eddy_runtime_release(&runtime);
