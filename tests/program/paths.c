@@ -8,7 +8,8 @@ bool is_positive(eddy_tensor *x) {
 
 eddy_status turns(void *context, eddy_recorded_call *call) {
     eddy_tensor *x = call->inputs.items[0];
-    ((counted *)context)->calls++;
+    if (context)
+        ((counted *)context)->calls++;
     call->outputs[0] = is_positive(x) ? eddy_neg(x) : eddy_mul_s(x, EDDY_S(3));
     return EDDY_OK;
 }

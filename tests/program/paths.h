@@ -13,7 +13,7 @@ typedef struct counted {
 /* Whether the sum of all elements is, as the function's code sees it; false where it could not be computed. */
 bool is_positive(eddy_tensor *x);
 
-/* A function of a `counted` and one input: its negative, or three times that. */
+/* A function of a `counted`, or NULL where several threads call it, and one input: its negative, or three times that. */
 eddy_status turns(void *context, eddy_recorded_call *call);
 
 /* The result of a call with one input and one output, which has to succeed. */
