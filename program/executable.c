@@ -736,6 +736,7 @@ int64_t eddy_executable_bytes(const eddy_executable *executable) {
                        (sizeof(*e->steps) + sizeof(*e->prepared_of) + sizeof(*e->first_of)) +
                    e->value_count * sizeof(*e->value_places) +
                    e->base_count * sizeof(*e->base_values) + e->jump_count * sizeof(*e->jumps) +
+                   (e->front.bases ? e->base_count * sizeof(*e->front.bases) : 0) +
                    e->operand_count * (2 * sizeof(*e->places) + sizeof(*e->place_bytes)) +
                    e->prepared.capacity * sizeof(eddy_prepared_call);
     for (uint32_t i = 0; i < e->prepared.count; i++)

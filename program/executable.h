@@ -62,8 +62,8 @@ typedef struct eddy_jump {
 
 /* What a front does with a base. */
 typedef struct eddy_front_base {
-    bool is_used;
-    uint32_t operand; /* of a front's run */
+    bool is_used, is_written; /* by its steps */
+    uint32_t operand;         /* of a front's run */
     int64_t
         kept_bytes; /* written, and put back where the path is left: from where the base begins */
 } eddy_front_base;

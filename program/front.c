@@ -32,8 +32,9 @@ static void use(eddy_executable *executable, const eddy_code *code,
     const eddy_code_value *used = eddy_code_value_at(code, value);
     eddy_front_base *at = &executable->front.bases[base];
     at->is_used = true;
+    at->is_written |= (operand->access & EDDY_CODE_WRITES) != 0;
     /* What the run makes is gone with it. */
-    if (operand->access & EDDY_CODE_WRITES && used->kind != EDDY_VALUE_MADE)
+    if (at->is_written && used->kind != EDDY_VALUE_MADE)
         at->kept_bytes = used->bytes;
 }
 

@@ -259,21 +259,45 @@ static void charge_locked(const eddy_calling *c, const eddy_signature *signature
         fork->values_left -= fork->values_left > 0;
 }
 
+/* The program does not serve its calls any more: recording begins anew. Returns it, to release. */
+static eddy_program *give_back_program(eddy_signature *signature, const char *miss) {
+    eddy_program *stale = signature->program;
+    signature->program = NULL;
+    signature->bucket = NULL;
+    signature->missed += signature->is_replayed;
+    signature->is_replayed = false;
+    signature->is_given_up = ++signature->differed >= DIFFERENCES_MOST;
+    snprintf(signature->reason, sizeof(signature->reason), "%s", miss);
+    return stale;
+}
+
+/* The path that the call has taken is replayed, but did not serve it. */
+static eddy_program *drop_doubted(const eddy_calling *c, eddy_signature *signature) {
+    return c->path_bytes > 0 && signature->is_replayed && signature->doubt
+               ? give_back_program(signature, signature->doubt)
+               : NULL;
+}
+
 /* verdict: NULL where the call was not recorded after all. */
 static void put_down(eddy_calling *c, eddy_signature_outcome outcome, verdict *v) {
     eddy_lock_acquire(&c->recorded->lock);
     eddy_recorded_dropped dropped = {0};
+    eddy_program *stale = NULL;
     eddy_signature *signature = find_locked(c);
     signature = signature ? signature : add_call_locked(c);
     if (signature) {
         signature->ran++;
         signature->outcome = outcome;
         charge_locked(c, signature);
+        stale = drop_doubted(c, signature);
         if (v)
             settle_locked(c, signature, v);
+        (void)find_kind_locked(c); /* is the second then */
+        (void)find_locked(c);
         trim_locked(c, &dropped);
     }
     eddy_lock_release(&c->recorded->lock);
+    eddy_program_release(&stale);
     eddy_recorded_drop(&dropped);
 }
 
@@ -417,16 +441,7 @@ static const char *find_miss(const eddy_calling *c, const eddy_signature *signat
 static eddy_program *drop_stale_locked(const eddy_calling *c, eddy_signature *signature) {
     const char *miss =
         signature && signature->program && !signature->is_given_up ? find_miss(c, signature) : NULL;
-    if (!miss)
-        return NULL;
-    eddy_program *stale = signature->program;
-    signature->program = NULL;
-    signature->bucket = NULL;
-    signature->missed += signature->is_replayed;
-    signature->is_replayed = false;
-    signature->is_given_up = ++signature->differed >= DIFFERENCES_MOST;
-    snprintf(signature->reason, sizeof(signature->reason), "%s", miss);
-    return stale;
+    return miss ? give_back_program(signature, miss) : NULL;
 }
 
 /* A value that is new, and of which there were too many. */
@@ -531,24 +546,29 @@ typedef struct known_path {
     uint32_t bytes, tries;
 } known_path;
 
-/* A path that begins with what is known: its program, a reference, and what its runs follow; false: there is none. */
+/* One that begins with what is known, and that serves such a call if it takes it; NULL: there is none. Which it takes nobody knows yet: those that do not serve it stay. */
+static eddy_signature *find_fitting_locked(const eddy_calling *c, const known_path *known) {
+    eddy_signature *at = c->recorded->first;
+    while (at &&
+           (at = eddy_recorded_find_path(at, c->key, c->key_bytes, known->values, known->bytes,
+                                         false)) &&
+           (at->doubt = find_miss(c, at)))
+        at = at->next;
+    return at;
+}
+
+/* Its program, a reference, and what its runs follow; false: there is none. */
 static bool find_path(const eddy_calling *c, const known_path *known, eddy_program **program,
                       eddy_path **path) {
-    eddy_program *stale;
     *program = NULL;
     *path = NULL;
-    do {
-        eddy_lock_acquire(&c->recorded->lock);
-        eddy_signature *found = eddy_recorded_find_path(c->recorded, c->key, c->key_bytes,
-                                                        known->values, known->bytes, false);
-        stale = drop_stale_locked(c, found);
-        if (found && !stale) {
-            *program = eddy_program_retain(found->program);
-            *path = eddy_path_create((const char *)found->key + c->key_bytes, found->path_bytes);
-        }
-        eddy_lock_release(&c->recorded->lock);
-        eddy_program_release(&stale);
-    } while (stale);
+    eddy_lock_acquire(&c->recorded->lock);
+    const eddy_signature *found = find_fitting_locked(c, known);
+    if (found) {
+        *program = eddy_program_retain(found->program);
+        *path = eddy_path_create((const char *)found->key + c->key_bytes, found->path_bytes);
+    }
+    eddy_lock_release(&c->recorded->lock);
     if (!*path)
         eddy_program_release(program);
     return *path != NULL;
@@ -563,8 +583,10 @@ static void note_path(const eddy_calling *c, const eddy_path *path) {
                    *taken = eddy_recorded_find_signature(c->recorded, c->key,
                                                          c->key_bytes + path->bytes, path->bytes);
     earn_value(fork);
-    if (fork)
+    if (fork) {
         fork->trust += fork->trust < TRUST_MOST;
+        fork->differed = 0;
+    }
     if (taken)
         eddy_recorded_note_replay(c->recorded, taken);
     eddy_lock_release(&c->recorded->lock);
@@ -572,7 +594,7 @@ static void note_path(const eddy_calling *c, const eddy_path *path) {
 
 /* The path that was read as a whole, if it is not replayed; before anything was read, any. NULL: there is none. A longer path may be another one yet. */
 static eddy_signature *find_refused_locked(const eddy_calling *c, const known_path *known) {
-    eddy_signature *refused = eddy_recorded_find_path(c->recorded, c->key, c->key_bytes,
+    eddy_signature *refused = eddy_recorded_find_path(c->recorded->first, c->key, c->key_bytes,
                                                       known->values, known->bytes, true);
     return refused && known->bytes > 0 && refused->path_bytes != known->bytes ? NULL : refused;
 }
@@ -600,8 +622,8 @@ static void leave_paths_locked(const eddy_calling *c, const known_path *known, c
     if (!fork)
         return;
     eddy_signature *refused = find_refused_locked(c, known);
-    bool has_replayed =
-        eddy_recorded_find_path(c->recorded, c->key, c->key_bytes, known->values, 0, false) != NULL;
+    bool has_replayed = eddy_recorded_find_path(c->recorded->first, c->key, c->key_bytes,
+                                                known->values, 0, false) != NULL;
     fork->missed += known->tries > 0;
     fork->trust -= known->tries > 0 && fork->trust > 0;
     if (fork->values_left == 0) {

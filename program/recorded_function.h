@@ -41,8 +41,8 @@ eddy_signature *eddy_recorded_find_signature(eddy_recorded *recorded, const void
 /* A new one, the first; NULL without memory. with: what the values of guards are, or "". */
 eddy_signature *eddy_recorded_add_signature(eddy_recorded *recorded, const void *key,
                                             size_t key_bytes, eddy_list inputs, const char *with);
-/* The most recently used path of what a key names that begins with what is known, and that is replayed, or given up; NULL: there is none. */
-eddy_signature *eddy_recorded_find_path(eddy_recorded *recorded, const void *key, size_t key_bytes,
+/* The most recently used path of what a key names that begins with what is known, and that is replayed, or given up, from `first` on; NULL: there is none. */
+eddy_signature *eddy_recorded_find_path(eddy_signature *first, const void *key, size_t key_bytes,
                                         const void *known, uint32_t known_bytes, bool is_given_up);
 /* A program of the signature is replayed. */
 void eddy_recorded_note_replay(eddy_recorded *recorded, eddy_signature *signature);

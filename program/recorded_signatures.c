@@ -27,9 +27,9 @@ static bool is_path_of(const eddy_signature *signature, const void *key, size_t 
            memcmp((const char *)signature->key + key_bytes, known, known_bytes) == 0;
 }
 
-eddy_signature *eddy_recorded_find_path(eddy_recorded *recorded, const void *key, size_t key_bytes,
+eddy_signature *eddy_recorded_find_path(eddy_signature *first, const void *key, size_t key_bytes,
                                         const void *known, uint32_t known_bytes, bool is_given_up) {
-    for (eddy_signature *at = recorded->first; at; at = at->next)
+    for (eddy_signature *at = first; at; at = at->next)
         if ((is_given_up ? at->is_given_up : at->is_replayed) &&
             is_path_of(at, key, key_bytes, known, known_bytes))
             return at;
@@ -58,7 +58,11 @@ static int64_t bytes_of(const eddy_signature *signature) {
 
 /* Those that were used least recently. */
 static void trim_oldest(eddy_recorded *recorded, int64_t bytes, eddy_recorded_dropped *dropped) {
-    for (eddy_signature *at = recorded->first; at->next; at = at->next) {
+    eddy_signature *at = recorded->first;
+    /* A path is nothing without what tells that there are paths. */
+    if (at->path_bytes > 0 && at->next && at->next->forks[0])
+        at = at->next;
+    for (; at->next; at = at->next) {
         bytes += bytes_of(at->next);
         if (bytes > recorded->most_bytes) {
             dropped->signatures = at->next;

@@ -314,9 +314,15 @@ static eddy_status submit_with(const eddy_run *r, eddy_vm_operand *operands, uin
 /* The operands of the front: those that its steps use, and the arena. */
 static void bind_front(const eddy_run *r, eddy_vm_operand *operands) {
     const eddy_executable *executable = r->program->executable;
-    for (uint32_t b = 1; b < executable->base_count; b++)
-        if (executable->front.bases[b].is_used)
-            operands[executable->front.bases[b].operand] = r->operands[b - 1];
+    for (uint32_t b = 1; b < executable->base_count; b++) {
+        const eddy_front_base *at = &executable->front.bases[b];
+        if (!at->is_used)
+            continue;
+        operands[at->operand] = r->operands[b - 1];
+        if (!at->is_written) /* the program may write it behind the front */
+            operands[at->operand] = (eddy_vm_operand){.storage = r->operands[b - 1].storage,
+                                                      .access = EDDY_ACCESS_CONST};
+    }
     operands[executable->front.operand_count] = (eddy_vm_operand){
         .access = EDDY_ACCESS_MUT, .is_new = true, .bytes = executable->arena.bytes};
 }
@@ -329,7 +335,8 @@ static void bind_back(const eddy_run *r, const eddy_vm_operand *front) {
         if (!executable->front.bases[b].is_used)
             continue;
         operand->storage = front[executable->front.bases[b].operand].storage;
-        operand->is_new = operand->covers_all = false;
+        operand->is_new = false;
+        operand->covers_all &= !executable->front.bases[b].is_written;
     }
     r->operands[executable->base_count - 1] = (eddy_vm_operand){
         .access = EDDY_ACCESS_MUT, .storage = front[executable->front.operand_count].storage};
@@ -365,12 +372,41 @@ static eddy_status submit_front(const eddy_run *r, eddy_vm_operand *operands) {
     return status;
 }
 
-/* It is over where its arena is. An error that it left there is that of a run without memory. */
+/* There was no memory for the front, which has written nothing: what it would have written is as before. */
+static eddy_status recover(const eddy_run *r, const eddy_error *starved) {
+    eddy_vm *vm = r->program->runtime->vm;
+    const eddy_executable *executable = r->program->executable;
+    eddy_vm_wait wait = {EDDY_FOREVER, r->origin};
+    eddy_status status = EDDY_OK;
+    for (uint32_t b = 1; b < executable->base_count && status == EDDY_OK; b++) {
+        const eddy_front_base *at = &executable->front.bases[b];
+        eddy_error error = {0};
+        if (at->kept_bytes > 0 &&
+            eddy_vm_poison(vm, r->operands[b - 1].storage, &wait, &error) != EDDY_OK &&
+            error.sequence == starved->sequence)
+            status = eddy_vm_recover(vm, &r->operands[b - 1].storage, 1, r->origin);
+    }
+    if (status != EDDY_OK)
+        return status;
+    eddy_run_undraw(r);
+    *r->unfit = "there was no memory for its beginning";
+    return EDDY_OUT_OF_MEMORY;
+}
+
+/* It is over where its arena is. */
 static eddy_status await_front(const eddy_run *r) {
     eddy_vm_wait wait = {EDDY_FOREVER, r->origin};
-    eddy_status status = eddy_vm_wait_storage(r->program->runtime->vm, r->arena->storage, &wait);
-    if (status != EDDY_OK || !r->path->is_left)
+    eddy_vm *vm = r->program->runtime->vm;
+    eddy_error error = {0};
+    eddy_status status = eddy_vm_await_storage(vm, r->arena->storage, &wait);
+    if (status != EDDY_OK)
         return status;
+    if (eddy_vm_poison(vm, r->arena->storage, &wait, &error) == EDDY_OUT_OF_MEMORY)
+        return recover(r, &error);
+    if (error.status != EDDY_OK)
+        return eddy_fail_record(&error);
+    if (!r->path->is_left)
+        return EDDY_OK;
     eddy_run_undraw(r);
     *r->unfit =
         r->path->has_failed
@@ -484,6 +520,8 @@ static eddy_status run_bound(eddy_run *r) {
     if (EDDY_UNLIKELY(r->arena != NULL))
         discard(r->caller, r->arena);
     if (status != EDDY_OK) {
+        if (r->arena && !r->path->is_left) /* a front has run, and its back does not */
+            note_written(r);
         discard_handles(r, handle_count(r->program));
         return status;
     }

@@ -71,6 +71,8 @@ typedef struct eddy_signature {
     char forks[192];
     uint32_t trust, untried; /* whether paths are tried (recorded.c) */
     uint32_t path_bytes;     /* of a path: the key's last */
+    /* Of a path: why the last call that might have taken it would not have been served; static, or NULL. */
+    const char *doubt;
 } eddy_signature;
 
 /* The key of a call's arguments, in `memory`, which has room for eddy_signature_key_bytes(count, scalars). All inputs are tensors

@@ -189,8 +189,7 @@ eddy_status eddy_file_write_elements(eddy_file *file, eddy_tensor *tensor) {
     if (status != EDDY_OK)
         return status;
     eddy_caller *caller = eddy_caller_get();
-    tensor = eddy_recorder_read_elements(caller, tensor, file->origin,
-                                         file->deadline); /* not what it is copied to */
+    eddy_recorder_read_other(caller, tensor, file->origin); /* an effect, which no replay has */
     eddy_recorder *recorder = eddy_recorder_set_aside(caller);
     status = write_elements(file, tensor);
     eddy_recorder_go_on(caller, recorder);

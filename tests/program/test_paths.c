@@ -9,6 +9,7 @@
 #include <tests/program/paths.h>
 #include <tests/program/runtimes.h>
 #include <tests/program/taped.h>
+#include <unistd.h>
 
 /* ---- values ---- */
 
@@ -171,6 +172,57 @@ static void dear_runs(void) {
 
 Test(paths, are_waited_for) {
     in_runtimes(dear_runs);
+}
+
+/* Inputs that stay where they are, each of which takes a path of its own. */
+static void inputs_that_stay(void) {
+    for (int count = 2; count <= 5; count++) {
+        counted c = {0};
+        eddy_tensor *inputs[5] = {of(-1), of(1), of(2), of(3), of(4)};
+        eddy_recorded *recorded = eddy_recorded_create(turns, &c, 1, NULL);
+        for (int i = 0; i < 60; i++) {
+            int k = i % count;
+            cr_assert_eq(sum_of(call_once(recorded, inputs[k])), k ? -3.0 * k : -9, "%d", i);
+        }
+        cr_assert_leq(c.calls, 6, "%d inputs: %d", count, c.calls);
+        eddy_recorded_release(&recorded);
+    }
+}
+
+Test(paths, of_inputs_that_stay) {
+    in_runtimes(inputs_that_stay);
+}
+
+/* One input for both recordings of a path, and others then: it may have been a tensor of the function's own. */
+static void an_input_that_changes(void) {
+    counted c = {0};
+    eddy_tensor *first = of(1), *second = of(2);
+    eddy_recorded *recorded = eddy_recorded_create(turns, &c, 1, NULL);
+    for (int i = 0; i < 40; i++) {
+        eddy_tensor *x = i < 10 ? first : i % 2 ? first : second;
+        cr_assert_eq(sum_of(call_once(recorded, x)), x == first ? -3 : -6, "%d", i);
+    }
+    cr_assert_leq(c.calls, 5);
+    eddy_recorded_release(&recorded);
+}
+
+Test(paths, begin_anew_where_an_input_was_fixed) {
+    in_runtimes(an_input_that_changes);
+}
+
+/* There is room for one program: that of the path. */
+static void little_room(void) {
+    counted c = {0};
+    eddy_recorded *recorded =
+        eddy_recorded_create(turns, &c, 1, EDDY_OPTIONS(recorded, .most_bytes = 1));
+    for (int i = 0; i < 20; i++)
+        cr_assert_eq(sum_of(call_once(recorded, of(1 + i))), -3.0 * (1 + i));
+    cr_assert_eq(c.calls, 2);
+    eddy_recorded_release(&recorded);
+}
+
+Test(paths, need_room_for_one) {
+    in_runtimes(little_room);
 }
 
 /* Each replay earns a value of the guard, too. */
@@ -394,6 +446,15 @@ static eddy_status draws_in_a_branch(void *context, eddy_recorded_call *call) {
                      call->outputs);
 }
 
+static eddy_status saves(void *context, eddy_recorded_call *call) {
+    eddy_tensor *x = call->inputs.items[0];
+    ((counted *)context)->calls++;
+    call->outputs[0] = eddy_neg(x);
+    char path[64];
+    snprintf(path, sizeof(path), "/tmp/eddy-paths-%ld.npy", (long)getpid());
+    return eddy_npy_save(eddy_sum(x, EDDY_ALL_AXES, NULL), path, NULL);
+}
+
 static void expect_never_replayed(eddy_recorded_body *body, const char *why) {
     counted c = {0}, plain = {0};
     eddy_recorded *recorded = eddy_recorded_create(body, &c, 1, NULL);
@@ -415,6 +476,10 @@ static void other_reads(void) {
     expect_never_replayed(reads_too_much, "not replayed: read reads f32[65], which neg has "
                                           "written, and 256 bytes decide at most; give it out");
     expect_never_replayed(decides_in_a_branch, "item_i64 reads bool[], which gt_s has written; ");
+    expect_never_replayed(saves, "not replayed: npy_save reads f32[], which sum has written; ");
+    char path[64];
+    snprintf(path, sizeof(path), "/tmp/eddy-paths-%ld.npy", (long)getpid());
+    unlink(path);
     expect_never_replayed(draws_in_a_branch,
                           "not replayed: item_i64 reads bool[], which gt_s has written, and it "
                           "draws random numbers in a branch or a loop; give it out");

@@ -166,11 +166,10 @@ static void *holds(void *context) {
     return NULL;
 }
 
-static void what_another_thread_has_mapped(void) {
-    counted c = {.state = of(0)};
-    holder h = {.tensor = c.state};
+/* A replay while another thread has mapped the state, until the call has returned. */
+static void call_beside_a_lend(eddy_recorded *recorded, counted *c) {
+    holder h = {.tensor = c->state};
     pthread_t thread;
-    eddy_recorded *recorded = eddy_recorded_create(adds_behind, &c, 1, NULL);
     for (int i = 0; i < 4; i++)
         call_once(recorded, of(1));
     must(eddy_sync(EDDY_FOREVER));
@@ -182,13 +181,89 @@ static void what_another_thread_has_mapped(void) {
     pthread_barrier_wait(&h.returned);
     cr_assert_eq(pthread_join(thread, NULL), 0);
     cr_assert_eq(sum_of(y), -3);
-    cr_assert_eq(sum_of(c.state), 3 * 5);
-    cr_assert_eq(c.calls, 2);
+    cr_assert_eq(sum_of(c->state), 3 * 5);
+    cr_assert_eq(c->calls, 2);
+}
+
+static void what_another_thread_has_mapped(void) {
+    counted c = {.state = of(0)};
+    eddy_recorded *recorded = eddy_recorded_create(adds_behind, &c, 1, NULL);
+    call_beside_a_lend(recorded, &c);
     eddy_recorded_release(&recorded);
 }
 
 Test(paths_left, do_not_wait_for_what_is_behind_the_last_read) {
     in_runtimes(what_another_thread_has_mapped);
+}
+
+/* The state is read in front of the read, and written behind it. */
+static eddy_status adds_what_it_has_read(void *context, eddy_recorded_call *call) {
+    counted *c = context;
+    eddy_tensor *x = call->inputs.items[0];
+    c->calls++;
+    bool is = is_positive(eddy_add(x, c->state));
+    must(eddy_add_into(c->state, x, c->state));
+    call->outputs[0] = is ? eddy_neg(x) : eddy_clone(x);
+    return EDDY_OK;
+}
+
+static void what_another_thread_reads(void) {
+    counted c = {.state = of(0)};
+    eddy_recorded *recorded = eddy_recorded_create(adds_what_it_has_read, &c, 1, NULL);
+    call_beside_a_lend(recorded, &c);
+    eddy_recorded_release(&recorded);
+}
+
+Test(paths_left, do_not_wait_for_who_reads) {
+    in_runtimes(what_another_thread_reads);
+}
+
+/* There is no memory for the beginning of a path, and the function needs none. */
+static eddy_status takes_much(void *context, eddy_recorded_call *call) {
+    counted *c = context;
+    eddy_tensor *x = call->inputs.items[0];
+    c->calls++;
+    must(eddy_add_inplace(c->state, x));
+    call->outputs[0] = eddy_neg(x);
+    if (is_positive(x)) {
+        eddy_tensor *large = eddy_expand(eddy_slice(x, 0, 0, 1, 1), EDDY_SHAPE(8 << 20));
+        call->outputs[0] = eddy_add(eddy_sum(eddy_cumsum(large, 0), EDDY_ALL_AXES, NULL), x);
+    }
+    return EDDY_OK;
+}
+
+static void little_memory(void) {
+    counted c = {.state = of(0)};
+    eddy_recorded *recorded = eddy_recorded_create(takes_much, &c, 1, NULL);
+    eddy_scope *scope = eddy_scope_begin();
+    for (int i = 0; i < 4; i++)
+        call_once(recorded, of(1));
+    eddy_scope_end(scope);
+    cr_assert_eq(c.calls, 2);
+    eddy_tensor *other = eddy_zeros(EDDY_SHAPE(25 << 20), EDDY_F32, NULL); /* of 128 MB */
+    must(eddy_sync(EDDY_FOREVER));
+    for (int i = 0; i < 4; i++)
+        cr_assert_eq(sum_of(call_once(recorded, of(-1))), 3);
+    must(eddy_sync(EDDY_FOREVER));
+    cr_assert_eq(sum_of(c.state), 0);
+    cr_assert_eq(c.calls, 6);
+    expect_explained(recorded, "missed 4 times (there was no memory for its beginning)");
+    eddy_release(&other);
+    eddy_recorded_release(&recorded);
+}
+
+Test(paths_left, are_left_where_there_is_no_memory_for_them) {
+    for (int threads = 0; threads < 3; threads++) {
+        eddy_runtime *runtime = eddy_runtime_create(
+            EDDY_OPTIONS(runtime, .uses_one_thread = threads == 0, .threads = threads ? threads : 1,
+                         .memory_limit = 128 << 20));
+        must(eddy_runtime_use(runtime));
+        eddy_scope *scope = eddy_scope_begin();
+        little_memory();
+        eddy_scope_end(scope);
+        must(eddy_runtime_use(NULL));
+        eddy_runtime_release(&runtime);
+    }
 }
 
 /* ---- failures ---- */
