@@ -513,14 +513,17 @@ static eddy_status run_bound(eddy_run *r) {
     r->arguments->late = NULL;
     if (code->draws.count > 0 || code->sets_draws)
         status = eddy_run_draw(r);
-    if (status == EDDY_OK && EDDY_UNLIKELY(r->path != NULL))
+    bool has_front = false;
+    if (status == EDDY_OK && EDDY_UNLIKELY(r->path != NULL)) {
         status = run_front(r);
+        has_front = status == EDDY_OK;
+    }
     if (status == EDDY_OK)
         status = submit(r);
     if (EDDY_UNLIKELY(r->arena != NULL))
         discard(r->caller, r->arena);
     if (status != EDDY_OK) {
-        if (r->arena && !r->path->is_left) /* a front has run, and its back does not */
+        if (has_front) /* and no back */
             note_written(r);
         discard_handles(r, handle_count(r->program));
         return status;
