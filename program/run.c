@@ -398,13 +398,11 @@ static eddy_status await_front(const eddy_run *r) {
     eddy_vm_wait wait = {EDDY_FOREVER, r->origin};
     eddy_vm *vm = r->program->runtime->vm;
     eddy_error error = {0};
-    eddy_status status = eddy_vm_await_storage(vm, r->arena->storage, &wait);
-    if (status != EDDY_OK)
-        return status;
-    if (eddy_vm_poison(vm, r->arena->storage, &wait, &error) == EDDY_OUT_OF_MEMORY)
+    eddy_status status = eddy_vm_poison(vm, r->arena->storage, &wait, &error);
+    if (error.status == EDDY_OUT_OF_MEMORY)
         return recover(r, &error);
-    if (error.status != EDDY_OK)
-        return eddy_fail_record(&error);
+    if (status != EDDY_OK)
+        return error.status == EDDY_OK ? status : eddy_fail_record(&error);
     if (!r->path->is_left)
         return EDDY_OK;
     eddy_run_undraw(r);
