@@ -319,9 +319,10 @@ static void bind_front(const eddy_run *r, eddy_vm_operand *operands) {
         if (!at->is_used)
             continue;
         operands[at->operand] = r->operands[b - 1];
+        /* It may be put back: without memory it is as before, not lost. */
+        operands[at->operand].covers_all = false;
         if (!at->is_written) /* the program may write it behind the front */
-            operands[at->operand] = (eddy_vm_operand){.storage = r->operands[b - 1].storage,
-                                                      .access = EDDY_ACCESS_CONST};
+            operands[at->operand].access = EDDY_ACCESS_CONST;
     }
     operands[executable->front.operand_count] = (eddy_vm_operand){
         .access = EDDY_ACCESS_MUT, .is_new = true, .bytes = executable->arena.bytes};

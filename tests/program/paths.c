@@ -1,5 +1,6 @@
 #include "paths.h"
 
+#include <tests/program/blocks.h>
 #include <tests/program/outcome.h>
 
 bool is_positive(eddy_tensor *x) {
@@ -26,4 +27,9 @@ eddy_tensor *call_plainly(eddy_recorded_body *body, counted *c, eddy_tensor *x) 
         .size = sizeof(call), .inputs = EDDY_LIST(x), .outputs = &y, .output_count = 1};
     must(body(c, &call));
     return y;
+}
+
+eddy_status is_short(void *context, eddy_list carried, eddy_tensor **predicate) {
+    (void)context;
+    return done(predicate, eddy_lt_s(eddy_sum(carried.items[0], EDDY_ALL_AXES, NULL), EDDY_S(50)));
 }

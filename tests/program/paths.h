@@ -21,4 +21,7 @@ eddy_tensor *call_once(eddy_recorded *recorded, eddy_tensor *x);
 /* That of the function itself, without recording. */
 eddy_tensor *call_plainly(eddy_recorded_body *body, counted *c, eddy_tensor *x);
 
+/* The test of a loop: the sum of what it carries is below 50. */
+eddy_status is_short(void *context, eddy_list carried, eddy_tensor **predicate);
+
 #endif

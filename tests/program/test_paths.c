@@ -122,11 +122,6 @@ Test(paths, are_not_taken_for_guards) {
 }
 
 /* Loops and branches that a program holds, in front of the read and behind it. */
-static eddy_status is_short(void *context, eddy_list carried, eddy_tensor **predicate) {
-    (void)context;
-    return done(predicate, eddy_lt_s(eddy_sum(carried.items[0], EDDY_ALL_AXES, NULL), EDDY_S(50)));
-}
-
 static eddy_status loops(void *context, eddy_recorded_call *call) {
     eddy_tensor *x = eddy_abs(call->inputs.items[0]), *y;
     ((counted *)context)->calls++;

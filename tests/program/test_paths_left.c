@@ -185,17 +185,6 @@ static void call_beside_a_lend(eddy_recorded *recorded, counted *c) {
     cr_assert_eq(c->calls, 2);
 }
 
-static void what_another_thread_has_mapped(void) {
-    counted c = {.state = of(0)};
-    eddy_recorded *recorded = eddy_recorded_create(adds_behind, &c, 1, NULL);
-    call_beside_a_lend(recorded, &c);
-    eddy_recorded_release(&recorded);
-}
-
-Test(paths_left, do_not_wait_for_what_is_behind_the_last_read) {
-    in_runtimes(what_another_thread_has_mapped);
-}
-
 /* The state is read in front of the read, and written behind it. */
 static eddy_status adds_what_it_has_read(void *context, eddy_recorded_call *call) {
     counted *c = context;
@@ -207,15 +196,33 @@ static eddy_status adds_what_it_has_read(void *context, eddy_recorded_call *call
     return EDDY_OK;
 }
 
-static void what_another_thread_reads(void) {
-    counted c = {.state = of(0)};
-    eddy_recorded *recorded = eddy_recorded_create(adds_what_it_has_read, &c, 1, NULL);
-    call_beside_a_lend(recorded, &c);
-    eddy_recorded_release(&recorded);
+static void what_another_thread_has_mapped(void) {
+    static eddy_recorded_body *const bodies[] = {adds_behind, adds_what_it_has_read};
+    for (int i = 0; i < 2; i++) {
+        counted c = {.state = of(0)};
+        eddy_recorded *recorded = eddy_recorded_create(bodies[i], &c, 1, NULL);
+        call_beside_a_lend(recorded, &c);
+        eddy_recorded_release(&recorded);
+    }
 }
 
-Test(paths_left, do_not_wait_for_who_reads) {
-    in_runtimes(what_another_thread_reads);
+Test(paths_left, do_not_wait_for_what_is_written_behind_the_last_read) {
+    in_runtimes(what_another_thread_has_mapped);
+}
+
+/* The same where the beginning would write all of the state, on a path that the call does not take. */
+static eddy_status covers_and_takes_much(void *context, eddy_recorded_call *call) {
+    counted *c = context;
+    eddy_tensor *x = call->inputs.items[0];
+    c->calls++;
+    call->outputs[0] = eddy_neg(x);
+    if (!is_positive(x))
+        return EDDY_OK;
+    must(eddy_copy_into(x, c->state));
+    eddy_tensor *large = eddy_expand(eddy_slice(x, 0, 0, 1, 1), EDDY_SHAPE(8 << 20));
+    if (is_positive(eddy_cumsum(large, 0)))
+        call->outputs[0] = eddy_clone(x);
+    return EDDY_OK;
 }
 
 /* There is no memory for the beginning of a path, and the function needs none. */
@@ -232,9 +239,9 @@ static eddy_status takes_much(void *context, eddy_recorded_call *call) {
     return EDDY_OK;
 }
 
-static void little_memory(void) {
+static void little_memory(eddy_recorded_body *body, double state) {
     counted c = {.state = of(0)};
-    eddy_recorded *recorded = eddy_recorded_create(takes_much, &c, 1, NULL);
+    eddy_recorded *recorded = eddy_recorded_create(body, &c, 1, NULL);
     eddy_scope *scope = eddy_scope_begin();
     for (int i = 0; i < 4; i++)
         call_once(recorded, of(1));
@@ -245,7 +252,7 @@ static void little_memory(void) {
     for (int i = 0; i < 4; i++)
         cr_assert_eq(sum_of(call_once(recorded, of(-1))), 3);
     must(eddy_sync(EDDY_FOREVER));
-    cr_assert_eq(sum_of(c.state), 0);
+    cr_assert_eq(sum_of(c.state), state);
     cr_assert_eq(c.calls, 6);
     expect_explained(recorded, "missed 4 times (there was no memory for its beginning)");
     eddy_release(&other);
@@ -259,7 +266,8 @@ Test(paths_left, are_left_where_there_is_no_memory_for_them) {
                          .memory_limit = 128 << 20));
         must(eddy_runtime_use(runtime));
         eddy_scope *scope = eddy_scope_begin();
-        little_memory();
+        little_memory(takes_much, 0);
+        little_memory(covers_and_takes_much, 3);
         eddy_scope_end(scope);
         must(eddy_runtime_use(NULL));
         eddy_runtime_release(&runtime);
@@ -398,11 +406,6 @@ Test(paths_left, are_left_for_poisoned_inputs) {
 }
 
 /* A loop that has too many steps, in front of the read. */
-static eddy_status is_short(void *context, eddy_list carried, eddy_tensor **predicate) {
-    (void)context;
-    return done(predicate, eddy_lt_s(eddy_sum(carried.items[0], EDDY_ALL_AXES, NULL), EDDY_S(50)));
-}
-
 static eddy_status loops_too_often(void *context, eddy_recorded_call *call) {
     counted *c = context;
     eddy_tensor *x = call->inputs.items[0], *y;
