@@ -16,7 +16,7 @@ static const eddy_kernel mark_kernel = {.name = "mark", .run = run_mark};
 static const eddy_kernel *const mark_kernels[] = {&mark_kernel};
 
 static eddy_status infer_mark(eddy_infer *infer) {
-    for (int64_t i = 0; i < infer->input_count && infer->op != &ops[EDDY_CONTROL_READ]; i++) {
+    for (int64_t i = 0; i < infer->input_count; i++) {
         int64_t count;
         const eddy_spec *spec = &infer->inputs[i];
         if (!eddy_shape_count(spec->shape.rank, spec->shape.dims, &count) || count != 1)
@@ -30,6 +30,12 @@ static eddy_status infer_mark(eddy_infer *infer) {
                : EDDY_OK;
 }
 
+/* Any value may have been read. */
+static eddy_status infer_read(eddy_infer *infer) {
+    (void)infer;
+    return EDDY_OK;
+}
+
 static const eddy_op_operand predicate[] = {
     {.name = "predicate", .kind = EDDY_OPERAND_TENSOR, .is_bool = true}};
 
@@ -41,9 +47,10 @@ static const eddy_op_attribute loop_attributes[] = {
      .offset = offsetof(eddy_control_loop, most_steps),
      .default_value = {.kind = EDDY_SCALAR_INT}}};
 
-#define MARK(text)                                                                                 \
+#define ANY_MARK(text)                                                                             \
     .name = (text), .id = EDDY_OP_REGISTERED, .may_fail = true, .result = EDDY_RESULT_RULE,        \
-    .infer = infer_mark, .kernels = mark_kernels
+    .kernels = mark_kernels
+#define MARK(text) ANY_MARK(text), .infer = infer_mark
 #define MARK_OF_PREDICATE(text) MARK(text), .operands = predicate, .operand_count = 1
 
 static const eddy_op ops[EDDY_CONTROL_READ + 1] = {
@@ -55,7 +62,8 @@ static const eddy_op ops[EDDY_CONTROL_READ + 1] = {
                            .kernel_attribute_bytes = sizeof(eddy_control_loop)},
     [EDDY_CONTROL_LOOP_WHILE] = {MARK_OF_PREDICATE("loop_while")},
     [EDDY_CONTROL_END_LOOP] = {MARK("end_loop")},
-    [EDDY_CONTROL_READ] = {MARK("host_read"), .operands = value, .operand_count = 1},
+    [EDDY_CONTROL_READ] = {ANY_MARK("host_read"), .infer = infer_read, .operands = value,
+                           .operand_count = 1},
 };
 
 const eddy_op *eddy_control_op(eddy_control control) {

@@ -19,7 +19,7 @@ typedef enum eddy_control {
     EDDY_CONTROL_LOOP,
     EDDY_CONTROL_LOOP_WHILE,
     EDDY_CONTROL_END_LOOP,
-    /* A recorded function has read the operand on the host (path.h): in no branch or loop, in no file, and of no text. */
+    /* A recorded function has read the operand on the host (path.h). It stands in no branch or loop, and no text from outside has it. */
     EDDY_CONTROL_READ,
 } eddy_control;
 
@@ -79,6 +79,7 @@ int64_t eddy_regions_most_times(const eddy_regions *regions, const eddy_code *co
 /* Whether there are draws in branches or loops: how many, and so which numbers a draw behind them gets, depends on the way that a run takes. */
 bool eddy_control_has_draws(const eddy_code *code);
 
+/* Marks of all kinds. */
 uint32_t eddy_control_count_marks(const eddy_code *code);
 
 /* Whether the marks are nested, up to EDDY_CONTROL_DEPTH_MOST deep; *wrong: the instruction that is not, else the number of all. */

@@ -1,7 +1,5 @@
 /* Making an executable: calls are packed and prepared as eager ones are, by the same functions, and values get places. */
 #include <program/executable.h>
-#include <program/front.h>
-#include <program/jumps.h>
 
 #include <base/dtype.h>
 #include <base/memory.h>
@@ -11,8 +9,10 @@
 #include <program/accesses.h>
 #include <program/control.h>
 #include <program/crew.h>
+#include <program/front.h>
 #include <program/fused.h>
 #include <program/join.h>
+#include <program/jumps.h>
 #include <program/steps.h>
 
 /* An executable being made. */

@@ -213,9 +213,13 @@ static eddy_tensor *mark(eddy_recording *recording, eddy_tensor *tensor,
         return NULL;
     eddy_tensor *seen =
         is_made(recording, tensor) ? tensor : copy_of(recording, tensor, reading, true, &has_copy);
-    if (!has_copy || !look(seen, reading, recording->path + recording->path_bytes) ||
-        !eddy_code_array_add(&recording->computed, sizeof(eddy_guard), 1, &index))
+    if (!has_copy || !look(seen, reading, recording->path + recording->path_bytes))
         return NULL;
+    if (!eddy_code_array_add(&recording->computed, sizeof(eddy_guard), 1, &index)) {
+        eddy_recording_spoil(recording, EDDY_OUT_OF_MEMORY, reading->origin,
+                             "no memory to record it");
+        return seen;
+    }
     ((eddy_guard *)recording->computed.items)[index] = (eddy_guard){
         .input = EDDY_CODE_NONE, .dtype = tensor->dtype, .bytes = (uint32_t)bytes_of(tensor)};
     if (index == 0)

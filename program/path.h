@@ -2,7 +2,7 @@
  *
  * A program has a mark (EDDY_CONTROL_READ) where the recorded call has read. A run that follows a path compares what is there with what was read then, and goes on
  * where both are the same: so would the function's code. It stops where they differ, or where something has failed before the last mark, and puts back
- * what it had written by then (undo.h): nothing has happened, and the caller, who waits for the run, lets the function run.
+ * what it had written by then (front.h): nothing has happened, and the caller, who waits for that, lets the function run.
  *
  * Shared by the instruction and who waits for it. Threads: the one that runs the instruction writes; another one reads once it has waited for it. */
 #ifndef EDDY_PROGRAM_PATH_H

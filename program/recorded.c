@@ -676,9 +676,11 @@ static eddy_status follow_paths(eddy_calling *c) {
                                                    path, &unfit, c->origin);
         if (!unfit && status == EDDY_OK)
             note_path(c, path);
-        bool is_left = path->is_left, has_failed = path->has_failed;
-        memcpy(known.values, path->values, path->seen);
-        known.bytes = path->seen;
+        bool is_left = unfit && path->is_left, has_failed = unfit && path->has_failed;
+        if (is_left) { /* else it may run on, after a shutdown */
+            memcpy(known.values, path->values, path->seen);
+            known.bytes = path->seen;
+        }
         eddy_path_release(path);
         eddy_program_release(&program);
         if (!unfit)

@@ -271,41 +271,65 @@ static void hand_out(const eddy_run *r) {
 
 /* ---- all of it ---- */
 
-/* With so many operands behind the program's own. */
-static eddy_status submit_with(const eddy_run *r, eddy_vm_operand *operands, uint32_t given_up) {
+/* An instruction of the VM for a run, or for one part of it. */
+typedef struct submission {
+    eddy_part part;
+    const eddy_vm_descriptor *descriptor;
+    eddy_vm_operand *operands;
+    uint32_t operand_count;
+    int64_t cost_ps;
+    uint32_t part_count; /* sequence numbers, as in eddy_vm_call */
+    eddy_ring_gone *gone;
+} submission;
+
+static eddy_status submit_part(const eddy_run *r, const submission *s) {
     const eddy_program *program = r->program;
-    const eddy_executable *executable = program->executable;
-    uint32_t bases = executable->base_count - 1;
-    bool gives = given_up > 0 || program->donated_count > 0;
     r->arguments->program = eddy_program_retain(r->program);
     r->arguments->late = r->late ? eddy_late_draws_retain(r->late) : NULL;
-    r->arguments->path = NULL;
-    r->arguments->part = r->path ? EDDY_PART_BACK : EDDY_PART_ALL;
-    r->arguments->gone = given_up > 0 ? r->turn->gone : NULL;
-    eddy_vm_call call = {
-        .instruction = {.descriptor = gives ? &giving_descriptor : &descriptor,
-                        .arguments = r->arguments,
-                        .operand_count = bases + given_up + (r->path != NULL),
-                        .address = r->origin.address},
-        .argument_bytes = argument_bytes(program),
-        .operands = operands,
-        .stream = eddy_stream_of_caller(r->caller, program->runtime),
-        .cost_ps = r->path ? executable->front.back_ps : executable->most_ps,
-        .part_count = program->code.recorded_count - executable->front.recorded_count +
-                      (gives ? bases + given_up : 0),
-        .place = program->has_registered ? EDDY_PLACE_WORKER : EDDY_PLACE_ANY,
-        .releases = r->caller->pending.numbers,
-        .release_count = eddy_pending_release_count(&r->caller->pending, program->runtime)};
+    r->arguments->path = s->part == EDDY_PART_FRONT ? eddy_path_retain(r->path) : NULL;
+    r->arguments->part = s->part;
+    r->arguments->gone = s->gone;
+    eddy_vm_call call = {.instruction = {.descriptor = s->descriptor,
+                                         .arguments = r->arguments,
+                                         .operand_count = s->operand_count,
+                                         .address = r->origin.address},
+                         .argument_bytes = argument_bytes(program),
+                         .operands = s->operands,
+                         .stream = eddy_stream_of_caller(r->caller, program->runtime),
+                         .cost_ps = s->cost_ps,
+                         .part_count = s->part_count,
+                         .place = program->has_registered ? EDDY_PLACE_WORKER : EDDY_PLACE_ANY,
+                         .releases = r->caller->pending.numbers,
+                         .release_count =
+                             eddy_pending_release_count(&r->caller->pending, program->runtime)};
     bool runs = eddy_recorder_lets_run(r->caller);
     eddy_status status =
         runs ? eddy_vm_submit(program->runtime->vm, &call)
              : eddy_vm_make_lost(program->runtime->vm, &call, r->caller->recorder->lost);
-    if (status != EDDY_OK || !runs) {
-        eddy_late_draws_release(r->arguments->late);
-        eddy_program_release(&r->arguments->program);
-    } else if (r->turn) {
+    if (EDDY_LIKELY(status == EDDY_OK && runs))
+        return status;
+    eddy_late_draws_release(r->arguments->late);
+    eddy_path_release(r->arguments->path);
+    eddy_program_release(&r->arguments->program);
+    return status;
+}
+
+/* All of the run, or what is behind its front; with so many operands behind the program's own. */
+static eddy_status submit_with(const eddy_run *r, eddy_vm_operand *operands, uint32_t given_up) {
+    const eddy_executable *executable = r->program->executable;
+    uint32_t bases = executable->base_count - 1;
+    bool gives = given_up > 0 || r->program->donated_count > 0;
+    submission s = {.part = r->path ? EDDY_PART_BACK : EDDY_PART_ALL,
+                    .descriptor = gives ? &giving_descriptor : &descriptor,
+                    .operands = operands,
+                    .operand_count = bases + given_up + (r->path != NULL),
+                    .cost_ps = r->path ? executable->front.back_ps : executable->most_ps,
+                    .part_count = r->program->code.recorded_count -
+                                  executable->front.recorded_count + (gives ? bases + given_up : 0),
+                    .gone = given_up > 0 ? r->turn->gone : NULL};
+    eddy_status status = submit_part(r, &s);
+    if (status == EDDY_OK && r->turn && eddy_recorder_lets_run(r->caller))
         eddy_ring_turn_submitted(r->turn);
-    }
     return status;
 }
 
@@ -344,33 +368,13 @@ static void bind_back(const eddy_run *r, const eddy_vm_operand *front) {
 }
 
 static eddy_status submit_front(const eddy_run *r, eddy_vm_operand *operands) {
-    const eddy_program *program = r->program;
-    const eddy_front *front = &program->executable->front;
-    r->arguments->program = eddy_program_retain(r->program);
-    r->arguments->late = r->late ? eddy_late_draws_retain(r->late) : NULL;
-    r->arguments->path = eddy_path_retain(r->path);
-    r->arguments->part = EDDY_PART_FRONT;
-    r->arguments->gone = NULL;
-    eddy_vm_call call = {.instruction = {.descriptor = &descriptor,
-                                         .arguments = r->arguments,
-                                         .operand_count = front->operand_count + 1,
-                                         .address = r->origin.address},
-                         .argument_bytes = argument_bytes(program),
-                         .operands = operands,
-                         .stream = eddy_stream_of_caller(r->caller, program->runtime),
-                         .cost_ps = front->front_ps,
-                         .part_count = front->recorded_count,
-                         .place = program->has_registered ? EDDY_PLACE_WORKER : EDDY_PLACE_ANY,
-                         .releases = r->caller->pending.numbers,
-                         .release_count =
-                             eddy_pending_release_count(&r->caller->pending, program->runtime)};
-    eddy_status status = eddy_vm_submit(program->runtime->vm, &call);
-    if (status == EDDY_OK)
-        return status;
-    eddy_late_draws_release(r->arguments->late);
-    eddy_path_release(r->arguments->path);
-    eddy_program_release(&r->arguments->program);
-    return status;
+    const eddy_front *front = &r->program->executable->front;
+    return submit_part(r, &(submission){.part = EDDY_PART_FRONT,
+                                        .descriptor = &descriptor,
+                                        .operands = operands,
+                                        .operand_count = front->operand_count + 1,
+                                        .cost_ps = front->front_ps,
+                                        .part_count = front->recorded_count});
 }
 
 /* There was no memory for the front, which has written nothing: what it would have written is as before. */

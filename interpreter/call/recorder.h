@@ -15,7 +15,7 @@
 typedef enum eddy_recorder_rule {
     EDDY_RECORDER_CALL, /* becomes an instruction of the program */
     EDDY_RECORDER_CAPTURE, /* a storage that is there before the program runs: captured where an instruction uses it */
-    EDDY_RECORDER_READ, /* the program's code sees a value: noted, since a replay would not show it the next one; a recorded function's decides about it */
+    EDDY_RECORDER_READ, /* the program's code sees a value: noted, since a replay would not show it the next one. In a recorded function it decides which program is replayed */
     EDDY_RECORDER_REFUSE, /* fails with UNSUPPORTED, and the recording goes on */
     EDDY_RECORDER_PASS, /* has no effect on what the program computes: happens now, and in no replay */
 } eddy_recorder_rule;
@@ -84,8 +84,9 @@ struct eddy_recorder {
         events; /* calls that were recorded so far: nodes of the tape know when they were made */
     /* Never fails: what goes wrong is the recording's, and shows when it ends. */
     void (*call)(eddy_recorder *recorder, const eddy_recorder_call *call);
-    /* Returns what is read in the tensor's place, which the recorder holds: another thread might write that meanwhile. A read of the tensor is about to happen: of its elements, or of what else is known of it once it was computed (a late shape, an error), or what a run
-     * could not know (where its storage begins). */
+    /* A read of the tensor is about to happen: of its elements, or of what else is known of it once it was computed (a late shape, an error), or what a run
+     * could not know (where its storage begins). Returns the tensor that is read instead, which the recorder holds until the next read, or the same: another thread
+     * might write the tensor between two looks at it. */
     eddy_tensor *(*read)(eddy_recorder *recorder, eddy_tensor *tensor,
                          const eddy_recorder_reading *reading);
     /* Calls depend on the gradient that is kept for an output of a node now (NULL: none). */
