@@ -1,0 +1,76 @@
+/* A device as its driver offers it: queues that run what is launched later and in order, memory that the host cannot touch,
+ * and words in which kernels say what went wrong. vm/DEVICES.md says how the VM uses it.
+ *
+ * A ticket is a number that grows on each queue. `mark` puts it behind everything launched on the queue before; when that is done, the
+ * device stores it to `completed`. One thread at a time launches on a device (wait, copy, mark, and the launch functions of each
+ * backend); none of these waits for the device. */
+#ifndef EDDY_STREAMS_BACKEND_H
+#define EDDY_STREAMS_BACKEND_H
+
+#include <base/sleep.h>
+#include <eddy/status.h>
+#include <kernels/kernel.h>
+#include <stdint.h>
+
+#define EDDY_BACKEND_QUEUES 16
+/* Rows of the table of errors. */
+#define EDDY_BACKEND_WORDS 4096
+
+typedef struct eddy_backend eddy_backend;
+
+typedef struct eddy_backend_queue {
+    eddy_backend *backend; /* const */
+    uint32_t number;       /* const; below EDDY_BACKEND_QUEUES */
+    /* atomic: the device stores (release), in order; everything up to this ticket is done */
+    _Atomic uint64_t completed;
+} eddy_backend_queue;
+
+/* Which side of a copy is the host's. */
+typedef enum eddy_copy_direction {
+    EDDY_COPY_TO_DEVICE,
+    EDDY_COPY_TO_HOST,
+    EDDY_COPY_ON_DEVICE,
+} eddy_copy_direction;
+
+/* The entries that every backend provides. A status is EDDY_OK or EDDY_DEVICE_LOST, which stays. */
+typedef struct eddy_backend_class {
+    const char *name;
+    /* NULL: no memory, or EDDY_BACKEND_QUEUES of them are there. */
+    eddy_backend_queue *(*queue_create)(eddy_backend *backend, int32_t priority);
+    /* What is launched on `queue` from now on begins after `ticket` of `other`, which is marked already. */
+    eddy_status (*wait)(eddy_backend_queue *queue, eddy_backend_queue *other, uint64_t ticket);
+    eddy_status (*copy)(eddy_backend_queue *queue, void *to, const void *from, int64_t bytes,
+                        eddy_copy_direction direction);
+    eddy_status (*mark)(eddy_backend_queue *queue, uint64_t ticket);
+    /* Sleeps while backend->progress is `seen` and no ticket completes. Any thread, one at a time. */
+    void (*await)(eddy_backend *backend, uint32_t seen);
+    /* Addresses of the device, aligned to 512; NULL: there are none left. */
+    void *(*memory_acquire)(eddy_backend *backend, int64_t bytes);
+    void (*memory_release)(eddy_backend *backend, void *data, int64_t bytes);
+    /* Every ticket has completed, or the device is lost. */
+    void (*destroy)(eddy_backend *backend);
+} eddy_backend_class;
+
+struct eddy_backend {
+    const eddy_backend_class *class; /* const after init */
+    /* atomic: raised (seq_cst) after tickets were completed, or to end a sleep */
+    eddy_sleep_word progress;
+    /* atomic: set once (release), with the first DEVICE_LOST */
+    _Atomic bool is_lost;
+    /* The word of ticket t is number t % EDDY_BACKEND_WORDS: the launching thread's before the launch, then the device's, until the ticket is
+     * complete. */
+    eddy_kernel_error
+        *errors; /* const after init; EDDY_BACKEND_WORDS of them, which the device may write */
+};
+
+static inline eddy_kernel_error *eddy_backend_error(eddy_backend *backend, uint64_t ticket) {
+    return &backend->errors[ticket % EDDY_BACKEND_WORDS];
+}
+
+/* Ends a sleep in `await`. */
+static inline void eddy_backend_raise(eddy_backend *backend) {
+    eddy_add_seq_cst(&backend->progress, 1u);
+    eddy_sleep_wake_all(&backend->progress);
+}
+
+#endif
