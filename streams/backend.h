@@ -13,6 +13,8 @@
 #include <stdint.h>
 
 #define EDDY_BACKEND_QUEUES 16
+/* Words that one launch looks at. */
+#define EDDY_BACKEND_SOURCES 8
 /* Rows of the table of errors. */
 #define EDDY_BACKEND_WORDS 4096
 
@@ -41,10 +43,14 @@ typedef struct eddy_backend_class {
     eddy_status (*wait)(eddy_backend_queue *queue, eddy_backend_queue *other, uint64_t ticket);
     eddy_status (*copy)(eddy_backend_queue *queue, void *to, const void *from, int64_t bytes,
                         eddy_copy_direction direction);
+    /* If one of the words of `sources` (a few; the array is the caller's) says that its launch has failed or done nothing, `error` says SKIPPED. For
+     * what is launched next and does not look itself: it runs all the same. */
+    eddy_status (*look)(eddy_backend_queue *queue, const eddy_kernel_error *const *sources,
+                        uint32_t count, eddy_kernel_error *error);
     eddy_status (*mark)(eddy_backend_queue *queue, uint64_t ticket);
     /* Sleeps while backend->progress is `seen` and no ticket completes. Any thread, one at a time. */
     void (*await)(eddy_backend *backend, uint32_t seen);
-    /* Addresses of the device, aligned to 512; NULL: there are none left. */
+    /* Addresses of the device, aligned to 512; NULL: there are none left. Any thread. */
     void *(*memory_acquire)(eddy_backend *backend, int64_t bytes);
     void (*memory_release)(eddy_backend *backend, void *data, int64_t bytes);
     /* Every ticket has completed, or the device is lost. */
@@ -55,7 +61,7 @@ struct eddy_backend {
     const eddy_backend_class *class; /* const after init */
     /* atomic: raised (seq_cst) after tickets were completed, or to end a sleep */
     eddy_sleep_word progress;
-    /* atomic: set once (release), with the first DEVICE_LOST */
+    /* atomic: set once (release), with the first DEVICE_LOST; nothing that was launched runs then */
     _Atomic bool is_lost;
     /* The word of ticket t is number t % EDDY_BACKEND_WORDS: the launching thread's before the launch, then the device's, until the ticket is
      * complete. */

@@ -19,9 +19,9 @@ typedef struct eddy_far_options {
 EDDY_MUST_USE eddy_backend *eddy_far_create(const eddy_far_options *options);
 
 /* Launches `run(context)`, with a copy of the `bytes` at `context` (aligned to 16); the function may touch the device's memory at eddy_far_translate'd addresses.
- * Launching thread. */
-EDDY_MUST_USE eddy_status eddy_far_launch(eddy_backend_queue *queue, void (*run)(void *context),
-                                          const void *context, size_t bytes);
+ * Launching thread. DEVICE_LOST, which the mark says too. */
+eddy_status eddy_far_launch(eddy_backend_queue *queue, void (*run)(void *context),
+                            const void *context, size_t bytes);
 /* Where a kernel finds what the device has at `address` (also within or at the end of a block). NULL stays NULL. */
 void *eddy_far_translate(const eddy_backend *backend, const void *address);
 

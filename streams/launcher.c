@@ -1,0 +1,175 @@
+#include <base/float_environment.h>
+#include <base/memory.h>
+#include <base/sleep.h>
+#include <base/thread.h>
+#include <stddef.h>
+#include <streams/launcher.h>
+
+/* How long the thread looks for more before it sleeps: about what a wake takes. */
+#define SPIN_NS 20000
+#define SPIN_CHECKS 64
+
+typedef struct launcher {
+    eddy_work_queue base;
+    eddy_lock lock;
+    eddy_work *head, **tail; /* lock: lock */
+    _Atomic bool
+        is_stalled; /* atomic: the work sets (release), the VM clears (release); any thread loads (acquire) */
+    _Atomic bool is_ending; /* atomic: release; seen after a raise of `word` */
+    eddy_sleep_word word;   /* atomic: seq_cst; raised after there is something to do */
+    _Atomic bool is_asleep; /* atomic: seq_cst */
+    bool has_thread;        /* const after init */
+    bool is_inside;         /* without a thread: a work runs; by the thread that dispatches */
+    eddy_thread thread;
+} launcher;
+
+static void wake(launcher *to) {
+    eddy_add_seq_cst(&to->word, 1u);
+    if (eddy_load_seq_cst(&to->is_asleep))
+        eddy_sleep_wake_one(&to->word);
+}
+
+static eddy_work *take(launcher *from) {
+    eddy_lock_acquire(&from->lock);
+    eddy_work *work = from->head;
+    if (work && !(from->head = work->next))
+        from->tail = &from->head;
+    eddy_lock_release(&from->lock);
+    return work;
+}
+
+/* The stalled work is the next one again. */
+static void put_back(launcher *to, eddy_work *work) {
+    eddy_lock_acquire(&to->lock);
+    if (!(work->next = to->head))
+        to->tail = &work->next;
+    to->head = work;
+    eddy_lock_release(&to->lock);
+}
+
+/* Whether it has run one. A work that has not stalled may be gone: it is not looked at. */
+static bool run_one(launcher *from) {
+    if (eddy_load_acquire(&from->is_stalled))
+        return false;
+    eddy_work *work = take(from);
+    if (!work)
+        return false;
+    work->run(work, EDDY_OK);
+    return true;
+}
+
+static bool has_work(launcher *from) {
+    if (eddy_load_acquire(&from->is_stalled))
+        return false;
+    eddy_lock_acquire(&from->lock);
+    bool has = from->head != NULL;
+    eddy_lock_release(&from->lock);
+    return has;
+}
+
+static bool spin(launcher *from, uint32_t word) {
+    int64_t end = eddy_clock_ns() + SPIN_NS;
+    do {
+        for (int i = 0; i < SPIN_CHECKS; i++) {
+            if (eddy_load_acquire(&from->word) != word)
+                return true;
+            eddy_atomic_pause();
+        }
+    } while (eddy_clock_ns() < end);
+    return false;
+}
+
+/* The word is read before the last look, and raised after there is something to find. */
+static void sleep_for_work(launcher *from, uint32_t word) {
+    if (spin(from, word))
+        return;
+    eddy_store_seq_cst(&from->is_asleep, true);
+    if (eddy_load_seq_cst(&from->word) == word)
+        eddy_sleep_wait(&from->word, word, EDDY_CLOCK_FOREVER);
+    eddy_store_seq_cst(&from->is_asleep, false);
+}
+
+static void launcher_main(void *context) {
+    launcher *self = context;
+    eddy_float_environment_enter();
+    for (;;) {
+        uint32_t word = eddy_load_seq_cst(&self->word);
+        if (run_one(self))
+            continue;
+        if (eddy_load_acquire(&self->is_ending))
+            return;
+        if (!has_work(self))
+            sleep_for_work(self, word);
+    }
+}
+
+/* Works that a work dispatches run after it, not inside of it. */
+static void run_inside(launcher *self) {
+    if (self->is_inside)
+        return;
+    self->is_inside = true;
+    while (run_one(self))
+        ;
+    self->is_inside = false;
+}
+
+static void dispatch(eddy_work_queue *base, eddy_work *work) {
+    launcher *self = (launcher *)(void *)base;
+    work->next = NULL;
+    eddy_lock_acquire(&self->lock);
+    *self->tail = work;
+    self->tail = &work->next;
+    eddy_lock_release(&self->lock);
+    if (self->has_thread)
+        wake(self);
+    else
+        run_inside(self);
+}
+
+static void destroy(eddy_work_queue *base) {
+    launcher *self = (launcher *)(void *)base;
+    if (self->has_thread) {
+        eddy_store_release(&self->is_ending, true);
+        wake(self);
+        eddy_thread_join(&self->thread);
+    }
+    eddy_memory_release(self, sizeof(*self), EDDY_MEMORY_RUNTIME);
+}
+
+static const eddy_work_queue_class launcher_class = {"launcher", dispatch, destroy};
+
+eddy_work_queue *eddy_launcher_create(bool has_thread) {
+    launcher *made = eddy_memory_acquire_zeroed(sizeof(*made), EDDY_MEMORY_RUNTIME);
+    if (!made)
+        return NULL;
+    made->base.class = &launcher_class;
+    made->base.is_ordered = true;
+    made->has_thread = has_thread;
+    eddy_lock_init(&made->lock, EDDY_RANK_LEAF);
+    made->tail = &made->head;
+    if (has_thread &&
+        eddy_thread_create(&made->thread, "eddy-launcher", launcher_main, made) != EDDY_OK) {
+        eddy_memory_release(made, sizeof(*made), EDDY_MEMORY_RUNTIME);
+        return NULL;
+    }
+    return &made->base;
+}
+
+void eddy_launcher_stall(eddy_work_queue *queue, eddy_work *work) {
+    launcher *self = (launcher *)(void *)queue;
+    put_back(self, work);
+    eddy_store_release(&self->is_stalled, true);
+}
+
+bool eddy_launcher_is_stalled(const eddy_work_queue *queue) {
+    return eddy_load_acquire(&((const launcher *)(const void *)queue)->is_stalled);
+}
+
+void eddy_launcher_resume(eddy_work_queue *queue) {
+    launcher *self = (launcher *)(void *)queue;
+    eddy_store_release(&self->is_stalled, false);
+    if (self->has_thread)
+        wake(self);
+    else
+        run_inside(self);
+}
