@@ -54,6 +54,17 @@ MODELS = {
         ["-DOPS=4 -DFIRST_PART=0 -DLAST_PART=0", "-DOPS=4 -DFIRST_PART=1 -DLAST_PART=2"],
         {"": "-DOPS=3"},
     ),
+    "ticket": (
+        ["-DOPS=3 -DFAILS=3", "-DOPS=3 -DFAILS=3 -DRUNS_ON", "-DOPS=4 -DFAILS=1", "-DOPS=4 -DFAILS=2 -DWINDOW=2"],
+        ["-DOPS=4 -DFAILS=4", "-DOPS=4 -DFAILS=2 -DRUNS_ON", "-DOPS=5 -DFAILS=1 -DWINDOW=3"],
+        {"": "-DOPS=3", "BUG_NOT_LAUNCHED_DOES_NOT_WAIT": "-DOPS=4 -DFAILS=1", "BUG_ONE_ROW_LESS": "-DOPS=4 -DWINDOW=2",
+         "BUG_RUNS_ON_IN_SILENCE": "-DOPS=3 -DRUNS_ON", "BUG_WINDOW_TOO_LARGE": "-DOPS=4 -DWINDOW=2"},
+    ),
+    "wait_list": (
+        ["-DTICKETS=5", "-DTICKETS=4 -DQUEUES=4"],
+        ["-DTICKETS=6 -DCLOCKS_ONLY", "-DTICKETS=5 -DQUEUES=4"],
+        {"": "-DTICKETS=5", "BUG_JOINS_ARE_IN_VAIN": "-DTICKETS=4"},
+    ),
 }
 DEPTH = 100000
 
