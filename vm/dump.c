@@ -9,7 +9,7 @@
 
 #define LINES_MAX 100
 
-static const char *const state_names[] = {"free", "waiting", "ready", "running", "done"};
+static const char *const state_names[] = {"free", "waiting", "ready", "running", "arrived", "done"};
 
 static void append(char *text, size_t size, size_t *length, uint64_t sequence) {
     if (*length < size)

@@ -2,6 +2,7 @@
 #include <base/trace.h>
 #include <errno.h>
 #include <string.h>
+#include <vm/device.h>
 #include <vm/dump.h>
 #include <vm/engine.h>
 #include <vm/execute.h>
@@ -304,6 +305,7 @@ void eddy_engine_dispatch(eddy_vm *vm, eddy_node *node) {
 
 static void run_call(eddy_vm *vm, eddy_node *node) {
     eddy_vm_stream *stream = node->stream;
+    EDDY_ASSERT(!stream->device);
     bool is_queue_free = !stream->is_ordered || stream->dispatched_count == 0;
     eddy_graph_dispatched(vm, node);
     if (!is_queue_free || stream->is_foreign || !begin_here(vm, &node->instruction)) {
@@ -331,6 +333,10 @@ static void run_call(eddy_vm *vm, eddy_node *node) {
     eddy_graph_retire(vm, node);
 }
 
+static bool is_on_device(const eddy_node *node) {
+    return node->stream->device && eddy_instruction_has(&node->instruction, EDDY_KIND_IS_STREAMED);
+}
+
 void eddy_engine_run_ready(eddy_vm *vm) {
     for (int count = 0; vm->engine.ready_head; count++) {
         /* A long list, for example behind a lend that ended: progress is published to waiters, and other threads may continue with it. */
@@ -344,7 +350,9 @@ void eddy_engine_run_ready(eddy_vm *vm) {
         vm->engine.ready_head = node->ready_next;
         if (!vm->engine.ready_head)
             vm->engine.ready_tail = &vm->engine.ready_head;
-        if (node->instruction.kind == EDDY_KIND_CALL)
+        if (EDDY_UNLIKELY(is_on_device(node)))
+            eddy_device_dispatch(vm, node);
+        else if (node->instruction.kind == EDDY_KIND_CALL)
             run_call(vm, node);
         else if (eddy_instruction_kind_run(vm, node))
             eddy_graph_retire(vm, node);
@@ -412,11 +420,17 @@ static bool take_completions(eddy_vm *vm) {
     while (link) {
         eddy_node *node = (eddy_node *)(void *)((char *)link - offsetof(eddy_node, completion));
         link = link->next;
+        if (EDDY_UNLIKELY(node->queue != NULL)) {
+            eddy_device_arrived(vm, node);
+            continue;
+        }
         if (node->instruction.kind == EDDY_KIND_CALL) {
             node->stream->dispatched_count--;
             vm->engine.running_count--;
         } else {
             eddy_instruction_kind_completed(vm, node);
+            if (EDDY_UNLIKELY(eddy_device_stores(vm, node)))
+                continue;
         }
         if (node->is_starved)
             eddy_starved_add(vm, node);
@@ -486,6 +500,8 @@ static bool tick(eddy_vm *vm) {
         has_moved = true;
     }
     tell_others(vm, has_moved);
+    if (EDDY_UNLIKELY(eddy_load_acquire(&vm->device_count) > 0))
+        has_moved |= eddy_device_attend(vm, has_moved);
     if (EDDY_UNLIKELY(eddy_load_relaxed(&vm->was_told)) &&
         (!vm->engine.starved || vm->engine.running_count > 0)) {
         eddy_store_relaxed(&vm->was_told, false);

@@ -40,7 +40,8 @@ bool eddy_engine_is_call(const eddy_work *work);
 static inline bool eddy_engine_has_work(const eddy_vm *vm) {
     return eddy_load_relaxed(&vm->ring.tail) != eddy_load_relaxed(&vm->ring.head) ||
            !eddy_lifo_is_empty(&vm->completions) || !eddy_lifo_is_empty(&vm->releases) ||
-           eddy_load_relaxed(&vm->has_left) || eddy_load_relaxed(&vm->was_told);
+           eddy_load_relaxed(&vm->has_left) || eddy_load_relaxed(&vm->was_told) ||
+           eddy_load_relaxed(&vm->has_stalled);
 }
 /* Wakes the scheduler thread from outside the submission lock. */
 void eddy_vm_poke(eddy_vm *vm);

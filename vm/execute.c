@@ -4,6 +4,7 @@
 #include <base/trace.h>
 #include <stdio.h>
 #include <string.h>
+#include <vm/device.h>
 #include <vm/execute.h>
 #include <vm/machine.h>
 #include <vm/service.h>
@@ -56,25 +57,17 @@ static void release_given_up(eddy_storage *storage, eddy_blocks_cache *cache) {
     storage->shared.data = NULL;
 }
 
-static bool is_named_again(const eddy_instruction *instruction, uint32_t i) {
-    eddy_storage_number number = eddy_mention_number(instruction->mentions[i]);
-    for (uint32_t k = 0; k < instruction->view.operand_count; k++)
-        if (k != i && eddy_mention_number(instruction->mentions[k]) == number)
-            return true;
-    return false;
-}
-
 /* What the call gives up and does not touch makes room for what it makes. If that is not enough it is tried again, and gives up all the same. */
 static void make_room(eddy_vm *vm, const eddy_instruction *instruction, eddy_blocks_cache *cache) {
     for (uint32_t i = 0; i < instruction->view.operand_count; i++) {
         eddy_mention mention = instruction->mentions[i];
         if ((mention & EDDY_MENTION_GIVEN_UP) && !eddy_mention_is_input(mention) &&
-            !is_named_again(instruction, i))
+            !eddy_instruction_is_named_again(instruction, i))
             release_given_up(eddy_vm_storage(vm, eddy_mention_number(mention)), cache);
     }
 }
 
-/* Once the call is over. */
+/* Once the call is over. The memory is released too, unless its launch has done so (`cache` NULL). */
 static void give_up(eddy_vm *vm, const eddy_instruction *instruction, eddy_blocks_cache *cache) {
     if (EDDY_LIKELY(!instruction->view.descriptor->gone))
         return;
@@ -87,21 +80,33 @@ static void give_up(eddy_vm *vm, const eddy_instruction *instruction, eddy_block
         eddy_error error;
         instruction->view.descriptor->gone(&instruction->view, i, &error);
         eddy_errors_add_known(&vm->errors, &error);
-        release_given_up(storage, cache);
+        if (cache)
+            release_given_up(storage, cache);
         storage->shared.poison = eddy_poison_make(error.sequence, EDDY_POISON_LOST);
     }
 }
 
-static void skip(eddy_vm *vm, const eddy_instruction *instruction, eddy_poison blame) {
-    note_sizes(vm, instruction);
-    poison_outputs(vm, instruction, eddy_poison_sequence(blame), EDDY_POISON_SKIPPED);
+void eddy_vm_execute_give_up(eddy_vm *vm, const eddy_instruction *instruction) {
+    give_up(vm, instruction, NULL);
+}
+
+void eddy_vm_execute_skipped(eddy_vm *vm, const eddy_instruction *instruction, eddy_poison blame,
+                             bool has_run) {
+    poison_outputs(vm, instruction, eddy_poison_sequence(blame),
+                   has_run ? EDDY_POISON_TORN : EDDY_POISON_SKIPPED);
     eddy_add_relaxed(&vm->skipped_count, (uint64_t)1);
 }
 
-static void fail(eddy_vm *vm, const eddy_instruction *instruction, eddy_status status) {
+static void skip(eddy_vm *vm, const eddy_instruction *instruction, eddy_poison blame) {
+    note_sizes(vm, instruction);
+    eddy_vm_execute_skipped(vm, instruction, blame, false);
+}
+
+void eddy_vm_execute_fail(eddy_vm *vm, const eddy_instruction *instruction, eddy_status status,
+                          bool has_run) {
     eddy_poison blame = eddy_vm_input_poison(vm, instruction);
     if (blame != 0) {
-        skip(vm, instruction, blame);
+        eddy_vm_execute_skipped(vm, instruction, blame, has_run);
         return;
     }
     char text[320] = "";
@@ -112,13 +117,13 @@ static void fail(eddy_vm *vm, const eddy_instruction *instruction, eddy_status s
                     instruction->view.sequence, "%s: %s",
                     text[0] ? text : eddy_instruction_name(instruction), eddy_status_text(status));
     eddy_errors_add(&vm->errors, &error);
-    note_sizes(vm, instruction);
-    /* It did not run: its targets are as they were. */
-    poison_outputs(vm, instruction, instruction->view.sequence, EDDY_POISON_SKIPPED);
+    poison_outputs(vm, instruction, instruction->view.sequence,
+                   has_run ? EDDY_POISON_TORN : EDDY_POISON_SKIPPED);
 }
 
 void eddy_vm_execute_failed(eddy_vm *vm, const eddy_instruction *instruction, eddy_status status) {
-    fail(vm, instruction, status);
+    note_sizes(vm, instruction);
+    eddy_vm_execute_fail(vm, instruction, status, false);
     eddy_blocks_cache cache;
     eddy_blocks_cache_init(&cache, &vm->tensors);
     give_up(vm, instruction, &cache);
@@ -280,41 +285,75 @@ static bool run_kernel(eddy_vm *vm, const eddy_instruction *instruction, const e
     return has_memory;
 }
 
-static inline __attribute__((always_inline)) eddy_execute_result
-execute(eddy_vm *vm, const eddy_instruction *instruction, eddy_blocks_cache *cache,
-        eddy_kernel_team *team, void **data, int64_t *data_bytes) {
+/* From poison to workspace. SKIPS: an input is poisoned, `skip` has seen to all. */
+typedef enum begun { BEGUN, BEGUN_STARVED, BEGUN_SKIPS } begun;
+
+static inline __attribute__((always_inline)) begun
+execute_begin(eddy_vm *vm, const eddy_instruction *instruction, eddy_blocks_cache *cache,
+              eddy_vm_run *run, void **data, int64_t *data_bytes, int64_t *workspace_bytes,
+              bool *covers_old) {
     survey found = execute_prepare(vm, instruction, cache, data, data_bytes);
     if (EDDY_UNLIKELY(found.is_starved))
-        return EDDY_EXECUTE_STARVED;
+        return BEGUN_STARVED;
+    *covers_old = found.covers_old;
     const eddy_vm_descriptor *descriptor = instruction->view.descriptor;
     if (EDDY_UNLIKELY(found.blame != 0) && !descriptor->is_program) {
         skip(vm, instruction, found.blame);
-        return EDDY_EXECUTED;
+        return BEGUN_SKIPS;
     }
-    eddy_kernel_error error = {.position = INT64_MAX};
-    eddy_vm_run run = {&instruction->view,   data, data_bytes, NULL, team, &error, vm,
-                       instruction->mentions};
-    int64_t workspace_bytes = descriptor->workspace ? (int64_t)descriptor->workspace(&run) : 0;
-    if (workspace_bytes > 0) {
-        run.workspace = eddy_blocks_acquire(cache, workspace_bytes);
-        if (!run.workspace) {
+    *workspace_bytes = descriptor->workspace ? (int64_t)descriptor->workspace(run) : 0;
+    if (*workspace_bytes > 0) {
+        run->workspace = eddy_blocks_acquire(cache, *workspace_bytes);
+        if (!run->workspace) {
             unprovide(vm, instruction, instruction->view.operand_count, cache);
-            return EDDY_EXECUTE_STARVED;
+            return BEGUN_STARVED;
         }
     }
+    return BEGUN;
+}
+
+static inline __attribute__((always_inline)) void execute_end(eddy_vm *vm,
+                                                              const eddy_instruction *instruction,
+                                                              const eddy_kernel_error *error,
+                                                              bool covers_old) {
+    if (EDDY_UNLIKELY(eddy_load_acquire(&error->status) != EDDY_OK))
+        fail_kernel(vm, instruction, error);
+    else if (covers_old)
+        heal(vm, instruction);
+}
+
+void eddy_vm_execute_end(eddy_vm *vm, const eddy_instruction *instruction,
+                         const eddy_kernel_error *error) {
+    execute_end(vm, instruction, error, true);
+}
+
+static inline __attribute__((always_inline)) eddy_execute_result
+execute(eddy_vm *vm, const eddy_instruction *instruction, eddy_blocks_cache *cache,
+        eddy_kernel_team *team, void **data, int64_t *data_bytes) {
+    eddy_kernel_error error = {.position = INT64_MAX};
+    eddy_vm_run run = {.instruction = &instruction->view,
+                       .data = data,
+                       .bytes = data_bytes,
+                       .team = team,
+                       .error = &error,
+                       .vm = vm,
+                       .mentions = instruction->mentions};
+    int64_t workspace_bytes;
+    bool covers_old;
+    begun how = execute_begin(vm, instruction, cache, &run, data, data_bytes, &workspace_bytes,
+                              &covers_old);
+    if (EDDY_UNLIKELY(how != BEGUN))
+        return how == BEGUN_SKIPS ? EDDY_EXECUTED : EDDY_EXECUTE_STARVED;
     bool has_memory = run_kernel(vm, instruction, &run, cache, data, data_bytes);
     if (workspace_bytes > 0)
         eddy_blocks_release(cache, run.workspace, workspace_bytes);
     if (!has_memory)
         return EDDY_EXECUTE_STARVED;
-    if (descriptor->is_program)
+    if (instruction->view.descriptor->is_program)
         return EDDY_EXECUTED;
     if (EDDY_UNLIKELY(vm->checks_finite))
         execute_check_finite(instruction, &run);
-    if (EDDY_UNLIKELY(eddy_load_acquire(&error.status) != EDDY_OK))
-        fail_kernel(vm, instruction, &error);
-    else if (found.covers_old)
-        heal(vm, instruction);
+    execute_end(vm, instruction, &error, covers_old);
     return EDDY_EXECUTED;
 }
 
@@ -422,11 +461,15 @@ void eddy_vm_storage_free_odd(eddy_vm *vm, eddy_storage *storage, eddy_blocks_ca
                               eddy_blocks_cache *arguments) {
     if (storage->shared.borrow)
         eddy_service_push(vm, &storage->shared.borrow->item);
+    else if (storage->shared.device != 0)
+        eddy_device_pool_give(vm->devices[storage->shared.device]->pool, storage->shared.data, 0,
+                              0);
     else
         eddy_blocks_release(cache, storage->shared.data, storage->shared.bytes);
     if (storage->shared.late_shape)
         eddy_blocks_release(arguments, storage->shared.late_shape, sizeof(eddy_shape));
     storage->shared.borrow = NULL;
     storage->shared.late_shape = NULL;
+    storage->shared.device = 0;
     eddy_store_relaxed(&storage->shared.is_kept, false);
 }

@@ -16,16 +16,26 @@ eddy_execute_result eddy_vm_execute(eddy_vm *vm, const eddy_instruction *instruc
 bool eddy_vm_execute_plain(eddy_vm *vm, eddy_vm_call *call);
 /* Fails a CALL as `status` without running it: a root of its own, unless an input is poisoned already. What it gives up is given up. */
 void eddy_vm_execute_failed(eddy_vm *vm, const eddy_instruction *instruction, eddy_status status);
+/* The parts of these for a device, where launch and end are apart and the launcher has seen to sizes and memory (vm/launch.c). Engine only. A call
+ * that did not run, or ran for nothing, since an input is poisoned; that failed for `status`; whose kernel has run, and says so in
+ * `error`; and, after each of these, what it gives up. */
+void eddy_vm_execute_skipped(eddy_vm *vm, const eddy_instruction *instruction, eddy_poison blame,
+                             bool has_run);
+void eddy_vm_execute_fail(eddy_vm *vm, const eddy_instruction *instruction, eddy_status status,
+                          bool has_run);
+void eddy_vm_execute_end(eddy_vm *vm, const eddy_instruction *instruction,
+                         const eddy_kernel_error *error);
+void eddy_vm_execute_give_up(eddy_vm *vm, const eddy_instruction *instruction);
 /* The lowest poison among the inputs, 0 when healthy. */
 eddy_poison eddy_vm_input_poison(eddy_vm *vm, const eddy_instruction *instruction);
-/* One that is borrowed, kept or has a late shape. */
+/* One that is borrowed, kept, a device's or has a late shape. */
 void eddy_vm_storage_free_odd(eddy_vm *vm, eddy_storage *storage, eddy_blocks_cache *cache,
                               eddy_blocks_cache *arguments);
 /* Gives a storage's memory back, or a borrowed buffer to the service thread; the caller owns the shared line. */
 static inline void eddy_vm_storage_free(eddy_vm *vm, eddy_storage *storage,
                                         eddy_blocks_cache *cache, eddy_blocks_cache *arguments) {
     if (EDDY_UNLIKELY(storage->shared.borrow || storage->shared.late_shape ||
-                      eddy_load_relaxed(&storage->shared.is_kept)))
+                      storage->shared.device != 0 || eddy_load_relaxed(&storage->shared.is_kept)))
         eddy_vm_storage_free_odd(vm, storage, cache, arguments);
     else
         eddy_blocks_release(cache, storage->shared.data, storage->shared.bytes);

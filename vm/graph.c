@@ -1,6 +1,7 @@
 /* Nodes, edges and retirement (PROTOCOL.md section 6). Engine only. */
 #include <streams/team.h>
 #include <string.h>
+#include <vm/device.h>
 #include <vm/execute.h>
 #include <vm/graph.h>
 #include <vm/instruction_kinds.h>
@@ -33,6 +34,14 @@ eddy_node *eddy_graph_node_acquire(eddy_vm *vm, const eddy_instruction *instruct
     node->is_behind_user = node->is_finished = false;
     eddy_store_relaxed(&node->has_ended_lend, false);
     node->search = 0;
+    node->ticket = 0;
+    node->unended = 0;
+    node->source_count = 0;
+    node->queue = NULL;
+    node->phase = EDDY_STAGING_NONE;
+    node->staging = NULL;
+    node->workspace = NULL;
+    node->staging_poison = 0;
     node->waiting_count = 0;
     node->waiting_uses = NULL;
     node->waiting_orders = NULL;
@@ -107,9 +116,24 @@ static bool marker_is_first(const eddy_vm *vm, const eddy_node *node) {
 /* No edge is needed if one in-order queue holds both, or will: if the earlier is not dispatched yet, each node linked between
  * them waits for its predecessor, and so does the later (link_ordered). */
 static bool queue_orders(const eddy_node *source, const eddy_node *node) {
-    return source->stream == node->stream && node->stream->is_ordered &&
+    return source->stream == node->stream && node->stream->is_ordered && !node->stream->device &&
            eddy_instruction_has(&source->instruction, EDDY_KIND_IS_QUEUED) &&
            eddy_instruction_has(&node->instruction, EDDY_KIND_IS_QUEUED);
+}
+
+/* Whether the node goes through the queue of its ordered stream. On a device all that have a turn on it do. */
+static bool is_queued(const eddy_node *node) {
+    return eddy_instruction_has(&node->instruction,
+                                node->stream->device ? EDDY_KIND_IS_STREAMED : EDDY_KIND_IS_QUEUED);
+}
+
+/* An edge that dispatch of the source satisfies: whether it has. The source must end first all the same. */
+static bool is_satisfied_by_dispatch(eddy_vm *vm, const eddy_node *source, eddy_node *node) {
+    node->unended++;
+    if (source->ticket == 0)
+        return false;
+    vm->engine.edges_skipped++;
+    return true;
 }
 
 static void edge_made(eddy_vm *vm, const eddy_node *source, eddy_node *node) {
@@ -117,6 +141,12 @@ static void edge_made(eddy_vm *vm, const eddy_node *source, eddy_node *node) {
     vm->engine.edges_made++;
     if (source->is_behind_user)
         node->is_behind_user = true;
+}
+
+/* A launch looks at the words of so many of those that write what it reads; it begins after the end of further ones. */
+static bool has_room_for_source(const eddy_use *use) {
+    eddy_mention mention = use->node->instruction.mentions[use - use->node->uses];
+    return !eddy_mention_is_input(mention) || use->node->source_count++ < EDDY_BACKEND_SOURCES;
 }
 
 static void wait_for_writer(eddy_vm *vm, eddy_use *use, eddy_node *source) {
@@ -129,6 +159,12 @@ static void wait_for_writer(eddy_vm *vm, eddy_use *use, eddy_node *source) {
     use->source = source;
     use->source_next = source->waiting_uses;
     source->waiting_uses = use;
+    if (EDDY_UNLIKELY(eddy_device_orders(source, use->node)) && has_room_for_source(use)) {
+        use->is_kept = true;
+        use->has_source_gone = is_satisfied_by_dispatch(vm, source, use->node);
+        if (use->has_source_gone)
+            return;
+    }
     edge_made(vm, source, use->node);
 }
 
@@ -138,9 +174,12 @@ static void wait_for_node(eddy_vm *vm, eddy_node *node, eddy_order order, eddy_n
     edge->node = node;
     edge->source = source;
     edge->is_dispatch = is_dispatch;
+    edge->is_kept = !is_dispatch && eddy_device_orders(source, node);
     edge->source_next = source->waiting_orders;
     source->waiting_orders = edge;
-    edge_made(vm, source, node);
+    edge->has_source_gone = edge->is_kept && is_satisfied_by_dispatch(vm, source, node);
+    if (!edge->has_source_gone)
+        edge_made(vm, source, node);
 }
 
 static void reader_unlink(eddy_use *use) {
@@ -160,10 +199,14 @@ static void link_write(eddy_vm *vm, eddy_use *use, eddy_storage *storage) {
     for (eddy_use *reader = storage->engine.readers; reader; reader = reader->reader_next) {
         if (queue_orders(reader->node, use->node)) {
             vm->engine.edges_skipped++;
-        } else {
-            reader->next_writer = use->node;
-            edge_made(vm, reader->node, use->node);
+            continue;
         }
+        reader->next_writer = use->node;
+        reader->lets_go = eddy_device_orders(reader->node, use->node);
+        reader->has_let_go =
+            reader->lets_go && is_satisfied_by_dispatch(vm, reader->node, use->node);
+        if (!reader->has_let_go)
+            edge_made(vm, reader->node, use->node);
     }
     /* The readers stay reachable from here, for the search back from a waiter. */
     use->reader_next = storage->engine.readers;
@@ -205,17 +248,29 @@ static void link_uses(eddy_vm *vm, eddy_node *node, bool writes) {
     }
 }
 
+/* The second launch of a late call comes behind what was dispatched meanwhile. An event passes after it all the same; `gate` is the last one. */
+static void link_after_late(eddy_vm *vm, eddy_node *node) {
+    eddy_vm_stream *stream = node->stream;
+    bool is_late = eddy_device_is_late(node);
+    if (stream->gate &&
+        (is_late || eddy_instruction_has(&node->instruction, EDDY_KIND_ENDS_STREAM)))
+        wait_for_node(vm, node, EDDY_ORDER_GATE, stream->gate, false);
+    if (is_late)
+        stream->gate = node;
+}
+
 static void link_ordered(eddy_vm *vm, eddy_node *node) {
     eddy_vm_stream *stream = node->stream;
-    bool is_queued = eddy_instruction_has(&node->instruction, EDDY_KIND_IS_QUEUED);
+    bool goes_through_queue = is_queued(node);
     /* After the last one that is not in the queue yet. Instructions other than calls do not go through the queue: they wait until all
      * before them have retired, and later ones wait for them. */
     if (stream->undispatched)
         wait_for_node(vm, node, EDDY_ORDER_STREAM, stream->undispatched,
-                      is_queued && eddy_instruction_has(&stream->undispatched->instruction,
-                                                        EDDY_KIND_IS_QUEUED));
+                      goes_through_queue && is_queued(stream->undispatched));
     stream->undispatched = node;
-    node->is_marker = !is_queued;
+    node->is_marker = !goes_through_queue;
+    if (stream->device)
+        link_after_late(vm, node);
 }
 
 static void link_unordered(eddy_vm *vm, eddy_node *node) {
@@ -293,11 +348,42 @@ static void satisfied(eddy_vm *vm, eddy_node *node) {
     eddy_graph_make_ready(vm, node);
 }
 
+/* A source is over: what dispatch of it has satisfied is one end less to wait for. */
+static void ended(eddy_vm *vm, eddy_node *node, bool has_gone) {
+    if (EDDY_UNLIKELY(has_gone))
+        eddy_device_source_ended(node);
+    else
+        satisfied(vm, node);
+}
+
+/* On a device: successors there begin after it, and need not wait here. They stay linked until it ends. */
+static void let_go(eddy_vm *vm, eddy_node *node) {
+    for (eddy_use *use = node->waiting_uses; use; use = use->source_next)
+        if (use->is_kept) {
+            use->has_source_gone = true;
+            satisfied(vm, use->node);
+        }
+    for (uint32_t i = 0; i < node->instruction.view.operand_count; i++) {
+        eddy_use *use = &node->uses[i];
+        if (use->next_writer && use->lets_go) {
+            use->has_let_go = true;
+            satisfied(vm, use->next_writer);
+        }
+    }
+    for (eddy_order_edge *edge = node->waiting_orders; edge; edge = edge->source_next)
+        if (edge->is_kept) {
+            edge->has_source_gone = true;
+            satisfied(vm, edge->node);
+        }
+}
+
 void eddy_graph_dispatched(eddy_vm *vm, eddy_node *node) {
     node->state = EDDY_NODE_DISPATCHED;
     eddy_vm_stream *stream = node->stream;
-    if (!stream->is_ordered || !eddy_instruction_has(&node->instruction, EDDY_KIND_IS_QUEUED))
+    if (!stream->is_ordered || !is_queued(node))
         return;
+    if (stream->device)
+        let_go(vm, node);
     if (stream->undispatched == node)
         stream->undispatched = NULL;
     /* Prescheduling: successors in the same queue need not wait for the end. */
@@ -373,7 +459,7 @@ static void drop_use(eddy_vm *vm, eddy_use *use) {
     } else {
         reader_unlink(use);
         if (use->next_writer)
-            satisfied(vm, use->next_writer);
+            ended(vm, use->next_writer, use->has_let_go);
     }
     /* Hands the storage back to the issuers (D1): after all writes to the shared line. */
     eddy_store_release(&storage->shared.retired, eddy_load_relaxed(&storage->shared.retired) + 1);
@@ -397,13 +483,13 @@ void eddy_graph_retire(eddy_vm *vm, eddy_node *node) {
     for (eddy_use *use = node->waiting_uses; use;) {
         eddy_use *next = use->source_next;
         use->source = NULL;
-        satisfied(vm, use->node);
+        ended(vm, use->node, use->has_source_gone);
         use = next;
     }
     for (eddy_order_edge *edge = node->waiting_orders; edge;) {
         eddy_order_edge *next = edge->source_next;
         edge->source = NULL;
-        satisfied(vm, edge->node);
+        ended(vm, edge->node, edge->has_source_gone);
         edge = next;
     }
     if (stream->undispatched == node)

@@ -58,6 +58,16 @@ static inline bool eddy_instruction_has(const eddy_instruction *instruction,
     return (eddy_instruction_kinds[instruction->kind].rules & (unsigned)rule) != 0;
 }
 
+/* Whether another operand is the same storage. */
+static inline bool eddy_instruction_is_named_again(const eddy_instruction *instruction,
+                                                   uint32_t operand) {
+    eddy_storage_number number = eddy_mention_number(instruction->mentions[operand]);
+    for (uint32_t k = 0; k < instruction->view.operand_count; k++)
+        if (k != operand && eddy_mention_number(instruction->mentions[k]) == number)
+            return true;
+    return false;
+}
+
 static inline eddy_origin eddy_instruction_origin(const eddy_instruction *instruction) {
     return (eddy_origin){eddy_instruction_name(instruction), instruction->view.address};
 }

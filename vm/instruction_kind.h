@@ -19,6 +19,7 @@ typedef enum eddy_instruction_kind_rule {
     EDDY_KIND_HAS_WAITER = 1 << 7,  /* the waiter is the first of its arguments */
     EDDY_KIND_IS_WAIT =
         1 << 8, /* nothing but a wait: counts as finished at once (PROTOCOL.md 10) */
+    EDDY_KIND_USES_DATA = 1 << 9, /* of its storage, on the host */
 } eddy_instruction_kind_rule;
 
 typedef enum eddy_instruction_kind {

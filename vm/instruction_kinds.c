@@ -1,5 +1,6 @@
 #include <base/status.h>
 #include <string.h>
+#include <vm/device.h>
 #include <vm/engine.h>
 #include <vm/event.h>
 #include <vm/graph.h>
@@ -18,10 +19,18 @@ static eddy_storage *first_storage(eddy_vm *vm, const eddy_instruction *instruct
     return eddy_vm_storage(vm, eddy_mention_number(instruction->mentions[0]));
 }
 
+/* Whether the host may have the elements, and where it finds them. */
+static eddy_poison poison_for_host(const eddy_storage *storage, const eddy_node *node) {
+    return node && node->staging_poison ? node->staging_poison : storage->shared.poison;
+}
+
+static void *data_for_host(const eddy_storage *storage, const eddy_node *node) {
+    return node->staging ? node->staging : storage->shared.data;
+}
+
 /* ---- waits ---- */
 
 static bool run_wait(eddy_vm *vm, const eddy_instruction *instruction, eddy_node *node) {
-    (void)node;
     const eddy_wait_arguments *wait = instruction->view.arguments;
     eddy_waiter *waiter = wait->waiter;
     eddy_vm_event_release(wait->event);
@@ -30,10 +39,13 @@ static bool run_wait(eddy_vm *vm, const eddy_instruction *instruction, eddy_node
     waiter->status = EDDY_OK;
     if (instruction->view.operand_count > 0) {
         const eddy_storage *storage = first_storage(vm, instruction);
-        waiter->poison = storage->shared.poison;
+        waiter->poison = poison_for_host(storage, node);
         waiter->bytes = storage->shared.bytes;
         if (waiter->poison == 0 && wait->bytes > 0)
-            memcpy(waiter->value, (const char *)storage->shared.data + wait->offset, wait->bytes);
+            memcpy(waiter->value,
+                   node && node->staging ? (const char *)node->staging
+                                         : (const char *)storage->shared.data + wait->offset,
+                   wait->bytes);
         if (waiter->poison == 0 && wait->wants_shape)
             waiter->shape = *storage->shared.late_shape;
     }
@@ -63,8 +75,8 @@ static bool run_lend(eddy_vm *vm, const eddy_instruction *instruction, eddy_node
     node->state = EDDY_NODE_DISPATCHED;
     node->lend_thread = waiter->thread;
     waiter->status = EDDY_OK;
-    waiter->poison = storage->shared.poison;
-    waiter->data = storage->shared.data;
+    waiter->poison = poison_for_host(storage, node);
+    waiter->data = data_for_host(storage, node);
     waiter->bytes = storage->shared.bytes;
     waiter->lend = node;
     if (waiter->poison != 0) {
@@ -101,10 +113,10 @@ static void run_callback(eddy_service_item *item) {
     const eddy_access_arguments *access = node->instruction.view.arguments;
     const eddy_storage *storage = first_storage(vm, &node->instruction);
     eddy_error error;
-    eddy_poison poison = storage->shared.poison;
+    eddy_poison poison = poison_for_host(storage, node);
     if (poison != 0)
         eddy_errors_find(&vm->errors, eddy_poison_sequence(poison), &error);
-    access->callback(access->context, poison ? NULL : storage->shared.data,
+    access->callback(access->context, poison ? NULL : data_for_host(storage, node),
                      poison ? 0 : storage->shared.bytes, poison ? &error : NULL);
     eddy_engine_complete(vm, node);
     eddy_engine_drive(vm);
@@ -157,15 +169,17 @@ const eddy_instruction_kind_row eddy_instruction_kinds[] = {
     [EDDY_KIND_WAIT] = {.name = "wait",
                         .event = wait_event,
                         .run = run_wait,
-                        .rules = EDDY_KIND_HAS_WAITER | EDDY_KIND_IS_WAIT},
+                        .rules = EDDY_KIND_HAS_WAITER | EDDY_KIND_IS_WAIT | EDDY_KIND_USES_DATA},
     [EDDY_KIND_BARRIER] = {.name = "sync",
                            .run = run_barrier,
                            .rules = EDDY_KIND_ENDS_ALL | EDDY_KIND_HAS_WAITER | EDDY_KIND_IS_WAIT},
     [EDDY_KIND_LEND] = {.name = "map",
                         .run = run_lend,
                         .completed = lend_ended,
-                        .rules = EDDY_KIND_IS_USERS | EDDY_KIND_HAS_WAITER},
-    [EDDY_KIND_ACCESS] = {.name = "access", .run = run_access, .rules = EDDY_KIND_IS_USERS},
+                        .rules = EDDY_KIND_IS_USERS | EDDY_KIND_HAS_WAITER | EDDY_KIND_USES_DATA},
+    [EDDY_KIND_ACCESS] = {.name = "access",
+                          .run = run_access,
+                          .rules = EDDY_KIND_IS_USERS | EDDY_KIND_USES_DATA},
     [EDDY_KIND_RECOVER] = {.name = "recover", .run = run_recover},
     [EDDY_KIND_EVENT] = {.name = "event",
                          .event = stream_event,
@@ -202,12 +216,18 @@ static bool is_in_order(eddy_vm *vm, const eddy_instruction *instruction) {
 }
 
 bool eddy_instruction_kind_run_direct(eddy_vm *vm, const eddy_instruction *instruction) {
-    if (eddy_instruction_has(instruction, EDDY_KIND_IS_USERS) || !is_in_order(vm, instruction))
+    if (eddy_instruction_has(instruction, EDDY_KIND_IS_USERS) || !is_in_order(vm, instruction) ||
+        EDDY_UNLIKELY(eddy_device_fetches(vm, instruction)))
         return false;
     return eddy_instruction_kinds[instruction->kind].run(vm, instruction, NULL);
 }
 
 bool eddy_instruction_kind_run(eddy_vm *vm, eddy_node *node) {
+    if (EDDY_UNLIKELY(node->phase == EDDY_STAGING_NONE &&
+                      eddy_device_fetches(vm, &node->instruction))) {
+        eddy_device_fetch(vm, node);
+        return false;
+    }
     return eddy_instruction_kinds[node->instruction.kind].run(vm, &node->instruction, node);
 }
 

@@ -13,6 +13,8 @@
 #include <vm/vm.h>
 
 #define EDDY_STREAM_MAX 4096 /* 12 bits in a record; 0 is the default stream */
+/* Devices of a VM, the host among them. */
+#define EDDY_VM_DEVICES 32
 #define EDDY_NUMBER_RING 4096
 /* So many pending releases get a record of their own; fewer travel in the next record. */
 #define EDDY_PENDING_RELEASES 12
@@ -50,7 +52,9 @@ struct eddy_vm_stream {
     uint16_t number;        /* const */
     bool is_ordered;        /* const */
     _Atomic int32_t references;
-    bool is_foreign; /* const: only the stream itself runs kernels (the fake) */
+    bool is_foreign; /* const: only the stream itself runs kernels (the fake, a device) */
+    struct eddy_vm_device *device; /* const: NULL on the host */
+    uint32_t device_queue;         /* const: the queue's number there */
     /* Issuers. lock: submission. Instructions that block later ones: all on an ordered stream, gates on others. */
     uint32_t blocking_submitted;
     uint32_t submitted; /* all of them */
@@ -59,7 +63,8 @@ struct eddy_vm_stream {
     _Atomic uint32_t retired;
     /* Engine only. */
     eddy_node *live_head, *live_tail;
-    eddy_node *gate;           /* the last unretired gate of an unordered stream */
+    eddy_node
+        *gate; /* the last unretired gate of an unordered stream, or late call of a device's */
     eddy_node *undispatched;   /* the last node of an ordered stream that is not dispatched yet */
     uint32_t dispatched_count; /* of an ordered stream */
 };
@@ -115,6 +120,9 @@ struct eddy_vm {
     eddy_vm_stream *streams
         [EDDY_STREAM_MAX]; /* written under the lock; the engine reads those that records name */
     uint32_t stream_count;
+    /* Written under the lock, before the number is given out; 0, the host, is NULL. */
+    struct eddy_vm_device *devices[EDDY_VM_DEVICES];
+    _Atomic uint32_t device_count; /* atomic: release, under the lock; the engine reads (acquire) */
 
     eddy_ring ring;
 
@@ -124,6 +132,8 @@ struct eddy_vm {
     eddy_sleep_word wake_word;                     /* atomic: seq_cst */
     _Atomic bool
         was_told; /* atomic: seq_cst; another VM released memory while this one was hungry */
+    _Atomic bool
+        has_stalled; /* atomic: seq_cst; a device's launcher has got no memory since the engine last looked */
     _Atomic bool has_left; /* atomic: seq_cst; the last thread with the role left ready nodes */
     _Atomic bool is_ending;
     _Atomic bool is_halted; /* atomic: release; at exit, for good: the engine does nothing more */

@@ -1,6 +1,7 @@
 /* An instruction that waits or runs elsewhere: a node of the engine's graph (PROTOCOL.md section 6).
  *
  *   WAITING --(no unsatisfied edge)--> READY --(given to a stream, service thread or lender)--> DISPATCHED --> DONE
+ *   of a device:                                                   DISPATCHED --(complete)--> ARRIVED --> DONE
  *
  * The VM's completions bring finished nodes back to the engine, which retires them: that sets DONE. */
 #ifndef EDDY_VM_NODE_H
@@ -22,6 +23,10 @@ typedef struct eddy_use {
     struct eddy_node *node;
     eddy_storage_number storage;
     bool is_write;
+    /* Between instructions of one device, whose edges dispatch satisfies and which stay linked until the end (DEVICES.md 3): the edge from
+     * `source` and whether it is satisfied, the one to `next_writer` likewise. */
+    bool is_kept, has_source_gone;
+    bool lets_go, has_let_go;
     /* A read: in the storage's readers, later in the next writer's list. A write: head of its list of readers. */
     struct eddy_use *reader_next, **reader_link;
     struct eddy_node *next_writer; /* a write that waits for this read */
@@ -34,6 +39,7 @@ typedef enum eddy_node_state {
     EDDY_NODE_WAITING,
     EDDY_NODE_READY,
     EDDY_NODE_DISPATCHED,
+    EDDY_NODE_ARRIVED, /* on a device: over there, and waits for the ends of others */
     EDDY_NODE_DONE,
 } eddy_node_state;
 
@@ -49,10 +55,22 @@ typedef struct eddy_order_edge {
     struct eddy_node *node;   /* the node that has this edge */
     struct eddy_node *source; /* NULL when none or satisfied */
     struct eddy_order_edge *source_next;
-    bool is_dispatch; /* satisfied when source is dispatched, not when it retires */
+    bool is_dispatch;              /* satisfied when source is dispatched, not when it retires */
+    bool is_kept, has_source_gone; /* as in a use */
 } eddy_order_edge;
 
 #define EDDY_NODE_USES EDDY_RECORD_OPERANDS
+
+/*   NONE --> FETCHES (copy to the host) --> HOLDS (run as on the host) --(it writes)--> STORES (copy back)
+ *   of a call with late shapes: COUNTS --> FILLS */
+typedef enum eddy_staging_phase {
+    EDDY_STAGING_NONE,
+    EDDY_STAGING_FETCHES,
+    EDDY_STAGING_HOLDS,
+    EDDY_STAGING_STORES,
+    EDDY_STAGING_COUNTS,
+    EDDY_STAGING_FILLS,
+} eddy_staging_phase;
 
 typedef struct eddy_node {
     eddy_work work;            /* belongs to the stream while DISPATCHED */
@@ -85,6 +103,17 @@ typedef struct eddy_node {
     uint64_t lend_thread; /* LEND: the lender's number */
     int64_t new_bytes;
     int32_t waiting_count; /* unsatisfied edges */
+    /* On a device (DEVICES.md 2, 3). */
+    int32_t unended; /* sources that dispatch has satisfied, or will, and that have not ended */
+    uint32_t source_count;           /* of these, the ones that write what it reads */
+    uint64_t ticket;                 /* of the last dispatch; 0 before */
+    struct eddy_device_queue *queue; /* between dispatch and arrival, else NULL */
+    /* A wait, lend or callback on a device's storage: its elements in memory of the host; a late call: what it has counted (DEVICES.md 6). */
+    eddy_staging_phase phase;
+    void *staging;
+    eddy_poison staging_poison; /* of a copy that has failed */
+    int64_t staging_bytes;
+    void *workspace; /* of a late call's two launches */
     eddy_use *uses;
     eddy_use inline_uses[EDDY_NODE_USES];
     eddy_use *waiting_uses; /* uses of other nodes that wait for this one's writes */
@@ -93,6 +122,8 @@ typedef struct eddy_node {
     struct eddy_node *live_next, *live_previous;     /* all live nodes of the VM, in order */
     struct eddy_node *stream_next, *stream_previous; /* all live nodes of the stream, in order */
     struct eddy_node *ready_next;                    /* ready list, starved list, free list */
+    struct eddy_node
+        *queue_next; /* of a device: launched (lock: the queue's), then arrived (engine) */
 
     /* atomic: the engine stores (relaxed) the waiter to nudge; it may belong to another wait by then. */
     _Atomic(eddy_waiter *) wanted_by;

@@ -28,6 +28,7 @@ typedef struct eddy_storage {
             retired; /* atomic: engine stores (release), holder of the lock loads (acquire) */
         /* atomic: relaxed; a lender has handed the memory on: it is released with the storage alone. Written while lent. */
         _Atomic bool is_kept;
+        uint8_t device; /* whose memory `data` is; the issuer writes it with the number */
         void *data;
         int64_t bytes; /* size of data; what the block was acquired with */
         eddy_poison poison;

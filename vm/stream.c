@@ -2,6 +2,7 @@
 #include <base/status.h>
 #include <streams/cpu.h>
 #include <string.h>
+#include <vm/device.h>
 #include <vm/event.h>
 #include <vm/instruction_kinds.h>
 #include <vm/stream.h>
@@ -9,7 +10,7 @@
 
 /* The VM releases it: handles may live longer, and then refer to a stream that does not run. */
 static void stream_free(eddy_vm_stream *stream) {
-    if (stream->queue)
+    if (stream->queue && !stream->device)
         stream->queue->class->destroy(stream->queue);
     stream->queue = NULL;
     eddy_vm_stream_release(stream);
@@ -34,15 +35,13 @@ static bool number_for(eddy_vm *vm, uint32_t *number, eddy_vm_stream **old) {
     return false;
 }
 
-eddy_status eddy_vm_stream_add(eddy_vm *vm, eddy_work_queue *under, bool is_foreign,
-                               eddy_vm_stream **stream) {
+static eddy_status add(eddy_vm *vm, const eddy_vm_stream *as, eddy_vm_stream **stream) {
     eddy_vm_stream *made = eddy_memory_acquire_zeroed(sizeof(*made), EDDY_MEMORY_RUNTIME);
     if (!made)
         return EDDY_OUT_OF_MEMORY;
+    *made = *as;
     made->vm = vm;
-    made->queue = under;
-    made->is_ordered = under->is_ordered;
-    made->is_foreign = is_foreign;
+    made->is_ordered = made->queue->is_ordered;
     eddy_store_relaxed(&made->references, 2); /* the caller's and the VM's */
     eddy_vm_lock(vm);
     uint32_t number;
@@ -64,6 +63,20 @@ eddy_status eddy_vm_stream_add(eddy_vm *vm, eddy_work_queue *under, bool is_fore
     }
     *stream = made;
     return EDDY_OK;
+}
+
+eddy_status eddy_vm_stream_add(eddy_vm *vm, eddy_work_queue *under, bool is_foreign,
+                               eddy_vm_stream **stream) {
+    return add(vm, &(eddy_vm_stream){.queue = under, .is_foreign = is_foreign}, stream);
+}
+
+eddy_status eddy_vm_stream_add_device(eddy_vm *vm, eddy_vm_device *device, uint32_t queue,
+                                      eddy_vm_stream **stream) {
+    return add(
+        vm,
+        &(eddy_vm_stream){
+            .queue = device->launcher, .is_foreign = true, .device = device, .device_queue = queue},
+        stream);
 }
 
 eddy_status eddy_vm_stream_create(eddy_vm *vm, bool is_ordered, int32_t priority,

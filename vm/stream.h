@@ -8,6 +8,9 @@
  * on `under` alone, never on the caller or the scheduler. Records nothing in the error slot. */
 EDDY_MUST_USE eddy_status eddy_vm_stream_add(eddy_vm *vm, eddy_work_queue *under, bool is_foreign,
                                              eddy_vm_stream **stream);
+/* The same on queue number `queue` of a device. */
+EDDY_MUST_USE eddy_status eddy_vm_stream_add_device(eddy_vm *vm, struct eddy_vm_device *device,
+                                                    uint32_t queue, eddy_vm_stream **stream);
 /* Frees all streams; nothing is in flight. */
 void eddy_vm_streams_fini(eddy_vm *vm);
 

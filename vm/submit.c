@@ -290,6 +290,7 @@ static void number_return(eddy_vm *vm, eddy_vm_operand *operand) {
         eddy_blocks_release(&vm->issuer_arguments, storage->shared.late_shape, sizeof(eddy_shape));
         storage->shared.late_shape = NULL;
     }
+    storage->shared.device = 0;
     eddy_vm_number_give(vm, storage, operand->storage);
     operand->storage = 0;
 }
@@ -344,6 +345,7 @@ static bool resolve(eddy_vm *vm, eddy_vm_call *call, eddy_submission *to, eddy_m
                 numbers_return(vm, call, i + 1);
                 return false;
             }
+            storage->shared.device = operand->device;
             if (EDDY_LIKELY(operand->access == EDDY_ACCESS_MUT)) {
                 int64_t bytes = operand->bytes;
                 storage->issuer.bytes = bytes;

@@ -5,6 +5,7 @@
 #include <streams/cpu.h>
 #include <string.h>
 #include <unistd.h>
+#include <vm/device.h>
 #include <vm/engine.h>
 #include <vm/execute.h>
 #include <vm/machine.h>
@@ -86,6 +87,7 @@ static void start_threads(eddy_vm *vm) {
 
 /* Frees what init_memory acquired, also if it failed half-way. The service ends first: deleters may still run. */
 static void fini_memory(eddy_vm *vm) {
+    eddy_devices_fini(vm);
     if (vm->issuer_cache.pool) {
         eddy_blocks_cache_fini(&vm->issuer_cache);
         eddy_blocks_cache_fini(&vm->issuer_arguments);
@@ -379,6 +381,10 @@ uint32_t eddy_vm_storage_generation(eddy_vm *vm, eddy_storage_number storage) {
         generation = eddy_vm_storage(vm, storage)->issuer.generation;
     eddy_vm_unlock(vm);
     return generation;
+}
+
+uint8_t eddy_vm_storage_device(eddy_vm *vm, eddy_storage_number storage) {
+    return eddy_vm_storage(vm, storage)->shared.device;
 }
 
 int32_t eddy_vm_thread_count(const eddy_vm *vm) {

@@ -23,6 +23,8 @@ typedef struct eddy_vm eddy_vm;
 typedef struct eddy_vm_stream eddy_vm_stream;
 typedef struct eddy_vm_event eddy_vm_event;
 typedef struct eddy_vm_lend eddy_vm_lend;
+struct eddy_backend;
+struct eddy_backend_queue;
 
 /* ---- storages ---- */
 
@@ -48,7 +50,8 @@ typedef struct eddy_vm_operand {
      * covers_all the call does not touch it, and its memory is released before the call takes any, unless another operand is the same storage. Not
      * for borrowed memory. */
     bool is_given_up;
-    int64_t bytes; /* is_new with mut: size */
+    uint8_t device; /* is_new: where its memory is; 0 is the host */
+    int64_t bytes;  /* is_new with mut: size */
 } eddy_vm_operand;
 
 /* Counts reuses of the number: number and generation name one storage for the life of the VM. For the holder of a reference. 0 once the VM has
@@ -80,12 +83,23 @@ typedef struct eddy_vm_run {
     /* For eddy_vm_run_*, unset in a plain call. */
     eddy_vm *vm;
     const uint32_t *mentions;
+    /* For `launch`, unset elsewhere: the queue to launch in, and the words of launches that may still fail. If one of these says so, what is launched
+     * has to do nothing but say SKIPPED in `error`. */
+    struct eddy_backend_queue *queue;
+    const eddy_kernel_error *const *sources;
+    uint32_t source_count;
 } eddy_vm_run;
 
 /* One per kind of op call; const and of static life (or until the VM that saw it is destroyed). */
 typedef struct eddy_vm_descriptor {
     /* Runs the kernel. On any thread, without a lock on which it may wait. */
     void (*run)(const eddy_vm_run *run);
+    /* On a device: launches the kernel, in run->queue, on the launching thread, and does not wait for it. What is launched may use the instruction, the
+     * memory of data and workspace, and `error`; *run and its arrays are gone when this returns. NULL: hosts only. */
+    void (*launch)(const eddy_vm_run *run);
+    /* mut2: launches what writes the shapes and bytes of `count` there, in memory of the host that stays until they are read. `launch` follows once
+     * they are known, with the same workspace. */
+    void (*launch_count)(const eddy_vm_run *run, eddy_shape *shapes, int64_t *bytes);
     /* Bytes of workspace, asked before `run`; NULL: none. run->data is resolved for inputs. */
     size_t (*workspace)(const eddy_vm_run *run);
     /* mut2: writes one shape and byte size per mut2 operand, in order; NULL elsewhere. */
@@ -276,6 +290,24 @@ EDDY_MUST_USE eddy_status eddy_vm_stream_wait(eddy_vm *vm, eddy_vm_stream *strea
 EDDY_MUST_USE eddy_status eddy_vm_touch(eddy_vm *vm, eddy_vm_stream *stream,
                                         const eddy_storage_number *storages, int64_t count,
                                         eddy_origin origin);
+
+/* ---- devices ---- */
+
+/* Adds a device, which the VM owns if OK: *device is its number, from 1 on. `limit_bytes` as in streams/device_pool.h. OUT_OF_MEMORY, SHUT_DOWN,
+ * FORKED, recorded. */
+EDDY_MUST_USE eddy_status eddy_vm_device_add(eddy_vm *vm, struct eddy_backend *backend,
+                                             int64_t limit_bytes, uint8_t *device);
+/* A stream of a device: ordered, one of the device's queues. */
+EDDY_MUST_USE eddy_status eddy_vm_device_stream_create(eddy_vm *vm, uint8_t device,
+                                                       int32_t priority, eddy_vm_stream **stream);
+/* Where a storage's memory is. For the holder of a reference. */
+uint8_t eddy_vm_storage_device(eddy_vm *vm, eddy_storage_number storage);
+/* A call that copies `bytes` at `offset_bytes` of `source` to a new storage of `device`; one of the two is on the stream's device, the other there or
+ * on the host. Ordered and failing as a call. */
+EDDY_MUST_USE eddy_status eddy_vm_copy(eddy_vm *vm, eddy_vm_stream *stream,
+                                       eddy_storage_number source, int64_t offset_bytes,
+                                       int64_t bytes, uint8_t device, const void *address,
+                                       eddy_storage_number *copy);
 
 /* ---- life ---- */
 

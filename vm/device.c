@@ -1,0 +1,557 @@
+/* Devices: tickets, wait lists, the launcher and the reaper (DEVICES.md). */
+#include <base/status.h>
+#include <streams/launcher.h>
+#include <string.h>
+#include <vm/device.h>
+#include <vm/engine.h>
+#include <vm/graph.h>
+#include <vm/instruction_kinds.h>
+#include <vm/launch.h>
+#include <vm/stream.h>
+#include <vm/submit.h>
+#include <vm/wait.h>
+
+/* How long the reaper looks before it sleeps. */
+#define SPIN_NS 20000
+#define SPIN_CHECKS 64
+
+/* Between dispatch and arrival. */
+static eddy_vm_device *device_of(const eddy_node *node) {
+    return node->queue->device;
+}
+
+/* ---- edges ---- */
+
+bool eddy_device_is_late(const eddy_node *node) {
+    return node->instruction.kind == EDDY_KIND_CALL && node->instruction.view.descriptor->count;
+}
+
+bool eddy_device_orders(const eddy_node *source, const eddy_node *node) {
+    return source->stream->device && source->stream->device == node->stream->device &&
+           eddy_instruction_has(&source->instruction, EDDY_KIND_IS_STREAMED) &&
+           eddy_instruction_has(&node->instruction, EDDY_KIND_IS_STREAMED) &&
+           !eddy_device_is_late(source) && !eddy_device_is_late(node);
+}
+
+/* ---- dispatch: engine ---- */
+
+static void come_after(const eddy_node *node, eddy_device_launch *launch, const eddy_node *source) {
+    uint64_t *ticket = &launch->waits[source->stream->device_queue];
+    if (source->stream->device_queue != node->queue->under->number && *ticket < source->ticket)
+        *ticket = source->ticket;
+}
+
+/* All sources that have not ended are still linked: into the wait list, and those that write what the node reads among the sources of the launch. */
+static void note_sources(eddy_vm_device *device, const eddy_node *node,
+                         eddy_device_launch *launch) {
+    for (uint32_t i = 0; i < node->instruction.view.operand_count; i++) {
+        const eddy_use *use = &node->uses[i];
+        if (use->source) {
+            come_after(node, launch, use->source);
+            if (eddy_mention_is_input(node->instruction.mentions[i]))
+                launch->sources[launch->source_count++] =
+                    eddy_backend_error(device->backend, use->source->ticket);
+        }
+        if (use->is_write)
+            for (const eddy_use *reader = use->reader_next; reader; reader = reader->reader_next)
+                come_after(node, launch, reader->node);
+    }
+    for (int i = 0; i < EDDY_ORDER_COUNT; i++)
+        if (node->orders[i].source)
+            come_after(node, launch, node->orders[i].source);
+}
+
+/* Through a wait for ticket `ticket` of `other`: that and all that it comes after, if its clock is still as the ticket left it. */
+static void raise_clock(eddy_vm_device *device, eddy_device_queue *queue, uint32_t other,
+                        uint64_t ticket) {
+    const eddy_device_queue *source = &device->queues[other];
+    queue->clock[other] = ticket;
+    for (uint32_t k = 0; k < EDDY_BACKEND_QUEUES && source->changed <= ticket; k++)
+        if (queue->clock[k] < source->clock[k])
+            queue->clock[k] = source->clock[k];
+}
+
+/* What the device knows anyway is not waited for (V1). From the highest ticket down: only a higher one can imply another. */
+static void leave_out_implied(eddy_vm_device *device, const eddy_node *node,
+                              eddy_device_launch *launch) {
+    eddy_device_queue *queue = node->queue;
+    uint64_t waits[EDDY_BACKEND_QUEUES];
+    memcpy(waits, launch->waits, sizeof(waits));
+    for (;;) {
+        uint32_t highest = 0;
+        for (uint32_t r = 1; r < EDDY_BACKEND_QUEUES; r++)
+            if (waits[r] > waits[highest])
+                highest = r;
+        uint64_t ticket = waits[highest];
+        if (ticket == 0)
+            return;
+        waits[highest] = 0;
+        if (ticket <= queue->clock[highest]) {
+            launch->waits[highest] = 0;
+            continue;
+        }
+        raise_clock(device, queue, highest, ticket);
+        queue->changed = node->ticket;
+    }
+}
+
+static bool has_writer_ahead(const eddy_node *node, eddy_storage_number storage) {
+    for (uint32_t i = 0; i < node->instruction.view.operand_count; i++)
+        if (node->uses[i].storage == storage && node->uses[i].source)
+            return true;
+    return false;
+}
+
+/* Known by now: an input is poisoned whose writers ahead have all ended. One that is on its way may heal it. */
+static bool has_bad_input(eddy_vm *vm, const eddy_node *node) {
+    for (uint32_t i = 0; i < node->instruction.view.operand_count; i++) {
+        eddy_mention mention = node->instruction.mentions[i];
+        if (eddy_mention_is_input(mention) &&
+            eddy_vm_storage(vm, eddy_mention_number(mention))->shared.poison != 0 &&
+            !has_writer_ahead(node, eddy_mention_number(mention)))
+            return true;
+    }
+    return false;
+}
+
+static void hold(eddy_vm_device *device, eddy_node *node) {
+    node->ready_next = NULL;
+    *(device->held ? &device->last_held->ready_next : &device->held) = node;
+    device->last_held = node;
+}
+
+static void node_launch(eddy_work *work, eddy_status failure);
+
+static void dispatch(eddy_vm *vm, eddy_vm_device *device, eddy_node *node) {
+    if (device->ticket + 1 - device->oldest >= EDDY_DEVICE_WINDOW) {
+        hold(device, node);
+        return;
+    }
+    bool is_first = node->ticket == 0;
+    node->ticket = ++device->ticket;
+    eddy_device_launch *launch = eddy_device_launch_of(device, node->ticket);
+    *launch = (eddy_device_launch){.is_open = true};
+    note_sources(device, node, launch);
+    leave_out_implied(device, node, launch);
+    launch->is_skipped = node->instruction.kind == EDDY_KIND_CALL && has_bad_input(vm, node);
+    if (is_first)
+        eddy_graph_dispatched(vm, node);
+    node->state = EDDY_NODE_DISPATCHED;
+    if (vm->engine.running_count++ == 0)
+        eddy_store_seq_cst(&vm->has_running, true);
+    vm->engine.worker_run++;
+    node->work.run = node_launch;
+    eddy_work_queue_dispatch(device->launcher, &node->work);
+}
+
+void eddy_device_dispatch(eddy_vm *vm, eddy_node *node) {
+    eddy_vm_device *device = node->stream->device;
+    node->queue = &device->queues[node->stream->device_queue];
+    if (eddy_device_is_late(node))
+        node->phase = EDDY_STAGING_COUNTS;
+    dispatch(vm, device, node);
+}
+
+void eddy_device_dispatch_again(eddy_vm *vm, eddy_node *node, eddy_device_queue *queue) {
+    node->queue = queue;
+    dispatch(vm, queue->device, node);
+}
+
+/* ---- staging: engine ---- */
+
+static eddy_storage *first_storage(eddy_vm *vm, const eddy_node *node) {
+    return eddy_vm_storage(vm, eddy_mention_number(node->instruction.mentions[0]));
+}
+
+static void stage(eddy_vm *vm, eddy_node *node, eddy_staging_phase phase) {
+    eddy_vm_device *device = vm->devices[first_storage(vm, node)->shared.device];
+    const eddy_vm_stream *stream =
+        phase == EDDY_STAGING_FETCHES ? device->to_host : device->to_device;
+    node->phase = phase;
+    node->queue = &device->queues[stream->device_queue];
+    dispatch(vm, device, node);
+}
+
+bool eddy_device_fetches(eddy_vm *vm, const eddy_instruction *instruction) {
+    if (!eddy_instruction_has(instruction, EDDY_KIND_USES_DATA) ||
+        instruction->view.operand_count == 0)
+        return false;
+    const eddy_storage *storage =
+        eddy_vm_storage(vm, eddy_mention_number(instruction->mentions[0]));
+    return storage->shared.device != 0 && storage->shared.poison == 0 &&
+           (instruction->kind != EDDY_KIND_WAIT ||
+            ((const eddy_wait_arguments *)instruction->view.arguments)->bytes > 0);
+}
+
+void eddy_device_fetch(eddy_vm *vm, eddy_node *node) {
+    stage(vm, node, EDDY_STAGING_FETCHES);
+}
+
+bool eddy_device_stores(eddy_vm *vm, eddy_node *node) {
+    if (node->phase != EDDY_STAGING_HOLDS)
+        return false;
+    if (eddy_mention_writes(node->instruction.mentions[0])) {
+        stage(vm, node, EDDY_STAGING_STORES);
+        return true;
+    }
+    eddy_launch_unstage(vm, node);
+    return false;
+}
+
+/* ---- launching: launcher ---- */
+
+static void append_launched(eddy_device_queue *queue, eddy_node *node) {
+    node->queue_next = NULL;
+    eddy_lock_acquire(&queue->lock);
+    *(queue->launched ? &queue->last_launched->queue_next : &queue->launched) = node;
+    queue->last_launched = node;
+    eddy_lock_release(&queue->lock);
+}
+
+static void node_launch(eddy_work *work, eddy_status failure) {
+    eddy_node *node = (eddy_node *)(void *)((char *)work - offsetof(eddy_node, work));
+    eddy_vm_device *device = device_of(node);
+    eddy_vm *vm = device->vm;
+    if (EDDY_UNLIKELY(eddy_load_acquire(&vm->is_halted)) && !vm->is_one_thread)
+        eddy_thread_park();
+    bool is_last_try = device->is_last_try;
+    device->is_last_try = false;
+    if (eddy_load_acquire(&device->backend->is_lost))
+        failure = EDDY_DEVICE_LOST;
+    if (failure == EDDY_OK && !eddy_launch_begin(device, node)) {
+        if (!is_last_try) {
+            device->stalled_ticket = node->ticket;
+            eddy_launcher_stall(device->launcher, work);
+            eddy_store_seq_cst(&vm->has_stalled, true);
+            eddy_vm_poke(vm);
+            return;
+        }
+        failure = EDDY_OUT_OF_MEMORY;
+    }
+    if (failure != EDDY_OK)
+        eddy_launch_fail(device, node, failure);
+    eddy_device_queue *queue = node->queue;
+    uint64_t ticket = node->ticket;
+    append_launched(queue, node);
+    eddy_status status = device->backend->class->mark(queue->under, ticket);
+    /* The node may be gone. */
+    eddy_lock_acquire(&queue->lock);
+    queue->marked = ticket;
+    eddy_lock_release(&queue->lock);
+    if (EDDY_UNLIKELY(status != EDDY_OK))
+        eddy_backend_raise(device->backend);
+}
+
+/* ---- completion: reaper ---- */
+
+/* Takes what is complete from the head of a queue's list; all that is launched, if the device is lost. */
+static eddy_node *take_complete(eddy_vm_device *device, eddy_device_queue *queue) {
+    bool is_lost = eddy_load_acquire(&device->backend->is_lost);
+    uint64_t completed = eddy_load_acquire(&queue->under->completed);
+    eddy_node *first = NULL, **last = &first;
+    eddy_lock_acquire(&queue->lock);
+    eddy_node *node = queue->launched;
+    for (; node && (node->ticket <= completed || (is_lost && node->ticket <= queue->marked));
+         node = node->queue_next) {
+        if (node->ticket > completed)
+            eddy_device_launch_of(device, node->ticket)->failure = EDDY_DEVICE_LOST;
+        *last = node;
+        last = &node->queue_next;
+    }
+    queue->launched = node;
+    *last = NULL;
+    eddy_lock_release(&queue->lock);
+    return first;
+}
+
+static bool reap(eddy_vm_device *device) {
+    bool has_any = false;
+    uint32_t count = eddy_load_acquire(&device->queue_count);
+    for (uint32_t q = 0; q < count; q++) {
+        eddy_node *node = take_complete(device, &device->queues[q]);
+        has_any |= node != NULL;
+        while (node) {
+            eddy_node *next = node->queue_next;
+            eddy_engine_complete(device->vm, node);
+            node = next;
+        }
+    }
+    return has_any;
+}
+
+static void wait_for_progress(eddy_vm_device *device, uint32_t seen) {
+    int64_t end = eddy_clock_ns() + SPIN_NS;
+    do {
+        for (int i = 0; i < SPIN_CHECKS; i++) {
+            if (eddy_load_acquire(&device->backend->progress) != seen)
+                return;
+            eddy_atomic_pause();
+        }
+    } while (eddy_clock_ns() < end);
+    device->backend->class->await(device->backend, seen);
+}
+
+static void reaper_main(void *context) {
+    eddy_vm_device *device = context;
+    for (;;) {
+        uint32_t seen = eddy_load_seq_cst(&device->backend->progress);
+        if (eddy_load_acquire(&device->vm->is_halted))
+            eddy_thread_park();
+        if (reap(device))
+            eddy_engine_drive(device->vm);
+        else if (eddy_load_acquire(&device->is_ending))
+            return;
+        else
+            wait_for_progress(device, seen);
+    }
+}
+
+/* ---- ends: engine ---- */
+
+/* Ends what has arrived in a queue, as far as its sources have ended. */
+static void end_arrived(eddy_vm *vm, eddy_vm_device *device, eddy_device_queue *queue) {
+    eddy_node *node;
+    while ((node = queue->arrived) && node->unended == 0) {
+        queue->arrived = node->queue_next;
+        uint64_t ticket = node->ticket;
+        bool is_over = eddy_launch_end(device, node);
+        eddy_device_launch_of(device, ticket)->is_open = false;
+        vm->engine.running_count--;
+        if (is_over)
+            eddy_graph_retire(vm, node);
+    }
+}
+
+static void release_held(eddy_vm *vm, eddy_vm_device *device) {
+    while (device->oldest <= device->ticket &&
+           !eddy_device_launch_of(device, device->oldest)->is_open)
+        device->oldest++;
+    while (device->held && device->ticket + 1 - device->oldest < EDDY_DEVICE_WINDOW) {
+        eddy_node *node = device->held;
+        device->held = node->ready_next;
+        dispatch(vm, device, node);
+    }
+}
+
+void eddy_device_arrived(eddy_vm *vm, eddy_node *node) {
+    eddy_device_queue *queue = node->queue;
+    eddy_vm_device *device = queue->device;
+    node->state = EDDY_NODE_ARRIVED;
+    node->queue_next = NULL;
+    *(queue->arrived ? &queue->last_arrived->queue_next : &queue->arrived) = node;
+    queue->last_arrived = node;
+    /* An end may let the first one of another queue end; not from within it. */
+    device->endable = 1u << queue->under->number;
+    while (device->endable) {
+        uint32_t q = (uint32_t)__builtin_ctz(device->endable);
+        device->endable &= ~(1u << q);
+        end_arrived(vm, device, &device->queues[q]);
+    }
+    release_held(vm, device);
+}
+
+void eddy_device_source_ended(eddy_node *node) {
+    EDDY_ASSERT(node->unended > 0);
+    if (--node->unended == 0)
+        node->stream->device->endable |= 1u << node->stream->device_queue;
+}
+
+/* ---- short of memory, one thread: engine ---- */
+
+/* Only what the stalled launchers have is left, and nothing will release memory. */
+static bool is_at_rest(eddy_vm *vm) {
+    int32_t with_launchers = 0;
+    for (uint32_t i = 1; i < eddy_load_acquire(&vm->device_count); i++)
+        if (eddy_launcher_is_stalled(vm->devices[i]->launcher))
+            with_launchers +=
+                (int32_t)(vm->devices[i]->ticket - vm->devices[i]->stalled_ticket) + 1;
+    if (vm->engine.running_count != with_launchers || vm->engine.ready_head ||
+        !eddy_lifo_is_empty(&vm->completions) || !eddy_lifo_is_empty(&vm->releases) ||
+        vm->engine.held_releases)
+        return false;
+    eddy_vm_lock(vm);
+    eddy_vm_flush_releases(vm);
+    eddy_vm_unlock(vm);
+    return !eddy_ring_peek(&vm->ring);
+}
+
+static bool relieve(eddy_vm *vm, eddy_vm_device *device, bool has_moved) {
+    if (EDDY_LIKELY(!eddy_launcher_is_stalled(device->launcher)))
+        return false;
+    bool is_last = !has_moved && is_at_rest(vm);
+    if (!has_moved && !is_last)
+        return false;
+    device->is_last_try = is_last;
+    eddy_launcher_resume(device->launcher);
+    return true;
+}
+
+/* In one-thread mode what is launched is over before the call returns. */
+static bool wait_for_launched(eddy_vm_device *device) {
+    bool is_any = false;
+    while (device->backend && device->oldest <= device->ticket && !is_any &&
+           !eddy_launcher_is_stalled(device->launcher)) {
+        uint32_t seen = eddy_load_seq_cst(&device->backend->progress);
+        is_any = reap(device);
+        if (!is_any)
+            wait_for_progress(device, seen);
+    }
+    return is_any;
+}
+
+bool eddy_device_attend(eddy_vm *vm, bool has_moved) {
+    bool is_any = false;
+    if (eddy_load_relaxed(&vm->has_stalled))
+        eddy_store_seq_cst(&vm->has_stalled, false);
+    for (uint32_t i = 1; i < eddy_load_acquire(&vm->device_count); i++) {
+        eddy_vm_device *device = vm->devices[i];
+        is_any |= relieve(vm, device, has_moved);
+        if (vm->is_one_thread)
+            is_any |= wait_for_launched(device);
+    }
+    return is_any;
+}
+
+/* ---- streams ---- */
+
+/* A queue for one more stream: of its own as long as there are any. Lock: making. */
+static bool queue_for(eddy_vm_device *device, int32_t priority, uint32_t *number) {
+    uint32_t count = eddy_load_relaxed(&device->queue_count);
+    eddy_backend_queue *under = NULL;
+    if (count < EDDY_BACKEND_QUEUES)
+        under = device->backend->class->queue_create(device->backend, priority);
+    if (under) {
+        EDDY_ASSERT(under->number == count);
+        device->queues[count].under = device->unders[count] = under;
+        eddy_store_release(&device->queue_count, count + 1);
+        *number = count;
+        return true;
+    }
+    if (count > 0)
+        *number = device->stream_count % count;
+    return count > 0;
+}
+
+static eddy_status stream_create(eddy_vm *vm, eddy_vm_device *device, int32_t priority,
+                                 eddy_vm_stream **stream) {
+    uint32_t queue;
+    eddy_lock_acquire(&device->making);
+    eddy_status status = queue_for(device, priority, &queue)
+                             ? eddy_vm_stream_add_device(vm, device, queue, stream)
+                             : EDDY_OUT_OF_MEMORY;
+    device->stream_count += status == EDDY_OK;
+    eddy_lock_release(&device->making);
+    return status;
+}
+
+/* ---- life ---- */
+
+static void device_free(eddy_vm_device *device) {
+    if (device->has_reaper) {
+        eddy_store_release(&device->is_ending, true);
+        eddy_backend_raise(device->backend);
+        eddy_thread_join(&device->reaper);
+    }
+    if (device->launcher)
+        device->launcher->class->destroy(device->launcher);
+    if (device->pool)
+        eddy_device_pool_destroy(device->pool);
+    eddy_vm_stream_release(device->to_host);
+    eddy_vm_stream_release(device->to_device);
+    eddy_memory_release(device, sizeof(*device), EDDY_MEMORY_RUNTIME);
+}
+
+/* Without its threads; NULL where there is no memory. */
+static eddy_vm_device *device_create(eddy_vm *vm, eddy_backend *backend, int64_t limit_bytes) {
+    eddy_vm_device *made = eddy_memory_acquire_zeroed(sizeof(*made), EDDY_MEMORY_RUNTIME);
+    if (!made)
+        return NULL;
+    made->vm = vm;
+    made->backend = backend;
+    made->oldest = 1;
+    eddy_lock_init(&made->making, EDDY_RANK_NONE);
+    for (uint32_t q = 0; q < EDDY_BACKEND_QUEUES; q++) {
+        made->queues[q].device = made;
+        eddy_lock_init(&made->queues[q].lock, EDDY_RANK_LEAF);
+    }
+    made->pool = eddy_device_pool_create(backend, made->unders, limit_bytes);
+    made->launcher = made->pool ? eddy_launcher_create(!vm->is_one_thread) : NULL;
+    if (made->launcher && !vm->is_one_thread)
+        made->has_reaper =
+            eddy_thread_create(&made->reaper, "eddy-reaper", reaper_main, made) == EDDY_OK;
+    if (made->launcher && (made->has_reaper || vm->is_one_thread))
+        return made;
+    device_free(made);
+    return NULL;
+}
+
+/* Lock: submission. */
+static bool device_register(eddy_vm *vm, eddy_vm_device *made) {
+    uint32_t count = eddy_load_relaxed(&vm->device_count);
+    if (count == 0)
+        count = 1; /* the host */
+    if (count >= EDDY_VM_DEVICES)
+        return false;
+    made->number = (uint8_t)count;
+    vm->devices[count] = made;
+    eddy_store_release(&vm->device_count, count + 1);
+    return true;
+}
+
+eddy_status eddy_vm_device_add(eddy_vm *vm, eddy_backend *backend, int64_t limit_bytes,
+                               uint8_t *device) {
+    eddy_origin origin = {"device", NULL};
+    eddy_status status = eddy_vm_enter(vm, origin);
+    if (status != EDDY_OK)
+        return status;
+    eddy_vm_inside_begin(vm);
+    eddy_vm_leave(vm);
+    eddy_vm_device *made = device_create(vm, backend, limit_bytes);
+    status = made ? eddy_vm_enter(vm, origin) : EDDY_OUT_OF_MEMORY;
+    if (status == EDDY_OK) {
+        status = device_register(vm, made) ? EDDY_OK : EDDY_OUT_OF_MEMORY;
+        eddy_vm_leave(vm);
+    }
+    /* If one is missing, the device stays, but nobody knows of it. */
+    if (status == EDDY_OK)
+        status = stream_create(vm, made, 0, &made->to_host);
+    if (status == EDDY_OK)
+        status = stream_create(vm, made, 0, &made->to_device);
+    if (status == EDDY_OUT_OF_MEMORY)
+        eddy_fail(status, origin, "no memory, no thread, or more than %d devices",
+                  EDDY_VM_DEVICES - 1);
+    if (status == EDDY_OK)
+        *device = made->number;
+    else if (made)
+        device_free(made);
+    eddy_vm_inside_end(vm);
+    return status;
+}
+
+void eddy_devices_fini(eddy_vm *vm) {
+    for (uint32_t i = 1; i < eddy_load_relaxed(&vm->device_count); i++) {
+        eddy_backend *backend = vm->devices[i]->backend;
+        device_free(vm->devices[i]);
+        backend->class->destroy(backend);
+    }
+    eddy_store_relaxed(&vm->device_count, 0u);
+}
+
+/* ---- streams of users ---- */
+
+eddy_status eddy_vm_device_stream_create(eddy_vm *vm, uint8_t number, int32_t priority,
+                                         eddy_vm_stream **stream) {
+    eddy_origin origin = {"stream_create", NULL};
+    eddy_status status = eddy_vm_enter(vm, origin);
+    if (status != EDDY_OK)
+        return status;
+    EDDY_ASSERT(number > 0 && number < eddy_load_relaxed(&vm->device_count));
+    eddy_vm_device *device = vm->devices[number];
+    eddy_vm_inside_begin(vm);
+    eddy_vm_leave(vm);
+    status = stream_create(vm, device, priority, stream);
+    eddy_vm_inside_end(vm);
+    return status == EDDY_OK
+               ? EDDY_OK
+               : eddy_fail(status, origin, "no memory, or more than %d streams", EDDY_STREAM_MAX);
+}

@@ -1,0 +1,96 @@
+/* A device of a VM: its queues, its launches, and what the engine knows of them (DEVICES.md). */
+#ifndef EDDY_VM_DEVICE_H
+#define EDDY_VM_DEVICE_H
+
+#include <streams/backend.h>
+#include <streams/device_pool.h>
+#include <vm/machine.h>
+
+/* Instructions between dispatch and end, counted from the oldest. */
+#define EDDY_DEVICE_WINDOW 2048
+_Static_assert(2 * EDDY_DEVICE_WINDOW <= EDDY_BACKEND_WORDS, "W3 of DEVICES.md");
+
+typedef struct eddy_device_queue {
+    struct eddy_vm_device *device; /* const */
+    eddy_backend_queue *under;     /* const after init */
+    eddy_lock lock;
+    eddy_node *launched, *last_launched; /* lock: lock; in the order of tickets */
+    uint64_t
+        marked; /* lock: lock; the last ticket that the launcher has marked: it is done with the node */
+    /* Engine only. */
+    eddy_node *arrived, *last_arrived;
+    uint64_t
+        clock[EDDY_BACKEND_QUEUES]; /* tickets of other queues that all later launches come after */
+    uint64_t changed;               /* the ticket with which one of these was last raised */
+} eddy_device_queue;
+
+/* What is known of a ticket between dispatch and end: row ticket % EDDY_DEVICE_WINDOW. */
+typedef struct eddy_device_launch {
+    /* The engine writes before dispatch. */
+    uint64_t waits[EDDY_BACKEND_QUEUES]; /* ticket of each queue to come after; 0: none */
+    const eddy_kernel_error *sources[EDDY_BACKEND_SOURCES];
+    uint32_t source_count;
+    bool is_open;    /* engine only: dispatched and not ended */
+    bool is_skipped; /* an input was poisoned at dispatch */
+    /* The launcher writes before the mark; `failure` also who takes what a lost device leaves. */
+    bool has_launched;
+    eddy_status failure;
+} eddy_device_launch;
+
+typedef struct eddy_vm_device {
+    eddy_vm *vm;               /* const */
+    uint8_t number;            /* const */
+    eddy_backend *backend;     /* const */
+    eddy_device_pool *pool;    /* const */
+    eddy_work_queue *launcher; /* const */
+    eddy_thread reaper;
+    bool has_reaper;        /* const after init */
+    _Atomic bool is_ending; /* atomic: release; seen after the backend's progress is raised */
+    eddy_device_queue queues[EDDY_BACKEND_QUEUES];
+    eddy_backend_queue *unders[EDDY_BACKEND_QUEUES];
+    _Atomic uint32_t queue_count; /* atomic: release, under `making`; others read (acquire) */
+    eddy_lock making;             /* held while the backend makes a queue */
+    uint32_t stream_count;        /* lock: making */
+    /* For copies that reads, lends and callbacks need; const once the device is known. */
+    eddy_vm_stream *to_host, *to_device;
+    /* With the stalled work: the launcher writes the one before it stalls, the engine the other before it resumes. */
+    uint64_t stalled_ticket;
+    bool is_last_try;
+    /* Engine only. */
+    uint64_t ticket;             /* the last one given */
+    uint64_t oldest;             /* the first that has not ended */
+    uint32_t endable;            /* a bit for each queue whose first arrived node may end now */
+    eddy_node *held, *last_held; /* ready, beyond the window */
+    eddy_device_launch launches[EDDY_DEVICE_WINDOW];
+} eddy_vm_device;
+
+/* Whether the call has a late shape. */
+bool eddy_device_is_late(const eddy_node *node);
+/* Whether dispatch of `source` satisfies an edge to `node` (DEVICES.md 3). */
+bool eddy_device_orders(const eddy_node *source, const eddy_node *node);
+static inline eddy_device_launch *eddy_device_launch_of(eddy_vm_device *device, uint64_t ticket) {
+    return &device->launches[ticket % EDDY_DEVICE_WINDOW];
+}
+
+/* Gives a ready node of a device's stream its ticket and hands it to the launcher; beyond the window it is held. Engine only. */
+void eddy_device_dispatch(eddy_vm *vm, eddy_node *node);
+/* Whether an instruction of the host needs elements that a device has, and the copy that brings them: the instruction is run when they are there.
+ * Engine only. */
+bool eddy_device_fetches(eddy_vm *vm, const eddy_instruction *instruction);
+void eddy_device_fetch(eddy_vm *vm, eddy_node *node);
+/* Such an instruction is over. True: what it has written is copied back first, and it arrives once more. Engine only. */
+bool eddy_device_stores(eddy_vm *vm, eddy_node *node);
+/* Hands a node that has arrived to the launcher once more, for the second of its launches. Engine only. */
+void eddy_device_dispatch_again(eddy_vm *vm, eddy_node *node, eddy_device_queue *queue);
+/* A node that was taken from the completions. Engine only. */
+void eddy_device_arrived(eddy_vm *vm, eddy_node *node);
+/* One of the node's sources on its device has ended. Engine only. */
+void eddy_device_source_ended(eddy_node *node);
+/* Lets stalled launchers try again; in one-thread mode waits for what is launched, and takes it. has_moved: memory may have become free. Whether
+ * there is more to do. Engine only. */
+bool eddy_device_attend(eddy_vm *vm, bool has_moved);
+
+/* Everything of the VM's devices has ended, or they are lost: ends their threads and frees them. */
+void eddy_devices_fini(eddy_vm *vm);
+
+#endif

@@ -1,0 +1,367 @@
+#include <base/status.h>
+#include <base/trace.h>
+#include <vm/errors.h>
+#include <vm/execute.h>
+#include <vm/instruction_kinds.h>
+#include <vm/launch.h>
+
+static eddy_device_launch *launch_of(eddy_vm_device *device, const eddy_node *node) {
+    return eddy_device_launch_of(device, node->ticket);
+}
+
+/* ---- the launcher's side ---- */
+
+/* Memory for a storage of the device, or of the host. */
+static void *acquire(eddy_vm_device *device, const eddy_node *node, const eddy_storage *storage,
+                     int64_t bytes) {
+    if (storage->shared.device == device->number)
+        return eddy_device_pool_take(device->pool, bytes, node->queue->under->number);
+    EDDY_ASSERT(storage->shared.device == 0);
+    eddy_blocks_cache cache;
+    eddy_blocks_cache_init(&cache, &device->vm->tensors);
+    void *data = eddy_blocks_acquire(&cache, bytes);
+    eddy_blocks_cache_fini(&cache);
+    return data;
+}
+
+/* `ticket`: the last one that may use it. */
+static void release(eddy_vm_device *device, const eddy_node *node, eddy_storage *storage,
+                    uint64_t ticket) {
+    if (storage->shared.device == device->number) {
+        eddy_device_pool_give(device->pool, storage->shared.data, node->queue->under->number,
+                              ticket);
+    } else {
+        eddy_blocks_cache cache;
+        eddy_blocks_cache_init(&cache, &device->vm->tensors);
+        eddy_blocks_release(&cache, storage->shared.data, storage->shared.bytes);
+        eddy_blocks_cache_fini(&cache);
+    }
+    storage->shared.data = NULL;
+}
+
+/* The sizes of new storages hold whatever becomes of them. */
+static void note_sizes(eddy_vm *vm, const eddy_instruction *instruction) {
+    const int64_t *size = instruction->sizes;
+    for (uint32_t i = 0; i < instruction->view.operand_count; i++)
+        if ((instruction->mentions[i] & (EDDY_MENTION_NEW | EDDY_MENTION_MUT2)) == EDDY_MENTION_NEW)
+            eddy_vm_storage(vm, eddy_mention_number(instruction->mentions[i]))->shared.bytes =
+                *size++;
+}
+
+/* Gives back what was taken for new storages. This launch has not used it; earlier ones of the queue may, as when it was taken. */
+static void unprovide(eddy_vm_device *device, const eddy_node *node, uint32_t end) {
+    uint64_t marked = node->queue->marked;
+    for (uint32_t i = 0; i < end; i++) {
+        eddy_mention mention = node->instruction.mentions[i];
+        eddy_storage *storage = eddy_vm_storage(device->vm, eddy_mention_number(mention));
+        if ((mention & EDDY_MENTION_NEW) && storage->shared.data)
+            release(device, node, storage, marked);
+    }
+}
+
+typedef enum provided { PROVIDED, PROVIDED_NOTHING, PROVIDED_NOT } provided;
+
+/* Memory for what is written whole, and where each operand's data is. NOTHING: an input has none (DEVICES.md 5); NOT: there is no memory. */
+static provided provide(eddy_vm_device *device, eddy_node *node, void **data, int64_t *bytes) {
+    const eddy_instruction *instruction = &node->instruction;
+    for (uint32_t i = 0; i < instruction->view.operand_count; i++) {
+        eddy_mention mention = instruction->mentions[i];
+        eddy_storage *storage = eddy_vm_storage(device->vm, eddy_mention_number(mention));
+        bool is_input = eddy_mention_is_input(mention);
+        bool is_late = node->phase == EDDY_STAGING_COUNTS &&
+                       (mention & EDDY_MENTION_ACCESS) == EDDY_MENTION_MUT2;
+        bool is_made = !is_input && !is_late && !(mention & EDDY_MENTION_GIVEN_UP);
+        if (is_made && !storage->shared.data)
+            storage->shared.data = acquire(device, node, storage, storage->shared.bytes);
+        if (!storage->shared.data && (is_input || is_made)) {
+            unprovide(device, node, i);
+            return is_input ? PROVIDED_NOTHING : PROVIDED_NOT;
+        }
+        data[i] = storage->shared.data;
+        bytes[i] = storage->shared.bytes;
+    }
+    return PROVIDED;
+}
+
+/* Launches in the same queue may have the memory at once: also this one, of operands that it does not touch. */
+static void give_up(eddy_vm_device *device, const eddy_node *node, bool untouched_only) {
+    const eddy_instruction *instruction = &node->instruction;
+    if (!instruction->view.descriptor || !instruction->view.descriptor->gone)
+        return;
+    for (uint32_t i = 0; i < instruction->view.operand_count; i++) {
+        eddy_mention mention = instruction->mentions[i];
+        eddy_storage *storage = eddy_vm_storage(device->vm, eddy_mention_number(mention));
+        if (!(mention & EDDY_MENTION_GIVEN_UP) || !storage->shared.data ||
+            eddy_load_relaxed(&storage->shared.is_kept))
+            continue;
+        if (!untouched_only ||
+            (!eddy_mention_is_input(mention) && !eddy_instruction_is_named_again(instruction, i)))
+            release(device, node, storage, node->ticket);
+    }
+}
+
+/* The device comes to the launch after what it waits for. */
+static void wait_on_device(eddy_vm_device *device, const eddy_node *node,
+                           const eddy_device_launch *launch) {
+    eddy_backend_queue *queue = node->queue->under;
+    for (uint32_t q = 0; q < EDDY_BACKEND_QUEUES; q++)
+        if (launch->waits[q] != 0)
+            (void)device->backend->class->wait(queue, device->unders[q], launch->waits[q]);
+}
+
+/* Shapes and bytes of late outputs: in the staging block of the call. */
+typedef struct counted {
+    eddy_shape *shapes;
+    int64_t *bytes;
+    uint32_t count;
+} counted;
+
+static counted counted_of(const eddy_node *node) {
+    counted all = {.shapes = node->staging};
+    for (uint32_t i = 0; i < node->instruction.view.operand_count; i++)
+        all.count += (node->instruction.mentions[i] & EDDY_MENTION_ACCESS) == EDDY_MENTION_MUT2;
+    all.bytes = (int64_t *)(void *)(all.shapes + all.count);
+    return all;
+}
+
+static void *acquire_staging(eddy_vm_device *device, eddy_node *node, int64_t bytes) {
+    eddy_blocks_cache cache;
+    eddy_blocks_cache_init(&cache, &device->vm->tensors);
+    node->staging = eddy_blocks_acquire(&cache, bytes);
+    eddy_blocks_cache_fini(&cache);
+    node->staging_bytes = bytes;
+    return node->staging;
+}
+
+/* Room for the numbers before they are counted, and what they say afterwards. */
+static bool provide_counted(eddy_vm_device *device, eddy_node *node) {
+    counted all = counted_of(node);
+    if (node->phase == EDDY_STAGING_COUNTS)
+        return node->staging ||
+               acquire_staging(device, node,
+                               all.count * (int64_t)(sizeof(*all.shapes) + sizeof(*all.bytes)));
+    uint32_t late = 0;
+    for (uint32_t i = 0; i < node->instruction.view.operand_count; i++) {
+        eddy_mention mention = node->instruction.mentions[i];
+        if ((mention & EDDY_MENTION_ACCESS) != EDDY_MENTION_MUT2)
+            continue;
+        eddy_storage *storage = eddy_vm_storage(device->vm, eddy_mention_number(mention));
+        storage->shared.bytes = all.bytes[late];
+        *storage->shared.late_shape = all.shapes[late++];
+    }
+    return true;
+}
+
+/* To launches that look at its word: nothing is launched. */
+static void say_skipped(eddy_vm_device *device, const eddy_node *node) {
+    eddy_store_relaxed(&eddy_backend_error(device->backend, node->ticket)->status,
+                       (int32_t)EDDY_SKIPPED);
+}
+
+/* Calls what launches the kernel. */
+static void launch_kernel(const eddy_node *node, const eddy_vm_run *run) {
+    const eddy_instruction *instruction = &node->instruction;
+    const eddy_vm_descriptor *descriptor = instruction->view.descriptor;
+    bool is_traced = eddy_trace_is_on();
+    if (EDDY_UNLIKELY(is_traced))
+        eddy_trace_begin(EDDY_TRACE_KERNEL, eddy_instruction_name(instruction),
+                         instruction->view.sequence);
+    if (node->phase == EDDY_STAGING_COUNTS) {
+        counted to = counted_of(node);
+        descriptor->launch_count(run, to.shapes, to.bytes);
+    } else {
+        descriptor->launch(run);
+    }
+    if (EDDY_UNLIKELY(is_traced))
+        eddy_trace_end(EDDY_TRACE_KERNEL, eddy_instruction_name(instruction),
+                       instruction->view.sequence);
+}
+
+static bool provide_workspace(eddy_vm_device *device, eddy_node *node, eddy_vm_run *run) {
+    const eddy_vm_descriptor *descriptor = run->instruction->descriptor;
+    run->workspace = node->workspace;
+    int64_t bytes =
+        descriptor->workspace && !node->workspace ? (int64_t)descriptor->workspace(run) : 0;
+    if (bytes > 0)
+        node->workspace = run->workspace =
+            eddy_device_pool_take(device->pool, bytes, node->queue->under->number);
+    return bytes == 0 || run->workspace;
+}
+
+/* Later launches of the queue may have it. Between the launches of a late call it stays. */
+static void return_workspace(eddy_vm_device *device, eddy_node *node) {
+    if (node->phase == EDDY_STAGING_COUNTS)
+        return;
+    eddy_device_pool_give(device->pool, node->workspace, node->queue->under->number, node->ticket);
+    node->workspace = NULL;
+}
+
+static bool launch_call(eddy_vm_device *device, eddy_node *node, eddy_device_launch *launch) {
+    const eddy_instruction *instruction = &node->instruction;
+    void *few_data[EDDY_NODE_USES];
+    int64_t few_bytes[EDDY_NODE_USES];
+    void **data = instruction->spill ? instruction->spill->data : few_data;
+    int64_t *bytes = instruction->spill ? instruction->spill->data_bytes : few_bytes;
+    give_up(device, node, true);
+    if (node->phase != EDDY_STAGING_NONE && !provide_counted(device, node))
+        return false;
+    provided how = provide(device, node, data, bytes);
+    if (how != PROVIDED)
+        return how == PROVIDED_NOTHING;
+    eddy_vm_run run = {.instruction = &instruction->view,
+                       .data = data,
+                       .bytes = bytes,
+                       .error = eddy_backend_error(device->backend, node->ticket),
+                       .vm = device->vm,
+                       .mentions = instruction->mentions,
+                       .queue = node->queue->under,
+                       .sources = launch->sources,
+                       .source_count = launch->source_count};
+    if (!provide_workspace(device, node, &run)) {
+        unprovide(device, node, instruction->view.operand_count);
+        return false;
+    }
+    *run.error = (eddy_kernel_error){.position = INT64_MAX};
+    launch->has_launched = true;
+    wait_on_device(device, node, launch);
+    launch_kernel(node, &run);
+    return_workspace(device, node);
+    return true;
+}
+
+/* The part of the first operand that an instruction of the host uses. */
+static void staged_part(const eddy_vm *vm, const eddy_node *node, char **data, int64_t *bytes) {
+    const eddy_storage *storage =
+        eddy_vm_storage(vm, eddy_mention_number(node->instruction.mentions[0]));
+    *data = storage->shared.data;
+    *bytes = storage->shared.bytes;
+    if (node->instruction.kind == EDDY_KIND_WAIT) {
+        const eddy_wait_arguments *wait = node->instruction.view.arguments;
+        *data += wait->offset;
+        *bytes = wait->bytes;
+    }
+}
+
+static bool launch_staging(eddy_vm_device *device, eddy_node *node) {
+    char *data;
+    int64_t bytes;
+    staged_part(device->vm, node, &data, &bytes);
+    eddy_backend_queue *queue = node->queue->under;
+    if (node->phase == EDDY_STAGING_STORES) {
+        (void)device->backend->class->copy(queue, data, node->staging, bytes, EDDY_COPY_TO_DEVICE);
+        return true;
+    }
+    if (!acquire_staging(device, node, bytes))
+        return false;
+    (void)device->backend->class->copy(queue, node->staging, data, bytes, EDDY_COPY_TO_HOST);
+    return true;
+}
+
+bool eddy_launch_begin(eddy_vm_device *device, eddy_node *node) {
+    if (node->instruction.kind != EDDY_KIND_CALL && node->phase != EDDY_STAGING_NONE)
+        return launch_staging(device, node);
+    eddy_device_launch *launch = launch_of(device, node);
+    note_sizes(device->vm, &node->instruction);
+    bool is_call = node->instruction.kind == EDDY_KIND_CALL;
+    if (is_call && !launch->is_skipped && !launch_call(device, node, launch))
+        return false;
+    /* Later launches of the queue count on what this one waits for (V1). */
+    if (!launch->has_launched) {
+        wait_on_device(device, node, launch);
+        say_skipped(device, node);
+    }
+    give_up(device, node, false);
+    return true;
+}
+
+void eddy_launch_fail(eddy_vm_device *device, eddy_node *node, eddy_status failure) {
+    eddy_device_launch *launch = launch_of(device, node);
+    launch->failure = failure;
+    if (node->instruction.kind != EDDY_KIND_CALL && node->phase != EDDY_STAGING_NONE)
+        return;
+    note_sizes(device->vm, &node->instruction);
+    wait_on_device(device, node, launch);
+    say_skipped(device, node);
+    give_up(device, node, false);
+}
+
+/* ---- the engine's side ---- */
+
+static void end_call(eddy_vm_device *device, const eddy_instruction *instruction,
+                     const eddy_device_launch *launch, const eddy_kernel_error *error) {
+    eddy_vm *vm = device->vm;
+    if (launch->failure != EDDY_OK) {
+        eddy_vm_execute_fail(vm, instruction, launch->failure, launch->has_launched);
+        return;
+    }
+    bool has_run =
+        launch->has_launched && eddy_load_acquire(&error->status) != (int32_t)EDDY_SKIPPED;
+    eddy_poison blame = eddy_vm_input_poison(vm, instruction);
+    EDDY_ASSERT(has_run || blame != 0);
+    if (blame != 0)
+        eddy_vm_execute_skipped(vm, instruction, blame, has_run);
+    else
+        eddy_vm_execute_end(vm, instruction, error);
+}
+
+void eddy_launch_unstage(eddy_vm *vm, eddy_node *node) {
+    if (node->staging)
+        eddy_blocks_release(&vm->engine.cache, node->staging, node->staging_bytes);
+    node->staging = NULL;
+    node->phase = EDDY_STAGING_NONE;
+}
+
+/* The elements are there, or their copy has failed: then who asks gets the record of that, and the storage is as before. */
+static bool end_fetch(eddy_vm_device *device, eddy_node *node, eddy_status failure) {
+    eddy_vm *vm = device->vm;
+    const eddy_instruction *instruction = &node->instruction;
+    node->phase = EDDY_STAGING_HOLDS;
+    if (failure != EDDY_OK) {
+        eddy_error error;
+        eddy_error_fill(&error, failure, eddy_instruction_origin(instruction),
+                        instruction->view.sequence, "%s", eddy_status_text(failure));
+        eddy_errors_add(&vm->errors, &error);
+        node->staging_poison = eddy_poison_make(instruction->view.sequence, EDDY_POISON_LOST);
+    }
+    bool is_over = eddy_instruction_kind_run(vm, node);
+    if (is_over)
+        eddy_launch_unstage(vm, node);
+    return is_over;
+}
+
+static bool end_staging(eddy_vm_device *device, eddy_node *node, eddy_status failure) {
+    if (node->phase == EDDY_STAGING_FETCHES)
+        return end_fetch(device, node, failure);
+    if (failure != EDDY_OK)
+        eddy_vm_execute_fail(device->vm, &node->instruction, failure, true);
+    eddy_launch_unstage(device->vm, node);
+    return true;
+}
+
+/* Its inputs are known: nothing that they depend on was on its way when it was dispatched. */
+static bool has_counted(const eddy_device_launch *launch, const eddy_kernel_error *error) {
+    return launch->failure == EDDY_OK && launch->has_launched &&
+           eddy_load_acquire(&error->status) == EDDY_OK;
+}
+
+bool eddy_launch_end(eddy_vm_device *device, eddy_node *node) {
+    const eddy_instruction *instruction = &node->instruction;
+    const eddy_device_launch *launch = launch_of(device, node);
+    const eddy_kernel_error *error = eddy_backend_error(device->backend, node->ticket);
+    eddy_device_queue *queue = node->queue;
+    node->queue = NULL;
+    if (instruction->kind != EDDY_KIND_CALL)
+        return node->phase == EDDY_STAGING_NONE ? eddy_instruction_kind_run(device->vm, node)
+                                                : end_staging(device, node, launch->failure);
+    if (node->phase == EDDY_STAGING_COUNTS && has_counted(launch, error)) {
+        node->phase = EDDY_STAGING_FILLS;
+        eddy_device_dispatch_again(device->vm, node, queue);
+        return false;
+    }
+    end_call(device, instruction, launch, error);
+    eddy_vm_execute_give_up(device->vm, instruction);
+    /* Of a late call; everything of it is over. */
+    eddy_device_pool_give(device->pool, node->workspace, queue->under->number, 0);
+    eddy_launch_unstage(device->vm, node);
+    return true;
+}
