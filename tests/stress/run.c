@@ -42,7 +42,37 @@ static void settle(program_run *run) {
     pump(run, -1);
 }
 
+/* ---- devices ---- */
+
+static uint8_t device_for(const program_run *run, int slot) {
+    return run->is_mixed && slot % 3 == 0 ? 0 : run->device;
+}
+
+static eddy_vm_stream *stream_on(const program_run *run, int stream, uint8_t device) {
+    return device ? run->far_streams[stream] : run->streams[stream];
+}
+
+/* An input of an instruction on a device: a copy, if it is elsewhere. */
+static eddy_storage_number input_on(program_run *run, int index, const program_step *step,
+                                    int input, uint8_t device, eddy_storage_number *copy) {
+    int slot = step->inputs[input];
+    if (run->devices[slot] == device)
+        return run->storages[slot];
+    eddy_vm_stream *stream = run->far_streams[(step->stream + input) % PROGRAM_STREAMS];
+    if (eddy_vm_copy(run->vm, stream, run->storages[slot], 0, run->slots[slot].count * 8, device,
+                     NULL, copy) != EDDY_OK)
+        differ(run, index, "copy", 0, 1);
+    return *copy;
+}
+
 /* ---- steps ---- */
+
+static void release(program_run *run, eddy_storage_number storage) {
+    if (run->release)
+        run->release(run, storage);
+    else
+        synthetic_release(run->vm, storage);
+}
 
 static void submit(program_run *run, int index, const program_step *step) {
     bool is_new = step->kind == STEP_MAKE || step->kind == STEP_MAKE_TWO || step->kind == STEP_LATE;
@@ -51,9 +81,11 @@ static void submit(program_run *run, int index, const program_step *step) {
                                      .fails = step->stream_fails ? 2 : step->fails,
                                      .late_count = step->count};
     eddy_vm_operand operands[5] = {0};
+    uint8_t device = is_new ? device_for(run, step->target) : run->devices[step->target];
+    eddy_storage_number copies[3] = {0};
     int count = 0;
     for (; count < step->input_count; count++)
-        operands[count].storage = run->storages[step->inputs[count]];
+        operands[count].storage = input_on(run, index, step, count, device, &copies[count]);
     int targets[2] = {step->target, step->second};
     for (int t = 0; t < (step->kind == STEP_MAKE_TWO ? 2 : 1); t++, count++) {
         operands[count].storage = is_new ? 0 : run->storages[targets[t]];
@@ -61,6 +93,7 @@ static void submit(program_run *run, int index, const program_step *step) {
         operands[count].is_new = is_new;
         operands[count].covers_all = is_new || step->kind == STEP_OVERWRITE;
         operands[count].bytes = step->count * 8;
+        operands[count].device = device;
         arguments.accesses |= (int64_t)(step->kind == STEP_IN_PLACE ? 2 : 1) << 2 * count;
     }
     const eddy_vm_descriptor *descriptor =
@@ -71,16 +104,22 @@ static void submit(program_run *run, int index, const program_step *step) {
                                          .operand_count = count},
                          .argument_bytes = sizeof(arguments),
                          .operands = operands,
-                         .stream = run->streams[step->stream],
+                         .stream = stream_on(run, step->stream, device),
                          .cost_ps = step->cost_ps,
                          .is_plain = is_plain};
     if (synthetic_submit(run->vm, &call) != EDDY_OK)
         differ(run, index, "submit", 0, 1);
+    for (int i = 0; i < step->input_count; i++)
+        if (copies[i])
+            release(run, copies[i]);
     if (is_new) {
         int first = step->input_count;
         run->storages[step->target] = operands[first].storage;
-        if (step->kind == STEP_MAKE_TWO)
+        run->devices[step->target] = device;
+        if (step->kind == STEP_MAKE_TWO) {
             run->storages[step->second] = operands[first + 1].storage;
+            run->devices[step->second] = device;
+        }
     }
 }
 
@@ -170,21 +209,17 @@ static void end_lends(program_run *run) {
     }
 }
 
-static void release(program_run *run, eddy_storage_number storage) {
-    if (run->release)
-        run->release(run, storage);
-    else
-        synthetic_release(run->vm, storage);
-}
-
 static void order_streams(program_run *run, int index, const program_step *step) {
     eddy_vm_event *event;
-    if (eddy_vm_event_record(run->vm, run->streams[step->stream], (eddy_origin){"test", NULL},
-                             &event) != EDDY_OK)
+    /* Of the two that a mixed run has of each, either may be meant. */
+    uint8_t from = device_for(run, (int)(step->seed % 7)),
+            to = device_for(run, (int)(step->seed % 5));
+    if (eddy_vm_event_record(run->vm, stream_on(run, step->stream, from),
+                             (eddy_origin){"test", NULL}, &event) != EDDY_OK)
         differ(run, index, "event", 0, 1);
     int other = (step->stream + 1 + (int)(step->seed % (PROGRAM_STREAMS - 1))) % PROGRAM_STREAMS;
-    if (eddy_vm_stream_wait(run->vm, run->streams[other], event, (eddy_origin){"test", NULL}) !=
-        EDDY_OK)
+    if (eddy_vm_stream_wait(run->vm, stream_on(run, other, to), event,
+                            (eddy_origin){"test", NULL}) != EDDY_OK)
         differ(run, index, "stream wait", 0, 1);
     eddy_vm_event_release(event);
 }
@@ -239,6 +274,7 @@ void program_run_begin(program_run *run, const random_program *program) {
     run->choices = program->seed * 77 + 5;
     memset(run->slots, 0, sizeof(run->slots));
     memset(run->lends, 0, sizeof(run->lends));
+    memset(run->devices, 0, sizeof(run->devices));
 }
 
 void program_run_end(program_run *run) {
@@ -274,9 +310,21 @@ void program_run_open_streams(program_run *run, bool has_fakes) {
     }
 }
 
+void program_run_open_far(program_run *run, uint64_t seed, bool is_mixed) {
+    eddy_backend *far = eddy_far_create(&(eddy_far_options){.seed = seed});
+    if (!far || eddy_vm_device_add(run->vm, far, INT64_MAX, &run->device) != EDDY_OK)
+        abort();
+    run->is_mixed = is_mixed;
+    for (int i = 0; i < PROGRAM_STREAMS; i++)
+        if (eddy_vm_device_stream_create(run->vm, run->device, 0, &run->far_streams[i]) != EDDY_OK)
+            abort();
+}
+
 void program_run_close_streams(program_run *run) {
     for (int i = 1; i < PROGRAM_STREAMS; i++)
         eddy_vm_stream_release(run->streams[i]);
+    for (int i = 0; i < PROGRAM_STREAMS; i++)
+        eddy_vm_stream_release(run->far_streams[i]);
 }
 
 bool program_run_has_ended_all(void) {

@@ -6,6 +6,7 @@
 
 #include <base/sleep.h>
 #include <streams/fake.h>
+#include <streams/far.h>
 #include <vm/stream.h>
 
 /* One thread at a time; who hands it on synchronises. */
@@ -15,7 +16,11 @@ typedef struct program_run {
     eddy_vm *vm;
     eddy_vm_stream *streams[PROGRAM_STREAMS];
     eddy_work_queue *fakes[PROGRAM_STREAMS]; /* NULL where real streams run the program */
-    uint64_t choices;                        /* state of the schedule's random numbers */
+    uint8_t device;                          /* the far one; 0 where there is none */
+    bool is_mixed;                           /* every third slot is the host's */
+    eddy_vm_stream *far_streams[PROGRAM_STREAMS];
+    uint8_t devices[PROGRAM_SLOTS];
+    uint64_t choices; /* state of the schedule's random numbers */
     eddy_storage_number storages[PROGRAM_SLOTS];
     program_slot slots[PROGRAM_SLOTS]; /* the oracle's, in step with the run */
     eddy_vm_lend *lends[PROGRAM_SLOTS];
@@ -34,6 +39,8 @@ void program_run_end(program_run *run);
 
 /* Two streams beside the default one: fakes (the first ordered), or ordered ones of the CPU. */
 void program_run_open_streams(program_run *run, bool has_fakes);
+/* A far device, and streams of it in place of the others. is_mixed: every third slot is the host's. */
+void program_run_open_far(program_run *run, uint64_t seed, bool is_mixed);
 void program_run_close_streams(program_run *run);
 /* Whether each call of all programs has ended, and once; for when their VMs are gone. */
 bool program_run_has_ended_all(void);

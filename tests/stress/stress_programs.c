@@ -3,7 +3,7 @@
  *   stress_programs PROGRAMS [SEED [THREADS]]
  *
  * Each program runs once on each of: the caller's path, the scheduler's, the workers', one-thread mode with fake streams whose
- * every completion is drawn from the seed. On the threaded paths several issuing threads pass the program's steps round,
+ * every completion is drawn from the seed, the far device, and that and the host with copies between the two. On the threaded paths several issuing threads pass the program's steps round,
  * handing tensors on. Values, poison and blame must equal the oracle's. Prints the seed of the first difference. */
 #include "run.h"
 #include "watch.h"
@@ -17,6 +17,7 @@ typedef struct stress_path {
     const char *name;
     eddy_runtime_options options;
     bool has_fakes;
+    bool is_far, is_mixed; /* on the far device; every third slot on the host */
     int thread_count;
     program_run run;
     _Atomic int turn; /* atomic: the next step; release hands the run on */
@@ -66,10 +67,12 @@ static void path_run(stress_path *path, const random_program *program) {
     program_run_end(&path->run);
 }
 
-static void path_open(stress_path *path) {
+static void path_open(stress_path *path, uint64_t seed) {
     must(eddy_vm_create(&path->options, &path->run.vm) == EDDY_OK);
     path->run.path = path->name;
     program_run_open_streams(&path->run, path->has_fakes);
+    if (path->is_far)
+        program_run_open_far(&path->run, seed, path->is_mixed);
 }
 
 static void path_close(stress_path *path) {
@@ -93,13 +96,23 @@ int main(int argc, char **argv) {
          .has_fakes = true,
          .thread_count = 1},
         {.name = "one thread", .options = {.uses_one_thread = true}, .thread_count = 1},
+        {.name = "far", .options = {.threads = 2}, .is_far = true},
+        {.name = "far, scheduler",
+         .options = {.threads = 2, .uses_full_path = true},
+         .is_far = true},
+        {.name = "far and host", .options = {.threads = 3}, .is_far = true, .is_mixed = true},
+        {.name = "far and host, one thread",
+         .options = {.uses_one_thread = true},
+         .thread_count = 1,
+         .is_far = true,
+         .is_mixed = true},
     };
     int count = (int)(sizeof(paths) / sizeof(paths[0]));
     watch_begin("programs", seed);
     for (int i = 0; i < count; i++) {
         if (paths[i].thread_count == 0)
             paths[i].thread_count = threads;
-        path_open(&paths[i]);
+        path_open(&paths[i], seed);
     }
     for (long p = 0; p < programs; p++) {
         watch();

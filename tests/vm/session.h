@@ -67,7 +67,12 @@ static inline const char *latch_name(const eddy_vm_instruction *instruction) {
     return "latch";
 }
 
-static const eddy_vm_descriptor latch_op = {.run = latch_run, .name = latch_name};
+static inline void latch_launch(const eddy_vm_run *run) {
+    far_call_launch(run, latch_run);
+}
+
+static const eddy_vm_descriptor latch_op = {
+    .run = latch_run, .launch = latch_launch, .name = latch_name};
 
 /* ---- sessions ---- */
 
@@ -78,6 +83,9 @@ typedef struct vm_session {
     int64_t cost_ps;        /* of the ops that follow */
     eddy_vm_stream *stream; /* of the ops that follow; NULL: the default one */
     unsigned turn;          /* of calls that may be plain */
+    uint8_t device;         /* of the storages that are made */
+    eddy_backend *far;      /* the far device, and streams of it; NULL until session_far */
+    eddy_vm_stream *far_streams[3];
 } vm_session;
 
 static _Atomic int sessions_open;
@@ -99,6 +107,19 @@ static inline void session_hold(vm_session *session, bool is_ordered) {
     session->fake = eddy_fake_queue_create(is_ordered);
     cr_assert_not_null(session->fake);
     cr_assert_eq(eddy_vm_stream_add(session->vm, session->fake, true, &session->held), EDDY_OK);
+}
+
+/* Adds the far device; the ops that follow run there. */
+static inline void session_far(vm_session *session, eddy_far_options options) {
+    session->far = eddy_far_create(&options);
+    cr_assert_not_null(session->far);
+    cr_assert_eq(eddy_vm_device_add(session->vm, session->far, INT64_MAX, &session->device),
+                 EDDY_OK);
+    for (int i = 0; i < 3; i++)
+        cr_assert_eq(
+            eddy_vm_device_stream_create(session->vm, session->device, 0, &session->far_streams[i]),
+            EDDY_OK);
+    session->stream = session->far_streams[0];
 }
 
 /* Lets the oldest held work go, once there is one. */
@@ -138,6 +159,8 @@ static inline void assert_no_memory_held(void) {
 /* Ends the VM and sees to it that it gave everything back, and all calls have ended. */
 static inline void session_close(vm_session *session) {
     eddy_vm_stream_release(session->held);
+    for (int i = 0; i < 3; i++)
+        eddy_vm_stream_release(session->far_streams[i]);
     cr_assert_eq(eddy_vm_close(session->vm, EDDY_CLOCK_FOREVER), EDDY_OK);
     eddy_vm_destroy(session->vm);
     assert_no_memory_held();
@@ -187,8 +210,11 @@ static inline eddy_status session_call(vm_session *session, const eddy_vm_descri
 static inline eddy_storage_number session_make_from(vm_session *session, int64_t seed,
                                                     int input_count,
                                                     const eddy_storage_number *inputs) {
-    eddy_vm_operand target = {
-        .access = EDDY_ACCESS_MUT, .is_new = true, .covers_all = true, .bytes = CELLS * 8};
+    eddy_vm_operand target = {.access = EDDY_ACCESS_MUT,
+                              .is_new = true,
+                              .covers_all = true,
+                              .device = session->device,
+                              .bytes = CELLS * 8};
     cr_assert_eq(session_call(session, &synthetic_op, seed, false, input_count, inputs, 1, &target),
                  EDDY_OK);
     return target.storage;
@@ -200,8 +226,11 @@ static inline eddy_storage_number session_make(vm_session *session, int64_t seed
 }
 
 static inline eddy_storage_number session_make_failing(vm_session *session, int64_t seed) {
-    eddy_vm_operand target = {
-        .access = EDDY_ACCESS_MUT, .is_new = true, .covers_all = true, .bytes = CELLS * 8};
+    eddy_vm_operand target = {.access = EDDY_ACCESS_MUT,
+                              .is_new = true,
+                              .covers_all = true,
+                              .device = session->device,
+                              .bytes = CELLS * 8};
     cr_assert_eq(session_call(session, &synthetic_op, seed, true, 0, NULL, 1, &target), EDDY_OK);
     return target.storage;
 }
@@ -240,8 +269,11 @@ static inline eddy_storage_number session_latch(vm_session *session, vm_latch *l
     latch_arguments arguments = {latch};
     for (int i = 0; i < input_count; i++)
         operands[i].storage = inputs[i];
-    operands[input_count] = (eddy_vm_operand){
-        .access = EDDY_ACCESS_MUT, .is_new = true, .covers_all = true, .bytes = CELLS * 8};
+    operands[input_count] = (eddy_vm_operand){.access = EDDY_ACCESS_MUT,
+                                              .is_new = true,
+                                              .covers_all = true,
+                                              .device = session->device,
+                                              .bytes = CELLS * 8};
     cr_assert_eq(session_submit(session, &latch_op, operands, input_count + 1, &arguments,
                                 sizeof(arguments)),
                  EDDY_OK);

@@ -1,0 +1,424 @@
+/* The VM on a device whose memory the host cannot touch and whose work is over late (vm/DEVICES.md). */
+#include "session.h"
+#include <streams/launcher.h>
+#include <vm/device.h>
+
+/* Each seed is another order among the device's queues. */
+#define ON_EACH_PATH_FAR(session, seeds)                                                           \
+    for (uint64_t seed = 1; seed <= (seeds); seed++)                                               \
+        ON_EACH_PATH(session)                                                                      \
+    for (bool is_first = (session_far(&session, (eddy_far_options){.seed = seed}), true);          \
+         is_first; is_first = false)
+
+Test(device, calls_on_one_stream_run_in_order) {
+    ON_EACH_PATH_FAR(session, 5) {
+        eddy_storage_number a = session_make(&session, 1);
+        eddy_storage_number b = session_make_from(&session, 2, 1, &a);
+        session_overwrite(&session, a, 3);
+        eddy_storage_number c = session_make_from(&session, 4, 1, &a);
+        cr_assert_eq(session_read(&session, b), value_from(2, value_of(1, 0)));
+        cr_assert_eq(session_read(&session, c), value_from(4, value_of(3, 0)));
+        session_release(&session, a);
+        session_release(&session, b);
+        session_release(&session, c);
+    }
+}
+
+Test(device, what_one_stream_makes_another_reads_after_it) {
+    ON_EACH_PATH_FAR(session, 20) {
+        eddy_storage_number chain[12];
+        int64_t value = value_of(0, 0);
+        chain[0] = session_make(&session, 0);
+        for (int i = 1; i < 12; i++) {
+            session.stream = session.far_streams[i % 3];
+            chain[i] = session_make_from(&session, i, 1, &chain[i - 1]);
+            value = value_from(i, value);
+        }
+        cr_assert_eq(session_read(&session, chain[11]), value);
+        for (int i = 0; i < 12; i++)
+            session_release(&session, chain[i]);
+    }
+}
+
+Test(device, a_write_comes_after_the_reads_of_other_streams) {
+    ON_EACH_PATH_FAR(session, 20) {
+        eddy_storage_number target = session_make(&session, 0), readers[8];
+        for (int i = 0; i < 8; i++) {
+            session.stream = session.far_streams[1 + i % 2];
+            readers[i] = session_make_from(&session, 10 + i, 1, &target);
+        }
+        session.stream = session.far_streams[0];
+        session_overwrite(&session, target, 1);
+        for (int i = 0; i < 8; i++) {
+            cr_assert_eq(session_read(&session, readers[i]), value_from(10 + i, value_of(0, 0)));
+            session_release(&session, readers[i]);
+        }
+        cr_assert_eq(session_read(&session, target), value_of(1, 0));
+        session_release(&session, target);
+    }
+}
+
+/* ---- by hand ---- */
+
+static vm_session open_by_hand(void) {
+    vm_session session = session_open_threads(2);
+    session_far(&session, (eddy_far_options){.is_by_hand = true});
+    return session;
+}
+
+/* Runs what is launched until nothing is left, at least `least` pieces. */
+static void run_pieces(vm_session *session, int least) {
+    for (int done = 0; done < least;)
+        if (eddy_far_step(session->far, 0))
+            done++;
+        else
+            sched_yield();
+}
+
+/* Until the device has been handed so many launches, a piece of each and its mark. */
+static void await_tickets(vm_session *session, uint64_t ticket) {
+    eddy_vm_device *device = session->vm->devices[session->device];
+    for (;;) {
+        uint64_t marked = 0;
+        for (uint32_t q = 0; q < EDDY_BACKEND_QUEUES; q++) {
+            eddy_lock_acquire(&device->queues[q].lock);
+            if (device->queues[q].marked > marked)
+                marked = device->queues[q].marked;
+            eddy_lock_release(&device->queues[q].lock);
+        }
+        if (marked >= ticket)
+            return;
+        sched_yield();
+    }
+}
+
+Test(device, successors_are_launched_before_their_predecessors_are_over) {
+    vm_session session = open_by_hand();
+    eddy_storage_number a = session_make(&session, 1), b;
+    b = session_make_from(&session, 2, 1, &a);
+    session.stream = session.far_streams[1];
+    eddy_storage_number c = session_make_from(&session, 3, 2, (eddy_storage_number[]){a, b});
+    await_tickets(&session, 3);
+    cr_assert_not(eddy_vm_is_ready(session.vm, a), "nothing has run yet");
+    /* Three kernels and marks, and a wait of the second stream for the first. */
+    run_pieces(&session, 7);
+    cr_assert_eq(eddy_vm_wait_storage(session.vm, c, &forever), EDDY_OK);
+    cr_assert_not(eddy_far_step(session.far, 0));
+    eddy_storage_number all[] = {a, b, c};
+    for (int i = 0; i < 3; i++)
+        session_release(&session, all[i]);
+    session_close(&session);
+}
+
+Test(device, what_a_queue_knows_it_does_not_wait_for_again) {
+    vm_session session = open_by_hand();
+    eddy_storage_number a = session_make(&session, 1), b = session_make(&session, 2);
+    session.stream = session.far_streams[1];
+    eddy_storage_number c = session_make_from(&session, 3, 1, &b);
+    eddy_storage_number d = session_make_from(&session, 4, 1, &a);
+    session.stream = session.far_streams[2];
+    /* Through c and d it comes after a and b. */
+    eddy_storage_number e = session_make_from(&session, 5, 4, (eddy_storage_number[]){d, a, b, c});
+    await_tickets(&session, 5);
+    /* Five kernels and marks, c's wait for b and e's for d. */
+    run_pieces(&session, 12);
+    cr_assert_eq(eddy_vm_wait_storage(session.vm, e, &forever), EDDY_OK);
+    cr_assert_not(eddy_far_step(session.far, 0));
+    eddy_storage_number all[] = {a, b, c, d, e};
+    for (int i = 0; i < 5; i++)
+        session_release(&session, all[i]);
+    session_close(&session);
+}
+
+/* ---- failures ---- */
+
+static void expect_failure(vm_session *session, eddy_storage_number storage, eddy_status expected) {
+    int64_t value;
+    cr_assert_eq(eddy_vm_read_small(session->vm, storage, 0, 8, &value, &forever), expected);
+    taken_error();
+}
+
+Test(device, what_follows_a_failure_is_skipped_also_if_it_was_launched_before) {
+    ON_EACH_PATH_FAR(session, 20) {
+        eddy_storage_number healthy = session_make(&session, 7);
+        eddy_storage_number bad = session_make_failing(&session, 1);
+        session.stream = session.far_streams[1];
+        session_mix_in(&session, healthy, 3, 1, &bad);
+        session.stream = session.far_streams[2];
+        eddy_storage_number after = session_make_from(&session, 4, 1, &healthy);
+        expect_failure(&session, bad, EDDY_OUT_OF_RANGE);
+        expect_failure(&session, healthy, EDDY_SKIPPED);
+        expect_failure(&session, after, EDDY_OUT_OF_RANGE);
+        cr_assert_eq(eddy_vm_recover(session.vm, &healthy, 1, test_origin), EDDY_OK);
+        cr_assert_eq(session_read(&session, healthy), value_of(7, 0), "its bytes are as before");
+        session_overwrite(&session, bad, 9);
+        cr_assert_eq(session_read(&session, bad), value_of(9, 0), "a covering write heals");
+        session_mix_in_failing(&session, healthy, 5);
+        expect_failure(&session, healthy, EDDY_TORN);
+        session_release(&session, healthy);
+        session_release(&session, bad);
+        session_release(&session, after);
+    }
+}
+
+/* A copy runs whatever it finds; who reads it must not take that for a success. */
+Test(device, what_copies_a_failure_is_known_to_have_failed) {
+    ON_EACH_PATH_FAR(session, 30) {
+        eddy_storage_number target = session_make(&session, 7), copy;
+        eddy_storage_number bad = session_make_failing(&session, 1);
+        cr_assert_eq(eddy_vm_copy(session.vm, session.far_streams[1], bad, 0, CELLS * 8,
+                                  session.device, NULL, &copy),
+                     EDDY_OK);
+        session.stream = session.far_streams[2];
+        session_mix_in(&session, target, 3, 1, &copy);
+        expect_failure(&session, target, EDDY_SKIPPED);
+        expect_failure(&session, copy, EDDY_OUT_OF_RANGE);
+        cr_assert_eq(eddy_vm_recover(session.vm, &target, 1, test_origin), EDDY_OK);
+        cr_assert_eq(session_read(&session, target), value_of(7, 0));
+        session_release(&session, target);
+        session_release(&session, bad);
+        session_release(&session, copy);
+    }
+}
+
+/* Its second launch comes later than its place in the queue. */
+Test(device, what_comes_after_a_late_call_does_not_touch_its_inputs_before) {
+    ON_EACH_PATH_FAR(session, 30) {
+        eddy_storage_number input = session_make(&session, 1);
+        eddy_vm_operand target = {.access = EDDY_ACCESS_MUT2,
+                                  .is_new = true,
+                                  .covers_all = true,
+                                  .device = session.device};
+        cr_assert_eq(session_call(&session, &synthetic_late_op, 5, false, 1, &input, 1, &target),
+                     EDDY_OK);
+        session_overwrite(&session, input, 2);
+        eddy_vm_event *event;
+        cr_assert_eq(eddy_vm_event_record(session.vm, session.stream, test_origin, &event),
+                     EDDY_OK);
+        cr_assert_eq(eddy_vm_event_wait(event, &forever), EDDY_OK);
+        cr_assert(eddy_vm_is_ready(session.vm, target.storage), "it came before the event");
+        eddy_vm_event_release(event);
+        eddy_shape shape;
+        cr_assert_eq(eddy_vm_late_shape(session.vm, target.storage, &forever, &shape), EDDY_OK);
+        cr_assert_eq(shape.dims[0], CELLS);
+        cr_assert_eq(session_read(&session, target.storage), value_from(5, value_of(1, 0)));
+        cr_assert_eq(session_read(&session, input), value_of(2, 0));
+        session_release(&session, input);
+        session_release(&session, target.storage);
+    }
+}
+
+/* More sources than a launch looks at: the last ones are waited for. */
+Test(device, a_failure_among_many_inputs_is_found) {
+    for (int bad = 0; bad < 8; bad++)
+        ON_EACH_PATH_FAR(session, 3) {
+            eddy_storage_number inputs[8], target = session_make(&session, 50);
+            for (int i = 0; i < 8; i++) {
+                session.stream = session.far_streams[i % 3];
+                inputs[i] =
+                    i == bad ? session_make_failing(&session, i) : session_make(&session, i);
+            }
+            session_mix_in(&session, target, 3, 8, inputs);
+            expect_failure(&session, target, EDDY_SKIPPED);
+            cr_assert_eq(eddy_vm_recover(session.vm, &target, 1, test_origin), EDDY_OK);
+            cr_assert_eq(session_read(&session, target), value_of(50, 0));
+            session_release(&session, target);
+            for (int i = 0; i < 8; i++)
+                session_release(&session, inputs[i]);
+        }
+}
+
+Test(device, a_lost_device_fails_what_was_launched_and_what_comes_later) {
+    for (int path = 0; path < 3; path++) {
+        vm_session session = session_open(session_paths[path]);
+        session_far(&session, (eddy_far_options){.is_by_hand = true});
+        eddy_storage_number a = session_make(&session, 1),
+                            b = session_make_from(&session, 2, 1, &a);
+        eddy_far_lose(session.far);
+        eddy_storage_number c = session_make(&session, 3);
+        session_settle(&session);
+        expect_failure(&session, a, EDDY_DEVICE_LOST);
+        expect_failure(&session, b, EDDY_DEVICE_LOST);
+        expect_failure(&session, c, EDDY_DEVICE_LOST);
+        /* The host goes on. */
+        session.device = 0;
+        session.stream = NULL;
+        eddy_storage_number here = session_make(&session, 4);
+        cr_assert_eq(session_read(&session, here), value_of(4, 0));
+        eddy_storage_number all[] = {a, b, c, here};
+        for (int i = 0; i < 4; i++)
+            session_release(&session, all[i]);
+        session_close(&session);
+    }
+}
+
+/* ---- memory ---- */
+
+static eddy_storage_number make_large(vm_session *session, int64_t bytes) {
+    eddy_vm_operand target = {.access = EDDY_ACCESS_MUT,
+                              .is_new = true,
+                              .covers_all = true,
+                              .device = session->device,
+                              .bytes = bytes};
+    cr_assert_eq(session_call(session, &synthetic_op, 1, false, 0, NULL, 1, &target), EDDY_OK);
+    return target.storage;
+}
+
+Test(device, an_instruction_without_memory_waits_for_what_is_released) {
+    ON_EACH_PATH(session) {
+        session_far(&session, (eddy_far_options){.seed = 1, .bytes = 8 << 20});
+        for (int i = 0; i < 40; i++) {
+            eddy_storage_number large = make_large(&session, 3 << 20);
+            session_release(&session, large);
+        }
+        session_settle(&session);
+        cr_assert_eq(eddy_vm_counters_read(session.vm).errors_made, 0);
+    }
+}
+
+Test(device, what_never_fits_fails_and_what_comes_after_it_runs) {
+    ON_EACH_PATH(session) {
+        session_far(&session, (eddy_far_options){.seed = 1, .bytes = 8 << 20});
+        eddy_storage_number kept = make_large(&session, 6 << 20);
+        eddy_storage_number large = make_large(&session, 6 << 20);
+        eddy_storage_number small = session_make(&session, 2);
+        expect_failure(&session, large, EDDY_OUT_OF_MEMORY);
+        cr_assert_eq(session_read(&session, small), value_of(2, 0));
+        session_release(&session, kept);
+        session_release(&session, large);
+        session_release(&session, small);
+    }
+}
+
+/* ---- the host ---- */
+
+typedef struct seen_by_callback {
+    eddy_sleep_word is_called;
+    int64_t value;
+    eddy_status status;
+} seen_by_callback;
+
+static void look(void *context, void *data, int64_t bytes, const eddy_error *error) {
+    seen_by_callback *seen = context;
+    (void)bytes;
+    seen->status = error ? error->status : EDDY_OK;
+    if (data) {
+        seen->value = *(int64_t *)data;
+        *(int64_t *)data = 77;
+    }
+    eddy_store_release(&seen->is_called, 1u);
+    eddy_sleep_wake_all(&seen->is_called);
+}
+
+Test(device, lends_and_callbacks_see_a_copy_and_write_it_back) {
+    ON_EACH_PATH_FAR(session, 5) {
+        eddy_storage_number a = session_make(&session, 1), b;
+        void *data;
+        eddy_vm_lend *lend;
+        cr_assert_eq(eddy_vm_lend_begin(session.vm, a, true, &forever, &data, &lend), EDDY_OK);
+        cr_assert_eq(((int64_t *)data)[1], value_of(1, 1));
+        ((int64_t *)data)[0] = 5;
+        b = session_make_from(&session, 2, 1, &a);
+        cr_assert_not(eddy_vm_is_ready(session.vm, b), "it is behind the lend");
+        eddy_vm_lend_end(session.vm, lend, false);
+        cr_assert_eq(session_read(&session, b), value_from(2, 5));
+        seen_by_callback seen = {0};
+        cr_assert_eq(eddy_vm_access(session.vm, a, true, look, &seen, test_origin), EDDY_OK);
+        cr_assert_eq(session_read(&session, a), 77);
+        cr_assert_eq(seen.value, 5);
+        eddy_storage_number bad = session_make_failing(&session, 1);
+        cr_assert_eq(eddy_vm_lend_begin(session.vm, bad, false, &forever, &data, &lend),
+                     EDDY_OUT_OF_RANGE);
+        taken_error();
+        session_release(&session, a);
+        session_release(&session, b);
+        session_release(&session, bad);
+    }
+}
+
+Test(device, copies_go_to_the_device_and_back) {
+    ON_EACH_PATH_FAR(session, 5) {
+        uint8_t device = session.device;
+        session.device = 0;
+        eddy_vm_stream *stream = session.stream;
+        session.stream = NULL;
+        eddy_storage_number here = session_make(&session, 6), there, again, back;
+        cr_assert_eq(eddy_vm_copy(session.vm, stream, here, 0, CELLS * 8, device, NULL, &there),
+                     EDDY_OK);
+        session_overwrite(&session, here, 8);
+        cr_assert_eq(
+            eddy_vm_copy(session.vm, session.far_streams[1], there, 8, 16, device, NULL, &again),
+            EDDY_OK);
+        cr_assert_eq(eddy_vm_copy(session.vm, session.far_streams[2], again, 8, 8, 0, NULL, &back),
+                     EDDY_OK);
+        cr_assert_eq(session_read(&session, back), value_of(6, 2));
+        cr_assert_eq(session_read(&session, here), value_of(8, 0));
+        eddy_storage_number all[] = {here, there, again, back};
+        for (int i = 0; i < 4; i++)
+            session_release(&session, all[i]);
+    }
+}
+
+/* ---- streams and events ---- */
+
+Test(device, events_and_gates_order_streams_of_a_device_and_of_the_host) {
+    ON_EACH_PATH_FAR(session, 10) {
+        eddy_storage_number a = session_make(&session, 1);
+        eddy_vm_event *event;
+        cr_assert_eq(eddy_vm_event_record(session.vm, session.far_streams[0], test_origin, &event),
+                     EDDY_OK);
+        cr_assert_eq(eddy_vm_stream_wait(session.vm, session.far_streams[1], event, test_origin),
+                     EDDY_OK);
+        cr_assert_eq(eddy_vm_stream_wait(session.vm, NULL, event, test_origin), EDDY_OK);
+        session.stream = session.far_streams[1];
+        eddy_storage_number b = session_make(&session, 2);
+        cr_assert_eq(eddy_vm_event_wait(event, &forever), EDDY_OK);
+        cr_assert(eddy_vm_is_ready(session.vm, a), "it came before the event");
+        cr_assert_eq(session_read(&session, b), value_of(2, 0));
+        eddy_vm_event_release(event);
+        session_release(&session, a);
+        session_release(&session, b);
+    }
+}
+
+Test(device, a_device_takes_more_than_its_window_and_more_streams_than_queues) {
+    ON_EACH_PATH(session) {
+        session_far(&session, (eddy_far_options){.seed = 3});
+        eddy_vm_stream *streams[20];
+        eddy_storage_number kept[20];
+        for (int i = 0; i < 20; i++) {
+            cr_assert_eq(eddy_vm_device_stream_create(session.vm, session.device, 0, &streams[i]),
+                         EDDY_OK);
+            session.stream = streams[i];
+            kept[i] = session_make(&session, i);
+        }
+        for (int i = 0; i < 3 * EDDY_DEVICE_WINDOW; i++) {
+            session.stream = streams[i % 20];
+            session_mix_in(&session, kept[i % 7], i, 1, &kept[10 + i % 10]);
+        }
+        session_settle(&session);
+        int64_t cells[7];
+        for (int i = 0; i < 7; i++)
+            cells[i] = value_of(i, 0);
+        for (int i = 0; i < 3 * EDDY_DEVICE_WINDOW; i++)
+            cells[i % 7] = synthetic_mix(cells[i % 7], synthetic_mix(i, value_of(10 + i % 10, 0)));
+        for (int i = 0; i < 7; i++)
+            cr_assert_eq(session_read(&session, kept[i]), cells[i]);
+        for (int i = 0; i < 20; i++) {
+            session_release(&session, kept[i]);
+            eddy_vm_stream_release(streams[i]);
+        }
+    }
+}
+
+Test(device, a_vm_closes_with_work_in_flight) {
+    for (uint64_t seed = 1; seed <= 20; seed++) {
+        vm_session session = session_open_threads(2);
+        session_far(&session, (eddy_far_options){.seed = seed});
+        for (int i = 0; i < 50; i++) {
+            session.stream = session.far_streams[i % 3];
+            session_release(&session, session_make(&session, i));
+        }
+        session_close(&session);
+    }
+}
