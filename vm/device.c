@@ -528,7 +528,7 @@ eddy_status eddy_vm_device_add(eddy_vm *vm, eddy_backend *backend, int64_t limit
     return status;
 }
 
-void eddy_devices_fini(eddy_vm *vm) {
+void eddy_device_fini_all(eddy_vm *vm) {
     for (uint32_t i = 1; i < eddy_load_relaxed(&vm->device_count); i++) {
         eddy_backend *backend = vm->devices[i]->backend;
         device_free(vm->devices[i]);

@@ -91,6 +91,6 @@ void eddy_device_source_ended(eddy_node *node);
 bool eddy_device_attend(eddy_vm *vm, bool has_moved);
 
 /* Everything of the VM's devices has ended, or they are lost: ends their threads and frees them. */
-void eddy_devices_fini(eddy_vm *vm);
+void eddy_device_fini_all(eddy_vm *vm);
 
 #endif

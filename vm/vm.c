@@ -87,7 +87,7 @@ static void start_threads(eddy_vm *vm) {
 
 /* Frees what init_memory acquired, also if it failed half-way. The service ends first: deleters may still run. */
 static void fini_memory(eddy_vm *vm) {
-    eddy_devices_fini(vm);
+    eddy_device_fini_all(vm);
     if (vm->issuer_cache.pool) {
         eddy_blocks_cache_fini(&vm->issuer_cache);
         eddy_blocks_cache_fini(&vm->issuer_arguments);
