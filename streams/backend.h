@@ -43,6 +43,11 @@ typedef struct eddy_backend_class {
     eddy_status (*wait)(eddy_backend_queue *queue, eddy_backend_queue *other, uint64_t ticket);
     eddy_status (*copy)(eddy_backend_queue *queue, void *to, const void *from, int64_t bytes,
                         eddy_copy_direction direction);
+    /* Runs a function of the host with a copy of the `bytes` at `context` (aligned to 16), and where it finds what is at an address of the device (within or
+     * at the end of a block; NULL stays NULL, others stay as they are). NULL: the device runs no code of the host. */
+    eddy_status (*run)(eddy_backend_queue *queue, void (*function)(void *context),
+                       const void *context, size_t bytes);
+    void *(*translate)(const eddy_backend *backend, const void *address);
     /* If one of the words of `sources` (a few; the array is the caller's) says that its launch has failed or done nothing, `error` says SKIPPED. For
      * what is launched next and does not look itself: it runs all the same. */
     eddy_status (*look)(eddy_backend_queue *queue, const eddy_kernel_error *const *sources,

@@ -264,7 +264,9 @@ static void await(eddy_backend *backend, uint32_t seen) {
 
 void *eddy_far_translate(const eddy_backend *backend, const void *address) {
     const far_device *device = device_of(backend);
-    return address ? device->mapping + ((const char *)address - device->addresses) : NULL;
+    uintptr_t offset = (uintptr_t)address - (uintptr_t)device->addresses;
+    return offset <= (uintptr_t)device->options.bytes ? device->mapping + offset
+                                                      : (void *)(uintptr_t)address;
 }
 
 /* A used block begins with what was asked for; a pattern follows, which no kernel may change. */
@@ -413,6 +415,8 @@ static const eddy_backend_class far_class = {
     .queue_create = queue_create,
     .wait = launch_wait,
     .copy = launch_copy,
+    .run = eddy_far_launch,
+    .translate = eddy_far_translate,
     .look = launch_look,
     .mark = launch_mark,
     .await = await,

@@ -22,7 +22,7 @@ EDDY_MUST_USE eddy_backend *eddy_far_create(const eddy_far_options *options);
  * Launching thread. DEVICE_LOST, which the mark says too. */
 eddy_status eddy_far_launch(eddy_backend_queue *queue, void (*run)(void *context),
                             const void *context, size_t bytes);
-/* Where a kernel finds what the device has at `address` (also within or at the end of a block). NULL stays NULL. */
+/* Where a kernel finds what the device has at `address` (also within or at the end of a block); addresses of the host stay. */
 void *eddy_far_translate(const eddy_backend *backend, const void *address);
 
 /* By hand: runs one piece of the queue that `choice` picks among those that may go on; false if there is none. One thread at a time. */

@@ -1,6 +1,6 @@
 /* Copies between devices and the host: calls of the VM's own. */
 #include <stdio.h>
-#include <vm/device.h>
+#include <vm/copy.h>
 #include <vm/submit.h>
 
 typedef struct copy_arguments {
@@ -8,14 +8,14 @@ typedef struct copy_arguments {
     int64_t direction; /* eddy_copy_direction */
 } copy_arguments;
 
-static void launch_copy(const eddy_vm_run *run) {
+void eddy_copy_launch(const eddy_vm_run *run, const eddy_device_launch *launch,
+                      eddy_backend_queue *queue) {
     const copy_arguments *arguments = run->instruction->arguments;
-    const eddy_backend_class *class = run->queue->backend->class;
-    if (run->source_count > 0)
-        (void)class->look(run->queue, run->sources, run->source_count, run->error);
-    (void)class->copy(run->queue, run->data[1],
-                      (const char *)run->data[0] + arguments->offset_bytes, arguments->bytes,
-                      (eddy_copy_direction)arguments->direction);
+    const eddy_backend_class *class = queue->backend->class;
+    if (launch->source_count > 0)
+        (void)class->look(queue, launch->sources, launch->source_count, run->error);
+    (void)class->copy(queue, run->data[1], (const char *)run->data[0] + arguments->offset_bytes,
+                      arguments->bytes, (eddy_copy_direction)arguments->direction);
 }
 
 static const char *name_copy(const eddy_vm_instruction *instruction) {
@@ -30,8 +30,7 @@ static int describe_copy(const eddy_vm_instruction *instruction, char *buffer, s
                     directions[arguments->direction]);
 }
 
-static const eddy_vm_descriptor copy_op = {
-    .launch = launch_copy, .name = name_copy, .describe = describe_copy};
+const eddy_vm_descriptor eddy_copy_op = {.name = name_copy, .describe = describe_copy};
 
 eddy_status eddy_vm_copy(eddy_vm *vm, eddy_vm_stream *stream, eddy_storage_number source,
                          int64_t offset_bytes, int64_t bytes, uint8_t device, const void *address,
@@ -51,7 +50,7 @@ eddy_status eddy_vm_copy(eddy_vm *vm, eddy_vm_stream *stream, eddy_storage_numbe
                                    .device = device,
                                    .bytes = bytes}};
     eddy_vm_call call = {
-        .instruction = {.descriptor = &copy_op,
+        .instruction = {.descriptor = &eddy_copy_op,
                         .arguments = &arguments,
                         .operand_count = 2,
                         .address = address},

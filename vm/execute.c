@@ -249,11 +249,11 @@ static bool provide_late(eddy_vm *vm, const eddy_instruction *instruction, const
     return has_memory;
 }
 
-static void execute_check_finite(const eddy_instruction *instruction, const eddy_vm_run *run) {
-    if (!instruction->view.descriptor->check_finite ||
-        eddy_load_relaxed(&run->error->status) != EDDY_OK)
+void eddy_vm_execute_check_finite(const eddy_vm_run *run) {
+    const eddy_vm_descriptor *descriptor = run->instruction->descriptor;
+    if (!descriptor->check_finite || eddy_load_relaxed(&run->error->status) != EDDY_OK)
         return;
-    int64_t operand = instruction->view.descriptor->check_finite(run);
+    int64_t operand = descriptor->check_finite(run);
     if (operand < 0)
         return;
     eddy_store_relaxed(&run->error->position, operand);
@@ -352,7 +352,7 @@ execute(eddy_vm *vm, const eddy_instruction *instruction, eddy_blocks_cache *cac
     if (instruction->view.descriptor->is_program)
         return EDDY_EXECUTED;
     if (EDDY_UNLIKELY(vm->checks_finite))
-        execute_check_finite(instruction, &run);
+        eddy_vm_execute_check_finite(&run);
     execute_end(vm, instruction, &error, covers_old);
     return EDDY_EXECUTED;
 }

@@ -26,6 +26,8 @@ void eddy_vm_execute_fail(eddy_vm *vm, const eddy_instruction *instruction, eddy
 void eddy_vm_execute_end(eddy_vm *vm, const eddy_instruction *instruction,
                          const eddy_kernel_error *error);
 void eddy_vm_execute_give_up(eddy_vm *vm, const eddy_instruction *instruction);
+/* EDDY_CHECK_FINITE: fails a call whose outputs are not finite, in run->error. By who runs the kernel. */
+void eddy_vm_execute_check_finite(const eddy_vm_run *run);
 /* The lowest poison among the inputs, 0 when healthy. */
 eddy_poison eddy_vm_input_poison(eddy_vm *vm, const eddy_instruction *instruction);
 /* One that is borrowed, kept, a device's or has a late shape. */

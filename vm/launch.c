@@ -1,5 +1,7 @@
 #include <base/status.h>
 #include <base/trace.h>
+#include <vm/copy.h>
+#include <vm/device_run.h>
 #include <vm/errors.h>
 #include <vm/execute.h>
 #include <vm/instruction_kinds.h>
@@ -158,20 +160,20 @@ static void say_skipped(eddy_vm_device *device, const eddy_node *node) {
                        (int32_t)EDDY_SKIPPED);
 }
 
-/* Calls what launches the kernel. */
-static void launch_kernel(const eddy_node *node, const eddy_vm_run *run) {
+static void launch_kernel(const eddy_node *node, const eddy_device_launch *launch,
+                          const eddy_vm_run *run) {
     const eddy_instruction *instruction = &node->instruction;
-    const eddy_vm_descriptor *descriptor = instruction->view.descriptor;
     bool is_traced = eddy_trace_is_on();
     if (EDDY_UNLIKELY(is_traced))
         eddy_trace_begin(EDDY_TRACE_KERNEL, eddy_instruction_name(instruction),
                          instruction->view.sequence);
-    if (node->phase == EDDY_STAGING_COUNTS) {
-        counted to = counted_of(node);
-        descriptor->launch_count(run, to.shapes, to.bytes);
-    } else {
-        descriptor->launch(run);
-    }
+    counted to = {0};
+    if (node->phase == EDDY_STAGING_COUNTS)
+        to = counted_of(node);
+    if (instruction->view.descriptor == &eddy_copy_op)
+        eddy_copy_launch(run, launch, node->queue->under);
+    else
+        eddy_device_run_launch(run, launch, node->queue->under, to.shapes, to.bytes);
     if (EDDY_UNLIKELY(is_traced))
         eddy_trace_end(EDDY_TRACE_KERNEL, eddy_instruction_name(instruction),
                        instruction->view.sequence);
@@ -213,10 +215,7 @@ static bool launch_call(eddy_vm_device *device, eddy_node *node, eddy_device_lau
                        .bytes = bytes,
                        .error = eddy_backend_error(device->backend, node->ticket),
                        .vm = device->vm,
-                       .mentions = instruction->mentions,
-                       .queue = node->queue->under,
-                       .sources = launch->sources,
-                       .source_count = launch->source_count};
+                       .mentions = instruction->mentions};
     if (!provide_workspace(device, node, &run)) {
         unprovide(device, node, instruction->view.operand_count);
         return false;
@@ -224,7 +223,7 @@ static bool launch_call(eddy_vm_device *device, eddy_node *node, eddy_device_lau
     *run.error = (eddy_kernel_error){.position = INT64_MAX};
     launch->has_launched = true;
     wait_on_device(device, node, launch);
-    launch_kernel(node, &run);
+    launch_kernel(node, launch, &run);
     return_workspace(device, node);
     return true;
 }

@@ -24,7 +24,6 @@ typedef struct eddy_vm_stream eddy_vm_stream;
 typedef struct eddy_vm_event eddy_vm_event;
 typedef struct eddy_vm_lend eddy_vm_lend;
 struct eddy_backend;
-struct eddy_backend_queue;
 
 /* ---- storages ---- */
 
@@ -83,23 +82,12 @@ typedef struct eddy_vm_run {
     /* For eddy_vm_run_*, unset in a plain call. */
     eddy_vm *vm;
     const uint32_t *mentions;
-    /* For `launch`, unset elsewhere: the queue to launch in, and the words of launches that may still fail. If one of these says so, what is launched
-     * has to do nothing but say SKIPPED in `error`. */
-    struct eddy_backend_queue *queue;
-    const eddy_kernel_error *const *sources;
-    uint32_t source_count;
 } eddy_vm_run;
 
 /* One per kind of op call; const and of static life (or until the VM that saw it is destroyed). */
 typedef struct eddy_vm_descriptor {
     /* Runs the kernel. On any thread, without a lock on which it may wait. */
     void (*run)(const eddy_vm_run *run);
-    /* On a device: launches the kernel, in run->queue, on the launching thread, and does not wait for it. What is launched may use the instruction, the
-     * memory of data and workspace, and `error`; *run and its arrays are gone when this returns. NULL: hosts only. */
-    void (*launch)(const eddy_vm_run *run);
-    /* mut2: launches what writes the shapes and bytes of `count` there, in memory of the host that stays until they are read. `launch` follows once
-     * they are known, with the same workspace. */
-    void (*launch_count)(const eddy_vm_run *run, eddy_shape *shapes, int64_t *bytes);
     /* Bytes of workspace, asked before `run`; NULL: none. run->data is resolved for inputs. */
     size_t (*workspace)(const eddy_vm_run *run);
     /* mut2: writes one shape and byte size per mut2 operand, in order; NULL elsewhere. */

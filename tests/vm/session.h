@@ -10,6 +10,7 @@
 #include <criterion/criterion.h>
 #include <pthread.h>
 #include <streams/fake.h>
+#include <streams/far.h>
 #include <unistd.h>
 #include <vm/machine.h>
 #include <vm/stream.h>
@@ -67,12 +68,7 @@ static inline const char *latch_name(const eddy_vm_instruction *instruction) {
     return "latch";
 }
 
-static inline void latch_launch(const eddy_vm_run *run) {
-    far_call_launch(run, latch_run);
-}
-
-static const eddy_vm_descriptor latch_op = {
-    .run = latch_run, .launch = latch_launch, .name = latch_name};
+static const eddy_vm_descriptor latch_op = {.run = latch_run, .name = latch_name};
 
 /* ---- sessions ---- */
 

@@ -9,8 +9,6 @@
 #include <time.h>
 #include <vm/vm.h>
 
-#include "far_calls.h"
-
 typedef struct synthetic_arguments {
     int64_t seed;
     int64_t sleep_ns;   /* how long the kernel takes */
@@ -68,15 +66,6 @@ static inline void synthetic_count(const eddy_vm_run *run, eddy_shape *shapes, i
     bytes[0] = arguments->late_count * 8;
 }
 
-static inline void synthetic_launch(const eddy_vm_run *run) {
-    far_call_launch(run, synthetic_run);
-}
-
-static inline void synthetic_launch_count(const eddy_vm_run *run, eddy_shape *shapes,
-                                          int64_t *bytes) {
-    far_call_launch_count(run, synthetic_count, shapes, bytes);
-}
-
 /* Whether a call may promise to be plain. */
 static inline bool synthetic_is_plain(const eddy_vm_descriptor *descriptor,
                                       const eddy_vm_operand *operands, int64_t count) {
@@ -125,20 +114,16 @@ static inline eddy_status synthetic_submit(eddy_vm *vm, eddy_vm_call *call) {
 
 /* The plain one is for calls that promise to be. */
 static const eddy_vm_descriptor synthetic_plain_op = {.run = synthetic_run,
-                                                      .launch = synthetic_launch,
                                                       .name = synthetic_name,
                                                       .describe = synthetic_describe,
                                                       .explain = synthetic_explain};
 static const eddy_vm_descriptor synthetic_op = {.run = synthetic_run,
-                                                .launch = synthetic_launch,
                                                 .name = synthetic_name,
                                                 .describe = synthetic_describe,
                                                 .explain = synthetic_explain,
                                                 .end = synthetic_end};
 static const eddy_vm_descriptor synthetic_late_op = {.run = synthetic_run,
-                                                     .launch = synthetic_launch,
                                                      .count = synthetic_count,
-                                                     .launch_count = synthetic_launch_count,
                                                      .name = synthetic_name,
                                                      .describe = synthetic_describe,
                                                      .explain = synthetic_explain,

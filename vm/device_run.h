@@ -1,0 +1,12 @@
+/* A call's functions on a device that runs code of the host (the far one): what a device's own kernels do there, done by those of the CPU. */
+#ifndef EDDY_VM_DEVICE_RUN_H
+#define EDDY_VM_DEVICE_RUN_H
+
+#include <vm/device.h>
+
+/* Launches the call's `run`, or, with `shapes` and `bytes` (else NULL), its `count`, behind a look at the words of the launch's sources. Launcher
+ * only. */
+void eddy_device_run_launch(const eddy_vm_run *run, const eddy_device_launch *launch,
+                            eddy_backend_queue *queue, eddy_shape *shapes, int64_t *bytes);
+
+#endif
