@@ -451,6 +451,8 @@ static void record_call(eddy_recorder *recorder, const eddy_recorder_call *call)
     const char *reason = refuse_late(op);
     if (reason)
         spoil(recording, EDDY_UNSUPPORTED, origin, reason);
+    else if (call->device.kind != EDDY_DEVICE_CPU)
+        spoil(recording, EDDY_UNSUPPORTED, origin, "programs run on the CPU, and it does not");
     else if (call->runtime != recording->runtime)
         spoil(recording, EDDY_RUNTIME_MISMATCH, origin,
               "it belongs to another runtime than the recording");

@@ -295,7 +295,7 @@ static eddy_status submit_part(const eddy_run *r, const submission *s) {
                                          .address = r->origin.address},
                          .argument_bytes = argument_bytes(program),
                          .operands = s->operands,
-                         .stream = eddy_stream_of_caller(r->caller, program->runtime),
+                         .stream = eddy_stream_of_caller(r->caller, program->runtime, 0),
                          .cost_ps = s->cost_ps,
                          .part_count = s->part_count,
                          .place = program->has_registered ? EDDY_PLACE_WORKER : EDDY_PLACE_ANY,

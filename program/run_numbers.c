@@ -91,7 +91,7 @@ static eddy_status await_all(const eddy_run *r, const eddy_vm_wait *wait) {
     eddy_vm *vm = r->program->runtime->vm;
     eddy_vm_event *event;
     eddy_status status = eddy_vm_event_record(
-        vm, eddy_stream_of_caller(r->caller, r->program->runtime), r->origin, &event);
+        vm, eddy_stream_of_caller(r->caller, r->program->runtime, 0), r->origin, &event);
     if (status != EDDY_OK)
         return status;
     status = eddy_vm_event_wait(event, wait);

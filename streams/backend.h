@@ -66,6 +66,7 @@ struct eddy_backend {
     const eddy_backend_class *class; /* const after init */
     /* atomic: raised (seq_cst) after tickets were completed, or to end a sleep */
     eddy_sleep_word progress;
+    _Atomic uint32_t sleepers; /* atomic: seq_cst; in `await` */
     /* atomic: set once (release), with the first DEVICE_LOST; nothing that was launched runs then */
     _Atomic bool is_lost;
     /* The word of ticket t is number t % EDDY_BACKEND_WORDS: the launching thread's before the launch, then the device's, until the ticket is
@@ -81,7 +82,8 @@ static inline eddy_kernel_error *eddy_backend_error(eddy_backend *backend, uint6
 /* Ends a sleep in `await`. */
 static inline void eddy_backend_raise(eddy_backend *backend) {
     eddy_add_seq_cst(&backend->progress, 1u);
-    eddy_sleep_wake_all(&backend->progress);
+    if (eddy_load_seq_cst(&backend->sleepers) > 0)
+        eddy_sleep_wake_all(&backend->progress);
 }
 
 #endif

@@ -32,7 +32,15 @@ typedef struct chunk {
     int64_t bytes;
 } chunk;
 
+#ifdef EDDY_CHECKS
+#define CHECKED_ONE_BY_ONE 4096
+#define CHECKED_APART 256
+#endif
+
 struct eddy_device_pool {
+#ifdef EDDY_CHECKS
+    uint64_t operations; /* lock: lock */
+#endif
     eddy_lock lock;
     eddy_backend *backend; /* const after init */
     /* const after init. An entry is read once a ticket of its queue was given, and so after it was written. */
@@ -302,6 +310,12 @@ static bool check_locked(const eddy_device_pool *pool) {
     EDDY_ASSERT(check_tree(pool->taken, false, NULL, NULL) == live_bytes);
     return true;
 }
+
+/* The first operations one by one, then now and then: it takes a walk over all. */
+static bool check_now_locked(eddy_device_pool *pool) {
+    uint64_t number = pool->operations++;
+    return (number >= CHECKED_ONE_BY_ONE && number % CHECKED_APART != 0) || check_locked(pool);
+}
 #endif
 
 /* ---- the backend's memory; the lock is not held while the backend is asked, which may wait for the device ---- */
@@ -356,7 +370,7 @@ static int64_t give_chunks_back(eddy_device_pool *pool) {
     }
     pool->held_bytes -= given_bytes;
     pool->passing_bytes += given_bytes;
-    EDDY_CHECK(check_locked(pool));
+    EDDY_CHECK(check_now_locked(pool));
     eddy_lock_release(&pool->lock);
     while (given) {
         chunk *c = given;
@@ -390,7 +404,7 @@ static void *hand_out_locked(eddy_device_pool *pool, block *node, int64_t bytes)
     pool->live_bytes += node->bytes;
     if (pool->peak_bytes < pool->live_bytes)
         pool->peak_bytes = pool->live_bytes;
-    EDDY_CHECK(check_locked(pool));
+    EDDY_CHECK(check_now_locked(pool));
     return node->data;
 }
 
@@ -461,7 +475,7 @@ void eddy_device_pool_give(eddy_device_pool *pool, void *data, uint32_t queue, u
         node = lower;
     }
     put_free(pool, node);
-    EDDY_CHECK(check_locked(pool));
+    EDDY_CHECK(check_now_locked(pool));
     eddy_lock_release(&pool->lock);
 }
 

@@ -4,6 +4,7 @@
 #include <base/thread.h>
 #include <stddef.h>
 #include <streams/launcher.h>
+#include <streams/team.h>
 
 /* How long the thread looks for more before it sleeps: about what a wake takes. */
 #define SPIN_NS 20000
@@ -67,16 +68,19 @@ static bool has_work(launcher *from) {
     return has;
 }
 
+/* If a processor is free for that. */
 static bool spin(launcher *from, uint32_t word) {
+    if (!eddy_team_spin_begin())
+        return false;
+    bool has_news = false;
     int64_t end = eddy_clock_ns() + SPIN_NS;
-    do {
-        for (int i = 0; i < SPIN_CHECKS; i++) {
-            if (eddy_load_acquire(&from->word) != word)
-                return true;
+    while (!has_news && eddy_clock_ns() < end)
+        for (int i = 0; i < SPIN_CHECKS && !has_news; i++) {
+            has_news = eddy_load_acquire(&from->word) != word;
             eddy_atomic_pause();
         }
-    } while (eddy_clock_ns() < end);
-    return false;
+    eddy_team_spin_end();
+    return has_news;
 }
 
 /* The word is read before the last look, and raised after there is something to find. */

@@ -1,6 +1,7 @@
 /* Copies between devices and the host: calls of the VM's own. */
 #include <stdio.h>
 #include <vm/copy.h>
+#include <vm/release.h>
 #include <vm/submit.h>
 
 typedef struct copy_arguments {
@@ -41,6 +42,10 @@ eddy_status eddy_vm_copy(eddy_vm *vm, eddy_vm_stream *stream, eddy_storage_numbe
                                 .direction = from == 0     ? EDDY_COPY_TO_DEVICE
                                              : device == 0 ? EDDY_COPY_TO_HOST
                                                            : EDDY_COPY_ON_DEVICE};
+    if (!stream) {
+        const eddy_vm_device *on = vm->devices[from == 0 ? device : from];
+        stream = from == 0 ? on->to_device : device == 0 ? on->to_host : on->compute;
+    }
     EDDY_ASSERT(from == 0 || from == stream->device->number);
     EDDY_ASSERT(device == 0 || device == stream->device->number);
     eddy_vm_operand operands[] = {{.storage = source},
@@ -57,8 +62,23 @@ eddy_status eddy_vm_copy(eddy_vm *vm, eddy_vm_stream *stream, eddy_storage_numbe
         .argument_bytes = sizeof(arguments),
         .operands = operands,
         .stream = stream,
+        .place = EDDY_PLACE_WORKER,
     };
     eddy_status status = eddy_vm_submit(vm, &call);
     *copy = operands[1].storage;
+    return status;
+}
+
+eddy_status eddy_vm_upload(eddy_vm *vm, eddy_storage_number *storage, uint8_t device,
+                           const void *address) {
+    eddy_storage_number source = *storage;
+    eddy_status status = eddy_vm_copy(
+        vm, NULL, source, 0, eddy_vm_storage(vm, source)->issuer.bytes, device, address, storage);
+    if (eddy_vm_enter(vm, (eddy_origin){"copy", address}) == EDDY_OK) {
+        eddy_vm_release_locked(vm, source);
+        eddy_vm_leave(vm);
+    } else if (status == EDDY_OK) {
+        status = EDDY_SHUT_DOWN;
+    }
     return status;
 }

@@ -279,16 +279,20 @@ static bool reap(eddy_vm_device *device) {
     return has_any;
 }
 
+/* Looks for a while, if a processor is free for that, and sleeps. */
 static void wait_for_progress(eddy_vm_device *device, uint32_t seen) {
-    int64_t end = eddy_clock_ns() + SPIN_NS;
-    do {
-        for (int i = 0; i < SPIN_CHECKS; i++) {
-            if (eddy_load_acquire(&device->backend->progress) != seen)
-                return;
-            eddy_atomic_pause();
-        }
-    } while (eddy_clock_ns() < end);
-    device->backend->class->await(device->backend, seen);
+    bool has_news = false;
+    if (eddy_team_spin_begin()) {
+        int64_t end = eddy_clock_ns() + SPIN_NS;
+        while (!has_news && eddy_clock_ns() < end)
+            for (int i = 0; i < SPIN_CHECKS && !has_news; i++) {
+                has_news = eddy_load_acquire(&device->backend->progress) != seen;
+                eddy_atomic_pause();
+            }
+        eddy_team_spin_end();
+    }
+    if (!has_news)
+        device->backend->class->await(device->backend, seen);
 }
 
 static void reaper_main(void *context) {
@@ -456,6 +460,7 @@ static void device_free(eddy_vm_device *device) {
         device->launcher->class->destroy(device->launcher);
     if (device->pool)
         eddy_device_pool_destroy(device->pool);
+    eddy_vm_stream_release(device->compute);
     eddy_vm_stream_release(device->to_host);
     eddy_vm_stream_release(device->to_device);
     eddy_memory_release(device, sizeof(*device), EDDY_MEMORY_RUNTIME);
@@ -514,6 +519,8 @@ eddy_status eddy_vm_device_add(eddy_vm *vm, eddy_backend *backend, int64_t limit
     }
     /* If one is missing, the device stays, but nobody knows of it. */
     if (status == EDDY_OK)
+        status = stream_create(vm, made, 0, &made->compute);
+    if (status == EDDY_OK)
         status = stream_create(vm, made, 0, &made->to_host);
     if (status == EDDY_OK)
         status = stream_create(vm, made, 0, &made->to_device);
@@ -538,6 +545,10 @@ void eddy_device_fini_all(eddy_vm *vm) {
 }
 
 /* ---- streams of users ---- */
+
+eddy_vm_stream *eddy_vm_device_stream(eddy_vm *vm, uint8_t device) {
+    return vm->devices[device]->compute;
+}
 
 eddy_status eddy_vm_device_stream_create(eddy_vm *vm, uint8_t number, int32_t priority,
                                          eddy_vm_stream **stream) {

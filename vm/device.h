@@ -51,8 +51,8 @@ typedef struct eddy_vm_device {
     _Atomic uint32_t queue_count; /* atomic: release, under `making`; others read (acquire) */
     eddy_lock making;             /* held while the backend makes a queue */
     uint32_t stream_count;        /* lock: making */
-    /* For copies that reads, lends and callbacks need; const once the device is known. */
-    eddy_vm_stream *to_host, *to_device;
+    /* The default one, and those of copies without a stream: also of reads, lends and callbacks. Const once the device is known. */
+    eddy_vm_stream *compute, *to_host, *to_device;
     /* With the stalled work: the launcher writes the one before it stalls, the engine the other before it resumes. */
     uint64_t stalled_ticket;
     bool is_last_try;

@@ -240,7 +240,8 @@ eddy_status eddy_marks_wait_slow(eddy_vm *vm, const eddy_vm_call *call) {
         if (status != EDDY_OK)
             return status;
     }
-    if (!vm->is_driven)
+    /* How far a lead pays is known of this machine's processors alone. */
+    if (!vm->is_driven || (call->stream && call->stream->device))
         return EDDY_OK;
     /* The work ahead may be another issuer's, which does not count for this one. */
     bool is_cheap = !eddy_vm_is_shared(vm) && call->place == EDDY_PLACE_ANY &&

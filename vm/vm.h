@@ -126,8 +126,8 @@ void eddy_vm_run_skip(const eddy_vm_run *run, uint64_t count);
 bool eddy_vm_run_checks_finite(const eddy_vm_run *run);
 
 typedef enum eddy_vm_place {
-    EDDY_PLACE_ANY,    /* caller, scheduler or worker, by cost */
-    EDDY_PLACE_WORKER, /* workers only: kernels of registered ops */
+    EDDY_PLACE_ANY, /* caller, scheduler or worker, by cost */
+    EDDY_PLACE_WORKER, /* workers only: kernels of registered ops; for calls of devices, whose issuers run ahead */
 } eddy_vm_place;
 
 typedef struct eddy_vm_call {
@@ -288,14 +288,20 @@ EDDY_MUST_USE eddy_status eddy_vm_device_add(eddy_vm *vm, struct eddy_backend *b
 /* A stream of a device: ordered, one of the device's queues. */
 EDDY_MUST_USE eddy_status eddy_vm_device_stream_create(eddy_vm *vm, uint8_t device,
                                                        int32_t priority, eddy_vm_stream **stream);
+/* The device's default stream. */
+eddy_vm_stream *eddy_vm_device_stream(eddy_vm *vm, uint8_t device);
 /* Where a storage's memory is. For the holder of a reference. */
 uint8_t eddy_vm_storage_device(eddy_vm *vm, eddy_storage_number storage);
 /* A call that copies `bytes` at `offset_bytes` of `source` to a new storage of `device`; one of the two is on the stream's device, the other there or
- * on the host. Ordered and failing as a call. */
+ * on the host. Ordered and failing as a call. stream NULL: the device's own for such copies. */
 EDDY_MUST_USE eddy_status eddy_vm_copy(eddy_vm *vm, eddy_vm_stream *stream,
                                        eddy_storage_number source, int64_t offset_bytes,
                                        int64_t bytes, uint8_t device, const void *address,
                                        eddy_storage_number *copy);
+
+/* The same of a whole storage of the host, which is released: *storage is then the one on `device`. On failure it is released all the same. */
+EDDY_MUST_USE eddy_status eddy_vm_upload(eddy_vm *vm, eddy_storage_number *storage, uint8_t device,
+                                         const void *address);
 
 /* ---- life ---- */
 

@@ -1,5 +1,9 @@
 /* Devices are values: EDDY_CPU, or parsed from "cpu" and "cuda:1".
  *
+ * "far" is a device that the CPU simulates, to test a program where there is no GPU: its memory is its own, which no pointer reaches, it
+ * runs what is issued later than the calls, and fails as late. It computes with the CPU's kernels, slowly, and has 1 GB; "far:0" to
+ * "far:3" are four of them. Programs do not run on it, and no function of the user's (registered ops).
+ *
  * A creation op takes the device of its options, else the calling thread's innermost device scope, else the runtime's
  * option (EDDY_DEVICE in the environment), else the CPU. Nothing here blocks. */
 #ifndef EDDY_DEVICE_H
@@ -17,7 +21,7 @@ extern "C" {
 /* One row per kind of device: enumerator, name. The only list. */
 #define EDDY_DEVICE_KIND_LIST(row)                                                                 \
     row(DEFAULT, default) /* not named: that of the scope, the environment or the library */       \
-        row(CPU, cpu) row(CUDA, cuda)
+        row(CPU, cpu) row(CUDA, cuda) row(FAR, far) /* simulated on the CPU, for tests */
 
 typedef enum eddy_device_kind {
 #define EDDY_DEVICE_KIND_ROW(enumerator, name) EDDY_DEVICE_##enumerator,
@@ -39,6 +43,7 @@ static inline eddy_device eddy_device_make(eddy_device_kind kind, int32_t index)
 }
 
 #define EDDY_CPU (eddy_device_make(EDDY_DEVICE_CPU, 0))
+#define EDDY_FAR(index) (eddy_device_make(EDDY_DEVICE_FAR, index))
 
 /* "cpu", "cpu:0", "cuda", "cuda:1" (a kind alone is index 0). INVALID_ARGUMENT for anything else; *device is then
  * unchanged. Does not test whether the device exists. Any thread. */

@@ -79,7 +79,7 @@ static eddy_status fail_mixed(const eddy_general_call *call, const findings *fou
 }
 
 /* Runtime and device: those of the operands, else of the thread. */
-static eddy_status find_place(eddy_general_call *call, const eddy_tensor *first) {
+static eddy_status find_device(eddy_general_call *call, const eddy_tensor *first) {
     const eddy_apply *apply = call->apply;
     eddy_origin origin = eddy_general_call_origin(call);
     if (first) {
@@ -99,6 +99,13 @@ static eddy_status find_place(eddy_general_call *call, const eddy_tensor *first)
     if (first && !is_asked)
         return EDDY_OK;
     return eddy_runtime_device(call->caller, call->runtime, apply->device, origin, &call->device);
+}
+
+static eddy_status find_place(eddy_general_call *call, const eddy_tensor *first) {
+    eddy_status status = find_device(call, first);
+    if (status == EDDY_OK)
+        call->vm_device = eddy_runtime_vm_device(call->runtime, call->device);
+    return status;
 }
 
 eddy_status eddy_general_check_operands(eddy_general_call *call) {

@@ -99,8 +99,8 @@ submit(fast_call *call, eddy_caller *caller, eddy_runtime *runtime, int64_t inpu
                         .address = address},
         .argument_bytes = offsetof(eddy_fast_arguments, attributes) + fast->attribute_bytes,
         .operands = call->operands,
-        .stream =
-            EDDY_UNLIKELY(caller->stream != NULL) ? eddy_stream_of_caller(caller, runtime) : NULL,
+        .stream = EDDY_UNLIKELY(caller->stream != NULL) ? eddy_stream_of_caller(caller, runtime, 0)
+                                                        : NULL,
         .cost_ps = estimate(fast, call->arguments.count),
         .place = EDDY_PLACE_ANY,
         .is_plain = is_plain,

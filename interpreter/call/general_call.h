@@ -28,6 +28,7 @@ typedef struct eddy_general_call {
     eddy_caller *caller;
     eddy_runtime *runtime;
     eddy_device device;
+    uint8_t vm_device; /* the VM's number of it */
     eddy_dtype compute;
     int64_t input_count;
     int64_t view_count;          /* inputs that the kernel sees, and outputs */

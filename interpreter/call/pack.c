@@ -99,6 +99,7 @@ static void list_output(eddy_general_call *call, int32_t i, int64_t view) {
         *operand = (eddy_vm_operand){
             .access = is_late ? EDDY_ACCESS_MUT2 : EDDY_ACCESS_MUT,
             .is_new = true,
+            .device = call->vm_device,
             .bytes = is_late ? 0 : result->count * eddy_dtype_size((eddy_dtype)result->dtype)};
 }
 

@@ -42,18 +42,18 @@ static eddy_status submit(eddy_general_call *call) {
     eddy_caller *caller = call->caller;
     if (!eddy_recorder_lets_run(caller))
         return note(call);
-    eddy_vm_call made = {.instruction = {.descriptor = eddy_packed_descriptor(call->packed),
-                                         .arguments = call->packed,
-                                         .operand_count = call->vm_operand_count,
-                                         .address = call->apply->address},
-                         .argument_bytes = call->packed_bytes,
-                         .operands = call->vm_operands,
-                         .stream = eddy_stream_of_caller(caller, call->runtime),
-                         .cost_ps = call->cost_ps,
-                         .place = call->op->is_registered ? EDDY_PLACE_WORKER : EDDY_PLACE_ANY,
-                         .releases = caller->pending.numbers,
-                         .release_count =
-                             eddy_pending_release_count(&caller->pending, call->runtime)};
+    eddy_vm_call made = {
+        .instruction = {.descriptor = eddy_packed_descriptor(call->packed),
+                        .arguments = call->packed,
+                        .operand_count = call->vm_operand_count,
+                        .address = call->apply->address},
+        .argument_bytes = call->packed_bytes,
+        .operands = call->vm_operands,
+        .stream = eddy_stream_of_caller(caller, call->runtime, call->vm_device),
+        .cost_ps = call->cost_ps,
+        .place = call->op->is_registered || call->vm_device ? EDDY_PLACE_WORKER : EDDY_PLACE_ANY,
+        .releases = caller->pending.numbers,
+        .release_count = eddy_pending_release_count(&caller->pending, call->runtime)};
     eddy_status status = eddy_vm_submit(call->runtime->vm, &made);
     if (status != EDDY_OK)
         eddy_packed_end(call->packed);
@@ -70,7 +70,8 @@ static void record(const eddy_general_call *call, const eddy_kernel *kernel, boo
                                .input_count = call->view_count - call->op->output_count,
                                .operands = call->vm_operands,
                                .has_drawn = has_drawn,
-                               .runtime = call->runtime};
+                               .runtime = call->runtime,
+                               .device = call->device};
     recorder->call(recorder, &seen);
 }
 
@@ -84,6 +85,8 @@ eddy_status eddy_general_submit(eddy_general_call *call) {
         return eddy_infer_fail(&call->infer, EDDY_UNSUPPORTED,
                                "the shape of its result depends on its data, and the recording "
                                "does not run its calls");
+    if (op->is_registered && EDDY_UNLIKELY(call->vm_device != 0))
+        return eddy_infer_fail(&call->infer, EDDY_UNSUPPORTED, "its kernels are the CPU's");
     bool has_drawn = false;
     eddy_status status = op->is_random ? draw(call, &has_drawn) : EDDY_OK;
     if (status == EDDY_OK && !call->apply->targets)

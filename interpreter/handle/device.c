@@ -1,8 +1,10 @@
 #include <base/memory.h>
+#include <base/sleep.h>
 #include <base/status.h>
 #include <interpreter/handle/runtime.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <streams/far.h>
 #include <string.h>
 
 static const char *const kind_names[] = {
@@ -49,7 +51,7 @@ eddy_status eddy_device_parse(const char *text, eddy_device *device) {
 int eddy_device_format(eddy_device device, char *buffer, size_t size) {
     if ((size_t)device.kind >= KIND_COUNT)
         return snprintf(buffer, size, "?");
-    if (device.kind == EDDY_DEVICE_CUDA)
+    if (device.kind == EDDY_DEVICE_CUDA || device.kind == EDDY_DEVICE_FAR)
         return snprintf(buffer, size, "%s:%d", kind_names[device.kind], (int)device.index);
     return snprintf(buffer, size, "%s", kind_names[device.kind]);
 }
@@ -57,12 +59,39 @@ int eddy_device_format(eddy_device device, char *buffer, size_t size) {
 static eddy_status check_present(eddy_device device, eddy_origin origin) {
     if (device.kind == EDDY_DEVICE_CPU && device.index == 0)
         return EDDY_OK;
+    if (device.kind == EDDY_DEVICE_FAR && device.index >= 0 && device.index < EDDY_RUNTIME_FAR)
+        return EDDY_OK;
     char text[32];
     eddy_device_format(device, text, sizeof(text));
     return eddy_fail(EDDY_UNSUPPORTED, origin, "there is no device %s here", text);
 }
 
-eddy_status eddy_runtime_device(const eddy_caller *caller, const eddy_runtime *runtime,
+#define FAR_BYTES ((int64_t)1 << 30)
+
+/* Makes the device at its first use. */
+static eddy_status start_far(eddy_runtime *runtime, int32_t index, eddy_origin origin) {
+    static eddy_lock starting; /* held while threads are started, by no caller of the VM */
+    if (EDDY_LIKELY(eddy_load_acquire(&runtime->far[index]) != 0))
+        return EDDY_OK;
+    eddy_status status = EDDY_OK;
+    eddy_lock_acquire(&starting);
+    if (eddy_load_relaxed(&runtime->far[index]) == 0) {
+        eddy_far_options options = {.seed = (uint64_t)index + 1, .bytes = FAR_BYTES};
+        eddy_backend *backend = eddy_far_create(&options);
+        uint8_t number;
+        status = backend ? eddy_vm_device_add(runtime->vm, backend, FAR_BYTES, &number)
+                         : eddy_fail(EDDY_OUT_OF_MEMORY, origin,
+                                     "no memory or no thread for far:%d", (int)index);
+        if (status == EDDY_OK)
+            eddy_store_release(&runtime->far[index], number);
+        else if (backend)
+            backend->class->destroy(backend);
+    }
+    eddy_lock_release(&starting);
+    return status;
+}
+
+eddy_status eddy_runtime_device(const eddy_caller *caller, eddy_runtime *runtime,
                                 const eddy_device *asked, eddy_origin origin, eddy_device *device) {
     eddy_device chosen = runtime->device;
     if (asked && asked->kind != EDDY_DEVICE_DEFAULT)
@@ -70,6 +99,8 @@ eddy_status eddy_runtime_device(const eddy_caller *caller, const eddy_runtime *r
     else if (caller->device_count > 0)
         chosen = caller->devices[caller->device_count - 1];
     eddy_status status = check_present(chosen, origin);
+    if (status == EDDY_OK && EDDY_UNLIKELY(chosen.kind == EDDY_DEVICE_FAR))
+        status = start_far(runtime, chosen.index, origin);
     if (status == EDDY_OK)
         *device = chosen;
     return status;

@@ -10,6 +10,8 @@
 #ifndef EDDY_INTERPRETER_HANDLE_RUNTIME_H
 #define EDDY_INTERPRETER_HANDLE_RUNTIME_H
 
+#include <base/assert.h>
+#include <base/atomic.h>
 #include <base/call_site.h>
 #include <eddy/device.h>
 #include <eddy/runtime.h>
@@ -32,12 +34,17 @@ struct eddy_runtime_cache {
     void (*destroy)(eddy_runtime_cache *cache);
 };
 
+/* Devices that are simulated (eddy/device.h). */
+#define EDDY_RUNTIME_FAR 4
+
 struct eddy_runtime {
     _Atomic uint32_t
         state; /* atomic: the thread that shuts down stores (release), callers read (acquire) for a better error */
-    eddy_vm *vm;                /* const after init */
-    uint64_t id;                /* const after init; never reused */
-    eddy_device device;         /* const after init: the default of creation ops */
+    eddy_vm *vm;        /* const after init */
+    uint64_t id;        /* const after init; never reused */
+    eddy_device device; /* const after init: the default of creation ops */
+    _Atomic uint8_t far
+        [EDDY_RUNTIME_FAR]; /* atomic: the VM's number of "far:i" (release), once it is used; 0 before */
     _Atomic int64_t references; /* atomic: users and threads whose current runtime it is */
     _Atomic int64_t bindings;   /* atomic: handles, streams, events, and one for all references */
     _Atomic uint64_t seed;      /* atomic: written under the lock of generators, with `epoch` */
@@ -88,9 +95,16 @@ bool eddy_runtime_exists(uint64_t id);
 
 /* The device that a creation op of the thread takes: `asked` (kind DEFAULT, NULL: none), scope, runtime.
  * UNSUPPORTED, recorded under `op`, if there is no such device. */
-EDDY_MUST_USE eddy_status eddy_runtime_device(const eddy_caller *caller,
-                                              const eddy_runtime *runtime, const eddy_device *asked,
-                                              eddy_origin origin, eddy_device *device);
+EDDY_MUST_USE eddy_status eddy_runtime_device(const eddy_caller *caller, eddy_runtime *runtime,
+                                              const eddy_device *asked, eddy_origin origin,
+                                              eddy_device *device);
+
+/* The VM's number of a device that eddy_runtime_device has given: 0 is the host. */
+static inline uint8_t eddy_runtime_vm_device(const eddy_runtime *runtime, eddy_device device) {
+    return EDDY_LIKELY(device.kind == EDDY_DEVICE_CPU)
+               ? 0
+               : eddy_load_acquire(&runtime->far[device.index]);
+}
 
 /* The passes that a text names: "all", "fast", "none", or names with commas between them. INVALID_ARGUMENT, recorded under the origin;
  * `from` is the field or variable that the text is the value of. */

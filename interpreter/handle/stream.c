@@ -5,20 +5,25 @@
 
 /* ---- streams ---- */
 
-static eddy_stream *make_stream(eddy_runtime *runtime, const eddy_stream_options *options,
-                                eddy_origin origin) {
+static eddy_stream *make_stream(eddy_runtime *runtime, uint8_t vm_device,
+                                const eddy_stream_options *options, eddy_origin origin) {
     eddy_stream *stream = eddy_memory_acquire(sizeof(*stream), EDDY_MEMORY_RUNTIME);
     if (!stream) {
         eddy_fail(EDDY_OUT_OF_MEMORY, origin, "no memory for a stream");
         return NULL;
     }
-    if (eddy_vm_stream_create(runtime->vm, options && options->is_ordered,
-                              options ? options->priority : 0, &stream->stream) != EDDY_OK) {
+    int32_t priority = options ? options->priority : 0;
+    eddy_status status =
+        vm_device ? eddy_vm_device_stream_create(runtime->vm, vm_device, priority, &stream->stream)
+                  : eddy_vm_stream_create(runtime->vm, options && options->is_ordered, priority,
+                                          &stream->stream);
+    if (status != EDDY_OK) {
         eddy_memory_release(stream, sizeof(*stream), EDDY_MEMORY_RUNTIME);
         return NULL;
     }
     stream->references = 1;
     stream->runtime = runtime;
+    stream->vm_device = vm_device;
     eddy_runtime_bind(runtime);
     return stream;
 }
@@ -31,7 +36,7 @@ eddy_stream *eddy_stream_create(eddy_device device, const eddy_stream_options *o
     if (eddy_runtime_of_caller(caller, origin, &runtime) != EDDY_OK ||
         eddy_runtime_device(caller, runtime, &device, origin, &resolved) != EDDY_OK)
         return NULL;
-    return make_stream(runtime, options, origin);
+    return make_stream(runtime, eddy_runtime_vm_device(runtime, resolved), options, origin);
 }
 
 eddy_stream *eddy_stream_retain(eddy_stream *stream) {
@@ -94,6 +99,19 @@ void eddy_stream_scope_end_all(eddy_caller *caller) {
 
 /* ---- events ---- */
 
+/* That of the handle; NULL is the default one of the device that the thread's creation ops take. NULL on failure, recorded, and for the host's. */
+static eddy_status find_stream(eddy_caller *caller, eddy_runtime *runtime, eddy_stream *stream,
+                               eddy_origin origin, eddy_vm_stream **found) {
+    eddy_device device;
+    *found = stream ? stream->stream : NULL;
+    if (stream)
+        return EDDY_OK;
+    eddy_status status = eddy_runtime_device(caller, runtime, NULL, origin, &device);
+    if (status == EDDY_OK && device.kind != EDDY_DEVICE_CPU)
+        *found = eddy_vm_device_stream(runtime->vm, eddy_runtime_vm_device(runtime, device));
+    return status;
+}
+
 eddy_event *eddy_event_record(eddy_stream *stream) {
     eddy_origin origin = EDDY_ORIGIN("event_record");
     eddy_caller *caller = eddy_caller_get();
@@ -102,13 +120,15 @@ eddy_event *eddy_event_record(eddy_stream *stream) {
         return NULL;
     if (stream)
         runtime = stream->runtime;
+    eddy_vm_stream *under;
+    if (find_stream(caller, runtime, stream, origin, &under) != EDDY_OK)
+        return NULL;
     eddy_event *event = eddy_memory_acquire(sizeof(*event), EDDY_MEMORY_RUNTIME);
     if (!event) {
         eddy_fail(EDDY_OUT_OF_MEMORY, origin, "no memory for an event");
         return NULL;
     }
-    if (eddy_vm_event_record(runtime->vm, stream ? stream->stream : NULL, origin, &event->event) !=
-        EDDY_OK) {
+    if (eddy_vm_event_record(runtime->vm, under, origin, &event->event) != EDDY_OK) {
         eddy_memory_release(event, sizeof(*event), EDDY_MEMORY_RUNTIME);
         return NULL;
     }
@@ -167,5 +187,8 @@ eddy_status eddy_stream_wait(eddy_stream *stream, eddy_event *event) {
     if (runtime != event->runtime)
         return eddy_fail(EDDY_RUNTIME_MISMATCH, origin,
                          "the stream and the event belong to different runtimes");
-    return eddy_vm_stream_wait(runtime->vm, stream ? stream->stream : NULL, event->event, origin);
+    eddy_vm_stream *under;
+    status = find_stream(eddy_caller_self, runtime, stream, origin, &under);
+    return status == EDDY_OK ? eddy_vm_stream_wait(runtime->vm, under, event->event, origin)
+                             : status;
 }

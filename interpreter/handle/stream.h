@@ -13,6 +13,7 @@ struct eddy_stream {
     _Atomic uint32_t references; /* atomic: users and stream scopes */
     eddy_runtime *runtime;       /* const after init; bound */
     eddy_vm_stream *stream;      /* const after init */
+    uint8_t vm_device;           /* const after init */
 };
 
 struct eddy_event {
@@ -21,10 +22,14 @@ struct eddy_event {
     eddy_vm_event *event;        /* const after init */
 };
 
-/* The VM's stream for the thread's ops on `runtime`: that of its innermost stream scope if that is of this runtime. */
-static inline eddy_vm_stream *eddy_stream_of_caller(const eddy_caller *caller,
-                                                    const eddy_runtime *runtime) {
-    return caller->stream && caller->stream->runtime == runtime ? caller->stream->stream : NULL;
+/* The VM's stream for the thread's ops on a device of `runtime`: that of its innermost stream scope if that is of this runtime and device, else
+ * the default one of the device. */
+static inline eddy_vm_stream *
+eddy_stream_of_caller(const eddy_caller *caller, const eddy_runtime *runtime, uint8_t vm_device) {
+    if (caller->stream && caller->stream->runtime == runtime &&
+        caller->stream->vm_device == vm_device)
+        return caller->stream->stream;
+    return EDDY_LIKELY(vm_device == 0) ? NULL : eddy_vm_device_stream(runtime->vm, vm_device);
 }
 
 /* Ends the thread's open stream scopes, at its end. */

@@ -322,7 +322,7 @@ static uint16_t order_code(const eddy_tensor *tensor) {
 
 eddy_tensor_key eddy_tensor_find_key(eddy_tensor *tensor) {
     if (eddy_load_relaxed(&tensor->references) == 0 || eddy_tensor_is_late(tensor) ||
-        tensor->offset != 0)
+        tensor->offset != 0 || tensor->device_kind != EDDY_DEVICE_CPU)
         return 0;
     uint16_t order = tensor->is_contiguous ? 0 : order_code(tensor);
     if (order == 0 && !tensor->is_contiguous)

@@ -34,8 +34,8 @@ typedef struct eddy_axis {
     int64_t stride; /* elements; if `is_contiguous`, that of a row-major tensor, whatever the dim */
 } eddy_axis;
 
-/* A tensor's key: equal keys mean one dtype, one shape and the same strides, without gaps from the start of the storage. 0:
- * it has gaps, or too many axes that are not row-major, or the key was not computed yet, or the handle is not LIVE.
+/* A tensor's key: equal keys mean one dtype, one shape and the same strides, without gaps from the start of the storage, on the CPU. 0:
+ * it is on another device, has gaps, or too many axes that are not row-major, or the key was not computed yet, or the handle is not LIVE.
  *
  *   63 .. 32 number of the shape | 31 .. 16 order of the axes, 0 for row-major | 15 .. 8 dtype | 1 recorded | 0 always set */
 typedef uint64_t eddy_tensor_key;

@@ -6,6 +6,7 @@
 #include <interpreter/handle/caller.h>
 #include <interpreter/handle/scope.h>
 #include <interpreter/handle/tensor.h>
+#include <interpreter/host/transfer.h>
 #include <interpreter/tape/autograd.h>
 
 #include <eddy/view.h>
@@ -227,8 +228,7 @@ eddy_tensor *eddy_to_device(eddy_tensor *tensor, eddy_device device) {
         return NULL;
     if (found.kind == own.kind && found.index == own.index)
         return end(&v);
-    eddy_fail(EDDY_UNSUPPORTED, v.origin, "nothing is moved between devices yet");
-    return NULL;
+    return eddy_transfer(tensor, found, v.origin);
 }
 
 eddy_tensor *eddy_reshape(eddy_tensor *tensor, eddy_shape shape) {

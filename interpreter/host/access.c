@@ -118,7 +118,8 @@ static void record_read(eddy_caller *caller, eddy_tensor *tensor, const access *
                                .view_count = 1,
                                .input_count = 1,
                                .operands = &operand,
-                               .runtime = tensor->runtime};
+                               .runtime = tensor->runtime,
+                               .device = eddy_tensor_device(tensor)};
     caller->recorder->call(caller->recorder, &call);
 }
 

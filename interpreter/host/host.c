@@ -92,11 +92,28 @@ eddy_tensor *eddy_from_data(const void *data, eddy_shape shape, eddy_dtype dtype
     if (bytes > 0)
         memcpy(memory, data, (size_t)bytes);
     eddy_vm_storage_written(runtime->vm);
+    uint8_t vm_device = eddy_runtime_vm_device(runtime, device);
+    if (EDDY_UNLIKELY(vm_device != 0) &&
+        eddy_vm_upload(runtime->vm, &tensor->storage, vm_device, origin.address) != EDDY_OK) {
+        eddy_tensor_discard(caller, tensor);
+        return NULL;
+    }
     eddy_scope_own(caller, tensor);
     return tensor;
 }
 
 /* ---- borrowed buffers ---- */
+
+/* Memory of the host stays there, whatever the device of creation ops is. */
+static eddy_status check_on_host(const eddy_device *asked, eddy_device *device,
+                                 eddy_origin origin) {
+    bool is_asked = asked && asked->kind != EDDY_DEVICE_DEFAULT;
+    if (is_asked && device->kind != EDDY_DEVICE_CPU)
+        return eddy_fail(EDDY_UNSUPPORTED, origin,
+                         "the buffer is the host's: eddy_to_device copies the tensor");
+    *device = EDDY_CPU;
+    return EDDY_OK;
+}
 
 typedef struct borrowed {
     void (*deleter)(void *context);
@@ -151,7 +168,7 @@ eddy_tensor *eddy_host_borrow(const eddy_borrow *given) {
     int64_t count, bytes;
     eddy_runtime *runtime = check_new(caller, origin, given->data, given->shape, given->dtype,
                                       given->device, &device, &count, &bytes);
-    if (!runtime)
+    if (!runtime || check_on_host(given->device, &device, origin) != EDDY_OK)
         return NULL;
     eddy_shape whole_shape = *given->shape;
     eddy_layout layout = {.rank = given->shape->rank};

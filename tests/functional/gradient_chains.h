@@ -40,7 +40,7 @@ static eddy_tensor *strided_beside(eddy_tensor *const *x) {
     chain(squeeze, "[2,3]", eddy_squeeze(eddy_unsqueeze(A, 1), EDDY_ALL_AXES))                                                  \
     chain(flatten, "[2,3,2]", eddy_flatten(eddy_transpose(A, 0, 2), 0, -1))                                            \
     chain(contiguous, "[2,3]", eddy_contiguous(eddy_t(A)))                                                             \
-    chain(to_device, "[2,3]", eddy_to_device(A, EDDY_CPU))                                                             \
+    chain(to_device, "[2,3]", eddy_to_device(A, eddy_device_of(A)))                                                           \
     /* Windows that overlap; every second element of a transposed one; of what repeats. */                             \
     chain(as_strided, "[2,4]", eddy_as_strided(A, EDDY_SHAPE(3, 3), (int64_t[]){2, 1}, 1))                             \
     chain(as_strided_of_transposed, "[2,4]", eddy_as_strided(eddy_t(A), EDDY_SHAPE(2, 2), (int64_t[]){4, 2}, 0))       \

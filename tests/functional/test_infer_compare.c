@@ -70,7 +70,7 @@ Test(infer_compare, prelu_has_a_weight_for_each_channel) {
 Test(infer_compare, to_device_is_a_view_where_the_tensor_is_there) {
     eddy_scope *scope = eddy_scope_begin();
     eddy_tensor *x = eddy_permute(eddy_ones(EDDY_SHAPE(2, 3), EDDY_F32, NULL), EDDY_AXES(1, 0));
-    eddy_tensor *y = eddy_to_device(x, EDDY_CPU);
+    eddy_tensor *y = eddy_to_device(x, eddy_device_current());
     cr_assert_eq(eddy_mul_s_inplace(y, EDDY_S(5)), EDDY_OK);
     cr_assert_eq(eddy_item_f64(eddy_sum(x, EDDY_ALL_AXES, NULL), NULL), 30);
     cr_assert(eddy_stride_of(y, 0) == 1 && eddy_stride_of(y, 1) == 3);
