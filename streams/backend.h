@@ -58,6 +58,8 @@ typedef struct eddy_backend_class {
     /* Addresses of the device, aligned to 512; NULL: there are none left. Any thread. */
     void *(*memory_acquire)(eddy_backend *backend, int64_t bytes);
     void (*memory_release)(eddy_backend *backend, void *data, int64_t bytes);
+    /* At exit, for good: no function of the host begins to run any more; false if one still runs at the deadline. NULL: the device runs none. */
+    bool (*halt)(eddy_backend *backend, int64_t deadline_ns);
     /* Every ticket has completed, or the device is lost. */
     void (*destroy)(eddy_backend *backend);
 } eddy_backend_class;

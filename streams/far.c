@@ -54,6 +54,7 @@ typedef struct far_device {
     int64_t acquired_bytes;                 /* lock: lock */
     bool is_running;                        /* lock: lock; a piece runs */
     bool is_to_lose;                        /* lock: lock */
+    bool is_halted;                         /* lock: lock */
     _Atomic bool is_asleep;                 /* atomic: seq_cst; the device's thread */
     eddy_sleep_word launched;               /* atomic: seq_cst; raised after each launch */
     _Atomic bool is_ending;                 /* atomic: release; seen after a raise of `launched` */
@@ -187,7 +188,8 @@ static piece *take(far_device *device, uint64_t choice, far_queue **from) {
     for (uint32_t q = 0; q < device->queue_count; q++)
         count += may_run(device->queues[q]);
     uint32_t left = count > 0 ? (uint32_t)(choice % count) : 0;
-    for (uint32_t q = 0; q < device->queue_count && count > 0 && !device->is_to_lose; q++) {
+    for (uint32_t q = 0;
+         q < device->queue_count && count > 0 && !device->is_to_lose && !device->is_halted; q++) {
         far_queue *queue = device->queues[q];
         if (!may_run(queue) || left-- > 0)
             continue;
@@ -266,6 +268,20 @@ void eddy_far_lose(eddy_backend *backend) {
     eddy_lock_release(&device->lock);
     if (!is_running)
         say_lost(device);
+}
+
+static bool halt(eddy_backend *backend, int64_t deadline_ns) {
+    far_device *device = device_of(backend);
+    bool is_running = true;
+    while (is_running && eddy_clock_ns() < deadline_ns) {
+        eddy_lock_acquire(&device->lock);
+        device->is_halted = true;
+        is_running = device->is_running;
+        eddy_lock_release(&device->lock);
+        if (is_running)
+            sched_yield();
+    }
+    return !is_running;
 }
 
 static void await(eddy_backend *backend, uint32_t seen) {
@@ -435,6 +451,7 @@ static const eddy_backend_class far_class = {
     .await = await,
     .memory_acquire = acquire,
     .memory_release = release,
+    .halt = halt,
     .destroy = destroy,
 };
 

@@ -535,6 +535,15 @@ eddy_status eddy_vm_device_add(eddy_vm *vm, eddy_backend *backend, int64_t limit
     return status;
 }
 
+bool eddy_device_halt_all(eddy_vm *vm, int64_t deadline_ns) {
+    bool is_still = true;
+    for (uint32_t i = 1; i < eddy_load_acquire(&vm->device_count); i++) {
+        eddy_backend *backend = vm->devices[i]->backend;
+        is_still &= !backend->class->halt || backend->class->halt(backend, deadline_ns);
+    }
+    return is_still;
+}
+
 void eddy_device_fini_all(eddy_vm *vm) {
     for (uint32_t i = 1; i < eddy_load_relaxed(&vm->device_count); i++) {
         eddy_backend *backend = vm->devices[i]->backend;

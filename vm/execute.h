@@ -36,8 +36,9 @@ void eddy_vm_storage_free_odd(eddy_vm *vm, eddy_storage *storage, eddy_blocks_ca
 /* Gives a storage's memory back, or a borrowed buffer to the service thread; the caller owns the shared line. */
 static inline void eddy_vm_storage_free(eddy_vm *vm, eddy_storage *storage,
                                         eddy_blocks_cache *cache, eddy_blocks_cache *arguments) {
-    if (EDDY_UNLIKELY(storage->shared.borrow || storage->shared.late_shape ||
-                      storage->shared.device != 0 || eddy_load_relaxed(&storage->shared.is_kept)))
+    uintptr_t odd = (uintptr_t)storage->shared.borrow | (uintptr_t)storage->shared.late_shape |
+                    storage->shared.device | eddy_load_relaxed(&storage->shared.is_kept);
+    if (EDDY_UNLIKELY(odd != 0))
         eddy_vm_storage_free_odd(vm, storage, cache, arguments);
     else
         eddy_blocks_release(cache, storage->shared.data, storage->shared.bytes);

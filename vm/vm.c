@@ -246,7 +246,7 @@ bool eddy_vm_halt(eddy_vm *vm, int64_t deadline_ns) {
     eddy_store_release(&vm->is_halted, true);
     if (eddy_load_seq_cst(&vm->state) == EDDY_VM_CLOSED)
         return true;
-    return take_engine(vm, deadline_ns);
+    return take_engine(vm, deadline_ns) && eddy_device_halt_all(vm, deadline_ns);
 }
 
 void eddy_vm_destroy(eddy_vm *vm) {
