@@ -45,7 +45,7 @@ COSTS = {"cheap": 9, "medium": 255, "heavy": 460, "dear": 1500}
 ENTRY_KEYS = {
     "summary", "operands", "outputs", "attributes", "options", "struct", "promotion", "result", "dtypes", "forms",
     "expression", "expression_bool", "shortcuts", "infer", "kernel", "gradient", "gradient_cases", "oracle", "ulp", "ulp_f64", "ulp_of", "cost", "errors",
-    "late_errors", "example", "source", "ownership", "alias", "broadcasts", "random", "redraws", "late_shape",
+    "late_errors", "example", "source", "ownership", "alias", "broadcasts", "crosses_devices", "random", "redraws", "late_shape",
     "layout", "last_where", "wraps", "from_end", "skips", "bench",
 }
 COMPOSITION_KEYS = {"summary", "operands", "attributes", "options", "output_count", "errors", "example",
@@ -143,6 +143,7 @@ class Entry:
     source: str
     alias: object  # which inputs the target may be, exactly: True any, "first" the first, False none
     broadcasts: bool
+    crosses_devices: bool
     random: object  # whether it draws from a generator: True always; the name of an option: unless that option is 0
     redraws: object  # whether `seed` and `counter` are those of an earlier draw: True always; the name of an option: unless that option is 0
     late_shape: bool
@@ -385,6 +386,7 @@ def read_entry(family, name, table, defaults):
         source=table.get("source", ""),
         alias=table.get("alias", bool(expressions)),
         broadcasts=table.get("broadcasts", False),
+        crosses_devices=table.get("crosses_devices", False),
         random=table.get("random", False),
         redraws=table.get("redraws", False),
         late_shape=table.get("late_shape", False),

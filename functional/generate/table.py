@@ -79,7 +79,7 @@ def op_lines(number, entry):
     for name, is_set in (("is_elementwise", entry.is_elementwise or entry.broadcasts), ("has_late_shape", entry.late_shape),
                          ("is_random", bool(entry.random)), ("allows_alias", bool(entry.alias)),
                          ("alias_is_first", entry.alias == "first"), ("numbers_wrap", entry.wraps),
-                         ("indices_from_end", entry.from_end)):
+                         ("indices_from_end", entry.from_end), ("crosses_devices", entry.crosses_devices)):
         if is_set:
             fields.append(f".{name} = true")
     fields += [f".promotion = EDDY_PROMOTE_{PROMOTIONS[entry.promotion]}", f".result = EDDY_RESULT_{RESULTS[entry.result]}",

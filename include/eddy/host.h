@@ -37,7 +37,7 @@ EDDY_API eddy_tensor *eddy_from_data(const void *data, eddy_shape shape, eddy_dt
 
 typedef struct eddy_from_buffer_options {
     size_t size;
-    eddy_device device; /* the CPU */
+    eddy_device device; /* the CPU, whatever the default is */
 } eddy_from_buffer_options;
 
 /* A new tensor over `data` itself, without a copy. The memory must be aligned for the dtype and stay valid until deleter(context) is

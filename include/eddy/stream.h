@@ -1,7 +1,7 @@
 /* Streams and events.
  *
  * Ops go to the calling thread's innermost stream scope, or to the device's default stream, which is unordered: ops
- * that do not touch the same tensors may overtake each other. On an ordered stream ops run one after the other.
+ * that do not touch the same tensors may overtake each other. Streams of other devices than the CPU are ordered. On an ordered stream ops run one after the other.
  * Ops on several streams may use one tensor: ops on one storage keep the order of the calls. Streams
  * and events are reference-counted and no scope owns them. Any thread. */
 #ifndef EDDY_STREAM_H
@@ -40,7 +40,8 @@ EDDY_API eddy_status eddy_stream_scope_begin(eddy_stream *stream);
 /* Ends the innermost stream scope of the calling thread; does nothing if none is open. */
 EDDY_API void eddy_stream_scope_end(void);
 
-/* A new event, the caller's, that passes when everything issued before to `stream` (NULL: the default one) has run. */
+/* A new event, the caller's, that passes when everything issued before to `stream` (NULL: the default one of the device that the thread's creation ops
+ * take) has run. */
 EDDY_API eddy_event *eddy_event_record(eddy_stream *stream);
 EDDY_API eddy_event *eddy_event_retain(eddy_event *event);
 EDDY_API void eddy_event_release(eddy_event **event);
@@ -48,7 +49,7 @@ EDDY_API void eddy_event_release(eddy_event **event);
 EDDY_API bool eddy_event_is_ready(eddy_event *event);
 /* Blocks until it has passed, `timeout` ns at most. TIMED_OUT, WOULD_DEADLOCK, SHUT_DOWN, FORKED. */
 EDDY_API eddy_status eddy_event_wait(eddy_event *event, int64_t timeout);
-/* Ops issued to `stream` (NULL: the default one) from now on run after the event. Returns at once. */
+/* Ops issued to `stream` (NULL: as above) from now on run after the event. Returns at once. */
 EDDY_API eddy_status eddy_stream_wait(eddy_stream *stream, eddy_event *event);
 
 #ifdef __cplusplus

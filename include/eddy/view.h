@@ -25,7 +25,8 @@ EDDY_API eddy_tensor *eddy_reshape(eddy_tensor *tensor, eddy_shape shape);
 /* The same elements, row-major without gaps: a view if the tensor is so already, else a copy (one instruction). */
 EDDY_API eddy_tensor *eddy_contiguous(eddy_tensor *tensor);
 /* The same elements on a device (kind DEFAULT: that of the thread's creation ops): a view if they are there already.
- * UNSUPPORTED for devices that do not exist; so far the CPU is the only one. */
+ * A copy is row-major, and its gradient comes back; between two devices other than the CPU it goes through the host. UNSUPPORTED for devices that
+ * do not exist. */
 EDDY_API eddy_tensor *eddy_to_device(eddy_tensor *tensor, eddy_device device);
 /* Like eddy_reshape, but SHAPE_MISMATCH if it needs a copy. */
 EDDY_API eddy_tensor *eddy_view(eddy_tensor *tensor, eddy_shape shape);

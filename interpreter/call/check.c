@@ -4,8 +4,10 @@
 #include <base/shape.h>
 #include <base/status.h>
 #include <interpreter/call/general_call.h>
+#include <interpreter/call/recorder.h>
 #include <interpreter/handle/runtime.h>
 #include <interpreter/handle/tensor.h>
+#include <interpreter/host/transfer.h>
 
 /* Other results of one pass over the operands: the first that does not fit, -1 for none. */
 typedef struct findings {
@@ -108,13 +110,38 @@ static eddy_status find_place(eddy_general_call *call, const eddy_tensor *first)
     return status;
 }
 
+/* A temporary in place of the source, which is dropped as casts are. */
+static eddy_status bring_source(eddy_general_call *call, findings *found) {
+    const eddy_tensor *target = call->operands[1].tensor;
+    eddy_origin origin = eddy_general_call_origin(call);
+    eddy_status status = eddy_recorder_refuse(
+        call->caller, "programs run on the CPU: copy before the recording, or after it", origin);
+    if (status != EDDY_OK)
+        return status;
+    eddy_tensor *brought = eddy_transfer_elements(call->caller, call->operands[0].tensor,
+                                                  eddy_tensor_device(target), origin);
+    if (!brought) {
+        eddy_error error;
+        return eddy_error_peek(&error) ? error.status : EDDY_OUT_OF_MEMORY;
+    }
+    call->operands[0].tensor = brought;
+    call->cast_count++;
+    found->first = target;
+    return EDDY_OK;
+}
+
+static bool may_cross(const eddy_general_call *call, const findings *found) {
+    return call->op->crosses_devices &&
+           call->operands[found->mixed].tensor->runtime == found->first->runtime;
+}
+
 eddy_status eddy_general_check_operands(eddy_general_call *call) {
     findings found = {NULL, -1, -1};
     eddy_status status = resolve(call, &found);
+    if (status == EDDY_OK && EDDY_UNLIKELY(found.mixed >= 0))
+        status = may_cross(call, &found) ? bring_source(call, &found) : fail_mixed(call, &found);
     if (status != EDDY_OK)
         return status;
-    if (EDDY_UNLIKELY(found.mixed >= 0))
-        return fail_mixed(call, &found);
     status = find_place(call, found.first);
     if (status == EDDY_OK && EDDY_UNLIKELY(found.not_bool >= 0))
         return eddy_infer_fail(&call->infer, EDDY_DTYPE_MISMATCH, "%s has to be bool",

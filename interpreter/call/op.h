@@ -104,8 +104,10 @@ typedef struct eddy_op {
                             counter are 0; 0: every call draws */
     int32_t
         redraws; /* 1 + the attribute, an INT, that is the seed of an earlier draw; the next one is its counter. 0: none */
-    bool allows_alias;     /* _into and _inplace: the target may be exactly an input */
-    bool alias_is_first;   /* with allows_alias: of the inputs, only the first */
+    bool allows_alias;   /* _into and _inplace: the target may be exactly an input */
+    bool alias_is_first; /* with allows_alias: of the inputs, only the first */
+    bool
+        crosses_devices; /* of two operands: the first is brought to the device of the second, which is written */
     bool indices_from_end; /* negative indices count from the end: late errors show the range */
     bool is_registered;
     bool

@@ -43,12 +43,11 @@ static eddy_tensor *transfer_row(eddy_caller *caller, const eddy_tensor *tensor,
         eddy_tensor_discard(caller, made);
         return NULL;
     }
-    eddy_scope_own(caller, made);
     return made;
 }
 
-static eddy_tensor *transfer(eddy_tensor *tensor, eddy_device device, eddy_origin origin) {
-    eddy_caller *caller = eddy_caller_self;
+eddy_tensor *eddy_transfer_elements(eddy_caller *caller, eddy_tensor *tensor, eddy_device device,
+                                    eddy_origin origin) {
     if (tensor->is_contiguous)
         return transfer_row(caller, tensor, device, origin);
     eddy_tensor *row;
@@ -56,6 +55,18 @@ static eddy_tensor *transfer(eddy_tensor *tensor, eddy_device device, eddy_origi
         return NULL;
     eddy_tensor *made = transfer_row(caller, row, device, origin);
     eddy_tensor_drop(row);
+    return made;
+}
+
+static eddy_tensor *transfer(eddy_tensor *tensor, eddy_device device, eddy_origin origin) {
+    eddy_caller *caller = eddy_caller_self;
+    if (!eddy_scope_reserve(caller, 1)) {
+        eddy_fail(EDDY_OUT_OF_MEMORY, origin, "the scope cannot grow");
+        return NULL;
+    }
+    eddy_tensor *made = eddy_transfer_elements(caller, tensor, device, origin);
+    if (made)
+        eddy_scope_own(caller, made);
     return made;
 }
 

@@ -68,6 +68,21 @@ Test(far, operands_of_two_devices_are_refused) {
     eddy_scope_end(scope);
 }
 
+Test(far, copy_into_goes_from_device_to_device) {
+    eddy_scope *scope = eddy_scope_begin();
+    eddy_tensor *here = eddy_zeros(EDDY_SHAPE(3, 2), EDDY_F64, NULL);
+    eddy_tensor *there =
+        eddy_zeros(EDDY_SHAPE(2, 2, 3), EDDY_F32, EDDY_OPTIONS(zeros, .device = EDDY_FAR(1)));
+    cr_assert_eq(eddy_copy_into(numbers(EDDY_FAR(0)), there), EDDY_OK);
+    expect_elements(there, (float[]){1, 2, 3, 4, 5, 6, 1, 2, 3, 4, 5, 6}, 12);
+    cr_assert_eq(eddy_copy_into(eddy_transpose(eddy_select(there, 0, 0), 0, 1), here), EDDY_OK);
+    cr_assert_eq(eddy_item_f64(eddy_select(eddy_select(here, 0, 0), 0, 1), NULL), 4);
+    cr_assert_neq(eddy_copy_into(eddy_zeros(EDDY_SHAPE(4), EDDY_F32, NULL), there), EDDY_OK);
+    expect_error(EDDY_SHAPE_MISMATCH, "copy_into");
+    eddy_scope_end(scope);
+    cr_assert_eq(eddy_live_count(), 0);
+}
+
 Test(far, a_buffer_of_the_host_stays_there) {
     float data[2] = {1, 2};
     eddy_scope *scope = eddy_scope_begin();
