@@ -216,6 +216,7 @@ eddy_status eddy_program_describe(const eddy_program *program, eddy_program_info
         .group_count = program->code.groups.count,
         .constant_count = program->constant_count,
         .binding_count = eddy_program_named_count(program),
+        .feed_count = eddy_load_relaxed(&program->feed_copies),
         .stream_count = executable->streams.count,
         .wait_count = executable->streams.wait_count,
         .dependency_count = executable->streams.dependency_count,

@@ -71,6 +71,7 @@ typedef struct eddy_program_kept {
 struct eddy_program {
     _Atomic uint32_t references; /* atomic: acq_rel when given up */
     eddy_runtime *runtime;       /* bound */
+    _Atomic int64_t feed_copies; /* atomic: relaxed; inputs of runs that were on another device */
     eddy_code code;
     eddy_code_array externals; /* eddy_program_external */
     /* eddy_program_binding, in the order given; then those of kept gradients. */

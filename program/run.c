@@ -6,6 +6,7 @@
 #include <interpreter/handle/stream.h>
 #include <interpreter/host/host.h>
 #include <interpreter/tape/autograd.h>
+#include <program/feeds.h>
 #include <program/gradient.h>
 #include <program/inlined.h>
 #include <program/late_calls.h>
@@ -636,8 +637,12 @@ eddy_status eddy_run_check(eddy_run *r) {
     return with_room(r, bind);
 }
 
-eddy_status eddy_run_make(eddy_run *r) {
+static eddy_status make(eddy_run *r) {
     return eddy_run_is_traced(r) ? eddy_run_make_traced(r) : eddy_run_make_untraced(r);
+}
+
+eddy_status eddy_run_make(eddy_run *r) {
+    return EDDY_UNLIKELY(eddy_feeds_is_needed(r)) ? eddy_feeds_run(r, make) : make(r);
 }
 
 eddy_status eddy_program_run_with(eddy_program *program, eddy_list inputs,

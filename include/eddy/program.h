@@ -313,6 +313,8 @@ typedef struct eddy_program_info {
     /* Rows of steps that several threads may run at once, 1 where that does not pay; the waits between them; the dependencies that these waits stand for; the estimated time
      * with a thread for each stream, 0 where there is one stream. */
     int64_t stream_count, wait_count, dependency_count, streams_ns;
+    /* Inputs that runs so far were given on another device, and copied: each is a copy that its program pays for at each run. */
+    int64_t feed_count;
 } eddy_program_info;
 
 EDDY_API eddy_status eddy_program_describe(const eddy_program *program, eddy_program_info *info);
