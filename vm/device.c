@@ -238,7 +238,8 @@ static void node_launch(eddy_work *work, eddy_status failure) {
     eddy_lock_acquire(&queue->lock);
     queue->marked = ticket;
     eddy_lock_release(&queue->lock);
-    if (EDDY_UNLIKELY(status != EDDY_OK))
+    /* If it is lost by now, the reaper may have looked before the ticket was noted. */
+    if (EDDY_UNLIKELY(status != EDDY_OK || eddy_load_acquire(&device->backend->is_lost)))
         eddy_backend_raise(device->backend);
 }
 
