@@ -110,8 +110,9 @@ void eddy_vm_execute_fail(eddy_vm *vm, const eddy_instruction *instruction, eddy
         return;
     }
     char text[320] = "";
-    if (instruction->view.descriptor->describe)
-        instruction->view.descriptor->describe(&instruction->view, text, sizeof(text));
+    const eddy_vm_descriptor *descriptor = instruction->view.descriptor;
+    if (descriptor && descriptor->describe)
+        descriptor->describe(&instruction->view, text, sizeof(text));
     eddy_error error;
     eddy_error_fill(&error, status, eddy_instruction_origin(instruction),
                     instruction->view.sequence, "%s: %s",

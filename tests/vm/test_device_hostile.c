@@ -3,13 +3,49 @@
 #include <sched.h>
 #include <vm/device.h>
 
+/* Its deadline has passed once it waits. */
+static const eddy_vm_wait hardly = {1, {"test", NULL}};
+
 static void expect_failure(vm_session *session, eddy_storage_number storage, eddy_status expected) {
     int64_t value;
     cr_assert_eq(eddy_vm_read_small(session->vm, storage, 0, 8, &value, &forever), expected);
     taken_error();
 }
 
+static eddy_storage_number make_large(vm_session *session, int64_t bytes, int input_count,
+                                      const eddy_storage_number *inputs) {
+    eddy_vm_operand target = {.access = EDDY_ACCESS_MUT,
+                              .is_new = true,
+                              .covers_all = true,
+                              .device = session->device,
+                              .bytes = bytes};
+    cr_assert_eq(session_call(session, &synthetic_op, 1, false, input_count, inputs, 1, &target),
+                 EDDY_OK);
+    return target.storage;
+}
+
 /* ---- a lost device ---- */
+
+Test(device_hostile, a_device_lost_while_a_lend_is_open_tears_what_was_to_be_written_back) {
+    ON_EACH_PATH(session) {
+        session_far(&session, (eddy_far_options){.seed = 1});
+        eddy_storage_number a = session_make(&session, 1), b = session_make(&session, 2);
+        void *data;
+        eddy_vm_lend *writes, *reads;
+        cr_assert_eq(eddy_vm_lend_begin(session.vm, a, true, &forever, &data, &writes), EDDY_OK);
+        cr_assert_eq(eddy_vm_lend_begin(session.vm, b, false, &forever, &data, &reads), EDDY_OK);
+        eddy_storage_number behind = session_make_from(&session, 3, 1, &a);
+        eddy_far_lose(session.far);
+        eddy_vm_lend_end(session.vm, writes, false);
+        eddy_vm_lend_end(session.vm, reads, false);
+        expect_failure(&session, a, EDDY_TORN);
+        cr_assert_eq(eddy_vm_wait_storage(session.vm, b, &forever), EDDY_OK, "it was only read");
+        expect_failure(&session, behind, EDDY_DEVICE_LOST);
+        session_release(&session, a);
+        session_release(&session, b);
+        session_release(&session, behind);
+    }
+}
 
 /* A far device that is lost within a mark, just after it has taken the ticket, and that nobody hears of again. */
 typedef struct losing {
@@ -52,4 +88,59 @@ Test(device_hostile, a_device_may_be_lost_between_a_mark_and_the_note_of_it) {
     expect_failure(&session, a, EDDY_DEVICE_LOST);
     session_release(&session, a);
     session_close(&session);
+}
+
+static void *lose(void *context) {
+    eddy_far_lose(context);
+    return NULL;
+}
+
+/* At any moment: among launches, lends, callbacks, late calls, with a launcher that is stalled. */
+static void ignore(void *context, void *data, int64_t bytes, const eddy_error *error) {
+    (void)context, (void)bytes, (void)error;
+    if (data)
+        *(int64_t *)data = 3;
+}
+
+Test(device_hostile, a_device_may_be_lost_at_any_moment) {
+    for (uint64_t seed = 1; seed <= 60; seed++)
+        for (int path = 0; path < 3; path++) {
+            vm_session session = session_open(session_paths[path]);
+            session_far(&session, (eddy_far_options){.seed = seed, .bytes = 8 << 20});
+            eddy_storage_number kept[8];
+            for (int i = 0; i < 8; i++)
+                kept[i] = session_make(&session, i);
+            pthread_t thread;
+            for (int i = 0; i < 40; i++) {
+                if (i == (int)(seed % 40))
+                    start_thread(&thread, lose, session.far);
+                session.stream = session.far_streams[i % 3];
+                if (i % 4 == 0)
+                    session_release(&session, make_large(&session, 3 << 20, 1, &kept[i % 8]));
+                session_mix_in(&session, kept[i % 8], i, 1, &kept[(i + 3) % 8]);
+                if (i % 8 == 5)
+                    cr_assert_eq(
+                        eddy_vm_access(session.vm, kept[i % 5], true, ignore, NULL, test_origin),
+                        EDDY_OK);
+                int64_t value;
+                if (i % 8 == 6)
+                    (void)!eddy_vm_read_small(session.vm, kept[i % 3], 0, 8, &value, &hardly);
+                if (i % 8 == 7) {
+                    eddy_vm_operand late = {.access = EDDY_ACCESS_MUT2,
+                                            .is_new = true,
+                                            .covers_all = true,
+                                            .device = session.device};
+                    cr_assert_eq(session_call(&session, &synthetic_late_op, i, false, 1,
+                                              &kept[i % 4], 1, &late),
+                                 EDDY_OK);
+                    session_release(&session, late.storage);
+                }
+            }
+            taken_error();
+            session_settle(&session);
+            join_thread(thread);
+            for (int i = 0; i < 8; i++)
+                session_release(&session, kept[i]);
+            session_close(&session);
+        }
 }
