@@ -391,11 +391,17 @@ static bool relieve(eddy_vm *vm, eddy_vm_device *device, bool has_moved) {
     return true;
 }
 
+/* Whether something has been launched and has not ended. In one-thread mode. */
+static bool has_launched(const eddy_vm_device *device) {
+    uint64_t last =
+        eddy_launcher_is_stalled(device->launcher) ? device->stalled_ticket - 1 : device->ticket;
+    return device->oldest <= last;
+}
+
 /* In one-thread mode what is launched is over before the call returns. */
 static bool wait_for_launched(eddy_vm_device *device) {
     bool is_any = false;
-    while (device->backend && device->oldest <= device->ticket && !is_any &&
-           !eddy_launcher_is_stalled(device->launcher)) {
+    while (has_launched(device) && !is_any) {
         uint32_t seen = eddy_load_seq_cst(&device->backend->progress);
         is_any = reap(device);
         if (!is_any)

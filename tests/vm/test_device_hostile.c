@@ -144,3 +144,23 @@ Test(device_hostile, a_device_may_be_lost_at_any_moment) {
             session_close(&session);
         }
 }
+
+/* ---- short of memory ---- */
+
+/* Behind a lend more is submitted than fits at once. Nobody but the caller looks after what is launched. */
+Test(device_hostile,
+     one_thread_waits_for_what_is_launched_also_if_the_next_launch_is_short_of_memory) {
+    vm_session session = session_open((eddy_runtime_options){.uses_one_thread = true});
+    session_far(&session, (eddy_far_options){.seed = 1, .bytes = 8 << 20});
+    eddy_storage_number a = session_make(&session, 1);
+    void *data;
+    eddy_vm_lend *lend;
+    cr_assert_eq(eddy_vm_lend_begin(session.vm, a, true, &forever, &data, &lend), EDDY_OK);
+    for (int i = 0; i < 20; i++)
+        session_release(&session, make_large(&session, 3 << 20, 1, &a));
+    eddy_vm_lend_end(session.vm, lend, false);
+    session_settle(&session);
+    cr_assert_eq(eddy_vm_counters_read(session.vm).errors_made, 0);
+    session_release(&session, a);
+    session_close(&session);
+}
