@@ -190,7 +190,7 @@ void eddy_device_fetch(eddy_vm *vm, eddy_node *node) {
 bool eddy_device_stores(eddy_vm *vm, eddy_node *node) {
     if (node->phase != EDDY_STAGING_HOLDS)
         return false;
-    if (eddy_mention_writes(node->instruction.mentions[0])) {
+    if (eddy_mention_writes(node->instruction.mentions[0]) && node->staging_poison == 0) {
         stage(vm, node, EDDY_STAGING_STORES);
         return true;
     }

@@ -164,3 +164,37 @@ Test(device_hostile,
     session_release(&session, a);
     session_close(&session);
 }
+
+typedef struct seen_by_callback {
+    eddy_status status;
+    bool has_data;
+} seen_by_callback;
+
+static void note(void *context, void *data, int64_t bytes, const eddy_error *error) {
+    (void)bytes;
+    *(seen_by_callback *)context =
+        (seen_by_callback){error ? error->status : EDDY_OK, data != NULL};
+}
+
+Test(device_hostile, a_callback_without_memory_of_the_host_is_told_and_leaves_the_storage) {
+    ON_EACH_PATH(session) {
+        session_far(&session, (eddy_far_options){.seed = 1});
+        eddy_storage_number a = make_large(&session, 8 << 20, 0, NULL);
+        session_settle(&session);
+        eddy_memory_limit_set(4 << 20);
+        seen_by_callback seen = {0};
+        cr_assert_eq(eddy_vm_access(session.vm, a, true, note, &seen, test_origin), EDDY_OK);
+        session_settle(&session);
+        cr_assert_eq(eddy_vm_sync_service(session.vm, &forever), EDDY_OK);
+        cr_assert_eq(seen.status, EDDY_OUT_OF_MEMORY);
+        cr_assert_not(seen.has_data);
+        void *data;
+        eddy_vm_lend *lend;
+        cr_assert_eq(eddy_vm_lend_begin(session.vm, a, true, &forever, &data, &lend),
+                     EDDY_OUT_OF_MEMORY);
+        taken_error();
+        cr_assert_eq(session_read(&session, a), value_of(1, 0));
+        eddy_memory_limit_set(0);
+        session_release(&session, a);
+    }
+}
