@@ -519,18 +519,17 @@ eddy_status eddy_vm_device_add(eddy_vm *vm, eddy_backend *backend, int64_t limit
     eddy_vm_inside_begin(vm);
     eddy_vm_leave(vm);
     eddy_vm_device *made = device_create(vm, backend, limit_bytes);
-    status = made ? eddy_vm_enter(vm, origin) : EDDY_OUT_OF_MEMORY;
-    if (status == EDDY_OK) {
-        status = device_register(vm, made) ? EDDY_OK : EDDY_OUT_OF_MEMORY;
-        eddy_vm_leave(vm);
-    }
-    /* If one is missing, the device stays, but nobody knows of it. */
-    if (status == EDDY_OK)
-        status = stream_create(vm, made, 0, &made->compute);
+    status = made ? stream_create(vm, made, 0, &made->compute) : EDDY_OUT_OF_MEMORY;
     if (status == EDDY_OK)
         status = stream_create(vm, made, 0, &made->to_host);
     if (status == EDDY_OK)
         status = stream_create(vm, made, 0, &made->to_device);
+    if (status == EDDY_OK)
+        status = eddy_vm_enter(vm, origin);
+    if (status == EDDY_OK) {
+        status = device_register(vm, made) ? EDDY_OK : EDDY_OUT_OF_MEMORY;
+        eddy_vm_leave(vm);
+    }
     if (status == EDDY_OUT_OF_MEMORY)
         eddy_fail(status, origin, "no memory, no thread, or more than %d devices",
                   EDDY_VM_DEVICES - 1);

@@ -198,3 +198,28 @@ Test(device_hostile, a_callback_without_memory_of_the_host_is_told_and_leaves_th
         session_release(&session, a);
     }
 }
+
+/* ---- creation ---- */
+
+Test(device_hostile, a_device_that_cannot_be_added_leaves_nothing_behind) {
+    vm_session session = session_open_threads(2);
+    bool has_failed = true;
+    for (int64_t first = 0; has_failed; first++) {
+        eddy_backend *far = eddy_far_create(&(eddy_far_options){.seed = 1, .bytes = 1 << 20});
+        cr_assert_not_null(far);
+        eddy_memory_fail_at(EDDY_MEMORY_RUNTIME, first, 1);
+        uint8_t device;
+        eddy_status status = eddy_vm_device_add(session.vm, far, INT64_MAX, &device);
+        has_failed = eddy_memory_failures_injected() > 0;
+        eddy_memory_fail_at(EDDY_MEMORY_RUNTIME, 0, 0);
+        if (status == EDDY_OK)
+            continue;
+        cr_assert_eq(status, EDDY_OUT_OF_MEMORY);
+        taken_error();
+        far->class->destroy(far);
+        /* The engine goes on. */
+        session_release(&session, session_make(&session, 1));
+        session_settle(&session);
+    }
+    session_close(&session);
+}
