@@ -75,7 +75,8 @@ static provided provide(eddy_vm_device *device, eddy_node *node, void **data, in
         bool is_made = !is_input && !is_late && !(mention & EDDY_MENTION_GIVEN_UP);
         if (is_made && !storage->shared.data)
             storage->shared.data = acquire(device, node, storage, storage->shared.bytes);
-        if (!storage->shared.data && (is_input || is_made)) {
+        /* A buffer of the user's without elements may have no address. */
+        if (!storage->shared.data && (is_input || is_made) && !storage->shared.borrow) {
             unprovide(device, node, i);
             return is_input ? PROVIDED_NOTHING : PROVIDED_NOT;
         }

@@ -223,3 +223,28 @@ Test(device_hostile, a_device_that_cannot_be_added_leaves_nothing_behind) {
     }
     session_close(&session);
 }
+
+/* ---- odd calls ---- */
+
+static void delete_nothing(void *context) {
+    (void)context;
+}
+
+Test(device_hostile, a_borrowed_storage_without_elements_is_copied) {
+    ON_EACH_PATH(session) {
+        session_far(&session, (eddy_far_options){.seed = 1});
+        eddy_storage_number here, there;
+        cr_assert_eq(eddy_vm_storage_borrow(session.vm, NULL, 0, delete_nothing, NULL, &here),
+                     EDDY_OK);
+        cr_assert_eq(
+            eddy_vm_copy(session.vm, session.stream, here, 0, 0, session.device, NULL, &there),
+            EDDY_OK);
+        cr_assert_eq(eddy_vm_wait_storage(session.vm, there, &forever), EDDY_OK);
+        void *data;
+        eddy_vm_lend *lend;
+        cr_assert_eq(eddy_vm_lend_begin(session.vm, there, true, &forever, &data, &lend), EDDY_OK);
+        eddy_vm_lend_end(session.vm, lend, false);
+        session_release(&session, here);
+        session_release(&session, there);
+    }
+}
