@@ -270,7 +270,9 @@ bool eddy_launch_begin(eddy_vm_device *device, eddy_node *node) {
         wait_on_device(device, node, launch);
         say_skipped(device, node);
     }
-    give_up(device, node, false);
+    /* The second launch of a late call needs it still. Where there is none, the storage keeps it until it is freed or written. */
+    if (!(node->phase == EDDY_STAGING_COUNTS && launch->has_launched))
+        give_up(device, node, false);
     return true;
 }
 

@@ -248,3 +248,45 @@ Test(device_hostile, a_borrowed_storage_without_elements_is_copied) {
         session_release(&session, there);
     }
 }
+
+static void gone(const eddy_vm_instruction *instruction, int64_t operand, eddy_error *error) {
+    (void)operand;
+    eddy_error_fill(error, EDDY_INVALID_ARGUMENT, test_origin, instruction->sequence - 1,
+                    "given up");
+}
+
+static const eddy_vm_descriptor late_give_up_op = {.run = synthetic_run,
+                                                   .launch = synthetic_launch,
+                                                   .count = synthetic_count,
+                                                   .launch_count = synthetic_launch_count,
+                                                   .name = synthetic_name,
+                                                   .end = synthetic_end,
+                                                   .gone = gone};
+
+Test(device_hostile, a_late_call_keeps_what_it_gives_up_for_its_second_launch) {
+    ON_EACH_PATH(session) {
+        session_far(&session, (eddy_far_options){.seed = 1});
+        eddy_storage_number given = session_make(&session, 1);
+        eddy_vm_operand operands[] = {
+            {.storage = given, .access = EDDY_ACCESS_MUT, .is_given_up = true},
+            {.access = EDDY_ACCESS_MUT2,
+             .is_new = true,
+             .covers_all = true,
+             .device = session.device}};
+        synthetic_arguments arguments = {.seed = 2, .late_count = CELLS, .accesses = 1 << 2};
+        eddy_vm_call call = {.instruction = {.descriptor = &late_give_up_op,
+                                             .arguments = &arguments,
+                                             .operand_count = 2},
+                             .argument_bytes = sizeof(arguments),
+                             .operands = operands,
+                             .stream = session.stream,
+                             .part_count = 2};
+        cr_assert_eq(synthetic_submit(session.vm, &call), EDDY_OK);
+        cr_assert_eq(session_read(&session, operands[1].storage), value_from(2, value_of(1, 0)));
+        expect_failure(&session, given, EDDY_INVALID_ARGUMENT);
+        session_overwrite(&session, given, 5);
+        cr_assert_eq(session_read(&session, given), value_of(5, 0));
+        session_release(&session, given);
+        session_release(&session, operands[1].storage);
+    }
+}
