@@ -483,6 +483,7 @@ static void lose(eddy_vm *vm, const eddy_vm_call *call, uint64_t root) {
         if (!call->operands[i].is_new)
             continue;
         eddy_storage *storage = eddy_vm_storage(vm, call->operands[i].storage);
+        storage->shared.device = call->operands[i].device;
         storage->issuer.bytes = storage->shared.bytes = call->operands[i].bytes;
         storage->shared.device = call->operands[i].device;
         storage->shared.poison = eddy_poison_make(root, EDDY_POISON_LOST);

@@ -290,3 +290,26 @@ Test(device_hostile, a_late_call_keeps_what_it_gives_up_for_its_second_launch) {
         session_release(&session, operands[1].storage);
     }
 }
+
+Test(device_hostile, what_is_made_lost_is_the_devices_all_the_same) {
+    ON_EACH_PATH(session) {
+        session_far(&session, (eddy_far_options){.seed = 1});
+        eddy_error error;
+        eddy_error_fill(&error, EDDY_OUT_OF_RANGE, test_origin, 0, "lost");
+        cr_assert_eq(eddy_vm_note_failure(session.vm, &error, test_origin), EDDY_OK);
+        eddy_vm_operand target = {.access = EDDY_ACCESS_MUT,
+                                  .is_new = true,
+                                  .covers_all = true,
+                                  .device = session.device,
+                                  .bytes = CELLS * 8};
+        eddy_vm_call call = {.instruction = {.descriptor = &synthetic_plain_op, .operand_count = 1},
+                             .operands = &target,
+                             .stream = session.stream};
+        cr_assert_eq(eddy_vm_make_lost(session.vm, &call, error.sequence), EDDY_OK);
+        cr_assert_eq(eddy_vm_storage_device(session.vm, target.storage), session.device);
+        expect_failure(&session, target.storage, EDDY_OUT_OF_RANGE);
+        session_overwrite(&session, target.storage, 3);
+        cr_assert_eq(session_read(&session, target.storage), value_of(3, 0));
+        session_release(&session, target.storage);
+    }
+}
