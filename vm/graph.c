@@ -34,6 +34,7 @@ eddy_node *eddy_graph_node_acquire(eddy_vm *vm, const eddy_instruction *instruct
     node->is_behind_user = node->is_finished = false;
     eddy_store_relaxed(&node->has_ended_lend, false);
     node->search = 0;
+    node->lend_thread = 0;
     node->ticket = 0;
     node->unended = 0;
     node->source_count = 0;

@@ -100,7 +100,7 @@ typedef struct eddy_node {
     bool is_marker;      /* ready once first in its list: barrier, event on an unordered stream */
     uint64_t search;     /* number of the last search that visited it */
     struct eddy_node *search_next;
-    uint64_t lend_thread; /* LEND: the lender's number */
+    uint64_t lend_thread; /* LEND: the lender's number; 0 until it is granted */
     int64_t new_bytes;
     int32_t waiting_count; /* unsatisfied edges */
     /* On a device (DEVICES.md 2, 3). */

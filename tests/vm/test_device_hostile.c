@@ -313,3 +313,68 @@ Test(device_hostile, what_is_made_lost_is_the_devices_all_the_same) {
         session_release(&session, target.storage);
     }
 }
+
+/* ---- waits ---- */
+
+typedef struct lender {
+    vm_session *session;
+    eddy_storage_number storage;
+} lender;
+
+static void *lend_and_end(void *context) {
+    const lender *at = context;
+    void *data;
+    eddy_vm_lend *lend;
+    cr_assert_eq(eddy_vm_lend_begin(at->session->vm, at->storage, true, &forever, &data, &lend),
+                 EDDY_OK);
+    eddy_vm_lend_end(at->session->vm, lend, false);
+    return NULL;
+}
+
+static void run_pieces(vm_session *session, int least) {
+    for (int done = 0; done < least;)
+        if (eddy_far_step(session->far, 0))
+            done++;
+        else
+            sched_yield();
+}
+
+static void await_ticket(vm_session *session, uint64_t ticket) {
+    eddy_vm_device *device = session->vm->devices[session->device];
+    for (uint64_t marked = 0; marked < ticket; sched_yield())
+        for (uint32_t q = 0; q < EDDY_BACKEND_QUEUES; q++) {
+            eddy_lock_acquire(&device->queues[q].lock);
+            if (device->queues[q].marked > marked)
+                marked = device->queues[q].marked;
+            eddy_lock_release(&device->queues[q].lock);
+        }
+}
+
+Test(device_hostile, a_lend_that_another_thread_waits_for_is_not_ones_own) {
+    vm_session session = session_open_threads(2);
+    session_far(&session, (eddy_far_options){.is_by_hand = true});
+    eddy_storage_number a = session_make(&session, 1);
+    run_pieces(&session, 2);
+    session_settle(&session);
+    session.device = 0;
+    session.stream = NULL;
+    eddy_storage_number here = session_make(&session, 2);
+    void *data;
+    eddy_vm_lend *lend;
+    /* What was this thread's lend is the other's next. */
+    cr_assert_eq(eddy_vm_lend_begin(session.vm, here, true, &forever, &data, &lend), EDDY_OK);
+    eddy_vm_lend_end(session.vm, lend, false);
+    session_settled_counters(&session);
+    session.device = 1;
+    lender other = {&session, a};
+    pthread_t thread;
+    start_thread(&thread, lend_and_end, &other);
+    await_ticket(&session, 2);
+    cr_assert_eq(eddy_vm_wait_storage(session.vm, a, &hardly), EDDY_TIMED_OUT);
+    taken_error();
+    run_pieces(&session, 4);
+    join_thread(thread);
+    session_release(&session, a);
+    session_release(&session, here);
+    session_close(&session);
+}
