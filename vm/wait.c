@@ -387,9 +387,10 @@ eddy_status eddy_vm_lend_begin(eddy_vm *vm, eddy_storage_number number, bool is_
     eddy_status status = enter_with_waiter(vm, wait, &waiter);
     if (status != EDDY_OK)
         return status;
-    /* Nothing is in the way: the engine grants it at its next check, which a timeout does not count as a wait. */
+    /* Nothing is in the way: the engine grants it at its next check, which a timeout does not count as a wait. A device copies first. */
     eddy_vm_wait patient = *wait;
-    if (eddy_vm_storage_is_idle(eddy_vm_storage(vm, number)))
+    eddy_storage *storage = eddy_vm_storage(vm, number);
+    if (storage->shared.device == 0 && eddy_vm_storage_is_idle(storage))
         patient.timeout_ns = EDDY_CLOCK_FOREVER;
     eddy_waiter_arguments arguments = {waiter};
     eddy_mention mention = number | (is_mut ? EDDY_MENTION_MUT : EDDY_MENTION_CONST);

@@ -378,3 +378,23 @@ Test(device_hostile, a_lend_that_another_thread_waits_for_is_not_ones_own) {
     session_release(&session, here);
     session_close(&session);
 }
+
+/* The copies that bring the elements take as long as the device likes. */
+Test(device_hostile, a_lend_of_a_devices_storage_has_its_timeout) {
+    vm_session session = session_open_threads(2);
+    session_far(&session, (eddy_far_options){.is_by_hand = true});
+    eddy_storage_number a = session_make(&session, 1);
+    run_pieces(&session, 2);
+    session_settle(&session);
+    void *data;
+    eddy_vm_lend *lend;
+    int64_t value;
+    cr_assert_eq(eddy_vm_lend_begin(session.vm, a, true, &hardly, &data, &lend), EDDY_TIMED_OUT);
+    cr_assert_eq(eddy_vm_read_small(session.vm, a, 0, 8, &value, &hardly), EDDY_TIMED_OUT);
+    taken_error();
+    /* Abandoned: their copies run all the same, the lend's first. */
+    run_pieces(&session, 4);
+    session_settle(&session);
+    session_release(&session, a);
+    session_close(&session);
+}
