@@ -130,6 +130,52 @@ Test(device, what_a_queue_knows_it_does_not_wait_for_again) {
     session_close(&session);
 }
 
+/* All that is launched: how many pieces it was. */
+static int run_all(vm_session *session) {
+    int count = 0;
+    while (eddy_far_step(session->far, 0))
+        count++;
+    return count;
+}
+
+static void end_by_hand(vm_session *session, const eddy_storage_number *all, int count) {
+    session_settle(session);
+    for (int i = 0; i < count; i++)
+        session_release(session, all[i]);
+    session_close(session);
+}
+
+/* The clock that a wait itself has raised counts. */
+Test(device, a_wait_brings_what_its_ticket_has_waited_for) {
+    vm_session session = open_by_hand();
+    eddy_storage_number all[3] = {session_make(&session, 1)};
+    session.stream = session.far_streams[1];
+    all[1] = session_make_from(&session, 2, 1, &all[0]);
+    session.stream = session.far_streams[2];
+    all[2] = session_make_from(&session, 3, 2, all);
+    await_tickets(&session, 3);
+    cr_assert_eq(run_all(&session), 8, "three kernels and marks, two waits");
+    end_by_hand(&session, all, 3);
+}
+
+/* Of a queue's clock as it is now, what a later ticket has raised says nothing of the one that is waited for. */
+Test(device, a_wait_does_not_bring_what_later_tickets_have_waited_for) {
+    vm_session session = open_by_hand();
+    eddy_storage_number all[5];
+    session.stream = session.far_streams[1];
+    all[0] = session_make(&session, 1);
+    session.stream = session.far_streams[0];
+    all[1] = session_make(&session, 2);
+    session.stream = session.far_streams[1];
+    all[2] = session_make_from(&session, 3, 1, &all[1]);
+    session.stream = session.far_streams[2];
+    all[3] = session_make_from(&session, 4, 1, &all[0]);
+    all[4] = session_make_from(&session, 5, 1, &all[1]);
+    await_tickets(&session, 5);
+    cr_assert_eq(run_all(&session), 13, "five kernels and marks; the last three each wait for one");
+    end_by_hand(&session, all, 5);
+}
+
 /* ---- failures ---- */
 
 static void expect_failure(vm_session *session, eddy_storage_number storage, eddy_status expected) {
@@ -204,6 +250,24 @@ Test(device, what_comes_after_a_late_call_does_not_touch_its_inputs_before) {
         cr_assert_eq(session_read(&session, target.storage), value_from(5, value_of(1, 0)));
         cr_assert_eq(session_read(&session, input), value_of(2, 0));
         session_release(&session, input);
+        session_release(&session, target.storage);
+    }
+}
+
+Test(device, an_event_comes_after_the_second_launch_of_a_late_call) {
+    ON_EACH_PATH_FAR(session, 20) {
+        eddy_vm_operand target = {.access = EDDY_ACCESS_MUT2,
+                                  .is_new = true,
+                                  .covers_all = true,
+                                  .device = session.device};
+        cr_assert_eq(session_call(&session, &synthetic_late_op, 5, false, 0, NULL, 1, &target),
+                     EDDY_OK);
+        eddy_vm_event *event;
+        cr_assert_eq(eddy_vm_event_record(session.vm, session.stream, test_origin, &event),
+                     EDDY_OK);
+        cr_assert_eq(eddy_vm_event_wait(event, &forever), EDDY_OK);
+        cr_assert(eddy_vm_is_ready(session.vm, target.storage));
+        eddy_vm_event_release(event);
         session_release(&session, target.storage);
     }
 }
