@@ -384,8 +384,9 @@ static bool relieve(eddy_vm *vm, eddy_vm_device *device, bool has_moved) {
     if (EDDY_LIKELY(!eddy_launcher_is_stalled(device->launcher)))
         return false;
     bool is_last = !has_moved && is_at_rest(vm);
+    /* Releases that were pending may be in the ring now: they are taken first. */
     if (!has_moved && !is_last)
-        return false;
+        return eddy_ring_peek(&vm->ring) != NULL;
     device->is_last_try = is_last;
     eddy_launcher_resume(device->launcher);
     return true;

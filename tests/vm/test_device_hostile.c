@@ -165,6 +165,30 @@ Test(device_hostile,
     session_close(&session);
 }
 
+/* What callers have released may still be theirs to hand over: it is taken before the last try, which comes all the same. */
+Test(device_hostile, releases_that_are_pending_do_not_keep_a_launcher_stalled) {
+    vm_session session = session_open((eddy_runtime_options){.uses_one_thread = true});
+    session_far(&session, (eddy_far_options){.seed = 1, .bytes = 8 << 20});
+    eddy_storage_number kept = make_large(&session, 6 << 20, 0, NULL),
+                        lent = session_make(&session, 1);
+    void *data;
+    eddy_vm_lend *lend;
+    cr_assert_eq(eddy_vm_lend_begin(session.vm, lent, true, &forever, &data, &lend), EDDY_OK);
+    eddy_storage_number behind = session_make_from(&session, 2, 1, &lent);
+    eddy_storage_number large = make_large(&session, 6 << 20, 1, &lent);
+    eddy_vm_event *event;
+    cr_assert_eq(eddy_vm_event_record(session.vm, session.stream, test_origin, &event), EDDY_OK);
+    session_release(&session, behind);
+    eddy_vm_lend_end(session.vm, lend, false);
+    cr_assert(eddy_vm_event_query(event), "in this mode all is over at the end of a call");
+    eddy_vm_event_release(event);
+    expect_failure(&session, large, EDDY_OUT_OF_MEMORY);
+    session_release(&session, kept);
+    session_release(&session, lent);
+    session_release(&session, large);
+    session_close(&session);
+}
+
 typedef struct seen_by_callback {
     eddy_status status;
     bool has_data;
