@@ -331,18 +331,6 @@ Test(far, a_device_is_lost_once_what_runs_is_over) {
     end();
 }
 
-/* As a driver does that has no memory for a launch. */
-Test(far, a_launch_without_memory_loses_the_device) {
-    begin((eddy_far_options){.is_by_hand = true});
-    eddy_memory_fail_at(EDDY_MEMORY_RUNTIME, 0, 1);
-    cr_assert_eq(far->class->mark(queues[0], 1), EDDY_DEVICE_LOST);
-    eddy_memory_fail_at(EDDY_MEMORY_RUNTIME, 0, 0);
-    cr_assert(eddy_load_acquire(&far->is_lost));
-    end();
-}
-
-/* ---- creation ---- */
-
 Test(far, without_memory_or_a_thread_there_is_none) {
     eddy_far_options options = {.seed = 1};
     for (int64_t first = 0;; first++) {

@@ -280,9 +280,7 @@ static void gone(const eddy_vm_instruction *instruction, int64_t operand, eddy_e
 }
 
 static const eddy_vm_descriptor late_give_up_op = {.run = synthetic_run,
-                                                   .launch = synthetic_launch,
                                                    .count = synthetic_count,
-                                                   .launch_count = synthetic_launch_count,
                                                    .name = synthetic_name,
                                                    .end = synthetic_end,
                                                    .gone = gone};
