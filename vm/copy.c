@@ -46,6 +46,7 @@ eddy_status eddy_vm_copy(eddy_vm *vm, eddy_vm_stream *stream, eddy_storage_numbe
         const eddy_vm_device *on = vm->devices[from == 0 ? device : from];
         stream = from == 0 ? on->to_device : device == 0 ? on->to_host : on->compute;
     }
+    EDDY_ASSERT(from != 0 || device != 0);
     EDDY_ASSERT(from == 0 || from == stream->device->number);
     EDDY_ASSERT(device == 0 || device == stream->device->number);
     eddy_vm_operand operands[] = {{.storage = source},

@@ -413,7 +413,7 @@ static bool wait_for_launched(eddy_vm_device *device) {
 
 bool eddy_device_attend(eddy_vm *vm, bool has_moved) {
     bool is_any = false;
-    if (eddy_load_relaxed(&vm->has_stalled))
+    if (eddy_load_acquire(&vm->has_stalled))
         eddy_store_seq_cst(&vm->has_stalled, false);
     for (uint32_t i = 1; i < eddy_load_acquire(&vm->device_count); i++) {
         eddy_vm_device *device = vm->devices[i];
@@ -540,6 +540,13 @@ eddy_status eddy_vm_device_add(eddy_vm *vm, eddy_backend *backend, int64_t limit
         device_free(made);
     eddy_vm_inside_end(vm);
     return status;
+}
+
+int64_t eddy_device_trim_all(eddy_vm *vm) {
+    int64_t bytes = 0;
+    for (uint32_t i = 1; i < eddy_load_acquire(&vm->device_count); i++)
+        bytes += eddy_device_pool_trim(vm->devices[i]->pool);
+    return bytes;
 }
 
 bool eddy_device_halt_all(eddy_vm *vm, int64_t deadline_ns) {

@@ -90,6 +90,8 @@ void eddy_device_source_ended(eddy_node *node);
  * there is more to do. Engine only. */
 bool eddy_device_attend(eddy_vm *vm, bool has_moved);
 
+/* Gives cached memory back to the backends; returns bytes. Any thread, while the VM cannot close. */
+int64_t eddy_device_trim_all(eddy_vm *vm);
 /* At exit: the devices begin no function of the host any more, and none runs; false if one still does at the deadline. */
 bool eddy_device_halt_all(eddy_vm *vm, int64_t deadline_ns);
 /* Everything of the VM's devices has ended, or they are lost: ends their threads and frees them. */

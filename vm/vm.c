@@ -438,7 +438,8 @@ int64_t eddy_vm_trim(eddy_vm *vm) {
     eddy_blocks_cache_flush(&vm->issuer_arguments);
     eddy_vm_inside_begin(vm);
     eddy_vm_leave(vm);
-    int64_t bytes = eddy_blocks_pool_trim(&vm->tensors) + eddy_blocks_pool_trim(&vm->argument_pool);
+    int64_t bytes = eddy_blocks_pool_trim(&vm->tensors) +
+                    eddy_blocks_pool_trim(&vm->argument_pool) + eddy_device_trim_all(vm);
     eddy_vm_inside_end(vm);
     return bytes;
 }

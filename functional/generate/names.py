@@ -42,7 +42,7 @@ NAMES = [
     ("optim.Adam.step, optim.AdamW.step", "adam_step adamw_step", "The same"),
     ("nn.utils.clip_grad_norm_", "clip_grad_norm", "It takes the gradients, and is one instruction"),
     ("save, load", "npy_save npy_load", "The format is in the name"),
-    ("Tensor.to(device)", "to_device", "The name says which `to`; the CPU is the only device so far"),
+    ("Tensor.to(device)", "to_device", "The name says which `to`. Devices: the CPU, and one that it simulates for tests (devices.md)"),
 ]
 
 # Ops that PyTorch has under no name -> what they are for. Ops with `_backward` in their name are not listed.

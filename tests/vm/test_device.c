@@ -340,6 +340,16 @@ Test(device, an_instruction_without_memory_waits_for_what_is_released) {
     }
 }
 
+Test(device, trimming_gives_its_memory_back) {
+    ON_EACH_PATH(session) {
+        session_far(&session, (eddy_far_options){.seed = 1});
+        session_release(&session, make_large(&session, 5 << 20));
+        session_settle(&session);
+        while (eddy_far_acquired_bytes(session.far) > 0)
+            (void)eddy_vm_trim(session.vm);
+    }
+}
+
 Test(device, what_never_fits_fails_and_what_comes_after_it_runs) {
     ON_EACH_PATH(session) {
         session_far(&session, (eddy_far_options){.seed = 1, .bytes = 8 << 20});
