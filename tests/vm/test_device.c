@@ -1,5 +1,5 @@
 /* The VM on a device whose memory the host cannot touch and whose work is over late (vm/DEVICES.md). */
-#include "session.h"
+#include "by_hand.h"
 #include <streams/launcher.h>
 #include <vm/device.h>
 
@@ -66,39 +66,13 @@ static vm_session open_by_hand(void) {
     return session;
 }
 
-/* Runs what is launched until nothing is left, at least `least` pieces. */
-static void run_pieces(vm_session *session, int least) {
-    for (int done = 0; done < least;)
-        if (eddy_far_step(session->far, 0))
-            done++;
-        else
-            sched_yield();
-}
-
-/* Until the device has been handed so many launches, a piece of each and its mark. */
-static void await_tickets(vm_session *session, uint64_t ticket) {
-    eddy_vm_device *device = session->vm->devices[session->device];
-    for (;;) {
-        uint64_t marked = 0;
-        for (uint32_t q = 0; q < EDDY_BACKEND_QUEUES; q++) {
-            eddy_lock_acquire(&device->queues[q].lock);
-            if (device->queues[q].marked > marked)
-                marked = device->queues[q].marked;
-            eddy_lock_release(&device->queues[q].lock);
-        }
-        if (marked >= ticket)
-            return;
-        sched_yield();
-    }
-}
-
 Test(device, successors_are_launched_before_their_predecessors_are_over) {
     vm_session session = open_by_hand();
     eddy_storage_number a = session_make(&session, 1), b;
     b = session_make_from(&session, 2, 1, &a);
     session.stream = session.far_streams[1];
     eddy_storage_number c = session_make_from(&session, 3, 2, (eddy_storage_number[]){a, b});
-    await_tickets(&session, 3);
+    await_ticket(&session, 3);
     cr_assert_not(eddy_vm_is_ready(session.vm, a), "nothing has run yet");
     /* Three kernels and marks, and a wait of the second stream for the first. */
     run_pieces(&session, 7);
@@ -119,7 +93,7 @@ Test(device, what_a_queue_knows_it_does_not_wait_for_again) {
     session.stream = session.far_streams[2];
     /* Through c and d it comes after a and b. */
     eddy_storage_number e = session_make_from(&session, 5, 4, (eddy_storage_number[]){d, a, b, c});
-    await_tickets(&session, 5);
+    await_ticket(&session, 5);
     /* Five kernels and marks, c's wait for b and e's for d. */
     run_pieces(&session, 12);
     cr_assert_eq(eddy_vm_wait_storage(session.vm, e, &forever), EDDY_OK);
@@ -153,7 +127,7 @@ Test(device, a_wait_brings_what_its_ticket_has_waited_for) {
     all[1] = session_make_from(&session, 2, 1, &all[0]);
     session.stream = session.far_streams[2];
     all[2] = session_make_from(&session, 3, 2, all);
-    await_tickets(&session, 3);
+    await_ticket(&session, 3);
     cr_assert_eq(run_all(&session), 8, "three kernels and marks, two waits");
     end_by_hand(&session, all, 3);
 }
@@ -171,7 +145,7 @@ Test(device, a_wait_does_not_bring_what_later_tickets_have_waited_for) {
     session.stream = session.far_streams[2];
     all[3] = session_make_from(&session, 4, 1, &all[0]);
     all[4] = session_make_from(&session, 5, 1, &all[1]);
-    await_tickets(&session, 5);
+    await_ticket(&session, 5);
     cr_assert_eq(run_all(&session), 13, "five kernels and marks; the last three each wait for one");
     end_by_hand(&session, all, 5);
 }

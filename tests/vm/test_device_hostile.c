@@ -1,5 +1,5 @@
 /* The VM on a device that is lost, short of memory, or used in odd orders (vm/DEVICES.md 4 to 7). */
-#include "session.h"
+#include "by_hand.h"
 #include <sched.h>
 #include <vm/device.h>
 
@@ -351,25 +351,6 @@ static void *lend_and_end(void *context) {
                  EDDY_OK);
     eddy_vm_lend_end(at->session->vm, lend, false);
     return NULL;
-}
-
-static void run_pieces(vm_session *session, int least) {
-    for (int done = 0; done < least;)
-        if (eddy_far_step(session->far, 0))
-            done++;
-        else
-            sched_yield();
-}
-
-static void await_ticket(vm_session *session, uint64_t ticket) {
-    eddy_vm_device *device = session->vm->devices[session->device];
-    for (uint64_t marked = 0; marked < ticket; sched_yield())
-        for (uint32_t q = 0; q < EDDY_BACKEND_QUEUES; q++) {
-            eddy_lock_acquire(&device->queues[q].lock);
-            if (device->queues[q].marked > marked)
-                marked = device->queues[q].marked;
-            eddy_lock_release(&device->queues[q].lock);
-        }
 }
 
 Test(device_hostile, a_lend_that_another_thread_waits_for_is_not_ones_own) {

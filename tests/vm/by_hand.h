@@ -1,0 +1,34 @@
+/* A far device whose every step the test takes (eddy_far_options.is_by_hand). */
+#ifndef EDDY_TESTS_BY_HAND_H
+#define EDDY_TESTS_BY_HAND_H
+
+#include "session.h"
+#include <vm/device.h>
+
+/* Runs `count` pieces, as they are launched. */
+static inline void run_pieces(vm_session *session, int count) {
+    for (int done = 0; done < count;)
+        if (eddy_far_step(session->far, 0))
+            done++;
+        else
+            sched_yield();
+}
+
+/* Until the launcher has marked this ticket. */
+static inline void await_ticket(vm_session *session, uint64_t ticket) {
+    eddy_vm_device *device = session->vm->devices[session->device];
+    for (;;) {
+        uint64_t marked = 0;
+        for (uint32_t q = 0; q < EDDY_BACKEND_QUEUES; q++) {
+            eddy_lock_acquire(&device->queues[q].lock);
+            if (device->queues[q].marked > marked)
+                marked = device->queues[q].marked;
+            eddy_lock_release(&device->queues[q].lock);
+        }
+        if (marked >= ticket)
+            return;
+        sched_yield();
+    }
+}
+
+#endif
