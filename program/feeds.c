@@ -23,12 +23,9 @@ static eddy_status bring(const eddy_run *r, int64_t i, eddy_tensor **brought) {
     eddy_status status = eddy_tensor_await_shape(input, r->origin);
     if (status != EDDY_OK)
         return status;
-    eddy_tensor *copy = eddy_transfer_elements(r->caller, input, EDDY_CPU, r->origin);
-    if (!copy) {
-        eddy_error error;
-        return eddy_error_peek(&error) ? error.status : EDDY_OUT_OF_MEMORY;
-    }
-    *brought = copy;
+    status = eddy_transfer_elements(r->caller, input, EDDY_CPU, r->origin, brought);
+    if (status != EDDY_OK)
+        return status;
     eddy_add_relaxed(&r->program->feed_copies, (int64_t)1);
     return EDDY_OK;
 }

@@ -33,53 +33,59 @@ static int describe_copy(const eddy_vm_instruction *instruction, char *buffer, s
 
 const eddy_vm_descriptor eddy_copy_op = {.name = name_copy, .describe = describe_copy};
 
+/* Where the copy runs, and which way it goes. Devices are there as long as the VM is not closed, which the lock tells. */
+static eddy_status find_way(eddy_vm *vm, eddy_storage_number source, uint8_t device,
+                            const void *address, eddy_vm_stream **stream, int64_t *direction) {
+    eddy_status status = eddy_vm_enter(vm, (eddy_origin){"copy", address});
+    if (status != EDDY_OK)
+        return status;
+    uint8_t from = eddy_vm_storage(vm, source)->shared.device;
+    EDDY_ASSERT(from != 0 || device != 0);
+    const eddy_vm_device *on = vm->devices[from == 0 ? device : from];
+    *direction = from == 0     ? EDDY_COPY_TO_DEVICE
+                 : device == 0 ? EDDY_COPY_TO_HOST
+                               : EDDY_COPY_ON_DEVICE;
+    if (!*stream)
+        *stream = from == 0 ? on->to_device : device == 0 ? on->to_host : on->compute;
+    EDDY_ASSERT((*stream)->device == on && (from == 0 || device == 0 || from == device));
+    eddy_vm_leave(vm);
+    return EDDY_OK;
+}
+
 eddy_status eddy_vm_copy(eddy_vm *vm, eddy_vm_stream *stream, eddy_storage_number source,
                          int64_t offset_bytes, int64_t bytes, uint8_t device, const void *address,
                          eddy_storage_number *copy) {
-    uint8_t from = eddy_vm_storage_device(vm, source);
-    copy_arguments arguments = {.offset_bytes = offset_bytes,
-                                .bytes = bytes,
-                                .direction = from == 0     ? EDDY_COPY_TO_DEVICE
-                                             : device == 0 ? EDDY_COPY_TO_HOST
-                                                           : EDDY_COPY_ON_DEVICE};
-    if (!stream) {
-        const eddy_vm_device *on = vm->devices[from == 0 ? device : from];
-        stream = from == 0 ? on->to_device : device == 0 ? on->to_host : on->compute;
-    }
-    EDDY_ASSERT(from != 0 || device != 0);
-    EDDY_ASSERT(from == 0 || from == stream->device->number);
-    EDDY_ASSERT(device == 0 || device == stream->device->number);
+    copy_arguments arguments = {.offset_bytes = offset_bytes, .bytes = bytes};
+    eddy_status status = find_way(vm, source, device, address, &stream, &arguments.direction);
+    if (status != EDDY_OK)
+        return status;
     eddy_vm_operand operands[] = {{.storage = source},
                                   {.access = EDDY_ACCESS_MUT,
                                    .is_new = true,
                                    .covers_all = true,
                                    .device = device,
                                    .bytes = bytes}};
-    eddy_vm_call call = {
-        .instruction = {.descriptor = &eddy_copy_op,
-                        .arguments = &arguments,
-                        .operand_count = 2,
-                        .address = address},
-        .argument_bytes = sizeof(arguments),
-        .operands = operands,
-        .stream = stream,
-        .place = EDDY_PLACE_WORKER,
-    };
-    eddy_status status = eddy_vm_submit(vm, &call);
+    eddy_vm_call call = {.instruction = {.descriptor = &eddy_copy_op,
+                                         .arguments = &arguments,
+                                         .operand_count = 2,
+                                         .address = address},
+                         .argument_bytes = sizeof(arguments),
+                         .operands = operands,
+                         .stream = stream,
+                         .place = EDDY_PLACE_WORKER};
+    status = eddy_vm_submit(vm, &call);
     *copy = operands[1].storage;
     return status;
 }
 
-eddy_status eddy_vm_upload(eddy_vm *vm, eddy_storage_number *storage, uint8_t device,
+eddy_status eddy_vm_upload(eddy_vm *vm, eddy_storage_number *storage, int64_t bytes, uint8_t device,
                            const void *address) {
     eddy_storage_number source = *storage;
-    eddy_status status = eddy_vm_copy(
-        vm, NULL, source, 0, eddy_vm_storage(vm, source)->issuer.bytes, device, address, storage);
-    if (eddy_vm_enter(vm, (eddy_origin){"copy", address}) == EDDY_OK) {
-        eddy_vm_release_locked(vm, source);
-        eddy_vm_leave(vm);
-    } else if (status == EDDY_OK) {
-        status = EDDY_SHUT_DOWN;
-    }
+    eddy_status status = eddy_vm_copy(vm, NULL, source, 0, bytes, device, address, storage);
+    eddy_status entered = eddy_vm_enter(vm, (eddy_origin){"copy", address});
+    if (entered != EDDY_OK) /* it was freed with the VM, and so is the copy */
+        return entered;
+    eddy_vm_release_locked(vm, source);
+    eddy_vm_leave(vm);
     return status;
 }

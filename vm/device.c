@@ -507,6 +507,7 @@ static bool device_register(eddy_vm *vm, eddy_vm_device *made) {
         return false;
     made->number = (uint8_t)count;
     vm->devices[count] = made;
+    vm->default_streams[count] = made->compute;
     eddy_store_release(&vm->device_count, count + 1);
     return true;
 }
@@ -570,7 +571,7 @@ void eddy_device_fini_all(eddy_vm *vm) {
 /* ---- streams of users ---- */
 
 eddy_vm_stream *eddy_vm_device_stream(eddy_vm *vm, uint8_t device) {
-    return vm->devices[device]->compute;
+    return vm->default_streams[device];
 }
 
 eddy_status eddy_vm_device_stream_create(eddy_vm *vm, uint8_t number, int32_t priority,

@@ -305,7 +305,6 @@ void eddy_engine_dispatch(eddy_vm *vm, eddy_node *node) {
 
 static void run_call(eddy_vm *vm, eddy_node *node) {
     eddy_vm_stream *stream = node->stream;
-    EDDY_ASSERT(!stream->device);
     bool is_queue_free = !stream->is_ordered || stream->dispatched_count == 0;
     eddy_graph_dispatched(vm, node);
     if (!is_queue_free || stream->is_foreign || !begin_here(vm, &node->instruction)) {

@@ -122,6 +122,8 @@ struct eddy_vm {
     uint32_t stream_count;
     /* Written under the lock, before the number is given out; 0, the host, is NULL. */
     struct eddy_vm_device *devices[EDDY_VM_DEVICES];
+    /* Written likewise; read without the lock, also when the VM is closed and the streams are gone: submission refuses then. */
+    eddy_vm_stream *default_streams[EDDY_VM_DEVICES];
     _Atomic uint32_t device_count; /* atomic: release, under the lock; the engine reads (acquire) */
 
     eddy_ring ring;

@@ -383,10 +383,6 @@ uint32_t eddy_vm_storage_generation(eddy_vm *vm, eddy_storage_number storage) {
     return generation;
 }
 
-uint8_t eddy_vm_storage_device(eddy_vm *vm, eddy_storage_number storage) {
-    return eddy_vm_storage(vm, storage)->shared.device;
-}
-
 int32_t eddy_vm_thread_count(const eddy_vm *vm) {
     return vm->thread_count;
 }

@@ -288,10 +288,8 @@ EDDY_MUST_USE eddy_status eddy_vm_device_add(eddy_vm *vm, struct eddy_backend *b
 /* A stream of a device: ordered, one of the device's queues. */
 EDDY_MUST_USE eddy_status eddy_vm_device_stream_create(eddy_vm *vm, uint8_t device,
                                                        int32_t priority, eddy_vm_stream **stream);
-/* The device's default stream. */
+/* The device's default stream; of a closed VM one that no call is submitted to. */
 eddy_vm_stream *eddy_vm_device_stream(eddy_vm *vm, uint8_t device);
-/* Where a storage's memory is. For the holder of a reference. */
-uint8_t eddy_vm_storage_device(eddy_vm *vm, eddy_storage_number storage);
 /* A call that copies `bytes` at `offset_bytes` of `source` to a new storage of `device`; one of the two is on the stream's device, the other there or
  * on the host. Ordered and failing as a call. stream NULL: the device's own for such copies. */
 EDDY_MUST_USE eddy_status eddy_vm_copy(eddy_vm *vm, eddy_vm_stream *stream,
@@ -299,9 +297,9 @@ EDDY_MUST_USE eddy_status eddy_vm_copy(eddy_vm *vm, eddy_vm_stream *stream,
                                        int64_t bytes, uint8_t device, const void *address,
                                        eddy_storage_number *copy);
 
-/* The same of a whole storage of the host, which is released: *storage is then the one on `device`. On failure it is released all the same. */
-EDDY_MUST_USE eddy_status eddy_vm_upload(eddy_vm *vm, eddy_storage_number *storage, uint8_t device,
-                                         const void *address);
+/* The same of a whole storage of the host, of `bytes`, which is released: *storage is then the one on `device`. On failure it is released all the same. */
+EDDY_MUST_USE eddy_status eddy_vm_upload(eddy_vm *vm, eddy_storage_number *storage, int64_t bytes,
+                                         uint8_t device, const void *address);
 
 /* ---- life ---- */
 

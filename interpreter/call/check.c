@@ -118,12 +118,11 @@ static eddy_status bring_source(eddy_general_call *call, findings *found) {
         call->caller, "programs run on the CPU: copy before the recording, or after it", origin);
     if (status != EDDY_OK)
         return status;
-    eddy_tensor *brought = eddy_transfer_elements(call->caller, call->operands[0].tensor,
-                                                  eddy_tensor_device(target), origin);
-    if (!brought) {
-        eddy_error error;
-        return eddy_error_peek(&error) ? error.status : EDDY_OUT_OF_MEMORY;
-    }
+    eddy_tensor *brought;
+    status = eddy_transfer_elements(call->caller, call->operands[0].tensor,
+                                    eddy_tensor_device(target), origin, &brought);
+    if (status != EDDY_OK)
+        return status;
     call->operands[0].tensor = brought;
     call->cast_count++;
     found->first = target;

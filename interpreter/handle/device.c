@@ -68,9 +68,14 @@ static eddy_status check_present(eddy_device device, eddy_origin origin) {
 
 #define FAR_BYTES ((int64_t)1 << 30)
 
+static eddy_lock starting; /* held while threads are started, by no caller of the VM */
+
+void eddy_device_fork_child(void) {
+    starting = (eddy_lock){0};
+}
+
 /* Makes the device at its first use. */
 static eddy_status start_far(eddy_runtime *runtime, int32_t index, eddy_origin origin) {
-    static eddy_lock starting; /* held while threads are started, by no caller of the VM */
     if (EDDY_LIKELY(eddy_load_acquire(&runtime->far[index]) != 0))
         return EDDY_OK;
     eddy_status status = EDDY_OK;

@@ -99,6 +99,8 @@ EDDY_MUST_USE eddy_status eddy_runtime_device(const eddy_caller *caller, eddy_ru
                                               const eddy_device *asked, eddy_origin origin,
                                               eddy_device *device);
 
+/* In a forked child: no other thread starts a device. */
+void eddy_device_fork_child(void);
 /* The VM's number of a device that eddy_runtime_device has given: 0 is the host. */
 static inline uint8_t eddy_runtime_vm_device(const eddy_runtime *runtime, eddy_device device) {
     return EDDY_LIKELY(device.kind == EDDY_DEVICE_CPU)

@@ -228,7 +228,8 @@ eddy_tensor *eddy_to_device(eddy_tensor *tensor, eddy_device device) {
         return NULL;
     if (found.kind == own.kind && found.index == own.index)
         return end(&v);
-    return eddy_transfer(tensor, found, v.origin);
+    eddy_tensor *copy = NULL;
+    return eddy_transfer(tensor, found, v.origin, &copy) == EDDY_OK ? copy : NULL;
 }
 
 eddy_tensor *eddy_reshape(eddy_tensor *tensor, eddy_shape shape) {

@@ -93,8 +93,8 @@ eddy_tensor *eddy_from_data(const void *data, eddy_shape shape, eddy_dtype dtype
         memcpy(memory, data, (size_t)bytes);
     eddy_vm_storage_written(runtime->vm);
     uint8_t vm_device = eddy_runtime_vm_device(runtime, device);
-    if (EDDY_UNLIKELY(vm_device != 0) &&
-        eddy_vm_upload(runtime->vm, &tensor->storage, vm_device, origin.address) != EDDY_OK) {
+    if (EDDY_UNLIKELY(vm_device != 0) && eddy_vm_upload(runtime->vm, &tensor->storage, bytes,
+                                                        vm_device, origin.address) != EDDY_OK) {
         eddy_tensor_discard(caller, tensor);
         return NULL;
     }

@@ -5,10 +5,12 @@
 #include <base/call_site.h>
 #include <interpreter/handle/tensor.h>
 
-/* The elements, row-major, on `device`, which is another one than the tensor's: the scope's or the caller's. Gradients come back. NULL, recorded. */
-eddy_tensor *eddy_transfer(eddy_tensor *tensor, eddy_device device, eddy_origin origin);
+/* The elements, row-major, on `device`, which is another one than the tensor's: the scope's or the caller's. Gradients come back. Errors are recorded. */
+EDDY_MUST_USE eddy_status eddy_transfer(eddy_tensor *tensor, eddy_device device, eddy_origin origin,
+                                        eddy_tensor **copy);
 /* The same without gradients: one reference, no scope's. */
-eddy_tensor *eddy_transfer_elements(eddy_caller *caller, eddy_tensor *tensor, eddy_device device,
-                                    eddy_origin origin);
+EDDY_MUST_USE eddy_status eddy_transfer_elements(eddy_caller *caller, eddy_tensor *tensor,
+                                                 eddy_device device, eddy_origin origin,
+                                                 eddy_tensor **copy);
 
 #endif

@@ -328,7 +328,7 @@ Test(device_hostile, what_is_made_lost_is_the_devices_all_the_same) {
                              .operands = &target,
                              .stream = session.stream};
         cr_assert_eq(eddy_vm_make_lost(session.vm, &call, error.sequence), EDDY_OK);
-        cr_assert_eq(eddy_vm_storage_device(session.vm, target.storage), session.device);
+        cr_assert_eq(eddy_vm_storage(session.vm, target.storage)->shared.device, session.device);
         expect_failure(&session, target.storage, EDDY_OUT_OF_RANGE);
         session_overwrite(&session, target.storage, 3);
         cr_assert_eq(session_read(&session, target.storage), value_of(3, 0));

@@ -1,7 +1,8 @@
 /* The simulated device through the public functions: what a GPU's user does, and what goes wrong. */
 #include <criterion/criterion.h>
 #include <eddy/eddy.h>
-#include <signal.h>
+#include <pthread.h>
+#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
@@ -52,6 +53,89 @@ Test(far, gradients_come_back_over_devices) {
     expect_elements(eddy_grad_of(x), (float[]){2, 4, 6, 8, 10, 12}, 6);
     eddy_scope_end(scope);
 }
+
+Test(far, gradients_of_gradients_cross_devices) {
+    eddy_scope *scope = eddy_scope_begin();
+    eddy_tensor *x = numbers(EDDY_CPU);
+    cr_assert_eq(eddy_requires_grad_set(x, true), EDDY_OK);
+    eddy_tensor *far = eddy_to_device(x, EDDY_FAR(0));
+    eddy_tensor *cubes = eddy_sum(eddy_mul(eddy_mul(far, far), far), EDDY_ALL_AXES, NULL);
+    eddy_tensor *slope;
+    cr_assert_eq(eddy_backward_to(EDDY_LIST(cubes), EDDY_LIST(x), EDDY_LIST(),
+                                  EDDY_OPTIONS(backward, .creates_graph = true), &slope),
+                 EDDY_OK);
+    expect_elements(slope, (float[]){3, 12, 27, 48, 75, 108}, 6);
+    cr_assert_eq(eddy_backward(eddy_sum(slope, EDDY_ALL_AXES, NULL)), EDDY_OK);
+    expect_elements(eddy_grad_of(x), (float[]){6, 12, 18, 24, 30, 36}, 6);
+    eddy_scope_end(scope);
+}
+
+/* ---- the runtime ends ---- */
+
+Test(far, what_outlives_its_runtime_is_refused) {
+    eddy_runtime *runtime = eddy_runtime_create(NULL);
+    cr_assert_eq(eddy_runtime_use(runtime), EDDY_OK);
+    eddy_tensor *there = numbers(EDDY_FAR(0)), *here = numbers(EDDY_CPU);
+    eddy_stream *stream = eddy_stream_create(EDDY_FAR(0), NULL);
+    cr_assert_eq(eddy_runtime_shutdown(runtime, EDDY_FOREVER), EDDY_OK);
+    cr_assert_null(eddy_to_device(there, EDDY_CPU));
+    expect_error(EDDY_SHUT_DOWN, "");
+    cr_assert_null(eddy_to_device(there, EDDY_FAR(1)));
+    expect_error(EDDY_SHUT_DOWN, "");
+    cr_assert_null(eddy_to_device(here, EDDY_FAR(0)));
+    expect_error(EDDY_SHUT_DOWN, "");
+    cr_assert_eq(eddy_copy_into(here, there), EDDY_SHUT_DOWN);
+    cr_assert_null(eddy_add(there, there));
+    cr_assert_null(eddy_event_record(stream));
+    cr_assert_null(eddy_map(there, EDDY_READ, EDDY_FOREVER));
+    eddy_error_take(NULL);
+    eddy_stream_release(&stream);
+    eddy_release(&there);
+    eddy_release(&here);
+    eddy_runtime_release(&runtime);
+}
+
+typedef struct issuing {
+    eddy_runtime *runtime;
+    eddy_tensor *there;
+    _Atomic bool has_begun;
+} issuing;
+
+static void *issue_until_refused(void *context) {
+    issuing *at = context;
+    cr_assert_eq(eddy_runtime_use(at->runtime), EDDY_OK);
+    for (bool is_refused = false; !is_refused; at->has_begun = true) {
+        eddy_tensor *sum = eddy_add(at->there, at->there);
+        eddy_tensor *back = sum ? eddy_to_device(sum, EDDY_CPU) : NULL;
+        eddy_tensor *again = back ? eddy_to_device(back, EDDY_FAR(0)) : NULL;
+        is_refused = !again || eddy_copy_into(back, again) != EDDY_OK;
+        eddy_release(&sum);
+        eddy_release(&back);
+        eddy_release(&again);
+    }
+    expect_error(EDDY_SHUT_DOWN, "");
+    return NULL;
+}
+
+Test(far, a_shutdown_beside_issuing_threads) {
+    for (int round = 0; round < 20; round++) {
+        issuing at = {.runtime = eddy_runtime_create(NULL)};
+        cr_assert_eq(eddy_runtime_use(at.runtime), EDDY_OK);
+        at.there = numbers(EDDY_FAR(0));
+        pthread_t threads[2];
+        for (int i = 0; i < 2; i++)
+            cr_assert_eq(pthread_create(&threads[i], NULL, issue_until_refused, &at), 0);
+        while (!at.has_begun)
+            sched_yield();
+        cr_assert_eq(eddy_runtime_shutdown(at.runtime, EDDY_FOREVER), EDDY_OK);
+        for (int i = 0; i < 2; i++)
+            cr_assert_eq(pthread_join(threads[i], NULL), 0);
+        eddy_release(&at.there);
+        eddy_runtime_release(&at.runtime);
+    }
+}
+
+/* ---- what is refused, and what is not ---- */
 
 Test(far, operands_of_two_devices_are_refused) {
     eddy_scope *scope = eddy_scope_begin();
