@@ -7,10 +7,10 @@
 #ifndef EDDY_STREAMS_BACKEND_H
 #define EDDY_STREAMS_BACKEND_H
 
-#include <base/sleep.h>
 #include <eddy/status.h>
 #include <kernels/kernel.h>
 #include <stdint.h>
+#include <streams/doorbell.h>
 
 #define EDDY_BACKEND_QUEUES 16
 /* Words that one launch looks at. */
@@ -53,7 +53,7 @@ typedef struct eddy_backend_class {
     eddy_status (*look)(eddy_backend_queue *queue, const eddy_kernel_error *const *sources,
                         uint32_t count, eddy_kernel_error *error);
     eddy_status (*mark)(eddy_backend_queue *queue, uint64_t ticket);
-    /* Sleeps while backend->progress is `seen` and no ticket completes. Any thread, one at a time. */
+    /* Sleeps until a ticket completes, or backend->progress rings beyond `seen`. Any thread, one at a time. */
     void (*await)(eddy_backend *backend, uint32_t seen);
     /* Addresses of the device, aligned to 512; NULL: there are none left. Any thread. */
     void *(*memory_acquire)(eddy_backend *backend, int64_t bytes);
@@ -66,9 +66,7 @@ typedef struct eddy_backend_class {
 
 struct eddy_backend {
     const eddy_backend_class *class; /* const after init */
-    /* atomic: raised (seq_cst) after tickets were completed, or to end a sleep */
-    eddy_sleep_word progress;
-    _Atomic uint32_t sleepers; /* atomic: seq_cst; in `await` */
+    eddy_doorbell progress;          /* rung after tickets were completed, or to end a sleep */
     /* atomic: set once (release), with the first DEVICE_LOST; nothing that was launched runs then */
     _Atomic bool is_lost;
     /* The word of ticket t is number t % EDDY_BACKEND_WORDS: the launching thread's before the launch, then the device's, until the ticket is
@@ -79,13 +77,6 @@ struct eddy_backend {
 
 static inline eddy_kernel_error *eddy_backend_error(eddy_backend *backend, uint64_t ticket) {
     return &backend->errors[ticket % EDDY_BACKEND_WORDS];
-}
-
-/* Ends a sleep in `await`. */
-static inline void eddy_backend_raise(eddy_backend *backend) {
-    eddy_add_seq_cst(&backend->progress, 1u);
-    if (eddy_load_seq_cst(&backend->sleepers) > 0)
-        eddy_sleep_wake_all(&backend->progress);
 }
 
 #endif

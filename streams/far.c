@@ -55,9 +55,8 @@ typedef struct far_device {
     bool is_running;                        /* lock: lock; a piece runs */
     bool is_to_lose;                        /* lock: lock */
     bool is_halted;                         /* lock: lock */
-    _Atomic bool is_asleep;                 /* atomic: seq_cst; the device's thread */
-    eddy_sleep_word launched;               /* atomic: seq_cst; raised after each launch */
-    _Atomic bool is_ending;                 /* atomic: release; seen after a raise of `launched` */
+    eddy_doorbell launched;                 /* rung after each launch */
+    _Atomic bool is_ending;                 /* atomic: release; seen after a ring of `launched` */
     uint64_t random;                        /* the device's thread only */
     eddy_thread thread;
 } far_device;
@@ -86,12 +85,6 @@ static piece *piece_create(piece_kind kind, size_t context_bytes) {
     return made;
 }
 
-static void wake(far_device *device) {
-    eddy_add_seq_cst(&device->launched, 1u);
-    if (eddy_load_seq_cst(&device->is_asleep))
-        eddy_sleep_wake_one(&device->launched);
-}
-
 static eddy_status launch(eddy_backend_queue *base, piece *made) {
     far_device *device = device_of(base->backend);
     far_queue *queue = (far_queue *)(void *)base;
@@ -108,7 +101,7 @@ static eddy_status launch(eddy_backend_queue *base, piece *made) {
         free(made);
         return EDDY_DEVICE_LOST;
     }
-    wake(device);
+    eddy_doorbell_ring(&device->launched);
     return EDDY_OK;
 }
 
@@ -206,7 +199,7 @@ static piece *take(far_device *device, uint64_t choice, far_queue **from) {
 
 static void say_lost(far_device *device) {
     eddy_store_release(&device->base.is_lost, true);
-    eddy_backend_raise(&device->base);
+    eddy_doorbell_ring(&device->base.progress);
 }
 
 static bool run_one(far_device *device, uint64_t choice) {
@@ -226,7 +219,7 @@ static bool run_one(far_device *device, uint64_t choice) {
         say_lost(device);
     } else if (taken->kind == PIECE_MARK) {
         eddy_store_release(&queue->base.completed, taken->ticket);
-        eddy_backend_raise(&device->base);
+        eddy_doorbell_ring(&device->base.progress);
     }
     free(taken);
     return true;
@@ -236,18 +229,10 @@ bool eddy_far_step(eddy_backend *backend, uint64_t choice) {
     return run_one(device_of(backend), choice);
 }
 
-/* `seen` was read before the last look, and is raised after a launch. */
-static void sleep_for_launches(far_device *device, uint32_t seen) {
-    eddy_store_seq_cst(&device->is_asleep, true);
-    if (eddy_load_seq_cst(&device->launched) == seen)
-        eddy_sleep_wait(&device->launched, seen, EDDY_CLOCK_FOREVER);
-    eddy_store_seq_cst(&device->is_asleep, false);
-}
-
 static void far_main(void *context) {
     far_device *device = context;
     for (;;) {
-        uint32_t seen = eddy_load_seq_cst(&device->launched);
+        uint32_t seen = eddy_doorbell_seen(&device->launched);
         uint64_t choice = draw(device);
         if (choice % 16 < PAUSES)
             sched_yield();
@@ -256,7 +241,7 @@ static void far_main(void *context) {
         else if (eddy_load_acquire(&device->is_ending))
             return;
         else
-            sleep_for_launches(device, seen);
+            eddy_doorbell_sleep(&device->launched, seen);
     }
 }
 
@@ -285,9 +270,7 @@ static bool halt(eddy_backend *backend, int64_t deadline_ns) {
 }
 
 static void await(eddy_backend *backend, uint32_t seen) {
-    eddy_add_seq_cst(&backend->sleepers, 1u);
-    eddy_sleep_wait(&backend->progress, seen, EDDY_CLOCK_FOREVER);
-    eddy_sub_seq_cst(&backend->sleepers, 1u);
+    eddy_doorbell_sleep(&backend->progress, seen);
 }
 
 /* ---- memory ---- */
@@ -432,7 +415,7 @@ static void destroy(eddy_backend *backend) {
     far_device *device = device_of(backend);
     if (!device->options.is_by_hand) {
         eddy_store_release(&device->is_ending, true);
-        wake(device);
+        eddy_doorbell_ring(&device->launched);
         eddy_thread_join(&device->thread);
     }
     EDDY_ASSERT(device->acquired_bytes == 0);

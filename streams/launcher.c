@@ -1,14 +1,9 @@
 #include <base/float_environment.h>
 #include <base/memory.h>
-#include <base/sleep.h>
 #include <base/thread.h>
 #include <stddef.h>
+#include <streams/doorbell.h>
 #include <streams/launcher.h>
-#include <streams/team.h>
-
-/* How long the thread looks for more before it sleeps: about what a wake takes. */
-#define SPIN_NS 20000
-#define SPIN_CHECKS 64
 
 typedef struct launcher {
     eddy_work_queue base;
@@ -16,19 +11,12 @@ typedef struct launcher {
     eddy_work *head, **tail; /* lock: lock */
     _Atomic bool
         is_stalled; /* atomic: the work sets (release), the VM clears (release); any thread loads (acquire) */
-    _Atomic bool is_ending; /* atomic: release; seen after a raise of `word` */
-    eddy_sleep_word word;   /* atomic: seq_cst; raised after there is something to do */
-    _Atomic bool is_asleep; /* atomic: seq_cst */
+    _Atomic bool is_ending; /* atomic: release; seen after a ring */
+    eddy_doorbell bell;     /* rung after there is something to do */
     bool has_thread;        /* const after init */
     bool is_inside;         /* without a thread: a work runs; by the thread that dispatches */
     eddy_thread thread;
 } launcher;
-
-static void wake(launcher *to) {
-    eddy_add_seq_cst(&to->word, 1u);
-    if (eddy_load_seq_cst(&to->is_asleep))
-        eddy_sleep_wake_one(&to->word);
-}
 
 static eddy_work *take(launcher *from) {
     eddy_lock_acquire(&from->lock);
@@ -68,42 +56,17 @@ static bool has_work(launcher *from) {
     return has;
 }
 
-/* If a processor is free for that. */
-static bool spin(launcher *from, uint32_t word) {
-    if (!eddy_team_spin_begin())
-        return false;
-    bool has_news = false;
-    int64_t end = eddy_clock_ns() + SPIN_NS;
-    while (!has_news && eddy_clock_ns() < end)
-        for (int i = 0; i < SPIN_CHECKS && !has_news; i++) {
-            has_news = eddy_load_acquire(&from->word) != word;
-            eddy_atomic_pause();
-        }
-    eddy_team_spin_end();
-    return has_news;
-}
-
-/* The word is read before the last look, and raised after there is something to find. */
-static void sleep_for_work(launcher *from, uint32_t word) {
-    if (spin(from, word))
-        return;
-    eddy_store_seq_cst(&from->is_asleep, true);
-    if (eddy_load_seq_cst(&from->word) == word)
-        eddy_sleep_wait(&from->word, word, EDDY_CLOCK_FOREVER);
-    eddy_store_seq_cst(&from->is_asleep, false);
-}
-
 static void launcher_main(void *context) {
     launcher *self = context;
     eddy_float_environment_enter();
     for (;;) {
-        uint32_t word = eddy_load_seq_cst(&self->word);
+        uint32_t seen = eddy_doorbell_seen(&self->bell);
         if (run_one(self))
             continue;
         if (eddy_load_acquire(&self->is_ending))
             return;
-        if (!has_work(self))
-            sleep_for_work(self, word);
+        if (!has_work(self) && !eddy_doorbell_spin(&self->bell, seen))
+            eddy_doorbell_sleep(&self->bell, seen);
     }
 }
 
@@ -125,7 +88,7 @@ static void dispatch(eddy_work_queue *base, eddy_work *work) {
     self->tail = &work->next;
     eddy_lock_release(&self->lock);
     if (self->has_thread)
-        wake(self);
+        eddy_doorbell_ring(&self->bell);
     else
         run_inside(self);
 }
@@ -134,7 +97,7 @@ static void destroy(eddy_work_queue *base) {
     launcher *self = (launcher *)(void *)base;
     if (self->has_thread) {
         eddy_store_release(&self->is_ending, true);
-        wake(self);
+        eddy_doorbell_ring(&self->bell);
         eddy_thread_join(&self->thread);
     }
     eddy_memory_release(self, sizeof(*self), EDDY_MEMORY_RUNTIME);
@@ -173,7 +136,7 @@ void eddy_launcher_resume(eddy_work_queue *queue) {
     launcher *self = (launcher *)(void *)queue;
     eddy_store_release(&self->is_stalled, false);
     if (self->has_thread)
-        wake(self);
+        eddy_doorbell_ring(&self->bell);
     else
         run_inside(self);
 }

@@ -11,10 +11,6 @@
 #include <vm/submit.h>
 #include <vm/wait.h>
 
-/* How long the reaper looks before it sleeps. */
-#define SPIN_NS 20000
-#define SPIN_CHECKS 64
-
 /* Between dispatch and arrival. */
 static eddy_vm_device *device_of(const eddy_node *node) {
     return node->queue->device;
@@ -240,7 +236,7 @@ static void node_launch(eddy_work *work, eddy_status failure) {
     eddy_lock_release(&queue->lock);
     /* If it is lost by now, the reaper may have looked before the ticket was noted. */
     if (EDDY_UNLIKELY(status != EDDY_OK || eddy_load_acquire(&device->backend->is_lost)))
-        eddy_backend_raise(device->backend);
+        eddy_doorbell_ring(&device->backend->progress);
 }
 
 /* ---- completion: reaper ---- */
@@ -280,26 +276,15 @@ static bool reap(eddy_vm_device *device) {
     return has_any;
 }
 
-/* Looks for a while, if a processor is free for that, and sleeps. */
 static void wait_for_progress(eddy_vm_device *device, uint32_t seen) {
-    bool has_news = false;
-    if (eddy_team_spin_begin()) {
-        int64_t end = eddy_clock_ns() + SPIN_NS;
-        while (!has_news && eddy_clock_ns() < end)
-            for (int i = 0; i < SPIN_CHECKS && !has_news; i++) {
-                has_news = eddy_load_acquire(&device->backend->progress) != seen;
-                eddy_atomic_pause();
-            }
-        eddy_team_spin_end();
-    }
-    if (!has_news)
+    if (!eddy_doorbell_spin(&device->backend->progress, seen))
         device->backend->class->await(device->backend, seen);
 }
 
 static void reaper_main(void *context) {
     eddy_vm_device *device = context;
     for (;;) {
-        uint32_t seen = eddy_load_seq_cst(&device->backend->progress);
+        uint32_t seen = eddy_doorbell_seen(&device->backend->progress);
         if (eddy_load_acquire(&device->vm->is_halted))
             eddy_thread_park();
         if (reap(device))
@@ -403,7 +388,7 @@ static bool has_launched(const eddy_vm_device *device) {
 static bool wait_for_launched(eddy_vm_device *device) {
     bool is_any = false;
     while (has_launched(device) && !is_any) {
-        uint32_t seen = eddy_load_seq_cst(&device->backend->progress);
+        uint32_t seen = eddy_doorbell_seen(&device->backend->progress);
         is_any = reap(device);
         if (!is_any)
             wait_for_progress(device, seen);
@@ -461,7 +446,7 @@ static eddy_status stream_create(eddy_vm *vm, eddy_vm_device *device, int32_t pr
 static void device_free(eddy_vm_device *device) {
     if (device->has_reaper) {
         eddy_store_release(&device->is_ending, true);
-        eddy_backend_raise(device->backend);
+        eddy_doorbell_ring(&device->backend->progress);
         eddy_thread_join(&device->reaper);
     }
     if (device->launcher)

@@ -45,7 +45,7 @@ typedef struct eddy_vm_device {
     eddy_work_queue *launcher; /* const */
     eddy_thread reaper;
     bool has_reaper;        /* const after init */
-    _Atomic bool is_ending; /* atomic: release; seen after the backend's progress is raised */
+    _Atomic bool is_ending; /* atomic: release; seen after the backend's doorbell has rung */
     eddy_device_queue queues[EDDY_BACKEND_QUEUES];
     eddy_backend_queue *unders[EDDY_BACKEND_QUEUES];
     _Atomic uint32_t queue_count; /* atomic: release, under `making`; others read (acquire) */

@@ -49,7 +49,7 @@ static uint64_t completed(int queue) {
 
 static void await_ticket(int queue, uint64_t ticket) {
     for (;;) {
-        uint32_t seen = eddy_load_seq_cst(&far->progress);
+        uint32_t seen = eddy_doorbell_seen(&far->progress);
         if (completed(queue) >= ticket)
             return;
         far->class->await(far, seen);
@@ -290,7 +290,7 @@ Test(far, a_lost_device_runs_nothing_more_and_says_so) {
     mark(0, 2);
     cr_assert(eddy_far_step(far, 0));
     cr_assert(eddy_far_step(far, 0));
-    uint32_t seen = eddy_load_seq_cst(&far->progress);
+    uint32_t seen = eddy_doorbell_seen(&far->progress);
     cr_assert_not(eddy_load_acquire(&far->is_lost));
     eddy_far_lose(far);
     cr_assert(eddy_load_acquire(&far->is_lost));

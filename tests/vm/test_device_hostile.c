@@ -60,7 +60,7 @@ static eddy_status mark_and_lose(eddy_backend_queue *queue, uint64_t ticket) {
     eddy_status status = lost_in_mark.real->mark(queue, ticket);
     eddy_far_lose(queue->backend);
     while (eddy_load_acquire(&lost_in_mark.sleeps_at) !=
-           eddy_load_acquire(&queue->backend->progress))
+           eddy_doorbell_seen(&queue->backend->progress))
         sched_yield();
     return status;
 }

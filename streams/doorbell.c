@@ -1,0 +1,27 @@
+#include <streams/doorbell.h>
+#include <streams/team.h>
+
+/* About what a wake takes. */
+#define SPIN_NS 20000
+#define SPIN_CHECKS 64
+
+bool eddy_doorbell_spin(eddy_doorbell *bell, uint32_t seen) {
+    if (!eddy_team_spin_begin())
+        return false;
+    bool has_rung = false;
+    int64_t end = eddy_clock_ns() + SPIN_NS;
+    while (!has_rung && eddy_clock_ns() < end)
+        for (int i = 0; i < SPIN_CHECKS && !has_rung; i++) {
+            has_rung = eddy_load_acquire(&bell->rings) != seen;
+            eddy_atomic_pause();
+        }
+    eddy_team_spin_end();
+    return has_rung;
+}
+
+void eddy_doorbell_sleep(eddy_doorbell *bell, uint32_t seen) {
+    eddy_store_seq_cst(&bell->is_asleep, true);
+    if (eddy_load_seq_cst(&bell->rings) == seen)
+        eddy_sleep_wait(&bell->rings, seen, EDDY_CLOCK_FOREVER);
+    eddy_store_seq_cst(&bell->is_asleep, false);
+}

@@ -1,0 +1,30 @@
+/* What one thread sleeps on while it has nothing to do, and others ring after they have given it something. No ring is lost: the sleeper reads how often it has rung
+ * before it looks for work for the last time. */
+#ifndef EDDY_STREAMS_DOORBELL_H
+#define EDDY_STREAMS_DOORBELL_H
+
+#include <base/sleep.h>
+
+typedef struct eddy_doorbell {
+    eddy_sleep_word rings;  /* atomic: seq_cst; compared for equality */
+    _Atomic bool is_asleep; /* atomic: seq_cst; its thread sets and clears it */
+} eddy_doorbell;
+
+/* Before the last look for work. */
+static inline uint32_t eddy_doorbell_seen(eddy_doorbell *bell) {
+    return eddy_load_seq_cst(&bell->rings);
+}
+
+/* After there is something to find. Any thread. */
+static inline void eddy_doorbell_ring(eddy_doorbell *bell) {
+    eddy_add_seq_cst(&bell->rings, 1u);
+    if (eddy_load_seq_cst(&bell->is_asleep))
+        eddy_sleep_wake_one(&bell->rings);
+}
+
+/* Looks for a ring for a while, if a processor is free for that; whether there was one. */
+bool eddy_doorbell_spin(eddy_doorbell *bell, uint32_t seen);
+/* Sleeps until there is one, or spuriously. One thread at a time. */
+void eddy_doorbell_sleep(eddy_doorbell *bell, uint32_t seen);
+
+#endif
