@@ -401,3 +401,23 @@ Test(device_hostile, a_lend_of_a_devices_storage_has_its_timeout) {
     session_release(&session, a);
     session_close(&session);
 }
+
+/* The caller is not to wait for calls that the device may begin after each other. */
+Test(device_hostile, an_issuer_goes_ahead_of_a_device) {
+    vm_session session = session_open_threads(2);
+    session_far(&session, (eddy_far_options){.is_by_hand = true});
+    eddy_storage_number first = session_make(&session, 0), all[20];
+    run_pieces(&session, 2);
+    session_settled_counters(&session);
+    for (int i = 0; i < 20; i++)
+        all[i] = session_make_from(&session, i, 1, &first);
+    eddy_vm_lock(session.vm);
+    cr_assert_eq(session.vm->vain_at, 0, "it has waited");
+    eddy_vm_unlock(session.vm);
+    run_pieces(&session, 40);
+    session_settle(&session);
+    session_release(&session, first);
+    for (int i = 0; i < 20; i++)
+        session_release(&session, all[i]);
+    session_close(&session);
+}
