@@ -42,16 +42,14 @@ static void run_there(void *context) {
         eddy_vm_execute_check_finite(&call->run);
 }
 
-void eddy_device_run_launch(const eddy_vm_run *run, const eddy_device_launch *launch,
+bool eddy_device_run_launch(const eddy_vm_run *run, const eddy_device_launch *launch,
                             eddy_backend_queue *queue, eddy_shape *shapes, int64_t *bytes) {
     const eddy_backend_class *class = queue->backend->class;
     size_t count = (size_t)run->instruction->operand_count;
     size_t call_bytes = sizeof(device_run) + count * (sizeof(void *) + sizeof(int64_t));
     device_run *call = eddy_memory_acquire(call_bytes, EDDY_MEMORY_ARGUMENT);
-    if (!call) {
-        eddy_store_relaxed(&run->error->status, (int32_t)EDDY_OUT_OF_MEMORY);
-        return;
-    }
+    if (!call)
+        return false;
     call->run = *run;
     call->run.workspace = class->translate(queue->backend, run->workspace);
     call->run.team = &eddy_team_serial;
@@ -64,4 +62,5 @@ void eddy_device_run_launch(const eddy_vm_run *run, const eddy_device_launch *la
     memcpy(call->data + count, run->bytes, count * sizeof(int64_t));
     (void)class->run(queue, run_there, call, call_bytes);
     eddy_memory_release(call, call_bytes, EDDY_MEMORY_ARGUMENT);
+    return true;
 }

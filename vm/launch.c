@@ -161,7 +161,8 @@ static void say_skipped(eddy_vm_device *device, const eddy_node *node) {
                        (int32_t)EDDY_SKIPPED);
 }
 
-static void launch_kernel(const eddy_node *node, const eddy_device_launch *launch,
+/* False: there was no memory, nothing is launched. */
+static bool launch_kernel(const eddy_node *node, const eddy_device_launch *launch,
                           const eddy_vm_run *run) {
     const eddy_instruction *instruction = &node->instruction;
     bool is_traced = eddy_trace_is_on();
@@ -171,13 +172,15 @@ static void launch_kernel(const eddy_node *node, const eddy_device_launch *launc
     counted to = {0};
     if (node->phase == EDDY_STAGING_COUNTS)
         to = counted_of(node);
+    bool is_launched = true;
     if (instruction->view.descriptor == &eddy_copy_op)
         eddy_copy_launch(run, launch, node->queue->under);
     else
-        eddy_device_run_launch(run, launch, node->queue->under, to.shapes, to.bytes);
+        is_launched = eddy_device_run_launch(run, launch, node->queue->under, to.shapes, to.bytes);
     if (EDDY_UNLIKELY(is_traced))
         eddy_trace_end(EDDY_TRACE_KERNEL, eddy_instruction_name(instruction),
                        instruction->view.sequence);
+    return is_launched;
 }
 
 static bool provide_workspace(eddy_vm_device *device, eddy_node *node, eddy_vm_run *run) {
@@ -222,9 +225,13 @@ static bool launch_call(eddy_vm_device *device, eddy_node *node, eddy_device_lau
         return false;
     }
     *run.error = (eddy_kernel_error){.position = INT64_MAX};
-    launch->has_launched = true;
     wait_on_device(device, node, launch);
-    launch_kernel(node, launch, &run);
+    launch->has_launched = launch_kernel(node, launch, &run);
+    if (!launch->has_launched) {
+        /* A workspace stays with the node, until it is tried again or has failed. */
+        unprovide(device, node, instruction->view.operand_count);
+        return false;
+    }
     return_workspace(device, node);
     return true;
 }

@@ -44,7 +44,7 @@ eddy_status eddy_device_parse(const char *text, eddy_device *device) {
         return eddy_fail(EDDY_INVALID_ARGUMENT, origin, "an argument is NULL");
     if (!parse(text, device))
         return eddy_fail(EDDY_INVALID_ARGUMENT, origin,
-                         "\"%.40s\" is no device; \"cpu\", \"far\" and \"cuda:1\" are names of some", text);
+                         "\"%.40s\" is no device; \"cpu\", \"far\" and \"cuda:1\" are", text);
     return EDDY_OK;
 }
 

@@ -421,3 +421,27 @@ Test(device_hostile, an_issuer_goes_ahead_of_a_device) {
         session_release(&session, all[i]);
     session_close(&session);
 }
+
+/* It is tried again, and nothing has been touched. */
+Test(device_hostile,
+     a_launch_without_memory_of_the_host_is_tried_again_and_fails_as_one_that_did_not_run) {
+    ON_EACH_PATH(session) {
+        session_far(&session, (eddy_far_options){.seed = 1});
+        eddy_storage_number target = session_make(&session, 4);
+        session_settle(&session);
+        eddy_memory_fail_at(EDDY_MEMORY_ARGUMENT, 0, 1);
+        session_mix_in(&session, target, 5, 0, NULL);
+        session_settle(&session);
+        cr_assert_eq(session_read(&session, target), synthetic_mix(value_of(4, 0), 5));
+        eddy_memory_fail_at(EDDY_MEMORY_ARGUMENT, 0, INT64_MAX);
+        session_mix_in(&session, target, 6, 0, NULL);
+        session_settle(&session);
+        eddy_memory_fail_at(EDDY_MEMORY_ARGUMENT, 0, 0);
+        int64_t value;
+        cr_assert_eq(eddy_vm_read_small(session.vm, target, 0, 8, &value, &forever), EDDY_SKIPPED);
+        taken_error();
+        cr_assert_eq(eddy_vm_recover(session.vm, &target, 1, test_origin), EDDY_OK);
+        cr_assert_eq(session_read(&session, target), synthetic_mix(value_of(4, 0), 5));
+        session_release(&session, target);
+    }
+}
