@@ -70,7 +70,7 @@ static eddy_status check_present(eddy_device device, eddy_origin origin) {
 
 static eddy_lock starting; /* held while threads are started, by no caller of the VM */
 
-void eddy_device_fork_child(void) {
+void eddy_runtime_devices_fork_child(void) {
     starting = (eddy_lock){0};
 }
 

@@ -162,7 +162,7 @@ static void at_fork_child(void) {
     eddy_fast_ops_fork_child();
     eddy_generator_fork_child();
     eddy_host_fork_child();
-    eddy_device_fork_child();
+    eddy_runtime_devices_fork_child();
     eddy_overwritten_fork_child();
 }
 

@@ -100,7 +100,7 @@ EDDY_MUST_USE eddy_status eddy_runtime_device(const eddy_caller *caller, eddy_ru
                                               eddy_device *device);
 
 /* In a forked child: no other thread starts a device. */
-void eddy_device_fork_child(void);
+void eddy_runtime_devices_fork_child(void);
 /* The VM's number of a device that eddy_runtime_device has given: 0 is the host. */
 static inline uint8_t eddy_runtime_vm_device(const eddy_runtime *runtime, eddy_device device) {
     return EDDY_LIKELY(device.kind == EDDY_DEVICE_CPU)
