@@ -60,8 +60,9 @@ eddy_status eddy_vm_copy(eddy_vm *vm, eddy_vm_stream *stream, eddy_storage_numbe
     if (status != EDDY_OK)
         return status;
     eddy_vm_operand operands[] = {{.storage = source},
-                                  {.access = EDDY_ACCESS_MUT,
-                                   .is_new = true,
+                                  {.storage = *copy,
+                                   .access = EDDY_ACCESS_MUT,
+                                   .is_new = *copy == 0,
                                    .covers_all = true,
                                    .device = device,
                                    .bytes = bytes}};
@@ -78,10 +79,9 @@ eddy_status eddy_vm_copy(eddy_vm *vm, eddy_vm_stream *stream, eddy_storage_numbe
     return status;
 }
 
-eddy_status eddy_vm_upload(eddy_vm *vm, eddy_storage_number *storage, int64_t bytes, uint8_t device,
-                           const void *address) {
-    eddy_storage_number source = *storage;
-    eddy_status status = eddy_vm_copy(vm, NULL, source, 0, bytes, device, address, storage);
+eddy_status eddy_vm_upload(eddy_vm *vm, eddy_storage_number source, int64_t bytes, uint8_t device,
+                           const void *address, eddy_storage_number *copy) {
+    eddy_status status = eddy_vm_copy(vm, NULL, source, 0, bytes, device, address, copy);
     eddy_status entered = eddy_vm_enter(vm, (eddy_origin){"copy", address});
     if (entered != EDDY_OK) /* it was freed with the VM, and so is the copy */
         return entered;

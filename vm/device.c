@@ -22,11 +22,21 @@ bool eddy_device_is_late(const eddy_node *node) {
     return node->instruction.kind == EDDY_KIND_CALL && node->instruction.view.descriptor->count;
 }
 
+static bool is_program(const eddy_node *node) {
+    return node->instruction.kind == EDDY_KIND_CALL &&
+           node->instruction.view.descriptor->is_program;
+}
+
+/* Whether it takes its edges from ends, and satisfies them by its own, on its device too. */
+static bool stands_apart(const eddy_node *node) {
+    return eddy_device_is_late(node) || is_program(node);
+}
+
 bool eddy_device_orders(const eddy_node *source, const eddy_node *node) {
     return source->stream->device && source->stream->device == node->stream->device &&
            eddy_instruction_has(&source->instruction, EDDY_KIND_IS_STREAMED) &&
            eddy_instruction_has(&node->instruction, EDDY_KIND_IS_STREAMED) &&
-           !eddy_device_is_late(source) && !eddy_device_is_late(node);
+           !stands_apart(source) && !stands_apart(node);
 }
 
 /* ---- dispatch: engine ---- */
@@ -129,7 +139,8 @@ static void dispatch(eddy_vm *vm, eddy_vm_device *device, eddy_node *node) {
     *launch = (eddy_device_launch){.is_open = true};
     note_sources(device, node, launch);
     leave_out_implied(device, node, launch);
-    launch->is_skipped = node->instruction.kind == EDDY_KIND_CALL && has_bad_input(vm, node);
+    launch->is_skipped =
+        node->instruction.kind == EDDY_KIND_CALL && !is_program(node) && has_bad_input(vm, node);
     if (is_first)
         eddy_graph_dispatched(vm, node);
     node->state = EDDY_NODE_DISPATCHED;

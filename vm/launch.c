@@ -76,7 +76,8 @@ static provided provide(eddy_vm_device *device, eddy_node *node, void **data, in
         if (is_made && !storage->shared.data)
             storage->shared.data = acquire(device, node, storage, storage->shared.bytes);
         /* A buffer of the user's without elements may have no address. */
-        if (!storage->shared.data && (is_input || is_made) && !storage->shared.borrow) {
+        bool is_needed = is_made || (is_input && !instruction->view.descriptor->is_program);
+        if (!storage->shared.data && is_needed && !storage->shared.borrow) {
             unprovide(device, node, i);
             return is_input ? PROVIDED_NOTHING : PROVIDED_NOT;
         }
@@ -303,6 +304,8 @@ static void end_call(eddy_vm_device *device, const eddy_instruction *instruction
         eddy_vm_execute_fail(vm, instruction, launch->failure, launch->has_launched);
         return;
     }
+    if (instruction->view.descriptor->is_program) /* it has said so itself */
+        return;
     bool has_run =
         launch->has_launched && eddy_load_acquire(&error->status) != (int32_t)EDDY_SKIPPED;
     eddy_poison blame = eddy_vm_input_poison(vm, instruction);

@@ -173,16 +173,19 @@ static inline eddy_status session_submit(vm_session *session, const eddy_vm_desc
     /* Every other call that may promise to be plain does. */
     bool is_plain = synthetic_is_plain(descriptor, operands, count) &&
                     (descriptor != &synthetic_op || session->turn++ % 2);
-    eddy_vm_call call = {.instruction = {.descriptor = is_plain && descriptor == &synthetic_op
-                                                           ? &synthetic_plain_op
-                                                           : descriptor,
-                                         .arguments = arguments,
-                                         .operand_count = count},
-                         .argument_bytes = argument_bytes,
-                         .operands = operands,
-                         .stream = session->stream,
-                         .cost_ps = session->cost_ps,
-                         .is_plain = is_plain};
+    eddy_vm_call call = {
+        .instruction = {.descriptor = is_plain && descriptor == &synthetic_op ? &synthetic_plain_op
+                                                                              : descriptor,
+                        .arguments = arguments,
+                        .operand_count = count},
+        .argument_bytes = argument_bytes,
+        .operands = operands,
+        .stream = session->stream,
+        .cost_ps = session->cost_ps,
+        /* Who issues it opens the latch: it is no call that it may run itself. */
+        .place =
+            descriptor == &latch_op && session->cost_ps > 0 ? EDDY_PLACE_WORKER : EDDY_PLACE_ANY,
+        .is_plain = is_plain};
     return synthetic_submit(session->vm, &call);
 }
 

@@ -184,7 +184,7 @@ Test(device, what_follows_a_failure_is_skipped_also_if_it_was_launched_before) {
 /* A copy runs whatever it finds; who reads it must not take that for a success. */
 Test(device, what_copies_a_failure_is_known_to_have_failed) {
     ON_EACH_PATH_FAR(session, 30) {
-        eddy_storage_number target = session_make(&session, 7), copy;
+        eddy_storage_number target = session_make(&session, 7), copy = 0;
         eddy_storage_number bad = session_make_failing(&session, 1);
         cr_assert_eq(eddy_vm_copy(session.vm, session.far_streams[1], bad, 0, CELLS * 8,
                                   session.device, NULL, &copy),
@@ -390,7 +390,7 @@ Test(device, copies_go_to_the_device_and_back) {
         session.device = 0;
         eddy_vm_stream *stream = session.stream;
         session.stream = NULL;
-        eddy_storage_number here = session_make(&session, 6), there, again, back;
+        eddy_storage_number here = session_make(&session, 6), there = 0, again = 0, back = 0;
         cr_assert_eq(eddy_vm_copy(session.vm, stream, here, 0, CELLS * 8, device, NULL, &there),
                      EDDY_OK);
         session_overwrite(&session, here, 8);

@@ -257,7 +257,7 @@ static void delete_nothing(void *context) {
 Test(device_hostile, a_borrowed_storage_without_elements_is_copied) {
     ON_EACH_PATH(session) {
         session_far(&session, (eddy_far_options){.seed = 1});
-        eddy_storage_number here, there;
+        eddy_storage_number here, there = 0;
         cr_assert_eq(eddy_vm_storage_borrow(session.vm, NULL, 0, delete_nothing, NULL, &here),
                      EDDY_OK);
         cr_assert_eq(
