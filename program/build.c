@@ -5,6 +5,7 @@
 #include <base/shape.h>
 #include <base/status.h>
 #include <interpreter/tape/unfold.h>
+#include <program/cut.h>
 #include <program/gradient.h>
 #include <program/inlined.h>
 #include <program/late_calls.h>
@@ -238,6 +239,7 @@ static eddy_status bind_input(const maker *m, const eddy_bindings *bindings,
     eddy_code_value value = {.bytes = input.high > input.low ? input.high - input.low : 0,
                              .kind = EDDY_VALUE_INPUT,
                              .is_donated = binding->is_donated};
+    eddy_code_value_set_device(&value, eddy_tensor_device(given->tensor));
     if (!eddy_code_add_value(code, &value, &binding->value) ||
         !eddy_code_array_add(&m->program->externals, sizeof(eddy_program_external), 1, &external))
         return fail_memory(m);
@@ -490,6 +492,12 @@ static eddy_status check_donated(const maker *m) {
     return EDDY_OK;
 }
 
+static eddy_status check_devices(const maker *m) {
+    char reason[EDDY_RECORDING_REASON_BYTES];
+    eddy_cut_judge(&m->program->code, reason, sizeof(reason));
+    return reason[0] ? eddy_fail(EDDY_UNSUPPORTED, m->origin, "%s", reason) : EDDY_OK;
+}
+
 /* Whether the calls use the gradient that the tape keeps for a leaf, and which was there before them under no name: another tensor in the leaf's
  * place has another gradient. */
 static bool has_own_gradient(const maker *m, const eddy_tensor *leaf) {
@@ -633,6 +641,8 @@ static eddy_status make_program(maker *m, const eddy_bindings *bindings) {
         status = bind_kept(m, bindings ? bindings : &none);
     if (status == EDDY_OK && m->program->donated_count > 0)
         status = check_donated(m);
+    if (status == EDDY_OK)
+        status = check_devices(m);
     if (status == EDDY_OK)
         status = eddy_inlined_check_constants(m->program, m->recording, bindings ? bindings : &none,
                                               m->origin);

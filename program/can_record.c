@@ -1,4 +1,5 @@
 /* Whether a recording can become a program: the sentence that eddy_can_record, eddy_record_end and eddy_recorded_explain give. */
+#include <program/cut.h>
 #include <program/host_read.h>
 #include <program/late_calls.h>
 #include <program/recording.h>
@@ -50,6 +51,8 @@ void eddy_recording_judge(const eddy_recording *recording, char *reason, size_t 
         judge_reach(recording, reason, size);
     if (!reason[0])
         eddy_late_calls_judge(&recording->code, reason, size);
+    if (!reason[0])
+        eddy_cut_judge(&recording->code, reason, size);
 }
 
 bool eddy_can_record(char *reason, size_t size) {

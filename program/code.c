@@ -171,10 +171,15 @@ const eddy_code_instruction *eddy_code_find_writer(const eddy_code *code, uint32
 
 /* ---- comparing ---- */
 
+static bool has_same_device(const eddy_code *a, const eddy_code *b, uint32_t value) {
+    return value == EDDY_CODE_NONE ||
+           eddy_code_has_same_device(eddy_code_value_at(a, value), eddy_code_value_at(b, value));
+}
+
 static bool is_same_operand(const eddy_code *a, const eddy_code_operand *x, const eddy_code *b,
                             const eddy_code_operand *y) {
-    return x->value == y->value && x->rank == y->rank && x->dtype == y->dtype &&
-           x->access == y->access && x->offset == y->offset &&
+    return x->value == y->value && has_same_device(a, b, x->value) && x->rank == y->rank &&
+           x->dtype == y->dtype && x->access == y->access && x->offset == y->offset &&
            (x->rank == 0 || memcmp(eddy_code_dims(a, x), eddy_code_dims(b, y),
                                    2 * (size_t)x->rank * sizeof(int64_t)) == 0);
 }
@@ -233,6 +238,16 @@ bool eddy_code_has_same_layout(const eddy_code *code, const eddy_code_operand *x
     return x->dtype == y->dtype && x->rank == y->rank && x->offset == y->offset &&
            (x->rank == 0 || memcmp(eddy_code_dims(code, x), eddy_code_dims(code, y),
                                    2 * (size_t)x->rank * sizeof(int64_t)) == 0);
+}
+
+eddy_device eddy_code_instruction_device(const eddy_code *code,
+                                         const eddy_code_instruction *instruction) {
+    for (uint32_t k = instruction->operand_count; k-- > 0;) {
+        const eddy_code_operand *operand = eddy_code_operand_at(code, instruction->operands_at + k);
+        if (!eddy_code_operand_is_absent(operand))
+            return eddy_code_value_device(eddy_code_value_at(code, operand->value));
+    }
+    return EDDY_CPU;
 }
 
 void eddy_code_operand_layout(const eddy_code *code, const eddy_code_operand *operand,

@@ -33,6 +33,8 @@ typedef struct eddy_code_value {
     bool
         is_donated; /* an input that nobody reads behind the run: what is last used may be overwritten */
     bool is_late; /* its shape depends on data: it is made behind a run (late_calls.h) */
+    /* Where its memory is; all zero: on the CPU. */
+    int8_t device_kind, device_index;
     /* 1 + the value whose memory it takes over, where that is last used, and which shares none itself; 0: none. */
     uint32_t shares;
 } eddy_code_value;
@@ -198,6 +200,22 @@ static inline uint32_t eddy_code_seed_word(const eddy_op *op) {
 static inline uint32_t eddy_code_counter_word(const eddy_op *op) {
     return op->redraws ? (uint32_t)(op->attributes[op->redraws].offset / sizeof(int64_t)) : 1;
 }
+static inline eddy_device eddy_code_value_device(const eddy_code_value *value) {
+    return value->device_kind == 0
+               ? EDDY_CPU
+               : (eddy_device){(eddy_device_kind)value->device_kind, value->device_index};
+}
+static inline void eddy_code_value_set_device(eddy_code_value *value, eddy_device device) {
+    bool is_cpu = device.kind == EDDY_DEVICE_CPU;
+    value->device_kind = is_cpu ? 0 : (int8_t)device.kind;
+    value->device_index = is_cpu ? 0 : (int8_t)device.index;
+}
+static inline bool eddy_code_has_same_device(const eddy_code_value *a, const eddy_code_value *b) {
+    return a->device_kind == b->device_kind && a->device_index == b->device_index;
+}
+/* Where the instruction runs: where its last operand is. A mark without one runs anywhere: on the CPU. */
+eddy_device eddy_code_instruction_device(const eddy_code *code,
+                                         const eddy_code_instruction *instruction);
 void eddy_code_operand_layout(const eddy_code *code, const eddy_code_operand *operand,
                               eddy_layout *layout);
 

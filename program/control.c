@@ -5,7 +5,7 @@
 
 /* ---- marks as ops ---- */
 
-static const eddy_op ops[EDDY_CONTROL_READ + 1];
+static const eddy_op ops[EDDY_CONTROL_CUT + 1];
 
 /* What a mark does is where the run goes on (replay.c). */
 static void run_mark(const eddy_kernel_call *call) {
@@ -53,7 +53,7 @@ static const eddy_op_attribute loop_attributes[] = {
 #define MARK(text) ANY_MARK(text), .infer = infer_mark
 #define MARK_OF_PREDICATE(text) MARK(text), .operands = predicate, .operand_count = 1
 
-static const eddy_op ops[EDDY_CONTROL_READ + 1] = {
+static const eddy_op ops[EDDY_CONTROL_CUT + 1] = {
     [EDDY_CONTROL_IF] = {MARK_OF_PREDICATE("if")},
     [EDDY_CONTROL_ELSE] = {MARK("else")},
     [EDDY_CONTROL_END_IF] = {MARK("end_if")},
@@ -64,6 +64,7 @@ static const eddy_op ops[EDDY_CONTROL_READ + 1] = {
     [EDDY_CONTROL_END_LOOP] = {MARK("end_loop")},
     [EDDY_CONTROL_READ] = {ANY_MARK("host_read"), .infer = infer_read, .operands = value,
                            .operand_count = 1},
+    [EDDY_CONTROL_CUT] = {MARK("cut")},
 };
 
 const eddy_op *eddy_control_op(eddy_control control) {
@@ -71,7 +72,7 @@ const eddy_op *eddy_control_op(eddy_control control) {
 }
 
 eddy_control eddy_control_of(const eddy_op *op) {
-    return op > ops && op <= &ops[EDDY_CONTROL_READ] ? (eddy_control)(op - ops) : EDDY_CONTROL_NONE;
+    return op > ops && op <= &ops[EDDY_CONTROL_CUT] ? (eddy_control)(op - ops) : EDDY_CONTROL_NONE;
 }
 
 const eddy_op *eddy_control_find(const char *name) {
@@ -82,6 +83,10 @@ const eddy_op *eddy_control_find(const char *name) {
 }
 
 /* ---- regions ---- */
+
+static bool is_of_region(eddy_control control) {
+    return control >= EDDY_CONTROL_IF && control <= EDDY_CONTROL_END_LOOP;
+}
 
 static eddy_control control_at(const eddy_code *code, uint32_t i) {
     return eddy_control_of(eddy_code_instruction_at(code, i)->op);
@@ -109,7 +114,7 @@ bool eddy_control_is_nested(const eddy_code *code, uint32_t *wrong) {
             if (depth == EDDY_CONTROL_DEPTH_MOST)
                 return false;
             expected[depth++] = (uint8_t)(control + 1);
-        } else if (control != EDDY_CONTROL_NONE && control != EDDY_CONTROL_READ) {
+        } else if (is_of_region(control)) {
             if (depth == 0 || expected[depth - 1] != control)
                 return false;
             bool is_end = control == EDDY_CONTROL_END_IF || control == EDDY_CONTROL_END_LOOP;
@@ -140,7 +145,7 @@ static bool follow_mark(eddy_regions *regions, eddy_control control, uint32_t i,
         *region = opened;
         return true;
     }
-    if (control == EDDY_CONTROL_NONE || control == EDDY_CONTROL_READ)
+    if (!is_of_region(control))
         return true;
     eddy_region *open = (eddy_region *)regions->items.items + *region;
     if (control == EDDY_CONTROL_ELSE || control == EDDY_CONTROL_LOOP_WHILE) {

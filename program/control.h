@@ -21,6 +21,8 @@ typedef enum eddy_control {
     EDDY_CONTROL_END_LOOP,
     /* A recorded function has read the operand on the host (path.h). It stands in no branch or loop, and no text from outside has it. */
     EDDY_CONTROL_READ,
+    /* The device changes (cut.h). It stands in no branch or loop, and in code that is being built alone. */
+    EDDY_CONTROL_CUT,
 } eddy_control;
 
 /* So many regions may lie within each other. */

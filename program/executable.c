@@ -296,7 +296,7 @@ static void add_workspaces(builder *b) {
 static bool may_have_streams(const builder *b) {
     const eddy_code *code = b->code;
     if (b->options->checks_finite || eddy_control_count_marks(code) > 0 || code->draws_late ||
-        code->sets_draws)
+        code->sets_draws || b->executable->device.kind != EDDY_DEVICE_CPU)
         return false;
     for (uint32_t i = 0; i < code->instructions.count; i++)
         if (eddy_code_instruction_at(code, i)->op->is_registered)
@@ -544,9 +544,13 @@ static void size_workspace(eddy_executable *executable) {
         (int64_t)bytes + (executable->streams.count > 1 ? eddy_crew_bytes(executable) : 0);
 }
 
-size_t eddy_executable_workspace(const eddy_executable *executable, eddy_part part) {
+size_t eddy_executable_workspace(const eddy_executable *executable, eddy_part part,
+                                 uint32_t partition) {
     size_t bytes =
         (size_t)executable->workspace_bytes - eddy_frame_lined((size_t)executable->arena.bytes);
+    if (part == EDDY_PART_PARTITION)
+        return bytes + eddy_frame_lined(executable->base_count * sizeof(uint32_t)) +
+               eddy_frame_lined((size_t)executable->partitions.items[partition].arena_bytes);
     return part == EDDY_PART_FRONT ? bytes + eddy_front_kept_bytes(executable) : bytes;
 }
 
@@ -597,6 +601,14 @@ static void builder_fini(builder *b) {
     eddy_regions_fini(&b->regions);
 }
 
+/* Where code runs that is not cut. */
+static eddy_device device_of(const eddy_code *code) {
+    for (uint32_t i = 0; i < code->instructions.count; i++)
+        if (eddy_code_instruction_at(code, i)->operand_count > 0)
+            return eddy_code_instruction_device(code, eddy_code_instruction_at(code, i));
+    return EDDY_CPU;
+}
+
 /* Calls are prepared, and steps numbered. */
 static eddy_status begin(builder *b, uint32_t base_count) {
     const eddy_code *code = b->code;
@@ -606,7 +618,8 @@ static eddy_status begin(builder *b, uint32_t base_count) {
                                        .patch_count = code->patches.count,
                                        .code_group_count = code->groups.count,
                                        .base_count = base_count,
-                                       .streams = {.count = 1}};
+                                       .streams = {.count = 1},
+                                       .device = device_of(code)};
     if (!take_memory(b))
         return fail_memory(b);
     for (uint32_t v = 0; v < code->values.count; v++)
@@ -658,7 +671,8 @@ eddy_status eddy_executable_make(eddy_executable *executable, const eddy_code *c
     }
     if (status == EDDY_OK &&
         !(make_steps(&b) && eddy_jumps_make(executable, code, &b.regions, b.step_of) &&
-          eddy_front_find(executable, code)))
+          eddy_front_find(executable, code) &&
+          eddy_partitions_find(executable, code, b.step_of, b.blocks, b.block_count)))
         status = fail_memory(&b);
 #ifdef EDDY_CHECKS
     if (status == EDDY_OK && !list_dying(&b))
@@ -682,6 +696,7 @@ void eddy_executable_fini(eddy_executable *executable) {
         eddy_fused_destroy(e->fused[g]);
     eddy_streams_fini(&e->streams);
     eddy_front_fini(e);
+    eddy_partitions_fini(&e->partitions);
     uint32_t count = e->instruction_count;
 #ifdef EDDY_CHECKS
     eddy_memory_release(e->dying, e->dying_room * sizeof(*e->dying), EDDY_MEMORY_PROGRAM);
@@ -743,5 +758,5 @@ int64_t eddy_executable_bytes(const eddy_executable *executable) {
         bytes += block_bytes(prepared_at(e, i)->packed, prepared_at(e, i)->bytes);
     for (uint32_t g = 0; g < e->group_count; g++)
         bytes += eddy_fused_bytes(e->fused[g]);
-    return (int64_t)bytes + eddy_streams_bytes(&e->streams);
+    return (int64_t)bytes + eddy_streams_bytes(&e->streams) + eddy_partitions_bytes(&e->partitions);
 }

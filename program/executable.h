@@ -14,6 +14,7 @@
 #include <program/arena_layout.h>
 #include <program/code.h>
 #include <program/late_draws.h>
+#include <program/partitions.h>
 #include <program/streams.h>
 #include <string.h>
 #include <vm/vm.h>
@@ -143,7 +144,7 @@ static inline void eddy_frame_find(const eddy_frame *frame, const eddy_place *pl
     }
 }
 
-typedef struct eddy_executable {
+struct eddy_executable {
     eddy_step *steps;
     uint32_t step_count;
     uint32_t instruction_count; /* of the code */
@@ -182,7 +183,9 @@ typedef struct eddy_executable {
     int64_t workspace_bytes; /* of a run: arena, and the frame's arrays behind it */
     int64_t cost_ps;         /* of all instructions, each once */
     int64_t most_ps;         /* the same, each as often as a run may come to it */
-} eddy_executable;
+    eddy_partitions partitions;
+    eddy_device device; /* without partitions: of all instructions */
+};
 
 typedef struct eddy_executable_options {
     bool checks_finite; /* a run looks at each op's result */
@@ -234,19 +237,22 @@ typedef enum eddy_part {
     EDDY_PART_ALL,
     EDDY_PART_FRONT, /* its last operand is the arena, which EDDY_PART_BACK gets likewise */
     EDDY_PART_BACK,
+    EDDY_PART_PARTITION, /* one of those of the executable */
 } eddy_part;
 
 /* What a run is given beside its storages. */
 typedef struct eddy_executable_given {
     eddy_part part;
+    uint32_t partition;
     const int64_t *shifts;  /* bytes, per base but the first */
     const int64_t *words;   /* code.h */
     eddy_late_draws *late;  /* whose the words are, or NULL */
     struct eddy_path *path; /* that a front follows; else NULL */
 } eddy_executable_given;
 
-/* The bytes of workspace that one part of a run asks for. */
-size_t eddy_executable_workspace(const eddy_executable *executable, eddy_part part);
+/* The bytes of workspace that one part of a run asks for; of EDDY_PART_PARTITION that one. */
+size_t eddy_executable_workspace(const eddy_executable *executable, eddy_part part,
+                                 uint32_t partition);
 
 /* Runs all steps of the part, unless that is a front which leaves its path. run->data are the bases but the first: of a front those that it uses, and then the arena; of a back all, and then the arena.
  * Sets the poison of every operand that the code writes; a front changes none, for it leaves its path where there is any. An instruction's sequence number is

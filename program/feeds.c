@@ -7,10 +7,25 @@
 #include <program/program.h>
 #include <string.h>
 
-/* A copy in place of inputs[i]; the same if it is on the CPU already. */
+/* Whether the input is where the program has it; no binding: there are too many inputs, and who runs it says so. */
+static bool is_there(const eddy_tensor *input, const eddy_program_binding *binding) {
+    return !binding || !eddy_tensor_is_live(input) ||
+           (input->device_kind == binding->device_kind &&
+            input->device_index == binding->device_index);
+}
+
+bool eddy_feeds_differ(const eddy_run *r) {
+    for (int64_t i = 0; r->inputs.items && i < r->inputs.count; i++)
+        if (!is_there(r->inputs.items[i], eddy_program_binding_of(r->program, EDDY_ROLE_INPUT, i)))
+            return true;
+    return false;
+}
+
+/* A copy in place of inputs[i]; the same if it is where the program has it already. */
 static eddy_status bring(const eddy_run *r, int64_t i, eddy_tensor **brought) {
     eddy_tensor *input = r->inputs.items[i];
-    if (!eddy_tensor_is_live(input) || input->device_kind == EDDY_DEVICE_CPU)
+    const eddy_program_binding *binding = eddy_program_binding_of(r->program, EDDY_ROLE_INPUT, i);
+    if (is_there(input, binding))
         return EDDY_OK;
     if (input->runtime != r->program->runtime)
         return eddy_fail(EDDY_RUNTIME_MISMATCH, r->origin,
@@ -23,7 +38,8 @@ static eddy_status bring(const eddy_run *r, int64_t i, eddy_tensor **brought) {
     eddy_status status = eddy_tensor_await_shape(input, r->origin);
     if (status != EDDY_OK)
         return status;
-    status = eddy_transfer_elements(r->caller, input, EDDY_CPU, r->origin, brought);
+    eddy_device device = {(eddy_device_kind)binding->device_kind, binding->device_index};
+    status = eddy_transfer_elements(r->caller, input, device, r->origin, brought);
     if (status != EDDY_OK)
         return status;
     eddy_add_relaxed(&r->program->feed_copies, (int64_t)1);
@@ -34,11 +50,6 @@ eddy_status eddy_feeds_run(eddy_run *r, eddy_status (*run)(eddy_run *r)) {
     if (!eddy_caller_may_call(r->caller))
         return eddy_caller_refuse(r->caller, r->origin);
     eddy_status status = eddy_program_check(r->program, r->origin);
-    if (status == EDDY_OK)
-        status = eddy_recorder_refuse(r->caller,
-                                      "programs run on the CPU: copy its inputs before the "
-                                      "recording",
-                                      r->origin);
     if (status != EDDY_OK)
         return status;
     size_t bytes = (size_t)r->inputs.count * sizeof(eddy_tensor *);

@@ -149,10 +149,9 @@ static bool add_output(eddy_program *startup, const eddy_code_operand *made) {
     if (!eddy_code_array_add(&startup->bindings, sizeof(eddy_program_binding), 1, &index))
         return false;
     eddy_program_binding *binding = eddy_program_binding_at(startup, index);
-    *binding = (eddy_program_binding){.value = made->value,
-                                      .role = EDDY_ROLE_OUTPUT,
-                                      .dtype = made->dtype,
-                                      .device_kind = EDDY_DEVICE_CPU};
+    *binding = (eddy_program_binding){
+        .value = made->value, .role = EDDY_ROLE_OUTPUT, .dtype = made->dtype};
+    eddy_program_binding_place(startup, binding);
     eddy_code_operand_layout(&startup->code, made, &binding->layout);
     startup->output_count++;
     return eddy_shape_count(binding->layout.rank, binding->layout.dims, &binding->count);

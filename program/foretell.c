@@ -22,7 +22,8 @@ static bool tell_values(const teller *t) {
         const eddy_code_value *value = eddy_code_value_at(&t->first->code, v),
                               *other = eddy_code_value_at(&t->second->code, v);
         if (value->kind != other->kind || value->is_written != other->is_written ||
-            value->shares != other->shares || value->is_in_tile != other->is_in_tile)
+            value->shares != other->shares || value->is_in_tile != other->is_in_tile ||
+            !eddy_code_has_same_device(value, other))
             return false;
     }
     return true;
@@ -58,6 +59,8 @@ static void drop_strangers(const teller *t) {
     for (uint32_t e = 0; e < t->third->externals.count; e++) {
         uint32_t v = eddy_program_external_at(t->third, e)->value;
         eddy_code_value_at(third, v)->kind = eddy_code_value_at(first, v)->kind;
+        eddy_code_value_set_device(eddy_code_value_at(third, v),
+                                   eddy_code_value_device(eddy_code_value_at(first, v)));
         eddy_code_value_at(third, v)->is_written = eddy_code_value_at(first, v)->is_written;
     }
 }

@@ -134,13 +134,14 @@ static bool add_held(const splitter *s, eddy_program *part) {
 /* All of the storage, as bytes: between the forward program and a way. */
 static eddy_program_binding hidden_binding(const splitter *s, uint32_t value, uint8_t role) {
     int64_t bytes = eddy_code_value_at(&s->whole->code, value)->bytes;
-    return (eddy_program_binding){.value = value,
-                                  .role = role,
-                                  .is_storage = true,
-                                  .device_kind = EDDY_DEVICE_CPU,
-                                  .dtype = EDDY_U8,
-                                  .count = bytes,
-                                  .layout = {.rank = 1, .dims = {bytes}, .strides = {1}}};
+    eddy_program_binding binding = {.value = value,
+                                    .role = role,
+                                    .is_storage = true,
+                                    .dtype = EDDY_U8,
+                                    .count = bytes,
+                                    .layout = {.rank = 1, .dims = {bytes}, .strides = {1}}};
+    eddy_program_binding_place(s->whole, &binding);
+    return binding;
 }
 
 /* has_hidden: with the saved values that it makes as outputs, numbered behind its own. */

@@ -108,6 +108,7 @@ static bool map_made(inlining *in) {
 static bool map_hidden(const inlining *in, uint32_t value) {
     eddy_code_value made = {.bytes = eddy_code_value_at(in->from, value)->bytes,
                             .kind = EDDY_VALUE_MADE};
+    eddy_code_value_set_device(&made, eddy_code_value_device(eddy_code_value_at(in->from, value)));
     return in->values[value].value != EDDY_CODE_NONE ||
            eddy_code_add_value(in->to, &made, &in->values[value].value);
 }
@@ -179,6 +180,8 @@ static bool add_marked(const inlining *in, const eddy_code_instruction *instruct
     eddy_control control = eddy_control_of(instruction->op);
     if (control == EDDY_CONTROL_NONE)
         return add_instruction(in, instruction);
+    if (control == EDDY_CONTROL_CUT)
+        return true;
     eddy_recording_begin_mark(in->recording, control, in->run->origin);
     bool is_added = add_instruction(in, instruction);
     eddy_recording_end_mark(in->recording, control);

@@ -39,10 +39,10 @@ static void set_jump(const jumping *j, uint32_t i, eddy_jump *jump) {
             j->code, eddy_code_instruction_at(j->code, region->begin)->attributes_at);
 }
 
-/* A run goes on behind it, or nowhere. */
-static void set_read(const jumping *j, uint32_t i, eddy_jump *jump) {
-    *jump =
-        (eddy_jump){.step = j->step_of[i], .begin = i, .end = i + 1, .control = EDDY_CONTROL_READ};
+/* A run, or this part of it, goes on behind it, or nowhere. */
+static void set_single(const jumping *j, uint32_t i, eddy_jump *jump) {
+    *jump = (eddy_jump){
+        .step = j->step_of[i], .begin = i, .end = i + 1, .control = (uint8_t)control_at(j, i)};
 }
 
 static void set_all(const jumping *j) {
@@ -54,8 +54,8 @@ static void set_all(const jumping *j) {
         eddy_jump *jump = &executable->jumps[j->of[i]];
         if (control_at(j, i) == EDDY_CONTROL_NONE)
             continue;
-        if (control_at(j, i) == EDDY_CONTROL_READ)
-            set_read(j, i, jump);
+        if (control_at(j, i) == EDDY_CONTROL_READ || control_at(j, i) == EDDY_CONTROL_CUT)
+            set_single(j, i, jump);
         else
             set_jump(j, i, jump);
         if (eddy_code_instruction_at(j->code, i)->operand_count > 0)

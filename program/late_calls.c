@@ -94,9 +94,7 @@ bool eddy_late_calls_put_last(eddy_code *code) {
 }
 
 bool eddy_late_calls_cut(eddy_code *code) {
-    uint32_t first = code->instructions.count, at;
-    while (first > 0 && eddy_late_calls_include(eddy_code_instruction_at(code, first - 1)->op))
-        first--;
+    uint32_t first = eddy_late_calls_first(code), at;
     uint32_t count = code->instructions.count - first;
     if (count == 0)
         return true;
@@ -135,8 +133,8 @@ static bool is_wanted(const eddy_run *r, const eddy_code_instruction *call) {
 
 /* A handle of what the run has, or will have, computed; NULL without memory. */
 static eddy_tensor *make_input(const eddy_run *r, const eddy_code_operand *operand) {
-    eddy_program_binding binding = {
-        .value = operand->value, .dtype = operand->dtype, .device_kind = EDDY_DEVICE_CPU};
+    eddy_program_binding binding = {.value = operand->value, .dtype = operand->dtype};
+    eddy_program_binding_place(r->program, &binding);
     eddy_code_operand_layout(&r->program->code, operand, &binding.layout);
     return eddy_run_view(r, &binding);
 }

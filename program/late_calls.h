@@ -28,6 +28,14 @@ void eddy_late_calls_judge(const eddy_code *code, char *reason, size_t size);
  * use then. */
 EDDY_MUST_USE bool eddy_late_calls_put_last(eddy_code *code);
 
+/* Instructions before such calls, which come last. */
+static inline uint32_t eddy_late_calls_first(const eddy_code *code) {
+    uint32_t count = code->instructions.count;
+    while (count > 0 && eddy_late_calls_include(eddy_code_instruction_at(code, count - 1)->op))
+        count--;
+    return count;
+}
+
 /* Takes the calls from the end of the instructions. False without memory. */
 EDDY_MUST_USE bool eddy_late_calls_cut(eddy_code *code);
 

@@ -25,6 +25,8 @@ bool eddy_late_read_needs_copy(const eddy_code *code, uint32_t at) {
 static bool add_copied(eddy_code *code, const eddy_code_operand *read, eddy_code_operand *copied,
                        eddy_layout *layout) {
     eddy_code_value value = {.kind = EDDY_VALUE_MADE, .is_written = true};
+    eddy_code_value_set_device(&value,
+                               eddy_code_value_device(eddy_code_value_at(code, read->value)));
     eddy_code_operand_layout(code, read, layout);
     layout->offset = 0;
     eddy_shape_strides_contiguous(layout->rank, layout->dims, layout->strides);

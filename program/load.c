@@ -7,6 +7,7 @@
 #include <interpreter/handle/runtime.h>
 #include <interpreter/handle/tensor.h>
 #include <interpreter/host/file.h>
+#include <interpreter/host/transfer.h>
 #include <program/file_head.h>
 #include <program/parse.h>
 #include <program/passes/passes.h>
@@ -142,6 +143,18 @@ static eddy_program_external *find_external(const eddy_program *program, uint32_
     return NULL;
 }
 
+/* The tensor, or a copy of it where the program has it. */
+static eddy_status bring(const loading *l, uint32_t value, eddy_tensor *tensor,
+                         eddy_tensor **brought) {
+    eddy_device device = eddy_code_value_device(eddy_code_value_at(&l->program->code, value));
+    eddy_device from = eddy_tensor_device(tensor);
+    if (from.kind != device.kind || from.index != device.index)
+        return eddy_transfer_elements(l->caller, tensor, device, l->file.origin, brought);
+    eddy_tensor_retain(tensor);
+    *brought = tensor;
+    return EDDY_OK;
+}
+
 /* A vector of all elements of the storage, of which the program holds a reference that no scope owns. */
 static eddy_status read_storage(loading *l, uint32_t value, uint64_t *at) {
     int64_t bytes = eddy_code_value_at(&l->program->code, value)->bytes;
@@ -162,10 +175,9 @@ static eddy_status read_storage(loading *l, uint32_t value, uint64_t *at) {
     eddy_outcome_end(&outcome);
     if (!tensor)
         return eddy_outcome_why(&outcome);
-    to->tensor = tensor;
-    eddy_tensor_retain(tensor);
+    status = bring(l, value, tensor, &to->tensor);
     eddy_release(&tensor);
-    return EDDY_OK;
+    return status;
 }
 
 static eddy_status read_storages(loading *l) {

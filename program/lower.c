@@ -4,6 +4,7 @@
 #include <base/memory.h>
 #include <base/status.h>
 #include <program/control.h>
+#include <program/cut.h>
 #include <program/draw_ops.h>
 #include <program/gradient.h>
 #include <program/group.h>
@@ -133,6 +134,8 @@ static eddy_status lower_one(eddy_program *most, eddy_program *least, eddy_origi
     uint32_t values = most->code.values.count;
     if (values != least->code.values.count)
         return fail_unlike(&l);
+    if (eddy_cut_is_needed(&most->code))
+        return eddy_fail(EDDY_INVALID_ARGUMENT, origin, "it is on several devices");
     size_t bytes = 2 * (size_t)values * sizeof(*l.bases);
     l.bases = eddy_memory_acquire_zeroed(bytes, EDDY_MEMORY_PROGRAM);
     if (!l.bases)

@@ -2,8 +2,10 @@
 #include <base/dtype.h>
 #include <base/memory.h>
 #include <base/status.h>
+#include <interpreter/handle/caller.h>
 #include <program/build_cache.h>
 #include <program/control.h>
+#include <program/cut.h>
 #include <program/draw_ops.h>
 #include <program/fold.h>
 #include <program/gradient.h>
@@ -118,6 +120,24 @@ static bool number_late(eddy_program *program, uint32_t *bases) {
     return true;
 }
 
+/* So is what partitions hand on to each other. */
+static bool number_shared(eddy_program *program, uint32_t *bases) {
+    const eddy_code *code = &program->code;
+    uint32_t count = code->values.count;
+    if (EDDY_LIKELY(!program->has_devices) || eddy_cut_count(code) == 0)
+        return true;
+    size_t bytes = count * (sizeof(uint32_t) + sizeof(bool));
+    uint32_t *first = eddy_memory_acquire(bytes, EDDY_MEMORY_PROGRAM);
+    if (!first)
+        return false;
+    bool *is_shared = (bool *)(first + count), has_memory = true;
+    eddy_partitions_find_shared(code, first, is_shared);
+    for (uint32_t v = 0; v < count && has_memory; v++)
+        has_memory = !is_shared[v] || number_made(program, v, bases);
+    eddy_memory_release(first, bytes, EDDY_MEMORY_PROGRAM);
+    return has_memory;
+}
+
 /* Gives externals, made outputs and what late calls read their bases. */
 eddy_status eddy_program_number_operands(eddy_program *program, uint32_t *bases,
                                          eddy_origin origin) {
@@ -139,7 +159,8 @@ eddy_status eddy_program_number_operands(eddy_program *program, uint32_t *bases,
                             (binding->count == 0 || eddy_layout_is_dense(&binding->layout));
     }
     program->handle_count = output;
-    return number_late(program, bases) ? EDDY_OK : fail_memory(origin);
+    return number_late(program, bases) && number_shared(program, bases) ? EDDY_OK
+                                                                        : fail_memory(origin);
 }
 
 static eddy_status run_passes(eddy_program *program, const uint32_t *bases, uint32_t chosen,
@@ -164,6 +185,15 @@ static eddy_status reduce(eddy_program *program, uint32_t *bases, bool *is_folde
     if (status == EDDY_OK)
         status = eddy_program_drop_unused(program, origin);
     return status == EDDY_OK ? eddy_program_number_operands(program, bases, origin) : status;
+}
+
+/* Between devices. */
+static eddy_status cut(eddy_program *program, uint32_t *bases, eddy_origin origin) {
+    if (EDDY_LIKELY(!program->has_devices))
+        return EDDY_OK;
+    if (!eddy_cut_make(&program->code))
+        return fail_memory(origin);
+    return eddy_program_number_operands(program, bases, origin);
 }
 
 /* What is left is laid out and prepared. */
@@ -260,7 +290,9 @@ static eddy_status find_or_make(eddy_program *program, uint32_t *bases, eddy_ori
             status = find_folded(program, &key, bases, origin);
     }
     if (status == EDDY_OK && !program->executable) {
-        status = run_passes(program, bases, ~EDDY_PASSES_REDUCING, origin);
+        status = cut(program, bases, origin);
+        if (status == EDDY_OK)
+            status = run_passes(program, bases, ~EDDY_PASSES_REDUCING, origin);
         if (status == EDDY_OK && !eddy_late_calls_cut(&program->code))
             status = fail_memory(origin);
         if (status == EDDY_OK)
@@ -291,6 +323,21 @@ static void find_draws(eddy_program *program) {
     program->code.sets_draws = eddy_draw_ops_has_set(&program->code);
 }
 
+/* A program that was read may be the first that uses a device. */
+static eddy_status find_devices(eddy_program *program, eddy_origin origin) {
+    const eddy_caller *caller = eddy_caller_get();
+    eddy_status status = EDDY_OK;
+    for (uint32_t v = 0; v < program->code.values.count && status == EDDY_OK; v++) {
+        const eddy_code_value *value = eddy_code_value_at(&program->code, v);
+        if (EDDY_LIKELY(value->device_kind == 0))
+            continue;
+        eddy_device device = eddy_code_value_device(value);
+        program->has_devices = true;
+        status = eddy_runtime_device(caller, program->runtime, &device, origin, &device);
+    }
+    return status;
+}
+
 eddy_status eddy_program_build(eddy_program *program, eddy_origin origin) {
     size_t bytes = program->code.values.count * sizeof(uint32_t);
     uint32_t *bases = eddy_memory_acquire_zeroed(bytes, EDDY_MEMORY_PROGRAM);
@@ -298,7 +345,9 @@ eddy_status eddy_program_build(eddy_program *program, eddy_origin origin) {
         return fail_memory(origin);
     if (!program->layout)
         find_draws(program);
-    eddy_status status = eddy_program_number_operands(program, bases, origin);
+    eddy_status status = find_devices(program, origin);
+    if (status == EDDY_OK)
+        status = eddy_program_number_operands(program, bases, origin);
     if (status == EDDY_OK)
         status = program->layout ? build_lowered(program, bases, origin)
                                  : find_or_make(program, bases, origin);

@@ -56,7 +56,8 @@ static bool add_input(eddy_parser *p, eddy_program_binding *binding) {
         return false;
     eddy_code_value_at(p->code, binding->value)->is_donated = binding->is_donated;
     p->program->donated_count += binding->is_donated;
-    return add_external(p, binding->value, p->program->input_count++);
+    return eddy_parser_device(p, binding->value) &&
+           add_external(p, binding->value, p->program->input_count++);
 }
 
 /* The first name of a storage begins it; others are " of NAME". */
@@ -73,7 +74,7 @@ static bool add_held(eddy_parser *p, uint32_t index, eddy_program_binding *bindi
     p->program->constant_count += !is_state;
     return eddy_parser_add_value(p, is_state ? EDDY_VALUE_STATE : EDDY_VALUE_CONSTANT, bytes,
                                  &binding->value) &&
-           add_external(p, binding->value, EDDY_CODE_NONE);
+           eddy_parser_device(p, binding->value) && add_external(p, binding->value, EDDY_CODE_NONE);
 }
 
 static bool add_binding(eddy_parser *p, uint8_t role, eddy_lexeme name, uint32_t *index) {
@@ -85,8 +86,7 @@ static bool add_binding(eddy_parser *p, uint8_t role, eddy_lexeme name, uint32_t
     bool is_donated = role == EDDY_ROLE_DONATED;
     *binding = (eddy_program_binding){.value = EDDY_CODE_NONE,
                                       .role = is_donated ? EDDY_ROLE_INPUT : role,
-                                      .is_donated = is_donated,
-                                      .device_kind = EDDY_DEVICE_CPU};
+                                      .is_donated = is_donated};
     if (!eddy_code_array_add(&p->names, sizeof(name), 1, &place) ||
         !eddy_parser_add_u32(&p->binding_lines, p->cursor.line))
         return eddy_parser_fail_memory(p);
@@ -152,10 +152,11 @@ static bool parse_captured(eddy_parser *p) {
             !eddy_cursor_integer(&p->cursor, "bytes", 0, INT64_MAX, &bytes) ||
             !eddy_cursor_pass(&p->cursor, " bytes"))
             return false;
+        if (!eddy_parser_begin(p, EDDY_VALUE_CAPTURED, bytes, &value) ||
+            !eddy_parser_device(p, value))
+            return false;
         (void)eddy_parser_take(p, ", written");
-        if (!eddy_cursor_pass_line_end(&p->cursor) ||
-            !eddy_parser_begin(p, EDDY_VALUE_CAPTURED, bytes, &value) ||
-            !add_external(p, value, EDDY_CODE_NONE))
+        if (!eddy_cursor_pass_line_end(&p->cursor) || !add_external(p, value, EDDY_CODE_NONE))
             return false;
     }
     return true;
@@ -220,6 +221,8 @@ static bool resolve(eddy_parser *p) {
                 : !eddy_parser_find_number(p, references[i].number, &binding->value))
             return false;
     }
+    for (uint32_t i = 0; i < p->program->bindings.count; i++)
+        eddy_program_binding_place(p->program, eddy_program_binding_at(p->program, i));
     return true;
 }
 

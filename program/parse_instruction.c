@@ -1,4 +1,5 @@
 /* Instructions in the text of a program. */
+#include <interpreter/host/transfer.h>
 #include <program/parser.h>
 
 #include <inttypes.h>
@@ -68,7 +69,8 @@ static bool parse_operand(eddy_parser *p, bool is_output) {
         return eddy_cursor_fail(&p->cursor, EDDY_INVALID_ARGUMENT,
                                 "expected a result: a new value, or one that is written to");
     if (makes &&
-        !eddy_parser_span(p, &layout, dtype, &eddy_code_value_at(p->code, operand.value)->bytes))
+        !(eddy_parser_span(p, &layout, dtype, &eddy_code_value_at(p->code, operand.value)->bytes) &&
+          eddy_parser_device(p, operand.value)))
         return false;
     return add_operand(p, &operand, &layout);
 }
@@ -230,6 +232,7 @@ static const eddy_op *parse_op(eddy_parser *p) {
         op = op ? op : eddy_tensor_list_find(name);
         op = op ? op : eddy_draw_op_find(name);
         op = op ? op : eddy_product_op_find(name);
+        op = op || strcmp(name, eddy_transfer_op.name) != 0 ? op : &eddy_transfer_op;
     }
     if (op)
         return op;

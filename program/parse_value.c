@@ -164,6 +164,26 @@ bool eddy_parser_add_value(eddy_parser *p, eddy_value_kind kind, int64_t bytes, 
            eddy_parser_fail_memory(p);
 }
 
+/* " on far:0" */
+bool eddy_parser_device(eddy_parser *p, uint32_t value) {
+    char text[16];
+    size_t length = 0;
+    if (!eddy_parser_take(p, " on "))
+        return true;
+    const char *at = p->cursor.at;
+    while (at + length < p->cursor.end && length < sizeof(text) - 1 &&
+           ((at[length] >= 'a' && at[length] <= 'z') || (at[length] >= '0' && at[length] <= ':')))
+        length++;
+    memcpy(text, at, length);
+    text[length] = 0;
+    p->cursor.at += length;
+    eddy_device device;
+    if (!eddy_device_find(text, &device) || !eddy_runtime_has_device(device))
+        return eddy_cursor_expected(&p->cursor, "a device that is here");
+    eddy_code_value_set_device(eddy_code_value_at(p->code, value), device);
+    return true;
+}
+
 /* A value without a name begins here: "%3", the number that is next. */
 bool eddy_parser_begin(eddy_parser *p, eddy_value_kind kind, int64_t bytes, uint32_t *value) {
     return eddy_parser_add_value(p, kind, bytes, value) &&

@@ -50,6 +50,8 @@ EDDY_MUST_USE bool eddy_parser_layout(eddy_parser *p, eddy_dtype *dtype, eddy_la
 EDDY_MUST_USE bool eddy_parser_span(eddy_parser *p, const eddy_layout *layout, eddy_dtype dtype,
                                     int64_t *bytes);
 
+/* Where the value is: " on far:0", or nothing for the CPU. */
+EDDY_MUST_USE bool eddy_parser_device(eddy_parser *p, uint32_t value);
 EDDY_MUST_USE bool eddy_parser_add_value(eddy_parser *p, eddy_value_kind kind, int64_t bytes,
                                          uint32_t *value);
 /* A value without a name: "%3". It begins with the number that is next. */

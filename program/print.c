@@ -9,6 +9,8 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <program/attribute.h>
+#include <program/control.h>
+#include <program/cut.h>
 #include <program/lists.h>
 #include <string.h>
 
@@ -109,6 +111,16 @@ static void print_layout(eddy_printer *p, eddy_dtype dtype, const eddy_layout *l
         eddy_text_add(&p->text, " at %" PRId64, layout->offset);
 }
 
+/* " on far:0" behind the layout with which a value begins. */
+static void print_device(eddy_printer *p, uint32_t value) {
+    const eddy_code_value *of = eddy_code_value_at(code_of(p), value);
+    char text[32];
+    if (EDDY_LIKELY(of->device_kind == 0))
+        return;
+    eddy_device_format(eddy_code_value_device(of), text, sizeof(text));
+    eddy_text_add(&p->text, " on %s", text);
+}
+
 /* ---- operands ---- */
 
 static void print_operand(eddy_printer *p, const eddy_code_operand *operand) {
@@ -127,6 +139,8 @@ static void print_operand(eddy_printer *p, const eddy_code_operand *operand) {
     eddy_printer_value(p, operand->value);
     eddy_text_add(&p->text, " ");
     print_layout(p, (eddy_dtype)operand->dtype, &layout);
+    if (operand->access & EDDY_CODE_MAKES)
+        print_device(p, operand->value);
 }
 
 static void print_operands(eddy_printer *p, uint32_t first, uint32_t count) {
@@ -198,9 +212,11 @@ static void print_storage(eddy_printer *p, uint32_t i, const eddy_program_bindin
     if (p->labels[binding->value] != 1 + i) {
         eddy_text_add(&p->text, " of ");
         eddy_printer_value(p, binding->value);
-    } else if (bytes != binding->count * eddy_dtype_size((eddy_dtype)binding->dtype)) {
-        eddy_text_add(&p->text, " in %" PRId64 " bytes", bytes);
+        return;
     }
+    if (bytes != binding->count * eddy_dtype_size((eddy_dtype)binding->dtype))
+        eddy_text_add(&p->text, " in %" PRId64 " bytes", bytes);
+    print_device(p, binding->value);
 }
 
 static void print_binding(eddy_printer *p, uint32_t i) {
@@ -217,7 +233,9 @@ static void print_binding(eddy_printer *p, uint32_t i) {
     print_layout(p, (eddy_dtype)binding->dtype, &binding->layout);
     if (binding->role == EDDY_ROLE_STATE || binding->role == EDDY_ROLE_CONSTANT) {
         print_storage(p, i, binding);
-    } else if (binding->role != EDDY_ROLE_INPUT) {
+    } else if (binding->role == EDDY_ROLE_INPUT) {
+        print_device(p, binding->value);
+    } else {
         eddy_text_add(&p->text, " of ");
         eddy_printer_value(p, binding->value);
     }
@@ -232,8 +250,9 @@ static void print_captured(eddy_printer *p) {
             continue;
         eddy_text_add(&p->text, "captured ");
         eddy_printer_value(p, value);
-        eddy_text_add(&p->text, " %" PRId64 " bytes%s\n", of->bytes,
-                      of->is_written ? ", written" : "");
+        eddy_text_add(&p->text, " %" PRId64 " bytes", of->bytes);
+        print_device(p, value);
+        eddy_text_add(&p->text, "%s\n", of->is_written ? ", written" : "");
     }
 }
 
@@ -247,11 +266,18 @@ static void print_draws(eddy_printer *p) {
     }
 }
 
+static bool is_cut(const eddy_printer *p, uint32_t i) {
+    return eddy_control_of(eddy_code_call_at(code_of(p), i)->op) == EDDY_CONTROL_CUT;
+}
+
 /* "%7 f32[2, 3] = add(x f32[2, 3], %4 f32[3])": what is written before the sign, what is read behind it. */
 static void print_instruction(eddy_printer *p, uint32_t i) {
     const eddy_code_instruction *instruction = eddy_code_call_at(code_of(p), i);
-    uint32_t next = i > 0 ? eddy_code_call_at(code_of(p), i - 1)->ordinal + 1 : 0;
-    if (instruction->ordinal != next)
+    uint32_t before = i;
+    while (before > 0 && is_cut(p, before - 1))
+        before--;
+    if (instruction->ordinal !=
+        (before > 0 ? eddy_code_call_at(code_of(p), before - 1)->ordinal + 1 : 0))
         eddy_text_add(&p->text, "%" PRIu32 ": ", instruction->ordinal);
     uint32_t outputs = instruction->operand_count - instruction->input_count;
     print_operands(p, instruction->operands_at + instruction->input_count, outputs);
@@ -262,7 +288,8 @@ static void print_instruction(eddy_printer *p, uint32_t i) {
 }
 
 static void print_head(eddy_printer *p) {
-    uint32_t count = eddy_code_call_count(code_of(p)), recorded = code_of(p)->recorded_count;
+    uint32_t count = eddy_code_call_count(code_of(p)) - eddy_cut_count(code_of(p)),
+             recorded = code_of(p)->recorded_count;
     eddy_text_add(&p->text, "eddy program, version %d, %" PRIu32 " instructions",
                   EDDY_PRINT_VERSION, count);
     if (recorded != count)
@@ -275,6 +302,11 @@ static void print_instructions(eddy_printer *p) {
     const eddy_code *code = code_of(p);
     uint32_t group = p->what == EDDY_PRINT_CODE ? code->groups.count : 0;
     for (uint32_t i = 0; i < eddy_code_call_count(code_of(p)); i++) {
+        if (is_cut(p, i)) {
+            if (p->what == EDDY_PRINT_PLAN)
+                eddy_text_add(&p->text, "    # the device changes, or a copy does it\n");
+            continue;
+        }
         const eddy_code_group *g =
             group < code->groups.count ? eddy_code_group_at(code, group) : NULL;
         if (g && g->first == i) {

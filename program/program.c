@@ -5,6 +5,7 @@
 #include <interpreter/handle/generator.h>
 #include <interpreter/tape/autograd.h>
 #include <program/build_cache.h>
+#include <program/cut.h>
 #include <program/gradient.h>
 #include <program/variant.h>
 #include <string.h>
@@ -201,7 +202,7 @@ eddy_status eddy_program_describe(const eddy_program *program, eddy_program_info
     const eddy_executable *executable = executable_of(program);
     eddy_program_info found = {
         .size = info->size,
-        .instruction_count = eddy_code_call_count(&program->code),
+        .instruction_count = eddy_code_call_count(&program->code) - eddy_cut_count(&program->code),
         .input_count = program->input_count,
         .output_count = program->output_count,
         .state_count = program->state_count,

@@ -93,6 +93,7 @@ struct eddy_program {
     bool uses_tape;      /* what it computes depends on which gradients are kept, or who gets one */
     bool uses_kept;      /* on which are kept */
     bool sees_beyond;    /* on anything of the tape: what is not noted one by one */
+    bool has_devices;    /* some of its values are on other devices than the CPU */
     bool has_registered; /* ops of the program's own, which run on workers alone */
     struct eddy_built
         *built; /* a reference: the executable, which programs share, and what it was made of */
@@ -113,6 +114,14 @@ static inline eddy_program_made *eddy_program_made_at(const eddy_program *progra
 static inline eddy_program_binding *eddy_program_binding_at(const eddy_program *program,
                                                             uint32_t i) {
     return (eddy_program_binding *)program->bindings.items + i;
+}
+
+/* Says in a binding where its value is. */
+static inline void eddy_program_binding_place(const eddy_program *program,
+                                              eddy_program_binding *binding) {
+    eddy_device device = eddy_code_value_device(eddy_code_value_at(&program->code, binding->value));
+    binding->device_kind = (int8_t)device.kind;
+    binding->device_index = (int8_t)device.index;
 }
 
 /* Whether a pointer from the user is a program that lives. INVALID_ARGUMENT, recorded. */

@@ -194,6 +194,7 @@ static bool pass_mark(eddy_reach *r, const eddy_code_instruction *instruction) {
         return true;
     case EDDY_CONTROL_NONE:
     case EDDY_CONTROL_READ:
+    case EDDY_CONTROL_CUT:
         return true;
     default:
         break;

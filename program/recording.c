@@ -102,6 +102,7 @@ static int64_t storage_bytes(const eddy_tensor *tensor) {
 static bool capture(eddy_recording *recording, eddy_tensor *tensor, uint32_t *value) {
     eddy_code_value captured = {.bytes = storage_bytes(tensor), .kind = EDDY_VALUE_CAPTURED};
     uint32_t index;
+    eddy_code_value_set_device(&captured, eddy_tensor_device(tensor));
     if (!eddy_code_array_add(&recording->externals, sizeof(eddy_program_external), 1, &index))
         return false;
     recording->externals.count--; /* counted once everything else is there */
@@ -119,6 +120,7 @@ bool eddy_recording_make_value(eddy_recording *recording, const eddy_tensor *ten
     eddy_code_value made = {.bytes = bytes, .kind = EDDY_VALUE_MADE};
     if (eddy_tensor_is_late(tensor))
         made = (eddy_code_value){.kind = EDDY_VALUE_MADE, .is_late = true};
+    eddy_code_value_set_device(&made, eddy_tensor_device(tensor));
     eddy_recording_seen *seen =
         eddy_code_add_value(&recording->code, &made, value) ? see(recording, tensor, *value) : NULL;
     if (seen)
@@ -451,8 +453,6 @@ static void record_call(eddy_recorder *recorder, const eddy_recorder_call *call)
     const char *reason = refuse_late(op);
     if (reason)
         spoil(recording, EDDY_UNSUPPORTED, origin, reason);
-    else if (call->device.kind != EDDY_DEVICE_CPU)
-        spoil(recording, EDDY_UNSUPPORTED, origin, "programs run on the CPU, and it does not");
     else if (call->runtime != recording->runtime)
         spoil(recording, EDDY_RUNTIME_MISMATCH, origin,
               "it belongs to another runtime than the recording");

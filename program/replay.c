@@ -17,7 +17,9 @@ typedef struct replay {
     const eddy_executable *executable;
     const eddy_code *code;
     const eddy_vm_run *run;
-    const int64_t *shifts; /* per base but the first */
+    const int64_t *shifts;           /* per base but the first */
+    const eddy_partition *partition; /* that is run; NULL: all */
+    uint32_t *operands;              /* of a partition, per base: 1 + its operand; 0: it has none */
     eddy_frame frame;
     eddy_poison *poison; /* per value; from the first look on */
     void *crew;          /* room for one, where there are several streams */
@@ -31,8 +33,10 @@ typedef struct replay {
     uint64_t skipped;
 } replay;
 
-/* The operand that the base is; -1: a front does not use it. */
+/* The operand that the base is; -1: a front or partition does not use it. */
 static int64_t operand_of(const replay *r, uint32_t base) {
+    if (EDDY_UNLIKELY(r->partition != NULL))
+        return (int64_t)r->operands[base] - 1;
     if (EDDY_LIKELY(!r->path))
         return base - 1;
     const eddy_front_base *at = &r->executable->front.bases[base];
@@ -49,19 +53,36 @@ static void find_bases(replay *r, const eddy_executable_given *given) {
 }
 
 /* What a step reads before another wrote it shows. */
-static void spoil_arena(const replay *r, eddy_part part) {
+static void spoil_arena(const replay *r, eddy_part part, size_t bytes) {
 #ifdef EDDY_CHECKS
-    if (part != EDDY_PART_BACK && r->executable->arena.bytes > 0)
-        memset(r->arena, EDDY_ARENA_UNWRITTEN, (size_t)r->executable->arena.bytes);
+    if (part != EDDY_PART_BACK && bytes > 0)
+        memset(r->arena, EDDY_ARENA_UNWRITTEN, bytes);
 #else
     (void)r;
     (void)part;
+    (void)bytes;
 #endif
+}
+
+static void find_operands(replay *r, char **at) {
+    const eddy_executable *executable = r->executable;
+    const eddy_partition_base *bases = eddy_partition_bases(&executable->partitions, r->partition);
+    r->operands = eddy_frame_take(at, executable->base_count * sizeof(*r->operands));
+    memset(r->operands, 0, executable->base_count * sizeof(*r->operands));
+    for (uint32_t k = 0; k < r->partition->base_count; k++)
+        r->operands[bases[k].base] = k + 1;
 }
 
 /* Where the part begins and ends. */
 static void find_steps(replay *r, eddy_part part) {
     const eddy_executable *executable = r->executable;
+    if (EDDY_UNLIKELY(r->partition != NULL)) {
+        r->before_sequence = r->run->instruction->sequence - r->partition->end_ordinal;
+        r->step = r->partition->first_step;
+        r->jump = r->partition->first_jump;
+        r->end = r->partition->end_step;
+        return;
+    }
     uint32_t recorded_count =
         part == EDDY_PART_FRONT ? executable->front.recorded_count : r->code->recorded_count;
     r->before_sequence = r->run->instruction->sequence - recorded_count;
@@ -78,9 +99,17 @@ static void begin(replay *r, const eddy_executable *executable, const eddy_code 
                   .run = run,
                   .shifts = given->shifts,
                   .path = given->path};
-    r->arena = given->part == EDDY_PART_ALL ? eddy_frame_take(&at, (size_t)executable->arena.bytes)
-                                            : run->data[run->instruction->operand_count - 1];
-    spoil_arena(r, given->part);
+    size_t arena_bytes = (size_t)executable->arena.bytes;
+    if (given->part == EDDY_PART_PARTITION) {
+        r->partition = &executable->partitions.items[given->partition];
+        arena_bytes = (size_t)r->partition->arena_bytes;
+    }
+    r->arena = given->part == EDDY_PART_FRONT || given->part == EDDY_PART_BACK
+                   ? run->data[run->instruction->operand_count - 1]
+                   : eddy_frame_take(&at, arena_bytes);
+    spoil_arena(r, given->part, arena_bytes);
+    if (EDDY_UNLIKELY(r->partition != NULL))
+        find_operands(r, &at);
     r->frame.bases = eddy_frame_take(&at, executable->base_count * sizeof(char *));
     eddy_frame_take_rooms(&r->frame, executable, &at);
     r->frame.step_counts =
@@ -299,6 +328,10 @@ static void look(replay *r) {
 /* ---- what is written ---- */
 
 static bool is_written(const replay *r, uint32_t base) {
+    if (EDDY_UNLIKELY(r->partition != NULL))
+        return r->operands[base] != 0 &&
+               eddy_partition_bases(&r->executable->partitions, r->partition)[r->operands[base] - 1]
+                   .is_written;
     return eddy_code_value_at(r->code, r->executable->base_values[base - 1])->is_written;
 }
 
@@ -487,7 +520,8 @@ static void pass_closely(replay *r) {
 static void tell(const replay *r) {
     for (uint32_t b = 1; b < r->executable->base_count && !r->path; b++)
         if (is_written(r, b))
-            eddy_vm_run_poison_set(r->run, b - 1, r->poison[r->executable->base_values[b - 1]]);
+            eddy_vm_run_poison_set(r->run, operand_of(r, b),
+                                   r->poison[r->executable->base_values[b - 1]]);
     if (r->skipped > 0)
         eddy_vm_run_skip(r->run, r->skipped);
 }

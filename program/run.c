@@ -25,8 +25,12 @@ static void program_run(const eddy_vm_run *run) {
     const eddy_program *program = arguments->program;
     const int64_t *words = arguments->late ? arguments->late->words
                                            : arguments->words + program->executable->base_count - 1;
-    eddy_executable_given given = {arguments->part, arguments->words, words, arguments->late,
-                                   arguments->path};
+    eddy_executable_given given = {.part = arguments->part,
+                                   .partition = arguments->partition,
+                                   .shifts = arguments->words,
+                                   .words = words,
+                                   .late = arguments->late,
+                                   .path = arguments->path};
     eddy_executable_run(program->executable, &program->code, &given, run);
 }
 
@@ -35,7 +39,7 @@ static size_t program_workspace(const eddy_vm_run *run) {
     const eddy_executable *executable = arguments->program->executable;
     return EDDY_LIKELY(arguments->part == EDDY_PART_ALL)
                ? (size_t)executable->workspace_bytes
-               : eddy_executable_workspace(executable, arguments->part);
+               : eddy_executable_workspace(executable, arguments->part, arguments->partition);
 }
 
 static const char *program_name(const eddy_vm_instruction *instruction) {
@@ -83,12 +87,12 @@ static void program_gone(const eddy_vm_instruction *instruction, int64_t operand
         fill_donated(program, (uint32_t)operand, origin, sequence, error);
 }
 
-static const eddy_vm_descriptor descriptor = {.run = program_run,
-                                              .workspace = program_workspace,
-                                              .name = program_name,
-                                              .describe = program_describe,
-                                              .end = program_end,
-                                              .is_program = true};
+const eddy_vm_descriptor eddy_run_descriptor = {.run = program_run,
+                                                .workspace = program_workspace,
+                                                .name = program_name,
+                                                .describe = program_describe,
+                                                .end = program_end,
+                                                .is_program = true};
 
 /* Of runs that give something up. */
 static const eddy_vm_descriptor giving_descriptor = {.run = program_run,
@@ -115,11 +119,11 @@ static void discard_handles(const eddy_run *r, uint32_t count) {
 }
 
 /* The handle becomes the root of a storage: a vector of its bytes. */
-static void hold_bytes(eddy_tensor *handle, eddy_storage_number storage, int64_t bytes) {
+static void hold_bytes(eddy_tensor *handle, eddy_storage_number storage, eddy_device device,
+                       int64_t bytes) {
     handle->storage = storage;
     handle->dtype = EDDY_U8;
-    handle->device_kind = EDDY_DEVICE_CPU;
-    handle->device_index = 0;
+    eddy_tensor_set_device(handle, device);
     eddy_tensor_lay(handle, 1, &bytes, bytes);
 }
 
@@ -146,9 +150,12 @@ static eddy_status make_handles(const eddy_run *r) {
     return EDDY_OK;
 }
 
-/* A made storage without a target belongs to the output that is all of it, or to a vector of its bytes, which only its views hold. Of those
- * that were submitted. */
-static inline void find_roots(const eddy_run *r) {
+/* What one part has made is held while another may fail. */
+static bool is_in_parts(const eddy_run *r) {
+    return r->arena || r->program->executable->partitions.count > 0;
+}
+
+void eddy_run_find_roots(const eddy_run *r) {
     const eddy_program *program = r->program;
     uint32_t next = program->handle_count;
     for (uint32_t i = 0; i < program->made.count; i++) {
@@ -159,8 +166,10 @@ static inline void find_roots(const eddy_run *r) {
             continue; /* a target's, or a front's that was found before */
         root->storage = storage;
         r->roots[i] = root;
-        if (made->whole == EDDY_CODE_NONE || r->arena)
-            hold_bytes(root, storage, eddy_code_value_at(&program->code, made->value)->bytes);
+        const eddy_code_value *value = eddy_code_value_at(&program->code, made->value);
+        eddy_tensor_set_device(root, eddy_code_value_device(value));
+        if (made->whole == EDDY_CODE_NONE || is_in_parts(r))
+            hold_bytes(root, storage, eddy_code_value_device(value), value->bytes);
     }
 }
 
@@ -243,7 +252,8 @@ static void hand_out(const eddy_run *r) {
             continue;
         int64_t shift;
         eddy_tensor *handle = r->handles[next], *root = root_of(r, binding->operand, &shift);
-        show(handle, root, binding, shift);
+        if (root) /* partitions make none for what a call behind the run gives */
+            show(handle, root, binding, shift);
         bool is_handed_out = binding->role == EDDY_ROLE_OUTPUT && eddy_run_place(r, next);
         if (is_handed_out && !is_late(r, next))
             eddy_scope_own(r->caller, handle);
@@ -259,50 +269,41 @@ static void hand_out(const eddy_run *r) {
                                    kept[i].binding == EDDY_CODE_NONE ? NULL : r->handles[next++]);
     }
     for (uint32_t i = program->handle_count; i < handle_count(program); i++)
-        eddy_tensor_drop(r->handles[i]);
+        discard(r->caller, r->handles[i]);
     /* Last: the array may be that of the inputs. */
     for (uint32_t i = 0; i < program->output_count; i++) {
         eddy_tensor **place = eddy_run_place(r, i);
         if (place)
             *place = is_late(r, i) ? r->late_outputs[i] : r->handles[i];
         if (!place || is_late(r, i))
-            eddy_tensor_drop(r->handles[i]);
+            discard(r->caller, r->handles[i]);
     }
 }
 
 /* ---- all of it ---- */
 
-/* An instruction of the VM for a run, or for one part of it. */
-typedef struct submission {
-    eddy_part part;
-    const eddy_vm_descriptor *descriptor;
-    eddy_vm_operand *operands;
-    uint32_t operand_count;
-    int64_t cost_ps;
-    uint32_t part_count; /* sequence numbers, as in eddy_vm_call */
-    eddy_ring_gone *gone;
-} submission;
-
-static eddy_status submit_part(const eddy_run *r, const submission *s) {
+eddy_status eddy_run_submit_part(const eddy_run *r, const eddy_run_part *s) {
     const eddy_program *program = r->program;
     r->arguments->program = eddy_program_retain(r->program);
     r->arguments->late = r->late ? eddy_late_draws_retain(r->late) : NULL;
     r->arguments->path = s->part == EDDY_PART_FRONT ? eddy_path_retain(r->path) : NULL;
     r->arguments->part = s->part;
+    r->arguments->partition = s->partition;
+    uint8_t vm_device = eddy_runtime_vm_device(program->runtime, s->device);
     r->arguments->gone = s->gone;
-    eddy_vm_call call = {.instruction = {.descriptor = s->descriptor,
-                                         .arguments = r->arguments,
-                                         .operand_count = s->operand_count,
-                                         .address = r->origin.address},
-                         .argument_bytes = argument_bytes(program),
-                         .operands = s->operands,
-                         .stream = eddy_stream_of_caller(r->caller, program->runtime, 0),
-                         .cost_ps = s->cost_ps,
-                         .part_count = s->part_count,
-                         .place = program->has_registered ? EDDY_PLACE_WORKER : EDDY_PLACE_ANY,
-                         .releases = r->caller->pending.numbers,
-                         .release_count =
-                             eddy_pending_release_count(&r->caller->pending, program->runtime)};
+    eddy_vm_call call = {
+        .instruction = {.descriptor = s->descriptor,
+                        .arguments = r->arguments,
+                        .operand_count = s->operand_count,
+                        .address = r->origin.address},
+        .argument_bytes = argument_bytes(program),
+        .operands = s->operands,
+        .stream = eddy_stream_of_caller(r->caller, program->runtime, vm_device),
+        .cost_ps = s->cost_ps,
+        .part_count = s->part_count,
+        .place = program->has_registered || vm_device ? EDDY_PLACE_WORKER : EDDY_PLACE_ANY,
+        .releases = r->caller->pending.numbers,
+        .release_count = eddy_pending_release_count(&r->caller->pending, program->runtime)};
     bool runs = eddy_recorder_lets_run(r->caller);
     eddy_status status =
         runs ? eddy_vm_submit(program->runtime->vm, &call)
@@ -320,15 +321,17 @@ static eddy_status submit_with(const eddy_run *r, eddy_vm_operand *operands, uin
     const eddy_executable *executable = r->program->executable;
     uint32_t bases = executable->base_count - 1;
     bool gives = given_up > 0 || r->program->donated_count > 0;
-    submission s = {.part = r->path ? EDDY_PART_BACK : EDDY_PART_ALL,
-                    .descriptor = gives ? &giving_descriptor : &descriptor,
-                    .operands = operands,
-                    .operand_count = bases + given_up + (r->path != NULL),
-                    .cost_ps = r->path ? executable->front.back_ps : executable->most_ps,
-                    .part_count = r->program->code.recorded_count -
-                                  executable->front.recorded_count + (gives ? bases + given_up : 0),
-                    .gone = given_up > 0 ? r->turn->gone : NULL};
-    eddy_status status = submit_part(r, &s);
+    eddy_run_part s = {.part = r->path ? EDDY_PART_BACK : EDDY_PART_ALL,
+                       .device = executable->device,
+                       .descriptor = gives ? &giving_descriptor : &eddy_run_descriptor,
+                       .operands = operands,
+                       .operand_count = bases + given_up + (r->path != NULL),
+                       .cost_ps = r->path ? executable->front.back_ps : executable->most_ps,
+                       .part_count = r->program->code.recorded_count -
+                                     executable->front.recorded_count +
+                                     (gives ? bases + given_up : 0),
+                       .gone = given_up > 0 ? r->turn->gone : NULL};
+    eddy_status status = eddy_run_submit_part(r, &s);
     if (status == EDDY_OK && r->turn && eddy_recorder_lets_run(r->caller))
         eddy_ring_turn_submitted(r->turn);
     return status;
@@ -349,8 +352,11 @@ static void bind_front(const eddy_run *r, eddy_vm_operand *operands) {
         if (!at->is_written) /* the program may write it behind the front */
             operands[at->operand].access = EDDY_ACCESS_CONST;
     }
-    operands[executable->front.operand_count] = (eddy_vm_operand){
-        .access = EDDY_ACCESS_MUT, .is_new = true, .bytes = executable->arena.bytes};
+    operands[executable->front.operand_count] =
+        (eddy_vm_operand){.access = EDDY_ACCESS_MUT,
+                          .is_new = true,
+                          .device = eddy_runtime_vm_device(r->program->runtime, executable->device),
+                          .bytes = executable->arena.bytes};
 }
 
 /* The back finds there what the front has left: nothing that it makes, or writes all of. */
@@ -370,12 +376,13 @@ static void bind_back(const eddy_run *r, const eddy_vm_operand *front) {
 
 static eddy_status submit_front(const eddy_run *r, eddy_vm_operand *operands) {
     const eddy_front *front = &r->program->executable->front;
-    return submit_part(r, &(submission){.part = EDDY_PART_FRONT,
-                                        .descriptor = &descriptor,
-                                        .operands = operands,
-                                        .operand_count = front->operand_count + 1,
-                                        .cost_ps = front->front_ps,
-                                        .part_count = front->recorded_count});
+    return eddy_run_submit_part(r, &(eddy_run_part){.part = EDDY_PART_FRONT,
+                                                    .device = r->program->executable->device,
+                                                    .descriptor = &eddy_run_descriptor,
+                                                    .operands = operands,
+                                                    .operand_count = front->operand_count + 1,
+                                                    .cost_ps = front->front_ps,
+                                                    .part_count = front->recorded_count});
 }
 
 /* There was no memory for the front, which has written nothing: what it would have written is as before. */
@@ -434,9 +441,9 @@ static eddy_status run_front(eddy_run *r) {
     eddy_status status = submit_front(r, operands);
     if (status == EDDY_OK) {
         bind_back(r, operands);
-        hold_bytes(r->arena, operands[executable->front.operand_count].storage,
+        hold_bytes(r->arena, operands[executable->front.operand_count].storage, executable->device,
                    executable->arena.bytes);
-        find_roots(r);
+        eddy_run_find_roots(r);
         status = await_front(r);
     }
     eddy_memory_release(operands, bytes, EDDY_MEMORY_PROGRAM);
@@ -517,23 +524,26 @@ static eddy_status run_bound(eddy_run *r) {
     r->arguments->late = NULL;
     if (code->draws.count > 0 || code->sets_draws)
         status = eddy_run_draw(r);
-    bool has_front = false;
+    bool has_begun = false;
     if (status == EDDY_OK && EDDY_UNLIKELY(r->path != NULL)) {
         status = run_front(r);
-        has_front = status == EDDY_OK;
+        has_begun = status == EDDY_OK;
     }
-    if (status == EDDY_OK)
+    if (EDDY_UNLIKELY(r->program->executable->partitions.count > 0) &&
+        eddy_recorder_lets_run(r->caller))
+        status = status == EDDY_OK ? eddy_run_submit_partitions(r, &has_begun) : status;
+    else if (status == EDDY_OK)
         status = submit(r);
     if (EDDY_UNLIKELY(r->arena != NULL))
         discard(r->caller, r->arena);
     if (status != EDDY_OK) {
-        if (has_front) /* and no back */
+        if (has_begun) /* and not gone on */
             note_written(r);
         discard_handles(r, handle_count(r->program));
         return status;
     }
     note_written(r);
-    find_roots(r);
+    eddy_run_find_roots(r);
     if (EDDY_UNLIKELY(code->draws_late))
         status = eddy_run_await_draws(r);
     if (EDDY_UNLIKELY(r->caller->recorder != NULL))

@@ -12,6 +12,7 @@
 typedef struct eddy_run_arguments {
     eddy_program *program;
     eddy_part part;
+    uint32_t partition;
     eddy_late_draws *late; /* a reference, or NULL */
     eddy_path *path;       /* a reference, or NULL */
     eddy_ring_gone *gone;  /* owned: of the operands behind the bases; or NULL */
@@ -66,6 +67,11 @@ EDDY_MUST_USE eddy_status eddy_run_make_traced(eddy_run *r);
  * eddy_program_run, recorded. */
 EDDY_MUST_USE eddy_status eddy_run_bind(const eddy_run *r);
 
+/* ---- run_partitions.c ---- */
+
+/* Submits a run in partitions, in place of one instruction. *has_begun: some have been, whatever became of the others. OUT_OF_MEMORY, SHUT_DOWN, FORKED, recorded. */
+EDDY_MUST_USE eddy_status eddy_run_submit_partitions(const eddy_run *r, bool *has_begun);
+
 /* ---- run_numbers.c ---- */
 
 /* Fills in the words of the run: draws, and the numbers given, as their uses want them. Failures are recorded, but those that *unfit tells. */
@@ -77,6 +83,27 @@ void eddy_run_undraw(const eddy_run *r);
 EDDY_MUST_USE eddy_status eddy_run_await_draws(const eddy_run *r);
 
 /* ---- run.c ---- */
+
+/* An instruction of the VM for a run, or for one part of it. */
+typedef struct eddy_run_part {
+    eddy_part part;
+    uint32_t partition; /* of EDDY_PART_PARTITION */
+    eddy_device device;
+    const eddy_vm_descriptor *descriptor;
+    eddy_vm_operand *operands;
+    uint32_t operand_count;
+    int64_t cost_ps;
+    uint32_t part_count; /* sequence numbers, as in eddy_vm_call */
+    eddy_ring_gone *gone;
+} eddy_run_part;
+
+extern const eddy_vm_descriptor eddy_run_descriptor;
+
+EDDY_MUST_USE eddy_status eddy_run_submit_part(const eddy_run *r, const eddy_run_part *part);
+
+/* A made storage without a target belongs to the output that is all of it, or to a vector of its bytes, which only its views hold. Of those
+ * that were submitted. */
+void eddy_run_find_roots(const eddy_run *r);
 
 /* Where an output goes; NULL: nobody wants it. */
 eddy_tensor **eddy_run_place(const eddy_run *r, uint32_t output);

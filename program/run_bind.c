@@ -349,10 +349,15 @@ eddy_status eddy_run_bind(const eddy_run *r) {
     for (uint32_t i = 0; i < program->made.count; i++) {
         uint32_t value = eddy_program_made_at(program, i)->value;
         r->roots[i] = NULL;
-        r->operands[program->externals.count + i] =
-            (eddy_vm_operand){.access = EDDY_ACCESS_MUT,
-                              .is_new = true,
-                              .bytes = eddy_code_value_at(&program->code, value)->bytes};
+        const eddy_code_value *made = eddy_code_value_at(&program->code, value);
+        r->operands[program->externals.count + i] = (eddy_vm_operand){
+            .access = EDDY_ACCESS_MUT,
+            .is_new = true,
+            /* What stands for the result of a call behind the run has no bytes, and is anywhere. */
+            .device = made->is_late
+                          ? 0
+                          : eddy_runtime_vm_device(program->runtime, eddy_code_value_device(made)),
+            .bytes = made->bytes};
     }
     status = bind_given(r);
     if (status == EDDY_OK)

@@ -5,6 +5,7 @@
 #include <base/shape.h>
 #include <base/status.h>
 #include <interpreter/handle/caller.h>
+#include <interpreter/host/transfer.h>
 #include <string.h>
 
 enum { TO, FROM };
@@ -147,10 +148,23 @@ static eddy_tensor *make_root(const copying *c, eddy_caller *caller, int64_t cou
         return NULL;
     }
     root->dtype = c->input->dtype;
-    root->device_kind = c->input->device_kind;
-    root->device_index = c->input->device_index;
+    eddy_tensor_set_device(root, EDDY_CPU);
     eddy_tensor_lay(root, 1, &count, count);
     return root;
+}
+
+/* To where the program has the input, its gaps included. */
+static eddy_status bring(const copying *c, eddy_caller *caller, eddy_tensor **root) {
+    eddy_device device = {(eddy_device_kind)c->input->device_kind, c->input->device_index};
+    if (EDDY_LIKELY(device.kind == EDDY_DEVICE_CPU))
+        return EDDY_OK;
+    eddy_tensor *there;
+    eddy_status status = eddy_transfer_elements(caller, *root, device, c->origin, &there);
+    if (status != EDDY_OK)
+        return status;
+    eddy_tensor_drop(*root);
+    *root = there;
+    return EDDY_OK;
 }
 
 eddy_status eddy_run_data_copy(const eddy_program *program, const eddy_program_binding *input,
@@ -181,7 +195,8 @@ eddy_status eddy_run_data_copy(const eddy_program *program, const eddy_program_b
         memset(memory, 0, (size_t)((high - low) * bytes));
     copy_elements(&c, (char *)memory + layout.offset * bytes);
     eddy_vm_storage_written(program->runtime->vm);
-    *copy = eddy_tensor_view(caller, root, &layout, origin);
+    status = bring(&c, caller, &root);
+    *copy = status == EDDY_OK ? eddy_tensor_view(caller, root, &layout, origin) : NULL;
     eddy_tensor_drop(root);
-    return *copy ? EDDY_OK : EDDY_OUT_OF_MEMORY;
+    return *copy || status != EDDY_OK ? status : EDDY_OUT_OF_MEMORY;
 }

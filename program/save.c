@@ -47,9 +47,6 @@ static eddy_status check(const saving *s, eddy_origin origin) {
         return eddy_fail(EDDY_UNSUPPORTED, origin,
                          "the program draws from a generator that is not the running thread's own, "
                          "which a file cannot hold");
-    for (uint32_t i = 0; i < program->bindings.count; i++)
-        if (eddy_program_binding_at(program, i)->device_kind != EDDY_DEVICE_CPU)
-            return eddy_fail(EDDY_UNSUPPORTED, origin, "the program does not run on the CPU");
     return eddy_program_check_constants(program, origin);
 }
 

@@ -3,6 +3,7 @@
 #include <base/dtype.h>
 #include <base/memory.h>
 #include <base/shape.h>
+#include <program/cut.h>
 #include <program/late_calls.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -101,10 +102,10 @@ static bool check_binding(eddy_verifier *v, const eddy_program_binding *binding)
         return eddy_verifier_fail(v, "the binding has no role, or no name");
     if (binding->value >= v->code->values.count)
         return eddy_verifier_fail(v, "there is no such value");
-    if (!binding->is_storage &&
-        (binding->device_kind != EDDY_DEVICE_CPU || binding->device_index != 0))
-        return eddy_verifier_fail(v, "it lives on another device than the CPU");
     const eddy_code_value *value = eddy_code_value_at(v->code, binding->value);
+    eddy_device device = eddy_code_value_device(value);
+    if (binding->device_kind != (int8_t)device.kind || binding->device_index != device.index)
+        return eddy_verifier_fail(v, "it is said to be on another device than its value");
     int64_t count = 0;
     return check_role(v, binding, value->kind) && check_late_binding(v, binding) &&
            eddy_verifier_layout(v, &binding->layout, binding->dtype, value->bytes) &&
@@ -239,6 +240,10 @@ static bool check_all(eddy_verifier *v) {
         if (!check_instruction(v, i))
             return false;
     v->verdict->instruction = EDDY_CODE_NONE;
+    char reason[128];
+    eddy_cut_judge(v->code, reason, sizeof(reason));
+    if (reason[0])
+        return eddy_verifier_fail(v, "%s", reason);
     return check_draws(v) && check_bindings(v);
 }
 

@@ -5,6 +5,7 @@
 #include <base/shape.h>
 #include <interpreter/call/joint.h>
 #include <interpreter/call/overlap.h>
+#include <interpreter/host/transfer.h>
 #include <program/lists.h>
 #include <program/product_op.h>
 #include <stdlib.h>
@@ -252,6 +253,41 @@ static bool check_broadcast(eddy_verifier *v, const eddy_code_instruction *instr
     return true;
 }
 
+/* Elements of a copy between devices lie in a row. */
+static bool check_transfer(eddy_verifier *v, const eddy_code_instruction *instruction) {
+    const eddy_code_operand *from = eddy_code_operand_at(v->code, instruction->operands_at),
+                            *to = from + 1;
+    for (int k = 0; k < 2; k++) {
+        int64_t row[EDDY_RANK_MAX];
+        eddy_layout layout;
+        eddy_code_operand_layout(v->code, k ? to : from, &layout);
+        eddy_shape_strides_contiguous(layout.rank, layout.dims, row);
+        for (int32_t d = 0; d < layout.rank; d++)
+            if (layout.dims[d] > 1 && layout.strides[d] != row[d])
+                return eddy_verifier_fail(v, "what is copied to a device does not lie in a row");
+    }
+    return !eddy_code_has_same_device(eddy_code_value_at(v->code, from->value),
+                                      eddy_code_value_at(v->code, to->value)) ||
+           eddy_verifier_fail(v, "it is copied to the device that it is on");
+}
+
+static bool check_devices(eddy_verifier *v, const eddy_code_instruction *instruction) {
+    const eddy_code_value *first = NULL;
+    if (instruction->op == &eddy_transfer_op)
+        return check_transfer(v, instruction);
+    for (uint32_t k = 0; k < instruction->operand_count; k++) {
+        const eddy_code_operand *operand =
+            eddy_code_operand_at(v->code, instruction->operands_at + k);
+        if (eddy_code_operand_is_absent(operand))
+            continue;
+        const eddy_code_value *value = eddy_code_value_at(v->code, operand->value);
+        if (first && !eddy_code_has_same_device(first, value))
+            return eddy_verifier_fail(v, "its operands are on several devices");
+        first = value;
+    }
+    return true;
+}
+
 bool eddy_verifier_operands(eddy_verifier *v, const eddy_code_instruction *instruction) {
     const eddy_op *op = instruction->op;
     int64_t length = eddy_lists_length(op, instruction->input_count);
@@ -266,7 +302,7 @@ bool eddy_verifier_operands(eddy_verifier *v, const eddy_code_instruction *instr
     while (at < end)
         if (!check_operand(v, at++, NULL))
             return false;
-    return check_overlap(v, instruction) &&
+    return check_overlap(v, instruction) && check_devices(v, instruction) &&
            (!op->is_elementwise || check_broadcast(v, instruction));
 }
 

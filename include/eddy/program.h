@@ -79,9 +79,10 @@ typedef struct eddy_bindings {
  * runtime's option `passes` chooses among them. */
 #define EDDY_PASS_LIST(row)                                                                        \
     row(cast, "leaves out copies and casts back of what stays as it is")                           \
-        row(dead, "leaves out ops whose results nobody uses")                                      \
-            row(same, "leaves out ops that compute what an earlier one has computed")              \
-                row(richer, "leaves out ops whose result a richer op of the same operand has too") \
+        row(transfer, "leaves out copies back to the device that elements came from")              \
+            row(dead, "leaves out ops whose results nobody uses")                                  \
+                row(same, "leaves out ops that compute what an earlier one has computed") row(     \
+                    richer, "leaves out ops whose result a richer op of the same operand has too") \
                     row(fold, "computes once what depends on constants alone") row(                \
                         move, "leaves out copies whose source can be written where they put it")   \
                         row(fuse, "runs elementwise ops tile by tile")                             \

@@ -113,14 +113,10 @@ static eddy_status find_place(eddy_general_call *call, const eddy_tensor *first)
 /* A temporary in place of the source, which is dropped as casts are. */
 static eddy_status bring_source(eddy_general_call *call, findings *found) {
     const eddy_tensor *target = call->operands[1].tensor;
-    eddy_origin origin = eddy_general_call_origin(call);
-    eddy_status status = eddy_recorder_refuse(
-        call->caller, "programs run on the CPU: copy before the recording, or after it", origin);
-    if (status != EDDY_OK)
-        return status;
     eddy_tensor *brought;
-    status = eddy_transfer_elements(call->caller, call->operands[0].tensor,
-                                    eddy_tensor_device(target), origin, &brought);
+    eddy_status status =
+        eddy_transfer_elements(call->caller, call->operands[0].tensor, eddy_tensor_device(target),
+                               eddy_general_call_origin(call), &brought);
     if (status != EDDY_OK)
         return status;
     call->operands[0].tensor = brought;

@@ -23,7 +23,7 @@ static bool parse_index(const char *text, int32_t *index) {
     return true;
 }
 
-static bool parse(const char *text, eddy_device *device) {
+bool eddy_device_find(const char *text, eddy_device *device) {
     for (size_t kind = EDDY_DEVICE_CPU; kind < KIND_COUNT; kind++) {
         size_t length = strlen(kind_names[kind]);
         int32_t index = 0;
@@ -42,7 +42,7 @@ eddy_status eddy_device_parse(const char *text, eddy_device *device) {
     eddy_origin origin = EDDY_ORIGIN("device_parse");
     if (!text || !device)
         return eddy_fail(EDDY_INVALID_ARGUMENT, origin, "an argument is NULL");
-    if (!parse(text, device))
+    if (!eddy_device_find(text, device))
         return eddy_fail(EDDY_INVALID_ARGUMENT, origin,
                          "\"%.40s\" is no device; \"cpu\", \"far\" and \"cuda:1\" are", text);
     return EDDY_OK;
@@ -56,10 +56,13 @@ int eddy_device_format(eddy_device device, char *buffer, size_t size) {
     return snprintf(buffer, size, "%s", kind_names[device.kind]);
 }
 
+bool eddy_runtime_has_device(eddy_device device) {
+    return (device.kind == EDDY_DEVICE_CPU && device.index == 0) ||
+           (device.kind == EDDY_DEVICE_FAR && device.index >= 0 && device.index < EDDY_RUNTIME_FAR);
+}
+
 static eddy_status check_present(eddy_device device, eddy_origin origin) {
-    if (device.kind == EDDY_DEVICE_CPU && device.index == 0)
-        return EDDY_OK;
-    if (device.kind == EDDY_DEVICE_FAR && device.index >= 0 && device.index < EDDY_RUNTIME_FAR)
+    if (eddy_runtime_has_device(device))
         return EDDY_OK;
     char text[32];
     eddy_device_format(device, text, sizeof(text));

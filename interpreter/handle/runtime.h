@@ -93,6 +93,10 @@ eddy_status eddy_runtime_refuse(const eddy_runtime *runtime, eddy_origin origin,
 /* True while a runtime of this id has not been shut down. */
 bool eddy_runtime_exists(uint64_t id);
 
+/* "cpu", "far:1": whether the text names a device that may be anywhere; whether such a device is here. */
+bool eddy_device_find(const char *text, eddy_device *device);
+bool eddy_runtime_has_device(eddy_device device);
+
 /* The device that a creation op of the thread takes: `asked` (kind DEFAULT, NULL: none), scope, runtime.
  * UNSUPPORTED, recorded under `op`, if there is no such device. */
 EDDY_MUST_USE eddy_status eddy_runtime_device(const eddy_caller *caller, eddy_runtime *runtime,

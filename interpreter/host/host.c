@@ -72,6 +72,15 @@ static eddy_tensor *make(eddy_caller *caller, eddy_runtime *runtime, eddy_origin
     return tensor;
 }
 
+/* The tensor's elements are on the host, and go to its device. */
+static eddy_status upload(eddy_tensor *tensor, int64_t bytes, uint8_t vm_device,
+                          eddy_origin origin) {
+    eddy_storage_number source = tensor->storage;
+    tensor->storage = 0;
+    return eddy_vm_upload(tensor->runtime->vm, source, bytes, vm_device, origin.address,
+                          &tensor->storage);
+}
+
 eddy_tensor *eddy_from_data(const void *data, eddy_shape shape, eddy_dtype dtype,
                             const eddy_from_data_options *options) {
     eddy_origin origin = EDDY_ORIGIN("from_data");
@@ -93,8 +102,7 @@ eddy_tensor *eddy_from_data(const void *data, eddy_shape shape, eddy_dtype dtype
         memcpy(memory, data, (size_t)bytes);
     eddy_vm_storage_written(runtime->vm);
     uint8_t vm_device = eddy_runtime_vm_device(runtime, device);
-    if (EDDY_UNLIKELY(vm_device != 0) && eddy_vm_upload(runtime->vm, &tensor->storage, bytes,
-                                                        vm_device, origin.address) != EDDY_OK) {
+    if (EDDY_UNLIKELY(vm_device != 0) && upload(tensor, bytes, vm_device, origin) != EDDY_OK) {
         eddy_tensor_discard(caller, tensor);
         return NULL;
     }

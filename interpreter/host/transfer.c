@@ -8,22 +8,104 @@
 #include <interpreter/call/copy.h>
 #include <interpreter/call/recorder.h>
 
-/* ---- without a gradient ---- */
+/* ---- as a call of programs ---- */
 
-/* A storage of `device` with the tensor's elements, which lie in a row. Between two devices they go through the host. */
-static eddy_status copy_storage(const eddy_tensor *tensor, uint8_t device, const void *address,
-                                eddy_storage_number *storage) {
-    eddy_vm *vm = tensor->runtime->vm;
-    int64_t each = eddy_dtype_size((eddy_dtype)tensor->dtype);
-    int64_t offset = tensor->offset * each, bytes = tensor->count * each;
-    if (device == 0 || eddy_tensor_device(tensor).kind == EDDY_DEVICE_CPU)
-        return eddy_vm_copy(vm, NULL, tensor->storage, offset, bytes, device, address, storage);
-    eddy_status status =
-        eddy_vm_copy(vm, NULL, tensor->storage, offset, bytes, 0, address, storage);
-    return status == EDDY_OK ? eddy_vm_upload(vm, storage, bytes, device, address) : status;
+/* A run copies storages: its kernel is never run. */
+static void run_nothing(const eddy_kernel_call *call) {
+    (void)call;
 }
 
-static eddy_status transfer_row(eddy_caller *caller, const eddy_tensor *tensor, eddy_device device,
+static eddy_status infer_transfer(eddy_infer *infer) {
+    infer->outputs[0] = infer->inputs[0];
+    return EDDY_OK;
+}
+
+static const eddy_kernel transfer_kernel = {.name = "to_device", .run = run_nothing};
+static const eddy_kernel *const transfer_kernels[] = {&transfer_kernel};
+static const eddy_op_operand transfer_operands[] = {
+    {.name = "tensor", .kind = EDDY_OPERAND_TENSOR}};
+static const char *const transfer_outputs[] = {"copy"};
+
+const eddy_op eddy_transfer_op = {.name = "to_device",
+                                  .id = EDDY_OP_REGISTERED,
+                                  .operands = transfer_operands,
+                                  .operand_count = 1,
+                                  .outputs = transfer_outputs,
+                                  .output_count = 1,
+                                  .result = EDDY_RESULT_RULE,
+                                  .infer = infer_transfer,
+                                  .kernels = transfer_kernels};
+
+static void record(const eddy_caller *caller, eddy_tensor *row, eddy_tensor *copy,
+                   const void *address) {
+    eddy_tensor *views[] = {row, copy};
+    eddy_apply apply = {
+        .op = &eddy_transfer_op, .inputs = &row, .input_count = 1, .address = address};
+    eddy_vm_operand operands[] = {
+        {.storage = row->storage, .access = EDDY_ACCESS_CONST},
+        {.storage = copy->storage,
+         .access = EDDY_ACCESS_MUT,
+         .is_new = true,
+         .bytes = copy->count * eddy_dtype_size((eddy_dtype)copy->dtype)}};
+    eddy_recorder_call call = {.apply = &apply,
+                               .kernel = &transfer_kernel,
+                               .compute = (eddy_dtype)row->dtype,
+                               .views = views,
+                               .view_count = 2,
+                               .input_count = 1,
+                               .operands = operands,
+                               .runtime = row->runtime,
+                               .device = eddy_tensor_device(copy)};
+    caller->recorder->call(caller->recorder, &call);
+}
+
+/* ---- without a gradient ---- */
+
+eddy_status eddy_transfer_storage(eddy_vm *vm, const eddy_transfer_part *part, uint8_t device,
+                                  const void *address, eddy_storage_number *storage) {
+    eddy_storage_number staged = 0;
+    if (device == 0 || part->device == 0)
+        return eddy_vm_copy(vm, NULL, part->storage, part->offset_bytes, part->bytes, device,
+                            address, storage);
+    eddy_status status =
+        eddy_vm_copy(vm, NULL, part->storage, part->offset_bytes, part->bytes, 0, address, &staged);
+    return status == EDDY_OK ? eddy_vm_upload(vm, staged, part->bytes, device, address, storage)
+                             : status;
+}
+
+static const char *name_transfer(const eddy_vm_instruction *instruction) {
+    (void)instruction;
+    return "to_device";
+}
+
+/* In place of a copy: its elements are lost. */
+static eddy_status note_copy(const eddy_caller *caller, eddy_vm *vm, int64_t bytes, uint8_t device,
+                             const void *address, eddy_storage_number *storage) {
+    eddy_vm_operand operand = {
+        .access = EDDY_ACCESS_MUT, .is_new = true, .device = device, .bytes = bytes};
+    static const eddy_vm_descriptor descriptor = {.name = name_transfer};
+    eddy_vm_call call = {
+        .instruction = {.descriptor = &descriptor, .operand_count = 1, .address = address},
+        .operands = &operand};
+    eddy_status status = eddy_vm_make_lost(vm, &call, caller->recorder->lost);
+    *storage = operand.storage;
+    return status;
+}
+
+static eddy_status copy_storage(const eddy_caller *caller, const eddy_tensor *row, uint8_t device,
+                                const void *address, eddy_storage_number *storage) {
+    int64_t each = eddy_dtype_size((eddy_dtype)row->dtype);
+    eddy_transfer_part part = {.storage = row->storage,
+                               .device =
+                                   eddy_runtime_vm_device(row->runtime, eddy_tensor_device(row)),
+                               .offset_bytes = row->offset * each,
+                               .bytes = row->count * each};
+    return eddy_recorder_lets_run(caller)
+               ? eddy_transfer_storage(row->runtime->vm, &part, device, address, storage)
+               : note_copy(caller, row->runtime->vm, part.bytes, device, address, storage);
+}
+
+static eddy_status transfer_row(eddy_caller *caller, eddy_tensor *tensor, eddy_device device,
                                 eddy_origin origin, eddy_tensor **copy) {
     eddy_runtime *runtime = tensor->runtime;
     eddy_tensor *made = eddy_tensor_acquire(caller, runtime, origin.address);
@@ -34,12 +116,14 @@ static eddy_status transfer_row(eddy_caller *caller, const eddy_tensor *tensor, 
     made->dtype = tensor->dtype;
     eddy_tensor_set_device(made, device);
     eddy_tensor_lay(made, shape.rank, shape.dims, tensor->count);
-    eddy_status status = copy_storage(tensor, eddy_runtime_vm_device(runtime, device),
+    eddy_status status = copy_storage(caller, tensor, eddy_runtime_vm_device(runtime, device),
                                       origin.address, &made->storage);
     if (status != EDDY_OK) {
         eddy_tensor_discard(caller, made);
         return status;
     }
+    if (EDDY_UNLIKELY(caller->recorder != NULL))
+        record(caller, tensor, made, origin.address);
     *copy = made;
     return EDDY_OK;
 }
@@ -112,11 +196,7 @@ static eddy_status transfer_taped(eddy_tensor *tensor, eddy_device device, eddy_
 
 eddy_status eddy_transfer(eddy_tensor *tensor, eddy_device device, eddy_origin origin,
                           eddy_tensor **copy) {
-    eddy_caller *caller = eddy_caller_self;
-    eddy_status status = eddy_recorder_refuse(
-        caller, "programs run on the CPU: copy before the recording, or after it", origin);
-    if (status != EDDY_OK)
-        return status;
-    return tensor->autograd && caller->no_grad == 0 ? transfer_taped(tensor, device, origin, copy)
-                                                    : transfer(tensor, device, origin, copy);
+    return tensor->autograd && eddy_caller_self->no_grad == 0
+               ? transfer_taped(tensor, device, origin, copy)
+               : transfer(tensor, device, origin, copy);
 }

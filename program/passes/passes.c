@@ -8,6 +8,7 @@ typedef struct pass_row {
 /* In the order in which they run. fold has no row: it makes a program (fold.h). */
 static const pass_row rows[] = {
     {EDDY_PASS_NUMBER_cast, eddy_pass_cast},
+    {EDDY_PASS_NUMBER_transfer, eddy_pass_transfer},
     {EDDY_PASS_NUMBER_dead, eddy_pass_dead},
     {EDDY_PASS_NUMBER_same, eddy_pass_same},
     {EDDY_PASS_NUMBER_richer, eddy_pass_richer},

@@ -23,8 +23,8 @@ typedef enum eddy_pass {
 
 /* Those that leave instructions out. */
 #define EDDY_PASSES_REDUCING                                                                       \
-    (1u << EDDY_PASS_NUMBER_cast | 1u << EDDY_PASS_NUMBER_dead | 1u << EDDY_PASS_NUMBER_same |     \
-     1u << EDDY_PASS_NUMBER_richer)
+    (1u << EDDY_PASS_NUMBER_cast | 1u << EDDY_PASS_NUMBER_transfer | 1u << EDDY_PASS_NUMBER_dead | \
+     1u << EDDY_PASS_NUMBER_same | 1u << EDDY_PASS_NUMBER_richer)
 /* Those that say what runs together, and where results lie: of the code of two sizes they need that it is alike. They come last. */
 #define EDDY_PASSES_GROUPING (1u << EDDY_PASS_NUMBER_fuse | 1u << EDDY_PASS_NUMBER_place)
 
@@ -41,6 +41,9 @@ EDDY_MUST_USE bool eddy_passes_run_both(eddy_code *most, eddy_code *least, const
 
 /* Leaves out copies, and casts back, of what stays as it is; casts of casts become one. */
 EDDY_MUST_USE bool eddy_pass_cast(eddy_code *code, const uint32_t *bases);
+
+/* Leaves out copies back to the device that elements came from, and copies on from there. */
+EDDY_MUST_USE bool eddy_pass_transfer(eddy_code *code, const uint32_t *bases);
 
 /* Leaves out instructions that nobody needs: all that they write lives within the run, and is not read afterwards. */
 EDDY_MUST_USE bool eddy_pass_dead(eddy_code *code, const uint32_t *bases);

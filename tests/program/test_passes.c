@@ -462,7 +462,7 @@ Test(passes, results_take_over_the_memory_of_what_is_used_up) {
 /* ---- the option ---- */
 
 #define LISTED                                                                                     \
-    ", not all, none, or some of cast dead same richer fold move fuse place, fast or of "          \
+    ", not all, none, or some of cast transfer dead same richer fold move fuse place, fast or of " \
     "accumulate "                                                                                  \
     "winograd with commas between them"
 

@@ -59,6 +59,7 @@ static eddy_storage_number input_on(program_run *run, int index, const program_s
     if (run->devices[slot] == device)
         return run->storages[slot];
     eddy_vm_stream *stream = run->far_streams[(step->stream + input) % PROGRAM_STREAMS];
+    *copy = 0;
     if (eddy_vm_copy(run->vm, stream, run->storages[slot], 0, run->slots[slot].count * 8, device,
                      NULL, copy) != EDDY_OK)
         differ(run, index, "copy", 0, 1);

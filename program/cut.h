@@ -1,0 +1,22 @@
+/* Code of several devices is cut where the device changes, and around each copy between them: what lies between two cuts is a partition
+ * (partitions.h), which a run submits as an instruction of the VM of its own.
+ *
+ *   to_device(x) | matmul, relu, sum on far:0 | to_device(sum) | add on the CPU
+ *
+ * Instructions are put into an order with few cuts first, as far as what they read and write allows: copies as soon as they can be, then all that one device can do. Code with branches
+ * and loops keeps its order. Operands of an instruction are on one device, but for those of a copy. */
+#ifndef EDDY_PROGRAM_CUT_H
+#define EDDY_PROGRAM_CUT_H
+
+#include <program/code.h>
+
+/* Whether the instructions, but for calls behind a run (late_calls.h), are on several devices. */
+bool eddy_cut_is_needed(const eddy_code *code);
+/* Why code of several devices cannot be run in partitions, as a sentence; "": it can, or needs no cuts. */
+void eddy_cut_judge(const eddy_code *code, char *reason, size_t size);
+/* Cuts that were made: marks that stand in the code, and are none of its calls. */
+uint32_t eddy_cut_count(const eddy_code *code);
+/* Orders and cuts code that needs it, once. False without memory. */
+EDDY_MUST_USE bool eddy_cut_make(eddy_code *code);
+
+#endif
