@@ -2,7 +2,7 @@
 
 #include <base/memory.h>
 #include <base/status.h>
-#include <interpreter/call/recorder.h>
+#include <interpreter/call/copy.h>
 #include <interpreter/host/transfer.h>
 #include <program/program.h>
 #include <string.h>
@@ -35,6 +35,11 @@ static eddy_status bring(const eddy_run *r, int64_t i, eddy_tensor **brought) {
                          "input %lld requires a gradient and lives on another device: pass "
                          "eddy_to_device of it",
                          (long long)i);
+    if (binding->is_donated)
+        return eddy_fail(EDDY_DEVICE_MISMATCH, r->origin,
+                         "input %s is donated and lives on another device, where no run takes its "
+                         "memory: pass eddy_to_device of it",
+                         binding->name);
     eddy_status status = eddy_tensor_await_shape(input, r->origin);
     if (status != EDDY_OK)
         return status;
@@ -44,6 +49,44 @@ static eddy_status bring(const eddy_run *r, int64_t i, eddy_tensor **brought) {
         return status;
     eddy_add_relaxed(&r->program->feed_copies, (int64_t)1);
     return EDDY_OK;
+}
+
+static bool is_written(const eddy_run *r, const eddy_program_binding *binding) {
+    return eddy_code_value_at(&r->program->code, binding->value)->is_written;
+}
+
+/* An input that the run writes, and that was copied, shares its memory with no other one: the copies would not. */
+static eddy_status check_alias(const eddy_run *r, const eddy_list *given, int64_t i) {
+    const eddy_program_binding *binding = eddy_program_binding_of(r->program, EDDY_ROLE_INPUT, i);
+    for (int64_t k = 0; k < given->count; k++)
+        if (k != i && eddy_tensor_is_live(given->items[k]) &&
+            given->items[k]->root == given->items[i]->root)
+            return eddy_fail(EDDY_INVALID_ARGUMENT, r->origin,
+                             "input %s shares its memory with another one, and the program writes "
+                             "it",
+                             binding->name);
+    return EDDY_OK;
+}
+
+static eddy_status check_aliases(const eddy_run *r, const eddy_list *given) {
+    eddy_status status = EDDY_OK;
+    for (int64_t i = 0; i < given->count && status == EDDY_OK; i++)
+        if (r->inputs.items[i] != given->items[i] &&
+            is_written(r, eddy_program_binding_of(r->program, EDDY_ROLE_INPUT, i)))
+            status = check_alias(r, given, i);
+    return status;
+}
+
+/* What the run writes of its inputs is written to what was given. */
+static eddy_status write_back(const eddy_run *r, const eddy_list *given) {
+    eddy_status status = EDDY_OK;
+    for (int64_t i = 0; i < given->count && status == EDDY_OK; i++) {
+        if (r->inputs.items[i] != given->items[i] &&
+            is_written(r, eddy_program_binding_of(r->program, EDDY_ROLE_INPUT, i)))
+            status =
+                eddy_copy_to(r->caller, r->inputs.items[i], given->items[i], r->origin.address);
+    }
+    return status;
 }
 
 eddy_status eddy_feeds_run(eddy_run *r, eddy_status (*run)(eddy_run *r)) {
@@ -62,7 +105,11 @@ eddy_status eddy_feeds_run(eddy_run *r, eddy_status (*run)(eddy_run *r)) {
     eddy_list given = r->inputs;
     r->inputs.items = items;
     if (status == EDDY_OK)
+        status = check_aliases(r, &given);
+    if (status == EDDY_OK)
         status = run(r);
+    if (status == EDDY_OK)
+        status = write_back(r, &given);
     r->inputs = given;
     for (int64_t i = 0; i < given.count; i++)
         if (items[i] != given.items[i])

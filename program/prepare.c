@@ -33,29 +33,42 @@ static eddy_status find_outputs(const eddy_program *program, const char *const *
 }
 
 /* Written once, memory of that size is in the cache, and the system has given its pages. */
-static eddy_status touch(eddy_caller *caller, int64_t bytes) {
+static eddy_status touch(eddy_caller *caller, eddy_device device, int64_t bytes) {
     eddy_recorder *recorder = eddy_recorder_set_aside(caller);
-    eddy_tensor *arena = eddy_zeros(EDDY_SHAPE(bytes), EDDY_U8, NULL);
+    eddy_tensor *arena =
+        eddy_zeros(EDDY_SHAPE(bytes), EDDY_U8, EDDY_OPTIONS(zeros, .device = device));
     eddy_status status = eddy_wait(arena, EDDY_FOREVER);
     eddy_release(&arena);
     eddy_recorder_go_on(caller, recorder);
     return status;
 }
 
-static eddy_status touch_arena(eddy_caller *caller, const eddy_program *program,
+static eddy_status touch_arena(eddy_caller *caller, eddy_device device, int64_t bytes,
                                eddy_origin origin) {
-    int64_t bytes = program->executable->arena.bytes;
     eddy_quiet quiet;
     eddy_error failed;
     if (bytes == 0)
         return EDDY_OK;
     eddy_quiet_begin(&quiet);
-    eddy_status status = touch(caller, bytes);
+    eddy_status status = touch(caller, device, bytes);
     eddy_quiet_end(&quiet, &failed);
     return status == EDDY_OK ? EDDY_OK
                              : eddy_fail(failed.status, origin,
                                          "a run takes %" PRId64 " bytes beside its outputs: %s",
                                          bytes, eddy_status_text(failed.status));
+}
+
+/* A partition's is given back before the next one runs, unless they overlap: then those take more. */
+static eddy_status touch_arenas(eddy_caller *caller, const eddy_executable *executable,
+                                eddy_origin origin) {
+    const eddy_partitions *partitions = &executable->partitions;
+    if (EDDY_LIKELY(partitions->count == 0))
+        return touch_arena(caller, executable->device, executable->arena.bytes, origin);
+    eddy_status status = EDDY_OK;
+    for (uint32_t i = 0; i < partitions->count && status == EDDY_OK; i++)
+        status = touch_arena(caller, partitions->items[i].device, partitions->items[i].arena_bytes,
+                             origin);
+    return status;
 }
 
 eddy_status(eddy_program_prepare)(eddy_program *program, const char *const *outputs,
@@ -78,7 +91,7 @@ eddy_status(eddy_program_prepare)(eddy_program *program, const char *const *outp
                          "the program belongs to another runtime than the calling thread");
     eddy_program *chosen =
         wanted != 0 ? eddy_program_variant_for(program, wanted) : eddy_program_retain(program);
-    status = touch_arena(caller, chosen, origin);
+    status = touch_arenas(caller, chosen->executable, origin);
     eddy_program_release(&chosen);
     return status;
 }

@@ -88,10 +88,11 @@ static uint32_t written_by(const eddy_run *r) {
 }
 
 static eddy_status await_all(const eddy_run *r, const eddy_vm_wait *wait) {
-    eddy_vm *vm = r->program->runtime->vm;
+    eddy_runtime *runtime = r->program->runtime;
     eddy_vm_event *event;
+    uint8_t device = eddy_runtime_vm_device(runtime, r->program->executable->device);
     eddy_status status = eddy_vm_event_record(
-        vm, eddy_stream_of_caller(r->caller, r->program->runtime, 0), r->origin, &event);
+        runtime->vm, eddy_stream_of_caller(r->caller, runtime, device), r->origin, &event);
     if (status != EDDY_OK)
         return status;
     status = eddy_vm_event_wait(event, wait);

@@ -49,11 +49,16 @@ static void poison_outputs(eddy_vm *vm, const eddy_instruction *instruction, uin
     }
 }
 
-static void release_given_up(eddy_storage *storage, eddy_blocks_cache *cache) {
+/* Of a device: everything that has used it has ended, as the host's instruction runs behind that. */
+static void release_given_up(eddy_vm *vm, eddy_storage *storage, eddy_blocks_cache *cache) {
     EDDY_ASSERT(!storage->shared.borrow);
     if (eddy_load_relaxed(&storage->shared.is_kept))
         return;
-    eddy_blocks_release(cache, storage->shared.data, storage->shared.bytes);
+    if (EDDY_UNLIKELY(storage->shared.device != 0))
+        eddy_device_pool_give(vm->devices[storage->shared.device]->pool, storage->shared.data, 0,
+                              0);
+    else
+        eddy_blocks_release(cache, storage->shared.data, storage->shared.bytes);
     storage->shared.data = NULL;
 }
 
@@ -63,7 +68,7 @@ static void make_room(eddy_vm *vm, const eddy_instruction *instruction, eddy_blo
         eddy_mention mention = instruction->mentions[i];
         if ((mention & EDDY_MENTION_GIVEN_UP) && !eddy_mention_is_input(mention) &&
             !eddy_instruction_is_named_again(instruction, i))
-            release_given_up(eddy_vm_storage(vm, eddy_mention_number(mention)), cache);
+            release_given_up(vm, eddy_vm_storage(vm, eddy_mention_number(mention)), cache);
     }
 }
 
@@ -81,7 +86,7 @@ static void give_up(eddy_vm *vm, const eddy_instruction *instruction, eddy_block
         instruction->view.descriptor->gone(&instruction->view, i, &error);
         eddy_errors_add_known(&vm->errors, &error);
         if (cache)
-            release_given_up(storage, cache);
+            release_given_up(vm, storage, cache);
         storage->shared.poison = eddy_poison_make(error.sequence, EDDY_POISON_LOST);
     }
 }

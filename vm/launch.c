@@ -32,6 +32,9 @@ static void release(eddy_vm_device *device, const eddy_node *node, eddy_storage 
     if (storage->shared.device == device->number) {
         eddy_device_pool_give(device->pool, storage->shared.data, node->queue->under->number,
                               ticket);
+    } else if (storage->shared.device != 0) { /* edges to it are satisfied by ends */
+        eddy_device_pool_give(device->vm->devices[storage->shared.device]->pool,
+                              storage->shared.data, 0, 0);
     } else {
         eddy_blocks_cache cache;
         eddy_blocks_cache_init(&cache, &device->vm->tensors);
