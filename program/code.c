@@ -250,6 +250,20 @@ eddy_device eddy_code_instruction_device(const eddy_code *code,
     return EDDY_CPU;
 }
 
+bool eddy_code_is_on_one_device(const eddy_code *code, const eddy_code_instruction *instruction) {
+    const eddy_code_value *first = NULL;
+    for (uint32_t k = 0; k < instruction->operand_count; k++) {
+        const eddy_code_operand *operand = eddy_code_operand_at(code, instruction->operands_at + k);
+        if (eddy_code_operand_is_absent(operand))
+            continue;
+        const eddy_code_value *value = eddy_code_value_at(code, operand->value);
+        if (first && !eddy_code_has_same_device(first, value))
+            return false;
+        first = value;
+    }
+    return true;
+}
+
 void eddy_code_operand_layout(const eddy_code *code, const eddy_code_operand *operand,
                               eddy_layout *layout) {
     const int64_t *dims = eddy_code_dims(code, operand), *strides = dims + operand->rank;

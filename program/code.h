@@ -216,6 +216,8 @@ static inline bool eddy_code_has_same_device(const eddy_code_value *a, const edd
 /* Where the instruction runs: where its last operand is. A mark without one runs anywhere: on the CPU. */
 eddy_device eddy_code_instruction_device(const eddy_code *code,
                                          const eddy_code_instruction *instruction);
+/* Whether all its operands are on one device. */
+bool eddy_code_is_on_one_device(const eddy_code *code, const eddy_code_instruction *instruction);
 void eddy_code_operand_layout(const eddy_code *code, const eddy_code_operand *operand,
                               eddy_layout *layout);
 

@@ -6,6 +6,7 @@
 #include <base/status.h>
 #include <interpreter/call/packed_writer.h>
 #include <interpreter/handle/shape_table.h>
+#include <interpreter/host/transfer.h>
 #include <program/accesses.h>
 #include <program/control.h>
 #include <program/crew.h>
@@ -200,6 +201,8 @@ static eddy_status prepare_all(builder *b) {
     eddy_executable *executable = b->executable;
     for (uint32_t i = 0; i < executable->instruction_count; i++) {
         const eddy_code_instruction *instruction = eddy_code_instruction_at(b->code, i);
+        EDDY_ASSERT(instruction->op == &eddy_transfer_op ||
+                    eddy_code_is_on_one_device(b->code, instruction));
         size_t bytes = pack(b, instruction), head = offsetof(eddy_packed_arguments, views);
         eddy_digest digest = eddy_hash_128((char *)b->packed + head, bytes - head);
         digest.low ^= (uint64_t)(uintptr_t)instruction->op;

@@ -24,7 +24,9 @@ void eddy_partitions_find_shared(const eddy_code *code, uint32_t *first, bool *i
             uint32_t value = eddy_code_operand_at(code, instruction->operands_at + k)->value;
             if (value == EDDY_CODE_NONE)
                 continue;
-            is_shared[value] |= first[value] != 0 && first[value] != partition;
+            /* A copy is between storages, also where nobody uses it. */
+            is_shared[value] |= (first[value] != 0 && first[value] != partition) ||
+                                instruction->op == &eddy_transfer_op;
             first[value] = first[value] ? first[value] : partition;
         }
     }

@@ -48,7 +48,7 @@ EDDY_MUST_USE bool eddy_partitions_find(eddy_executable *executable, const eddy_
 void eddy_partitions_fini(eddy_partitions *partitions);
 int64_t eddy_partitions_bytes(const eddy_partitions *partitions);
 
-/* Per value: whether several partitions of the code use it. `first`: room for a number per value. */
+/* Per value: whether several partitions of the code use it, or a copy does. `first`: room for a number per value. */
 void eddy_partitions_find_shared(const eddy_code *code, uint32_t *first, bool *is_shared);
 
 #endif

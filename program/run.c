@@ -252,8 +252,7 @@ static void hand_out(const eddy_run *r) {
             continue;
         int64_t shift;
         eddy_tensor *handle = r->handles[next], *root = root_of(r, binding->operand, &shift);
-        if (root) /* partitions make none for what a call behind the run gives */
-            show(handle, root, binding, shift);
+        show(handle, root, binding, shift);
         bool is_handed_out = binding->role == EDDY_ROLE_OUTPUT && eddy_run_place(r, next);
         if (is_handed_out && !is_late(r, next))
             eddy_scope_own(r->caller, handle);
@@ -269,14 +268,14 @@ static void hand_out(const eddy_run *r) {
                                    kept[i].binding == EDDY_CODE_NONE ? NULL : r->handles[next++]);
     }
     for (uint32_t i = program->handle_count; i < handle_count(program); i++)
-        discard(r->caller, r->handles[i]);
+        eddy_tensor_drop(r->handles[i]);
     /* Last: the array may be that of the inputs. */
     for (uint32_t i = 0; i < program->output_count; i++) {
         eddy_tensor **place = eddy_run_place(r, i);
         if (place)
             *place = is_late(r, i) ? r->late_outputs[i] : r->handles[i];
         if (!place || is_late(r, i))
-            discard(r->caller, r->handles[i]);
+            eddy_tensor_drop(r->handles[i]);
     }
 }
 

@@ -63,6 +63,24 @@ static eddy_status submit_copy(const eddy_run *r, const eddy_partition *partitio
                                  copy->address, &operand_of(r, places[1].base)->storage);
 }
 
+/* What stands for the result of a call behind the run, which no partition makes: a storage without bytes. */
+static eddy_status make_late(const eddy_run *r) {
+    const eddy_program *program = r->program;
+    eddy_status status = EDDY_OK;
+    for (uint32_t i = 0; i < program->made.count && status == EDDY_OK; i++) {
+        eddy_vm_operand *operand = &r->operands[program->externals.count + i];
+        void *memory;
+        if (!operand->is_new || operand->storage != 0)
+            continue;
+        EDDY_ASSERT(
+            eddy_code_value_at(&program->code, eddy_program_made_at(program, i)->value)->is_late);
+        status = eddy_vm_storage_create(program->runtime->vm, 0, &operand->storage, &memory);
+        if (status == EDDY_OK)
+            eddy_vm_storage_written(program->runtime->vm);
+    }
+    return status;
+}
+
 /* ---- all of it ---- */
 
 eddy_status eddy_run_submit_partitions(const eddy_run *r, bool *has_begun) {
@@ -77,9 +95,10 @@ eddy_status eddy_run_submit_partitions(const eddy_run *r, bool *has_begun) {
         status = partition->transfer == EDDY_CODE_NONE ? submit_steps(r, i, operands)
                                                        : submit_copy(r, partition);
         *has_begun |= status == EDDY_OK;
-        if (status == EDDY_OK)
-            eddy_run_find_roots(r);
     }
+    if (status == EDDY_OK)
+        status = make_late(r);
+    eddy_run_find_roots(r);
     eddy_memory_release(operands, bytes, EDDY_MEMORY_PROGRAM);
     return status;
 }

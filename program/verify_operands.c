@@ -272,20 +272,10 @@ static bool check_transfer(eddy_verifier *v, const eddy_code_instruction *instru
 }
 
 static bool check_devices(eddy_verifier *v, const eddy_code_instruction *instruction) {
-    const eddy_code_value *first = NULL;
     if (instruction->op == &eddy_transfer_op)
         return check_transfer(v, instruction);
-    for (uint32_t k = 0; k < instruction->operand_count; k++) {
-        const eddy_code_operand *operand =
-            eddy_code_operand_at(v->code, instruction->operands_at + k);
-        if (eddy_code_operand_is_absent(operand))
-            continue;
-        const eddy_code_value *value = eddy_code_value_at(v->code, operand->value);
-        if (first && !eddy_code_has_same_device(first, value))
-            return eddy_verifier_fail(v, "its operands are on several devices");
-        first = value;
-    }
-    return true;
+    return eddy_code_is_on_one_device(v->code, instruction) ||
+           eddy_verifier_fail(v, "its operands are on several devices");
 }
 
 bool eddy_verifier_operands(eddy_verifier *v, const eddy_code_instruction *instruction) {

@@ -57,10 +57,19 @@ static bool is_equal(const void *a, const void *b, size_t bytes) {
     return bytes == 0 || memcmp(a, b, bytes) == 0;
 }
 
+/* The same value, or two that are made on one device. */
+static bool is_same_value(const numbering *n, const eddy_code_operand *x,
+                          const eddy_code_operand *y) {
+    return x->value == y->value ||
+           (x->access & EDDY_CODE_MAKES &&
+            eddy_code_has_same_device(eddy_code_value_at(n->code, x->value),
+                                      eddy_code_value_at(n->code, y->value)));
+}
+
 static bool is_same_operand(const numbering *n, const eddy_code_operand *x,
                             const eddy_code_operand *y) {
     return x->rank == y->rank && x->dtype == y->dtype && x->access == y->access &&
-           x->offset == y->offset && (x->value == y->value || (x->access & EDDY_CODE_MAKES)) &&
+           x->offset == y->offset && is_same_value(n, x, y) &&
            is_equal(eddy_code_dims(n->code, x), eddy_code_dims(n->code, y),
                     2 * (size_t)x->rank * sizeof(int64_t));
 }

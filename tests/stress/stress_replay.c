@@ -1,11 +1,12 @@
 /* Random recordings, replayed, against the same calls made eagerly: each bit of outputs and state.
  *
- *   stress_replay RECORDINGS [SEED [THREADS [WORKERS STREAMS]]]
+ *   stress_replay RECORDINGS [SEED [THREADS [WORKERS STREAMS [DEVICES]]]]
  *
  * A recording is a random list of calls on inputs, on tensors that it writes, on views of both and on its own results: elementwise
  * loops, kernels, draws, writes in place, look-ups that may fail, gradients. The same calls are made again eagerly with other tensors; then the
  * program, or what is loaded of its file, or a program of a run of one of these, and the calls run with new inputs, some into tensors that are there. Threads work on recordings of their own, and lend each other the machine. With
- * WORKERS and STREAMS programs have so many streams, whether they pay or not, and workers run them. */
+ * WORKERS (not 0) and STREAMS programs have so many streams, whether they pay or not, and workers run them. With DEVICES (1) tensors are on the CPU and two simulated devices, and each
+ * step on one of these, to which it copies what it needs. */
 #include "watch.h"
 
 #include <eddy/eddy.h>
@@ -25,6 +26,7 @@
 #define ELEMENTS_MOST (ROWS_MOST * COLUMNS_MOST)
 
 static _Thread_local uint64_t current_seed;
+static bool has_devices; /* const once threads run */
 
 #define check(condition)                                                                           \
     ((condition)                                                                                   \
@@ -55,10 +57,33 @@ typedef struct tensors {
 typedef struct shape_of_all {
     int64_t rows, columns;
     bool has_gradient;
+    bool has_devices;
+    eddy_device devices[INPUTS]; /* of the inputs when they were recorded */
     int steps, outputs;
     int late_step; /* its calls go on from a tensor whose shape its elements decide; -1: none do */
     int late_output_step; /* the last output is such a tensor, of what is there at this step; -1: there is none */
 } shape_of_all;
+
+/* ---- devices ---- */
+
+static eddy_device random_device(const shape_of_all *all, uint64_t *state) {
+    static const eddy_device devices[] = {
+        {EDDY_DEVICE_CPU, 0}, {EDDY_DEVICE_FAR, 0}, {EDDY_DEVICE_FAR, 0}, {EDDY_DEVICE_FAR, 1}};
+    return all->has_devices ? devices[below(state, 4)] : EDDY_CPU;
+}
+
+/* There, or a copy. */
+static eddy_tensor *on(eddy_tensor *tensor, eddy_device device) {
+    return eddy_to_device(tensor, device);
+}
+
+static eddy_tensor *beside(eddy_tensor *tensor, const eddy_tensor *other) {
+    return on(tensor, eddy_device_of(other));
+}
+
+static eddy_tensor *anywhere(const shape_of_all *all, eddy_tensor *tensor, uint64_t *state) {
+    return all->has_devices ? on(tensor, random_device(all, state)) : tensor;
+}
 
 static eddy_tensor *random_matrix(int64_t rows, int64_t columns, uint64_t *state) {
     float values[ELEMENTS_MOST];
@@ -106,13 +131,14 @@ static eddy_tensor *by_halves(const shape_of_all *all, eddy_tensor *a, eddy_tens
 
 static eddy_tensor *with_late_shape(eddy_tensor **pool, int count, uint64_t *state) {
     eddy_tensor *a = eddy_detach(pool[below(state, count)]),
-                *b = eddy_detach(pool[below(state, count)]);
+                *b = eddy_detach(beside(pool[below(state, count)], a));
     return eddy_masked_select(b, eddy_gt(b, a));
 }
 
 /* The calls go on from a tensor whose number of elements is known when it was computed: no program has that. */
 static eddy_tensor *through_late_shape(eddy_tensor **pool, int count, uint64_t *state) {
-    return eddy_add(pool[0], eddy_sum(with_late_shape(pool, count, state), EDDY_ALL_AXES, NULL));
+    eddy_tensor *sum = eddy_sum(with_late_shape(pool, count, state), EDDY_ALL_AXES, NULL);
+    return eddy_add(pool[0], beside(sum, pool[0]));
 }
 
 /* One step on the pool: what it computes has the shape [rows, columns] again. */
@@ -120,6 +146,10 @@ static eddy_tensor *step(const shape_of_all *all, const tensors *t, eddy_tensor 
                          uint64_t *state) {
     eddy_tensor *a = pool[below(state, count)], *b = pool[below(state, count)];
     int choice = below(state, 23);
+    if (all->has_devices) {
+        a = anywhere(all, a, state);
+        b = beside(b, a);
+    }
     int64_t half = all->rows / 2;
     switch (choice) {
     case 0:
@@ -143,14 +173,15 @@ static eddy_tensor *step(const shape_of_all *all, const tensors *t, eddy_tensor 
     case 8:
         return eddy_softmax(a, 1);
     case 9:
-        return eddy_linear(a, t->weight, EDDY_NONE);
+        return eddy_linear(a, beside(t->weight, a), EDDY_NONE);
     case 10:
         return eddy_dropout(a, EDDY_S(0.25), EDDY_OPTIONS(dropout, .generator = t->generator));
     case 11:
         return eddy_add(a, eddy_rand(EDDY_SHAPE(all->rows, all->columns), EDDY_F32,
-                                     EDDY_OPTIONS(rand, .generator = t->generator)));
+                                     EDDY_OPTIONS(rand, .generator = t->generator,
+                                                  .device = eddy_device_of(a))));
     case 12:
-        return eddy_index_select(a, t->inputs[2], 0);
+        return eddy_index_select(a, beside(t->inputs[2], a), 0);
     case 13:
         return eddy_where(eddy_lt(a, b), a, b);
     case 14:
@@ -174,7 +205,8 @@ static eddy_tensor *step(const shape_of_all *all, const tensors *t, eddy_tensor 
         eddy_tensor *target = eddy_narrow(below(state, 2) ? t->states[below(state, STATES)] : b, 0,
                                           below(state, (int)(all->rows - half) + 1), half);
         eddy_tensor *part = eddy_clone(eddy_narrow(a, 0, 0, half));
-        (void)(choice == 18 ? eddy_add_into(part, target, target) : eddy_copy_into(part, target));
+        (void)(choice == 18 ? eddy_add_into(beside(part, target), target, target)
+                            : eddy_copy_into(part, target));
         return a;
     }
 }
@@ -202,8 +234,10 @@ static void compute(const shape_of_all *all, tensors *t, uint64_t seed) {
             pool[4 + below(&state, POOL - 4)] = made;
     }
     if (all->has_gradient) {
-        eddy_tensor *loss = eddy_mean(
-            eddy_square(eddy_linear(pool[count - 1], t->weight, EDDY_NONE)), EDDY_ALL_AXES, NULL);
+        eddy_tensor *last = pool[count - 1];
+        eddy_tensor *loss =
+            eddy_mean(eddy_square(eddy_linear(last, beside(t->weight, last), EDDY_NONE)),
+                      EDDY_ALL_AXES, NULL);
         eddy_grads_zero(EDDY_LIST(t->weight));
         check(eddy_backward(loss) == EDDY_OK);
         eddy_no_grad_begin();
@@ -274,8 +308,8 @@ static void must_all_be_equal(const shape_of_all *all, const tensors *a, const t
 static void make_own(const shape_of_all *all, tensors *t, uint64_t seed) {
     uint64_t state = seed;
     for (int i = 0; i < STATES; i++)
-        t->states[i] = random_matrix(all->rows, all->columns, &state);
-    t->weight = random_matrix(all->columns, all->columns, &state);
+        t->states[i] = anywhere(all, random_matrix(all->rows, all->columns, &state), &state);
+    t->weight = anywhere(all, random_matrix(all->columns, all->columns, &state), &state);
     if (all->has_gradient)
         check(eddy_requires_grad_set(t->weight, true) == EDDY_OK);
     t->generator = eddy_generator_create(seed);
@@ -289,10 +323,18 @@ static eddy_tensor *poisoned_input(const shape_of_all *all, uint64_t *state) {
 
 static void make_inputs(const shape_of_all *all, tensors *t, uint64_t *state, bool may_fail) {
     for (int i = 0; i < 2; i++)
-        t->inputs[i] = may_fail && below(state, 4) == 0
-                           ? poisoned_input(all, state)
-                           : random_input(all->rows, all->columns, state);
-    t->inputs[2] = random_rows(all->rows, state, may_fail);
+        t->inputs[i] = anywhere(all,
+                                may_fail && below(state, 4) == 0
+                                    ? poisoned_input(all, state)
+                                    : random_input(all->rows, all->columns, state),
+                                state);
+    t->inputs[2] = anywhere(all, random_rows(all->rows, state, may_fail), state);
+}
+
+/* The calls find inputs where they were recorded: where one step writes what another has copied depends on that. */
+static void give_same(const shape_of_all *all, const tensors *recorded, tensors *eager) {
+    for (int i = 0; i < INPUTS; i++)
+        eager->inputs[i] = on(recorded->inputs[i], all->devices[i]);
 }
 
 #define BINDINGS_MOST (INPUTS + OUTPUTS_MOST + 1 + STATES + 1)
@@ -373,10 +415,10 @@ static bool run_into(const shape_of_all *all, eddy_program *program, tensors *t,
     if (all->late_output_step >= 0)
         return false;
     for (int i = 0; i < all->outputs; i++)
-        targets[i] =
-            eddy_dtype_of(t->outputs[i]) != EDDY_F32 || below(state, 3) > 0
-                ? eddy_empty(eddy_shape_of(t->outputs[i]), eddy_dtype_of(t->outputs[i]), NULL)
-                : poisoned_input(all, state);
+        targets[i] = eddy_dtype_of(t->outputs[i]) != EDDY_F32 || below(state, 3) > 0
+                         ? eddy_empty(eddy_shape_of(t->outputs[i]), eddy_dtype_of(t->outputs[i]),
+                                      EDDY_OPTIONS(empty, .device = eddy_device_of(t->outputs[i])))
+                         : beside(poisoned_input(all, state), t->outputs[i]);
     eddy_status status = eddy_program_run_into(program, (eddy_list){t->inputs, INPUTS},
                                                (eddy_list){targets, all->outputs});
     if (status != EDDY_OK) {
@@ -399,7 +441,7 @@ static void nest(const shape_of_all *all, tensors *t, tensors *eager, eddy_progr
                  uint64_t seed, uint64_t *state) {
     bool records_only = all->late_output_step < 0 && below(state, 2);
     make_inputs(all, t, state, false);
-    memcpy(eager->inputs, t->inputs, sizeof(eager->inputs));
+    give_same(all, t, eager);
     check(eddy_record_begin(EDDY_OPTIONS(record, .records_only = records_only)) == EDDY_OK);
     run(all, *program, t);
     eddy_program *outer = end(all, t);
@@ -425,7 +467,7 @@ static void replay(const shape_of_all *all, eddy_program **program, tensors *rec
     for (int i = 0; i < REPLAYS; i++) {
         /* A failure poisons the state, so that it comes last. */
         make_inputs(all, recorded, state, i == REPLAYS - 1);
-        memcpy(eager->inputs, recorded->inputs, sizeof(eager->inputs));
+        give_same(all, recorded, eager);
         if (below(state, 2) || !run_into(all, *program, recorded, state))
             run(all, *program, recorded);
         compute(all, eager, seed);
@@ -442,6 +484,7 @@ static void run_one(uint64_t seed) {
                         .columns =
                             is_large ? COLUMNS_MOST - below(&state, 45) : 1 + below(&state, 40),
                         .has_gradient = below(&state, 3) == 0,
+                        .has_devices = has_devices,
                         .steps = 3 + below(&state, STEPS_MOST - 3),
                         .outputs = 1 + below(&state, OUTPUTS_MOST),
                         .late_step = -1,
@@ -454,7 +497,9 @@ static void run_one(uint64_t seed) {
     make_own(&all, &recorded, seed + 1);
     make_own(&all, &eager, seed + 1);
     make_inputs(&all, &recorded, &state, false);
-    memcpy(eager.inputs, recorded.inputs, sizeof(eager.inputs));
+    for (int i = 0; i < INPUTS; i++)
+        all.devices[i] = eddy_device_of(recorded.inputs[i]);
+    give_same(&all, &recorded, &eager);
     eddy_program *program = record(&all, &recorded, seed);
     compute(&all, &eager, seed);
     must_all_be_equal(&all, &recorded, &eager);
@@ -493,7 +538,8 @@ int main(int argc, char **argv) {
     int thread_count = argc > 3 ? atoi(argv[3]) : 1;
     enum { THREADS_MOST = 8 };
     check(thread_count >= 1 && thread_count <= THREADS_MOST);
-    if (argc > 5) {
+    has_devices = argc > 6 && atoi(argv[6]);
+    if (argc > 5 && atoi(argv[4]) > 0) {
         setenv("EDDY_THREADS", argv[4], 1);
         setenv("EDDY_PROGRAM_STREAMS", argv[5], 1);
         setenv("EDDY_WORKER_PATH", "1", 1);
