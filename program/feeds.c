@@ -21,6 +21,37 @@ bool eddy_feeds_differ(const eddy_run *r) {
     return false;
 }
 
+/* Whether the input is not row-major, and no more was the recorded one. */
+static bool has_strides(const eddy_tensor *input, const eddy_program_binding *binding) {
+    eddy_layout layout;
+    eddy_tensor_layout(input, &layout);
+    if (input->is_contiguous || layout.rank != binding->layout.rank)
+        return false;
+    return memcmp(layout.strides, binding->layout.strides,
+                  (size_t)layout.rank * sizeof(layout.strides[0])) == 0;
+}
+
+/* With its strides, which are those that the program was recorded with: what lies between its elements comes along. */
+static eddy_status bring_strided(const eddy_run *r, eddy_tensor *input, eddy_device device,
+                                 eddy_tensor **brought) {
+    eddy_layout layout, row = {.rank = 1, .strides = {1}};
+    int64_t high;
+    eddy_tensor_layout(input, &layout);
+    eddy_layout_extent(&layout, &row.offset, &high);
+    row.dims[0] = high - row.offset;
+    eddy_tensor *all = eddy_tensor_view(r->caller, input->root, &row, r->origin), *there;
+    if (!all)
+        return EDDY_OUT_OF_MEMORY;
+    eddy_status status = eddy_transfer_elements(r->caller, all, device, r->origin, &there);
+    eddy_tensor_drop(all);
+    if (status != EDDY_OK)
+        return status;
+    layout.offset -= row.offset;
+    *brought = eddy_tensor_view(r->caller, there, &layout, r->origin);
+    eddy_tensor_drop(there);
+    return *brought ? EDDY_OK : EDDY_OUT_OF_MEMORY;
+}
+
 /* A copy in place of inputs[i]; the same if it is where the program has it already. */
 static eddy_status bring(const eddy_run *r, int64_t i, eddy_tensor **brought) {
     eddy_tensor *input = r->inputs.items[i];
@@ -44,7 +75,9 @@ static eddy_status bring(const eddy_run *r, int64_t i, eddy_tensor **brought) {
     if (status != EDDY_OK)
         return status;
     eddy_device device = {(eddy_device_kind)binding->device_kind, binding->device_index};
-    status = eddy_transfer_elements(r->caller, input, device, r->origin, brought);
+    status = has_strides(input, binding)
+                 ? bring_strided(r, input, device, brought)
+                 : eddy_transfer_elements(r->caller, input, device, r->origin, brought);
     if (status != EDDY_OK)
         return status;
     eddy_add_relaxed(&r->program->feed_copies, (int64_t)1);

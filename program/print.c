@@ -7,6 +7,7 @@
 #include <base/shape.h>
 #include <base/status.h>
 #include <errno.h>
+#include <interpreter/host/transfer.h>
 #include <inttypes.h>
 #include <program/attribute.h>
 #include <program/control.h>
@@ -270,6 +271,15 @@ static bool is_cut(const eddy_printer *p, uint32_t i) {
     return eddy_control_of(eddy_code_call_at(code_of(p), i)->op) == EDDY_CONTROL_CUT;
 }
 
+/* What lies behind a cut. */
+static void print_cut(eddy_printer *p, uint32_t i) {
+    const eddy_code_instruction *next = eddy_code_instruction_at(code_of(p), i + 1);
+    char text[32];
+    eddy_device_format(eddy_code_instruction_device(code_of(p), next), text, sizeof(text));
+    eddy_text_add(&p->text, "    # %s %s\n",
+                  next->op == &eddy_transfer_op ? "a copy to" : "a partition on", text);
+}
+
 /* "%7 f32[2, 3] = add(x f32[2, 3], %4 f32[3])": what is written before the sign, what is read behind it. */
 static void print_instruction(eddy_printer *p, uint32_t i) {
     const eddy_code_instruction *instruction = eddy_code_call_at(code_of(p), i);
@@ -304,7 +314,7 @@ static void print_instructions(eddy_printer *p) {
     for (uint32_t i = 0; i < eddy_code_call_count(code_of(p)); i++) {
         if (is_cut(p, i)) {
             if (p->what == EDDY_PRINT_PLAN)
-                eddy_text_add(&p->text, "    # the device changes, or a copy does it\n");
+                print_cut(p, i);
             continue;
         }
         const eddy_code_group *g =

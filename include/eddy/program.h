@@ -355,8 +355,8 @@ EDDY_API eddy_tensor *eddy_program_state(const eddy_program *program, const char
 
 /* Writes the program and the elements of the tensors that it holds (state and captured ones) to a file, which is replaced as a whole or not at all: it is
  * written under another name, synced to the disk, and then renamed. Blocks until these elements are computed, and returns
- * their errors. What a run leaves as gradients on the tape is no part of the file. INVALID_ARGUMENT (a constant was written after the recording: a run fails, too), UNSUPPORTED (ops of the program's own, generators other than the thread's, another
- * device than the CPU), IO (with the path and the reason), OUT_OF_MEMORY, SHUT_DOWN, FORKED; in a callback WOULD_DEADLOCK, if elements have still to be computed. */
+ * their errors. What a run leaves as gradients on the tape is no part of the file. INVALID_ARGUMENT (a constant was written after the recording: a run fails, too), UNSUPPORTED (ops of the program's own, generators other than the
+ * thread's), IO (with the path and the reason), OUT_OF_MEMORY, SHUT_DOWN, FORKED; in a callback WOULD_DEADLOCK, if elements have still to be computed. */
 EDDY_API eddy_status eddy_program_save(const eddy_program *program, const char *path);
 
 /* A program from such a file, one reference, the caller's, of the thread's runtime. It holds new tensors of the elements that were saved; eddy_program_state

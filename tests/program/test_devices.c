@@ -1,7 +1,11 @@
 /* Programs on other devices than the CPU, and on several. */
 #include <criterion/criterion.h>
 #include <eddy/eddy.h>
+#include <program/program.h>
+#include <stdlib.h>
 #include <string.h>
+#include <tests/program/outcome.h>
+#include <unistd.h>
 
 static eddy_tensor *numbers(eddy_device device, float first) {
     float data[6];
@@ -15,53 +19,362 @@ static double at(eddy_tensor *tensor, int64_t row, int64_t column) {
     return eddy_item_f64(eddy_select(eddy_select(tensor, 0, row), 0, column), NULL);
 }
 
-static void print_plan(const eddy_program *program) {
-    eddy_program_print_options options = {.size = sizeof(options), .shows_plan = true};
-    eddy_program_print(program, stderr, &options);
+static eddy_program_info info_of(const eddy_program *program) {
+    eddy_program_info info = {.size = sizeof(info)};
+    must(eddy_program_describe(program, &info));
+    return info;
 }
+
+static void begin(const char *passes) {
+    must(eddy_record_begin(EDDY_OPTIONS(record, .passes = passes)));
+}
+
+static void expect_no_more(eddy_scope *scope, eddy_program **program) {
+    eddy_program_release(program);
+    eddy_scope_end(scope);
+    must(eddy_sync(EDDY_FOREVER));
+    cr_assert_eq(eddy_live_count(), 0);
+}
+
+static void expect_failure(eddy_status status, const char *part) {
+    eddy_error error = {0};
+    cr_assert_eq(eddy_error_take(&error), status);
+    cr_assert_not_null(strstr(error.message, part), "%s", error.message);
+}
+
+/* ---- one device ---- */
 
 Test(devices, a_program_runs_where_it_was_recorded) {
     eddy_scope *scope = eddy_scope_begin();
     eddy_tensor *x = numbers(EDDY_FAR(0), 0), *w = numbers(EDDY_FAR(0), 1);
-    cr_assert_eq(eddy_record_begin(NULL), EDDY_OK);
+    begin(NULL);
     eddy_tensor *y = eddy_add(eddy_mul(x, w), x);
     eddy_program *program = eddy_record_end(EDDY_BINDINGS(
         {"x", x, EDDY_ROLE_INPUT}, {"w", w, EDDY_ROLE_STATE}, {"y", y, EDDY_ROLE_OUTPUT}));
     cr_assert_not_null(program);
-    print_plan(program);
+    cr_assert_eq(program->executable->partitions.count, 0);
     for (int run = 0; run < 3; run++) {
         eddy_tensor *given = numbers(run == 1 ? EDDY_CPU : EDDY_FAR(0), 2 + (float)run), *result;
-        cr_assert_eq(eddy_program_run(program, EDDY_LIST(given), &result), EDDY_OK);
+        must(eddy_program_run(program, EDDY_LIST(given), &result));
         cr_assert_eq(eddy_device_of(result).kind, EDDY_DEVICE_FAR);
         cr_assert_eq(at(result, 1, 2), (7 + run) * 6 + 7 + run);
     }
-    eddy_program_release(&program);
-    eddy_scope_end(scope);
-    cr_assert_eq(eddy_live_count(), 0);
+    cr_assert_eq(info_of(program).feed_count, 1);
+    expect_no_more(scope, &program);
 }
+
+/* Of equal ops on two devices both are left. */
+Test(devices, are_no_common_subexpression) {
+    eddy_scope *scope = eddy_scope_begin();
+    eddy_tensor *x = numbers(EDDY_CPU, 0), *outputs[3];
+    begin("all");
+    for (int i = 0; i < 2; i++) {
+        eddy_tensor *zeros =
+            eddy_zeros(EDDY_SHAPE(2, 3), EDDY_F32, EDDY_OPTIONS(zeros, .device = EDDY_FAR(i)));
+        outputs[i] = eddy_add(zeros, eddy_to_device(x, EDDY_FAR(i)));
+    }
+    outputs[2] = eddy_neg(eddy_to_device(x, EDDY_FAR(0)));
+    eddy_program *program = eddy_record_end(
+        EDDY_BINDINGS({"x", x, EDDY_ROLE_INPUT}, {"a", outputs[0], EDDY_ROLE_OUTPUT},
+                      {"b", outputs[1], EDDY_ROLE_OUTPUT}, {"c", outputs[2], EDDY_ROLE_OUTPUT}));
+    cr_assert_not_null(program);
+    cr_assert_eq(info_of(program).instruction_count, 7, "one copy to far:0 serves two ops");
+    must(eddy_program_run(program, EDDY_LIST(numbers(EDDY_CPU, 5)), outputs));
+    for (int i = 0; i < 3; i++) {
+        cr_assert_eq(eddy_device_of(outputs[i]).index, i % 2);
+        cr_assert_eq(at(outputs[i], 1, 2), i < 2 ? 10 : -10);
+    }
+    expect_no_more(scope, &program);
+}
+
+/* ---- several ---- */
 
 Test(devices, a_program_goes_to_a_device_and_back) {
     eddy_scope *scope = eddy_scope_begin();
     eddy_tensor *x = numbers(EDDY_CPU, 0), *w = numbers(EDDY_FAR(0), 1);
-    cr_assert_eq(eddy_record_begin(NULL), EDDY_OK);
+    begin(NULL);
     eddy_tensor *doubled = eddy_add(x, x);
-    eddy_tensor *there = eddy_to_device(doubled, EDDY_FAR(0));
-    eddy_tensor *product = eddy_mul(there, w);
-    eddy_tensor *back = eddy_to_device(product, EDDY_CPU);
-    eddy_tensor *y = eddy_add(back, doubled);
+    eddy_tensor *product = eddy_mul(eddy_to_device(doubled, EDDY_FAR(0)), w);
+    eddy_tensor *y = eddy_add(eddy_to_device(product, EDDY_CPU), doubled);
     eddy_program *program = eddy_record_end(EDDY_BINDINGS(
         {"x", x, EDDY_ROLE_INPUT}, {"y", y, EDDY_ROLE_OUTPUT}, {"p", product, EDDY_ROLE_OUTPUT}));
     cr_assert_not_null(program);
-    print_plan(program);
+    cr_assert_eq(program->executable->partitions.count, 5);
+    cr_assert_eq(info_of(program).instruction_count, 5, "cuts are none");
     for (int run = 0; run < 3; run++) {
-        eddy_tensor *given = numbers(EDDY_CPU, 2 + (float)run), *results[2];
-        cr_assert_eq(eddy_program_run(program, EDDY_LIST(given), results), EDDY_OK);
+        eddy_tensor *results[2];
+        must(eddy_program_run(program, EDDY_LIST(numbers(EDDY_CPU, 2 + (float)run)), results));
         cr_assert_eq(eddy_device_of(results[0]).kind, EDDY_DEVICE_CPU);
         cr_assert_eq(eddy_device_of(results[1]).kind, EDDY_DEVICE_FAR);
         cr_assert_eq(at(results[0], 1, 2), 2 * (7 + run) * 6 + 2 * (7 + run));
         cr_assert_eq(at(results[1], 1, 2), 2 * (7 + run) * 6);
     }
+    expect_no_more(scope, &program);
+}
+
+/* What was recorded in turns has as many partitions as it needs: the copies, then all that the device does. */
+Test(devices, instructions_are_put_into_an_order_with_few_cuts) {
+    eddy_scope *scope = eddy_scope_begin();
+    eddy_tensor *x = numbers(EDDY_CPU, 0), *z = numbers(EDDY_CPU, 1);
+    begin("none");
+    eddy_tensor *a = eddy_neg(eddy_to_device(x, EDDY_FAR(0)));
+    eddy_tensor *b = eddy_add(a, eddy_to_device(z, EDDY_FAR(0)));
+    eddy_program *program = eddy_record_end(EDDY_BINDINGS(
+        {"x", x, EDDY_ROLE_INPUT}, {"z", z, EDDY_ROLE_INPUT}, {"b", b, EDDY_ROLE_OUTPUT}));
+    cr_assert_not_null(program);
+    const eddy_partitions *partitions = &program->executable->partitions;
+    cr_assert_eq(partitions->count, 3);
+    cr_assert(partitions->items[0].transfer != EDDY_CODE_NONE &&
+              partitions->items[1].transfer != EDDY_CODE_NONE &&
+              partitions->items[2].end_step - partitions->items[2].first_step == 2);
+    must(eddy_program_run(program, EDDY_LIST(numbers(EDDY_CPU, 3), numbers(EDDY_CPU, 5)), &b));
+    cr_assert_eq(at(b, 1, 2), 2);
+    expect_no_more(scope, &program);
+}
+
+/* ---- the pass ---- */
+
+static int64_t left_by(const char *passes, int what) {
+    eddy_scope *scope = eddy_scope_begin();
+    eddy_tensor *x = numbers(EDDY_CPU, 0), *y;
+    begin(passes);
+    eddy_tensor *kept = eddy_clone(x), *there = eddy_to_device(kept, EDDY_FAR(0));
+    if (what == 1) /* the first one is written in between */
+        must(eddy_add_into(kept, x, kept));
+    if (what == 2) /* the copy is */
+        must(eddy_mul_into(there, there, there));
+    if (what == 3) /* a part of it comes back */
+        y = eddy_neg(eddy_to_device(eddy_select(there, 0, 1), EDDY_CPU));
+    else if (what == 4) /* it goes on */
+        y = eddy_neg(eddy_to_device(there, EDDY_FAR(1)));
+    else
+        y = eddy_neg(eddy_to_device(there, EDDY_CPU));
+    eddy_program *program =
+        eddy_record_end(EDDY_BINDINGS({"x", x, EDDY_ROLE_INPUT}, {"y", y, EDDY_ROLE_OUTPUT}));
+    cr_assert_not_null(program);
+    must(eddy_program_run(program, EDDY_LIST(numbers(EDDY_CPU, 2)), &y));
+    double expected = what == 2 ? -49 : -7;
+    cr_assert_eq(what == 3 ? eddy_item_f64(eddy_select(y, 0, 2), NULL) : at(y, 1, 2), expected,
+                 "%s, %d", passes, what);
+    int64_t count = info_of(program).instruction_count;
     eddy_program_release(&program);
     eddy_scope_end(scope);
-    cr_assert_eq(eddy_live_count(), 0);
+    return count;
+}
+
+Test(devices, copies_there_and_back_are_left_out) {
+    static const int64_t left[] = {2, 4, 5, 2, 3};
+    for (int what = 0; what < 5; what++) {
+        cr_assert_eq(left_by("transfer,dead", what), left[what], "%d: %lld", what,
+                     (long long)left_by("transfer,dead", what));
+        (void)left_by("none", what);
+        (void)left_by("all", what);
+    }
+}
+
+/* ---- inputs from elsewhere ---- */
+
+Test(devices, what_a_run_writes_of_an_input_is_written_back) {
+    eddy_scope *scope = eddy_scope_begin();
+    eddy_tensor *x = numbers(EDDY_FAR(0), 0), *z = numbers(EDDY_FAR(0), 0), *y;
+    begin(NULL);
+    must(eddy_mul_into(x, z, x));
+    y = eddy_neg(x);
+    eddy_program *program = eddy_record_end(EDDY_BINDINGS(
+        {"x", x, EDDY_ROLE_INPUT}, {"z", z, EDDY_ROLE_INPUT}, {"y", y, EDDY_ROLE_OUTPUT}));
+    cr_assert_not_null(program);
+    eddy_tensor *here = numbers(EDDY_CPU, 1);
+    must(eddy_program_run(program, EDDY_LIST(here, numbers(EDDY_FAR(1), 2)), &y));
+    cr_assert_eq(at(here, 1, 2), 6 * 7);
+    cr_assert_eq(at(y, 1, 2), -6 * 7);
+    cr_assert_eq(info_of(program).feed_count, 2);
+    cr_assert_eq(eddy_program_run(program, EDDY_LIST(here, here), &y), EDDY_INVALID_ARGUMENT);
+    expect_failure(EDDY_INVALID_ARGUMENT, "input x shares its memory with another one");
+    cr_assert_eq(at(here, 1, 2), 6 * 7, "nothing has happened");
+    expect_no_more(scope, &program);
+}
+
+Test(devices, inputs_keep_their_strides) {
+    eddy_scope *scope = eddy_scope_begin();
+    eddy_tensor *x = eddy_t(numbers(EDDY_FAR(0), 0)), *y;
+    begin(NULL);
+    y = eddy_neg(x);
+    eddy_program *program =
+        eddy_record_end(EDDY_BINDINGS({"x", x, EDDY_ROLE_INPUT}, {"y", y, EDDY_ROLE_OUTPUT}));
+    must(eddy_program_run(program, EDDY_LIST(eddy_t(numbers(EDDY_CPU, 3))), &y));
+    cr_assert_eq(at(y, 2, 1), -8);
+    float row[6] = {1, 2, 3, 4, 5, 6};
+    must(eddy_program_run_named(
+        program, (eddy_feeds){0}, EDDY_FETCHES({"y", &y}),
+        EDDY_OPTIONS(program_run_named,
+                     .data = EDDY_DATA_FEEDS({"x", row, EDDY_SHAPE(3, 2), EDDY_F32, NULL}))));
+    cr_assert_eq(at(y, 2, 1), -6);
+    expect_no_more(scope, &program);
+}
+
+/* ---- failures ---- */
+
+/* Poison goes through partitions as through calls: what does not depend on it is computed. */
+Test(devices, errors_go_from_partition_to_partition) {
+    eddy_scope *scope = eddy_scope_begin();
+    int64_t rows[2] = {0, 1}, beyond[2] = {0, 7};
+    eddy_tensor *x = numbers(EDDY_CPU, 0),
+                *pick = eddy_from_data(rows, EDDY_SHAPE(2), EDDY_I64, NULL);
+    begin(NULL);
+    eddy_tensor *picked =
+        eddy_index_select(eddy_to_device(x, EDDY_FAR(0)), eddy_to_device(pick, EDDY_FAR(0)), 0);
+    eddy_tensor *other = eddy_neg(eddy_to_device(x, EDDY_FAR(0)));
+    eddy_tensor *outputs[2] = {eddy_neg(eddy_to_device(picked, EDDY_CPU)),
+                               eddy_neg(eddy_to_device(other, EDDY_CPU))};
+    eddy_program *program = eddy_record_end(
+        EDDY_BINDINGS({"x", x, EDDY_ROLE_INPUT}, {"pick", pick, EDDY_ROLE_INPUT},
+                      {"a", outputs[0], EDDY_ROLE_OUTPUT}, {"b", outputs[1], EDDY_ROLE_OUTPUT}));
+    cr_assert_not_null(program);
+    eddy_tensor *bad = eddy_from_data(beyond, EDDY_SHAPE(2), EDDY_I64, NULL);
+    must(eddy_program_run(program, EDDY_LIST(x, bad), outputs));
+    eddy_error error;
+    cr_assert_eq(eddy_error_of(outputs[0], EDDY_FOREVER, &error), EDDY_OUT_OF_RANGE);
+    cr_assert_str_eq(error.op, "index_select");
+    cr_assert_eq(at(outputs[1], 1, 2), 5);
+    eddy_error_take(NULL);
+    must(eddy_program_run(program, EDDY_LIST(x, pick), outputs));
+    cr_assert_eq(at(outputs[0], 1, 2), -5);
+    expect_no_more(scope, &program);
+}
+
+static eddy_tensor *half(void *context, eddy_tensor *const *inputs) {
+    (void)context;
+    return eddy_to_device(eddy_mul_s(eddy_to_device(inputs[0], EDDY_FAR(0)), EDDY_S(0.5)),
+                          EDDY_CPU);
+}
+
+static eddy_status halve(void *context, eddy_list inputs, eddy_tensor **outputs) {
+    outputs[0] = half(context, inputs.items);
+    return outputs[0] ? EDDY_OK : EDDY_INVALID_ARGUMENT;
+}
+
+static eddy_status same(void *context, eddy_list inputs, eddy_tensor **outputs) {
+    (void)context;
+    outputs[0] = eddy_clone(inputs.items[0]);
+    return outputs[0] ? EDDY_OK : EDDY_INVALID_ARGUMENT;
+}
+
+Test(devices, that_change_within_a_branch_are_refused) {
+    eddy_scope *scope = eddy_scope_begin();
+    eddy_tensor *x = numbers(EDDY_CPU, 0), *y;
+    char reason[256];
+    begin(NULL);
+    must(eddy_cond(eddy_gt_s(eddy_sum(x, EDDY_ALL_AXES, NULL), EDDY_S(3)), halve, same, NULL,
+                   EDDY_LIST(x), 1, NULL, &y));
+    cr_assert(!eddy_can_record(reason, sizeof(reason)));
+    cr_assert_not_null(strstr(reason, "the device changes within a branch"), "%s", reason);
+    cr_assert_null(
+        eddy_record_end(EDDY_BINDINGS({"x", x, EDDY_ROLE_INPUT}, {"y", y, EDDY_ROLE_OUTPUT})));
+    expect_failure(EDDY_UNSUPPORTED, "the device changes within a branch");
+    cr_assert_eq(at(y, 1, 2), 2.5, "the calls have run");
+    eddy_scope_end(scope);
+}
+
+Test(devices, take_no_donations_and_no_rings) {
+    eddy_scope *scope = eddy_scope_begin();
+    for (int donates = 0; donates < 2; donates++) {
+        eddy_tensor *x = numbers(EDDY_CPU, 0);
+        begin(NULL);
+        eddy_tensor *y = eddy_neg(eddy_to_device(x, EDDY_FAR(0)));
+        eddy_program *program = eddy_record_end(EDDY_BINDINGS(
+            {"x", x, donates ? EDDY_ROLE_DONATED : EDDY_ROLE_INPUT}, {"y", y, EDDY_ROLE_OUTPUT}));
+        if (donates) {
+            cr_assert_null(program);
+            expect_failure(EDDY_UNSUPPORTED, "an input is donated");
+            continue;
+        }
+        cr_assert_null(eddy_output_ring_create(program, 2));
+        expect_failure(EDDY_UNSUPPORTED, "runs on several devices");
+        eddy_program_release(&program);
+    }
+    eddy_scope_end(scope);
+}
+
+/* ---- text, files, targets ---- */
+
+Test(devices, stand_in_text_and_files) {
+    eddy_scope *scope = eddy_scope_begin();
+    eddy_tensor *x = numbers(EDDY_CPU, 0), *w = numbers(EDDY_FAR(1), 1), *y;
+    begin("none");
+    must(eddy_add_into(w, eddy_to_device(x, EDDY_FAR(1)), w));
+    y = eddy_neg(eddy_to_device(w, EDDY_CPU));
+    eddy_program *program = eddy_record_end(EDDY_BINDINGS(
+        {"x", x, EDDY_ROLE_INPUT}, {"w", w, EDDY_ROLE_STATE}, {"y", y, EDDY_ROLE_OUTPUT}));
+    cr_assert_not_null(program);
+    char path[64];
+    snprintf(path, sizeof(path), "/tmp/eddy-devices-%ld.program", (long)getpid());
+    must(eddy_program_save(program, path));
+    eddy_program *loaded = eddy_program_load(path);
+    unlink(path);
+    cr_assert_not_null(loaded);
+    eddy_tensor *state = eddy_program_state(loaded, "w");
+    cr_assert(eddy_device_of(state).kind == EDDY_DEVICE_FAR && eddy_device_of(state).index == 1);
+    for (int i = 0; i < 2; i++) {
+        eddy_tensor *expected;
+        must(eddy_program_run(program, EDDY_LIST(x), &expected));
+        must(eddy_program_run(loaded, EDDY_LIST(x), &y));
+        cr_assert_eq(at(y, 1, 2), at(expected, 1, 2));
+    }
+    char *text = NULL;
+    size_t length;
+    FILE *memory = open_memstream(&text, &length);
+    must(eddy_program_print(loaded, memory, EDDY_OPTIONS(program_print, .shows_plan = true)));
+    fclose(memory);
+    cr_assert_not_null(strstr(text, "state w f32[2, 3] on far:1\n"), "%s", text);
+    cr_assert_not_null(strstr(text, "%0 f32[2, 3] on far:1 = to_device(x f32[2, 3])\n"), "%s",
+                       text);
+    cr_assert_not_null(strstr(text, "# a partition on far:1\n"), "%s", text);
+    free(text);
+    eddy_program_release(&loaded);
+    expect_no_more(scope, &program);
+}
+
+/* A copy goes to the caller's tensor at once. */
+Test(devices, copies_are_written_into_targets) {
+    eddy_scope *scope = eddy_scope_begin();
+    eddy_tensor *x = numbers(EDDY_FAR(1), 0);
+    begin(NULL);
+    eddy_tensor *y = eddy_to_device(eddy_neg(x), EDDY_CPU),
+                *z = eddy_to_device(eddy_exp(x), EDDY_FAR(0));
+    eddy_program *program = eddy_record_end(EDDY_BINDINGS(
+        {"x", x, EDDY_ROLE_INPUT}, {"y", y, EDDY_ROLE_OUTPUT}, {"z", z, EDDY_ROLE_OUTPUT}));
+    cr_assert_not_null(program);
+    eddy_tensor *targets[] = {numbers(EDDY_CPU, 0), numbers(EDDY_FAR(0), 0)};
+    must(eddy_program_run_into(program, EDDY_LIST(numbers(EDDY_FAR(1), 3)),
+                               (eddy_list){targets, 2}));
+    cr_assert_eq(at(targets[0], 1, 2), -8);
+    cr_assert_gt(at(targets[1], 1, 2), 2900);
+    targets[1] = numbers(EDDY_CPU, 0);
+    cr_assert_eq(eddy_program_run_into(program, EDDY_LIST(x), (eddy_list){targets, 2}),
+                 EDDY_DEVICE_MISMATCH);
+    expect_failure(EDDY_DEVICE_MISMATCH, "the target of output z lives on another device");
+    expect_no_more(scope, &program);
+}
+
+/* ---- gradients ---- */
+
+Test(devices, gradients_go_back_between_them) {
+    eddy_scope *scope = eddy_scope_begin();
+    eddy_tensor *x = numbers(EDDY_FAR(0), 0), *w = numbers(EDDY_CPU, 1), *loss;
+    must(eddy_requires_grad_set(w, true));
+    begin(NULL);
+    loss = eddy_sum(eddy_square(eddy_mul(x, eddy_to_device(w, EDDY_FAR(0)))), EDDY_ALL_AXES, NULL);
+    eddy_program *program = eddy_record_end_with_grad(EDDY_BINDINGS(
+        {"x", x, EDDY_ROLE_INPUT}, {"w", w, EDDY_ROLE_STATE}, {"loss", loss, EDDY_ROLE_OUTPUT}));
+    cr_assert_not_null(program);
+    for (int run = 0; run < 2; run++) {
+        must(eddy_program_run(program, EDDY_LIST(numbers(EDDY_FAR(0), (float)run)), &loss));
+        must(eddy_grads_zero(EDDY_LIST(w)));
+        must(eddy_backward(loss));
+        eddy_tensor *gradient = eddy_grad_of(w);
+        cr_assert_eq(eddy_device_of(gradient).kind, EDDY_DEVICE_CPU);
+        cr_assert_eq(at(gradient, 1, 2), 2 * 6 * (5 + run) * (5 + run));
+    }
+    must(eddy_grads_zero(EDDY_LIST(w)));
+    expect_no_more(scope, &program);
 }
