@@ -23,7 +23,7 @@ static bool parse_index(const char *text, int32_t *index) {
     return true;
 }
 
-bool eddy_device_find(const char *text, eddy_device *device) {
+bool eddy_runtime_device_named(const char *text, eddy_device *device) {
     for (size_t kind = EDDY_DEVICE_CPU; kind < KIND_COUNT; kind++) {
         size_t length = strlen(kind_names[kind]);
         int32_t index = 0;
@@ -42,7 +42,7 @@ eddy_status eddy_device_parse(const char *text, eddy_device *device) {
     eddy_origin origin = EDDY_ORIGIN("device_parse");
     if (!text || !device)
         return eddy_fail(EDDY_INVALID_ARGUMENT, origin, "an argument is NULL");
-    if (!eddy_device_find(text, device))
+    if (!eddy_runtime_device_named(text, device))
         return eddy_fail(EDDY_INVALID_ARGUMENT, origin,
                          "\"%.40s\" is no device; \"cpu\", \"far\" and \"cuda:1\" are", text);
     return EDDY_OK;

@@ -94,7 +94,7 @@ eddy_status eddy_runtime_refuse(const eddy_runtime *runtime, eddy_origin origin,
 bool eddy_runtime_exists(uint64_t id);
 
 /* "cpu", "far:1": whether the text names a device that may be anywhere; whether such a device is here. */
-bool eddy_device_find(const char *text, eddy_device *device);
+bool eddy_runtime_device_named(const char *text, eddy_device *device);
 bool eddy_runtime_has_device(eddy_device device);
 
 /* The device that a creation op of the thread takes: `asked` (kind DEFAULT, NULL: none), scope, runtime.

@@ -242,14 +242,48 @@ Test(devices, errors_go_from_partition_to_partition) {
     expect_no_more(scope, &program);
 }
 
-static eddy_tensor *half(void *context, eddy_tensor *const *inputs) {
+static eddy_status is_small(void *context, eddy_list carried, eddy_tensor **outputs) {
     (void)context;
-    return eddy_to_device(eddy_mul_s(eddy_to_device(inputs[0], EDDY_FAR(0)), EDDY_S(0.5)),
-                          EDDY_CPU);
+    outputs[0] = eddy_lt_s(eddy_sum(carried.items[0], EDDY_ALL_AXES, NULL), EDDY_S(100));
+    return outputs[0] ? EDDY_OK : EDDY_INVALID_ARGUMENT;
+}
+
+static eddy_status doubled(void *context, eddy_list carried, eddy_tensor **outputs) {
+    (void)context;
+    outputs[0] = eddy_add(carried.items[0], carried.items[0]);
+    return outputs[0] ? EDDY_OK : EDDY_INVALID_ARGUMENT;
+}
+
+/* Behind another one, so that the marks of each are its own. */
+Test(devices, a_loop_lies_within_a_partition) {
+    eddy_scope *scope = eddy_scope_begin();
+    eddy_tensor *x = numbers(EDDY_CPU, 0), *y, *z;
+    begin(NULL);
+    must(eddy_while(is_small, doubled, NULL, EDDY_LIST(x), NULL, &y));
+    eddy_tensor *there = eddy_mul_s(eddy_to_device(y, EDDY_FAR(0)), EDDY_S(0.125));
+    must(eddy_while(is_small, doubled, NULL, EDDY_LIST(there), NULL, &z));
+    z = eddy_neg(eddy_to_device(z, EDDY_CPU));
+    eddy_program *program =
+        eddy_record_end(EDDY_BINDINGS({"x", x, EDDY_ROLE_INPUT}, {"z", z, EDDY_ROLE_OUTPUT}));
+    cr_assert_not_null(program);
+    cr_assert_gt(program->executable->partitions.count, 3);
+    for (int run = 0; run < 3; run++) {
+        must(eddy_program_run(program, EDDY_LIST(numbers(EDDY_CPU, (float)run)), &z));
+        double sum = 15 + 6 * run, scale = 1;
+        while (scale * sum < 100)
+            scale *= 2;
+        scale /= 8;
+        while (scale * sum < 100)
+            scale *= 2;
+        cr_assert_eq(at(z, 1, 2), -scale * (5 + run));
+    }
+    expect_no_more(scope, &program);
 }
 
 static eddy_status halve(void *context, eddy_list inputs, eddy_tensor **outputs) {
-    outputs[0] = half(context, inputs.items);
+    (void)context;
+    eddy_tensor *there = eddy_to_device(inputs.items[0], EDDY_FAR(0));
+    outputs[0] = eddy_to_device(eddy_mul_s(there, EDDY_S(0.5)), EDDY_CPU);
     return outputs[0] ? EDDY_OK : EDDY_INVALID_ARGUMENT;
 }
 
