@@ -95,6 +95,9 @@ static bool map_made(inlining *in) {
         uint32_t value = eddy_program_made_at(in->program, i)->value;
         mapped *to = &in->values[value];
         to->operand = in->program->externals.count + i;
+        if (is_made(r, i)) /* the handle says so once it is handed out, which is later */
+            eddy_tensor_set_device(r->roots[i],
+                                   eddy_code_value_device(eddy_code_value_at(in->from, value)));
         if (!(is_made(r, i) ? eddy_recording_make_value(in->recording, r->roots[i],
                                                         eddy_code_value_at(in->from, value)->bytes,
                                                         &to->value)

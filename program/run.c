@@ -167,7 +167,6 @@ void eddy_run_find_roots(const eddy_run *r) {
         root->storage = storage;
         r->roots[i] = root;
         const eddy_code_value *value = eddy_code_value_at(&program->code, made->value);
-        eddy_tensor_set_device(root, eddy_code_value_device(value));
         if (made->whole == EDDY_CODE_NONE || is_in_parts(r))
             hold_bytes(root, storage, eddy_code_value_device(value), value->bytes);
     }
