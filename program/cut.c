@@ -289,5 +289,6 @@ bool eddy_cut_make(eddy_code *code) {
         return true;
     bool keeps_order =
         eddy_control_count_marks(code) > 0 || code->instructions.count > ORDERED_MOST;
+    code->is_cut = true;
     return (keeps_order || order(code)) && insert(code);
 }

@@ -124,7 +124,7 @@ static bool number_late(eddy_program *program, uint32_t *bases) {
 static bool number_shared(eddy_program *program, uint32_t *bases) {
     const eddy_code *code = &program->code;
     uint32_t count = code->values.count;
-    if (EDDY_LIKELY(!program->has_devices) || eddy_cut_count(code) == 0)
+    if (EDDY_LIKELY(!code->is_cut))
         return true;
     size_t bytes = count * (sizeof(uint32_t) + sizeof(bool));
     uint32_t *first = eddy_memory_acquire(bytes, EDDY_MEMORY_PROGRAM);

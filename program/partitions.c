@@ -153,7 +153,7 @@ bool eddy_partitions_find(eddy_executable *executable, const eddy_code *code,
                           uint32_t block_count) {
     eddy_partitions *partitions = &executable->partitions;
     uint32_t cuts = eddy_cut_count(code), bases = executable->base_count;
-    if (cuts == 0)
+    if (!code->is_cut)
         return true;
     finding f = {.executable = executable, .code = code, .step_of = step_of};
     size_t bytes = 2 * (size_t)bases * sizeof(uint32_t);

@@ -32,7 +32,7 @@ typedef struct eddy_partition {
 
 typedef struct eddy_partitions {
     eddy_partition *items;
-    uint32_t count;        /* 0: the code has no cuts, and a run is one instruction */
+    uint32_t count;        /* 0: the code is not cut, and a run is one instruction */
     eddy_code_array bases; /* eddy_partition_base */
 } eddy_partitions;
 

@@ -132,6 +132,19 @@ Test(devices, instructions_are_put_into_an_order_with_few_cuts) {
     expect_no_more(scope, &program);
 }
 
+Test(devices, a_copy_is_a_program) {
+    eddy_scope *scope = eddy_scope_begin();
+    eddy_tensor *x = numbers(EDDY_FAR(1), 0);
+    begin("all");
+    eddy_tensor *y = eddy_to_device(x, EDDY_FAR(0));
+    eddy_program *program =
+        eddy_record_end(EDDY_BINDINGS({"x", x, EDDY_ROLE_INPUT}, {"y", y, EDDY_ROLE_OUTPUT}));
+    cr_assert_eq(program->executable->partitions.count, 1);
+    must(eddy_program_run(program, EDDY_LIST(numbers(EDDY_FAR(1), 3)), &y));
+    cr_assert_eq(at(y, 1, 2), 8);
+    expect_no_more(scope, &program);
+}
+
 Test(devices, a_copy_that_nobody_uses_is_made) {
     eddy_scope *scope = eddy_scope_begin();
     eddy_tensor *x = numbers(EDDY_CPU, 0);
