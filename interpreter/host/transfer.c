@@ -10,8 +10,9 @@
 
 /* ---- as a call of programs ---- */
 
-/* A run copies storages: its kernel is never run. */
-static void run_nothing(const eddy_kernel_call *call) {
+/* A run copies storages, and never comes here. */
+static void run_never(const eddy_kernel_call *call) {
+    EDDY_ASSERT(call == NULL);
     (void)call;
 }
 
@@ -20,7 +21,7 @@ static eddy_status infer_transfer(eddy_infer *infer) {
     return EDDY_OK;
 }
 
-static const eddy_kernel transfer_kernel = {.name = "to_device", .run = run_nothing};
+static const eddy_kernel transfer_kernel = {.name = "to_device", .run = run_never};
 static const eddy_kernel *const transfer_kernels[] = {&transfer_kernel};
 static const eddy_op_operand transfer_operands[] = {
     {.name = "tensor", .kind = EDDY_OPERAND_TENSOR}};
