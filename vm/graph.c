@@ -158,8 +158,9 @@ static void wait_for_writer(eddy_vm *vm, eddy_use *use, eddy_node *source) {
         return;
     }
     use->source = source;
-    use->source_next = source->waiting_uses;
-    source->waiting_uses = use;
+    use->source_next = NULL;
+    *(source->waiting_uses ? &source->last_waiting_use->source_next : &source->waiting_uses) = use;
+    source->last_waiting_use = use;
     if (EDDY_UNLIKELY(eddy_device_orders(source, use->node)) && has_room_for_source(use)) {
         use->is_kept = true;
         use->has_source_gone = is_satisfied_by_dispatch(vm, source, use->node);

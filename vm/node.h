@@ -116,7 +116,8 @@ typedef struct eddy_node {
     void *workspace; /* of a late call's two launches */
     eddy_use *uses;
     eddy_use inline_uses[EDDY_NODE_USES];
-    eddy_use *waiting_uses; /* uses of other nodes that wait for this one's writes */
+    /* Uses of other nodes that wait for this one's writes, in the order of their instructions, which become ready in it. */
+    eddy_use *waiting_uses, *last_waiting_use;
     eddy_order_edge orders[EDDY_ORDER_COUNT];
     eddy_order_edge *waiting_orders;
     struct eddy_node *live_next, *live_previous;     /* all live nodes of the VM, in order */

@@ -77,8 +77,8 @@ EDDY_API int64_t eddy_item_i64(eddy_tensor *tensor, const eddy_read_options *opt
  * NULL and the error. May issue ops, retain and release; a wait that would block returns WOULD_DEADLOCK. */
 typedef void eddy_read_callback(void *context, const void *data, int64_t bytes,
                                 const eddy_error *error);
-/* Calls the callback with the elements when everything issued before has run; returns at once. The elements are row-major, all of
- * them also if the shape is not known yet. If the call fails, the callback is not called.
+/* Calls the callback with the elements when everything issued before has run; returns at once. Callbacks on one tensor come in the order of
+ * their calls. The elements are row-major, all of them also if the shape is not known yet. If the call fails, the callback is not called.
  *
  * While the thread records (<eddy/program.h>) the call is recorded too: each run of the program calls the callback once more, with the elements that the
  * recorded call would see in that run. So the callback frees nothing, and both must stay valid until the program is released and the callbacks of its last run have returned. Fails with UNSUPPORTED in a

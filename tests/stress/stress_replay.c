@@ -282,16 +282,19 @@ static void must_be_equal(eddy_tensor *a, eddy_tensor *b) {
 
 /* The shape is one of what a failure takes away. */
 static void must_be_late_alike(eddy_tensor *a, eddy_tensor *b) {
-    eddy_error error, other;
+    eddy_error error = {0}, other = {0};
     eddy_status status = eddy_wait(a, EDDY_FOREVER);
     if (status != EDDY_OK)
         eddy_error_take(&error);
-    check(eddy_wait(b, EDDY_FOREVER) == status);
+    if (eddy_wait(b, EDDY_FOREVER) != EDDY_OK)
+        eddy_error_take(&other);
+    if (other.status != status)
+        fprintf(stderr, "\"%s\" and \"%s\"\n", error.message, other.message);
+    check(other.status == status);
     if (status == EDDY_OK) {
         must_be_equal(a, b);
         return;
     }
-    eddy_error_take(&other);
     check(strcmp(error.op, other.op) == 0 && strcmp(error.message, other.message) == 0);
 }
 

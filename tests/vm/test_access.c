@@ -116,6 +116,33 @@ Test(access, callbacks_run_one_at_a_time_in_order) {
     session_close(&session);
 }
 
+static int reads_seen;
+
+static void note_place(seen *noted) {
+    noted->writes = reads_seen++;
+}
+
+/* Though they all wait for the same instruction. */
+Test(access, reads_of_what_is_being_made_come_in_order) {
+    enum { COUNT = 9 };
+    static seen noted[COUNT];
+    vm_session session = session_open_threads(2);
+    vm_latch latch = {0};
+    session.cost_ps = COST_WORKER;
+    eddy_storage_number a = session_latch(&session, &latch, 0, NULL);
+    for (int i = 0; i < COUNT; i++) {
+        noted[i] = (seen){.also = note_place};
+        call_back(&session, a, false, &noted[i]);
+    }
+    latch_open(&latch);
+    session_settle(&session);
+    cr_assert_eq(eddy_vm_sync_service(session.vm, &forever), EDDY_OK);
+    for (int i = 0; i < COUNT; i++)
+        cr_assert_eq(noted[i].writes, i, "%d", i);
+    session_release(&session, a);
+    session_close(&session);
+}
+
 Test(access, kernels_run_while_a_callback_takes_its_time) {
     vm_session session = session_open_threads(2);
     eddy_storage_number a = session_make(&session, 1), b = session_make(&session, 2);
