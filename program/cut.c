@@ -109,6 +109,7 @@ typedef struct ordering {
     uint32_t *writer; /* per value: 1 + the last instruction that wrote it; 0: none */
     uint32_t *
         readers; /* per value: 1 + an edge list of those that have read it since; `to` is the reader */
+    uint32_t failing; /* 1 + the last instruction that may fail; 0: none */
     eddy_code_instruction *placed;
     uint32_t placed_count;
 } ordering;
@@ -152,6 +153,11 @@ static bool note_read(ordering *o, uint32_t i, uint32_t value) {
 static bool find_edges(ordering *o) {
     for (uint32_t i = 0; i < o->count; i++) {
         const eddy_code_instruction *instruction = eddy_code_instruction_at(o->code, i);
+        /* Of several that fail the first is to blame. */
+        if (instruction->op->may_fail && o->failing != 0 && !come_after(o, i, o->failing - 1))
+            return false;
+        if (instruction->op->may_fail)
+            o->failing = i + 1;
         for (int writes = 0; writes < 2; writes++)
             for (uint32_t k = 0; k < instruction->operand_count; k++) {
                 const eddy_code_operand *operand =

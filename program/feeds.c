@@ -52,6 +52,10 @@ static eddy_status bring_strided(const eddy_run *r, eddy_tensor *input, eddy_dev
     return *brought ? EDDY_OK : EDDY_OUT_OF_MEMORY;
 }
 
+static bool is_written(const eddy_run *r, const eddy_program_binding *binding) {
+    return eddy_code_value_at(&r->program->code, binding->value)->is_written;
+}
+
 /* A copy in place of inputs[i]; the same if it is where the program has it already. */
 static eddy_status bring(const eddy_run *r, int64_t i, eddy_tensor **brought) {
     eddy_tensor *input = r->inputs.items[i];
@@ -60,12 +64,12 @@ static eddy_status bring(const eddy_run *r, int64_t i, eddy_tensor **brought) {
         return EDDY_OK;
     if (input->runtime != r->program->runtime)
         return eddy_fail(EDDY_RUNTIME_MISMATCH, r->origin,
-                         "input %lld belongs to another runtime than the program", (long long)i);
+                         "input %s belongs to another runtime than the program", binding->name);
     if (input->autograd && r->caller->no_grad == 0)
         return eddy_fail(EDDY_DEVICE_MISMATCH, r->origin,
-                         "input %lld requires a gradient and lives on another device: pass "
+                         "input %s requires a gradient and lives on another device: pass "
                          "eddy_to_device of it",
-                         (long long)i);
+                         binding->name);
     if (binding->is_donated)
         return eddy_fail(EDDY_DEVICE_MISMATCH, r->origin,
                          "input %s is donated and lives on another device, where no run takes its "
@@ -74,6 +78,12 @@ static eddy_status bring(const eddy_run *r, int64_t i, eddy_tensor **brought) {
     eddy_status status = eddy_tensor_await_shape(input, r->origin);
     if (status != EDDY_OK)
         return status;
+    eddy_layout layout;
+    eddy_tensor_layout(input, &layout);
+    if (is_written(r, binding) && !eddy_layout_is_injective(&layout))
+        return eddy_fail(EDDY_INVALID_ARGUMENT, r->origin,
+                         "elements of input %s share memory, and the program writes it",
+                         binding->name);
     eddy_device device = {(eddy_device_kind)binding->device_kind, binding->device_index};
     status = has_strides(input, binding)
                  ? bring_strided(r, input, device, brought)
@@ -84,30 +94,69 @@ static eddy_status bring(const eddy_run *r, int64_t i, eddy_tensor **brought) {
     return EDDY_OK;
 }
 
-static bool is_written(const eddy_run *r, const eddy_program_binding *binding) {
-    return eddy_code_value_at(&r->program->code, binding->value)->is_written;
+static bool is_alias(const eddy_tensor *a, const eddy_tensor *b) {
+    return !eddy_tensor_is_none(b) && eddy_tensor_is_live(b) && a->root == b->root;
 }
 
-/* An input that the run writes, and that was copied, shares its memory with no other one: the copies would not. */
-static eddy_status check_alias(const eddy_run *r, const eddy_list *given, int64_t i) {
-    const eddy_program_binding *binding = eddy_program_binding_of(r->program, EDDY_ROLE_INPUT, i);
-    for (int64_t k = 0; k < given->count; k++)
-        if (k != i && eddy_tensor_is_live(given->items[k]) &&
-            given->items[k]->root == given->items[i]->root)
-            return eddy_fail(EDDY_INVALID_ARGUMENT, r->origin,
-                             "input %s shares its memory with another one, and the program writes "
-                             "it",
-                             binding->name);
-    return EDDY_OK;
+/* Whether another input, written or donated if this one is not, has the memory of input i. */
+static bool has_input(const eddy_run *r, const eddy_list *given, int64_t i, bool writes) {
+    for (int64_t k = 0; k < given->count; k++) {
+        const eddy_program_binding *other = eddy_program_binding_of(r->program, EDDY_ROLE_INPUT, k);
+        if (k != i && other && is_alias(given->items[i], given->items[k]) &&
+            (writes || other->is_donated || is_written(r, other)))
+            return true;
+    }
+    return false;
 }
 
+static bool has_target(const eddy_run *r, const eddy_tensor *input) {
+    for (uint32_t i = 0; r->targets && i < r->program->output_count; i++)
+        if (is_alias(input, r->targets[i]))
+            return true;
+    return false;
+}
+
+/* What stands for the state in this run, or a captured tensor. */
+static const eddy_tensor *held_by(const eddy_run *r, uint32_t e) {
+    uint32_t number = 0;
+    for (uint32_t i = 0; r->states && i < r->program->bindings.count; i++) {
+        const eddy_program_binding *binding = eddy_program_binding_at(r->program, i);
+        if (binding->role != EDDY_ROLE_STATE)
+            continue;
+        const eddy_tensor *state = r->states[number++];
+        if (binding->operand == e && !eddy_tensor_is_none(state))
+            return state;
+    }
+    return eddy_program_external_at(r->program, e)->tensor;
+}
+
+static bool has_held(const eddy_run *r, const eddy_tensor *input, bool writes) {
+    for (uint32_t e = 0; e < r->program->externals.count; e++) {
+        const eddy_tensor *held = held_by(r, e);
+        uint32_t value = eddy_program_external_at(r->program, e)->value;
+        if (held && is_alias(input, held) &&
+            (writes || eddy_code_value_at(&r->program->code, value)->is_written))
+            return true;
+    }
+    return false;
+}
+
+/* A copy shares no memory with what its tensor shares it with: that matters where the run writes either. */
 static eddy_status check_aliases(const eddy_run *r, const eddy_list *given) {
-    eddy_status status = EDDY_OK;
-    for (int64_t i = 0; i < given->count && status == EDDY_OK; i++)
-        if (r->inputs.items[i] != given->items[i] &&
-            is_written(r, eddy_program_binding_of(r->program, EDDY_ROLE_INPUT, i)))
-            status = check_alias(r, given, i);
-    return status;
+    for (int64_t i = 0; i < given->count; i++) {
+        const eddy_program_binding *binding =
+            eddy_program_binding_of(r->program, EDDY_ROLE_INPUT, i);
+        if (r->inputs.items[i] == given->items[i])
+            continue;
+        bool writes = is_written(r, binding);
+        if (has_input(r, given, i, writes) || has_target(r, given->items[i]) ||
+            has_held(r, given->items[i], writes))
+            return eddy_fail(EDDY_INVALID_ARGUMENT, r->origin,
+                             "input %s shares its memory with another tensor of the run, and the "
+                             "program writes it",
+                             binding->name);
+    }
+    return EDDY_OK;
 }
 
 /* What the run writes of its inputs is written to what was given. */

@@ -6,6 +6,7 @@
 #include <interpreter/handle/stream.h>
 #include <interpreter/host/host.h>
 #include <interpreter/tape/autograd.h>
+#include <program/cut.h>
 #include <program/feeds.h>
 #include <program/gradient.h>
 #include <program/inlined.h>
@@ -50,7 +51,8 @@ static const char *program_name(const eddy_vm_instruction *instruction) {
 static int program_describe(const eddy_vm_instruction *instruction, char *buffer, size_t size) {
     const eddy_run_arguments *arguments = instruction->arguments;
     return snprintf(buffer, size, "program(%u instructions)",
-                    arguments->program->code.instructions.count);
+                    arguments->program->code.instructions.count -
+                        eddy_cut_count(&arguments->program->code));
 }
 
 static void program_end(const eddy_vm_instruction *instruction) {

@@ -3,6 +3,7 @@
 #include <base/option.h>
 #include <base/status.h>
 #include <interpreter/call/recorder.h>
+#include <program/feeds.h>
 #include <program/run.h>
 #include <program/run_data.h>
 #include <program/tensor_store.h>
@@ -198,7 +199,8 @@ static bool wants_all(const naming *n) {
 
 /* What is an error does not depend on what is fetched. */
 static eddy_status run_wanted(const naming *n, eddy_run *r) {
-    if (!n->program->variants || wants_all(n) || eddy_run_is_traced(r))
+    /* Inputs from other devices are brought once, for all of the program. */
+    if (!n->program->variants || wants_all(n) || eddy_run_is_traced(r) || eddy_feeds_is_needed(r))
         return eddy_run_make(r);
     eddy_status status = eddy_run_check(r);
     if (status != EDDY_OK)

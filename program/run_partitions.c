@@ -16,8 +16,12 @@ static void bind(const eddy_run *r, const eddy_partition *partition, eddy_vm_ope
         eddy_partition_bases(&r->program->executable->partitions, partition);
     for (uint32_t k = 0; k < partition->base_count; k++) {
         operands[k] = *operand_of(r, bases[k].base);
-        if (!bases[k].is_first)
-            operands[k].is_new = operands[k].covers_all = false;
+        if (!bases[k].is_first) {
+            /* It may have no memory, where what should have made it was skipped: then a whole write takes it. */
+            operands[k].covers_all |= operands[k].is_new;
+            operands[k].is_new = false;
+        }
+        operands[k].covers_all &= bases[k].is_written;
         if (!bases[k].is_written)
             operands[k].access = EDDY_ACCESS_CONST;
     }

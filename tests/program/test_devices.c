@@ -216,7 +216,8 @@ Test(devices, what_a_run_writes_of_an_input_is_written_back) {
     cr_assert_eq(at(y, 1, 2), -6 * 7);
     cr_assert_eq(info_of(program).feed_count, 2);
     cr_assert_eq(eddy_program_run(program, EDDY_LIST(here, here), &y), EDDY_INVALID_ARGUMENT);
-    expect_failure(EDDY_INVALID_ARGUMENT, "input x shares its memory with another one");
+    expect_failure(EDDY_INVALID_ARGUMENT,
+                   "input x shares its memory with another tensor of the run");
     cr_assert_eq(at(here, 1, 2), 6 * 7, "nothing has happened");
     expect_no_more(scope, &program);
 }
@@ -354,6 +355,74 @@ Test(devices, take_no_donations_and_no_rings) {
         eddy_program_release(&program);
     }
     eddy_scope_end(scope);
+}
+
+/* A copy of what was not made has no memory, nor has the storage that it should have made. */
+Test(devices, a_later_partition_heals_what_was_skipped) {
+    eddy_scope *scope = eddy_scope_begin();
+    int64_t beyond[2] = {0, 7}, rows[2] = {0, 1};
+    eddy_tensor *x = numbers(EDDY_CPU, 0), *z = numbers(EDDY_FAR(0), 3);
+    eddy_tensor *pick = eddy_from_data(rows, EDDY_SHAPE(2), EDDY_I64, NULL);
+    begin("none");
+    eddy_tensor *y = eddy_to_device(eddy_index_select(x, pick, 0), EDDY_FAR(0));
+    eddy_tensor *seen = eddy_neg(eddy_to_device(y, EDDY_CPU));
+    must(eddy_copy_into(z, y));
+    eddy_program *program = eddy_record_end(EDDY_BINDINGS(
+        {"x", x, EDDY_ROLE_INPUT}, {"z", z, EDDY_ROLE_INPUT}, {"pick", pick, EDDY_ROLE_INPUT},
+        {"y", y, EDDY_ROLE_OUTPUT}, {"seen", seen, EDDY_ROLE_OUTPUT}));
+    cr_assert_not_null(program);
+    eddy_tensor *outputs[2], *bad = eddy_from_data(beyond, EDDY_SHAPE(2), EDDY_I64, NULL);
+    must(eddy_program_run(program, EDDY_LIST(x, numbers(EDDY_FAR(0), 4), bad), outputs));
+    cr_assert_eq(at(outputs[0], 1, 2), 9);
+    eddy_error error;
+    cr_assert_eq(eddy_error_of(outputs[1], EDDY_FOREVER, &error), EDDY_OUT_OF_RANGE);
+    eddy_error_take(NULL);
+    expect_no_more(scope, &program);
+}
+
+/* The first to fail is to blame, whatever the order of partitions. */
+Test(devices, the_first_call_is_to_blame) {
+    eddy_scope *scope = eddy_scope_begin();
+    int64_t good[1] = {0}, far_bad[1] = {99}, here_bad[1] = {77};
+    eddy_tensor *x = numbers(EDDY_CPU, 0), *there = numbers(EDDY_FAR(0), 0);
+    eddy_tensor *a = eddy_from_data(good, EDDY_SHAPE(1), EDDY_I64, NULL),
+                *b = eddy_to_device(a, EDDY_FAR(0));
+    begin("none");
+    eddy_tensor *first = eddy_neg(x);
+    eddy_tensor *second = eddy_index_select(there, b, 0), *third = eddy_index_select(first, a, 0);
+    eddy_tensor *y = eddy_add(eddy_to_device(second, EDDY_CPU), third);
+    eddy_program *program =
+        eddy_record_end(EDDY_BINDINGS({"x", x, EDDY_ROLE_INPUT}, {"a", a, EDDY_ROLE_INPUT},
+                                      {"b", b, EDDY_ROLE_INPUT}, {"y", y, EDDY_ROLE_OUTPUT}));
+    cr_assert_not_null(program);
+    a = eddy_from_data(here_bad, EDDY_SHAPE(1), EDDY_I64, NULL);
+    b = eddy_to_device(eddy_from_data(far_bad, EDDY_SHAPE(1), EDDY_I64, NULL), EDDY_FAR(0));
+    must(eddy_program_run(program, EDDY_LIST(x, a, b), &y));
+    eddy_error error;
+    cr_assert_eq(eddy_error_of(y, EDDY_FOREVER, &error), EDDY_OUT_OF_RANGE);
+    cr_assert_not_null(strstr(error.message, "99"), "%s", error.message);
+    cr_assert_eq(eddy_sync(EDDY_FOREVER), EDDY_OUT_OF_RANGE, "the other one");
+    eddy_error_take(NULL);
+    expect_no_more(scope, &program);
+}
+
+Test(devices, copied_inputs_share_no_memory_with_what_is_written) {
+    eddy_scope *scope = eddy_scope_begin();
+    eddy_tensor *x = numbers(EDDY_FAR(0), 0), *w = numbers(EDDY_CPU, 1), *y;
+    begin(NULL);
+    must(eddy_add_into(w, w, w));
+    y = eddy_neg(x);
+    eddy_program *program = eddy_record_end(EDDY_BINDINGS(
+        {"x", x, EDDY_ROLE_INPUT}, {"w", w, EDDY_ROLE_STATE}, {"y", y, EDDY_ROLE_OUTPUT}));
+    cr_assert_not_null(program);
+    cr_assert_eq(eddy_program_run(program, EDDY_LIST(w), &y), EDDY_INVALID_ARGUMENT);
+    expect_failure(EDDY_INVALID_ARGUMENT, "input x shares its memory");
+    cr_assert_eq(at(w, 1, 2), 12, "nothing has happened but the calls");
+    /* Some of the outputs, by name. */
+    must(eddy_program_run_named(program, EDDY_FEEDS({"x", numbers(EDDY_CPU, 5)}), (eddy_fetches){0},
+                                NULL));
+    cr_assert_eq(at(w, 1, 2), 24);
+    expect_no_more(scope, &program);
 }
 
 /* ---- text, files, targets ---- */
