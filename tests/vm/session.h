@@ -183,8 +183,8 @@ static inline eddy_status session_submit(vm_session *session, const eddy_vm_desc
         .stream = session->stream,
         .cost_ps = session->cost_ps,
         /* Who issues it opens the latch: it is no call that it may run itself. */
-        .place =
-            descriptor == &latch_op && session->cost_ps > COST_SCHEDULER ? EDDY_PLACE_WORKER : EDDY_PLACE_ANY,
+        .place = descriptor == &latch_op && session->cost_ps > COST_SCHEDULER ? EDDY_PLACE_WORKER
+                                                                              : EDDY_PLACE_ANY,
         .is_plain = is_plain};
     return synthetic_submit(session->vm, &call);
 }
