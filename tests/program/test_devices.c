@@ -15,6 +15,9 @@ static eddy_tensor *numbers(eddy_device device, float first) {
     return eddy_from_data(data, EDDY_SHAPE(2, 3), EDDY_F32, &options);
 }
 
+/* Whatever the device of creation ops is. */
+#define HERE EDDY_OPTIONS(from_data, .device = EDDY_CPU)
+
 static double at(eddy_tensor *tensor, int64_t row, int64_t column) {
     return eddy_item_f64(eddy_select(eddy_select(tensor, 0, row), 0, column), NULL);
 }
@@ -247,7 +250,7 @@ Test(devices, errors_go_from_partition_to_partition) {
     eddy_scope *scope = eddy_scope_begin();
     int64_t rows[2] = {0, 1}, beyond[2] = {0, 7};
     eddy_tensor *x = numbers(EDDY_CPU, 0),
-                *pick = eddy_from_data(rows, EDDY_SHAPE(2), EDDY_I64, NULL);
+                *pick = eddy_from_data(rows, EDDY_SHAPE(2), EDDY_I64, HERE);
     begin(NULL);
     eddy_tensor *picked =
         eddy_index_select(eddy_to_device(x, EDDY_FAR(0)), eddy_to_device(pick, EDDY_FAR(0)), 0);
@@ -258,7 +261,7 @@ Test(devices, errors_go_from_partition_to_partition) {
         EDDY_BINDINGS({"x", x, EDDY_ROLE_INPUT}, {"pick", pick, EDDY_ROLE_INPUT},
                       {"a", outputs[0], EDDY_ROLE_OUTPUT}, {"b", outputs[1], EDDY_ROLE_OUTPUT}));
     cr_assert_not_null(program);
-    eddy_tensor *bad = eddy_from_data(beyond, EDDY_SHAPE(2), EDDY_I64, NULL);
+    eddy_tensor *bad = eddy_from_data(beyond, EDDY_SHAPE(2), EDDY_I64, HERE);
     must(eddy_program_run(program, EDDY_LIST(x, bad), outputs));
     eddy_error error;
     cr_assert_eq(eddy_error_of(outputs[0], EDDY_FOREVER, &error), EDDY_OUT_OF_RANGE);
@@ -362,7 +365,7 @@ Test(devices, a_later_partition_heals_what_was_skipped) {
     eddy_scope *scope = eddy_scope_begin();
     int64_t beyond[2] = {0, 7}, rows[2] = {0, 1};
     eddy_tensor *x = numbers(EDDY_CPU, 0), *z = numbers(EDDY_FAR(0), 3);
-    eddy_tensor *pick = eddy_from_data(rows, EDDY_SHAPE(2), EDDY_I64, NULL);
+    eddy_tensor *pick = eddy_from_data(rows, EDDY_SHAPE(2), EDDY_I64, HERE);
     begin("none");
     eddy_tensor *y = eddy_to_device(eddy_index_select(x, pick, 0), EDDY_FAR(0));
     eddy_tensor *seen = eddy_neg(eddy_to_device(y, EDDY_CPU));
@@ -371,7 +374,7 @@ Test(devices, a_later_partition_heals_what_was_skipped) {
         {"x", x, EDDY_ROLE_INPUT}, {"z", z, EDDY_ROLE_INPUT}, {"pick", pick, EDDY_ROLE_INPUT},
         {"y", y, EDDY_ROLE_OUTPUT}, {"seen", seen, EDDY_ROLE_OUTPUT}));
     cr_assert_not_null(program);
-    eddy_tensor *outputs[2], *bad = eddy_from_data(beyond, EDDY_SHAPE(2), EDDY_I64, NULL);
+    eddy_tensor *outputs[2], *bad = eddy_from_data(beyond, EDDY_SHAPE(2), EDDY_I64, HERE);
     must(eddy_program_run(program, EDDY_LIST(x, numbers(EDDY_FAR(0), 4), bad), outputs));
     cr_assert_eq(at(outputs[0], 1, 2), 9);
     eddy_error error;
@@ -385,7 +388,7 @@ Test(devices, the_first_call_is_to_blame) {
     eddy_scope *scope = eddy_scope_begin();
     int64_t good[1] = {0}, far_bad[1] = {99}, here_bad[1] = {77};
     eddy_tensor *x = numbers(EDDY_CPU, 0), *there = numbers(EDDY_FAR(0), 0);
-    eddy_tensor *a = eddy_from_data(good, EDDY_SHAPE(1), EDDY_I64, NULL),
+    eddy_tensor *a = eddy_from_data(good, EDDY_SHAPE(1), EDDY_I64, HERE),
                 *b = eddy_to_device(a, EDDY_FAR(0));
     begin("none");
     eddy_tensor *first = eddy_neg(x);
@@ -395,8 +398,8 @@ Test(devices, the_first_call_is_to_blame) {
         eddy_record_end(EDDY_BINDINGS({"x", x, EDDY_ROLE_INPUT}, {"a", a, EDDY_ROLE_INPUT},
                                       {"b", b, EDDY_ROLE_INPUT}, {"y", y, EDDY_ROLE_OUTPUT}));
     cr_assert_not_null(program);
-    a = eddy_from_data(here_bad, EDDY_SHAPE(1), EDDY_I64, NULL);
-    b = eddy_to_device(eddy_from_data(far_bad, EDDY_SHAPE(1), EDDY_I64, NULL), EDDY_FAR(0));
+    a = eddy_from_data(here_bad, EDDY_SHAPE(1), EDDY_I64, HERE);
+    b = eddy_to_device(eddy_from_data(far_bad, EDDY_SHAPE(1), EDDY_I64, HERE), EDDY_FAR(0));
     must(eddy_program_run(program, EDDY_LIST(x, a, b), &y));
     eddy_error error;
     cr_assert_eq(eddy_error_of(y, EDDY_FOREVER, &error), EDDY_OUT_OF_RANGE);
