@@ -135,6 +135,7 @@ int main(int argc, char **argv) {
     work = strcmp(argv[2], "train") == 0                     ? train_step
            : has_streams || strcmp(argv[2], "programs") == 0 ? run_programs
            : strcmp(argv[2], "paths") == 0                   ? run_program_paths
+           : strcmp(argv[2], "devices") == 0                 ? run_program_devices
                                                              : run_program_gradients;
     eddy_runtime_options options = {.size = sizeof(options), .uses_one_thread = true};
     double expected[2];
