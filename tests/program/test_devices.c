@@ -409,6 +409,47 @@ Test(devices, the_first_call_is_to_blame) {
     expect_no_more(scope, &program);
 }
 
+/* The array of the inputs takes the outputs. */
+Test(devices, outputs_may_take_the_place_of_copied_inputs) {
+    eddy_scope *scope = eddy_scope_begin();
+    eddy_tensor *x = numbers(EDDY_FAR(0), 0), *y = numbers(EDDY_FAR(0), 1);
+    begin(NULL);
+    eddy_tensor *a = eddy_add(x, y), *b = eddy_mul(x, y);
+    eddy_program *program =
+        eddy_record_end(EDDY_BINDINGS({"x", x, EDDY_ROLE_INPUT}, {"y", y, EDDY_ROLE_INPUT},
+                                      {"a", a, EDDY_ROLE_OUTPUT}, {"b", b, EDDY_ROLE_OUTPUT}));
+    eddy_tensor *both[] = {numbers(EDDY_CPU, 2), numbers(EDDY_CPU, 3)};
+    must(eddy_program_run(program, (eddy_list){both, 2}, both));
+    cr_assert_eq(at(both[0], 1, 2), 15);
+    cr_assert_eq(at(both[1], 1, 2), 56);
+    expect_no_more(scope, &program);
+}
+
+Test(devices, copied_inputs_are_refused_before_they_are_copied) {
+    eddy_scope *scope = eddy_scope_begin();
+    eddy_tensor *x = numbers(EDDY_FAR(0), 0), *z = numbers(EDDY_FAR(0), 1), *y;
+    begin(NULL);
+    must(eddy_add_into(x, z, x));
+    y = eddy_neg(x);
+    eddy_program *program = eddy_record_end(EDDY_BINDINGS(
+        {"x", x, EDDY_ROLE_INPUT}, {"z", z, EDDY_ROLE_INPUT}, {"y", y, EDDY_ROLE_OUTPUT}));
+    eddy_tensor *target = numbers(EDDY_FAR(0), 7);
+    /* Elements that share memory, which the program would write. */
+    eddy_tensor *one =
+        eddy_full(EDDY_SHAPE(1, 3), EDDY_S(4), EDDY_F32, EDDY_OPTIONS(full, .device = EDDY_CPU));
+    eddy_tensor *expanded = eddy_expand(one, EDDY_SHAPE(2, 3));
+    cr_assert_eq(eddy_program_run(program, EDDY_LIST(expanded, z), &y), EDDY_INVALID_ARGUMENT);
+    expect_failure(EDDY_INVALID_ARGUMENT, "elements of input x share memory");
+    /* A target that is an input, too: here it could be none of the program's, which is elsewhere. */
+    cr_assert_eq(eddy_program_run_into(program, EDDY_LIST(numbers(EDDY_CPU, 1), target),
+                                       (eddy_list){&target, 1}),
+                 EDDY_INVALID_ARGUMENT);
+    eddy_error_take(NULL);
+    cr_assert_eq(at(target, 1, 2), 12);
+    cr_assert_eq(eddy_item_f64(eddy_select(eddy_select(one, 0, 0), 0, 0), NULL), 4);
+    expect_no_more(scope, &program);
+}
+
 Test(devices, copied_inputs_share_no_memory_with_what_is_written) {
     eddy_scope *scope = eddy_scope_begin();
     eddy_tensor *x = numbers(EDDY_FAR(0), 0), *w = numbers(EDDY_CPU, 1), *y;
