@@ -176,10 +176,10 @@ bool eddy_parser_device(eddy_parser *p, uint32_t value) {
         length++;
     memcpy(text, at, length);
     text[length] = 0;
-    p->cursor.at += length;
     eddy_device device;
     if (!eddy_runtime_device_named(text, &device) || !eddy_runtime_has_device(device))
         return eddy_cursor_expected(&p->cursor, "a device that is here");
+    p->cursor.at += length;
     eddy_code_value_set_device(eddy_code_value_at(p->code, value), device);
     return true;
 }

@@ -129,6 +129,11 @@ static void hold_bytes(eddy_tensor *handle, eddy_storage_number storage, eddy_de
     eddy_tensor_lay(handle, 1, &bytes, bytes);
 }
 
+static void hold_value(eddy_tensor *handle, eddy_storage_number storage,
+                       const eddy_code_value *value) {
+    hold_bytes(handle, storage, eddy_code_value_device(value), value->bytes);
+}
+
 /* New handles: of the outputs, and behind them a root for each made storage of which no output is all. */
 static uint32_t handle_count(const eddy_program *program) {
     uint32_t count = program->handle_count;
@@ -168,9 +173,8 @@ void eddy_run_find_roots(const eddy_run *r) {
             continue; /* a target's, or a front's that was found before */
         root->storage = storage;
         r->roots[i] = root;
-        const eddy_code_value *value = eddy_code_value_at(&program->code, made->value);
         if (made->whole == EDDY_CODE_NONE || is_in_parts(r))
-            hold_bytes(root, storage, eddy_code_value_device(value), value->bytes);
+            hold_value(root, storage, eddy_code_value_at(&program->code, made->value));
     }
 }
 

@@ -23,13 +23,17 @@ static int64_t first_in_storage(eddy_list inputs, int64_t i) {
     return first;
 }
 
+/* Of the second word of an input. */
+#define DEVICE_KIND_SHIFT 24
+#define DEVICE_INDEX_SHIFT 32
+
 static int64_t *add_input(int64_t *at, eddy_list inputs, int64_t i) {
     const eddy_tensor *tensor = inputs.items[i];
     bool has_gradient = tensor->autograd != 0;
     *at++ = first_in_storage(inputs, i);
     *at++ = tensor->dtype | (int64_t)tensor->rank << 8 | (int64_t)has_gradient << 16 |
-            (int64_t)(uint8_t)tensor->device_kind << 24 |
-            (int64_t)(uint8_t)tensor->device_index << 32;
+            (int64_t)(uint8_t)tensor->device_kind << DEVICE_KIND_SHIFT |
+            (int64_t)(uint8_t)tensor->device_index << DEVICE_INDEX_SHIFT;
     for (int32_t d = 0; d < tensor->rank; d++) {
         *at++ = tensor->axes[d].dim;
         *at++ = tensor->axes[d].dim > 1 ? tensor->axes[d].stride : 0;
@@ -198,6 +202,14 @@ static bool any_stride(const int64_t *differs, int32_t rank) {
     return false;
 }
 
+static void add_device(eddy_text *text, int64_t i, int64_t word) {
+    char name[32];
+    eddy_device device = {(eddy_device_kind)(word >> DEVICE_KIND_SHIFT & 0xff),
+                          (int32_t)(word >> DEVICE_INDEX_SHIFT & 0xff)};
+    eddy_device_format(device, name, sizeof(name));
+    eddy_text_add(text, "; input%lld is on %s", (long long)i, name);
+}
+
 /* What is the same for all is left out, and so is what most calls are: no gradient, memory of its own. */
 static void add_input_apart(eddy_text *text, int64_t i, const int64_t *a, const int64_t *differs) {
     if (differs[0] != 0 && a[0] != i)
@@ -205,6 +217,8 @@ static void add_input_apart(eddy_text *text, int64_t i, const int64_t *a, const 
                       (long long)a[0]);
     if (differs[1] & a[1] & GRADIENT_BIT)
         eddy_text_add(text, "; a gradient goes back to input%lld", (long long)i);
+    if (differs[1] >> DEVICE_KIND_SHIFT)
+        add_device(text, i, a[1]);
     if (any_stride(differs, rank_in(a)))
         add_strides(text, i, a);
 }

@@ -93,8 +93,9 @@ eddy_status eddy_runtime_refuse(const eddy_runtime *runtime, eddy_origin origin,
 /* True while a runtime of this id has not been shut down. */
 bool eddy_runtime_exists(uint64_t id);
 
-/* "cpu", "far:1": whether the text names a device that may be anywhere; whether such a device is here. */
+/* The device of a name, "cpu" or "cuda:1"; false: it is none. */
 bool eddy_runtime_device_named(const char *text, eddy_device *device);
+/* Whether this machine has the device. */
 bool eddy_runtime_has_device(eddy_device device);
 
 /* The device that a creation op of the thread takes: `asked` (kind DEFAULT, NULL: none), scope, runtime.

@@ -1,6 +1,7 @@
 /* Programs on other devices than the CPU, and on several. */
 #include <criterion/criterion.h>
 #include <eddy/eddy.h>
+#include <program/parse.h>
 #include <program/program.h>
 #include <stdlib.h>
 #include <string.h>
@@ -409,6 +410,31 @@ Test(devices, the_first_call_is_to_blame) {
     expect_no_more(scope, &program);
 }
 
+static eddy_status twice(void *context, eddy_recorded_call *call) {
+    (void)context;
+    call->outputs[0] = eddy_add(call->inputs.items[0], call->inputs.items[0]);
+    return call->outputs[0] ? EDDY_OK : EDDY_INVALID_ARGUMENT;
+}
+
+Test(devices, signatures_of_several_are_told_apart) {
+    eddy_scope *scope = eddy_scope_begin();
+    eddy_recorded *recorded = eddy_recorded_create(twice, NULL, 1, NULL);
+    for (int i = 0; i < 8; i++) {
+        eddy_device device = i % 2 ? EDDY_FAR(i / 2 % 2) : EDDY_CPU;
+        eddy_tensor *y;
+        must(eddy_recorded_run(recorded, EDDY_LIST(numbers(device, (float)i)), (eddy_scalars){0},
+                               &y));
+        cr_assert_eq(at(y, 1, 2), 2 * (5 + i));
+    }
+    char text[1000];
+    eddy_recorded_explain(recorded, text, sizeof(text));
+    cr_assert_not_null(strstr(text, "(f32[2, 3]; input0 is on cpu)"), "%s", text);
+    cr_assert_not_null(strstr(text, "(f32[2, 3]; input0 is on far:0)"), "%s", text);
+    cr_assert_not_null(strstr(text, "(f32[2, 3]; input0 is on far:1)"), "%s", text);
+    eddy_recorded_release(&recorded);
+    eddy_scope_end(scope);
+}
+
 /* The array of the inputs takes the outputs. */
 Test(devices, outputs_may_take_the_place_of_copied_inputs) {
     eddy_scope *scope = eddy_scope_begin();
@@ -506,6 +532,42 @@ Test(devices, stand_in_text_and_files) {
     free(text);
     eddy_program_release(&loaded);
     expect_no_more(scope, &program);
+}
+
+/* What code from outside says of devices is checked as calls are. */
+Test(devices, wrong_texts_are_refused) {
+    static const struct {
+        const char *lines, *reason;
+    } wrong[] = {
+        {"input x f32[2] on far:9\noutput y f32[2] of %0\n%0 f32[2] on far:9 = neg(x f32[2])\n",
+         "expected a device that is here, not 'far:9"},
+        {"input x f32[2] on cuda:0\noutput y f32[2] of %0\n%0 f32[2] on cuda:0 = neg(x f32[2])\n",
+         "expected a device that is here, not 'cuda:0"},
+        {"input x f32[2] on far:0\noutput y f32[2] of %0\n%0 f32[2] = neg(x f32[2])\n",
+         "its operands are on several devices"},
+        {"input x f32[2]\noutput y f32[2] of %0\n%0 f32[2] = to_device(x f32[2])\n",
+         "it is copied to the device that it is on"},
+        {"input x f32[2, 2] strides [1, 2]\noutput y f32[2, 2] of %0\n"
+         "%0 f32[2, 2] on far:0 = to_device(x f32[2, 2] strides [1, 2])\n",
+         "what is copied to a device does not lie in a row"},
+        {"donated x f32[2]\noutput y f32[2] of %0\n%0 f32[2] on far:0 = to_device(x f32[2])\n",
+         "calls are on several devices, and an input is donated"},
+    };
+    eddy_runtime *runtime;
+    must(eddy_runtime_of_caller(eddy_caller_get(), (eddy_origin){0}, &runtime));
+    for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
+        char text[300];
+        eddy_parse_error error = {0};
+        uint32_t generators;
+        int length = snprintf(text, sizeof(text), "eddy program, version 1, 1 instructions\n%s",
+                              wrong[i].lines);
+        eddy_program *program = eddy_program_create(runtime);
+        cr_assert_eq(eddy_parse_program(program, text, (size_t)length, &generators, &error),
+                     EDDY_INVALID_ARGUMENT, "%s", text);
+        cr_assert_not_null(strstr(error.reason, wrong[i].reason), "%s: %s", wrong[i].reason,
+                           error.reason);
+        eddy_program_destroy(program);
+    }
 }
 
 /* A copy goes to the caller's tensor at once. */
