@@ -6,26 +6,15 @@
  *
  * A cast quiets signalling NaN, or not: so of floats only those count that cannot hold one, since they were cast themselves. */
 #include <base/dtype.h>
-#include <base/memory.h>
 #include <interpreter/call/op.h>
 #include <program/passes/passes.h>
-#include <string.h>
-
-/* The value that stands for another one, and what is added to offsets then. */
-typedef struct stand {
-    int64_t offset;
-    uint32_t value;
-} stand;
+#include <program/passes/stands.h>
 
 typedef struct casting {
     eddy_code *code;
     const uint32_t *bases;
     const eddy_op *cast, *clone;
-    stand *stands;     /* per value */
-    uint32_t *written; /* per value: how often instructions write it, in all */
-    uint32_t *version; /* per value: how often they have, so far */
-    uint32_t *maker;   /* per value: 1 + the instruction that makes it; 0: none yet */
-    uint32_t *seen;    /* per value that a cast makes: the version of what it was cast from */
+    eddy_stands stands;
 } casting;
 
 static eddy_code_operand *operands_of(const casting *c, const eddy_code_instruction *instruction) {
@@ -65,11 +54,8 @@ static bool holds(eddy_dtype wide, eddy_dtype narrow) {
 static bool is_quiet(const casting *c, const eddy_code_operand *operand) {
     if (!eddy_dtype_is_float((eddy_dtype)operand->dtype))
         return true;
-    uint32_t maker = c->maker[operand->value];
-    if (maker == 0 || c->written[operand->value] != 1)
-        return false;
-    const eddy_code_instruction *made = eddy_code_instruction_at(c->code, maker - 1);
-    return made->op == c->cast && operands_of(c, made)[0].dtype != operand->dtype;
+    const eddy_code_instruction *made = eddy_stands_maker(&c->stands, operand);
+    return made && made->op == c->cast && operands_of(c, made)[0].dtype != operand->dtype;
 }
 
 /* Whether a cast from `wide` to the dtype gives the same as one from the narrower operand. To integers, integers wrap around, and floats do not. */
@@ -90,15 +76,10 @@ static bool is_same_cast(const casting *c, const eddy_code_operand *narrow, eddy
 /* The operand that a cast, whose result is all that `wide` shows, was made of, and that nobody has written since or writes again; NULL if there is
  * none. */
 static const eddy_code_operand *source_of(const casting *c, const eddy_code_operand *wide) {
-    uint32_t maker = c->maker[wide->value];
-    if (maker == 0 || c->written[wide->value] != 1)
-        return NULL;
-    const eddy_code_instruction *made = eddy_code_instruction_at(c->code, maker - 1);
-    const eddy_code_operand *operands = operands_of(c, made);
-    return made->op == c->cast && c->seen[wide->value] == c->written[operands[0].value] &&
-                   holds((eddy_dtype)wide->dtype, (eddy_dtype)operands[0].dtype) &&
-                   eddy_code_has_same_layout(c->code, &operands[1], wide)
-               ? &operands[0]
+    const eddy_code_operand *source = eddy_stands_source(&c->stands, wide, c->cast);
+    return source && holds((eddy_dtype)wide->dtype, (eddy_dtype)source->dtype) &&
+                   eddy_code_has_same_layout(c->code, source + 1, wide)
+               ? source
                : NULL;
 }
 
@@ -107,11 +88,12 @@ static bool stands_for(const casting *c, const eddy_code_operand *operand,
                        const eddy_code_operand *result) {
     eddy_code_operand moved = *operand;
     moved.offset = result->offset;
-    if (c->bases[result->value] != 0 || c->written[result->value] != 1 ||
-        c->version[operand->value] != c->written[operand->value] ||
+    const eddy_stands *s = &c->stands;
+    if (c->bases[result->value] != 0 || s->written[result->value] != 1 ||
+        s->version[operand->value] != s->written[operand->value] ||
         !eddy_code_has_same_layout(c->code, &moved, result))
         return false;
-    c->stands[result->value] = (stand){operand->offset - result->offset, operand->value};
+    eddy_stands_set(s, result, operand->value, operand->offset);
     return true;
 }
 
@@ -131,68 +113,26 @@ static bool is_left_out(const casting *c, const eddy_code_instruction *instructi
     return operands[0].dtype == operands[1].dtype && stands_for(c, &operands[0], &operands[1]);
 }
 
-static void rename_operands(const casting *c, const eddy_code_instruction *instruction) {
-    eddy_code_operand *operands = operands_of(c, instruction);
-    for (uint32_t k = 0; k < instruction->operand_count; k++) {
-        if (eddy_code_operand_is_absent(&operands[k]))
-            continue;
-        operands[k].offset += c->stands[operands[k].value].offset;
-        operands[k].value = c->stands[operands[k].value].value;
-    }
-}
-
-static void note_writes(const casting *c, const eddy_code_instruction *instruction,
-                        uint32_t *per_value) {
-    const eddy_code_operand *operands = operands_of(c, instruction);
-    for (uint32_t k = 0; k < instruction->operand_count; k++)
-        if (operands[k].access & EDDY_CODE_WRITES)
-            per_value[operands[k].value]++;
-}
-
-static void note_made(const casting *c, uint32_t i) {
-    const eddy_code_instruction *instruction = eddy_code_instruction_at(c->code, i);
-    const eddy_code_operand *operands = operands_of(c, instruction);
-    for (uint32_t k = 0; k < instruction->operand_count; k++)
-        if (operands[k].access & EDDY_CODE_MAKES) {
-            c->maker[operands[k].value] = 1 + i;
-            c->seen[operands[k].value] =
-                instruction->op == c->cast ? c->version[operands[0].value] : 0;
-        }
-}
-
 static void cast_all(const casting *c) {
     uint32_t count = c->code->instructions.count, kept = 0;
-    for (uint32_t v = 0; v < c->code->values.count; v++)
-        c->stands[v] = (stand){0, v};
-    for (uint32_t i = 0; i < count; i++)
-        note_writes(c, eddy_code_instruction_at(c->code, i), c->written);
     for (uint32_t i = 0; i < count; i++) {
         eddy_code_instruction *instruction = eddy_code_instruction_at(c->code, kept);
         *instruction = *eddy_code_instruction_at(c->code, i);
-        rename_operands(c, instruction);
-        if (is_left_out(c, instruction))
-            continue;
-        note_writes(c, instruction, c->version);
-        note_made(c, kept++);
+        eddy_stands_rename(&c->stands, instruction);
+        if (!is_left_out(c, instruction))
+            eddy_stands_keep(&c->stands, kept++);
     }
     c->code->instructions.count = kept;
 }
 
 bool eddy_pass_cast(eddy_code *code, const uint32_t *bases) {
-    uint32_t values = code->values.count;
     casting c = {.code = code,
                  .bases = bases,
                  .cast = eddy_op_find_built_in("cast"),
                  .clone = eddy_op_find_built_in("clone")};
-    size_t bytes = (1 + (size_t)values) * (sizeof(*c.stands) + 4 * sizeof(uint32_t));
-    c.stands = eddy_memory_acquire_zeroed(bytes, EDDY_MEMORY_PROGRAM);
-    if (!c.stands)
+    if (!eddy_stands_begin(&c.stands, code))
         return false;
-    c.written = (uint32_t *)(void *)(c.stands + values);
-    c.version = c.written + values;
-    c.maker = c.version + values;
-    c.seen = c.maker + values;
     cast_all(&c);
-    eddy_memory_release(c.stands, bytes, EDDY_MEMORY_PROGRAM);
+    eddy_stands_end(&c.stands);
     return true;
 }
