@@ -6,15 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <tests/program/outcome.h>
+#include <tests/program/placed.h>
 #include <unistd.h>
-
-static eddy_tensor *numbers(eddy_device device, float first) {
-    float data[6];
-    for (int i = 0; i < 6; i++)
-        data[i] = first + (float)i;
-    eddy_from_data_options options = {.size = sizeof(options), .device = device};
-    return eddy_from_data(data, EDDY_SHAPE(2, 3), EDDY_F32, &options);
-}
 
 /* Whatever the device of creation ops is. */
 #define HERE EDDY_OPTIONS(from_data, .device = EDDY_CPU)
@@ -50,7 +43,7 @@ static void expect_failure(eddy_status status, const char *part) {
 
 Test(devices, a_program_runs_where_it_was_recorded) {
     eddy_scope *scope = eddy_scope_begin();
-    eddy_tensor *x = numbers(EDDY_FAR(0), 0), *w = numbers(EDDY_FAR(0), 1);
+    eddy_tensor *x = numbers_on(EDDY_FAR(0), 0), *w = numbers_on(EDDY_FAR(0), 1);
     begin(NULL);
     eddy_tensor *y = eddy_add(eddy_mul(x, w), x);
     eddy_program *program = eddy_record_end(EDDY_BINDINGS(
@@ -58,7 +51,7 @@ Test(devices, a_program_runs_where_it_was_recorded) {
     cr_assert_not_null(program);
     cr_assert_eq(program->executable->partitions.count, 0);
     for (int run = 0; run < 3; run++) {
-        eddy_tensor *given = numbers(run == 1 ? EDDY_CPU : EDDY_FAR(0), 2 + (float)run), *result;
+        eddy_tensor *given = numbers_on(run == 1 ? EDDY_CPU : EDDY_FAR(0), 2 + (float)run), *result;
         must(eddy_program_run(program, EDDY_LIST(given), &result));
         cr_assert_eq(eddy_device_of(result).kind, EDDY_DEVICE_FAR);
         cr_assert_eq(at(result, 1, 2), (7 + run) * 6 + 7 + run);
@@ -70,7 +63,7 @@ Test(devices, a_program_runs_where_it_was_recorded) {
 /* Of equal ops on two devices both are left. */
 Test(devices, are_no_common_subexpression) {
     eddy_scope *scope = eddy_scope_begin();
-    eddy_tensor *x = numbers(EDDY_CPU, 0), *outputs[3];
+    eddy_tensor *x = numbers_on(EDDY_CPU, 0), *outputs[3];
     begin("all");
     for (int i = 0; i < 2; i++) {
         eddy_tensor *zeros =
@@ -83,7 +76,7 @@ Test(devices, are_no_common_subexpression) {
                       {"b", outputs[1], EDDY_ROLE_OUTPUT}, {"c", outputs[2], EDDY_ROLE_OUTPUT}));
     cr_assert_not_null(program);
     cr_assert_eq(info_of(program).instruction_count, 7, "one copy to far:0 serves two ops");
-    must(eddy_program_run(program, EDDY_LIST(numbers(EDDY_CPU, 5)), outputs));
+    must(eddy_program_run(program, EDDY_LIST(numbers_on(EDDY_CPU, 5)), outputs));
     for (int i = 0; i < 3; i++) {
         cr_assert_eq(eddy_device_of(outputs[i]).index, i % 2);
         cr_assert_eq(at(outputs[i], 1, 2), i < 2 ? 10 : -10);
@@ -95,7 +88,7 @@ Test(devices, are_no_common_subexpression) {
 
 Test(devices, a_program_goes_to_a_device_and_back) {
     eddy_scope *scope = eddy_scope_begin();
-    eddy_tensor *x = numbers(EDDY_CPU, 0), *w = numbers(EDDY_FAR(0), 1);
+    eddy_tensor *x = numbers_on(EDDY_CPU, 0), *w = numbers_on(EDDY_FAR(0), 1);
     begin(NULL);
     eddy_tensor *doubled = eddy_add(x, x);
     eddy_tensor *product = eddy_mul(eddy_to_device(doubled, EDDY_FAR(0)), w);
@@ -107,7 +100,7 @@ Test(devices, a_program_goes_to_a_device_and_back) {
     cr_assert_eq(info_of(program).instruction_count, 5, "cuts are none");
     for (int run = 0; run < 3; run++) {
         eddy_tensor *results[2];
-        must(eddy_program_run(program, EDDY_LIST(numbers(EDDY_CPU, 2 + (float)run)), results));
+        must(eddy_program_run(program, EDDY_LIST(numbers_on(EDDY_CPU, 2 + (float)run)), results));
         cr_assert_eq(eddy_device_of(results[0]).kind, EDDY_DEVICE_CPU);
         cr_assert_eq(eddy_device_of(results[1]).kind, EDDY_DEVICE_FAR);
         cr_assert_eq(at(results[0], 1, 2), 2 * (7 + run) * 6 + 2 * (7 + run));
@@ -119,7 +112,7 @@ Test(devices, a_program_goes_to_a_device_and_back) {
 /* What was recorded in turns has as many partitions as it needs: the copies, then all that the device does. */
 Test(devices, instructions_are_put_into_an_order_with_few_cuts) {
     eddy_scope *scope = eddy_scope_begin();
-    eddy_tensor *x = numbers(EDDY_CPU, 0), *z = numbers(EDDY_CPU, 1);
+    eddy_tensor *x = numbers_on(EDDY_CPU, 0), *z = numbers_on(EDDY_CPU, 1);
     begin("none");
     eddy_tensor *a = eddy_neg(eddy_to_device(x, EDDY_FAR(0)));
     eddy_tensor *b = eddy_add(a, eddy_to_device(z, EDDY_FAR(0)));
@@ -131,34 +124,35 @@ Test(devices, instructions_are_put_into_an_order_with_few_cuts) {
     cr_assert(partitions->items[0].transfer != EDDY_CODE_NONE &&
               partitions->items[1].transfer != EDDY_CODE_NONE &&
               partitions->items[2].end_step - partitions->items[2].first_step == 2);
-    must(eddy_program_run(program, EDDY_LIST(numbers(EDDY_CPU, 3), numbers(EDDY_CPU, 5)), &b));
+    must(
+        eddy_program_run(program, EDDY_LIST(numbers_on(EDDY_CPU, 3), numbers_on(EDDY_CPU, 5)), &b));
     cr_assert_eq(at(b, 1, 2), 2);
     expect_no_more(scope, &program);
 }
 
 Test(devices, a_copy_is_a_program) {
     eddy_scope *scope = eddy_scope_begin();
-    eddy_tensor *x = numbers(EDDY_FAR(1), 0);
+    eddy_tensor *x = numbers_on(EDDY_FAR(1), 0);
     begin("all");
     eddy_tensor *y = eddy_to_device(x, EDDY_FAR(0));
     eddy_program *program =
         eddy_record_end(EDDY_BINDINGS({"x", x, EDDY_ROLE_INPUT}, {"y", y, EDDY_ROLE_OUTPUT}));
     cr_assert_eq(program->executable->partitions.count, 1);
-    must(eddy_program_run(program, EDDY_LIST(numbers(EDDY_FAR(1), 3)), &y));
+    must(eddy_program_run(program, EDDY_LIST(numbers_on(EDDY_FAR(1), 3)), &y));
     cr_assert_eq(at(y, 1, 2), 8);
     expect_no_more(scope, &program);
 }
 
 Test(devices, a_copy_that_nobody_uses_is_made) {
     eddy_scope *scope = eddy_scope_begin();
-    eddy_tensor *x = numbers(EDDY_CPU, 0);
+    eddy_tensor *x = numbers_on(EDDY_CPU, 0);
     begin("none");
     (void)eddy_to_device(x, EDDY_FAR(0));
     eddy_tensor *y = eddy_neg(x);
     eddy_program *program =
         eddy_record_end(EDDY_BINDINGS({"x", x, EDDY_ROLE_INPUT}, {"y", y, EDDY_ROLE_OUTPUT}));
     cr_assert_eq(info_of(program).instruction_count, 2);
-    must(eddy_program_run(program, EDDY_LIST(numbers(EDDY_CPU, 3)), &y));
+    must(eddy_program_run(program, EDDY_LIST(numbers_on(EDDY_CPU, 3)), &y));
     cr_assert_eq(at(y, 1, 2), -8);
     expect_no_more(scope, &program);
 }
@@ -167,7 +161,7 @@ Test(devices, a_copy_that_nobody_uses_is_made) {
 
 static int64_t left_by(const char *passes, int what) {
     eddy_scope *scope = eddy_scope_begin();
-    eddy_tensor *x = numbers(EDDY_CPU, 0), *y;
+    eddy_tensor *x = numbers_on(EDDY_CPU, 0), *y;
     begin(passes);
     eddy_tensor *kept = eddy_clone(x), *there = eddy_to_device(kept, EDDY_FAR(0));
     if (what == 1) /* the first one is written in between */
@@ -183,7 +177,7 @@ static int64_t left_by(const char *passes, int what) {
     eddy_program *program =
         eddy_record_end(EDDY_BINDINGS({"x", x, EDDY_ROLE_INPUT}, {"y", y, EDDY_ROLE_OUTPUT}));
     cr_assert_not_null(program);
-    must(eddy_program_run(program, EDDY_LIST(numbers(EDDY_CPU, 2)), &y));
+    must(eddy_program_run(program, EDDY_LIST(numbers_on(EDDY_CPU, 2)), &y));
     double expected = what == 2 ? -49 : -7;
     cr_assert_eq(what == 3 ? eddy_item_f64(eddy_select(y, 0, 2), NULL) : at(y, 1, 2), expected,
                  "%s, %d", passes, what);
@@ -207,15 +201,15 @@ Test(devices, copies_there_and_back_are_left_out) {
 
 Test(devices, what_a_run_writes_of_an_input_is_written_back) {
     eddy_scope *scope = eddy_scope_begin();
-    eddy_tensor *x = numbers(EDDY_FAR(0), 0), *z = numbers(EDDY_FAR(0), 0), *y;
+    eddy_tensor *x = numbers_on(EDDY_FAR(0), 0), *z = numbers_on(EDDY_FAR(0), 0), *y;
     begin(NULL);
     must(eddy_mul_into(x, z, x));
     y = eddy_neg(x);
     eddy_program *program = eddy_record_end(EDDY_BINDINGS(
         {"x", x, EDDY_ROLE_INPUT}, {"z", z, EDDY_ROLE_INPUT}, {"y", y, EDDY_ROLE_OUTPUT}));
     cr_assert_not_null(program);
-    eddy_tensor *here = numbers(EDDY_CPU, 1);
-    must(eddy_program_run(program, EDDY_LIST(here, numbers(EDDY_FAR(1), 2)), &y));
+    eddy_tensor *here = numbers_on(EDDY_CPU, 1);
+    must(eddy_program_run(program, EDDY_LIST(here, numbers_on(EDDY_FAR(1), 2)), &y));
     cr_assert_eq(at(here, 1, 2), 6 * 7);
     cr_assert_eq(at(y, 1, 2), -6 * 7);
     cr_assert_eq(info_of(program).feed_count, 2);
@@ -228,12 +222,12 @@ Test(devices, what_a_run_writes_of_an_input_is_written_back) {
 
 Test(devices, inputs_keep_their_strides) {
     eddy_scope *scope = eddy_scope_begin();
-    eddy_tensor *x = eddy_t(numbers(EDDY_FAR(0), 0)), *y;
+    eddy_tensor *x = eddy_t(numbers_on(EDDY_FAR(0), 0)), *y;
     begin(NULL);
     y = eddy_neg(x);
     eddy_program *program =
         eddy_record_end(EDDY_BINDINGS({"x", x, EDDY_ROLE_INPUT}, {"y", y, EDDY_ROLE_OUTPUT}));
-    must(eddy_program_run(program, EDDY_LIST(eddy_t(numbers(EDDY_CPU, 3))), &y));
+    must(eddy_program_run(program, EDDY_LIST(eddy_t(numbers_on(EDDY_CPU, 3))), &y));
     cr_assert_eq(at(y, 2, 1), -8);
     float row[6] = {1, 2, 3, 4, 5, 6};
     must(eddy_program_run_named(
@@ -250,7 +244,7 @@ Test(devices, inputs_keep_their_strides) {
 Test(devices, errors_go_from_partition_to_partition) {
     eddy_scope *scope = eddy_scope_begin();
     int64_t rows[2] = {0, 1}, beyond[2] = {0, 7};
-    eddy_tensor *x = numbers(EDDY_CPU, 0),
+    eddy_tensor *x = numbers_on(EDDY_CPU, 0),
                 *pick = eddy_from_data(rows, EDDY_SHAPE(2), EDDY_I64, HERE);
     begin(NULL);
     eddy_tensor *picked =
@@ -289,7 +283,7 @@ static eddy_status doubled(void *context, eddy_list carried, eddy_tensor **outpu
 /* Behind another one, so that the marks of each are its own. */
 Test(devices, a_loop_lies_within_a_partition) {
     eddy_scope *scope = eddy_scope_begin();
-    eddy_tensor *x = numbers(EDDY_CPU, 0), *y, *z;
+    eddy_tensor *x = numbers_on(EDDY_CPU, 0), *y, *z;
     begin(NULL);
     must(eddy_while(is_small, doubled, NULL, EDDY_LIST(x), NULL, &y));
     eddy_tensor *there = eddy_mul_s(eddy_to_device(y, EDDY_FAR(0)), EDDY_S(0.125));
@@ -300,7 +294,7 @@ Test(devices, a_loop_lies_within_a_partition) {
     cr_assert_not_null(program);
     cr_assert_gt(program->executable->partitions.count, 3);
     for (int run = 0; run < 3; run++) {
-        must(eddy_program_run(program, EDDY_LIST(numbers(EDDY_CPU, (float)run)), &z));
+        must(eddy_program_run(program, EDDY_LIST(numbers_on(EDDY_CPU, (float)run)), &z));
         double sum = 15 + 6 * run, scale = 1;
         while (scale * sum < 100)
             scale *= 2;
@@ -327,7 +321,7 @@ static eddy_status same(void *context, eddy_list inputs, eddy_tensor **outputs) 
 
 Test(devices, that_change_within_a_branch_are_refused) {
     eddy_scope *scope = eddy_scope_begin();
-    eddy_tensor *x = numbers(EDDY_CPU, 0), *y;
+    eddy_tensor *x = numbers_on(EDDY_CPU, 0), *y;
     char reason[256];
     begin(NULL);
     must(eddy_cond(eddy_gt_s(eddy_sum(x, EDDY_ALL_AXES, NULL), EDDY_S(3)), halve, same, NULL,
@@ -344,7 +338,7 @@ Test(devices, that_change_within_a_branch_are_refused) {
 Test(devices, take_no_donations_and_no_rings) {
     eddy_scope *scope = eddy_scope_begin();
     for (int donates = 0; donates < 2; donates++) {
-        eddy_tensor *x = numbers(EDDY_CPU, 0);
+        eddy_tensor *x = numbers_on(EDDY_CPU, 0);
         begin(NULL);
         eddy_tensor *y = eddy_neg(eddy_to_device(x, EDDY_FAR(0)));
         eddy_program *program = eddy_record_end(EDDY_BINDINGS(
@@ -365,7 +359,7 @@ Test(devices, take_no_donations_and_no_rings) {
 Test(devices, a_later_partition_heals_what_was_skipped) {
     eddy_scope *scope = eddy_scope_begin();
     int64_t beyond[2] = {0, 7}, rows[2] = {0, 1};
-    eddy_tensor *x = numbers(EDDY_CPU, 0), *z = numbers(EDDY_FAR(0), 3);
+    eddy_tensor *x = numbers_on(EDDY_CPU, 0), *z = numbers_on(EDDY_FAR(0), 3);
     eddy_tensor *pick = eddy_from_data(rows, EDDY_SHAPE(2), EDDY_I64, HERE);
     begin("none");
     eddy_tensor *y = eddy_to_device(eddy_index_select(x, pick, 0), EDDY_FAR(0));
@@ -376,7 +370,7 @@ Test(devices, a_later_partition_heals_what_was_skipped) {
         {"y", y, EDDY_ROLE_OUTPUT}, {"seen", seen, EDDY_ROLE_OUTPUT}));
     cr_assert_not_null(program);
     eddy_tensor *outputs[2], *bad = eddy_from_data(beyond, EDDY_SHAPE(2), EDDY_I64, HERE);
-    must(eddy_program_run(program, EDDY_LIST(x, numbers(EDDY_FAR(0), 4), bad), outputs));
+    must(eddy_program_run(program, EDDY_LIST(x, numbers_on(EDDY_FAR(0), 4), bad), outputs));
     cr_assert_eq(at(outputs[0], 1, 2), 9);
     eddy_error error;
     cr_assert_eq(eddy_error_of(outputs[1], EDDY_FOREVER, &error), EDDY_OUT_OF_RANGE);
@@ -388,7 +382,7 @@ Test(devices, a_later_partition_heals_what_was_skipped) {
 Test(devices, the_first_call_is_to_blame) {
     eddy_scope *scope = eddy_scope_begin();
     int64_t good[1] = {0}, far_bad[1] = {99}, here_bad[1] = {77};
-    eddy_tensor *x = numbers(EDDY_CPU, 0), *there = numbers(EDDY_FAR(0), 0);
+    eddy_tensor *x = numbers_on(EDDY_CPU, 0), *there = numbers_on(EDDY_FAR(0), 0);
     eddy_tensor *a = eddy_from_data(good, EDDY_SHAPE(1), EDDY_I64, HERE),
                 *b = eddy_to_device(a, EDDY_FAR(0));
     begin("none");
@@ -422,7 +416,7 @@ Test(devices, signatures_of_several_are_told_apart) {
     for (int i = 0; i < 8; i++) {
         eddy_device device = i % 2 ? EDDY_FAR(i / 2 % 2) : EDDY_CPU;
         eddy_tensor *y;
-        must(eddy_recorded_run(recorded, EDDY_LIST(numbers(device, (float)i)), (eddy_scalars){0},
+        must(eddy_recorded_run(recorded, EDDY_LIST(numbers_on(device, (float)i)), (eddy_scalars){0},
                                &y));
         cr_assert_eq(at(y, 1, 2), 2 * (5 + i));
     }
@@ -438,13 +432,13 @@ Test(devices, signatures_of_several_are_told_apart) {
 /* The array of the inputs takes the outputs. */
 Test(devices, outputs_may_take_the_place_of_copied_inputs) {
     eddy_scope *scope = eddy_scope_begin();
-    eddy_tensor *x = numbers(EDDY_FAR(0), 0), *y = numbers(EDDY_FAR(0), 1);
+    eddy_tensor *x = numbers_on(EDDY_FAR(0), 0), *y = numbers_on(EDDY_FAR(0), 1);
     begin(NULL);
     eddy_tensor *a = eddy_add(x, y), *b = eddy_mul(x, y);
     eddy_program *program =
         eddy_record_end(EDDY_BINDINGS({"x", x, EDDY_ROLE_INPUT}, {"y", y, EDDY_ROLE_INPUT},
                                       {"a", a, EDDY_ROLE_OUTPUT}, {"b", b, EDDY_ROLE_OUTPUT}));
-    eddy_tensor *both[] = {numbers(EDDY_CPU, 2), numbers(EDDY_CPU, 3)};
+    eddy_tensor *both[] = {numbers_on(EDDY_CPU, 2), numbers_on(EDDY_CPU, 3)};
     must(eddy_program_run(program, (eddy_list){both, 2}, both));
     cr_assert_eq(at(both[0], 1, 2), 15);
     cr_assert_eq(at(both[1], 1, 2), 56);
@@ -453,13 +447,13 @@ Test(devices, outputs_may_take_the_place_of_copied_inputs) {
 
 Test(devices, copied_inputs_are_refused_before_they_are_copied) {
     eddy_scope *scope = eddy_scope_begin();
-    eddy_tensor *x = numbers(EDDY_FAR(0), 0), *z = numbers(EDDY_FAR(0), 1), *y;
+    eddy_tensor *x = numbers_on(EDDY_FAR(0), 0), *z = numbers_on(EDDY_FAR(0), 1), *y;
     begin(NULL);
     must(eddy_add_into(x, z, x));
     y = eddy_neg(x);
     eddy_program *program = eddy_record_end(EDDY_BINDINGS(
         {"x", x, EDDY_ROLE_INPUT}, {"z", z, EDDY_ROLE_INPUT}, {"y", y, EDDY_ROLE_OUTPUT}));
-    eddy_tensor *target = numbers(EDDY_FAR(0), 7);
+    eddy_tensor *target = numbers_on(EDDY_FAR(0), 7);
     /* Elements that share memory, which the program would write. */
     eddy_tensor *one =
         eddy_full(EDDY_SHAPE(1, 3), EDDY_S(4), EDDY_F32, EDDY_OPTIONS(full, .device = EDDY_CPU));
@@ -467,7 +461,7 @@ Test(devices, copied_inputs_are_refused_before_they_are_copied) {
     cr_assert_eq(eddy_program_run(program, EDDY_LIST(expanded, z), &y), EDDY_INVALID_ARGUMENT);
     expect_failure(EDDY_INVALID_ARGUMENT, "elements of input x share memory");
     /* A target that is an input, too: here it could be none of the program's, which is elsewhere. */
-    cr_assert_eq(eddy_program_run_into(program, EDDY_LIST(numbers(EDDY_CPU, 1), target),
+    cr_assert_eq(eddy_program_run_into(program, EDDY_LIST(numbers_on(EDDY_CPU, 1), target),
                                        (eddy_list){&target, 1}),
                  EDDY_INVALID_ARGUMENT);
     eddy_error_take(NULL);
@@ -478,7 +472,7 @@ Test(devices, copied_inputs_are_refused_before_they_are_copied) {
 
 Test(devices, copied_inputs_share_no_memory_with_what_is_written) {
     eddy_scope *scope = eddy_scope_begin();
-    eddy_tensor *x = numbers(EDDY_FAR(0), 0), *w = numbers(EDDY_CPU, 1), *y;
+    eddy_tensor *x = numbers_on(EDDY_FAR(0), 0), *w = numbers_on(EDDY_CPU, 1), *y;
     begin(NULL);
     must(eddy_add_into(w, w, w));
     y = eddy_neg(x);
@@ -489,8 +483,8 @@ Test(devices, copied_inputs_share_no_memory_with_what_is_written) {
     expect_failure(EDDY_INVALID_ARGUMENT, "input x shares its memory");
     cr_assert_eq(at(w, 1, 2), 12, "nothing has happened but the calls");
     /* Some of the outputs, by name. */
-    must(eddy_program_run_named(program, EDDY_FEEDS({"x", numbers(EDDY_CPU, 5)}), (eddy_fetches){0},
-                                NULL));
+    must(eddy_program_run_named(program, EDDY_FEEDS({"x", numbers_on(EDDY_CPU, 5)}),
+                                (eddy_fetches){0}, NULL));
     cr_assert_eq(at(w, 1, 2), 24);
     expect_no_more(scope, &program);
 }
@@ -499,7 +493,7 @@ Test(devices, copied_inputs_share_no_memory_with_what_is_written) {
 
 Test(devices, stand_in_text_and_files) {
     eddy_scope *scope = eddy_scope_begin();
-    eddy_tensor *x = numbers(EDDY_CPU, 0), *w = numbers(EDDY_FAR(1), 1), *y;
+    eddy_tensor *x = numbers_on(EDDY_CPU, 0), *w = numbers_on(EDDY_FAR(1), 1), *y;
     begin("none");
     must(eddy_add_into(w, eddy_to_device(x, EDDY_FAR(1)), w));
     y = eddy_neg(eddy_to_device(w, EDDY_CPU));
@@ -573,19 +567,19 @@ Test(devices, wrong_texts_are_refused) {
 /* A copy goes to the caller's tensor at once. */
 Test(devices, copies_are_written_into_targets) {
     eddy_scope *scope = eddy_scope_begin();
-    eddy_tensor *x = numbers(EDDY_FAR(1), 0);
+    eddy_tensor *x = numbers_on(EDDY_FAR(1), 0);
     begin(NULL);
     eddy_tensor *y = eddy_to_device(eddy_neg(x), EDDY_CPU),
                 *z = eddy_to_device(eddy_exp(x), EDDY_FAR(0));
     eddy_program *program = eddy_record_end(EDDY_BINDINGS(
         {"x", x, EDDY_ROLE_INPUT}, {"y", y, EDDY_ROLE_OUTPUT}, {"z", z, EDDY_ROLE_OUTPUT}));
     cr_assert_not_null(program);
-    eddy_tensor *targets[] = {numbers(EDDY_CPU, 0), numbers(EDDY_FAR(0), 0)};
-    must(eddy_program_run_into(program, EDDY_LIST(numbers(EDDY_FAR(1), 3)),
+    eddy_tensor *targets[] = {numbers_on(EDDY_CPU, 0), numbers_on(EDDY_FAR(0), 0)};
+    must(eddy_program_run_into(program, EDDY_LIST(numbers_on(EDDY_FAR(1), 3)),
                                (eddy_list){targets, 2}));
     cr_assert_eq(at(targets[0], 1, 2), -8);
     cr_assert_gt(at(targets[1], 1, 2), 2900);
-    targets[1] = numbers(EDDY_CPU, 0);
+    targets[1] = numbers_on(EDDY_CPU, 0);
     cr_assert_eq(eddy_program_run_into(program, EDDY_LIST(x), (eddy_list){targets, 2}),
                  EDDY_DEVICE_MISMATCH);
     expect_failure(EDDY_DEVICE_MISMATCH, "the target of output z lives on another device");
@@ -596,7 +590,7 @@ Test(devices, copies_are_written_into_targets) {
 
 Test(devices, gradients_go_back_between_them) {
     eddy_scope *scope = eddy_scope_begin();
-    eddy_tensor *x = numbers(EDDY_FAR(0), 0), *w = numbers(EDDY_CPU, 1), *loss;
+    eddy_tensor *x = numbers_on(EDDY_FAR(0), 0), *w = numbers_on(EDDY_CPU, 1), *loss;
     must(eddy_requires_grad_set(w, true));
     begin(NULL);
     loss = eddy_sum(eddy_square(eddy_mul(x, eddy_to_device(w, EDDY_FAR(0)))), EDDY_ALL_AXES, NULL);
@@ -604,7 +598,7 @@ Test(devices, gradients_go_back_between_them) {
         {"x", x, EDDY_ROLE_INPUT}, {"w", w, EDDY_ROLE_STATE}, {"loss", loss, EDDY_ROLE_OUTPUT}));
     cr_assert_not_null(program);
     for (int run = 0; run < 2; run++) {
-        must(eddy_program_run(program, EDDY_LIST(numbers(EDDY_FAR(0), (float)run)), &loss));
+        must(eddy_program_run(program, EDDY_LIST(numbers_on(EDDY_FAR(0), (float)run)), &loss));
         must(eddy_grads_zero(EDDY_LIST(w)));
         must(eddy_backward(loss));
         eddy_tensor *gradient = eddy_grad_of(w);

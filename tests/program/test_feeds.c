@@ -2,17 +2,10 @@
 #include <criterion/criterion.h>
 #include <eddy/eddy.h>
 #include <string.h>
-
-static eddy_tensor *numbers(eddy_device device, float first) {
-    float data[6];
-    for (int i = 0; i < 6; i++)
-        data[i] = first + (float)i;
-    eddy_from_data_options options = {.size = sizeof(options), .device = device};
-    return eddy_from_data(data, EDDY_SHAPE(2, 3), EDDY_F32, &options);
-}
+#include <tests/program/placed.h>
 
 static eddy_program *record(void) {
-    eddy_tensor *x = numbers(EDDY_CPU, 0), *y = numbers(EDDY_CPU, 1);
+    eddy_tensor *x = numbers_on(EDDY_CPU, 0), *y = numbers_on(EDDY_CPU, 1);
     cr_assert_eq(eddy_record_begin(NULL), EDDY_OK);
     eddy_tensor *z = eddy_add(eddy_mul(x, y), x);
     eddy_program *program = eddy_record_end(EDDY_BINDINGS(
@@ -32,7 +25,7 @@ Test(feeds, are_copied_to_the_program_and_counted) {
     eddy_program *program = record();
     for (int run = 0; run < 4; run++) {
         eddy_device device = run % 2 ? EDDY_FAR(0) : EDDY_CPU;
-        eddy_tensor *result = NULL, *x = numbers(device, 2), *y = numbers(EDDY_FAR(1), 3);
+        eddy_tensor *result = NULL, *x = numbers_on(device, 2), *y = numbers_on(EDDY_FAR(1), 3);
         cr_assert_eq(eddy_program_run(program, EDDY_LIST(x, y), &result), EDDY_OK);
         cr_assert_eq(eddy_device_of(result).kind, EDDY_DEVICE_CPU);
         cr_assert_eq(eddy_item_f64(eddy_select(eddy_select(result, 0, 1), 0, 2), NULL), 7 * 8 + 7);
@@ -50,8 +43,9 @@ Test(feeds, that_failed_fail_the_run_late) {
     int64_t wrong[2] = {0, 9};
     eddy_from_data_options options = {.size = sizeof(options), .device = EDDY_FAR(0)};
     eddy_tensor *index = eddy_from_data(wrong, EDDY_SHAPE(2), EDDY_I64, &options);
-    eddy_tensor *bad = eddy_index_select(numbers(EDDY_FAR(0), 0), index, 0), *result;
-    cr_assert_eq(eddy_program_run(program, EDDY_LIST(bad, numbers(EDDY_CPU, 0)), &result), EDDY_OK);
+    eddy_tensor *bad = eddy_index_select(numbers_on(EDDY_FAR(0), 0), index, 0), *result;
+    cr_assert_eq(eddy_program_run(program, EDDY_LIST(bad, numbers_on(EDDY_CPU, 0)), &result),
+                 EDDY_OK);
     cr_assert_eq(eddy_wait(result, EDDY_FOREVER), EDDY_OUT_OF_RANGE);
     eddy_error_take(NULL);
     eddy_program_release(&program);
@@ -61,7 +55,7 @@ Test(feeds, that_failed_fail_the_run_late) {
 Test(feeds, with_gradients_are_passed_through_to_device) {
     eddy_scope *scope = eddy_scope_begin();
     eddy_program *program = record();
-    eddy_tensor *x = numbers(EDDY_FAR(0), 1), *y = numbers(EDDY_CPU, 1), *result;
+    eddy_tensor *x = numbers_on(EDDY_FAR(0), 1), *y = numbers_on(EDDY_CPU, 1), *result;
     cr_assert_eq(eddy_requires_grad_set(x, true), EDDY_OK);
     cr_assert_eq(eddy_program_run(program, EDDY_LIST(x, y), &result), EDDY_DEVICE_MISMATCH);
     eddy_error error;
