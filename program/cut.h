@@ -3,8 +3,8 @@
  *
  *   to_device(x) | matmul, relu, sum on far:0 | to_device(sum) | add on the CPU
  *
- * Instructions are put into an order with few cuts first, as far as what they read and write allows: copies as soon as they can be, then all that one device can do. Code with branches
- * and loops keeps its order. Operands of an instruction are on one device, but for those of a copy. */
+ * Before that the instructions are put into an order with few cuts. What they read and write stays in order, and so do those that may fail, since the first of these is to blame. Copies come as soon
+ * as they can, then all that one device can do. Code with branches and loops keeps its order. Operands of an instruction are on one device, but for those of a copy. */
 #ifndef EDDY_PROGRAM_CUT_H
 #define EDDY_PROGRAM_CUT_H
 
