@@ -3,6 +3,8 @@
 #include <eddy/eddy.h>
 #include <program/parse.h>
 #include <program/program.h>
+#include <pthread.h>
+#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 #include <tests/program/outcome.h>
@@ -584,6 +586,87 @@ Test(devices, copies_are_written_into_targets) {
                  EDDY_DEVICE_MISMATCH);
     expect_failure(EDDY_DEVICE_MISMATCH, "the target of output z lives on another device");
     expect_no_more(scope, &program);
+}
+
+/* ---- threads ---- */
+
+#define THREADS 4
+
+typedef struct runs {
+    eddy_program *program;
+    eddy_runtime *runtime;
+    int count;        /* of a thread */
+    _Atomic int done; /* atomic: by all threads */
+    bool may_end;     /* a run may fail: the main thread shuts the runtime down */
+} runs;
+
+static void run_once(runs *r, float first) {
+    eddy_tensor *y = NULL;
+    float got[6];
+    eddy_status status = eddy_program_run(r->program, EDDY_LIST(numbers_on(EDDY_CPU, first)), &y);
+    if (status == EDDY_OK)
+        status = eddy_read(y, got, sizeof(got), NULL);
+    if (r->may_end && status != EDDY_OK) {
+        eddy_error_take(NULL);
+        return;
+    }
+    cr_assert_eq(status, EDDY_OK);
+    for (int i = 0; i < 6; i++)
+        cr_assert_eq(got[i], 2 * (first + (float)i) * (float)(1 + i) - 2 * (first + (float)i));
+}
+
+static void *run_many(void *context) {
+    runs *r = context;
+    must(eddy_runtime_use(r->runtime));
+    for (int i = 0; i < r->count; i++) {
+        eddy_scope *scope = eddy_scope_begin();
+        run_once(r, (float)(i % 17));
+        eddy_scope_end(scope);
+        eddy_add_relaxed(&r->done, 1);
+    }
+    return NULL;
+}
+
+/* Threads run one program of two devices. Where may_end is true, the runtime is shut down while they
+ * do, so that runs end between their partitions. */
+static void run_beside(bool may_end, int count) {
+    eddy_runtime *runtime = eddy_runtime_create(EDDY_OPTIONS(runtime, .threads = 2));
+    must(eddy_runtime_use(runtime));
+    eddy_scope *scope = eddy_scope_begin();
+    eddy_tensor *x = numbers_on(EDDY_CPU, 0), *w = numbers_on(EDDY_FAR(0), 1);
+    begin(NULL);
+    eddy_tensor *doubled = eddy_add(x, x);
+    eddy_tensor *product = eddy_mul(eddy_to_device(doubled, EDDY_FAR(0)), w);
+    eddy_tensor *y = eddy_sub(eddy_to_device(product, EDDY_CPU), doubled);
+    runs r = {.runtime = runtime, .count = count, .may_end = may_end};
+    r.program = eddy_record_end(EDDY_BINDINGS({"x", x, EDDY_ROLE_INPUT}, {"w", w, EDDY_ROLE_STATE},
+                                              {"y", y, EDDY_ROLE_OUTPUT}));
+    cr_assert_not_null(r.program);
+    pthread_t threads[THREADS];
+    for (int i = 0; i < THREADS; i++)
+        cr_assert_eq(pthread_create(&threads[i], NULL, run_many, &r), 0);
+    while (may_end && eddy_load_relaxed(&r.done) < THREADS * count / 4)
+        sched_yield();
+    if (may_end)
+        must(eddy_runtime_shutdown(runtime, EDDY_FOREVER));
+    for (int i = 0; i < THREADS; i++)
+        cr_assert_eq(pthread_join(threads[i], NULL), 0);
+    eddy_program_release(&r.program);
+    eddy_scope_end(scope);
+    if (!may_end)
+        must(eddy_runtime_shutdown(runtime, EDDY_FOREVER));
+    must(eddy_runtime_use(NULL));
+    eddy_runtime_release(&runtime);
+    cr_assert_eq(eddy_live_count(), 0);
+}
+
+Test(devices, threads_run_one_program) {
+    run_beside(false, 100);
+}
+
+Test(devices, a_runtime_is_shut_down_between_partitions) {
+    for (int round = 0; round < 12; round++)
+        run_beside(true, 40);
 }
 
 /* ---- gradients ---- */
