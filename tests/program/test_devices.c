@@ -431,7 +431,7 @@ Test(devices, signatures_of_several_are_told_apart) {
     eddy_scope_end(scope);
 }
 
-/* The array of the inputs takes the outputs. */
+/* The array of the inputs takes the outputs. One input is copied, the other is not. */
 Test(devices, outputs_may_take_the_place_of_copied_inputs) {
     eddy_scope *scope = eddy_scope_begin();
     eddy_tensor *x = numbers_on(EDDY_FAR(0), 0), *y = numbers_on(EDDY_FAR(0), 1);
@@ -440,10 +440,11 @@ Test(devices, outputs_may_take_the_place_of_copied_inputs) {
     eddy_program *program =
         eddy_record_end(EDDY_BINDINGS({"x", x, EDDY_ROLE_INPUT}, {"y", y, EDDY_ROLE_INPUT},
                                       {"a", a, EDDY_ROLE_OUTPUT}, {"b", b, EDDY_ROLE_OUTPUT}));
-    eddy_tensor *both[] = {numbers_on(EDDY_CPU, 2), numbers_on(EDDY_CPU, 3)};
+    eddy_tensor *kept = numbers_on(EDDY_FAR(0), 3), *both[] = {numbers_on(EDDY_CPU, 2), kept};
     must(eddy_program_run(program, (eddy_list){both, 2}, both));
     cr_assert_eq(at(both[0], 1, 2), 15);
     cr_assert_eq(at(both[1], 1, 2), 56);
+    cr_assert_eq(at(kept, 1, 2), 8);
     expect_no_more(scope, &program);
 }
 
