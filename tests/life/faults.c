@@ -126,17 +126,26 @@ static bool run_with_fault(const double *expected) {
     return has_failed;
 }
 
+/* False: a word is none of those that there are. */
+static bool choose(const char *threads_of, const char *name) {
+    static const struct {
+        const char *name;
+        eddy_status (*work)(double *results);
+    } works[] = {{"train", train_step},        {"programs", run_programs},
+                 {"streams", run_programs},    {"gradients", run_program_gradients},
+                 {"paths", run_program_paths}, {"devices", run_program_devices}};
+    uses_one_thread = strcmp(threads_of, "one_thread") == 0;
+    has_streams = strcmp(name, "streams") == 0;
+    for (size_t i = 0; i < sizeof(works) / sizeof(works[0]); i++)
+        if (strcmp(name, works[i].name) == 0)
+            work = works[i].work;
+    return work && (uses_one_thread || strcmp(threads_of, "threads") == 0);
+}
+
 int main(int argc, char **argv) {
     alarm(590);
-    if (argc != 3)
+    if (argc != 3 || !choose(argv[1], argv[2]))
         return 2;
-    uses_one_thread = strcmp(argv[1], "one_thread") == 0;
-    has_streams = strcmp(argv[2], "streams") == 0;
-    work = strcmp(argv[2], "train") == 0                     ? train_step
-           : has_streams || strcmp(argv[2], "programs") == 0 ? run_programs
-           : strcmp(argv[2], "paths") == 0                   ? run_program_paths
-           : strcmp(argv[2], "devices") == 0                 ? run_program_devices
-                                                             : run_program_gradients;
     eddy_runtime_options options = {.size = sizeof(options), .uses_one_thread = true};
     double expected[2];
     eddy_runtime *runtime = eddy_runtime_create(&options);
