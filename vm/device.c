@@ -494,18 +494,25 @@ static eddy_vm_device *device_create(eddy_vm *vm, eddy_backend *backend, int64_t
     return NULL;
 }
 
-/* Lock: submission. */
-static bool device_register(eddy_vm *vm, eddy_vm_device *made) {
+/* OUT_OF_MEMORY where there are too many; SHUT_DOWN. */
+static eddy_status device_register(eddy_vm *vm, eddy_vm_device *made) {
+    eddy_status status = EDDY_OK;
+    eddy_vm_lock(vm);
     uint32_t count = eddy_load_relaxed(&vm->device_count);
     if (count == 0)
         count = 1; /* the host */
-    if (count >= EDDY_VM_DEVICES)
-        return false;
-    made->number = (uint8_t)count;
-    vm->devices[count] = made;
-    vm->default_streams[count] = made->compute;
-    eddy_store_release(&vm->device_count, count + 1);
-    return true;
+    if (eddy_load_relaxed(&vm->state) != EDDY_VM_RUNNING) {
+        status = EDDY_SHUT_DOWN;
+    } else if (count >= EDDY_VM_DEVICES) {
+        status = EDDY_OUT_OF_MEMORY;
+    } else {
+        made->number = (uint8_t)count;
+        vm->devices[count] = made;
+        vm->default_streams[count] = made->compute;
+        eddy_store_release(&vm->device_count, count + 1);
+    }
+    eddy_vm_unlock(vm);
+    return status;
 }
 
 eddy_status eddy_vm_device_add(eddy_vm *vm, eddy_backend *backend, int64_t limit_bytes,
@@ -523,20 +530,18 @@ eddy_status eddy_vm_device_add(eddy_vm *vm, eddy_backend *backend, int64_t limit
     if (status == EDDY_OK)
         status = stream_create(vm, made, 0, &made->to_device);
     if (status == EDDY_OK)
-        status = eddy_vm_enter(vm, origin);
-    if (status == EDDY_OK) {
-        status = device_register(vm, made) ? EDDY_OK : EDDY_OUT_OF_MEMORY;
-        eddy_vm_leave(vm);
-    }
-    if (status == EDDY_OUT_OF_MEMORY)
-        eddy_fail(status, origin, "no memory, no thread, or more than %d devices",
-                  EDDY_VM_DEVICES - 1);
+        status = device_register(vm, made);
     if (status == EDDY_OK)
         *device = made->number;
     else if (made)
         device_free(made);
     eddy_vm_inside_end(vm);
-    return status;
+    if (status == EDDY_OK)
+        return EDDY_OK;
+    if (status != EDDY_OUT_OF_MEMORY)
+        return eddy_vm_refuse(status, origin);
+    return eddy_fail(status, origin, "no memory, no thread, or more than %d devices",
+                     EDDY_VM_DEVICES - 1);
 }
 
 int64_t eddy_device_trim_all(eddy_vm *vm) {
@@ -582,7 +587,5 @@ eddy_status eddy_vm_device_stream_create(eddy_vm *vm, uint8_t number, int32_t pr
     eddy_vm_leave(vm);
     status = stream_create(vm, device, priority, stream);
     eddy_vm_inside_end(vm);
-    return status == EDDY_OK
-               ? EDDY_OK
-               : eddy_fail(status, origin, "no memory, or more than %d streams", EDDY_STREAM_MAX);
+    return status == EDDY_OK ? EDDY_OK : eddy_vm_stream_refuse(status, origin);
 }

@@ -47,7 +47,7 @@ static eddy_status wait_for_progress(eddy_vm *vm, eddy_origin origin, int64_t de
     eddy_sub_seq_cst(&vm->throttled, 1);
     return eddy_load_relaxed(&vm->state) == EDDY_VM_RUNNING
                ? EDDY_OK
-               : eddy_fail(EDDY_SHUT_DOWN, origin, "%s", eddy_status_text(EDDY_SHUT_DOWN));
+               : eddy_vm_refuse(EDDY_SHUT_DOWN, origin);
 }
 
 eddy_status eddy_marks_wait_for_room(eddy_vm *vm, uint32_t lines, eddy_origin origin,
@@ -213,7 +213,7 @@ __attribute__((noinline)) static eddy_status wait_for_lead(eddy_vm *vm, lead l,
         eddy_sub_seq_cst(&vm->throttled, 1);
         status = eddy_load_relaxed(&vm->state) == EDDY_VM_RUNNING
                      ? EDDY_OK
-                     : eddy_fail(EDDY_SHUT_DOWN, origin, "%s", eddy_status_text(EDDY_SHUT_DOWN));
+                     : eddy_vm_refuse(EDDY_SHUT_DOWN, origin);
         if (!is_enough && status == EDDY_OK)
             status = wait_for_progress(vm, origin, deadline);
         refresh_seen(vm);

@@ -46,8 +46,8 @@ static eddy_status add(eddy_vm *vm, const eddy_vm_stream *as, eddy_vm_stream **s
     eddy_vm_lock(vm);
     uint32_t number;
     eddy_vm_stream *old = NULL;
-    bool has_number =
-        eddy_load_relaxed(&vm->state) == EDDY_VM_RUNNING && number_for(vm, &number, &old);
+    bool is_open = eddy_load_relaxed(&vm->state) == EDDY_VM_RUNNING;
+    bool has_number = is_open && number_for(vm, &number, &old);
     if (has_number) {
         made->number = (uint16_t)number;
         vm->streams[number] = made;
@@ -59,7 +59,7 @@ static eddy_status add(eddy_vm *vm, const eddy_vm_stream *as, eddy_vm_stream **s
         stream_free(old);
     if (!has_number) {
         eddy_memory_release(made, sizeof(*made), EDDY_MEMORY_RUNTIME);
-        return EDDY_OUT_OF_MEMORY;
+        return is_open ? EDDY_OUT_OF_MEMORY : EDDY_SHUT_DOWN;
     }
     *stream = made;
     return EDDY_OK;
@@ -79,9 +79,16 @@ eddy_status eddy_vm_stream_add_device(eddy_vm *vm, eddy_vm_device *device, uint3
         stream);
 }
 
+eddy_status eddy_vm_stream_refuse(eddy_status status, eddy_origin origin) {
+    if (status != EDDY_OUT_OF_MEMORY)
+        return eddy_vm_refuse(status, origin);
+    return eddy_fail(status, origin, "no memory, or more than %d streams", EDDY_STREAM_MAX);
+}
+
 eddy_status eddy_vm_stream_create(eddy_vm *vm, bool is_ordered, int32_t priority,
                                   eddy_vm_stream **stream) {
-    eddy_status status = eddy_vm_enter(vm, (eddy_origin){"stream_create", NULL});
+    eddy_origin origin = {"stream_create", NULL};
+    eddy_status status = eddy_vm_enter(vm, origin);
     if (status != EDDY_OK)
         return status;
     eddy_vm_leave(vm);
@@ -91,8 +98,7 @@ eddy_status eddy_vm_stream_create(eddy_vm *vm, bool is_ordered, int32_t priority
         return EDDY_OK;
     if (under)
         under->class->destroy(under);
-    return eddy_fail(status, (eddy_origin){"stream_create", NULL},
-                     "no memory, or more than %d streams", EDDY_STREAM_MAX);
+    return eddy_vm_stream_refuse(status, origin);
 }
 
 void eddy_vm_stream_retain(eddy_vm_stream *stream) {

@@ -20,7 +20,7 @@
 
 /* ---- the lock ---- */
 
-static eddy_status refuse(eddy_status status, eddy_origin origin) {
+eddy_status eddy_vm_refuse(eddy_status status, eddy_origin origin) {
     return eddy_fail(status, origin, "%s", eddy_status_text(status));
 }
 
@@ -37,7 +37,7 @@ static eddy_status try_enter(eddy_vm *vm) {
 
 eddy_status eddy_vm_enter(eddy_vm *vm, eddy_origin origin) {
     eddy_status status = try_enter(vm);
-    return status == EDDY_OK ? EDDY_OK : refuse(status, origin);
+    return status == EDDY_OK ? EDDY_OK : eddy_vm_refuse(status, origin);
 }
 
 /* In one-thread mode the caller does the engine's work before its call returns, also what another thread left. */
@@ -562,7 +562,7 @@ static eddy_status submit_locked(eddy_vm *vm, eddy_vm_call *call) {
 eddy_status eddy_vm_submit(eddy_vm *vm, eddy_vm_call *call) {
     eddy_status status = try_enter(vm);
     if (EDDY_UNLIKELY(status != EDDY_OK))
-        return refuse(status, eddy_vm_call_origin(call));
+        return eddy_vm_refuse(status, eddy_vm_call_origin(call));
     status = submit_locked(vm, call);
     eddy_vm_leave(vm);
     if (EDDY_UNLIKELY(vm->syncs_each_op) && status == EDDY_OK)

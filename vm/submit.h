@@ -22,6 +22,8 @@ typedef struct eddy_submission {
 /* Runs the op's name function. */
 eddy_origin eddy_vm_call_origin(const eddy_vm_call *call);
 
+/* Fails with what the status says by itself, as SHUT_DOWN does. */
+eddy_status eddy_vm_refuse(eddy_status status, eddy_origin origin);
 /* Enters the submission lock, or fails with the reason in the thread's slot. */
 EDDY_MUST_USE eddy_status eddy_vm_enter(eddy_vm *vm, eddy_origin origin);
 /* One-thread mode: the caller has the engine's work to do, or a service's. */

@@ -614,7 +614,8 @@ static void *build_until_it_is_shut_down(void *runtime) {
         eddy_program_release(&program);
         eddy_scope_end(scope);
     }
-    cr_assert_eq(eddy_error_take(NULL), EDDY_SHUT_DOWN);
+    eddy_error error;
+    cr_assert_eq(eddy_error_take(&error), EDDY_SHUT_DOWN, "%s", error.message);
     must(eddy_runtime_use(NULL));
     return NULL;
 }

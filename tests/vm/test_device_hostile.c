@@ -445,3 +445,80 @@ Test(device_hostile,
         session_release(&session, target);
     }
 }
+
+/* ---- a VM that closes ---- */
+
+/* A far device whose queues take until another thread closes the VM. */
+typedef struct closing {
+    eddy_backend_class class;
+    const eddy_backend_class *real;
+    eddy_vm *vm;
+    int queues; /* that it makes before */
+    pthread_t thread;
+} closing;
+
+static closing closed_in_making;
+
+static void *close_vm(void *vm) {
+    cr_assert_eq(eddy_vm_close(vm, EDDY_CLOCK_FOREVER), EDDY_OK);
+    return NULL;
+}
+
+static eddy_backend_queue *close_and_make(eddy_backend *backend, int32_t priority) {
+    closing *at = &closed_in_making;
+    if (at->queues-- == 0) {
+        start_thread(&at->thread, close_vm, at->vm);
+        while (eddy_load_acquire(&at->vm->state) == EDDY_VM_RUNNING)
+            sched_yield();
+    }
+    return at->real->queue_create(backend, priority);
+}
+
+static eddy_backend *far_that_closes(eddy_vm *vm, int queues) {
+    eddy_backend *far = eddy_far_create(&(eddy_far_options){.seed = 1});
+    cr_assert_not_null(far);
+    closed_in_making =
+        (closing){.class = *far->class, .real = far->class, .vm = vm, .queues = queues};
+    closed_in_making.class.queue_create = close_and_make;
+    far->class = &closed_in_making.class;
+    return far;
+}
+
+static void expect_shut_down(eddy_status status, const char *op) {
+    cr_assert_eq(status, EDDY_SHUT_DOWN);
+    eddy_error error = taken_error();
+    cr_assert_eq(error.status, EDDY_SHUT_DOWN, "%s", error.message);
+    cr_assert_str_eq(error.op, op);
+    join_thread(closed_in_making.thread);
+}
+
+static void end_closed(vm_session *session) {
+    eddy_vm_destroy(session->vm);
+    assert_no_memory_held();
+    eddy_sub_relaxed(&sessions_open, 1);
+}
+
+Test(device_hostile, a_device_that_is_added_while_its_vm_closes_says_so) {
+    for (int path = 0; path < 3; path++)
+        for (int queues = 0; queues < 3; queues++) {
+            vm_session session = session_open(session_paths[path]);
+            session.far = far_that_closes(session.vm, queues);
+            expect_shut_down(
+                eddy_vm_device_add(session.vm, session.far, INT64_MAX, &session.device), "device");
+            session.far->class->destroy(session.far);
+            end_closed(&session);
+        }
+}
+
+Test(device_hostile, a_stream_that_is_made_while_its_vm_closes_says_so) {
+    for (int path = 0; path < 3; path++) {
+        vm_session session = session_open(session_paths[path]);
+        session.far = far_that_closes(session.vm, 3);
+        cr_assert_eq(eddy_vm_device_add(session.vm, session.far, INT64_MAX, &session.device),
+                     EDDY_OK);
+        expect_shut_down(
+            eddy_vm_device_stream_create(session.vm, session.device, 0, &session.stream),
+            "stream_create");
+        end_closed(&session);
+    }
+}
