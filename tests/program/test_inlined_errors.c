@@ -82,6 +82,7 @@ Test(inlined_errors, what_no_run_repeats_spoils_the_recording) {
     expect_spoiled(x, eddy_neg(x), EDDY_RUNTIME_MISMATCH, "it belongs to another runtime");
     eddy_program_release(&affine);
     eddy_scope_end(scope);
+    must(eddy_sync(EDDY_FOREVER));
     eddy_runtime_release(&other);
     cr_assert_eq(eddy_live_count(), 0);
 }
