@@ -1,5 +1,9 @@
-/* Numbers of a program as those of two others foretell them: equal in both, or on the line through both. One number of the arguments differs, and is known
- * of all three: the size, which is 2 or more, since 0 and 1 have rules of their own (no elements; broadcasting). */
+/* Numbers of a program as those of others foretell them. All are of one function, whose arguments differ in one size or in two that change independently:
+ *
+ *   one size   two known programs    a number is equal in both, or on the line through both
+ *   two sizes  four known programs   a number is a + b m + c n + d mn of the sizes m and n (a batch of sequences that is one row of numbers has mn)
+ *
+ * Sizes are 2 or more, since 0 and 1 have rules of their own (no elements; broadcasting). */
 #ifndef EDDY_PROGRAM_AFFINE_H
 #define EDDY_PROGRAM_AFFINE_H
 
@@ -9,21 +13,34 @@
 #include <stdint.h>
 
 #define EDDY_SIZE_LEAST 2
+#define EDDY_SIZES_MOST 2
+#define EDDY_KNOWN_MOST 4
+
+/* The second one is 0 where there is one. */
+typedef struct eddy_sizes {
+    int64_t of[EDDY_SIZES_MOST];
+} eddy_sizes;
 
 typedef struct eddy_affine {
-    int64_t sizes[2]; /* of the two known programs; they differ */
-    int64_t size;     /* of the third */
+    int32_t count; /* of the known programs */
+    /* A number is that of the first one, and of each other one `parts` / `whole` of how far it is away from the first one's. */
+    int64_t parts[EDDY_KNOWN_MOST - 1], whole;
 } eddy_affine;
 
-/* The third number. False where it is none, or does not fit. */
-EDDY_MUST_USE bool eddy_affine_number(const eddy_affine *affine, int64_t first, int64_t second,
-                                      int64_t *third);
-/* The same of a layout. Dims that change are 2 or more in all three. A stride that is row-major in two is so in the third, though it may be on no line. */
-EDDY_MUST_USE bool eddy_affine_layout(const eddy_affine *affine, const eddy_layout *first,
-                                      const eddy_layout *second, eddy_layout *third);
-/* The same of an attribute; third: a copy of the first. Integers, shapes, and floating numbers that are integers; any other has to be equal in both. */
+/* What two programs say of one size, or four of two. False where these say nothing (the sizes of two are the same; three of four are on a line), and where the numbers are too
+ * large. */
+EDDY_MUST_USE bool eddy_affine_of(const eddy_sizes *known, int32_t size_count, eddy_sizes sizes,
+                                  eddy_affine *affine);
+
+/* The number that those of the known programs foretell. False where it is none, or does not fit. */
+EDDY_MUST_USE bool eddy_affine_number(const eddy_affine *affine, const int64_t *known,
+                                      int64_t *told);
+/* The same of a layout. Dims that change are 2 or more everywhere. A stride that is row-major in all that are known is so in the one that is told, though it may be no such number. */
+EDDY_MUST_USE bool eddy_affine_layout(const eddy_affine *affine, const eddy_layout *known,
+                                      eddy_layout *told);
+/* The same of an attribute; told: a copy of the first. Integers, shapes, and floating numbers that are integers; any other has to be equal in all. */
 EDDY_MUST_USE bool eddy_affine_attribute(const eddy_affine *affine,
-                                         const eddy_op_attribute *attribute, const char *first,
-                                         const char *second, char *third);
+                                         const eddy_op_attribute *attribute,
+                                         const char *const *known, char *told);
 
 #endif

@@ -64,7 +64,7 @@ typedef struct verdict {
     char reason[EDDY_RECORDING_REASON_BYTES];     /* why there is no program */
     bool is_disturbed;                            /* by another thread: that is the reason */
     eddy_shape_class *class; /* a reference: the one that foretells the recording, or NULL */
-    int64_t size;
+    eddy_sizes sizes;
     bool is_as_foretold;
     eddy_program *stale; /* a reference that the signature has given up, or NULL */
 } verdict;
@@ -102,7 +102,7 @@ static void settle_locked(const eddy_calling *c, eddy_signature *signature, verd
     eddy_signature_note(signature, c->inputs, old != NULL);
     note_changes(signature);
     if (v->class)
-        eddy_shape_class_check(v->class, v->size, v->is_as_foretold);
+        eddy_shape_class_check(v->class, v->sizes, v->is_as_foretold);
     if (!old && v->is_built)
         set_foretold(c, signature, v->class);
     if (!old)
@@ -131,19 +131,17 @@ static eddy_program *find_before(const eddy_calling *c) {
     return before;
 }
 
-/* A reference of the class that a call's key belongs to, or NULL. is_known: of one that knows its size. */
-static eddy_shape_class *find_class(const eddy_calling *c, bool is_known, int64_t *size) {
+/* A reference of the class that a call's key belongs to, or NULL. is_known: of one that knows its sizes. */
+static eddy_shape_class *find_class(const eddy_calling *c, bool is_known, eddy_sizes *sizes) {
     if (!c->recorded->foretells || c->path_bytes > 0)
         return NULL;
     eddy_lock_acquire(&c->recorded->lock);
-    eddy_shape_class *stale = eddy_recorded_take_stale_class(c->recorded, c->key, c->key_bytes),
-                     *class = eddy_recorded_find_class(c->recorded, c->key, c->key_bytes, size);
-    bool is_found = class && !class->is_given_up &&
-                    (!is_known || eddy_shape_class_knows(class, *size)) &&
-                    eddy_signature_has_inputs(class->inputs, c->inputs);
-    class = is_found ? eddy_shape_class_retain(class) : NULL;
+    eddy_recorded_dropped stale = {
+        .classes = eddy_recorded_take_stale_classes(c->recorded, c->key, c->key_bytes)};
+    eddy_shape_class *class = eddy_shape_class_retain(
+        eddy_recorded_find_class(c->recorded, c->key, c->key_bytes, c->inputs, is_known, sizes));
     eddy_lock_release(&c->recorded->lock);
-    eddy_shape_class_release(stale);
+    eddy_recorded_drop(&stale);
     return class;
 }
 
@@ -151,15 +149,15 @@ static eddy_shape_class *find_class(const eddy_calling *c, bool is_known, int64_
 static eddy_status compare_with_class(const eddy_calling *c, verdict *v) {
     char difference[EDDY_RECORDING_REASON_BYTES];
     eddy_program *foretold = NULL;
-    v->class = find_class(c, false, &v->size);
+    v->class = find_class(c, false, &v->sizes);
     if (!v->class)
         return EDDY_OK;
-    eddy_status status = eddy_shape_class_foretell(v->class, v->size, &foretold);
+    eddy_status status = eddy_shape_class_foretell(v->class, v->sizes, &foretold);
     if (status == EDDY_OUT_OF_MEMORY)
         return status;
     if (status != EDDY_OK) { /* nothing is foretold of this size */
         eddy_lock_acquire(&c->recorded->lock);
-        v->class->untold = v->size >= EDDY_SIZE_LEAST ? v->size : v->class->untold;
+        eddy_shape_class_note_untold(v->class, v->sizes);
         eddy_lock_release(&c->recorded->lock);
         eddy_shape_class_release(v->class);
         v->class = NULL;
@@ -464,7 +462,7 @@ static eddy_shape_class *set_bucket(eddy_signature *signature, eddy_shape_class 
 }
 
 static void put_foretold(const eddy_calling *c, eddy_program *program, eddy_shape_class *class,
-                         int64_t size) {
+                         eddy_sizes sizes) {
     eddy_program *old = NULL;
     eddy_shape_class *before = NULL;
     eddy_recorded_dropped dropped = {0};
@@ -475,7 +473,7 @@ static void put_foretold(const eddy_calling *c, eddy_program *program, eddy_shap
         old = signature->program;
         signature->program = eddy_program_retain(program);
         set_foretold(c, signature, class);
-        before = set_bucket(signature, class, eddy_shape_class_bucket(class, size));
+        before = set_bucket(signature, class, eddy_shape_class_bucket(class, sizes));
         trim_locked(c, &dropped);
     }
     if (signature)
@@ -488,12 +486,12 @@ static void put_foretold(const eddy_calling *c, eddy_program *program, eddy_shap
 
 /* A program that a class foretells for the call, which has none: a reference, or NULL. */
 static eddy_program *foretell(eddy_calling *c) {
-    int64_t size;
+    eddy_sizes sizes;
     eddy_program *program = NULL;
-    eddy_shape_class *class = find_class(c, true, &size);
+    eddy_shape_class *class = find_class(c, true, &sizes);
     if (class &&
-        eddy_shape_class_make(class, &c->recorded->lock, size, c->origin, &program) == EDDY_OK)
-        put_foretold(c, program, class, size);
+        eddy_shape_class_make(class, &c->recorded->lock, sizes, c->origin, &program) == EDDY_OK)
+        put_foretold(c, program, class, sizes);
     eddy_shape_class_release(class);
     return program;
 }

@@ -87,19 +87,33 @@ static void explain_bucket(const eddy_recorded *recorded, const eddy_shape_class
     eddy_text_add(text, "\n");
 }
 
+/* "3", "3 x 4" */
+static void add_sizes(eddy_text *text, const eddy_shape_class *class, eddy_sizes sizes) {
+    for (int32_t s = 0; s < class->at.count; s++)
+        eddy_text_add(text, "%s%lld", s > 0 ? " x " : "", (long long)sizes.of[s]);
+}
+
+static void explain_untold(const eddy_shape_class *class, const char *inputs, eddy_text *text) {
+    eddy_text_add(text, "(%s): of %s = ", inputs, class->at.count == 1 ? "n" : "m x n");
+    add_sizes(text, class, class->untold);
+    eddy_text_add(text, " the programs of ");
+    for (int32_t i = 0; i < class->known_count; i++) {
+        eddy_text_add(text, "%s", i == 0 ? "" : i + 1 < class->known_count ? ", " : " and ");
+        add_sizes(text, class, class->sizes[i]);
+    }
+    eddy_text_add(text, " foretell nothing: they differ in more than sizes, or a number would not "
+                        "be whole\n");
+}
+
 static void explain_class(const eddy_recorded *recorded, const eddy_shape_class *class,
                           eddy_text *text) {
     char inputs[320];
-    eddy_signature_key_describe(class->keys[0], class->keys[1], inputs, sizeof(inputs));
+    eddy_signature_key_describe((const void *const *)class->keys, &class->at, inputs,
+                                sizeof(inputs));
     for (int64_t i = 0; i < class->bucket_count; i++)
         explain_bucket(recorded, class, &class->buckets[i], inputs, text);
-    if (class->untold > 0)
-        eddy_text_add(
-            text,
-            "(%s): of n = %lld the programs of %lld and %lld foretell nothing: they differ "
-            "in more than sizes, or a number would not be whole\n",
-            inputs, (long long)class->untold, (long long)class->sizes[0],
-            (long long)class->sizes[1]);
+    if (class->untold.of[0] > 0)
+        explain_untold(class, inputs, text);
     if (class->beyond > 0)
         eddy_text_add(text,
                       "(%s), n above %lld: ran %llu times; not replayed: it is the largest size\n",

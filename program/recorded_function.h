@@ -59,16 +59,17 @@ void eddy_recorded_drop(eddy_recorded_dropped *dropped);
 
 /* ---- recorded_shapes.c; `lock` is held ---- */
 
-/* The class that a call's key belongs to; NULL if there is none. *size: the key's. */
+/* The newest class that a call's key and inputs belong to, and that is not given up; NULL if there is none. is_known: and that knows its sizes. *sizes: the key's. */
 eddy_shape_class *eddy_recorded_find_class(eddy_recorded *recorded, const void *key,
-                                           size_t key_bytes, int64_t *size);
-/* That class, whose reference becomes the caller's, if the tape is another than when it was learnt; else NULL. */
-eddy_shape_class *eddy_recorded_take_stale_class(eddy_recorded *recorded, const void *key,
-                                                 size_t key_bytes);
-/* Whether the key is of a class, and its size above the largest of all; that is counted then. */
+                                           size_t key_bytes, eddy_list inputs, bool is_known,
+                                           eddy_sizes *sizes);
+/* The key's classes that were learnt when the tape was another, as a list; the caller releases them. */
+eddy_shape_class *eddy_recorded_take_stale_classes(eddy_recorded *recorded, const void *key,
+                                                   size_t key_bytes);
+/* Whether the key is of a class of one size, which is above the largest of all; that is counted then. */
 bool eddy_recorded_is_beyond(eddy_recorded *recorded, const void *key, size_t key_bytes,
                              int64_t *size);
-/* The signature is replayed from now on, and has a source: a class is learnt from it and another one, if there is one that it goes with. */
+/* The signature is replayed from now on, and has a source: a class is learnt from it and three others (two sizes), or another one (one size), if there are any that it goes with. */
 void eddy_recorded_learn_class(eddy_recorded *recorded, eddy_signature *signature);
 /* The classes beyond EDDY_SHAPE_CLASSES_MOST, or beyond most_bytes, as a list; adds to *bytes what the others take. The newest stays. */
 eddy_shape_class *eddy_recorded_trim_classes(eddy_recorded *recorded, int64_t *bytes);

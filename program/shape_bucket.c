@@ -44,7 +44,8 @@ static eddy_status foretell_end(making *m, int which, int64_t step, int way) {
     int64_t first = m->sizes[which], last = m->sizes[1 - which], stride = 0;
     while (status == EDDY_INVALID_ARGUMENT && (last - first) * way > stride) {
         m->sizes[which] = first + way * stride;
-        status = eddy_shape_class_foretell(m->class, m->sizes[which], &m->lowered[which]);
+        status = eddy_shape_class_foretell(m->class, (eddy_sizes){{m->sizes[which]}},
+                                           &m->lowered[which]);
         stride = stride == 0 ? step : stride > INT64_MAX / 2 ? INT64_MAX : 2 * stride;
     }
     return status;
@@ -99,7 +100,7 @@ static void keep_lowered(const making *m, int64_t step) {
 /* Takes what is in common, which is made where it is not there yet. OUT_OF_MEMORY. */
 static eddy_status find_lowered(making *m) {
     eddy_lock_acquire(m->lock);
-    int64_t step = m->class->step, recorded = m->class->least;
+    int64_t step = m->class->step.of[0], recorded = m->class->least.of[0];
     bool is_there = m->bucket->step == step;
     for (int i = 0; i < 2 && is_there; i++) {
         m->lowered[i] = eddy_program_retain(m->bucket->lowered[i]);
@@ -129,9 +130,12 @@ static eddy_status build(eddy_program **program, eddy_origin origin, eddy_error 
 }
 
 static eddy_status derive(making *m, eddy_program **program) {
-    eddy_affine affine = {{m->sizes[0], m->sizes[1]}, m->size};
+    const eddy_sizes known[] = {{{m->sizes[0]}}, {{m->sizes[1]}}};
+    eddy_affine affine;
     eddy_error failed = {.message = "nothing follows from its largest and its least size"};
-    eddy_status status = eddy_program_foretell(m->lowered[0], m->lowered[1], &affine, program);
+    eddy_status status = EDDY_INVALID_ARGUMENT;
+    if (eddy_affine_of(known, 1, (eddy_sizes){{m->size}}, &affine))
+        status = eddy_program_foretell((const eddy_program *const *)m->lowered, &affine, program);
     if (status == EDDY_OK)
         status = build(program, m->origin, &failed);
     if (status != EDDY_OK)
@@ -139,10 +143,10 @@ static eddy_status derive(making *m, eddy_program **program) {
     return status;
 }
 
-static eddy_status build_exact(const eddy_shape_class *class, int64_t size, eddy_origin origin,
+static eddy_status build_exact(const eddy_shape_class *class, eddy_sizes sizes, eddy_origin origin,
                                eddy_program **program) {
     eddy_error failed;
-    eddy_status status = eddy_shape_class_foretell(class, size, program);
+    eddy_status status = eddy_shape_class_foretell(class, sizes, program);
     return status == EDDY_OK ? build(program, origin, &failed) : status;
 }
 
@@ -172,21 +176,21 @@ static eddy_status make_in_bucket(making *m, eddy_program **program) {
                  (long long)m->size, (long long)m->sizes[1], (long long)m->sizes[0]);
     bool is_derived = status == EDDY_OK;
     if (!is_derived && status != EDDY_OUT_OF_MEMORY)
-        status = build_exact(m->class, m->size, m->origin, program);
+        status = build_exact(m->class, (eddy_sizes){{m->size}}, m->origin, program);
     if (status == EDDY_OK)
         count(m, is_derived);
     return status;
 }
 
-eddy_status eddy_shape_class_make(eddy_shape_class *class, eddy_lock *lock, int64_t size,
+eddy_status eddy_shape_class_make(eddy_shape_class *class, eddy_lock *lock, eddy_sizes sizes,
                                   eddy_origin origin, eddy_program **program) {
     making m = {.class = class,
-                .bucket = eddy_shape_class_bucket(class, size),
+                .bucket = eddy_shape_class_bucket(class, sizes),
                 .lock = lock,
                 .origin = origin,
-                .size = size};
+                .size = sizes.of[0]};
     if (!m.bucket)
-        return build_exact(class, size, origin, program);
+        return build_exact(class, sizes, origin, program);
     eddy_status status = make_in_bucket(&m, program);
     for (int i = 0; i < 2; i++)
         eddy_program_release(&m.lowered[i]);

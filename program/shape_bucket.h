@@ -32,10 +32,10 @@ void eddy_shape_bucket_fini(eddy_shape_bucket *bucket);
 /* Lock. Of its programs. */
 int64_t eddy_shape_bucket_bytes(const eddy_shape_bucket *bucket);
 
-/* A program of the size, built: derived from what its bucket has in common, or else foretold in full. One reference. As eddy_program_foretell and eddy_program_build,
+/* A program of the sizes, built: derived from what its bucket has in common, or else foretold in full. One reference. As eddy_program_foretell and eddy_program_build,
  * but that nothing is recorded. `lock` is not held. */
 EDDY_MUST_USE eddy_status eddy_shape_class_make(struct eddy_shape_class *class, eddy_lock *lock,
-                                                int64_t size, eddy_origin origin,
+                                                eddy_sizes sizes, eddy_origin origin,
                                                 eddy_program **program);
 
 #endif

@@ -6,25 +6,29 @@
 
 /* ---- life ---- */
 
-static bool copy_keys(eddy_shape_class *class, const eddy_signature *const *of) {
-    for (int i = 0; i < 2; i++) {
+static bool copy_keys(eddy_shape_class *class, const eddy_shape_point *points) {
+    for (int32_t i = 0; i < class->known_count; i++) {
         class->keys[i] = eddy_memory_acquire(class->key_bytes, EDDY_MEMORY_PROGRAM);
         if (!class->keys[i])
             return false;
-        memcpy(class->keys[i], of[i]->key, class->key_bytes);
+        memcpy(class->keys[i], points[i].key, class->key_bytes);
     }
     return true;
 }
 
 /* An input that was elsewhere at another size is no tensor of the function's own. */
-static bool copy_inputs(eddy_shape_class *class, const eddy_signature *const *of) {
+static bool copy_inputs(eddy_shape_class *class, const eddy_shape_point *points) {
     size_t bytes = (size_t) class->input_count * sizeof(*class->inputs);
     class->inputs = eddy_memory_acquire_zeroed(bytes + 1, EDDY_MEMORY_PROGRAM);
     for (int64_t i = 0; class->inputs && i < class->input_count; i++) {
-        const eddy_signature_input *a = &of[0]->inputs[i], *b = &of[1]->inputs[i];
-        class->inputs[i] = *a;
-        class->inputs[i].is_fixed = a->is_fixed && b->is_fixed && a->storage == b->storage &&
-                                    a->generation == b->generation && a->offset == b->offset;
+        const eddy_signature_input *first = &points[0].inputs[i];
+        class->inputs[i] = *first;
+        for (int32_t p = 1; p < class->known_count; p++) {
+            const eddy_signature_input *other = &points[p].inputs[i];
+            class->inputs[i].is_fixed &= other->is_fixed && first->storage == other->storage &&
+                                         first->generation == other->generation &&
+                                         first->offset == other->offset;
+        }
     }
     return class->inputs != NULL;
 }
@@ -39,7 +43,7 @@ static bool make_buckets(eddy_shape_class *class, const int64_t *edges, int64_t 
     for (int64_t i = 0; i < edge_count; i++)
         class->buckets[i] = (eddy_shape_bucket){.least = i > 0 ? edges[i - 1] + 1 : EDDY_SIZE_LEAST,
                                                 .most = edges[i]};
-    for (int i = 0; i < 2; i++) {
+    for (int32_t i = 0; i < class->known_count; i++) {
         eddy_shape_bucket *bucket = eddy_shape_class_bucket(class, class->sizes[i]);
         if (bucket)
             bucket->is_checked = true;
@@ -47,30 +51,53 @@ static bool make_buckets(eddy_shape_class *class, const int64_t *edges, int64_t 
     return true;
 }
 
-eddy_shape_class *eddy_shape_class_create(const eddy_signature *first, const eddy_signature *second,
-                                          const int64_t *edges, int64_t edge_count) {
-    const eddy_signature *const of[] = {first, second};
-    eddy_affine affine;
-    if (first->key_bytes != second->key_bytes ||
-        !eddy_signature_key_is_foretold(first->key, second->key, second->key, first->key_bytes,
-                                        &affine))
+/* One more recorded size. */
+static void widen(eddy_shape_class *class, eddy_sizes sizes) {
+    for (int32_t s = 0; s < class->at.count; s++) {
+        int64_t size = sizes.of[s], *least = &class->least.of[s], *most = &class->most.of[s];
+        class->step.of[s] =
+            eddy_gcd_i64(class->step.of[s], size > *least ? size - *least : *least - size);
+        *least = size < *least ? size : *least;
+        *most = size > *most ? size : *most;
+    }
+}
+
+static bool has_same_key_bytes(const eddy_shape_point *points, int32_t count) {
+    for (int32_t i = 1; i < count; i++)
+        if (points[i].key_bytes != points[0].key_bytes)
+            return false;
+    return true;
+}
+
+eddy_shape_class *eddy_shape_class_create(const eddy_shape_point *points, int32_t count,
+                                          uint64_t tape_changes, const int64_t *edges,
+                                          int64_t edge_count) {
+    const void *keys[EDDY_KNOWN_MOST];
+    eddy_key_sizes at;
+    for (int32_t i = 0; i < count; i++)
+        keys[i] = points[i].key;
+    if (!has_same_key_bytes(points, count) ||
+        !eddy_signature_keys_have_sizes(keys, count / 2, points[0].key_bytes, &at))
         return NULL;
-    int64_t *sizes = affine.sizes;
     eddy_shape_class *class = eddy_memory_acquire_zeroed(sizeof(*class), EDDY_MEMORY_PROGRAM);
     if (!class)
         return NULL;
-    *class =
-        (eddy_shape_class){.key_bytes = first->key_bytes,
-                           .sizes = {sizes[0], sizes[1]},
-                           .input_count = first->input_count,
-                           .tape_changes = second->tape_changes,
-                           .step = sizes[0] < sizes[1] ? sizes[1] - sizes[0] : sizes[0] - sizes[1],
-                           .least = sizes[0] < sizes[1] ? sizes[0] : sizes[1],
-                           .most = sizes[0] < sizes[1] ? sizes[1] : sizes[0]};
+    *class = (eddy_shape_class){.at = at,
+                                .known_count = count,
+                                .key_bytes = points[0].key_bytes,
+                                .input_count = points[0].input_count,
+                                .tape_changes = tape_changes};
     eddy_store_relaxed(&class->references, 1u);
-    for (int i = 0; i < 2; i++)
-        class->programs[i] = eddy_program_retain(of[i]->source);
-    if (copy_keys(class, of) && copy_inputs(class, of) && make_buckets(class, edges, edge_count))
+    for (int32_t i = 0; i < count; i++) {
+        class->programs[i] = eddy_program_retain(points[i].program);
+        (void)eddy_signature_key_is_foretold(keys, &at, keys[i], class->key_bytes,
+                                             &class->sizes[i]);
+    }
+    class->least = class->most = class->sizes[0];
+    for (int32_t i = 1; i < count; i++)
+        widen(class, class->sizes[i]);
+    if (copy_keys(class, points) && copy_inputs(class, points) &&
+        make_buckets(class, edges, at.count == 1 ? edge_count : 0))
         return class;
     eddy_shape_class_release(class);
     return NULL;
@@ -85,7 +112,7 @@ eddy_shape_class *eddy_shape_class_retain(eddy_shape_class *class) {
 void eddy_shape_class_release(eddy_shape_class *class) {
     if (!class || eddy_sub_acq_rel(&class->references, 1u) != 1)
         return;
-    for (int i = 0; i < 2; i++) {
+    for (int32_t i = 0; i < class->known_count; i++) {
         eddy_program_release(&class->programs[i]);
         eddy_memory_release(class->keys[i], class->key_bytes, EDDY_MEMORY_PROGRAM);
     }
@@ -99,9 +126,10 @@ void eddy_shape_class_release(eddy_shape_class *class) {
 }
 
 int64_t eddy_shape_class_bytes(const eddy_shape_class *class) {
-    int64_t bytes = (int64_t)(sizeof(*class) + 2 * class->key_bytes +
-                              (size_t) class->input_count * sizeof(*class->inputs)) +
-                    eddy_program_bytes(class->programs[0]) + eddy_program_bytes(class->programs[1]);
+    int64_t bytes = (int64_t)(sizeof(*class) + (size_t) class->known_count * class->key_bytes +
+                              (size_t) class->input_count * sizeof(*class->inputs));
+    for (int32_t i = 0; i < class->known_count; i++)
+        bytes += eddy_program_bytes(class->programs[i]);
     for (int64_t i = 0; i < class->bucket_count; i++)
         bytes += eddy_shape_bucket_bytes(&class->buckets[i]);
     return bytes;
@@ -110,50 +138,69 @@ int64_t eddy_shape_class_bytes(const eddy_shape_class *class) {
 /* ---- sizes ---- */
 
 bool eddy_shape_class_has(const eddy_shape_class *class, const void *key, size_t key_bytes,
-                          int64_t *size) {
-    eddy_affine affine;
-    if (key_bytes != class->key_bytes ||
-        !eddy_signature_key_is_foretold(class->keys[0], class->keys[1], key, key_bytes, &affine))
-        return false;
-    *size = affine.size;
-    return true;
+                          eddy_sizes *sizes) {
+    return key_bytes == class->key_bytes &&
+           eddy_signature_key_is_foretold((const void *const *)class->keys, &class->at, key,
+                                          key_bytes, sizes);
 }
 
-eddy_shape_bucket *eddy_shape_class_bucket(const eddy_shape_class *class, int64_t size) {
+bool eddy_shape_class_fits_tape(const eddy_shape_class *class) {
+    return eddy_signature_fits_tape(class->programs[class->known_count - 1], class->tape_changes);
+}
+
+eddy_shape_bucket *eddy_shape_class_bucket(const eddy_shape_class *class, eddy_sizes sizes) {
     for (int64_t i = 0; i < class->bucket_count; i++)
-        if (size >= class->buckets[i].least && size <= class->buckets[i].most)
+        if (sizes.of[0] >= class->buckets[i].least && sizes.of[0] <= class->buckets[i].most)
             return &class->buckets[i];
     return NULL;
 }
 
-bool eddy_shape_class_knows(const eddy_shape_class *class, int64_t size) {
-    const eddy_shape_bucket *bucket = eddy_shape_class_bucket(class, size);
-    bool is_within = bucket ? bucket->is_checked && !bucket->is_given_up
-                            : size >= class->least && size <= class->most;
-    return class->is_checked && !class->is_given_up && is_within &&
-           (size - class->least) % class->step == 0;
+static bool is_between(const eddy_shape_class *class, eddy_sizes sizes) {
+    for (int32_t s = 0; s < class->at.count; s++)
+        if (sizes.of[s] < class->least.of[s] || sizes.of[s] > class->most.of[s])
+            return false;
+    return true;
 }
 
-void eddy_shape_class_check(eddy_shape_class *class, int64_t size, bool is_as_foretold) {
-    eddy_shape_bucket *bucket = eddy_shape_class_bucket(class, size);
-    bool is_between = size >= class->least && size <= class->most;
+static bool is_in_step(const eddy_shape_class *class, eddy_sizes sizes) {
+    for (int32_t s = 0; s < class->at.count; s++)
+        if ((sizes.of[s] - class->least.of[s]) % class->step.of[s] != 0)
+            return false;
+    return true;
+}
+
+bool eddy_shape_class_knows(const eddy_shape_class *class, eddy_sizes sizes) {
+    const eddy_shape_bucket *bucket = eddy_shape_class_bucket(class, sizes);
+    bool is_within = bucket ? bucket->is_checked && !bucket->is_given_up : is_between(class, sizes);
+    return class->is_checked && !class->is_given_up && is_within && is_in_step(class, sizes);
+}
+
+void eddy_shape_class_check(eddy_shape_class *class, eddy_sizes sizes, bool is_as_foretold) {
+    eddy_shape_bucket *bucket = eddy_shape_class_bucket(class, sizes);
     if (bucket) {
         bucket->is_checked |= is_as_foretold;
         bucket->is_given_up |= !is_as_foretold;
     }
     if (is_as_foretold) {
         class->is_checked = true;
-        class->step = eddy_gcd_i64(class->step,
-                                   size > class->least ? size - class->least : class->least - size);
-        class->least = size < class->least ? size : class->least;
-        class->most = size > class->most ? size : class->most;
-    } else if (!class->is_checked || is_between) {
+        widen(class, sizes);
+    } else if (!class->is_checked || is_between(class, sizes)) {
         class->is_given_up = true;
     }
 }
 
-eddy_status eddy_shape_class_foretell(const eddy_shape_class *class, int64_t size,
+void eddy_shape_class_note_untold(eddy_shape_class *class, eddy_sizes sizes) {
+    for (int32_t s = 0; s < class->at.count; s++)
+        if (sizes.of[s] < EDDY_SIZE_LEAST)
+            return;
+    class->untold = sizes;
+}
+
+eddy_status eddy_shape_class_foretell(const eddy_shape_class *class, eddy_sizes sizes,
                                       eddy_program **program) {
-    eddy_affine affine = {{class->sizes[0], class->sizes[1]}, size};
-    return eddy_program_foretell(class->programs[0], class->programs[1], &affine, program);
+    eddy_affine affine;
+    return eddy_affine_of(class->sizes, class->at.count, sizes, &affine)
+               ? eddy_program_foretell((const eddy_program *const *)class->programs, &affine,
+                                       program)
+               : EDDY_INVALID_ARGUMENT;
 }

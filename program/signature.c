@@ -80,17 +80,58 @@ static bool is_like(const int64_t *a, const int64_t *b, size_t key_bytes) {
     return memcmp(a + at, b + at, key_bytes - at * sizeof(*a)) == 0;
 }
 
-/* The word of the first dim that differs; 0: none does. */
-static size_t find_size(const int64_t *a, const int64_t *b) {
+/* Calls visit with each word of a dim, from `at` on, until it is true; 0: it never is. */
+static size_t find_dim_word(const int64_t *key, size_t from,
+                            bool visit(size_t word, const void *context), const void *context) {
     size_t at = HEAD_WORDS;
-    for (int64_t i = 0; i < inputs_in(a); i++) {
-        int32_t rank = rank_in(a + at);
+    for (int64_t i = 0; i < inputs_in(key); i++) {
+        int32_t rank = rank_in(key + at);
         at += 2;
         for (int32_t d = 0; d < rank; d++, at += 2)
-            if (a[at] != b[at])
+            if (at >= from && visit(at, context))
                 return at;
     }
     return 0;
+}
+
+typedef struct known_keys {
+    const void *const *keys;
+    size_t first; /* the word of the first size */
+} known_keys;
+
+static int64_t word_of(const void *const *keys, int32_t k, size_t word) {
+    return ((const int64_t *)keys[k])[word];
+}
+
+static eddy_sizes sizes_at(const void *const *keys, int32_t k, const eddy_key_sizes *at) {
+    eddy_sizes sizes = {{0}};
+    for (int32_t i = 0; i < at->count; i++)
+        sizes.of[i] = word_of(keys, k, at->words[i]);
+    return sizes;
+}
+
+static bool differs_in_two(size_t word, const void *context) {
+    const known_keys *known = context;
+    return word_of(known->keys, 0, word) != word_of(known->keys, 1, word);
+}
+
+static bool differs_in_four(size_t word, const void *context) {
+    const known_keys *known = context;
+    for (int32_t k = 1; k < 4; k++)
+        if (word_of(known->keys, 0, word) != word_of(known->keys, k, word))
+            return true;
+    return false;
+}
+
+/* Four keys are enough for it and the first one. */
+static bool is_second_size(size_t word, const void *context) {
+    const known_keys *known = context;
+    eddy_key_sizes at = {2, {known->first, word}};
+    eddy_sizes sizes[4];
+    eddy_affine affine;
+    for (int32_t k = 0; k < 4; k++)
+        sizes[k] = sizes_at(known->keys, k, &at);
+    return eddy_affine_of(sizes, 2, sizes[0], &affine);
 }
 
 static void read_layout(const int64_t *input, eddy_layout *layout) {
@@ -101,62 +142,120 @@ static void read_layout(const int64_t *input, eddy_layout *layout) {
     }
 }
 
-static bool has_foretold_dims(const int64_t *const keys[3], const eddy_affine *affine) {
+static bool has_foretold_dims(const void *const *keys, const int64_t *key,
+                              const eddy_affine *affine) {
     size_t at = HEAD_WORDS;
-    for (int64_t i = 0; i < inputs_in(keys[0]); i++) {
-        eddy_layout layouts[3], foretold = {0};
-        for (int k = 0; k < 3; k++)
-            read_layout(keys[k] + at, &layouts[k]);
-        if (!eddy_affine_layout(affine, &layouts[0], &layouts[1], &foretold) ||
-            !eddy_layout_is_equal(&foretold, &layouts[2]))
+    for (int64_t i = 0; i < inputs_in(key); i++) {
+        eddy_layout known[EDDY_KNOWN_MOST], layout, foretold = {0};
+        for (int32_t k = 0; k < affine->count; k++)
+            read_layout((const int64_t *)keys[k] + at, &known[k]);
+        read_layout(key + at, &layout);
+        if (!eddy_affine_layout(affine, known, &foretold) ||
+            !eddy_layout_is_equal(&foretold, &layout))
             return false;
-        at += 2 + 2 * (size_t)layouts[0].rank;
+        at += 2 + 2 * (size_t)layout.rank;
     }
     return true;
 }
 
-bool eddy_signature_key_is_foretold(const void *first, const void *second, const void *third,
-                                    size_t key_bytes, eddy_affine *affine) {
-    const int64_t *a = first, *b = second, *c = third;
-    if (!is_like(a, b, key_bytes) || !is_like(a, c, key_bytes))
+bool eddy_signature_key_is_foretold(const void *const *keys, const eddy_key_sizes *at,
+                                    const void *key, size_t key_bytes, eddy_sizes *sizes) {
+    eddy_sizes known[EDDY_KNOWN_MOST];
+    eddy_affine affine;
+    if (!is_like(keys[0], key, key_bytes))
         return false;
-    size_t size = find_size(a, b);
-    if (size == 0)
-        return false;
-    *affine = (eddy_affine){{a[size], b[size]}, c[size]};
-    return has_foretold_dims((const int64_t *const[]){a, b, c}, affine);
+    for (int32_t k = 0; k < 2 * at->count; k++)
+        known[k] = sizes_at(keys, k, at);
+    *sizes = sizes_at(&key, 0, at);
+    return eddy_affine_of(known, at->count, *sizes, &affine) &&
+           has_foretold_dims(keys, key, &affine);
 }
 
-/* A number that is on the line through two: "3", "n", "2n - 1"; "2..." where it does not rise by whole numbers. */
-static void add_number(eddy_text *text, const eddy_affine *affine, int64_t first, int64_t second) {
-    int64_t steps = affine->sizes[1] - affine->sizes[0], rise = second - first;
-    int64_t slope = rise / steps, rest = first - slope * affine->sizes[0];
-    if (rise % steps != 0 || rise == 0) {
-        eddy_text_add(text, "%lld%s", (long long)first, rise == 0 ? "" : "...");
+bool eddy_signature_keys_have_sizes(const void *const *keys, int32_t size_count, size_t key_bytes,
+                                    eddy_key_sizes *at) {
+    eddy_sizes sizes;
+    known_keys known = {keys, 0};
+    *at = (eddy_key_sizes){.count = size_count};
+    for (int32_t k = 1; k < 2 * size_count; k++)
+        if (!is_like(keys[0], keys[k], key_bytes))
+            return false;
+    known.first =
+        find_dim_word(keys[0], 0, size_count == 1 ? differs_in_two : differs_in_four, &known);
+    at->words[0] = known.first;
+    if (size_count == 2 && known.first > 0)
+        at->words[1] = find_dim_word(keys[0], known.first + 1, is_second_size, &known);
+    return at->words[size_count - 1] > 0 &&
+           eddy_signature_key_is_foretold(keys, at, keys[2 * size_count - 1], key_bytes, &sizes);
+}
+
+/* ---- keys as text ---- */
+
+/* "", "n", "2n", "- 3mn" behind what is there. */
+static void add_term(eddy_text *text, bool *is_first, int64_t number, const char *of) {
+    if (number == 0)
+        return;
+    if (!*is_first)
+        eddy_text_add(text, number < 0 ? " - " : " + ");
+    else if (number < 0)
+        eddy_text_add(text, "-");
+    uint64_t size = number < 0 ? -(uint64_t)number : (uint64_t)number;
+    if (size != 1 || !of[0])
+        eddy_text_add(text, "%llu", (unsigned long long)size);
+    eddy_text_add(text, "%s", of);
+    *is_first = false;
+}
+
+/* What the keys say of a number where all sizes are those, though none may be as small. */
+static bool tell_at(const void *const *keys, const eddy_key_sizes *at, size_t word, int64_t m,
+                    int64_t n, int64_t *told) {
+    eddy_sizes known[EDDY_KNOWN_MOST];
+    int64_t numbers[EDDY_KNOWN_MOST];
+    eddy_affine affine;
+    for (int32_t k = 0; k < 2 * at->count; k++) {
+        known[k] = sizes_at(keys, k, at);
+        numbers[k] = word_of(keys, k, word);
+    }
+    return eddy_affine_of(known, at->count, (eddy_sizes){{m, n}}, &affine) &&
+           eddy_affine_number(&affine, numbers, told);
+}
+
+/* "3", "n", "2n - 1", of two sizes "m", "4 + mn"; "3..." where it does not change by whole numbers. */
+static void add_number(eddy_text *text, const void *const *keys, const eddy_key_sizes *at,
+                       size_t word) {
+    int64_t rest, by_m, by_n = 0, by_both = 0;
+    bool is_first = true, is_whole = tell_at(keys, at, word, 0, 0, &rest) &&
+                                     tell_at(keys, at, word, 1, 0, &by_m) &&
+                                     (at->count == 1 || (tell_at(keys, at, word, 0, 1, &by_n) &&
+                                                         tell_at(keys, at, word, 1, 1, &by_both)));
+    if (!is_whole) {
+        eddy_text_add(text, "%lld...", (long long)word_of(keys, 0, word));
         return;
     }
-    if (slope != 1)
-        eddy_text_add(text, "%lld", (long long)slope);
-    eddy_text_add(text, "n");
-    if (rest != 0)
-        eddy_text_add(text, " %c %lld", rest < 0 ? '-' : '+', (long long)(rest < 0 ? -rest : rest));
+    by_m -= rest;
+    by_n -= at->count == 1 ? 0 : rest;
+    by_both -= at->count == 1 ? 0 : rest + by_m + by_n;
+    add_term(text, &is_first, by_both, "mn");
+    add_term(text, &is_first, by_m, at->count == 1 ? "n" : "m");
+    add_term(text, &is_first, by_n, "n");
+    add_term(text, &is_first, rest, "");
+    if (is_first)
+        eddy_text_add(text, "0");
 }
 
-void eddy_signature_key_describe(const void *first, const void *second, char *buffer, size_t size) {
-    const int64_t *a = first, *b = second;
-    size_t at = find_size(a, b);
-    eddy_affine affine = {{a[at], b[at]}, a[at]};
+void eddy_signature_key_describe(const void *const *keys, const eddy_key_sizes *sizes, char *buffer,
+                                 size_t size) {
+    const int64_t *first = keys[0];
+    size_t at = HEAD_WORDS;
     eddy_text text = {buffer, size, 0};
     buffer[0] = 0;
-    at = HEAD_WORDS;
-    for (int64_t i = 0; i < inputs_in(a); i++) {
-        int32_t rank = rank_in(a + at);
+    for (int64_t i = 0; i < inputs_in(first); i++) {
+        int32_t rank = rank_in(first + at);
         eddy_text_add(&text, "%s%s[", i > 0 ? ", " : "",
-                      eddy_dtype_name((eddy_dtype)(a[at + 1] & 0xff)));
+                      eddy_dtype_name((eddy_dtype)(first[at + 1] & 0xff)));
         at += 2;
         for (int32_t d = 0; d < rank; d++, at += 2) {
             eddy_text_add(&text, d > 0 ? ", " : "");
-            add_number(&text, &affine, a[at], b[at]);
+            add_number(&text, keys, sizes, at);
         }
         eddy_text_add(&text, "]");
     }

@@ -80,13 +80,23 @@ typedef struct eddy_signature {
 size_t eddy_signature_key_room(int64_t input_count, int64_t scalar_count);
 size_t eddy_signature_key_make(void *memory, eddy_list inputs, eddy_scalars scalars);
 
-/* Whether a key is what two others foretell (affine.h): they differ in dims and strides alone, and the first dim in which they do is the size. What guards
- * have read is the same in all. *affine: the sizes. The third key may be the second. */
-bool eddy_signature_key_is_foretold(const void *first, const void *second, const void *third,
-                                    size_t key_bytes, eddy_affine *affine);
+/* Where keys that foretell others have their sizes. */
+typedef struct eddy_key_sizes {
+    int32_t count;
+    size_t words[EDDY_SIZES_MOST];
+} eddy_key_sizes;
 
-/* "f32[n, 4], i64[2n + 1]": the inputs of two keys that foretell others, whose size is n. */
-void eddy_signature_key_describe(const void *first, const void *second, char *buffer, size_t size);
+/* Whether two keys foretell others of another size, or four keys others of two other sizes (affine.h): they differ in dims and strides alone. The first dim in which they do is the first size; the second one is
+ * the first dim behind it that does not follow from that one. What guards have read is the same in all. */
+bool eddy_signature_keys_have_sizes(const void *const *keys, int32_t size_count, size_t key_bytes,
+                                    eddy_key_sizes *at);
+/* Whether a key is what these foretell; it may be one of them. *sizes: its own. */
+bool eddy_signature_key_is_foretold(const void *const *keys, const eddy_key_sizes *at,
+                                    const void *key, size_t key_bytes, eddy_sizes *sizes);
+
+/* "f32[n, 4], i64[2n + 1]", "f32[m, n]": the inputs of keys that foretell others, whose sizes are n, or m and n. */
+void eddy_signature_key_describe(const void *const *keys, const eddy_key_sizes *at, char *buffer,
+                                 size_t size);
 
 /* with: what the values of guards are, for explain, or "". NULL without memory. */
 eddy_signature *eddy_signature_create(const void *key, size_t key_bytes, eddy_list inputs,

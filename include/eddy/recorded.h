@@ -58,8 +58,8 @@ typedef struct eddy_recorded_options {
     bool is_strict;
     /* Of all programs, beside the tensors that they hold; the least recently used are dropped. 0: 256 MB. */
     int64_t most_bytes;
-    /* What the function does depends on the sizes of its inputs in no other way than through the shapes of its tensors: from programs of two sizes
-     * those of others follow, without a recording (docs/programs.md). */
+    /* What the function does depends on the sizes of its inputs in no other way than through the shapes of its tensors: from programs of two sizes, or of four
+     * pairs where two sizes change independently, those of others follow, without a recording (docs/programs.md). */
     bool foretells_shapes;
     /* With foretells_shapes: all sizes from 2 up to this one ("up to N") follow once a third size was recorded, in steps of what the recorded ones differ by, and
      * are replayed at their first call. Their programs share what is planned, once, for the largest, and each run takes memory for that. A size above it is not

@@ -10,6 +10,8 @@ eddy_status run_programs(double *results);
 eddy_status run_program_gradients(double *results);
 /* The same of recorded functions that read what they have computed. */
 eddy_status run_program_paths(double *results);
+/* The same of recorded functions of two sizes. */
+eddy_status run_program_sizes(double *results);
 /* The same of programs on several devices. */
 eddy_status run_program_devices(double *results);
 #endif

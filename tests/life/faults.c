@@ -131,9 +131,10 @@ static bool choose(const char *threads_of, const char *name) {
     static const struct {
         const char *name;
         eddy_status (*work)(double *results);
-    } works[] = {{"train", train_step},        {"programs", run_programs},
-                 {"streams", run_programs},    {"gradients", run_program_gradients},
-                 {"paths", run_program_paths}, {"devices", run_program_devices}};
+    } works[] = {{"train", train_step},           {"programs", run_programs},
+                 {"streams", run_programs},       {"gradients", run_program_gradients},
+                 {"paths", run_program_paths},    {"sizes", run_program_sizes},
+                 {"devices", run_program_devices}};
     uses_one_thread = strcmp(threads_of, "one_thread") == 0;
     has_streams = strcmp(name, "streams") == 0;
     for (size_t i = 0; i < sizeof(works) / sizeof(works[0]); i++)

@@ -335,15 +335,18 @@ static eddy_status negates(void *context, eddy_recorded_call *call) {
     return EDDY_OK;
 }
 
-/* Rows of another width are another class. Returns how often the function ran. */
-static int run_width(eddy_recorded *recorded, counted *c, int64_t width, const int64_t *rows,
-                     int count) {
+/* Tensors of another rank are another class. Returns how often the function ran. */
+static int run_rank(eddy_recorded *recorded, counted *c, int32_t rank, const int64_t *rows,
+                    int count) {
     int before = c->calls;
     for (int i = 0; i < count; i++) {
         eddy_scope *scope = eddy_scope_begin();
-        eddy_tensor *x = eddy_ones(EDDY_SHAPE(rows[i], width), EDDY_F32, NULL), *y;
+        eddy_shape shape = {.rank = rank, .dims = {rows[i]}};
+        for (int32_t d = 1; d < rank; d++)
+            shape.dims[d] = 1;
+        eddy_tensor *x = eddy_ones(shape, EDDY_F32, NULL), *y;
         must(eddy_recorded_run(recorded, EDDY_LIST(x), (eddy_scalars){0}, &y));
-        cr_assert_eq(sum_of(y), -(double)(rows[i] * width));
+        cr_assert_eq(sum_of(y), -(double)rows[i]);
         eddy_scope_end(scope);
     }
     return c->calls - before;
@@ -355,11 +358,11 @@ Test(shapes, the_class_that_was_learnt_least_recently_makes_room) {
     eddy_scope *scope = eddy_scope_begin();
     counted c = {0};
     eddy_recorded *recorded = make(negates, &c, 1);
-    for (int64_t width = 1; width <= 9; width++)
-        cr_assert_eq(run_width(recorded, &c, width, learning, 5), 5);
-    cr_assert_eq(run_width(recorded, &c, 1, later, 2), 2, "of nine classes the first is gone");
-    for (int64_t width = 2; width <= 9; width++)
-        cr_assert_eq(run_width(recorded, &c, width, later, 2), 0, "width %lld", (long long)width);
+    for (int32_t rank = 1; rank <= 9; rank++)
+        cr_assert_eq(run_rank(recorded, &c, rank, learning, 5), 5);
+    cr_assert_eq(run_rank(recorded, &c, 1, later, 2), 2, "of nine classes the first is gone");
+    for (int32_t rank = 2; rank <= 9; rank++)
+        cr_assert_eq(run_rank(recorded, &c, rank, later, 2), 0, "rank %d", rank);
     eddy_recorded_release(&recorded);
     expect_nothing_left(scope);
 }
