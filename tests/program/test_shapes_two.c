@@ -165,6 +165,16 @@ static eddy_status adds_rows(void *context, eddy_recorded_call *call) {
     return EDDY_OK;
 }
 
+/* The last of three parts of the columns: how many these are depends on how the size divides. */
+static eddy_status chunks(void *context, eddy_recorded_call *call) {
+    eddy_tensor *parts[3];
+    int64_t count;
+    ((counted *)context)->calls++;
+    eddy_status status = eddy_chunk(call->inputs.items[0], 3, 1, parts, 3, &count);
+    call->outputs[0] = status == EDDY_OK ? eddy_exp(parts[2]) : NULL;
+    return status;
+}
+
 static int run_pairs(eddy_recorded_body *body, const eddy_recorded_options *options,
                      const pair *pairs, int count, const char *explained) {
     eddy_scope *scope = eddy_scope_begin();
@@ -206,9 +216,35 @@ Test(shapes_two, one_size_is_still_known_by_itself) {
     cr_assert_eq(
         run_pairs(has_threshold, FORETELLS,
                   PAIRS({4, 6}, {4, 6}, {8, 6}, {8, 6}, {7, 6}, {5, 6}, {4, 11}, {4, 11}, {8, 11},
-                        {8, 11}, {5, 7}, {6, 6}, {6, 8}),
+                        {8, 11}, {6, 6}),
                   "(f32[6, 6]): ran 0 times, replayed 1 times; as programs of other sizes"),
-        5 + 4 + 1 + 1);
+        5 + 4, "what two say of 6 x 6 was checked, what four say was not");
+}
+
+Test(shapes_two, one_size_is_learnt_where_two_were_given_up) {
+    cr_assert_eq(
+        run_pairs(has_threshold, FORETELLS,
+                  PAIRS({4, 6}, {4, 6}, {8, 6}, {8, 6}, {4, 11}, {4, 11}, {8, 11}, {8, 11}, {5, 7},
+                        {4, 9}, {4, 9}, {8, 9}, {8, 9}, {7, 9}, {5, 9}),
+                  "(f32[5, 9]): ran 0 times, replayed 1 times; as programs of other sizes"),
+        8 + 1 + 4 + 1);
+}
+
+/* One of the four has another op. */
+static eddy_status has_odd_corner(void *context, eddy_recorded_call *call) {
+    eddy_tensor *x = call->inputs.items[0];
+    ((counted *)context)->calls++;
+    call->outputs[0] = eddy_dim_of(x, 0) == 8 && eddy_dim_of(x, 1) == 6 ? eddy_neg(x) : eddy_abs(x);
+    return EDDY_OK;
+}
+
+Test(shapes_two, four_that_are_not_alike_foretell_nothing) {
+    cr_assert_eq(run_pairs(has_odd_corner, FORETELLS,
+                           PAIRS({4, 6}, {4, 6}, {8, 6}, {8, 6}, {4, 11}, {4, 11}, {8, 11}, {8, 11},
+                                 {5, 7}, {6, 9}),
+                           "(f32[m, n]): of m x n = 6 x 9 the programs of 4 x 11, 4 x 6, 8 x 6 and "
+                           "8 x 11 foretell nothing"),
+                 8 + 2);
 }
 
 Test(shapes_two, programs_of_which_none_follow_are_explained) {
@@ -219,6 +255,15 @@ Test(shapes_two, programs_of_which_none_follow_are_explained) {
         "nothing: they differ in more than sizes, or a number would not be whole\n");
 }
 
+/* Three even sizes are alike, and odd ones are not. */
+Test(shapes_two, both_sizes_follow_in_steps) {
+    cr_assert_eq(run_pairs(chunks, FORETELLS,
+                           PAIRS({4, 6}, {4, 6}, {7, 6}, {7, 6}, {4, 10}, {4, 10}, {7, 10}, {7, 10},
+                                 {5, 8}, {6, 7}),
+                           "(f32[6, 7]): ran 1 times"),
+                 8 + 1 + 1);
+}
+
 /* The option is that of functions of one size. */
 Test(shapes_two, buckets_are_of_one_size) {
     cr_assert_eq(run_pairs(has_threshold,
@@ -227,6 +272,32 @@ Test(shapes_two, buckets_are_of_one_size) {
                                  {4, 11}, {7, 12}, {7, 12}, {6, 9}, {7, 8}, {41, 6}, {60, 60}),
                            "(f32[n, 6]), n above 40: ran 2 times; not replayed"),
                  5 + 1 + 4 + 1 + 1 + 1);
+}
+
+static eddy_status multiplies(void *context, eddy_recorded_call *call) {
+    ((counted *)context)->calls++;
+    call->outputs[0] = eddy_matmul(call->inputs.items[0], call->inputs.items[1]);
+    return call->outputs[0] ? EDDY_OK : EDDY_INVALID_ARGUMENT;
+}
+
+/* Of dims that change with m none is the second size. */
+Test(shapes_two, sizes_that_follow_from_the_first_are_none) {
+    static const pair pairs[] = {{2, 3}, {2, 3}, {5, 3}, {5, 3}, {2, 6}, {2, 6},
+                                 {5, 6}, {5, 6}, {3, 4}, {4, 5}, {3, 5}};
+    eddy_scope *scope = eddy_scope_begin();
+    counted c = {0};
+    char text[4096];
+    eddy_recorded *recorded = eddy_recorded_create(multiplies, &c, 1, FORETELLS);
+    for (int i = 0; i < 11; i++) {
+        eddy_tensor *x = numbers(EDDY_SHAPE(pairs[i].m, 2 * pairs[i].m + 1), i),
+                    *y = numbers(EDDY_SHAPE(2 * pairs[i].m + 1, pairs[i].n), i), *product;
+        must(eddy_recorded_run(recorded, EDDY_LIST(x, y), (eddy_scalars){0}, &product));
+        must_have_same_bits(product, eddy_matmul(x, y), "of the call");
+    }
+    cr_assert_gt(eddy_recorded_explain(recorded, text, sizeof(text)), 0);
+    cr_assert_eq(c.calls, 9, "%s", text);
+    eddy_recorded_release(&recorded);
+    eddy_scope_end(scope);
 }
 
 /* ---- gradients through a replay ---- */
