@@ -24,6 +24,7 @@ typedef struct eddy_block_call {
         carried_count; /* so many first outputs take the places of the inputs, and may be these */
     eddy_recording *recording; /* NULL: calls are not recorded */
     int64_t timeout;
+    eddy_device device; /* of a loop, of what the call itself makes: its inputs' */
 } eddy_block_call;
 
 /* The thread's recording, if its calls are recorded now. */

@@ -237,7 +237,8 @@ eddy_status eddy_block_pass_run(const eddy_gradient_call *gradient, uint64_t rec
         return eddy_fail(EDDY_OUT_OF_MEMORY, origin, "no memory to go back");
     eddy_block_pass pass = {.call = {.caller = eddy_caller_self,
                                      .origin = origin,
-                                     .recording = recording_with(recording)},
+                                     .recording = recording_with(recording),
+                                     .device = gradient->device},
                             .gradient = gradient,
                             .op = op,
                             .joined = memory,

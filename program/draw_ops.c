@@ -88,9 +88,9 @@ static eddy_status apply_op(eddy_caller *caller, eddy_apply *apply, const void *
     return status;
 }
 
-eddy_status eddy_draw_op_get(eddy_caller *caller, const void *of, const void *address,
-                             eddy_tensor **drawn) {
-    eddy_apply apply = {.op = &draw_get, .outputs = drawn, .address = address};
+eddy_status eddy_draw_op_get(eddy_caller *caller, const eddy_device *device, const void *of,
+                             const void *address, eddy_tensor **drawn) {
+    eddy_apply apply = {.op = &draw_get, .device = device, .outputs = drawn, .address = address};
     return apply_op(caller, &apply, of);
 }
 

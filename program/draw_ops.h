@@ -22,9 +22,10 @@ static inline bool eddy_draw_op_changes_words(const eddy_code *code,
     return eddy_code_late_draw(code, instruction) != 0 || eddy_draw_op_sets(instruction->op);
 }
 
-/* While calls are noted. `attributes`: those of the recorded call that drew. *drawn: a reference. */
-EDDY_MUST_USE eddy_status eddy_draw_op_get(eddy_caller *caller, const void *attributes,
-                                           const void *address, eddy_tensor **drawn);
+/* While calls are noted. `attributes`: those of the recorded call that drew. *drawn: a reference, on the device. */
+EDDY_MUST_USE eddy_status eddy_draw_op_get(eddy_caller *caller, const eddy_device *device,
+                                           const void *attributes, const void *address,
+                                           eddy_tensor **drawn);
 EDDY_MUST_USE eddy_status eddy_draw_op_set(eddy_caller *caller, eddy_tensor *drawn,
                                            const void *attributes, const void *address);
 

@@ -96,8 +96,7 @@ static eddy_tensor *make_zeros(const eddy_loop *l, int64_t rows, const eddy_shap
                                eddy_dtype dtype) {
     eddy_shape shape = {.rank = row->rank + 1, .dims = {rows}};
     memcpy(shape.dims + 1, row->dims, (size_t)row->rank * sizeof(row->dims[0]));
-    (void)l;
-    return eddy_zeros(shape, dtype, NULL);
+    return eddy_zeros(shape, dtype, EDDY_OPTIONS(zeros, .device = l->call.device));
 }
 
 /* The rows of output i in the order of the slices, and zeros for steps that there were not. */
@@ -192,6 +191,12 @@ static eddy_status run(eddy_loop *l, eddy_list given, bool is_recorded, eddy_ten
     return status;
 }
 
+/* All that a recorded loop works on is on one device. */
+static eddy_device find_device(const eddy_loop *l, eddy_list carried) {
+    const eddy_list inputs = carried.count > 0 ? carried : l->xs;
+    return inputs.count > 0 ? eddy_tensor_device(inputs.items[0]) : (eddy_device){0};
+}
+
 eddy_status eddy_loop_call(eddy_loop *l, eddy_list carried, bool is_recorded,
                            eddy_tensor **outputs) {
     size_t inputs = (size_t)eddy_loop_input_count(&l->counts),
@@ -199,6 +204,7 @@ eddy_status eddy_loop_call(eddy_loop *l, eddy_list carried, bool is_recorded,
     l->carried = eddy_memory_acquire_zeroed(bytes + 1, EDDY_MEMORY_PROGRAM);
     if (!l->carried)
         return eddy_fail(EDDY_OUT_OF_MEMORY, l->call.origin, "no memory for the outputs");
+    l->call.device = find_device(l, carried);
     l->first = l->carried + l->counts.outputs;
     l->next = l->first + l->counts.outputs;
     l->inputs = l->next + l->counts.outputs;

@@ -405,7 +405,9 @@ static eddy_status make_rows(const noting *n, int64_t i, const eddy_outcome *out
     const eddy_spec *row = &n->probed->rows[i - n->loop->counts.carried];
     eddy_shape shape = {.rank = row->shape.rank + 1, .dims = {n->loop->counts.rows}};
     memcpy(shape.dims + 1, row->shape.dims, (size_t)row->shape.rank * sizeof(int64_t));
-    eddy_status status = keep(eddy_zeros(shape, row->dtype, NULL), outcome, &n->made[i]);
+    eddy_status status =
+        keep(eddy_zeros(shape, row->dtype, EDDY_OPTIONS(zeros, .device = n->call->device)), outcome,
+             &n->made[i]);
     return status == EDDY_OK
                ? eddy_tensor_list_view(n->call->caller, n->made[i], n->loop->counts.rows,
                                        n->call->origin, &n->rows[i])
@@ -421,7 +423,9 @@ static eddy_status make_all(const noting *n, const eddy_outcome *outcome) {
         status = eddy_tensor_list_view(n->call->caller, n->loop->xs.items[i], counts->rows,
                                        n->call->origin, &n->xs[i]);
     if (status == EDDY_OK && is_counted(n))
-        status = keep(eddy_zeros((eddy_shape){0}, EDDY_I64, NULL), outcome, &n->lists[0]);
+        status = keep(
+            eddy_zeros((eddy_shape){0}, EDDY_I64, EDDY_OPTIONS(zeros, .device = n->call->device)),
+            outcome, &n->lists[0]);
     if (status == EDDY_OK && n->tape)
         status =
             eddy_saved_make_lists(n->call, &n->probed->saved, counts->rows, n->xs, n->lists + 1);

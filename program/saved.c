@@ -400,10 +400,10 @@ eddy_status eddy_saved_make_lists(const eddy_block_call *call, const eddy_saved 
             eddy_tensor_retain(lists[row++]);
             continue;
         }
-        status = part->root
-                     ? eddy_tensor_list_make(call->caller, (eddy_dtype)part->root->dtype,
-                                             part->root->count, step_count, &lists[row++])
-                     : eddy_tensor_list_make(call->caller, EDDY_I64, 2, step_count, &lists[row++]);
+        eddy_dtype dtype = part->root ? (eddy_dtype)part->root->dtype : EDDY_I64;
+        int64_t elements = part->root ? part->root->count : 2;
+        status = eddy_tensor_list_make(call->caller, call->device, dtype, elements, step_count,
+                                       &lists[row++]);
     }
     return status;
 }
@@ -423,9 +423,9 @@ static eddy_status flatten(const eddy_block_call *call, eddy_tensor *root, eddy_
 /* What a step puts into its list: all elements of a storage, or a seed and a counter. */
 static eddy_status make_row(const eddy_block_call *call, const eddy_saved_part *part,
                             eddy_tensor **row) {
-    return part->node
-               ? eddy_draw_op_get(call->caller, part->node->attributes, call->origin.address, row)
-               : flatten(call, part->root, row);
+    return part->node ? eddy_draw_op_get(call->caller, &call->device, part->node->attributes,
+                                         call->origin.address, row)
+                      : flatten(call, part->root, row);
 }
 
 eddy_status eddy_saved_put(const eddy_block_call *call, const eddy_saved *saved,

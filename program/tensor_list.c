@@ -169,13 +169,14 @@ eddy_status eddy_tensor_list_shape(eddy_caller *caller, eddy_tensor *row, const 
 
 /* ---- calls ---- */
 
-eddy_status eddy_tensor_list_make(eddy_caller *caller, eddy_dtype dtype, int64_t count,
-                                  int64_t rows, eddy_tensor **list) {
+eddy_status eddy_tensor_list_make(eddy_caller *caller, eddy_device device, eddy_dtype dtype,
+                                  int64_t count, int64_t rows, eddy_tensor **list) {
     eddy_scope *scope = caller->scope;
     eddy_outcome outcome;
     caller->scope = NULL; /* no scope may own it */
     eddy_outcome_begin(&outcome);
-    eddy_tensor *made = eddy_zeros(EDDY_SHAPE(rows, count), dtype, NULL);
+    eddy_tensor *made =
+        eddy_zeros(EDDY_SHAPE(rows, count), dtype, EDDY_OPTIONS(zeros, .device = device));
     eddy_outcome_end(&outcome);
     caller->scope = scope;
     *list = made;

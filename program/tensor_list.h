@@ -24,9 +24,10 @@ EDDY_MUST_USE eddy_status eddy_tensor_list_shape(eddy_caller *caller, eddy_tenso
 /* By name; NULL if it is none. */
 const eddy_op *eddy_tensor_list_find(const char *name);
 
-/* A list of so many rows of `count` elements, with a reference; they are 0. */
-EDDY_MUST_USE eddy_status eddy_tensor_list_make(eddy_caller *caller, eddy_dtype dtype,
-                                                int64_t count, int64_t rows, eddy_tensor **list);
+/* A list of so many rows of `count` elements on the device, with a reference; they are 0. */
+EDDY_MUST_USE eddy_status eddy_tensor_list_make(eddy_caller *caller, eddy_device device,
+                                                eddy_dtype dtype, int64_t count, int64_t rows,
+                                                eddy_tensor **list);
 EDDY_MUST_USE eddy_status eddy_tensor_list_set(eddy_caller *caller, eddy_tensor *row,
                                                eddy_tensor *at, eddy_tensor *list,
                                                const void *address);
