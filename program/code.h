@@ -33,6 +33,8 @@ typedef struct eddy_code_value {
     bool
         is_donated; /* an input that nobody reads behind the run: what is last used may be overwritten */
     bool is_late; /* its shape depends on data: it is made behind a run (late_calls.h) */
+    bool
+        is_turned; /* channels-last, which was row-major: so its text still says (passes/layout.c) */
     /* Where its memory is; all zero: on the CPU. */
     int8_t device_kind, device_index;
     /* 1 + the value whose memory it takes over, where that is last used, and which shares none itself; 0: none. */

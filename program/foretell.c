@@ -23,7 +23,7 @@ static bool has_same_values(const eddy_code *a, const eddy_code *b) {
         const eddy_code_value *value = eddy_code_value_at(a, v), *other = eddy_code_value_at(b, v);
         if (value->kind != other->kind || value->is_written != other->is_written ||
             value->shares != other->shares || value->is_in_tile != other->is_in_tile ||
-            !eddy_code_has_same_device(value, other))
+            value->is_turned != other->is_turned || !eddy_code_has_same_device(value, other))
             return false;
     }
     return true;

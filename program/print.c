@@ -131,6 +131,8 @@ static void print_operand(eddy_printer *p, const eddy_code_operand *operand) {
     }
     eddy_layout layout;
     eddy_code_operand_layout(code_of(p), operand, &layout);
+    if (eddy_code_value_at(code_of(p), operand->value)->is_turned)
+        eddy_shape_strides_contiguous(layout.rank, layout.dims, layout.strides);
     bool is_target = operand->access & EDDY_CODE_WRITES && !(operand->access & EDDY_CODE_MAKES);
     if (is_target)
         eddy_text_add(&p->text, operand->access & EDDY_CODE_REPLACES ? "put "

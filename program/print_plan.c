@@ -20,6 +20,8 @@ static void print_place(eddy_printer *p, const eddy_place *place, uint32_t value
     else
         eddy_printer_value(p, executable_of(p)->base_values[place->base - 1]);
     eddy_text_add(&p->text, " + %" PRId64, place->offset);
+    if (eddy_code_value_at(&p->program->code, value)->is_turned)
+        eddy_text_add(&p->text, " channels-last");
 }
 
 static void print_places(eddy_printer *p, uint32_t i) {

@@ -91,8 +91,9 @@ typedef struct eddy_bindings {
 /* Passes that `all` leaves off, in the order in which they run, behind `fold`: results may differ in their last bits, since an op is rounded otherwise or its sums have
  * another order. Errors, random numbers and shapes stay as they are. docs/programs.md says how large the differences are. */
 #define EDDY_FAST_PASS_LIST(row)                                                                   \
-    row(accumulate, "adds products to a value at once")                                            \
-        row(winograd, "computes convolutions of 3 x 3 windows with fewer products")
+    row(layout, "lays images channels-last between convolutions")                                  \
+        row(accumulate, "adds products to a value at once")                                        \
+            row(winograd, "computes convolutions of 3 x 3 windows with fewer products")
 
 /* ---- recording ---- */
 

@@ -12,6 +12,7 @@ static const pass_row rows[] = {
     {EDDY_PASS_NUMBER_dead, eddy_pass_dead},
     {EDDY_PASS_NUMBER_same, eddy_pass_same},
     {EDDY_PASS_NUMBER_richer, eddy_pass_richer},
+    {EDDY_PASS_NUMBER_layout, eddy_pass_layout},
     {EDDY_PASS_NUMBER_accumulate, eddy_pass_accumulate},
     {EDDY_PASS_NUMBER_winograd, eddy_pass_winograd},
     {EDDY_PASS_NUMBER_move, eddy_pass_move},
