@@ -81,6 +81,30 @@ Test(layout, images_between_convolutions_are_turned) {
     expect_nothing_left(scope);
 }
 
+/* They are what elementwise ops have together with the weights. */
+Test(layout, gradients_of_weights_stay) {
+    eddy_scope *scope = eddy_scope_begin();
+    net n = make_net();
+    must(eddy_requires_grad_set(n.w, true));
+    begin();
+    eddy_tensor *y = eddy_max_pool2d(eddy_relu(convolve(n.x, n.w)), EDDY_PAIR(2, 2), NULL), *out;
+    must(eddy_backward(eddy_sum(convolve(y, n.v), EDDY_ALL_AXES, NULL)));
+    eddy_tensor *step = eddy_mul_s(eddy_square(eddy_grad_of(n.w)), EDDY_S(2));
+    eddy_program *program = end(n.x, step);
+    for (uint32_t i = 0; i < program->code.operands.count; i++) {
+        const eddy_code_operand *operand = eddy_code_operand_at(&program->code, i);
+        if (!eddy_code_operand_is_absent(operand) && operand->rank == 4 &&
+            eddy_code_dims(&program->code, operand)[3] == 3)
+            cr_assert_not(eddy_code_value_at(&program->code, operand->value)->is_turned);
+    }
+    cr_assert_gt(turned_in(program), 4);
+    must(eddy_program_run(program, EDDY_LIST(n.x), &out));
+    must_have_same_bits(out, step, "a run");
+    eddy_program_release(&program);
+    must(eddy_grads_zero(EDDY_LIST(n.w)));
+    expect_nothing_left(scope);
+}
+
 Test(layout, it_is_off_unless_it_is_named) {
     static const char *const passes[] = {NULL, "all", "none", "winograd", "all,accumulate"};
     eddy_scope *scope = eddy_scope_begin();
@@ -160,22 +184,30 @@ static eddy_tensor *softened(eddy_tensor *h) {
     return eddy_gt_s(eddy_softmax(h, 1), EDDY_S(0.5));
 }
 
-static eddy_tensor *padded(eddy_tensor *h) {
+static eddy_tensor *flipped(eddy_tensor *h) {
     return eddy_flip(h, EDDY_AXES(3));
 }
 
+static eddy_tensor *with_rows_as_columns(eddy_tensor *h) {
+    return eddy_neg(eddy_transpose(h, 2, 3));
+}
+
+/* Two convolutions have it in common, so that nothing but the name speaks against turning it. */
 Test(layout, images_that_are_named_otherwise_stay) {
     static eddy_tensor *(*const names[])(eddy_tensor *) = {
-        as_rows,         as_other_images, in_part,  in_another_order,
-        written_in_part, joined,          softened, padded};
+        as_rows, as_other_images, in_part, in_another_order,    written_in_part,
+        joined,  softened,        flipped, with_rows_as_columns};
     eddy_scope *scope = eddy_scope_begin();
     net n = make_net();
     for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++) {
         begin();
-        eddy_tensor *y = names[i](convolve(n.x, n.w)), *out;
-        eddy_program *program = end(n.x, y);
-        must(eddy_program_run(program, EDDY_LIST(n.x), &out));
-        must_have_same_bits(out, y, "a run");
+        eddy_tensor *h = convolve(n.x, n.w), *y = names[i](h), *z = convolve(h, n.v), *out[2];
+        eddy_program *program = eddy_record_end(EDDY_BINDINGS(
+            {"x", n.x, EDDY_ROLE_INPUT}, {"y", y, EDDY_ROLE_OUTPUT}, {"z", z, EDDY_ROLE_OUTPUT}));
+        must(program ? EDDY_OK : EDDY_INVALID_ARGUMENT);
+        must(eddy_program_run(program, EDDY_LIST(n.x), out));
+        must_have_same_bits(out[0], y, "a run");
+        must_have_same_bits(out[1], z, "a run");
         cr_assert_eq(turned_in(program), 0, "row %zu", i);
         eddy_program_release(&program);
     }
@@ -204,14 +236,60 @@ Test(layout, a_region_that_has_little_of_convolutions_stays) {
     expect_nothing_left(scope);
 }
 
-/* Attention has rank 4, and no convolutions. */
 Test(layout, what_has_no_convolution_stays) {
     eddy_scope *scope = eddy_scope_begin();
     net n = make_net();
     begin();
-    eddy_program *program =
-        end(n.x, eddy_neg(eddy_max_pool2d(eddy_relu(eddy_square(n.x)), EDDY_PAIR(2, 2), NULL)));
+    eddy_tensor *h = eddy_relu(eddy_max_pool2d(n.x, EDDY_PAIR(2, 2), NULL));
+    eddy_program *program = end(n.x, eddy_max_pool2d(h, EDDY_PAIR(2, 2), NULL));
     cr_assert_eq(turned_in(program), 0);
+    eddy_program_release(&program);
+    expect_nothing_left(scope);
+}
+
+/* ---- roundings ---- */
+
+static eddy_tensor *numbers(eddy_shape shape, int seed) {
+    return eddy_sin(eddy_add_s(eddy_mul_s(integers(shape, seed), EDDY_S(0.7)), EDDY_S(seed)));
+}
+
+/* A sum of n products in another order, both rounded n times: that of magnitudes is a convolution, too. */
+Test(layout, results_are_within_the_bound_of_their_sums) {
+    eddy_scope *scope = eddy_scope_begin();
+    for (int seed = 0; seed < 10; seed++) {
+        int64_t channels = 8 << seed % 4, terms = channels * 9;
+        eddy_tensor *x = numbers(EDDY_SHAPE(4, channels, 12, 12), seed),
+                    *w = numbers(EDDY_SHAPE(16, channels, 3, 3), seed + 1), *out;
+        begin();
+        eddy_tensor *y = eddy_max_pool2d(convolve(x, w), EDDY_PAIR(1, 1), NULL);
+        eddy_program *program = end(x, y);
+        cr_assert_eq(turned_in(program), 1);
+        must(eddy_program_run(program, EDDY_LIST(x), &out));
+        eddy_tensor *bound =
+            eddy_mul_s(convolve(eddy_abs(x), eddy_abs(w)), EDDY_S((double)terms * 2 / (1 << 24)));
+        eddy_tensor *beyond = eddy_gt(eddy_abs(eddy_sub(out, y)), bound);
+        cr_assert_eq(eddy_item_i64(eddy_any(beyond, EDDY_ALL_AXES, NULL), NULL), 0, "seed %d",
+                     seed);
+        eddy_program_release(&program);
+    }
+    expect_nothing_left(scope);
+}
+
+/* Large enough for groups that run tile by tile, which have all images in one order. */
+Test(layout, groups_of_turned_images) {
+    eddy_scope *scope = eddy_scope_begin();
+    eddy_tensor *x = integers(EDDY_SHAPE(4, 3, 24, 24), 1),
+                *w = integers(EDDY_SHAPE(8, 3, 3, 3), 2), *v = integers(EDDY_SHAPE(8, 8, 3, 3), 3),
+                *out;
+    begin();
+    eddy_tensor *h = convolve(x, w);
+    h = eddy_sub_s(eddy_remainder_s(eddy_relu(eddy_add(h, eddy_abs(h))), EDDY_S(5)), EDDY_S(2));
+    eddy_tensor *y = convolve(h, v);
+    eddy_program *program = end(x, y);
+    cr_assert_gt(turned_in(program), 3);
+    cr_assert_gt(program->code.groups.count, 0);
+    must(eddy_program_run(program, EDDY_LIST(x), &out));
+    must_have_same_bits(out, y, "a run");
     eddy_program_release(&program);
     expect_nothing_left(scope);
 }
