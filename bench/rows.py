@@ -214,6 +214,12 @@ def _replay_rows():
             if name in fast:
                 yield Row(f"replay_{row}_fast", "ms", f"fast/{program}", fast[name], (peers[0],), threads, threads == 1)
 
+    for threads in (1, 2):
+        row = f"images_b64_{threads}t"
+        yield Row(f"replay_{row}", "ms", "layout/images", Goal(0.95, "Eddy, without it"),
+                  (Peer("Eddy, without it", "ours/images"), Peer("Eddy, channels-last", "ours/images", f"replay_last_{row}"), Peer("Eddy, calls", "ours/images", row)),
+                  threads, threads == 1)
+
     # The programs of the rows small_*, by default mode; the goals are against calls, in one-thread mode.
     goals = {"gru_b64": 0.6, "decode_b1": 0.6}
     for name in REPLAYED_SMALL:
