@@ -61,24 +61,37 @@ typedef struct points {
     int32_t count;
 } points;
 
+/* Of the newest one's kind alone. */
+static void add(points *all, eddy_shape_point point, eddy_signature *of) {
+    const eddy_shape_point *newest = &all->items[0];
+    bool is_like =
+        all->count == 0 || (point.key_bytes == newest->key_bytes &&
+                            eddy_signature_key_is_like(point.key, newest->key, point.key_bytes));
+    if (!is_like || all->count == POINTS_MOST)
+        return;
+    all->of[all->count] = of;
+    all->items[all->count++] = point;
+}
+
 static void add_signature(points *all, eddy_signature *signature) {
-    if (all->count < POINTS_MOST) {
-        all->of[all->count] = signature;
-        all->items[all->count++] = (eddy_shape_point){.key = signature->key,
-                                                      .key_bytes = signature->key_bytes,
-                                                      .program = signature->source,
-                                                      .inputs = signature->inputs,
-                                                      .input_count = signature->input_count};
-    }
+    add(all,
+        (eddy_shape_point){.key = signature->key,
+                           .key_bytes = signature->key_bytes,
+                           .program = signature->source,
+                           .inputs = signature->inputs,
+                           .input_count = signature->input_count},
+        signature);
 }
 
 static void add_class(points *all, const eddy_shape_class *class) {
-    for (int32_t i = 0; i < class->known_count && all->count < POINTS_MOST; i++)
-        all->items[all->count++] = (eddy_shape_point){.key = class->keys[i],
-                                                      .key_bytes = class->key_bytes,
-                                                      .program = class->programs[i],
-                                                      .inputs = class->inputs,
-                                                      .input_count = class->input_count};
+    for (int32_t i = 0; i < class->known_count; i++)
+        add(all,
+            (eddy_shape_point){.key = class->keys[i],
+                               .key_bytes = class->key_bytes,
+                               .program = class->programs[i],
+                               .inputs = class->inputs,
+                               .input_count = class->input_count},
+            NULL);
 }
 
 /* with_classes: what classes of one size were learnt from, too. */

@@ -100,7 +100,7 @@ static void keep_lowered(const making *m, int64_t step) {
 /* Takes what is in common, which is made where it is not there yet. OUT_OF_MEMORY. */
 static eddy_status find_lowered(making *m) {
     eddy_lock_acquire(m->lock);
-    int64_t step = m->class->step.of[0], recorded = m->class->least.of[0];
+    int64_t step = eddy_shape_class_step(m->class), recorded = eddy_shape_class_least(m->class);
     bool is_there = m->bucket->step == step;
     for (int i = 0; i < 2 && is_there; i++) {
         m->lowered[i] = eddy_program_retain(m->bucket->lowered[i]);

@@ -51,15 +51,30 @@ static bool make_buckets(eddy_shape_class *class, const int64_t *edges, int64_t 
     return true;
 }
 
+/* Of as many sizes. */
+static bool is_not_above(eddy_sizes a, eddy_sizes b) {
+    return a.of[0] <= b.of[0] && a.of[1] <= b.of[1];
+}
+
+/* Those that it makes superfluous leave. is_least: it is kept where none is below it, else where none is above. */
+static void add_end(eddy_shape_ends *ends, eddy_sizes sizes, bool is_least) {
+    int32_t kept = 0;
+    for (int32_t i = 0; i < ends->count; i++)
+        if (is_least ? is_not_above(ends->items[i], sizes) : is_not_above(sizes, ends->items[i]))
+            return;
+    for (int32_t i = 0; i < ends->count; i++)
+        if (is_least ? !is_not_above(sizes, ends->items[i]) : !is_not_above(ends->items[i], sizes))
+            ends->items[kept++] = ends->items[i];
+    ends->count = kept;
+    if (kept < EDDY_SHAPE_CLASS_ENDS)
+        ends->items[ends->count++] = sizes;
+}
+
 /* One more recorded size. */
 static void widen(eddy_shape_class *class, eddy_sizes sizes) {
-    for (int32_t s = 0; s < class->at.count; s++) {
-        int64_t size = sizes.of[s], *least = &class->least.of[s], *most = &class->most.of[s];
-        class->step.of[s] =
-            eddy_gcd_i64(class->step.of[s], size > *least ? size - *least : *least - size);
-        *least = size < *least ? size : *least;
-        *most = size > *most ? size : *most;
-    }
+    add_end(&class->least, sizes, true);
+    add_end(&class->most, sizes, false);
+    eddy_size_lattice_add(&class->lattice, class->sizes[0], sizes);
 }
 
 static bool has_same_key_bytes(const eddy_shape_point *points, int32_t count) {
@@ -93,8 +108,7 @@ eddy_shape_class *eddy_shape_class_create(const eddy_shape_point *points, int32_
         (void)eddy_signature_key_is_foretold(keys, &at, keys[i], class->key_bytes,
                                              &class->sizes[i]);
     }
-    class->least = class->most = class->sizes[0];
-    for (int32_t i = 1; i < count; i++)
+    for (int32_t i = 0; i < count; i++)
         widen(class, class->sizes[i]);
     if (copy_keys(class, points) && copy_inputs(class, points) &&
         make_buckets(class, edges, at.count == 1 ? edge_count : 0))
@@ -155,24 +169,37 @@ eddy_shape_bucket *eddy_shape_class_bucket(const eddy_shape_class *class, eddy_s
     return NULL;
 }
 
-static bool is_between(const eddy_shape_class *class, eddy_sizes sizes) {
-    for (int32_t s = 0; s < class->at.count; s++)
-        if (sizes.of[s] < class->least.of[s] || sizes.of[s] > class->most.of[s])
-            return false;
-    return true;
+int64_t eddy_shape_class_step(const eddy_shape_class *class) {
+    int64_t step = (int64_t) class->lattice.rows[0][0];
+    return step < 0 ? -step : step;
 }
 
-static bool is_in_step(const eddy_shape_class *class, eddy_sizes sizes) {
-    for (int32_t s = 0; s < class->at.count; s++)
-        if ((sizes.of[s] - class->least.of[s]) % class->step.of[s] != 0)
-            return false;
-    return true;
+int64_t eddy_shape_class_least(const eddy_shape_class *class) {
+    return class->least.items[0].of[0];
+}
+
+static bool is_between(const eddy_shape_class *class, eddy_sizes sizes) {
+    bool is_above = false, is_below = false;
+    for (int32_t i = 0; i < class->least.count; i++)
+        is_above |= is_not_above(class->least.items[i], sizes);
+    for (int32_t i = 0; i < class->most.count; i++)
+        is_below |= is_not_above(sizes, class->most.items[i]);
+    return is_above && is_below;
 }
 
 bool eddy_shape_class_knows(const eddy_shape_class *class, eddy_sizes sizes) {
     const eddy_shape_bucket *bucket = eddy_shape_class_bucket(class, sizes);
     bool is_within = bucket ? bucket->is_checked && !bucket->is_given_up : is_between(class, sizes);
-    return class->is_checked && !class->is_given_up && is_within && is_in_step(class, sizes);
+    return class->is_checked && !class->is_given_up && is_within &&
+           eddy_size_lattice_has(&class->lattice, class->sizes[0], sizes);
+}
+
+/* Whether a recording of these sizes says more than the programs that are known. */
+static bool checks(const eddy_shape_class *class, eddy_sizes sizes) {
+    for (int32_t i = 0; class->at.count > 1 && i < class->known_count; i++)
+        if (sizes.of[0] == class->sizes[i].of[0] || sizes.of[1] == class->sizes[i].of[1])
+            return false;
+    return true;
 }
 
 void eddy_shape_class_check(eddy_shape_class *class, eddy_sizes sizes, bool is_as_foretold) {
@@ -182,7 +209,7 @@ void eddy_shape_class_check(eddy_shape_class *class, eddy_sizes sizes, bool is_a
         bucket->is_given_up |= !is_as_foretold;
     }
     if (is_as_foretold) {
-        class->is_checked = true;
+        class->is_checked |= checks(class, sizes);
         widen(class, sizes);
     } else if (!class->is_checked || is_between(class, sizes)) {
         class->is_given_up = true;

@@ -3,8 +3,9 @@
  *   two (four) signatures are replayed --> LEARNT --another is recorded, and is as foretold--> CHECKED
  *                                            \--it is not--> GIVEN UP
  *
- * A checked class foretells sizes between the smallest and the largest that was recorded, of each of the two, as far as they differ from those by multiples of what those
- * differ by: three even sizes say nothing of how a function rounds half of an odd one. Another size that is recorded and is as foretold widens that.
+ * A checked class foretells what lies between two recorded sizes, one not above it and one not below it (of two sizes both, so that what grows with them and is cut off somewhere is
+ * cut off in neither), and follows from them whatever is rounded (size_lattice.h). Another size that is recorded and is as foretold widens that. Of a class of two sizes a recording checks
+ * nothing in which one of the sizes is that of one of the four: numbers that are none of a + b m + c n + d mn may agree along all of that line.
  * Where there are buckets (shape_bucket.h), a class of one size foretells all sizes of those in which one was recorded and was as foretold.
  * Nothing is foretold once the tape is another than when the class was learnt.
  *
@@ -16,7 +17,10 @@
 #include <program/foretell.h>
 #include <program/shape_bucket.h>
 #include <program/signature.h>
+#include <program/size_lattice.h>
 
+/* So many recorded sizes are kept that none is below, or above; others are recorded, too, and widen nothing. */
+#define EDDY_SHAPE_CLASS_ENDS 16
 /* So many of a function; beyond these the least recently learnt is dropped. */
 #define EDDY_SHAPE_CLASSES_MOST 8
 
@@ -28,6 +32,12 @@ typedef struct eddy_shape_point {
     const eddy_signature_input *inputs; /* input_count */
     int64_t input_count;
 } eddy_shape_point;
+
+/* Recorded sizes, of which none is below (above) another one in both sizes. */
+typedef struct eddy_shape_ends {
+    eddy_sizes items[EDDY_SHAPE_CLASS_ENDS];
+    int32_t count;
+} eddy_shape_ends;
 
 typedef struct eddy_shape_class {
     _Atomic uint32_t references;   /* atomic: acq_rel when given up */
@@ -41,8 +51,8 @@ typedef struct eddy_shape_class {
     eddy_signature_input *inputs; /* owned: those that are fixed in all */
     int64_t input_count;
     uint64_t tape_changes;        /* when it was learnt */
-    eddy_sizes least, most;       /* lock: of the sizes that were recorded */
-    eddy_sizes step;              /* lock: the greatest of whose multiples they all differ */
+    eddy_shape_ends least, most;  /* lock: of the sizes that were recorded and are as foretold */
+    eddy_size_lattice lattice;    /* lock: of the same */
     bool is_checked, is_given_up; /* lock */
     eddy_shape_bucket *buckets;   /* owned; in the order of sizes; of a class of one size alone */
     int64_t bucket_count;
@@ -67,6 +77,9 @@ bool eddy_shape_class_has(const eddy_shape_class *class, const void *key, size_t
 bool eddy_shape_class_fits_tape(const eddy_shape_class *class);
 /* The bucket of a size; NULL if there is none. */
 eddy_shape_bucket *eddy_shape_class_bucket(const eddy_shape_class *class, eddy_sizes sizes);
+/* Lock. Of a class of one size: what its sizes differ by, and the smallest that was recorded. */
+int64_t eddy_shape_class_step(const eddy_shape_class *class);
+int64_t eddy_shape_class_least(const eddy_shape_class *class);
 /* Lock. Whether the sizes follow from those that were recorded and checked. */
 bool eddy_shape_class_knows(const eddy_shape_class *class, eddy_sizes sizes);
 /* Lock. A recording of these sizes is as foretold, or is not. */

@@ -67,8 +67,8 @@ static int32_t rank_in(const int64_t *input) {
     return (int32_t)(input[1] >> 8 & 0xff);
 }
 
-/* All but dims and strides. */
-static bool is_like(const int64_t *a, const int64_t *b, size_t key_bytes) {
+bool eddy_signature_key_is_like(const void *first, const void *second, size_t key_bytes) {
+    const int64_t *a = first, *b = second;
     size_t at = HEAD_WORDS;
     if (memcmp(a, b, HEAD_WORDS * sizeof(*a)) != 0)
         return false;
@@ -162,7 +162,7 @@ bool eddy_signature_key_is_foretold(const void *const *keys, const eddy_key_size
                                     const void *key, size_t key_bytes, eddy_sizes *sizes) {
     eddy_sizes known[EDDY_KNOWN_MOST];
     eddy_affine affine;
-    if (!is_like(keys[0], key, key_bytes))
+    if (!eddy_signature_key_is_like(keys[0], key, key_bytes))
         return false;
     for (int32_t k = 0; k < 2 * at->count; k++)
         known[k] = sizes_at(keys, k, at);
@@ -177,7 +177,7 @@ bool eddy_signature_keys_have_sizes(const void *const *keys, int32_t size_count,
     known_keys known = {keys, 0};
     *at = (eddy_key_sizes){.count = size_count};
     for (int32_t k = 1; k < 2 * size_count; k++)
-        if (!is_like(keys[0], keys[k], key_bytes))
+        if (!eddy_signature_key_is_like(keys[0], keys[k], key_bytes))
             return false;
     known.first =
         find_dim_word(keys[0], 0, size_count == 1 ? differs_in_two : differs_in_four, &known);

@@ -80,6 +80,9 @@ typedef struct eddy_signature {
 size_t eddy_signature_key_room(int64_t input_count, int64_t scalar_count);
 size_t eddy_signature_key_make(void *memory, eddy_list inputs, eddy_scalars scalars);
 
+/* Whether two keys of as many bytes differ in dims and strides alone, if at all. */
+bool eddy_signature_key_is_like(const void *a, const void *b, size_t key_bytes);
+
 /* Where keys that foretell others have their sizes. */
 typedef struct eddy_key_sizes {
     int32_t count;
