@@ -77,14 +77,14 @@ static eddy_status hold_copy(const eddy_block_pass *p, eddy_tensor *tensor, eddy
     return eddy_copy_contiguous(p->call.caller, tensor, p->call.origin.address, copy);
 }
 
-/* Of a carried tensor its first gradient, of rows what comes to all of them. */
+/* Of a carried tensor its first gradient, of rows what comes to all of them. A carried tensor that nothing comes to behind the loop has what the last step adds to nothing. */
 static eddy_status begin_output(const back *b, int64_t i) {
     const eddy_block_pass *p = b->pass;
     eddy_tensor *first = p->gradient->grads[i];
     if (i >= b->tape->counts.carried)
         return eddy_tensor_list_view(p->call.caller, first, b->tape->counts.rows, p->call.origin,
                                      &b->gradients[i]);
-    eddy_status status = first ? EDDY_OK : zeros(p, i, &first);
+    eddy_status status = first ? EDDY_OK : nothing(p, i, &first);
     return status == EDDY_OK ? hold_copy(p, first, &b->gradients[i]) : status;
 }
 
