@@ -266,6 +266,42 @@ Test(shapes_two, both_sizes_follow_in_steps) {
                  8 + 1 + 1);
 }
 
+static eddy_status negates(void *context, eddy_recorded_call *call) {
+    ((counted *)context)->calls++;
+    call->outputs[0] = eddy_neg(call->inputs.items[0]);
+    return EDDY_OK;
+}
+
+/* Each has one signature, of which nothing follows: more than there is room for points. */
+Test(shapes_two, arguments_of_other_kinds_are_no_points) {
+    static const pair pairs[] = {{4, 6}, {8, 6}, {4, 11}, {8, 11}};
+    eddy_scope *scope = eddy_scope_begin();
+    counted c = {0};
+    eddy_recorded *recorded = eddy_recorded_create(negates, &c, 1, FORETELLS);
+    for (int i = 0; i < 4; i++)
+        for (int twice = 0; twice < 2; twice++) {
+            eddy_tensor *y;
+            for (int32_t rank = 3; i == 3 && rank < 16; rank++) {
+                eddy_shape shape = {.rank = rank, .dims = {2, 3}};
+                for (int32_t d = 2; d < rank; d++)
+                    shape.dims[d] = 1;
+                must(eddy_recorded_run(recorded, EDDY_LIST(numbers(shape, 1)), (eddy_scalars){0},
+                                       &y));
+            }
+            eddy_tensor *x = numbers(EDDY_SHAPE(pairs[i].m, pairs[i].n), i);
+            must(eddy_recorded_run(recorded, EDDY_LIST(x), (eddy_scalars){0}, &y));
+        }
+    int calls = c.calls;
+    for (int64_t n = 7; n < 11; n++) {
+        eddy_tensor *x = numbers(EDDY_SHAPE(6, n), 3), *y;
+        must(eddy_recorded_run(recorded, EDDY_LIST(x), (eddy_scalars){0}, &y));
+        must_have_same_bits(y, eddy_neg(x), "of the call");
+    }
+    cr_assert_leq(c.calls - calls, 3, "%d: one to check, and a step or two", c.calls - calls);
+    eddy_recorded_release(&recorded);
+    eddy_scope_end(scope);
+}
+
 /* ---- numbers that are none of a + b m + c n + d mn ---- */
 
 static eddy_status squares(void *context, eddy_recorded_call *call) {
