@@ -167,6 +167,12 @@ static eddy_status adds_rows(void *context, eddy_recorded_call *call) {
     return EDDY_OK;
 }
 
+static eddy_status negates(void *context, eddy_recorded_call *call) {
+    ((counted *)context)->calls++;
+    call->outputs[0] = eddy_neg(call->inputs.items[0]);
+    return EDDY_OK;
+}
+
 /* The last of three parts of the columns: how many these are depends on how the size divides. */
 static eddy_status chunks(void *context, eddy_recorded_call *call) {
     eddy_tensor *parts[3];
@@ -266,12 +272,6 @@ Test(shapes_two, both_sizes_follow_in_steps) {
                  8 + 1 + 1);
 }
 
-static eddy_status negates(void *context, eddy_recorded_call *call) {
-    ((counted *)context)->calls++;
-    call->outputs[0] = eddy_neg(call->inputs.items[0]);
-    return EDDY_OK;
-}
-
 /* Each has one signature, of which nothing follows: more than there is room for points. */
 Test(shapes_two, arguments_of_other_kinds_are_no_points) {
     static const pair pairs[] = {{4, 6}, {8, 6}, {4, 11}, {8, 11}};
@@ -320,6 +320,40 @@ Test(shapes_two, a_pair_beside_two_of_the_four_checks_nothing) {
                                  {5, 6}, {7, 11}, {6, 8}, {5, 8}, {7, 8}),
                            "(f32[6, 8]): ran 1 times"),
                  8 + 2 + 3, "the pairs of 6 and 11 lie between corners, and 6 x 8 ends it");
+}
+
+/* Two pairs of 3 columns, which the four say all about, leave no step that is larger than 1; 3 x 5 would have 23 elements. */
+Test(shapes_two, pairs_that_check_nothing_do_not_add_up) {
+    cr_assert_eq(run_pairs(squares, FORETELLS,
+                           PAIRS({3, 4}, {3, 4}, {5, 7}, {5, 7}, {6, 3}, {6, 3}, {3, 3}, {3, 3},
+                                 {2, 3}, {4, 3}, {3, 5}),
+                           "(f32[3, 5]): ran 1 times"),
+                 8 + 3);
+}
+
+static eddy_status has_odd_pair(void *context, eddy_recorded_call *call) {
+    eddy_tensor *x = call->inputs.items[0];
+    ((counted *)context)->calls++;
+    call->outputs[0] = eddy_dim_of(x, 0) == 5 && eddy_dim_of(x, 1) == 2 ? eddy_neg(x) : eddy_abs(x);
+    return EDDY_OK;
+}
+
+/* It lies between two of the four, and is a sum of their differences. */
+Test(shapes_two, nothing_follows_unchecked) {
+    cr_assert_eq(
+        run_pairs(has_odd_pair, FORETELLS,
+                  PAIRS({4, 2}, {4, 2}, {6, 3}, {6, 3}, {3, 2}, {3, 2}, {2, 5}, {2, 5}, {5, 2}),
+                  "(f32[5, 2]): ran 1 times"),
+        8 + 1);
+}
+
+/* Of 3 x 8 and 5 x 6 neither is below the other: both are ends, from which 4 x 9 and 6 x 7 follow. */
+Test(shapes_two, ends_may_lie_beside_each_other) {
+    cr_assert_eq(run_pairs(negates, FORETELLS,
+                           PAIRS({3, 8}, {3, 8}, {5, 6}, {5, 6}, {9, 12}, {9, 12}, {4, 11}, {4, 11},
+                                 {6, 9}, {7, 10}, {8, 9}, {4, 9}, {6, 7}, {5, 10}, {3, 6}),
+                           "(f32[6, 7]): ran 0 times, replayed 1 times"),
+                 8 + 1 + 1, "6 x 9 checks them, and 3 x 6 is beyond");
 }
 
 static eddy_status first_of_both(void *context, eddy_recorded_call *call) {

@@ -80,14 +80,14 @@ Test(size_lattice, sums_of_differences_follow) {
     }
 }
 
-/* Of sizes as large as they may be whatever follows is a sum: half of each difference is none. */
+/* Of sizes as large as they may be whatever follows is a sum: the third of a difference is none. */
 Test(size_lattice, large_numbers_do_not_make_sizes_follow) {
     uint64_t state = 11;
     for (int round = 0; round < 5000; round++) {
         eddy_sizes recorded[6];
         for (int i = 0; i < 6; i++)
-            recorded[i] = (eddy_sizes){{2 * next_random(&state, (INT64_C(1) << 29) - 1),
-                                        2 * next_random(&state, (INT64_C(1) << 29) - 1)}};
+            recorded[i] = (eddy_sizes){{3 * next_random(&state, (INT64_C(1) << 30) / 3 - 1),
+                                        3 * next_random(&state, (INT64_C(1) << 30) / 3 - 1)}};
         for (int i = 1; i < 6; i++) {
             int64_t m = recorded[i].of[0] + 1, n = recorded[i].of[1];
             cr_assert_not(has(recorded, 6, (eddy_sizes){{m, n}}), "round %d, %d", round, i);
