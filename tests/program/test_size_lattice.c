@@ -80,17 +80,16 @@ Test(size_lattice, sums_of_differences_follow) {
     }
 }
 
-/* Of sizes as large as they may be whatever follows is a sum: the third of a difference is none. */
+/* Both sizes are multiples of 3, and one is of 9, so that all products are multiples of 27; that of multiples of 3 alone is none. */
 Test(size_lattice, large_numbers_do_not_make_sizes_follow) {
     uint64_t state = 11;
+    const int64_t most = (INT64_C(1) << 30) / 9 - 1;
     for (int round = 0; round < 5000; round++) {
         eddy_sizes recorded[6];
         for (int i = 0; i < 6; i++)
-            recorded[i] = (eddy_sizes){{3 * next_random(&state, (INT64_C(1) << 30) / 3 - 1),
-                                        3 * next_random(&state, (INT64_C(1) << 30) / 3 - 1)}};
-        for (int i = 1; i < 6; i++) {
-            int64_t m = recorded[i].of[0] + 1, n = recorded[i].of[1];
-            cr_assert_not(has(recorded, 6, (eddy_sizes){{m, n}}), "round %d, %d", round, i);
-        }
+            recorded[i] = (eddy_sizes){{(i % 2 ? 9 : 3) * next_random(&state, most),
+                                        (i % 2 ? 3 : 9) * next_random(&state, most)}};
+        int64_t m = 9 * next_random(&state, most) + 3, n = 9 * next_random(&state, most) + 3;
+        cr_assert_not(has(recorded, 6, (eddy_sizes){{m, n}}), "round %d", round);
     }
 }
