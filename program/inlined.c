@@ -109,9 +109,10 @@ static bool map_made(inlining *in) {
 
 /* Of a value that nobody sees. */
 static bool map_hidden(const inlining *in, uint32_t value) {
-    eddy_code_value made = {.bytes = eddy_code_value_at(in->from, value)->bytes,
-                            .kind = EDDY_VALUE_MADE};
-    eddy_code_value_set_device(&made, eddy_code_value_device(eddy_code_value_at(in->from, value)));
+    const eddy_code_value *from = eddy_code_value_at(in->from, value);
+    eddy_code_value made = {
+        .bytes = from->bytes, .kind = EDDY_VALUE_MADE, .is_turned = from->is_turned};
+    eddy_code_value_set_device(&made, eddy_code_value_device(from));
     return in->values[value].value != EDDY_CODE_NONE ||
            eddy_code_add_value(in->to, &made, &in->values[value].value);
 }

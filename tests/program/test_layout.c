@@ -155,6 +155,31 @@ Test(layout, text_and_files_say_what_was_called) {
     expect_nothing_left(scope);
 }
 
+/* What it computes is what the run has computed, and its text says what was called, as that of the program that was run does. */
+Test(layout, a_run_that_is_recorded_stays_as_it_is) {
+    eddy_scope *scope = eddy_scope_begin();
+    net n = make_net();
+    char *texts[2];
+    for (int i = 0; i < 2; i++) {
+        must(eddy_record_begin(EDDY_OPTIONS(record, .passes = i ? PASSES : "all")));
+        eddy_tensor *y = run_net(&n), *out;
+        eddy_program *inner = end(n.x, y);
+        must(eddy_record_begin(EDDY_OPTIONS(record, .passes = "all")));
+        must(eddy_program_run(inner, EDDY_LIST(n.x), &out));
+        eddy_program *outer = end(n.x, eddy_neg(out));
+        cr_assert_eq(turned_in(outer), turned_in(inner));
+        cr_assert_eq(turned_in(outer) > 0, i == 1);
+        must(eddy_program_run(outer, EDDY_LIST(n.x), &out));
+        must_have_same_bits(out, eddy_neg(y), "a run");
+        texts[i] = printed_of(outer, false);
+        eddy_program_release(&outer);
+        eddy_program_release(&inner);
+    }
+    cr_assert_str_eq(texts[0], texts[1]);
+    free(texts[0]), free(texts[1]);
+    expect_nothing_left(scope);
+}
+
 /* Each names an image of the convolution otherwise, too: by other dims, a part, in another order, as an output of a branch. */
 static eddy_tensor *as_rows(eddy_tensor *h) {
     return eddy_sum(eddy_neg(eddy_reshape(h, EDDY_SHAPE(2, 8, 64))), EDDY_AXES(1), NULL);
