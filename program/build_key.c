@@ -31,8 +31,9 @@ static void add_values(key_writer *w, const eddy_code *code, const uint32_t *bas
         add(w, (uint64_t)value->bytes);
         add_pair(w, bases[v],
                  (uint32_t)(uint8_t)value->device_kind << 24 |
-                     (uint32_t)(uint8_t)value->device_index << 16 | (uint32_t)value->kind << 2 |
-                     (uint32_t)value->is_donated << 1 | value->is_written);
+                     (uint32_t)(uint8_t)value->device_index << 16 | (uint32_t)value->kind << 3 |
+                     (uint32_t)value->is_turned << 2 | (uint32_t)value->is_donated << 1 |
+                     value->is_written);
     }
 }
 

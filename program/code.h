@@ -216,6 +216,10 @@ static inline void eddy_code_value_set_device(eddy_code_value *value, eddy_devic
 static inline bool eddy_code_has_same_device(const eddy_code_value *a, const eddy_code_value *b) {
     return a->device_kind == b->device_kind && a->device_index == b->device_index;
 }
+/* Whether values that are made alike are the same, in their text, too. */
+static inline bool eddy_code_is_made_alike(const eddy_code_value *a, const eddy_code_value *b) {
+    return a->is_turned == b->is_turned && eddy_code_has_same_device(a, b);
+}
 /* Where the instruction runs: where its last operand is. A mark without one runs anywhere: on the CPU. */
 eddy_device eddy_code_instruction_device(const eddy_code *code,
                                          const eddy_code_instruction *instruction);

@@ -89,7 +89,10 @@ static uint32_t result_of(const enriching *e, const eddy_code_instruction *cheap
         if (cheap->op == e->ops[r] && rich->op == e->richer[r] && k < rich->operand_count &&
             agree(e, &relations[r], cheap, rich) &&
             eddy_code_has_same_layout(e->code, operands_of(e, cheap), operands_of(e, rich)) &&
-            eddy_code_has_same_layout(e->code, operands_of(e, cheap) + 1, operands_of(e, rich) + k))
+            eddy_code_has_same_layout(e->code, operands_of(e, cheap) + 1,
+                                      operands_of(e, rich) + k) &&
+            eddy_code_is_made_alike(eddy_code_value_at(e->code, operands_of(e, cheap)[1].value),
+                                    eddy_code_value_at(e->code, operands_of(e, rich)[k].value)))
             return k;
     }
     return 0;

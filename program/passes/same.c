@@ -57,13 +57,12 @@ static bool is_equal(const void *a, const void *b, size_t bytes) {
     return bytes == 0 || memcmp(a, b, bytes) == 0;
 }
 
-/* The same value, or two that are made on one device. */
+/* The same value, or two that are made alike. */
 static bool is_same_value(const numbering *n, const eddy_code_operand *x,
                           const eddy_code_operand *y) {
-    return x->value == y->value ||
-           (x->access & EDDY_CODE_MAKES &&
-            eddy_code_has_same_device(eddy_code_value_at(n->code, x->value),
-                                      eddy_code_value_at(n->code, y->value)));
+    return x->value == y->value || (x->access & EDDY_CODE_MAKES &&
+                                    eddy_code_is_made_alike(eddy_code_value_at(n->code, x->value),
+                                                            eddy_code_value_at(n->code, y->value)));
 }
 
 static bool is_same_operand(const numbering *n, const eddy_code_operand *x,

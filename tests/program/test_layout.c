@@ -180,6 +180,94 @@ Test(layout, a_run_that_is_recorded_stays_as_it_is) {
     expect_nothing_left(scope);
 }
 
+static eddy_tensor *channels_last(eddy_shape shape) {
+    int64_t *dims = shape.dims;
+    return eddy_permute(eddy_empty(EDDY_SHAPE(dims[0], dims[2], dims[3], dims[1]), EDDY_F32, NULL),
+                        EDDY_AXES(0, 3, 1, 2));
+}
+
+/* The same code but for what was turned: two programs are built, and each says what was called. */
+Test(layout, a_build_is_not_shared_with_what_is_turned) {
+    eddy_scope *scope = eddy_scope_begin();
+    net n = make_net();
+    const eddy_conv2d_options *padded = EDDY_OPTIONS(conv2d, .padding = {1, 1});
+    eddy_program *kept[2];
+    char *texts[2];
+    for (int is_called = 0; is_called < 2; is_called++) {
+        must(eddy_record_begin(EDDY_OPTIONS(record, .passes = is_called ? "all" : PASSES)));
+        eddy_tensor *out = eddy_empty(EDDY_SHAPE(2, 8, 8, 8), EDDY_F32, NULL),
+                    *h = is_called ? channels_last(EDDY_SHAPE(2, 8, 8, 8)) : convolve(n.x, n.w);
+        if (is_called)
+            must(eddy_conv2d_into(n.x, n.w, EDDY_NONE, h, padded));
+        must(eddy_conv2d_into(h, n.v, EDDY_NONE, out, padded));
+        eddy_program *inner = end(n.x, out);
+        must(eddy_record_begin(EDDY_OPTIONS(record, .passes = "all")));
+        must(eddy_program_run(inner, EDDY_LIST(n.x), &out));
+        kept[is_called] = end(n.x, out);
+        texts[is_called] = printed_of(kept[is_called], false);
+        eddy_program_release(&inner);
+    }
+    cr_assert_null(strstr(texts[0], "strides ["), "%s", texts[0]);
+    cr_assert_not_null(strstr(texts[1], "strides ["), "%s", texts[1]);
+    for (int i = 0; i < 2; i++) {
+        free(texts[i]);
+        eddy_program_release(&kept[i]);
+    }
+    expect_nothing_left(scope);
+}
+
+static eddy_program *through_a_file(eddy_program *program) {
+    char path[64];
+    snprintf(path, sizeof(path), "/tmp/eddy-layout-run-%ld.program", (long)getpid());
+    must(eddy_program_save(program, path));
+    eddy_program_release(&program);
+    program = eddy_program_load(path);
+    unlink(path);
+    must(program ? EDDY_OK : EDDY_INVALID_ARGUMENT);
+    return program;
+}
+
+/* An image that the calls have made channels-last, of which they use parts, and one that a run of another program has turned are two, in whatever order they come: ops of the same operands, of which one (`max_pool2d`) knows less. */
+Test(layout, what_is_turned_is_not_what_was_called_so) {
+    eddy_scope *scope = eddy_scope_begin();
+    net n = make_net();
+    for (int i = 0; i < 4; i++) {
+        eddy_tensor *first[2], *last[2], *indices, *out[2];
+        begin();
+        eddy_tensor *h = eddy_max_pool2d(n.x, EDDY_PAIR(2, 2), NULL);
+        if (i < 2)
+            h = convolve(n.x, n.w);
+        else
+            must(eddy_max_pool2d_with_indices(n.x, EDDY_PAIR(2, 2), NULL, &h, &indices));
+        eddy_program *turned = end(n.x, convolve(h, i < 2 ? n.v : n.w));
+        must(eddy_record_begin(EDDY_OPTIONS(record, .passes = "all")));
+        eddy_tensor *target = channels_last(eddy_shape_of(h));
+        must(i < 2 ? eddy_conv2d_into(n.x, n.w, EDDY_NONE, target,
+                                      EDDY_OPTIONS(conv2d, .padding = {1, 1}))
+                   : eddy_max_pool2d_into(n.x, target, EDDY_PAIR(2, 2), NULL));
+        eddy_program *called =
+            end(n.x, eddy_neg(eddy_permute(eddy_narrow(target, 1, 1, 2), EDDY_AXES(0, 2, 3, 1))));
+        must(eddy_record_begin(EDDY_OPTIONS(record, .passes = "all")));
+        for (int k = 0; k < 2; k++)
+            must(eddy_program_run((i + k) % 2 ? turned : called, EDDY_LIST(n.x),
+                                  &first[(i + k) % 2]));
+        eddy_program *both = eddy_record_end(EDDY_BINDINGS({"x", n.x, EDDY_ROLE_INPUT},
+                                                           {"y", first[0], EDDY_ROLE_OUTPUT},
+                                                           {"z", first[1], EDDY_ROLE_OUTPUT}));
+        must(both ? EDDY_OK : EDDY_INVALID_ARGUMENT);
+        must(eddy_program_run(called, EDDY_LIST(n.x), &last[0]));
+        must(eddy_program_run(turned, EDDY_LIST(n.x), &last[1]));
+        both = through_a_file(both);
+        must(eddy_program_run(both, EDDY_LIST(n.x), out));
+        must_have_same_bits(out[0], last[0], "called so");
+        must_have_same_bits(out[1], last[1], "turned");
+        eddy_program_release(&both);
+        eddy_program_release(&turned);
+        eddy_program_release(&called);
+    }
+    expect_nothing_left(scope);
+}
+
 /* Each names an image of the convolution otherwise, too: by other dims, a part, in another order, as an output of a branch. */
 static eddy_tensor *as_rows(eddy_tensor *h) {
     return eddy_sum(eddy_neg(eddy_reshape(h, EDDY_SHAPE(2, 8, 64))), EDDY_AXES(1), NULL);

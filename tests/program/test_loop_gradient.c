@@ -771,39 +771,3 @@ Test(loop_gradient, what_is_overwritten_and_did_not_run_is_given_back) {
     eddy_scope_end(scope);
     cr_assert_eq(eddy_live_count(), 0);
 }
-
-/* (h, x) -> (0.5 h + x, 0.5 h + x): what is carried behind the last step is used by nobody, and adds no zero to the gradient of the row. */
-static eddy_status halves(void *context, eddy_list inputs, eddy_tensor **outputs) {
-    (void)context;
-    outputs[0] = eddy_add(eddy_mul_s(inputs.items[0], EDDY_S(0.5)), inputs.items[1]);
-    outputs[1] = eddy_mul_s(outputs[0], EDDY_S(1));
-    return outputs[0] && outputs[1] ? EDDY_OK : EDDY_INVALID_ARGUMENT;
-}
-
-static eddy_tensor *rows_gradient(eddy_tensor *h, eddy_tensor *xs, bool is_rolled) {
-    eddy_tensor *outputs[2], *gradient;
-    must(eddy_scan(halves, NULL, EDDY_LIST(h), EDDY_LIST(xs), 2,
-                   EDDY_OPTIONS(scan, .is_rolled = is_rolled), outputs));
-    eddy_tensor *loss = eddy_sum(eddy_mul_s(outputs[1], EDDY_S(-0.0)), EDDY_ALL_AXES, NULL);
-    must(eddy_backward_to(EDDY_LIST(loss), EDDY_LIST(xs), (eddy_list){0}, NULL, &gradient));
-    return gradient;
-}
-
-Test(loop_gradient, what_nothing_comes_to_is_no_zero) {
-    eddy_scope *scope = eddy_scope_begin();
-    eddy_tensor *h = eddy_ones(EDDY_SHAPE(2), EDDY_F32, NULL),
-                *xs = eddy_ones(EDDY_SHAPE(3, 2), EDDY_F32, NULL), *out;
-    must(eddy_requires_grad_set(xs, true));
-    eddy_tensor *called = rows_gradient(h, xs, false);
-    must(eddy_record_begin(NULL));
-    eddy_tensor *recorded = rows_gradient(h, xs, true);
-    eddy_program *program = eddy_record_end(
-        EDDY_BINDINGS({"h", h, EDDY_ROLE_INPUT}, {"gradient", recorded, EDDY_ROLE_OUTPUT}));
-    must(program ? EDDY_OK : EDDY_INVALID_ARGUMENT);
-    must(eddy_program_run(program, EDDY_LIST(h), &out));
-    must_have_same_bits(out, called, "the gradient of xs");
-    must_have_same_bits(recorded, called, "the recorded one");
-    eddy_program_release(&program);
-    eddy_scope_end(scope);
-    cr_assert_eq(eddy_live_count(), 0);
-}
