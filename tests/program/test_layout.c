@@ -195,10 +195,14 @@ Test(layout, a_build_is_not_shared_with_what_is_turned) {
     char *texts[2];
     for (int is_called = 0; is_called < 2; is_called++) {
         must(eddy_record_begin(EDDY_OPTIONS(record, .passes = is_called ? "all" : PASSES)));
-        eddy_tensor *out = eddy_empty(EDDY_SHAPE(2, 8, 8, 8), EDDY_F32, NULL),
-                    *h = is_called ? channels_last(EDDY_SHAPE(2, 8, 8, 8)) : convolve(n.x, n.w);
-        if (is_called)
+        eddy_tensor *out = eddy_empty(EDDY_SHAPE(2, 8, 8, 8), EDDY_F32, NULL), *h;
+        if (is_called) {
+            h = channels_last(EDDY_SHAPE(2, 8, 8, 8));
             must(eddy_conv2d_into(n.x, n.w, EDDY_NONE, h, padded));
+        } else {
+            (void)eddy_neg(n.x); /* stands where the other one makes its target */
+            h = convolve(n.x, n.w);
+        }
         must(eddy_conv2d_into(h, n.v, EDDY_NONE, out, padded));
         eddy_program *inner = end(n.x, out);
         must(eddy_record_begin(EDDY_OPTIONS(record, .passes = "all")));
