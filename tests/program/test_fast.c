@@ -9,6 +9,7 @@
 #include <tests/kernels/winograd.h>
 #include <tests/program/outcome.h>
 #include <tests/program/taped.h>
+#include <tests/program/texts.h>
 #include <unistd.h>
 
 #define IMAGES 16
@@ -84,15 +85,6 @@ Test(fast, passes_are_off_unless_they_are_named) {
         eddy_program_release(&program);
     }
     expect_nothing_left(scope);
-}
-
-static char *printed_of(const eddy_program *program, bool shows_plan) {
-    char *text = NULL;
-    size_t bytes = 0;
-    FILE *file = open_memstream(&text, &bytes);
-    must(eddy_program_print(program, file, EDDY_OPTIONS(program_print, .shows_plan = shows_plan)));
-    fclose(file);
-    return text;
 }
 
 /* The text says what was called; what runs it is the plan's. */

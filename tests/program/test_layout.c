@@ -5,15 +5,11 @@
 #include <stdlib.h>
 #include <string.h>
 #include <tests/program/outcome.h>
+#include <tests/program/taped.h>
+#include <tests/program/texts.h>
 #include <unistd.h>
 
 #define PASSES "all,layout"
-
-static void expect_nothing_left(eddy_scope *scope) {
-    eddy_scope_end(scope);
-    must(eddy_sync(EDDY_FOREVER));
-    cr_assert_eq(eddy_live_count(), 0);
-}
 
 /* From -2 to 2. */
 static eddy_tensor *integers(eddy_shape shape, int seed) {
@@ -117,15 +113,6 @@ Test(layout, it_is_off_unless_it_is_named) {
         eddy_program_release(&program);
     }
     expect_nothing_left(scope);
-}
-
-static char *printed_of(const eddy_program *program, bool shows_plan) {
-    char *text = NULL;
-    size_t bytes = 0;
-    FILE *file = open_memstream(&text, &bytes);
-    must(eddy_program_print(program, file, EDDY_OPTIONS(program_print, .shows_plan = shows_plan)));
-    fclose(file);
-    return text;
 }
 
 Test(layout, text_and_files_say_what_was_called) {

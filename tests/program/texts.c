@@ -4,6 +4,16 @@
 #include <program/print.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <tests/program/outcome.h>
+
+char *printed_of(const eddy_program *program, bool shows_plan) {
+    char *text = NULL;
+    size_t bytes = 0;
+    FILE *file = open_memstream(&text, &bytes);
+    must(eddy_program_print(program, file, EDDY_OPTIONS(program_print, .shows_plan = shows_plan)));
+    fclose(file);
+    return text;
+}
 
 void keep_text(const eddy_program *program, const char *name) {
     const char *folder = getenv("EDDY_TEST_TEXTS");
