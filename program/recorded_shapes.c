@@ -110,7 +110,7 @@ static void find_points(eddy_recorded *recorded, eddy_signature *newest, bool wi
 
 /* Of these points, of which the newest comes last. The class has a reference of their programs then. */
 static bool learn(eddy_recorded *recorded, points *all, const int32_t *which, int32_t count) {
-    eddy_shape_point chosen[EDDY_KNOWN_MOST];
+    eddy_shape_point chosen[EDDY_KNOWN_MOST] = {{0}};
     for (int32_t i = 0; i < count; i++)
         chosen[i] = all->items[which[i]];
     eddy_shape_class *class = eddy_shape_class_create(chosen, count, all->of[0]->tape_changes,
