@@ -2,7 +2,7 @@
  *
  * "far" is a device that the CPU simulates, to test a program where there is no GPU: its memory is its own, which no pointer reaches, it
  * runs what is issued later than the calls, and fails as late. It computes with the CPU's kernels, slowly, and has 1 GB; "far:0" to
- * "far:3" are four of them. Programs do not run on it, and no function of the user's (registered ops).
+ * "far:3" are four of them. It runs no function of the user's (registered ops).
  *
  * A creation op takes the device of its options, else the calling thread's innermost device scope, else the runtime's
  * option (EDDY_DEVICE in the environment), else the CPU. Nothing here blocks. */
