@@ -27,8 +27,8 @@ typedef struct eddy_affine {
     int64_t parts[EDDY_KNOWN_MOST - 1], whole;
 } eddy_affine;
 
-/* What two programs say of one size, or four of two. False where these say nothing (the sizes of two are the same; three of four are on a line), and where the numbers are too
- * large. */
+/* What two programs say of one size, or four of two. False where these say nothing (the sizes of two are the same; some a + b m + c n + d mn is 0 for all four, as of three with one m, or of
+ * four with one product), and where the numbers are too large. */
 EDDY_MUST_USE bool eddy_affine_of(const eddy_sizes *known, int32_t size_count, eddy_sizes sizes,
                                   eddy_affine *affine);
 

@@ -2,7 +2,7 @@
  *
  * An image is all of a value of four dims [N, C, H, W] that lives within the run, and that nothing names otherwise (a view of other dims, a part). Images
  * that convolutions, pools, norms, sums and elementwise ops have in common are one region. Of a region with convolutions all images are turned, unless as many bytes
- * go through elementwise ops together with images that stay as they are, which takes longer then: inputs, outputs, what is reshaped. Nothing is copied: ops take
+ * go through elementwise ops together with images that stay as they are, which takes longer then: inputs, outputs, what is reshaped. No copies are added: ops take
  * operands in any order. */
 #include <base/dtype.h>
 #include <base/memory.h>

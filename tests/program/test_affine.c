@@ -68,10 +68,12 @@ Test(affine, sizes_that_say_nothing) {
                      on_a_line[] = {{{4, 2}}, {{6, 2}}, {{8, 2}}, {{5, 5}}},
                      corners[] = {{{4, 2}}, {{8, 2}}, {{4, 6}}, {{8, 6}}},
                      beyond[] = {{{4, 2}}, {{INT64_C(1) << 30, 2}}, {{4, 6}}, {{8, 6}}},
+                     of_one_product[] = {{{4, 16}}, {{8, 8}}, {{16, 4}}, {{2, 32}}},
                      all_apart[] = {{{4, 9}}, {{6, 3}}, {{8, 14}}, {{5, 5}}};
     cr_assert_not(eddy_affine_of(equal, 1, wanted, &affine));
     cr_assert_not(eddy_affine_of(of_one_column, 2, wanted, &affine));
     cr_assert_not(eddy_affine_of(on_a_line, 2, wanted, &affine), "nothing of mn");
+    cr_assert_not(eddy_affine_of(of_one_product, 2, wanted, &affine), "no two share a size");
     cr_assert_not(eddy_affine_of(beyond, 2, wanted, &affine));
     cr_assert_not(eddy_affine_of(corners, 2, beyond[1], &affine));
     cr_assert(eddy_affine_of(corners, 2, wanted, &affine));

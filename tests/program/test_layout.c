@@ -1,4 +1,5 @@
 /* The fast pass `layout`: images lie channels-last within a run. Numbers are small integers, so that sums are exact in any order, and all bits those of the calls. */
+#include <base/memory.h>
 #include <criterion/criterion.h>
 #include <eddy/eddy.h>
 #include <program/program.h>
@@ -99,6 +100,35 @@ Test(layout, gradients_of_weights_stay) {
     must(eddy_program_run(program, EDDY_LIST(n.x), &out));
     must_have_same_bits(out, step, "a run");
     eddy_program_release(&program);
+    expect_nothing_left(scope);
+}
+
+/* Some images are turned then, and others are not: that is no program. What is only kept for others (a build) may fail beside a program. */
+Test(layout, each_allocation_of_the_build_fails) {
+    eddy_scope *scope = eddy_scope_begin();
+    net n = make_net();
+    int64_t at = 0;
+    for (bool has_failed = true; has_failed; at++) {
+        eddy_error error = {0};
+        begin();
+        eddy_tensor *y = run_net(&n), *out;
+        eddy_memory_fail_at(EDDY_MEMORY_PROGRAM, at, 1);
+        eddy_program *program =
+            eddy_record_end(EDDY_BINDINGS({"x", n.x, EDDY_ROLE_INPUT}, {"y", y, EDDY_ROLE_OUTPUT}));
+        has_failed = eddy_memory_failures_injected() > 0;
+        eddy_memory_fail_at(EDDY_MEMORY_PROGRAM, 0, 0);
+        cr_assert_eq(eddy_error_take(&error), program ? EDDY_OK : EDDY_OUT_OF_MEMORY, "%s",
+                     error.message);
+        cr_assert(program || has_failed);
+        if (!program)
+            continue;
+        cr_assert_eq(turned_in(program), 3);
+        must(eddy_program_run(program, EDDY_LIST(n.x), &out));
+        must_have_same_bits(out, y, "a run");
+        eddy_program_release(&program);
+        eddy_trim(); /* or the next one is built already */
+    }
+    cr_assert_gt(at, 20, "%lld", (long long)at);
     expect_nothing_left(scope);
 }
 

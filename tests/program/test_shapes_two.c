@@ -1,6 +1,7 @@
 /* Recorded functions of two sizes that change independently: programs that follow from those of four pairs. */
 #include <criterion/criterion.h>
 #include <eddy/eddy.h>
+#include <pthread.h>
 #include <string.h>
 #include <tests/program/outcome.h>
 
@@ -300,6 +301,42 @@ Test(shapes_two, arguments_of_other_kinds_are_no_points) {
     cr_assert_leq(c.calls - calls, 3, "%d: one to check, and a step or two", c.calls - calls);
     eddy_recorded_release(&recorded);
     eddy_scope_end(scope);
+}
+
+/* Counts nothing: threads share it. */
+static eddy_status multiplies_rows(void *context, eddy_recorded_call *call) {
+    (void)context;
+    eddy_tensor *x = call->inputs.items[0];
+    call->outputs[0] = eddy_sin(eddy_matmul(x, eddy_transpose(x, 0, 1)));
+    return call->outputs[0] ? EDDY_OK : EDDY_INVALID_ARGUMENT;
+}
+
+static void *call_many_pairs(void *context) {
+    for (int i = 0; i < 120; i++) {
+        eddy_scope *scope = eddy_scope_begin();
+        eddy_tensor *x = numbers(EDDY_SHAPE(3 + i / 2 % 5, 4 + i / 4 % 6), i), *y;
+        must(eddy_recorded_run(context, EDDY_LIST(x), (eddy_scalars){0}, &y));
+        must_have_same_bits(y, eddy_sin(eddy_matmul(x, eddy_transpose(x, 0, 1))), "of the call");
+        eddy_scope_end(scope);
+    }
+    return NULL;
+}
+
+/* With so little memory programs, classes and what they know come and go. */
+Test(shapes_two, threads_share_what_they_learn) {
+    for (int round = 0; round < 6; round++) {
+        pthread_t threads[3];
+        eddy_recorded *recorded = eddy_recorded_create(
+            multiplies_rows, NULL, 1,
+            EDDY_OPTIONS(recorded, .foretells_shapes = true, .most_bytes = round % 2 ? 20000 : 0));
+        for (int i = 0; i < 3; i++)
+            cr_assert_eq(pthread_create(&threads[i], NULL, call_many_pairs, recorded), 0);
+        for (int i = 0; i < 3; i++)
+            cr_assert_eq(pthread_join(threads[i], NULL), 0);
+        eddy_recorded_release(&recorded);
+    }
+    must(eddy_sync(EDDY_FOREVER));
+    cr_assert_eq(eddy_live_count(), 0);
 }
 
 /* ---- numbers that are none of a + b m + c n + d mn ---- */
