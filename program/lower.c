@@ -19,17 +19,16 @@ static eddy_status fail_memory(eddy_origin origin) {
 /* Programs of two sizes being lowered: the largest, then the least. */
 typedef struct lowering {
     eddy_program *programs[2];
-    uint32_t *bases; /* per value; the same of both */
-    uint32_t *others;
+    eddy_bases bases[2]; /* the same of both */
     eddy_origin origin;
 } lowering;
 
 /* ---- the code ---- */
 
 /* What a startup program would fold is different at each size, and would be run once for each: it stays. */
-static eddy_status reduce(const lowering *l, int which) {
+static eddy_status reduce(lowering *l, int which) {
     eddy_program *program = l->programs[which];
-    uint32_t *bases = which == 0 ? l->bases : l->others;
+    eddy_bases *bases = &l->bases[which];
     program->code.draws_late = eddy_control_has_draws(&program->code);
     program->code.sets_draws = eddy_draw_ops_has_set(&program->code);
     for (uint32_t i = 0; i < program->code.instructions.count; i++)
@@ -47,7 +46,7 @@ static eddy_status reduce(const lowering *l, int which) {
 static bool is_alike(const lowering *l) {
     const eddy_code *a = &l->programs[0]->code, *b = &l->programs[1]->code;
     if (a->instructions.count != b->instructions.count || a->words.count != b->words.count ||
-        memcmp(l->bases, l->others, a->values.count * sizeof(*l->bases)) != 0)
+        memcmp(l->bases[0].of, l->bases[1].of, a->values.count * sizeof(uint32_t)) != 0)
         return false;
     for (uint32_t i = 0; i < a->instructions.count; i++) {
         const eddy_code_instruction *x = eddy_code_instruction_at(a, i),
@@ -86,7 +85,7 @@ static eddy_status lay_out(const lowering *l) {
     eddy_status status = layout ? EDDY_OK : fail_memory(l->origin);
     for (int which = 0; which < 2 && status == EDDY_OK; which++) {
         const eddy_program *program = l->programs[which];
-        status = eddy_executable_measure(&program->code, l->bases,
+        status = eddy_executable_measure(&program->code, l->bases[0].of,
                                          1 + program->externals.count + program->made.count, layout,
                                          l->origin);
     }
@@ -105,13 +104,13 @@ static eddy_status lay_out(const lowering *l) {
 /* ---- all of it ---- */
 
 static eddy_status run_both(const lowering *l, uint32_t passes) {
-    if (!eddy_passes_run_both(&l->programs[0]->code, &l->programs[1]->code, l->bases,
+    if (!eddy_passes_run_both(&l->programs[0]->code, &l->programs[1]->code, l->bases[0].of,
                               l->programs[0]->passes & passes))
         return fail_memory(l->origin);
     return is_alike(l) ? EDDY_OK : fail_unlike(l);
 }
 
-static eddy_status lower_with(const lowering *l) {
+static eddy_status lower_with(lowering *l) {
     eddy_status status = reduce(l, 0);
     if (status == EDDY_OK)
         status = reduce(l, 1);
@@ -131,18 +130,13 @@ static eddy_status lower_with(const lowering *l) {
 
 static eddy_status lower_one(eddy_program *most, eddy_program *least, eddy_origin origin) {
     lowering l = {.programs = {most, least}, .origin = origin};
-    uint32_t values = most->code.values.count;
-    if (values != least->code.values.count)
+    if (most->code.values.count != least->code.values.count)
         return fail_unlike(&l);
     if (eddy_cut_is_needed(&most->code))
         return eddy_fail(EDDY_INVALID_ARGUMENT, origin, "it is on several devices");
-    size_t bytes = 2 * (size_t)values * sizeof(*l.bases);
-    l.bases = eddy_memory_acquire_zeroed(bytes, EDDY_MEMORY_PROGRAM);
-    if (!l.bases)
-        return fail_memory(origin);
-    l.others = l.bases + values;
     eddy_status status = lower_with(&l);
-    eddy_memory_release(l.bases, bytes, EDDY_MEMORY_PROGRAM);
+    eddy_bases_fini(&l.bases[0]);
+    eddy_bases_fini(&l.bases[1]);
     return status;
 }
 

@@ -61,34 +61,34 @@ static bool is_whole(const eddy_code *code, const eddy_program_binding *binding)
 }
 
 /* A value that the program makes and that a run leaves has a storage of its own. */
-static bool number_made(eddy_program *program, uint32_t value, uint32_t *bases) {
+static bool number_made(eddy_program *program, uint32_t value, eddy_bases *bases) {
     uint32_t at;
-    if (bases[value] != 0)
+    if (bases->of[value] != 0)
         return true;
     if (!eddy_code_array_add(&program->made, sizeof(eddy_program_made), 1, &at))
         return false;
     *eddy_program_made_at(program, at) =
         (eddy_program_made){.value = value, .whole = EDDY_CODE_NONE};
-    bases[value] = 1 + program->externals.count + at;
+    bases->of[value] = 1 + program->externals.count + at;
     return true;
 }
 
 /* The output is all or a part of a made storage, which may be that of an earlier output. */
 static bool number_output(eddy_program *program, const eddy_program_binding *binding,
-                          uint32_t output, uint32_t *bases) {
+                          uint32_t output, eddy_bases *bases) {
     uint32_t first = 1 + program->externals.count;
     if (!number_made(program, binding->value, bases))
         return false;
-    if (bases[binding->value] < first)
+    if (bases->of[binding->value] < first)
         return true;
-    eddy_program_made *made = eddy_program_made_at(program, bases[binding->value] - first);
+    eddy_program_made *made = eddy_program_made_at(program, bases->of[binding->value] - first);
     if (made->whole == EDDY_CODE_NONE && is_whole(&program->code, binding))
         made->whole = output;
     return true;
 }
 
 /* What is written whole needs memory, even where an error has left it none. */
-static void find_covered(eddy_program *program, const uint32_t *bases) {
+static void find_covered(eddy_program *program, const eddy_bases *bases) {
     const eddy_code *code = &program->code;
     for (uint32_t e = 0; e < program->externals.count; e++)
         eddy_program_external_at(program, e)->is_covered = false;
@@ -99,7 +99,7 @@ static void find_covered(eddy_program *program, const uint32_t *bases) {
                 eddy_code_operand_at(code, instruction->operands_at + k);
             if (!(operand->access & (EDDY_CODE_COVERS | EDDY_CODE_COVERS_INPUT)))
                 continue;
-            uint32_t base = bases[operand->value];
+            uint32_t base = bases->of[operand->value];
             if (base > 0 && base <= program->externals.count)
                 eddy_program_external_at(program, base - 1)->is_covered = true;
         }
@@ -107,7 +107,7 @@ static void find_covered(eddy_program *program, const uint32_t *bases) {
 }
 
 /* What calls behind a run read is there after it. */
-static bool number_late(eddy_program *program, uint32_t *bases) {
+static bool number_late(eddy_program *program, eddy_bases *bases) {
     const eddy_code *code = &program->code;
     for (uint32_t i = 0; i < eddy_code_call_count(code); i++) {
         const eddy_code_instruction *call = eddy_code_call_at(code, i);
@@ -121,7 +121,7 @@ static bool number_late(eddy_program *program, uint32_t *bases) {
 }
 
 /* So is what partitions hand on to each other. */
-static bool number_shared(eddy_program *program, uint32_t *bases) {
+static bool number_shared(eddy_program *program, eddy_bases *bases) {
     const eddy_code *code = &program->code;
     uint32_t count = code->values.count;
     if (EDDY_LIKELY(!code->is_cut))
@@ -139,13 +139,16 @@ static bool number_shared(eddy_program *program, uint32_t *bases) {
 }
 
 /* Gives externals, made outputs and what late calls read their bases. */
-eddy_status eddy_program_number_operands(eddy_program *program, uint32_t *bases,
+eddy_status eddy_program_number_operands(eddy_program *program, eddy_bases *bases,
                                          eddy_origin origin) {
     uint32_t output = 0;
     program->made.count = 0;
-    memset(bases, 0, program->code.values.count * sizeof(*bases));
+    if (!eddy_bases_fit(bases, &program->code))
+        return fail_memory(origin);
+    if (bases->count > 0)
+        memset(bases->of, 0, bases->count * sizeof(*bases->of));
     for (uint32_t e = 0; e < program->externals.count; e++)
-        bases[eddy_program_external_at(program, e)->value] = 1 + e;
+        bases->of[eddy_program_external_at(program, e)->value] = 1 + e;
     /* Passes change how instructions write: what they write whole is known from before. */
     if (!program->layout)
         find_covered(program, bases);
@@ -154,7 +157,7 @@ eddy_status eddy_program_number_operands(eddy_program *program, uint32_t *bases,
         bool is_output = binding->role == EDDY_ROLE_OUTPUT || binding->role == EDDY_PROGRAM_KEPT;
         if (is_output && !number_output(program, binding, output++, bases))
             return fail_memory(origin);
-        binding->operand = bases[binding->value] - 1;
+        binding->operand = bases->of[binding->value] - 1;
         binding->is_whole = is_whole(&program->code, binding) &&
                             (binding->count == 0 || eddy_layout_is_dense(&binding->layout));
     }
@@ -163,19 +166,19 @@ eddy_status eddy_program_number_operands(eddy_program *program, uint32_t *bases,
                                                                         : fail_memory(origin);
 }
 
-static eddy_status run_passes(eddy_program *program, const uint32_t *bases, uint32_t chosen,
+static eddy_status run_passes(eddy_program *program, eddy_bases *bases, uint32_t chosen,
                               eddy_origin origin) {
     return eddy_passes_run(&program->code, bases, program->passes & chosen) ? EDDY_OK
                                                                             : fail_memory(origin);
 }
 
 /* The passes that leave instructions out. *is_folded: the program holds results of a startup program now. */
-static eddy_status reduce(eddy_program *program, uint32_t *bases, bool *is_folded,
+static eddy_status reduce(eddy_program *program, eddy_bases *bases, bool *is_folded,
                           eddy_origin origin) {
     uint32_t held = program->externals.count;
     eddy_status status = run_passes(program, bases, EDDY_PASSES_REDUCING, origin);
     if (status == EDDY_OK && program->passes & 1u << EDDY_PASS_NUMBER_fold) {
-        status = eddy_program_fold(program, bases, origin);
+        status = eddy_program_fold(program, bases->of, origin);
         *is_folded = program->externals.count > held;
         if (status == EDDY_OK)
             status = eddy_program_number_operands(program, bases, origin);
@@ -188,7 +191,7 @@ static eddy_status reduce(eddy_program *program, uint32_t *bases, bool *is_folde
 }
 
 /* Between devices. */
-static eddy_status cut(eddy_program *program, uint32_t *bases, eddy_origin origin) {
+static eddy_status cut(eddy_program *program, eddy_bases *bases, eddy_origin origin) {
     if (EDDY_LIKELY(!program->has_devices))
         return EDDY_OK;
     if (!eddy_cut_make(&program->code))
@@ -197,7 +200,7 @@ static eddy_status cut(eddy_program *program, uint32_t *bases, eddy_origin origi
 }
 
 /* What is left is laid out and prepared. */
-static eddy_status make_executable(eddy_program *program, const uint32_t *bases,
+static eddy_status make_executable(eddy_program *program, const eddy_bases *bases,
                                    eddy_origin origin) {
     program->built = eddy_built_create();
     if (!program->built)
@@ -208,7 +211,7 @@ static eddy_status make_executable(eddy_program *program, const uint32_t *bases,
         .streams = {eddy_vm_thread_count(runtime->vm), runtime->program_streams},
         .layout = program->layout};
     eddy_status status =
-        eddy_executable_make(&program->built->executable, &program->code, bases,
+        eddy_executable_make(&program->built->executable, &program->code, bases->of,
                              1 + program->externals.count + program->made.count, &options, origin);
     if (status == EDDY_OK)
         program->executable = &program->built->executable;
@@ -219,15 +222,15 @@ static eddy_status make_executable(eddy_program *program, const uint32_t *bases,
 /* ---- what was built before ---- */
 
 /* The key of what is still to be done; `source` counts from its code. */
-static bool make_key(eddy_program *program, const uint32_t *bases, uint32_t passes,
+static bool make_key(eddy_program *program, const eddy_bases *bases, uint32_t passes,
                      eddy_build_key *key) {
     for (uint32_t i = 0; i < program->code.instructions.count; i++)
         eddy_code_instruction_at(&program->code, i)->source = i;
-    return eddy_build_key_make(key, program, bases, program->passes & passes);
+    return eddy_build_key_make(key, program, bases->of, program->passes & passes);
 }
 
 /* The program's code becomes what code of the same content was built to; its calls are still those of its own recording. */
-static eddy_status take_over(eddy_program *program, eddy_built *built, uint32_t *bases,
+static eddy_status take_over(eddy_program *program, eddy_built *built, eddy_bases *bases,
                              eddy_origin origin) {
     eddy_code code = {0};
     if (!eddy_code_copy(&code, &built->code)) {
@@ -254,7 +257,7 @@ static eddy_status take_over(eddy_program *program, eddy_built *built, uint32_t 
 }
 
 /* Takes over what was built under the key, if there is such: program->executable is set then. */
-static eddy_status find_built(eddy_program *program, const eddy_build_key *key, uint32_t *bases,
+static eddy_status find_built(eddy_program *program, const eddy_build_key *key, eddy_bases *bases,
                               eddy_origin origin) {
     eddy_built *built = eddy_build_cache_find(program->runtime, key);
     if (!built)
@@ -271,7 +274,7 @@ static eddy_status find_built(eddy_program *program, const eddy_build_key *key, 
 }
 
 /* What the passes fold is the program's own: then what is left is looked for. */
-static eddy_status find_folded(eddy_program *program, eddy_build_key *key, uint32_t *bases,
+static eddy_status find_folded(eddy_program *program, eddy_build_key *key, eddy_bases *bases,
                                eddy_origin origin) {
     eddy_build_key_fini(key);
     return make_key(program, bases, ~EDDY_PASSES_REDUCING & ~(1u << EDDY_PASS_NUMBER_fold), key)
@@ -279,7 +282,7 @@ static eddy_status find_folded(eddy_program *program, eddy_build_key *key, uint3
                : EDDY_OK;
 }
 
-static eddy_status find_or_make(eddy_program *program, uint32_t *bases, eddy_origin origin) {
+static eddy_status find_or_make(eddy_program *program, eddy_bases *bases, eddy_origin origin) {
     eddy_build_key key;
     bool has_key = make_key(program, bases, UINT32_MAX, &key);
     bool is_folded = false;
@@ -306,9 +309,10 @@ static eddy_status find_or_make(eddy_program *program, uint32_t *bases, eddy_ori
 
 /* The code of a program that lowered ones foretell, once it is known to hold: nothing is left to do but to prepare it. It is of no use to other
  * programs, which are of other sizes. */
-static eddy_status build_lowered(eddy_program *program, const uint32_t *bases, eddy_origin origin) {
+static eddy_status build_lowered(eddy_program *program, const eddy_bases *bases,
+                                 eddy_origin origin) {
     bool is_known;
-    if (!eddy_program_lowered_holds(program, bases, &is_known))
+    if (!eddy_program_lowered_holds(program, bases->of, &is_known))
         return is_known ? eddy_fail(EDDY_INVALID_ARGUMENT, origin,
                                     "what the passes have done at other sizes does not hold")
                         : fail_memory(origin);
@@ -339,19 +343,16 @@ static eddy_status find_devices(eddy_program *program, eddy_origin origin) {
 }
 
 eddy_status eddy_program_build(eddy_program *program, eddy_origin origin) {
-    size_t bytes = program->code.values.count * sizeof(uint32_t);
-    uint32_t *bases = eddy_memory_acquire_zeroed(bytes, EDDY_MEMORY_PROGRAM);
-    if (!bases)
-        return fail_memory(origin);
+    eddy_bases bases = {0};
     if (!program->layout)
         find_draws(program);
     eddy_status status = find_devices(program, origin);
     if (status == EDDY_OK)
-        status = eddy_program_number_operands(program, bases, origin);
+        status = eddy_program_number_operands(program, &bases, origin);
     if (status == EDDY_OK)
-        status = program->layout ? build_lowered(program, bases, origin)
-                                 : find_or_make(program, bases, origin);
-    eddy_memory_release(bases, bytes, EDDY_MEMORY_PROGRAM);
+        status = program->layout ? build_lowered(program, &bases, origin)
+                                 : find_or_make(program, &bases, origin);
+    eddy_bases_fini(&bases);
     for (uint32_t i = 0; i < eddy_code_call_count(&program->code); i++)
         program->has_registered |= eddy_code_call_at(&program->code, i)->op->is_registered;
     if (status == EDDY_OK && program->gradient)

@@ -15,6 +15,7 @@
 #include <eddy/recorded.h>
 #include <interpreter/handle/runtime.h>
 #include <interpreter/handle/tensor.h>
+#include <program/bases.h>
 #include <program/code.h>
 #include <program/executable.h>
 
@@ -137,8 +138,8 @@ EDDY_MUST_USE eddy_status eddy_program_check_constants(const eddy_program *progr
 /* Gives up captured storages that no instruction uses: inputs show what they did, or it was dead code. OUT_OF_MEMORY, recorded. */
 EDDY_MUST_USE eddy_status eddy_program_drop_unused(eddy_program *program, eddy_origin origin);
 
-/* Numbers the operands of a run's instruction and says of each value where it is: its base in `bases` (executable.h). OUT_OF_MEMORY, recorded. */
-EDDY_MUST_USE eddy_status eddy_program_number_operands(eddy_program *program, uint32_t *bases,
+/* Numbers the operands of a run's instruction and says of each value where it is. OUT_OF_MEMORY, recorded. */
+EDDY_MUST_USE eddy_status eddy_program_number_operands(eddy_program *program, eddy_bases *bases,
                                                        eddy_origin origin);
 
 /* Runs the passes and makes the executable, or finds one: once, before others see the program. OUT_OF_MEMORY, or a kernel's failure to prepare, recorded.

@@ -22,9 +22,10 @@ static const pass_row rows[] = {
 
 _Static_assert(sizeof(rows) / sizeof(*rows) == EDDY_PASS_COUNT - 1, "each pass but fold has a row");
 
-bool eddy_passes_run(eddy_code *code, const uint32_t *bases, uint32_t chosen) {
+bool eddy_passes_run(eddy_code *code, eddy_bases *bases, uint32_t chosen) {
     for (uint32_t i = 0; i < sizeof(rows) / sizeof(*rows); i++)
-        if (chosen & 1u << rows[i].pass && !rows[i].run(code, bases))
+        if (chosen & 1u << rows[i].pass &&
+            !(rows[i].run(code, bases->of) && eddy_bases_fit(bases, code)))
             return false;
     return true;
 }

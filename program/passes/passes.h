@@ -11,6 +11,7 @@
 #define EDDY_PROGRAM_PASSES_PASSES_H
 
 #include <eddy/program.h>
+#include <program/bases.h>
 #include <program/code.h>
 
 /* A bit for each pass. */
@@ -28,16 +29,15 @@ typedef enum eddy_pass {
 /* Those that say what runs together, and where results lie: of the code of two sizes they need that it is alike. They come last. */
 #define EDDY_PASSES_GROUPING (1u << EDDY_PASS_NUMBER_fuse | 1u << EDDY_PASS_NUMBER_place)
 
-/* Runs the passes whose bits are set. bases: per value, 0 for those that live within a run. False without memory: the code is as it
- * was, or as some of the passes have left it. */
-EDDY_MUST_USE bool eddy_passes_run(eddy_code *code, const uint32_t *bases, uint32_t passes);
+/* Runs the passes whose bits are set. False without memory: the code is as it was, or as some of the passes have left it. */
+EDDY_MUST_USE bool eddy_passes_run(eddy_code *code, eddy_bases *bases, uint32_t passes);
 /* The same for the code of two sizes, `most` the larger, which are alike but for dims, strides, offsets, bytes and attributes: what pays is decided by
  * `most`, and done to both where it may be done in both. A pass that finds other equal layouts in one of them leaves code that is not
  * alike: who calls looks at it before the next ones of EDDY_PASSES_GROUPING. */
 EDDY_MUST_USE bool eddy_passes_run_both(eddy_code *most, eddy_code *least, const uint32_t *bases,
                                         uint32_t passes);
 
-/* ---- one by one ---- */
+/* ---- one by one ---- bases: per value, 0 for those that live within a run */
 
 /* Leaves out copies, and casts back, of what stays as it is; casts of casts become one. */
 EDDY_MUST_USE bool eddy_pass_cast(eddy_code *code, const uint32_t *bases);
