@@ -16,7 +16,7 @@ MADE_HEADERS = ("bench/op_rows.h",)
 
 # Ways to run a program of ours, named in front of it, and the environment variables of each.
 MODES = {"ours/": {}, "one_thread/": {"EDDY_ONE_THREAD": "1"}, "no_passes/": {"EDDY_PASSES": "none"},
-         "fast/": {"EDDY_PASSES": "all,fast"}, "layout/": {"EDDY_PASSES": "all,layout"}}
+         "fast/": {"EDDY_PASSES": "all,fast"}, "layout/": {"EDDY_PASSES": "all,layout"}, "subbatch/": {"EDDY_PASSES": "all,subbatch"}}
 
 
 class Missing(Exception):

@@ -219,6 +219,7 @@ def _replay_rows():
         yield Row(f"replay_{row}", "ms", "layout/images", Goal(0.95, "Eddy, without it"),
                   (Peer("Eddy, without it", "ours/images"), Peer("Eddy, channels-last", "ours/images", f"replay_last_{row}"), Peer("Eddy, calls", "ours/images", row)),
                   threads, threads == 1)
+        yield Row(f"replay_{row}_subbatch", "ms", "subbatch/images", None, (Peer("Eddy, without it", "ours/images", f"replay_{row}"),), threads, threads == 1)
 
     # The programs of the rows small_*, by default mode; the goals are against calls, in one-thread mode.
     goals = {"gru_b64": 0.6, "decode_b1": 0.6}
@@ -257,6 +258,9 @@ def _arena_rows():
     """The arena over what is alive at once."""
     for name in ("mlp", "cnn", "transformer", "branchy"):
         yield Row(f"replay_arena_{name}", "x", "arena", Goal(1.05), (), kind="exact")
+    # With the pass `subbatch`, over the arena without it: the transformer's is what its forward pass saves.
+    for name, most in (("images", 0.75), ("cnn", 1), ("transformer", 1)):
+        yield Row(f"replay_arena_{name}_subbatch", "x", "arena", Goal(most), (), kind="exact")
 
 
 def all_rows():

@@ -187,13 +187,19 @@ static bool parse_draws(eddy_parser *p) {
 
 /* ---- all of it ---- */
 
-/* Of the recorded calls some may be left. */
+/* Passes leave some of the recorded calls out, and may do others in parts. */
 static bool parse_recorded(eddy_parser *p) {
     int64_t count = p->instruction_count;
-    if (eddy_parser_take(p, ", ") && !(eddy_cursor_integer(&p->cursor, "a number of recorded calls",
-                                                           count + 1, INT32_MAX, &count) &&
-                                       eddy_cursor_pass(&p->cursor, " recorded")))
-        return false;
+    if (eddy_parser_take(p, ", ")) {
+        if (!eddy_cursor_integer(&p->cursor, "a number of recorded calls", 1, INT32_MAX, &count))
+            return false;
+        if (count == p->instruction_count)
+            return eddy_cursor_fail(
+                &p->cursor, EDDY_INVALID_ARGUMENT,
+                "expected another number of recorded calls than of instructions");
+        if (!eddy_cursor_pass(&p->cursor, " recorded"))
+            return false;
+    }
     p->code->recorded_count = (uint32_t)count;
     return true;
 }

@@ -95,6 +95,10 @@ typedef struct eddy_bindings {
         row(accumulate, "adds products to a value at once")                                        \
             row(winograd, "computes convolutions of 3 x 3 windows with fewer products")
 
+/* Passes that `all` and `fast` leave off: they take less memory, and more time. Results may differ likewise. */
+#define EDDY_MEMORY_PASS_LIST(row)                                                                 \
+    row(subbatch, "adds up gradients of weights over a few images or rows at a time")
+
 /* ---- recording ---- */
 
 typedef struct eddy_record_options {

@@ -7,22 +7,24 @@
 static const char *const names[] = {
 #define EDDY_PASS_ROW(name, sentence) #name,
     EDDY_PASS_LIST(EDDY_PASS_ROW) EDDY_FAST_PASS_LIST(EDDY_PASS_ROW)
+        EDDY_MEMORY_PASS_LIST(EDDY_PASS_ROW)
 #undef EDDY_PASS_ROW
 };
 #define COUNT (sizeof(names) / sizeof(names[0]))
 
-/* How many keep bits: the first ones. */
+#define EDDY_PASS_ROW(name, sentence) +1
 enum {
-#define EDDY_PASS_ROW(name, sentence) NUMBER_##name,
-    EDDY_PASS_LIST(EDDY_PASS_ROW)
-#undef EDDY_PASS_ROW
-        EXACT_COUNT
+    ALL_COUNT = 0 EDDY_PASS_LIST(EDDY_PASS_ROW),
+    FAST_COUNT = 0 EDDY_FAST_PASS_LIST(EDDY_PASS_ROW)
 };
-#define ALL ((UINT32_C(1) << EXACT_COUNT) - 1)
-#define FAST (((UINT32_C(1) << COUNT) - 1) & ~ALL)
+#undef EDDY_PASS_ROW
+#define ALL ((UINT32_C(1) << ALL_COUNT) - 1)
+#define FAST (((UINT32_C(1) << FAST_COUNT) - 1) << ALL_COUNT)
 
 #define EDDY_PASS_ROW(name, sentence) " " #name
-#define LISTED EDDY_PASS_LIST(EDDY_PASS_ROW) ", fast or of" EDDY_FAST_PASS_LIST(EDDY_PASS_ROW)
+#define LISTED                                                                                     \
+    EDDY_PASS_LIST(EDDY_PASS_ROW)                                                                  \
+    ", fast or of" EDDY_FAST_PASS_LIST(EDDY_PASS_ROW) ", or" EDDY_MEMORY_PASS_LIST(EDDY_PASS_ROW)
 
 static bool is_word(const char *text, size_t length, const char *word) {
     return strlen(word) == length && memcmp(text, word, length) == 0;

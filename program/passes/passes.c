@@ -13,6 +13,7 @@ static const pass_row rows[] = {
     {EDDY_PASS_NUMBER_same, eddy_pass_same},
     {EDDY_PASS_NUMBER_richer, eddy_pass_richer},
     {EDDY_PASS_NUMBER_layout, eddy_pass_layout},
+    {EDDY_PASS_NUMBER_subbatch, eddy_pass_subbatch},
     {EDDY_PASS_NUMBER_accumulate, eddy_pass_accumulate},
     {EDDY_PASS_NUMBER_winograd, eddy_pass_winograd},
     {EDDY_PASS_NUMBER_move, eddy_pass_move},
@@ -33,6 +34,8 @@ bool eddy_passes_run(eddy_code *code, eddy_bases *bases, uint32_t chosen) {
 static bool run_both(const pass_row *row, eddy_code *most, eddy_code *least,
                      const uint32_t *bases) {
     switch (row->pass) {
+    case EDDY_PASS_NUMBER_subbatch:
+        return true; /* two sizes have few divisors in common */
     case EDDY_PASS_NUMBER_move:
         return eddy_pass_move_as(most, most, bases) && eddy_pass_move_as(least, most, bases);
     case EDDY_PASS_NUMBER_fuse:

@@ -1,8 +1,8 @@
 /* Passes: they turn the code of a program into code that computes the same bits with less work and memory.
  *
- * Fast ones (EDDY_FAST_PASS_LIST) may round otherwise. They run only where they are named, and leave code whose text still says what the calls were: an
- * instruction may get the fast kernel of its op, an op that is the same sum, or operands that lie in another order. Of all others
- * each op keeps its rounding and its order of sums; what may fail or has effects stays; draws are taken as they were recorded. A pass sees
+ * Fast ones (EDDY_FAST_PASS_LIST), and those that take less memory (EDDY_MEMORY_PASS_LIST), may round otherwise. They run only where they are named.
+ * Fast ones leave code whose text still says what the calls were: an instruction may get the fast kernel of its op, an op that is the same sum, or
+ * operands that lie in another order. Of what is done in parts the text says the parts. Of all others each op keeps its rounding and its order of sums; what may fail or has effects stays; draws are taken as they were recorded. A pass sees
  * the code once its values have bases (program/executable.h), and runs before kernels are prepared. EDDY_PASS_LIST
  * (<eddy/program.h>) lists the passes, in the order in which they run.
  *
@@ -18,8 +18,9 @@
 typedef enum eddy_pass {
 #define EDDY_PASS_ROW(name, sentence) EDDY_PASS_NUMBER_##name,
     EDDY_PASS_LIST(EDDY_PASS_ROW) EDDY_FAST_PASS_LIST(EDDY_PASS_ROW)
+        EDDY_MEMORY_PASS_LIST(EDDY_PASS_ROW)
 #undef EDDY_PASS_ROW
-        EDDY_PASS_COUNT
+            EDDY_PASS_COUNT
 } eddy_pass;
 
 /* Those that leave instructions out. */
@@ -56,6 +57,9 @@ EDDY_MUST_USE bool eddy_pass_richer(eddy_code *code, const uint32_t *bases);
 
 /* fast: images lie channels-last between convolutions. */
 EDDY_MUST_USE bool eddy_pass_layout(eddy_code *code, const uint32_t *bases);
+
+/* memory: gradients of weights are added up over sub-batches. It adds values. */
+EDDY_MUST_USE bool eddy_pass_subbatch(eddy_code *code, const uint32_t *bases);
 
 /* fast: a product that is only added to a value is computed there (product_op.h). */
 EDDY_MUST_USE bool eddy_pass_accumulate(eddy_code *code, const uint32_t *bases);

@@ -463,7 +463,7 @@ Test(passes, results_take_over_the_memory_of_what_is_used_up) {
 
 #define LISTED                                                                                     \
     ", not all, none, or some of cast transfer dead same richer fold move fuse place, fast or of " \
-    "layout accumulate winograd with commas between them"
+    "layout accumulate winograd, or subbatch with commas between them"
 
 static void expect_invalid(const char *message) {
     eddy_error error = {0};

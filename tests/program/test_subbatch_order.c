@@ -1,0 +1,193 @@
+/* The pass `subbatch` where other instructions lie between those of a region, and need what it does, or are needed by it. Numbers are small integers, so that sums are exact in any order, and
+ * all bits those of the calls. */
+#include <criterion/criterion.h>
+#include <eddy/eddy.h>
+#include <program/program.h>
+#include <stdlib.h>
+#include <string.h>
+#include <tests/program/outcome.h>
+#include <tests/program/taped.h>
+#include <tests/program/texts.h>
+
+#define PASSES "all,subbatch"
+
+/* From -2 to 2. */
+static eddy_tensor *integers(eddy_shape shape, eddy_dtype dtype, int seed) {
+    int64_t count = 1;
+    for (int32_t d = 0; d < shape.rank; d++)
+        count *= shape.dims[d];
+    eddy_tensor *all =
+        eddy_arange(EDDY_S(seed), EDDY_S(seed + 7 * count), EDDY_S(7), EDDY_I64, NULL);
+    all = eddy_sub_s(
+        eddy_remainder_s(eddy_remainder_s(eddy_mul(all, all), EDDY_S(1009)), EDDY_S(5)), EDDY_S(2));
+    return eddy_reshape(eddy_cast(all, dtype), shape);
+}
+
+/* ---- where it stays as it is, and where other instructions lie between ---- */
+
+typedef struct chain {
+    eddy_tensor *x, *h, *w, *row, *buffer;
+} chain;
+
+static chain make_chain(eddy_dtype dtype) {
+    return (chain){.x = integers(EDDY_SHAPE(12, 40), dtype, 1),
+                   .h = integers(EDDY_SHAPE(12, 40), dtype, 2),
+                   .w = integers(EDDY_SHAPE(40, 40), dtype, 3),
+                   .row = integers(EDDY_SHAPE(40), dtype, 5),
+                   .buffer = integers(EDDY_SHAPE(3, 3), dtype, 4)};
+}
+
+static eddy_tensor *weight_gradient(eddy_tensor *g, eddy_tensor *h) {
+    return eddy_matmul(eddy_transpose(eddy_narrow(g, 1, 0, 3), 0, 1), eddy_narrow(h, 1, 0, 3));
+}
+
+/* Each gives two gradients of weights. */
+static void plain(const chain *c, eddy_tensor **y) {
+    eddy_tensor *g = eddy_matmul(eddy_neg(c->x), c->w);
+    y[0] = weight_gradient(g, c->h);
+    y[1] = weight_gradient(eddy_mul(g, c->h), c->h);
+}
+/* The batch is the second dim in memory. */
+static void transposed(const chain *c, eddy_tensor **y) {
+    eddy_tensor *g =
+        eddy_transpose(eddy_matmul(eddy_transpose(c->w, 0, 1), eddy_transpose(c->x, 0, 1)), 0, 1);
+    y[0] = weight_gradient(g, c->h);
+    y[1] = weight_gradient(eddy_mul(g, c->h), c->h);
+}
+/* Each item needs the one before it. */
+static void shifted(const chain *c, eddy_tensor **y) {
+    eddy_tensor *g = eddy_matmul(eddy_neg(c->x), c->w);
+    y[0] = weight_gradient(eddy_mul(eddy_narrow(g, 0, 1, 11), eddy_narrow(g, 0, 0, 11)),
+                           eddy_narrow(c->h, 0, 0, 11));
+    y[1] = weight_gradient(g, c->h);
+}
+/* In between a tensor is read and written that others see, before the chain ends. */
+static void written_between(const chain *c, eddy_tensor **y) {
+    eddy_tensor *g = eddy_matmul(eddy_neg(c->x), c->w);
+    y[0] = weight_gradient(g, c->h);
+    must(eddy_add_into(c->buffer, y[0], c->buffer));
+    y[1] = weight_gradient(eddy_mul(g, c->h), c->h);
+    must(eddy_mul_into(c->buffer, y[1], c->buffer));
+}
+/* The second part reads what the first has written as a whole. */
+static void needed_between(const chain *c, eddy_tensor **y) {
+    eddy_tensor *g = eddy_matmul(eddy_neg(c->x), c->w);
+    y[0] = weight_gradient(g, c->h);
+    y[1] = weight_gradient(eddy_mul_s(eddy_mul(g, eddy_sum(y[0], EDDY_ALL_AXES, NULL)), EDDY_S(2)),
+                           c->h);
+}
+/* An operand of the chain is overwritten before the chain ends. */
+static void overwritten(const chain *c, eddy_tensor **y) {
+    eddy_tensor *g = eddy_matmul(eddy_neg(c->x), c->w);
+    y[0] = weight_gradient(g, eddy_add(c->h, c->row));
+    must(eddy_neg_into(c->row, c->row));
+    y[1] = weight_gradient(eddy_mul(g, c->h), c->h);
+    y[2] = eddy_clone(c->row);
+}
+/* The way from one gradient to the other goes through another chain. */
+static void crossed(const chain *c, eddy_tensor **y) {
+    eddy_tensor *t = eddy_neg(c->x);
+    y[2] = eddy_mul(t, c->h);
+    eddy_tensor *u = eddy_neg(y[2]);
+    y[3] = eddy_mul(u, u);
+    y[0] = weight_gradient(eddy_mul_s(eddy_mul(t, y[3]), EDDY_S(2)), c->h);
+    y[1] = weight_gradient(eddy_mul_s(u, EDDY_S(3)), c->h);
+}
+/* What is handed on is written twice. */
+static void in_place(const chain *c, eddy_tensor **y) {
+    eddy_tensor *g = eddy_matmul(eddy_neg(c->x), c->w);
+    must(eddy_add_into(g, c->h, g));
+    y[0] = weight_gradient(g, c->h);
+    must(eddy_mul_into(g, c->h, g));
+    y[1] = weight_gradient(g, c->h);
+}
+/* Part of what is handed on is written by itself. */
+static void written_in_part(const chain *c, eddy_tensor **y) {
+    eddy_tensor *g = eddy_matmul(eddy_neg(c->x), c->w);
+    must(eddy_add_into(eddy_narrow(g, 1, 0, 20), eddy_narrow(c->h, 1, 20, 20),
+                       eddy_narrow(g, 1, 0, 20)));
+    y[0] = weight_gradient(g, c->h);
+    must(eddy_neg_into(eddy_narrow(g, 0, 0, 4), eddy_narrow(g, 0, 8, 4)));
+    y[1] = weight_gradient(g, c->h);
+}
+/* Look-ups may fail: they keep their order, though the first one needs what the chain gives, and the second one does not. */
+static void looked_up(const chain *c, eddy_tensor **y) {
+    eddy_tensor *g = eddy_matmul(eddy_neg(c->x), c->w);
+    y[0] = weight_gradient(g, c->h);
+    eddy_tensor *row = eddy_remainder_s(eddy_sum(y[0], EDDY_ALL_AXES, NULL), EDDY_S(3));
+    row = eddy_reshape(eddy_cast(row, EDDY_I64), EDDY_SHAPE(1));
+    y[2] = eddy_index_select(c->buffer, row, 0);
+    y[3] = eddy_index_select(c->w, eddy_full(EDDY_SHAPE(1), EDDY_S(2), EDDY_I64, NULL), 0);
+    y[1] = weight_gradient(eddy_mul(g, c->h), c->h);
+}
+
+static const struct {
+    const char *name;
+    void (*call)(const chain *c, eddy_tensor **y);
+    bool is_split;
+} chains[] = {
+    {"plain", plain, true},
+    {"transposed", transposed, false},
+    {"shifted", shifted, false},
+    {"written_between", written_between, true},
+    {"needed_between", needed_between, false},
+    {"overwritten", overwritten, true},
+    {"crossed", crossed, true},
+    {"in_place", in_place, true},
+    {"written_in_part", written_in_part, false},
+    {"looked_up", looked_up, true},
+};
+
+#define OUTPUTS 4
+
+static void expect_chain(size_t i, eddy_dtype dtype, bool is_split, const char *passes) {
+    static const char *const names[OUTPUTS] = {"a", "b", "c", "d"};
+    chain c = make_chain(dtype);
+    eddy_tensor *state[2] = {c.buffer, c.row}, *before[2], *after[2], *y[OUTPUTS] = {NULL},
+                *out[OUTPUTS];
+    eddy_binding bindings[2 + OUTPUTS] = {{"x", c.x, EDDY_ROLE_INPUT}, {"h", c.h, EDDY_ROLE_INPUT}};
+    int count = 0;
+    for (int k = 0; k < 2; k++)
+        before[k] = eddy_clone(state[k]);
+    must(eddy_record_begin(EDDY_OPTIONS(record, .passes = passes)));
+    chains[i].call(&c, y);
+    for (; count < OUTPUTS && y[count]; count++)
+        bindings[2 + count] = (eddy_binding){names[count], y[count], EDDY_ROLE_OUTPUT};
+    eddy_program *program = eddy_record_end(&(eddy_bindings){bindings, 2 + count});
+    must(program ? EDDY_OK : EDDY_INVALID_ARGUMENT);
+    for (int k = 0; k < 2; k++) {
+        after[k] = eddy_clone(state[k]);
+        must(eddy_copy_into(before[k], state[k]));
+    }
+    must(eddy_program_run(program, EDDY_LIST(c.x, c.h), out));
+    char *text = printed_of(program, false);
+    cr_assert_eq(strstr(text, "put %") && strstr(text, " at 4"), is_split, "%s\n%s", chains[i].name,
+                 text);
+    const char *first = strstr(text, "index_select");
+    cr_assert(!first || strstr(first, "f64[3, 3]") < strchr(first, '\n') || dtype != EDDY_F64,
+              "the order of look-ups has changed: %s", text);
+    free(text);
+    for (int k = 0; k < count; k++)
+        must_have_same_bits(out[k], y[k], chains[i].name);
+    for (int k = 0; k < 2; k++)
+        must_have_same_bits(state[k], after[k], chains[i].name);
+    eddy_program_release(&program);
+}
+
+Test(subbatch, chains_with_other_instructions_between) {
+    eddy_scope *scope = eddy_scope_begin();
+    for (size_t i = 0; i < sizeof(chains) / sizeof(*chains); i++) {
+        expect_chain(i, EDDY_F64, chains[i].is_split, PASSES);
+        expect_chain(i, EDDY_F32, chains[i].is_split, "all,fast,subbatch");
+        expect_chain(i, EDDY_F64, chains[i].is_split, "subbatch");
+    }
+    expect_nothing_left(scope);
+}
+
+/* A sum of 16-bit sums would be rounded to 16 bits each time. */
+Test(subbatch, sums_of_16_bits_stay) {
+    eddy_scope *scope = eddy_scope_begin();
+    expect_chain(0, EDDY_BF16, false, PASSES);
+    expect_chain(0, EDDY_F16, false, PASSES);
+    expect_nothing_left(scope);
+}
