@@ -17,19 +17,14 @@ int64_t eddy_batching_bytes(const eddy_batching *b, const eddy_code_operand *ope
 
 /* ---- what has a batch ---- */
 
-/* Whether item n of the operand lies within part n of the value's bytes. */
+/* Whether item n of the operand lies within part n of the value's bytes: its items fill them, and none lies beyond. */
 static bool is_by_items(const eddy_batching *b, const eddy_code_operand *operand, int8_t dim) {
-    eddy_layout layout;
-    int64_t low, high;
     if (dim == EDDY_BATCH_NO_DIM)
         return false;
-    eddy_code_operand_layout(b->code, operand, &layout);
-    int64_t items = layout.dims[dim], stride = layout.strides[dim];
-    layout.dims[dim] = 1;
-    eddy_layout_extent(&layout, &low, &high);
-    return items > 1 && high <= stride &&
-           items * stride * eddy_dtype_size((eddy_dtype)operand->dtype) ==
-               eddy_code_value_at(b->code, operand->value)->bytes;
+    int64_t items = eddy_code_dims(b->code, operand)[dim],
+            stride = eddy_code_strides(b->code, operand)[dim];
+    return items > 1 && items * stride * eddy_dtype_size((eddy_dtype)operand->dtype) ==
+                            eddy_code_value_at(b->code, operand->value)->bytes;
 }
 
 /* Whether parts may be added to the sum, which is made here as a whole. In 16 bits they would lose too much. */

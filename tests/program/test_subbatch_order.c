@@ -124,9 +124,34 @@ static void looked_up(const chain *c, eddy_tensor **y) {
 /* Norms and a softmax whose statistics are those of all items; integers again, as signs. */
 static void normed(const chain *c, eddy_tensor **y) {
     eddy_tensor *g = eddy_layer_norm(eddy_neg(c->x), EDDY_NONE, EDDY_NONE, 2, NULL);
-    eddy_tensor *u = eddy_softmax(eddy_neg(c->x), 0);
     y[0] = weight_gradient(eddy_mul_s(eddy_sign(g), EDDY_S(2)), c->h);
-    y[1] = weight_gradient(eddy_sign(eddy_sub_s(u, EDDY_S(0.05))), c->h);
+    y[1] = eddy_neg(y[0]);
+}
+static void softened(const chain *c, eddy_tensor **y) {
+    eddy_tensor *g = eddy_softmax(eddy_neg(c->x), 0);
+    y[0] = weight_gradient(eddy_sign(eddy_sub_s(g, EDDY_S(0.05))), c->h);
+    y[1] = eddy_neg(y[0]);
+}
+/* What was made as a whole is overwritten as a whole. */
+static void overwritten_whole(const chain *c, eddy_tensor **y) {
+    eddy_tensor *made = eddy_flip(c->x, EDDY_AXES(1));
+    y[2] = eddy_sum(made, EDDY_AXES(1), NULL);
+    eddy_tensor *g = eddy_matmul(eddy_neg(c->x), c->w);
+    must(eddy_mul_into(g, c->h, made));
+    y[0] = weight_gradient(made, c->h);
+    y[1] = weight_gradient(eddy_mul(g, c->h), c->h);
+}
+/* No gradient of weights: the results are those of each item. */
+static void without_weights(const chain *c, eddy_tensor **y) {
+    eddy_tensor *g = eddy_matmul(eddy_neg(c->x), c->w);
+    y[0] = eddy_sum(eddy_matmul(g, c->w), EDDY_AXES(0), NULL);
+    y[1] = eddy_sum(g, EDDY_AXES(0), NULL);
+}
+/* An elementwise op writes into what it reads: no more is alive than elsewhere. */
+static void reused(const chain *c, eddy_tensor **y) {
+    y[1] = eddy_sum(eddy_matmul(eddy_neg(c->row), eddy_transpose(eddy_neg(c->w), 0, 1)),
+                    EDDY_ALL_AXES, NULL);
+    y[0] = weight_gradient(eddy_mul_s(eddy_neg(c->x), EDDY_S(2)), c->h);
 }
 /* Random numbers count the elements of the whole batch, and so does their gradient. */
 static void dropped(const chain *c, eddy_tensor **y) {
@@ -195,6 +220,10 @@ static const struct {
     {"written_in_part", written_in_part, false},
     {"looked_up", looked_up, true},
     {"normed", normed, false},
+    {"softened", softened, false},
+    {"overwritten_whole", overwritten_whole, false},
+    {"without_weights", without_weights, false},
+    {"reused", reused, false},
     {"dropped", dropped, false},
     {"branched", branched, true},
     {"looped", looped, true},
@@ -253,5 +282,27 @@ Test(subbatch, sums_of_16_bits_stay) {
     eddy_scope *scope = eddy_scope_begin();
     expect_chain(0, EDDY_BF16, false, PASSES);
     expect_chain(0, EDDY_F16, false, PASSES);
+    expect_nothing_left(scope);
+}
+
+/* In the block 7,680 bytes are handed on at once, elsewhere 2,704 are alive: a third of the one is as good as that, a half is not. */
+Test(subbatch, as_few_parts_as_it_takes) {
+    eddy_scope *scope = eddy_scope_begin();
+    chain c = make_chain(EDDY_F64);
+    eddy_tensor *wide = integers(EDDY_SHAPE(338), EDDY_F64, 5);
+    must(eddy_record_begin(EDDY_OPTIONS(record, .passes = "subbatch")));
+    eddy_tensor *y = weight_gradient(eddy_matmul(eddy_neg(c.x), c.w), c.h),
+                *z = eddy_sum(eddy_flip(wide, EDDY_AXES(0)), EDDY_ALL_AXES, NULL);
+    eddy_program *program =
+        eddy_record_end(EDDY_BINDINGS({"x", c.x, EDDY_ROLE_INPUT}, {"h", c.h, EDDY_ROLE_INPUT},
+                                      {"y", y, EDDY_ROLE_OUTPUT}, {"z", z, EDDY_ROLE_OUTPUT}));
+    must(program ? EDDY_OK : EDDY_INVALID_ARGUMENT);
+    char *text = printed_of(program, false);
+    int parts = 0;
+    for (const char *at = text; (at = strstr(at, " = neg(x f64[4, 40]")) != NULL; at++)
+        parts++;
+    cr_assert_eq(parts, 3, "%s", text);
+    free(text);
+    eddy_program_release(&program);
     expect_nothing_left(scope);
 }
