@@ -67,7 +67,28 @@ static eddy_isa detect(void) {
     return EDDY_ISA_V4;
 }
 
+void eddy_cpu_name(char *name, size_t size) {
+    uint32_t words[12];
+    char text[sizeof(words) + 1] = "";
+    uint32_t a, b, c, d;
+    if (__get_cpuid(0x80000000u, &a, &b, &c, &d) && a >= 0x80000004u) {
+        for (uint32_t leaf = 0; leaf < 3; leaf++)
+            __get_cpuid(0x80000002u + leaf, &words[4 * leaf], &words[4 * leaf + 1],
+                        &words[4 * leaf + 2], &words[4 * leaf + 3]);
+        memcpy(text, words, sizeof(words));
+    }
+    const char *at = text + strspn(text, " ");
+    size_t length = strlen(at) < size ? strlen(at) : size - 1;
+    memcpy(name, at, length);
+    name[length] = '\0';
+}
+
 #else
+
+void eddy_cpu_name(char *name, size_t size) {
+    if (size > 0)
+        name[0] = '\0';
+}
 
 static eddy_isa detect(void) {
     return EDDY_ISA_PORTABLE;

@@ -2,6 +2,7 @@
 #ifndef EDDY_BASE_CPU_H
 #define EDDY_BASE_CPU_H
 
+#include <stddef.h>
 #include <stdint.h>
 
 /* Levels that kernels are built for; the higher include the lower. The numbers are the x86-64 psABI's. */
@@ -20,6 +21,9 @@ typedef enum eddy_isa {
 
 /* min(affinity mask of the calling thread, the cgroup's CPU quota rounded up), at least 1. Reads files: for start-up. */
 int32_t eddy_cpu_count(void);
+
+/* What the processor calls itself, cut off where there is no room; "" where it does not say. */
+void eddy_cpu_name(char *name, size_t size);
 
 /* The highest level of this machine that the operating system has enabled. Constant; cached; any thread. */
 eddy_isa eddy_isa_machine(void);

@@ -223,3 +223,19 @@ void eddy_blocks_cache_flush(eddy_blocks_cache *cache) {
     }
     eddy_lock_release(&pool->lock);
 }
+
+int64_t eddy_blocks_pool_list(eddy_blocks_pool *pool, eddy_memory_block *blocks, int64_t capacity) {
+    int64_t rows = 0;
+    eddy_lock_acquire(&pool->lock);
+    for (uint32_t class = 0; class < EDDY_BLOCK_CLASS_COUNT; class ++) {
+        int64_t count = 0;
+        for (const eddy_block_free *b = pool->bins[class]; b; b = b->next)
+            count++;
+        if (count > 0 && rows++ < capacity)
+            blocks[rows - 1] = (eddy_memory_block){
+                .bytes = class_bytes(class), .count = count, .state = EDDY_MEMORY_BLOCK_FREE};
+    }
+    eddy_lock_release(&pool->lock);
+    int64_t rest = capacity > rows ? capacity - rows : 0;
+    return rows + eddy_spans_list(&pool->spans, rest > 0 ? blocks + rows : NULL, rest);
+}

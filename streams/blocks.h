@@ -116,6 +116,8 @@ static inline void eddy_blocks_release(eddy_blocks_cache *cache, void *data, int
 
 /* The bytes that the pool keeps for reuse. Bytes in caches count as live. */
 int64_t eddy_blocks_pool_cached_bytes(eddy_blocks_pool *pool);
+/* Writes the first `capacity` of these: of small ones how many there are of a size, of large ones each. Returns how many rows there are. */
+int64_t eddy_blocks_pool_list(eddy_blocks_pool *pool, eddy_memory_block *blocks, int64_t capacity);
 /* Gives the pool's cached blocks back to the host allocator, and their pages to the system; returns bytes. */
 int64_t eddy_blocks_pool_trim(eddy_blocks_pool *pool);
 /* Moves a cache's blocks to its pool. */

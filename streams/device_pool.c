@@ -548,3 +548,24 @@ eddy_device_pool_statistics eddy_device_pool_statistics_read(eddy_device_pool *p
     eddy_lock_release(&pool->lock);
     return statistics;
 }
+
+int64_t eddy_device_pool_list(eddy_device_pool *pool, eddy_memory_block *blocks, int64_t capacity) {
+    int64_t count = 0;
+    uint32_t number = 0;
+    eddy_lock_acquire(&pool->lock);
+    for (chunk *c = pool->chunks; c; c = c->next, number++)
+        for (block *node = &c->first; node; node = node->higher) {
+            settle(pool, node);
+            if (count++ < capacity)
+                blocks[count - 1] =
+                    (eddy_memory_block){.address = node->data,
+                                        .bytes = node->bytes,
+                                        .count = 1,
+                                        .chunk = number,
+                                        .state = !node->is_free ? EDDY_MEMORY_BLOCK_LIVE
+                                                 : node->open   ? EDDY_MEMORY_BLOCK_PENDING
+                                                                : EDDY_MEMORY_BLOCK_FREE};
+        }
+    eddy_lock_release(&pool->lock);
+    return count;
+}

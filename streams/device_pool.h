@@ -10,6 +10,7 @@
 #include <base/assert.h>
 #include <base/sleep.h>
 #include <streams/backend.h>
+#include <streams/memory_block.h>
 
 typedef struct eddy_device_pool eddy_device_pool;
 
@@ -43,5 +44,7 @@ int64_t eddy_device_pool_trim(eddy_device_pool *pool);
 /* Where more is held, free chunks go back as by a trim; what is in use stays. */
 void eddy_device_pool_set_limit(eddy_device_pool *pool, int64_t limit_bytes);
 eddy_device_pool_statistics eddy_device_pool_statistics_read(eddy_device_pool *pool);
+/* Writes the first `capacity` of its blocks; returns how many there are. */
+int64_t eddy_device_pool_list(eddy_device_pool *pool, eddy_memory_block *blocks, int64_t capacity);
 
 #endif

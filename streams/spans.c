@@ -291,3 +291,21 @@ int64_t eddy_spans_free_bytes(eddy_spans *spans) {
     eddy_lock_release(&spans->lock);
     return bytes;
 }
+
+static int64_t list_tree(const eddy_span *tree, eddy_memory_block *blocks, int64_t capacity,
+                         int64_t count) {
+    if (!tree)
+        return count;
+    count = list_tree(tree->left, blocks, capacity, count);
+    if (count < capacity)
+        blocks[count] = (eddy_memory_block){
+            .address = tree, .bytes = tree->bytes, .count = 1, .state = EDDY_MEMORY_BLOCK_FREE};
+    return list_tree(tree->right, blocks, capacity, count + 1);
+}
+
+int64_t eddy_spans_list(eddy_spans *spans, eddy_memory_block *blocks, int64_t capacity) {
+    eddy_lock_acquire(&spans->lock);
+    int64_t count = list_tree(spans->root, blocks, capacity, 0);
+    eddy_lock_release(&spans->lock);
+    return count;
+}

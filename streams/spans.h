@@ -14,6 +14,7 @@
 
 #include <base/memory.h>
 #include <base/sleep.h>
+#include <streams/memory_block.h>
 
 /* At the start of a free span. */
 typedef struct eddy_span {
@@ -49,5 +50,7 @@ void eddy_spans_release(eddy_spans *spans, void *data, int64_t bytes);
 /* Gives every free span to the host allocator, also those between blocks in use; returns bytes. */
 int64_t eddy_spans_trim(eddy_spans *spans);
 int64_t eddy_spans_free_bytes(eddy_spans *spans);
+/* Writes the first `capacity` of the free spans, by address; returns how many there are. */
+int64_t eddy_spans_list(eddy_spans *spans, eddy_memory_block *blocks, int64_t capacity);
 
 #endif

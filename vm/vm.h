@@ -17,6 +17,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <streams/memory_block.h>
 #include <vm/poison.h>
 
 typedef struct eddy_vm eddy_vm;
@@ -337,6 +338,22 @@ eddy_vm_counters eddy_vm_counters_read(eddy_vm *vm);
 
 /* Gives cached memory back to the system; returns its bytes. */
 int64_t eddy_vm_trim(eddy_vm *vm);
+
+/* ---- memory of one device: 0 is the host, for whose tensors the limit is that of the process (base/memory.h) ---- */
+
+typedef struct eddy_vm_memory {
+    int64_t live_bytes, peak_bytes, cached_bytes, limit_bytes;
+} eddy_vm_memory;
+
+/* Of a closed VM, or in a forked child: zeros, and nothing is done. Any thread. */
+eddy_vm_memory eddy_vm_memory_read(eddy_vm *vm, uint8_t device);
+/* Gives cached memory back; returns its bytes. */
+int64_t eddy_vm_memory_trim(eddy_vm *vm, uint8_t device);
+/* What is in use stays; what is cached beyond it goes back. */
+void eddy_vm_memory_limit_set(eddy_vm *vm, uint8_t device, int64_t bytes);
+/* Writes the first `capacity` blocks: of a device all, of the host those that are cached. Returns how many there are. */
+int64_t eddy_vm_memory_list(eddy_vm *vm, uint8_t device, eddy_memory_block *blocks,
+                            int64_t capacity);
 
 /* Writes each live instruction with what it waits for to the log. */
 void eddy_vm_dump(eddy_vm *vm);

@@ -11,6 +11,7 @@
 
 #include <eddy/export.h>
 #include <eddy/status.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -43,7 +44,23 @@ static inline eddy_device eddy_device_make(eddy_device_kind kind, int32_t index)
 }
 
 #define EDDY_CPU (eddy_device_make(EDDY_DEVICE_CPU, 0))
+#define EDDY_CUDA(index) (eddy_device_make(EDDY_DEVICE_CUDA, index))
 #define EDDY_FAR(index) (eddy_device_make(EDDY_DEVICE_FAR, index))
+
+/* Devices of the kind that there are here: one CPU, four that are far, no CUDA yet. 0 for EDDY_DEVICE_DEFAULT, and for what is no kind. Any thread. */
+EDDY_API int32_t eddy_device_count(eddy_device_kind kind);
+
+typedef struct eddy_device_info {
+    size_t size; /* set it to sizeof(eddy_device_info): a newer library writes no more than that */
+    char name[64];           /* of the product; "" where it is not known */
+    int64_t memory_bytes;    /* that it has */
+    int32_t processor_count; /* cores that this process may use, or multiprocessors */
+    int32_t queue_count;     /* streams that it can work on at once; 0: as many as there are */
+    bool is_simulated;
+} eddy_device_info;
+
+/* UNSUPPORTED (there is no such device), INVALID_ARGUMENT (info is NULL). EDDY_DEVICE_DEFAULT is eddy_device_current. Any thread. */
+EDDY_API eddy_status eddy_device_describe(eddy_device device, eddy_device_info *info);
 
 /* "cpu", "cpu:0", "cuda", "cuda:1" (a kind alone is index 0). INVALID_ARGUMENT for anything else; *device is then
  * unchanged. Does not test whether the device exists. Any thread. */
@@ -69,6 +86,7 @@ EDDY_API eddy_device eddy_device_current(void);
 #ifdef EDDY_CALL_SITES
 #include <eddy/call_sites.h>
 #define eddy_device_parse(...) EDDY_AT_CALL_SITE(eddy_device_parse(__VA_ARGS__))
+#define eddy_device_describe(...) EDDY_AT_CALL_SITE(eddy_device_describe(__VA_ARGS__))
 #define eddy_device_scope_begin(...) EDDY_AT_CALL_SITE(eddy_device_scope_begin(__VA_ARGS__))
 #define eddy_device_scope_end(...) EDDY_AT_CALL_SITE_VOID(eddy_device_scope_end(__VA_ARGS__))
 #define eddy_device_current(...) EDDY_AT_CALL_SITE(eddy_device_current(__VA_ARGS__))

@@ -10,6 +10,7 @@
 #include <eddy/compose.h>
 #include <eddy/control.h>
 #include <eddy/device.h>
+#include <eddy/device_memory.h>
 #include <eddy/dlpack.h>
 #include <eddy/dtype.h>
 #include <eddy/export.h>

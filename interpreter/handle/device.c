@@ -61,15 +61,13 @@ bool eddy_runtime_has_device(eddy_device device) {
            (device.kind == EDDY_DEVICE_FAR && device.index >= 0 && device.index < EDDY_RUNTIME_FAR);
 }
 
-static eddy_status check_present(eddy_device device, eddy_origin origin) {
+eddy_status eddy_runtime_check_device(eddy_device device, eddy_origin origin) {
     if (eddy_runtime_has_device(device))
         return EDDY_OK;
     char text[32];
     eddy_device_format(device, text, sizeof(text));
     return eddy_fail(EDDY_UNSUPPORTED, origin, "there is no device %s here", text);
 }
-
-#define FAR_BYTES ((int64_t)1 << 30)
 
 static eddy_lock starting; /* held while threads are started, by no caller of the VM */
 
@@ -84,10 +82,10 @@ static eddy_status start_far(eddy_runtime *runtime, int32_t index, eddy_origin o
     eddy_status status = EDDY_OK;
     eddy_lock_acquire(&starting);
     if (eddy_load_relaxed(&runtime->far[index]) == 0) {
-        eddy_far_options options = {.seed = (uint64_t)index + 1, .bytes = FAR_BYTES};
+        eddy_far_options options = {.seed = (uint64_t)index + 1, .bytes = EDDY_RUNTIME_FAR_BYTES};
         eddy_backend *backend = eddy_far_create(&options);
         uint8_t number;
-        status = backend ? eddy_vm_device_add(runtime->vm, backend, FAR_BYTES, &number)
+        status = backend ? eddy_vm_device_add(runtime->vm, backend, EDDY_RUNTIME_FAR_BYTES, &number)
                          : eddy_fail(EDDY_OUT_OF_MEMORY, origin,
                                      "no memory or no thread for far:%d", (int)index);
         if (status == EDDY_OK)
@@ -106,7 +104,7 @@ eddy_status eddy_runtime_device(const eddy_caller *caller, eddy_runtime *runtime
         chosen = *asked;
     else if (caller->device_count > 0)
         chosen = caller->devices[caller->device_count - 1];
-    eddy_status status = check_present(chosen, origin);
+    eddy_status status = eddy_runtime_check_device(chosen, origin);
     if (status == EDDY_OK && EDDY_UNLIKELY(chosen.kind == EDDY_DEVICE_FAR))
         status = start_far(runtime, chosen.index, origin);
     if (status == EDDY_OK)
@@ -119,7 +117,7 @@ eddy_status eddy_device_scope_begin(eddy_device device) {
     eddy_caller *caller = eddy_caller_get();
     if (!eddy_caller_may_call(caller))
         return eddy_caller_refuse(caller, origin);
-    eddy_status status = check_present(device, origin);
+    eddy_status status = eddy_runtime_check_device(device, origin);
     if (status != EDDY_OK)
         return status;
     if (caller->device_count == caller->device_capacity) {

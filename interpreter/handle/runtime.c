@@ -372,8 +372,7 @@ eddy_status eddy_runtime_refuse(const eddy_runtime *runtime, eddy_origin origin,
 
 /* ---- waiting ---- */
 
-/* The current runtime, running. */
-static eddy_status find_running(eddy_origin origin, eddy_runtime **runtime) {
+eddy_status eddy_runtime_running(eddy_origin origin, eddy_runtime **runtime) {
     eddy_status status = eddy_runtime_of_caller(eddy_caller_get(), origin, runtime);
     if (status == EDDY_OK && !eddy_runtime_is_running(*runtime))
         status = eddy_runtime_refuse(*runtime, origin, "");
@@ -383,7 +382,7 @@ static eddy_status find_running(eddy_origin origin, eddy_runtime **runtime) {
 eddy_status eddy_sync(int64_t timeout) {
     eddy_origin origin = EDDY_ORIGIN("sync");
     eddy_runtime *runtime;
-    eddy_status status = find_running(origin, &runtime);
+    eddy_status status = eddy_runtime_running(origin, &runtime);
     eddy_vm_wait wait = {timeout, origin};
     return status == EDDY_OK ? eddy_vm_sync(runtime->vm, &wait, NULL) : status;
 }
@@ -391,7 +390,7 @@ eddy_status eddy_sync(int64_t timeout) {
 eddy_status eddy_sync_deleters(int64_t timeout) {
     eddy_origin origin = EDDY_ORIGIN("sync_deleters");
     eddy_runtime *runtime;
-    eddy_status status = find_running(origin, &runtime);
+    eddy_status status = eddy_runtime_running(origin, &runtime);
     eddy_vm_wait wait = {timeout, origin};
     return status == EDDY_OK ? eddy_vm_sync_service(runtime->vm, &wait) : status;
 }
@@ -447,7 +446,7 @@ eddy_status eddy_counters_read(eddy_counters *counters) {
     eddy_runtime *runtime;
     if (!counters)
         return eddy_fail(EDDY_INVALID_ARGUMENT, origin, "counters is NULL");
-    eddy_status status = find_running(origin, &runtime);
+    eddy_status status = eddy_runtime_running(origin, &runtime);
     if (status != EDDY_OK)
         return status;
     eddy_vm_counters read = eddy_vm_counters_read(runtime->vm);
@@ -467,13 +466,13 @@ eddy_status eddy_counters_read(eddy_counters *counters) {
 
 int32_t eddy_thread_count(void) {
     eddy_runtime *runtime;
-    eddy_status status = find_running(EDDY_ORIGIN("thread_count"), &runtime);
+    eddy_status status = eddy_runtime_running(EDDY_ORIGIN("thread_count"), &runtime);
     return status == EDDY_OK ? eddy_vm_thread_count(runtime->vm) : 0;
 }
 
 int64_t eddy_trim(void) {
     eddy_runtime *runtime;
-    eddy_status status = find_running(EDDY_ORIGIN("trim"), &runtime);
+    eddy_status status = eddy_runtime_running(EDDY_ORIGIN("trim"), &runtime);
     return status == EDDY_OK ? eddy_caller_trim(eddy_caller_self) + trim_programs(runtime) +
                                    eddy_vm_trim(runtime->vm)
                              : 0;
@@ -481,7 +480,7 @@ int64_t eddy_trim(void) {
 
 eddy_status eddy_dump(void) {
     eddy_runtime *runtime;
-    eddy_status status = find_running(EDDY_ORIGIN("dump"), &runtime);
+    eddy_status status = eddy_runtime_running(EDDY_ORIGIN("dump"), &runtime);
     if (status == EDDY_OK)
         eddy_vm_dump(runtime->vm);
     return status;

@@ -36,6 +36,7 @@ struct eddy_runtime_cache {
 
 /* Devices that are simulated (eddy/device.h). */
 #define EDDY_RUNTIME_FAR 4
+#define EDDY_RUNTIME_FAR_BYTES (INT64_C(1) << 30)
 
 struct eddy_runtime {
     _Atomic uint32_t
@@ -98,6 +99,11 @@ bool eddy_runtime_device_named(const char *text, eddy_device *device);
 /* Whether this machine has the device. */
 bool eddy_runtime_has_device(eddy_device device);
 
+/* The calling thread's current runtime, which runs; else a failure, recorded. */
+EDDY_MUST_USE eddy_status eddy_runtime_running(eddy_origin origin, eddy_runtime **runtime);
+
+/* UNSUPPORTED, recorded, where there is no such device; EDDY_DEVICE_DEFAULT is none. */
+EDDY_MUST_USE eddy_status eddy_runtime_check_device(eddy_device device, eddy_origin origin);
 /* The device that a creation op of the thread takes: `asked` (kind DEFAULT, NULL: none), scope, runtime.
  * UNSUPPORTED, recorded under `op`, if there is no such device. */
 EDDY_MUST_USE eddy_status eddy_runtime_device(const eddy_caller *caller, eddy_runtime *runtime,

@@ -8,7 +8,7 @@ import sys
 
 # They do not fail, or are what the wrapping is made of.
 NEVER_FAIL = {
-    "eddy_archive_release", "eddy_archive_value", "eddy_call_site_set", "eddy_can_record", "eddy_device_format", "eddy_dtype_bytes",
+    "eddy_archive_release", "eddy_archive_value", "eddy_call_site_set", "eddy_can_record", "eddy_device_count", "eddy_device_format", "eddy_dtype_bytes",
     "eddy_dtype_name", "eddy_dtype_promote", "eddy_error_take", "eddy_event_release", "eddy_event_retain", "eddy_generator_default", "eddy_live_count",
     "eddy_no_grad_begin", "eddy_leaks_report", "eddy_runtime_release", "eddy_runtime_retain", "eddy_log_set",
     "eddy_status_name", "eddy_status_text", "eddy_stream_release", "eddy_stream_retain", "eddy_version",

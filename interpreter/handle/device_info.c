@@ -1,0 +1,53 @@
+/* What devices there are, and what is known of one. */
+#include <base/cpu.h>
+#include <base/status.h>
+#include <interpreter/handle/runtime.h>
+#include <stdio.h>
+#include <streams/backend.h>
+#include <string.h>
+#include <unistd.h>
+
+int32_t eddy_device_count(eddy_device_kind kind) {
+    switch (kind) {
+    case EDDY_DEVICE_CPU:
+        return 1;
+    case EDDY_DEVICE_FAR:
+        return EDDY_RUNTIME_FAR;
+    case EDDY_DEVICE_CUDA: /* not there yet */
+    case EDDY_DEVICE_DEFAULT:
+        break;
+    }
+    return 0;
+}
+
+static eddy_device_info describe_cpu(void) {
+    eddy_device_info info = {.memory_bytes =
+                                 (int64_t)sysconf(_SC_PHYS_PAGES) * (int64_t)sysconf(_SC_PAGESIZE),
+                             .processor_count = eddy_cpu_count()};
+    eddy_cpu_name(info.name, sizeof(info.name));
+    return info;
+}
+
+static eddy_device_info describe_far(void) {
+    return (eddy_device_info){.name = "simulated by Eddy",
+                              .memory_bytes = EDDY_RUNTIME_FAR_BYTES,
+                              .processor_count = 1,
+                              .queue_count = EDDY_BACKEND_QUEUES,
+                              .is_simulated = true};
+}
+
+eddy_status eddy_device_describe(eddy_device device, eddy_device_info *info) {
+    eddy_origin origin = EDDY_ORIGIN("device_describe");
+    if (!info)
+        return eddy_fail(EDDY_INVALID_ARGUMENT, origin, "info is NULL");
+    if (device.kind == EDDY_DEVICE_DEFAULT)
+        device = eddy_device_current();
+    eddy_status status = eddy_runtime_check_device(device, origin);
+    if (status != EDDY_OK)
+        return status;
+    eddy_device_info full = device.kind == EDDY_DEVICE_CPU ? describe_cpu() : describe_far();
+    full.size = info->size;
+    size_t bytes = info->size > 0 && info->size < sizeof(full) ? info->size : sizeof(full);
+    memcpy(info, &full, bytes);
+    return EDDY_OK;
+}

@@ -1,0 +1,191 @@
+/* What there is of devices, and the memory of each: taken, kept, limited, given back, listed. */
+#include "../calls.h"
+
+#include <eddy/eddy.h>
+#include <string.h>
+
+#define MB ((int64_t)1 << 20)
+
+static eddy_device_memory read_memory(eddy_device device) {
+    eddy_device_memory memory = {.size = sizeof(memory)};
+    cr_assert_eq(eddy_device_memory_read(device, &memory), EDDY_OK);
+    return memory;
+}
+
+static eddy_tensor *zeros_on(eddy_device device, int64_t bytes) {
+    return eddy_zeros(EDDY_SHAPE(bytes / 4), EDDY_F32, EDDY_OPTIONS(zeros, .device = device));
+}
+
+/* ---- what there is ---- */
+
+Test(device_memory, devices_are_counted_and_described) {
+    cr_assert_eq(eddy_device_count(EDDY_DEVICE_CPU), 1);
+    cr_assert_eq(eddy_device_count(EDDY_DEVICE_FAR), 4);
+    cr_assert_eq(eddy_device_count(EDDY_DEVICE_CUDA), 0);
+    cr_assert_eq(eddy_device_count(EDDY_DEVICE_DEFAULT), 0);
+    cr_assert_eq(eddy_device_count((eddy_device_kind)99), 0);
+    eddy_device_info info = {.size = sizeof(info)};
+    cr_assert_eq(eddy_device_describe(EDDY_CPU, &info), EDDY_OK);
+    cr_assert(info.memory_bytes > MB && info.processor_count >= 1 && !info.is_simulated);
+    cr_assert_lt(strlen(info.name), sizeof(info.name));
+    for (int32_t i = 0; i < eddy_device_count(EDDY_DEVICE_FAR); i++) {
+        cr_assert_eq(eddy_device_describe(EDDY_FAR(i), &info), EDDY_OK);
+        cr_assert(info.is_simulated && info.memory_bytes == 1024 * MB && info.queue_count > 0);
+    }
+    cr_assert_eq(eddy_device_describe(EDDY_FAR(4), &info), EDDY_UNSUPPORTED);
+    ASSERT_ERROR(EDDY_UNSUPPORTED, "device_describe: there is no device far:4 here");
+    cr_assert_eq(eddy_device_describe(EDDY_CUDA(9), &info), EDDY_UNSUPPORTED);
+    ASSERT_ERROR(EDDY_UNSUPPORTED, "cuda:9");
+    cr_assert_eq(eddy_device_describe(EDDY_CPU, NULL), EDDY_INVALID_ARGUMENT);
+    ASSERT_ERROR(EDDY_INVALID_ARGUMENT, "info is NULL");
+}
+
+/* An older program's struct is shorter. */
+Test(device_memory, no_more_is_written_than_the_caller_has_room_for) {
+    struct {
+        eddy_device_info info;
+        char behind;
+    } room = {.info = {.size = offsetof(eddy_device_info, processor_count)}, .behind = 7};
+    room.info.processor_count = -5;
+    cr_assert_eq(eddy_device_describe(EDDY_CPU, &room.info), EDDY_OK);
+    cr_assert(room.info.memory_bytes > 0 && room.info.processor_count == -5 && room.behind == 7);
+    eddy_device_memory memory = {.size = offsetof(eddy_device_memory, cached_bytes),
+                                 .limit_bytes = -5};
+    cr_assert_eq(eddy_device_memory_read(EDDY_CPU, &memory), EDDY_OK);
+    cr_assert_eq(memory.limit_bytes, -5);
+}
+
+/* ---- taken and kept ---- */
+
+static void expect_books(eddy_device device) {
+    eddy_device_memory_trim(device);
+    eddy_device_memory before = read_memory(device), now;
+    eddy_tensor *x = zeros_on(device, 4 * MB);
+    cr_assert_eq(eddy_sync(EDDY_FOREVER), EDDY_OK);
+    now = read_memory(device);
+    cr_assert_geq(now.live_bytes, before.live_bytes + 4 * MB);
+    cr_assert_leq(now.live_bytes, before.live_bytes + 5 * MB);
+    cr_assert_geq(now.peak_bytes, now.live_bytes);
+    eddy_release(&x);
+    cr_assert_eq(eddy_sync(EDDY_FOREVER), EDDY_OK);
+    now = read_memory(device);
+    cr_assert_eq(now.live_bytes, before.live_bytes);
+    cr_assert_geq(now.cached_bytes, 4 * MB);
+    cr_assert_geq(now.peak_bytes, before.live_bytes + 4 * MB);
+    int64_t given = eddy_device_memory_trim(device);
+    cr_assert_geq(given, 4 * MB, "%lld", (long long)given);
+    cr_assert_eq(read_memory(device).cached_bytes, now.cached_bytes - given);
+}
+
+Test(device_memory, what_is_taken_is_live_then_kept_then_given_back) {
+    expect_books(EDDY_CPU);
+    expect_books(EDDY_FAR(0));
+    expect_books(EDDY_FAR(2));
+}
+
+Test(device_memory, devices_have_books_of_their_own) {
+    eddy_device_memory cpu = read_memory(EDDY_CPU), second = read_memory(EDDY_FAR(1));
+    eddy_tensor *x = zeros_on(EDDY_FAR(0), 4 * MB);
+    cr_assert_eq(eddy_sync(EDDY_FOREVER), EDDY_OK);
+    cr_assert_lt(read_memory(EDDY_CPU).live_bytes, cpu.live_bytes + MB);
+    cr_assert_eq(read_memory(EDDY_FAR(1)).live_bytes, second.live_bytes);
+    cr_assert_geq(read_memory(EDDY_FAR(0)).live_bytes, 4 * MB);
+    eddy_release(&x);
+}
+
+Test(device_memory, the_threads_device_is_meant_where_none_is_named) {
+    const eddy_device none = {EDDY_DEVICE_DEFAULT, 0};
+    cr_assert_eq(eddy_device_scope_begin(EDDY_FAR(3)), EDDY_OK);
+    eddy_tensor *x = zeros_on(EDDY_FAR(3), 3 * MB);
+    cr_assert_eq(eddy_sync(EDDY_FOREVER), EDDY_OK);
+    cr_assert_eq(read_memory(none).live_bytes, read_memory(EDDY_FAR(3)).live_bytes);
+    cr_assert_geq(read_memory(none).live_bytes, 3 * MB);
+    eddy_device_scope_end();
+    eddy_release(&x);
+}
+
+/* ---- limits ---- */
+
+/* Below one tensor: its op fails late, what others have stays, and a higher limit lets ops go on. */
+static void expect_limited(eddy_device device, int64_t limit) {
+    eddy_tensor *kept = zeros_on(device, 2 * MB), *x, *y;
+    cr_assert_eq(eddy_sync(EDDY_FOREVER), EDDY_OK);
+    eddy_device_memory_trim(device);
+    int64_t first = read_memory(device).limit_bytes;
+    cr_assert_eq(eddy_device_memory_limit_set(device, limit), EDDY_OK);
+    cr_assert_eq(read_memory(device).limit_bytes, limit);
+    x = zeros_on(device, 64 * MB);
+    eddy_error error = {0};
+    if (x) { /* the CPU may refuse at the call, a device does so later */
+        cr_assert_eq(eddy_wait(x, EDDY_FOREVER), EDDY_OUT_OF_MEMORY);
+    }
+    cr_assert_eq(eddy_error_take(&error), EDDY_OUT_OF_MEMORY, "%s", error.message);
+    cr_assert_eq(eddy_wait(kept, EDDY_FOREVER), EDDY_OK);
+    cr_assert_eq(eddy_device_memory_limit_set(device, 0), EDDY_OK);
+    if (device.kind != EDDY_DEVICE_CPU)
+        cr_assert_eq(read_memory(device).limit_bytes, first);
+    cr_assert_gt(read_memory(device).limit_bytes, 64 * MB);
+    y = zeros_on(device, 64 * MB);
+    cr_assert_eq(eddy_wait(y, EDDY_FOREVER), EDDY_OK);
+    eddy_release(&x);
+    eddy_release(&y);
+    eddy_release(&kept);
+    eddy_sync(EDDY_FOREVER);
+    eddy_error_take(NULL);
+}
+
+Test(device_memory, a_limit_below_one_tensor_is_its_failure) {
+    expect_limited(EDDY_FAR(0), 1);
+    expect_limited(EDDY_FAR(1), 8 * MB);
+    expect_limited(EDDY_CPU, 16 * MB);
+}
+
+Test(device_memory, a_lower_limit_gives_back_what_is_kept) {
+    const eddy_device devices[] = {EDDY_FAR(0), EDDY_CPU};
+    for (int i = 0; i < 2; i++) {
+        eddy_tensor *x = zeros_on(devices[i], 16 * MB);
+        cr_assert_eq(eddy_sync(EDDY_FOREVER), EDDY_OK);
+        eddy_release(&x);
+        cr_assert_eq(eddy_sync(EDDY_FOREVER), EDDY_OK);
+        cr_assert_geq(read_memory(devices[i]).cached_bytes, 16 * MB);
+        cr_assert_eq(eddy_device_memory_limit_set(devices[i], 4 * MB), EDDY_OK);
+        cr_assert_lt(read_memory(devices[i]).cached_bytes, 16 * MB);
+        cr_assert_eq(eddy_device_memory_limit_set(devices[i], 0), EDDY_OK);
+    }
+}
+
+Test(device_memory, bad_arguments_are_refused) {
+    eddy_device_memory memory = {.size = sizeof(memory)};
+    const eddy_device bad[] = {
+        EDDY_CUDA(0),        EDDY_CUDA(9), EDDY_FAR(4), EDDY_FAR(-1), {(eddy_device_kind)77, 0},
+        {EDDY_DEVICE_CPU, 1}};
+    for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++) {
+        cr_assert_eq(eddy_device_memory_read(bad[i], &memory), EDDY_UNSUPPORTED);
+        eddy_error_take(NULL);
+        cr_assert_eq(eddy_device_memory_limit_set(bad[i], MB), EDDY_UNSUPPORTED);
+        eddy_error_take(NULL);
+        cr_assert_eq(eddy_device_memory_trim(bad[i]), 0);
+        ASSERT_ERROR(EDDY_UNSUPPORTED, "device_memory_trim: there is no device");
+        cr_assert_eq(eddy_device_memory_snapshot(bad[i], "/tmp/never"), EDDY_UNSUPPORTED);
+        eddy_error_take(NULL);
+    }
+    cr_assert_eq(eddy_device_memory_read(EDDY_CPU, NULL), EDDY_INVALID_ARGUMENT);
+    ASSERT_ERROR(EDDY_INVALID_ARGUMENT, "memory is NULL");
+    cr_assert_eq(eddy_device_memory_limit_set(EDDY_CPU, -1), EDDY_INVALID_ARGUMENT);
+    ASSERT_ERROR(EDDY_INVALID_ARGUMENT, "-1 bytes are no limit");
+    cr_assert_eq(eddy_device_memory_snapshot(EDDY_CPU, NULL), EDDY_INVALID_ARGUMENT);
+    ASSERT_ERROR(EDDY_INVALID_ARGUMENT, "path is NULL");
+    cr_assert_eq(eddy_device_memory_snapshot(EDDY_CPU, "/nowhere/at/all"), EDDY_IO);
+    ASSERT_ERROR(EDDY_IO, "/nowhere/at/all");
+}
+
+Test(device_memory, a_runtime_that_was_shut_down_has_none) {
+    eddy_device_memory memory = {.size = sizeof(memory)};
+    cr_assert_eq(eddy_runtime_shutdown(eddy_runtime_current(), EDDY_FOREVER), EDDY_OK);
+    cr_assert_eq(eddy_device_memory_read(EDDY_CPU, &memory), EDDY_SHUT_DOWN);
+    eddy_error_take(NULL);
+    cr_assert_eq(eddy_device_memory_limit_set(EDDY_FAR(0), MB), EDDY_SHUT_DOWN);
+    eddy_error_take(NULL);
+    cr_assert_eq(eddy_device_memory_trim(EDDY_CPU), 0);
+    ASSERT_ERROR(EDDY_SHUT_DOWN, "");
+}

@@ -1,0 +1,71 @@
+/* Memory of one device of a VM, as callers see it. */
+#include <vm/device.h>
+#include <vm/submit.h>
+#include <vm/vm.h>
+#include <vm/wait.h>
+
+/* Whether the VM's memory may be looked at; it cannot close until eddy_vm_inside_end. */
+static bool enter(eddy_vm *vm) {
+    if (vm->process != eddy_process_generation)
+        return false;
+    eddy_vm_lock(vm);
+    bool is_there = eddy_load_relaxed(&vm->state) != EDDY_VM_CLOSED;
+    if (is_there)
+        eddy_vm_inside_begin(vm);
+    eddy_vm_unlock(vm);
+    return is_there;
+}
+
+eddy_vm_memory eddy_vm_memory_read(eddy_vm *vm, uint8_t device) {
+    eddy_vm_memory memory = {0};
+    if (!enter(vm))
+        return memory;
+    if (device == 0) {
+        memory = (eddy_vm_memory){.live_bytes = eddy_load_relaxed(&vm->tensors.live_bytes),
+                                  .peak_bytes = eddy_load_relaxed(&vm->tensors.peak_bytes),
+                                  .cached_bytes = eddy_blocks_pool_cached_bytes(&vm->tensors),
+                                  .limit_bytes = eddy_memory_limit()};
+    } else {
+        eddy_device_pool_statistics read =
+            eddy_device_pool_statistics_read(vm->devices[device]->pool);
+        memory =
+            (eddy_vm_memory){read.live_bytes, read.peak_bytes, read.cached_bytes, read.limit_bytes};
+    }
+    eddy_vm_inside_end(vm);
+    return memory;
+}
+
+int64_t eddy_vm_memory_trim(eddy_vm *vm, uint8_t device) {
+    if (!enter(vm))
+        return 0;
+    int64_t bytes = device == 0 ? eddy_blocks_pool_trim(&vm->tensors)
+                                : eddy_device_pool_trim(vm->devices[device]->pool);
+    eddy_vm_inside_end(vm);
+    return bytes;
+}
+
+void eddy_vm_memory_limit_set(eddy_vm *vm, uint8_t device, int64_t bytes) {
+    if (!enter(vm))
+        return;
+    if (device == 0) {
+        eddy_memory_limit_set(bytes);
+        if (eddy_load_relaxed(&vm->tensors.live_bytes) +
+                eddy_blocks_pool_cached_bytes(&vm->tensors) >
+            bytes)
+            eddy_blocks_pool_trim(&vm->tensors);
+    } else {
+        eddy_device_pool_set_limit(vm->devices[device]->pool, bytes);
+    }
+    eddy_vm_inside_end(vm);
+}
+
+int64_t eddy_vm_memory_list(eddy_vm *vm, uint8_t device, eddy_memory_block *blocks,
+                            int64_t capacity) {
+    if (!enter(vm))
+        return 0;
+    int64_t count = device == 0
+                        ? eddy_blocks_pool_list(&vm->tensors, blocks, capacity)
+                        : eddy_device_pool_list(vm->devices[device]->pool, blocks, capacity);
+    eddy_vm_inside_end(vm);
+    return count;
+}
