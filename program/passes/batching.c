@@ -15,6 +15,9 @@ int64_t eddy_batching_bytes(const eddy_batching *b, const eddy_code_operand *ope
     return count * eddy_dtype_size((eddy_dtype)operand->dtype);
 }
 
+/* So often is looked again what is left, where instructions write in place to what others have made: then it is too tangled. */
+#define ROUNDS_MOST 16
+
 /* ---- what has a batch ---- */
 
 /* Whether item n of the operand lies within part n of the value's bytes: its items fill them, and none lies beyond. */
@@ -83,8 +86,6 @@ static void see_use(const eddy_batching *b, uint32_t i, uint32_t k) {
     value->segment = item->segment;
     value->stage = item->stage;
     value->is_written |= is_of_batch && eddy_batching_writes(b, i, k);
-    value->is_uneven |=
-        is_of_batch && !is_by_items(b, eddy_batching_operand(b, i, k), eddy_batching_dim(b, i, k));
 }
 
 static void see_uses(const eddy_batching *b) {
@@ -98,30 +99,39 @@ static void see_uses(const eddy_batching *b) {
     }
 }
 
-/* Whoever writes by items what others need otherwise, or what others have begun, has no batch. */
-static bool loses_batch(const eddy_batching *b, uint32_t i) {
-    for (uint32_t k = 0; k < eddy_batching_at(b, i)->operand_count; k++) {
-        const eddy_code_operand *operand = eddy_batching_operand(b, i, k);
-        if (eddy_batching_is_absent(b, i, k) || !eddy_batching_writes(b, i, k) ||
-            eddy_batching_is_sum(b, i, k))
-            continue;
-        const eddy_batched_value *value = &b->values[operand->value];
-        if (value->is_uneven || (value->is_needed && !(operand->access & EDDY_CODE_MAKES)))
+/* Whether it writes by items what others need. */
+static bool writes_needed(const eddy_batching *b, uint32_t i) {
+    for (uint32_t k = 0; k < eddy_batching_at(b, i)->operand_count; k++)
+        if (!eddy_batching_is_absent(b, i, k) && eddy_batching_writes(b, i, k) &&
+            !eddy_batching_is_sum(b, i, k) && eddy_batching_value(b, i, k)->is_needed)
             return true;
-    }
     return false;
 }
 
-static void settle(const eddy_batching *b) {
-    for (bool has_changed = true; has_changed;) {
-        has_changed = false;
-        see_uses(b);
-        for (uint32_t i = 0; i < b->count; i++)
-            if (has_batch(b, i) && loses_batch(b, i)) {
-                b->items[i].role = EDDY_BATCH_NONE;
-                has_changed = true;
-            }
+/* Such instructions lose their batch, and need what they read: backwards, since that was made before. Whether there were any. */
+static bool drop(const eddy_batching *b) {
+    bool has_dropped = false;
+    for (uint32_t i = b->count; i-- > 0;) {
+        if (!has_batch(b, i) || !writes_needed(b, i))
+            continue;
+        b->items[i].role = EDDY_BATCH_NONE;
+        has_dropped = true;
+        for (uint32_t k = 0; k < eddy_batching_at(b, i)->operand_count; k++)
+            if (!eddy_batching_is_absent(b, i, k))
+                eddy_batching_value(b, i, k)->is_needed = true;
     }
+    return has_dropped;
+}
+
+/* Until all that has a batch hands on what it writes. */
+static void settle(const eddy_batching *b) {
+    for (int round = 0; round < ROUNDS_MOST; round++) {
+        see_uses(b);
+        if (!drop(b))
+            return;
+    }
+    for (uint32_t i = 0; i < b->count; i++)
+        b->items[i].role = EDDY_BATCH_NONE;
 }
 
 /* ---- regions ---- */
@@ -171,6 +181,11 @@ static int64_t common_divisor(int64_t a, int64_t b) {
 
 static void count_in(const eddy_batching *b, uint32_t i) {
     eddy_batch_region *of = &b->items[first_of(b, i)].region;
+    if (of->count++ == 0)
+        of->first = i;
+    else
+        b->items[of->last].next = i;
+    of->last = i;
     of->has_weights |= b->items[i].role == EDDY_BATCH_WEIGHTS;
     for (uint32_t k = 0; k < eddy_batching_at(b, i)->operand_count; k++) {
         const eddy_code_operand *operand = eddy_batching_operand(b, i, k);
@@ -179,19 +194,29 @@ static void count_in(const eddy_batching *b, uint32_t i) {
             continue;
         if (eddy_batching_is_sum(b, i, k))
             of->sum_bytes += eddy_batching_bytes(b, operand);
-        of->hands_on |= eddy_batching_is_handed_on(b, operand->value);
+        else if (operand->access & EDDY_CODE_MAKES)
+            of->handed_bytes += eddy_batching_bytes(b, operand);
         if (dim != EDDY_BATCH_NO_DIM)
             of->items = common_divisor(eddy_code_dims(b->code, operand)[dim], of->items);
     }
 }
 
+static bool has_parts(int64_t items) {
+    for (int64_t parts = 2; parts <= EDDY_SUBBATCHES_MOST && parts <= items; parts++)
+        if (items % parts == 0)
+            return true;
+    return false;
+}
+
+/* Half of what is handed on is at least what two sub-batches can win. */
 static void find_candidates(const eddy_batching *b) {
     for (uint32_t i = 0; i < b->count; i++)
         if (has_batch(b, i))
             count_in(b, i);
     for (uint32_t i = 0; i < b->count; i++) {
         eddy_batch_region *of = &b->items[i].region;
-        of->parts = of->has_weights && of->hands_on && of->items > 1;
+        of->parts = of->has_weights && has_parts(of->items) &&
+                    of->handed_bytes / 2 > of->count * EDDY_BATCHING_INSTRUCTION_BYTES;
     }
 }
 
@@ -203,13 +228,14 @@ bool eddy_batching_find(eddy_batching *b, eddy_code *code, const uint32_t *bases
                          .value_count = code->values.count,
                          .count = code->instructions.count};
     b->bytes = b->value_count * sizeof(*b->values) +
-               b->count * (sizeof(*b->items) + 2 * sizeof(*b->order)) + code->operands.count + 1;
+               b->count * (sizeof(*b->items) + 3 * sizeof(*b->order)) + code->operands.count + 1;
     b->items = eddy_memory_acquire_zeroed(b->bytes, EDDY_MEMORY_PROGRAM);
     if (!b->items)
         return false;
     b->values = (eddy_batched_value *)(b->items + b->count);
     b->order = (uint32_t *)(b->values + b->value_count);
-    b->gathered = b->order + b->count;
+    b->place = b->order + b->count;
+    b->gathered = b->place + b->count;
     b->dims = (int8_t *)(b->gathered + b->count);
     find_roles(b);
     settle(b);

@@ -1,17 +1,27 @@
 /* The order in which the instructions of each block come in a row. */
 #include <program/draw_ops.h>
 #include <program/passes/batching.h>
-#include <string.h>
+
+/* Blocks that lie within each other make this long: then the rest of them are none. */
+#define WORK_MOST(count) (64 * (uint64_t)(count) + 65536)
 
 /* What touches a value: instructions of the block that is being gathered, and those that come behind it. */
 enum { BLOCK_READS = 1, BLOCK_WRITES = 2, LATE_READS = 4, LATE_WRITES = 8 };
+
+static uint8_t *touched_of(const eddy_batching *b, uint32_t i, uint32_t k) {
+    eddy_batched_value *value = eddy_batching_value(b, i, k);
+    if (value->epoch != b->epoch) {
+        value->epoch = b->epoch;
+        value->touched = 0;
+    }
+    return &value->touched;
+}
 
 /* Whether instruction i has a value in common with what has touched it so far that one of the two writes. */
 static bool meets(const eddy_batching *b, uint32_t i, uint8_t reads, uint8_t writes) {
     for (uint32_t k = 0; k < eddy_batching_at(b, i)->operand_count; k++)
         if (!eddy_batching_is_absent(b, i, k) &&
-            eddy_batching_value(b, i, k)->touched &
-                (writes | (eddy_batching_writes(b, i, k) ? reads : 0)))
+            *touched_of(b, i, k) & (writes | (eddy_batching_writes(b, i, k) ? reads : 0)))
             return true;
     return false;
 }
@@ -19,7 +29,7 @@ static bool meets(const eddy_batching *b, uint32_t i, uint8_t reads, uint8_t wri
 static void touch(const eddy_batching *b, uint32_t i, uint8_t reads, uint8_t writes) {
     for (uint32_t k = 0; k < eddy_batching_at(b, i)->operand_count; k++)
         if (!eddy_batching_is_absent(b, i, k))
-            eddy_batching_value(b, i, k)->touched |= eddy_batching_writes(b, i, k) ? writes : reads;
+            *touched_of(b, i, k) |= eddy_batching_writes(b, i, k) ? writes : reads;
 }
 
 /* What fails first is to blame; what draws, or needs what was drawn, keeps its order. */
@@ -46,10 +56,9 @@ static bool needs_late(const eddy_batching *b, uint32_t from, uint32_t to) {
 }
 
 /* Finds which instructions at places [begin, end) are late. False where the block needs some of them. */
-static bool find_late(const eddy_batching *b, uint32_t block, uint32_t begin, uint32_t end) {
+static bool find_late(eddy_batching *b, uint32_t block, uint32_t begin, uint32_t end) {
     bool has_late_ordered = false;
-    for (uint32_t v = 0; v < b->value_count; v++)
-        b->values[v].touched = 0;
+    b->epoch++;
     for (uint32_t from = begin, to; from < end; from = to) {
         to = eddy_batching_end(b, from);
         bool is_of_block = eddy_batching_block_of(b, b->order[from]) == block,
@@ -77,25 +86,36 @@ static uint32_t take(const eddy_batching *b, uint32_t begin, uint32_t end, uint3
     return to;
 }
 
-static bool gather(const eddy_batching *b, uint32_t block) {
-    uint32_t begin = 0, end = b->count, to;
-    while (eddy_batching_block_of(b, b->order[begin]) != block)
-        begin++;
-    while (eddy_batching_block_of(b, b->order[end - 1]) != block)
-        end--;
+static void put_in_order(const eddy_batching *b, uint32_t place, uint32_t i) {
+    b->order[place] = i;
+    b->place[i] = place;
+}
+
+static bool gather(eddy_batching *b, uint32_t block, uint64_t *work) {
+    const eddy_batch_region *of = &b->items[block].region;
+    uint32_t begin = UINT32_MAX, end = 0, to;
+    for (uint32_t i = of->first, left = of->count; left > 0; i = b->items[i].next, left--) {
+        begin = b->place[i] < begin ? b->place[i] : begin;
+        end = b->place[i] + 1 > end ? b->place[i] + 1 : end;
+    }
+    if (end - begin > *work)
+        return false;
+    *work -= end - begin;
     if (!find_late(b, block, begin, end))
         return false;
     to = take(b, begin, end, block, false, false, begin);
     to = take(b, begin, end, block, true, false, to);
     take(b, begin, end, block, false, true, to);
-    memcpy(b->order + begin, b->gathered + begin, (end - begin) * sizeof(*b->order));
+    for (uint32_t p = begin; p < end; p++)
+        put_in_order(b, p, b->gathered[p]);
     return true;
 }
 
-void eddy_batching_order(const eddy_batching *b) {
+void eddy_batching_order(eddy_batching *b) {
+    uint64_t work = WORK_MOST(b->count);
     for (uint32_t i = 0; i < b->count; i++)
-        b->order[i] = i;
+        put_in_order(b, i, i);
     for (uint32_t i = 0; i < b->count; i++)
-        if (eddy_batching_block_of(b, i) == i && !gather(b, i))
+        if (b->items[i].region.parts > 0 && !gather(b, i, &work))
             b->items[i].region.parts = 0;
 }

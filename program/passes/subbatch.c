@@ -9,8 +9,7 @@
  *                                                            %4 = conv2d_backward_weight(%3 [32, ..], x [32, ..] at ..)
  *                                                            put %2 = add(%2, %4)
  *
- * What is handed on within the block is a value for each sub-batch. What others need as a whole is made before the block, empty, and written part
- * by part. */
+ * What is handed on within the block is a value for each sub-batch. */
 #include <base/assert.h>
 #include <base/dtype.h>
 #include <base/shape.h>
@@ -25,7 +24,7 @@ typedef struct splitting {
     eddy_code_array made; /* eddy_code_instruction: the code's, as they will be */
     uint32_t begin, end;  /* places of the block's instructions */
     uint32_t part, parts; /* the present sub-batch, and how many there are */
-    const eddy_op *add, *empty;
+    const eddy_op *add;
 } splitting;
 
 static bool add_instruction(splitting *s, const eddy_code_instruction *instruction) {
@@ -36,67 +35,25 @@ static bool add_instruction(splitting *s, const eddy_code_instruction *instructi
     return true;
 }
 
-/* Attributes of the op at the end of the words: those at `from`, or zeros where that is EDDY_CODE_NONE. */
+/* Attributes of the op at the end of the words: those at `from`. */
 static bool copy_attributes(const splitting *s, const eddy_op *op, uint32_t from, uint32_t *at) {
     size_t words = (op->attribute_bytes + sizeof(int64_t) - 1) / sizeof(int64_t);
     if (!eddy_code_array_add(&s->code->words, sizeof(int64_t), (uint32_t)words, at))
         return false;
     for (size_t w = 0; w < words; w++)
-        eddy_code_words(s->code, *at)[w] =
-            from != EDDY_CODE_NONE ? eddy_code_words(s->code, from)[w] : 0;
+        eddy_code_words(s->code, *at)[w] = eddy_code_words(s->code, from)[w];
     return true;
 }
 
-/* ---- before the block ---- */
-
-static bool add_empty_attributes(const splitting *s, int64_t count, eddy_dtype dtype,
-                                 uint32_t *at) {
-    const eddy_op *op = s->empty;
-    eddy_shape shape = {.rank = 1, .dims = {count}};
-    if (!copy_attributes(s, op, EDDY_CODE_NONE, at))
-        return false;
-    char *attributes = (char *)eddy_code_words(s->code, *at);
-    for (int32_t a = 0; a < op->attribute_count; a++)
-        if (op->attributes[a].type == EDDY_ATTRIBUTE_SHAPE)
-            memcpy(attributes + op->attributes[a].offset, &shape, sizeof(shape));
-        else if (op->attributes[a].type == EDDY_ATTRIBUTE_DTYPE)
-            memcpy(attributes + op->attributes[a].offset, &dtype, sizeof(dtype));
-    return true;
-}
-
-/* A value that others need, of which sub-batches write parts. `made`: by instruction i. */
-static bool add_empty(splitting *s, uint32_t i, const eddy_code_operand *made) {
-    eddy_dtype dtype = (eddy_dtype)made->dtype;
-    int64_t count = eddy_batching_bytes(&s->batching, made) / eddy_dtype_size(dtype);
-    eddy_layout layout = {.rank = 1, .dims = {count}, .strides = {1}};
-    eddy_code_operand operand = {
-        .value = made->value, .dtype = made->dtype, .access = EDDY_CODE_WRITES | EDDY_CODE_MAKES};
-    eddy_code_instruction empty = *eddy_batching_at(&s->batching, i);
-    empty.op = s->empty;
-    empty.kernel = eddy_op_kernel_for(s->empty, dtype);
-    empty.operands_at = s->code->operands.count;
-    empty.operand_count = 1;
-    empty.input_count = 0;
-    empty.compute = made->dtype;
-    return eddy_code_add_operand(s->code, &operand, &layout) &&
-           add_empty_attributes(s, count, dtype, &empty.attributes_at) &&
-           add_instruction(s, &empty);
-}
-
-static bool begin_block(splitting *s) {
+/* What is handed on within the block is as large as a sub-batch from now on. */
+static void begin_block(const splitting *s) {
     const eddy_batching *b = &s->batching;
     for (uint32_t p = s->begin; p < s->end; p++)
-        for (uint32_t i = b->order[p], k = 0; k < eddy_batching_at(b, i)->operand_count; k++) {
-            const eddy_code_operand operand = *eddy_batching_operand(b, i, k);
-            if (eddy_batching_is_absent(b, i, k) || eddy_batching_is_sum(b, i, k) ||
-                !(operand.access & EDDY_CODE_MAKES))
-                continue;
-            if (eddy_batching_is_handed_on(b, operand.value))
-                eddy_code_value_at(s->code, operand.value)->bytes /= s->parts;
-            else if (!add_empty(s, i, &operand))
-                return false;
-        }
-    return true;
+        for (uint32_t i = b->order[p], k = 0; k < eddy_batching_at(b, i)->operand_count; k++)
+            if (!eddy_batching_is_absent(b, i, k) && !eddy_batching_is_sum(b, i, k) &&
+                eddy_batching_operand(b, i, k)->access & EDDY_CODE_MAKES)
+                eddy_code_value_at(s->code, eddy_batching_operand(b, i, k)->value)->bytes /=
+                    s->parts;
 }
 
 /* ---- an instruction for the present sub-batch ---- */
@@ -129,12 +86,8 @@ static bool add_operand(const splitting *s, uint32_t i, uint32_t k) {
         layout.dims[dim] /= s->parts;
         layout.offset += is_part ? 0 : s->part * layout.dims[dim] * layout.strides[dim];
     }
-    if (operand.access & EDDY_CODE_MAKES) {
-        if (is_part && !make_part(s, operand.value))
-            return false;
-        if (!is_part)
-            operand.access = EDDY_CODE_READS | EDDY_CODE_WRITES;
-    }
+    if (operand.access & EDDY_CODE_MAKES && !make_part(s, operand.value))
+        return false;
     if (is_part)
         operand.value = b->values[operand.value].part;
     operand.offset = layout.offset;
@@ -163,6 +116,7 @@ static bool add_up(splitting *s, uint32_t i, uint32_t k) {
     eddy_code_operand sum = *eddy_batching_operand(&s->batching, i, k), part = sum;
     eddy_code_instruction add = *eddy_batching_at(&s->batching, i);
     eddy_layout layout;
+    EDDY_ASSERT(s->add->attribute_bytes == 0);
     eddy_code_operand_layout(s->code, &sum, &layout);
     add.op = s->add;
     add.kernel = eddy_op_kernel_for(s->add, (eddy_dtype)sum.dtype);
@@ -177,8 +131,7 @@ static bool add_up(splitting *s, uint32_t i, uint32_t k) {
         return false;
     sum.access = EDDY_CODE_READS | EDDY_CODE_WRITES | EDDY_CODE_REPLACES;
     return eddy_code_add_operand(s->code, &sum, &layout) &&
-           copy_attributes(s, s->add, EDDY_CODE_NONE, &add.attributes_at) &&
-           add_instruction(s, &add);
+           eddy_code_add_words(s->code, NULL, 0, &add.attributes_at) && add_instruction(s, &add);
 }
 
 static bool add_for_part(splitting *s, uint32_t i) {
@@ -199,8 +152,7 @@ static bool add_for_part(splitting *s, uint32_t i) {
 /* ---- all of it ---- */
 
 static bool make_block(splitting *s) {
-    if (!begin_block(s))
-        return false;
+    begin_block(s);
     for (s->part = 0; s->part < s->parts; s->part++)
         for (uint32_t p = s->begin; p < s->end; p++)
             if (!add_for_part(s, s->batching.order[p]))
@@ -227,15 +179,12 @@ static bool has_blocks(const eddy_batching *b) {
     return false;
 }
 
-/* Those that pay are gathered anew, so that nothing else is moved. */
 static bool split(splitting *s) {
-    const eddy_batching *b = &s->batching;
+    eddy_batching *b = &s->batching;
     if (!has_blocks(b))
         return true;
-    eddy_batching_order(b);
-    if (!eddy_batching_choose(b))
+    if (!eddy_batching_plan(b))
         return false;
-    eddy_batching_order(b);
     if (!has_blocks(b))
         return true;
     if (!make_all(s))
@@ -247,8 +196,7 @@ static bool split(splitting *s) {
 }
 
 bool eddy_pass_subbatch(eddy_code *code, const uint32_t *bases) {
-    splitting s = {
-        .code = code, .add = eddy_op_find_built_in("add"), .empty = eddy_op_find_built_in("empty")};
+    splitting s = {.code = code, .add = eddy_op_find_built_in("add")};
     bool is_good = eddy_batching_find(&s.batching, code, bases) && split(&s);
     eddy_code_array_fini(&s.made, sizeof(eddy_code_instruction));
     eddy_batching_fini(&s.batching);
