@@ -339,3 +339,72 @@ Test(subbatch, errors_are_those_of_the_calls) {
     eddy_error_take(NULL);
     eddy_scope_end(scope);
 }
+
+/* ---- what does not pay ---- */
+
+static void expect_whole(eddy_tensor *y, const chain *c) {
+    eddy_program *program = eddy_record_end(EDDY_BINDINGS(
+        {"x", c->x, EDDY_ROLE_INPUT}, {"h", c->h, EDDY_ROLE_INPUT}, {"y", y, EDDY_ROLE_OUTPUT}));
+    must(program ? EDDY_OK : EDDY_INVALID_ARGUMENT);
+    cr_assert_eq(most_parts_of(program), 1);
+    eddy_program_release(&program);
+}
+
+/* Between the gradients lies what each of them is needed for, one after the other: in a row they would all be alive at once. */
+Test(subbatch, no_order_in_which_more_is_alive) {
+    eddy_scope *scope = eddy_scope_begin();
+    chain c = make_chain(EDDY_F64);
+    eddy_tensor *wide = integers(EDDY_SHAPE(60, 40), EDDY_F64, 6);
+    must(eddy_record_begin(EDDY_OPTIONS(record, .passes = PASSES, .records_only = true)));
+    eddy_tensor *g = c.x, *y = NULL;
+    for (int k = 0; k < 16; k++) {
+        g = eddy_matmul(g, c.w);
+        eddy_tensor *sum = eddy_sum(weight_gradient(g, c.h), EDDY_ALL_AXES, NULL),
+                    *z = eddy_cumsum(eddy_add_s(wide, EDDY_S(k)), 0),
+                    *most = eddy_max(eddy_add(z, sum), EDDY_ALL_AXES, NULL);
+        y = y ? eddy_add(y, most) : most;
+    }
+    expect_whole(y, &c);
+    expect_nothing_left(scope);
+}
+
+/* Each chain is alive by itself: all of them would have to be split for what one of them wins. */
+Test(subbatch, many_chains_for_what_one_of_them_wins) {
+    eddy_scope *scope = eddy_scope_begin();
+    chain c = make_chain(EDDY_F64);
+    for (int count = 1; count < 50; count += 48) {
+        must(eddy_record_begin(EDDY_OPTIONS(record, .passes = PASSES, .records_only = true)));
+        eddy_tensor *y = NULL;
+        for (int k = 0; k < count; k++) {
+            eddy_tensor *g = eddy_matmul(eddy_mul_s(c.x, EDDY_S(k)), c.w);
+            eddy_tensor *gradient = weight_gradient(g, c.h);
+            y = y ? eddy_add(y, gradient) : gradient;
+        }
+        if (count > 1) {
+            expect_whole(y, &c);
+            continue;
+        }
+        eddy_program *program = eddy_record_end(EDDY_BINDINGS(
+            {"x", c.x, EDDY_ROLE_INPUT}, {"h", c.h, EDDY_ROLE_INPUT}, {"y", y, EDDY_ROLE_OUTPUT}));
+        must(program ? EDDY_OK : EDDY_INVALID_ARGUMENT);
+        cr_assert_gt(most_parts_of(program), 1);
+        eddy_program_release(&program);
+    }
+    expect_nothing_left(scope);
+}
+
+/* The first of many that write in place, one after the other, needs all items in the end. */
+Test(subbatch, what_loses_its_batch_is_found_at_once) {
+    eddy_scope *scope = eddy_scope_begin();
+    chain c = make_chain(EDDY_F64);
+    must(eddy_record_begin(EDDY_OPTIONS(record, .passes = PASSES, .records_only = true)));
+    eddy_tensor *g = eddy_mul_s(c.x, EDDY_S(2));
+    for (int k = 0; k < 3000; k++) {
+        eddy_tensor *next = eddy_mul_s(c.x, EDDY_S(k));
+        must(eddy_add_into(next, g, next));
+        g = next;
+    }
+    expect_whole(
+        weight_gradient(eddy_narrow(g, 0, 1, ITEMS - 1), eddy_narrow(c.h, 0, 1, ITEMS - 1)), &c);
+    expect_nothing_left(scope);
+}
