@@ -81,6 +81,7 @@ static void see_use(const eddy_batching *b, uint32_t i, uint32_t k) {
     bool is_of_batch = has_batch(b, i) && !eddy_batching_is_sum(b, i, k);
     value->is_needed |=
         !is_of_batch ||
+        !is_by_items(b, eddy_batching_operand(b, i, k), eddy_batching_dim(b, i, k)) ||
         (value->is_used && (value->segment != item->segment || value->stage != item->stage));
     value->is_used = true;
     value->segment = item->segment;

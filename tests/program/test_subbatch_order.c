@@ -64,6 +64,26 @@ static void shifted(const chain *c, eddy_tensor **y) {
                         eddy_narrow(c->h, 0, 0, ITEMS - 1));
     y[1] = weight_gradient(g, c->h);
 }
+/* Each item needs all of the others: by a view that repeats them, as the weights of a product, half of them beside the other half. */
+static void repeated(const chain *c, eddy_tensor **y) {
+    eddy_tensor *g = eddy_mul_s(c->x, EDDY_S(2)),
+                *rows = eddy_unsqueeze(eddy_narrow(g, 1, 0, 2), 0);
+    y[0] = eddy_sum(eddy_mul_s(eddy_expand(rows, EDDY_SHAPE(ITEMS, ITEMS, 2)), EDDY_S(3)),
+                    EDDY_AXES(0, 1), NULL);
+    y[1] = weight_gradient(g, c->h);
+}
+static void as_weights(const chain *c, eddy_tensor **y) {
+    eddy_tensor *g = eddy_mul_s(c->x, EDDY_S(2));
+    y[0] = weight_gradient(eddy_neg(eddy_matmul(c->h, eddy_transpose(g, 0, 1))), c->h);
+    y[1] = weight_gradient(g, c->h);
+}
+static void halved(const chain *c, eddy_tensor **y) {
+    eddy_tensor *g = eddy_matmul(eddy_neg(c->x), c->w);
+    y[0] = weight_gradient(
+        eddy_mul(eddy_narrow(g, 0, 0, ITEMS / 2), eddy_narrow(g, 0, ITEMS / 2, ITEMS / 2)),
+        eddy_narrow(c->h, 0, 0, ITEMS / 2));
+    y[1] = weight_gradient(g, c->h);
+}
 /* In between a tensor is read and written that others see, before the chain ends. */
 static void written_between(const chain *c, eddy_tensor **y) {
     eddy_tensor *g = eddy_matmul(eddy_neg(c->x), c->w);
@@ -223,6 +243,9 @@ static const struct {
     {"plain", plain, true},
     {"transposed", transposed, false},
     {"shifted", shifted, false},
+    {"repeated", repeated, false},
+    {"as_weights", as_weights, true},
+    {"halved", halved, false},
     {"written_between", written_between, true},
     {"needed_between", needed_between, false},
     {"overwritten", overwritten, true},
