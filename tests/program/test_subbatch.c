@@ -236,7 +236,8 @@ Test(subbatch, a_batch_is_cut_into_equal_parts) {
     static const struct {
         int64_t images;
         bool is_split;
-    } rows[] = {{1, false}, {6, true}, {13, false}, {16, true}, {67, false}};
+    } rows[] = {{1, false}, {6, true},  {10, true}, {13, false},
+                {14, true}, {16, true}, {22, true}, {67, false}};
     eddy_scope *scope = eddy_scope_begin();
     for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
         net n = make_net(rows[i].images);
