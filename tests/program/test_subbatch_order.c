@@ -86,7 +86,8 @@ static void halved(const chain *c, eddy_tensor **y) {
 }
 /* Another op has it as well. */
 static void flipped(const chain *c, eddy_tensor **y) {
-    eddy_tensor *g = eddy_matmul(eddy_neg(c->x), c->w);
+    eddy_tensor *u = eddy_neg(c->x), *t = eddy_matmul(u, c->w), *m = eddy_matmul(t, c->w);
+    eddy_tensor *g = eddy_mul(eddy_mul(m, t), u);
     y[0] = weight_gradient(g, c->h);
     y[1] = eddy_sum(eddy_flip(g, EDDY_AXES(0)), EDDY_AXES(1), NULL);
 }
