@@ -1,12 +1,11 @@
 #include "fault_programs.h"
+#include "fault_parts.h"
 
 #include <base/status.h>
 #include <eddy/eddy.h>
 #include <stdio.h>
 #include <unistd.h>
 
-#define ROWS 4
-#define COLUMNS 6
 #define OPS_MOST 40
 /* Large enough for groups that run tile by tile. */
 #define PROGRAM_ROWS 64
@@ -365,7 +364,7 @@ static eddy_tensor *layer(eddy_tensor *x, eddy_tensor *w) {
     return eddy_dropout(eddy_tanh(eddy_linear(x, w, EDDY_NONE)), EDDY_S(0.5), NULL);
 }
 
-static eddy_status go_back(eddy_tensor *y, eddy_tensor *w, double *result) {
+eddy_status fault_go_back(eddy_tensor *y, eddy_tensor *w, double *result) {
     eddy_tensor *loss = eddy_sum(eddy_square(y), EDDY_ALL_AXES, NULL);
     eddy_status status = loss ? eddy_backward(loss) : EDDY_OUT_OF_MEMORY;
     return status == EDDY_OK
@@ -374,7 +373,7 @@ static eddy_status go_back(eddy_tensor *y, eddy_tensor *w, double *result) {
 }
 
 /* The squares of the gradient, which go back to w through the calls of the runs. */
-static eddy_status penalize(eddy_tensor *y, eddy_tensor *w) {
+eddy_status fault_penalize(eddy_tensor *y, eddy_tensor *w) {
     eddy_tensor *loss = eddy_sum(eddy_square(y), EDDY_ALL_AXES, NULL), *gradient = NULL;
     eddy_status status = loss ? eddy_grad_keep(y) : EDDY_OUT_OF_MEMORY;
     if (status == EDDY_OK)
@@ -399,9 +398,9 @@ static eddy_status run_layer(eddy_tensor *x, eddy_tensor *w, double *result) {
     if (status == EDDY_OK)
         status = eddy_program_run(program, EDDY_LIST(first), &second);
     if (status == EDDY_OK)
-        status = penalize(second, w);
+        status = fault_penalize(second, w);
     if (status == EDDY_OK)
-        status = go_back(second, w, result);
+        status = fault_go_back(second, w, result);
     eddy_program_release(&program);
     return status;
 }
@@ -452,7 +451,7 @@ static eddy_status run_recorded_layer(eddy_tensor *x, eddy_tensor *w, double *re
     for (int i = 0; i < 4 && status == EDDY_OK; i++)
         status = eddy_recorded_run(recorded, EDDY_LIST(x), (eddy_scalars){0}, &x);
     if (status == EDDY_OK)
-        status = go_back(x, w, result);
+        status = fault_go_back(x, w, result);
     eddy_recorded_release(&recorded);
     return status;
 }
@@ -473,7 +472,7 @@ static eddy_status run_many(eddy_tensor *x, eddy_tensor *w, double *result) {
         eddy_tensor *y[MANY];
         status = eddy_recorded_run(recorded, EDDY_LIST(x), (eddy_scalars){0}, y);
         if (status == EDDY_OK)
-            status = go_back(y[i], w, result);
+            status = fault_go_back(y[i], w, result);
     }
     eddy_recorded_release(&recorded);
     return status;
@@ -490,19 +489,24 @@ static eddy_status run_layer_sizes(eddy_recorded_body *body, int64_t output_coun
         eddy_tensor *x = eddy_ones(EDDY_SHAPE(sizes[i], COLUMNS), EDDY_F32, NULL), *y[MANY];
         status = eddy_recorded_run(recorded, EDDY_LIST(x), (eddy_scalars){0}, y);
         if (status == EDDY_OK)
-            status = go_back(y[0], w, result);
+            status = fault_go_back(y[0], w, result);
     }
     eddy_recorded_release(&recorded);
     return status;
 }
 
-static eddy_status run_gradients(double *result) {
-    eddy_tensor *w = eddy_full(EDDY_SHAPE(COLUMNS, COLUMNS), EDDY_S(0.25), EDDY_F32, NULL);
-    eddy_tensor *x = eddy_ones(EDDY_SHAPE(ROWS, COLUMNS), EDDY_F32, NULL);
-    double first = 0, second = 0, third = 0;
-    eddy_status status = eddy_requires_grad_set(w, true);
-    if (status == EDDY_OK)
-        status = eddy_requires_grad_set(x, true);
+static eddy_status make_leaves(eddy_tensor **x, eddy_tensor **w) {
+    *w = eddy_full(EDDY_SHAPE(COLUMNS, COLUMNS), EDDY_S(0.25), EDDY_F32, NULL);
+    *x = eddy_ones(EDDY_SHAPE(ROWS, COLUMNS), EDDY_F32, NULL);
+    eddy_status status = eddy_requires_grad_set(*w, true);
+    return status == EDDY_OK ? eddy_requires_grad_set(*x, true) : status;
+}
+
+static eddy_status run_gradients(eddy_tensor *ones, double *result) {
+    eddy_tensor *x, *w;
+    double first = 0, second = 0, third = 0, within = 0;
+    (void)ones;
+    eddy_status status = make_leaves(&x, &w);
     if (status == EDDY_OK)
         status = run_layer(x, w, &first);
     if (status == EDDY_OK)
@@ -510,291 +514,107 @@ static eddy_status run_gradients(double *result) {
     if (status == EDDY_OK)
         status = run_many(x, w, &third);
     if (status == EDDY_OK)
-        status = run_layer_sizes(layer_body, 1, 0, w, &first);
-    if (status == EDDY_OK)
-        status = run_layer_sizes(layer_body, 1, 6, w, &first);
-    if (status == EDDY_OK)
-        status = run_layer_sizes(many_body, MANY, 0, w, &second);
-    double within = 0;
-    if (status == EDDY_OK)
         status = run_within(x, w, &within);
     *result = first + second + third + within;
     return status;
 }
 
-/* ---- branches and loops ---- */
-
-static eddy_status twice(void *context, eddy_list inputs, eddy_tensor **outputs) {
-    (void)context;
-    outputs[0] = eddy_mul_s(inputs.items[0], EDDY_S(2));
-    return outputs[0] ? EDDY_OK : EDDY_OUT_OF_MEMORY;
+/* Of sizes that follow from others, each with a program of its own (most: 0), or of one bucket. */
+static eddy_status run_gradient_sizes(eddy_recorded_body *body, int64_t output_count, int64_t most,
+                                      double *result) {
+    eddy_tensor *x, *w;
+    eddy_status status = make_leaves(&x, &w);
+    return status == EDDY_OK ? run_layer_sizes(body, output_count, most, w, result) : status;
 }
 
-static eddy_status more(void *context, eddy_list inputs, eddy_tensor **outputs) {
-    eddy_tensor *state = context;
-    eddy_status status = eddy_add_inplace(state, inputs.items[0]);
-    outputs[0] = eddy_add(eddy_dropout(inputs.items[0], EDDY_S(0.5), NULL), state);
-    return status == EDDY_OK && !outputs[0] ? EDDY_OUT_OF_MEMORY : status;
-}
+/* ---- what is done together: each allocation that fails does it all twice, so that many short lists take less than a long one ---- */
 
-static eddy_status step_of_loop(void *context, eddy_list inputs, eddy_tensor **outputs) {
-    eddy_tensor *predicate = eddy_gt_s(eddy_mean(inputs.items[0], EDDY_ALL_AXES, NULL), EDDY_S(8));
-    return predicate ? eddy_cond(predicate, more, twice, context, inputs, 1, NULL, outputs)
-                     : EDDY_OUT_OF_MEMORY;
-}
-
-static eddy_status is_small(void *context, eddy_list inputs, eddy_tensor **outputs) {
-    (void)context;
-    outputs[0] = eddy_lt_s(eddy_mean(inputs.items[0], EDDY_ALL_AXES, NULL), EDDY_S(50));
-    return outputs[0] ? EDDY_OK : EDDY_OUT_OF_MEMORY;
-}
-
-static eddy_status run_loop(eddy_tensor *x, bool records_only, double *result) {
-    eddy_tensor *state = eddy_zeros_like(x, NULL), *y = NULL;
-    eddy_status status = eddy_record_begin(EDDY_OPTIONS(record, .records_only = records_only));
-    if (status != EDDY_OK)
-        return status;
-    status = eddy_while(is_small, step_of_loop, state, EDDY_LIST(x), NULL, &y);
-    eddy_program *program =
-        eddy_record_end(EDDY_BINDINGS({"x", x, EDDY_ROLE_INPUT}, {"y", y, EDDY_ROLE_OUTPUT},
-                                      {"other", eddy_exp(y), EDDY_ROLE_OUTPUT}));
-    if (status == EDDY_OK)
-        status = program ? eddy_program_run_named(program, EDDY_FEEDS({"x", x}),
-                                                  EDDY_FETCHES({"y", &y}), NULL)
-                         : EDDY_OUT_OF_MEMORY;
-    if (status == EDDY_OK)
-        status = eddy_read_f64(eddy_sum(eddy_add(state, y), EDDY_ALL_AXES, NULL), result, NULL);
-    eddy_program_release(&program);
-    return status;
-}
-
-static eddy_status times(void *context, eddy_list inputs, eddy_tensor **outputs) {
-    outputs[0] = eddy_dropout(eddy_tanh(eddy_mul(inputs.items[0], context)), EDDY_S(0.5), NULL);
-    return outputs[0] ? EDDY_OK : EDDY_OUT_OF_MEMORY;
-}
-
-/* A branch that gradients go back through, recorded once with its backward pass and once as one op. */
-static eddy_status run_branch(eddy_tensor *x, bool is_node, double *result) {
-    eddy_tensor *w = eddy_full(EDDY_SHAPE(COLUMNS), EDDY_S(0.5), EDDY_F32, NULL), *y = NULL;
-    eddy_status status = eddy_requires_grad_set(w, true);
-    if (status == EDDY_OK)
-        status = eddy_record_begin(NULL);
-    if (status != EDDY_OK)
-        return status;
-    eddy_tensor *predicate = eddy_gt_s(eddy_mean(x, EDDY_ALL_AXES, NULL), EDDY_S(0.5));
-    status = eddy_cond(predicate, times, twice, w, EDDY_LIST(x), 1, NULL, &y);
-    if (status == EDDY_OK && !is_node)
-        status = go_back(y, w, result);
-    eddy_bindings bindings = {
-        (eddy_binding[]){{"x", x, EDDY_ROLE_INPUT}, {"y", y, EDDY_ROLE_OUTPUT}}, 2};
-    eddy_program *program =
-        is_node ? eddy_record_end_with_grad(&bindings) : eddy_record_end(&bindings);
-    if (status == EDDY_OK)
-        status = program ? eddy_program_run(program, EDDY_LIST(x), &y) : EDDY_OUT_OF_MEMORY;
-    if (status == EDDY_OK && is_node)
-        status = penalize(y, w);
-    if (status == EDDY_OK && is_node)
-        status = go_back(y, w, result);
-    eddy_program_release(&program);
-    return status;
-}
-
-static eddy_status count_down(void *context, eddy_list inputs, eddy_tensor **outputs) {
-    eddy_tensor *w = context, *h = eddy_mul(inputs.items[1], w);
-    eddy_tensor *predicate = eddy_gt_s(eddy_mean(h, EDDY_ALL_AXES, NULL), EDDY_S(0.25));
-    outputs[0] = eddy_sub_s(inputs.items[0], EDDY_S(1));
-    return outputs[0] && predicate
-               ? eddy_cond(predicate, times, twice, w, EDDY_LIST(h), 1, NULL, &outputs[1])
-               : EDDY_OUT_OF_MEMORY;
-}
-
-static eddy_status is_positive(void *context, eddy_list inputs, eddy_tensor **outputs) {
-    (void)context;
-    outputs[0] = eddy_gt_s(inputs.items[0], EDDY_S(0));
-    return outputs[0] ? EDDY_OK : EDDY_OUT_OF_MEMORY;
-}
-
-/* What the outer step has, and its inner loop reads. */
-typedef struct outer_step {
-    eddy_tensor *h, *predicate;
-} outer_step;
-
-static eddy_status read_outer(void *context, eddy_list inputs, eddy_tensor **outputs) {
-    const outer_step *outer = context;
-    outputs[0] = eddy_sub_s(inputs.items[0], EDDY_S(1));
-    return outputs[0] ? eddy_cond(outer->predicate, times, twice, outer->h,
-                                  EDDY_LIST(inputs.items[1]), 1, NULL, &outputs[1])
-                      : EDDY_OUT_OF_MEMORY;
-}
-
-static eddy_status count_down_twice(void *context, eddy_list inputs, eddy_tensor **outputs) {
-    eddy_tensor *count = eddy_full((eddy_shape){0}, EDDY_S(2), EDDY_I64, NULL), *made[2] = {0};
-    outer_step outer = {.h = inputs.items[1]};
-    eddy_tensor *z = eddy_mul(outer.h, context);
-    outer.predicate = eddy_gt_s(eddy_mean(outer.h, EDDY_ALL_AXES, NULL), EDDY_S(0.25));
-    if (!count || !z || !outer.predicate)
-        return EDDY_OUT_OF_MEMORY;
-    eddy_status status = eddy_while(is_positive, read_outer, &outer, EDDY_LIST(count, z),
-                                    EDDY_OPTIONS(while, .most_steps = 2), made);
-    if (status != EDDY_OK)
-        return status;
-    outputs[0] = eddy_sub_s(inputs.items[0], EDDY_S(1));
-    outputs[1] = eddy_tanh(made[1]);
-    return outputs[0] && outputs[1] ? EDDY_OK : EDDY_OUT_OF_MEMORY;
-}
-
-/* A loop that gradients go back through. */
-static eddy_status run_taped_loop(eddy_tensor *x, eddy_block *body, bool is_node, double *result) {
-    eddy_tensor *w = eddy_full(EDDY_SHAPE(COLUMNS), EDDY_S(0.5), EDDY_F32, NULL), *y[2] = {0};
-    eddy_tensor *count = eddy_full((eddy_shape){0}, EDDY_S(3), EDDY_I64, NULL), *last = NULL;
-    eddy_status status = eddy_requires_grad_set(w, true);
-    if (status == EDDY_OK)
-        status = eddy_record_begin(NULL);
-    if (status != EDDY_OK)
-        return status;
-    status = eddy_while(is_positive, body, w, EDDY_LIST(count, x),
-                        EDDY_OPTIONS(while, .most_steps = 4), y);
-    if (status == EDDY_OK && !is_node)
-        status = go_back(y[1], w, result);
-    eddy_bindings bindings = {
-        (eddy_binding[]){{"x", x, EDDY_ROLE_INPUT}, {"y", y[1], EDDY_ROLE_OUTPUT}}, 2};
-    eddy_program *program =
-        is_node ? eddy_record_end_with_grad(&bindings) : eddy_record_end(&bindings);
-    if (status == EDDY_OK)
-        status = program ? eddy_program_run(program, EDDY_LIST(x), &last) : EDDY_OUT_OF_MEMORY;
-    if (status == EDDY_OK && is_node)
-        status = penalize(last, w);
-    if (status == EDDY_OK && is_node)
-        status = go_back(last, w, result);
-    eddy_program_release(&program);
-    return status;
-}
-
-static eddy_status bend(eddy_forward_call *call) {
-    call->outputs[0] = eddy_tanh(call->inputs[0]);
-    return call->outputs[0] ? eddy_forward_save(call, EDDY_LIST(call->outputs[0]))
-                            : EDDY_OUT_OF_MEMORY;
-}
-
-static eddy_status bend_back(eddy_backward_call *call) {
-    eddy_tensor *slope = eddy_add_s(eddy_neg(eddy_square(call->saved[0])), EDDY_S(1));
-    call->results[0] = eddy_mul(call->grads[0], slope);
-    return call->results[0] ? EDDY_OK : EDDY_OUT_OF_MEMORY;
-}
-
-static const eddy_function bending = {.size = sizeof(eddy_function),
-                                      .name = "user.bend",
-                                      .forward = bend,
-                                      .backward = bend_back,
-                                      .output_count = 1,
-                                      .is_pure = true};
-
-static eddy_status rolled_step(void *context, eddy_list inputs, eddy_tensor **outputs) {
-    outputs[0] = eddy_add(eddy_mul(inputs.items[0], context), inputs.items[1]);
-    return outputs[0] ? eddy_function_call(&bending, NULL, EDDY_LIST(outputs[0]), &outputs[1])
-                      : EDDY_OUT_OF_MEMORY;
-}
-
-/* A rolled scan over the rows of x. */
-static eddy_status run_scan(eddy_tensor *x, bool is_node, double *result) {
-    eddy_tensor *w = eddy_full(EDDY_SHAPE(COLUMNS), EDDY_S(0.5), EDDY_F32, NULL), *y[2] = {0};
-    eddy_tensor *h = eddy_zeros(EDDY_SHAPE(COLUMNS), EDDY_F32, NULL), *last = NULL;
-    eddy_status status = eddy_requires_grad_set(w, true);
-    if (status == EDDY_OK)
-        status = eddy_record_begin(NULL);
-    if (status != EDDY_OK)
-        return status;
-    status = eddy_scan(rolled_step, w, EDDY_LIST(h), EDDY_LIST(x), 2,
-                       EDDY_OPTIONS(scan, .is_rolled = true, .is_reversed = is_node), y);
-    if (status == EDDY_OK && !is_node)
-        status = go_back(y[1], w, result);
-    eddy_bindings bindings = {
-        (eddy_binding[]){{"x", x, EDDY_ROLE_INPUT}, {"y", y[1], EDDY_ROLE_OUTPUT}}, 2};
-    eddy_program *program =
-        is_node ? eddy_record_end_with_grad(&bindings) : eddy_record_end(&bindings);
-    if (status == EDDY_OK)
-        status = program ? eddy_program_run(program, EDDY_LIST(x), &last) : EDDY_OUT_OF_MEMORY;
-    if (status == EDDY_OK && is_node)
-        status = penalize(last, w);
-    if (status == EDDY_OK && is_node)
-        status = go_back(last, w, result);
-    eddy_program_release(&program);
-    return status;
-}
-
-static eddy_status run_loops(eddy_tensor *x, double *result) {
-    double parts[8] = {0};
-    eddy_status status = run_loop(x, false, result);
-    if (status == EDDY_OK)
-        status = run_loop(x, true, &parts[0]);
-    if (status == EDDY_OK)
-        status = run_branch(x, false, &parts[1]);
-    if (status == EDDY_OK)
-        status = run_branch(x, true, &parts[2]);
-    if (status == EDDY_OK)
-        status = run_taped_loop(x, count_down, false, &parts[3]);
-    if (status == EDDY_OK)
-        status = run_taped_loop(x, count_down, true, &parts[4]);
-    if (status == EDDY_OK)
-        status = run_scan(x, false, &parts[5]);
-    if (status == EDDY_OK)
-        status = run_scan(x, true, &parts[6]);
-    if (status == EDDY_OK)
-        status = run_taped_loop(x, count_down_twice, false, &parts[7]);
-    for (int i = 0; i < 8; i++)
-        *result += parts[i];
-    return status;
-}
-
-eddy_status run_programs(double *results) {
+eddy_status fault_run_parts(fault_part *const *parts, double *results) {
     eddy_scope *scope = eddy_scope_begin();
     if (!scope)
         return EDDY_OUT_OF_MEMORY;
     eddy_seed(3);
     eddy_tensor *x = eddy_ones(EDDY_SHAPE(ROWS, COLUMNS), EDDY_F32, NULL);
-    eddy_tensor *large = eddy_ones(EDDY_SHAPE(PROGRAM_ROWS, PROGRAM_COLUMNS), EDDY_F32, NULL);
-    eddy_status status = run_program(large, &results[0]);
-    if (status == EDDY_OK)
-        status = run_recorded(x, &results[1]);
-    double guarded = 0, started = 0, sized = 0, bucketed = 0;
-    if (status == EDDY_OK)
-        status = run_sizes(0, &sized);
-    if (status == EDDY_OK)
-        status = run_sizes(6, &bucketed);
-    if (status == EDDY_OK)
-        status = run_guarded(x, &guarded);
-    if (status == EDDY_OK)
-        status = run_started(x, &started);
-    double shared = 0;
-    if (status == EDDY_OK)
-        status = run_shared(x, &shared);
-    double fast = 0;
-    if (status == EDDY_OK)
-        status = run_fast(x, &fast);
-    double late = 0, told = 0, ringed = 0;
-    if (status == EDDY_OK)
-        status = run_late(x, &late);
-    if (status == EDDY_OK)
-        status = run_heard(x, &told);
-    if (status == EDDY_OK)
-        status = run_ring(x, &ringed);
-    double loops = 0;
-    if (status == EDDY_OK)
-        status = run_loops(x, &loops);
-    results[0] +=
-        guarded + started + sized + bucketed + shared + fast + late + told + ringed + loops;
+    eddy_status status = EDDY_OK;
+    results[0] = results[1] = 0;
+    for (int i = 0; i < FAULT_PARTS_MOST && parts[i] && status == EDDY_OK; i++) {
+        double result = 0;
+        status = parts[i](x, &result);
+        results[i % 2] += result;
+    }
     eddy_status synced = eddy_sync(EDDY_FOREVER);
     eddy_scope_end(scope);
     return status == EDDY_OK ? synced : status;
 }
 
+static eddy_status run_large(eddy_tensor *x, double *result) {
+    (void)x;
+    return run_program(eddy_ones(EDDY_SHAPE(PROGRAM_ROWS, PROGRAM_COLUMNS), EDDY_F32, NULL),
+                       result);
+}
+
+static eddy_status run_each_size(eddy_tensor *x, double *result) {
+    (void)x;
+    return run_sizes(0, result);
+}
+
+static eddy_status run_bucket(eddy_tensor *x, double *result) {
+    (void)x;
+    return run_sizes(6, result);
+}
+
+eddy_status run_programs(double *results) {
+    static fault_part *const parts[FAULT_PARTS_MOST] = {run_large, run_recorded};
+    return fault_run_parts(parts, results);
+}
+
+eddy_status run_program_buckets(double *results) {
+    static fault_part *const parts[FAULT_PARTS_MOST] = {run_each_size, run_bucket};
+    return fault_run_parts(parts, results);
+}
+
+eddy_status run_program_guards(double *results) {
+    static fault_part *const parts[FAULT_PARTS_MOST] = {run_guarded, run_started, run_shared,
+                                                        run_fast};
+    return fault_run_parts(parts, results);
+}
+
+eddy_status run_program_callbacks(double *results) {
+    static fault_part *const parts[FAULT_PARTS_MOST] = {run_late, run_heard, run_ring};
+    return fault_run_parts(parts, results);
+}
+
 eddy_status run_program_gradients(double *results) {
-    eddy_scope *scope = eddy_scope_begin();
-    if (!scope)
-        return EDDY_OUT_OF_MEMORY;
-    eddy_seed(3);
-    results[1] = 0;
-    eddy_status status = run_gradients(&results[0]), synced = eddy_sync(EDDY_FOREVER);
-    eddy_scope_end(scope);
-    return status == EDDY_OK ? synced : status;
+    static fault_part *const parts[FAULT_PARTS_MOST] = {run_gradients};
+    return fault_run_parts(parts, results);
+}
+
+static eddy_status run_sizes_back(eddy_tensor *ones, double *result) {
+    (void)ones;
+    return run_gradient_sizes(layer_body, 1, 0, result);
+}
+
+static eddy_status run_bucket_back(eddy_tensor *ones, double *result) {
+    (void)ones;
+    return run_gradient_sizes(layer_body, 1, 6, result);
+}
+
+static eddy_status run_many_back(eddy_tensor *ones, double *result) {
+    (void)ones;
+    return run_gradient_sizes(many_body, MANY, 0, result);
+}
+
+eddy_status run_program_gradient_sizes(double *results) {
+    static fault_part *const parts[FAULT_PARTS_MOST] = {run_sizes_back};
+    return fault_run_parts(parts, results);
+}
+
+eddy_status run_program_gradient_buckets(double *results) {
+    static fault_part *const parts[FAULT_PARTS_MOST] = {run_bucket_back};
+    return fault_run_parts(parts, results);
+}
+
+eddy_status run_program_gradient_many(double *results) {
+    static fault_part *const parts[FAULT_PARTS_MOST] = {run_many_back};
+    return fault_run_parts(parts, results);
 }

@@ -1,7 +1,9 @@
 /* faults: fails each host allocation of a runtime's start and some work once. Each run ends in a clean error or in the right
  * numbers, leaks nothing, hangs nowhere, and the next step without a fault gives the same bits as if nothing had been.
  *
- *   faults threads|one_thread train|programs|streams|gradients */
+ *   faults threads|one_thread|streams train|programs|.. (`works`)
+ *
+ * streams: threads, and two streams for each program. */
 #include "fault_programs.h"
 
 #include <base/memory.h>
@@ -131,16 +133,27 @@ static bool choose(const char *threads_of, const char *name) {
     static const struct {
         const char *name;
         eddy_status (*work)(double *results);
-    } works[] = {{"train", train_step},           {"programs", run_programs},
-                 {"streams", run_programs},       {"gradients", run_program_gradients},
-                 {"paths", run_program_paths},    {"sizes", run_program_sizes},
+    } works[] = {{"train", train_step},
+                 {"programs", run_programs},
+                 {"buckets", run_program_buckets},
+                 {"guards", run_program_guards},
+                 {"callbacks", run_program_callbacks},
+                 {"branches", run_program_branches},
+                 {"loops", run_program_loops},
+                 {"scans", run_program_scans},
+                 {"gradients", run_program_gradients},
+                 {"gradient_sizes", run_program_gradient_sizes},
+                 {"gradient_buckets", run_program_gradient_buckets},
+                 {"gradient_many", run_program_gradient_many},
+                 {"paths", run_program_paths},
+                 {"sizes", run_program_sizes},
                  {"devices", run_program_devices}};
     uses_one_thread = strcmp(threads_of, "one_thread") == 0;
-    has_streams = strcmp(name, "streams") == 0;
+    has_streams = strcmp(threads_of, "streams") == 0;
     for (size_t i = 0; i < sizeof(works) / sizeof(works[0]); i++)
         if (strcmp(name, works[i].name) == 0)
             work = works[i].work;
-    return work && (uses_one_thread || strcmp(threads_of, "threads") == 0);
+    return work && (uses_one_thread || has_streams || strcmp(threads_of, "threads") == 0);
 }
 
 int main(int argc, char **argv) {
