@@ -20,15 +20,21 @@
 /* Up to so many bytes of a key, and views without data, no memory is allocated. */
 #define KEY_BYTES 1024
 
-typedef struct registered {
-    eddy_op op;
+/* The kernel of one kind of device. */
+typedef struct device_kernel {
     eddy_kernel kernel;
     eddy_op_kernel functions;
-    eddy_status (*infer)(eddy_op_inference *inference);
     eddy_prepared_kind plans; /* eddy_op_plan */
+    const eddy_op *op;
+} device_kernel;
+
+typedef struct registered {
+    eddy_op op;
+    eddy_status (*infer)(eddy_op_inference *inference);
     eddy_status (*backward)(eddy_backward_call *call);
     eddy_gradient gradients;
-    const eddy_kernel *kernels[1];
+    device_kernel by_kind[EDDY_DEVICE_KIND_COUNT];
+    const eddy_kernel *kernels[EDDY_DEVICE_KIND_COUNT]; /* NULL: it has none for the kind */
     size_t bytes; /* of the block of the op and all that it points to */
 } registered;
 
@@ -36,8 +42,8 @@ static const registered *of_op(const eddy_op *op) {
     return (const registered *)(const void *)((const char *)op - offsetof(registered, op));
 }
 
-static registered *of_kernel(const eddy_kernel *kernel) {
-    return (registered *)(void *)((const char *)kernel - offsetof(registered, kernel));
+static device_kernel *of_kernel(const eddy_kernel *kernel) {
+    return (device_kernel *)(void *)((const char *)kernel - offsetof(device_kernel, kernel));
 }
 
 /* ---- inference ---- */
@@ -105,34 +111,34 @@ static void write_key(char *key, const eddy_kernel_call *call, size_t attribute_
 
 static eddy_status make_plan(const eddy_prepared_kind *kind, const void *context, void *prepared) {
     const eddy_kernel_call *call = context;
-    const registered *r = of_kernel(call->kernel);
+    const device_kernel *d = of_kernel(call->kernel);
     eddy_op_plan *plan = prepared;
-    EDDY_ASSERT(kind == &r->plans);
+    EDDY_ASSERT(kind == &d->plans);
     plan->size = sizeof(*plan);
     eddy_op_call public = public_call(call);
-    return r->functions.prepare(&public, plan);
+    return d->functions.prepare(&public, plan);
 }
 
 static void unmake_plan(const eddy_prepared_kind *kind, void *prepared) {
-    const registered *r =
-        (const registered *)(const void *)((const char *)kind - offsetof(registered, plans));
+    const device_kernel *d =
+        (const device_kernel *)(const void *)((const char *)kind - offsetof(device_kernel, plans));
     const eddy_op_plan *plan = prepared;
-    if (plan->state && r->functions.destroy)
-        r->functions.destroy(plan->state);
+    if (plan->state && d->functions.destroy)
+        d->functions.destroy(plan->state);
 }
 
 /* More is no memory's size, such as a difference that has wrapped; and sums with it must not wrap. */
 #define WORKSPACE_MOST ((size_t)INT64_MAX / 2)
 
 static eddy_status registered_prepare(const eddy_kernel_call *call, eddy_kernel_plan *to) {
-    const registered *r = of_kernel(call->kernel);
-    size_t attribute_bytes = r->op.attribute_bytes, bytes = key_size(call, attribute_bytes);
+    device_kernel *d = of_kernel(call->kernel);
+    size_t attribute_bytes = d->op->attribute_bytes, bytes = key_size(call, attribute_bytes);
     char on_stack[KEY_BYTES], *key = on_stack;
     if (bytes > KEY_BYTES && !(key = eddy_memory_acquire(bytes, EDDY_MEMORY_ARGUMENT)))
         return EDDY_OUT_OF_MEMORY;
     write_key(key, call, attribute_bytes);
     const void *prepared;
-    eddy_status status = eddy_prepared_acquire(&r->plans, key, bytes, call, &prepared);
+    eddy_status status = eddy_prepared_acquire(&d->plans, key, bytes, call, &prepared);
     if (key != on_stack)
         eddy_memory_release(key, bytes, EDDY_MEMORY_ARGUMENT);
     if (status != EDDY_OK)
@@ -180,11 +186,11 @@ static void registered_run(const eddy_kernel_call *call) {
 }
 
 static void registered_count(const eddy_kernel_call *call, eddy_shape *shapes) {
-    const registered *r = of_kernel(call->kernel);
+    const device_kernel *d = of_kernel(call->kernel);
     eddy_op_call public = call_to_run(call);
-    eddy_status status = r->functions.count(&public, shapes);
+    eddy_status status = d->functions.count(&public, shapes);
     if (status != EDDY_OK) {
-        memset(shapes, 0, (size_t)r->op.output_count * sizeof(*shapes));
+        memset(shapes, 0, (size_t)d->op->output_count * sizeof(*shapes));
         fail(call, status);
     }
 }
@@ -217,10 +223,25 @@ static eddy_status refuse(const eddy_op_description *d, eddy_origin origin, eddy
     return eddy_fail(status, origin, "%s: %s", name, what);
 }
 
-static const eddy_op_kernel *find_kernel(const eddy_op_description *d) {
+static const eddy_op_kernel *find_kernel(const eddy_op_description *d, eddy_device_kind kind) {
     for (int32_t i = 0; i < d->kernel_count; i++)
-        if (d->kernels[i].device == EDDY_DEVICE_CPU)
+        if (d->kernels[i].device == kind)
             return &d->kernels[i];
+    return NULL;
+}
+
+static const char *check_kernels(const eddy_op_description *d) {
+    if (d->kernel_count < 0 || (d->kernel_count > 0 && !d->kernels))
+        return "its kernels are no array";
+    for (int32_t i = 0; i < d->kernel_count; i++) {
+        const eddy_op_kernel *kernel = &d->kernels[i];
+        if (kernel->device <= EDDY_DEVICE_DEFAULT || kernel->device >= EDDY_DEVICE_KIND_COUNT)
+            return "a kernel is for no kind of device";
+        if (find_kernel(d, kernel->device) != kernel)
+            return "it has two kernels for one kind of device";
+        if (!kernel->run || (d->has_late_shape && (!kernel->count || d->output_count == 0)))
+            return "its kernel has no run, or no count for late shapes";
+    }
     return NULL;
 }
 
@@ -300,12 +321,7 @@ static const char *check_description(const eddy_op_description *d) {
         return what;
     if (!d->infer && d->output_count > 0)
         return "it has no infer";
-    if (d->kernel_count < 0 || (d->kernel_count > 0 && !d->kernels))
-        return "its kernels are no array";
-    const eddy_op_kernel *kernel = find_kernel(d);
-    if (kernel && (!kernel->run || (d->has_late_shape && (!kernel->count || d->output_count == 0))))
-        return "its kernel has no run, or no count for late shapes";
-    return NULL;
+    return check_kernels(d);
 }
 
 /* ---- the copy ---- */
@@ -376,6 +392,23 @@ static const char *const *place_outputs(block *b, const eddy_op_description *d) 
     return outputs;
 }
 
+static const eddy_kernel *make_kernel(device_kernel *to, const eddy_op_kernel *functions,
+                                      const eddy_op *op, const eddy_op_description *d,
+                                      const char *name) {
+    bool prepares = functions->prepare != NULL;
+    *to = (device_kernel){
+        .kernel = {.name = name,
+                   .prepare = prepares ? registered_prepare : NULL,
+                   .run = registered_run,
+                   .end = prepares ? registered_end : NULL,
+                   .count = d->has_late_shape ? registered_count : NULL,
+                   .cost_base_ps = COST_PS},
+        .functions = *functions,
+        .plans = {.prepared_bytes = sizeof(eddy_op_plan), .make = make_plan, .unmake = unmake_plan},
+        .op = op};
+    return &to->kernel;
+}
+
 static registered *place_all(block *b, const eddy_op_description *d) {
     registered *r = place(b, sizeof(*r));
     const char *name = place_text(b, d->name), *summary = place_text(b, d->summary);
@@ -386,19 +419,13 @@ static registered *place_all(block *b, const eddy_op_description *d) {
     if (!r)
         return NULL;
     r->infer = d->infer;
-    r->functions = *find_kernel(d);
     r->backward = d->backward;
     r->gradients = (eddy_gradient){.run = run_gradient, .operands = needs};
-    bool prepares = r->functions.prepare != NULL;
-    r->plans = (eddy_prepared_kind){
-        .prepared_bytes = sizeof(eddy_op_plan), .make = make_plan, .unmake = unmake_plan};
-    r->kernel = (eddy_kernel){.name = name,
-                              .prepare = prepares ? registered_prepare : NULL,
-                              .run = registered_run,
-                              .end = prepares ? registered_end : NULL,
-                              .count = d->has_late_shape ? registered_count : NULL,
-                              .cost_base_ps = COST_PS};
-    r->kernels[0] = &r->kernel;
+    for (int32_t kind = 0; kind < EDDY_DEVICE_KIND_COUNT; kind++) {
+        const eddy_op_kernel *functions = find_kernel(d, (eddy_device_kind)kind);
+        if (functions)
+            r->kernels[kind] = make_kernel(&r->by_kind[kind], functions, &r->op, d, name);
+    }
     r->op = (eddy_op){.name = name,
                       .id = EDDY_OP_REGISTERED,
                       .operands = operands,
@@ -415,7 +442,8 @@ static registered *place_all(block *b, const eddy_op_description *d) {
                       .promotion = EDDY_PROMOTE_NONE,
                       .result = EDDY_RESULT_RULE,
                       .infer = d->infer ? run_infer : NULL,
-                      .kernels = r->kernels,
+                      .kernels = &r->kernels[EDDY_DEVICE_CPU],
+                      .device_kernels = r->kernels,
                       .gradient = d->backward      ? &r->gradients
                                   : d->has_no_grad ? &eddy_gradient_none
                                                    : NULL,
@@ -446,7 +474,7 @@ eddy_status eddy_op_register(const eddy_op_description *given) {
     const char *what = check_description(description);
     if (what)
         return refuse(description, origin, EDDY_INVALID_ARGUMENT, what);
-    if (!find_kernel(description))
+    if (!find_kernel(description, EDDY_DEVICE_CPU))
         return refuse(description, origin, EDDY_UNSUPPORTED, "it has no kernel for the CPU");
     registered *r = make(description);
     if (!r)

@@ -2,7 +2,7 @@
  *
  * "far" is a device that the CPU simulates, to test a program where there is no GPU: its memory is its own, which no pointer reaches, it
  * runs what is issued later than the calls, and fails as late. It computes with the CPU's kernels, slowly, and has 1 GB; "far:0" to
- * "far:3" are four of them. It runs no function of the user's (registered ops).
+ * "far:3" are four of them. Of registered ops it runs the kernel for EDDY_DEVICE_FAR.
  *
  * A creation op takes the device of its options, else the calling thread's innermost device scope, else the runtime's
  * option (EDDY_DEVICE in the environment), else the CPU. Nothing here blocks. */
@@ -28,6 +28,7 @@ typedef enum eddy_device_kind {
 #define EDDY_DEVICE_KIND_ROW(enumerator, name) EDDY_DEVICE_##enumerator,
     EDDY_DEVICE_KIND_LIST(EDDY_DEVICE_KIND_ROW)
 #undef EDDY_DEVICE_KIND_ROW
+        EDDY_DEVICE_KIND_COUNT
 } eddy_device_kind;
 
 /* All zero is EDDY_DEVICE_DEFAULT, so that an options struct may hold one. */

@@ -105,7 +105,7 @@ typedef struct eddy_op_plan {
         *state; /* data that all calls of this plan share (tables, plans of a library), read only */
 } eddy_op_plan;
 
-/* The kernel of one kind of device. `run` and `count` run on worker threads, several calls at once; `prepare` and `destroy` on a
+/* The kernel of one kind of device. `run` and `count` run on worker threads, several calls at once, those for EDDY_DEVICE_FAR on the device's thread, where data lead to its memory; `prepare` and `destroy` on a
  * thread that issues an op. They may call nothing of this library, must not keep pointers of the call, and leave the
  * floating-point environment as it is. */
 typedef struct eddy_op_kernel {
@@ -139,7 +139,8 @@ typedef struct eddy_op_description {
     /* Determines shapes and dtypes of the outputs and checks the operands: on the issuing thread, inside the call. It may not
      * issue calls of its own. NULL if there are no outputs. */
     eddy_status (*infer)(eddy_op_inference *inference);
-    const eddy_op_kernel *kernels; /* one must be for EDDY_DEVICE_CPU */
+    const eddy_op_kernel *
+        kernels; /* one for each kind of device that the op runs on, EDDY_DEVICE_CPU among them; elsewhere a call is UNSUPPORTED */
     int32_t kernel_count;
     bool
         has_late_shape; /* the outputs' dims depend on data: infer gives dtype and rank, the kernel's `count` the dims */

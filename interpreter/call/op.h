@@ -3,6 +3,8 @@
 #ifndef EDDY_INTERPRETER_CALL_OP_H
 #define EDDY_INTERPRETER_CALL_OP_H
 
+#include <base/assert.h>
+#include <eddy/device.h>
 #include <eddy/dtype.h>
 #include <eddy/op.h>
 #include <eddy/scalar.h>
@@ -131,6 +133,8 @@ typedef struct eddy_op {
     /* Elementwise: kernels[compute dtype], NULL if not supported. Others: kernels[0] serves every dtype that `infer`
      * accepts. */
     const eddy_kernel *const *kernels;
+    /* Of a registered op its kernel for each kind of device, NULL where it has none. NULL for all others, whose kernels run on each device. */
+    const eddy_kernel *const *device_kernels;
 
     /* Its gradient (gradient.h); NULL: it has none, and a recorded call is refused. */
     const eddy_gradient *gradient;
@@ -158,6 +162,12 @@ const eddy_op *eddy_op_find_built_in(const char *name);
 /* The kernel of a call that computes in a valid dtype; NULL if there is none. */
 static inline const eddy_kernel *eddy_op_kernel_for(const eddy_op *op, eddy_dtype compute) {
     return op->kernels ? op->kernels[op->is_elementwise ? compute : 0] : NULL;
+}
+/* The same on a device of that kind. */
+static inline const eddy_kernel *eddy_op_kernel_on(const eddy_op *op, eddy_dtype compute,
+                                                   eddy_device_kind kind) {
+    return EDDY_UNLIKELY(op->device_kernels != NULL) ? op->device_kernels[kind]
+                                                     : eddy_op_kernel_for(op, compute);
 }
 
 #endif

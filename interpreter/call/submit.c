@@ -77,16 +77,17 @@ static void record(const eddy_general_call *call, const eddy_kernel *kernel, boo
 
 eddy_status eddy_general_submit(eddy_general_call *call) {
     const eddy_op *op = call->op;
-    const eddy_kernel *kernel = eddy_op_kernel_for(op, call->compute);
+    const eddy_kernel *kernel = eddy_op_kernel_on(op, call->compute, call->device.kind);
     if (!kernel)
-        return eddy_infer_fail(&call->infer, EDDY_UNSUPPORTED, "not supported for %s",
-                               eddy_dtype_name(call->compute));
+        return op->is_registered
+                   ? eddy_infer_fail(&call->infer, EDDY_UNSUPPORTED, "it has no kernel for %s",
+                                     eddy_device_kind_name(call->device.kind))
+                   : eddy_infer_fail(&call->infer, EDDY_UNSUPPORTED, "not supported for %s",
+                                     eddy_dtype_name(call->compute));
     if (op->has_late_shape && !eddy_recorder_lets_run(call->caller))
         return eddy_infer_fail(&call->infer, EDDY_UNSUPPORTED,
                                "the shape of its result depends on its data, and the recording "
                                "does not run its calls");
-    if (op->is_registered && EDDY_UNLIKELY(call->vm_device != 0))
-        return eddy_infer_fail(&call->infer, EDDY_UNSUPPORTED, "its kernels are the CPU's");
     bool has_drawn = false;
     eddy_status status = op->is_random ? draw(call, &has_drawn) : EDDY_OK;
     if (status == EDDY_OK && !call->apply->targets)

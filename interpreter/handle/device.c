@@ -12,7 +12,10 @@ static const char *const kind_names[] = {
     EDDY_DEVICE_KIND_LIST(EDDY_DEVICE_KIND_ROW)
 #undef EDDY_DEVICE_KIND_ROW
 };
-#define KIND_COUNT (sizeof(kind_names) / sizeof(kind_names[0]))
+
+const char *eddy_device_kind_name(eddy_device_kind kind) {
+    return (size_t)kind < EDDY_DEVICE_KIND_COUNT ? kind_names[kind] : "?";
+}
 
 /* A decimal number of at most four digits that fills the text. */
 static bool parse_index(const char *text, int32_t *index) {
@@ -24,7 +27,7 @@ static bool parse_index(const char *text, int32_t *index) {
 }
 
 bool eddy_runtime_device_named(const char *text, eddy_device *device) {
-    for (size_t kind = EDDY_DEVICE_CPU; kind < KIND_COUNT; kind++) {
+    for (size_t kind = EDDY_DEVICE_CPU; kind < EDDY_DEVICE_KIND_COUNT; kind++) {
         size_t length = strlen(kind_names[kind]);
         int32_t index = 0;
         if (strncmp(text, kind_names[kind], length) != 0)
@@ -49,7 +52,7 @@ eddy_status eddy_device_parse(const char *text, eddy_device *device) {
 }
 
 int eddy_device_format(eddy_device device, char *buffer, size_t size) {
-    if ((size_t)device.kind >= KIND_COUNT)
+    if ((size_t)device.kind >= EDDY_DEVICE_KIND_COUNT)
         return snprintf(buffer, size, "?");
     if (device.kind == EDDY_DEVICE_CUDA || device.kind == EDDY_DEVICE_FAR)
         return snprintf(buffer, size, "%s:%d", kind_names[device.kind], (int)device.index);

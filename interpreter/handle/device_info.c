@@ -15,6 +15,7 @@ int32_t eddy_device_count(eddy_device_kind kind) {
         return EDDY_RUNTIME_FAR;
     case EDDY_DEVICE_CUDA: /* not there yet */
     case EDDY_DEVICE_DEFAULT:
+    case EDDY_DEVICE_KIND_COUNT:
         break;
     }
     return 0;
