@@ -6,10 +6,11 @@
 #include <string.h>
 #include <tests/program/outcome.h>
 #include <tests/program/taped.h>
+#include <tests/rounds.h>
 
 #define MOST 40
 #define VALUES 24
-#define FUNCTIONS 400
+#define FUNCTIONS ROUNDS_OF(400)
 
 typedef struct function {
     uint32_t seed;

@@ -8,6 +8,7 @@
 #include <tests/program/outcome.h>
 #include <tests/program/reread.h>
 #include <tests/program/texts.h>
+#include <tests/rounds.h>
 #include <unistd.h>
 
 #define REGISTERS 10
@@ -510,7 +511,7 @@ static void try_seed(uint64_t seed) {
 Test(control_random, nests_give_the_bits_of_the_calls, .timeout = 600) {
     const char *first = getenv("EDDY_TEST_SEED");
     uint64_t from = first ? strtoull(first, NULL, 10) : 1;
-    uint64_t seeds = getenv("EDDY_TEST_LONG") ? 20000 : 150;
+    uint64_t seeds = getenv("EDDY_TEST_LONG") ? 20000 : ROUNDS_OF(150);
     for (uint64_t seed = from; seed < from + seeds; seed++)
         try_seed(seed);
     cr_assert_eq(eddy_live_count(), 0);
@@ -677,7 +678,7 @@ static void try_exact(uint64_t seed) {
 Test(control_random, gradients_of_nests_are_those_of_the_calls, .timeout = 600) {
     const char *first = getenv("EDDY_TEST_SEED");
     uint64_t from = first ? strtoull(first, NULL, 10) : 1;
-    uint64_t seeds = getenv("EDDY_TEST_LONG") ? 20000 : 150;
+    uint64_t seeds = getenv("EDDY_TEST_LONG") ? 20000 : ROUNDS_OF(150);
     for (uint64_t seed = from; seed < from + seeds; seed++)
         try_exact(seed);
     cr_assert_eq(eddy_live_count(), 0);

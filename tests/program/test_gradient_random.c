@@ -3,6 +3,7 @@
 #include <eddy/eddy.h>
 #include <math.h>
 #include <string.h>
+#include <tests/rounds.h>
 
 #define ROWS 4
 #define COLUMNS 6
@@ -11,7 +12,7 @@
 #define OUTPUTS_MOST 8
 #define OUTPUTS_WITH_WAYS 3          /* up to so many have programs to go back by */
 #define LOSS_BITS (OUTPUTS_MOST + 1) /* which outputs it is of, and whether of their squares */
-#define FUNCTIONS 1000
+#define FUNCTIONS ROUNDS_OF(1000)
 
 static void must(eddy_status status, uint64_t seed) {
     eddy_error error = {0};

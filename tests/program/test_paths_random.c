@@ -5,8 +5,9 @@
 #include <string.h>
 #include <tests/program/blocks.h>
 #include <tests/program/outcome.h>
+#include <tests/rounds.h>
 
-#define SEEDS 1500
+#define SEEDS ROUNDS_OF(1500)
 #define CALLS 24
 #define POOL 8
 

@@ -7,8 +7,9 @@
 #include <tests/program/outcome.h>
 #include <tests/program/parts.h>
 #include <tests/program/taped.h>
+#include <tests/rounds.h>
 
-#define ROUNDS 400
+#define ROUNDS ROUNDS_OF(400)
 #define VALUES 48
 #define WEIGHTS 12
 #define OUTPUTS_MOST 40
