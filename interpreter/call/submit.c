@@ -81,7 +81,7 @@ eddy_status eddy_general_submit(eddy_general_call *call) {
     if (!kernel)
         return op->is_registered
                    ? eddy_infer_fail(&call->infer, EDDY_UNSUPPORTED, "it has no kernel for %s",
-                                     eddy_device_kind_name(call->device.kind))
+                                     eddy_runtime_device_kind_name(call->device.kind))
                    : eddy_infer_fail(&call->infer, EDDY_UNSUPPORTED, "not supported for %s",
                                      eddy_dtype_name(call->compute));
     if (op->has_late_shape && !eddy_recorder_lets_run(call->caller))

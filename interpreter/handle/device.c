@@ -13,7 +13,7 @@ static const char *const kind_names[] = {
 #undef EDDY_DEVICE_KIND_ROW
 };
 
-const char *eddy_device_kind_name(eddy_device_kind kind) {
+const char *eddy_runtime_device_kind_name(eddy_device_kind kind) {
     return (size_t)kind < EDDY_DEVICE_KIND_COUNT ? kind_names[kind] : "?";
 }
 

@@ -103,7 +103,7 @@ bool eddy_runtime_has_device(eddy_device device);
 EDDY_MUST_USE eddy_status eddy_runtime_running(eddy_origin origin, eddy_runtime **runtime);
 
 /* "far"; "?" for what is no kind. Static storage. */
-const char *eddy_device_kind_name(eddy_device_kind kind);
+const char *eddy_runtime_device_kind_name(eddy_device_kind kind);
 /* UNSUPPORTED, recorded, where there is no such device; EDDY_DEVICE_DEFAULT is none. */
 EDDY_MUST_USE eddy_status eddy_runtime_check_device(eddy_device device, eddy_origin origin);
 /* The device that a creation op of the thread takes: `asked` (kind DEFAULT, NULL: none), scope, runtime.
