@@ -49,9 +49,9 @@ void eddy_vm_memory_limit_set(eddy_vm *vm, uint8_t device, int64_t bytes) {
         return;
     if (device == 0) {
         eddy_memory_limit_set(bytes);
-        if (eddy_load_relaxed(&vm->tensors.live_bytes) +
-                eddy_blocks_pool_cached_bytes(&vm->tensors) >
-            bytes)
+        int64_t held = eddy_load_relaxed(&vm->tensors.live_bytes) +
+                       eddy_blocks_pool_cached_bytes(&vm->tensors);
+        if (held > eddy_memory_limit())
             eddy_blocks_pool_trim(&vm->tensors);
     } else {
         eddy_device_pool_set_limit(vm->devices[device]->pool, bytes);

@@ -349,7 +349,7 @@ typedef struct eddy_vm_memory {
 eddy_vm_memory eddy_vm_memory_read(eddy_vm *vm, uint8_t device);
 /* Gives cached memory back; returns its bytes. */
 int64_t eddy_vm_memory_trim(eddy_vm *vm, uint8_t device);
-/* What is in use stays; what is cached beyond it goes back. */
+/* What is in use stays; what is cached beyond it goes back. Of the host 0 is the default of base/memory.h. */
 void eddy_vm_memory_limit_set(eddy_vm *vm, uint8_t device, int64_t bytes);
 /* Writes the first `capacity` blocks: of a device all, of the host those that are cached. Returns how many there are. */
 int64_t eddy_vm_memory_list(eddy_vm *vm, uint8_t device, eddy_memory_block *blocks,

@@ -154,6 +154,21 @@ Test(device_memory, a_lower_limit_gives_back_what_is_kept) {
     }
 }
 
+/* The default is far above what is kept. */
+Test(device_memory, the_default_limit_leaves_what_is_kept) {
+    const eddy_device devices[] = {EDDY_FAR(0), EDDY_CPU};
+    for (int i = 0; i < 2; i++) {
+        eddy_tensor *x = zeros_on(devices[i], 16 * MB);
+        cr_assert_eq(eddy_sync(EDDY_FOREVER), EDDY_OK);
+        eddy_release(&x);
+        cr_assert_eq(eddy_sync(EDDY_FOREVER), EDDY_OK);
+        int64_t kept = read_memory(devices[i]).cached_bytes;
+        cr_assert_geq(kept, 16 * MB);
+        cr_assert_eq(eddy_device_memory_limit_set(devices[i], 0), EDDY_OK);
+        cr_assert_eq(read_memory(devices[i]).cached_bytes, kept);
+    }
+}
+
 Test(device_memory, bad_arguments_are_refused) {
     eddy_device_memory memory = {.size = sizeof(memory)};
     const eddy_device bad[] = {
