@@ -13,7 +13,7 @@
 /* Each sub-batch packs weights, and adds up gradients, once more. */
 #define EDDY_SUBBATCHES_MOST 64
 /* What an instruction takes of a program, about. */
-#define EDDY_BATCHING_INSTRUCTION_BYTES 1024
+#define EDDY_BATCHING_INSTRUCTION_BYTES INT64_C(1024)
 
 typedef struct eddy_batched_value {
     uint32_t first;          /* instruction of a region that uses it; EDDY_CODE_NONE: none so far */
