@@ -1,5 +1,6 @@
 #include <base/cpu.h>
 
+#include <base/assert.h>
 #include <base/atomic.h>
 #include <base/cgroup.h>
 #include <base/environment.h>
@@ -68,6 +69,7 @@ static eddy_isa detect(void) {
 }
 
 void eddy_cpu_name(char *name, size_t size) {
+    EDDY_ASSERT(size > 0);
     uint32_t words[12];
     char text[sizeof(words) + 1] = "";
     uint32_t a, b, c, d;
@@ -78,7 +80,9 @@ void eddy_cpu_name(char *name, size_t size) {
         memcpy(text, words, sizeof(words));
     }
     const char *at = text + strspn(text, " ");
-    size_t length = strlen(at) < size ? strlen(at) : size - 1;
+    size_t length = strlen(at);
+    if (length >= size)
+        length = size - 1;
     memcpy(name, at, length);
     name[length] = '\0';
 }
@@ -86,8 +90,8 @@ void eddy_cpu_name(char *name, size_t size) {
 #else
 
 void eddy_cpu_name(char *name, size_t size) {
-    if (size > 0)
-        name[0] = '\0';
+    EDDY_ASSERT(size > 0);
+    name[0] = '\0';
 }
 
 static eddy_isa detect(void) {

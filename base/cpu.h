@@ -22,7 +22,7 @@ typedef enum eddy_isa {
 /* min(affinity mask of the calling thread, the cgroup's CPU quota rounded up), at least 1. Reads files: for start-up. */
 int32_t eddy_cpu_count(void);
 
-/* What the processor calls itself, cut off where there is no room; "" where it does not say. */
+/* The name that the processor gives itself, cut off to `size` bytes (1 or more) with its final 0; "" where it gives none. */
 void eddy_cpu_name(char *name, size_t size);
 
 /* The highest level of this machine that the operating system has enabled. Constant; cached; any thread. */

@@ -158,3 +158,16 @@ Test(cgroup, meminfo_is_read_in_bytes, .init = make_root) {
     write_file("proc/meminfo", "MemTotal:       16 kB\nMemFree:  8 kB\nMemAvailable:   12 kB\n");
     cr_assert_eq(eddy_cgroup_machine_memory(false_root), 12 * 1024);
 }
+
+Test(cpu, the_name_is_cut_off_to_the_room_that_there_is) {
+    char whole[64], cut[64];
+    eddy_cpu_name(whole, sizeof(whole));
+    size_t length = strlen(whole);
+    for (size_t size = 1; size <= sizeof(cut); size++) {
+        memset(cut, 'x', sizeof(cut));
+        eddy_cpu_name(cut, size);
+        cr_assert_eq(strlen(cut), length < size ? length : size - 1);
+        cr_assert_eq(memcmp(cut, whole, strlen(cut)), 0);
+        cr_assert(size == sizeof(cut) || cut[size] == 'x', "beyond the room");
+    }
+}
