@@ -48,7 +48,8 @@ static inline eddy_device eddy_device_make(eddy_device_kind kind, int32_t index)
 #define EDDY_CUDA(index) (eddy_device_make(EDDY_DEVICE_CUDA, index))
 #define EDDY_FAR(index) (eddy_device_make(EDDY_DEVICE_FAR, index))
 
-/* Devices of the kind that there are here: one CPU, four that are far, no CUDA yet. 0 for EDDY_DEVICE_DEFAULT, and for what is no kind. Any thread. */
+/* How many devices of the kind this library can use: one CPU, four that are far, no CUDA yet. 0 for EDDY_DEVICE_DEFAULT, and for numbers that are no
+ * kind. Any thread. */
 EDDY_API int32_t eddy_device_count(eddy_device_kind kind);
 
 typedef struct eddy_device_info {
@@ -60,7 +61,9 @@ typedef struct eddy_device_info {
     bool is_simulated;
 } eddy_device_info;
 
-/* UNSUPPORTED (there is no such device), INVALID_ARGUMENT (info is NULL). EDDY_DEVICE_DEFAULT is eddy_device_current. Any thread. */
+/* Writes what is known of the device. EDDY_DEVICE_DEFAULT is the device that creation ops of the thread take, which starts the default runtime if
+ * none is in use. UNSUPPORTED (there is no such device), INVALID_ARGUMENT (info is NULL); for EDDY_DEVICE_DEFAULT also what starting a runtime or a device fails
+ * with. Any thread. */
 EDDY_API eddy_status eddy_device_describe(eddy_device device, eddy_device_info *info);
 
 /* "cpu", "cpu:0", "cuda", "cuda:1" (a kind alone is index 0). INVALID_ARGUMENT for anything else; *device is then

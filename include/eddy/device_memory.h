@@ -1,9 +1,9 @@
-/* Memory of one device, for the current runtime: what it takes and keeps, how much it may take, what lies where.
+/* Memory of one device, for the current runtime: how much is in use and kept, the limit, the blocks.
  *
- * A runtime keeps what tensors have released, for others. What it keeps goes back to the system or the device where that refuses more, where the limit is
- * reached, and where the caller asks for it. Unless a function says otherwise: any thread, nothing blocks, and a failure fills the
- * calling thread's error slot: UNSUPPORTED (there is no such device), SHUT_DOWN, FORKED, OUT_OF_MEMORY (a device that starts). EDDY_DEVICE_DEFAULT is the device that
- * creation ops of the thread take. */
+ * A runtime keeps the memory that tensors have released for new ones. It gives that back when the system or the device refuses more, when the limit is
+ * reached, and when the caller asks for it. Unless a function says otherwise: any thread, nothing blocks, and a failure fills the calling thread's error
+ * slot: UNSUPPORTED (there is no such device), SHUT_DOWN, FORKED, OUT_OF_MEMORY (no memory to start the device). A device that was not used
+ * before is started. EDDY_DEVICE_DEFAULT is the device that creation ops of the thread take. */
 #ifndef EDDY_DEVICE_MEMORY_H
 #define EDDY_DEVICE_MEMORY_H
 
@@ -30,9 +30,9 @@ typedef struct eddy_device_memory {
 /* Each number is exact, but they are not read at one moment. INVALID_ARGUMENT (memory is NULL). */
 EDDY_API eddy_status eddy_device_memory_read(eddy_device device, eddy_device_memory *memory);
 
-/* The runtime takes no more than `bytes` of the device from now on; 0: as at first, which is all of it (of the CPU what the option memory_limit says of itself). What is in use stays; what is
- * kept beyond the limit goes back. Ops that get no memory fail late, with OUT_OF_MEMORY. Of the CPU the limit is the
- * process's, for all runtimes. INVALID_ARGUMENT (negative). */
+/* The runtime takes no more than `bytes` of the device from now on. 0 is the default: all memory of the device; for the CPU the default of the option
+ * memory_limit (<eddy/options.h>). What is in use stays, and what this runtime keeps beyond the limit goes back. An op that gets no memory fails late, with
+ * OUT_OF_MEMORY. The CPU's limit holds for all runtimes of the process. INVALID_ARGUMENT (bytes is negative). */
 EDDY_API eddy_status eddy_device_memory_limit_set(eddy_device device, int64_t bytes);
 
 /* Gives back what is kept on the device; returns the bytes, 0 also on failure. eddy_trim does so for all devices of the runtime. */

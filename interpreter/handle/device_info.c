@@ -2,7 +2,6 @@
 #include <base/cpu.h>
 #include <base/status.h>
 #include <interpreter/handle/runtime.h>
-#include <stdio.h>
 #include <streams/backend.h>
 #include <string.h>
 #include <unistd.h>
@@ -37,13 +36,21 @@ static eddy_device_info describe_far(void) {
                               .is_simulated = true};
 }
 
+/* The device that creation ops of the thread take. */
+static eddy_status find_current(eddy_origin origin, eddy_device *device) {
+    eddy_caller *caller = eddy_caller_get();
+    eddy_runtime *runtime;
+    eddy_status status = eddy_runtime_of_caller(caller, origin, &runtime);
+    return status == EDDY_OK ? eddy_runtime_device(caller, runtime, NULL, origin, device) : status;
+}
+
 eddy_status eddy_device_describe(eddy_device device, eddy_device_info *info) {
     eddy_origin origin = EDDY_ORIGIN("device_describe");
     if (!info)
         return eddy_fail(EDDY_INVALID_ARGUMENT, origin, "info is NULL");
-    if (device.kind == EDDY_DEVICE_DEFAULT)
-        device = eddy_device_current();
-    eddy_status status = eddy_runtime_check_device(device, origin);
+    eddy_status status = device.kind == EDDY_DEVICE_DEFAULT
+                             ? find_current(origin, &device)
+                             : eddy_runtime_check_device(device, origin);
     if (status != EDDY_OK)
         return status;
     eddy_device_info full = device.kind == EDDY_DEVICE_CPU ? describe_cpu() : describe_far();
