@@ -1,8 +1,12 @@
 /* What there is of devices, and the memory of each: taken, kept, limited, given back, listed. */
 #include "../calls.h"
 
+#include <base/atomic.h>
 #include <eddy/eddy.h>
+#include <pthread.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #define MB ((int64_t)1 << 20)
 
@@ -203,4 +207,103 @@ Test(device_memory, a_runtime_that_was_shut_down_has_none) {
     eddy_error_take(NULL);
     cr_assert_eq(eddy_device_memory_trim(EDDY_CPU), 0);
     ASSERT_ERROR(EDDY_SHUT_DOWN, "");
+}
+
+Test(device_memory, a_forked_child_is_refused) {
+#ifndef __SANITIZE_THREAD__ /* it starts no thread behind a fork */
+    eddy_runtime *runtime = eddy_runtime_create(NULL);
+    cr_assert_eq(eddy_runtime_use(runtime), EDDY_OK);
+    eddy_tensor *x = zeros_on(EDDY_FAR(0), MB);
+    cr_assert_eq(eddy_sync(EDDY_FOREVER), EDDY_OK);
+    pid_t child = fork();
+    if (child == 0) {
+        eddy_device_memory memory = {.size = sizeof(memory)};
+        bool is_right = eddy_device_memory_read(EDDY_FAR(0), &memory) == EDDY_FORKED &&
+                        eddy_device_memory_limit_set(EDDY_CPU, MB) == EDDY_FORKED &&
+                        eddy_device_memory_trim(EDDY_FAR(0)) == 0 &&
+                        eddy_device_memory_snapshot(EDDY_FAR(0), "/tmp/never") == EDDY_FORKED;
+        _exit(is_right ? 0 : 1);
+    }
+    int status = -1;
+    cr_assert_eq(waitpid(child, &status, 0), child);
+    cr_assert(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+    eddy_release(&x);
+    eddy_runtime_release(&runtime);
+#endif
+}
+
+/* ---- while others work, and while the runtime ends ---- */
+
+typedef struct beside {
+    eddy_runtime *runtime;
+    _Atomic bool is_over;
+} beside;
+
+static bool is_expected(eddy_status status) {
+    eddy_error_take(NULL);
+    return status == EDDY_OK || status == EDDY_OUT_OF_MEMORY || status == EDDY_SKIPPED ||
+           status == EDDY_SHUT_DOWN;
+}
+
+static void *compute(void *context) {
+    beside *b = context;
+    cr_assert(is_expected(eddy_runtime_use(b->runtime)));
+    for (int i = 0; !eddy_load_relaxed(&b->is_over); i++) {
+        eddy_device device = i % 3 == 0 ? EDDY_CPU : EDDY_FAR(i % 3);
+        eddy_tensor *x = zeros_on(device, 64 << 10), *y = x ? eddy_neg(x) : NULL;
+        cr_assert(is_expected(y ? eddy_wait(y, EDDY_FOREVER) : EDDY_SHUT_DOWN));
+        eddy_release(&x);
+        eddy_release(&y);
+    }
+    eddy_runtime_use(NULL);
+    return NULL;
+}
+
+static void *change_limits(void *context) {
+    beside *b = context;
+    cr_assert(is_expected(eddy_runtime_use(b->runtime)));
+    for (int i = 0; !eddy_load_relaxed(&b->is_over); i++)
+        cr_assert(
+            is_expected(eddy_device_memory_limit_set(EDDY_FAR(1 + i % 2), i % 4 < 2 ? 1 : 0)));
+    eddy_runtime_use(NULL);
+    return NULL;
+}
+
+static void *look(void *context) {
+    beside *b = context;
+    char path[64];
+    snprintf(path, sizeof(path), "/tmp/eddy-beside-%ld.json", (long)getpid());
+    cr_assert(is_expected(eddy_runtime_use(b->runtime)));
+    for (int i = 0; !eddy_load_relaxed(&b->is_over); i++) {
+        eddy_device device = i % 3 == 0 ? EDDY_CPU : EDDY_FAR(i % 3);
+        eddy_device_memory memory = {.size = sizeof(memory)};
+        cr_assert(is_expected(eddy_device_memory_read(device, &memory)));
+        cr_assert(memory.live_bytes >= 0 && memory.cached_bytes >= 0);
+        eddy_device_memory_trim(device);
+        eddy_error_take(NULL);
+        if (i % 16 == 0)
+            cr_assert(is_expected(eddy_device_memory_snapshot(device, path)));
+    }
+    unlink(path);
+    eddy_runtime_use(NULL);
+    return NULL;
+}
+
+Test(device_memory, limits_and_looks_beside_work_and_a_shutdown) {
+    for (int round = 0; round < 6; round++) {
+        beside b = {.runtime = eddy_runtime_create(
+                        EDDY_OPTIONS(runtime, .threads = 2, .exits_silently = true))};
+        void *(*const bodies[])(void *) = {compute, compute, change_limits, look};
+        pthread_t threads[4];
+        cr_assert_not_null(b.runtime);
+        for (int i = 0; i < 4; i++)
+            cr_assert_eq(pthread_create(&threads[i], NULL, bodies[i], &b), 0);
+        usleep(30000);
+        cr_assert_eq(eddy_runtime_shutdown(b.runtime, EDDY_FOREVER), EDDY_OK);
+        usleep(1000);
+        eddy_store_relaxed(&b.is_over, true);
+        for (int i = 0; i < 4; i++)
+            pthread_join(threads[i], NULL);
+        eddy_runtime_release(&b.runtime);
+    }
 }
