@@ -253,6 +253,17 @@ static inline void eddy_vm_unlock(eddy_vm *vm) {
     eddy_lock_release(&vm->submission);
 }
 
+/* Takes the submission lock if the VM is of this process and not closed, which it does not become meanwhile. */
+static inline bool eddy_vm_lock_if_open(eddy_vm *vm) {
+    if (vm->process != eddy_process_generation)
+        return false;
+    eddy_vm_lock(vm);
+    bool is_open = eddy_load_relaxed(&vm->state) != EDDY_VM_CLOSED;
+    if (!is_open)
+        eddy_vm_unlock(vm);
+    return is_open;
+}
+
 static inline eddy_storage *eddy_vm_storage(const eddy_vm *vm, eddy_storage_number number) {
     return eddy_storage_at(vm->table, number);
 }

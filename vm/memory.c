@@ -6,14 +6,11 @@
 
 /* Whether the VM's memory may be looked at; it cannot close until eddy_vm_inside_end. */
 static bool enter(eddy_vm *vm) {
-    if (vm->process != eddy_process_generation)
+    if (!eddy_vm_lock_if_open(vm))
         return false;
-    eddy_vm_lock(vm);
-    bool is_there = eddy_load_relaxed(&vm->state) != EDDY_VM_CLOSED;
-    if (is_there)
-        eddy_vm_inside_begin(vm);
+    eddy_vm_inside_begin(vm);
     eddy_vm_unlock(vm);
-    return is_there;
+    return true;
 }
 
 eddy_vm_memory eddy_vm_memory_read(eddy_vm *vm, uint8_t device) {

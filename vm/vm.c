@@ -373,12 +373,9 @@ void eddy_vm_storage_written(eddy_vm *vm) {
 /* ---- asking ---- */
 
 uint32_t eddy_vm_storage_generation(eddy_vm *vm, eddy_storage_number storage) {
-    uint32_t generation = 0;
-    if (vm->process != eddy_process_generation)
+    if (!eddy_vm_lock_if_open(vm)) /* the table goes after the VM is closed under it */
         return 0;
-    eddy_vm_lock(vm); /* the table goes after the state is set under it */
-    if (eddy_load_relaxed(&vm->state) != EDDY_VM_CLOSED)
-        generation = eddy_vm_storage(vm, storage)->issuer.generation;
+    uint32_t generation = eddy_vm_storage(vm, storage)->issuer.generation;
     eddy_vm_unlock(vm);
     return generation;
 }
@@ -393,13 +390,8 @@ eddy_kernel_team *eddy_vm_team(eddy_vm *vm) {
 
 eddy_vm_counters eddy_vm_counters_read(eddy_vm *vm) {
     eddy_vm_counters counters = {0};
-    if (vm->process != eddy_process_generation)
+    if (!eddy_vm_lock_if_open(vm))
         return counters;
-    eddy_vm_lock(vm);
-    if (eddy_load_relaxed(&vm->state) == EDDY_VM_CLOSED) {
-        eddy_vm_unlock(vm);
-        return counters;
-    }
     eddy_vm_inside_begin(vm);
     counters.submitted = vm->sequence;
     counters.caller_run = vm->caller_run_count + eddy_load_relaxed(&vm->counted.caller_run);
