@@ -1,5 +1,6 @@
 #include <program/code.h>
 
+#include <base/dtype.h>
 #include <base/memory.h>
 #include <string.h>
 
@@ -28,6 +29,12 @@ bool eddy_code_array_add(eddy_code_array *array, size_t item_bytes, uint32_t cou
     *first = array->count;
     array->count = needed;
     return true;
+}
+
+int64_t eddy_code_operand_bytes(const eddy_code *code, const eddy_code_operand *operand) {
+    int64_t count = 0;
+    (void)!eddy_shape_count(operand->rank, eddy_code_dims(code, operand), &count);
+    return count * (int64_t)eddy_dtype_size((eddy_dtype)operand->dtype);
 }
 
 static bool add(eddy_code_array *array, const void *item, size_t item_bytes, uint32_t *index) {

@@ -191,6 +191,8 @@ static inline uint32_t eddy_code_holder_of(const eddy_code *code, uint32_t value
 static inline bool eddy_code_operand_is_absent(const eddy_code_operand *operand) {
     return operand->value == EDDY_CODE_NONE;
 }
+/* Bytes of the elements that the operand has. */
+int64_t eddy_code_operand_bytes(const eddy_code *code, const eddy_code_operand *operand);
 /* 1 + the draw that is taken when the instruction runs; 0: none. */
 static inline uint32_t eddy_code_late_draw(const eddy_code *code,
                                            const eddy_code_instruction *instruction) {

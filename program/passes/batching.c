@@ -2,17 +2,10 @@
 
 #include <base/dtype.h>
 #include <base/memory.h>
-#include <base/shape.h>
 #include <program/control.h>
 
 static bool has_batch(const eddy_batching *b, uint32_t i) {
     return b->items[i].role != EDDY_BATCH_NONE;
-}
-
-int64_t eddy_batching_bytes(const eddy_batching *b, const eddy_code_operand *operand) {
-    int64_t count = 0;
-    (void)!eddy_shape_count(operand->rank, eddy_code_dims(b->code, operand), &count);
-    return count * eddy_dtype_size((eddy_dtype)operand->dtype);
 }
 
 /* So often is looked again what is left, where instructions write in place to what others have made: then it is too tangled. */
@@ -33,7 +26,7 @@ static bool is_by_items(const eddy_batching *b, const eddy_code_operand *operand
 /* Whether parts may be added to the sum, which is made here as a whole. In 16 bits they would lose too much. */
 static bool takes_parts(const eddy_batching *b, const eddy_code_operand *sum) {
     return sum->access & EDDY_CODE_MAKES && (sum->dtype == EDDY_F32 || sum->dtype == EDDY_F64) &&
-           eddy_batching_bytes(b, sum) == eddy_code_value_at(b->code, sum->value)->bytes;
+           eddy_code_operand_bytes(b->code, sum) == eddy_code_value_at(b->code, sum->value)->bytes;
 }
 
 static bool writes_well(const eddy_batching *b, uint32_t i) {
@@ -194,9 +187,9 @@ static void count_in(const eddy_batching *b, uint32_t i) {
         if (eddy_batching_is_absent(b, i, k))
             continue;
         if (eddy_batching_is_sum(b, i, k))
-            of->sum_bytes += eddy_batching_bytes(b, operand);
+            of->sum_bytes += eddy_code_operand_bytes(b->code, operand);
         else if (operand->access & EDDY_CODE_MAKES)
-            of->handed_bytes += eddy_batching_bytes(b, operand);
+            of->handed_bytes += eddy_code_operand_bytes(b->code, operand);
         if (dim != EDDY_BATCH_NO_DIM)
             of->items = common_divisor(eddy_code_dims(b->code, operand)[dim], of->items);
     }

@@ -91,8 +91,6 @@ static inline bool eddy_batching_is_sum(const eddy_batching *b, uint32_t i, uint
 static inline bool eddy_batching_is_handed_on(const eddy_batching *b, uint32_t value) {
     return b->values[value].is_written && !b->values[value].is_needed;
 }
-/* Of the operand's own elements. */
-int64_t eddy_batching_bytes(const eddy_batching *b, const eddy_code_operand *operand);
 /* The instruction that has the numbers of instruction i's block; EDDY_CODE_NONE: it is in none. */
 uint32_t eddy_batching_block_of(const eddy_batching *b, uint32_t i);
 /* The instructions at places [from, end) stay together: those of one block, or one. */

@@ -148,13 +148,6 @@ static void join(const laying *l, uint32_t a, uint32_t b) {
     first->mixed += second->mixed;
 }
 
-/* Bytes of the operand's own elements. */
-static int64_t bytes_of(const laying *l, const eddy_code_operand *operand) {
-    int64_t count = 0;
-    (void)!eddy_shape_count(operand->rank, eddy_code_dims(l->code, operand), &count);
-    return count * (int64_t)eddy_dtype_size((eddy_dtype)operand->dtype);
-}
-
 static void see(const laying *l, uint32_t i) {
     const eddy_code_instruction *instruction = eddy_code_instruction_at(l->code, i);
     uint32_t first = EDDY_CODE_NONE;
@@ -165,14 +158,14 @@ static void see(const laying *l, uint32_t i) {
             continue;
         if (!is_image(l, i, k)) {
             if (role_of(l, i, k) == ROLE_ELEMENTWISE && has_image_dims(l, operand))
-                mixed += bytes_of(l, operand);
+                mixed += eddy_code_operand_bytes(l->code, operand);
             continue;
         }
         if (first != EDDY_CODE_NONE)
             join(l, first, operand->value);
         first = operand->value;
         if (role_of(l, i, k) == ROLE_CONVOLVED && operand->dtype == EDDY_F32)
-            region_of(l, first)->convolved += bytes_of(l, operand);
+            region_of(l, first)->convolved += eddy_code_operand_bytes(l->code, operand);
     }
     if (first != EDDY_CODE_NONE)
         region_of(l, first)->mixed += mixed;

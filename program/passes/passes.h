@@ -3,8 +3,8 @@
  * Fast ones (EDDY_FAST_PASS_LIST), and those that take less memory (EDDY_MEMORY_PASS_LIST), may round otherwise. They run only where they are named.
  * Fast ones leave code whose text still says what the calls were: an instruction may get the fast kernel of its op, an op that is the same sum, or
  * operands that lie in another order. Of what is done in parts the text says the parts. All other passes keep the rounding of each op and its order of sums.
- * What may fail or has effects stays; draws are taken as they were recorded. A pass sees the code once its values have bases (program/executable.h), and runs before kernels are prepared. EDDY_PASS_LIST
- * (<eddy/program.h>) lists the passes, in the order in which they run.
+ * What may fail or has effects stays; draws are taken as they were recorded. A pass sees the code once its values have bases (program/executable.h), and
+ * runs before kernels are prepared. EDDY_PASS_LIST (<eddy/program.h>) lists the passes, in the order in which they run.
  *
  * Threads: the code is that of one thread, as it is being made. */
 #ifndef EDDY_PROGRAM_PASSES_PASSES_H
