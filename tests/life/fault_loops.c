@@ -53,7 +53,27 @@ static eddy_status times(void *context, eddy_list inputs, eddy_tensor **outputs)
     return outputs[0] ? EDDY_OK : EDDY_OUT_OF_MEMORY;
 }
 
-/* A branch that gradients go back through, recorded once with its backward pass and once as one op. */
+/* Ends the recording of y = f(x, w) and runs the program, once with its backward pass in it and once as one op; `status` is how the calls went. */
+static eddy_status finish(eddy_status status, eddy_tensor *x, eddy_tensor *w, eddy_tensor *y,
+                          bool is_node, double *result) {
+    eddy_tensor *last = NULL;
+    if (status == EDDY_OK && !is_node)
+        status = fault_go_back(y, w, result);
+    eddy_bindings bindings = {
+        (eddy_binding[]){{"x", x, EDDY_ROLE_INPUT}, {"y", y, EDDY_ROLE_OUTPUT}}, 2};
+    eddy_program *program =
+        is_node ? eddy_record_end_with_grad(&bindings) : eddy_record_end(&bindings);
+    if (status == EDDY_OK)
+        status = program ? eddy_program_run(program, EDDY_LIST(x), &last) : EDDY_OUT_OF_MEMORY;
+    if (status == EDDY_OK && is_node)
+        status = fault_penalize(last, w);
+    if (status == EDDY_OK && is_node)
+        status = fault_go_back(last, w, result);
+    eddy_program_release(&program);
+    return status;
+}
+
+/* A branch that gradients go back through. */
 static eddy_status run_branch(eddy_tensor *x, bool is_node, double *result) {
     eddy_tensor *w = eddy_full(EDDY_SHAPE(COLUMNS), EDDY_S(0.5), EDDY_F32, NULL), *y = NULL;
     eddy_status status = eddy_requires_grad_set(w, true);
@@ -63,20 +83,7 @@ static eddy_status run_branch(eddy_tensor *x, bool is_node, double *result) {
         return status;
     eddy_tensor *predicate = eddy_gt_s(eddy_mean(x, EDDY_ALL_AXES, NULL), EDDY_S(0.5));
     status = eddy_cond(predicate, times, twice, w, EDDY_LIST(x), 1, NULL, &y);
-    if (status == EDDY_OK && !is_node)
-        status = fault_go_back(y, w, result);
-    eddy_bindings bindings = {
-        (eddy_binding[]){{"x", x, EDDY_ROLE_INPUT}, {"y", y, EDDY_ROLE_OUTPUT}}, 2};
-    eddy_program *program =
-        is_node ? eddy_record_end_with_grad(&bindings) : eddy_record_end(&bindings);
-    if (status == EDDY_OK)
-        status = program ? eddy_program_run(program, EDDY_LIST(x), &y) : EDDY_OUT_OF_MEMORY;
-    if (status == EDDY_OK && is_node)
-        status = fault_penalize(y, w);
-    if (status == EDDY_OK && is_node)
-        status = fault_go_back(y, w, result);
-    eddy_program_release(&program);
-    return status;
+    return finish(status, x, w, y, is_node, result);
 }
 
 static eddy_status count_down(void *context, eddy_list inputs, eddy_tensor **outputs) {
@@ -126,7 +133,7 @@ static eddy_status count_down_twice(void *context, eddy_list inputs, eddy_tensor
 /* A loop that gradients go back through. */
 static eddy_status run_taped_loop(eddy_tensor *x, eddy_block *body, bool is_node, double *result) {
     eddy_tensor *w = eddy_full(EDDY_SHAPE(COLUMNS), EDDY_S(0.5), EDDY_F32, NULL), *y[2] = {0};
-    eddy_tensor *count = eddy_full((eddy_shape){0}, EDDY_S(3), EDDY_I64, NULL), *last = NULL;
+    eddy_tensor *count = eddy_full((eddy_shape){0}, EDDY_S(3), EDDY_I64, NULL);
     eddy_status status = eddy_requires_grad_set(w, true);
     if (status == EDDY_OK)
         status = eddy_record_begin(NULL);
@@ -134,20 +141,7 @@ static eddy_status run_taped_loop(eddy_tensor *x, eddy_block *body, bool is_node
         return status;
     status = eddy_while(is_positive, body, w, EDDY_LIST(count, x),
                         EDDY_OPTIONS(while, .most_steps = 4), y);
-    if (status == EDDY_OK && !is_node)
-        status = fault_go_back(y[1], w, result);
-    eddy_bindings bindings = {
-        (eddy_binding[]){{"x", x, EDDY_ROLE_INPUT}, {"y", y[1], EDDY_ROLE_OUTPUT}}, 2};
-    eddy_program *program =
-        is_node ? eddy_record_end_with_grad(&bindings) : eddy_record_end(&bindings);
-    if (status == EDDY_OK)
-        status = program ? eddy_program_run(program, EDDY_LIST(x), &last) : EDDY_OUT_OF_MEMORY;
-    if (status == EDDY_OK && is_node)
-        status = fault_penalize(last, w);
-    if (status == EDDY_OK && is_node)
-        status = fault_go_back(last, w, result);
-    eddy_program_release(&program);
-    return status;
+    return finish(status, x, w, y[1], is_node, result);
 }
 
 static eddy_status bend(eddy_forward_call *call) {
@@ -178,7 +172,7 @@ static eddy_status rolled_step(void *context, eddy_list inputs, eddy_tensor **ou
 /* A rolled scan over the rows of x. */
 static eddy_status run_scan(eddy_tensor *x, bool is_node, double *result) {
     eddy_tensor *w = eddy_full(EDDY_SHAPE(COLUMNS), EDDY_S(0.5), EDDY_F32, NULL), *y[2] = {0};
-    eddy_tensor *h = eddy_zeros(EDDY_SHAPE(COLUMNS), EDDY_F32, NULL), *last = NULL;
+    eddy_tensor *h = eddy_zeros(EDDY_SHAPE(COLUMNS), EDDY_F32, NULL);
     eddy_status status = eddy_requires_grad_set(w, true);
     if (status == EDDY_OK)
         status = eddy_record_begin(NULL);
@@ -186,20 +180,7 @@ static eddy_status run_scan(eddy_tensor *x, bool is_node, double *result) {
         return status;
     status = eddy_scan(rolled_step, w, EDDY_LIST(h), EDDY_LIST(x), 2,
                        EDDY_OPTIONS(scan, .is_rolled = true, .is_reversed = is_node), y);
-    if (status == EDDY_OK && !is_node)
-        status = fault_go_back(y[1], w, result);
-    eddy_bindings bindings = {
-        (eddy_binding[]){{"x", x, EDDY_ROLE_INPUT}, {"y", y[1], EDDY_ROLE_OUTPUT}}, 2};
-    eddy_program *program =
-        is_node ? eddy_record_end_with_grad(&bindings) : eddy_record_end(&bindings);
-    if (status == EDDY_OK)
-        status = program ? eddy_program_run(program, EDDY_LIST(x), &last) : EDDY_OUT_OF_MEMORY;
-    if (status == EDDY_OK && is_node)
-        status = fault_penalize(last, w);
-    if (status == EDDY_OK && is_node)
-        status = fault_go_back(last, w, result);
-    eddy_program_release(&program);
-    return status;
+    return finish(status, x, w, y[1], is_node, result);
 }
 
 static eddy_status run_loop_that_runs(eddy_tensor *x, double *result) {
