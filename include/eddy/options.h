@@ -71,8 +71,8 @@ extern "C" {
          "strictest decides.")                                                                     \
     STRING(passes, "EDDY_PASSES", "all",                                                           \
            "Passes that recorded programs go through: all, none, or names with commas between "    \
-           "them; all,fast: also those that round otherwise (docs/programs.md). None with "        \
-           "checks_finite.")                                                                       \
+           "them; all,fast: also those that round otherwise; all,subbatch: also the one that "     \
+           "takes less memory (docs/programs.md). None with checks_finite.")                       \
     INT(program_cache_bytes, "EDDY_PROGRAM_CACHE_BYTES", 0, INT64_MAX, INT64_C(1) << 26,           \
         "Bytes of built programs that are kept, so that others of the same content need not be "   \
         "built; 1: none.")                                                                         \
