@@ -2,7 +2,7 @@
  * and words in which kernels say what went wrong. vm/DEVICES.md says how the VM uses it.
  *
  * A ticket is a number that grows on each queue. `mark` puts it behind everything launched on the queue before; when that is done, the
- * device stores it to `completed`. One thread at a time launches on a device (wait, copy, mark, and the launch functions of each
+ * device stores it to `completed`. One thread at a time launches on a device (wait, copy, look, skip, mark, and the launch functions of each
  * backend); none of these waits for the device. */
 #ifndef EDDY_STREAMS_BACKEND_H
 #define EDDY_STREAMS_BACKEND_H
@@ -34,6 +34,16 @@ typedef enum eddy_copy_direction {
     EDDY_COPY_ON_DEVICE,
 } eddy_copy_direction;
 
+/* What is launched, besides its operands. */
+typedef struct eddy_backend_launch {
+    eddy_backend_queue *queue;
+    uint64_t ticket;
+    /* Tickets of launches that it comes after, less than half the words behind: if one of their words says that its launch has failed or done nothing, this one
+     * does nothing, and its own word says SKIPPED. */
+    uint64_t sources[EDDY_BACKEND_SOURCES];
+    uint32_t source_count;
+} eddy_backend_launch;
+
 /* The entries that every backend provides. A status is EDDY_OK or EDDY_DEVICE_LOST, which stays. */
 typedef struct eddy_backend_class {
     const char *name;
@@ -48,10 +58,10 @@ typedef struct eddy_backend_class {
     eddy_status (*run)(eddy_backend_queue *queue, void (*function)(void *context),
                        const void *context, size_t bytes);
     void *(*translate)(const eddy_backend *backend, const void *address);
-    /* If one of the words of `sources` (a few; the array is the caller's) says that its launch has failed or done nothing, `error` says SKIPPED. For
-     * what is launched next and does not look itself: it runs all the same. */
-    eddy_status (*look)(eddy_backend_queue *queue, const eddy_kernel_error *const *sources,
-                        uint32_t count, eddy_kernel_error *error);
+    /* Looks at the words of the launch's sources for what is launched next and does not look itself: it runs all the same. */
+    eddy_status (*look)(const eddy_backend_launch *launch);
+    /* Nothing is launched with the ticket: its word says SKIPPED to what is launched later. */
+    eddy_status (*skip)(eddy_backend_queue *queue, uint64_t ticket);
     eddy_status (*mark)(eddy_backend_queue *queue, uint64_t ticket);
     /* Sleeps until a ticket completes, or backend->progress rings beyond `seen`. Any thread, one at a time. */
     void (*await)(eddy_backend *backend, uint32_t seen);
@@ -77,6 +87,19 @@ struct eddy_backend {
 
 static inline eddy_kernel_error *eddy_backend_error(eddy_backend *backend, uint64_t ticket) {
     return &backend->errors[ticket % EDDY_BACKEND_WORDS];
+}
+
+/* What a launch does before anything else on a device that runs code of the host: false, and its word says SKIPPED, if one of its sources has failed or done nothing. */
+static inline bool eddy_backend_may_run(const eddy_backend_launch *launch) {
+    eddy_backend *backend = launch->queue->backend;
+    for (uint32_t i = 0; i < launch->source_count; i++)
+        if (eddy_load_acquire(&eddy_backend_error(backend, launch->sources[i])->status) !=
+            EDDY_OK) {
+            eddy_store_release(&eddy_backend_error(backend, launch->ticket)->status,
+                               (int32_t)EDDY_SKIPPED);
+            return false;
+        }
+    return true;
 }
 
 #endif

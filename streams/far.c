@@ -137,25 +137,17 @@ static eddy_status launch_copy(eddy_backend_queue *queue, void *to, const void *
     return launch(queue, made);
 }
 
-typedef struct look {
-    const eddy_kernel_error *sources[EDDY_BACKEND_SOURCES];
-    uint32_t count;
-    eddy_kernel_error *error;
-} look;
-
 static void run_look(void *context) {
-    const look *at = context;
-    for (uint32_t i = 0; i < at->count; i++)
-        if (eddy_load_acquire(&at->sources[i]->status) != EDDY_OK)
-            eddy_store_release(&at->error->status, (int32_t)EDDY_SKIPPED);
+    (void)eddy_backend_may_run(context);
 }
 
-static eddy_status launch_look(eddy_backend_queue *queue, const eddy_kernel_error *const *sources,
-                               uint32_t count, eddy_kernel_error *error) {
-    look at = {.count = count, .error = error};
-    for (uint32_t i = 0; i < count; i++)
-        at.sources[i] = sources[i];
-    return eddy_far_launch(queue, run_look, &at, sizeof(at));
+static eddy_status launch_look(const eddy_backend_launch *launch) {
+    return eddy_far_launch(launch->queue, run_look, launch, sizeof(*launch));
+}
+
+static eddy_status skip(eddy_backend_queue *queue, uint64_t ticket) {
+    eddy_store_relaxed(&eddy_backend_error(queue->backend, ticket)->status, (int32_t)EDDY_SKIPPED);
+    return EDDY_OK;
 }
 
 static eddy_status launch_mark(eddy_backend_queue *queue, uint64_t ticket) {
@@ -430,6 +422,7 @@ static const eddy_backend_class far_class = {
     .run = eddy_far_launch,
     .translate = eddy_far_translate,
     .look = launch_look,
+    .skip = skip,
     .mark = launch_mark,
     .await = await,
     .memory_acquire = acquire,

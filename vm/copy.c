@@ -9,14 +9,14 @@ typedef struct copy_arguments {
     int64_t direction; /* eddy_copy_direction */
 } copy_arguments;
 
-void eddy_copy_launch(const eddy_vm_run *run, const eddy_device_launch *launch,
-                      eddy_backend_queue *queue) {
+void eddy_copy_launch(const eddy_vm_run *run, const eddy_backend_launch *launch) {
     const copy_arguments *arguments = run->instruction->arguments;
-    const eddy_backend_class *class = queue->backend->class;
+    const eddy_backend_class *class = launch->queue->backend->class;
     if (launch->source_count > 0)
-        (void)class->look(queue, launch->sources, launch->source_count, run->error);
-    (void)class->copy(queue, run->data[1], (const char *)run->data[0] + arguments->offset_bytes,
-                      arguments->bytes, (eddy_copy_direction)arguments->direction);
+        (void)class->look(launch);
+    (void)class->copy(launch->queue, run->data[1],
+                      (const char *)run->data[0] + arguments->offset_bytes, arguments->bytes,
+                      (eddy_copy_direction)arguments->direction);
 }
 
 static const char *name_copy(const eddy_vm_instruction *instruction) {

@@ -6,7 +6,6 @@
 
 extern const eddy_vm_descriptor eddy_copy_op;
 /* Launcher only. */
-void eddy_copy_launch(const eddy_vm_run *run, const eddy_device_launch *launch,
-                      eddy_backend_queue *queue);
+void eddy_copy_launch(const eddy_vm_run *run, const eddy_backend_launch *launch);
 
 #endif

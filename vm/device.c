@@ -48,15 +48,13 @@ static void come_after(const eddy_node *node, eddy_device_launch *launch, const 
 }
 
 /* All sources that have not ended are still linked: into the wait list, and those that write what the node reads among the sources of the launch. */
-static void note_sources(eddy_vm_device *device, const eddy_node *node,
-                         eddy_device_launch *launch) {
+static void note_sources(const eddy_node *node, eddy_device_launch *launch) {
     for (uint32_t i = 0; i < node->instruction.view.operand_count; i++) {
         const eddy_use *use = &node->uses[i];
         if (use->source) {
             come_after(node, launch, use->source);
             if (eddy_mention_is_input(node->instruction.mentions[i]))
-                launch->sources[launch->source_count++] =
-                    eddy_backend_error(device->backend, use->source->ticket);
+                launch->under.sources[launch->under.source_count++] = use->source->ticket;
         }
         if (use->is_write)
             for (const eddy_use *reader = use->reader_next; reader; reader = reader->reader_next)
@@ -136,8 +134,9 @@ static void dispatch(eddy_vm *vm, eddy_vm_device *device, eddy_node *node) {
     bool is_first = node->ticket == 0;
     node->ticket = ++device->ticket;
     eddy_device_launch *launch = eddy_device_launch_of(device, node->ticket);
-    *launch = (eddy_device_launch){.is_open = true};
-    note_sources(device, node, launch);
+    *launch = (eddy_device_launch){.is_open = true,
+                                   .under = {.queue = node->queue->under, .ticket = node->ticket}};
+    note_sources(node, launch);
     leave_out_implied(device, node, launch);
     launch->is_skipped =
         node->instruction.kind == EDDY_KIND_CALL && !is_program(node) && has_bad_input(vm, node);

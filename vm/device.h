@@ -28,8 +28,7 @@ typedef struct eddy_device_queue {
 typedef struct eddy_device_launch {
     /* The engine writes before dispatch. */
     uint64_t waits[EDDY_BACKEND_QUEUES]; /* ticket of each queue to come after; 0: none */
-    const eddy_kernel_error *sources[EDDY_BACKEND_SOURCES];
-    uint32_t source_count;
+    eddy_backend_launch under;
     bool is_open;    /* engine only: dispatched and not ended */
     bool is_skipped; /* an input was poisoned at dispatch */
     /* The launcher writes before the mark; `failure` also who takes what a lost device leaves. */

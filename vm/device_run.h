@@ -6,8 +6,7 @@
 
 /* Launches the call's `run`, or, with `shapes` and `bytes` (else NULL), its `count`, behind a look at the words of the launch's sources. False: no memory
  * for that, nothing is launched. Launcher only. */
-EDDY_MUST_USE bool eddy_device_run_launch(const eddy_vm_run *run, const eddy_device_launch *launch,
-                                          eddy_backend_queue *queue, eddy_shape *shapes,
-                                          int64_t *bytes);
+EDDY_MUST_USE bool eddy_device_run_launch(const eddy_vm_run *run, const eddy_backend_launch *launch,
+                                          eddy_shape *shapes, int64_t *bytes);
 
 #endif

@@ -161,8 +161,7 @@ static bool provide_counted(eddy_vm_device *device, eddy_node *node) {
 
 /* To launches that look at its word: nothing is launched. */
 static void say_skipped(eddy_vm_device *device, const eddy_node *node) {
-    eddy_store_relaxed(&eddy_backend_error(device->backend, node->ticket)->status,
-                       (int32_t)EDDY_SKIPPED);
+    (void)device->backend->class->skip(node->queue->under, node->ticket);
 }
 
 /* False: there was no memory, nothing is launched. */
@@ -178,9 +177,9 @@ static bool launch_kernel(const eddy_node *node, const eddy_device_launch *launc
         to = counted_of(node);
     bool is_launched = true;
     if (instruction->view.descriptor == &eddy_copy_op)
-        eddy_copy_launch(run, launch, node->queue->under);
+        eddy_copy_launch(run, &launch->under);
     else
-        is_launched = eddy_device_run_launch(run, launch, node->queue->under, to.shapes, to.bytes);
+        is_launched = eddy_device_run_launch(run, &launch->under, to.shapes, to.bytes);
     if (EDDY_UNLIKELY(is_traced))
         eddy_trace_end(EDDY_TRACE_KERNEL, eddy_instruction_name(instruction),
                        instruction->view.sequence);

@@ -261,18 +261,18 @@ Test(far, sixteen_queues_and_no_more) {
 Test(far, a_look_says_skipped_where_a_source_has_not_run_well) {
     begin((eddy_far_options){.is_by_hand = true});
     for (int bad = -1; bad < 3; bad++) {
-        const eddy_kernel_error *sources[3];
+        eddy_backend_launch launch = {
+            .queue = queues[0], .ticket = 4, .sources = {1, 2, 3}, .source_count = 3};
         for (int i = 0; i < 3; i++) {
             eddy_kernel_error *source = eddy_backend_error(far, (uint64_t)i + 1);
             eddy_store_relaxed(
                 &source->status,
                 i != bad ? EDDY_OK : (i == 1 ? (int32_t)EDDY_SKIPPED : (int32_t)EDDY_OUT_OF_RANGE));
-            sources[i] = source;
         }
         eddy_kernel_error *word = eddy_backend_error(far, 4);
         eddy_store_relaxed(&word->status, (int32_t)EDDY_OK);
-        cr_assert_eq(far->class->look(queues[0], sources, 3, word), EDDY_OK);
-        sources[0] = sources[1] = sources[2] = NULL; /* the array is the caller's */
+        cr_assert_eq(far->class->look(&launch), EDDY_OK);
+        launch.source_count = 0; /* the launch is the caller's */
         run_all();
         cr_assert_eq(eddy_load_relaxed(&word->status), bad < 0 ? EDDY_OK : EDDY_SKIPPED);
     }
@@ -301,12 +301,12 @@ Test(far, a_lost_device_runs_nothing_more_and_says_so) {
     note what = {3};
     char byte;
     void *data = take(1);
-    const eddy_kernel_error *source = eddy_backend_error(far, 1);
+    eddy_backend_launch launch = {
+        .queue = queues[1], .ticket = 2, .sources = {1}, .source_count = 1};
     cr_assert_eq(eddy_far_launch(queues[1], run_note, &what, sizeof(what)), EDDY_DEVICE_LOST);
     cr_assert_eq(far->class->wait(queues[1], queues[0], 1), EDDY_DEVICE_LOST);
     cr_assert_eq(far->class->copy(queues[1], &byte, data, 1, EDDY_COPY_TO_HOST), EDDY_DEVICE_LOST);
-    cr_assert_eq(far->class->look(queues[1], &source, 1, eddy_backend_error(far, 2)),
-                 EDDY_DEVICE_LOST);
+    cr_assert_eq(far->class->look(&launch), EDDY_DEVICE_LOST);
     cr_assert_eq(far->class->mark(queues[1], 3), EDDY_DEVICE_LOST);
     give(data, 1);
     end();
