@@ -13,6 +13,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+struct eddy_backend_launch;
+
 /* The failure of a kernel. The lowest `position` wins, so that the message does not depend on the number of threads. */
 typedef struct eddy_kernel_error {
     _Atomic int32_t status; /* atomic: eddy_status, any slice writes, the retiring thread reads */
@@ -42,8 +44,11 @@ typedef struct eddy_kernel_call {
         plan; /* in `run`, `count`, `end`: a copy of plan->memory as `prepare` filled it, aligned to 8 */
     void *workspace;          /* 64-byte aligned */
     size_t workspace_bytes;   /* what `prepare` said */
-    eddy_kernel_team *team;   /* never NULL */
+    eddy_kernel_team *team;   /* on the host never NULL */
     eddy_kernel_error *error; /* never NULL */
+    /* Of a kernel of a device that runs no code of the host: data and workspace are the device's, and `run` launches there, on its launching thread, without waiting. NULL
+     * for all others. */
+    const struct eddy_backend_launch *launch;
 } eddy_kernel_call;
 
 /* Bytes that a kernel's plan may have: walks of some operands over EDDY_RANK_MAX dims. */

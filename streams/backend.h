@@ -54,7 +54,7 @@ typedef struct eddy_backend_class {
     eddy_status (*copy)(eddy_backend_queue *queue, void *to, const void *from, int64_t bytes,
                         eddy_copy_direction direction);
     /* Runs a function of the host with a copy of the `bytes` at `context` (aligned to 16), and where it finds what is at an address of the device (within or
-     * at the end of a block; NULL stays NULL, others stay as they are). NULL: the device runs no code of the host. */
+     * at the end of a block; NULL stays NULL, others stay as they are). NULL: the device runs no code of the host, and kernels are its own. */
     eddy_status (*run)(eddy_backend_queue *queue, void (*function)(void *context),
                        const void *context, size_t bytes);
     void *(*translate)(const eddy_backend *backend, const void *address);
@@ -63,7 +63,7 @@ typedef struct eddy_backend_class {
     /* Nothing is launched with the ticket: its word says SKIPPED to what is launched later. */
     eddy_status (*skip)(eddy_backend_queue *queue, uint64_t ticket);
     eddy_status (*mark)(eddy_backend_queue *queue, uint64_t ticket);
-    /* Sleeps until a ticket completes, or backend->progress rings beyond `seen`. Any thread, one at a time. */
+    /* Waits until a ticket completes, or backend->progress rings beyond `seen`: spins for a while, then sleeps. Any thread, one at a time. */
     void (*await)(eddy_backend *backend, uint32_t seen);
     /* Addresses of the device, aligned to 512; NULL: there are none left. Any thread. */
     void *(*memory_acquire)(eddy_backend *backend, int64_t bytes);

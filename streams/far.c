@@ -262,7 +262,8 @@ static bool halt(eddy_backend *backend, int64_t deadline_ns) {
 }
 
 static void await(eddy_backend *backend, uint32_t seen) {
-    eddy_doorbell_sleep(&backend->progress, seen);
+    if (!eddy_doorbell_spin(&backend->progress, seen))
+        eddy_doorbell_sleep(&backend->progress, seen);
 }
 
 /* ---- memory ---- */

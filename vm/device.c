@@ -286,11 +286,6 @@ static bool reap(eddy_vm_device *device) {
     return has_any;
 }
 
-static void wait_for_progress(eddy_vm_device *device, uint32_t seen) {
-    if (!eddy_doorbell_spin(&device->backend->progress, seen))
-        device->backend->class->await(device->backend, seen);
-}
-
 static void reaper_main(void *context) {
     eddy_vm_device *device = context;
     for (;;) {
@@ -302,7 +297,7 @@ static void reaper_main(void *context) {
         else if (eddy_load_acquire(&device->is_ending))
             return;
         else
-            wait_for_progress(device, seen);
+            device->backend->class->await(device->backend, seen);
     }
 }
 
@@ -401,7 +396,7 @@ static bool wait_for_launched(eddy_vm_device *device) {
         uint32_t seen = eddy_doorbell_seen(&device->backend->progress);
         is_any = reap(device);
         if (!is_any)
-            wait_for_progress(device, seen);
+            device->backend->class->await(device->backend, seen);
     }
     return is_any;
 }

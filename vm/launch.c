@@ -178,6 +178,8 @@ static bool launch_kernel(const eddy_node *node, const eddy_device_launch *launc
     bool is_launched = true;
     if (instruction->view.descriptor == &eddy_copy_op)
         eddy_copy_launch(run, &launch->under);
+    else if (run->launch)
+        instruction->view.descriptor->run(run);
     else
         is_launched = eddy_device_run_launch(run, &launch->under, to.shapes, to.bytes);
     if (EDDY_UNLIKELY(is_traced))
@@ -221,6 +223,7 @@ static bool launch_call(eddy_vm_device *device, eddy_node *node, eddy_device_lau
                        .data = data,
                        .bytes = bytes,
                        .error = eddy_backend_error(device->backend, node->ticket),
+                       .launch = device->backend->class->run ? NULL : &launch->under,
                        .vm = device->vm,
                        .mentions = instruction->mentions};
     if (!provide_workspace(device, node, &run)) {

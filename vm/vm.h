@@ -80,6 +80,8 @@ typedef struct eddy_vm_run {
     void *workspace;      /* 64-byte aligned */
     eddy_kernel_team *team;
     eddy_kernel_error *error;
+    /* On a device that runs no code of the host: `run` launches there (kernels/kernel.h). NULL elsewhere, unset in a plain call. */
+    const struct eddy_backend_launch *launch;
     /* For eddy_vm_run_*, unset in a plain call. */
     eddy_vm *vm;
     const uint32_t *mentions;

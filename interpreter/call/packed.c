@@ -79,11 +79,13 @@ static eddy_kernel_call kernel_call(const eddy_vm_run *run, const eddy_packed_ar
                               .workspace = run->workspace,
                               .workspace_bytes = call->workspace_bytes,
                               .team = run->team,
-                              .error = run->error};
+                              .error = run->error,
+                              .launch = run->launch};
 }
 
 static inline void run_kernel(const eddy_packed_arguments *call, const eddy_kernel_call *kernel) {
-    if (eddy_finite_wants_operands())
+    if (eddy_finite_wants_operands() &&
+        !kernel->launch) /* the host does not see a device's elements */
         eddy_finite_set_passed_in(eddy_finite_is_passed_in(call->op, kernel->attributes,
                                                            kernel->views, call->input_count));
     call->run(kernel);
