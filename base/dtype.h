@@ -2,6 +2,7 @@
 #ifndef EDDY_BASE_DTYPE_H
 #define EDDY_BASE_DTYPE_H
 
+#include <base/bf16.h>
 #include <eddy/dtype.h>
 #include <eddy/scalar.h>
 #include <stdbool.h>
@@ -42,22 +43,7 @@ void eddy_dtype_range(eddy_dtype dtype, int64_t *least, int64_t *most);
  * int < float); then i64 or f32. */
 eddy_dtype eddy_dtype_promote_scalar(eddy_dtype tensor, eddy_scalar_kind scalar);
 
-/* bf16 and f16 as their 16 bits; to them round to nearest even, NaN stays NaN (quiet), overflow gives infinity,
- * subnormals are exact. Branch-free, so that loops over them vectorise. */
-static inline float eddy_bf16_to_f32(uint16_t bits) {
-    uint32_t wide = (uint32_t)bits << 16;
-    float value;
-    memcpy(&value, &wide, sizeof(value));
-    return value;
-}
-
-static inline uint16_t eddy_f32_to_bf16(float value) {
-    uint32_t bits;
-    memcpy(&bits, &value, sizeof(bits));
-    uint32_t rounded = bits + 0x7fffu + ((bits >> 16) & 1u), quiet = bits | 0x400000u;
-    return (uint16_t)((value != value ? quiet : rounded) >> 16);
-}
-
+/* f16 as its 16 bits, as bf16 (base/bf16.h). */
 static inline float eddy_f16_to_f32(uint16_t bits) {
     uint32_t magnitude = bits & 0x7fffu;
     /* A subnormal is its fraction times 2^-24: exact, and normal as a float, so that flush-to-zero does no harm. */

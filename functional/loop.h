@@ -4,13 +4,13 @@
 #define EDDY_FUNCTIONAL_LOOP_H
 
 #include <base/dtype.h>
-#include <eddy/scalar.h>
 #include <kernels/angle.h>
 #include <kernels/cpu/half_block.h>
 #include <kernels/cpu/stage.h>
 #include <kernels/gauss.h>
 #include <kernels/math.h>
 #include <kernels/power.h>
+#include <kernels/scalar.h>
 #include <kernels/scalar_functions.h>
 
 #define EDDY_LOOP_INLINE inline __attribute__((always_inline))
@@ -64,26 +64,5 @@ EDDY_SCALAR float eddy_load_bf16(const char *p) {
 EDDY_SCALAR void eddy_store_bf16(char *p, float value) {
     *(uint16_t *)(void *)p = eddy_f32_to_bf16(value);
 }
-
-/* The scalar of an `_s` op, which is the first of its attributes. Promotion guarantees that an integer
- * compute type has no floating-point scalar; integers wrap around. */
-#define EDDY_LOOP_SCALAR_FLOAT(tag, type)                                                          \
-    EDDY_SCALAR type eddy_scalar_##tag(const void *attributes) {                                   \
-        const eddy_scalar *s = attributes;                                                         \
-        return s->kind == EDDY_SCALAR_FLOAT ? (type)s->value.floating : (type)s->value.integer;    \
-    }
-#define EDDY_LOOP_SCALAR_INTEGER(tag, type)                                                        \
-    EDDY_SCALAR type eddy_scalar_##tag(const void *attributes) {                                   \
-        return (type)((const eddy_scalar *)attributes)->value.integer;                             \
-    }
-
-EDDY_LOOP_SCALAR_FLOAT(f32, float)
-EDDY_LOOP_SCALAR_FLOAT(f64, double)
-EDDY_LOOP_SCALAR_INTEGER(i8, int8_t)
-EDDY_LOOP_SCALAR_INTEGER(u8, uint8_t)
-EDDY_LOOP_SCALAR_INTEGER(i16, int16_t)
-EDDY_LOOP_SCALAR_INTEGER(i32, int32_t)
-EDDY_LOOP_SCALAR_INTEGER(i64, int64_t)
-EDDY_LOOP_SCALAR_INTEGER(truth, bool)
 
 #endif

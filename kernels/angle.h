@@ -19,11 +19,19 @@ typedef struct eddy_angle {
     double rest, rest_low;
 } eddy_angle;
 
+EDDY_SCALAR eddy_angle eddy_angle_of(uint64_t quarters, double rest, double rest_low) {
+    eddy_angle angle;
+    angle.quarters = quarters;
+    angle.rest = rest;
+    angle.rest_low = rest_low;
+    return angle;
+}
+
 /* ---- f32 ---- */
 
 /* p minus a multiple of 4, exactly. */
 EDDY_SCALAR double eddy_angle_wrap(double p) {
-    return p - 4.0 * __builtin_rint(p * 0.25);
+    return p - 4.0 * eddy_round_f64(p * 0.25);
 }
 
 /* Returns sum + p, rounded, and adds the rounding error to *rest (Knuth's two-sum). */
@@ -44,36 +52,36 @@ EDDY_SCALAR eddy_angle eddy_angle_reduce_f32(float x) {
     sum = eddy_angle_add(sum, eddy_angle_wrap(wide * 0x1b81b6c5p-145), &rest);
     sum = eddy_angle_add(sum, wide * 0x5664f10p-174, &rest);
     sum = eddy_angle_add(sum, wide * 0x1c820ff2p-203, &rest);
-    double whole = __builtin_rint(sum);
-    return (eddy_angle){eddy_bits_of_f64(whole + EDDY_MATH_ROUND_F64), (sum - whole) + rest, 0.0};
+    double whole = eddy_round_f64(sum);
+    return eddy_angle_of(eddy_bits_of_f64(whole + EDDY_MATH_ROUND_F64), (sum - whole) + rest, 0.0);
 }
 
 /* Sine and cosine of r quarter turns, with a relative error of at most 2^-37. */
 EDDY_SCALAR double eddy_angle_sin_rough(double r) {
     double z = r * r;
     double p = 0x1.4baa3fcb0220ap-13;
-    p = __builtin_fma(p, z, -0x1.32ca2f870c143p-8);
-    p = __builtin_fma(p, z, 0x1.466bb9d080f97p-4);
-    p = __builtin_fma(p, z, -0x1.4abbce554cd97p-1);
-    p = __builtin_fma(p, z, 0x1.921fb5443a22cp0);
+    p = eddy_fma_f64(p, z, -0x1.32ca2f870c143p-8);
+    p = eddy_fma_f64(p, z, 0x1.466bb9d080f97p-4);
+    p = eddy_fma_f64(p, z, -0x1.4abbce554cd97p-1);
+    p = eddy_fma_f64(p, z, 0x1.921fb5443a22cp0);
     return r * p;
 }
 
 EDDY_SCALAR double eddy_angle_cos_rough(double r) {
     double z = r * r;
     double p = -0x1.a0b9ca0599d93p-16;
-    p = __builtin_fma(p, z, 0x1.e1e6d21bc354bp-11);
-    p = __builtin_fma(p, z, -0x1.55d3b88c2aa84p-6);
-    p = __builtin_fma(p, z, 0x1.03c1f072a1a9ep-2);
-    p = __builtin_fma(p, z, -0x1.3bd3cc9bce7cfp0);
-    p = __builtin_fma(p, z, 0x1.ffffffffffd64p-1);
+    p = eddy_fma_f64(p, z, 0x1.e1e6d21bc354bp-11);
+    p = eddy_fma_f64(p, z, -0x1.55d3b88c2aa84p-6);
+    p = eddy_fma_f64(p, z, 0x1.03c1f072a1a9ep-2);
+    p = eddy_fma_f64(p, z, -0x1.3bd3cc9bce7cfp0);
+    p = eddy_fma_f64(p, z, 0x1.ffffffffffd64p-1);
     return p;
 }
 
 /* Whether the quick functions serve x: values below 2^30, and NaN and infinities, for which they return NaN. */
 EDDY_SCALAR bool eddy_angle_is_quick_f32(float x) {
-    float size = __builtin_fabsf(x);
-    return !(size >= 0x1p30f && size < __builtin_inff());
+    float size = eddy_abs_f32(x);
+    return !(size >= 0x1p30f && size < EDDY_INF_f32);
 }
 
 /* The sine of x plus `turn` quarter turns. */
@@ -88,26 +96,26 @@ EDDY_SCALAR float eddy_angle_sine_f32(float x, uint64_t turn) {
 EDDY_SCALAR float eddy_angle_half_turn(double f, double halves) {
     double z = f * f;
     double p = -0x1.cc2fb10738be3p-8;
-    p = __builtin_fma(p, z, 0x1.500fccefce47bp-4);
-    p = __builtin_fma(p, z, -0x1.32d110edb7a2p-1);
-    p = __builtin_fma(p, z, 0x1.466bbfbcb4677p1);
-    p = __builtin_fma(p, z, -0x1.4abbce4f05ee3p2);
-    p = __builtin_fma(p, z, 0x1.921fb5441e1b6p1);
+    p = eddy_fma_f64(p, z, 0x1.500fccefce47bp-4);
+    p = eddy_fma_f64(p, z, -0x1.32d110edb7a2p-1);
+    p = eddy_fma_f64(p, z, 0x1.466bbfbcb4677p1);
+    p = eddy_fma_f64(p, z, -0x1.4abbce4f05ee3p2);
+    p = eddy_fma_f64(p, z, 0x1.921fb5441e1b6p1);
     return (float)eddy_f64_of_bits(eddy_bits_of_f64(f * p) ^ eddy_bits_of_f64(halves) << 63);
 }
 
 /* Divides x by pi, as a product with 1 / pi in two parts. The remainder after the whole half turns is exact but for one
  * rounding (Cody and Waite, 1980). 1 / pi is rounded down, so that its second part is positive: then -0 keeps its sign. */
 EDDY_SCALAR float eddy_angle_sin_wide(double x) {
-    double t = __builtin_fma(x, 0x1.45f306dc9c882p-2, EDDY_MATH_ROUND_F64);
-    double f = __builtin_fma(x, 0x1.45f306dc9c882p-2, -(t - EDDY_MATH_ROUND_F64));
-    return eddy_angle_half_turn(__builtin_fma(x, 0x1.4a7f09d5f47d5p-55, f), t);
+    double t = eddy_fma_f64(x, 0x1.45f306dc9c882p-2, EDDY_MATH_ROUND_F64);
+    double f = eddy_fma_f64(x, 0x1.45f306dc9c882p-2, -(t - EDDY_MATH_ROUND_F64));
+    return eddy_angle_half_turn(eddy_fma_f64(x, 0x1.4a7f09d5f47d5p-55, f), t);
 }
 
 EDDY_SCALAR float eddy_angle_cos_wide(double x) {
-    double t = __builtin_fma(x, 0x1.45f306dc9c882p-2, 0.5) + EDDY_MATH_ROUND_F64;
-    double f = __builtin_fma(x, 0x1.45f306dc9c882p-2, (EDDY_MATH_ROUND_F64 - t) + 0.5);
-    return eddy_angle_half_turn(__builtin_fma(x, 0x1.4a7f09d5f47d5p-55, f), t);
+    double t = eddy_fma_f64(x, 0x1.45f306dc9c882p-2, 0.5) + EDDY_MATH_ROUND_F64;
+    double f = eddy_fma_f64(x, 0x1.45f306dc9c882p-2, (EDDY_MATH_ROUND_F64 - t) + 0.5);
+    return eddy_angle_half_turn(eddy_fma_f64(x, 0x1.4a7f09d5f47d5p-55, f), t);
 }
 
 EDDY_SCALAR float eddy_sin_quick_f32(float x) {
@@ -125,10 +133,10 @@ EDDY_SCALAR float eddy_angle_tangent_f32(eddy_angle angle) {
 }
 
 EDDY_SCALAR float eddy_tan_quick_f32(float x) {
-    double wide = (double)x, t = __builtin_fma(wide, 0x1.45f306dc9c882p-1, EDDY_MATH_ROUND_F64);
-    double f = __builtin_fma(wide, 0x1.45f306dc9c882p-1, -(t - EDDY_MATH_ROUND_F64));
-    f = __builtin_fma(wide, 0x1.4a7f09d5f47d5p-54, f);
-    return eddy_angle_tangent_f32((eddy_angle){eddy_bits_of_f64(t), f, 0.0});
+    double wide = (double)x, t = eddy_fma_f64(wide, 0x1.45f306dc9c882p-1, EDDY_MATH_ROUND_F64);
+    double f = eddy_fma_f64(wide, 0x1.45f306dc9c882p-1, -(t - EDDY_MATH_ROUND_F64));
+    f = eddy_fma_f64(wide, 0x1.4a7f09d5f47d5p-54, f);
+    return eddy_angle_tangent_f32(eddy_angle_of(eddy_bits_of_f64(t), f, 0.0));
 }
 
 EDDY_SCALAR bool eddy_sin_is_quick_f32(float x) {
@@ -159,7 +167,7 @@ EDDY_SCALAR float eddy_tan_f32(float x) {
 /* ---- f64 ---- */
 
 /* 64 zero bits, then the bits of 2 / pi. */
-static const uint64_t eddy_angle_two_by_pi[20] __attribute__((unused)) = {
+EDDY_SCALAR_TABLE uint64_t eddy_angle_two_by_pi[20] = {
     0x0000000000000000u, 0xa2f9836e4e441529u, 0xfc2757d1f534ddc0u, 0xdb6295993c439041u,
     0xfe5163abdebbc561u, 0xb7246e3a424dd2e0u, 0x06492eea09d1921cu, 0xfe1deb1cb129a73eu,
     0xe88235f52ebb4484u, 0xe99c7026b45f7e41u, 0x3991d639835339f4u, 0x9c845f8bbdf9283bu,
@@ -186,37 +194,37 @@ EDDY_SCALAR eddy_angle eddy_angle_reduce_f64(double x) {
     double r = (double)rest, r_low = (double)(rest - (__int128)r);
     /* Times pi / 2, 2^-126 and the sign of x. */
     double y = r * 0x1.921fb54442d18p-126;
-    double y_low = __builtin_fma(r, 0x1.921fb54442d18p-126, -y);
-    y_low = __builtin_fma(r, 0x1.1a62633145c07p-180,
-                          __builtin_fma(r_low, 0x1.921fb54442d18p-126, y_low));
-    bool is_small = __builtin_fabs(x) < 0x1.921fb54442d18p-1, is_negative = x < 0.0;
+    double y_low = eddy_fma_f64(r, 0x1.921fb54442d18p-126, -y);
+    y_low =
+        eddy_fma_f64(r, 0x1.1a62633145c07p-180, eddy_fma_f64(r_low, 0x1.921fb54442d18p-126, y_low));
+    bool is_small = eddy_abs_f64(x) < 0x1.921fb54442d18p-1, is_negative = x < 0.0;
     y = is_negative ? -y : y;
     y_low = is_negative ? -y_low : y_low;
     quarters = is_negative ? 0 - quarters : quarters;
     y = x - x == 0.0 ? y : x - x; /* NaN for infinities */
-    return (eddy_angle){is_small ? 0 : quarters, is_small ? x : y, is_small ? 0.0 : y_low};
+    return eddy_angle_of(is_small ? 0 : quarters, is_small ? x : y, is_small ? 0.0 : y_low);
 }
 
 /* The term that is added to a.rest to give the sine; z = a.rest * a.rest. */
 EDDY_SCALAR double eddy_angle_sin_tail(eddy_angle a, double z) {
     double p = 0x1.5e0cf35a22bf5p-33;
-    p = __builtin_fma(p, z, -0x1.ae60142c6538p-26);
-    p = __builtin_fma(p, z, 0x1.71de37a5880bfp-19);
-    p = __builtin_fma(p, z, -0x1.a01a019e98042p-13);
-    p = __builtin_fma(p, z, 0x1.1111111110c61p-7);
-    p = __builtin_fma(p, z, -0x1.5555555555555p-3);
-    return __builtin_fma(z * a.rest, p, __builtin_fma(-0.5 * z, a.rest_low, a.rest_low));
+    p = eddy_fma_f64(p, z, -0x1.ae60142c6538p-26);
+    p = eddy_fma_f64(p, z, 0x1.71de37a5880bfp-19);
+    p = eddy_fma_f64(p, z, -0x1.a01a019e98042p-13);
+    p = eddy_fma_f64(p, z, 0x1.1111111110c61p-7);
+    p = eddy_fma_f64(p, z, -0x1.5555555555555p-3);
+    return eddy_fma_f64(z * a.rest, p, eddy_fma_f64(-0.5 * z, a.rest_low, a.rest_low));
 }
 
 /* The term that is added to `one` = 1 - z / 2 to give the cosine. */
 EDDY_SCALAR double eddy_angle_cos_tail(eddy_angle a, double z, double one) {
     double p = -0x1.907018e34f5c9p-37;
-    p = __builtin_fma(p, z, 0x1.1eeb532a86062p-29);
-    p = __builtin_fma(p, z, -0x1.27e4f9fe917c4p-22);
-    p = __builtin_fma(p, z, 0x1.a01a019f351bp-16);
-    p = __builtin_fma(p, z, -0x1.6c16c16c168bfp-10);
-    p = __builtin_fma(p, z, 0x1.5555555555555p-5);
-    return ((1.0 - one) - 0.5 * z) + __builtin_fma(z * z, p, -a.rest * a.rest_low);
+    p = eddy_fma_f64(p, z, 0x1.1eeb532a86062p-29);
+    p = eddy_fma_f64(p, z, -0x1.27e4f9fe917c4p-22);
+    p = eddy_fma_f64(p, z, 0x1.a01a019f351bp-16);
+    p = eddy_fma_f64(p, z, -0x1.6c16c16c168bfp-10);
+    p = eddy_fma_f64(p, z, 0x1.5555555555555p-5);
+    return ((1.0 - one) - 0.5 * z) + eddy_fma_f64(z * z, p, -a.rest * a.rest_low);
 }
 
 EDDY_SCALAR double eddy_angle_sine_f64(double x, uint64_t turn) {
@@ -247,81 +255,81 @@ EDDY_SCALAR double eddy_tan_f64(double x) {
     double above = is_odd ? -c : s, above_low = is_odd ? -c_low : s_low;
     double d = is_odd ? s : c, d_low = is_odd ? s_low : c_low;
     double q = above / d,
-           remainder = __builtin_fma(-q, d, above) + __builtin_fma(-q, d_low, above_low);
+           remainder = eddy_fma_f64(-q, d, above) + eddy_fma_f64(-q, d_low, above_low);
     double y = q + remainder / d;
-    return __builtin_fabs(x) < 0x1p-30 ? x : y;
+    return eddy_abs_f64(x) < 0x1p-30 ? x : y;
 }
 
 /* ---- atan2 ----
  * q is the smaller of |y| and |x| divided by the larger. The angle is base +- atan q, where base is 0, pi / 2 or pi. */
 
 EDDY_SCALAR float eddy_atan2_f32(float y, float x) {
-    double height = __builtin_fabs((double)y), width = __builtin_fabs((double)x);
-    bool is_steep = height > width, is_left = __builtin_copysignf(1.0f, x) < 0.0f;
+    double height = eddy_abs_f64((double)y), width = eddy_abs_f64((double)x);
+    bool is_steep = height > width, is_left = eddy_copysign_f32(1.0f, x) < 0.0f;
     double larger = is_steep ? height : width, smaller = is_steep ? width : height;
     double q = smaller / larger;
     q = larger == 0.0 ? 0.0 : q;
-    q = smaller == __builtin_inf() ? 1.0 : q;
+    q = smaller == EDDY_INF_f64 ? 1.0 : q;
     double z = q * q;
     double p = -0x1.67077bc6c9d97p-11;
-    p = __builtin_fma(p, z, 0x1.3de94dfdebe3fp-8);
-    p = __builtin_fma(p, z, -0x1.07f96029d1b7ap-6);
-    p = __builtin_fma(p, z, 0x1.183ecf999e24p-5);
-    p = __builtin_fma(p, z, -0x1.bca7978440defp-5);
-    p = __builtin_fma(p, z, 0x1.28c8e0984176fp-4);
-    p = __builtin_fma(p, z, -0x1.6fd4a2f3e8e4bp-4);
-    p = __builtin_fma(p, z, 0x1.c66110fb4653dp-4);
-    p = __builtin_fma(p, z, -0x1.2489327434a7p-3);
-    p = __builtin_fma(p, z, 0x1.9999238ecec2dp-3);
-    p = __builtin_fma(p, z, -0x1.555554269a85ap-2);
-    p = __builtin_fma(p, z, 0x1.ffffffff7ec6fp-1);
+    p = eddy_fma_f64(p, z, 0x1.3de94dfdebe3fp-8);
+    p = eddy_fma_f64(p, z, -0x1.07f96029d1b7ap-6);
+    p = eddy_fma_f64(p, z, 0x1.183ecf999e24p-5);
+    p = eddy_fma_f64(p, z, -0x1.bca7978440defp-5);
+    p = eddy_fma_f64(p, z, 0x1.28c8e0984176fp-4);
+    p = eddy_fma_f64(p, z, -0x1.6fd4a2f3e8e4bp-4);
+    p = eddy_fma_f64(p, z, 0x1.c66110fb4653dp-4);
+    p = eddy_fma_f64(p, z, -0x1.2489327434a7p-3);
+    p = eddy_fma_f64(p, z, 0x1.9999238ecec2dp-3);
+    p = eddy_fma_f64(p, z, -0x1.555554269a85ap-2);
+    p = eddy_fma_f64(p, z, 0x1.ffffffff7ec6fp-1);
     p *= q;
     p = is_steep ? 0x1.921fb54442d18p0 - p : p;
     p = is_left ? 0x1.921fb54442d18p1 - p : p;
-    float angle = __builtin_copysignf((float)p, y);
+    float angle = eddy_copysign_f32((float)p, y);
     return x != x || y != y ? x + y : angle;
 }
 
 EDDY_SCALAR double eddy_atan2_f64(double y, double x) {
-    double height = __builtin_fabs(y), width = __builtin_fabs(x);
-    bool is_steep = height > width, is_left = __builtin_copysign(1.0, x) < 0.0;
+    double height = eddy_abs_f64(y), width = eddy_abs_f64(x);
+    bool is_steep = height > width, is_left = eddy_copysign_f64(1.0, x) < 0.0;
     double larger = is_steep ? height : width, smaller = is_steep ? width : height;
     double scale = larger > 0x1p1000 ? 0x1p-10 : larger < 0x1p-900 ? 0x1p100 : 1.0;
-    bool is_diagonal = smaller == __builtin_inf(),
-         is_zero = larger == 0.0 || (larger == __builtin_inf() && !is_diagonal);
+    bool is_diagonal = smaller == EDDY_INF_f64,
+         is_zero = larger == 0.0 || (larger == EDDY_INF_f64 && !is_diagonal);
     larger = is_diagonal || is_zero ? 1.0 : larger * scale;
     smaller = is_diagonal ? 1.0 : is_zero ? 0.0 : smaller * scale;
     double q = smaller / larger, z = q * q;
-    double q_low = __builtin_fma(-q, larger, smaller) /
+    double q_low = eddy_fma_f64(-q, larger, smaller) /
                    (larger * (1.0 + z)); /* the rounding error of q, times the derivative of atan */
     double p = 0x1.35885110c34a8p-16;
-    p = __builtin_fma(p, z, -0x1.ab24da763b6d2p-13);
-    p = __builtin_fma(p, z, 0x1.17739e1e3cfb4p-10);
-    p = __builtin_fma(p, z, -0x1.d0062b3fbfd3ep-9);
-    p = __builtin_fma(p, z, 0x1.14e9dc185f0e6p-7);
-    p = __builtin_fma(p, z, -0x1.005138166e917p-6);
-    p = __builtin_fma(p, z, 0x1.860897b20e189p-6);
-    p = __builtin_fma(p, z, -0x1.00e6eece539dap-5);
-    p = __builtin_fma(p, z, 0x1.338e31eb1da36p-5);
-    p = __builtin_fma(p, z, -0x1.5d30140ae0593p-5);
-    p = __builtin_fma(p, z, 0x1.842dbe9b0c60ap-5);
-    p = __builtin_fma(p, z, -0x1.aebfe7b4182d5p-5);
-    p = __builtin_fma(p, z, 0x1.e1d0f9696f603p-5);
-    p = __builtin_fma(p, z, -0x1.11100ee084226p-4);
-    p = __builtin_fma(p, z, 0x1.3b139b6a88ba1p-4);
-    p = __builtin_fma(p, z, -0x1.745d160a7e368p-4);
-    p = __builtin_fma(p, z, 0x1.c71c71bc3951cp-4);
-    p = __builtin_fma(p, z, -0x1.2492492478f88p-3);
-    p = __builtin_fma(p, z, 0x1.99999999996c1p-3);
-    p = __builtin_fma(p, z, -0x1.5555555555555p-2);
-    double low = __builtin_fma(q * z, p, q_low);
+    p = eddy_fma_f64(p, z, -0x1.ab24da763b6d2p-13);
+    p = eddy_fma_f64(p, z, 0x1.17739e1e3cfb4p-10);
+    p = eddy_fma_f64(p, z, -0x1.d0062b3fbfd3ep-9);
+    p = eddy_fma_f64(p, z, 0x1.14e9dc185f0e6p-7);
+    p = eddy_fma_f64(p, z, -0x1.005138166e917p-6);
+    p = eddy_fma_f64(p, z, 0x1.860897b20e189p-6);
+    p = eddy_fma_f64(p, z, -0x1.00e6eece539dap-5);
+    p = eddy_fma_f64(p, z, 0x1.338e31eb1da36p-5);
+    p = eddy_fma_f64(p, z, -0x1.5d30140ae0593p-5);
+    p = eddy_fma_f64(p, z, 0x1.842dbe9b0c60ap-5);
+    p = eddy_fma_f64(p, z, -0x1.aebfe7b4182d5p-5);
+    p = eddy_fma_f64(p, z, 0x1.e1d0f9696f603p-5);
+    p = eddy_fma_f64(p, z, -0x1.11100ee084226p-4);
+    p = eddy_fma_f64(p, z, 0x1.3b139b6a88ba1p-4);
+    p = eddy_fma_f64(p, z, -0x1.745d160a7e368p-4);
+    p = eddy_fma_f64(p, z, 0x1.c71c71bc3951cp-4);
+    p = eddy_fma_f64(p, z, -0x1.2492492478f88p-3);
+    p = eddy_fma_f64(p, z, 0x1.99999999996c1p-3);
+    p = eddy_fma_f64(p, z, -0x1.5555555555555p-2);
+    double low = eddy_fma_f64(q * z, p, q_low);
     bool is_down = is_steep != is_left;
     q = is_down ? -q : q;
     low = is_down ? -low : low;
     double base = is_steep ? 0x1.921fb54442d18p0 : is_left ? 0x1.921fb54442d18p1 : 0.0;
     double base_low = is_steep ? 0x1.1a62633145c07p-54 : is_left ? 0x1.1a62633145c07p-53 : 0.0;
     double sum = base + q, rest = (base - sum) + q;
-    double angle = __builtin_copysign(sum + (rest + (low + base_low)), y);
+    double angle = eddy_copysign_f64(sum + (rest + (low + base_low)), y);
     return x != x || y != y ? x + y : angle;
 }
 

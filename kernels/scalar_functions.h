@@ -7,8 +7,7 @@
 #ifndef EDDY_KERNELS_SCALAR_FUNCTIONS_H
 #define EDDY_KERNELS_SCALAR_FUNCTIONS_H
 
-#include <stdbool.h>
-#include <stdint.h>
+#include <base/builtin.h>
 
 typedef float eddy_compute_f32;
 typedef double eddy_compute_f64;
@@ -18,8 +17,6 @@ typedef int16_t eddy_compute_i16;
 typedef int32_t eddy_compute_i32;
 typedef int64_t eddy_compute_i64;
 typedef bool eddy_compute_truth;
-
-#define EDDY_SCALAR static inline __attribute__((always_inline, unused))
 
 #define EDDY_SCALARS_COMPARE(tag, type)                                                            \
     EDDY_SCALAR bool eddy_eq_##tag(type a, type b) {                                               \
@@ -53,9 +50,9 @@ typedef bool eddy_compute_truth;
 
 /* min and max: NaN wins, of two NaNs the first; of -0 and 0 the second operand.
  *
- * round: half to even. floordiv and remainder follow Python: the remainder (fmod's, exact) has the sign of b. floordiv is
- * (a - remainder) / b, which is an integer; its rounding error is corrected. For b = 0 they give a / b, and NaN. */
-#define EDDY_SCALARS_FLOAT(tag, type, suffix)                                                      \
+ * floordiv and remainder follow Python: the remainder (fmod's, exact) has the sign of b. floordiv is (a - remainder) / b,
+ * which is an integer; its rounding error is corrected. For b = 0 they give a / b, and NaN. */
+#define EDDY_SCALARS_FLOAT(tag, type)                                                              \
     EDDY_SCALAR type eddy_add_##tag(type a, type b) {                                              \
         return a + b;                                                                              \
     }                                                                                              \
@@ -71,15 +68,6 @@ typedef bool eddy_compute_truth;
     EDDY_SCALAR type eddy_neg_##tag(type a) {                                                      \
         return -a;                                                                                 \
     }                                                                                              \
-    EDDY_SCALAR type eddy_abs_##tag(type a) {                                                      \
-        return __builtin_fabs##suffix(a);                                                          \
-    }                                                                                              \
-    EDDY_SCALAR type eddy_sqrt_##tag(type a) {                                                     \
-        return __builtin_sqrt##suffix(a);                                                          \
-    }                                                                                              \
-    EDDY_SCALAR type eddy_fma_##tag(type a, type b, type c) {                                      \
-        return __builtin_fma##suffix(a, b, c);                                                     \
-    }                                                                                              \
     EDDY_SCALAR type eddy_min_##tag(type a, type b) {                                              \
         type less = a < b ? a : b;                                                                 \
         return a != a ? a : less;                                                                  \
@@ -88,40 +76,30 @@ typedef bool eddy_compute_truth;
         type more = a > b ? a : b;                                                                 \
         return a != a ? a : more;                                                                  \
     }                                                                                              \
-    EDDY_SCALAR type eddy_floor_##tag(type a) {                                                    \
-        return __builtin_floor##suffix(a);                                                         \
-    }                                                                                              \
-    EDDY_SCALAR type eddy_ceil_##tag(type a) {                                                     \
-        return __builtin_ceil##suffix(a);                                                          \
-    }                                                                                              \
-    EDDY_SCALAR type eddy_round_##tag(type a) {                                                    \
-        return __builtin_rint##suffix(a);                                                          \
-    }                                                                                              \
     EDDY_SCALAR bool eddy_isfinite_##tag(type a) {                                                 \
-        return __builtin_fabs##suffix(a) < __builtin_inf##suffix();                                \
+        return eddy_abs_##tag(a) < EDDY_INF_##tag;                                                 \
     }                                                                                              \
     EDDY_SCALAR bool eddy_isinf_##tag(type a) {                                                    \
-        return __builtin_fabs##suffix(a) == __builtin_inf##suffix();                               \
+        return eddy_abs_##tag(a) == EDDY_INF_##tag;                                                \
     }                                                                                              \
     EDDY_SCALAR bool eddy_floordiv_is_quick_##tag(type a, type b) {                                \
-        type size = __builtin_fabs##suffix(b);                                                     \
-        return (__builtin_fabs##suffix(a) < size * EDDY_SCALARS_WHOLE_##tag) &                     \
-               (size < __builtin_inf##suffix());                                                   \
+        type size = eddy_abs_##tag(b);                                                             \
+        return (eddy_abs_##tag(a) < size * EDDY_SCALARS_WHOLE_##tag) & (size < EDDY_INF_##tag);    \
     }                                                                                              \
     EDDY_SCALAR bool eddy_remainder_is_quick_##tag(type a, type b) {                               \
         return eddy_floordiv_is_quick_##tag(a, b);                                                 \
     }                                                                                              \
     EDDY_SCALAR type eddy_floordiv_quick_##tag(type a, type b) {                                   \
-        type whole = __builtin_floor##suffix(a / b), rest = __builtin_fma##suffix(-whole, b, a);   \
+        type whole = eddy_floor_##tag(a / b), rest = eddy_fma_##tag(-whole, b, a);                 \
         return ((rest != 0) & ((rest < 0) != (b < 0))) ? whole - 1 : whole;                        \
     }                                                                                              \
     EDDY_SCALAR type eddy_remainder_quick_##tag(type a, type b) {                                  \
-        type whole = __builtin_floor##suffix(a / b), rest = __builtin_fma##suffix(-whole, b, a);   \
+        type whole = eddy_floor_##tag(a / b), rest = eddy_fma_##tag(-whole, b, a);                 \
         rest = ((rest != 0) & ((rest < 0) != (b < 0))) ? rest + b : rest;                          \
-        return rest == 0 ? __builtin_copysign##suffix(rest, a) : rest;                             \
+        return rest == 0 ? eddy_copysign_##tag(rest, a) : rest;                                    \
     }                                                                                              \
     EDDY_SCALAR type eddy_remainder_full_##tag(type a, type b) {                                   \
-        type rest = __builtin_fmod##suffix(a, b);                                                  \
+        type rest = eddy_fmod_##tag(a, b);                                                         \
         return rest != 0 && (b < 0) != (rest < 0) ? rest + b : rest;                               \
     }                                                                                              \
     EDDY_SCALAR type eddy_remainder_##tag(type a, type b) {                                        \
@@ -129,12 +107,11 @@ typedef bool eddy_compute_truth;
                                                    : eddy_remainder_full_##tag(a, b);              \
     }                                                                                              \
     EDDY_SCALAR type eddy_floordiv_full_##tag(type a, type b) {                                    \
-        type rest = __builtin_fmod##suffix(a, b),                                                  \
-             down = rest != 0 && (b < 0) != (rest < 0) ? 1 : 0;                                    \
-        type whole = __builtin_rint##suffix((a - rest) / b);                                       \
-        type off = __builtin_rint##suffix((__builtin_fma##suffix(-whole, b, a) - rest) / b);       \
-        whole = __builtin_fabs##suffix(off) < __builtin_inf##suffix() ? whole + off : whole;       \
-        whole = whole - down == 0 ? __builtin_copysign##suffix(0, a / b) : whole - down;           \
+        type rest = eddy_fmod_##tag(a, b), down = rest != 0 && (b < 0) != (rest < 0) ? 1 : 0;      \
+        type whole = eddy_round_##tag((a - rest) / b);                                             \
+        type off = eddy_round_##tag((eddy_fma_##tag(-whole, b, a) - rest) / b);                    \
+        whole = eddy_abs_##tag(off) < EDDY_INF_##tag ? whole + off : whole;                        \
+        whole = whole - down == 0 ? eddy_copysign_##tag(0, a / b) : whole - down;                  \
         return b == 0 ? a / b : whole;                                                             \
     }                                                                                              \
     EDDY_SCALAR type eddy_floordiv_##tag(type a, type b) {                                         \
@@ -226,8 +203,8 @@ typedef bool eddy_compute_truth;
     }                                                                                              \
     EDDY_SCALARS_COMPARE(tag, type)
 
-EDDY_SCALARS_FLOAT(f32, float, f)
-EDDY_SCALARS_FLOAT(f64, double, )
+EDDY_SCALARS_FLOAT(f32, float)
+EDDY_SCALARS_FLOAT(f64, double)
 EDDY_SCALARS_INTEGER(i8, int8_t, uint32_t)
 EDDY_SCALARS_INTEGER(i16, int16_t, uint32_t)
 EDDY_SCALARS_INTEGER(i32, int32_t, uint32_t)

@@ -58,10 +58,11 @@ def header(name, what, entries):
         "#include <stdbool.h>\n#include <stdint.h>",
         "",
     ]
-    for entry in entries:
-        if entry.arguments:
-            parts += [struct(entry), *checks(entry), ""]
-    return "\n".join(parts + choice_checks(entries) + ["", "#endif", ""])
+    own = [entry for entry in entries if entry.arguments]
+    for entry in own:
+        parts += [struct(entry), ""]
+    asserted = [line for entry in own for line in checks(entry)] + choice_checks(entries)
+    return "\n".join([*parts, "#ifndef __cplusplus", *asserted, "#endif", "", "#endif", ""])
 
 
 def emit(entries, compositions=()):

@@ -4,6 +4,7 @@ The text is an expression of + - * / == != < <= > >=, of `and`, `or`, `not` and 
 operator and call stands for one function of kernels/scalar_functions.h or kernels/math.h, which has a form per compute type."""
 
 import ast
+import struct
 
 OPERATORS = {
     ast.Add: "add", ast.Sub: "sub", ast.Mult: "mul", ast.Div: "div",
@@ -63,11 +64,13 @@ def check_function(function, compute):
 def literal(value, compute):
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         raise ExpressionError(f"{value!r} is no number")
-    if compute in ("f32", "f64"):
-        return float(value).hex() + ("f" if compute == "f32" else "")
+    if compute == "f32":  # rounded here: nvcc warns of a hexadecimal number that f32 does not hold
+        return struct.unpack("f", struct.pack("f", value))[0].hex() + "f"
+    if compute == "f64":
+        return float(value).hex()
     if value != int(value):
         raise ExpressionError(f"{value} is no value of {compute}")
-    return str(int(value))
+    return str(int(value) % 256 if compute == "u8" else int(value))  # nvcc warns of a negative one
 
 
 class Compiler:

@@ -1,26 +1,12 @@
-/* f16 in branch-free inline form, so that loops over it vectorise on every instruction set. bf16 is in base/dtype.h. The
+/* f16 in branch-free inline form, so that loops over it vectorise on every instruction set. bf16 is in base/bf16.h. The
  * same results as base's functions, bit for bit (tests/kernels/test_copy.c). */
 #ifndef EDDY_KERNELS_CPU_HALF_H
 #define EDDY_KERNELS_CPU_HALF_H
 
-#include <stdbool.h>
-#include <stdint.h>
-#include <string.h>
-
-static inline uint32_t eddy_bits_of_f32(float value) {
-    uint32_t bits;
-    memcpy(&bits, &value, sizeof(bits));
-    return bits;
-}
-
-static inline float eddy_f32_of_bits(uint32_t bits) {
-    float value;
-    memcpy(&value, &bits, sizeof(value));
-    return value;
-}
+#include <base/builtin.h>
 
 /* Exact. The half's exponent and mantissa are moved into place and scaled by 2^112, which also makes subnormals normal. */
-static inline float eddy_half_load(uint16_t half) {
+EDDY_SCALAR float eddy_half_load(uint16_t half) {
     uint32_t magnitude = (uint32_t)(half & 0x7fffu) << 13;
     uint32_t scaled = eddy_bits_of_f32(eddy_f32_of_bits(magnitude) * 0x1p112f);
     uint32_t special = magnitude | 0x7f800000u;
@@ -30,7 +16,7 @@ static inline float eddy_half_load(uint16_t half) {
 
 /* Rounds to nearest even by adding a power of two whose last bit has the weight of the half's last bit (after Marat
  * Dukhan's FP16). Overflow gives infinity; NaN stays a quiet NaN with its sign. */
-static inline uint16_t eddy_half_store(float value) {
+EDDY_SCALAR uint16_t eddy_half_store(float value) {
     uint32_t bits = eddy_bits_of_f32(value);
     uint32_t doubled = bits + bits;
     float base = (eddy_f32_of_bits(bits & 0x7fffffffu) * 0x1p112f) * 0x1p-110f;
@@ -44,7 +30,7 @@ static inline uint16_t eddy_half_store(float value) {
 
 /* An integer as a double that is to be rounded again, to 24 bits or fewer. From 2^53 on, the bits below 2^11 become one
  * sticky bit, so that the second rounding is correct. */
-static inline double eddy_f64_of_i64(int64_t value) {
+EDDY_SCALAR double eddy_f64_of_i64(int64_t value) {
     int64_t sticky = (value & ~INT64_C(0x7ff)) | (int64_t)((value & 0x7ff) != 0) << 10;
     bool is_exact = value > -(INT64_C(1) << 53) && value < INT64_C(1) << 53;
     return (double)(is_exact ? value : sticky);
@@ -52,7 +38,7 @@ static inline double eddy_f64_of_i64(int64_t value) {
 
 /* Double to float, rounded to odd: the last bit is set if the result is inexact, so that a second rounding to 16 bits is
  * correct. */
-static inline float eddy_f32_round_to_odd(double value) {
+EDDY_SCALAR float eddy_f32_round_to_odd(double value) {
     float nearest = (float)value;
     double back = (double)nearest;
     double magnitude = value < 0 ? -value : value, back_magnitude = back < 0 ? -back : back;
