@@ -11,6 +11,7 @@ import bench
 import calls
 import chains
 import compositions
+import cuda
 import declarations
 import entry
 import errors
@@ -38,6 +39,7 @@ KINDS = {
     "arguments.h": arguments.emit,
     "arguments_all.h": arguments.emit_all,
     "composition_table.c": compositions.emit,
+    "cuda_kernels.h": cuda.emit_list,
     "gradients.c": gradient.emit,
     "gradients.h": declarations.emit_gradients,
     "infer.h": declarations.emit_infer,
@@ -59,7 +61,7 @@ WITH_COMPOSITIONS = {"arguments.h", "schema", "manual", "pytorch", "composition_
                      "op_refusals.h", "bench"}
 
 # Products that include the gradients in one loop (fused.py).
-WITH_FUSED = {"gradients.c", "loops.h", "loops_list.h", "op_table.c", "op_table.h"}
+WITH_FUSED = {"cuda_kernels.h", "gradients.c", "loops.h", "loops_list.h", "op_table.c", "op_table.h"}
 
 # Products that include the chains (chains.py), which have loops and are no ops.
 WITH_CHAINS = {"loops.h"}
@@ -83,6 +85,8 @@ def sources(entries, composed, chained):
     looped = entries + fused.of(entries) + chained
     for group in loops.groups(looped):
         texts |= {name.format(group): emit(looped, group) for name, emit in OF_GROUPS.items()}
+    for group in loops.groups(cuda.of_ops(looped)):
+        texts[f"cuda_{group}.cu"] = cuda.emit_source(looped, group)
     return texts
 
 
