@@ -186,8 +186,14 @@ EDDY_CUDA_MEMBER void eddy_cuda_run_strided(const eddy_cuda_strided &p) {
     }
 }
 
-/* EDDY_CUDA_ELEMENTWISE(stem, op, output, inputs...): both kernels, <stem>_dense and <stem>_strided. */
+/* EDDY_CUDA_ELEMENTWISE(stem, op, output, inputs...): both kernels, <stem>_dense and <stem>_strided. Who compiles them for the host may
+ * note the elements of either (tests/fake_cuda/kernels/grid.h). */
+#ifndef EDDY_CUDA_NOTE_ELEMENTS
+#define EDDY_CUDA_NOTE_ELEMENTS(name, ...)
+#endif
 #define EDDY_CUDA_ELEMENTWISE(stem, ...)                                                           \
+    EDDY_CUDA_NOTE_ELEMENTS(stem##_dense, __VA_ARGS__)                                             \
+    EDDY_CUDA_NOTE_ELEMENTS(stem##_strided, __VA_ARGS__)                                           \
     EDDY_CUDA_KERNEL(stem##_dense, eddy_cuda_dense) {                                              \
         eddy_cuda_run_dense<__VA_ARGS__>(parameters);                                              \
     }                                                                                              \

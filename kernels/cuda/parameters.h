@@ -29,6 +29,11 @@ typedef struct eddy_cuda_gate {
     uint16_t behind[EDDY_CUDA_SOURCES]; /* ticket - the source's; 0 behind the last one */
 } eddy_cuda_gate;
 
+/* The gate and nothing behind it. */
+typedef struct eddy_cuda_look {
+    eddy_cuda_gate gate;
+} eddy_cuda_look;
+
 /* Operands of an elementwise op: inputs, then the output. */
 #define EDDY_CUDA_ELEMENTWISE_OPERANDS 5
 #define EDDY_CUDA_ELEMENTWISE_ATTRIBUTE_BYTES 32

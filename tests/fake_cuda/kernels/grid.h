@@ -58,6 +58,17 @@ struct eddy_grid_meets {
     static const eddy_grid_meets name##_meets(name);                                               \
     EDDY_CUDA_KERNEL(name, type)
 
+/* Exported: bytes of an element of each operand, inputs first, by which the fake driver knows what a kernel touches. */
+template <class op, class output, class... inputs> struct eddy_grid_elements {
+    unsigned char bytes[sizeof...(inputs) + 1] = {sizeof(typename inputs::stored)...,
+                                                  sizeof(typename output::stored)};
+};
+#define EDDY_CUDA_NOTE_ELEMENTS(name, ...)                                                         \
+    extern "C" {                                                                                   \
+    extern const eddy_grid_elements<__VA_ARGS__> name##_element_bytes;                             \
+    const eddy_grid_elements<__VA_ARGS__> name##_element_bytes;                                    \
+    }
+
 #define EDDY_CUDA_MEMBER inline
 #define EDDY_CUDA_ROLLED
 

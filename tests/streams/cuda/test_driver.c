@@ -1,0 +1,72 @@
+/* streams/cuda/driver.h says what NVIDIA's cuda.h says. Comparing is the compiler's work; without that header there is nothing to compare with. */
+#if __has_include(<cuda.h>)
+#include <cuda.h>
+
+#define EDDY_CUDA_TYPES                                                                            \
+    typedef CUresult eddy_cu_result;                                                               \
+    typedef CUdevice eddy_cu_device;                                                               \
+    typedef CUdeviceptr eddy_cu_address;                                                           \
+    typedef CUcontext eddy_cu_context;                                                             \
+    typedef CUstream eddy_cu_stream;                                                               \
+    typedef CUevent eddy_cu_event;                                                                 \
+    typedef CUmodule eddy_cu_module;                                                               \
+    typedef CUfunction eddy_cu_function;                                                           \
+    typedef CUdevice_attribute eddy_cu_attribute;
+#include <streams/cuda/driver.h>
+
+#define SAME(symbol, name, parameters)                                                             \
+    _Static_assert(__builtin_types_compatible_p(__typeof__(symbol), eddy_cu_result parameters),    \
+                   #symbol);
+EDDY_CUDA_DRIVER_LIST(SAME)
+#undef SAME
+
+/* What driver.h has of its own is passed alike. */
+_Static_assert(sizeof(CUresult) == sizeof(int), "results");
+_Static_assert(sizeof(CUdevice_attribute) == sizeof(int), "attributes");
+_Static_assert(__builtin_types_compatible_p(CUdevice, int), "devices");
+_Static_assert(__builtin_types_compatible_p(CUdeviceptr, unsigned long long), "addresses");
+
+#define EQUAL(ours, theirs) _Static_assert((ours) == (theirs), #theirs)
+EQUAL(0, CUDA_SUCCESS);
+EQUAL(EDDY_CU_INVALID_VALUE, CUDA_ERROR_INVALID_VALUE);
+EQUAL(EDDY_CU_OUT_OF_MEMORY, CUDA_ERROR_OUT_OF_MEMORY);
+EQUAL(EDDY_CU_NOT_INITIALIZED, CUDA_ERROR_NOT_INITIALIZED);
+EQUAL(EDDY_CU_DEINITIALIZED, CUDA_ERROR_DEINITIALIZED);
+EQUAL(EDDY_CU_NO_DEVICE, CUDA_ERROR_NO_DEVICE);
+EQUAL(EDDY_CU_INVALID_DEVICE, CUDA_ERROR_INVALID_DEVICE);
+EQUAL(EDDY_CU_INVALID_CONTEXT, CUDA_ERROR_INVALID_CONTEXT);
+EQUAL(EDDY_CU_NO_BINARY, CUDA_ERROR_NO_BINARY_FOR_GPU);
+EQUAL(EDDY_CU_INVALID_HANDLE, CUDA_ERROR_INVALID_HANDLE);
+EQUAL(EDDY_CU_NOT_FOUND, CUDA_ERROR_NOT_FOUND);
+EQUAL(EDDY_CU_NOT_READY, CUDA_ERROR_NOT_READY);
+EQUAL(EDDY_CU_ILLEGAL_ADDRESS, CUDA_ERROR_ILLEGAL_ADDRESS);
+EQUAL(EDDY_CU_LAUNCH_FAILED, CUDA_ERROR_LAUNCH_FAILED);
+EQUAL(EDDY_CU_NOT_SUPPORTED, CUDA_ERROR_NOT_SUPPORTED);
+EQUAL(EDDY_CU_PROCESSOR_COUNT, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT);
+EQUAL(EDDY_CU_CAPABILITY_MAJOR, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR);
+EQUAL(EDDY_CU_CAPABILITY_MINOR, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR);
+EQUAL(EDDY_CU_HAS_STREAM_WRITES, CU_DEVICE_ATTRIBUTE_CAN_USE_64_BIT_STREAM_MEM_OPS);
+EQUAL(EDDY_CU_STREAM_NON_BLOCKING, CU_STREAM_NON_BLOCKING);
+EQUAL(EDDY_CU_EVENT_BLOCKING_SYNC, CU_EVENT_BLOCKING_SYNC);
+EQUAL(EDDY_CU_EVENT_DISABLE_TIMING, CU_EVENT_DISABLE_TIMING);
+EQUAL(EDDY_CU_HOST_PORTABLE, CU_MEMHOSTALLOC_PORTABLE);
+EQUAL(EDDY_CU_HOST_MAPPED, CU_MEMHOSTALLOC_DEVICEMAP);
+/* What a launch gets its parameters by, and a write of a value with its barrier. */
+_Static_assert(sizeof(CU_LAUNCH_PARAM_BUFFER_POINTER) == sizeof(void *), "launch parameters");
+EQUAL(0, CU_STREAM_WRITE_VALUE_DEFAULT);
+
+int main(void) {
+    /* These are pointers. */
+    return CU_LAUNCH_PARAM_BUFFER_POINTER == (void *)1 &&
+                   CU_LAUNCH_PARAM_BUFFER_SIZE == (void *)2 && CU_LAUNCH_PARAM_END == (void *)0
+               ? 0
+               : 1;
+}
+#else
+#include <stdio.h>
+
+int main(void) {
+    fprintf(stderr, "skipped: cuda.h is not there\n");
+    return 77;
+}
+#endif
