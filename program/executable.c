@@ -623,6 +623,8 @@ static eddy_status begin(builder *b, uint32_t base_count) {
                                        .base_count = base_count,
                                        .streams = {.count = 1},
                                        .device = device_of(code)};
+    if (b->executable->device.kind == EDDY_DEVICE_CUDA)
+        return eddy_fail(EDDY_UNSUPPORTED, b->origin, "programs do not run on cuda");
     if (!take_memory(b))
         return fail_memory(b);
     for (uint32_t v = 0; v < code->values.count; v++)

@@ -19,9 +19,9 @@ bool eddy_doorbell_spin(eddy_doorbell *bell, uint32_t seen) {
     return has_rung;
 }
 
-void eddy_doorbell_sleep(eddy_doorbell *bell, uint32_t seen) {
+void eddy_doorbell_sleep(eddy_doorbell *bell, uint32_t seen, int64_t deadline_ns) {
     eddy_store_seq_cst(&bell->is_asleep, true);
     if (eddy_load_seq_cst(&bell->rings) == seen)
-        eddy_sleep_wait(&bell->rings, seen, EDDY_CLOCK_FOREVER);
+        eddy_sleep_wait(&bell->rings, seen, deadline_ns);
     eddy_store_seq_cst(&bell->is_asleep, false);
 }

@@ -24,7 +24,7 @@ static inline void eddy_doorbell_ring(eddy_doorbell *bell) {
 
 /* Looks for a ring for a while, if a processor is free for that; whether there was one. */
 bool eddy_doorbell_spin(eddy_doorbell *bell, uint32_t seen);
-/* Sleeps until there is one, or spuriously. One thread at a time. */
-void eddy_doorbell_sleep(eddy_doorbell *bell, uint32_t seen);
+/* Sleeps until there is one, until the deadline, or spuriously. One thread at a time. */
+void eddy_doorbell_sleep(eddy_doorbell *bell, uint32_t seen, int64_t deadline_ns);
 
 #endif

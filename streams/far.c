@@ -233,7 +233,7 @@ static void far_main(void *context) {
         else if (eddy_load_acquire(&device->is_ending))
             return;
         else
-            eddy_doorbell_sleep(&device->launched, seen);
+            eddy_doorbell_sleep(&device->launched, seen, EDDY_CLOCK_FOREVER);
     }
 }
 
@@ -263,7 +263,7 @@ static bool halt(eddy_backend *backend, int64_t deadline_ns) {
 
 static void await(eddy_backend *backend, uint32_t seen) {
     if (!eddy_doorbell_spin(&backend->progress, seen))
-        eddy_doorbell_sleep(&backend->progress, seen);
+        eddy_doorbell_sleep(&backend->progress, seen, EDDY_CLOCK_FOREVER);
 }
 
 /* ---- memory ---- */

@@ -66,7 +66,7 @@ static void launcher_main(void *context) {
         if (eddy_load_acquire(&self->is_ending))
             return;
         if (!has_work(self) && !eddy_doorbell_spin(&self->bell, seen))
-            eddy_doorbell_sleep(&self->bell, seen);
+            eddy_doorbell_sleep(&self->bell, seen, EDDY_CLOCK_FOREVER);
     }
 }
 

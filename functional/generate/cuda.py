@@ -9,6 +9,7 @@ another. Only its quick forms have no counterpart, since they have the same bits
 import ast
 import re
 
+from arguments import kernel_bytes
 from entry import BUFFER
 from expression import compile_expression, compute_type
 from fused import Substitute
@@ -148,11 +149,11 @@ def emit_source(entries, group):
 def emit_list(entries):
     """functional/cuda_kernels.h"""
     ops = of_ops(entries)
-    rows = [f"    row({group}, {e.name}, {d.upper()}, {stem(e, d)}, {len(e.operands)})"
+    rows = [f"    row({group}, {e.name}, {d.upper()}, {stem(e, d)}, {len(e.operands)}, {kernel_bytes(e) if e.arguments else 0})"
             for group in groups(ops) for e in elementwise(ops, group) for d in e.dtypes]
     return "\n".join([
         NOTICE, "/* Every elementwise kernel of CUDA devices, in the order of functional/loops_list.h: group, op, dtype, the stem of its two symbols",
-        " * (<stem>_dense, <stem>_strided; dtypes of one width share one if the op only moves elements), number of inputs. */",
+        " * (<stem>_dense, <stem>_strided; dtypes of one width share one if the op only moves elements), number of inputs, bytes of attributes. */",
         "#ifndef EDDY_FUNCTIONAL_CUDA_KERNELS_H", "#define EDDY_FUNCTIONAL_CUDA_KERNELS_H", "",
         "#define EDDY_CUDA_GROUPS(row) \\", " \\\n".join(f"    row({group})" for group in groups(ops)), "",
         "#define EDDY_CUDA_KERNEL_LIST(row) \\", " \\\n".join(rows), "", "#endif", ""])

@@ -4,6 +4,8 @@
  * runs what is issued later than the calls, and fails as late. It computes with the CPU's kernels, slowly, and has 1 GB; "far:0" to
  * "far:3" are four of them. Of registered ops it runs the kernel for EDDY_DEVICE_FAR.
  *
+ * CUDA devices run so far what docs/devices.md lists; other ops are UNSUPPORTED there.
+ *
  * A creation op takes the device of its options, else the calling thread's innermost device scope, else the runtime's
  * option (EDDY_DEVICE in the environment), else the CPU. Nothing here blocks. */
 #ifndef EDDY_DEVICE_H
@@ -48,8 +50,9 @@ static inline eddy_device eddy_device_make(eddy_device_kind kind, int32_t index)
 #define EDDY_CUDA(index) (eddy_device_make(EDDY_DEVICE_CUDA, index))
 #define EDDY_FAR(index) (eddy_device_make(EDDY_DEVICE_FAR, index))
 
-/* How many devices of the kind this library can use: one CPU, four that are far, no CUDA yet. 0 for EDDY_DEVICE_DEFAULT, and for numbers that are no
- * kind. Any thread. */
+/* How many devices of the kind this process can use: one CPU, four that are far, GPUs as many as NVIDIA's driver finds (16 at most; 0 without the plug-in libeddy-cuda.so
+ * or the driver, and in a forked child of a process that has used it). 0 for EDDY_DEVICE_DEFAULT, and for numbers that are no kind. Any thread. The first question about CUDA starts
+ * the driver, which may take a second. */
 EDDY_API int32_t eddy_device_count(eddy_device_kind kind);
 
 typedef struct eddy_device_info {

@@ -75,15 +75,19 @@ static void record(const eddy_general_call *call, const eddy_kernel *kernel, boo
     recorder->call(recorder, &seen);
 }
 
+static eddy_status fail_unsupported(eddy_general_call *call) {
+    if (!call->op->is_registered && !eddy_op_kernel_for(call->op, call->compute))
+        return eddy_infer_fail(&call->infer, EDDY_UNSUPPORTED, "not supported for %s",
+                               eddy_dtype_name(call->compute));
+    return eddy_infer_fail(&call->infer, EDDY_UNSUPPORTED, "it has no kernel for %s",
+                           eddy_runtime_device_kind_name(call->device.kind));
+}
+
 eddy_status eddy_general_submit(eddy_general_call *call) {
     const eddy_op *op = call->op;
     const eddy_kernel *kernel = eddy_op_kernel_on(op, call->compute, call->device.kind);
     if (!kernel)
-        return op->is_registered
-                   ? eddy_infer_fail(&call->infer, EDDY_UNSUPPORTED, "it has no kernel for %s",
-                                     eddy_runtime_device_kind_name(call->device.kind))
-                   : eddy_infer_fail(&call->infer, EDDY_UNSUPPORTED, "not supported for %s",
-                                     eddy_dtype_name(call->compute));
+        return fail_unsupported(call);
     if (op->has_late_shape && !eddy_recorder_lets_run(call->caller))
         return eddy_infer_fail(&call->infer, EDDY_UNSUPPORTED,
                                "the shape of its result depends on its data, and the recording "

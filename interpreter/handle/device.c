@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <streams/far.h>
+#include <streams/plugin.h>
 #include <string.h>
 
 static const char *const kind_names[] = {
@@ -60,39 +61,60 @@ int eddy_device_format(eddy_device device, char *buffer, size_t size) {
 }
 
 bool eddy_runtime_has_device(eddy_device device) {
-    return (device.kind == EDDY_DEVICE_CPU && device.index == 0) ||
-           (device.kind == EDDY_DEVICE_FAR && device.index >= 0 && device.index < EDDY_RUNTIME_FAR);
+    return device.index >= 0 && device.index < eddy_device_count(device.kind);
 }
 
 eddy_status eddy_runtime_check_device(eddy_device device, eddy_origin origin) {
     if (eddy_runtime_has_device(device))
         return EDDY_OK;
-    char text[32];
+    char text[32], why[160] = "";
     eddy_device_format(device, text, sizeof(text));
-    return eddy_fail(EDDY_UNSUPPORTED, origin, "there is no device %s here", text);
+    if (device.kind == EDDY_DEVICE_CUDA)
+        eddy_plugin_of(device.kind, why, sizeof(why));
+    return eddy_fail(EDDY_UNSUPPORTED, origin, "there is no device %s here%s%s", text,
+                     why[0] ? ": " : "", why);
 }
 
 static eddy_lock starting; /* held while threads are started, by no caller of the VM */
 
 void eddy_runtime_devices_fork_child(void) {
     starting = (eddy_lock){0};
+    eddy_plugin_fork_child();
+}
+
+static eddy_backend *create_far(int32_t index, char *why, size_t size) {
+    eddy_far_options options = {.seed = (uint64_t)index + 1, .bytes = EDDY_RUNTIME_FAR_BYTES};
+    eddy_backend *backend = eddy_far_create(&options);
+    if (!backend)
+        snprintf(why, size, "no memory, or no thread");
+    return backend;
+}
+
+static eddy_backend *create(eddy_device device, char *why, size_t size) {
+    if (device.kind == EDDY_DEVICE_FAR)
+        return create_far(device.index, why, size);
+    const eddy_plugin *plugin = eddy_plugin_of(device.kind, why, size);
+    return plugin ? plugin->device_create(device.index, why, size) : NULL;
 }
 
 /* Makes the device at its first use. */
-static eddy_status start_far(eddy_runtime *runtime, int32_t index, eddy_origin origin) {
-    if (EDDY_LIKELY(eddy_load_acquire(&runtime->far[index]) != 0))
+static eddy_status start(eddy_runtime *runtime, eddy_device device, eddy_origin origin) {
+    _Atomic uint8_t *known = &runtime->vm_devices[device.kind][device.index];
+    if (EDDY_LIKELY(eddy_load_acquire(known) != 0))
         return EDDY_OK;
     eddy_status status = EDDY_OK;
     eddy_lock_acquire(&starting);
-    if (eddy_load_relaxed(&runtime->far[index]) == 0) {
-        eddy_far_options options = {.seed = (uint64_t)index + 1, .bytes = EDDY_RUNTIME_FAR_BYTES};
-        eddy_backend *backend = eddy_far_create(&options);
+    if (eddy_load_relaxed(known) == 0) {
+        char name[32], why[160] = "";
+        eddy_device_format(device, name, sizeof(name));
+        eddy_backend *backend = create(device, why, sizeof(why));
         uint8_t number;
-        status = backend ? eddy_vm_device_add(runtime->vm, backend, EDDY_RUNTIME_FAR_BYTES, &number)
-                         : eddy_fail(EDDY_OUT_OF_MEMORY, origin,
-                                     "no memory or no thread for far:%d", (int)index);
+        status = backend
+                     ? eddy_vm_device_add(runtime->vm, backend, eddy_runtime_device_bytes(device),
+                                          &number)
+                     : eddy_fail(EDDY_OUT_OF_MEMORY, origin, "%s does not start: %s", name, why);
         if (status == EDDY_OK)
-            eddy_store_release(&runtime->far[index], number);
+            eddy_store_release(known, number);
         else if (backend)
             backend->class->destroy(backend);
     }
@@ -108,8 +130,8 @@ eddy_status eddy_runtime_device(const eddy_caller *caller, eddy_runtime *runtime
     else if (caller->device_count > 0)
         chosen = caller->devices[caller->device_count - 1];
     eddy_status status = eddy_runtime_check_device(chosen, origin);
-    if (status == EDDY_OK && EDDY_UNLIKELY(chosen.kind == EDDY_DEVICE_FAR))
-        status = start_far(runtime, chosen.index, origin);
+    if (status == EDDY_OK && EDDY_UNLIKELY(chosen.kind != EDDY_DEVICE_CPU))
+        status = start(runtime, chosen, origin);
     if (status == EDDY_OK)
         *device = chosen;
     return status;

@@ -2,9 +2,16 @@
 #include <base/cpu.h>
 #include <base/status.h>
 #include <interpreter/handle/runtime.h>
-#include <streams/backend.h>
+#include <streams/plugin.h>
 #include <string.h>
 #include <unistd.h>
+
+/* The first call starts the driver. */
+static int32_t count_cuda(void) {
+    const eddy_plugin *plugin = eddy_plugin_of(EDDY_DEVICE_CUDA, NULL, 0);
+    int32_t count = plugin ? plugin->device_count() : 0;
+    return count < EDDY_RUNTIME_DEVICES ? count : EDDY_RUNTIME_DEVICES;
+}
 
 int32_t eddy_device_count(eddy_device_kind kind) {
     switch (kind) {
@@ -12,7 +19,8 @@ int32_t eddy_device_count(eddy_device_kind kind) {
         return 1;
     case EDDY_DEVICE_FAR:
         return EDDY_RUNTIME_FAR;
-    case EDDY_DEVICE_CUDA: /* not there yet */
+    case EDDY_DEVICE_CUDA:
+        return count_cuda();
     case EDDY_DEVICE_DEFAULT:
     case EDDY_DEVICE_KIND_COUNT:
         break;
@@ -36,6 +44,24 @@ static eddy_device_info describe_far(void) {
                               .is_simulated = true};
 }
 
+static eddy_device_info describe_cuda(int32_t index) {
+    eddy_device_info info = {0};
+    const eddy_plugin *plugin = eddy_plugin_of(EDDY_DEVICE_CUDA, NULL, 0);
+    if (plugin)
+        plugin->describe(index, &info);
+    return info;
+}
+
+static eddy_device_info describe(eddy_device device) {
+    return device.kind == EDDY_DEVICE_CPU   ? describe_cpu()
+           : device.kind == EDDY_DEVICE_FAR ? describe_far()
+                                            : describe_cuda(device.index);
+}
+
+int64_t eddy_runtime_device_bytes(eddy_device device) {
+    return describe(device).memory_bytes;
+}
+
 /* The device that creation ops of the thread take. */
 static eddy_status find_current(eddy_origin origin, eddy_device *device) {
     eddy_caller *caller = eddy_caller_get();
@@ -53,7 +79,7 @@ eddy_status eddy_device_describe(eddy_device device, eddy_device_info *info) {
                              : eddy_runtime_check_device(device, origin);
     if (status != EDDY_OK)
         return status;
-    eddy_device_info full = device.kind == EDDY_DEVICE_CPU ? describe_cpu() : describe_far();
+    eddy_device_info full = describe(device);
     full.size = info->size;
     size_t bytes = info->size > 0 && info->size < sizeof(full) ? info->size : sizeof(full);
     memcpy(info, &full, bytes);

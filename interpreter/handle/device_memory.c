@@ -4,14 +4,14 @@
 #include <interpreter/handle/runtime.h>
 #include <string.h>
 
-/* The running runtime of the caller, and its VM's number of the device, which is started if it was not used before. */
-static eddy_status find(eddy_device device, eddy_origin origin, eddy_runtime **runtime,
+/* The running runtime of the caller, the device where none is named, and the VM's number of it, which is started if it was not used before. */
+static eddy_status find(eddy_device *device, eddy_origin origin, eddy_runtime **runtime,
                         uint8_t *number) {
     eddy_status status = eddy_runtime_running(origin, runtime);
     if (status == EDDY_OK)
-        status = eddy_runtime_device(eddy_caller_get(), *runtime, &device, origin, &device);
+        status = eddy_runtime_device(eddy_caller_get(), *runtime, device, origin, device);
     if (status == EDDY_OK)
-        *number = eddy_runtime_vm_device(*runtime, device);
+        *number = eddy_runtime_vm_device(*runtime, *device);
     return status;
 }
 
@@ -21,7 +21,7 @@ eddy_status eddy_device_memory_read(eddy_device device, eddy_device_memory *memo
     uint8_t number;
     if (!memory)
         return eddy_fail(EDDY_INVALID_ARGUMENT, origin, "memory is NULL");
-    eddy_status status = find(device, origin, &runtime, &number);
+    eddy_status status = find(&device, origin, &runtime, &number);
     if (status != EDDY_OK)
         return status;
     eddy_vm_memory read = eddy_vm_memory_read(runtime->vm, number);
@@ -42,16 +42,17 @@ eddy_status eddy_device_memory_limit_set(eddy_device device, int64_t bytes) {
     if (bytes < 0)
         return eddy_fail(EDDY_INVALID_ARGUMENT, origin, "%lld bytes are no limit",
                          (long long)bytes);
-    eddy_status status = find(device, origin, &runtime, &number);
+    eddy_status status = find(&device, origin, &runtime, &number);
     if (status == EDDY_OK)
         eddy_vm_memory_limit_set(runtime->vm, number,
-                                 bytes == 0 && number != 0 ? EDDY_RUNTIME_FAR_BYTES : bytes);
+                                 bytes == 0 && number != 0 ? eddy_runtime_device_bytes(device)
+                                                           : bytes);
     return status;
 }
 
 int64_t eddy_device_memory_trim(eddy_device device) {
     eddy_runtime *runtime;
     uint8_t number;
-    eddy_status status = find(device, EDDY_ORIGIN("device_memory_trim"), &runtime, &number);
+    eddy_status status = find(&device, EDDY_ORIGIN("device_memory_trim"), &runtime, &number);
     return status == EDDY_OK ? eddy_vm_memory_trim(runtime->vm, number) : 0;
 }

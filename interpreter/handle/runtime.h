@@ -37,6 +37,8 @@ struct eddy_runtime_cache {
 /* Devices that are simulated (eddy/device.h). */
 #define EDDY_RUNTIME_FAR 4
 #define EDDY_RUNTIME_FAR_BYTES (INT64_C(1) << 30)
+/* Devices of a kind that a runtime uses. */
+#define EDDY_RUNTIME_DEVICES 16
 
 struct eddy_runtime {
     _Atomic uint32_t
@@ -44,8 +46,8 @@ struct eddy_runtime {
     eddy_vm *vm;        /* const after init */
     uint64_t id;        /* const after init; never reused */
     eddy_device device; /* const after init: the default of creation ops */
-    _Atomic uint8_t far
-        [EDDY_RUNTIME_FAR]; /* atomic: the VM's number of "far:i" (release), once it is used; 0 before */
+    /* atomic: the VM's number of a device other than the host (release), once it is used; 0 before */
+    _Atomic uint8_t vm_devices[EDDY_DEVICE_KIND_COUNT][EDDY_RUNTIME_DEVICES];
     _Atomic int64_t references; /* atomic: users and threads whose current runtime it is */
     _Atomic int64_t bindings;   /* atomic: handles, streams, events, and one for all references */
     _Atomic uint64_t seed;      /* atomic: written under the lock of generators, with `epoch` */
@@ -104,6 +106,8 @@ EDDY_MUST_USE eddy_status eddy_runtime_running(eddy_origin origin, eddy_runtime 
 
 /* "far"; "?" for what is no kind. Static storage. */
 const char *eddy_runtime_device_kind_name(eddy_device_kind kind);
+/* What a device's tensors and workspaces may take where nobody has said. */
+int64_t eddy_runtime_device_bytes(eddy_device device);
 /* UNSUPPORTED, recorded, where there is no such device; EDDY_DEVICE_DEFAULT is none. */
 EDDY_MUST_USE eddy_status eddy_runtime_check_device(eddy_device device, eddy_origin origin);
 /* The device that a creation op of the thread takes: `asked` (kind DEFAULT, NULL: none), scope, runtime.
@@ -118,7 +122,7 @@ void eddy_runtime_devices_fork_child(void);
 static inline uint8_t eddy_runtime_vm_device(const eddy_runtime *runtime, eddy_device device) {
     return EDDY_LIKELY(device.kind == EDDY_DEVICE_CPU)
                ? 0
-               : eddy_load_acquire(&runtime->far[device.index]);
+               : eddy_load_acquire(&runtime->vm_devices[device.kind][device.index]);
 }
 
 /* The passes that a text names: "all", "fast", "none", or names with commas between them. INVALID_ARGUMENT, recorded under the origin;

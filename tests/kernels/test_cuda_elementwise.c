@@ -14,7 +14,7 @@
 #include <tests/fake_cuda/kernels/grid.h>
 #include <tests/functional/random.h>
 
-#define DECLARE(group_, op_, dtype_, stem_, inputs_)                                               \
+#define DECLARE(group_, op_, dtype_, stem_, inputs_, attribute_bytes_)                             \
     void stem_##_dense(const void *parameters);                                                    \
     void stem_##_strided(const void *parameters);                                                  \
     extern const unsigned stem_##_dense_bytes, stem_##_strided_bytes;
@@ -29,7 +29,7 @@ typedef struct kernel {
     int32_t inputs;
 } kernel;
 
-#define KERNEL(group_, op_, dtype_, stem_, inputs_)                                                \
+#define KERNEL(group_, op_, dtype_, stem_, inputs_, attribute_bytes_)                              \
     {.op = #op_,                                                                                   \
      .dtype = EDDY_##dtype_,                                                                       \
      .dense = stem_##_dense,                                                                       \

@@ -40,12 +40,16 @@ class Tree:
         if status:
             sys.exit("the copy could not be configured: " + text[-500:])
 
-    def build(self, target):
-        return run(["ninja", "-C", "build", "-j", str(self.jobs), target], self.folder)
+    def build(self, mutant):
+        return run(["ninja", "-C", "build", "-j", str(self.jobs), mutant["test"], *mutant.get("needs", [])], self.folder)
 
     def test(self, mutant):
-        program = os.path.join(self.folder, "build", mutant["test"])
-        return run([program, *mutant.get("arguments", [])], os.path.join(self.folder, "build"), TEST_SECONDS)[0]
+        """Its status. Libraries that it needs are found."""
+        build = os.path.join(self.folder, "build")
+        folders = ":".join(dict.fromkeys(os.path.join(build, os.path.dirname(n)) for n in mutant.get("needs", [])))
+        environment = {**os.environ, "LD_LIBRARY_PATH": folders, "FAKE_CUDA_ABORT": "1"} if folders else None
+        program = os.path.join(build, mutant["test"])
+        return run([program, *mutant.get("arguments", [])], build, TEST_SECONDS, environment)[0]
 
     def read(self, file):
         with open(os.path.join(self.folder, file), encoding="utf-8") as opened:
@@ -61,14 +65,14 @@ def judge(tree, mutant):
     text = tree.read(mutant["file"])
     if text.count(mutant["was"]) != 1:
         return f"its text stands {text.count(mutant['was'])} times in {mutant['file']}"
-    status, output = tree.build(mutant["test"])
+    status, output = tree.build(mutant)
     if status:
         return "the tree does not build: " + output[-300:]
     if not mutant.get("was_tried") and tree.test(mutant):
         return f"{mutant['test']} fails without it"
     tree.write(mutant["file"], text.replace(mutant["was"], mutant["is"]))
     try:
-        status, output = tree.build(mutant["test"])
+        status, output = tree.build(mutant)
         if status:
             return "it does not build: " + output[-300:]
         return "" if tree.test(mutant) else f"{mutant['test']} does not see it"

@@ -1,0 +1,87 @@
+/* The plug-in for CUDA devices, libeddy-cuda.so: which kernel is whose, and the table that the library opens. */
+#include <functional/arguments_all.h>
+#include <functional/cuda_kernels.h>
+#include <kernels/cuda/elementwise.h>
+#include <kernels/cuda/kernels.h>
+#include <stdio.h>
+#include <streams/cuda/backend.h>
+#include <streams/plugin_host.h>
+#include <string.h>
+
+/* ---- kernels ---- */
+
+#define GROUP_ROW(group)                                                                           \
+    extern const unsigned char eddy_cuda_image_##group[];                                          \
+    static eddy_cuda_image image_##group = {.data = eddy_cuda_image_##group};
+EDDY_CUDA_GROUPS(GROUP_ROW)
+
+/* Number of an elementwise kernel. */
+enum {
+#define NUMBER_ROW(group, op, dtype, stem, inputs, attribute_bytes) NUMBER_##op##_##dtype,
+    EDDY_CUDA_KERNEL_LIST(NUMBER_ROW) KERNEL_COUNT
+};
+
+static _Atomic(void *) loaded[KERNEL_COUNT][2][EDDY_CUDA_DEVICES];
+
+typedef struct kernel_row {
+    eddy_cuda_elementwise kernel;
+    eddy_dtype compute;
+} kernel_row;
+
+static const kernel_row rows[] = {
+#define KERNEL_ROW(group, op, dtype, stem, inputs, bytes)                                          \
+    {.kernel = {.base = {.name = #op, .run = eddy_cuda_elementwise_run},                           \
+                .forms = EDDY_CUDA_FORMS(#stem, image_##group, loaded[NUMBER_##op##_##dtype]),     \
+                .attribute_bytes = (bytes)},                                                       \
+     .compute = EDDY_##dtype},
+    EDDY_CUDA_KERNEL_LIST(KERNEL_ROW)};
+
+static const eddy_kernel *const others[] = {
+#define OTHER_ROW(name) &eddy_cuda_##name,
+    EDDY_CUDA_KERNEL_NAMES(OTHER_ROW)};
+
+/* The library asks once for each. */
+static const eddy_kernel *find_kernel(const char *name, eddy_dtype compute) {
+    for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++)
+        if (rows[i].compute == compute && strcmp(rows[i].kernel.base.name, name) == 0)
+            return &rows[i].kernel.base;
+    for (size_t i = 0; i < sizeof(others) / sizeof(*others); i++)
+        if (strcmp(others[i]->name, name) == 0)
+            return others[i];
+    return NULL;
+}
+
+/* ---- the table ---- */
+
+static eddy_status start(char *why, size_t size) {
+    eddy_status status = eddy_cuda_driver_open(why, size);
+    if (status != EDDY_OK)
+        return status;
+    if (eddy_cuda_devices_find() > 0)
+        return EDDY_OK;
+    snprintf(why, size, "CUDA's driver finds no device");
+    return EDDY_UNSUPPORTED;
+}
+
+static eddy_backend *create(int32_t index, char *why, size_t size) {
+    const eddy_cuda_device *device = eddy_cuda_device_start(index, why, size);
+    return device ? eddy_cuda_backend_create(device, why, size) : NULL;
+}
+
+static const eddy_plugin plugin = {
+    .version = EDDY_PLUGIN_VERSION,
+    .start = start,
+    .device_count = eddy_cuda_device_count,
+    .describe = eddy_cuda_device_describe,
+    .device_create = create,
+    .kernel = find_kernel,
+};
+
+__attribute__((visibility("default"))) eddy_plugin_open_fn eddy_plugin_open;
+
+const eddy_plugin *eddy_plugin_open(const eddy_plugin_host *host) {
+    if (host->version != EDDY_PLUGIN_VERSION)
+        return NULL;
+    eddy_plugin_keep_host(host);
+    return &plugin;
+}

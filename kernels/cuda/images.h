@@ -1,0 +1,8 @@
+/* The compiled kernels that are written by hand, one image a file of this folder (kernels/cuda/meson.build); those of elementwise ops stand in
+ * functional/cuda_kernels.h. */
+#ifndef EDDY_KERNELS_CUDA_IMAGES_H
+#define EDDY_KERNELS_CUDA_IMAGES_H
+
+extern const unsigned char eddy_cuda_image_copy[], eddy_cuda_image_fill[], eddy_cuda_image_look[];
+
+#endif

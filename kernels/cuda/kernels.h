@@ -1,0 +1,14 @@
+/* The kernels of CUDA devices that are not elementwise ops', under the names of the CPU's: where that runs eddy_cpu_copy, a CUDA device runs eddy_cuda_copy. Ops whose
+ * kernel is not here have none there. */
+#ifndef EDDY_KERNELS_CUDA_KERNELS_H
+#define EDDY_KERNELS_CUDA_KERNELS_H
+
+#include <kernels/kernel.h>
+
+#define EDDY_CUDA_KERNEL_NAMES(row) row(copy) row(empty) row(full)
+
+#define EDDY_CUDA_KERNEL_DECLARE(name) extern const eddy_kernel eddy_cuda_##name;
+EDDY_CUDA_KERNEL_NAMES(EDDY_CUDA_KERNEL_DECLARE)
+#undef EDDY_CUDA_KERNEL_DECLARE
+
+#endif

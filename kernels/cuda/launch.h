@@ -1,0 +1,34 @@
+/* Launching a kernel of a CUDA device, from the `run` of an eddy_kernel. The host's side; streams/cuda/ does it. */
+#ifndef EDDY_KERNELS_CUDA_LAUNCH_H
+#define EDDY_KERNELS_CUDA_LAUNCH_H
+
+#include <kernels/cuda/parameters.h>
+#include <kernels/kernel.h>
+
+/* Devices of a process. */
+#define EDDY_CUDA_DEVICES 16
+
+/* The kernels of one file, as a fat binary. It is loaded on a device at the first launch of one of them there, and stays. Static storage. */
+typedef struct eddy_cuda_image {
+    const unsigned char *data; /* const */
+    /* atomic: who has loaded it (release), any launching thread (acquire); NULL before */
+    _Atomic(void *) modules[EDDY_CUDA_DEVICES];
+} eddy_cuda_image;
+
+typedef struct eddy_cuda_function {
+    const char *symbol;
+    eddy_cuda_image *image;
+    _Atomic(void *) *loaded; /* EDDY_CUDA_DEVICES of them; atomic: as of an image */
+} eddy_cuda_function;
+
+/* Threads of a block, of kernels that have no reason for another number. */
+#define EDDY_CUDA_BLOCK 256
+
+/* Launches for the call on its queue. The `bytes` at `parameters` begin with the gate, which is filled in. What fails is the call's failure: OUT_OF_MEMORY, or the
+ * device is lost. */
+void eddy_cuda_launch(const eddy_kernel_call *call, const eddy_cuda_function *function,
+                      void *parameters, size_t bytes, uint32_t blocks);
+/* Blocks of a grid that goes on until `work` units are done, each block so many at a time: no more than the device works on at once. */
+uint32_t eddy_cuda_blocks(const eddy_kernel_call *call, int64_t work, int64_t of_block);
+
+#endif

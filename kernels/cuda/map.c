@@ -1,0 +1,132 @@
+#include <base/dtype.h>
+#include <base/number.h>
+#include <kernels/cuda/map.h>
+#include <string.h>
+
+/* Elements of a block of the dense form, four a thread at once: what vectors of 16 bytes hold of the most common dtypes. */
+#define DENSE_ELEMENTS_OF_BLOCK ((int64_t)EDDY_CUDA_BLOCK * 4)
+/* Elements of one launch with 32-bit indices. */
+#define STRIDED_ELEMENTS ((int64_t)1 << 30)
+
+typedef struct map {
+    const eddy_kernel_call *call;
+    const eddy_cuda_forms *forms;
+    const eddy_walk *walk;
+    const eddy_cuda_operand *operands;
+    const void *attributes;
+    size_t attribute_bytes;
+} map;
+
+/* Kernels have the output last. */
+static int32_t place_of(const map *m, int32_t operand) {
+    return operand == 0 ? m->walk->operand_count - 1 : operand - 1;
+}
+
+/* ---- dense ---- */
+
+static bool is_one(const map *m, int32_t operand) {
+    return m->walk->rank == 1 && m->walk->strides[operand][0] == 0;
+}
+
+/* Every operand is contiguous, or an input of one element for all. */
+static bool is_dense(const map *m) {
+    if (m->walk->rank > 1)
+        return false;
+    for (int32_t o = 0; o < m->walk->operand_count; o++)
+        if (eddy_walk_inner_stride(m->walk, o) != 1 && !(o > 0 && is_one(m, o)))
+            return false;
+    return true;
+}
+
+static void launch_dense(const map *m, int64_t count) {
+    eddy_cuda_dense parameters = {.count = count, .is_aligned = true};
+    for (int32_t o = 0; o < m->walk->operand_count; o++) {
+        int32_t place = place_of(m, o);
+        parameters.data[place] = m->operands[o].data;
+        if (is_one(m, o))
+            parameters.broadcast |= 1u << place;
+        else if ((uintptr_t)m->operands[o].data % 16 != 0)
+            parameters.is_aligned = false;
+    }
+    memcpy(parameters.attributes, m->attributes, m->attribute_bytes);
+    eddy_cuda_launch(m->call, &m->forms->dense, &parameters, sizeof(parameters),
+                     eddy_cuda_blocks(m->call, count, DENSE_ELEMENTS_OF_BLOCK));
+}
+
+/* ---- strided ---- */
+
+/* Dims from `first` on, of which that one has `length` elements. */
+typedef struct part {
+    int32_t first;
+    int64_t length, inner; /* elements of the dims after the first */
+    char *data[EDDY_CUDA_ELEMENTWISE_OPERANDS];
+} part;
+
+static int64_t stride_bytes(const map *m, int32_t operand, int32_t dim) {
+    return m->walk->strides[operand][dim] * eddy_dtype_size(m->operands[operand].dtype);
+}
+
+static void launch_part(const map *m, const part *of) {
+    int64_t count = of->length * of->inner;
+    eddy_cuda_strided parameters = {.count = (uint32_t)count, .rank = m->walk->rank - of->first};
+    for (int32_t d = 0; d < parameters.rank; d++)
+        parameters.dims[d] =
+            eddy_cuda_divisor_of((uint32_t)(d == 0 ? of->length : m->walk->dims[of->first + d]));
+    for (int32_t o = 0; o < m->walk->operand_count; o++) {
+        int32_t place = place_of(m, o);
+        parameters.data[place] = of->data[o];
+        for (int32_t d = 0; d < parameters.rank; d++)
+            parameters.strides[place][d] = stride_bytes(m, o, of->first + d);
+    }
+    memcpy(parameters.attributes, m->attributes, m->attribute_bytes);
+    eddy_cuda_launch(m->call, &m->forms->strided, &parameters, sizeof(parameters),
+                     eddy_cuda_blocks(m->call, count, EDDY_CUDA_BLOCK));
+}
+
+/* Elements [begin, begin + length) of its first dim. */
+static part cut(const map *m, const part *of, int64_t begin, int64_t length) {
+    part some = {.first = of->first, .length = length, .inner = of->inner};
+    for (int32_t o = 0; o < m->walk->operand_count; o++)
+        some.data[o] = of->data[o] + begin * stride_bytes(m, o, of->first);
+    return some;
+}
+
+/* In parts that 32-bit indices reach. */
+static void launch_strided(const map *m, const part *of) {
+    if (of->length * of->inner <= STRIDED_ELEMENTS) {
+        launch_part(m, of);
+        return;
+    }
+    int64_t at_once = STRIDED_ELEMENTS / of->inner;
+    for (int64_t begin = 0; begin<of->length; begin += at_once> 0 ? at_once : 1) {
+        if (at_once > 0) {
+            part some = cut(m, of, begin, eddy_min_i64(at_once, of->length - begin));
+            launch_part(m, &some);
+            continue;
+        }
+        part row = cut(m, of, begin, 1);
+        row.first++;
+        row.length = m->walk->dims[row.first];
+        row.inner /= row.length;
+        launch_strided(m, &row);
+    }
+}
+
+void eddy_cuda_map(const eddy_kernel_call *call, const eddy_cuda_forms *forms,
+                   const eddy_walk *walk, const eddy_cuda_operand *operands, const void *attributes,
+                   size_t attribute_bytes) {
+    EDDY_ASSERT(walk->operand_count <= EDDY_CUDA_ELEMENTWISE_OPERANDS &&
+                attribute_bytes <= EDDY_CUDA_ELEMENTWISE_ATTRIBUTE_BYTES);
+    map m = {call, forms, walk, operands, attributes, attribute_bytes};
+    int64_t count = eddy_walk_count(walk);
+    if (count == 0)
+        return;
+    if (is_dense(&m)) {
+        launch_dense(&m, count);
+        return;
+    }
+    part whole = {.length = walk->dims[0], .inner = count / walk->dims[0]};
+    for (int32_t o = 0; o < walk->operand_count; o++)
+        whole.data[o] = operands[o].data;
+    launch_strided(&m, &whole);
+}

@@ -1,0 +1,363 @@
+#include <base/memory.h>
+#include <kernels/cuda/parameters.h>
+#include <stdio.h>
+#include <streams/cuda/backend.h>
+#include <streams/cuda/launch.h>
+#include <streams/team.h>
+#include <string.h>
+
+_Static_assert(EDDY_CUDA_WORDS == EDDY_BACKEND_WORDS && EDDY_CUDA_SOURCES == EDDY_BACKEND_SOURCES,
+               "kernels/cuda/parameters.h has its own numbers");
+
+/* What streams/device_pool.h wants. */
+#define ALIGNMENT 512
+
+/* How a reaper waits: it looks all the time for so long, then sleeps for a quarter of the time that it has waited, within bounds. So that it notices the end of
+ * short work at once, of long work soon, and takes a hundredth of a processor at most. Sleeping on an event of one stream, it would miss the others'. */
+#define SPIN_NS 20000
+#define SPIN_CHECKS 64
+#define SLEEP_NS_MIN 20000
+#define SLEEP_NS_MAX 1000000
+
+typedef struct cuda_queue {
+    eddy_backend_queue base; /* `completed` is written by the stream */
+    eddy_cu_stream stream;   /* const after init */
+    eddy_cu_event reached; /* launching thread: where another queue's wait lets the stream pause */
+    _Atomic uint64_t
+        marked; /* atomic: the launching thread stores (seq_cst) the last ticket it has marked */
+    uint64_t noticed; /* `await` only: what was completed when it looked last */
+} cuda_queue;
+
+/* What the device writes and the host reads: pinned. */
+typedef struct shared_memory {
+    eddy_kernel_error errors[EDDY_BACKEND_WORDS];
+    cuda_queue queues[EDDY_BACKEND_QUEUES];
+} shared_memory;
+
+typedef struct cuda_backend {
+    eddy_backend base;
+    const eddy_cuda_device *device; /* const */
+    shared_memory *shared;          /* const after init */
+    eddy_cu_address marks;          /* const after init; the device's */
+    eddy_cu_event last;             /* who loses the device; else the thread that makes it */
+    _Atomic uint32_t
+        queue_count; /* atomic: who makes a queue (release); `await`, who loses the device (acquire) */
+    _Atomic bool is_failing; /* atomic: set once, by who loses the device */
+    _Atomic bool is_idle;    /* atomic: seq_cst; `await` sleeps, and a mark has to ring */
+} cuda_backend;
+
+static cuda_backend *backend_of(const eddy_backend *backend) {
+    return (cuda_backend *)(uintptr_t)backend;
+}
+
+static cuda_queue *queue_of(const eddy_backend_queue *queue) {
+    return (cuda_queue *)(uintptr_t)queue;
+}
+
+const eddy_cuda_device *eddy_cuda_backend_device(const eddy_backend *backend) {
+    return backend_of(backend)->device;
+}
+
+eddy_cu_stream eddy_cuda_backend_stream(const eddy_backend_queue *queue) {
+    return queue_of(queue)->stream;
+}
+
+uint64_t *eddy_cuda_backend_marks(const eddy_backend *backend) {
+    return (uint64_t *)(uintptr_t)backend_of(backend)->marks;
+}
+
+eddy_cu_address eddy_cuda_backend_mark(const eddy_backend *backend, uint64_t ticket) {
+    return backend_of(backend)->marks + ticket % EDDY_CUDA_WORDS * sizeof(uint64_t);
+}
+
+/* ---- losing it ---- */
+
+/* Nobody may take it for lost, and free what it uses, while something runs. After an error that stays the driver answers at once. */
+static void lose(cuda_backend *made) {
+    if (eddy_exchange_acq_rel(&made->is_failing, true))
+        return;
+    uint32_t count = eddy_load_acquire(&made->queue_count);
+    for (uint32_t q = 0; q < count; q++)
+        if (eddy_cuda.event_record(made->last, made->shared->queues[q].stream) == 0)
+            (void)eddy_cuda.event_synchronize(made->last);
+    eddy_store_release(&made->base.is_lost, true);
+    eddy_doorbell_ring(&made->base.progress);
+}
+
+eddy_status eddy_cuda_backend_check(eddy_backend *backend, eddy_cu_result result) {
+    if (EDDY_LIKELY(result == 0))
+        return EDDY_OK;
+    lose(backend_of(backend));
+    return EDDY_DEVICE_LOST;
+}
+
+/* ---- launching ---- */
+
+static eddy_status begin(eddy_backend *backend) {
+    if (EDDY_UNLIKELY(eddy_load_acquire(&backend->is_lost)))
+        return EDDY_DEVICE_LOST;
+    return eddy_cuda_backend_check(backend, eddy_cuda_device_enter(backend_of(backend)->device));
+}
+
+/* The event stands at the end of what is launched on the other queue so far, at `ticket` or behind it: waits for tickets that the other queue has just marked, which is
+ * what they mostly are, wait for no more than that, and no mark costs an event. */
+static eddy_status wait(eddy_backend_queue *queue, eddy_backend_queue *other, uint64_t ticket) {
+    eddy_backend *backend = queue->backend;
+    cuda_queue *source = queue_of(other);
+    if (eddy_load_acquire(&other->completed) >= ticket)
+        return EDDY_OK;
+    eddy_status status = begin(backend);
+    if (status == EDDY_OK)
+        status = eddy_cuda_backend_check(backend,
+                                         eddy_cuda.event_record(source->reached, source->stream));
+    if (status == EDDY_OK)
+        status = eddy_cuda_backend_check(
+            backend, eddy_cuda.stream_wait_event(queue_of(queue)->stream, source->reached, 0));
+    return status;
+}
+
+static eddy_cu_address address_of(const void *data) {
+    return (eddy_cu_address)(uintptr_t)data;
+}
+
+static eddy_status copy(eddy_backend_queue *queue, void *to, const void *from, int64_t bytes,
+                        eddy_copy_direction direction) {
+    eddy_status status = begin(queue->backend);
+    if (status != EDDY_OK || bytes == 0)
+        return status;
+    eddy_cu_stream stream = queue_of(queue)->stream;
+    size_t size = (size_t)bytes;
+    eddy_cu_result result =
+        direction == EDDY_COPY_TO_DEVICE
+            ? eddy_cuda.copy_to_device(address_of(to), from, size, stream)
+        : direction == EDDY_COPY_TO_HOST
+            ? eddy_cuda.copy_to_host(to, address_of(from), size, stream)
+            : eddy_cuda.copy_on_device(address_of(to), address_of(from), size, stream);
+    return eddy_cuda_backend_check(queue->backend, result);
+}
+
+static eddy_status look(const eddy_backend_launch *launch) {
+    eddy_status status = begin(launch->queue->backend);
+    return status == EDDY_OK ? eddy_cuda_launch_look(launch) : status;
+}
+
+static eddy_status skip(eddy_backend_queue *queue, uint64_t ticket) {
+    eddy_backend *backend = queue->backend;
+    eddy_store_relaxed(&eddy_backend_error(backend, ticket)->status, (int32_t)EDDY_SKIPPED);
+    eddy_status status = begin(backend);
+    if (status != EDDY_OK)
+        return status;
+    return eddy_cuda_backend_check(
+        backend, eddy_cuda.stream_write(queue_of(queue)->stream,
+                                        eddy_cuda_backend_mark(backend, ticket), ticket, 0));
+}
+
+static eddy_status mark(eddy_backend_queue *queue, uint64_t ticket) {
+    cuda_backend *made = backend_of(queue->backend);
+    eddy_status status = begin(queue->backend);
+    if (status == EDDY_OK)
+        status = eddy_cuda_backend_check(
+            queue->backend, eddy_cuda.stream_write(queue_of(queue)->stream,
+                                                   address_of(&queue->completed), ticket, 0));
+    eddy_store_seq_cst(&queue_of(queue)->marked, ticket);
+    if (eddy_load_seq_cst(&made->is_idle))
+        eddy_doorbell_ring(&made->base.progress);
+    return status;
+}
+
+/* ---- waiting ---- */
+
+/* Whether something was completed since it was called last. */
+static bool has_progress(cuda_backend *made) {
+    bool has_any = false;
+    uint32_t count = eddy_load_acquire(&made->queue_count);
+    for (uint32_t q = 0; q < count; q++) {
+        cuda_queue *queue = &made->shared->queues[q];
+        uint64_t completed = eddy_load_acquire(&queue->base.completed);
+        has_any |= completed != queue->noticed;
+        queue->noticed = completed;
+    }
+    return has_any;
+}
+
+static bool is_working(cuda_backend *made) {
+    uint32_t count = eddy_load_acquire(&made->queue_count);
+    for (uint32_t q = 0; q < count; q++) {
+        cuda_queue *queue = &made->shared->queues[q];
+        if (eddy_load_seq_cst(&queue->marked) != eddy_load_acquire(&queue->base.completed))
+            return true;
+    }
+    return false;
+}
+
+static bool is_over(cuda_backend *made, uint32_t seen) {
+    return has_progress(made) || eddy_doorbell_seen(&made->base.progress) != seen;
+}
+
+static void sleep_idle(cuda_backend *made, uint32_t seen) {
+    eddy_store_seq_cst(&made->is_idle, true);
+    if (!is_working(made))
+        eddy_doorbell_sleep(&made->base.progress, seen, EDDY_CLOCK_FOREVER);
+    eddy_store_seq_cst(&made->is_idle, false);
+}
+
+static void sleep_working(cuda_backend *made, uint32_t seen, int64_t now, int64_t begin_ns) {
+    int64_t part = (now - begin_ns) / 4;
+    part = part < SLEEP_NS_MIN ? SLEEP_NS_MIN : part > SLEEP_NS_MAX ? SLEEP_NS_MAX : part;
+    eddy_doorbell_sleep(&made->base.progress, seen, now + part);
+}
+
+static void await(eddy_backend *backend, uint32_t seen) {
+    cuda_backend *made = backend_of(backend);
+    int64_t begin_ns = eddy_clock_ns();
+    bool may_spin = eddy_team_spin_begin();
+    while (may_spin && eddy_clock_ns() < begin_ns + SPIN_NS)
+        for (int i = 0; i < SPIN_CHECKS; i++) {
+            if (is_over(made, seen)) {
+                eddy_team_spin_end();
+                return;
+            }
+            eddy_atomic_pause();
+        }
+    if (may_spin)
+        eddy_team_spin_end();
+    while (!is_over(made, seen))
+        if (is_working(made))
+            sleep_working(made, seen, eddy_clock_ns(), begin_ns);
+        else
+            sleep_idle(made, seen);
+}
+
+/* ---- memory ---- */
+
+static void *acquire(eddy_backend *backend, int64_t bytes) {
+    eddy_cu_address address;
+    if (begin(backend) != EDDY_OK)
+        return NULL;
+    eddy_cu_result result = eddy_cuda.memory_acquire(&address, (size_t)bytes);
+    if (result == EDDY_CU_OUT_OF_MEMORY)
+        return NULL;
+    if (eddy_cuda_backend_check(backend, result) != EDDY_OK)
+        return NULL;
+    EDDY_ASSERT(address % ALIGNMENT == 0);
+    return (void *)(uintptr_t)address;
+}
+
+static void release(eddy_backend *backend, void *data, int64_t bytes) {
+    (void)bytes;
+    /* A lost device says so again, and has nothing to give back. */
+    if (eddy_cuda_device_enter(backend_of(backend)->device) == 0)
+        (void)eddy_cuda.memory_release(address_of(data));
+}
+
+/* ---- life ---- */
+
+/* The driver's numbers fall as the priority grows. */
+static int driver_priority(int32_t priority) {
+    int least = 0, greatest = 0;
+    if (eddy_cuda.priority_range(&least, &greatest) != 0)
+        return 0;
+    int wanted = -priority;
+    return wanted > least ? least : wanted < greatest ? greatest : wanted;
+}
+
+static eddy_backend_queue *queue_create(eddy_backend *backend, int32_t priority) {
+    cuda_backend *made = backend_of(backend);
+    uint32_t count = eddy_load_relaxed(&made->queue_count);
+    if (count == EDDY_BACKEND_QUEUES || begin(backend) != EDDY_OK)
+        return NULL;
+    cuda_queue *queue = &made->shared->queues[count];
+    if (eddy_cuda.event_create(&queue->reached, EDDY_CU_EVENT_DISABLE_TIMING) != 0)
+        return NULL;
+    if (eddy_cuda.stream_create(&queue->stream, EDDY_CU_STREAM_NON_BLOCKING,
+                                driver_priority(priority)) != 0) {
+        (void)eddy_cuda.event_destroy(queue->reached);
+        return NULL;
+    }
+    queue->base.backend = backend;
+    queue->base.number = count;
+    eddy_store_release(&made->queue_count, count + 1);
+    return &queue->base;
+}
+
+/* Also of one that is half made. */
+static void destroy(eddy_backend *backend) {
+    cuda_backend *made = backend_of(backend);
+    (void)eddy_cuda_device_enter(made->device);
+    uint32_t count = eddy_load_acquire(&made->queue_count);
+    for (uint32_t q = 0; q < count; q++) {
+        (void)eddy_cuda.event_destroy(made->shared->queues[q].reached);
+        (void)eddy_cuda.stream_destroy(made->shared->queues[q].stream);
+    }
+    if (made->last)
+        (void)eddy_cuda.event_destroy(made->last);
+    if (made->marks)
+        (void)eddy_cuda.memory_release(made->marks);
+    if (made->shared)
+        (void)eddy_cuda.host_release(made->shared);
+    eddy_memory_release(made, sizeof(*made), EDDY_MEMORY_RUNTIME);
+}
+
+static const eddy_backend_class cuda_class = {
+    .name = "cuda",
+    .queue_create = queue_create,
+    .wait = wait,
+    .copy = copy,
+    .look = look,
+    .skip = skip,
+    .mark = mark,
+    .await = await,
+    .memory_acquire = acquire,
+    .memory_release = release,
+    .destroy = destroy,
+};
+
+/* No launch may find its ticket in the table by chance. */
+static eddy_cu_result clear_marks(cuda_backend *made) {
+    size_t bytes = EDDY_CUDA_WORDS * sizeof(uint64_t);
+    eddy_cu_stream stream;
+    eddy_cu_result result = eddy_cuda.memory_acquire(&made->marks, bytes);
+    if (result == 0)
+        result = eddy_cuda.stream_create(&stream, EDDY_CU_STREAM_NON_BLOCKING, 0);
+    if (result != 0)
+        return result;
+    result = eddy_cuda.fill_bytes(made->marks, 0, bytes, stream);
+    if (result == 0)
+        result = eddy_cuda.event_record(made->last, stream);
+    if (result == 0)
+        result = eddy_cuda.event_synchronize(made->last);
+    eddy_cu_result ended = eddy_cuda.stream_destroy(stream);
+    return result != 0 ? result : ended;
+}
+
+static eddy_cu_result prepare(cuda_backend *made) {
+    void *shared;
+    eddy_cu_result result = eddy_cuda_device_enter(made->device);
+    if (result == 0)
+        result = eddy_cuda.host_acquire(&shared, sizeof(shared_memory),
+                                        EDDY_CU_HOST_PORTABLE | EDDY_CU_HOST_MAPPED);
+    if (result != 0)
+        return result;
+    memset(shared, 0, sizeof(shared_memory));
+    made->shared = shared;
+    made->base.errors = made->shared->errors;
+    result = eddy_cuda.event_create(&made->last,
+                                    EDDY_CU_EVENT_BLOCKING_SYNC | EDDY_CU_EVENT_DISABLE_TIMING);
+    return result == 0 ? clear_marks(made) : result;
+}
+
+eddy_backend *eddy_cuda_backend_create(const eddy_cuda_device *device, char *why, size_t size) {
+    cuda_backend *made = eddy_memory_acquire_zeroed(sizeof(*made), EDDY_MEMORY_RUNTIME);
+    if (!made) {
+        snprintf(why, size, "no memory");
+        return NULL;
+    }
+    made->base.class = &cuda_class;
+    made->device = device;
+    eddy_cu_result result = prepare(made);
+    if (result == 0)
+        return &made->base;
+    snprintf(why, size, "CUDA's driver says %s", eddy_cuda_result_name(result));
+    destroy(&made->base);
+    return NULL;
+}

@@ -1,0 +1,21 @@
+/* The backend of a GPU (streams/backend.h). Its queues are streams of the driver; tickets are numbers that a stream writes to pinned memory, where the
+ * host polls them; no host function is ever given to the driver. */
+#ifndef EDDY_STREAMS_CUDA_BACKEND_H
+#define EDDY_STREAMS_CUDA_BACKEND_H
+
+#include <streams/backend.h>
+#include <streams/cuda/device.h>
+
+/* NULL, with a sentence in `why`. */
+EDDY_MUST_USE eddy_backend *eddy_cuda_backend_create(const eddy_cuda_device *device, char *why,
+                                                     size_t size);
+/* Of a backend that eddy_cuda_backend_create has made. */
+const eddy_cuda_device *eddy_cuda_backend_device(const eddy_backend *backend);
+eddy_cu_stream eddy_cuda_backend_stream(const eddy_backend_queue *queue);
+/* The row of the ticket in the table of marks (kernels/cuda/parameters.h), and the whole table: the device's memory. */
+eddy_cu_address eddy_cuda_backend_mark(const eddy_backend *backend, uint64_t ticket);
+uint64_t *eddy_cuda_backend_marks(const eddy_backend *backend);
+/* OK, or DEVICE_LOST: the driver has refused what it never refuses while the device works. Any thread. */
+eddy_status eddy_cuda_backend_check(eddy_backend *backend, eddy_cu_result result);
+
+#endif

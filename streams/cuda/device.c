@@ -1,0 +1,62 @@
+#include <stdio.h>
+#include <streams/cuda/device.h>
+
+static eddy_cuda_device devices[EDDY_CUDA_DEVICES];
+
+static int32_t found; /* const after eddy_cuda_devices_find */
+
+int32_t eddy_cuda_devices_find(void) {
+    int count = 0;
+    if (eddy_cuda.device_count(&count) != 0)
+        count = 0;
+    found = count < EDDY_CUDA_DEVICES ? count : EDDY_CUDA_DEVICES;
+    return found;
+}
+
+int32_t eddy_cuda_device_count(void) {
+    return found;
+}
+
+static int attribute(eddy_cu_device number, eddy_cu_attribute which) {
+    int value = 0;
+    return eddy_cuda.device_attribute(&value, which, number) == 0 ? value : 0;
+}
+
+void eddy_cuda_device_describe(int32_t index, eddy_device_info *info) {
+    *info = (eddy_device_info){0};
+    eddy_cu_device number;
+    size_t bytes = 0;
+    if (eddy_cuda.device_get(&number, index) != 0)
+        return;
+    if (eddy_cuda.device_name(info->name, (int)sizeof(info->name), number) != 0)
+        info->name[0] = '\0';
+    if (eddy_cuda.device_memory(&bytes, number) == 0)
+        info->memory_bytes = (int64_t)bytes;
+    info->processor_count = attribute(number, EDDY_CU_PROCESSOR_COUNT);
+}
+
+const eddy_cuda_device *eddy_cuda_device_start(int32_t index, char *why, size_t size) {
+    eddy_cuda_device *device = &devices[index];
+    if (device->context)
+        return device;
+    eddy_cu_result result = eddy_cuda.device_get(&device->number, index);
+    if (result == 0 && !attribute(device->number, EDDY_CU_HAS_STREAM_WRITES)) {
+        snprintf(why, size, "its streams cannot write to memory");
+        return NULL;
+    }
+    if (result == 0)
+        result = eddy_cuda.context_retain(&device->context, device->number);
+    if (result != 0) {
+        device->context = NULL;
+        snprintf(why, size, "CUDA's driver says %s", eddy_cuda_result_name(result));
+        return NULL;
+    }
+    device->index = index;
+    device->processor_count = attribute(device->number, EDDY_CU_PROCESSOR_COUNT);
+    return device;
+}
+
+eddy_cu_result eddy_cuda_device_enter(const eddy_cuda_device *device) {
+    /* The program and other libraries may set the thread's context too: nothing is remembered. */
+    return eddy_cuda.context_set(device->context);
+}

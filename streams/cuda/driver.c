@@ -1,0 +1,60 @@
+#include <dlfcn.h>
+#include <stdio.h>
+#include <streams/cuda/driver.h>
+#include <string.h>
+
+eddy_cuda_driver eddy_cuda;
+
+/* What Eddy's images are made with: a driver runs those of its own release and of older ones. */
+#define NEEDED_VERSION 13000
+
+typedef struct entry {
+    const char *symbol;
+    size_t offset;
+} entry;
+
+static const entry entries[] = {
+#define ENTRY_ROW(symbol, name, parameters) {#symbol, offsetof(eddy_cuda_driver, name)},
+    EDDY_CUDA_DRIVER_LIST(ENTRY_ROW)
+#undef ENTRY_ROW
+};
+
+static eddy_status find_entries(void *library, char *why, size_t size) {
+    for (size_t i = 0; i < sizeof(entries) / sizeof(*entries); i++) {
+        void *symbol = dlsym(library, entries[i].symbol);
+        if (!symbol) {
+            snprintf(why, size, "%s has no %s", EDDY_CUDA_DRIVER_LIBRARY, entries[i].symbol);
+            return EDDY_UNSUPPORTED;
+        }
+        memcpy((char *)&eddy_cuda + entries[i].offset, &symbol, sizeof(symbol));
+    }
+    return EDDY_OK;
+}
+
+const char *eddy_cuda_result_name(eddy_cu_result result) {
+    const char *name = NULL;
+    return eddy_cuda.error_name(result, &name) == 0 && name ? name : "an unknown error";
+}
+
+eddy_status eddy_cuda_driver_open(char *why, size_t size) {
+    void *library = dlopen(EDDY_CUDA_DRIVER_LIBRARY, RTLD_NOW | RTLD_LOCAL);
+    if (!library) {
+        snprintf(why, size, "there is no driver of NVIDIA's (%s)", EDDY_CUDA_DRIVER_LIBRARY);
+        return EDDY_UNSUPPORTED;
+    }
+    eddy_status status = find_entries(library, why, size);
+    if (status != EDDY_OK)
+        return status;
+    int version = 0;
+    eddy_cu_result result = eddy_cuda.init(0);
+    if (result == 0)
+        result = eddy_cuda.driver_version(&version);
+    if (result != 0)
+        snprintf(why, size, "CUDA's driver says %s", eddy_cuda_result_name(result));
+    else if (version < NEEDED_VERSION)
+        snprintf(why, size, "the driver is one of CUDA %d.%d, and %d.%d is needed", version / 1000,
+                 version % 1000 / 10, NEEDED_VERSION / 1000, NEEDED_VERSION % 1000 / 10);
+    else
+        return EDDY_OK;
+    return EDDY_UNSUPPORTED;
+}

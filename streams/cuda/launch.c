@@ -1,0 +1,111 @@
+#include <kernels/cuda/images.h>
+#include <kernels/cuda/launch.h>
+#include <streams/cuda/backend.h>
+#include <streams/cuda/launch.h>
+
+/* Blocks that a multiprocessor works on at once, of the usual size: 2,048 threads. */
+#define BLOCKS_OF_PROCESSOR 8
+
+/* cuLaunchKernel's `extra`: the parameters as one block. */
+#define PARAMETERS_AT ((void *)1)
+#define PARAMETERS_BYTES ((void *)2)
+#define PARAMETERS_END ((void *)0)
+
+/* ---- loading ---- */
+
+/* Of two threads that load it at once one keeps its own. */
+static eddy_cu_result load_module(eddy_cuda_image *image, int32_t device, eddy_cu_module *module) {
+    void *loaded = eddy_load_acquire(&image->modules[device]);
+    if (EDDY_UNLIKELY(!loaded)) {
+        eddy_cu_module own;
+        eddy_cu_result result = eddy_cuda.module_load(&own, image->data);
+        if (result != 0)
+            return result;
+        if (eddy_cas_acq_rel(&image->modules[device], &loaded, (void *)own))
+            loaded = own;
+        else
+            (void)eddy_cuda.module_unload(own);
+    }
+    *module = loaded;
+    return 0;
+}
+
+static eddy_cu_result load(const eddy_cuda_function *function, int32_t device,
+                           eddy_cu_function *loaded) {
+    *loaded = eddy_load_acquire(&function->loaded[device]);
+    if (EDDY_LIKELY(*loaded != NULL))
+        return 0;
+    eddy_cu_module module;
+    eddy_cu_result result = load_module(function->image, device, &module);
+    if (result == 0)
+        result = eddy_cuda.module_function(loaded, module, function->symbol);
+    if (result == 0)
+        eddy_store_release(&function->loaded[device], (void *)*loaded);
+    return result;
+}
+
+/* ---- launching ---- */
+
+static void fill_gate(const eddy_backend_launch *launch, eddy_cuda_gate *gate) {
+    eddy_backend *backend = launch->queue->backend;
+    *gate = (eddy_cuda_gate){
+        .ticket = launch->ticket,
+        .marks = eddy_cuda_backend_marks(backend),
+        .word = (eddy_cuda_word *)(void *)eddy_backend_error(backend, launch->ticket)};
+    for (uint32_t i = 0; i < launch->source_count; i++) {
+        uint64_t behind = launch->ticket - launch->sources[i];
+        EDDY_ASSERT(behind > 0 && behind < EDDY_CUDA_WORDS / 2);
+        gate->behind[i] = (uint16_t)behind;
+    }
+}
+
+static eddy_cu_result launch_function(const eddy_backend_launch *launch,
+                                      const eddy_cuda_function *function, void *parameters,
+                                      size_t bytes, uint32_t blocks) {
+    const eddy_cuda_device *device = eddy_cuda_backend_device(launch->queue->backend);
+    eddy_cu_function loaded;
+    eddy_cu_result result = eddy_cuda_device_enter(device);
+    if (result == 0)
+        result = load(function, device->index, &loaded);
+    if (result != 0)
+        return result;
+    fill_gate(launch, parameters);
+    void *extra[] = {PARAMETERS_AT, parameters, PARAMETERS_BYTES, &bytes, PARAMETERS_END};
+    return eddy_cuda.launch(loaded, blocks, 1, 1, EDDY_CUDA_BLOCK, 1, 1, 0,
+                            eddy_cuda_backend_stream(launch->queue), NULL, extra);
+}
+
+/* To what is launched later, and to who ends the call: it has failed for lack of memory. */
+static void say_out_of_memory(const eddy_kernel_call *call) {
+    eddy_backend *backend = call->launch->queue->backend;
+    (void)backend->class->skip(call->launch->queue, call->launch->ticket);
+    eddy_store_relaxed(&call->error->position, 0);
+    eddy_store_relaxed(&call->error->status, (int32_t)EDDY_OUT_OF_MEMORY);
+}
+
+void eddy_cuda_launch(const eddy_kernel_call *call, const eddy_cuda_function *function,
+                      void *parameters, size_t bytes, uint32_t blocks) {
+    eddy_cu_result result = launch_function(call->launch, function, parameters, bytes, blocks);
+    if (EDDY_UNLIKELY(result == EDDY_CU_OUT_OF_MEMORY))
+        say_out_of_memory(call);
+    else
+        (void)eddy_cuda_backend_check(call->launch->queue->backend, result);
+}
+
+uint32_t eddy_cuda_blocks(const eddy_kernel_call *call, int64_t work, int64_t of_block) {
+    const eddy_cuda_device *device = eddy_cuda_backend_device(call->launch->queue->backend);
+    int64_t most = (int64_t)device->processor_count * BLOCKS_OF_PROCESSOR;
+    int64_t blocks = (work + of_block - 1) / of_block;
+    return (uint32_t)(blocks < 1 ? 1 : blocks < most ? blocks : most);
+}
+
+static eddy_cuda_image look_image = {.data = eddy_cuda_image_look};
+static _Atomic(void *) look_loaded[EDDY_CUDA_DEVICES];
+static const eddy_cuda_function look_function = {"eddy_look", &look_image, look_loaded};
+
+eddy_status eddy_cuda_launch_look(const eddy_backend_launch *launch) {
+    eddy_cuda_look parameters;
+    return eddy_cuda_backend_check(
+        launch->queue->backend,
+        launch_function(launch, &look_function, &parameters, sizeof(parameters), 1));
+}

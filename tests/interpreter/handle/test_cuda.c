@@ -1,0 +1,261 @@
+/* CUDA devices through the public functions, on the fake driver (tests/fake_cuda), which says what the real one would not forgive. Ops have the CPU's bits. */
+#include <criterion/criterion.h>
+#include <dlfcn.h>
+#include <eddy/eddy.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static eddy_tensor *numbers(eddy_device device) {
+    static const float data[6] = {1, 2, 3, 4, 5, 6};
+    eddy_from_data_options options = {.size = sizeof(options), .device = device};
+    return eddy_from_data(data, EDDY_SHAPE(2, 3), EDDY_F32, &options);
+}
+
+static void expect_elements(eddy_tensor *tensor, const float *expected, int count) {
+    float found[64];
+    cr_assert_eq(eddy_read(tensor, found, (size_t)count * sizeof(float), NULL), EDDY_OK);
+    for (int i = 0; i < count; i++)
+        cr_assert_eq(found[i], expected[i], "element %d: %g", i, (double)found[i]);
+}
+
+static void expect_error(eddy_status status, const char *word) {
+    eddy_error error = {0};
+    cr_assert_eq(eddy_error_take(&error), status, "%s", error.message);
+    cr_assert_not_null(strstr(error.message, word), "%s", error.message);
+}
+
+/* The fake makes a process that it has found something in fail, after its end; a test says so within. */
+static void expect_no_findings(void) {
+    cr_assert_eq(eddy_sync(EDDY_FOREVER), EDDY_OK);
+    int (*findings)(void);
+    *(void **)&findings = dlsym(dlopen("libcuda.so.1", RTLD_NOW), "fake_cuda_findings");
+    cr_assert_not_null(findings);
+    cr_assert_eq(findings(), 0);
+}
+
+Test(cuda, devices_are_counted_and_described) {
+    cr_assert_eq(eddy_device_count(EDDY_DEVICE_CUDA), 2);
+    eddy_device_info info = {.size = sizeof(info)};
+    cr_assert_eq(eddy_device_describe(EDDY_CUDA(1), &info), EDDY_OK);
+    cr_assert(info.name[0] != '\0' && info.memory_bytes > 0 && info.processor_count > 0);
+    cr_assert_eq(eddy_device_describe(EDDY_CUDA(2), &info), EDDY_UNSUPPORTED);
+    expect_error(EDDY_UNSUPPORTED, "cuda:2");
+}
+
+Test(cuda, tensors_go_there_and_back_and_on) {
+    eddy_scope *scope = eddy_scope_begin();
+    eddy_tensor *here = numbers(EDDY_CPU);
+    eddy_tensor *there = eddy_to_device(eddy_transpose(here, 0, 1), EDDY_CUDA(0));
+    cr_assert_eq(eddy_device_of(there).kind, EDDY_DEVICE_CUDA);
+    expect_elements(there, (float[]){1, 4, 2, 5, 3, 6}, 6);
+    eddy_tensor *on = eddy_to_device(eddy_narrow(there, 0, 1, 2), EDDY_CUDA(1));
+    cr_assert_eq(eddy_device_of(on).index, 1);
+    eddy_tensor *back = eddy_to_device(eddy_add(on, on), EDDY_CPU);
+    expect_elements(back, (float[]){4, 10, 6, 12}, 4);
+    eddy_scope_end(scope);
+    cr_assert_eq(eddy_live_count(), 0);
+    expect_no_findings();
+}
+
+/* Layouts, dtypes, numbers and targets, in a program that runs ahead of the device. */
+static void compute(eddy_device device, float *result) {
+    eddy_scope *scope = eddy_scope_begin();
+    cr_assert_eq(eddy_device_scope_begin(device), EDDY_OK);
+    eddy_tensor *x = numbers(device), *y = eddy_full(EDDY_SHAPE(3), EDDY_S(0.75), EDDY_F32, NULL);
+    for (int i = 0; i < 50; i++) {
+        eddy_tensor *t = eddy_tanh(eddy_mul_s(eddy_add(x, y), EDDY_S(0.3)));
+        eddy_tensor *columns = eddy_transpose(t, 0, 1);
+        eddy_tensor *half = eddy_cast(eddy_exp(columns), EDDY_BF16);
+        eddy_tensor *chosen = eddy_where(eddy_gt_s(columns, EDDY_S(0.5)),
+                                         eddy_cast(eddy_mul(half, half), EDDY_F32), columns);
+        cr_assert_eq(eddy_add_inplace(eddy_select(x, 0, 1), eddy_select(chosen, 1, 0)), EDDY_OK);
+        cr_assert_eq(eddy_copy_into(eddy_neg(eddy_select(chosen, 1, 1)), y), EDDY_OK);
+    }
+    cr_assert_eq(eddy_read(eddy_clone(eddy_transpose(x, 0, 1)), result, 6 * sizeof(float), NULL),
+                 EDDY_OK);
+    eddy_device_scope_end();
+    eddy_scope_end(scope);
+}
+
+Test(cuda, a_program_of_small_ops_has_the_bits_of_the_cpu) {
+    float here[6], there[6];
+    compute(EDDY_CPU, here);
+    compute(EDDY_CUDA(0), there);
+    cr_assert_arr_eq(here, there, sizeof(here));
+    expect_no_findings();
+}
+
+Test(cuda, what_has_no_kernel_there_is_refused_at_the_call) {
+    eddy_scope *scope = eddy_scope_begin();
+    eddy_tensor *there = numbers(EDDY_CUDA(0));
+    cr_assert_null(eddy_matmul(there, eddy_transpose(there, 0, 1)));
+    expect_error(EDDY_UNSUPPORTED, "it has no kernel for cuda");
+    eddy_scope_end(scope);
+}
+
+Test(cuda, operands_of_two_devices_are_refused) {
+    eddy_scope *scope = eddy_scope_begin();
+    eddy_tensor *here = numbers(EDDY_CPU), *there = numbers(EDDY_CUDA(0)),
+                *elsewhere = numbers(EDDY_CUDA(1)), *far = numbers(EDDY_FAR(0));
+    cr_assert_null(eddy_add(here, there));
+    expect_error(EDDY_DEVICE_MISMATCH, "device");
+    cr_assert_null(eddy_add(there, elsewhere));
+    expect_error(EDDY_DEVICE_MISMATCH, "device");
+    cr_assert_null(eddy_add(there, far));
+    expect_error(EDDY_DEVICE_MISMATCH, "device");
+    cr_assert_null(eddy_to_device(here, EDDY_CUDA(9)));
+    expect_error(EDDY_UNSUPPORTED, "cuda:9");
+    expect_elements(eddy_to_device(far, EDDY_CUDA(1)), (float[]){1, 2, 3, 4, 5, 6}, 6);
+    eddy_scope_end(scope);
+    expect_no_findings();
+}
+
+Test(cuda, what_is_written_through_a_map_is_copied_back) {
+    eddy_scope *scope = eddy_scope_begin();
+    eddy_tensor *there = numbers(EDDY_CUDA(0));
+    float *elements = eddy_map(there, EDDY_READ | EDDY_WRITE, EDDY_FOREVER);
+    cr_assert_eq(elements[5], 6);
+    elements[5] = 60;
+    eddy_tensor *twice = eddy_add(there, there);
+    cr_assert_not(eddy_is_ready(twice));
+    cr_assert_eq(eddy_unmap(there), EDDY_OK);
+    expect_elements(twice, (float[]){2, 4, 6, 8, 10, 120}, 6);
+    eddy_scope_end(scope);
+    expect_no_findings();
+}
+
+Test(cuda, streams_and_events_order_what_they_have_to) {
+    eddy_scope *scope = eddy_scope_begin();
+    eddy_stream *streams[3];
+    eddy_tensor *x = numbers(EDDY_CUDA(0)), *sums[3];
+    for (int i = 0; i < 3; i++)
+        cr_assert_not_null(streams[i] = eddy_stream_create(EDDY_CUDA(0), NULL));
+    for (int round = 0; round < 10; round++) {
+        for (int i = 0; i < 3; i++) {
+            cr_assert_eq(eddy_stream_scope_begin(streams[i]), EDDY_OK);
+            sums[i] = eddy_add(x, i > 0 ? sums[i - 1] : x);
+            eddy_stream_scope_end();
+        }
+        eddy_event *event = eddy_event_record(streams[2]);
+        cr_assert_eq(eddy_stream_wait(streams[0], event), EDDY_OK);
+        cr_assert_eq(eddy_stream_scope_begin(streams[round % 3]), EDDY_OK);
+        cr_assert_eq(eddy_sub_inplace(x, eddy_mul_s(sums[round % 3], EDDY_S(0.25))), EDDY_OK);
+        eddy_stream_scope_end();
+        eddy_event_release(&event);
+    }
+    float found[6];
+    cr_assert_eq(eddy_read(x, found, sizeof(found), NULL), EDDY_OK);
+    float expected = 1;
+    for (int round = 0; round < 10; round++)
+        expected -= expected * (float)(round % 3 + 2) * 0.25f;
+    cr_assert_eq(found[0], expected);
+    for (int i = 0; i < 3; i++)
+        eddy_stream_release(&streams[i]);
+    eddy_scope_end(scope);
+    expect_no_findings();
+}
+
+/* A failure is known late, what depends on it is skipped, and what was there before it can be had again. */
+Test(cuda, what_depends_on_a_failure_is_skipped) {
+    eddy_scope *scope = eddy_scope_begin();
+    eddy_tensor *kept = numbers(EDDY_CUDA(0));
+    cr_assert_eq(eddy_device_memory_limit_set(EDDY_CUDA(0), 8 << 20), EDDY_OK);
+    eddy_tensor *large =
+        eddy_zeros(EDDY_SHAPE(3, 1 << 20), EDDY_F32, EDDY_OPTIONS(zeros, .device = EDDY_CUDA(0)));
+    cr_assert_not_null(large);
+    eddy_tensor *row = eddy_narrow(eddy_select(large, 0, 1), 0, 5, 3);
+    cr_assert_eq(eddy_add_inplace(kept, row), EDDY_OK);
+    eddy_tensor *after = eddy_add(kept, kept);
+    cr_assert_eq(eddy_wait(after, EDDY_FOREVER), EDDY_OUT_OF_MEMORY);
+    expect_error(EDDY_OUT_OF_MEMORY, "zeros");
+    cr_assert_eq(eddy_recover(EDDY_LIST(kept)), EDDY_OK);
+    expect_elements(kept, (float[]){1, 2, 3, 4, 5, 6}, 6);
+    eddy_scope_end(scope);
+    expect_no_findings();
+}
+
+Test(cuda, memory_is_counted_trimmed_and_shown) {
+    eddy_device device = EDDY_CUDA(1);
+    eddy_tensor *x =
+        eddy_zeros(EDDY_SHAPE(1024, 256), EDDY_F32, EDDY_OPTIONS(zeros, .device = device));
+    cr_assert_eq(eddy_sync(EDDY_FOREVER), EDDY_OK);
+    eddy_device_memory memory = {.size = sizeof(memory)};
+    cr_assert_eq(eddy_device_memory_read(device, &memory), EDDY_OK);
+    cr_assert_eq(memory.live_bytes, 1 << 20);
+    cr_assert_gt(memory.limit_bytes, memory.live_bytes);
+    eddy_release(&x);
+    cr_assert_eq(eddy_sync(EDDY_FOREVER), EDDY_OK);
+    cr_assert_geq(eddy_device_memory_trim(device), 1 << 20);
+    cr_assert_eq(eddy_device_memory_read(device, &memory), EDDY_OK);
+    cr_assert_eq(memory.live_bytes + memory.cached_bytes, 0);
+    expect_no_findings();
+}
+
+Test(cuda, a_lost_device_takes_its_own_tensors_only) {
+    setenv("FAKE_CUDA_FAIL_ENTRY", "cuLaunchKernel:3", 1);
+    eddy_scope *scope = eddy_scope_begin();
+    eddy_tensor *there = numbers(EDDY_CUDA(0)), *other = numbers(EDDY_CUDA(1)),
+                *here = numbers(EDDY_CPU);
+    eddy_tensor *sum = there;
+    for (int i = 0; i < 8; i++)
+        sum = eddy_add(sum, there);
+    cr_assert_eq(eddy_wait(sum, EDDY_FOREVER), EDDY_DEVICE_LOST);
+    expect_error(EDDY_DEVICE_LOST, "the device is lost");
+    cr_assert_eq(eddy_wait(eddy_add(there, there), EDDY_FOREVER), EDDY_DEVICE_LOST);
+    eddy_error_take(NULL);
+    expect_elements(eddy_add(other, other), (float[]){2, 4, 6, 8, 10, 12}, 6);
+    expect_elements(eddy_add(here, here), (float[]){2, 4, 6, 8, 10, 12}, 6);
+    eddy_scope_end(scope);
+}
+
+Test(cuda, programs_are_refused_and_their_ops_have_run) {
+    eddy_scope *scope = eddy_scope_begin();
+    eddy_tensor *there = numbers(EDDY_CUDA(0));
+    cr_assert_eq(eddy_record_begin(NULL), EDDY_OK);
+    eddy_tensor *twice = eddy_add(there, there);
+    cr_assert_null(eddy_record_end(
+        EDDY_BINDINGS({"x", there, EDDY_ROLE_INPUT}, {"y", twice, EDDY_ROLE_OUTPUT})));
+    expect_error(EDDY_UNSUPPORTED, "cuda");
+    expect_elements(twice, (float[]){2, 4, 6, 8, 10, 12}, 6);
+    eddy_scope_end(scope);
+}
+
+Test(cuda, a_forked_child_is_refused_and_the_parent_goes_on) {
+    eddy_scope *scope = eddy_scope_begin();
+    eddy_tensor *there = numbers(EDDY_CUDA(0)), *sum = eddy_add(there, there);
+    pid_t child = fork();
+    if (child == 0) {
+        bool is_well = eddy_wait(sum, EDDY_FOREVER) == EDDY_FORKED;
+        eddy_error_take(NULL);
+#ifndef __SANITIZE_THREAD__ /* it starts no thread behind a fork */
+        eddy_tensor *own = numbers(EDDY_CPU);
+        is_well &= own && eddy_item_f64(eddy_sum(own, EDDY_ALL_AXES, NULL), NULL) == 21;
+        eddy_error error;
+        is_well &= !numbers(EDDY_CUDA(0)) && eddy_error_take(&error) == EDDY_UNSUPPORTED &&
+                   strstr(error.message, "fork");
+#endif
+        _exit(is_well ? 0 : 1);
+    }
+    int status;
+    cr_assert_eq(waitpid(child, &status, 0), child);
+    cr_assert_eq(status, 0);
+    expect_elements(sum, (float[]){2, 4, 6, 8, 10, 12}, 6);
+    eddy_scope_end(scope);
+    expect_no_findings();
+}
+
+Test(cuda, a_shutdown_ends_what_is_under_way) {
+    for (int round = 0; round < 5; round++) {
+        eddy_runtime *runtime = eddy_runtime_create(NULL);
+        cr_assert_eq(eddy_runtime_use(runtime), EDDY_OK);
+        eddy_scope *scope = eddy_scope_begin();
+        eddy_tensor *x = numbers(EDDY_CUDA(0));
+        for (int i = 0; i < 40; i++)
+            x = eddy_mul_s(x, EDDY_S(0.5));
+        eddy_scope_end(scope);
+        cr_assert_eq(eddy_runtime_shutdown(runtime, EDDY_FOREVER), EDDY_OK);
+        eddy_runtime_release(&runtime);
+    }
+}

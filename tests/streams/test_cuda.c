@@ -1,0 +1,206 @@
+/* The backend of GPUs on the fake driver (tests/fake_cuda), which checks the calls and finds missing waits: seeds are the fake's, one a process, so that the
+ * tests run in many processes (tests/streams/meson.build). */
+#include <base/memory.h>
+#include <criterion/criterion.h>
+#include <dlfcn.h>
+#include <kernels/cuda/launch.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <streams/cuda/backend.h>
+#include <string.h>
+#include <unistd.h>
+
+#define BYTES 4096
+
+static eddy_backend *cuda;
+static eddy_backend_queue *queues[3];
+
+static void begin(void) {
+    char why[160] = "";
+    alarm(120);
+    cr_assert_eq(eddy_cuda_driver_open(why, sizeof(why)), EDDY_OK, "%s", why);
+    cr_assert_eq(eddy_cuda_devices_find(), 2);
+    const eddy_cuda_device *device = eddy_cuda_device_start(0, why, sizeof(why));
+    cr_assert_not_null(device, "%s", why);
+    cuda = eddy_cuda_backend_create(device, why, sizeof(why));
+    cr_assert_not_null(cuda, "%s", why);
+    for (uint32_t q = 0; q < 3; q++) {
+        queues[q] = cuda->class->queue_create(cuda, (int32_t)q);
+        cr_assert_not_null(queues[q]);
+        cr_assert_eq(queues[q]->number, q);
+        cr_assert_eq(queues[q]->backend, cuda);
+    }
+}
+
+static int findings(void) {
+    int (*count)(void);
+    *(void **)&count = dlsym(dlopen(EDDY_CUDA_DRIVER_LIBRARY, RTLD_NOW), "fake_cuda_findings");
+    cr_assert_not_null(count);
+    return count();
+}
+
+static void end(void) {
+    cuda->class->destroy(cuda);
+    cr_assert_eq(eddy_memory_counted(EDDY_MEMORY_RUNTIME).bytes, 0);
+    cr_assert_eq(findings(), 0);
+}
+
+static void *take(int64_t bytes) {
+    void *data = cuda->class->memory_acquire(cuda, bytes);
+    cr_assert_not_null(data);
+    cr_assert_eq((uintptr_t)data % 512, 0);
+    return data;
+}
+
+static void give(void *data) {
+    cuda->class->memory_release(cuda, data, BYTES);
+}
+
+static void mark(int queue, uint64_t ticket) {
+    cr_assert_eq(cuda->class->mark(queues[queue], ticket), EDDY_OK);
+}
+
+static void copy(int queue, void *to, const void *from, eddy_copy_direction direction) {
+    cr_assert_eq(cuda->class->copy(queues[queue], to, from, BYTES, direction), EDDY_OK);
+}
+
+static void await_ticket(int queue, uint64_t ticket) {
+    for (;;) {
+        uint32_t seen = eddy_doorbell_seen(&cuda->progress);
+        if (eddy_load_acquire(&queues[queue]->completed) >= ticket)
+            return;
+        cuda->class->await(cuda, seen);
+    }
+}
+
+Test(cuda, queues_are_as_many_as_there_may_be) {
+    begin();
+    for (uint32_t q = 3; q < EDDY_BACKEND_QUEUES; q++)
+        cr_assert_not_null(cuda->class->queue_create(cuda, -5));
+    cr_assert_null(cuda->class->queue_create(cuda, 0));
+    end();
+}
+
+Test(cuda, copies_wait_for_what_they_need) {
+    static unsigned char there[BYTES], back[BYTES];
+    begin();
+    void *first = take(BYTES), *second = take(BYTES);
+    for (uint64_t round = 0; round < 20; round++) {
+        memset(there, (int)round + 1, sizeof(there));
+        uint64_t ticket = 3 * round + 1;
+        copy(0, first, there, EDDY_COPY_TO_DEVICE);
+        mark(0, ticket);
+        cr_assert_eq(cuda->class->wait(queues[1], queues[0], ticket), EDDY_OK);
+        copy(1, second, first, EDDY_COPY_ON_DEVICE);
+        mark(1, ticket + 1);
+        cr_assert_eq(cuda->class->wait(queues[2], queues[1], ticket + 1), EDDY_OK);
+        copy(2, back, second, EDDY_COPY_TO_HOST);
+        mark(2, ticket + 2);
+        await_ticket(2, ticket + 2);
+        cr_assert_eq(memcmp(there, back, sizeof(back)), 0);
+    }
+    await_ticket(0, 58);
+    give(first);
+    give(second);
+    end();
+}
+
+/* That the fake would find it is what the test above stands on. */
+Test(cuda, a_wait_left_out_is_found) {
+    static unsigned char there[BYTES];
+    unsetenv("FAKE_CUDA_ABORT");
+    begin();
+    void *data = take(BYTES);
+    copy(0, data, there, EDDY_COPY_TO_DEVICE);
+    copy(1, data, there, EDDY_COPY_TO_DEVICE);
+    mark(0, 1);
+    mark(1, 2);
+    await_ticket(0, 1);
+    await_ticket(1, 2);
+    give(data);
+    cuda->class->destroy(cuda);
+    cr_assert_gt(findings(), 0);
+    _exit(0); /* the fake makes a process with findings fail */
+}
+
+static eddy_status look(int queue, uint64_t ticket, uint64_t source) {
+    eddy_backend_launch launch = {
+        .queue = queues[queue], .ticket = ticket, .sources = {source}, .source_count = source != 0};
+    return cuda->class->look(&launch);
+}
+
+static int32_t said(uint64_t ticket) {
+    return eddy_load_relaxed(&eddy_backend_error(cuda, ticket)->status);
+}
+
+Test(cuda, a_look_says_skipped_behind_what_was_skipped) {
+    begin();
+    cr_assert_eq(cuda->class->skip(queues[0], 1), EDDY_OK);
+    mark(0, 1);
+    cr_assert_eq(look(0, 2, 1), EDDY_OK);
+    mark(0, 2);
+    cr_assert_eq(cuda->class->wait(queues[1], queues[0], 2), EDDY_OK);
+    cr_assert_eq(look(1, 3, 2), EDDY_OK);
+    mark(1, 3);
+    cr_assert_eq(look(1, 4, 0), EDDY_OK);
+    mark(1, 4);
+    cr_assert_eq(look(1, 5, 4), EDDY_OK);
+    mark(1, 5);
+    await_ticket(1, 5);
+    cr_assert_eq(said(1), EDDY_SKIPPED);
+    cr_assert_eq(said(2), EDDY_SKIPPED);
+    cr_assert_eq(said(3), EDDY_SKIPPED);
+    cr_assert_eq(said(4), EDDY_OK);
+    cr_assert_eq(said(5), EDDY_OK);
+    end();
+}
+
+/* A row of the table of marks is never cleared. */
+Test(cuda, marks_of_an_earlier_round_mean_nothing) {
+    begin();
+    cr_assert_eq(cuda->class->skip(queues[0], 1), EDDY_OK);
+    mark(0, 1);
+    uint64_t later = 1 + EDDY_BACKEND_WORDS;
+    mark(0, later);
+    cr_assert_eq(look(0, later + 1, later), EDDY_OK);
+    mark(0, later + 1);
+    await_ticket(0, later + 1);
+    cr_assert_eq(said(later + 1), EDDY_OK);
+    end();
+}
+
+Test(cuda, memory_ends_and_comes_back) {
+    begin();
+    void *blocks[64];
+    int count = 0;
+    while (count < 64 && (blocks[count] = cuda->class->memory_acquire(cuda, 16 << 20)))
+        count++;
+    cr_assert(count > 0 && count < 64, "%d blocks", count);
+    cr_assert_not(eddy_load_acquire(&cuda->is_lost)); /* out of memory is no loss */
+    give(blocks[--count]);
+    blocks[count++] = take(16 << 20);
+    while (count > 0)
+        give(blocks[--count]);
+    end();
+}
+
+Test(cuda, an_error_of_the_driver_loses_the_device) {
+    static unsigned char there[BYTES];
+    setenv("FAKE_CUDA_FAIL_ENTRY", "cuMemcpyHtoDAsync_v2:2", 1);
+    begin();
+    void *data = take(BYTES);
+    copy(0, data, there, EDDY_COPY_TO_DEVICE);
+    mark(0, 1);
+    cr_assert_eq(cuda->class->copy(queues[0], data, there, BYTES, EDDY_COPY_TO_DEVICE),
+                 EDDY_DEVICE_LOST);
+    cr_assert(eddy_load_acquire(&cuda->is_lost));
+    cr_assert_eq(cuda->class->mark(queues[0], 2), EDDY_DEVICE_LOST);
+    cr_assert_eq(cuda->class->wait(queues[1], queues[0], 2), EDDY_DEVICE_LOST);
+    cr_assert_eq(cuda->class->skip(queues[1], 3), EDDY_DEVICE_LOST);
+    cr_assert_eq(look(1, 4, 3), EDDY_DEVICE_LOST);
+    cr_assert_null(cuda->class->memory_acquire(cuda, BYTES));
+    cuda->class->await(cuda, eddy_doorbell_seen(&cuda->progress) - 1); /* returns: it has rung */
+    give(data);
+    cuda->class->destroy(cuda);
+    cr_assert_eq(eddy_memory_counted(EDDY_MEMORY_RUNTIME).bytes, 0);
+}
