@@ -180,11 +180,14 @@ static bool has_progress(cuda_backend *made) {
     return has_any;
 }
 
+/* Whether something is to be completed, or was since has_progress was called last: what is marked and completed in between rings no bell. */
 static bool is_working(cuda_backend *made) {
     uint32_t count = eddy_load_acquire(&made->queue_count);
     for (uint32_t q = 0; q < count; q++) {
         cuda_queue *queue = &made->shared->queues[q];
-        if (eddy_load_seq_cst(&queue->marked) != eddy_load_acquire(&queue->base.completed))
+        uint64_t marked = eddy_load_seq_cst(&queue->marked);
+        uint64_t completed = eddy_load_acquire(&queue->base.completed);
+        if (marked != completed || completed != queue->noticed)
             return true;
     }
     return false;

@@ -5,12 +5,11 @@ static eddy_cuda_device devices[EDDY_CUDA_DEVICES];
 
 static int32_t found; /* const after eddy_cuda_devices_find */
 
-int32_t eddy_cuda_devices_find(void) {
+void eddy_cuda_devices_find(void) {
     int count = 0;
     if (eddy_cuda.device_count(&count) != 0)
         count = 0;
     found = count < EDDY_CUDA_DEVICES ? count : EDDY_CUDA_DEVICES;
-    return found;
 }
 
 int32_t eddy_cuda_device_count(void) {

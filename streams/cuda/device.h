@@ -15,7 +15,7 @@ typedef struct eddy_cuda_device {
 } eddy_cuda_device;
 
 /* Counts them, once, after eddy_cuda_driver_open. */
-int32_t eddy_cuda_devices_find(void);
+void eddy_cuda_devices_find(void);
 /* How many there are. Any thread. */
 int32_t eddy_cuda_device_count(void);
 void eddy_cuda_device_describe(int32_t index, eddy_device_info *info);

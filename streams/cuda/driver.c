@@ -49,7 +49,9 @@ eddy_status eddy_cuda_driver_open(char *why, size_t size) {
     eddy_cu_result result = eddy_cuda.init(0);
     if (result == 0)
         result = eddy_cuda.driver_version(&version);
-    if (result != 0)
+    if (result == EDDY_CU_NO_DEVICE)
+        snprintf(why, size, "CUDA's driver finds no device");
+    else if (result != 0)
         snprintf(why, size, "CUDA's driver says %s", eddy_cuda_result_name(result));
     else if (version < NEEDED_VERSION)
         snprintf(why, size, "the driver is one of CUDA %d.%d, and %d.%d is needed", version / 1000,
