@@ -5,7 +5,8 @@
 
 #include <kernels/kernel.h>
 
-#define EDDY_CUDA_KERNEL_NAMES(row) row(copy) row(empty) row(full)
+#define EDDY_CUDA_KERNEL_NAMES(row)                                                                \
+    row(copy) row(embedding) row(empty) row(full) row(gather) row(index_select) row(one_hot)
 
 #define EDDY_CUDA_KERNEL_DECLARE(name) extern const eddy_kernel eddy_cuda_##name;
 EDDY_CUDA_KERNEL_NAMES(EDDY_CUDA_KERNEL_DECLARE)

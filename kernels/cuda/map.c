@@ -87,7 +87,8 @@ static void launch_part(const map *m, const part *of) {
 static part cut(const map *m, const part *of, int64_t begin, int64_t length) {
     part some = {.first = of->first, .length = length, .inner = of->inner};
     for (int32_t o = 0; o < m->walk->operand_count; o++)
-        some.data[o] = of->data[o] + begin * stride_bytes(m, o, of->first);
+        some.data[o] =
+            (char *)((uintptr_t)of->data[o] + (uintptr_t)(begin * stride_bytes(m, o, of->first)));
     return some;
 }
 
@@ -121,11 +122,12 @@ void eddy_cuda_map(const eddy_kernel_call *call, const eddy_cuda_forms *forms,
     int64_t count = eddy_walk_count(walk);
     if (count == 0)
         return;
-    if (is_dense(&m)) {
+    if (forms->dense.symbol && is_dense(&m)) {
         launch_dense(&m, count);
         return;
     }
-    part whole = {.length = walk->dims[0], .inner = count / walk->dims[0]};
+    int64_t length = walk->rank > 0 ? walk->dims[0] : 1;
+    part whole = {.length = length, .inner = count / length};
     for (int32_t o = 0; o < walk->operand_count; o++)
         whole.data[o] = operands[o].data;
     launch_strided(&m, &whole);

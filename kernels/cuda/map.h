@@ -5,7 +5,7 @@
 #include <kernels/cpu/walk.h>
 #include <kernels/cuda/launch.h>
 
-/* The two kernels of such an op, of eddy_cuda_dense and of eddy_cuda_strided. */
+/* The two kernels of such an op, of eddy_cuda_dense and of eddy_cuda_strided. One that has no dense form has no symbol there. */
 typedef struct eddy_cuda_forms {
     eddy_cuda_function dense, strided;
 } eddy_cuda_forms;
@@ -20,6 +20,7 @@ typedef struct eddy_cuda_forms {
         }                                                                                          \
     }
 
+/* Without data it is a number that begins at 0, and its strides are what the dims add to it (kernels/cuda/strided.cuh). */
 typedef struct eddy_cuda_operand {
     void *data;
     eddy_dtype dtype;

@@ -69,6 +69,19 @@ template <class op, class output, class... inputs> struct eddy_grid_elements {
     const eddy_grid_elements<__VA_ARGS__> name##_element_bytes;                                    \
     }
 
+/* ---- memory that several threads change. Those of a device run on one thread here; the host looks on. ---- */
+
+inline unsigned atomicCAS_system(unsigned *at, unsigned expected, unsigned value) {
+    __atomic_compare_exchange_n(at, &expected, value, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
+    return expected;
+}
+inline unsigned atomicExch_system(unsigned *at, unsigned value) {
+    return __atomic_exchange_n(at, value, __ATOMIC_SEQ_CST);
+}
+inline void __threadfence_system() {
+    __atomic_thread_fence(__ATOMIC_SEQ_CST);
+}
+
 #define EDDY_CUDA_MEMBER inline
 #define EDDY_CUDA_ROLLED
 

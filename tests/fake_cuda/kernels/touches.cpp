@@ -1,0 +1,62 @@
+/* What kernels touch that are no elementwise ones, by their parameters: for the fake driver (tests/fake_cuda/README.md). */
+#include <kernels/cuda/index.h>
+#include <kernels/cuda/parameters.h>
+
+typedef void touch_fn(void *context, const void *begin, size_t bytes, int is_write);
+
+/* Bytes [begin, end) from an address on. */
+struct range {
+    int64_t begin, end;
+
+    void reach(int64_t last, int64_t stride) {
+        *(stride < 0 ? &begin : &end) += last * stride;
+    }
+    void touch(touch_fn *say, void *context, const void *data, bool is_write) const {
+        say(context, (const char *)data + begin, (size_t)(end - begin), is_write);
+    }
+};
+
+/* ---- eddy_cuda_strided ---- */
+
+static range range_of(const eddy_cuda_strided &p, int operand, int64_t bytes) {
+    range all = {0, bytes};
+    for (int d = 0; d < p.rank; d++)
+        all.reach((int64_t)p.dims[d].divisor - 1, p.strides[operand][d]);
+    return all;
+}
+
+static int64_t index_bytes(const eddy_cuda_strided &p) {
+    return p.attributes[EDDY_CUDA_PICK_FLAGS] & EDDY_CUDA_PICK_IS_WIDE ? 8 : 4;
+}
+
+/* Of the input all that an index may name. */
+static void touch_pick(const eddy_cuda_strided &p, int64_t bytes, touch_fn *say, void *context) {
+    range_of(p, EDDY_CUDA_PICK_INDEX, index_bytes(p))
+        .touch(say, context, p.data[EDDY_CUDA_PICK_INDEX], false);
+    const int64_t bound = (int64_t)p.attributes[EDDY_CUDA_PICK_BOUND];
+    if (bound == 0 || p.attributes[EDDY_CUDA_PICK_FLAGS] & EDDY_CUDA_PICK_ONLY_LOOKS)
+        return;
+    range input = range_of(p, EDDY_CUDA_PICK_INPUT, bytes);
+    input.reach(bound - 1, (int64_t)p.attributes[EDDY_CUDA_PICK_STEP]);
+    input.touch(say, context, p.data[EDDY_CUDA_PICK_INPUT], false);
+    range_of(p, EDDY_CUDA_PICK_OUTPUT, bytes)
+        .touch(say, context, p.data[EDDY_CUDA_PICK_OUTPUT], true);
+}
+
+static void touch_one_hot(const eddy_cuda_strided &p, int64_t bytes, touch_fn *say, void *context) {
+    range_of(p, EDDY_CUDA_ONE_HOT_INDEX, index_bytes(p))
+        .touch(say, context, p.data[EDDY_CUDA_ONE_HOT_INDEX], false);
+    range_of(p, EDDY_CUDA_ONE_HOT_OUTPUT, bytes)
+        .touch(say, context, p.data[EDDY_CUDA_ONE_HOT_OUTPUT], true);
+}
+
+/* ---- by name ---- */
+
+#define TOUCHES(name, type, function, bytes)                                                       \
+    extern "C" void name##_touches(const void *parameters, touch_fn *say, void *context);          \
+    void name##_touches(const void *parameters, touch_fn *say, void *context) {                    \
+        function(*(const type *)parameters, bytes, say, context);                                  \
+    }
+#define PICK(bits) TOUCHES(eddy_pick_##bits, eddy_cuda_strided, touch_pick, bits / 8)
+EDDY_CUDA_PICKS(PICK)
+TOUCHES(eddy_one_hot, eddy_cuda_strided, touch_one_hot, 8)
