@@ -3,6 +3,7 @@
 #include <kernels/cuda/images.h>
 #include <kernels/cuda/kernels.h>
 #include <kernels/cuda/map.h>
+#include <kernels/cuda/view.h>
 
 static eddy_cuda_image image = {.data = eddy_cuda_image_copy};
 
@@ -43,9 +44,8 @@ static const eddy_cuda_forms *forms_of(eddy_dtype from, eddy_dtype to) {
     }
 }
 
-/* The source broadcasts to the target. */
-static void run(const eddy_kernel_call *call) {
-    const eddy_op_view *source = &call->views[0], *target = &call->views[1];
+void eddy_cuda_copy_view(const eddy_kernel_call *call, const eddy_op_view *source,
+                         const eddy_op_view *target) {
     eddy_walk walk;
     eddy_walk_init(&walk, target->rank, target->shape);
     eddy_walk_add(&walk, target->strides, 1);
@@ -55,6 +55,10 @@ static void run(const eddy_kernel_call *call) {
     eddy_cuda_operand operands[] = {{target->data, target->dtype}, {source->data, source->dtype}};
     eddy_cuda_map(call, forms_of(source->dtype, target->dtype), &walk, operands, call->attributes,
                   0);
+}
+
+static void run(const eddy_kernel_call *call) {
+    eddy_cuda_copy_view(call, &call->views[0], &call->views[1]);
 }
 
 const eddy_kernel eddy_cuda_copy = {.name = "copy", .run = run};

@@ -1,6 +1,7 @@
 /* What kernels touch that are no elementwise ones, by their parameters: for the fake driver (tests/fake_cuda/README.md). */
+#include <kernels/cuda/fill.h>
 #include <kernels/cuda/index.h>
-#include <kernels/cuda/parameters.h>
+#include <kernels/cuda/repeat.h>
 
 typedef void touch_fn(void *context, const void *begin, size_t bytes, int is_write);
 
@@ -50,6 +51,26 @@ static void touch_one_hot(const eddy_cuda_strided &p, int64_t bytes, touch_fn *s
         .touch(say, context, p.data[EDDY_CUDA_ONE_HOT_OUTPUT], true);
 }
 
+/* ---- others ---- */
+
+static void touch_repetition(const eddy_cuda_repetition &p, int64_t bytes, touch_fn *say,
+                             void *context) {
+    range in = {0, bytes}, out = {0, bytes};
+    for (int d = 0; d < p.rank; d++) {
+        in.reach(p.in_dims[d] - 1, p.in_strides[d]);
+        out.reach(p.dims[d] - 1, p.strides[d]);
+    }
+    in.touch(say, context, p.in, false);
+    out.touch(say, context, p.out, true);
+}
+
+static void touch_sequence(const eddy_cuda_sequence &p, int64_t bytes, touch_fn *say,
+                           void *context) {
+    range out = {0, bytes};
+    out.reach(p.count - 1, p.stride);
+    out.touch(say, context, p.out, true);
+}
+
 /* ---- by name ---- */
 
 #define TOUCHES(name, type, function, bytes)                                                       \
@@ -60,3 +81,13 @@ static void touch_one_hot(const eddy_cuda_strided &p, int64_t bytes, touch_fn *s
 #define PICK(bits) TOUCHES(eddy_pick_##bits, eddy_cuda_strided, touch_pick, bits / 8)
 EDDY_CUDA_PICKS(PICK)
 TOUCHES(eddy_one_hot, eddy_cuda_strided, touch_one_hot, 8)
+#define REPEAT(bits) TOUCHES(eddy_repeat_##bits, eddy_cuda_repetition, touch_repetition, bits / 8)
+EDDY_CUDA_REPEATS(REPEAT)
+
+static const int64_t bytes_of_F32 = 4, bytes_of_F64 = 8, bytes_of_F16 = 2, bytes_of_BF16 = 2,
+                     bytes_of_I8 = 1, bytes_of_U8 = 1, bytes_of_I16 = 2, bytes_of_I32 = 4,
+                     bytes_of_I64 = 8;
+#define SEQUENCES(name, dtype)                                                                     \
+    TOUCHES(eddy_sequence_real_##name, eddy_cuda_sequence, touch_sequence, bytes_of_##dtype)       \
+    TOUCHES(eddy_sequence_integer_##name, eddy_cuda_sequence, touch_sequence, bytes_of_##dtype)
+EDDY_CUDA_SEQUENCES(SEQUENCES)
