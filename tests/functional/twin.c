@@ -78,8 +78,17 @@ static void element_within(eddy_dtype dtype, void *element, const int64_t *withi
     eddy_dtype_store_i64(dtype, element, within[0] + random_below(within[1] - within[0] + 1));
 }
 
+static void number_element(eddy_dtype dtype, void *element, const int64_t *within) {
+    (void)within;
+    eddy_dtype_store_f64(dtype, element, (double)(random_below(200001) - 100000) / 1234);
+}
+
 twin twin_random(eddy_dtype dtype, eddy_shape shape, bool is_written) {
     return twin_laid(dtype, shape, is_written, any_element, NULL);
+}
+
+twin twin_numbers(eddy_dtype dtype, eddy_shape shape, bool is_written) {
+    return twin_laid(dtype, shape, is_written, number_element, NULL);
 }
 
 twin twin_indices(eddy_dtype dtype, eddy_shape shape, int64_t least, int64_t most) {

@@ -18,6 +18,9 @@ twin twin_random(eddy_dtype dtype, eddy_shape shape, bool is_written);
 /* The same, of integers least .. most. */
 twin twin_indices(eddy_dtype dtype, eddy_shape shape, int64_t least, int64_t most);
 
+/* The same, of finite numbers that are neither large nor, if they are written as floats, round. */
+twin twin_numbers(eddy_dtype dtype, eddy_shape shape, bool is_written);
+
 /* Fails the test unless both are there, with one shape and the same bits. */
 void twin_expect_equal(const char *what, eddy_tensor *here, eddy_tensor *there);
 

@@ -1,7 +1,9 @@
 /* What kernels touch that are no elementwise ones, by their parameters: for the fake driver (tests/fake_cuda/README.md). */
+#include <initializer_list>
 #include <kernels/cuda/fill.h>
 #include <kernels/cuda/index.h>
 #include <kernels/cuda/repeat.h>
+#include <kernels/cuda/scatter.h>
 
 typedef void touch_fn(void *context, const void *begin, size_t bytes, int is_write);
 
@@ -71,12 +73,29 @@ static void touch_sequence(const eddy_cuda_sequence &p, int64_t bytes, touch_fn 
     out.touch(say, context, p.out, true);
 }
 
+/* Of the output all that an index may name. */
+static void touch_scatter(const eddy_cuda_scatter_call &p, int64_t bytes, int64_t source_bytes,
+                          touch_fn *say, void *context) {
+    range all[EDDY_CUDA_SCATTER_OPERANDS] = {
+        {0, bytes}, {0, source_bytes}, {0, p.flags & EDDY_CUDA_SCATTER_IS_WIDE ? 8 : 4}, {0, 0}};
+    for (const eddy_cuda_scatter_dims *dims : {&p.along, &p.rest})
+        for (int d = 0; d < dims->rank; d++)
+            for (int k = 0; k < EDDY_CUDA_SCATTER_OPERANDS; k++)
+                all[k].reach(dims->dims[d] - 1, dims->strides[k][d]);
+    all[EDDY_CUDA_SCATTER_INDEX].touch(say, context, p.index, false);
+    if (p.part == 0)
+        return;
+    all[EDDY_CUDA_SCATTER_OUT].reach(p.bound - 1, p.step);
+    all[EDDY_CUDA_SCATTER_OUT].touch(say, context, p.out, true);
+    all[EDDY_CUDA_SCATTER_SOURCE].touch(say, context, p.source, false);
+}
+
 /* ---- by name ---- */
 
-#define TOUCHES(name, type, function, bytes)                                                       \
+#define TOUCHES(name, type, function, ...)                                                         \
     extern "C" void name##_touches(const void *parameters, touch_fn *say, void *context);          \
     void name##_touches(const void *parameters, touch_fn *say, void *context) {                    \
-        function(*(const type *)parameters, bytes, say, context);                                  \
+        function(*(const type *)parameters, __VA_ARGS__, say, context);                            \
     }
 #define PICK(bits) TOUCHES(eddy_pick_##bits, eddy_cuda_strided, touch_pick, bits / 8)
 EDDY_CUDA_PICKS(PICK)
@@ -84,10 +103,14 @@ TOUCHES(eddy_one_hot, eddy_cuda_strided, touch_one_hot, 8)
 #define REPEAT(bits) TOUCHES(eddy_repeat_##bits, eddy_cuda_repetition, touch_repetition, bits / 8)
 EDDY_CUDA_REPEATS(REPEAT)
 
-static const int64_t bytes_of_F32 = 4, bytes_of_F64 = 8, bytes_of_F16 = 2, bytes_of_BF16 = 2,
-                     bytes_of_I8 = 1, bytes_of_U8 = 1, bytes_of_I16 = 2, bytes_of_I32 = 4,
-                     bytes_of_I64 = 8;
+static const int64_t bytes_of_f32 = 4, bytes_of_f64 = 8, bytes_of_f16 = 2, bytes_of_bf16 = 2,
+                     bytes_of_i8 = 1, bytes_of_u8 = 1, bytes_of_i16 = 2, bytes_of_i32 = 4,
+                     bytes_of_i64 = 8, bytes_of_truth = 1;
 #define SEQUENCES(name, dtype)                                                                     \
-    TOUCHES(eddy_sequence_real_##name, eddy_cuda_sequence, touch_sequence, bytes_of_##dtype)       \
-    TOUCHES(eddy_sequence_integer_##name, eddy_cuda_sequence, touch_sequence, bytes_of_##dtype)
+    TOUCHES(eddy_sequence_real_##name, eddy_cuda_sequence, touch_sequence, bytes_of_##name)        \
+    TOUCHES(eddy_sequence_integer_##name, eddy_cuda_sequence, touch_sequence, bytes_of_##name)
 EDDY_CUDA_SEQUENCES(SEQUENCES)
+#define SCATTER(how, target, element)                                                              \
+    TOUCHES(eddy_scatter_##how##_##target##_##element, eddy_cuda_scatter_call, touch_scatter,      \
+            bytes_of_##target, bytes_of_##element)
+EDDY_CUDA_SCATTERS(SCATTER)

@@ -1,0 +1,254 @@
+/* scatter, scatter_add, index_add, embedding_backward: the output is filled with the ground, a copy of the input or zeros, and elements are put into it. Sums of f16 and bf16
+ * have an f32 ground in the workspace, so that they are rounded once. */
+#include <base/number.h>
+#include <kernels/attributes.h>
+#include <kernels/cost.h>
+#include <kernels/cpu/walk.h>
+#include <kernels/cuda/images.h>
+#include <kernels/cuda/kernels.h>
+#include <kernels/cuda/launch.h>
+#include <kernels/cuda/scatter.h>
+#include <kernels/cuda/view.h>
+
+static eddy_cuda_image image = {.data = eddy_cuda_image_scatter};
+
+enum {
+#define NUMBER(how, place, element) NUMBER_##how##_##place##_##element,
+    EDDY_CUDA_SCATTERS(NUMBER) COUNT
+};
+static _Atomic(void *) loaded[COUNT][EDDY_CUDA_DEVICES];
+
+static const eddy_cuda_function functions[COUNT] = {
+#define FUNCTION(how, place, element)                                                              \
+    {"eddy_scatter_" #how "_" #place "_" #element, &image,                                         \
+     loaded[NUMBER_##how##_##place##_##element]},
+    EDDY_CUDA_SCATTERS(FUNCTION)};
+
+#define OPERANDS EDDY_CUDA_SCATTER_OPERANDS
+
+typedef struct scattering {
+    const eddy_kernel_call *call;
+    const eddy_op_view *in; /* NULL: the ground is zeros */
+    const eddy_op_view *index, *source, *out;
+    bool adds, is_from_end;
+    int64_t left_out;
+    int64_t step, bound; /* elements of the ground from index to index */
+    eddy_op_view ground; /* what is put into */
+    int64_t strides[EDDY_RANK_MAX];
+    eddy_walk along, rest; /* in elements, by EDDY_CUDA_SCATTER_OUT, ... */
+} scattering;
+
+/* ---- the ground ---- */
+
+static bool is_aside(eddy_dtype dtype) {
+    return dtype == EDDY_F16 || dtype == EDDY_BF16;
+}
+
+static void scattering_init(scattering *s, const eddy_kernel_call *call, const eddy_op_view *in,
+                            const eddy_op_view *index, const eddy_op_view *source,
+                            const eddy_op_view *out, bool adds) {
+    s->call = call;
+    s->in = in;
+    s->index = index;
+    s->source = source;
+    s->out = out;
+    s->adds = adds;
+    s->is_from_end = false;
+    s->left_out = -1;
+    s->ground = *out;
+    s->ground.strides = s->strides;
+    bool has_own = adds && is_aside(out->dtype);
+    int64_t span = 1;
+    for (int32_t d = out->rank - 1; d >= 0; d--) {
+        s->strides[d] = has_own ? span : out->strides[d];
+        span *= out->shape[d];
+    }
+    if (has_own) {
+        s->ground.data = call->workspace;
+        s->ground.dtype = EDDY_F32;
+    }
+    eddy_walk_init(&s->along, 0, NULL);
+    eddy_walk_init(&s->rest, 0, NULL);
+    s->along.operand_count = s->rest.operand_count = OPERANDS;
+}
+
+static void set_axis(scattering *s, int32_t axis) {
+    s->step = s->strides[axis];
+    s->bound = s->out->shape[axis];
+}
+
+static void lay_ground(const scattering *s) {
+    if (!s->in)
+        eddy_cuda_fill_view(s->call, &s->ground, 0);
+    else if (s->in->data != s->ground.data)
+        eddy_cuda_copy_view(s->call, s->in, &s->ground);
+}
+
+/* ---- putting ---- */
+
+static const eddy_cuda_function *function_of(const scattering *s) {
+    if (!s->adds)
+        return &functions[NUMBER_set_i8_i8 +
+                          __builtin_ctz((unsigned)eddy_dtype_bytes(s->out->dtype))];
+    switch (s->out->dtype) {
+    case EDDY_F32:
+        return &functions[NUMBER_add_f32_f32];
+    case EDDY_F64:
+        return &functions[NUMBER_add_f64_f64];
+    case EDDY_F16:
+        return &functions[NUMBER_add_f32_f16];
+    case EDDY_BF16:
+        return &functions[NUMBER_add_f32_bf16];
+    case EDDY_BOOL:
+        return &functions[NUMBER_add_truth_truth];
+    default:
+        return &functions[NUMBER_add_i8_i8 +
+                          __builtin_ctz((unsigned)eddy_dtype_bytes(s->out->dtype))];
+    }
+}
+
+static void describe_dims(const scattering *s, const eddy_walk *walk,
+                          eddy_cuda_scatter_dims *dims) {
+    const int64_t bytes[OPERANDS] = {[EDDY_CUDA_SCATTER_OUT] = eddy_dtype_size(s->ground.dtype),
+                                     [EDDY_CUDA_SCATTER_SOURCE] = eddy_dtype_size(s->source->dtype),
+                                     [EDDY_CUDA_SCATTER_INDEX] = eddy_dtype_size(s->index->dtype),
+                                     [EDDY_CUDA_SCATTER_NUMBER] = 1};
+    dims->rank = walk->rank;
+    for (int32_t d = 0; d < walk->rank; d++) {
+        dims->dims[d] = walk->dims[d];
+        for (int o = 0; o < OPERANDS; o++)
+            dims->strides[o][d] = walk->strides[o][d] * bytes[o];
+    }
+}
+
+/* The range of the indices is cut into as many parts as it takes to occupy the device. But each of them goes through all indices, so that there is no more than one
+ * for an index. */
+static void cut_range(const scattering *s, eddy_cuda_scatter_call *p) {
+    int64_t most = (int64_t)EDDY_CUDA_BLOCK * eddy_cuda_blocks(s->call, INT32_MAX, 1);
+    int64_t parts = eddy_min_i64(most / p->places, eddy_min_i64(p->bound, p->length));
+    p->part = (p->bound + eddy_max_i64(1, parts) - 1) / eddy_max_i64(1, parts);
+    p->parts = p->part > 0 ? (p->bound + p->part - 1) / p->part : 1;
+}
+
+static void put_all(scattering *s) {
+    eddy_walk_collapse(&s->along); /* not sorted: in the order of the index */
+    eddy_walk_sort(&s->rest);
+    eddy_walk_collapse(&s->rest);
+    eddy_cuda_scatter_call p = {.out = s->ground.data,
+                                .source = s->source->data,
+                                .index = s->index->data,
+                                .step = s->step * eddy_dtype_size(s->ground.dtype),
+                                .bound = s->bound,
+                                .left_out = s->left_out,
+                                .length = eddy_walk_count(&s->along),
+                                .places = eddy_walk_count(&s->rest),
+                                .parts = 1};
+    p.flags = (s->index->dtype == EDDY_I64 ? EDDY_CUDA_SCATTER_IS_WIDE : 0) |
+              (s->is_from_end ? EDDY_CUDA_SCATTER_FROM_END : 0);
+    if (p.length == 0)
+        return;
+    describe_dims(s, &s->along, &p.along);
+    if (p.places > 0) {
+        describe_dims(s, &s->rest, &p.rest);
+        cut_range(s, &p);
+    } else {
+        p.places = 1; /* indices are checked even if there is nothing to put */
+    }
+    eddy_cuda_launch(s->call, function_of(s), &p, sizeof(p),
+                     eddy_cuda_blocks(s->call, p.places * p.parts, EDDY_CUDA_BLOCK));
+}
+
+static void scatter(scattering *s) {
+    lay_ground(s);
+    put_all(s);
+    if (s->ground.dtype != s->out->dtype)
+        eddy_cuda_copy_view(s->call, &s->ground, s->out);
+}
+
+static eddy_status prepare_sums(const eddy_kernel_call *call, eddy_kernel_plan *plan) {
+    const eddy_op_view *out = &call->views[call->view_count - 1];
+    if (is_aside(out->dtype))
+        plan->workspace_bytes = (size_t)eddy_kernel_view_count(out) * sizeof(float);
+    plan->cost_ps = eddy_cost_views_ps(call);
+    return EDDY_OK;
+}
+
+/* ---- kernels ---- */
+
+/* views: in, index, source, out; source is used as far as index extends. A 0-dimensional tensor counts as a vector. */
+static void run_scatter_of(const eddy_kernel_call *call, bool adds) {
+    int32_t axis = ((const eddy_attributes_axis *)call->attributes)->axis;
+    const eddy_op_view in = eddy_kernel_view_with_axis(&call->views[0]),
+                       index = eddy_kernel_view_with_axis(&call->views[1]),
+                       source = eddy_kernel_view_with_axis(&call->views[2]),
+                       out = eddy_kernel_view_with_axis(&call->views[3]);
+    scattering s;
+    scattering_init(&s, call, &in, &index, &source, &out, adds);
+    set_axis(&s, axis);
+    s.is_from_end = true;
+    int64_t count = eddy_kernel_view_count(&index), number = count;
+    for (int32_t d = 0; d < index.rank; d++) {
+        number /= eddy_max_i64(1, index.shape[d]);
+        eddy_walk_append(
+            d == axis ? &s.along : &s.rest, index.shape[d],
+            (int64_t[]){d == axis ? 0 : s.strides[d], source.strides[d], index.strides[d], number},
+            OPERANDS);
+    }
+    if (count == 0)
+        s.along.dims[0] = 0; /* without indices there are none along the axis */
+    scatter(&s);
+}
+
+static void run_scatter(const eddy_kernel_call *call) {
+    run_scatter_of(call, false);
+}
+
+static void run_scatter_add(const eddy_kernel_call *call) {
+    run_scatter_of(call, true);
+}
+
+/* views: in, index [n] or 0-dimensional, source, out */
+static void run_index_add(const eddy_kernel_call *call) {
+    int32_t axis = ((const eddy_attributes_axis *)call->attributes)->axis;
+    const eddy_op_view in = eddy_kernel_view_with_axis(&call->views[0]),
+                       index = eddy_kernel_view_with_axis(&call->views[1]),
+                       source = eddy_kernel_view_with_axis(&call->views[2]),
+                       out = eddy_kernel_view_with_axis(&call->views[3]);
+    scattering s;
+    scattering_init(&s, call, &in, &index, &source, &out, true);
+    set_axis(&s, axis);
+    for (int32_t d = 0; d < source.rank; d++)
+        if (d == axis)
+            eddy_walk_append(&s.along, source.shape[d],
+                             (int64_t[]){0, source.strides[d], index.strides[0], 1}, OPERANDS);
+        else
+            eddy_walk_append(&s.rest, source.shape[d],
+                             (int64_t[]){s.strides[d], source.strides[d], 0, 0}, OPERANDS);
+    scatter(&s);
+}
+
+/* views: grad [.., D], index [..], out [V, D] */
+static void run_embedding_backward(const eddy_kernel_call *call) {
+    const eddy_op_view *grad = &call->views[0], *index = &call->views[1], *out = &call->views[2];
+    scattering s;
+    scattering_init(&s, call, NULL, index, grad, out, true);
+    set_axis(&s, 0);
+    s.left_out = ((const eddy_attributes_embedding *)call->attributes)->padding_index;
+    int64_t number = eddy_kernel_view_count(index);
+    for (int32_t d = 0; d < index->rank; d++) {
+        number /= eddy_max_i64(1, index->shape[d]);
+        eddy_walk_append(&s.along, index->shape[d],
+                         (int64_t[]){0, grad->strides[d], index->strides[d], number}, OPERANDS);
+    }
+    eddy_walk_append(&s.rest, out->shape[1],
+                     (int64_t[]){s.strides[1], grad->strides[grad->rank - 1], 0, 0}, OPERANDS);
+    scatter(&s);
+}
+
+const eddy_kernel eddy_cuda_scatter = {.name = "scatter", .run = run_scatter};
+const eddy_kernel eddy_cuda_scatter_add = {
+    .name = "scatter_add", .run = run_scatter_add, .prepare = prepare_sums};
+const eddy_kernel eddy_cuda_index_add = {
+    .name = "index_add", .run = run_index_add, .prepare = prepare_sums};
+const eddy_kernel eddy_cuda_embedding_backward = {
+    .name = "embedding_backward", .run = run_embedding_backward, .prepare = prepare_sums};
