@@ -80,8 +80,7 @@ static int64_t widen(picking *work) {
     int32_t inner = walk->rank - 1;
     int64_t bytes = eddy_dtype_size(work->out->dtype), wide = 16;
     if (work->is_empty || inner < 0 || walk->strides[OUT][inner] != bytes ||
-        walk->strides[IN][inner] != bytes || walk->strides[INDEX][inner] != 0 ||
-        walk->strides[NUMBER][inner] != 0)
+        walk->strides[IN][inner] != bytes || walk->strides[NUMBER][inner] != 0)
         return bytes;
     while (wide > bytes && !divides(work, wide))
         wide /= 2;

@@ -68,6 +68,19 @@ Test(cuda_index, gather) {
     twin_expect_no_findings();
 }
 
+/* Rows that could be moved in words of several elements, had they one index. */
+Test(cuda_index, elements_of_a_row_have_their_own_indices) {
+    EACH_DTYPE(dtype) {
+        twin x = twin_random(dtype, EDDY_SHAPE(128), true),
+             index = twin_indices(EDDY_I64, EDDY_SHAPE(5, 16), 0, 7);
+        twin_expect_equal(
+            "gather",
+            eddy_gather(eddy_reshape(eddy_clone(x.here), EDDY_SHAPE(8, 16)), index.here, 0),
+            eddy_gather(eddy_reshape(eddy_clone(x.there), EDDY_SHAPE(8, 16)), index.there, 0));
+    }
+    twin_expect_no_findings();
+}
+
 /* Rows of every length, so that elements are picked one by one and several at once. */
 Test(cuda_index, embedding) {
     EACH_DTYPE(dtype) {
@@ -116,12 +129,16 @@ Test(cuda_index, the_lowest_position_of_many_is_named) {
         eddy_shape index_shape = shape;
         index_shape.dims[axis] = 50;
         twin line = twin_indices(index_dtype(), EDDY_SHAPE(200), -2, bound + 100),
-             all = twin_indices(index_dtype(), index_shape, -bound - 100, bound + 100),
+             all = twin_indices(index_dtype(), index_shape, -bound - 1, bound),
              table = twin_random(EDDY_BF16, EDDY_SHAPE(bound, 1 + random_below(9)), false);
         failed += twin_fail_alike(eddy_index_select(x.here, line.here, axis),
                                   eddy_index_select(x.there, line.there, axis));
         failed += twin_fail_alike(eddy_gather(x.here, all.here, axis),
                                   eddy_gather(x.there, all.there, axis));
+        twin target = twin_random(EDDY_F32, index_shape, true);
+        cr_assert_eq(eddy_gather_into(x.here, all.here, target.here, axis), EDDY_OK);
+        cr_assert_eq(eddy_gather_into(x.there, all.there, target.there, axis), EDDY_OK);
+        failed += twin_fail_alike(target.here, target.there);
         failed += twin_fail_alike(eddy_embedding(all.here, table.here, NULL),
                                   eddy_embedding(all.there, table.there, NULL));
         failed += twin_fail_alike(eddy_one_hot(all.here, bound), eddy_one_hot(all.there, bound));
