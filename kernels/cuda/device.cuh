@@ -22,6 +22,8 @@
 #define EDDY_CUDA_MEMBER __device__ __forceinline__
 /* Before a loop that is not to be unrolled: for hundreds of kernels that would be half of the code. */
 #define EDDY_CUDA_ROLLED _Pragma("unroll 1")
+/* Before a loop whose loads are to be on their way together. */
+#define EDDY_CUDA_UNROLLED _Pragma("unroll 8")
 #endif
 
 /* Whether the launch is to do nothing, since a source has failed or did nothing. One thread says so then, to the host and to later

@@ -84,6 +84,7 @@ inline void __threadfence_system() {
 
 #define EDDY_CUDA_MEMBER inline
 #define EDDY_CUDA_ROLLED
+#define EDDY_CUDA_UNROLLED
 
 /* ---- threads of a block that meet ---- */
 
@@ -112,6 +113,8 @@ template <class value> value __shfl_down_sync(unsigned mask, value mine, unsigne
 template <class value> value __shfl_xor_sync(unsigned mask, value mine, unsigned bits) {
     return __shfl_sync(mask, mine, eddy_grid_lane() ^ bits);
 }
+
+#include <tests/fake_cuda/kernels/reduce_touches.h>
 
 #endif
 #endif

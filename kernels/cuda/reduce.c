@@ -1,0 +1,198 @@
+#include <base/dtype.h>
+#include <base/number.h>
+#include <kernels/attributes.h>
+#include <kernels/cpu/walk.h>
+#include <kernels/cuda/images.h>
+#include <kernels/cuda/kernels.h>
+#include <kernels/cuda/launch.h>
+#include <kernels/cuda/reduce.h>
+#include <string.h>
+
+static eddy_cuda_image image = {.data = eddy_cuda_image_reduce};
+
+/* ---- which kernels there are ---- */
+
+enum {
+#define NUMBER(op, of, dtype, compute, result) NUMBER_##op##_##of,
+    EDDY_CUDA_REDUCTIONS(NUMBER) COUNT
+};
+
+static _Atomic(void *) loaded[COUNT][3][EDDY_CUDA_DEVICES];
+
+/* The kernels of an op and a dtype. */
+typedef struct reduction {
+    eddy_cuda_function rows, strided, join;
+    uint32_t value_bytes; /* of a partial result */
+} reduction;
+
+#define VALUE_BYTES_f32 4
+#define VALUE_BYTES_f64 8
+#define VALUE_BYTES_i64 8
+#define VALUE_BYTES_truth 4
+
+static const reduction reductions[COUNT] = {
+#define REDUCTION(op, of, dtype, compute, result)                                                  \
+    [NUMBER_##op##_##of] = {                                                                       \
+        .rows = {"eddy_" #op "_" #of "_rows", &image, loaded[NUMBER_##op##_##of][0]},              \
+        .strided = {"eddy_" #op "_" #of "_strided", &image, loaded[NUMBER_##op##_##of][1]},        \
+        .join = {"eddy_" #op "_" #of "_join", &image, loaded[NUMBER_##op##_##of][2]},              \
+        .value_bytes = VALUE_BYTES_##compute,                                                      \
+    },
+    EDDY_CUDA_REDUCTIONS(REDUCTION)};
+
+typedef enum op { OP_sum, OP_prod, OP_max, OP_min, OP_any, OP_all, OPS } op;
+
+/* The number and 1, by op and dtype. Those of max and min of bool are any's and all's. */
+static const uint8_t numbers[OPS][EDDY_DTYPE_COUNT] = {
+#define PLACE(op, of, dtype, compute, result) [OP_##op][EDDY_##dtype] = NUMBER_##op##_##of + 1,
+    EDDY_CUDA_REDUCTIONS(PLACE)[OP_max][EDDY_BOOL] = NUMBER_any_truth + 1, [OP_min][EDDY_BOOL] =
+                                                                               NUMBER_all_truth +
+                                                                               1};
+
+/* ---- plans ---- */
+
+typedef struct plan {
+    const reduction *of;
+    bool has_rows;
+    uint32_t join_abreast;       /* of the launch that joins, if there are splits */
+    eddy_cuda_reduce parameters; /* without addresses */
+} plan;
+
+_Static_assert(sizeof(plan) <= EDDY_KERNEL_PLAN_BYTES, "a plan fits");
+
+static int64_t magnitude(int64_t value) {
+    return value < 0 ? -value : value;
+}
+
+/* The least power of two from `least` on, `most` at most, which is one. */
+static uint32_t power_of_two(int64_t least, uint32_t most) {
+    uint32_t power = 1;
+    while (power < least && power < most)
+        power *= 2;
+    return power;
+}
+
+/* In bytes; the walk has elements of these sizes. */
+static void take_dims(eddy_cuda_dims *to, const eddy_walk *walk, const int64_t *sizes) {
+    to->rank = walk->rank;
+    for (int32_t d = 0; d < walk->rank; d++) {
+        to->sizes[d] = walk->dims[d];
+        if (walk->dims[d] <= INT32_MAX)
+            to->by[d] = eddy_cuda_divisor_of((uint32_t)walk->dims[d]);
+        for (int32_t o = 0; o < walk->operand_count; o++)
+            to->strides[o][d] = walk->strides[o][d] * sizes[o];
+    }
+}
+
+/* The dims of the outputs in the order in which the input lies, and those of each output's elements in their own. */
+static void walk(const eddy_kernel_call *call, eddy_attributes_reduce attributes, eddy_walk *kept,
+                 eddy_walk *reduced) {
+    const eddy_op_view *in = &call->views[0], *out = &call->views[1];
+    eddy_walk_init(kept, 0, NULL);
+    eddy_walk_init(reduced, 0, NULL);
+    kept->operand_count = 2;
+    reduced->operand_count = 1;
+    for (int32_t d = 0, place = 0; d < in->rank; d++) {
+        if (attributes.axes >> d & 1) {
+            eddy_walk_append(reduced, in->shape[d], &in->strides[d], 1);
+            place += attributes.keeps_dims;
+            continue;
+        }
+        int64_t strides[] = {in->strides[d], out->strides[place++]};
+        eddy_walk_append(kept, in->shape[d], strides, 2);
+    }
+    eddy_walk_sort(kept);
+    eddy_walk_collapse(kept);
+    eddy_walk_collapse(reduced);
+}
+
+/* Whether neighbouring outputs are nearer to each other than neighbouring elements of one. */
+static bool lies_across(const eddy_walk *kept, const eddy_walk *reduced) {
+    return kept->rank > 0 && reduced->rank > 0 &&
+           magnitude(eddy_walk_inner_stride(kept, 0)) <
+               magnitude(eddy_walk_inner_stride(reduced, 0));
+}
+
+/* Spreads the threads of a block over lanes, blocks of one output, and outputs. `width`: lanes of a thread. */
+static void spread(eddy_cuda_reduce *p, int64_t width) {
+    int64_t lanes = eddy_min_i64(p->count, EDDY_CUDA_REDUCE_LANES);
+    int64_t blocks = (p->count + EDDY_CUDA_REDUCE_BLOCK - 1) / EDDY_CUDA_REDUCE_BLOCK;
+    p->places = power_of_two((lanes + width - 1) / width, EDDY_CUDA_REDUCE_LANES);
+    uint32_t left = EDDY_CUDA_BLOCK / p->places;
+    p->team = power_of_two(blocks, p->is_across ? left / power_of_two(p->outputs, left) : left);
+    p->abreast = left / p->team;
+    p->splits = eddy_max_i64(1, (blocks + p->team - 1) / p->team);
+}
+
+static eddy_status prepare(const eddy_kernel_call *call, eddy_kernel_plan *to, op number) {
+    eddy_attributes_reduce attributes;
+    memcpy(&attributes, call->attributes, sizeof(attributes));
+    const eddy_op_view *in = &call->views[0], *out = &call->views[1];
+    const int64_t sizes[] = {eddy_dtype_size(in->dtype), eddy_dtype_size(out->dtype)};
+    eddy_walk kept, reduced;
+    walk(call, attributes, &kept, &reduced);
+    plan *own = to->memory;
+    memset(own, 0, sizeof(*own));
+    to->bytes = sizeof(*own);
+    own->of = &reductions[numbers[number][in->dtype] - 1];
+    eddy_cuda_reduce *p = &own->parameters;
+    p->outputs = eddy_walk_count(&kept);
+    p->count = eddy_walk_count(&reduced);
+    if (p->outputs == 0)
+        return EDDY_OK;
+    take_dims(&p->kept, &kept, sizes);
+    if (p->count > 0)
+        take_dims(&p->reduced, &reduced, sizes);
+    own->has_rows = p->reduced.rank == 1 && reduced.strides[0][0] == 1;
+    p->is_across = !own->has_rows && lies_across(&kept, &reduced);
+    spread(p, own->has_rows ? 16 / sizes[0] : 1);
+    p->is_aligned = true;
+    for (int32_t d = 0; d < kept.rank; d++)
+        p->is_aligned &= p->kept.strides[0][d] % 16 == 0;
+    own->join_abreast = EDDY_CUDA_BLOCK / power_of_two((p->splits + 1) / 2, EDDY_CUDA_BLOCK);
+    if (p->splits > 1)
+        to->workspace_bytes = (size_t)(p->outputs * p->splits) * own->of->value_bytes;
+    return EDDY_OK;
+}
+
+static void run(const eddy_kernel_call *call) {
+    const plan *own = call->plan;
+    eddy_cuda_reduce p = own->parameters;
+    if (p.outputs == 0)
+        return;
+    p.in = call->views[0].data;
+    p.out = call->views[1].data;
+    p.partials = p.splits > 1 ? call->workspace : NULL;
+    p.is_aligned = p.is_aligned && (uintptr_t)p.in % 16 == 0;
+    eddy_cuda_launch(call, own->has_rows ? &own->of->rows : &own->of->strided, &p, sizeof(p),
+                     eddy_cuda_blocks(call, p.outputs * p.splits, p.abreast));
+    if (p.splits == 1)
+        return;
+    p.abreast = own->join_abreast;
+    p.places = EDDY_CUDA_BLOCK / p.abreast;
+    eddy_cuda_launch(call, &own->of->join, &p, sizeof(p),
+                     eddy_cuda_blocks(call, p.outputs, p.abreast));
+}
+
+/* ---- kernels ---- */
+
+static eddy_status mean_prepare(const eddy_kernel_call *call, eddy_kernel_plan *to) {
+    eddy_status status = prepare(call, to, OP_sum);
+    ((plan *)to->memory)->parameters.is_mean = true;
+    return status;
+}
+
+const eddy_kernel eddy_cuda_mean = {.name = "mean", .prepare = mean_prepare, .run = run};
+
+#define KERNEL(op)                                                                                 \
+    static eddy_status op##_prepare(const eddy_kernel_call *call, eddy_kernel_plan *to) {          \
+        return prepare(call, to, OP_##op);                                                         \
+    }                                                                                              \
+    const eddy_kernel eddy_cuda_##op = {.name = #op, .prepare = op##_prepare, .run = run};
+
+KERNEL(sum)
+KERNEL(prod)
+KERNEL(max)
+KERNEL(min)
+KERNEL(any)
+KERNEL(all)

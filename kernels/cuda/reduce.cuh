@@ -1,0 +1,277 @@
+/* The kernels of a reduction: of contiguous rows, of any strides, and the one that joins what splits have left. */
+#ifndef EDDY_KERNELS_CUDA_REDUCE_CUH
+#define EDDY_KERNELS_CUDA_REDUCE_CUH
+
+#include <kernels/cast.h>
+#include <kernels/cuda/elementwise.cuh>
+#include <kernels/cuda/reduce.h>
+
+/* Threads of a block, and values that it keeps. */
+#define EDDY_CUDA_REDUCE_THREADS 256
+
+/* ---- where elements lie ---- */
+
+/* The quotient of flat / dim `d`; `flat` becomes the rest. */
+EDDY_SCALAR int64_t eddy_cuda_divide(const eddy_cuda_dims &dims, int d, int64_t *flat) {
+    const eddy_cuda_divisor by = dims.by[d];
+    const int64_t n = *flat, quotient = by.divisor == 0 || n > INT32_MAX
+                                            ? n / dims.sizes[d]
+                                            : (int64_t)eddy_cuda_quotient((uint32_t)n, by);
+    *flat = n - quotient * dims.sizes[d];
+    return quotient;
+}
+
+/* Bytes from the first element to the one of this row-major number. */
+EDDY_SCALAR int64_t eddy_cuda_offset(const eddy_cuda_dims &dims, int operand, int64_t flat) {
+    int64_t offset = 0;
+    EDDY_CUDA_ROLLED
+    for (int d = dims.rank - 1; d > 0; d--) {
+        int64_t index = flat;
+        flat = eddy_cuda_divide(dims, d, &index);
+        offset += index * dims.strides[operand][d];
+    }
+    return dims.rank > 0 ? offset + flat * dims.strides[operand][0] : 0;
+}
+
+/* ---- a block of threads ---- */
+
+/* What a thread works on. */
+struct eddy_cuda_part {
+    uint32_t place, member, number;   /* within the lanes, the team, and the tasks at once */
+    uint32_t place_step, member_step; /* threads from place to place, from member to member */
+
+    EDDY_CUDA_MEMBER explicit eddy_cuda_part(const eddy_cuda_reduce &p) {
+        const uint32_t t = threadIdx.x;
+        place_step = p.is_across ? p.abreast : 1;
+        member_step = place_step * p.places;
+        number = p.is_across ? t % p.abreast : t / (p.places * p.team);
+        place = t / place_step % p.places;
+        member = t / member_step % p.team;
+    }
+    EDDY_CUDA_MEMBER bool is_first() const {
+        return place == 0 && member == 0;
+    }
+};
+
+/* Joins the values of the threads, pairs of neighbours first. Those of the first member are left with the whole. */
+template <class op>
+EDDY_CUDA_MEMBER typename op::value
+eddy_cuda_join_team(const eddy_cuda_reduce &p, const eddy_cuda_part &part,
+                    typename op::value *values, typename op::value mine) {
+    if (p.team == 1)
+        return mine;
+    values[threadIdx.x] = mine;
+    __syncthreads();
+    EDDY_CUDA_ROLLED
+    for (uint32_t apart = 1; apart < p.team; apart *= 2) {
+        if (part.place == 0 && part.member % (2 * apart) == 0) {
+            mine = op::join(mine, values[threadIdx.x + apart * part.member_step]);
+            values[threadIdx.x] = mine;
+        }
+        __syncthreads();
+    }
+    return mine;
+}
+
+/* The result of an output, of what is left of the tree. */
+template <class op>
+EDDY_CUDA_MEMBER void eddy_cuda_store_result(const eddy_cuda_reduce &p, int64_t output,
+                                             typename op::value whole) {
+    if (p.count == 0)
+        whole = op::identity();
+    if (p.is_mean)
+        whole = op::divide(whole, p.count);
+    *(typename op::result *)((char *)p.out + eddy_cuda_offset(p.kept, 1, output)) =
+        op::store(whole);
+}
+
+template <class op>
+EDDY_CUDA_MEMBER void eddy_cuda_store_split(const eddy_cuda_reduce &p, int64_t task,
+                                            typename op::value whole) {
+    if (p.splits == 1)
+        eddy_cuda_store_result<op>(p, task, whole);
+    else
+        ((typename op::value *)p.partials)[task] = whole;
+}
+
+/* ---- contiguous elements ---- */
+
+/* Neighbouring lanes of one thread: as many elements as it reads at once. */
+template <class op, int width> struct eddy_cuda_lane_group {
+    typedef typename op::value value;
+    typedef typename op::element::stored stored;
+    value lane[width];
+
+    EDDY_CUDA_MEMBER eddy_cuda_lane_group() {
+        for (int k = 0; k < width; k++)
+            lane[k] = op::nothing();
+    }
+    EDDY_CUDA_MEMBER void join_whole(const stored *x) {
+        typedef typename eddy_cuda_words<EDDY_CUDA_VECTOR_BYTES>::type words_type;
+        stored elements[width];
+        const words_type words = *(const words_type *)x;
+        memcpy(elements, &words, sizeof(elements));
+        for (int k = 0; k < width; k++)
+            lane[k] = op::join(lane[k], op::take(op::element::load(elements[k])));
+    }
+    EDDY_CUDA_MEMBER void join_some(const stored *x, int64_t count) {
+        for (int k = 0; k < width; k++)
+            if (k < count)
+                lane[k] = op::join(lane[k], op::take(op::element::load(x[k])));
+    }
+    /* A block's elements from the thread's own on: `step` of them are one each lane's. */
+    EDDY_CUDA_MEMBER void join_block(const stored *x, int64_t left, int step, bool is_aligned) {
+        if (is_aligned && left > EDDY_CUDA_REDUCE_BLOCK - EDDY_CUDA_REDUCE_LANES) {
+            EDDY_CUDA_UNROLLED
+            for (int r = 0; r < EDDY_CUDA_REDUCE_BLOCK / EDDY_CUDA_REDUCE_LANES - 1; r++)
+                join_whole(x + r * EDDY_CUDA_REDUCE_LANES);
+            x += EDDY_CUDA_REDUCE_BLOCK - EDDY_CUDA_REDUCE_LANES;
+            left -= EDDY_CUDA_REDUCE_BLOCK - EDDY_CUDA_REDUCE_LANES;
+        }
+        EDDY_CUDA_ROLLED
+        for (; left > 0; left -= step, x += step) {
+            if (is_aligned && left >= width)
+                join_whole(x);
+            else
+                join_some(x, left);
+        }
+    }
+    /* Lanes of half the places away, a quarter, ..., then of this thread. Right in the first place. */
+    EDDY_CUDA_MEMBER value halve(uint32_t places) {
+        EDDY_CUDA_ROLLED
+        for (uint32_t half = places / 2; half > 0; half /= 2)
+            for (int k = 0; k < width; k++)
+                lane[k] = op::join(lane[k], __shfl_down_sync(0xffffffffu, lane[k], half));
+        for (int half = width / 2; half > 0; half /= 2)
+            for (int k = 0; k < half; k++)
+                lane[k] = op::join(lane[k], lane[k + half]);
+        return lane[0];
+    }
+};
+
+/* Elements of each output are contiguous. Not across. */
+template <class op> EDDY_CUDA_MEMBER void eddy_cuda_reduce_rows(const eddy_cuda_reduce &p) {
+    typedef typename op::element::stored stored;
+    constexpr int width = EDDY_CUDA_VECTOR_BYTES / sizeof(stored);
+    EDDY_CUDA_SHARED(typename op::value, values, EDDY_CUDA_REDUCE_THREADS);
+    if (eddy_cuda_is_skipped(p.gate))
+        return;
+    const eddy_cuda_part part(p);
+    const int64_t tasks = p.outputs * p.splits, step = (int64_t)gridDim.x * p.abreast;
+    EDDY_CUDA_ROLLED
+    for (int64_t first = (int64_t)blockIdx.x * p.abreast; first < tasks; first += step) {
+        const int64_t task = first + part.number, split = p.splits == 1 ? 0 : task / p.outputs,
+                      output = task - split * p.outputs, block = split * p.team + part.member,
+                      begin = block * EDDY_CUDA_REDUCE_BLOCK;
+        eddy_cuda_lane_group<op, width> lanes;
+        if (task < tasks && begin < p.count) {
+            const stored *row =
+                (const stored *)((const char *)p.in + eddy_cuda_offset(p.kept, 0, output));
+            const int64_t left = p.count - begin;
+            lanes.join_block(row + begin + part.place * width,
+                             (left < EDDY_CUDA_REDUCE_BLOCK ? left : EDDY_CUDA_REDUCE_BLOCK) -
+                                 (int64_t)part.place * width,
+                             (int)p.places * width, p.is_aligned);
+        }
+        const typename op::value whole =
+            eddy_cuda_join_team<op>(p, part, values, lanes.halve(p.places));
+        if (task < tasks && part.is_first())
+            eddy_cuda_store_split<op>(p, task, whole);
+    }
+}
+
+/* ---- any strides ---- */
+
+/* One lane of a thread. */
+template <class op>
+EDDY_CUDA_MEMBER typename op::value
+eddy_cuda_strided_lane(const eddy_cuda_reduce &p, const char *in, int64_t begin, int64_t end) {
+    typedef typename op::element::stored stored;
+    typename op::value lane = op::nothing();
+    if (p.reduced.rank == 1) {
+        EDDY_CUDA_UNROLLED
+        for (int64_t i = begin; i < end; i += p.places)
+            lane = op::join(lane, op::take(op::element::load(
+                                      *(const stored *)(in + i * p.reduced.strides[0][0]))));
+        return lane;
+    }
+    EDDY_CUDA_ROLLED
+    for (int64_t i = begin; i < end; i += p.places)
+        lane = op::join(lane, op::take(op::element::load(
+                                  *(const stored *)(in + eddy_cuda_offset(p.reduced, 0, i)))));
+    return lane;
+}
+
+template <class op> EDDY_CUDA_MEMBER void eddy_cuda_reduce_strided(const eddy_cuda_reduce &p) {
+    EDDY_CUDA_SHARED(typename op::value, values, EDDY_CUDA_REDUCE_THREADS);
+    if (eddy_cuda_is_skipped(p.gate))
+        return;
+    const eddy_cuda_part part(p);
+    const int64_t tasks = p.outputs * p.splits, step = (int64_t)gridDim.x * p.abreast;
+    EDDY_CUDA_ROLLED
+    for (int64_t first = (int64_t)blockIdx.x * p.abreast; first < tasks; first += step) {
+        const int64_t task = first + part.number, split = p.splits == 1 ? 0 : task / p.outputs,
+                      output = task - split * p.outputs, block = split * p.team + part.member,
+                      begin = block * EDDY_CUDA_REDUCE_BLOCK;
+        typename op::value lane = op::nothing();
+        if (task < tasks && begin < p.count) {
+            const int64_t end = begin + EDDY_CUDA_REDUCE_BLOCK;
+            lane = eddy_cuda_strided_lane<op>(
+                p, (const char *)p.in + eddy_cuda_offset(p.kept, 0, output), begin + part.place,
+                end < p.count ? end : p.count);
+        }
+        EDDY_CUDA_ROLLED
+        for (uint32_t half = p.places / 2; half > 0; half /= 2) {
+            values[threadIdx.x] = lane;
+            __syncthreads();
+            if (part.place < half)
+                lane = op::join(lane, values[threadIdx.x + half * part.place_step]);
+            __syncthreads();
+        }
+        lane = eddy_cuda_join_team<op>(p, part, values, lane);
+        if (task < tasks && part.is_first())
+            eddy_cuda_store_split<op>(p, task, lane);
+    }
+}
+
+/* ---- splits ---- */
+
+/* Joins the partials of each output in place, those of neighbouring outputs by neighbouring threads. A split is a block of the tree, or a whole subtree. */
+template <class op> EDDY_CUDA_MEMBER void eddy_cuda_reduce_join(const eddy_cuda_reduce &p) {
+    if (eddy_cuda_is_skipped(p.gate))
+        return;
+    typename op::value *const partials = (typename op::value *)p.partials;
+    const int64_t place = threadIdx.x / p.abreast, step = (int64_t)gridDim.x * p.abreast;
+    EDDY_CUDA_ROLLED
+    for (int64_t first = (int64_t)blockIdx.x * p.abreast; first < p.outputs; first += step) {
+        const int64_t output = first + threadIdx.x % p.abreast;
+        EDDY_CUDA_ROLLED
+        for (int64_t apart = 1; apart < p.splits; apart *= 2) {
+            EDDY_CUDA_ROLLED
+            for (int64_t s = 2 * apart * place; output < p.outputs && s + apart < p.splits;
+                 s += 2 * apart * p.places) {
+                typename op::value *const into = &partials[s * p.outputs + output];
+                *into = op::join(*into, into[apart * p.outputs]);
+            }
+            __syncthreads();
+        }
+        if (output < p.outputs && place == 0)
+            eddy_cuda_store_result<op>(p, output, partials[output]);
+    }
+}
+
+/* EDDY_CUDA_REDUCTION(stem, op): the three kernels. Who compiles them for the host may note what they touch (tests/fake_cuda/kernels/grid.h). */
+#ifndef EDDY_CUDA_NOTE_REDUCTION
+#define EDDY_CUDA_NOTE_REDUCTION(name, form, ...)
+#endif
+#define EDDY_CUDA_REDUCTION_KERNEL(stem, form, ...)                                                \
+    EDDY_CUDA_NOTE_REDUCTION(stem##_##form, form, __VA_ARGS__)                                     \
+    EDDY_CUDA_BLOCK_KERNEL(stem##_##form, eddy_cuda_reduce) {                                      \
+        eddy_cuda_reduce_##form<__VA_ARGS__>(parameters);                                          \
+    }
+#define EDDY_CUDA_REDUCTION(stem, ...)                                                             \
+    EDDY_CUDA_REDUCTION_KERNEL(stem, rows, __VA_ARGS__)                                            \
+    EDDY_CUDA_REDUCTION_KERNEL(stem, strided, __VA_ARGS__)                                         \
+    EDDY_CUDA_REDUCTION_KERNEL(stem, join, __VA_ARGS__)
+
+#endif
