@@ -196,9 +196,10 @@ static reducing random_call(eddy_shape shape, uint32_t axes) {
 /* ---- cases ---- */
 
 /* Round the lanes, a block, and what a block of threads reduces at once. */
-static const int64_t lengths[] = {1,    2,    3,    7,    8,    9,     15,    16,    17,   31,
-                                  32,   33,   63,   65,   1023, 1024,  1025,  2047,  2048, 2049,
-                                  4097, 8191, 8192, 8193, 9217, 16385, 32767, 32768, 32769};
+static const int64_t lengths[] = {1,    2,    3,     7,     8,     9,    15,   16,   17,
+                                  31,   32,   33,    63,    65,    961,  972,  992,  993,
+                                  1023, 1024, 1025,  2047,  2048,  2049, 4097, 8191, 8192,
+                                  8193, 9217, 16385, 32767, 32768, 32769};
 
 Test(cuda_reduce, lengths_round_every_limit_in_every_dtype, .timeout = 300) {
     for (size_t n = 0; n < COUNT(lengths); n++)
