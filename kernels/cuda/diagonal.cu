@@ -2,6 +2,8 @@
 #include <kernels/cuda/elementwise.cuh>
 #include <kernels/cuda/strided.cuh>
 
+namespace {
+
 template <class element> EDDY_CUDA_MEMBER void triangle(const eddy_cuda_strided &p) {
     if (eddy_cuda_is_skipped(p.gate))
         return;
@@ -13,6 +15,8 @@ template <class element> EDDY_CUDA_MEMBER void triangle(const eddy_cuda_strided 
         *to = diagonal >= least && diagonal <= most ? *from : 0;
     });
 }
+
+} // namespace
 
 #define TRIANGLE(bits)                                                                             \
     EDDY_CUDA_NOTE_ELEMENTS(eddy_triangle_##bits##_strided, void, eddy_cuda_i##bits,               \

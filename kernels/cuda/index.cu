@@ -3,6 +3,8 @@
 #include <kernels/cuda/index.h>
 #include <kernels/cuda/strided.cuh>
 
+namespace {
+
 struct place {
     int64_t given, at; /* the index as it is, and counted from the front */
 };
@@ -47,6 +49,8 @@ typedef uint16_t element_16;
 typedef uint32_t element_32;
 typedef uint64_t element_64;
 typedef uint4 element_128;
+
+} // namespace
 
 #define PICK(bits)                                                                                 \
     EDDY_CUDA_KERNEL(eddy_pick_##bits, eddy_cuda_strided) {                                        \

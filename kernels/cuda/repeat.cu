@@ -2,6 +2,8 @@
 #include <kernels/cuda/device.cuh>
 #include <kernels/cuda/repeat.h>
 
+namespace {
+
 /* `number`: for numbers of elements and places. */
 template <class element, class number>
 EDDY_CUDA_MEMBER void repeat_all(const eddy_cuda_repetition &p) {
@@ -34,6 +36,8 @@ template <class element> EDDY_CUDA_MEMBER void repeat(const eddy_cuda_repetition
     else
         repeat_all<element, uint64_t>(p);
 }
+
+} // namespace
 
 #define REPEAT(bits)                                                                               \
     EDDY_CUDA_KERNEL(eddy_repeat_##bits, eddy_cuda_repetition) {                                   \

@@ -3,6 +3,8 @@
 #include <kernels/cuda/fail.cuh>
 #include <kernels/cuda/scatter.h>
 
+namespace {
+
 struct place {
     int64_t at[EDDY_CUDA_SCATTER_OPERANDS];
 };
@@ -72,6 +74,8 @@ EDDY_CUDA_MEMBER void put_unit(const eddy_cuda_scatter_call &p, int64_t unit) {
         *to = target::store(how::put(target::load(*to), element::load(*from)));
     }
 }
+
+} // namespace
 
 #define SCATTER(how, target, element)                                                              \
     EDDY_CUDA_KERNEL(eddy_scatter_##how##_##target##_##element, eddy_cuda_scatter_call) {          \

@@ -1,23 +1,7 @@
 /* Ops that pick by indices, on a CUDA device: the CPU's bits and the CPU's errors, and what follows an error. On the fake driver (tests/fake_cuda). */
 #include <criterion/criterion.h>
-#include <stdlib.h>
-#include <string.h>
 #include <tests/functional/random.h>
 #include <tests/functional/twin.h>
-
-#define ROUNDS 6
-
-/* Runs the statement for every dtype, ROUNDS times, in a scope of its own. */
-#define EACH_DTYPE(dtype)                                                                          \
-    for (int round_ = 0; round_ < ROUNDS * EDDY_DTYPE_COUNT; round_++)                             \
-        for (eddy_scope *scope_ = eddy_scope_begin(); scope_;                                      \
-             eddy_scope_end(scope_), scope_ = NULL)                                                \
-            for (eddy_dtype dtype = (eddy_dtype)(round_ % EDDY_DTYPE_COUNT), once_ = 0;            \
-                 once_ == 0; once_ = 1)
-
-static eddy_dtype index_dtype(void) {
-    return random_below(2) == 0 ? EDDY_I64 : EDDY_I32;
-}
 
 /* With elements in each axis, of which there is one at least. */
 static eddy_shape full_shape(void) {
@@ -30,7 +14,7 @@ static eddy_shape full_shape(void) {
 }
 
 Test(cuda_index, index_select) {
-    EACH_DTYPE(dtype) {
+    TWIN_EACH_DTYPE(dtype) {
         eddy_shape shape = full_shape();
         int32_t axis = (int32_t)random_below(shape.rank);
         int64_t bound = shape.dims[axis], count = random_below(9);
@@ -38,7 +22,7 @@ Test(cuda_index, index_select) {
         if (other != axis && random_below(8) == 0)
             shape.dims[other] = 0;
         twin x = twin_random(dtype, shape, false),
-             index = twin_indices(index_dtype(), EDDY_SHAPE(count), 0, bound - 1);
+             index = twin_indices(twin_index_dtype(), EDDY_SHAPE(count), 0, bound - 1);
         eddy_tensor *picked = eddy_index_select(x.here, index.here, axis);
         twin_expect_equal("index_select", picked, eddy_index_select(x.there, index.there, axis));
         twin target = twin_random(dtype, eddy_shape_of(picked), true);
@@ -50,14 +34,14 @@ Test(cuda_index, index_select) {
 }
 
 Test(cuda_index, gather) {
-    EACH_DTYPE(dtype) {
+    TWIN_EACH_DTYPE(dtype) {
         eddy_shape shape = full_shape(), index_shape = shape;
         int32_t axis = (int32_t)random_below(shape.rank);
         for (int32_t d = 0; d < shape.rank; d++)
             index_shape.dims[d] = random_below(d == axis ? 9 : shape.dims[d] + 1);
         twin x = twin_random(dtype, shape, false),
-             index =
-                 twin_indices(index_dtype(), index_shape, -shape.dims[axis], shape.dims[axis] - 1),
+             index = twin_indices(twin_index_dtype(), index_shape, -shape.dims[axis],
+                                  shape.dims[axis] - 1),
              target = twin_random(dtype, index_shape, true);
         twin_expect_equal("gather", eddy_gather(x.here, index.here, axis),
                           eddy_gather(x.there, index.there, axis));
@@ -70,7 +54,7 @@ Test(cuda_index, gather) {
 
 /* Rows that could be moved in words of several elements, had they one index. */
 Test(cuda_index, elements_of_a_row_have_their_own_indices) {
-    EACH_DTYPE(dtype) {
+    TWIN_EACH_DTYPE(dtype) {
         twin x = twin_random(dtype, EDDY_SHAPE(128), true),
              index = twin_indices(EDDY_I64, EDDY_SHAPE(5, 16), 0, 7);
         twin_expect_equal(
@@ -83,7 +67,7 @@ Test(cuda_index, elements_of_a_row_have_their_own_indices) {
 
 /* Rows of every length, so that elements are picked one by one and several at once. */
 Test(cuda_index, embedding) {
-    EACH_DTYPE(dtype) {
+    TWIN_EACH_DTYPE(dtype) {
         int64_t rows = 1 + random_below(9), width = random_below(40);
         eddy_shape shape = twin_shape(3, 5);
         twin weight = random_below(2) == 0 ? twin_random(dtype, EDDY_SHAPE(rows, width), false)
@@ -92,7 +76,7 @@ Test(cuda_index, embedding) {
             weight.here = eddy_reshape(eddy_clone(weight.here), EDDY_SHAPE(rows, width));
             weight.there = eddy_reshape(eddy_clone(weight.there), EDDY_SHAPE(rows, width));
         }
-        twin index = twin_indices(index_dtype(), shape, 0, rows - 1);
+        twin index = twin_indices(twin_index_dtype(), shape, 0, rows - 1);
         eddy_tensor *picked = eddy_embedding(index.here, weight.here, NULL);
         twin_expect_equal("embedding", picked, eddy_embedding(index.there, weight.there, NULL));
         twin target = twin_random(dtype, eddy_shape_of(picked), true);
@@ -107,7 +91,7 @@ Test(cuda_index, one_hot) {
     for (int round = 0; round < 40; round++) {
         eddy_scope *scope = eddy_scope_begin();
         int64_t classes = 1 + random_below(7);
-        twin index = twin_indices(index_dtype(), twin_shape(3, 5), 0, classes - 1);
+        twin index = twin_indices(twin_index_dtype(), twin_shape(3, 5), 0, classes - 1);
         twin_expect_equal("one_hot", eddy_one_hot(index.here, classes),
                           eddy_one_hot(index.there, classes));
         eddy_scope_end(scope);
@@ -128,8 +112,8 @@ Test(cuda_index, the_lowest_position_of_many_is_named) {
         twin x = twin_random(EDDY_F32, shape, false);
         eddy_shape index_shape = shape;
         index_shape.dims[axis] = 50;
-        twin line = twin_indices(index_dtype(), EDDY_SHAPE(200), -2, bound + 100),
-             all = twin_indices(index_dtype(), index_shape, -bound - 1, bound),
+        twin line = twin_indices(twin_index_dtype(), EDDY_SHAPE(200), -2, bound + 100),
+             all = twin_indices(twin_index_dtype(), index_shape, -bound - 1, bound),
              table = twin_random(EDDY_BF16, EDDY_SHAPE(bound, 1 + random_below(9)), false);
         failed += twin_fail_alike(eddy_index_select(x.here, line.here, axis),
                                   eddy_index_select(x.there, line.there, axis));

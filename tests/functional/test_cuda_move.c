@@ -3,16 +3,6 @@
 #include <tests/functional/random.h>
 #include <tests/functional/twin.h>
 
-#define ROUNDS 6
-
-/* Calls the body for every dtype, ROUNDS times, with a scope of its own. */
-#define EACH_DTYPE(dtype)                                                                          \
-    for (int round_ = 0; round_ < ROUNDS * EDDY_DTYPE_COUNT; round_++)                             \
-        for (eddy_scope *scope_ = eddy_scope_begin(); scope_;                                      \
-             eddy_scope_end(scope_), scope_ = NULL)                                                \
-            for (eddy_dtype dtype = (eddy_dtype)(round_ % EDDY_DTYPE_COUNT), once_ = 0;            \
-                 once_ == 0; once_ = 1)
-
 static int32_t axis_of(eddy_shape shape) {
     return (int32_t)random_below(shape.rank) - (random_below(2) == 0 ? shape.rank : 0);
 }
@@ -24,7 +14,7 @@ static eddy_shape with_axis(eddy_shape shape) {
 }
 
 Test(cuda_move, cat_and_stack) {
-    EACH_DTYPE(dtype) {
+    TWIN_EACH_DTYPE(dtype) {
         eddy_shape shape = with_axis(twin_shape(4, 5));
         eddy_tensor *here[4], *there[4];
         int32_t axis = axis_of(shape), at = axis < 0 ? axis + shape.rank : axis;
@@ -51,7 +41,7 @@ Test(cuda_move, cat_and_stack) {
 }
 
 Test(cuda_move, pad) {
-    EACH_DTYPE(dtype) {
+    TWIN_EACH_DTYPE(dtype) {
         eddy_shape shape = twin_shape(4, 5), before = {.rank = shape.rank},
                    after = {.rank = shape.rank};
         for (int32_t d = 0; d < shape.rank; d++) {
@@ -71,7 +61,7 @@ Test(cuda_move, pad) {
 }
 
 Test(cuda_move, repeat_and_repeat_interleave) {
-    EACH_DTYPE(dtype) {
+    TWIN_EACH_DTYPE(dtype) {
         eddy_shape shape = twin_shape(3, 4), repeats = {.rank = shape.rank + (int)random_below(3)};
         for (int32_t d = 0; d < repeats.rank; d++)
             repeats.dims[d] = random_below(4) + (random_below(8) > 0);
@@ -107,7 +97,7 @@ Test(cuda_move, the_last_rank_has_no_axis_left) {
 }
 
 Test(cuda_move, flip_and_roll) {
-    EACH_DTYPE(dtype) {
+    TWIN_EACH_DTYPE(dtype) {
         eddy_shape shape = twin_shape(4, 5), shifts = {0};
         eddy_axes axes = {0};
         for (int32_t d = 0; d < shape.rank; d++) {
@@ -131,7 +121,7 @@ Test(cuda_move, flip_and_roll) {
 }
 
 Test(cuda_move, masked_fill) {
-    EACH_DTYPE(dtype) {
+    TWIN_EACH_DTYPE(dtype) {
         eddy_shape shape = twin_shape(4, 6), mask_shape = shape;
         for (int32_t d = 0; d < shape.rank; d++)
             if (random_below(4) == 0)
@@ -148,7 +138,7 @@ Test(cuda_move, masked_fill) {
 
 Test(cuda_move, triangles_and_diagonals) {
     static const int64_t far[] = {INT64_MIN, INT64_MAX};
-    EACH_DTYPE(dtype) {
+    TWIN_EACH_DTYPE(dtype) {
         eddy_shape shape = twin_shape(2, 3), own = twin_shape(2, 9);
         shape.dims[shape.rank++] = 1 + random_below(7);
         shape.dims[shape.rank++] = 1 + random_below(7);
@@ -159,7 +149,7 @@ Test(cuda_move, triangles_and_diagonals) {
         cr_assert_eq(eddy_triu_inplace(x.here, diagonal), EDDY_OK);
         cr_assert_eq(eddy_triu_inplace(x.there, diagonal), EDDY_OK);
         twin_expect_equal("triu_inplace", x.here, x.there);
-        own.rank = 1 + round_ % 2;
+        own.rank = 1 + twin_round % 2;
         for (int32_t d = 0; d < own.rank; d++)
             own.dims[d] = random_below(8);
         twin y = twin_random(dtype, own, false);
@@ -180,7 +170,7 @@ Test(cuda_move, triangles_and_diagonals) {
     } while (0)
 
 Test(cuda_move, sequences_and_eye) {
-    EACH_DTYPE(dtype) {
+    TWIN_EACH_DTYPE(dtype) {
         int64_t rows = random_below(7), columns = random_below(7);
         EXPECT_MADE("eye", eddy_eye(rows, columns, dtype, NULL));
         if (dtype == EDDY_BOOL)
@@ -197,7 +187,7 @@ Test(cuda_move, sequences_and_eye) {
         EXPECT_MADE("linspace", eddy_linspace(EDDY_S((double)start), EDDY_S((double)start + each),
                                               count, dtype, NULL));
         EXPECT_MADE("linspace", eddy_linspace(EDDY_S((double)(start + 100)), EDDY_S((double)start),
-                                              1 + round_ % 3, dtype, NULL));
+                                              1 + twin_round % 3, dtype, NULL));
     }
     eddy_scope *scope = eddy_scope_begin();
     EXPECT_MADE("arange",

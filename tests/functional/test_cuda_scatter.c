@@ -3,20 +3,6 @@
 #include <tests/functional/random.h>
 #include <tests/functional/twin.h>
 
-#define ROUNDS 6
-
-/* Runs the statement for every dtype, ROUNDS times, in a scope of its own. */
-#define EACH_DTYPE(dtype)                                                                          \
-    for (int round_ = 0; round_ < ROUNDS * EDDY_DTYPE_COUNT; round_++)                             \
-        for (eddy_scope *scope_ = eddy_scope_begin(); scope_;                                      \
-             eddy_scope_end(scope_), scope_ = NULL)                                                \
-            for (eddy_dtype dtype = (eddy_dtype)(round_ % EDDY_DTYPE_COUNT), once_ = 0;            \
-                 once_ == 0; once_ = 1)
-
-static eddy_dtype index_dtype(void) {
-    return random_below(2) == 0 ? EDDY_I64 : EDDY_I32;
-}
-
 /* Rarely one without elements, or a number. */
 static eddy_shape some_shape(void) {
     eddy_shape shape = twin_shape(3, 6);
@@ -26,7 +12,7 @@ static eddy_shape some_shape(void) {
 }
 
 Test(cuda_scatter, scatter_and_scatter_add) {
-    EACH_DTYPE(dtype) {
+    TWIN_EACH_DTYPE(dtype) {
         eddy_shape shape = some_shape(), index_shape = shape, source_shape;
         int32_t axis = shape.rank == 0 ? 0 : (int32_t)random_below(shape.rank);
         int64_t bound = shape.rank == 0 ? 1 : shape.dims[axis];
@@ -36,7 +22,8 @@ Test(cuda_scatter, scatter_and_scatter_add) {
         for (int32_t d = 0; d < shape.rank; d++)
             source_shape.dims[d] += random_below(2);
         twin x = twin_numbers(dtype, shape, true),
-             index = twin_indices(index_dtype(), index_shape, -bound, bound > 0 ? bound - 1 : 0),
+             index =
+                 twin_indices(twin_index_dtype(), index_shape, -bound, bound > 0 ? bound - 1 : 0),
              source = twin_numbers(dtype, source_shape, false),
              target = twin_random(dtype, shape, true);
         twin_expect_equal("scatter", eddy_scatter(x.here, index.here, source.here, axis),
@@ -56,7 +43,7 @@ Test(cuda_scatter, scatter_and_scatter_add) {
 }
 
 Test(cuda_scatter, index_add) {
-    EACH_DTYPE(dtype) {
+    TWIN_EACH_DTYPE(dtype) {
         eddy_shape shape = some_shape(), source_shape = shape;
         int32_t axis = shape.rank == 0 ? 0 : (int32_t)random_below(shape.rank);
         int64_t bound = shape.rank == 0 ? 1 : shape.dims[axis], count = random_below(30);
@@ -67,7 +54,8 @@ Test(cuda_scatter, index_add) {
         else
             source_shape.dims[axis] = count;
         twin x = twin_numbers(dtype, shape, true),
-             index = twin_indices(index_dtype(), EDDY_SHAPE(count), 0, bound > 0 ? bound - 1 : 0),
+             index =
+                 twin_indices(twin_index_dtype(), EDDY_SHAPE(count), 0, bound > 0 ? bound - 1 : 0),
              source = twin_numbers(dtype, source_shape, false);
         twin_expect_equal("index_add", eddy_index_add(x.here, index.here, source.here, axis),
                           eddy_index_add(x.there, index.there, source.there, axis));
@@ -79,11 +67,11 @@ Test(cuda_scatter, index_add) {
 }
 
 Test(cuda_scatter, embedding_backward) {
-    EACH_DTYPE(dtype) {
+    TWIN_EACH_DTYPE(dtype) {
         int64_t rows = 1 + random_below(7), width = random_below(9);
         eddy_shape shape = twin_shape(3, 5), grad_shape = shape;
         grad_shape.dims[grad_shape.rank++] = width;
-        twin index = twin_indices(index_dtype(), shape, 0, rows - 1),
+        twin index = twin_indices(twin_index_dtype(), shape, 0, rows - 1),
              grad = twin_numbers(dtype, grad_shape, false),
              weight = twin_numbers(dtype, EDDY_SHAPE(rows, width), false);
         int64_t padding = random_below(rows + 1) - 1;
@@ -120,8 +108,8 @@ Test(cuda_scatter, the_lowest_position_of_many_is_named) {
         int64_t bound = 1 + random_below(5), width = random_below(4);
         eddy_shape shape = EDDY_SHAPE(bound, 1 + width), index_shape = EDDY_SHAPE(40, 1 + width);
         twin x = twin_numbers(EDDY_F16, shape, true),
-             all = twin_indices(index_dtype(), index_shape, -bound - 100, bound + 100),
-             line = twin_indices(index_dtype(), EDDY_SHAPE(40), -2, bound + 50),
+             all = twin_indices(twin_index_dtype(), index_shape, -bound - 100, bound + 100),
+             line = twin_indices(twin_index_dtype(), EDDY_SHAPE(40), -2, bound + 50),
              source = twin_numbers(EDDY_F16, index_shape, false),
              grad = twin_numbers(EDDY_F16, EDDY_SHAPE(40, width), false),
              weight = twin_numbers(EDDY_F16, EDDY_SHAPE(bound, width), false);

@@ -13,6 +13,10 @@ static int64_t count_of(eddy_shape shape) {
     return count;
 }
 
+eddy_dtype twin_index_dtype(void) {
+    return random_below(2) == 0 ? EDDY_I64 : EDDY_I32;
+}
+
 twin twin_of(const void *elements, eddy_shape shape, eddy_dtype dtype) {
     twin made = {.here = eddy_from_data(elements, shape, dtype, NULL)};
     cr_assert_not_null(made.here);

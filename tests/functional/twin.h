@@ -11,6 +11,17 @@ typedef struct twin {
     eddy_tensor *here, *there;
 } twin;
 
+/* Runs the statement behind it for every dtype, several times (twin_round counts them), in a scope of its own. */
+#define TWIN_EACH_DTYPE(dtype)                                                                     \
+    for (int twin_round = 0; twin_round < 6 * EDDY_DTYPE_COUNT; twin_round++)                      \
+        for (eddy_scope *twin_scope = eddy_scope_begin(); twin_scope;                              \
+             eddy_scope_end(twin_scope), twin_scope = NULL)                                        \
+            for (eddy_dtype dtype = (eddy_dtype)(twin_round % EDDY_DTYPE_COUNT), twin_once = 0;    \
+                 twin_once == 0; twin_once = 1)
+
+/* One of indices, by chance. */
+eddy_dtype twin_index_dtype(void);
+
 /* `elements` in row-major order of the shape; contiguous. */
 twin twin_of(const void *elements, eddy_shape shape, eddy_dtype dtype);
 /* Of any layout: axes in any order, their elements apart, and broadcast unless it is to be written. */
