@@ -8,11 +8,10 @@ static eddy_cuda_image image = {.data = eddy_cuda_image_diagonal};
 static _Atomic(void *) loaded[4][EDDY_CUDA_DEVICES];
 
 /* By the power of two that the bytes of an element are. */
-static const eddy_cuda_forms forms[] = {
-    {.strided = {"eddy_triangle_8_strided", &image, loaded[0]}},
-    {.strided = {"eddy_triangle_16_strided", &image, loaded[1]}},
-    {.strided = {"eddy_triangle_32_strided", &image, loaded[2]}},
-    {.strided = {"eddy_triangle_64_strided", &image, loaded[3]}}};
+static const eddy_cuda_forms forms[] = {{.strided = {"eddy_triangle_8", &image, loaded[0]}},
+                                        {.strided = {"eddy_triangle_16", &image, loaded[1]}},
+                                        {.strided = {"eddy_triangle_32", &image, loaded[2]}},
+                                        {.strided = {"eddy_triangle_64", &image, loaded[3]}}};
 
 /* views: in, out, of rank 2 or more; out may be in. What stays are the places whose column less their row is within [least, most]. */
 static void run_triangle(const eddy_kernel_call *call, int64_t least, int64_t most) {

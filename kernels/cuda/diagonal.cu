@@ -1,5 +1,4 @@
 /* Triangles of matrices: elements stay, or are 0. Operands: the input, the number of the diagonal, the output. */
-#include <kernels/cuda/elementwise.cuh>
 #include <kernels/cuda/strided.cuh>
 
 namespace {
@@ -19,9 +18,7 @@ template <class element> EDDY_CUDA_MEMBER void triangle(const eddy_cuda_strided 
 } // namespace
 
 #define TRIANGLE(bits)                                                                             \
-    EDDY_CUDA_NOTE_ELEMENTS(eddy_triangle_##bits##_strided, void, eddy_cuda_i##bits,               \
-                            eddy_cuda_i##bits, eddy_cuda_i8)                                       \
-    EDDY_CUDA_KERNEL(eddy_triangle_##bits##_strided, eddy_cuda_strided) {                          \
+    EDDY_CUDA_KERNEL(eddy_triangle_##bits, eddy_cuda_strided) {                                    \
         triangle<int##bits##_t>(parameters);                                                       \
     }
 TRIANGLE(8)

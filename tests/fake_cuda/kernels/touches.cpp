@@ -53,6 +53,12 @@ static void touch_one_hot(const eddy_cuda_strided &p, int64_t bytes, touch_fn *s
         .touch(say, context, p.data[EDDY_CUDA_ONE_HOT_OUTPUT], true);
 }
 
+static void touch_triangle(const eddy_cuda_strided &p, int64_t bytes, touch_fn *say,
+                           void *context) {
+    range_of(p, 0, bytes).touch(say, context, p.data[0], false);
+    range_of(p, 2, bytes).touch(say, context, p.data[2], true);
+}
+
 /* ---- others ---- */
 
 static void touch_repetition(const eddy_cuda_repetition &p, int64_t bytes, touch_fn *say,
@@ -100,6 +106,10 @@ static void touch_scatter(const eddy_cuda_scatter_call &p, int64_t bytes, int64_
 #define PICK(bits) TOUCHES(eddy_pick_##bits, eddy_cuda_strided, touch_pick, bits / 8)
 EDDY_CUDA_PICKS(PICK)
 TOUCHES(eddy_one_hot, eddy_cuda_strided, touch_one_hot, 8)
+TOUCHES(eddy_triangle_8, eddy_cuda_strided, touch_triangle, 1)
+TOUCHES(eddy_triangle_16, eddy_cuda_strided, touch_triangle, 2)
+TOUCHES(eddy_triangle_32, eddy_cuda_strided, touch_triangle, 4)
+TOUCHES(eddy_triangle_64, eddy_cuda_strided, touch_triangle, 8)
 #define REPEAT(bits) TOUCHES(eddy_repeat_##bits, eddy_cuda_repetition, touch_repetition, bits / 8)
 EDDY_CUDA_REPEATS(REPEAT)
 
