@@ -8,21 +8,26 @@
 #include <kernels/cuda/reduce.h>
 #include <string.h>
 
-static eddy_cuda_image image = {.data = eddy_cuda_image_reduce};
+static eddy_cuda_image image = {.data = eddy_cuda_image_reduce},
+                       image_argmax = {.data = eddy_cuda_image_argmax},
+                       image_variance = {.data = eddy_cuda_image_variance};
 
 /* ---- which kernels there are ---- */
 
 enum {
 #define NUMBER(op, of, dtype, compute, result) NUMBER_##op##_##of,
-    EDDY_CUDA_REDUCTIONS(NUMBER) COUNT
+#define SEARCH_NUMBER(op, of, dtype, compute) NUMBER_##op##_##of,
+#define VARIANCE_NUMBER(op, of, dtype) NUMBER_##op##_##of,
+    EDDY_CUDA_REDUCTIONS(NUMBER) EDDY_CUDA_SEARCHES(SEARCH_NUMBER)
+        EDDY_CUDA_VARIANCES(VARIANCE_NUMBER) COUNT
 };
 
 static _Atomic(void *) loaded[COUNT][3][EDDY_CUDA_DEVICES];
 
 /* The kernels of an op and a dtype. */
 typedef struct reduction {
-    eddy_cuda_function rows, strided, join;
-    uint32_t value_bytes; /* of a partial result */
+    eddy_cuda_function rows, strided, join; /* `rows` may be none */
+    uint32_t value_bytes;                   /* of a partial result */
 } reduction;
 
 #define VALUE_BYTES_f32 4
@@ -38,16 +43,37 @@ static const reduction reductions[COUNT] = {
         .join = {"eddy_" #op "_" #of "_join", &image, loaded[NUMBER_##op##_##of][2]},              \
         .value_bytes = VALUE_BYTES_##compute,                                                      \
     },
-    EDDY_CUDA_REDUCTIONS(REDUCTION)};
+#define WITHOUT_ROWS(op, of, image_, bytes)                                                        \
+    [NUMBER_##op##_##of] = {                                                                       \
+        .strided = {"eddy_" #op "_" #of "_strided", &image_, loaded[NUMBER_##op##_##of][1]},       \
+        .join = {"eddy_" #op "_" #of "_join", &image_, loaded[NUMBER_##op##_##of][2]},             \
+        .value_bytes = bytes,                                                                      \
+    },
+#define SEARCH(op, of, dtype, compute) WITHOUT_ROWS(op, of, image_argmax, EDDY_CUDA_SEARCH_BYTES)
+#define VARIANCE(op, of, dtype) WITHOUT_ROWS(op, of, image_variance, EDDY_CUDA_MOMENTS_BYTES)
+    EDDY_CUDA_REDUCTIONS(REDUCTION) EDDY_CUDA_SEARCHES(SEARCH) EDDY_CUDA_VARIANCES(VARIANCE)};
 
-typedef enum op { OP_sum, OP_prod, OP_max, OP_min, OP_any, OP_all, OPS } op;
+typedef enum op {
+    OP_sum,
+    OP_prod,
+    OP_max,
+    OP_min,
+    OP_any,
+    OP_all,
+    OP_argmax,
+    OP_argmin,
+    OP_var,
+    OPS
+} op;
 
 /* The number and 1, by op and dtype. Those of max and min of bool are any's and all's. */
 static const uint8_t numbers[OPS][EDDY_DTYPE_COUNT] = {
 #define PLACE(op, of, dtype, compute, result) [OP_##op][EDDY_##dtype] = NUMBER_##op##_##of + 1,
-    EDDY_CUDA_REDUCTIONS(PLACE)[OP_max][EDDY_BOOL] = NUMBER_any_truth + 1, [OP_min][EDDY_BOOL] =
-                                                                               NUMBER_all_truth +
-                                                                               1};
+#define SEARCH_PLACE(op, of, dtype, compute) PLACE(op, of, dtype, compute, i64)
+#define VARIANCE_PLACE(op, of, dtype) PLACE(op, of, dtype, f64, of)
+    EDDY_CUDA_REDUCTIONS(PLACE) EDDY_CUDA_SEARCHES(SEARCH_PLACE)
+        EDDY_CUDA_VARIANCES(VARIANCE_PLACE)[OP_max][EDDY_BOOL] = NUMBER_any_truth + 1,
+    [OP_min][EDDY_BOOL] = NUMBER_all_truth + 1};
 
 /* ---- plans ---- */
 
@@ -143,7 +169,7 @@ static eddy_status prepare(const eddy_kernel_call *call, eddy_kernel_plan *to, o
     take_dims(&p->kept, &kept, sizes);
     if (p->count > 0)
         take_dims(&p->reduced, &reduced, sizes);
-    own->has_rows = p->reduced.rank == 1 && reduced.strides[0][0] == 1;
+    own->has_rows = own->of->rows.symbol && p->reduced.rank == 1 && reduced.strides[0][0] == 1;
     p->is_across = !own->has_rows && lies_across(&kept, &reduced);
     spread(p, own->has_rows ? 16 / sizes[0] : 1);
     p->is_aligned = true;
@@ -184,6 +210,27 @@ static eddy_status mean_prepare(const eddy_kernel_call *call, eddy_kernel_plan *
 
 const eddy_kernel eddy_cuda_mean = {.name = "mean", .prepare = mean_prepare, .run = run};
 
+static eddy_status prepare_variance(const eddy_kernel_call *call, eddy_kernel_plan *to,
+                                    bool takes_root) {
+    const eddy_attributes_var *attributes = call->attributes;
+    eddy_status status = prepare(call, to, OP_var);
+    eddy_cuda_reduce *p = &((plan *)to->memory)->parameters;
+    p->takes_root = takes_root;
+    p->correction = attributes->correction;
+    return status;
+}
+
+static eddy_status var_prepare(const eddy_kernel_call *call, eddy_kernel_plan *to) {
+    return prepare_variance(call, to, false);
+}
+
+static eddy_status std_prepare(const eddy_kernel_call *call, eddy_kernel_plan *to) {
+    return prepare_variance(call, to, true);
+}
+
+const eddy_kernel eddy_cuda_var = {.name = "var", .prepare = var_prepare, .run = run};
+const eddy_kernel eddy_cuda_std = {.name = "std", .prepare = std_prepare, .run = run};
+
 #define KERNEL(op)                                                                                 \
     static eddy_status op##_prepare(const eddy_kernel_call *call, eddy_kernel_plan *to) {          \
         return prepare(call, to, OP_##op);                                                         \
@@ -196,3 +243,5 @@ KERNEL(max)
 KERNEL(min)
 KERNEL(any)
 KERNEL(all)
+KERNEL(argmax)
+KERNEL(argmin)

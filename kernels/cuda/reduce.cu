@@ -3,23 +3,6 @@
 
 /* ---- how two values become one, in a compute type ---- */
 
-/* The type of a value, and of one in which sums and products of integers wrap around. Values of bool are words, which shuffles take. */
-#define TYPE(tag, type, wrapping_type, lowest_value, highest_value)                                \
-    struct type_##tag {                                                                            \
-        typedef type value;                                                                        \
-        typedef wrapping_type wrapping;                                                            \
-        static EDDY_CUDA_MEMBER value lowest() {                                                   \
-            return lowest_value;                                                                   \
-        }                                                                                          \
-        static EDDY_CUDA_MEMBER value highest() {                                                  \
-            return highest_value;                                                                  \
-        }                                                                                          \
-    };
-TYPE(f32, float, float, -EDDY_INF_f32, EDDY_INF_f32)
-TYPE(f64, double, double, -EDDY_INF_f64, EDDY_INF_f64)
-TYPE(i64, int64_t, uint64_t, INT64_MIN, INT64_MAX)
-TYPE(truth, int32_t, int32_t, 0, 1)
-
 template <class type> EDDY_CUDA_MEMBER bool is_nan(type x) {
     return x != x;
 }
@@ -67,30 +50,19 @@ EDDY_SCALAR int32_t divide_by(int32_t sum, int64_t) {
 #define TAKE_i64(x) (int64_t)(x)
 #define TAKE_truth(x) (int32_t)((x) != 0)
 
-/* The bits of a result. */
-typedef float bits_f32;
-typedef double bits_f64;
-typedef uint16_t bits_f16;
-typedef uint16_t bits_bf16;
-typedef int8_t bits_i8;
-typedef uint8_t bits_u8;
-typedef int16_t bits_i16;
-typedef int32_t bits_i32;
-typedef int64_t bits_i64;
-typedef uint8_t bits_truth;
-
 #define REDUCTION(op, of, of_dtype, compute, result_type)                                          \
-    struct op##_##of : joining_##op<type_##compute> {                                              \
+    struct op##_##of : joining_##op<eddy_cuda_type_##compute> {                                    \
         typedef eddy_cuda_##of element;                                                            \
-        typedef bits_##result_type result;                                                         \
-        static EDDY_CUDA_MEMBER value take(typename element::computed x) {                         \
+        typedef eddy_cuda_one_sweep<op##_##of> block;                                              \
+        typedef eddy_cuda_bits_##result_type result;                                               \
+        static EDDY_CUDA_MEMBER value take(typename element::computed x, int64_t) {                \
             return TAKE_##compute(x);                                                              \
         }                                                                                          \
         static EDDY_CUDA_MEMBER result store(value x) {                                            \
             return (result)EDDY_CAST_PASTE(EDDY_CAST_KIND_##compute, result_type)(x);              \
         }                                                                                          \
-        static EDDY_CUDA_MEMBER value divide(value sum, int64_t count) {                           \
-            return divide_by(sum, count);                                                          \
+        static EDDY_CUDA_MEMBER value finish(value whole, const eddy_cuda_reduce &p) {             \
+            return p.is_mean ? divide_by(whole, p.count) : whole;                                  \
         }                                                                                          \
     };                                                                                             \
     EDDY_CUDA_REDUCTION(eddy_##op##_##of, op##_##of)

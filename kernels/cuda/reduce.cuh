@@ -9,6 +9,38 @@
 /* Threads of a block, and values that it keeps. */
 #define EDDY_CUDA_REDUCE_THREADS 256
 
+/* ---- types ---- */
+
+/* In which is computed: of a value, and of one in which sums and products of integers wrap around. Values of bool are words, which shuffles take. */
+#define EDDY_CUDA_TYPE(tag, type, wrapping_type, lowest_value, highest_value)                      \
+    struct eddy_cuda_type_##tag {                                                                  \
+        typedef type value;                                                                        \
+        typedef wrapping_type wrapping;                                                            \
+        static EDDY_CUDA_MEMBER value lowest() {                                                   \
+            return lowest_value;                                                                   \
+        }                                                                                          \
+        static EDDY_CUDA_MEMBER value highest() {                                                  \
+            return highest_value;                                                                  \
+        }                                                                                          \
+    };
+EDDY_CUDA_TYPE(f32, float, float, -EDDY_INF_f32, EDDY_INF_f32)
+EDDY_CUDA_TYPE(f64, double, double, -EDDY_INF_f64, EDDY_INF_f64)
+EDDY_CUDA_TYPE(i64, int64_t, uint64_t, INT64_MIN, INT64_MAX)
+EDDY_CUDA_TYPE(truth, int32_t, int32_t, 0, 1)
+#undef EDDY_CUDA_TYPE
+
+/* The bits of a result. */
+typedef float eddy_cuda_bits_f32;
+typedef double eddy_cuda_bits_f64;
+typedef uint16_t eddy_cuda_bits_f16;
+typedef uint16_t eddy_cuda_bits_bf16;
+typedef int8_t eddy_cuda_bits_i8;
+typedef uint8_t eddy_cuda_bits_u8;
+typedef int16_t eddy_cuda_bits_i16;
+typedef int32_t eddy_cuda_bits_i32;
+typedef int64_t eddy_cuda_bits_i64;
+typedef uint8_t eddy_cuda_bits_truth;
+
 /* ---- where elements lie ---- */
 
 /* The quotient of flat / dim `d`; `flat` becomes the rest. */
@@ -55,9 +87,10 @@ struct eddy_cuda_part {
 
 /* Joins the values of the threads, pairs of neighbours first. Those of the first member are left with the whole. */
 template <class op>
-EDDY_CUDA_MEMBER typename op::value
-eddy_cuda_join_team(const eddy_cuda_reduce &p, const eddy_cuda_part &part,
-                    typename op::value *values, typename op::value mine) {
+EDDY_CUDA_MEMBER typename op::value eddy_cuda_join_team(const eddy_cuda_reduce &p,
+                                                        const eddy_cuda_part &part,
+                                                        typename op::value mine) {
+    EDDY_CUDA_SHARED(typename op::value, values, EDDY_CUDA_REDUCE_THREADS);
     if (p.team == 1)
         return mine;
     values[threadIdx.x] = mine;
@@ -79,10 +112,8 @@ EDDY_CUDA_MEMBER void eddy_cuda_store_result(const eddy_cuda_reduce &p, int64_t 
                                              typename op::value whole) {
     if (p.count == 0)
         whole = op::identity();
-    if (p.is_mean)
-        whole = op::divide(whole, p.count);
     *(typename op::result *)((char *)p.out + eddy_cuda_offset(p.kept, 1, output)) =
-        op::store(whole);
+        op::store(op::finish(whole, p));
 }
 
 template <class op>
@@ -112,12 +143,12 @@ template <class op, int width> struct eddy_cuda_lane_group {
         const words_type words = *(const words_type *)x;
         memcpy(elements, &words, sizeof(elements));
         for (int k = 0; k < width; k++)
-            lane[k] = op::join(lane[k], op::take(op::element::load(elements[k])));
+            lane[k] = op::join(lane[k], op::take(op::element::load(elements[k]), 0));
     }
     EDDY_CUDA_MEMBER void join_some(const stored *x, int64_t count) {
         for (int k = 0; k < width; k++)
             if (k < count)
-                lane[k] = op::join(lane[k], op::take(op::element::load(x[k])));
+                lane[k] = op::join(lane[k], op::take(op::element::load(x[k]), 0));
     }
     /* A block's elements from the thread's own on: `step` of them are one each lane's. */
     EDDY_CUDA_MEMBER void join_block(const stored *x, int64_t left, int step, bool is_aligned) {
@@ -153,7 +184,6 @@ template <class op, int width> struct eddy_cuda_lane_group {
 template <class op> EDDY_CUDA_MEMBER void eddy_cuda_reduce_rows(const eddy_cuda_reduce &p) {
     typedef typename op::element::stored stored;
     constexpr int width = EDDY_CUDA_VECTOR_BYTES / sizeof(stored);
-    EDDY_CUDA_SHARED(typename op::value, values, EDDY_CUDA_REDUCE_THREADS);
     if (eddy_cuda_is_skipped(p.gate))
         return;
     const eddy_cuda_part part(p);
@@ -173,8 +203,7 @@ template <class op> EDDY_CUDA_MEMBER void eddy_cuda_reduce_rows(const eddy_cuda_
                                  (int64_t)part.place * width,
                              (int)p.places * width, p.is_aligned);
         }
-        const typename op::value whole =
-            eddy_cuda_join_team<op>(p, part, values, lanes.halve(p.places));
+        const typename op::value whole = eddy_cuda_join_team<op>(p, part, lanes.halve(p.places));
         if (task < tasks && part.is_first())
             eddy_cuda_store_split<op>(p, task, whole);
     }
@@ -182,28 +211,62 @@ template <class op> EDDY_CUDA_MEMBER void eddy_cuda_reduce_rows(const eddy_cuda_
 
 /* ---- any strides ---- */
 
-/* One lane of a thread. */
-template <class op>
+/* One lane of a thread: what `take` makes of each element and its number. */
+template <class op, class taking>
 EDDY_CUDA_MEMBER typename op::value
-eddy_cuda_strided_lane(const eddy_cuda_reduce &p, const char *in, int64_t begin, int64_t end) {
-    typedef typename op::element::stored stored;
+eddy_cuda_strided_lane(const eddy_cuda_reduce &p, const eddy_cuda_part &part, const char *in,
+                       int64_t begin, int64_t end, const taking &take) {
+    typedef typename op::element element;
+    typedef typename element::stored stored;
+    const int64_t stride = p.reduced.strides[0][0];
     typename op::value lane = op::nothing();
     if (p.reduced.rank == 1) {
         EDDY_CUDA_UNROLLED
-        for (int64_t i = begin; i < end; i += p.places)
-            lane = op::join(lane, op::take(op::element::load(
-                                      *(const stored *)(in + i * p.reduced.strides[0][0]))));
+        for (int64_t i = begin + part.place; i < end; i += p.places)
+            lane = op::join(lane, take(element::load(*(const stored *)(in + i * stride)), i));
         return lane;
     }
     EDDY_CUDA_ROLLED
-    for (int64_t i = begin; i < end; i += p.places)
-        lane = op::join(lane, op::take(op::element::load(
-                                  *(const stored *)(in + eddy_cuda_offset(p.reduced, 0, i)))));
+    for (int64_t i = begin + part.place; i < end; i += p.places) {
+        const char *at = in + eddy_cuda_offset(p.reduced, 0, i);
+        lane = op::join(lane, take(element::load(*(const stored *)at), i));
+    }
     return lane;
 }
 
-template <class op> EDDY_CUDA_MEMBER void eddy_cuda_reduce_strided(const eddy_cuda_reduce &p) {
+/* Right in the first place. */
+template <class op>
+EDDY_CUDA_MEMBER typename op::value
+eddy_cuda_halve(const eddy_cuda_reduce &p, const eddy_cuda_part &part, typename op::value lane) {
     EDDY_CUDA_SHARED(typename op::value, values, EDDY_CUDA_REDUCE_THREADS);
+    EDDY_CUDA_ROLLED
+    for (uint32_t half = p.places / 2; half > 0; half /= 2) {
+        values[threadIdx.x] = lane;
+        __syncthreads();
+        if (part.place < half)
+            lane = op::join(lane, values[threadIdx.x + half * part.place_step]);
+        __syncthreads();
+    }
+    return lane;
+}
+
+/* How most ops reduce a block: `op::take` in one sweep. */
+template <class op> struct eddy_cuda_one_sweep {
+    struct taking {
+        EDDY_CUDA_MEMBER typename op::value operator()(typename op::element::computed x,
+                                                       int64_t index) const {
+            return op::take(x, index);
+        }
+    };
+    static EDDY_CUDA_MEMBER typename op::value reduce(const eddy_cuda_reduce &p,
+                                                      const eddy_cuda_part &part, const char *in,
+                                                      int64_t begin, int64_t end) {
+        return eddy_cuda_halve<op>(p, part,
+                                   eddy_cuda_strided_lane<op>(p, part, in, begin, end, taking()));
+    }
+};
+
+template <class op> EDDY_CUDA_MEMBER void eddy_cuda_reduce_strided(const eddy_cuda_reduce &p) {
     if (eddy_cuda_is_skipped(p.gate))
         return;
     const eddy_cuda_part part(p);
@@ -213,24 +276,16 @@ template <class op> EDDY_CUDA_MEMBER void eddy_cuda_reduce_strided(const eddy_cu
         const int64_t task = first + part.number, split = p.splits == 1 ? 0 : task / p.outputs,
                       output = task - split * p.outputs, block = split * p.team + part.member,
                       begin = block * EDDY_CUDA_REDUCE_BLOCK;
-        typename op::value lane = op::nothing();
-        if (task < tasks && begin < p.count) {
-            const int64_t end = begin + EDDY_CUDA_REDUCE_BLOCK;
-            lane = eddy_cuda_strided_lane<op>(
-                p, (const char *)p.in + eddy_cuda_offset(p.kept, 0, output), begin + part.place,
-                end < p.count ? end : p.count);
-        }
-        EDDY_CUDA_ROLLED
-        for (uint32_t half = p.places / 2; half > 0; half /= 2) {
-            values[threadIdx.x] = lane;
-            __syncthreads();
-            if (part.place < half)
-                lane = op::join(lane, values[threadIdx.x + half * part.place_step]);
-            __syncthreads();
-        }
-        lane = eddy_cuda_join_team<op>(p, part, values, lane);
+        const bool is_there = task < tasks && begin < p.count;
+        const int64_t left = is_there ? p.count - begin : 0,
+                      count = left < EDDY_CUDA_REDUCE_BLOCK ? left : EDDY_CUDA_REDUCE_BLOCK;
+        const char *in = (const char *)p.in;
+        if (is_there)
+            in += eddy_cuda_offset(p.kept, 0, output);
+        const typename op::value whole =
+            eddy_cuda_join_team<op>(p, part, op::block::reduce(p, part, in, begin, begin + count));
         if (task < tasks && part.is_first())
-            eddy_cuda_store_split<op>(p, task, lane);
+            eddy_cuda_store_split<op>(p, task, whole);
     }
 }
 

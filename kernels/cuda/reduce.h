@@ -29,7 +29,18 @@
     EDDY_CUDA_REDUCTIONS_OF_INTEGERS(row, any, truth, truth) row(any, truth, BOOL, truth, truth) \
     row(all, f32, F32, truth, truth) row(all, f64, F64, truth, truth) row(all, f16, F16, truth, truth) row(all, bf16, BF16, truth, truth) \
     EDDY_CUDA_REDUCTIONS_OF_INTEGERS(row, all, truth, truth) row(all, truth, BOOL, truth, truth)
+/* Where an element is: no kernel of rows. */
+#define EDDY_CUDA_SEARCHES_OF(row, op) \
+    row(op, f32, F32, f32) row(op, f64, F64, f64) row(op, f16, F16, f32) row(op, bf16, BF16, f32) \
+    row(op, i8, I8, i64) row(op, u8, U8, i64) row(op, i16, I16, i64) row(op, i32, I32, i64) row(op, i64, I64, i64) row(op, truth, BOOL, i64)
+#define EDDY_CUDA_SEARCHES(row) EDDY_CUDA_SEARCHES_OF(row, argmax) EDDY_CUDA_SEARCHES_OF(row, argmin)
+/* Of several sweeps, computed in f64: no kernel of rows. */
+#define EDDY_CUDA_VARIANCES(row) row(var, f32, F32) row(var, f64, F64) row(var, f16, F16) row(var, bf16, BF16)
 /* clang-format on */
+
+/* Bytes of what is known of a part of the elements: a value and its index; a mean, a sum and a count. */
+#define EDDY_CUDA_SEARCH_BYTES 16
+#define EDDY_CUDA_MOMENTS_BYTES 24
 
 /* Dims outermost first, with the strides of input and output in bytes. */
 typedef struct eddy_cuda_dims {
@@ -52,6 +63,8 @@ typedef struct eddy_cuda_reduce {
     bool is_across;  /* neighbouring threads are neighbouring outputs, not neighbouring elements */
     bool is_aligned; /* of rows: each begins at a multiple of 16 */
     bool is_mean;    /* sums of floats are divided by the count */
+    bool takes_root; /* of variances */
+    double correction; /* variances: the sum of squares is divided by count - correction */
     eddy_cuda_dims kept, reduced;
 } eddy_cuda_reduce;
 

@@ -12,13 +12,20 @@
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
-static const char *const ops[] = {"sum", "mean", "prod", "max", "min", "any", "all"};
+static const char *const ops[] = {"sum", "mean",   "prod",   "max", "min", "any",
+                                  "all", "argmax", "argmin", "var", "std"};
 
-/* max and min choose from what there is; mean is of floats. */
+static bool is_one_of(const char *op, const char *const *names) {
+    while (*names && strcmp(op, *names) != 0)
+        names++;
+    return *names != NULL;
+}
+
+/* What divides does so with floats; what chooses does so from what there is. */
 static bool takes(const char *op, eddy_dtype dtype, int64_t reduced) {
-    if (strcmp(op, "mean") == 0)
+    if (is_one_of(op, (const char *[]){"mean", "var", "std", NULL}))
         return eddy_dtype_is_float(dtype);
-    return reduced > 0 || (strcmp(op, "max") != 0 && strcmp(op, "min") != 0);
+    return reduced > 0 || !is_one_of(op, (const char *[]){"max", "min", "argmax", "argmin", NULL});
 }
 
 /* ---- inputs ---- */
@@ -299,7 +306,7 @@ static eddy_tensor *gradient_on(const reducing *r, eddy_tensor *leaf, eddy_devic
 }
 
 Test(cuda_reduce, gradients_have_the_bits_of_the_cpu) {
-    static const char *const with_gradients[] = {"sum", "mean", "prod", "max", "min"};
+    static const char *const with_gradients[] = {"sum", "mean", "prod", "max", "min", "var", "std"};
     for (size_t i = 0; i < COUNT(with_gradients); i++)
         for (int round = 0; round < 6; round++) {
             eddy_scope *scope = eddy_scope_begin();
