@@ -59,9 +59,10 @@ static eddy_status start(char *why, size_t size) {
     return status;
 }
 
-static eddy_backend *create(int32_t index, char *why, size_t size) {
-    const eddy_cuda_device *device = eddy_cuda_device_start(index, why, size);
-    return device ? eddy_cuda_backend_create(device, why, size) : NULL;
+static eddy_status create(int32_t index, eddy_backend **backend, char *why, size_t size) {
+    const eddy_cuda_device *device;
+    eddy_status status = eddy_cuda_device_start(index, &device, why, size);
+    return status == EDDY_OK ? eddy_cuda_backend_create(device, backend, why, size) : status;
 }
 
 static const eddy_plugin plugin = {

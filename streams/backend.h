@@ -89,6 +89,15 @@ static inline eddy_kernel_error *eddy_backend_error(eddy_backend *backend, uint6
     return &backend->errors[ticket % EDDY_BACKEND_WORDS];
 }
 
+/* Of what cannot be launched, or not all of it: its word says the status, and SKIPPED is what later launches learn. Launching thread. */
+static inline void eddy_backend_fail(const eddy_backend_launch *launch, eddy_status status) {
+    eddy_backend *backend = launch->queue->backend;
+    eddy_kernel_error *error = eddy_backend_error(backend, launch->ticket);
+    (void)backend->class->skip(launch->queue, launch->ticket);
+    eddy_store_relaxed(&error->position, 0);
+    eddy_store_relaxed(&error->status, (int32_t)status);
+}
+
 /* What a launch does before anything else on a device that runs code of the host: false, and its word says SKIPPED, if one of its sources has failed or done nothing. */
 static inline bool eddy_backend_may_run(const eddy_backend_launch *launch) {
     eddy_backend *backend = launch->queue->backend;

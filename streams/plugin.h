@@ -41,8 +41,8 @@ typedef struct eddy_plugin {
     /* After an OK of start; any thread. */
     int32_t (*device_count)(void);
     void (*describe)(int32_t index, eddy_device_info *info);
-    /* NULL, with a sentence in `why`. */
-    eddy_backend *(*device_create)(int32_t index, char *why, size_t size);
+    /* OUT_OF_MEMORY, UNSUPPORTED (it lacks what Eddy needs), DEVICE_LOST, with a sentence in `why`. */
+    eddy_status (*device_create)(int32_t index, eddy_backend **backend, char *why, size_t size);
     /* The device's kernel in place of the CPU's of that name, for calls that compute in the dtype; NULL: there is none. Static. */
     const eddy_kernel *(*kernel)(const char *name, eddy_dtype compute);
 } eddy_plugin;

@@ -8,6 +8,7 @@
 #include <interpreter/call/speed.h>
 #include <interpreter/handle/runtime.h>
 #include <interpreter/handle/shape_table.h>
+#include <streams/backend.h>
 
 /* The place of the shapes of late outputs, from `count` to `run`: in the workspace, after the kernel's part. */
 typedef struct late_output {
@@ -156,8 +157,26 @@ void eddy_packed_end(const eddy_packed_arguments *call) {
 
 /* ---- callbacks ---- */
 
+/* A device's workspace is no place for views, which the host reads. */
+static void launch_many_views(const eddy_vm_run *run, const eddy_packed_arguments *call) {
+    size_t bytes = call->view_count * sizeof(eddy_op_view);
+    eddy_op_view *views = eddy_memory_acquire(bytes, EDDY_MEMORY_ARGUMENT);
+    if (!views) {
+        eddy_backend_fail(run->launch, EDDY_OUT_OF_MEMORY);
+        return;
+    }
+    unpack(run, call, NULL, views);
+    eddy_kernel_call kernel = kernel_call(run, call, views);
+    run_kernel(call, &kernel);
+    eddy_memory_release(views, bytes, EDDY_MEMORY_ARGUMENT);
+}
+
 static void packed_run(const eddy_vm_run *run) {
     const eddy_packed_arguments *call = run->instruction->arguments;
+    if (EDDY_UNLIKELY(call->view_count > EDDY_PACKED_STACK_VIEWS) && run->launch) {
+        launch_many_views(run, call);
+        return;
+    }
     eddy_op_view on_stack[EDDY_PACKED_STACK_VIEWS];
     eddy_op_view *views = place_views(run, call, on_stack);
     unpack(run, call, call->late_count > 0 ? late_outputs(run, call) : NULL, views);

@@ -61,6 +61,8 @@ int eddy_device_format(eddy_device device, char *buffer, size_t size) {
 }
 
 bool eddy_runtime_has_device(eddy_device device) {
+    if (EDDY_LIKELY(device.kind == EDDY_DEVICE_CPU))
+        return device.index == 0;
     return device.index >= 0 && device.index < eddy_device_count(device.kind);
 }
 
@@ -82,19 +84,35 @@ void eddy_runtime_devices_fork_child(void) {
     eddy_plugin_fork_child();
 }
 
-static eddy_backend *create_far(int32_t index, char *why, size_t size) {
+static eddy_status create_far(int32_t index, eddy_backend **backend, char *why, size_t size) {
     eddy_far_options options = {.seed = (uint64_t)index + 1, .bytes = EDDY_RUNTIME_FAR_BYTES};
-    eddy_backend *backend = eddy_far_create(&options);
-    if (!backend)
-        snprintf(why, size, "no memory, or no thread");
-    return backend;
+    *backend = eddy_far_create(&options);
+    if (*backend)
+        return EDDY_OK;
+    snprintf(why, size, "no memory, or no thread");
+    return EDDY_OUT_OF_MEMORY;
 }
 
-static eddy_backend *create(eddy_device device, char *why, size_t size) {
+/* There is such a device. */
+static eddy_status create(eddy_device device, eddy_backend **backend, char *why, size_t size) {
     if (device.kind == EDDY_DEVICE_FAR)
-        return create_far(device.index, why, size);
-    const eddy_plugin *plugin = eddy_plugin_of(device.kind, why, size);
-    return plugin ? plugin->device_create(device.index, why, size) : NULL;
+        return create_far(device.index, backend, why, size);
+    return eddy_plugin_of(device.kind, NULL, 0)->device_create(device.index, backend, why, size);
+}
+
+static eddy_status add(eddy_runtime *runtime, eddy_device device, eddy_origin origin,
+                       uint8_t *number) {
+    char name[32], why[160] = "";
+    eddy_backend *backend;
+    eddy_status status = create(device, &backend, why, sizeof(why));
+    if (status != EDDY_OK) {
+        eddy_device_format(device, name, sizeof(name));
+        return eddy_fail(status, origin, "%s does not start: %s", name, why);
+    }
+    status = eddy_vm_device_add(runtime->vm, backend, eddy_runtime_device_bytes(device), number);
+    if (status != EDDY_OK)
+        backend->class->destroy(backend);
+    return status;
 }
 
 /* Makes the device at its first use. */
@@ -105,18 +123,10 @@ static eddy_status start(eddy_runtime *runtime, eddy_device device, eddy_origin 
     eddy_status status = EDDY_OK;
     eddy_lock_acquire(&starting);
     if (eddy_load_relaxed(known) == 0) {
-        char name[32], why[160] = "";
-        eddy_device_format(device, name, sizeof(name));
-        eddy_backend *backend = create(device, why, sizeof(why));
         uint8_t number;
-        status = backend
-                     ? eddy_vm_device_add(runtime->vm, backend, eddy_runtime_device_bytes(device),
-                                          &number)
-                     : eddy_fail(EDDY_OUT_OF_MEMORY, origin, "%s does not start: %s", name, why);
+        status = add(runtime, device, origin, &number);
         if (status == EDDY_OK)
             eddy_store_release(known, number);
-        else if (backend)
-            backend->class->destroy(backend);
     }
     eddy_lock_release(&starting);
     return status;

@@ -180,8 +180,11 @@ static bool has_progress(cuda_backend *made) {
     return has_any;
 }
 
-/* Whether something is to be completed, or was since has_progress was called last: what is marked and completed in between rings no bell. */
+/* Whether something is to be completed, or was since has_progress was called last: what is marked and completed in between rings no bell. Of a lost device nothing
+ * is, and every mark rings. */
 static bool is_working(cuda_backend *made) {
+    if (eddy_load_acquire(&made->base.is_lost))
+        return false;
     uint32_t count = eddy_load_acquire(&made->queue_count);
     for (uint32_t q = 0; q < count; q++) {
         cuda_queue *queue = &made->shared->queues[q];
@@ -242,7 +245,11 @@ static void *acquire(eddy_backend *backend, int64_t bytes) {
         return NULL;
     if (eddy_cuda_backend_check(backend, result) != EDDY_OK)
         return NULL;
-    EDDY_ASSERT(address % ALIGNMENT == 0);
+    /* Every driver aligns blocks so, though none promises it. */
+    if (address % ALIGNMENT != 0) {
+        (void)eddy_cuda.memory_release(address);
+        return NULL;
+    }
     return (void *)(uintptr_t)address;
 }
 
@@ -349,18 +356,20 @@ static eddy_cu_result prepare(cuda_backend *made) {
     return result == 0 ? clear_marks(made) : result;
 }
 
-eddy_backend *eddy_cuda_backend_create(const eddy_cuda_device *device, char *why, size_t size) {
+eddy_status eddy_cuda_backend_create(const eddy_cuda_device *device, eddy_backend **backend,
+                                     char *why, size_t size) {
     cuda_backend *made = eddy_memory_acquire_zeroed(sizeof(*made), EDDY_MEMORY_RUNTIME);
     if (!made) {
         snprintf(why, size, "no memory");
-        return NULL;
+        return EDDY_OUT_OF_MEMORY;
     }
     made->base.class = &cuda_class;
     made->device = device;
     eddy_cu_result result = prepare(made);
-    if (result == 0)
-        return &made->base;
-    snprintf(why, size, "CUDA's driver says %s", eddy_cuda_result_name(result));
-    destroy(&made->base);
-    return NULL;
+    if (result != 0) {
+        destroy(&made->base);
+        return eddy_cuda_explain(result, why, size);
+    }
+    *backend = &made->base;
+    return EDDY_OK;
 }

@@ -6,9 +6,9 @@
 #include <streams/backend.h>
 #include <streams/cuda/device.h>
 
-/* NULL, with a sentence in `why`. */
-EDDY_MUST_USE eddy_backend *eddy_cuda_backend_create(const eddy_cuda_device *device, char *why,
-                                                     size_t size);
+/* OUT_OF_MEMORY, DEVICE_LOST, with a sentence in `why`. */
+EDDY_MUST_USE eddy_status eddy_cuda_backend_create(const eddy_cuda_device *device,
+                                                   eddy_backend **backend, char *why, size_t size);
 /* Of a backend that eddy_cuda_backend_create has made. */
 const eddy_cuda_device *eddy_cuda_backend_device(const eddy_backend *backend);
 eddy_cu_stream eddy_cuda_backend_stream(const eddy_backend_queue *queue);

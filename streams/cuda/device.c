@@ -34,25 +34,26 @@ void eddy_cuda_device_describe(int32_t index, eddy_device_info *info) {
     info->processor_count = attribute(number, EDDY_CU_PROCESSOR_COUNT);
 }
 
-const eddy_cuda_device *eddy_cuda_device_start(int32_t index, char *why, size_t size) {
+eddy_status eddy_cuda_device_start(int32_t index, const eddy_cuda_device **started, char *why,
+                                   size_t size) {
     eddy_cuda_device *device = &devices[index];
+    *started = device;
     if (device->context)
-        return device;
+        return EDDY_OK;
     eddy_cu_result result = eddy_cuda.device_get(&device->number, index);
     if (result == 0 && !attribute(device->number, EDDY_CU_HAS_STREAM_WRITES)) {
         snprintf(why, size, "its streams cannot write to memory");
-        return NULL;
+        return EDDY_UNSUPPORTED;
     }
+    eddy_cu_context context = NULL;
     if (result == 0)
-        result = eddy_cuda.context_retain(&device->context, device->number);
-    if (result != 0) {
-        device->context = NULL;
-        snprintf(why, size, "CUDA's driver says %s", eddy_cuda_result_name(result));
-        return NULL;
-    }
+        result = eddy_cuda.context_retain(&context, device->number);
+    if (result != 0)
+        return eddy_cuda_explain(result, why, size);
     device->index = index;
     device->processor_count = attribute(device->number, EDDY_CU_PROCESSOR_COUNT);
-    return device;
+    device->context = context;
+    return EDDY_OK;
 }
 
 eddy_cu_result eddy_cuda_device_enter(const eddy_cuda_device *device) {

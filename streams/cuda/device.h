@@ -19,8 +19,10 @@ void eddy_cuda_devices_find(void);
 /* How many there are. Any thread. */
 int32_t eddy_cuda_device_count(void);
 void eddy_cuda_device_describe(int32_t index, eddy_device_info *info);
-/* Starts the device, whose index is below the count; it lives as long as the process. NULL, with a sentence in `why`. One thread at a time. */
-EDDY_MUST_USE const eddy_cuda_device *eddy_cuda_device_start(int32_t index, char *why, size_t size);
+/* Starts the device, whose index is below the count; it lives as long as the process. UNSUPPORTED, OUT_OF_MEMORY, DEVICE_LOST, with a sentence in `why`. One thread at
+ * a time. */
+EDDY_MUST_USE eddy_status eddy_cuda_device_start(int32_t index, const eddy_cuda_device **started,
+                                                 char *why, size_t size);
 /* The calling thread's calls of the driver are for the device. */
 eddy_cu_result eddy_cuda_device_enter(const eddy_cuda_device *device);
 

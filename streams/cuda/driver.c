@@ -31,9 +31,12 @@ static eddy_status find_entries(void *library, char *why, size_t size) {
     return EDDY_OK;
 }
 
-const char *eddy_cuda_result_name(eddy_cu_result result) {
+eddy_status eddy_cuda_explain(eddy_cu_result result, char *why, size_t size) {
     const char *name = NULL;
-    return eddy_cuda.error_name(result, &name) == 0 && name ? name : "an unknown error";
+    if (eddy_cuda.error_name(result, &name) != 0 || !name)
+        name = "an unknown error";
+    snprintf(why, size, "CUDA's driver says %s", name);
+    return result == EDDY_CU_OUT_OF_MEMORY ? EDDY_OUT_OF_MEMORY : EDDY_DEVICE_LOST;
 }
 
 eddy_status eddy_cuda_driver_open(char *why, size_t size) {
@@ -52,7 +55,7 @@ eddy_status eddy_cuda_driver_open(char *why, size_t size) {
     if (result == EDDY_CU_NO_DEVICE)
         snprintf(why, size, "CUDA's driver finds no device");
     else if (result != 0)
-        snprintf(why, size, "CUDA's driver says %s", eddy_cuda_result_name(result));
+        eddy_cuda_explain(result, why, size);
     else if (version < NEEDED_VERSION)
         snprintf(why, size, "the driver is one of CUDA %d.%d, and %d.%d is needed", version / 1000,
                  version % 1000 / 10, NEEDED_VERSION / 1000, NEEDED_VERSION % 1000 / 10);

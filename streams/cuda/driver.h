@@ -147,7 +147,7 @@ extern eddy_cuda_driver eddy_cuda;
 
 /* Finds the driver and starts it, once in a process: UNSUPPORTED, with a sentence in `why`, where there is none, or none that is new enough. */
 eddy_status eddy_cuda_driver_open(char *why, size_t size);
-/* "CUDA_ERROR_OUT_OF_MEMORY"; static. */
-const char *eddy_cuda_result_name(eddy_cu_result result);
+/* What a failed result is to Eddy, OUT_OF_MEMORY or DEVICE_LOST, with a sentence in `why` that has the driver's name for it. */
+eddy_status eddy_cuda_explain(eddy_cu_result result, char *why, size_t size);
 
 #endif

@@ -75,19 +75,11 @@ static eddy_cu_result launch_function(const eddy_backend_launch *launch,
                             eddy_cuda_backend_stream(launch->queue), NULL, extra);
 }
 
-/* To what is launched later, and to who ends the call: it has failed for lack of memory. */
-static void say_out_of_memory(const eddy_kernel_call *call) {
-    eddy_backend *backend = call->launch->queue->backend;
-    (void)backend->class->skip(call->launch->queue, call->launch->ticket);
-    eddy_store_relaxed(&call->error->position, 0);
-    eddy_store_relaxed(&call->error->status, (int32_t)EDDY_OUT_OF_MEMORY);
-}
-
 void eddy_cuda_launch(const eddy_kernel_call *call, const eddy_cuda_function *function,
                       void *parameters, size_t bytes, uint32_t blocks) {
     eddy_cu_result result = launch_function(call->launch, function, parameters, bytes, blocks);
     if (EDDY_UNLIKELY(result == EDDY_CU_OUT_OF_MEMORY))
-        say_out_of_memory(call);
+        eddy_backend_fail(call->launch, EDDY_OUT_OF_MEMORY);
     else
         (void)eddy_cuda_backend_check(call->launch->queue->backend, result);
 }

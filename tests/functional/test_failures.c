@@ -249,9 +249,9 @@ static void nothing(void *context, const void *data, int64_t bytes, const eddy_e
     row(eddy_copy_into(x, orphan)) \
     row(eddy_op_register(NULL)) \
     row(eddy_device_parse("tpu", &(eddy_device){0})) \
-    row(eddy_device_scope_begin((eddy_device){ EDDY_DEVICE_CUDA, 3})) \
-    row(eddy_device_describe(EDDY_CUDA(3), &(eddy_device_info){.size = 0})) \
-    row(eddy_device_memory_read(EDDY_CUDA(3), &(eddy_device_memory){.size = 0})) \
+    row(eddy_device_scope_begin(EDDY_CUDA(99))) \
+    row(eddy_device_describe(EDDY_CUDA(99), &(eddy_device_info){.size = 0})) \
+    row(eddy_device_memory_read(EDDY_CUDA(99), &(eddy_device_memory){.size = 0})) \
     row(eddy_device_memory_limit_set(EDDY_CPU, -1)) \
     row(eddy_device_memory_snapshot(EDDY_CPU, NULL)) \
     row(eddy_stream_wait(NULL, NULL)) \

@@ -538,8 +538,8 @@ Test(devices, wrong_texts_are_refused) {
     } wrong[] = {
         {"input x f32[2] on far:9\noutput y f32[2] of %0\n%0 f32[2] on far:9 = neg(x f32[2])\n",
          "expected a device that is here, not 'far:9"},
-        {"input x f32[2] on cuda:0\noutput y f32[2] of %0\n%0 f32[2] on cuda:0 = neg(x f32[2])\n",
-         "expected a device that is here, not 'cuda:0"},
+        {"input x f32[2] on cuda:99\noutput y f32[2] of %0\n%0 f32[2] on cuda:99 = neg(x f32[2])\n",
+         "expected a device that is here, not 'cuda:99"},
         {"input x f32[2] on far:0\noutput y f32[2] of %0\n%0 f32[2] = neg(x f32[2])\n",
          "its operands are on several devices"},
         {"input x f32[2]\noutput y f32[2] of %0\n%0 f32[2] = to_device(x f32[2])\n",

@@ -25,7 +25,6 @@ static eddy_tensor *zeros_on(eddy_device device, int64_t bytes) {
 Test(device_memory, devices_are_counted_and_described) {
     cr_assert_eq(eddy_device_count(EDDY_DEVICE_CPU), 1);
     cr_assert_eq(eddy_device_count(EDDY_DEVICE_FAR), 4);
-    cr_assert_eq(eddy_device_count(EDDY_DEVICE_CUDA), 0);
     cr_assert_eq(eddy_device_count(EDDY_DEVICE_DEFAULT), 0);
     cr_assert_eq(eddy_device_count((eddy_device_kind)99), 0);
     eddy_device_info info = {.size = sizeof(info)};
@@ -38,8 +37,8 @@ Test(device_memory, devices_are_counted_and_described) {
     }
     cr_assert_eq(eddy_device_describe(EDDY_FAR(4), &info), EDDY_UNSUPPORTED);
     ASSERT_ERROR(EDDY_UNSUPPORTED, "device_describe: there is no device far:4 here");
-    cr_assert_eq(eddy_device_describe(EDDY_CUDA(9), &info), EDDY_UNSUPPORTED);
-    ASSERT_ERROR(EDDY_UNSUPPORTED, "cuda:9");
+    cr_assert_eq(eddy_device_describe(EDDY_CUDA(99), &info), EDDY_UNSUPPORTED);
+    ASSERT_ERROR(EDDY_UNSUPPORTED, "cuda:99");
     cr_assert_eq(eddy_device_describe(EDDY_CPU, NULL), EDDY_INVALID_ARGUMENT);
     ASSERT_ERROR(EDDY_INVALID_ARGUMENT, "info is NULL");
 }
@@ -176,7 +175,7 @@ Test(device_memory, the_default_limit_leaves_what_is_kept) {
 Test(device_memory, bad_arguments_are_refused) {
     eddy_device_memory memory = {.size = sizeof(memory)};
     const eddy_device bad[] = {
-        EDDY_CUDA(0),        EDDY_CUDA(9), EDDY_FAR(4), EDDY_FAR(-1), {(eddy_device_kind)77, 0},
+        EDDY_CUDA(0),        EDDY_CUDA(99), EDDY_FAR(4), EDDY_FAR(-1), {(eddy_device_kind)77, 0},
         {EDDY_DEVICE_CPU, 1}};
     for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++) {
         cr_assert_eq(eddy_device_memory_read(bad[i], &memory), EDDY_UNSUPPORTED);

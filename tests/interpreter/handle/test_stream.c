@@ -46,7 +46,7 @@ Test(stream, a_stream_waits_for_an_event) {
 }
 
 Test(stream, misuse_is_refused) {
-    cr_assert_null(eddy_stream_create(eddy_device_make(EDDY_DEVICE_CUDA, 0), NULL));
+    cr_assert_null(eddy_stream_create(EDDY_CUDA(99), NULL));
     cr_assert_eq(eddy_error_take(NULL), EDDY_UNSUPPORTED);
     cr_assert_not(eddy_event_is_ready(NULL));
     cr_assert_eq(eddy_event_wait(NULL, 0), EDDY_INVALID_ARGUMENT);
