@@ -30,18 +30,7 @@ static const uint8_t casts[EDDY_DTYPE_COUNT][EDDY_DTYPE_COUNT] = {
     EDDY_CUDA_CASTS(CAST_PLACE)};
 
 static const eddy_cuda_forms *forms_of(eddy_dtype from, eddy_dtype to) {
-    if (from != to)
-        return &forms[casts[from][to] - 1];
-    switch (eddy_dtype_bytes(to)) {
-    case 1:
-        return &forms[NUMBER_8];
-    case 2:
-        return &forms[NUMBER_16];
-    case 4:
-        return &forms[NUMBER_32];
-    default:
-        return &forms[NUMBER_64];
-    }
+    return from == to ? &forms[NUMBER_8 + eddy_cuda_width(to)] : &forms[casts[from][to] - 1];
 }
 
 void eddy_cuda_copy_view(const eddy_kernel_call *call, const eddy_op_view *source,

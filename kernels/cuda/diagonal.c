@@ -7,7 +7,7 @@
 static eddy_cuda_image image = {.data = eddy_cuda_image_diagonal};
 static _Atomic(void *) loaded[4][EDDY_CUDA_DEVICES];
 
-/* By the power of two that the bytes of an element are. */
+/* By eddy_cuda_width. */
 static const eddy_cuda_forms forms[] = {{.strided = {"eddy_triangle_8", &image, loaded[0]}},
                                         {.strided = {"eddy_triangle_16", &image, loaded[1]}},
                                         {.strided = {"eddy_triangle_32", &image, loaded[2]}},
@@ -29,8 +29,8 @@ static void run_triangle(const eddy_kernel_call *call, int64_t least, int64_t mo
     const eddy_cuda_operand operands[] = {
         {out->data, out->dtype}, {in->data, in->dtype}, {NULL, EDDY_U8}};
     const int64_t within[] = {least, most};
-    eddy_cuda_map(call, &forms[__builtin_ctz((unsigned)eddy_dtype_bytes(out->dtype))], &walk,
-                  operands, within, sizeof(within));
+    eddy_cuda_map(call, &forms[eddy_cuda_width(out->dtype)], &walk, operands, within,
+                  sizeof(within));
 }
 
 static void run_tril(const eddy_kernel_call *call) {

@@ -6,7 +6,7 @@
 #include <base/bf16.h>
 #include <kernels/angle.h>
 #include <kernels/cpu/half.h>
-#include <kernels/cuda/device.cuh>
+#include <kernels/cuda/strided.cuh>
 #include <kernels/gauss.h>
 #include <kernels/math.h>
 #include <kernels/power.h>
@@ -166,24 +166,12 @@ EDDY_CUDA_MEMBER void eddy_cuda_run_strided(const eddy_cuda_strided &p) {
         return;
     constexpr int operands = sizeof...(inputs) + 1;
     const op function(p.attributes);
-    const uint32_t step = gridDim.x * blockDim.x;
-    EDDY_CUDA_ROLLED
-    for (uint32_t at = blockIdx.x * blockDim.x + threadIdx.x; at < p.count; at += step) {
-        int64_t offsets[operands] = {};
-        uint32_t left = at;
-        EDDY_CUDA_ROLLED
-        for (int d = p.rank - 1; d >= 0; d--) {
-            const uint32_t quotient = eddy_cuda_quotient(left, p.dims[d]),
-                           index = left - quotient * p.dims[d].divisor;
-            for (int k = 0; k < operands; k++)
-                offsets[k] += index * p.strides[k][d];
-            left = quotient;
-        }
+    eddy_cuda_each_place<operands>(p, [&](const int64_t *offsets) {
         eddy_cuda_inputs<1, inputs...> values;
         values.load_at(p, 0, offsets);
         *(typename output::stored *)((char *)p.data[operands - 1] + offsets[operands - 1]) =
             output::store(values.apply(function, 0));
-    }
+    });
 }
 
 /* EDDY_CUDA_ELEMENTWISE(stem, op, output, inputs...): both kernels, <stem>_dense and <stem>_strided. Who compiles them for the host may

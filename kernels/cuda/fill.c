@@ -9,7 +9,7 @@
 static eddy_cuda_image image = {.data = eddy_cuda_image_fill};
 static _Atomic(void *) loaded[4][2][EDDY_CUDA_DEVICES];
 
-/* By the power of two that the bytes of an element are. */
+/* By eddy_cuda_width. */
 static const eddy_cuda_forms forms[] = {EDDY_CUDA_FORMS("eddy_fill_8", image, loaded[0]),
                                         EDDY_CUDA_FORMS("eddy_fill_16", image, loaded[1]),
                                         EDDY_CUDA_FORMS("eddy_fill_32", image, loaded[2]),
@@ -25,8 +25,8 @@ void eddy_cuda_fill_view(const eddy_kernel_call *call, const eddy_op_view *targe
     eddy_walk_sort(&walk);
     eddy_walk_collapse(&walk);
     eddy_cuda_operand operand = {target->data, target->dtype};
-    eddy_cuda_map(call, &forms[__builtin_ctz((unsigned)eddy_dtype_bytes(target->dtype))], &walk,
-                  &operand, &element, sizeof(element));
+    eddy_cuda_map(call, &forms[eddy_cuda_width(target->dtype)], &walk, &operand, &element,
+                  sizeof(element));
 }
 
 static void run_full(const eddy_kernel_call *call) {

@@ -31,16 +31,6 @@ EDDY_SCALAR int64_t value_integer(const eddy_cuda_sequence &p, int64_t i) {
     return (int64_t)(p.first + p.each * (uint64_t)i);
 }
 
-typedef eddy_cuda_f32::stored written_f32;
-typedef eddy_cuda_f64::stored written_f64;
-typedef eddy_cuda_f16::stored written_f16;
-typedef eddy_cuda_bf16::stored written_bf16;
-typedef eddy_cuda_i8::stored written_i8;
-typedef eddy_cuda_u8::stored written_u8;
-typedef eddy_cuda_i16::stored written_i16;
-typedef eddy_cuda_i32::stored written_i32;
-typedef eddy_cuda_i64::stored written_i64;
-
 #define SEQUENCE(name, kind, cast)                                                                 \
     EDDY_CUDA_KERNEL(eddy_sequence_##kind##_##name, eddy_cuda_sequence) {                          \
         const eddy_cuda_sequence &p = parameters;                                                  \
@@ -49,8 +39,8 @@ typedef eddy_cuda_i64::stored written_i64;
         const int64_t step = (int64_t)gridDim.x * blockDim.x;                                      \
         EDDY_CUDA_ROLLED                                                                           \
         for (int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x; i < p.count; i += step)   \
-            *(written_##name *)((char *)p.out + i * p.stride) =                                    \
-                (written_##name)cast(value_##kind(p, i));                                          \
+            *(eddy_cuda_##name::stored *)((char *)p.out + i * p.stride) =                          \
+                (eddy_cuda_##name::stored)cast(value_##kind(p, i));                                \
     }
 #define SEQUENCES(name, dtype)                                                                     \
     SEQUENCE(name, real, EDDY_CAST_REAL64_TO_##name)                                               \

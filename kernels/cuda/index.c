@@ -31,7 +31,7 @@ static uint64_t flags_of(const eddy_op_view *index) {
 enum { OUT, IN, INDEX, NUMBER, OPERANDS };
 
 typedef struct picking {
-    const eddy_op_view *in, *index, *out;
+    eddy_op_view in, index, out;
     int64_t bound, step; /* bytes from index to index */
     uint64_t flags;
     bool is_empty; /* only dims of the index are appended */
@@ -40,7 +40,7 @@ typedef struct picking {
 
 static void picking_init(picking *work, const eddy_op_view *in, const eddy_op_view *index,
                          const eddy_op_view *out) {
-    *work = (picking){.in = in, .index = index, .out = out, .flags = flags_of(index)};
+    *work = (picking){.in = *in, .index = *index, .out = *out, .flags = flags_of(index)};
     eddy_walk_init(&work->walk, 0, NULL);
     work->walk.operand_count = OPERANDS;
     work->is_empty = eddy_kernel_view_count(out) == 0;
@@ -50,7 +50,7 @@ static void picking_init(picking *work, const eddy_op_view *in, const eddy_op_vi
 
 /* Strides in elements. */
 static void append(picking *work, int64_t dim, int64_t out, int64_t in) {
-    int64_t bytes = eddy_dtype_size(work->out->dtype);
+    int64_t bytes = eddy_dtype_size(work->out.dtype);
     if (!work->is_empty)
         eddy_walk_append(&work->walk, dim, (int64_t[]){out * bytes, in * bytes, 0, 0}, OPERANDS);
 }
@@ -58,16 +58,16 @@ static void append(picking *work, int64_t dim, int64_t out, int64_t in) {
 /* A dim of the index: its stride, and that of the indices' row-major number. */
 static void append_index(picking *work, int64_t dim, int64_t out, int64_t in, int64_t index,
                          int64_t number) {
-    int64_t bytes = work->is_empty ? 0 : eddy_dtype_size(work->out->dtype);
+    int64_t bytes = work->is_empty ? 0 : eddy_dtype_size(work->out.dtype);
     eddy_walk_append(
         &work->walk, dim,
-        (int64_t[]){out * bytes, in * bytes, index * eddy_dtype_size(work->index->dtype), number},
+        (int64_t[]){out * bytes, in * bytes, index * eddy_dtype_size(work->index.dtype), number},
         OPERANDS);
 }
 
 static bool divides(const picking *work, int64_t bytes) {
     const eddy_walk *walk = &work->walk;
-    uint64_t all = (uintptr_t)work->in->data | (uintptr_t)work->out->data | (uint64_t)work->step;
+    uint64_t all = (uintptr_t)work->in.data | (uintptr_t)work->out.data | (uint64_t)work->step;
     for (int32_t d = 0; d < walk->rank - 1; d++)
         all |= (uint64_t)walk->strides[OUT][d] | (uint64_t)walk->strides[IN][d];
     return all % (uint64_t)bytes == 0 &&
@@ -78,7 +78,7 @@ static bool divides(const picking *work, int64_t bytes) {
 static int64_t widen(picking *work) {
     eddy_walk *walk = &work->walk;
     int32_t inner = walk->rank - 1;
-    int64_t bytes = eddy_dtype_size(work->out->dtype), wide = 16;
+    int64_t bytes = eddy_dtype_size(work->out.dtype), wide = 16;
     if (work->is_empty || inner < 0 || walk->strides[OUT][inner] != bytes ||
         walk->strides[IN][inner] != bytes || walk->strides[NUMBER][inner] != 0)
         return bytes;
@@ -93,9 +93,9 @@ static void pick(const eddy_kernel_call *call, picking *work) {
     eddy_walk_sort(&work->walk);
     eddy_walk_collapse(&work->walk);
     int64_t bytes = widen(work);
-    eddy_cuda_operand operands[OPERANDS] = {[OUT] = {work->out->data, EDDY_U8},
-                                            [IN] = {work->in->data, EDDY_U8},
-                                            [INDEX] = {work->index->data, EDDY_U8},
+    eddy_cuda_operand operands[OPERANDS] = {[OUT] = {work->out.data, EDDY_U8},
+                                            [IN] = {work->in.data, EDDY_U8},
+                                            [INDEX] = {work->index.data, EDDY_U8},
                                             [NUMBER] = {NULL, EDDY_U8}};
     const uint64_t attributes[] = {[EDDY_CUDA_PICK_STEP] = (uint64_t)work->step,
                                    [EDDY_CUDA_PICK_BOUND] = (uint64_t)work->bound,
@@ -106,42 +106,44 @@ static void pick(const eddy_kernel_call *call, picking *work) {
 
 /* The axis that is picked along. */
 static void set_axis(picking *work, int32_t axis) {
-    work->bound = work->in->shape[axis];
-    work->step = work->in->strides[axis] * eddy_dtype_size(work->in->dtype);
+    work->bound = work->in.shape[axis];
+    work->step = work->in.strides[axis] * eddy_dtype_size(work->in.dtype);
+}
+
+/* views: in, index, out. A 0-dimensional tensor counts as a vector. */
+static void picking_init_along(picking *work, const eddy_kernel_call *call) {
+    const eddy_op_view in = eddy_kernel_view_with_axis(&call->views[0]),
+                       index = eddy_kernel_view_with_axis(&call->views[1]),
+                       out = eddy_kernel_view_with_axis(&call->views[2]);
+    picking_init(work, &in, &index, &out);
+    set_axis(work, ((const eddy_attributes_axis *)call->attributes)->axis);
 }
 
 /* views: in, index [n], out */
 static void run_index_select(const eddy_kernel_call *call) {
     int32_t axis = ((const eddy_attributes_axis *)call->attributes)->axis;
-    const eddy_op_view in = eddy_kernel_view_with_axis(&call->views[0]),
-                       index = eddy_kernel_view_with_axis(&call->views[1]),
-                       out = eddy_kernel_view_with_axis(&call->views[2]);
     picking work;
-    picking_init(&work, &in, &index, &out);
-    set_axis(&work, axis);
-    for (int32_t d = 0; d < out.rank; d++)
+    picking_init_along(&work, call);
+    const eddy_op_view *out = &work.out;
+    for (int32_t d = 0; d < out->rank; d++)
         if (d == axis)
-            append_index(&work, out.shape[d], out.strides[d], 0, index.strides[0], 1);
+            append_index(&work, out->shape[d], out->strides[d], 0, work.index.strides[0], 1);
         else
-            append(&work, out.shape[d], out.strides[d], in.strides[d]);
+            append(&work, out->shape[d], out->strides[d], work.in.strides[d]);
     pick(call, &work);
 }
 
 /* views: in, index, out; index and out have one shape */
 static void run_gather(const eddy_kernel_call *call) {
     int32_t axis = ((const eddy_attributes_axis *)call->attributes)->axis;
-    const eddy_op_view in = eddy_kernel_view_with_axis(&call->views[0]),
-                       index = eddy_kernel_view_with_axis(&call->views[1]),
-                       out = eddy_kernel_view_with_axis(&call->views[2]);
     picking work;
-    picking_init(&work, &in, &index, &out);
-    set_axis(&work, axis);
+    picking_init_along(&work, call);
     work.flags |= EDDY_CUDA_PICK_FROM_END;
-    int64_t number = eddy_kernel_view_count(&index);
-    for (int32_t d = 0; d < out.rank; d++) {
-        number /= eddy_max_i64(1, index.shape[d]);
-        append_index(&work, out.shape[d], out.strides[d], d == axis ? 0 : in.strides[d],
-                     index.strides[d], number);
+    int64_t number = eddy_kernel_view_count(&work.index);
+    for (int32_t d = 0; d < work.out.rank; d++) {
+        number /= eddy_max_i64(1, work.index.shape[d]);
+        append_index(&work, work.out.shape[d], work.out.strides[d],
+                     d == axis ? 0 : work.in.strides[d], work.index.strides[d], number);
     }
     pick(call, &work);
 }

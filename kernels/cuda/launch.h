@@ -2,6 +2,7 @@
 #ifndef EDDY_KERNELS_CUDA_LAUNCH_H
 #define EDDY_KERNELS_CUDA_LAUNCH_H
 
+#include <base/dtype.h>
 #include <kernels/cuda/parameters.h>
 #include <kernels/kernel.h>
 
@@ -20,6 +21,11 @@ typedef struct eddy_cuda_function {
     eddy_cuda_image *image;
     _Atomic(void *) *loaded; /* EDDY_CUDA_DEVICES of them; atomic: as of an image */
 } eddy_cuda_function;
+
+/* Of kernels that move elements as they are there is one for each width, in this order: 1, 2, 4 and 8 bytes. */
+static inline unsigned eddy_cuda_width(eddy_dtype dtype) {
+    return (unsigned)__builtin_ctz((unsigned)eddy_dtype_bytes(dtype));
+}
 
 /* Threads of a block, of kernels that have no reason for another number. */
 #define EDDY_CUDA_BLOCK 256

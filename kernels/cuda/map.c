@@ -98,18 +98,20 @@ static void launch_strided(const map *m, const part *of) {
         launch_part(m, of);
         return;
     }
-    int64_t at_once = STRIDED_ELEMENTS / of->inner;
-    for (int64_t begin = 0; begin<of->length; begin += at_once> 0 ? at_once : 1) {
-        if (at_once > 0) {
-            part some = cut(m, of, begin, eddy_min_i64(at_once, of->length - begin));
-            launch_part(m, &some);
-            continue;
+    if (of->inner > STRIDED_ELEMENTS) {
+        for (int64_t i = 0; i < of->length; i++) {
+            part row = cut(m, of, i, 1);
+            row.first++;
+            row.length = m->walk->dims[row.first];
+            row.inner /= row.length;
+            launch_strided(m, &row);
         }
-        part row = cut(m, of, begin, 1);
-        row.first++;
-        row.length = m->walk->dims[row.first];
-        row.inner /= row.length;
-        launch_strided(m, &row);
+        return;
+    }
+    int64_t at_once = STRIDED_ELEMENTS / of->inner;
+    for (int64_t begin = 0; begin < of->length; begin += at_once) {
+        part some = cut(m, of, begin, eddy_min_i64(at_once, of->length - begin));
+        launch_part(m, &some);
     }
 }
 

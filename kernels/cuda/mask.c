@@ -7,7 +7,7 @@
 static eddy_cuda_image image = {.data = eddy_cuda_image_mask};
 static _Atomic(void *) loaded[4][2][EDDY_CUDA_DEVICES];
 
-/* By the power of two that the bytes of an element are. */
+/* By eddy_cuda_width. */
 static const eddy_cuda_forms forms[] = {EDDY_CUDA_FORMS("eddy_masked_fill_8", image, loaded[0]),
                                         EDDY_CUDA_FORMS("eddy_masked_fill_16", image, loaded[1]),
                                         EDDY_CUDA_FORMS("eddy_masked_fill_32", image, loaded[2]),
@@ -28,8 +28,8 @@ static void run_masked_fill(const eddy_kernel_call *call) {
     eddy_walk_collapse(&walk);
     const eddy_cuda_operand operands[] = {
         {out->data, out->dtype}, {in->data, in->dtype}, {mask->data, mask->dtype}};
-    eddy_cuda_map(call, &forms[__builtin_ctz((unsigned)eddy_dtype_bytes(out->dtype))], &walk,
-                  operands, &element, sizeof(element));
+    eddy_cuda_map(call, &forms[eddy_cuda_width(out->dtype)], &walk, operands, &element,
+                  sizeof(element));
 }
 
 const eddy_kernel eddy_cuda_masked_fill = {.name = "masked_fill", .run = run_masked_fill};

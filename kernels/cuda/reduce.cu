@@ -54,7 +54,7 @@ EDDY_SCALAR int32_t divide_by(int32_t sum, int64_t) {
     struct op##_##of : joining_##op<eddy_cuda_type_##compute> {                                    \
         typedef eddy_cuda_##of element;                                                            \
         typedef eddy_cuda_one_sweep<op##_##of> block;                                              \
-        typedef eddy_cuda_bits_##result_type result;                                               \
+        typedef eddy_cuda_##result_type::stored result;                                            \
         static EDDY_CUDA_MEMBER value take(typename element::computed x, int64_t) {                \
             return TAKE_##compute(x);                                                              \
         }                                                                                          \

@@ -29,18 +29,6 @@ EDDY_CUDA_TYPE(i64, int64_t, uint64_t, INT64_MIN, INT64_MAX)
 EDDY_CUDA_TYPE(truth, int32_t, int32_t, 0, 1)
 #undef EDDY_CUDA_TYPE
 
-/* The bits of a result. */
-typedef float eddy_cuda_bits_f32;
-typedef double eddy_cuda_bits_f64;
-typedef uint16_t eddy_cuda_bits_f16;
-typedef uint16_t eddy_cuda_bits_bf16;
-typedef int8_t eddy_cuda_bits_i8;
-typedef uint8_t eddy_cuda_bits_u8;
-typedef int16_t eddy_cuda_bits_i16;
-typedef int32_t eddy_cuda_bits_i32;
-typedef int64_t eddy_cuda_bits_i64;
-typedef uint8_t eddy_cuda_bits_truth;
-
 /* ---- where elements lie ---- */
 
 /* The quotient of flat / dim `d`; `flat` becomes the rest. */
@@ -82,6 +70,21 @@ struct eddy_cuda_part {
     }
     EDDY_CUDA_MEMBER bool is_first() const {
         return place == 0 && member == 0;
+    }
+};
+
+/* A thread's block of elements in the task number `first` + its own: [begin, begin + count) of the output. Beyond the tasks, or the output, there are none. */
+struct eddy_cuda_task {
+    int64_t number, output, begin, count;
+
+    EDDY_CUDA_MEMBER eddy_cuda_task(const eddy_cuda_reduce &p, const eddy_cuda_part &part,
+                                    int64_t tasks, int64_t first) {
+        number = first + part.number;
+        const int64_t split = p.splits == 1 ? 0 : number / p.outputs;
+        output = number - split * p.outputs;
+        begin = (split * p.team + part.member) * EDDY_CUDA_REDUCE_BLOCK;
+        const int64_t left = number < tasks && begin < p.count ? p.count - begin : 0;
+        count = left < EDDY_CUDA_REDUCE_BLOCK ? left : EDDY_CUDA_REDUCE_BLOCK;
     }
 };
 
@@ -190,22 +193,18 @@ template <class op> EDDY_CUDA_MEMBER void eddy_cuda_reduce_rows(const eddy_cuda_
     const int64_t tasks = p.outputs * p.splits, step = (int64_t)gridDim.x * p.abreast;
     EDDY_CUDA_ROLLED
     for (int64_t first = (int64_t)blockIdx.x * p.abreast; first < tasks; first += step) {
-        const int64_t task = first + part.number, split = p.splits == 1 ? 0 : task / p.outputs,
-                      output = task - split * p.outputs, block = split * p.team + part.member,
-                      begin = block * EDDY_CUDA_REDUCE_BLOCK;
+        const eddy_cuda_task task(p, part, tasks, first);
         eddy_cuda_lane_group<op, width> lanes;
-        if (task < tasks && begin < p.count) {
+        if (task.count > 0) {
             const stored *row =
-                (const stored *)((const char *)p.in + eddy_cuda_offset(p.kept, 0, output));
-            const int64_t left = p.count - begin;
-            lanes.join_block(row + begin + part.place * width,
-                             (left < EDDY_CUDA_REDUCE_BLOCK ? left : EDDY_CUDA_REDUCE_BLOCK) -
-                                 (int64_t)part.place * width,
-                             (int)p.places * width, p.is_aligned);
+                (const stored *)((const char *)p.in + eddy_cuda_offset(p.kept, 0, task.output));
+            lanes.join_block(row + task.begin + part.place * width,
+                             task.count - (int64_t)part.place * width, (int)p.places * width,
+                             p.is_aligned);
         }
         const typename op::value whole = eddy_cuda_join_team<op>(p, part, lanes.halve(p.places));
-        if (task < tasks && part.is_first())
-            eddy_cuda_store_split<op>(p, task, whole);
+        if (task.number < tasks && part.is_first())
+            eddy_cuda_store_split<op>(p, task.number, whole);
     }
 }
 
@@ -273,19 +272,16 @@ template <class op> EDDY_CUDA_MEMBER void eddy_cuda_reduce_strided(const eddy_cu
     const int64_t tasks = p.outputs * p.splits, step = (int64_t)gridDim.x * p.abreast;
     EDDY_CUDA_ROLLED
     for (int64_t first = (int64_t)blockIdx.x * p.abreast; first < tasks; first += step) {
-        const int64_t task = first + part.number, split = p.splits == 1 ? 0 : task / p.outputs,
-                      output = task - split * p.outputs, block = split * p.team + part.member,
-                      begin = block * EDDY_CUDA_REDUCE_BLOCK;
-        const bool is_there = task < tasks && begin < p.count;
-        const int64_t left = is_there ? p.count - begin : 0,
-                      count = left < EDDY_CUDA_REDUCE_BLOCK ? left : EDDY_CUDA_REDUCE_BLOCK;
+        const eddy_cuda_task task(p, part, tasks, first);
         const char *in = (const char *)p.in;
-        if (is_there)
-            in += eddy_cuda_offset(p.kept, 0, output);
+        if (task.count > 0)
+            in += eddy_cuda_offset(p.kept, 0, task.output);
         const typename op::value whole =
-            eddy_cuda_join_team<op>(p, part, op::block::reduce(p, part, in, begin, begin + count));
-        if (task < tasks && part.is_first())
-            eddy_cuda_store_split<op>(p, task, whole);
+            eddy_cuda_join_team<op>(p, part,
+                                    op::block::reduce(p, part, in, task.begin,
+                                                      task.begin + task.count));
+        if (task.number < tasks && part.is_first())
+            eddy_cuda_store_split<op>(p, task.number, whole);
     }
 }
 

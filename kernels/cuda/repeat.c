@@ -9,7 +9,7 @@
 static eddy_cuda_image image = {.data = eddy_cuda_image_repeat};
 static _Atomic(void *) loaded[4][EDDY_CUDA_DEVICES];
 
-/* By the power of two that the bytes of an element are. */
+/* By eddy_cuda_width. */
 static const eddy_cuda_function functions[] = {{"eddy_repeat_8", &image, loaded[0]},
                                                {"eddy_repeat_16", &image, loaded[1]},
                                                {"eddy_repeat_32", &image, loaded[2]},
@@ -33,8 +33,7 @@ static eddy_cuda_repetition describe(const eddy_op_view *in, const eddy_op_view 
 }
 
 static void launch(const eddy_kernel_call *call, eddy_cuda_repetition *p) {
-    int64_t bytes = eddy_dtype_size(call->views[1].dtype);
-    eddy_cuda_launch(call, &functions[__builtin_ctz((unsigned)bytes)], p, sizeof(*p),
+    eddy_cuda_launch(call, &functions[eddy_cuda_width(call->views[1].dtype)], p, sizeof(*p),
                      eddy_cuda_blocks(call, p->count, EDDY_CUDA_BLOCK));
 }
 

@@ -28,8 +28,8 @@ static const eddy_cuda_function functions[COUNT] = {
 
 typedef struct scattering {
     const eddy_kernel_call *call;
-    const eddy_op_view *in; /* NULL: the ground is zeros */
-    const eddy_op_view *index, *source, *out;
+    eddy_op_view in; /* the ground; absent: zeros */
+    eddy_op_view index, source, out;
     bool adds, is_from_end;
     int64_t left_out;
     int64_t step, bound; /* elements of the ground from index to index */
@@ -44,14 +44,10 @@ static bool is_aside(eddy_dtype dtype) {
     return dtype == EDDY_F16 || dtype == EDDY_BF16;
 }
 
-static void scattering_init(scattering *s, const eddy_kernel_call *call, const eddy_op_view *in,
-                            const eddy_op_view *index, const eddy_op_view *source,
-                            const eddy_op_view *out, bool adds) {
+/* The views are set. */
+static void scattering_init(scattering *s, const eddy_kernel_call *call, bool adds) {
+    const eddy_op_view *out = &s->out;
     s->call = call;
-    s->in = in;
-    s->index = index;
-    s->source = source;
-    s->out = out;
     s->adds = adds;
     s->is_from_end = false;
     s->left_out = -1;
@@ -74,23 +70,22 @@ static void scattering_init(scattering *s, const eddy_kernel_call *call, const e
 
 static void set_axis(scattering *s, int32_t axis) {
     s->step = s->strides[axis];
-    s->bound = s->out->shape[axis];
+    s->bound = s->out.shape[axis];
 }
 
 static void lay_ground(const scattering *s) {
-    if (!s->in)
+    if (eddy_kernel_view_is_absent(&s->in))
         eddy_cuda_fill_view(s->call, &s->ground, 0);
-    else if (s->in->data != s->ground.data)
-        eddy_cuda_copy_view(s->call, s->in, &s->ground);
+    else if (s->in.data != s->ground.data)
+        eddy_cuda_copy_view(s->call, &s->in, &s->ground);
 }
 
 /* ---- putting ---- */
 
 static const eddy_cuda_function *function_of(const scattering *s) {
     if (!s->adds)
-        return &functions[NUMBER_set_i8_i8 +
-                          __builtin_ctz((unsigned)eddy_dtype_bytes(s->out->dtype))];
-    switch (s->out->dtype) {
+        return &functions[NUMBER_set_i8_i8 + eddy_cuda_width(s->out.dtype)];
+    switch (s->out.dtype) {
     case EDDY_F32:
         return &functions[NUMBER_add_f32_f32];
     case EDDY_F64:
@@ -102,16 +97,15 @@ static const eddy_cuda_function *function_of(const scattering *s) {
     case EDDY_BOOL:
         return &functions[NUMBER_add_truth_truth];
     default:
-        return &functions[NUMBER_add_i8_i8 +
-                          __builtin_ctz((unsigned)eddy_dtype_bytes(s->out->dtype))];
+        return &functions[NUMBER_add_i8_i8 + eddy_cuda_width(s->out.dtype)];
     }
 }
 
 static void describe_dims(const scattering *s, const eddy_walk *walk,
                           eddy_cuda_scatter_dims *dims) {
     const int64_t bytes[OPERANDS] = {[EDDY_CUDA_SCATTER_OUT] = eddy_dtype_size(s->ground.dtype),
-                                     [EDDY_CUDA_SCATTER_SOURCE] = eddy_dtype_size(s->source->dtype),
-                                     [EDDY_CUDA_SCATTER_INDEX] = eddy_dtype_size(s->index->dtype),
+                                     [EDDY_CUDA_SCATTER_SOURCE] = eddy_dtype_size(s->source.dtype),
+                                     [EDDY_CUDA_SCATTER_INDEX] = eddy_dtype_size(s->index.dtype),
                                      [EDDY_CUDA_SCATTER_NUMBER] = 1};
     dims->rank = walk->rank;
     for (int32_t d = 0; d < walk->rank; d++) {
@@ -135,15 +129,15 @@ static void put_all(scattering *s) {
     eddy_walk_sort(&s->rest);
     eddy_walk_collapse(&s->rest);
     eddy_cuda_scatter_call p = {.out = s->ground.data,
-                                .source = s->source->data,
-                                .index = s->index->data,
+                                .source = s->source.data,
+                                .index = s->index.data,
                                 .step = s->step * eddy_dtype_size(s->ground.dtype),
                                 .bound = s->bound,
                                 .left_out = s->left_out,
                                 .length = eddy_walk_count(&s->along),
                                 .places = eddy_walk_count(&s->rest),
                                 .parts = 1};
-    p.flags = (s->index->dtype == EDDY_I64 ? EDDY_CUDA_SCATTER_IS_WIDE : 0) |
+    p.flags = (s->index.dtype == EDDY_I64 ? EDDY_CUDA_SCATTER_IS_WIDE : 0) |
               (s->is_from_end ? EDDY_CUDA_SCATTER_FROM_END : 0);
     if (p.length == 0)
         return;
@@ -161,8 +155,8 @@ static void put_all(scattering *s) {
 static void scatter(scattering *s) {
     lay_ground(s);
     put_all(s);
-    if (s->ground.dtype != s->out->dtype)
-        eddy_cuda_copy_view(s->call, &s->ground, s->out);
+    if (s->ground.dtype != s->out.dtype)
+        eddy_cuda_copy_view(s->call, &s->ground, &s->out);
 }
 
 static eddy_status prepare_sums(const eddy_kernel_call *call, eddy_kernel_plan *plan) {
@@ -175,24 +169,29 @@ static eddy_status prepare_sums(const eddy_kernel_call *call, eddy_kernel_plan *
 
 /* ---- kernels ---- */
 
-/* views: in, index, source, out; source is used as far as index extends. A 0-dimensional tensor counts as a vector. */
+/* views: in, index, source, out. A 0-dimensional tensor counts as a vector. */
+static void scattering_init_along(scattering *s, const eddy_kernel_call *call, bool adds) {
+    s->in = eddy_kernel_view_with_axis(&call->views[0]);
+    s->index = eddy_kernel_view_with_axis(&call->views[1]);
+    s->source = eddy_kernel_view_with_axis(&call->views[2]);
+    s->out = eddy_kernel_view_with_axis(&call->views[3]);
+    scattering_init(s, call, adds);
+    set_axis(s, ((const eddy_attributes_axis *)call->attributes)->axis);
+}
+
+/* source is used as far as index extends */
 static void run_scatter_of(const eddy_kernel_call *call, bool adds) {
     int32_t axis = ((const eddy_attributes_axis *)call->attributes)->axis;
-    const eddy_op_view in = eddy_kernel_view_with_axis(&call->views[0]),
-                       index = eddy_kernel_view_with_axis(&call->views[1]),
-                       source = eddy_kernel_view_with_axis(&call->views[2]),
-                       out = eddy_kernel_view_with_axis(&call->views[3]);
     scattering s;
-    scattering_init(&s, call, &in, &index, &source, &out, adds);
-    set_axis(&s, axis);
+    scattering_init_along(&s, call, adds);
     s.is_from_end = true;
-    int64_t count = eddy_kernel_view_count(&index), number = count;
-    for (int32_t d = 0; d < index.rank; d++) {
-        number /= eddy_max_i64(1, index.shape[d]);
-        eddy_walk_append(
-            d == axis ? &s.along : &s.rest, index.shape[d],
-            (int64_t[]){d == axis ? 0 : s.strides[d], source.strides[d], index.strides[d], number},
-            OPERANDS);
+    int64_t count = eddy_kernel_view_count(&s.index), number = count;
+    for (int32_t d = 0; d < s.index.rank; d++) {
+        number /= eddy_max_i64(1, s.index.shape[d]);
+        eddy_walk_append(d == axis ? &s.along : &s.rest, s.index.shape[d],
+                         (int64_t[]){d == axis ? 0 : s.strides[d], s.source.strides[d],
+                                     s.index.strides[d], number},
+                         OPERANDS);
     }
     if (count == 0)
         s.along.dims[0] = 0; /* without indices there are none along the axis */
@@ -207,23 +206,18 @@ static void run_scatter_add(const eddy_kernel_call *call) {
     run_scatter_of(call, true);
 }
 
-/* views: in, index [n] or 0-dimensional, source, out */
+/* index is [n] */
 static void run_index_add(const eddy_kernel_call *call) {
     int32_t axis = ((const eddy_attributes_axis *)call->attributes)->axis;
-    const eddy_op_view in = eddy_kernel_view_with_axis(&call->views[0]),
-                       index = eddy_kernel_view_with_axis(&call->views[1]),
-                       source = eddy_kernel_view_with_axis(&call->views[2]),
-                       out = eddy_kernel_view_with_axis(&call->views[3]);
     scattering s;
-    scattering_init(&s, call, &in, &index, &source, &out, true);
-    set_axis(&s, axis);
-    for (int32_t d = 0; d < source.rank; d++)
+    scattering_init_along(&s, call, true);
+    for (int32_t d = 0; d < s.source.rank; d++)
         if (d == axis)
-            eddy_walk_append(&s.along, source.shape[d],
-                             (int64_t[]){0, source.strides[d], index.strides[0], 1}, OPERANDS);
+            eddy_walk_append(&s.along, s.source.shape[d],
+                             (int64_t[]){0, s.source.strides[d], s.index.strides[0], 1}, OPERANDS);
         else
-            eddy_walk_append(&s.rest, source.shape[d],
-                             (int64_t[]){s.strides[d], source.strides[d], 0, 0}, OPERANDS);
+            eddy_walk_append(&s.rest, s.source.shape[d],
+                             (int64_t[]){s.strides[d], s.source.strides[d], 0, 0}, OPERANDS);
     scatter(&s);
 }
 
@@ -231,7 +225,11 @@ static void run_index_add(const eddy_kernel_call *call) {
 static void run_embedding_backward(const eddy_kernel_call *call) {
     const eddy_op_view *grad = &call->views[0], *index = &call->views[1], *out = &call->views[2];
     scattering s;
-    scattering_init(&s, call, NULL, index, grad, out, true);
+    s.in = (eddy_op_view){.rank = -1};
+    s.index = *index;
+    s.source = *grad;
+    s.out = *out;
+    scattering_init(&s, call, true);
     set_axis(&s, 0);
     s.left_out = ((const eddy_attributes_embedding *)call->attributes)->padding_index;
     int64_t number = eddy_kernel_view_count(index);

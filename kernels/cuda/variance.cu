@@ -96,7 +96,7 @@ struct merging {
 #define VARIANCE(op, of, of_dtype)                                                                 \
     struct op##_##of : merging {                                                                   \
         typedef eddy_cuda_##of element;                                                            \
-        typedef eddy_cuda_bits_##of result;                                                        \
+        typedef typename element::stored result;                                                   \
         typedef sweeping<element, sizeof(result) == 8> block;                                      \
         static EDDY_CUDA_MEMBER result store(value x) {                                            \
             return (result)EDDY_CAST_PASTE(EDDY_CAST_KIND_f64, of)(x.mean);                        \
