@@ -87,6 +87,22 @@ Test(cuda, a_program_of_small_ops_has_the_bits_of_the_cpu) {
     expect_no_findings();
 }
 
+/* More operands than the call's arguments are read with on the stack. */
+Test(cuda, many_operands_are_joined) {
+    eddy_scope *scope = eddy_scope_begin();
+    eddy_tensor *parts[100];
+    for (int i = 0; i < 100; i++)
+        parts[i] = eddy_full(EDDY_SHAPE(2), EDDY_S(i), EDDY_F32,
+                             EDDY_OPTIONS(full, .device = EDDY_CUDA(0)));
+    float found[200];
+    cr_assert_eq(eddy_read(eddy_cat((eddy_list){parts, 100}, 0), found, sizeof(found), NULL),
+                 EDDY_OK);
+    for (int i = 0; i < 200; i++)
+        cr_assert_eq(found[i], (float)(i / 2));
+    eddy_scope_end(scope);
+    expect_no_findings();
+}
+
 Test(cuda, what_has_no_kernel_there_is_refused_at_the_call) {
     eddy_scope *scope = eddy_scope_begin();
     eddy_tensor *there = numbers(EDDY_CUDA(0));
