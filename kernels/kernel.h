@@ -48,7 +48,7 @@ typedef struct eddy_kernel_call {
     eddy_kernel_error *error; /* never NULL */
     /* Of a kernel of a device that runs no code of the host: data and workspace are the device's, and `run` launches there, on its launching thread, without waiting. NULL
      * for all others. */
-    const struct eddy_backend_launch *launch;
+    struct eddy_backend_launch *launch;
 } eddy_kernel_call;
 
 /* Bytes that a kernel's plan may have: walks of some operands over EDDY_RANK_MAX dims. */

@@ -42,6 +42,7 @@ typedef struct eddy_backend_launch {
      * does nothing, and its own word says SKIPPED. */
     uint64_t sources[EDDY_BACKEND_SOURCES];
     uint32_t source_count;
+    bool has_looked; /* launching thread: something that looks at the words was launched */
 } eddy_backend_launch;
 
 /* The entries that every backend provides. A status is EDDY_OK or EDDY_DEVICE_LOST, which stays. */

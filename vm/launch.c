@@ -164,6 +164,14 @@ static void say_skipped(eddy_vm_device *device, const eddy_node *node) {
     (void)device->backend->class->skip(node->queue->under, node->ticket);
 }
 
+/* A kernel of the device's own. Without elements it may launch nothing, but who reads what the call writes looks at its word all the same. */
+static void launch_own(const eddy_vm_run *run) {
+    eddy_backend_launch *launch = run->launch;
+    run->instruction->descriptor->run(run);
+    if (launch->source_count > 0 && !launch->has_looked)
+        (void)launch->queue->backend->class->look(launch);
+}
+
 /* False: there was no memory, nothing is launched. */
 static bool launch_kernel(const eddy_node *node, const eddy_device_launch *launch,
                           const eddy_vm_run *run) {
@@ -179,7 +187,7 @@ static bool launch_kernel(const eddy_node *node, const eddy_device_launch *launc
     if (instruction->view.descriptor == &eddy_copy_op)
         eddy_copy_launch(run, &launch->under);
     else if (run->launch)
-        instruction->view.descriptor->run(run);
+        launch_own(run);
     else
         is_launched = eddy_device_run_launch(run, &launch->under, to.shapes, to.bytes);
     if (EDDY_UNLIKELY(is_traced))

@@ -81,7 +81,7 @@ typedef struct eddy_vm_run {
     eddy_kernel_team *team;
     eddy_kernel_error *error;
     /* On a device that runs no code of the host: `run` launches there (kernels/kernel.h). NULL elsewhere, unset in a plain call. */
-    const struct eddy_backend_launch *launch;
+    struct eddy_backend_launch *launch;
     /* For eddy_vm_run_*, unset in a plain call. */
     eddy_vm *vm;
     const uint32_t *mentions;

@@ -31,8 +31,8 @@ extern "C" {
         "Threads that run kernels, a helping waiter included; 0: as many as affinity mask and "    \
         "cgroup quota allow.")                                                                     \
     STRING(device, "EDDY_DEVICE", "cpu",                                                           \
-           "Device of creation ops that name none: \"cpu\", or \"far\", which is simulated for "   \
-           "tests.")                                                                               \
+           "Device of creation ops that name none: \"cpu\", \"cuda:1\", or \"far\", which is "     \
+           "simulated for tests.")                                                                 \
     STRING(isa, "EDDY_ISA", "",                                                                    \
            "Instruction set of CPU kernels: portable, v2, v3 or v4; empty: the machine's "         \
            "highest. One per process, "                                                            \

@@ -79,6 +79,8 @@ static eddy_status fail_unsupported(eddy_general_call *call) {
     if (!call->op->is_registered && !eddy_op_kernel_for(call->op, call->compute))
         return eddy_infer_fail(&call->infer, EDDY_UNSUPPORTED, "not supported for %s",
                                eddy_dtype_name(call->compute));
+    if (call->op->is_registered && call->device.kind == EDDY_DEVICE_CUDA)
+        return eddy_infer_fail(&call->infer, EDDY_UNSUPPORTED, "registered ops do not run on cuda");
     return eddy_infer_fail(&call->infer, EDDY_UNSUPPORTED, "it has no kernel for %s",
                            eddy_runtime_device_kind_name(call->device.kind));
 }

@@ -109,6 +109,9 @@ static eddy_status add(eddy_runtime *runtime, eddy_device device, eddy_origin or
         eddy_device_format(device, name, sizeof(name));
         return eddy_fail(status, origin, "%s does not start: %s", name, why);
     }
+    /* A driver has an exit handler of its own, behind which nothing works. */
+    if (device.kind != EDDY_DEVICE_FAR)
+        eddy_runtime_exit_first();
     status = eddy_vm_device_add(runtime->vm, backend, eddy_runtime_device_bytes(device), number);
     if (status != EDDY_OK)
         backend->class->destroy(backend);

@@ -18,6 +18,8 @@ _Static_assert(EDDY_CUDA_WORDS == EDDY_BACKEND_WORDS && EDDY_CUDA_SOURCES == EDD
 #define SPIN_CHECKS 64
 #define SLEEP_NS_MIN 20000
 #define SLEEP_NS_MAX 1000000
+/* After so long without progress it asks the driver: what fails while it runs completes no ticket. */
+#define ASK_NS 10000000
 
 typedef struct cuda_queue {
     eddy_backend_queue base; /* `completed` is written by the stream */
@@ -42,8 +44,9 @@ typedef struct cuda_backend {
     eddy_cu_event last;             /* who loses the device; else the thread that makes it */
     _Atomic uint32_t
         queue_count; /* atomic: who makes a queue (release); `await`, who loses the device (acquire) */
-    _Atomic bool is_failing; /* atomic: set once, by who loses the device */
-    _Atomic bool is_idle;    /* atomic: seq_cst; `await` sleeps, and a mark has to ring */
+    _Atomic bool is_failing;   /* atomic: seq_cst; set once, by who loses the device */
+    _Atomic bool is_launching; /* atomic: seq_cst; the launching thread is within an entry */
+    _Atomic bool is_idle;      /* atomic: seq_cst; `await` sleeps, and a mark has to ring */
 } cuda_backend;
 
 static cuda_backend *backend_of(const eddy_backend *backend) {
@@ -72,19 +75,29 @@ eddy_cu_address eddy_cuda_backend_mark(const eddy_backend *backend, uint64_t tic
 
 /* ---- losing it ---- */
 
-/* Nobody may take it for lost, and free what it uses, while something runs. After an error that stays the driver answers at once. */
+/* Waits for what the stream was given. After an error that stays the driver answers at once. */
+static eddy_cu_result settle(cuda_backend *made, eddy_cu_stream stream) {
+    eddy_cu_result result = eddy_cuda.event_record(made->last, stream);
+    return result == 0 ? eddy_cuda.event_synchronize(made->last) : result;
+}
+
+/* Nobody may take it for lost, and free what it uses, while something runs. Nothing is launched any more: either the launching thread sees that it is failing, or who loses
+ * it sees that something is being launched. Any thread, not within an entry. */
 static void lose(cuda_backend *made) {
-    if (eddy_exchange_acq_rel(&made->is_failing, true))
+    if (eddy_exchange_seq_cst(&made->is_failing, true))
         return;
+    while (eddy_load_seq_cst(&made->is_launching))
+        eddy_atomic_pause();
+    (void)eddy_cuda_device_enter(made->device);
     uint32_t count = eddy_load_acquire(&made->queue_count);
     for (uint32_t q = 0; q < count; q++)
-        if (eddy_cuda.event_record(made->last, made->shared->queues[q].stream) == 0)
-            (void)eddy_cuda.event_synchronize(made->last);
+        (void)settle(made, made->shared->queues[q].stream);
     eddy_store_release(&made->base.is_lost, true);
     eddy_doorbell_ring(&made->base.progress);
 }
 
-eddy_status eddy_cuda_backend_check(eddy_backend *backend, eddy_cu_result result) {
+/* The driver has refused what it never refuses while the device works. Any thread, not within an entry. */
+static eddy_status check(eddy_backend *backend, eddy_cu_result result) {
     if (EDDY_LIKELY(result == 0))
         return EDDY_OK;
     lose(backend_of(backend));
@@ -93,10 +106,20 @@ eddy_status eddy_cuda_backend_check(eddy_backend *backend, eddy_cu_result result
 
 /* ---- launching ---- */
 
-static eddy_status begin(eddy_backend *backend) {
-    if (EDDY_UNLIKELY(eddy_load_acquire(&backend->is_lost)))
-        return EDDY_DEVICE_LOST;
-    return eddy_cuda_backend_check(backend, eddy_cuda_device_enter(backend_of(backend)->device));
+bool eddy_cuda_backend_begin(eddy_backend *backend) {
+    cuda_backend *made = backend_of(backend);
+    eddy_store_seq_cst(&made->is_launching, true);
+    if (EDDY_UNLIKELY(eddy_load_seq_cst(&made->is_failing))) {
+        eddy_store_seq_cst(&made->is_launching, false);
+        return false;
+    }
+    eddy_cu_result result = eddy_cuda_device_enter(made->device);
+    return EDDY_LIKELY(result == 0) || eddy_cuda_backend_end(backend, result) == EDDY_OK;
+}
+
+eddy_status eddy_cuda_backend_end(eddy_backend *backend, eddy_cu_result result) {
+    eddy_store_seq_cst(&backend_of(backend)->is_launching, false);
+    return check(backend, result);
 }
 
 /* The event stands at the end of what is launched on the other queue so far, at `ticket` or behind it: waits for tickets that the other queue has just marked, which is
@@ -106,14 +129,12 @@ static eddy_status wait(eddy_backend_queue *queue, eddy_backend_queue *other, ui
     cuda_queue *source = queue_of(other);
     if (eddy_load_acquire(&other->completed) >= ticket)
         return EDDY_OK;
-    eddy_status status = begin(backend);
-    if (status == EDDY_OK)
-        status = eddy_cuda_backend_check(backend,
-                                         eddy_cuda.event_record(source->reached, source->stream));
-    if (status == EDDY_OK)
-        status = eddy_cuda_backend_check(
-            backend, eddy_cuda.stream_wait_event(queue_of(queue)->stream, source->reached, 0));
-    return status;
+    if (!eddy_cuda_backend_begin(backend))
+        return EDDY_DEVICE_LOST;
+    eddy_cu_result result = eddy_cuda.event_record(source->reached, source->stream);
+    if (result == 0)
+        result = eddy_cuda.stream_wait_event(queue_of(queue)->stream, source->reached, 0);
+    return eddy_cuda_backend_end(backend, result);
 }
 
 static eddy_cu_address address_of(const void *data) {
@@ -122,9 +143,10 @@ static eddy_cu_address address_of(const void *data) {
 
 static eddy_status copy(eddy_backend_queue *queue, void *to, const void *from, int64_t bytes,
                         eddy_copy_direction direction) {
-    eddy_status status = begin(queue->backend);
-    if (status != EDDY_OK || bytes == 0)
-        return status;
+    if (bytes == 0)
+        return EDDY_OK;
+    if (!eddy_cuda_backend_begin(queue->backend))
+        return EDDY_DEVICE_LOST;
     eddy_cu_stream stream = queue_of(queue)->stream;
     size_t size = (size_t)bytes;
     eddy_cu_result result =
@@ -133,30 +155,24 @@ static eddy_status copy(eddy_backend_queue *queue, void *to, const void *from, i
         : direction == EDDY_COPY_TO_HOST
             ? eddy_cuda.copy_to_host(to, address_of(from), size, stream)
             : eddy_cuda.copy_on_device(address_of(to), address_of(from), size, stream);
-    return eddy_cuda_backend_check(queue->backend, result);
-}
-
-static eddy_status look(const eddy_backend_launch *launch) {
-    eddy_status status = begin(launch->queue->backend);
-    return status == EDDY_OK ? eddy_cuda_launch_look(launch) : status;
+    return eddy_cuda_backend_end(queue->backend, result);
 }
 
 static eddy_status skip(eddy_backend_queue *queue, uint64_t ticket) {
     eddy_backend *backend = queue->backend;
     eddy_store_relaxed(&eddy_backend_error(backend, ticket)->status, (int32_t)EDDY_SKIPPED);
-    eddy_status status = begin(backend);
-    if (status != EDDY_OK)
-        return status;
-    return eddy_cuda_backend_check(
+    if (!eddy_cuda_backend_begin(backend))
+        return EDDY_DEVICE_LOST;
+    return eddy_cuda_backend_end(
         backend, eddy_cuda.stream_write(queue_of(queue)->stream,
                                         eddy_cuda_backend_mark(backend, ticket), ticket, 0));
 }
 
 static eddy_status mark(eddy_backend_queue *queue, uint64_t ticket) {
     cuda_backend *made = backend_of(queue->backend);
-    eddy_status status = begin(queue->backend);
-    if (status == EDDY_OK)
-        status = eddy_cuda_backend_check(
+    eddy_status status = EDDY_DEVICE_LOST;
+    if (eddy_cuda_backend_begin(queue->backend))
+        status = eddy_cuda_backend_end(
             queue->backend, eddy_cuda.stream_write(queue_of(queue)->stream,
                                                    address_of(&queue->completed), ticket, 0));
     eddy_store_seq_cst(&queue_of(queue)->marked, ticket);
@@ -207,8 +223,22 @@ static void sleep_idle(cuda_backend *made, uint32_t seen) {
     eddy_store_seq_cst(&made->is_idle, false);
 }
 
+/* Whether the streams go on; else the device is lost. */
+static void ask(cuda_backend *made) {
+    eddy_cu_result result = eddy_cuda_device_enter(made->device);
+    uint32_t count = eddy_load_acquire(&made->queue_count);
+    for (uint32_t q = 0; q < count && result == 0; q++) {
+        result = eddy_cuda.stream_query(made->shared->queues[q].stream);
+        if (result == EDDY_CU_NOT_READY)
+            result = 0;
+    }
+    (void)check(&made->base, result);
+}
+
 static void sleep_working(cuda_backend *made, uint32_t seen, int64_t now, int64_t begin_ns) {
     int64_t part = (now - begin_ns) / 4;
+    if (now - begin_ns >= ASK_NS)
+        ask(made);
     part = part < SLEEP_NS_MIN ? SLEEP_NS_MIN : part > SLEEP_NS_MAX ? SLEEP_NS_MAX : part;
     eddy_doorbell_sleep(&made->base.progress, seen, now + part);
 }
@@ -238,12 +268,14 @@ static void await(eddy_backend *backend, uint32_t seen) {
 
 static void *acquire(eddy_backend *backend, int64_t bytes) {
     eddy_cu_address address;
-    if (begin(backend) != EDDY_OK)
+    if (eddy_load_acquire(&backend->is_lost))
         return NULL;
-    eddy_cu_result result = eddy_cuda.memory_acquire(&address, (size_t)bytes);
+    eddy_cu_result result = eddy_cuda_device_enter(backend_of(backend)->device);
+    if (result == 0)
+        result = eddy_cuda.memory_acquire(&address, (size_t)bytes);
     if (result == EDDY_CU_OUT_OF_MEMORY)
         return NULL;
-    if (eddy_cuda_backend_check(backend, result) != EDDY_OK)
+    if (check(backend, result) != EDDY_OK)
         return NULL;
     /* Every driver aligns blocks so, though none promises it. */
     if (address % ALIGNMENT != 0) {
@@ -274,7 +306,7 @@ static int driver_priority(int32_t priority) {
 static eddy_backend_queue *queue_create(eddy_backend *backend, int32_t priority) {
     cuda_backend *made = backend_of(backend);
     uint32_t count = eddy_load_relaxed(&made->queue_count);
-    if (count == EDDY_BACKEND_QUEUES || begin(backend) != EDDY_OK)
+    if (count == EDDY_BACKEND_QUEUES || eddy_cuda_device_enter(made->device) != 0)
         return NULL;
     cuda_queue *queue = &made->shared->queues[count];
     if (eddy_cuda.event_create(&queue->reached, EDDY_CU_EVENT_DISABLE_TIMING) != 0)
@@ -313,7 +345,7 @@ static const eddy_backend_class cuda_class = {
     .queue_create = queue_create,
     .wait = wait,
     .copy = copy,
-    .look = look,
+    .look = eddy_cuda_launch_look,
     .skip = skip,
     .mark = mark,
     .await = await,
@@ -333,9 +365,10 @@ static eddy_cu_result clear_marks(cuda_backend *made) {
         return result;
     result = eddy_cuda.fill_bytes(made->marks, 0, bytes, stream);
     if (result == 0)
-        result = eddy_cuda.event_record(made->last, stream);
-    if (result == 0)
-        result = eddy_cuda.event_synchronize(made->last);
+        result = settle(made, stream);
+    /* Where nobody says that it is over, the driver keeps the memory. */
+    if (result != 0 && settle(made, stream) != 0)
+        made->marks = 0;
     eddy_cu_result ended = eddy_cuda.stream_destroy(stream);
     return result != 0 ? result : ended;
 }

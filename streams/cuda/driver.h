@@ -1,4 +1,4 @@
-/* CUDA's driver API: every entry that Eddy calls, once. The list makes the table that the loader fills (driver.c), and the declarations of the fake driver
+/* CUDA's driver API: every entry that Eddy and the tests of the fake driver call, once. The list makes the table that the loader fills (driver.c), and the declarations of the fake driver
  * of the tests; tests/streams/cuda/test_driver.c compares it with NVIDIA's header, where that is installed. Nothing else of CUDA's host side is included or linked.
  *
  * Names and values are those of cuda.h, CUDA 12 and later; the suffix _v2 is part of a symbol. */
@@ -55,86 +55,42 @@ typedef int eddy_cu_attribute; /* an enum of the driver's */
 #define EDDY_CU_HOST_MAPPED 2u
 
 /* symbol, name in the table, parameters */
-#define EDDY_CUDA_DRIVER_LIST(row)                                                                 \
-    row(cuInit, init, (unsigned flags)) row(cuDriverGetVersion, driver_version, (int *version))    \
-        row(cuGetErrorName, error_name, (eddy_cu_result result, const char **name)) row(           \
-            cuDeviceGetCount, device_count,                                                        \
-            (int *count)) row(cuDeviceGet, device_get,                                             \
-                              (eddy_cu_device * device,                                            \
-                               int ordinal)) row(cuDeviceGetName, device_name,                     \
-                                                 (char *name, int size, eddy_cu_device device))    \
-            row(cuDeviceTotalMem_v2, device_memory, (size_t * bytes, eddy_cu_device device)) row(  \
-                cuDeviceGetAttribute, device_attribute,                                            \
-                (int *value, eddy_cu_attribute attribute,                                          \
-                 eddy_cu_device device)) row(cuDevicePrimaryCtxRetain, context_retain,             \
-                                             (eddy_cu_context * context, eddy_cu_device device))   \
-                row(cuDevicePrimaryCtxRelease_v2, context_release, (eddy_cu_device device)) row(   \
-                    cuCtxSetCurrent, context_set,                                                  \
-                    (eddy_cu_context context)) row(cuCtxGetStreamPriorityRange, priority_range,    \
-                                                   (int *least, int *greatest))                    \
-                    row(cuStreamCreateWithPriority, stream_create,                                 \
-                        (eddy_cu_stream * stream, unsigned flags, int priority))                   \
-                        row(cuStreamDestroy_v2, stream_destroy, (eddy_cu_stream stream)) row(      \
-                            cuStreamWaitEvent, stream_wait_event,                                  \
-                            (eddy_cu_stream stream, eddy_cu_event event, unsigned flags))          \
-                            row(cuStreamWriteValue64_v2, stream_write,                             \
-                                (                                                                  \
-                                    eddy_cu_stream stream, eddy_cu_address address,                \
-                                    uint64_t value,                                                \
-                                    unsigned flags)) row(cuEventCreate, event_create,              \
-                                                         (eddy_cu_event * event, unsigned flags))  \
-                                row(cuEventDestroy_v2, event_destroy, (eddy_cu_event event)) row(  \
-                                    cuEventRecord, event_record,                                   \
-                                    (eddy_cu_event event,                                          \
-                                     eddy_cu_stream stream)) row(cuEventSynchronize,               \
-                                                                 event_synchronize,                \
-                                                                 (eddy_cu_event event))            \
-                                    row(cuMemAlloc_v2, memory_acquire,                             \
-                                        (                                                          \
-                                            eddy_cu_address * address,                             \
-                                            size_t bytes)) row(cuMemFree_v2, memory_release,       \
-                                                               (eddy_cu_address address))          \
-                                        row(cuMemHostAlloc, host_acquire,                          \
-                                            (void **memory, size_t bytes, unsigned flags))         \
-                                            row(cuMemFreeHost, host_release, (void *memory)) row(  \
-                                                cuMemcpyHtoDAsync_v2, copy_to_device,              \
-                                                (eddy_cu_address to, const void *from,             \
-                                                 size_t bytes, eddy_cu_stream stream))             \
-                                                row(cuMemcpyDtoHAsync_v2, copy_to_host,            \
-                                                    (void *to, eddy_cu_address from, size_t bytes, \
-                                                     eddy_cu_stream stream))                       \
-                                                    row(cuMemcpyDtoDAsync_v2, copy_on_device,      \
-                                                        (eddy_cu_address to, eddy_cu_address from, \
-                                                         size_t bytes, eddy_cu_stream stream))     \
-                                                        row(cuMemsetD8Async, fill_bytes,           \
-                                                            (eddy_cu_address to,                   \
-                                                             unsigned char value, size_t bytes,    \
-                                                             eddy_cu_stream                        \
-                                                                 stream)) row(cuModuleLoadData,    \
-                                                                              module_load,         \
-                                                                              (eddy_cu_module *    \
-                                                                                   module,         \
-                                                                               const void *image)) \
-                                                            row(cuModuleUnload, module_unload,     \
-                                                                (eddy_cu_module module))           \
-                                                                row(cuModuleGetFunction,           \
-                                                                    module_function,               \
-                                                                    (eddy_cu_function * function,  \
-                                                                     eddy_cu_module module,        \
-                                                                     const char *name))            \
-                                                                    row(cuLaunchKernel, launch,    \
-                                                                        (eddy_cu_function          \
-                                                                             function,             \
-                                                                         unsigned grid_x,          \
-                                                                         unsigned grid_y,          \
-                                                                         unsigned grid_z,          \
-                                                                         unsigned block_x,         \
-                                                                         unsigned block_y,         \
-                                                                         unsigned block_z,         \
-                                                                         unsigned shared_bytes,    \
-                                                                         eddy_cu_stream stream,    \
-                                                                         void **parameters,        \
-                                                                         void **extra))
+/* clang-format off */
+#define EDDY_CUDA_DRIVER_LIST(row) \
+    row(cuInit, init, (unsigned flags)) \
+    row(cuDriverGetVersion, driver_version, (int *version)) \
+    row(cuGetErrorName, error_name, (eddy_cu_result result, const char **name)) \
+    row(cuDeviceGetCount, device_count, (int *count)) \
+    row(cuDeviceGet, device_get, (eddy_cu_device *device, int ordinal)) \
+    row(cuDeviceGetName, device_name, (char *name, int size, eddy_cu_device device)) \
+    row(cuDeviceTotalMem_v2, device_memory, (size_t *bytes, eddy_cu_device device)) \
+    row(cuDeviceGetAttribute, device_attribute, (int *value, eddy_cu_attribute attribute, eddy_cu_device device)) \
+    row(cuDevicePrimaryCtxRetain, context_retain, (eddy_cu_context *context, eddy_cu_device device)) \
+    row(cuDevicePrimaryCtxRelease_v2, context_release, (eddy_cu_device device)) \
+    row(cuCtxSetCurrent, context_set, (eddy_cu_context context)) \
+    row(cuCtxGetStreamPriorityRange, priority_range, (int *least, int *greatest)) \
+    row(cuStreamCreateWithPriority, stream_create, (eddy_cu_stream *stream, unsigned flags, int priority)) \
+    row(cuStreamDestroy_v2, stream_destroy, (eddy_cu_stream stream)) \
+    row(cuStreamQuery, stream_query, (eddy_cu_stream stream)) \
+    row(cuStreamWaitEvent, stream_wait_event, (eddy_cu_stream stream, eddy_cu_event event, unsigned flags)) \
+    row(cuStreamWriteValue64_v2, stream_write, (eddy_cu_stream stream, eddy_cu_address address, uint64_t value, unsigned flags)) \
+    row(cuEventCreate, event_create, (eddy_cu_event *event, unsigned flags)) \
+    row(cuEventDestroy_v2, event_destroy, (eddy_cu_event event)) \
+    row(cuEventRecord, event_record, (eddy_cu_event event, eddy_cu_stream stream)) \
+    row(cuEventSynchronize, event_synchronize, (eddy_cu_event event)) \
+    row(cuMemAlloc_v2, memory_acquire, (eddy_cu_address *address, size_t bytes)) \
+    row(cuMemFree_v2, memory_release, (eddy_cu_address address)) \
+    row(cuMemHostAlloc, host_acquire, (void **memory, size_t bytes, unsigned flags)) \
+    row(cuMemFreeHost, host_release, (void *memory)) \
+    row(cuMemcpyHtoDAsync_v2, copy_to_device, (eddy_cu_address to, const void *from, size_t bytes, eddy_cu_stream stream)) \
+    row(cuMemcpyDtoHAsync_v2, copy_to_host, (void *to, eddy_cu_address from, size_t bytes, eddy_cu_stream stream)) \
+    row(cuMemcpyDtoDAsync_v2, copy_on_device, (eddy_cu_address to, eddy_cu_address from, size_t bytes, eddy_cu_stream stream)) \
+    row(cuMemsetD8Async, fill_bytes, (eddy_cu_address to, unsigned char value, size_t bytes, eddy_cu_stream stream)) \
+    row(cuModuleLoadData, module_load, (eddy_cu_module *module, const void *image)) \
+    row(cuModuleUnload, module_unload, (eddy_cu_module module)) \
+    row(cuModuleGetFunction, module_function, (eddy_cu_function *function, eddy_cu_module module, const char *name)) \
+    row(cuLaunchKernel, launch, (eddy_cu_function function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x, unsigned block_y, unsigned block_z, unsigned shared_bytes, eddy_cu_stream stream, void **parameters, void **extra))
+/* clang-format on */
 
 typedef struct eddy_cuda_driver {
 #define EDDY_CUDA_DRIVER_ROW(symbol, name, parameters) eddy_cu_result(*name) parameters;

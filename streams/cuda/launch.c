@@ -64,9 +64,7 @@ static eddy_cu_result launch_function(const eddy_backend_launch *launch,
                                       size_t bytes, uint32_t blocks) {
     const eddy_cuda_device *device = eddy_cuda_backend_device(launch->queue->backend);
     eddy_cu_function loaded;
-    eddy_cu_result result = eddy_cuda_device_enter(device);
-    if (result == 0)
-        result = load(function, device->index, &loaded);
+    eddy_cu_result result = load(function, device->index, &loaded);
     if (result != 0)
         return result;
     fill_gate(launch, parameters);
@@ -75,13 +73,25 @@ static eddy_cu_result launch_function(const eddy_backend_launch *launch,
                             eddy_cuda_backend_stream(launch->queue), NULL, extra);
 }
 
+/* Without memory for the kernel it is the call that has failed. */
+static eddy_status launch_gated(const eddy_backend_launch *launch,
+                                const eddy_cuda_function *function, void *parameters, size_t bytes,
+                                uint32_t blocks) {
+    eddy_backend *backend = launch->queue->backend;
+    if (!eddy_cuda_backend_begin(backend))
+        return EDDY_DEVICE_LOST;
+    eddy_cu_result result = launch_function(launch, function, parameters, bytes, blocks);
+    if (EDDY_LIKELY(result != EDDY_CU_OUT_OF_MEMORY))
+        return eddy_cuda_backend_end(backend, result);
+    eddy_status status = eddy_cuda_backend_end(backend, 0);
+    eddy_backend_fail(launch, EDDY_OUT_OF_MEMORY);
+    return status;
+}
+
 void eddy_cuda_launch(const eddy_kernel_call *call, const eddy_cuda_function *function,
                       void *parameters, size_t bytes, uint32_t blocks) {
-    eddy_cu_result result = launch_function(call->launch, function, parameters, bytes, blocks);
-    if (EDDY_UNLIKELY(result == EDDY_CU_OUT_OF_MEMORY))
-        eddy_backend_fail(call->launch, EDDY_OUT_OF_MEMORY);
-    else
-        (void)eddy_cuda_backend_check(call->launch->queue->backend, result);
+    (void)launch_gated(call->launch, function, parameters, bytes, blocks);
+    call->launch->has_looked = true;
 }
 
 uint32_t eddy_cuda_blocks(const eddy_kernel_call *call, int64_t work, int64_t of_block) {
@@ -97,7 +107,5 @@ static const eddy_cuda_function look_function = {"eddy_look", &look_image, look_
 
 eddy_status eddy_cuda_launch_look(const eddy_backend_launch *launch) {
     eddy_cuda_look parameters;
-    return eddy_cuda_backend_check(
-        launch->queue->backend,
-        launch_function(launch, &look_function, &parameters, sizeof(parameters), 1));
+    return launch_gated(launch, &look_function, &parameters, sizeof(parameters), 1);
 }

@@ -156,6 +156,18 @@ eddy_cu_result cuStreamCreateWithPriority(eddy_cu_stream *handle, unsigned flags
     return fake_call_end(&call, EDDY_CU_OUT_OF_MEMORY);
 }
 
+/* To ask lets nothing run that is held back; what the host is told to be over comes before what it launches. */
+eddy_cu_result cuStreamQuery(eddy_cu_stream handle) {
+    FAKE_BEGIN(cuStreamQuery, FAKE_NEEDS_CONTEXT);
+    const fake_stream *stream = fake_stream_of(handle, call.device);
+    if (!stream)
+        return fake_call_end(&call, EDDY_CU_INVALID_HANDLE);
+    if (stream->done < stream->launched)
+        return fake_call_end(&call, EDDY_CU_NOT_READY);
+    fake_clock_join(&fake_host_clock, &stream->clock);
+    return fake_call_end(&call, 0);
+}
+
 /* What was launched there still runs. */
 eddy_cu_result cuStreamDestroy_v2(eddy_cu_stream handle) {
     FAKE_BEGIN(cuStreamDestroy_v2, FAKE_NEEDS_CONTEXT);

@@ -2,9 +2,11 @@
 #include <criterion/criterion.h>
 #include <dlfcn.h>
 #include <eddy/eddy.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
+#include <tests/rounds.h>
 #include <unistd.h>
 
 static eddy_tensor *numbers(eddy_device device) {
@@ -192,6 +194,32 @@ Test(cuda, what_depends_on_a_failure_is_skipped) {
     expect_no_findings();
 }
 
+/* Ops between the failure and the write launch nothing, as there are no elements; what they make is lost all the same. */
+Test(cuda, what_has_no_elements_is_skipped_too) {
+    for (int kind = 0; kind < 3; kind++) {
+        eddy_scope *scope = eddy_scope_begin();
+        cr_assert_eq(eddy_device_scope_begin(EDDY_CUDA(0)), EDDY_OK);
+        float number = 1;
+        int64_t zero = 0;
+        eddy_tensor *kept = numbers(EDDY_CUDA(0));
+        eddy_tensor *bad = eddy_scatter(eddy_zeros(EDDY_SHAPE(0), EDDY_F32, NULL),
+                                        eddy_from_data(&zero, EDDY_SHAPE(1), EDDY_I64, NULL),
+                                        eddy_from_data(&number, EDDY_SHAPE(1), EDDY_F32, NULL), 0);
+        eddy_tensor *first = eddy_narrow(eddy_select(kept, 0, 0), 0, 0, 0);
+        eddy_tensor *sum = eddy_sum(kind == 0 ? eddy_neg(bad) : eddy_cat(EDDY_LIST(bad, bad), 0),
+                                    EDDY_ALL_AXES, NULL);
+        cr_assert_eq(kind < 2 ? eddy_add_inplace(kept, sum) : eddy_add_inplace(first, bad),
+                     EDDY_OK);
+        cr_assert_eq(eddy_wait(kept, EDDY_FOREVER), EDDY_SKIPPED);
+        expect_error(EDDY_SKIPPED, "index[0] is 0, out of range [0, 0)");
+        cr_assert_eq(eddy_recover(EDDY_LIST(kept)), EDDY_OK);
+        expect_elements(kept, (float[]){1, 2, 3, 4, 5, 6}, 6);
+        eddy_device_scope_end();
+        eddy_scope_end(scope);
+    }
+    expect_no_findings();
+}
+
 Test(cuda, memory_is_counted_trimmed_and_shown) {
     eddy_device device = EDDY_CUDA(1);
     eddy_tensor *x =
@@ -224,6 +252,106 @@ Test(cuda, a_lost_device_takes_its_own_tensors_only) {
     expect_elements(eddy_add(other, other), (float[]){2, 4, 6, 8, 10, 12}, 6);
     expect_elements(eddy_add(here, here), (float[]){2, 4, 6, 8, 10, 12}, 6);
     eddy_scope_end(scope);
+}
+
+/* Nobody calls the driver any more, which would say so. */
+Test(cuda, what_fails_while_it_runs_is_noticed) {
+    setenv("FAKE_CUDA_FAIL_RUN", "4", 1);
+    alarm(60);
+    eddy_scope *scope = eddy_scope_begin();
+    eddy_tensor *there = numbers(EDDY_CUDA(0));
+    cr_assert_eq(eddy_wait(eddy_add(there, there), EDDY_FOREVER), EDDY_DEVICE_LOST);
+    expect_error(EDDY_DEVICE_LOST, "the device is lost");
+    eddy_scope_end(scope);
+}
+
+/* ---- each call of the driver fails once ---- */
+
+/* Whether the call is well, or the thread's first error says why not. */
+static bool is_well_or_said(eddy_status status) {
+    eddy_error error;
+    return status == EDDY_OK || (eddy_error_take(&error) != EDDY_OK && error.message[0] != '\0');
+}
+
+#define SHORT_STREAMS 3
+
+/* Chains on three streams that need each other, an index, an op in place, a read. Any of it may fail; `found` is what was read, if the read was well. */
+static bool run_short_program(eddy_device device, float *found) {
+    int64_t back[] = {1, 0};
+    eddy_scope *scope = eddy_scope_begin();
+    eddy_from_data_options options = {.size = sizeof(options), .device = device};
+    eddy_tensor *a = numbers(device), *b = a,
+                *index = eddy_from_data(back, EDDY_SHAPE(2), EDDY_I64, &options);
+    eddy_stream *streams[SHORT_STREAMS];
+    for (int i = 0; i < SHORT_STREAMS; i++)
+        streams[i] = eddy_stream_create(device, NULL);
+    for (int i = 0; i < 2 * SHORT_STREAMS; i++) {
+        eddy_stream *stream = streams[i % SHORT_STREAMS];
+        bool has_scope = stream && eddy_stream_scope_begin(stream) == EDDY_OK;
+        a = eddy_tanh(eddy_add(a, eddy_mul_s(b, EDDY_S(0.1))));
+        b = eddy_index_select(eddy_sub(a, b), index, 0);
+        if (has_scope)
+            eddy_stream_scope_end();
+    }
+    bool is_well = is_well_or_said(eddy_add_inplace(b, a));
+    is_well &= is_well_or_said(eddy_read(b, found, 6 * sizeof(float), NULL));
+    for (int i = 0; i < SHORT_STREAMS; i++)
+        eddy_stream_release(&streams[i]);
+    eddy_scope_end(scope);
+    eddy_error_take(NULL);
+    (void)eddy_sync(EDDY_FOREVER);
+    eddy_error_take(NULL);
+    return is_well;
+}
+
+/* What is read is right, and the runtime ends. */
+static bool is_short_program_well(void) {
+    float expected[6], found[6], unread[6] = {0};
+    memset(found, 0, sizeof(found));
+    eddy_runtime *runtime = eddy_runtime_create(NULL);
+    bool is_well = eddy_runtime_use(runtime) == EDDY_OK;
+    is_well &= run_short_program(EDDY_CPU, expected);
+    is_well &= run_short_program(EDDY_CUDA(0), found);
+    is_well &=
+        memcmp(found, unread, sizeof(found)) == 0 || memcmp(found, expected, sizeof(found)) == 0;
+    is_well &= eddy_runtime_shutdown(runtime, EDDY_FOREVER) == EDDY_OK;
+    eddy_runtime_release(&runtime);
+    return is_well;
+}
+
+/* In a process of its own, which uses the driver first. */
+static int run_failing(long number, int result) {
+    pid_t child = fork();
+    if (child == 0) {
+        char text[64];
+        snprintf(text, sizeof(text), "%ld:%d", number, result);
+        setenv("FAKE_CUDA_FAIL", text, 1);
+        alarm(60);
+        bool is_well = is_short_program_well();
+        long (*calls)(void);
+        *(void **)&calls = dlsym(dlopen("libcuda.so.1", RTLD_NOW), "fake_cuda_calls");
+        _exit(!is_well ? 1 : calls() < number ? 2 : 0);
+    }
+    int status;
+    cr_assert_eq(waitpid(child, &status, 0), child);
+    cr_assert(WIFEXITED(status), "call %ld fails with %d: signal %d", number, result,
+              WTERMSIG(status));
+    return WEXITSTATUS(status);
+}
+
+/* With a sanitizer, which makes a process slow to begin, one call of eight. */
+#define CALLS_AT_ONCE (8 / ROUNDS_OF(8) > 1 ? 8 : 1)
+
+Test(cuda, each_call_of_the_driver_may_fail) {
+    static const int results[] = {1, 2, 719}; /* refused once, no memory, lost for good */
+    for (int r = 0; r < 3; r++) {
+        long number = 1;
+        for (int status = 0; status != 2; number += CALLS_AT_ONCE) {
+            status = run_failing(number, results[r]);
+            cr_assert_neq(status, 1, "call %ld fails with %d", number, results[r]);
+        }
+        cr_assert_gt(number, 150);
+    }
 }
 
 Test(cuda, programs_are_refused_and_their_ops_have_run) {
@@ -260,6 +388,36 @@ Test(cuda, a_forked_child_is_refused_and_the_parent_goes_on) {
     expect_elements(sum, (float[]){2, 4, 6, 8, 10, 12}, 6);
     eddy_scope_end(scope);
     expect_no_findings();
+}
+
+static void write_elements(void *context, const void *data, int64_t bytes,
+                           const eddy_error *error) {
+    (void)error;
+    if (data)
+        (void)!write(*(int *)context, data, (size_t)bytes);
+}
+
+/* The driver has an exit handler too, which must not come first. */
+Test(cuda, exit_waits_for_what_is_under_way) {
+    int ends[2];
+    cr_assert_eq(pipe(ends), 0);
+    pid_t child = fork();
+    if (child == 0) {
+        alarm(30);
+        eddy_tensor *x = numbers(EDDY_CUDA(0));
+        for (int i = 0; i < 30; i++)
+            x = eddy_add_s(x, EDDY_S(1));
+        (void)eddy_read_async(x, write_elements, &ends[1]);
+        exit(0);
+    }
+    int status;
+    cr_assert_eq(waitpid(child, &status, 0), child);
+    cr_assert(WIFEXITED(status));
+    close(ends[1]);
+    float found[6] = {0};
+    cr_assert_eq(read(ends[0], found, sizeof(found)), (ssize_t)sizeof(found));
+    cr_assert_eq(found[5], 36);
+    close(ends[0]);
 }
 
 Test(cuda, a_shutdown_ends_what_is_under_way) {
