@@ -1,23 +1,10 @@
-/* What kernels touch that are no elementwise ones, by their parameters: for the fake driver (tests/fake_cuda/README.md). */
+/* What kernels touch that move elements as they are. */
 #include <initializer_list>
 #include <kernels/cuda/fill.h>
 #include <kernels/cuda/index.h>
 #include <kernels/cuda/repeat.h>
 #include <kernels/cuda/scatter.h>
-
-typedef void touch_fn(void *context, const void *begin, size_t bytes, int is_write);
-
-/* Bytes [begin, end) from an address on. */
-struct range {
-    int64_t begin, end;
-
-    void reach(int64_t last, int64_t stride) {
-        *(stride < 0 ? &begin : &end) += last * stride;
-    }
-    void touch(touch_fn *say, void *context, const void *data, bool is_write) const {
-        say(context, (const char *)data + begin, (size_t)(end - begin), is_write);
-    }
-};
+#include <tests/fake_cuda/kernels/touches.h>
 
 /* ---- eddy_cuda_strided ---- */
 
@@ -98,11 +85,6 @@ static void touch_scatter(const eddy_cuda_scatter_call &p, int64_t bytes, int64_
 
 /* ---- by name ---- */
 
-#define TOUCHES(name, type, function, ...)                                                         \
-    extern "C" void name##_touches(const void *parameters, touch_fn *say, void *context);          \
-    void name##_touches(const void *parameters, touch_fn *say, void *context) {                    \
-        function(*(const type *)parameters, __VA_ARGS__, say, context);                            \
-    }
 #define PICK(bits) TOUCHES(eddy_pick_##bits, eddy_cuda_strided, touch_pick, bits / 8)
 EDDY_CUDA_PICKS(PICK)
 TOUCHES(eddy_one_hot, eddy_cuda_strided, touch_one_hot, 8)
