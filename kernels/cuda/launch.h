@@ -34,6 +34,8 @@ static inline unsigned eddy_cuda_width(eddy_dtype dtype) {
  * device is lost. */
 void eddy_cuda_launch(const eddy_kernel_call *call, const eddy_cuda_function *function,
                       void *parameters, size_t bytes, uint32_t blocks);
+/* Multiprocessors of the device. */
+int64_t eddy_cuda_processors(const eddy_kernel_call *call);
 /* Blocks of a grid that goes on until `work` units are done, each block so many at a time: no more than the device works on at once. */
 uint32_t eddy_cuda_blocks(const eddy_kernel_call *call, int64_t work, int64_t of_block);
 

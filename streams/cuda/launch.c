@@ -94,9 +94,12 @@ void eddy_cuda_launch(const eddy_kernel_call *call, const eddy_cuda_function *fu
     call->launch->has_looked = true;
 }
 
+int64_t eddy_cuda_processors(const eddy_kernel_call *call) {
+    return eddy_cuda_backend_device(call->launch->queue->backend)->processor_count;
+}
+
 uint32_t eddy_cuda_blocks(const eddy_kernel_call *call, int64_t work, int64_t of_block) {
-    const eddy_cuda_device *device = eddy_cuda_backend_device(call->launch->queue->backend);
-    int64_t most = (int64_t)device->processor_count * BLOCKS_OF_PROCESSOR;
+    int64_t most = eddy_cuda_processors(call) * BLOCKS_OF_PROCESSOR;
     int64_t blocks = (work + of_block - 1) / of_block;
     return (uint32_t)(blocks < 1 ? 1 : blocks < most ? blocks : most);
 }
