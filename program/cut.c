@@ -31,9 +31,19 @@ static eddy_device device_at(const eddy_code *code, uint32_t i) {
     return eddy_code_instruction_device(code, eddy_code_instruction_at(code, i));
 }
 
-/* Whether instructions first .. end - 1 are on several devices. */
+/* Whether there is a call of a device whose calls are partitions. */
+static bool has_by_call(const eddy_code *code, uint32_t first, uint32_t end) {
+    for (uint32_t i = first; i < end; i++)
+        if (has_device(code, i) && eddy_cut_is_by_call(device_at(code, i)))
+            return true;
+    return false;
+}
+
+/* Whether instructions first .. end - 1 are in several partitions, or in one of a call. */
 static bool is_mixed(const eddy_code *code, uint32_t first, uint32_t end) {
     uint32_t seen = EDDY_CODE_NONE;
+    if (has_by_call(code, first, end))
+        return true;
     for (uint32_t i = first; i < end; i++) {
         if (!has_device(code, i))
             continue;
@@ -45,11 +55,15 @@ static bool is_mixed(const eddy_code *code, uint32_t first, uint32_t end) {
     return false;
 }
 
+bool eddy_cut_has_calls(const eddy_code *code) {
+    return has_by_call(code, 0, eddy_late_calls_first(code));
+}
+
 bool eddy_cut_is_needed(const eddy_code *code) {
     return is_mixed(code, 0, eddy_late_calls_first(code));
 }
 
-/* Whether the device changes within a branch or a loop. */
+/* Whether partitions begin within a branch or a loop. */
 static bool has_mixed_region(const eddy_code *code) {
     uint32_t depth = 0, first = 0;
     for (uint32_t i = 0; i < code->instructions.count; i++) {
@@ -81,14 +95,17 @@ void eddy_cut_judge(const eddy_code *code, char *reason, size_t size) {
     reason[0] = 0;
     if (!eddy_cut_is_needed(code))
         return;
-    const char *why = has_mixed_region(code) ? "the device changes within a branch or a loop"
-                      : eddy_control_has_draws(code)
-                          ? "random numbers are drawn in a branch or a loop"
-                      : has_read(code)    ? "what it has computed is read on the host"
-                      : has_donated(code) ? "an input is donated"
-                                          : NULL;
+    bool is_by_call = eddy_cut_has_calls(code);
+    const char *why =
+        has_mixed_region(code)         ? (is_by_call ? "some are in a branch or a loop"
+                                                     : "the device changes within a branch or a loop")
+        : eddy_control_has_draws(code) ? "random numbers are drawn in a branch or a loop"
+        : has_read(code)               ? "what it has computed is read on the host"
+        : has_donated(code)            ? "an input is donated"
+                                       : NULL;
     if (why)
-        snprintf(reason, size, "calls are on several devices, and %s", why);
+        snprintf(reason, size, "calls are on %s, and %s", is_by_call ? "cuda" : "several devices",
+                 why);
 }
 
 /* ---- order ---- */
@@ -236,6 +253,7 @@ static bool is_cut(const eddy_code *code, uint32_t i, uint32_t *device) {
     if (before == EDDY_CODE_NONE)
         return false;
     return is_transfer(code, before) || is_transfer(code, at) ||
+           eddy_cut_is_by_call(device_at(code, at)) ||
            !is_same_device(device_at(code, before), device_at(code, at));
 }
 

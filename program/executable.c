@@ -10,6 +10,7 @@
 #include <program/accesses.h>
 #include <program/control.h>
 #include <program/crew.h>
+#include <program/cut.h>
 #include <program/front.h>
 #include <program/fused.h>
 #include <program/join.h>
@@ -47,10 +48,17 @@ static bool acquire(void *pointer, size_t count, size_t item_bytes) {
 
 /* ---- packing ---- */
 
-static void pack_header(eddy_packed_arguments *packed, const eddy_code_instruction *instruction) {
+/* Whether the instruction is a partition that is submitted as it is: it is no step. */
+static bool is_by_call(const builder *b, const eddy_code_instruction *instruction) {
+    return instruction->op != &eddy_transfer_op && instruction->operand_count > 0 &&
+           eddy_cut_is_by_call(eddy_code_instruction_device(b->code, instruction));
+}
+
+static void pack_header(eddy_packed_arguments *packed, const eddy_code_instruction *instruction,
+                        const eddy_kernel *kernel) {
     memset(packed, 0, sizeof(*packed));
     packed->op = instruction->op;
-    packed->kernel = instruction->kernel;
+    packed->kernel = kernel;
     packed->view_count = instruction->operand_count;
     packed->input_count = instruction->input_count;
 }
@@ -89,10 +97,11 @@ static size_t packed_room_of(const builder *b, const eddy_code_instruction *inst
 }
 
 /* The call's block in b->packed, not yet prepared; returns its bytes. */
-static size_t pack(const builder *b, const eddy_code_instruction *instruction) {
+static size_t pack(const builder *b, const eddy_code_instruction *instruction,
+                   const eddy_kernel *kernel) {
     eddy_joint joint;
     bool is_elementwise = instruction->op->is_elementwise;
-    pack_header(b->packed, instruction);
+    pack_header(b->packed, instruction, kernel);
     if (is_elementwise)
         eddy_join_make(b->code, instruction, &joint);
     eddy_packed_writer writer;
@@ -197,18 +206,37 @@ static void add_cost(const builder *b, uint32_t instruction, int64_t cost_ps) {
         executable->most_ps += times * once_ps;
 }
 
+/* Code that comes from a text, or that passes have made, names the host's. */
+static eddy_status find_kernel(const builder *b, const eddy_code_instruction *instruction,
+                               const eddy_kernel **kernel) {
+    *kernel = instruction->kernel;
+    if (!is_by_call(b, instruction))
+        return EDDY_OK;
+    eddy_device device = eddy_code_instruction_device(b->code, instruction);
+    *kernel = eddy_op_kernel_on(instruction->op, (eddy_dtype)instruction->compute, device.kind);
+    return *kernel
+               ? EDDY_OK
+               : eddy_fail(EDDY_UNSUPPORTED,
+                           (eddy_origin){instruction->op->name, instruction->address},
+                           "it has no kernel for %s", eddy_runtime_device_kind_name(device.kind));
+}
+
 static eddy_status prepare_all(builder *b) {
     eddy_executable *executable = b->executable;
     for (uint32_t i = 0; i < executable->instruction_count; i++) {
         const eddy_code_instruction *instruction = eddy_code_instruction_at(b->code, i);
         EDDY_ASSERT(instruction->op == &eddy_transfer_op ||
                     eddy_code_is_on_one_device(b->code, instruction));
-        size_t bytes = pack(b, instruction), head = offsetof(eddy_packed_arguments, views);
+        const eddy_kernel *kernel;
+        eddy_status status = find_kernel(b, instruction, &kernel);
+        if (status != EDDY_OK)
+            return status;
+        size_t bytes = pack(b, instruction, kernel), head = offsetof(eddy_packed_arguments, views);
         eddy_digest digest = eddy_hash_128((char *)b->packed + head, bytes - head);
         digest.low ^= (uint64_t)(uintptr_t)instruction->op;
         uint32_t *slot = slot_of(b, digest, bytes), index;
         if (*slot == 0) {
-            eddy_status status = prepare(b, instruction, bytes, digest, &index);
+            status = prepare(b, instruction, bytes, digest, &index);
             if (status != EDDY_OK)
                 return status;
             *slot = index + 1;
@@ -216,6 +244,8 @@ static eddy_status prepare_all(builder *b) {
         executable->prepared_of[i] = *slot - 1;
         const eddy_prepared_call *prepared = prepared_at(executable, *slot - 1);
         add_cost(b, i, prepared->cost_ps);
+        if (is_by_call(b, instruction) && prepared->bytes > executable->most_call_bytes)
+            executable->most_call_bytes = prepared->bytes;
         size_t copied_bytes = copied_attribute_bytes(prepared->packed) + prepared->bytes;
         if (instruction->patch_count > 0 && copied_bytes > executable->most_patched_bytes)
             executable->most_patched_bytes = copied_bytes;
@@ -277,12 +307,14 @@ static void find_lives(builder *b) {
     b->block_count = code->values.count;
 }
 
-/* The workspace of an instruction while it runs. */
+/* The workspace of an instruction while it runs. The VM provides that of a call. */
 static eddy_arena_block workspace_of(const builder *b, uint32_t i) {
-    return (eddy_arena_block){
-        .bytes = prepared_at(b->executable, b->executable->prepared_of[i])->workspace_bytes,
-        .first = b->step_of[i],
-        .last = b->step_of[i]};
+    const eddy_prepared_call *prepared = prepared_at(b->executable, b->executable->prepared_of[i]);
+    return (eddy_arena_block){.bytes = is_by_call(b, eddy_code_instruction_at(b->code, i))
+                                           ? 0
+                                           : prepared->workspace_bytes,
+                              .first = b->step_of[i],
+                              .last = b->step_of[i]};
 }
 
 static void add_workspaces(builder *b) {
@@ -472,7 +504,9 @@ static void make_single(const builder *b, uint32_t i, int64_t workspace_at, eddy
     if (count > executable->most_places)
         executable->most_places = count;
     EDDY_ASSERT(step || !instruction->draw); /* ops that draw are not elementwise */
-    if (step)
+    if (step && is_by_call(b, instruction))
+        eddy_step_make_call(step);
+    else if (step)
         eddy_step_make(
             step, &(eddy_step_call){.prepared = prepared_at(executable, executable->prepared_of[i]),
                                     .places = executable->elements + first,
@@ -504,8 +538,7 @@ static bool make_steps(builder *b) {
     for (uint32_t s = 0; s < executable->step_count; s++) {
         uint32_t first = executable->first_of[s], end = executable->first_of[s + 1];
         for (uint32_t i = first; i < end; i++) {
-            bool has_workspace =
-                prepared_at(executable, executable->prepared_of[i])->workspace_bytes > 0;
+            bool has_workspace = workspace_of(b, i).bytes > 0;
             make_single(b, i, has_workspace ? b->blocks[block++].offset : -1,
                         end - first == 1 ? &executable->steps[s] : NULL);
         }
@@ -623,8 +656,6 @@ static eddy_status begin(builder *b, uint32_t base_count) {
                                        .base_count = base_count,
                                        .streams = {.count = 1},
                                        .device = device_of(code)};
-    if (b->executable->device.kind == EDDY_DEVICE_CUDA)
-        return eddy_fail(EDDY_UNSUPPORTED, b->origin, "programs do not run on cuda");
     if (!take_memory(b))
         return fail_memory(b);
     for (uint32_t v = 0; v < code->values.count; v++)

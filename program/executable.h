@@ -173,6 +173,7 @@ struct eddy_executable {
     uint32_t most_places;      /* of one step */
     uint32_t most_views;       /* of one step */
     size_t most_patched_bytes; /* room for what is patched */
+    size_t most_call_bytes;    /* of a packed block that is submitted as a call (cut.h) */
     eddy_arena_plan arena;
     eddy_streams streams;
 #ifdef EDDY_CHECKS

@@ -168,8 +168,10 @@ eddy_status eddy_program_number_operands(eddy_program *program, eddy_bases *base
 
 static eddy_status run_passes(eddy_program *program, eddy_bases *bases, uint32_t chosen,
                               eddy_origin origin) {
-    return eddy_passes_run(&program->code, bases, program->passes & chosen) ? EDDY_OK
-                                                                            : fail_memory(origin);
+    uint32_t passes = program->passes & chosen;
+    if (EDDY_UNLIKELY(program->has_devices) && eddy_cut_has_calls(&program->code))
+        passes &= ~EDDY_PASSES_OF_HOST;
+    return eddy_passes_run(&program->code, bases, passes) ? EDDY_OK : fail_memory(origin);
 }
 
 /* The passes that leave instructions out. *is_folded: the program holds results of a startup program now. */

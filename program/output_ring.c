@@ -256,9 +256,9 @@ eddy_output_ring *eddy_output_ring_create(eddy_program *program, int64_t runs) {
         return NULL;
     }
     if (program->executable->partitions.count > 0) {
-        eddy_fail(
-            EDDY_UNSUPPORTED, origin,
-            "the program runs on several devices, and takes outputs that are new, or targets");
+        eddy_fail(EDDY_UNSUPPORTED, origin,
+                  "the program runs on several devices, or on cuda, and takes outputs that are "
+                  "new, or targets");
         return NULL;
     }
     eddy_output_ring *ring = eddy_memory_acquire_zeroed(sizeof(*ring), EDDY_MEMORY_PROGRAM);

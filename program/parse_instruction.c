@@ -284,7 +284,11 @@ static bool choose(eddy_parser *p, eddy_code_instruction *instruction) {
                    : eddy_cursor_fail(&p->cursor, status, "%s", p->inference.reason);
     take_attributes(p, instruction);
     instruction->compute = (uint8_t)p->inference.compute;
-    instruction->kernel = eddy_op_kernel_for(op, p->inference.compute);
+    eddy_device_kind kind = eddy_code_instruction_device(p->code, instruction).kind;
+    instruction->kernel = eddy_op_kernel_on(op, p->inference.compute, kind);
+    if (!instruction->kernel)
+        return eddy_cursor_fail(&p->cursor, EDDY_UNSUPPORTED, "%s: it has no kernel for %s",
+                                op->name, eddy_runtime_device_kind_name(kind));
     for (uint32_t k = 0; k < instruction->patch_count; k++) {
         const eddy_code_patch *patch = eddy_code_patch_at(p->code, instruction->patches_at + k);
         if (patch->draw)

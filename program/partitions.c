@@ -24,9 +24,11 @@ void eddy_partitions_find_shared(const eddy_code *code, uint32_t *first, bool *i
             uint32_t value = eddy_code_operand_at(code, instruction->operands_at + k)->value;
             if (value == EDDY_CODE_NONE)
                 continue;
-            /* A copy is between storages, also where nobody uses it. */
-            is_shared[value] |= (first[value] != 0 && first[value] != partition) ||
-                                instruction->op == &eddy_transfer_op;
+            /* A copy and a call of its own are between storages, also where nobody uses them. */
+            is_shared[value] |=
+                (first[value] != 0 && first[value] != partition) ||
+                instruction->op == &eddy_transfer_op ||
+                eddy_cut_is_by_call(eddy_code_value_device(eddy_code_value_at(code, value)));
             first[value] = first[value] ? first[value] : partition;
         }
     }
@@ -77,10 +79,12 @@ static bool use_operands(finding *f, uint32_t i) {
 /* An instruction of the partition: its bases, time and number. */
 static bool add_instruction(finding *f, eddy_partition *partition, uint32_t i) {
     const eddy_code_instruction *instruction = eddy_code_instruction_at(f->code, i);
-    if (instruction->op == &eddy_transfer_op)
-        partition->transfer = i;
     if (instruction->operand_count > 0)
         partition->device = eddy_code_instruction_device(f->code, instruction);
+    if (instruction->op == &eddy_transfer_op)
+        partition->transfer = i;
+    else if (eddy_cut_is_by_call(partition->device))
+        partition->call = i;
     if (partition->first_ordinal > instruction->ordinal)
         partition->first_ordinal = instruction->ordinal;
     if (partition->end_ordinal < instruction->ordinal + 1)
@@ -105,7 +109,8 @@ static bool add_partition(finding *f, uint32_t first, uint32_t end) {
                                   .end_step = f->step_of[end - 1] + 1,
                                   .first_ordinal = UINT32_MAX,
                                   .bases_at = f->rows.count,
-                                  .transfer = EDDY_CODE_NONE};
+                                  .transfer = EDDY_CODE_NONE,
+                                  .call = EDDY_CODE_NONE};
     while (partition->first_jump < f->executable->jump_count &&
            f->executable->jumps[partition->first_jump].step < partition->first_step)
         partition->first_jump++;

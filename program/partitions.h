@@ -24,8 +24,10 @@ typedef struct eddy_partition {
     uint32_t first_ordinal; /* its calls' numbers among the recorded ones are within these two */
     uint32_t end_ordinal;
     uint32_t bases_at,
-        base_count;      /* those that it uses: a part of eddy_partitions.bases, ascending */
-    uint32_t transfer;   /* the instruction, if it is a copy; else EDDY_CODE_NONE */
+        base_count;    /* those that it uses: a part of eddy_partitions.bases, ascending */
+    uint32_t transfer; /* the instruction, if it is a copy; else EDDY_CODE_NONE */
+    uint32_t
+        call; /* the instruction, if it is one call of a device of such (cut.h); else EDDY_CODE_NONE */
     int64_t arena_bytes; /* up to the end of what its steps use there */
     int64_t cost_ps;
 } eddy_partition;
@@ -48,7 +50,7 @@ EDDY_MUST_USE bool eddy_partitions_find(eddy_executable *executable, const eddy_
 void eddy_partitions_fini(eddy_partitions *partitions);
 int64_t eddy_partitions_bytes(const eddy_partitions *partitions);
 
-/* Per value: whether several partitions of the code use it, or a copy does. `first`: room for a number per value. */
+/* Per value: whether several partitions of the code use it, a copy does, or a partition that is a call. `first`: room for a number per value. */
 void eddy_partitions_find_shared(const eddy_code *code, uint32_t *first, bool *is_shared);
 
 #endif

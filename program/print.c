@@ -273,11 +273,17 @@ static bool is_cut(const eddy_printer *p, uint32_t i) {
     return eddy_control_of(eddy_code_call_at(code_of(p), i)->op) == EDDY_CONTROL_CUT;
 }
 
-/* What lies behind a cut. */
+/* What lies behind a cut, unless that is one more call of a device of calls. */
 static void print_cut(eddy_printer *p, uint32_t i) {
-    const eddy_code_instruction *next = eddy_code_instruction_at(code_of(p), i + 1);
+    const eddy_code_instruction *next = eddy_code_instruction_at(code_of(p), i + 1),
+                                *before = eddy_code_instruction_at(code_of(p), i - 1);
+    eddy_device device = eddy_code_instruction_device(code_of(p), next),
+                other = eddy_code_instruction_device(code_of(p), before);
     char text[32];
-    eddy_device_format(eddy_code_instruction_device(code_of(p), next), text, sizeof(text));
+    if (next->op != &eddy_transfer_op && before->op != &eddy_transfer_op &&
+        device.kind == other.kind && device.index == other.index)
+        return;
+    eddy_device_format(device, text, sizeof(text));
     eddy_text_add(&p->text, "    # %s %s\n",
                   next->op == &eddy_transfer_op ? "a copy to" : "a partition on", text);
 }

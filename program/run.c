@@ -286,21 +286,14 @@ static void hand_out(const eddy_run *r) {
 
 /* ---- all of it ---- */
 
-eddy_status eddy_run_submit_part(const eddy_run *r, const eddy_run_part *s) {
+/* But for its arguments. */
+static eddy_vm_call call_of(const eddy_run *r, const eddy_run_part *s) {
     const eddy_program *program = r->program;
-    r->arguments->program = eddy_program_retain(r->program);
-    r->arguments->late = r->late ? eddy_late_draws_retain(r->late) : NULL;
-    r->arguments->path = s->part == EDDY_PART_FRONT ? eddy_path_retain(r->path) : NULL;
-    r->arguments->part = s->part;
-    r->arguments->partition = s->partition;
     uint8_t vm_device = eddy_runtime_vm_device(program->runtime, s->device);
-    r->arguments->gone = s->gone;
-    eddy_vm_call call = {
+    return (eddy_vm_call){
         .instruction = {.descriptor = s->descriptor,
-                        .arguments = r->arguments,
                         .operand_count = s->operand_count,
-                        .address = r->origin.address},
-        .argument_bytes = argument_bytes(program),
+                        .address = s->address ? s->address : r->origin.address},
         .operands = s->operands,
         .stream = eddy_stream_of_caller(r->caller, program->runtime, vm_device),
         .cost_ps = s->cost_ps,
@@ -308,6 +301,29 @@ eddy_status eddy_run_submit_part(const eddy_run *r, const eddy_run_part *s) {
         .place = program->has_registered || vm_device ? EDDY_PLACE_WORKER : EDDY_PLACE_ANY,
         .releases = r->caller->pending.numbers,
         .release_count = eddy_pending_release_count(&r->caller->pending, program->runtime)};
+}
+
+eddy_status eddy_run_submit_call(const eddy_run *r, const eddy_run_part *s,
+                                 const eddy_packed_arguments *packed, size_t bytes) {
+    /* Plans that hold something would be ended with each run. */
+    EDDY_ASSERT(!packed->kernel->end);
+    eddy_vm_call call = call_of(r, s);
+    call.instruction.arguments = packed;
+    call.argument_bytes = bytes;
+    return eddy_vm_submit(r->program->runtime->vm, &call);
+}
+
+eddy_status eddy_run_submit_part(const eddy_run *r, const eddy_run_part *s) {
+    const eddy_program *program = r->program;
+    r->arguments->program = eddy_program_retain(r->program);
+    r->arguments->late = r->late ? eddy_late_draws_retain(r->late) : NULL;
+    r->arguments->path = s->part == EDDY_PART_FRONT ? eddy_path_retain(r->path) : NULL;
+    r->arguments->part = s->part;
+    r->arguments->partition = s->partition;
+    r->arguments->gone = s->gone;
+    eddy_vm_call call = call_of(r, s);
+    call.instruction.arguments = r->arguments;
+    call.argument_bytes = argument_bytes(program);
     bool runs = eddy_recorder_lets_run(r->caller);
     eddy_status status =
         runs ? eddy_vm_submit(program->runtime->vm, &call)

@@ -95,11 +95,15 @@ typedef struct eddy_run_part {
     int64_t cost_ps;
     uint32_t part_count; /* sequence numbers, as in eddy_vm_call */
     eddy_ring_gone *gone;
+    const void *address; /* of the recorded call, of a partition that is one; else NULL */
 } eddy_run_part;
 
 extern const eddy_vm_descriptor eddy_run_descriptor;
 
 EDDY_MUST_USE eddy_status eddy_run_submit_part(const eddy_run *r, const eddy_run_part *part);
+/* A partition that is a call (cut.h): as that is submitted where it is not recorded, from its packed block. */
+EDDY_MUST_USE eddy_status eddy_run_submit_call(const eddy_run *r, const eddy_run_part *part,
+                                               const eddy_packed_arguments *packed, size_t bytes);
 
 /* A made storage without a target belongs to the output that is all of it, or to a vector of its bytes, which only its views hold. Of those
  * that were submitted. */

@@ -1,8 +1,10 @@
-/* A run in partitions: each is submitted in turn, as an instruction or as a copy (partitions.h). */
+/* A run in partitions: each is submitted in turn, as an instruction, as a call or as a copy (partitions.h). */
+#include <base/dtype.h>
 #include <base/memory.h>
 #include <base/status.h>
 #include <interpreter/host/transfer.h>
 #include <program/run.h>
+#include <string.h>
 
 static eddy_vm_operand *operand_of(const eddy_run *r, uint32_t base) {
     return &r->operands[base - 1];
@@ -43,6 +45,87 @@ static eddy_status submit_steps(const eddy_run *r, uint32_t number, eddy_vm_oper
     const eddy_partition_base *bases = eddy_partition_bases(partitions, partition);
     for (uint32_t k = 0; k < partition->base_count && status == EDDY_OK; k++)
         operand_of(r, bases[k].base)->storage = operands[k].storage;
+    return status;
+}
+
+/* ---- calls ---- */
+
+/* Room for the operands of a partition, and for the packed block of a call. */
+typedef struct rooms {
+    eddy_vm_operand *operands;
+    eddy_packed_arguments *packed;
+} rooms;
+
+static const eddy_partition_base *find_base(const eddy_run *r, const eddy_partition *partition,
+                                            uint32_t base) {
+    const eddy_partition_base *at =
+        eddy_partition_bases(&r->program->executable->partitions, partition);
+    while (at->base != base)
+        at++;
+    return at;
+}
+
+/* What the call gets for an operand: a storage that it makes, or one that is there. */
+static eddy_vm_operand operand_for(const eddy_run *r, const eddy_partition *partition,
+                                   uint32_t base, uint8_t access) {
+    eddy_vm_operand operand = *operand_of(r, base);
+    bool is_covered =
+        (access & EDDY_CODE_COVERS) || ((access & EDDY_CODE_COVERS_INPUT) && operand.covers_all);
+    operand.is_new &= find_base(r, partition, base)->is_first;
+    operand.covers_all = operand.is_new || is_covered;
+    if (access & EDDY_CODE_WRITES)
+        return operand;
+    operand.access = EDDY_ACCESS_CONST;
+    operand.covers_all = false;
+    return operand;
+}
+
+/* The prepared block, which counts from where operands are in this run and has the run's words; and its operands, as many as are returned. */
+static uint32_t bind_call(const eddy_run *r, const eddy_partition *partition, const rooms *to) {
+    const eddy_executable *executable = r->program->executable;
+    const eddy_code *code = &r->program->code;
+    const eddy_code_instruction *call = eddy_code_instruction_at(code, partition->call);
+    const eddy_prepared_call *prepared = eddy_executable_call(executable, partition->call);
+    const int64_t *shifts = r->arguments->words, *words = shifts + executable->base_count - 1;
+    uint32_t first = executable->places_at[partition->call],
+             count = executable->places_at[partition->call + 1] - first;
+    memcpy(to->packed, prepared->packed, prepared->bytes);
+    for (uint32_t k = 0; k < count; k++) {
+        const eddy_place *place = &executable->elements[first + k];
+        EDDY_ASSERT(place->base > 0);
+        eddy_packed_view *view = &to->packed->views[place->view];
+        view->offset =
+            (place->offset + shifts[place->base - 1]) / eddy_dtype_size((eddy_dtype)view->dtype);
+        to->operands[k] =
+            operand_for(r, partition, place->base,
+                        eddy_code_operand_at(code, call->operands_at + place->view)->access);
+    }
+    int64_t *attributes = (int64_t *)(void *)to->packed + to->packed->attributes_at;
+    for (uint32_t k = 0; k < call->patch_count; k++) {
+        const eddy_patch *patch = &executable->patches[call->patches_at + k];
+        attributes[patch->to] = words[patch->from];
+    }
+    return count;
+}
+
+static eddy_status submit_call(const eddy_run *r, const eddy_partition *partition,
+                               const rooms *with) {
+    const eddy_executable *executable = r->program->executable;
+    const eddy_prepared_call *prepared = eddy_executable_call(executable, partition->call);
+    uint32_t count = bind_call(r, partition, with);
+    eddy_status status = eddy_run_submit_call(
+        r,
+        &(eddy_run_part){.device = partition->device,
+                         .descriptor = prepared->descriptor,
+                         .operands = with->operands,
+                         .operand_count = count,
+                         .cost_ps = partition->cost_ps,
+                         .address =
+                             eddy_code_instruction_at(&r->program->code, partition->call)->address},
+        with->packed, prepared->bytes);
+    const eddy_place *places = executable->elements + executable->places_at[partition->call];
+    for (uint32_t k = 0; k < count && status == EDDY_OK; k++)
+        operand_of(r, places[k].base)->storage = with->operands[k].storage;
     return status;
 }
 
@@ -87,22 +170,30 @@ static eddy_status make_late(const eddy_run *r) {
 
 /* ---- all of it ---- */
 
+static eddy_status submit_partition(const eddy_run *r, uint32_t number, const rooms *with) {
+    const eddy_partition *partition = &r->program->executable->partitions.items[number];
+    return partition->transfer != EDDY_CODE_NONE ? submit_copy(r, partition)
+           : partition->call != EDDY_CODE_NONE   ? submit_call(r, partition, with)
+                                                 : submit_steps(r, number, with->operands);
+}
+
 eddy_status eddy_run_submit_partitions(const eddy_run *r, bool *has_begun) {
     const eddy_executable *executable = r->program->executable;
-    size_t bytes = executable->base_count * sizeof(eddy_vm_operand);
-    eddy_vm_operand *operands = eddy_memory_acquire(bytes, EDDY_MEMORY_PROGRAM);
-    if (!operands)
+    size_t operands = executable->base_count > executable->most_views ? executable->base_count
+                                                                      : executable->most_views;
+    size_t bytes = operands * sizeof(eddy_vm_operand) + executable->most_call_bytes;
+    rooms with = {.operands = eddy_memory_acquire(bytes, EDDY_MEMORY_PROGRAM)};
+    if (!with.operands)
         return eddy_fail(EDDY_OUT_OF_MEMORY, r->origin, "no memory for a run");
+    with.packed = (eddy_packed_arguments *)(void *)(with.operands + operands);
     eddy_status status = EDDY_OK;
     for (uint32_t i = 0; i < executable->partitions.count && status == EDDY_OK; i++) {
-        const eddy_partition *partition = &executable->partitions.items[i];
-        status = partition->transfer == EDDY_CODE_NONE ? submit_steps(r, i, operands)
-                                                       : submit_copy(r, partition);
+        status = submit_partition(r, i, &with);
         *has_begun |= status == EDDY_OK;
     }
     if (status == EDDY_OK)
         status = make_late(r);
     eddy_run_find_roots(r);
-    eddy_memory_release(operands, bytes, EDDY_MEMORY_PROGRAM);
+    eddy_memory_release(with.operands, bytes, EDDY_MEMORY_PROGRAM);
     return status;
 }

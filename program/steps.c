@@ -25,6 +25,17 @@ static void step_mark(const eddy_step *step, eddy_frame *frame) {
     (void)frame;
 }
 
+/* A call of the VM's own: no run comes to it. */
+static void step_call(const eddy_step *step, eddy_frame *frame) {
+    (void)step;
+    (void)frame;
+    EDDY_ASSERT(false);
+}
+
+void eddy_step_make_call(eddy_step *step) {
+    step->run = step_call;
+}
+
 /* ---- loops ---- */
 
 static void step_loop_2(const eddy_step *step, eddy_frame *frame) {
@@ -221,7 +232,8 @@ bool eddy_step_is_patched(const eddy_step *step) {
 }
 
 const char *eddy_step_kind(const eddy_step *step) {
-    return step->run == step_kernel     ? "kernel"
+    return step->run == step_call       ? "call"
+           : step->run == step_kernel   ? "kernel"
            : step->run == step_patched  ? "patched kernel"
            : step->run == step_drawing  ? "drawing kernel"
            : step->run == step_set_draw ? "set draw"

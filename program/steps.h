@@ -22,7 +22,9 @@ typedef struct eddy_step_call {
 
 /* Chooses how the call runs: an elementwise call of one slice calls its loop, any other its kernel. */
 void eddy_step_make(eddy_step *step, const eddy_step_call *call);
-/* "loop", "rows", "kernel", "patched kernel" (numbers or draws of the run are filled in), "drawing kernel" (that
+/* Of an instruction that is submitted as a call (cut.h). */
+void eddy_step_make_call(eddy_step *step);
+/* "call", "loop", "rows", "kernel", "patched kernel" (numbers or draws of the run are filled in), "drawing kernel" (that
  * draws, too), "set draw" (words of the run are filled in), "nothing", "mark". */
 const char *eddy_step_kind(const eddy_step *step);
 /* Whether the frame's copy holds the call's attributes with the run's words, once it has run. */

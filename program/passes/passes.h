@@ -27,6 +27,8 @@ typedef enum eddy_pass {
 #define EDDY_PASSES_REDUCING                                                                       \
     (1u << EDDY_PASS_NUMBER_cast | 1u << EDDY_PASS_NUMBER_transfer | 1u << EDDY_PASS_NUMBER_dead | \
      1u << EDDY_PASS_NUMBER_same | 1u << EDDY_PASS_NUMBER_richer)
+/* Those whose ops devices of calls (cut.h) have no kernels for. */
+#define EDDY_PASSES_OF_HOST (1u << EDDY_PASS_NUMBER_accumulate | 1u << EDDY_PASS_NUMBER_subbatch)
 /* Those that say what runs together, and where results lie: of the code of two sizes they need that it is alike. They come last. */
 #define EDDY_PASSES_GROUPING (1u << EDDY_PASS_NUMBER_fuse | 1u << EDDY_PASS_NUMBER_place)
 
