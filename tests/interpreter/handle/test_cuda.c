@@ -108,7 +108,7 @@ Test(cuda, many_operands_are_joined) {
 Test(cuda, what_has_no_kernel_there_is_refused_at_the_call) {
     eddy_scope *scope = eddy_scope_begin();
     eddy_tensor *there = numbers(EDDY_CUDA(0));
-    cr_assert_null(eddy_matmul(there, eddy_transpose(there, 0, 1)));
+    cr_assert_null(eddy_unique(there));
     expect_error(EDDY_UNSUPPORTED, "it has no kernel for cuda");
     eddy_scope_end(scope);
 }
@@ -352,18 +352,6 @@ Test(cuda, each_call_of_the_driver_may_fail) {
         }
         cr_assert_gt(number, 150);
     }
-}
-
-Test(cuda, programs_are_refused_and_their_ops_have_run) {
-    eddy_scope *scope = eddy_scope_begin();
-    eddy_tensor *there = numbers(EDDY_CUDA(0));
-    cr_assert_eq(eddy_record_begin(NULL), EDDY_OK);
-    eddy_tensor *twice = eddy_add(there, there);
-    cr_assert_null(eddy_record_end(
-        EDDY_BINDINGS({"x", there, EDDY_ROLE_INPUT}, {"y", twice, EDDY_ROLE_OUTPUT})));
-    expect_error(EDDY_UNSUPPORTED, "cuda");
-    expect_elements(twice, (float[]){2, 4, 6, 8, 10, 12}, 6);
-    eddy_scope_end(scope);
 }
 
 Test(cuda, a_forked_child_is_refused_and_the_parent_goes_on) {
