@@ -1,0 +1,164 @@
+#!/bin/sh
+# Checks Eddy on a machine with a GPU, from an unpacked kit (tools/gpu-kit.sh): gpu-check.sh [STEP...]
+#
+#   smoke     what device and driver there are; figures beside the driver's own
+#   ops       ops, gradients and programs on the device, compared with the CPU bit by bit
+#   life      streams, memory, errors, exit and fork, as far as they need no driver that fails on request
+#   sanitize  some of the ops under compute-sanitizer, if that is found
+#   train     an example on the device and on the CPU: their losses
+#   nsys      a trace of an example by Nsight Systems, if that is found
+#
+# All of them, if none is named. Each takes 8 minutes at most. $OUT (or the current folder) gets report.json, one object a
+# line, and the logs. A step that fails does not keep the next ones from running. Status 1 if one has failed.
+set -u
+kit=$(cd "$(dirname "$0")" && pwd)
+steps='smoke ops life sanitize train nsys'
+for argument; do
+    case " $steps --help -h " in
+    *" $argument "*) ;;
+    *)
+        echo "gpu-check.sh: there is no step $argument (--help lists them)" >&2
+        exit 2
+        ;;
+    esac
+    case $argument in
+    --help | -h)
+        sed -n '2,13s/^# \{0,1\}//p' "$0"
+        exit 0
+        ;;
+    esac
+done
+# shellcheck disable=SC2086  # a list of names
+[ $# -gt 0 ] || set -- $steps
+out=${OUT:-.}
+mkdir -p "$out"
+out=$(cd "$out" && pwd)
+report=$out/report.json
+libraries=$kit/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
+step_seconds=480 # of a step
+failed=0
+
+# row STEP NAME VERDICT VALUE UNIT: a line of the report, and of the table
+row() {
+    printf '{"step": "%s", "name": "%s", "verdict": "%s", "value": "%s", "unit": "%s"}\n' "$@" >>"$report"
+    printf '%-9s %-32s %-8s %s %s\n' "$@"
+    [ "$3" != failed ] || failed=1
+}
+
+# left: seconds that the step still has, one at least
+left() {
+    spent=$(($(date +%s) - begun))
+    if [ "$spent" -lt "$step_seconds" ]; then
+        echo $((step_seconds - spent))
+    else
+        echo 1
+    fi
+}
+
+# in_kit COMMAND...: with the kit's libraries, as long as the step may take
+in_kit() {
+    LD_LIBRARY_PATH=$libraries timeout "$(left)" "$@"
+}
+
+# run_test STEP NAME COMMAND...: a test program; its verdict is the number of its tests that pass
+run_test() {
+    of=$1
+    name=$2
+    shift 2
+    log=$out/$of-$name.log
+    in_kit "$@" >"$log" 2>&1
+    status=$?
+    counts=$(sed -n 's/.*Synthesis: Tested: \([0-9]*\) | Passing: \([0-9]*\).*/\2 of \1/p' "$log" | tail -n 1)
+    if [ "$status" -eq 0 ]; then
+        row "$of" "$name" passed "${counts:-0}" tests
+    else
+        row "$of" "$name" failed "${counts:-status $status}" "tests, $log"
+    fi
+}
+
+# ---- the steps ----
+
+step_smoke() {
+    if command -v nvidia-smi >/dev/null; then
+        nvidia-smi >"$out/nvidia-smi.log" 2>&1
+    fi
+    # shellcheck disable=SC2086  # options, or none
+    if ! in_kit "$kit/bin/cuda_measure" ${GPU_CHECK_MEASURE:-} >"$out/measure.log" 2>"$out/measure.err"; then
+        row smoke cuda_measure failed "$(tr -d '"\n' <"$out/measure.err")" ''
+    fi
+    sed -n 's/^device //p' "$out/measure.log" >"$out/device"
+    row smoke device seen "$(cat "$out/device")" ''
+    grep -v '^device ' "$out/measure.log" >"$out/figures"
+    while read -r name value unit; do
+        row smoke "$name" measured "$value" "$unit"
+    done <"$out/figures"
+}
+
+step_ops() {
+    for program in "$kit"/tests/test-functional-cuda* "$kit"/tests/test-program-cuda*; do
+        run_test ops "$(basename "$program" | cut -c6-)" "$program"
+    done
+}
+
+# What the fake driver alone can do is left out: calls and work that fail on request.
+step_life() {
+    run_test life interpreter "$kit/tests/test-interpreter-cuda" \
+        --filter 'cuda/!(a_lost_device_takes_its_own_tensors_only|what_fails_while_it_runs_is_noticed|each_call_of_the_driver_may_fail)'
+    run_test life streams "$kit/tests/test-streams-cuda" \
+        --filter 'cuda/!(a_wait_left_out_is_found|an_error_of_the_driver_loses_the_device)'
+}
+
+step_sanitize() {
+    if ! command -v compute-sanitizer >/dev/null; then
+        row sanitize compute-sanitizer skipped 'not found' ''
+        return
+    fi
+    for tool in memcheck racecheck initcheck synccheck; do
+        run_test sanitize "$tool" compute-sanitizer --tool "$tool" --target-processes all --error-exitcode 9 \
+            "$kit/tests/test-functional-cuda_product"
+    done
+}
+
+# Products differ in their last bits, and so do losses, more with each step.
+step_train() {
+    for device in cpu cuda; do
+        log=$out/train-$device.log
+        if in_kit env EDDY_DEVICE=$device "$kit/bin/char_transformer" --steps "${GPU_CHECK_STEPS:-100}" --sample 0 \
+            --checkpoint "$out/weights-$device" --losses "$out/losses-$device" "$kit/text" >"$log" 2>&1; then
+            row train "last loss on $device" measured "$(tail -n 1 "$out/losses-$device")" ''
+        else
+            row train "$device" failed "$(tail -n 1 "$log" | tr -d '"')" ''
+        fi
+    done
+    rm -f "$out/weights-cpu" "$out/weights-cuda"
+}
+
+step_nsys() {
+    if ! command -v nsys >/dev/null; then
+        row nsys nsys skipped 'not found' ''
+        return
+    fi
+    if in_kit env EDDY_DEVICE=cuda nsys profile --force-overwrite true -o "$out/trace" \
+        "$kit/bin/char_transformer" --steps 20 --sample 0 --checkpoint "$out/weights" "$kit/text" >"$out/nsys.log" 2>&1; then
+        row nsys trace made "$out/trace.nsys-rep" ''
+    else
+        row nsys trace failed "$out/nsys.log" ''
+    fi
+    rm -f "$out/weights"
+}
+
+: >"$report"
+row kit commit seen "$(cat "$kit/commit" 2>/dev/null)" ''
+for step; do
+    begun=$(date +%s)
+    case $step in
+    smoke) step_smoke ;;
+    ops) step_ops ;;
+    life) step_life ;;
+    sanitize) step_sanitize ;;
+    train) step_train ;;
+    nsys) step_nsys ;;
+    esac
+    row "$step" seconds measured "$(($(date +%s) - begun))" s
+done
+exit $failed

@@ -1,0 +1,66 @@
+#!/bin/sh
+# Builds what tools/gpu-check.sh needs on a machine that has a GPU and nothing else: gpu-kit.sh [ARCHITECTURE...]
+#
+# build/gpu-kit.tar.gz holds the libraries, the tests for CUDA devices, the measuring program and the examples, all stripped,
+# and the shared libraries that they need besides the C library. The architectures (90 by default, for sm_90) get machine code;
+# others compile the kernels when they first load them. The machine needs the driver of CUDA 13 or later.
+set -eu
+cd "$(dirname "$0")/.."
+
+for argument; do
+    case $argument in
+    --help | -h)
+        sed -n '2,6s/^# \{0,1\}//p' "$0"
+        exit 0
+        ;;
+    *[!0-9]* | '')
+        echo "gpu-kit.sh: $argument is no architecture, as 90 is (--help)" >&2
+        exit 1
+        ;;
+    esac
+done
+[ $# -gt 0 ] || set -- 90
+architectures=$(echo "$*" | tr ' ' ',')
+
+most_bytes=50331648 # 48 MB
+build=build/gpu
+kit=build/gpu-kit
+
+tools/packages.sh g++ binutils cmake libcriterion-dev libdlpack-dev python3-numpy
+if [ -f "$build/build.ninja" ]; then
+    meson configure "$build" "-Dgpu_architectures=$architectures" >/dev/null
+fi
+programs=
+for room in functional program interpreter streams; do
+    for test in $(find "tests/$room" -name 'test_cuda*.c' | sort); do
+        programs="$programs tests/test-$room-$(basename "$test" .c | cut -c6-)"
+    done
+done
+# shellcheck disable=SC2086  # a list of names
+tools/build.sh gpu 1000 --buildtype=debugoptimized -Dcuda=enabled -Dbench=true "-Dgpu_architectures=$architectures" -- \
+    libeddy-cuda.so bench/cuda/cuda_measure examples/char_transformer $programs
+
+rm -rf "$kit"
+mkdir -p "$kit/lib" "$kit/tests" "$kit/bin"
+for program in $programs; do
+    cp "$build/$program" "$kit/tests/"
+done
+cp "$build/bench/cuda/cuda_measure" "$build/examples/char_transformer" "$kit/bin/"
+cp "$build/libeddy-cuda.so" "$kit/lib/"
+cp tools/gpu-check.sh "$kit/"
+cat docs/*.md >"$kit/text"
+git rev-parse --short HEAD >"$kit/commit"
+
+# What the programs are linked to, but for the C library.
+# shellcheck disable=SC2086  # a list of names
+(cd "$build" && ldd bench/cuda/cuda_measure examples/char_transformer $programs) | awk '$2 == "=>" { print $3 }' | sort -u |
+    grep -vE '/(libc|libm|libdl|libpthread|librt)\.so' | xargs -I '{}' cp -L '{}' "$kit/lib/"
+find "$kit/bin" "$kit/tests" "$kit/lib" -type f -exec strip --strip-unneeded '{}' +
+
+tar -C build -czf "$kit.tar.gz" gpu-kit
+bytes=$(stat -c %s "$kit.tar.gz")
+if [ "$bytes" -gt "$most_bytes" ]; then
+    echo "$kit.tar.gz has $bytes bytes, and $most_bytes are the most" >&2
+    exit 1
+fi
+echo "$kit.tar.gz: $((bytes / 1000000)) MB. There: tar xzf gpu-kit.tar.gz && gpu-kit/gpu-check.sh"
