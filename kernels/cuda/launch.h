@@ -30,6 +30,14 @@ static inline unsigned eddy_cuda_width(eddy_dtype dtype) {
 /* Threads of a block, of kernels that have no reason for another number. */
 #define EDDY_CUDA_BLOCK 256
 
+/* The least power of two from `least` on, `most` at most, which is one. By such numbers threads of a block are spread. */
+static inline uint32_t eddy_cuda_power_of_two(int64_t least, uint32_t most) {
+    uint32_t power = 1;
+    while (power < least && power < most)
+        power *= 2;
+    return power;
+}
+
 /* Launches for the call on its queue. The `bytes` at `parameters` begin with the gate, which is filled in. What fails is the call's failure: OUT_OF_MEMORY, or the
  * device is lost. */
 void eddy_cuda_launch(const eddy_kernel_call *call, const eddy_cuda_function *function,

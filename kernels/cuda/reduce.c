@@ -90,26 +90,6 @@ static int64_t magnitude(int64_t value) {
     return value < 0 ? -value : value;
 }
 
-/* The least power of two from `least` on, `most` at most, which is one. */
-static uint32_t power_of_two(int64_t least, uint32_t most) {
-    uint32_t power = 1;
-    while (power < least && power < most)
-        power *= 2;
-    return power;
-}
-
-/* In bytes; the walk has elements of these sizes. */
-static void take_dims(eddy_cuda_dims *to, const eddy_walk *walk, const int64_t *sizes) {
-    to->rank = walk->rank;
-    for (int32_t d = 0; d < walk->rank; d++) {
-        to->sizes[d] = walk->dims[d];
-        if (walk->dims[d] <= INT32_MAX)
-            to->by[d] = eddy_cuda_divisor_of((uint32_t)walk->dims[d]);
-        for (int32_t o = 0; o < walk->operand_count; o++)
-            to->strides[o][d] = walk->strides[o][d] * sizes[o];
-    }
-}
-
 /* The dims of the outputs in the order in which the input lies, and those of each output's elements in their own. */
 static void walk(const eddy_kernel_call *call, eddy_attributes_reduce attributes, eddy_walk *kept,
                  eddy_walk *reduced) {
@@ -143,9 +123,10 @@ static bool lies_across(const eddy_walk *kept, const eddy_walk *reduced) {
 static void spread(eddy_cuda_reduce *p, int64_t width) {
     int64_t lanes = eddy_min_i64(p->count, EDDY_CUDA_REDUCE_LANES);
     int64_t blocks = (p->count + EDDY_CUDA_REDUCE_BLOCK - 1) / EDDY_CUDA_REDUCE_BLOCK;
-    p->places = power_of_two((lanes + width - 1) / width, EDDY_CUDA_REDUCE_LANES);
+    p->places = eddy_cuda_power_of_two((lanes + width - 1) / width, EDDY_CUDA_REDUCE_LANES);
     uint32_t left = EDDY_CUDA_BLOCK / p->places;
-    p->team = power_of_two(blocks, p->is_across ? left / power_of_two(p->outputs, left) : left);
+    p->team = eddy_cuda_power_of_two(
+        blocks, p->is_across ? left / eddy_cuda_power_of_two(p->outputs, left) : left);
     p->abreast = left / p->team;
     p->splits = eddy_max_i64(1, (blocks + p->team - 1) / p->team);
 }
@@ -166,16 +147,17 @@ static eddy_status prepare(const eddy_kernel_call *call, eddy_kernel_plan *to, o
     p->count = eddy_walk_count(&reduced);
     if (p->outputs == 0)
         return EDDY_OK;
-    take_dims(&p->kept, &kept, sizes);
+    eddy_cuda_dims_take(&p->kept, &kept, sizes);
     if (p->count > 0)
-        take_dims(&p->reduced, &reduced, sizes);
+        eddy_cuda_dims_take(&p->reduced, &reduced, sizes);
     own->has_rows = own->of->rows.symbol && p->reduced.rank == 1 && reduced.strides[0][0] == 1;
     p->is_across = !own->has_rows && lies_across(&kept, &reduced);
     spread(p, own->has_rows ? 16 / sizes[0] : 1);
     p->is_aligned = true;
     for (int32_t d = 0; d < kept.rank; d++)
         p->is_aligned &= p->kept.strides[0][d] % 16 == 0;
-    own->join_abreast = EDDY_CUDA_BLOCK / power_of_two((p->splits + 1) / 2, EDDY_CUDA_BLOCK);
+    own->join_abreast =
+        EDDY_CUDA_BLOCK / eddy_cuda_power_of_two((p->splits + 1) / 2, EDDY_CUDA_BLOCK);
     if (p->splits > 1)
         to->workspace_bytes = (size_t)(p->outputs * p->splits) * own->of->value_bytes;
     return EDDY_OK;

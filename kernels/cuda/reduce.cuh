@@ -3,6 +3,7 @@
 #define EDDY_KERNELS_CUDA_REDUCE_CUH
 
 #include <kernels/cast.h>
+#include <kernels/cuda/dims.cuh>
 #include <kernels/cuda/elementwise.cuh>
 #include <kernels/cuda/reduce.h>
 
@@ -28,30 +29,6 @@ EDDY_CUDA_TYPE(f64, double, double, -EDDY_INF_f64, EDDY_INF_f64)
 EDDY_CUDA_TYPE(i64, int64_t, uint64_t, INT64_MIN, INT64_MAX)
 EDDY_CUDA_TYPE(truth, int32_t, int32_t, 0, 1)
 #undef EDDY_CUDA_TYPE
-
-/* ---- where elements lie ---- */
-
-/* The quotient of flat / dim `d`; `flat` becomes the rest. */
-EDDY_SCALAR int64_t eddy_cuda_divide(const eddy_cuda_dims &dims, int d, int64_t *flat) {
-    const eddy_cuda_divisor by = dims.by[d];
-    const int64_t n = *flat, quotient = by.divisor == 0 || n > INT32_MAX
-                                            ? n / dims.sizes[d]
-                                            : (int64_t)eddy_cuda_quotient((uint32_t)n, by);
-    *flat = n - quotient * dims.sizes[d];
-    return quotient;
-}
-
-/* Bytes from the first element to the one of this row-major number. */
-EDDY_SCALAR int64_t eddy_cuda_offset(const eddy_cuda_dims &dims, int operand, int64_t flat) {
-    int64_t offset = 0;
-    EDDY_CUDA_ROLLED
-    for (int d = dims.rank - 1; d > 0; d--) {
-        int64_t index = flat;
-        flat = eddy_cuda_divide(dims, d, &index);
-        offset += index * dims.strides[operand][d];
-    }
-    return dims.rank > 0 ? offset + flat * dims.strides[operand][0] : 0;
-}
 
 /* ---- a block of threads ---- */
 

@@ -5,7 +5,7 @@
 #ifndef EDDY_KERNELS_CUDA_REDUCE_H
 #define EDDY_KERNELS_CUDA_REDUCE_H
 
-#include <kernels/cuda/parameters.h>
+#include <kernels/cuda/dims.h>
 
 #define EDDY_CUDA_REDUCE_LANES 32
 #define EDDY_CUDA_REDUCE_BLOCK 1024
@@ -41,14 +41,6 @@
 /* Bytes of what is known of a part of the elements: a value and its index; a mean, a sum and a count. */
 #define EDDY_CUDA_SEARCH_BYTES 16
 #define EDDY_CUDA_MOMENTS_BYTES 24
-
-/* Dims outermost first, with the strides of input and output in bytes. */
-typedef struct eddy_cuda_dims {
-    int32_t rank;
-    eddy_cuda_divisor by[EDDY_CUDA_RANK_MAX]; /* of divisor 0, where a dim is 2^31 or more */
-    int64_t sizes[EDDY_CUDA_RANK_MAX];
-    int64_t strides[2][EDDY_CUDA_RANK_MAX];
-} eddy_cuda_dims;
 
 /* A task is an output and a split of its elements: `team` blocks in a row, a power of two, so that a split is a subtree. A block of threads does several tasks at
  * once: `places` threads reduce one block of elements, `team` times as many a task. All three are powers of two, whose product is the number of threads. */
