@@ -1,4 +1,4 @@
-/* argmax and argmin: the first of the largest (smallest) elements; NaN comes before all numbers. */
+/* argmax, argmin, max_dim and min_dim: the first of the largest (smallest) elements; NaN comes before all numbers. */
 #include <kernels/cuda/reduce.cuh>
 
 /* The lowest index wins among equals, so that the order in which pairs are joined does not show. */
@@ -49,6 +49,12 @@ SEARCHING(argmin, type::highest(), <)
         typedef int64_t result;                                                                    \
         static EDDY_CUDA_MEMBER value take(typename element::computed x, int64_t index) {          \
             return {(real)x, index};                                                               \
+        }                                                                                          \
+        static EDDY_CUDA_MEMBER void store_best(const eddy_cuda_reduce &p, int64_t output,         \
+                                                value x) {                                         \
+            if (p.best)                                                                            \
+                *(element::stored *)((char *)p.best + eddy_cuda_offset(p.kept, 2, output)) =       \
+                    element::store((element::computed)x.best);                                     \
         }                                                                                          \
     };                                                                                             \
     EDDY_CUDA_REDUCTION_KERNEL(eddy_##op##_##of, strided, op##_##of)                               \

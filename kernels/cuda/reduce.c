@@ -6,20 +6,22 @@
 #include <kernels/cuda/kernels.h>
 #include <kernels/cuda/launch.h>
 #include <kernels/cuda/reduce.h>
+#include <math.h>
 #include <string.h>
 
 static eddy_cuda_image image = {.data = eddy_cuda_image_reduce},
                        image_argmax = {.data = eddy_cuda_image_argmax},
-                       image_variance = {.data = eddy_cuda_image_variance};
+                       image_variance = {.data = eddy_cuda_image_variance},
+                       image_vector_norm = {.data = eddy_cuda_image_vector_norm};
 
 /* ---- which kernels there are ---- */
 
 enum {
 #define NUMBER(op, of, dtype, compute, result) NUMBER_##op##_##of,
 #define SEARCH_NUMBER(op, of, dtype, compute) NUMBER_##op##_##of,
-#define VARIANCE_NUMBER(op, of, dtype) NUMBER_##op##_##of,
-    EDDY_CUDA_REDUCTIONS(NUMBER) EDDY_CUDA_SEARCHES(SEARCH_NUMBER)
-        EDDY_CUDA_VARIANCES(VARIANCE_NUMBER) COUNT
+#define FLOAT_NUMBER(op, of, dtype) NUMBER_##op##_##of,
+    EDDY_CUDA_REDUCTIONS(NUMBER) EDDY_CUDA_SEARCHES(SEARCH_NUMBER) EDDY_CUDA_VARIANCES(FLOAT_NUMBER)
+        EDDY_CUDA_NORMS(FLOAT_NUMBER) COUNT
 };
 
 static _Atomic(void *) loaded[COUNT][3][EDDY_CUDA_DEVICES];
@@ -36,12 +38,12 @@ typedef struct reduction {
 #define VALUE_BYTES_truth 4
 
 static const reduction reductions[COUNT] = {
-#define REDUCTION(op, of, dtype, compute, result)                                                  \
+#define WITH_ROWS(op, of, image_, bytes)                                                           \
     [NUMBER_##op##_##of] = {                                                                       \
-        .rows = {"eddy_" #op "_" #of "_rows", &image, loaded[NUMBER_##op##_##of][0]},              \
-        .strided = {"eddy_" #op "_" #of "_strided", &image, loaded[NUMBER_##op##_##of][1]},        \
-        .join = {"eddy_" #op "_" #of "_join", &image, loaded[NUMBER_##op##_##of][2]},              \
-        .value_bytes = VALUE_BYTES_##compute,                                                      \
+        .rows = {"eddy_" #op "_" #of "_rows", &image_, loaded[NUMBER_##op##_##of][0]},             \
+        .strided = {"eddy_" #op "_" #of "_strided", &image_, loaded[NUMBER_##op##_##of][1]},       \
+        .join = {"eddy_" #op "_" #of "_join", &image_, loaded[NUMBER_##op##_##of][2]},             \
+        .value_bytes = bytes,                                                                      \
     },
 #define WITHOUT_ROWS(op, of, image_, bytes)                                                        \
     [NUMBER_##op##_##of] = {                                                                       \
@@ -49,9 +51,12 @@ static const reduction reductions[COUNT] = {
         .join = {"eddy_" #op "_" #of "_join", &image_, loaded[NUMBER_##op##_##of][2]},             \
         .value_bytes = bytes,                                                                      \
     },
+#define REDUCTION(op, of, dtype, compute, result) WITH_ROWS(op, of, image, VALUE_BYTES_##compute)
+#define NORM(op, of, dtype) WITH_ROWS(op, of, image_vector_norm, VALUE_BYTES_f64)
 #define SEARCH(op, of, dtype, compute) WITHOUT_ROWS(op, of, image_argmax, EDDY_CUDA_SEARCH_BYTES)
 #define VARIANCE(op, of, dtype) WITHOUT_ROWS(op, of, image_variance, EDDY_CUDA_MOMENTS_BYTES)
-    EDDY_CUDA_REDUCTIONS(REDUCTION) EDDY_CUDA_SEARCHES(SEARCH) EDDY_CUDA_VARIANCES(VARIANCE)};
+    EDDY_CUDA_REDUCTIONS(REDUCTION) EDDY_CUDA_SEARCHES(SEARCH) EDDY_CUDA_VARIANCES(VARIANCE)
+        EDDY_CUDA_NORMS(NORM)};
 
 typedef enum op {
     OP_sum,
@@ -63,6 +68,11 @@ typedef enum op {
     OP_argmax,
     OP_argmin,
     OP_var,
+    OP_squares,
+    OP_magnitudes,
+    OP_nonzeros,
+    OP_max_magnitude,
+    OP_min_magnitude,
     OPS
 } op;
 
@@ -70,9 +80,9 @@ typedef enum op {
 static const uint8_t numbers[OPS][EDDY_DTYPE_COUNT] = {
 #define PLACE(op, of, dtype, compute, result) [OP_##op][EDDY_##dtype] = NUMBER_##op##_##of + 1,
 #define SEARCH_PLACE(op, of, dtype, compute) PLACE(op, of, dtype, compute, i64)
-#define VARIANCE_PLACE(op, of, dtype) PLACE(op, of, dtype, f64, of)
-    EDDY_CUDA_REDUCTIONS(PLACE) EDDY_CUDA_SEARCHES(SEARCH_PLACE)
-        EDDY_CUDA_VARIANCES(VARIANCE_PLACE)[OP_max][EDDY_BOOL] = NUMBER_any_truth + 1,
+#define FLOAT_PLACE(op, of, dtype) PLACE(op, of, dtype, f64, of)
+    EDDY_CUDA_REDUCTIONS(PLACE) EDDY_CUDA_SEARCHES(SEARCH_PLACE) EDDY_CUDA_VARIANCES(FLOAT_PLACE)
+        EDDY_CUDA_NORMS(FLOAT_PLACE)[OP_max][EDDY_BOOL] = NUMBER_any_truth + 1,
     [OP_min][EDDY_BOOL] = NUMBER_all_truth + 1};
 
 /* ---- plans ---- */
@@ -90,13 +100,22 @@ static int64_t magnitude(int64_t value) {
     return value < 0 ? -value : value;
 }
 
+/* Of max_dim and min_dim the values come first, which the kernels have last. */
+static const eddy_op_view *out_of(const eddy_kernel_call *call) {
+    return &call->views[call->view_count - 1];
+}
+
+static const eddy_op_view *best_of(const eddy_kernel_call *call) {
+    return call->view_count == 3 ? &call->views[1] : NULL;
+}
+
 /* The dims of the outputs in the order in which the input lies, and those of each output's elements in their own. */
 static void walk(const eddy_kernel_call *call, eddy_attributes_reduce attributes, eddy_walk *kept,
                  eddy_walk *reduced) {
-    const eddy_op_view *in = &call->views[0], *out = &call->views[1];
+    const eddy_op_view *in = &call->views[0], *out = out_of(call), *best = best_of(call);
     eddy_walk_init(kept, 0, NULL);
     eddy_walk_init(reduced, 0, NULL);
-    kept->operand_count = 2;
+    kept->operand_count = call->view_count;
     reduced->operand_count = 1;
     for (int32_t d = 0, place = 0; d < in->rank; d++) {
         if (attributes.axes >> d & 1) {
@@ -104,8 +123,9 @@ static void walk(const eddy_kernel_call *call, eddy_attributes_reduce attributes
             place += attributes.keeps_dims;
             continue;
         }
-        int64_t strides[] = {in->strides[d], out->strides[place++]};
-        eddy_walk_append(kept, in->shape[d], strides, 2);
+        int64_t strides[] = {in->strides[d], out->strides[place], best ? best->strides[place] : 0};
+        eddy_walk_append(kept, in->shape[d], strides, call->view_count);
+        place++;
     }
     eddy_walk_sort(kept);
     eddy_walk_collapse(kept);
@@ -131,11 +151,11 @@ static void spread(eddy_cuda_reduce *p, int64_t width) {
     p->splits = eddy_max_i64(1, (blocks + p->team - 1) / p->team);
 }
 
-static eddy_status prepare(const eddy_kernel_call *call, eddy_kernel_plan *to, op number) {
-    eddy_attributes_reduce attributes;
-    memcpy(&attributes, call->attributes, sizeof(attributes));
-    const eddy_op_view *in = &call->views[0], *out = &call->views[1];
-    const int64_t sizes[] = {eddy_dtype_size(in->dtype), eddy_dtype_size(out->dtype)};
+static eddy_status prepare_axes(const eddy_kernel_call *call, eddy_kernel_plan *to,
+                                eddy_attributes_reduce attributes, op number) {
+    const eddy_op_view *in = &call->views[0];
+    const int64_t bytes = eddy_dtype_size(in->dtype),
+                  sizes[] = {bytes, eddy_dtype_size(out_of(call)->dtype), bytes};
     eddy_walk kept, reduced;
     walk(call, attributes, &kept, &reduced);
     plan *own = to->memory;
@@ -163,13 +183,20 @@ static eddy_status prepare(const eddy_kernel_call *call, eddy_kernel_plan *to, o
     return EDDY_OK;
 }
 
+static eddy_status prepare(const eddy_kernel_call *call, eddy_kernel_plan *to, op number) {
+    eddy_attributes_reduce attributes;
+    memcpy(&attributes, call->attributes, sizeof(attributes));
+    return prepare_axes(call, to, attributes, number);
+}
+
 static void run(const eddy_kernel_call *call) {
     const plan *own = call->plan;
     eddy_cuda_reduce p = own->parameters;
     if (p.outputs == 0)
         return;
     p.in = call->views[0].data;
-    p.out = call->views[1].data;
+    p.out = out_of(call)->data;
+    p.best = best_of(call) ? best_of(call)->data : NULL;
     p.partials = p.splits > 1 ? call->workspace : NULL;
     p.is_aligned = p.is_aligned && (uintptr_t)p.in % 16 == 0;
     eddy_cuda_launch(call, own->has_rows ? &own->of->rows : &own->of->strided, &p, sizeof(p),
@@ -212,6 +239,43 @@ static eddy_status std_prepare(const eddy_kernel_call *call, eddy_kernel_plan *t
 
 const eddy_kernel eddy_cuda_var = {.name = "var", .prepare = var_prepare, .run = run};
 const eddy_kernel eddy_cuda_std = {.name = "std", .prepare = std_prepare, .run = run};
+
+/* Other orders take powers, which are libm's on the CPU: no other source has their bits. */
+static eddy_status norm_prepare(const eddy_kernel_call *call, eddy_kernel_plan *to) {
+    const double order = ((const eddy_attributes_norm *)call->attributes)->p;
+    if (order != 0 && order != 1 && order != 2 && !isinf(order))
+        return EDDY_UNSUPPORTED;
+    op number = order == 0   ? OP_nonzeros
+                : order == 1 ? OP_magnitudes
+                : order == 2 ? OP_squares
+                : order > 0  ? OP_max_magnitude
+                             : OP_min_magnitude;
+    eddy_status status = prepare(call, to, number);
+    ((plan *)to->memory)->parameters.takes_root = order == 2;
+    return status;
+}
+
+const eddy_kernel eddy_cuda_norm = {.name = "norm", .prepare = norm_prepare, .run = run};
+
+/* A tensor of rank 0 has no axis. */
+static eddy_status prepare_axis(const eddy_kernel_call *call, eddy_kernel_plan *to, op number) {
+    const eddy_attributes_axis_keepdim *attributes = call->attributes;
+    const eddy_attributes_reduce one = {.axes =
+                                            call->views[0].rank == 0 ? 0 : 1u << attributes->axis,
+                                        .keeps_dims = attributes->keeps_dims};
+    return prepare_axes(call, to, one, number);
+}
+
+static eddy_status max_dim_prepare(const eddy_kernel_call *call, eddy_kernel_plan *to) {
+    return prepare_axis(call, to, OP_argmax);
+}
+
+static eddy_status min_dim_prepare(const eddy_kernel_call *call, eddy_kernel_plan *to) {
+    return prepare_axis(call, to, OP_argmin);
+}
+
+const eddy_kernel eddy_cuda_max_dim = {.name = "max_dim", .prepare = max_dim_prepare, .run = run};
+const eddy_kernel eddy_cuda_min_dim = {.name = "min_dim", .prepare = min_dim_prepare, .run = run};
 
 #define KERNEL(op)                                                                                 \
     static eddy_status op##_prepare(const eddy_kernel_call *call, eddy_kernel_plan *to) {          \

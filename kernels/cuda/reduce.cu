@@ -1,35 +1,5 @@
 /* sum, prod, max, min, any and all. mean is sum's. */
-#include <kernels/cuda/reduce.cuh>
-
-/* ---- how two values become one, in a compute type ---- */
-
-template <class type> EDDY_CUDA_MEMBER bool is_nan(type x) {
-    return x != x;
-}
-
-#define JOINING(name, nothing_value, identity_value, join_expression)                              \
-    template <class type> struct joining_##name {                                                  \
-        typedef typename type::value value;                                                        \
-        typedef typename type::wrapping wrapping;                                                  \
-        static EDDY_CUDA_MEMBER value nothing() {                                                  \
-            return (value)(nothing_value);                                                         \
-        }                                                                                          \
-        static EDDY_CUDA_MEMBER value identity() {                                                 \
-            return (value)(identity_value);                                                        \
-        }                                                                                          \
-        static EDDY_CUDA_MEMBER value join(value a, value b) {                                     \
-            return (value)(join_expression);                                                       \
-        }                                                                                          \
-    };
-JOINING(sum, -0.0, 0, (wrapping)a + (wrapping)b)
-JOINING(prod, 1, 1, (wrapping)a *(wrapping)b)
-/* The first of equals, and NaN before all others. Of no elements there is none. */
-JOINING(max, type::lowest(), type::lowest(), a >= b || is_nan(a) ? a : b)
-JOINING(min, type::highest(), type::highest(), a <= b || is_nan(a) ? a : b)
-JOINING(any, 0, 0, a | b)
-JOINING(all, 1, 1, a &b)
-
-/* ---- the kernels ---- */
+#include <kernels/cuda/joining.cuh>
 
 /* Sums of integers have no mean. */
 EDDY_SCALAR float divide_by(float sum, int64_t count) {
@@ -51,7 +21,7 @@ EDDY_SCALAR int32_t divide_by(int32_t sum, int64_t) {
 #define TAKE_truth(x) (int32_t)((x) != 0)
 
 #define REDUCTION(op, of, of_dtype, compute, result_type)                                          \
-    struct op##_##of : joining_##op<eddy_cuda_type_##compute> {                                    \
+    struct op##_##of : eddy_cuda_joining_##op<eddy_cuda_type_##compute> {                          \
         typedef eddy_cuda_##of element;                                                            \
         typedef eddy_cuda_one_sweep<op##_##of> block;                                              \
         typedef eddy_cuda_##result_type::stored result;                                            \

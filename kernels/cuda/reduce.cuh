@@ -86,6 +86,13 @@ EDDY_CUDA_MEMBER typename op::value eddy_cuda_join_team(const eddy_cuda_reduce &
     return mine;
 }
 
+/* Part of all ops that have one output. */
+struct eddy_cuda_one_output {
+    template <class value>
+    static EDDY_CUDA_MEMBER void store_best(const eddy_cuda_reduce &, int64_t, value) {
+    }
+};
+
 /* The result of an output, of what is left of the tree. */
 template <class op>
 EDDY_CUDA_MEMBER void eddy_cuda_store_result(const eddy_cuda_reduce &p, int64_t output,
@@ -94,6 +101,7 @@ EDDY_CUDA_MEMBER void eddy_cuda_store_result(const eddy_cuda_reduce &p, int64_t 
         whole = op::identity();
     *(typename op::result *)((char *)p.out + eddy_cuda_offset(p.kept, 1, output)) =
         op::store(op::finish(whole, p));
+    op::store_best(p, output, whole);
 }
 
 template <class op>

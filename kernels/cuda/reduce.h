@@ -36,6 +36,11 @@
 #define EDDY_CUDA_SEARCHES(row) EDDY_CUDA_SEARCHES_OF(row, argmax) EDDY_CUDA_SEARCHES_OF(row, argmin)
 /* Of several sweeps, computed in f64: no kernel of rows. */
 #define EDDY_CUDA_VARIANCES(row) row(var, f32, F32) row(var, f64, F64) row(var, f16, F16) row(var, bf16, BF16)
+/* Computed in f64. */
+#define EDDY_CUDA_NORMS_OF(row, op) row(op, f32, F32) row(op, f64, F64) row(op, f16, F16) row(op, bf16, BF16)
+#define EDDY_CUDA_NORMS(row) \
+    EDDY_CUDA_NORMS_OF(row, squares) EDDY_CUDA_NORMS_OF(row, magnitudes) EDDY_CUDA_NORMS_OF(row, nonzeros) \
+    EDDY_CUDA_NORMS_OF(row, max_magnitude) EDDY_CUDA_NORMS_OF(row, min_magnitude)
 /* clang-format on */
 
 /* Bytes of what is known of a part of the elements: a value and its index; a mean, a sum and a count. */
@@ -48,6 +53,8 @@ typedef struct eddy_cuda_reduce {
     eddy_cuda_gate gate;
     const void *in;
     void *out;
+    void *
+        best; /* max_dim and min_dim: the elements whose indices are the results, operand 2 of `kept`; else NULL */
     void *partials;         /* [split][output], of the compute type; NULL: there is one split */
     int64_t outputs, count; /* elements of each output */
     int64_t splits;
@@ -55,7 +62,7 @@ typedef struct eddy_cuda_reduce {
     bool is_across;  /* neighbouring threads are neighbouring outputs, not neighbouring elements */
     bool is_aligned; /* of rows: each begins at a multiple of 16 */
     bool is_mean;    /* sums of floats are divided by the count */
-    bool takes_root; /* of variances */
+    bool takes_root; /* of variances, and of norms of order 2 */
     double correction; /* variances: the sum of squares is divided by count - correction */
     eddy_cuda_dims kept, reduced;
 } eddy_cuda_reduce;

@@ -69,7 +69,7 @@ template <class source, bool is_refined> struct sweeping {
     }
 };
 
-struct merging {
+struct merging : eddy_cuda_one_output {
     typedef moments value;
     static EDDY_CUDA_MEMBER value nothing() {
         return {0, 0, 0};

@@ -13,19 +13,12 @@
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
 static const char *const ops[] = {"sum", "mean",   "prod",   "max", "min", "any",
-                                  "all", "argmax", "argmin", "var", "std"};
+                                  "all", "argmax", "argmin", "var", "std", "norm"};
 
 static bool is_one_of(const char *op, const char *const *names) {
     while (*names && strcmp(op, *names) != 0)
         names++;
     return *names != NULL;
-}
-
-/* What divides does so with floats; what chooses does so from what there is. */
-static bool takes(const char *op, eddy_dtype dtype, int64_t reduced) {
-    if (is_one_of(op, (const char *[]){"mean", "var", "std", NULL}))
-        return eddy_dtype_is_float(dtype);
-    return reduced > 0 || !is_one_of(op, (const char *[]){"max", "min", "argmax", "argmin", NULL});
 }
 
 /* ---- inputs ---- */
@@ -109,6 +102,7 @@ typedef struct reducing {
     bool keeps_dims;
     layout how;
     numbers kind;
+    double p; /* of norms */
 } reducing;
 
 static const char *text_of(const reducing *r) {
@@ -130,8 +124,9 @@ static eddy_tensor *call(const reducing *r, eddy_tensor *input) {
     eddy_attribute given[] = {
         {"keeps_dims", EDDY_ATTRIBUTE_BOOL, {.boolean = r->keeps_dims}},
         {"axes", EDDY_ATTRIBUTE_AXES, {.axes = axes}},
+        {"p", EDDY_ATTRIBUTE_FLOAT, {.floating = r->p}},
     };
-    eddy_attributes attributes = {given, COUNT(given)};
+    eddy_attributes attributes = {given, strcmp(r->op, "norm") == 0 ? 3 : 2};
     eddy_tensor *result = NULL;
     eddy_status status = eddy_call(r->op, EDDY_LIST(input), &attributes, &result);
     if (status != EDDY_OK) {
@@ -165,6 +160,34 @@ static void compare(const reducing *r, const char *what, eddy_tensor *here, eddy
     free(got);
 }
 
+/* What divides does so with floats; what chooses does so from what there is. */
+static bool takes(const reducing *r, int64_t reduced) {
+    if (is_one_of(r->op, (const char *[]){"mean", "var", "std", "norm", NULL}) &&
+        !eddy_dtype_is_float(r->dtype))
+        return false;
+    if (strcmp(r->op, "norm") == 0 && isinf(r->p))
+        return reduced > 0;
+    return reduced > 0 ||
+           !is_one_of(r->op, (const char *[]){"max", "min", "argmax", "argmin", NULL});
+}
+
+/* max_dim or min_dim, of one axis. On the CPU it follows from the layout which of two zeros the value is. */
+static void check_extreme(reducing r, const char *op, eddy_tensor *here, eddy_tensor *there) {
+    r.op = op;
+    eddy_attribute given[] = {
+        {"keeps_dims", EDDY_ATTRIBUTE_BOOL, {.boolean = r.keeps_dims}},
+        {"axis", EDDY_ATTRIBUTE_AXIS, {.integer = r.axes == 0 ? 0 : __builtin_ctz(r.axes)}},
+    };
+    eddy_attributes attributes = {given, COUNT(given)};
+    eddy_tensor *results[2][2];
+    for (int far = 0; far < 2; far++)
+        cr_assert_eq(eddy_call(op, EDDY_LIST(far ? there : here), &attributes, results[far]),
+                     EDDY_OK, "%s", text_of(&r));
+    compare(&r, "value", eddy_add_s(results[0][0], EDDY_S(0)),
+            eddy_add_s(results[1][0], EDDY_S(0)));
+    compare(&r, "index", results[0][1], results[1][1]);
+}
+
 /* All ops that take it. */
 static void check(reducing r) {
     eddy_scope *scope = eddy_scope_begin();
@@ -177,8 +200,13 @@ static void check(reducing r) {
     const char *only = getenv("EDDY_TEST_CASE");
     for (size_t i = 0; i < COUNT(ops); i++) {
         r.op = ops[i];
-        if (takes(r.op, r.dtype, reduced) && (!only || strcmp(only, r.op) == 0))
+        if (takes(&r, reduced) && (!only || strcmp(only, r.op) == 0))
             compare(&r, "result", call(&r, here), call(&r, there));
+    }
+    const bool is_one_axis = r.shape.rank <= 1 || __builtin_popcount(r.axes) == 1;
+    if (is_one_axis && reduced > 0 && !only) {
+        check_extreme(r, "max_dim", here, there);
+        check_extreme(r, "min_dim", here, there);
     }
     eddy_scope_end(scope);
 }
@@ -197,7 +225,8 @@ static reducing random_call(eddy_shape shape, uint32_t axes) {
                       .axes = axes,
                       .keeps_dims = random_below(2),
                       .how = (layout)random_below(LAYOUTS),
-                      .kind = (numbers)random_below(NUMBERS)};
+                      .kind = (numbers)random_below(NUMBERS),
+                      .p = (double[]){0, 1, 2, INFINITY, -INFINITY}[random_below(5)]};
 }
 
 /* ---- cases ---- */
@@ -306,7 +335,8 @@ static eddy_tensor *gradient_on(const reducing *r, eddy_tensor *leaf, eddy_devic
 }
 
 Test(cuda_reduce, gradients_have_the_bits_of_the_cpu) {
-    static const char *const with_gradients[] = {"sum", "mean", "prod", "max", "min", "var", "std"};
+    static const char *const with_gradients[] = {"sum", "mean", "prod", "max",
+                                                 "min", "var",  "std",  "norm"};
     for (size_t i = 0; i < COUNT(with_gradients); i++)
         for (int round = 0; round < 6; round++) {
             eddy_scope *scope = eddy_scope_begin();
@@ -320,6 +350,26 @@ Test(cuda_reduce, gradients_have_the_bits_of_the_cpu) {
                     gradient_on(&r, leaf, EDDY_CUDA(0)));
             eddy_scope_end(scope);
         }
+    expect_no_findings();
+}
+
+static eddy_tensor *gradient_of_largest_on(eddy_tensor *leaf, eddy_device device) {
+    eddy_tensor *x = eddy_detach(eddy_to_device(leaf, device)), *values, *indices;
+    cr_assert_eq(eddy_requires_grad_set(x, true), EDDY_OK);
+    cr_assert_eq(eddy_max_dim(x, 1, NULL, &values, &indices), EDDY_OK);
+    cr_assert_eq(eddy_backward(eddy_sum(eddy_mul(values, values), EDDY_ALL_AXES, NULL)), EDDY_OK);
+    return eddy_grad_of(x);
+}
+
+Test(cuda_reduce, the_largest_element_has_the_gradient) {
+    eddy_scope *scope = eddy_scope_begin();
+    reducing r = random_call(EDDY_SHAPE(30, 2000), 2);
+    r.op = "max_dim";
+    r.dtype = EDDY_F32;
+    eddy_tensor *leaf = make(r.dtype, r.shape, EVERYDAY);
+    compare(&r, "gradient", gradient_of_largest_on(leaf, EDDY_CPU),
+            gradient_of_largest_on(leaf, EDDY_CUDA(0)));
+    eddy_scope_end(scope);
     expect_no_findings();
 }
 
@@ -339,6 +389,17 @@ Test(cuda_reduce, targets_are_written_in_place) {
                      EDDY_OK);
     }
     compare(&r, "target", results[0], results[1]);
+    eddy_scope_end(scope);
+    expect_no_findings();
+}
+
+Test(cuda_reduce, norms_that_take_powers_are_refused) {
+    eddy_scope *scope = eddy_scope_begin();
+    eddy_tensor *x = eddy_to_device(make(EDDY_F32, EDDY_SHAPE(20), EVERYDAY), EDDY_CUDA(0));
+    cr_assert_null(eddy_norm(x, EDDY_ALL_AXES, EDDY_OPTIONS(norm, .p = 3)));
+    eddy_error error = {0};
+    eddy_error_take(&error);
+    cr_assert_eq(error.status, EDDY_UNSUPPORTED, "%s", error.message);
     eddy_scope_end(scope);
     expect_no_findings();
 }

@@ -35,6 +35,11 @@ void eddy_grid_reduce_touches(const eddy_cuda_reduce &p, bool joins, eddy_grid_t
         eddy_grid_span out(p.out, sizeof(typename op::result));
         out.reach(p.kept, 1);
         out.say(touch, context, true);
+        if (p.best) {
+            eddy_grid_span best(p.best, sizeof(typename op::element::stored));
+            best.reach(p.kept, 2);
+            best.say(touch, context, true);
+        }
     }
     if (!joins && p.count > 0) {
         eddy_grid_span in(p.in, sizeof(typename op::element::stored));
