@@ -534,6 +534,23 @@ Test(norm, nan_and_infinity_stay_in_their_place) {
     }
 }
 
+/* The square of the mean does, which nothing needs. */
+Test(norm, elements_whose_squares_overflow_are_normalised_in_every_layout) {
+    const int64_t shape[] = {3, 40};
+    for (int l = 0; l < OUTPUT_LAYOUTS; l++) {
+        tensor x = tensor_make(EDDY_F64, 2, shape, (layout)l),
+               out = tensor_make(EDDY_F64, 2, shape, CONTIGUOUS);
+        for (int64_t i = 0; i < x.count; i++)
+            tensor_set(&x, i, 0x1p600);
+        eddy_attributes_layer_norm attributes = {.axis_count = 1, .eps = eps};
+        run_kernel(&eddy_cpu_layer_norm, (tensor *[]){&x, NULL, NULL, &out}, 4, &attributes,
+                   &serial_team, NULL);
+        for (int64_t i = 0; i < out.count; i++)
+            cr_assert_eq(tensor_get(&out, i), 0, "%s", describe("layer_norm", &x, (layout)l));
+        tensor_free(&x), tensor_free(&out);
+    }
+}
+
 Test(norm, a_mean_far_from_zero_does_not_cancel) {
     const int64_t shape[] = {1, 5000};
     tensor x = tensor_make(EDDY_F32, 2, shape, CONTIGUOUS),

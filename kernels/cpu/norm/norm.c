@@ -173,12 +173,12 @@ static void blend(const eddy_op_view *view, int64_t i, double momentum, double v
                          (1 - momentum) * element_at(view, i) + momentum * value);
 }
 
-static void update_statistics(const norm *work, int64_t place, const eddy_norm_moments *moments) {
+static void update_statistics(const norm *work, int64_t place, double mean, double squares) {
     double count = (double)work->plan->shared.element_count;
     if (work->mean && !eddy_kernel_view_is_absent(work->mean))
-        blend(work->mean, place, work->momentum, moments->mean);
+        blend(work->mean, place, work->momentum, mean);
     if (work->variance && !eddy_kernel_view_is_absent(work->variance))
-        blend(work->variance, place, work->momentum, moments->squares / (count - 1));
+        blend(work->variance, place, work->momentum, squares / (count - 1));
 }
 
 static eddy_norm_moments forward_moments(const norm *work, int64_t place, const int64_t *offsets,
@@ -192,7 +192,7 @@ static eddy_norm_moments forward_moments(const norm *work, int64_t place, const 
     }
     moments = eddy_norm_place_moments(&work->at, 0, offsets, plan->family != RMS, chunk);
     *scale = 1 / sqrt(moments.squares / (double)plan->shared.element_count + plan->eps);
-    update_statistics(work, place, &moments);
+    update_statistics(work, place, moments.mean, moments.squares);
     return moments;
 }
 
@@ -270,15 +270,13 @@ static void set_real(const norm *work, const void *reals, int64_t i, double valu
 }
 
 static void neighbour_moments(const norm *work, int64_t first, int64_t count,
-                              eddy_norm_moments *totals) {
+                              eddy_norm_total *totals) {
     const eddy_norm_plan *plan = &work->plan->shared;
     eddy_norm_chunk x;
-    for (int64_t p = 0; p < count; p++)
-        totals[p] = (eddy_norm_moments){0};
     for (int64_t begin = 0; begin < plan->element_count; begin += EDDY_NORM_CHUNK) {
         int64_t some = eddy_min_i64(EDDY_NORM_CHUNK, plan->element_count - begin);
         for (int64_t p = 0; p < count; p++) {
-            eddy_norm_moments part;
+            eddy_norm_sums part = {0};
             int64_t offset = (first + p) * work->at.places.strides[0][0];
             const void *from = eddy_norm_read(&work->at, 0, &offset, begin, some, &x);
             plan->ops->moments(from, some, &part.mean, &part.squares);
@@ -291,20 +289,20 @@ static void neighbour_moments(const norm *work, int64_t first, int64_t count,
 static void statistics_slice(void *context, int64_t first, int64_t last) {
     const norm *work = context;
     bool is_given = work->plan->is_given;
-    eddy_norm_moments totals[NEIGHBOURS];
+    eddy_norm_total totals[NEIGHBOURS];
     for (int64_t place = first; place < last; place += NEIGHBOURS) {
         int64_t count = eddy_min_i64(NEIGHBOURS, last - place);
         if (!is_given)
             neighbour_moments(work, place, count, totals);
         for (int64_t p = 0; p < count; p++) {
-            double mean = is_given ? element_at(work->mean, place + p) : totals[p].mean;
-            double variance = is_given
-                                  ? element_at(work->variance, place + p)
-                                  : totals[p].squares / (double)work->plan->shared.element_count;
+            const eddy_norm_sums *sums = &totals[p].sums;
+            double mean = is_given ? element_at(work->mean, place + p) : sums->mean;
+            double variance = is_given ? element_at(work->variance, place + p)
+                                       : sums->squares / (double)work->plan->shared.element_count;
             set_real(work, work->means, place + p, mean);
             set_real(work, work->scales, place + p, 1 / sqrt(variance + work->plan->eps));
             if (!is_given)
-                update_statistics(work, place + p, &totals[p]);
+                update_statistics(work, place + p, sums->mean, sums->squares);
         }
     }
 }
@@ -395,42 +393,32 @@ static void norm_by_rows_run(const eddy_kernel_call *call) {
 /* The sums that the gradient of a place needs: of grad * weight, and of that times the distance from the mean. They take
  * one pass: each chunk uses distances from its own mean, which are corrected once the mean of the place is known. */
 typedef struct slopes {
-    eddy_norm_moments moments;
-    double sum, product;
-    const void *kept; /* the gradient; kept, as is x, if the place is one chunk */
+    eddy_norm_total total;
+    const void *grad, *x; /* kept, if the place is one chunk */
 } slopes;
 
 static slopes place_slopes(const norm *work, int64_t place, const int64_t *offsets,
                            eddy_norm_chunk *g, eddy_norm_chunk *x, eddy_norm_chunk *weights) {
     const eddy_norm_places *at = &work->at;
     const eddy_norm_plan *plan = &work->plan->shared;
-    slopes total = {0};
-    double first = 0, correction = 0;
+    slopes all = {0};
     for (int64_t begin = 0; begin < plan->element_count; begin += EDDY_NORM_CHUNK) {
         int64_t count = eddy_min_i64(EDDY_NORM_CHUNK, plan->element_count - begin);
-        const void *grad = total.kept = eddy_norm_read(at, 0, offsets, begin, count, g);
-        const void *from = total.moments.kept = eddy_norm_read(at, 1, offsets, begin, count, x);
+        all.grad = eddy_norm_read(at, 0, offsets, begin, count, g);
+        all.x = eddy_norm_read(at, 1, offsets, begin, count, x);
         const void *w = eddy_norm_weights(plan, work->weights, place, begin, count, weights);
-        eddy_norm_moments part = {0};
+        eddy_norm_sums part = {0};
         double sums[2];
         if (work->plan->family == RMS)
-            part.squares = plan->ops->square_sum(from, count);
+            part.squares = plan->ops->square_sum(all.x, count);
         else
-            plan->ops->moments(from, count, &part.mean, &part.squares);
-        plan->ops->products(grad, from, w, part.mean, count, sums);
-        if (begin == 0)
-            first = part.mean;
-        double share = (double)count / (double)(begin + count),
-               distance = part.mean - total.moments.mean;
-        total.moments.squares += part.squares + distance * distance * share * (double)begin;
-        total.moments.mean += distance * share;
-        total.sum += sums[0];
-        total.product += sums[1];
-        correction += (part.mean - first) * sums[0];
+            plan->ops->moments(all.x, count, &part.mean, &part.squares);
+        plan->ops->products(all.grad, all.x, w, part.mean, count, sums);
+        part.sum = sums[0];
+        part.product = sums[1];
+        eddy_norm_join(&all.total, begin, &part, count);
     }
-    if (work->plan->family != RMS)
-        total.product += correction - (total.moments.mean - first) * total.sum;
-    return total;
+    return all;
 }
 
 static void norm_backward_slice(void *context, int64_t first, int64_t last) {
@@ -443,20 +431,23 @@ static void norm_backward_slice(void *context, int64_t first, int64_t last) {
     eddy_walk_cursor cursor;
     eddy_walk_seek(&at->places, &cursor, first);
     for (int64_t place = first; place < last; place++) {
-        slopes total = place_slopes(work, place, cursor.offsets, &g, &x, &weights);
-        double scale = 1 / sqrt(total.moments.squares / n + work->plan->eps);
-        double level = work->plan->family == RMS ? 0 : total.sum / n,
-               slope = scale * scale * total.product / n;
+        slopes all = place_slopes(work, place, cursor.offsets, &g, &x, &weights);
+        const eddy_norm_sums *sums = &all.total.sums;
+        bool is_centred = work->plan->family != RMS;
+        double scale = 1 / sqrt(sums->squares / n + work->plan->eps);
+        double level = is_centred ? sums->sum / n : 0,
+               slope = scale * scale *
+                       eddy_norm_product(&all.total, is_centred, plan->element_count) / n;
         for (int64_t begin = 0, count, step; begin < plan->element_count; begin += count) {
             count = eddy_norm_run(at, begin, &step);
-            const void *grad = is_kept ? eddy_chunk_at(total.kept, plan->compute, begin)
+            const void *grad = is_kept ? eddy_chunk_at(all.grad, plan->compute, begin)
                                        : eddy_norm_read(at, 0, cursor.offsets, begin, count, &g);
-            const void *from = is_kept ? eddy_chunk_at(total.moments.kept, plan->compute, begin)
+            const void *from = is_kept ? eddy_chunk_at(all.x, plan->compute, begin)
                                        : eddy_norm_read(at, 1, cursor.offsets, begin, count, &x);
             plan->ops->backward(
                 eddy_norm_target(at, 2, cursor.offsets, begin, count, &y), grad, from,
                 eddy_norm_weights(plan, work->weights, place, begin, step ? count : 1, &weights),
-                step, total.moments.mean, scale, level, slope, count);
+                step, sums->mean, scale, level, slope, count);
             eddy_norm_store(at, 2, cursor.offsets, begin, count, &y);
         }
         eddy_walk_next(&at->places, &cursor, at->places.rank);

@@ -5,11 +5,9 @@
 #define EDDY_KERNELS_CPU_NORM_BLOCK_H
 
 #include <kernels/cpu/isa.h>
+#include <kernels/norm.h>
 #include <stdbool.h>
 #include <stdint.h>
-
-#define EDDY_NORM_LANES 16
-#define EDDY_NORM_CHUNK 2048
 
 /* Places that follow one another in memory; strides in elements. `to` may be `from`, or `grad`. Only the gradient uses
  * `grad`. */

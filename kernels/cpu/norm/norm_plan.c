@@ -276,28 +276,20 @@ int64_t eddy_norm_run(const eddy_norm_places *at, int64_t begin, int64_t *step) 
     return rest_of(at->plan->segment, begin, count);
 }
 
-/* The formula for joining two samples: T. Chan, G. Golub, R. LeVeque, 1979. */
-void eddy_norm_join(eddy_norm_moments *total, int64_t begin, const eddy_norm_moments *part,
-                    int64_t count) {
-    double share = (double)count / (double)(begin + count), distance = part->mean - total->mean;
-    total->squares += part->squares + distance * distance * share * (double)begin;
-    total->mean += distance * share;
-}
-
 eddy_norm_moments eddy_norm_place_moments(const eddy_norm_places *at, int32_t operand,
                                           const int64_t *offsets, bool centred,
                                           eddy_norm_chunk *chunk) {
-    eddy_norm_moments total = {0};
+    eddy_norm_total total = {0};
+    const void *kept = NULL;
     for (int64_t begin = 0; begin < at->plan->element_count; begin += EDDY_NORM_CHUNK) {
         int64_t count = eddy_min_i64(EDDY_NORM_CHUNK, at->plan->element_count - begin);
-        total.kept = eddy_norm_read(at, operand, offsets, begin, count, chunk);
-        if (!centred) {
-            total.squares += at->plan->ops->square_sum(total.kept, count);
-            continue;
-        }
-        eddy_norm_moments part;
-        at->plan->ops->moments(total.kept, count, &part.mean, &part.squares);
+        kept = eddy_norm_read(at, operand, offsets, begin, count, chunk);
+        eddy_norm_sums part = {0};
+        if (centred)
+            at->plan->ops->moments(kept, count, &part.mean, &part.squares);
+        else
+            part.squares = at->plan->ops->square_sum(kept, count);
         eddy_norm_join(&total, begin, &part, count);
     }
-    return total;
+    return (eddy_norm_moments){total.sums.mean, total.sums.squares, kept};
 }

@@ -111,10 +111,6 @@ typedef struct eddy_norm_moments {
     const void *kept;
 } eddy_norm_moments;
 
-/* Adds the moments of `count` elements to those of the `begin` before them. */
-void eddy_norm_join(eddy_norm_moments *total, int64_t begin, const eddy_norm_moments *part,
-                    int64_t count);
-
 eddy_norm_moments eddy_norm_place_moments(const eddy_norm_places *at, int32_t operand,
                                           const int64_t *offsets, bool centred,
                                           eddy_norm_chunk *chunk);
