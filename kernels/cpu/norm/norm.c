@@ -12,10 +12,6 @@
 #include <math.h>
 
 #define SLICE_ELEMENTS 32768
-/* A weight's gradient is summed over blocks of places, whose number depends on the shape alone. */
-#define BLOCKS_MAX 64
-#define BLOCK_ELEMENTS 65536
-#define PARTIALS_MAX (1 << 20)
 
 typedef enum family { LAYER, RMS, GROUP, BATCH } family;
 
@@ -488,20 +484,6 @@ static void norm_backward_run(const eddy_kernel_call *call) {
 
 /* ---- the gradient of the weight ---- */
 
-/* If places have weights of their own there is one block, which all slices fill. */
-static bool owns_weights(const eddy_norm_plan *plan) {
-    return plan->period == plan->place_count;
-}
-
-static int64_t count_blocks(const eddy_norm_plan *plan) {
-    int64_t elements = plan->place_count * plan->element_count;
-    if (owns_weights(plan) || plan->weight_count == 0)
-        return 1;
-    int64_t blocks =
-        eddy_min_i64(BLOCKS_MAX, eddy_min_i64(plan->place_count, elements / BLOCK_ELEMENTS));
-    return eddy_max_i64(1, eddy_min_i64(blocks, PARTIALS_MAX / plan->weight_count));
-}
-
 static size_t partials_bytes(const norm_plan *plan) {
     return ((size_t)(plan->shared.weight_count * plan->block_count) * sizeof(double) + 63) / 64 *
            64;
@@ -606,7 +588,7 @@ static void norm_weight_run(const eddy_kernel_call *call) {
     const int64_t *words = eddy_norm_places_read(&work.at, plan->words + plan->places_at);
     if (plan->shared.is_turned)
         eddy_norm_turn(&work.at, -1, call->team, after(call, partials_bytes(plan)));
-    if (!is_empty(plan) && owns_weights(&plan->shared)) {
+    if (!is_empty(plan) && eddy_norm_owns_weights(&plan->shared)) {
         norm_run_slices(&work, plan->shared.place_count, plan->grain, weight_places);
     } else {
         norm_run_slices(&work, plan->block_count, 1, weight_blocks);
@@ -644,6 +626,7 @@ static void plan_places(const eddy_kernel_call *call, const variant *of,
         to->eps = attributes->eps;
         eddy_norm_plan_channels(&to->shared, at, views, count);
     }
+    to->shared.ops = to->shared.compute == EDDY_F64 ? eddy_cpu_norm_f64() : eddy_cpu_norm_f32();
     to->grain = eddy_max_i64(1, SLICE_ELEMENTS / eddy_max_i64(1, to->shared.element_count));
 }
 
@@ -741,7 +724,7 @@ static eddy_status norm_weight_prepare(const eddy_kernel_call *call, eddy_kernel
     plan->bytes = sizeof(*to);
     if (to->shared.weight_count == 0)
         return EDDY_OK;
-    to->block_count = count_blocks(&to->shared);
+    to->block_count = eddy_norm_block_count(&to->shared);
     to->second_grain = SLICE_ELEMENTS / to->block_count;
     int64_t *words = to->words;
     if (!is_empty(to))

@@ -48,13 +48,20 @@ typedef struct eddy_norm_places {
     eddy_walk places, elements;
 } eddy_norm_places;
 
-/* views: `count` operands of one shape. The functions fill in the plan and the places; no operand is transposed yet. */
+/* views: `count` operands of one shape. The functions fill in the plan but for its `ops`, and the places; no operand is transposed yet. */
 void eddy_norm_plan_last_axes(eddy_norm_plan *plan, eddy_norm_places *at,
                               const eddy_op_view *const *views, int32_t count, int64_t axis_count);
 void eddy_norm_plan_groups(eddy_norm_plan *plan, eddy_norm_places *at,
                            const eddy_op_view *const *views, int32_t count, int64_t groups);
 void eddy_norm_plan_channels(eddy_norm_plan *plan, eddy_norm_places *at,
                              const eddy_op_view *const *views, int32_t count);
+
+/* A weight's gradient is summed over blocks of places: block `b` of `n` begins at place `place_count * b / n`. Their number depends on the shape alone. If places have
+ * weights of their own there is one block. */
+int64_t eddy_norm_block_count(const eddy_norm_plan *plan);
+static inline bool eddy_norm_owns_weights(const eddy_norm_plan *plan) {
+    return plan->period == plan->place_count;
+}
 
 /* Words that both walks take at most: groups have one dim more than the operands. */
 #define EDDY_NORM_WORDS_MOST (2 + (EDDY_RANK_MAX + 1) * (1 + EDDY_NORM_OPERANDS))
