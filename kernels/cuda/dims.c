@@ -5,8 +5,8 @@ void eddy_cuda_dims_take(eddy_cuda_dims *to, const eddy_walk *walk, const int64_
     to->rank = walk->rank;
     for (int32_t d = 0; d < walk->rank; d++) {
         to->sizes[d] = walk->dims[d];
-        if (walk->dims[d] <= INT32_MAX)
-            to->by[d] = eddy_cuda_divisor_of((uint32_t)walk->dims[d]);
+        to->by[d] = walk->dims[d] <= INT32_MAX ? eddy_cuda_divisor_of((uint32_t)walk->dims[d])
+                                               : (eddy_cuda_divisor){0};
         for (int32_t o = 0; o < walk->operand_count; o++)
             to->strides[o][d] = walk->strides[o][d] * bytes[o];
     }

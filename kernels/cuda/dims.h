@@ -16,7 +16,7 @@ typedef struct eddy_cuda_dims {
 
 #ifndef __cplusplus
 struct eddy_walk;
-/* The dims of a walk in elements of so many bytes, operand by operand. *to is cleared. */
+/* The dims of a walk in elements of so many bytes, operand by operand. */
 void eddy_cuda_dims_take(eddy_cuda_dims *to, const struct eddy_walk *walk, const int64_t *bytes);
 #endif
 
