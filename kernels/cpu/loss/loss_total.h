@@ -2,10 +2,8 @@
 #ifndef EDDY_KERNELS_CPU_LOSS_TOTAL_H
 #define EDDY_KERNELS_CPU_LOSS_TOTAL_H
 
-#include <stdint.h>
+#include <kernels/loss_tree.h>
 
-/* Losses of a row; they are added one after another, before the rows' sums are added pairwise. */
-#define EDDY_LOSS_ROW 64
 /* Rows that are summed in parallel: within a row, each addition waits for the one before it. */
 #define EDDY_LOSS_ROWS 4
 
@@ -20,7 +18,7 @@ static inline double eddy_loss_row(const double *values, int64_t count) {
 static inline double eddy_loss_pairs(const double *sums, int64_t count) {
     if (count <= EDDY_LOSS_ROW)
         return sums[0];
-    int64_t half = (count / 2 + EDDY_LOSS_ROW - 1) / EDDY_LOSS_ROW;
+    int64_t half = eddy_loss_left_rows(count);
     return eddy_loss_pairs(sums, half * EDDY_LOSS_ROW) +
            eddy_loss_pairs(sums + half, count - half * EDDY_LOSS_ROW);
 }
