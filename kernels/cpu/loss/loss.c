@@ -6,6 +6,7 @@
 #include <kernels/cost.h>
 #include <kernels/cpu/chunk.h>
 #include <kernels/cpu/kernels.h>
+#include <kernels/cpu/loss/loss_block.h>
 #include <kernels/cpu/loss/loss_total.h>
 #include <kernels/cpu/softmax/softmax_row.h>
 #include <kernels/cpu/walk.h>
@@ -18,6 +19,7 @@
 /* The plan of cross_entropy and of its gradient. */
 typedef struct loss_plan {
     const eddy_softmax_ops *ops;
+    void (*log)(double *x, int64_t count); /* eddy_loss_ops' */
     int64_t grain;
     int64_t direct_rows; /* not 0: rows are read in place, so many at a time */
 } loss_plan;
@@ -78,7 +80,8 @@ static void loss_forward_slice(void *context, int64_t begin, int64_t end) {
         eddy_softmax_total total = eddy_softmax_row_total(plan->ops, &row, &chunk);
         double at_label = eddy_dtype_load_f64(
             input->dtype, eddy_chunk_at(row.data, input->dtype, label * row.stride));
-        losses[r] = log(total.sum) + (total.max - at_label);
+        plan->log(&total.sum, 1);
+        losses[r] = total.sum + (total.max - at_label);
     }
 }
 
@@ -122,8 +125,12 @@ static void loss_direct_slice(void *context, int64_t begin, int64_t end) {
         find_rows(work, begin, eddy_min_i64(begin + plan->direct_rows, end), &rows);
         eddy_softmax_total totals[EDDY_SOFTMAX_ROWS];
         plan->ops->totals(rows.data, rows.count, work->input->shape[1], totals);
+        double logs[EDDY_SOFTMAX_ROWS];
         for (int64_t i = 0; i < rows.count; i++)
-            *rows.losses[i] = log(totals[i].sum) + (totals[i].max - rows.at_label[i]);
+            logs[i] = totals[i].sum;
+        plan->log(logs, rows.count);
+        for (int64_t i = 0; i < rows.count; i++)
+            *rows.losses[i] = logs[i] + (totals[i].max - rows.at_label[i]);
     }
 }
 
@@ -188,6 +195,7 @@ static void plan_loss(const eddy_kernel_call *call, const eddy_op_view *input,
                       eddy_kernel_plan *plan) {
     loss_plan *to = plan->memory;
     to->ops = eddy_softmax_ops_for(input->dtype);
+    to->log = eddy_cpu_loss_f64()->log;
     to->grain = grain_of(input->shape[1]);
     to->direct_rows = eddy_softmax_direct_rows(input->dtype, input->strides[1], input->shape[1]);
     plan->bytes = sizeof(*to);

@@ -30,6 +30,8 @@ typedef struct eddy_loss_ops {
         *by_target[EDDY_LOSS_KINDS]; /* with respect to the target; NULL: minus the other */
     /* x = x * factors * factor */
     void (*scale)(void *x, const void *factors, double factor, int64_t count);
+    /* x = log(x) */
+    void (*log)(double *x, int64_t count);
 } eddy_loss_ops;
 
 EDDY_ISA_DECLARE(eddy_loss_ops, eddy_cpu_loss_f32)

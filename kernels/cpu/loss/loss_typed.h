@@ -39,12 +39,18 @@ static void scale(void *input, const void *factors, double factor, int64_t count
         x[i] *= f[i] * by;
 }
 
+static void log_of(double *x, int64_t count) {
+    for (int64_t i = 0; i < count; i++)
+        x[i] = eddy_log_f64(x[i]);
+}
+
 const eddy_loss_ops EDDY_ISA_NAME(EDDY_TYPED(eddy_cpu_loss)) = {
     .forward = {mse, l1, smooth_l1, bce, kl, kl_log},
     .by_input = {mse_by_input, l1_by_input, smooth_l1_by_input, bce_by_input, kl_by_input,
                  kl_log_by_input},
     .by_target = {NULL, NULL, NULL, bce_by_target, kl_by_target, kl_log_by_target},
     .scale = scale,
+    .log = log_of,
 };
 
 #endif
