@@ -15,6 +15,18 @@ void eddy_walk_add(eddy_walk *walk, const int64_t *strides, int64_t scale) {
         own[d] = strides[d] * scale;
 }
 
+void eddy_walk_widen(int32_t *rank, int64_t *shape, const eddy_op_view *view) {
+    int32_t more = view->rank - *rank;
+    for (int32_t d = *rank - 1; d >= 0 && more > 0; d--)
+        shape[d + more] = shape[d];
+    for (int32_t d = 0; d < more; d++)
+        shape[d] = 1;
+    *rank = more > 0 ? view->rank : *rank;
+    for (int32_t d = 0; d < view->rank; d++)
+        if (view->shape[d] != 1)
+            shape[*rank - view->rank + d] = view->shape[d];
+}
+
 void eddy_walk_add_broadcast(eddy_walk *walk, const eddy_op_view *view) {
     int64_t strides[EDDY_RANK_MAX];
     for (int32_t d = 0; d < walk->rank; d++) {

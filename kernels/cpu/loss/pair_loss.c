@@ -186,18 +186,6 @@ static void pair_loss_backward_run(const eddy_kernel_call *call) {
 
 /* ---- planning ---- */
 
-static void widen(int32_t *rank, int64_t *shape, const eddy_op_view *view) {
-    int32_t more = view->rank - *rank;
-    for (int32_t d = *rank - 1; d >= 0 && more > 0; d--)
-        shape[d + more] = shape[d];
-    for (int32_t d = 0; d < more; d++)
-        shape[d] = 1;
-    *rank = more > 0 ? view->rank : *rank;
-    for (int32_t d = 0; d < view->rank; d++)
-        if (view->shape[d] != 1)
-            shape[*rank - view->rank + d] = view->shape[d];
-}
-
 /* Sets the view of an operand, unless the view is absent. */
 static void add_view(const eddy_kernel_call *call, pair_loss_plan *to, int operand, int32_t view) {
     if (!eddy_kernel_view_is_absent(&call->views[view]))
@@ -211,7 +199,7 @@ static void join(const eddy_kernel_call *call, pair_loss_plan *to, eddy_walk *wa
     int64_t shape[EDDY_RANK_MAX];
     for (int o = INPUT; o <= POSITIVE; o++)
         if (to->views[o] != ABSENT)
-            widen(&rank, shape, &call->views[to->views[o]]);
+            eddy_walk_widen(&rank, shape, &call->views[to->views[o]]);
     eddy_walk_init(walk, rank, shape);
     for (int o = 0; o < OPERANDS; o++) {
         to->places[o] = to->views[o] == ABSENT ? ABSENT : (int8_t)walk->operand_count;
