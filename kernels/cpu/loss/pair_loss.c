@@ -162,7 +162,7 @@ static void pair_loss_run(const eddy_kernel_call *call) {
     begin(&work, call);
     if (work.plan->count > 0)
         pair_loss_run_slices(&work);
-    if (!work.sums)
+    if (!work.plan->is_summed)
         return;
     double sum = eddy_loss_total(work.sums, chunk_count(work.plan));
     if (attributes->reduction == EDDY_REDUCTION_MEAN)
