@@ -1,0 +1,208 @@
+/* Losses on a CUDA device, on the fake driver (tests/fake_cuda): the bits of the CPU, and its errors. */
+#include <base/dtype.h>
+#include <criterion/criterion.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <tests/functional/random.h>
+#include <tests/functional/twin.h>
+
+#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
+
+static const eddy_dtype floats[] = {EDDY_F32, EDDY_F64, EDDY_F16, EDDY_BF16};
+
+/* ---- comparing: the payload of a NaN is nobody's ---- */
+
+static bool is_same(eddy_dtype dtype, const char *one, const char *other) {
+    return memcmp(one, other, eddy_dtype_bytes(dtype)) == 0 ||
+           (isnan(eddy_dtype_load_f64(dtype, one)) && isnan(eddy_dtype_load_f64(dtype, other)));
+}
+
+static void expect_same(const char *what, twin result) {
+    cr_assert(result.here && result.there, "%s", what);
+    eddy_dtype dtype = eddy_dtype_of(result.here);
+    size_t count = (size_t)eddy_count_of(result.here), bytes = eddy_dtype_bytes(dtype);
+    cr_assert_eq((size_t)eddy_count_of(result.there), count);
+    char *want = malloc(count * bytes + 1), *got = malloc(count * bytes + 1);
+    cr_assert_eq(eddy_read(result.here, want, count * bytes, NULL), EDDY_OK, "%s", what);
+    cr_assert_eq(eddy_read(result.there, got, count * bytes, NULL), EDDY_OK, "%s", what);
+    for (size_t i = 0; i < count; i++)
+        cr_assert(is_same(dtype, got + i * bytes, want + i * bytes),
+                  "%s of %s, seed %llu: [%zu] of %zu is %a, not %a", what, eddy_dtype_name(dtype),
+                  (unsigned long long)random_seed(), i, count,
+                  eddy_dtype_load_f64(dtype, got + i * bytes),
+                  eddy_dtype_load_f64(dtype, want + i * bytes));
+    free(want);
+    free(got);
+}
+
+/* ---- calls ---- */
+
+static const twin absent = {EDDY_NONE, EDDY_NONE};
+
+static eddy_tensor *call_one(const char *op, const twin *operands, int64_t count, bool is_there,
+                             const eddy_attributes *attributes) {
+    eddy_tensor *items[5], *result = NULL;
+    for (int64_t i = 0; i < count; i++)
+        items[i] = is_there ? operands[i].there : operands[i].here;
+    eddy_status status = eddy_call(op, (eddy_list){items, count}, attributes, &result);
+    if (status != EDDY_OK) {
+        eddy_error error = {0};
+        eddy_error_take(&error);
+        cr_assert_fail("%s: %s", op, error.message);
+    }
+    return result;
+}
+
+static twin call(const char *op, const twin *operands, int64_t count,
+                 const eddy_attributes *attributes) {
+    return (twin){call_one(op, operands, count, false, attributes),
+                  call_one(op, operands, count, true, attributes)};
+}
+
+/* ---- pairs: losses element by element ---- */
+
+/* An op, its operands besides input and target, and an attribute of its own. */
+typedef struct pair_op {
+    const char *loss, *backward, *backward_target;
+    eddy_attribute own;
+    int64_t weights;
+} pair_op;
+
+static const pair_op pair_ops[] = {
+    {.loss = "mse_loss", .backward = "mse_loss_backward"},
+    {.loss = "l1_loss", .backward = "l1_loss_backward"},
+    {.loss = "smooth_l1_loss",
+     .backward = "smooth_l1_loss_backward",
+     .own = {"beta", EDDY_ATTRIBUTE_FLOAT, {.floating = 0.75}}},
+    {.loss = "smooth_l1_loss",
+     .backward = "smooth_l1_loss_backward",
+     .own = {"beta", EDDY_ATTRIBUTE_FLOAT, {.floating = 0}}},
+    {.loss = "bce_with_logits",
+     .backward = "bce_with_logits_backward",
+     .backward_target = "bce_with_logits_backward_target",
+     .weights = 2},
+    {.loss = "kl_div", .backward = "kl_div_backward", .backward_target = "kl_div_backward_target"},
+    {.loss = "kl_div",
+     .backward = "kl_div_backward",
+     .backward_target = "kl_div_backward_target",
+     .own = {"target_is_log", EDDY_ATTRIBUTE_BOOL, {.boolean = true}}},
+};
+
+/* A shape that broadcasts to this one. */
+static eddy_shape part_of(eddy_shape shape) {
+    if (random_below(3) == 0)
+        for (int32_t d = 0; d < shape.rank; d++)
+            if (random_below(3) == 0)
+                shape.dims[d] = 1;
+    if (random_below(6) == 0 && shape.rank > 0) {
+        shape.rank--;
+        memmove(shape.dims, shape.dims + 1, (size_t)shape.rank * sizeof(shape.dims[0]));
+    }
+    return shape;
+}
+
+static twin numbers(eddy_dtype dtype, eddy_shape shape) {
+    return random_below(3) == 0 ? twin_random(dtype, shape, false)
+                                : twin_numbers(dtype, shape, false);
+}
+
+/* Contiguous half of the time. */
+static twin operand(eddy_dtype dtype, eddy_shape shape) {
+    twin made = numbers(dtype, shape);
+    return random_below(2) ? made : (twin){eddy_clone(made.here), eddy_clone(made.there)};
+}
+
+/* The loss, and what its gradients are for a random one of the loss. */
+static void check_pair(const pair_op *op, eddy_dtype dtype, const twin *operands,
+                       eddy_reduction reduction) {
+    eddy_attribute given[] = {{"reduction", EDDY_ATTRIBUTE_CHOICE, {.integer = reduction}},
+                              op->own};
+    const eddy_attributes attributes = {given, op->own.name ? 2 : 1};
+    int64_t count = 2 + op->weights;
+    twin loss = call(op->loss, operands, count, &attributes);
+    expect_same(op->loss, loss);
+    twin all[5] = {operand(dtype, eddy_shape_of(loss.here))};
+    memcpy(all + 1, operands, (size_t)count * sizeof(*operands));
+    expect_same(op->backward, call(op->backward, all, count + 1, &attributes));
+    if (op->backward_target)
+        expect_same(op->backward_target, call(op->backward_target, all, count + 1, &attributes));
+}
+
+static void check_pairs(eddy_dtype dtype, eddy_shape shape, bool are_parts) {
+    eddy_scope *scope = eddy_scope_begin();
+    twin operands[4];
+    for (int i = 0; i < 4; i++)
+        operands[i] = operand(dtype, are_parts ? part_of(shape) : shape);
+    for (int i = 2; i < 4; i++)
+        if (random_below(2) == 0)
+            operands[i] = absent;
+    for (size_t i = 0; i < COUNT(pair_ops); i++)
+        check_pair(&pair_ops[i], dtype, operands, (eddy_reduction)random_below(3));
+    eddy_scope_end(scope);
+}
+
+Test(cuda_loss, pairs_of_any_shapes_and_layouts, .timeout = 300) {
+    for (int round = 0; round < 60; round++)
+        check_pairs(floats[round % 4], twin_shape(4, 9), true);
+    twin_expect_no_findings();
+}
+
+/* Round a warp, a chunk and a row of chunks. */
+Test(cuda_loss, pairs_of_every_length, .timeout = 300) {
+    const int64_t lengths[] = {1, 2, 3, 5, 31, 32, 33, 65, 1023, 1024, 1025, 3000, 65536, 65537};
+    for (size_t i = 0; i < COUNT(lengths); i++)
+        for (int t = 0; t < (lengths[i] > 4000 ? 1 : 4); t++)
+            check_pairs(floats[t], EDDY_SHAPE(lengths[i]), false);
+    check_pairs(EDDY_F32, EDDY_SHAPE(37, 1000), true);
+    twin_expect_no_findings();
+}
+
+/* More chunks than a row of the sum has, and than threads. */
+Test(cuda_loss, long_sums_have_the_tree_of_the_cpu, .timeout = 300) {
+    const int64_t counts[] = {130 * 1024 + 1, 700001};
+    for (size_t i = 0; i < COUNT(counts); i++) {
+        eddy_scope *scope = eddy_scope_begin();
+        twin operands[] = {twin_numbers(EDDY_F64, EDDY_SHAPE(counts[i]), false),
+                           twin_numbers(EDDY_F64, EDDY_SHAPE(1), false)};
+        expect_same("mse_loss", call("mse_loss", operands, 2, NULL));
+        eddy_scope_end(scope);
+    }
+    twin_expect_no_findings();
+}
+
+/* ---- gradients ---- */
+
+static twin leaf(eddy_dtype dtype, eddy_shape shape) {
+    twin made = twin_numbers(dtype, shape, false);
+    made = (twin){eddy_detach(made.here), eddy_detach(made.there)};
+    cr_assert_eq(eddy_requires_grad_set(made.here, true), EDDY_OK);
+    cr_assert_eq(eddy_requires_grad_set(made.there, true), EDDY_OK);
+    return made;
+}
+
+static void expect_same_gradients(const char *what, twin loss, const twin *leaves, int count) {
+    cr_assert_eq(eddy_backward(eddy_sum(loss.here, EDDY_ALL_AXES, NULL)), EDDY_OK);
+    cr_assert_eq(eddy_backward(eddy_sum(loss.there, EDDY_ALL_AXES, NULL)), EDDY_OK);
+    for (int i = 0; i < count; i++)
+        expect_same(what, (twin){eddy_grad_of(leaves[i].here), eddy_grad_of(leaves[i].there)});
+}
+
+Test(cuda_loss, gradients_of_pairs_flow_to_input_and_target, .timeout = 300) {
+    for (size_t i = 0; i < COUNT(pair_ops); i++)
+        for (int round = 0; round < 4; round++) {
+            eddy_scope *scope = eddy_scope_begin();
+            eddy_dtype dtype = floats[round % 2];
+            eddy_shape shape = EDDY_SHAPE(1 + random_below(9), 1 + random_below(50));
+            twin operands[] = {leaf(dtype, shape), leaf(dtype, part_of(shape)),
+                               operand(dtype, part_of(shape)), absent};
+            eddy_attribute given[] = {
+                {"reduction", EDDY_ATTRIBUTE_CHOICE, {.integer = random_below(3)}},
+                pair_ops[i].own};
+            const eddy_attributes attributes = {given, pair_ops[i].own.name ? 2 : 1};
+            twin loss = call(pair_ops[i].loss, operands, 2 + pair_ops[i].weights, &attributes);
+            expect_same_gradients(pair_ops[i].loss, loss, operands, 2);
+            eddy_scope_end(scope);
+        }
+    twin_expect_no_findings();
+}
