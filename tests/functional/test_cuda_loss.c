@@ -206,3 +206,145 @@ Test(cuda_loss, gradients_of_pairs_flow_to_input_and_target, .timeout = 300) {
         }
     twin_expect_no_findings();
 }
+
+/* ---- rows and labels ---- */
+
+/* Labels, of which some are ignored. */
+static twin labels(int64_t rows, int64_t classes, int64_t ignored) {
+    int64_t *given = malloc((size_t)rows * sizeof(*given) + 1);
+    for (int64_t r = 0; r < rows; r++)
+        given[r] = random_below(4) == 0 || classes == 0 ? ignored : random_below(classes);
+    twin made = twin_of(given, EDDY_SHAPE(rows), EDDY_I64);
+    free(given);
+    return made;
+}
+
+/* Each of the two losses, and its gradient for a random one of the loss. */
+static void check_labels_of(const char *loss, const char *backward, twin input, twin target,
+                            const twin *weight, const eddy_attributes *attributes) {
+    const twin given[] = {input, target, weight ? *weight : absent};
+    int64_t count = weight ? 3 : 2;
+    twin result = call(loss, given, count, attributes);
+    expect_same(loss, result);
+    eddy_dtype dtype = eddy_dtype_of(input.here);
+    twin all[4] = {operand(dtype, eddy_shape_of(result.here))};
+    memcpy(all + 1, given, (size_t)count * sizeof(*given));
+    expect_same(backward, call(backward, all, count + 1, attributes));
+}
+
+static void check_labels(eddy_dtype dtype, int64_t rows, int64_t classes) {
+    eddy_scope *scope = eddy_scope_begin();
+    int64_t ignored = random_below(2) || classes == 0 ? -100 : random_below(classes);
+    eddy_attribute given[] = {
+        {"reduction", EDDY_ATTRIBUTE_CHOICE, {.integer = random_below(3)}},
+        {"ignore_index", EDDY_ATTRIBUTE_INT, {.integer = ignored}},
+    };
+    const eddy_attributes attributes = {given, COUNT(given)};
+    twin input = operand(dtype, EDDY_SHAPE(rows, classes)), target = labels(rows, classes, ignored),
+         weight = random_below(2) ? operand(dtype, EDDY_SHAPE(classes)) : absent;
+    check_labels_of("cross_entropy", "cross_entropy_backward", input, target, NULL, &attributes);
+    check_labels_of("nll_loss", "nll_loss_backward", input, target, &weight, &attributes);
+    eddy_scope_end(scope);
+}
+
+Test(cuda_loss, labels_of_any_rows_and_layouts, .timeout = 300) {
+    for (int round = 0; round < 80; round++)
+        check_labels(floats[round % 4], random_below(8) == 0 ? 0 : 1 + random_below(40),
+                     random_below(8) == 0 ? 0 : 1 + random_below(60));
+    twin_expect_no_findings();
+}
+
+/* Round the lanes, a chunk, and what the threads of a block work on at once. */
+Test(cuda_loss, rows_of_every_length, .timeout = 300) {
+    const int64_t lengths[] = {1, 2, 3, 15, 16, 17, 31, 255, 4095, 4096, 4097, 12289, 70000};
+    for (size_t i = 0; i < COUNT(lengths); i++)
+        for (int t = 0; t < 4; t++)
+            if (lengths[i] < 5000 || t == (int)i % 4)
+                check_labels(floats[t], 3, lengths[i]);
+    twin_expect_no_findings();
+}
+
+/* More losses than a row of their sum, than a block adds, and than whole rows. */
+Test(cuda_loss, sums_of_many_rows_have_the_tree_of_the_cpu, .timeout = 300) {
+    const int64_t counts[] = {63, 64, 65, 127, 128, 129, 193, 1000, 16384, 16385, 30017, 100003};
+    for (size_t i = 0; i < COUNT(counts); i++) {
+        eddy_scope *scope = eddy_scope_begin();
+        eddy_dtype dtype = i % 2 ? EDDY_F64 : EDDY_F32;
+        twin given[] = {twin_numbers(dtype, EDDY_SHAPE(counts[i], 2), false),
+                        labels(counts[i], 2, -100), twin_numbers(dtype, EDDY_SHAPE(2), false)};
+        expect_same("nll_loss", call("nll_loss", given, 3, NULL));
+        given[2] = absent;
+        expect_same("nll_loss", call("nll_loss", given, 3, NULL));
+        eddy_attribute sum = {"reduction", EDDY_ATTRIBUTE_CHOICE, {.integer = EDDY_REDUCTION_SUM}};
+        const eddy_attributes attributes = {&sum, 1};
+        expect_same("nll_loss", call("nll_loss", given, 3, &attributes));
+        eddy_scope_end(scope);
+    }
+    twin_expect_no_findings();
+}
+
+Test(cuda_loss, all_rows_are_ignored) {
+    eddy_scope *scope = eddy_scope_begin();
+    for (int reduction = 0; reduction < 3; reduction++) {
+        eddy_attribute given = {"reduction", EDDY_ATTRIBUTE_CHOICE, {.integer = reduction}};
+        const eddy_attributes attributes = {&given, 1};
+        twin input = twin_numbers(EDDY_F32, EDDY_SHAPE(7, 5), false),
+             target = twin_indices(EDDY_I64, EDDY_SHAPE(7), -100, -100);
+        check_labels_of("cross_entropy", "cross_entropy_backward", input, target, NULL,
+                        &attributes);
+        check_labels_of("nll_loss", "nll_loss_backward", input, target, &absent, &attributes);
+    }
+    eddy_scope_end(scope);
+    twin_expect_no_findings();
+}
+
+Test(cuda_loss, gradients_of_labels_flow_to_the_input, .timeout = 300) {
+    for (int round = 0; round < 12; round++) {
+        eddy_scope *scope = eddy_scope_begin();
+        int64_t rows = 1 + random_below(30), classes = 1 + random_below(50);
+        twin input = leaf(floats[round % 2], EDDY_SHAPE(rows, classes)),
+             target = labels(rows, classes, -100), given[] = {input, target, absent};
+        bool is_nll = round % 4 > 1;
+        const char *op = is_nll ? "nll_loss" : "cross_entropy";
+        expect_same_gradients(op, call(op, given, is_nll ? 3 : 2, NULL), &input, 1);
+        eddy_scope_end(scope);
+    }
+    twin_expect_no_findings();
+}
+
+/* ---- errors ---- */
+
+/* The first of several wrong labels is reported, at any reduction; what depends on it has the error too. */
+Test(cuda_loss, labels_out_of_range_are_the_errors_of_the_cpu, .timeout = 300) {
+    static const char *const ops[] = {"cross_entropy", "cross_entropy_backward", "nll_loss",
+                                      "nll_loss_backward"};
+    for (int round = 0; round < 24; round++) {
+        eddy_scope *scope = eddy_scope_begin();
+        const char *op = ops[round % 4];
+        bool is_gradient = round % 2;
+        int64_t rows = 1 + random_below(round < 12 ? 9 : 900), classes = random_below(5);
+        int64_t *wrong = malloc((size_t)rows * sizeof(*wrong));
+        for (int64_t r = 0; r < rows; r++)
+            wrong[r] = random_below(rows) < 3 ? -1 - random_below(9) : random_below(classes + 1);
+        wrong[random_below(rows)] = classes;
+        int64_t reduction = random_below(3);
+        eddy_attribute given = {"reduction", EDDY_ATTRIBUTE_CHOICE, {.integer = reduction}};
+        const eddy_attributes attributes = {&given, 1};
+        eddy_shape of_loss = reduction == EDDY_REDUCTION_NONE ? EDDY_SHAPE(rows) : EDDY_SHAPE();
+        twin operands[] = {twin_numbers(EDDY_F32, of_loss, false),
+                           twin_numbers(EDDY_F32, EDDY_SHAPE(rows, classes), false),
+                           twin_of(wrong, EDDY_SHAPE(rows), EDDY_I64),
+                           random_below(2) ? twin_numbers(EDDY_F32, EDDY_SHAPE(classes), false)
+                                           : absent};
+        free(wrong);
+        twin bad = call(op, is_gradient ? operands : operands + 1,
+                        (is_gradient ? 3 : 2) + (strstr(op, "nll") != NULL), &attributes);
+        twin_expect_error(bad.here, bad.there);
+        twin_expect_error(eddy_neg(bad.here), eddy_neg(bad.there));
+        eddy_error_take(NULL);
+        eddy_scope_end(scope);
+    }
+    (void)eddy_sync(EDDY_FOREVER);
+    eddy_error_take(NULL);
+    twin_expect_no_findings();
+}

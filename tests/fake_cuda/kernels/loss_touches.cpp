@@ -1,4 +1,5 @@
 /* What kernels of losses touch. */
+#include <kernels/cuda/loss.h>
 #include <kernels/cuda/pair_loss.h>
 #include <kernels/loss_tree.h>
 #include <tests/fake_cuda/kernels/touches.h>
@@ -42,11 +43,71 @@ static void touch_pairs(const eddy_cuda_pair_loss &p, int64_t bytes, touch_fn *s
                   context);
 }
 
+/* ---- rows and labels ---- */
+
+static void touch_grid(const void *data, int64_t rows, int64_t columns, const int64_t *strides,
+                       int64_t bytes, bool is_write, touch_fn *say, void *context) {
+    range all = {0, bytes};
+    all.reach(rows - 1, strides[0] * bytes);
+    all.reach(columns - 1, strides[1] * bytes);
+    if (data && rows > 0 && columns > 0)
+        all.touch(say, context, data, is_write);
+}
+
+static void touch_vector(const void *data, int64_t count, int64_t stride, int64_t bytes,
+                         bool is_write, touch_fn *say, void *context) {
+    const int64_t strides[] = {stride, 0};
+    touch_grid(data, count, 1, strides, bytes, is_write, say, context);
+}
+
+static void touch_target(const eddy_cuda_label_loss &p, touch_fn *say, void *context) {
+    touch_vector(p.target, p.rows, p.target_stride, 8, false, say, context);
+}
+
+static void touch_weight(const eddy_cuda_label_loss &p, int64_t bytes, touch_fn *say,
+                         void *context) {
+    touch_target(p, say, context);
+    touch_vector(p.weight, p.classes, p.weight_stride, bytes, false, say, context);
+}
+
+static void touch_counts(const eddy_cuda_label_loss &p, touch_fn *say, void *context) {
+    touch_target(p, say, context);
+    touch_numbers(p.divisors, p.divisor.count, true, say, context);
+}
+
+static void touch_weights(const eddy_cuda_label_loss &p, int64_t bytes, touch_fn *say,
+                          void *context) {
+    touch_weight(p, bytes, say, context);
+    touch_numbers(p.divisors, 1, true, say, context);
+}
+
+static void touch_loss(const eddy_cuda_label_loss &p, int64_t bytes, touch_fn *say, void *context) {
+    touch_weight(p, bytes, say, context);
+    touch_grid(p.input, p.rows, p.classes, p.input_strides, bytes, false, say, context);
+    if (p.losses)
+        touch_numbers(p.losses, p.rows, true, say, context);
+    else
+        touch_vector(p.out, p.rows, p.out_strides[0], bytes, true, say, context);
+}
+
+static void touch_gradient(const eddy_cuda_label_loss &p, int64_t bytes, touch_fn *say,
+                           void *context) {
+    touch_weight(p, bytes, say, context);
+    touch_grid(p.input, p.rows, p.classes, p.input_strides, bytes, false, say, context);
+    touch_vector(p.grad, p.rows, p.grad_stride, bytes, false, say, context);
+    touch_numbers(p.divisor.parts, p.divisor.count, false, say, context);
+    touch_grid(p.out, p.rows, p.classes, p.out_strides, bytes, true, say, context);
+}
+
 /* ---- by name ---- */
 
 extern "C" void eddy_loss_rows_touches(const void *parameters, touch_fn *say, void *context);
 void eddy_loss_rows_touches(const void *parameters, touch_fn *say, void *context) {
     touch_rows(*(const eddy_cuda_loss_total *)parameters, say, context);
+}
+extern "C" void eddy_label_counts_touches(const void *parameters, touch_fn *say, void *context);
+void eddy_label_counts_touches(const void *parameters, touch_fn *say, void *context) {
+    touch_counts(*(const eddy_cuda_label_loss *)parameters, say, context);
 }
 #define TOTAL(of, of_dtype)                                                                        \
     TOUCHES(eddy_loss_total_##of, eddy_cuda_loss_total, touch_total, bytes_of_##of)
@@ -62,3 +123,11 @@ EDDY_CUDA_LOSS_DTYPES(TOTAL)
     EDDY_CUDA_PAIR_LOSSES(SUMS, of, of_dtype)                                                      \
     EDDY_CUDA_PAIR_LOSS_GRADIENTS(ELEMENTS, of, of_dtype)
 EDDY_CUDA_LOSS_DTYPES(PAIRS)
+
+#define LABELS(of, of_dtype)                                                                       \
+    TOUCHES(eddy_label_weights_##of, eddy_cuda_label_loss, touch_weights, bytes_of_##of)           \
+    TOUCHES(eddy_cross_entropy_##of, eddy_cuda_label_loss, touch_loss, bytes_of_##of)              \
+    TOUCHES(eddy_nll_loss_##of, eddy_cuda_label_loss, touch_loss, bytes_of_##of)                   \
+    TOUCHES(eddy_cross_entropy_backward_##of, eddy_cuda_label_loss, touch_gradient, bytes_of_##of) \
+    TOUCHES(eddy_nll_loss_backward_##of, eddy_cuda_label_loss, touch_gradient, bytes_of_##of)
+EDDY_CUDA_LOSS_DTYPES(LABELS)
