@@ -348,3 +348,60 @@ Test(cuda_loss, labels_out_of_range_are_the_errors_of_the_cpu, .timeout = 300) {
     eddy_error_take(NULL);
     twin_expect_no_findings();
 }
+
+/* ---- whether tensors agree ---- */
+
+/* Elements of which most are those of another tensor. */
+static twin nearly(twin of, bool differs) {
+    if (!differs || eddy_count_of(of.here) == 0)
+        return of;
+    eddy_tensor *flat = eddy_reshape(eddy_clone(of.here), EDDY_SHAPE(-1));
+    size_t bytes = eddy_dtype_bytes(eddy_dtype_of(of.here)), count = (size_t)eddy_count_of(of.here);
+    char *elements = malloc(count * bytes);
+    cr_assert_eq(eddy_read(flat, elements, count * bytes, NULL), EDDY_OK);
+    random_element(eddy_dtype_of(of.here), elements + (size_t)random_below((int64_t)count) * bytes);
+    twin made = twin_of(elements, eddy_shape_of(of.here), eddy_dtype_of(of.here));
+    free(elements);
+    return made;
+}
+
+static void check_agreement(twin a, twin b) {
+    const twin both[] = {a, b};
+    expect_same("equal", call("equal", both, 2, NULL));
+    eddy_attribute given[] = {
+        {"rtol", EDDY_ATTRIBUTE_FLOAT, {.floating = (double)random_below(3) / 8}},
+        {"atol", EDDY_ATTRIBUTE_FLOAT, {.floating = (double)random_below(3) / 8}},
+        {"nan_is_equal", EDDY_ATTRIBUTE_BOOL, {.boolean = random_below(2)}},
+    };
+    const eddy_attributes attributes = {given, COUNT(given)};
+    expect_same("allclose", call("allclose", both, 2, &attributes));
+}
+
+Test(cuda_loss, tensors_agree_where_the_cpu_says_so, .timeout = 300) {
+    TWIN_EACH_DTYPE(dtype) {
+        eddy_shape shape = twin_shape(4, 7);
+        twin a =
+            random_below(2) ? twin_numbers(dtype, shape, false) : twin_random(dtype, shape, false);
+        check_agreement(a, a);
+        check_agreement(a, nearly(a, true));
+        check_agreement(a, twin_random(dtype, shape, false));
+        twin clone = {eddy_clone(a.here), eddy_clone(a.there)};
+        check_agreement(clone, nearly(clone, random_below(2)));
+    }
+    twin_expect_no_findings();
+}
+
+/* Beside what a thread compares at once. */
+Test(cuda_loss, one_element_is_enough_to_differ, .timeout = 300) {
+    TWIN_EACH_DTYPE(dtype) {
+        int64_t count = 1 + random_below(3000), where = random_below(count);
+        twin a = twin_numbers(dtype, EDDY_SHAPE(count), true);
+        a = (twin){eddy_clone(a.here), eddy_clone(a.there)};
+        check_agreement(a, nearly(a, true));
+        twin part = {eddy_narrow(a.here, 0, where, 1), eddy_narrow(a.there, 0, where, 1)};
+        const twin both[] = {a, part};
+        expect_same("allclose", call("allclose", both, 2, NULL));
+        expect_same("equal", call("equal", both, 2, NULL));
+    }
+    twin_expect_no_findings();
+}
