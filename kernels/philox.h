@@ -4,7 +4,7 @@
 #ifndef EDDY_KERNELS_PHILOX_H
 #define EDDY_KERNELS_PHILOX_H
 
-#include <stdint.h>
+#include <base/builtin.h>
 
 #define EDDY_PHILOX_ROUNDS 10
 #define EDDY_PHILOX_M0 0xd2511f53u
@@ -13,8 +13,8 @@
 #define EDDY_PHILOX_W1 0xbb67ae85u
 
 /* One round on the four counter words with the round's key. */
-static inline void eddy_philox_round(uint32_t *c0, uint32_t *c1, uint32_t *c2, uint32_t *c3,
-                                     uint32_t k0, uint32_t k1) {
+EDDY_SCALAR void eddy_philox_round(uint32_t *c0, uint32_t *c1, uint32_t *c2, uint32_t *c3,
+                                   uint32_t k0, uint32_t k1) {
     uint64_t p0 = (uint64_t)EDDY_PHILOX_M0 * *c0, p1 = (uint64_t)EDDY_PHILOX_M1 * *c2;
     uint32_t n0 = (uint32_t)(p1 >> 32) ^ *c1 ^ k0, n2 = (uint32_t)(p0 >> 32) ^ *c3 ^ k1;
     *c1 = (uint32_t)p1;
@@ -24,7 +24,7 @@ static inline void eddy_philox_round(uint32_t *c0, uint32_t *c1, uint32_t *c2, u
 }
 
 /* The words of block `block` of op number `counter` of the generator `seed`. */
-static inline void eddy_philox(uint64_t seed, uint64_t counter, uint64_t block, uint32_t words[4]) {
+EDDY_SCALAR void eddy_philox(uint64_t seed, uint64_t counter, uint64_t block, uint32_t words[4]) {
     uint32_t c0 = (uint32_t)block, c1 = (uint32_t)(block >> 32);
     uint32_t c2 = (uint32_t)counter, c3 = (uint32_t)(counter >> 32);
     uint32_t k0 = (uint32_t)seed, k1 = (uint32_t)(seed >> 32);

@@ -12,6 +12,7 @@
 #include <kernels/cpu/matrix/gemm.h>
 #include <kernels/cpu/random/random_block.h>
 #include <kernels/cpu/walk.h>
+#include <kernels/random.h>
 #include <math.h>
 
 /* Rows of q and rows of k in a block, at most. The scores of a block stay in the second-level cache, and its products are

@@ -8,6 +8,7 @@
 #include <kernels/cpu/move/copy.h>
 #include <kernels/cpu/random/random_block.h>
 #include <kernels/cpu/walk.h>
+#include <kernels/random.h>
 
 /* A multiple of the numbers that one call of a block function makes. */
 #define SLICE_ELEMENTS 16384

@@ -7,7 +7,7 @@
 #include <kernels/cpu/kernels.h>
 #include <kernels/cpu/random/random_block.h>
 #include <kernels/cpu/walk.h>
-#include <kernels/philox.h>
+#include <kernels/random.h>
 
 #define INLINE static inline __attribute__((always_inline))
 
@@ -59,9 +59,10 @@ typedef union numbers {
     double f64[2 * EDDY_RANDOM_BLOCKS];
 } numbers;
 
-/* Random bits of a uniform number: as many as the dtype can represent below 1. */
 static int uniform_bits(eddy_dtype dtype) {
-    return dtype == EDDY_F16 ? 11 : dtype == EDDY_BF16 ? 8 : 24;
+    return dtype == EDDY_F16    ? EDDY_RANDOM_BITS_F16
+           : dtype == EDDY_BF16 ? EDDY_RANDOM_BITS_BF16
+                                : EDDY_RANDOM_BITS_F32;
 }
 
 static void make(const random_fill *work, int64_t first, numbers *made) {
@@ -119,32 +120,13 @@ static void randn_run(const eddy_kernel_call *call) {
     random_run(call, true);
 }
 
-/* An exactly uniform number below `bound` for step `step`, whose Philox block is `words` (D. Lemire, "Fast random integer
- * generation in an interval", 2019). The rare draws that would favour some numbers are repeated, from blocks whose numbers
- * are beyond all steps. */
-static inline uint64_t below(uint64_t seed, uint64_t counter, uint64_t bound, uint64_t step,
-                             const uint32_t *words) {
-    uint32_t again[4];
-    for (uint64_t attempt = 1;; attempt++) {
-        for (int half = 0; half < 2; half++) {
-            uint64_t bits = (uint64_t)words[2 * half] << 32 | words[2 * half + 1];
-            unsigned __int128 product = (unsigned __int128)bits * bound;
-            uint64_t low = (uint64_t)product;
-            if (low >= bound || low >= -bound % bound)
-                return (uint64_t)(product >> 64);
-        }
-        eddy_philox(seed, counter, step | attempt << 48, again);
-        words = again;
-    }
-}
-
 /* For each of the steps first .. first + EDDY_RANDOM_BLOCKS - 1: a number below step + 1. */
 static void draw_growing(const eddy_attributes_random *attributes, uint64_t first, int64_t *drawn) {
     uint32_t words[EDDY_RANDOM_BLOCKS][4];
     uint64_t seed = attributes->seed, counter = attributes->counter;
     eddy_cpu_random_blocks()->words(words[0], seed, counter, first);
     for (uint64_t i = 0; i < EDDY_RANDOM_BLOCKS; i++)
-        drawn[i] = (int64_t)below(seed, counter, first + i + 1, first + i, words[i]);
+        drawn[i] = (int64_t)eddy_random_below(seed, counter, first + i + 1, first + i, words[i]);
 }
 
 INLINE int64_t index_at(bool is_wide, const void *out, int64_t at) {
@@ -205,8 +187,8 @@ static void draw(const eddy_attributes_randint *attributes, uint64_t first, int6
     uint32_t words[EDDY_RANDOM_BLOCKS][4];
     blocks->words(words[0], seed, counter, first);
     for (uint64_t i = 0; i < EDDY_RANDOM_BLOCKS; i++)
-        drawn[i] =
-            (int64_t)((uint64_t)attributes->low + below(seed, counter, range, first + i, words[i]));
+        drawn[i] = (int64_t)((uint64_t)attributes->low +
+                             eddy_random_below(seed, counter, range, first + i, words[i]));
 }
 
 /* Element i is the number below high - low of step i, whatever the dtype. */

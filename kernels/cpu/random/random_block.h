@@ -3,7 +3,6 @@
 #define EDDY_KERNELS_CPU_RANDOM_BLOCK_H
 
 #include <kernels/cpu/isa.h>
-#include <math.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -24,18 +23,6 @@ typedef struct eddy_random_blocks {
     bool (*below)(int64_t *out, int64_t low, uint32_t bound, uint32_t least, uint64_t seed,
                   uint64_t counter, uint64_t block);
 } eddy_random_blocks;
-
-/* For dropout: an element is kept, and scaled, if its number of EDDY_DROP_BITS bits is not below the least. p as given, 0
- * to 1. */
-#define EDDY_DROP_BITS 24
-
-static inline float eddy_random_drop_least(double p) {
-    return (float)(ceil(ldexp(p, EDDY_DROP_BITS)) * 0x1p-24);
-}
-
-static inline double eddy_random_drop_scale(double p) {
-    return 1 / (1 - p);
-}
 
 EDDY_ISA_DECLARE(eddy_random_blocks, eddy_cpu_random_blocks)
 
