@@ -1,0 +1,34 @@
+/* What kernels touch that draw random numbers. */
+#include <kernels/cuda/parameters.h>
+#include <kernels/cuda/random.h>
+#include <tests/fake_cuda/kernels/touches.h>
+
+/* Operands: the inputs, the number, which is no memory, the output. */
+static void touch_dense(const eddy_cuda_dense &p, int inputs, int64_t bytes, touch_fn *say,
+                        void *context) {
+    for (int i = 0; i < inputs; i++)
+        range{0, (p.broadcast >> i & 1 ? 1 : p.count) * bytes}.touch(say, context, p.data[i],
+                                                                     false);
+    range{0, p.count * bytes}.touch(say, context, p.data[inputs + 1], true);
+}
+
+static void touch_strided(const eddy_cuda_strided &p, int inputs, int64_t bytes, touch_fn *say,
+                          void *context) {
+    for (int i = 0; i < inputs + 2; i++) {
+        range all = {0, bytes};
+        for (int d = 0; d < p.rank; d++)
+            all.reach((int64_t)p.dims[d].divisor - 1, p.strides[i][d]);
+        if (i != inputs)
+            all.touch(say, context, p.data[i], i > inputs);
+    }
+}
+
+static const int64_t bytes_of_f32 = 4, bytes_of_f64 = 8, bytes_of_f16 = 2, bytes_of_bf16 = 2,
+                     bytes_of_i8 = 1, bytes_of_i16 = 2, bytes_of_i32 = 4, bytes_of_i64 = 8;
+#define FORMS(op, name, inputs)                                                                    \
+    TOUCHES(eddy_##op##_##name##_dense, eddy_cuda_dense, touch_dense, inputs, bytes_of_##name)     \
+    TOUCHES(eddy_##op##_##name##_strided, eddy_cuda_strided, touch_strided, inputs, bytes_of_##name)
+#define FILL(op, name, dtype) FORMS(op, name, 0)
+#define DECISION(op, name, dtype) FORMS(op, name, 1)
+EDDY_CUDA_RANDOM_FILLS(FILL)
+EDDY_CUDA_RANDOM_DECISIONS(DECISION)
