@@ -8,7 +8,6 @@
 #include <kernels/cpu/kernels.h>
 #include <kernels/cpu/optimise/optimise_block.h>
 #include <kernels/cpu/walk.h>
-#include <math.h>
 
 #define SLICE_ELEMENTS 16384
 /* Elements converted or gathered at a time if a tensor is not contiguous f32 or f64. */
@@ -131,16 +130,8 @@ static void adam(const eddy_kernel_call *call, bool is_decoupled) {
     const eddy_attributes_adam_step *attributes = call->attributes;
     EDDY_ASSERT(call->view_count % 4 == 1);
     int64_t *steps = call->views[call->view_count - 1].data;
-    double advanced = (double)(*steps + 1);
     step work = {.call = call, .items = call->view_count / 4, .lists = 4};
-    work.adam = (eddy_adam_numbers){
-        .beta1 = attributes->beta1,
-        .beta2 = attributes->beta2,
-        .eps = attributes->eps,
-        .weight_decay = is_decoupled ? 0 : attributes->weight_decay,
-        .shrink = is_decoupled ? 1 - attributes->lr * attributes->weight_decay : 1,
-        .step_size = attributes->lr / (1 - pow(attributes->beta1, advanced)),
-        .root_of_bias2 = sqrt(1 - pow(attributes->beta2, advanced))};
+    work.adam = eddy_adam_numbers_of(attributes, is_decoupled, *steps + 1);
     optimise_run_slices(&work);
     *steps += 1;
 }

@@ -3,25 +3,7 @@
 #define EDDY_KERNELS_CPU_OPTIMISE_BLOCK_H
 
 #include <kernels/cpu/isa.h>
-#include <stdbool.h>
-#include <stdint.h>
-
-/* All values that do not depend on the element, in double; f32 loops round each of them once. */
-typedef struct eddy_sgd_numbers {
-    double lr, weight_decay;
-} eddy_sgd_numbers;
-
-typedef struct eddy_momentum_numbers {
-    double lr, momentum, weight_decay;
-    bool is_nesterov;
-} eddy_momentum_numbers;
-
-typedef struct eddy_adam_numbers {
-    double beta1, beta2, eps, weight_decay;
-    double shrink;        /* factor of the parameter, before the step */
-    double step_size;     /* lr / (1 - beta1^step) */
-    double root_of_bias2; /* sqrt(1 - beta2^step) */
-} eddy_adam_numbers;
+#include <kernels/optimise.h>
 
 /* Parameters, gradients and the optimiser's states, of f32 or f64; all but the gradients are updated in place. */
 typedef struct eddy_optimise_ops {
