@@ -6,8 +6,6 @@
 #define EDDY_KERNELS_OPTIMISE_H
 
 #include <base/builtin.h>
-#include <kernels/attributes.h>
-#include <math.h>
 
 /* All values that do not depend on the element, in double; f32 rounds each of them once. */
 typedef struct eddy_sgd_numbers {
@@ -25,21 +23,6 @@ typedef struct eddy_adam_numbers {
     double step_size;     /* lr / (1 - beta1^step) */
     double root_of_bias2; /* sqrt(1 - beta2^step) */
 } eddy_adam_numbers;
-
-/* Of step number `step`, from 1 on. `is_decoupled`: AdamW, in which the parameter shrinks by itself. */
-EDDY_SCALAR eddy_adam_numbers eddy_adam_numbers_of(const eddy_attributes_adam_step *attributes,
-                                                   bool is_decoupled, int64_t step) {
-    double lr = attributes->lr, weight_decay = attributes->weight_decay;
-    eddy_adam_numbers numbers;
-    numbers.beta1 = attributes->beta1;
-    numbers.beta2 = attributes->beta2;
-    numbers.eps = attributes->eps;
-    numbers.weight_decay = is_decoupled ? 0 : weight_decay;
-    numbers.shrink = is_decoupled ? 1 - lr * weight_decay : 1;
-    numbers.step_size = lr / (1 - pow(numbers.beta1, (double)step));
-    numbers.root_of_bias2 = eddy_sqrt_f64(1 - pow(numbers.beta2, (double)step));
-    return numbers;
-}
 
 /* Each takes the parameter p, the gradient g and the states of an element, and updates all but g. */
 #define EDDY_OPTIMISE_STEPS(tag, real)                                                             \

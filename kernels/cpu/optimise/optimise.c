@@ -6,6 +6,7 @@
 #include <kernels/cost.h>
 #include <kernels/cpu/chunk.h>
 #include <kernels/cpu/kernels.h>
+#include <kernels/cpu/optimise/adam.h>
 #include <kernels/cpu/optimise/optimise_block.h>
 #include <kernels/cpu/walk.h>
 
@@ -131,7 +132,7 @@ static void adam(const eddy_kernel_call *call, bool is_decoupled) {
     EDDY_ASSERT(call->view_count % 4 == 1);
     int64_t *steps = call->views[call->view_count - 1].data;
     step work = {.call = call, .items = call->view_count / 4, .lists = 4};
-    work.adam = eddy_adam_numbers_of(attributes, is_decoupled, *steps + 1);
+    work.adam = eddy_adam_step_numbers(attributes, is_decoupled, *steps + 1);
     optimise_run_slices(&work);
     *steps += 1;
 }
