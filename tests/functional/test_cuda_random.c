@@ -118,6 +118,19 @@ Test(cuda_random, integers_of_every_range, .timeout = 300) {
     twin_expect_no_findings();
 }
 
+Test(cuda_random, permutations, .timeout = 300) {
+    static const int64_t counts[] = {0, 1, 2, 3, 255, 256, 257, 20000};
+    EACH_DRAWING(d, 200) {
+        int64_t count = round_ < 16 ? counts[round_ / 2] : random_below(600);
+        eddy_dtype dtype = round_ % 2 ? EDDY_I64 : EDDY_I32;
+        twin_expect_equal(
+            "randperm", eddy_randperm(count, dtype, EDDY_OPTIONS(randperm, .generator = d.here)),
+            eddy_randperm(count, dtype,
+                          EDDY_OPTIONS(randperm, .generator = d.there, .device = TWIN_THERE)));
+    }
+    twin_expect_no_findings();
+}
+
 /* ---- decisions ---- */
 
 static eddy_scalar some_probability(void) {

@@ -1,6 +1,7 @@
 /* What kernels touch that draw random numbers. */
 #include <kernels/cuda/parameters.h>
 #include <kernels/cuda/random.h>
+#include <kernels/cuda/randperm.h>
 #include <tests/fake_cuda/kernels/touches.h>
 
 /* Operands: the inputs, the number, which is no memory, the output. */
@@ -32,3 +33,27 @@ static const int64_t bytes_of_f32 = 4, bytes_of_f64 = 8, bytes_of_f16 = 2, bytes
 #define DECISION(op, name, dtype) FORMS(op, name, 1)
 EDDY_CUDA_RANDOM_FILLS(FILL)
 EDDY_CUDA_RANDOM_DECISIONS(DECISION)
+
+/* ---- randperm ---- */
+
+static void touch_words(const int64_t *words, int64_t count, bool is_write, touch_fn *say,
+                        void *context) {
+    range{0, count * (int64_t)sizeof(*words)}.touch(say, context, words, is_write);
+}
+
+static void touch_lists(const eddy_cuda_shuffle &p, bool is_write, touch_fn *say, void *context) {
+    touch_words(p.drawn, p.count, is_write, say, context);
+    touch_words(p.heads, p.count, is_write, say, context);
+    touch_words(p.links, p.count, is_write, say, context);
+}
+
+static void touch_follow(const eddy_cuda_shuffle &p, int64_t bytes, touch_fn *say, void *context) {
+    touch_lists(p, false, say, context);
+    range out = {0, bytes};
+    out.reach(p.count - 1, p.stride);
+    out.touch(say, context, p.out, true);
+}
+
+TOUCHES(eddy_randperm_link, eddy_cuda_shuffle, touch_lists, true)
+#define FOLLOW(bits) TOUCHES(eddy_randperm_follow_##bits, eddy_cuda_shuffle, touch_follow, bits / 8)
+EDDY_CUDA_RANDPERM_FOLLOWS(FOLLOW)
