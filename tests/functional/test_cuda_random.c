@@ -52,6 +52,14 @@ static eddy_shape some_shape(void) {
     return twin_shape(4, 9);
 }
 
+/* Returns whether both failed; if not, they are equal. */
+static bool has_failed_alike(const char *what, eddy_tensor *here, eddy_tensor *there) {
+    if (twin_fail_alike(here, there))
+        return true;
+    twin_expect_equal(what, here, there);
+    return false;
+}
+
 /* ---- fills ---- */
 
 Test(cuda_random, uniform_and_normal_numbers, .timeout = 300) {
@@ -178,18 +186,15 @@ Test(cuda_random, decisions_about_long_rows, .timeout = 300) {
     twin_expect_no_findings();
 }
 
-/* Probabilities, of which some are none. Returns how many calls failed. */
-static int toss(const drawing *d, eddy_dtype dtype, bool is_fit) {
+/* Probabilities, of which some are none. Returns whether the call failed. */
+static bool toss(const drawing *d, eddy_dtype dtype, bool is_fit) {
     twin x = is_fit ? twin_indices(EDDY_I32, some_shape(), 0, 64)
                     : twin_indices(EDDY_I32, some_shape(), -1, 80);
     twin p = {eddy_mul_s(eddy_cast(x.here, dtype), EDDY_S(0x1p-6)),
               eddy_mul_s(eddy_cast(x.there, dtype), EDDY_S(0x1p-6))};
     eddy_tensor *here = eddy_bernoulli(p.here, EDDY_OPTIONS(bernoulli, .generator = d->here)),
                 *there = eddy_bernoulli(p.there, EDDY_OPTIONS(bernoulli, .generator = d->there));
-    if (!is_fit)
-        return twin_fail_alike(here, there);
-    twin_expect_equal("bernoulli", here, there);
-    return 0;
+    return has_failed_alike("bernoulli", here, there);
 }
 
 Test(cuda_random, tosses_and_what_is_no_probability, .timeout = 300) {
@@ -215,6 +220,91 @@ Test(cuda_random, nan_is_no_probability) {
     }
     (void)eddy_sync(EDDY_FOREVER);
     eddy_error_take(NULL);
+    twin_expect_no_findings();
+}
+
+/* ---- draws ---- */
+
+/* Rows of weights, of a few values each. TINY: so small that exponential variables are infinite, and only the order of classes counts. */
+typedef enum weighing { PLAIN, SPARSE, TINY, BAD, WEIGHINGS } weighing;
+
+static double some_weight(weighing kind) {
+    double plain = (double)random_below(1000) * 0x1p-6;
+    switch (kind) {
+    case SPARSE:
+        return random_below(4) == 0 ? plain : 0;
+    case TINY:
+        return random_below(3) == 0 ? plain : 0x1p-1070;
+    case BAD:
+        return random_below(200) > 0  ? plain
+               : random_below(3) == 0 ? NAN
+               : random_below(2) == 0 ? INFINITY
+                                      : -1;
+    default:
+        return plain;
+    }
+}
+
+static twin make_weights(eddy_dtype dtype, eddy_shape shape, weighing kind) {
+    int64_t count = shape.dims[0] * (shape.rank == 2 ? shape.dims[1] : 1);
+    int bytes = (int)eddy_dtype_bytes(dtype);
+    char *elements = malloc((size_t)(count * bytes + 1));
+    for (int64_t i = 0; i < count; i++)
+        eddy_dtype_store_f64(dtype, elements + i * bytes, some_weight(kind));
+    twin made = twin_of(elements, shape, dtype);
+    free(elements);
+    return made;
+}
+
+/* Draws of the weights, which may be turned. Returns whether it failed. */
+static bool draw(const drawing *d, eddy_shape shape, weighing kind, int64_t draws, bool again) {
+    twin weights = make_weights(floats[random_below(4)], shape, kind);
+    if (shape.rank == 2 && random_below(3) == 0)
+        weights =
+            (twin){eddy_transpose(eddy_contiguous(eddy_transpose(weights.here, 0, 1)), 0, 1),
+                   eddy_transpose(eddy_contiguous(eddy_transpose(weights.there, 0, 1)), 0, 1)};
+    eddy_tensor *here = eddy_multinomial(
+                    weights.here, draws,
+                    EDDY_OPTIONS(multinomial, .has_replacement = again, .generator = d->here)),
+                *there = eddy_multinomial(
+                    weights.there, draws,
+                    EDDY_OPTIONS(multinomial, .has_replacement = again, .generator = d->there));
+    return has_failed_alike("multinomial", here, there);
+}
+
+static void expect_draws(bool again) {
+    int failed = 0, drawn = 0;
+    EACH_DRAWING(d, 200) {
+        int64_t classes = 1 + random_below(random_below(4) == 0 ? 3000 : 70),
+                draws = 1 + random_below(random_below(2) == 0 ? classes : 4);
+        eddy_shape shape =
+            random_below(4) == 0 ? EDDY_SHAPE(classes) : EDDY_SHAPE(random_below(9), classes);
+        draws = !again && draws > classes ? classes : draws;
+        bool has_failed = draw(&d, shape, (weighing)random_below(WEIGHINGS), draws, again);
+        failed += has_failed;
+        drawn += !has_failed;
+    }
+    cr_assert(failed > 20 && drawn > 50, "%d failed, %d did not", failed, drawn);
+    (void)eddy_sync(EDDY_FOREVER);
+    eddy_error_take(NULL);
+    twin_expect_no_findings();
+}
+
+Test(cuda_random, draws_with_replacement, .timeout = 300) {
+    expect_draws(true);
+}
+
+Test(cuda_random, draws_without_replacement, .timeout = 300) {
+    expect_draws(false);
+}
+
+/* Around the pieces of rows that are summed side by side, and more rows than blocks of threads. */
+Test(cuda_random, draws_from_rows_of_every_length, .timeout = 300) {
+    static const int64_t lengths[] = {1, 63, 64, 65, 128, 129, 2047, 2048, 2049, 4097};
+    EACH_DRAWING(d, 20) {
+        int64_t classes = lengths[round_ / 2];
+        draw(&d, EDDY_SHAPE(classes > 200 ? 3 : 75, classes), PLAIN, 1, round_ % 2);
+    }
     twin_expect_no_findings();
 }
 

@@ -75,6 +75,9 @@ inline unsigned atomicCAS_system(unsigned *at, unsigned expected, unsigned value
     __atomic_compare_exchange_n(at, &expected, value, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
     return expected;
 }
+inline unsigned long long atomicAdd(unsigned long long *at, unsigned long long value) {
+    return __atomic_fetch_add(at, value, __ATOMIC_RELAXED);
+}
 inline unsigned long long atomicExch(unsigned long long *at, unsigned long long value) {
     return __atomic_exchange_n(at, value, __ATOMIC_RELAXED);
 }

@@ -1,4 +1,5 @@
 /* What kernels touch that draw random numbers. */
+#include <kernels/cuda/multinomial.h>
 #include <kernels/cuda/parameters.h>
 #include <kernels/cuda/random.h>
 #include <kernels/cuda/randperm.h>
@@ -57,3 +58,26 @@ static void touch_follow(const eddy_cuda_shuffle &p, int64_t bytes, touch_fn *sa
 TOUCHES(eddy_randperm_link, eddy_cuda_shuffle, touch_lists, true)
 #define FOLLOW(bits) TOUCHES(eddy_randperm_follow_##bits, eddy_cuda_shuffle, touch_follow, bits / 8)
 EDDY_CUDA_RANDPERM_FOLLOWS(FOLLOW)
+
+/* ---- multinomial ---- */
+
+/* What lies row by row, and the output. */
+static void touch_multinomial(const eddy_cuda_multinomial_call &p, bool writes_weights,
+                              bool writes_out, touch_fn *say, void *context) {
+    range{0, p.rows * p.classes * (int64_t)sizeof(double)}.touch(say, context, p.weights,
+                                                                 writes_weights);
+    if (p.totals)
+        range{0, p.rows * (int64_t)sizeof(*p.totals)}.touch(say, context, p.totals, writes_weights);
+    else if (writes_out)
+        range{0, p.rows * p.draws * (int64_t)sizeof(*p.chosen)}.touch(say, context, p.chosen, true);
+    range out = {0, sizeof(int64_t)};
+    out.reach(p.rows - 1, p.row_stride);
+    out.reach(p.draws - 1, p.draw_stride);
+    if (writes_out)
+        out.touch(say, context, p.out, true);
+}
+
+TOUCHES(eddy_multinomial_sum, eddy_cuda_multinomial_call, touch_multinomial, true, false)
+TOUCHES(eddy_multinomial_search, eddy_cuda_multinomial_call, touch_multinomial, false, true)
+TOUCHES(eddy_multinomial_keys, eddy_cuda_multinomial_call, touch_multinomial, true, false)
+TOUCHES(eddy_multinomial_choose, eddy_cuda_multinomial_call, touch_multinomial, false, true)
