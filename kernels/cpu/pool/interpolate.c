@@ -7,17 +7,11 @@
 #include <kernels/cpu/kernels.h>
 #include <kernels/cpu/pool/pool_plan.h>
 #include <kernels/cpu/walk.h>
-#include <math.h>
+#include <kernels/interpolate.h>
 #include <string.h>
 
 #define SLICE_ELEMENTS 32768
 #define CHUNK 256
-
-/* The source of an output along an axis: two neighbours, and the weight of the second. */
-typedef struct tap {
-    int64_t low, high;
-    double share;
-} tap;
 
 typedef union chunk {
     _Alignas(64) float f32[CHUNK];
@@ -37,30 +31,16 @@ typedef struct interpolate_plan {
 typedef struct interpolation {
     const interpolate_plan *plan;
     eddy_image small,
-        large;           /* image and output; in the gradient, what is written and what is read */
-    tap *rows, *columns; /* for each output row and column, in the workspace */
+        large; /* image and output; in the gradient, what is written and what is read */
+    eddy_tap *rows, *columns; /* for each output row and column, in the workspace */
 } interpolation;
 
-static tap nearest(const eddy_attributes_interpolate *a, int64_t in, int64_t out, int64_t o) {
-    int64_t at = a->scale > 0 ? (int64_t)floor((double)o / a->scale) : o * in / out;
-    at = eddy_min_i64(at, in - 1);
-    return (tap){at, at, 0};
-}
-
-static tap bilinear(const eddy_attributes_interpolate *a, int64_t in, int64_t out, int64_t o) {
-    double place;
-    if (a->aligns_corners)
-        place = out > 1 ? (double)o * ((double)(in - 1) / (double)(out - 1)) : 0;
-    else
-        place = fmax(
-            0, (a->scale > 0 ? 1 / a->scale : (double)in / (double)out) * ((double)o + 0.5) - 0.5);
-    int64_t low = eddy_min_i64((int64_t)place, in - 1);
-    return (tap){low, eddy_min_i64(low + 1, in - 1), place - (double)low};
-}
-
-static void fill_taps(const eddy_attributes_interpolate *a, int64_t in, int64_t out, tap *taps) {
+static void fill_taps(const eddy_attributes_interpolate *a, int64_t in, int64_t out,
+                      eddy_tap *taps) {
+    const eddy_tap_axis axis = {in, out, a->scale, a->mode == EDDY_MODE_BILINEAR,
+                                a->aligns_corners};
     for (int64_t o = 0; o < out; o++)
-        taps[o] = a->mode == EDDY_MODE_NEAREST ? nearest(a, in, out, o) : bilinear(a, in, out, o);
+        taps[o] = eddy_tap_of(&axis, o);
 }
 
 static int64_t distance(int64_t stride) {
@@ -83,7 +63,7 @@ static void begin(interpolation *p, const eddy_kernel_call *call) {
 }
 
 static size_t taps_bytes(const eddy_image *large) {
-    return ((size_t)(large->height + large->width) * sizeof(tap) + 63) / 64 * 64;
+    return ((size_t)(large->height + large->width) * sizeof(eddy_tap) + 63) / 64 * 64;
 }
 
 static int64_t bytes_of_line(const eddy_image *to, bool by_channels) {
@@ -131,7 +111,7 @@ DOUBLE(uint64_t)
 
 static void copy_columns(const interpolation *p, int64_t n, int64_t c, int64_t oh) {
     const eddy_image *x = &p->small, *out = &p->large;
-    const tap *columns = p->columns;
+    const eddy_tap *columns = p->columns;
     const char *from = eddy_image_at(x, n, c, p->rows[oh].low, 0);
     char *to = eddy_image_at(out, n, c, oh, 0);
     int64_t step = x->column_stride, out_step = out->column_stride;
@@ -173,7 +153,7 @@ static void copy_channels(const interpolation *p, int64_t n, int64_t oh) {
         corners[0].field[i] = top * (1 - down) + bottom * down;                                    \
     }
 
-static void mix(const interpolation *p, chunk *corners, const tap *row, const double *shares,
+static void mix(const interpolation *p, chunk *corners, const eddy_tap *row, const double *shares,
                 int64_t count) {
     if (p->plan->compute == EDDY_F64)
         MIX(double, f64)
@@ -193,7 +173,7 @@ static void load_element(const interpolation *p, chunk *to, int64_t i, const edd
 
 static void mix_columns(const interpolation *p, int64_t n, int64_t c, int64_t oh) {
     const eddy_image *x = &p->small, *out = &p->large;
-    const tap *row = &p->rows[oh];
+    const eddy_tap *row = &p->rows[oh];
     const char *top = eddy_image_at(x, n, c, row->low, 0),
                *bottom = eddy_image_at(x, n, c, row->high, 0);
     chunk corners[4];
@@ -201,7 +181,7 @@ static void mix_columns(const interpolation *p, int64_t n, int64_t c, int64_t oh
     for (int64_t w = 0; w < out->width; w += CHUNK) {
         int64_t count = eddy_min_i64(CHUNK, out->width - w);
         for (int64_t i = 0; i < count; i++) {
-            const tap *column = &p->columns[w + i];
+            const eddy_tap *column = &p->columns[w + i];
             int64_t left = column->low * x->column_stride, right = column->high * x->column_stride;
             load_element(p, &corners[0], i, x, eddy_chunk_at(top, x->dtype, left));
             load_element(p, &corners[1], i, x, eddy_chunk_at(top, x->dtype, right));
@@ -217,11 +197,11 @@ static void mix_columns(const interpolation *p, int64_t n, int64_t c, int64_t oh
 
 static void mix_channels(const interpolation *p, int64_t n, int64_t oh) {
     const eddy_image *x = &p->small, *out = &p->large;
-    const tap *row = &p->rows[oh];
+    const eddy_tap *row = &p->rows[oh];
     chunk corners[4];
     double shares[CHUNK];
     for (int64_t w = 0; w < out->width; w++) {
-        const tap *column = &p->columns[w];
+        const eddy_tap *column = &p->columns[w];
         for (int i = 0; i < CHUNK; i++)
             shares[i] = column->share;
         for (int64_t c = 0; c < x->channels; c += CHUNK) {
@@ -270,32 +250,6 @@ static void interpolate_run(const eddy_kernel_call *call) {
 
 /* ---- backward ---- */
 
-/* Outputs *begin .. *end - 1 may have element i of an axis among their two neighbours: taps are in ascending order. */
-static void touching(const tap *taps, int64_t out, int64_t i, int64_t *begin, int64_t *end) {
-    int64_t low = 0, high = out;
-    while (low < high) {
-        int64_t middle = (low + high) / 2;
-        if (taps[middle].high < i)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    *begin = low;
-    high = out;
-    while (low < high) {
-        int64_t middle = (low + high) / 2;
-        if (taps[middle].low <= i)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    *end = low;
-}
-
-static double weight(const tap *t, int64_t i) {
-    return (t->low == i ? 1 - t->share : 0) + (t->high == i ? t->share : 0);
-}
-
 static void clear(chunk *values) {
     for (int i = 0; i < CHUNK; i++)
         values->f64[i] = 0;
@@ -308,17 +262,17 @@ static void gather_columns(const interpolation *p, int64_t n, int64_t c, int64_t
     int64_t top, bottom, left, right, unused;
     chunk sum, terms;
     clear(&sum);
-    touching(p->rows, grad->height, h, &top, &bottom);
-    touching(p->columns, grad->width, w, &left, &unused);
-    touching(p->columns, grad->width, w + count - 1, &unused, &right);
+    eddy_taps_touching(p->rows, grad->height, h, &top, &bottom);
+    eddy_taps_touching(p->columns, grad->width, w, &left, &unused);
+    eddy_taps_touching(p->columns, grad->width, w + count - 1, &unused, &right);
     for (int64_t oh = top; oh < bottom; oh++)
         for (int64_t ow = left; ow < right; ow++) {
-            const tap *column = &p->columns[ow];
-            double down = weight(&p->rows[oh], h);
+            const eddy_tap *column = &p->columns[ow];
+            double down = eddy_tap_weight(&p->rows[oh], h);
             load_element(p, &terms, 0, grad, eddy_image_at(grad, n, c, oh, ow));
             for (int64_t i = eddy_max_i64(column->low, w); i <= column->high && i < w + count;
                  i++) {
-                double share = down * weight(column, i);
+                double share = down * eddy_tap_weight(column, i);
                 if (p->plan->compute == EDDY_F64)
                     sum.f64[i - w] += share * terms.f64[0];
                 else
@@ -336,11 +290,11 @@ static void gather_channels(const interpolation *p, int64_t n, int64_t c, int64_
     int64_t top, bottom, left, right;
     chunk sum, terms;
     clear(&sum);
-    touching(p->rows, grad->height, h, &top, &bottom);
-    touching(p->columns, grad->width, w, &left, &right);
+    eddy_taps_touching(p->rows, grad->height, h, &top, &bottom);
+    eddy_taps_touching(p->columns, grad->width, w, &left, &right);
     for (int64_t oh = top; oh < bottom; oh++)
         for (int64_t ow = left; ow < right; ow++) {
-            double share = weight(&p->rows[oh], h) * weight(&p->columns[ow], w);
+            double share = eddy_tap_weight(&p->rows[oh], h) * eddy_tap_weight(&p->columns[ow], w);
             eddy_chunk_load(p->plan->compute, &terms, grad->dtype,
                             eddy_image_at(grad, n, c, oh, ow), grad->channel_stride, count);
             for (int64_t i = 0; i < count; i++)

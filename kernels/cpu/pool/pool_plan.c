@@ -32,14 +32,10 @@ void eddy_image_prefetch_rows(const eddy_image *image, int64_t n, int64_t first,
         eddy_prefetch((uintptr_t)eddy_image_at(image, n, 0, h, 0), bytes);
 }
 
-static int64_t divide_up(int64_t a, int64_t b) {
-    return (a + b - 1) / b;
-}
-
 /* Windows of one size without gaps or overlap are the windows of a plain pool. */
 static eddy_pool_axis adaptive_axis(int64_t in, int64_t out) {
     bool is_even = out > 0 && in % out == 0;
-    int64_t size = is_even ? in / out : divide_up(in, eddy_max_i64(1, out)) + 1;
+    int64_t size = is_even ? in / out : eddy_pool_divide_up(in, eddy_max_i64(1, out)) + 1;
     return (eddy_pool_axis){.in = in,
                             .out = out,
                             .kernel = size,
@@ -72,55 +68,23 @@ eddy_pool_axis eddy_pool_axis_width(const eddy_attributes_pool *attributes, int6
                             .dilation = attributes->dilation.width};
 }
 
-eddy_pool_window eddy_pool_window_of(const eddy_pool_axis *axis, int64_t o) {
-    if (axis->is_adaptive) {
-        int64_t first = o * axis->in / axis->out;
-        return (eddy_pool_window){first, divide_up((o + 1) * axis->in, axis->out) - first};
-    }
-    int64_t start = o * axis->stride - axis->padding;
-    int64_t skipped = start < 0 ? -start : 0;
-    if (axis->dilation > 1)
-        skipped = divide_up(skipped, axis->dilation);
-    int64_t first = start + skipped * axis->dilation;
-    int64_t inside = axis->in - first;
-    if (axis->dilation > 1)
-        inside = inside > 0 ? (inside - 1) / axis->dilation + 1 : 0;
-    return (eddy_pool_window){first, eddy_min_i64(axis->kernel - skipped, inside)};
-}
-
 void eddy_pool_whole(const eddy_pool_axis *axis, int64_t *begin, int64_t *end) {
     int64_t last = axis->in - 1 - (axis->kernel - 1) * axis->dilation +
                    axis->padding; /* the last start of a whole window */
     *begin = *end = 0;
     if (axis->is_adaptive || last < 0)
         return;
-    *begin = eddy_min_i64(divide_up(axis->padding, axis->stride), axis->out);
+    *begin = eddy_min_i64(eddy_pool_divide_up(axis->padding, axis->stride), axis->out);
     *end = eddy_max_i64(*begin, eddy_min_i64(last / axis->stride + 1, axis->out));
 }
 
-void eddy_pool_covering(const eddy_pool_axis *axis, int64_t i, int64_t *begin, int64_t *end) {
-    if (axis->is_adaptive) {
-        *begin = i * axis->out / axis->in;
-        *end = divide_up((i + 1) * axis->out, axis->in);
-        return;
-    }
-    int64_t from = i + axis->padding, first = from - axis->kernel + 1;
-    *begin = first > 0 ? divide_up(first, axis->stride) : 0;
-    *end = eddy_min_i64(axis->out, from / axis->stride + 1);
-}
-
-/* Elements of a window, including those in the padding but not those beyond it. */
-static int64_t padded_count(const eddy_pool_axis *axis, int64_t o) {
-    int64_t start = o * axis->stride - axis->padding;
-    return eddy_min_i64(axis->kernel, axis->in + axis->padding - start);
+eddy_pool_counting eddy_pool_counting_of(const eddy_attributes_pool *attributes) {
+    if (attributes == NULL)
+        return (eddy_pool_counting){.excludes_padding = true};
+    return (eddy_pool_counting){attributes->divisor_override, attributes->excludes_padding};
 }
 
 double eddy_pool_divisor(const eddy_attributes_pool *attributes, const eddy_pool_axis *height,
                          const eddy_pool_axis *width, int64_t oh, int64_t ow) {
-    if (attributes != NULL && attributes->divisor_override != 0)
-        return (double)attributes->divisor_override;
-    if (attributes != NULL && !attributes->excludes_padding)
-        return (double)padded_count(height, oh) * (double)padded_count(width, ow);
-    return (double)eddy_pool_window_of(height, oh).count *
-           (double)eddy_pool_window_of(width, ow).count;
+    return eddy_pool_divisor_of(eddy_pool_counting_of(attributes), height, width, oh, ow);
 }
