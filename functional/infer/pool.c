@@ -146,6 +146,8 @@ eddy_status eddy_infer_max_pool2d_backward(eddy_infer *infer) {
     const eddy_shape *grad = &infer->inputs[0].shape, *shape = &arguments->shape;
     eddy_status status = check_image(infer, 0);
     if (status == EDDY_OK)
+        status = eddy_check_float(infer, 0);
+    if (status == EDDY_OK)
         status = eddy_check_index(infer, 1);
     if (status == EDDY_OK)
         status = eddy_check_same_shape(infer, 0, 1);
