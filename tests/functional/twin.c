@@ -1,6 +1,7 @@
 #include <base/dtype.h>
 #include <criterion/criterion.h>
 #include <dlfcn.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <tests/functional/random.h>
@@ -108,6 +109,12 @@ eddy_shape twin_shape(int32_t rank, int64_t most) {
 
 /* ---- comparing ---- */
 
+static bool is_same(eddy_dtype dtype, const void *one, const void *other) {
+    return memcmp(one, other, eddy_dtype_bytes(dtype)) == 0 ||
+           (eddy_dtype_is_float(dtype) && isnan(eddy_dtype_load_f64(dtype, one)) &&
+            isnan(eddy_dtype_load_f64(dtype, other)));
+}
+
 void twin_expect_equal(const char *what, eddy_tensor *here, eddy_tensor *there) {
     eddy_error error = {0};
     if (!here || !there)
@@ -125,10 +132,10 @@ void twin_expect_equal(const char *what, eddy_tensor *here, eddy_tensor *there) 
         eddy_error_take(&error);
     cr_assert(!read && !read_there, "%s: %s", what, error.message);
     for (int64_t i = 0; i < count; i++)
-        cr_assert_eq(memcmp(a + i * size, b + i * size, (size_t)size), 0,
-                     "%s, %s, seed %llu: element %lld of %lld differs", what,
-                     eddy_dtype_name(eddy_dtype_of(here)), (unsigned long long)random_seed(),
-                     (long long)i, (long long)count);
+        cr_assert(is_same(eddy_dtype_of(here), a + i * size, b + i * size),
+                  "%s, %s, seed %llu: element %lld of %lld differs", what,
+                  eddy_dtype_name(eddy_dtype_of(here)), (unsigned long long)random_seed(),
+                  (long long)i, (long long)count);
     free(a);
     free(b);
 }

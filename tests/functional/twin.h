@@ -32,7 +32,7 @@ twin twin_indices(eddy_dtype dtype, eddy_shape shape, int64_t least, int64_t mos
 /* The same, of finite numbers that are neither large nor, if they are written as floats, round. */
 twin twin_numbers(eddy_dtype dtype, eddy_shape shape, bool is_written);
 
-/* Fails the test unless both are there, with one shape and the same bits. */
+/* Fails the test unless both are there, with one shape and the same bits. Any two NaNs are the same. */
 void twin_expect_equal(const char *what, eddy_tensor *here, eddy_tensor *there);
 
 /* A rank of up to `rank`, dims of up to `most`, rarely 0. */
