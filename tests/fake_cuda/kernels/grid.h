@@ -119,6 +119,13 @@ template <class value> value __shfl_down_sync(unsigned mask, value mine, unsigne
 template <class value> value __shfl_xor_sync(unsigned mask, value mine, unsigned bits) {
     return __shfl_sync(mask, mine, eddy_grid_lane() ^ bits);
 }
+/* The lanes that have the same value. */
+template <class value> unsigned __match_any_sync(unsigned mask, value mine) {
+    unsigned same = 0;
+    for (unsigned lane = 0; lane < 32; lane++)
+        same |= (unsigned)(__shfl_sync(mask, mine, lane) == mine) << lane;
+    return same;
+}
 
 #include <tests/fake_cuda/kernels/reduce_touches.h>
 
