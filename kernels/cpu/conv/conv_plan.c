@@ -29,40 +29,6 @@ eddy_conv_image eddy_conv_image_of(const eddy_op_view *view) {
                              .column_stride = strides[2]};
 }
 
-eddy_conv_axis eddy_conv_axis_forward(const eddy_conv_window *window, int64_t count) {
-    return (eddy_conv_axis){.start = 0,
-                            .step = 1,
-                            .count = count,
-                            .reach = window->stride,
-                            .offset = -window->padding,
-                            .offset_step = window->dilation,
-                            .tap = 0,
-                            .tap_step = 1,
-                            .tap_count = window->size};
-}
-
-/* Element k of the window at place o of the result reads element (o + padding - k * dilation) / stride of the input, if
- * that is an integer. It is one for every (stride / gcd)-th k, or for none. */
-eddy_conv_axis eddy_conv_axis_transposed(const eddy_conv_window *window, int64_t size,
-                                         int64_t phase) {
-    int64_t stride = window->stride, each = stride / eddy_gcd_i64(window->dilation, stride);
-    eddy_conv_axis axis = {.start = phase,
-                           .step = stride,
-                           .count = (size - phase + stride - 1) / stride,
-                           .reach = 1,
-                           .tap_step = each,
-                           .offset_step = -(window->dilation * each / stride)};
-    int64_t place = phase + window->padding;
-    while (axis.tap < each && axis.tap < window->size &&
-           (place - axis.tap * window->dilation) % stride != 0)
-        axis.tap++;
-    if (axis.tap < each && axis.tap < window->size) {
-        axis.tap_count = (window->size - axis.tap + each - 1) / each;
-        axis.offset = (place - axis.tap * window->dilation) / stride;
-    }
-    return axis;
-}
-
 static void init(eddy_conv_plan *plan, const eddy_op_view *x, const eddy_op_view *weight,
                  const eddy_op_view *out, const eddy_attributes_conv *attributes) {
     *plan = (eddy_conv_plan){

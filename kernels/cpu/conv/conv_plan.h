@@ -4,13 +4,13 @@
  * A place is a position (row, column) in an image. The result of a group of channels at a place is the product of the
  * weights, one row for each channel, with the column of elements that the window at the place reads (K. Chellapilla, S.
  * Puri, P. Simard, "High performance convolutional neural networks for document processing", 2006). Columns are gathered
- * for a tile of places at a time (conv_gather.h). A transposed convolution is split into phases. Places of the result that
- * are equal modulo the stride use the same elements of the window, and a step of one stride between them is a step of one
- * element in the input. So each phase is a convolution of its own, without gaps. */
+ * for a tile of places at a time (conv_gather.h). A transposed convolution is split into phases, each a convolution of its
+ * own (kernels/conv.h). */
 #ifndef EDDY_KERNELS_CPU_CONV_PLAN_H
 #define EDDY_KERNELS_CPU_CONV_PLAN_H
 
 #include <kernels/attributes.h>
+#include <kernels/conv.h>
 #include <kernels/kernel.h>
 
 /* [N, C, H, W]; N is 1 if the view has no such dim. */
@@ -30,24 +30,6 @@ typedef struct eddy_conv_weight {
     int64_t height, width;
     int64_t group_stride, to_stride, from_stride, row_stride, column_stride;
 } eddy_conv_weight;
-
-/* One phase along one axis. Place i of the phase has index start + i * step in the result. At tap t it reads index i *
- * reach + offset + t * offset_step of the input. Tap t is element tap + t * tap_step of the window. */
-typedef struct eddy_conv_axis {
-    int64_t start, step, count;
-    int64_t reach, offset, offset_step;
-    int64_t tap, tap_step, tap_count;
-} eddy_conv_axis;
-
-typedef struct eddy_conv_window {
-    int64_t size, stride, padding, dilation;
-} eddy_conv_window;
-
-/* The only phase of a convolution with `count` places. */
-eddy_conv_axis eddy_conv_axis_forward(const eddy_conv_window *window, int64_t count);
-/* Phase number `phase`, below the stride, of a transposed convolution whose result has `size` places. */
-eddy_conv_axis eddy_conv_axis_transposed(const eddy_conv_window *window, int64_t size,
-                                         int64_t phase);
 
 typedef struct eddy_conv_plan {
     eddy_conv_image from, to;
