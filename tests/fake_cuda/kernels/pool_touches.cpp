@@ -1,17 +1,7 @@
 /* What pools and interpolate touch. */
 #include <kernels/cuda/interpolate.h>
 #include <kernels/cuda/pool.h>
-#include <tests/fake_cuda/kernels/touches.h>
-
-/* From the least to the greatest byte, unless there are no such planes. */
-static void touch_planes(const eddy_cuda_planes &planes, int64_t bytes, bool is_write,
-                         touch_fn *say, void *context) {
-    range all = {0, bytes};
-    for (int d = 0; d < EDDY_CUDA_AXES; d++)
-        all.reach(planes.sizes[d] - 1, planes.strides[d]);
-    if (planes.data != nullptr)
-        all.touch(say, context, planes.data, is_write);
-}
+#include <tests/fake_cuda/kernels/planes_touches.h>
 
 static void touch_pool(const eddy_cuda_pool &p, int64_t bytes, touch_fn *say, void *context) {
     touch_planes(p.image, bytes, false, say, context);
