@@ -22,6 +22,8 @@ typedef struct eddy_walk_cursor {
     int64_t offsets[EDDY_WALK_OPERANDS];
 } eddy_walk_cursor;
 
+/* The dims that views broadcast to, which they do. Returns how many. */
+int32_t eddy_walk_joint_dims(const eddy_op_view *views, int32_t count, int64_t *dims);
 /* Starts a walk over `dims` without operands. */
 void eddy_walk_init(eddy_walk *walk, int32_t rank, const int64_t *dims);
 /* The joint shape of that at *rank and *shape, which has place for EDDY_RANK_MAX dims, and of a view that broadcasts with it. */

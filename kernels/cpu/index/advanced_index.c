@@ -81,24 +81,8 @@ static void advanced_index_run_slices(const eddy_kernel_call *call, int64_t coun
         call->team->parallel_for(call->team, count, grain, slice, work);
 }
 
-/* The dims that the indices broadcast to. */
-static int32_t joint_dims(const eddy_op_view *indices, int32_t count, int64_t *dims) {
-    int32_t rank = 0;
-    for (int32_t i = 0; i < count; i++)
-        rank = indices[i].rank > rank ? indices[i].rank : rank;
-    for (int32_t d = 0; d < rank; d++) {
-        dims[d] = 1;
-        for (int32_t i = 0; i < count; i++) {
-            int32_t own = d - (rank - indices[i].rank);
-            if (own >= 0 && indices[i].shape[own] != 1)
-                dims[d] = indices[i].shape[own];
-        }
-    }
-    return rank;
-}
-
 static void index_walk(eddy_walk *walk, const eddy_op_view *indices, int32_t count) {
-    walk->rank = joint_dims(indices, count, walk->dims);
+    walk->rank = eddy_walk_joint_dims(indices, count, walk->dims);
     walk->operand_count = 0;
     for (int32_t i = 0; i < count; i++)
         eddy_walk_add_broadcast(walk, &indices[i]);
@@ -266,7 +250,8 @@ static void lay_out_put(eddy_scatter_layout *layout, const eddy_op_view *indices
                         int32_t index_count, const eddy_op_view *values) {
     int64_t dims[EDDY_RANK_MAX], counted[EDDY_RANK_MAX], strides[EDDY_RANK_MAX],
         zeros[EDDY_RANK_MAX] = {0}, step = 1;
-    int32_t joint = joint_dims(indices, index_count, dims), inner = layout->out->rank - index_count;
+    int32_t joint = eddy_walk_joint_dims(indices, index_count, dims),
+            inner = layout->out->rank - index_count;
     for (int32_t d = joint - 1; d >= 0; d--) {
         counted[d] = step;
         step *= dims[d];

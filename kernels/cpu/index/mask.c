@@ -92,17 +92,6 @@ static void masked_fill_run(const eddy_kernel_call *call) {
 
 /* ---- in row-major order ---- */
 
-/* The joint dims of two views that broadcast together. */
-static int32_t joint_dims(const eddy_op_view *a, const eddy_op_view *b, int64_t *dims) {
-    int32_t rank = a->rank > b->rank ? a->rank : b->rank;
-    for (int32_t d = 0; d < rank; d++) {
-        int32_t in_a = d - (rank - a->rank), in_b = d - (rank - b->rank);
-        int64_t dim_a = in_a < 0 ? 1 : a->shape[in_a], dim_b = in_b < 0 ? 1 : b->shape[in_b];
-        dims[d] = dim_a == 1 ? dim_b : dim_a;
-    }
-    return rank;
-}
-
 /* Places of a row of the walk that are processed together. */
 #define PIECE 256
 
@@ -191,7 +180,7 @@ static eddy_status masked_select_prepare(const eddy_kernel_call *call, eddy_kern
     const eddy_op_view *in = &call->views[0], *mask = &call->views[1];
     selection_plan *p = plan->memory;
     int64_t dims[EDDY_RANK_MAX];
-    int32_t rank = joint_dims(in, mask, dims);
+    int32_t rank = eddy_walk_joint_dims(call->views, 2, dims);
     eddy_walk walk;
     eddy_walk_init(&walk, rank, dims);
     eddy_walk_add_broadcast(&walk, in);
