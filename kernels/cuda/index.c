@@ -1,11 +1,14 @@
-/* index_select, gather, embedding and one_hot are walks along the output, in which the index and what is picked from have a stride of 0 where they do not
+/* index_select, gather, index, embedding and one_hot are walks along the output, in which the index and what is picked from have a stride of 0 where they do not
  * follow it. */
 #include <base/dtype.h>
 #include <kernels/attributes.h>
+#include <kernels/cost.h>
 #include <kernels/cuda/images.h>
 #include <kernels/cuda/index.h>
 #include <kernels/cuda/kernels.h>
 #include <kernels/cuda/map.h>
+#include <kernels/cuda/places.h>
+#include <kernels/cuda/view.h>
 
 static eddy_cuda_image image = {.data = eddy_cuda_image_index};
 
@@ -148,19 +151,46 @@ static void run_gather(const eddy_kernel_call *call) {
     pick(call, &work);
 }
 
-/* views: index, weight [V, D], out */
-static void run_embedding(const eddy_kernel_call *call) {
-    const eddy_op_view *index = &call->views[0], *weight = &call->views[1], *out = &call->views[2];
-    picking work;
-    picking_init(&work, weight, index, out);
-    set_axis(&work, 0);
+/* An index names a part: out has the dims of the index, and then those of `in` from `first` on. */
+static void pick_parts(const eddy_kernel_call *call, picking *work, int32_t first) {
+    const eddy_op_view *in = &work->in, *index = &work->index, *out = &work->out;
     int64_t number = eddy_kernel_view_count(index);
     for (int32_t d = 0; d < index->rank; d++) {
         number /= eddy_max_i64(1, index->shape[d]);
-        append_index(&work, index->shape[d], out->strides[d], 0, index->strides[d], number);
+        append_index(work, index->shape[d], out->strides[d], 0, index->strides[d], number);
     }
-    append(&work, weight->shape[1], out->strides[index->rank], weight->strides[1]);
-    pick(call, &work);
+    for (int32_t d = first; d < in->rank; d++)
+        append(work, in->shape[d], out->strides[index->rank + d - first], in->strides[d]);
+    pick(call, work);
+}
+
+/* views: index, weight [V, D], out */
+static void run_embedding(const eddy_kernel_call *call) {
+    picking work;
+    picking_init(&work, &call->views[1], &call->views[0], &call->views[2]);
+    set_axis(&work, 0);
+    pick_parts(call, &work, 1);
+}
+
+/* views: in, indices ..., out */
+static eddy_status prepare_index(const eddy_kernel_call *call, eddy_kernel_plan *plan) {
+    plan->workspace_bytes = eddy_cuda_places_bytes(&call->views[1], call->view_count - 2);
+    plan->cost_ps = eddy_cost_views_ps(call);
+    return EDDY_OK;
+}
+
+static void run_index(const eddy_kernel_call *call) {
+    int32_t count = call->view_count - 2;
+    const eddy_op_view *in = &call->views[0];
+    eddy_cuda_places places;
+    picking work;
+    eddy_cuda_places_find(&places, call, in, &call->views[1], count, call->workspace);
+    picking_init(&work, in, &places.index, &call->views[count + 1]);
+    work.in.data = eddy_cuda_view_at(in, places.first);
+    work.bound = places.bound;
+    work.step = places.step * eddy_dtype_size(in->dtype);
+    work.flags |= places.is_from_end ? EDDY_CUDA_PICK_FROM_END : 0;
+    pick_parts(call, &work, count);
 }
 
 /* ---- one_hot ---- */
@@ -192,5 +222,6 @@ static void run_one_hot(const eddy_kernel_call *call) {
 
 const eddy_kernel eddy_cuda_index_select = {.name = "index_select", .run = run_index_select};
 const eddy_kernel eddy_cuda_gather = {.name = "gather", .run = run_gather};
+const eddy_kernel eddy_cuda_index = {.name = "index", .run = run_index, .prepare = prepare_index};
 const eddy_kernel eddy_cuda_embedding = {.name = "embedding", .run = run_embedding};
 const eddy_kernel eddy_cuda_one_hot = {.name = "one_hot", .run = run_one_hot};

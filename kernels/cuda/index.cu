@@ -1,4 +1,4 @@
-/* index_select, gather, embedding, one_hot. Indices are checked while they are used. */
+/* index_select, gather, index, embedding, one_hot. Indices are checked while they are used. */
 #include <kernels/cuda/fail.cuh>
 #include <kernels/cuda/index.h>
 #include <kernels/cuda/strided.cuh>

@@ -1,4 +1,4 @@
-/* scatter, scatter_add, index_add, embedding_backward: the output is filled with the ground, a copy of the input or zeros, and elements are put into it. Sums of f16 and bf16
+/* scatter, scatter_add, index_add, index_put, embedding_backward: the output is filled with the ground, a copy of the input or zeros, and elements are put into it. Sums of f16 and bf16
  * have an f32 ground in the workspace, so that they are rounded once. */
 #include <base/number.h>
 #include <kernels/attributes.h>
@@ -7,6 +7,7 @@
 #include <kernels/cuda/images.h>
 #include <kernels/cuda/kernels.h>
 #include <kernels/cuda/launch.h>
+#include <kernels/cuda/places.h>
 #include <kernels/cuda/scatter.h>
 #include <kernels/cuda/view.h>
 
@@ -33,6 +34,7 @@ typedef struct scattering {
     bool adds, is_from_end;
     int64_t left_out;
     int64_t step, bound; /* elements of the ground from index to index */
+    int64_t first;       /* elements from its first one to the one of index 0 */
     eddy_op_view ground; /* what is put into */
     int64_t strides[EDDY_RANK_MAX];
     eddy_walk along, rest; /* in elements, by EDDY_CUDA_SCATTER_OUT, ... */
@@ -51,6 +53,7 @@ static void scattering_init(scattering *s, const eddy_kernel_call *call, bool ad
     s->adds = adds;
     s->is_from_end = false;
     s->left_out = -1;
+    s->first = 0;
     s->ground = *out;
     s->ground.strides = s->strides;
     bool has_own = adds && is_aside(out->dtype);
@@ -128,7 +131,7 @@ static void put_all(scattering *s) {
     eddy_walk_collapse(&s->along); /* not sorted: in the order of the index */
     eddy_walk_sort(&s->rest);
     eddy_walk_collapse(&s->rest);
-    eddy_cuda_scatter_call p = {.out = s->ground.data,
+    eddy_cuda_scatter_call p = {.out = eddy_cuda_view_at(&s->ground, s->first),
                                 .source = s->source.data,
                                 .index = s->index.data,
                                 .step = s->step * eddy_dtype_size(s->ground.dtype),
@@ -159,10 +162,13 @@ static void scatter(scattering *s) {
         eddy_cuda_copy_view(s->call, &s->ground, &s->out);
 }
 
+/* Of the workspace. */
+static size_t ground_bytes(const eddy_op_view *out, bool adds) {
+    return adds && is_aside(out->dtype) ? (size_t)eddy_kernel_view_count(out) * sizeof(float) : 0;
+}
+
 static eddy_status prepare_sums(const eddy_kernel_call *call, eddy_kernel_plan *plan) {
-    const eddy_op_view *out = &call->views[call->view_count - 1];
-    if (is_aside(out->dtype))
-        plan->workspace_bytes = (size_t)eddy_kernel_view_count(out) * sizeof(float);
+    plan->workspace_bytes = ground_bytes(&call->views[call->view_count - 1], true);
     plan->cost_ps = eddy_cost_views_ps(call);
     return EDDY_OK;
 }
@@ -221,6 +227,59 @@ static void run_index_add(const eddy_kernel_call *call) {
     scatter(&s);
 }
 
+/* The workspace has the ground, and then what several indices become. */
+static size_t places_at(const eddy_kernel_call *call) {
+    const eddy_attributes_index_put *attributes = call->attributes;
+    return (ground_bytes(&call->views[call->view_count - 1], attributes->accumulates) + 7) / 8 * 8;
+}
+
+static eddy_status prepare_index_put(const eddy_kernel_call *call, eddy_kernel_plan *plan) {
+    plan->workspace_bytes =
+        places_at(call) + eddy_cuda_places_bytes(&call->views[1], call->view_count - 3);
+    plan->cost_ps = eddy_cost_views_ps(call);
+    return EDDY_OK;
+}
+
+/* An index names a part: the values broadcast to the dims of the index, and then those of the output from `first` on. */
+static void append_parts(scattering *s, int32_t first) {
+    const eddy_op_view *index = &s->index, *out = &s->out;
+    eddy_walk values;
+    eddy_walk_init(&values, index->rank, index->shape);
+    for (int32_t d = first; d < out->rank; d++)
+        eddy_walk_append(&values, out->shape[d], NULL, 0);
+    eddy_walk_add_broadcast(&values, &s->source);
+    int64_t number = eddy_kernel_view_count(index);
+    for (int32_t d = 0; d < index->rank; d++) {
+        number /= eddy_max_i64(1, index->shape[d]);
+        eddy_walk_append(&s->along, index->shape[d],
+                         (int64_t[]){0, values.strides[0][d], index->strides[d], number}, OPERANDS);
+    }
+    for (int32_t d = first; d < out->rank; d++)
+        eddy_walk_append(
+            &s->rest, out->shape[d],
+            (int64_t[]){s->strides[d], values.strides[0][index->rank + d - first], 0, 0}, OPERANDS);
+}
+
+/* views: in, indices ..., values, out */
+static void run_index_put(const eddy_kernel_call *call) {
+    int32_t count = call->view_count - 3;
+    scattering s;
+    s.in = call->views[0];
+    s.source = call->views[count + 1];
+    s.out = call->views[count + 2];
+    scattering_init(&s, call, ((const eddy_attributes_index_put *)call->attributes)->accumulates);
+    eddy_cuda_places places;
+    eddy_cuda_places_find(&places, call, &s.ground, &call->views[1], count,
+                          (char *)call->workspace + places_at(call));
+    s.index = places.index;
+    s.is_from_end = places.is_from_end;
+    s.step = places.step;
+    s.bound = places.bound;
+    s.first = places.first;
+    append_parts(&s, count);
+    scatter(&s);
+}
+
 /* views: grad [.., D], index [..], out [V, D] */
 static void run_embedding_backward(const eddy_kernel_call *call) {
     const eddy_op_view *grad = &call->views[0], *index = &call->views[1], *out = &call->views[2];
@@ -248,5 +307,7 @@ const eddy_kernel eddy_cuda_scatter_add = {
     .name = "scatter_add", .run = run_scatter_add, .prepare = prepare_sums};
 const eddy_kernel eddy_cuda_index_add = {
     .name = "index_add", .run = run_index_add, .prepare = prepare_sums};
+const eddy_kernel eddy_cuda_index_put = {
+    .name = "index_put", .run = run_index_put, .prepare = prepare_index_put};
 const eddy_kernel eddy_cuda_embedding_backward = {
     .name = "embedding_backward", .run = run_embedding_backward, .prepare = prepare_sums};

@@ -1,4 +1,4 @@
-/* scatter, scatter_add, index_add, and the gradient of embedding. */
+/* scatter, scatter_add, index_add, index_put, and the gradient of embedding. */
 #include <kernels/cuda/elementwise.cuh>
 #include <kernels/cuda/fail.cuh>
 #include <kernels/cuda/scatter.h>
