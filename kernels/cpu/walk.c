@@ -1,21 +1,6 @@
 #include <base/assert.h>
 #include <kernels/cpu/walk.h>
 
-int32_t eddy_walk_joint_dims(const eddy_op_view *views, int32_t count, int64_t *dims) {
-    int32_t rank = 0;
-    for (int32_t i = 0; i < count; i++)
-        rank = views[i].rank > rank ? views[i].rank : rank;
-    for (int32_t d = 0; d < rank; d++) {
-        dims[d] = 1;
-        for (int32_t i = 0; i < count; i++) {
-            int32_t own = d - (rank - views[i].rank);
-            if (own >= 0 && views[i].shape[own] != 1)
-                dims[d] = views[i].shape[own];
-        }
-    }
-    return rank;
-}
-
 void eddy_walk_init(eddy_walk *walk, int32_t rank, const int64_t *dims) {
     walk->rank = rank;
     walk->operand_count = 0;
@@ -40,6 +25,13 @@ void eddy_walk_widen(int32_t *rank, int64_t *shape, const eddy_op_view *view) {
     for (int32_t d = 0; d < view->rank; d++)
         if (view->shape[d] != 1)
             shape[*rank - view->rank + d] = view->shape[d];
+}
+
+int32_t eddy_walk_joint_dims(const eddy_op_view *views, int32_t count, int64_t *dims) {
+    int32_t rank = 0;
+    for (int32_t i = 0; i < count; i++)
+        eddy_walk_widen(&rank, dims, &views[i]);
+    return rank;
 }
 
 void eddy_walk_add_broadcast(eddy_walk *walk, const eddy_op_view *view) {

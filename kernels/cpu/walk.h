@@ -22,12 +22,12 @@ typedef struct eddy_walk_cursor {
     int64_t offsets[EDDY_WALK_OPERANDS];
 } eddy_walk_cursor;
 
-/* The dims that views broadcast to, which they do. Returns how many. */
-int32_t eddy_walk_joint_dims(const eddy_op_view *views, int32_t count, int64_t *dims);
 /* Starts a walk over `dims` without operands. */
 void eddy_walk_init(eddy_walk *walk, int32_t rank, const int64_t *dims);
 /* The joint shape of that at *rank and *shape, which has place for EDDY_RANK_MAX dims, and of a view that broadcasts with it. */
 void eddy_walk_widen(int32_t *rank, int64_t *shape, const eddy_op_view *view);
+/* The same of several views, at `dims`, which has place for EDDY_RANK_MAX; returns the rank. */
+int32_t eddy_walk_joint_dims(const eddy_op_view *views, int32_t count, int64_t *dims);
 /* Adds an operand: its strides for the walk's dims, each multiplied by `scale` (1, or bytes per element). */
 void eddy_walk_add(eddy_walk *walk, const int64_t *strides, int64_t scale);
 /* Adds an operand that broadcasts to the walk's dims: leading dims and dims of size 1 get stride 0. */

@@ -76,10 +76,8 @@ static void launch_strided(const eddy_kernel_call *call, const eddy_cuda_forms *
 /* Compares both sides, which broadcast to one shape. */
 static void compare(const eddy_kernel_call *call, const eddy_cuda_forms *forms,
                     const uint64_t *attributes, size_t bytes) {
-    int32_t rank = 0;
     int64_t shape[EDDY_RANK_MAX];
-    eddy_walk_widen(&rank, shape, &call->views[0]);
-    eddy_walk_widen(&rank, shape, &call->views[1]);
+    int32_t rank = eddy_walk_joint_dims(call->views, 2, shape);
     eddy_walk walk;
     eddy_walk_init(&walk, rank, shape);
     eddy_walk_add_broadcast(&walk, &call->views[0]);
