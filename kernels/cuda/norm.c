@@ -51,6 +51,8 @@ typedef struct plan {
 } plan;
 
 _Static_assert(sizeof(plan) <= EDDY_KERNEL_PLAN_BYTES, "a plan fits");
+_Static_assert(EDDY_CUDA_NORM_THREADS == EDDY_CUDA_BLOCK,
+               "blocks have as many threads as are spread");
 
 /* Blocks of threads that keep a device busy: with fewer, each works on fewer chunks at once, unless its threads had little to do. */
 #define BLOCKS_WANTED 1024

@@ -263,6 +263,17 @@ Test(cuda_norm, random_shapes_and_layouts, .timeout = 300) {
     twin_expect_no_findings();
 }
 
+Test(cuda_norm, every_rank_up_to_sixteen, .timeout = 300) {
+    for (int32_t rank = 2; rank <= EDDY_RANK_MAX; rank++) {
+        eddy_shape shape = {.rank = rank};
+        int64_t count = 1;
+        for (int32_t d = 0; d < rank; d++)
+            count *= shape.dims[d] = 1 + random_below(count < 300 ? 3 : 1);
+        check_families(floats[rank % 4], shape, twin_numbers);
+    }
+    twin_expect_no_findings();
+}
+
 /* Neighbouring places are neighbours in memory, several chunks of each. */
 static twin make_channels_last(eddy_dtype dtype, eddy_shape shape, bool is_written) {
     eddy_shape turned = EDDY_SHAPE(shape.dims[0], shape.dims[2], shape.dims[1]);
