@@ -102,6 +102,7 @@ static bool lies_across(const eddy_norm_places *at) {
                magnitude(eddy_walk_inner_stride(&at->elements, 0));
 }
 
+/* But for where the data begin. */
 static uint32_t find_vectors(const eddy_cuda_norm *p, int32_t operands, int64_t element_bytes) {
     uint32_t vectors = 0;
     for (int32_t o = 0; o < operands; o++) {
@@ -222,6 +223,7 @@ static void *part_of(const eddy_kernel_call *call, size_t at) {
     return (char *)call->workspace + at;
 }
 
+/* Without vectors, where the data begin elsewhere. */
 static void set_operand(eddy_cuda_norm *p, int32_t operand, const eddy_op_view *view) {
     p->data[operand] = view->data;
     if ((uintptr_t)view->data % 16 != 0)

@@ -52,9 +52,9 @@ typedef struct eddy_cuda_norm {
     double *pieces;   /* [place][run][piece]; NULL: weights belong to single elements */
     double *partials; /* [block][weight] */
     int64_t place_count, element_count, chunk_count, weight_count, block_count;
-    int64_t segment,
-        runs;       /* neighbouring elements that share a weight; how many of these a place has */
-    int64_t period; /* places from which on weights repeat */
+    int64_t segment;     /* neighbouring elements that share a weight */
+    int64_t runs;        /* how many segments a place has */
+    int64_t period;      /* places from which on weights repeat */
     int64_t pieces_most; /* pieces of a run: it is cut where chunks end */
     double eps, momentum;
     eddy_cuda_divisor by_segment; /* of divisor 0: it is 2^31 or more */
@@ -62,8 +62,8 @@ typedef struct eddy_cuda_norm {
     uint32_t lanes;               /* threads that sum a chunk, a power of two up to 16 */
     uint32_t row;                 /* elements from chunk to chunk in a block's memory */
     uint32_t runs_most;           /* runs that a chunk may have a part of */
-    uint32_t
-        vectors; /* bit per operand: elements are contiguous, and each chunk begins at a multiple of 16 */
+    /* Bit per operand: elements are contiguous, and each chunk begins at a multiple of 16. */
+    uint32_t vectors;
     bool is_across;  /* neighbouring threads are neighbouring places, not neighbouring elements */
     bool is_centred; /* not of rms_norm */
     bool is_given;   /* statistics are the caller's; else those of x are blended into them */
