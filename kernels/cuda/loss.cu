@@ -93,10 +93,11 @@ template <class element> EDDY_CUDA_MEMBER void add_weights(const eddy_cuda_label
                 weights[k] = weight_of<element>(p, label(p, r).number);
         }
         __syncthreads();
-        if (threadIdx.x == 0)
+        if (threadIdx.x == 0) {
             EDDY_CUDA_UNROLLED
-        for (int k = 0; k < fetched; k++)
-            sum += weights[k];
+            for (int k = 0; k < fetched; k++)
+                sum += weights[k];
+        }
         __syncthreads();
     }
     if (threadIdx.x == 0)
