@@ -32,7 +32,7 @@ static int64_t distance(int64_t stride) {
     return stride < 0 ? -stride : stride;
 }
 
-/* The smallest distance of two neighbours along the axis that has any, but for those of one element. */
+/* Whether neighbours along an axis lie closer than those along another one; an axis of one element has none. */
 static bool is_closer(int64_t stride, int64_t count, int64_t than, int64_t than_count) {
     return count > 1 && (than_count <= 1 || distance(stride) < distance(than));
 }
