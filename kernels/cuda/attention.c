@@ -3,7 +3,7 @@
 #include <base/number.h>
 #include <kernels/attributes.h>
 #include <kernels/cost.h>
-#include <kernels/cpu/random/random_block.h>
+#include <kernels/random.h>
 #include <kernels/cpu/walk.h>
 #include <kernels/cuda/attention.h>
 #include <kernels/cuda/images.h>
