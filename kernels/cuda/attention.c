@@ -3,12 +3,12 @@
 #include <base/number.h>
 #include <kernels/attributes.h>
 #include <kernels/cost.h>
-#include <kernels/random.h>
 #include <kernels/cpu/walk.h>
 #include <kernels/cuda/attention.h>
 #include <kernels/cuda/images.h>
 #include <kernels/cuda/kernels.h>
 #include <kernels/cuda/launch.h>
+#include <kernels/random.h>
 #include <math.h>
 
 #define OPERANDS EDDY_CUDA_ATTENTION_OPERANDS

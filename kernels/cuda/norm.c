@@ -47,7 +47,7 @@ typedef struct plan {
     bool gathers_weight, gathers_bias; /* into the workspace, since they have several strides */
     bool scatters_out;                 /* a weight's gradient, from there */
     bool has_parts;
-    eddy_cuda_norm parameters; /* without addresses */
+    eddy_cuda_normalisation parameters; /* without addresses */
 } plan;
 
 _Static_assert(sizeof(plan) <= EDDY_KERNEL_PLAN_BYTES, "a plan fits");
@@ -60,7 +60,7 @@ _Static_assert(EDDY_CUDA_NORM_THREADS == EDDY_CUDA_BLOCK,
 /* Neighbouring places that are worth reading together. */
 #define PLACES_ACROSS 16
 
-static bool is_empty(const eddy_cuda_norm *p) {
+static bool is_empty(const eddy_cuda_normalisation *p) {
     return p->place_count == 0 || p->element_count == 0;
 }
 
@@ -103,7 +103,8 @@ static bool lies_across(const eddy_norm_places *at) {
 }
 
 /* But for where the data begin. */
-static uint32_t find_vectors(const eddy_cuda_norm *p, int32_t operands, int64_t element_bytes) {
+static uint32_t find_vectors(const eddy_cuda_normalisation *p, int32_t operands,
+                             int64_t element_bytes) {
     uint32_t vectors = 0;
     for (int32_t o = 0; o < operands; o++) {
         bool is_vector = p->elements.rank == 1 && p->elements.strides[o][0] == element_bytes;
@@ -115,7 +116,7 @@ static uint32_t find_vectors(const eddy_cuda_norm *p, int32_t operands, int64_t 
 }
 
 /* Spreads the threads of a block over chunks. `arrays`: elements in its memory for each of a chunk. */
-static void spread(eddy_cuda_norm *p, int64_t arrays, int64_t real_bytes) {
+static void spread(eddy_cuda_normalisation *p, int64_t arrays, int64_t real_bytes) {
     int64_t length = eddy_min_i64(p->element_count, EDDY_NORM_CHUNK);
     p->lanes = 4;
     while (p->lanes < EDDY_NORM_LANES && (p->lanes < length || p->segment > 1))
@@ -137,7 +138,7 @@ static void spread(eddy_cuda_norm *p, int64_t arrays, int64_t real_bytes) {
 
 static void plan_family(const eddy_kernel_call *call, const variant *of,
                         const eddy_op_view *const *views, int32_t count, eddy_norm_plan *shape,
-                        eddy_norm_places *at, eddy_cuda_norm *p) {
+                        eddy_norm_places *at, eddy_cuda_normalisation *p) {
     if (of->family == LAYER || of->family == RMS) {
         const eddy_attributes_layer_norm *attributes = call->attributes;
         p->eps = attributes->eps;
@@ -162,7 +163,7 @@ static plan *plan_places(const eddy_kernel_call *call, const variant *of,
     to->bytes = sizeof(*own);
     own->family = of->family;
     to->cost_ps = eddy_cost_views_ps(call);
-    eddy_cuda_norm *p = &own->parameters;
+    eddy_cuda_normalisation *p = &own->parameters;
     eddy_norm_plan shape;
     eddy_norm_places at;
     plan_family(call, of, views, count, &shape, &at, p);
@@ -193,7 +194,7 @@ static int64_t real_bytes(const eddy_op_view *x) {
 }
 
 static void reserve_statistics(plan *own, eddy_kernel_plan *to, bool has_parts) {
-    eddy_cuda_norm *p = &own->parameters;
+    eddy_cuda_normalisation *p = &own->parameters;
     own->has_parts = has_parts;
     if (has_parts)
         own->parts_at = reserve(to, p->place_count * p->chunk_count, sizeof(eddy_norm_sums));
@@ -203,17 +204,18 @@ static void reserve_statistics(plan *own, eddy_kernel_plan *to, bool has_parts) 
 
 /* ---- launches ---- */
 
-static void launch(const eddy_kernel_call *call, number of, eddy_cuda_norm *p, int64_t work,
-                   int64_t of_block) {
+static void launch(const eddy_kernel_call *call, number of, eddy_cuda_normalisation *p,
+                   int64_t work, int64_t of_block) {
     eddy_cuda_launch(call, &functions[of][call->views[0].dtype], p, sizeof(*p),
                      eddy_cuda_blocks(call, work, of_block));
 }
 
-static void launch_chunks(const eddy_kernel_call *call, number of, eddy_cuda_norm *p) {
+static void launch_chunks(const eddy_kernel_call *call, number of, eddy_cuda_normalisation *p) {
     launch(call, of, p, p->place_count * p->chunk_count, p->abreast);
 }
 
-static void launch_statistics(const eddy_kernel_call *call, number parts, eddy_cuda_norm *p) {
+static void launch_statistics(const eddy_kernel_call *call, number parts,
+                              eddy_cuda_normalisation *p) {
     if (!p->is_given)
         launch_chunks(call, parts, p);
     launch(call, NUMBER_join, p, p->place_count, EDDY_CUDA_BLOCK);
@@ -224,7 +226,7 @@ static void *part_of(const eddy_kernel_call *call, size_t at) {
 }
 
 /* Without vectors, where the data begin elsewhere. */
-static void set_operand(eddy_cuda_norm *p, int32_t operand, const eddy_op_view *view) {
+static void set_operand(eddy_cuda_normalisation *p, int32_t operand, const eddy_op_view *view) {
     p->data[operand] = view->data;
     if ((uintptr_t)view->data % 16 != 0)
         p->vectors &= ~(1u << operand);
@@ -252,8 +254,8 @@ static void set_vector(const eddy_kernel_call *call, eddy_cuda_norm_vector *vect
     vector->data = line.view.data;
 }
 
-static eddy_cuda_norm begin(const eddy_kernel_call *call, const plan *own) {
-    eddy_cuda_norm p = own->parameters;
+static eddy_cuda_normalisation begin(const eddy_kernel_call *call, const plan *own) {
+    eddy_cuda_normalisation p = own->parameters;
     p.parts = part_of(call, own->parts_at);
     p.statistics = part_of(call, own->statistics_at);
     return p;
@@ -268,7 +270,7 @@ static eddy_status norm_prepare(const eddy_kernel_call *call, eddy_kernel_plan *
     const eddy_op_view *views[] = {x, &call->views[call->view_count - 1]};
     const eddy_op_view *weight = &call->views[of->family == BATCH ? 3 : 1];
     plan *own = plan_places(call, of, views, 2, to);
-    eddy_cuda_norm *p = &own->parameters;
+    eddy_cuda_normalisation *p = &own->parameters;
     if (is_empty(p))
         return EDDY_OK;
     spread(p, 1, real_bytes(x));
@@ -293,7 +295,7 @@ static void norm_run(const eddy_kernel_call *call) {
     const eddy_op_view *weight = &call->views[is_batch ? 3 : 1];
     if (is_empty(&own->parameters))
         return;
-    eddy_cuda_norm p = begin(call, own);
+    eddy_cuda_normalisation p = begin(call, own);
     set_operand(&p, 0, &call->views[0]);
     set_operand(&p, 1, &call->views[call->view_count - 1]);
     set_vector(call, &p.weight, weight, own->gathers_weight, own->weight_at);
@@ -318,7 +320,7 @@ static eddy_status norm_backward_prepare(const eddy_kernel_call *call, eddy_kern
                                          const variant *of) {
     const eddy_op_view *x = &call->views[1], *views[] = {x, &call->views[0], &call->views[3]};
     plan *own = plan_places(call, of, views, 3, to);
-    eddy_cuda_norm *p = &own->parameters;
+    eddy_cuda_normalisation *p = &own->parameters;
     if (is_empty(p))
         return EDDY_OK;
     p->has_grad = true;
@@ -334,7 +336,7 @@ static void norm_backward_run(const eddy_kernel_call *call) {
     const plan *own = call->plan;
     if (is_empty(&own->parameters))
         return;
-    eddy_cuda_norm p = begin(call, own);
+    eddy_cuda_normalisation p = begin(call, own);
     set_operand(&p, 0, &call->views[1]);
     set_operand(&p, 1, &call->views[0]);
     set_operand(&p, 2, &call->views[3]);
@@ -351,7 +353,7 @@ static void norm_backward_run(const eddy_kernel_call *call) {
 
 /* A run is cut where chunks end. */
 static void plan_pieces(plan *own, eddy_kernel_plan *to) {
-    eddy_cuda_norm *p = &own->parameters;
+    eddy_cuda_normalisation *p = &own->parameters;
     int64_t segment = p->segment;
     bool begins_anywhere = EDDY_NORM_CHUNK % segment != 0 && segment % EDDY_NORM_CHUNK != 0;
     p->pieces_most = (segment + EDDY_NORM_CHUNK - 1) / EDDY_NORM_CHUNK;
@@ -366,7 +368,7 @@ static eddy_status norm_weight_prepare(const eddy_kernel_call *call, eddy_kernel
                                        const variant *of) {
     const eddy_op_view *x = &call->views[1], *views[] = {x, &call->views[0]};
     plan *own = plan_places(call, of, views, 2, to);
-    eddy_cuda_norm *p = &own->parameters;
+    eddy_cuda_normalisation *p = &own->parameters;
     if (is_empty(p))
         return EDDY_OK;
     spread(p, p->segment > 1 ? 2 : 1, real_bytes(x));
@@ -381,7 +383,7 @@ static eddy_status norm_weight_prepare(const eddy_kernel_call *call, eddy_kernel
     return EDDY_OK;
 }
 
-static void launch_weights(const eddy_kernel_call *call, eddy_cuda_norm *p) {
+static void launch_weights(const eddy_kernel_call *call, eddy_cuda_normalisation *p) {
     launch_statistics(call, NUMBER_parts, p);
     if (p->pieces)
         launch_chunks(call, NUMBER_products, p);
@@ -399,7 +401,7 @@ static void norm_weight_run(const eddy_kernel_call *call) {
         eddy_cuda_fill_view(call, out, 0);
         return;
     }
-    eddy_cuda_norm p = begin(call, own);
+    eddy_cuda_normalisation p = begin(call, own);
     set_operand(&p, 0, &call->views[1]);
     set_operand(&p, 1, &call->views[0]);
     p.pieces = p.segment > 1 ? part_of(call, own->pieces_at) : NULL;

@@ -13,7 +13,7 @@
 struct eddy_cuda_norm_thread {
     uint32_t row, member, members;
 
-    EDDY_CUDA_MEMBER eddy_cuda_norm_thread(const eddy_cuda_norm &p, bool is_across) {
+    EDDY_CUDA_MEMBER eddy_cuda_norm_thread(const eddy_cuda_normalisation &p, bool is_across) {
         members = EDDY_CUDA_NORM_THREADS / p.abreast;
         row = is_across ? threadIdx.x % p.abreast : threadIdx.x / members;
         member = is_across ? threadIdx.x / p.abreast : threadIdx.x % members;
@@ -25,7 +25,8 @@ struct eddy_cuda_norm_task {
     int64_t place, chunk, begin;
     int32_t count;
 
-    EDDY_CUDA_MEMBER eddy_cuda_norm_task(const eddy_cuda_norm &p, int64_t first, uint32_t row) {
+    EDDY_CUDA_MEMBER eddy_cuda_norm_task(const eddy_cuda_normalisation &p, int64_t first,
+                                         uint32_t row) {
         const int64_t number = first + row;
         chunk = p.chunk_count == 1 ? 0 : number / p.place_count;
         place = number - chunk * p.place_count;
@@ -38,7 +39,7 @@ struct eddy_cuda_norm_task {
 /* ---- weights ---- */
 
 /* The quotient of an element's number and the segment. */
-EDDY_SCALAR int64_t eddy_cuda_norm_run_of(const eddy_cuda_norm &p, int64_t element) {
+EDDY_SCALAR int64_t eddy_cuda_norm_run_of(const eddy_cuda_normalisation &p, int64_t element) {
     if (p.segment == 1 || p.segment == p.element_count)
         return p.segment == 1 ? element : 0;
     return p.by_segment.divisor == 0 || element > INT32_MAX
@@ -47,7 +48,7 @@ EDDY_SCALAR int64_t eddy_cuda_norm_run_of(const eddy_cuda_norm &p, int64_t eleme
 }
 
 /* The weight of a place's first element. */
-EDDY_SCALAR int64_t eddy_cuda_norm_first_weight(const eddy_cuda_norm &p, int64_t place) {
+EDDY_SCALAR int64_t eddy_cuda_norm_first_weight(const eddy_cuda_normalisation &p, int64_t place) {
     return p.period == 1 ? 0 : place % p.period * p.runs;
 }
 
@@ -71,9 +72,10 @@ eddy_cuda_norm_number_or(const eddy_cuda_norm_vector &of, int64_t i,
 
 /* Brings a chunk's elements there. */
 template <class element>
-EDDY_CUDA_MEMBER void
-eddy_cuda_norm_bring(const eddy_cuda_norm &p, int operand, const eddy_cuda_norm_thread &thread,
-                     const eddy_cuda_norm_task &task, typename element::computed *to) {
+EDDY_CUDA_MEMBER void eddy_cuda_norm_bring(const eddy_cuda_normalisation &p, int operand,
+                                           const eddy_cuda_norm_thread &thread,
+                                           const eddy_cuda_norm_task &task,
+                                           typename element::computed *to) {
     typedef typename element::stored stored;
     typedef eddy_cuda_words<EDDY_CUDA_VECTOR_BYTES>::type words_type;
     constexpr int width = EDDY_CUDA_VECTOR_BYTES / sizeof(stored);
@@ -109,7 +111,7 @@ eddy_cuda_norm_bring(const eddy_cuda_norm &p, int operand, const eddy_cuda_norm_
 
 /* Writes result(i), of each element of a chunk. */
 template <class element, class results>
-EDDY_CUDA_MEMBER void eddy_cuda_norm_write(const eddy_cuda_norm &p, int operand,
+EDDY_CUDA_MEMBER void eddy_cuda_norm_write(const eddy_cuda_normalisation &p, int operand,
                                            const eddy_cuda_norm_thread &thread,
                                            const eddy_cuda_norm_task &task, const results &result) {
     typedef typename element::stored stored;
@@ -155,7 +157,7 @@ EDDY_CUDA_MEMBER real eddy_cuda_norm_share(const eddy_cuda_norm_thread &thread, 
 
 /* The mean of a chunk and the squares of the distances from it. Right in a row's first thread. */
 template <class real>
-EDDY_CUDA_MEMBER eddy_norm_sums eddy_cuda_norm_moments(const eddy_cuda_norm &p,
+EDDY_CUDA_MEMBER eddy_norm_sums eddy_cuda_norm_moments(const eddy_cuda_normalisation &p,
                                                        const eddy_cuda_norm_thread &thread,
                                                        const real *x, int count) {
     const int step = (int)p.lanes, first = (int)thread.member, end = first < step ? count : 0;
@@ -181,7 +183,7 @@ EDDY_CUDA_MEMBER eddy_norm_sums eddy_cuda_norm_moments(const eddy_cuda_norm &p,
 }
 
 template <class real>
-EDDY_CUDA_MEMBER eddy_norm_sums eddy_cuda_norm_squares(const eddy_cuda_norm &p,
+EDDY_CUDA_MEMBER eddy_norm_sums eddy_cuda_norm_squares(const eddy_cuda_normalisation &p,
                                                        const eddy_cuda_norm_thread &thread,
                                                        const real *x, int count) {
     const int step = (int)p.lanes, end = (int)thread.member < step ? count : 0;
@@ -195,7 +197,7 @@ EDDY_CUDA_MEMBER eddy_norm_sums eddy_cuda_norm_squares(const eddy_cuda_norm &p,
 /* Adds the sums that the gradient needs; `slopes`: grad * weight. */
 template <class real>
 EDDY_CUDA_MEMBER void
-eddy_cuda_norm_add_slopes(const eddy_cuda_norm &p, const eddy_cuda_norm_thread &thread,
+eddy_cuda_norm_add_slopes(const eddy_cuda_normalisation &p, const eddy_cuda_norm_thread &thread,
                           const real *x, const real *slopes, int count, eddy_norm_sums *sums) {
     const int step = (int)p.lanes, end = (int)thread.member < step ? count : 0;
     const real shift = eddy_cuda_norm_share(thread, (real)sums->mean);
@@ -211,11 +213,11 @@ eddy_cuda_norm_add_slopes(const eddy_cuda_norm &p, const eddy_cuda_norm_thread &
 
 /* ---- statistics ---- */
 
-EDDY_SCALAR double eddy_cuda_norm_scale(const eddy_cuda_norm &p, double variance) {
+EDDY_SCALAR double eddy_cuda_norm_scale(const eddy_cuda_normalisation &p, double variance) {
     return 1 / eddy_sqrt_f64(variance + p.eps);
 }
 
-EDDY_SCALAR eddy_cuda_norm_statistics eddy_cuda_norm_statistics_of(const eddy_cuda_norm &p,
+EDDY_SCALAR eddy_cuda_norm_statistics eddy_cuda_norm_statistics_of(const eddy_cuda_normalisation &p,
                                                                    const eddy_norm_total &total) {
     const double n = (double)p.element_count;
     eddy_cuda_norm_statistics made = {total.sums.mean,
@@ -251,8 +253,9 @@ EDDY_CUDA_MEMBER void eddy_cuda_norm_put(const eddy_cuda_norm_vector &to, int64_
 }
 
 template <class element>
-EDDY_CUDA_MEMBER void eddy_cuda_norm_blend(const eddy_cuda_norm &p, const eddy_cuda_norm_vector &to,
-                                           int64_t i, double value) {
+EDDY_CUDA_MEMBER void eddy_cuda_norm_blend(const eddy_cuda_normalisation &p,
+                                           const eddy_cuda_norm_vector &to, int64_t i,
+                                           double value) {
     if (to.data)
         eddy_cuda_norm_put<element>(
             to, i,
@@ -261,7 +264,7 @@ EDDY_CUDA_MEMBER void eddy_cuda_norm_blend(const eddy_cuda_norm &p, const eddy_c
 
 /* Blends a place's statistics into the caller's. */
 template <class element>
-EDDY_CUDA_MEMBER void eddy_cuda_norm_update(const eddy_cuda_norm &p, int64_t place,
+EDDY_CUDA_MEMBER void eddy_cuda_norm_update(const eddy_cuda_normalisation &p, int64_t place,
                                             const eddy_norm_sums &sums) {
     eddy_cuda_norm_blend<element>(p, p.mean, place, sums.mean);
     eddy_cuda_norm_blend<element>(p, p.variance, place,
@@ -279,7 +282,7 @@ typedef enum eddy_cuda_norm_form {
 /* Of a block: chunks of x, and behind them those of grad * weight. */
 template <class element, bool has_grad, eddy_cuda_norm_form form> struct eddy_cuda_norm_block {
     typedef typename element::computed real;
-    const eddy_cuda_norm &p;
+    const eddy_cuda_normalisation &p;
     real *const memory;
     eddy_cuda_norm_statistics *const statistics; /* of each row */
 
@@ -353,7 +356,7 @@ template <class element, bool has_grad, eddy_cuda_norm_form form> struct eddy_cu
 };
 
 template <class element, bool has_grad, eddy_cuda_norm_form form>
-EDDY_CUDA_MEMBER void eddy_cuda_norm_run(const eddy_cuda_norm &p) {
+EDDY_CUDA_MEMBER void eddy_cuda_norm_run(const eddy_cuda_normalisation &p) {
     typedef typename element::computed real;
     EDDY_CUDA_SHARED(real, memory, EDDY_CUDA_NORM_BYTES / sizeof(real));
     EDDY_CUDA_SHARED(eddy_cuda_norm_statistics, statistics, EDDY_CUDA_NORM_ROWS);

@@ -42,7 +42,7 @@ typedef struct eddy_cuda_norm_statistics {
 } eddy_cuda_norm_statistics;
 
 /* A task is a place's chunk, those of one number in the order of places. */
-typedef struct eddy_cuda_norm {
+typedef struct eddy_cuda_normalisation {
     eddy_cuda_gate gate;
     void *data[EDDY_CUDA_DIMS_OPERANDS]; /* x, then y; x, grad and dx; or x and grad */
     eddy_cuda_norm_vector weight, bias, mean, variance;
@@ -69,6 +69,6 @@ typedef struct eddy_cuda_norm {
     bool is_given;   /* statistics are the caller's; else those of x are blended into them */
     bool has_grad;
     eddy_cuda_dims places, elements;
-} eddy_cuda_norm;
+} eddy_cuda_normalisation;
 
 #endif

@@ -4,7 +4,7 @@
 #include <tests/fake_cuda/kernels/touches.h>
 
 struct norm_touches {
-    const eddy_cuda_norm &p;
+    const eddy_cuda_normalisation &p;
     int64_t element_bytes;
     touch_fn *say;
     void *context;
@@ -112,13 +112,14 @@ struct norm_touches {
 
 static const int64_t bytes_of_f32 = 4, bytes_of_f64 = 8, bytes_of_f16 = 2, bytes_of_bf16 = 2;
 
-static void touch_norm(const eddy_cuda_norm &p, void (norm_touches::*kernel)() const,
+static void touch_norm(const eddy_cuda_normalisation &p, void (norm_touches::*kernel)() const,
                        int64_t element_bytes, touch_fn *say, void *context) {
     const norm_touches all = {p, element_bytes, say, context};
     (all.*kernel)();
 }
 
 #define OF_DTYPE(of, dtype, name)                                                                  \
-    TOUCHES(eddy_norm_##name##_##of, eddy_cuda_norm, touch_norm, &norm_touches::name, bytes_of_##of)
+    TOUCHES(eddy_norm_##name##_##of, eddy_cuda_normalisation, touch_norm, &norm_touches::name,     \
+            bytes_of_##of)
 #define NORM(name, file) EDDY_CUDA_NORM_DTYPES(OF_DTYPE, name)
 EDDY_CUDA_NORM_KERNELS(NORM)
