@@ -2,6 +2,7 @@
  * sequence of comparisons does not depend on the elements, so lines are sorted side by side. */
 #include <kernels/cpu/lanes.h>
 #include <kernels/cpu/sort/sort_block.h>
+#include <kernels/float_key.h>
 #include <stdbool.h>
 
 /* Puts the smaller of each two numbers first. The two are `apart` numbers apart, and `apart` is at least `count`. */
@@ -77,7 +78,7 @@ static void least(int64_t *list, int64_t kept, const int64_t *numbers, int64_t c
 static void keys_f32(uint32_t *keys, const void *elements, int64_t count) {
     const uint32_t *x = elements;
     for (int64_t i = 0; i < count; i++)
-        keys[i] = eddy_sort_float_key(x[i], UINT32_C(0x80000000), UINT32_C(0x7f800000), UINT32_MAX);
+        keys[i] = EDDY_F32_KEY(x[i]);
 }
 
 static void join(int64_t *restrict numbers, const uint32_t *restrict keys, int64_t count) {

@@ -8,14 +8,6 @@
 /* Lines that are sorted side by side. */
 #define EDDY_SORT_LANES 8
 
-/* The key (sort_key.h) of a float of at most 32 bits: in negative numbers all bits are inverted, in others the sign only.
- * `top` is the sign bit, `all` has all bits of the type. */
-static inline uint32_t eddy_sort_float_key(uint32_t bits, uint32_t top, uint32_t infinity,
-                                           uint32_t all) {
-    uint32_t size = bits & ~top;
-    return size > infinity ? all : size == 0 ? top : bits & top ? ~bits & all : bits | top;
-}
-
 /* Records are compared as signed numbers, for which there are more instructions: so their top bit is inverted. */
 #define EDDY_SORT_TURNED (UINT64_C(1) << 63)
 

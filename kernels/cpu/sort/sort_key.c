@@ -3,6 +3,7 @@
 #include <kernels/cpu/sort/sort_block.h>
 #include <kernels/cpu/sort/sort_width.h>
 #include <kernels/cpu/walk.h>
+#include <kernels/float_key.h>
 #include <string.h>
 
 eddy_sort_order eddy_sort_order_of(eddy_dtype dtype, int64_t count, bool is_descending) {
@@ -15,13 +16,6 @@ eddy_sort_order eddy_sort_order_of(eddy_dtype dtype, int64_t count, bool is_desc
 
 /* ---- keys ---- */
 
-/* Like eddy_sort_float_key. */
-static inline uint64_t f64_key(uint64_t bits) {
-    const uint64_t top = UINT64_C(1) << 63, infinity = UINT64_C(0x7ff0000000000000),
-                   size = bits & ~top;
-    return size > infinity ? UINT64_MAX : size == 0 ? top : bits & top ? ~bits : bits | top;
-}
-
 /* The keys of f32 are in sort_block.c: f32 is the most frequent dtype. */
 #define KEYS(name, type, key_type, key)                                                            \
     static void keys_##name(key_type *restrict keys, const void *elements, int64_t count) {        \
@@ -32,9 +26,9 @@ static inline uint64_t f64_key(uint64_t bits) {
         }                                                                                          \
     }
 
-KEYS(f64, uint64_t, uint64_t, f64_key(bits))
-KEYS(f16, uint16_t, uint32_t, eddy_sort_float_key(bits, 0x8000, 0x7c00, 0xffff))
-KEYS(bf16, uint16_t, uint32_t, eddy_sort_float_key(bits, 0x8000, 0x7f80, 0xffff))
+KEYS(f64, uint64_t, uint64_t, eddy_f64_key(bits))
+KEYS(f16, uint16_t, uint32_t, EDDY_F16_KEY(bits))
+KEYS(bf16, uint16_t, uint32_t, EDDY_BF16_KEY(bits))
 KEYS(i8, uint8_t, uint32_t, bits ^ 0x80u)
 KEYS(u8, uint8_t, uint32_t, bits)
 KEYS(i16, uint16_t, uint32_t, bits ^ 0x8000u)
