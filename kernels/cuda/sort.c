@@ -1,0 +1,202 @@
+/* sort, argsort and topk: lines of up to a tile in one launch; longer ones in two spaces of records, from one to the other with each merge. */
+#include <base/dtype.h>
+#include <kernels/attributes.h>
+#include <kernels/cost.h>
+#include <kernels/cpu/walk.h>
+#include <kernels/cuda/images.h>
+#include <kernels/cuda/kernels.h>
+#include <kernels/cuda/launch.h>
+#include <kernels/cuda/sort.h>
+
+static eddy_cuda_image image = {.data = eddy_cuda_image_sort};
+
+enum { NARROW, WIDE, WIDTHS };
+enum { TILE, MERGE, PUT, STEPS };
+static _Atomic(void *) loaded[STEPS][WIDTHS][EDDY_CUDA_DEVICES];
+
+#define FUNCTION(name, step, width)                                                                \
+    { "eddy_sort_" name, &image, loaded[step][width] }
+static const eddy_cuda_function functions[STEPS][WIDTHS] = {
+    [TILE] = {FUNCTION("tile_narrow", TILE, NARROW), FUNCTION("tile_wide", TILE, WIDE)},
+    [MERGE] = {FUNCTION("merge_narrow", MERGE, NARROW), FUNCTION("merge_wide", MERGE, WIDE)},
+    [PUT] = {FUNCTION("put_narrow", PUT, NARROW), FUNCTION("put_wide", PUT, WIDE)},
+};
+
+typedef struct sort {
+    const eddy_kernel_call *call;
+    int width;
+    eddy_cuda_sort_call p;
+} sort;
+
+/* ---- what is to be sorted ---- */
+
+static eddy_cuda_sort_kind kind_of(eddy_dtype dtype) {
+    switch (dtype) {
+    case EDDY_F16:
+        return EDDY_CUDA_SORT_F16;
+    case EDDY_BF16:
+        return EDDY_CUDA_SORT_BF16;
+    case EDDY_F32:
+        return EDDY_CUDA_SORT_F32;
+    case EDDY_F64:
+        return EDDY_CUDA_SORT_F64;
+    case EDDY_U8:
+    case EDDY_BOOL:
+        return EDDY_CUDA_SORT_UNSIGNED;
+    default:
+        return EDDY_CUDA_SORT_SIGNED;
+    }
+}
+
+/* A record of one word has 32 bits for the key and 32 for the index. */
+static int width_of(eddy_dtype dtype, int64_t count) {
+    return eddy_dtype_bytes(dtype) <= 4 && count <= UINT32_MAX ? NARROW : WIDE;
+}
+
+static size_t record_bytes(int width) {
+    return width == NARROW ? sizeof(uint64_t) : sizeof(eddy_cuda_sort_wide);
+}
+
+/* The lines: in, indices, values, without the axis. */
+static void describe_lines(eddy_cuda_sort_call *p, const eddy_op_view *operands, int32_t axis) {
+    const eddy_op_view *in = &operands[EDDY_CUDA_SORT_IN];
+    eddy_walk lines;
+    eddy_walk_init(&lines, 0, NULL);
+    lines.operand_count = EDDY_CUDA_SORT_OPERANDS;
+    for (int32_t d = 0; d < in->rank; d++) {
+        int64_t strides[EDDY_CUDA_SORT_OPERANDS];
+        for (int o = 0; o < EDDY_CUDA_SORT_OPERANDS; o++) {
+            strides[o] = operands[o].strides[d] * eddy_dtype_size(operands[o].dtype);
+            if (d == axis)
+                p->steps[o] = strides[o];
+        }
+        if (d != axis)
+            eddy_walk_append(&lines, in->shape[d], strides, EDDY_CUDA_SORT_OPERANDS);
+    }
+    eddy_walk_sort(&lines);
+    eddy_walk_collapse(&lines);
+    p->lines = eddy_walk_count(&lines);
+    p->rank = lines.rank;
+    for (int32_t d = 0; d < lines.rank; d++) {
+        p->dims[d] = lines.dims[d];
+        for (int o = 0; o < EDDY_CUDA_SORT_OPERANDS; o++)
+            p->strides[o][d] = lines.strides[o][d];
+    }
+}
+
+/* A tile is no longer than the line needs it, so that several lines fit a block. */
+static int64_t tile_of(int64_t count) {
+    int64_t tile = 1;
+    while (tile < count && tile < EDDY_CUDA_SORT_TILE)
+        tile *= 2;
+    return tile;
+}
+
+/* views: in, then indices or values and indices. A 0-dimensional tensor is a line of one element. */
+static void sort_init(sort *s, const eddy_kernel_call *call, int32_t axis, bool is_descending) {
+    bool has_values = call->view_count == 3;
+    eddy_op_view operands[EDDY_CUDA_SORT_OPERANDS];
+    operands[EDDY_CUDA_SORT_IN] = eddy_kernel_view_with_axis(&call->views[0]);
+    operands[EDDY_CUDA_SORT_INDICES] =
+        eddy_kernel_view_with_axis(&call->views[call->view_count - 1]);
+    operands[EDDY_CUDA_SORT_VALUES] = eddy_kernel_view_with_axis(&call->views[1]);
+    const eddy_op_view *in = &operands[EDDY_CUDA_SORT_IN],
+                       *indices = &operands[EDDY_CUDA_SORT_INDICES];
+    *s = (sort){.call = call, .width = width_of(in->dtype, in->shape[axis])};
+    s->p = (eddy_cuda_sort_call){.in = in->data,
+                                 .indices = indices->data,
+                                 .values = has_values ? operands[EDDY_CUDA_SORT_VALUES].data : NULL,
+                                 .count = in->shape[axis],
+                                 .kept = indices->shape[axis],
+                                 .kind = kind_of(in->dtype),
+                                 .element_bytes = (int32_t)eddy_dtype_size(in->dtype),
+                                 .is_descending = is_descending};
+    describe_lines(&s->p, operands, axis);
+    s->p.run = tile_of(s->p.count);
+}
+
+/* ---- launches ---- */
+
+static size_t space_bytes(const sort *s) {
+    bool is_merged = s->p.count > EDDY_CUDA_SORT_TILE && s->p.kept > 0;
+    return is_merged ? (size_t)(s->p.lines * s->p.count) * record_bytes(s->width) : 0;
+}
+
+static void launch(sort *s, int step, int64_t work, int64_t of_block) {
+    eddy_cuda_launch(s->call, &functions[step][s->width], &s->p, sizeof(s->p),
+                     eddy_cuda_blocks(s->call, work, of_block));
+}
+
+/* Runs get twice as long until one is left; what is not kept of them is not moved. */
+static void merge_all(sort *s) {
+    eddy_cuda_sort_call *p = &s->p;
+    char *spaces[] = {s->call->workspace, (char *)s->call->workspace + space_bytes(s)};
+    int at = 0;
+    for (; p->run < p->count; p->run *= 2) {
+        p->from = spaces[at];
+        p->to = spaces[1 - at];
+        int64_t pairs = (p->count + 2 * p->run - 1) / (2 * p->run);
+        launch(s, MERGE, p->lines * pairs * eddy_min_i64(2 * p->run, p->kept), EDDY_CUDA_SORT_TILE);
+        at = 1 - at;
+    }
+    p->from = spaces[at];
+    p->to = NULL;
+    launch(s, PUT, p->lines * p->kept, EDDY_CUDA_BLOCK);
+}
+
+static void sort_all(sort *s) {
+    eddy_cuda_sort_call *p = &s->p;
+    if (p->lines == 0 || p->kept == 0)
+        return;
+    p->to = space_bytes(s) > 0 ? s->call->workspace : NULL;
+    int64_t tiles = (p->count + p->run - 1) / p->run;
+    launch(s, TILE, p->lines * tiles * p->run, EDDY_CUDA_SORT_TILE);
+    if (tiles > 1)
+        merge_all(s);
+}
+
+/* ---- kernels ---- */
+
+static void sort_init_of_sort(sort *s, const eddy_kernel_call *call) {
+    const eddy_attributes_sort *attributes = call->attributes;
+    sort_init(s, call, attributes->axis, attributes->is_descending);
+}
+
+/* The first elements are the largest ones, unless the smallest are wanted. */
+static void sort_init_of_topk(sort *s, const eddy_kernel_call *call) {
+    const eddy_attributes_topk *attributes = call->attributes;
+    sort_init(s, call, attributes->axis, !attributes->is_smallest);
+}
+
+static eddy_status prepare(const sort *s, eddy_kernel_plan *plan) {
+    plan->workspace_bytes = 2 * space_bytes(s);
+    plan->cost_ps = eddy_cost_views_ps(s->call);
+    return EDDY_OK;
+}
+
+static eddy_status prepare_sort(const eddy_kernel_call *call, eddy_kernel_plan *plan) {
+    sort s;
+    sort_init_of_sort(&s, call);
+    return prepare(&s, plan);
+}
+
+static void run_sort(const eddy_kernel_call *call) {
+    sort s;
+    sort_init_of_sort(&s, call);
+    sort_all(&s);
+}
+
+static eddy_status prepare_topk(const eddy_kernel_call *call, eddy_kernel_plan *plan) {
+    sort s;
+    sort_init_of_topk(&s, call);
+    return prepare(&s, plan);
+}
+
+static void run_topk(const eddy_kernel_call *call) {
+    sort s;
+    sort_init_of_topk(&s, call);
+    sort_all(&s);
+}
+
+const eddy_kernel eddy_cuda_sort = {.name = "sort", .run = run_sort, .prepare = prepare_sort};
+const eddy_kernel eddy_cuda_topk = {.name = "topk", .run = run_topk, .prepare = prepare_topk};

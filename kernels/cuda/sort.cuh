@@ -1,0 +1,293 @@
+/* Sorting records: their keys, a tile of them in a block's memory, and the merge of two runs. */
+#ifndef EDDY_KERNELS_CUDA_SORT_CUH
+#define EDDY_KERNELS_CUDA_SORT_CUH
+
+#include <kernels/cuda/device.cuh>
+#include <kernels/cuda/sort.h>
+#include <kernels/float_key.h>
+
+/* ---- records ---- */
+
+/* The last record is behind all others. */
+struct eddy_cuda_records_narrow {
+    typedef uint64_t record;
+    static EDDY_CUDA_MEMBER record make(uint64_t key, int64_t index) {
+        return key << 32 | (uint64_t)index;
+    }
+    static EDDY_CUDA_MEMBER record last() {
+        return UINT64_MAX;
+    }
+    static EDDY_CUDA_MEMBER bool is_less(record a, record b) {
+        return a < b;
+    }
+    static EDDY_CUDA_MEMBER int64_t index(record of) {
+        return (int64_t)(of & UINT32_MAX);
+    }
+};
+
+struct eddy_cuda_records_wide {
+    typedef eddy_cuda_sort_wide record;
+    static EDDY_CUDA_MEMBER record make(uint64_t key, int64_t index) {
+        return {key, (uint64_t)index};
+    }
+    static EDDY_CUDA_MEMBER record last() {
+        return {UINT64_MAX, UINT64_MAX};
+    }
+    static EDDY_CUDA_MEMBER bool is_less(const record &a, const record &b) {
+        return a.key < b.key || (a.key == b.key && a.index < b.index);
+    }
+    static EDDY_CUDA_MEMBER int64_t index(const record &of) {
+        return (int64_t)of.index;
+    }
+};
+
+EDDY_SCALAR uint64_t eddy_cuda_sort_bits(const void *element, int32_t bytes) {
+    switch (bytes) {
+    case 1:
+        return *(const uint8_t *)element;
+    case 2:
+        return *(const uint16_t *)element;
+    case 4:
+        return *(const uint32_t *)element;
+    default:
+        return *(const uint64_t *)element;
+    }
+}
+
+/* As on the host (kernels/cpu/sort/sort_key.c). */
+EDDY_SCALAR uint64_t eddy_cuda_sort_key(const eddy_cuda_sort_call &p, const void *element) {
+    const uint64_t bits = eddy_cuda_sort_bits(element, p.element_bytes),
+                   all = UINT64_MAX >> (64 - 8 * p.element_bytes);
+    uint64_t key = bits;
+    switch (p.kind) {
+    case EDDY_CUDA_SORT_SIGNED:
+        key = bits ^ all ^ all >> 1;
+        break;
+    case EDDY_CUDA_SORT_F16:
+        key = EDDY_F16_KEY((uint32_t)bits);
+        break;
+    case EDDY_CUDA_SORT_BF16:
+        key = EDDY_BF16_KEY((uint32_t)bits);
+        break;
+    case EDDY_CUDA_SORT_F32:
+        key = EDDY_F32_KEY((uint32_t)bits);
+        break;
+    case EDDY_CUDA_SORT_F64:
+        key = eddy_f64_key(bits);
+        break;
+    default:
+        break;
+    }
+    return p.is_descending ? key ^ all : key;
+}
+
+/* ---- lines ---- */
+
+/* Bytes from the first element of an operand to the first one of a line. */
+EDDY_SCALAR int64_t eddy_cuda_sort_line(const eddy_cuda_sort_call &p, int operand, int64_t line) {
+    int64_t offset = 0;
+    EDDY_CUDA_ROLLED
+    for (int d = p.rank - 1; d > 0; d--) {
+        offset += line % p.dims[d] * p.strides[operand][d];
+        line /= p.dims[d];
+    }
+    return p.rank > 0 ? offset + line * p.strides[operand][0] : 0;
+}
+
+/* Element `at` of the line of the result is element `index` of the input's, with all of its bits. */
+EDDY_SCALAR void eddy_cuda_sort_put(const eddy_cuda_sort_call &p, int64_t line, int64_t at,
+                                    int64_t index) {
+    const int64_t named =
+        eddy_cuda_sort_line(p, EDDY_CUDA_SORT_INDICES, line) + at * p.steps[EDDY_CUDA_SORT_INDICES];
+    *(int64_t *)((char *)p.indices + named) = index;
+    if (!p.values)
+        return;
+    const char *element = (const char *)p.in + eddy_cuda_sort_line(p, EDDY_CUDA_SORT_IN, line) +
+                          index * p.steps[EDDY_CUDA_SORT_IN];
+    char *value = (char *)p.values + eddy_cuda_sort_line(p, EDDY_CUDA_SORT_VALUES, line) +
+                  at * p.steps[EDDY_CUDA_SORT_VALUES];
+    const uint64_t bits = eddy_cuda_sort_bits(element, p.element_bytes);
+    switch (p.element_bytes) {
+    case 1:
+        *(uint8_t *)value = (uint8_t)bits;
+        break;
+    case 2:
+        *(uint16_t *)value = (uint16_t)bits;
+        break;
+    case 4:
+        *(uint32_t *)value = (uint32_t)bits;
+        break;
+    default:
+        *(uint64_t *)value = bits;
+        break;
+    }
+}
+
+/* ---- tiles ---- */
+
+/* Sorts each run of the block's records: K. Batcher, "Sorting networks and their applications" (1968), the bitonic sorter. `run` is a power of two. Begins and ends with all threads
+ * together. */
+template <class records>
+EDDY_CUDA_MEMBER void eddy_cuda_sort_runs(typename records::record *tile, uint32_t run) {
+    typedef typename records::record record;
+    EDDY_CUDA_ROLLED
+    for (uint32_t sorted = 2; sorted <= run; sorted *= 2)
+        EDDY_CUDA_ROLLED
+    for (uint32_t apart = sorted / 2; apart > 0; apart /= 2) {
+        EDDY_CUDA_ROLLED
+        for (uint32_t pair = threadIdx.x; pair < EDDY_CUDA_SORT_TILE / 2; pair += blockDim.x) {
+            const uint32_t low = 2 * pair - (pair & (apart - 1)), high = low + apart;
+            const bool is_up = (low & sorted) == 0 || sorted == run;
+            const record a = tile[low], b = tile[high];
+            if (records::is_less(b, a) == is_up) {
+                tile[low] = b;
+                tile[high] = a;
+            }
+        }
+        __syncthreads();
+    }
+}
+
+/* Tiles of a line. A shorter line has one, and several lines share a block's memory. */
+EDDY_SCALAR int64_t eddy_cuda_sort_tiles(const eddy_cuda_sort_call &p) {
+    return (p.count + p.run - 1) / p.run;
+}
+
+/* Which line's record stands at a place of the block's memory, and which one of it. */
+struct eddy_cuda_sort_place {
+    int64_t line, index;
+    int64_t within; /* number in the tile */
+    bool is_there;
+
+    EDDY_CUDA_MEMBER eddy_cuda_sort_place(const eddy_cuda_sort_call &p, int64_t unit, uint32_t at) {
+        const int64_t tiles = eddy_cuda_sort_tiles(p),
+                      tile = unit * (EDDY_CUDA_SORT_TILE / p.run) + at / (uint32_t)p.run;
+        line = tiles == 1 ? tile : tile / tiles;
+        within = at & (uint32_t)(p.run - 1);
+        index = (tile - line * tiles) * p.run + within;
+        is_there = line < p.lines && index < p.count;
+    }
+};
+
+template <class records>
+EDDY_CUDA_MEMBER void eddy_cuda_sort_tile(const eddy_cuda_sort_call &p, int64_t unit) {
+    EDDY_CUDA_SHARED(typename records::record, tile, EDDY_CUDA_SORT_TILE);
+    EDDY_CUDA_ROLLED
+    for (uint32_t i = threadIdx.x; i < EDDY_CUDA_SORT_TILE; i += blockDim.x) {
+        const eddy_cuda_sort_place place(p, unit, i);
+        tile[i] = records::last();
+        if (place.is_there) {
+            const char *line =
+                (const char *)p.in + eddy_cuda_sort_line(p, EDDY_CUDA_SORT_IN, place.line);
+            tile[i] = records::make(
+                eddy_cuda_sort_key(p, line + place.index * p.steps[EDDY_CUDA_SORT_IN]),
+                place.index);
+        }
+    }
+    __syncthreads();
+    eddy_cuda_sort_runs<records>(tile, (uint32_t)p.run);
+    EDDY_CUDA_ROLLED
+    for (uint32_t i = threadIdx.x; i < EDDY_CUDA_SORT_TILE; i += blockDim.x) {
+        const eddy_cuda_sort_place place(p, unit, i);
+        if (!place.is_there || place.within >= p.kept)
+            continue;
+        if (p.count <= p.run)
+            eddy_cuda_sort_put(p, place.line, place.index, records::index(tile[i]));
+        else
+            ((typename records::record *)p.to)[place.line * p.count + place.index] = tile[i];
+    }
+    __syncthreads();
+}
+
+/* ---- two runs ---- */
+
+/* How many of the first `begin` records of the merge are a's, found by bisection: the merge path of Odeh, Green, Mwassi, Shmueli and Birk (2012). */
+template <class records>
+EDDY_CUDA_MEMBER int64_t eddy_cuda_sort_path(const typename records::record *a, int64_t a_count,
+                                             const typename records::record *b, int64_t b_count,
+                                             int64_t begin) {
+    int64_t i = begin > b_count ? begin - b_count : 0, above = begin < a_count ? begin : a_count;
+    EDDY_CUDA_ROLLED
+    while (i < above) {
+        const int64_t middle = i + (above - i) / 2;
+        if (records::is_less(a[middle], b[begin - 1 - middle]))
+            i = middle + 1;
+        else
+            above = middle;
+    }
+    return i;
+}
+
+/* What is needed of two neighbouring runs of a line, and a part of their merge that fits the block's memory. */
+struct eddy_cuda_sort_part {
+    int64_t base;       /* records from the first one of all lines to the first run */
+    int64_t a, b;       /* records of each */
+    int64_t begin, end; /* of the merge */
+
+    EDDY_CUDA_MEMBER eddy_cuda_sort_part(const eddy_cuda_sort_call &p, int64_t unit, int64_t pairs,
+                                         int64_t parts) {
+        const int64_t part = unit % parts, pair = unit / parts % pairs, line = unit / parts / pairs,
+                      first = pair * 2 * p.run, left = p.count - first;
+        base = line * p.count + first;
+        a = least(least(p.run, left), p.kept);
+        b = left > p.run ? least(least(p.run, left - p.run), p.kept) : 0;
+        begin = part * EDDY_CUDA_SORT_TILE;
+        end = least(least(a + b, p.kept), begin + EDDY_CUDA_SORT_TILE);
+    }
+    static EDDY_CUDA_MEMBER int64_t least(int64_t x, int64_t y) {
+        return x < y ? x : y;
+    }
+};
+
+/* Writes a thread's records of the merge of a's and b's, which the tile begins with. */
+template <class records>
+EDDY_CUDA_MEMBER void eddy_cuda_sort_merge_tile(typename records::record *tile, int64_t a_count,
+                                                int64_t b_count) {
+    typedef typename records::record record;
+    record mine[EDDY_CUDA_SORT_EACH];
+    const record *a = tile, *b = tile + a_count;
+    const int64_t first = (int64_t)threadIdx.x * EDDY_CUDA_SORT_EACH, all = a_count + b_count,
+                  begin = first < all ? first : all;
+    int64_t i = eddy_cuda_sort_path<records>(a, a_count, b, b_count, begin), j = begin - i;
+    EDDY_CUDA_UNROLLED
+    for (int k = 0; k < EDDY_CUDA_SORT_EACH; k++) {
+        const bool is_a = j >= b_count || (i < a_count && records::is_less(a[i], b[j]));
+        if (i < a_count || j < b_count)
+            mine[k] = is_a ? a[i++] : b[j++];
+    }
+    __syncthreads();
+    EDDY_CUDA_UNROLLED
+    for (int k = 0; k < EDDY_CUDA_SORT_EACH; k++)
+        if (first + k < all)
+            tile[first + k] = mine[k];
+    __syncthreads();
+}
+
+/* All threads of the block have one part, so that they leave together. */
+template <class records>
+EDDY_CUDA_MEMBER void eddy_cuda_sort_merge(const eddy_cuda_sort_call &p,
+                                           const eddy_cuda_sort_part &part) {
+    typedef typename records::record record;
+    EDDY_CUDA_SHARED(record, tile, EDDY_CUDA_SORT_TILE);
+    EDDY_CUDA_SHARED(int64_t, taken, 2);
+    if (part.begin >= part.end)
+        return;
+    const record *a = (const record *)p.from + part.base, *b = a + p.run;
+    if (threadIdx.x < 2)
+        taken[threadIdx.x] = eddy_cuda_sort_path<records>(a, part.a, b, part.b,
+                                                          threadIdx.x == 0 ? part.begin : part.end);
+    __syncthreads();
+    const int64_t from_a = taken[0], from_b = part.begin - from_a, all = part.end - part.begin,
+                  of_a = taken[1] - from_a;
+    EDDY_CUDA_ROLLED
+    for (int64_t i = threadIdx.x; i < all; i += blockDim.x)
+        tile[i] = i < of_a ? a[from_a + i] : b[from_b + i - of_a];
+    __syncthreads();
+    eddy_cuda_sort_merge_tile<records>(tile, of_a, all - of_a);
+    EDDY_CUDA_ROLLED
+    for (int64_t i = threadIdx.x; i < all; i += blockDim.x)
+        ((record *)p.to)[part.base + part.begin + i] = tile[i];
+    __syncthreads();
+}
+
+#endif
