@@ -7,13 +7,12 @@
 
 #define EDDY_CUDA_KERNEL_NAMES(row)                                                                \
     row(adam_step) row(adamw_step) row(adaptive_avg_pool2d) row(adaptive_avg_pool2d_backward)      \
-        row(avg_pool2d) row(avg_pool2d_backward) row(batch_norm) row(batch_norm_backward) row(     \
-            bernoulli) row(cat) row(conv2d) row(conv_transpose2d) row(cumprod) row(cumsum)         \
-            row(diag) row(dropout) row(embedding) row(empty) row(equal) row(flip)                  \
-                row(group_norm_backward) row(index) row(index_put) row(interpolate) row(           \
-                    interpolate_backward) row(kl_div) row(kl_div_backward) row(layer_norm)         \
+        row(avg_pool2d) row(avg_pool2d_backward) row(batch_norm) row(batch_norm_backward) row(cat) \
+            row(conv2d) row(conv_transpose2d) row(cumprod) row(cumsum) row(diag) row(dropout) row( \
+                embedding) row(empty) row(equal) row(flip) row(group_norm_backward) row(index)     \
+                row(index_put) row(interpolate) row(kl_div) row(kl_div_backward) row(layer_norm)   \
                     row(layer_norm_backward) row(linear) row(linspace) row(log_softmax) row(       \
-                        masked_fill) row(matmul) row(max) row(max_dim) row(max_pool2d_backward)    \
+                        masked_scatter) row(matmul) row(max) row(max_dim) row(max_pool2d_backward) \
                         row(mean) row(min) row(mse_loss) row(mse_loss_backward) row(nll_loss)      \
                             row(nll_loss_backward) row(norm) row(one_hot) row(pad) row(prod)       \
                                 row(rand) row(randint) row(randn) row(randperm) row(repeat)        \

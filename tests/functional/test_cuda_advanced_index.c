@@ -1,4 +1,4 @@
-/* Picking and putting at the places that several indices name together, on a CUDA device: the CPU's bits, and its errors. On the fake driver (tests/fake_cuda). */
+/* Picking and putting at the places that several indices or a mask name, on a CUDA device: the CPU's bits, and its errors. On the fake driver (tests/fake_cuda). */
 #include <criterion/criterion.h>
 #include <tests/functional/random.h>
 #include <tests/functional/twin.h>
@@ -135,6 +135,80 @@ Test(cuda_advanced_index, the_lowest_position_of_many_is_named) {
         eddy_scope_end(scope);
     }
     cr_assert_gt(failed, 50);
+    (void)eddy_sync(EDDY_FOREVER);
+    eddy_error_take(NULL);
+    twin_expect_no_findings();
+}
+
+/* ---- masked_scatter ---- */
+
+/* The last dims of a shape, some of them 1. */
+static eddy_shape part_of(eddy_shape shape) {
+    eddy_shape part = {.rank = (int32_t)random_below(shape.rank + 1)};
+    for (int32_t d = 0; d < part.rank; d++)
+        part.dims[d] = random_below(4) == 0 ? 1 : shape.dims[shape.rank - part.rank + d];
+    return part;
+}
+
+static void expect_scattered(eddy_dtype dtype, eddy_shape shape, eddy_shape mask_shape,
+                             eddy_shape source_shape) {
+    twin x = twin_random(dtype, shape, true), y = twin_random(dtype, part_of(shape), false),
+         mask = twin_random(EDDY_BOOL, mask_shape, false),
+         all = twin_random(EDDY_BOOL, shape, false),
+         source = twin_random(dtype, source_shape, false), target = twin_random(dtype, shape, true);
+    twin_expect_equal("masked_scatter", eddy_masked_scatter(x.here, mask.here, source.here),
+                      eddy_masked_scatter(x.there, mask.there, source.there));
+    twin_expect_equal("masked_scatter of what broadcasts",
+                      eddy_masked_scatter(y.here, all.here, source.here),
+                      eddy_masked_scatter(y.there, all.there, source.there));
+    cr_assert_eq(eddy_masked_scatter_into(x.here, mask.here, source.here, target.here), EDDY_OK);
+    cr_assert_eq(eddy_masked_scatter_into(x.there, mask.there, source.there, target.there),
+                 EDDY_OK);
+    twin_expect_equal("masked_scatter_into", target.here, target.there);
+    cr_assert_eq(eddy_masked_scatter_inplace(x.here, mask.here, source.here), EDDY_OK);
+    cr_assert_eq(eddy_masked_scatter_inplace(x.there, mask.there, source.there), EDDY_OK);
+    twin_expect_equal("masked_scatter_inplace", x.here, x.there);
+}
+
+Test(cuda_advanced_index, masked_scatter) {
+    TWIN_EACH_DTYPE(dtype) {
+        eddy_shape shape = twin_shape(4, 6), source_shape = shape;
+        for (int32_t d = 0; d < shape.rank; d++)
+            source_shape.dims[d] += random_below(2);
+        expect_scattered(dtype, shape, part_of(shape), source_shape);
+    }
+    twin_expect_no_findings();
+}
+
+/* Of several chunks, and of more than a block of threads adds up at once. */
+Test(cuda_advanced_index, masked_scatter_of_many) {
+    const int64_t counts[] = {2047, 2048, 2049, 100003, 2048 * 256 + 5};
+    for (size_t i = 0; i < sizeof(counts) / sizeof(*counts); i++) {
+        eddy_scope *scope = eddy_scope_begin();
+        eddy_shape shape = EDDY_SHAPE(counts[i]);
+        expect_scattered(i == 4 ? EDDY_U8 : EDDY_F32, shape, shape, shape);
+        eddy_scope_end(scope);
+    }
+    twin_expect_no_findings();
+}
+
+Test(cuda_advanced_index, a_source_may_have_too_few_elements) {
+    int failed = 0;
+    for (int round = 0; round < 40; round++) {
+        eddy_scope *scope = eddy_scope_begin();
+        uint8_t elements[5000];
+        int64_t count = random_below(round % 4 ? 40 : 5000), held = 0;
+        for (int64_t i = 0; i < count; i++)
+            held += elements[i] = (uint8_t)random_below(2);
+        int64_t given = held + 1 - random_below(3);
+        twin x = twin_numbers(EDDY_I16, EDDY_SHAPE(count), true),
+             mask = twin_of(elements, EDDY_SHAPE(count), EDDY_BOOL),
+             source = twin_numbers(EDDY_I16, EDDY_SHAPE(given < 0 ? 0 : given), false);
+        failed += twin_fail_alike(eddy_masked_scatter(x.here, mask.here, source.here),
+                                  eddy_masked_scatter(x.there, mask.there, source.there));
+        eddy_scope_end(scope);
+    }
+    cr_assert_gt(failed, 5);
     (void)eddy_sync(EDDY_FOREVER);
     eddy_error_take(NULL);
     twin_expect_no_findings();
