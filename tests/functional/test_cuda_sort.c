@@ -82,6 +82,23 @@ Test(cuda_sort, every_dtype_in_lines_that_are_merged) {
     twin_expect_no_findings();
 }
 
+/* So that all that is chosen may be in the first tile, or in the last. */
+Test(cuda_sort, lines_that_are_in_order) {
+    int32_t numbers[5000];
+    for (int direction = 0; direction < 2; direction++)
+        for (int k = 1; k < 5000; k = 3 * k + 1) {
+            eddy_scope *scope = eddy_scope_begin();
+            for (int32_t i = 0; i < COUNT(numbers); i++)
+                numbers[i] = direction ? -i : i;
+            twin x = twin_of(numbers, EDDY_SHAPE(COUNT(numbers)), EDDY_I32);
+            expect_sorted(x, 0);
+            expect_chosen(x, k, 0);
+            expect_chosen(x, k, 0);
+            eddy_scope_end(scope);
+        }
+    twin_expect_no_findings();
+}
+
 /* More tiles than blocks of threads work at once. */
 Test(cuda_sort, many_lines_and_a_long_one) {
     eddy_scope *scope = eddy_scope_begin();
