@@ -77,6 +77,8 @@ static void describe_lines(eddy_cuda_sort_call *p, const eddy_op_view *operands,
     eddy_walk_collapse(&lines);
     p->lines = eddy_walk_count(&lines);
     p->rank = lines.rank;
+    p->is_across = lines.rank > 0 &&
+                   lines.strides[EDDY_CUDA_SORT_IN][lines.rank - 1] < p->steps[EDDY_CUDA_SORT_IN];
     for (int32_t d = 0; d < lines.rank; d++) {
         p->dims[d] = lines.dims[d];
         for (int o = 0; o < EDDY_CUDA_SORT_OPERANDS; o++)
@@ -113,6 +115,7 @@ static void sort_init(sort *s, const eddy_kernel_call *call, int32_t axis, bool 
                                  .is_descending = is_descending};
     describe_lines(&s->p, operands, axis);
     s->p.run = tile_of(s->p.count);
+    s->p.tiles = (s->p.count + s->p.run - 1) / s->p.run;
 }
 
 /* ---- launches ---- */
@@ -149,9 +152,8 @@ static void sort_all(sort *s) {
     if (p->lines == 0 || p->kept == 0)
         return;
     p->to = space_bytes(s) > 0 ? s->call->workspace : NULL;
-    int64_t tiles = (p->count + p->run - 1) / p->run;
-    launch(s, TILE, p->lines * tiles * p->run, EDDY_CUDA_SORT_TILE);
-    if (tiles > 1)
+    launch(s, TILE, p->lines * p->tiles * p->run, EDDY_CUDA_SORT_TILE);
+    if (p->tiles > 1)
         merge_all(s);
 }
 

@@ -7,7 +7,7 @@
         if (eddy_cuda_is_skipped(p.gate))                                                          \
             return;                                                                                \
         const int64_t at_once = EDDY_CUDA_SORT_TILE / p.run,                                       \
-                      units = (p.lines * eddy_cuda_sort_tiles(p) + at_once - 1) / at_once;         \
+                      units = (p.lines * p.tiles + at_once - 1) / at_once;                         \
         EDDY_CUDA_ROLLED                                                                           \
         for (int64_t unit = blockIdx.x; unit < units; unit += gridDim.x)                           \
             eddy_cuda_sort_tile<eddy_cuda_records_##width>(p, unit);                               \

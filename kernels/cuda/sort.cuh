@@ -148,11 +148,6 @@ EDDY_CUDA_MEMBER void eddy_cuda_sort_runs(typename records::record *tile, uint32
     }
 }
 
-/* Tiles of a line. A shorter line has one, and several lines share a block's memory. */
-EDDY_SCALAR int64_t eddy_cuda_sort_tiles(const eddy_cuda_sort_call &p) {
-    return (p.count + p.run - 1) / p.run;
-}
-
 /* Which line's record stands at a place of the block's memory, and which one of it. */
 struct eddy_cuda_sort_place {
     int64_t line, index;
@@ -160,26 +155,33 @@ struct eddy_cuda_sort_place {
     bool is_there;
 
     EDDY_CUDA_MEMBER eddy_cuda_sort_place(const eddy_cuda_sort_call &p, int64_t unit, uint32_t at) {
-        const int64_t tiles = eddy_cuda_sort_tiles(p),
-                      tile = unit * (EDDY_CUDA_SORT_TILE / p.run) + at / (uint32_t)p.run;
-        line = tiles == 1 ? tile : tile / tiles;
-        within = at & (uint32_t)(p.run - 1);
-        index = (tile - line * tiles) * p.run + within;
+        const uint32_t run = (uint32_t)p.run;
+        const int64_t tile = unit * (EDDY_CUDA_SORT_TILE / run) + at / run;
+        line = p.tiles == 1 ? tile : tile / p.tiles;
+        within = at & (run - 1);
+        index = (tile - line * p.tiles) * p.run + within;
         is_there = line < p.lines && index < p.count;
     }
 };
+
+/* A thread's place number `i`: neighbouring threads have neighbours in memory. */
+EDDY_SCALAR uint32_t eddy_cuda_sort_at(const eddy_cuda_sort_call &p, uint32_t i) {
+    const uint32_t run = (uint32_t)p.run, at_once = EDDY_CUDA_SORT_TILE / run;
+    return p.is_across ? i % at_once * run + i / at_once : i;
+}
 
 template <class records>
 EDDY_CUDA_MEMBER void eddy_cuda_sort_tile(const eddy_cuda_sort_call &p, int64_t unit) {
     EDDY_CUDA_SHARED(typename records::record, tile, EDDY_CUDA_SORT_TILE);
     EDDY_CUDA_ROLLED
     for (uint32_t i = threadIdx.x; i < EDDY_CUDA_SORT_TILE; i += blockDim.x) {
-        const eddy_cuda_sort_place place(p, unit, i);
-        tile[i] = records::last();
+        const uint32_t at = eddy_cuda_sort_at(p, i);
+        const eddy_cuda_sort_place place(p, unit, at);
+        tile[at] = records::last();
         if (place.is_there) {
             const char *line =
                 (const char *)p.in + eddy_cuda_sort_line(p, EDDY_CUDA_SORT_IN, place.line);
-            tile[i] = records::make(
+            tile[at] = records::make(
                 eddy_cuda_sort_key(p, line + place.index * p.steps[EDDY_CUDA_SORT_IN]),
                 place.index);
         }
@@ -188,13 +190,14 @@ EDDY_CUDA_MEMBER void eddy_cuda_sort_tile(const eddy_cuda_sort_call &p, int64_t 
     eddy_cuda_sort_runs<records>(tile, (uint32_t)p.run);
     EDDY_CUDA_ROLLED
     for (uint32_t i = threadIdx.x; i < EDDY_CUDA_SORT_TILE; i += blockDim.x) {
-        const eddy_cuda_sort_place place(p, unit, i);
+        const uint32_t at = eddy_cuda_sort_at(p, i);
+        const eddy_cuda_sort_place place(p, unit, at);
         if (!place.is_there || place.within >= p.kept)
             continue;
-        if (p.count <= p.run)
-            eddy_cuda_sort_put(p, place.line, place.index, records::index(tile[i]));
+        if (p.tiles == 1)
+            eddy_cuda_sort_put(p, place.line, place.index, records::index(tile[at]));
         else
-            ((typename records::record *)p.to)[place.line * p.count + place.index] = tile[i];
+            ((typename records::record *)p.to)[place.line * p.count + place.index] = tile[at];
     }
     __syncthreads();
 }

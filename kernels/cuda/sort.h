@@ -44,12 +44,14 @@ typedef struct eddy_cuda_sort_call {
     const void *from; /* records [line][count], of a merge and of what puts */
     void *to;         /* of tiles and of a merge */
     int64_t lines, count;
-    int64_t kept; /* of a line, the least ones: of a run no others are needed either */
-    int64_t run;  /* records of a run that is merged, or of a tile: then a power of two */
+    int64_t kept;  /* of a line, the least ones: of a run no others are needed either */
+    int64_t tiles; /* of a line; of short lines, which have one, several share a block's memory */
+    int64_t run;   /* records of a run that is merged, or of a tile: then a power of two */
     int32_t kind;
     int32_t element_bytes;
     uint32_t is_descending;
-    int32_t rank; /* of lines; dims outermost first, strides in bytes */
+    uint32_t is_across; /* neighbours in memory are of different lines */
+    int32_t rank;       /* of lines; dims outermost first, strides in bytes */
     int64_t dims[EDDY_CUDA_RANK_MAX];
     int64_t strides[EDDY_CUDA_SORT_OPERANDS][EDDY_CUDA_RANK_MAX];
     int64_t steps[EDDY_CUDA_SORT_OPERANDS]; /* bytes from element to element of a line */
