@@ -2,12 +2,12 @@
  * tests run in many processes (tests/streams/meson.build). */
 #include <base/memory.h>
 #include <criterion/criterion.h>
-#include <dlfcn.h>
 #include <kernels/cuda/launch.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <streams/cuda/backend.h>
 #include <string.h>
+#include <tests/fake_cuda/findings.h>
 #include <unistd.h>
 
 #define BYTES 4096
@@ -32,17 +32,10 @@ static void begin(void) {
     }
 }
 
-static int findings(void) {
-    int (*count)(void);
-    *(void **)&count = dlsym(dlopen(EDDY_CUDA_DRIVER_LIBRARY, RTLD_NOW), "fake_cuda_findings");
-    cr_assert_not_null(count);
-    return count();
-}
-
 static void end(void) {
     cuda->class->destroy(cuda);
     cr_assert_eq(eddy_memory_counted(EDDY_MEMORY_RUNTIME).bytes, 0);
-    cr_assert_eq(findings(), 0);
+    cr_assert_eq(fake_cuda_findings_so_far(), 0);
 }
 
 static void *take(int64_t bytes) {
@@ -119,7 +112,7 @@ Test(cuda, a_wait_left_out_is_found) {
     await_ticket(1, 2);
     give(data);
     cuda->class->destroy(cuda);
-    cr_assert_gt(findings(), 0);
+    cr_assert_gt(fake_cuda_findings_so_far(), 0);
     _exit(0); /* the fake makes a process with findings fail */
 }
 
