@@ -4,6 +4,7 @@
 #include <base/dtype.h>
 #include <kernels/attributes.h>
 #include <kernels/cost.h>
+#include <kernels/cpu/attention/rope_angle.h>
 #include <kernels/cpu/attention/rope_block.h>
 #include <kernels/cpu/chunk.h>
 #include <kernels/cpu/kernels.h>
@@ -48,12 +49,13 @@ static void make_row_of_angles(const rope *work, int64_t s) {
         (double)((const int64_t *)work->positions->data)[s * work->positions->strides[0]];
     void *cosines = eddy_chunk_at(work->cosines, work->compute, s * work->pairs);
     void *sines = eddy_chunk_at(work->sines, work->compute, s * work->pairs);
-    if (work->compute == EDDY_F32 && fabs(position) * work->fastest < EDDY_ROPE_ANGLE_MAX) {
+    if (work->compute == EDDY_F32 && eddy_rope_is_quick(position, work->fastest)) {
         eddy_cpu_rope_blocks()->angles(cosines, sines, position, work->frequencies, work->pairs);
         return;
     }
     for (int64_t i = 0; i < work->pairs; i++) {
-        double angle = position * work->frequencies[i], cosine = cos(angle), sine = sin(angle);
+        double angle = position * work->frequencies[i], cosine = eddy_rope_cosine(angle),
+               sine = eddy_rope_sine(angle);
         if (work->compute == EDDY_F64) {
             ((double *)cosines)[i] = cosine;
             ((double *)sines)[i] = sine;
@@ -142,7 +144,7 @@ static void rope_run_slices(const eddy_kernel_call *call, int64_t count, int64_t
 static void find_frequencies(rope *work, double base) {
     work->fastest = 0;
     for (int64_t i = 0; i < work->pairs; i++) {
-        work->frequencies[i] = pow(base, -(double)i / (double)work->pairs);
+        work->frequencies[i] = eddy_rope_frequency(base, i, work->pairs);
         work->fastest = fmax(work->fastest, work->frequencies[i]);
     }
 }

@@ -5,9 +5,6 @@
 #include <kernels/cpu/isa.h>
 #include <stdint.h>
 
-/* `angles` serves angles whose absolute value is below this. */
-#define EDDY_ROPE_ANGLE_MAX 0x1p30
-
 /* Rows of pairs. The first numbers of a row's pairs are contiguous, and so are the second ones; the next row is `row`
  * numbers further on. */
 typedef struct eddy_rope_rows {
@@ -26,7 +23,7 @@ typedef void eddy_rope_turn(eddy_rope_rows out, eddy_rope_rows in, eddy_rope_ang
                             int64_t rows, int64_t pairs);
 
 typedef struct eddy_rope_blocks {
-    /* Cosines and sines of position * frequency, each rounded once. */
+    /* Cosines and sines of position * frequency, each rounded once, of a position that eddy_rope_is_quick. */
     void (*angles)(float *cosines, float *sines, double position, const double *frequencies,
                    int64_t pairs);
     eddy_rope_turn *turn_f32, *turn_f64;
