@@ -19,7 +19,7 @@
     row(max_pool2d) row(max_pool2d_backward) row(max_pool2d_backward_from_x) row(max_pool2d_with_indices) row(mean) row(min) row(min_dim) \
     row(mse_loss) row(mse_loss_backward) row(multinomial) row(nll_loss) row(nll_loss_backward) row(norm) row(one_hot) row(pad) row(prod) row(rand) \
     row(randint) row(randn) row(randperm) row(repeat) row(repeat_interleave) row(rms_norm) row(rms_norm_backward) row(rms_norm_backward_weight) \
-    row(roll) row(scatter) row(scatter_add) row(sdpa) row(sdpa_backward) row(sgd_momentum_step) row(sgd_step) row(smooth_l1_loss) \
+    row(roll) row(rope) row(scatter) row(scatter_add) row(sdpa) row(sdpa_backward) row(sgd_momentum_step) row(sgd_step) row(smooth_l1_loss) \
     row(smooth_l1_loss_backward) row(softmax) row(softmax_backward) row(sort) row(stack) row(std) row(sum) row(topk) row(tril) row(triu) row(var)
 /* clang-format on */
 
