@@ -8,15 +8,14 @@
  * accesses nothing that the element would have named.
  *
  * The word is the launch's own, so that threads of one device alone compete for it until the launch is complete. It holds more than an atomic operation writes, so it has a guard. Nobody waits within the guard, not
- * even for the other threads of a warp, since what a holder does stands in the body of the loop: the holder comes to its release whatever the others do, as threads of a warp are scheduled
+ * even for the other threads of a warp, since what a holder does stands in the body of the loop, which it leaves by its condition alone (a flag would let the compiler move the body behind the loop): the holder comes to its release whatever the others do, as threads of a warp are scheduled
  * one by one from capability 7.0 on. Whose position is not the lowest any more, which most find out at once, needs no guard and leaves. */
 EDDY_SCALAR void eddy_cuda_fail(const eddy_cuda_gate &gate, eddy_status status, int64_t position,
                                 int64_t value, int64_t bound) {
     volatile eddy_cuda_word *word = gate.word;
     *(volatile uint64_t *)&gate.marks[gate.ticket % EDDY_CUDA_WORDS] = gate.ticket;
-    bool is_recorded = false;
     EDDY_CUDA_ROLLED
-    while (!is_recorded && position < word->position) {
+    while (position < word->position) {
         if (atomicCAS_system(&gate.word->guard, 0u, 1u) != 0)
             continue;
         __threadfence_system();
@@ -28,7 +27,6 @@ EDDY_SCALAR void eddy_cuda_fail(const eddy_cuda_gate &gate, eddy_status status, 
         }
         __threadfence_system();
         atomicExch_system(&gate.word->guard, 0u);
-        is_recorded = true;
     }
 }
 
