@@ -20,6 +20,7 @@ static const eddy_cuda_function totals[EDDY_DTYPE_COUNT] = {
 void eddy_cuda_add_losses(const eddy_kernel_call *call, int64_t count,
                           eddy_cuda_loss_divisor divisor) {
     const eddy_op_view *out = &call->views[call->view_count - 1];
+    EDDY_ASSERT(count <= EDDY_CUDA_LOSSES_MOST);
     eddy_cuda_loss_total p = {
         .losses = call->workspace, .count = count, .divisor = divisor, .out = out->data};
     if (count > EDDY_CUDA_LOSSES_OF_BLOCK) {

@@ -8,6 +8,9 @@
 /* Losses that one block of threads adds by itself: a row a thread (kernels/loss_tree.h). Of more, another launch adds the rows before. */
 #define EDDY_CUDA_LOSSES_OF_BLOCK 16384
 
+/* More than any device's memory holds. */
+#define EDDY_CUDA_LOSSES_MOST (INT64_C(1) << 36)
+
 /* The divisors that a kernel leaves in the device's memory; their sum divides. */
 #define EDDY_CUDA_DIVISORS 32
 
