@@ -105,7 +105,9 @@ EDDY_CUDA_MEMBER void multiply_tile(const eddy_cuda_product &p, const batch &of,
         __syncthreads();
     }
     const factors<number> scale(p);
-    for (int i = 0; i < each; i++)
+    EDDY_CUDA_UNROLLED
+    for (int i = 0; i < each; i++) {
+        EDDY_CUDA_UNROLLED
         for (int j = 0; j < each; j++) {
             const int64_t at_row = row + y + i * SIDE, at_column = column + x + j * SIDE;
             if (at_row >= p.rows || at_column >= p.columns)
@@ -122,6 +124,7 @@ EDDY_CUDA_MEMBER void multiply_tile(const eddy_cuda_product &p, const batch &of,
                                                 at_column * result.column] =
                 element::store((typename element::computed)value);
         }
+    }
 }
 
 template <class element, class number, int each>
