@@ -43,6 +43,8 @@ typedef struct eddy_backend_launch {
     uint64_t sources[EDDY_BACKEND_SOURCES];
     uint32_t source_count;
     bool has_looked; /* launching thread: something that looks at the words was launched */
+    /* Launching thread: there was no memory for a part of it. Nothing more is launched, which would use what that part has not written. */
+    bool has_failed;
 } eddy_backend_launch;
 
 /* The entries that every backend provides. A status is EDDY_OK or EDDY_DEVICE_LOST, which stays. */

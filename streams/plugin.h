@@ -13,7 +13,7 @@
 #include <streams/team.h>
 
 /* Any change to what stands here, in streams/backend.h or in kernels/kernel.h is one of the library's version, or of this number. */
-#define EDDY_PLUGIN_VERSION (EDDY_VERSION * 100 + 1)
+#define EDDY_PLUGIN_VERSION (EDDY_VERSION * 100 + 2)
 
 /* The library's functions that plug-ins call: result, name, parameters, arguments. */
 #define EDDY_PLUGIN_HOST_LIST(row)                                                                 \

@@ -73,10 +73,10 @@ static eddy_cu_result launch_function(const eddy_backend_launch *launch,
                             eddy_cuda_backend_stream(launch->queue), NULL, extra);
 }
 
-/* Without memory for the kernel it is the call that has failed. */
+/* Without memory for the kernel it is the call that has failed: *has_failed. */
 static eddy_status launch_gated(const eddy_backend_launch *launch,
                                 const eddy_cuda_function *function, void *parameters, size_t bytes,
-                                uint32_t blocks) {
+                                uint32_t blocks, bool *has_failed) {
     eddy_backend *backend = launch->queue->backend;
     if (!eddy_cuda_backend_begin(backend))
         return EDDY_DEVICE_LOST;
@@ -85,13 +85,17 @@ static eddy_status launch_gated(const eddy_backend_launch *launch,
         return eddy_cuda_backend_end(backend, result);
     eddy_status status = eddy_cuda_backend_end(backend, 0);
     eddy_backend_fail(launch, EDDY_OUT_OF_MEMORY);
+    *has_failed = true;
     return status;
 }
 
 void eddy_cuda_launch(const eddy_kernel_call *call, const eddy_cuda_function *function,
                       void *parameters, size_t bytes, uint32_t blocks) {
-    (void)launch_gated(call->launch, function, parameters, bytes, blocks);
-    call->launch->has_looked = true;
+    eddy_backend_launch *launch = call->launch;
+    if (EDDY_UNLIKELY(launch->has_failed))
+        return;
+    (void)launch_gated(launch, function, parameters, bytes, blocks, &launch->has_failed);
+    launch->has_looked = true;
 }
 
 int64_t eddy_cuda_processors(const eddy_kernel_call *call) {
@@ -110,5 +114,6 @@ static const eddy_cuda_function look_function = {"eddy_look", &look_image, look_
 
 eddy_status eddy_cuda_launch_look(const eddy_backend_launch *launch) {
     eddy_cuda_look parameters;
-    return launch_gated(launch, &look_function, &parameters, sizeof(parameters), 1);
+    bool has_failed = false;
+    return launch_gated(launch, &look_function, &parameters, sizeof(parameters), 1, &has_failed);
 }

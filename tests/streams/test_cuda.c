@@ -2,6 +2,8 @@
  * tests run in many processes (tests/streams/meson.build). */
 #include <base/memory.h>
 #include <criterion/criterion.h>
+#include <dlfcn.h>
+#include <kernels/cuda/images.h>
 #include <kernels/cuda/launch.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -196,4 +198,35 @@ Test(cuda, an_error_of_the_driver_loses_the_device) {
     give(data);
     cuda->class->destroy(cuda);
     cr_assert_eq(eddy_memory_counted(EDDY_MEMORY_RUNTIME).bytes, 0);
+}
+
+/* Calls of the driver so far. */
+static long calls(void) {
+    long (*count)(void);
+    *(void **)&count = dlsym(dlopen(EDDY_CUDA_DRIVER_LIBRARY, RTLD_NOW), "fake_cuda_calls");
+    cr_assert_not_null(count);
+    return count();
+}
+
+/* The later kernels of a call would take what the failed one has not written for indices. */
+Test(cuda, a_call_that_fails_in_part_launches_no_more) {
+    static eddy_cuda_image image = {.data = eddy_cuda_image_look};
+    static _Atomic(void *) loaded[EDDY_CUDA_DEVICES];
+    const eddy_cuda_function function = {"eddy_look", &image, loaded};
+    setenv("FAKE_CUDA_FAIL_ENTRY", "cuLaunchKernel:2:2", 1); /* OUT_OF_MEMORY */
+    begin();
+    eddy_backend_launch launch = {.queue = queues[0], .ticket = 1};
+    eddy_kernel_call call = {.launch = &launch};
+    eddy_cuda_look parameters;
+    long before = calls();
+    eddy_cuda_launch(&call, &function, &parameters, sizeof(parameters), 1);
+    cr_assert_gt(calls(), before);
+    eddy_cuda_launch(&call, &function, &parameters, sizeof(parameters), 1);
+    before = calls();
+    eddy_cuda_launch(&call, &function, &parameters, sizeof(parameters), 1);
+    cr_assert_eq(calls(), before);
+    mark(0, 1);
+    await_ticket(0, 1);
+    cr_assert_eq(said(1), EDDY_OUT_OF_MEMORY);
+    end();
 }
