@@ -44,8 +44,8 @@ EDDY_SCALAR eddy_tap eddy_tap_of(const eddy_tap_axis *axis, int64_t o) {
 }
 
 /* Outputs *begin .. *end - 1 have element i of an axis among their two neighbours. */
-EDDY_SCALAR void eddy_taps_touching(const eddy_tap *taps, int64_t out, int64_t i, int64_t *begin,
-                                    int64_t *end) {
+EDDY_SCALAR void eddy_tap_touching(const eddy_tap *taps, int64_t out, int64_t i, int64_t *begin,
+                                   int64_t *end) {
     int64_t low = 0, high = out;
     while (low < high) {
         int64_t middle = (low + high) / 2;

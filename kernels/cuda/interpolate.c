@@ -57,7 +57,7 @@ static void find_taps(const eddy_kernel_call *call, eddy_cuda_resizing *p) {
 
 static void launch(const eddy_kernel_call *call, int number, const eddy_cuda_planes *to,
                    eddy_cuda_resizing *p) {
-    p->places = eddy_cuda_places_of(to);
+    p->places = eddy_cuda_plane_places_of(to);
     if (p->places.count == 0)
         return;
     find_taps(call, p);

@@ -66,8 +66,8 @@ template <class element> EDDY_CUDA_MEMBER void back(const eddy_cuda_resizing &p)
     eddy_cuda_each_of(p.places, [&](const eddy_cuda_place &place) {
         const int64_t h = place.at[EDDY_CUDA_ROW], w = place.at[EDDY_CUDA_COLUMN];
         int64_t top, bottom, left, right;
-        eddy_taps_touching(p.rows, p.large.sizes[EDDY_CUDA_ROW], h, &top, &bottom);
-        eddy_taps_touching(p.columns, p.large.sizes[EDDY_CUDA_COLUMN], w, &left, &right);
+        eddy_tap_touching(p.rows, p.large.sizes[EDDY_CUDA_ROW], h, &top, &bottom);
+        eddy_tap_touching(p.columns, p.large.sizes[EDDY_CUDA_COLUMN], w, &left, &right);
         const char *plane = eddy_cuda_plane_at(p.large, place);
         computed sum = 0;
         EDDY_CUDA_ROLLED

@@ -19,7 +19,7 @@ typedef struct eddy_cuda_taps {
 
 typedef struct eddy_cuda_resizing {
     eddy_cuda_gate gate;
-    eddy_cuda_places places; /* of what is written */
+    eddy_cuda_plane_places places; /* of what is written */
     eddy_cuda_planes small,
         large; /* image and result; in the gradient, what is written and what is read */
     const eddy_tap *rows, *columns; /* for each row and column of `large` */

@@ -22,8 +22,8 @@ static bool is_inner(const eddy_cuda_planes *planes, int32_t a, int32_t b) {
     return distance(planes->strides[a]) <= distance(planes->strides[b]);
 }
 
-eddy_cuda_places eddy_cuda_places_of(const eddy_cuda_planes *planes) {
-    eddy_cuda_places places = {.count = 1};
+eddy_cuda_plane_places eddy_cuda_plane_places_of(const eddy_cuda_planes *planes) {
+    eddy_cuda_plane_places places = {.count = 1};
     for (int32_t d = 0; d < EDDY_CUDA_AXES; d++) {
         int32_t at = d;
         for (; at > 0 && !is_inner(planes, d, places.axes[at - 1]); at--)

@@ -14,7 +14,8 @@ EDDY_SCALAR int64_t eddy_cuda_long_quotient(int64_t n, int64_t size, eddy_cuda_d
                                             : (int64_t)eddy_cuda_quotient((uint32_t)n, by);
 }
 
-EDDY_SCALAR eddy_cuda_place eddy_cuda_place_of(const eddy_cuda_places &places, int64_t number) {
+EDDY_SCALAR eddy_cuda_place eddy_cuda_place_of(const eddy_cuda_plane_places &places,
+                                               int64_t number) {
     eddy_cuda_place place;
     for (int d = EDDY_CUDA_AXES - 1; d >= 0; d--) {
         const int64_t quotient = eddy_cuda_long_quotient(number, places.sizes[d], places.by[d]);
@@ -46,7 +47,8 @@ EDDY_SCALAR char *eddy_cuda_element_at(const eddy_cuda_planes &planes,
 
 /* Calls function(place) for each place. */
 template <class work>
-EDDY_CUDA_MEMBER void eddy_cuda_each_of(const eddy_cuda_places &places, const work &function) {
+EDDY_CUDA_MEMBER void eddy_cuda_each_of(const eddy_cuda_plane_places &places,
+                                        const work &function) {
     const int64_t step = (int64_t)gridDim.x * blockDim.x;
     EDDY_CUDA_ROLLED
     for (int64_t at = (int64_t)blockIdx.x * blockDim.x + threadIdx.x; at < places.count; at += step)

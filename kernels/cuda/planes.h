@@ -14,14 +14,14 @@ typedef struct eddy_cuda_planes {
 } eddy_cuda_planes;
 
 /* The places of planes, in the order in which they lie in memory, so that neighbouring threads access neighbours. */
-typedef struct eddy_cuda_places {
+typedef struct eddy_cuda_plane_places {
     int64_t count;
     int32_t axes[EDDY_CUDA_AXES]; /* outermost first */
     int64_t sizes[EDDY_CUDA_AXES];
     eddy_cuda_divisor by[EDDY_CUDA_AXES]; /* of divisor 0, where a size is 2^31 or more */
-} eddy_cuda_places;
+} eddy_cuda_plane_places;
 
 eddy_cuda_planes eddy_cuda_planes_of(const eddy_op_view *view);
-eddy_cuda_places eddy_cuda_places_of(const eddy_cuda_planes *planes);
+eddy_cuda_plane_places eddy_cuda_plane_places_of(const eddy_cuda_planes *planes);
 
 #endif

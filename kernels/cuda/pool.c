@@ -67,7 +67,7 @@ static void find_largest(const eddy_kernel_call *call, const eddy_op_view *x,
                          const eddy_cuda_planes *values, const eddy_cuda_planes *indices) {
     eddy_cuda_pool p = {.image = eddy_cuda_planes_of(x), .small = *values, .indices = *indices};
     set_windows(&p, call->attributes);
-    p.places = eddy_cuda_places_of(values->data ? values : indices);
+    p.places = eddy_cuda_plane_places_of(values->data ? values : indices);
     launch(call, MAX_POOL, x->dtype, &p);
 }
 
@@ -152,7 +152,7 @@ static void run_average_of(const eddy_kernel_call *call, const eddy_attributes_p
         return;
     }
     eddy_cuda_pool p = average_of(call, attributes);
-    p.places = eddy_cuda_places_of(&p.small);
+    p.places = eddy_cuda_plane_places_of(&p.small);
     launch(call, AVG_POOL, call->views[0].dtype, &p);
 }
 
@@ -181,7 +181,7 @@ static void spread(const eddy_kernel_call *call, const eddy_attributes_pool *att
     eddy_cuda_pool p = {.image = eddy_cuda_planes_of(&call->views[1]),
                         .small = eddy_cuda_planes_of(&call->views[0])};
     set_windows(&p, attributes);
-    p.places = eddy_cuda_places_of(&p.image);
+    p.places = eddy_cuda_plane_places_of(&p.image);
     launch(call, AVG_SPREAD, call->views[1].dtype, &p);
 }
 
@@ -209,7 +209,7 @@ static eddy_status route_prepare(const eddy_kernel_call *call, eddy_kernel_plan 
 /* The indices in the workspace lie as grad does: in the order in which they are read. */
 static eddy_cuda_planes indices_of(const eddy_kernel_call *call) {
     eddy_cuda_planes indices = eddy_cuda_planes_of(&call->views[0]);
-    const eddy_cuda_places places = eddy_cuda_places_of(&indices);
+    const eddy_cuda_plane_places places = eddy_cuda_plane_places_of(&indices);
     int64_t step = sizeof(int64_t);
     for (int32_t d = EDDY_CUDA_AXES - 1; d >= 0; d--) {
         indices.strides[places.axes[d]] = step;
@@ -234,7 +234,7 @@ static void run_route(const eddy_kernel_call *call) {
         find_largest(call, x, &no_values, &p.indices);
     }
     set_windows(&p, call->attributes);
-    p.places = eddy_cuda_places_of(&p.image);
+    p.places = eddy_cuda_plane_places_of(&p.image);
     launch(call, MAX_ROUTE, x->dtype, &p);
 }
 

@@ -15,7 +15,7 @@
  * image gets. */
 typedef struct eddy_cuda_pool {
     eddy_cuda_gate gate;
-    eddy_cuda_places places; /* of what is written */
+    eddy_cuda_plane_places places; /* of what is written */
     eddy_pool_axis height, width;
     eddy_cuda_planes image; /* x; gradients: what is written */
     eddy_cuda_planes small; /* the result, a number for each window; gradients: what is read */
@@ -36,8 +36,8 @@ typedef struct eddy_cuda_pool_put {
     bool is_wide;                   /* indices are i64; else i32 */
     bool
         is_across; /* a unit is a thread's, and neighbours have neighbouring channels; else it is a warp's, which reads neighbours of a row */
-    eddy_cuda_divisor
-        by_row[2]; /* columns of grad, and of the ground; of divisor 0 as in eddy_cuda_places */
+    eddy_cuda_divisor by_row
+        [2]; /* columns of grad, and of the ground; of divisor 0 as in eddy_cuda_plane_places */
 } eddy_cuda_pool_put;
 
 #endif

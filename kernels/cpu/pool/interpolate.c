@@ -262,9 +262,9 @@ static void gather_columns(const interpolation *p, int64_t n, int64_t c, int64_t
     int64_t top, bottom, left, right, unused;
     chunk sum, terms;
     clear(&sum);
-    eddy_taps_touching(p->rows, grad->height, h, &top, &bottom);
-    eddy_taps_touching(p->columns, grad->width, w, &left, &unused);
-    eddy_taps_touching(p->columns, grad->width, w + count - 1, &unused, &right);
+    eddy_tap_touching(p->rows, grad->height, h, &top, &bottom);
+    eddy_tap_touching(p->columns, grad->width, w, &left, &unused);
+    eddy_tap_touching(p->columns, grad->width, w + count - 1, &unused, &right);
     for (int64_t oh = top; oh < bottom; oh++)
         for (int64_t ow = left; ow < right; ow++) {
             const eddy_tap *column = &p->columns[ow];
@@ -290,8 +290,8 @@ static void gather_channels(const interpolation *p, int64_t n, int64_t c, int64_
     int64_t top, bottom, left, right;
     chunk sum, terms;
     clear(&sum);
-    eddy_taps_touching(p->rows, grad->height, h, &top, &bottom);
-    eddy_taps_touching(p->columns, grad->width, w, &left, &right);
+    eddy_tap_touching(p->rows, grad->height, h, &top, &bottom);
+    eddy_tap_touching(p->columns, grad->width, w, &left, &right);
     for (int64_t oh = top; oh < bottom; oh++)
         for (int64_t ow = left; ow < right; ow++) {
             double share = eddy_tap_weight(&p->rows[oh], h) * eddy_tap_weight(&p->columns[ow], w);
