@@ -11,7 +11,7 @@ template <class element> struct as_stored {
     }
 };
 
-#define CAST(from, from_dtype, to, to_dtype)                                                                             \
+#define CAST(from, from_dtype, to, to_dtype)                                                       \
     struct cast_##from##_##to {                                                                    \
         static constexpr int lanes = 4;                                                            \
         EDDY_CUDA_MEMBER explicit cast_##from##_##to(const uint64_t *) {                           \

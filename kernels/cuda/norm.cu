@@ -28,16 +28,16 @@ template <class element> EDDY_CUDA_MEMBER void join(const eddy_cuda_normalisatio
 }
 
 #define NORM(of, of_dtype, unused)                                                                 \
-    EDDY_CUDA_BLOCK_KERNEL(eddy_norm_whole_##of, eddy_cuda_normalisation) {                                 \
+    EDDY_CUDA_BLOCK_KERNEL(eddy_norm_whole_##of, eddy_cuda_normalisation) {                        \
         eddy_cuda_norm_run<eddy_cuda_##of, false, EDDY_CUDA_NORM_WHOLE>(parameters);               \
     }                                                                                              \
-    EDDY_CUDA_BLOCK_KERNEL(eddy_norm_parts_##of, eddy_cuda_normalisation) {                                 \
+    EDDY_CUDA_BLOCK_KERNEL(eddy_norm_parts_##of, eddy_cuda_normalisation) {                        \
         eddy_cuda_norm_run<eddy_cuda_##of, false, EDDY_CUDA_NORM_PARTS>(parameters);               \
     }                                                                                              \
-    EDDY_CUDA_BLOCK_KERNEL(eddy_norm_apply_##of, eddy_cuda_normalisation) {                                 \
+    EDDY_CUDA_BLOCK_KERNEL(eddy_norm_apply_##of, eddy_cuda_normalisation) {                        \
         eddy_cuda_norm_run<eddy_cuda_##of, false, EDDY_CUDA_NORM_APPLY>(parameters);               \
     }                                                                                              \
-    EDDY_CUDA_KERNEL(eddy_norm_join_##of, eddy_cuda_normalisation) {                                        \
+    EDDY_CUDA_KERNEL(eddy_norm_join_##of, eddy_cuda_normalisation) {                               \
         join<eddy_cuda_##of>(parameters);                                                          \
     }
 EDDY_CUDA_NORM_DTYPES(NORM, )

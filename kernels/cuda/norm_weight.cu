@@ -8,7 +8,8 @@
 struct piece {
     int32_t begin, end;
 
-    EDDY_CUDA_MEMBER piece(const eddy_cuda_normalisation &p, const eddy_cuda_norm_task &task, int64_t run) {
+    EDDY_CUDA_MEMBER piece(const eddy_cuda_normalisation &p, const eddy_cuda_norm_task &task,
+                           int64_t run) {
         const int64_t first = run * p.segment - task.begin, last = first + p.segment;
         begin = (int32_t)(first < 0 ? 0 : first < task.count ? first : task.count);
         end = (int32_t)(last < task.count ? last : task.count);
@@ -17,7 +18,8 @@ struct piece {
 
 /* Of grad * (x - mean), of each piece of the row's chunk; 16 threads sum one. */
 template <class real>
-EDDY_CUDA_MEMBER void sum_pieces(const eddy_cuda_normalisation &p, const eddy_cuda_norm_thread &thread,
+EDDY_CUDA_MEMBER void sum_pieces(const eddy_cuda_normalisation &p,
+                                 const eddy_cuda_norm_thread &thread,
                                  const eddy_cuda_norm_task &task, const real *x, const real *grad) {
     const uint32_t lane = thread.member % EDDY_NORM_LANES,
                    at_once = thread.members / EDDY_NORM_LANES;
@@ -77,7 +79,8 @@ EDDY_CUDA_MEMBER double term_of(const eddy_cuda_normalisation &p, int64_t place,
 
 /* The sum of a weight's terms in a block of places, to which those of a place that has run number `run` are added. */
 template <class element>
-EDDY_CUDA_MEMBER double sum_of(const eddy_cuda_normalisation &p, int64_t place, int64_t end, int64_t run) {
+EDDY_CUDA_MEMBER double sum_of(const eddy_cuda_normalisation &p, int64_t place, int64_t end,
+                               int64_t run) {
     double sum = 0;
     const int64_t pieces =
         ((run + 1) * p.segment - 1) / EDDY_NORM_CHUNK - run * p.segment / EDDY_NORM_CHUNK + 1;
@@ -133,13 +136,13 @@ template <class element> EDDY_CUDA_MEMBER void add(const eddy_cuda_normalisation
 }
 
 #define NORM(of, of_dtype, unused)                                                                 \
-    EDDY_CUDA_BLOCK_KERNEL(eddy_norm_products_##of, eddy_cuda_normalisation) {                              \
+    EDDY_CUDA_BLOCK_KERNEL(eddy_norm_products_##of, eddy_cuda_normalisation) {                     \
         products<eddy_cuda_##of>(parameters);                                                      \
     }                                                                                              \
-    EDDY_CUDA_KERNEL(eddy_norm_weights_##of, eddy_cuda_normalisation) {                                     \
+    EDDY_CUDA_KERNEL(eddy_norm_weights_##of, eddy_cuda_normalisation) {                            \
         weights<eddy_cuda_##of>(parameters);                                                       \
     }                                                                                              \
-    EDDY_CUDA_KERNEL(eddy_norm_add_##of, eddy_cuda_normalisation) {                                         \
+    EDDY_CUDA_KERNEL(eddy_norm_add_##of, eddy_cuda_normalisation) {                                \
         add<eddy_cuda_##of>(parameters);                                                           \
     }
 EDDY_CUDA_NORM_DTYPES(NORM, )

@@ -261,10 +261,8 @@ template <class op> EDDY_CUDA_MEMBER void eddy_cuda_reduce_strided(const eddy_cu
         const char *in = (const char *)p.in;
         if (task.count > 0)
             in += eddy_cuda_offset(p.kept, 0, task.output);
-        const typename op::value whole =
-            eddy_cuda_join_team<op>(p, part,
-                                    op::block::reduce(p, part, in, task.begin,
-                                                      task.begin + task.count));
+        const typename op::value whole = eddy_cuda_join_team<op>(
+            p, part, op::block::reduce(p, part, in, task.begin, task.begin + task.count));
         if (task.number < tasks && part.is_first())
             eddy_cuda_store_split<op>(p, task.number, whole);
     }

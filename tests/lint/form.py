@@ -9,7 +9,7 @@ import sys
 
 
 FOLDERS = ("include", "base", "streams", "kernels", "vm", "interpreter", "exchange", "functional", "tests", "bench", "examples", "tools")
-SUFFIXES = {".c", ".h", ".cpp"}
+SUFFIXES = {".c", ".h", ".cpp", ".cu", ".cuh"}
 
 
 def main():
