@@ -14,7 +14,8 @@ static _Atomic(const eddy_kernel *) known[OPS][EDDY_DTYPE_COUNT];
 
 const eddy_kernel *eddy_op_kernel_of_plugin(const eddy_op *op, eddy_dtype compute,
                                             eddy_device_kind kind) {
-    if (op->is_registered)
+    /* Ops that programs alone have are without a number, too. */
+    if (op->id == EDDY_OP_REGISTERED)
         return NULL;
     EDDY_ASSERT(op->id < OPS && kind == EDDY_DEVICE_CUDA);
     const eddy_kernel *kernel = eddy_load_relaxed(&known[op->id][compute]);

@@ -321,6 +321,27 @@ Test(cuda_program, has_no_branches) {
     end(scope, &program);
 }
 
+static eddy_status add_row(void *context, eddy_list inputs, eddy_tensor **outputs) {
+    (void)context;
+    outputs[0] = eddy_add(inputs.items[0], inputs.items[1]);
+    return outputs[0] ? EDDY_OK : EDDY_UNSUPPORTED;
+}
+
+/* Its rows are taken by an op that programs alone have. */
+Test(cuda_program, has_no_rolled_loops) {
+    eddy_scope *scope = eddy_scope_begin();
+    eddy_tensor *sum = integers(THERE, EDDY_SHAPE(3), 0),
+                *rows = integers(THERE, EDDY_SHAPE(4, 3), 1), *result;
+    must(eddy_record_begin(NULL));
+    must(eddy_scan(add_row, NULL, EDDY_LIST(sum), EDDY_LIST(rows), 1,
+                   EDDY_OPTIONS(scan, .is_rolled = true), &result));
+    eddy_program *program = eddy_record_end(
+        EDDY_BINDINGS({"rows", rows, EDDY_ROLE_INPUT}, {"result", result, EDDY_ROLE_OUTPUT}));
+    cr_assert_null(program);
+    expect_failure(EDDY_UNSUPPORTED, "it has no kernel for cuda");
+    end(scope, &program);
+}
+
 /* ---- what others make of programs ---- */
 
 static eddy_status square(void *context, eddy_recorded_call *call) {
