@@ -4,9 +4,9 @@
 #define EDDY_TESTS_ROUNDS_H
 
 #if defined(__SANITIZE_THREAD__)
-#define ROUNDS_OF(count) ((count) / 8)
+#define ROUNDS_OF(count) (((count) + 7) / 8)
 #elif defined(__SANITIZE_ADDRESS__)
-#define ROUNDS_OF(count) ((count) / 2)
+#define ROUNDS_OF(count) (((count) + 1) / 2)
 #else
 #define ROUNDS_OF(count) (count)
 #endif

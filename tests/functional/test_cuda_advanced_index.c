@@ -2,6 +2,7 @@
 #include <criterion/criterion.h>
 #include <tests/functional/random.h>
 #include <tests/functional/twin.h>
+#include <tests/rounds.h>
 
 #define INDICES_MOST 4
 
@@ -116,7 +117,7 @@ Test(cuda_advanced_index, many_places) {
 
 Test(cuda_advanced_index, the_lowest_position_of_many_is_named) {
     int failed = 0;
-    for (int round = 0; round < 60; round++) {
+    for (int round = 0; round < ROUNDS_OF(60); round++) {
         eddy_scope *scope = eddy_scope_begin();
         eddy_shape shape = some_shape();
         some_indices indices;
@@ -194,7 +195,7 @@ Test(cuda_advanced_index, masked_scatter_of_many) {
 
 Test(cuda_advanced_index, a_source_may_have_too_few_elements) {
     int failed = 0;
-    for (int round = 0; round < 40; round++) {
+    for (int round = 0; round < ROUNDS_OF(40); round++) {
         eddy_scope *scope = eddy_scope_begin();
         uint8_t elements[5000];
         int64_t count = random_below(round % 4 ? 40 : 5000), held = 0;

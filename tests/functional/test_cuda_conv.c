@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <tests/functional/random.h>
 #include <tests/functional/twin.h>
+#include <tests/rounds.h>
 
 static const eddy_dtype floats[] = {EDDY_F32, EDDY_F64, EDDY_F16, EDDY_BF16};
 
@@ -183,7 +184,7 @@ static void check_all(const geometry *g, eddy_dtype dtype, bool is_whole) {
 /* ---- cases ---- */
 
 Test(cuda_conv, any_geometry_and_layout, .timeout = 300) {
-    for (int round = 0; round < 120; round++) {
+    for (int round = 0; round < ROUNDS_OF(120); round++) {
         eddy_scope *scope = eddy_scope_begin();
         geometry g = any_geometry();
         g.is_last = by_chance(3);

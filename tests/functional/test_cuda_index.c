@@ -2,6 +2,7 @@
 #include <criterion/criterion.h>
 #include <tests/functional/random.h>
 #include <tests/functional/twin.h>
+#include <tests/rounds.h>
 
 /* With elements in each axis, of which there is one at least. */
 static eddy_shape full_shape(void) {
@@ -88,7 +89,7 @@ Test(cuda_index, embedding) {
 }
 
 Test(cuda_index, one_hot) {
-    for (int round = 0; round < 40; round++) {
+    for (int round = 0; round < ROUNDS_OF(40); round++) {
         eddy_scope *scope = eddy_scope_begin();
         int64_t classes = 1 + random_below(7);
         twin index = twin_indices(twin_index_dtype(), twin_shape(3, 5), 0, classes - 1);
@@ -104,7 +105,7 @@ Test(cuda_index, one_hot) {
 /* Of many bad indices the first is named, with its value and its bound, as on the CPU. */
 Test(cuda_index, the_lowest_position_of_many_is_named) {
     int failed = 0;
-    for (int round = 0; round < 60; round++) {
+    for (int round = 0; round < ROUNDS_OF(60); round++) {
         eddy_scope *scope = eddy_scope_begin();
         eddy_shape shape = full_shape();
         int32_t axis = (int32_t)random_below(shape.rank);

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <tests/functional/random.h>
 #include <tests/functional/twin.h>
+#include <tests/rounds.h>
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
@@ -147,7 +148,7 @@ static void check_pairs(eddy_dtype dtype, eddy_shape shape, bool are_parts) {
 }
 
 Test(cuda_loss, pairs_of_any_shapes_and_layouts, .timeout = 300) {
-    for (int round = 0; round < 60; round++)
+    for (int round = 0; round < ROUNDS_OF(60); round++)
         check_pairs(floats[round % 4], twin_shape(4, 9), true);
     twin_expect_no_findings();
 }
@@ -252,7 +253,7 @@ static void check_labels(eddy_dtype dtype, int64_t rows, int64_t classes) {
 }
 
 Test(cuda_loss, labels_of_any_rows_and_layouts, .timeout = 300) {
-    for (int round = 0; round < 80; round++)
+    for (int round = 0; round < ROUNDS_OF(80); round++)
         check_labels(floats[round % 4], random_below(8) == 0 ? 0 : 1 + random_below(40),
                      random_below(8) == 0 ? 0 : 1 + random_below(60));
     twin_expect_no_findings();

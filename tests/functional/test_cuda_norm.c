@@ -7,6 +7,7 @@
 #include <string.h>
 #include <tests/functional/random.h>
 #include <tests/functional/twin.h>
+#include <tests/rounds.h>
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
@@ -253,7 +254,7 @@ Test(cuda_norm, images_in_every_dtype, .timeout = 300) {
 }
 
 Test(cuda_norm, random_shapes_and_layouts, .timeout = 300) {
-    for (int round = 0; round < 30; round++) {
+    for (int round = 0; round < ROUNDS_OF(30); round++) {
         eddy_shape shape = {.rank = 2 + (int32_t)random_below(5)};
         int64_t most = (int64_t[]){0, 0, 70, 20, 9, 6, 4}[shape.rank];
         for (int32_t d = 0; d < shape.rank; d++)

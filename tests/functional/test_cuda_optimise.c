@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <tests/functional/random.h>
 #include <tests/functional/twin.h>
+#include <tests/rounds.h>
 
 static const eddy_dtype floats[] = {EDDY_F32, EDDY_F64, EDDY_F16, EDDY_BF16};
 
@@ -136,7 +137,7 @@ static void check_steps(optimiser which, int64_t items, bool is_short) {
 }
 
 Test(cuda_optimise, steps_over_lists_of_every_kind, .timeout = 300) {
-    for (int round = 0; round < 60; round++)
+    for (int round = 0; round < ROUNDS_OF(60); round++)
         check_steps((optimiser)(round % OPTIMISERS), random_below(12), false);
     twin_expect_no_findings();
 }
@@ -189,7 +190,7 @@ static void clip(lists *l, double most) {
 
 Test(cuda_optimise, gradients_of_every_kind_are_clipped, .timeout = 300) {
     static const double norms[] = {0, 1e-3, 1, 1e3, 1e9};
-    for (int round = 0; round < 60; round++) {
+    for (int round = 0; round < ROUNDS_OF(60); round++) {
         eddy_scope *scope = eddy_scope_begin();
         lists *l = lists_create(random_below(10), false);
         if (round % 5 == 0 && l->items > 0)

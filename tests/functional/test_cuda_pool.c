@@ -3,6 +3,7 @@
 #include <criterion/criterion.h>
 #include <tests/functional/random.h>
 #include <tests/functional/twin.h>
+#include <tests/rounds.h>
 
 static const eddy_dtype floats[] = {EDDY_F32, EDDY_F64, EDDY_F16, EDDY_BF16};
 
@@ -145,7 +146,7 @@ Test(cuda_pool, maxima_of_every_dtype) {
 }
 
 Test(cuda_pool, averages) {
-    for (int round = 0; round < 200; round++) {
+    for (int round = 0; round < ROUNDS_OF(200); round++) {
         eddy_scope *scope = eddy_scope_begin();
         windows w = any_windows(4);
         check_average(image_of(any_float(), images(12)), &w);
@@ -193,7 +194,7 @@ Test(cuda_pool, gradients_are_added_in_the_order_of_grad) {
 
 Test(cuda_pool, the_lowest_wrong_index_is_named) {
     int failed = 0;
-    for (int round = 0; round < 40; round++) {
+    for (int round = 0; round < ROUNDS_OF(40); round++) {
         eddy_scope *scope = eddy_scope_begin();
         eddy_shape shape = images(7), grad_shape = shape;
         grad_shape.dims[shape.rank - 1] = 1 + random_below(9);

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <tests/fake_cuda/findings.h>
+#include <tests/rounds.h>
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
@@ -279,7 +280,7 @@ Test(cuda_reduce, long_inputs_are_joined_in_the_same_tree, .timeout = 300) {
 }
 
 Test(cuda_reduce, random_shapes_axes_and_layouts, .timeout = 300) {
-    for (int round = 0; round < 400; round++) {
+    for (int round = 0; round < ROUNDS_OF(400); round++) {
         eddy_shape shape = {.rank = (int32_t)random_below(7)};
         int64_t most = (int64_t[]){1, 3000, 60, 16, 8, 6, 5}[shape.rank];
         for (int32_t d = 0; d < shape.rank; d++)

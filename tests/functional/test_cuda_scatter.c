@@ -2,6 +2,7 @@
 #include <criterion/criterion.h>
 #include <tests/functional/random.h>
 #include <tests/functional/twin.h>
+#include <tests/rounds.h>
 
 /* Rarely one without elements, or a number. */
 static eddy_shape some_shape(void) {
@@ -103,7 +104,7 @@ Test(cuda_scatter, many_rows) {
 
 Test(cuda_scatter, the_lowest_position_of_many_is_named) {
     int failed = 0;
-    for (int round = 0; round < 40; round++) {
+    for (int round = 0; round < ROUNDS_OF(40); round++) {
         eddy_scope *scope = eddy_scope_begin();
         int64_t bound = 1 + random_below(5), width = random_below(4);
         eddy_shape shape = EDDY_SHAPE(bound, 1 + width), index_shape = EDDY_SHAPE(40, 1 + width);

@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <tests/rounds.h>
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
@@ -184,7 +185,7 @@ Test(cuda_softmax, long_lines_are_cut_into_chunks, .timeout = 300) {
 }
 
 Test(cuda_softmax, random_shapes_axes_and_layouts, .timeout = 300) {
-    for (int round = 0; round < 150; round++) {
+    for (int round = 0; round < ROUNDS_OF(150); round++) {
         eddy_shape shape = {.rank = 1 + (int32_t)random_below(6)};
         int64_t most = (int64_t[]){0, 3000, 60, 16, 8, 6, 5}[shape.rank];
         for (int32_t d = 0; d < shape.rank; d++)

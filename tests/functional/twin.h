@@ -4,6 +4,7 @@
 #define EDDY_TESTS_FUNCTIONAL_TWIN_H
 
 #include <eddy/eddy.h>
+#include <tests/rounds.h>
 
 #define TWIN_THERE EDDY_CUDA(0)
 
@@ -13,7 +14,7 @@ typedef struct twin {
 
 /* Runs the statement behind it for every dtype, several times (twin_round counts them), in a scope of its own. */
 #define TWIN_EACH_DTYPE(dtype)                                                                     \
-    for (int twin_round = 0; twin_round < 6 * EDDY_DTYPE_COUNT; twin_round++)                      \
+    for (int twin_round = 0; twin_round < ROUNDS_OF(6) * EDDY_DTYPE_COUNT; twin_round++)           \
         for (eddy_scope *twin_scope = eddy_scope_begin(); twin_scope;                              \
              eddy_scope_end(twin_scope), twin_scope = NULL)                                        \
             for (eddy_dtype dtype = (eddy_dtype)(twin_round % EDDY_DTYPE_COUNT), twin_once = 0;    \

@@ -1,11 +1,12 @@
 /* The VM on a device whose memory the host cannot touch and whose work is over late (vm/DEVICES.md). */
 #include "by_hand.h"
 #include <streams/launcher.h>
+#include <tests/rounds.h>
 #include <vm/device.h>
 
 /* Each seed is another order among the device's queues. */
 #define ON_EACH_PATH_FAR(session, seeds)                                                           \
-    for (uint64_t seed = 1; seed <= (seeds); seed++)                                               \
+    for (uint64_t seed = 1; seed <= ROUNDS_OF(seeds); seed++)                                      \
         ON_EACH_PATH(session)                                                                      \
     for (bool is_first = (session_far(&session, (eddy_far_options){.seed = seed}), true);          \
          is_first; is_first = false)
