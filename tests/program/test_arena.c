@@ -5,6 +5,7 @@
 #include <program/arena.h>
 #include <stdlib.h>
 #include <string.h>
+#include <tests/rounds.h>
 
 static uint32_t state;
 
@@ -151,7 +152,7 @@ static const struct {
 #define KINDS (sizeof(kinds) / sizeof(kinds[0]))
 
 Test(arena, random_lives_never_overlap) {
-    for (uint32_t seed = 1; seed <= 10000; seed++) {
+    for (uint32_t seed = 1; seed <= ROUNDS_OF(10000); seed++) {
         state = seed;
         eddy_arena_block blocks[24];
         uint32_t count = below(24) + 1;
@@ -211,7 +212,7 @@ static bool fit(eddy_arena_block *blocks, uint32_t count, uint32_t i, int64_t by
 /* The search does not go through all orders, but of so few blocks it finds the best. */
 Test(arena, nine_blocks_take_the_optimum) {
     uint32_t searched = 0;
-    for (uint32_t seed = 1; seed <= 3000; seed++) {
+    for (uint32_t seed = 1; seed <= ROUNDS_OF(3000); seed++) {
         state = seed;
         eddy_arena_block blocks[9];
         uint32_t count = 1 + below(9), span = 2 + below(8);

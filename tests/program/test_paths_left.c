@@ -10,6 +10,7 @@
 #include <tests/program/paths.h>
 #include <tests/program/runtimes.h>
 #include <tests/program/taped.h>
+#include <tests/rounds.h>
 
 /* ---- what has happened by then ---- */
 
@@ -576,7 +577,7 @@ typedef struct caller {
 static void *calls_often(void *context) {
     const caller *self = context;
     eddy_scope *scope = eddy_scope_begin();
-    for (int i = 0; i < 200; i++) {
+    for (int i = 0; i < ROUNDS_OF(200); i++) {
         double x = (i / 7 + self->number) % 2 ? 1 + i : -1 - i;
         cr_assert_eq(sum_of(call_once(self->recorded, of(x))), x > 0 ? -3 * x : 9 * x, "%d", i);
     }

@@ -6,11 +6,12 @@
 #include <program/streams.h>
 #include <stdlib.h>
 #include <string.h>
+#include <tests/rounds.h>
 
 #define STEPS 24
 #define STORAGES 10
 #define ACCESSES 4
-#define CASES 10000
+#define CASES ROUNDS_OF(10000)
 
 static uint32_t state;
 
