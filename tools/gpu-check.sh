@@ -6,13 +6,14 @@
 #   life      streams, memory, errors, exit and fork, as far as they need no driver that fails on request
 #   sanitize  some of the ops under compute-sanitizer, if that is found
 #   train     an example on the device and on the CPU: their losses
+#   bench     ops and training steps beside PyTorch's on the same device, if that is found
 #   nsys      a trace of an example by Nsight Systems, if that is found
 #
 # All of them, if none is named. Each takes 8 minutes at most. $OUT (or the current folder) gets report.json, one object a
 # line, and the logs. A step that fails does not keep the next ones from running. Status 1 if one has failed.
 set -u
 kit=$(cd "$(dirname "$0")" && pwd)
-steps='smoke ops life sanitize train nsys'
+steps='smoke ops life sanitize train bench nsys'
 for argument; do
     case " $steps --help -h " in
     *" $argument "*) ;;
@@ -23,7 +24,7 @@ for argument; do
     esac
     case $argument in
     --help | -h)
-        sed -n '2,13s/^# \{0,1\}//p' "$0"
+        sed -n '2,14s/^# \{0,1\}//p' "$0"
         exit 0
         ;;
     esac
@@ -100,8 +101,13 @@ step_ops() {
     done
 }
 
-# What the fake driver alone can do is left out: calls and work that fail on request.
+# What the fake driver alone can do is left out: calls and work that fail on request. A device is lost by a kernel that traps.
 step_life() {
+    if in_kit "$kit/bin/cuda_lost" >"$out/lost.log" 2>&1; then
+        row life trap passed "$(sed -n 's/^lost: //p' "$out/lost.log" | tr -d '"')" ''
+    else
+        row life trap failed "$(tail -n 1 "$out/lost.log" | tr -d '"')" ''
+    fi
     run_test life interpreter "$kit/tests/test-interpreter-cuda" \
         --filter 'cuda/!(a_lost_device_takes_its_own_tensors_only|what_fails_while_it_runs_is_noticed|each_call_of_the_driver_may_fail)'
     run_test life streams "$kit/tests/test-streams-cuda" \
@@ -133,6 +139,18 @@ step_train() {
     rm -f "$out/weights-cpu" "$out/weights-cuda"
 }
 
+# A row that PyTorch has none for shows Eddy's alone.
+step_bench() {
+    if ! command -v python3 >/dev/null; then
+        row bench python3 skipped 'not found' ''
+        return
+    fi
+    in_kit python3 "$kit/bin/compare.py" "$kit/bin" >"$out/bench.log" 2>"$out/bench.err" || row bench compare.py failed "$out/bench.err" ''
+    while read -r name ours theirs unit ratio; do
+        row bench "$name" measured "$ours beside $theirs" "$unit, ratio $ratio"
+    done <"$out/bench.log"
+}
+
 step_nsys() {
     if ! command -v nsys >/dev/null; then
         row nsys nsys skipped 'not found' ''
@@ -157,6 +175,7 @@ for step; do
     life) step_life ;;
     sanitize) step_sanitize ;;
     train) step_train ;;
+    bench) step_bench ;;
     nsys) step_nsys ;;
     esac
     row "$step" seconds measured "$(($(date +%s) - begun))" s

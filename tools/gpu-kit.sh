@@ -30,6 +30,7 @@ tools/packages.sh g++ binutils cmake libcriterion-dev libdlpack-dev python3-nump
 if [ -f "$build/build.ninja" ]; then
     meson configure "$build" "-Dgpu_architectures=$architectures" >/dev/null
 fi
+measuring='bench/cuda/cuda_measure bench/cuda/cuda_lost bench/ours/ops bench/ours/mlp bench/ours/training'
 programs=
 for room in functional program interpreter streams; do
     for test in $(find "tests/$room" -name 'test_cuda*.c' | sort); do
@@ -38,14 +39,17 @@ for room in functional program interpreter streams; do
 done
 # shellcheck disable=SC2086  # a list of names
 tools/build.sh gpu 1000 --buildtype=debugoptimized -Dcuda=enabled -Dbench=true "-Dgpu_architectures=$architectures" -- \
-    libeddy-cuda.so bench/cuda/cuda_measure examples/char_transformer $programs
+    libeddy-cuda.so bench/op_rows.h $measuring examples/char_transformer $programs
 
 rm -rf "$kit"
 mkdir -p "$kit/lib" "$kit/tests" "$kit/bin"
 for program in $programs; do
     cp "$build/$program" "$kit/tests/"
 done
-cp "$build/bench/cuda/cuda_measure" "$build/examples/char_transformer" "$kit/bin/"
+for program in $measuring examples/char_transformer; do
+    cp "$build/$program" "$kit/bin/"
+done
+cp "$build/bench/op_rows.h" bench/cuda/compare.py bench/peers/torch_cuda.py "$kit/bin/"
 cp "$build/libeddy-cuda.so" "$kit/lib/"
 cp tools/gpu-check.sh "$kit/"
 cat docs/*.md >"$kit/text"
@@ -53,9 +57,9 @@ git rev-parse --short HEAD >"$kit/commit"
 
 # What the programs are linked to, but for the C library.
 # shellcheck disable=SC2086  # a list of names
-(cd "$build" && ldd bench/cuda/cuda_measure examples/char_transformer $programs) | awk '$2 == "=>" { print $3 }' | sort -u |
+(cd "$build" && ldd $measuring examples/char_transformer $programs) | awk '$2 == "=>" { print $3 }' | sort -u |
     grep -vE '/(libc|libm|libdl|libpthread|librt)\.so' | xargs -I '{}' cp -L '{}' "$kit/lib/"
-find "$kit/bin" "$kit/tests" "$kit/lib" -type f -exec strip --strip-unneeded '{}' +
+find "$kit/bin" "$kit/tests" "$kit/lib" -type f ! -name '*.py' ! -name '*.h' -exec strip --strip-unneeded '{}' +
 
 tar -C build -czf "$kit.tar.gz" gpu-kit
 bytes=$(stat -c %s "$kit.tar.gz")

@@ -9,15 +9,17 @@
 
 #define SEVERAL 16
 
-/* A kernel that does nothing, in PTX: the driver compiles it for its device. */
-static const char nothing[] = ".version 7.0\n.target sm_75\n.address_size 64\n"
-                              ".visible .entry nothing()\n{\n ret;\n}\n";
+/* A kernel that does nothing and one that traps, in PTX: the driver compiles them for its device. */
+static const char kernels[] = ".version 7.0\n.target sm_75\n.address_size 64\n"
+                              ".visible .entry nothing()\n{\n ret;\n}\n"
+                              ".visible .entry trap()\n{\n trap;\n}\n";
 
 static eddy_cuda_driver cu;
 static eddy_cu_context context;
 static eddy_cu_device device_number;
 static eddy_cu_stream stream;
 static eddy_cu_event event;
+static eddy_cu_module module;
 static eddy_cu_function function;
 
 static double now_ns(void) {
@@ -46,7 +48,6 @@ static bool find(void) {
 }
 
 bool bare_begin(int device) {
-    eddy_cu_module module;
     bool is_begun = find() && cu.init(0) == 0 && cu.device_get(&device_number, device) == 0 &&
                     cu.context_retain(&context, device_number) == 0 &&
                     cu.context_set(context) == 0 &&
@@ -56,7 +57,7 @@ bool bare_begin(int device) {
         fprintf(stderr, "bare: the driver cannot be used\n");
         return false;
     }
-    if (cu.module_load(&module, nothing) == 0)
+    if (cu.module_load(&module, kernels) == 0)
         (void)cu.module_function(&function, module, "nothing");
     return true;
 }
@@ -140,4 +141,10 @@ double bare_round_trip_ns(int count) {
     if (from)
         (void)cu.memory_release(from);
     return works ? taken : 0;
+}
+
+bool bare_trap(void) {
+    eddy_cu_function trap;
+    return module && cu.module_function(&trap, module, "trap") == 0 &&
+           cu.launch(trap, 1, 1, 1, 1, 1, 1, 0, stream, NULL, NULL) == 0 && !settle();
 }

@@ -18,4 +18,7 @@ double bare_device_copy_ns(size_t bytes, int count); /* within the device */
 double bare_upload_ns(size_t bytes, int count);      /* from pinned memory */
 double bare_round_trip_ns(int count);                /* a launch, 4 bytes back, waited for */
 
+/* Runs a kernel that traps, which loses the device for the process. False: it did not come to that. */
+bool bare_trap(void);
+
 #endif

@@ -164,6 +164,25 @@ static void measure_calls(void) {
     eddy_scope_end(scope);
 }
 
+/* Memory that was released just before, taken again. */
+static void measure_memory(void) {
+    int count = is_small ? 200 : 20000;
+    double best = 0;
+    for (int try = 0; try < TRIES; try++) {
+        double begin = now_ns();
+        for (int i = 0; i < count; i++) {
+            eddy_tensor *taken = there(
+                eddy_empty(EDDY_SHAPE(1 << 18), EDDY_F32, EDDY_OPTIONS(empty, .device = device)));
+            eddy_release(&taken);
+        }
+        settle();
+        double spent = now_ns() - begin;
+        if (best == 0 || spent < best)
+            best = spent;
+    }
+    say("cuda_alloc_hit", best / count, "ns");
+}
+
 static void measure_copies(void) {
     size_t bytes = is_small ? 100000 : 100000000;
     int count = is_small ? 2 : 10;
@@ -228,6 +247,7 @@ int main(int argc, char **argv) {
     say("memory", (double)info.memory_bytes, "bytes");
     say("multiprocessors", info.processor_count, "of them");
     measure_calls();
+    measure_memory();
     measure_copies();
     measure_elements();
     measure_products();
