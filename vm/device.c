@@ -18,7 +18,7 @@ static eddy_vm_device *device_of(const eddy_node *node) {
 
 /* ---- edges ---- */
 
-bool eddy_device_is_late(const eddy_node *node) {
+static bool is_late(const eddy_node *node) {
     return node->instruction.kind == EDDY_KIND_CALL && node->instruction.view.descriptor->count;
 }
 
@@ -27,9 +27,18 @@ static bool is_program(const eddy_node *node) {
            node->instruction.view.descriptor->is_program;
 }
 
+static bool is_in_rounds(const eddy_node *node) {
+    return is_program(node) && node->instruction.view.descriptor->rounds &&
+           !node->stream->device->backend->class->run;
+}
+
+bool eddy_device_is_repeated(const eddy_node *node) {
+    return is_late(node) || is_in_rounds(node);
+}
+
 /* Whether it takes its edges from ends, and satisfies them by its own, on its device too. */
 static bool stands_apart(const eddy_node *node) {
-    return eddy_device_is_late(node) || is_program(node);
+    return is_late(node) || is_program(node);
 }
 
 bool eddy_device_orders(const eddy_node *source, const eddy_node *node) {
@@ -124,18 +133,39 @@ static void hold(eddy_vm_device *device, eddy_node *node) {
     device->last_held = node;
 }
 
+/* Its own, and in a round one for each call. */
+static uint32_t tickets_of(const eddy_node *node) {
+    const eddy_vm_instruction *view = &node->instruction.view;
+    return node->phase == EDDY_STAGING_ROUNDS ? 1 + view->descriptor->rounds->call_count(view) : 1;
+}
+
+static bool has_window(const eddy_vm_device *device, const eddy_node *node) {
+    return device->ticket + tickets_of(node) - device->oldest < EDDY_DEVICE_WINDOW;
+}
+
+/* Those of a round's calls are open until it ends. */
+static eddy_device_launch *give_tickets(eddy_vm_device *device, eddy_node *node) {
+    uint64_t first = device->ticket + 1;
+    for (uint32_t i = tickets_of(node); i-- > 1;)
+        *eddy_device_launch_of(device, ++device->ticket) = (eddy_device_launch){.is_open = true};
+    node->ticket = ++device->ticket;
+    eddy_device_launch *launch = eddy_device_launch_of(device, node->ticket);
+    *launch = (eddy_device_launch){.first_ticket = first,
+                                   .dispatch = ++device->dispatched,
+                                   .is_open = true,
+                                   .under = {.queue = node->queue->under, .ticket = node->ticket}};
+    return launch;
+}
+
 static void node_launch(eddy_work *work, eddy_status failure);
 
 static void dispatch(eddy_vm *vm, eddy_vm_device *device, eddy_node *node) {
-    if (device->ticket + 1 - device->oldest >= EDDY_DEVICE_WINDOW) {
+    if (!has_window(device, node)) {
         hold(device, node);
         return;
     }
     bool is_first = node->ticket == 0;
-    node->ticket = ++device->ticket;
-    eddy_device_launch *launch = eddy_device_launch_of(device, node->ticket);
-    *launch = (eddy_device_launch){.is_open = true,
-                                   .under = {.queue = node->queue->under, .ticket = node->ticket}};
+    eddy_device_launch *launch = give_tickets(device, node);
     note_sources(node, launch);
     leave_out_implied(device, node, launch);
     launch->is_skipped =
@@ -153,8 +183,10 @@ static void dispatch(eddy_vm *vm, eddy_vm_device *device, eddy_node *node) {
 void eddy_device_dispatch(eddy_vm *vm, eddy_node *node) {
     eddy_vm_device *device = node->stream->device;
     node->queue = &device->queues[node->stream->device_queue];
-    if (eddy_device_is_late(node))
+    if (is_late(node))
         node->phase = EDDY_STAGING_COUNTS;
+    else if (is_in_rounds(node))
+        node->phase = EDDY_STAGING_ROUNDS;
     dispatch(vm, device, node);
 }
 
@@ -308,9 +340,10 @@ static void end_arrived(eddy_vm *vm, eddy_vm_device *device, eddy_device_queue *
     eddy_node *node;
     while ((node = queue->arrived) && node->unended == 0) {
         queue->arrived = node->queue_next;
-        uint64_t ticket = node->ticket;
+        uint64_t last = node->ticket, first = eddy_device_launch_of(device, last)->first_ticket;
         bool is_over = eddy_launch_end(device, node);
-        eddy_device_launch_of(device, ticket)->is_open = false;
+        for (uint64_t ticket = first; ticket <= last; ticket++)
+            eddy_device_launch_of(device, ticket)->is_open = false;
         vm->engine.running_count--;
         if (is_over)
             eddy_graph_retire(vm, node);
@@ -321,7 +354,7 @@ static void release_held(eddy_vm *vm, eddy_vm_device *device) {
     while (device->oldest <= device->ticket &&
            !eddy_device_launch_of(device, device->oldest)->is_open)
         device->oldest++;
-    while (device->held && device->ticket + 1 - device->oldest < EDDY_DEVICE_WINDOW) {
+    while (device->held && has_window(device, device->held)) {
         eddy_node *node = device->held;
         device->held = node->ready_next;
         dispatch(vm, device, node);
@@ -356,10 +389,14 @@ void eddy_device_source_ended(eddy_node *node) {
 /* Only what the stalled launchers have is left, and nothing will release memory. */
 static bool is_at_rest(eddy_vm *vm) {
     int32_t with_launchers = 0;
-    for (uint32_t i = 1; i < eddy_load_acquire(&vm->device_count); i++)
-        if (eddy_launcher_is_stalled(vm->devices[i]->launcher))
+    for (uint32_t i = 1; i < eddy_load_acquire(&vm->device_count); i++) {
+        eddy_vm_device *device = vm->devices[i];
+        if (eddy_launcher_is_stalled(device->launcher))
             with_launchers +=
-                (int32_t)(vm->devices[i]->ticket - vm->devices[i]->stalled_ticket) + 1;
+                (int32_t)(device->dispatched -
+                          eddy_device_launch_of(device, device->stalled_ticket)->dispatch) +
+                1;
+    }
     if (vm->engine.running_count != with_launchers || vm->engine.ready_head ||
         !eddy_lifo_is_empty(&vm->completions) || !eddy_lifo_is_empty(&vm->releases) ||
         vm->engine.held_releases)
@@ -383,10 +420,11 @@ static bool relieve(eddy_vm *vm, eddy_vm_device *device, bool has_moved) {
 }
 
 /* Whether something has been launched and has not ended. In one-thread mode. */
-static bool has_launched(const eddy_vm_device *device) {
-    uint64_t last =
-        eddy_launcher_is_stalled(device->launcher) ? device->stalled_ticket - 1 : device->ticket;
-    return device->oldest <= last;
+static bool has_launched(eddy_vm_device *device) {
+    uint64_t end = eddy_launcher_is_stalled(device->launcher)
+                       ? eddy_device_launch_of(device, device->stalled_ticket)->first_ticket
+                       : device->ticket + 1;
+    return device->oldest < end;
 }
 
 /* In one-thread mode what is launched is over before the call returns. */

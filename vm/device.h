@@ -29,8 +29,10 @@ typedef struct eddy_device_launch {
     /* The engine writes before dispatch. */
     uint64_t waits[EDDY_BACKEND_QUEUES]; /* ticket of each queue to come after; 0: none */
     eddy_backend_launch under;
-    bool is_open;    /* engine only: dispatched and not ended */
-    bool is_skipped; /* an input was poisoned at dispatch */
+    uint64_t first_ticket; /* engine only: of its node, in the row of the last one */
+    uint64_t dispatch;     /* engine only: the dispatch's number, there too */
+    bool is_open;          /* engine only: dispatched and not ended */
+    bool is_skipped;       /* an input was poisoned at dispatch */
     /* The launcher writes before the mark; `failure` also who takes what a lost device leaves. */
     bool has_launched;
     eddy_status failure;
@@ -57,14 +59,15 @@ typedef struct eddy_vm_device {
     bool is_last_try;
     /* Engine only. */
     uint64_t ticket;             /* the last one given */
+    uint64_t dispatched;         /* how often one or more were given */
     uint64_t oldest;             /* the first that has not ended */
     uint32_t endable;            /* a bit for each queue whose first arrived node may end now */
     eddy_node *held, *last_held; /* ready, beyond the window */
     eddy_device_launch launches[EDDY_DEVICE_WINDOW];
 } eddy_vm_device;
 
-/* Whether the call has a late shape. */
-bool eddy_device_is_late(const eddy_node *node);
+/* Whether the call has several launches, between which others come: it has a late shape, or is launched in rounds. */
+bool eddy_device_is_repeated(const eddy_node *node);
 /* Whether dispatch of `source` satisfies an edge to `node` (DEVICES.md 3). */
 bool eddy_device_orders(const eddy_node *source, const eddy_node *node);
 static inline eddy_device_launch *eddy_device_launch_of(eddy_vm_device *device, uint64_t ticket) {
@@ -79,7 +82,7 @@ bool eddy_device_fetches(eddy_vm *vm, const eddy_instruction *instruction);
 void eddy_device_fetch(eddy_vm *vm, eddy_node *node);
 /* Such an instruction is over. True: what it has written is copied back first, and it arrives once more. Engine only. */
 bool eddy_device_stores(eddy_vm *vm, eddy_node *node);
-/* Hands a node that has arrived to the launcher once more, for the second of its launches. Engine only. */
+/* Hands a node that has arrived to the launcher once more, for another one of its launches. Engine only. */
 void eddy_device_dispatch_again(eddy_vm *vm, eddy_node *node, eddy_device_queue *queue);
 /* A node that was taken from the completions. Engine only. */
 void eddy_device_arrived(eddy_vm *vm, eddy_node *node);

@@ -250,14 +250,14 @@ static void link_uses(eddy_vm *vm, eddy_node *node, bool writes) {
     }
 }
 
-/* The second launch of a late call comes behind what was dispatched meanwhile. An event passes after it all the same; `gate` is the last one. */
-static void link_after_late(eddy_vm *vm, eddy_node *node) {
+/* A further launch of a call comes behind what was dispatched meanwhile. An event passes after it all the same; `gate` is the last such call. */
+static void link_after_repeated(eddy_vm *vm, eddy_node *node) {
     eddy_vm_stream *stream = node->stream;
-    bool is_late = eddy_device_is_late(node);
+    bool is_repeated = eddy_device_is_repeated(node);
     if (stream->gate &&
-        (is_late || eddy_instruction_has(&node->instruction, EDDY_KIND_ENDS_STREAM)))
+        (is_repeated || eddy_instruction_has(&node->instruction, EDDY_KIND_ENDS_STREAM)))
         wait_for_node(vm, node, EDDY_ORDER_GATE, stream->gate, false);
-    if (is_late)
+    if (is_repeated)
         stream->gate = node;
 }
 
@@ -272,7 +272,7 @@ static void link_ordered(eddy_vm *vm, eddy_node *node) {
     stream->undispatched = node;
     node->is_marker = !goes_through_queue;
     if (stream->device)
-        link_after_late(vm, node);
+        link_after_repeated(vm, node);
 }
 
 static void link_unordered(eddy_vm *vm, eddy_node *node) {

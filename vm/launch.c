@@ -1,5 +1,6 @@
 #include <base/status.h>
 #include <base/trace.h>
+#include <string.h>
 #include <vm/copy.h>
 #include <vm/device_run.h>
 #include <vm/errors.h>
@@ -140,6 +141,18 @@ static void *acquire_staging(eddy_vm_device *device, eddy_node *node, int64_t by
     return node->staging;
 }
 
+/* Where a program's run is, and what became of its values. */
+static bool provide_state(eddy_vm_device *device, eddy_node *node) {
+    const eddy_vm_instruction *view = &node->instruction.view;
+    if (node->staging)
+        return true;
+    size_t bytes = view->descriptor->rounds->state_bytes(view);
+    if (!acquire_staging(device, node, (int64_t)bytes))
+        return false;
+    memset(node->staging, 0, bytes);
+    return true;
+}
+
 /* Room for the numbers before they are counted, and what they say afterwards. */
 static bool provide_counted(eddy_vm_device *device, eddy_node *node) {
     counted all = counted_of(node);
@@ -207,9 +220,14 @@ static bool provide_workspace(eddy_vm_device *device, eddy_node *node, eddy_vm_r
     return bytes == 0 || run->workspace;
 }
 
-/* Later launches of the queue may have it. Between the launches of a late call it stays. */
+/* Whether another launch of the call may follow, which needs what this one has. */
+static bool may_go_on(const eddy_node *node) {
+    return node->phase == EDDY_STAGING_COUNTS || node->phase == EDDY_STAGING_ROUNDS;
+}
+
+/* Later launches of the queue may have it. Between the launches of one call it stays. */
 static void return_workspace(eddy_vm_device *device, eddy_node *node) {
-    if (node->phase == EDDY_STAGING_COUNTS)
+    if (may_go_on(node))
         return;
     eddy_device_pool_give(device->pool, node->workspace, node->queue->under->number, node->ticket);
     node->workspace = NULL;
@@ -222,7 +240,10 @@ static bool launch_call(eddy_vm_device *device, eddy_node *node, eddy_device_lau
     void **data = instruction->spill ? instruction->spill->data : few_data;
     int64_t *bytes = instruction->spill ? instruction->spill->data_bytes : few_bytes;
     give_up(device, node, true);
-    if (node->phase != EDDY_STAGING_NONE && !provide_counted(device, node))
+    bool has_staging = node->phase == EDDY_STAGING_NONE     ? true
+                       : node->phase == EDDY_STAGING_ROUNDS ? provide_state(device, node)
+                                                            : provide_counted(device, node);
+    if (!has_staging)
         return false;
     provided how = provide(device, node, data, bytes);
     if (how != PROVIDED)
@@ -232,6 +253,7 @@ static bool launch_call(eddy_vm_device *device, eddy_node *node, eddy_device_lau
                        .bytes = bytes,
                        .error = eddy_backend_error(device->backend, node->ticket),
                        .launch = device->backend->class->run ? NULL : &launch->under,
+                       .state = node->staging,
                        .vm = device->vm,
                        .mentions = instruction->mentions};
     if (!provide_workspace(device, node, &run)) {
@@ -291,8 +313,8 @@ bool eddy_launch_begin(eddy_vm_device *device, eddy_node *node) {
         wait_on_device(device, node, launch);
         say_skipped(device, node);
     }
-    /* The second launch of a late call needs it still. Where there is none, the storage keeps it until it is freed or written. */
-    if (!(node->phase == EDDY_STAGING_COUNTS && launch->has_launched))
+    /* Another launch of the call needs it still. Where there is none, the storage keeps it until it is freed or written, and that of a program until its end. */
+    if (!(may_go_on(node) && launch->has_launched))
         give_up(device, node, false);
     return true;
 }
@@ -369,9 +391,22 @@ static bool has_counted(const eddy_device_launch *launch, const eddy_kernel_erro
            eddy_load_acquire(&error->status) == EDDY_OK;
 }
 
+/* Whether the round that has ended is not the last one of its program. */
+static bool goes_on(eddy_vm_device *device, const eddy_node *node, eddy_device_launch *launch) {
+    const eddy_instruction *instruction = &node->instruction;
+    if (node->phase != EDDY_STAGING_ROUNDS || launch->failure != EDDY_OK || !launch->has_launched)
+        return false;
+    eddy_vm_run run = {.instruction = &instruction->view,
+                       .launch = &launch->under,
+                       .state = node->staging,
+                       .vm = device->vm,
+                       .mentions = instruction->mentions};
+    return instruction->view.descriptor->rounds->goes_on(&run);
+}
+
 bool eddy_launch_end(eddy_vm_device *device, eddy_node *node) {
     const eddy_instruction *instruction = &node->instruction;
-    const eddy_device_launch *launch = launch_of(device, node);
+    eddy_device_launch *launch = launch_of(device, node);
     const eddy_kernel_error *error = eddy_backend_error(device->backend, node->ticket);
     eddy_device_queue *queue = node->queue;
     node->queue = NULL;
@@ -383,9 +418,13 @@ bool eddy_launch_end(eddy_vm_device *device, eddy_node *node) {
         eddy_device_dispatch_again(device->vm, node, queue);
         return false;
     }
+    if (goes_on(device, node, launch)) {
+        eddy_device_dispatch_again(device->vm, node, queue);
+        return false;
+    }
     end_call(device, instruction, launch, error);
     eddy_vm_execute_give_up(device->vm, instruction);
-    /* Of a late call; everything of it is over. */
+    /* Of a call of several launches; everything of it is over. */
     eddy_device_pool_give(device->pool, node->workspace, queue->under->number, 0);
     eddy_launch_unstage(device->vm, node);
     return true;

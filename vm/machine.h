@@ -63,8 +63,8 @@ struct eddy_vm_stream {
     _Atomic uint32_t retired;
     /* Engine only. */
     eddy_node *live_head, *live_tail;
-    eddy_node
-        *gate; /* the last unretired gate of an unordered stream, or late call of a device's */
+    eddy_node *
+        gate; /* the last unretired gate of an unordered stream, or call of several launches of a device's */
     eddy_node *undispatched;   /* the last node of an ordered stream that is not dispatched yet */
     uint32_t dispatched_count; /* of an ordered stream */
 };

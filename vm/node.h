@@ -62,7 +62,8 @@ typedef struct eddy_order_edge {
 #define EDDY_NODE_USES EDDY_RECORD_OPERANDS
 
 /*   NONE --> FETCHES (copy to the host) --> HOLDS (run as on the host) --(it writes)--> STORES (copy back)
- *   of a call with late shapes: COUNTS --> FILLS */
+ *   of a call with late shapes: COUNTS --> FILLS
+ *   of a program on a device that runs no code of the host: ROUNDS, again and again */
 typedef enum eddy_staging_phase {
     EDDY_STAGING_NONE,
     EDDY_STAGING_FETCHES,
@@ -70,6 +71,7 @@ typedef enum eddy_staging_phase {
     EDDY_STAGING_STORES,
     EDDY_STAGING_COUNTS,
     EDDY_STAGING_FILLS,
+    EDDY_STAGING_ROUNDS,
 } eddy_staging_phase;
 
 typedef struct eddy_node {
@@ -106,14 +108,15 @@ typedef struct eddy_node {
     /* On a device (DEVICES.md 2, 3). */
     int32_t unended; /* sources that dispatch has satisfied, or will, and that have not ended */
     uint32_t source_count;           /* of these, the ones that write what it reads */
-    uint64_t ticket;                 /* of the last dispatch; 0 before */
+    uint64_t ticket;                 /* of the last dispatch, the last of its own; 0 before */
     struct eddy_device_queue *queue; /* between dispatch and arrival, else NULL */
-    /* A wait, lend or callback on a device's storage: its elements in memory of the host; a late call: what it has counted (DEVICES.md 6). */
+    /* A wait, lend or callback on a device's storage: its elements in memory of the host; a late call: what it has counted; a program in rounds: its state
+     * (DEVICES.md 6). */
     eddy_staging_phase phase;
     void *staging;
     eddy_poison staging_poison; /* of a copy that has failed */
     int64_t staging_bytes;
-    void *workspace; /* of a late call's two launches */
+    void *workspace; /* of a late call's two launches, and of a program's rounds */
     eddy_use *uses;
     eddy_use inline_uses[EDDY_NODE_USES];
     /* Uses of other nodes that wait for this one's writes, in the order of their instructions, which become ready in it. */

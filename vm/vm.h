@@ -82,10 +82,25 @@ typedef struct eddy_vm_run {
     eddy_kernel_error *error;
     /* On a device that runs no code of the host: `run` launches there (kernels/kernel.h). NULL elsewhere, unset in a plain call. */
     struct eddy_backend_launch *launch;
+    void *state; /* of what is launched in rounds: all zero before the first; unset elsewhere */
     /* For eddy_vm_run_*, unset in a plain call. */
     eddy_vm *vm;
     const uint32_t *mentions;
 } eddy_vm_run;
+
+/* How a program is launched on a device that runs no code of the host (DEVICES.md 6): `run` launches a round, with run->launch and run->state, until
+ * nothing goes on. The round's calls have the tickets just below that of run->launch. */
+typedef struct eddy_vm_rounds {
+    /* The most calls that a round may have: EDDY_ROUND_CALLS_MOST at most. */
+    uint32_t (*call_count)(const eddy_vm_instruction *instruction);
+    /* Bytes of the host's memory for run->state, which stays until the instruction is over. */
+    size_t (*state_bytes)(const eddy_vm_instruction *instruction);
+    /* Everything of the round is complete. Whether there is another one; else poison was set. On the thread with the engine's role. */
+    bool (*goes_on)(const eddy_vm_run *run);
+} eddy_vm_rounds;
+
+/* With its own ticket, an eighth of a device's window. */
+#define EDDY_ROUND_CALLS_MOST 255
 
 /* One per kind of op call; const and of static life (or until the VM that saw it is destroyed). */
 typedef struct eddy_vm_descriptor {
@@ -109,6 +124,8 @@ typedef struct eddy_vm_descriptor {
     /* Its parts fail and are skipped one by one: it runs whatever its operands hold, and says itself what became of each
      * (eddy_vm_run_*); its `error` is not looked at. It decides for each part whether helpers pay, so that it always gets the team. */
     bool is_program;
+    const eddy_vm_rounds
+        *rounds; /* of a program; NULL: its parts run in one launch on any device */
     /* Fills in the record of an operand that the call has given up: error->sequence is one of the call's numbers, for each operand another. On
      * any thread, under the VM's locks. For calls with such operands. */
     void (*gone)(const eddy_vm_instruction *instruction, int64_t operand, eddy_error *error);
