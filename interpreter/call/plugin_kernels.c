@@ -3,6 +3,12 @@
 #include <interpreter/call/op.h>
 #include <streams/plugin.h>
 
+static const eddy_kernel *ask(const eddy_op *op, eddy_dtype compute, eddy_device_kind kind) {
+    const eddy_plugin *plugin = eddy_plugin_of(kind, NULL, 0);
+    const eddy_kernel *of_cpu = eddy_op_kernel_for(op, compute);
+    return plugin && of_cpu ? plugin->kernel(of_cpu->name, compute) : NULL;
+}
+
 /* Ops whose kernels are remembered; twice as many as there are. */
 #define OPS 512
 
@@ -14,15 +20,15 @@ static _Atomic(const eddy_kernel *) known[OPS][EDDY_DTYPE_COUNT];
 
 const eddy_kernel *eddy_op_kernel_of_plugin(const eddy_op *op, eddy_dtype compute,
                                             eddy_device_kind kind) {
-    /* Ops that programs alone have are without a number, too. */
-    if (op->id == EDDY_OP_REGISTERED)
+    if (op->is_registered)
         return NULL;
+    /* Ops that programs alone have are without a number: their kernels are found when a program is made. */
+    if (op->id == EDDY_OP_REGISTERED)
+        return ask(op, compute, kind);
     EDDY_ASSERT(op->id < OPS && kind == EDDY_DEVICE_CUDA);
     const eddy_kernel *kernel = eddy_load_relaxed(&known[op->id][compute]);
     if (EDDY_UNLIKELY(!kernel)) {
-        const eddy_plugin *plugin = eddy_plugin_of(kind, NULL, 0);
-        const eddy_kernel *of_cpu = eddy_op_kernel_for(op, compute);
-        kernel = plugin && of_cpu ? plugin->kernel(of_cpu->name, compute) : NULL;
+        kernel = ask(op, compute, kind);
         kernel = kernel ? kernel : &none;
         eddy_store_relaxed(&known[op->id][compute], kernel);
     }

@@ -3,6 +3,7 @@
 #include <kernels/cuda/fill.h>
 #include <kernels/cuda/index.h>
 #include <kernels/cuda/repeat.h>
+#include <kernels/cuda/row.h>
 #include <kernels/cuda/scatter.h>
 #include <tests/fake_cuda/kernels/touches.h>
 
@@ -83,6 +84,19 @@ static void touch_scatter(const eddy_cuda_scatter_call &p, int64_t bytes, int64_
     all[EDDY_CUDA_SCATTER_SOURCE].touch(say, context, p.source, false);
 }
 
+/* Of the list all rows: which one, the launch alone finds out. */
+static void touch_row(const eddy_cuda_row &p, int64_t bytes, bool is_set, touch_fn *say,
+                      void *context) {
+    range list = {0, bytes}, row = {0, bytes}, number = {0, 8};
+    list.reach(p.rows - 1, p.list_strides[0]);
+    list.reach(p.columns - 1, p.list_strides[1]);
+    row.reach(p.columns - 1, p.stride);
+    number.touch(say, context, p.number, false);
+    if (p.rows > 0)
+        list.touch(say, context, p.list, is_set);
+    row.touch(say, context, p.row, !is_set);
+}
+
 /* ---- by name ---- */
 
 #define PICK(bits) TOUCHES(eddy_pick_##bits, eddy_cuda_strided, touch_pick, bits / 8)
@@ -94,6 +108,10 @@ TOUCHES(eddy_triangle_32, eddy_cuda_strided, touch_triangle, 4)
 TOUCHES(eddy_triangle_64, eddy_cuda_strided, touch_triangle, 8)
 #define REPEAT(bits) TOUCHES(eddy_repeat_##bits, eddy_cuda_repetition, touch_repetition, bits / 8)
 EDDY_CUDA_REPEATS(REPEAT)
+#define ROW(bits)                                                                                  \
+    TOUCHES(eddy_row_get_##bits, eddy_cuda_row, touch_row, bits / 8, false)                        \
+    TOUCHES(eddy_row_set_##bits, eddy_cuda_row, touch_row, bits / 8, true)
+EDDY_CUDA_ROWS(ROW)
 
 static const int64_t bytes_of_f32 = 4, bytes_of_f64 = 8, bytes_of_f16 = 2, bytes_of_bf16 = 2,
                      bytes_of_i8 = 1, bytes_of_u8 = 1, bytes_of_i16 = 2, bytes_of_i32 = 4,
