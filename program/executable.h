@@ -241,6 +241,12 @@ typedef enum eddy_part {
     EDDY_PART_PARTITION, /* one of those of the executable */
 } eddy_part;
 
+/* The partition of a part of a run; NULL: it is no partition. */
+static inline const eddy_partition *eddy_executable_partition(const eddy_executable *executable,
+                                                              eddy_part part, uint32_t partition) {
+    return part == EDDY_PART_PARTITION ? &executable->partitions.items[partition] : NULL;
+}
+
 /* What a run is given beside its storages. */
 typedef struct eddy_executable_given {
     eddy_part part;
