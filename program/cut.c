@@ -3,6 +3,7 @@
 #include <base/memory.h>
 #include <interpreter/host/transfer.h>
 #include <program/control.h>
+#include <program/draw_ops.h>
 #include <program/late_calls.h>
 #include <stdio.h>
 #include <string.h>
@@ -31,19 +32,35 @@ static eddy_device device_at(const eddy_code *code, uint32_t i) {
     return eddy_code_instruction_device(code, eddy_code_instruction_at(code, i));
 }
 
-/* Whether there is a call of a device whose calls are partitions. */
-static bool has_by_call(const eddy_code *code, uint32_t first, uint32_t end) {
-    for (uint32_t i = first; i < end; i++)
-        if (has_device(code, i) && eddy_cut_is_by_call(device_at(code, i)))
+static bool has_branches(const eddy_code *code) {
+    for (uint32_t i = 0; i < code->instructions.count; i++)
+        if (control_at(code, i) == EDDY_CONTROL_IF || control_at(code, i) == EDDY_CONTROL_LOOP)
             return true;
     return false;
 }
 
-/* Whether instructions first .. end - 1 are in several partitions, or in one of a call. */
+static bool has_donated(const eddy_code *code) {
+    for (uint32_t v = 0; v < code->values.count; v++)
+        if (eddy_code_value_at(code, v)->is_donated)
+            return true;
+    return false;
+}
+
+bool eddy_cut_has_calls(const eddy_code *code) {
+    for (uint32_t i = 0, end = eddy_late_calls_first(code); i < end; i++)
+        if (has_device(code, i) && eddy_cut_has_own_kernels(device_at(code, i)))
+            return true;
+    return false;
+}
+
+bool eddy_cut_is_by_call(const eddy_code *code) {
+    return eddy_cut_has_calls(code) && !has_branches(code) && !has_donated(code) &&
+           !eddy_draw_ops_has_set(code);
+}
+
+/* Whether instructions first .. end - 1 are on several devices. */
 static bool is_mixed(const eddy_code *code, uint32_t first, uint32_t end) {
     uint32_t seen = EDDY_CODE_NONE;
-    if (has_by_call(code, first, end))
-        return true;
     for (uint32_t i = first; i < end; i++) {
         if (!has_device(code, i))
             continue;
@@ -55,12 +72,8 @@ static bool is_mixed(const eddy_code *code, uint32_t first, uint32_t end) {
     return false;
 }
 
-bool eddy_cut_has_calls(const eddy_code *code) {
-    return has_by_call(code, 0, eddy_late_calls_first(code));
-}
-
 bool eddy_cut_is_needed(const eddy_code *code) {
-    return is_mixed(code, 0, eddy_late_calls_first(code));
+    return is_mixed(code, 0, eddy_late_calls_first(code)) || eddy_cut_is_by_call(code);
 }
 
 /* Whether partitions begin within a branch or a loop. */
@@ -84,27 +97,20 @@ static bool has_read(const eddy_code *code) {
     return false;
 }
 
-static bool has_donated(const eddy_code *code) {
-    for (uint32_t v = 0; v < code->values.count; v++)
-        if (eddy_code_value_at(code, v)->is_donated)
-            return true;
-    return false;
-}
-
 void eddy_cut_judge(const eddy_code *code, char *reason, size_t size) {
+    bool is_cut = eddy_cut_is_needed(code),
+         is_several = is_mixed(code, 0, eddy_late_calls_first(code));
     reason[0] = 0;
-    if (!eddy_cut_is_needed(code))
+    if (!is_cut && !eddy_cut_has_calls(code))
         return;
-    bool is_by_call = eddy_cut_has_calls(code);
-    const char *why =
-        has_mixed_region(code)         ? (is_by_call ? "some are in a branch or a loop"
-                                                     : "the device changes within a branch or a loop")
-        : eddy_control_has_draws(code) ? "random numbers are drawn in a branch or a loop"
-        : has_read(code)               ? "what it has computed is read on the host"
-        : has_donated(code)            ? "an input is donated"
-                                       : NULL;
+    const char *why = has_mixed_region(code) ? "the device changes within a branch or a loop"
+                      : is_cut && eddy_control_has_draws(code)
+                          ? "random numbers are drawn in a branch or a loop"
+                      : has_read(code)              ? "what it has computed is read on the host"
+                      : is_cut && has_donated(code) ? "an input is donated"
+                                                    : NULL;
     if (why)
-        snprintf(reason, size, "calls are on %s, and %s", is_by_call ? "cuda" : "several devices",
+        snprintf(reason, size, "calls are on %s, and %s", is_several ? "several devices" : "cuda",
                  why);
 }
 
@@ -242,7 +248,7 @@ static bool order(eddy_code *code) {
 /* ---- cuts ---- */
 
 /* Whether there is a cut before instruction i; *device: the last one before it that is on one, NONE: there was none. */
-static bool is_cut(const eddy_code *code, uint32_t i, uint32_t *device) {
+static bool is_cut(const eddy_code *code, uint32_t i, bool is_by_call, uint32_t *device) {
     uint32_t before = *device, at = i;
     /* A loop is where its first instruction is; other marks stand within. */
     while (control_at(code, at) == EDDY_CONTROL_LOOP)
@@ -253,7 +259,7 @@ static bool is_cut(const eddy_code *code, uint32_t i, uint32_t *device) {
     if (before == EDDY_CODE_NONE)
         return false;
     return is_transfer(code, before) || is_transfer(code, at) ||
-           eddy_cut_is_by_call(device_at(code, at)) ||
+           (is_by_call && eddy_cut_has_own_kernels(device_at(code, at))) ||
            !is_same_device(device_at(code, before), device_at(code, at));
 }
 
@@ -261,9 +267,10 @@ static void insert_all(eddy_code *code, const eddy_code_instruction *old, uint32
     eddy_code before = *code;
     uint32_t device = EDDY_CODE_NONE, to = 0;
     before.instructions = (eddy_code_array){(void *)old, count, count};
+    bool is_by_call = eddy_cut_is_by_call(&before);
     for (uint32_t i = 0; i < count; i++) {
         bool is_late = eddy_late_calls_include(old[i].op);
-        if (!is_late && is_cut(&before, i, &device)) {
+        if (!is_late && is_cut(&before, i, is_by_call, &device)) {
             eddy_code_instruction *cut = eddy_code_instruction_at(code, to++);
             *cut = (eddy_code_instruction){.op = eddy_control_op(EDDY_CONTROL_CUT),
                                            .address = old[i].address,
@@ -282,8 +289,9 @@ static void insert_all(eddy_code *code, const eddy_code_instruction *old, uint32
 
 static uint32_t count_cuts(const eddy_code *code) {
     uint32_t device = EDDY_CODE_NONE, cuts = 0;
+    bool is_by_call = eddy_cut_is_by_call(code);
     for (uint32_t i = 0, count = eddy_late_calls_first(code); i < count; i++)
-        cuts += is_cut(code, i, &device);
+        cuts += is_cut(code, i, is_by_call, &device);
     return cuts;
 }
 

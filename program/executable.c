@@ -24,6 +24,7 @@ typedef struct builder {
     const uint32_t *bases;
     const eddy_executable_options *options;
     eddy_origin origin;
+    bool is_by_call;               /* cut.h */
     eddy_packed_arguments *packed; /* room for the largest call with its plan */
     size_t packed_room;
     uint32_t *slots; /* a hash table of prepared calls: 1 + index; as many as a power of two */
@@ -48,10 +49,16 @@ static bool acquire(void *pointer, size_t count, size_t item_bytes) {
 
 /* ---- packing ---- */
 
-/* Whether the instruction is a partition that is submitted as it is: it is no step. */
-static bool is_by_call(const builder *b, const eddy_code_instruction *instruction) {
+/* Whether the instruction runs by a kernel of its device's own, and is no mark. */
+static bool has_own_kernel(const builder *b, const eddy_code_instruction *instruction) {
     return instruction->op != &eddy_transfer_op && instruction->operand_count > 0 &&
-           eddy_cut_is_by_call(eddy_code_instruction_device(b->code, instruction));
+           eddy_control_of(instruction->op) == EDDY_CONTROL_NONE &&
+           eddy_cut_has_own_kernels(eddy_code_instruction_device(b->code, instruction));
+}
+
+/* Whether it is a partition that is submitted as it is, and no step. */
+static bool is_by_call(const builder *b, const eddy_code_instruction *instruction) {
+    return b->is_by_call && has_own_kernel(b, instruction);
 }
 
 static void pack_header(eddy_packed_arguments *packed, const eddy_code_instruction *instruction,
@@ -210,7 +217,7 @@ static void add_cost(const builder *b, uint32_t instruction, int64_t cost_ps) {
 static eddy_status find_kernel(const builder *b, const eddy_code_instruction *instruction,
                                const eddy_kernel **kernel) {
     *kernel = instruction->kernel;
-    if (!is_by_call(b, instruction))
+    if (!has_own_kernel(b, instruction))
         return EDDY_OK;
     eddy_device device = eddy_code_instruction_device(b->code, instruction);
     *kernel = eddy_op_kernel_on(instruction->op, (eddy_dtype)instruction->compute, device.kind);
@@ -658,6 +665,7 @@ static eddy_status begin(builder *b, uint32_t base_count) {
                                        .device = device_of(code)};
     if (!take_memory(b))
         return fail_memory(b);
+    b->is_by_call = eddy_cut_is_by_call(code);
     for (uint32_t v = 0; v < code->values.count; v++)
         if (b->bases[v] > 0)
             b->executable->base_values[b->bases[v] - 1] = v;

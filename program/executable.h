@@ -122,6 +122,7 @@ struct eddy_frame {
     int64_t *copy;        /* room for the attributes of one step that is patched */
     int64_t *step_counts; /* per jump: the steps that its loop has taken */
     uint32_t skipped;     /* a bit for each member of a group that does not run */
+    struct eddy_backend_launch *launch; /* of the step, in rounds (rounds.h); else NULL */
 };
 
 /* `bytes` of the memory at *at, which begins at a line and goes on behind them at one. */
@@ -257,7 +258,7 @@ typedef struct eddy_executable_given {
     struct eddy_path *path; /* that a front follows; else NULL */
 } eddy_executable_given;
 
-/* The bytes of workspace that one part of a run asks for; of EDDY_PART_PARTITION that one. */
+/* The bytes of workspace that one part of a run asks for, but in rounds (rounds.h), where they are the arena's; of EDDY_PART_PARTITION that one. */
 size_t eddy_executable_workspace(const eddy_executable *executable, eddy_part part,
                                  uint32_t partition);
 

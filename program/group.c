@@ -4,6 +4,7 @@
 #include <base/dtype.h>
 #include <base/number.h>
 #include <kernels/attributes.h>
+#include <program/cut.h>
 #include <program/join.h>
 #include <string.h>
 
@@ -78,8 +79,16 @@ static bool is_plane_of_rows(const eddy_code *code, const eddy_code_instruction 
 
 /* ---- planes ---- */
 
+/* Of its device: that is launched alone. Code that comes from a text names the host's. */
+static bool has_own_kernel(const eddy_code *code, const eddy_code_instruction *instruction) {
+    return instruction->operand_count > 0 &&
+           eddy_cut_has_own_kernels(eddy_code_instruction_device(code, instruction));
+}
+
 bool eddy_plane_make(const eddy_code *code, const eddy_code_instruction *instruction,
                      eddy_plane *plane) {
+    if (has_own_kernel(code, instruction))
+        return false;
     if (is_plane_of_rows(code, instruction, plane))
         return true;
     if (!can_be_member(code, instruction))

@@ -3,6 +3,8 @@
 #include <base/dtype.h>
 #include <base/status.h>
 #include <interpreter/call/infer.h>
+#include <interpreter/host/transfer.h>
+#include <program/control.h>
 #include <program/lists.h>
 #include <stdio.h>
 #include <string.h>
@@ -167,6 +169,13 @@ eddy_status eddy_inference_run(eddy_inference *inference, const eddy_code *code,
     set_given(code, instruction, attributes, EDDY_SCALAR_BOOL);
     eddy_code_clear_gaps(op, attributes);
     return EDDY_OK;
+}
+
+const eddy_kernel *eddy_inference_kernel(const eddy_op *op, eddy_dtype compute,
+                                         eddy_device_kind kind) {
+    return op == &eddy_transfer_op || eddy_control_of(op) != EDDY_CONTROL_NONE
+               ? eddy_op_kernel_for(op, compute)
+               : eddy_op_kernel_on(op, compute, kind);
 }
 
 void eddy_inference_fini(eddy_inference *inference) {

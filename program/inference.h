@@ -26,6 +26,10 @@ bool eddy_inference_fits(const eddy_op *op, int64_t input_count, int64_t output_
 EDDY_MUST_USE eddy_status eddy_inference_run(eddy_inference *inference, const eddy_code *code,
                                              const eddy_code_instruction *instruction);
 
+/* The kernel of such an instruction on a kind of device, as a recorded one has it; NULL: there is none. Marks and copies between devices run by no kernel, and have the same one everywhere. */
+const eddy_kernel *eddy_inference_kernel(const eddy_op *op, eddy_dtype compute,
+                                         eddy_device_kind kind);
+
 /* Zeroed ones are allowed. */
 void eddy_inference_fini(eddy_inference *inference);
 

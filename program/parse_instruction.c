@@ -285,7 +285,7 @@ static bool choose(eddy_parser *p, eddy_code_instruction *instruction) {
     take_attributes(p, instruction);
     instruction->compute = (uint8_t)p->inference.compute;
     eddy_device_kind kind = eddy_code_instruction_device(p->code, instruction).kind;
-    instruction->kernel = eddy_op_kernel_on(op, p->inference.compute, kind);
+    instruction->kernel = eddy_inference_kernel(op, p->inference.compute, kind);
     if (!instruction->kernel)
         return eddy_cursor_fail(&p->cursor, EDDY_UNSUPPORTED, "%s: it has no kernel for %s",
                                 op->name, eddy_runtime_device_kind_name(kind));

@@ -13,6 +13,7 @@ static bool is_cut(const eddy_code *code, uint32_t i) {
 
 void eddy_partitions_find_shared(const eddy_code *code, uint32_t *first, bool *is_shared) {
     uint32_t partition = 1;
+    bool is_by_call = eddy_cut_is_by_call(code);
     for (uint32_t v = 0; v < code->values.count; v++) {
         first[v] = 0;
         is_shared[v] = false;
@@ -28,7 +29,8 @@ void eddy_partitions_find_shared(const eddy_code *code, uint32_t *first, bool *i
             is_shared[value] |=
                 (first[value] != 0 && first[value] != partition) ||
                 instruction->op == &eddy_transfer_op ||
-                eddy_cut_is_by_call(eddy_code_value_device(eddy_code_value_at(code, value)));
+                (is_by_call &&
+                 eddy_cut_has_own_kernels(eddy_code_value_device(eddy_code_value_at(code, value))));
             first[value] = first[value] ? first[value] : partition;
         }
     }
@@ -39,6 +41,7 @@ typedef struct finding {
     eddy_executable *executable;
     const eddy_code *code;
     const uint32_t *step_of; /* per instruction */
+    bool is_by_call;         /* cut.h */
     uint32_t number;         /* of the partition that is looked at */
     uint32_t *last;          /* per base: 1 + the last partition that uses it; 0: none yet */
     uint32_t *listed;        /* per base: its row, if the partition has listed it */
@@ -83,7 +86,7 @@ static bool add_instruction(finding *f, eddy_partition *partition, uint32_t i) {
         partition->device = eddy_code_instruction_device(f->code, instruction);
     if (instruction->op == &eddy_transfer_op)
         partition->transfer = i;
-    else if (eddy_cut_is_by_call(partition->device))
+    else if (f->is_by_call && eddy_cut_has_own_kernels(partition->device))
         partition->call = i;
     if (partition->first_ordinal > instruction->ordinal)
         partition->first_ordinal = instruction->ordinal;
@@ -160,7 +163,10 @@ bool eddy_partitions_find(eddy_executable *executable, const eddy_code *code,
     uint32_t cuts = eddy_cut_count(code), bases = executable->base_count;
     if (!code->is_cut)
         return true;
-    finding f = {.executable = executable, .code = code, .step_of = step_of};
+    finding f = {.executable = executable,
+                 .code = code,
+                 .step_of = step_of,
+                 .is_by_call = eddy_cut_is_by_call(code)};
     size_t bytes = 2 * (size_t)bases * sizeof(uint32_t);
     f.last = eddy_memory_acquire_zeroed(bytes, EDDY_MEMORY_PROGRAM);
     partitions->items =

@@ -11,6 +11,7 @@
 #include <program/gradient.h>
 #include <program/inlined.h>
 #include <program/late_calls.h>
+#include <program/rounds.h>
 #include <string.h>
 
 static size_t argument_bytes(const eddy_program *program) {
@@ -21,23 +22,59 @@ static size_t argument_bytes(const eddy_program *program) {
 
 /* ---- the VM's side ---- */
 
-static void program_run(const eddy_vm_run *run) {
-    const eddy_run_arguments *arguments = run->instruction->arguments;
-    const eddy_program *program = arguments->program;
-    const int64_t *words = arguments->late ? arguments->late->words
-                                           : arguments->words + program->executable->base_count - 1;
-    eddy_executable_given given = {.part = arguments->part,
+static eddy_executable_given given_to(const eddy_vm_instruction *instruction) {
+    const eddy_run_arguments *arguments = instruction->arguments;
+    const int64_t *words = arguments->late
+                               ? arguments->late->words
+                               : arguments->words + arguments->program->executable->base_count - 1;
+    return (eddy_executable_given){.part = arguments->part,
                                    .partition = arguments->partition,
                                    .shifts = arguments->words,
                                    .words = words,
                                    .late = arguments->late,
                                    .path = arguments->path};
-    eddy_executable_run(program->executable, &program->code, &given, run);
 }
+
+static void program_run(const eddy_vm_run *run) {
+    const eddy_program *program =
+        ((const eddy_run_arguments *)run->instruction->arguments)->program;
+    eddy_executable_given given = given_to(run->instruction);
+    if (EDDY_UNLIKELY(run->launch != NULL))
+        eddy_rounds_launch(program->executable, &program->code, &given, run);
+    else
+        eddy_executable_run(program->executable, &program->code, &given, run);
+}
+
+static uint32_t program_round_calls(const eddy_vm_instruction *instruction) {
+    eddy_executable_given given = given_to(instruction);
+    const eddy_run_arguments *arguments = instruction->arguments;
+    return eddy_rounds_call_count(arguments->program->executable, &given);
+}
+
+static size_t program_round_bytes(const eddy_vm_instruction *instruction) {
+    const eddy_run_arguments *arguments = instruction->arguments;
+    return eddy_rounds_state_bytes(arguments->program->executable);
+}
+
+static bool program_goes_on(const eddy_vm_run *run) {
+    const eddy_program *program =
+        ((const eddy_run_arguments *)run->instruction->arguments)->program;
+    eddy_executable_given given = given_to(run->instruction);
+    return eddy_rounds_go_on(program->executable, &program->code, &given, run);
+}
+
+static const eddy_vm_rounds rounds = {.call_count = program_round_calls,
+                                      .state_bytes = program_round_bytes,
+                                      .goes_on = program_goes_on};
 
 static size_t program_workspace(const eddy_vm_run *run) {
     const eddy_run_arguments *arguments = run->instruction->arguments;
     const eddy_executable *executable = arguments->program->executable;
+    if (EDDY_UNLIKELY(run->launch != NULL)) {
+        const eddy_partition *partition =
+            eddy_executable_partition(executable, arguments->part, arguments->partition);
+        return (size_t)(partition ? partition->arena_bytes : executable->arena.bytes);
+    }
     return EDDY_LIKELY(arguments->part == EDDY_PART_ALL)
                ? (size_t)executable->workspace_bytes
                : eddy_executable_workspace(executable, arguments->part, arguments->partition);
@@ -94,16 +131,18 @@ const eddy_vm_descriptor eddy_run_descriptor = {.run = program_run,
                                                 .name = program_name,
                                                 .describe = program_describe,
                                                 .end = program_end,
-                                                .is_program = true};
+                                                .is_program = true,
+                                                .rounds = &rounds};
 
 /* Of runs that give something up. */
 static const eddy_vm_descriptor giving_descriptor = {.run = program_run,
-                                                     .workspace = program_workspace,
-                                                     .name = program_name,
-                                                     .describe = program_describe,
-                                                     .end = program_end,
-                                                     .is_program = true,
-                                                     .gone = program_gone};
+                                                       .workspace = program_workspace,
+                                                       .name = program_name,
+                                                       .describe = program_describe,
+                                                       .end = program_end,
+                                                       .is_program = true,
+                                                       .rounds = &rounds,
+                                                       .gone = program_gone};
 
 /* ---- outputs ---- */
 

@@ -129,7 +129,8 @@ static void run_call(const eddy_step *step, eddy_frame *frame, const void *attri
     eddy_kernel_call call = {.views = frame->views,
                              .attributes = attributes,
                              .team = step->kernel.wants_helpers ? frame->team : &eddy_team_serial,
-                             .error = &frame->error};
+                             .error = &frame->error,
+                             .launch = frame->launch};
     if (step->kernel.workspace_at >= 0)
         call.workspace = frame->bases[0] + step->kernel.workspace_at;
     /* Kernels call the libraries that end with the process, and a run may go on for longer than exit waits. */
@@ -142,11 +143,15 @@ static void step_kernel(const eddy_step *step, eddy_frame *frame) {
 }
 
 /* The run's own copy of the call's attributes gets its words. */
-static void step_patched(const eddy_step *step, eddy_frame *frame) {
+void eddy_step_patch(const eddy_step *step, eddy_frame *frame) {
     const eddy_packed_arguments *packed = step->kernel.call->packed;
     memcpy(frame->copy, eddy_packed_attributes(packed), packed->op->kernel_attribute_bytes);
     for (uint32_t i = 0; i < step->kernel.patch_count; i++)
         frame->copy[step->kernel.patches[i].to] = frame->words[step->kernel.patches[i].from];
+}
+
+static void step_patched(const eddy_step *step, eddy_frame *frame) {
+    eddy_step_patch(step, frame);
     run_call(step, frame, frame->copy);
 }
 

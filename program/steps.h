@@ -29,6 +29,8 @@ void eddy_step_make_call(eddy_step *step);
 const char *eddy_step_kind(const eddy_step *step);
 /* Whether the frame's copy holds the call's attributes with the run's words, once it has run. */
 bool eddy_step_is_patched(const eddy_step *step);
+/* Fills that copy, as such a step does when it runs. */
+void eddy_step_patch(const eddy_step *step, eddy_frame *frame);
 /* The step of a group. */
 void eddy_step_make_fused(eddy_step *step, const eddy_fused *fused);
 

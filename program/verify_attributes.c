@@ -238,8 +238,8 @@ static bool check_inference(eddy_verifier *v, const eddy_code_instruction *instr
         return eddy_verifier_fail(v, "%s: an attribute is not as inference leaves it", op->name);
     if (instruction->compute != v->inference.compute ||
         instruction->kernel !=
-            eddy_op_kernel_on(op, v->inference.compute,
-                              eddy_code_instruction_device(v->code, instruction).kind))
+            eddy_inference_kernel(op, v->inference.compute,
+                                  eddy_code_instruction_device(v->code, instruction).kind))
         return eddy_verifier_fail(v, "%s: the kernel is another than a call's", op->name);
     return check_promoted(v, instruction) && check_numbers(v, instruction) &&
            check_given(v, instruction);

@@ -18,12 +18,6 @@ static void end(eddy_scope *scope, eddy_program **program) {
     cr_assert_eq(eddy_live_count(), 0);
 }
 
-static void expect_failure(eddy_status status, const char *part) {
-    eddy_error error = {0};
-    cr_assert_eq(eddy_error_take(&error), status);
-    cr_assert_not_null(strstr(error.message, part), "%s", error.message);
-}
-
 static void expect_same(eddy_tensor *a, eddy_tensor *b) {
     size_t bytes = (size_t)eddy_count_of(a) * sizeof(float);
     char *x = malloc(bytes), *y = malloc(bytes);
@@ -292,54 +286,6 @@ Test(cuda_program, adds_up_gradients) {
     }
     expect_same(results[0], results[1]);
     eddy_scope_end(scope);
-}
-
-/* ---- what is not there ---- */
-
-static eddy_status twice(void *context, eddy_list inputs, eddy_tensor **outputs) {
-    (void)context;
-    outputs[0] = eddy_mul_s(inputs.items[0], EDDY_S(2.0));
-    return outputs[0] ? EDDY_OK : EDDY_UNSUPPORTED;
-}
-
-static eddy_status half(void *context, eddy_list inputs, eddy_tensor **outputs) {
-    (void)context;
-    outputs[0] = eddy_mul_s(inputs.items[0], EDDY_S(0.5));
-    return outputs[0] ? EDDY_OK : EDDY_UNSUPPORTED;
-}
-
-Test(cuda_program, has_no_branches) {
-    eddy_scope *scope = eddy_scope_begin();
-    eddy_tensor *x = integers(THERE, EDDY_SHAPE(3), 0), *y,
-                *truth = eddy_ones(EDDY_SHAPE(), EDDY_BOOL, EDDY_OPTIONS(ones, .device = THERE));
-    must(eddy_record_begin(NULL));
-    must(eddy_cond(truth, twice, half, NULL, EDDY_LIST(x), 1, NULL, &y));
-    eddy_program *program =
-        eddy_record_end(EDDY_BINDINGS({"x", x, EDDY_ROLE_INPUT}, {"y", y, EDDY_ROLE_OUTPUT}));
-    cr_assert_null(program);
-    expect_failure(EDDY_UNSUPPORTED, "calls are on cuda, and some are in a branch or a loop");
-    end(scope, &program);
-}
-
-static eddy_status add_row(void *context, eddy_list inputs, eddy_tensor **outputs) {
-    (void)context;
-    outputs[0] = eddy_add(inputs.items[0], inputs.items[1]);
-    return outputs[0] ? EDDY_OK : EDDY_UNSUPPORTED;
-}
-
-/* Its rows are taken by an op that programs alone have. */
-Test(cuda_program, has_no_rolled_loops) {
-    eddy_scope *scope = eddy_scope_begin();
-    eddy_tensor *sum = integers(THERE, EDDY_SHAPE(3), 0),
-                *rows = integers(THERE, EDDY_SHAPE(4, 3), 1), *result;
-    must(eddy_record_begin(NULL));
-    must(eddy_scan(add_row, NULL, EDDY_LIST(sum), EDDY_LIST(rows), 1,
-                   EDDY_OPTIONS(scan, .is_rolled = true), &result));
-    eddy_program *program = eddy_record_end(
-        EDDY_BINDINGS({"rows", rows, EDDY_ROLE_INPUT}, {"result", result, EDDY_ROLE_OUTPUT}));
-    cr_assert_null(program);
-    expect_failure(EDDY_UNSUPPORTED, "it has no kernel for cuda");
-    end(scope, &program);
 }
 
 /* ---- what others make of programs ---- */

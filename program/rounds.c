@@ -1,0 +1,381 @@
+#include <program/rounds.h>
+
+#include <program/control.h>
+#include <program/draw_ops.h>
+#include <program/health.h>
+#include <program/steps.h>
+#include <streams/backend.h>
+
+/* What lies in the state of a run, behind each other (eddy_frame_take). */
+typedef struct state {
+    uint32_t step, jump; /* where the next round begins */
+    uint32_t call_count; /* of the round that is under way */
+    bool has_begun;
+    /* What the round ends with a copy of, which decides how the run goes on: a predicate, or the words of a draw (draw_ops.h). */
+    enum { FETCHED_NOTHING, FETCHED_PREDICATE, FETCHED_DRAW } fetched;
+    bool predicate;
+    int64_t drawn[2];
+    uint64_t skipped;
+} state;
+
+/* One of the two walks over a round. */
+typedef struct walk {
+    const eddy_executable *executable;
+    const eddy_code *code;
+    const eddy_vm_run *run;
+    state *state;
+    eddy_frame frame; /* launcher only, but for copy, words and step_counts */
+    eddy_health health;
+    int64_t *bytes;   /* of the run's operands, as its first launch has found them */
+    uint64_t *writer; /* per value: the ticket of its last writer; of an earlier round: none */
+    uint64_t first_ticket;
+    uint32_t step, jump; /* where the walk is */
+    uint32_t end;        /* of its steps */
+} walk;
+
+/* ---- where it is ---- */
+
+static void find_steps(walk *r) {
+    const eddy_partition *partition = r->health.partition;
+    uint64_t sequence = r->run->instruction->sequence;
+    r->end = partition ? partition->end_step : r->executable->step_count;
+    r->health.before_sequence =
+        sequence - (partition ? partition->end_ordinal : r->code->recorded_count);
+    if (!r->state->has_begun) {
+        r->state->step = partition ? partition->first_step : 0;
+        r->state->jump = partition ? partition->first_jump : 0;
+    }
+    r->step = r->state->step;
+    r->jump = r->state->jump;
+}
+
+uint32_t eddy_rounds_call_count(const eddy_executable *executable,
+                                const eddy_executable_given *given) {
+    const eddy_partition *partition =
+        eddy_executable_partition(executable, given->part, given->partition);
+    uint32_t steps =
+        partition ? partition->end_step - partition->first_step : executable->step_count;
+    return steps < EDDY_ROUND_CALLS_MOST ? steps : EDDY_ROUND_CALLS_MOST;
+}
+
+size_t eddy_rounds_state_bytes(const eddy_executable *executable) {
+    return eddy_frame_lined(sizeof(state)) +
+           eddy_frame_lined(executable->base_count * sizeof(char *)) +
+           eddy_frame_room_bytes(executable) +
+           eddy_frame_lined(executable->jump_count * sizeof(int64_t)) +
+           eddy_frame_lined(executable->value_count * sizeof(eddy_poison)) +
+           eddy_frame_lined(executable->value_count * sizeof(uint64_t)) +
+           eddy_frame_lined(executable->base_count * sizeof(int64_t)) +
+           eddy_frame_lined(executable->base_count * sizeof(uint32_t));
+}
+
+static void begin(walk *r, const eddy_executable *executable, const eddy_code *code,
+                  const eddy_executable_given *given, const eddy_vm_run *run) {
+    char *at = run->state;
+    *r = (walk){.executable = executable,
+                .code = code,
+                .run = run,
+                .state = eddy_frame_take(&at, sizeof(state)),
+                .health = {.executable = executable,
+                           .code = code,
+                           .run = run,
+                           .shifts = given->shifts,
+                           .partition = eddy_executable_partition(executable, given->part,
+                                                                  given->partition)}};
+    r->frame.bases = eddy_frame_take(&at, executable->base_count * sizeof(char *));
+    eddy_frame_take_rooms(&r->frame, executable, &at);
+    r->frame.step_counts = eddy_frame_take(&at, executable->jump_count * sizeof(int64_t));
+    r->health.poison = eddy_frame_take(&at, executable->value_count * sizeof(eddy_poison));
+    r->writer = eddy_frame_take(&at, executable->value_count * sizeof(*r->writer));
+    r->health.bytes = r->bytes = eddy_frame_take(&at, executable->base_count * sizeof(*r->bytes));
+    uint32_t *operands = eddy_frame_take(&at, executable->base_count * sizeof(*operands));
+    if (r->health.partition)
+        eddy_health_find_operands(&r->health, operands);
+    r->health.operands = operands;
+    r->health.skipped = r->state->skipped;
+    r->frame.words = given->words;
+    r->frame.late = given->late;
+    r->frame.error.position = INT64_MAX;
+    r->first_ticket = run->launch->ticket - eddy_rounds_call_count(executable, given);
+    find_steps(r);
+}
+
+static uint32_t instruction_of(const walk *r) {
+    return r->executable->first_of[r->step];
+}
+
+/* ---- marks ---- */
+
+static bool is_at_mark(const walk *r) {
+    return r->jump < r->executable->jump_count && r->executable->jumps[r->jump].step == r->step;
+}
+
+/* Whether the way from the mark depends on its predicate. */
+static bool decides(const eddy_jump *jump) {
+    return jump->control == EDDY_CONTROL_IF || jump->control == EDDY_CONTROL_LOOP_WHILE;
+}
+
+static void go_to(walk *r, const eddy_jump *jump, bool is_next) {
+    r->step = is_next ? jump->step + 1 : jump->to_step;
+    r->jump = is_next ? r->jump + 1 : jump->to_jump;
+}
+
+/* Passes marks up to one that decides, or to a step. */
+static void pass_plain(walk *r) {
+    while (r->step < r->end && is_at_mark(r)) {
+        const eddy_jump *jump = &r->executable->jumps[r->jump];
+        if (decides(jump))
+            return;
+        if (jump->control == EDDY_CONTROL_LOOP)
+            r->frame.step_counts[jump->loop] = 0;
+        go_to(r, jump, jump->control == EDDY_CONTROL_LOOP || jump->control == EDDY_CONTROL_END_IF);
+    }
+}
+
+/* ---- launching ---- */
+
+static void find_bases(walk *r) {
+    r->frame.bases[0] = r->run->workspace;
+    for (uint32_t b = 1; b < r->executable->base_count; b++) {
+        int64_t operand = eddy_health_operand(&r->health, b);
+        char *data = operand >= 0 ? r->run->data[operand] : NULL;
+        r->frame.bases[b] = data ? data + r->health.shifts[b - 1] : NULL;
+    }
+}
+
+/* What the first launch finds. */
+static void look(walk *r) {
+    if (r->state->has_begun)
+        return;
+    r->state->has_begun = true;
+    memcpy(r->bytes, r->run->bytes, (size_t)r->run->instruction->operand_count * sizeof(*r->bytes));
+    eddy_health_look(&r->health);
+}
+
+/* Whether the value was written in this round. */
+static bool has_writer(const walk *r, uint32_t value) {
+    return r->writer[value] >= r->first_ticket;
+}
+
+static bool has_source(const eddy_backend_launch *launch, uint64_t ticket) {
+    for (uint32_t i = 0; i < launch->source_count; i++)
+        if (launch->sources[i] == ticket)
+            return true;
+    return false;
+}
+
+/* The launch's sources. False where there are too many of them: the round ends before the call. */
+static bool find_sources(const walk *r, const eddy_code_instruction *instruction,
+                         eddy_backend_launch *launch) {
+    for (uint32_t k = 0; k < instruction->operand_count; k++) {
+        const eddy_code_operand *operand =
+            eddy_code_operand_at(r->code, instruction->operands_at + k);
+        if (!eddy_health_is_input(&r->health, operand) || !has_writer(r, operand->value) ||
+            has_source(launch, r->writer[operand->value]))
+            continue;
+        if (launch->source_count == EDDY_BACKEND_SOURCES)
+            return false;
+        launch->sources[launch->source_count++] = r->writer[operand->value];
+    }
+    return true;
+}
+
+/* Whether the call is skipped for what was poisoned before the round. */
+static bool is_poisoned(const walk *r, const eddy_code_instruction *instruction) {
+    for (uint32_t k = 0; k < instruction->operand_count; k++) {
+        const eddy_code_operand *operand =
+            eddy_code_operand_at(r->code, instruction->operands_at + k);
+        if (eddy_health_is_input(&r->health, operand) && !has_writer(r, operand->value) &&
+            r->health.poison[operand->value] != 0)
+            return true;
+    }
+    return false;
+}
+
+static void note_writes(const walk *r, const eddy_code_instruction *instruction, uint64_t ticket) {
+    for (uint32_t k = 0; k < instruction->operand_count; k++) {
+        const eddy_code_operand *operand =
+            eddy_code_operand_at(r->code, instruction->operands_at + k);
+        if (!eddy_code_operand_is_absent(operand) && (operand->access & EDDY_CODE_WRITES))
+            r->writer[operand->value] = ticket;
+    }
+}
+
+/* A kernel that has no elements may launch nothing: who reads what it writes looks at its word all the same. */
+static void launch_step(walk *r, const eddy_step *step, eddy_backend_launch *launch) {
+    *eddy_backend_error(launch->queue->backend, launch->ticket) =
+        (eddy_kernel_error){.position = INT64_MAX};
+    r->frame.launch = launch;
+    step->run(step, &r->frame);
+    if (launch->source_count > 0 && !launch->has_looked)
+        (void)launch->queue->backend->class->look(launch);
+}
+
+/* Its draw is taken all the same, as by a call. */
+static void launch_nothing(const walk *r, const eddy_code_instruction *instruction,
+                           const eddy_backend_launch *launch) {
+    uint32_t late_draw = eddy_code_late_draw(r->code, instruction);
+    if (late_draw)
+        eddy_late_draws_take(r->frame.late, late_draw - 1);
+    (void)launch->queue->backend->class->skip(launch->queue, launch->ticket);
+}
+
+/* False: the round ends before it. */
+static bool launch_call(walk *r) {
+    const eddy_code_instruction *instruction = eddy_code_instruction_at(r->code, instruction_of(r));
+    eddy_backend_launch launch = {.queue = r->run->launch->queue,
+                                  .ticket = r->first_ticket + r->state->call_count};
+    if (launch.ticket == r->run->launch->ticket || !find_sources(r, instruction, &launch))
+        return false;
+    if (is_poisoned(r, instruction))
+        launch_nothing(r, instruction, &launch);
+    else
+        launch_step(r, &r->executable->steps[r->step], &launch);
+    note_writes(r, instruction, launch.ticket);
+    r->state->call_count++;
+    r->step++;
+    return true;
+}
+
+/* What has no memory is poisoned, and not looked at. */
+static void fetch(const walk *r, const eddy_place *place, int64_t offset, void *to, size_t bytes) {
+    eddy_backend_queue *queue = r->run->launch->queue;
+    const char *base = r->frame.bases[place->base];
+    if (base)
+        (void)queue->backend->class->copy(queue, to, base + place->offset + offset, (int64_t)bytes,
+                                          EDDY_COPY_TO_HOST);
+}
+
+static void fetch_predicate(const walk *r) {
+    r->state->fetched = FETCHED_PREDICATE;
+    fetch(r, &r->executable->jumps[r->jump].predicate, 0, &r->state->predicate,
+          sizeof(r->state->predicate));
+}
+
+static bool sets_draw(const walk *r) {
+    return eddy_draw_op_sets(eddy_code_instruction_at(r->code, instruction_of(r))->op);
+}
+
+static void fetch_draw(const walk *r) {
+    const eddy_step *step = &r->executable->steps[r->step];
+    int64_t stride = step->kernel.call->views[0].strides[0];
+    r->state->fetched = FETCHED_DRAW;
+    for (int64_t i = 0; i < 2; i++)
+        fetch(r, &step->kernel.places[0], i * stride * (int64_t)sizeof(int64_t),
+              &r->state->drawn[i], sizeof(int64_t));
+}
+
+void eddy_rounds_launch(const eddy_executable *executable, const eddy_code *code,
+                        const eddy_executable_given *given, const eddy_vm_run *run) {
+    walk r;
+    begin(&r, executable, code, given, run);
+    look(&r);
+    find_bases(&r);
+    r.state->call_count = 0;
+    r.state->fetched = FETCHED_NOTHING;
+    for (;;) {
+        pass_plain(&r);
+        if (r.step == r.end)
+            return;
+        if (is_at_mark(&r)) {
+            fetch_predicate(&r);
+            return;
+        }
+        if (sets_draw(&r)) {
+            fetch_draw(&r);
+            return;
+        }
+        if (!launch_call(&r))
+            return;
+    }
+}
+
+/* ---- looking ---- */
+
+/* The attributes that the call ran with, as far as numbers given are among them; NULL: those of the program. */
+static void *patched(walk *r) {
+    const eddy_step *step = &r->executable->steps[r->step];
+    if (!eddy_step_is_patched(step))
+        return NULL;
+    eddy_step_patch(step, &r->frame);
+    return r->frame.copy;
+}
+
+static void look_at_call(walk *r, uint32_t number) {
+    uint32_t i = instruction_of(r);
+    eddy_poison blame = eddy_health_blame(&r->health, eddy_code_instruction_at(r->code, i));
+    const eddy_kernel_error *error =
+        eddy_backend_error(r->run->launch->queue->backend, r->first_ticket + number);
+    if (blame != 0) {
+        eddy_health_skip(&r->health, i, blame);
+    } else if (eddy_load_acquire(&error->status) == EDDY_OK) {
+        eddy_health_succeed(&r->health, i);
+    } else {
+        EDDY_ASSERT(eddy_load_acquire(&error->status) != (int32_t)EDDY_SKIPPED);
+        eddy_health_fail(&r->health, i, error, patched(r));
+    }
+    r->step++;
+}
+
+static void pass_over(walk *r, const eddy_jump *jump, uint64_t root) {
+    eddy_health_pass_over(&r->health, jump, root);
+    r->step = jump->over_step;
+    r->jump = jump->over_jump;
+}
+
+/* Whether one more step of the loop may begin. */
+static bool count_step(const walk *r, const eddy_jump *jump) {
+    return r->frame.step_counts[jump->loop]++ < jump->most_steps || jump->most_steps == 0;
+}
+
+static void pass_deciding(walk *r) {
+    const eddy_jump *jump = &r->executable->jumps[r->jump];
+    uint32_t i = r->executable->first_of[jump->step];
+    eddy_poison blame = eddy_health_blame(&r->health, eddy_code_instruction_at(r->code, i));
+    if (blame != 0) {
+        r->health.skipped++;
+        pass_over(r, jump, eddy_poison_sequence(blame));
+    } else if (jump->control == EDDY_CONTROL_LOOP_WHILE && r->state->predicate &&
+               !count_step(r, jump)) {
+        eddy_kernel_error error = {.status = EDDY_INVALID_ARGUMENT, .position = jump->most_steps};
+        eddy_health_fail(&r->health, i, &error, NULL);
+        pass_over(r, jump, eddy_health_sequence(&r->health, i));
+    } else {
+        go_to(r, jump, r->state->predicate);
+    }
+}
+
+/* Words of the run, which the calls behind it get. */
+static void set_draw(walk *r) {
+    const eddy_step *step = &r->executable->steps[r->step];
+    uint32_t i = instruction_of(r);
+    eddy_poison blame = eddy_health_blame(&r->health, eddy_code_instruction_at(r->code, i));
+    if (blame != 0)
+        eddy_health_skip(&r->health, i, blame);
+    for (uint32_t k = 0; k < step->kernel.patch_count && blame == 0; k++)
+        r->frame.late->words[step->kernel.patches[k].from] = r->state->drawn[k];
+    r->step++;
+}
+
+bool eddy_rounds_go_on(const eddy_executable *executable, const eddy_code *code,
+                       const eddy_executable_given *given, const eddy_vm_run *run) {
+    walk r;
+    begin(&r, executable, code, given, run);
+    for (uint32_t number = 0; number < r.state->call_count; number++) {
+        pass_plain(&r);
+        look_at_call(&r, number);
+    }
+    pass_plain(&r);
+    if (r.state->fetched == FETCHED_PREDICATE)
+        pass_deciding(&r);
+    else if (r.state->fetched == FETCHED_DRAW)
+        set_draw(&r);
+    pass_plain(&r);
+    r.state->step = r.step;
+    r.state->jump = r.jump;
+    r.state->skipped = r.health.skipped;
+    if (r.step < r.end)
+        return true;
+    eddy_health_tell(&r.health);
+    return false;
+}
