@@ -106,9 +106,8 @@ void eddy_cut_judge(const eddy_code *code, char *reason, size_t size) {
     const char *why = has_mixed_region(code) ? "the device changes within a branch or a loop"
                       : is_cut && eddy_control_has_draws(code)
                           ? "random numbers are drawn in a branch or a loop"
-                      : has_read(code)              ? "what it has computed is read on the host"
-                      : is_cut && has_donated(code) ? "an input is donated"
-                                                    : NULL;
+                      : has_read(code) ? "what it has computed is read on the host"
+                                       : NULL;
     if (why)
         snprintf(reason, size, "calls are on %s, and %s", is_several ? "several devices" : "cuda",
                  why);

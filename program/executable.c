@@ -594,6 +594,8 @@ size_t eddy_executable_workspace(const eddy_executable *executable, eddy_part pa
     if (part == EDDY_PART_PARTITION)
         return bytes + eddy_frame_lined(executable->base_count * sizeof(uint32_t)) +
                eddy_frame_lined((size_t)executable->partitions.items[partition].arena_bytes);
+    if (part == EDDY_PART_GIVES)
+        return 0;
     return part == EDDY_PART_FRONT ? bytes + eddy_front_kept_bytes(executable) : bytes;
 }
 

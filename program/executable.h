@@ -240,6 +240,7 @@ typedef enum eddy_part {
     EDDY_PART_FRONT, /* its last operand is the arena, which EDDY_PART_BACK gets likewise */
     EDDY_PART_BACK,
     EDDY_PART_PARTITION, /* one of those of the executable */
+    EDDY_PART_GIVES,     /* it runs nothing, and gives up what a run in partitions does */
 } eddy_part;
 
 /* The partition of a part of a run; NULL: it is no partition. */

@@ -255,12 +255,6 @@ eddy_output_ring *eddy_output_ring_create(eddy_program *program, int64_t runs) {
         eddy_fail(EDDY_INVALID_ARGUMENT, origin, "a ring of %lld runs", (long long)runs);
         return NULL;
     }
-    if (program->executable->partitions.count > 0) {
-        eddy_fail(EDDY_UNSUPPORTED, origin,
-                  "the program runs on several devices, or on cuda, and takes outputs that are "
-                  "new, or targets");
-        return NULL;
-    }
     eddy_output_ring *ring = eddy_memory_acquire_zeroed(sizeof(*ring), EDDY_MEMORY_PROGRAM);
     if (!ring) {
         eddy_fail(EDDY_OUT_OF_MEMORY, origin, "no memory for a ring");

@@ -39,6 +39,8 @@ static void program_run(const eddy_vm_run *run) {
     const eddy_program *program =
         ((const eddy_run_arguments *)run->instruction->arguments)->program;
     eddy_executable_given given = given_to(run->instruction);
+    if (EDDY_UNLIKELY(given.part == EDDY_PART_GIVES))
+        return;
     if (EDDY_UNLIKELY(run->launch != NULL))
         eddy_rounds_launch(program->executable, &program->code, &given, run);
     else
@@ -102,11 +104,19 @@ static void program_end(const eddy_vm_instruction *instruction) {
     eddy_program_release(&program);
 }
 
-static void fill_donated(const eddy_program *program, uint32_t operand, eddy_origin origin,
+/* The input that is operand `operand` of a run, or, of what gives up what partitions have used, the donated one of this number. */
+static const eddy_program_binding *find_donated(const eddy_run_arguments *arguments,
+                                                uint32_t operand) {
+    const eddy_program_binding *binding = eddy_program_binding_at(arguments->program, 0);
+    bool is_number = arguments->part == EDDY_PART_GIVES;
+    for (uint32_t number = 0;; binding++)
+        if (binding->is_donated && (is_number ? number++ : binding->operand) == operand)
+            return binding;
+}
+
+static void fill_donated(const eddy_run_arguments *arguments, uint32_t operand, eddy_origin origin,
                          uint64_t sequence, eddy_error *error) {
-    const eddy_program_binding *binding = eddy_program_binding_at(program, 0);
-    while (!binding->is_donated || binding->operand != operand)
-        binding++;
+    const eddy_program_binding *binding = find_donated(arguments, operand);
     eddy_error_fill(error, EDDY_INVALID_ARGUMENT, origin, sequence,
                     "the tensor was donated to a run of a program, as its input %s", binding->name);
 }
@@ -117,13 +127,16 @@ static void program_gone(const eddy_vm_instruction *instruction, int64_t operand
     const eddy_run_arguments *arguments = instruction->arguments;
     const eddy_program *program = arguments->program;
     eddy_origin origin = {"program", instruction->address};
-    uint64_t sequence =
-        instruction->sequence - program->code.recorded_count - 1 - (uint64_t)operand;
-    uint32_t bases = program->executable->base_count - 1;
-    if (operand >= bases)
-        eddy_ring_gone_fill(arguments->gone, (uint32_t)operand - bases, origin, sequence, error);
+    bool is_apart = arguments->part == EDDY_PART_GIVES;
+    uint64_t sequence = instruction->sequence - (is_apart ? 0 : program->code.recorded_count) - 1 -
+                        (uint64_t)operand;
+    uint32_t first_of_ring =
+        is_apart ? program->donated_count : program->executable->base_count - 1;
+    if (operand >= first_of_ring)
+        eddy_ring_gone_fill(arguments->gone, (uint32_t)operand - first_of_ring, origin, sequence,
+                            error);
     else
-        fill_donated(program, (uint32_t)operand, origin, sequence, error);
+        fill_donated(arguments, (uint32_t)operand, origin, sequence, error);
 }
 
 const eddy_vm_descriptor eddy_run_descriptor = {.run = program_run,
@@ -135,7 +148,7 @@ const eddy_vm_descriptor eddy_run_descriptor = {.run = program_run,
                                                 .rounds = &rounds};
 
 /* Of runs that give something up. */
-static const eddy_vm_descriptor giving_descriptor = {.run = program_run,
+const eddy_vm_descriptor eddy_run_giving_descriptor = {.run = program_run,
                                                        .workspace = program_workspace,
                                                        .name = program_name,
                                                        .describe = program_describe,
@@ -382,7 +395,7 @@ static eddy_status submit_with(const eddy_run *r, eddy_vm_operand *operands, uin
     bool gives = given_up > 0 || r->program->donated_count > 0;
     eddy_run_part s = {.part = r->path ? EDDY_PART_BACK : EDDY_PART_ALL,
                        .device = executable->device,
-                       .descriptor = gives ? &giving_descriptor : &eddy_run_descriptor,
+                       .descriptor = gives ? &eddy_run_giving_descriptor : &eddy_run_descriptor,
                        .operands = operands,
                        .operand_count = bases + given_up + (r->path != NULL),
                        .cost_ps = r->path ? executable->front.back_ps : executable->most_ps,
@@ -509,7 +522,7 @@ static eddy_status run_front(eddy_run *r) {
     return status;
 }
 
-static eddy_status fail_place(const eddy_run *r) {
+eddy_status eddy_run_fail_place(const eddy_run *r) {
     return eddy_fail(EDDY_OUT_OF_MEMORY, r->origin, "no memory for a place in the ring");
 }
 
@@ -517,14 +530,14 @@ static eddy_status fail_place(const eddy_run *r) {
 static eddy_status take_turn(const eddy_run *r, eddy_vm_operand **operands, uint32_t *given_up) {
     uint32_t bases = r->program->executable->base_count - 1;
     if (!eddy_ring_turn_take(r->turn))
-        return fail_place(r);
+        return eddy_run_fail_place(r);
     *given_up = eddy_ring_turn_count(r->turn);
     if (*given_up == 0)
         return EDDY_OK;
     *operands =
         eddy_memory_acquire((bases + (size_t)*given_up) * sizeof(**operands), EDDY_MEMORY_PROGRAM);
     if (!*operands)
-        return fail_place(r);
+        return eddy_run_fail_place(r);
     memcpy(*operands, r->operands, bases * sizeof(**operands));
     eddy_ring_turn_operands(r->turn, *operands + bases);
     return EDDY_OK;

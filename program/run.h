@@ -98,12 +98,16 @@ typedef struct eddy_run_part {
     const void *address; /* of the recorded call, of a partition that is one; else NULL */
 } eddy_run_part;
 
-extern const eddy_vm_descriptor eddy_run_descriptor;
+/* Of runs; of those that give something up. */
+extern const eddy_vm_descriptor eddy_run_descriptor, eddy_run_giving_descriptor;
 
 EDDY_MUST_USE eddy_status eddy_run_submit_part(const eddy_run *r, const eddy_run_part *part);
 /* A partition that is a call (cut.h): as that is submitted where it is not recorded, from its packed block. */
 EDDY_MUST_USE eddy_status eddy_run_submit_call(const eddy_run *r, const eddy_run_part *part,
                                                const eddy_packed_arguments *packed, size_t bytes);
+
+/* The run cannot take its turn in its ring. */
+EDDY_MUST_USE eddy_status eddy_run_fail_place(const eddy_run *r);
 
 /* A made storage without a target belongs to the output that is all of it, or to a vector of its bytes, which only its views hold. Of those
  * that were submitted. */

@@ -1,4 +1,4 @@
-/* A run in partitions: each is submitted in turn, as an instruction, as a call or as a copy (partitions.h). */
+/* A run in partitions: each is submitted in turn, as an instruction, as a call or as a copy (partitions.h), and then what gives up what the run does. */
 #include <base/dtype.h>
 #include <base/memory.h>
 #include <base/status.h>
@@ -24,6 +24,7 @@ static void bind(const eddy_run *r, const eddy_partition *partition, eddy_vm_ope
             operands[k].is_new = false;
         }
         operands[k].covers_all &= bases[k].is_written;
+        operands[k].is_given_up = false; /* behind all partitions */
         if (!bases[k].is_written)
             operands[k].access = EDDY_ACCESS_CONST;
     }
@@ -168,6 +169,46 @@ static eddy_status make_late(const eddy_run *r) {
     return status;
 }
 
+/* ---- what the run gives up ---- */
+
+/* Donated inputs in the order of their bindings, and what the run makes old in its ring: the instruction behind all others. */
+static uint32_t given_up_count(const eddy_run *r) {
+    return r->program->donated_count + eddy_ring_turn_count(r->turn);
+}
+
+static void bind_given_up(const eddy_run *r, eddy_vm_operand *operands) {
+    const eddy_program *program = r->program;
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < program->bindings.count; i++) {
+        const eddy_program_binding *binding = eddy_program_binding_at(program, i);
+        if (binding->is_donated)
+            operands[count++] = (eddy_vm_operand){.storage = r->operands[binding->operand].storage,
+                                                  .access = EDDY_ACCESS_MUT,
+                                                  .covers_all = true,
+                                                  .is_given_up = true};
+    }
+    if (eddy_ring_turn_count(r->turn) > 0)
+        eddy_ring_turn_operands(r->turn, operands + count);
+}
+
+static eddy_status submit_given_up(const eddy_run *r, eddy_vm_operand *operands) {
+    uint32_t count = given_up_count(r);
+    eddy_status status = EDDY_OK;
+    bind_given_up(r, operands);
+    if (count > 0)
+        status = eddy_run_submit_part(
+            r, &(eddy_run_part){.part = EDDY_PART_GIVES,
+                                .device = EDDY_CPU,
+                                .descriptor = &eddy_run_giving_descriptor,
+                                .operands = operands,
+                                .operand_count = count,
+                                .part_count = count,
+                                .gone = eddy_ring_turn_count(r->turn) > 0 ? r->turn->gone : NULL});
+    if (status == EDDY_OK && r->turn)
+        eddy_ring_turn_submitted(r->turn);
+    return status;
+}
+
 /* ---- all of it ---- */
 
 static eddy_status submit_partition(const eddy_run *r, uint32_t number, const rooms *with) {
@@ -179,8 +220,12 @@ static eddy_status submit_partition(const eddy_run *r, uint32_t number, const ro
 
 eddy_status eddy_run_submit_partitions(const eddy_run *r, bool *has_begun) {
     const eddy_executable *executable = r->program->executable;
+    if (r->turn && !eddy_ring_turn_take(r->turn))
+        return eddy_run_fail_place(r);
     size_t operands = executable->base_count > executable->most_views ? executable->base_count
                                                                       : executable->most_views;
+    if (operands < given_up_count(r))
+        operands = given_up_count(r);
     size_t bytes = operands * sizeof(eddy_vm_operand) + executable->most_call_bytes;
     rooms with = {.operands = eddy_memory_acquire(bytes, EDDY_MEMORY_PROGRAM)};
     if (!with.operands)
@@ -193,6 +238,8 @@ eddy_status eddy_run_submit_partitions(const eddy_run *r, bool *has_begun) {
     }
     if (status == EDDY_OK)
         status = make_late(r);
+    if (status == EDDY_OK)
+        status = submit_given_up(r, with.operands);
     eddy_run_find_roots(r);
     eddy_memory_release(with.operands, bytes, EDDY_MEMORY_PROGRAM);
     return status;

@@ -337,23 +337,56 @@ Test(devices, that_change_within_a_branch_are_refused) {
     eddy_scope_end(scope);
 }
 
-Test(devices, take_no_donations_and_no_rings) {
+/* What is donated to a run in partitions is gone behind all of them. */
+Test(devices, runs_take_donated_inputs) {
     eddy_scope *scope = eddy_scope_begin();
-    for (int donates = 0; donates < 2; donates++) {
-        eddy_tensor *x = numbers_on(EDDY_CPU, 0);
-        begin(NULL);
-        eddy_tensor *y = eddy_neg(eddy_to_device(x, EDDY_FAR(0)));
-        eddy_program *program = eddy_record_end(EDDY_BINDINGS(
-            {"x", x, donates ? EDDY_ROLE_DONATED : EDDY_ROLE_INPUT}, {"y", y, EDDY_ROLE_OUTPUT}));
-        if (donates) {
-            cr_assert_null(program);
-            expect_failure(EDDY_UNSUPPORTED, "an input is donated");
-            continue;
+    eddy_tensor *x = numbers_on(EDDY_CPU, 0), *z = numbers_on(EDDY_FAR(0), 0);
+    begin(NULL);
+    eddy_tensor *y = eddy_add(eddy_neg(eddy_to_device(x, EDDY_FAR(0))), z),
+                *w = eddy_add(eddy_to_device(y, EDDY_CPU), x);
+    eddy_program *program =
+        eddy_record_end(EDDY_BINDINGS({"x", x, EDDY_ROLE_DONATED}, {"z", z, EDDY_ROLE_DONATED},
+                                      {"y", y, EDDY_ROLE_OUTPUT}, {"w", w, EDDY_ROLE_OUTPUT}));
+    must(program ? EDDY_OK : EDDY_INVALID_ARGUMENT);
+    for (int run = 0; run < 3; run++) {
+        eddy_tensor *given[] = {numbers_on(EDDY_CPU, (float)run), numbers_on(EDDY_FAR(0), 1)};
+        eddy_tensor *before = eddy_neg(given[0]), *results[2];
+        must(eddy_program_run(program, (eddy_list){given, 2}, results));
+        cr_assert_eq(at(results[0], 1, 2), 6.0 - (5 + run));
+        cr_assert_eq(at(results[1], 1, 2), 6.0);
+        cr_assert_eq(at(before, 1, 2), -5.0 - run);
+        for (int i = 0; i < 2; i++) {
+            cr_assert_eq(eddy_wait(given[i], EDDY_FOREVER), EDDY_INVALID_ARGUMENT);
+            expect_error(EDDY_INVALID_ARGUMENT,
+                         i == 0 ? "the tensor was donated to a run of a program, as its input x"
+                                : "the tensor was donated to a run of a program, as its input z");
         }
-        cr_assert_null(eddy_output_ring_create(program, 2));
-        expect_failure(EDDY_UNSUPPORTED, "runs on several devices");
-        eddy_program_release(&program);
     }
+    eddy_program_release(&program);
+    eddy_scope_end(scope);
+}
+
+Test(devices, rings_give_up_what_old_runs_have_made) {
+    eddy_scope *scope = eddy_scope_begin();
+    eddy_tensor *x = numbers_on(EDDY_CPU, 0), *d = numbers_on(EDDY_CPU, 0), *results[4];
+    begin(NULL);
+    eddy_tensor *y = eddy_sub(eddy_to_device(x, EDDY_FAR(0)), eddy_to_device(d, EDDY_FAR(0)));
+    eddy_program *program = eddy_record_end(EDDY_BINDINGS(
+        {"x", x, EDDY_ROLE_INPUT}, {"d", d, EDDY_ROLE_DONATED}, {"y", y, EDDY_ROLE_OUTPUT}));
+    must(program ? EDDY_OK : EDDY_INVALID_ARGUMENT);
+    eddy_output_ring *ring = eddy_output_ring_create(program, 2);
+    must(ring ? EDDY_OK : EDDY_INVALID_ARGUMENT);
+    for (int run = 0; run < 4; run++)
+        must(eddy_output_ring_run(
+            ring, EDDY_LIST(numbers_on(EDDY_CPU, (float)run), numbers_on(EDDY_CPU, 0)),
+            &results[run]));
+    for (int run = 2; run < 4; run++)
+        cr_assert_eq(at(results[run], 0, 0), (double)run);
+    cr_assert_eq(eddy_wait(results[1], EDDY_FOREVER), EDDY_INVALID_ARGUMENT);
+    expect_error(EDDY_INVALID_ARGUMENT, "output y of run 2 of the ring is gone: run 4 has taken "
+                                        "its place (the ring keeps 2 runs)");
+    eddy_output_ring_release(&ring);
+    eddy_program_release(&program);
     eddy_scope_end(scope);
 }
 
@@ -547,8 +580,6 @@ Test(devices, wrong_texts_are_refused) {
         {"input x f32[2, 2] strides [1, 2]\noutput y f32[2, 2] of %0\n"
          "%0 f32[2, 2] on far:0 = to_device(x f32[2, 2] strides [1, 2])\n",
          "what is copied to a device does not lie in a row"},
-        {"donated x f32[2]\noutput y f32[2] of %0\n%0 f32[2] on far:0 = to_device(x f32[2])\n",
-         "calls are on several devices, and an input is donated"},
     };
     eddy_runtime *runtime;
     must(eddy_runtime_of_caller(eddy_caller_get(), (eddy_origin){0}, &runtime));
