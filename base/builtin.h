@@ -13,6 +13,13 @@ typedef int int32_t;
 typedef unsigned int uint32_t;
 typedef long long int64_t;
 typedef unsigned long long uint64_t;
+typedef uint64_t uintptr_t;
+#define INT8_MAX 0x7f
+#define UINT8_MAX 0xff
+#define INT16_MAX 0x7fff
+#define INT32_MAX 0x7fffffff
+#define INT64_MAX 0x7fffffffffffffffll
+#define INT64_MIN (-INT64_MAX - 1)
 #define INT64_C(value) value##ll
 #define UINT64_C(value) value##ull
 #else

@@ -4,7 +4,9 @@ of all kernels.
 An op is a struct for each type that it computes in: it is made of the attributes, whose numbers it converts once, and called with an
 element of each input. kernels/cuda/elementwise.cuh makes kernels of it, for 16-bit floats of that of f32. Whatever decides about bits is
 that of loops.py: numbers converted to the compute type, choices, cheaper expressions for some numbers, the stages of a gradient one after
-another. Only its quick forms have no counterpart, since they have the same bits."""
+another. Only its quick forms have no counterpart, since they have the same bits.
+
+The structs are also written as text (cuda_words.c), for kernels that a program is given while it runs."""
 
 import ast
 import re
@@ -13,7 +15,7 @@ from arguments import kernel_bytes
 from entry import BUFFER
 from expression import compile_expression, compute_type
 from fused import Substitute
-from loops import (compile_entry, elementwise, expressions_of, group_of, groups, input_dtype, loop_name, moves, names_of, numbers_of,
+from loops import (MOVED_AS, compile_entry, elementwise, expressions_of, group_of, groups, input_dtype, loop_name, moves, names_of, numbers_of,
                    out_dtype_of, tag)
 from text import NOTICE
 
@@ -125,6 +127,40 @@ def kernels(entry):
         lines.append(f"EDDY_CUDA_ELEMENTWISE({stem(entry, dtype)}, {entry.name}_{tag(own)}, "
                      f"{', '.join(f'eddy_cuda_{tag(e)}' for e in elements)})")
     return [*lines, ""]
+
+
+def quoted(line):
+    """C text of a line, in which nothing has to be escaped."""
+    return f'"{line.strip()}\\n"'
+
+
+def words_row(entry, dtype):
+    """A row of eddy_cuda_words_rows, and the name and dtype of the struct that it names."""
+    moved = MOVED_AS.get(dtype, dtype) if moves(entry) else dtype
+    own = "f32" if moved in ("f16", "bf16") else moved
+    elements = [out_dtype_of(entry, moved), *(input_dtype(o, moved) for o in entry.operands)]
+    name = f"{entry.name}_{tag(own)}"
+    return (f'    {{"{entry.name}", EDDY_{dtype.upper()}, "{name}", "{", ".join(f"eddy_cuda_{tag(e)}" for e in elements)}", '
+            f'{len(entry.operands)}, text_{name}}},'), own
+
+
+def emit_words(entries):
+    """functional/cuda_words.c"""
+    lines = [NOTICE, "/* The elementwise ops of CUDA devices as text, for kernels that are made while a program runs. */",
+             "#include <kernels/cuda/fusion_words.h>", ""]
+    rows = []
+    for entry in of_ops(entries):
+        written = set()
+        for dtype in entry.dtypes:
+            row, own = words_row(entry, dtype)
+            rows.append(row)
+            if own not in written:
+                written.add(own)
+                text = struct(entry, own)
+                lines += [f"static const char text_{entry.name}_{tag(own)}[] =", *(f"    {quoted(line)}" for line in text if line)]
+                lines[-1] += ";"
+    return "\n".join([*lines, "", "const eddy_cuda_words eddy_cuda_words_rows[] = {", *rows, "};", "",
+                      f"const size_t eddy_cuda_words_count = {len(rows)};", ""])
 
 
 def of_ops(entries):

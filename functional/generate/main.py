@@ -40,6 +40,7 @@ KINDS = {
     "arguments_all.h": arguments.emit_all,
     "composition_table.c": compositions.emit,
     "cuda_kernels.h": cuda.emit_list,
+    "cuda_words.c": cuda.emit_words,
     "gradients.c": gradient.emit,
     "gradients.h": declarations.emit_gradients,
     "infer.h": declarations.emit_infer,
@@ -61,7 +62,7 @@ WITH_COMPOSITIONS = {"arguments.h", "schema", "manual", "pytorch", "composition_
                      "op_refusals.h", "bench"}
 
 # Products that include the gradients in one loop (fused.py).
-WITH_FUSED = {"cuda_kernels.h", "gradients.c", "loops.h", "loops_list.h", "op_table.c", "op_table.h"}
+WITH_FUSED = {"cuda_kernels.h", "cuda_words.c", "gradients.c", "loops.h", "loops_list.h", "op_table.c", "op_table.h"}
 
 # Products that include the chains (chains.py), which have loops and are no ops.
 WITH_CHAINS = {"loops.h"}

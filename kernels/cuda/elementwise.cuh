@@ -62,13 +62,15 @@ template <class op, class... elements> struct eddy_cuda_lanes {
 /* ---- inputs: `lanes` neighbouring elements of each ---- */
 
 template <int lanes, class... inputs> struct eddy_cuda_inputs {
-    EDDY_CUDA_MEMBER void broadcast(const eddy_cuda_dense &, int) {
+    template <class parameters> EDDY_CUDA_MEMBER void broadcast(const parameters &, int) {
     }
-    EDDY_CUDA_MEMBER void load_whole(const eddy_cuda_dense &, int, int64_t) {
+    template <class parameters> EDDY_CUDA_MEMBER void load_whole(const parameters &, int, int64_t) {
     }
-    EDDY_CUDA_MEMBER void load_some(const eddy_cuda_dense &, int, int64_t, int) {
+    template <class parameters>
+    EDDY_CUDA_MEMBER void load_some(const parameters &, int, int64_t, int) {
     }
-    EDDY_CUDA_MEMBER void load_at(const eddy_cuda_strided &, int, const int64_t *) {
+    template <class parameters>
+    EDDY_CUDA_MEMBER void load_at(const parameters &, int, const int64_t *) {
     }
     template <class op, class... values>
     EDDY_CUDA_MEMBER auto apply(const op &function, int, values... given) const {
@@ -82,18 +84,20 @@ struct eddy_cuda_inputs<lanes, input, others...> {
     typename input::computed lane[lanes];
     eddy_cuda_inputs<lanes, others...> rest;
 
-    static EDDY_CUDA_MEMBER bool is_broadcast(const eddy_cuda_dense &p, int number) {
+    template <class parameters>
+    static EDDY_CUDA_MEMBER bool is_broadcast(const parameters &p, int number) {
         return p.broadcast >> number & 1;
     }
     /* Those that are one element for all, once. */
-    EDDY_CUDA_MEMBER void broadcast(const eddy_cuda_dense &p, int number) {
+    template <class parameters> EDDY_CUDA_MEMBER void broadcast(const parameters &p, int number) {
         const typename input::computed value =
             is_broadcast(p, number) ? input::load(*(const stored *)p.data[number]) : 0;
         for (int i = 0; i < lanes; i++)
             lane[i] = value;
         rest.broadcast(p, number + 1);
     }
-    EDDY_CUDA_MEMBER void load_whole(const eddy_cuda_dense &p, int number, int64_t at) {
+    template <class parameters>
+    EDDY_CUDA_MEMBER void load_whole(const parameters &p, int number, int64_t at) {
         if (!is_broadcast(p, number)) {
             stored elements[lanes];
             const typename eddy_cuda_words<sizeof(elements)>::type words =
@@ -107,14 +111,16 @@ struct eddy_cuda_inputs<lanes, input, others...> {
         rest.load_whole(p, number + 1, at);
     }
     /* The last of fewer elements takes the lanes that are left. */
-    EDDY_CUDA_MEMBER void load_some(const eddy_cuda_dense &p, int number, int64_t at, int count) {
+    template <class parameters>
+    EDDY_CUDA_MEMBER void load_some(const parameters &p, int number, int64_t at, int count) {
         if (!is_broadcast(p, number))
             for (int i = 0; i < lanes; i++)
                 lane[i] =
                     input::load(((const stored *)p.data[number])[at + (i < count ? i : count - 1)]);
         rest.load_some(p, number + 1, at, count);
     }
-    EDDY_CUDA_MEMBER void load_at(const eddy_cuda_strided &p, int number, const int64_t *offsets) {
+    template <class parameters>
+    EDDY_CUDA_MEMBER void load_at(const parameters &p, int number, const int64_t *offsets) {
         lane[0] = input::load(*(const stored *)((const char *)p.data[number] + offsets[number]));
         rest.load_at(p, number + 1, offsets);
     }

@@ -15,10 +15,14 @@ typedef struct map {
     const eddy_cuda_operand *operands;
     const void *attributes;
     size_t attribute_bytes;
+    bool is_fusion;
+    int32_t input_count;
 } map;
 
-/* Kernels have the output last. */
+/* Kernels have outputs last; of an elementwise op it is the walk's first operand. */
 static int32_t place_of(const map *m, int32_t operand) {
+    if (m->is_fusion)
+        return operand;
     return operand == 0 ? m->walk->operand_count - 1 : operand - 1;
 }
 
@@ -33,24 +37,39 @@ static bool is_dense(const map *m) {
     if (m->walk->rank > 1)
         return false;
     for (int32_t o = 0; o < m->walk->operand_count; o++)
-        if (eddy_walk_inner_stride(m->walk, o) != 1 && !(o > 0 && is_one(m, o)))
+        if (eddy_walk_inner_stride(m->walk, o) != 1 &&
+            !(place_of(m, o) < m->input_count && is_one(m, o)))
             return false;
     return true;
 }
 
-static void launch_dense(const map *m, int64_t count) {
-    eddy_cuda_dense parameters = {.count = count, .is_aligned = true};
+/* What the two kinds of parameters have in common. */
+static void find_dense(const map *m, void **data, uint32_t *broadcast, uint32_t *is_aligned) {
+    *broadcast = 0;
+    *is_aligned = true;
     for (int32_t o = 0; o < m->walk->operand_count; o++) {
         int32_t place = place_of(m, o);
-        parameters.data[place] = m->operands[o].data;
+        data[place] = m->operands[o].data;
         if (is_one(m, o))
-            parameters.broadcast |= 1u << place;
+            *broadcast |= 1u << place;
         else if ((uintptr_t)m->operands[o].data % 16 != 0)
-            parameters.is_aligned = false;
+            *is_aligned = false;
     }
+}
+
+static void launch_dense(const map *m, int64_t count) {
+    uint32_t blocks = eddy_cuda_blocks(m->call, count, DENSE_ELEMENTS_OF_BLOCK);
+    if (m->is_fusion) {
+        eddy_cuda_fusion_dense parameters = {.count = count};
+        find_dense(m, parameters.data, &parameters.broadcast, &parameters.is_aligned);
+        memcpy(parameters.attributes, m->attributes, m->attribute_bytes);
+        eddy_cuda_launch(m->call, &m->forms->dense, &parameters, sizeof(parameters), blocks);
+        return;
+    }
+    eddy_cuda_dense parameters = {.count = count};
+    find_dense(m, parameters.data, &parameters.broadcast, &parameters.is_aligned);
     memcpy(parameters.attributes, m->attributes, m->attribute_bytes);
-    eddy_cuda_launch(m->call, &m->forms->dense, &parameters, sizeof(parameters),
-                     eddy_cuda_blocks(m->call, count, DENSE_ELEMENTS_OF_BLOCK));
+    eddy_cuda_launch(m->call, &m->forms->dense, &parameters, sizeof(parameters), blocks);
 }
 
 /* ---- strided ---- */
@@ -59,28 +78,42 @@ static void launch_dense(const map *m, int64_t count) {
 typedef struct part {
     int32_t first;
     int64_t length, inner; /* elements of the dims after the first */
-    char *data[EDDY_CUDA_ELEMENTWISE_OPERANDS];
+    char *data[EDDY_CUDA_FUSION_OPERANDS];
 } part;
 
 static int64_t stride_bytes(const map *m, int32_t operand, int32_t dim) {
     return m->walk->strides[operand][dim] * eddy_dtype_size(m->operands[operand].dtype);
 }
 
-static void launch_part(const map *m, const part *of) {
-    int64_t count = of->length * of->inner;
-    eddy_cuda_strided parameters = {.count = (uint32_t)count, .rank = m->walk->rank - of->first};
-    for (int32_t d = 0; d < parameters.rank; d++)
-        parameters.dims[d] =
+static void find_strided(const map *m, const part *of, eddy_cuda_divisor *dims, void **data,
+                         int64_t (*strides)[EDDY_CUDA_RANK_MAX]) {
+    int32_t rank = m->walk->rank - of->first;
+    for (int32_t d = 0; d < rank; d++)
+        dims[d] =
             eddy_cuda_divisor_of((uint32_t)(d == 0 ? of->length : m->walk->dims[of->first + d]));
     for (int32_t o = 0; o < m->walk->operand_count; o++) {
         int32_t place = place_of(m, o);
-        parameters.data[place] = of->data[o];
-        for (int32_t d = 0; d < parameters.rank; d++)
-            parameters.strides[place][d] = stride_bytes(m, o, of->first + d);
+        data[place] = of->data[o];
+        for (int32_t d = 0; d < rank; d++)
+            strides[place][d] = stride_bytes(m, o, of->first + d);
     }
+}
+
+static void launch_part(const map *m, const part *of) {
+    int64_t count = of->length * of->inner;
+    int32_t rank = m->walk->rank - of->first;
+    uint32_t blocks = eddy_cuda_blocks(m->call, count, EDDY_CUDA_BLOCK);
+    if (m->is_fusion) {
+        eddy_cuda_fusion_strided parameters = {.count = (uint32_t)count, .rank = rank};
+        find_strided(m, of, parameters.dims, parameters.data, parameters.strides);
+        memcpy(parameters.attributes, m->attributes, m->attribute_bytes);
+        eddy_cuda_launch(m->call, &m->forms->strided, &parameters, sizeof(parameters), blocks);
+        return;
+    }
+    eddy_cuda_strided parameters = {.count = (uint32_t)count, .rank = rank};
+    find_strided(m, of, parameters.dims, parameters.data, parameters.strides);
     memcpy(parameters.attributes, m->attributes, m->attribute_bytes);
-    eddy_cuda_launch(m->call, &m->forms->strided, &parameters, sizeof(parameters),
-                     eddy_cuda_blocks(m->call, count, EDDY_CUDA_BLOCK));
+    eddy_cuda_launch(m->call, &m->forms->strided, &parameters, sizeof(parameters), blocks);
 }
 
 /* Elements [begin, begin + length) of its first dim. */
@@ -115,22 +148,46 @@ static void launch_strided(const map *m, const part *of) {
     }
 }
 
+static void run(const map *m) {
+    int64_t count = eddy_walk_count(m->walk);
+    if (count == 0)
+        return;
+    if (m->forms->dense.symbol && is_dense(m)) {
+        launch_dense(m, count);
+        return;
+    }
+    int64_t length = m->walk->rank > 0 ? m->walk->dims[0] : 1;
+    part whole = {.length = length, .inner = count / length};
+    for (int32_t o = 0; o < m->walk->operand_count; o++)
+        whole.data[o] = m->operands[o].data;
+    launch_strided(m, &whole);
+}
+
 void eddy_cuda_map(const eddy_kernel_call *call, const eddy_cuda_forms *forms,
                    const eddy_walk *walk, const eddy_cuda_operand *operands, const void *attributes,
                    size_t attribute_bytes) {
     EDDY_ASSERT(walk->operand_count <= EDDY_CUDA_ELEMENTWISE_OPERANDS &&
                 attribute_bytes <= EDDY_CUDA_ELEMENTWISE_ATTRIBUTE_BYTES);
-    map m = {call, forms, walk, operands, attributes, attribute_bytes};
-    int64_t count = eddy_walk_count(walk);
-    if (count == 0)
-        return;
-    if (forms->dense.symbol && is_dense(&m)) {
-        launch_dense(&m, count);
-        return;
-    }
-    int64_t length = walk->rank > 0 ? walk->dims[0] : 1;
-    part whole = {.length = length, .inner = count / length};
-    for (int32_t o = 0; o < walk->operand_count; o++)
-        whole.data[o] = operands[o].data;
-    launch_strided(&m, &whole);
+    run(&(map){.call = call,
+               .forms = forms,
+               .walk = walk,
+               .operands = operands,
+               .attributes = attributes,
+               .attribute_bytes = attribute_bytes,
+               .input_count = walk->operand_count - 1});
+}
+
+void eddy_cuda_map_fusion(const eddy_kernel_call *call, const eddy_cuda_forms *forms,
+                          const eddy_walk *walk, const eddy_cuda_operand *operands,
+                          int32_t input_count, const void *attributes, size_t attribute_bytes) {
+    EDDY_ASSERT(walk->operand_count <= EDDY_CUDA_FUSION_OPERANDS &&
+                attribute_bytes <= EDDY_CUDA_FUSION_WORDS * sizeof(uint64_t));
+    run(&(map){.call = call,
+               .forms = forms,
+               .walk = walk,
+               .operands = operands,
+               .attributes = attributes,
+               .attribute_bytes = attribute_bytes,
+               .is_fusion = true,
+               .input_count = input_count});
 }

@@ -31,5 +31,9 @@ typedef struct eddy_cuda_operand {
 void eddy_cuda_map(const eddy_kernel_call *call, const eddy_cuda_forms *forms,
                    const eddy_walk *walk, const eddy_cuda_operand *operands, const void *attributes,
                    size_t attribute_bytes);
+/* The same of a fusion: the walk's operands are its inputs, so many of them, and then its outputs. EDDY_CUDA_FUSION_WORDS at most. */
+void eddy_cuda_map_fusion(const eddy_kernel_call *call, const eddy_cuda_forms *forms,
+                          const eddy_walk *walk, const eddy_cuda_operand *operands,
+                          int32_t input_count, const void *attributes, size_t attribute_bytes);
 
 #endif

@@ -60,4 +60,27 @@ typedef struct eddy_cuda_strided {
     uint64_t attributes[EDDY_CUDA_ELEMENTWISE_ATTRIBUTE_BYTES / sizeof(uint64_t)];
 } eddy_cuda_strided;
 
+/* The same of a kernel that is made of several ops (fusion.cuh): inputs, then outputs. Its operands have one shape. */
+#define EDDY_CUDA_FUSION_OPERANDS 16
+#define EDDY_CUDA_FUSION_WORDS 96 /* of the attributes of all its ops */
+
+typedef struct eddy_cuda_fusion_dense {
+    eddy_cuda_gate gate;
+    void *data[EDDY_CUDA_FUSION_OPERANDS];
+    int64_t count;
+    uint32_t broadcast;
+    uint32_t is_aligned;
+    uint64_t attributes[EDDY_CUDA_FUSION_WORDS];
+} eddy_cuda_fusion_dense;
+
+typedef struct eddy_cuda_fusion_strided {
+    eddy_cuda_gate gate;
+    void *data[EDDY_CUDA_FUSION_OPERANDS];
+    uint32_t count;
+    int32_t rank;
+    eddy_cuda_divisor dims[EDDY_CUDA_RANK_MAX];
+    int64_t strides[EDDY_CUDA_FUSION_OPERANDS][EDDY_CUDA_RANK_MAX];
+    uint64_t attributes[EDDY_CUDA_FUSION_WORDS];
+} eddy_cuda_fusion_strided;
+
 #endif

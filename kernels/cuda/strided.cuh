@@ -6,8 +6,8 @@
 
 /* Calls function(offsets) for each place, with the bytes from the beginning of each operand. An operand that is no memory but a number has it in its address and what a dim adds to it in its
  * strides: eddy_cuda_number is its value. */
-template <int operands, class work>
-EDDY_CUDA_MEMBER void eddy_cuda_each_place(const eddy_cuda_strided &p, const work &function) {
+template <int operands, class parameters, class work>
+EDDY_CUDA_MEMBER void eddy_cuda_each_place(const parameters &p, const work &function) {
     const uint32_t step = gridDim.x * blockDim.x;
     EDDY_CUDA_ROLLED
     for (uint32_t at = blockIdx.x * blockDim.x + threadIdx.x; at < p.count; at += step) {
