@@ -7,7 +7,7 @@
 #include <string.h>
 #include <strings.h>
 
-#define STRING_SIZE 64
+#define STRING_SIZE 1024 /* of a folder, too */
 
 static const eddy_option rows[] = {
 #define EDDY_OPTION_BOOL(name, variable, sentence)                                                 \

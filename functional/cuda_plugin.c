@@ -2,8 +2,11 @@
 #include <functional/arguments_all.h>
 #include <functional/cuda_kernels.h>
 #include <kernels/cuda/elementwise.h>
+#include <kernels/cuda/fusion_text.h>
 #include <kernels/cuda/kernels.h>
 #include <streams/cuda/backend.h>
+#include <streams/cuda/compiler.h>
+#include <streams/cuda/fusion.h>
 #include <streams/plugin_host.h>
 #include <string.h>
 
@@ -72,6 +75,11 @@ static const eddy_plugin plugin = {
     .describe = eddy_cuda_device_describe,
     .device_create = create,
     .kernel = find_kernel,
+    .fusion_write = eddy_cuda_fusion_write,
+    .compiler_describe = eddy_cuda_compiler_describe,
+    .compile = eddy_cuda_compile,
+    .fusion_load = eddy_cuda_fusion_load,
+    .fusion_unload = eddy_cuda_fusion_unload,
 };
 
 __attribute__((visibility("default"))) eddy_plugin_open_fn eddy_plugin_open;

@@ -9,11 +9,12 @@
 #include <base/memory.h>
 #include <eddy/device.h>
 #include <eddy/version.h>
+#include <kernels/fusion.h>
 #include <streams/backend.h>
 #include <streams/team.h>
 
 /* Any change to what stands here, in streams/backend.h or in kernels/kernel.h is one of the library's version, or of this number. */
-#define EDDY_PLUGIN_VERSION (EDDY_VERSION * 100 + 2)
+#define EDDY_PLUGIN_VERSION (EDDY_VERSION * 100 + 3)
 
 /* The library's functions that plug-ins call: result, name, parameters, arguments. */
 #define EDDY_PLUGIN_HOST_LIST(row)                                                                 \
@@ -45,6 +46,20 @@ typedef struct eddy_plugin {
     eddy_status (*device_create)(int32_t index, eddy_backend **backend, char *why, size_t size);
     /* The device's kernel in place of the CPU's of that name, for calls that compute in the dtype; NULL: there is none. Static. */
     const eddy_kernel *(*kernel)(const char *name, eddy_dtype compute);
+    /* Kernels of fusions, which are made while the process runs. Of a device that was created; what compiles is called by one thread at a time. */
+    /* The source, as snprintf; 0: of one of its steps there is none. */
+    size_t (*fusion_write)(const eddy_fusion *fusion, char *text, size_t size);
+    /* What an image depends on beside the source, as a text of its own. UNSUPPORTED, with a sentence in `why`: nothing compiles here. */
+    eddy_status (*compiler_describe)(int32_t device, char *text, size_t size, char *why,
+                                     size_t why_size);
+    /* An image, acquired with EDDY_MEMORY_CACHE. UNSUPPORTED, OUT_OF_MEMORY, INTERNAL, with a sentence in `why`. */
+    eddy_status (*compile)(int32_t device, const char *source, void **image, size_t *bytes,
+                           char *why, size_t why_size);
+    /* Its kernel, whose views are the fusion's inputs, then its outputs, under one shape whose dims are merged. It lives until it is unloaded, with nothing of it under way. OUT_OF_MEMORY,
+     * DEVICE_LOST, with a sentence in `why`. */
+    eddy_status (*fusion_load)(int32_t device, const eddy_fusion *fusion, const void *image,
+                               const eddy_kernel **kernel, char *why, size_t size);
+    void (*fusion_unload)(int32_t device, const eddy_kernel *kernel);
 } eddy_plugin;
 
 /* The one symbol of a plug-in: keeps the table, which lives as long as the process. NULL: it is of another version. */

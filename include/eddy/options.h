@@ -79,7 +79,10 @@ extern "C" {
     INT(program_streams, "EDDY_PROGRAM_STREAMS", 0, 4, 0,                                          \
         "Streams of a recorded program, which several threads run at once; 0: as many as pay, by " \
         "estimates and then by measured times; 1: one; 2 to 4: that many where possible, whether " \
-        "they pay or not.")
+        "they pay or not.")                                                                        \
+    STRING(cache_dir, "EDDY_CACHE_DIR", "",                                                        \
+           "Folder that keeps kernels which were compiled for programs on GPUs (64 MB at most); "  \
+           "empty: $XDG_CACHE_HOME/eddy, else ~/.cache/eddy; none: they are not kept.")
 
 /* All zero means the defaults. `size` is sizeof(eddy_runtime_options) (EDDY_OPTIONS fills it in), so that the struct can
  * grow; 0 stands for the fields of version 0.2. Strings are borrowed for the call. */

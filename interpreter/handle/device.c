@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <streams/far.h>
+#include <streams/made_kernel.h>
 #include <streams/plugin.h>
 #include <string.h>
 
@@ -82,6 +83,7 @@ static eddy_lock starting; /* held while threads are started, by no caller of th
 void eddy_runtime_devices_fork_child(void) {
     starting = (eddy_lock){0};
     eddy_plugin_fork_child();
+    eddy_made_kernels_fork_child();
 }
 
 static eddy_status create_far(int32_t index, eddy_backend **backend, char *why, size_t size) {

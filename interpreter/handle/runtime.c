@@ -18,6 +18,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <streams/team.h>
+#include <string.h>
 
 /* The longest waits of exit: for issued work to finish, then for running kernels to stop. */
 #define EXIT_DRAIN_NS INT64_C(700000000)
@@ -175,6 +176,16 @@ static eddy_status choose_passes(const eddy_runtime_options *given,
     return eddy_runtime_parse_passes(resolved->passes, from, (eddy_origin){NULL, NULL}, passes);
 }
 
+static eddy_status keep_folder(eddy_runtime *runtime, const char *folder) {
+    size_t length = strlen(folder);
+    if (length >= sizeof(runtime->cache_dir))
+        return eddy_fail(EDDY_INVALID_ARGUMENT, (eddy_origin){NULL, NULL},
+                         "cache_dir has %zu bytes, and may have %zu", length,
+                         sizeof(runtime->cache_dir) - 1);
+    memcpy(runtime->cache_dir, folder, length + 1);
+    return EDDY_OK;
+}
+
 static eddy_status init(eddy_runtime *runtime, const eddy_runtime_options *given) {
     eddy_runtime_options options;
     eddy_status status = eddy_options_resolve(given, &options);
@@ -186,6 +197,8 @@ static eddy_status init(eddy_runtime *runtime, const eddy_runtime_options *given
     status = eddy_options_choose_isa(given, &options);
     if (status == EDDY_OK)
         status = choose_passes(given, &options, &runtime->passes);
+    if (status == EDDY_OK)
+        status = keep_folder(runtime, options.cache_dir);
     if (status != EDDY_OK)
         return status;
     /* Who looks at each op's result wants all ops. */
@@ -207,6 +220,7 @@ static eddy_status init(eddy_runtime *runtime, const eddy_runtime_options *given
     runtime->is_silent = options.exits_silently;
     runtime->program_cache_bytes = options.program_cache_bytes;
     runtime->program_streams = (int32_t)options.program_streams;
+    runtime->uses_one_thread = options.uses_one_thread;
     eddy_store_relaxed(&runtime->references, 1);
     eddy_store_relaxed(&runtime->bindings, 1);
     return EDDY_OK;

@@ -63,6 +63,8 @@ struct eddy_runtime {
     _Atomic int64_t programs_built, programs_shared; /* atomic: relaxed counters of program/ */
     struct eddy_runtime *next;                       /* lock: runtimes */
     struct eddy_runtime *exit_next; /* the exiting thread only: runtimes that it waits for */
+    bool uses_one_thread;           /* const after init: the option */
+    char cache_dir[1024];           /* const after init: the option */
 };
 
 /* The calling thread's current runtime; starts the default one. Errors are recorded under `op`. */

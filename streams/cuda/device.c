@@ -52,8 +52,15 @@ eddy_status eddy_cuda_device_start(int32_t index, const eddy_cuda_device **start
         return eddy_cuda_explain(result, why, size);
     device->index = index;
     device->processor_count = attribute(device->number, EDDY_CU_PROCESSOR_COUNT);
+    device->capability = 10 * attribute(device->number, EDDY_CU_CAPABILITY_MAJOR) +
+                         attribute(device->number, EDDY_CU_CAPABILITY_MINOR);
     device->context = context;
     return EDDY_OK;
+}
+
+const eddy_cuda_device *eddy_cuda_device_started(int32_t index) {
+    EDDY_ASSERT(index >= 0 && index < found && devices[index].context);
+    return &devices[index];
 }
 
 eddy_cu_result eddy_cuda_device_enter(const eddy_cuda_device *device) {

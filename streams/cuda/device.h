@@ -12,6 +12,7 @@ typedef struct eddy_cuda_device {
     eddy_cu_device number;   /* const */
     eddy_cu_context context; /* const */
     int processor_count;     /* const */
+    int capability;          /* const; 90 is 9.0 */
 } eddy_cuda_device;
 
 /* Counts them, once, after eddy_cuda_driver_open. */
@@ -23,6 +24,8 @@ void eddy_cuda_device_describe(int32_t index, eddy_device_info *info);
  * a time. */
 EDDY_MUST_USE eddy_status eddy_cuda_device_start(int32_t index, const eddy_cuda_device **started,
                                                  char *why, size_t size);
+/* One that was started. */
+const eddy_cuda_device *eddy_cuda_device_started(int32_t index);
 /* The calling thread's calls of the driver are for the device. */
 eddy_cu_result eddy_cuda_device_enter(const eddy_cuda_device *device);
 

@@ -8,25 +8,21 @@ eddy_cuda_driver eddy_cuda;
 /* What Eddy's images are made with: a driver runs those of its own release and of older ones. */
 #define NEEDED_VERSION 13000
 
-typedef struct entry {
-    const char *symbol;
-    size_t offset;
-} entry;
-
-static const entry entries[] = {
+static const eddy_cuda_entry entries[] = {
 #define ENTRY_ROW(symbol, name, parameters) {#symbol, offsetof(eddy_cuda_driver, name)},
     EDDY_CUDA_DRIVER_LIST(ENTRY_ROW)
 #undef ENTRY_ROW
 };
 
-static eddy_status find_entries(void *library, char *why, size_t size) {
-    for (size_t i = 0; i < sizeof(entries) / sizeof(*entries); i++) {
-        void *symbol = dlsym(library, entries[i].symbol);
+eddy_status eddy_cuda_entries_find(void *library, const char *name, const eddy_cuda_entry *rows,
+                                   size_t count, void *table, char *why, size_t size) {
+    for (size_t i = 0; i < count; i++) {
+        void *symbol = dlsym(library, rows[i].symbol);
         if (!symbol) {
-            snprintf(why, size, "%s has no %s", EDDY_CUDA_DRIVER_LIBRARY, entries[i].symbol);
+            snprintf(why, size, "%s has no %s", name, rows[i].symbol);
             return EDDY_UNSUPPORTED;
         }
-        memcpy((char *)&eddy_cuda + entries[i].offset, &symbol, sizeof(symbol));
+        memcpy((char *)table + rows[i].offset, &symbol, sizeof(symbol));
     }
     return EDDY_OK;
 }
@@ -45,7 +41,9 @@ eddy_status eddy_cuda_driver_open(char *why, size_t size) {
         snprintf(why, size, "there is no driver of NVIDIA's (%s)", EDDY_CUDA_DRIVER_LIBRARY);
         return EDDY_UNSUPPORTED;
     }
-    eddy_status status = find_entries(library, why, size);
+    eddy_status status =
+        eddy_cuda_entries_find(library, EDDY_CUDA_DRIVER_LIBRARY, entries,
+                               sizeof(entries) / sizeof(*entries), &eddy_cuda, why, size);
     if (status != EDDY_OK)
         return status;
     int version = 0;
