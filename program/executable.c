@@ -13,6 +13,7 @@
 #include <program/cut.h>
 #include <program/front.h>
 #include <program/fused.h>
+#include <program/fusions.h>
 #include <program/join.h>
 #include <program/jumps.h>
 #include <program/steps.h>
@@ -743,6 +744,7 @@ void eddy_executable_fini(eddy_executable *executable) {
     eddy_streams_fini(&e->streams);
     eddy_front_fini(e);
     eddy_partitions_fini(&e->partitions);
+    eddy_fusions_fini(&e->fusions);
     uint32_t count = e->instruction_count;
 #ifdef EDDY_CHECKS
     eddy_memory_release(e->dying, e->dying_room * sizeof(*e->dying), EDDY_MEMORY_PROGRAM);
@@ -804,5 +806,6 @@ int64_t eddy_executable_bytes(const eddy_executable *executable) {
         bytes += block_bytes(prepared_at(e, i)->packed, prepared_at(e, i)->bytes);
     for (uint32_t g = 0; g < e->group_count; g++)
         bytes += eddy_fused_bytes(e->fused[g]);
-    return (int64_t)bytes + eddy_streams_bytes(&e->streams) + eddy_partitions_bytes(&e->partitions);
+    return (int64_t)bytes + eddy_streams_bytes(&e->streams) +
+           eddy_partitions_bytes(&e->partitions) + eddy_fusions_bytes(&e->fusions);
 }

@@ -83,6 +83,12 @@ typedef struct eddy_frame eddy_frame;
 typedef struct eddy_step eddy_step;
 typedef struct eddy_fused eddy_fused; /* fused.h */
 
+/* Calls that may be one (fusions.h), in the order of their partitions. */
+typedef struct eddy_fusions {
+    struct eddy_fused_calls *items;
+    uint32_t count, room;
+} eddy_fusions;
+
 struct eddy_step {
     void (*run)(const eddy_step *step, eddy_frame *frame);
     union {
@@ -186,6 +192,7 @@ struct eddy_executable {
     int64_t cost_ps;         /* of all instructions, each once */
     int64_t most_ps;         /* the same, each as often as a run may come to it */
     eddy_partitions partitions;
+    eddy_fusions fusions;
     eddy_device device; /* without partitions: of all instructions */
 };
 

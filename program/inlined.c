@@ -94,6 +94,8 @@ static bool map_made(inlining *in) {
     for (uint32_t i = 0; i < in->program->made.count; i++) {
         uint32_t value = eddy_program_made_at(in->program, i)->value;
         mapped *to = &in->values[value];
+        if (is_made(r, i) && !r->roots[i]) /* it lives within a fusion alone (fusions.h) */
+            continue;
         to->operand = in->program->externals.count + i;
         if (is_made(r, i)) /* the handle says so once it is handed out, which is later */
             eddy_tensor_set_device(r->roots[i],

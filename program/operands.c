@@ -8,6 +8,7 @@
 #include <program/cut.h>
 #include <program/draw_ops.h>
 #include <program/fold.h>
+#include <program/fusions.h>
 #include <program/gradient.h>
 #include <program/late_calls.h>
 #include <program/lower.h>
@@ -215,8 +216,10 @@ static eddy_status make_executable(eddy_program *program, const eddy_bases *base
     eddy_status status =
         eddy_executable_make(&program->built->executable, &program->code, bases->of,
                              1 + program->externals.count + program->made.count, &options, origin);
-    if (status == EDDY_OK)
+    if (status == EDDY_OK) {
         program->executable = &program->built->executable;
+        status = eddy_fusions_make(program) ? EDDY_OK : fail_memory(origin);
+    }
     eddy_add_relaxed(&program->runtime->programs_built, 1);
     return status;
 }

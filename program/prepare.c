@@ -5,6 +5,7 @@
 #include <interpreter/call/recorder.h>
 #include <interpreter/handle/runtime.h>
 #include <inttypes.h>
+#include <program/fusions.h>
 #include <program/quiet.h>
 #include <program/run.h>
 #include <program/variant.h>
@@ -92,6 +93,7 @@ eddy_status(eddy_program_prepare)(eddy_program *program, const char *const *outp
     eddy_program *chosen =
         wanted != 0 ? eddy_program_variant_for(program, wanted) : eddy_program_retain(program);
     status = touch_arenas(caller, chosen->executable, origin);
+    eddy_fusions_await(&chosen->executable->fusions);
     eddy_program_release(&chosen);
     return status;
 }

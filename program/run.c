@@ -324,8 +324,9 @@ static void hand_out(const eddy_run *r) {
         eddy_autograd_kept_replace(r->caller, word,
                                    kept[i].binding == EDDY_CODE_NONE ? NULL : r->handles[next++]);
     }
+    /* What lives within a fusion alone has no storage. */
     for (uint32_t i = program->handle_count; i < handle_count(program); i++)
-        eddy_tensor_drop(r->handles[i]);
+        discard(r->caller, r->handles[i]);
     /* Last: the array may be that of the inputs. */
     for (uint32_t i = 0; i < program->output_count; i++) {
         eddy_tensor **place = eddy_run_place(r, i);
@@ -355,12 +356,10 @@ static eddy_vm_call call_of(const eddy_run *r, const eddy_run_part *s) {
         .release_count = eddy_pending_release_count(&r->caller->pending, program->runtime)};
 }
 
-eddy_status eddy_run_submit_call(const eddy_run *r, const eddy_run_part *s,
-                                 const eddy_packed_arguments *packed, size_t bytes) {
-    /* Plans that hold something would be ended with each run. */
-    EDDY_ASSERT(!packed->kernel->end);
+eddy_status eddy_run_submit_call(const eddy_run *r, const eddy_run_part *s, const void *arguments,
+                                 size_t bytes) {
     eddy_vm_call call = call_of(r, s);
-    call.instruction.arguments = packed;
+    call.instruction.arguments = arguments;
     call.argument_bytes = bytes;
     return eddy_vm_submit(r->program->runtime->vm, &call);
 }

@@ -72,6 +72,15 @@ EDDY_MUST_USE eddy_status eddy_run_bind(const eddy_run *r);
 /* Submits a run in partitions, in place of one instruction. *has_begun: some have been, whatever became of the others. OUT_OF_MEMORY, SHUT_DOWN, FORKED, recorded. */
 EDDY_MUST_USE eddy_status eddy_run_submit_partitions(const eddy_run *r, bool *has_begun);
 
+/* What a call of a partition gets for an operand with that access: a storage that it makes, or one that is there. */
+eddy_vm_operand eddy_run_operand_for(const eddy_run *r, const eddy_partition *partition,
+                                     uint32_t base, uint8_t access);
+
+/* ---- run_fusion.c ---- */
+
+/* Submits the calls of a fusion as one instruction. False: its kernel is not there, and they are to be submitted one by one. */
+bool eddy_run_submit_fused(const eddy_run *r, uint32_t fusion, eddy_status *status);
+
 /* ---- run_numbers.c ---- */
 
 /* Fills in the words of the run: draws, and the numbers given, as their uses want them. Failures are recorded, but those that *unfit tells. */
@@ -102,9 +111,9 @@ typedef struct eddy_run_part {
 extern const eddy_vm_descriptor eddy_run_descriptor, eddy_run_giving_descriptor;
 
 EDDY_MUST_USE eddy_status eddy_run_submit_part(const eddy_run *r, const eddy_run_part *part);
-/* A partition that is a call (cut.h): as that is submitted where it is not recorded, from its packed block. */
+/* A partition that is a call (cut.h), or several (fusions.h): with arguments of the descriptor's own. */
 EDDY_MUST_USE eddy_status eddy_run_submit_call(const eddy_run *r, const eddy_run_part *part,
-                                               const eddy_packed_arguments *packed, size_t bytes);
+                                               const void *arguments, size_t bytes);
 
 /* The run cannot take its turn in its ring. */
 EDDY_MUST_USE eddy_status eddy_run_fail_place(const eddy_run *r);

@@ -1,8 +1,9 @@
-/* A run in partitions: each is submitted in turn, as an instruction, as a call or as a copy (partitions.h), and then what gives up what the run does. */
+/* A run in partitions: each is submitted in turn, as an instruction, as a call or as a copy (partitions.h), calls also several as one (fusions.h), and then what gives up what the run does. */
 #include <base/dtype.h>
 #include <base/memory.h>
 #include <base/status.h>
 #include <interpreter/host/transfer.h>
+#include <program/fusions.h>
 #include <program/run.h>
 #include <string.h>
 
@@ -66,9 +67,8 @@ static const eddy_partition_base *find_base(const eddy_run *r, const eddy_partit
     return at;
 }
 
-/* What the call gets for an operand: a storage that it makes, or one that is there. */
-static eddy_vm_operand operand_for(const eddy_run *r, const eddy_partition *partition,
-                                   uint32_t base, uint8_t access) {
+eddy_vm_operand eddy_run_operand_for(const eddy_run *r, const eddy_partition *partition,
+                                     uint32_t base, uint8_t access) {
     eddy_vm_operand operand = *operand_of(r, base);
     bool is_covered =
         (access & EDDY_CODE_COVERS) || ((access & EDDY_CODE_COVERS_INPUT) && operand.covers_all);
@@ -97,9 +97,9 @@ static uint32_t bind_call(const eddy_run *r, const eddy_partition *partition, co
         eddy_packed_view *view = &to->packed->views[place->view];
         view->offset =
             (place->offset + shifts[place->base - 1]) / eddy_dtype_size((eddy_dtype)view->dtype);
-        to->operands[k] =
-            operand_for(r, partition, place->base,
-                        eddy_code_operand_at(code, call->operands_at + place->view)->access);
+        to->operands[k] = eddy_run_operand_for(
+            r, partition, place->base,
+            eddy_code_operand_at(code, call->operands_at + place->view)->access);
     }
     int64_t *attributes = (int64_t *)(void *)to->packed + to->packed->attributes_at;
     for (uint32_t k = 0; k < call->patch_count; k++) {
@@ -114,6 +114,8 @@ static eddy_status submit_call(const eddy_run *r, const eddy_partition *partitio
     const eddy_executable *executable = r->program->executable;
     const eddy_prepared_call *prepared = eddy_executable_call(executable, partition->call);
     uint32_t count = bind_call(r, partition, with);
+    /* Plans that hold something would be ended with each run. */
+    EDDY_ASSERT(!with->packed->kernel->end);
     eddy_status status = eddy_run_submit_call(
         r,
         &(eddy_run_part){.device = partition->device,
@@ -158,10 +160,11 @@ static eddy_status make_late(const eddy_run *r) {
     for (uint32_t i = 0; i < program->made.count && status == EDDY_OK; i++) {
         eddy_vm_operand *operand = &r->operands[program->externals.count + i];
         void *memory;
-        if (!operand->is_new || operand->storage != 0)
+        const eddy_code_value *value =
+            eddy_code_value_at(&program->code, eddy_program_made_at(program, i)->value);
+        /* What lives within a fusion alone has no storage either, and needs none. */
+        if (!operand->is_new || operand->storage != 0 || !value->is_late)
             continue;
-        EDDY_ASSERT(
-            eddy_code_value_at(&program->code, eddy_program_made_at(program, i)->value)->is_late);
         status = eddy_vm_storage_create(program->runtime->vm, 0, &operand->storage, &memory);
         if (status == EDDY_OK)
             eddy_vm_storage_written(program->runtime->vm);
@@ -211,6 +214,18 @@ static eddy_status submit_given_up(const eddy_run *r, eddy_vm_operand *operands)
 
 /* ---- all of it ---- */
 
+/* As one instruction, if partition *i begins a fusion whose kernel is there; *i is its last one then. */
+static bool submit_fused(const eddy_run *r, uint32_t *fusion, uint32_t *i, eddy_status *status) {
+    const eddy_fusions *fusions = &r->program->executable->fusions;
+    if (*fusion == fusions->count || fusions->items[*fusion].first != *i)
+        return false;
+    uint32_t number = (*fusion)++;
+    if (!eddy_run_submit_fused(r, number, status))
+        return false;
+    *i += fusions->items[number].count - 1;
+    return true;
+}
+
 static eddy_status submit_partition(const eddy_run *r, uint32_t number, const rooms *with) {
     const eddy_partition *partition = &r->program->executable->partitions.items[number];
     return partition->transfer != EDDY_CODE_NONE ? submit_copy(r, partition)
@@ -232,8 +247,10 @@ eddy_status eddy_run_submit_partitions(const eddy_run *r, bool *has_begun) {
         return eddy_fail(EDDY_OUT_OF_MEMORY, r->origin, "no memory for a run");
     with.packed = (eddy_packed_arguments *)(void *)(with.operands + operands);
     eddy_status status = EDDY_OK;
+    uint32_t fusion = 0;
     for (uint32_t i = 0; i < executable->partitions.count && status == EDDY_OK; i++) {
-        status = submit_partition(r, i, &with);
+        if (!submit_fused(r, &fusion, &i, &status))
+            status = submit_partition(r, i, &with);
         *has_begun |= status == EDDY_OK;
     }
     if (status == EDDY_OK)

@@ -5,14 +5,18 @@
 #include <tests/fake_cuda/call.h>
 #include <tests/fake_cuda/finding.h>
 #include <tests/fake_cuda/handle.h>
+#include <tests/fake_cuda/image.h>
 #include <tests/fake_cuda/module.h>
+#include <tests/fake_cuda/option.h>
 #include <tests/fake_cuda/stream.h>
+#include <unistd.h>
 
 #define MODULES 256
 #define FUNCTIONS 65536
 
 typedef struct module {
     fake_device *device; /* NULL: the place is free */
+    void *library;       /* of its functions */
     uint64_t generation;
     fake_clock users; /* the last launches on each stream */
 } module;
@@ -39,20 +43,18 @@ static void open_library(void) {
         fprintf(stderr, "fake_cuda: no kernels: %s\n", dlerror());
 }
 
-static const void *symbol_of(const char *name, const char *suffix) {
+static const void *symbol_of(void *from, const char *name, const char *suffix) {
     char symbol[512];
     int length = snprintf(symbol, sizeof(symbol), "%s%s", name, suffix);
-    return length < (int)sizeof(symbol) ? dlsym(library, symbol) : NULL;
+    return length < (int)sizeof(symbol) ? dlsym(from, symbol) : NULL;
 }
 
-static const fake_function *look_up(const char *name) {
-    static pthread_once_t once = PTHREAD_ONCE_INIT;
-    pthread_once(&once, open_library);
+static const fake_function *look_up(void *from, const char *name) {
     for (const fake_function *function = known; function; function = function->next)
-        if (strcmp(function->name, name) == 0)
+        if (function->library == from && strcmp(function->name, name) == 0)
             return function;
-    const unsigned *bytes = grid_run ? symbol_of(name, "_bytes") : NULL;
-    const void *run = bytes ? symbol_of(name, "") : NULL;
+    const unsigned *bytes = grid_run ? symbol_of(from, name, "_bytes") : NULL;
+    const void *run = bytes ? symbol_of(from, name, "") : NULL;
     fake_function *made = run ? malloc(sizeof(*made)) : NULL;
     char *copy = made ? strdup(name) : NULL;
     if (!copy) {
@@ -61,10 +63,11 @@ static const fake_function *look_up(const char *name) {
     }
     *made = (fake_function){.next = known,
                             .name = copy,
+                            .library = from,
                             .bytes = *bytes,
-                            .element_bytes = symbol_of(name, "_element_bytes")};
+                            .element_bytes = symbol_of(from, name, "_element_bytes")};
     *(const void **)&made->run = run;
-    *(const void **)&made->touches = symbol_of(name, "_touches");
+    *(const void **)&made->touches = symbol_of(from, name, "_touches");
     known = made;
     return made;
 }
@@ -72,6 +75,36 @@ static const fake_function *look_up(const char *name) {
 void fake_module_run(const fake_function *function, const void *parameters, const unsigned grid[3],
                      const unsigned block[3], unsigned shared_bytes) {
     grid_run(function->run, parameters, grid, block, shared_bytes);
+}
+
+/* ---- images ---- */
+
+static bool write_object(const fake_image *image, char *path) {
+    int file = mkstemp(path);
+    if (file < 0)
+        return false;
+    bool is_written = write(file, image + 1, image->bytes) == (ssize_t)image->bytes;
+    (void)close(file);
+    return is_written;
+}
+
+/* The library of an image's functions: the object that it is, which stays for good, or that of all kernels. NULL, with *result: it is of no use on the device. */
+static void *open_image(const void *data, eddy_cu_result *result) {
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    const fake_image *image = data;
+    char path[] = "/tmp/fake_cuda_imageXXXXXX";
+    int capability = fake_options_read()->capability;
+    pthread_once(&once, open_library);
+    *result = EDDY_CU_NO_BINARY;
+    if (strncmp(data, FAKE_IMAGE_MAGIC, sizeof(image->magic)) != 0)
+        return library;
+    if (image->is_text ? image->architecture > capability : image->architecture != capability)
+        return NULL;
+    void *object = write_object(image, path) ? dlopen(path, RTLD_NOW | RTLD_LOCAL) : NULL;
+    if (!object)
+        fprintf(stderr, "fake_cuda: no object in an image: %s\n", dlerror());
+    (void)unlink(path);
+    return object;
 }
 
 /* ---- modules ---- */
@@ -118,10 +151,16 @@ eddy_cu_result cuModuleLoadData(eddy_cu_module *handle, const void *image) {
     FAKE_BEGIN(cuModuleLoadData, FAKE_NEEDS_CONTEXT);
     if (!handle || !image)
         return fake_call_end(&call, EDDY_CU_INVALID_VALUE);
+    eddy_cu_result result;
+    bool is_own = strncmp(image, FAKE_IMAGE_MAGIC, sizeof(FAKE_IMAGE_MAGIC)) == 0;
+    void *functions = open_image(image, &result);
+    if (is_own && !functions)
+        return fake_call_end(&call, result);
     for (uint32_t m = 0; m < MODULES; m++) {
         if (modules[m].device)
             continue;
-        modules[m] = (module){.device = call.device, .generation = modules[m].generation + 1};
+        modules[m] = (module){
+            .device = call.device, .library = functions, .generation = modules[m].generation + 1};
         *handle = fake_handle(FAKE_MODULE, modules[m].generation, m);
         return fake_call_end(&call, 0);
     }
@@ -154,7 +193,7 @@ eddy_cu_result cuModuleGetFunction(eddy_cu_function *handle, eddy_cu_module modu
     const module *found = module_of(module_handle, call.device);
     if (!found)
         return fake_call_end(&call, EDDY_CU_INVALID_HANDLE);
-    const fake_function *function = look_up(name);
+    const fake_function *function = look_up(found->library, name);
     if (!function)
         return fake_call_end(&call, EDDY_CU_NOT_FOUND);
     place wanted = {function, (uint32_t)(found - modules), found->generation};

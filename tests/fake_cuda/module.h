@@ -1,4 +1,4 @@
-/* Modules and their functions. Any image is a module; functions come from a library of kernels that were compiled for the host. */
+/* Modules and their functions. Any image is a module; functions come from a library of kernels that were compiled for the host, or from the image, if the fake NVRTC has made it. */
 #ifndef EDDY_TESTS_FAKE_CUDA_MODULE_H
 #define EDDY_TESTS_FAKE_CUDA_MODULE_H
 
@@ -12,6 +12,7 @@ typedef void fake_touch_report(void *context, const void *begin, size_t bytes, i
 typedef struct fake_function {
     struct fake_function *next;
     const char *name;
+    void *library;
     void (*run)(const void *parameters);
     size_t bytes; /* of its parameters */
     /* Optional, NAME_element_bytes: of each operand of an elementwise kernel. */

@@ -47,7 +47,7 @@ class Tree:
         """Its status. Libraries that it needs are found."""
         build = os.path.join(self.folder, "build")
         folders = ":".join(dict.fromkeys(os.path.join(build, os.path.dirname(n)) for n in mutant.get("needs", [])))
-        environment = {**os.environ, "LD_LIBRARY_PATH": folders, "FAKE_CUDA_ABORT": "1"} if folders else None
+        environment = {**os.environ, "LD_LIBRARY_PATH": folders, "FAKE_CUDA_ABORT": "1", "EDDY_CACHE_DIR": "none"} if folders else None
         program = os.path.join(build, mutant["test"])
         return run([program, *mutant.get("arguments", [])], build, TEST_SECONDS, environment)[0]
 
