@@ -68,6 +68,18 @@ static eddy_status create(int32_t index, eddy_backend **backend, char *why, size
     return status == EDDY_OK ? eddy_cuda_backend_create(device, backend, why, size) : status;
 }
 
+static eddy_status describe_compiler(int32_t device, char *text, size_t size, char *why,
+                                     size_t why_size) {
+    return eddy_cuda_compiler_describe(eddy_cuda_device_started(device)->capability, text, size,
+                                       why, why_size);
+}
+
+static eddy_status compile(int32_t device, const char *source, void **image, size_t *bytes,
+                           char *why, size_t why_size) {
+    return eddy_cuda_compile(eddy_cuda_device_started(device)->capability, source, image, bytes,
+                             why, why_size);
+}
+
 static const eddy_plugin plugin = {
     .version = EDDY_PLUGIN_VERSION,
     .start = start,
@@ -76,8 +88,8 @@ static const eddy_plugin plugin = {
     .device_create = create,
     .kernel = find_kernel,
     .fusion_write = eddy_cuda_fusion_write,
-    .compiler_describe = eddy_cuda_compiler_describe,
-    .compile = eddy_cuda_compile,
+    .compiler_describe = describe_compiler,
+    .compile = compile,
     .fusion_load = eddy_cuda_fusion_load,
     .fusion_unload = eddy_cuda_fusion_unload,
 };

@@ -27,6 +27,7 @@ typedef struct eddy_fusion {
     uint8_t word_count; /* of attributes, each step's from a word of its own on */
     uint8_t input_dtypes[EDDY_FUSION_OPERANDS]; /* eddy_dtype */
     uint8_t outputs[EDDY_FUSION_OPERANDS];      /* the steps that give them */
+    uint8_t zeros[4]; /* instead of a gap: fusions are compared as bytes, all unused ones 0 */
     eddy_fusion_step steps[EDDY_FUSION_STEPS];
 } eddy_fusion;
 

@@ -19,6 +19,10 @@
 
 typedef enum made_state { WAITING, MAKING, READY, FAILED } made_state;
 
+_Static_assert(sizeof(eddy_fusion) == 8 + 2 * EDDY_FUSION_OPERANDS +
+                                          EDDY_FUSION_STEPS * (12 + EDDY_FUSION_STEP_INPUTS),
+               "fusions are compared as bytes");
+
 struct eddy_made_kernel {
     eddy_sleep_word state;     /* atomic: made_state; who makes it stores (release), under the lock
                                   until it is MAKING; anyone loads (acquire). It covers `kernel` */

@@ -19,7 +19,7 @@
 
 typedef struct eddy_made_kernel eddy_made_kernel;
 
-/* A reference to that of the fusion, whose bytes beyond its steps and operands are 0, on a device that the plug-in of its kind has created. It begins to be made, unless it was before; with is_at_once it is made when the call
+/* A reference to that of the fusion on a device that the plug-in of its kind has created. It begins to be made, unless it was before; with is_at_once it is made when the call
  * returns, as where no thread can be started. folder_option: the runtime option cache_dir. NULL without memory. Any thread. */
 eddy_made_kernel *eddy_made_kernel_create(const eddy_fusion *fusion, eddy_device device,
                                           const char *folder_option, bool is_at_once);

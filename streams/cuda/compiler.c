@@ -4,7 +4,7 @@
 #include <dlfcn.h>
 #include <stdbool.h>
 #include <stdio.h>
-#include <streams/cuda/device.h>
+#include <streams/cuda/driver.h>
 #include <streams/cuda/nvrtc.h>
 #include <string.h>
 
@@ -63,7 +63,7 @@ static const char *const options[] = {"-fmad=false", "--std=c++17", "-default-de
                                       "--device-int128"};
 #define OPTIONS (sizeof(options) / sizeof(*options))
 
-/* The device's own architecture; or the last one before it that the compiler knows, as text that the driver compiles (*is_text). 0: there is none. */
+/* The architecture of the capability; or the last one before it that the compiler knows, as text that the driver compiles (*is_text). 0: there is none. */
 static int find_architecture(int capability, bool *is_text) {
     int count = 0, best = 0, known[ARCHITECTURES_MOST];
     if (nvrtc.architecture_count(&count) != 0 || count > ARCHITECTURES_MOST ||
@@ -81,8 +81,7 @@ typedef struct target {
     bool is_text;
 } target;
 
-static eddy_status find_target(int32_t device, target *found, char *why, size_t size) {
-    int capability = eddy_cuda_device_started(device)->capability;
+static eddy_status find_target(int capability, target *found, char *why, size_t size) {
     int architecture = find_architecture(capability, &found->is_text);
     if (architecture == 0) {
         snprintf(why, size, "NVRTC %d.%d knows no architecture for capability %d.%d", opened.major,
@@ -94,12 +93,12 @@ static eddy_status find_target(int32_t device, target *found, char *why, size_t 
     return EDDY_OK;
 }
 
-eddy_status eddy_cuda_compiler_describe(int32_t device, char *text, size_t size, char *why,
+eddy_status eddy_cuda_compiler_describe(int capability, char *text, size_t size, char *why,
                                         size_t why_size) {
     target found;
     eddy_status status = open_compiler(why, why_size);
     if (status == EDDY_OK)
-        status = find_target(device, &found, why, why_size);
+        status = find_target(capability, &found, why, why_size);
     if (status != EDDY_OK)
         return status;
     int length = snprintf(text, size, "NVRTC %d.%d %s", opened.major, opened.minor, found.option);
@@ -149,10 +148,10 @@ static eddy_nvrtc_result read_image(eddy_nvrtc_program program, const target *of
     return result;
 }
 
-eddy_status eddy_cuda_compile(int32_t device, const char *source, void **image, size_t *bytes,
+eddy_status eddy_cuda_compile(int capability, const char *source, void **image, size_t *bytes,
                               char *why, size_t why_size) {
     target for_;
-    eddy_status status = find_target(device, &for_, why, why_size);
+    eddy_status status = find_target(capability, &for_, why, why_size);
     if (status != EDDY_OK)
         return status;
     eddy_nvrtc_program program;

@@ -109,6 +109,22 @@ Test(cuda_fusion, calls_run_until_there_is_a_kernel, .init = begin) {
     end(scope, &program);
 }
 
+static void begin_on_one_thread(void) {
+    begin();
+    setenv("EDDY_ONE_THREAD", "1", 1);
+}
+
+/* Then it is made when the program is. */
+Test(cuda_fusion, needs_no_thread, .init = begin_on_one_thread) {
+    eddy_scope *scope = eddy_scope_begin();
+    eddy_tensor *x = floats(EDDY_SHAPE(9), 1), *bias = floats(EDDY_SHAPE(9), 2), *result;
+    eddy_program *program = record_chain(x, bias);
+    cr_assert_not_null(eddy_made_kernel_ready(fusions_of(program)->items[0].kernel));
+    must(eddy_program_run(program, EDDY_LIST(x, bias), &result));
+    must_have_same_bits(chain(x, bias), result, "a chain");
+    end(scope, &program);
+}
+
 /* Some results are used elsewhere; two are written where something was before. */
 static eddy_tensor *write_several(eddy_tensor *x, eddy_tensor *state, eddy_tensor **rounded) {
     eddy_tensor *y = eddy_mul(eddy_tanh(x), state);

@@ -1,4 +1,4 @@
-/* streams/cuda/driver.h says what NVIDIA's cuda.h says. Comparing is the compiler's work; without that header there is nothing to compare with. */
+/* streams/cuda/driver.h says what NVIDIA's cuda.h says, and nvrtc.h there what its nvrtc.h does. Comparing is the compiler's work; without that header there is nothing to compare with. */
 #if __has_include(<cuda.h>)
 #include <cuda.h>
 
@@ -54,6 +54,29 @@ EQUAL(EDDY_CU_HOST_MAPPED, CU_MEMHOSTALLOC_DEVICEMAP);
 /* What a launch gets its parameters by, and a write of a value with its barrier. */
 _Static_assert(sizeof(CU_LAUNCH_PARAM_BUFFER_POINTER) == sizeof(void *), "launch parameters");
 EQUAL(0, CU_STREAM_WRITE_VALUE_DEFAULT);
+
+#if __has_include(<nvrtc.h>)
+#include <nvrtc.h>
+
+#define EDDY_CUDA_NVRTC_TYPES                                                                      \
+    typedef nvrtcResult eddy_nvrtc_result;                                                         \
+    typedef nvrtcProgram eddy_nvrtc_program;
+#include <streams/cuda/nvrtc.h>
+
+#define SAME(symbol, name, parameters)                                                             \
+    _Static_assert(__builtin_types_compatible_p(__typeof__(symbol), eddy_nvrtc_result parameters), \
+                   #symbol);
+EDDY_CUDA_NVRTC_LIST(SAME)
+#undef SAME
+
+_Static_assert(sizeof(nvrtcResult) == sizeof(int), "results");
+EQUAL(0, NVRTC_SUCCESS);
+EQUAL(EDDY_NVRTC_OUT_OF_MEMORY, NVRTC_ERROR_OUT_OF_MEMORY);
+EQUAL(EDDY_NVRTC_INVALID_INPUT, NVRTC_ERROR_INVALID_INPUT);
+EQUAL(EDDY_NVRTC_INVALID_PROGRAM, NVRTC_ERROR_INVALID_PROGRAM);
+EQUAL(EDDY_NVRTC_INVALID_OPTION, NVRTC_ERROR_INVALID_OPTION);
+EQUAL(EDDY_NVRTC_COMPILATION, NVRTC_ERROR_COMPILATION);
+#endif
 
 int main(void) {
     /* These are pointers. */
