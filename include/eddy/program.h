@@ -288,7 +288,7 @@ EDDY_API eddy_status eddy_program_run_batches(eddy_program *program, eddy_list i
                                               eddy_tensor **outputs);
 
 /* Makes ready what the first run would take time for: its memory beside its outputs, and, where there are fewer, the program for the outputs with these names
- * (of a run by name; outputs may be NULL if there are none). Blocks until the system has given the memory. It then goes to the runtime's cache, like that of a released
+ * (of a run by name; outputs may be NULL if there are none). Blocks until the system has given the memory, and the kernels of elementwise calls on CUDA devices are compiled, some tenths of a second each. The memory then goes to the runtime's cache, like that of a released
  * tensor (at the latest when eddy_sync returns): other calls may take it, and eddy_trim gives it back. An open recording sees nothing of it. INVALID_ARGUMENT (a name that is unknown, or is there twice), RUNTIME_MISMATCH (the thread's runtime is another one), OUT_OF_MEMORY. */
 EDDY_API eddy_status eddy_program_prepare(eddy_program *program, const char *const *outputs,
                                           int64_t output_count);

@@ -92,6 +92,41 @@ Test(cuda_fusion, a_chain_is_one_kernel_in_any_layout, .init = begin) {
     end(scope, &(eddy_program *){NULL});
 }
 
+/* Into the midst of what is larger, where vectors fit and where they do not. */
+static void write_part(eddy_tensor *x, eddy_tensor *part) {
+    must(eddy_mul_s_into(eddy_relu(eddy_neg(x)), part, EDDY_S(0.37)));
+}
+
+static eddy_tensor *part_of(eddy_tensor *all, int64_t first) {
+    return eddy_rank_of(all) == 1 ? eddy_slice(all, 0, first, first + 50, 1)
+                                  : eddy_slice(eddy_select(all, 1, 1), 0, first, first + 50, 1);
+}
+
+static void try_part(eddy_shape shape, int64_t first) {
+    eddy_scope *scope = eddy_scope_begin();
+    eddy_tensor *x = floats(EDDY_SHAPE(50), 1), *all = floats(shape, 3),
+                *expected = floats(shape, 3);
+    must(eddy_record_begin(EDDY_OPTIONS(record, .records_only = true)));
+    write_part(x, part_of(all, first));
+    eddy_program *program =
+        eddy_record_end(EDDY_BINDINGS({"x", x, EDDY_ROLE_INPUT}, {"all", all, EDDY_ROLE_STATE}));
+    cr_assert_not_null(program);
+    must_have_kernels(program, 1);
+    must(eddy_copy_into(floats(shape, 3), all)); /* which noted calls have lost */
+    must(eddy_program_run(program, EDDY_LIST(x), NULL));
+    write_part(x, part_of(expected, first));
+    must_have_same_bits(expected, all, "a part");
+    end(scope, &program);
+}
+
+Test(cuda_fusion, writes_its_elements_alone, .init = begin) {
+    for (int64_t first = 0; first < 6; first++) {
+        try_part(EDDY_SHAPE(60), first);
+        try_part(EDDY_SHAPE(60, 3), first);
+    }
+    cr_assert_eq(eddy_made_kernels_counted().compiled, 1);
+}
+
 /* Before there is a kernel the calls run, and nobody waits. */
 Test(cuda_fusion, calls_run_until_there_is_a_kernel, .init = begin) {
     eddy_scope *scope = eddy_scope_begin();
@@ -312,6 +347,32 @@ Test(cuda_fusion, heals_what_it_writes_whole, .init = begin) {
     eddy_error_take(NULL);
     must(eddy_program_run(program, EDDY_LIST(x), NULL));
     must_have_same_bits(eddy_add(eddy_relu(x), x), target, "healed");
+    end(scope, &program);
+}
+
+/* The result alone takes memory; without it the last of the calls is to blame. */
+Test(cuda_fusion, may_lack_memory, .init = begin) {
+    eddy_scope *scope = eddy_scope_begin();
+    eddy_tensor *x =
+                    eddy_zeros(EDDY_SHAPE(1 << 20), EDDY_F32, EDDY_OPTIONS(zeros, .device = THERE)),
+                *result;
+    eddy_error error = {0};
+    must(eddy_record_begin(EDDY_OPTIONS(record, .records_only = true)));
+    eddy_tensor *y = eddy_tanh(eddy_neg(x));
+    eddy_program *program =
+        eddy_record_end(EDDY_BINDINGS({"x", x, EDDY_ROLE_INPUT}, {"y", y, EDDY_ROLE_OUTPUT}));
+    cr_assert_not_null(program);
+    must_have_kernels(program, 1);
+    must(eddy_device_memory_limit_set(THERE, 6 << 20));
+    must(eddy_program_run(program, EDDY_LIST(x), &result));
+    cr_assert_eq(eddy_error_of(result, EDDY_FOREVER, &error), EDDY_OUT_OF_MEMORY, "%s",
+                 error.message);
+    cr_assert_str_eq(error.op, "tanh");
+    eddy_error_take(NULL);
+    must(eddy_device_memory_limit_set(THERE, 0));
+    must(eddy_program_run(program, EDDY_LIST(x), &result));
+    must(eddy_error_of(result, EDDY_FOREVER, NULL));
+    must_have_same_bits(eddy_tanh(eddy_neg(x)), result, "with memory");
     end(scope, &program);
 }
 
