@@ -23,6 +23,7 @@ typedef struct eddy_cu_event_object *eddy_cu_event;
 typedef struct eddy_cu_module_object *eddy_cu_module;
 typedef struct eddy_cu_function_object *eddy_cu_function;
 typedef int eddy_cu_attribute; /* an enum of the driver's */
+typedef int eddy_cu_pointer_attribute;
 #endif
 
 /* Results that are told apart. */
@@ -34,12 +35,17 @@ typedef int eddy_cu_attribute; /* an enum of the driver's */
 #define EDDY_CU_INVALID_DEVICE 101
 #define EDDY_CU_INVALID_CONTEXT 201
 #define EDDY_CU_NO_BINARY 209
+#define EDDY_CU_PEERS_UNSUPPORTED 217
 #define EDDY_CU_INVALID_HANDLE 400
 #define EDDY_CU_NOT_FOUND 500
 #define EDDY_CU_NOT_READY 600
 #define EDDY_CU_ILLEGAL_ADDRESS 700
+#define EDDY_CU_PEERS_ALREADY 704
 #define EDDY_CU_LAUNCH_FAILED 719
 #define EDDY_CU_NOT_SUPPORTED 801
+/* What a stream that captures refuses. */
+#define EDDY_CU_CAPTURES_FIRST 900
+#define EDDY_CU_CAPTURES_LAST 908
 
 /* Attributes of a device. */
 #define EDDY_CU_PROCESSOR_COUNT 16
@@ -47,8 +53,15 @@ typedef int eddy_cu_attribute; /* an enum of the driver's */
 #define EDDY_CU_CAPABILITY_MINOR 76
 #define EDDY_CU_HAS_STREAM_WRITES 122 /* of 64 bits */
 
+/* Attributes of an address, and the type of a device's memory. */
+#define EDDY_CU_POINTER_MEMORY_TYPE 2
+#define EDDY_CU_POINTER_DEVICE 9
+#define EDDY_CU_MEMORY_HOST 1
+#define EDDY_CU_MEMORY_DEVICE 2
+
 /* Flags. */
 #define EDDY_CU_STREAM_NON_BLOCKING 1u
+#define EDDY_CU_AWAIT_AT_LEAST 0u
 #define EDDY_CU_EVENT_BLOCKING_SYNC 1u
 #define EDDY_CU_EVENT_DISABLE_TIMING 2u
 #define EDDY_CU_HOST_PORTABLE 1u
@@ -68,23 +81,29 @@ typedef int eddy_cu_attribute; /* an enum of the driver's */
     row(cuDevicePrimaryCtxRetain, context_retain, (eddy_cu_context *context, eddy_cu_device device)) \
     row(cuDevicePrimaryCtxRelease_v2, context_release, (eddy_cu_device device)) \
     row(cuCtxSetCurrent, context_set, (eddy_cu_context context)) \
+    row(cuCtxGetCurrent, context_get, (eddy_cu_context *context)) \
     row(cuCtxGetStreamPriorityRange, priority_range, (int *least, int *greatest)) \
     row(cuStreamCreateWithPriority, stream_create, (eddy_cu_stream *stream, unsigned flags, int priority)) \
     row(cuStreamDestroy_v2, stream_destroy, (eddy_cu_stream stream)) \
     row(cuStreamQuery, stream_query, (eddy_cu_stream stream)) \
     row(cuStreamWaitEvent, stream_wait_event, (eddy_cu_stream stream, eddy_cu_event event, unsigned flags)) \
     row(cuStreamWriteValue64_v2, stream_write, (eddy_cu_stream stream, eddy_cu_address address, uint64_t value, unsigned flags)) \
+    row(cuStreamWaitValue64_v2, stream_await, (eddy_cu_stream stream, eddy_cu_address address, uint64_t value, unsigned flags)) \
     row(cuEventCreate, event_create, (eddy_cu_event *event, unsigned flags)) \
     row(cuEventDestroy_v2, event_destroy, (eddy_cu_event event)) \
     row(cuEventRecord, event_record, (eddy_cu_event event, eddy_cu_stream stream)) \
     row(cuEventSynchronize, event_synchronize, (eddy_cu_event event)) \
     row(cuMemAlloc_v2, memory_acquire, (eddy_cu_address *address, size_t bytes)) \
     row(cuMemFree_v2, memory_release, (eddy_cu_address address)) \
+    row(cuPointerGetAttribute, pointer_attribute, (void *value, eddy_cu_pointer_attribute attribute, eddy_cu_address address)) \
     row(cuMemHostAlloc, host_acquire, (void **memory, size_t bytes, unsigned flags)) \
     row(cuMemFreeHost, host_release, (void *memory)) \
     row(cuMemcpyHtoDAsync_v2, copy_to_device, (eddy_cu_address to, const void *from, size_t bytes, eddy_cu_stream stream)) \
     row(cuMemcpyDtoHAsync_v2, copy_to_host, (void *to, eddy_cu_address from, size_t bytes, eddy_cu_stream stream)) \
     row(cuMemcpyDtoDAsync_v2, copy_on_device, (eddy_cu_address to, eddy_cu_address from, size_t bytes, eddy_cu_stream stream)) \
+    row(cuMemcpyPeerAsync, copy_across, (eddy_cu_address to, eddy_cu_context to_context, eddy_cu_address from, eddy_cu_context from_context, size_t bytes, eddy_cu_stream stream)) \
+    row(cuDeviceCanAccessPeer, can_reach, (int *can, eddy_cu_device device, eddy_cu_device other)) \
+    row(cuCtxEnablePeerAccess, reach, (eddy_cu_context other, unsigned flags)) \
     row(cuMemsetD8Async, fill_bytes, (eddy_cu_address to, unsigned char value, size_t bytes, eddy_cu_stream stream)) \
     row(cuModuleLoadData, module_load, (eddy_cu_module *module, const void *image)) \
     row(cuModuleUnload, module_unload, (eddy_cu_module module)) \

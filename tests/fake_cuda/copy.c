@@ -1,4 +1,5 @@
 /* Entries that launch copies, fills and writes of values; and those that take and give memory of a device. */
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <tests/fake_cuda/call.h>
 #include <tests/fake_cuda/finding.h>
@@ -43,11 +44,25 @@ static eddy_cu_result copy(fake_call *call, const char *what, uintptr_t to, uint
     return launch(call, stream, fake_piece_create(FAKE_COPY, what, 0), to, from, bytes);
 }
 
+/* atomic: relaxed */
+static _Atomic long holding_copies;
+
+long fake_cuda_holding_copies(void) {
+    return atomic_load_explicit(&holding_copies, memory_order_relaxed);
+}
+
+/* The driver stages what is not pinned, and keeps the calling thread for that. */
+static void look_at_host(uintptr_t begin, size_t bytes) {
+    if (bytes > 0 && !fake_host_is_pinned(begin, begin + bytes))
+        atomic_fetch_add_explicit(&holding_copies, 1, memory_order_relaxed);
+}
+
 eddy_cu_result cuMemcpyHtoDAsync_v2(eddy_cu_address to, const void *from, size_t bytes,
                                     eddy_cu_stream stream) {
     FAKE_BEGIN(cuMemcpyHtoDAsync_v2, FAKE_NEEDS_CONTEXT);
     if (bytes > 0 && (!is_devices(&call, to) || is_devices(&call, (uintptr_t)from) || !from))
         return fake_call_end(&call, EDDY_CU_INVALID_VALUE);
+    look_at_host((uintptr_t)from, bytes);
     return copy(&call, "copy to device", (uintptr_t)to, (uintptr_t)from, bytes, stream);
 }
 
@@ -56,6 +71,7 @@ eddy_cu_result cuMemcpyDtoHAsync_v2(void *to, eddy_cu_address from, size_t bytes
     FAKE_BEGIN(cuMemcpyDtoHAsync_v2, FAKE_NEEDS_CONTEXT);
     if (bytes > 0 && (!is_devices(&call, from) || is_devices(&call, (uintptr_t)to) || !to))
         return fake_call_end(&call, EDDY_CU_INVALID_VALUE);
+    look_at_host((uintptr_t)to, bytes);
     return copy(&call, "copy to host", (uintptr_t)to, (uintptr_t)from, bytes, stream);
 }
 
@@ -68,6 +84,20 @@ eddy_cu_result cuMemcpyDtoDAsync_v2(eddy_cu_address to, eddy_cu_address from, si
         fake_finding("overlap: copy on device from 0x%llx to 0x%llx, %llu bytes", from, to,
                      (unsigned long long)bytes);
     return copy(&call, "copy on device", (uintptr_t)to, (uintptr_t)from, bytes, stream);
+}
+
+/* Also without access to the peer: the driver stages it then. */
+eddy_cu_result cuMemcpyPeerAsync(eddy_cu_address to, eddy_cu_context to_context,
+                                 eddy_cu_address from, eddy_cu_context from_context, size_t bytes,
+                                 eddy_cu_stream stream) {
+    FAKE_BEGIN(cuMemcpyPeerAsync, FAKE_NEEDS_CONTEXT);
+    const fake_device *there = fake_device_of(to_context), *here = fake_device_of(from_context);
+    if (!there || !here || there->lost || here->lost)
+        return fake_call_end(&call, EDDY_CU_INVALID_CONTEXT);
+    if (bytes > 0 && (!fake_memory_has(&there->memory, (uintptr_t)to) ||
+                      !fake_memory_has(&here->memory, (uintptr_t)from)))
+        return fake_call_end(&call, EDDY_CU_INVALID_VALUE);
+    return copy(&call, "copy between devices", (uintptr_t)to, (uintptr_t)from, bytes, stream);
 }
 
 eddy_cu_result cuMemsetD8Async(eddy_cu_address to, unsigned char value, size_t bytes,
@@ -103,6 +133,28 @@ eddy_cu_result cuStreamWriteValue64_v2(eddy_cu_stream stream, eddy_cu_address ad
     return launch(&call, stream, piece, to, 0, sizeof(value));
 }
 
+/* What the host has seen over before it writes the value comes before what is launched after that: no order follows from the wait. */
+eddy_cu_result cuStreamWaitValue64_v2(eddy_cu_stream handle, eddy_cu_address address,
+                                      uint64_t value, unsigned flags) {
+    FAKE_BEGIN(cuStreamWaitValue64_v2, FAKE_NEEDS_CONTEXT);
+    if (!fake_options_read()->has_stream_writes)
+        return fake_call_end(&call, EDDY_CU_NOT_SUPPORTED);
+    fake_stream *stream = fake_stream_of(handle, call.device);
+    uintptr_t at = (uintptr_t)address;
+    if (!stream)
+        return fake_call_end(&call, EDDY_CU_INVALID_HANDLE);
+    if (at % sizeof(value) != 0 || flags != EDDY_CU_AWAIT_AT_LEAST ||
+        !fake_host_covers(at, at + sizeof(value), NULL))
+        return fake_call_end(&call, EDDY_CU_INVALID_VALUE);
+    fake_piece *piece = fake_piece_create(FAKE_AWAIT, "wait for a value", 0);
+    if (!piece)
+        return fake_call_end(&call, EDDY_CU_OUT_OF_MEMORY);
+    piece->to = at;
+    piece->value = value;
+    fake_stream_launch(stream, piece);
+    return fake_call_end(&call, 0);
+}
+
 /* ---- memory ---- */
 
 eddy_cu_result cuMemAlloc_v2(eddy_cu_address *address, size_t bytes) {
@@ -134,5 +186,24 @@ eddy_cu_result cuMemFree_v2(eddy_cu_address address) {
                      "not known to be over",
                      address, user.what, (unsigned)user.stream, (unsigned long long)user.number);
     fake_memory_give(memory, (uintptr_t)address);
+    return fake_call_end(&call, 0);
+}
+
+/* Of memory that the driver does not know nothing is said. */
+eddy_cu_result cuPointerGetAttribute(void *value, eddy_cu_pointer_attribute attribute,
+                                     eddy_cu_address address) {
+    FAKE_BEGIN(cuPointerGetAttribute, FAKE_NEEDS_CONTEXT);
+    uintptr_t at = (uintptr_t)address;
+    const fake_device *device = fake_device_with(at);
+    bool is_known = device ? fake_memory_covers(&device->memory, at, at + 1, NULL)
+                           : fake_host_is_pinned(at, at + 1);
+    if (!value || !is_known)
+        return fake_call_end(&call, EDDY_CU_INVALID_VALUE);
+    if (attribute == EDDY_CU_POINTER_MEMORY_TYPE)
+        *(unsigned *)value = device ? EDDY_CU_MEMORY_DEVICE : EDDY_CU_MEMORY_HOST;
+    else if (attribute == EDDY_CU_POINTER_DEVICE)
+        *(int *)value = device ? device->ordinal : call.device->ordinal;
+    else
+        return fake_call_end(&call, EDDY_CU_INVALID_VALUE);
     return fake_call_end(&call, 0);
 }

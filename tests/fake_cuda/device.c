@@ -23,6 +23,13 @@ fake_device *fake_device_of(eddy_cu_context context) {
     return device->references > 0 && device->generation == generation ? device : NULL;
 }
 
+fake_device *fake_device_with(uintptr_t address) {
+    for (int d = 0; d < FAKE_DEVICES; d++)
+        if (fake_memory_has(&fake_devices[d].memory, address))
+            return &fake_devices[d];
+    return NULL;
+}
+
 eddy_cu_context fake_device_current(void) {
     return current;
 }
@@ -65,6 +72,7 @@ static bool begin(fake_device *device, int ordinal) {
     device->generation++;
     device->lost = 0;
     device->is_ending = false;
+    memset(device->reaches, 0, sizeof(device->reaches));
     device->random = fake_options_read()->seed * FAKE_DEVICES + (uint64_t)ordinal;
     if (!fake_memory_init(&device->memory, fake_options_read()->bytes, ordinal))
         return false;
@@ -172,6 +180,13 @@ eddy_cu_result cuCtxSetCurrent(eddy_cu_context context) {
     return fake_call_end(&call, 0);
 }
 
+eddy_cu_result cuCtxGetCurrent(eddy_cu_context *context) {
+    FAKE_BEGIN(cuCtxGetCurrent, FAKE_NEEDS_INIT);
+    if (context)
+        *context = current;
+    return fake_call_end(&call, context ? 0 : EDDY_CU_INVALID_VALUE);
+}
+
 /* ---- entries: devices ---- */
 
 eddy_cu_result cuDeviceGetCount(int *count) {
@@ -228,5 +243,28 @@ eddy_cu_result cuDeviceGetAttribute(int *value, eddy_cu_attribute attribute,
     default:
         return fake_call_end(&call, EDDY_CU_INVALID_VALUE);
     }
+    return fake_call_end(&call, 0);
+}
+
+/* ---- entries: peers ---- */
+
+eddy_cu_result cuDeviceCanAccessPeer(int *can, eddy_cu_device device, eddy_cu_device other) {
+    FAKE_BEGIN(cuDeviceCanAccessPeer, FAKE_NEEDS_INIT);
+    if (!can || !device_number(device) || !device_number(other))
+        return fake_call_end(&call, can ? EDDY_CU_INVALID_DEVICE : EDDY_CU_INVALID_VALUE);
+    *can = fake_options_read()->has_peers && device != other;
+    return fake_call_end(&call, 0);
+}
+
+eddy_cu_result cuCtxEnablePeerAccess(eddy_cu_context other, unsigned flags) {
+    FAKE_BEGIN(cuCtxEnablePeerAccess, FAKE_NEEDS_CONTEXT);
+    const fake_device *peer = fake_device_of(other);
+    if (!peer || peer == call.device || flags != 0)
+        return fake_call_end(&call, flags ? EDDY_CU_INVALID_VALUE : EDDY_CU_INVALID_CONTEXT);
+    if (!fake_options_read()->has_peers)
+        return fake_call_end(&call, EDDY_CU_PEERS_UNSUPPORTED);
+    if (call.device->reaches[peer->ordinal])
+        return fake_call_end(&call, EDDY_CU_PEERS_ALREADY);
+    call.device->reaches[peer->ordinal] = true;
     return fake_call_end(&call, 0);
 }

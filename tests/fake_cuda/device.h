@@ -17,6 +17,7 @@ typedef struct fake_device {
     fake_memory memory;
     fake_history history;
     uint64_t random;
+    bool reaches[FAKE_DEVICES];  /* its context may use the memory of these */
     pthread_t thread;            /* runs what is launched, while there is a context */
     bool is_running;             /* there is a thread */
     bool is_ending, is_changing; /* it is to end; somebody waits for that */
@@ -27,6 +28,8 @@ extern fake_device fake_devices[FAKE_DEVICES];
 
 /* Of a context that is there; NULL: it is none. Lock. */
 fake_device *fake_device_of(eddy_cu_context context);
+/* The device that has the address; NULL: it is the host's. */
+fake_device *fake_device_with(uintptr_t address);
 /* The context of this thread. */
 eddy_cu_context fake_device_current(void);
 /* Everything that was launched is dropped, and waits for it end. Lock. */

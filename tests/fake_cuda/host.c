@@ -17,6 +17,7 @@ typedef struct pinned {
 } pinned;
 
 static pinned *blocks;       /* lock: the fake's */
+static size_t pinned_bytes;  /* lock: the fake's; of these */
 static fake_history history; /* lock: the fake's */
 
 fake_history *fake_host_history(void) {
@@ -27,21 +28,36 @@ fake_history *fake_host_history(void) {
     return &history;
 }
 
+static const pinned *block_of(uintptr_t begin, uintptr_t end) {
+    const pinned *block = blocks;
+    while (block && (begin < (uintptr_t)block->memory || end < begin ||
+                     end > (uintptr_t)block->memory + block->bytes))
+        block = block->next;
+    return block;
+}
+
 bool fake_host_covers(uintptr_t begin, uintptr_t end, uintptr_t *block_end) {
-    for (const pinned *block = blocks; block; block = block->next) {
-        uintptr_t start = (uintptr_t)block->memory;
-        if (!block->is_mapped || begin < start || end < begin || end > start + block->bytes)
-            continue;
-        if (block_end)
-            *block_end = start + block->bytes;
-        return true;
-    }
-    return false;
+    const pinned *block = block_of(begin, end);
+    if (!block || !block->is_mapped)
+        return false;
+    if (block_end)
+        *block_end = (uintptr_t)block->memory + block->bytes;
+    return true;
+}
+
+bool fake_host_is_pinned(uintptr_t begin, uintptr_t end) {
+    return block_of(begin, end) != NULL;
+}
+
+static pinned *unlink_block(pinned **at) {
+    pinned *block = *at;
+    *at = block->next;
+    pinned_bytes -= block->bytes;
+    return block;
 }
 
 static void unlink_and_free(pinned **at) {
-    pinned *block = *at;
-    *at = block->next;
+    pinned *block = unlink_block(at);
     memset(block->memory, FREE, block->bytes);
     free(block->memory);
     free(block);
@@ -59,9 +75,10 @@ eddy_cu_result cuMemHostAlloc(void **memory, size_t bytes, unsigned flags) {
     FAKE_BEGIN(cuMemHostAlloc, FAKE_NEEDS_CONTEXT);
     if (!memory || bytes == 0 || flags > 7)
         return fake_call_end(&call, EDDY_CU_INVALID_VALUE);
-    pinned *made = malloc(sizeof(*made));
+    bool is_room = bytes <= (size_t)fake_options_read()->pinned_bytes - pinned_bytes;
+    pinned *made = is_room ? malloc(sizeof(*made)) : NULL;
     size_t rounded = (bytes + ALIGNMENT - 1) & ~(size_t)(ALIGNMENT - 1);
-    char *data = rounded >= bytes ? aligned_alloc(ALIGNMENT, rounded) : NULL;
+    char *data = is_room && rounded >= bytes ? aligned_alloc(ALIGNMENT, rounded) : NULL;
     if (!made || !data) {
         free(made);
         free(data);
@@ -70,6 +87,7 @@ eddy_cu_result cuMemHostAlloc(void **memory, size_t bytes, unsigned flags) {
     memset(data, FREE, rounded);
     *made = (pinned){blocks, call.device, data, bytes, (flags & EDDY_CU_HOST_MAPPED) != 0};
     blocks = made;
+    pinned_bytes += bytes;
     *memory = data;
     return fake_call_end(&call, 0);
 }
@@ -93,8 +111,7 @@ eddy_cu_result cuMemFreeHost(void *memory) {
                      "not known to be over",
                      memory, user.what, (unsigned)user.stream, (unsigned long long)user.number);
         /* Not to crash the piece: it is no block any more, but stays. */
-        pinned *block = *at;
-        *at = block->next;
+        pinned *block = unlink_block(at);
         block->next = NULL;
         static pinned *left; /* for who looks for leaks */
         block->next = left;

@@ -68,10 +68,12 @@ static fake_mode read_mode(void) {
 static void read_all(void) {
     options.devices = (int)number("FAKE_CUDA_DEVICES", 2, 0, FAKE_DEVICES);
     options.bytes = number("FAKE_CUDA_BYTES", 256 << 20, 4096, (int64_t)1 << 35) & -4096;
+    options.pinned_bytes = number("FAKE_CUDA_PINNED", (int64_t)1 << 40, 0, (int64_t)1 << 40);
     options.capability = (int)number("FAKE_CUDA_CAPABILITY", 90, 10, 999);
     options.version = (int)number("FAKE_CUDA_VERSION", 13000, 1000, 99999);
     options.seed = (uint64_t)number("FAKE_CUDA_SEED", 1, 0, INT64_MAX);
     options.has_stream_writes = number("FAKE_CUDA_STREAM_WRITES", 1, 0, 1) != 0;
+    options.has_peers = number("FAKE_CUDA_PEERS", 1, 0, 1) != 0;
     options.aborts = number("FAKE_CUDA_ABORT", 0, 0, 1) != 0;
     options.mode = read_mode();
     const char *kernels = getenv("FAKE_CUDA_KERNELS");

@@ -14,12 +14,17 @@
 /* What is held back runs after so long without a call, as a poll of mapped memory is none; and after so long in any case. */
 #define QUIET_NS 1000000
 #define HELD_NS 20000000
+/* How often it looks for a value that a stream waits for. */
+#define LOOK_NS 50000
 
 /* ---- one piece; lock, but where it says so ---- */
 
 static bool is_covered(const fake_device *device, const fake_piece *piece, fake_touch touch) {
-    if (fake_memory_has(&device->memory, touch.begin))
-        return fake_memory_covers(&device->memory, touch.begin, touch.end, NULL);
+    const fake_device *with = fake_device_with(touch.begin);
+    if (with && with != device && piece->kind != FAKE_COPY)
+        return false;
+    if (with)
+        return fake_memory_covers(&with->memory, touch.begin, touch.end, NULL);
     /* Any memory of the host will do for a copy. */
     return piece->kind == FAKE_COPY || fake_host_covers(touch.begin, touch.end, NULL);
 }
@@ -76,12 +81,16 @@ static void run_kernel(const fake_device *device, fake_piece *piece) {
                     piece->shared_bytes);
 }
 
+/* Where the fake finds it, whosever it is. */
+static void *find(uintptr_t address) {
+    const fake_device *with = fake_device_with(address);
+    return (void *)(with ? fake_memory_translate(&with->memory, address) : address);
+}
+
 /* Without the lock. */
-static void perform(const fake_device *device, fake_piece *piece) {
-    void *to = (void *)fake_memory_translate(&device->memory, piece->to);
+static void perform(const fake_device *device, fake_piece *piece, void *to, const void *from) {
     if (piece->kind == FAKE_COPY)
-        memmove(to, (const void *)fake_memory_translate(&device->memory, piece->from),
-                piece->bytes);
+        memmove(to, from, piece->bytes);
     else if (piece->kind == FAKE_FILL)
         memset(to, (int)piece->value, piece->bytes);
     else if (piece->kind == FAKE_KERNEL)
@@ -105,8 +114,10 @@ static eddy_cu_result run_piece(fake_device *device, fake_piece *piece) {
         write_value(device, piece);
         return 0;
     }
+    void *to = find(piece->to);
+    const void *from = find(piece->from);
     pthread_mutex_unlock(&fake_lock);
-    perform(device, piece);
+    perform(device, piece, to, from);
     pthread_mutex_lock(&fake_lock);
     if (piece->kind == FAKE_KERNEL)
         check_guards(device, piece);
@@ -131,10 +142,27 @@ static void run_head(fake_device *device, fake_stream *stream) {
 
 /* ---- choosing; lock ---- */
 
+static bool is_there(const fake_piece *await) {
+    const _Atomic uint64_t *at = (const _Atomic uint64_t *)await->to;
+    return (int64_t)(atomic_load_explicit(at, memory_order_acquire) - await->value) >= 0;
+}
+
 static bool may_run(const fake_stream *stream, const fake_device *device) {
     const fake_piece *head = stream->head;
     return stream->device == device && head && head->number <= stream->released &&
-           (head->kind != FAKE_WAIT || fake_stream_is_done(head->other, head->awaited));
+           (head->kind != FAKE_WAIT || fake_stream_is_done(head->other, head->awaited)) &&
+           (head->kind != FAKE_AWAIT || is_there(head));
+}
+
+/* Of what the host writes no call tells. */
+static bool awaits_host(const fake_device *device) {
+    for (int s = 0; s < FAKE_STREAMS; s++) {
+        const fake_piece *head = fake_streams[s].head;
+        if (fake_streams[s].device == device && head && head->kind == FAKE_AWAIT &&
+            head->number <= fake_streams[s].released)
+            return true;
+    }
+    return false;
 }
 
 static fake_stream *choose(fake_device *device) {
@@ -177,11 +205,20 @@ static void let_go(const fake_device *device) {
             fake_streams[s].released = fake_streams[s].launched;
 }
 
+static void doze(fake_device *device, int64_t until) {
+    struct timespec deadline = {until / 1000000000, until % 1000000000};
+    pthread_cond_timedwait(&device->work, &fake_lock, &deadline);
+}
+
 /* Nothing may run now. */
 static void rest(fake_device *device, patience *with) {
+    bool looks = awaits_host(device);
     if (!holds_back(device)) {
         with->held_ns = 0;
-        pthread_cond_wait(&device->work, &fake_lock);
+        if (looks)
+            doze(device, now_ns() + LOOK_NS);
+        else
+            pthread_cond_wait(&device->work, &fake_lock);
         return;
     }
     int64_t now = now_ns();
@@ -196,9 +233,7 @@ static void rest(fake_device *device, patience *with) {
         with->held_ns = 0;
         return;
     }
-    int64_t until = now + QUIET_NS;
-    struct timespec deadline = {until / 1000000000, until % 1000000000};
-    pthread_cond_timedwait(&device->work, &fake_lock, &deadline);
+    doze(device, now + (looks ? LOOK_NS : QUIET_NS));
 }
 
 void *fake_runner_main(void *context) {

@@ -49,10 +49,9 @@ fake_stream *fake_stream_of(eddy_cu_stream handle, const fake_device *device) {
 
 static void look_for_races(fake_stream *stream, const fake_piece *piece) {
     fake_author author = {fake_stream_number(stream), piece->number, piece->what, &stream->clock};
-    fake_device *device = stream->device;
     for (int t = 0; t < piece->touch_count; t++) {
-        bool is_devices = fake_memory_has(&device->memory, piece->touches[t].begin);
-        fake_history_touch(is_devices ? &device->history : fake_host_history(), piece->touches[t],
+        fake_device *device = fake_device_with(piece->touches[t].begin);
+        fake_history_touch(device ? &device->history : fake_host_history(), piece->touches[t],
                            &author, &fake_host_clock);
     }
 }

@@ -11,6 +11,7 @@
 
 typedef enum fake_piece_kind {
     FAKE_WAIT,   /* lets the stream wait for a piece of another */
+    FAKE_AWAIT,  /* lets the stream wait for a value that the host writes */
     FAKE_RECORD, /* of an event: nothing to do */
     FAKE_COPY,
     FAKE_FILL,
@@ -28,7 +29,7 @@ typedef struct fake_piece {
     uint64_t awaited;
     uintptr_t to, from; /* of the device, or the host's */
     size_t bytes;
-    uint64_t value; /* of a fill or a write */
+    uint64_t value; /* of a fill or a write, or to wait for at `to` */
     const fake_function *function;
     unsigned grid[3], block[3], shared_bytes;
     fake_clock *clock; /* WRITE that the host sees: the piece's; else NULL */

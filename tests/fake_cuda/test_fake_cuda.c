@@ -299,6 +299,139 @@ Test(fake_cuda, values_are_written_to_devices_and_to_mapped_memory) {
     is_right(no_stream_writes);
 }
 
+static void waits_for_values(void) {
+    WORKS(open_all());
+    uint64_t value = 0, *word = pinned + 7;
+    eddy_cu_address at = (uintptr_t)word;
+    *word = 0;
+    IS(EDDY_CU_INVALID_VALUE, cu.stream_await(a, (uintptr_t)&value, 1, EDDY_CU_AWAIT_AT_LEAST));
+    IS(EDDY_CU_INVALID_VALUE, cu.stream_await(a, at + 4, 1, EDDY_CU_AWAIT_AT_LEAST));
+    IS(EDDY_CU_INVALID_VALUE, cu.stream_await(a, at, 1, 1));
+    IS(EDDY_CU_INVALID_HANDLE, cu.stream_await(NULL, at, 1, EDDY_CU_AWAIT_AT_LEAST));
+    WORKS(cu.stream_write(a, block, 3, 0));
+    WORKS(cu.stream_await(a, at, 2, EDDY_CU_AWAIT_AT_LEAST));
+    WORKS(cu.copy_to_host(&value, block, 8, a));
+    __atomic_store_n(word, 1, __ATOMIC_RELEASE);
+    WORKS(launch_store(b, other, 1, 1));
+    wait_for(b); /* others go on */
+    IS(EDDY_CU_NOT_READY, cu.stream_query(a));
+    MUST(value == 0);
+    __atomic_store_n(word, 9, __ATOMIC_RELEASE);
+    wait_for(a);
+    MUST(value == 3);
+    close_all();
+}
+
+Test(fake_cuda, streams_wait_for_values_of_the_host) {
+    is_right(waits_for_values);
+}
+
+static void addresses(void) {
+    unsigned type = 0;
+    int device = 9;
+    eddy_cu_context before;
+    WORKS(open_all());
+    WORKS(cu.context_get(&before));
+    MUST(before == context);
+    WORKS(cu.pointer_attribute(&type, EDDY_CU_POINTER_MEMORY_TYPE, block + BYTES - 1));
+    MUST(type == EDDY_CU_MEMORY_DEVICE);
+    WORKS(cu.pointer_attribute(&device, EDDY_CU_POINTER_DEVICE, block));
+    MUST(device == 0);
+    WORKS(cu.pointer_attribute(&type, EDDY_CU_POINTER_MEMORY_TYPE, (uintptr_t)pinned));
+    MUST(type == EDDY_CU_MEMORY_HOST);
+    IS(EDDY_CU_INVALID_VALUE,
+       cu.pointer_attribute(&type, EDDY_CU_POINTER_MEMORY_TYPE, (uintptr_t)&type));
+    IS(EDDY_CU_INVALID_VALUE, cu.pointer_attribute(&type, 1, block));
+    close_all();
+}
+
+Test(fake_cuda, addresses_are_told_apart) {
+    is_right(addresses);
+}
+
+static void unpinned(void) {
+    long (*holding)(void);
+    *(void **)&holding = dlsym(dlopen("libcuda.so.1", RTLD_NOW), "fake_cuda_holding_copies");
+    uint64_t own[2] = {0};
+    WORKS(open_all());
+    WORKS(cu.copy_to_device(block, pinned + 1, 8, a));
+    WORKS(cu.copy_to_host(pinned + 2, block, 8, a));
+    WORKS(cu.copy_to_device(block, own, 0, a));
+    MUST(holding() == 0);
+    WORKS(cu.copy_to_device(block, own, 8, a));
+    WORKS(cu.copy_to_host(own + 1, block, 8, a));
+    MUST(holding() == 2);
+    close_all();
+}
+
+static void little_pinned(void) {
+    void *memory;
+    setenv("FAKE_CUDA_PINNED", "10000", 1);
+    WORKS(open_all());
+    IS(EDDY_CU_OUT_OF_MEMORY, cu.host_acquire(&memory, 10001 - BYTES, 0));
+    WORKS(cu.host_acquire(&memory, 10000 - BYTES, 0));
+    WORKS(cu.host_release(memory));
+    WORKS(cu.host_acquire(&memory, 10000 - BYTES, 0));
+    WORKS(cu.host_release(memory));
+    close_all();
+}
+
+Test(fake_cuda, memory_that_is_not_pinned_is_noticed) {
+    is_right(unpinned);
+    is_right(little_pinned);
+}
+
+/* Between two devices; their streams wait for each other's events. */
+static void peers(bool has_access) {
+    int can;
+    uint64_t found = 0;
+    eddy_cu_context second;
+    eddy_cu_stream there;
+    eddy_cu_event after;
+    eddy_cu_address memory;
+    WORKS(open_all());
+    WORKS(cu.can_reach(&can, 1, 0));
+    MUST(can == has_access);
+    WORKS(cu.context_retain(&second, 1));
+    WORKS(cu.context_set(second));
+    IS(has_access ? 0 : EDDY_CU_PEERS_UNSUPPORTED, cu.reach(context, 0));
+    IS(has_access ? EDDY_CU_PEERS_ALREADY : EDDY_CU_PEERS_UNSUPPORTED, cu.reach(context, 0));
+    WORKS(cu.stream_create(&there, EDDY_CU_STREAM_NON_BLOCKING, 0));
+    WORKS(cu.event_create(&after, EDDY_CU_EVENT_DISABLE_TIMING));
+    WORKS(cu.memory_acquire(&memory, 64));
+    WORKS(cu.context_set(context));
+    WORKS(launch_store(a, block, 8, 77));
+    WORKS(cu.event_record(event, a));
+    WORKS(cu.context_set(second));
+    WORKS(cu.stream_wait_event(there, event, 0));
+    IS(EDDY_CU_INVALID_VALUE, cu.copy_across(block, second, memory, context, 8, there));
+    WORKS(cu.copy_across(memory, second, block, context, 64, there));
+    WORKS(cu.copy_to_host(&found, memory + 56, 8, there));
+    WORKS(cu.event_record(after, there));
+    WORKS(cu.event_synchronize(after));
+    MUST(found == 77);
+    WORKS(cu.memory_release(memory));
+    WORKS(cu.event_destroy(after));
+    WORKS(cu.stream_destroy(there));
+    WORKS(cu.context_release(1));
+    WORKS(cu.context_set(context));
+    close_all();
+}
+
+static void peers_with_access(void) {
+    peers(true);
+}
+
+static void peers_without_access(void) {
+    setenv("FAKE_CUDA_PEERS", "0", 1);
+    peers(false);
+}
+
+Test(fake_cuda, devices_copy_from_each_other) {
+    is_right(peers_with_access);
+    is_right(peers_without_access);
+}
+
 /* ---- launches ---- */
 
 static void launches(void) {

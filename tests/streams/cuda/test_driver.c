@@ -11,7 +11,8 @@
     typedef CUevent eddy_cu_event;                                                                 \
     typedef CUmodule eddy_cu_module;                                                               \
     typedef CUfunction eddy_cu_function;                                                           \
-    typedef CUdevice_attribute eddy_cu_attribute;
+    typedef CUdevice_attribute eddy_cu_attribute;                                                  \
+    typedef CUpointer_attribute eddy_cu_pointer_attribute;
 #include <streams/cuda/driver.h>
 
 #define SAME(symbol, name, parameters)                                                             \
@@ -23,6 +24,8 @@ EDDY_CUDA_DRIVER_LIST(SAME)
 /* What driver.h has of its own is passed alike. */
 _Static_assert(sizeof(CUresult) == sizeof(int), "results");
 _Static_assert(sizeof(CUdevice_attribute) == sizeof(int), "attributes");
+_Static_assert(sizeof(CUpointer_attribute) == sizeof(int), "attributes of addresses");
+_Static_assert(sizeof(CUmemorytype) == sizeof(int), "types of memory");
 _Static_assert(__builtin_types_compatible_p(CUdevice, int), "devices");
 _Static_assert(__builtin_types_compatible_p(CUdeviceptr, unsigned long long), "addresses");
 
@@ -36,17 +39,26 @@ EQUAL(EDDY_CU_NO_DEVICE, CUDA_ERROR_NO_DEVICE);
 EQUAL(EDDY_CU_INVALID_DEVICE, CUDA_ERROR_INVALID_DEVICE);
 EQUAL(EDDY_CU_INVALID_CONTEXT, CUDA_ERROR_INVALID_CONTEXT);
 EQUAL(EDDY_CU_NO_BINARY, CUDA_ERROR_NO_BINARY_FOR_GPU);
+EQUAL(EDDY_CU_PEERS_UNSUPPORTED, CUDA_ERROR_PEER_ACCESS_UNSUPPORTED);
+EQUAL(EDDY_CU_PEERS_ALREADY, CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED);
 EQUAL(EDDY_CU_INVALID_HANDLE, CUDA_ERROR_INVALID_HANDLE);
 EQUAL(EDDY_CU_NOT_FOUND, CUDA_ERROR_NOT_FOUND);
 EQUAL(EDDY_CU_NOT_READY, CUDA_ERROR_NOT_READY);
 EQUAL(EDDY_CU_ILLEGAL_ADDRESS, CUDA_ERROR_ILLEGAL_ADDRESS);
 EQUAL(EDDY_CU_LAUNCH_FAILED, CUDA_ERROR_LAUNCH_FAILED);
 EQUAL(EDDY_CU_NOT_SUPPORTED, CUDA_ERROR_NOT_SUPPORTED);
+EQUAL(EDDY_CU_CAPTURES_FIRST, CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
+EQUAL(EDDY_CU_CAPTURES_LAST, CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD);
 EQUAL(EDDY_CU_PROCESSOR_COUNT, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT);
 EQUAL(EDDY_CU_CAPABILITY_MAJOR, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR);
 EQUAL(EDDY_CU_CAPABILITY_MINOR, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR);
 EQUAL(EDDY_CU_HAS_STREAM_WRITES, CU_DEVICE_ATTRIBUTE_CAN_USE_64_BIT_STREAM_MEM_OPS);
+EQUAL(EDDY_CU_POINTER_MEMORY_TYPE, CU_POINTER_ATTRIBUTE_MEMORY_TYPE);
+EQUAL(EDDY_CU_POINTER_DEVICE, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL);
+EQUAL(EDDY_CU_MEMORY_HOST, CU_MEMORYTYPE_HOST);
+EQUAL(EDDY_CU_MEMORY_DEVICE, CU_MEMORYTYPE_DEVICE);
 EQUAL(EDDY_CU_STREAM_NON_BLOCKING, CU_STREAM_NON_BLOCKING);
+EQUAL(EDDY_CU_AWAIT_AT_LEAST, CU_STREAM_WAIT_VALUE_GEQ);
 EQUAL(EDDY_CU_EVENT_BLOCKING_SYNC, CU_EVENT_BLOCKING_SYNC);
 EQUAL(EDDY_CU_EVENT_DISABLE_TIMING, CU_EVENT_DISABLE_TIMING);
 EQUAL(EDDY_CU_HOST_PORTABLE, CU_MEMHOSTALLOC_PORTABLE);
