@@ -8,6 +8,7 @@
 #include <eddy/grad.h>
 #include <exchange/dlpack_abi.h>
 #include <interpreter/call/recorder.h>
+#include <interpreter/handle/stream.h>
 #include <interpreter/handle/tensor.h>
 #include <interpreter/host/host.h>
 #include <inttypes.h>
@@ -51,6 +52,7 @@ static void delete_versioned(struct DLManagedTensorVersioned *self) {
 
 typedef struct exporting {
     bool is_read_only;
+    uintptr_t stream; /* the consumer's */
     int64_t deadline;
     eddy_origin origin;
 } exporting;
@@ -64,8 +66,12 @@ static eddy_status check_export(eddy_tensor *tensor, const exporting *how) {
         return status;
     if (!eddy_runtime_is_running(tensor->runtime))
         return eddy_runtime_refuse(tensor->runtime, how->origin, "");
-    if (eddy_tensor_device(tensor).kind != EDDY_DEVICE_CPU)
-        return eddy_fail(EDDY_UNSUPPORTED, how->origin, "the tensor is not on the CPU");
+    eddy_device_kind kind = eddy_tensor_device(tensor).kind;
+    if (kind != EDDY_DEVICE_CPU && kind != EDDY_DEVICE_CUDA)
+        return eddy_fail(EDDY_UNSUPPORTED, how->origin,
+                         "the tensor is neither on the CPU nor on a CUDA device");
+    if (kind == EDDY_DEVICE_CPU && how->stream != 0)
+        return eddy_fail(EDDY_INVALID_ARGUMENT, how->origin, "a tensor on the CPU has no stream");
     if (eddy_requires_grad(tensor))
         return eddy_fail(EDDY_INVALID_ARGUMENT, how->origin,
                          "the tensor requires a gradient: detach it first");
@@ -75,9 +81,8 @@ static eddy_status check_export(eddy_tensor *tensor, const exporting *how) {
                                 how->origin);
 }
 
-/* The tensor's first element, after all issued ops (read-only: all writes) have run. The memory does not move, and is not given up, while the storage
- * lives, so the lend may end at once. */
-static eddy_status find_data(eddy_tensor *tensor, const exporting *how, void **data) {
+/* The memory does not move, and is not given up, while the storage lives, so the lend may end at once. */
+static eddy_status find_here(const eddy_tensor *tensor, const exporting *how, void **data) {
     eddy_vm_lend *lend;
     eddy_vm_wait wait = {eddy_clock_left(how->deadline), how->origin};
     eddy_status status = eddy_vm_lend_begin(tensor->runtime->vm, tensor->storage,
@@ -86,11 +91,34 @@ static eddy_status find_data(eddy_tensor *tensor, const exporting *how, void **d
         return status;
     eddy_vm_lend_keep(tensor->runtime->vm, lend);
     eddy_vm_lend_end(tensor->runtime->vm, lend, false);
+    return EDDY_OK;
+}
+
+static eddy_status find_there(const eddy_tensor *tensor, const exporting *how, void **data) {
+    eddy_runtime *runtime = tensor->runtime;
+    eddy_vm_stream *stream = eddy_stream_of_caller(
+        eddy_caller_self, runtime, eddy_runtime_vm_device(runtime, eddy_tensor_device(tensor)));
+    eddy_vm_wait wait = {eddy_clock_left(how->deadline), how->origin};
+    return eddy_vm_share(runtime->vm, stream, tensor->storage, how->is_read_only, how->stream,
+                         &wait, data);
+}
+
+/* The tensor's first element, after all issued ops (read-only: all writes), or, on a device, before what the consumer's stream is given from now on. */
+static eddy_status find_data(const eddy_tensor *tensor, const exporting *how, void **data) {
+    bool is_here = eddy_tensor_device(tensor).kind == EDDY_DEVICE_CPU;
+    eddy_status status = is_here ? find_here(tensor, how, data) : find_there(tensor, how, data);
+    if (status != EDDY_OK)
+        return status;
     *data =
         tensor->count == 0
             ? NULL
             : (char *)*data + tensor->offset * (int64_t)eddy_dtype_bytes((eddy_dtype)tensor->dtype);
     return EDDY_OK;
+}
+
+static DLDevice device_shown(eddy_device device) {
+    return device.kind == EDDY_DEVICE_CPU ? (DLDevice){kDLCPU, 0}
+                                          : (DLDevice){kDLCUDA, device.index};
 }
 
 static exported *export_tensor(eddy_tensor *tensor, const exporting *how, DLTensor *shown) {
@@ -108,7 +136,7 @@ static exported *export_tensor(eddy_tensor *tensor, const exporting *how, DLTens
     }
     eddy_dtype dtype = (eddy_dtype)tensor->dtype;
     *shown = (DLTensor){.data = data,
-                        .device = {kDLCPU, 0},
+                        .device = device_shown(eddy_tensor_device(tensor)),
                         .ndim = tensor->rank,
                         .dtype = {codes[dtype], (uint8_t)(8 * eddy_dtype_bytes(dtype)), 1},
                         .shape = e->shape,
@@ -118,10 +146,14 @@ static exported *export_tensor(eddy_tensor *tensor, const exporting *how, DLTens
     return e;
 }
 
+static uintptr_t stream_of(const eddy_to_dlpack_options *options) {
+    return EDDY_HAS_OPTION(options, stream) ? options->stream : 0;
+}
+
 struct DLManagedTensorVersioned *eddy_to_dlpack(eddy_tensor *tensor,
                                                 const eddy_to_dlpack_options *options) {
-    exporting how = {EDDY_OPTION(options, is_read_only), EDDY_OPTION_DEADLINE(options),
-                     EDDY_ORIGIN("to_dlpack")};
+    exporting how = {EDDY_OPTION(options, is_read_only), stream_of(options),
+                     EDDY_OPTION_DEADLINE(options), EDDY_ORIGIN("to_dlpack")};
     DLTensor shown;
     exported *e = export_tensor(tensor, &how, &shown);
     if (!e)
@@ -137,7 +169,8 @@ struct DLManagedTensorVersioned *eddy_to_dlpack(eddy_tensor *tensor,
 
 struct DLManagedTensor *eddy_to_dlpack_unversioned(eddy_tensor *tensor,
                                                    const eddy_to_dlpack_options *options) {
-    exporting how = {false, EDDY_OPTION_DEADLINE(options), EDDY_ORIGIN("to_dlpack_unversioned")};
+    exporting how = {false, stream_of(options), EDDY_OPTION_DEADLINE(options),
+                     EDDY_ORIGIN("to_dlpack_unversioned")};
     if (EDDY_OPTION(options, is_read_only)) {
         eddy_fail(EDDY_UNSUPPORTED, how.origin,
                   "the unversioned struct cannot say that it must not be written");
@@ -180,10 +213,21 @@ static eddy_status find_dtype(const DLDataType *type, const eddy_borrow *borrow,
                      type->code, type->bits, type->lanes);
 }
 
+/* What is pinned or managed is the host's, too. */
+static bool is_hosts(DLDevice device) {
+    return device.device_type == kDLCPU || device.device_type == kDLCUDAHost ||
+           device.device_type == kDLCUDAManaged;
+}
+
 static eddy_status check_import(const DLTensor *given, const eddy_borrow *borrow) {
-    if (given->device.device_type != kDLCPU)
+    bool is_there = given->device.device_type == kDLCUDA;
+    if (!is_there && !is_hosts(given->device))
         return eddy_fail(EDDY_UNSUPPORTED, borrow->origin,
-                         "a device of type %d, which is not the CPU", given->device.device_type);
+                         "a device of type %d, which is neither the CPU nor CUDA's",
+                         given->device.device_type);
+    if (!is_there && borrow->producer)
+        return eddy_fail(EDDY_INVALID_ARGUMENT, borrow->origin,
+                         "memory of the host has no stream: wait for it before");
     if (given->ndim < 0 || given->ndim > EDDY_RANK_MAX)
         return eddy_fail(EDDY_UNSUPPORTED, borrow->origin, "rank %d is not within 0 and %d",
                          given->ndim, EDDY_RANK_MAX);
@@ -196,19 +240,20 @@ static eddy_status check_import(const DLTensor *given, const eddy_borrow *borrow
     return EDDY_OK;
 }
 
-/* `borrow` has the deleter and the origin of the call. */
+/* `borrow` has the deleter, the producer's stream and the origin of the call. */
 static eddy_tensor *import_tensor(const DLTensor *given, eddy_borrow *borrow) {
-    const eddy_device cpu = EDDY_CPU;
     if (check_import(given, borrow) != EDDY_OK ||
         find_dtype(&given->dtype, borrow, &borrow->dtype) != EDDY_OK)
         return NULL;
     eddy_shape shape = {.rank = given->ndim};
     for (int32_t d = 0; d < given->ndim; d++)
         shape.dims[d] = given->shape[d];
+    borrow->is_there = given->device.device_type == kDLCUDA;
+    const eddy_device device = borrow->is_there ? EDDY_CUDA(given->device.device_id) : EDDY_CPU;
     borrow->data = given->data ? (char *)given->data + given->byte_offset : NULL;
     borrow->shape = &shape;
     borrow->strides = given->strides;
-    borrow->device = &cpu;
+    borrow->device = &device;
     return eddy_host_borrow(borrow);
 }
 
@@ -224,22 +269,29 @@ eddy_tensor *eddy_from_dlpack(struct DLManagedTensorVersioned *managed,
         return NULL;
     }
     if ((managed->flags & DLPACK_FLAG_BITMASK_READ_ONLY) &&
-        !(options && options->takes_read_only)) {
+        !EDDY_OPTION(options, takes_read_only)) {
         eddy_fail(
             EDDY_UNSUPPORTED, origin,
             "the memory must not be written; the option takes_read_only promises that no op does");
         return NULL;
     }
-    eddy_borrow borrow = {.deleter = end_versioned, .context = managed, .origin = origin};
+    eddy_borrow borrow = {.deleter = end_versioned,
+                          .context = managed,
+                          .producer = EDDY_HAS_OPTION(options, stream) ? options->stream : 0,
+                          .origin = origin};
     return import_tensor(&managed->dl_tensor, &borrow);
 }
 
-eddy_tensor *eddy_from_dlpack_unversioned(struct DLManagedTensor *managed) {
+eddy_tensor *eddy_from_dlpack_unversioned(struct DLManagedTensor *managed,
+                                          const eddy_from_dlpack_options *options) {
     eddy_origin origin = EDDY_ORIGIN("from_dlpack_unversioned");
     if (!managed) {
         eddy_fail(EDDY_INVALID_ARGUMENT, origin, "no struct");
         return NULL;
     }
-    eddy_borrow borrow = {.deleter = end_plain, .context = managed, .origin = origin};
+    eddy_borrow borrow = {.deleter = end_plain,
+                          .context = managed,
+                          .producer = EDDY_HAS_OPTION(options, stream) ? options->stream : 0,
+                          .origin = origin};
     return import_tensor(&managed->dl_tensor, &borrow);
 }

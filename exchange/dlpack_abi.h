@@ -5,9 +5,10 @@
 
 #include <stdint.h>
 
-enum { kDLCPU = 1, kDLCUDA = 2 };
+enum { kDLCPU = 1, kDLCUDA = 2, kDLCUDAHost = 3, kDLCUDAManaged = 13 };
 enum { kDLInt = 0, kDLUInt = 1, kDLFloat = 2, kDLBfloat = 4, kDLBool = 6 };
 #define DLPACK_FLAG_BITMASK_READ_ONLY 1u
+#define DLPACK_FLAG_BITMASK_IS_COPIED 2u
 
 typedef struct DLPackVersion {
     uint32_t major, minor;

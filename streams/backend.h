@@ -19,6 +19,8 @@
 #define EDDY_BACKEND_WORDS 4096
 
 typedef struct eddy_backend eddy_backend;
+/* What a stream of the driver's has reached, for another to wait for. */
+typedef struct eddy_backend_fence eddy_backend_fence;
 
 typedef struct eddy_backend_queue {
     eddy_backend *backend; /* const */
@@ -68,6 +70,24 @@ typedef struct eddy_backend_class {
     eddy_status (*mark)(eddy_backend_queue *queue, uint64_t ticket);
     /* Waits until a ticket completes, or backend->progress rings beyond `seen`: spins for a while, then sleeps. Any thread, one at a time. */
     void (*await)(eddy_backend *backend, uint32_t seen);
+
+    /* ---- fences; NULL: the device has none, and shares no memory ---- */
+    /* A fence behind everything that is launched on the queue so far. OUT_OF_MEMORY: there is none to be had. */
+    eddy_status (*fence_record)(eddy_backend_queue *queue, eddy_backend_fence **fence);
+    /* What is launched on the queue from now on begins after the fence, which may be another device's. */
+    eddy_status (*fence_wait)(eddy_backend_queue *queue, const eddy_backend_fence *fence);
+    /* The same for a stream of others on the device, by the driver's handle: INVALID_ARGUMENT where the driver refuses that. Nothing of this loses the device. Any
+     * thread, whose current context stays. */
+    eddy_status (*foreign_record)(eddy_backend *backend, uintptr_t stream,
+                                  eddy_backend_fence **fence);
+    eddy_status (*foreign_wait)(eddy_backend *backend, uintptr_t stream,
+                                const eddy_backend_fence *fence);
+    /* For the next fence; what waits for it goes on. Any thread. */
+    void (*fence_recycle)(eddy_backend *backend, eddy_backend_fence *fence);
+    /* Whether the bytes are memory of the device, as far as the driver knows. Any thread, whose current context stays. */
+    bool (*has_memory)(eddy_backend *backend, const void *data, int64_t bytes);
+
+    /* ---- memory ---- */
     /* Addresses of the device, aligned to 512; NULL: there are none left. Any thread. */
     void *(*memory_acquire)(eddy_backend *backend, int64_t bytes);
     void (*memory_release)(eddy_backend *backend, void *data, int64_t bytes);

@@ -1,6 +1,6 @@
 /* Copies between devices and the host: calls of the VM's own. */
 #include <stdio.h>
-#include <vm/copy.h>
+#include <vm/device.h>
 #include <vm/release.h>
 #include <vm/submit.h>
 
@@ -9,14 +9,14 @@ typedef struct copy_arguments {
     int64_t direction; /* eddy_copy_direction */
 } copy_arguments;
 
-void eddy_copy_launch(const eddy_vm_run *run, const eddy_backend_launch *launch) {
+static void launch_copy(eddy_vm_device *device, const eddy_vm_run *run,
+                        const eddy_backend_launch *launch) {
     const copy_arguments *arguments = run->instruction->arguments;
-    const eddy_backend_class *class = launch->queue->backend->class;
     if (launch->source_count > 0)
-        (void)class->look(launch);
-    (void)class->copy(launch->queue, run->data[1],
-                      (const char *)run->data[0] + arguments->offset_bytes, arguments->bytes,
-                      (eddy_copy_direction)arguments->direction);
+        (void)device->backend->class->look(launch);
+    (void)device->backend->class->copy(
+        launch->queue, run->data[1], (const char *)run->data[0] + arguments->offset_bytes,
+        arguments->bytes, (eddy_copy_direction)arguments->direction);
 }
 
 static const char *name_copy(const eddy_vm_instruction *instruction) {
@@ -31,7 +31,8 @@ static int describe_copy(const eddy_vm_instruction *instruction, char *buffer, s
                     directions[arguments->direction]);
 }
 
-const eddy_vm_descriptor eddy_copy_op = {.name = name_copy, .describe = describe_copy};
+static const eddy_vm_descriptor copy_op = {
+    .name = name_copy, .describe = describe_copy, .launch = launch_copy};
 
 /* Where the copy runs, and which way it goes. Devices are there as long as the VM is not closed, which the lock tells. */
 static eddy_status find_way(eddy_vm *vm, eddy_storage_number source, uint8_t device,
@@ -66,7 +67,7 @@ eddy_status eddy_vm_copy(eddy_vm *vm, eddy_vm_stream *stream, eddy_storage_numbe
                                    .covers_all = true,
                                    .device = device,
                                    .bytes = bytes}};
-    eddy_vm_call call = {.instruction = {.descriptor = &eddy_copy_op,
+    eddy_vm_call call = {.instruction = {.descriptor = &copy_op,
                                          .arguments = &arguments,
                                          .operand_count = 2,
                                          .address = address},

@@ -168,8 +168,9 @@ static void dispatch(eddy_vm *vm, eddy_vm_device *device, eddy_node *node) {
     eddy_device_launch *launch = give_tickets(device, node);
     note_sources(node, launch);
     leave_out_implied(device, node, launch);
-    launch->is_skipped =
-        node->instruction.kind == EDDY_KIND_CALL && !is_program(node) && has_bad_input(vm, node);
+    bool looks =
+        node->instruction.kind == EDDY_KIND_CALL || node->instruction.kind == EDDY_KIND_SHARE;
+    launch->is_skipped = looks && !is_program(node) && has_bad_input(vm, node);
     if (is_first)
         eddy_graph_dispatched(vm, node);
     node->state = EDDY_NODE_DISPATCHED;

@@ -34,6 +34,7 @@ typedef enum eddy_instruction_kind {
     EDDY_KIND_EVENT,    /* passes an event once what came before on its stream has retired */
     EDDY_KIND_GATE,     /* what comes after on its stream runs after an event */
     EDDY_KIND_TOUCH,    /* reads, does nothing */
+    EDDY_KIND_SHARE, /* tells a waiter where a device has a storage, once what comes before is launched */
     EDDY_KIND_COUNT
 } eddy_instruction_kind;
 

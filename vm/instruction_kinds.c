@@ -6,6 +6,7 @@
 #include <vm/graph.h>
 #include <vm/instruction_kinds.h>
 #include <vm/service.h>
+#include <vm/share.h>
 
 static eddy_vm_event *wait_event(const eddy_instruction *instruction) {
     return ((const eddy_wait_arguments *)instruction->view.arguments)->event;
@@ -191,6 +192,9 @@ const eddy_instruction_kind_row eddy_instruction_kinds[] = {
                         .run = run_gate,
                         .rules = EDDY_KIND_IS_STREAMED | EDDY_KIND_GATES_STREAM},
     [EDDY_KIND_TOUCH] = {.name = "touch", .run = run_touch, .rules = EDDY_KIND_IS_STREAMED},
+    [EDDY_KIND_SHARE] = {.name = "share",
+                         .run = eddy_share_end,
+                         .rules = EDDY_KIND_IS_STREAMED | EDDY_KIND_HAS_WAITER},
 };
 
 _Static_assert(sizeof(eddy_instruction_kinds) / sizeof(*eddy_instruction_kinds) == EDDY_KIND_COUNT,

@@ -1,12 +1,12 @@
 #include <base/status.h>
 #include <base/trace.h>
 #include <string.h>
-#include <vm/copy.h>
 #include <vm/device_run.h>
 #include <vm/errors.h>
 #include <vm/execute.h>
 #include <vm/instruction_kinds.h>
 #include <vm/launch.h>
+#include <vm/share.h>
 
 static eddy_device_launch *launch_of(eddy_vm_device *device, const eddy_node *node) {
     return eddy_device_launch_of(device, node->ticket);
@@ -186,8 +186,8 @@ static void launch_own(const eddy_vm_run *run) {
 }
 
 /* False: there was no memory, nothing is launched. */
-static bool launch_kernel(const eddy_node *node, const eddy_device_launch *launch,
-                          const eddy_vm_run *run) {
+static bool launch_kernel(eddy_vm_device *device, const eddy_node *node,
+                          const eddy_device_launch *launch, const eddy_vm_run *run) {
     const eddy_instruction *instruction = &node->instruction;
     bool is_traced = eddy_trace_is_on();
     if (EDDY_UNLIKELY(is_traced))
@@ -197,8 +197,8 @@ static bool launch_kernel(const eddy_node *node, const eddy_device_launch *launc
     if (node->phase == EDDY_STAGING_COUNTS)
         to = counted_of(node);
     bool is_launched = true;
-    if (instruction->view.descriptor == &eddy_copy_op)
-        eddy_copy_launch(run, &launch->under);
+    if (instruction->view.descriptor->launch)
+        instruction->view.descriptor->launch(device, run, &launch->under);
     else if (run->launch)
         launch_own(run);
     else
@@ -262,7 +262,7 @@ static bool launch_call(eddy_vm_device *device, eddy_node *node, eddy_device_lau
     }
     *run.error = (eddy_kernel_error){.position = INT64_MAX};
     wait_on_device(device, node, launch);
-    launch->has_launched = launch_kernel(node, launch, &run);
+    launch->has_launched = launch_kernel(device, node, launch, &run);
     if (!launch->has_launched) {
         /* A workspace stays with the node, until it is tried again or has failed. */
         unprovide(device, node, instruction->view.operand_count);
@@ -270,6 +270,20 @@ static bool launch_call(eddy_vm_device *device, eddy_node *node, eddy_device_lau
     }
     return_workspace(device, node);
     return true;
+}
+
+/* It writes nothing, but who reads what others may write looks at its word. Without memory the storage is found to be poisoned at the end. */
+static void launch_share(eddy_vm_device *device, eddy_node *node, eddy_device_launch *launch) {
+    const eddy_storage *storage =
+        eddy_vm_storage(device->vm, eddy_mention_number(node->instruction.mentions[0]));
+    if (!storage->shared.data && !storage->shared.borrow)
+        return;
+    *eddy_backend_error(device->backend, node->ticket) = (eddy_kernel_error){.position = INT64_MAX};
+    wait_on_device(device, node, launch);
+    if (launch->under.source_count > 0)
+        (void)device->backend->class->look(&launch->under);
+    launch->has_launched = true;
+    eddy_share_launch(device, node);
 }
 
 /* The part of the first operand that an instruction of the host uses. */
@@ -305,6 +319,8 @@ bool eddy_launch_begin(eddy_vm_device *device, eddy_node *node) {
         return launch_staging(device, node);
     eddy_device_launch *launch = launch_of(device, node);
     note_sizes(device->vm, &node->instruction);
+    if (!launch->is_skipped && node->instruction.kind == EDDY_KIND_SHARE)
+        launch_share(device, node, launch);
     bool is_call = node->instruction.kind == EDDY_KIND_CALL;
     if (is_call && !launch->is_skipped && !launch_call(device, node, launch))
         return false;

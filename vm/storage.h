@@ -26,7 +26,7 @@ typedef struct eddy_storage {
     struct {
         _Atomic uint32_t
             retired; /* atomic: engine stores (release), holder of the lock loads (acquire) */
-        /* atomic: relaxed; a lender has handed the memory on: it is released with the storage alone. Written while lent. */
+        /* atomic: relaxed; a lender has handed the memory on: it is released with the storage alone. Written while lent, or by the launcher of a SHARE. */
         _Atomic bool is_kept;
         uint8_t device; /* whose memory `data` is; the issuer writes it with the number */
         void *data;

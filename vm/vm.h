@@ -25,6 +25,8 @@ typedef struct eddy_vm_stream eddy_vm_stream;
 typedef struct eddy_vm_event eddy_vm_event;
 typedef struct eddy_vm_lend eddy_vm_lend;
 struct eddy_backend;
+struct eddy_backend_launch;
+struct eddy_vm_device;
 
 /* ---- storages ---- */
 
@@ -106,6 +108,9 @@ typedef struct eddy_vm_rounds {
 typedef struct eddy_vm_descriptor {
     /* Runs the kernel. On any thread, without a lock on which it may wait. */
     void (*run)(const eddy_vm_run *run);
+    /* Of the VM's own calls: launches it, on a device of any kind. NULL: `run` is what the device runs, or launches. */
+    void (*launch)(struct eddy_vm_device *device, const eddy_vm_run *run,
+                   const struct eddy_backend_launch *launch);
     /* Bytes of workspace, asked before `run`; NULL: none. run->data is resolved for inputs. */
     size_t (*workspace)(const eddy_vm_run *run);
     /* mut2: writes one shape and byte size per mut2 operand, in order; NULL elsewhere. */
@@ -179,6 +184,19 @@ EDDY_MUST_USE eddy_status eddy_vm_submit(eddy_vm *vm, eddy_vm_call *call);
 EDDY_MUST_USE eddy_status eddy_vm_storage_borrow(eddy_vm *vm, void *data, int64_t bytes,
                                                  void (*release)(void *context), void *context,
                                                  eddy_storage_number *storage);
+
+/* The same over memory of a device that shares it; the last use is one of the device. Also UNSUPPORTED (it shares none), INVALID_ARGUMENT (not all of it is the
+ * device's), DEVICE_LOST. */
+EDDY_MUST_USE eddy_status eddy_vm_storage_borrow_there(eddy_vm *vm, uint8_t device, void *data,
+                                                       int64_t bytes,
+                                                       void (*release)(void *context),
+                                                       void *context, eddy_origin origin,
+                                                       eddy_storage_number *storage);
+
+/* What uses the storage, which is borrowed memory of a device, from now on begins after what `producer` has been given so far: a stream of others, by the driver's
+ * handle. OUT_OF_MEMORY, SHUT_DOWN, DEVICE_LOST, INVALID_ARGUMENT (the driver knows no such stream); the storage is as before then. Never waits. */
+EDDY_MUST_USE eddy_status eddy_vm_storage_follow(eddy_vm *vm, eddy_storage_number storage,
+                                                 uintptr_t producer, eddy_origin origin);
 
 /* Makes a storage with memory of its own, zero-copy ready to be written by the caller at once through *data, before any
  * instruction names it (from_data). Blocks only if memory is short and work in flight may free some; not on the
@@ -256,6 +274,13 @@ void eddy_vm_lend_keep(eddy_vm *vm, eddy_vm_lend *lend);
 void eddy_vm_lend_end(eddy_vm *vm, eddy_vm_lend *lend,
                       bool failed); /* a VM that closes waits for it; one that gave up
                                                                      * waiting keeps it */
+
+/* Where the storage's memory on its device is, for others: it stays there until the storage is freed, also if it is given up. Ordered on `stream` as a read, or as a write if
+ * others may write. Their stream `consumer` (the driver's handle) comes after everything submitted on the storage before, and only the launches of that are waited for; consumer 0: the
+ * thread waits until all of it has run. UNSUPPORTED: the device shares no memory. INVALID_ARGUMENT: the driver knows no such stream. What fails later, the consumer does not see. */
+EDDY_MUST_USE eddy_status eddy_vm_share(eddy_vm *vm, eddy_vm_stream *stream,
+                                        eddy_storage_number storage, bool is_read_only,
+                                        uintptr_t consumer, const eddy_vm_wait *wait, void **data);
 
 /* Calls `callback(context, data, bytes, status)` on the service thread, ordered like an instruction that reads (is_mut:
  * reads and writes) the storage; for a poisoned storage data is NULL and status that of the poison. */

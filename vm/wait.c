@@ -163,7 +163,7 @@ static eddy_status describe_poison(eddy_vm *vm, eddy_poison poison, eddy_error *
     return error->status;
 }
 
-static eddy_status fail_poison(eddy_vm *vm, eddy_poison poison) {
+eddy_status eddy_vm_fail_poison(eddy_vm *vm, eddy_poison poison) {
     eddy_error error;
     describe_poison(vm, poison, &error);
     return eddy_fail_record(&error);
@@ -190,10 +190,8 @@ static void result_from_storage(const eddy_storage *storage, const eddy_wait_arg
         *result->shape = *storage->shared.late_shape;
 }
 
-/* Submits an instruction that finishes a waiter and waits for it. The lock is held on entry and not on return; on OK the
- * waiter is DONE and the caller recycles it. */
-static eddy_status submit_and_wait(eddy_vm *vm, eddy_submission *submission, eddy_waiter *waiter,
-                                   const eddy_vm_wait *wait) {
+eddy_status eddy_vm_submit_and_wait(eddy_vm *vm, eddy_submission *submission, eddy_waiter *waiter,
+                                    const eddy_vm_wait *wait) {
     submission->op = wait->origin.op;
     submission->instruction.view.address = wait->origin.address;
     int64_t deadline_ns = submission->deadline_ns = eddy_clock_deadline(wait->timeout_ns);
@@ -234,8 +232,7 @@ static eddy_waiter *waiter_for(eddy_vm *vm, const eddy_vm_wait *wait) {
     return waiter;
 }
 
-/* Enters the lock for a call that waits in any case; ended by eddy_vm_inside_end. */
-static eddy_status enter_with_waiter(eddy_vm *vm, const eddy_vm_wait *wait, eddy_waiter **waiter) {
+eddy_status eddy_vm_enter_with_waiter(eddy_vm *vm, const eddy_vm_wait *wait, eddy_waiter **waiter) {
     eddy_status status = eddy_vm_enter(vm, wait->origin);
     if (status != EDDY_OK)
         return status;
@@ -279,7 +276,7 @@ static eddy_status wait_on(eddy_vm *vm, eddy_storage_number number, eddy_wait_ar
                         .mentions = &mention},
         .argument_bytes = sizeof(*arguments)};
     eddy_vm_inside_begin(vm);
-    status = submit_and_wait(vm, &submission, waiter, wait);
+    status = eddy_vm_submit_and_wait(vm, &submission, waiter, wait);
     if (status == EDDY_OK) {
         result->poison = waiter->poison;
         if (result->poison == 0 && arguments->bytes > 0)
@@ -314,7 +311,7 @@ eddy_status eddy_vm_wait_storage(eddy_vm *vm, eddy_storage_number number,
     eddy_status status = wait_on(vm, number, &arguments, wait, &result);
     if (status != EDDY_OK)
         return status;
-    return result.poison ? fail_poison(vm, result.poison) : EDDY_OK;
+    return result.poison ? eddy_vm_fail_poison(vm, result.poison) : EDDY_OK;
 }
 
 eddy_status eddy_vm_late_shape(eddy_vm *vm, eddy_storage_number number, const eddy_vm_wait *wait,
@@ -326,7 +323,7 @@ eddy_status eddy_vm_late_shape(eddy_vm *vm, eddy_storage_number number, const ed
     if (status != EDDY_OK)
         return status;
     if (result.poison)
-        return fail_poison(vm, result.poison);
+        return eddy_vm_fail_poison(vm, result.poison);
     *shape = found;
     return EDDY_OK;
 }
@@ -339,7 +336,7 @@ eddy_status eddy_vm_read_small(eddy_vm *vm, eddy_storage_number number, int64_t 
     eddy_status status = wait_on(vm, number, &arguments, wait, &result);
     if (status != EDDY_OK)
         return status;
-    return result.poison ? fail_poison(vm, result.poison) : EDDY_OK;
+    return result.poison ? eddy_vm_fail_poison(vm, result.poison) : EDDY_OK;
 }
 
 eddy_status eddy_vm_poison(eddy_vm *vm, eddy_storage_number number, const eddy_vm_wait *wait,
@@ -359,7 +356,7 @@ eddy_status eddy_vm_event_wait(eddy_vm_event *event, const eddy_vm_wait *wait) {
     if (wait->timeout_ns <= 0)
         return fail_wait(EDDY_TIMED_OUT, wait);
     eddy_waiter *waiter;
-    eddy_status status = enter_with_waiter(vm, wait, &waiter);
+    eddy_status status = eddy_vm_enter_with_waiter(vm, wait, &waiter);
     if (status != EDDY_OK)
         return status;
     eddy_wait_arguments arguments = {.waiter = waiter, .event = event};
@@ -368,7 +365,7 @@ eddy_status eddy_vm_event_wait(eddy_vm_event *event, const eddy_vm_wait *wait) {
         .argument_bytes = sizeof(arguments)};
     /* Owned by the instruction: after a timeout it may outlive the call. */
     eddy_add_relaxed(&event->references, 1);
-    status = submit_and_wait(vm, &submission, waiter, wait);
+    status = eddy_vm_submit_and_wait(vm, &submission, waiter, wait);
     if (status == EDDY_OK)
         eddy_waiter_recycle(&vm->waiters, waiter);
     eddy_vm_inside_end(vm);
@@ -384,7 +381,7 @@ struct eddy_vm_lend {
 eddy_status eddy_vm_lend_begin(eddy_vm *vm, eddy_storage_number number, bool is_mut,
                                const eddy_vm_wait *wait, void **data, eddy_vm_lend **lend) {
     eddy_waiter *waiter;
-    eddy_status status = enter_with_waiter(vm, wait, &waiter);
+    eddy_status status = eddy_vm_enter_with_waiter(vm, wait, &waiter);
     if (status != EDDY_OK)
         return status;
     /* Nothing is in the way: the engine grants it at its next check, which a timeout does not count as a wait. A device copies first. */
@@ -399,11 +396,11 @@ eddy_status eddy_vm_lend_begin(eddy_vm *vm, eddy_storage_number number, bool is_
                         .kind = EDDY_KIND_LEND,
                         .mentions = &mention},
         .argument_bytes = sizeof(arguments)};
-    status = submit_and_wait(vm, &submission, waiter, &patient);
+    status = eddy_vm_submit_and_wait(vm, &submission, waiter, &patient);
     if (status == EDDY_OK) {
         eddy_poison poison = waiter->poison;
         if (poison) {
-            status = fail_poison(vm, poison);
+            status = eddy_vm_fail_poison(vm, poison);
         } else {
             *data = waiter->data;
             *lend = (eddy_vm_lend *)(void *)waiter->lend;
@@ -442,14 +439,14 @@ void eddy_vm_lend_end(eddy_vm *vm, eddy_vm_lend *lend, bool failed) {
 
 static eddy_status wait_for_all(eddy_vm *vm, const eddy_vm_wait *wait) {
     eddy_waiter *waiter;
-    eddy_status status = enter_with_waiter(vm, wait, &waiter);
+    eddy_status status = eddy_vm_enter_with_waiter(vm, wait, &waiter);
     if (status != EDDY_OK)
         return status;
     eddy_waiter_arguments arguments = {waiter};
     eddy_submission submission = {
         .instruction = {.view.arguments = &arguments, .kind = EDDY_KIND_BARRIER},
         .argument_bytes = sizeof(arguments)};
-    status = submit_and_wait(vm, &submission, waiter, wait);
+    status = eddy_vm_submit_and_wait(vm, &submission, waiter, wait);
     if (status == EDDY_OK)
         eddy_waiter_recycle(&vm->waiters, waiter);
     eddy_vm_inside_end(vm);

@@ -1,10 +1,10 @@
 /* The object that a blocked thread waits on: a pooled block with a word.
  *
- *   PENDING --(engine: effects written, exchange acq_rel)--> DONE
+ *   PENDING --(engine, or the launcher of a SHARE: effects written, exchange acq_rel)--> DONE
  *   PENDING --(waiter: timeout, exchange acq_rel)----------> ABANDONED
  *   SLEEPING --(engine: there is work to help with, cas acq_rel)----> PENDING
  *
- * The second of engine and waiter recycles it. */
+ * The second of the two recycles it. */
 #ifndef EDDY_VM_WAITER_H
 #define EDDY_VM_WAITER_H
 
@@ -32,6 +32,7 @@ typedef struct eddy_waiter {
     void *data;
     int64_t bytes;
     struct eddy_node *lend;
+    struct eddy_backend_fence *fence; /* of a SHARE; the waiting thread's then */
     unsigned char value[EDDY_READ_SMALL_BYTES];
 } eddy_waiter;
 
@@ -46,7 +47,7 @@ EDDY_MUST_USE eddy_waiter *eddy_waiter_acquire(eddy_waiter_pool *pool);
 void eddy_waiter_recycle(eddy_waiter_pool *pool, eddy_waiter *waiter);
 void eddy_waiter_pool_fini(eddy_waiter_pool *pool);
 
-/* The engine's side: wakes the thread, or recycles an abandoned waiter (false then). */
+/* The side of who finishes it, once: wakes the thread, or recycles an abandoned waiter (false then). */
 bool eddy_waiter_finish(eddy_waiter_pool *pool, eddy_waiter *waiter);
 
 /* The engine's side: sends a sleeping thread back to helping. The waiter may belong to another wait by now, whose thread then finds

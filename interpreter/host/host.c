@@ -169,34 +169,60 @@ static eddy_tensor *show_strided(eddy_caller *caller, const eddy_borrow *given,
     return view;
 }
 
+/* What is borrowed: a row of elements, which the asked view shows if `is_strided`. */
+typedef struct borrowing {
+    eddy_runtime *runtime;
+    eddy_device device;
+    eddy_layout layout;
+    bool is_strided;
+    eddy_shape whole_shape;
+    int64_t count, bytes;
+} borrowing;
+
+static eddy_status check_borrow(eddy_caller *caller, const eddy_borrow *given, borrowing *as) {
+    eddy_origin origin = given->origin;
+    as->runtime = check_new(caller, origin, given->data, given->shape, given->dtype, given->device,
+                            &as->device, &as->count, &as->bytes);
+    if (!as->runtime)
+        return EDDY_INVALID_ARGUMENT;
+    if (!given->is_there && check_on_host(given->device, &as->device, origin) != EDDY_OK)
+        return EDDY_UNSUPPORTED;
+    as->whole_shape = *given->shape;
+    as->layout = (eddy_layout){.rank = given->shape->rank};
+    if (given->strides) {
+        memcpy(as->layout.dims, given->shape->dims, sizeof(as->layout.dims));
+        memcpy(as->layout.strides, given->strides,
+               (size_t)as->layout.rank * sizeof(*as->layout.strides));
+    }
+    as->is_strided = given->strides && !eddy_layout_is_contiguous(&as->layout);
+    if (as->is_strided) {
+        if (!find_span(&as->layout, eddy_dtype_bytes(given->dtype), &as->count, &as->bytes))
+            return eddy_fail(EDDY_SIZE_OVERFLOW, origin, "the strides reach beyond 63 bits");
+        as->whole_shape = (eddy_shape){1, {as->count}};
+    }
+    if ((uintptr_t)given->data % eddy_dtype_bytes(given->dtype) != 0)
+        return eddy_fail(EDDY_INVALID_ARGUMENT, origin, "data is not aligned for %s",
+                         eddy_dtype_name(given->dtype));
+    return EDDY_OK;
+}
+
+/* On failure the deleter stays the caller's. */
+static eddy_status borrow_storage(const eddy_borrow *given, const borrowing *as, borrowed *borrow,
+                                  eddy_storage_number *storage) {
+    eddy_vm *vm = as->runtime->vm;
+    if (!given->is_there)
+        return eddy_vm_storage_borrow(vm, given->data, as->bytes, end_borrow, borrow, storage);
+    return eddy_vm_storage_borrow_there(vm, eddy_runtime_vm_device(as->runtime, as->device),
+                                        given->data, as->bytes, end_borrow, borrow, given->origin,
+                                        storage);
+}
+
 eddy_tensor *eddy_host_borrow(const eddy_borrow *given) {
     eddy_origin origin = given->origin;
     eddy_caller *caller = eddy_caller_get();
-    eddy_device device;
-    int64_t count, bytes;
-    eddy_runtime *runtime = check_new(caller, origin, given->data, given->shape, given->dtype,
-                                      given->device, &device, &count, &bytes);
-    if (!runtime || check_on_host(given->device, &device, origin) != EDDY_OK)
+    borrowing as;
+    if (check_borrow(caller, given, &as) != EDDY_OK)
         return NULL;
-    eddy_shape whole_shape = *given->shape;
-    eddy_layout layout = {.rank = given->shape->rank};
-    if (given->strides) {
-        memcpy(layout.dims, given->shape->dims, sizeof(layout.dims));
-        memcpy(layout.strides, given->strides, (size_t)layout.rank * sizeof(*layout.strides));
-    }
-    bool is_strided = given->strides && !eddy_layout_is_contiguous(&layout);
-    if (is_strided) {
-        if (!find_span(&layout, eddy_dtype_bytes(given->dtype), &count, &bytes)) {
-            eddy_fail(EDDY_SIZE_OVERFLOW, origin, "the strides reach beyond 63 bits");
-            return NULL;
-        }
-        whole_shape = (eddy_shape){1, {count}};
-    }
-    if ((uintptr_t)given->data % eddy_dtype_bytes(given->dtype) != 0) {
-        eddy_fail(EDDY_INVALID_ARGUMENT, origin, "data is not aligned for %s",
-                  eddy_dtype_name(given->dtype));
-        return NULL;
-    }
     borrowed *borrow = eddy_memory_acquire(sizeof(*borrow), EDDY_MEMORY_HANDLE);
     eddy_tensor *tensor = NULL;
     if (!borrow) {
@@ -204,15 +230,18 @@ eddy_tensor *eddy_host_borrow(const eddy_borrow *given) {
         return NULL;
     }
     *borrow = (borrowed){given->deleter, given->context};
-    tensor = make(caller, runtime, origin, &whole_shape, given->dtype, device, count);
-    if (!tensor)
-        goto fail;
-    if (eddy_vm_storage_borrow(runtime->vm, given->data, bytes, end_borrow, borrow,
-                               &tensor->storage) != EDDY_OK)
+    tensor = make(caller, as.runtime, origin, &as.whole_shape, given->dtype, as.device, as.count);
+    if (!tensor || borrow_storage(given, &as, borrow, &tensor->storage) != EDDY_OK)
         goto fail;
     tensor->link.after = 1;
-    if (is_strided)
-        tensor = show_strided(caller, given, &layout, tensor, borrow);
+    if (given->producer && eddy_vm_storage_follow(as.runtime->vm, tensor->storage, given->producer,
+                                                  origin) != EDDY_OK) {
+        borrow->deleter = NULL; /* the caller keeps the memory */
+        eddy_tensor_drop(tensor);
+        return NULL;
+    }
+    if (as.is_strided)
+        tensor = show_strided(caller, given, &as.layout, tensor, borrow);
     if (tensor)
         eddy_scope_own(caller, tensor);
     return tensor;

@@ -19,6 +19,10 @@ typedef struct eddy_borrow {
     void (*deleter)(void *context); /* or NULL */
     void *context;
     const eddy_device *device; /* or NULL */
+    /* The memory is the device's, which is not the CPU; its elements are there once `producer`, a stream of the driver's by its handle, is through what it was
+     * given so far (0: they are). */
+    bool is_there;
+    uintptr_t producer;
     eddy_origin origin;
 } eddy_borrow;
 

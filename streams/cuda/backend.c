@@ -2,6 +2,7 @@
 #include <kernels/cuda/parameters.h>
 #include <stdio.h>
 #include <streams/cuda/backend.h>
+#include <streams/cuda/foreign.h>
 #include <streams/cuda/launch.h>
 #include <streams/team.h>
 #include <string.h>
@@ -42,6 +43,7 @@ typedef struct cuda_backend {
     shared_memory *shared;          /* const after init */
     eddy_cu_address marks;          /* const after init; the device's */
     eddy_cu_event last;             /* who loses the device; else the thread that makes it */
+    eddy_cuda_fences fences;
     _Atomic uint32_t
         queue_count; /* atomic: who makes a queue (release); `await`, who loses the device (acquire) */
     _Atomic bool is_failing;   /* atomic: seq_cst; set once, by who loses the device */
@@ -63,6 +65,10 @@ const eddy_cuda_device *eddy_cuda_backend_device(const eddy_backend *backend) {
 
 eddy_cu_stream eddy_cuda_backend_stream(const eddy_backend_queue *queue) {
     return queue_of(queue)->stream;
+}
+
+eddy_cuda_fences *eddy_cuda_backend_fences(eddy_backend *backend) {
+    return &backend_of(backend)->fences;
 }
 
 uint64_t *eddy_cuda_backend_marks(const eddy_backend *backend) {
@@ -157,6 +163,40 @@ static eddy_status copy(eddy_backend_queue *queue, void *to, const void *from, i
             : eddy_cuda.copy_on_device(address_of(to), address_of(from), size, stream);
     return eddy_cuda_backend_end(queue->backend, result);
 }
+
+/* ---- fences ---- */
+
+static eddy_status fence_record(eddy_backend_queue *queue, eddy_backend_fence **fence) {
+    eddy_backend *backend = queue->backend;
+    eddy_cuda_fences *fences = eddy_cuda_backend_fences(backend);
+    eddy_backend_fence *made;
+    if (!eddy_cuda_backend_begin(backend))
+        return EDDY_DEVICE_LOST;
+    eddy_cu_result result = eddy_cuda_fence_acquire(fences, &made);
+    if (result == EDDY_CU_OUT_OF_MEMORY)
+        return eddy_cuda_backend_end(backend, 0) == EDDY_OK ? EDDY_OUT_OF_MEMORY : EDDY_DEVICE_LOST;
+    if (result == 0) {
+        result = eddy_cuda.event_record(made->event, queue_of(queue)->stream);
+        if (result == 0)
+            *fence = made;
+        else
+            eddy_cuda_fence_recycle(fences, made);
+    }
+    return eddy_cuda_backend_end(backend, result);
+}
+
+static eddy_status fence_wait(eddy_backend_queue *queue, const eddy_backend_fence *fence) {
+    if (!eddy_cuda_backend_begin(queue->backend))
+        return EDDY_DEVICE_LOST;
+    return eddy_cuda_backend_end(
+        queue->backend, eddy_cuda.stream_wait_event(queue_of(queue)->stream, fence->event, 0));
+}
+
+static void fence_recycle(eddy_backend *backend, eddy_backend_fence *fence) {
+    eddy_cuda_fence_recycle(eddy_cuda_backend_fences(backend), fence);
+}
+
+/* ---- tickets ---- */
 
 static eddy_status skip(eddy_backend_queue *queue, uint64_t ticket) {
     eddy_backend *backend = queue->backend;
@@ -331,6 +371,7 @@ static void destroy(eddy_backend *backend) {
         (void)eddy_cuda.event_destroy(made->shared->queues[q].reached);
         (void)eddy_cuda.stream_destroy(made->shared->queues[q].stream);
     }
+    eddy_cuda_fences_fini(&made->fences);
     if (made->last)
         (void)eddy_cuda.event_destroy(made->last);
     if (made->marks)
@@ -349,6 +390,12 @@ static const eddy_backend_class cuda_class = {
     .skip = skip,
     .mark = mark,
     .await = await,
+    .fence_record = fence_record,
+    .fence_wait = fence_wait,
+    .foreign_record = eddy_cuda_foreign_record,
+    .foreign_wait = eddy_cuda_foreign_wait,
+    .fence_recycle = fence_recycle,
+    .has_memory = eddy_cuda_foreign_memory,
     .memory_acquire = acquire,
     .memory_release = release,
     .destroy = destroy,

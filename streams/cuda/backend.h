@@ -5,6 +5,7 @@
 
 #include <streams/backend.h>
 #include <streams/cuda/device.h>
+#include <streams/cuda/fence.h>
 
 /* OUT_OF_MEMORY, DEVICE_LOST, with a sentence in `why`. */
 EDDY_MUST_USE eddy_status eddy_cuda_backend_create(const eddy_cuda_device *device,
@@ -12,6 +13,7 @@ EDDY_MUST_USE eddy_status eddy_cuda_backend_create(const eddy_cuda_device *devic
 /* Of a backend that eddy_cuda_backend_create has made. */
 const eddy_cuda_device *eddy_cuda_backend_device(const eddy_backend *backend);
 eddy_cu_stream eddy_cuda_backend_stream(const eddy_backend_queue *queue);
+eddy_cuda_fences *eddy_cuda_backend_fences(eddy_backend *backend);
 /* The row of the ticket in the table of marks (kernels/cuda/parameters.h), and the whole table: the device's memory. */
 eddy_cu_address eddy_cuda_backend_mark(const eddy_backend *backend, uint64_t ticket);
 uint64_t *eddy_cuda_backend_marks(const eddy_backend *backend);

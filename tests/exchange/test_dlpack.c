@@ -210,7 +210,7 @@ CASE(foreign_memory_is_shared) {
     cr_assert_eq(eddy_wait(t, EDDY_FOREVER), EDDY_OK);
     cr_assert_eq(f.values[11], 22, "the same memory");
     assert_ends(&f, t);
-    t = eddy_from_dlpack_unversioned(&f.plain);
+    t = eddy_from_dlpack_unversioned(&f.plain, NULL);
     ASSERT_F32(t, 0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22);
     /* A view is still there. */
     eddy_tensor *row = eddy_select(t, 0, 1);
@@ -271,7 +271,8 @@ CASE(what_cannot_be_imported_is_refused_and_stays_the_callers) {
         VERSION,
         READ_ONLY,
         DEVICE,
-        PINNED,
+        NO_GPU,
+        STREAM,
         COMPLEX,
         UNSIGNED,
         LANES,
@@ -292,8 +293,9 @@ CASE(what_cannot_be_imported_is_refused_and_stays_the_callers) {
     } wanted[COUNT] = {
         [VERSION] = {EDDY_UNSUPPORTED, "DLPack 2, not 1"},
         [READ_ONLY] = {EDDY_UNSUPPORTED, "must not be written"},
-        [DEVICE] = {EDDY_UNSUPPORTED, "a device of type 2"},
-        [PINNED] = {EDDY_UNSUPPORTED, "a device of type 3"},
+        [DEVICE] = {EDDY_UNSUPPORTED, "a device of type 4"},
+        [NO_GPU] = {EDDY_UNSUPPORTED, "there is no device cuda:99"},
+        [STREAM] = {EDDY_INVALID_ARGUMENT, "memory of the host has no stream"},
         [COMPLEX] = {EDDY_UNSUPPORTED, "code 5, 64 bits"},
         [UNSIGNED] = {EDDY_UNSUPPORTED, "code 1, 32 bits"},
         [LANES] = {EDDY_UNSUPPORTED, "32 bits, 4 lanes"},
@@ -313,7 +315,10 @@ CASE(what_cannot_be_imported_is_refused_and_stays_the_callers) {
         DLTensor *given = &f.versioned.dl_tensor;
         f.versioned.version.major = i == VERSION ? 2 : 1;
         f.versioned.flags = i == READ_ONLY ? 1 : 0;
-        given->device.device_type = i == DEVICE ? 2 : i == PINNED ? 3 : 1;
+        given->device.device_type = i == DEVICE ? 4 : i == NO_GPU ? 2 : 1;
+        given->device.device_id = i == NO_GPU ? 99 : 0;
+        const eddy_from_dlpack_options *options =
+            i == STREAM ? EDDY_OPTIONS(from_dlpack, .stream = 1) : NULL;
         given->dtype.code = i == COMPLEX ? 5 : i == UNSIGNED ? 1 : 2;
         given->dtype.bits = i == COMPLEX ? 64 : 32;
         given->dtype.lanes = i == LANES ? 4 : 1;
@@ -323,20 +328,20 @@ CASE(what_cannot_be_imported_is_refused_and_stays_the_callers) {
         f.strides[1] = i == STRIDE ? -1 : i == REACH ? INT64_MAX / 2 : 1;
         given->data = i == DATA ? NULL : f.values;
         given->byte_offset = i == ALIGNED ? 2 : 0;
-        cr_assert_null(eddy_from_dlpack(&f.versioned, NULL), "%d", i);
+        cr_assert_null(eddy_from_dlpack(&f.versioned, options), "%d", i);
         eddy_error error;
         cr_assert_eq(eddy_error_take(&error), wanted[i].status, "%d: %s", i, error.message);
         cr_assert_not_null(strstr(error.message, wanted[i].sentence), "%d: %s", i, error.message);
         if (i != VERSION && i != READ_ONLY) {
             f.plain.dl_tensor = *given;
-            cr_assert_null(eddy_from_dlpack_unversioned(&f.plain));
+            cr_assert_null(eddy_from_dlpack_unversioned(&f.plain, options));
             ASSERT_ERROR(wanted[i].status, wanted[i].sentence);
         }
         cr_assert_eq(deleted(&f), 0);
     }
     cr_assert_null(eddy_from_dlpack(NULL, NULL));
     ASSERT_ERROR(EDDY_INVALID_ARGUMENT, "no struct");
-    cr_assert_null(eddy_from_dlpack_unversioned(NULL));
+    cr_assert_null(eddy_from_dlpack_unversioned(NULL, NULL));
     ASSERT_ERROR(EDDY_INVALID_ARGUMENT, "no struct");
     foreign f;
     foreign_init(&f);

@@ -63,7 +63,7 @@ def open_library(path):
     library.eddy_to_dlpack_unversioned.restype = ctypes.c_void_p
     library.eddy_to_dlpack_unversioned.argtypes = [tensor, ctypes.c_void_p]
     library.eddy_from_dlpack_unversioned.restype = tensor
-    library.eddy_from_dlpack_unversioned.argtypes = [ctypes.c_void_p]
+    library.eddy_from_dlpack_unversioned.argtypes = [ctypes.c_void_p, ctypes.c_void_p]
     for name in ("eddy_sync", "eddy_sync_deleters"):
         getattr(library, name).argtypes = [ctypes.c_int64]
     return library
@@ -181,7 +181,7 @@ class SharedMemory(Case):
     def borrow(self, array):
         """A tensor over the array's memory."""
         capsule = array.__dlpack__()
-        tensor = self.library.eddy_from_dlpack_unversioned(python.PyCapsule_GetPointer(capsule, CAPSULE))
+        tensor = self.library.eddy_from_dlpack_unversioned(python.PyCapsule_GetPointer(capsule, CAPSULE), None)
         self.check(tensor)
         python.PyCapsule_SetName(capsule, USED_CAPSULE)
         return ctypes.c_void_p(tensor)
@@ -217,7 +217,7 @@ class SharedMemory(Case):
     def test_negative_strides_are_refused(self):
         capsule = numpy.arange(6.0)[::-1].__dlpack__()
         managed = python.PyCapsule_GetPointer(capsule, CAPSULE)
-        self.assertFalse(self.library.eddy_from_dlpack_unversioned(managed))
+        self.assertFalse(self.library.eddy_from_dlpack_unversioned(managed, None))
         error = Error()
         self.library.eddy_error_take(ctypes.byref(error))
         self.assertIn(b"stride -1", error.message)

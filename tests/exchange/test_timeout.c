@@ -115,7 +115,7 @@ Test(timeout, of_dlpack, .timeout = 120) {
     ASSERT_ERROR(EDDY_TIMED_OUT, "to_dlpack_unversioned");
     let_go(&o);
     eddy_tensor *back = eddy_from_dlpack_unversioned(
-        eddy_to_dlpack_unversioned(o.tensor, EDDY_OPTIONS(to_dlpack, .timeout = LATE)));
+        eddy_to_dlpack_unversioned(o.tensor, EDDY_OPTIONS(to_dlpack, .timeout = LATE)), NULL);
     cr_assert_not_null(back);
     cr_assert_eq(eddy_count_of(back), 6);
 }
