@@ -70,6 +70,12 @@ typedef struct eddy_backend_class {
     eddy_status (*mark)(eddy_backend_queue *queue, uint64_t ticket);
     /* Waits until a ticket completes, or backend->progress rings beyond `seen`: spins for a while, then sleeps. Any thread, one at a time. */
     void (*await)(eddy_backend *backend, uint32_t seen);
+    /* What is launched on the queue from now on begins once *word, in pinned memory, is `value` or more: the host stores (release) growing values, and waits for nothing
+     * that is launched later. */
+    eddy_status (*await_word)(eddy_backend_queue *queue, const _Atomic uint64_t *word,
+                              uint64_t value);
+    /* Stores the value behind everything launched on the queue before, which the host then sees (acquire). */
+    eddy_status (*store_word)(eddy_backend_queue *queue, _Atomic uint64_t *word, uint64_t value);
 
     /* ---- fences; NULL: the device has none, and shares no memory ---- */
     /* A fence behind everything that is launched on the queue so far. OUT_OF_MEMORY: there is none to be had. */
@@ -88,6 +94,10 @@ typedef struct eddy_backend_class {
     bool (*has_memory)(eddy_backend *backend, const void *data, int64_t bytes);
 
     /* ---- memory ---- */
+    /* Memory of the host that the device copies from and to without the help of the launching thread, aligned to 512; NULL: there is none left. The entry is NULL where all
+     * memory of the host will do. Any thread. */
+    void *(*pinned_acquire)(eddy_backend *backend, int64_t bytes);
+    void (*pinned_release)(eddy_backend *backend, void *data, int64_t bytes);
     /* Addresses of the device, aligned to 512; NULL: there are none left. Any thread. */
     void *(*memory_acquire)(eddy_backend *backend, int64_t bytes);
     void (*memory_release)(eddy_backend *backend, void *data, int64_t bytes);

@@ -43,6 +43,7 @@ struct eddy_device_pool {
 #endif
     eddy_lock lock;
     eddy_backend *backend; /* const after init */
+    bool is_pinned;        /* const after init: of the host's memory */
     /* const after init. An entry is read once a ticket of its queue was given, and so after it was written. */
     eddy_backend_queue *const *queues;
     /* All below lock: lock. */
@@ -320,6 +321,20 @@ static bool check_now_locked(eddy_device_pool *pool) {
 
 /* ---- the backend's memory; the lock is not held while the backend is asked, which may wait for the device ---- */
 
+static void *acquire(eddy_device_pool *pool, int64_t bytes) {
+    const eddy_backend_class *class = pool->backend->class;
+    return pool->is_pinned ? class->pinned_acquire(pool->backend, bytes)
+                           : class->memory_acquire(pool->backend, bytes);
+}
+
+static void release(eddy_device_pool *pool, void *data, int64_t bytes) {
+    const eddy_backend_class *class = pool->backend->class;
+    if (pool->is_pinned)
+        class->pinned_release(pool->backend, data, bytes);
+    else
+        class->memory_release(pool->backend, data, bytes);
+}
+
 /* NULL: refused, or above the limit. Otherwise the bytes are passing. */
 static void *ask(eddy_device_pool *pool, int64_t bytes) {
     eddy_lock_acquire(&pool->lock);
@@ -329,7 +344,7 @@ static void *ask(eddy_device_pool *pool, int64_t bytes) {
     eddy_lock_release(&pool->lock);
     if (!is_allowed)
         return NULL;
-    void *data = pool->backend->class->memory_acquire(pool->backend, bytes);
+    void *data = acquire(pool, bytes);
     EDDY_ASSERT((uintptr_t)data % (uintptr_t)GRAIN_BYTES == 0);
     if (!data) {
         eddy_lock_acquire(&pool->lock);
@@ -375,7 +390,7 @@ static int64_t give_chunks_back(eddy_device_pool *pool) {
     while (given) {
         chunk *c = given;
         given = c->next;
-        pool->backend->class->memory_release(pool->backend, c->first.data, c->bytes);
+        release(pool, c->first.data, c->bytes);
         eddy_memory_release(c, sizeof(*c), EDDY_MEMORY_RUNTIME);
     }
     eddy_lock_acquire(&pool->lock);
@@ -432,7 +447,7 @@ static void *take_from_new_chunk(eddy_device_pool *pool, int64_t bytes) {
 }
 
 void *eddy_device_pool_take(eddy_device_pool *pool, int64_t bytes, uint32_t queue) {
-    EDDY_ASSERT(bytes >= 0 && queue < EDDY_BACKEND_QUEUES);
+    EDDY_ASSERT(bytes >= 0 && queue <= EDDY_POOL_HOST);
     if (EDDY_UNLIKELY(bytes > BYTES_MAX))
         return NULL;
     bytes = rounded(bytes > 0 ? bytes : 1, GRAIN_BYTES);
@@ -494,6 +509,15 @@ eddy_device_pool *eddy_device_pool_create(eddy_backend *backend, eddy_backend_qu
     return pool;
 }
 
+eddy_device_pool *eddy_device_pool_create_pinned(eddy_backend *backend,
+                                                 eddy_backend_queue *const *queues,
+                                                 int64_t limit_bytes) {
+    eddy_device_pool *pool = eddy_device_pool_create(backend, queues, limit_bytes);
+    if (pool)
+        pool->is_pinned = true;
+    return pool;
+}
+
 static void release_books(block *node) {
     while (node) {
         block *next = node->higher;
@@ -510,7 +534,7 @@ void eddy_device_pool_destroy(eddy_device_pool *pool) {
         chunk *c = pool->chunks;
         pool->chunks = c->next;
         release_books(c->first.higher);
-        pool->backend->class->memory_release(pool->backend, c->first.data, c->bytes);
+        release(pool, c->first.data, c->bytes);
         eddy_memory_release(c, sizeof(*c), EDDY_MEMORY_RUNTIME);
     }
     eddy_memory_release(pool, sizeof(*pool), EDDY_MEMORY_RUNTIME);

@@ -12,6 +12,9 @@
 #include <streams/backend.h>
 #include <streams/memory_block.h>
 
+/* In place of a queue: who takes writes itself, at once, and gets what all launches are done with. */
+#define EDDY_POOL_HOST EDDY_BACKEND_QUEUES
+
 typedef struct eddy_device_pool eddy_device_pool;
 
 typedef struct eddy_device_pool_statistics {
@@ -28,10 +31,14 @@ typedef struct eddy_device_pool_statistics {
 EDDY_MUST_USE eddy_device_pool *eddy_device_pool_create(eddy_backend *backend,
                                                         eddy_backend_queue *const *queues,
                                                         int64_t limit_bytes);
+/* The same of the host's memory that the backend pins. */
+EDDY_MUST_USE eddy_device_pool *eddy_device_pool_create_pinned(eddy_backend *backend,
+                                                               eddy_backend_queue *const *queues,
+                                                               int64_t limit_bytes);
 /* Gives everything to the backend, also what was not given back; no ticket is open, or the device is lost. NULL is allowed. */
 void eddy_device_pool_destroy(eddy_device_pool *pool);
 
-/* At least `bytes` (0 counts as 1), aligned to 512, for launches in queue number `queue`. Asks the backend for more where nothing fits; where that refuses, or at the
+/* At least `bytes` (0 counts as 1), aligned to 512, for launches in queue number `queue`, or EDDY_POOL_HOST. Asks the backend for more where nothing fits; where that refuses, or at the
  * limit, gives back what is free and whole, and asks again. NULL: there is no memory, of the device or for a book; what was given with tickets may come to fit later. */
 EDDY_MUST_USE void *eddy_device_pool_take(eddy_device_pool *pool, int64_t bytes, uint32_t queue);
 

@@ -1,6 +1,6 @@
 /* Copies between devices and the host: calls of the VM's own. */
 #include <stdio.h>
-#include <vm/device.h>
+#include <vm/device_copy.h>
 #include <vm/release.h>
 #include <vm/submit.h>
 
@@ -14,9 +14,9 @@ static void launch_copy(eddy_vm_device *device, const eddy_vm_run *run,
     const copy_arguments *arguments = run->instruction->arguments;
     if (launch->source_count > 0)
         (void)device->backend->class->look(launch);
-    (void)device->backend->class->copy(
-        launch->queue, run->data[1], (const char *)run->data[0] + arguments->offset_bytes,
-        arguments->bytes, (eddy_copy_direction)arguments->direction);
+    eddy_device_copy(device, launch->queue, launch->ticket, run->data[1],
+                     (const char *)run->data[0] + arguments->offset_bytes, arguments->bytes,
+                     (eddy_copy_direction)arguments->direction);
 }
 
 static const char *name_copy(const eddy_vm_instruction *instruction) {

@@ -1,8 +1,10 @@
 /* Devices: tickets, wait lists, the launcher and the reaper (DEVICES.md). */
 #include <base/status.h>
 #include <streams/launcher.h>
+#include <streams/staging.h>
 #include <string.h>
 #include <vm/device.h>
+#include <vm/device_copy.h>
 #include <vm/engine.h>
 #include <vm/graph.h>
 #include <vm/instruction_kinds.h>
@@ -306,6 +308,9 @@ static eddy_node *take_complete(eddy_vm_device *device, eddy_device_queue *queue
 
 static bool reap(eddy_vm_device *device) {
     bool has_any = false;
+    /* Before the memory of its copies goes. */
+    if (EDDY_UNLIKELY(eddy_load_acquire(&device->backend->is_lost)))
+        eddy_staging_stop(device->staging);
     uint32_t count = eddy_load_acquire(&device->queue_count);
     for (uint32_t q = 0; q < count; q++) {
         eddy_node *node = take_complete(device, &device->queues[q]);
@@ -495,12 +500,24 @@ static void device_free(eddy_vm_device *device) {
     }
     if (device->launcher)
         device->launcher->class->destroy(device->launcher);
-    if (device->pool)
-        eddy_device_pool_destroy(device->pool);
+    eddy_staging_destroy(device->staging);
+    eddy_device_pool_destroy(device->pinned);
+    eddy_device_pool_destroy(device->pool);
     eddy_vm_stream_release(device->compute);
     eddy_vm_stream_release(device->to_host);
     eddy_vm_stream_release(device->to_device);
     eddy_memory_release(device, sizeof(*device), EDDY_MEMORY_RUNTIME);
+}
+
+/* Pinned memory, and the thread that copies by way of it. */
+static bool prepare_copies(eddy_vm_device *made) {
+    if (!made->backend->class->pinned_acquire)
+        return true;
+    made->pinned = eddy_device_pool_create_pinned(made->backend, made->unders, EDDY_PINNED_BYTES);
+    if (!made->pinned || made->vm->is_one_thread)
+        return made->pinned != NULL;
+    made->staging = eddy_staging_create(made->backend);
+    return made->staging != NULL;
 }
 
 /* Without its threads; NULL where there is no memory. */
@@ -518,6 +535,10 @@ static eddy_vm_device *device_create(eddy_vm *vm, eddy_backend *backend, int64_t
     }
     made->pool = eddy_device_pool_create(backend, made->unders, limit_bytes);
     made->launcher = made->pool ? eddy_launcher_create(!vm->is_one_thread) : NULL;
+    if (made->launcher && !prepare_copies(made)) {
+        device_free(made);
+        return NULL;
+    }
     if (made->launcher && !vm->is_one_thread)
         made->has_reaper =
             eddy_thread_create(&made->reaper, "eddy-reaper", reaper_main, made) == EDDY_OK;
@@ -577,10 +598,15 @@ eddy_status eddy_vm_device_add(eddy_vm *vm, eddy_backend *backend, int64_t limit
                      EDDY_VM_DEVICES - 1);
 }
 
+int64_t eddy_device_trim(eddy_vm_device *device) {
+    return eddy_device_pool_trim(device->pool) +
+           (device->pinned ? eddy_device_pool_trim(device->pinned) : 0);
+}
+
 int64_t eddy_device_trim_all(eddy_vm *vm) {
     int64_t bytes = 0;
     for (uint32_t i = 1; i < eddy_load_acquire(&vm->device_count); i++)
-        bytes += eddy_device_pool_trim(vm->devices[i]->pool);
+        bytes += eddy_device_trim(vm->devices[i]);
     return bytes;
 }
 
@@ -589,6 +615,7 @@ bool eddy_device_halt_all(eddy_vm *vm, int64_t deadline_ns) {
     for (uint32_t i = 1; i < eddy_load_acquire(&vm->device_count); i++) {
         eddy_backend *backend = vm->devices[i]->backend;
         is_still &= !backend->class->halt || backend->class->halt(backend, deadline_ns);
+        eddy_staging_stop(vm->devices[i]->staging);
     }
     return is_still;
 }

@@ -44,6 +44,10 @@ typedef struct eddy_vm_device {
     eddy_backend *backend;     /* const */
     eddy_device_pool *pool;    /* const */
     eddy_work_queue *launcher; /* const */
+    /* const: memory of the host that is pinned for copies, and what copies by way of it; NULL where any memory will do */
+    eddy_device_pool *pinned;
+    struct eddy_staging *staging;
+    bool has_said_unpinned; /* launcher only */
     eddy_thread reaper;
     bool has_reaper;        /* const after init */
     _Atomic bool is_ending; /* atomic: release; seen after the backend's doorbell has rung */
@@ -92,7 +96,8 @@ void eddy_device_source_ended(eddy_node *node);
  * there is more to do. Engine only. */
 bool eddy_device_attend(eddy_vm *vm, bool has_moved);
 
-/* Gives cached memory back to the backends; returns bytes. Any thread, while the VM cannot close. */
+/* Gives cached memory of a device, and what is pinned for it, back to the backend; returns bytes. Any thread, while the VM cannot close. */
+int64_t eddy_device_trim(eddy_vm_device *device);
 int64_t eddy_device_trim_all(eddy_vm *vm);
 /* At exit: the devices begin no function of the host any more, and none runs; false if one still does at the deadline. */
 bool eddy_device_halt_all(eddy_vm *vm, int64_t deadline_ns);

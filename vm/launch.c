@@ -1,6 +1,7 @@
 #include <base/status.h>
 #include <base/trace.h>
 #include <string.h>
+#include <vm/device_copy.h>
 #include <vm/device_run.h>
 #include <vm/errors.h>
 #include <vm/execute.h>
@@ -133,10 +134,7 @@ static counted counted_of(const eddy_node *node) {
 }
 
 static void *acquire_staging(eddy_vm_device *device, eddy_node *node, int64_t bytes) {
-    eddy_blocks_cache cache;
-    eddy_blocks_cache_init(&cache, &device->vm->tensors);
-    node->staging = eddy_blocks_acquire(&cache, bytes);
-    eddy_blocks_cache_fini(&cache);
+    node->staging = eddy_device_copy_acquire(device, bytes, &node->is_staging_pinned);
     node->staging_bytes = bytes;
     return node->staging;
 }
@@ -299,18 +297,25 @@ static void staged_part(const eddy_vm *vm, const eddy_node *node, char **data, i
     }
 }
 
+static void copy_staged(eddy_vm_device *device, const eddy_node *node, void *to, const void *from,
+                        int64_t bytes, eddy_copy_direction direction) {
+    eddy_backend_queue *queue = node->queue->under;
+    if (node->is_staging_pinned)
+        (void)device->backend->class->copy(queue, to, from, bytes, direction);
+    else
+        eddy_device_copy(device, queue, node->ticket, to, from, bytes, direction);
+}
+
 static bool launch_staging(eddy_vm_device *device, eddy_node *node) {
     char *data;
     int64_t bytes;
     staged_part(device->vm, node, &data, &bytes);
-    eddy_backend_queue *queue = node->queue->under;
-    if (node->phase == EDDY_STAGING_STORES) {
-        (void)device->backend->class->copy(queue, data, node->staging, bytes, EDDY_COPY_TO_DEVICE);
-        return true;
-    }
-    if (!acquire_staging(device, node, bytes))
+    if (node->phase == EDDY_STAGING_STORES)
+        copy_staged(device, node, data, node->staging, bytes, EDDY_COPY_TO_DEVICE);
+    else if (acquire_staging(device, node, bytes))
+        copy_staged(device, node, node->staging, data, bytes, EDDY_COPY_TO_HOST);
+    else
         return false;
-    (void)device->backend->class->copy(queue, node->staging, data, bytes, EDDY_COPY_TO_HOST);
     return true;
 }
 
@@ -367,8 +372,18 @@ static void end_call(eddy_vm_device *device, const eddy_instruction *instruction
         eddy_vm_execute_end(vm, instruction, error);
 }
 
+/* Of a late call its own, which has no storage there yet. */
+static eddy_vm_device *staging_device(eddy_vm *vm, const eddy_node *node) {
+    if (node->stream->device)
+        return node->stream->device;
+    eddy_storage_number first = eddy_mention_number(node->instruction.mentions[0]);
+    return vm->devices[eddy_vm_storage(vm, first)->shared.device];
+}
+
 void eddy_launch_unstage(eddy_vm *vm, eddy_node *node) {
-    if (node->staging)
+    if (node->staging && node->is_staging_pinned)
+        eddy_device_pool_give(staging_device(vm, node)->pinned, node->staging, 0, 0);
+    else if (node->staging)
         eddy_blocks_release(&vm->engine.cache, node->staging, node->staging_bytes);
     node->staging = NULL;
     node->phase = EDDY_STAGING_NONE;

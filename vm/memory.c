@@ -1,4 +1,5 @@
 /* Memory of one device of a VM, as callers see it. */
+#include <streams/staging.h>
 #include <vm/device.h>
 #include <vm/submit.h>
 #include <vm/vm.h>
@@ -13,6 +14,21 @@ static bool enter(eddy_vm *vm) {
     return true;
 }
 
+static int64_t pinned_bytes(const eddy_vm_device *device) {
+    int64_t bytes =
+        device->pinned ? eddy_device_pool_statistics_read(device->pinned).held_bytes : 0;
+    return device->staging ? bytes + eddy_staging_bytes(device->staging) : bytes;
+}
+
+static eddy_vm_memory read_device(const eddy_vm_device *device) {
+    eddy_device_pool_statistics read = eddy_device_pool_statistics_read(device->pool);
+    return (eddy_vm_memory){.live_bytes = read.live_bytes,
+                            .peak_bytes = read.peak_bytes,
+                            .cached_bytes = read.cached_bytes,
+                            .limit_bytes = read.limit_bytes,
+                            .staging_bytes = pinned_bytes(device)};
+}
+
 eddy_vm_memory eddy_vm_memory_read(eddy_vm *vm, uint8_t device) {
     eddy_vm_memory memory = {0};
     if (!enter(vm))
@@ -23,10 +39,7 @@ eddy_vm_memory eddy_vm_memory_read(eddy_vm *vm, uint8_t device) {
                                   .cached_bytes = eddy_blocks_pool_cached_bytes(&vm->tensors),
                                   .limit_bytes = eddy_memory_limit()};
     } else {
-        eddy_device_pool_statistics read =
-            eddy_device_pool_statistics_read(vm->devices[device]->pool);
-        memory =
-            (eddy_vm_memory){read.live_bytes, read.peak_bytes, read.cached_bytes, read.limit_bytes};
+        memory = read_device(vm->devices[device]);
     }
     eddy_vm_inside_end(vm);
     return memory;
@@ -35,8 +48,8 @@ eddy_vm_memory eddy_vm_memory_read(eddy_vm *vm, uint8_t device) {
 int64_t eddy_vm_memory_trim(eddy_vm *vm, uint8_t device) {
     if (!enter(vm))
         return 0;
-    int64_t bytes = device == 0 ? eddy_blocks_pool_trim(&vm->tensors)
-                                : eddy_device_pool_trim(vm->devices[device]->pool);
+    int64_t bytes =
+        device == 0 ? eddy_blocks_pool_trim(&vm->tensors) : eddy_device_trim(vm->devices[device]);
     eddy_vm_inside_end(vm);
     return bytes;
 }

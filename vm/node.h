@@ -116,7 +116,8 @@ typedef struct eddy_node {
     void *staging;
     eddy_poison staging_poison; /* of a copy that has failed */
     int64_t staging_bytes;
-    void *workspace; /* of a late call's two launches, and of a program's rounds */
+    bool is_staging_pinned; /* a block of the device's pinned pool, else of the VM's */
+    void *workspace;        /* of a late call's two launches, and of a program's rounds */
     eddy_use *uses;
     eddy_use inline_uses[EDDY_NODE_USES];
     /* Uses of other nodes that wait for this one's writes, in the order of their instructions, which become ready in it. */

@@ -387,6 +387,7 @@ int64_t eddy_vm_trim(eddy_vm *vm);
 
 typedef struct eddy_vm_memory {
     int64_t live_bytes, peak_bytes, cached_bytes, limit_bytes;
+    int64_t staging_bytes; /* of the host's, pinned for copies; of the host 0 */
 } eddy_vm_memory;
 
 /* Of a closed VM, or in a forked child: zeros, and nothing is done. Any thread. */

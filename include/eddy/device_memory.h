@@ -25,6 +25,8 @@ typedef struct eddy_device_memory {
     int64_t cached_bytes; /* kept for others */
     int64_t
         limit_bytes; /* live and cached bytes together, at most; of the CPU those of tensors and workspaces of the whole process */
+    int64_t
+        staging_bytes; /* of the host's memory, pinned for copies from and to the device; in none of the others */
 } eddy_device_memory;
 
 /* Each number is exact, but they are not read at one moment. INVALID_ARGUMENT (memory is NULL). */
@@ -35,7 +37,7 @@ EDDY_API eddy_status eddy_device_memory_read(eddy_device device, eddy_device_mem
  * OUT_OF_MEMORY. The CPU's limit holds for all runtimes of the process. INVALID_ARGUMENT (bytes is negative). */
 EDDY_API eddy_status eddy_device_memory_limit_set(eddy_device device, int64_t bytes);
 
-/* Gives back what is kept on the device; returns the bytes, 0 also on failure. eddy_trim does so for all devices of the runtime. */
+/* Gives back what is kept on the device and pinned for it; returns the bytes, 0 also on failure. eddy_trim does so for all devices of the runtime. */
 EDDY_API int64_t eddy_device_memory_trim(eddy_device device);
 
 /* Writes what eddy_device_memory_read says, and the blocks, as JSON (docs/devices.md) to a file, which is replaced as a whole or stays: of a device all blocks, of the CPU those

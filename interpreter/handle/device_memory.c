@@ -29,7 +29,8 @@ eddy_status eddy_device_memory_read(eddy_device device, eddy_device_memory *memo
                                .live_bytes = read.live_bytes,
                                .peak_bytes = read.peak_bytes,
                                .cached_bytes = read.cached_bytes,
-                               .limit_bytes = read.limit_bytes};
+                               .limit_bytes = read.limit_bytes,
+                               .staging_bytes = read.staging_bytes};
     size_t bytes = memory->size > 0 && memory->size < sizeof(full) ? memory->size : sizeof(full);
     memcpy(memory, &full, bytes);
     return EDDY_OK;

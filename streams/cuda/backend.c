@@ -221,6 +221,24 @@ static eddy_status mark(eddy_backend_queue *queue, uint64_t ticket) {
     return status;
 }
 
+static eddy_status await_word(eddy_backend_queue *queue, const _Atomic uint64_t *word,
+                              uint64_t value) {
+    if (!eddy_cuda_backend_begin(queue->backend))
+        return EDDY_DEVICE_LOST;
+    return eddy_cuda_backend_end(queue->backend,
+                                 eddy_cuda.stream_await(queue_of(queue)->stream,
+                                                        address_of((const void *)word), value,
+                                                        EDDY_CU_AWAIT_AT_LEAST));
+}
+
+static eddy_status store_word(eddy_backend_queue *queue, _Atomic uint64_t *word, uint64_t value) {
+    if (!eddy_cuda_backend_begin(queue->backend))
+        return EDDY_DEVICE_LOST;
+    return eddy_cuda_backend_end(
+        queue->backend,
+        eddy_cuda.stream_write(queue_of(queue)->stream, address_of((const void *)word), value, 0));
+}
+
 /* ---- waiting ---- */
 
 /* Whether something was completed since it was called last. */
@@ -332,6 +350,26 @@ static void release(eddy_backend *backend, void *data, int64_t bytes) {
         (void)eddy_cuda.memory_release(address_of(data));
 }
 
+/* The driver aligns it to pages. */
+static void *pinned_acquire(eddy_backend *backend, int64_t bytes) {
+    void *memory = NULL;
+    if (eddy_load_acquire(&backend->is_lost))
+        return NULL;
+    eddy_cu_result result = eddy_cuda_device_enter(backend_of(backend)->device);
+    if (result == 0)
+        result = eddy_cuda.host_acquire(&memory, (size_t)bytes,
+                                        EDDY_CU_HOST_PORTABLE | EDDY_CU_HOST_MAPPED);
+    if (result == EDDY_CU_OUT_OF_MEMORY)
+        return NULL;
+    return check(backend, result) == EDDY_OK ? memory : NULL;
+}
+
+static void pinned_release(eddy_backend *backend, void *data, int64_t bytes) {
+    (void)bytes;
+    if (eddy_cuda_device_enter(backend_of(backend)->device) == 0)
+        (void)eddy_cuda.host_release(data);
+}
+
 /* ---- life ---- */
 
 /* The driver's numbers fall as the priority grows. */
@@ -390,6 +428,10 @@ static const eddy_backend_class cuda_class = {
     .skip = skip,
     .mark = mark,
     .await = await,
+    .await_word = await_word,
+    .store_word = store_word,
+    .pinned_acquire = pinned_acquire,
+    .pinned_release = pinned_release,
     .fence_record = fence_record,
     .fence_wait = fence_wait,
     .foreign_record = eddy_cuda_foreign_record,

@@ -1,0 +1,230 @@
+/* Copies between the host and CUDA devices by every public way, in sizes around those where the way changes. On the fake driver, which knows what is pinned and counts what would hold
+ * the launching thread up. */
+#include <base/atomic.h>
+#include <criterion/criterion.h>
+#include <dlfcn.h>
+#include <eddy/eddy.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <tests/fake_cuda/findings.h>
+
+#define KB ((int64_t)1024)
+#define MB (1024 * KB)
+
+/* Of elements of a byte: none, a short copy, a whole block, one chunk, several, more than a ring has, and what is no multiple of anything. */
+static const int64_t sizes[] = {0,      1,          511,        64 * KB,     64 * KB + 1, 256 * KB,
+                                1 * MB, 1 * MB + 1, 2 * MB + 7, 8 * MB + 13, 21 * MB + 5};
+#define SIZES (sizeof(sizes) / sizeof(*sizes))
+#define MOST (21 * MB + 5)
+
+static unsigned char here[MOST], back[MOST];
+
+/* Elements that tell their places apart. */
+static void fill(int64_t count, unsigned salt) {
+    for (int64_t i = 0; i < count; i++)
+        here[i] = (unsigned char)((uint64_t)(i + 1) * 2654435761u >> 13 ^ salt);
+}
+
+static eddy_tensor *there(int64_t count, unsigned salt) {
+    fill(count, salt);
+    return eddy_from_data(here, EDDY_SHAPE(count), EDDY_U8,
+                          EDDY_OPTIONS(from_data, .device = EDDY_CUDA(0)));
+}
+
+static long holding_copies(void) {
+    long (*count)(void);
+    *(void **)&count = dlsym(dlopen("libcuda.so.1", RTLD_NOW), "fake_cuda_holding_copies");
+    return count ? count() : 0; /* a GPU's driver does not tell */
+}
+
+static void expect_same(int64_t count) {
+    cr_assert_eq(memcmp(here, back, (size_t)count), 0, "%lld bytes", (long long)count);
+}
+
+static void expect_nobody_held(void) {
+    cr_assert_eq(eddy_sync(EDDY_FOREVER), EDDY_OK);
+    cr_assert_eq(holding_copies(), 0);
+    cr_assert_eq(fake_cuda_findings_so_far(), 0);
+}
+
+Test(cuda_copies, what_goes_there_comes_back) {
+    for (size_t i = 0; i < SIZES; i++) {
+        eddy_scope *scope = eddy_scope_begin();
+        eddy_tensor *t = there(sizes[i], (unsigned)i);
+        memset(back, 0, (size_t)sizes[i]);
+        cr_assert_eq(eddy_read(t, back, (size_t)sizes[i], NULL), EDDY_OK);
+        expect_same(sizes[i]);
+        eddy_scope_end(scope);
+    }
+    expect_nobody_held();
+}
+
+Test(cuda_copies, to_device_and_back_is_the_same) {
+    for (size_t i = 0; i < SIZES; i++) {
+        eddy_scope *scope = eddy_scope_begin();
+        fill(sizes[i], (unsigned)i);
+        eddy_tensor *cpu = eddy_from_data(here, EDDY_SHAPE(sizes[i]), EDDY_U8, NULL);
+        eddy_tensor *gpu = eddy_to_device(cpu, EDDY_CUDA(1));
+        eddy_tensor *home = eddy_to_device(gpu, EDDY_CPU);
+        cr_assert_eq(eddy_read(home, back, (size_t)sizes[i], NULL), EDDY_OK);
+        expect_same(sizes[i]);
+        eddy_scope_end(scope);
+    }
+    expect_nobody_held();
+}
+
+Test(cuda_copies, maps_are_written_back) {
+    for (size_t i = 1; i < SIZES; i++) {
+        eddy_scope *scope = eddy_scope_begin();
+        eddy_tensor *t = there(sizes[i], (unsigned)i);
+        unsigned char *lent = eddy_map(t, EDDY_READ | EDDY_WRITE, EDDY_FOREVER);
+        cr_assert_eq(memcmp(lent, here, (size_t)sizes[i]), 0);
+        fill(sizes[i], (unsigned)i + 99);
+        memcpy(lent, here, (size_t)sizes[i]);
+        cr_assert_eq(eddy_unmap(t), EDDY_OK);
+        cr_assert_eq(eddy_read(t, back, (size_t)sizes[i], NULL), EDDY_OK);
+        expect_same(sizes[i]);
+        eddy_scope_end(scope);
+    }
+    expect_nobody_held();
+}
+
+/* Many at once, both ways, of all sizes: rings are used again before the last copy is over, and in both directions. */
+Test(cuda_copies, many_are_under_way_at_once) {
+    enum { ROUNDS = 3 };
+    eddy_tensor *gpu[ROUNDS * SIZES], *home[ROUNDS * SIZES];
+    eddy_scope *scope = eddy_scope_begin();
+    for (size_t i = 0; i < ROUNDS * SIZES; i++)
+        gpu[i] = there(sizes[i * 7 % SIZES], (unsigned)i);
+    for (size_t i = 0; i < ROUNDS * SIZES; i++)
+        home[i] = eddy_to_device(eddy_bitwise_not(gpu[i]), EDDY_CPU);
+    for (size_t i = ROUNDS * SIZES; i-- > 0;) {
+        int64_t count = sizes[i * 7 % SIZES];
+        fill(count, (unsigned)i);
+        for (int64_t k = 0; k < count; k++)
+            here[k] = (unsigned char)~here[k];
+        cr_assert_eq(eddy_read(home[i], back, (size_t)count, NULL), EDDY_OK);
+        expect_same(count);
+    }
+    eddy_scope_end(scope);
+    expect_nobody_held();
+}
+
+/* ---- memory ---- */
+
+static eddy_device_memory memory_of(eddy_device device) {
+    eddy_device_memory memory = {.size = sizeof(memory)};
+    cr_assert_eq(eddy_device_memory_read(device, &memory), EDDY_OK);
+    return memory;
+}
+
+Test(cuda_copies, pinned_memory_is_bounded_counted_and_trimmed) {
+    eddy_scope *scope = eddy_scope_begin();
+    eddy_tensor *lent[80];
+    for (int i = 0; i < 80; i++) {
+        lent[i] = there(1 * MB, (unsigned)i);
+        cr_assert_not_null(eddy_map(lent[i], EDDY_READ, EDDY_FOREVER));
+    }
+    cr_assert_gt(memory_of(EDDY_CUDA(0)).staging_bytes, 32 * MB);
+    cr_assert_leq(memory_of(EDDY_CUDA(0)).staging_bytes, 64 * MB + 2 * 9 * MB);
+    cr_assert_eq(memory_of(EDDY_CPU).staging_bytes, 0);
+    for (int i = 0; i < 80; i++)
+        cr_assert_eq(eddy_unmap(lent[i]), EDDY_OK);
+    eddy_scope_end(scope);
+    cr_assert_eq(eddy_sync(EDDY_FOREVER), EDDY_OK);
+    int64_t before = memory_of(EDDY_CUDA(0)).staging_bytes;
+    cr_assert_geq(eddy_device_memory_trim(EDDY_CUDA(0)), 32 * MB);
+    cr_assert_lt(memory_of(EDDY_CUDA(0)).staging_bytes, before - 32 * MB);
+    expect_nobody_held();
+}
+
+static _Atomic int lines;
+
+static void note_line(void *context, const char *line) {
+    (void)context;
+    if (strstr(line, "no pinned memory"))
+        lines++;
+}
+
+/* Then the driver stages, and the log says so, once. */
+Test(cuda_copies, without_pinned_memory_they_are_made_all_the_same) {
+    setenv("FAKE_CUDA_PINNED", "1000000", 1); /* what the backend itself takes fits in */
+    eddy_log_set(note_line, NULL);
+    eddy_scope *scope = eddy_scope_begin();
+    for (size_t i = 0; i < SIZES; i++) {
+        eddy_tensor *t = there(sizes[i], (unsigned)i);
+        cr_assert_eq(eddy_read(t, back, (size_t)sizes[i], NULL), EDDY_OK);
+        expect_same(sizes[i]);
+    }
+    eddy_scope_end(scope);
+    cr_assert_eq(eddy_sync(EDDY_FOREVER), EDDY_OK);
+    cr_assert_gt(holding_copies(), 0);
+    cr_assert_eq(lines, 1);
+    cr_assert_eq(fake_cuda_findings_so_far(), 0);
+}
+
+/* ---- ends ---- */
+
+static void note_read(void *context, const void *data, int64_t bytes, const eddy_error *error) {
+    cr_assert(!error && bytes == 8 * MB + 13);
+    *(bool *)context = memcmp(data, here, (size_t)bytes) == 0;
+}
+
+Test(cuda_copies, a_runtime_ends_after_its_copies) {
+    bool was_same = false;
+    eddy_tensor *t = there(8 * MB + 13, 1);
+    cr_assert_eq(eddy_read_async(t, note_read, &was_same), EDDY_OK);
+    eddy_tensor *home = eddy_to_device(t, EDDY_CPU);
+    cr_assert_eq(eddy_runtime_shutdown(eddy_runtime_current(), EDDY_FOREVER), EDDY_OK);
+    cr_assert(was_same);
+    eddy_release(&home);
+    eddy_release(&t);
+    cr_assert_eq(holding_copies(), 0);
+    cr_assert_eq(fake_cuda_findings_so_far(), 0);
+}
+
+/* In the midst of a copy, in a call of the driver or in what it runs: all waits end, and the memory of both sides can go. */
+static void lose(const char *variable, const char *value) {
+    setenv(variable, value, 1);
+    eddy_scope *scope = eddy_scope_begin();
+    for (int i = 0; i < 4; i++) {
+        eddy_tensor *t = there(21 * MB + 5, (unsigned)i);
+        eddy_tensor *home = t ? eddy_to_device(t, EDDY_CPU) : NULL;
+        if (t)
+            (void)eddy_read(t, back, (size_t)(21 * MB + 5), NULL);
+        if (home)
+            (void)eddy_wait(home, EDDY_FOREVER);
+    }
+    eddy_error error = {0};
+    cr_assert_eq(eddy_error_take(&error), EDDY_DEVICE_LOST, "%s", error.message);
+    eddy_scope_end(scope);
+    eddy_sync(EDDY_FOREVER);
+    eddy_error_take(NULL);
+    cr_assert_eq(eddy_live_count(), 0);
+}
+
+Test(cuda_copies, a_device_is_lost_at_the_first_chunk) {
+    lose("FAKE_CUDA_FAIL_ENTRY", "cuMemcpyHtoDAsync_v2:1");
+}
+
+Test(cuda_copies, a_device_is_lost_between_two_chunks) {
+    lose("FAKE_CUDA_FAIL_ENTRY",
+         "cuMemcpyHtoDAsync_v2:7:1"); /* INVALID_VALUE: the driver goes on */
+}
+
+Test(cuda_copies, a_device_is_lost_at_a_wait) {
+    lose("FAKE_CUDA_FAIL_ENTRY", "cuStreamWaitValue64_v2:9:1");
+}
+
+Test(cuda_copies, a_device_is_lost_on_the_way_back) {
+    lose("FAKE_CUDA_FAIL_ENTRY", "cuMemcpyDtoHAsync_v2:3:1");
+}
+
+Test(cuda_copies, a_device_is_lost_by_what_it_runs) {
+    lose("FAKE_CUDA_FAIL_RUN", "20");
+}
+
+Test(cuda_copies, a_device_is_lost_by_what_it_runs_on_the_way_back) {
+    lose("FAKE_CUDA_FAIL_RUN", "40");
+}
