@@ -1,10 +1,9 @@
 #include <streams/cuda/compiler.h>
 
 #include <base/memory.h>
-#include <dlfcn.h>
 #include <stdbool.h>
 #include <stdio.h>
-#include <streams/cuda/driver.h>
+#include <streams/cuda/library.h>
 #include <streams/cuda/nvrtc.h>
 #include <string.h>
 
@@ -28,15 +27,8 @@ static struct {
 /* ---- opening ---- */
 
 static bool open_library(void) {
-    void *library = dlopen(EDDY_CUDA_NVRTC_LIBRARY, RTLD_NOW | RTLD_LOCAL);
-    if (!library) {
-        snprintf(opened.why, sizeof(opened.why), "there is no compiler of NVIDIA's (%s)",
-                 EDDY_CUDA_NVRTC_LIBRARY);
-        return false;
-    }
-    if (eddy_cuda_entries_find(library, EDDY_CUDA_NVRTC_LIBRARY, entries,
-                               sizeof(entries) / sizeof(*entries), &nvrtc, opened.why,
-                               sizeof(opened.why)) != EDDY_OK)
+    if (eddy_cuda_library_open(EDDY_CUDA_NVRTC_LIBRARY, entries, sizeof(entries) / sizeof(*entries),
+                               &nvrtc, opened.why, sizeof(opened.why)) != EDDY_OK)
         return false;
     if (nvrtc.version(&opened.major, &opened.minor) == 0)
         return true;

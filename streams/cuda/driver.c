@@ -1,7 +1,6 @@
-#include <dlfcn.h>
 #include <stdio.h>
 #include <streams/cuda/driver.h>
-#include <string.h>
+#include <streams/cuda/library.h>
 
 eddy_cuda_driver eddy_cuda;
 
@@ -14,19 +13,6 @@ static const eddy_cuda_entry entries[] = {
 #undef ENTRY_ROW
 };
 
-eddy_status eddy_cuda_entries_find(void *library, const char *name, const eddy_cuda_entry *rows,
-                                   size_t count, void *table, char *why, size_t size) {
-    for (size_t i = 0; i < count; i++) {
-        void *symbol = dlsym(library, rows[i].symbol);
-        if (!symbol) {
-            snprintf(why, size, "%s has no %s", name, rows[i].symbol);
-            return EDDY_UNSUPPORTED;
-        }
-        memcpy((char *)table + rows[i].offset, &symbol, sizeof(symbol));
-    }
-    return EDDY_OK;
-}
-
 eddy_status eddy_cuda_explain(eddy_cu_result result, char *why, size_t size) {
     const char *name = NULL;
     if (eddy_cuda.error_name(result, &name) != 0 || !name)
@@ -36,13 +22,8 @@ eddy_status eddy_cuda_explain(eddy_cu_result result, char *why, size_t size) {
 }
 
 eddy_status eddy_cuda_driver_open(char *why, size_t size) {
-    void *library = dlopen(EDDY_CUDA_DRIVER_LIBRARY, RTLD_NOW | RTLD_LOCAL);
-    if (!library) {
-        snprintf(why, size, "there is no driver of NVIDIA's (%s)", EDDY_CUDA_DRIVER_LIBRARY);
-        return EDDY_UNSUPPORTED;
-    }
     eddy_status status =
-        eddy_cuda_entries_find(library, EDDY_CUDA_DRIVER_LIBRARY, entries,
+        eddy_cuda_library_open(EDDY_CUDA_DRIVER_LIBRARY, entries,
                                sizeof(entries) / sizeof(*entries), &eddy_cuda, why, size);
     if (status != EDDY_OK)
         return status;

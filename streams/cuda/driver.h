@@ -120,16 +120,6 @@ typedef struct eddy_cuda_driver {
 /* Const once eddy_cuda_driver_open has returned OK. */
 extern eddy_cuda_driver eddy_cuda;
 
-/* A row of the list of a library's entries: where its address goes. */
-typedef struct eddy_cuda_entry {
-    const char *symbol;
-    size_t offset; /* in the table */
-} eddy_cuda_entry;
-
-/* Fills in a table from an opened library: UNSUPPORTED, with a sentence in `why`, where one is missing. */
-eddy_status eddy_cuda_entries_find(void *library, const char *name, const eddy_cuda_entry *entries,
-                                   size_t count, void *table, char *why, size_t size);
-
 /* Finds the driver and starts it, once in a process: UNSUPPORTED, with a sentence in `why`, where there is none, or none that is new enough. */
 eddy_status eddy_cuda_driver_open(char *why, size_t size);
 /* What a failed result is to Eddy, OUT_OF_MEMORY or DEVICE_LOST, with a sentence in `why` that has the driver's name for it. */
