@@ -21,6 +21,7 @@
 typedef struct eddy_backend eddy_backend;
 /* What a stream of the driver's has reached, for another to wait for. */
 typedef struct eddy_backend_fence eddy_backend_fence;
+struct eddy_device_pool;
 
 typedef struct eddy_backend_queue {
     eddy_backend *backend; /* const */
@@ -45,6 +46,8 @@ typedef struct eddy_backend_launch {
     uint64_t sources[EDDY_BACKEND_SOURCES];
     uint32_t source_count;
     bool has_looked; /* launching thread: something that looks at the words was launched */
+    /* Const: a part of something is written, and the rest stays. If this launch is to do nothing it stays as it was, so that what writes it has to look itself. */
+    bool writes_in_place;
     /* Launching thread: there was no memory for a part of it. Nothing more is launched, which would use what that part has not written. */
     bool has_failed;
 } eddy_backend_launch;
@@ -112,6 +115,8 @@ struct eddy_backend {
     eddy_doorbell progress;          /* rung after tickets were completed, or to end a sleep */
     /* atomic: set once (release), with the first DEVICE_LOST; nothing that was launched runs then */
     _Atomic bool is_lost;
+    /* const after init: where launches take memory that is theirs alone, on the launching thread; NULL: nowhere */
+    struct eddy_device_pool *pool;
     /* The word of ticket t is number t % EDDY_BACKEND_WORDS: the launching thread's before the launch, then the device's, until the ticket is
      * complete. */
     eddy_kernel_error

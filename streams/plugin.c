@@ -1,3 +1,4 @@
+#include <base/log.h>
 #include <dlfcn.h>
 #include <stdio.h>
 #include <streams/plugin.h>
@@ -9,6 +10,7 @@ static const eddy_plugin_host host = {
     EDDY_PLUGIN_HOST_LIST(EDDY_PLUGIN_HOST_ROW)
 #undef EDDY_PLUGIN_HOST_ROW
         .assert_failed = eddy_assert_failed,
+    .log_line = eddy_log_line,
 };
 
 /* NULL: a kind without a plug-in. */

@@ -11,6 +11,7 @@
 #include <eddy/version.h>
 #include <kernels/fusion.h>
 #include <streams/backend.h>
+#include <streams/device_pool.h>
 #include <streams/team.h>
 
 /* Any change to what stands here, in streams/backend.h or in kernels/kernel.h is one of the library's version, or of this number. */
@@ -25,7 +26,13 @@
                                                             (eddy_sleep_word * word), (word))      \
         row(void, eddy_doorbell_sleep, (eddy_doorbell * bell, uint32_t seen, int64_t deadline_ns), \
             (bell, seen, deadline_ns)) row(int64_t, eddy_clock_ns, (void), ())                     \
-            row(bool, eddy_team_spin_begin, (void), ()) row(void, eddy_team_spin_end, (void), ())
+            row(bool, eddy_team_spin_begin, (void), ()) row(void, eddy_team_spin_end, (void), ())  \
+                row(void *, eddy_device_pool_take,                                                 \
+                    (eddy_device_pool * pool, int64_t bytes, uint32_t queue),                      \
+                    (pool, bytes, queue))                                                          \
+                    row(void, eddy_device_pool_give,                                               \
+                        (eddy_device_pool * pool, void *data, uint32_t queue, uint64_t ticket),    \
+                        (pool, data, queue, ticket))
 
 typedef struct eddy_plugin_host {
     uint32_t version;
@@ -33,6 +40,7 @@ typedef struct eddy_plugin_host {
     EDDY_PLUGIN_HOST_LIST(EDDY_PLUGIN_HOST_ROW)
 #undef EDDY_PLUGIN_HOST_ROW
     void (*assert_failed)(const char *condition, const char *file, int line);
+    void (*log_line)(const char *format, ...) EDDY_PRINTF(1, 2);
 } eddy_plugin_host;
 
 typedef struct eddy_plugin {

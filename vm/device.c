@@ -62,9 +62,11 @@ static void come_after(const eddy_node *node, eddy_device_launch *launch, const 
 static void note_sources(const eddy_node *node, eddy_device_launch *launch) {
     for (uint32_t i = 0; i < node->instruction.view.operand_count; i++) {
         const eddy_use *use = &node->uses[i];
+        bool is_input = eddy_mention_is_input(node->instruction.mentions[i]);
+        launch->under.writes_in_place |= use->is_write && is_input;
         if (use->source) {
             come_after(node, launch, use->source);
-            if (eddy_mention_is_input(node->instruction.mentions[i]))
+            if (is_input)
                 launch->under.sources[launch->under.source_count++] = use->source->ticket;
         }
         if (use->is_write)
@@ -534,6 +536,7 @@ static eddy_vm_device *device_create(eddy_vm *vm, eddy_backend *backend, int64_t
         eddy_lock_init(&made->queues[q].lock, EDDY_RANK_LEAF);
     }
     made->pool = eddy_device_pool_create(backend, made->unders, limit_bytes);
+    backend->pool = made->pool;
     made->launcher = made->pool ? eddy_launcher_create(!vm->is_one_thread) : NULL;
     if (made->launcher && !prepare_copies(made)) {
         device_free(made);
