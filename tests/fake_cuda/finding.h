@@ -4,8 +4,9 @@
 
 #define FAKE_FINDING_STATUS 97
 
-/* Any thread, also with the lock held. */
-__attribute__((format(printf, 1, 2))) void fake_finding(const char *format, ...);
+/* Any thread, also with the lock held. Also for the fake library of products. */
+__attribute__((visibility("default"), format(printf, 1, 2))) void fake_finding(const char *format,
+                                                                               ...);
 /* The end of the process: memory was written that nobody may write. */
 __attribute__((format(printf, 1, 2), noreturn)) void fake_abort(const char *format, ...);
 

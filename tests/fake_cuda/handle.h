@@ -11,6 +11,11 @@ typedef enum fake_kind {
     FAKE_EVENT,
     FAKE_MODULE,
     FAKE_FUNCTION,
+    /* Of the library of products (blas/). */
+    FAKE_BLAS_CONTEXT,
+    FAKE_BLAS_LAYOUT,
+    FAKE_BLAS_PRODUCT,
+    FAKE_BLAS_PREFERENCE,
 } fake_kind;
 
 #define FAKE_HANDLE_INDEX_BITS 20

@@ -15,9 +15,10 @@ typedef enum fake_mode {
 
 typedef struct fake_options {
     int devices;
-    int capability; /* 90: 9.0 */
-    int version;    /* of the driver; 13000: CUDA 13.0 */
-    int64_t bytes;  /* of the memory of each device */
+    int capability;   /* 90: 9.0 */
+    int version;      /* of the driver; 13000: CUDA 13.0 */
+    int blas_version; /* of the library of products; 130000: 13.0.0 */
+    int64_t bytes;    /* of the memory of each device */
     uint64_t seed;
     fake_mode mode;
     int64_t pinned_bytes; /* of the host's memory that may be pinned */
@@ -31,7 +32,7 @@ typedef struct fake_options {
     char fail_entry[64]; /* symbol, also without _v2 */
 } fake_options;
 
-/* Ends the process with a line if a variable cannot be understood. Any thread. */
-const fake_options *fake_options_read(void);
+/* Ends the process with a line if a variable cannot be understood. Any thread. Also for the fake library of products. */
+__attribute__((visibility("default"))) const fake_options *fake_options_read(void);
 
 #endif
