@@ -1,10 +1,11 @@
-/* matmul, linear, addmm. */
+/* matmul, linear, addmm: by NVIDIA's library where it is found and takes the operands as they lie, else by tiles of our own. */
 #include <kernels/attributes.h>
-#include <kernels/cpu/matrix/matrix_plan.h>
+#include <kernels/cuda/gemm.h>
 #include <kernels/cuda/images.h>
 #include <kernels/cuda/kernels.h>
 #include <kernels/cuda/launch.h>
 #include <kernels/cuda/product.h>
+#include <kernels/cuda/view.h>
 #include <string.h>
 
 static eddy_cuda_image image = {.data = eddy_cuda_image_product};
@@ -18,22 +19,34 @@ static const struct {
                       .small = {"eddy_product_" #name "_small", &image, loaded[EDDY_##dtype][1]}},
     EDDY_CUDA_PRODUCTS(FUNCTION)};
 
-_Static_assert(sizeof(eddy_cuda_product) <= EDDY_KERNEL_PLAN_BYTES, "a plan fits");
+/* Parameters without addresses. */
+typedef struct product_plan {
+    eddy_cuda_product tiles;
+    eddy_cuda_gemm gemm; /* if has_gemm */
+    bool has_gemm;
+    bool is_turned; /* a and b change places there */
+    /* What is added is copied to the output first, as the library does not take it as it lies. */
+    bool copies_in;
+} product_plan;
+_Static_assert(sizeof(product_plan) <= EDDY_KERNEL_PLAN_BYTES, "a plan fits");
 
-/* ---- plans: the parameters without addresses ---- */
+/* ---- plans ---- */
 
 static eddy_cuda_product_matrix strides_of(const eddy_matrix *matrix) {
     return (eddy_cuda_product_matrix){.row = matrix->row_stride, .column = matrix->column_stride};
 }
 
 static eddy_cuda_product *prepare(const eddy_matrix_plan *matrices, eddy_kernel_plan *plan) {
-    eddy_cuda_product *p = plan->memory;
-    memset(p, 0, sizeof(*p));
-    plan->bytes = sizeof(*p);
+    product_plan *made = plan->memory;
+    memset(made, 0, sizeof(*made));
+    plan->bytes = sizeof(*made);
+    plan->has_started_library = eddy_dtype_is_float(matrices->out.dtype) && eddy_cuda_gemm_open();
+    eddy_cuda_product *p = &made->tiles;
     p->rows = matrices->out.rows;
     p->columns = matrices->out.columns;
     p->depth = matrices->a.columns;
     p->batches = matrices->batch_count;
+    p->alpha = p->beta = 1;
     p->matrices[EDDY_CUDA_PRODUCT_A] = strides_of(&matrices->a);
     p->matrices[EDDY_CUDA_PRODUCT_B] = strides_of(&matrices->b);
     p->matrices[EDDY_CUDA_PRODUCT_OUT] = strides_of(&matrices->out);
@@ -46,10 +59,25 @@ static eddy_cuda_product *prepare(const eddy_matrix_plan *matrices, eddy_kernel_
     return p;
 }
 
+/* After the rest of the plan. */
+static void prepare_gemm(const eddy_matrix_plan *matrices, bool has_in, eddy_kernel_plan *plan) {
+    product_plan *made = plan->memory;
+    const eddy_cuda_product *p = &made->tiles;
+    made->has_gemm = p->depth > 0 && eddy_cuda_gemm_plan(matrices, &made->gemm, &made->is_turned);
+    if (!made->has_gemm || !has_in)
+        return;
+    int64_t row = p->in_strides.row, column = p->in_strides.column;
+    made->copies_in = !eddy_cuda_gemm_add(&made->gemm, made->is_turned ? column : row,
+                                          made->is_turned ? row : column, p->beta);
+    if (made->copies_in)
+        eddy_cuda_gemm_add_out(&made->gemm);
+}
+
 static eddy_status matmul_prepare(const eddy_kernel_call *call, eddy_kernel_plan *plan) {
     eddy_matrix_plan matrices;
     eddy_matrix_plan_matmul(&matrices, &call->views[0], &call->views[1], &call->views[2]);
     prepare(&matrices, plan);
+    prepare_gemm(&matrices, false, plan);
     return EDDY_OK;
 }
 
@@ -59,6 +87,7 @@ static eddy_status linear_prepare(const eddy_kernel_call *call, eddy_kernel_plan
                             &call->views[3]);
     eddy_cuda_product *p = prepare(&matrices, plan);
     p->in_strides.column = matrices.bias.column_stride;
+    prepare_gemm(&matrices, !eddy_kernel_view_is_absent(&call->views[2]), plan);
     return EDDY_OK;
 }
 
@@ -91,6 +120,7 @@ static eddy_status addmm_prepare(const eddy_kernel_call *call, eddy_kernel_plan 
     }
     if (attributes->alpha == 0)
         p->depth = 0;
+    prepare_gemm(&matrices, p->beta != 0, plan);
     return EDDY_OK;
 }
 
@@ -102,35 +132,66 @@ static int64_t tiles(const eddy_cuda_product *p, int64_t each) {
 }
 
 /* Small tiles where large ones leave a part of the device without work. */
-static void launch(const eddy_kernel_call *call, eddy_cuda_product *p, const eddy_op_view *a,
-                   const eddy_op_view *b, const eddy_op_view *in, const eddy_op_view *out) {
-    if (p->rows == 0 || p->columns == 0 || p->batches == 0)
-        return;
-    p->data[EDDY_CUDA_PRODUCT_A] = a->data;
-    p->data[EDDY_CUDA_PRODUCT_B] = b->data;
-    p->data[EDDY_CUDA_PRODUCT_OUT] = out->data;
-    p->in = in ? in->data : NULL;
+static void launch_tiles(const eddy_kernel_call *call, eddy_cuda_product *p, eddy_dtype dtype) {
     int64_t large = tiles(p, EDDY_CUDA_PRODUCT_LARGE), small = tiles(p, EDDY_CUDA_PRODUCT_SMALL);
     bool is_large = large >= eddy_cuda_processors(call);
-    eddy_cuda_launch(call, is_large ? &functions[out->dtype].large : &functions[out->dtype].small,
-                     p, sizeof(*p), eddy_cuda_blocks(call, is_large ? large : small, 1));
+    eddy_cuda_launch(call, is_large ? &functions[dtype].large : &functions[dtype].small, p,
+                     sizeof(*p), eddy_cuda_blocks(call, is_large ? large : small, 1));
+}
+
+/* False: the library has no algorithm, and what it was to write is to be written. */
+static bool launch_gemm(const eddy_kernel_call *call, const product_plan *plan,
+                        const eddy_op_view *a, const eddy_op_view *b, const eddy_op_view *in,
+                        const eddy_op_view *out) {
+    eddy_cuda_gemm gemm = plan->gemm;
+    eddy_cuda_gemm_operands operands = {.a = plan->is_turned ? b->data : a->data,
+                                        .b = plan->is_turned ? a->data : b->data,
+                                        .c = in ? in->data : NULL,
+                                        .out = out->data,
+                                        .alpha = plan->tiles.alpha,
+                                        .beta = plan->tiles.beta};
+    if (!plan->copies_in) {
+        if (eddy_cuda_gemm_launch(call, &gemm, &operands))
+            return true;
+        if (!in)
+            return false;
+        eddy_cuda_gemm_add_out(&gemm);
+    }
+    operands.c = out->data;
+    if (!eddy_cuda_gemm_can(call, &gemm, &operands))
+        return false;
+    eddy_cuda_copy_view(call, in, out);
+    return eddy_cuda_gemm_launch(call, &gemm, &operands);
+}
+
+static void launch(const eddy_kernel_call *call, const eddy_op_view *a, const eddy_op_view *b,
+                   const eddy_op_view *in, const eddy_op_view *out) {
+    const product_plan *plan = call->plan;
+    eddy_cuda_product p = plan->tiles;
+    if (p.rows == 0 || p.columns == 0 || p.batches == 0)
+        return;
+    if (plan->has_gemm && launch_gemm(call, plan, a, b, in, out))
+        return;
+    p.data[EDDY_CUDA_PRODUCT_A] = a->data;
+    p.data[EDDY_CUDA_PRODUCT_B] = b->data;
+    p.data[EDDY_CUDA_PRODUCT_OUT] = out->data;
+    p.in = in ? in->data : NULL;
+    launch_tiles(call, &p, out->dtype);
 }
 
 static void matmul_run(const eddy_kernel_call *call) {
-    eddy_cuda_product p = *(const eddy_cuda_product *)call->plan;
-    launch(call, &p, &call->views[0], &call->views[1], NULL, &call->views[2]);
+    launch(call, &call->views[0], &call->views[1], NULL, &call->views[2]);
 }
 
 static void linear_run(const eddy_kernel_call *call) {
-    eddy_cuda_product p = *(const eddy_cuda_product *)call->plan;
     const eddy_op_view *bias = &call->views[2];
-    launch(call, &p, &call->views[0], &call->views[1],
-           eddy_kernel_view_is_absent(bias) ? NULL : bias, &call->views[3]);
+    launch(call, &call->views[0], &call->views[1], eddy_kernel_view_is_absent(bias) ? NULL : bias,
+           &call->views[3]);
 }
 
 static void addmm_run(const eddy_kernel_call *call) {
-    eddy_cuda_product p = *(const eddy_cuda_product *)call->plan;
-    launch(call, &p, &call->views[1], &call->views[2], p.beta != 0 ? &call->views[0] : NULL,
+    const product_plan *plan = call->plan;
+    launch(call, &call->views[1], &call->views[2], plan->tiles.beta != 0 ? &call->views[0] : NULL,
            &call->views[3]);
 }
 

@@ -42,6 +42,7 @@ typedef struct cuda_backend {
     const eddy_cuda_device *device; /* const */
     shared_memory *shared;          /* const after init */
     eddy_cu_address marks;          /* const after init; the device's */
+    eddy_cuda_gemms *gemms;         /* launching thread */
     eddy_cu_event last;             /* who loses the device; else the thread that makes it */
     eddy_cuda_fences fences;
     _Atomic uint32_t
@@ -69,6 +70,10 @@ eddy_cu_stream eddy_cuda_backend_stream(const eddy_backend_queue *queue) {
 
 eddy_cuda_fences *eddy_cuda_backend_fences(eddy_backend *backend) {
     return &backend_of(backend)->fences;
+}
+
+eddy_cuda_gemms **eddy_cuda_backend_gemms(const eddy_backend *backend) {
+    return &backend_of(backend)->gemms;
 }
 
 uint64_t *eddy_cuda_backend_marks(const eddy_backend *backend) {
@@ -404,6 +409,7 @@ static eddy_backend_queue *queue_create(eddy_backend *backend, int32_t priority)
 static void destroy(eddy_backend *backend) {
     cuda_backend *made = backend_of(backend);
     (void)eddy_cuda_device_enter(made->device);
+    eddy_cuda_gemms_destroy(made->gemms);
     uint32_t count = eddy_load_acquire(&made->queue_count);
     for (uint32_t q = 0; q < count; q++) {
         (void)eddy_cuda.event_destroy(made->shared->queues[q].reached);

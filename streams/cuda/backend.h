@@ -6,6 +6,7 @@
 #include <streams/backend.h>
 #include <streams/cuda/device.h>
 #include <streams/cuda/fence.h>
+#include <streams/cuda/gemm.h>
 
 /* OUT_OF_MEMORY, DEVICE_LOST, with a sentence in `why`. */
 EDDY_MUST_USE eddy_status eddy_cuda_backend_create(const eddy_cuda_device *device,
@@ -14,6 +15,8 @@ EDDY_MUST_USE eddy_status eddy_cuda_backend_create(const eddy_cuda_device *devic
 const eddy_cuda_device *eddy_cuda_backend_device(const eddy_backend *backend);
 eddy_cu_stream eddy_cuda_backend_stream(const eddy_backend_queue *queue);
 eddy_cuda_fences *eddy_cuda_backend_fences(eddy_backend *backend);
+/* Where the backend keeps what it knows of the library of products, NULL at first; its end destroys it. Launching thread. */
+eddy_cuda_gemms **eddy_cuda_backend_gemms(const eddy_backend *backend);
 /* The row of the ticket in the table of marks (kernels/cuda/parameters.h), and the whole table: the device's memory. */
 eddy_cu_address eddy_cuda_backend_mark(const eddy_backend *backend, uint64_t ticket);
 uint64_t *eddy_cuda_backend_marks(const eddy_backend *backend);

@@ -112,8 +112,19 @@ static eddy_cuda_image look_image = {.data = eddy_cuda_image_look};
 static _Atomic(void *) look_loaded[EDDY_CUDA_DEVICES];
 static const eddy_cuda_function look_function = {"eddy_look", &look_image, look_loaded};
 
-eddy_status eddy_cuda_launch_look(const eddy_backend_launch *launch) {
+static eddy_status look(const eddy_backend_launch *launch, bool *has_failed) {
     eddy_cuda_look parameters;
+    return launch_gated(launch, &look_function, &parameters, sizeof(parameters), 1, has_failed);
+}
+
+eddy_status eddy_cuda_launch_look(const eddy_backend_launch *launch) {
     bool has_failed = false;
-    return launch_gated(launch, &look_function, &parameters, sizeof(parameters), 1, &has_failed);
+    return look(launch, &has_failed);
+}
+
+bool eddy_cuda_launch_gate(eddy_backend_launch *launch) {
+    if (launch->source_count > 0 && !launch->has_looked)
+        (void)look(launch, &launch->has_failed);
+    launch->has_looked = true;
+    return !launch->has_failed;
 }

@@ -115,6 +115,78 @@ Test(cuda_product, addmm) {
     each_dtype(12, addmm);
 }
 
+/* ---- operands as libraries take them ---- */
+
+static twin dense(twin x) {
+    return (twin){eddy_contiguous(x.here), eddy_contiguous(x.there)};
+}
+
+/* Dense, or the transpose of what is; perhaps one for all batches. */
+static twin matrix(eddy_dtype dtype, int64_t batches, int64_t rows, int64_t columns) {
+    bool turns = random_below(2) == 0, shares = batches > 0 && random_below(4) == 0;
+    eddy_shape shape = {.rank = 0};
+    if (batches > 0)
+        shape.dims[shape.rank++] = shares ? 1 : batches;
+    shape.dims[shape.rank++] = turns ? columns : rows;
+    shape.dims[shape.rank++] = turns ? rows : columns;
+    twin x = dense(numbers(dtype, shape));
+    if (turns)
+        x = (twin){eddy_transpose(x.here, -1, -2), eddy_transpose(x.there, -1, -2)};
+    if (shares) {
+        eddy_shape all = EDDY_SHAPE(batches, rows, columns);
+        x = (twin){eddy_expand(x.here, all), eddy_expand(x.there, all)};
+    }
+    return x;
+}
+
+static void dense_matrices(eddy_dtype dtype) {
+    int64_t batches = random_below(4), m = 1 + random_below(40), k = 1 + random_below(40),
+            n = 1 + random_below(40);
+    twin a = matrix(dtype, batches, m, k), b = matrix(dtype, batches, k, n);
+    twin_expect_equal("matmul", eddy_matmul(a.here, b.here), eddy_matmul(a.there, b.there));
+}
+
+Test(cuda_product, of_dense_matrices) {
+    each_dtype(20, dense_matrices);
+}
+
+static void dense_addends(eddy_dtype dtype) {
+    static const double betas[] = {1, 1, 0, 2.5};
+    int64_t m = 1 + random_below(40), k = 1 + random_below(40), n = 1 + random_below(40);
+    eddy_shape shapes[] = {EDDY_SHAPE(m, n), EDDY_SHAPE(n), EDDY_SHAPE(m, 1)};
+    double beta = betas[random_below(4)];
+    const eddy_addmm_options *options = EDDY_OPTIONS(addmm, .alpha = 1 + (double)random_below(2),
+                                                     .beta = beta, .beta_is_zero = beta == 0);
+    twin x = matrix(dtype, 0, m, k), b = matrix(dtype, 0, k, n), weight = matrix(dtype, 0, n, k),
+         bias = dense(numbers(dtype, EDDY_SHAPE(n))),
+         in = random_below(3) == 0 ? matrix(dtype, 0, m, n)
+                                   : dense(numbers(dtype, shapes[random_below(3)]));
+    twin_expect_equal("linear", eddy_linear(x.here, weight.here, bias.here),
+                      eddy_linear(x.there, weight.there, bias.there));
+    twin_expect_equal("addmm", eddy_addmm(in.here, x.here, b.here, options),
+                      eddy_addmm(in.there, x.there, b.there, options));
+}
+
+Test(cuda_product, of_dense_matrices_and_what_is_added) {
+    each_dtype(20, dense_addends);
+}
+
+/* A result that lies column by column. */
+static void turned_result(eddy_dtype dtype) {
+    int64_t m = 1 + random_below(30), k = 1 + random_below(30), n = 1 + random_below(30);
+    twin x = matrix(dtype, 0, m, k), weight = matrix(dtype, 0, n, k),
+         bias = dense(numbers(dtype, EDDY_SHAPE(n))),
+         memory = dense(numbers(dtype, EDDY_SHAPE(n, m))),
+         target = {eddy_transpose(memory.here, 0, 1), eddy_transpose(memory.there, 0, 1)};
+    cr_assert_eq(eddy_linear_into(x.here, weight.here, bias.here, target.here), EDDY_OK);
+    cr_assert_eq(eddy_linear_into(x.there, weight.there, bias.there, target.there), EDDY_OK);
+    twin_expect_equal("linear_into", target.here, target.there);
+}
+
+Test(cuda_product, that_lies_column_by_column) {
+    each_dtype(12, turned_result);
+}
+
 /* What a factor of 0 leaves out is not read. */
 Test(cuda_product, a_factor_of_0_reads_nothing) {
     float nan[] = {NAN, NAN, NAN, NAN}, some[] = {1, 2, 3, 4};
@@ -146,6 +218,10 @@ static void within(eddy_dtype dtype) {
     int64_t m = 1 + random_below(70), k = 1 + random_below(300), n = 1 + random_below(20);
     twin a = twin_numbers(dtype, EDDY_SHAPE(m, k), false),
          b = twin_numbers(dtype, EDDY_SHAPE(k, n), false);
+    if (random_below(2) == 0) {
+        a = dense(a);
+        b = dense(b);
+    }
     eddy_tensor *wide_a = eddy_cast(a.here, EDDY_F64), *wide_b = eddy_cast(b.here, EDDY_F64);
     double *exact = read_f64(eddy_matmul(wide_a, wide_b)),
            *sizes = read_f64(eddy_matmul(eddy_abs(wide_a), eddy_abs(wide_b))),
