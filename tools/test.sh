@@ -10,12 +10,15 @@ cd "$(dirname "$0")/.."
 setup=normal
 # With --suite, meson ignores the suites that the setup excludes: this option excludes the long tests.
 leave_out='--no-suite long'
+# What is run under sanitizers.
+sanitized='unit stress'
 werror=false
 for argument; do
     case $argument in
     --long)
         setup=all
         leave_out=
+        sanitized='unit stress far cuda'
         ;;
     --werror) werror=true ;;
     --help | -h)
@@ -95,19 +98,19 @@ if build_or_note test '' -Dbuildtype=debugoptimized -Dchecks=true -Dbench=true; 
     run test
 fi
 # shellcheck disable=SC2086  # two options
-if build_or_note asan 'unit stress' -Dbuildtype=debugoptimized -Doptimization=1 -Db_sanitize=address,undefined -Dchecks=true \
+if build_or_note asan "$sanitized" -Dbuildtype=debugoptimized -Doptimization=1 -Db_sanitize=address,undefined -Dchecks=true \
     -Dexamples=false -Db_lundef=false -Disa=$one_isa $without_cuda; then
-    # shellcheck disable=SC2086  # two words, or none
-    run asan $leave_out --suite unit --suite stress
+    # shellcheck disable=SC2046,SC2086  # lists of words
+    run asan $leave_out $(printf -- '--suite %s ' $sanitized)
 fi
 # shellcheck disable=SC2086  # two options
-if build_or_note tsan 'unit stress' -Dbuildtype=debugoptimized -Doptimization=1 -Db_sanitize=thread -Dexamples=false \
+if build_or_note tsan "$sanitized" -Dbuildtype=debugoptimized -Doptimization=1 -Db_sanitize=thread -Dexamples=false \
     -Db_lundef=false -Disa=$one_isa $without_cuda; then
     if setarch -R true 2>/dev/null; then
         without_randomisation='setarch -R'
     fi
-    # shellcheck disable=SC2086  # two words, or none
-    run tsan $leave_out --suite unit --suite stress
+    # shellcheck disable=SC2046,SC2086  # lists of words
+    run tsan $leave_out $(printf -- '--suite %s ' $sanitized)
 fi
 
 # shellcheck disable=SC2086  # a list of names

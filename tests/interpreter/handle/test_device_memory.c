@@ -175,8 +175,7 @@ Test(device_memory, the_default_limit_leaves_what_is_kept) {
 Test(device_memory, bad_arguments_are_refused) {
     eddy_device_memory memory = {.size = sizeof(memory)};
     const eddy_device bad[] = {
-        EDDY_CUDA(0),        EDDY_CUDA(99), EDDY_FAR(4), EDDY_FAR(-1), {(eddy_device_kind)77, 0},
-        {EDDY_DEVICE_CPU, 1}};
+        EDDY_CUDA(99), EDDY_FAR(4), EDDY_FAR(-1), {(eddy_device_kind)77, 0}, {EDDY_DEVICE_CPU, 1}};
     for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++) {
         cr_assert_eq(eddy_device_memory_read(bad[i], &memory), EDDY_UNSUPPORTED);
         eddy_error_take(NULL);
