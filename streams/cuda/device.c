@@ -16,11 +16,6 @@ int32_t eddy_cuda_device_count(void) {
     return found;
 }
 
-static int attribute(eddy_cu_device number, eddy_cu_attribute which) {
-    int value = 0;
-    return eddy_cuda.device_attribute(&value, which, number) == 0 ? value : 0;
-}
-
 void eddy_cuda_device_describe(int32_t index, eddy_device_info *info) {
     *info = (eddy_device_info){0};
     eddy_cu_device number;
@@ -31,7 +26,9 @@ void eddy_cuda_device_describe(int32_t index, eddy_device_info *info) {
         info->name[0] = '\0';
     if (eddy_cuda.device_memory(&bytes, number) == 0)
         info->memory_bytes = (int64_t)bytes;
-    info->processor_count = attribute(number, EDDY_CU_PROCESSOR_COUNT);
+    int count = 0;
+    if (eddy_cuda.device_attribute(&count, EDDY_CU_PROCESSOR_COUNT, number) == 0)
+        info->processor_count = count;
 }
 
 eddy_status eddy_cuda_device_start(int32_t index, const eddy_cuda_device **started, char *why,
@@ -40,20 +37,28 @@ eddy_status eddy_cuda_device_start(int32_t index, const eddy_cuda_device **start
     *started = device;
     if (device->context)
         return EDDY_OK;
+    int has_writes = 0, count = 0, major = 0, minor = 0;
     eddy_cu_result result = eddy_cuda.device_get(&device->number, index);
-    if (result == 0 && !attribute(device->number, EDDY_CU_HAS_STREAM_WRITES)) {
+    if (result == 0)
+        result = eddy_cuda.device_attribute(&has_writes, EDDY_CU_HAS_STREAM_WRITES, device->number);
+    if (result == 0 && !has_writes) {
         snprintf(why, size, "its streams cannot write to memory");
         return EDDY_UNSUPPORTED;
     }
+    if (result == 0)
+        result = eddy_cuda.device_attribute(&count, EDDY_CU_PROCESSOR_COUNT, device->number);
+    if (result == 0)
+        result = eddy_cuda.device_attribute(&major, EDDY_CU_CAPABILITY_MAJOR, device->number);
+    if (result == 0)
+        result = eddy_cuda.device_attribute(&minor, EDDY_CU_CAPABILITY_MINOR, device->number);
     eddy_cu_context context = NULL;
     if (result == 0)
         result = eddy_cuda.context_retain(&context, device->number);
     if (result != 0)
         return eddy_cuda_explain(result, why, size);
     device->index = index;
-    device->processor_count = attribute(device->number, EDDY_CU_PROCESSOR_COUNT);
-    device->capability = 10 * attribute(device->number, EDDY_CU_CAPABILITY_MAJOR) +
-                         attribute(device->number, EDDY_CU_CAPABILITY_MINOR);
+    device->processor_count = count;
+    device->capability = 10 * major + minor;
     device->context = context;
     return EDDY_OK;
 }

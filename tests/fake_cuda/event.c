@@ -1,6 +1,7 @@
 #include <stdlib.h>
 #include <tests/fake_cuda/call.h>
 #include <tests/fake_cuda/handle.h>
+#include <tests/fake_cuda/host.h>
 #include <tests/fake_cuda/stream.h>
 
 #define EVENTS 65536
@@ -34,6 +35,15 @@ static event *event_of(eddy_cu_event handle) {
 static bool is_free(const event *place) {
     return !place || !place->device || place->device->references == 0 ||
            place->device->generation != place->context;
+}
+
+long fake_cuda_handles(void) {
+    pthread_mutex_lock(&fake_lock);
+    long count = fake_stream_count() + fake_host_count();
+    for (int e = 0; e < EVENTS; e++)
+        count += !is_free(events[e]);
+    pthread_mutex_unlock(&fake_lock);
+    return count;
 }
 
 eddy_cu_result cuEventCreate(eddy_cu_event *handle, unsigned flags) {

@@ -16,6 +16,7 @@ static const char *const symbols[FAKE_ENTRIES] = {
 #undef ROW
 };
 
+static _Atomic(const char *) failed; /* atomic: relaxed, a string that stays */
 static _Atomic long calls, pieces, calls_of[FAKE_ENTRIES]; /* atomic: relaxed, counts */
 
 static bool is_named(fake_entry entry, const char *name) {
@@ -43,11 +44,15 @@ eddy_cu_result fake_fault_call(fake_entry entry) {
     const fake_options *options = fake_options_read();
     long call = atomic_fetch_add_explicit(&calls, 1, memory_order_relaxed) + 1;
     long call_of = atomic_fetch_add_explicit(&calls_of[entry], 1, memory_order_relaxed) + 1;
+    int result;
     if (call == options->fail_call)
-        return options->fail_call_result ? options->fail_call_result : usual(entry);
-    if (call_of == options->fail_entry_call && is_named(entry, options->fail_entry))
-        return options->fail_entry_result ? options->fail_entry_result : usual(entry);
-    return 0;
+        result = options->fail_call_result;
+    else if (call_of == options->fail_entry_call && is_named(entry, options->fail_entry))
+        result = options->fail_entry_result;
+    else
+        return 0;
+    atomic_store_explicit(&failed, symbols[entry], memory_order_relaxed);
+    return result ? result : usual(entry);
 }
 
 eddy_cu_result fake_fault_run(void) {
@@ -55,6 +60,7 @@ eddy_cu_result fake_fault_run(void) {
     long piece = atomic_fetch_add_explicit(&pieces, 1, memory_order_relaxed) + 1;
     if (piece != options->fail_run)
         return 0;
+    atomic_store_explicit(&failed, "a piece", memory_order_relaxed);
     return options->fail_run_result ? options->fail_run_result : EDDY_CU_LAUNCH_FAILED;
 }
 
@@ -65,4 +71,8 @@ bool fake_fault_is_sticky(eddy_cu_result result) {
 
 long fake_cuda_calls(void) {
     return atomic_load_explicit(&calls, memory_order_relaxed);
+}
+
+const char *fake_cuda_failed(void) {
+    return atomic_load_explicit(&failed, memory_order_relaxed);
 }

@@ -12,7 +12,8 @@ eddy_cu_result fake_fault_run(void);
 /* Whether a result takes the context with it. */
 bool fake_fault_is_sticky(eddy_cu_result result);
 
-/* For tests, by dlsym: the calls of the process so far. */
+/* For tests, by dlsym: the calls of the process so far, and the entry of the one that has failed on request, "a piece" where one failed as it ran, or NULL. */
 __attribute__((visibility("default"))) long fake_cuda_calls(void);
+__attribute__((visibility("default"))) const char *fake_cuda_failed(void);
 
 #endif

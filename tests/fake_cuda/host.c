@@ -71,6 +71,13 @@ void fake_host_drop(const fake_device *device) {
             at = &(*at)->next;
 }
 
+int fake_host_count(void) {
+    int count = 0;
+    for (const pinned *block = blocks; block; block = block->next)
+        count++;
+    return count;
+}
+
 eddy_cu_result cuMemHostAlloc(void **memory, size_t bytes, unsigned flags) {
     FAKE_BEGIN(cuMemHostAlloc, FAKE_NEEDS_CONTEXT);
     if (!memory || bytes == 0 || flags > 7)

@@ -9,6 +9,8 @@ fake_history *fake_host_history(void);
 bool fake_host_covers(uintptr_t begin, uintptr_t end, uintptr_t *block_end);
 /* Whether the bytes lie in one pinned block. */
 bool fake_host_is_pinned(uintptr_t begin, uintptr_t end);
+/* Pinned blocks that are there. */
+int fake_host_count(void);
 /* Frees what was pinned in a context that ends. */
 void fake_host_drop(const fake_device *device);
 

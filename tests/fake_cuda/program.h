@@ -27,7 +27,8 @@
 
 static eddy_cuda_driver cu;
 static int (*findings)(void);
-static long (*calls)(void), (*bytes_taken)(void);
+static long (*calls)(void), (*bytes_taken)(void), (*handles)(void);
+static const char *(*failed)(void);
 
 /* What the programs have. */
 static eddy_cu_context context;
@@ -63,7 +64,9 @@ static inline void load(void) {
     *(void **)&findings = dlsym(library, "fake_cuda_findings");
     *(void **)&calls = dlsym(library, "fake_cuda_calls");
     *(void **)&bytes_taken = dlsym(library, "fake_cuda_bytes");
-    cr_assert(findings && calls && bytes_taken);
+    *(void **)&handles = dlsym(library, "fake_cuda_handles");
+    *(void **)&failed = dlsym(library, "fake_cuda_failed");
+    cr_assert(findings && calls && bytes_taken && handles && failed);
 }
 
 /* Takes everything; the first result that is not 0. */
@@ -140,7 +143,7 @@ static inline void close_all(void) {
     WORKS(cu.stream_destroy(b));
     WORKS(cu.stream_destroy(a));
     WORKS(cu.context_release(0));
-    MUST(bytes_taken() == 0);
+    MUST(bytes_taken() == 0 && handles() == 0);
 }
 
 /* ---- the test's side ---- */

@@ -121,6 +121,13 @@ void fake_stream_collect(void) {
     }
 }
 
+int fake_stream_count(void) {
+    int count = 0;
+    for (int s = 0; s < FAKE_STREAMS; s++)
+        count += fake_streams[s].device && !fake_streams[s].is_destroyed;
+    return count;
+}
+
 /* ---- entries ---- */
 
 eddy_cu_result cuCtxGetStreamPriorityRange(int *least, int *greatest) {

@@ -71,6 +71,8 @@ void fake_stream_release(const fake_clock *clock);
 bool fake_stream_is_done(uint32_t stream, uint64_t number);
 /* Drops what the streams of a device have not begun; with `ends`, the streams too. Lock. */
 void fake_stream_drop(const fake_device *device, bool ends);
+/* Streams that are not destroyed, of contexts that are there. Lock. */
+int fake_stream_count(void);
 /* Frees the places of destroyed streams whose pieces are all over and known to be. Lock. */
 void fake_stream_collect(void);
 

@@ -207,7 +207,7 @@ static void blocks(void) {
     WORKS(cu.memory_release(none));
     WORKS(cu.memory_release(taken[3]));
     WORKS(cu.memory_release(0));
-    MUST(bytes_taken() == 2 * BYTES);
+    MUST(bytes_taken() == 2 * BYTES && handles() == 4);
     close_all();
 }
 

@@ -65,7 +65,9 @@ static void fail_an_entry(void) {
     WORKS(cu.context_retain(&context, 0));
     WORKS(cu.context_set(context));
     WORKS(cu.memory_acquire(&block, BYTES));
+    MUST(failed() == NULL);
     IS(EDDY_CU_NOT_SUPPORTED, cu.memory_acquire(&other, BYTES));
+    MUST(strcmp(failed(), "cuMemAlloc_v2") == 0);
     WORKS(cu.memory_acquire(&other, BYTES));
 }
 
