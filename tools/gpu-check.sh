@@ -89,7 +89,8 @@ step_smoke() {
     fi
     sed -n 's/^device //p' "$out/measure.log" >"$out/device"
     row smoke device seen "$(cat "$out/device")" ''
-    grep -v '^device ' "$out/measure.log" >"$out/figures"
+    row smoke products seen "$(sed -n 's/^products //p' "$out/measure.log")" ''
+    grep -v '^device \|^products ' "$out/measure.log" >"$out/figures"
     while read -r name value unit; do
         row smoke "$name" measured "$value" "$unit"
     done <"$out/figures"

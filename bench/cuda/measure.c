@@ -251,6 +251,8 @@ int main(int argc, char **argv) {
     measure_copies();
     measure_elements();
     measure_products();
+    if (eddy_device_describe(device, &info) == EDDY_OK)
+        printf("products %s\n", info.products);
     bare_end();
     return 0;
 }

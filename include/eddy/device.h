@@ -62,6 +62,8 @@ typedef struct eddy_device_info {
     int32_t processor_count; /* cores that this process may use, or multiprocessors */
     int32_t queue_count;     /* streams that it can work on at once; 0: as many as there are */
     bool is_simulated;
+    /* Of CUDA: what computes products of matrices, "cuBLASLt 13.0.2", or "Eddy" where that library is not found. "" before the first product of the process, and for other kinds. */
+    char products[32];
 } eddy_device_info;
 
 /* Writes what is known of the device. EDDY_DEVICE_DEFAULT is the device that creation ops of the thread take, which starts the default runtime if

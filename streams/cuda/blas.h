@@ -108,5 +108,7 @@ extern eddy_cuda_blas_entries eddy_cuda_blas;
 bool eddy_cuda_blas_open(void);
 /* Whether it is there. Any thread, after an eddy_cuda_blas_open. */
 bool eddy_cuda_blas_is_open(void);
+/* "cuBLASLt 13.0.2", or "Eddy" where there is none; "" before an eddy_cuda_blas_open has returned. Any thread. */
+void eddy_cuda_blas_format(char *buffer, size_t size);
 
 #endif

@@ -1,4 +1,5 @@
 #include <stdio.h>
+#include <streams/cuda/blas.h>
 #include <streams/cuda/device.h>
 
 static eddy_cuda_device devices[EDDY_CUDA_DEVICES];
@@ -29,6 +30,7 @@ void eddy_cuda_device_describe(int32_t index, eddy_device_info *info) {
     int count = 0;
     if (eddy_cuda.device_attribute(&count, EDDY_CU_PROCESSOR_COUNT, number) == 0)
         info->processor_count = count;
+    eddy_cuda_blas_format(info->products, sizeof(info->products));
 }
 
 eddy_status eddy_cuda_device_start(int32_t index, const eddy_cuda_device **started, char *why,

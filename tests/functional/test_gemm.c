@@ -68,15 +68,23 @@ static int64_t size_that_is_taken(int64_t from) {
     }
 }
 
-Test(cuda_gemm, most_products_are_the_librarys) {
+static void expect_products_by(const char *expected) {
+    eddy_device_info info = {.size = sizeof(info)};
+    cr_assert_eq(eddy_device_describe(TWIN_THERE, &info), EDDY_OK);
+    cr_assert_str_eq(info.products, expected);
+}
+
+Test(gemm, most_products_are_the_librarys) {
+    expect_products_by("");
     for (int64_t size = 1; size <= 40; size++)
         expect_square(size);
     cr_assert_gt(products(), 25, "%ld of 40", products());
     cr_assert_eq(questions(), 40);
+    expect_products_by("cuBLASLt 13.0.0");
     twin_expect_no_findings();
 }
 
-Test(cuda_gemm, it_is_asked_once_for_a_geometry) {
+Test(gemm, it_is_asked_once_for_a_geometry) {
     int64_t size = size_that_is_taken(5);
     long asked = questions(), multiplied = products();
     for (int i = 0; i < 3; i++)
@@ -87,7 +95,7 @@ Test(cuda_gemm, it_is_asked_once_for_a_geometry) {
 }
 
 /* Of rows that begin elsewhere the algorithm may not be the same. */
-Test(cuda_gemm, it_is_asked_again_for_another_alignment) {
+Test(gemm, it_is_asked_again_for_another_alignment) {
     eddy_scope *scope = eddy_scope_begin();
     twin all = matrix(33, 8), b = matrix(8, 8);
     for (int64_t begin = 0; begin < 2; begin++) {
@@ -107,7 +115,7 @@ Test(cuda_gemm, it_is_asked_again_for_another_alignment) {
 /* 128 sets of 4 places, each with a product and three layouts or fewer; and the context. */
 #define OBJECTS_MOST (128 * 4 * 4 + 1)
 
-Test(cuda_gemm, what_is_remembered_is_bounded) {
+Test(gemm, what_is_remembered_is_bounded) {
     for (int64_t rows = 1; rows <= 32; rows++)
         for (int64_t columns = 1; columns <= 32; columns++) {
             eddy_scope *scope = eddy_scope_begin();
@@ -126,7 +134,7 @@ static eddy_device_memory memory_of_device(void) {
     return memory;
 }
 
-Test(cuda_gemm, a_workspace_is_the_devices_memory_and_comes_back) {
+Test(gemm, a_workspace_is_the_devices_memory_and_comes_back) {
     for (int64_t size = 50; size <= 64; size++)
         expect_square(size);
     cr_assert_eq(eddy_sync(EDDY_FOREVER), EDDY_OK);
@@ -142,7 +150,7 @@ Test(cuda_gemm, a_workspace_is_the_devices_memory_and_comes_back) {
 #define STREAMS 3
 
 /* What one stream's product has for a workspace another's may have after it, and not before. */
-Test(cuda_gemm, products_of_several_streams_stay_apart) {
+Test(gemm, products_of_several_streams_stay_apart) {
     eddy_stream *streams[STREAMS];
     eddy_scope *scope = eddy_scope_begin();
     twin x[STREAMS];
@@ -169,7 +177,7 @@ Test(cuda_gemm, products_of_several_streams_stay_apart) {
 }
 
 /* Room for the product, and none for the workspace. */
-Test(cuda_gemm, without_memory_for_a_workspace_another_algorithm_does) {
+Test(gemm, without_memory_for_a_workspace_another_algorithm_does) {
     bool has_asked_twice = false;
     cr_assert_eq(eddy_device_memory_limit_set(TWIN_THERE, 2 << 20), EDDY_OK);
     for (int64_t size = 50; size <= 64; size++) {
@@ -191,7 +199,7 @@ Test(cuda_gemm, without_memory_for_a_workspace_another_algorithm_does) {
 }
 
 /* The library cannot look whether it is to do nothing. */
-Test(cuda_gemm, what_is_written_in_part_is_not_the_librarys) {
+Test(gemm, what_is_written_in_part_is_not_the_librarys) {
     int64_t size = size_that_is_taken(7);
     eddy_scope *scope = eddy_scope_begin();
     twin x = matrix(size, size), whole = matrix(size, size), all = matrix(2 * size, size);
@@ -219,7 +227,7 @@ static twin rows_that_are_not_there(twin x) {
 }
 
 /* It is launched all the same, and says that it is not to be believed: what is to write in place behind it writes nothing. */
-Test(cuda_gemm, a_product_of_what_has_failed_is_poisoned) {
+Test(gemm, a_product_of_what_has_failed_is_poisoned) {
     int taken = 0;
     for (int64_t size = 3; size < 12; size++) {
         eddy_scope *scope = eddy_scope_begin();
@@ -241,16 +249,17 @@ Test(cuda_gemm, a_product_of_what_has_failed_is_poisoned) {
     twin_expect_no_findings();
 }
 
-Test(cuda_gemm, a_library_that_is_too_old_is_not_used) {
+Test(gemm, a_library_that_is_too_old_is_not_used) {
     setenv("FAKE_CUDA_BLAS_VERSION", "120900", 1);
     for (int64_t size = 1; size < 10; size++)
         expect_square(size);
     cr_assert_eq(calls_of("cublasLtGetVersion"), 1);
     cr_assert_eq(questions() + products(), 0);
+    expect_products_by("Eddy");
     twin_expect_no_findings();
 }
 
-Test(cuda_gemm, everything_goes_with_the_runtime) {
+Test(gemm, everything_goes_with_the_runtime) {
     eddy_runtime *runtime = eddy_runtime_create(NULL);
     cr_assert_eq(eddy_runtime_use(runtime), EDDY_OK);
     for (int64_t size = 1; size < 20; size++)
@@ -314,7 +323,7 @@ static bool fails_well(const char *entry, int number, int status) {
     return WEXITSTATUS(code) == 0;
 }
 
-Test(cuda_gemm, each_call_of_the_library_may_fail) {
+Test(gemm, each_call_of_the_library_may_fail) {
     static const char *const entries[] = {
 #define SYMBOL(symbol, name, result, parameters) #symbol,
         EDDY_BLAS_LIST(SYMBOL)
@@ -344,12 +353,12 @@ static eddy_status status_of_failure(const char *text) {
     }
 }
 
-Test(cuda_gemm, without_memory_a_product_fails) {
+Test(gemm, without_memory_a_product_fails) {
     cr_assert_eq(status_of_failure("cublasLtMatmul:1:3"), EDDY_OUT_OF_MEMORY);
     expect_square(8);
 }
 
-Test(cuda_gemm, what_is_refused_late_is_not_the_librarys) {
+Test(gemm, what_is_refused_late_is_not_the_librarys) {
     cr_assert_eq(status_of_failure("cublasLtMatmul:1:15"), EDDY_OK);
     long asked = questions(), multiplied = products();
     for (int64_t size = 1; size < 20 && questions() == asked; size++)
@@ -358,7 +367,7 @@ Test(cuda_gemm, what_is_refused_late_is_not_the_librarys) {
     twin_expect_no_findings();
 }
 
-Test(cuda_gemm, another_failure_is_a_lost_device) {
+Test(gemm, another_failure_is_a_lost_device) {
     cr_assert_eq(status_of_failure("cublasLtMatmul:1"), EDDY_DEVICE_LOST);
     eddy_scope *scope = eddy_scope_begin();
     twin x = matrix(2, 2);
