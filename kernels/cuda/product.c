@@ -1,5 +1,6 @@
 /* matmul, linear, addmm: by NVIDIA's library where it is found and takes the operands as they lie, else by tiles of our own. */
 #include <kernels/attributes.h>
+#include <kernels/cost.h>
 #include <kernels/cuda/gemm.h>
 #include <kernels/cuda/images.h>
 #include <kernels/cuda/kernels.h>
@@ -36,8 +37,10 @@ static eddy_cuda_product_matrix strides_of(const eddy_matrix *matrix) {
     return (eddy_cuda_product_matrix){.row = matrix->row_stride, .column = matrix->column_stride};
 }
 
-static eddy_cuda_product *prepare(const eddy_matrix_plan *matrices, eddy_kernel_plan *plan) {
+static eddy_cuda_product *prepare(const eddy_kernel_call *call, const eddy_matrix_plan *matrices,
+                                  eddy_kernel_plan *plan) {
     product_plan *made = plan->memory;
+    plan->cost_ps = eddy_cost_views_ps(call);
     memset(made, 0, sizeof(*made));
     plan->bytes = sizeof(*made);
     plan->has_started_library = eddy_dtype_is_float(matrices->out.dtype) && eddy_cuda_gemm_open();
@@ -76,7 +79,7 @@ static void prepare_gemm(const eddy_matrix_plan *matrices, bool has_in, eddy_ker
 static eddy_status matmul_prepare(const eddy_kernel_call *call, eddy_kernel_plan *plan) {
     eddy_matrix_plan matrices;
     eddy_matrix_plan_matmul(&matrices, &call->views[0], &call->views[1], &call->views[2]);
-    prepare(&matrices, plan);
+    prepare(call, &matrices, plan);
     prepare_gemm(&matrices, false, plan);
     return EDDY_OK;
 }
@@ -85,7 +88,7 @@ static eddy_status linear_prepare(const eddy_kernel_call *call, eddy_kernel_plan
     eddy_matrix_plan matrices;
     eddy_matrix_plan_linear(&matrices, &call->views[0], &call->views[1], &call->views[2],
                             &call->views[3]);
-    eddy_cuda_product *p = prepare(&matrices, plan);
+    eddy_cuda_product *p = prepare(call, &matrices, plan);
     p->in_strides.column = matrices.bias.column_stride;
     prepare_gemm(&matrices, !eddy_kernel_view_is_absent(&call->views[2]), plan);
     return EDDY_OK;
@@ -108,7 +111,7 @@ static eddy_status addmm_prepare(const eddy_kernel_call *call, eddy_kernel_plan 
     const eddy_attributes_addmm *attributes = call->attributes;
     eddy_matrix_plan matrices;
     eddy_matrix_plan_matmul(&matrices, &call->views[1], &call->views[2], &call->views[3]);
-    eddy_cuda_product *p = prepare(&matrices, plan);
+    eddy_cuda_product *p = prepare(call, &matrices, plan);
     p->in_strides.row = stride_of(&call->views[0], 2);
     p->in_strides.column = stride_of(&call->views[0], 1);
     p->is_scaled = true;
