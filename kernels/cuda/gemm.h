@@ -1,6 +1,6 @@
 /* Matrix products by NVIDIA's library, where it can be found. The plan of one follows from shapes, strides and dtypes; streams/cuda/gemm.c asks the library for an algorithm, and launches.
  *
- * What is taken is what the library takes: float operands, each row-major or the transpose of such a matrix, and one stride from batch to batch. */
+ * The library takes float operands, each row-major or the transpose of such a matrix, and one stride from batch to batch. Factors that lie otherwise are copied first, where each element is used often enough. */
 #ifndef EDDY_KERNELS_CUDA_GEMM_H
 #define EDDY_KERNELS_CUDA_GEMM_H
 
@@ -35,10 +35,18 @@ typedef struct eddy_cuda_gemm_operands {
     double alpha, beta;
 } eddy_cuda_gemm_operands;
 
-/* Plans the product without an addend. False: the library does not take such operands. *is_turned: it is the transpose of the product that is computed, of the other's transpose by
- * the one's, and `a` and `b` of the operands change places. */
+/* What is done to operands first. */
+enum {
+    EDDY_CUDA_GEMM_TURNS =
+        1, /* the transpose of the product is computed: a and b of the operands change places */
+    EDDY_CUDA_GEMM_COPIES_A =
+        2, /* a, b of the matrices: their batches are copied, one behind the other and row by row */
+    EDDY_CUDA_GEMM_COPIES_B = 4,
+};
+
+/* Plans the product without an addend. False: the library does not take such operands. `*steps`: what is done first. */
 EDDY_MUST_USE bool eddy_cuda_gemm_plan(const eddy_matrix_plan *matrices, eddy_cuda_gemm *gemm,
-                                       bool *is_turned);
+                                       uint32_t *steps);
 /* Adds a matrix of the product's shape and orientation, or its row, with strides in elements (0: broadcast), as it lies. False: as it lies it cannot be added. */
 EDDY_MUST_USE bool eddy_cuda_gemm_add(eddy_cuda_gemm *gemm, int64_t row_stride,
                                       int64_t column_stride, double beta);
@@ -47,8 +55,8 @@ void eddy_cuda_gemm_add_out(eddy_cuda_gemm *gemm);
 
 /* Done by streams/cuda/gemm.c. */
 
-/* Looks for the library, at the first call. True: this call has loaded it. For eddy_kernel.prepare. */
-bool eddy_cuda_gemm_open(void);
+/* Whether the library is there; the first call looks for it. *has_started: set to true, if this call has loaded it. For eddy_kernel.prepare. */
+bool eddy_cuda_gemm_open(bool *has_started);
 /* Whether the library has an algorithm for the product. It is asked once for each geometry, and host code answers. Launching thread. */
 bool eddy_cuda_gemm_can(const eddy_kernel_call *call, const eddy_cuda_gemm *gemm,
                         const eddy_cuda_gemm_operands *operands);

@@ -24,8 +24,8 @@ static const struct {
 typedef struct product_plan {
     eddy_cuda_product tiles;
     eddy_cuda_gemm gemm; /* if has_gemm */
+    uint32_t steps;      /* of eddy_cuda_gemm_plan */
     bool has_gemm;
-    bool is_turned; /* a and b change places there */
     /* What is added is copied to the output first, as the library does not take it as it lies. */
     bool copies_in;
 } product_plan;
@@ -43,7 +43,6 @@ static eddy_cuda_product *prepare(const eddy_kernel_call *call, const eddy_matri
     plan->cost_ps = eddy_cost_views_ps(call);
     memset(made, 0, sizeof(*made));
     plan->bytes = sizeof(*made);
-    plan->has_started_library = eddy_dtype_is_float(matrices->out.dtype) && eddy_cuda_gemm_open();
     eddy_cuda_product *p = &made->tiles;
     p->rows = matrices->out.rows;
     p->columns = matrices->out.columns;
@@ -62,16 +61,31 @@ static eddy_cuda_product *prepare(const eddy_kernel_call *call, const eddy_matri
     return p;
 }
 
+/* Bytes of a factor that is copied, all of its batches, so that the next one is aligned as well as memory is. */
+static size_t copy_bytes(const eddy_cuda_product *p, int which, eddy_dtype dtype) {
+    int64_t count = p->batches * p->depth * (which == EDDY_CUDA_PRODUCT_A ? p->rows : p->columns);
+    return ((size_t)count * eddy_dtype_bytes(dtype) + 255) & ~(size_t)255;
+}
+
 /* After the rest of the plan. */
 static void prepare_gemm(const eddy_matrix_plan *matrices, bool has_in, eddy_kernel_plan *plan) {
     product_plan *made = plan->memory;
     const eddy_cuda_product *p = &made->tiles;
-    made->has_gemm = p->depth > 0 && eddy_cuda_gemm_plan(matrices, &made->gemm, &made->is_turned);
-    if (!made->has_gemm || !has_in)
+    eddy_dtype dtype = matrices->out.dtype;
+    made->has_gemm = p->depth > 0 && eddy_dtype_is_float(dtype) &&
+                     eddy_cuda_gemm_open(&plan->has_started_library) &&
+                     eddy_cuda_gemm_plan(matrices, &made->gemm, &made->steps);
+    if (!made->has_gemm)
         return;
+    plan->workspace_bytes =
+        (made->steps & EDDY_CUDA_GEMM_COPIES_A ? copy_bytes(p, EDDY_CUDA_PRODUCT_A, dtype) : 0) +
+        (made->steps & EDDY_CUDA_GEMM_COPIES_B ? copy_bytes(p, EDDY_CUDA_PRODUCT_B, dtype) : 0);
+    if (!has_in)
+        return;
+    bool is_turned = made->steps & EDDY_CUDA_GEMM_TURNS;
     int64_t row = p->in_strides.row, column = p->in_strides.column;
-    made->copies_in = !eddy_cuda_gemm_add(&made->gemm, made->is_turned ? column : row,
-                                          made->is_turned ? row : column, p->beta);
+    made->copies_in = !eddy_cuda_gemm_add(&made->gemm, is_turned ? column : row,
+                                          is_turned ? row : column, p->beta);
     if (made->copies_in)
         eddy_cuda_gemm_add_out(&made->gemm);
 }
@@ -142,60 +156,111 @@ static void launch_tiles(const eddy_kernel_call *call, eddy_cuda_product *p, edd
                      sizeof(*p), eddy_cuda_blocks(call, is_large ? large : small, 1));
 }
 
+/* Copies a factor, all of its batches, row by row. */
+static void copy_factor(const eddy_kernel_call *call, const eddy_cuda_product *p, int which,
+                        const eddy_op_view *from, void *to) {
+    bool is_a = which == EDDY_CUDA_PRODUCT_A;
+    int64_t shape[EDDY_RANK_MAX], strides[EDDY_RANK_MAX], dense[EDDY_RANK_MAX], step = 1;
+    int32_t rank = (int32_t)p->rank + 2;
+    EDDY_ASSERT(rank <= EDDY_RANK_MAX);
+    memcpy(shape, p->dims, p->rank * sizeof(*shape));
+    memcpy(strides, p->strides[which], p->rank * sizeof(*strides));
+    shape[rank - 2] = is_a ? p->rows : p->depth;
+    shape[rank - 1] = is_a ? p->depth : p->columns;
+    strides[rank - 2] = p->matrices[which].row;
+    strides[rank - 1] = p->matrices[which].column;
+    for (int32_t d = rank - 1; d >= 0; d--) {
+        dense[d] = step;
+        step *= shape[d];
+    }
+    eddy_op_view source = {.data = from->data,
+                           .dtype = from->dtype,
+                           .rank = rank,
+                           .shape = shape,
+                           .strides = strides},
+                 target = {.data = to,
+                           .dtype = from->dtype,
+                           .rank = rank,
+                           .shape = shape,
+                           .strides = dense};
+    eddy_cuda_copy_view(call, &source, &target);
+}
+
+/* What a call is given; in: NULL where nothing is added. */
+typedef struct product_operands {
+    const eddy_op_view *a, *b, *in, *out;
+} product_operands;
+
 /* False: the library has no algorithm, and what it was to write is to be written. */
 static bool launch_gemm(const eddy_kernel_call *call, const product_plan *plan,
-                        const eddy_op_view *a, const eddy_op_view *b, const eddy_op_view *in,
-                        const eddy_op_view *out) {
+                        const product_operands *given) {
+    const eddy_cuda_product *p = &plan->tiles;
+    bool copies_a = plan->steps & EDDY_CUDA_GEMM_COPIES_A,
+         copies_b = plan->steps & EDDY_CUDA_GEMM_COPIES_B, copies_in = plan->copies_in;
+    char *a = copies_a ? call->workspace : given->a->data, *b = given->b->data;
+    if (copies_b)
+        b = (char *)call->workspace +
+            (copies_a ? copy_bytes(p, EDDY_CUDA_PRODUCT_A, given->a->dtype) : 0);
+    bool is_turned = plan->steps & EDDY_CUDA_GEMM_TURNS;
     eddy_cuda_gemm gemm = plan->gemm;
-    eddy_cuda_gemm_operands operands = {.a = plan->is_turned ? b->data : a->data,
-                                        .b = plan->is_turned ? a->data : b->data,
-                                        .c = in ? in->data : NULL,
-                                        .out = out->data,
-                                        .alpha = plan->tiles.alpha,
-                                        .beta = plan->tiles.beta};
-    if (!plan->copies_in) {
-        if (eddy_cuda_gemm_launch(call, &gemm, &operands))
-            return true;
-        if (!in)
-            return false;
+    eddy_cuda_gemm_operands operands = {.a = is_turned ? b : a,
+                                        .b = is_turned ? a : b,
+                                        .c = given->in ? given->in->data : NULL,
+                                        .out = given->out->data,
+                                        .alpha = p->alpha,
+                                        .beta = p->beta};
+    if (!copies_a && !copies_b && !copies_in && eddy_cuda_gemm_launch(call, &gemm, &operands))
+        return true;
+    if (given->in && !copies_in && !eddy_cuda_gemm_can(call, &gemm, &operands)) {
         eddy_cuda_gemm_add_out(&gemm);
+        copies_in = true;
     }
-    operands.c = out->data;
+    if (copies_in)
+        operands.c = operands.out;
     if (!eddy_cuda_gemm_can(call, &gemm, &operands))
         return false;
-    eddy_cuda_copy_view(call, in, out);
+    if (copies_a)
+        copy_factor(call, p, EDDY_CUDA_PRODUCT_A, given->a, a);
+    if (copies_b)
+        copy_factor(call, p, EDDY_CUDA_PRODUCT_B, given->b, b);
+    if (copies_in)
+        eddy_cuda_copy_view(call, given->in, given->out);
     return eddy_cuda_gemm_launch(call, &gemm, &operands);
 }
 
-static void launch(const eddy_kernel_call *call, const eddy_op_view *a, const eddy_op_view *b,
-                   const eddy_op_view *in, const eddy_op_view *out) {
+static void launch(const eddy_kernel_call *call, const product_operands *given) {
     const product_plan *plan = call->plan;
     eddy_cuda_product p = plan->tiles;
     if (p.rows == 0 || p.columns == 0 || p.batches == 0)
         return;
-    if (plan->has_gemm && launch_gemm(call, plan, a, b, in, out))
+    if (plan->has_gemm && launch_gemm(call, plan, given))
         return;
-    p.data[EDDY_CUDA_PRODUCT_A] = a->data;
-    p.data[EDDY_CUDA_PRODUCT_B] = b->data;
-    p.data[EDDY_CUDA_PRODUCT_OUT] = out->data;
-    p.in = in ? in->data : NULL;
-    launch_tiles(call, &p, out->dtype);
+    p.data[EDDY_CUDA_PRODUCT_A] = given->a->data;
+    p.data[EDDY_CUDA_PRODUCT_B] = given->b->data;
+    p.data[EDDY_CUDA_PRODUCT_OUT] = given->out->data;
+    p.in = given->in ? given->in->data : NULL;
+    launch_tiles(call, &p, given->out->dtype);
 }
 
 static void matmul_run(const eddy_kernel_call *call) {
-    launch(call, &call->views[0], &call->views[1], NULL, &call->views[2]);
+    launch(call,
+           &(product_operands){.a = &call->views[0], .b = &call->views[1], .out = &call->views[2]});
 }
 
 static void linear_run(const eddy_kernel_call *call) {
     const eddy_op_view *bias = &call->views[2];
-    launch(call, &call->views[0], &call->views[1], eddy_kernel_view_is_absent(bias) ? NULL : bias,
-           &call->views[3]);
+    launch(call, &(product_operands){.a = &call->views[0],
+                                     .b = &call->views[1],
+                                     .in = eddy_kernel_view_is_absent(bias) ? NULL : bias,
+                                     .out = &call->views[3]});
 }
 
 static void addmm_run(const eddy_kernel_call *call) {
     const product_plan *plan = call->plan;
-    launch(call, &call->views[1], &call->views[2], plan->tiles.beta != 0 ? &call->views[0] : NULL,
-           &call->views[3]);
+    launch(call, &(product_operands){.a = &call->views[1],
+                                     .b = &call->views[2],
+                                     .in = plan->tiles.beta != 0 ? &call->views[0] : NULL,
+                                     .out = &call->views[3]});
 }
 
 const eddy_kernel eddy_cuda_matmul = {

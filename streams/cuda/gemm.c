@@ -47,8 +47,10 @@ struct eddy_cuda_gemms {
     algorithm known[SETS][PLACES];
 };
 
-bool eddy_cuda_gemm_open(void) {
-    return eddy_cuda_blas_open();
+bool eddy_cuda_gemm_open(bool *has_started) {
+    if (eddy_cuda_blas_open())
+        *has_started = true;
+    return eddy_cuda_blas_is_open();
 }
 
 /* ---- the library's objects; names are the library's, whose matrices lie column by column: its A is our b, its rows are our columns ---- */
@@ -355,22 +357,18 @@ static bool launch_found(const gemm_launch *one) {
     }
 }
 
-static bool may_take(const eddy_backend_launch *launch) {
-    return eddy_cuda_blas_is_open() && !launch->writes_in_place;
-}
-
 bool eddy_cuda_gemm_can(const eddy_kernel_call *call, const eddy_cuda_gemm *gemm,
                         const eddy_cuda_gemm_operands *operands) {
     gemm_launch one = {.launch = call->launch, .operands = operands};
     geometry of = geometry_of(gemm, operands);
-    return may_take(call->launch) && begin(&one, &of) && one.found;
+    return !call->launch->writes_in_place && begin(&one, &of) && one.found;
 }
 
 bool eddy_cuda_gemm_launch(const eddy_kernel_call *call, const eddy_cuda_gemm *gemm,
                            const eddy_cuda_gemm_operands *operands) {
     eddy_backend_launch *launch = call->launch;
     gemm_launch one = {.launch = launch, .operands = operands};
-    if (!may_take(launch))
+    if (launch->writes_in_place)
         return false;
     if (launch->has_failed || !begin_with_workspace(&one, gemm))
         return true;

@@ -147,6 +147,39 @@ Test(gemm, a_workspace_is_the_devices_memory_and_comes_back) {
     twin_expect_no_findings();
 }
 
+/* Heads of rows, two strides of batches and a column out of two: copied ahead of the product, where each element is used often enough. */
+Test(gemm, factors_that_lie_otherwise_are_copied) {
+    float elements[2 * 20 * 3 * 16];
+    for (size_t i = 0; i < sizeof(elements) / sizeof(*elements); i++)
+        elements[i] = (float)(i * 5 % 11) - 5;
+    long before = products();
+    for (int64_t rows = 16; rows < 20; rows++) {
+        eddy_scope *scope = eddy_scope_begin();
+        twin all = twin_of(elements, EDDY_SHAPE(2, rows, 3, 16), EDDY_F32),
+             heads = {eddy_transpose(all.here, 1, 2), eddy_transpose(all.there, 1, 2)},
+             turned = {eddy_transpose(heads.here, 2, 3), eddy_transpose(heads.there, 2, 3)},
+             apart = {eddy_slice(all.here, 3, 0, 16, 2), eddy_slice(all.there, 3, 0, 16, 2)};
+        expect_product(heads, turned);
+        expect_product(turned, heads);
+        expect_product((twin){eddy_transpose(apart.here, 2, 3), eddy_transpose(apart.there, 2, 3)},
+                       all);
+        eddy_scope_end(scope);
+    }
+    cr_assert_gt(products(), before + 6, "%ld of 12", products() - before);
+    twin_expect_no_findings();
+}
+
+/* A copy is not worth it. */
+Test(gemm, a_factor_that_is_used_once_is_not_copied) {
+    eddy_scope *scope = eddy_scope_begin();
+    twin x = matrix(40, 40), column = matrix(20, 1),
+         apart = {eddy_slice(x.here, 1, 0, 40, 2), eddy_slice(x.there, 1, 0, 40, 2)};
+    expect_product(apart, column);
+    cr_assert_eq(questions(), 0);
+    eddy_scope_end(scope);
+    twin_expect_no_findings();
+}
+
 #define STREAMS 3
 
 /* What one stream's product has for a workspace another's may have after it, and not before. */
