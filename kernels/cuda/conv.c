@@ -1,4 +1,4 @@
-/* Convolutions without a library. How a product is cut follows from shapes and strides alone, so that the same call has the same bits on every device. */
+/* Convolutions without a library; those of one element's windows may be the library's (pointwise.h). How a product is cut follows from shapes and strides alone, so that the same call has the same bits on every device. */
 #include <base/dtype.h>
 #include <base/number.h>
 #include <kernels/attributes.h>
@@ -7,6 +7,7 @@
 #include <kernels/cuda/images.h>
 #include <kernels/cuda/kernels.h>
 #include <kernels/cuda/launch.h>
+#include <kernels/cuda/pointwise.h>
 
 /* Groups of fewer rows are computed element by element. */
 #define TILED_LEAST 8
@@ -199,9 +200,17 @@ static void run(const eddy_kernel_call *call, eddy_cuda_conv *p) {
                          eddy_cuda_blocks(call, count, EDDY_CUDA_CONV_THREADS));
 }
 
-static eddy_status conv2d_prepare(const eddy_kernel_call *call, eddy_kernel_plan *plan) {
-    const eddy_cuda_conv p = forward_of(call, false);
+static eddy_status prepare_forward(const eddy_kernel_call *call, bool is_transposed,
+                                   eddy_kernel_plan *plan) {
+    eddy_status status;
+    if (eddy_cuda_pointwise_prepare(call, is_transposed, plan, &status))
+        return status;
+    const eddy_cuda_conv p = forward_of(call, is_transposed);
     return prepare(call, &p, plan);
+}
+
+static eddy_status conv2d_prepare(const eddy_kernel_call *call, eddy_kernel_plan *plan) {
+    return prepare_forward(call, false, plan);
 }
 
 static void conv2d_run(const eddy_kernel_call *call) {
@@ -210,8 +219,7 @@ static void conv2d_run(const eddy_kernel_call *call) {
 }
 
 static eddy_status conv_transpose2d_prepare(const eddy_kernel_call *call, eddy_kernel_plan *plan) {
-    const eddy_cuda_conv p = forward_of(call, true);
-    return prepare(call, &p, plan);
+    return prepare_forward(call, true, plan);
 }
 
 static void conv_transpose2d_run(const eddy_kernel_call *call) {
@@ -221,6 +229,9 @@ static void conv_transpose2d_run(const eddy_kernel_call *call) {
 
 static eddy_status conv2d_backward_weight_prepare(const eddy_kernel_call *call,
                                                   eddy_kernel_plan *plan) {
+    eddy_status status;
+    if (eddy_cuda_pointwise_prepare_weight(call, plan, &status))
+        return status;
     const eddy_cuda_conv p = weight_of(call);
     return prepare(call, &p, plan);
 }

@@ -20,11 +20,17 @@ static eddy_pair pair_below(int64_t least, int64_t bound) {
 
 /* ---- what is convolved ---- */
 
+typedef enum layout {
+    ANY,
+    CHANNELS_LAST, /* channels are neighbours, without gaps */
+    CONTIGUOUS,
+} layout;
+
 typedef struct geometry {
     int64_t batch, groups, from,
         to; /* channels of a group; a batch of -1: images without that dim */
     eddy_pair image, window, stride, padding, dilation, output_padding;
-    bool is_last; /* images whose channels are neighbours, without gaps */
+    layout layout; /* of images */
 } geometry;
 
 static geometry any_geometry(void) {
@@ -62,8 +68,10 @@ static twin images(const geometry *g, eddy_dtype dtype, int64_t channels, eddy_p
     if (g->batch < 0)
         shape = EDDY_SHAPE(channels, size.height, size.width);
     twin made = numbers(dtype, shape, is_whole, false);
-    if (g->is_last && g->batch > 0)
+    if (g->layout == CHANNELS_LAST && g->batch > 0)
         made = (twin){laid_last(made.here), laid_last(made.there)};
+    if (g->layout == CONTIGUOUS)
+        made = (twin){eddy_contiguous(made.here), eddy_contiguous(made.there)};
     return made;
 }
 
@@ -187,7 +195,7 @@ Test(cuda_conv, any_geometry_and_layout, .timeout = 300) {
     for (int round = 0; round < ROUNDS_OF(120); round++) {
         eddy_scope *scope = eddy_scope_begin();
         geometry g = any_geometry();
-        g.is_last = by_chance(3);
+        g.layout = by_chance(3) ? CHANNELS_LAST : ANY;
         check_all(&g, floats[round % 4], round % 8 < 6);
         eddy_scope_end(scope);
     }
@@ -197,17 +205,36 @@ Test(cuda_conv, any_geometry_and_layout, .timeout = 300) {
 /* More rows and columns than a tile has, and sums that are split. */
 Test(cuda_conv, tiles_and_splits, .timeout = 300) {
     const geometry all[] = {
-        {2, 1, 3, 70, {9, 9}, {3, 3}, {1, 1}, {1, 1}, {1, 1}, {0, 0}, false},
-        {1, 1, 70, 9, {5, 6}, {3, 3}, {1, 1}, {1, 1}, {1, 1}, {0, 0}, false},
-        {1, 2, 260, 65, {3, 4}, {1, 2}, {2, 1}, {0, 0}, {1, 1}, {1, 0}, true},
-        {3, 1, 8, 9, {16, 17}, {2, 2}, {1, 2}, {0, 1}, {1, 1}, {0, 0}, true},
-        {2, 1, 9, 8, {20, 20}, {3, 3}, {1, 1}, {1, 1}, {1, 1}, {0, 0}, false},
-        {2, 12, 1, 1, {12, 13}, {3, 3}, {1, 1}, {1, 1}, {1, 1}, {0, 0}, false},
+        {2, 1, 3, 70, {9, 9}, {3, 3}, {1, 1}, {1, 1}, {1, 1}, {0, 0}, ANY},
+        {1, 1, 70, 9, {5, 6}, {3, 3}, {1, 1}, {1, 1}, {1, 1}, {0, 0}, ANY},
+        {1, 2, 260, 65, {3, 4}, {1, 2}, {2, 1}, {0, 0}, {1, 1}, {1, 0}, CHANNELS_LAST},
+        {3, 1, 8, 9, {16, 17}, {2, 2}, {1, 2}, {0, 1}, {1, 1}, {0, 0}, CHANNELS_LAST},
+        {2, 1, 9, 8, {20, 20}, {3, 3}, {1, 1}, {1, 1}, {1, 1}, {0, 0}, ANY},
+        {2, 12, 1, 1, {12, 13}, {3, 3}, {1, 1}, {1, 1}, {1, 1}, {0, 0}, ANY},
     };
     for (size_t n = 0; n < sizeof(all) / sizeof(all[0]); n++) {
         eddy_scope *scope = eddy_scope_begin();
         check_all(&all[n], floats[random_below(4)], true);
         check_all(&all[n], floats[random_below(4)], false);
+        eddy_scope_end(scope);
+    }
+    twin_expect_no_findings();
+}
+
+/* Products of matrices, for which there may be a library. */
+Test(cuda_conv, windows_of_one_element, .timeout = 300) {
+    for (int round = 0; round < 60; round++) {
+        eddy_scope *scope = eddy_scope_begin();
+        geometry g = {.batch = random_below(5) - 1,
+                      .groups = by_chance(6) ? 2 : 1,
+                      .from = by_chance(20) ? 0 : 1 + random_below(30),
+                      .to = 1 + random_below(30),
+                      .image = pair_below(1, 9),
+                      .window = {1, 1},
+                      .stride = {1, 1},
+                      .dilation = pair_below(1, 3),
+                      .layout = (layout)random_below(3)};
+        check_all(&g, floats[round % 4], round % 8 < 6);
         eddy_scope_end(scope);
     }
     twin_expect_no_findings();

@@ -169,6 +169,37 @@ Test(gemm, factors_that_lie_otherwise_are_copied) {
     twin_expect_no_findings();
 }
 
+static eddy_tensor *squares_of(eddy_tensor *x) {
+    return eddy_sum(eddy_mul(x, x), EDDY_ALL_AXES, NULL);
+}
+
+/* And so are their gradients. Of images whose channels lie apart only that of the weight is none. */
+Test(gemm, convolutions_of_one_elements_windows_are_products) {
+    float elements[2 * 8 * 5 * 5];
+    for (size_t i = 0; i < sizeof(elements) / sizeof(*elements); i++)
+        elements[i] = (float)(i * 5 % 7) - 3;
+    for (int64_t channels = 3; channels <= 8; channels++) {
+        eddy_scope *scope = eddy_scope_begin();
+        twin images = twin_of(elements, EDDY_SHAPE(2, 5, 5, channels), EDDY_F32),
+             x = {eddy_permute(images.here, EDDY_AXES(0, 3, 1, 2)),
+                  eddy_permute(images.there, EDDY_AXES(0, 3, 1, 2))},
+             weight = twin_of(elements, EDDY_SHAPE(6, channels, 1, 1), EDDY_F32);
+        eddy_tensor *leaves[] = {x.here, weight.here, x.there, weight.there};
+        for (int i = 0; i < 4; i++)
+            cr_assert_eq(eddy_requires_grad_set(leaves[i] = eddy_detach(leaves[i]), true), EDDY_OK);
+        long asked = questions();
+        for (int i = 0; i < 4; i += 2)
+            cr_assert_eq(
+                eddy_backward(squares_of(eddy_conv2d(leaves[i], leaves[i + 1], EDDY_NONE, NULL))),
+                EDDY_OK);
+        for (int i = 0; i < 2; i++)
+            twin_expect_equal("a gradient", eddy_grad_of(leaves[i]), eddy_grad_of(leaves[i + 2]));
+        cr_assert_eq(questions(), asked + 3);
+        eddy_scope_end(scope);
+    }
+    twin_expect_no_findings();
+}
+
 /* A copy is not worth it. */
 Test(gemm, a_factor_that_is_used_once_is_not_copied) {
     eddy_scope *scope = eddy_scope_begin();
