@@ -5,6 +5,16 @@
 #include <vm/submit.h>
 #include <vm/wait.h>
 
+/* The VM does not close until eddy_vm_inside_end. */
+static eddy_status enter_for_long(eddy_vm *vm, eddy_origin origin) {
+    eddy_status status = eddy_vm_enter(vm, origin);
+    if (status != EDDY_OK)
+        return status;
+    eddy_vm_inside_begin(vm);
+    eddy_vm_leave(vm);
+    return EDDY_OK;
+}
+
 /* ---- out: SHARE ---- */
 
 typedef struct share_arguments {
@@ -60,10 +70,25 @@ static eddy_status let_consumer_wait(eddy_backend *backend, uintptr_t consumer,
                : eddy_fail(status, origin, "the driver refuses the consumer's stream");
 }
 
-static eddy_status share(eddy_vm *vm, eddy_submission *submission, eddy_waiter *waiter,
-                         eddy_backend *backend, uintptr_t consumer, const eddy_vm_wait *wait,
-                         void **data) {
-    eddy_status status = eddy_vm_submit_and_wait(vm, submission, waiter, wait);
+/* The VM cannot close. */
+static eddy_status share(eddy_vm *vm, eddy_vm_stream *stream, eddy_mention mention,
+                         uintptr_t consumer, const eddy_vm_wait *wait, void **data) {
+    eddy_backend *backend = stream->device->backend;
+    if (!backend->class->fence_record)
+        return refuse_device(wait->origin);
+    eddy_waiter *waiter;
+    eddy_status status = eddy_vm_enter_with_waiter(vm, wait, &waiter);
+    if (status != EDDY_OK)
+        return status;
+    eddy_vm_inside_end(vm);
+    share_arguments arguments = {waiter, consumer != 0};
+    eddy_submission submission = {
+        .instruction = {.view = {.arguments = &arguments, .operand_count = 1},
+                        .kind = EDDY_KIND_SHARE,
+                        .mentions = &mention},
+        .argument_bytes = sizeof(arguments),
+        .stream = stream};
+    status = eddy_vm_submit_and_wait(vm, &submission, waiter, wait);
     if (status != EDDY_OK)
         return status;
     eddy_poison poison = waiter->poison;
@@ -79,22 +104,11 @@ eddy_status eddy_vm_share(eddy_vm *vm, eddy_vm_stream *stream, eddy_storage_numb
                           bool is_read_only, uintptr_t consumer, const eddy_vm_wait *wait,
                           void **data) {
     int64_t deadline_ns = eddy_clock_deadline(wait->timeout_ns);
-    eddy_backend *backend = stream->device->backend;
-    if (!backend->class->fence_record)
-        return refuse_device(wait->origin);
-    eddy_waiter *waiter;
-    eddy_status status = eddy_vm_enter_with_waiter(vm, wait, &waiter);
+    eddy_status status = enter_for_long(vm, wait->origin);
     if (status != EDDY_OK)
         return status;
-    share_arguments arguments = {waiter, consumer != 0};
-    eddy_mention mention = storage | (is_read_only ? EDDY_MENTION_CONST : EDDY_MENTION_MUT);
-    eddy_submission submission = {
-        .instruction = {.view = {.arguments = &arguments, .operand_count = 1},
-                        .kind = EDDY_KIND_SHARE,
-                        .mentions = &mention},
-        .argument_bytes = sizeof(arguments),
-        .stream = stream};
-    status = share(vm, &submission, waiter, backend, consumer, wait, data);
+    eddy_mention access = is_read_only ? EDDY_MENTION_CONST : EDDY_MENTION_MUT;
+    status = share(vm, stream, storage | access, consumer, wait, data);
     eddy_vm_inside_end(vm);
     if (status != EDDY_OK || consumer != 0)
         return status;
@@ -160,16 +174,6 @@ static eddy_status check_there(eddy_backend *backend, const void *data, int64_t 
         return eddy_fail(EDDY_INVALID_ARGUMENT, origin,
                          "the %lld bytes at %p are not all memory of the device", (long long)bytes,
                          data);
-    return EDDY_OK;
-}
-
-/* The VM does not close until eddy_vm_inside_end. */
-static eddy_status enter_for_long(eddy_vm *vm, eddy_origin origin) {
-    eddy_status status = eddy_vm_enter(vm, origin);
-    if (status != EDDY_OK)
-        return status;
-    eddy_vm_inside_begin(vm);
-    eddy_vm_leave(vm);
     return EDDY_OK;
 }
 
