@@ -141,16 +141,11 @@ static eddy_status submit_copy(const eddy_run *r, const eddy_partition *partitio
     const eddy_code_operand *to = eddy_code_operand_at(&program->code, copy->operands_at + 1);
     const eddy_place *places =
         program->executable->elements + program->executable->places_at[partition->transfer];
-    const eddy_code_value *source = eddy_code_value_at(
-        &program->code, eddy_code_operand_at(&program->code, copy->operands_at)->value);
-    eddy_transfer_part part = {
-        .storage = operand_of(r, places[0].base)->storage,
-        .device = eddy_runtime_vm_device(program->runtime, eddy_code_value_device(source)),
-        .offset_bytes = places[0].offset + r->arguments->words[places[0].base - 1],
-        .bytes = eddy_code_value_at(&program->code, to->value)->bytes};
-    return eddy_transfer_storage(program->runtime->vm, &part,
-                                 eddy_runtime_vm_device(program->runtime, partition->device),
-                                 copy->address, &operand_of(r, places[1].base)->storage);
+    return eddy_vm_copy(program->runtime->vm, NULL, operand_of(r, places[0].base)->storage,
+                        places[0].offset + r->arguments->words[places[0].base - 1],
+                        eddy_code_value_at(&program->code, to->value)->bytes,
+                        eddy_runtime_vm_device(program->runtime, partition->device), copy->address,
+                        &operand_of(r, places[1].base)->storage);
 }
 
 /* What stands for the result of a call behind the run, which no partition makes: a storage without bytes. */

@@ -35,6 +35,7 @@ typedef enum eddy_copy_direction {
     EDDY_COPY_TO_DEVICE,
     EDDY_COPY_TO_HOST,
     EDDY_COPY_ON_DEVICE,
+    EDDY_COPY_ACROSS, /* from another device: copy_across */
 } eddy_copy_direction;
 
 /* What is launched, besides its operands. */
@@ -79,6 +80,10 @@ typedef struct eddy_backend_class {
                               uint64_t value);
     /* Stores the value behind everything launched on the queue before, which the host then sees (acquire). */
     eddy_status (*store_word)(eddy_backend_queue *queue, _Atomic uint64_t *word, uint64_t value);
+    /* Copies from the memory of another device of the same class, which has to be there still. SKIPPED: that one is lost, and nothing is launched. NULL: such copies go through the
+     * host. */
+    eddy_status (*copy_across)(eddy_backend_queue *queue, void *to, eddy_backend *other,
+                               const void *from, int64_t bytes);
 
     /* ---- fences; NULL: the device has none, and shares no memory ---- */
     /* A fence behind everything that is launched on the queue so far. OUT_OF_MEMORY: there is none to be had. */

@@ -6,17 +6,31 @@
 
 typedef struct copy_arguments {
     int64_t offset_bytes, bytes;
-    int64_t direction; /* eddy_copy_direction */
+    uint32_t direction; /* eddy_copy_direction */
+    uint32_t from;      /* ACROSS: the device that has the source */
 } copy_arguments;
+
+/* The source is complete: its writers have ended. */
+static void launch_across(eddy_vm_device *device, eddy_vm_device *other,
+                          const eddy_backend_launch *launch, void *to, const void *from,
+                          int64_t bytes) {
+    const eddy_backend_class *class = device->backend->class;
+    if (class->copy_across(launch->queue, to, other->backend, from, bytes) == EDDY_SKIPPED)
+        eddy_backend_fail(launch, EDDY_DEVICE_LOST);
+}
 
 static void launch_copy(eddy_vm_device *device, const eddy_vm_run *run,
                         const eddy_backend_launch *launch) {
     const copy_arguments *arguments = run->instruction->arguments;
+    const char *from = (const char *)run->data[0] + arguments->offset_bytes;
     if (launch->source_count > 0)
         (void)device->backend->class->look(launch);
-    eddy_device_copy(device, launch->queue, launch->ticket, run->data[1],
-                     (const char *)run->data[0] + arguments->offset_bytes, arguments->bytes,
-                     (eddy_copy_direction)arguments->direction);
+    if (arguments->direction == EDDY_COPY_ACROSS)
+        launch_across(device, run->vm->devices[arguments->from], launch, run->data[1], from,
+                      arguments->bytes);
+    else
+        eddy_device_copy(device, launch->queue, launch->ticket, run->data[1], from,
+                         arguments->bytes, (eddy_copy_direction)arguments->direction);
 }
 
 static const char *name_copy(const eddy_vm_instruction *instruction) {
@@ -25,7 +39,8 @@ static const char *name_copy(const eddy_vm_instruction *instruction) {
 }
 
 static int describe_copy(const eddy_vm_instruction *instruction, char *buffer, size_t size) {
-    static const char *const directions[] = {"to the device", "to the host", "on the device"};
+    static const char *const directions[] = {"to the device", "to the host", "on the device",
+                                             "from another device"};
     const copy_arguments *arguments = instruction->arguments;
     return snprintf(buffer, size, "copy of %lld bytes %s", (long long)arguments->bytes,
                     directions[arguments->direction]);
@@ -34,50 +49,79 @@ static int describe_copy(const eddy_vm_instruction *instruction, char *buffer, s
 static const eddy_vm_descriptor copy_op = {
     .name = name_copy, .describe = describe_copy, .launch = launch_copy};
 
-/* Where the copy runs, and which way it goes. Devices are there as long as the VM is not closed, which the lock tells. */
+static eddy_copy_direction direction_of(uint8_t from, uint8_t to) {
+    return from == 0    ? EDDY_COPY_TO_DEVICE
+           : to == 0    ? EDDY_COPY_TO_HOST
+           : from == to ? EDDY_COPY_ON_DEVICE
+                        : EDDY_COPY_ACROSS;
+}
+
+static bool may_copy_across(const eddy_vm_device *from, const eddy_vm_device *to) {
+    return from->backend->class == to->backend->class && to->backend->class->copy_across;
+}
+
+/* Which way a copy goes, and whether the devices know such a way. Devices are there as long as the VM is not closed, which the lock tells. */
 static eddy_status find_way(eddy_vm *vm, eddy_storage_number source, uint8_t device,
-                            const void *address, eddy_vm_stream **stream, int64_t *direction) {
+                            const void *address, copy_arguments *way, bool *is_known) {
     eddy_status status = eddy_vm_enter(vm, (eddy_origin){"copy", address});
     if (status != EDDY_OK)
         return status;
     uint8_t from = eddy_vm_storage(vm, source)->shared.device;
     EDDY_ASSERT(from != 0 || device != 0);
-    const eddy_vm_device *on = vm->devices[from == 0 ? device : from];
-    *direction = from == 0     ? EDDY_COPY_TO_DEVICE
-                 : device == 0 ? EDDY_COPY_TO_HOST
-                               : EDDY_COPY_ON_DEVICE;
-    if (!*stream)
-        *stream = from == 0 ? on->to_device : device == 0 ? on->to_host : on->compute;
-    EDDY_ASSERT((*stream)->device == on && (from == 0 || device == 0 || from == device));
+    way->from = from;
+    way->direction = direction_of(from, device);
+    *is_known = way->direction != EDDY_COPY_ACROSS ||
+                may_copy_across(vm->devices[from], vm->devices[device]);
     eddy_vm_leave(vm);
     return EDDY_OK;
 }
 
-eddy_status eddy_vm_copy(eddy_vm *vm, eddy_vm_stream *stream, eddy_storage_number source,
-                         int64_t offset_bytes, int64_t bytes, uint8_t device, const void *address,
-                         eddy_storage_number *copy) {
-    copy_arguments arguments = {.offset_bytes = offset_bytes, .bytes = bytes};
-    eddy_status status = find_way(vm, source, device, address, &stream, &arguments.direction);
-    if (status != EDDY_OK)
-        return status;
+/* Between two devices on the one that is written. */
+static eddy_vm_stream *stream_for(eddy_vm *vm, const copy_arguments *way, uint8_t device) {
+    const eddy_vm_device *on = vm->devices[device == 0 ? way->from : device];
+    return way->direction == EDDY_COPY_TO_HOST     ? on->to_host
+           : way->direction == EDDY_COPY_ON_DEVICE ? on->compute
+                                                   : on->to_device;
+}
+
+static eddy_status submit_copy(eddy_vm *vm, eddy_vm_stream *stream, eddy_storage_number source,
+                               const copy_arguments *way, uint8_t device, const void *address,
+                               eddy_storage_number *copy) {
     eddy_vm_operand operands[] = {{.storage = source},
                                   {.storage = *copy,
                                    .access = EDDY_ACCESS_MUT,
                                    .is_new = *copy == 0,
                                    .covers_all = true,
                                    .device = device,
-                                   .bytes = bytes}};
+                                   .bytes = way->bytes}};
     eddy_vm_call call = {.instruction = {.descriptor = &copy_op,
-                                         .arguments = &arguments,
+                                         .arguments = way,
                                          .operand_count = 2,
                                          .address = address},
-                         .argument_bytes = sizeof(arguments),
+                         .argument_bytes = sizeof(*way),
                          .operands = operands,
                          .stream = stream,
                          .place = EDDY_PLACE_WORKER};
-    status = eddy_vm_submit(vm, &call);
+    eddy_status status = eddy_vm_submit(vm, &call);
     *copy = operands[1].storage;
     return status;
+}
+
+eddy_status eddy_vm_copy(eddy_vm *vm, eddy_vm_stream *stream, eddy_storage_number source,
+                         int64_t offset_bytes, int64_t bytes, uint8_t device, const void *address,
+                         eddy_storage_number *copy) {
+    copy_arguments way = {.offset_bytes = offset_bytes, .bytes = bytes};
+    bool is_known;
+    eddy_status status = find_way(vm, source, device, address, &way, &is_known);
+    if (status != EDDY_OK)
+        return status;
+    EDDY_ASSERT(!stream || (is_known && way.direction != EDDY_COPY_ACROSS));
+    if (is_known)
+        return submit_copy(vm, stream ? stream : stream_for(vm, &way, device), source, &way, device,
+                           address, copy);
+    eddy_storage_number here = 0;
+    status = eddy_vm_copy(vm, NULL, source, offset_bytes, bytes, 0, address, &here);
+    return status == EDDY_OK ? eddy_vm_upload(vm, here, bytes, device, address, copy) : status;
 }
 
 eddy_status eddy_vm_upload(eddy_vm *vm, eddy_storage_number source, int64_t bytes, uint8_t device,

@@ -336,7 +336,8 @@ EDDY_MUST_USE eddy_status eddy_vm_device_stream_create(eddy_vm *vm, uint8_t devi
 /* The device's default stream; of a closed VM one that no call is submitted to. */
 eddy_vm_stream *eddy_vm_device_stream(eddy_vm *vm, uint8_t device);
 /* A call that copies `bytes` at `offset_bytes` of `source` to a storage of `device`: to *copy, of so many bytes, or, where that is 0, to a new one. One of the two is on the
- * stream's device, the other there or on the host. Ordered and failing as a call. stream NULL: the device's own for such copies. */
+ * stream's device, the other there or on the host. Ordered and failing as a call. stream NULL: the device's own for such copies; then the two may also be on two devices, through
+ * the host where these have no way to each other. */
 EDDY_MUST_USE eddy_status eddy_vm_copy(eddy_vm *vm, eddy_vm_stream *stream,
                                        eddy_storage_number source, int64_t offset_bytes,
                                        int64_t bytes, uint8_t device, const void *address,

@@ -62,18 +62,6 @@ static void record(const eddy_caller *caller, eddy_tensor *row, eddy_tensor *cop
 
 /* ---- without a gradient ---- */
 
-eddy_status eddy_transfer_storage(eddy_vm *vm, const eddy_transfer_part *part, uint8_t device,
-                                  const void *address, eddy_storage_number *storage) {
-    eddy_storage_number staged = 0;
-    if (device == 0 || part->device == 0)
-        return eddy_vm_copy(vm, NULL, part->storage, part->offset_bytes, part->bytes, device,
-                            address, storage);
-    eddy_status status =
-        eddy_vm_copy(vm, NULL, part->storage, part->offset_bytes, part->bytes, 0, address, &staged);
-    return status == EDDY_OK ? eddy_vm_upload(vm, staged, part->bytes, device, address, storage)
-                             : status;
-}
-
 static const char *name_transfer(const eddy_vm_instruction *instruction) {
     (void)instruction;
     return "to_device";
@@ -96,14 +84,11 @@ static eddy_status note_copy(const eddy_caller *caller, eddy_vm *vm, int64_t byt
 static eddy_status copy_storage(const eddy_caller *caller, const eddy_tensor *row, uint8_t device,
                                 const void *address, eddy_storage_number *storage) {
     int64_t each = eddy_dtype_size((eddy_dtype)row->dtype);
-    eddy_transfer_part part = {.storage = row->storage,
-                               .device =
-                                   eddy_runtime_vm_device(row->runtime, eddy_tensor_device(row)),
-                               .offset_bytes = row->offset * each,
-                               .bytes = row->count * each};
+    eddy_vm *vm = row->runtime->vm;
     return eddy_recorder_lets_run(caller)
-               ? eddy_transfer_storage(row->runtime->vm, &part, device, address, storage)
-               : note_copy(caller, row->runtime->vm, part.bytes, device, address, storage);
+               ? eddy_vm_copy(vm, NULL, row->storage, row->offset * each, row->count * each, device,
+                              address, storage)
+               : note_copy(caller, vm, row->count * each, device, address, storage);
 }
 
 static eddy_status transfer_row(eddy_caller *caller, eddy_tensor *tensor, eddy_device device,

@@ -10,18 +10,6 @@
 /* What it is in a program: a run copies the storage of its operand, whose elements lie in a row, to the device of its result. */
 extern const eddy_op eddy_transfer_op;
 
-/* Bytes of a storage, and the VM's number of its device. */
-typedef struct eddy_transfer_part {
-    eddy_storage_number storage;
-    uint8_t device;
-    int64_t offset_bytes, bytes;
-} eddy_transfer_part;
-
-/* Copies to another device; between two devices other than the host, through that. *storage: one of so many bytes there, which is written whole; 0: a new one. */
-EDDY_MUST_USE eddy_status eddy_transfer_storage(eddy_vm *vm, const eddy_transfer_part *part,
-                                                uint8_t device, const void *address,
-                                                eddy_storage_number *storage);
-
 /* The elements, row-major, on `device`, which is another one than the tensor's: the scope's or the caller's. Gradients come back. Errors are recorded. */
 EDDY_MUST_USE eddy_status eddy_transfer(eddy_tensor *tensor, eddy_device device, eddy_origin origin,
                                         eddy_tensor **copy);

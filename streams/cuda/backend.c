@@ -50,6 +50,8 @@ typedef struct cuda_backend {
     _Atomic bool is_failing;   /* atomic: seq_cst; set once, by who loses the device */
     _Atomic bool is_launching; /* atomic: seq_cst; the launching thread is within an entry */
     _Atomic bool is_idle;      /* atomic: seq_cst; `await` sleeps, and a mark has to ring */
+    uint32_t
+        reached; /* launching thread: a bit for each device whose memory it has asked for access to */
 } cuda_backend;
 
 static cuda_backend *backend_of(const eddy_backend *backend) {
@@ -167,6 +169,47 @@ static eddy_status copy(eddy_backend_queue *queue, void *to, const void *from, i
             ? eddy_cuda.copy_to_host(to, address_of(from), size, stream)
             : eddy_cuda.copy_on_device(address_of(to), address_of(from), size, stream);
     return eddy_cuda_backend_end(queue->backend, result);
+}
+
+/* ---- from another device ---- */
+
+/* Access is a shorter way for copies: without it, or where others have asked for it already, the driver finds one. */
+static void reach(cuda_backend *made, const eddy_cuda_device *other) {
+    uint32_t bit = UINT32_C(1) << other->index;
+    int can = 0;
+    if (made->reached & bit)
+        return;
+    made->reached |= bit;
+    if (eddy_cuda.can_reach(&can, made->device->number, other->number) == 0 && can)
+        (void)eddy_cuda.reach(other->context, 0);
+}
+
+/* A copy was refused: for an error that the other device has had, and nobody has noticed yet. Afterwards the thread's context is this device's again. */
+static bool is_others_fault(cuda_backend *made, cuda_backend *other) {
+    eddy_cu_result result = eddy_cuda_device_enter(other->device);
+    if (result == 0)
+        result = eddy_cuda.stream_query(other->shared->queues[0].stream);
+    bool is_other = result != 0 && result != EDDY_CU_NOT_READY;
+    return eddy_cuda_device_enter(made->device) == 0 && is_other;
+}
+
+static eddy_status copy_across(eddy_backend_queue *queue, void *to, eddy_backend *other,
+                               const void *from, int64_t bytes) {
+    cuda_backend *made = backend_of(queue->backend), *source = backend_of(other);
+    if (bytes == 0)
+        return EDDY_OK;
+    if (eddy_load_acquire(&other->is_lost))
+        return EDDY_SKIPPED;
+    if (!eddy_cuda_backend_begin(queue->backend))
+        return EDDY_DEVICE_LOST;
+    reach(made, source->device);
+    eddy_cu_result result =
+        eddy_cuda.copy_across(address_of(to), made->device->context, address_of(from),
+                              source->device->context, (size_t)bytes, queue_of(queue)->stream);
+    if (EDDY_LIKELY(result == 0) || !is_others_fault(made, source))
+        return eddy_cuda_backend_end(queue->backend, result);
+    eddy_status status = eddy_cuda_backend_end(queue->backend, 0);
+    return status == EDDY_OK ? EDDY_SKIPPED : status;
 }
 
 /* ---- fences ---- */
@@ -430,6 +473,7 @@ static const eddy_backend_class cuda_class = {
     .queue_create = queue_create,
     .wait = wait,
     .copy = copy,
+    .copy_across = copy_across,
     .look = eddy_cuda_launch_look,
     .skip = skip,
     .mark = mark,

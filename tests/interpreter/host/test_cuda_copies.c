@@ -111,13 +111,128 @@ Test(cuda_copies, many_are_under_way_at_once) {
     expect_nobody_held();
 }
 
-/* ---- memory ---- */
+/* ---- between two devices ---- */
+
+static eddy_tensor *filled(int64_t count, int value, int32_t index) {
+    return eddy_full(EDDY_SHAPE(count), EDDY_S(value), EDDY_U8,
+                     EDDY_OPTIONS(full, .device = EDDY_CUDA(index)));
+}
+
+static void expect_filled(eddy_tensor *tensor, int value) {
+    int64_t count = eddy_count_of(tensor);
+    memset(here, value, (size_t)count);
+    cr_assert_eq(eddy_read(tensor, back, (size_t)count, NULL), EDDY_OK);
+    expect_same(count);
+}
+
+static void go_across(void) {
+    for (size_t i = 0; i < SIZES; i++) {
+        eddy_scope *scope = eddy_scope_begin();
+        eddy_tensor *t = eddy_to_device(there(sizes[i], (unsigned)i), EDDY_CUDA(1));
+        cr_assert_eq(eddy_device_of(t).index, 1);
+        cr_assert_eq(eddy_read(t, back, (size_t)sizes[i], NULL), EDDY_OK);
+        expect_same(sizes[i]);
+        eddy_scope_end(scope);
+    }
+    expect_nobody_held();
+}
+
+Test(cuda_copies, elements_go_from_one_device_to_another) {
+    go_across();
+}
+
+Test(cuda_copies, devices_that_cannot_reach_each_other_copy_too) {
+    setenv("FAKE_CUDA_PEERS", "0", 1);
+    go_across();
+}
 
 static eddy_device_memory memory_of(eddy_device device) {
     eddy_device_memory memory = {.size = sizeof(memory)};
     cr_assert_eq(eddy_device_memory_read(device, &memory), EDDY_OK);
     return memory;
 }
+
+Test(cuda_copies, memory_of_the_host_has_no_part_in_it) {
+    eddy_scope *scope = eddy_scope_begin();
+    int64_t before = memory_of(EDDY_CPU).peak_bytes;
+    eddy_tensor *t = eddy_to_device(filled(16 * MB, 7, 0), EDDY_CUDA(1));
+    cr_assert_eq(eddy_wait(t, EDDY_FOREVER), EDDY_OK);
+    cr_assert_lt(memory_of(EDDY_CPU).peak_bytes, before + MB);
+    cr_assert_lt(memory_of(EDDY_CUDA(0)).staging_bytes + memory_of(EDDY_CUDA(1)).staging_bytes,
+                 4 * MB);
+    expect_filled(t, 7);
+    eddy_scope_end(scope);
+    expect_nobody_held();
+}
+
+/* Both sides are written again and again, which the copies come before or after. */
+Test(cuda_copies, writes_on_either_side_are_ordered) {
+    enum { COUNT = 3000 };
+    eddy_scope *scope = eddy_scope_begin();
+    eddy_tensor *first = filled(COUNT, 1, 0), *second = filled(COUNT, 0, 1);
+    for (int round = 0; round < 20; round++) {
+        cr_assert_eq(eddy_copy_into(first, second), EDDY_OK);
+        cr_assert_eq(eddy_add_s_inplace(first, EDDY_S(1)), EDDY_OK);
+        cr_assert_eq(eddy_add_s_inplace(second, EDDY_S(2)), EDDY_OK);
+        cr_assert_eq(eddy_copy_into(second, first), EDDY_OK);
+    }
+    expect_filled(first, 41);
+    expect_filled(second, 41);
+    eddy_scope_end(scope);
+    expect_nobody_held();
+}
+
+/* The device that is copied from is lost, with its tensors; the other one goes on. */
+static void lose_the_first(const char *entry) {
+    setenv("FAKE_CUDA_FAIL_ENTRY", entry, 1);
+    eddy_scope *scope = eddy_scope_begin();
+    eddy_tensor *kept = filled(1000, 5, 1), *t = filled(1000, 1, 0), *sum = t;
+    cr_assert_eq(eddy_wait(kept, EDDY_FOREVER), EDDY_OK);
+    cr_assert_eq(eddy_wait(t, EDDY_FOREVER), EDDY_OK);
+    for (int i = 0; i < 8; i++)
+        sum = eddy_add(sum, t);
+    eddy_tensor *copy = eddy_to_device(sum, EDDY_CUDA(1)), *old = eddy_to_device(t, EDDY_CUDA(1));
+    cr_assert_eq(eddy_wait(copy, EDDY_FOREVER), EDDY_DEVICE_LOST);
+    eddy_error_take(NULL);
+    (void)eddy_wait(old, EDDY_FOREVER); /* it was copied before the loss, or was not */
+    eddy_error_take(NULL);
+    cr_assert_eq(eddy_wait(eddy_to_device(t, EDDY_CUDA(1)), EDDY_FOREVER), EDDY_DEVICE_LOST);
+    eddy_error_take(NULL);
+    expect_filled(eddy_add(kept, kept), 10);
+    eddy_scope_end(scope);
+    eddy_sync(EDDY_FOREVER);
+    eddy_error_take(NULL);
+    cr_assert_eq(fake_cuda_findings_so_far(), 0);
+}
+
+Test(cuda_copies, a_lost_source_takes_no_other_device_along) {
+    lose_the_first("cuLaunchKernel:5");
+}
+
+/* Its own calls have not found out yet when the other device's does. */
+Test(cuda_copies, a_source_that_is_lost_unnoticed_takes_none_along) {
+    setenv("FAKE_CUDA_FAIL_RUN", "2", 1);
+    eddy_scope *scope = eddy_scope_begin();
+    eddy_tensor *kept = filled(1000, 5, 1), *t = filled(1000, 1, 0);
+    for (int i = 0; i < 30; i++) {
+        eddy_tensor *copy = eddy_to_device(t, EDDY_CUDA(1)),
+                    *back_again = eddy_to_device(kept, EDDY_CUDA(0));
+        (void)eddy_wait(copy, EDDY_FOREVER);
+        (void)eddy_wait(back_again, EDDY_FOREVER);
+        eddy_error_take(NULL);
+    }
+    /* One of the two is lost, by chance. */
+    eddy_tensor *sums[2] = {eddy_add(kept, kept), eddy_add(t, t)};
+    eddy_status status[2] = {eddy_wait(sums[0], EDDY_FOREVER), eddy_wait(sums[1], EDDY_FOREVER)};
+    cr_assert_eq((status[0] == EDDY_OK) + (status[1] == EDDY_OK), 1, "%d, %d", (int)status[0],
+                 (int)status[1]);
+    eddy_error_take(NULL);
+    eddy_scope_end(scope);
+    eddy_sync(EDDY_FOREVER);
+    eddy_error_take(NULL);
+}
+
+/* ---- memory ---- */
 
 Test(cuda_copies, pinned_memory_is_bounded_counted_and_trimmed) {
     eddy_scope *scope = eddy_scope_begin();
