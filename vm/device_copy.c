@@ -3,8 +3,7 @@
 #include <string.h>
 #include <vm/device_copy.h>
 
-/* Up to here the launching thread fills a pinned block itself: 2 to 5 us, where the wake-up of another
- * thread is 20. */
+/* Up to here the launching thread fills a pinned block itself: 2 to 5 us, where the wake-up of another thread is 20. */
 #define SHORT_BYTES ((int64_t)64 << 10)
 
 static void copy_plainly(eddy_backend_queue *queue, void *to, const void *from, int64_t bytes,
