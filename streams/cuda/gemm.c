@@ -1,3 +1,4 @@
+#include <base/assert.h>
 #include <base/memory.h>
 #include <kernels/cuda/gemm.h>
 #include <streams/cuda/backend.h>
@@ -187,8 +188,10 @@ static eddy_blas_status ask(const eddy_cuda_gemms *gemms, algorithm *asked) {
 static uint64_t mix(const geometry *of) {
     uint64_t words[sizeof(*of) / sizeof(uint64_t)], sum = 0;
     memcpy(words, of, sizeof(*of));
-    for (size_t w = 0; w < sizeof(words) / sizeof(*words); w++)
-        sum = (sum ^ words[w]) * 0x9e3779b97f4a7c15u, sum ^= sum >> 29;
+    for (size_t w = 0; w < sizeof(words) / sizeof(*words); w++) {
+        sum = (sum ^ words[w]) * 0x9e3779b97f4a7c15u;
+        sum ^= sum >> 29;
+    }
     return sum;
 }
 
@@ -217,6 +220,7 @@ static algorithm *algorithm_of(eddy_cuda_gemms *gemms, const geometry *of) {
             return NULL;
         known->of = *of;
     }
+    EDDY_ASSERT(!known->is_found || (known->product && known->layouts[OUT]));
     known->asked_at = ++gemms->now;
     return known->is_found ? known : NULL;
 }
@@ -232,6 +236,8 @@ static uint32_t alignment_of(const void *address, int64_t step_bytes) {
 static geometry geometry_of(const eddy_cuda_gemm *gemm, const eddy_cuda_gemm_operands *operands) {
     int64_t bytes = (int64_t)eddy_dtype_bytes((eddy_dtype)gemm->dtype);
     bool has_row = gemm->addend == EDDY_CUDA_GEMM_ROW;
+    EDDY_ASSERT(gemm->rows > 0 && gemm->depth > 0 && gemm->columns > 0 && gemm->batches > 0);
+    EDDY_ASSERT(gemm->addend == EDDY_CUDA_GEMM_NOTHING || operands->c);
     geometry of = {.gemm = *gemm,
                    .alignment = {alignment_of(operands->b, gemm->b.batch * bytes),
                                  alignment_of(operands->a, gemm->a.batch * bytes), 0,
@@ -368,6 +374,7 @@ bool eddy_cuda_gemm_launch(const eddy_kernel_call *call, const eddy_cuda_gemm *g
                            const eddy_cuda_gemm_operands *operands) {
     eddy_backend_launch *launch = call->launch;
     gemm_launch one = {.launch = launch, .operands = operands};
+    EDDY_ASSERT(eddy_cuda_blas_is_open());
     if (launch->writes_in_place)
         return false;
     if (launch->has_failed || !begin_with_workspace(&one, gemm))

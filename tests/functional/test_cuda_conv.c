@@ -240,6 +240,20 @@ Test(cuda_conv, windows_of_one_element, .timeout = 300) {
     twin_expect_no_findings();
 }
 
+/* The gradient's places are not those of the image, though there are as many: of the result's first row and column there is padding alone. */
+Test(cuda_conv, a_padded_window_of_one_element_is_no_product) {
+    eddy_scope *scope = eddy_scope_begin();
+    twin x = numbers(EDDY_F32, EDDY_SHAPE(1, 3, 4, 5), true, true),
+         grad = numbers(EDDY_F32, EDDY_SHAPE(1, 20, 4, 5), true, true);
+    geometry g = {
+        .groups = 1, .window = {1, 1}, .stride = {1, 1}, .padding = {1, 1}, .dilation = {1, 1}};
+    operands here = {&g, x.here, grad.here, EDDY_NONE},
+             there = {&g, x.there, grad.there, EDDY_NONE};
+    twin_expect_equal("conv2d_backward_weight", backward_weight(&here), backward_weight(&there));
+    eddy_scope_end(scope);
+    twin_expect_no_findings();
+}
+
 /* Places that a window does not reach have no part in it, whatever they are. */
 Test(cuda_conv, nan_stays_in_its_windows) {
     eddy_scope *scope = eddy_scope_begin();
