@@ -3,6 +3,7 @@
 #include <criterion/criterion.h>
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 #include <tests/functional/random.h>
 #include <tests/functional/twin.h>
 
@@ -113,6 +114,19 @@ static void addmm(eddy_dtype dtype) {
 
 Test(cuda_product, addmm) {
     each_dtype(12, addmm);
+}
+
+/* Those who run the tests know which they have given it. */
+Test(cuda_product, by_whom_they_are_is_said) {
+    float some[] = {1, 2, 3, 4};
+    twin x = twin_of(some, EDDY_SHAPE(2, 2), EDDY_F32);
+    twin_expect_equal("matmul", eddy_matmul(x.here, x.here), eddy_matmul(x.there, x.there));
+    eddy_device_info info = {.size = sizeof(info)};
+    cr_assert_eq(eddy_device_describe(TWIN_THERE, &info), EDDY_OK);
+    const char *expected = getenv("EDDY_TEST_PRODUCTS");
+    cr_assert(expected ? strcmp(info.products, expected) == 0 : info.products[0] != '\0', "%s",
+              info.products);
+    twin_expect_no_findings();
 }
 
 /* ---- operands as libraries take them ---- */
