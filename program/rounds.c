@@ -203,6 +203,7 @@ static void note_writes(const walk *r, const eddy_code_instruction *instruction,
 
 /* A kernel that has no elements may launch nothing: who reads what it writes looks at its word all the same. */
 static void launch_step(walk *r, const eddy_step *step, eddy_backend_launch *launch) {
+    EDDY_ASSERT(launch->ticket < r->run->launch->ticket);
     *eddy_backend_error(launch->queue->backend, launch->ticket) =
         (eddy_kernel_error){.position = INT64_MAX};
     r->frame.launch = launch;

@@ -309,6 +309,41 @@ Test(cuda_control, a_step_fails_as_on_the_host) {
     fails_alike(0, 2, EDDY_INVALID_ARGUMENT); /* a third one would begin */
 }
 
+/* What is written in place has the elements of before, where what it depends on has failed in the same round, or in an earlier one. */
+static void keeps_elements(int64_t first, bool is_later) {
+    eddy_scope *scope = begin();
+    eddy_tensor *i = eddy_full(EDDY_SHAPE(1), EDDY_S(0), EDDY_I64, NULL),
+                *table = eddy_ones(EDDY_SHAPE(3, 2), EDDY_F32, NULL), *state = of(1), *way;
+    must(eddy_record_begin(EDDY_OPTIONS(record, .passes = "none")));
+    eddy_tensor *p = eddy_gt_s(eddy_sum(state, EDDY_ALL_AXES, NULL), EDDY_S(0));
+    eddy_tensor *sum = eddy_sum(eddy_index_select(table, i, 0), EDDY_ALL_AXES, NULL);
+    if (is_later)
+        must(eddy_cond(p, twice, half, NULL, EDDY_LIST(state), 1, NULL, &way));
+    must(eddy_add_into(state, sum, state));
+    if (!is_later)
+        must(eddy_cond(p, twice, half, NULL, EDDY_LIST(table), 1, NULL, &way));
+    eddy_program *program =
+        end(EDDY_BINDINGS({"i", i, EDDY_ROLE_INPUT}, {"state", state, EDDY_ROLE_STATE},
+                          {"way", way, EDDY_ROLE_OUTPUT}));
+    must(eddy_copy_into(of(5), state));
+    must(eddy_program_run(
+        program, EDDY_LIST(eddy_full(EDDY_SHAPE(1), EDDY_S(first), EDDY_I64, NULL)), &way));
+    must(eddy_error_of(way, EDDY_FOREVER, NULL));
+    if (first == 9) {
+        cr_assert_eq(eddy_error_of(state, EDDY_FOREVER, NULL), EDDY_SKIPPED);
+        must(eddy_recover(EDDY_LIST(state)));
+    }
+    cr_assert_eq(sum_of(state), first == 9 ? 15 : 21);
+    finish(scope, &program);
+}
+
+Test(cuda_control, what_is_skipped_has_its_elements) {
+    keeps_elements(1, false);
+    keeps_elements(9, false);
+    keeps_elements(1, true);
+    keeps_elements(9, true);
+}
+
 /* Nobody knows the way: what either of them would have written is lost, and what is beside it is there. */
 Test(cuda_control, a_poisoned_predicate_takes_no_way) {
     eddy_scope *scope = begin();
@@ -411,6 +446,12 @@ Test(cuda_control, a_run_waits_for_memory_before_it_begins) {
         cr_assert_eq(sum_of(result), 8);
         eddy_scope_end(inner);
     }
+    eddy_tensor *held = eddy_zeros(EDDY_SHAPE(2 * LARGE), EDDY_F32, NULL),
+                *refused = eddy_zeros(EDDY_SHAPE(7 * LARGE), EDDY_F32, NULL);
+    must(eddy_program_run(program, EDDY_LIST(begun), &result));
+    cr_assert_eq(eddy_error_of(refused, EDDY_FOREVER, NULL), EDDY_OUT_OF_MEMORY);
+    cr_assert_eq(sum_of(result), 8, "what is behind it goes on");
+    cr_assert_eq(sum_of(held), 0);
     must(eddy_device_memory_limit_set(THERE, INT64_C(1) << 28));
     finish(scope, &program);
 }

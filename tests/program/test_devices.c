@@ -342,7 +342,8 @@ Test(devices, runs_take_donated_inputs) {
     eddy_scope *scope = eddy_scope_begin();
     eddy_tensor *x = numbers_on(EDDY_CPU, 0), *z = numbers_on(EDDY_FAR(0), 0);
     begin(NULL);
-    eddy_tensor *y = eddy_add(eddy_neg(eddy_to_device(x, EDDY_FAR(0))), z),
+    must(eddy_add_into(x, x, x));
+    eddy_tensor *y = eddy_add(eddy_to_device(eddy_neg(x), EDDY_FAR(0)), z),
                 *w = eddy_add(eddy_to_device(y, EDDY_CPU), x);
     eddy_program *program =
         eddy_record_end(EDDY_BINDINGS({"x", x, EDDY_ROLE_DONATED}, {"z", z, EDDY_ROLE_DONATED},
@@ -352,7 +353,7 @@ Test(devices, runs_take_donated_inputs) {
         eddy_tensor *given[] = {numbers_on(EDDY_CPU, (float)run), numbers_on(EDDY_FAR(0), 1)};
         eddy_tensor *before = eddy_neg(given[0]), *results[2];
         must(eddy_program_run(program, (eddy_list){given, 2}, results));
-        cr_assert_eq(at(results[0], 1, 2), 6.0 - (5 + run));
+        cr_assert_eq(at(results[0], 1, 2), 6.0 - 2 * (5 + run));
         cr_assert_eq(at(results[1], 1, 2), 6.0);
         cr_assert_eq(at(before, 1, 2), -5.0 - run);
         for (int i = 0; i < 2; i++) {
