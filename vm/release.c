@@ -89,12 +89,15 @@ void eddy_vm_release(eddy_vm *vm, eddy_vm_release_link *link) {
         hand_over(vm, link);
 }
 
-bool eddy_vm_release_many(eddy_vm *vm, const eddy_storage_number *numbers, uint32_t *count) {
+bool eddy_vm_release_many(eddy_vm *vm, const eddy_storage_number *numbers, uint32_t *count,
+                          bool waits) {
     if (EDDY_UNLIKELY(vm->process != eddy_process_generation)) {
         *count = 0;
         return true;
     }
-    if (!eddy_vm_try_lock(vm))
+    if (waits)
+        eddy_vm_lock(vm);
+    else if (!eddy_vm_try_lock(vm))
         return false;
     if (EDDY_UNLIKELY(eddy_load_relaxed(&vm->state) == EDDY_VM_CLOSED)) {
         *count = 0;

@@ -229,8 +229,9 @@ typedef struct eddy_vm_release_link {
 void eddy_vm_release(eddy_vm *vm, eddy_vm_release_link *link);
 
 /* Releases many storages at once, without links: all, and *count is 0 before any user code can run, or, if the lock is busy or the ring
- * full, none (false). Never blocks. */
-bool eddy_vm_release_many(eddy_vm *vm, const eddy_storage_number *numbers, uint32_t *count);
+ * full, none (false). Never blocks, but for `waits`: until the lock is free. */
+bool eddy_vm_release_many(eddy_vm *vm, const eddy_storage_number *numbers, uint32_t *count,
+                          bool waits);
 
 /* ---- waiting and reading ----
  * Errors found late (poison) are returned and recorded in the thread's slot, with the record of their root. A timeout is
@@ -298,7 +299,7 @@ EDDY_MUST_USE eddy_status eddy_vm_poison(eddy_vm *vm, eddy_storage_number storag
                                          const eddy_vm_wait *wait, eddy_error *error);
 
 /* Waits for everything that any thread submitted before the call; then returns the lowest unseen late error and the
- * count of the others, all of which count as seen afterwards. error may be NULL. */
+ * count of the others, all of which count as seen afterwards. What was released before is freed. error may be NULL. */
 EDDY_MUST_USE eddy_status eddy_vm_sync(eddy_vm *vm, const eddy_vm_wait *wait, eddy_error *error);
 
 /* Waits until every deleter and callback that is due has returned. */

@@ -442,6 +442,8 @@ static eddy_status wait_for_all(eddy_vm *vm, const eddy_vm_wait *wait) {
     eddy_status status = eddy_vm_enter_with_waiter(vm, wait, &waiter);
     if (status != EDDY_OK)
         return status;
+    /* Those that find no room in the barrier's record would wait for the next one. */
+    eddy_vm_flush_releases(vm);
     eddy_waiter_arguments arguments = {waiter};
     eddy_submission submission = {
         .instruction = {.view.arguments = &arguments, .kind = EDDY_KIND_BARRIER},

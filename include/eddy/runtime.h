@@ -45,7 +45,8 @@ EDDY_API eddy_status eddy_runtime_use(eddy_runtime *runtime);
 
 /* Waits for everything that any thread issued before the call. If there are unseen errors, returns that of the op
  * issued first, with its record in the slot and the count of the others in `more`. All of them count as seen then:
- * the next call succeeds, though tensors may still hold the errors. */
+ * the next call succeeds, though tensors may still hold the errors. Memory that this thread, or one that has ended, has released before is given back then;
+ * what other threads have released by their next call at the latest (up to 32 KB each). */
 EDDY_API eddy_status eddy_sync(int64_t timeout);
 /* Waits until every deleter and callback that is due has returned. */
 EDDY_API eddy_status eddy_sync_deleters(int64_t timeout);

@@ -9,6 +9,7 @@
 #include <interpreter/handle/scope.h>
 #include <interpreter/handle/stream.h>
 #include <pthread.h>
+#include <string.h>
 
 _Thread_local eddy_caller *eddy_caller_self;
 
@@ -35,7 +36,7 @@ static void end_caller(void *context) {
     eddy_scope_end_all(caller);
     eddy_stream_scope_end_all(caller);
     caller->device_count = 0;
-    /* If the lock is busy they wait for the next thread that adopts the caller. */
+    /* If the lock is busy they wait for the next thread that adopts the caller, or that waits for everything. */
     (void)eddy_pending_release_flush(caller);
     eddy_runtime *runtime = caller->runtime;
     caller->runtime = NULL;
@@ -85,6 +86,21 @@ eddy_caller *eddy_caller_begin(void) {
     caller->thread = thread;
     eddy_caller_self = caller;
     return caller;
+}
+
+uint32_t eddy_caller_left_take(const eddy_runtime *runtime, eddy_storage_number *numbers) {
+    uint32_t count = 0;
+    eddy_lock_acquire(&callers.lock);
+    for (eddy_caller *caller = callers.idle; caller && count == 0; caller = caller->next_idle) {
+        eddy_pending_release *pending = &caller->pending;
+        if (pending->runtime != runtime)
+            continue;
+        count = pending->count;
+        memcpy(numbers, pending->numbers, count * sizeof(*numbers));
+        pending->count = 0;
+    }
+    eddy_lock_release(&callers.lock);
+    return count;
 }
 
 eddy_caller *eddy_caller_first(void) {

@@ -86,6 +86,9 @@ static inline eddy_caller *eddy_caller_get(void) {
 /* The newest caller of the process; follow `next`. Callers are never freed. */
 eddy_caller *eddy_caller_first(void);
 
+/* Takes what a thread that has ended has released of the runtime's storages and could not pass on, EDDY_PENDING_RELEASE_MAX at most; how many. Any thread. */
+uint32_t eddy_caller_left_take(const struct eddy_runtime *runtime, eddy_storage_number *numbers);
+
 /* Handles with references, made less ended, of all callers and of threads without one. */
 int64_t eddy_caller_live_count(void);
 /* Counts for a thread that has no caller. Any thread. */

@@ -2,10 +2,13 @@
 #include <interpreter/handle/pending_release.h>
 #include <interpreter/handle/runtime.h>
 
-bool eddy_pending_release_flush(eddy_caller *caller) {
-    eddy_pending_release *pending = &caller->pending;
+static bool flush(eddy_pending_release *pending, bool waits) {
     return pending->count == 0 ||
-           eddy_vm_release_many(pending->runtime->vm, pending->numbers, &pending->count);
+           eddy_vm_release_many(pending->runtime->vm, pending->numbers, &pending->count, waits);
+}
+
+bool eddy_pending_release_flush(eddy_caller *caller) {
+    return flush(&caller->pending, false);
 }
 
 bool eddy_pending_release_make_room(eddy_caller *caller, eddy_runtime *runtime) {
@@ -22,4 +25,15 @@ bool eddy_pending_release_make_room(eddy_caller *caller, eddy_runtime *runtime) 
         eddy_runtime_unbind(pending->runtime);
     pending->runtime = runtime;
     return true;
+}
+
+void eddy_pending_release_flush_all(eddy_caller *caller, eddy_runtime *runtime) {
+    eddy_pending_release *pending = &caller->pending;
+    /* What ended threads have left becomes this thread's, as much as it has room for, until there is none. */
+    while (flush(pending, true) && pending->count == 0 &&
+           eddy_pending_release_make_room(caller, runtime)) {
+        pending->count = eddy_caller_left_take(runtime, pending->numbers);
+        if (pending->count == 0)
+            return;
+    }
 }

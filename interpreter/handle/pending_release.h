@@ -1,7 +1,8 @@
 /* Storages released on a thread that issues: they travel with its next call, so that a release takes no lock of its own.
  *
  * Only a few small storages of known size wait here; all others go to the VM at once. So a thread that stops issuing
- * holds back a few KB at most, until its next call, the next release that finds no room, or its end. */
+ * holds back a few KB at most, until its next call, the next release that finds no room, or its end; and where the VM's lock is busy at its end, until another thread takes its
+ * place, or waits for everything. */
 #ifndef EDDY_INTERPRETER_HANDLE_PENDING_RELEASE_H
 #define EDDY_INTERPRETER_HANDLE_PENDING_RELEASE_H
 
@@ -41,6 +42,8 @@ static inline bool eddy_pending_release_add(struct eddy_caller *caller,
 
 /* Passes everything to the VM; false if its lock is busy. Never blocks. */
 bool eddy_pending_release_flush(struct eddy_caller *caller);
+/* Passes everything to the VM, of this thread, and what ended threads have left of `runtime`: for who waits for all that was issued. Waits for the VM's lock. */
+void eddy_pending_release_flush_all(struct eddy_caller *caller, struct eddy_runtime *runtime);
 
 /* The number that travels with a call to `runtime`; NULL if they belong to another runtime. The call sets it to 0 itself: a
  * callback that runs inside the call, as in one-thread mode, may add pending storages and issue calls of its own. */

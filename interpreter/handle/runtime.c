@@ -398,7 +398,10 @@ eddy_status eddy_sync(int64_t timeout) {
     eddy_runtime *runtime;
     eddy_status status = eddy_runtime_running(origin, &runtime);
     eddy_vm_wait wait = {timeout, origin};
-    return status == EDDY_OK ? eddy_vm_sync(runtime->vm, &wait, NULL) : status;
+    if (status != EDDY_OK)
+        return status;
+    eddy_pending_release_flush_all(eddy_caller_get(), runtime);
+    return eddy_vm_sync(runtime->vm, &wait, NULL);
 }
 
 eddy_status eddy_sync_deleters(int64_t timeout) {

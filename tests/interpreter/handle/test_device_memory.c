@@ -3,10 +3,12 @@
 
 #include <base/atomic.h>
 #include <eddy/eddy.h>
+#include <interpreter/handle/runtime.h>
 #include <pthread.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#include <vm/machine.h>
 
 #define MB ((int64_t)1 << 20)
 
@@ -84,6 +86,68 @@ Test(device_memory, what_is_taken_is_live_then_kept_then_given_back) {
     expect_books(EDDY_CPU);
     expect_books(EDDY_FAR(0));
     expect_books(EDDY_FAR(2));
+}
+
+/* Of the CPU, what the engine keeps for the next op counts as live. */
+static void for_each_device(void (*check)(eddy_device device)) {
+    check(EDDY_FAR(0));
+    if (eddy_device_current().kind != EDDY_DEVICE_CPU)
+        check(eddy_device_current());
+}
+
+/* More small ones than a thread keeps for its next call, and than a record has room for. */
+static void expect_nothing_left(eddy_device device) {
+    cr_assert_eq(eddy_sync(EDDY_FOREVER), EDDY_OK);
+    int64_t before = read_memory(device).live_bytes;
+    for (int count = 1; count <= 40; count++) {
+        eddy_tensor *made[40];
+        for (int i = 0; i < count; i++)
+            made[i] = zeros_on(device, 16);
+        for (int i = 0; i < count; i++)
+            eddy_release(&made[i]);
+        cr_assert_eq(eddy_sync(EDDY_FOREVER), EDDY_OK);
+        cr_assert_eq(read_memory(device).live_bytes, before, "of %d", count);
+    }
+}
+
+Test(device_memory, what_was_released_is_given_back_when_all_is_over) {
+    for_each_device(expect_nothing_left);
+}
+
+static pthread_barrier_t turn;
+
+static void *release_and_end(void *context) {
+    eddy_tensor *made[5];
+    for (int i = 0; i < 5; i++)
+        made[i] = zeros_on(*(eddy_device *)context, 16);
+    cr_assert_eq(eddy_sync(EDDY_FOREVER), EDDY_OK);
+    for (int i = 0; i < 5; i++)
+        eddy_release(&made[i]);
+    pthread_barrier_wait(&turn); /* released, and kept for the thread's next call */
+    pthread_barrier_wait(&turn); /* the lock is held */
+    return NULL;
+}
+
+/* It cannot hand them over at its end. */
+static void end_beside_a_held_lock(eddy_device device) {
+    cr_assert_eq(eddy_sync(EDDY_FOREVER), EDDY_OK);
+    int64_t before = read_memory(device).live_bytes;
+    eddy_vm *vm = eddy_runtime_current()->vm;
+    pthread_t thread;
+    pthread_barrier_init(&turn, NULL, 2);
+    pthread_create(&thread, NULL, release_and_end, &device);
+    pthread_barrier_wait(&turn);
+    eddy_vm_lock(vm);
+    pthread_barrier_wait(&turn);
+    pthread_join(thread, NULL);
+    eddy_vm_unlock(vm);
+    cr_assert_gt(read_memory(device).live_bytes, before);
+    cr_assert_eq(eddy_sync(EDDY_FOREVER), EDDY_OK);
+    cr_assert_eq(read_memory(device).live_bytes, before);
+}
+
+Test(device_memory, what_ended_threads_have_released_is_given_back_too) {
+    for_each_device(end_beside_a_held_lock);
 }
 
 Test(device_memory, devices_have_books_of_their_own) {
