@@ -734,8 +734,7 @@ eddy_status eddy_executable_make(eddy_executable *executable, const eddy_code *c
     return status;
 }
 
-void eddy_executable_fini(eddy_executable *executable) {
-    eddy_executable *e = executable;
+void eddy_executable_fini(eddy_executable *e) {
     for (uint32_t i = 0; i < e->prepared.count; i++)
         end_prepared(prepared_at(e, i));
     eddy_code_array_fini(&e->prepared, sizeof(eddy_prepared_call));
@@ -793,8 +792,7 @@ int64_t eddy_executable_cost(const eddy_executable *executable, uint32_t instruc
     return prepared_at(executable, executable->prepared_of[instruction])->cost_ps;
 }
 
-int64_t eddy_executable_bytes(const eddy_executable *executable) {
-    const eddy_executable *e = executable;
+int64_t eddy_executable_bytes(const eddy_executable *e) {
     size_t bytes = e->instruction_count *
                        (sizeof(*e->steps) + sizeof(*e->prepared_of) + sizeof(*e->first_of)) +
                    e->value_count * sizeof(*e->value_places) +

@@ -18,10 +18,11 @@ typedef struct named {
     uint32_t value;
     uint32_t uses;                   /* operands of members */
     uint32_t writes;                 /* members that write it */
-    uint32_t written_at;             /* operand of the last of them */
-    uint8_t step;                    /* its number */
+    uint32_t written_at;             /* operand of the first of them; the others have its layout */
+    uint8_t first_step, last_step;   /* the members that write it first and last */
     bool is_loaded;                  /* read before it was written */
-    bool is_covered, may_be_covered; /* written whole; where a run gives all of an input */
+    bool is_covered, may_be_covered; /* first written whole; where a run gives all of an input */
+    bool is_uneven;                  /* written with the errors of more than before */
     uint64_t depends; /* values whose errors it has: bits, by what they were before the fusion */
 } named;
 
@@ -132,7 +133,7 @@ static bool read(finding *f, uint32_t operand, eddy_fusion_step *step, uint64_t 
     of->uses++;
     *depends |= of->depends;
     if (of->writes > 0) {
-        step->inputs[step->input_count++] = (uint8_t)(EDDY_FUSION_OPERANDS + of->step);
+        step->inputs[step->input_count++] = (uint8_t)(EDDY_FUSION_OPERANDS + of->last_step);
         return eddy_code_has_same_layout(f->code, operand_at(f, of->written_at),
                                          operand_at(f, operand));
     }
@@ -165,13 +166,18 @@ static bool write(finding *f, uint32_t operand, eddy_fusion_step *step, uint64_t
     /* One instruction cannot both read an error and heal it. */
     if (of->is_loaded && (is_covered || may_be_covered))
         return false;
-    of->depends = is_covered ? depends : depends | of->depends;
-    of->is_covered = is_covered;
-    of->may_be_covered = may_be_covered;
+    uint64_t all = is_covered ? depends : depends | of->depends;
+    of->is_uneven |= of->writes > 0 && all != of->depends;
+    of->depends = all;
+    of->may_be_covered |= may_be_covered;
+    if (of->writes == 0) {
+        of->is_covered = is_covered;
+        of->written_at = operand;
+        of->first_step = (uint8_t)f->count;
+    }
     of->uses++;
     of->writes++;
-    of->written_at = operand;
-    of->step = (uint8_t)f->count;
+    of->last_step = (uint8_t)f->count;
     step->result = written->dtype;
     return true;
 }
@@ -241,7 +247,7 @@ static bool holds(const finding *f) {
         const named *value = &f->values[i];
         if (!is_output(f, value))
             continue;
-        if (value->writes != 1 || value->depends != sources)
+        if (value->is_uneven || value->depends != sources)
             return false;
         may_be_covered |= value->may_be_covered;
         outputs++;
@@ -298,8 +304,8 @@ static void add_views(finding *f, eddy_fused_calls *calls) {
         const named *value = &f->values[i];
         if (!is_output(f, value))
             continue;
-        f->fusion.outputs[f->fusion.output_count++] = value->step;
-        add_view(f, calls, value->written_at, value->step,
+        f->fusion.outputs[f->fusion.output_count++] = value->last_step;
+        add_view(f, calls, value->written_at, value->first_step,
                  operand_at(f, value->written_at)->access);
     }
 }

@@ -6,7 +6,7 @@
  *
  * Members are elementwise calls and copies of one shape. A value that one of them writes, the others see in the same places, so that a thread needs no other's results. What lives within the fusion alone is
  * never in memory. Each result depends on the same tensors, those that the fusion reads or writes in part: so what an error among them leaves is what it leaves call by call. For the same reason what is there
- * afterwards is written once. */
+ * afterwards is written once, or each time with the errors of the same tensors. */
 #ifndef EDDY_PROGRAM_FUSIONS_H
 #define EDDY_PROGRAM_FUSIONS_H
 

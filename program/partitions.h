@@ -1,6 +1,6 @@
 /* The partitions of an executable: its steps between two cuts (cut.h), which are on one device, or a copy between two.
  *
- * A run submits each partition as an instruction of the VM, in their order. Operands are the bases that its steps use. What one partition makes and another uses has a storage of
+ * A run submits each partition as an instruction of the VM, in their order; several calls may be one (fusions.h). Operands are the bases that its steps use. What one partition makes and another uses has a storage of
  * its own, which goes with the run; everything else lies in the partition's part of the arena. Poison goes from one to the other by the storages, as it does from call to call. */
 #ifndef EDDY_PROGRAM_PARTITIONS_H
 #define EDDY_PROGRAM_PARTITIONS_H

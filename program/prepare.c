@@ -6,6 +6,7 @@
 #include <interpreter/handle/runtime.h>
 #include <inttypes.h>
 #include <program/fusions.h>
+#include <program/gradient.h>
 #include <program/quiet.h>
 #include <program/run.h>
 #include <program/variant.h>
@@ -72,6 +73,17 @@ static eddy_status touch_arenas(eddy_caller *caller, const eddy_executable *exec
     return status;
 }
 
+/* Those of its backward passes, too. */
+static void await_kernels(const eddy_program *program) {
+    const eddy_program_gradient *gradient = program->gradient;
+    eddy_fusions_await(&program->executable->fusions);
+    if (!gradient)
+        return;
+    eddy_fusions_await(&gradient->forward->executable->fusions);
+    for (uint32_t i = 0; i < gradient->ways->count; i++)
+        eddy_fusions_await(&gradient->ways->items[i].program->executable->fusions);
+}
+
 eddy_status(eddy_program_prepare)(eddy_program *program, const char *const *outputs,
                                   int64_t output_count) {
     eddy_origin origin = EDDY_ORIGIN("program_prepare");
@@ -93,7 +105,7 @@ eddy_status(eddy_program_prepare)(eddy_program *program, const char *const *outp
     eddy_program *chosen =
         wanted != 0 ? eddy_program_variant_for(program, wanted) : eddy_program_retain(program);
     status = touch_arenas(caller, chosen->executable, origin);
-    eddy_fusions_await(&chosen->executable->fusions);
+    await_kernels(chosen);
     eddy_program_release(&chosen);
     return status;
 }

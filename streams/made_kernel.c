@@ -47,11 +47,10 @@ static struct {
     eddy_sleep_word is_making; /* atomic: 0 or 1, written under the lock; who ends loads it without
                                   (acquire). Who has set it may compile: the compiler is for one
                                   thread at a time */
-    bool has_opened,
-        has_said; /* who compiles only: there may be a compiler, whose library has an end
-                                  of its own; there is none, as was said */
+    bool has_opened; /* who compiles only; there may be a compiler, whose library has its own end */
+    bool has_said;   /* who compiles only; there is none, as was said */
     _Atomic int64_t compiled, taken, failed; /* atomic: relaxed, counts */
-} maker;
+} maker = {.lock = EDDY_LOCK_OF(EDDY_RANK_LEAF)};
 
 /* ---- making one ---- */
 
@@ -247,7 +246,7 @@ static void end_at_exit(void) {
 }
 
 void eddy_made_kernels_fork_child(void) {
-    maker.lock = (eddy_lock){0};
+    eddy_lock_init(&maker.lock, EDDY_RANK_LEAF);
     maker.all = maker.first_waiting = NULL;
     maker.is_ending = true;
     eddy_store_relaxed(&maker.is_making, 0u);

@@ -14,7 +14,7 @@
 #include <streams/device_pool.h>
 #include <streams/team.h>
 
-/* Any change to what stands here, in streams/backend.h or in kernels/kernel.h is one of the library's version, or of this number. */
+/* Any change to what stands here, in streams/backend.h, kernels/kernel.h or kernels/fusion.h is one of the library's version, or of this number. */
 #define EDDY_PLUGIN_VERSION (EDDY_VERSION * 100 + 3)
 
 /* The library's functions that plug-ins call: result, name, parameters, arguments. */

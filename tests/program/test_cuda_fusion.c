@@ -1,9 +1,13 @@
 /* Programs whose elementwise calls are one kernel on a CUDA device, on the fake driver and the fake compiler (tests/fake_cuda): the bits, and the errors, of calls one by one. */
+#include <base/memory.h>
 #include <criterion/criterion.h>
+#include <dlfcn.h>
 #include <eddy/eddy.h>
 #include <program/fusions.h>
+#include <program/gradient.h>
 #include <program/program.h>
 #include <stdlib.h>
+#include <streams/cuda/nvrtc.h>
 #include <string.h>
 #include <tests/program/outcome.h>
 
@@ -11,6 +15,8 @@
 
 /* Nothing is kept on disk, so that each test compiles its own. */
 static void begin(void) {
+    if (!dlopen(EDDY_CUDA_NVRTC_LIBRARY, RTLD_NOW | RTLD_LOCAL))
+        cr_skip_test("there is no " EDDY_CUDA_NVRTC_LIBRARY);
     setenv("EDDY_CACHE_DIR", "none", 1);
 }
 
@@ -222,6 +228,28 @@ Test(cuda_fusion, takes_numbers_that_change, .init = begin) {
     end(scope, &(eddy_program *){NULL});
 }
 
+/* ---- errors ---- */
+
+/* A tensor with an error that has not come yet. */
+static eddy_tensor *failing(eddy_tensor *table) {
+    int64_t bad[] = {9};
+    return eddy_index_select(
+        table,
+        eddy_to_device(eddy_from_data(bad, EDDY_SHAPE(1), EDDY_I64,
+                                      EDDY_OPTIONS(from_data, .device = EDDY_CPU)),
+                       THERE),
+        0);
+}
+
+static void must_have_same_error(eddy_tensor *a, eddy_tensor *b) {
+    eddy_error one = {0}, other = {0};
+    eddy_status status = eddy_error_of(a, EDDY_FOREVER, &one);
+    cr_assert_neq(status, EDDY_OK);
+    cr_assert_eq(eddy_error_of(b, EDDY_FOREVER, &other), status);
+    cr_assert_str_eq(one.message, other.message);
+    eddy_error_take(NULL);
+}
+
 /* ---- what is none ---- */
 
 /* Passes may be named, and fuse is one. */
@@ -251,8 +279,36 @@ Test(cuda_fusion, results_of_other_tensors_are_apart, .init = begin) {
     end(scope, &program);
 }
 
+/* Twice with the same tensors: all of it happens, or nothing. */
+static void step_twice(eddy_tensor *x, eddy_tensor *state) {
+    must(eddy_add_into(state, x, state));
+    must(eddy_mul_into(state, x, state));
+}
+
+Test(cuda_fusion, may_write_twice_what_stays, .init = begin) {
+    eddy_scope *scope = eddy_scope_begin();
+    eddy_tensor *x = floats(EDDY_SHAPE(1, 8), 1), *state = floats(EDDY_SHAPE(1, 8), 3),
+                *other = floats(EDDY_SHAPE(1, 8), 3);
+    must(eddy_record_begin(NULL));
+    step_twice(x, state);
+    eddy_program *program = eddy_record_end(
+        EDDY_BINDINGS({"x", x, EDDY_ROLE_INPUT}, {"state", state, EDDY_ROLE_STATE}));
+    cr_assert_not_null(program);
+    must_have_kernels(program, 1);
+    step_twice(x, other);
+    eddy_tensor *bad = failing(x);
+    must(eddy_program_run(program, EDDY_LIST(bad), NULL));
+    step_twice(bad, other);
+    must_have_same_error(other, state);
+    must(eddy_recover(EDDY_LIST(state, other)));
+    must(eddy_program_run(program, EDDY_LIST(x), NULL));
+    step_twice(x, other);
+    must_have_same_bits(other, state, "twice");
+    end(scope, &program);
+}
+
 /* What is there afterwards, and is written twice, would be left otherwise by an error in between. */
-Test(cuda_fusion, what_stays_is_written_once, .init = begin) {
+Test(cuda_fusion, what_stays_is_written_at_once, .init = begin) {
     eddy_scope *scope = eddy_scope_begin();
     eddy_tensor *x = floats(EDDY_SHAPE(8), 1), *z = floats(EDDY_SHAPE(8), 2),
                 *state = floats(EDDY_SHAPE(8), 3);
@@ -281,27 +337,7 @@ Test(cuda_fusion, results_are_seen_in_their_places, .init = begin) {
     end(scope, &program);
 }
 
-/* ---- errors ---- */
-
-/* A tensor with an error that has not come yet. */
-static eddy_tensor *failing(eddy_tensor *table) {
-    int64_t bad[] = {9};
-    return eddy_index_select(
-        table,
-        eddy_to_device(eddy_from_data(bad, EDDY_SHAPE(1), EDDY_I64,
-                                      EDDY_OPTIONS(from_data, .device = EDDY_CPU)),
-                       THERE),
-        0);
-}
-
-static void must_have_same_error(eddy_tensor *a, eddy_tensor *b) {
-    eddy_error one = {0}, other = {0};
-    eddy_status status = eddy_error_of(a, EDDY_FOREVER, &one);
-    cr_assert_neq(status, EDDY_OK);
-    cr_assert_eq(eddy_error_of(b, EDDY_FOREVER, &other), status);
-    cr_assert_str_eq(one.message, other.message);
-    eddy_error_take(NULL);
-}
+/* ---- what errors leave ---- */
 
 static eddy_tensor *relu_and_add(eddy_tensor *x, eddy_tensor *state) {
     eddy_tensor *y = eddy_relu(eddy_mul(x, state));
@@ -376,6 +412,35 @@ Test(cuda_fusion, may_lack_memory, .init = begin) {
     end(scope, &program);
 }
 
+/* Whatever has no memory while a kernel is made: there is no program, or its calls run. */
+Test(cuda_fusion, is_not_needed, .init = begin_on_one_thread) {
+    eddy_tensor *(*const ops[])(eddy_tensor *) = {eddy_relu, eddy_neg, eddy_tanh,
+                                                  eddy_exp,  eddy_abs, eddy_sigmoid};
+    int injected = 0, refused = 0;
+    for (int n = 0; n < 6; n++) {
+        eddy_scope *scope = eddy_scope_begin();
+        eddy_tensor *x = floats(EDDY_SHAPE(9), 1), *result;
+        must(eddy_record_begin(NULL));
+        eddy_tensor *y = eddy_add_s(ops[n](x), EDDY_S(0.1));
+        eddy_memory_fail_at(EDDY_MEMORY_CACHE, n, 1);
+        eddy_program *program =
+            eddy_record_end(EDDY_BINDINGS({"x", x, EDDY_ROLE_INPUT}, {"y", y, EDDY_ROLE_OUTPUT}));
+        injected += (int)eddy_memory_failures_injected();
+        eddy_memory_fail_at(EDDY_MEMORY_CACHE, 0, 0);
+        if (program) {
+            must(eddy_program_run(program, EDDY_LIST(x), &result));
+            must_have_same_bits(y, result, "without memory");
+        } else {
+            cr_assert_eq(eddy_error_take(NULL), EDDY_OUT_OF_MEMORY);
+            refused++;
+        }
+        end(scope, &program);
+    }
+    cr_assert_geq(injected, 4);
+    cr_assert_leq(refused, 1);
+    cr_assert_geq(eddy_made_kernels_counted().failed, 3);
+}
+
 /* ---- within others ---- */
 
 /* A run whose calls are recorded in their turn. */
@@ -396,6 +461,39 @@ Test(cuda_fusion, is_a_part_of_another_recording, .init = begin) {
     must_have_same_bits(eddy_exp(chain(given, bias)), result, "within");
     eddy_program_release(&inner);
     end(scope, &outer);
+}
+
+static eddy_tensor *gate(eddy_tensor *x, eddy_tensor *z) {
+    return eddy_mul(eddy_tanh(eddy_mul_s(x, EDDY_S(0.7))), eddy_sigmoid(z));
+}
+
+/* Forwards and backwards, with what is kept in between. */
+Test(cuda_fusion, gradients_go_back_through_it, .init = begin) {
+    eddy_scope *scope = eddy_scope_begin();
+    eddy_tensor *x = floats(EDDY_SHAPE(4, 6), 1), *z = floats(EDDY_SHAPE(4, 6), 2), *y;
+    must(eddy_requires_grad_set(x, true));
+    must(eddy_record_begin(NULL));
+    y = gate(x, z);
+    eddy_program *program = eddy_record_end_with_grad(EDDY_BINDINGS(
+        {"x", x, EDDY_ROLE_INPUT}, {"z", z, EDDY_ROLE_INPUT}, {"y", y, EDDY_ROLE_OUTPUT}));
+    cr_assert_not_null(program);
+    must_have_kernels(program, 1);
+    cr_assert_geq(program->gradient->forward->executable->fusions.count, 1);
+    cr_assert_geq(program->gradient->ways->items[0].program->executable->fusions.count, 1);
+    for (int run = 0; run < 2; run++) {
+        eddy_tensor *sides[2];
+        for (int side = 0; side < 2; side++) {
+            sides[side] = floats(EDDY_SHAPE(4, 6), 7 + run);
+            must(eddy_requires_grad_set(sides[side], true));
+            if (side == 0)
+                y = gate(sides[side], z);
+            else
+                must(eddy_program_run(program, EDDY_LIST(sides[side], z), &y));
+            must(eddy_backward(eddy_sum(eddy_mul(y, y), EDDY_ALL_AXES, NULL)));
+        }
+        must_have_same_bits(eddy_grad_of(sides[0]), eddy_grad_of(sides[1]), "gradients");
+    }
+    end(scope, &program);
 }
 
 /* ---- random ones ---- */

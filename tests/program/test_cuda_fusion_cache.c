@@ -22,7 +22,21 @@
 
 static char folder[64];
 
+/* A GPU's own compiler does not do what the variables of the fake one say. */
+static bool is_fake(void) {
+    void *library = dlopen(EDDY_CUDA_NVRTC_LIBRARY, RTLD_NOW | RTLD_LOCAL);
+    return library && dlsym(library, "fake_nvrtc_compiled");
+}
+
+static void begin_with_the_fake(void) {
+    if (!is_fake())
+        cr_skip_test("the compiler is not the fake one");
+    setenv("EDDY_CACHE_DIR", "none", 1);
+}
+
 static void begin(void) {
+    if (!dlopen(EDDY_CUDA_NVRTC_LIBRARY, RTLD_NOW | RTLD_LOCAL))
+        cr_skip_test("there is no " EDDY_CUDA_NVRTC_LIBRARY);
     strcpy(folder, "/tmp/eddy_fusionsXXXXXX");
     cr_assert_not_null(mkdtemp(folder));
     setenv("EDDY_CACHE_DIR", folder, 1);
@@ -127,6 +141,8 @@ Test(cuda_fusion_cache, a_kernel_is_taken_from_disk, .init = begin, .fini = end)
     cr_assert_eq(outcome(), COMPILED);
     cr_assert_eq(count_files(path), 1);
     cr_assert_eq(outcome(), TAKEN);
+    if (!is_fake())
+        return;
     /* Another compiler may have other bits. */
     setenv("FAKE_CUDA_NVRTC_MINOR", "1", 1);
     cr_assert_eq(outcome(), COMPILED);
@@ -162,7 +178,7 @@ Test(cuda_fusion_cache, processes_do_not_disturb_each_other, .init = begin, .fin
     cr_assert_eq(outcome(), TAKEN);
 }
 
-Test(cuda_fusion_cache, a_folder_that_cannot_be_is_no_error) {
+Test(cuda_fusion_cache, a_folder_that_cannot_be_is_no_error, .init = begin_with_the_fake) {
     setenv("EDDY_CACHE_DIR", "/dev/null/eddy", 1);
     cr_assert_eq(outcome(), COMPILED);
 }
@@ -170,8 +186,7 @@ Test(cuda_fusion_cache, a_folder_that_cannot_be_is_no_error) {
 /* ---- where there is none ---- */
 
 /* The device's architecture is not among the compiler's: the driver compiles its text. */
-Test(cuda_fusion_cache, text_is_for_the_drivers_compiler) {
-    setenv("EDDY_CACHE_DIR", "none", 1);
+Test(cuda_fusion_cache, text_is_for_the_drivers_compiler, .init = begin_with_the_fake) {
     setenv("FAKE_CUDA_CAPABILITY", "121", 1);
     cr_assert_eq(outcome(), COMPILED);
     setenv("FAKE_CUDA_CAPABILITY", "70", 1);
@@ -179,13 +194,12 @@ Test(cuda_fusion_cache, text_is_for_the_drivers_compiler) {
 }
 
 /* Each call of the compiler, and the load of its image: then the calls run. */
-Test(cuda_fusion_cache, a_failure_leaves_the_calls) {
+Test(cuda_fusion_cache, a_failure_leaves_the_calls, .init = begin_with_the_fake) {
     static const char *const fatal[] = {
         "nvrtcVersion:1",           "nvrtcGetNumSupportedArchs:1", "nvrtcGetNumSupportedArchs:2",
         "nvrtcGetSupportedArchs:1", "nvrtcCreateProgram:1:3",      "nvrtcCompileProgram:1",
         "nvrtcCompileProgram:1:6",  "nvrtcGetCUBINSize:1:4",       "nvrtcGetCUBIN:1:11",
         "cuModuleLoadData:1",       "cuModuleLoadData:1:209"};
-    setenv("EDDY_CACHE_DIR", "none", 1);
     for (size_t i = 0; i < sizeof(fatal) / sizeof(*fatal); i++) {
         setenv("FAKE_CUDA_FAIL_ENTRY", fatal[i], 1);
         cr_assert_eq(outcome(), FAILED, "%s", fatal[i]);

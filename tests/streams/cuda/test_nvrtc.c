@@ -1,6 +1,7 @@
 /* NVIDIA's own NVRTC takes the text of fusions, for every op that there are words for, and makes images of it: which needs no GPU. */
 #include <base/memory.h>
 #include <criterion/criterion.h>
+#include <kernels/cuda/copy.h>
 #include <kernels/cuda/fusion_text.h>
 #include <kernels/cuda/fusion_words.h>
 #include <stdio.h>
@@ -68,14 +69,18 @@ Test(cuda_nvrtc, makes_images, .init = begin) {
     free(source);
 }
 
+static const char casts[] =
+#define CAST_TEXT(from, from_dtype, to, to_dtype) "EDDY_CUDA_CAST(" #from ", " #to ")\n"
+    EDDY_CUDA_CASTS(CAST_TEXT);
+
 /* Each is compiled, whether a kernel calls it or not. */
-Test(cuda_nvrtc, takes_every_op, .init = begin) {
+Test(cuda_nvrtc, takes_every_op_and_cast, .init = begin) {
     cr_assert_gt(eddy_cuda_words_count, 500);
     const char *words = (const char *)eddy_cuda_image_fusion_words;
-    size_t bytes = strlen(words) + 1;
+    size_t bytes = strlen(words) + sizeof(casts);
     for (size_t i = 0; i < eddy_cuda_words_count; i++)
         bytes += strlen(eddy_cuda_words_rows[i].text);
-    char *source = malloc(bytes), first[4], *at = stpcpy(source, words);
+    char *source = malloc(bytes), first[4], *at = stpcpy(stpcpy(source, words), casts);
     for (size_t i = 0; i < eddy_cuda_words_count; i++) {
         const char *text = eddy_cuda_words_rows[i].text;
         bool is_there = false;
