@@ -402,6 +402,20 @@ Test(gemm, each_call_of_the_library_may_fail) {
                     cr_assert(number > 1, "%s is not called", entries[e]);
 }
 
+/* The library's own launches and the loading of its kernel, those of Eddy's looks and copies ahead of it, memory for a workspace. */
+Test(gemm, calls_of_the_driver_behind_it_may_fail) {
+    static const int results[] = {EDDY_CU_OUT_OF_MEMORY, EDDY_CU_LAUNCH_FAILED};
+    for (int r = 0; r < 2; r++) {
+        for (int number = 1; number <= 40; number += 3)
+            (void)fails_well("cuLaunchKernel", number, results[r]);
+        for (int number = 1; number <= 5; number++) {
+            (void)fails_well("cuModuleLoadData", number, results[r]);
+            /* The first is the device's start. */
+            (void)fails_well("cuMemAlloc_v2", number + 1, results[r]);
+        }
+    }
+}
+
 /* What becomes of the call that was to launch. */
 static eddy_status status_of_failure(const char *text) {
     setenv("FAKE_CUDA_FAIL_ENTRY", text, 1);
