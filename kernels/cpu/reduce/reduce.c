@@ -650,12 +650,16 @@ static eddy_status std_prepare(const eddy_kernel_call *call, eddy_kernel_plan *p
     return reduce_prepare(call, plan, &how, usual(call));
 }
 
+static void take_square_root(const reduction *work, partial *whole, int64_t columns) {
+    (void)work;
+    for (int64_t c = 0; c < columns; c++)
+        whole->first.f64[c] = sqrt(whole->first.f64[c]);
+}
+
+/* Sums of powers are not negative. */
 static void take_root(const reduction *work, partial *whole, int64_t columns) {
-    const eddy_attributes_norm *attributes = work->attributes;
-    for (int64_t c = 0; c < columns; c++) {
-        double sum = whole->first.f64[c];
-        whole->first.f64[c] = attributes->p == 2 ? sqrt(sum) : pow(sum, 1 / attributes->p);
-    }
+    const recipe *how = work->recipe;
+    how->map(whole->first.f64, whole->first.f64, columns, 1 / how->parameter);
 }
 
 /* Powers take most of the time, unless p is one of the special values. */
@@ -672,7 +676,7 @@ static eddy_status norm_prepare(const eddy_kernel_call *call, eddy_kernel_plan *
         how = wide(call, p > 0 ? &blocks->max_magnitude : &blocks->min_magnitude, 0);
     } else if (p == 2) {
         how = wide(call, &blocks->squares, 0);
-        how.finish = take_root;
+        how.finish = take_square_root;
     } else {
         blocks = eddy_reduce_wide_blocks_of(EDDY_REDUCE_F64);
         how = (recipe){.dtype = EDDY_F64,
@@ -682,21 +686,12 @@ static eddy_status norm_prepare(const eddy_kernel_call *call, eddy_kernel_plan *
                        .parameter = p,
                        .finish = take_root};
     }
-    return reduce_prepare(call, plan, &how, (price){how.map == NULL ? 100 : 20000, 12000});
+    return reduce_prepare(call, plan, &how, (price){how.map == NULL ? 100 : 9000, 12000});
 }
 
-/* log of the sum of e^x. An infinite max was not subtracted from x: see reduce_real_typed.h. */
 static void add_log(const reduction *work, partial *whole, int64_t columns) {
-    for (int64_t c = 0; c < columns; c++) {
-        bool is_f32 = work->plan.dtype == EDDY_F32;
-        double max = is_f32 ? (double)whole->first.f32[c] : whole->first.f64[c];
-        double sum = is_f32 ? (double)whole->second.f32[c] : whole->second.f64[c];
-        double result = (isfinite(max) ? max : 0) + log(sum);
-        if (is_f32)
-            whole->first.f32[c] = (float)result;
-        else
-            whole->first.f64[c] = result;
-    }
+    const eddy_reduce_type type = work->plan.dtype == EDDY_F32 ? EDDY_REDUCE_F32 : EDDY_REDUCE_F64;
+    eddy_reduce_blocks_of(type)->add_log(&whole->first, &whole->second, columns);
 }
 
 static eddy_status logsumexp_prepare(const eddy_kernel_call *call, eddy_kernel_plan *plan) {
@@ -705,7 +700,7 @@ static eddy_status logsumexp_prepare(const eddy_kernel_call *call, eddy_kernel_p
     how.pair = &blocks->log_sum_exp;
     how.pair_sum = &blocks->sum;
     how.finish = add_log;
-    return reduce_prepare(call, plan, &how, (price){call->kernel->cost_element_ps, 45000});
+    return reduce_prepare(call, plan, &how, (price){call->kernel->cost_element_ps, 26000});
 }
 
 /* ---- a row at a time ---- */

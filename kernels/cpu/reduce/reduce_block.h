@@ -66,7 +66,7 @@ typedef struct eddy_reduce_pair {
                   const void *second, int64_t count, int64_t columns);
 } eddy_reduce_pair;
 
-/* to[i] = f(from[i]); `to` may be `from`. */
+/* to[i] = f(from[i]); `to` is `from`, or they are apart. */
 typedef void eddy_reduce_map(double *to, const double *from, int64_t count, double parameter);
 
 /* If a row's element is better than `best` (argmax: larger, argmin: smaller; NaN is best of all), stores it there and sets
@@ -76,10 +76,12 @@ typedef void eddy_reduce_pick_fn(void *best, int64_t *indices, const void *row, 
 
 /* For one compute type. */
 typedef struct eddy_reduce_blocks {
-    eddy_reduce_op sum;                           /* not of TRUTH */
-    eddy_reduce_op prod;                          /* for I64 alone: floats use the wide one */
-    eddy_reduce_op max, min;                      /* NaN wins */
-    eddy_reduce_pair log_sum_exp;                 /* (max, sum of e^(x - max)), of F32 and F64 */
+    eddy_reduce_op sum;           /* not of TRUTH */
+    eddy_reduce_op prod;          /* for I64 alone: floats use the wide one */
+    eddy_reduce_op max, min;      /* NaN wins */
+    eddy_reduce_pair log_sum_exp; /* (max, sum of e^(x - max)), of F32 and F64 */
+    /* max = log of the sum of e^x, of such pairs. */
+    void (*add_log)(void *max, const void *sum, int64_t columns);
     eddy_reduce_pick_fn *argmax_row, *argmin_row; /* not of TRUTH */
     /* Index of the first of `count` elements that equals *value or, if that is NaN, is NaN; there is one. Not for TRUTH. */
     int64_t (*find)(const void *elements, int64_t count, const void *value);

@@ -124,11 +124,20 @@ static void EDDY_TYPED(log_sum_exp_merge)(void *into_first, void *into_second, i
     }
 }
 
+/* In f64, rounded once. An infinite maximum was not subtracted. */
+static void EDDY_TYPED(add_log)(void *max, const void *sum, int64_t columns) {
+    real *restrict to = max;
+    const real *restrict sums = sum;
+    for (int64_t c = 0; c < columns; c++)
+        to[c] = (real)((double)shift_of(to[c]) + eddy_log_f64((double)sums[c]));
+}
+
 const eddy_reduce_blocks EDDY_ISA_NAME(EDDY_TYPED(eddy_cpu_reduce)) = {
     .sum = OPS(sum, sum),
     .max = OPS(max, max),
     .min = OPS(min, min),
     .log_sum_exp = PAIR_OPS(log_sum_exp, EDDY_TYPED(log_sum_exp_merge)),
+    .add_log = EDDY_TYPED(add_log),
     .argmax_row = EDDY_TYPED(argmax_row),
     .argmin_row = EDDY_TYPED(argmin_row),
     .find = EDDY_TYPED(find),
