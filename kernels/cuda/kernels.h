@@ -16,8 +16,7 @@
     row(equal) row(eye) row(flip) row(full) row(gather) row(group_norm) row(group_norm_backward) row(group_norm_backward_weight) row(index) \
     row(index_add) row(index_put) row(index_select) row(interpolate) row(interpolate_backward) row(kl_div) row(kl_div_backward) \
     row(kl_div_backward_target) row(l1_loss) row(l1_loss_backward) row(layer_norm) row(layer_norm_backward) row(layer_norm_backward_weight) \
-    row(linear) row(linspace) row(list_get) row(list_set) \
-    row(log_softmax) row(log_softmax_backward) row(masked_fill) row(masked_scatter) row(matmul) row(max) row(max_dim) \
+    row(linear) row(linspace) row(list_get) row(list_set) row(log_softmax) row(log_softmax_backward) row(logsumexp) row(masked_fill) row(masked_scatter) row(matmul) row(max) row(max_dim) \
     row(max_pool2d) row(max_pool2d_backward) row(max_pool2d_backward_from_x) row(max_pool2d_with_indices) row(mean) row(min) row(min_dim) \
     row(mse_loss) row(mse_loss_backward) row(multinomial) row(nll_loss) row(nll_loss_backward) row(norm) row(one_hot) row(pad) row(prod) row(rand) \
     row(randint) row(randn) row(randperm) row(repeat) row(repeat_interleave) row(rms_norm) row(rms_norm_backward) row(rms_norm_backward_weight) \

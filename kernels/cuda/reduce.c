@@ -12,7 +12,8 @@
 static eddy_cuda_image image = {.data = eddy_cuda_image_reduce},
                        image_argmax = {.data = eddy_cuda_image_argmax},
                        image_variance = {.data = eddy_cuda_image_variance},
-                       image_vector_norm = {.data = eddy_cuda_image_vector_norm};
+                       image_vector_norm = {.data = eddy_cuda_image_vector_norm},
+                       image_logsumexp = {.data = eddy_cuda_image_logsumexp};
 
 /* ---- which kernels there are ---- */
 
@@ -21,7 +22,8 @@ enum {
 #define SEARCH_NUMBER(op, of, dtype, compute) NUMBER_##op##_##of,
 #define FLOAT_NUMBER(op, of, dtype) NUMBER_##op##_##of,
     EDDY_CUDA_REDUCTIONS(NUMBER) EDDY_CUDA_SEARCHES(SEARCH_NUMBER) EDDY_CUDA_VARIANCES(FLOAT_NUMBER)
-        EDDY_CUDA_NORMS(FLOAT_NUMBER) COUNT
+        EDDY_CUDA_LOG_SUMS(SEARCH_NUMBER) EDDY_CUDA_NORMS(FLOAT_NUMBER)
+            EDDY_CUDA_POWERS(FLOAT_NUMBER) COUNT
 };
 
 static _Atomic(void *) loaded[COUNT][3][EDDY_CUDA_DEVICES];
@@ -55,8 +57,11 @@ static const reduction reductions[COUNT] = {
 #define NORM(op, of, dtype) WITH_ROWS(op, of, image_vector_norm, VALUE_BYTES_f64)
 #define SEARCH(op, of, dtype, compute) WITHOUT_ROWS(op, of, image_argmax, EDDY_CUDA_SEARCH_BYTES)
 #define VARIANCE(op, of, dtype) WITHOUT_ROWS(op, of, image_variance, EDDY_CUDA_MOMENTS_BYTES)
+#define LOG_SUM(op, of, dtype, compute)                                                            \
+    WITHOUT_ROWS(op, of, image_logsumexp, 2 * VALUE_BYTES_##compute)
+#define POWERS(op, of, dtype) WITHOUT_ROWS(op, of, image_vector_norm, VALUE_BYTES_f64)
     EDDY_CUDA_REDUCTIONS(REDUCTION) EDDY_CUDA_SEARCHES(SEARCH) EDDY_CUDA_VARIANCES(VARIANCE)
-        EDDY_CUDA_NORMS(NORM)};
+        EDDY_CUDA_LOG_SUMS(LOG_SUM) EDDY_CUDA_NORMS(NORM) EDDY_CUDA_POWERS(POWERS)};
 
 typedef enum op {
     OP_sum,
@@ -68,11 +73,13 @@ typedef enum op {
     OP_argmax,
     OP_argmin,
     OP_var,
+    OP_logsumexp,
     OP_squares,
     OP_magnitudes,
     OP_nonzeros,
     OP_max_magnitude,
     OP_min_magnitude,
+    OP_powers,
     OPS
 } op;
 
@@ -82,7 +89,8 @@ static const uint8_t numbers[OPS][EDDY_DTYPE_COUNT] = {
 #define SEARCH_PLACE(op, of, dtype, compute) PLACE(op, of, dtype, compute, i64)
 #define FLOAT_PLACE(op, of, dtype) PLACE(op, of, dtype, f64, of)
     EDDY_CUDA_REDUCTIONS(PLACE) EDDY_CUDA_SEARCHES(SEARCH_PLACE) EDDY_CUDA_VARIANCES(FLOAT_PLACE)
-        EDDY_CUDA_NORMS(FLOAT_PLACE)[OP_max][EDDY_BOOL] = NUMBER_any_truth + 1,
+        EDDY_CUDA_LOG_SUMS(SEARCH_PLACE) EDDY_CUDA_NORMS(FLOAT_PLACE)
+            EDDY_CUDA_POWERS(FLOAT_PLACE)[OP_max][EDDY_BOOL] = NUMBER_any_truth + 1,
     [OP_min][EDDY_BOOL] = NUMBER_all_truth + 1};
 
 /* ---- plans ---- */
@@ -240,18 +248,21 @@ static eddy_status std_prepare(const eddy_kernel_call *call, eddy_kernel_plan *t
 const eddy_kernel eddy_cuda_var = {.name = "var", .prepare = var_prepare, .run = run};
 const eddy_kernel eddy_cuda_std = {.name = "std", .prepare = std_prepare, .run = run};
 
-/* Other orders take powers, which are libm's on the CPU: no other source has their bits. */
+static op norm_of(double order) {
+    return order == 0      ? OP_nonzeros
+           : order == 1    ? OP_magnitudes
+           : order == 2    ? OP_squares
+           : !isinf(order) ? OP_powers
+           : order > 0     ? OP_max_magnitude
+                           : OP_min_magnitude;
+}
+
 static eddy_status norm_prepare(const eddy_kernel_call *call, eddy_kernel_plan *to) {
     const double order = ((const eddy_attributes_norm *)call->attributes)->p;
-    if (order != 0 && order != 1 && order != 2 && !isinf(order))
-        return EDDY_UNSUPPORTED;
-    op number = order == 0   ? OP_nonzeros
-                : order == 1 ? OP_magnitudes
-                : order == 2 ? OP_squares
-                : order > 0  ? OP_max_magnitude
-                             : OP_min_magnitude;
-    eddy_status status = prepare(call, to, number);
-    ((plan *)to->memory)->parameters.takes_root = order == 2;
+    eddy_status status = prepare(call, to, norm_of(order));
+    eddy_cuda_reduce *p = &((plan *)to->memory)->parameters;
+    p->takes_root = order == 2;
+    p->order = order;
     return status;
 }
 
@@ -291,3 +302,4 @@ KERNEL(any)
 KERNEL(all)
 KERNEL(argmax)
 KERNEL(argmin)
+KERNEL(logsumexp)

@@ -234,6 +234,17 @@ eddy_cuda_halve(const eddy_cuda_reduce &p, const eddy_cuda_part &part, typename 
     return lane;
 }
 
+/* That of the first place, in all places: what a further sweep is about. */
+template <class value>
+EDDY_CUDA_MEMBER value eddy_cuda_share(const eddy_cuda_part &part, value mine) {
+    EDDY_CUDA_SHARED(value, values, EDDY_CUDA_REDUCE_THREADS);
+    values[threadIdx.x] = mine;
+    __syncthreads();
+    mine = values[threadIdx.x - part.place * part.place_step];
+    __syncthreads();
+    return mine;
+}
+
 /* How most ops reduce a block: `op::take` in one sweep. */
 template <class op> struct eddy_cuda_one_sweep {
     struct taking {

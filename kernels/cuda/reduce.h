@@ -36,11 +36,15 @@
 #define EDDY_CUDA_SEARCHES(row) EDDY_CUDA_SEARCHES_OF(row, argmax) EDDY_CUDA_SEARCHES_OF(row, argmin)
 /* Of several sweeps, computed in f64: no kernel of rows. */
 #define EDDY_CUDA_VARIANCES(row) row(var, f32, F32) row(var, f64, F64) row(var, f16, F16) row(var, bf16, BF16)
+/* Of two sweeps, computed in the third type: no kernel of rows. */
+#define EDDY_CUDA_LOG_SUMS(row) row(logsumexp, f32, F32, f32) row(logsumexp, f64, F64, f64) row(logsumexp, f16, F16, f32) row(logsumexp, bf16, BF16, f32)
 /* Computed in f64. */
 #define EDDY_CUDA_NORMS_OF(row, op) row(op, f32, F32) row(op, f64, F64) row(op, f16, F16) row(op, bf16, BF16)
 #define EDDY_CUDA_NORMS(row) \
     EDDY_CUDA_NORMS_OF(row, squares) EDDY_CUDA_NORMS_OF(row, magnitudes) EDDY_CUDA_NORMS_OF(row, nonzeros) \
     EDDY_CUDA_NORMS_OF(row, max_magnitude) EDDY_CUDA_NORMS_OF(row, min_magnitude)
+/* Of any other order, as sums of powers: no kernel of rows, since powers take all of the time. */
+#define EDDY_CUDA_POWERS(row) EDDY_CUDA_NORMS_OF(row, powers)
 /* clang-format on */
 
 /* Bytes of what is known of a part of the elements: a value and its index; a mean, a sum and a count. */
@@ -64,6 +68,7 @@ typedef struct eddy_cuda_reduce {
     bool is_mean;    /* sums of floats are divided by the count */
     bool takes_root; /* of variances, and of norms of order 2 */
     double correction; /* variances: the sum of squares is divided by count - correction */
+    double order;      /* norms as sums of powers: the exponent */
     eddy_cuda_dims kept, reduced;
 } eddy_cuda_reduce;
 

@@ -39,16 +39,6 @@ struct squared_deviation {
     }
 };
 
-/* That of the first place, in all places. */
-EDDY_SCALAR double share(const eddy_cuda_part &part, double mine) {
-    EDDY_CUDA_SHARED(double, values, EDDY_CUDA_REDUCE_THREADS);
-    values[threadIdx.x] = mine;
-    __syncthreads();
-    mine = values[threadIdx.x - part.place * part.place_step];
-    __syncthreads();
-    return mine;
-}
-
 /* f64 needs the mean to be refined, so that the variance of equal elements is 0. */
 template <class source, bool is_refined> struct sweeping {
     typedef summing<source> sum;
@@ -57,7 +47,7 @@ template <class source, bool is_refined> struct sweeping {
     static EDDY_CUDA_MEMBER double sweep(const eddy_cuda_reduce &p, const eddy_cuda_part &part,
                                          const char *in, int64_t begin, int64_t end, taking take) {
         const double lane = eddy_cuda_strided_lane<sum>(p, part, in, begin, end, take);
-        return share(part, eddy_cuda_halve<sum>(p, part, lane));
+        return eddy_cuda_share(part, eddy_cuda_halve<sum>(p, part, lane));
     }
     static EDDY_CUDA_MEMBER moments reduce(const eddy_cuda_reduce &p, const eddy_cuda_part &part,
                                            const char *in, int64_t begin, int64_t end) {
