@@ -40,7 +40,7 @@ static const kernel_row rows[] = {
 
 static const eddy_kernel *const others[] = {
 #define OTHER_ROW(name) &eddy_cuda_##name,
-    EDDY_CUDA_KERNEL_NAMES(OTHER_ROW)};
+    EDDY_CUDA_KERNEL_NAMES(OTHER_ROW) EDDY_CUDA_CHECK_NAMES(OTHER_ROW)};
 
 /* The library asks once for each. */
 static const eddy_kernel *find_kernel(const char *name, eddy_dtype compute) {

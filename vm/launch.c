@@ -178,7 +178,10 @@ static void say_skipped(eddy_vm_device *device, const eddy_node *node) {
 /* A kernel of the device's own. Without elements it may launch nothing, but who reads what the call writes looks at its word all the same. */
 static void launch_own(const eddy_vm_run *run) {
     eddy_backend_launch *launch = run->launch;
-    run->instruction->descriptor->run(run);
+    const eddy_vm_descriptor *descriptor = run->instruction->descriptor;
+    descriptor->run(run);
+    if (EDDY_UNLIKELY(run->vm->checks_finite) && descriptor->check_finite)
+        (void)descriptor->check_finite(run);
     if (launch->source_count > 0 && !launch->has_looked)
         (void)launch->queue->backend->class->look(launch);
 }

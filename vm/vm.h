@@ -134,7 +134,8 @@ typedef struct eddy_vm_descriptor {
     /* Fills in the record of an operand that the call has given up: error->sequence is one of the call's numbers, for each operand another. On
      * any thread, under the VM's locks. For calls with such operands. */
     void (*gone)(const eddy_vm_instruction *instruction, int64_t operand, eddy_error *error);
-    /* EDDY_CHECK_FINITE: index of the first written operand with a NaN or infinity, or -1. NULL: not checked. */
+    /* EDDY_CHECK_FINITE: index of the first written operand with a NaN or infinity, or -1. NULL: not checked. With `launch` it launches kernels that
+     * look, behind `run`, and returns -1: it is their failure in the word of the ticket. */
     int64_t (*check_finite)(const eddy_vm_run *run);
 } eddy_vm_descriptor;
 

@@ -1,6 +1,7 @@
 #include <interpreter/call/finite.h>
 
 #include <base/dtype.h>
+#include <kernels/finite.h>
 #include <math.h>
 
 _Atomic uint32_t eddy_finite_asked;
@@ -81,4 +82,40 @@ bool eddy_finite_is_passed_in(const eddy_op *op, const void *attributes,
 bool eddy_finite_is_fine(const eddy_op_view *output, bool is_passed_in) {
     bool wants_infinity = eddy_load_relaxed(&eddy_finite_asked) == EDDY_FINITE_ALL && !is_passed_in;
     return !holds(output, true, wants_infinity);
+}
+
+/* ---- by a device's kernels ---- */
+
+/* Only CUDA's have some of their own. */
+static void launch(const char *name, const eddy_kernel_call *call, const eddy_op_view *view,
+                   const eddy_attributes_check_finite *attributes) {
+    if (eddy_kernel_view_is_absent(view) ||
+        eddy_dtype_category_of(view->dtype) != EDDY_CATEGORY_FLOAT)
+        return;
+    eddy_kernel_call look = *call;
+    look.kernel = eddy_op_kernel_by_name(name, view->dtype, EDDY_DEVICE_CUDA);
+    look.views = view;
+    look.view_count = 1;
+    look.attributes = attributes;
+    look.plan = NULL;
+    look.kernel->run(&look);
+}
+
+static bool wants_infinity(const eddy_op *op, const eddy_kernel_call *call) {
+    return eddy_finite_wants_operands() && !has_infinite_attribute(op, call->attributes);
+}
+
+void eddy_finite_launch_operands(const eddy_op *op, const eddy_kernel_call *call,
+                                 int64_t operand_count) {
+    if (!wants_infinity(op, call))
+        return;
+    for (int64_t i = 0; i < operand_count; i++)
+        launch("check_infinity", call, &call->views[i], NULL);
+}
+
+void eddy_finite_launch_output(const eddy_op *op, const eddy_kernel_call *call,
+                               const eddy_op_view *output, int64_t operand) {
+    const eddy_attributes_check_finite attributes = {.operand = operand,
+                                                     .wants_infinity = wants_infinity(op, call)};
+    launch("check_finite", call, output, &attributes);
 }

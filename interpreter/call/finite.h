@@ -36,4 +36,13 @@ bool eddy_finite_passed_in(void);
 /* False if the output holds a NaN or an infinity that is an error. */
 bool eddy_finite_is_fine(const eddy_op_view *output, bool is_passed_in);
 
+/* ---- on a device that runs no code of the host, whose kernels look; the launching thread ---- */
+
+/* Around the launch of a call that is checked: ahead of it, at the operands that it reads, if these can pass an infinity in, */
+void eddy_finite_launch_operands(const eddy_op *op, const eddy_kernel_call *call,
+                                 int64_t operand_count);
+/* and behind it, at an output, which is operand number `operand` of the instruction. What is found is the failure of the call. */
+void eddy_finite_launch_output(const eddy_op *op, const eddy_kernel_call *call,
+                               const eddy_op_view *output, int64_t operand);
+
 #endif

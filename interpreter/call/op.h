@@ -163,6 +163,9 @@ const eddy_op *eddy_op_find_built_in(const char *name);
 static inline const eddy_kernel *eddy_op_kernel_for(const eddy_op *op, eddy_dtype compute) {
     return op->kernels ? op->kernels[op->is_elementwise ? compute : 0] : NULL;
 }
+/* A kernel that is no op's, of a kind of device that runs no code of the host: by its name; NULL: there is none. */
+const eddy_kernel *eddy_op_kernel_by_name(const char *name, eddy_dtype dtype,
+                                          eddy_device_kind kind);
 /* That of a built-in op on a kind of device that runs no code of the host; NULL: there is none. */
 const eddy_kernel *eddy_op_kernel_of_plugin(const eddy_op *op, eddy_dtype compute,
                                             eddy_device_kind kind);

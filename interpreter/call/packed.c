@@ -85,8 +85,7 @@ static eddy_kernel_call kernel_call(const eddy_vm_run *run, const eddy_packed_ar
 }
 
 static inline void run_kernel(const eddy_packed_arguments *call, const eddy_kernel_call *kernel) {
-    if (eddy_finite_wants_operands() &&
-        !kernel->launch) /* the host does not see a device's elements */
+    if (eddy_finite_wants_operands() && !kernel->launch)
         eddy_finite_set_passed_in(eddy_finite_is_passed_in(call->op, kernel->attributes,
                                                            kernel->views, call->input_count));
     call->run(kernel);
@@ -157,6 +156,15 @@ void eddy_packed_end(const eddy_packed_arguments *call) {
 
 /* ---- callbacks ---- */
 
+/* The kernel of a device that runs no code of the host. */
+static void launch_kernel(const eddy_vm_run *run, const eddy_packed_arguments *call,
+                          const eddy_op_view *views) {
+    eddy_kernel_call kernel = kernel_call(run, call, views);
+    if (EDDY_UNLIKELY(eddy_vm_run_checks_finite(run)))
+        eddy_finite_launch_operands(call->op, &kernel, call->input_count);
+    run_kernel(call, &kernel);
+}
+
 /* A device's workspace is no place for views, which the host reads. */
 static void launch_many_views(const eddy_vm_run *run, const eddy_packed_arguments *call) {
     size_t bytes = call->view_count * sizeof(eddy_op_view);
@@ -166,8 +174,7 @@ static void launch_many_views(const eddy_vm_run *run, const eddy_packed_argument
         return;
     }
     unpack(run, call, NULL, views);
-    eddy_kernel_call kernel = kernel_call(run, call, views);
-    run_kernel(call, &kernel);
+    launch_kernel(run, call, views);
     eddy_memory_release(views, bytes, EDDY_MEMORY_ARGUMENT);
 }
 
@@ -180,6 +187,10 @@ static void packed_run(const eddy_vm_run *run) {
     eddy_op_view on_stack[EDDY_PACKED_STACK_VIEWS];
     eddy_op_view *views = place_views(run, call, on_stack);
     unpack(run, call, call->late_count > 0 ? late_outputs(run, call) : NULL, views);
+    if (EDDY_UNLIKELY(run->launch != NULL)) {
+        launch_kernel(run, call, views);
+        return;
+    }
     eddy_kernel_call kernel = kernel_call(run, call, views);
     run_kernel(call, &kernel);
 }
@@ -292,6 +303,16 @@ static int packed_explain(const eddy_vm_instruction *instruction, const eddy_ker
                                error, buffer, size);
 }
 
+/* Whether the kernel has left an operand finite; a device's kernel looks later, and its word says so. */
+static bool is_fine(const eddy_vm_run *run, const eddy_packed_arguments *call,
+                    const eddy_op_view *view, int64_t operand) {
+    if (EDDY_LIKELY(!run->launch))
+        return eddy_finite_is_fine(view, eddy_finite_passed_in());
+    eddy_kernel_call kernel = kernel_call(run, call, NULL);
+    eddy_finite_launch_output(call->op, &kernel, view, operand);
+    return true;
+}
+
 static int64_t packed_check_finite(const eddy_vm_run *run) {
     const eddy_packed_arguments *call = run->instruction->arguments;
     int64_t operand = 0;
@@ -313,7 +334,7 @@ static int64_t packed_check_finite(const eddy_vm_run *run) {
         }
         view.data =
             (char *)run->data[operand] + packed->offset * (int64_t)eddy_dtype_bytes(view.dtype);
-        if (packed->is_written && !eddy_finite_is_fine(&view, eddy_finite_passed_in()))
+        if (packed->is_written && !is_fine(run, call, &view, operand))
             return operand;
         operand++;
     }

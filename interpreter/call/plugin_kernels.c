@@ -3,12 +3,6 @@
 #include <interpreter/call/op.h>
 #include <streams/plugin.h>
 
-static const eddy_kernel *ask(const eddy_op *op, eddy_dtype compute, eddy_device_kind kind) {
-    const eddy_plugin *plugin = eddy_plugin_of(kind, NULL, 0);
-    const eddy_kernel *of_cpu = eddy_op_kernel_for(op, compute);
-    return plugin && of_cpu ? plugin->kernel(of_cpu->name, compute) : NULL;
-}
-
 /* Ops whose kernels are remembered; twice as many as there are. */
 #define OPS 512
 
@@ -17,6 +11,17 @@ static const eddy_kernel none;
 
 /* atomic: relaxed, since kernels are static; NULL: not asked yet. CUDA's: no other kind has a plug-in. */
 static _Atomic(const eddy_kernel *) known[OPS][EDDY_DTYPE_COUNT];
+
+const eddy_kernel *eddy_op_kernel_by_name(const char *name, eddy_dtype dtype,
+                                          eddy_device_kind kind) {
+    const eddy_plugin *plugin = eddy_plugin_of(kind, NULL, 0);
+    return plugin ? plugin->kernel(name, dtype) : NULL;
+}
+
+static const eddy_kernel *ask(const eddy_op *op, eddy_dtype compute, eddy_device_kind kind) {
+    const eddy_kernel *of_cpu = eddy_op_kernel_for(op, compute);
+    return of_cpu ? eddy_op_kernel_by_name(of_cpu->name, compute, kind) : NULL;
+}
 
 const eddy_kernel *eddy_op_kernel_of_plugin(const eddy_op *op, eddy_dtype compute,
                                             eddy_device_kind kind) {

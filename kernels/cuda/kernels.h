@@ -24,8 +24,12 @@
     row(smooth_l1_loss_backward) row(softmax) row(softmax_backward) row(sort) row(stack) row(std) row(sum) row(topk) row(tril) row(triu) row(var)
 /* clang-format on */
 
+/* Of no op: kernels/cuda/finite.h. */
+#define EDDY_CUDA_CHECK_NAMES(row) row(check_infinity) row(check_finite)
+
 #define EDDY_CUDA_KERNEL_DECLARE(name) extern const eddy_kernel eddy_cuda_##name;
 EDDY_CUDA_KERNEL_NAMES(EDDY_CUDA_KERNEL_DECLARE)
+EDDY_CUDA_CHECK_NAMES(EDDY_CUDA_KERNEL_DECLARE)
 #undef EDDY_CUDA_KERNEL_DECLARE
 
 #endif

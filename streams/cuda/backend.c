@@ -495,7 +495,7 @@ static const eddy_backend_class cuda_class = {
 
 /* No launch may find its ticket in the table by chance. */
 static eddy_cu_result clear_marks(cuda_backend *made) {
-    size_t bytes = EDDY_CUDA_WORDS * sizeof(uint64_t);
+    size_t bytes = 2 * EDDY_CUDA_WORDS * sizeof(uint64_t); /* with those of infinities */
     eddy_cu_stream stream;
     eddy_cu_result result = eddy_cuda.memory_acquire(&made->marks, bytes);
     if (result == 0)

@@ -1,7 +1,9 @@
 /* Programs on CUDA devices, on the fake driver (tests/fake_cuda): each of their calls is one of the device's. */
 #include <criterion/criterion.h>
 #include <eddy/eddy.h>
+#include <math.h>
 #include <program/program.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <tests/program/outcome.h>
@@ -337,4 +339,47 @@ Test(cuda_program, is_written_and_read) {
     must(eddy_program_run(program, EDDY_LIST(eddy_to_device(given, THERE)), &result));
     expect_same(eddy_relu(eddy_matmul(given, eddy_to_device(weight, EDDY_CPU))), result);
     end(scope, &program);
+}
+
+/* ---- EDDY_CHECK_FINITE ---- */
+
+/* exp(log(x)) of what is given, by a program that was recorded on the device: the failure's words, "" without one. */
+static void look_by_program(eddy_device device, const float *given, int runs, char *words,
+                            size_t size) {
+    eddy_scope *scope = eddy_scope_begin();
+    const float ones[] = {1, 1};
+    eddy_tensor *x = eddy_to_device(eddy_from_data(ones, EDDY_SHAPE(2), EDDY_F32, NULL), device),
+                *y;
+    must(eddy_record_begin(NULL));
+    y = eddy_exp(eddy_log(x));
+    eddy_program *program =
+        eddy_record_end(EDDY_BINDINGS({"x", x, EDDY_ROLE_INPUT}, {"y", y, EDDY_ROLE_OUTPUT}));
+    cr_assert_not_null(program);
+    for (int run = 0; run < runs; run++) {
+        eddy_tensor *at =
+            eddy_to_device(eddy_from_data(given + 2 * run, EDDY_SHAPE(2), EDDY_F32, NULL), device);
+        eddy_tensor *result;
+        must(eddy_program_run(program, EDDY_LIST(at), &result));
+        eddy_error error = {0};
+        eddy_status status = eddy_error_of(result, EDDY_FOREVER, &error);
+        int length = snprintf(words, size, "%s: %s; ", eddy_status_name(status), error.message);
+        words += length;
+        size -= (size_t)length;
+    }
+    eddy_program_release(&program);
+    eddy_scope_end(scope);
+    (void)eddy_sync(EDDY_FOREVER);
+    (void)eddy_error_take(NULL);
+}
+
+Test(cuda_program, looks_at_the_results_of_its_calls) {
+    eddy_runtime *runtime = eddy_runtime_create(EDDY_OPTIONS(runtime, .checks_finite = true));
+    must(eddy_runtime_use(runtime));
+    /* fine; an infinity that log makes, and one that it is given; too much for exp; NaN */
+    const float given[] = {1, 2, 0, 1, 1, INFINITY, 1, 2, -1, 1};
+    char here[2000], there[2000];
+    look_by_program(EDDY_CPU, given, 5, here, sizeof(here));
+    look_by_program(THERE, given, 5, there, sizeof(there));
+    cr_assert_str_eq(there, here);
+    cr_assert_not_null(strstr(here, "NOT_FINITE: log: the result holds a NaN"), "%s", here);
 }
