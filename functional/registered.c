@@ -10,6 +10,7 @@
 #include <kernels/cost.h>
 #include <kernels/prepared.h>
 #include <stdio.h>
+#include <streams/backend.h>
 #include <string.h>
 
 #define OPERAND_MAX 32
@@ -183,6 +184,31 @@ static void registered_run(const eddy_kernel_call *call) {
     eddy_status status = of_kernel(call->kernel)->functions.run(&public);
     if (status != EDDY_OK)
         fail(call, status);
+}
+
+/* ---- on a device that runs no code of the host ---- */
+
+typedef struct launching {
+    eddy_status (*run)(const eddy_op_call *call);
+    eddy_op_call call;
+    eddy_status status;
+} launching;
+
+static void launch(void *context) {
+    launching *work = context;
+    work->status = work->run(&work->call);
+}
+
+/* What was launched before the failure is over when later launches learn of it. */
+static void registered_launch(const eddy_kernel_call *call) {
+    eddy_backend_queue *queue = call->launch->queue;
+    const eddy_backend_class *class = queue->backend->class;
+    launching work = {.run = of_kernel(call->kernel)->functions.run, .call = call_to_run(call)};
+    work.call.stream = class->native(queue);
+    if (class->foreign(queue, launch, &work) != EDDY_OK || work.status == EDDY_OK)
+        return;
+    (void)class->skip(queue, call->launch->ticket);
+    fail(call, work.status);
 }
 
 static void registered_count(const eddy_kernel_call *call, eddy_shape *shapes) {
@@ -399,7 +425,8 @@ static const eddy_kernel *make_kernel(device_kernel *to, const eddy_op_kernel *f
     *to = (device_kernel){
         .kernel = {.name = name,
                    .prepare = prepares ? registered_prepare : NULL,
-                   .run = registered_run,
+                   .run =
+                       functions->device == EDDY_DEVICE_CUDA ? registered_launch : registered_run,
                    .end = prepares ? registered_end : NULL,
                    .count = d->has_late_shape ? registered_count : NULL,
                    .cost_base_ps = COST_PS},
@@ -476,6 +503,9 @@ eddy_status eddy_op_register(const eddy_op_description *given) {
         return refuse(description, origin, EDDY_INVALID_ARGUMENT, what);
     if (!find_kernel(description, EDDY_DEVICE_CPU))
         return refuse(description, origin, EDDY_UNSUPPORTED, "it has no kernel for the CPU");
+    if (description->has_late_shape && find_kernel(description, EDDY_DEVICE_CUDA))
+        return refuse(description, origin, EDDY_UNSUPPORTED,
+                      "CUDA devices have no late shapes so far");
     registered *r = make(description);
     if (!r)
         return refuse(description, origin, EDDY_OUT_OF_MEMORY, "no memory");

@@ -114,9 +114,12 @@ static eddy_status submit_call(const eddy_run *r, const eddy_partition *partitio
     const eddy_executable *executable = r->program->executable;
     const eddy_prepared_call *prepared = eddy_executable_call(executable, partition->call);
     uint32_t count = bind_call(r, partition, with);
-    /* Plans that hold something would be ended with each run. */
-    EDDY_ASSERT(!with->packed->kernel->end);
-    eddy_status status = eddy_run_submit_call(
+    /* What is submitted is ended by the VM. */
+    eddy_status status = eddy_packed_hold(with->packed);
+    if (status != EDDY_OK)
+        return eddy_fail(status, (eddy_origin){with->packed->op->name, NULL}, "%s",
+                         eddy_status_text(status));
+    status = eddy_run_submit_call(
         r,
         &(eddy_run_part){.device = partition->device,
                          .descriptor = prepared->descriptor,
@@ -127,6 +130,8 @@ static eddy_status submit_call(const eddy_run *r, const eddy_partition *partitio
                              eddy_code_instruction_at(&r->program->code, partition->call)->address},
         with->packed, prepared->bytes);
     const eddy_place *places = executable->elements + executable->places_at[partition->call];
+    if (status != EDDY_OK)
+        eddy_packed_end(with->packed);
     for (uint32_t k = 0; k < count && status == EDDY_OK; k++)
         operand_of(r, places[k].base)->storage = with->operands[k].storage;
     return status;

@@ -72,6 +72,12 @@ typedef struct eddy_backend_class {
     /* Nothing is launched with the ticket: its word says SKIPPED to what is launched later. */
     eddy_status (*skip)(eddy_backend_queue *queue, uint64_t ticket);
     eddy_status (*mark)(eddy_backend_queue *queue, uint64_t ticket);
+    /* The driver's own stream under the queue, on which code that is none of Eddy's may launch: also while others launch. NULL, like `foreign`: the device runs no such
+     * code. Any thread. */
+    void *(*native)(const eddy_backend_queue *queue);
+    /* Launching thread: calls `function`, which launches on that stream; the thread's calls of the driver are for the device then. DEVICE_LOST: it is not called. */
+    eddy_status (*foreign)(eddy_backend_queue *queue, void (*function)(void *context),
+                           void *context);
     /* Waits until a ticket completes, or backend->progress rings beyond `seen`: spins for a while, then sleeps. Any thread, one at a time. */
     void (*await)(eddy_backend *backend, uint32_t seen);
     /* What is launched on the queue from now on begins once *word, in pinned memory, is `value` or more: the host stores (release) growing values, and waits for nothing

@@ -42,12 +42,17 @@ bool eddy_device_is_repeated(const eddy_node *node) {
 static bool stands_apart(const eddy_node *node) {
     return is_late(node) || is_program(node);
 }
+static bool is_foreign(const eddy_node *node) {
+    return node->instruction.kind == EDDY_KIND_CALL &&
+           node->instruction.view.descriptor->is_foreign;
+}
+
 
 bool eddy_device_orders(const eddy_node *source, const eddy_node *node) {
     return source->stream->device && source->stream->device == node->stream->device &&
            eddy_instruction_has(&source->instruction, EDDY_KIND_IS_STREAMED) &&
            eddy_instruction_has(&node->instruction, EDDY_KIND_IS_STREAMED) &&
-           !stands_apart(source) && !stands_apart(node);
+           !stands_apart(source) && !stands_apart(node) && !is_foreign(node);
 }
 
 /* ---- dispatch: engine ---- */

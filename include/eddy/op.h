@@ -93,6 +93,8 @@ typedef struct eddy_op_call {
     const void *attributes;
     void *workspace;   /* 64-byte aligned, as many bytes as `prepare` said */
     const void *state; /* the plan's state; NULL without `prepare` */
+    /* EDDY_DEVICE_CUDA: the driver's stream (a CUstream, which is a cudaStream_t) on which `run` launches; NULL elsewhere */
+    void *stream;
 } eddy_op_call;
 
 /* Filled in by `prepare`; all but the size is 0 at first. */
@@ -107,7 +109,12 @@ typedef struct eddy_op_plan {
 
 /* The kernel of one kind of device. `run` and `count` run on worker threads, several calls at once, those for EDDY_DEVICE_FAR on the device's thread, where data lead to its memory; `prepare` and `destroy` on a
  * thread that issues an op. They may call nothing of this library, must not keep pointers of the call, and leave the
- * floating-point environment as it is. */
+ * floating-point environment as it is.
+ *
+ * For EDDY_DEVICE_CUDA `run` is the host's side. It is called on the device's launching thread, once the call's operands are there and none holds an error; data and workspace are the device's, and the
+ * device's primary context is the thread's. It launches on call->stream, and on no other, waits for nothing, and returns at once: what it launches comes after all that the call
+ * depends on, what depends on the call comes after it, and the memory stays until then. EDDY_OK says that it was launched; any other status fails the call as it does on the
+ * CPU. A failure that only the device notices costs the device (DEVICE_LOST). Nothing launched may wait for the host, and the stream is not captured. No late shapes. */
 typedef struct eddy_op_kernel {
     eddy_device_kind device;
     /* Computes the outputs and mut operands. Any status but EDDY_OK poisons the tensors that the call writes. */

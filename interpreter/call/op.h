@@ -133,7 +133,7 @@ typedef struct eddy_op {
     /* Elementwise: kernels[compute dtype], NULL if not supported. Others: kernels[0] serves every dtype that `infer`
      * accepts. */
     const eddy_kernel *const *kernels;
-    /* Of a registered op its kernel for each kind of device that runs code of the host, NULL where it has none. NULL for all others. */
+    /* Of a registered op its kernel for each kind of device, NULL where it has none. NULL for all others. */
     const eddy_kernel *const *device_kernels;
 
     /* Its gradient (gradient.h); NULL: it has none, and a recorded call is refused. */
@@ -172,10 +172,10 @@ const eddy_kernel *eddy_op_kernel_of_plugin(const eddy_op *op, eddy_dtype comput
 /* The same on a device of that kind. */
 static inline const eddy_kernel *eddy_op_kernel_on(const eddy_op *op, eddy_dtype compute,
                                                    eddy_device_kind kind) {
-    if (EDDY_UNLIKELY(kind == EDDY_DEVICE_CUDA))
-        return eddy_op_kernel_of_plugin(op, compute, kind);
-    return EDDY_UNLIKELY(op->device_kernels != NULL) ? op->device_kernels[kind]
-                                                     : eddy_op_kernel_for(op, compute);
+    if (EDDY_UNLIKELY(op->device_kernels != NULL))
+        return op->device_kernels[kind];
+    return EDDY_UNLIKELY(kind == EDDY_DEVICE_CUDA) ? eddy_op_kernel_of_plugin(op, compute, kind)
+                                                   : eddy_op_kernel_for(op, compute);
 }
 
 #endif

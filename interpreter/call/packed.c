@@ -145,6 +145,14 @@ eddy_status eddy_packed_prepare(eddy_packed_arguments *call, size_t *bytes, int6
     return status;
 }
 
+eddy_status eddy_packed_hold(eddy_packed_arguments *call) {
+    if (!call->kernel->end)
+        return EDDY_OK;
+    size_t bytes = call->plan_at * sizeof(int64_t);
+    int64_t cost_ps;
+    return eddy_packed_prepare(call, &bytes, &cost_ps);
+}
+
 const char *eddy_packed_way(const eddy_packed_arguments *call) {
     return call->kernel->way ? call->kernel->way(words(call, call->plan_at)) : NULL;
 }
@@ -363,9 +371,20 @@ static const eddy_vm_descriptor late_shaped = {.run = packed_run,
                                                .explain = packed_explain,
                                                .check_finite = packed_check_finite};
 
+static const eddy_vm_descriptor registered = {.run = packed_run,
+                                              .workspace = packed_workspace,
+                                              .end = packed_end,
+                                              .name = packed_name,
+                                              .describe = packed_describe,
+                                              .explain = packed_explain,
+                                              .check_finite = packed_check_finite,
+                                              .is_foreign = true};
+
 const eddy_vm_descriptor *eddy_packed_descriptor(const eddy_packed_arguments *call) {
     if (call->late_count > 0)
         return &late_shaped;
+    if (call->op->is_registered)
+        return &registered;
     return call->workspace_bytes > 0 || call->view_count > EDDY_PACKED_STACK_VIEWS ||
                    call->kernel->end
                ? &spacious

@@ -57,6 +57,8 @@ static inline const void *eddy_packed_attributes(const eddy_packed_arguments *ca
 }
 /* eddy_kernel.way of the call's plan; NULL: the kernel has none. */
 const char *eddy_packed_way(const eddy_packed_arguments *call);
+/* Of a copy of a call that is planned: has it hold its objects too, so that it is ended as well. OUT_OF_MEMORY, or the status of a registered op, without a record. */
+EDDY_MUST_USE eddy_status eddy_packed_hold(eddy_packed_arguments *call);
 /* Releases the objects that the plan holds. */
 void eddy_packed_end(const eddy_packed_arguments *call);
 

@@ -287,6 +287,18 @@ static eddy_status store_word(eddy_backend_queue *queue, _Atomic uint64_t *word,
         eddy_cuda.stream_write(queue_of(queue)->stream, address_of((const void *)word), value, 0));
 }
 
+static void *native(const eddy_backend_queue *queue) {
+    return queue_of(queue)->stream;
+}
+
+static eddy_status foreign(eddy_backend_queue *queue, void (*function)(void *context),
+                           void *context) {
+    if (!eddy_cuda_backend_begin(queue->backend))
+        return EDDY_DEVICE_LOST;
+    function(context);
+    return eddy_cuda_backend_end(queue->backend, 0);
+}
+
 /* ---- waiting ---- */
 
 /* Whether something was completed since it was called last. */
@@ -477,6 +489,8 @@ static const eddy_backend_class cuda_class = {
     .look = eddy_cuda_launch_look,
     .skip = skip,
     .mark = mark,
+    .native = native,
+    .foreign = foreign,
     .await = await,
     .await_word = await_word,
     .store_word = store_word,
