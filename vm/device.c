@@ -18,6 +18,10 @@ static eddy_vm_device *device_of(const eddy_node *node) {
     return node->queue->device;
 }
 
+static eddy_device_queue *queue_of(const eddy_vm_stream *stream) {
+    return &stream->device->queues[stream->device_queue];
+}
+
 /* ---- edges ---- */
 
 static bool is_late(const eddy_node *node) {
@@ -46,7 +50,6 @@ static bool is_foreign(const eddy_node *node) {
     return node->instruction.kind == EDDY_KIND_CALL &&
            node->instruction.view.descriptor->is_foreign;
 }
-
 
 bool eddy_device_orders(const eddy_node *source, const eddy_node *node) {
     return source->stream->device && source->stream->device == node->stream->device &&
@@ -192,7 +195,7 @@ static void dispatch(eddy_vm *vm, eddy_vm_device *device, eddy_node *node) {
 
 void eddy_device_dispatch(eddy_vm *vm, eddy_node *node) {
     eddy_vm_device *device = node->stream->device;
-    node->queue = &device->queues[node->stream->device_queue];
+    node->queue = queue_of(node->stream);
     if (is_late(node))
         node->phase = EDDY_STAGING_COUNTS;
     else if (is_in_rounds(node))
@@ -211,18 +214,27 @@ static eddy_storage *first_storage(eddy_vm *vm, const eddy_node *node) {
     return eddy_vm_storage(vm, eddy_mention_number(node->instruction.mentions[0]));
 }
 
-static void stage(eddy_vm *vm, eddy_node *node, eddy_staging_phase phase) {
-    eddy_vm_device *device = vm->devices[first_storage(vm, node)->shared.device];
-    const eddy_vm_stream *stream =
-        phase == EDDY_STAGING_FETCHES ? device->to_host : device->to_device;
+/* The queue on which the storage is lent as it lies there; NULL: all other instructions. */
+static eddy_device_queue *queue_of_lend(const eddy_instruction *instruction) {
+    return instruction->kind == EDDY_KIND_LEND
+               ? ((const eddy_lend_arguments *)instruction->view.arguments)->queue
+               : NULL;
+}
+
+static void stage(eddy_vm *vm, eddy_node *node, eddy_staging_phase phase,
+                  eddy_device_queue *queue) {
     node->phase = phase;
-    node->queue = &device->queues[stream->device_queue];
-    dispatch(vm, device, node);
+    node->queue = queue;
+    dispatch(vm, queue->device, node);
+}
+
+static const eddy_vm_device *device_of_storage(eddy_vm *vm, const eddy_node *node) {
+    return vm->devices[first_storage(vm, node)->shared.device];
 }
 
 bool eddy_device_fetches(eddy_vm *vm, const eddy_instruction *instruction) {
     if (!eddy_instruction_has(instruction, EDDY_KIND_USES_DATA) ||
-        instruction->view.operand_count == 0)
+        instruction->view.operand_count == 0 || queue_of_lend(instruction))
         return false;
     const eddy_storage *storage =
         eddy_vm_storage(vm, eddy_mention_number(instruction->mentions[0]));
@@ -232,14 +244,19 @@ bool eddy_device_fetches(eddy_vm *vm, const eddy_instruction *instruction) {
 }
 
 void eddy_device_fetch(eddy_vm *vm, eddy_node *node) {
-    stage(vm, node, EDDY_STAGING_FETCHES);
+    stage(vm, node, EDDY_STAGING_FETCHES, queue_of(device_of_storage(vm, node)->to_host));
 }
 
 bool eddy_device_stores(eddy_vm *vm, eddy_node *node) {
+    eddy_device_queue *lent_on = queue_of_lend(&node->instruction);
+    if (lent_on && node->phase == EDDY_STAGING_NONE) {
+        stage(vm, node, EDDY_STAGING_SETTLES, lent_on);
+        return true;
+    }
     if (node->phase != EDDY_STAGING_HOLDS)
         return false;
     if (eddy_mention_writes(node->instruction.mentions[0]) && node->staging_poison == 0) {
-        stage(vm, node, EDDY_STAGING_STORES);
+        stage(vm, node, EDDY_STAGING_STORES, queue_of(device_of_storage(vm, node)->to_device));
         return true;
     }
     eddy_launch_unstage(vm, node);

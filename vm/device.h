@@ -84,7 +84,8 @@ void eddy_device_dispatch(eddy_vm *vm, eddy_node *node);
  * Engine only. */
 bool eddy_device_fetches(eddy_vm *vm, const eddy_instruction *instruction);
 void eddy_device_fetch(eddy_vm *vm, eddy_node *node);
-/* Such an instruction is over. True: what it has written is copied back first, and it arrives once more. Engine only. */
+/* Such an instruction is over, or a lend to code of the device. True: what it has written is copied back first, or what that code has launched has to be over, and it arrives
+ * once more. Engine only. */
 bool eddy_device_stores(eddy_vm *vm, eddy_node *node);
 /* Hands a node that has arrived to the launcher once more, for another one of its launches. Engine only. */
 void eddy_device_dispatch_again(eddy_vm *vm, eddy_node *node, eddy_device_queue *queue);

@@ -69,9 +69,16 @@ static bool run_barrier(eddy_vm *vm, const eddy_instruction *instruction, eddy_n
 /* ---- lends ---- */
 
 static bool run_lend(eddy_vm *vm, const eddy_instruction *instruction, eddy_node *node) {
-    eddy_waiter *waiter = ((const eddy_waiter_arguments *)instruction->view.arguments)->waiter;
+    const eddy_lend_arguments *arguments = instruction->view.arguments;
+    eddy_waiter *waiter = arguments->waiter;
     if (!waiter)
         return true;
+    /* A copy to the host would have failed. */
+    if (arguments->queue && eddy_load_acquire(&arguments->queue->device->backend->is_lost)) {
+        waiter->status = EDDY_DEVICE_LOST;
+        eddy_waiter_finish(&vm->waiters, waiter);
+        return true;
+    }
     const eddy_storage *storage = first_storage(vm, instruction);
     node->state = EDDY_NODE_DISPATCHED;
     node->lend_thread = waiter->thread;

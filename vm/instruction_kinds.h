@@ -13,10 +13,16 @@ typedef struct eddy_wait_arguments {
     uint32_t wants_shape;
 } eddy_wait_arguments;
 
-/* BARRIER, LEND (one mention). */
 typedef struct eddy_waiter_arguments {
     eddy_waiter *waiter;
 } eddy_waiter_arguments;
+
+/* One mention. */
+typedef struct eddy_lend_arguments {
+    eddy_waiter *waiter;
+    /* Of a storage of a device, as it lies there: the queue on which the borrower launches. NULL: to the host. */
+    struct eddy_device_queue *queue;
+} eddy_lend_arguments;
 
 /* One mention. */
 typedef struct eddy_access_arguments {

@@ -310,6 +310,8 @@ static void copy_staged(eddy_vm_device *device, const eddy_node *node, void *to,
 }
 
 static bool launch_staging(eddy_vm_device *device, eddy_node *node) {
+    if (node->phase == EDDY_STAGING_SETTLES) /* its ticket comes behind all of it */
+        return true;
     char *data;
     int64_t bytes;
     staged_part(device->vm, node, &data, &bytes);
@@ -413,7 +415,7 @@ static bool end_fetch(eddy_vm_device *device, eddy_node *node, eddy_status failu
 static bool end_staging(eddy_vm_device *device, eddy_node *node, eddy_status failure) {
     if (node->phase == EDDY_STAGING_FETCHES)
         return end_fetch(device, node, failure);
-    if (failure != EDDY_OK)
+    if (failure != EDDY_OK && eddy_mention_writes(node->instruction.mentions[0]))
         eddy_vm_execute_fail(device->vm, &node->instruction, failure, true);
     eddy_launch_unstage(device->vm, node);
     return true;

@@ -63,7 +63,8 @@ typedef struct eddy_order_edge {
 
 /*   NONE --> FETCHES (copy to the host) --> HOLDS (run as on the host) --(it writes)--> STORES (copy back)
  *   of a call with late shapes: COUNTS --> FILLS
- *   of a program on a device that runs no code of the host: ROUNDS, again and again */
+ *   of a program on a device that runs no code of the host: ROUNDS, again and again
+ *   of a lend to code of the device: NONE --(granted, ended)--> SETTLES (what that has launched is on its way) */
 typedef enum eddy_staging_phase {
     EDDY_STAGING_NONE,
     EDDY_STAGING_FETCHES,
@@ -72,6 +73,7 @@ typedef enum eddy_staging_phase {
     EDDY_STAGING_COUNTS,
     EDDY_STAGING_FILLS,
     EDDY_STAGING_ROUNDS,
+    EDDY_STAGING_SETTLES,
 } eddy_staging_phase;
 
 typedef struct eddy_node {

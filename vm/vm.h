@@ -272,6 +272,13 @@ EDDY_MUST_USE eddy_status eddy_vm_read_small(eddy_vm *vm, eddy_storage_number st
 EDDY_MUST_USE eddy_status eddy_vm_lend_begin(eddy_vm *vm, eddy_storage_number storage, bool is_mut,
                                              const eddy_vm_wait *wait, void **data,
                                              eddy_vm_lend **lend);
+/* The same to code of the storage's device, which has streams of its driver's: *data leads to its memory there, and what that code launches on *native, the driver's stream under
+ * `stream`, until eddy_vm_lend_end comes after all that was submitted before. Instructions on the storage issued meanwhile come after what it has launched. DEVICE_LOST; a device that is lost
+ * meanwhile leaves what was lent to be written torn. */
+EDDY_MUST_USE eddy_status eddy_vm_lend_begin_there(eddy_vm *vm, eddy_storage_number storage,
+                                                   bool is_mut, eddy_vm_stream *stream,
+                                                   const eddy_vm_wait *wait, void **data,
+                                                   void **native, eddy_vm_lend **lend);
 /* From now on, while it is lent, the storage's memory stays where it is until the storage is freed, also if it is given up. */
 void eddy_vm_lend_keep(eddy_vm *vm, eddy_vm_lend *lend);
 /* Never blocks, never fails. `failed`: the write was incomplete, and the storage is torn. */

@@ -3,6 +3,7 @@
 #include <base/trace.h>
 #include <errno.h>
 #include <string.h>
+#include <vm/device.h>
 #include <vm/engine.h>
 #include <vm/event.h>
 #include <vm/instruction_kinds.h>
@@ -378,8 +379,10 @@ struct eddy_vm_lend {
     eddy_node node; /* a lend is its node */
 };
 
-eddy_status eddy_vm_lend_begin(eddy_vm *vm, eddy_storage_number number, bool is_mut,
-                               const eddy_vm_wait *wait, void **data, eddy_vm_lend **lend) {
+/* stream: of the storage's device, to code there; NULL: to the host. */
+static eddy_status lend_begin(eddy_vm *vm, eddy_storage_number number, bool is_mut,
+                              const eddy_vm_stream *stream, const eddy_vm_wait *wait, void **data,
+                              eddy_vm_lend **lend) {
     eddy_waiter *waiter;
     eddy_status status = eddy_vm_enter_with_waiter(vm, wait, &waiter);
     if (status != EDDY_OK)
@@ -387,9 +390,10 @@ eddy_status eddy_vm_lend_begin(eddy_vm *vm, eddy_storage_number number, bool is_
     /* Nothing is in the way: the engine grants it at its next check, which a timeout does not count as a wait. A device copies first. */
     eddy_vm_wait patient = *wait;
     eddy_storage *storage = eddy_vm_storage(vm, number);
-    if (storage->shared.device == 0 && eddy_vm_storage_is_idle(storage))
+    if ((storage->shared.device == 0 || stream) && eddy_vm_storage_is_idle(storage))
         patient.timeout_ns = EDDY_CLOCK_FOREVER;
-    eddy_waiter_arguments arguments = {waiter};
+    eddy_lend_arguments arguments = {waiter,
+                                     stream ? &stream->device->queues[stream->device_queue] : NULL};
     eddy_mention mention = number | (is_mut ? EDDY_MENTION_MUT : EDDY_MENTION_CONST);
     eddy_submission submission = {
         .instruction = {.view = {.arguments = &arguments, .operand_count = 1},
@@ -409,6 +413,24 @@ eddy_status eddy_vm_lend_begin(eddy_vm *vm, eddy_storage_number number, bool is_
     }
     eddy_vm_inside_end(vm);
     return status;
+}
+
+eddy_status eddy_vm_lend_begin(eddy_vm *vm, eddy_storage_number number, bool is_mut,
+                               const eddy_vm_wait *wait, void **data, eddy_vm_lend **lend) {
+    return lend_begin(vm, number, is_mut, NULL, wait, data, lend);
+}
+
+eddy_status eddy_vm_lend_begin_there(eddy_vm *vm, eddy_storage_number number, bool is_mut,
+                                     eddy_vm_stream *stream, const eddy_vm_wait *wait, void **data,
+                                     void **native, eddy_vm_lend **lend) {
+    eddy_status status = lend_begin(vm, number, is_mut, stream, wait, data, lend);
+    if (status != EDDY_OK)
+        return status;
+    /* The VM does not close before the end. */
+    const eddy_device_queue *queue =
+        ((const eddy_lend_arguments *)(*lend)->node.instruction.view.arguments)->queue;
+    *native = queue->device->backend->class->native(queue->under);
+    return EDDY_OK;
 }
 
 void eddy_vm_lend_keep(eddy_vm *vm, eddy_vm_lend *lend) {

@@ -19,6 +19,7 @@
 #include <eddy/generator.h>
 #include <eddy/grad.h>
 #include <eddy/host.h>
+#include <eddy/lend.h>
 #include <eddy/log.h>
 #include <eddy/op.h>
 #include <eddy/options.h>

@@ -221,6 +221,8 @@ static void nothing(void *context, const void *data, int64_t bytes, const eddy_e
     row(eddy_wait(orphan, 0)) \
     row(eddy_error_of(orphan, 0, NULL)) \
     row(eddy_unmap(x)) \
+    row(eddy_lend_begin(x, EDDY_READ, 0, NULL)) \
+    row(eddy_lend_end(x)) \
     row(eddy_strides_of(unknown, &i64)) \
     row(eddy_strides_of(x, NULL)) \
     row(eddy_print(doomed, stdout)) \
