@@ -231,11 +231,12 @@ static void packed_count(const eddy_vm_run *run, eddy_shape *shapes, int64_t *by
         late[filled].shape = shapes[filled];
         eddy_shape_strides_contiguous(shapes[filled].rank, shapes[filled].dims,
                                       late[filled].strides);
-        int64_t elements = 0;
+        int64_t elements, size = eddy_dtype_size((eddy_dtype)call->views[i].dtype);
         if (!eddy_shape_is_valid(&shapes[filled]) ||
-            !eddy_shape_count(shapes[filled].rank, shapes[filled].dims, &elements))
+            !eddy_shape_count(shapes[filled].rank, shapes[filled].dims, &elements) ||
+            __builtin_mul_overflow(elements, size, &bytes[filled]))
             eddy_kernel_fail(&kernel, EDDY_SIZE_OVERFLOW, 0, 0, 0);
-        bytes[filled++] = elements * (int64_t)eddy_dtype_bytes((eddy_dtype)call->views[i].dtype);
+        filled++;
     }
 }
 

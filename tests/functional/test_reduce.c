@@ -167,6 +167,10 @@ Test(reduce, distinct_elements_and_counts) {
     cr_assert_not_null(bad, "found late");
     cr_assert_eq(eddy_rank_of(bad), -1);
     expect_error(EDDY_OUT_OF_RANGE, "bincount", "input[1] is -2");
+    int64_t large = INT64_C(1) << 61; /* so many bytes that they do not fit into 64 bits */
+    bad = eddy_bincount(eddy_from_data(&large, EDDY_SHAPE(1), EDDY_I64, NULL), EDDY_NONE, NULL);
+    cr_assert_eq(eddy_rank_of(bad), -1);
+    expect_error(EDDY_SIZE_OVERFLOW, "bincount", "63 bits");
     eddy_scope_end(scope);
     cr_assert_eq(eddy_live_count(), 0);
 }
