@@ -1,7 +1,7 @@
 /* bincount: how often each number occurs, or the sum of the weights that belong to it. The length of the result depends on
  * the largest number, so the kernel has two entries. Weights are added in their order, in the output's dtype. */
 #include <base/dtype.h>
-#include <kernels/attributes.h>
+#include <kernels/counted.h>
 #include <kernels/cpu/chunk.h>
 #include <kernels/cpu/kernels.h>
 #include <kernels/cpu/walk.h>
@@ -47,7 +47,7 @@ static uint64_t largest(const int64_t *numbers, int64_t count) {
 
 static void bincount_count(const eddy_kernel_call *call, eddy_shape *shapes) {
     const eddy_op_view *in = &call->views[0];
-    int64_t buffer[PIECE], length = ((const eddy_attributes_bincount *)call->attributes)->minlength;
+    int64_t buffer[PIECE], length = 0;
     for (int64_t done = 0; done < in->shape[0]; done += PIECE) {
         int64_t count = eddy_min_i64(PIECE, in->shape[0] - done);
         const int64_t *numbers = read(in, buffer, done, count);
@@ -60,8 +60,7 @@ static void bincount_count(const eddy_kernel_call *call, eddy_shape *shapes) {
             if ((uint64_t)numbers[i] >= INT64_MAX)
                 eddy_kernel_fail(call, EDDY_OUT_OF_RANGE, done + i, numbers[i], INT64_MAX);
     }
-    shapes[0].rank = 1;
-    shapes[0].dims[0] = length;
+    eddy_counted_bincount(call, length, shapes);
 }
 
 #define ADD(type, enumerator)                                                                      \

@@ -3,6 +3,7 @@
 #include <base/dtype.h>
 #include <kernels/attributes.h>
 #include <kernels/cost.h>
+#include <kernels/counted.h>
 #include <kernels/cpu/chunk.h>
 #include <kernels/cpu/index/mask_block.h>
 #include <kernels/cpu/kernels.h>
@@ -210,8 +211,7 @@ static void masked_select_count(const eddy_kernel_call *call, eddy_shape *shapes
                 held += mask[i * stride] != 0;
         eddy_walk_advance(&walk, &cursor, row);
     }
-    shapes[0].rank = 1;
-    shapes[0].dims[0] = held;
+    eddy_counted_masked_select(call, held, shapes);
 }
 
 /* views: in, mask, out [n] */

@@ -3,6 +3,7 @@
  * rows of each slice begin. */
 #include <base/dtype.h>
 #include <kernels/cost.h>
+#include <kernels/counted.h>
 #include <kernels/cpu/chunk.h>
 #include <kernels/cpu/index/mask_block.h>
 #include <kernels/cpu/kernels.h>
@@ -105,9 +106,7 @@ static void nonzero_count(const eddy_kernel_call *call, eddy_shape *shapes) {
         *held = total;
         total += here;
     }
-    shapes[0].rank = 2;
-    shapes[0].dims[0] = total;
-    shapes[0].dims[1] = call->views[0].rank;
+    eddy_counted_nonzero(call, total, shapes);
 }
 
 /* Rows of the result for elements of a vector. */

@@ -4,6 +4,7 @@
  * first one is taken. */
 #include <base/dtype.h>
 #include <kernels/cost.h>
+#include <kernels/counted.h>
 #include <kernels/cpu/chunk.h>
 #include <kernels/cpu/kernels.h>
 #include <kernels/cpu/reduce/reduce_block.h>
@@ -251,14 +252,7 @@ static void unique_count(const eddy_kernel_call *call, eddy_shape *shapes) {
         find_range(&work);
         total = work.found->size > 0 ? count_by_table(&work) : count_by_sorting(&work, call->team);
     }
-    shapes[0].rank = 1;
-    shapes[0].dims[0] = total;
-    if (!work.is_full)
-        return;
-    shapes[1].rank = work.in->rank;
-    for (int32_t d = 0; d < work.in->rank; d++)
-        shapes[1].dims[d] = work.in->shape[d];
-    shapes[2] = shapes[0];
+    eddy_counted_unique(call, total, shapes);
 }
 
 /* views: in, values, and optionally inverse and counts. Late outputs are contiguous, but the kernel does not rely on it. */
