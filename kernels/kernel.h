@@ -22,6 +22,8 @@ typedef struct eddy_kernel_error {
         position;  /* flat index of the offending element; INT64_MAX while there is none */
     int64_t value; /* lock: under `guard`; the offending value */
     int64_t bound; /* lock: under `guard`; the bound that it had to be below */
+    /* No failure: what a device's own kernel has counted (`count`). The device writes it, whom the ticket tells when. 0 before. */
+    int64_t counted;
     _Atomic uint32_t guard;
 } eddy_kernel_error;
 
@@ -103,8 +105,11 @@ typedef struct eddy_kernel {
     /* A kernel for the same calls that rounds otherwise, for programs that allow it (program/passes/). NULL: none. */
     const struct eddy_kernel *fast;
     /* Late shape (mut2): writes the outputs' shapes; `run` then fills them, with the workspace as `count` has left it. NULL
-     * for other kernels. */
+     * for other kernels. Of a device that runs no code of the host: launches what counts, and what says the number that it has found (error->counted); `shapes` is NULL. */
     void (*count)(const eddy_kernel_call *call, eddy_shape *shapes);
+    /* On such a device: writes the outputs' shapes, from the number, once it has come to the host. Views have no data. On the engine's thread: it takes less than a
+     * microsecond. */
+    void (*shape)(const eddy_kernel_call *call, int64_t counted, eddy_shape *shapes);
     /* Estimated picoseconds on one core: base, a time per element of the largest operand, and memory; `prepare` may replace it. */
     int32_t cost_base_ps;
     int32_t cost_element_ps;

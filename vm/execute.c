@@ -231,9 +231,10 @@ static bool provide_counted(eddy_vm *vm, const eddy_instruction *instruction,
     return true;
 }
 
-/* mut2: asks the kernel how large, then takes the memory. */
-static bool provide_late(eddy_vm *vm, const eddy_instruction *instruction, const eddy_vm_run *run,
-                         eddy_blocks_cache *cache, void **data, int64_t *data_bytes) {
+/* mut2: asks the kernel how large, takes the memory, and runs. False: there was none, nothing has run. */
+static bool run_late(eddy_vm *vm, const eddy_instruction *instruction, const eddy_vm_run *run,
+                     eddy_blocks_cache *cache, void **data, int64_t *data_bytes) {
+    const eddy_vm_descriptor *descriptor = instruction->view.descriptor;
     eddy_shape few_shapes[EDDY_NODE_USES], *shapes = few_shapes;
     int64_t few_bytes[EDDY_NODE_USES], *bytes = few_bytes;
     int64_t room_bytes = 0;
@@ -247,9 +248,14 @@ static bool provide_late(eddy_vm *vm, const eddy_instruction *instruction, const
         }
         bytes = (int64_t *)(void *)(shapes + instruction->view.operand_count);
     }
-    instruction->view.descriptor->count(run, shapes, bytes);
-    bool has_memory = eddy_load_relaxed(&run->error->status) != EDDY_OK ||
-                      provide_counted(vm, instruction, cache, shapes, bytes, data, data_bytes);
+    eddy_vm_run filling = *run;
+    filling.late_shapes = shapes;
+    descriptor->count(run, shapes, bytes);
+    bool has_counted = eddy_load_relaxed(&run->error->status) == EDDY_OK;
+    bool has_memory =
+        !has_counted || provide_counted(vm, instruction, cache, shapes, bytes, data, data_bytes);
+    if (has_counted && has_memory)
+        descriptor->run(&filling);
     if (room_bytes > 0)
         eddy_blocks_release(cache, shapes, room_bytes);
     return has_memory;
@@ -280,10 +286,11 @@ static bool run_kernel(eddy_vm *vm, const eddy_instruction *instruction, const e
     if (EDDY_UNLIKELY(is_traced))
         eddy_trace_begin(EDDY_TRACE_KERNEL, eddy_instruction_name(instruction),
                          instruction->view.sequence);
-    bool has_memory =
-        !descriptor->count || provide_late(vm, instruction, run, cache, data, data_bytes);
-    if (EDDY_LIKELY(has_memory && eddy_load_relaxed(&run->error->status) == EDDY_OK))
+    bool has_memory = true;
+    if (EDDY_LIKELY(!descriptor->count))
         descriptor->run(run);
+    else
+        has_memory = run_late(vm, instruction, run, cache, data, data_bytes);
     if (EDDY_UNLIKELY(is_traced))
         eddy_trace_end(EDDY_TRACE_KERNEL, eddy_instruction_name(instruction),
                        instruction->view.sequence);
@@ -422,6 +429,7 @@ bool eddy_vm_execute_plain(eddy_vm *vm, eddy_vm_call *call) {
     run.workspace = NULL;
     run.team = &eddy_team_serial;
     run.error = &error;
+    run.launch = NULL;
     eddy_float_environment environment = eddy_float_environment_enter();
     call->instruction.descriptor->run(&run);
     eddy_float_environment_leave(environment);

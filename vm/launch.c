@@ -176,11 +176,14 @@ static void say_skipped(eddy_vm_device *device, const eddy_node *node) {
 }
 
 /* A kernel of the device's own. Without elements it may launch nothing, but who reads what the call writes looks at its word all the same. */
-static void launch_own(const eddy_vm_run *run) {
+static void launch_own(const eddy_vm_run *run, bool counts) {
     eddy_backend_launch *launch = run->launch;
     const eddy_vm_descriptor *descriptor = run->instruction->descriptor;
-    descriptor->run(run);
-    if (EDDY_UNLIKELY(run->vm->checks_finite) && descriptor->check_finite)
+    if (counts)
+        descriptor->count(run, NULL, NULL);
+    else
+        descriptor->run(run);
+    if (EDDY_UNLIKELY(run->vm->checks_finite) && descriptor->check_finite && !counts)
         (void)descriptor->check_finite(run);
     if (launch->source_count > 0 && !launch->has_looked)
         (void)launch->queue->backend->class->look(launch);
@@ -201,7 +204,7 @@ static bool launch_kernel(eddy_vm_device *device, const eddy_node *node,
     if (instruction->view.descriptor->launch)
         instruction->view.descriptor->launch(device, run, &launch->under);
     else if (run->launch)
-        launch_own(run);
+        launch_own(run, node->phase == EDDY_STAGING_COUNTS);
     else
         is_launched = eddy_device_run_launch(run, &launch->under, to.shapes, to.bytes);
     if (EDDY_UNLIKELY(is_traced))
@@ -255,6 +258,8 @@ static bool launch_call(eddy_vm_device *device, eddy_node *node, eddy_device_lau
                        .error = eddy_backend_error(device->backend, node->ticket),
                        .launch = device->backend->class->run ? NULL : &launch->under,
                        .state = node->staging,
+                       .late_shapes =
+                           node->phase == EDDY_STAGING_FILLS ? counted_of(node).shapes : NULL,
                        .vm = device->vm,
                        .mentions = instruction->mentions};
     if (!provide_workspace(device, node, &run)) {
@@ -440,16 +445,29 @@ static bool goes_on(eddy_vm_device *device, const eddy_node *node, eddy_device_l
     return instruction->view.descriptor->rounds->goes_on(&run);
 }
 
+/* A device's own kernel has said a number, which becomes shapes, or the failure that they are too large; code of the host has made shapes itself. Whether the call may be filled. */
+static bool end_count(eddy_vm_device *device, eddy_node *node, const eddy_device_launch *launch,
+                      eddy_kernel_error *error) {
+    if (!has_counted(launch, error))
+        return false;
+    if (device->backend->class->run)
+        return true;
+    counted to = counted_of(node);
+    eddy_vm_run run = {.instruction = &node->instruction.view, .error = error};
+    node->instruction.view.descriptor->shape(&run, to.shapes, to.bytes);
+    return has_counted(launch, error);
+}
+
 bool eddy_launch_end(eddy_vm_device *device, eddy_node *node) {
     const eddy_instruction *instruction = &node->instruction;
     eddy_device_launch *launch = launch_of(device, node);
-    const eddy_kernel_error *error = eddy_backend_error(device->backend, node->ticket);
+    eddy_kernel_error *error = eddy_backend_error(device->backend, node->ticket);
     eddy_device_queue *queue = node->queue;
     node->queue = NULL;
     if (instruction->kind != EDDY_KIND_CALL)
         return node->phase == EDDY_STAGING_NONE ? eddy_instruction_kind_run(device->vm, node)
                                                 : end_staging(device, node, launch->failure);
-    if (node->phase == EDDY_STAGING_COUNTS && has_counted(launch, error)) {
+    if (node->phase == EDDY_STAGING_COUNTS && end_count(device, node, launch, error)) {
         node->phase = EDDY_STAGING_FILLS;
         eddy_device_dispatch_again(device->vm, node, queue);
         return false;

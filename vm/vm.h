@@ -82,9 +82,11 @@ typedef struct eddy_vm_run {
     void *workspace;      /* 64-byte aligned */
     eddy_kernel_team *team;
     eddy_kernel_error *error;
-    /* On a device that runs no code of the host: `run` launches there (kernels/kernel.h). NULL elsewhere, unset in a plain call. */
+    /* On a device that runs no code of the host: `run` launches there (kernels/kernel.h). NULL elsewhere. */
     struct eddy_backend_launch *launch;
     void *state; /* of what is launched in rounds: all zero before the first; unset elsewhere */
+    /* In `run` of a call with mut2 operands: the shape of each, in order, as it was counted; memory of the host. NULL elsewhere, unset in a plain call. */
+    const eddy_shape *late_shapes;
     /* For eddy_vm_run_*, unset in a plain call. */
     eddy_vm *vm;
     const uint32_t *mentions;
@@ -113,8 +115,12 @@ typedef struct eddy_vm_descriptor {
                    const struct eddy_backend_launch *launch);
     /* Bytes of workspace, asked before `run`; NULL: none. run->data is resolved for inputs. */
     size_t (*workspace)(const eddy_vm_run *run);
-    /* mut2: writes one shape and byte size per mut2 operand, in order; NULL elsewhere. */
+    /* mut2: writes one shape and byte size per mut2 operand, in order; NULL elsewhere. On a device that runs no code of the host: launches what counts, into run->error->counted;
+     * `shapes` and `bytes` are NULL. */
     void (*count)(const eddy_vm_run *run, eddy_shape *shapes, int64_t *bytes);
+    /* On such a device: writes them, from run->error->counted, or a failure to run->error. On the engine's thread, for less than a microsecond; `run` has nothing but instruction and
+     * error. */
+    void (*shape)(const eddy_vm_run *run, eddy_shape *shapes, int64_t *bytes);
     /* "add": the op's name; static life. */
     const char *(*name)(const eddy_vm_instruction *instruction);
     /* "add(f32[16], f32[16])" and other data; as snprintf. For errors, traces and dumps. */

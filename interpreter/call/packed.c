@@ -10,18 +10,8 @@
 #include <interpreter/handle/shape_table.h>
 #include <streams/backend.h>
 
-/* The place of the shapes of late outputs, from `count` to `run`: in the workspace, after the kernel's part. */
-typedef struct late_output {
-    eddy_shape shape;
-    int64_t strides[EDDY_RANK_MAX];
-} late_output;
-
 static size_t round_line(size_t bytes) {
     return (bytes + 63) & ~(size_t)63;
-}
-
-static late_output *late_outputs(const eddy_vm_run *run, const eddy_packed_arguments *call) {
-    return (late_output *)(void *)((char *)run->workspace + round_line(call->workspace_bytes));
 }
 
 static const int64_t *words(const eddy_packed_arguments *call, uint32_t at) {
@@ -39,9 +29,8 @@ static void fill_view(const eddy_packed_arguments *call, const eddy_packed_view 
     view->strides = words(call, packed->strides_at);
 }
 
-/* Views with data; `late` is NULL before `count` has run. */
-static void unpack(const eddy_vm_run *run, const eddy_packed_arguments *call, late_output *late,
-                   eddy_op_view *views) {
+/* Views with data, where there is memory; late ones without their shape. */
+static void unpack(const eddy_vm_run *run, const eddy_packed_arguments *call, eddy_op_view *views) {
     int64_t operand = 0;
     for (uint32_t i = 0; i < call->view_count; i++) {
         const eddy_packed_view *packed = &call->views[i];
@@ -52,12 +41,20 @@ static void unpack(const eddy_vm_run *run, const eddy_packed_arguments *call, la
         char *data = run->data[operand++];
         if (data)
             view->data = data + packed->offset * (int64_t)eddy_dtype_bytes(view->dtype);
-        if (packed->is_late && late) {
-            view->rank = late->shape.rank;
-            view->shape = late->shape.dims;
-            view->strides = late->strides;
-            late++;
-        }
+    }
+}
+
+/* Late outputs as they were counted: contiguous, with strides at `strides`. */
+static void lay_late(const eddy_vm_run *run, const eddy_packed_arguments *call,
+                     int64_t (*strides)[EDDY_RANK_MAX], eddy_op_view *views) {
+    const eddy_shape *shape = run->late_shapes;
+    for (uint32_t i = call->input_count; i < call->view_count; i++) {
+        if (!call->views[i].is_late)
+            continue;
+        eddy_shape_strides_contiguous(shape->rank, shape->dims, *strides);
+        views[i].rank = shape->rank;
+        views[i].shape = shape++->dims;
+        views[i].strides = *strides++;
     }
 }
 
@@ -65,9 +62,9 @@ static eddy_op_view *place_views(const eddy_vm_run *run, const eddy_packed_argum
                                  eddy_op_view *on_stack) {
     if (call->view_count <= EDDY_PACKED_STACK_VIEWS)
         return on_stack;
-    size_t at =
-        round_line(call->workspace_bytes) + round_line(call->late_count * sizeof(late_output));
-    return (eddy_op_view *)(void *)((char *)run->workspace + at);
+    EDDY_ASSERT(
+        !run->launch); /* a device's workspace is no place for views, which the host reads */
+    return (eddy_op_view *)(void *)((char *)run->workspace + round_line(call->workspace_bytes));
 }
 
 static eddy_kernel_call kernel_call(const eddy_vm_run *run, const eddy_packed_arguments *call,
@@ -164,16 +161,16 @@ void eddy_packed_end(const eddy_packed_arguments *call) {
 
 /* ---- callbacks ---- */
 
-/* The kernel of a device that runs no code of the host. */
-static void launch_kernel(const eddy_vm_run *run, const eddy_packed_arguments *call,
-                          const eddy_op_view *views) {
+static void run_with(const eddy_vm_run *run, const eddy_packed_arguments *call,
+                     const eddy_op_view *views) {
     eddy_kernel_call kernel = kernel_call(run, call, views);
-    if (EDDY_UNLIKELY(eddy_vm_run_checks_finite(run)))
+    /* A kernel of the device's own, which tests its operands itself; on the CPU the VM does. */
+    if (EDDY_UNLIKELY(run->launch != NULL) && eddy_vm_run_checks_finite(run))
         eddy_finite_launch_operands(call->op, &kernel, call->input_count);
     run_kernel(call, &kernel);
 }
 
-/* A device's workspace is no place for views, which the host reads. */
+/* On a device long lists have memory of their own. */
 static void launch_many_views(const eddy_vm_run *run, const eddy_packed_arguments *call) {
     size_t bytes = call->view_count * sizeof(eddy_op_view);
     eddy_op_view *views = eddy_memory_acquire(bytes, EDDY_MEMORY_ARGUMENT);
@@ -181,8 +178,8 @@ static void launch_many_views(const eddy_vm_run *run, const eddy_packed_argument
         eddy_backend_fail(run->launch, EDDY_OUT_OF_MEMORY);
         return;
     }
-    unpack(run, call, NULL, views);
-    launch_kernel(run, call, views);
+    unpack(run, call, views);
+    run_with(run, call, views);
     eddy_memory_release(views, bytes, EDDY_MEMORY_ARGUMENT);
 }
 
@@ -194,13 +191,18 @@ static void packed_run(const eddy_vm_run *run) {
     }
     eddy_op_view on_stack[EDDY_PACKED_STACK_VIEWS];
     eddy_op_view *views = place_views(run, call, on_stack);
-    unpack(run, call, call->late_count > 0 ? late_outputs(run, call) : NULL, views);
-    if (EDDY_UNLIKELY(run->launch != NULL)) {
-        launch_kernel(run, call, views);
-        return;
-    }
-    eddy_kernel_call kernel = kernel_call(run, call, views);
-    run_kernel(call, &kernel);
+    unpack(run, call, views);
+    run_with(run, call, views);
+}
+
+static void packed_run_late(const eddy_vm_run *run) {
+    const eddy_packed_arguments *call = run->instruction->arguments;
+    eddy_op_view on_stack[EDDY_PACKED_STACK_VIEWS];
+    int64_t strides[EDDY_OP_OUTPUT_MAX][EDDY_RANK_MAX];
+    eddy_op_view *views = place_views(run, call, on_stack);
+    unpack(run, call, views);
+    lay_late(run, call, strides, views);
+    run_with(run, call, views);
 }
 
 static void packed_end(const eddy_vm_instruction *instruction) {
@@ -209,35 +211,46 @@ static void packed_end(const eddy_vm_instruction *instruction) {
 
 static size_t packed_workspace(const eddy_vm_run *run) {
     const eddy_packed_arguments *call = run->instruction->arguments;
-    size_t bytes =
-        round_line(call->workspace_bytes) + round_line(call->late_count * sizeof(late_output));
-    return bytes + (call->view_count > EDDY_PACKED_STACK_VIEWS
-                        ? call->view_count * sizeof(eddy_op_view)
-                        : 0);
+    if (call->view_count <= EDDY_PACKED_STACK_VIEWS)
+        return call->workspace_bytes;
+    return round_line(call->workspace_bytes) + call->view_count * sizeof(eddy_op_view);
+}
+
+/* Bytes of the late outputs, or the failure that there are too many. */
+static void measure_late(const eddy_packed_arguments *call, const eddy_kernel_call *kernel,
+                         const eddy_shape *shapes, int64_t *bytes) {
+    for (uint32_t i = call->input_count; i < call->view_count; i++) {
+        if (!call->views[i].is_late)
+            continue;
+        int64_t elements, size = eddy_dtype_size((eddy_dtype)call->views[i].dtype);
+        if (!eddy_shape_is_valid(shapes) ||
+            !eddy_shape_count(shapes->rank, shapes->dims, &elements) ||
+            __builtin_mul_overflow(elements, size, bytes))
+            eddy_kernel_fail(kernel, EDDY_SIZE_OVERFLOW, 0, 0, 0);
+        shapes++;
+        bytes++;
+    }
 }
 
 static void packed_count(const eddy_vm_run *run, eddy_shape *shapes, int64_t *bytes) {
     const eddy_packed_arguments *call = run->instruction->arguments;
     eddy_op_view on_stack[EDDY_PACKED_STACK_VIEWS];
     eddy_op_view *views = place_views(run, call, on_stack);
-    unpack(run, call, NULL, views);
+    unpack(run, call, views);
     eddy_kernel_call kernel = kernel_call(run, call, views);
     call->kernel->count(&kernel, shapes);
-    late_output *late = late_outputs(run, call);
-    uint32_t filled = 0;
-    for (uint32_t i = call->input_count; i < call->view_count; i++) {
-        if (!call->views[i].is_late)
-            continue;
-        late[filled].shape = shapes[filled];
-        eddy_shape_strides_contiguous(shapes[filled].rank, shapes[filled].dims,
-                                      late[filled].strides);
-        int64_t elements, size = eddy_dtype_size((eddy_dtype)call->views[i].dtype);
-        if (!eddy_shape_is_valid(&shapes[filled]) ||
-            !eddy_shape_count(shapes[filled].rank, shapes[filled].dims, &elements) ||
-            __builtin_mul_overflow(elements, size, &bytes[filled]))
-            eddy_kernel_fail(&kernel, EDDY_SIZE_OVERFLOW, 0, 0, 0);
-        filled++;
-    }
+    if (!run->launch)
+        measure_late(call, &kernel, shapes, bytes);
+}
+
+static void packed_shape(const eddy_vm_run *run, eddy_shape *shapes, int64_t *bytes) {
+    const eddy_packed_arguments *call = run->instruction->arguments;
+    eddy_op_view views[EDDY_PACKED_STACK_VIEWS];
+    EDDY_ASSERT(call->view_count <= EDDY_PACKED_STACK_VIEWS); /* as when it was counted */
+    eddy_packed_views(call, views);
+    eddy_kernel_call kernel = kernel_call(run, call, views);
+    call->kernel->shape(&kernel, run->error->counted, shapes);
+    measure_late(call, &kernel, shapes, bytes);
 }
 
 static const char *packed_name(const eddy_vm_instruction *instruction) {
@@ -350,7 +363,7 @@ static int64_t packed_check_finite(const eddy_vm_run *run) {
     return -1;
 }
 
-/* Indexed by whether there is a workspace, or a plan to end, and whether shapes are late (which needs a workspace). */
+/* Indexed by whether there is a workspace, or a plan to end, and whether shapes are late. */
 static const eddy_vm_descriptor plain = {.run = packed_run,
                                          .name = packed_name,
                                          .describe = packed_describe,
@@ -363,9 +376,10 @@ static const eddy_vm_descriptor spacious = {.run = packed_run,
                                             .describe = packed_describe,
                                             .explain = packed_explain,
                                             .check_finite = packed_check_finite};
-static const eddy_vm_descriptor late_shaped = {.run = packed_run,
+static const eddy_vm_descriptor late_shaped = {.run = packed_run_late,
                                                .workspace = packed_workspace,
                                                .count = packed_count,
+                                               .shape = packed_shape,
                                                .end = packed_end,
                                                .name = packed_name,
                                                .describe = packed_describe,

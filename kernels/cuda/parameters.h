@@ -14,7 +14,7 @@
 /* eddy_kernel_error without the host's atomic types. */
 typedef struct eddy_cuda_word {
     int32_t status;
-    int64_t position, value, bound;
+    int64_t position, value, bound, counted;
     uint32_t guard;
 } eddy_cuda_word;
 
@@ -23,9 +23,10 @@ typedef struct eddy_cuda_word {
  * `marks[t % EDDY_CUDA_WORDS]` is the last ticket of that row that failed or did not run. A source lies less than half the table behind the launch, so that its row
  * tells it from all others, and no mark is ever cleared. */
 typedef struct eddy_cuda_gate {
-    uint64_t ticket;      /* the launch's own */
-    uint64_t *marks;      /* the device's memory */
-    eddy_cuda_word *word; /* the launch's own; pinned memory of the host, written on failure only */
+    uint64_t ticket; /* the launch's own */
+    uint64_t *marks; /* the device's memory */
+    eddy_cuda_word *
+        word; /* the launch's own; pinned memory of the host, written on failure, and by what counts (counted.cuh) */
     uint16_t behind[EDDY_CUDA_SOURCES]; /* ticket - the source's; 0 behind the last one */
 } eddy_cuda_gate;
 

@@ -105,9 +105,9 @@ static inline void session_hold(vm_session *session, bool is_ordered) {
     cr_assert_eq(eddy_vm_stream_add(session->vm, session->fake, true, &session->held), EDDY_OK);
 }
 
-/* Adds the far device; the ops that follow run there. */
-static inline void session_far(vm_session *session, eddy_far_options options) {
-    session->far = eddy_far_create(&options);
+/* Adds a far device; the ops that follow run there. */
+static inline void session_add(vm_session *session, eddy_backend *far) {
+    session->far = far;
     cr_assert_not_null(session->far);
     cr_assert_eq(eddy_vm_device_add(session->vm, session->far, INT64_MAX, &session->device),
                  EDDY_OK);
@@ -116,6 +116,10 @@ static inline void session_far(vm_session *session, eddy_far_options options) {
             eddy_vm_device_stream_create(session->vm, session->device, 0, &session->far_streams[i]),
             EDDY_OK);
     session->stream = session->far_streams[0];
+}
+
+static inline void session_far(vm_session *session, eddy_far_options options) {
+    session_add(session, eddy_far_create(&options));
 }
 
 /* Lets the oldest held work go, once there is one. */
