@@ -1,6 +1,7 @@
 #include <base/dtype.h>
 #include <kernels/cost.h>
 #include <kernels/cpu/walk.h>
+#include <kernels/cuda/held.h>
 #include <kernels/cuda/images.h>
 #include <kernels/cuda/kernels.h>
 #include <kernels/cuda/launch.h>
@@ -14,16 +15,14 @@ enum {
 };
 static _Atomic(void *) loaded[2 + COUNT][EDDY_CUDA_DEVICES];
 
-static const eddy_cuda_function count_function = {"eddy_held_count", &image, loaded[COUNT]},
-                                begin_function = {"eddy_held_begin", &image, loaded[COUNT + 1]};
+static const eddy_cuda_function count_function = {"eddy_masked_scatter_count", &image,
+                                                  loaded[COUNT]},
+                                begin_function = {"eddy_masked_scatter_begin", &image,
+                                                  loaded[COUNT + 1]};
 /* By eddy_cuda_width. */
 static const eddy_cuda_function functions[COUNT] = {
 #define FUNCTION(bits) {"eddy_masked_scatter_" #bits, &image, loaded[NUMBER_##bits]},
     EDDY_CUDA_MASKED_SCATTERS(FUNCTION)};
-
-static int64_t chunks_of(int64_t count) {
-    return (count + EDDY_CUDA_MASKED_SCATTER_CHUNK - 1) / EDDY_CUDA_MASKED_SCATTER_CHUNK;
-}
 
 /* Not sorted: elements are counted in row-major order. */
 static void describe_places(eddy_cuda_masked_scatter_call *p, const eddy_op_view *in,
@@ -64,7 +63,7 @@ static void describe_source(eddy_cuda_masked_scatter_call *p, const eddy_op_view
 /* views: in, mask, source, out */
 static eddy_status prepare_masked_scatter(const eddy_kernel_call *call, eddy_kernel_plan *plan) {
     plan->workspace_bytes =
-        (size_t)chunks_of(eddy_kernel_view_count(&call->views[3])) * sizeof(int64_t);
+        (size_t)eddy_cuda_held_chunks(eddy_kernel_view_count(&call->views[3])) * sizeof(int64_t);
     plan->cost_ps = eddy_cost_views_ps(call);
     return EDDY_OK;
 }
@@ -81,7 +80,7 @@ static void run_masked_scatter(const eddy_kernel_call *call) {
     describe_source(&p, source);
     if (p.count == 0)
         return;
-    uint32_t blocks = eddy_cuda_blocks(call, chunks_of(p.count), 1);
+    uint32_t blocks = eddy_cuda_blocks(call, eddy_cuda_held_chunks(p.count), 1);
     eddy_cuda_launch(call, &count_function, &p, sizeof(p), blocks);
     eddy_cuda_launch(call, &begin_function, &p, sizeof(p), 1);
     eddy_cuda_launch(call, &functions[eddy_cuda_width(out->dtype)], &p, sizeof(p), blocks);

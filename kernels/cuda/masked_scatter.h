@@ -1,7 +1,7 @@
 /* masked_scatter on CUDA devices: which kernels there are, and what they get (masked_scatter.cu, masked_scatter.c). Plain C.
  *
- *     eddy_held_count              counts the places of each chunk where the mask holds
- *     eddy_held_begin              makes of the counts where the elements of each chunk begin in the source
+ *     eddy_masked_scatter_count    counts the places of each chunk where the mask holds
+ *     eddy_masked_scatter_begin    makes of the counts where the elements of each chunk begin in the source
  *     eddy_masked_scatter_<bits>   writes each place: an element of the source, or of the input */
 #ifndef EDDY_KERNELS_CUDA_MASKED_SCATTER_H
 #define EDDY_KERNELS_CUDA_MASKED_SCATTER_H
@@ -10,10 +10,6 @@
 
 /* Elements of so many bits. */
 #define EDDY_CUDA_MASKED_SCATTERS(row) row(8) row(16) row(32) row(64)
-
-#define EDDY_CUDA_MASKED_SCATTER_THREADS 256
-/* Places of a chunk, in row-major order, which a block of threads works on at once. */
-#define EDDY_CUDA_MASKED_SCATTER_CHUNK 2048
 
 /* What a place has an offset of. The source has its own dims. */
 enum {

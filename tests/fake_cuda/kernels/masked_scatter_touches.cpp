@@ -1,11 +1,11 @@
 /* What the kernels of masked_scatter touch. */
+#include <kernels/cuda/held.h>
 #include <kernels/cuda/masked_scatter.h>
 #include <tests/fake_cuda/kernels/touches.h>
 
 static void touch_begins(const eddy_cuda_masked_scatter_call &p, bool is_write, touch_fn *say,
                          void *context) {
-    const int64_t chunks =
-        (p.count + EDDY_CUDA_MASKED_SCATTER_CHUNK - 1) / EDDY_CUDA_MASKED_SCATTER_CHUNK;
+    const int64_t chunks = eddy_cuda_held_chunks(p.count);
     say(context, p.begins, (size_t)chunks * sizeof(*p.begins), is_write);
 }
 
@@ -43,8 +43,8 @@ static void touch_scatter(const eddy_cuda_masked_scatter_call &p, int64_t bytes,
         source.touch(say, context, p.source, false);
 }
 
-TOUCHES(eddy_held_count, eddy_cuda_masked_scatter_call, touch_count, 0)
-TOUCHES(eddy_held_begin, eddy_cuda_masked_scatter_call, touch_begin, 0)
+TOUCHES(eddy_masked_scatter_count, eddy_cuda_masked_scatter_call, touch_count, 0)
+TOUCHES(eddy_masked_scatter_begin, eddy_cuda_masked_scatter_call, touch_begin, 0)
 #define SCATTER(bits)                                                                              \
     TOUCHES(eddy_masked_scatter_##bits, eddy_cuda_masked_scatter_call, touch_scatter, bits / 8)
 EDDY_CUDA_MASKED_SCATTERS(SCATTER)
