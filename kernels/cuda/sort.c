@@ -6,11 +6,13 @@
 #include <kernels/cuda/images.h>
 #include <kernels/cuda/kernels.h>
 #include <kernels/cuda/launch.h>
-#include <kernels/cuda/sort.h>
+#include <kernels/cuda/sorted.h>
 
 static eddy_cuda_image image = {.data = eddy_cuda_image_sort};
 
-enum { NARROW, WIDE, WIDTHS };
+#define NARROW EDDY_CUDA_SORTED_NARROW
+#define WIDE EDDY_CUDA_SORTED_WIDE
+#define WIDTHS EDDY_CUDA_SORTED_WIDTHS
 enum { TILE, MERGE, PUT, STEPS };
 static _Atomic(void *) loaded[STEPS][WIDTHS][EDDY_CUDA_DEVICES];
 
@@ -25,6 +27,7 @@ static const eddy_cuda_function functions[STEPS][WIDTHS] = {
 typedef struct sort {
     const eddy_kernel_call *call;
     int width;
+    void *spaces[2]; /* for records, where lines are merged: the result is in the first */
     eddy_cuda_sort_call p;
 } sort;
 
@@ -49,12 +52,16 @@ static eddy_cuda_sort_kind kind_of(eddy_dtype dtype) {
 }
 
 /* A record of one word has 32 bits for the key and 32 for the index. */
-static int width_of(eddy_dtype dtype, int64_t count) {
+int eddy_cuda_sorted_width(eddy_dtype dtype, int64_t count) {
     return eddy_dtype_bytes(dtype) <= 4 && count <= UINT32_MAX ? NARROW : WIDE;
 }
 
 static size_t record_bytes(int width) {
     return width == NARROW ? sizeof(uint64_t) : sizeof(eddy_cuda_sort_wide);
+}
+
+size_t eddy_cuda_sorted_bytes(eddy_dtype dtype, int64_t count) {
+    return (size_t)count * record_bytes(eddy_cuda_sorted_width(dtype, count));
 }
 
 /* The lines: in, indices, values, without the axis. */
@@ -94,28 +101,35 @@ static int64_t tile_of(int64_t count) {
     return tile;
 }
 
+/* The lines along an axis, by EDDY_CUDA_SORT_IN, ... */
+static void sort_init(sort *s, const eddy_kernel_call *call, const eddy_op_view *operands,
+                      int32_t axis) {
+    const eddy_op_view *in = &operands[EDDY_CUDA_SORT_IN],
+                       *indices = &operands[EDDY_CUDA_SORT_INDICES];
+    *s = (sort){.call = call, .width = eddy_cuda_sorted_width(in->dtype, in->shape[axis])};
+    s->p = (eddy_cuda_sort_call){.in = in->data,
+                                 .count = in->shape[axis],
+                                 .kept = indices->shape[axis],
+                                 .kind = kind_of(in->dtype),
+                                 .element_bytes = (int32_t)eddy_dtype_size(in->dtype)};
+    describe_lines(&s->p, operands, axis);
+    s->p.run = tile_of(s->p.count);
+    s->p.tiles = (s->p.count + s->p.run - 1) / s->p.run;
+}
+
 /* views: in, then indices or values and indices. A 0-dimensional tensor is a line of one element. */
-static void sort_init(sort *s, const eddy_kernel_call *call, int32_t axis, bool is_descending) {
+static void sort_init_of_op(sort *s, const eddy_kernel_call *call, int32_t axis,
+                            bool is_descending) {
     bool has_values = call->view_count == 3;
     eddy_op_view operands[EDDY_CUDA_SORT_OPERANDS];
     operands[EDDY_CUDA_SORT_IN] = eddy_kernel_view_with_axis(&call->views[0]);
     operands[EDDY_CUDA_SORT_INDICES] =
         eddy_kernel_view_with_axis(&call->views[call->view_count - 1]);
     operands[EDDY_CUDA_SORT_VALUES] = eddy_kernel_view_with_axis(&call->views[1]);
-    const eddy_op_view *in = &operands[EDDY_CUDA_SORT_IN],
-                       *indices = &operands[EDDY_CUDA_SORT_INDICES];
-    *s = (sort){.call = call, .width = width_of(in->dtype, in->shape[axis])};
-    s->p = (eddy_cuda_sort_call){.in = in->data,
-                                 .indices = indices->data,
-                                 .values = has_values ? operands[EDDY_CUDA_SORT_VALUES].data : NULL,
-                                 .count = in->shape[axis],
-                                 .kept = indices->shape[axis],
-                                 .kind = kind_of(in->dtype),
-                                 .element_bytes = (int32_t)eddy_dtype_size(in->dtype),
-                                 .is_descending = is_descending};
-    describe_lines(&s->p, operands, axis);
-    s->p.run = tile_of(s->p.count);
-    s->p.tiles = (s->p.count + s->p.run - 1) / s->p.run;
+    sort_init(s, call, operands, axis);
+    s->p.indices = operands[EDDY_CUDA_SORT_INDICES].data;
+    s->p.values = has_values ? operands[EDDY_CUDA_SORT_VALUES].data : NULL;
+    s->p.is_descending = is_descending;
 }
 
 /* ---- launches ---- */
@@ -130,44 +144,69 @@ static void launch(sort *s, int step, int64_t work, int64_t of_block) {
                      eddy_cuda_blocks(s->call, work, of_block));
 }
 
-/* Runs get twice as long until one is left; what is not kept of them is not moved. */
+/* Runs get twice as long with each, until one is left. */
+static int merges_of(const eddy_cuda_sort_call *p) {
+    int merges = 0;
+    for (int64_t run = p->run; run < p->count; run *= 2)
+        merges++;
+    return merges;
+}
+
+/* From tiles on, which are in the first space if the number of merges is even. What is not kept of runs is not moved. */
 static void merge_all(sort *s) {
     eddy_cuda_sort_call *p = &s->p;
-    char *spaces[] = {s->call->workspace, (char *)s->call->workspace + space_bytes(s)};
-    int at = 0;
-    for (; p->run < p->count; p->run *= 2) {
-        p->from = spaces[at];
-        p->to = spaces[1 - at];
+    for (int left = merges_of(p); left > 0; left--, p->run *= 2) {
+        p->from = s->spaces[left % 2];
+        p->to = s->spaces[(left - 1) % 2];
         int64_t pairs = (p->count + 2 * p->run - 1) / (2 * p->run);
         launch(s, MERGE, p->lines * pairs * eddy_min_i64(2 * p->run, p->kept), EDDY_CUDA_SORT_TILE);
-        at = 1 - at;
     }
-    p->from = spaces[at];
-    p->to = NULL;
-    launch(s, PUT, p->lines * p->kept, EDDY_CUDA_BLOCK);
+}
+
+static void launch_tiles(sort *s) {
+    launch(s, TILE, s->p.lines * s->p.tiles * s->p.run, EDDY_CUDA_SORT_TILE);
 }
 
 static void sort_all(sort *s) {
     eddy_cuda_sort_call *p = &s->p;
     if (p->lines == 0 || p->kept == 0)
         return;
-    p->to = space_bytes(s) > 0 ? s->call->workspace : NULL;
-    launch(s, TILE, p->lines * p->tiles * p->run, EDDY_CUDA_SORT_TILE);
-    if (p->tiles > 1)
-        merge_all(s);
+    if (p->tiles == 1) {
+        launch_tiles(s);
+        return;
+    }
+    s->spaces[0] = s->call->workspace;
+    s->spaces[1] = (char *)s->call->workspace + space_bytes(s);
+    p->to = s->spaces[merges_of(p) % 2];
+    launch_tiles(s);
+    merge_all(s);
+    p->from = s->spaces[0];
+    launch(s, PUT, p->lines * p->kept, EDDY_CUDA_BLOCK);
+}
+
+void eddy_cuda_sorted_launch(const eddy_kernel_call *call, const eddy_op_view *line, void *first,
+                             void *second) {
+    eddy_op_view operands[] = {*line, *line, *line};
+    sort s;
+    sort_init(&s, call, operands, 0);
+    s.spaces[0] = first;
+    s.spaces[1] = second;
+    s.p.to = s.spaces[merges_of(&s.p) % 2];
+    launch_tiles(&s);
+    merge_all(&s);
 }
 
 /* ---- kernels ---- */
 
 static void sort_init_of_sort(sort *s, const eddy_kernel_call *call) {
     const eddy_attributes_sort *attributes = call->attributes;
-    sort_init(s, call, attributes->axis, attributes->is_descending);
+    sort_init_of_op(s, call, attributes->axis, attributes->is_descending);
 }
 
 /* The first elements are the largest ones, unless the smallest are wanted. */
 static void sort_init_of_topk(sort *s, const eddy_kernel_call *call) {
     const eddy_attributes_topk *attributes = call->attributes;
-    sort_init(s, call, attributes->axis, !attributes->is_smallest);
+    sort_init_of_op(s, call, attributes->axis, !attributes->is_smallest);
 }
 
 static eddy_status prepare(const sort *s, eddy_kernel_plan *plan) {

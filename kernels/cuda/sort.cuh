@@ -2,7 +2,7 @@
 #ifndef EDDY_KERNELS_CUDA_SORT_CUH
 #define EDDY_KERNELS_CUDA_SORT_CUH
 
-#include <kernels/cuda/device.cuh>
+#include <kernels/cuda/bits.cuh>
 #include <kernels/cuda/sort.h>
 #include <kernels/float_key.h>
 
@@ -20,6 +20,9 @@ struct eddy_cuda_records_narrow {
     static EDDY_CUDA_MEMBER bool is_less(record a, record b) {
         return a < b;
     }
+    static EDDY_CUDA_MEMBER uint64_t key(record of) {
+        return of >> 32;
+    }
     static EDDY_CUDA_MEMBER int64_t index(record of) {
         return (int64_t)(of & UINT32_MAX);
     }
@@ -36,27 +39,17 @@ struct eddy_cuda_records_wide {
     static EDDY_CUDA_MEMBER bool is_less(const record &a, const record &b) {
         return a.key < b.key || (a.key == b.key && a.index < b.index);
     }
+    static EDDY_CUDA_MEMBER uint64_t key(const record &of) {
+        return of.key;
+    }
     static EDDY_CUDA_MEMBER int64_t index(const record &of) {
         return (int64_t)of.index;
     }
 };
 
-EDDY_SCALAR uint64_t eddy_cuda_sort_bits(const void *element, int32_t bytes) {
-    switch (bytes) {
-    case 1:
-        return *(const uint8_t *)element;
-    case 2:
-        return *(const uint16_t *)element;
-    case 4:
-        return *(const uint32_t *)element;
-    default:
-        return *(const uint64_t *)element;
-    }
-}
-
 /* As on the host (kernels/cpu/sort/sort_key.c). */
 EDDY_SCALAR uint64_t eddy_cuda_sort_key(const eddy_cuda_sort_call &p, const void *element) {
-    const uint64_t bits = eddy_cuda_sort_bits(element, p.element_bytes),
+    const uint64_t bits = eddy_cuda_bits(element, p.element_bytes),
                    all = UINT64_MAX >> (64 - 8 * p.element_bytes);
     uint64_t key = bits;
     switch (p.kind) {
@@ -106,21 +99,7 @@ EDDY_SCALAR void eddy_cuda_sort_put(const eddy_cuda_sort_call &p, int64_t line, 
                           index * p.steps[EDDY_CUDA_SORT_IN];
     char *value = (char *)p.values + eddy_cuda_sort_line(p, EDDY_CUDA_SORT_VALUES, line) +
                   at * p.steps[EDDY_CUDA_SORT_VALUES];
-    const uint64_t bits = eddy_cuda_sort_bits(element, p.element_bytes);
-    switch (p.element_bytes) {
-    case 1:
-        *(uint8_t *)value = (uint8_t)bits;
-        break;
-    case 2:
-        *(uint16_t *)value = (uint16_t)bits;
-        break;
-    case 4:
-        *(uint32_t *)value = (uint32_t)bits;
-        break;
-    default:
-        *(uint64_t *)value = bits;
-        break;
-    }
+    eddy_cuda_bits_put(value, p.element_bytes, eddy_cuda_bits(element, p.element_bytes));
 }
 
 /* ---- tiles ---- */
@@ -194,7 +173,7 @@ EDDY_CUDA_MEMBER void eddy_cuda_sort_tile(const eddy_cuda_sort_call &p, int64_t 
         const eddy_cuda_sort_place place(p, unit, at);
         if (!place.is_there || place.within >= p.kept)
             continue;
-        if (p.tiles == 1)
+        if (!p.to)
             eddy_cuda_sort_put(p, place.line, place.index, records::index(tile[at]));
         else
             ((typename records::record *)p.to)[place.line * p.count + place.index] = tile[at];

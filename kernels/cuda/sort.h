@@ -3,7 +3,7 @@
  * As on the host, records are sorted: a key that sorts in the order of the elements, and the element's index in its line. No two records are equal, so that any way to sort them is
  * stable. They are narrow, one word, or wide, two.
  *
- *     eddy_sort_tile_<width>    sorts each tile of a line; if that is the line, its result is put
+ *     eddy_sort_tile_<width>    sorts each tile of a line; if that is the line, its result may be put at once
  *     eddy_sort_merge_<width>   makes one run of two neighbouring ones, from tiles on: each launch halves their number
  *     eddy_sort_put_<width>     puts the results of lines that were merged */
 #ifndef EDDY_KERNELS_CUDA_SORT_H
@@ -42,7 +42,7 @@ typedef struct eddy_cuda_sort_call {
     int64_t *indices;
     void *values;     /* NULL: are not wanted */
     const void *from; /* records [line][count], of a merge and of what puts */
-    void *to;         /* of tiles and of a merge */
+    void *to;         /* of a merge, and of tiles; NULL: a tile is a line, whose result is put */
     int64_t lines, count;
     int64_t kept;  /* of a line, the least ones: of a run no others are needed either */
     int64_t tiles; /* of a line; of short lines, which have one, several share a block's memory */

@@ -24,7 +24,7 @@ static void touch_records(const eddy_cuda_sort_call &p, const void *records, int
 }
 
 static void touch_tile(const eddy_cuda_sort_call &p, int64_t bytes, touch_fn *say, void *context) {
-    if (p.tiles == 1) {
+    if (!p.to) {
         touch_results(p, say, context);
         return;
     }
