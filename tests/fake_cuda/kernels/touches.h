@@ -19,6 +19,14 @@ struct range {
     }
 };
 
+/* `count` things, at least one, that are `step` bytes apart. */
+inline void touch_line(const void *data, int64_t count, int64_t step, int64_t bytes, bool is_write,
+                       touch_fn *say, void *context) {
+    range all = {0, bytes};
+    all.reach(count - 1, step);
+    all.touch(say, context, data, is_write);
+}
+
 /* The kernel's parameters are a `type`, for which `function` says all. */
 #define TOUCHES(name, type, function, ...)                                                         \
     extern "C" void name##_touches(const void *parameters, touch_fn *say, void *context);          \
