@@ -186,6 +186,40 @@ Test(cuda_program, goes_on_with_what_the_host_computes) {
     end(scope, &program);
 }
 
+/* ---- outputs of late shape ---- */
+
+#define LATE_OUTPUTS 4
+
+static void find(eddy_tensor *x, eddy_tensor **outputs) {
+    eddy_tensor *y = eddy_add(x, x), *inverse;
+    outputs[0] = eddy_masked_select(y, eddy_gt_s(y, EDDY_S(2.0)));
+    outputs[1] = eddy_cast(eddy_sum(y, EDDY_ALL_AXES, NULL), EDDY_F32);
+    must(eddy_unique_counts(y, &outputs[2], &inverse, &outputs[3]));
+}
+
+/* The calls behind a run are the device's, too. */
+Test(cuda_program, has_outputs_of_late_shape) {
+    eddy_scope *scope = eddy_scope_begin();
+    eddy_tensor *x = integers(THERE, EDDY_SHAPE(4, 3), 0), *found[LATE_OUTPUTS];
+    must(eddy_record_begin(NULL));
+    find(x, found);
+    eddy_program *program = eddy_record_end(
+        EDDY_BINDINGS({"x", x, EDDY_ROLE_INPUT}, {"a", found[0], EDDY_ROLE_OUTPUT},
+                      {"b", found[1], EDDY_ROLE_OUTPUT}, {"c", found[2], EDDY_ROLE_OUTPUT},
+                      {"d", found[3], EDDY_ROLE_OUTPUT}));
+    cr_assert_not_null(program);
+    for (int run = 0; run < 4; run++) {
+        eddy_tensor *given = integers(EDDY_CPU, EDDY_SHAPE(4, 3), 4 + run), *expected[LATE_OUTPUTS];
+        must(eddy_program_run(program, EDDY_LIST(eddy_to_device(given, THERE)), found));
+        find(given, expected);
+        for (int i = 0; i < LATE_OUTPUTS; i++) {
+            cr_assert_eq(eddy_device_of(found[i]).kind, EDDY_DEVICE_CUDA);
+            expect_same(eddy_cast(expected[i], EDDY_F32), eddy_cast(found[i], EDDY_F32));
+        }
+    }
+    end(scope, &program);
+}
+
 /* ---- failures ---- */
 
 static eddy_program *record_picks(eddy_device device, eddy_tensor **table) {

@@ -5,6 +5,7 @@
 #include <dlfcn.h>
 #include <kernels/cuda/images.h>
 #include <kernels/cuda/launch.h>
+#include <kernels/cuda/selection.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <streams/cuda/backend.h>
@@ -228,5 +229,30 @@ Test(cuda, a_call_that_fails_in_part_launches_no_more) {
     mark(0, 1);
     await_ticket(0, 1);
     cr_assert_eq(said(1), EDDY_OUT_OF_MEMORY);
+    end();
+}
+
+/* What a late call has counted comes to the host with its ticket. */
+Test(cuda, what_is_counted_is_in_the_word) {
+    static eddy_cuda_image image = {.data = eddy_cuda_image_selection};
+    static _Atomic(void *) loaded[EDDY_CUDA_DEVICES];
+    static int64_t begins[BYTES / sizeof(int64_t)] = {3, 4, 5};
+    const eddy_cuda_function function = {"eddy_selection_begin", &image, loaded};
+    begin();
+    void *data = take(BYTES);
+    for (uint64_t ticket = 1; ticket <= 3; ticket++) {
+        eddy_backend_launch launch = {.queue = queues[0], .ticket = ticket};
+        eddy_kernel_call call = {.launch = &launch};
+        eddy_cuda_selection_call parameters = {.begins = data, .count = 3 * 2048};
+        cr_assert_eq(eddy_backend_error(cuda, ticket)->counted, 0);
+        copy(0, data, begins, EDDY_COPY_TO_DEVICE);
+        eddy_cuda_launch(&call, &function, &parameters, sizeof(parameters), 1);
+        mark(0, ticket);
+        await_ticket(0, ticket);
+        cr_assert_eq(said(ticket), EDDY_OK);
+        cr_assert_eq(eddy_backend_error(cuda, ticket)->counted, 11 + (int64_t)ticket);
+        begins[0]++;
+    }
+    give(data);
     end();
 }
