@@ -5,6 +5,7 @@
 #include <program/control.h>
 #include <program/cut.h>
 #include <program/executable.h>
+#include <program/late_calls.h>
 #include <stdlib.h>
 
 static bool is_cut(const eddy_code *code, uint32_t i) {
@@ -12,13 +13,13 @@ static bool is_cut(const eddy_code *code, uint32_t i) {
 }
 
 void eddy_partitions_find_shared(const eddy_code *code, uint32_t *first, bool *is_shared) {
-    uint32_t partition = 1;
+    uint32_t partition = 1, count = eddy_late_calls_first(code); /* those are in no partition */
     bool is_by_call = eddy_cut_is_by_call(code);
     for (uint32_t v = 0; v < code->values.count; v++) {
         first[v] = 0;
         is_shared[v] = false;
     }
-    for (uint32_t i = 0; i < code->instructions.count; i++) {
+    for (uint32_t i = 0; i < count; i++) {
         const eddy_code_instruction *instruction = eddy_code_instruction_at(code, i);
         partition += is_cut(code, i);
         for (uint32_t k = 0; k < instruction->operand_count; k++) {

@@ -197,9 +197,7 @@ static void find(eddy_tensor *x, eddy_tensor **outputs) {
     must(eddy_unique_counts(y, &outputs[2], &inverse, &outputs[3]));
 }
 
-/* The calls behind a run are the device's, too. */
-Test(cuda_program, has_outputs_of_late_shape) {
-    eddy_scope *scope = eddy_scope_begin();
+static eddy_program *record_finding(void) {
     eddy_tensor *x = integers(THERE, EDDY_SHAPE(4, 3), 0), *found[LATE_OUTPUTS];
     must(eddy_record_begin(NULL));
     find(x, found);
@@ -208,6 +206,12 @@ Test(cuda_program, has_outputs_of_late_shape) {
                       {"b", found[1], EDDY_ROLE_OUTPUT}, {"c", found[2], EDDY_ROLE_OUTPUT},
                       {"d", found[3], EDDY_ROLE_OUTPUT}));
     cr_assert_not_null(program);
+    return program;
+}
+
+/* The calls behind a run are the device's, too: also of a recording that takes over what the first was built to. */
+static void expect_found(eddy_program *program) {
+    eddy_tensor *found[LATE_OUTPUTS];
     for (int run = 0; run < 4; run++) {
         eddy_tensor *given = integers(EDDY_CPU, EDDY_SHAPE(4, 3), 4 + run), *expected[LATE_OUTPUTS];
         must(eddy_program_run(program, EDDY_LIST(eddy_to_device(given, THERE)), found));
@@ -217,7 +221,15 @@ Test(cuda_program, has_outputs_of_late_shape) {
             expect_same(eddy_cast(expected[i], EDDY_F32), eddy_cast(found[i], EDDY_F32));
         }
     }
-    end(scope, &program);
+}
+
+Test(cuda_program, has_outputs_of_late_shape) {
+    eddy_scope *scope = eddy_scope_begin();
+    eddy_program *first = record_finding(), *second = record_finding();
+    expect_found(first);
+    eddy_program_release(&first);
+    expect_found(second);
+    end(scope, &second);
 }
 
 /* ---- failures ---- */
