@@ -101,8 +101,10 @@ static const char *own_name(const eddy_vm_instruction *instruction) {
     return "own";
 }
 
-static const eddy_vm_descriptor make_op = {.run = run_make, .workspace = own_workspace, .name = own_name};
-static const eddy_vm_descriptor copy_op = {.run = run_copy, .workspace = own_workspace, .name = own_name};
+static const eddy_vm_descriptor make_op = {
+    .run = run_make, .workspace = own_workspace, .name = own_name};
+static const eddy_vm_descriptor copy_op = {
+    .run = run_copy, .workspace = own_workspace, .name = own_name};
 static const eddy_vm_descriptor late_op = {.run = late_run,
                                            .workspace = own_workspace,
                                            .count = late_count,
