@@ -47,8 +47,9 @@ static struct {
     eddy_sleep_word is_making; /* atomic: 0 or 1, written under the lock; who ends loads it without
                                   (acquire). Who has set it may compile: the compiler is for one
                                   thread at a time */
-    bool has_opened; /* who compiles only; there may be a compiler, whose library has its own end */
-    bool has_said;   /* who compiles only; there is none, as was said */
+    bool has_said;             /* who compiles only; there is no compiler, as was said */
+    _Atomic bool has_compiled; /* atomic: who compiles stores (release), anyone loads (acquire): the
+                                  compiler's library has made all that it ends at exit */
     _Atomic int64_t compiled, taken, failed; /* atomic: relaxed, counts */
 } maker = {.lock = EDDY_LOCK_OF(EDDY_RANK_LEAF)};
 
@@ -94,12 +95,22 @@ static bool take_from_disk(const eddy_plugin *plugin, eddy_made_kernel *made, ed
     return status == EDDY_OK;
 }
 
+static void end_at_exit(void);
+
+/* Handlers run in the reverse order: the one that waits for the compiler before those that its library registers while it compiles for the first time. */
+static void note_compiled(void) {
+    if (!eddy_load_relaxed(&maker.has_compiled))
+        (void)atexit(end_at_exit);
+    eddy_store_release(&maker.has_compiled, true);
+}
+
 static eddy_status compile(const eddy_plugin *plugin, eddy_made_kernel *made, const char *source,
                            eddy_digest key, char *why) {
     void *image;
     size_t bytes;
     eddy_status status =
         plugin->compile(made->device.index, source, &image, &bytes, why, WHY_BYTES);
+    note_compiled();
     if (status != EDDY_OK)
         return status;
     status = load(plugin, made, image, why);
@@ -111,8 +122,6 @@ static eddy_status compile(const eddy_plugin *plugin, eddy_made_kernel *made, co
     return status;
 }
 
-static void end_at_exit(void);
-
 static void say(const char *why) {
     eddy_log_warning("calls of a program run one by one, which one kernel could do: %s", why);
 }
@@ -121,10 +130,6 @@ static void say(const char *why) {
 static bool find_compiler(const eddy_plugin *plugin, int32_t device, char *compiler, size_t size) {
     char why[WHY_BYTES];
     bool is_there = plugin->compiler_describe(device, compiler, size, why, sizeof(why)) == EDDY_OK;
-    /* Handlers run in the reverse order: the one that waits for the compiler before its library's. */
-    if (!maker.has_opened)
-        (void)atexit(end_at_exit);
-    maker.has_opened = true;
     if (!is_there && !maker.has_said)
         say(why);
     maker.has_said |= !is_there;
@@ -310,6 +315,8 @@ eddy_made_kernel *eddy_made_kernel_create(const eddy_fusion *fusion, eddy_device
     eddy_made_kernel *fresh = new_one(fusion, device, digest, folder_option);
     if (!fresh)
         return NULL;
+    /* The first that is compiled is so here: at the end of the process it could not be waited for. */
+    is_at_once |= !eddy_load_acquire(&maker.has_compiled);
     eddy_lock_acquire(&maker.lock);
     eddy_made_kernel *made = find_locked(fusion, device, digest);
     if (!made)

@@ -6,8 +6,9 @@
  *
  * Equal fusions of a device are one object. Those that nobody refers to any more are kept for who may come, some hundreds, the least recently used dropped.
  *
- * Lock: the maker's, a leaf: nothing is compiled, read or loaded under it. At exit the thread ends what it is compiling, which the compiler's own end would take the ground from; in a forked child
- * nothing is made, as no device is used there. */
+ * Lock: the maker's, a leaf: nothing is compiled, read or loaded under it. At exit the thread ends what it is compiling, which the end of the compiler's library would take the ground from. That end is made by handlers
+ * that the library registers while it compiles for the first time, and which run before ours if they are younger: so the first kernel that a process compiles is compiled at once, by who wants it. In a forked child nothing is
+ * made, as no device is used there. */
 #ifndef EDDY_STREAMS_MADE_KERNEL_H
 #define EDDY_STREAMS_MADE_KERNEL_H
 
