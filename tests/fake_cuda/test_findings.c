@@ -55,6 +55,47 @@ Test(findings, a_writer_waits_for_the_readers) {
     is_found(hasty_writer, "race: eddy_test_add_dense reads");
 }
 
+/* Another device reads what a stream of this one writes. */
+static void write_here_copy_across(bool waits) {
+    eddy_cu_context second;
+    eddy_cu_stream there;
+    eddy_cu_address memory;
+    begin();
+    WORKS(cu.context_retain(&second, 1));
+    WORKS(cu.context_set(second));
+    WORKS(cu.stream_create(&there, EDDY_CU_STREAM_NON_BLOCKING, 0));
+    WORKS(cu.memory_acquire(&memory, 64));
+    WORKS(cu.context_set(context));
+    WORKS(launch_store(a, block, 8, 1));
+    WORKS(cu.event_record(event, a));
+    WORKS(cu.context_set(second));
+    if (waits)
+        WORKS(cu.stream_wait_event(there, event, 0));
+    WORKS(cu.copy_across(memory, second, block, context, 64, there));
+    WORKS(cu.stream_write(there, (uintptr_t)(pinned + 1), 1, 0));
+    while (__atomic_load_n(pinned + 1, __ATOMIC_ACQUIRE) != 1)
+        sched_yield();
+    WORKS(cu.memory_release(memory));
+    WORKS(cu.stream_destroy(there));
+    WORKS(cu.context_release(1));
+    WORKS(cu.context_set(context));
+    close_all();
+}
+
+static void waiting_device(void) {
+    write_here_copy_across(true);
+}
+
+static void hasty_device(void) {
+    write_here_copy_across(false);
+}
+
+Test(findings, a_device_waits_for_another) {
+    is_right(waiting_device);
+    is_found(hasty_device,
+             "race: test_store writes on stream 0 (piece 1) and copy between devices");
+}
+
 static void write_twice(bool here) {
     begin();
     eddy_cu_address second = here ? block : other;
