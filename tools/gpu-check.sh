@@ -102,7 +102,7 @@ step_ops() {
     done
 }
 
-# What the fake driver alone can do is left out: calls and work that fail on request. A device is lost by a kernel that traps.
+# What the fake driver alone can do is left out: calls and work that fail on request, streams that are none; so is what needs two devices. A device is lost by a kernel that traps.
 step_life() {
     if in_kit "$kit/bin/cuda_lost" >"$out/lost.log" 2>&1; then
         row life trap passed "$(sed -n 's/^lost: //p' "$out/lost.log" | tr -d '"')" ''
@@ -113,6 +113,10 @@ step_life() {
         --filter 'cuda/!(a_lost_device_takes_its_own_tensors_only|what_fails_while_it_runs_is_noticed|each_call_of_the_driver_may_fail)'
     run_test life streams "$kit/tests/test-streams-cuda" \
         --filter 'cuda/!(a_wait_left_out_is_found|an_error_of_the_driver_loses_the_device|a_call_that_fails_in_part_launches_no_more)'
+    run_test life copies "$kit/tests/test-interpreter-cuda_copies" \
+        --filter 'cuda_copies/@(what_goes_there_comes_back|maps_are_written_back|many_are_under_way_at_once|pinned_memory_is_bounded_counted_and_trimmed|a_runtime_ends_after_its_copies)'
+    run_test life dlpack "$kit/tests/test-exchange-cuda_dlpack" \
+        --filter 'cuda_dlpack/@(the_consumers_stream_comes_after_what_was_issued|without_a_stream_the_elements_are_there|reads_in_flight_come_before_the_consumers_writes|no_call_with_a_stream_waits_for_the_device|layouts_and_offsets_are_understood|pinned_and_managed_memory_is_the_hosts|a_runtime_may_end_before_the_deleters_ran|one_thread_is_enough)'
 }
 
 step_sanitize() {

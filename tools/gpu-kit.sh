@@ -32,7 +32,7 @@ if [ -f "$build/build.ninja" ]; then
 fi
 measuring='bench/cuda/cuda_measure bench/cuda/cuda_lost bench/ours/ops bench/ours/mlp bench/ours/training'
 programs=
-for room in functional program interpreter streams; do
+for room in functional program interpreter streams exchange; do
     for test in $(find "tests/$room" -name 'test_cuda*.c' | sort); do
         programs="$programs tests/test-$room-$(basename "$test" .c | cut -c6-)"
     done
