@@ -169,7 +169,8 @@ static void run_failing(void) {
     snprintf(text, sizeof(text), "%ld:%d", number, kind->result);
     if (number > 0)
         setenv(kind->variable, text, 1);
-    snprintf(text, sizeof(text), "%ld", number);
+    const char *seed = getenv("FAKE_CUDA_SEED");
+    snprintf(text, sizeof(text), "%ld", (seed ? atol(seed) : 0) * 10000 + number);
     setenv("FAKE_CUDA_SEED", text, 1);
     static const char *const modes[] = {"mixed", "lazy", "eager"};
     setenv("FAKE_CUDA_MODE", modes[number % 3], 1);

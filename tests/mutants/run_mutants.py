@@ -1,12 +1,15 @@
 #!/usr/bin/env python3
 """Breaks the code on purpose, one fault at a time, and looks whether the test that is named beside it fails.
 
-usage: run_mutants.py [--only NAME] [--list] [--check] [--jobs N]
+usage: run_mutants.py [--only NAME] [--list] [--check] [--jobs N] [--seeds N]
 Exits 1 when a fault goes unseen or does not build. The tree is copied; nothing of it is changed."""
 
 import argparse
+import concurrent.futures
+import functools
 import glob
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -17,6 +20,9 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(os.path.dirname(HERE))
 # A test that hangs ends itself after 60 or 100 seconds.
 TEST_SECONDS = 130
+FAKE_DRIVER = "tests/fake_cuda/libcuda.so.1"
+# Of the fake driver, in turns.
+MODES = ["mixed", "lazy", "eager"]
 
 
 def run(command, folder, seconds=3600, environment=None):
@@ -43,13 +49,15 @@ class Tree:
     def build(self, mutant):
         return run(["ninja", "-C", "build", "-j", str(self.jobs), mutant["test"], *mutant.get("needs", [])], self.folder)
 
-    def test(self, mutant):
-        """Its status. Libraries that it needs are found."""
+    def test(self, mutant, **variables):
+        """Its status and output. Libraries that it needs are found."""
         build = os.path.join(self.folder, "build")
         folders = ":".join(dict.fromkeys(os.path.join(build, os.path.dirname(n)) for n in mutant.get("needs", [])))
-        environment = {**os.environ, "LD_LIBRARY_PATH": folders, "FAKE_CUDA_ABORT": "1", "EDDY_CACHE_DIR": "none"} if folders else None
+        environment = None
+        if folders:
+            environment = {**os.environ, "LD_LIBRARY_PATH": folders, "FAKE_CUDA_ABORT": "1", "EDDY_CACHE_DIR": "none", **variables}
         program = os.path.join(build, mutant["test"])
-        return run([program, *mutant.get("arguments", [])], build, TEST_SECONDS, environment)[0]
+        return run([program, *mutant.get("arguments", [])], build, TEST_SECONDS, environment)
 
     def read(self, file):
         with open(os.path.join(self.folder, file), encoding="utf-8") as opened:
@@ -60,22 +68,39 @@ class Tree:
             opened.write(text)
 
 
-def judge(tree, mutant):
-    """What came of a fault: "" where the test failed as it must."""
+def see(tree, mutant):
+    """What came of the test with the fault: "" where it failed as it must."""
+    return "" if tree.test(mutant)[0] else f"{mutant['test']} does not see it"
+
+
+def see_by_seeds(tree, mutant, seeds, jobs):
+    """The same with each seed of the fake driver. The first seed finds the case that sees it, which the others run alone."""
+    first = re.search(r"^\[FAIL\] (\w+)::(\w+)", tree.test(mutant, FAKE_CUDA_SEED="1")[1], re.MULTILINE)
+    if first:
+        mutant = {**mutant, "arguments": ["--filter", f"{first[1]}/{first[2]}"]}
+
+    def is_seen(seed):
+        return tree.test(mutant, FAKE_CUDA_SEED=str(seed), FAKE_CUDA_MODE=MODES[seed % len(MODES)])[0] != 0
+
+    with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
+        seen = sum(pool.map(is_seen, range(1, seeds + 1)))
+    return "" if seen == seeds else f"{seen} of {seeds} seeds see it"
+
+
+def judge(tree, mutant, look):
+    """What `look` says of a fault, "" where it is seen; or why it could not be tried."""
     text = tree.read(mutant["file"])
     if text.count(mutant["was"]) != 1:
         return f"its text stands {text.count(mutant['was'])} times in {mutant['file']}"
     status, output = tree.build(mutant)
     if status:
         return "the tree does not build: " + output[-300:]
-    if not mutant.get("was_tried") and tree.test(mutant):
+    if not mutant.get("was_tried") and tree.test(mutant)[0]:
         return f"{mutant['test']} fails without it"
     tree.write(mutant["file"], text.replace(mutant["was"], mutant["is"]))
     try:
         status, output = tree.build(mutant)
-        if status:
-            return "it does not build: " + output[-300:]
-        return "" if tree.test(mutant) else f"{mutant['test']} does not see it"
+        return "it does not build: " + output[-300:] if status else look(tree, mutant)
     finally:
         tree.write(mutant["file"], text)
 
@@ -98,6 +123,7 @@ def main():
     parser.add_argument("--list", action="store_true")
     parser.add_argument("--check", action="store_true", help="only asks whether the text of each still stands there, once")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
+    parser.add_argument("--seeds", type=int, help="only what runs on the fake driver: each with so many of its seeds")
     options = parser.parse_args()
     mutants = {}
     for name in sorted(glob.glob(os.path.join(HERE, "*.toml"))):
@@ -106,6 +132,10 @@ def main():
     chosen = {name: mutant for name, mutant in mutants.items()
               if not options.only or any(name == only or (only.endswith("*") and name.startswith(only[:-1]))
                                          for only in options.only)}
+    look = see
+    if options.seeds:
+        chosen = {name: mutant for name, mutant in chosen.items() if FAKE_DRIVER in mutant.get("needs", [])}
+        look = functools.partial(see_by_seeds, seeds=options.seeds, jobs=options.jobs)
     if options.list:
         print("\n".join(chosen))
         return 0
@@ -116,7 +146,7 @@ def main():
         tree = Tree(folder, options.jobs)
         for name, mutant in chosen.items():
             key = (mutant["test"], *mutant.get("arguments", []))
-            result = judge(tree, {**mutant, "was_tried": key in tried})
+            result = judge(tree, {**mutant, "was_tried": key in tried}, look)
             tried.add(key)
             failed += bool(result)
             print(f"{'FAIL' if result else 'ok  '} {name}{': ' if result else ''}{result}", flush=True)
