@@ -70,8 +70,8 @@ static const eddy_partition_base *find_base(const eddy_run *r, const eddy_partit
 eddy_vm_operand eddy_run_operand_for(const eddy_run *r, const eddy_partition *partition,
                                      uint32_t base, uint8_t access) {
     eddy_vm_operand operand = *operand_of(r, base);
-    bool is_covered =
-        (access & EDDY_CODE_COVERS) || ((access & EDDY_CODE_COVERS_INPUT) && operand.covers_all);
+    bool is_covered = (access & (EDDY_CODE_COVERS | EDDY_CODE_MAKES)) ||
+                      ((access & EDDY_CODE_COVERS_INPUT) && operand.covers_all);
     operand.is_new &= find_base(r, partition, base)->is_first;
     operand.covers_all = operand.is_new || is_covered;
     if (access & EDDY_CODE_WRITES)

@@ -298,6 +298,26 @@ Test(cuda_program, heals_what_is_written_whole) {
     end(scope, &program);
 }
 
+/* A target of what fails holds the error, as that of a call does, and is good again with the next run. */
+Test(cuda_program, heals_its_targets) {
+    eddy_scope *scope = eddy_scope_begin();
+    eddy_tensor *table;
+    eddy_program *program = record_picks(THERE, &table);
+    eddy_tensor *targets[] = {integers(THERE, EDDY_SHAPE(2, 2), 1),
+                              integers(THERE, EDDY_SHAPE(4, 2), 1)};
+    for (int64_t run = 0; run < 4; run++) {
+        int64_t index[] = {0, run % 2 == 0 ? 9 : 1};
+        eddy_tensor *i = eddy_to_device(eddy_from_data(index, EDDY_SHAPE(2), EDDY_I64,
+                                                       EDDY_OPTIONS(from_data, .device = EDDY_CPU)),
+                                        THERE);
+        must(eddy_program_run_into(program, EDDY_LIST(i), (eddy_list){targets, 2}));
+        cr_assert_eq(eddy_error_of(targets[0], EDDY_FOREVER, NULL),
+                     run % 2 == 0 ? EDDY_OUT_OF_RANGE : EDDY_OK);
+        must(eddy_error_of(targets[1], EDDY_FOREVER, NULL));
+    }
+    end(scope, &program);
+}
+
 /* Without an output nobody reads what it gives. */
 Test(cuda_program, computes_what_nobody_uses) {
     eddy_scope *scope = eddy_scope_begin();
