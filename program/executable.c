@@ -588,18 +588,6 @@ static void size_workspace(eddy_executable *executable) {
         (int64_t)bytes + (executable->streams.count > 1 ? eddy_crew_bytes(executable) : 0);
 }
 
-size_t eddy_executable_workspace(const eddy_executable *executable, eddy_part part,
-                                 uint32_t partition) {
-    size_t bytes =
-        (size_t)executable->workspace_bytes - eddy_frame_lined((size_t)executable->arena.bytes);
-    if (part == EDDY_PART_PARTITION)
-        return bytes + eddy_frame_lined(executable->base_count * sizeof(uint32_t)) +
-               eddy_frame_lined((size_t)executable->partitions.items[partition].arena_bytes);
-    if (part == EDDY_PART_GIVES)
-        return 0;
-    return part == EDDY_PART_FRONT ? bytes + eddy_front_kept_bytes(executable) : bytes;
-}
-
 /* ---- all of it ---- */
 
 static bool take_memory(builder *b) {

@@ -455,6 +455,18 @@ static void run_by_price(replay *r) {
 
 /* ---- all of it ---- */
 
+size_t eddy_executable_workspace(const eddy_executable *executable, eddy_part part,
+                                 uint32_t partition) {
+    size_t bytes =
+        (size_t)executable->workspace_bytes - eddy_frame_lined((size_t)executable->arena.bytes);
+    if (part == EDDY_PART_PARTITION)
+        return bytes + eddy_frame_lined(executable->base_count * sizeof(uint32_t)) +
+               eddy_frame_lined((size_t)executable->partitions.items[partition].arena_bytes);
+    if (part == EDDY_PART_GIVES)
+        return 0;
+    return part == EDDY_PART_FRONT ? bytes + eddy_front_kept_bytes(executable) : bytes;
+}
+
 /* What fails or is poisoned there is the calls' affair, who will say so. */
 static void run_front(replay *r) {
     if (!eddy_health_is_good(&r->health)) {
