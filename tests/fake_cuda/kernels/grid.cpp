@@ -27,6 +27,8 @@ static bool meets(eddy_grid_kernel *kernel) {
 namespace {
 
 constexpr size_t STACK_BYTES = 256 << 10; /* of addresses; what is not touched takes no memory */
+/* So much further down each stack begins than the one before, 64 of them: else all would share a few lines of the caches. */
+constexpr size_t STACK_SHIFT = 192;
 constexpr unsigned WARP = 32;
 
 /* Of a warp or of a block. */
@@ -69,7 +71,8 @@ struct block {
     }
 };
 
-thread_local block self;
+/* What this thread runs. A pointer: what has a constructor is asked at each use whether it has run. */
+__thread block *self;
 
 [[noreturn]] void die(const char *why) {
     fprintf(stderr, "grid: block %u, %u, %u: %s\n", blockIdx.x, blockIdx.y, blockIdx.z, why);
@@ -84,7 +87,7 @@ void end_if_all_are_there(meeting *m) {
 }
 
 void meet(meeting *m) {
-    thread *me = self.running;
+    thread *me = self->running;
     const unsigned before = m->generation;
     m->arrived++;
     end_if_all_are_there(m);
@@ -92,53 +95,54 @@ void meet(meeting *m) {
         return;
     me->waits_for = m;
     me->generation = before;
-    eddy_fiber_switch(&me->fiber, &self.scheduler, false);
+    eddy_fiber_switch(&me->fiber, &self->scheduler, false);
 }
 
 warp *own_warp() {
-    if (!self.running)
+    if (!self->running)
         die("a thread meets others in a kernel that is no EDDY_CUDA_BLOCK_KERNEL");
-    return &self.warps[self.running->number / WARP];
+    return &self->warps[self->running->number / WARP];
 }
 
 /* ---- running ---- */
 
 void run_thread() {
-    eddy_fiber_begin(&self.scheduler);
-    self.kernel(self.parameters);
-    thread *me = self.running;
+    eddy_fiber_begin(&self->scheduler);
+    self->kernel(self->parameters);
+    thread *me = self->running;
     warp *mine = own_warp();
     me->is_done = true;
-    self.all.live--;
+    self->all.live--;
     mine->all.live--;
-    end_if_all_are_there(&self.all);
+    end_if_all_are_there(&self->all);
     end_if_all_are_there(&mine->all);
-    eddy_fiber_switch(&me->fiber, &self.scheduler, true);
+    eddy_fiber_switch(&me->fiber, &self->scheduler, true);
 }
 
 void begin_threads() {
     const unsigned count = blockDim.x * blockDim.y * blockDim.z;
-    if (count * STACK_BYTES > self.stacks_bytes) {
-        if (self.stacks)
-            munmap(self.stacks, self.stacks_bytes);
-        self.stacks_bytes = count * STACK_BYTES;
-        void *memory = mmap(nullptr, self.stacks_bytes, PROT_READ | PROT_WRITE,
+    if (count * STACK_BYTES > self->stacks_bytes) {
+        if (self->stacks)
+            munmap(self->stacks, self->stacks_bytes);
+        self->stacks_bytes = count * STACK_BYTES;
+        void *memory = mmap(nullptr, self->stacks_bytes, PROT_READ | PROT_WRITE,
                             MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
         if (memory == MAP_FAILED)
             die("no memory for stacks");
-        self.stacks = (char *)memory;
+        self->stacks = (char *)memory;
     }
-    self.threads.resize(count);
-    self.warps.assign((count + WARP - 1) / WARP, {});
-    self.all = {count, 0, 0};
+    self->threads.resize(count);
+    self->warps.assign((count + WARP - 1) / WARP, {});
+    self->all = {count, 0, 0};
     for (unsigned i = 0; i < count; i++) {
-        thread *t = &self.threads[i];
+        thread *t = &self->threads[i];
         t->index = {i % blockDim.x, i / blockDim.x % blockDim.y, i / blockDim.x / blockDim.y};
         t->number = i;
         t->waits_for = nullptr;
         t->is_done = false;
-        self.warps[i / WARP].all.live++;
-        eddy_fiber_init(&t->fiber, self.stacks + i * STACK_BYTES, STACK_BYTES, run_thread);
+        self->warps[i / WARP].all.live++;
+        eddy_fiber_init(&t->fiber, self->stacks + i * STACK_BYTES,
+                        STACK_BYTES - i % 64 * STACK_SHIFT, run_thread);
     }
 }
 
@@ -147,18 +151,18 @@ bool resume(thread *t) {
     if (t->is_done || (t->waits_for && t->waits_for->generation == t->generation))
         return false;
     t->waits_for = nullptr;
-    self.running = t;
+    self->running = t;
     threadIdx = t->index;
-    eddy_fiber_switch(&self.scheduler, &t->fiber, false);
-    self.running = nullptr;
+    eddy_fiber_switch(&self->scheduler, &t->fiber, false);
+    self->running = nullptr;
     return true;
 }
 
 void run_meeting_block() {
     begin_threads();
-    while (self.all.live > 0) {
+    while (self->all.live > 0) {
         bool has_run = false;
-        for (thread &t : self.threads)
+        for (thread &t : self->threads)
             has_run |= resume(&t);
         if (!has_run)
             die("its threads wait for each other at different places");
@@ -178,7 +182,7 @@ void run_plain_block(eddy_grid_kernel *kernel, const void *parameters) {
 
 void __syncthreads() {
     own_warp();
-    meet(&self.all);
+    meet(&self->all);
 }
 
 void __syncwarp() {
@@ -187,20 +191,20 @@ void __syncwarp() {
 
 uint64_t eddy_grid_exchange(uint64_t mine, unsigned lane) {
     warp *w = own_warp();
-    const unsigned own = self.running->number % WARP, first = self.running->number - own;
+    const unsigned own = self->running->number % WARP, first = self->running->number - own;
     uint64_t *given = w->given[w->all.generation & 1];
     given[own] = mine;
     meet(&w->all);
-    return lane < WARP && first + lane < self.threads.size() ? given[lane] : mine;
+    return lane < WARP && first + lane < self->threads.size() ? given[lane] : mine;
 }
 
 unsigned eddy_grid_lane() {
     own_warp();
-    return self.running->number % WARP;
+    return self->running->number % WARP;
 }
 
 void *eddy_grid_shared() {
-    return self.shared.data();
+    return self->shared.data();
 }
 
 void eddy_grid_run(eddy_grid_kernel *kernel, const void *parameters, const unsigned grid[3],
@@ -208,9 +212,11 @@ void eddy_grid_run(eddy_grid_kernel *kernel, const void *parameters, const unsig
     const bool is_meeting = meets(kernel);
     gridDim = {grid[0], grid[1], grid[2]};
     blockDim = {block[0], block[1], block[2]};
-    self.kernel = kernel;
-    self.parameters = parameters;
-    self.shared.assign((shared_bytes + 15) / 16 * 2, UINT64_C(0xa5a5a5a5a5a5a5a5));
+    static thread_local struct block own;
+    self = &own;
+    self->kernel = kernel;
+    self->parameters = parameters;
+    self->shared.assign((shared_bytes + 15) / 16 * 2, UINT64_C(0xa5a5a5a5a5a5a5a5));
     for (unsigned z = 0; z < grid[2]; z++)
         for (unsigned y = 0; y < grid[1]; y++)
             for (unsigned x = 0; x < grid[0]; x++) {
