@@ -1,6 +1,5 @@
 /* Every reduction of the op list beside its oracle, as a program calls it: each dtype that it takes, axes by their numbers from either
  * end, dims kept or not, inputs that are empty or lie in memory in any way. */
-#include "lacking.h"
 #include "random.h"
 #include "reduction.h"
 
@@ -232,6 +231,6 @@ static void check_layouts(const char *op, eddy_dtype dtype) {
 Test(reductions, each_gives_what_its_oracle_does) {
     for (size_t i = 0; i < reduction_count; i++)
         for (int dtype = 0; dtype < EDDY_DTYPE_COUNT; dtype++)
-            if ((taken_by(reduction_names[i]) >> dtype & 1u) && !is_lacking(reduction_names[i]))
+            if (taken_by(reduction_names[i]) >> dtype & 1u)
                 check_layouts(reduction_names[i], (eddy_dtype)dtype);
 }
