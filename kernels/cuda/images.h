@@ -16,6 +16,6 @@ extern const unsigned char eddy_cuda_image_advanced_index[], eddy_cuda_image_arg
     eddy_cuda_image_reduce[], eddy_cuda_image_repeat[], eddy_cuda_image_rope[],
     eddy_cuda_image_row[], eddy_cuda_image_scan[], eddy_cuda_image_scatter[],
     eddy_cuda_image_selection[], eddy_cuda_image_softmax[], eddy_cuda_image_sort[],
-    eddy_cuda_image_unique[], eddy_cuda_image_variance[], eddy_cuda_image_vector_norm[],
+    eddy_cuda_image_unique[], eddy_cuda_image_variance[], eddy_cuda_image_vector_norm[];
 
 #endif
