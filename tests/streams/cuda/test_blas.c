@@ -13,7 +13,8 @@
     typedef CUevent eddy_cu_event;                                                                 \
     typedef CUmodule eddy_cu_module;                                                               \
     typedef CUfunction eddy_cu_function;                                                           \
-    typedef CUdevice_attribute eddy_cu_attribute;
+    typedef CUdevice_attribute eddy_cu_attribute;                                                  \
+    typedef CUpointer_attribute eddy_cu_pointer_attribute;
 #define EDDY_BLAS_TYPES                                                                            \
     typedef cublasStatus_t eddy_blas_status;                                                       \
     typedef cudaDataType_t eddy_blas_type;                                                         \
