@@ -103,14 +103,6 @@ Test(cuda, many_operands_are_joined) {
     expect_no_findings();
 }
 
-Test(cuda, what_has_no_kernel_there_is_refused_at_the_call) {
-    eddy_scope *scope = eddy_scope_begin();
-    eddy_tensor *there = numbers(EDDY_CUDA(0));
-    cr_assert_null(eddy_logsumexp(there, EDDY_ALL_AXES, NULL));
-    expect_error(EDDY_UNSUPPORTED, "it has no kernel for cuda");
-    eddy_scope_end(scope);
-}
-
 Test(cuda, operands_of_two_devices_are_refused) {
     eddy_scope *scope = eddy_scope_begin();
     eddy_tensor *here = numbers(EDDY_CPU), *there = numbers(EDDY_CUDA(0)),
