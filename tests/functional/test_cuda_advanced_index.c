@@ -135,7 +135,7 @@ Test(cuda_advanced_index, the_lowest_position_of_many_is_named) {
                             eddy_index_put(x.there, indices.list_there, values.there, options));
         eddy_scope_end(scope);
     }
-    cr_assert_gt(failed, 50);
+    cr_assert_gt(failed, ROUNDS_OF(50));
     (void)eddy_sync(EDDY_FOREVER);
     eddy_error_take(NULL);
     twin_expect_no_findings();

@@ -129,7 +129,7 @@ Test(cuda_index, the_lowest_position_of_many_is_named) {
         failed += twin_fail_alike(eddy_one_hot(all.here, bound), eddy_one_hot(all.there, bound));
         eddy_scope_end(scope);
     }
-    cr_assert_gt(failed, 200);
+    cr_assert_gt(failed, ROUNDS_OF(200));
     (void)eddy_sync(EDDY_FOREVER);
     eddy_error_take(NULL);
     twin_expect_no_findings();
