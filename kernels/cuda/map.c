@@ -26,6 +26,12 @@ static int32_t place_of(const map *m, int32_t operand) {
     return operand == 0 ? m->walk->operand_count - 1 : operand - 1;
 }
 
+/* An op without any has NULL, which memcpy does not take. */
+static void copy_attributes(const map *m, void *to) {
+    if (m->attribute_bytes > 0)
+        memcpy(to, m->attributes, m->attribute_bytes);
+}
+
 /* ---- dense ---- */
 
 static bool is_one(const map *m, int32_t operand) {
@@ -62,13 +68,13 @@ static void launch_dense(const map *m, int64_t count) {
     if (m->is_fusion) {
         eddy_cuda_fusion_dense parameters = {.count = count};
         find_dense(m, parameters.data, &parameters.broadcast, &parameters.is_aligned);
-        memcpy(parameters.attributes, m->attributes, m->attribute_bytes);
+        copy_attributes(m, parameters.attributes);
         eddy_cuda_launch(m->call, &m->forms->dense, &parameters, sizeof(parameters), blocks);
         return;
     }
     eddy_cuda_dense parameters = {.count = count};
     find_dense(m, parameters.data, &parameters.broadcast, &parameters.is_aligned);
-    memcpy(parameters.attributes, m->attributes, m->attribute_bytes);
+    copy_attributes(m, parameters.attributes);
     eddy_cuda_launch(m->call, &m->forms->dense, &parameters, sizeof(parameters), blocks);
 }
 
@@ -106,13 +112,13 @@ static void launch_part(const map *m, const part *of) {
     if (m->is_fusion) {
         eddy_cuda_fusion_strided parameters = {.count = (uint32_t)count, .rank = rank};
         find_strided(m, of, parameters.dims, parameters.data, parameters.strides);
-        memcpy(parameters.attributes, m->attributes, m->attribute_bytes);
+        copy_attributes(m, parameters.attributes);
         eddy_cuda_launch(m->call, &m->forms->strided, &parameters, sizeof(parameters), blocks);
         return;
     }
     eddy_cuda_strided parameters = {.count = (uint32_t)count, .rank = rank};
     find_strided(m, of, parameters.dims, parameters.data, parameters.strides);
-    memcpy(parameters.attributes, m->attributes, m->attribute_bytes);
+    copy_attributes(m, parameters.attributes);
     eddy_cuda_launch(m->call, &m->forms->strided, &parameters, sizeof(parameters), blocks);
 }
 
