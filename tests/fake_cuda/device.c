@@ -8,7 +8,8 @@
 #include <tests/fake_cuda/stream.h>
 
 fake_device fake_devices[FAKE_DEVICES];
-static _Thread_local eddy_cu_context current;
+/* Aligned for LeakSanitizer (kernels/grid.cpp says why). */
+static _Alignas(64) _Thread_local eddy_cu_context current;
 
 static eddy_cu_context context_of(const fake_device *device) {
     return fake_handle(FAKE_CONTEXT, device->generation, (uint32_t)device->ordinal);
