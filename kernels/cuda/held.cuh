@@ -1,7 +1,5 @@
-/* What the launches of held.h do. `places` is a struct with
+/* What the launches of held.h do. `places` is an eddy_cuda_held_places that has, too,
  *
- *     int64_t count;                      places, in their order
- *     int64_t *begins;                    room for a number of each chunk
  *     bool holds(int64_t number) const;   of a place
  *
  * All threads of a block come to each of these functions. */
@@ -10,6 +8,11 @@
 
 #include <kernels/cuda/device.cuh>
 #include <kernels/cuda/held.h>
+
+struct eddy_cuda_held_places {
+    int64_t count;   /* places, in their order */
+    int64_t *begins; /* room for a number of each chunk */
+};
 
 struct eddy_cuda_held_sums {
     int64_t before, all;

@@ -22,13 +22,11 @@ EDDY_SCALAR int64_t operand_at(const parameters_type &p, int operand, int64_t nu
     return offset_of(p.rank, p.dims, p.strides[operand], number);
 }
 
-struct masked {
+struct masked : eddy_cuda_held_places {
     const parameters_type &p;
-    int64_t count;
-    int64_t *begins;
 
     explicit EDDY_CUDA_MEMBER masked(const parameters_type &of)
-        : p(of), count(of.count), begins(of.begins) {
+        : eddy_cuda_held_places{of.count, of.begins}, p(of) {
     }
     EDDY_CUDA_MEMBER bool holds(int64_t number) const {
         return ((const uint8_t *)p.mask)[operand_at(p, EDDY_CUDA_MASKED_SCATTER_MASK, number)] != 0;

@@ -7,13 +7,11 @@
 
 namespace {
 
-struct selection {
+struct selection : eddy_cuda_held_places {
     const eddy_cuda_selection_call &p;
-    int64_t count;
-    int64_t *begins;
 
     explicit EDDY_CUDA_MEMBER selection(const eddy_cuda_selection_call &of)
-        : p(of), count(of.count), begins(of.begins) {
+        : eddy_cuda_held_places{of.count, of.begins}, p(of) {
     }
     EDDY_CUDA_MEMBER bool holds(int64_t number) const {
         const char *at =

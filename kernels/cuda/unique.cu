@@ -8,15 +8,13 @@
 namespace {
 
 /* The first records of values. */
-template <class records> struct values_of {
+template <class records> struct values_of : eddy_cuda_held_places {
     const eddy_cuda_unique_call &p;
-    int64_t count;
-    int64_t *begins;
     const typename records::record *sorted;
     uint64_t nan_key;
 
     explicit EDDY_CUDA_MEMBER values_of(const eddy_cuda_unique_call &of)
-        : p(of), count(of.count), begins(of.begins),
+        : eddy_cuda_held_places{of.count, of.begins}, p(of),
           sorted((const typename records::record *)of.records),
           nan_key(UINT64_MAX >> (64 - 8 * of.element_bytes)) {
     }
