@@ -181,9 +181,19 @@ void eddy_image_cache_keep(const char *folder, eddy_digest key, const void *imag
 
 /* ---- trimming ---- */
 
-static bool ends_with(const char *name, const char *end) {
-    size_t length = strlen(name), end_length = strlen(end);
-    return length > end_length && strcmp(name + length - end_length, end) == 0;
+#define KEY_DIGITS 32
+
+/* What follows the key and the suffix of an image's name, as name_of writes it; NULL: it is no such name. The folder may hold files of others. */
+static const char *behind_name(const char *name) {
+    if (strspn(name, "0123456789abcdef") != KEY_DIGITS ||
+        strncmp(name + KEY_DIGITS, SUFFIX, strlen(SUFFIX)) != 0)
+        return NULL;
+    return name + KEY_DIGITS + strlen(SUFFIX);
+}
+
+static bool is_part(const char *behind) {
+    size_t length = strlen(behind), end_length = strlen(PART);
+    return length > end_length && strcmp(behind + length - end_length, PART) == 0;
 }
 
 static bool is_older(const struct timespec *a, const struct timespec *b) {
@@ -199,11 +209,12 @@ static int64_t look(DIR *files, char *oldest, size_t size) {
     rewinddir(files);
     for (struct dirent *entry = readdir(files); entry; entry = readdir(files)) {
         struct stat status;
-        if (fstatat(dirfd(files), entry->d_name, &status, AT_SYMLINK_NOFOLLOW) != 0)
+        const char *behind = behind_name(entry->d_name);
+        if (!behind || fstatat(dirfd(files), entry->d_name, &status, AT_SYMLINK_NOFOLLOW) != 0)
             continue;
-        if (ends_with(entry->d_name, PART) && now - status.st_mtim.tv_sec > PART_SECONDS)
+        if (is_part(behind) && now - status.st_mtim.tv_sec > PART_SECONDS)
             (void)unlinkat(dirfd(files), entry->d_name, 0);
-        if (!ends_with(entry->d_name, SUFFIX))
+        if (behind[0])
             continue;
         bytes += status.st_size;
         if (oldest[0] == '\0' || is_older(&status.st_mtim, &least)) {

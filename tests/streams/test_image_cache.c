@@ -209,19 +209,48 @@ Test(image_cache, drops_what_was_used_least_recently, .init = begin, .fini = end
         cr_assert_eq(is_found((eddy_digest){i, 1}), i < 2, "%d", (int)i);
 }
 
+static void make_file(const char *path, bool is_old) {
+    const struct timespec times[2] = {{1000, 0}, {1000, 0}};
+    int file = open(path, O_WRONLY | O_CREAT, 0600);
+    cr_assert_eq(write(file, image, sizeof(image)), (ssize_t)sizeof(image));
+    close(file);
+    cr_assert(!is_old || utimensat(AT_FDCWD, path, times, 0) == 0);
+}
+
 Test(image_cache, drops_what_was_left_half_written, .init = begin, .fini = end) {
-    char fresh[200], old[200];
-    struct timespec times[2] = {{1000, 0}, {1000, 0}};
+    char fresh[500], old[500], path[400];
     keep(key);
-    snprintf(fresh, sizeof(fresh), "%s/1.part", folder);
-    snprintf(old, sizeof(old), "%s/2.part", folder);
-    close(open(fresh, O_WRONLY | O_CREAT, 0600));
-    close(open(old, O_WRONLY | O_CREAT, 0600));
-    cr_assert_eq(utimensat(AT_FDCWD, old, times, 0), 0);
+    cr_assert_eq(find_file(path), 1);
+    snprintf(fresh, sizeof(fresh), "%s.71.1.part", path);
+    snprintf(old, sizeof(old), "%s.71.2.part", path);
+    make_file(fresh, false);
+    make_file(old, true);
     eddy_image_cache_trim(folder, EDDY_IMAGE_CACHE_BYTES);
     cr_assert_eq(access(fresh, F_OK), 0);
     cr_assert_neq(access(old, F_OK), 0);
     cr_assert(is_found(key));
+}
+
+/* The folder is named by the user, who may have other things there. */
+Test(image_cache, leaves_files_of_others_alone, .init = begin, .fini = end) {
+    static const char *const names[] = {"holiday.image",
+                                        "photographs_of_thirty-two_letter.image",
+                                        "film.part",
+                                        "0123456789abcdef0123456789abcdef.images",
+                                        "0123456789abcdef0123456789abcde.image",
+                                        "0123456789abcdef0123456789abcdef.film.part"};
+    char path[500];
+    keep(key);
+    for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++) {
+        snprintf(path, sizeof(path), "%s/%s", folder, names[i]);
+        make_file(path, true);
+    }
+    eddy_image_cache_trim(folder, 0);
+    cr_assert_not(is_found(key));
+    for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++) {
+        snprintf(path, sizeof(path), "%s/%s", folder, names[i]);
+        cr_assert_eq(access(path, F_OK), 0, "%s", names[i]);
+    }
 }
 
 /* ---- several processes ---- */
