@@ -559,6 +559,7 @@ static eddy_vm_device *device_create(eddy_vm *vm, eddy_backend *backend, int64_t
     }
     made->pool = eddy_device_pool_create(backend, made->unders, limit_bytes);
     backend->pool = made->pool;
+    backend->is_on_callers_thread = vm->is_one_thread;
     made->launcher = made->pool ? eddy_launcher_create(!vm->is_one_thread) : NULL;
     if (made->launcher && !prepare_copies(made)) {
         device_free(made);

@@ -43,6 +43,7 @@ typedef struct cuda_backend {
     shared_memory *shared;          /* const after init */
     eddy_cu_address marks;          /* const after init; the device's */
     eddy_cuda_gemms *gemms;         /* launching thread */
+    eddy_cu_context before;         /* launching thread, within an entry: if that is a caller's */
     eddy_cu_event last;             /* who loses the device; else the thread that makes it */
     eddy_cuda_fences fences;
     _Atomic uint32_t
@@ -101,10 +102,13 @@ static void lose(cuda_backend *made) {
         return;
     while (eddy_load_seq_cst(&made->is_launching))
         eddy_atomic_pause();
-    (void)eddy_cuda_device_enter(made->device);
+    eddy_cu_context before;
+    eddy_cu_result result = eddy_cuda_device_visit(made->device, &before);
     uint32_t count = eddy_load_acquire(&made->queue_count);
     for (uint32_t q = 0; q < count; q++)
         (void)settle(made, made->shared->queues[q].stream);
+    if (result == 0)
+        eddy_cuda_device_leave(before);
     eddy_store_release(&made->base.is_lost, true);
     eddy_doorbell_ring(&made->base.progress);
 }
@@ -119,6 +123,11 @@ static eddy_status check(eddy_backend *backend, eddy_cu_result result) {
 
 /* ---- launching ---- */
 
+static eddy_status end_launch(cuda_backend *made, eddy_cu_result result) {
+    eddy_store_seq_cst(&made->is_launching, false);
+    return check(&made->base, result);
+}
+
 bool eddy_cuda_backend_begin(eddy_backend *backend) {
     cuda_backend *made = backend_of(backend);
     eddy_store_seq_cst(&made->is_launching, true);
@@ -126,13 +135,16 @@ bool eddy_cuda_backend_begin(eddy_backend *backend) {
         eddy_store_seq_cst(&made->is_launching, false);
         return false;
     }
-    eddy_cu_result result = eddy_cuda_device_enter(made->device);
-    return EDDY_LIKELY(result == 0) || eddy_cuda_backend_end(backend, result) == EDDY_OK;
+    eddy_cu_result result = EDDY_UNLIKELY(backend->is_on_callers_thread)
+                                ? eddy_cuda_device_visit(made->device, &made->before)
+                                : eddy_cuda_device_enter(made->device);
+    return EDDY_LIKELY(result == 0) || end_launch(made, result) == EDDY_OK;
 }
 
 eddy_status eddy_cuda_backend_end(eddy_backend *backend, eddy_cu_result result) {
-    eddy_store_seq_cst(&backend_of(backend)->is_launching, false);
-    return check(backend, result);
+    if (EDDY_UNLIKELY(backend->is_on_callers_thread))
+        eddy_cuda_device_leave(backend_of(backend)->before);
+    return end_launch(backend_of(backend), result);
 }
 
 /* The event stands at the end of what is launched on the other queue so far, at `ticket` or behind it: waits for tickets that the other queue has just marked, which is
@@ -343,13 +355,17 @@ static void sleep_idle(cuda_backend *made, uint32_t seen) {
 
 /* Whether the streams go on; else the device is lost. */
 static void ask(cuda_backend *made) {
-    eddy_cu_result result = eddy_cuda_device_enter(made->device);
+    eddy_cu_context before;
+    eddy_cu_result result = eddy_cuda_device_visit(made->device, &before);
+    bool is_there = result == 0;
     uint32_t count = eddy_load_acquire(&made->queue_count);
     for (uint32_t q = 0; q < count && result == 0; q++) {
         result = eddy_cuda.stream_query(made->shared->queues[q].stream);
         if (result == EDDY_CU_NOT_READY)
             result = 0;
     }
+    if (is_there)
+        eddy_cuda_device_leave(before);
     (void)check(&made->base, result);
 }
 
@@ -384,30 +400,38 @@ static void await(eddy_backend *backend, uint32_t seen) {
 
 /* ---- memory ---- */
 
+/* Every driver aligns blocks so, though none promises it. */
+static eddy_cu_result take(eddy_cu_address *address, size_t bytes) {
+    eddy_cu_result result = eddy_cuda.memory_acquire(address, bytes);
+    if (result != 0 || *address % ALIGNMENT == 0)
+        return result;
+    (void)eddy_cuda.memory_release(*address);
+    return EDDY_CU_OUT_OF_MEMORY;
+}
+
 static void *acquire(eddy_backend *backend, int64_t bytes) {
-    eddy_cu_address address;
+    eddy_cu_address address = 0;
     if (eddy_load_acquire(&backend->is_lost))
         return NULL;
-    eddy_cu_result result = eddy_cuda_device_enter(backend_of(backend)->device);
-    if (result == 0)
-        result = eddy_cuda.memory_acquire(&address, (size_t)bytes);
-    if (result == EDDY_CU_OUT_OF_MEMORY)
-        return NULL;
-    if (check(backend, result) != EDDY_OK)
-        return NULL;
-    /* Every driver aligns blocks so, though none promises it. */
-    if (address % ALIGNMENT != 0) {
-        (void)eddy_cuda.memory_release(address);
-        return NULL;
+    eddy_cu_context before;
+    eddy_cu_result result = eddy_cuda_device_visit(backend_of(backend)->device, &before);
+    if (result == 0) {
+        result = take(&address, (size_t)bytes);
+        eddy_cuda_device_leave(before);
     }
+    if (result == EDDY_CU_OUT_OF_MEMORY || check(backend, result) != EDDY_OK)
+        return NULL;
     return (void *)(uintptr_t)address;
 }
 
 static void release(eddy_backend *backend, void *data, int64_t bytes) {
     (void)bytes;
+    eddy_cu_context before;
     /* A lost device says so again, and has nothing to give back. */
-    if (eddy_cuda_device_enter(backend_of(backend)->device) == 0)
-        (void)eddy_cuda.memory_release(address_of(data));
+    if (eddy_cuda_device_visit(backend_of(backend)->device, &before) != 0)
+        return;
+    (void)eddy_cuda.memory_release(address_of(data));
+    eddy_cuda_device_leave(before);
 }
 
 /* The driver aligns it to pages. */
@@ -415,10 +439,13 @@ static void *pinned_acquire(eddy_backend *backend, int64_t bytes) {
     void *memory = NULL;
     if (eddy_load_acquire(&backend->is_lost))
         return NULL;
-    eddy_cu_result result = eddy_cuda_device_enter(backend_of(backend)->device);
-    if (result == 0)
+    eddy_cu_context before;
+    eddy_cu_result result = eddy_cuda_device_visit(backend_of(backend)->device, &before);
+    if (result == 0) {
         result = eddy_cuda.host_acquire(&memory, (size_t)bytes,
                                         EDDY_CU_HOST_PORTABLE | EDDY_CU_HOST_MAPPED);
+        eddy_cuda_device_leave(before);
+    }
     if (result == EDDY_CU_OUT_OF_MEMORY)
         return NULL;
     return check(backend, result) == EDDY_OK ? memory : NULL;
@@ -426,8 +453,11 @@ static void *pinned_acquire(eddy_backend *backend, int64_t bytes) {
 
 static void pinned_release(eddy_backend *backend, void *data, int64_t bytes) {
     (void)bytes;
-    if (eddy_cuda_device_enter(backend_of(backend)->device) == 0)
-        (void)eddy_cuda.host_release(data);
+    eddy_cu_context before;
+    if (eddy_cuda_device_visit(backend_of(backend)->device, &before) != 0)
+        return;
+    (void)eddy_cuda.host_release(data);
+    eddy_cuda_device_leave(before);
 }
 
 /* ---- life ---- */
@@ -441,19 +471,28 @@ static int driver_priority(int32_t priority) {
     return wanted > least ? least : wanted < greatest ? greatest : wanted;
 }
 
+static eddy_cu_result open_queue(cuda_queue *queue, int32_t priority) {
+    eddy_cu_result result = eddy_cuda.event_create(&queue->reached, EDDY_CU_EVENT_DISABLE_TIMING);
+    if (result != 0)
+        return result;
+    result = eddy_cuda.stream_create(&queue->stream, EDDY_CU_STREAM_NON_BLOCKING,
+                                     driver_priority(priority));
+    if (result != 0)
+        (void)eddy_cuda.event_destroy(queue->reached);
+    return result;
+}
+
 static eddy_backend_queue *queue_create(eddy_backend *backend, int32_t priority) {
     cuda_backend *made = backend_of(backend);
     uint32_t count = eddy_load_relaxed(&made->queue_count);
-    if (count == EDDY_BACKEND_QUEUES || eddy_cuda_device_enter(made->device) != 0)
+    eddy_cu_context before;
+    if (count == EDDY_BACKEND_QUEUES || eddy_cuda_device_visit(made->device, &before) != 0)
         return NULL;
     cuda_queue *queue = &made->shared->queues[count];
-    if (eddy_cuda.event_create(&queue->reached, EDDY_CU_EVENT_DISABLE_TIMING) != 0)
+    eddy_cu_result result = open_queue(queue, priority);
+    eddy_cuda_device_leave(before);
+    if (result != 0)
         return NULL;
-    if (eddy_cuda.stream_create(&queue->stream, EDDY_CU_STREAM_NON_BLOCKING,
-                                driver_priority(priority)) != 0) {
-        (void)eddy_cuda.event_destroy(queue->reached);
-        return NULL;
-    }
     queue->base.backend = backend;
     queue->base.number = count;
     eddy_store_release(&made->queue_count, count + 1);
@@ -463,7 +502,8 @@ static eddy_backend_queue *queue_create(eddy_backend *backend, int32_t priority)
 /* Also of one that is half made. */
 static void destroy(eddy_backend *backend) {
     cuda_backend *made = backend_of(backend);
-    (void)eddy_cuda_device_enter(made->device);
+    eddy_cu_context before;
+    eddy_cu_result result = eddy_cuda_device_visit(made->device, &before);
     eddy_cuda_gemms_destroy(made->gemms);
     uint32_t count = eddy_load_acquire(&made->queue_count);
     for (uint32_t q = 0; q < count; q++) {
@@ -477,6 +517,8 @@ static void destroy(eddy_backend *backend) {
         (void)eddy_cuda.memory_release(made->marks);
     if (made->shared)
         (void)eddy_cuda.host_release(made->shared);
+    if (result == 0)
+        eddy_cuda_device_leave(before);
     eddy_memory_release(made, sizeof(*made), EDDY_MEMORY_RUNTIME);
 }
 
@@ -526,12 +568,10 @@ static eddy_cu_result clear_marks(cuda_backend *made) {
     return result != 0 ? result : ended;
 }
 
-static eddy_cu_result prepare(cuda_backend *made) {
+static eddy_cu_result make_parts(cuda_backend *made) {
     void *shared;
-    eddy_cu_result result = eddy_cuda_device_enter(made->device);
-    if (result == 0)
-        result = eddy_cuda.host_acquire(&shared, sizeof(shared_memory),
-                                        EDDY_CU_HOST_PORTABLE | EDDY_CU_HOST_MAPPED);
+    eddy_cu_result result = eddy_cuda.host_acquire(&shared, sizeof(shared_memory),
+                                                   EDDY_CU_HOST_PORTABLE | EDDY_CU_HOST_MAPPED);
     if (result != 0)
         return result;
     memset(shared, 0, sizeof(shared_memory));
@@ -540,6 +580,16 @@ static eddy_cu_result prepare(cuda_backend *made) {
     result = eddy_cuda.event_create(&made->last,
                                     EDDY_CU_EVENT_BLOCKING_SYNC | EDDY_CU_EVENT_DISABLE_TIMING);
     return result == 0 ? clear_marks(made) : result;
+}
+
+static eddy_cu_result prepare(cuda_backend *made) {
+    eddy_cu_context before;
+    eddy_cu_result result = eddy_cuda_device_visit(made->device, &before);
+    if (result != 0)
+        return result;
+    result = make_parts(made);
+    eddy_cuda_device_leave(before);
+    return result;
 }
 
 eddy_status eddy_cuda_backend_create(const eddy_cuda_device *device, eddy_backend **backend,

@@ -74,3 +74,12 @@ eddy_cu_result eddy_cuda_device_enter(const eddy_cuda_device *device) {
     /* The program and other libraries may set the thread's context too: nothing is remembered. */
     return eddy_cuda.context_set(device->context);
 }
+
+eddy_cu_result eddy_cuda_device_visit(const eddy_cuda_device *device, eddy_cu_context *before) {
+    eddy_cu_result result = eddy_cuda.context_get(before);
+    return result == 0 ? eddy_cuda_device_enter(device) : result;
+}
+
+void eddy_cuda_device_leave(eddy_cu_context before) {
+    (void)eddy_cuda.context_set(before);
+}

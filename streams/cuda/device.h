@@ -28,5 +28,8 @@ EDDY_MUST_USE eddy_status eddy_cuda_device_start(int32_t index, const eddy_cuda_
 const eddy_cuda_device *eddy_cuda_device_started(int32_t index);
 /* The calling thread's calls of the driver are for the device. */
 eddy_cu_result eddy_cuda_device_enter(const eddy_cuda_device *device);
+/* The same on a thread that may be the program's, or another library's: until it leaves, which is needed after success alone. */
+eddy_cu_result eddy_cuda_device_visit(const eddy_cuda_device *device, eddy_cu_context *before);
+void eddy_cuda_device_leave(eddy_cu_context before);
 
 #endif

@@ -2,16 +2,6 @@
 #include <streams/cuda/fence.h>
 #include <streams/cuda/foreign.h>
 
-/* Makes the device's context the thread's. */
-static eddy_cu_result enter(eddy_backend *backend, eddy_cu_context *before) {
-    eddy_cu_result result = eddy_cuda.context_get(before);
-    return result == 0 ? eddy_cuda_device_enter(eddy_cuda_backend_device(backend)) : result;
-}
-
-static void leave(eddy_cu_context before) {
-    (void)eddy_cuda.context_set(before);
-}
-
 /* Errors that stay are the device's, and found by who launches there; others are the stream's: no handle, one of another device, one that captures. */
 static eddy_status status_of(eddy_cu_result result) {
     if (result == 0)
@@ -30,7 +20,7 @@ eddy_status eddy_cuda_foreign_record(eddy_backend *backend, uintptr_t stream,
     eddy_cuda_fences *fences = eddy_cuda_backend_fences(backend);
     eddy_cu_context before;
     eddy_backend_fence *made;
-    eddy_cu_result result = enter(backend, &before);
+    eddy_cu_result result = eddy_cuda_device_visit(eddy_cuda_backend_device(backend), &before);
     if (result != 0)
         return status_of(result);
     result = eddy_cuda_fence_acquire(fences, &made);
@@ -41,18 +31,18 @@ eddy_status eddy_cuda_foreign_record(eddy_backend *backend, uintptr_t stream,
         else
             eddy_cuda_fence_recycle(fences, made);
     }
-    leave(before);
+    eddy_cuda_device_leave(before);
     return status_of(result);
 }
 
 eddy_status eddy_cuda_foreign_wait(eddy_backend *backend, uintptr_t stream,
                                    const eddy_backend_fence *fence) {
     eddy_cu_context before;
-    eddy_cu_result result = enter(backend, &before);
+    eddy_cu_result result = eddy_cuda_device_visit(eddy_cuda_backend_device(backend), &before);
     if (result != 0)
         return status_of(result);
     result = eddy_cuda.stream_wait_event((eddy_cu_stream)stream, fence->event, 0);
-    leave(before);
+    eddy_cuda_device_leave(before);
     return status_of(result);
 }
 
@@ -70,9 +60,10 @@ bool eddy_cuda_foreign_memory(eddy_backend *backend, const void *data, int64_t b
     const eddy_cuda_device *device = eddy_cuda_backend_device(backend);
     uintptr_t first = (uintptr_t)data, last;
     eddy_cu_context before;
-    if (__builtin_add_overflow(first, (uintptr_t)bytes - 1, &last) || enter(backend, &before) != 0)
+    if (__builtin_add_overflow(first, (uintptr_t)bytes - 1, &last) ||
+        eddy_cuda_device_visit(device, &before) != 0)
         return false;
     bool is_there = is_devices(device, first) && is_devices(device, last);
-    leave(before);
+    eddy_cuda_device_leave(before);
     return is_there;
 }

@@ -27,9 +27,7 @@ static eddy_cu_result find(loaded *made, int32_t device, eddy_cu_module module) 
 
 static eddy_cu_result load(loaded *made, int32_t device, const void *image) {
     eddy_cu_module module;
-    eddy_cu_result result = eddy_cuda_device_enter(eddy_cuda_device_started(device));
-    if (result == 0)
-        result = eddy_cuda.module_load(&module, image);
+    eddy_cu_result result = eddy_cuda.module_load(&module, image);
     if (result != 0)
         return result;
     result = find(made, device, module);
@@ -48,7 +46,12 @@ eddy_status eddy_cuda_fusion_load(int32_t device, const eddy_fusion *fusion, con
                            .forms = EDDY_CUDA_FORMS("eddy_fusion", made->image, made->functions),
                            .input_count = fusion->input_count,
                            .attribute_bytes = fusion->word_count * (uint32_t)sizeof(uint64_t)};
-    eddy_cu_result result = load(made, device, image);
+    eddy_cu_context before;
+    eddy_cu_result result = eddy_cuda_device_visit(eddy_cuda_device_started(device), &before);
+    if (result == 0) {
+        result = load(made, device, image);
+        eddy_cuda_device_leave(before);
+    }
     if (result != 0) {
         eddy_memory_release(made, sizeof(*made), EDDY_MEMORY_CACHE);
         return eddy_cuda_explain(result, why, size);
@@ -59,8 +62,11 @@ eddy_status eddy_cuda_fusion_load(int32_t device, const eddy_fusion *fusion, con
 
 void eddy_cuda_fusion_unload(int32_t device, const eddy_kernel *kernel) {
     loaded *made = (loaded *)(uintptr_t)kernel;
+    eddy_cu_context before;
     /* What it refuses is a device that is lost, whose modules are gone. */
-    if (eddy_cuda_device_enter(eddy_cuda_device_started(device)) == 0)
+    if (eddy_cuda_device_visit(eddy_cuda_device_started(device), &before) == 0) {
         (void)eddy_cuda.module_unload(eddy_load_relaxed(&made->image.modules[device]));
+        eddy_cuda_device_leave(before);
+    }
     eddy_memory_release(made, sizeof(*made), EDDY_MEMORY_CACHE);
 }

@@ -354,3 +354,62 @@ Test(cuda_copies, a_device_is_lost_by_what_it_runs) {
 Test(cuda_copies, a_device_is_lost_by_what_it_runs_on_the_way_back) {
     lose("FAKE_CUDA_FAIL_RUN", "40");
 }
+
+/* ---- the thread's context ---- */
+
+/* As the program has made it, which has a stream and memory on another device: the driver's entries act on what is current. */
+static eddy_cu_context take_the_second(void) {
+    const eddy_cuda_device *device;
+    char why[160];
+    cr_assert_eq(eddy_cuda_driver_open(why, sizeof(why)), EDDY_OK);
+    eddy_cuda_devices_find();
+    cr_assert_eq(eddy_cuda_device_start(1, &device, why, sizeof(why)), EDDY_OK);
+    cr_assert_eq(eddy_cuda_device_enter(device), 0);
+    return device->context;
+}
+
+static void expect_context(eddy_cu_context mine, const char *after) {
+    eddy_cu_context now = NULL;
+    cr_assert_eq(eddy_cuda.context_get(&now), 0);
+    cr_assert_eq(now, mine, "%s", after);
+}
+
+static void use_the_first(eddy_cu_context mine) {
+    eddy_scope *scope = eddy_scope_begin();
+    eddy_tensor *t = filled(100000, 1, 0);
+    expect_context(mine, "the first op");
+    cr_assert_eq(eddy_wait(eddy_add(t, t), EDDY_FOREVER), EDDY_OK);
+    expect_context(mine, "a wait");
+    float *mapped = eddy_map(t, EDDY_WRITE, EDDY_FOREVER);
+    cr_assert_not_null(mapped);
+    expect_context(mine, "a map");
+    cr_assert_eq(eddy_unmap(t), EDDY_OK);
+    eddy_stream *stream = eddy_stream_create(EDDY_CUDA(0), NULL);
+    cr_assert_not_null(stream);
+    expect_context(mine, "a stream");
+    eddy_stream_release(&stream);
+    eddy_scope_end(scope);
+    cr_assert_eq(eddy_sync(EDDY_FOREVER), EDDY_OK);
+    eddy_device_memory_trim(EDDY_CUDA(0));
+    expect_context(mine, "a trim");
+}
+
+static void keep_context(const eddy_runtime_options *options) {
+    eddy_runtime *runtime = eddy_runtime_create(options);
+    cr_assert_not_null(runtime);
+    cr_assert_eq(eddy_runtime_use(runtime), EDDY_OK);
+    eddy_cu_context mine = take_the_second();
+    use_the_first(mine);
+    cr_assert_eq(eddy_runtime_use(NULL), EDDY_OK);
+    eddy_runtime_release(&runtime);
+    expect_context(mine, "the end of the runtime");
+    cr_assert_eq(fake_cuda_findings_so_far(), 0);
+}
+
+Test(cuda_copies, a_thread_of_the_program_keeps_its_context) {
+    keep_context(NULL);
+}
+
+Test(cuda_copies, a_thread_that_launches_keeps_its_context) {
+    keep_context(EDDY_OPTIONS(runtime, .threads = 1));
+}
