@@ -311,8 +311,7 @@ static void node_launch(eddy_work *work, eddy_status failure) {
 /* ---- completion: reaper ---- */
 
 /* Takes what is complete from the head of a queue's list; all that is launched, if the device is lost. */
-static eddy_node *take_complete(eddy_vm_device *device, eddy_device_queue *queue) {
-    bool is_lost = eddy_load_acquire(&device->backend->is_lost);
+static eddy_node *take_complete(eddy_vm_device *device, eddy_device_queue *queue, bool is_lost) {
     uint64_t completed = eddy_load_acquire(&queue->under->completed);
     eddy_node *first = NULL, **last = &first;
     eddy_lock_acquire(&queue->lock);
@@ -332,12 +331,13 @@ static eddy_node *take_complete(eddy_vm_device *device, eddy_device_queue *queue
 
 static bool reap(eddy_vm_device *device) {
     bool has_any = false;
-    /* Before the memory of its copies goes. */
-    if (EDDY_UNLIKELY(eddy_load_acquire(&device->backend->is_lost)))
+    /* Looked at once: where nodes are taken as lost, the memory of their copies may go, so that the stager has stopped before. */
+    bool is_lost = eddy_load_acquire(&device->backend->is_lost);
+    if (EDDY_UNLIKELY(is_lost))
         eddy_staging_stop(device->staging);
     uint32_t count = eddy_load_acquire(&device->queue_count);
     for (uint32_t q = 0; q < count; q++) {
-        eddy_node *node = take_complete(device, &device->queues[q]);
+        eddy_node *node = take_complete(device, &device->queues[q], is_lost);
         has_any |= node != NULL;
         while (node) {
             eddy_node *next = node->queue_next;
