@@ -78,11 +78,12 @@ static provided provide(eddy_vm_device *device, eddy_node *node, void **data, in
         bool is_late = node->phase == EDDY_STAGING_COUNTS &&
                        (mention & EDDY_MENTION_ACCESS) == EDDY_MENTION_MUT2;
         bool is_made = !is_input && !is_late && !(mention & EDDY_MENTION_GIVEN_UP);
-        if (is_made && !storage->shared.data)
-            storage->shared.data = acquire(device, node, storage, storage->shared.bytes);
         /* A buffer of the user's without elements may have no address. */
+        bool is_own = !storage->shared.borrow;
+        if (is_made && is_own && !storage->shared.data)
+            storage->shared.data = acquire(device, node, storage, storage->shared.bytes);
         bool is_needed = is_made || (is_input && !instruction->view.descriptor->is_program);
-        if (!storage->shared.data && is_needed && !storage->shared.borrow) {
+        if (!storage->shared.data && is_needed && is_own) {
             unprovide(device, node, i);
             return is_input ? PROVIDED_NOTHING : PROVIDED_NOT;
         }
