@@ -29,11 +29,10 @@ static void *acquire(eddy_vm_device *device, const eddy_node *node, const eddy_s
 }
 
 /* `ticket`: the last one that may use it. */
-static void release(eddy_vm_device *device, const eddy_node *node, eddy_storage *storage,
+static void release(eddy_vm_device *device, const eddy_device_queue *queue, eddy_storage *storage,
                     uint64_t ticket) {
     if (storage->shared.device == device->number) {
-        eddy_device_pool_give(device->pool, storage->shared.data, node->queue->under->number,
-                              ticket);
+        eddy_device_pool_give(device->pool, storage->shared.data, queue->under->number, ticket);
     } else if (storage->shared.device != 0) { /* edges to it are satisfied by ends */
         eddy_device_pool_give(device->vm->devices[storage->shared.device]->pool,
                               storage->shared.data, 0, 0);
@@ -62,7 +61,7 @@ static void unprovide(eddy_vm_device *device, const eddy_node *node, uint32_t en
         eddy_mention mention = node->instruction.mentions[i];
         eddy_storage *storage = eddy_vm_storage(device->vm, eddy_mention_number(mention));
         if ((mention & EDDY_MENTION_NEW) && storage->shared.data)
-            release(device, node, storage, marked);
+            release(device, node->queue, storage, marked);
     }
 }
 
@@ -94,7 +93,8 @@ static provided provide(eddy_vm_device *device, eddy_node *node, void **data, in
 }
 
 /* Launches in the same queue may have the memory at once: also this one, of operands that it does not touch. */
-static void give_up(eddy_vm_device *device, const eddy_node *node, bool untouched_only) {
+static void give_up(eddy_vm_device *device, const eddy_device_queue *queue, const eddy_node *node,
+                    bool untouched_only) {
     const eddy_instruction *instruction = &node->instruction;
     if (!instruction->view.descriptor || !instruction->view.descriptor->gone)
         return;
@@ -106,7 +106,7 @@ static void give_up(eddy_vm_device *device, const eddy_node *node, bool untouche
             continue;
         if (!untouched_only ||
             (!eddy_mention_is_input(mention) && !eddy_instruction_is_named_again(instruction, i)))
-            release(device, node, storage, node->ticket);
+            release(device, queue, storage, node->ticket);
     }
 }
 
@@ -244,7 +244,7 @@ static bool launch_call(eddy_vm_device *device, eddy_node *node, eddy_device_lau
     int64_t few_bytes[EDDY_NODE_USES];
     void **data = instruction->spill ? instruction->spill->data : few_data;
     int64_t *bytes = instruction->spill ? instruction->spill->data_bytes : few_bytes;
-    give_up(device, node, true);
+    give_up(device, node->queue, node, true);
     bool has_staging = node->phase == EDDY_STAGING_NONE     ? true
                        : node->phase == EDDY_STAGING_ROUNDS ? provide_state(device, node)
                                                             : provide_counted(device, node);
@@ -347,7 +347,7 @@ bool eddy_launch_begin(eddy_vm_device *device, eddy_node *node) {
     }
     /* Another launch of the call needs it still. Where there is none, the storage keeps it until it is freed or written, and that of a program until its end. */
     if (!(may_go_on(node) && launch->has_launched))
-        give_up(device, node, false);
+        give_up(device, node->queue, node, false);
     return true;
 }
 
@@ -359,7 +359,7 @@ void eddy_launch_fail(eddy_vm_device *device, eddy_node *node, eddy_status failu
     note_sizes(device->vm, &node->instruction);
     wait_on_device(device, node, launch);
     say_skipped(device, node);
-    give_up(device, node, false);
+    give_up(device, node->queue, node, false);
 }
 
 /* ---- the engine's side ---- */
@@ -478,6 +478,9 @@ bool eddy_launch_end(eddy_vm_device *device, eddy_node *node) {
         return false;
     }
     end_call(device, instruction, launch, error);
+    /* Its later rounds might have used it. */
+    if (node->phase == EDDY_STAGING_ROUNDS)
+        give_up(device, queue, node, false);
     eddy_vm_execute_give_up(device->vm, instruction);
     /* Of a call of several launches; everything of it is over. */
     eddy_device_pool_give(device->pool, node->workspace, queue->under->number, 0);
