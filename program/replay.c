@@ -7,6 +7,7 @@
 #include <program/fused.h>
 #include <program/health.h>
 #include <program/path.h>
+#include <program/shown.h>
 #include <program/steps.h>
 #include <string.h>
 #include <vm/price.h>
@@ -147,19 +148,13 @@ static void fail(replay *r, uint32_t i) {
 }
 
 static void check_finite(replay *r, uint32_t i) {
-    eddy_vm_instruction shown;
-    eddy_executable_instruction(r->executable, r->code, i, &shown);
-    if (!shown.descriptor->check_finite || has_failed(r))
+    if (has_failed(r))
         return;
-    const eddy_executable *executable = r->executable;
-    uint32_t first = executable->places_at[i], count = executable->places_at[i + 1] - first;
-    eddy_frame_find(&r->frame, executable->places + first, count);
-    eddy_vm_run run = {.instruction = &shown,
-                       .data = r->frame.data,
-                       .bytes = executable->place_bytes + first,
-                       .team = r->frame.team,
-                       .error = &r->frame.error};
-    int64_t operand = shown.descriptor->check_finite(&run);
+    eddy_shown shown;
+    eddy_shown_make(&shown, r->executable, r->code, i, &r->frame, NULL);
+    if (!shown.instruction.descriptor->check_finite)
+        return;
+    int64_t operand = shown.instruction.descriptor->check_finite(&shown.run);
     if (operand < 0)
         return;
     eddy_store_relaxed(&r->frame.error.position, operand);

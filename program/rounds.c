@@ -3,6 +3,7 @@
 #include <program/control.h>
 #include <program/draw_ops.h>
 #include <program/health.h>
+#include <program/shown.h>
 #include <program/steps.h>
 #include <streams/backend.h>
 
@@ -148,7 +149,10 @@ static void look(walk *r) {
     if (r->state->has_begun)
         return;
     r->state->has_begun = true;
-    memcpy(r->bytes, r->run->bytes, (size_t)r->run->instruction->operand_count * sizeof(*r->bytes));
+    /* What a ring gives up comes behind the bases. */
+    uint32_t count =
+        r->health.partition ? r->health.partition->base_count : r->executable->base_count - 1;
+    memcpy(r->bytes, r->run->bytes, count * sizeof(*r->bytes));
     eddy_health_look(&r->health);
 }
 
@@ -164,14 +168,20 @@ static bool has_source(const eddy_backend_launch *launch, uint64_t ticket) {
     return false;
 }
 
-/* The launch's sources. False where there are too many of them: the round ends before the call. */
+/* The launch's sources. False: the round ends before the call, since there are too many of them, or since it is a registered op, which looks at none (vm/DEVICES.md 7). */
 static bool find_sources(const walk *r, const eddy_code_instruction *instruction,
                          eddy_backend_launch *launch) {
     for (uint32_t k = 0; k < instruction->operand_count; k++) {
         const eddy_code_operand *operand =
             eddy_code_operand_at(r->code, instruction->operands_at + k);
-        if (!eddy_health_is_input(&r->health, operand) || !has_writer(r, operand->value) ||
-            has_source(launch, r->writer[operand->value]))
+        if (!eddy_health_is_input(&r->health, operand))
+            continue;
+        launch->writes_in_place |= (operand->access & EDDY_CODE_WRITES) != 0;
+        if (!has_writer(r, operand->value))
+            continue;
+        if (instruction->op->is_registered)
+            return false;
+        if (has_source(launch, r->writer[operand->value]))
             continue;
         if (launch->source_count == EDDY_BACKEND_SOURCES)
             return false;
@@ -201,13 +211,37 @@ static void note_writes(const walk *r, const eddy_code_instruction *instruction,
     }
 }
 
+/* The attributes that the call runs with, as far as numbers given are among them; NULL: those of the program. */
+static void *patched(walk *r) {
+    const eddy_step *step = &r->executable->steps[r->step];
+    if (!eddy_step_is_patched(step))
+        return NULL;
+    eddy_step_patch(step, &r->frame);
+    return r->frame.copy;
+}
+
+/* Between looks at the operands that it reads and at those that it writes. */
+static void launch_checked(walk *r, const eddy_step *step) {
+    eddy_shown shown;
+    eddy_shown_make(&shown, r->executable, r->code, instruction_of(r), &r->frame, patched(r));
+    const eddy_vm_descriptor *descriptor = shown.instruction.descriptor;
+    if (descriptor->look_finite)
+        descriptor->look_finite(&shown.run);
+    step->run(step, &r->frame);
+    if (descriptor->check_finite)
+        (void)descriptor->check_finite(&shown.run);
+}
+
 /* A kernel that has no elements may launch nothing: who reads what it writes looks at its word all the same. */
 static void launch_step(walk *r, const eddy_step *step, eddy_backend_launch *launch) {
     EDDY_ASSERT(launch->ticket < r->run->launch->ticket);
     *eddy_backend_error(launch->queue->backend, launch->ticket) =
         (eddy_kernel_error){.position = INT64_MAX};
     r->frame.launch = launch;
-    step->run(step, &r->frame);
+    if (EDDY_UNLIKELY(eddy_vm_run_checks_finite(r->run)))
+        launch_checked(r, step);
+    else
+        step->run(step, &r->frame);
     if (launch->source_count > 0 && !launch->has_looked)
         (void)launch->queue->backend->class->look(launch);
 }
@@ -292,15 +326,6 @@ void eddy_rounds_launch(const eddy_executable *executable, const eddy_code *code
 }
 
 /* ---- looking ---- */
-
-/* The attributes that the call ran with, as far as numbers given are among them; NULL: those of the program. */
-static void *patched(walk *r) {
-    const eddy_step *step = &r->executable->steps[r->step];
-    if (!eddy_step_is_patched(step))
-        return NULL;
-    eddy_step_patch(step, &r->frame);
-    return r->frame.copy;
-}
 
 static void look_at_call(walk *r, uint32_t number) {
     uint32_t i = instruction_of(r);

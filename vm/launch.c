@@ -180,11 +180,14 @@ static void say_skipped(eddy_vm_device *device, const eddy_node *node) {
 static void launch_own(const eddy_vm_run *run, bool counts) {
     eddy_backend_launch *launch = run->launch;
     const eddy_vm_descriptor *descriptor = run->instruction->descriptor;
+    bool checks = EDDY_UNLIKELY(run->vm->checks_finite) && !counts;
+    if (checks && descriptor->look_finite)
+        descriptor->look_finite(run);
     if (counts)
         descriptor->count(run, NULL, NULL);
     else
         descriptor->run(run);
-    if (EDDY_UNLIKELY(run->vm->checks_finite) && descriptor->check_finite && !counts)
+    if (checks && descriptor->check_finite)
         (void)descriptor->check_finite(run);
     if (launch->source_count > 0 && !launch->has_looked)
         (void)launch->queue->backend->class->look(launch);

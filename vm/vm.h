@@ -143,6 +143,8 @@ typedef struct eddy_vm_descriptor {
     /* EDDY_CHECK_FINITE: index of the first written operand with a NaN or infinity, or -1. NULL: not checked. With `launch` it launches kernels that
      * look, behind `run`, and returns -1: it is their failure in the word of the ticket. */
     int64_t (*check_finite)(const eddy_vm_run *run);
+    /* The same of a device's own kernels, ahead of `run`: launches kernels that look at the operands that it reads. NULL: none are looked at. */
+    void (*look_finite)(const eddy_vm_run *run);
     /* What it launches looks at no words of others: on a device it is launched once all that it depends on has ended, and healthy. */
     bool is_foreign;
 } eddy_vm_descriptor;

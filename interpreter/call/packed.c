@@ -164,14 +164,21 @@ void eddy_packed_end(const eddy_packed_arguments *call) {
 static void run_with(const eddy_vm_run *run, const eddy_packed_arguments *call,
                      const eddy_op_view *views) {
     eddy_kernel_call kernel = kernel_call(run, call, views);
-    /* A kernel of the device's own, which tests its operands itself; on the CPU the VM does. */
-    if (EDDY_UNLIKELY(run->launch != NULL) && eddy_vm_run_checks_finite(run))
-        eddy_finite_launch_operands(call->op, &kernel, call->input_count);
     run_kernel(call, &kernel);
 }
 
+/* Of a device's own kernels; on the CPU run_kernel looks. */
+static void look_with(const eddy_vm_run *run, const eddy_packed_arguments *call,
+                      const eddy_op_view *views) {
+    eddy_kernel_call kernel = kernel_call(run, call, views);
+    eddy_finite_launch_operands(call->op, &kernel, call->input_count);
+}
+
 /* On a device long lists have memory of their own. */
-static void launch_many_views(const eddy_vm_run *run, const eddy_packed_arguments *call) {
+static void launch_many_views(const eddy_vm_run *run, const eddy_packed_arguments *call,
+                              void (*launch)(const eddy_vm_run *run,
+                                             const eddy_packed_arguments *call,
+                                             const eddy_op_view *views)) {
     size_t bytes = call->view_count * sizeof(eddy_op_view);
     eddy_op_view *views = eddy_memory_acquire(bytes, EDDY_MEMORY_ARGUMENT);
     if (!views) {
@@ -179,14 +186,25 @@ static void launch_many_views(const eddy_vm_run *run, const eddy_packed_argument
         return;
     }
     unpack(run, call, views);
-    run_with(run, call, views);
+    launch(run, call, views);
     eddy_memory_release(views, bytes, EDDY_MEMORY_ARGUMENT);
+}
+
+static void packed_look_finite(const eddy_vm_run *run) {
+    const eddy_packed_arguments *call = run->instruction->arguments;
+    if (call->view_count > EDDY_PACKED_STACK_VIEWS) {
+        launch_many_views(run, call, look_with);
+        return;
+    }
+    eddy_op_view views[EDDY_PACKED_STACK_VIEWS];
+    unpack(run, call, views);
+    look_with(run, call, views);
 }
 
 static void packed_run(const eddy_vm_run *run) {
     const eddy_packed_arguments *call = run->instruction->arguments;
     if (EDDY_UNLIKELY(call->view_count > EDDY_PACKED_STACK_VIEWS) && run->launch) {
-        launch_many_views(run, call);
+        launch_many_views(run, call, run_with);
         return;
     }
     eddy_op_view on_stack[EDDY_PACKED_STACK_VIEWS];
@@ -368,14 +386,16 @@ static const eddy_vm_descriptor plain = {.run = packed_run,
                                          .name = packed_name,
                                          .describe = packed_describe,
                                          .explain = packed_explain,
-                                         .check_finite = packed_check_finite};
+                                         .check_finite = packed_check_finite,
+                                         .look_finite = packed_look_finite};
 static const eddy_vm_descriptor spacious = {.run = packed_run,
                                             .workspace = packed_workspace,
                                             .end = packed_end,
                                             .name = packed_name,
                                             .describe = packed_describe,
                                             .explain = packed_explain,
-                                            .check_finite = packed_check_finite};
+                                            .check_finite = packed_check_finite,
+                                            .look_finite = packed_look_finite};
 static const eddy_vm_descriptor late_shaped = {.run = packed_run_late,
                                                .workspace = packed_workspace,
                                                .count = packed_count,
@@ -384,7 +404,8 @@ static const eddy_vm_descriptor late_shaped = {.run = packed_run_late,
                                                .name = packed_name,
                                                .describe = packed_describe,
                                                .explain = packed_explain,
-                                               .check_finite = packed_check_finite};
+                                               .check_finite = packed_check_finite,
+                                               .look_finite = packed_look_finite};
 
 static const eddy_vm_descriptor registered = {.run = packed_run,
                                               .workspace = packed_workspace,
@@ -393,6 +414,7 @@ static const eddy_vm_descriptor registered = {.run = packed_run,
                                               .describe = packed_describe,
                                               .explain = packed_explain,
                                               .check_finite = packed_check_finite,
+                                              .look_finite = packed_look_finite,
                                               .is_foreign = true};
 
 const eddy_vm_descriptor *eddy_packed_descriptor(const eddy_packed_arguments *call) {

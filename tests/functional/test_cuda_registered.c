@@ -321,6 +321,47 @@ Test(cuda_registered, programs_run_it) {
     cr_assert_eq(eddy_live_count(), 0);
 }
 
+static eddy_status negated(void *context, eddy_list inputs, eddy_tensor **outputs) {
+    (void)context;
+    outputs[0] = eddy_neg(inputs.items[0]);
+    return outputs[0] ? EDDY_OK : EDDY_INVALID_ARGUMENT;
+}
+
+static eddy_status copied(void *context, eddy_list inputs, eddy_tensor **outputs) {
+    (void)context;
+    return eddy_call("user.copy", inputs, NULL, outputs);
+}
+
+/* In the rounds of a program it reads what the same round writes: which may fail, and is given to no kernel then. */
+Test(cuda_registered, programs_with_branches_run_it) {
+    add_ops();
+    eddy_scope *scope = eddy_scope_begin();
+    twin x = numbers(1), at = twin_indices(EDDY_I64, EDDY_SHAPE(COUNT), 0, COUNT - 1);
+    eddy_tensor *y, *result;
+    must(eddy_record_begin(NULL));
+    eddy_tensor *picked = call("user.copy", eddy_index_select(x.there, at.there, 0));
+    eddy_tensor *is_there = eddy_gt_s(eddy_sum(x.there, EDDY_ALL_AXES, NULL), EDDY_S(0));
+    must(eddy_cond(is_there, copied, negated, NULL, EDDY_LIST(picked), 1, NULL, &y));
+    eddy_program *program = eddy_record_end(EDDY_BINDINGS({"x", x.there, EDDY_ROLE_INPUT},
+                                                          {"at", at.there, EDDY_ROLE_INPUT},
+                                                          {"y", y, EDDY_ROLE_OUTPUT}));
+    cr_assert_not_null(program);
+    must(eddy_sync(EDDY_FOREVER)); /* calls of the recording */
+    eddy_store_relaxed(&launched, 0);
+    must(eddy_program_run(program, EDDY_LIST(x.there, at.there), &result));
+    twin_expect_equal("run", eddy_index_select(x.here, at.here, 0), result);
+    cr_assert_eq(eddy_load_relaxed(&launched), 2);
+    twin bad = twin_indices(EDDY_I64, EDDY_SHAPE(COUNT), COUNT, COUNT + 2);
+    must(eddy_program_run(program, EDDY_LIST(x.there, bad.there), &result));
+    cr_assert_eq(eddy_error_of(result, EDDY_FOREVER, NULL), EDDY_OUT_OF_RANGE);
+    cr_assert_eq(eddy_load_relaxed(&launched), 2);
+    eddy_program_release(&program);
+    forget_errors();
+    eddy_scope_end(scope);
+    twin_expect_no_findings();
+    cr_assert_eq(eddy_live_count(), 0);
+}
+
 Test(cuda_registered, its_results_are_looked_at) {
     add_ops();
     eddy_runtime *runtime = eddy_runtime_create(EDDY_OPTIONS(runtime, .checks_finite = true));

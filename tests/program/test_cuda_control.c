@@ -1,7 +1,9 @@
 /* Branches and loops of programs on CUDA devices, on the fake driver (tests/fake_cuda): runs in rounds have the bits of calls, and their errors. */
 #include <criterion/criterion.h>
 #include <eddy/eddy.h>
+#include <math.h>
 #include <program/program.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <tests/program/blocks.h>
@@ -366,7 +368,71 @@ Test(cuda_control, a_poisoned_predicate_takes_no_way) {
     finish(scope, &program);
 }
 
+/* ---- EDDY_CHECK_FINITE ---- */
+
+/* x -> log(x), up to a sum of -1. */
+static eddy_status is_above(void *context, eddy_list inputs, eddy_tensor **holds) {
+    (void)context;
+    return done(holds, eddy_gt_s(eddy_sum(inputs.items[0], EDDY_ALL_AXES, NULL), EDDY_S(-1)));
+}
+
+static eddy_status take_log(void *context, eddy_list inputs, eddy_tensor **outputs) {
+    (void)context;
+    return done(outputs, eddy_log(inputs.items[0]));
+}
+
+/* What the results say, of runs in rounds or on the host, with numbers of the run that may be infinite. */
+static void look_on(eddy_device device, const float (*given)[2], int runs, char *words,
+                    size_t size) {
+    eddy_device_scope_begin(device);
+    eddy_scope *scope = eddy_scope_begin();
+    eddy_tensor *x = eddy_full(EDDY_SHAPE(2), EDDY_S(-2), EDDY_F32, NULL), *y, *results[2];
+    must(eddy_record_begin(NULL));
+    must(eddy_while(is_above, take_log, NULL, EDDY_LIST(x), EDDY_OPTIONS(while, .most_steps = 9),
+                    &y));
+    eddy_tensor *z = eddy_exp(x);
+    eddy_program *program = end(EDDY_BINDINGS({"x", x, EDDY_ROLE_INPUT}, {"y", y, EDDY_ROLE_OUTPUT},
+                                              {"z", z, EDDY_ROLE_OUTPUT}));
+    for (int run = 0; run < runs; run++) {
+        must(eddy_program_run(program,
+                              EDDY_LIST(eddy_from_data(given[run], EDDY_SHAPE(2), EDDY_F32, NULL)),
+                              results));
+        for (int k = 0; k < 2; k++) {
+            eddy_error error = {0};
+            eddy_status status = eddy_error_of(results[k], EDDY_FOREVER, &error);
+            int length = snprintf(words, size, "%d: %s: %s: %s\n", run, eddy_status_name(status),
+                                  error.op, error.message);
+            words += length;
+            size -= (size_t)length;
+        }
+    }
+    eddy_program_release(&program);
+    eddy_scope_end(scope);
+    eddy_device_scope_end();
+    (void)eddy_sync(EDDY_FOREVER);
+    (void)eddy_error_take(NULL);
+}
+
+Test(cuda_control, looks_at_the_results_of_its_calls) {
+    static const float given[][2] = {{2, 2}, {INFINITY, 3}, {0.5, 0.5}, {-1, 4}, {1000, 1}};
+    char here[3000], there[3000];
+    eddy_runtime *runtime = eddy_runtime_create(EDDY_OPTIONS(runtime, .checks_finite = true));
+    must(eddy_runtime_use(runtime));
+    look_on(EDDY_CPU, given, 5, here, sizeof(here));
+    look_on(THERE, given, 5, there, sizeof(there));
+    cr_assert_str_eq(there, here);
+    cr_assert_not_null(strstr(here, "NOT_FINITE: log: log: the result holds a NaN"), "%s", here);
+    cr_assert_not_null(strstr(here, "NOT_FINITE: exp: exp: the result holds"), "%s", here);
+}
+
 /* ---- memory ---- */
+
+static int64_t live_bytes(void) {
+    eddy_device_memory memory = {.size = sizeof(memory)};
+    must(eddy_sync(EDDY_FOREVER));
+    must(eddy_device_memory_read(THERE, &memory));
+    return memory.live_bytes;
+}
 
 #define LARGE (1 << 16)
 
@@ -386,8 +452,10 @@ Test(cuda_control, a_donated_input_is_where_the_run_computes) {
     eddy_program *program = record_large(EDDY_ROLE_DONATED);
     cr_assert_lt(program->executable->arena.bytes, (int64_t)sizeof(float) * LARGE);
     for (int run = 0; run < 3; run++) {
+        int64_t before = live_bytes();
         eddy_tensor *x = eddy_full(EDDY_SHAPE(LARGE), EDDY_S(run), EDDY_F32, NULL), *sum;
         must(eddy_program_run(program, EDDY_LIST(x), &sum));
+        cr_assert_lt(live_bytes(), before + (int64_t)sizeof(float) * LARGE);
         cr_assert_eq(eddy_item_f64(sum, NULL), (double)LARGE * (run + 4));
         cr_assert_eq(eddy_wait(x, EDDY_FOREVER), EDDY_INVALID_ARGUMENT);
         expect_error(EDDY_INVALID_ARGUMENT,
