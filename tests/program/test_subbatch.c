@@ -55,7 +55,25 @@ static net make_net(int64_t images) {
     return n;
 }
 
+/* Three linear layers, which need no workspace: how much a convolution needs is the processor's affair. */
+static net make_dense_net(int64_t items) {
+    net n = {.x = integers(EDDY_SHAPE(items, 16), EDDY_F32, 1)};
+    const eddy_shape shapes[PARAMS] = {EDDY_SHAPE(64, 16), EDDY_SHAPE(64),    EDDY_SHAPE(64, 64),
+                                       EDDY_SHAPE(64),     EDDY_SHAPE(4, 64), EDDY_SHAPE(4)};
+    for (int i = 0; i < PARAMS; i++)
+        n.params[i] = leaf(integers(shapes[i], EDDY_F32, i + 2));
+    return n;
+}
+
+static eddy_tensor *dense_logits_of(const net *n) {
+    eddy_tensor *h = eddy_relu(eddy_linear(n->x, n->params[0], n->params[1]));
+    h = eddy_relu(eddy_linear(h, n->params[2], n->params[3]));
+    return eddy_linear(h, n->params[4], n->params[5]);
+}
+
 static eddy_tensor *logits_of(const net *n) {
+    if (eddy_rank_of(n->x) == 2)
+        return dense_logits_of(n);
     eddy_tensor *h = eddy_relu(
         eddy_conv2d(n->x, n->params[0], n->params[1], EDDY_OPTIONS(conv2d, .padding = {1, 1})));
     h = eddy_max_pool2d(h, EDDY_PAIR(2, 2), NULL);
@@ -92,20 +110,26 @@ static void must_give(eddy_program *program, const net *n, eddy_tensor **grads) 
         must_have_same_bits(out[i], grads[i], "a run");
 }
 
-Test(subbatch, gradients_of_weights_are_added_up_and_take_less_memory) {
+static void add_up(net n, bool takes_less) {
     eddy_scope *scope = eddy_scope_begin();
-    net n = make_net(16);
     eddy_tensor *grads[PARAMS];
     eddy_program *plain = record(&n, "all", grads), *program = record(&n, PASSES, grads);
     eddy_program_info before = info_of(plain), after = info_of(program);
     cr_assert_gt(after.instruction_count, before.instruction_count + 10);
-    cr_assert_lt(after.arena_bytes, before.arena_bytes - before.arena_bytes / 8, "%lld, %lld",
-                 (long long)after.arena_bytes, (long long)before.arena_bytes);
+    cr_assert(!takes_less || after.arena_bytes < before.arena_bytes - before.arena_bytes / 8,
+              "%lld, %lld", (long long)after.arena_bytes, (long long)before.arena_bytes);
     cr_assert_eq(after.recorded_count, before.recorded_count);
     must_give(program, &n, grads);
     must_give(plain, &n, grads);
     eddy_program_release(&plain);
     eddy_program_release(&program);
+    eddy_scope_end(scope);
+}
+
+Test(subbatch, gradients_of_weights_are_added_up_and_take_less_memory) {
+    eddy_scope *scope = eddy_scope_begin();
+    add_up(make_net(16), false);
+    add_up(make_dense_net(2048), true);
     expect_nothing_left(scope);
 }
 
