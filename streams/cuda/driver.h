@@ -22,6 +22,14 @@ typedef struct eddy_cu_stream_object *eddy_cu_stream;
 typedef struct eddy_cu_event_object *eddy_cu_event;
 typedef struct eddy_cu_module_object *eddy_cu_module;
 typedef struct eddy_cu_function_object *eddy_cu_function;
+typedef struct eddy_cu_graph_object *eddy_cu_graph;
+typedef struct eddy_cu_graph_exec_object *eddy_cu_graph_exec; /* one that can be launched */
+/* What an update says that is refused. */
+typedef struct eddy_cu_graph_update {
+    int result;
+    void *node, *from_node;
+} eddy_cu_graph_update;
+typedef int eddy_cu_capture_mode;
 typedef int eddy_cu_attribute; /* an enum of the driver's */
 typedef int eddy_cu_pointer_attribute;
 #endif
@@ -43,9 +51,11 @@ typedef int eddy_cu_pointer_attribute;
 #define EDDY_CU_PEERS_ALREADY 704
 #define EDDY_CU_LAUNCH_FAILED 719
 #define EDDY_CU_NOT_SUPPORTED 801
-/* What a stream that captures refuses. */
+/* What a stream that captures refuses, and what comes of it. */
 #define EDDY_CU_CAPTURES_FIRST 900
+#define EDDY_CU_CAPTURE_INVALIDATED 901
 #define EDDY_CU_CAPTURES_LAST 908
+#define EDDY_CU_GRAPH_UPDATE_REFUSED 910
 
 /* Attributes of a device. */
 #define EDDY_CU_PROCESSOR_COUNT 16
@@ -62,6 +72,7 @@ typedef int eddy_cu_pointer_attribute;
 /* Flags. */
 #define EDDY_CU_STREAM_NON_BLOCKING 1u
 #define EDDY_CU_AWAIT_AT_LEAST 0u
+#define EDDY_CU_CAPTURE_RELAXED 2 /* other streams are as ever, and so are all other calls */
 #define EDDY_CU_EVENT_BLOCKING_SYNC 1u
 #define EDDY_CU_EVENT_DISABLE_TIMING 2u
 #define EDDY_CU_HOST_PORTABLE 1u
@@ -89,6 +100,13 @@ typedef int eddy_cu_pointer_attribute;
     row(cuStreamWaitEvent, stream_wait_event, (eddy_cu_stream stream, eddy_cu_event event, unsigned flags)) \
     row(cuStreamWriteValue64_v2, stream_write, (eddy_cu_stream stream, eddy_cu_address address, uint64_t value, unsigned flags)) \
     row(cuStreamWaitValue64_v2, stream_await, (eddy_cu_stream stream, eddy_cu_address address, uint64_t value, unsigned flags)) \
+    row(cuStreamBeginCapture_v2, capture_begin, (eddy_cu_stream stream, eddy_cu_capture_mode mode)) \
+    row(cuStreamEndCapture, capture_end, (eddy_cu_stream stream, eddy_cu_graph *graph)) \
+    row(cuGraphInstantiateWithFlags, graph_instantiate, (eddy_cu_graph_exec *exec, eddy_cu_graph graph, unsigned long long flags)) \
+    row(cuGraphExecUpdate_v2, graph_update, (eddy_cu_graph_exec exec, eddy_cu_graph graph, eddy_cu_graph_update *why)) \
+    row(cuGraphLaunch, graph_launch, (eddy_cu_graph_exec exec, eddy_cu_stream stream)) \
+    row(cuGraphExecDestroy, graph_exec_destroy, (eddy_cu_graph_exec exec)) \
+    row(cuGraphDestroy, graph_destroy, (eddy_cu_graph graph)) \
     row(cuEventCreate, event_create, (eddy_cu_event *event, unsigned flags)) \
     row(cuEventDestroy_v2, event_destroy, (eddy_cu_event event)) \
     row(cuEventRecord, event_record, (eddy_cu_event event, eddy_cu_stream stream)) \

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <tests/fake_cuda/call.h>
 #include <tests/fake_cuda/finding.h>
+#include <tests/fake_cuda/graph.h>
 #include <tests/fake_cuda/host.h>
 #include <tests/fake_cuda/stream.h>
 
@@ -20,6 +21,10 @@ static eddy_cu_result launch(fake_call *call, eddy_cu_stream handle, fake_piece 
         if (piece)
             fake_piece_free(piece);
         return fake_call_end(call, stream ? EDDY_CU_OUT_OF_MEMORY : EDDY_CU_INVALID_HANDLE);
+    }
+    if (fake_graph_spoil(stream)) {
+        fake_piece_free(piece);
+        return fake_call_end(call, EDDY_CU_CAPTURES_FIRST);
     }
     piece->to = to;
     piece->from = from;
@@ -146,6 +151,8 @@ eddy_cu_result cuStreamWaitValue64_v2(eddy_cu_stream handle, eddy_cu_address add
     if (at % sizeof(value) != 0 || flags != EDDY_CU_AWAIT_AT_LEAST ||
         !fake_host_covers(at, at + sizeof(value), NULL))
         return fake_call_end(&call, EDDY_CU_INVALID_VALUE);
+    if (fake_graph_spoil(stream))
+        return fake_call_end(&call, EDDY_CU_CAPTURES_FIRST);
     fake_piece *piece = fake_piece_create(FAKE_AWAIT, "wait for a value", 0);
     if (!piece)
         return fake_call_end(&call, EDDY_CU_OUT_OF_MEMORY);

@@ -2,6 +2,7 @@
 #include <string.h>
 #include <tests/fake_cuda/call.h>
 #include <tests/fake_cuda/finding.h>
+#include <tests/fake_cuda/graph.h>
 #include <tests/fake_cuda/handle.h>
 #include <tests/fake_cuda/host.h>
 #include <tests/fake_cuda/runner.h>
@@ -118,6 +119,7 @@ static void end(fake_device *device) {
     end_thread(device);
     fake_stream_drop(device, true);
     fake_module_drop(device);
+    fake_graph_drop(device);
     fake_host_drop(device);
     fake_history_fini(&device->history);
     fake_memory_fini(&device->memory);

@@ -41,7 +41,7 @@ uint64_t fake_device_draw(fake_device *device);
 /* Wakes the threads of all devices. Lock. */
 void fake_device_wake_all(void);
 
-/* For tests, by dlsym, of all devices: bytes of blocks that are taken; streams, events and pinned blocks that are there. */
+/* For tests, by dlsym, of all devices: bytes of blocks that are taken; streams, events, graphs and pinned blocks that are there. */
 __attribute__((visibility("default"))) long fake_cuda_bytes(void);
 __attribute__((visibility("default"))) long fake_cuda_handles(void);
 

@@ -1,5 +1,6 @@
 #include <stdlib.h>
 #include <tests/fake_cuda/call.h>
+#include <tests/fake_cuda/graph.h>
 #include <tests/fake_cuda/handle.h>
 #include <tests/fake_cuda/host.h>
 #include <tests/fake_cuda/stream.h>
@@ -39,7 +40,7 @@ static bool is_free(const event *place) {
 
 long fake_cuda_handles(void) {
     pthread_mutex_lock(&fake_lock);
-    long count = fake_stream_count() + fake_host_count();
+    long count = fake_stream_count() + fake_host_count() + fake_graph_count();
     for (int e = 0; e < EVENTS; e++)
         count += !is_free(events[e]);
     pthread_mutex_unlock(&fake_lock);
@@ -83,6 +84,8 @@ eddy_cu_result cuEventRecord(eddy_cu_event handle, eddy_cu_stream stream_handle)
     fake_stream *stream = fake_stream_of(stream_handle, call.device);
     if (!found || !stream || found->device != call.device)
         return fake_call_end(&call, EDDY_CU_INVALID_HANDLE);
+    if (fake_graph_spoil(stream))
+        return fake_call_end(&call, EDDY_CU_CAPTURES_FIRST);
     fake_piece *piece = fake_piece_create(FAKE_RECORD, "record", 0);
     if (!piece)
         return fake_call_end(&call, EDDY_CU_OUT_OF_MEMORY);
@@ -101,6 +104,8 @@ eddy_cu_result cuStreamWaitEvent(eddy_cu_stream stream_handle, eddy_cu_event han
     fake_stream *stream = fake_stream_of(stream_handle, call.device);
     if (!found || !stream || flags != 0)
         return fake_call_end(&call, flags ? EDDY_CU_INVALID_VALUE : EDDY_CU_INVALID_HANDLE);
+    if (fake_graph_spoil(stream))
+        return fake_call_end(&call, EDDY_CU_CAPTURES_FIRST);
     if (found->number == 0)
         return fake_call_end(&call, 0);
     fake_piece *piece = fake_piece_create(FAKE_WAIT, "wait", 0);

@@ -73,6 +73,13 @@ long fake_cuda_calls(void) {
     return atomic_load_explicit(&calls, memory_order_relaxed);
 }
 
+long fake_cuda_calls_of(const char *entry) {
+    for (int e = 0; e < FAKE_ENTRIES; e++)
+        if (is_named((fake_entry)e, entry))
+            return atomic_load_explicit(&calls_of[e], memory_order_relaxed);
+    return -1;
+}
+
 const char *fake_cuda_failed(void) {
     return atomic_load_explicit(&failed, memory_order_relaxed);
 }

@@ -15,5 +15,7 @@ bool fake_fault_is_sticky(eddy_cu_result result);
 /* For tests, by dlsym: the calls of the process so far, and the entry of the one that has failed on request, "a piece" where one failed as it ran, or NULL. */
 __attribute__((visibility("default"))) long fake_cuda_calls(void);
 __attribute__((visibility("default"))) const char *fake_cuda_failed(void);
+/* Of one entry, by its symbol; -1: there is none. */
+__attribute__((visibility("default"))) long fake_cuda_calls_of(const char *entry);
 
 #endif

@@ -11,6 +11,8 @@ typedef enum fake_kind {
     FAKE_EVENT,
     FAKE_MODULE,
     FAKE_FUNCTION,
+    FAKE_GRAPH,
+    FAKE_GRAPH_EXEC,
     /* Of the library of products (blas/). */
     FAKE_BLAS_CONTEXT,
     FAKE_BLAS_LAYOUT,

@@ -1,6 +1,7 @@
 #include <stdint.h>
 #include <string.h>
 #include <tests/fake_cuda/call.h>
+#include <tests/fake_cuda/graph.h>
 #include <tests/fake_cuda/stream.h>
 #include <tests/fake_cuda/touch.h>
 
@@ -60,11 +61,16 @@ eddy_cu_result cuLaunchKernel(eddy_cu_function handle, unsigned grid_x, unsigned
     if (!piece)
         return fake_call_end(&call, EDDY_CU_OUT_OF_MEMORY);
     piece->function = function;
+    piece->handle = handle;
     piece->shared_bytes = shared_bytes;
     memcpy(piece->grid, grid, sizeof(grid));
     memcpy(piece->block, block, sizeof(block));
     memcpy(piece->parameters, buffer, bytes);
-    fake_touch_kernel(call.device, piece);
+    if (stream->captured) {
+        fake_graph_add(stream->captured, piece);
+        return fake_call_end(&call, 0);
+    }
+    fake_touch_kernel(stream, piece);
     fake_stream_launch(stream, piece);
     fake_module_use(handle, fake_stream_number(stream), stream->launched);
     return fake_call_end(&call, 0);

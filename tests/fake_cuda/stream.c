@@ -1,6 +1,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <tests/fake_cuda/call.h>
+#include <tests/fake_cuda/graph.h>
 #include <tests/fake_cuda/handle.h>
 #include <tests/fake_cuda/host.h>
 #include <tests/fake_cuda/stream.h>
@@ -67,6 +68,10 @@ void fake_stream_launch(fake_stream *stream, fake_piece *piece) {
         *piece->clock = stream->clock;
     if (piece->kind >= FAKE_COPY)
         stream->worked = piece->number;
+    if (piece->kind == FAKE_WRITE) {
+        stream->written_to = piece->to;
+        stream->written = piece->value;
+    }
     *stream->tail = piece;
     stream->tail = &piece->next;
     fake_mode mode = fake_options_read()->mode;
@@ -165,9 +170,11 @@ eddy_cu_result cuStreamCreateWithPriority(eddy_cu_stream *handle, unsigned flags
 /* To ask lets nothing run that is held back; what the host is told to be over comes before what it launches. */
 eddy_cu_result cuStreamQuery(eddy_cu_stream handle) {
     FAKE_BEGIN(cuStreamQuery, FAKE_NEEDS_CONTEXT);
-    const fake_stream *stream = fake_stream_of(handle, call.device);
+    fake_stream *stream = fake_stream_of(handle, call.device);
     if (!stream)
         return fake_call_end(&call, EDDY_CU_INVALID_HANDLE);
+    if (fake_graph_spoil(stream))
+        return fake_call_end(&call, EDDY_CU_CAPTURES_FIRST);
     if (stream->done < stream->launched)
         return fake_call_end(&call, EDDY_CU_NOT_READY);
     fake_clock_join(&fake_host_clock, &stream->clock);
@@ -180,6 +187,8 @@ eddy_cu_result cuStreamDestroy_v2(eddy_cu_stream handle) {
     fake_stream *stream = fake_stream_of(handle, call.device);
     if (!stream)
         return fake_call_end(&call, EDDY_CU_INVALID_HANDLE);
+    if (fake_graph_spoil(stream))
+        return fake_call_end(&call, EDDY_CU_CAPTURES_FIRST);
     stream->is_destroyed = true;
     fake_stream_collect();
     return fake_call_end(&call, 0);

@@ -31,6 +31,7 @@ typedef struct fake_piece {
     size_t bytes;
     uint64_t value; /* of a fill or a write, or to wait for at `to` */
     const fake_function *function;
+    eddy_cu_function handle; /* of a kernel: the function's */
     unsigned grid[3], block[3], shared_bytes;
     fake_clock *clock; /* WRITE that the host sees: the piece's; else NULL */
     int touch_count;
@@ -49,6 +50,10 @@ typedef struct fake_stream {
     uint64_t launched, done, released;
     uint64_t worked;  /* the last launched one that touches memory */
     fake_clock clock; /* what comes before the next piece */
+    /* The last launched WRITE: what a kernel behind it finds there. */
+    uintptr_t written_to;
+    uint64_t written;
+    struct fake_graph *captured; /* what is launched goes there (graph.h); NULL: it runs */
 } fake_stream;
 
 extern fake_stream fake_streams[FAKE_STREAMS];

@@ -21,18 +21,28 @@ static bool ends_with(const char *text, const char *end) {
 
 /* ---- what Eddy's kernels begin with ---- */
 
-static void touch_gate(fake_piece *piece, const eddy_cuda_gate *gate) {
-    uintptr_t marks = (uintptr_t)gate->marks, word = (uintptr_t)gate->word;
+/* In a graph it counts from a ticket that the stream has written. */
+static void touch_gate(const fake_stream *stream, fake_piece *piece, const eddy_cuda_gate *gate) {
+    uintptr_t marks = (uintptr_t)gate->marks, word = (uintptr_t)gate->word,
+              base = (uintptr_t)gate->base;
+    uint64_t ticket = gate->ticket;
+    if (base) {
+        if (stream->written_to != base)
+            fake_finding("%s counts from a ticket that its stream has not written", piece->what);
+        ticket += stream->written;
+        word += ticket % EDDY_CUDA_WORDS * sizeof(eddy_cuda_word);
+        add(piece, base, base + sizeof(uint64_t), false);
+    }
     if (marks) {
-        uintptr_t own = marks + gate->ticket % EDDY_CUDA_WORDS * sizeof(uint64_t);
+        uintptr_t own = marks + ticket % EDDY_CUDA_WORDS * sizeof(uint64_t);
         for (int s = 0; s < EDDY_CUDA_SOURCES && gate->behind[s]; s++) {
             uintptr_t source =
-                marks + (gate->ticket - gate->behind[s]) % EDDY_CUDA_WORDS * sizeof(uint64_t);
+                marks + (ticket - gate->behind[s]) % EDDY_CUDA_WORDS * sizeof(uint64_t);
             add(piece, source, source + sizeof(uint64_t), false);
         }
         add(piece, own, own + sizeof(uint64_t), true);
     }
-    if (word)
+    if (gate->word)
         add(piece, word, word + sizeof(eddy_cuda_word), true);
 }
 
@@ -101,13 +111,14 @@ static void add_reported(void *context, const void *begin, size_t bytes, int is_
     add(context, (uintptr_t)begin, (uintptr_t)begin + bytes, is_write != 0);
 }
 
-void fake_touch_kernel(const fake_device *device, fake_piece *piece) {
+void fake_touch_kernel(const fake_stream *stream, fake_piece *piece) {
+    const fake_device *device = stream->device;
     const char *name = piece->function->name;
     size_t bytes = piece->function->bytes;
     const void *parameters = piece->parameters;
     bool has_gate = strncmp(name, "eddy_", 5) == 0 && bytes >= sizeof(eddy_cuda_gate);
     if (has_gate)
-        touch_gate(piece, parameters);
+        touch_gate(stream, piece, parameters);
     if (piece->function->touches)
         piece->function->touches(parameters, add_reported, piece);
     else if (has_gate && bytes == sizeof(eddy_cuda_dense) && ends_with(name, "_dense"))

@@ -4,7 +4,7 @@
 
 #include <tests/fake_cuda/stream.h>
 
-/* Fills the touches of a kernel's piece, whose parameters are there. README.md says by which rules. Lock. */
-void fake_touch_kernel(const fake_device *device, fake_piece *piece);
+/* Fills the touches of the piece of a kernel, which the stream is about to get, and whose parameters are there. README.md says by which rules. Lock. */
+void fake_touch_kernel(const fake_stream *stream, fake_piece *piece);
 
 #endif

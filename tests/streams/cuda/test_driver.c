@@ -11,6 +11,10 @@
     typedef CUevent eddy_cu_event;                                                                 \
     typedef CUmodule eddy_cu_module;                                                               \
     typedef CUfunction eddy_cu_function;                                                           \
+    typedef CUgraph eddy_cu_graph;                                                                 \
+    typedef CUgraphExec eddy_cu_graph_exec;                                                        \
+    typedef CUgraphExecUpdateResultInfo eddy_cu_graph_update;                                      \
+    typedef CUstreamCaptureMode eddy_cu_capture_mode;                                              \
     typedef CUdevice_attribute eddy_cu_attribute;                                                  \
     typedef CUpointer_attribute eddy_cu_pointer_attribute;
 #include <streams/cuda/driver.h>
@@ -49,6 +53,9 @@ EQUAL(EDDY_CU_LAUNCH_FAILED, CUDA_ERROR_LAUNCH_FAILED);
 EQUAL(EDDY_CU_NOT_SUPPORTED, CUDA_ERROR_NOT_SUPPORTED);
 EQUAL(EDDY_CU_CAPTURES_FIRST, CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
 EQUAL(EDDY_CU_CAPTURES_LAST, CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD);
+EQUAL(EDDY_CU_CAPTURE_INVALIDATED, CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
+EQUAL(EDDY_CU_GRAPH_UPDATE_REFUSED, CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE);
+EQUAL(EDDY_CU_CAPTURE_RELAXED, CU_STREAM_CAPTURE_MODE_RELAXED);
 EQUAL(EDDY_CU_PROCESSOR_COUNT, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT);
 EQUAL(EDDY_CU_CAPABILITY_MAJOR, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR);
 EQUAL(EDDY_CU_CAPABILITY_MINOR, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR);
