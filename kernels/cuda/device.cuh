@@ -26,20 +26,30 @@
 #define EDDY_CUDA_UNROLLED _Pragma("unroll 8")
 #endif
 
+EDDY_SCALAR uint64_t eddy_cuda_ticket(const eddy_cuda_gate &gate) {
+    return gate.base ? *gate.base + gate.ticket : gate.ticket;
+}
+
+EDDY_SCALAR eddy_cuda_word *eddy_cuda_word_of(const eddy_cuda_gate &gate) {
+    return gate.base ? &gate.word[eddy_cuda_ticket(gate) % EDDY_CUDA_WORDS] : gate.word;
+}
+
 /* Whether the launch is to do nothing, since a source has failed or did nothing. One thread says so then, to the host and to later
  * launches. It is the first thing that a kernel asks, in each of its threads. */
 EDDY_SCALAR bool eddy_cuda_is_skipped(const eddy_cuda_gate &gate) {
+    /* What has no sources asks for nothing. */
+    const uint64_t ticket = gate.behind[0] != 0 ? eddy_cuda_ticket(gate) : 0;
     bool is_skipped = false;
     EDDY_CUDA_ROLLED
     for (int k = 0; k < EDDY_CUDA_SOURCES && gate.behind[k] != 0; k++) {
-        const uint64_t source = gate.ticket - gate.behind[k];
+        const uint64_t source = ticket - gate.behind[k];
         is_skipped |= gate.marks[source % EDDY_CUDA_WORDS] == source;
     }
     const bool is_first =
         (threadIdx.x | threadIdx.y | threadIdx.z | blockIdx.x | blockIdx.y | blockIdx.z) == 0;
     if (is_skipped && is_first) {
-        gate.word->status = EDDY_SKIPPED;
-        gate.marks[gate.ticket % EDDY_CUDA_WORDS] = gate.ticket;
+        eddy_cuda_word_of(gate)->status = EDDY_SKIPPED;
+        gate.marks[ticket % EDDY_CUDA_WORDS] = ticket;
     }
     return is_skipped;
 }

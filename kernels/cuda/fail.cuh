@@ -12,11 +12,13 @@
  * one by one from capability 7.0 on. Whose position is not the lowest any more, which most find out at once, needs no guard and leaves. */
 EDDY_SCALAR void eddy_cuda_fail(const eddy_cuda_gate &gate, eddy_status status, int64_t position,
                                 int64_t value, int64_t bound) {
-    volatile eddy_cuda_word *word = gate.word;
-    *(volatile uint64_t *)&gate.marks[gate.ticket % EDDY_CUDA_WORDS] = gate.ticket;
+    eddy_cuda_word *const own = eddy_cuda_word_of(gate);
+    volatile eddy_cuda_word *word = own;
+    const uint64_t ticket = eddy_cuda_ticket(gate);
+    *(volatile uint64_t *)&gate.marks[ticket % EDDY_CUDA_WORDS] = ticket;
     EDDY_CUDA_ROLLED
     while (position < word->position) {
-        if (atomicCAS_system(&gate.word->guard, 0u, 1u) != 0)
+        if (atomicCAS_system(&own->guard, 0u, 1u) != 0)
             continue;
         __threadfence_system();
         if (position < word->position) {
@@ -26,7 +28,7 @@ EDDY_SCALAR void eddy_cuda_fail(const eddy_cuda_gate &gate, eddy_status status, 
             word->position = position;
         }
         __threadfence_system();
-        atomicExch_system(&gate.word->guard, 0u);
+        atomicExch_system(&own->guard, 0u);
     }
 }
 

@@ -13,7 +13,7 @@ EDDY_SCALAR bool is_infinite(double x) {
 
 /* The row in which an infinity is noted. The call's own ticket there: it was. */
 EDDY_SCALAR volatile uint64_t *note_of(const eddy_cuda_gate &gate) {
-    return &gate.marks[EDDY_CUDA_WORDS + gate.ticket % EDDY_CUDA_WORDS];
+    return &gate.marks[EDDY_CUDA_WORDS + eddy_cuda_ticket(gate) % EDDY_CUDA_WORDS];
 }
 
 template <class element> EDDY_CUDA_MEMBER double load(const eddy_cuda_strided &p, int64_t offset) {
@@ -30,12 +30,13 @@ template <class element> EDDY_CUDA_MEMBER void check_infinity(const eddy_cuda_st
         has_infinity |= is_infinite(load<element>(p, offsets[0]));
     });
     if (has_infinity)
-        *note_of(p.gate) = p.gate.ticket;
+        *note_of(p.gate) = eddy_cuda_ticket(p.gate);
 }
 
 /* The call itself, or the look at an operand before, has failed: that is the record. */
 EDDY_SCALAR bool has_failed(const eddy_cuda_gate &gate) {
-    return *(volatile uint64_t *)&gate.marks[gate.ticket % EDDY_CUDA_WORDS] == gate.ticket;
+    const uint64_t ticket = eddy_cuda_ticket(gate);
+    return *(volatile uint64_t *)&gate.marks[ticket % EDDY_CUDA_WORDS] == ticket;
 }
 
 template <class element> EDDY_CUDA_MEMBER void check_finite(const eddy_cuda_strided &p) {
@@ -43,7 +44,8 @@ template <class element> EDDY_CUDA_MEMBER void check_finite(const eddy_cuda_stri
         return;
     eddy_attributes_check_finite attributes;
     memcpy(&attributes, p.attributes, sizeof(attributes));
-    const bool wants_infinity = attributes.wants_infinity && *note_of(p.gate) != p.gate.ticket;
+    const bool wants_infinity =
+        attributes.wants_infinity && *note_of(p.gate) != eddy_cuda_ticket(p.gate);
     bool is_fine = true;
     eddy_cuda_each_place<1>(p, [&](const int64_t *offsets) {
         const double x = load<element>(p, offsets[0]);

@@ -23,10 +23,12 @@ typedef struct eddy_cuda_word {
  * `marks[t % EDDY_CUDA_WORDS]` is the last ticket of that row that failed or did not run. A source lies less than half the table behind the launch, so that its row
  * tells it from all others, and no mark is ever cleared. */
 typedef struct eddy_cuda_gate {
-    uint64_t ticket; /* the launch's own */
+    uint64_t ticket; /* the launch's own; in a graph how far it stands behind *base */
+    /* NULL but in a graph: the ticket of its first launch, this time, which the stream has written to the device's memory. */
+    const uint64_t *base;
     uint64_t *marks; /* the device's memory */
-    eddy_cuda_word *
-        word; /* the launch's own; pinned memory of the host, written on failure, and by what counts (counted.cuh) */
+    /* The launch's own, in a graph the table of all; pinned memory of the host, written on failure, and by what counts (counted.cuh). */
+    eddy_cuda_word *word;
     uint16_t behind[EDDY_CUDA_SOURCES]; /* ticket - the source's; 0 behind the last one */
 } eddy_cuda_gate;
 
