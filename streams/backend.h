@@ -53,6 +53,23 @@ typedef struct eddy_backend_launch {
     bool has_failed;
 } eddy_backend_launch;
 
+/* Launches in a queue with nothing else among them, which may come again: with the same parameters, but that the tickets, which lie in a row, are others. */
+typedef struct eddy_backend_row {
+    uint64_t program;  /* whose they are: a number that nothing else has; not 0 */
+    uint32_t place[4]; /* where in it, and how it was come to */
+    const void *const *
+        data; /* the addresses that they are made of, and beside these of nothing that may be another one next time */
+    uint32_t data_count;
+    uint32_t count; /* of tickets */
+    uint64_t first; /* ticket */
+} eddy_backend_row;
+
+typedef enum eddy_row_way {
+    EDDY_ROW_LAUNCHES, /* they are to be launched, as ever */
+    EDDY_ROW_CAPTURES, /* what is launched until row_end is noted alone, and nothing else is launched on the device */
+    EDDY_ROW_IS_LAUNCHED, /* as one */
+} eddy_row_way;
+
 /* The entries that every backend provides. A status is EDDY_OK or EDDY_DEVICE_LOST, which stays. */
 typedef struct eddy_backend_class {
     const char *name;
@@ -90,6 +107,11 @@ typedef struct eddy_backend_class {
      * host. */
     eddy_status (*copy_across)(eddy_backend_queue *queue, void *to, eddy_backend *other,
                                const void *from, int64_t bytes);
+
+    /* ---- rows of launches that are one; NULL: there are none ---- */
+    eddy_row_way (*row_begin)(eddy_backend_queue *queue, const eddy_backend_row *row);
+    /* After CAPTURES: launches what was noted, if that is all of the row (`is_whole`) and can be. False: nothing of the row is launched. */
+    bool (*row_end)(eddy_backend_queue *queue, const eddy_backend_row *row, bool is_whole);
 
     /* ---- fences; NULL: the device has none, and shares no memory ---- */
     /* A fence behind everything that is launched on the queue so far. OUT_OF_MEMORY: there is none to be had. */

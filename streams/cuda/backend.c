@@ -44,7 +44,12 @@ typedef struct cuda_backend {
     eddy_cu_address marks;          /* const after init; the device's */
     eddy_cuda_gemms *gemms;         /* launching thread */
     eddy_cu_context before;         /* launching thread, within an entry: if that is a caller's */
-    eddy_cu_event last;             /* who loses the device; else the thread that makes it */
+    eddy_cuda_graphs *graphs;       /* launching thread; NULL: none so far */
+    /* Launching thread: where launches go while a row is captured, its first ticket, and whether something was launched that cannot be. */
+    eddy_cu_stream captures;
+    uint64_t captured_first;
+    bool is_spoiled;
+    eddy_cu_event last; /* who loses the device; else the thread that makes it */
     eddy_cuda_fences fences;
     _Atomic uint32_t
         queue_count; /* atomic: who makes a queue (release); `await`, who loses the device (acquire) */
@@ -68,7 +73,18 @@ const eddy_cuda_device *eddy_cuda_backend_device(const eddy_backend *backend) {
 }
 
 eddy_cu_stream eddy_cuda_backend_stream(const eddy_backend_queue *queue) {
-    return queue_of(queue)->stream;
+    eddy_cu_stream captures = backend_of(queue->backend)->captures;
+    return EDDY_UNLIKELY(captures != NULL) ? captures : queue_of(queue)->stream;
+}
+
+bool eddy_cuda_backend_captures(const eddy_backend *backend, uint64_t *first) {
+    const cuda_backend *made = backend_of(backend);
+    *first = made->captured_first;
+    return EDDY_UNLIKELY(made->captures != NULL);
+}
+
+eddy_cuda_graphs *eddy_cuda_backend_graphs(const eddy_backend *backend) {
+    return backend_of(backend)->graphs;
 }
 
 eddy_cuda_fences *eddy_cuda_backend_fences(eddy_backend *backend) {
@@ -81,6 +97,11 @@ eddy_cuda_gemms **eddy_cuda_backend_gemms(const eddy_backend *backend) {
 
 uint64_t *eddy_cuda_backend_marks(const eddy_backend *backend) {
     return (uint64_t *)(uintptr_t)backend_of(backend)->marks;
+}
+
+eddy_cu_address eddy_cuda_backend_base(const eddy_backend_queue *queue) {
+    return backend_of(queue->backend)->marks +
+           (2 * EDDY_CUDA_WORDS + queue->number) * sizeof(uint64_t);
 }
 
 eddy_cu_address eddy_cuda_backend_mark(const eddy_backend *backend, uint64_t ticket) {
@@ -261,6 +282,10 @@ static void fence_recycle(eddy_backend *backend, eddy_backend_fence *fence) {
 static eddy_status skip(eddy_backend_queue *queue, uint64_t ticket) {
     eddy_backend *backend = queue->backend;
     eddy_store_relaxed(&eddy_backend_error(backend, ticket)->status, (int32_t)EDDY_SKIPPED);
+    if (EDDY_UNLIKELY(backend_of(backend)->captures != NULL)) {
+        backend_of(backend)->is_spoiled = true;
+        return EDDY_OK;
+    }
     if (!eddy_cuda_backend_begin(backend))
         return EDDY_DEVICE_LOST;
     return eddy_cuda_backend_end(
@@ -309,6 +334,44 @@ static eddy_status foreign(eddy_backend_queue *queue, void (*function)(void *con
         return EDDY_DEVICE_LOST;
     function(context);
     return eddy_cuda_backend_end(queue->backend, 0);
+}
+
+/* ---- rows ---- */
+
+static eddy_cu_result launch_graph(eddy_backend_queue *queue, const eddy_backend_row *row,
+                                   eddy_cu_graph_exec exec) {
+    eddy_cu_stream stream = queue_of(queue)->stream;
+    eddy_cu_result result =
+        eddy_cuda.stream_write(stream, eddy_cuda_backend_base(queue), row->first, 0);
+    return result == 0 ? eddy_cuda.graph_launch(exec, stream) : result;
+}
+
+static eddy_row_way row_begin(eddy_backend_queue *queue, const eddy_backend_row *row) {
+    cuda_backend *made = backend_of(queue->backend);
+    eddy_cu_graph_exec exec;
+    if (!made->graphs)
+        made->graphs = eddy_cuda_graphs_create();
+    if (!made->graphs || !eddy_cuda_backend_begin(queue->backend))
+        return EDDY_ROW_LAUNCHES;
+    eddy_cu_stream captures;
+    eddy_row_way way = eddy_cuda_graphs_find(made->graphs, queue, row, &exec, &captures);
+    eddy_cu_result result = way == EDDY_ROW_IS_LAUNCHED ? launch_graph(queue, row, exec) : 0;
+    if (eddy_cuda_backend_end(queue->backend, result) == EDDY_OK && way == EDDY_ROW_CAPTURES) {
+        made->captures = captures;
+        made->captured_first = row->first;
+        made->is_spoiled = false;
+    }
+    return way;
+}
+
+static bool row_end(eddy_backend_queue *queue, const eddy_backend_row *row, bool is_whole) {
+    cuda_backend *made = backend_of(queue->backend);
+    made->captures = NULL;
+    if (!eddy_cuda_backend_begin(queue->backend))
+        return false;
+    eddy_cu_graph_exec exec = eddy_cuda_graphs_end(made->graphs, is_whole && !made->is_spoiled);
+    eddy_cu_result result = exec ? launch_graph(queue, row, exec) : 0;
+    return eddy_cuda_backend_end(queue->backend, result) == EDDY_OK && exec;
 }
 
 /* ---- waiting ---- */
@@ -505,6 +568,7 @@ static void destroy(eddy_backend *backend) {
     eddy_cu_context before;
     eddy_cu_result result = eddy_cuda_device_visit(made->device, &before);
     eddy_cuda_gemms_destroy(made->gemms);
+    eddy_cuda_graphs_destroy(made->graphs);
     uint32_t count = eddy_load_acquire(&made->queue_count);
     for (uint32_t q = 0; q < count; q++) {
         (void)eddy_cuda.event_destroy(made->shared->queues[q].reached);
@@ -536,6 +600,8 @@ static const eddy_backend_class cuda_class = {
     .await = await,
     .await_word = await_word,
     .store_word = store_word,
+    .row_begin = row_begin,
+    .row_end = row_end,
     .pinned_acquire = pinned_acquire,
     .pinned_release = pinned_release,
     .fence_record = fence_record,
@@ -551,7 +617,8 @@ static const eddy_backend_class cuda_class = {
 
 /* No launch may find its ticket in the table by chance. */
 static eddy_cu_result clear_marks(cuda_backend *made) {
-    size_t bytes = 2 * EDDY_CUDA_WORDS * sizeof(uint64_t); /* with those of infinities */
+    /* With those of infinities, and the first tickets of graphs. */
+    size_t bytes = (2 * EDDY_CUDA_WORDS + EDDY_BACKEND_QUEUES) * sizeof(uint64_t);
     eddy_cu_stream stream;
     eddy_cu_result result = eddy_cuda.memory_acquire(&made->marks, bytes);
     if (result == 0)

@@ -7,6 +7,7 @@
 #include <streams/cuda/device.h>
 #include <streams/cuda/fence.h>
 #include <streams/cuda/gemm.h>
+#include <streams/cuda/graph.h>
 
 /* OUT_OF_MEMORY, DEVICE_LOST, with a sentence in `why`. */
 EDDY_MUST_USE eddy_status eddy_cuda_backend_create(const eddy_cuda_device *device,
@@ -17,6 +18,11 @@ eddy_cu_stream eddy_cuda_backend_stream(const eddy_backend_queue *queue);
 eddy_cuda_fences *eddy_cuda_backend_fences(eddy_backend *backend);
 /* Where the backend keeps what it knows of the library of products, NULL at first; its end destroys it. Launching thread. */
 eddy_cuda_gemms **eddy_cuda_backend_gemms(const eddy_backend *backend);
+/* Whether a row of launches is captured, whose first ticket is *first: they count from there. The graphs, while one is. Launching thread. */
+bool eddy_cuda_backend_captures(const eddy_backend *backend, uint64_t *first);
+eddy_cuda_graphs *eddy_cuda_backend_graphs(const eddy_backend *backend);
+/* Where the queue says the first ticket of the graph that it launches: the device's memory. */
+eddy_cu_address eddy_cuda_backend_base(const eddy_backend_queue *queue);
 /* The row of the ticket in the table of marks (kernels/cuda/parameters.h), and the whole table: the device's memory. */
 eddy_cu_address eddy_cuda_backend_mark(const eddy_backend *backend, uint64_t ticket);
 uint64_t *eddy_cuda_backend_marks(const eddy_backend *backend);

@@ -48,10 +48,16 @@ static eddy_cu_result load(const eddy_cuda_function *function, int32_t device,
 
 static void fill_gate(const eddy_backend_launch *launch, eddy_cuda_gate *gate) {
     eddy_backend *backend = launch->queue->backend;
+    uint64_t first;
     *gate = (eddy_cuda_gate){
         .ticket = launch->ticket,
         .marks = eddy_cuda_backend_marks(backend),
         .word = (eddy_cuda_word *)(void *)eddy_backend_error(backend, launch->ticket)};
+    if (eddy_cuda_backend_captures(backend, &first)) {
+        gate->ticket -= first;
+        gate->base = (const uint64_t *)(uintptr_t)eddy_cuda_backend_base(launch->queue);
+        gate->word = (eddy_cuda_word *)(void *)backend->errors;
+    }
     for (uint32_t i = 0; i < launch->source_count; i++) {
         uint64_t behind = launch->ticket - launch->sources[i];
         EDDY_ASSERT(behind > 0 && behind < EDDY_CUDA_WORDS / 2);
