@@ -313,6 +313,7 @@ bool eddy_code_copy(eddy_code *to, const eddy_code *from) {
     *to = (eddy_code){.recorded_count = from->recorded_count,
                       .draws_late = from->draws_late,
                       .sets_draws = from->sets_draws,
+                      .has_rounds = from->has_rounds,
                       .is_cut = from->is_cut};
 #define COPY(name, type) array_copy(&to->name, &from->name, sizeof(type)) &&
     return ARRAYS(COPY) true;

@@ -129,7 +129,9 @@ typedef struct eddy_code {
     /* Each draw is taken when its instruction runs (late_draws.h): once the program is built. */
     bool draws_late;
     bool sets_draws; /* instructions change what was drawn last (draw_ops.h): once it is built */
-    bool is_cut;     /* into partitions (cut.h), which may be one: while it is built */
+    bool
+        has_rounds; /* devices with kernels of their own run it in rounds (rounds.h), where they could run it call by call */
+    bool is_cut;    /* into partitions (cut.h), which may be one: while it is built */
 } eddy_code;
 
 /* ---- reading ---- */

@@ -54,8 +54,8 @@ bool eddy_cut_has_calls(const eddy_code *code) {
 }
 
 bool eddy_cut_is_by_call(const eddy_code *code) {
-    return eddy_cut_has_calls(code) && !has_branches(code) && !has_donated(code) &&
-           !eddy_draw_ops_has_set(code);
+    return !code->has_rounds && eddy_cut_has_calls(code) && !has_branches(code) &&
+           !has_donated(code) && !eddy_draw_ops_has_set(code);
 }
 
 /* Whether instructions first .. end - 1 are on several devices. */

@@ -707,7 +707,8 @@ eddy_status eddy_executable_make(eddy_executable *executable, const eddy_code *c
     if (status == EDDY_OK &&
         !(make_steps(&b) && eddy_jumps_make(executable, code, &b.regions, b.step_of) &&
           eddy_front_find(executable, code) &&
-          eddy_partitions_find(executable, code, b.step_of, b.blocks, b.block_count)))
+          eddy_partitions_find(executable, code, b.step_of, b.blocks, b.block_count) &&
+          (!options->captures_graphs || eddy_step_rows_find(executable, code))))
         status = fail_memory(&b);
 #ifdef EDDY_CHECKS
     if (status == EDDY_OK && !list_dying(&b))
@@ -732,6 +733,7 @@ void eddy_executable_fini(eddy_executable *e) {
     eddy_front_fini(e);
     eddy_partitions_fini(&e->partitions);
     eddy_fusions_fini(&e->fusions);
+    eddy_step_rows_fini(&e->step_rows);
     uint32_t count = e->instruction_count;
 #ifdef EDDY_CHECKS
     eddy_memory_release(e->dying, e->dying_room * sizeof(*e->dying), EDDY_MEMORY_PROGRAM);
@@ -793,5 +795,6 @@ int64_t eddy_executable_bytes(const eddy_executable *e) {
     for (uint32_t g = 0; g < e->group_count; g++)
         bytes += eddy_fused_bytes(e->fused[g]);
     return (int64_t)bytes + eddy_streams_bytes(&e->streams) +
-           eddy_partitions_bytes(&e->partitions) + eddy_fusions_bytes(&e->fusions);
+           eddy_partitions_bytes(&e->partitions) + eddy_fusions_bytes(&e->fusions) +
+           eddy_step_rows_bytes(&e->step_rows);
 }

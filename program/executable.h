@@ -15,6 +15,7 @@
 #include <program/code.h>
 #include <program/late_draws.h>
 #include <program/partitions.h>
+#include <program/step_rows.h>
 #include <program/streams.h>
 #include <string.h>
 #include <vm/vm.h>
@@ -193,11 +194,13 @@ struct eddy_executable {
     int64_t most_ps;         /* the same, each as often as a run may come to it */
     eddy_partitions partitions;
     eddy_fusions fusions;
-    eddy_device device; /* without partitions: of all instructions */
+    eddy_step_rows step_rows; /* where their launches may be captured; else none */
+    eddy_device device;       /* without partitions: of all instructions */
 };
 
 typedef struct eddy_executable_options {
-    bool checks_finite; /* a run looks at each op's result */
+    bool checks_finite;   /* a run looks at each op's result */
+    bool captures_graphs; /* its segments are found */
     eddy_streams_wish streams;
     const eddy_arena_layout *layout; /* where the arena is planned for other sizes too, or NULL */
 } eddy_executable_options;

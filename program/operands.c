@@ -197,6 +197,7 @@ static eddy_status reduce(eddy_program *program, eddy_bases *bases, bool *is_fol
 static eddy_status cut(eddy_program *program, eddy_bases *bases, eddy_origin origin) {
     if (EDDY_LIKELY(!program->has_devices))
         return EDDY_OK;
+    program->code.has_rounds = program->runtime->captures_graphs;
     if (!eddy_cut_make(&program->code))
         return fail_memory(origin);
     return eddy_program_number_operands(program, bases, origin);
@@ -211,6 +212,7 @@ static eddy_status make_executable(eddy_program *program, const eddy_bases *base
     const eddy_runtime *runtime = program->runtime;
     eddy_executable_options options = {
         .checks_finite = !runtime->allows_passes,
+        .captures_graphs = runtime->captures_graphs,
         .streams = {eddy_vm_thread_count(runtime->vm), runtime->program_streams},
         .layout = program->layout};
     eddy_status status =

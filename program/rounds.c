@@ -30,8 +30,10 @@ typedef struct walk {
     int64_t *bytes;   /* of the run's operands, as its first launch has found them */
     uint64_t *writer; /* per value: the ticket of its last writer; of an earlier round: none */
     uint64_t first_ticket;
-    uint32_t step, jump; /* where the walk is */
-    uint32_t end;        /* of its steps */
+    uint32_t step, jump;   /* where the walk is */
+    uint32_t end;          /* of its steps */
+    const void **row_data; /* launcher only: room for the addresses of a steps */
+    bool is_healthy;       /* launcher only: nothing is poisoned as the round begins */
 } walk;
 
 /* ---- where it is ---- */
@@ -67,7 +69,8 @@ size_t eddy_rounds_state_bytes(const eddy_executable *executable) {
            eddy_frame_lined(executable->value_count * sizeof(eddy_poison)) +
            eddy_frame_lined(executable->value_count * sizeof(uint64_t)) +
            eddy_frame_lined(executable->base_count * sizeof(int64_t)) +
-           eddy_frame_lined(executable->base_count * sizeof(uint32_t));
+           eddy_frame_lined(executable->base_count * sizeof(uint32_t)) +
+           eddy_frame_lined(executable->step_rows.most_bases * sizeof(void *));
 }
 
 static void begin(walk *r, const eddy_executable *executable, const eddy_code *code,
@@ -93,6 +96,7 @@ static void begin(walk *r, const eddy_executable *executable, const eddy_code *c
     if (r->health.partition)
         eddy_health_find_operands(&r->health, operands);
     r->health.operands = operands;
+    r->row_data = eddy_frame_take(&at, executable->step_rows.most_bases * sizeof(*r->row_data));
     r->health.skipped = r->state->skipped;
     r->frame.words = given->words;
     r->frame.late = given->late;
@@ -156,9 +160,16 @@ static void look(walk *r) {
     eddy_health_look(&r->health);
 }
 
+/* With the ticket of a writer that is not launched, as something that it reads is poisoned. */
+#define SKIPPED (UINT64_C(1) << 63)
+
 /* Whether the value was written in this round. */
 static bool has_writer(const walk *r, uint32_t value) {
-    return r->writer[value] >= r->first_ticket;
+    return (r->writer[value] & ~SKIPPED) >= r->first_ticket;
+}
+
+static bool is_bad(const walk *r, uint32_t value) {
+    return has_writer(r, value) ? (r->writer[value] & SKIPPED) != 0 : r->health.poison[value] != 0;
 }
 
 static bool has_source(const eddy_backend_launch *launch, uint64_t ticket) {
@@ -190,13 +201,12 @@ static bool find_sources(const walk *r, const eddy_code_instruction *instruction
     return true;
 }
 
-/* Whether the call is skipped for what was poisoned before the round. */
+/* Whether it is known by now that the call is skipped: it may have no memory either. */
 static bool is_poisoned(const walk *r, const eddy_code_instruction *instruction) {
     for (uint32_t k = 0; k < instruction->operand_count; k++) {
         const eddy_code_operand *operand =
             eddy_code_operand_at(r->code, instruction->operands_at + k);
-        if (eddy_health_is_input(&r->health, operand) && !has_writer(r, operand->value) &&
-            r->health.poison[operand->value] != 0)
+        if (eddy_health_is_input(&r->health, operand) && is_bad(r, operand->value))
             return true;
     }
     return false;
@@ -260,13 +270,15 @@ static bool launch_call(walk *r) {
     const eddy_code_instruction *instruction = eddy_code_instruction_at(r->code, instruction_of(r));
     eddy_backend_launch launch = {.queue = r->run->launch->queue,
                                   .ticket = r->first_ticket + r->state->call_count};
-    if (launch.ticket == r->run->launch->ticket || !find_sources(r, instruction, &launch))
+    bool skips = is_poisoned(r, instruction);
+    if (launch.ticket == r->run->launch->ticket ||
+        (!skips && !find_sources(r, instruction, &launch)))
         return false;
-    if (is_poisoned(r, instruction))
+    if (skips)
         launch_nothing(r, instruction, &launch);
     else
         launch_step(r, &r->executable->steps[r->step], &launch);
-    note_writes(r, instruction, launch.ticket);
+    note_writes(r, instruction, skips ? launch.ticket | SKIPPED : launch.ticket);
     r->state->call_count++;
     r->step++;
     return true;
@@ -300,12 +312,113 @@ static void fetch_draw(const walk *r) {
               &r->state->drawn[i], sizeof(int64_t));
 }
 
+/* ---- rows of launches ---- */
+
+/* What wrote the values ahead of the row is not known any more: the round ends there (false), unless it begins there. */
+static bool rewind_row(walk *r, const eddy_step_row *steps, const eddy_backend_row *row) {
+    for (uint32_t v = 0; v < r->executable->value_count; v++)
+        if (r->writer[v] >= row->first)
+            r->writer[v] = 0;
+    r->step = steps->first_step;
+    r->state->call_count = (uint32_t)(row->first - r->first_ticket);
+    return r->state->call_count == 0;
+}
+
+/* What their launches are made of, and how this round came to it: by that their tickets are as far from their sources'. */
+static void describe_row(const walk *r, const eddy_step_row *steps, const void **data,
+                         eddy_backend_row *row) {
+    const eddy_step_rows *rows = &r->executable->step_rows;
+    const uint32_t *bases = eddy_step_row_bases(rows, steps);
+    for (uint32_t k = 0; k < steps->base_count; k++)
+        data[k] = r->frame.bases[bases[k]];
+    *row = (eddy_backend_row){
+        .program = rows->number,
+        .place = {steps->first_step, r->state->step, r->state->jump, r->state->call_count},
+        .data = data,
+        .data_count = steps->base_count,
+        .count = steps->end_step - steps->first_step,
+        .first = r->first_ticket + r->state->call_count};
+}
+
+static bool launch_calls(walk *r, uint32_t end) {
+    while (r->step < end)
+        if (!launch_call(r))
+            return false;
+    return true;
+}
+
+/* Who comes behind them finds them as if each had been launched. */
+static void note_calls(walk *r, uint32_t end) {
+    for (; r->step < end; r->step++)
+        note_writes(r, eddy_code_instruction_at(r->code, instruction_of(r)),
+                    r->first_ticket + r->state->call_count++);
+}
+
+static void clear_words(const walk *r, const eddy_backend_row *row) {
+    eddy_backend *backend = r->run->launch->queue->backend;
+    for (uint64_t ticket = row->first; ticket < row->first + row->count; ticket++)
+        *eddy_backend_error(backend, ticket) = (eddy_kernel_error){.position = INT64_MAX};
+}
+
+/* By one launch, if the device has come to know them, else one by one. False: the round ends before something of it. */
+static bool launch_row(walk *r, const eddy_step_row *steps) {
+    eddy_backend_queue *queue = r->run->launch->queue;
+    const eddy_backend_class *class = queue->backend->class;
+    eddy_backend_row row;
+    describe_row(r, steps, r->row_data, &row);
+    clear_words(r, &row);
+    switch (class->row_begin(queue, &row)) {
+    case EDDY_ROW_IS_LAUNCHED:
+        note_calls(r, steps->end_step);
+        return true;
+    case EDDY_ROW_CAPTURES:
+        if (class->row_end(queue, &row, launch_calls(r, steps->end_step)))
+            return true;
+        if (!rewind_row(r, steps, &row))
+            return false;
+        break;
+    case EDDY_ROW_LAUNCHES:
+        break;
+    }
+    return launch_calls(r, steps->end_step);
+}
+
+/* The row that begins here, if it may be launched as one: nothing of it is skipped. */
+static const eddy_step_row *find_row(const walk *r) {
+    if (!r->run->launch->queue->backend->class->row_begin || !r->is_healthy)
+        return NULL;
+    return eddy_step_rows_at(&r->executable->step_rows, r->step);
+}
+
+static bool has_room(const walk *r, const eddy_step_row *steps) {
+    return r->first_ticket + r->state->call_count + (steps->end_step - steps->first_step) <=
+           r->run->launch->ticket;
+}
+
+static bool is_healthy(const walk *r) {
+    for (uint32_t v = 0; v < r->executable->value_count; v++)
+        if (r->health.poison[v] != 0)
+            return false;
+    return true;
+}
+
+/* The step, or all of a row that begins with it. False: the round ends before something of it. */
+static bool launch_next(walk *r) {
+    const eddy_step_row *steps = find_row(r);
+    if (!steps)
+        return launch_call(r);
+    if (!has_room(r, steps))
+        return r->state->call_count == 0 && launch_calls(r, steps->end_step);
+    return launch_row(r, steps);
+}
+
 void eddy_rounds_launch(const eddy_executable *executable, const eddy_code *code,
                         const eddy_executable_given *given, const eddy_vm_run *run) {
     walk r;
     begin(&r, executable, code, given, run);
     look(&r);
     find_bases(&r);
+    r.is_healthy = is_healthy(&r);
     r.state->call_count = 0;
     r.state->fetched = FETCHED_NOTHING;
     for (;;) {
@@ -320,7 +433,7 @@ void eddy_rounds_launch(const eddy_executable *executable, const eddy_code *code
             fetch_draw(&r);
             return;
         }
-        if (!launch_call(&r))
+        if (!launch_next(&r))
             return;
     }
 }

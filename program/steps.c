@@ -232,6 +232,10 @@ void eddy_step_make(eddy_step *step, const eddy_step_call *call) {
         make_loop(step, call);
 }
 
+bool eddy_step_is_constant(const eddy_step *step) {
+    return step->run == step_kernel;
+}
+
 bool eddy_step_is_patched(const eddy_step *step) {
     return step->run == step_patched || step->run == step_drawing;
 }

@@ -27,6 +27,8 @@ void eddy_step_make_call(eddy_step *step);
 /* "call", "loop", "rows", "kernel", "patched kernel" (numbers or draws of the run are filled in), "drawing kernel" (that
  * draws, too), "set draw" (words of the run are filled in), "nothing", "mark". */
 const char *eddy_step_kind(const eddy_step *step);
+/* Whether it launches a kernel whose attributes are the program's: the same in each run. */
+bool eddy_step_is_constant(const eddy_step *step);
 /* Whether the frame's copy holds the call's attributes with the run's words, once it has run. */
 bool eddy_step_is_patched(const eddy_step *step);
 /* Fills that copy, as such a step does when it runs. */

@@ -76,6 +76,9 @@ extern "C" {
     INT(program_cache_bytes, "EDDY_PROGRAM_CACHE_BYTES", 0, INT64_MAX, INT64_C(1) << 26,           \
         "Bytes of built programs that are kept, so that others of the same content need not be "   \
         "built; 1: none.")                                                                         \
+    BOOL(captures_graphs, "EDDY_CUDA_GRAPHS",                                                      \
+         "Programs on CUDA devices run in rounds, in which launches that come again with the "     \
+         "same memory are one CUDA graph (docs/devices.md). Not with checks_finite.")              \
     INT(program_streams, "EDDY_PROGRAM_STREAMS", 0, 4, 0,                                          \
         "Streams of a recorded program, which several threads run at once; 0: as many as pay, by " \
         "estimates and then by measured times; 1: one; 2 to 4: that many where possible, whether " \

@@ -1,0 +1,362 @@
+/* Programs on CUDA devices whose launches are graphs (EDDY_CUDA_GRAPHS), on the fake driver (tests/fake_cuda): runs have the bits and the errors of calls, whether a graph launches them or not. */
+#include <criterion/criterion.h>
+#include <dlfcn.h>
+#include <eddy/eddy.h>
+#include <program/program.h>
+#include <stdlib.h>
+#include <string.h>
+#include <tests/program/blocks.h>
+#include <tests/program/outcome.h>
+
+#define THERE EDDY_CUDA(0)
+
+/* How often an entry of the driver was called. */
+static long calls_of(const char *entry) {
+    static long (*calls)(const char *);
+    if (!calls)
+        *(void **)&calls = dlsym(dlopen("libcuda.so.1", RTLD_NOW), "fake_cuda_calls_of");
+    cr_assert(calls && calls(entry) >= 0, "%s", entry);
+    return calls(entry);
+}
+
+static eddy_scope *begin(void) {
+    eddy_runtime *runtime = eddy_runtime_create(EDDY_OPTIONS(runtime, .captures_graphs = true));
+    must(runtime ? EDDY_OK : EDDY_INVALID_ARGUMENT);
+    must(eddy_runtime_use(runtime));
+    eddy_runtime_release(&runtime);
+    eddy_device_scope_begin(THERE);
+    return eddy_scope_begin();
+}
+
+static void finish(eddy_scope *scope, eddy_program **program) {
+    eddy_program_release(program);
+    eddy_scope_end(scope);
+    must(eddy_sync(EDDY_FOREVER));
+    cr_assert_eq(eddy_live_count(), 0);
+    eddy_device_scope_end();
+}
+
+/* ---- what is computed: two outputs of x (f32[3]) and a state (f32[3]) that is written in place ---- */
+
+typedef eddy_status computation(eddy_tensor *x, eddy_tensor *state, eddy_tensor **outputs);
+
+/* A row of kernels, with a product among them. */
+static eddy_status row(eddy_tensor *x, eddy_tensor *state, eddy_tensor **outputs) {
+    eddy_tensor *outer =
+        eddy_matmul(eddy_reshape(x, EDDY_SHAPE(3, 1)), eddy_reshape(state, EDDY_SHAPE(1, 3)));
+    outputs[0] = eddy_sum(eddy_tanh(outer), EDDY_ALL_AXES, NULL);
+    outputs[1] = eddy_softmax(eddy_mul(x, eddy_sin(x)), 0);
+    return eddy_add_into(state, outputs[1], state);
+}
+
+static eddy_status is_small(void *context, eddy_list inputs, eddy_tensor **holds) {
+    (void)context;
+    return done(holds,
+                eddy_lt_s(eddy_sum(eddy_abs(inputs.items[0]), EDDY_ALL_AXES, NULL), EDDY_S(40)));
+}
+
+static eddy_status grow(void *context, eddy_list inputs, eddy_tensor **outputs) {
+    (void)context;
+    eddy_tensor *h = eddy_add_s(eddy_mul_s(inputs.items[0], EDDY_S(1.5)), EDDY_S(0.25));
+    return done(outputs, eddy_add(h, eddy_mul(eddy_sin(h), eddy_cos(h))));
+}
+
+/* A loop, whose steps are a row each, in other memory by turns. */
+static eddy_status loop(eddy_tensor *x, eddy_tensor *state, eddy_tensor **outputs) {
+    eddy_status status = eddy_while(is_small, grow, NULL, EDDY_LIST(x), NULL, &outputs[0]);
+    outputs[1] = eddy_neg(eddy_mul(outputs[0], state));
+    return status;
+}
+
+/* More calls than a round has. */
+static eddy_status many(eddy_tensor *x, eddy_tensor *state, eddy_tensor **outputs) {
+    outputs[0] = x;
+    for (int i = 0; i < 150; i++)
+        outputs[0] = eddy_sin(eddy_add(outputs[0], state));
+    outputs[1] = eddy_neg(outputs[0]);
+    return eddy_add_into(state, outputs[1], state);
+}
+
+/* Rows on both sides of what takes numbers of the run. */
+static eddy_status noisy(eddy_tensor *x, eddy_tensor *state, eddy_tensor **outputs) {
+    eddy_tensor *h = eddy_cos(eddy_tanh(eddy_sin(eddy_exp(x))));
+    h = eddy_dropout(h, EDDY_S(0.5), NULL);
+    h = eddy_cos(eddy_tanh(eddy_sin(eddy_exp(h))));
+    outputs[0] = eddy_add(h, state);
+    outputs[1] = eddy_sin(outputs[0]);
+    return EDDY_OK;
+}
+
+static computation *const computations[] = {row, loop, many, noisy};
+
+typedef struct twins {
+    eddy_tensor *x, *state, *same; /* the program's state, and that of calls */
+    eddy_program *program;
+} twins;
+
+static twins record(computation *compute, const char *passes) {
+    twins t = {.x = of(0.5), .state = of(1.25), .same = of(1.25)};
+    eddy_tensor *outputs[2], *first[2];
+    must(eddy_seed(5));
+    must(eddy_record_begin(EDDY_OPTIONS(record, .passes = passes)));
+    must(compute(t.x, t.state, outputs));
+    t.program = end(EDDY_BINDINGS({"x", t.x, EDDY_ROLE_INPUT}, {"state", t.state, EDDY_ROLE_STATE},
+                                  {"y", outputs[0], EDDY_ROLE_OUTPUT},
+                                  {"z", outputs[1], EDDY_ROLE_OUTPUT}));
+    must(compute(t.x, t.same, first));
+    return t;
+}
+
+/* With the same numbers drawn. */
+static void run(const twins *t, computation *compute, eddy_tensor *x, int seed) {
+    eddy_scope *scope = eddy_scope_begin();
+    eddy_tensor *expected[2], *results[2];
+    must(eddy_seed((uint64_t)seed));
+    must(compute(x, t->same, expected));
+    must(eddy_seed((uint64_t)seed));
+    must(eddy_program_run(t->program, EDDY_LIST(x), results));
+    must_have_same_bits(expected[0], results[0], "y");
+    must_have_same_bits(expected[1], results[1], "z");
+    must_have_same_bits(t->same, t->state, "state");
+    eddy_scope_end(scope);
+}
+
+static void matches(computation *compute, const char *passes) {
+    eddy_scope *scope = begin();
+    twins t = record(compute, passes);
+    long captured = calls_of("cuStreamEndCapture"), launched = calls_of("cuGraphLaunch");
+    for (int i = 0; i < 6; i++)
+        run(&t, compute, t.x, i);
+    cr_assert_gt(calls_of("cuStreamEndCapture"), captured);
+    cr_assert_gt(calls_of("cuGraphLaunch"), launched + calls_of("cuStreamEndCapture") - captured);
+    /* In other memory. */
+    for (int i = 0; i < 6; i++)
+        run(&t, compute, of(0.125 * i), i);
+    eddy_tensor *moved = of(0.75);
+    for (int i = 0; i < 4; i++)
+        run(&t, compute, moved, i);
+    finish(scope, &t.program);
+}
+
+Test(cuda_graph, runs_have_the_bits_of_calls) {
+    for (size_t i = 0; i < sizeof(computations) / sizeof(computations[0]); i++)
+        matches(computations[i], NULL);
+}
+
+Test(cuda_graph, passes_change_no_bit) {
+    for (size_t i = 0; i < sizeof(computations) / sizeof(computations[0]); i++) {
+        matches(computations[i], "none");
+        matches(computations[i], "all,subbatch");
+    }
+}
+
+/* ---- graphs ---- */
+
+/* Its results go before the next run, which has their memory. */
+static eddy_status run_alone(eddy_program *program, eddy_tensor *x) {
+    eddy_scope *scope = eddy_scope_begin();
+    eddy_tensor *results[2];
+    must(eddy_program_run(program, EDDY_LIST(x), results));
+    eddy_status status = eddy_error_of(results[0], EDDY_FOREVER, NULL);
+    eddy_scope_end(scope);
+    (void)eddy_sync(EDDY_FOREVER);
+    (void)eddy_error_take(NULL);
+    return status;
+}
+
+/* Once it is known, a run takes three calls of the driver, however many kernels it has: tickets, the graph, the mark. */
+Test(cuda_graph, a_row_is_one_launch) {
+    eddy_scope *scope = begin();
+    twins t = record(row, NULL);
+    for (int i = 0; i < 3; i++)
+        (void)run_alone(t.program, t.x);
+    long kernels = calls_of("cuLaunchKernel"), graphs = calls_of("cuGraphLaunch"),
+         writes = calls_of("cuStreamWriteValue64");
+    must(run_alone(t.program, t.x));
+    cr_assert_eq(calls_of("cuLaunchKernel"), kernels);
+    cr_assert_eq(calls_of("cuGraphLaunch"), graphs + 1);
+    cr_assert_eq(calls_of("cuStreamWriteValue64"), writes + 2);
+    finish(scope, &t.program);
+}
+
+/* What is left for other memory is changed to that, and not made anew. */
+Test(cuda_graph, a_graph_moves_with_the_memory) {
+    eddy_scope *scope = begin();
+    twins t = record(row, NULL);
+    for (int i = 0; i < 3; i++)
+        run(&t, row, t.x, i);
+    long made = calls_of("cuGraphInstantiateWithFlags"), changed = calls_of("cuGraphExecUpdate");
+    eddy_tensor *other = of(0.375);
+    for (int i = 0; i < 3; i++)
+        run(&t, row, other, i);
+    cr_assert_eq(calls_of("cuGraphInstantiateWithFlags"), made);
+    cr_assert_eq(calls_of("cuGraphExecUpdate"), changed + 1);
+    finish(scope, &t.program);
+}
+
+/* Addresses that never come again cost no capture. */
+Test(cuda_graph, what_moves_at_each_run_is_launched) {
+    eddy_scope *scope = begin();
+    twins t = record(row, NULL);
+    long captured = calls_of("cuStreamEndCapture");
+    eddy_tensor *all[8];
+    for (int i = 0; i < 8; i++)
+        run(&t, row, all[i] = of(0.125 * i), i);
+    cr_assert_eq(calls_of("cuStreamEndCapture"), captured);
+    finish(scope, &t.program);
+}
+
+/* More programs than graphs are kept of, in turns; some end in between. */
+Test(cuda_graph, graphs_of_many_programs_come_and_go) {
+    eddy_scope *scope = begin();
+    twins all[12];
+    for (int i = 0; i < 12; i++)
+        all[i] = record(i % 2 ? row : loop, i % 3 ? NULL : "none");
+    for (int i = 0; i < 60; i++) {
+        twins *t = &all[i * 7 % 12];
+        run(t, i * 7 % 12 % 2 ? row : loop, t->x, i);
+        if (i % 20 == 19) {
+            eddy_program_release(&t->program);
+            *t = record(i * 7 % 12 % 2 ? row : loop, NULL);
+        }
+    }
+    for (int i = 0; i < 12; i++)
+        eddy_program_release(&all[i].program);
+    eddy_program *none = NULL;
+    finish(scope, &none);
+}
+
+/* ---- failures ---- */
+
+/* A row that fails by what it is given, and what depends on it: twice the number that it finds in a table. */
+static eddy_program *record_pick(eddy_tensor *table, eddy_tensor *state) {
+    eddy_tensor *i = eddy_full(EDDY_SHAPE(2), EDDY_S(1), EDDY_I64, NULL);
+    must(eddy_record_begin(EDDY_OPTIONS(record, .passes = "none")));
+    eddy_tensor *picked = eddy_index_select(table, i, 0);
+    eddy_tensor *twice_it = eddy_sin(eddy_exp(eddy_add(picked, picked))),
+                *beside = eddy_neg(eddy_sin(table));
+    must(eddy_add_into(state, eddy_sum(twice_it, EDDY_ALL_AXES, NULL), state));
+    return end(EDDY_BINDINGS({"i", i, EDDY_ROLE_INPUT}, {"state", state, EDDY_ROLE_STATE},
+                             {"y", twice_it, EDDY_ROLE_OUTPUT},
+                             {"beside", beside, EDDY_ROLE_OUTPUT}));
+}
+
+Test(cuda_graph, failures_are_those_of_calls) {
+    eddy_scope *scope = begin();
+    eddy_tensor *table = of(2), *state = of(1), *results[2];
+    eddy_program *program = record_pick(table, state);
+    eddy_tensor *i = eddy_full(EDDY_SHAPE(2), EDDY_S(2), EDDY_I64, NULL);
+    long launched = calls_of("cuGraphLaunch");
+    for (int run = 0; run < 12; run++) {
+        bool is_bad = run % 3 == 2;
+        eddy_scope *inner = eddy_scope_begin();
+        must(eddy_copy_into(of(1), state));
+        must(eddy_copy_into(eddy_full(EDDY_SHAPE(2), EDDY_S(is_bad ? 3 : 2), EDDY_I64, NULL), i));
+        must(eddy_program_run(program, EDDY_LIST(i), results));
+        eddy_error error = {0};
+        cr_assert_eq(eddy_error_of(results[0], EDDY_FOREVER, &error),
+                     is_bad ? EDDY_OUT_OF_RANGE : EDDY_OK);
+        if (is_bad) {
+            cr_assert_str_eq(error.op, "index_select");
+            cr_assert_eq(eddy_error_of(state, EDDY_FOREVER, NULL), EDDY_SKIPPED);
+            must(eddy_recover(EDDY_LIST(state)));
+            cr_assert_eq(sum_of(state), 3);
+            (void)eddy_sync(EDDY_FOREVER);
+            (void)eddy_error_take(NULL);
+        }
+        must_have_same_bits(eddy_neg(eddy_sin(table)), results[1], "beside");
+        eddy_scope_end(inner);
+    }
+    cr_assert_gt(calls_of("cuGraphLaunch"), launched + 8);
+    finish(scope, &program);
+}
+
+/* What is given is poisoned: the run launches what does not depend on it. */
+Test(cuda_graph, poison_goes_through_it) {
+    eddy_scope *scope = begin();
+    eddy_tensor *table = of(2), *state = of(1), *results[2];
+    eddy_program *program = record_pick(table, state);
+    eddy_tensor *i = eddy_full(EDDY_SHAPE(2), EDDY_S(2), EDDY_I64, NULL);
+    for (int run = 0; run < 3; run++)
+        must(eddy_program_run(program, EDDY_LIST(i), results));
+    eddy_tensor *bad = eddy_index_select(i, eddy_full(EDDY_SHAPE(2), EDDY_S(9), EDDY_I64, NULL), 0);
+    must(eddy_program_run(program, EDDY_LIST(bad), results));
+    cr_assert_eq(eddy_error_of(results[0], EDDY_FOREVER, NULL), EDDY_OUT_OF_RANGE);
+    must(eddy_error_of(results[1], EDDY_FOREVER, NULL));
+    (void)eddy_sync(EDDY_FOREVER);
+    (void)eddy_error_take(NULL);
+    must(eddy_recover(EDDY_LIST(state)));
+    finish(scope, &program);
+}
+
+/* What the driver refuses of a graph is launched call by call. */
+static void refuse(const char *entry) {
+    setenv("FAKE_CUDA_FAIL_ENTRY", entry, 1);
+    eddy_scope *scope = begin();
+    twins t = record(row, NULL);
+    for (int i = 0; i < 6; i++)
+        run(&t, row, t.x, i);
+    eddy_tensor *other = of(0.375);
+    for (int i = 0; i < 4; i++)
+        run(&t, row, other, i);
+    finish(scope, &t.program);
+}
+
+Test(cuda_graph, no_capture_may_begin) {
+    refuse("cuStreamBeginCapture:1:801");
+}
+
+Test(cuda_graph, a_capture_may_be_lost) {
+    refuse("cuStreamEndCapture:1:901");
+}
+
+Test(cuda_graph, a_graph_may_lack_memory) {
+    refuse("cuGraphInstantiateWithFlags:1:2");
+}
+
+Test(cuda_graph, a_change_may_be_refused) {
+    refuse("cuGraphExecUpdate:1:910");
+}
+
+/* While it is captured, or launched. */
+static void lose(const char *entry) {
+    setenv("FAKE_CUDA_FAIL_ENTRY", entry, 1);
+    eddy_scope *scope = begin();
+    twins t = record(row, NULL);
+    eddy_status status = EDDY_OK;
+    for (int i = 0; i < 6 && status == EDDY_OK; i++)
+        status = run_alone(t.program, t.x);
+    cr_assert_eq(status, EDDY_DEVICE_LOST);
+    eddy_program_release(&t.program);
+    eddy_scope_end(scope);
+    (void)eddy_sync(EDDY_FOREVER);
+    (void)eddy_error_take(NULL);
+    cr_assert_eq(eddy_live_count(), 0);
+}
+
+Test(cuda_graph, a_device_is_lost_at_its_launch) {
+    lose("cuGraphLaunch:2");
+}
+
+Test(cuda_graph, a_device_is_lost_while_it_is_captured) {
+    lose("cuStreamEndCapture:1");
+}
+
+Test(cuda_graph, a_device_is_lost_as_it_is_made) {
+    lose("cuGraphInstantiateWithFlags:1");
+}
+
+/* Checks look at each call. */
+Test(cuda_graph, checks_leave_none) {
+    eddy_runtime *runtime =
+        eddy_runtime_create(EDDY_OPTIONS(runtime, .captures_graphs = true, .checks_finite = true));
+    must(eddy_runtime_use(runtime));
+    eddy_runtime_release(&runtime);
+    eddy_device_scope_begin(THERE);
+    eddy_scope *scope = eddy_scope_begin();
+    twins t = record(row, NULL);
+    for (int i = 0; i < 4; i++)
+        run(&t, row, t.x, i);
+    cr_assert_eq(calls_of("cuGraphLaunch"), 0);
+    finish(scope, &t.program);
+}
