@@ -2,7 +2,7 @@
 
 FOLDER holds the programs ops, mlp and training, op_rows.h, and torch_cuda.py. Prints a line for each row: name, Eddy's best sample, PyTorch's, its
 unit, what Eddy's is of PyTorch's ("-" where one has none). Rows: op_<name>_<size> (all, if none is named), mlp_b64, cnn_b64, transformer_b16, and with
-replay_ before it the step as a program, beside a graph that PyTorch has captured. SIZES says which sizes of ops, parted by commas; SAMPLES how many."""
+replay_ before it the step as a program, with graph_ as one whose launches are graphs, both beside a graph that PyTorch has captured. SIZES says which sizes of ops, parted by commas; SAMPLES how many."""
 
 import importlib.util
 import json
@@ -14,6 +14,7 @@ import sys
 NETWORKS = ("mlp_b64", "cnn_b64", "transformer_b16")
 SIZES = "1e4,1e6,1e7"
 SECONDS = 400  # of one program
+GRAPH = "graph_"  # ahead of the name of a row that the programs know with replay_
 
 
 def op_names(folder):
@@ -27,7 +28,7 @@ def batches(folder, asked):
     if not names:
         sizes = os.environ.get("SIZES", SIZES).split(",")
         names = [f"op_{name}_{size}" for size in sizes for name in op_names(folder)]
-        names += [prefix + network for network in NETWORKS for prefix in ("", "replay_")]
+        names += [prefix + network for network in NETWORKS for prefix in ("", "replay_", GRAPH)]
     sizes = {}
     for name in names:
         size = re.fullmatch(r"op_\w+_(\de\d)", name)
@@ -68,12 +69,15 @@ def main():
     samples = os.environ.get("SAMPLES", "9")
     for program, names in batches(folder, asked):
         # The programs name the number of threads in their rows.
-        rows = [name + "_1t" for name in names]
-        ours = best_of([os.path.join(folder, program)], rows, samples, {"EDDY_DEVICE": "cuda"})
+        has_graphs = names[0].startswith(GRAPH)
+        known = {name: (name.replace(GRAPH, "replay_", 1) if has_graphs else name) + "_1t" for name in names}
+        rows = list(known.values())
+        environment = {"EDDY_DEVICE": "cuda", "EDDY_CUDA_GRAPHS": "1" if has_graphs else "0"}
+        ours = best_of([os.path.join(folder, program)], rows, samples, environment)
         peer = [sys.executable, os.path.join(folder, "torch_cuda.py"), os.path.join(folder, "op_rows.h")]
         peers = best_of(peer, rows, samples, {}) if importlib.util.find_spec("torch") else {}
         for name in names:
-            (mine, unit), (theirs, other) = (of.get(name + "_1t", (None, "-")) for of in (ours, peers))
+            (mine, unit), (theirs, other) = (of.get(known[name], (None, "-")) for of in (ours, peers))
             figures = [f"{value:.4g}" if value else "-" for value in (mine, theirs)]
             ratio = f"{mine / theirs:.3f}" if mine and theirs else "-"
             print("cuda_" + name, *figures, unit if mine else other, ratio, flush=True)
