@@ -75,7 +75,7 @@ static const char *fake_failed(void) {
 /* Whose failure leaves behind what it was to end, or what can be ended within the context only. */
 static bool ends_something(const char *entry) {
     return strstr(entry, "Destroy") || strstr(entry, "Free") || strstr(entry, "Unload") ||
-           strcmp(entry, "cuCtxSetCurrent") == 0;
+           strcmp(entry, "cuCtxGetCurrent") == 0 || strcmp(entry, "cuCtxSetCurrent") == 0;
 }
 
 /* Whose failure leaves the process without a driver. */
@@ -174,6 +174,7 @@ static void run_failing(void) {
     setenv("FAKE_CUDA_SEED", text, 1);
     static const char *const modes[] = {"mixed", "lazy", "eager"};
     setenv("FAKE_CUDA_MODE", modes[number % 3], 1);
+    setenv("EDDY_CUDA_GRAPHS", number % 2 ? "1" : "0", 1);
     live(work_there);
     check_that_nothing_is_left();
     if (fake_failed()[0])
