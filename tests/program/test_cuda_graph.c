@@ -289,6 +289,132 @@ Test(cuda_graph, poison_goes_through_it) {
     finish(scope, &program);
 }
 
+/* Runs with an index that is fine, by turns with one that is not: then the state, which is written in place, has the elements of before. */
+static void must_keep_state(eddy_program *program, eddy_tensor *state) {
+    eddy_tensor *i = eddy_full(EDDY_SHAPE(2), EDDY_S(2), EDDY_I64, NULL);
+    for (int run = 0; run < 9; run++) {
+        bool is_bad = run % 3 == 2;
+        eddy_scope *inner = eddy_scope_begin();
+        eddy_tensor *result;
+        must(eddy_copy_into(eddy_full(EDDY_SHAPE(2), EDDY_S(is_bad ? 3 : 2), EDDY_I64, NULL), i));
+        double before = sum_of(state);
+        must(eddy_program_run(program, EDDY_LIST(i), &result));
+        eddy_status status = eddy_error_of(state, EDDY_FOREVER, NULL);
+        cr_assert_eq(status, is_bad ? EDDY_SKIPPED : EDDY_OK);
+        (void)eddy_sync(EDDY_FOREVER);
+        (void)eddy_error_take(NULL);
+        must(is_bad ? eddy_recover(EDDY_LIST(state)) : EDDY_OK);
+        cr_assert(is_bad ? sum_of(state) == before : sum_of(state) != before);
+        eddy_scope_end(inner);
+    }
+}
+
+/* A row is as long as one may be, and calls behind it look at what it has written. */
+Test(cuda_graph, a_call_behind_a_row_looks_at_it) {
+    eddy_scope *scope = begin();
+    eddy_tensor *table = of(2), *state = of(1),
+                *i = eddy_full(EDDY_SHAPE(2), EDDY_S(1), EDDY_I64, NULL);
+    must(eddy_record_begin(EDDY_OPTIONS(record, .passes = "none")));
+    eddy_tensor *h = eddy_index_select(table, i, 0);
+    for (int k = 1; k < 192; k++)
+        h = k % 2 ? eddy_sin(h) : eddy_exp(h);
+    h = eddy_sum(eddy_neg(h), EDDY_ALL_AXES, NULL);
+    must(eddy_add_into(state, h, state));
+    eddy_program *program = end(EDDY_BINDINGS(
+        {"i", i, EDDY_ROLE_INPUT}, {"state", state, EDDY_ROLE_STATE}, {"h", h, EDDY_ROLE_OUTPUT}));
+    cr_assert_eq(program->executable->step_rows.items.count, 1);
+    must_keep_state(program, state);
+    cr_assert_gt(calls_of("cuGraphLaunch"), 4);
+    finish(scope, &program);
+}
+
+static eddy_status pick_soon(void *context, eddy_list inputs, eddy_tensor **outputs) {
+    return done(outputs, eddy_cos(eddy_index_select(context, inputs.items[0], 0)));
+}
+
+static eddy_status pick_late(void *context, eddy_list inputs, eddy_tensor **outputs) {
+    eddy_tensor *i = inputs.items[0];
+    for (int k = 0; k < 3; k++)
+        i = eddy_add_s(eddy_sub_s(i, EDDY_S(1)), EDDY_S(1));
+    return done(outputs, eddy_index_select(context, i, 0));
+}
+
+/* What a row reads is written by calls that are further behind on the one way than on the other, in the same memory. */
+Test(cuda_graph, a_row_behind_a_branch_looks_at_either_way) {
+    eddy_scope *scope = begin();
+    eddy_tensor *table = of(2), *state = of(1), *way,
+                *i = eddy_full(EDDY_SHAPE(2), EDDY_S(1), EDDY_I64, NULL);
+    for (int late = 0; late < 2; late++) {
+        must(eddy_record_begin(EDDY_OPTIONS(record, .passes = "none")));
+        /* The ways change with each run that writes the state. */
+        eddy_tensor *p = eddy_gt_s(
+            eddy_sin(eddy_mul_s(eddy_sum(state, EDDY_ALL_AXES, NULL), EDDY_S(1.7))), EDDY_S(0));
+        must(eddy_cond(p, pick_soon, pick_late, table, EDDY_LIST(i), 1, NULL, &way));
+        eddy_tensor *h = eddy_sin(eddy_exp(eddy_sin(eddy_exp(way))));
+        must(eddy_add_into(state, eddy_sum(h, EDDY_ALL_AXES, NULL), state));
+        eddy_program *program =
+            end(EDDY_BINDINGS({"i", i, EDDY_ROLE_INPUT}, {"state", state, EDDY_ROLE_STATE},
+                              {"h", h, EDDY_ROLE_OUTPUT}));
+        for (int k = 0; k < 8; k++)
+            must_keep_state(program, state);
+        eddy_program_release(&program);
+    }
+    cr_assert_gt(calls_of("cuGraphLaunch"), 20);
+    eddy_program *none = NULL;
+    finish(scope, &none);
+}
+
+/* Poisoned, with elements that would do. */
+Test(cuda_graph, what_is_poisoned_is_used_by_no_kernel) {
+    eddy_scope *scope = begin();
+    eddy_tensor *table = of(2), *state = of(1), *results[2];
+    eddy_program *program = record_pick(table, state);
+    eddy_tensor *i = eddy_full(EDDY_SHAPE(2), EDDY_S(1), EDDY_I64, NULL);
+    for (int run = 0; run < 4; run++) {
+        eddy_scope *inner = eddy_scope_begin();
+        must(eddy_program_run(program, EDDY_LIST(i), results));
+        eddy_scope_end(inner);
+    }
+    double before = sum_of(state);
+    eddy_tensor *bad = eddy_index_select(i, eddy_full(EDDY_SHAPE(2), EDDY_S(9), EDDY_I64, NULL), 0);
+    must(eddy_add_into(i, bad, i));
+    must(eddy_program_run(program, EDDY_LIST(i), results));
+    cr_assert_eq(eddy_error_of(state, EDDY_FOREVER, NULL), EDDY_SKIPPED);
+    (void)eddy_sync(EDDY_FOREVER);
+    (void)eddy_error_take(NULL);
+    must(eddy_recover(EDDY_LIST(state, i)));
+    cr_assert_eq(sum_of(state), before);
+    finish(scope, &program);
+}
+
+/* Products of several sizes, some of which have a workspace where a library makes them; another stream takes all memory that there is meanwhile. */
+Test(cuda_graph, a_graph_keeps_its_workspace) {
+    eddy_scope *scope = begin();
+    eddy_tensor *x = eddy_ones(EDDY_SHAPE(24, 24), EDDY_F32, NULL), *y = x;
+    must(eddy_record_begin(EDDY_OPTIONS(record, .passes = "none")));
+    for (int64_t k = 1; k < 12; k++)
+        y = eddy_matmul(eddy_slice(y, 1, 0, 2 * k, 1), eddy_slice(x, 0, 0, 2 * k, 1));
+    eddy_program *program =
+        end(EDDY_BINDINGS({"x", x, EDDY_ROLE_INPUT}, {"y", y, EDDY_ROLE_OUTPUT}));
+    for (int run = 0; run < 3; run++)
+        must(run_alone(program, x));
+    (void)eddy_device_memory_trim(THERE);
+    eddy_stream *other = eddy_stream_create(THERE, NULL);
+    for (int run = 0; run < 10; run++) {
+        eddy_scope *inner = eddy_scope_begin();
+        eddy_tensor *result;
+        must(eddy_program_run(program, EDDY_LIST(x), &result));
+        must(eddy_stream_scope_begin(other));
+        for (int64_t k = 0; k < 12; k++)
+            (void)eddy_ones(EDDY_SHAPE(128 << k), EDDY_F32, NULL);
+        eddy_stream_scope_end();
+        eddy_scope_end(inner);
+    }
+    must(eddy_sync(EDDY_FOREVER));
+    eddy_stream_release(&other);
+    finish(scope, &program);
+}
+
 /* What the driver refuses of a graph is launched call by call. */
 static void refuse(const char *entry) {
     setenv("FAKE_CUDA_FAIL_ENTRY", entry, 1);
