@@ -460,6 +460,10 @@ Test(cuda_control, a_donated_input_is_where_the_run_computes) {
         cr_assert_eq(eddy_wait(x, EDDY_FOREVER), EDDY_INVALID_ARGUMENT);
         expect_error(EDDY_INVALID_ARGUMENT,
                      "the tensor was donated to a run of a program, as its input x");
+        /* It has no memory any more: nothing of this is launched. */
+        must(eddy_program_run(program, EDDY_LIST(x), &sum));
+        cr_assert_eq(eddy_wait(sum, EDDY_FOREVER), EDDY_INVALID_ARGUMENT);
+        eddy_error_take(NULL);
     }
     finish(scope, &program);
 }

@@ -328,62 +328,86 @@ Test(cuda_graph, a_call_behind_a_row_looks_at_it) {
     finish(scope, &program);
 }
 
-static eddy_status pick_soon(void *context, eddy_list inputs, eddy_tensor **outputs) {
-    return done(outputs, eddy_cos(eddy_index_select(context, inputs.items[0], 0)));
+static eddy_status pick_first(void *context, eddy_list inputs, eddy_tensor **outputs) {
+    eddy_tensor *table = inputs.items[1];
+    (void)context;
+    outputs[0] = eddy_index_select(table, inputs.items[0], 0);
+    outputs[1] = eddy_exp(eddy_sin(eddy_exp(table)));
+    return outputs[0] && outputs[1] ? EDDY_OK : EDDY_INVALID_ARGUMENT;
 }
 
-static eddy_status pick_late(void *context, eddy_list inputs, eddy_tensor **outputs) {
-    eddy_tensor *i = inputs.items[0];
-    for (int k = 0; k < 3; k++)
-        i = eddy_add_s(eddy_sub_s(i, EDDY_S(1)), EDDY_S(1));
-    return done(outputs, eddy_index_select(context, i, 0));
+static eddy_status pick_last(void *context, eddy_list inputs, eddy_tensor **outputs) {
+    eddy_tensor *table = inputs.items[1];
+    (void)context;
+    outputs[1] = eddy_exp(eddy_sin(eddy_exp(table)));
+    outputs[0] = eddy_index_select(table, inputs.items[0], 0);
+    return outputs[0] && outputs[1] ? EDDY_OK : EDDY_INVALID_ARGUMENT;
 }
 
 /* What a row reads is written by calls that are further behind on the one way than on the other, in the same memory. */
 Test(cuda_graph, a_row_behind_a_branch_looks_at_either_way) {
     eddy_scope *scope = begin();
-    eddy_tensor *table = of(2), *state = of(1), *way,
+    eddy_tensor *table = of(2), *state = of(1), *p = truth(true), *ways[2], *result,
                 *i = eddy_full(EDDY_SHAPE(2), EDDY_S(1), EDDY_I64, NULL);
-    for (int late = 0; late < 2; late++) {
-        must(eddy_record_begin(EDDY_OPTIONS(record, .passes = "none")));
-        /* The ways change with each run that writes the state. */
-        eddy_tensor *p = eddy_gt_s(
-            eddy_sin(eddy_mul_s(eddy_sum(state, EDDY_ALL_AXES, NULL), EDDY_S(1.7))), EDDY_S(0));
-        must(eddy_cond(p, pick_soon, pick_late, table, EDDY_LIST(i), 1, NULL, &way));
-        eddy_tensor *h = eddy_sin(eddy_exp(eddy_sin(eddy_exp(way))));
-        must(eddy_add_into(state, eddy_sum(h, EDDY_ALL_AXES, NULL), state));
-        eddy_program *program =
-            end(EDDY_BINDINGS({"i", i, EDDY_ROLE_INPUT}, {"state", state, EDDY_ROLE_STATE},
-                              {"h", h, EDDY_ROLE_OUTPUT}));
-        for (int k = 0; k < 8; k++)
-            must_keep_state(program, state);
-        eddy_program_release(&program);
+    p = eddy_to_device(p, THERE);
+    must(eddy_record_begin(EDDY_OPTIONS(record, .passes = "none")));
+    must(eddy_cond(p, pick_first, pick_last, NULL, EDDY_LIST(i, table), 2, NULL, ways));
+    eddy_tensor *h = eddy_sin(eddy_exp(eddy_sin(eddy_exp(ways[0]))));
+    must(eddy_add_into(state, eddy_sum(h, EDDY_ALL_AXES, NULL), state));
+    eddy_program *program =
+        end(EDDY_BINDINGS({"p", p, EDDY_ROLE_INPUT}, {"i", i, EDDY_ROLE_INPUT},
+                          {"state", state, EDDY_ROLE_STATE}, {"h", h, EDDY_ROLE_OUTPUT}));
+    eddy_tensor *fine = eddy_full(EDDY_SHAPE(2), EDDY_S(1), EDDY_I64, NULL),
+                *wrong = eddy_full(EDDY_SHAPE(2), EDDY_S(3), EDDY_I64, NULL),
+                *ps[] = {eddy_to_device(truth(false), THERE), eddy_to_device(truth(true), THERE)};
+    long launched = calls_of("cuGraphLaunch");
+    for (int run = 0; run < 24; run++) {
+        bool is_bad = run % 6 >= 4;
+        eddy_scope *inner = eddy_scope_begin();
+        must(eddy_copy_into(is_bad ? wrong : fine, i));
+        must(eddy_copy_into(ps[run % 2], p));
+        double before = sum_of(state);
+        must(eddy_program_run(program, EDDY_LIST(p, i), &result));
+        (void)eddy_wait(result, EDDY_FOREVER);
+        (void)eddy_sync(EDDY_FOREVER);
+        (void)eddy_error_take(NULL);
+        must(is_bad ? eddy_recover(EDDY_LIST(state)) : EDDY_OK);
+        cr_assert(is_bad ? sum_of(state) == before : sum_of(state) != before);
+        eddy_scope_end(inner);
     }
-    cr_assert_gt(calls_of("cuGraphLaunch"), 20);
-    eddy_program *none = NULL;
-    finish(scope, &none);
+    cr_assert_gt(calls_of("cuGraphLaunch"), launched + 16);
+    finish(scope, &program);
+}
+
+/* Which leaves no tensor, so that runs have the memory of those before. */
+static double passing_sum_of(eddy_tensor *x) {
+    eddy_scope *scope = eddy_scope_begin();
+    double sum = sum_of(x);
+    eddy_scope_end(scope);
+    must(eddy_sync(EDDY_FOREVER));
+    return sum;
 }
 
 /* Poisoned, with elements that would do. */
 Test(cuda_graph, what_is_poisoned_is_used_by_no_kernel) {
     eddy_scope *scope = begin();
-    eddy_tensor *table = of(2), *state = of(1), *results[2];
+    eddy_tensor *table = of(2), *state = of(1);
     eddy_program *program = record_pick(table, state);
-    eddy_tensor *i = eddy_full(EDDY_SHAPE(2), EDDY_S(1), EDDY_I64, NULL);
-    for (int run = 0; run < 4; run++) {
-        eddy_scope *inner = eddy_scope_begin();
-        must(eddy_program_run(program, EDDY_LIST(i), results));
-        eddy_scope_end(inner);
-    }
-    double before = sum_of(state);
-    eddy_tensor *bad = eddy_index_select(i, eddy_full(EDDY_SHAPE(2), EDDY_S(9), EDDY_I64, NULL), 0);
+    eddy_tensor *i = eddy_full(EDDY_SHAPE(2), EDDY_S(1), EDDY_I64, NULL),
+                *bad = eddy_index_select(i, eddy_full(EDDY_SHAPE(2), EDDY_S(9), EDDY_I64, NULL), 0);
+    for (int run = 0; run < 4; run++)
+        (void)run_alone(program, i);
+    double before = passing_sum_of(state);
     must(eddy_add_into(i, bad, i));
-    must(eddy_program_run(program, EDDY_LIST(i), results));
+    cr_assert_eq(run_alone(program, i), EDDY_OUT_OF_RANGE);
     cr_assert_eq(eddy_error_of(state, EDDY_FOREVER, NULL), EDDY_SKIPPED);
     (void)eddy_sync(EDDY_FOREVER);
     (void)eddy_error_take(NULL);
     must(eddy_recover(EDDY_LIST(state, i)));
-    cr_assert_eq(sum_of(state), before);
+    cr_assert_eq(passing_sum_of(state), before);
+    long launched = calls_of("cuGraphLaunch");
+    must(run_alone(program, i));
+    cr_assert_eq(calls_of("cuGraphLaunch"), launched + 1, "it was in the same memory");
     finish(scope, &program);
 }
 
