@@ -55,8 +55,8 @@ MODELS = {
         {"": "-DOPS=3"},
     ),
     "ticket": (
-        ["-DOPS=3 -DFAILS=3", "-DOPS=3 -DFAILS=3 -DRUNS_ON", "-DOPS=4 -DFAILS=1", "-DOPS=4 -DFAILS=2 -DWINDOW=2"],
-        ["-DOPS=4 -DFAILS=4", "-DOPS=4 -DFAILS=2 -DRUNS_ON", "-DOPS=5 -DFAILS=1 -DWINDOW=3"],
+        ["-DOPS=3 -DFAILS=3", "-DOPS=3 -DFAILS=3 -DRUNS_ON", "-DOPS=4 -DFAILS=2 -DWINDOW=2"],
+        ["-DOPS=4 -DFAILS=1", "-DOPS=4 -DFAILS=4", "-DOPS=4 -DFAILS=2 -DRUNS_ON", "-DOPS=5 -DFAILS=1 -DWINDOW=3"],
         {"": "-DOPS=3", "BUG_NOT_LAUNCHED_DOES_NOT_WAIT": "-DOPS=4 -DFAILS=1", "BUG_ONE_ROW_LESS": "-DOPS=4 -DWINDOW=2",
          "BUG_RUNS_ON_IN_SILENCE": "-DOPS=3 -DRUNS_ON", "BUG_WINDOW_TOO_LARGE": "-DOPS=4 -DWINDOW=2"},
     ),
@@ -66,6 +66,8 @@ MODELS = {
         {"": "-DTICKETS=5", "BUG_JOINS_ARE_IN_VAIN": "-DTICKETS=4"},
     ),
 }
+# Bugs that show only in millions of states: on request.
+SLOW_BUGS = ["BUG_NOT_LAUNCHED_DOES_NOT_WAIT"]
 DEPTH = 100000
 
 
@@ -155,6 +157,8 @@ def main():
         path = os.path.abspath(os.path.join(arguments.models, name + ".pml"))
         runs = [(flags, None) for flags in (large if arguments.long else small)]
         for bug in seeded_bugs(path):
+            if bug in SLOW_BUGS and not arguments.long:
+                continue
             runs.append((bug_flags.get(bug, bug_flags.get("", "")), bug))
         for flags, bug in runs:
             begin = time.monotonic()
