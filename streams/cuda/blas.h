@@ -5,7 +5,6 @@
 #ifndef EDDY_STREAMS_CUDA_BLAS_H
 #define EDDY_STREAMS_CUDA_BLAS_H
 
-#include <stdbool.h>
 #include <streams/cuda/driver.h>
 
 #define EDDY_BLAS_LIBRARY "libcublasLt.so.13"
@@ -101,14 +100,8 @@ typedef struct eddy_cuda_blas_entries {
 #undef EDDY_BLAS_ROW
 } eddy_cuda_blas_entries;
 
-/* Const once eddy_cuda_blas_open has returned, and of use if eddy_cuda_blas_is_open. */
+/* Const once eddy_cuda_provider_open (provider.h) has returned for the provider, and of use if that is open. */
 extern eddy_cuda_blas_entries eddy_cuda_blas;
-
-/* Looks for the library, once in a process, and says in the log what it has found. True for the call that has loaded it. Any thread that may wait: it takes a second. */
-bool eddy_cuda_blas_open(void);
-/* Whether it is there. Any thread, after an eddy_cuda_blas_open. */
-bool eddy_cuda_blas_is_open(void);
-/* "cuBLASLt 13.0.2", or "Eddy" where there is none; "" before an eddy_cuda_blas_open has returned. Any thread. */
-void eddy_cuda_blas_format(char *buffer, size_t size);
+extern struct eddy_cuda_provider eddy_cuda_blas_provider;
 
 #endif

@@ -4,7 +4,9 @@
 #include <streams/cuda/backend.h>
 #include <streams/cuda/blas.h>
 #include <streams/cuda/gemm.h>
+#include <streams/cuda/geometry.h>
 #include <streams/cuda/launch.h>
+#include <streams/cuda/provider.h>
 #include <streams/device_pool.h>
 #include <string.h>
 
@@ -49,9 +51,9 @@ struct eddy_cuda_gemms {
 };
 
 bool eddy_cuda_gemm_open(bool *has_started) {
-    if (eddy_cuda_blas_open())
+    if (eddy_cuda_provider_open(&eddy_cuda_blas_provider))
         *has_started = true;
-    return eddy_cuda_blas_is_open();
+    return eddy_cuda_provider_is_open(&eddy_cuda_blas_provider);
 }
 
 /* ---- the library's objects; names are the library's, whose matrices lie column by column: its A is our b, its rows are our columns ---- */
@@ -185,19 +187,9 @@ static eddy_blas_status ask(const eddy_cuda_gemms *gemms, algorithm *asked) {
     return status;
 }
 
-static uint64_t mix(const geometry *of) {
-    uint64_t words[sizeof(*of) / sizeof(uint64_t)], sum = 0;
-    memcpy(words, of, sizeof(*of));
-    for (size_t w = 0; w < sizeof(words) / sizeof(*words); w++) {
-        sum = (sum ^ words[w]) * 0x9e3779b97f4a7c15u;
-        sum ^= sum >> 29;
-    }
-    return sum;
-}
-
 /* The place of the geometry, or one for it, which is free then. */
 static algorithm *place_of(eddy_cuda_gemms *gemms, const geometry *of) {
-    algorithm *set = gemms->known[mix(of) % SETS], *oldest = set;
+    algorithm *set = gemms->known[eddy_cuda_geometry_hash(of, sizeof(*of)) % SETS], *oldest = set;
     for (int k = 0; k < PLACES; k++) {
         if (set[k].asked_at != 0 && memcmp(&set[k].of, of, sizeof(*of)) == 0)
             return &set[k];
@@ -388,7 +380,7 @@ bool eddy_cuda_gemm_launch(const eddy_kernel_call *call, const eddy_cuda_gemm *g
                            const eddy_cuda_gemm_operands *operands) {
     eddy_backend_launch *launch = call->launch;
     gemm_launch one = {.launch = launch, .operands = operands};
-    EDDY_ASSERT(eddy_cuda_blas_is_open());
+    EDDY_ASSERT(eddy_cuda_provider_is_open(&eddy_cuda_blas_provider));
     if (launch->writes_in_place)
         return false;
     if (launch->has_failed || !begin_with_workspace(&one, gemm))
