@@ -43,6 +43,7 @@ typedef struct cuda_backend {
     shared_memory *shared;          /* const after init */
     eddy_cu_address marks;          /* const after init; the device's */
     eddy_cuda_gemms *gemms;         /* launching thread */
+    eddy_cuda_dnn_convs *dnn_convs; /* launching thread */
     eddy_cu_context before;         /* launching thread, within an entry: if that is a caller's */
     eddy_cuda_graphs *graphs;       /* launching thread; NULL: none so far */
     /* Launching thread: where launches go while a row is captured, its first ticket, and whether something was launched that cannot be. */
@@ -93,6 +94,10 @@ eddy_cuda_fences *eddy_cuda_backend_fences(eddy_backend *backend) {
 
 eddy_cuda_gemms **eddy_cuda_backend_gemms(const eddy_backend *backend) {
     return &backend_of(backend)->gemms;
+}
+
+eddy_cuda_dnn_convs **eddy_cuda_backend_dnn_convs(const eddy_backend *backend) {
+    return &backend_of(backend)->dnn_convs;
 }
 
 uint64_t *eddy_cuda_backend_marks(const eddy_backend *backend) {
@@ -569,6 +574,7 @@ static void destroy(eddy_backend *backend) {
     eddy_cu_result result = eddy_cuda_device_visit(made->device, &before);
     eddy_cuda_gemms_destroy(made->gemms);
     eddy_cuda_graphs_destroy(made->graphs);
+    eddy_cuda_dnn_convs_destroy(made->dnn_convs);
     uint32_t count = eddy_load_acquire(&made->queue_count);
     for (uint32_t q = 0; q < count; q++) {
         (void)eddy_cuda.event_destroy(made->shared->queues[q].reached);

@@ -10,11 +10,11 @@ import sys
 
 # The list of each library, the macro that has its rows, and the table.
 LISTS = [("streams/cuda/driver.h", "EDDY_CUDA_DRIVER_LIST", "eddy_cuda"), ("streams/cuda/blas.h", "EDDY_BLAS_LIST", "eddy_cuda_blas"),
-         ("streams/cuda/nvrtc.h", "EDDY_CUDA_NVRTC_LIST", "nvrtc")]
+         ("streams/cuda/dnn.h", "EDDY_DNN_LIST", "eddy_cuda_dnn"), ("streams/cuda/nvrtc.h", "EDDY_CUDA_NVRTC_LIST", "nvrtc")]
 ROOMS = ["base", "exchange", "functional", "include", "interpreter", "kernels", "program", "streams", "vm"]
 ENTRY = re.compile(r"\b(?:cu[A-Z][a-z]|cuda[A-Z]|cublas(?:Lt|Xt)?[A-Z]|cudnn[A-Z]|nvrtc[A-Z]|nccl[A-Z]|nvJitLink[A-Z]|__cuda)\w*")
 LIBRARY = re.compile(r"\blib(?:cuda|cudart|cublas|cublasLt|cudnn|nvrtc|nccl|nvJitLink)\b")
-CALL = re.compile(r"\b(eddy_cuda|eddy_cuda_blas|nvrtc|cu)\.(\w+)\(")
+CALL = re.compile(r"\b(eddy_cuda|eddy_cuda_blas|eddy_cuda_dnn|nvrtc|cu)\.(\w+)\(")
 COMMENT = re.compile(r"/\*.*?\*/|//[^\n]*", re.S)
 
 

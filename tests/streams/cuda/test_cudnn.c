@@ -1,0 +1,279 @@
+/* NVIDIA's own cuDNN takes the descriptions of convolutions, and makes plans of them by engines whose numbers are Eddy's: for a GPU that is described to it, so that none is needed. Nothing is
+ * launched. */
+#include <base/dtype.h>
+#include <criterion/criterion.h>
+#include <stdio.h>
+#include <streams/cuda/dnn_plan.h>
+#include <streams/cuda/provider.h>
+#include <string.h>
+
+/* What stands for a GPU in the library since 9.8: a descriptor in the place of a context. */
+#define DEVICE 38
+#define DEVICE_TEXT 2702
+#define HEURISTICS_DEVICE 204
+#define PLAN_DEVICE 407
+#define TYPE_CHAR 24
+#define VERSION_WITH_DEVICES 90800
+
+#define WORKSPACE ((uint64_t)256 << 20)
+
+/* As an H100 has it, but for the capability. */
+static const char device_text[] =
+    "{\"maxGridSize\":[2147483647,65535,65535],\"maxBlockSize\":[1024,1024,64],"
+    "\"regsPerBlock\":65536,\"multiProcessorCount\":132,\"warpSize\":32,"
+    "\"maxSharedMemoryPerBlock\":49152,\"maxSharedMemoryPerBlockOptin\":232448,"
+    "\"reservedSharedMemoryPerBlock\":1024,\"maxRegistersPerSM\":65536,\"pciDeviceId\":0,"
+    "\"maxCtasPerSM\":32,\"maxThreadsPerBlock\":1024,\"maxThreadsPerSM\":2048,\"isTccDriver\":0,"
+    "\"supportCoopLaunch\":1,\"totalGlobalMem\":85000000000,\"smClockRateKHz\":1980000,"
+    "\"memClockRateKHz\":2619000,\"l2CacheSize\":52428800,\"deviceVer\":%d0,\"driverVer\":13000,"
+    "\"cudaDeviceId\":0,\"deviceName\":\"NVIDIA H100 80GB HBM3\"}";
+
+static eddy_cuda_dnn_entries own; /* the library's, where the table has those below */
+static eddy_dnn_descriptor device;
+
+/* Where a context would say what the device is, the descriptor does. */
+static eddy_dnn_status set(eddy_dnn_descriptor descriptor, eddy_dnn_attribute attribute,
+                           eddy_dnn_type type, int64_t count, const void *elements) {
+    if (attribute == EDDY_DNN_GRAPH_HANDLE)
+        return 0;
+    if (attribute == EDDY_DNN_PLAN_HANDLE)
+        return own.descriptor_set(descriptor, PLAN_DEVICE, EDDY_DNN_TYPE_DESCRIPTOR, 1, &device);
+    eddy_dnn_status status = own.descriptor_set(descriptor, attribute, type, count, elements);
+    if (status == 0 && attribute == EDDY_DNN_HEURISTICS_MODE)
+        status =
+            own.descriptor_set(descriptor, HEURISTICS_DEVICE, EDDY_DNN_TYPE_DESCRIPTOR, 1, &device);
+    return status;
+}
+
+/* Whether the library takes a device of the capability, which plans are for from now on. */
+static bool describe(int capability) {
+    char text[sizeof(device_text) + 16];
+    int length = snprintf(text, sizeof(text), device_text, capability);
+    return own.descriptor_create(DEVICE, &device) == 0 &&
+           own.descriptor_set(device, DEVICE_TEXT, TYPE_CHAR, length, text) == 0 &&
+           own.descriptor_finalize(device) == 0;
+}
+
+/* NULL, or why the library cannot be asked. */
+static const char *open_library(void) {
+    if (device)
+        return NULL;
+    (void)eddy_cuda_provider_open(&eddy_cuda_dnn_provider);
+    if (!eddy_cuda_provider_is_open(&eddy_cuda_dnn_provider))
+        return eddy_cuda_dnn_provider.why;
+    if (eddy_cuda_dnn.version() < VERSION_WITH_DEVICES)
+        return "the library takes no device that is described";
+    own = eddy_cuda_dnn;
+    eddy_cuda_dnn.descriptor_set = set;
+    return describe(90) ? NULL : "the library describes devices in another way";
+}
+
+static void begin(void) {
+    const char *why_not = open_library();
+    if (why_not)
+        cr_skip_test("%s", why_not);
+}
+
+/* ---- what is asked ---- */
+
+typedef struct question {
+    eddy_cuda_dnn_way way;
+    eddy_dtype dtype;
+    bool are_last, adds; /* images have channels last; the result is added to */
+    int64_t groups;
+} question;
+
+static void lay(eddy_op_view *view, int64_t *strides, bool is_last) {
+    const int64_t *shape = view->shape;
+    int64_t channel = is_last ? 1 : shape[2] * shape[3], column = is_last ? shape[1] : 1;
+    strides[0] = shape[1] * shape[2] * shape[3];
+    strides[1] = channel;
+    strides[2] = shape[3] * column;
+    strides[3] = column;
+    view->strides = strides;
+}
+
+static eddy_cuda_dnn_geometry geometry_of(const question *q) {
+    int64_t shapes[][4] = {{4, 24, 14, 15}, {36, 24 / q->groups, 3, 3}, {4, 36, 7, 8}},
+            strides[3][4];
+    eddy_op_view views[3];
+    for (int k = 0; k < 3; k++) {
+        views[k] = (eddy_op_view){.dtype = q->dtype, .rank = 4, .shape = shapes[k]};
+        lay(&views[k], strides[k], q->are_last && k != EDDY_CUDA_DNN_AT_WEIGHT);
+    }
+    eddy_attributes_conv attributes = {
+        .stride = {2, 2}, .padding = {1, 1}, .dilation = {1, 1}, .groups = q->groups};
+    eddy_cuda_dnn_geometry of = {.alignment = {16, 16, 16}, .has_workspace = true};
+    cr_assert(
+        eddy_cuda_dnn_conv_of(q->way, &views[0], &views[1], &views[2], &attributes, &of.conv));
+    of.conv.adds = q->adds;
+    return of;
+}
+
+static eddy_dnn_context no_context(void) {
+    static int nothing;
+    return (eddy_dnn_context)(void *)&nothing;
+}
+
+/* ---- */
+
+#define NOTES 32
+
+/* A bit for each note of the engine that a plan is made of. */
+static uint32_t notes_of(eddy_dnn_descriptor config) {
+    eddy_dnn_descriptor engine;
+    int notes[NOTES];
+    int64_t count = 0;
+    uint32_t bits = 0;
+    cr_assert_eq(own.descriptor_create(EDDY_DNN_ENGINE, &engine), 0);
+    cr_assert_eq(own.descriptor_get(config, EDDY_DNN_ENGINE_CONFIG_ENGINE, EDDY_DNN_TYPE_DESCRIPTOR,
+                                    1, &count, &engine),
+                 0);
+    cr_assert_eq(
+        own.descriptor_get(engine, EDDY_DNN_ENGINE_NOTES, EDDY_DNN_TYPE_NOTE, NOTES, &count, notes),
+        0);
+    for (int64_t k = 0; k < count; k++)
+        bits |= 1u << notes[k];
+    cr_assert_eq(own.descriptor_destroy(engine), 0);
+    return bits;
+}
+
+static void expect_plan(const question *q) {
+    eddy_cuda_dnn_geometry of = geometry_of(q);
+    eddy_cuda_dnn_plan plan;
+    eddy_dnn_status status = eddy_cuda_dnn_plan_init(&plan, no_context(), &of, WORKSPACE);
+    cr_assert_eq(status, 0, "way %d, %s, %s, %d groups: %d", q->way, eddy_dtype_name(q->dtype),
+                 q->are_last ? "channels last" : "by rows", (int)q->groups, status);
+    uint32_t allowed = 1u << EDDY_DNN_NOTE_STRICT_NAN;
+    if (q->dtype != EDDY_F32)
+        allowed |= 1u << EDDY_DNN_NOTE_TENSOR_CORES;
+    cr_assert_eq(notes_of(plan.parts[EDDY_CUDA_DNN_PART_CONFIG]) & ~allowed, 0);
+    cr_assert(plan.workspace_bytes >= 0 && plan.workspace_bytes <= (int64_t)WORKSPACE);
+    eddy_cuda_dnn_plan_fini(&plan);
+}
+
+Test(cudnn, plans_convolutions_and_their_gradients, .init = begin) {
+    static const eddy_dtype dtypes[] = {EDDY_F32, EDDY_F64, EDDY_F16, EDDY_BF16};
+    static const int64_t groups[] = {1, 4, 12};
+    for (int way = EDDY_CUDA_DNN_FORWARD; way <= EDDY_CUDA_DNN_WEIGHT; way++)
+        for (int d = 0; d < 4; d++)
+            for (int g = 0; g < 3; g++)
+                for (int form = 0; form < 4; form++)
+                    expect_plan(&(question){.way = (eddy_cuda_dnn_way)way,
+                                            .dtype = dtypes[d],
+                                            .are_last = form & 1,
+                                            .adds = form & 2,
+                                            .groups = groups[g]});
+}
+
+#define CONFIGS 64
+
+/* And at addresses that only elements divide. */
+Test(cudnn, plans_for_other_devices_and_any_alignment, .init = begin) {
+    static const int capabilities[] = {75, 80, 86, 100, 120};
+    for (int c = 0; c < 5; c++) {
+        cr_assert(describe(capabilities[c]));
+        for (int way = EDDY_CUDA_DNN_FORWARD; way <= EDDY_CUDA_DNN_WEIGHT; way++)
+            for (int d = 0; d < 3; d++) {
+                static const eddy_dtype dtypes[] = {EDDY_F32, EDDY_F64, EDDY_F16};
+                const question q = {.way = (eddy_cuda_dnn_way)way,
+                                    .dtype = dtypes[d],
+                                    .adds = way != EDDY_CUDA_DNN_WEIGHT,
+                                    .groups = 3};
+                eddy_cuda_dnn_geometry of = geometry_of(&q);
+                for (int k = 0; k < EDDY_CUDA_DNN_TENSORS; k++)
+                    of.alignment[k] = (uint32_t)eddy_dtype_bytes(q.dtype);
+                eddy_cuda_dnn_plan plan;
+                eddy_dnn_status status =
+                    eddy_cuda_dnn_plan_init(&plan, no_context(), &of, WORKSPACE);
+                cr_assert_eq(status, 0, "capability %d, way %d, %s: %d", capabilities[c], way,
+                             eddy_dtype_name(q.dtype), status);
+                eddy_cuda_dnn_plan_fini(&plan);
+            }
+    }
+}
+
+/* Of f32 there are engines that Eddy does not take. */
+Test(cudnn, would_take_tf32_by_itself, .init = begin) {
+    eddy_cuda_dnn_geometry of = geometry_of(&(question){.dtype = EDDY_F32, .groups = 1});
+    eddy_cuda_dnn_plan plan;
+    cr_assert_eq(eddy_cuda_dnn_plan_init(&plan, no_context(), &of, WORKSPACE), 0);
+    int mode = EDDY_DNN_HEURISTICS_A, coarse = 0;
+    int64_t count = 0;
+    eddy_dnn_descriptor heuristics, all[CONFIGS];
+    cr_assert_eq(own.descriptor_create(EDDY_DNN_HEURISTICS, &heuristics), 0);
+    cr_assert_eq(set(heuristics, EDDY_DNN_HEURISTICS_GRAPH, EDDY_DNN_TYPE_DESCRIPTOR, 1,
+                     &plan.parts[EDDY_CUDA_DNN_PART_GRAPH]),
+                 0);
+    cr_assert_eq(set(heuristics, EDDY_DNN_HEURISTICS_MODE, EDDY_DNN_TYPE_HEURISTICS_MODE, 1, &mode),
+                 0);
+    cr_assert_eq(own.descriptor_finalize(heuristics), 0);
+    for (int k = 0; k < CONFIGS; k++)
+        cr_assert_eq(own.descriptor_create(EDDY_DNN_ENGINE_CONFIG, &all[k]), 0);
+    cr_assert_eq(own.descriptor_get(heuristics, EDDY_DNN_HEURISTICS_RESULTS,
+                                    EDDY_DNN_TYPE_DESCRIPTOR, CONFIGS, &count, all),
+                 0);
+    for (int64_t k = 0; k < count; k++)
+        coarse += notes_of(all[k]) >> EDDY_DNN_NOTE_TENSOR_CORES & 1;
+    cr_assert_gt(coarse, 0);
+    for (int k = 0; k < CONFIGS; k++)
+        cr_assert_eq(own.descriptor_destroy(all[k]), 0);
+    cr_assert_eq(own.descriptor_destroy(heuristics), 0);
+    eddy_cuda_dnn_plan_fini(&plan);
+}
+
+Test(cudnn, plans_without_a_workspace, .init = begin) {
+    for (int way = EDDY_CUDA_DNN_FORWARD; way <= EDDY_CUDA_DNN_WEIGHT; way++) {
+        eddy_cuda_dnn_geometry of =
+            geometry_of(&(question){.way = (eddy_cuda_dnn_way)way, .dtype = EDDY_F16, .groups = 1});
+        eddy_cuda_dnn_plan plan;
+        cr_assert_eq(eddy_cuda_dnn_plan_init(&plan, no_context(), &of, 0), 0);
+        cr_assert_eq(plan.workspace_bytes, 0);
+        eddy_cuda_dnn_plan_fini(&plan);
+    }
+}
+
+Test(cudnn, refuses_what_does_not_fit, .init = begin) {
+    eddy_cuda_dnn_geometry of = geometry_of(&(question){.dtype = EDDY_F32, .groups = 1});
+    eddy_cuda_dnn_plan plan;
+    of.conv.padding[0] = 2;
+    eddy_dnn_status status = eddy_cuda_dnn_plan_init(&plan, no_context(), &of, WORKSPACE);
+    cr_assert_eq(status / 1000 * 1000, EDDY_DNN_BAD_PARAM, "%d", status);
+    eddy_cuda_dnn_plan_fini(&plan);
+}
+
+static int executions;
+
+static eddy_dnn_status execute_nothing(eddy_dnn_context context, eddy_dnn_descriptor plan,
+                                       eddy_dnn_descriptor pack) {
+    cr_assert(context && plan && pack);
+    executions++;
+    return 0;
+}
+
+/* Addresses are taken, with a workspace or without. */
+Test(cudnn, takes_addresses, .init = begin) {
+    eddy_cuda_dnn_geometry of = geometry_of(&(question){.dtype = EDDY_F32, .groups = 1});
+    eddy_cuda_dnn_plan plan;
+    cr_assert_eq(eddy_cuda_dnn_plan_init(&plan, no_context(), &of, 0), 0);
+    char memory[4];
+    eddy_cuda_dnn_operands operands = {.data = {&memory[0], &memory[1], &memory[2]}};
+    eddy_cuda_dnn.execute = execute_nothing;
+    cr_assert_eq(eddy_cuda_dnn_plan_execute(&plan, no_context(), &operands, NULL), 0);
+    cr_assert_eq(eddy_cuda_dnn_plan_execute(&plan, no_context(), &operands, &memory[3]), 0);
+    cr_assert_eq(executions, 2);
+    eddy_cuda_dnn_plan_fini(&plan);
+}
+
+/* 77: without the library all was skipped. */
+int main(int argc, char **argv) {
+    struct criterion_test_set *tests = criterion_initialize();
+    bool is_fine = !criterion_handle_args(argc, argv, true) || criterion_run_all_tests(tests);
+    criterion_finalize(tests);
+    const char *why_not = is_fine ? open_library() : NULL;
+    if (why_not) {
+        fprintf(stderr, "%s\n", why_not);
+        return 77;
+    }
+    return is_fine ? 0 : 1;
+}
