@@ -4,7 +4,7 @@
 
 #define FAKE_FINDING_STATUS 97
 
-/* Any thread, also with the lock held. Also for the fake library of products. */
+/* Any thread, also with the lock held. Also for the fake libraries of products and convolutions. */
 __attribute__((visibility("default"), format(printf, 1, 2))) void fake_finding(const char *format,
                                                                                ...);
 /* The end of the process: memory was written that nobody may write. */

@@ -18,6 +18,9 @@ typedef enum fake_kind {
     FAKE_BLAS_LAYOUT,
     FAKE_BLAS_PRODUCT,
     FAKE_BLAS_PREFERENCE,
+    /* Of the library of convolutions (dnn/). */
+    FAKE_DNN_CONTEXT,
+    FAKE_DNN_DESCRIPTOR,
 } fake_kind;
 
 #define FAKE_HANDLE_INDEX_BITS 20

@@ -18,6 +18,7 @@ typedef struct fake_options {
     int capability;   /* 90: 9.0 */
     int version;      /* of the driver; 13000: CUDA 13.0 */
     int blas_version; /* of the library of products; 130000: 13.0.0 */
+    int dnn_version;  /* of that of convolutions; 90000: 9.0.0 */
     int64_t bytes;    /* of the memory of each device */
     uint64_t seed;
     fake_mode mode;
@@ -32,7 +33,7 @@ typedef struct fake_options {
     char fail_entry[64]; /* symbol, also without _v2 */
 } fake_options;
 
-/* Ends the process with a line if a variable cannot be understood. Any thread. Also for the fake library of products. */
+/* Ends the process with a line if a variable cannot be understood. Any thread. Also for the fake libraries of products and convolutions. */
 __attribute__((visibility("default"))) const fake_options *fake_options_read(void);
 
 #endif

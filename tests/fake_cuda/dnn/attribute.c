@@ -1,0 +1,159 @@
+#include <string.h>
+#include <tests/fake_cuda/dnn/attribute.h>
+
+#define EITHER (-1) /* FLOAT or DOUBLE */
+
+typedef struct attribute {
+    eddy_dnn_attribute number;
+    eddy_dnn_type type;
+    int64_t count;
+} attribute;
+
+typedef struct kind {
+    eddy_dnn_kind number;
+    attribute attributes[FAKE_DNN_VALUES]; /* all are to be set */
+} kind;
+
+#define OPERATION(kind, first)                                                                     \
+    {                                                                                              \
+        kind, {                                                                                    \
+            {first + EDDY_DNN_OPERATION_ALPHA, EITHER, 1},                                         \
+                {first + EDDY_DNN_OPERATION_BETA, EITHER, 1},                                      \
+                {first + EDDY_DNN_OPERATION_CONVOLUTION, EDDY_DNN_TYPE_DESCRIPTOR, 1},             \
+                {first + EDDY_DNN_OPERATION_WEIGHT, EDDY_DNN_TYPE_DESCRIPTOR, 1},                  \
+                {first + EDDY_DNN_OPERATION_X, EDDY_DNN_TYPE_DESCRIPTOR, 1},                       \
+                {first + EDDY_DNN_OPERATION_Y, EDDY_DNN_TYPE_DESCRIPTOR, 1},                       \
+        }                                                                                          \
+    }
+
+static const kind kinds[] = {
+    {EDDY_DNN_TENSOR,
+     {{EDDY_DNN_TENSOR_NUMBER, EDDY_DNN_TYPE_INT64, 1},
+      {EDDY_DNN_TENSOR_DATA_TYPE, EDDY_DNN_TYPE_DATA_TYPE, 1},
+      {EDDY_DNN_TENSOR_SIZES, EDDY_DNN_TYPE_INT64, FAKE_DNN_AXES},
+      {EDDY_DNN_TENSOR_STRIDES, EDDY_DNN_TYPE_INT64, FAKE_DNN_AXES},
+      {EDDY_DNN_TENSOR_ALIGNMENT, EDDY_DNN_TYPE_INT64, 1}}},
+    {EDDY_DNN_CONVOLUTION,
+     {{EDDY_DNN_CONVOLUTION_SUMS, EDDY_DNN_TYPE_DATA_TYPE, 1},
+      {EDDY_DNN_CONVOLUTION_MODE, EDDY_DNN_TYPE_MODE, 1},
+      {EDDY_DNN_CONVOLUTION_DIMS, EDDY_DNN_TYPE_INT64, 1},
+      {EDDY_DNN_CONVOLUTION_STRIDES, EDDY_DNN_TYPE_INT64, FAKE_DNN_DIMS},
+      {EDDY_DNN_CONVOLUTION_PADDINGS_AHEAD, EDDY_DNN_TYPE_INT64, FAKE_DNN_DIMS},
+      {EDDY_DNN_CONVOLUTION_PADDINGS_BEHIND, EDDY_DNN_TYPE_INT64, FAKE_DNN_DIMS},
+      {EDDY_DNN_CONVOLUTION_DILATIONS, EDDY_DNN_TYPE_INT64, FAKE_DNN_DIMS}}},
+    OPERATION(EDDY_DNN_FORWARD, EDDY_DNN_FORWARD_FIRST),
+    OPERATION(EDDY_DNN_BACKWARD_X, EDDY_DNN_BACKWARD_X_FIRST),
+    OPERATION(EDDY_DNN_BACKWARD_WEIGHT, EDDY_DNN_BACKWARD_WEIGHT_FIRST),
+    {EDDY_DNN_GRAPH,
+     {{EDDY_DNN_GRAPH_HANDLE, EDDY_DNN_TYPE_HANDLE, 1},
+      {EDDY_DNN_GRAPH_OPERATIONS, EDDY_DNN_TYPE_DESCRIPTOR, 1}}},
+    {EDDY_DNN_HEURISTICS,
+     {{EDDY_DNN_HEURISTICS_GRAPH, EDDY_DNN_TYPE_DESCRIPTOR, 1},
+      {EDDY_DNN_HEURISTICS_MODE, EDDY_DNN_TYPE_HEURISTICS_MODE, 1}}},
+    {EDDY_DNN_PLAN,
+     {{EDDY_DNN_PLAN_HANDLE, EDDY_DNN_TYPE_HANDLE, 1},
+      {EDDY_DNN_PLAN_ENGINE_CONFIG, EDDY_DNN_TYPE_DESCRIPTOR, 1}}},
+    {EDDY_DNN_VARIANT_PACK,
+     {{EDDY_DNN_PACK_NUMBERS, EDDY_DNN_TYPE_INT64, FAKE_DNN_TENSORS},
+      {EDDY_DNN_PACK_ADDRESSES, EDDY_DNN_TYPE_ADDRESS, FAKE_DNN_TENSORS},
+      {EDDY_DNN_PACK_WORKSPACE, EDDY_DNN_TYPE_ADDRESS, 1}}},
+    /* Of these the library sets everything. */
+    {EDDY_DNN_ENGINE_CONFIG, {{0}}},
+    {EDDY_DNN_ENGINE, {{0}}},
+};
+
+static const kind *find_kind(eddy_dnn_kind number) {
+    for (size_t k = 0; k < sizeof(kinds) / sizeof(*kinds); k++)
+        if (kinds[k].number == number)
+            return &kinds[k];
+    return NULL;
+}
+
+bool fake_dnn_kind_is(eddy_dnn_kind number) {
+    return find_kind(number) != NULL;
+}
+
+/* FAKE_DNN_VALUES: the kind has none of this number. */
+static int place_of(const fake_dnn_object *object, eddy_dnn_attribute number) {
+    int place = 0;
+    while (place < FAKE_DNN_VALUES &&
+           find_kind(object->dnn_kind)->attributes[place].number != number)
+        place++;
+    return place;
+}
+
+const fake_dnn_value *fake_dnn_value_of(const fake_dnn_object *object, eddy_dnn_attribute number) {
+    return &object->values[place_of(object, number)];
+}
+
+static size_t element_bytes(eddy_dnn_type type) {
+    switch (type) {
+    case EDDY_DNN_TYPE_INT64:
+    case EDDY_DNN_TYPE_DOUBLE:
+        return 8;
+    case EDDY_DNN_TYPE_HANDLE:
+    case EDDY_DNN_TYPE_ADDRESS:
+    case EDDY_DNN_TYPE_DESCRIPTOR:
+        return sizeof(void *);
+    default:
+        return sizeof(int); /* of an enum, or a float */
+    }
+}
+
+static bool takes(const attribute *of, eddy_dnn_type type, int64_t count) {
+    bool is_type =
+        of->type == type ||
+        (of->type == EITHER && (type == EDDY_DNN_TYPE_FLOAT || type == EDDY_DNN_TYPE_DOUBLE));
+    return is_type && of->count == count;
+}
+
+const char *fake_dnn_attribute_set(fake_dnn_object *object, eddy_dnn_attribute number,
+                                   eddy_dnn_type type, int64_t count, const void *elements) {
+    int place = place_of(object, number);
+    if (object->is_final)
+        return "is final";
+    if (place == FAKE_DNN_VALUES || number == 0)
+        return "has no such attribute";
+    if (!takes(&find_kind(object->dnn_kind)->attributes[place], type, count) || !elements)
+        return "does not take such elements";
+    fake_dnn_value *value = &object->values[place];
+    if (value->is_set)
+        return "has it already";
+    size_t bytes = element_bytes(type);
+    for (int64_t k = 0; k < count; k++)
+        memcpy(&value->elements[k], (const char *)elements + (size_t)k * bytes, bytes);
+    if (type == EDDY_DNN_TYPE_DESCRIPTOR) {
+        fake_dnn_object *given = fake_dnn_object_of(value->elements[0].address, FAKE_DNN_DESCRIPTOR,
+                                                    "cudnnBackendSetAttribute");
+        if (!given)
+            return "is given no descriptor";
+        given->users++;
+    }
+    if (type == EDDY_DNN_TYPE_HANDLE &&
+        !fake_dnn_object_of(value->elements[0].address, FAKE_DNN_CONTEXT,
+                            "cudnnBackendSetAttribute"))
+        return "is given no context";
+    value->type = type;
+    value->is_set = true;
+    return NULL;
+}
+
+eddy_dnn_attribute fake_dnn_attribute_unset(const fake_dnn_object *object) {
+    const kind *of = find_kind(object->dnn_kind);
+    for (int k = 0; k < FAKE_DNN_VALUES; k++)
+        if (of->attributes[k].number != 0 && !object->values[k].is_set)
+            return of->attributes[k].number;
+    return 0;
+}
+
+void fake_dnn_attributes_leave(fake_dnn_object *object) {
+    for (int k = 0; k < FAKE_DNN_VALUES; k++) {
+        const fake_dnn_value *value = &object->values[k];
+        if (!value->is_set || value->type != EDDY_DNN_TYPE_DESCRIPTOR)
+            continue;
+        fake_dnn_object *given = fake_dnn_object_of(value->elements[0].address, FAKE_DNN_DESCRIPTOR,
+                                                    "cudnnBackendDestroyDescriptor");
+        if (given)
+            given->users--;
+    }
+}

@@ -1,0 +1,342 @@
+/* Entries that make contexts and descriptors, set what they are about, and make them final. */
+#include <tests/fake_cuda/dnn/attribute.h>
+#include <tests/fake_cuda/dnn/fault.h>
+#include <tests/fake_cuda/entries.h>
+#include <tests/fake_cuda/finding.h>
+#include <tests/fake_cuda/option.h>
+
+size_t cudnnGetVersion(void) {
+    (void)fake_dnn_fault(FAKE_cudnnGetVersion);
+    return (size_t)fake_options_read()->dnn_version;
+}
+
+/* ---- contexts: the library's kernel on a device, whose context is the thread's ---- */
+
+static eddy_dnn_status fill_context(eddy_cu_module module, eddy_dnn_context *handle) {
+    eddy_cu_function convolve;
+    void *made;
+    eddy_dnn_status status = fake_dnn_fault(FAKE_cudnnCreate);
+    if (status)
+        return status;
+    if (cuModuleGetFunction(&convolve, module, "fake_dnn_convolve") != 0)
+        return EDDY_DNN_NOT_INITIALIZED;
+    pthread_mutex_lock(&fake_dnn_lock);
+    fake_dnn_object *object = fake_dnn_object_create(FAKE_DNN_CONTEXT, &made);
+    if (object) {
+        object->module = module;
+        object->convolve = convolve;
+        *handle = made;
+    }
+    pthread_mutex_unlock(&fake_dnn_lock);
+    return object ? 0 : EDDY_DNN_HOST_ALLOC_FAILED;
+}
+
+eddy_dnn_status cudnnCreate(eddy_dnn_context *handle) {
+    static const unsigned char image[1];
+    eddy_cu_module module;
+    if (cuModuleLoadData(&module, image) != 0)
+        return EDDY_DNN_NOT_INITIALIZED;
+    eddy_dnn_status status = fill_context(module, handle);
+    if (status)
+        (void)cuModuleUnload(module);
+    return status;
+}
+
+/* The driver says if kernels of it may still run. */
+eddy_dnn_status cudnnDestroy(eddy_dnn_context handle) {
+    eddy_dnn_status status = fake_dnn_fault(FAKE_cudnnDestroy);
+    eddy_cu_module module = NULL;
+    pthread_mutex_lock(&fake_dnn_lock);
+    fake_dnn_object *object = fake_dnn_object_of(handle, FAKE_DNN_CONTEXT, "cudnnDestroy");
+    if (object) {
+        module = object->module;
+        fake_dnn_object_destroy(object);
+    }
+    pthread_mutex_unlock(&fake_dnn_lock);
+    if (module)
+        (void)cuModuleUnload(module);
+    return object ? status : EDDY_DNN_BAD_PARAM;
+}
+
+eddy_dnn_status cudnnSetStream(eddy_dnn_context handle, eddy_cu_stream stream) {
+    eddy_dnn_status status = fake_dnn_fault(FAKE_cudnnSetStream);
+    if (status)
+        return status;
+    pthread_mutex_lock(&fake_dnn_lock);
+    fake_dnn_object *object = fake_dnn_object_of(handle, FAKE_DNN_CONTEXT, "cudnnSetStream");
+    if (object)
+        object->stream = stream;
+    pthread_mutex_unlock(&fake_dnn_lock);
+    return object ? 0 : EDDY_DNN_BAD_PARAM;
+}
+
+/* ---- descriptors ---- */
+
+eddy_dnn_status cudnnBackendCreateDescriptor(eddy_dnn_kind kind, eddy_dnn_descriptor *handle) {
+    eddy_dnn_status status = fake_dnn_fault(FAKE_cudnnBackendCreateDescriptor);
+    if (status)
+        return status;
+    if (!fake_dnn_kind_is(kind)) {
+        fake_finding("descriptor: there is no kind %d", kind);
+        return EDDY_DNN_BAD_PARAM;
+    }
+    pthread_mutex_lock(&fake_dnn_lock);
+    fake_dnn_object *object = fake_dnn_object_create(FAKE_DNN_DESCRIPTOR, handle);
+    if (object)
+        object->dnn_kind = kind;
+    pthread_mutex_unlock(&fake_dnn_lock);
+    return object ? 0 : EDDY_DNN_HOST_ALLOC_FAILED;
+}
+
+eddy_dnn_status cudnnBackendDestroyDescriptor(eddy_dnn_descriptor handle) {
+    static const char name[] = "cudnnBackendDestroyDescriptor";
+    eddy_dnn_status status = fake_dnn_fault(FAKE_cudnnBackendDestroyDescriptor);
+    pthread_mutex_lock(&fake_dnn_lock);
+    fake_dnn_object *object = fake_dnn_object_of(handle, FAKE_DNN_DESCRIPTOR, name);
+    if (object) {
+        if (object->users > 0)
+            fake_finding("descriptor: %s ends one of kind %d that others are made of", name,
+                         object->dnn_kind);
+        fake_dnn_attributes_leave(object);
+        fake_dnn_object_destroy(object);
+    }
+    pthread_mutex_unlock(&fake_dnn_lock);
+    return object ? status : EDDY_DNN_BAD_PARAM;
+}
+
+eddy_dnn_status cudnnBackendSetAttribute(eddy_dnn_descriptor handle, eddy_dnn_attribute attribute,
+                                         eddy_dnn_type type, int64_t count, const void *elements) {
+    static const char name[] = "cudnnBackendSetAttribute";
+    eddy_dnn_status status = fake_dnn_fault(FAKE_cudnnBackendSetAttribute);
+    if (status)
+        return status;
+    pthread_mutex_lock(&fake_dnn_lock);
+    fake_dnn_object *object = fake_dnn_object_of(handle, FAKE_DNN_DESCRIPTOR, name);
+    const char *wrong =
+        object ? fake_dnn_attribute_set(object, attribute, type, count, elements) : "is none";
+    if (wrong)
+        fake_finding("attribute: %d, %lld elements of type %d: the descriptor %s", attribute,
+                     (long long)count, type, wrong);
+    pthread_mutex_unlock(&fake_dnn_lock);
+    return wrong ? EDDY_DNN_BAD_PARAM : 0;
+}
+
+/* ---- making final: what it is about ---- */
+
+static const fake_dnn_element *elements_of(const fake_dnn_object *object,
+                                           eddy_dnn_attribute attribute) {
+    return fake_dnn_value_of(object, attribute)->elements;
+}
+
+/* NULL, and a finding: what it was given is not final, or of another kind. */
+static const fake_dnn_object *given_of(const fake_dnn_object *object, eddy_dnn_attribute attribute,
+                                       eddy_dnn_kind kind) {
+    return fake_dnn_final_of(elements_of(object, attribute)->address, kind, "cudnnBackendFinalize");
+}
+
+static void read_tensor(fake_dnn_question *question, int k, const fake_dnn_object *tensor) {
+    fake_dnn_tensor *to = &question->shape.tensors[k];
+    for (int d = 0; d < FAKE_DNN_AXES; d++) {
+        to->sizes[d] = elements_of(tensor, EDDY_DNN_TENSOR_SIZES)[d].integer;
+        to->strides[d] = elements_of(tensor, EDDY_DNN_TENSOR_STRIDES)[d].integer;
+    }
+    question->types[k] = elements_of(tensor, EDDY_DNN_TENSOR_DATA_TYPE)->number;
+    question->numbers[k] = elements_of(tensor, EDDY_DNN_TENSOR_NUMBER)->integer;
+    question->alignments[k] = elements_of(tensor, EDDY_DNN_TENSOR_ALIGNMENT)->integer;
+}
+
+static void read_window(fake_dnn_question *question, const fake_dnn_object *window) {
+    fake_dnn_shape *to = &question->shape;
+    question->sums = elements_of(window, EDDY_DNN_CONVOLUTION_SUMS)->number;
+    for (int d = 0; d < FAKE_DNN_DIMS; d++) {
+        to->stride[d] = elements_of(window, EDDY_DNN_CONVOLUTION_STRIDES)[d].integer;
+        to->padding[d] = elements_of(window, EDDY_DNN_CONVOLUTION_PADDINGS_AHEAD)[d].integer;
+        question->behind[d] = elements_of(window, EDDY_DNN_CONVOLUTION_PADDINGS_BEHIND)[d].integer;
+        to->dilation[d] = elements_of(window, EDDY_DNN_CONVOLUTION_DILATIONS)[d].integer;
+    }
+    if (elements_of(window, EDDY_DNN_CONVOLUTION_MODE)->number != EDDY_DNN_CROSS_CORRELATION ||
+        elements_of(window, EDDY_DNN_CONVOLUTION_DIMS)->integer != FAKE_DNN_DIMS)
+        fake_finding("convolution: the window is turned, or not of two dims");
+}
+
+static double scale_of(const fake_dnn_object *operation, eddy_dnn_attribute attribute) {
+    const fake_dnn_value *value = fake_dnn_value_of(operation, attribute);
+    return value->type == EDDY_DNN_TYPE_DOUBLE ? value->elements->f64
+                                               : (double)value->elements->f32;
+}
+
+static bool read_operation(fake_dnn_object *operation, int way, eddy_dnn_attribute first) {
+    fake_dnn_question *question = &operation->question;
+    const fake_dnn_object
+        *tensors[] = {given_of(operation, first + EDDY_DNN_OPERATION_X, EDDY_DNN_TENSOR),
+                      given_of(operation, first + EDDY_DNN_OPERATION_WEIGHT, EDDY_DNN_TENSOR),
+                      given_of(operation, first + EDDY_DNN_OPERATION_Y, EDDY_DNN_TENSOR)},
+        *window = given_of(operation, first + EDDY_DNN_OPERATION_CONVOLUTION, EDDY_DNN_CONVOLUTION);
+    if (!window || !tensors[0] || !tensors[1] || !tensors[2])
+        return false;
+    for (int k = 0; k < FAKE_DNN_TENSORS; k++)
+        read_tensor(question, k, tensors[k]);
+    read_window(question, window);
+    question->shape.type = question->types[0];
+    question->shape.way = way;
+    question->shape.alpha = scale_of(operation, first + EDDY_DNN_OPERATION_ALPHA);
+    question->shape.beta = scale_of(operation, first + EDDY_DNN_OPERATION_BETA);
+    question->scale = fake_dnn_value_of(operation, first + EDDY_DNN_OPERATION_ALPHA)->type;
+    const char *wrong = fake_dnn_question_misfit(question);
+    if (wrong)
+        fake_finding("convolution: cudnnBackendFinalize refuses %s", wrong);
+    return !wrong;
+}
+
+/* Takes over what another one is about. */
+static bool read_given(fake_dnn_object *object, eddy_dnn_attribute attribute, eddy_dnn_kind kind) {
+    const fake_dnn_object *given = given_of(object, attribute, kind);
+    if (given) {
+        object->question = given->question;
+        object->engine = given->engine;
+    }
+    return given != NULL;
+}
+
+static bool read_graph(fake_dnn_object *graph) {
+    const fake_dnn_object *operation =
+        fake_dnn_object_of(elements_of(graph, EDDY_DNN_GRAPH_OPERATIONS)->address,
+                           FAKE_DNN_DESCRIPTOR, "cudnnBackendFinalize");
+    return operation &&
+           read_given(graph, EDDY_DNN_GRAPH_OPERATIONS,
+                      operation->dnn_kind == EDDY_DNN_BACKWARD_X        ? EDDY_DNN_BACKWARD_X
+                      : operation->dnn_kind == EDDY_DNN_BACKWARD_WEIGHT ? EDDY_DNN_BACKWARD_WEIGHT
+                                                                        : EDDY_DNN_FORWARD);
+}
+
+static int mode_of(const fake_dnn_object *heuristics) {
+    return elements_of(heuristics, EDDY_DNN_HEURISTICS_MODE)->number;
+}
+
+/* BAD_PARAM is a finding; NOT_SUPPORTED is none. */
+static eddy_dnn_status finish(fake_dnn_object *object) {
+    fake_dnn_engine engines[FAKE_DNN_ENGINES];
+    switch (object->dnn_kind) {
+    case EDDY_DNN_FORWARD:
+        return read_operation(object, FAKE_DNN_FORWARD, EDDY_DNN_FORWARD_FIRST)
+                   ? 0
+                   : EDDY_DNN_BAD_PARAM;
+    case EDDY_DNN_BACKWARD_X:
+        return read_operation(object, FAKE_DNN_BACKWARD_X, EDDY_DNN_BACKWARD_X_FIRST)
+                   ? 0
+                   : EDDY_DNN_BAD_PARAM;
+    case EDDY_DNN_BACKWARD_WEIGHT:
+        return read_operation(object, FAKE_DNN_BACKWARD_WEIGHT, EDDY_DNN_BACKWARD_WEIGHT_FIRST)
+                   ? 0
+                   : EDDY_DNN_BAD_PARAM;
+    case EDDY_DNN_GRAPH:
+        return read_graph(object) ? 0 : EDDY_DNN_BAD_PARAM;
+    case EDDY_DNN_HEURISTICS:
+        if (!read_given(object, EDDY_DNN_HEURISTICS_GRAPH, EDDY_DNN_GRAPH))
+            return EDDY_DNN_BAD_PARAM;
+        return fake_dnn_engines(&object->question, mode_of(object), engines) < 0
+                   ? EDDY_DNN_NOT_SUPPORTED
+                   : 0;
+    case EDDY_DNN_PLAN:
+        if (!read_given(object, EDDY_DNN_PLAN_ENGINE_CONFIG, EDDY_DNN_ENGINE_CONFIG))
+            return EDDY_DNN_BAD_PARAM;
+        return object->engine.works ? 0 : EDDY_DNN_NOT_SUPPORTED;
+    default:
+        return 0;
+    }
+}
+
+eddy_dnn_status cudnnBackendFinalize(eddy_dnn_descriptor handle) {
+    static const char name[] = "cudnnBackendFinalize";
+    eddy_dnn_status status = fake_dnn_fault(FAKE_cudnnBackendFinalize);
+    if (status)
+        return status;
+    pthread_mutex_lock(&fake_dnn_lock);
+    fake_dnn_object *object = fake_dnn_object_of(handle, FAKE_DNN_DESCRIPTOR, name);
+    eddy_dnn_attribute unset = object ? fake_dnn_attribute_unset(object) : 0;
+    if (unset != 0)
+        fake_finding("descriptor: %s is given one of kind %d without attribute %d", name,
+                     object->dnn_kind, unset);
+    status = object && unset == 0 ? finish(object) : EDDY_DNN_BAD_PARAM;
+    if (status == 0)
+        object->is_final = true;
+    pthread_mutex_unlock(&fake_dnn_lock);
+    return status;
+}
+
+/* ---- reading ---- */
+
+/* What is written to descriptors that who asks has made. */
+static eddy_dnn_status read_to(const fake_dnn_object *from, eddy_dnn_kind kind,
+                               const fake_dnn_engine *engine, eddy_dnn_descriptor handle) {
+    fake_dnn_object *to =
+        fake_dnn_object_of(handle, FAKE_DNN_DESCRIPTOR, "cudnnBackendGetAttribute");
+    if (!to || to->dnn_kind != kind || to->is_final) {
+        fake_finding("descriptor: cudnnBackendGetAttribute is to write to one of another kind");
+        return EDDY_DNN_BAD_PARAM;
+    }
+    to->question = from->question;
+    to->engine = *engine;
+    to->is_final = true;
+    return 0;
+}
+
+static eddy_dnn_status read_results(const fake_dnn_object *heuristics, int64_t wanted,
+                                    int64_t *count, void *elements) {
+    fake_dnn_engine engines[FAKE_DNN_ENGINES];
+    int there = fake_dnn_engines(&heuristics->question, mode_of(heuristics), engines);
+    eddy_dnn_status status = 0;
+    *count = there;
+    if (wanted == 0)
+        return 0;
+    /* NVIDIA's counts more than it then gives. */
+    *count = wanted < there ? wanted : there;
+    for (int64_t k = 0; k < *count && status == 0; k++)
+        status = read_to(heuristics, EDDY_DNN_ENGINE_CONFIG, &engines[k],
+                         ((eddy_dnn_descriptor *)elements)[k]);
+    return status;
+}
+
+static eddy_dnn_status read_attribute(const fake_dnn_object *object, eddy_dnn_attribute attribute,
+                                      eddy_dnn_type type, int64_t wanted, int64_t *count,
+                                      void *elements) {
+    if (attribute == EDDY_DNN_HEURISTICS_RESULTS && object->dnn_kind == EDDY_DNN_HEURISTICS &&
+        type == EDDY_DNN_TYPE_DESCRIPTOR)
+        return read_results(object, wanted, count, elements);
+    *count = 1;
+    if (attribute == EDDY_DNN_ENGINE_CONFIG_ENGINE && object->dnn_kind == EDDY_DNN_ENGINE_CONFIG &&
+        type == EDDY_DNN_TYPE_DESCRIPTOR && wanted == 1)
+        return read_to(object, EDDY_DNN_ENGINE, &object->engine, *(eddy_dnn_descriptor *)elements);
+    if (attribute == EDDY_DNN_ENGINE_NOTES && object->dnn_kind == EDDY_DNN_ENGINE &&
+        type == EDDY_DNN_TYPE_NOTE && wanted >= 1) {
+        *count = object->engine.note != FAKE_DNN_NO_NOTE;
+        if (*count > 0)
+            *(int *)elements = object->engine.note;
+        return 0;
+    }
+    if (attribute == EDDY_DNN_PLAN_WORKSPACE_BYTES && object->dnn_kind == EDDY_DNN_PLAN &&
+        type == EDDY_DNN_TYPE_INT64 && wanted == 1) {
+        *(int64_t *)elements = (int64_t)object->engine.workspace_bytes;
+        return 0;
+    }
+    fake_finding("attribute: %d cannot be read so", attribute);
+    return EDDY_DNN_BAD_PARAM;
+}
+
+eddy_dnn_status cudnnBackendGetAttribute(eddy_dnn_descriptor handle, eddy_dnn_attribute attribute,
+                                         eddy_dnn_type type, int64_t wanted, int64_t *count,
+                                         void *elements) {
+    static const char name[] = "cudnnBackendGetAttribute";
+    eddy_dnn_status status = fake_dnn_fault(FAKE_cudnnBackendGetAttribute);
+    if (status)
+        return status;
+    pthread_mutex_lock(&fake_dnn_lock);
+    const fake_dnn_object *object = fake_dnn_object_of(handle, FAKE_DNN_DESCRIPTOR, name);
+    if (object && !object->is_final)
+        fake_finding("descriptor: %s is given one that is not final", name);
+    status = object && object->is_final
+                 ? read_attribute(object, attribute, type, wanted, count, elements)
+                 : EDDY_DNN_BAD_PARAM;
+    pthread_mutex_unlock(&fake_dnn_lock);
+    return status;
+}
