@@ -64,6 +64,8 @@ typedef struct eddy_device_info {
     bool is_simulated;
     /* Of CUDA: what computes products of matrices, "cuBLASLt 13.0.2", or "Eddy" where that library is not found. "" before the first product of the process, and for other kinds. */
     char products[32];
+    /* The same of convolutions: "cuDNN 9.19.0". */
+    char convolutions[32];
 } eddy_device_info;
 
 /* Writes what is known of the device. EDDY_DEVICE_DEFAULT is the device that creation ops of the thread take, which starts the default runtime if

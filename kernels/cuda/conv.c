@@ -1,13 +1,16 @@
-/* Convolutions without a library; those of one element's windows may be the library's (pointwise.h). How a product is cut follows from shapes and strides alone, so that the same call has the same bits on every device. */
+/* Convolutions: by NVIDIA's library where it is found and takes the operands as they lie (dnn_conv.h; of one element's windows pointwise.h), else by products of our own. How such a product is cut
+ * follows from shapes and strides alone, so that the same call has the same bits on every device. */
 #include <base/dtype.h>
 #include <base/number.h>
 #include <kernels/attributes.h>
 #include <kernels/cost.h>
 #include <kernels/cuda/conv.h>
+#include <kernels/cuda/dnn_conv.h>
 #include <kernels/cuda/images.h>
 #include <kernels/cuda/kernels.h>
 #include <kernels/cuda/launch.h>
 #include <kernels/cuda/pointwise.h>
+#include <kernels/cuda/view.h>
 
 /* Groups of fewer rows are computed element by element. */
 #define TILED_LEAST 8
@@ -200,30 +203,101 @@ static void run(const eddy_kernel_call *call, eddy_cuda_conv *p) {
                          eddy_cuda_blocks(call, count, EDDY_CUDA_CONV_THREADS));
 }
 
-static eddy_status prepare_forward(const eddy_kernel_call *call, bool is_transposed,
-                                   eddy_kernel_plan *plan) {
-    eddy_status status;
-    if (eddy_cuda_pointwise_prepare(call, is_transposed, plan, &status))
-        return status;
-    const eddy_cuda_conv p = forward_of(call, is_transposed);
-    return prepare(call, &p, plan);
+/* ---- by the library ---- */
+
+_Static_assert(sizeof(eddy_cuda_dnn_conv) <= EDDY_KERNEL_PLAN_BYTES, "a plan fits");
+
+/* Those of a forward convolution, as the library names them, and what is added to the one that is written. */
+typedef struct conv_operands {
+    const eddy_op_view *x, *weight, *y, *out;
+    const eddy_op_view *bias; /* NULL: none */
+} conv_operands;
+
+static conv_operands operands_of(const eddy_kernel_call *call) {
+    const eddy_op_view *views = call->views;
+    return (conv_operands){.x = &views[0],
+                           .weight = &views[1],
+                           .y = &views[3],
+                           .out = &views[3],
+                           .bias = eddy_kernel_view_is_absent(&views[2]) ? NULL : &views[2]};
 }
 
-static eddy_status conv2d_prepare(const eddy_kernel_call *call, eddy_kernel_plan *plan) {
-    return prepare_forward(call, false, plan);
+/* After the plan of our own, whose workspace stays: what the library refuses late is done with it. */
+static void prepare_library(const eddy_kernel_call *call, eddy_cuda_dnn_way what,
+                            void (*run_it)(const eddy_kernel_call *call), eddy_kernel_plan *plan) {
+    const conv_operands operands = operands_of(call);
+    eddy_cuda_dnn_conv *conv = plan->memory;
+    if (!eddy_cuda_dnn_conv_of(what, operands.x, operands.weight, operands.y, call->attributes,
+                               conv) ||
+        !eddy_cuda_dnn_conv_open(&plan->has_started_library))
+        return;
+    conv->adds = operands.bias != NULL;
+    plan->bytes = sizeof(*conv);
+    plan->run = run_it;
 }
+
+/* The library adds to what lies there, so that a sum is rounded once. */
+static void copy_bias(const eddy_kernel_call *call, const eddy_op_view *bias,
+                      const eddy_op_view *out) {
+    const int64_t shape[] = {bias->shape[0], 1, 1}, strides[] = {bias->strides[0], 0, 0};
+    eddy_op_view channels = *bias;
+    channels.rank = 3;
+    channels.shape = shape;
+    channels.strides = strides;
+    eddy_cuda_copy_view(call, &channels, out);
+}
+
+/* False: the library has no plan, and what it was to write is to be written. */
+static bool run_library(const eddy_kernel_call *call) {
+    const eddy_cuda_dnn_conv *conv = call->plan;
+    const conv_operands operands = operands_of(call);
+    const eddy_cuda_dnn_operands given = {
+        .data = {operands.x->data, operands.weight->data, operands.y->data}};
+    if (operands.bias) {
+        if (!eddy_cuda_dnn_conv_can(call, conv, &given))
+            return false;
+        copy_bias(call, operands.bias, operands.out);
+    }
+    return eddy_cuda_dnn_conv_launch(call, conv, &given);
+}
+
+/* ---- ops ---- */
 
 static void conv2d_run(const eddy_kernel_call *call) {
     eddy_cuda_conv p = forward_of(call, false);
     run(call, &p);
 }
 
-static eddy_status conv_transpose2d_prepare(const eddy_kernel_call *call, eddy_kernel_plan *plan) {
-    return prepare_forward(call, true, plan);
+static void conv2d_run_library(const eddy_kernel_call *call) {
+    if (!run_library(call))
+        conv2d_run(call);
+}
+
+static eddy_status conv2d_prepare(const eddy_kernel_call *call, eddy_kernel_plan *plan) {
+    eddy_status status;
+    if (eddy_cuda_pointwise_prepare(call, false, plan, &status))
+        return status;
+    const eddy_cuda_conv p = forward_of(call, false);
+    status = prepare(call, &p, plan);
+    prepare_library(call, EDDY_CUDA_DNN_FORWARD, conv2d_run_library, plan);
+    return status;
 }
 
 static void conv_transpose2d_run(const eddy_kernel_call *call) {
     eddy_cuda_conv p = forward_of(call, true);
+    run(call, &p);
+}
+
+static eddy_status conv_transpose2d_prepare(const eddy_kernel_call *call, eddy_kernel_plan *plan) {
+    eddy_status status;
+    if (eddy_cuda_pointwise_prepare(call, true, plan, &status))
+        return status;
+    const eddy_cuda_conv p = forward_of(call, true);
+    return prepare(call, &p, plan);
+}
+
+static void conv2d_backward_weight_run(const eddy_kernel_call *call) {
+    eddy_cuda_conv p = weight_of(call);
     run(call, &p);
 }
 
@@ -234,11 +308,6 @@ static eddy_status conv2d_backward_weight_prepare(const eddy_kernel_call *call,
         return status;
     const eddy_cuda_conv p = weight_of(call);
     return prepare(call, &p, plan);
-}
-
-static void conv2d_backward_weight_run(const eddy_kernel_call *call) {
-    eddy_cuda_conv p = weight_of(call);
-    run(call, &p);
 }
 
 const eddy_kernel eddy_cuda_conv2d = {

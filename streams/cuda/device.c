@@ -1,6 +1,7 @@
 #include <stdio.h>
 #include <streams/cuda/blas.h>
 #include <streams/cuda/device.h>
+#include <streams/cuda/dnn.h>
 #include <streams/cuda/provider.h>
 
 static eddy_cuda_device devices[EDDY_CUDA_DEVICES];
@@ -32,6 +33,8 @@ void eddy_cuda_device_describe(int32_t index, eddy_device_info *info) {
     if (eddy_cuda.device_attribute(&count, EDDY_CU_PROCESSOR_COUNT, number) == 0)
         info->processor_count = count;
     eddy_cuda_provider_format(&eddy_cuda_blas_provider, info->products, sizeof(info->products));
+    eddy_cuda_provider_format(&eddy_cuda_dnn_provider, info->convolutions,
+                              sizeof(info->convolutions));
 }
 
 eddy_status eddy_cuda_device_start(int32_t index, const eddy_cuda_device **started, char *why,

@@ -4,6 +4,7 @@
 #include <criterion/criterion.h>
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 #include <tests/functional/random.h>
 #include <tests/functional/twin.h>
 #include <tests/rounds.h>
@@ -73,6 +74,12 @@ static twin images(const geometry *g, eddy_dtype dtype, int64_t channels, eddy_p
     if (g->layout == CONTIGUOUS)
         made = (twin){eddy_contiguous(made.here), eddy_contiguous(made.there)};
     return made;
+}
+
+/* Mostly as they lie in networks. */
+static twin weights(eddy_dtype dtype, eddy_shape shape, bool is_whole) {
+    twin made = numbers(dtype, shape, is_whole, false);
+    return by_chance(3) ? made : (twin){eddy_contiguous(made.here), eddy_contiguous(made.there)};
 }
 
 /* The operands of an op and what it makes of them: conv2d and conv_transpose2d of an image, weights and a bias, conv2d_backward_weight of a gradient and an image. */
@@ -171,11 +178,11 @@ static void check_all(const geometry *g, eddy_dtype dtype, bool is_whole) {
     const int64_t h = g->window.height, w = g->window.width, taps = g->from * h * w;
     twin none = {EDDY_NONE, EDDY_NONE},
          x = images(g, dtype, g->groups * g->from, g->image, is_whole),
-         weight = numbers(dtype, EDDY_SHAPE(g->groups * g->to, g->from, h, w), is_whole, false),
+         weight = weights(dtype, EDDY_SHAPE(g->groups * g->to, g->from, h, w), is_whole),
          bias =
              by_chance(2) ? none : numbers(dtype, EDDY_SHAPE(g->groups * g->to), is_whole, false);
     check("conv2d", forward, g, x, weight, bias, is_whole, taps + 1);
-    twin back = numbers(dtype, EDDY_SHAPE(g->groups * g->from, g->to, h, w), is_whole, false);
+    twin back = weights(dtype, EDDY_SHAPE(g->groups * g->from, g->to, h, w), is_whole);
     check("conv_transpose2d", transposed, g, x, back, bias, is_whole, taps + 1);
     operands o = {g, x.here, weight.here, EDDY_NONE};
     eddy_tensor *result = forward(&o);
@@ -195,7 +202,7 @@ Test(cuda_conv, any_geometry_and_layout, .timeout = 300) {
     for (int round = 0; round < ROUNDS_OF(120); round++) {
         eddy_scope *scope = eddy_scope_begin();
         geometry g = any_geometry();
-        g.layout = by_chance(3) ? CHANNELS_LAST : ANY;
+        g.layout = (layout)random_below(3);
         check_all(&g, floats[round % 4], round % 8 < 6);
         eddy_scope_end(scope);
     }
@@ -254,6 +261,24 @@ Test(cuda_conv, a_padded_window_of_one_element_is_no_product) {
     twin_expect_no_findings();
 }
 
+/* Rows or columns of the result that the gradient lacks count as 0. */
+Test(cuda_conv, a_gradient_may_have_fewer_places) {
+    geometry g = {
+        .groups = 1, .window = {3, 2}, .stride = {1, 1}, .padding = {1, 0}, .dilation = {1, 1}};
+    for (int64_t fewer = 0; fewer < 8; fewer++) {
+        eddy_scope *scope = eddy_scope_begin();
+        eddy_dtype dtype = floats[fewer % 4];
+        twin x = numbers(dtype, EDDY_SHAPE(2, 3, 7, 8), true, true),
+             grad = numbers(dtype, EDDY_SHAPE(2, 10, 7 - fewer / 2, 7 - fewer % 2), true, true);
+        operands here = {&g, x.here, grad.here, EDDY_NONE},
+                 there = {&g, x.there, grad.there, EDDY_NONE};
+        twin_expect_equal("conv2d_backward_weight", backward_weight(&here),
+                          backward_weight(&there));
+        eddy_scope_end(scope);
+    }
+    twin_expect_no_findings();
+}
+
 /* Places that a window does not reach have no part in it, whatever they are. */
 Test(cuda_conv, nan_stays_in_its_windows) {
     eddy_scope *scope = eddy_scope_begin();
@@ -299,6 +324,24 @@ Test(cuda_conv, gradients_go_through) {
             gradient_of(&g, x.there, weight.there, back.there, bias.there, of_weight));
         eddy_scope_end(scope);
     }
+    twin_expect_no_findings();
+}
+
+/* Those who run the tests know which they have given it. */
+Test(cuda_conv, by_whom_they_are_is_said) {
+    eddy_device_info info = {.size = sizeof(info)};
+    cr_assert_eq(eddy_device_describe(TWIN_THERE, &info), EDDY_OK);
+    cr_assert_str_eq(info.convolutions, "");
+    eddy_scope *scope = eddy_scope_begin();
+    twin x = numbers(EDDY_F32, EDDY_SHAPE(2, 3, 7, 8), true, true),
+         weight = numbers(EDDY_F32, EDDY_SHAPE(4, 3, 2, 2), true, true);
+    twin_expect_equal("conv2d", eddy_conv2d(x.here, weight.here, EDDY_NONE, NULL),
+                      eddy_conv2d(x.there, weight.there, EDDY_NONE, NULL));
+    eddy_scope_end(scope);
+    cr_assert_eq(eddy_device_describe(TWIN_THERE, &info), EDDY_OK);
+    const char *expected = getenv("EDDY_TEST_CONVOLUTIONS");
+    cr_assert(expected ? strcmp(info.convolutions, expected) == 0 : info.convolutions[0] != '\0',
+              "%s", info.convolutions);
     twin_expect_no_findings();
 }
 
