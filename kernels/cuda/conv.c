@@ -213,11 +213,15 @@ typedef struct conv_operands {
     const eddy_op_view *bias; /* NULL: none */
 } conv_operands;
 
-static conv_operands operands_of(const eddy_kernel_call *call) {
+static conv_operands operands_of(const eddy_kernel_call *call, eddy_cuda_dnn_way what) {
     const eddy_op_view *views = call->views;
-    return (conv_operands){.x = &views[0],
+    if (what == EDDY_CUDA_DNN_WEIGHT)
+        return (conv_operands){
+            .x = &views[1], .weight = &views[2], .y = &views[0], .out = &views[2]};
+    bool is_forward = what == EDDY_CUDA_DNN_FORWARD;
+    return (conv_operands){.x = &views[is_forward ? 0 : 3],
                            .weight = &views[1],
-                           .y = &views[3],
+                           .y = &views[is_forward ? 3 : 0],
                            .out = &views[3],
                            .bias = eddy_kernel_view_is_absent(&views[2]) ? NULL : &views[2]};
 }
@@ -225,7 +229,7 @@ static conv_operands operands_of(const eddy_kernel_call *call) {
 /* After the plan of our own, whose workspace stays: what the library refuses late is done with it. */
 static void prepare_library(const eddy_kernel_call *call, eddy_cuda_dnn_way what,
                             void (*run_it)(const eddy_kernel_call *call), eddy_kernel_plan *plan) {
-    const conv_operands operands = operands_of(call);
+    const conv_operands operands = operands_of(call, what);
     eddy_cuda_dnn_conv *conv = plan->memory;
     if (!eddy_cuda_dnn_conv_of(what, operands.x, operands.weight, operands.y, call->attributes,
                                conv) ||
@@ -248,9 +252,9 @@ static void copy_bias(const eddy_kernel_call *call, const eddy_op_view *bias,
 }
 
 /* False: the library has no plan, and what it was to write is to be written. */
-static bool run_library(const eddy_kernel_call *call) {
+static bool run_library(const eddy_kernel_call *call, eddy_cuda_dnn_way what) {
     const eddy_cuda_dnn_conv *conv = call->plan;
-    const conv_operands operands = operands_of(call);
+    const conv_operands operands = operands_of(call, what);
     const eddy_cuda_dnn_operands given = {
         .data = {operands.x->data, operands.weight->data, operands.y->data}};
     if (operands.bias) {
@@ -269,7 +273,7 @@ static void conv2d_run(const eddy_kernel_call *call) {
 }
 
 static void conv2d_run_library(const eddy_kernel_call *call) {
-    if (!run_library(call))
+    if (!run_library(call, EDDY_CUDA_DNN_FORWARD))
         conv2d_run(call);
 }
 
@@ -288,17 +292,29 @@ static void conv_transpose2d_run(const eddy_kernel_call *call) {
     run(call, &p);
 }
 
+static void conv_transpose2d_run_library(const eddy_kernel_call *call) {
+    if (!run_library(call, EDDY_CUDA_DNN_X))
+        conv_transpose2d_run(call);
+}
+
 static eddy_status conv_transpose2d_prepare(const eddy_kernel_call *call, eddy_kernel_plan *plan) {
     eddy_status status;
     if (eddy_cuda_pointwise_prepare(call, true, plan, &status))
         return status;
     const eddy_cuda_conv p = forward_of(call, true);
-    return prepare(call, &p, plan);
+    status = prepare(call, &p, plan);
+    prepare_library(call, EDDY_CUDA_DNN_X, conv_transpose2d_run_library, plan);
+    return status;
 }
 
 static void conv2d_backward_weight_run(const eddy_kernel_call *call) {
     eddy_cuda_conv p = weight_of(call);
     run(call, &p);
+}
+
+static void conv2d_backward_weight_run_library(const eddy_kernel_call *call) {
+    if (!run_library(call, EDDY_CUDA_DNN_WEIGHT))
+        conv2d_backward_weight_run(call);
 }
 
 static eddy_status conv2d_backward_weight_prepare(const eddy_kernel_call *call,
@@ -307,7 +323,9 @@ static eddy_status conv2d_backward_weight_prepare(const eddy_kernel_call *call,
     if (eddy_cuda_pointwise_prepare_weight(call, plan, &status))
         return status;
     const eddy_cuda_conv p = weight_of(call);
-    return prepare(call, &p, plan);
+    status = prepare(call, &p, plan);
+    prepare_library(call, EDDY_CUDA_DNN_WEIGHT, conv2d_backward_weight_run_library, plan);
+    return status;
 }
 
 const eddy_kernel eddy_cuda_conv2d = {

@@ -155,6 +155,55 @@ Test(dnn_conv, what_is_remembered_is_bounded) {
     twin_expect_no_findings();
 }
 
+static eddy_tensor *squares_of(eddy_tensor *x) {
+    return eddy_sum(eddy_mul(x, x), EDDY_ALL_AXES, NULL);
+}
+
+/* Whether channels of images or weights lie last, or not: each as it lies, and so are gradients. */
+Test(dnn_conv, gradients_are_the_librarys_in_both_layouts) {
+    long before = convolutions();
+    int asked = 0;
+    for (int64_t size = 4; size < 12; size++) {
+        eddy_scope *scope = eddy_scope_begin();
+        twin x = whole(EDDY_SHAPE(2, size, size, 4)), weight = whole(EDDY_SHAPE(6, 2, 3, 3));
+        x = (twin){eddy_permute(x.here, EDDY_AXES(0, 3, 1, 2)),
+                   eddy_permute(x.there, EDDY_AXES(0, 3, 1, 2))};
+        if (size % 2)
+            x = (twin){eddy_contiguous(x.here), eddy_contiguous(x.there)};
+        eddy_tensor *leaves[] = {x.here, weight.here, x.there, weight.there};
+        for (int i = 0; i < 4; i++)
+            cr_assert_eq(eddy_requires_grad_set(leaves[i] = eddy_detach(leaves[i]), true), EDDY_OK);
+        const eddy_conv2d_options *options =
+            EDDY_OPTIONS(conv2d, .groups = 2, .padding = {1, 1}, .stride = {2, 1});
+        for (int i = 0; i < 4; i += 2)
+            cr_assert_eq(eddy_backward(
+                             squares_of(eddy_conv2d(leaves[i], leaves[i + 1], EDDY_NONE, options))),
+                         EDDY_OK);
+        for (int i = 0; i < 2; i++)
+            twin_expect_equal("a gradient", eddy_grad_of(leaves[i]), eddy_grad_of(leaves[i + 2]));
+        asked += 3;
+        eddy_scope_end(scope);
+    }
+    cr_assert_gt(convolutions(), before + asked * 2 / 3, "%ld of %d", convolutions() - before,
+                 asked);
+    twin_expect_no_findings();
+}
+
+/* conv1d: as images of one row. */
+Test(dnn_conv, rows_are_the_librarys) {
+    long before = convolutions();
+    for (int64_t length = 4; length < 24; length++) {
+        eddy_scope *scope = eddy_scope_begin();
+        twin x = whole(EDDY_SHAPE(2, 3, length)), weight = whole(EDDY_SHAPE(5, 3, 4)),
+             bias = whole(EDDY_SHAPE(5));
+        twin_expect_equal("conv1d", eddy_conv1d(x.here, weight.here, bias.here, NULL),
+                          eddy_conv1d(x.there, weight.there, bias.there, NULL));
+        eddy_scope_end(scope);
+    }
+    cr_assert_gt(convolutions(), before + 10, "%ld of 20", convolutions() - before);
+    twin_expect_no_findings();
+}
+
 /* It does not take them, and neither is it asked. */
 Test(dnn_conv, operands_with_gaps_are_not_the_librarys) {
     int64_t size = size_that_is_taken(7);
