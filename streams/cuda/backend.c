@@ -173,6 +173,13 @@ eddy_status eddy_cuda_backend_end(eddy_backend *backend, eddy_cu_result result) 
     return end_launch(backend_of(backend), result);
 }
 
+void eddy_cuda_backend_end_library(eddy_backend *backend, bool has_launched) {
+    cuda_backend *made = backend_of(backend);
+    bool is_spoiled = !has_launched && made->captures;
+    made->is_spoiled |= is_spoiled;
+    (void)eddy_cuda_backend_end(backend, has_launched || is_spoiled ? 0 : EDDY_CU_LAUNCH_FAILED);
+}
+
 /* The event stands at the end of what is launched on the other queue so far, at `ticket` or behind it: waits for tickets that the other queue has just marked, which is
  * what they mostly are, wait for no more than that, and no mark costs an event. */
 static eddy_status wait(eddy_backend_queue *queue, eddy_backend_queue *other, uint64_t ticket) {

@@ -5,7 +5,7 @@
 #include <streams/cuda/geometry.h>
 #include <streams/cuda/launch.h>
 #include <streams/cuda/provider.h>
-#include <streams/device_pool.h>
+#include <streams/cuda/workspace.h>
 #include <string.h>
 
 /* The most that a plan may ask for. Images that an engine lays otherwise are copied there, so that it is more than of products. */
@@ -148,9 +148,7 @@ static bool begin_with_workspace(conv_launch *one, const eddy_cuda_dnn_conv *con
         return false;
     if (!one->found || one->found->plan.workspace_bytes == 0)
         return true;
-    if (queue->backend->pool)
-        one->workspace = eddy_device_pool_take(queue->backend->pool,
-                                               one->found->plan.workspace_bytes, queue->number);
+    one->workspace = eddy_cuda_workspace_take(queue, one->found->plan.workspace_bytes);
     if (one->workspace)
         return true;
     of.has_workspace = false;
@@ -183,7 +181,7 @@ static bool launch_found(const conv_launch *one) {
         return eddy_cuda_backend_end(backend, 0) != EDDY_OK;
     }
     if (!eddy_dnn_lacks_memory(status)) {
-        (void)eddy_cuda_backend_end(backend, status == 0 ? 0 : EDDY_CU_LAUNCH_FAILED);
+        eddy_cuda_backend_end_library(backend, status == 0);
         return true;
     }
     if (eddy_cuda_backend_end(backend, 0) == EDDY_OK) {
@@ -210,8 +208,6 @@ bool eddy_cuda_dnn_conv_launch(const eddy_kernel_call *call, const eddy_cuda_dnn
     if (launch->has_failed || !begin_with_workspace(&one, conv))
         return true;
     bool is_launched = one.found && launch_found(&one);
-    if (one.workspace)
-        eddy_device_pool_give(launch->queue->backend->pool, one.workspace, launch->queue->number,
-                              launch->ticket);
+    eddy_cuda_workspace_give(launch, one.workspace);
     return is_launched;
 }

@@ -7,7 +7,7 @@
 #include <streams/cuda/geometry.h>
 #include <streams/cuda/launch.h>
 #include <streams/cuda/provider.h>
-#include <streams/device_pool.h>
+#include <streams/cuda/workspace.h>
 #include <string.h>
 
 /* What NVIDIA recommends: the most that an algorithm may ask for, on devices from Hopper on and before. */
@@ -292,22 +292,6 @@ static bool begin(gemm_launch *one, const geometry *of) {
     return eddy_cuda_backend_end(backend, 0) == EDDY_OK;
 }
 
-/* In a graph it is the graph's. */
-static void *take_workspace(const eddy_backend_queue *queue, int64_t bytes) {
-    uint64_t first;
-    if (eddy_cuda_backend_captures(queue->backend, &first))
-        return eddy_cuda_graphs_workspace(eddy_cuda_backend_graphs(queue->backend), bytes);
-    return queue->backend->pool ? eddy_device_pool_take(queue->backend->pool, bytes, queue->number)
-                                : NULL;
-}
-
-static void give_workspace(const eddy_backend_launch *launch, void *workspace) {
-    const eddy_backend_queue *queue = launch->queue;
-    uint64_t first;
-    if (workspace && !eddy_cuda_backend_captures(queue->backend, &first))
-        eddy_device_pool_give(queue->backend->pool, workspace, queue->number, launch->ticket);
-}
-
 /* Without memory for its workspace another algorithm may do. */
 static bool begin_with_workspace(gemm_launch *one, const eddy_cuda_gemm *gemm) {
     eddy_backend_queue *queue = one->launch->queue;
@@ -316,7 +300,7 @@ static bool begin_with_workspace(gemm_launch *one, const eddy_cuda_gemm *gemm) {
         return false;
     if (!one->found || one->found->workspace_bytes == 0)
         return true;
-    one->workspace = take_workspace(queue, (int64_t)one->found->workspace_bytes);
+    one->workspace = eddy_cuda_workspace_take(queue, (int64_t)one->found->workspace_bytes);
     if (one->workspace)
         return true;
     of.has_workspace = false;
@@ -364,7 +348,7 @@ static bool launch_found(const gemm_launch *one) {
         }
         return true;
     default:
-        (void)eddy_cuda_backend_end(backend, status == 0 ? 0 : EDDY_CU_LAUNCH_FAILED);
+        eddy_cuda_backend_end_library(backend, status == 0);
         return true;
     }
 }
@@ -386,6 +370,6 @@ bool eddy_cuda_gemm_launch(const eddy_kernel_call *call, const eddy_cuda_gemm *g
     if (launch->has_failed || !begin_with_workspace(&one, gemm))
         return true;
     bool is_launched = one.found && launch_found(&one);
-    give_workspace(launch, one.workspace);
+    eddy_cuda_workspace_give(launch, one.workspace);
     return is_launched;
 }

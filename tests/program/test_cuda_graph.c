@@ -468,6 +468,11 @@ Test(cuda_graph, a_change_may_be_refused) {
     refuse("cuGraphExecUpdate:1:910");
 }
 
+/* Where there is one: the sixth product is that of the capture. Ahead of it, it would be the device's failure. */
+Test(cuda_graph, a_library_may_fail_in_a_capture) {
+    refuse("cublasLtMatmul:6");
+}
+
 /* While it is captured, or launched. */
 static void lose(const char *entry) {
     setenv("FAKE_CUDA_FAIL_ENTRY", entry, 1);
