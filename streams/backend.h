@@ -150,6 +150,7 @@ struct eddy_backend {
     _Atomic bool is_lost;
     /* const after init: where launches take memory that is theirs alone, on the launching thread; NULL: nowhere */
     struct eddy_device_pool *pool;
+    bool allows_tf32; /* const after init: what is multiplied of f32 may be rounded to TF32 */
     bool
         is_on_callers_thread; /* const after init: launches are, and leave the driver's state of that thread as it is */
     /* The word of ticket t is number t % EDDY_BACKEND_WORDS: the launching thread's before the launch, then the device's, until the ticket is

@@ -114,6 +114,7 @@ static eddy_status add(eddy_runtime *runtime, eddy_device device, eddy_origin or
     /* A driver has an exit handler of its own, behind which nothing works. */
     if (device.kind != EDDY_DEVICE_FAR)
         eddy_runtime_exit_first();
+    backend->allows_tf32 = runtime->allows_tf32;
     status = eddy_vm_device_add(runtime->vm, backend, eddy_runtime_device_bytes(device), number);
     if (status != EDDY_OK)
         backend->class->destroy(backend);

@@ -58,8 +58,8 @@ struct eddy_runtime {
     uint32_t passes; /* const after init: a bit for each pass that programs go through */
     int64_t program_cache_bytes; /* const after init: what `programs` may take */
     int32_t program_streams;     /* const after init: the option */
-    bool
-        captures_graphs; /* const after init: the option, but where each op's result is looked at */
+    bool allows_tf32;            /* const after init: the option */
+    bool captures_graphs;        /* const after init: the option, without checks of results */
     _Atomic(eddy_runtime_cache *)
         programs; /* atomic: made when first needed (acq_rel), read acquire; NULL before */
     _Atomic int64_t programs_built, programs_shared; /* atomic: relaxed counters of program/ */

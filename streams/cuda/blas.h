@@ -53,6 +53,7 @@ typedef eddy_blas_choice_object eddy_blas_choice;
 #define EDDY_BLAS_F16 2
 #define EDDY_BLAS_BF16 14
 #define EDDY_BLAS_SUMS_F32 68
+#define EDDY_BLAS_SUMS_F32_OF_TF32 77
 #define EDDY_BLAS_SUMS_F64 70
 
 /* Attributes of a layout, of a product, of a preference. Types of their values: int32_t; int64_t of the offset, uint64_t of the workspace, void * of the bias, uint32_t of the

@@ -33,6 +33,7 @@ typedef struct answer {
 } answer;
 
 struct eddy_cuda_dnn_convs {
+    bool allows_tf32;
     eddy_dnn_context context; /* NULL: the library has refused one, and refuses everything */
     uint64_t now;             /* questions so far */
     answer known[SETS][PLACES];
@@ -68,8 +69,9 @@ static answer *place_of(eddy_cuda_dnn_convs *convs, const eddy_cuda_dnn_geometry
 static answer *answer_of(eddy_cuda_dnn_convs *convs, const eddy_cuda_dnn_geometry *of) {
     answer *known = place_of(convs, of);
     if (known->asked_at == 0) {
-        eddy_dnn_status status = eddy_cuda_dnn_plan_init(&known->plan, convs->context, of,
-                                                         of->has_workspace ? WORKSPACE_BYTES : 0);
+        eddy_dnn_status status =
+            eddy_cuda_dnn_plan_init(&known->plan, convs->context, of, convs->allows_tf32,
+                                    of->has_workspace ? WORKSPACE_BYTES : 0);
         if (status != 0)
             forget(known);
         if (eddy_dnn_lacks_memory(status))
@@ -95,10 +97,12 @@ static eddy_cuda_dnn_geometry geometry_of(const eddy_cuda_dnn_conv *conv,
 }
 
 /* Within an entry. NULL: no memory. */
-static eddy_cuda_dnn_convs *create(void) {
+static eddy_cuda_dnn_convs *create(const eddy_backend *backend) {
     eddy_cuda_dnn_convs *made = eddy_memory_acquire_zeroed(sizeof(*made), EDDY_MEMORY_CACHE);
     if (made && eddy_cuda_dnn.create(&made->context) != 0)
         made->context = NULL;
+    if (made)
+        made->allows_tf32 = backend->allows_tf32;
     return made;
 }
 
@@ -117,7 +121,7 @@ void eddy_cuda_dnn_convs_destroy(eddy_cuda_dnn_convs *convs) {
 static answer *find(eddy_backend *backend, const eddy_cuda_dnn_geometry *of) {
     eddy_cuda_dnn_convs **convs = eddy_cuda_backend_dnn_convs(backend);
     if (!*convs)
-        *convs = create();
+        *convs = create(backend);
     return *convs && (*convs)->context ? answer_of(*convs, of) : NULL;
 }
 

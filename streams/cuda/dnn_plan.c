@@ -129,18 +129,18 @@ static eddy_dnn_status make_graph(eddy_dnn_context context, const eddy_cuda_dnn_
 
 /* ---- engines ---- */
 
-/* Whether an engine may compute so: sums of products of the elements as they are, the same each time, of which those that a window does not reach have no part (an infinity would spread by way of
+/* Whether an engine may compute so: sums of products of the elements as they are (which of f32 tensor cores do not take), the same each time, of which those that a window does not reach have no part (an infinity would spread by way of
  * FFT and Winograd). Of notes that are not known nobody knows. */
-static bool are_fine(const int *notes, int64_t count, uint32_t dtype) {
+static bool are_fine(const int *notes, int64_t count, bool has_tensor_cores) {
     for (int64_t k = 0; k < count; k++)
         if (notes[k] != EDDY_DNN_NOTE_STRICT_NAN &&
-            (notes[k] != EDDY_DNN_NOTE_TENSOR_CORES || dtype == EDDY_F32))
+            (notes[k] != EDDY_DNN_NOTE_TENSOR_CORES || !has_tensor_cores))
             return false;
     return true;
 }
 
 /* *is_fine: of the engine of a configuration. */
-static eddy_dnn_status look_at(eddy_dnn_descriptor config, uint32_t dtype, bool *is_fine) {
+static eddy_dnn_status look_at(eddy_dnn_descriptor config, bool has_tensor_cores, bool *is_fine) {
     eddy_dnn_descriptor engine = NULL;
     int notes[NOTES_MOST];
     int64_t count = 0;
@@ -152,19 +152,19 @@ static eddy_dnn_status look_at(eddy_dnn_descriptor config, uint32_t dtype, bool 
     if (status == 0)
         status = eddy_cuda_dnn.descriptor_get(engine, EDDY_DNN_ENGINE_NOTES, EDDY_DNN_TYPE_NOTE,
                                               NOTES_MOST, &count, notes);
-    *is_fine = status == 0 && count <= NOTES_MOST && are_fine(notes, count, dtype);
+    *is_fine = status == 0 && count <= NOTES_MOST && are_fine(notes, count, has_tensor_cores);
     forget(&engine);
     return status;
 }
 
 /* NOT_SUPPORTED: another configuration may do. */
 static eddy_dnn_status try_config(eddy_cuda_dnn_plan *plan, eddy_dnn_context context,
-                                  eddy_dnn_descriptor config, uint32_t dtype,
+                                  eddy_dnn_descriptor config, bool has_tensor_cores,
                                   uint64_t workspace_most) {
     bool is_fine = false;
     int64_t count = 0;
     eddy_dnn_descriptor *made = &plan->parts[EDDY_CUDA_DNN_PART_PLAN];
-    eddy_dnn_status status = look_at(config, dtype, &is_fine);
+    eddy_dnn_status status = look_at(config, has_tensor_cores, &is_fine);
     if (status != 0 || !is_fine)
         return status != 0 ? status : EDDY_DNN_NOT_SUPPORTED;
     status = MAKE(EDDY_DNN_PLAN, made, {EDDY_DNN_PLAN_HANDLE, EDDY_DNN_TYPE_HANDLE, 1, &context},
@@ -217,14 +217,14 @@ static eddy_dnn_status configs_init(configs *list, eddy_dnn_descriptor graph, in
 }
 
 static eddy_dnn_status choose(eddy_cuda_dnn_plan *plan, eddy_dnn_context context, int mode,
-                              uint32_t dtype, uint64_t workspace_most) {
+                              bool has_tensor_cores, uint64_t workspace_most) {
     configs list;
     eddy_dnn_status status = configs_init(&list, plan->parts[EDDY_CUDA_DNN_PART_GRAPH], mode);
     int64_t k = 0;
     if (status == 0) {
         status = EDDY_DNN_NOT_SUPPORTED;
         for (; k < list.count; k++) {
-            status = try_config(plan, context, list.all[k], dtype, workspace_most);
+            status = try_config(plan, context, list.all[k], has_tensor_cores, workspace_most);
             if (status == 0 || eddy_dnn_lacks_memory(status))
                 break;
         }
@@ -240,16 +240,17 @@ static eddy_dnn_status choose(eddy_cuda_dnn_plan *plan, eddy_dnn_context context
 /* ---- plans ---- */
 
 eddy_dnn_status eddy_cuda_dnn_plan_init(eddy_cuda_dnn_plan *plan, eddy_dnn_context context,
-                                        const eddy_cuda_dnn_geometry *of, uint64_t workspace_most) {
+                                        const eddy_cuda_dnn_geometry *of, bool allows_tf32,
+                                        uint64_t workspace_most) {
     *plan = (eddy_cuda_dnn_plan){0};
-    uint32_t dtype = of->conv.dtype;
+    bool has_tensor_cores = allows_tf32 || of->conv.dtype != EDDY_F32;
     eddy_dnn_status status = make_graph(context, of, plan->parts);
     if (status != 0)
         return status;
-    status = choose(plan, context, EDDY_DNN_HEURISTICS_A, dtype, workspace_most);
+    status = choose(plan, context, EDDY_DNN_HEURISTICS_A, has_tensor_cores, workspace_most);
     if (status == 0 || eddy_dnn_lacks_memory(status))
         return status;
-    return choose(plan, context, EDDY_DNN_HEURISTICS_FALLBACK, dtype, workspace_most);
+    return choose(plan, context, EDDY_DNN_HEURISTICS_FALLBACK, has_tensor_cores, workspace_most);
 }
 
 void eddy_cuda_dnn_plan_fini(eddy_cuda_dnn_plan *plan) {

@@ -35,7 +35,8 @@ typedef struct eddy_cuda_dnn_plan {
 /* Takes the first engine of the library's list whose numbers are what Eddy's are to be, that works, and that asks for no more than `workspace_most` bytes. Of a failure the plan has what was made so
  * far. */
 eddy_dnn_status eddy_cuda_dnn_plan_init(eddy_cuda_dnn_plan *plan, eddy_dnn_context context,
-                                        const eddy_cuda_dnn_geometry *of, uint64_t workspace_most);
+                                        const eddy_cuda_dnn_geometry *of, bool allows_tf32,
+                                        uint64_t workspace_most);
 /* Zeroed and half-made ones too. */
 void eddy_cuda_dnn_plan_fini(eddy_cuda_dnn_plan *plan);
 /* On the stream that the context has. `workspace`: of plan->workspace_bytes. */

@@ -46,6 +46,7 @@ typedef struct algorithm {
 struct eddy_cuda_gemms {
     eddy_blas_context context;
     uint64_t workspace_bytes_most;
+    bool allows_tf32;
     uint64_t now; /* questions so far */
     algorithm known[SETS][PLACES];
 };
@@ -77,10 +78,13 @@ static eddy_blas_status set_row(eddy_blas_product product, const void *row) {
     return eddy_cuda_blas.product_set(product, EDDY_BLAS_PRODUCT_BIAS, &row, sizeof(row));
 }
 
-static eddy_blas_status make_product(const geometry *of, eddy_blas_product *product) {
+static eddy_blas_status make_product(const geometry *of, bool allows_tf32,
+                                     eddy_blas_product *product) {
     const eddy_cuda_gemm *gemm = &of->gemm;
+    eddy_blas_compute sums = allows_tf32 && gemm->dtype == EDDY_F32 ? EDDY_BLAS_SUMS_F32_OF_TF32
+                                                                    : types[gemm->dtype].sums;
     eddy_blas_status status =
-        eddy_cuda_blas.product_create(product, types[gemm->dtype].sums, types[gemm->dtype].scale);
+        eddy_cuda_blas.product_create(product, sums, types[gemm->dtype].scale);
     if (status == 0 && gemm->is_b_transposed)
         status = set_product(*product, EDDY_BLAS_PRODUCT_TRANSPOSE_A, EDDY_BLAS_IS_TRANSPOSED);
     if (status == 0 && gemm->is_a_transposed)
@@ -174,7 +178,7 @@ static eddy_blas_status choose(const eddy_cuda_gemms *gemms, algorithm *asked,
 static eddy_blas_status ask(const eddy_cuda_gemms *gemms, algorithm *asked) {
     const geometry *of = &asked->of;
     eddy_blas_preference preference = NULL;
-    eddy_blas_status status = make_product(of, &asked->product);
+    eddy_blas_status status = make_product(of, gemms->allows_tf32, &asked->product);
     if (status == 0)
         status = make_layouts(&of->gemm, asked->layouts);
     if (status == 0)
@@ -243,12 +247,14 @@ static geometry geometry_of(const eddy_cuda_gemm *gemm, const eddy_cuda_gemm_ope
 }
 
 /* Within an entry. NULL: no memory. Without a context it refuses everything. */
-static eddy_cuda_gemms *create(const eddy_cuda_device *device) {
+static eddy_cuda_gemms *create(const eddy_backend *backend) {
     eddy_cuda_gemms *made = eddy_memory_acquire_zeroed(sizeof(*made), EDDY_MEMORY_CACHE);
     if (!made)
         return NULL;
-    made->workspace_bytes_most =
-        device->capability >= HOPPER ? WORKSPACE_BYTES : WORKSPACE_BYTES_BEFORE;
+    made->allows_tf32 = backend->allows_tf32;
+    made->workspace_bytes_most = eddy_cuda_backend_device(backend)->capability >= HOPPER
+                                     ? WORKSPACE_BYTES
+                                     : WORKSPACE_BYTES_BEFORE;
     if (eddy_cuda_blas.create(&made->context) != 0)
         made->context = NULL;
     return made;
@@ -269,7 +275,7 @@ void eddy_cuda_gemms_destroy(eddy_cuda_gemms *gemms) {
 static algorithm *find(eddy_backend *backend, const geometry *of) {
     eddy_cuda_gemms **gemms = eddy_cuda_backend_gemms(backend);
     if (!*gemms)
-        *gemms = create(eddy_cuda_backend_device(backend));
+        *gemms = create(backend);
     return *gemms && (*gemms)->context ? algorithm_of(*gemms, of) : NULL;
 }
 

@@ -93,6 +93,33 @@ Test(dnn_conv, most_convolutions_are_the_librarys) {
     twin_expect_no_findings();
 }
 
+/* How many of 30 convolutions of 1 + 2^-12, which TF32 does not hold, with ones are those of ones. Others are right. */
+static int convolutions_of_tf32(bool allows_tf32) {
+    eddy_runtime *runtime = eddy_runtime_create(EDDY_OPTIONS(runtime, .allows_tf32 = allows_tf32));
+    cr_assert_eq(eddy_runtime_use(runtime), EDDY_OK);
+    eddy_runtime_release(&runtime);
+    int rounded = 0;
+    for (int64_t size = 3; size < 33; size++) {
+        eddy_scope *scope = eddy_scope_begin();
+        const eddy_full_options *there = EDDY_OPTIONS(full, .device = TWIN_THERE);
+        eddy_tensor *x = eddy_full(EDDY_SHAPE(1, 3, size, size + 1), EDDY_S(1 + 1.0 / 4096),
+                                   EDDY_F32, there),
+                    *weight = eddy_full(EDDY_SHAPE(4, 3, 3, 2), EDDY_S(1), EDDY_F32, there);
+        double found = eddy_item_f64(
+            eddy_max(eddy_conv2d(x, weight, EDDY_NONE, NULL), EDDY_ALL_AXES, NULL), NULL);
+        cr_assert(found == 18 * (1 + 1.0 / 4096) || found == 18, "%.17g", found);
+        rounded += found == 18;
+        eddy_scope_end(scope);
+    }
+    return rounded;
+}
+
+Test(dnn_conv, f32_is_rounded_to_tf32_on_request_alone) {
+    cr_assert_eq(convolutions_of_tf32(false), 0);
+    cr_assert_gt(convolutions_of_tf32(true), 5);
+    twin_expect_no_findings();
+}
+
 Test(dnn_conv, it_is_asked_once_for_a_geometry) {
     int64_t size = size_that_is_taken(5);
     long before = convolutions(), made = descriptors();

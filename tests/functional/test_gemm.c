@@ -94,6 +94,39 @@ Test(gemm, it_is_asked_once_for_a_geometry) {
     twin_expect_no_findings();
 }
 
+/* How many of 40 products of 1 + 2^-12, which TF32 does not hold, with ones are those of ones. Others are right. */
+static int products_of_tf32(bool allows_tf32) {
+    eddy_runtime *runtime = eddy_runtime_create(EDDY_OPTIONS(runtime, .allows_tf32 = allows_tf32));
+    cr_assert_eq(eddy_runtime_use(runtime), EDDY_OK);
+    eddy_runtime_release(&runtime);
+    int rounded = 0;
+    for (int64_t size = 1; size <= 40; size++) {
+        eddy_scope *scope = eddy_scope_begin();
+        const eddy_full_options *there = EDDY_OPTIONS(full, .device = TWIN_THERE);
+        eddy_shape shape = EDDY_SHAPE(size, size);
+        double exact = (double)size * (1 + 1.0 / 4096), of_f32, of_f64;
+        eddy_scalar factor = EDDY_S(1 + 1.0 / 4096);
+        eddy_tensor *x = eddy_full(shape, factor, EDDY_F32, there),
+                    *y = eddy_full(shape, factor, EDDY_F64, there);
+        of_f32 =
+            eddy_item_f64(eddy_max(eddy_matmul(x, eddy_ones_like(x)), EDDY_ALL_AXES, NULL), NULL);
+        of_f64 =
+            eddy_item_f64(eddy_max(eddy_matmul(y, eddy_ones_like(y)), EDDY_ALL_AXES, NULL), NULL);
+        cr_assert(of_f32 == exact || of_f32 == (double)size, "%.17g", of_f32);
+        cr_assert_eq(of_f64, exact);
+        rounded += of_f32 == (double)size;
+        eddy_scope_end(scope);
+    }
+    return rounded;
+}
+
+Test(gemm, f32_is_rounded_to_tf32_on_request_alone) {
+    cr_assert_eq(products_of_tf32(false), 0);
+    cr_assert_gt(products_of_tf32(true), 25);
+    cr_assert_eq(products_of_tf32(false), 0);
+    twin_expect_no_findings();
+}
+
 /* Of rows that begin elsewhere the algorithm may not be the same. */
 Test(gemm, it_is_asked_again_for_another_alignment) {
     eddy_scope *scope = eddy_scope_begin();

@@ -133,6 +133,7 @@ static void fill(fake_blas_product *p, const fake_blas_question *question,
     p->is_a_transposed = question->product.is_a_transposed;
     p->is_b_transposed = question->product.is_b_transposed;
     p->how = (int32_t)choice->how;
+    p->is_tf32 = question->product.sums == EDDY_BLAS_SUMS_F32_OF_TF32;
 }
 
 static eddy_blas_status launch(eddy_cu_function function, fake_blas_product *p,

@@ -26,7 +26,8 @@ static const char *misfit(const fake_blas_question *question) {
     if (d->type != EDDY_BLAS_F32 && !is_f64 && d->type != EDDY_BLAS_F16 &&
         d->type != EDDY_BLAS_BF16)
         return "a type";
-    if (product->sums != (is_f64 ? EDDY_BLAS_SUMS_F64 : EDDY_BLAS_SUMS_F32) ||
+    bool is_tf32 = product->sums == EDDY_BLAS_SUMS_F32_OF_TF32 && d->type == EDDY_BLAS_F32;
+    if ((product->sums != (is_f64 ? EDDY_BLAS_SUMS_F64 : EDDY_BLAS_SUMS_F32) && !is_tf32) ||
         product->scale != (is_f64 ? EDDY_BLAS_F64 : EDDY_BLAS_F32))
         return "the type of sums";
     if (d->rows == 0 || d->columns == 0 || question->depth == 0)

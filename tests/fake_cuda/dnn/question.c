@@ -62,7 +62,7 @@ static bool is_one_in(uint64_t *draw, uint64_t many) {
     return is;
 }
 
-/* One whose numbers are not Eddy's; what it computes shows that it was taken. */
+/* One whose numbers are not Eddy's, or are on request alone; what it computes shows that it was taken. */
 static fake_dnn_engine coarse(const fake_dnn_question *question, uint64_t draw) {
     static const int notes[] = {EDDY_DNN_NOTE_CONVERTS_DOWN, EDDY_DNN_NOTE_REDUCED_SUMS,
                                 EDDY_DNN_NOTE_FFT,           EDDY_DNN_NOTE_NONDETERMINISTIC,
@@ -70,7 +70,7 @@ static fake_dnn_engine coarse(const fake_dnn_question *question, uint64_t draw) 
     bool is_tf32 = question->shape.type == EDDY_DNN_F32 && draw % 2 == 0;
     return (fake_dnn_engine){.note = is_tf32 ? EDDY_DNN_NOTE_TENSOR_CORES
                                              : notes[draw / 2 % (sizeof(notes) / sizeof(*notes))],
-                             .how = FAKE_DNN_COARSE,
+                             .how = is_tf32 ? FAKE_DNN_OF_TF32 : FAKE_DNN_COARSE,
                              .works = true};
 }
 

@@ -2,6 +2,7 @@
 #include <kernels/cuda/elementwise.cuh>
 #include <streams/cuda/blas.h>
 #include <tests/fake_cuda/kernels/blas_product.h>
+#include <tests/fake_cuda/kernels/tf32.h>
 
 namespace {
 
@@ -21,10 +22,13 @@ template <class element> struct product {
         return load(p.b, batch * p.b_of.batch + (p.is_b_transposed ? column + k * p.b_of.leading
                                                                    : k + column * p.b_of.leading));
     }
+    number factor(number x) const {
+        return p.is_tf32 ? (number)fake_tf32((float)x) : x;
+    }
     number sum(int64_t batch, int64_t row, int64_t column, int64_t begin, int64_t end) const {
         number total = 0;
         for (int64_t k = begin; k < end; k++)
-            total += a(batch, row, k) * b(batch, k, column);
+            total += factor(a(batch, row, k)) * factor(b(batch, k, column));
         return total;
     }
     /* Of all of the depth; a part waits in the workspace, at `place`. */

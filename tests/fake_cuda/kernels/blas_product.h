@@ -27,6 +27,8 @@ typedef struct fake_blas_product {
     int32_t type; /* EDDY_BLAS_F32 and the like */
     int32_t is_a_transposed, is_b_transposed;
     int32_t how;
+    int32_t is_tf32; /* what is multiplied is rounded to it */
+    int32_t padding;
 } fake_blas_product;
 
 #endif

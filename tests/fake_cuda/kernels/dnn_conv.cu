@@ -2,6 +2,7 @@
 #include <kernels/cuda/elementwise.cuh>
 #include <streams/cuda/dnn.h>
 #include <tests/fake_cuda/kernels/dnn_conv.h>
+#include <tests/fake_cuda/kernels/tf32.h>
 
 namespace {
 
@@ -90,6 +91,9 @@ template <class element> struct convolution {
                : p.shape.way == FAKE_DNN_BACKWARD_X ? of_group * w[2] * w[3]
                                                     : y[0] * y[2] * y[3];
     }
+    number factor(number x) const {
+        return p.how == FAKE_DNN_OF_TF32 ? (number)fake_tf32((float)x) : x;
+    }
     number product(const int64_t *out, int64_t which) const {
         const int way = p.shape.way;
         const term t = way == FAKE_DNN_FORWARD      ? forward(out, which)
@@ -99,11 +103,11 @@ template <class element> struct convolution {
             return 0;
         number value = 1;
         if (way != FAKE_DNN_BACKWARD_X)
-            value *= element::load(at(FAKE_DNN_X, t.image, t.from, t.x));
+            value *= factor(element::load(at(FAKE_DNN_X, t.image, t.from, t.x)));
         if (way != FAKE_DNN_BACKWARD_WEIGHT)
-            value *= element::load(at(FAKE_DNN_WEIGHT, t.to, t.from % w[1], t.tap));
+            value *= factor(element::load(at(FAKE_DNN_WEIGHT, t.to, t.from % w[1], t.tap)));
         if (way != FAKE_DNN_FORWARD)
-            value *= element::load(at(FAKE_DNN_Y, t.image, t.to, t.y));
+            value *= factor(element::load(at(FAKE_DNN_Y, t.image, t.to, t.y)));
         return value;
     }
     number sum(const int64_t *out, int64_t begin, int64_t end) const {

@@ -21,6 +21,7 @@ enum { FAKE_DNN_FORWARD, FAKE_DNN_BACKWARD_X, FAKE_DNN_BACKWARD_WEIGHT };
 enum {
     FAKE_DNN_AT_ONCE,
     FAKE_DNN_IN_PARTS, /* the second half of the terms by way of the workspace, in the type of sums */
+    FAKE_DNN_OF_TF32, /* what is multiplied is rounded to it (tf32.h): on request alone */
     FAKE_DNN_COARSE, /* and adds 1, so that nobody takes it for right: what Eddy's convolutions may not be */
 };
 

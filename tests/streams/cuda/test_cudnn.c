@@ -141,7 +141,7 @@ static uint32_t notes_of(eddy_dnn_descriptor config) {
 static void expect_plan(const question *q) {
     eddy_cuda_dnn_geometry of = geometry_of(q);
     eddy_cuda_dnn_plan plan;
-    eddy_dnn_status status = eddy_cuda_dnn_plan_init(&plan, no_context(), &of, WORKSPACE);
+    eddy_dnn_status status = eddy_cuda_dnn_plan_init(&plan, no_context(), &of, false, WORKSPACE);
     cr_assert_eq(status, 0, "way %d, %s, %s, %d groups: %d", q->way, eddy_dtype_name(q->dtype),
                  q->are_last ? "channels last" : "by rows", (int)q->groups, status);
     uint32_t allowed = 1u << EDDY_DNN_NOTE_STRICT_NAN;
@@ -185,7 +185,7 @@ Test(cudnn, plans_for_other_devices_and_any_alignment, .init = begin) {
                     of.alignment[k] = (uint32_t)eddy_dtype_bytes(q.dtype);
                 eddy_cuda_dnn_plan plan;
                 eddy_dnn_status status =
-                    eddy_cuda_dnn_plan_init(&plan, no_context(), &of, WORKSPACE);
+                    eddy_cuda_dnn_plan_init(&plan, no_context(), &of, false, WORKSPACE);
                 cr_assert_eq(status, 0, "capability %d, way %d, %s: %d", capabilities[c], way,
                              eddy_dtype_name(q.dtype), status);
                 eddy_cuda_dnn_plan_fini(&plan);
@@ -197,7 +197,7 @@ Test(cudnn, plans_for_other_devices_and_any_alignment, .init = begin) {
 Test(cudnn, would_take_tf32_by_itself, .init = begin) {
     eddy_cuda_dnn_geometry of = geometry_of(&(question){.dtype = EDDY_F32, .groups = 1});
     eddy_cuda_dnn_plan plan;
-    cr_assert_eq(eddy_cuda_dnn_plan_init(&plan, no_context(), &of, WORKSPACE), 0);
+    cr_assert_eq(eddy_cuda_dnn_plan_init(&plan, no_context(), &of, false, WORKSPACE), 0);
     int mode = EDDY_DNN_HEURISTICS_A, coarse = 0;
     int64_t count = 0;
     eddy_dnn_descriptor heuristics, all[CONFIGS];
@@ -227,7 +227,7 @@ Test(cudnn, plans_without_a_workspace, .init = begin) {
         eddy_cuda_dnn_geometry of =
             geometry_of(&(question){.way = (eddy_cuda_dnn_way)way, .dtype = EDDY_F16, .groups = 1});
         eddy_cuda_dnn_plan plan;
-        cr_assert_eq(eddy_cuda_dnn_plan_init(&plan, no_context(), &of, 0), 0);
+        cr_assert_eq(eddy_cuda_dnn_plan_init(&plan, no_context(), &of, false, 0), 0);
         cr_assert_eq(plan.workspace_bytes, 0);
         eddy_cuda_dnn_plan_fini(&plan);
     }
@@ -237,7 +237,7 @@ Test(cudnn, refuses_what_does_not_fit, .init = begin) {
     eddy_cuda_dnn_geometry of = geometry_of(&(question){.dtype = EDDY_F32, .groups = 1});
     eddy_cuda_dnn_plan plan;
     of.conv.padding[0] = 2;
-    eddy_dnn_status status = eddy_cuda_dnn_plan_init(&plan, no_context(), &of, WORKSPACE);
+    eddy_dnn_status status = eddy_cuda_dnn_plan_init(&plan, no_context(), &of, false, WORKSPACE);
     cr_assert_eq(status / 1000 * 1000, EDDY_DNN_BAD_PARAM, "%d", status);
     eddy_cuda_dnn_plan_fini(&plan);
 }
@@ -255,7 +255,7 @@ static eddy_dnn_status execute_nothing(eddy_dnn_context context, eddy_dnn_descri
 Test(cudnn, takes_addresses, .init = begin) {
     eddy_cuda_dnn_geometry of = geometry_of(&(question){.dtype = EDDY_F32, .groups = 1});
     eddy_cuda_dnn_plan plan;
-    cr_assert_eq(eddy_cuda_dnn_plan_init(&plan, no_context(), &of, 0), 0);
+    cr_assert_eq(eddy_cuda_dnn_plan_init(&plan, no_context(), &of, false, 0), 0);
     char memory[4];
     eddy_cuda_dnn_operands operands = {.data = {&memory[0], &memory[1], &memory[2]}};
     eddy_cuda_dnn.execute = execute_nothing;
