@@ -70,7 +70,7 @@ size_t eddy_rounds_state_bytes(const eddy_executable *executable) {
            eddy_frame_lined(executable->value_count * sizeof(uint64_t)) +
            eddy_frame_lined(executable->base_count * sizeof(int64_t)) +
            eddy_frame_lined(executable->base_count * sizeof(uint32_t)) +
-           eddy_frame_lined(executable->step_rows.most_bases * sizeof(void *));
+           eddy_frame_lined(2 * executable->step_rows.most_bases * sizeof(void *));
 }
 
 static void begin(walk *r, const eddy_executable *executable, const eddy_code *code,
@@ -96,7 +96,7 @@ static void begin(walk *r, const eddy_executable *executable, const eddy_code *c
     if (r->health.partition)
         eddy_health_find_operands(&r->health, operands);
     r->health.operands = operands;
-    r->row_data = eddy_frame_take(&at, executable->step_rows.most_bases * sizeof(*r->row_data));
+    r->row_data = eddy_frame_take(&at, 2 * executable->step_rows.most_bases * sizeof(*r->row_data));
     r->health.skipped = r->state->skipped;
     r->frame.words = given->words;
     r->frame.late = given->late;
@@ -329,13 +329,17 @@ static void describe_row(const walk *r, const eddy_step_row *steps, const void *
                          eddy_backend_row *row) {
     const eddy_step_rows *rows = &r->executable->step_rows;
     const uint32_t *bases = eddy_step_row_bases(rows, steps);
-    for (uint32_t k = 0; k < steps->base_count; k++)
-        data[k] = r->frame.bases[bases[k]];
+    /* With how large each storage is: by that the health of a value tells whether all of it is written. */
+    for (uint32_t k = 0; k < steps->base_count; k++) {
+        int64_t operand = bases[k] > 0 ? eddy_health_operand(&r->health, bases[k]) : -1;
+        data[2 * k] = r->frame.bases[bases[k]];
+        data[2 * k + 1] = operand >= 0 ? (void *)(uintptr_t)r->bytes[operand] : NULL;
+    }
     *row = (eddy_backend_row){
         .program = rows->number,
         .place = {steps->first_step, r->state->step, r->state->jump, r->state->call_count},
         .data = data,
-        .data_count = steps->base_count,
+        .data_count = 2 * steps->base_count,
         .count = steps->end_step - steps->first_step,
         .first = r->first_ticket + r->state->call_count};
 }

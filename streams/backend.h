@@ -58,7 +58,7 @@ typedef struct eddy_backend_row {
     uint64_t program;  /* whose they are: a number that nothing else has; not 0 */
     uint32_t place[4]; /* where in it, and how it was come to */
     const void *const *
-        data; /* the addresses that they are made of, and beside these of nothing that may be another one next time */
+        data; /* the addresses that they are made of, with the bytes of the storages there, and beside these of nothing that may be another one next time */
     uint32_t data_count;
     uint32_t count; /* of tickets */
     uint64_t first; /* ticket */

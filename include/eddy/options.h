@@ -76,10 +76,9 @@ extern "C" {
     INT(program_cache_bytes, "EDDY_PROGRAM_CACHE_BYTES", 0, INT64_MAX, INT64_C(1) << 26,           \
         "Bytes of built programs that are kept, so that others of the same content need not be "   \
         "built; 1: none.")                                                                         \
-    BOOL(                                                                                          \
-        allows_tf32, "EDDY_ALLOW_TF32",                                                            \
-        "Libraries that multiply and convolve f32 on CUDA devices may round what they multiply "   \
-        "to TF32, 10 bits of fraction, as tensor cores take it; sums stay f32 (docs/devices.md).") \
+    BOOL(allows_tf32, "EDDY_ALLOW_TF32",                                                           \
+         "Libraries that multiply and convolve f32 on CUDA devices may round factors to TF32, 10 " \
+         "bits of fraction, as tensor cores take them; sums stay f32 (docs/devices.md).")          \
     BOOL(captures_graphs, "EDDY_CUDA_GRAPHS",                                                      \
          "Programs on CUDA devices run in rounds, in which launches that come again with the "     \
          "same memory are one CUDA graph (docs/devices.md). Not with checks_finite.")              \

@@ -173,10 +173,18 @@ eddy_status eddy_cuda_backend_end(eddy_backend *backend, eddy_cu_result result) 
     return end_launch(backend_of(backend), result);
 }
 
-void eddy_cuda_backend_end_library(eddy_backend *backend, bool has_launched) {
+bool eddy_cuda_backend_spoil(eddy_backend *backend, eddy_cu_result result) {
     cuda_backend *made = backend_of(backend);
-    bool is_spoiled = !has_launched && made->captures;
-    made->is_spoiled |= is_spoiled;
+    bool is_refusal = result >= EDDY_CU_CAPTURES_FIRST && result <= EDDY_CU_CAPTURES_LAST;
+    if (EDDY_LIKELY(!made->captures) || !is_refusal)
+        return false;
+    made->is_spoiled = true;
+    return true;
+}
+
+void eddy_cuda_backend_end_library(eddy_backend *backend, bool has_launched) {
+    bool is_spoiled =
+        !has_launched && eddy_cuda_backend_spoil(backend, EDDY_CU_CAPTURE_INVALIDATED);
     (void)eddy_cuda_backend_end(backend, has_launched || is_spoiled ? 0 : EDDY_CU_LAUNCH_FAILED);
 }
 
@@ -368,6 +376,10 @@ static eddy_row_way row_begin(eddy_backend_queue *queue, const eddy_backend_row 
     eddy_cu_stream captures;
     eddy_row_way way = eddy_cuda_graphs_find(made->graphs, queue, row, &exec, &captures);
     eddy_cu_result result = way == EDDY_ROW_IS_LAUNCHED ? launch_graph(queue, row, exec) : 0;
+    if (EDDY_UNLIKELY(result == EDDY_CU_OUT_OF_MEMORY)) {
+        way = EDDY_ROW_LAUNCHES;
+        result = 0;
+    }
     if (eddy_cuda_backend_end(queue->backend, result) == EDDY_OK && way == EDDY_ROW_CAPTURES) {
         made->captures = captures;
         made->captured_first = row->first;
@@ -383,7 +395,9 @@ static bool row_end(eddy_backend_queue *queue, const eddy_backend_row *row, bool
         return false;
     eddy_cu_graph_exec exec = eddy_cuda_graphs_end(made->graphs, is_whole && !made->is_spoiled);
     eddy_cu_result result = exec ? launch_graph(queue, row, exec) : 0;
-    return eddy_cuda_backend_end(queue->backend, result) == EDDY_OK && exec;
+    bool lacks_memory = result == EDDY_CU_OUT_OF_MEMORY;
+    return eddy_cuda_backend_end(queue->backend, lacks_memory ? 0 : result) == EDDY_OK && exec &&
+           !lacks_memory;
 }
 
 /* ---- waiting ---- */

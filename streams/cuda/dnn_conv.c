@@ -181,6 +181,10 @@ static bool launch_found(const conv_launch *one) {
         return true;
     eddy_dnn_status status = execute(one);
     if (is_refusal(status)) {
+        if (eddy_cuda_backend_spoil(backend, EDDY_CU_CAPTURE_INVALIDATED)) {
+            (void)eddy_cuda_backend_end(backend, 0);
+            return true;
+        }
         one->found->is_found = false;
         return eddy_cuda_backend_end(backend, 0) != EDDY_OK;
     }

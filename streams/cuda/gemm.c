@@ -345,6 +345,10 @@ static bool launch_found(const gemm_launch *one) {
     case EDDY_BLAS_NOT_SUPPORTED:
     case EDDY_BLAS_ARCH_MISMATCH:
     case EDDY_BLAS_INVALID_VALUE:
+        if (eddy_cuda_backend_spoil(backend, EDDY_CU_CAPTURE_INVALIDATED)) {
+            (void)eddy_cuda_backend_end(backend, 0);
+            return true;
+        }
         one->found->is_found = false;
         return eddy_cuda_backend_end(backend, 0) != EDDY_OK;
     case EDDY_BLAS_ALLOC_FAILED:

@@ -36,12 +36,17 @@ static size_t data_bytes(const graph *of) {
     return of->row.data_count * sizeof(*of->row.data);
 }
 
-static void forget(eddy_cuda_graphs *graphs, graph *known) {
+static void give_blocks(const eddy_cuda_graphs *graphs, graph *known) {
+    while (known->block_count > 0)
+        eddy_device_pool_give(graphs->queue->backend->pool, known->blocks[--known->block_count],
+                              known->queue, known->last_ticket);
+    known->block_bytes = 0;
+}
+
+static void forget(const eddy_cuda_graphs *graphs, graph *known) {
     if (known->exec)
         (void)eddy_cuda.graph_exec_destroy(known->exec);
-    for (uint32_t b = 0; b < known->block_count; b++)
-        eddy_device_pool_give(graphs->queue->backend->pool, known->blocks[b], known->queue,
-                              known->last_ticket);
+    give_blocks(graphs, known);
     eddy_memory_release((void *)(uintptr_t)known->row.data, data_bytes(known), EDDY_MEMORY_CACHE);
     *known = (graph){0};
 }
@@ -168,6 +173,8 @@ eddy_cu_graph_exec eddy_cuda_graphs_end(eddy_cuda_graphs *graphs, bool is_whole)
     if (captured)
         (void)eddy_cuda.graph_destroy(captured);
     open->is_refused = !open->exec;
+    if (open->is_refused)
+        give_blocks(graphs, open);
     graphs->open = NULL;
     return open->exec;
 }
@@ -182,6 +189,10 @@ eddy_cuda_graphs *eddy_cuda_graphs_create(void) {
 void eddy_cuda_graphs_destroy(eddy_cuda_graphs *graphs) {
     if (!graphs)
         return;
+    if (graphs->open) { /* the device failed meanwhile */
+        graphs->open->block_count = 0;
+        (void)eddy_cuda_graphs_end(graphs, false);
+    }
     for (int s = 0; s < SETS; s++)
         for (int k = 0; k < PLACES; k++) {
             graphs->known[s][k].block_count = 0;

@@ -108,10 +108,10 @@ static int products_of_tf32(bool allows_tf32) {
         eddy_scalar factor = EDDY_S(1 + 1.0 / 4096);
         eddy_tensor *x = eddy_full(shape, factor, EDDY_F32, there),
                     *y = eddy_full(shape, factor, EDDY_F64, there);
-        of_f32 =
-            eddy_item_f64(eddy_max(eddy_matmul(x, eddy_ones_like(x)), EDDY_ALL_AXES, NULL), NULL);
-        of_f64 =
-            eddy_item_f64(eddy_max(eddy_matmul(y, eddy_ones_like(y)), EDDY_ALL_AXES, NULL), NULL);
+        of_f32 = eddy_item_f64(
+            eddy_max(eddy_matmul(x, eddy_ones_like(x, NULL)), EDDY_ALL_AXES, NULL), NULL);
+        of_f64 = eddy_item_f64(
+            eddy_max(eddy_matmul(y, eddy_ones_like(y, NULL)), EDDY_ALL_AXES, NULL), NULL);
         cr_assert(of_f32 == exact || of_f32 == (double)size, "%.17g", of_f32);
         cr_assert_eq(of_f64, exact);
         rounded += of_f32 == (double)size;

@@ -473,6 +473,15 @@ Test(cuda_graph, a_library_may_fail_in_a_capture) {
     refuse("cublasLtMatmul:6");
 }
 
+/* Then, too, it is asked again. */
+Test(cuda_graph, a_library_may_refuse_a_capture) {
+    refuse("cublasLtMatmul:6:15");
+}
+
+Test(cuda_graph, a_launch_may_lack_memory) {
+    refuse("cuGraphLaunch:2:2");
+}
+
 /* While it is captured, or launched. */
 static void lose(const char *entry) {
     setenv("FAKE_CUDA_FAIL_ENTRY", entry, 1);

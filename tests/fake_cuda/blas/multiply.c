@@ -158,8 +158,10 @@ eddy_blas_status cublasLtMatmul(eddy_blas_context context, eddy_blas_product pro
     fake_blas_question question;
     fake_blas_choice choice;
     eddy_blas_status status = fake_blas_fault(FAKE_cublasLtMatmul);
-    if (status)
+    if (status) {
+        (void)cuStreamQuery(stream); /* where the stream captures that is lost, as it mostly is */
         return status;
+    }
     pthread_mutex_lock(&fake_blas_lock);
     const fake_blas_object *of = fake_blas_object_of(context, FAKE_BLAS_CONTEXT, name);
     eddy_cu_function multiply = of ? of->as.context.multiply : NULL;

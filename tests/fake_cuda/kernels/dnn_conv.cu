@@ -91,8 +91,8 @@ template <class element> struct convolution {
                : p.shape.way == FAKE_DNN_BACKWARD_X ? of_group * w[2] * w[3]
                                                     : y[0] * y[2] * y[3];
     }
-    number factor(number x) const {
-        return p.how == FAKE_DNN_OF_TF32 ? (number)fake_tf32((float)x) : x;
+    number factor(number element_of) const {
+        return p.how == FAKE_DNN_OF_TF32 ? (number)fake_tf32((float)element_of) : element_of;
     }
     number product(const int64_t *out, int64_t which) const {
         const int way = p.shape.way;

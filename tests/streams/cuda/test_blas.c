@@ -1,20 +1,9 @@
 /* streams/cuda/blas.h says what NVIDIA's cublasLt.h says. Comparing is the compiler's work; without that header there is nothing to compare with. */
 #if __has_include(<cublasLt.h>)
 #include <cublasLt.h>
-#include <cuda.h>
 #include <stddef.h>
+#include <tests/streams/cuda/cuda_types.h>
 
-#define EDDY_CUDA_TYPES                                                                            \
-    typedef CUresult eddy_cu_result;                                                               \
-    typedef CUdevice eddy_cu_device;                                                               \
-    typedef CUdeviceptr eddy_cu_address;                                                           \
-    typedef CUcontext eddy_cu_context;                                                             \
-    typedef CUstream eddy_cu_stream;                                                               \
-    typedef CUevent eddy_cu_event;                                                                 \
-    typedef CUmodule eddy_cu_module;                                                               \
-    typedef CUfunction eddy_cu_function;                                                           \
-    typedef CUdevice_attribute eddy_cu_attribute;                                                  \
-    typedef CUpointer_attribute eddy_cu_pointer_attribute;
 #define EDDY_BLAS_TYPES                                                                            \
     typedef cublasStatus_t eddy_blas_status;                                                       \
     typedef cudaDataType_t eddy_blas_type;                                                         \

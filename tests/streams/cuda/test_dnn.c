@@ -1,19 +1,8 @@
 /* streams/cuda/dnn.h says what NVIDIA's cudnn_graph.h and cudnn_cnn.h say. Comparing is the compiler's work; without these headers there is nothing to compare with. */
 #if __has_include(<cudnn.h>)
-#include <cuda.h>
 #include <cudnn.h>
+#include <tests/streams/cuda/cuda_types.h>
 
-#define EDDY_CUDA_TYPES                                                                            \
-    typedef CUresult eddy_cu_result;                                                               \
-    typedef CUdevice eddy_cu_device;                                                               \
-    typedef CUdeviceptr eddy_cu_address;                                                           \
-    typedef CUcontext eddy_cu_context;                                                             \
-    typedef CUstream eddy_cu_stream;                                                               \
-    typedef CUevent eddy_cu_event;                                                                 \
-    typedef CUmodule eddy_cu_module;                                                               \
-    typedef CUfunction eddy_cu_function;                                                           \
-    typedef CUdevice_attribute eddy_cu_attribute;                                                  \
-    typedef CUpointer_attribute eddy_cu_pointer_attribute;
 #define EDDY_DNN_TYPES                                                                             \
     typedef cudnnStatus_t eddy_dnn_status;                                                         \
     typedef cudnnBackendDescriptorType_t eddy_dnn_kind;                                            \

@@ -1,22 +1,7 @@
 /* streams/cuda/driver.h says what NVIDIA's cuda.h says, and nvrtc.h there what its nvrtc.h does. Comparing is the compiler's work; without that header there is nothing to compare with. */
 #if __has_include(<cuda.h>)
-#include <cuda.h>
+#include <tests/streams/cuda/cuda_types.h>
 
-#define EDDY_CUDA_TYPES                                                                            \
-    typedef CUresult eddy_cu_result;                                                               \
-    typedef CUdevice eddy_cu_device;                                                               \
-    typedef CUdeviceptr eddy_cu_address;                                                           \
-    typedef CUcontext eddy_cu_context;                                                             \
-    typedef CUstream eddy_cu_stream;                                                               \
-    typedef CUevent eddy_cu_event;                                                                 \
-    typedef CUmodule eddy_cu_module;                                                               \
-    typedef CUfunction eddy_cu_function;                                                           \
-    typedef CUgraph eddy_cu_graph;                                                                 \
-    typedef CUgraphExec eddy_cu_graph_exec;                                                        \
-    typedef CUgraphExecUpdateResultInfo eddy_cu_graph_update;                                      \
-    typedef CUstreamCaptureMode eddy_cu_capture_mode;                                              \
-    typedef CUdevice_attribute eddy_cu_attribute;                                                  \
-    typedef CUpointer_attribute eddy_cu_pointer_attribute;
 #include <streams/cuda/driver.h>
 
 #define SAME(symbol, name, parameters)                                                             \
