@@ -29,6 +29,7 @@ typedef struct answer {
     eddy_cuda_dnn_geometry of;
     uint64_t asked_at; /* 0: the place is free */
     bool is_found;     /* else it has none */
+    bool is_captured;  /* a graph may hold what the plan has made: it stays */
     eddy_cuda_dnn_plan plan;
 } answer;
 
@@ -52,22 +53,25 @@ static void forget(answer *known) {
     *known = (answer){0};
 }
 
-/* The place of the geometry, or one for it, which is free then. */
+/* The place of the geometry, or one for it, which is free then. NULL: graphs hold all that there may be. */
 static answer *place_of(eddy_cuda_dnn_convs *convs, const eddy_cuda_dnn_geometry *of) {
-    answer *set = convs->known[eddy_cuda_geometry_hash(of, sizeof(*of)) % SETS], *oldest = set;
+    answer *set = convs->known[eddy_cuda_geometry_hash(of, sizeof(*of)) % SETS], *oldest = NULL;
     for (int k = 0; k < PLACES; k++) {
         if (set[k].asked_at != 0 && memcmp(&set[k].of, of, sizeof(*of)) == 0)
             return &set[k];
-        if (set[k].asked_at < oldest->asked_at)
+        if (!set[k].is_captured && (!oldest || set[k].asked_at < oldest->asked_at))
             oldest = &set[k];
     }
-    forget(oldest);
+    if (oldest)
+        forget(oldest);
     return oldest;
 }
 
 /* NULL: the library has none, or lacks memory to say so, and will be asked again. */
 static answer *answer_of(eddy_cuda_dnn_convs *convs, const eddy_cuda_dnn_geometry *of) {
     answer *known = place_of(convs, of);
+    if (!known)
+        return NULL;
     if (known->asked_at == 0) {
         eddy_dnn_status status =
             eddy_cuda_dnn_plan_init(&known->plan, convs->context, of, convs->allows_tf32,
@@ -177,8 +181,10 @@ static bool is_refusal(eddy_dnn_status status) {
 static bool launch_found(const conv_launch *one) {
     eddy_backend_launch *launch = one->launch;
     eddy_backend *backend = launch->queue->backend;
+    uint64_t first;
     if (!eddy_cuda_launch_gate(launch) || !eddy_cuda_backend_begin(backend))
         return true;
+    one->found->is_captured |= eddy_cuda_backend_captures(backend, &first);
     eddy_dnn_status status = execute(one);
     if (is_refusal(status)) {
         if (eddy_cuda_backend_spoil(backend, EDDY_CU_CAPTURE_INVALIDATED)) {
