@@ -107,6 +107,12 @@ static twins record(computation *compute, const char *passes) {
     return t;
 }
 
+/* What was released is given back, so that the next run has its memory. */
+static void end_inner(eddy_scope *scope) {
+    eddy_scope_end(scope);
+    must(eddy_sync(EDDY_FOREVER));
+}
+
 /* With the same numbers drawn. */
 static void run(const twins *t, computation *compute, eddy_tensor *x, int seed) {
     eddy_scope *scope = eddy_scope_begin();
@@ -118,7 +124,7 @@ static void run(const twins *t, computation *compute, eddy_tensor *x, int seed) 
     must_have_same_bits(expected[0], results[0], "y");
     must_have_same_bits(expected[1], results[1], "z");
     must_have_same_bits(t->same, t->state, "state");
-    eddy_scope_end(scope);
+    end_inner(scope);
 }
 
 static void matches(computation *compute, const char *passes) {
@@ -265,7 +271,7 @@ Test(cuda_graph, failures_are_those_of_calls) {
             (void)eddy_error_take(NULL);
         }
         must_have_same_bits(eddy_neg(eddy_sin(table)), results[1], "beside");
-        eddy_scope_end(inner);
+        end_inner(inner);
     }
     cr_assert_gt(calls_of("cuGraphLaunch"), launched + 8);
     finish(scope, &program);
@@ -305,7 +311,7 @@ static void must_keep_state(eddy_program *program, eddy_tensor *state) {
         (void)eddy_error_take(NULL);
         must(is_bad ? eddy_recover(EDDY_LIST(state)) : EDDY_OK);
         cr_assert(is_bad ? sum_of(state) == before : sum_of(state) != before);
-        eddy_scope_end(inner);
+        end_inner(inner);
     }
 }
 
@@ -373,7 +379,7 @@ Test(cuda_graph, a_row_behind_a_branch_looks_at_either_way) {
         (void)eddy_error_take(NULL);
         must(is_bad ? eddy_recover(EDDY_LIST(state)) : EDDY_OK);
         cr_assert(is_bad ? sum_of(state) == before : sum_of(state) != before);
-        eddy_scope_end(inner);
+        end_inner(inner);
     }
     cr_assert_gt(calls_of("cuGraphLaunch"), launched + 16);
     finish(scope, &program);
@@ -383,8 +389,7 @@ Test(cuda_graph, a_row_behind_a_branch_looks_at_either_way) {
 static double passing_sum_of(eddy_tensor *x) {
     eddy_scope *scope = eddy_scope_begin();
     double sum = sum_of(x);
-    eddy_scope_end(scope);
-    must(eddy_sync(EDDY_FOREVER));
+    end_inner(scope);
     return sum;
 }
 
