@@ -39,11 +39,15 @@ static int objects(void) {
     return count ? count() : 0;
 }
 
-#define ELEMENTS (64 * 64)
+#define ELEMENTS (256 * 64)
 
 /* Contiguous, of small integers: any order of sums has the same bits. */
 static twin whole(eddy_shape shape) {
     float elements[ELEMENTS];
+    int64_t count = 1;
+    for (int32_t d = 0; d < shape.rank; d++)
+        count *= shape.dims[d];
+    cr_assert_leq(count, ELEMENTS);
     for (int64_t i = 0; i < ELEMENTS; i++)
         elements[i] = (float)(i * 7 % 5 - 2);
     return twin_of(elements, shape, EDDY_F32);
