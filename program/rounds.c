@@ -30,10 +30,10 @@ typedef struct walk {
     int64_t *bytes;   /* of the run's operands, as its first launch has found them */
     uint64_t *writer; /* per value: the ticket of its last writer; of an earlier round: none */
     uint64_t first_ticket;
-    uint32_t step, jump;   /* where the walk is */
-    uint32_t end;          /* of its steps */
-    const void **row_data; /* launcher only: room for the addresses of a steps */
-    bool is_healthy;       /* launcher only: nothing is poisoned as the round begins */
+    uint32_t step, jump; /* where the walk is */
+    uint32_t end;        /* of its steps */
+    uint64_t *key;       /* launcher only: room for the key of a row of steps */
+    bool is_healthy;     /* launcher only: nothing is poisoned as the round begins */
 } walk;
 
 /* ---- where it is ---- */
@@ -70,7 +70,7 @@ size_t eddy_rounds_state_bytes(const eddy_executable *executable) {
            eddy_frame_lined(executable->value_count * sizeof(uint64_t)) +
            eddy_frame_lined(executable->base_count * sizeof(int64_t)) +
            eddy_frame_lined(executable->base_count * sizeof(uint32_t)) +
-           eddy_frame_lined(2 * executable->step_rows.most_bases * sizeof(void *));
+           eddy_frame_lined(2 * executable->step_rows.most_bases * sizeof(uint64_t));
 }
 
 static void begin(walk *r, const eddy_executable *executable, const eddy_code *code,
@@ -96,7 +96,7 @@ static void begin(walk *r, const eddy_executable *executable, const eddy_code *c
     if (r->health.partition)
         eddy_health_find_operands(&r->health, operands);
     r->health.operands = operands;
-    r->row_data = eddy_frame_take(&at, 2 * executable->step_rows.most_bases * sizeof(*r->row_data));
+    r->key = eddy_frame_take(&at, 2 * executable->step_rows.most_bases * sizeof(*r->key));
     r->health.skipped = r->state->skipped;
     r->frame.words = given->words;
     r->frame.late = given->late;
@@ -325,21 +325,20 @@ static bool rewind_row(walk *r, const eddy_step_row *steps, const eddy_backend_r
 }
 
 /* What their launches are made of, and how this round came to it: by that their tickets are as far from their sources'. */
-static void describe_row(const walk *r, const eddy_step_row *steps, const void **data,
-                         eddy_backend_row *row) {
+static void describe_row(const walk *r, const eddy_step_row *steps, eddy_backend_row *row) {
     const eddy_step_rows *rows = &r->executable->step_rows;
     const uint32_t *bases = eddy_step_row_bases(rows, steps);
     /* With how large each storage is: by that the health of a value tells whether all of it is written. */
     for (uint32_t k = 0; k < steps->base_count; k++) {
         int64_t operand = bases[k] > 0 ? eddy_health_operand(&r->health, bases[k]) : -1;
-        data[2 * k] = r->frame.bases[bases[k]];
-        data[2 * k + 1] = operand >= 0 ? (void *)(uintptr_t)r->bytes[operand] : NULL;
+        r->key[2 * k] = (uintptr_t)r->frame.bases[bases[k]];
+        r->key[2 * k + 1] = operand >= 0 ? (uint64_t)r->bytes[operand] : 0;
     }
     *row = (eddy_backend_row){
         .program = rows->number,
         .place = {steps->first_step, r->state->step, r->state->jump, r->state->call_count},
-        .data = data,
-        .data_count = 2 * steps->base_count,
+        .key = r->key,
+        .key_count = 2 * steps->base_count,
         .count = steps->end_step - steps->first_step,
         .first = r->first_ticket + r->state->call_count};
 }
@@ -369,7 +368,7 @@ static bool launch_row(walk *r, const eddy_step_row *steps) {
     eddy_backend_queue *queue = r->run->launch->queue;
     const eddy_backend_class *class = queue->backend->class;
     eddy_backend_row row;
-    describe_row(r, steps, r->row_data, &row);
+    describe_row(r, steps, &row);
     clear_words(r, &row);
     switch (class->row_begin(queue, &row)) {
     case EDDY_ROW_IS_LAUNCHED:

@@ -57,9 +57,9 @@ typedef struct eddy_backend_launch {
 typedef struct eddy_backend_row {
     uint64_t program;  /* whose they are: a number that nothing else has; not 0 */
     uint32_t place[4]; /* where in it, and how it was come to */
-    const void *const *
-        data; /* the addresses that they are made of, with the bytes of the storages there, and beside these of nothing that may be another one next time */
-    uint32_t data_count;
+    /* What they are made of, and of nothing else that may be another one next time: addresses, each with the bytes of the storage there. */
+    const uint64_t *key;
+    uint32_t key_count;
     uint32_t count; /* of tickets */
     uint64_t first; /* ticket */
 } eddy_backend_row;
@@ -151,8 +151,8 @@ struct eddy_backend {
     /* const after init: where launches take memory that is theirs alone, on the launching thread; NULL: nowhere */
     struct eddy_device_pool *pool;
     bool allows_tf32; /* const after init: what is multiplied of f32 may be rounded to TF32 */
-    bool
-        is_on_callers_thread; /* const after init: launches are, and leave the driver's state of that thread as it is */
+    /* const after init: launches are, and leave the driver's state of that thread as it is */
+    bool is_on_callers_thread;
     /* The word of ticket t is number t % EDDY_BACKEND_WORDS: the launching thread's before the launch, then the device's, until the ticket is
      * complete. */
     eddy_kernel_error

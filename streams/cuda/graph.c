@@ -10,7 +10,7 @@
 #define BLOCKS 8
 
 typedef struct graph {
-    eddy_backend_row row; /* `data`: its own; program 0: the place is free */
+    eddy_backend_row row; /* `key`: its own; program 0: the place is free */
     uint32_t queue;
     uint64_t first_at, last_at; /* when the row has come, as numbers of rows */
     bool is_refused;            /* it could not be captured */
@@ -32,8 +32,8 @@ struct eddy_cuda_graphs {
 
 /* ---- places ---- */
 
-static size_t data_bytes(const graph *of) {
-    return of->row.data_count * sizeof(*of->row.data);
+static size_t key_bytes(const graph *of) {
+    return of->row.key_count * sizeof(*of->row.key);
 }
 
 static void give_blocks(const eddy_cuda_graphs *graphs, graph *known) {
@@ -47,7 +47,7 @@ static void forget(const eddy_cuda_graphs *graphs, graph *known) {
     if (known->exec)
         (void)eddy_cuda.graph_exec_destroy(known->exec);
     give_blocks(graphs, known);
-    eddy_memory_release((void *)(uintptr_t)known->row.data, data_bytes(known), EDDY_MEMORY_CACHE);
+    eddy_memory_release((void *)(uintptr_t)known->row.key, key_bytes(known), EDDY_MEMORY_CACHE);
     *known = (graph){0};
 }
 
@@ -55,7 +55,7 @@ static void forget(const eddy_cuda_graphs *graphs, graph *known) {
 static bool is_place(const graph *known, uint32_t queue, const eddy_backend_row *row) {
     return known->row.program == row->program && known->queue == queue &&
            memcmp(known->row.place, row->place, sizeof(row->place)) == 0 &&
-           known->row.count == row->count && known->row.data_count == row->data_count;
+           known->row.count == row->count && known->row.key_count == row->key_count;
 }
 
 static graph *set_of(eddy_cuda_graphs *graphs, uint32_t queue, const eddy_backend_row *row) {
@@ -70,16 +70,16 @@ static graph *place_of(eddy_cuda_graphs *graphs, uint32_t queue, const eddy_back
     graph *set = set_of(graphs, queue, row), *oldest = set;
     for (int k = 0; k < PLACES; k++) {
         if (is_place(&set[k], queue, row) &&
-            memcmp(set[k].row.data, row->data, data_bytes(&set[k])) == 0)
+            memcmp(set[k].row.key, row->key, key_bytes(&set[k])) == 0)
             return &set[k];
         if (set[k].last_at < oldest->last_at)
             oldest = &set[k];
     }
     graph made = {.row = *row, .queue = queue, .first_at = graphs->now};
-    void *data = eddy_memory_acquire_zeroed(data_bytes(&made), EDDY_MEMORY_CACHE);
-    if (!data)
+    void *key = eddy_memory_acquire_zeroed(key_bytes(&made), EDDY_MEMORY_CACHE);
+    if (!key)
         return NULL;
-    made.row.data = memcpy(data, row->data, data_bytes(&made));
+    made.row.key = memcpy(key, row->key, key_bytes(&made));
     forget(graphs, oldest);
     *oldest = made;
     return oldest;
