@@ -173,18 +173,14 @@ eddy_status eddy_cuda_backend_end(eddy_backend *backend, eddy_cu_result result) 
     return end_launch(backend_of(backend), result);
 }
 
-bool eddy_cuda_backend_spoil(eddy_backend *backend, eddy_cu_result result) {
+bool eddy_cuda_backend_spoil(eddy_backend *backend) {
     cuda_backend *made = backend_of(backend);
-    bool is_refusal = result >= EDDY_CU_CAPTURES_FIRST && result <= EDDY_CU_CAPTURES_LAST;
-    if (EDDY_LIKELY(!made->captures) || !is_refusal)
-        return false;
-    made->is_spoiled = true;
-    return true;
+    made->is_spoiled |= made->captures != NULL;
+    return made->captures != NULL;
 }
 
 void eddy_cuda_backend_end_library(eddy_backend *backend, bool has_launched) {
-    bool is_spoiled =
-        !has_launched && eddy_cuda_backend_spoil(backend, EDDY_CU_CAPTURE_INVALIDATED);
+    bool is_spoiled = !has_launched && eddy_cuda_backend_spoil(backend);
     (void)eddy_cuda_backend_end(backend, has_launched || is_spoiled ? 0 : EDDY_CU_LAUNCH_FAILED);
 }
 
@@ -302,10 +298,8 @@ static void fence_recycle(eddy_backend *backend, eddy_backend_fence *fence) {
 static eddy_status skip(eddy_backend_queue *queue, uint64_t ticket) {
     eddy_backend *backend = queue->backend;
     eddy_store_relaxed(&eddy_backend_error(backend, ticket)->status, (int32_t)EDDY_SKIPPED);
-    if (EDDY_UNLIKELY(backend_of(backend)->captures != NULL)) {
-        backend_of(backend)->is_spoiled = true;
+    if (EDDY_UNLIKELY(eddy_cuda_backend_spoil(backend)))
         return EDDY_OK;
-    }
     if (!eddy_cuda_backend_begin(backend))
         return EDDY_DEVICE_LOST;
     return eddy_cuda_backend_end(

@@ -187,7 +187,7 @@ static bool launch_found(const conv_launch *one) {
     one->found->is_captured |= eddy_cuda_backend_captures(backend, &first);
     eddy_dnn_status status = execute(one);
     if (is_refusal(status)) {
-        if (eddy_cuda_backend_spoil(backend, EDDY_CU_CAPTURE_INVALIDATED)) {
+        if (eddy_cuda_backend_spoil(backend)) {
             (void)eddy_cuda_backend_end(backend, 0);
             return true;
         }

@@ -6,6 +6,7 @@
 #define EDDY_STREAMS_CUDA_DRIVER_H
 
 #include <eddy/status.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -56,6 +57,10 @@ typedef int eddy_cu_pointer_attribute;
 #define EDDY_CU_CAPTURE_INVALIDATED 901
 #define EDDY_CU_CAPTURES_LAST 908
 #define EDDY_CU_GRAPH_UPDATE_REFUSED 910
+
+static inline bool eddy_cuda_driver_refused_capture(eddy_cu_result result) {
+    return result >= EDDY_CU_CAPTURES_FIRST && result <= EDDY_CU_CAPTURES_LAST;
+}
 
 /* Attributes of a device. */
 #define EDDY_CU_PROCESSOR_COUNT 16

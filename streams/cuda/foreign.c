@@ -9,8 +9,7 @@ static eddy_status status_of(eddy_cu_result result) {
     if (result == EDDY_CU_OUT_OF_MEMORY)
         return EDDY_OUT_OF_MEMORY;
     return result == EDDY_CU_INVALID_VALUE || result == EDDY_CU_INVALID_CONTEXT ||
-                   result == EDDY_CU_INVALID_HANDLE ||
-                   (result >= EDDY_CU_CAPTURES_FIRST && result <= EDDY_CU_CAPTURES_LAST)
+                   result == EDDY_CU_INVALID_HANDLE || eddy_cuda_driver_refused_capture(result)
                ? EDDY_INVALID_ARGUMENT
                : EDDY_DEVICE_LOST;
 }

@@ -345,7 +345,7 @@ static bool launch_found(const gemm_launch *one) {
     case EDDY_BLAS_NOT_SUPPORTED:
     case EDDY_BLAS_ARCH_MISMATCH:
     case EDDY_BLAS_INVALID_VALUE:
-        if (eddy_cuda_backend_spoil(backend, EDDY_CU_CAPTURE_INVALIDATED)) {
+        if (eddy_cuda_backend_spoil(backend)) {
             (void)eddy_cuda_backend_end(backend, 0);
             return true;
         }
