@@ -277,16 +277,6 @@ static void conv2d_run_library(const eddy_kernel_call *call) {
         conv2d_run(call);
 }
 
-static eddy_status conv2d_prepare(const eddy_kernel_call *call, eddy_kernel_plan *plan) {
-    eddy_status status;
-    if (eddy_cuda_pointwise_prepare(call, false, plan, &status))
-        return status;
-    const eddy_cuda_conv p = forward_of(call, false);
-    status = prepare(call, &p, plan);
-    prepare_library(call, EDDY_CUDA_DNN_FORWARD, conv2d_run_library, plan);
-    return status;
-}
-
 static void conv_transpose2d_run(const eddy_kernel_call *call) {
     eddy_cuda_conv p = forward_of(call, true);
     run(call, &p);
@@ -297,14 +287,24 @@ static void conv_transpose2d_run_library(const eddy_kernel_call *call) {
         conv_transpose2d_run(call);
 }
 
-static eddy_status conv_transpose2d_prepare(const eddy_kernel_call *call, eddy_kernel_plan *plan) {
+static eddy_status prepare_forward(const eddy_kernel_call *call, bool is_transposed,
+                                   void (*run_it)(const eddy_kernel_call *call),
+                                   eddy_kernel_plan *plan) {
     eddy_status status;
-    if (eddy_cuda_pointwise_prepare(call, true, plan, &status))
+    if (eddy_cuda_pointwise_prepare(call, is_transposed, plan, &status))
         return status;
-    const eddy_cuda_conv p = forward_of(call, true);
+    const eddy_cuda_conv p = forward_of(call, is_transposed);
     status = prepare(call, &p, plan);
-    prepare_library(call, EDDY_CUDA_DNN_X, conv_transpose2d_run_library, plan);
+    prepare_library(call, is_transposed ? EDDY_CUDA_DNN_X : EDDY_CUDA_DNN_FORWARD, run_it, plan);
     return status;
+}
+
+static eddy_status conv2d_prepare(const eddy_kernel_call *call, eddy_kernel_plan *plan) {
+    return prepare_forward(call, false, conv2d_run_library, plan);
+}
+
+static eddy_status conv_transpose2d_prepare(const eddy_kernel_call *call, eddy_kernel_plan *plan) {
+    return prepare_forward(call, true, conv_transpose2d_run_library, plan);
 }
 
 static void conv2d_backward_weight_run(const eddy_kernel_call *call) {
