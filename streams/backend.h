@@ -112,6 +112,8 @@ typedef struct eddy_backend_class {
     eddy_row_way (*row_begin)(eddy_backend_queue *queue, const eddy_backend_row *row);
     /* After CAPTURES: launches what was noted, if that is all of the row (`is_whole`) and can be. False: nothing of the row is launched. */
     bool (*row_end)(eddy_backend_queue *queue, const eddy_backend_row *row, bool is_whole);
+    /* Forgets the rows it knows, and gives their memory to the pool: there is none left for a launch. Between rows. */
+    void (*rows_forget)(eddy_backend *backend);
 
     /* ---- fences; NULL: the device has none, and shares no memory ---- */
     /* A fence behind everything that is launched on the queue so far. OUT_OF_MEMORY: there is none to be had. */

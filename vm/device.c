@@ -283,6 +283,8 @@ static void node_launch(eddy_work *work, eddy_status failure) {
     device->is_last_try = false;
     if (eddy_load_acquire(&device->backend->is_lost))
         failure = EDDY_DEVICE_LOST;
+    if (is_last_try && failure == EDDY_OK && device->backend->class->rows_forget)
+        device->backend->class->rows_forget(device->backend);
     if (failure == EDDY_OK && !eddy_launch_begin(device, node)) {
         if (!is_last_try) {
             device->stalled_ticket = node->ticket;

@@ -394,6 +394,14 @@ static bool row_end(eddy_backend_queue *queue, const eddy_backend_row *row, bool
            !lacks_memory;
 }
 
+static void rows_forget(eddy_backend *backend) {
+    cuda_backend *made = backend_of(backend);
+    if (!made->graphs || !eddy_cuda_backend_begin(backend))
+        return;
+    eddy_cuda_graphs_clear(made->graphs);
+    (void)eddy_cuda_backend_end(backend, 0);
+}
+
 /* ---- waiting ---- */
 
 /* Whether something was completed since it was called last. */
@@ -623,6 +631,7 @@ static const eddy_backend_class cuda_class = {
     .store_word = store_word,
     .row_begin = row_begin,
     .row_end = row_end,
+    .rows_forget = rows_forget,
     .pinned_acquire = pinned_acquire,
     .pinned_release = pinned_release,
     .fence_record = fence_record,

@@ -1,3 +1,4 @@
+#include <base/assert.h>
 #include <base/memory.h>
 #include <streams/cuda/graph.h>
 #include <streams/device_pool.h>
@@ -185,6 +186,13 @@ eddy_cuda_graphs *eddy_cuda_graphs_create(void) {
     return eddy_memory_acquire_zeroed(sizeof(eddy_cuda_graphs), EDDY_MEMORY_CACHE);
 }
 
+void eddy_cuda_graphs_clear(eddy_cuda_graphs *graphs) {
+    EDDY_ASSERT(!graphs->open);
+    for (int s = 0; s < SETS; s++)
+        for (int k = 0; k < PLACES; k++)
+            forget(graphs, &graphs->known[s][k]);
+}
+
 /* Their memory went with the pool. */
 void eddy_cuda_graphs_destroy(eddy_cuda_graphs *graphs) {
     if (!graphs)
@@ -194,10 +202,9 @@ void eddy_cuda_graphs_destroy(eddy_cuda_graphs *graphs) {
         (void)eddy_cuda_graphs_end(graphs, false);
     }
     for (int s = 0; s < SETS; s++)
-        for (int k = 0; k < PLACES; k++) {
+        for (int k = 0; k < PLACES; k++)
             graphs->known[s][k].block_count = 0;
-            forget(graphs, &graphs->known[s][k]);
-        }
+    eddy_cuda_graphs_clear(graphs);
     if (graphs->stream)
         (void)eddy_cuda.stream_destroy(graphs->stream);
     eddy_memory_release(graphs, sizeof(*graphs), EDDY_MEMORY_CACHE);

@@ -25,6 +25,8 @@ eddy_row_way eddy_cuda_graphs_find(eddy_cuda_graphs *graphs, const eddy_backend_
                                    eddy_cu_stream *stream);
 /* Of what was captured, with what the row has launched (`is_whole`); else it will not be tried again. NULL: there is none, and the row is to be launched. */
 eddy_cu_graph_exec eddy_cuda_graphs_end(eddy_cuda_graphs *graphs, bool is_whole);
+/* Of all graphs, with their memory. Nothing is captured. */
+void eddy_cuda_graphs_clear(eddy_cuda_graphs *graphs);
 /* Memory that launches of the row that is captured may use, one after another, as long as there is its graph. NULL: there is none. */
 void *eddy_cuda_graphs_workspace(eddy_cuda_graphs *graphs, int64_t bytes);
 

@@ -9,6 +9,7 @@
 #include <tests/program/outcome.h>
 
 #define THERE EDDY_CUDA(0)
+#define BLOCK 512 /* of the memory of a device */
 
 /* How often an entry of the driver was called. */
 static long calls_of(const char *entry) {
@@ -416,15 +417,20 @@ Test(cuda_graph, what_is_poisoned_is_used_by_no_kernel) {
     finish(scope, &program);
 }
 
-/* Products of several sizes, some of which have a workspace where a library makes them; another stream takes all memory that there is meanwhile. */
-Test(cuda_graph, a_graph_keeps_its_workspace) {
-    eddy_scope *scope = begin();
-    eddy_tensor *x = eddy_ones(EDDY_SHAPE(24, 24), EDDY_F32, NULL), *y = x;
+/* Products of several sizes, some of which have a workspace where a library makes them. */
+static eddy_program *record_products(eddy_tensor *x) {
+    eddy_tensor *y = x;
     must(eddy_record_begin(EDDY_OPTIONS(record, .passes = "none")));
     for (int64_t k = 1; k < 12; k++)
         y = eddy_matmul(eddy_slice(y, 1, 0, 2 * k, 1), eddy_slice(x, 0, 0, 2 * k, 1));
-    eddy_program *program =
-        end(EDDY_BINDINGS({"x", x, EDDY_ROLE_INPUT}, {"y", y, EDDY_ROLE_OUTPUT}));
+    return end(EDDY_BINDINGS({"x", x, EDDY_ROLE_INPUT}, {"y", y, EDDY_ROLE_OUTPUT}));
+}
+
+/* Another stream takes all memory that there is meanwhile. */
+Test(cuda_graph, a_graph_keeps_its_workspace) {
+    eddy_scope *scope = begin();
+    eddy_tensor *x = eddy_ones(EDDY_SHAPE(24, 24), EDDY_F32, NULL);
+    eddy_program *program = record_products(x);
     for (int run = 0; run < 3; run++)
         must(run_alone(program, x));
     (void)eddy_device_memory_trim(THERE);
@@ -441,6 +447,52 @@ Test(cuda_graph, a_graph_keeps_its_workspace) {
     }
     must(eddy_sync(EDDY_FOREVER));
     eddy_stream_release(&other);
+    finish(scope, &program);
+}
+
+static eddy_device_memory memory_now(void) {
+    eddy_device_memory memory = {.size = sizeof(memory)};
+    must(eddy_device_memory_read(THERE, &memory));
+    return memory;
+}
+
+/* Takes blocks until there is no more; returns their bytes. */
+static int64_t take_all(void) {
+    int64_t taken = 0;
+    for (;;) {
+        eddy_tensor *block = eddy_ones(EDDY_SHAPE(BLOCK / 4), EDDY_F32, NULL);
+        eddy_status status = eddy_error_of(block, EDDY_FOREVER, NULL);
+        if (status != EDDY_OK) {
+            cr_assert_eq(status, EDDY_OUT_OF_MEMORY);
+            (void)eddy_sync(EDDY_FOREVER);
+            (void)eddy_error_take(NULL);
+            return taken;
+        }
+        taken += BLOCK;
+    }
+}
+
+/* Their memory is there for others before a call fails for lack of it; then they are made again. */
+Test(cuda_graph, they_go_where_memory_is_short) {
+    eddy_scope *scope = begin();
+    eddy_tensor *x = eddy_ones(EDDY_SHAPE(24, 24), EDDY_F32, NULL);
+    eddy_program *program = record_products(x);
+    must(run_alone(program, x));
+    int64_t without = memory_now().live_bytes;
+    for (int run = 0; run < 2; run++)
+        must(run_alone(program, x));
+    long ended = calls_of("cuGraphExecDestroy"), launched = calls_of("cuGraphLaunch");
+    (void)eddy_device_memory_trim(THERE);
+    eddy_device_memory with = memory_now();
+    int64_t most = with.live_bytes + with.cached_bytes;
+    must(eddy_device_memory_limit_set(THERE, most));
+    eddy_scope *full = eddy_scope_begin();
+    cr_assert_eq(take_all(), most - without);
+    cr_assert_eq(calls_of("cuGraphExecDestroy"), ended + 1);
+    end_inner(full);
+    for (int run = 0; run < 3; run++)
+        must(run_alone(program, x));
+    cr_assert_eq(calls_of("cuGraphLaunch"), launched + 2);
     finish(scope, &program);
 }
 
