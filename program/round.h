@@ -1,0 +1,59 @@
+/* A round of a run, while it is launched or looked at (rounds.h): where the walk over its steps is, and what it knows of them.
+ *
+ * Threads: those of rounds.h. */
+#ifndef EDDY_PROGRAM_ROUND_H
+#define EDDY_PROGRAM_ROUND_H
+
+#include <program/executable.h>
+#include <program/health.h>
+
+/* What lies in the state of a run, behind each other (eddy_frame_take). */
+typedef struct eddy_round_state {
+    uint32_t step, jump; /* where the next round begins */
+    uint32_t call_count; /* of the round that is under way */
+    bool has_begun;
+    /* What the round ends with a copy of, which decides how the run goes on: a predicate, or the words of a draw (draw_ops.h). */
+    enum { FETCHED_NOTHING, FETCHED_PREDICATE, FETCHED_DRAW } fetched;
+    bool predicate;
+    int64_t drawn[2];
+    uint64_t skipped;
+} eddy_round_state;
+
+/* One of the two walks over a round. */
+typedef struct eddy_round {
+    const eddy_executable *executable;
+    const eddy_code *code;
+    const eddy_vm_run *run;
+    eddy_round_state *state;
+    eddy_frame frame; /* launcher only, but for copy, words and step_counts */
+    eddy_health health;
+    int64_t *bytes;   /* of the run's operands, as its first launch has found them */
+    uint64_t *writer; /* per value: the ticket of its last writer; of an earlier round: none */
+    uint64_t first_ticket;
+    uint32_t step, jump; /* where the walk is */
+    uint32_t end;        /* of its steps */
+    uint64_t *key;       /* launcher only: room for the key of a row of steps */
+    bool is_healthy;     /* launcher only: nothing is poisoned as the round begins */
+} eddy_round;
+
+static inline uint32_t eddy_round_instruction(const eddy_round *r) {
+    return r->executable->first_of[r->step];
+}
+/* The attributes that the call runs with, as far as numbers given are among them; NULL: those of the program. */
+void *eddy_round_patched(eddy_round *r);
+
+/* ---- launching ---- */
+
+/* Launches the call at the step, and passes it. False: the round ends before it. */
+bool eddy_round_launch_call(eddy_round *r);
+/* The same for all calls up to the step; false: the round ends before one of them. */
+bool eddy_round_launch_calls(eddy_round *r, uint32_t end);
+/* Passes them as if each had been launched. */
+void eddy_round_note_calls(eddy_round *r, uint32_t end);
+
+/* The row that begins at the step, if it may be launched as one; NULL: there is none. */
+const eddy_step_row *eddy_round_find_row(const eddy_round *r);
+/* Passes it, by one launch if the device has come to know it, else call by call. False: the round ends before something of it. */
+bool eddy_round_launch_row(eddy_round *r, const eddy_step_row *steps);
+
+#endif

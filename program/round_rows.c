@@ -1,0 +1,75 @@
+/* Rows of a round (step_rows.h): given to the device as one. */
+#include <program/round.h>
+
+#include <streams/backend.h>
+
+/* Nothing of it is skipped. */
+const eddy_step_row *eddy_round_find_row(const eddy_round *r) {
+    if (!r->run->launch->queue->backend->class->row_begin || !r->is_healthy)
+        return NULL;
+    return eddy_step_rows_at(&r->executable->step_rows, r->step);
+}
+
+static bool has_room(const eddy_round *r, const eddy_step_row *steps) {
+    return r->first_ticket + r->state->call_count + (steps->end_step - steps->first_step) <=
+           r->run->launch->ticket;
+}
+
+/* What wrote the values ahead of the row is not known any more: the round ends there (false), unless it begins there. */
+static bool rewind_row(eddy_round *r, const eddy_step_row *steps, const eddy_backend_row *row) {
+    for (uint32_t v = 0; v < r->executable->value_count; v++)
+        if (r->writer[v] >= row->first)
+            r->writer[v] = 0;
+    r->step = steps->first_step;
+    r->state->call_count = (uint32_t)(row->first - r->first_ticket);
+    return r->state->call_count == 0;
+}
+
+/* What their launches are made of, and how this round came to it: by that their tickets are as far from their sources'. */
+static void describe_row(const eddy_round *r, const eddy_step_row *steps, eddy_backend_row *row) {
+    const eddy_step_rows *rows = &r->executable->step_rows;
+    const uint32_t *bases = eddy_step_row_bases(rows, steps);
+    /* With how large each storage is: by that the health of a value tells whether all of it is written. */
+    for (uint32_t k = 0; k < steps->base_count; k++) {
+        int64_t operand = bases[k] > 0 ? eddy_health_operand(&r->health, bases[k]) : -1;
+        r->key[2 * k] = (uintptr_t)r->frame.bases[bases[k]];
+        r->key[2 * k + 1] = operand >= 0 ? (uint64_t)r->bytes[operand] : 0;
+    }
+    *row = (eddy_backend_row){
+        .program = rows->number,
+        .place = {steps->first_step, r->state->step, r->state->jump, r->state->call_count},
+        .key = r->key,
+        .key_count = 2 * steps->base_count,
+        .count = steps->end_step - steps->first_step,
+        .first = r->first_ticket + r->state->call_count};
+}
+
+static void clear_words(const eddy_round *r, const eddy_backend_row *row) {
+    eddy_backend *backend = r->run->launch->queue->backend;
+    for (uint64_t ticket = row->first; ticket < row->first + row->count; ticket++)
+        *eddy_backend_error(backend, ticket) = (eddy_kernel_error){.position = INT64_MAX};
+}
+
+bool eddy_round_launch_row(eddy_round *r, const eddy_step_row *steps) {
+    eddy_backend_queue *queue = r->run->launch->queue;
+    const eddy_backend_class *class = queue->backend->class;
+    eddy_backend_row row;
+    if (!has_room(r, steps))
+        return r->state->call_count == 0 && eddy_round_launch_calls(r, steps->end_step);
+    describe_row(r, steps, &row);
+    clear_words(r, &row);
+    switch (class->row_begin(queue, &row)) {
+    case EDDY_ROW_IS_LAUNCHED:
+        eddy_round_note_calls(r, steps->end_step);
+        return true;
+    case EDDY_ROW_CAPTURES:
+        if (class->row_end(queue, &row, eddy_round_launch_calls(r, steps->end_step)))
+            return true;
+        if (!rewind_row(r, steps, &row))
+            return false;
+        break;
+    case EDDY_ROW_LAUNCHES:
+        break;
+    }
+    return eddy_round_launch_calls(r, steps->end_step);
+}
