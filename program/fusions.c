@@ -3,9 +3,11 @@
 #include <base/dtype.h>
 #include <base/memory.h>
 #include <program/build_cache.h>
+#include <program/cut.h>
 #include <program/group.h>
 #include <program/passes/passes.h>
 #include <program/program.h>
+#include <program/steps.h>
 #include <string.h>
 
 /* Values that one fusion may name: a bit each in `depends`. */
@@ -39,7 +41,8 @@ typedef struct finding {
     const eddy_executable *executable;
     const bool *is_kept;  /* per value: it is there after a run */
     const uint32_t *uses; /* per value, of all calls */
-    uint32_t first;       /* partition */
+    bool is_by_step;      /* places are steps; else partitions */
+    uint32_t first;       /* place */
     uint32_t count;       /* of members */
     eddy_shape shape;
     named values[VALUES_MOST];
@@ -49,8 +52,14 @@ typedef struct finding {
     eddy_fusion fusion;
 } finding;
 
+/* The instruction at a place; EDDY_CODE_NONE: a partition that is no call. */
+static uint32_t instruction_at(const finding *f, uint32_t place) {
+    return f->is_by_step ? f->executable->first_of[place]
+                         : f->executable->partitions.items[place].call;
+}
+
 static const eddy_code_instruction *member_at(const finding *f, uint32_t m) {
-    return eddy_code_instruction_at(f->code, f->executable->partitions.items[f->first + m].call);
+    return eddy_code_instruction_at(f->code, instruction_at(f, f->first + m));
 }
 
 static const eddy_code_operand *operand_at(const finding *f, uint32_t operand) {
@@ -75,14 +84,14 @@ static bool is_kind(const eddy_code_instruction *call) {
            call->operand_count <= EDDY_FUSION_STEP_INPUTS + 1;
 }
 
-/* Its last operand alone is written, and none is absent. */
-static bool has_one_result(const eddy_code *code, const eddy_code_instruction *call) {
+/* Its last operand alone is written, and none is absent. Calls that take over memory of others' storages have more to say of these than one instruction can. */
+static bool has_one_result(const finding *f, const eddy_code_instruction *call) {
     for (uint32_t k = 0; k < call->operand_count; k++) {
-        const eddy_code_operand *operand = eddy_code_operand_at(code, call->operands_at + k);
+        const eddy_code_operand *operand = operand_at(f, call->operands_at + k);
         bool is_last = k == call->operand_count - 1;
         if (eddy_code_operand_is_absent(operand) ||
             ((operand->access & EDDY_CODE_WRITES) != 0) != is_last ||
-            eddy_code_value_at(code, operand->value)->shares != 0)
+            (!f->is_by_step && eddy_code_value_at(f->code, operand->value)->shares != 0))
             return false;
     }
     return true;
@@ -195,7 +204,7 @@ static bool add_attributes(finding *f, const eddy_code_instruction *call, eddy_f
 static bool add_member(finding *f) {
     const eddy_code_instruction *call = member_at(f, f->count);
     uint32_t result = call->operands_at + call->operand_count - 1;
-    if (f->count == EDDY_FUSION_STEPS || !is_kind(call) || !has_one_result(f->code, call))
+    if (f->count == EDDY_FUSION_STEPS || !is_kind(call) || !has_one_result(f, call))
         return false;
     const eddy_code_operand *written = operand_at(f, result);
     const int64_t *dims = eddy_code_dims(f->code, written);
@@ -256,19 +265,41 @@ static bool holds(const finding *f) {
            f->load_count + outputs <= EDDY_FUSION_OPERANDS;
 }
 
-/* The members from partition `first` on that are one; less than 2: there is none. */
+static eddy_device device_at(const finding *f, uint32_t place) {
+    return eddy_code_instruction_device(
+        f->code, eddy_code_instruction_at(f->code, instruction_at(f, place)));
+}
+
+/* Whether a call of a device with kernels of its own is there. */
+static bool has_call(const finding *f, uint32_t place) {
+    if (!f->is_by_step)
+        return instruction_at(f, place) != EDDY_CODE_NONE;
+    const eddy_step *step = &f->executable->steps[place];
+    return (eddy_step_is_constant(step) || eddy_step_is_patched(step)) &&
+           eddy_cut_has_own_kernels(device_at(f, place));
+}
+
+/* Whether one kernel may have the calls of both places. */
+static bool is_beside(const finding *f, uint32_t place, uint32_t other) {
+    eddy_device a = device_at(f, place), b = device_at(f, other);
+    const eddy_step_rows *rows = &f->executable->step_rows;
+    return a.kind == b.kind && a.index == b.index &&
+           (!f->is_by_step ||
+            eddy_step_rows_around(rows, place) == eddy_step_rows_around(rows, other));
+}
+
+static uint32_t place_count(const finding *f) {
+    return f->is_by_step ? f->executable->step_count : f->executable->partitions.count;
+}
+
+/* The members from a place on that are one; less than 2: there is none. */
 static uint32_t find_length(finding *f, uint32_t first) {
-    const eddy_partitions *partitions = &f->executable->partitions;
     uint32_t length = 0;
     f->first = first;
     f->count = f->value_count = f->load_count = 0;
     f->fusion = (eddy_fusion){0};
     f->shape = (eddy_shape){0};
-    for (uint32_t p = first;
-         p < partitions->count && partitions->items[p].call != EDDY_CODE_NONE &&
-         partitions->items[p].device.kind == partitions->items[first].device.kind &&
-         partitions->items[p].device.index == partitions->items[first].device.index;
-         p++) {
+    for (uint32_t p = first; p < place_count(f) && has_call(f, p) && is_beside(f, first, p); p++) {
         if (!add_member(f))
             break;
         if (holds(f))
@@ -289,7 +320,8 @@ static void add_view(const finding *f, eddy_fused_calls *calls, uint32_t operand
         .place = {.base = place->base,
                   .offset =
                       place->offset + from->offset * eddy_dtype_size((eddy_dtype)from->dtype)},
-        .partition = f->first + member,
+        .user = f->first + member,
+        .operand = operand,
         .access = access,
         .dtype = from->dtype};
     eddy_code_operand_layout(f->code, from, &layout);
@@ -304,6 +336,8 @@ static void add_views(finding *f, eddy_fused_calls *calls) {
         const named *value = &f->values[i];
         if (!is_output(f, value))
             continue;
+        if (f->fusion.output_count == 0)
+            calls->blamed = value->last_step;
         f->fusion.outputs[f->fusion.output_count++] = value->last_step;
         add_view(f, calls, value->written_at, value->first_step,
                  operand_at(f, value->written_at)->access);
@@ -324,11 +358,23 @@ static void merge_dims(const finding *f, eddy_fused_calls *calls) {
         memcpy(calls->views[k].strides, strides[k], sizeof(strides[k]));
 }
 
+static void find_extents(eddy_fused_calls *calls) {
+    for (uint32_t k = 0; k < calls->view_count; k++) {
+        eddy_fused_view *view = &calls->views[k];
+        int64_t bytes = eddy_dtype_size((eddy_dtype)view->dtype);
+        view->high = bytes;
+        for (int32_t d = 0; d < calls->rank; d++) {
+            int64_t to_last = (calls->dims[d] - 1) * view->strides[d] * bytes;
+            *(to_last < 0 ? &view->low : &view->high) += to_last;
+        }
+    }
+}
+
 static void add_words(const finding *f, eddy_fused_calls *calls) {
     calls->word_count = f->fusion.word_count;
     for (uint32_t m = 0; m < f->count; m++) {
         const eddy_code_instruction *call = member_at(f, m);
-        uint32_t instruction = f->executable->partitions.items[f->first + m].call,
+        uint32_t instruction = instruction_at(f, f->first + m),
                  at = f->fusion.steps[m].attributes_at;
         memcpy(calls->words + at,
                eddy_packed_attributes(eddy_executable_call(f->executable, instruction)->packed),
@@ -338,7 +384,8 @@ static void add_words(const finding *f, eddy_fused_calls *calls) {
             EDDY_ASSERT(calls->patch_count < EDDY_FUSION_WORDS);
             calls->patches[calls->patch_count++] = (eddy_patch){patch->from, at + patch->to};
         }
-        calls->cost_ps += f->executable->partitions.items[f->first + m].cost_ps;
+        if (!f->is_by_step)
+            calls->cost_ps += f->executable->partitions.items[f->first + m].cost_ps;
         calls->last = instruction;
     }
 }
@@ -346,15 +393,15 @@ static void add_words(const finding *f, eddy_fused_calls *calls) {
 /* Of members that were found again, so many. */
 static bool make(finding *f, eddy_fused_calls *calls) {
     const eddy_runtime *runtime = f->program->runtime;
-    *calls = (eddy_fused_calls){.first = f->first, .count = f->count};
+    *calls = (eddy_fused_calls){.first = f->first, .count = f->count, .input_count = f->load_count};
     f->fusion.step_count = (uint8_t)f->count;
     f->fusion.input_count = (uint8_t)f->load_count;
     add_views(f, calls);
     merge_dims(f, calls);
+    find_extents(calls);
     add_words(f, calls);
-    calls->kernel =
-        eddy_made_kernel_create(&f->fusion, f->executable->partitions.items[f->first].device,
-                                runtime->cache_dir, runtime->uses_one_thread);
+    calls->kernel = eddy_made_kernel_create(&f->fusion, device_at(f, f->first), runtime->cache_dir,
+                                            runtime->uses_one_thread);
     return calls->kernel != NULL;
 }
 
@@ -404,9 +451,8 @@ static void find_kept(const eddy_program *program, bool *is_kept) {
 }
 
 static bool find_all(finding *f, eddy_fusions *fusions) {
-    const eddy_partitions *partitions = &f->executable->partitions;
-    for (uint32_t p = 0; p < partitions->count;) {
-        uint32_t length = partitions->items[p].call != EDDY_CODE_NONE ? find_length(f, p) : 0;
+    for (uint32_t p = 0; p < place_count(f);) {
+        uint32_t length = has_call(f, p) ? find_length(f, p) : 0;
         if (length >= 2 && !add_fusion(f, fusions, length))
             return false;
         p += length >= 2 ? length : 1;
@@ -418,7 +464,8 @@ bool eddy_fusions_make(eddy_program *program) {
     eddy_executable *executable = &program->built->executable;
     const eddy_code *code = &program->code;
     uint32_t values = code->values.count;
-    if (executable->partitions.count < 2 || !(program->passes & 1u << EDDY_PASS_NUMBER_fuse))
+    if (!program->has_devices || !eddy_cut_has_calls(code) ||
+        !(program->passes & 1u << EDDY_PASS_NUMBER_fuse))
         return true;
     size_t bytes = values * (sizeof(uint32_t) + sizeof(bool));
     uint32_t *uses = eddy_memory_acquire(bytes, EDDY_MEMORY_PROGRAM);
@@ -432,12 +479,25 @@ bool eddy_fusions_make(eddy_program *program) {
                        .code = code,
                        .executable = executable,
                        .is_kept = is_kept,
-                       .uses = uses};
+                       .uses = uses,
+                       .is_by_step = !eddy_cut_is_by_call(code)};
         has_memory = find_all(f, &executable->fusions);
     }
     eddy_memory_release(f, sizeof(*f), EDDY_MEMORY_PROGRAM);
     eddy_memory_release(uses, bytes, EDDY_MEMORY_PROGRAM);
     return has_memory;
+}
+
+uint32_t eddy_fusions_find(const eddy_fusions *fusions, uint32_t place) {
+    uint32_t low = 0, high = fusions->count;
+    while (low < high) {
+        uint32_t middle = low + (high - low) / 2;
+        if (fusions->items[middle].first < place)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low < fusions->count && fusions->items[low].first == place ? low : fusions->count;
 }
 
 void eddy_fusions_fini(eddy_fusions *fusions) {

@@ -5,7 +5,9 @@
 #define EDDY_PROGRAM_ROUND_H
 
 #include <program/executable.h>
+#include <program/fusions.h>
 #include <program/health.h>
+#include <streams/backend.h>
 
 /* What lies in the state of a run, behind each other (eddy_frame_take). */
 typedef struct eddy_round_state {
@@ -33,6 +35,7 @@ typedef struct eddy_round {
     uint32_t step, jump; /* where the walk is */
     uint32_t end;        /* of its steps */
     uint64_t *key;       /* launcher only: room for the key of a row of steps */
+    bool *is_made;       /* launcher only, per fusion: its kernel was there as the round began */
     bool is_healthy;     /* launcher only: nothing is poisoned as the round begins */
 } eddy_round;
 
@@ -44,13 +47,44 @@ void *eddy_round_patched(eddy_round *r);
 
 /* ---- launching ---- */
 
-/* Launches the call at the step, and passes it. False: the round ends before it. */
-bool eddy_round_launch_call(eddy_round *r);
-/* The same for all calls up to the step; false: the round ends before one of them. */
+/* Launches the call at the step, or the fusion that begins there, and passes it. False: the round ends before it. */
+bool eddy_round_launch_next(eddy_round *r);
+/* The same up to the step; false: the round ends before something of it. */
 bool eddy_round_launch_calls(eddy_round *r, uint32_t end);
-/* Passes them as if each had been launched. */
+/* Passes what that launches, as if it had. */
 void eddy_round_note_calls(eddy_round *r, uint32_t end);
 
+/* Whether an error of the operand is the call's, and is known. */
+bool eddy_round_is_poisoned(const eddy_round *r, const eddy_code_operand *operand);
+/* What the launch has to look at of the operand. False: there is no room for it. */
+bool eddy_round_add_source(const eddy_round *r, const eddy_code_operand *operand,
+                           eddy_backend_launch *launch);
+/* What the step writes is the launch's with the ticket. */
+void eddy_round_note_writes(const eddy_round *r, uint32_t step, uint64_t ticket);
+static inline void eddy_round_clear_word(const eddy_round *r, uint64_t ticket) {
+    *eddy_backend_error(r->run->launch->queue->backend, ticket) =
+        (eddy_kernel_error){.position = INT64_MAX};
+}
+
+/* ---- fusions ---- */
+
+typedef struct eddy_round_fusion {
+    const eddy_fused_calls *calls;
+    eddy_backend_launch launch; /* with the ticket of the member that is blamed */
+} eddy_round_fusion;
+
+/* The fusion that begins at the step, if it may be one launch of the round; else false. It depends on what a row is known by, and is_made. */
+bool eddy_round_find_fusion(const eddy_round *r, eddy_round_fusion *fusion);
+void eddy_round_launch_fusion(eddy_round *r, eddy_round_fusion *fusion);
+/* Passes it as if it had been launched. */
+void eddy_round_note_fusion(eddy_round *r, const eddy_round_fusion *fusion);
+
+/* ---- rows ---- */
+
+/* Words of the longest key. */
+static inline size_t eddy_round_key_room(const eddy_executable *executable) {
+    return 2 * executable->step_rows.most_bases + 1;
+}
 /* The row that begins at the step, if it may be launched as one; NULL: there is none. */
 const eddy_step_row *eddy_round_find_row(const eddy_round *r);
 /* Passes it, by one launch if the device has come to know it, else call by call. False: the round ends before something of it. */

@@ -1,4 +1,4 @@
-/* The launches of a round, call by call. */
+/* The launches of a round. */
 #include <program/round.h>
 
 #include <program/shown.h>
@@ -13,8 +13,11 @@ static bool has_writer(const eddy_round *r, uint32_t value) {
     return (r->writer[value] & ~SKIPPED) >= r->first_ticket;
 }
 
-static bool is_bad(const eddy_round *r, uint32_t value) {
-    return has_writer(r, value) ? (r->writer[value] & SKIPPED) != 0 : r->health.poison[value] != 0;
+bool eddy_round_is_poisoned(const eddy_round *r, const eddy_code_operand *operand) {
+    if (!eddy_health_is_input(&r->health, operand))
+        return false;
+    return has_writer(r, operand->value) ? (r->writer[operand->value] & SKIPPED) != 0
+                                         : r->health.poison[operand->value] != 0;
 }
 
 static bool has_source(const eddy_backend_launch *launch, uint64_t ticket) {
@@ -24,41 +27,41 @@ static bool has_source(const eddy_backend_launch *launch, uint64_t ticket) {
     return false;
 }
 
+bool eddy_round_add_source(const eddy_round *r, const eddy_code_operand *operand,
+                           eddy_backend_launch *launch) {
+    if (!eddy_health_is_input(&r->health, operand))
+        return true;
+    launch->writes_in_place |= (operand->access & EDDY_CODE_WRITES) != 0;
+    uint64_t ticket = r->writer[operand->value];
+    if (!has_writer(r, operand->value) || has_source(launch, ticket))
+        return true;
+    if (launch->source_count == EDDY_BACKEND_SOURCES)
+        return false;
+    launch->sources[launch->source_count++] = ticket;
+    return true;
+}
+
 /* The launch's sources. False: the round ends before the call, since there are too many of them, or since it is a registered op, which looks at none (vm/DEVICES.md 7). */
 static bool find_sources(const eddy_round *r, const eddy_code_instruction *instruction,
                          eddy_backend_launch *launch) {
-    for (uint32_t k = 0; k < instruction->operand_count; k++) {
-        const eddy_code_operand *operand =
-            eddy_code_operand_at(r->code, instruction->operands_at + k);
-        if (!eddy_health_is_input(&r->health, operand))
-            continue;
-        launch->writes_in_place |= (operand->access & EDDY_CODE_WRITES) != 0;
-        if (!has_writer(r, operand->value))
-            continue;
-        if (instruction->op->is_registered)
+    for (uint32_t k = 0; k < instruction->operand_count; k++)
+        if (!eddy_round_add_source(r, eddy_code_operand_at(r->code, instruction->operands_at + k),
+                                   launch))
             return false;
-        if (has_source(launch, r->writer[operand->value]))
-            continue;
-        if (launch->source_count == EDDY_BACKEND_SOURCES)
-            return false;
-        launch->sources[launch->source_count++] = r->writer[operand->value];
-    }
-    return true;
+    return !instruction->op->is_registered || launch->source_count == 0;
 }
 
 /* Whether it is known by now that the call is skipped: it may have no memory either. */
 static bool is_poisoned(const eddy_round *r, const eddy_code_instruction *instruction) {
-    for (uint32_t k = 0; k < instruction->operand_count; k++) {
-        const eddy_code_operand *operand =
-            eddy_code_operand_at(r->code, instruction->operands_at + k);
-        if (eddy_health_is_input(&r->health, operand) && is_bad(r, operand->value))
+    for (uint32_t k = 0; k < instruction->operand_count; k++)
+        if (eddy_round_is_poisoned(r, eddy_code_operand_at(r->code, instruction->operands_at + k)))
             return true;
-    }
     return false;
 }
 
-static void note_writes(const eddy_round *r, const eddy_code_instruction *instruction,
-                        uint64_t ticket) {
+void eddy_round_note_writes(const eddy_round *r, uint32_t step, uint64_t ticket) {
+    const eddy_code_instruction *instruction =
+        eddy_code_instruction_at(r->code, r->executable->first_of[step]);
     for (uint32_t k = 0; k < instruction->operand_count; k++) {
         const eddy_code_operand *operand =
             eddy_code_operand_at(r->code, instruction->operands_at + k);
@@ -91,8 +94,7 @@ static void launch_checked(eddy_round *r, const eddy_step *step) {
 /* A kernel that has no elements may launch nothing: who reads what it writes looks at its word all the same. */
 static void launch_step(eddy_round *r, const eddy_step *step, eddy_backend_launch *launch) {
     EDDY_ASSERT(launch->ticket < r->run->launch->ticket);
-    *eddy_backend_error(launch->queue->backend, launch->ticket) =
-        (eddy_kernel_error){.position = INT64_MAX};
+    eddy_round_clear_word(r, launch->ticket);
     r->frame.launch = launch;
     if (EDDY_UNLIKELY(eddy_vm_run_checks_finite(r->run)))
         launch_checked(r, step);
@@ -111,7 +113,8 @@ static void launch_nothing(const eddy_round *r, const eddy_code_instruction *ins
     (void)launch->queue->backend->class->skip(launch->queue, launch->ticket);
 }
 
-bool eddy_round_launch_call(eddy_round *r) {
+/* False: the round ends before it. */
+static bool launch_call(eddy_round *r) {
     const eddy_code_instruction *instruction =
         eddy_code_instruction_at(r->code, eddy_round_instruction(r));
     eddy_backend_launch launch = {.queue = r->run->launch->queue,
@@ -124,21 +127,33 @@ bool eddy_round_launch_call(eddy_round *r) {
         launch_nothing(r, instruction, &launch);
     else
         launch_step(r, &r->executable->steps[r->step], &launch);
-    note_writes(r, instruction, skips ? launch.ticket | SKIPPED : launch.ticket);
+    eddy_round_note_writes(r, r->step, skips ? launch.ticket | SKIPPED : launch.ticket);
     r->state->call_count++;
     r->step++;
     return true;
 }
 
+bool eddy_round_launch_next(eddy_round *r) {
+    eddy_round_fusion fusion;
+    if (!eddy_round_find_fusion(r, &fusion))
+        return launch_call(r);
+    eddy_round_launch_fusion(r, &fusion);
+    return true;
+}
+
 bool eddy_round_launch_calls(eddy_round *r, uint32_t end) {
     while (r->step < end)
-        if (!eddy_round_launch_call(r))
+        if (!eddy_round_launch_next(r))
             return false;
     return true;
 }
 
 void eddy_round_note_calls(eddy_round *r, uint32_t end) {
-    for (; r->step < end; r->step++)
-        note_writes(r, eddy_code_instruction_at(r->code, eddy_round_instruction(r)),
-                    r->first_ticket + r->state->call_count++);
+    while (r->step < end) {
+        eddy_round_fusion fusion;
+        if (eddy_round_find_fusion(r, &fusion))
+            eddy_round_note_fusion(r, &fusion);
+        else
+            eddy_round_note_writes(r, r->step++, r->first_ticket + r->state->call_count++);
+    }
 }

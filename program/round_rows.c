@@ -25,6 +25,17 @@ static bool rewind_row(eddy_round *r, const eddy_step_row *steps, const eddy_bac
     return r->state->call_count == 0;
 }
 
+/* How many of its fusions are made: which these are follows, as none is ever unmade. */
+static uint64_t count_made(const eddy_round *r, const eddy_step_row *steps) {
+    const eddy_fusions *fusions = &r->executable->fusions;
+    uint64_t count = 0;
+    for (uint32_t f = 0; f < fusions->count; f++) {
+        uint32_t first = fusions->items[f].first;
+        count += first >= steps->first_step && first < steps->end_step && r->is_made[f];
+    }
+    return count;
+}
+
 /* What their launches are made of, and how this round came to it: by that their tickets are as far from their sources'. */
 static void describe_row(const eddy_round *r, const eddy_step_row *steps, eddy_backend_row *row) {
     const eddy_step_rows *rows = &r->executable->step_rows;
@@ -35,19 +46,14 @@ static void describe_row(const eddy_round *r, const eddy_step_row *steps, eddy_b
         r->key[2 * k] = (uintptr_t)r->frame.bases[bases[k]];
         r->key[2 * k + 1] = operand >= 0 ? (uint64_t)r->bytes[operand] : 0;
     }
+    r->key[2 * steps->base_count] = count_made(r, steps);
     *row = (eddy_backend_row){
         .program = rows->number,
         .place = {steps->first_step, r->state->step, r->state->jump, r->state->call_count},
         .key = r->key,
-        .key_count = 2 * steps->base_count,
+        .key_count = 2 * steps->base_count + 1,
         .count = steps->end_step - steps->first_step,
         .first = r->first_ticket + r->state->call_count};
-}
-
-static void clear_words(const eddy_round *r, const eddy_backend_row *row) {
-    eddy_backend *backend = r->run->launch->queue->backend;
-    for (uint64_t ticket = row->first; ticket < row->first + row->count; ticket++)
-        *eddy_backend_error(backend, ticket) = (eddy_kernel_error){.position = INT64_MAX};
 }
 
 bool eddy_round_launch_row(eddy_round *r, const eddy_step_row *steps) {
@@ -57,7 +63,8 @@ bool eddy_round_launch_row(eddy_round *r, const eddy_step_row *steps) {
     if (!has_room(r, steps))
         return r->state->call_count == 0 && eddy_round_launch_calls(r, steps->end_step);
     describe_row(r, steps, &row);
-    clear_words(r, &row);
+    for (uint32_t i = 0; i < row.count; i++)
+        eddy_round_clear_word(r, row.first + i);
     switch (class->row_begin(queue, &row)) {
     case EDDY_ROW_IS_LAUNCHED:
         eddy_round_note_calls(r, steps->end_step);

@@ -40,7 +40,8 @@ size_t eddy_rounds_state_bytes(const eddy_executable *executable) {
            eddy_frame_lined(executable->value_count * sizeof(uint64_t)) +
            eddy_frame_lined(executable->base_count * sizeof(int64_t)) +
            eddy_frame_lined(executable->base_count * sizeof(uint32_t)) +
-           eddy_frame_lined(2 * executable->step_rows.most_bases * sizeof(uint64_t));
+           eddy_frame_lined(eddy_round_key_room(executable) * sizeof(uint64_t)) +
+           eddy_frame_lined(executable->fusions.count * sizeof(bool));
 }
 
 static void begin(eddy_round *r, const eddy_executable *executable, const eddy_code *code,
@@ -66,7 +67,8 @@ static void begin(eddy_round *r, const eddy_executable *executable, const eddy_c
     if (r->health.partition)
         eddy_health_find_operands(&r->health, operands);
     r->health.operands = operands;
-    r->key = eddy_frame_take(&at, 2 * executable->step_rows.most_bases * sizeof(*r->key));
+    r->key = eddy_frame_take(&at, eddy_round_key_room(executable) * sizeof(*r->key));
+    r->is_made = eddy_frame_take(&at, executable->fusions.count * sizeof(*r->is_made));
     r->health.skipped = r->state->skipped;
     r->frame.words = given->words;
     r->frame.late = given->late;
@@ -165,7 +167,13 @@ static bool is_healthy(const eddy_round *r) {
 /* The step, or all of a row that begins with it. False: the round ends before something of it. */
 static bool launch_next(eddy_round *r) {
     const eddy_step_row *steps = eddy_round_find_row(r);
-    return steps ? eddy_round_launch_row(r, steps) : eddy_round_launch_call(r);
+    return steps ? eddy_round_launch_row(r, steps) : eddy_round_launch_next(r);
+}
+
+static void find_made(eddy_round *r) {
+    const eddy_fusions *fusions = &r->executable->fusions;
+    for (uint32_t f = 0; f < fusions->count; f++)
+        r->is_made[f] = eddy_made_kernel_ready(fusions->items[f].kernel) != NULL;
 }
 
 void eddy_rounds_launch(const eddy_executable *executable, const eddy_code *code,
@@ -174,6 +182,7 @@ void eddy_rounds_launch(const eddy_executable *executable, const eddy_code *code
     begin(&r, executable, code, given, run);
     look(&r);
     find_bases(&r);
+    find_made(&r);
     r.is_healthy = is_healthy(&r);
     r.state->call_count = 0;
     r.state->fetched = FETCHED_NOTHING;

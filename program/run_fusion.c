@@ -80,7 +80,7 @@ static void bind(const eddy_run *r, const eddy_fused_calls *calls, fused_argumen
     const int64_t *shifts = r->arguments->words, *words = shifts + executable->base_count - 1;
     for (uint32_t k = 0; k < calls->view_count; k++) {
         const eddy_fused_view *view = &calls->views[k];
-        operands[k] = eddy_run_operand_for(r, &executable->partitions.items[view->partition],
+        operands[k] = eddy_run_operand_for(r, &executable->partitions.items[view->user],
                                            view->place.base, view->access);
         arguments->words[k] = view->place.offset + shifts[view->place.base - 1];
     }

@@ -90,17 +90,22 @@ bool eddy_step_rows_find(eddy_executable *executable, const eddy_code *code) {
     return true;
 }
 
-const eddy_step_row *eddy_step_rows_at(const eddy_step_rows *rows, uint32_t step) {
+const eddy_step_row *eddy_step_rows_around(const eddy_step_rows *rows, uint32_t step) {
     uint32_t low = 0, high = rows->items.count;
     while (low < high) {
         uint32_t middle = low + (high - low) / 2;
-        if (row_at(rows, middle)->first_step < step)
+        if (row_at(rows, middle)->end_step <= step)
             low = middle + 1;
         else
             high = middle;
     }
-    return low < rows->items.count && row_at(rows, low)->first_step == step ? row_at(rows, low)
+    return low < rows->items.count && row_at(rows, low)->first_step <= step ? row_at(rows, low)
                                                                             : NULL;
+}
+
+const eddy_step_row *eddy_step_rows_at(const eddy_step_rows *rows, uint32_t step) {
+    const eddy_step_row *around = eddy_step_rows_around(rows, step);
+    return around && around->first_step == step ? around : NULL;
 }
 
 void eddy_step_rows_fini(eddy_step_rows *rows) {

@@ -27,6 +27,8 @@ int64_t eddy_step_rows_bytes(const eddy_step_rows *rows);
 
 /* The one that begins with the step; NULL: none does. */
 const eddy_step_row *eddy_step_rows_at(const eddy_step_rows *rows, uint32_t step);
+/* The one that the step is in; NULL: it is in none. */
+const eddy_step_row *eddy_step_rows_around(const eddy_step_rows *rows, uint32_t step);
 static inline const uint32_t *eddy_step_row_bases(const eddy_step_rows *rows,
                                                   const eddy_step_row *steps) {
     return (const uint32_t *)rows->bases.items + steps->bases_at;

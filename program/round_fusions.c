@@ -1,0 +1,98 @@
+/* Fusions of a round (fusions.h): one launch, with a ticket for each member all the same, so that whoever looks at the round finds its calls. The launch has the ticket of the member that is blamed for any
+ * error of what they read; nothing is said of the others, who cannot fail, and are skipped by what they read. */
+#include <program/round.h>
+
+#include <base/dtype.h>
+#include <streams/team.h>
+#include <string.h>
+
+/* ---- whether it may be one launch ---- */
+
+static char *data_of(const eddy_round *r, const eddy_fused_view *view) {
+    return r->frame.bases[view->place.base] + view->place.offset;
+}
+
+/* Whether a thread may write its elements of one while others read theirs of the other: they share nothing, or each has the same place in both. In an arena they may share what they like. */
+static bool is_apart(const eddy_round *r, const eddy_fused_calls *calls, uint32_t output,
+                     uint32_t other) {
+    const eddy_fused_view *a = &calls->views[output], *b = &calls->views[other];
+    const char *of_a = data_of(r, a), *of_b = data_of(r, b);
+    if (of_a + a->high <= of_b + b->low || of_b + b->high <= of_a + a->low)
+        return true;
+    return other < calls->input_count && of_a == of_b &&
+           eddy_dtype_size((eddy_dtype)a->dtype) == eddy_dtype_size((eddy_dtype)b->dtype) &&
+           memcmp(a->strides, b->strides, (size_t)calls->rank * sizeof(*a->strides)) == 0;
+}
+
+static bool are_apart(const eddy_round *r, const eddy_fused_calls *calls) {
+    for (uint32_t output = calls->input_count; output < calls->view_count; output++)
+        for (uint32_t other = 0; other < output; other++)
+            if (!is_apart(r, calls, output, other))
+                return false;
+    return true;
+}
+
+/* False: something is poisoned, or there are too many sources. */
+static bool find_sources(const eddy_round *r, const eddy_fused_calls *calls,
+                         eddy_backend_launch *launch) {
+    for (uint32_t k = 0; k < calls->view_count; k++) {
+        const eddy_code_operand *operand = eddy_code_operand_at(r->code, calls->views[k].operand);
+        if (eddy_round_is_poisoned(r, operand) || !eddy_round_add_source(r, operand, launch))
+            return false;
+    }
+    return true;
+}
+
+bool eddy_round_find_fusion(const eddy_round *r, eddy_round_fusion *fusion) {
+    const eddy_fusions *fusions = &r->executable->fusions;
+    uint32_t number = eddy_fusions_find(fusions, r->step);
+    if (number == fusions->count || !r->is_made[number] || eddy_vm_run_checks_finite(r->run))
+        return false;
+    const eddy_fused_calls *calls = &fusions->items[number];
+    uint64_t first = r->first_ticket + r->state->call_count;
+    *fusion = (eddy_round_fusion){
+        .calls = calls,
+        .launch = {.queue = r->run->launch->queue, .ticket = first + calls->blamed}};
+    return first + calls->count <= r->run->launch->ticket &&
+           find_sources(r, calls, &fusion->launch) && are_apart(r, calls);
+}
+
+/* ---- launching ---- */
+
+void eddy_round_note_fusion(eddy_round *r, const eddy_round_fusion *fusion) {
+    for (uint32_t m = 0; m < fusion->calls->count; m++)
+        eddy_round_note_writes(r, r->step++, fusion->launch.ticket);
+    r->state->call_count += fusion->calls->count;
+}
+
+static void clear_words(const eddy_round *r, const eddy_round_fusion *fusion) {
+    uint64_t first = fusion->launch.ticket - fusion->calls->blamed;
+    for (uint32_t m = 0; m < fusion->calls->count; m++)
+        eddy_round_clear_word(r, first + m);
+}
+
+void eddy_round_launch_fusion(eddy_round *r, eddy_round_fusion *fusion) {
+    const eddy_fused_calls *calls = fusion->calls;
+    const eddy_kernel *kernel = eddy_made_kernel_ready(calls->kernel);
+    eddy_op_view views[EDDY_FUSION_OPERANDS];
+    int64_t words[EDDY_FUSION_WORDS];
+    for (uint32_t k = 0; k < calls->view_count; k++)
+        views[k] = (eddy_op_view){.data = data_of(r, &calls->views[k]),
+                                  .dtype = (eddy_dtype)calls->views[k].dtype,
+                                  .rank = calls->rank,
+                                  .shape = calls->dims,
+                                  .strides = calls->views[k].strides};
+    memcpy(words, calls->words, calls->word_count * sizeof(*words));
+    for (uint32_t k = 0; k < calls->patch_count; k++)
+        words[calls->patches[k].to] = r->frame.words[calls->patches[k].from];
+    clear_words(r, fusion);
+    eddy_team_halt_point();
+    kernel->run(&(eddy_kernel_call){.kernel = kernel,
+                                    .views = views,
+                                    .view_count = (int32_t)calls->view_count,
+                                    .attributes = words,
+                                    .team = &eddy_team_serial,
+                                    .error = &r->frame.error,
+                                    .launch = &fusion->launch});
+    eddy_round_note_fusion(r, fusion);
+}
