@@ -10,14 +10,17 @@ cd "$(dirname "$0")/.."
 setup=normal
 # With --suite, meson ignores the suites that the setup excludes: this option excludes the long tests.
 leave_out='--no-suite long'
-# What is run under sanitizers.
+# What is run under sanitizers, and in the build without them not once more.
 sanitized='unit stress'
+not_again='--no-suite again'
 werror=false
 for argument; do
     case $argument in
     --long)
         setup=all
         leave_out=
+        not_again=
+        instruction_sets=portable,v2,v3,v4
         sanitized='unit stress far cuda'
         ;;
     --werror) werror=true ;;
@@ -72,12 +75,19 @@ run() {
 }
 
 # One instruction set is enough for sanitizers, since the copies of a loop share one source, and compiling them takes most of a build.
+# Without them, what every processor has and what this one has at best.
+has() {
+    for flag; do
+        grep -qw "$flag" /proc/cpuinfo || return 1
+    done
+}
 one_isa=portable
-has_v3=true
-for flag in avx2 bmi1 bmi2 f16c fma abm movbe; do
-    grep -qw "$flag" /proc/cpuinfo || has_v3=false
-done
-[ $has_v3 = false ] || one_isa=v3
+best_isa=v2
+if has avx2 bmi1 bmi2 f16c fma abm movbe; then
+    one_isa=v3
+    best_isa=v3
+    ! has avx512f avx512bw avx512cd avx512dq avx512vl || best_isa=v4
+fi
 
 # Nothing here runs what nvcc makes. That it makes it is seen in one build; it takes a minute. Nor do kernels that are compiled for the
 # host have a sanitizer: one build makes them.
@@ -94,8 +104,9 @@ build_or_note() {
 
 rm -f build/*/meson-logs/testlog*.json
 # Includes the bench's programs, since no other build would detect that one no longer compiles.
-if build_or_note test '' -Dbuildtype=debugoptimized -Dchecks=true -Dbench=true; then
-    run test
+if build_or_note test '' -Dbuildtype=debugoptimized -Dchecks=true -Dbench=true -Disa="${instruction_sets:-portable,$best_isa}"; then
+    # shellcheck disable=SC2086  # lists of words
+    run test $leave_out $not_again
 fi
 # shellcheck disable=SC2086  # two options
 if build_or_note asan "$sanitized" -Dbuildtype=debugoptimized -Doptimization=1 -Db_sanitize=address,undefined -Dchecks=true \
