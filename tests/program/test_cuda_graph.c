@@ -496,6 +496,62 @@ Test(cuda_graph, they_go_where_memory_is_short) {
     finish(scope, &program);
 }
 
+/* Two picked numbers are added to x, whose elements are lost then: all of the input is written behind. */
+static eddy_program *record_refill(eddy_tensor *table, eddy_tensor *i) {
+    eddy_tensor *x = eddy_ones(EDDY_SHAPE(2), EDDY_F32, NULL),
+                *fresh = eddy_full(EDDY_SHAPE(2), EDDY_S(0.5), EDDY_F32, NULL);
+    must(eddy_record_begin(EDDY_OPTIONS(record, .passes = "none")));
+    must(eddy_add_into(x, eddy_index_select(table, i, 0), x));
+    must(eddy_copy_into(eddy_exp(fresh), x));
+    eddy_tensor *y = eddy_neg(eddy_sin(table));
+    return end(EDDY_BINDINGS({"i", i, EDDY_ROLE_INPUT}, {"x", x, EDDY_ROLE_INPUT},
+                             {"y", y, EDDY_ROLE_OUTPUT}));
+}
+
+/* With such indices, in the same memory; whether x has an error. */
+static bool refill_fails(eddy_program *program, eddy_tensor *i, int64_t index, eddy_tensor *x) {
+    eddy_scope *scope = eddy_scope_begin();
+    eddy_tensor *result;
+    must(eddy_copy_into(eddy_full(EDDY_SHAPE(2), EDDY_S(index), EDDY_I64, NULL), i));
+    must(eddy_program_run(program, EDDY_LIST(i, x), &result));
+    must(eddy_error_of(result, EDDY_FOREVER, NULL));
+    eddy_status status = eddy_error_of(x, EDDY_FOREVER, NULL);
+    eddy_scope_end(scope);
+    (void)eddy_sync(EDDY_FOREVER);
+    (void)eddy_error_take(NULL);
+    return status != EDDY_OK;
+}
+
+static void *address_of(eddy_tensor *x) {
+    eddy_lend lend = {.size = sizeof(lend)};
+    must(eddy_lend_begin(x, EDDY_READ, EDDY_FOREVER, &lend));
+    must(eddy_lend_end(x));
+    return lend.data;
+}
+
+/* An input that is all of its storage is healed by what writes all of it; one that is a part, at the same address, is not, and is left as it was. */
+Test(cuda_graph, a_part_of_a_larger_storage_is_another_input) {
+    eddy_scope *scope = begin();
+    eddy_tensor *table = eddy_ones(EDDY_SHAPE(3), EDDY_F32, NULL),
+                *i = eddy_full(EDDY_SHAPE(2), EDDY_S(0), EDDY_I64, NULL);
+    eddy_program *program = record_refill(table, i);
+    eddy_tensor *whole = eddy_full(EDDY_SHAPE(2), EDDY_S(7), EDDY_F32, NULL);
+    void *address = address_of(whole);
+    for (int run = 0; run < 3; run++)
+        cr_assert_not(refill_fails(program, i, 1, whole));
+    cr_assert_gt(calls_of("cuGraphLaunch"), 0);
+    cr_assert_not(refill_fails(program, i, 9, whole));
+    eddy_release(&whole);
+    must(eddy_sync(EDDY_FOREVER));
+    eddy_tensor *larger = eddy_full(EDDY_SHAPE(4), EDDY_S(7), EDDY_F32, NULL),
+                *part = eddy_slice(larger, 0, 0, 2, 1);
+    cr_assert_eq(address_of(part), address);
+    cr_assert(refill_fails(program, i, 9, part));
+    must(eddy_recover(EDDY_LIST(part)));
+    cr_assert_eq(sum_of(part), 14);
+    finish(scope, &program);
+}
+
 /* What the driver refuses of a graph is launched call by call. */
 static void refuse(const char *entry) {
     setenv("FAKE_CUDA_FAIL_ENTRY", entry, 1);
@@ -515,6 +571,20 @@ Test(cuda_graph, no_capture_may_begin) {
 
 Test(cuda_graph, a_capture_may_be_lost) {
     refuse("cuStreamEndCapture:1:901");
+}
+
+Test(cuda_graph, a_lost_capture_keeps_no_workspace) {
+    setenv("FAKE_CUDA_FAIL_ENTRY", "cuStreamEndCapture:1:901", 1);
+    eddy_scope *scope = begin();
+    eddy_tensor *x = eddy_ones(EDDY_SHAPE(24, 24), EDDY_F32, NULL);
+    eddy_program *program = record_products(x);
+    must(run_alone(program, x));
+    int64_t without = memory_now().live_bytes;
+    for (int run = 0; run < 2; run++)
+        must(run_alone(program, x));
+    cr_assert_eq(calls_of("cuStreamEndCapture"), 1);
+    cr_assert_eq(memory_now().live_bytes, without);
+    finish(scope, &program);
 }
 
 Test(cuda_graph, a_graph_may_lack_memory) {
