@@ -36,6 +36,7 @@ typedef struct eddy_round {
     uint32_t end;        /* of its steps */
     uint64_t *key;       /* launcher only: room for the key of a row of steps */
     bool *is_made;       /* launcher only, per fusion: its kernel was there as the round began */
+    uint64_t fused;      /* launcher only: a hash of the fusions that are one launch so far */
     bool is_healthy;     /* launcher only: nothing is poisoned as the round begins */
 } eddy_round;
 
@@ -83,7 +84,7 @@ void eddy_round_note_fusion(eddy_round *r, const eddy_round_fusion *fusion);
 
 /* Words of the longest key. */
 static inline size_t eddy_round_key_room(const eddy_executable *executable) {
-    return 2 * executable->step_rows.most_bases + 1;
+    return 2 * executable->step_rows.most_bases + 2;
 }
 /* The row that begins at the step, if it may be launched as one; NULL: there is none. */
 const eddy_step_row *eddy_round_find_row(const eddy_round *r);

@@ -60,6 +60,7 @@ bool eddy_round_find_fusion(const eddy_round *r, eddy_round_fusion *fusion) {
 /* ---- launching ---- */
 
 void eddy_round_note_fusion(eddy_round *r, const eddy_round_fusion *fusion) {
+    r->fused = (r->fused + r->step + 1) * 0x9e3779b97f4a7c15u;
     for (uint32_t m = 0; m < fusion->calls->count; m++)
         eddy_round_note_writes(r, r->step++, fusion->launch.ticket);
     r->state->call_count += fusion->calls->count;

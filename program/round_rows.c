@@ -21,6 +21,7 @@ static bool rewind_row(eddy_round *r, const eddy_step_row *steps, const eddy_bac
         if (r->writer[v] >= row->first)
             r->writer[v] = 0;
     r->step = steps->first_step;
+    r->fused = r->key[2 * steps->base_count + 1];
     r->state->call_count = (uint32_t)(row->first - r->first_ticket);
     return r->state->call_count == 0;
 }
@@ -47,11 +48,12 @@ static void describe_row(const eddy_round *r, const eddy_step_row *steps, eddy_b
         r->key[2 * k + 1] = operand >= 0 ? (uint64_t)r->bytes[operand] : 0;
     }
     r->key[2 * steps->base_count] = count_made(r, steps);
+    r->key[2 * steps->base_count + 1] = r->fused;
     *row = (eddy_backend_row){
         .program = rows->number,
         .place = {steps->first_step, r->state->step, r->state->jump, r->state->call_count},
         .key = r->key,
-        .key_count = 2 * steps->base_count + 1,
+        .key_count = 2 * steps->base_count + 2,
         .count = steps->end_step - steps->first_step,
         .first = r->first_ticket + r->state->call_count};
 }

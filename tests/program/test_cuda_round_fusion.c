@@ -278,18 +278,25 @@ Test(cuda_round_fusion, passes_errors_on_as_calls_do, .init = begin) {
 
 /* ---- graphs ---- */
 
+/* The first kernel of a process is there at once; later ones are not. */
+static void compile_first(eddy_tensor *x) {
+    must(eddy_record_begin(NULL));
+    eddy_tensor *y = eddy_neg(eddy_abs(x));
+    eddy_program *program =
+        end(EDDY_BINDINGS({"x", x, EDDY_ROLE_INPUT}, {"y", y, EDDY_ROLE_OUTPUT}));
+    eddy_program_release(&program);
+}
+
 /* A row, whose fusion has a kernel after some of its runs: its graph is then another one. */
 Test(cuda_round_fusion, a_kernel_that_comes_later_is_in_another_graph, .init = begin_with_graphs) {
     eddy_scope *scope = scope_there(THERE);
-    eddy_tensor *x = of(0.5), *first, *y, *z;
+    eddy_tensor *x = of(0.5), *z;
+    compile_first(x);
     must(eddy_record_begin(NULL));
-    first = eddy_neg(eddy_abs(x));
+    eddy_tensor *y =
+        eddy_softmax(eddy_sin(eddy_mul_s(eddy_exp(eddy_softmax(x, 0)), EDDY_S(0.37))), 0);
     eddy_program *program =
-        end(EDDY_BINDINGS({"x", x, EDDY_ROLE_INPUT}, {"y", first, EDDY_ROLE_OUTPUT}));
-    eddy_program_release(&program); /* the first kernel of a process is there at once */
-    must(eddy_record_begin(NULL));
-    y = eddy_softmax(eddy_sin(eddy_mul_s(eddy_exp(eddy_softmax(x, 0)), EDDY_S(0.37))), 0);
-    program = end(EDDY_BINDINGS({"x", x, EDDY_ROLE_INPUT}, {"y", y, EDDY_ROLE_OUTPUT}));
+        end(EDDY_BINDINGS({"x", x, EDDY_ROLE_INPUT}, {"y", y, EDDY_ROLE_OUTPUT}));
     bool was_ready = false;
     long captures = 0;
     for (int run = 0; run < 20 || !was_ready; run++) {
@@ -309,6 +316,58 @@ Test(cuda_round_fusion, a_kernel_that_comes_later_is_in_another_graph, .init = b
         cr_assert(run < 3 || now == 0);
     }
     cr_assert_gt(calls_of("cuStreamEndCapture"), captures);
+    eddy_program_release(&program);
+    finish(scope);
+}
+
+/* Two rows on both sides of what is in none. The second, whose memory is always the same, reads what the first one's fusion gives, and writes in place. */
+static eddy_program *record_rows(eddy_tensor *table, eddy_tensor *i, eddy_tensor **states) {
+    must(eddy_record_begin(NULL));
+    eddy_tensor *row = eddy_index_select(table, i, 0);
+    eddy_tensor *soft = eddy_softmax(row, 1);
+    eddy_tensor *a = eddy_mul_s(row, EDDY_S(2)), *b = eddy_add_s(row, EDDY_S(10));
+    eddy_tensor *drawn = eddy_softmax(eddy_rand(EDDY_SHAPE(1, 2), EDDY_F32, NULL), 1);
+    must(eddy_add_into(states[0], b, states[0]));
+    drawn = eddy_softmax(eddy_softmax(eddy_softmax(drawn, 1), 1), 1);
+    must(eddy_add_into(states[1], drawn, states[1]));
+    return end(EDDY_BINDINGS({"i", i, EDDY_ROLE_INPUT}, {"state", states[0], EDDY_ROLE_STATE},
+                             {"other", states[1], EDDY_ROLE_STATE}, {"a", a, EDDY_ROLE_OUTPUT},
+                             {"soft", soft, EDDY_ROLE_OUTPUT}));
+}
+
+static void run_rows(eddy_program *program, eddy_tensor *i, eddy_tensor *state) {
+    eddy_scope *scope = eddy_scope_begin();
+    eddy_tensor *results[2];
+    must(eddy_program_run(program, EDDY_LIST(i), results));
+    (void)eddy_error_of(state, EDDY_FOREVER, NULL);
+    eddy_scope_end(scope);
+    (void)eddy_sync(EDDY_FOREVER);
+    (void)eddy_error_take(NULL);
+}
+
+/* Whether calls ahead of a row are one launch says whose word the row looks at: also where it is a graph. */
+Test(cuda_round_fusion, a_graph_looks_at_the_kernel_ahead_of_it, .init = begin_with_graphs) {
+    eddy_scope *scope = scope_there(THERE);
+    eddy_tensor *table = eddy_ones(EDDY_SHAPE(3, 2), EDDY_F32, NULL),
+                *i = eddy_full(EDDY_SHAPE(1), EDDY_S(0), EDDY_I64, NULL),
+                *bad = eddy_full(EDDY_SHAPE(1), EDDY_S(9), EDDY_I64, NULL),
+                *states[] = {eddy_full(EDDY_SHAPE(1, 2), EDDY_S(5), EDDY_F32, NULL),
+                             eddy_full(EDDY_SHAPE(1, 2), EDDY_S(0), EDDY_F32, NULL)},
+                *state = states[0];
+    compile_first(table);
+    eddy_program *program = record_rows(table, i, states);
+    for (int run = 0; run < 3; run++)
+        run_rows(program, i, state);
+    cr_assert_eq(fused_calls(program), 2);
+    for (int run = 0; run < 3; run++)
+        run_rows(program, i, state);
+    cr_assert_gt(calls_of("cuGraphLaunch"), 0);
+    must(eddy_copy_into(
+        bad, i)); /* no memory is taken meanwhile, so that the run has that of the graph */
+    run_rows(program, i, state);
+    cr_assert(is_poisoned(state, NULL));
+    must(eddy_recover(EDDY_LIST(state)));
+    cr_assert_eq(sum_of(state), 2 * (5 + 7 * 11)); /* recorded, and run six times */
     eddy_program_release(&program);
     finish(scope);
 }
