@@ -1,5 +1,5 @@
 /* Fusions of a round (fusions.h): one launch, with a ticket for each member all the same, so that whoever looks at the round finds its calls. The launch has the ticket of the member that is blamed for any
- * error of what they read; nothing is said of the others, who cannot fail, and are skipped by what they read. */
+ * error of what they read; nothing is said of the others, who are skipped by what they read, and fail only where there is no launch: then all do. */
 #include <program/round.h>
 
 #include <base/dtype.h>
@@ -66,10 +66,21 @@ void eddy_round_note_fusion(eddy_round *r, const eddy_round_fusion *fusion) {
     r->state->call_count += fusion->calls->count;
 }
 
+static uint64_t ticket_of(const eddy_round_fusion *fusion, uint32_t member) {
+    return fusion->launch.ticket - fusion->calls->blamed + member;
+}
+
 static void clear_words(const eddy_round *r, const eddy_round_fusion *fusion) {
-    uint64_t first = fusion->launch.ticket - fusion->calls->blamed;
     for (uint32_t m = 0; m < fusion->calls->count; m++)
-        eddy_round_clear_word(r, first + m);
+        eddy_round_clear_word(r, ticket_of(fusion, m));
+}
+
+/* There was no memory for the launch: what its word says is said of all. */
+static void fail_all(const eddy_round_fusion *fusion) {
+    eddy_backend *backend = fusion->launch.queue->backend;
+    const eddy_kernel_error *said = eddy_backend_error(backend, fusion->launch.ticket);
+    for (uint32_t m = 0; m < fusion->calls->count; m++)
+        *eddy_backend_error(backend, ticket_of(fusion, m)) = *said;
 }
 
 void eddy_round_launch_fusion(eddy_round *r, eddy_round_fusion *fusion) {
@@ -95,5 +106,7 @@ void eddy_round_launch_fusion(eddy_round *r, eddy_round_fusion *fusion) {
                                     .team = &eddy_team_serial,
                                     .error = &r->frame.error,
                                     .launch = &fusion->launch});
+    if (EDDY_UNLIKELY(fusion->launch.has_failed))
+        fail_all(fusion);
     eddy_round_note_fusion(r, fusion);
 }

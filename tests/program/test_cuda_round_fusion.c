@@ -276,6 +276,43 @@ Test(cuda_round_fusion, passes_errors_on_as_calls_do, .init = begin) {
     fails_alike(9);
 }
 
+/* The launch of the chain, of all of this process. */
+#define FUSED_LAUNCH "9"
+
+static void begin_without_memory(void) {
+    begin();
+    setenv("FAKE_CUDA_FAIL_ENTRY", "cuLaunchKernel:" FUSED_LAUNCH ":2", 1);
+}
+
+/* Two results, neither of which depends on the other, and one that is read in the same round: the driver has no memory for the launch of both. */
+Test(cuda_round_fusion, of_no_memory_fails_all_of_its_calls, .init = begin_without_memory) {
+    eddy_scope *scope = scope_there(THERE);
+    eddy_tensor *x = of(0.5), *results[4], *way;
+    eddy_error error;
+    must(eddy_record_begin(NULL));
+    eddy_tensor *a = eddy_mul_s(x, EDDY_S(2)), *b = eddy_add_s(x, EDDY_S(10)),
+                *c = eddy_softmax(b, 0);
+    must(eddy_cond(eddy_gt_s(eddy_sum(x, EDDY_ALL_AXES, NULL), EDDY_S(0)), twice, half, NULL,
+                   EDDY_LIST(x), 1, NULL, &way));
+    eddy_program *program = end(EDDY_BINDINGS(
+        {"x", x, EDDY_ROLE_INPUT}, {"a", a, EDDY_ROLE_OUTPUT}, {"b", b, EDDY_ROLE_OUTPUT},
+        {"c", c, EDDY_ROLE_OUTPUT}, {"way", way, EDDY_ROLE_OUTPUT}));
+    cr_assert_eq(fused_calls(program), 2);
+    must(eddy_sync(EDDY_FOREVER));
+    must(eddy_program_run(program, EDDY_LIST(x), results));
+    const char *const ops[] = {"mul_s", "add_s", "add_s"};
+    for (int k = 0; k < 3; k++) {
+        cr_assert_eq(eddy_error_of(results[k], EDDY_FOREVER, &error), EDDY_OUT_OF_MEMORY);
+        cr_assert_str_eq(error.op, ops[k]);
+    }
+    must(eddy_error_of(results[3], EDDY_FOREVER, NULL));
+    (void)eddy_error_take(NULL);
+    must(eddy_program_run(program, EDDY_LIST(x), results));
+    must_have_same_bits(eddy_add_s(x, EDDY_S(10)), results[1], "with memory");
+    eddy_program_release(&program);
+    finish(scope);
+}
+
 /* ---- graphs ---- */
 
 /* The first kernel of a process is there at once; later ones are not. */
