@@ -254,8 +254,8 @@ static eddy_status wait_on(eddy_vm *vm, eddy_storage_number number, eddy_wait_ar
         return status;
     eddy_engine_issuer_waits(vm, true);
     eddy_storage *storage = eddy_vm_storage(vm, number);
-    bool is_at_hand = storage->shared.device == 0 || arguments->bytes == 0;
-    if (eddy_vm_storage_is_idle(storage) && EDDY_LIKELY(is_at_hand)) {
+    if (EDDY_LIKELY(eddy_vm_storage_is_idle(storage)) &&
+        EDDY_LIKELY(storage->shared.device == 0 || arguments->bytes == 0)) {
         result_from_storage(storage, arguments, result);
         eddy_vm_unlock(vm);
         return EDDY_OK;
