@@ -1,44 +1,20 @@
 /* Rows about the VM alone: instructions with an empty body, through the VM's interface and the scheduler, in the same four
  * dependency graphs as the peers. */
 #include <base/options.h>
+#include <bench/ours/empty_call.h>
 #include <bench/ours/must.h>
 #include <bench/ours/path.h>
 #include <bench/sample.h>
 #include <bench/shapes.h>
 #include <eddy/tensor.h>
 #include <eddy/version.h>
-#include <vm/vm.h>
 
 static eddy_vm *vm;
 static eddy_storage_number objects[BENCH_DAG_OBJECTS];
 static eddy_vm_release_link links[BENCH_DAG_OBJECTS];
 
-static void run_empty(const eddy_vm_run *run) {
-    (void)run;
-}
-
-static const char *name_empty(const eddy_vm_instruction *instruction) {
-    (void)instruction;
-    return "empty";
-}
-
-static int describe_empty(const eddy_vm_instruction *instruction, char *buffer, size_t size) {
-    return snprintf(buffer, size, "empty with %lld operands",
-                    (long long)instruction->operand_count);
-}
-
-static int explain_empty(const eddy_vm_instruction *instruction, const eddy_kernel_error *error,
-                         char *buffer, size_t size) {
-    (void)instruction;
-    (void)error;
-    return snprintf(buffer, size, "an empty body cannot fail");
-}
-
-static const eddy_vm_descriptor empty = {
-    .run = run_empty, .name = name_empty, .describe = describe_empty, .explain = explain_empty};
-
 static void submit(eddy_vm_operand *operands, int64_t count) {
-    eddy_vm_call call = {.instruction = {.descriptor = &empty, .operand_count = count},
+    eddy_vm_call call = {.instruction = {.descriptor = &empty_call, .operand_count = count},
                          .operands = operands};
     must(eddy_vm_submit(vm, &call));
 }
@@ -88,10 +64,6 @@ static const struct {
     {"empty_fan", fan},
     {"empty_dag", dag},
 };
-
-static void recycle_nothing(eddy_vm_release_link *link) {
-    (void)link;
-}
 
 static void begin(void) {
     eddy_runtime_options options;

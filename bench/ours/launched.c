@@ -1,13 +1,13 @@
 /* The row about devices: instructions with an empty body, through engine, launcher and reaper, on a device that has nothing to do. What is marked is complete. */
 #include <base/memory.h>
 #include <base/options.h>
+#include <bench/ours/empty_call.h>
 #include <bench/ours/must.h>
 #include <bench/sample.h>
 #include <bench/shapes.h>
 #include <eddy/version.h>
 #include <stdlib.h>
 #include <streams/backend.h>
-#include <vm/vm.h>
 
 /* ---- the device ---- */
 
@@ -91,32 +91,6 @@ static const eddy_backend_class idle = {.name = "idle",
                                         .memory_release = memory_release,
                                         .destroy = destroy};
 
-/* ---- the instruction ---- */
-
-static void run_empty(const eddy_vm_run *run) {
-    (void)run;
-}
-
-static const char *name_empty(const eddy_vm_instruction *instruction) {
-    (void)instruction;
-    return "empty";
-}
-
-static int describe_empty(const eddy_vm_instruction *instruction, char *buffer, size_t size) {
-    return snprintf(buffer, size, "empty with %lld operands",
-                    (long long)instruction->operand_count);
-}
-
-static int explain_empty(const eddy_vm_instruction *instruction, const eddy_kernel_error *error,
-                         char *buffer, size_t size) {
-    (void)instruction;
-    (void)error;
-    return snprintf(buffer, size, "an empty body cannot fail");
-}
-
-static const eddy_vm_descriptor empty = {
-    .run = run_empty, .name = name_empty, .describe = describe_empty, .explain = explain_empty};
-
 /* ---- the row ---- */
 
 static eddy_vm *vm;
@@ -125,7 +99,7 @@ static eddy_storage_number object;
 static eddy_vm_release_link link_of_object;
 
 static void submit(eddy_vm_operand *operand) {
-    eddy_vm_call call = {.instruction = {.descriptor = &empty, .operand_count = 1},
+    eddy_vm_call call = {.instruction = {.descriptor = &empty_call, .operand_count = 1},
                          .operands = operand,
                          .stream = stream};
     must(eddy_vm_submit(vm, &call));
@@ -146,10 +120,6 @@ static void begin(void) {
         .access = EDDY_ACCESS_MUT, .is_new = true, .device = device, .bytes = 64};
     submit(&made);
     object = made.storage;
-}
-
-static void recycle_nothing(eddy_vm_release_link *link) {
-    (void)link;
 }
 
 static void end(void) {
