@@ -84,7 +84,7 @@ typedef struct eddy_frame eddy_frame;
 typedef struct eddy_step eddy_step;
 typedef struct eddy_fused eddy_fused; /* fused.h */
 
-/* Calls that may be one (fusions.h), in the order of their partitions. */
+/* Calls that may be one (fusions.h), in the order of the run. */
 typedef struct eddy_fusions {
     struct eddy_fused_calls *items;
     uint32_t count, room;

@@ -488,7 +488,7 @@ bool eddy_fusions_make(eddy_program *program) {
     return has_memory;
 }
 
-uint32_t eddy_fusions_find(const eddy_fusions *fusions, uint32_t place) {
+uint32_t eddy_fusions_from(const eddy_fusions *fusions, uint32_t place) {
     uint32_t low = 0, high = fusions->count;
     while (low < high) {
         uint32_t middle = low + (high - low) / 2;
@@ -497,8 +497,34 @@ uint32_t eddy_fusions_find(const eddy_fusions *fusions, uint32_t place) {
         else
             high = middle;
     }
-    return low < fusions->count && fusions->items[low].first == place ? low : fusions->count;
+    return low;
 }
+
+/* ---- running one ---- */
+
+void eddy_fused_calls_fill(const eddy_fused_calls *calls, const int64_t *words, int64_t *to) {
+    memcpy(to, calls->words, calls->word_count * sizeof(*to));
+    for (uint32_t k = 0; k < calls->patch_count; k++)
+        to[calls->patches[k].to] = words[calls->patches[k].from];
+}
+
+void eddy_fused_calls_run(const eddy_fused_calls *calls, char *const *data,
+                          const int64_t *attributes, eddy_kernel_call *call) {
+    eddy_op_view views[EDDY_FUSION_OPERANDS];
+    for (uint32_t k = 0; k < calls->view_count; k++)
+        views[k] = (eddy_op_view){.data = data[k],
+                                  .dtype = (eddy_dtype)calls->views[k].dtype,
+                                  .rank = calls->rank,
+                                  .shape = calls->dims,
+                                  .strides = calls->views[k].strides};
+    call->kernel = eddy_made_kernel_ready(calls->kernel);
+    call->views = views;
+    call->view_count = (int32_t)calls->view_count;
+    call->attributes = attributes;
+    call->kernel->run(call);
+}
+
+/* ---- life ---- */
 
 void eddy_fusions_fini(eddy_fusions *fusions) {
     for (uint32_t i = 0; i < fusions->count; i++)

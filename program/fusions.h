@@ -48,8 +48,13 @@ typedef struct eddy_fused_calls {
 
 /* Finds the fusions of a program whose executable is made but for them; their kernels begin to be made. False without memory. */
 EDDY_MUST_USE bool eddy_fusions_make(eddy_program *program);
-/* The number of the one that begins at the place; the number of all: none does. */
-uint32_t eddy_fusions_find(const eddy_fusions *fusions, uint32_t place);
+/* The number of the first that begins at the place or behind it; the number of all: none does. */
+uint32_t eddy_fusions_from(const eddy_fusions *fusions, uint32_t place);
+/* The attributes with a run's words, to room for word_count. */
+void eddy_fused_calls_fill(const eddy_fused_calls *calls, const int64_t *words, int64_t *to);
+/* Runs the kernel, which is there: `data` has where each view's first element is, `call` team, error and launch. */
+void eddy_fused_calls_run(const eddy_fused_calls *calls, char *const *data,
+                          const int64_t *attributes, eddy_kernel_call *call);
 void eddy_fusions_fini(eddy_fusions *fusions);
 /* Waits until all kernels are there, or known not to come. */
 void eddy_fusions_await(const eddy_fusions *fusions);

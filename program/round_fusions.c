@@ -45,9 +45,11 @@ static bool find_sources(const eddy_round *r, const eddy_fused_calls *calls,
 
 bool eddy_round_find_fusion(const eddy_round *r, eddy_round_fusion *fusion) {
     const eddy_fusions *fusions = &r->executable->fusions;
-    uint32_t number = eddy_fusions_find(fusions, r->step);
-    if (number == fusions->count || !r->is_made[number] || eddy_vm_run_checks_finite(r->run))
+    uint32_t number = eddy_fusions_from(fusions, r->step);
+    if (number == fusions->count || fusions->items[number].first != r->step || !r->is_made[number])
         return false;
+    /* Passes are off then. */
+    EDDY_ASSERT(!eddy_vm_run_checks_finite(r->run));
     const eddy_fused_calls *calls = &fusions->items[number];
     uint64_t first = r->first_ticket + r->state->call_count;
     *fusion = (eddy_round_fusion){
@@ -85,27 +87,16 @@ static void fail_all(const eddy_round_fusion *fusion) {
 
 void eddy_round_launch_fusion(eddy_round *r, eddy_round_fusion *fusion) {
     const eddy_fused_calls *calls = fusion->calls;
-    const eddy_kernel *kernel = eddy_made_kernel_ready(calls->kernel);
-    eddy_op_view views[EDDY_FUSION_OPERANDS];
-    int64_t words[EDDY_FUSION_WORDS];
+    char *data[EDDY_FUSION_OPERANDS];
+    int64_t attributes[EDDY_FUSION_WORDS];
     for (uint32_t k = 0; k < calls->view_count; k++)
-        views[k] = (eddy_op_view){.data = data_of(r, &calls->views[k]),
-                                  .dtype = (eddy_dtype)calls->views[k].dtype,
-                                  .rank = calls->rank,
-                                  .shape = calls->dims,
-                                  .strides = calls->views[k].strides};
-    memcpy(words, calls->words, calls->word_count * sizeof(*words));
-    for (uint32_t k = 0; k < calls->patch_count; k++)
-        words[calls->patches[k].to] = r->frame.words[calls->patches[k].from];
+        data[k] = data_of(r, &calls->views[k]);
+    eddy_fused_calls_fill(calls, r->frame.words, attributes);
     clear_words(r, fusion);
     eddy_team_halt_point();
-    kernel->run(&(eddy_kernel_call){.kernel = kernel,
-                                    .views = views,
-                                    .view_count = (int32_t)calls->view_count,
-                                    .attributes = words,
-                                    .team = &eddy_team_serial,
-                                    .error = &r->frame.error,
-                                    .launch = &fusion->launch});
+    eddy_kernel_call call = {
+        .team = &eddy_team_serial, .error = &r->frame.error, .launch = &fusion->launch};
+    eddy_fused_calls_run(calls, data, attributes, &call);
     if (EDDY_UNLIKELY(fusion->launch.has_failed))
         fail_all(fusion);
     eddy_round_note_fusion(r, fusion);

@@ -30,10 +30,9 @@ static bool rewind_row(eddy_round *r, const eddy_step_row *steps, const eddy_bac
 static uint64_t count_made(const eddy_round *r, const eddy_step_row *steps) {
     const eddy_fusions *fusions = &r->executable->fusions;
     uint64_t count = 0;
-    for (uint32_t f = 0; f < fusions->count; f++) {
-        uint32_t first = fusions->items[f].first;
-        count += first >= steps->first_step && first < steps->end_step && r->is_made[f];
-    }
+    for (uint32_t f = eddy_fusions_from(fusions, steps->first_step);
+         f < fusions->count && fusions->items[f].first < steps->end_step; f++)
+        count += r->is_made[f];
     return count;
 }
 

@@ -21,21 +21,11 @@ static const eddy_fused_calls *calls_of(const fused_arguments *arguments) {
 static void fused_run(const eddy_vm_run *run) {
     const fused_arguments *arguments = run->instruction->arguments;
     const eddy_fused_calls *calls = calls_of(arguments);
-    eddy_op_view views[EDDY_FUSION_OPERANDS];
+    char *data[EDDY_FUSION_OPERANDS];
     for (uint32_t k = 0; k < calls->view_count; k++)
-        views[k] = (eddy_op_view){.data = (char *)run->data[k] + arguments->words[k],
-                                  .dtype = (eddy_dtype)calls->views[k].dtype,
-                                  .rank = calls->rank,
-                                  .shape = calls->dims,
-                                  .strides = calls->views[k].strides};
-    const eddy_kernel *kernel = eddy_made_kernel_ready(calls->kernel);
-    kernel->run(&(eddy_kernel_call){.kernel = kernel,
-                                    .views = views,
-                                    .view_count = (int32_t)calls->view_count,
-                                    .attributes = arguments->words + calls->view_count,
-                                    .team = run->team,
-                                    .error = run->error,
-                                    .launch = run->launch});
+        data[k] = (char *)run->data[k] + arguments->words[k];
+    eddy_kernel_call call = {.team = run->team, .error = run->error, .launch = run->launch};
+    eddy_fused_calls_run(calls, data, arguments->words + calls->view_count, &call);
 }
 
 /* The call that gives its last result stands for all. */
@@ -84,10 +74,7 @@ static void bind(const eddy_run *r, const eddy_fused_calls *calls, fused_argumen
                                            view->place.base, view->access);
         arguments->words[k] = view->place.offset + shifts[view->place.base - 1];
     }
-    int64_t *attributes = arguments->words + calls->view_count;
-    memcpy(attributes, calls->words, calls->word_count * sizeof(*attributes));
-    for (uint32_t k = 0; k < calls->patch_count; k++)
-        attributes[calls->patches[k].to] = words[calls->patches[k].from];
+    eddy_fused_calls_fill(calls, words, arguments->words + calls->view_count);
 }
 
 static eddy_status submit(const eddy_run *r, uint32_t fusion, const eddy_fused_calls *calls) {
