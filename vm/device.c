@@ -310,43 +310,48 @@ static void node_launch(eddy_work *work, eddy_status failure) {
         eddy_doorbell_ring(&device->backend->progress);
 }
 
-/* ---- completion: reaper ---- */
+/* ---- completion: reaper, waiters ---- */
 
-/* Takes what is complete from the head of a queue's list; all that is launched, if the device is lost. */
-static eddy_node *take_complete(eddy_vm_device *device, eddy_device_queue *queue, bool is_lost) {
+/* Hands what is complete from the head of a queue's list to the engine; all that is launched, if the device is lost. Under the lock to the end: none of several
+ * threads passes the other. */
+static bool reap_queue(eddy_vm_device *device, eddy_device_queue *queue, bool is_lost) {
     uint64_t completed = eddy_load_acquire(&queue->under->completed);
-    eddy_node *first = NULL, **last = &first;
     eddy_lock_acquire(&queue->lock);
     eddy_node *node = queue->launched;
-    for (; node && (node->ticket <= completed || (is_lost && node->ticket <= queue->marked));
-         node = node->queue_next) {
+    bool has_any = false;
+    while (node && (node->ticket <= completed || (is_lost && node->ticket <= queue->marked))) {
         if (node->ticket > completed)
             eddy_device_launch_of(device, node->ticket)->failure = EDDY_DEVICE_LOST;
-        *last = node;
-        last = &node->queue_next;
+        eddy_node *next = node->queue_next;
+        eddy_engine_complete(device->vm, node);
+        node = next;
+        has_any = true;
     }
     queue->launched = node;
-    *last = NULL;
     eddy_lock_release(&queue->lock);
-    return first;
+    return has_any;
+}
+
+static bool reap_queues(eddy_vm_device *device, bool is_lost) {
+    bool has_any = false;
+    uint32_t count = eddy_load_acquire(&device->queue_count);
+    for (uint32_t q = 0; q < count; q++)
+        has_any |= reap_queue(device, &device->queues[q], is_lost);
+    return has_any;
 }
 
 static bool reap(eddy_vm_device *device) {
-    bool has_any = false;
     /* Looked at once: where nodes are taken as lost, the memory of their copies may go, so that the stager has stopped before. */
     bool is_lost = eddy_load_acquire(&device->backend->is_lost);
     if (EDDY_UNLIKELY(is_lost))
         eddy_staging_stop(device->staging);
-    uint32_t count = eddy_load_acquire(&device->queue_count);
-    for (uint32_t q = 0; q < count; q++) {
-        eddy_node *node = take_complete(device, &device->queues[q], is_lost);
-        has_any |= node != NULL;
-        while (node) {
-            eddy_node *next = node->queue_next;
-            eddy_engine_complete(device->vm, node);
-            node = next;
-        }
-    }
+    return reap_queues(device, is_lost);
+}
+
+bool eddy_device_reap_all(eddy_vm *vm) {
+    bool has_any = false;
+    for (uint32_t i = 1; i < eddy_load_acquire(&vm->device_count); i++)
+        has_any |= reap_queues(vm->devices[i], false);
     return has_any;
 }
 

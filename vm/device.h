@@ -97,6 +97,10 @@ void eddy_device_source_ended(eddy_node *node);
  * there is more to do. Engine only. */
 bool eddy_device_attend(eddy_vm *vm, bool has_moved);
 
+/* Hands what devices have completed to the engine, as their reapers do, which alone take what a lost one leaves. Whether there was any: the caller then requests the engine's role.
+ * Any thread, while the VM cannot close; not in one-thread mode. */
+bool eddy_device_reap_all(eddy_vm *vm);
+
 /* Gives cached memory of a device, and what is pinned for it, back to the backend; returns bytes. Any thread, while the VM cannot close. */
 int64_t eddy_device_trim(eddy_vm_device *device);
 int64_t eddy_device_trim_all(eddy_vm *vm);

@@ -55,10 +55,11 @@ static bool help(eddy_vm *vm, const eddy_waiter *waiter, uint64_t before, bool h
     return vm->has_team && eddy_team_help_work(is_wanted, &want);
 }
 
-/* Takes the engine's role if it is free and there is work. In one-thread mode that may be work that the unmap of another, departed
+/* Takes the engine's role if it is free and there is work, which a device may have completed before its reaper looks. In one-thread mode that may be work that the unmap of another, departed
  * thread has left: this thread then also runs the user code that becomes due. */
 static void help_engine(eddy_vm *vm, const eddy_waiter *waiter) {
-    if (!eddy_engine_has_work(vm) || eddy_load_relaxed(&vm->engine_word) != 0)
+    bool has_reaped = !vm->is_one_thread && eddy_device_reap_all(vm);
+    if (!has_reaped && (!eddy_engine_has_work(vm) || eddy_load_relaxed(&vm->engine_word) != 0))
         return;
     eddy_engine_drive_waiting(vm, waiter);
     eddy_service_run_due(vm);

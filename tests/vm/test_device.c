@@ -151,6 +151,43 @@ Test(device, a_wait_does_not_bring_what_later_tickets_have_waited_for) {
     end_by_hand(&session, all, 5);
 }
 
+/* ---- reaping ---- */
+
+static _Atomic bool reaper_may_look;
+static _Atomic int32_t looks_asked_for;
+static eddy_backend_class asleep_class;
+static const eddy_backend_class *far_class;
+
+static void await_permission(eddy_backend *backend, uint32_t seen) {
+    eddy_add_release(&looks_asked_for, 1);
+    while (!eddy_load_acquire(&reaper_may_look))
+        sched_yield();
+    far_class->await(backend, seen);
+}
+
+/* What a device has completed ends through the thread that waits, if the reaper is elsewhere. */
+Test(device, who_waits_takes_what_is_complete) {
+    vm_session session = session_open_threads(2);
+    eddy_backend *far = eddy_far_create(&(eddy_far_options){.is_by_hand = true});
+    cr_assert_not_null(far);
+    far_class = far->class;
+    asleep_class = *far_class;
+    asleep_class.await = await_permission;
+    far->class = &asleep_class;
+    session_add(&session, far);
+    while (eddy_load_acquire(&looks_asked_for) == 0)
+        sched_yield();
+    eddy_storage_number all[2] = {session_make(&session, 1)};
+    session.stream = session.far_streams[1];
+    all[1] = session_make_from(&session, 2, 1, all);
+    await_ticket(&session, 2);
+    cr_assert_eq(run_all(&session), 5, "two kernels and marks, and a wait");
+    cr_assert_not(eddy_vm_is_ready(session.vm, all[1]), "nobody has looked");
+    cr_assert_eq(eddy_vm_wait_storage(session.vm, all[1], &forever), EDDY_OK);
+    eddy_store_release(&reaper_may_look, true);
+    end_by_hand(&session, all, 2);
+}
+
 /* ---- failures ---- */
 
 static void expect_failure(vm_session *session, eddy_storage_number storage, eddy_status expected) {

@@ -407,15 +407,26 @@ end:
     od
 }
 
-/* ---- the reaper ---- */
+/* ---- the reaper, and a thread that waits ---- */
 
-active proctype reaper()
+/* Under the lock of the queue's list. */
+inline reap(q)
+{
+#ifdef BUG_REAPED_WITHOUT_THE_LOCK
+    atomic { unread[q] > 0 -> unread[q]--; launched[q]?o; assert(HAS(complete, o)) };
+    atomic { completions!o; o = 0 }
+#else
+    atomic { unread[q] > 0 -> unread[q]--; launched[q]?o; assert(HAS(complete, o)); completions!o; o = 0 }
+#endif
+}
+
+active [2] proctype reaper()
 {
     byte o;
 end:
     do
-    :: atomic { unread[0] > 0 -> unread[0]--; launched[0]?o; assert(HAS(complete, o)); completions!o; o = 0 }
-    :: atomic { unread[1] > 0 -> unread[1]--; launched[1]?o; assert(HAS(complete, o)); completions!o; o = 0 }
+    :: reap(0)
+    :: reap(1)
     od
 }
 
