@@ -49,7 +49,7 @@ static void describe_row(const eddy_round *r, const eddy_step_row *steps, eddy_b
     r->key[2 * steps->base_count] = count_made(r, steps);
     r->key[2 * steps->base_count + 1] = r->fused;
     *row = (eddy_backend_row){
-        .program = rows->number,
+        .owner = rows->owner,
         .place = {steps->first_step, r->state->step, r->state->jump, r->state->call_count},
         .key = r->key,
         .key_count = 2 * steps->base_count + 2,

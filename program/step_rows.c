@@ -1,17 +1,15 @@
 #include <program/step_rows.h>
 
-#include <base/atomic.h>
 #include <base/memory.h>
 #include <program/cut.h>
 #include <program/executable.h>
 #include <program/steps.h>
+#include <streams/row_owner.h>
 
 /* Below, one launch of all is hardly cheaper than each. */
 #define CALLS_LEAST 4
 /* Room is left in a round for what is no part of it. */
 #define CALLS_MOST 192
-
-static _Atomic uint64_t last_number; /* atomic: relaxed */
 
 static eddy_step_row *row_at(const eddy_step_rows *rows, uint32_t i) {
     return (eddy_step_row *)rows->items.items + i;
@@ -77,8 +75,10 @@ static bool add(eddy_executable *executable, uint32_t first, uint32_t end) {
 }
 
 bool eddy_step_rows_find(eddy_executable *executable, const eddy_code *code) {
-    executable->step_rows.number = eddy_add_relaxed(&last_number, (uint64_t)1) + 1;
     uint32_t first = 0;
+    executable->step_rows.owner = eddy_row_owner_create();
+    if (!executable->step_rows.owner)
+        return false;
     for (uint32_t step = 0; step <= executable->step_count; step++) {
         bool ends = step == executable->step_count || !is_constant(executable, code, step);
         if (!ends && step - first < CALLS_MOST)
@@ -109,6 +109,10 @@ const eddy_step_row *eddy_step_rows_at(const eddy_step_rows *rows, uint32_t step
 }
 
 void eddy_step_rows_fini(eddy_step_rows *rows) {
+    if (rows->owner)
+        eddy_store_relaxed(&rows->owner->is_over, true);
+    eddy_row_owner_release(rows->owner);
+    rows->owner = NULL;
     eddy_code_array_fini(&rows->items, sizeof(eddy_step_row));
     eddy_code_array_fini(&rows->bases, sizeof(uint32_t));
 }

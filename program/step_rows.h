@@ -14,10 +14,10 @@ typedef struct eddy_step_row {
 } eddy_step_row;
 
 typedef struct eddy_step_rows {
-    uint64_t number;       /* of the executable: no other of the process has had it */
-    eddy_code_array items; /* eddy_step_row, in the order of their steps */
-    eddy_code_array bases; /* uint32_t */
-    uint32_t most_bases;   /* of one */
+    struct eddy_row_owner *owner; /* by which devices know the executable (streams/row_owner.h) */
+    eddy_code_array items;        /* eddy_step_row, in the order of their steps */
+    eddy_code_array bases;        /* uint32_t */
+    uint32_t most_bases;          /* of one */
 } eddy_step_rows;
 
 /* Finds them in an executable that has its steps and places. False without memory. */

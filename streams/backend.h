@@ -55,8 +55,8 @@ typedef struct eddy_backend_launch {
 
 /* Launches in a queue with nothing else among them, which may come again: with the same parameters, but that the tickets, which lie in a row, are others. */
 typedef struct eddy_backend_row {
-    uint64_t program;  /* whose they are: a number that nothing else has; not 0 */
-    uint32_t place[4]; /* where in it, and how it was come to */
+    struct eddy_row_owner *owner; /* whose they are (row_owner.h) */
+    uint32_t place[4];            /* where in it, and how it was come to */
     /* What they are made of, and of nothing else that may be another one next time: addresses, each with the bytes of the storage there, and which calls of theirs and ahead of
      * them are one. */
     const uint64_t *key;

@@ -2,6 +2,7 @@
 #include <base/memory.h>
 #include <streams/cuda/graph.h>
 #include <streams/device_pool.h>
+#include <streams/row_owner.h>
 #include <string.h>
 
 /* Rows that are known: each place in a program has a few, by the addresses. */
@@ -11,7 +12,7 @@
 #define BLOCKS 8
 
 typedef struct graph {
-    eddy_backend_row row; /* `key`: its own; program 0: the place is free */
+    eddy_backend_row row; /* `key`: its own, `owner`: with a reference; NULL: the place is free */
     uint32_t queue;
     uint64_t first_at, last_at; /* when the row has come, as numbers of rows */
     bool is_refused;            /* it could not be captured */
@@ -23,7 +24,8 @@ typedef struct graph {
 } graph;
 
 struct eddy_cuda_graphs {
-    uint64_t now; /* rows so far */
+    uint64_t now;  /* rows so far */
+    uint32_t next; /* the set that is looked through with the next row */
     eddy_cu_stream stream;
     graph known[SETS][PLACES];
     /* While something is captured. */
@@ -49,18 +51,19 @@ static void forget(const eddy_cuda_graphs *graphs, graph *known) {
         (void)eddy_cuda.graph_exec_destroy(known->exec);
     give_blocks(graphs, known);
     eddy_memory_release((void *)(uintptr_t)known->row.key, key_bytes(known), EDDY_MEMORY_CACHE);
+    eddy_row_owner_release(known->row.owner);
     *known = (graph){0};
 }
 
 /* But for the addresses. */
 static bool is_place(const graph *known, uint32_t queue, const eddy_backend_row *row) {
-    return known->row.program == row->program && known->queue == queue &&
+    return known->row.owner == row->owner && known->queue == queue &&
            memcmp(known->row.place, row->place, sizeof(row->place)) == 0 &&
            known->row.count == row->count && known->row.key_count == row->key_count;
 }
 
 static graph *set_of(eddy_cuda_graphs *graphs, uint32_t queue, const eddy_backend_row *row) {
-    uint64_t sum = row->program * 0x9e3779b97f4a7c15u + queue;
+    uint64_t sum = (uintptr_t)row->owner * 0x9e3779b97f4a7c15u + queue;
     for (size_t i = 0; i < sizeof(row->place) / sizeof(*row->place); i++)
         sum = (sum ^ row->place[i]) * 0x9e3779b97f4a7c15u;
     return graphs->known[(sum >> 32) % SETS];
@@ -81,9 +84,18 @@ static graph *place_of(eddy_cuda_graphs *graphs, uint32_t queue, const eddy_back
     if (!key)
         return NULL;
     made.row.key = memcpy(key, row->key, key_bytes(&made));
+    (void)eddy_row_owner_retain(row->owner);
     forget(graphs, oldest);
     *oldest = made;
     return oldest;
+}
+
+/* Of one set after the other, those of programs that are over: with as many rows as there are sets, all have gone. */
+static void forget_over(eddy_cuda_graphs *graphs) {
+    graph *set = graphs->known[graphs->next++ % SETS];
+    for (int k = 0; k < PLACES; k++)
+        if (set[k].row.owner && eddy_load_relaxed(&set[k].row.owner->is_over))
+            forget(graphs, &set[k]);
 }
 
 /* ---- capturing ---- */
@@ -100,6 +112,7 @@ eddy_row_way eddy_cuda_graphs_find(eddy_cuda_graphs *graphs, const eddy_backend_
                                    eddy_cu_stream *stream) {
     graphs->now++;
     graphs->queue = queue;
+    forget_over(graphs);
     graph *known = place_of(graphs, queue->number, row);
     if (!known)
         return EDDY_ROW_LAUNCHES;

@@ -3,7 +3,7 @@
  *   a row that is new --seen again--> captured: its launches go to a stream of their own, which runs nothing --> a graph --> launched, now and whenever the row comes again
  *
  * So a row whose addresses move from run to run costs no capture. What is captured counts tickets from where the queue says it (eddy_cuda_gate.base). A graph that was left for other addresses is changed
- * to those of its row that have come instead, where the driver can, and not made anew. Bounded: who was not used for the longest time goes.
+ * to those of its row that have come instead, where the driver can, and not made anew. Bounded: who was not used for the longest time goes; those of programs that are over, a few with each row.
  *
  * Launching thread, within an entry (eddy_cuda_backend_begin), but for the end. */
 #ifndef EDDY_STREAMS_CUDA_GRAPH_H

@@ -233,6 +233,25 @@ Test(cuda_graph, graphs_of_many_programs_come_and_go) {
     finish(scope, &none);
 }
 
+/* Of a program that nobody keeps, the cache neither, no graph is left once as many rows have come as there are sets of them. */
+Test(cuda_graph, a_graph_goes_with_its_program) {
+    eddy_scope *scope = begin();
+    twins t = record(row, NULL);
+    must(eddy_program_prepare(
+        t.program, NULL, 0)); /* a kernel that comes between runs would make two graphs of it */
+    for (int i = 0; i < 3; i++)
+        (void)run_alone(t.program, t.x);
+    eddy_program_release(&t.program);
+    (void)eddy_trim();
+    twins other = record(row, NULL);
+    must(eddy_program_prepare(other.program, NULL, 0));
+    long ended = calls_of("cuGraphExecDestroy");
+    for (int i = 0; i < 64; i++)
+        (void)run_alone(other.program, other.x);
+    cr_assert_eq(calls_of("cuGraphExecDestroy"), ended + 1);
+    finish(scope, &other.program);
+}
+
 /* ---- failures ---- */
 
 /* A row that fails by what it is given, and what depends on it: twice the number that it finds in a table. */
