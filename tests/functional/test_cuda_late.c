@@ -1,12 +1,12 @@
 /* Ops whose shape depends on data, on a CUDA device: the CPU's shapes, bits and errors, and what becomes of them when memory or the device fails between the count and the rest.
  * On the fake driver (tests/fake_cuda). */
 #include <criterion/criterion.h>
-#include <dlfcn.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
+#include <tests/fake_cuda/needed.h>
 #include <tests/functional/random.h>
 #include <tests/functional/twin.h>
 #include <tests/rounds.h>
@@ -428,7 +428,7 @@ static int run_failing(long number, int result) {
         alarm(60);
         bool is_well = are_late_ops_well();
         long (*calls)(void);
-        *(void **)&calls = dlsym(dlopen("libcuda.so.1", RTLD_NOW), "fake_cuda_calls");
+        *(void **)&calls = fake_cuda_ask("fake_cuda_calls");
         _exit(!is_well ? 1 : calls() < number ? 2 : 0);
     }
     int status;
@@ -444,6 +444,7 @@ static int run_failing(long number, int result) {
 /* Every other one for good. */
 Test(cuda_late, each_call_of_the_driver_may_fail) {
     long number = 1;
+    (void)fake_cuda_ask("fake_cuda_calls");
     for (int status = 0; status != 2; number += CALLS_AT_ONCE) {
         int result = number / CALLS_AT_ONCE % 2 ? 719 : 2; /* lost; no memory */
         status = run_failing(number, result);

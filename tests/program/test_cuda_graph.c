@@ -1,10 +1,10 @@
 /* Programs on CUDA devices whose launches are graphs (EDDY_CUDA_GRAPHS), on the fake driver (tests/fake_cuda): runs have the bits and the errors of calls, whether a graph launches them or not. */
 #include <criterion/criterion.h>
-#include <dlfcn.h>
 #include <eddy/eddy.h>
 #include <program/program.h>
 #include <stdlib.h>
 #include <string.h>
+#include <tests/fake_cuda/needed.h>
 #include <tests/program/blocks.h>
 #include <tests/program/outcome.h>
 
@@ -15,8 +15,8 @@
 static long calls_of(const char *entry) {
     static long (*calls)(const char *);
     if (!calls)
-        *(void **)&calls = dlsym(dlopen("libcuda.so.1", RTLD_NOW), "fake_cuda_calls_of");
-    cr_assert(calls && calls(entry) >= 0, "%s", entry);
+        *(void **)&calls = fake_cuda_ask("fake_cuda_calls_of");
+    cr_assert_geq(calls(entry), 0, "%s", entry);
     return calls(entry);
 }
 
@@ -573,7 +573,7 @@ Test(cuda_graph, a_part_of_a_larger_storage_is_another_input) {
 
 /* What the driver refuses of a graph is launched call by call. */
 static void refuse(const char *entry) {
-    setenv("FAKE_CUDA_FAIL_ENTRY", entry, 1);
+    fake_cuda_fails(entry);
     eddy_scope *scope = begin();
     twins t = record(row, NULL);
     for (int i = 0; i < 6; i++)
@@ -593,7 +593,7 @@ Test(cuda_graph, a_capture_may_be_lost) {
 }
 
 Test(cuda_graph, a_lost_capture_keeps_no_workspace) {
-    setenv("FAKE_CUDA_FAIL_ENTRY", "cuStreamEndCapture:1:901", 1);
+    fake_cuda_fails("cuStreamEndCapture:1:901");
     eddy_scope *scope = begin();
     eddy_tensor *x = eddy_ones(EDDY_SHAPE(24, 24), EDDY_F32, NULL);
     eddy_program *program = record_products(x);
@@ -630,7 +630,7 @@ Test(cuda_graph, a_launch_may_lack_memory) {
 
 /* While it is captured, or launched. */
 static void lose(const char *entry) {
-    setenv("FAKE_CUDA_FAIL_ENTRY", entry, 1);
+    fake_cuda_fails(entry);
     eddy_scope *scope = begin();
     twins t = record(row, NULL);
     eddy_status status = EDDY_OK;

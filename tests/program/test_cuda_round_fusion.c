@@ -1,12 +1,12 @@
 /* Elementwise calls in a row that are one launch of a round on a CUDA device, on the fake driver and the fake compiler (tests/fake_cuda): the bits, and the errors, of calls one by one. */
 #include <criterion/criterion.h>
-#include <dlfcn.h>
 #include <eddy/eddy.h>
 #include <program/fusions.h>
 #include <program/program.h>
 #include <stdlib.h>
 #include <streams/cuda/nvrtc.h>
 #include <string.h>
+#include <tests/fake_cuda/needed.h>
 #include <tests/program/blocks.h>
 #include <tests/program/outcome.h>
 
@@ -40,8 +40,8 @@ static eddy_scope *scope_there(eddy_device device) {
 static long calls_of(const char *entry) {
     static long (*calls)(const char *);
     if (!calls)
-        *(void **)&calls = dlsym(dlopen("libcuda.so.1", RTLD_NOW), "fake_cuda_calls_of");
-    cr_assert(calls && calls(entry) >= 0, "%s", entry);
+        *(void **)&calls = fake_cuda_ask("fake_cuda_calls_of");
+    cr_assert_geq(calls(entry), 0, "%s", entry);
     return calls(entry);
 }
 
@@ -281,7 +281,7 @@ Test(cuda_round_fusion, passes_errors_on_as_calls_do, .init = begin) {
 
 static void begin_without_memory(void) {
     begin();
-    setenv("FAKE_CUDA_FAIL_ENTRY", "cuLaunchKernel:" FUSED_LAUNCH ":2", 1);
+    fake_cuda_fails("cuLaunchKernel:" FUSED_LAUNCH ":2");
 }
 
 /* Two results, neither of which depends on the other, and one that is read in the same round: the driver has no memory for the launch of both. */
