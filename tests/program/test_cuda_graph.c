@@ -6,19 +6,11 @@
 #include <string.h>
 #include <tests/fake_cuda/needed.h>
 #include <tests/program/blocks.h>
+#include <tests/program/driver_calls.h>
 #include <tests/program/outcome.h>
 
 #define THERE EDDY_CUDA(0)
 #define BLOCK 512 /* of the memory of a device */
-
-/* How often an entry of the driver was called. */
-static long calls_of(const char *entry) {
-    static long (*calls)(const char *);
-    if (!calls)
-        *(void **)&calls = fake_cuda_ask("fake_cuda_calls_of");
-    cr_assert_geq(calls(entry), 0, "%s", entry);
-    return calls(entry);
-}
 
 static eddy_scope *begin(void) {
     eddy_runtime *runtime = eddy_runtime_create(EDDY_OPTIONS(runtime, .captures_graphs = true));
@@ -35,6 +27,7 @@ static void finish(eddy_scope *scope, eddy_program **program) {
     must(eddy_sync(EDDY_FOREVER));
     cr_assert_eq(eddy_live_count(), 0);
     eddy_device_scope_end();
+    end_of_counts();
 }
 
 /* ---- what is computed: two outputs of x (f32[3]) and a state (f32[3]) that is written in place ---- */
@@ -134,8 +127,8 @@ static void matches(computation *compute, const char *passes) {
     long captured = calls_of("cuStreamEndCapture"), launched = calls_of("cuGraphLaunch");
     for (int i = 0; i < 6; i++)
         run(&t, compute, t.x, i);
-    cr_assert_gt(calls_of("cuStreamEndCapture"), captured);
-    cr_assert_gt(calls_of("cuGraphLaunch"), launched + calls_of("cuStreamEndCapture") - captured);
+    must_count(calls_of("cuStreamEndCapture") > captured);
+    must_count(calls_of("cuGraphLaunch") > launched + calls_of("cuStreamEndCapture") - captured);
     /* In other memory. */
     for (int i = 0; i < 6; i++)
         run(&t, compute, of(0.125 * i), i);
@@ -180,9 +173,9 @@ Test(cuda_graph, a_row_is_one_launch) {
     long kernels = calls_of("cuLaunchKernel"), graphs = calls_of("cuGraphLaunch"),
          writes = calls_of("cuStreamWriteValue64");
     must(run_alone(t.program, t.x));
-    cr_assert_eq(calls_of("cuLaunchKernel"), kernels);
-    cr_assert_eq(calls_of("cuGraphLaunch"), graphs + 1);
-    cr_assert_eq(calls_of("cuStreamWriteValue64"), writes + 2);
+    must_count(calls_of("cuLaunchKernel") == kernels);
+    must_count(calls_of("cuGraphLaunch") == graphs + 1);
+    must_count(calls_of("cuStreamWriteValue64") == writes + 2);
     finish(scope, &t.program);
 }
 
@@ -196,8 +189,8 @@ Test(cuda_graph, a_graph_moves_with_the_memory) {
     eddy_tensor *other = of(0.375);
     for (int i = 0; i < 3; i++)
         run(&t, row, other, i);
-    cr_assert_eq(calls_of("cuGraphInstantiateWithFlags"), made);
-    cr_assert_eq(calls_of("cuGraphExecUpdate"), changed + 1);
+    must_count(calls_of("cuGraphInstantiateWithFlags") == made);
+    must_count(calls_of("cuGraphExecUpdate") == changed + 1);
     finish(scope, &t.program);
 }
 
@@ -209,7 +202,7 @@ Test(cuda_graph, what_moves_at_each_run_is_launched) {
     eddy_tensor *all[8];
     for (int i = 0; i < 8; i++)
         run(&t, row, all[i] = of(0.125 * i), i);
-    cr_assert_eq(calls_of("cuStreamEndCapture"), captured);
+    must_count(calls_of("cuStreamEndCapture") == captured);
     finish(scope, &t.program);
 }
 
@@ -248,7 +241,7 @@ Test(cuda_graph, a_graph_goes_with_its_program) {
     long ended = calls_of("cuGraphExecDestroy");
     for (int i = 0; i < 64; i++)
         (void)run_alone(other.program, other.x);
-    cr_assert_eq(calls_of("cuGraphExecDestroy"), ended + 1);
+    must_count(calls_of("cuGraphExecDestroy") == ended + 1);
     finish(scope, &other.program);
 }
 
@@ -293,7 +286,7 @@ Test(cuda_graph, failures_are_those_of_calls) {
         must_have_same_bits(eddy_neg(eddy_sin(table)), results[1], "beside");
         end_inner(inner);
     }
-    cr_assert_gt(calls_of("cuGraphLaunch"), launched + 8);
+    must_count(calls_of("cuGraphLaunch") > launched + 8);
     finish(scope, &program);
 }
 
@@ -350,7 +343,7 @@ Test(cuda_graph, a_call_behind_a_row_looks_at_it) {
         {"i", i, EDDY_ROLE_INPUT}, {"state", state, EDDY_ROLE_STATE}, {"h", h, EDDY_ROLE_OUTPUT}));
     cr_assert_eq(program->executable->step_rows.items.count, 1);
     must_keep_state(program, state);
-    cr_assert_gt(calls_of("cuGraphLaunch"), 4);
+    must_count(calls_of("cuGraphLaunch") > 4);
     finish(scope, &program);
 }
 
@@ -401,7 +394,7 @@ Test(cuda_graph, a_row_behind_a_branch_looks_at_either_way) {
         cr_assert(is_bad ? sum_of(state) == before : sum_of(state) != before);
         end_inner(inner);
     }
-    cr_assert_gt(calls_of("cuGraphLaunch"), launched + 16);
+    must_count(calls_of("cuGraphLaunch") > launched + 16);
     finish(scope, &program);
 }
 
@@ -432,7 +425,7 @@ Test(cuda_graph, what_is_poisoned_is_used_by_no_kernel) {
     cr_assert_eq(passing_sum_of(state), before);
     long launched = calls_of("cuGraphLaunch");
     must(run_alone(program, i));
-    cr_assert_eq(calls_of("cuGraphLaunch"), launched + 1, "it was in the same memory");
+    must_count(calls_of("cuGraphLaunch") == launched + 1, ": it was in the same memory");
     finish(scope, &program);
 }
 
@@ -507,11 +500,11 @@ Test(cuda_graph, they_go_where_memory_is_short) {
     must(eddy_device_memory_limit_set(THERE, most));
     eddy_scope *full = eddy_scope_begin();
     cr_assert_eq(take_all(), most - without);
-    cr_assert_eq(calls_of("cuGraphExecDestroy"), ended + 1);
+    must_count(calls_of("cuGraphExecDestroy") == ended + 1);
     end_inner(full);
     for (int run = 0; run < 3; run++)
         must(run_alone(program, x));
-    cr_assert_eq(calls_of("cuGraphLaunch"), launched + 2);
+    must_count(calls_of("cuGraphLaunch") == launched + 2);
     finish(scope, &program);
 }
 
@@ -558,7 +551,7 @@ Test(cuda_graph, a_part_of_a_larger_storage_is_another_input) {
     void *address = address_of(whole);
     for (int run = 0; run < 3; run++)
         cr_assert_not(refill_fails(program, i, 1, whole));
-    cr_assert_gt(calls_of("cuGraphLaunch"), 0);
+    must_count(calls_of("cuGraphLaunch") > 0);
     cr_assert_not(refill_fails(program, i, 9, whole));
     eddy_release(&whole);
     must(eddy_sync(EDDY_FOREVER));
@@ -601,7 +594,7 @@ Test(cuda_graph, a_lost_capture_keeps_no_workspace) {
     int64_t without = memory_now().live_bytes;
     for (int run = 0; run < 2; run++)
         must(run_alone(program, x));
-    cr_assert_eq(calls_of("cuStreamEndCapture"), 1);
+    must_count(calls_of("cuStreamEndCapture") == 1);
     cr_assert_eq(memory_now().live_bytes, without);
     finish(scope, &program);
 }
@@ -667,6 +660,6 @@ Test(cuda_graph, checks_leave_none) {
     twins t = record(row, NULL);
     for (int i = 0; i < 4; i++)
         run(&t, row, t.x, i);
-    cr_assert_eq(calls_of("cuGraphLaunch"), 0);
+    must_count(calls_of("cuGraphLaunch") == 0);
     finish(scope, &t.program);
 }

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <tests/fake_cuda/needed.h>
 #include <tests/program/blocks.h>
+#include <tests/program/driver_calls.h>
 #include <tests/program/outcome.h>
 
 #define THERE EDDY_CUDA(0)
@@ -29,20 +30,12 @@ static void finish(eddy_scope *scope) {
     must(eddy_sync(EDDY_FOREVER));
     cr_assert_eq(eddy_live_count(), 0);
     eddy_device_scope_end();
+    end_of_counts();
 }
 
 static eddy_scope *scope_there(eddy_device device) {
     eddy_device_scope_begin(device);
     return eddy_scope_begin();
-}
-
-/* How often an entry of the driver was called. */
-static long calls_of(const char *entry) {
-    static long (*calls)(const char *);
-    if (!calls)
-        *(void **)&calls = fake_cuda_ask("fake_cuda_calls_of");
-    cr_assert_geq(calls(entry), 0, "%s", entry);
-    return calls(entry);
 }
 
 /* So many calls that are in fusions, whose kernels are there. */
@@ -98,7 +91,7 @@ Test(cuda_round_fusion, a_body_is_one_launch, .init = begin) {
     cr_assert_eq(fused_calls(fused), 4);
     cr_assert_eq(fused_calls(plain), 0);
     long of_fused = launches_of_run(fused, x, &y), of_plain = launches_of_run(plain, x, &z);
-    cr_assert_eq(of_plain - of_fused, STEPS * 3);
+    must_count(of_plain - of_fused == STEPS * 3);
     must_have_same_bits(y, z, "a loop");
     eddy_program_release(&fused);
     eddy_program_release(&plain);
@@ -350,9 +343,9 @@ Test(cuda_round_fusion, a_kernel_that_comes_later_is_in_another_graph, .init = b
         long now = launches_of_run(program, x, &z);
         must_have_same_bits(y, z, "a row with a kernel");
         eddy_scope_end(inner);
-        cr_assert(run < 3 || now == 0);
+        must_count(run < 3 || now == 0);
     }
-    cr_assert_gt(calls_of("cuStreamEndCapture"), captures);
+    must_count(calls_of("cuStreamEndCapture") > captures);
     eddy_program_release(&program);
     finish(scope);
 }
@@ -398,7 +391,7 @@ Test(cuda_round_fusion, a_graph_looks_at_the_kernel_ahead_of_it, .init = begin_w
     cr_assert_eq(fused_calls(program), 2);
     for (int run = 0; run < 3; run++)
         run_rows(program, i, state);
-    cr_assert_gt(calls_of("cuGraphLaunch"), 0);
+    must_count(calls_of("cuGraphLaunch") > 0);
     must(eddy_copy_into(
         bad, i)); /* no memory is taken meanwhile, so that the run has that of the graph */
     run_rows(program, i, state);
