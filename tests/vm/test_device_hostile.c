@@ -422,6 +422,43 @@ Test(device_hostile, an_issuer_goes_ahead_of_a_device) {
     session_close(&session);
 }
 
+static void stay(void *context, void *data, int64_t bytes, const eddy_error *error) {
+    (void)data, (void)bytes, (void)error;
+    latch_pass(context);
+}
+
+/* What takes long there: neither has ended when what was issued behind them has run and was read. */
+Test(device_hostile, a_kernel_and_a_callback_of_the_host_hold_up_no_launch) {
+    vm_session session = session_open_threads(3);
+    session_far(&session, (eddy_far_options){.seed = 1});
+    uint8_t device = session.device;
+    vm_latch kernel = {0}, callback = {0};
+    session.device = 0;
+    session.stream = NULL;
+    session.cost_ps = COST_WORKER;
+    eddy_storage_number held = session_latch(&session, &kernel, 0, NULL),
+                        seen = session_make(&session, 1);
+    latch_await(&kernel, 1);
+    cr_assert_eq(eddy_vm_access(session.vm, seen, false, stay, &callback, test_origin), EDDY_OK);
+    latch_await(&callback, 1);
+    session.device = device;
+    for (int i = 0; i < 6; i++) {
+        session.stream = session.far_streams[i % 3];
+        eddy_storage_number a = session_make(&session, i);
+        eddy_storage_number b = session_make_from(&session, 2, 1, &a);
+        cr_assert_eq(session_read(&session, b), value_from(2, value_of(i, 0)));
+        session_release(&session, a);
+        session_release(&session, b);
+    }
+    cr_assert_not(eddy_vm_is_ready(session.vm, held));
+    latch_open(&kernel);
+    latch_open(&callback);
+    session_settle(&session);
+    session_release(&session, held);
+    session_release(&session, seen);
+    session_close(&session);
+}
+
 /* It is tried again, and nothing has been touched. */
 Test(device_hostile,
      a_launch_without_memory_of_the_host_is_tried_again_and_fails_as_one_that_did_not_run) {
