@@ -171,11 +171,7 @@ static eddy_device_launch *give_tickets(eddy_vm_device *device, eddy_node *node)
 
 static void node_launch(eddy_work *work, eddy_status failure);
 
-static void dispatch(eddy_vm *vm, eddy_vm_device *device, eddy_node *node) {
-    if (!has_window(device, node)) {
-        hold(device, node);
-        return;
-    }
+static void hand_over(eddy_vm *vm, eddy_vm_device *device, eddy_node *node) {
     bool is_first = node->ticket == 0;
     eddy_device_launch *launch = give_tickets(device, node);
     note_sources(node, launch);
@@ -191,6 +187,14 @@ static void dispatch(eddy_vm *vm, eddy_vm_device *device, eddy_node *node) {
     vm->engine.worker_run++;
     node->work.run = node_launch;
     eddy_work_queue_dispatch(device->launcher, &node->work);
+}
+
+/* Behind what is held, also where it would fit itself: those that need more of the window would wait for ever while others pass. */
+static void dispatch(eddy_vm *vm, eddy_vm_device *device, eddy_node *node) {
+    if (device->held || !has_window(device, node))
+        hold(device, node);
+    else
+        hand_over(vm, device, node);
 }
 
 void eddy_device_dispatch(eddy_vm *vm, eddy_node *node) {
@@ -394,7 +398,7 @@ static void release_held(eddy_vm *vm, eddy_vm_device *device) {
     while (device->held && has_window(device, device->held)) {
         eddy_node *node = device->held;
         device->held = node->ready_next;
-        dispatch(vm, device, node);
+        hand_over(vm, device, node);
     }
 }
 

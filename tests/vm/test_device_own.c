@@ -230,6 +230,71 @@ Test(device_own, others_go_on_between_count_and_fill) {
     session_close(&session);
 }
 
+/* ---- the window ---- */
+
+#define ROUND_CALLS 200
+
+static uint32_t count_round(const eddy_vm_instruction *instruction) {
+    (void)instruction;
+    return ROUND_CALLS;
+}
+
+static size_t some_state(const eddy_vm_instruction *instruction) {
+    (void)instruction;
+    return 8;
+}
+
+static bool is_the_only_round(const eddy_vm_run *run) {
+    (void)run;
+    return false;
+}
+
+static const eddy_vm_rounds one_round = {
+    .call_count = count_round, .state_bytes = some_state, .goes_on = is_the_only_round};
+
+/* Launching thread: notes how many were launched before it. */
+static int launched;
+typedef struct noting_arguments {
+    int *at;
+} noting_arguments;
+
+static void run_noting(const eddy_vm_run *run) {
+    *((const noting_arguments *)run->instruction->arguments)->at = launched++;
+}
+
+static const eddy_vm_descriptor noting_op = {.run = run_noting, .name = own_name};
+static const eddy_vm_descriptor round_op = {
+    .run = run_noting, .name = own_name, .is_program = true, .rounds = &one_round};
+
+static eddy_storage_number note(vm_session *session, const eddy_vm_descriptor *descriptor,
+                                int *at) {
+    eddy_vm_operand target = new_cells(session);
+    noting_arguments arguments = {at};
+    cr_assert_eq(session_submit(session, descriptor, &target, 1, &arguments, sizeof(arguments)),
+                 EDDY_OK);
+    return target.storage;
+}
+
+/* A round that needs more of the window than is left is not passed by those that need less. */
+Test(device_own, a_round_keeps_its_turn) {
+    enum { AHEAD = EDDY_DEVICE_WINDOW - ROUND_CALLS / 2, BEHIND = 50 };
+    static eddy_storage_number all[AHEAD + 1 + BEHIND];
+    static int at[AHEAD + 1 + BEHIND];
+    vm_session session = open_by_hand();
+    for (int i = 0; i < AHEAD + 1 + BEHIND; i++) {
+        session.stream = session.far_streams[i < AHEAD ? 0 : i == AHEAD ? 1 : 2];
+        all[i] = note(&session, i == AHEAD ? &round_op : &noting_op, &at[i]);
+    }
+    while (eddy_vm_counters_read(session.vm).nodes_made < AHEAD + 1 + BEHIND)
+        sched_yield();
+    run_pieces(&session, AHEAD + 1 + BEHIND); /* their marks */
+    session_settle(&session);
+    for (int i = AHEAD + 1; i < AHEAD + 1 + BEHIND; i++)
+        cr_assert_gt(at[i], at[AHEAD], "call %d", i);
+    release_all(&session, all, AHEAD + 1 + BEHIND);
+    session_close(&session);
+}
+
 /* ---- failures ---- */
 
 Test(device_own, a_failed_count_is_not_filled) {
