@@ -1,14 +1,36 @@
-/* A hook for each phase, for NVTX and trace files: costs a test of one pointer without a listener. */
+/* Events of what the library does, for NVTX, trace files, logs and counters: any number of listeners up to EDDY_TRACE_LISTENERS_MOST, each of the phases that it asks for.
+ *
+ * Without a listener an event costs a test of one word. A listener is added and removed while work runs. What it has heard begin it hears end, unless it is removed in between; it hears no end
+ * of what had begun before it was added. Once eddy_trace_remove has returned, it is not called any more. A forked child keeps the listeners.
+ *
+ *   sender:   active has the bit? -> inside += 1 -> active still has it? -> call -> inside -= 1
+ *   remover:  active loses the bit -> waits until nobody is inside -> the place is free
+ *
+ * The sender's addition and second look, and the remover's change and look, are seq_cst: one of them sees the other. (vm/model/listener.pml) */
 #ifndef EDDY_BASE_TRACE_H
 #define EDDY_BASE_TRACE_H
 
 #include <base/assert.h>
 #include <base/atomic.h>
+#include <eddy/status.h>
 #include <stdint.h>
 
+/* Enumerator, name, what its begin and end stand around. */
 #define EDDY_TRACE_PHASE_LIST(row)                                                                 \
-    row(ISSUE, issue) row(INFER, infer) row(SCHEDULE, schedule) row(DISPATCH, dispatch)            \
-        row(KERNEL, kernel) row(RELEASE, release) row(WAIT, wait)
+    row(ISSUE, issue)           /* a call of an op, on its caller */                               \
+        row(INFER, infer)       /* its dtypes and shapes */                                        \
+        row(SCHEDULE, schedule) /* an instruction is taken by the engine */                        \
+        row(DISPATCH, dispatch) /* it is handed to the thread or the device that runs it */        \
+        row(KERNEL, kernel)     /* it runs; on a device it is launched */                          \
+        row(SLICE, slice)       /* a part of it, on a helping thread */                            \
+        row(RELEASE, release)   /* it is over: its operands are let go */                          \
+        row(WAIT, wait)         /* a thread waits: for a result, or for room */                    \
+        row(CALLBACK, callback) /* user code on the service thread */                              \
+        row(COPY, copy)         /* bytes between devices */                                        \
+        row(PROGRAM, program)   /* a run of a program */                                           \
+        row(COLLECTIVE, collective)                                                                \
+            row(ALLOCATOR, allocator) /* memory is taken, given, trimmed */                        \
+        row(RANGE, range)             /* of the user */
 
 typedef enum eddy_trace_phase {
 #define EDDY_TRACE_PHASE_ROW(enumerator, name) EDDY_TRACE_##enumerator,
@@ -17,35 +39,94 @@ typedef enum eddy_trace_phase {
         EDDY_TRACE_PHASE_COUNT
 } eddy_trace_phase;
 
-/* A listener: called on the thread that runs the phase; must not call the library. */
+#define EDDY_TRACE_ALL_PHASES ((1u << EDDY_TRACE_PHASE_COUNT) - 1)
+
+typedef enum eddy_trace_kind {
+    EDDY_TRACE_BEGINS,
+    EDDY_TRACE_ENDS,
+    EDDY_TRACE_HAPPENS, /* at one moment */
+} eddy_trace_kind;
+
+struct eddy_vm_instruction;
+
+/* What is not known is 0. Valid during the call. */
+typedef struct eddy_trace_event {
+    eddy_trace_phase phase;
+    eddy_trace_kind kind;
+    const char *op; /* of static life; of a range: as the user gave it */
+    uint64_t sequence;
+    const void *address; /* of the call (call_site.h) */
+    uint64_t stream;     /* its number in the runtime */
+    int64_t bytes;
+    const struct eddy_vm_instruction
+        *instruction;   /* what is wanted of it is described by the listener */
+    uint64_t origin;    /* of an edge: the instruction that was waited for */
+    const char *detail; /* of static life: of a wait, what it is for */
+} eddy_trace_event;
+
+#define EDDY_TRACE_LISTENERS_MOST 8
+
+/* Called on the thread that the event is of, possibly under locks of the library: it calls nothing of it but what says so, and does not block. */
 typedef struct eddy_trace_listener {
-    void (*begin)(void *context, eddy_trace_phase phase, const char *name, uint64_t sequence);
-    void (*end)(void *context, eddy_trace_phase phase, const char *name, uint64_t sequence);
+    void (*hear)(void *context, const eddy_trace_event *event);
     void *context;
+    uint32_t phases; /* a bit for each that it hears */
 } eddy_trace_listener;
 
-extern _Atomic(const eddy_trace_listener *)
-    eddy_trace_listening; /* atomic: set by any thread (release), read acquire */
-
-/* Sets the listener (NULL: none). It must outlive the last event; the caller quiesces the runtimes first. */
-void eddy_trace_listen(const eddy_trace_listener *listener);
+/* OUT_OF_MEMORY where there are EDDY_TRACE_LISTENERS_MOST. *listener is copied; *place names it. Any thread. */
+EDDY_MUST_USE eddy_status eddy_trace_add(const eddy_trace_listener *listener, uint32_t *place);
+/* Waits for its calls that are under way. Not from within one. */
+void eddy_trace_remove(uint32_t place);
 const char *eddy_trace_phase_name(eddy_trace_phase phase);
 
-/* Whether there is a listener; tested before an event that is expensive to describe. */
+/* ---- sending ---- */
+
+extern _Atomic uint32_t
+    eddy_trace_phases; /* atomic: a bit for each phase that anyone hears; relaxed, since it is a hint */
+
+/* A begun event: who has heard it. */
+typedef struct eddy_trace_span {
+    uint16_t listeners; /* a bit each; 0: nobody */
+    uint16_t phase;
+    uint32_t generation;
+} eddy_trace_span;
+
+eddy_trace_span eddy_trace_send_begin(const eddy_trace_event *event);
+void eddy_trace_send_end(eddy_trace_span span, const eddy_trace_event *event);
+void eddy_trace_send(const eddy_trace_event *event);
+
+/* The kernel that the calling thread is in, as far as somebody hears of kernels: what others do for it says so. */
+typedef struct eddy_trace_kernel {
+    const char *op; /* NULL: none */
+    uint64_t sequence;
+} eddy_trace_kernel;
+extern __thread __attribute__((tls_model("initial-exec"))) eddy_trace_kernel eddy_trace_inside;
+
+/* Whether anyone hears anything: ways are left that raise no events. */
 static inline bool eddy_trace_is_on(void) {
-    return EDDY_UNLIKELY(eddy_load_relaxed(&eddy_trace_listening) != 0);
+    return EDDY_UNLIKELY(eddy_load_relaxed(&eddy_trace_phases) != 0);
 }
 
-static inline void eddy_trace_begin(eddy_trace_phase phase, const char *name, uint64_t sequence) {
-    const eddy_trace_listener *listener = eddy_load_acquire(&eddy_trace_listening);
-    if (EDDY_UNLIKELY(listener != 0))
-        listener->begin(listener->context, phase, name, sequence);
+/* Whether anyone hears the phase; tested before an event that is expensive to describe. */
+static inline bool eddy_trace_hears(eddy_trace_phase phase) {
+    return EDDY_UNLIKELY((eddy_load_relaxed(&eddy_trace_phases) & 1u << phase) != 0);
 }
 
-static inline void eddy_trace_end(eddy_trace_phase phase, const char *name, uint64_t sequence) {
-    const eddy_trace_listener *listener = eddy_load_acquire(&eddy_trace_listening);
-    if (EDDY_UNLIKELY(listener != 0))
-        listener->end(listener->context, phase, name, sequence);
-}
+/* An event that begins; the span goes to EDDY_TRACE_END. The fields are evaluated only where somebody hears. */
+#define EDDY_TRACE_BEGIN(phase_, ...)                                                              \
+    (eddy_trace_hears(EDDY_TRACE_##phase_)                                                         \
+         ? eddy_trace_send_begin(&(eddy_trace_event){.phase = EDDY_TRACE_##phase_, ##__VA_ARGS__}) \
+         : (eddy_trace_span){0})
+#define EDDY_TRACE_END(span, ...)                                                                  \
+    do {                                                                                           \
+        if (EDDY_UNLIKELY((span).listeners != 0))                                                  \
+            eddy_trace_send_end((span), &(eddy_trace_event){__VA_ARGS__});                         \
+    } while (0)
+#define EDDY_TRACE_AT(phase_, ...)                                                                 \
+    do {                                                                                           \
+        if (eddy_trace_hears(EDDY_TRACE_##phase_))                                                 \
+            eddy_trace_send(&(eddy_trace_event){                                                   \
+                .phase = EDDY_TRACE_##phase_, .kind = EDDY_TRACE_HAPPENS, ##__VA_ARGS__});         \
+    } while (0)
 
 #endif

@@ -1,5 +1,6 @@
 #include <program/crew.h>
 
+#include <program/step_trace.h>
 #include <program/steps.h>
 #include <streams/team.h>
 #include <string.h>
@@ -49,7 +50,7 @@ static bool run_segment(eddy_crew *crew, eddy_crew_stream *stream, const eddy_se
     for (uint32_t i = 0; i < segment->step_count; i++) {
         uint32_t number = executable->streams.steps[segment->steps_at + i];
         const eddy_step *step = &executable->steps[number];
-        step->run(step, &stream->frame);
+        eddy_step_run(step, &stream->frame, number);
         if (EDDY_UNLIKELY(eddy_load_relaxed(&stream->frame.error.status) != EDDY_OK))
             return false;
         eddy_executable_bury(executable, crew->arena, number);

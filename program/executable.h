@@ -130,6 +130,7 @@ struct eddy_frame {
     int64_t *step_counts; /* per jump: the steps that its loop has taken */
     uint32_t skipped;     /* a bit for each member of a group that does not run */
     struct eddy_backend_launch *launch; /* of the step, in rounds (rounds.h); else NULL */
+    const struct eddy_health *traced;   /* of the run, where somebody hears of its steps; else NULL */
 };
 
 /* `bytes` of the memory at *at, which begins at a line and goes on behind them at one. */

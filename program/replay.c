@@ -1,6 +1,5 @@
 /* Runs an executable: the steps between two marks in a row, and one by one from the first that something went wrong at. */
 #include <base/dtype.h>
-#include <base/trace.h>
 #include <program/control.h>
 #include <program/crew.h>
 #include <program/front.h>
@@ -8,6 +7,7 @@
 #include <program/health.h>
 #include <program/path.h>
 #include <program/shown.h>
+#include <program/step_trace.h>
 #include <program/steps.h>
 #include <string.h>
 #include <vm/price.h>
@@ -25,7 +25,7 @@ typedef struct replay {
     uint32_t end;    /* of its steps */
     eddy_path *path; /* that it follows: a front's; else NULL */
     void *kept;      /* what it would put back */
-    bool is_traced, checks_finite;
+    bool checks_finite;
 } replay;
 
 static void find_bases(replay *r, const eddy_executable_given *given) {
@@ -107,7 +107,7 @@ static void begin(replay *r, const eddy_executable *executable, const eddy_code 
     r->frame.late = given->late;
     r->frame.team = run->team;
     r->frame.error.position = INT64_MAX;
-    r->is_traced = eddy_trace_is_on();
+    r->frame.traced = eddy_trace_hears(EDDY_TRACE_KERNEL) ? &r->health : NULL;
     r->checks_finite = eddy_vm_run_checks_finite(run);
 }
 
@@ -189,35 +189,23 @@ static const eddy_fused *group_at(const replay *r, uint32_t first) {
 
 /* Members of a group cannot fail, so that what each of them does to poison is known before they run. */
 static void run_group(replay *r, const eddy_step *step, uint32_t first, uint32_t count) {
-    const char *name = eddy_code_instruction_at(r->code, first)->op->name;
     for (uint32_t m = 0; m < count; m++)
         if (skip(r, first + m))
             r->frame.skipped |= UINT32_C(1) << m;
         else
             eddy_health_succeed(&r->health, first + m);
-    if (r->is_traced)
-        eddy_trace_begin(EDDY_TRACE_KERNEL, name, eddy_health_sequence(&r->health, first));
     /* The step of a group that is one loop knows no single members. */
     if (r->frame.skipped != 0)
         eddy_fused_run(group_at(r, first), &r->frame);
     else
-        step->run(step, &r->frame);
-    if (r->is_traced)
-        eddy_trace_end(EDDY_TRACE_KERNEL, name, eddy_health_sequence(&r->health, first));
+        eddy_step_run(step, &r->frame, r->step);
     r->frame.skipped = 0;
 }
 
 static void run_one(replay *r, const eddy_step *step, uint32_t i) {
-    const eddy_code_instruction *instruction = eddy_code_instruction_at(r->code, i);
     if (skip(r, i))
         return;
-    if (r->is_traced)
-        eddy_trace_begin(EDDY_TRACE_KERNEL, instruction->op->name,
-                         eddy_health_sequence(&r->health, i));
-    step->run(step, &r->frame);
-    if (r->is_traced)
-        eddy_trace_end(EDDY_TRACE_KERNEL, instruction->op->name,
-                       eddy_health_sequence(&r->health, i));
+    eddy_step_run(step, &r->frame, r->step);
     if (r->checks_finite)
         check_finite(r, i);
     if (!has_failed(r))
@@ -318,7 +306,7 @@ static uint32_t next_mark(const replay *r) {
 static bool run_stretch(replay *r) {
     const eddy_step *first = r->executable->steps, *end = first + next_mark(r);
     for (const eddy_step *step = first + r->step; step < end; step++) {
-        step->run(step, &r->frame);
+        eddy_step_run(step, &r->frame, (uint32_t)(step - first));
         if (has_failed(r)) {
             r->step = (uint32_t)(step - first);
             return false;
@@ -469,7 +457,7 @@ static void run_front(replay *r) {
         return;
     }
     eddy_front_keep(r->executable, r->frame.bases, r->kept);
-    if (r->is_traced || r->checks_finite) {
+    if (r->checks_finite) {
         eddy_health_look(&r->health);
         run_closely(r);
     } else if (!run_plainly(r)) {
@@ -477,15 +465,15 @@ static void run_front(replay *r) {
     }
 }
 
-void eddy_executable_run(const eddy_executable *executable, const eddy_code *code,
-                         const eddy_executable_given *given, const eddy_vm_run *run) {
+static void run_all(const eddy_executable *executable, const eddy_code *code,
+                    const eddy_executable_given *given, const eddy_vm_run *run) {
     replay r;
     begin(&r, executable, code, given, run);
     if (given->part == EDDY_PART_FRONT) {
         run_front(&r);
         return;
     }
-    if (r.is_traced || r.checks_finite || !eddy_health_is_good(&r.health)) {
+    if (r.checks_finite || !eddy_health_is_good(&r.health)) {
         eddy_health_look(&r.health);
         run_closely(&r);
         return;
@@ -498,4 +486,14 @@ void eddy_executable_run(const eddy_executable *executable, const eddy_code *cod
         return;
     }
     run_in_a_row(&r);
+}
+
+void eddy_executable_run(const eddy_executable *executable, const eddy_code *code,
+                         const eddy_executable_given *given, const eddy_vm_run *run) {
+    const eddy_vm_instruction *view = run->instruction;
+    eddy_trace_span span =
+        EDDY_TRACE_BEGIN(PROGRAM, .op = view->descriptor->name(view), .sequence = view->sequence,
+                         .address = view->address, .instruction = view);
+    run_all(executable, code, given, run);
+    EDDY_TRACE_END(span, .op = view->descriptor->name(view), .sequence = view->sequence);
 }

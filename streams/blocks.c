@@ -1,5 +1,6 @@
 #include <base/atomic.h>
 #include <base/process.h>
+#include <base/trace.h>
 #include <streams/blocks.h>
 #include <string.h>
 
@@ -53,6 +54,8 @@ static int64_t pool_give_back(eddy_blocks_pool *pool) {
             list = next;
         }
     }
+    if (given > 0)
+        EDDY_TRACE_AT(ALLOCATOR, .op = "trim", .bytes = given);
     return given;
 }
 
@@ -138,7 +141,9 @@ static void *pool_acquire(eddy_blocks_pool *pool, uint32_t class) {
     eddy_lock_release(&pool->lock);
     if (block)
         return block;
-    return eddy_memory_acquire((size_t)class_bytes(class), pool->purpose);
+    void *fresh = eddy_memory_acquire((size_t)class_bytes(class), pool->purpose);
+    EDDY_TRACE_AT(ALLOCATOR, .op = fresh ? "take" : "refuse", .bytes = class_bytes(class));
+    return fresh;
 }
 
 static void count_live(eddy_blocks_pool *pool, int64_t bytes) {

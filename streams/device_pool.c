@@ -7,6 +7,7 @@
 #include <streams/device_pool.h>
 
 #include <base/memory.h>
+#include <base/trace.h>
 
 #define GRAIN_BYTES ((int64_t)512)
 /* Chunks are multiples of this where the limit and the backend allow it, so that a small one serves many requests and what remains of a large one is worth keeping. */
@@ -342,9 +343,10 @@ static void *ask(eddy_device_pool *pool, int64_t bytes) {
     if (is_allowed)
         pool->passing_bytes += bytes;
     eddy_lock_release(&pool->lock);
+    void *data = is_allowed ? acquire(pool, bytes) : NULL;
+    EDDY_TRACE_AT(ALLOCATOR, .op = data ? "take" : "refuse", .bytes = bytes, .detail = "device");
     if (!is_allowed)
         return NULL;
-    void *data = acquire(pool, bytes);
     EDDY_ASSERT((uintptr_t)data % (uintptr_t)GRAIN_BYTES == 0);
     if (!data) {
         eddy_lock_acquire(&pool->lock);
@@ -547,6 +549,8 @@ int64_t eddy_device_pool_trim(eddy_device_pool *pool) {
     pool->spares = NULL;
     eddy_lock_release(&pool->lock);
     release_books(spares);
+    if (given_bytes > 0)
+        EDDY_TRACE_AT(ALLOCATOR, .op = "trim", .bytes = given_bytes, .detail = "device");
     return given_bytes;
 }
 

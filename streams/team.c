@@ -4,6 +4,7 @@
 #include <base/process.h>
 #include <base/sleep.h>
 #include <base/thread.h>
+#include <base/trace.h>
 #include <errno.h>
 #include <sched.h>
 #include <stdio.h>
@@ -30,6 +31,7 @@ typedef struct team_job {
     eddy_lanes lanes;
     void (*body)(void *context, int64_t begin, int64_t end);
     void *context;
+    eddy_trace_kernel of; /* const; what it is a part of, where somebody hears */
     int32_t helper_limit; /* const */
     bool is_for_workers;  /* const; its slices take long */
     int32_t helpers;      /* lock: team.lock; helpers now inside */
@@ -292,6 +294,15 @@ static bool run_slice(team_job *job, int32_t lane) {
     return true;
 }
 
+/* A helper's: all that it takes of the job, or one. */
+static void help_job(team_job *job, int32_t lane, bool takes_all) {
+    eddy_trace_kernel of = job->of;
+    eddy_trace_span span = EDDY_TRACE_BEGIN(SLICE, .op = of.op, .sequence = of.sequence);
+    while (run_slice(job, lane) && takes_all) {
+    }
+    EDDY_TRACE_END(span, .op = of.op, .sequence = of.sequence);
+}
+
 /* If it returns a job the caller has a permit. */
 static team_job *join_job(int32_t *lane, bool is_worker) {
     if (eddy_load_relaxed(&team.open_jobs) == 0 || !eddy_team_kernel_begin(false))
@@ -334,7 +345,7 @@ bool eddy_team_help_slice(void) {
         return false;
     int saved_errno = errno;
     eddy_float_environment environment = eddy_float_environment_enter();
-    run_slice(job, lane);
+    help_job(job, lane, false);
     eddy_float_environment_leave(environment);
     errno = saved_errno;
     leave_job(job, lane);
@@ -384,6 +395,10 @@ static void run_job(const eddy_kernel_team *view, int64_t count, int64_t grain, 
     eddy_lanes_init(&job.lanes, count, grain, view->thread_count);
     job.body = body;
     job.context = context;
+    if (eddy_trace_hears(EDDY_TRACE_SLICE))
+        job.of = eddy_trace_inside;
+    else
+        job.of = (eddy_trace_kernel){0};
     job.helper_limit = limit;
     job.is_for_workers = is_for_workers;
     job.helpers = 0;
@@ -489,8 +504,7 @@ static void worker_main(void *context) {
         if (job) {
             if (idle.since != 0)
                 eddy_idle_end(&idle, eddy_clock_ns(), eddy_team_hand_over_ns());
-            while (run_slice(job, lane)) {
-            }
+            help_job(job, lane, true);
             leave_job(job, lane);
             permit_return();
             continue;

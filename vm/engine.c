@@ -1,5 +1,4 @@
 /* The engine's role: takes records in order, runs what is ready and cheap, hands over the rest, retires (PROTOCOL 7). */
-#include <base/trace.h>
 #include <errno.h>
 #include <string.h>
 #include <vm/device.h>
@@ -12,6 +11,7 @@
 #include <vm/pace.h>
 #include <vm/price.h>
 #include <vm/starved.h>
+#include <vm/traced.h>
 #include <vm/wait.h>
 
 /* Records taken between two checks for completions. */
@@ -148,8 +148,7 @@ eddy_execute_result eddy_engine_execute(eddy_vm *vm, const eddy_instruction *ins
                            spill ? spill->data_bytes : data_bytes);
 }
 
-/* An instruction that ran straight from the ring: retired without a node. */
-static void retire_direct(eddy_vm *vm, const eddy_instruction *instruction) {
+static void let_go(eddy_vm *vm, const eddy_instruction *instruction) {
     int64_t new_bytes = new_bytes_of(instruction);
     for (uint32_t i = 0; i < instruction->view.operand_count; i++) {
         eddy_storage *storage = eddy_vm_storage(vm, eddy_mention_number(instruction->mentions[i]));
@@ -158,6 +157,23 @@ static void retire_direct(eddy_vm *vm, const eddy_instruction *instruction) {
     }
     eddy_graph_count_retired(vm, instruction, new_bytes, true);
     eddy_spill_release(&vm->engine.arguments, instruction->spill);
+}
+
+__attribute__((noinline)) static void let_go_heard(eddy_vm *vm,
+                                                   const eddy_instruction *instruction) {
+    eddy_trace_span span = EDDY_TRACE_BEGIN(RELEASE, EDDY_TRACED(instruction));
+    const char *name = eddy_instruction_name(instruction);
+    uint64_t sequence = instruction->view.sequence;
+    let_go(vm, instruction);
+    EDDY_TRACE_END(span, .op = name, .sequence = sequence);
+}
+
+/* An instruction that ran straight from the ring: retired without a node. */
+static void retire_direct(eddy_vm *vm, const eddy_instruction *instruction) {
+    if (eddy_trace_hears(EDDY_TRACE_RELEASE))
+        let_go_heard(vm, instruction);
+    else
+        let_go(vm, instruction);
 }
 
 /* Recent calls that the calling thread has run alone in close succession. */
@@ -288,19 +304,16 @@ void eddy_engine_dispatch(eddy_vm *vm, eddy_node *node) {
     eddy_vm_stream *stream = node->stream;
     send_off(vm, node);
     vm->engine.worker_run++;
+    eddy_trace_span span = EDDY_TRACE_BEGIN(DISPATCH, EDDY_TRACED(&node->instruction));
     /* The node may be freed as soon as it is dispatched. */
-    bool is_traced = eddy_trace_is_on();
-    const char *name = is_traced ? eddy_instruction_name(&node->instruction) : NULL;
+    const char *name = span.listeners ? eddy_instruction_name(&node->instruction) : NULL;
     uint64_t sequence = node->instruction.view.sequence;
     eddy_waiter *waiter = eddy_load_relaxed(&node->wanted_by);
-    if (is_traced)
-        eddy_trace_begin(EDDY_TRACE_DISPATCH, name, sequence);
     eddy_work_queue_dispatch(stream->queue, &node->work);
     /* A sleeping waiter for it can run it before any worker is free. */
     if (waiter && eddy_team_is_busy())
         eddy_waiter_nudge(waiter);
-    if (is_traced)
-        eddy_trace_end(EDDY_TRACE_DISPATCH, name, sequence);
+    EDDY_TRACE_END(span, .op = name, .sequence = sequence);
 }
 
 static void run_call(eddy_vm *vm, eddy_node *node) {
@@ -384,6 +397,14 @@ static void take_instruction(eddy_vm *vm, const eddy_instruction *instruction) {
         eddy_instruction_kind_blocked(vm, node);
 }
 
+__attribute__((noinline)) static void take_heard(eddy_vm *vm, const eddy_instruction *instruction) {
+    eddy_trace_span span = EDDY_TRACE_BEGIN(SCHEDULE, EDDY_TRACED(instruction));
+    const char *name = eddy_instruction_name(instruction);
+    uint64_t sequence = instruction->view.sequence;
+    take_instruction(vm, instruction);
+    EDDY_TRACE_END(span, .op = name, .sequence = sequence);
+}
+
 static bool take_records(eddy_vm *vm) {
     bool has_taken = false;
     for (int i = 0; i < BURST; i++) {
@@ -402,9 +423,10 @@ static bool take_records(eddy_vm *vm) {
         for (uint32_t r = 0; r < release_count; r++)
             eddy_graph_release(vm, releases[r]);
         if (instruction.kind != EDDY_KIND_RELEASES) {
-            eddy_trace_begin(EDDY_TRACE_SCHEDULE, NULL, instruction.view.sequence);
-            take_instruction(vm, &instruction);
-            eddy_trace_end(EDDY_TRACE_SCHEDULE, NULL, instruction.view.sequence);
+            if (eddy_trace_hears(EDDY_TRACE_SCHEDULE))
+                take_heard(vm, &instruction);
+            else
+                take_instruction(vm, &instruction);
         }
         eddy_ring_pop(&vm->ring, record);
     }

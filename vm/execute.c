@@ -1,7 +1,6 @@
 /* One function runs a call, wherever it runs: poison, memory, kernel, error to poison (PROTOCOL.md sections 5, 11). */
 #include <base/float_environment.h>
 #include <base/status.h>
-#include <base/trace.h>
 #include <stdio.h>
 #include <string.h>
 #include <vm/device.h>
@@ -9,6 +8,7 @@
 #include <vm/machine.h>
 #include <vm/service.h>
 #include <vm/submit.h>
+#include <vm/traced.h>
 
 eddy_poison eddy_vm_input_poison(eddy_vm *vm, const eddy_instruction *instruction) {
     eddy_poison lowest = 0;
@@ -282,18 +282,14 @@ static bool run_kernel(eddy_vm *vm, const eddy_instruction *instruction, const e
                        eddy_blocks_cache *cache, void **data, int64_t *data_bytes) {
     const eddy_vm_descriptor *descriptor = instruction->view.descriptor;
     eddy_float_environment environment = eddy_float_environment_enter();
-    bool is_traced = eddy_trace_is_on();
-    if (EDDY_UNLIKELY(is_traced))
-        eddy_trace_begin(EDDY_TRACE_KERNEL, eddy_instruction_name(instruction),
-                         instruction->view.sequence);
+    eddy_trace_span span =
+        EDDY_TRACE_BEGIN(KERNEL, EDDY_TRACED(instruction), .bytes = eddy_traced_bytes(run));
     bool has_memory = true;
     if (EDDY_LIKELY(!descriptor->count))
         descriptor->run(run);
     else
         has_memory = run_late(vm, instruction, run, cache, data, data_bytes);
-    if (EDDY_UNLIKELY(is_traced))
-        eddy_trace_end(EDDY_TRACE_KERNEL, eddy_instruction_name(instruction),
-                       instruction->view.sequence);
+    EDDY_TRACE_END(span, EDDY_TRACED(instruction), .bytes = eddy_traced_bytes(run));
     eddy_float_environment_leave(environment);
     return has_memory;
 }

@@ -7,6 +7,7 @@
 #include <vm/instruction_kinds.h>
 #include <vm/machine.h>
 #include <vm/marks.h>
+#include <vm/traced.h>
 
 /* ---- nodes ---- */
 
@@ -140,6 +141,8 @@ static bool is_satisfied_by_dispatch(eddy_vm *vm, const eddy_node *source, eddy_
 static void edge_made(eddy_vm *vm, const eddy_node *source, eddy_node *node) {
     node->waiting_count++;
     vm->engine.edges_made++;
+    EDDY_TRACE_AT(SCHEDULE, EDDY_TRACED(&node->instruction),
+                  .origin = source->instruction.view.sequence, .detail = "edge");
     if (source->is_behind_user)
         node->is_behind_user = true;
 }
@@ -479,7 +482,7 @@ static void marker_moved_up(eddy_vm *vm, eddy_vm_stream *stream) {
         eddy_graph_make_ready(vm, vm->engine.live_head);
 }
 
-void eddy_graph_retire(eddy_vm *vm, eddy_node *node) {
+static void retire(eddy_vm *vm, eddy_node *node) {
     eddy_vm_stream *stream = node->stream;
     node->state = EDDY_NODE_DONE;
     for (eddy_use *use = node->waiting_uses; use;) {
@@ -510,6 +513,21 @@ void eddy_graph_retire(eddy_vm *vm, eddy_node *node) {
     marker_moved_up(vm, stream);
     eddy_graph_count_retired(vm, &node->instruction, node->new_bytes, !node->is_finished);
     node_recycle(vm, node);
+}
+
+__attribute__((noinline)) static void retire_heard(eddy_vm *vm, eddy_node *node) {
+    eddy_trace_span span = EDDY_TRACE_BEGIN(RELEASE, EDDY_TRACED(&node->instruction));
+    const char *name = eddy_instruction_name(&node->instruction);
+    uint64_t sequence = node->instruction.view.sequence;
+    retire(vm, node);
+    EDDY_TRACE_END(span, .op = name, .sequence = sequence);
+}
+
+void eddy_graph_retire(eddy_vm *vm, eddy_node *node) {
+    if (eddy_trace_hears(EDDY_TRACE_RELEASE))
+        retire_heard(vm, node);
+    else
+        retire(vm, node);
 }
 
 void eddy_graph_count_retired(eddy_vm *vm, const eddy_instruction *instruction, int64_t new_bytes,

@@ -1,5 +1,4 @@
 #include <base/status.h>
-#include <base/trace.h>
 #include <string.h>
 #include <vm/device_copy.h>
 #include <vm/device_run.h>
@@ -8,6 +7,7 @@
 #include <vm/instruction_kinds.h>
 #include <vm/launch.h>
 #include <vm/share.h>
+#include <vm/traced.h>
 
 static eddy_device_launch *launch_of(eddy_vm_device *device, const eddy_node *node) {
     return eddy_device_launch_of(device, node->ticket);
@@ -197,10 +197,8 @@ static void launch_own(const eddy_vm_run *run, bool counts) {
 static bool launch_kernel(eddy_vm_device *device, const eddy_node *node,
                           const eddy_device_launch *launch, const eddy_vm_run *run) {
     const eddy_instruction *instruction = &node->instruction;
-    bool is_traced = eddy_trace_is_on();
-    if (EDDY_UNLIKELY(is_traced))
-        eddy_trace_begin(EDDY_TRACE_KERNEL, eddy_instruction_name(instruction),
-                         instruction->view.sequence);
+    eddy_trace_span span =
+        EDDY_TRACE_BEGIN(KERNEL, EDDY_TRACED(instruction), .bytes = eddy_traced_bytes(run));
     counted to = {0};
     if (node->phase == EDDY_STAGING_COUNTS)
         to = counted_of(node);
@@ -211,9 +209,7 @@ static bool launch_kernel(eddy_vm_device *device, const eddy_node *node,
         launch_own(run, node->phase == EDDY_STAGING_COUNTS);
     else
         is_launched = eddy_device_run_launch(run, &launch->under, to.shapes, to.bytes);
-    if (EDDY_UNLIKELY(is_traced))
-        eddy_trace_end(EDDY_TRACE_KERNEL, eddy_instruction_name(instruction),
-                       instruction->view.sequence);
+    EDDY_TRACE_END(span, EDDY_TRACED(instruction), .bytes = eddy_traced_bytes(run));
     return is_launched;
 }
 
@@ -312,6 +308,8 @@ static void staged_part(const eddy_vm *vm, const eddy_node *node, char **data, i
 static void copy_staged(eddy_vm_device *device, const eddy_node *node, void *to, const void *from,
                         int64_t bytes, eddy_copy_direction direction) {
     eddy_backend_queue *queue = node->queue->under;
+    EDDY_TRACE_AT(COPY, EDDY_TRACED(&node->instruction), .bytes = bytes,
+                  .detail = direction == EDDY_COPY_TO_HOST ? "to host" : "to device");
     if (node->is_staging_pinned)
         (void)device->backend->class->copy(queue, to, from, bytes, direction);
     else

@@ -77,13 +77,14 @@ __attribute__((noinline)) static eddy_status wait_below_marks(eddy_vm *vm, eddy_
     refresh_seen(vm);
     if (!is_above(vm, vm->high_count, vm->high_bytes))
         return EDDY_OK;
-    eddy_trace_begin(EDDY_TRACE_WAIT, origin.op, vm->sequence);
+    eddy_trace_span span = EDDY_TRACE_BEGIN(WAIT, .op = origin.op, .address = origin.address,
+                                            .detail = "in-flight mark");
     eddy_status status = EDDY_OK;
     while (status == EDDY_OK && is_above(vm, vm->low_count, vm->low_bytes)) {
         status = wait_for_progress(vm, origin, EDDY_CLOCK_FOREVER);
         refresh_seen(vm);
     }
-    eddy_trace_end(EDDY_TRACE_WAIT, origin.op, vm->sequence);
+    EDDY_TRACE_END(span, .op = origin.op);
     return status;
 }
 
@@ -203,7 +204,8 @@ __attribute__((noinline)) static eddy_status wait_for_lead(eddy_vm *vm, lead l,
     uint64_t count = vm->issued - (is_mostly_cheap(l) ? 0 : (uint64_t)l.count / 2);
     int64_t ns = vm->issued_ns - (is_mostly_cheap(l) ? 0 : l.ns / 2);
     eddy_engine_issuer_waits(vm, false);
-    eddy_trace_begin(EDDY_TRACE_WAIT, origin.op, vm->sequence);
+    eddy_trace_span span =
+        EDDY_TRACE_BEGIN(WAIT, .op = origin.op, .address = origin.address, .detail = "lead");
     eddy_status status = EDDY_OK;
     while (status == EDDY_OK && !has_finished(vm, count, ns) && eddy_clock_ns() < deadline) {
         eddy_add_seq_cst(&vm->throttled, 1);
@@ -221,7 +223,7 @@ __attribute__((noinline)) static eddy_status wait_for_lead(eddy_vm *vm, lead l,
     /* An instruction takes longer than estimated: no further call waits until there is progress, unless memory grows. */
     if (!has_finished(vm, count, ns))
         vm->vain_at = vm->finished_seen;
-    eddy_trace_end(EDDY_TRACE_WAIT, origin.op, vm->sequence);
+    EDDY_TRACE_END(span, .op = origin.op);
     return status;
 }
 

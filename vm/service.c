@@ -1,6 +1,7 @@
 /* The service thread: user code, one piece at a time, in order. Started when the first piece is accepted, when the call that needs it
  * can still be refused. In one-thread mode there is no such thread: calling threads run due items. */
 #include <base/status.h>
+#include <base/trace.h>
 #include <string.h>
 #include <vm/machine.h>
 #include <vm/service.h>
@@ -44,7 +45,9 @@ static uint32_t run_items(eddy_vm *vm) {
     while (link) {
         eddy_service_item *item = (eddy_service_item *)(void *)link;
         link = link->next;
+        eddy_trace_span span = EDDY_TRACE_BEGIN(CALLBACK, .op = "callback");
         item->run(item);
+        EDDY_TRACE_END(span, .op = "callback");
         eddy_add_seq_cst(&service->done, 1u);
         eddy_sleep_wake_all(&service->done);
         count++;

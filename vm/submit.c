@@ -1,7 +1,6 @@
 /* The issuers' side: order, the caller's own runs, records (PROTOCOL.md sections 2 and 5). */
 #include <base/process.h>
 #include <base/status.h>
-#include <base/trace.h>
 #include <errno.h>
 #include <string.h>
 #include <vm/engine.h>
@@ -11,6 +10,7 @@
 #include <vm/release.h>
 #include <vm/service.h>
 #include <vm/submit.h>
+#include <vm/traced.h>
 #include <vm/wait.h>
 
 /* Calls between two looks at how far the engine is. */
@@ -232,6 +232,7 @@ eddy_status eddy_vm_write(eddy_vm *vm, eddy_submission *submission) {
             return status;
     }
     uint64_t sequence = instruction->view.sequence = vm->sequence += 1 + submission->part_count;
+    eddy_traced_issued = sequence;
     eddy_vm_stream *stream = submission->stream ? submission->stream : vm->streams[0];
     instruction->stream = stream->number;
     if (stream->is_ordered || eddy_instruction_has(instruction, EDDY_KIND_GATES_STREAM))
@@ -377,6 +378,8 @@ static bool may_run_here(const eddy_vm *vm, const eddy_vm_call *call) {
 }
 
 /* Lock: submission. True when the call was run. */
+__thread uint64_t eddy_traced_issued;
+
 static bool run_here(eddy_vm *vm, eddy_submission *submission) {
     eddy_instruction *instruction = &submission->instruction;
     void *data[EDDY_CALLER_RUN_OPERANDS];
@@ -388,8 +391,10 @@ static bool run_here(eddy_vm *vm, eddy_submission *submission) {
     errno = saved_errno;
     if (EDDY_UNLIKELY(result != EDDY_EXECUTED))
         return false;
+    eddy_trace_span span = EDDY_TRACE_BEGIN(RELEASE, EDDY_TRACED(instruction));
     eddy_instruction_end(instruction);
-    vm->sequence = instruction->view.sequence;
+    EDDY_TRACE_END(span, EDDY_TRACED(instruction));
+    vm->sequence = eddy_traced_issued = instruction->view.sequence;
     vm->caller_run_count++;
     return true;
 }

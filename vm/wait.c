@@ -210,9 +210,11 @@ eddy_status eddy_vm_submit_and_wait(eddy_vm *vm, eddy_submission *submission, ed
         eddy_waiter_recycle(&vm->waiters, waiter);
         return status;
     }
-    eddy_trace_begin(EDDY_TRACE_WAIT, wait->origin.op, submission->instruction.view.sequence);
+    uint64_t sequence = submission->instruction.view.sequence;
+    eddy_trace_span span = EDDY_TRACE_BEGIN(WAIT, .op = wait->origin.op, .sequence = sequence,
+                                            .address = wait->origin.address, .detail = "result");
     status = eddy_vm_wait_for(vm, waiter, before, deadline_ns);
-    eddy_trace_end(EDDY_TRACE_WAIT, wait->origin.op, submission->instruction.view.sequence);
+    EDDY_TRACE_END(span, .op = wait->origin.op, .sequence = sequence);
     if (status != EDDY_OK)
         return fail_wait(status, wait);
     if (waiter->status != EDDY_OK) {

@@ -1,11 +1,11 @@
 #include <interpreter/call/apply.h>
 
-#include <base/trace.h>
 #include <interpreter/call/fast_call.h>
 #include <interpreter/call/general_call.h>
 #include <interpreter/handle/caller.h>
 #include <interpreter/handle/tensor.h>
 #include <interpreter/tape/autograd.h>
+#include <vm/traced.h>
 
 eddy_status eddy_interpreter_issue(eddy_caller *caller, const eddy_apply *apply) {
     if (EDDY_UNLIKELY(eddy_autograd_is_wanted(caller, apply)))
@@ -22,19 +22,18 @@ static eddy_status issue_general(eddy_caller *caller, const eddy_apply *apply) {
     return eddy_general_call_apply(caller, apply);
 }
 
-static bool is_traced(void) {
-    return EDDY_UNLIKELY(eddy_load_acquire(&eddy_trace_listening) != NULL);
-}
-
 eddy_status eddy_interpreter_apply(const eddy_apply *apply) {
     eddy_caller *caller = eddy_caller_get();
     if (EDDY_UNLIKELY(!eddy_caller_may_call(caller)))
         return eddy_caller_refuse(caller, eddy_apply_origin(apply));
-    if (!is_traced())
+    if (!eddy_trace_hears(EDDY_TRACE_ISSUE))
         return eddy_interpreter_issue(caller, apply);
-    eddy_trace_begin(EDDY_TRACE_ISSUE, apply->op->name, 0);
+    eddy_traced_issued = 0;
+    eddy_trace_span span =
+        EDDY_TRACE_BEGIN(ISSUE, .op = apply->op->name, .address = apply->address);
     eddy_status status = eddy_interpreter_issue(caller, apply);
-    eddy_trace_end(EDDY_TRACE_ISSUE, apply->op->name, 0);
+    EDDY_TRACE_END(span, .op = apply->op->name, .address = apply->address,
+                   .sequence = eddy_traced_issued);
     return status;
 }
 
@@ -57,7 +56,8 @@ eddy_tensor *eddy_interpreter_apply_one(const eddy_op *op, eddy_tensor *const *i
                                         int64_t input_count, void *attributes,
                                         const void *address) {
     eddy_caller *caller = eddy_caller_self;
-    if (EDDY_UNLIKELY(!eddy_caller_may_call(caller) || caller->recorder != NULL || is_traced()))
+    if (EDDY_UNLIKELY(!eddy_caller_may_call(caller) || caller->recorder != NULL ||
+                      eddy_trace_is_on()))
         return apply_one_slow(op, inputs, input_count, attributes, address, NULL);
     eddy_tensor *result;
     eddy_status status =

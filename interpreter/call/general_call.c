@@ -1,6 +1,7 @@
 #include <interpreter/call/general_call.h>
 
 #include <base/status.h>
+#include <base/trace.h>
 #include <interpreter/call/fast_call.h>
 #include <interpreter/call/list_gaps.h>
 #include <interpreter/handle/tensor.h>
@@ -75,7 +76,7 @@ static void begin_infer(eddy_general_call *call) {
 }
 
 /* All checks that may refuse the call; nothing is issued before they have passed. */
-static eddy_status check(eddy_general_call *call) {
+static eddy_status run_checks(eddy_general_call *call) {
     eddy_status status = eddy_general_check_operands(call);
     if (status != EDDY_OK)
         return status;
@@ -86,6 +87,14 @@ static eddy_status check(eddy_general_call *call) {
     if (status == EDDY_OK && (call->apply->targets || call->writes_inputs))
         status = eddy_general_targets_check(call);
     return status == EDDY_OK ? eddy_general_promote_numbers(call) : status;
+}
+
+static eddy_status check(eddy_general_call *call) {
+    eddy_trace_span span =
+        EDDY_TRACE_BEGIN(INFER, .op = call->op->name, .address = call->apply->address);
+    eddy_status status = run_checks(call);
+    EDDY_TRACE_END(span, .op = call->op->name, .address = call->apply->address);
+    return status;
 }
 
 /* After casts a call may be a fast one: mixed dtypes, a scalar of a higher category. */

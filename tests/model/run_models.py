@@ -42,6 +42,7 @@ MODELS = {
     "fork_gate": (["", "-DTHREADS=1 -DFORKS=2"], ["-DROUNDS=3"], {"BUG_FORK_OPENS_FOR_ALL": "-DTHREADS=1 -DFORKS=2"}),
     "callback": ([""], ["-DCALLS=5 -DMARK=2"], {}),
     "closing": ([""], [""], {}),
+    "listener": ([""], ["-DEVENTS=3 -DLISTENERS=3"], {}),
     "numbers": ([""], ["-DTAKES=7"], {}),
     "token": ([""], ["-DWORKS=3"], {}),
     "sharing": (

@@ -384,20 +384,18 @@ static void *release_and_sync(void *context) {
     return NULL;
 }
 
-static void ignore_begin(void *context, eddy_trace_phase phase, const char *name,
-                         uint64_t sequence) {
-    (void)context, (void)phase, (void)name, (void)sequence;
-}
-
 /* The engine stops behind the barrier, but where the thread that waits for that plays its role. */
-static void await_look_behind(void *context, eddy_trace_phase phase, const char *name,
-                              uint64_t sequence) {
-    (void)name;
+static void await_look_behind(void *context, const eddy_trace_event *event) {
     watched_sync *shared = context;
-    if (phase != EDDY_TRACE_SCHEDULE || sequence <= shared->last || is_syncing)
+    if (event->kind != EDDY_TRACE_ENDS || event->sequence <= shared->last || is_syncing)
         return;
     while (!eddy_load_acquire(&shared->has_looked))
         sched_yield();
+}
+
+static eddy_status listen_behind(watched_sync *shared, uint32_t *place) {
+    eddy_trace_listener listener = {await_look_behind, shared, 1u << EDDY_TRACE_SCHEDULE};
+    return eddy_trace_add(&listener, place);
 }
 
 /* The sync covers the release, though the engine has taken nothing but the sync when that returns. */
@@ -412,12 +410,12 @@ Test(interleavings, sync_after_a_release_without_the_lock) {
     latch_open(&shared.released);
     while (eddy_vm_counters_read(shared.session.vm).submitted == submitted)
         sched_yield();
-    eddy_trace_listener listener = {ignore_begin, await_look_behind, &shared};
-    eddy_trace_listen(&listener);
+    uint32_t place;
+    cr_assert_eq(listen_behind(&shared, &place), EDDY_OK);
     eddy_engine_turn turn = {.budget_ns = 1, .is_caller = true};
     eddy_engine_work(shared.session.vm, &turn);
     join_thread(thread);
-    eddy_trace_listen(NULL);
+    eddy_trace_remove(place);
     cr_assert(shared.was_deleted);
     session_close(&shared.session);
 }
@@ -454,14 +452,14 @@ Test(interleavings, sync_after_releases_into_a_full_ring) {
         session_release(&full.session, i == count / 2 ? a : made[i]);
     session_release(&full.session, made[count / 2]);
     cr_assert_lt(vm->pending_count, EDDY_PENDING_RELEASES);
-    eddy_trace_listener listener = {ignore_begin, await_look_behind, &full};
-    eddy_trace_listen(&listener);
+    uint32_t place;
+    cr_assert_eq(listen_behind(&full, &place), EDDY_OK);
     pthread_t thread;
     start_thread(&thread, sync_behind, &full);
     eddy_engine_turn turn = {.budget_ns = INT64_MAX};
     eddy_engine_work(vm, &turn);
     join_thread(thread);
-    eddy_trace_listen(NULL);
+    eddy_trace_remove(place);
     cr_assert(full.was_deleted);
     session_close(&full.session);
 }

@@ -105,18 +105,9 @@ Test(marks, bytes_hold_back_as_well) {
 }
 
 /* How often somebody has waited. */
-static void count_wait(void *context, eddy_trace_phase phase, const char *name, uint64_t sequence) {
-    (void)name;
-    (void)sequence;
-    if (phase == EDDY_TRACE_WAIT)
+static void count_wait(void *context, const eddy_trace_event *event) {
+    if (event->kind == EDDY_TRACE_BEGINS)
         eddy_add_relaxed((_Atomic int *)context, 1);
-}
-
-static void ignore(void *context, eddy_trace_phase phase, const char *name, uint64_t sequence) {
-    (void)context;
-    (void)phase;
-    (void)name;
-    (void)sequence;
 }
 
 /* So many calls behind a held one, each with a new kilobyte; how often they waited, each for a while only. */
@@ -126,8 +117,9 @@ static int waits_behind_a_held_one(int64_t lead_bytes, int count) {
     session.stream = session.held;
     session.vm->lead_bytes = lead_bytes;
     _Atomic int waits = 0;
-    eddy_trace_listener listener = {count_wait, ignore, (void *)&waits};
-    eddy_trace_listen(&listener);
+    eddy_trace_listener listener = {count_wait, (void *)&waits, 1u << EDDY_TRACE_WAIT};
+    uint32_t place;
+    cr_assert_eq(eddy_trace_add(&listener, &place), EDDY_OK);
     eddy_storage_number made[100];
     for (int i = 0; i < count; i++) {
         eddy_vm_operand target = {
@@ -135,7 +127,7 @@ static int waits_behind_a_held_one(int64_t lead_bytes, int count) {
         cr_assert_eq(session_call(&session, &synthetic_op, i, false, 0, NULL, 1, &target), EDDY_OK);
         made[i] = target.storage;
     }
-    eddy_trace_listen(NULL);
+    eddy_trace_remove(place);
     for (int i = 0; i < count; i++)
         session_step(&session);
     for (int i = 0; i < count; i++) {

@@ -1,0 +1,118 @@
+/* Events of instructions (base/trace.h), on each way that an instruction may go. */
+#include "session.h"
+#include <base/trace.h>
+
+#define EVENTS_MOST 20000
+
+typedef struct heard {
+    eddy_trace_phase phase;
+    eddy_trace_kind kind;
+    uint64_t sequence, origin;
+    int64_t bytes;
+    uint64_t thread;
+    char op[16];
+} heard;
+
+static heard all[EVENTS_MOST];
+static _Atomic int32_t count;
+
+static void note(void *context, const eddy_trace_event *event) {
+    (void)context;
+    int32_t i = eddy_add_relaxed(&count, 1);
+    if (i >= EVENTS_MOST)
+        return;
+    all[i] = (heard){.phase = event->phase,
+                     .kind = event->kind,
+                     .sequence = event->sequence,
+                     .origin = event->origin,
+                     .bytes = event->bytes,
+                     .thread = (uint64_t)pthread_self()};
+    snprintf(all[i].op, sizeof(all[i].op), "%s", event->op ? event->op : "");
+}
+
+static uint32_t listen_to(uint32_t phases) {
+    uint32_t place;
+    eddy_trace_listener listener = {note, NULL, phases};
+    eddy_store_relaxed(&count, 0);
+    cr_assert_eq(eddy_trace_add(&listener, &place), EDDY_OK);
+    return place;
+}
+
+/* On each thread ends close what began last. */
+static void expect_pairs(void) {
+    int32_t end = eddy_load_relaxed(&count);
+    cr_assert(end > 0 && end <= EVENTS_MOST, "%d", end);
+    for (int32_t i = 0; i < end; i++) {
+        if (all[i].kind != EDDY_TRACE_ENDS)
+            continue;
+        int32_t open = 0, b = i;
+        while (b-- > 0) {
+            if (all[b].thread != all[i].thread || all[b].kind == EDDY_TRACE_HAPPENS)
+                continue;
+            open += all[b].kind == EDDY_TRACE_ENDS ? 1 : -1;
+            if (open < 0)
+                break;
+        }
+        cr_assert(b >= 0, "%s of %d ends and has not begun", eddy_trace_phase_name(all[i].phase),
+                  (int)all[i].sequence);
+        cr_assert(all[b].phase == all[i].phase && strcmp(all[b].op, all[i].op) == 0 &&
+                      (all[b].sequence == all[i].sequence || all[i].phase == EDDY_TRACE_ISSUE),
+                  "%s %s %d ends as %s %s %d", eddy_trace_phase_name(all[b].phase), all[b].op,
+                  (int)all[b].sequence, eddy_trace_phase_name(all[i].phase), all[i].op,
+                  (int)all[i].sequence);
+    }
+}
+
+static int count_of(eddy_trace_phase phase, uint64_t sequence) {
+    int found = 0;
+    for (int32_t i = 0; i < eddy_load_relaxed(&count); i++)
+        found += all[i].phase == phase && all[i].kind == EDDY_TRACE_BEGINS &&
+                 all[i].sequence == sequence;
+    return found;
+}
+
+#define CALLS 60
+
+/* Calls of all costs, which depend on each other, on an ordered stream and on none. */
+static void run_calls(vm_session *session, eddy_storage_number *made) {
+    static const int64_t costs[] = {COST_CALLER, COST_SCHEDULER, COST_WORKER};
+    eddy_vm_stream *ordered = NULL;
+    cr_assert_eq(eddy_vm_stream_create(session->vm, true, 0, &ordered), EDDY_OK);
+    for (int i = 0; i < CALLS; i++) {
+        session->cost_ps = costs[i % 3];
+        session->stream = i % 5 == 4 ? ordered : NULL;
+        made[i] = i < 3 ? session_make(session, i)
+                        : session_make_from(session, i, 2,
+                                            (eddy_storage_number[]){made[i - 1], made[i / 2]});
+    }
+    session_settle(session);
+    for (int i = 0; i < CALLS; i++)
+        session_release(session, made[i]);
+    eddy_vm_stream_release(ordered);
+}
+
+Test(trace, each_instruction_passes_its_phases_once) {
+    ON_EACH_PATH(session) {
+        eddy_storage_number made[CALLS];
+        uint32_t place = listen_to(EDDY_TRACE_ALL_PHASES);
+        run_calls(&session, made);
+        (void)session_settled_counters(&session);
+        eddy_trace_remove(place);
+        expect_pairs();
+        int kernels = 0;
+        for (int32_t i = 0; i < eddy_load_relaxed(&count); i++) {
+            uint64_t n = all[i].sequence;
+            if (all[i].phase != EDDY_TRACE_KERNEL || all[i].kind != EDDY_TRACE_BEGINS)
+                continue;
+            kernels++;
+            cr_assert_str_eq(all[i].op, "synthetic");
+            cr_assert_geq(all[i].bytes, CELLS * 8);
+            cr_assert_eq(count_of(EDDY_TRACE_KERNEL, n), 1, "kernel of %d", (int)n);
+            cr_assert_eq(count_of(EDDY_TRACE_RELEASE, n), 1, "release of %d", (int)n);
+            int scheduled = count_of(EDDY_TRACE_SCHEDULE, n);
+            int dispatched = count_of(EDDY_TRACE_DISPATCH, n);
+            cr_assert(scheduled <= 1 && dispatched <= scheduled, "%d", (int)n);
+        }
+        cr_assert_eq(kernels, CALLS);
+    }
+}

@@ -1,0 +1,25 @@
+/* What events tell of instructions (base/trace.h). */
+#ifndef EDDY_VM_TRACED_H
+#define EDDY_VM_TRACED_H
+
+#include <base/trace.h>
+#include <vm/instruction.h>
+
+/* Fields of an event about an instruction, while it is there. */
+#define EDDY_TRACED(instruction_)                                                                  \
+    .op = eddy_instruction_name(instruction_), .sequence = (instruction_)->view.sequence,          \
+    .address = (instruction_)->view.address, .stream = (instruction_)->stream,                     \
+    .instruction = &(instruction_)->view
+
+/* Bytes of a call's operands. */
+static inline int64_t eddy_traced_bytes(const eddy_vm_run *run) {
+    int64_t bytes = 0;
+    for (int64_t i = 0; i < run->instruction->operand_count; i++)
+        bytes += run->bytes[i];
+    return bytes;
+}
+
+/* The number of the last instruction that the calling thread has submitted; 0 after eddy_traced_begin. */
+extern __thread __attribute__((tls_model("initial-exec"))) uint64_t eddy_traced_issued;
+
+#endif
