@@ -13,6 +13,7 @@
 #include <base/assert.h>
 #include <base/atomic.h>
 #include <eddy/status.h>
+#include <stddef.h>
 #include <stdint.h>
 
 /* Enumerator, name, what its begin and end stand around. */
@@ -58,8 +59,9 @@ typedef struct eddy_trace_event {
     const void *address; /* of the call (call_site.h) */
     uint64_t stream;     /* its number in the runtime */
     int64_t bytes;
-    const struct eddy_vm_instruction
-        *instruction;   /* what is wanted of it is described by the listener */
+    const struct eddy_vm_instruction *instruction;
+    /* "add(f32[16], f32[16])": as snprintf, of `instruction`, for who wants to know. */
+    int (*describe)(const struct eddy_vm_instruction *instruction, char *buffer, size_t size);
     uint64_t origin;    /* of an edge: the instruction that was waited for */
     const char *detail; /* of static life: of a wait, what it is for */
 } eddy_trace_event;

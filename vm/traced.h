@@ -9,7 +9,17 @@
 #define EDDY_TRACED(instruction_)                                                                  \
     .op = eddy_instruction_name(instruction_), .sequence = (instruction_)->view.sequence,          \
     .address = (instruction_)->view.address, .stream = (instruction_)->stream,                     \
-    .instruction = &(instruction_)->view
+    .instruction = &(instruction_)->view, .describe = eddy_traced_describe
+
+/* What its descriptor says; else nothing. */
+static inline int eddy_traced_describe(const eddy_vm_instruction *instruction, char *buffer,
+                                       size_t size) {
+    const eddy_vm_descriptor *descriptor = instruction->descriptor;
+    if (descriptor && descriptor->describe)
+        return descriptor->describe(instruction, buffer, size);
+    buffer[0] = '\0';
+    return 0;
+}
 
 /* Bytes of a call's operands. */
 static inline int64_t eddy_traced_bytes(const eddy_vm_run *run) {

@@ -1,6 +1,7 @@
 #include <interpreter/handle/runtime.h>
 
 #include <base/memory.h>
+#include <base/nvtx.h>
 #include <base/option.h>
 #include <base/options.h>
 #include <base/process.h>
@@ -230,6 +231,7 @@ static eddy_status init(eddy_runtime *runtime, const eddy_runtime_options *given
 
 static eddy_status create(const eddy_runtime_options *options, eddy_origin origin,
                           eddy_runtime **created) {
+    eddy_nvtx_look();
     eddy_runtime *runtime = eddy_memory_acquire_zeroed(sizeof(*runtime), EDDY_MEMORY_RUNTIME);
     if (!runtime)
         return eddy_fail(EDDY_OUT_OF_MEMORY, origin, "no memory");

@@ -1,0 +1,167 @@
+#include <base/nvtx.h>
+
+#include <base/call_site.h>
+#include <base/sleep.h>
+#include <base/trace.h>
+#include <nvtx3/nvToolsExt.h>
+#include <nvtx3/nvToolsExtPayload.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define NAME_BITS 10
+#define NAME_BYTES 40
+#define PROBES 8
+
+/* What a range tells: the schema below. */
+typedef struct payload {
+    uint64_t sequence, stream;
+    int64_t bytes;
+    char call[128]; /* "add(f32[16], f32[16])" */
+    char place[64]; /* "train.c:12", where it was noted */
+} payload;
+
+#define NUMBER(type_, field, text)                                                                 \
+    {                                                                                              \
+        .type = NVTX_PAYLOAD_ENTRY_TYPE_##type_, .name = #field, .description = text,              \
+        .offset = offsetof(payload, field)                                                         \
+    }
+#define TEXT(field, text)                                                                          \
+    {                                                                                              \
+        .type = NVTX_PAYLOAD_ENTRY_TYPE_CSTRING, .name = #field, .description = text,              \
+        .arrayOrUnionDetail = sizeof(((payload *)0)->field), .offset = offsetof(payload, field)    \
+    }
+
+static const nvtxPayloadSchemaEntry_t entries[] = {
+    NUMBER(UINT64, sequence, "the instruction, as in errors and dumps"),
+    NUMBER(UINT64, stream, "its stream in the runtime"),
+    NUMBER(INT64, bytes, "of its operands"),
+    TEXT(call, "dtypes and shapes"),
+    TEXT(place, "where it was called"),
+};
+
+typedef struct name {
+    _Atomic(const char *) key; /* atomic: release, under the lock; NULL: free */
+    char text[NAME_BYTES];     /* const once there is a key: another op may come to lie there */
+    nvtxStringHandle_t handle; /* const once there is a key */
+} name;
+
+static nvtxDomainHandle_t domain; /* const before there is a listener */
+static uint64_t schema;           /* as `domain`; 0: the tool knows none */
+static eddy_lock lock = EDDY_LOCK_OF(EDDY_RANK_LEAF);
+static name names[(1 << NAME_BITS) + PROBES];
+
+/* ---- names ---- */
+
+static name *first_place(const char *key) {
+    uint64_t hash = ((uintptr_t)key >> 3) * UINT64_C(0x9e3779b97f4a7c15);
+    return &names[hash >> (64 - NAME_BITS)];
+}
+
+static void register_name(const char *op, name *at) {
+    size_t length = strlen(op);
+    eddy_lock_acquire(&lock);
+    if (!eddy_load_relaxed(&at->key) && length < NAME_BYTES) {
+        memcpy(at->text, op, length + 1);
+        at->handle = nvtxDomainRegisterStringA(domain, op);
+        eddy_store_release(&at->key, op);
+    }
+    eddy_lock_release(&lock);
+}
+
+/* NULL: it is sent as text. */
+static nvtxStringHandle_t handle_of(const char *op) {
+    name *at = first_place(op);
+    for (int probe = 0; probe < PROBES; probe++, at++) {
+        if (!eddy_load_acquire(&at->key))
+            register_name(op, at);
+        const char *key = eddy_load_acquire(&at->key);
+        if (!key)
+            return NULL;
+        if (key == op)
+            return strcmp(at->text, op) == 0 ? at->handle : NULL;
+    }
+    return NULL;
+}
+
+/* ---- events ---- */
+
+static void fill(payload *to, const eddy_trace_event *event) {
+    const char *place = event->address ? eddy_call_site_place(event->address) : NULL;
+    *to = (payload){.sequence = event->sequence, .stream = event->stream, .bytes = event->bytes};
+    if (event->instruction && event->describe)
+        (void)event->describe(event->instruction, to->call, sizeof(to->call));
+    if (place)
+        snprintf(to->place, sizeof(to->place), "%s", place);
+}
+
+static void name_event(nvtxEventAttributes_t *attributes, const eddy_trace_event *event) {
+    const char *op = event->op ? event->op : eddy_trace_phase_name(event->phase);
+    /* A name that a user has given may be another one at the same place next time. */
+    nvtxStringHandle_t handle = event->phase == EDDY_TRACE_RANGE ? NULL : handle_of(op);
+    attributes->messageType = handle ? NVTX_MESSAGE_TYPE_REGISTERED : NVTX_MESSAGE_TYPE_ASCII;
+    if (handle)
+        attributes->message.registered = handle;
+    else
+        attributes->message.ascii = op;
+}
+
+static void send(const eddy_trace_event *event) {
+    payload tells;
+    nvtxPayloadData_t data = {.schemaId = schema, .size = sizeof(tells), .payload = &tells};
+    nvtxEventAttributes_t attributes = {.version = NVTX_VERSION,
+                                        .size = NVTX_EVENT_ATTRIB_STRUCT_SIZE,
+                                        .category = (uint32_t)event->phase + 1};
+    if (schema) {
+        fill(&tells, event);
+        attributes.payloadType = NVTX_PAYLOAD_TYPE_EXT;
+        attributes.reserved0 = 1;
+        attributes.payload.ullValue = (uint64_t)(uintptr_t)&data;
+    } else {
+        attributes.payloadType = NVTX_PAYLOAD_TYPE_UNSIGNED_INT64;
+        attributes.payload.ullValue = event->sequence;
+    }
+    name_event(&attributes, event);
+    if (event->kind == EDDY_TRACE_BEGINS)
+        (void)nvtxDomainRangePushEx(domain, &attributes);
+    else
+        nvtxDomainMarkEx(domain, &attributes);
+}
+
+static void hear(void *context, const eddy_trace_event *event) {
+    (void)context;
+    if (event->kind == EDDY_TRACE_ENDS)
+        (void)nvtxDomainRangePop(domain);
+    else
+        send(event);
+}
+
+/* ---- the tool ---- */
+
+static void make_domain(void) {
+    domain = nvtxDomainCreateA("eddy");
+    for (uint32_t p = 0; p < EDDY_TRACE_PHASE_COUNT; p++)
+        nvtxDomainNameCategoryA(domain, p + 1, eddy_trace_phase_name((eddy_trace_phase)p));
+    nvtxPayloadSchemaAttr_t attributes = {.fieldMask = NVTX_PAYLOAD_SCHEMA_ATTR_FIELD_NAME |
+                                                       NVTX_PAYLOAD_SCHEMA_ATTR_FIELD_TYPE |
+                                                       NVTX_PAYLOAD_SCHEMA_ATTR_FIELD_ENTRIES |
+                                                       NVTX_PAYLOAD_SCHEMA_ATTR_FIELD_NUM_ENTRIES |
+                                                       NVTX_PAYLOAD_SCHEMA_ATTR_FIELD_STATIC_SIZE,
+                                          .name = "eddy",
+                                          .type = NVTX_PAYLOAD_SCHEMA_TYPE_STATIC,
+                                          .entries = entries,
+                                          .numEntries = sizeof(entries) / sizeof(*entries),
+                                          .payloadStaticSize = sizeof(payload)};
+    schema = nvtxPayloadSchemaRegister(domain, &attributes);
+}
+
+void eddy_nvtx_look(void) {
+    static _Atomic bool is_served; /* atomic: acq_rel; set once */
+    const char *tool = getenv("NVTX_INJECTION64_PATH");
+    uint32_t place;
+    if (!tool || !*tool || eddy_exchange_acq_rel(&is_served, true))
+        return;
+    make_domain();
+    /* Where there is no room for one more listener, the tool sees nothing. */
+    (void)!eddy_trace_add(&(eddy_trace_listener){hear, NULL, EDDY_TRACE_ALL_PHASES}, &place);
+}

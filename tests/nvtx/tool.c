@@ -1,0 +1,152 @@
+/* A tool that NVTX loads (README.md). */
+#include "told.h"
+#include <nvtx3/nvToolsExt.h>
+#include <nvtx3/nvToolsExtPayload.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#define EXPORTED __attribute__((visibility("default")))
+#define TOLD_MOST 100000
+#define STRINGS_MOST 500
+#define SCHEMA 77
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static told items[TOLD_MOST];
+static int count, lost;
+static char categories[64][16];
+static char strings[STRINGS_MOST][40];
+static int string_count, registered_twice;
+static char domain_name[16];
+static int offsets[5]; /* of the payload's fields, as the schema says */
+static size_t lengths[5];
+
+/* ---- what it is told ---- */
+
+static void copy_text(char *to, size_t size, const char *from) {
+    snprintf(to, size, "%s", from);
+}
+
+static void read_payload(told *to, const nvtxEventAttributes_t *attributes) {
+    if (attributes->payloadType != NVTX_PAYLOAD_TYPE_EXT) {
+        to->sequence = attributes->payload.ullValue;
+        return;
+    }
+    const nvtxPayloadData_t *data = (const void *)(uintptr_t)attributes->payload.ullValue;
+    const char *bytes = data->payload;
+    if (data->schemaId != SCHEMA)
+        abort();
+    to->has_schema = true;
+    memcpy(&to->sequence, bytes + offsets[0], 8);
+    memcpy(&to->stream, bytes + offsets[1], 8);
+    memcpy(&to->bytes, bytes + offsets[2], 8);
+    memcpy(to->call, bytes + offsets[3], lengths[3]);
+    memcpy(to->place, bytes + offsets[4], lengths[4]);
+}
+
+static void note(told_kind kind, nvtxDomainHandle_t domain,
+                 const nvtxEventAttributes_t *attributes) {
+    pthread_mutex_lock(&lock);
+    if (count == TOLD_MOST) {
+        lost++;
+        pthread_mutex_unlock(&lock);
+        return;
+    }
+    told *to = &items[count++];
+    *to = (told){.kind = kind, .thread = syscall(SYS_gettid)};
+    to->is_domain = domain == (nvtxDomainHandle_t)(void *)domain_name;
+    if (attributes) {
+        copy_text(to->category, sizeof(to->category), categories[attributes->category]);
+        to->is_registered = attributes->messageType == NVTX_MESSAGE_TYPE_REGISTERED;
+        copy_text(to->message, sizeof(to->message),
+                  to->is_registered ? (const char *)(const void *)attributes->message.registered
+                                    : attributes->message.ascii);
+        read_payload(to, attributes);
+    }
+    pthread_mutex_unlock(&lock);
+}
+
+static int NVTX_API push(nvtxDomainHandle_t domain, const nvtxEventAttributes_t *attributes) {
+    note(TOLD_PUSH, domain, attributes);
+    return 0;
+}
+
+static int NVTX_API pop(nvtxDomainHandle_t domain) {
+    note(TOLD_POP, domain, NULL);
+    return 0;
+}
+
+static void NVTX_API mark(nvtxDomainHandle_t domain, const nvtxEventAttributes_t *attributes) {
+    note(TOLD_MARK, domain, attributes);
+}
+
+static nvtxDomainHandle_t NVTX_API domain_create(const char *name) {
+    copy_text(domain_name, sizeof(domain_name), name);
+    return strcmp(name, "eddy") == 0 ? (nvtxDomainHandle_t)(void *)domain_name : NULL;
+}
+
+static void NVTX_API name_category(nvtxDomainHandle_t domain, uint32_t category, const char *name) {
+    (void)domain;
+    copy_text(categories[category], sizeof(categories[category]), name);
+}
+
+static nvtxStringHandle_t NVTX_API register_string(nvtxDomainHandle_t domain, const char *string) {
+    (void)domain;
+    pthread_mutex_lock(&lock);
+    for (int i = 0; i < string_count; i++)
+        registered_twice += strcmp(strings[i], string) == 0;
+    char *kept = strings[string_count < STRINGS_MOST - 1 ? string_count++ : STRINGS_MOST - 1];
+    copy_text(kept, sizeof(strings[0]), string);
+    pthread_mutex_unlock(&lock);
+    return (nvtxStringHandle_t)(void *)kept;
+}
+
+static uint64_t NVTX_API register_schema(nvtxDomainHandle_t domain,
+                                         const nvtxPayloadSchemaAttr_t *schema) {
+    (void)domain;
+    for (size_t i = 0; i < schema->numEntries && i < 5; i++) {
+        offsets[i] = (int)schema->entries[i].offset;
+        lengths[i] = schema->entries[i].arrayOrUnionDetail;
+    }
+    return SCHEMA;
+}
+
+/* ---- how NVTX finds it ---- */
+
+EXPORTED int NVTX_API InitializeInjectionNvtx2(NvtxGetExportTableFunc_t get_table);
+EXPORTED int NVTX_API InitializeInjectionNvtxExtension(nvtxExtModuleInfo_t *module);
+
+int NVTX_API InitializeInjectionNvtx2(NvtxGetExportTableFunc_t get_table) {
+    const NvtxExportTableCallbacks *callbacks = get_table(NVTX_ETID_CALLBACKS);
+    NvtxFunctionTable table;
+    unsigned size;
+    if (!callbacks || !callbacks->GetModuleFunctionTable(NVTX_CB_MODULE_CORE2, &table, &size))
+        return 0;
+    *table[NVTX_CBID_CORE2_DomainMarkEx] = (NvtxFunctionPointer)mark;
+    *table[NVTX_CBID_CORE2_DomainRangePushEx] = (NvtxFunctionPointer)push;
+    *table[NVTX_CBID_CORE2_DomainRangePop] = (NvtxFunctionPointer)pop;
+    *table[NVTX_CBID_CORE2_DomainNameCategoryA] = (NvtxFunctionPointer)name_category;
+    *table[NVTX_CBID_CORE2_DomainRegisterStringA] = (NvtxFunctionPointer)register_string;
+    *table[NVTX_CBID_CORE2_DomainCreateA] = (NvtxFunctionPointer)domain_create;
+    return 1;
+}
+
+int NVTX_API InitializeInjectionNvtxExtension(nvtxExtModuleInfo_t *module) {
+    const char *schemas = getenv("NVTX_TOOL_SCHEMAS");
+    if (module->moduleId != NVTX_EXT_PAYLOAD_MODULEID || (schemas && strcmp(schemas, "0") == 0))
+        return 0;
+    module->segments[0].functionSlots[NVTX3EXT_CBID_nvtxPayloadSchemaRegister] =
+        (intptr_t)register_schema;
+    return 1;
+}
+
+/* ---- for tests ---- */
+
+EXPORTED told_so_far_fn nvtx_told_so_far;
+
+told_all nvtx_told_so_far(void) {
+    return (told_all){items, count, lost, string_count, registered_twice};
+}
