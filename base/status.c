@@ -3,6 +3,7 @@
 #include <base/assert.h>
 #include <base/call_site.h>
 #include <base/log.h>
+#include <base/range.h>
 #include <base/unseen.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -72,6 +73,8 @@ eddy_status eddy_fail(eddy_status status, eddy_origin origin, const char *format
     va_start(arguments, format);
     fill(error, status, origin, begin_message(error, origin.op), format, arguments);
     va_end(arguments);
+    size_t length = strlen(error->message);
+    eddy_range_describe(error->message + length, sizeof(error->message) - length);
     if (place)
         copy_text(error->place, sizeof(error->place), place);
     if (!is_taken)

@@ -34,6 +34,7 @@
 #include <eddy/stream.h>
 #include <eddy/tensor.h>
 #include <eddy/tensor_store.h>
+#include <eddy/trace.h>
 #include <eddy/version.h>
 #include <eddy/view.h>
 

@@ -126,6 +126,27 @@ Test(nvtx, ranges_tell_shapes_and_bytes, .init = inject) {
     eddy_runtime_release(&runtime);
 }
 
+/* Under the name that it has at each time. */
+Test(nvtx, ranges_of_the_user_are_seen, .init = inject) {
+    eddy_runtime *runtime = use_runtime((eddy_runtime_options){.threads = 2});
+    char name[16] = "step 1";
+    for (int step = 1; step <= 2; step++) {
+        name[5] = (char)('0' + step);
+        cr_assert_eq(eddy_range_push(name), EDDY_OK);
+        run_chain();
+        eddy_mark("half");
+        cr_assert_eq(eddy_range_pop(), EDDY_OK);
+    }
+    told_all all = told_so_far();
+    cr_assert_eq(count_of(all, "range", "step 1"), 1);
+    cr_assert_eq(count_of(all, "range", "step 2"), 1);
+    int marks = 0;
+    for (int i = 0; i < all.count; i++)
+        marks += all.items[i].kind == TOLD_MARK && strcmp(all.items[i].message, "half") == 0;
+    cr_assert_eq(marks, 2);
+    eddy_runtime_release(&runtime);
+}
+
 /* The number alone. */
 Test(nvtx, a_tool_without_schemas_is_told_the_number, .init = inject) {
     setenv("NVTX_TOOL_SCHEMAS", "0", 1);
