@@ -74,7 +74,9 @@ eddy_status eddy_fail(eddy_status status, eddy_origin origin, const char *format
     fill(error, status, origin, begin_message(error, origin.op), format, arguments);
     va_end(arguments);
     size_t length = strlen(error->message);
-    eddy_range_describe(error->message + length, sizeof(error->message) - length);
+    if (eddy_ranges_own)
+        eddy_ranges_describe(eddy_ranges_own, error->message + length,
+                             sizeof(error->message) - length);
     if (place)
         copy_text(error->place, sizeof(error->place), place);
     if (!is_taken)

@@ -11,12 +11,19 @@
 extern "C" {
 #endif
 
-/* Opens a range of the calling thread. INVALID_ARGUMENT without a name. Of more than 16 open ones those within are counted, and not shown. */
+/* Opens a range of the calling thread. INVALID_ARGUMENT without a name; OUT_OF_MEMORY on a thread that has none for its state. Of more than 16 open ones those within are counted, and not shown. */
 EDDY_API eddy_status eddy_range_push(const char *name);
 /* Closes the last that is open. INVALID_ARGUMENT if none is. */
 EDDY_API eddy_status eddy_range_pop(void);
 /* Marks a moment. */
 EDDY_API void eddy_mark(const char *name);
+
+#ifdef EDDY_CALL_SITES
+#include <eddy/call_sites.h>
+#define eddy_range_push(...) EDDY_AT_CALL_SITE(eddy_range_push(__VA_ARGS__))
+#define eddy_range_pop(...) EDDY_AT_CALL_SITE(eddy_range_pop(__VA_ARGS__))
+#define eddy_mark(...) EDDY_AT_CALL_SITE_VOID(eddy_mark(__VA_ARGS__))
+#endif
 
 #ifdef __cplusplus
 }

@@ -36,6 +36,8 @@ static void end_caller(void *context) {
     eddy_scope_end_all(caller);
     eddy_stream_scope_end_all(caller);
     caller->device_count = 0;
+    caller->ranges.depth = 0;
+    eddy_ranges_own = NULL;
     /* If the lock is busy they wait for the next thread that adopts the caller, or that waits for everything. */
     (void)eddy_pending_release_flush(caller);
     eddy_runtime *runtime = caller->runtime;

@@ -14,6 +14,7 @@
 #include <base/atomic.h>
 #include <base/call_site.h>
 #include <base/lifo.h>
+#include <base/range.h>
 #include <eddy/device.h>
 #include <eddy/status.h>
 #include <eddy/stream.h>
@@ -67,6 +68,7 @@ typedef struct eddy_caller {
     void *scratch; /* arrays of calls with many operands */
     size_t scratch_bytes;
     bool is_scratch_taken;
+    eddy_ranges ranges; /* of the user's, that are open */
 
     struct eddy_caller *next;      /* const after init: all callers of the process */
     struct eddy_caller *next_idle; /* lock: callers */

@@ -223,6 +223,8 @@ static void nothing(void *context, const void *data, int64_t bytes, const eddy_e
     row(eddy_unmap(x)) \
     row(eddy_lend_begin(x, EDDY_READ, 0, NULL)) \
     row(eddy_lend_end(x)) \
+    row(eddy_range_push(NULL)) \
+    row(eddy_range_pop()) \
     row(eddy_strides_of(unknown, &i64)) \
     row(eddy_strides_of(x, NULL)) \
     row(eddy_print(doomed, stdout)) \

@@ -1,3 +1,4 @@
+/* Ranges of the user: events, and a part of errors. */
 #include <base/status.h>
 #include <base/trace.h>
 #include <criterion/criterion.h>
@@ -69,6 +70,28 @@ Test(range, a_thread_has_its_own) {
     pthread_join(thread, NULL);
     cr_assert_eq(status, EDDY_INVALID_ARGUMENT);
     cr_assert_eq(eddy_range_pop(), EDDY_OK);
+}
+
+static void *leave_open(void *context) {
+    cr_assert_eq(eddy_range_push("left"), EDDY_OK);
+    return context;
+}
+
+static void *expect_none(void *context) {
+    expect_message("test: it fails");
+    cr_assert_eq(eddy_range_push("own"), EDDY_OK);
+    expect_message("test: it fails (in own)");
+    cr_assert_eq(eddy_range_pop(), EDDY_OK);
+    return context;
+}
+
+/* The next thread has its state. */
+Test(range, what_a_thread_leaves_open_ends_with_it) {
+    pthread_t thread;
+    cr_assert_eq(pthread_create(&thread, NULL, leave_open, NULL), 0);
+    pthread_join(thread, NULL);
+    cr_assert_eq(pthread_create(&thread, NULL, expect_none, NULL), 0);
+    pthread_join(thread, NULL);
 }
 
 static int begun, ended, marked;
