@@ -330,9 +330,10 @@ static void release(eddy_backend *backend, void *data, int64_t bytes) {
     far_device *device = device_of(backend);
     eddy_lock_acquire(&device->lock);
     far_block *block = device->blocks;
-    while (block->offset != (char *)data - device->addresses)
+    /* A free one of no bytes, which is left where a hole was filled exactly, lies at the same place. */
+    while (block && (!block->is_used || block->offset != (char *)data - device->addresses))
         block = block->next;
-    EDDY_ASSERT(block->is_used);
+    EDDY_ASSERT(block);
     check_beyond(device->mapping + block->offset + block->bytes - ALIGNMENT);
     memset(device->mapping + block->offset, RELEASED, (size_t)block->bytes);
     block->is_used = false;

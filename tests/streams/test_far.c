@@ -245,6 +245,17 @@ Test(far, memory_comes_to_an_end_and_is_joined_again) {
     end();
 }
 
+Test(far, a_hole_may_be_filled_exactly) {
+    begin((eddy_far_options){.is_by_hand = true});
+    char *first = take(4096), *second = take(4096);
+    give(first, 4096);
+    cr_assert_eq(take(4096), first);
+    give(second, 4096);
+    give(first, 4096);
+    cr_assert_eq(eddy_far_acquired_bytes(far), 0);
+    end();
+}
+
 Test(far, sixteen_queues_and_no_more) {
     begin((eddy_far_options){.is_by_hand = true});
     for (uint32_t q = 3; q < EDDY_BACKEND_QUEUES; q++) {
