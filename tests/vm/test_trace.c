@@ -13,7 +13,7 @@ typedef struct heard {
     char op[16];
 } heard;
 
-static heard all[EVENTS_MOST];
+static heard events[EVENTS_MOST];
 static _Atomic int32_t count;
 
 static void note(void *context, const eddy_trace_event *event) {
@@ -21,13 +21,13 @@ static void note(void *context, const eddy_trace_event *event) {
     int32_t i = eddy_add_relaxed(&count, 1);
     if (i >= EVENTS_MOST)
         return;
-    all[i] = (heard){.phase = event->phase,
-                     .kind = event->kind,
-                     .sequence = event->sequence,
-                     .origin = event->origin,
-                     .bytes = event->bytes,
-                     .thread = (uint64_t)pthread_self()};
-    snprintf(all[i].op, sizeof(all[i].op), "%s", event->op ? event->op : "");
+    events[i] = (heard){.phase = event->phase,
+                        .kind = event->kind,
+                        .sequence = event->sequence,
+                        .origin = event->origin,
+                        .bytes = event->bytes,
+                        .thread = (uint64_t)pthread_self()};
+    snprintf(events[i].op, sizeof(events[i].op), "%s", event->op ? event->op : "");
 }
 
 static uint32_t listen_to(uint32_t phases) {
@@ -43,31 +43,32 @@ static void expect_pairs(void) {
     int32_t end = eddy_load_relaxed(&count);
     cr_assert(end > 0 && end <= EVENTS_MOST, "%d", end);
     for (int32_t i = 0; i < end; i++) {
-        if (all[i].kind != EDDY_TRACE_ENDS)
+        if (events[i].kind != EDDY_TRACE_ENDS)
             continue;
         int32_t open = 0, b = i;
         while (b-- > 0) {
-            if (all[b].thread != all[i].thread || all[b].kind == EDDY_TRACE_HAPPENS)
+            if (events[b].thread != events[i].thread || events[b].kind == EDDY_TRACE_HAPPENS)
                 continue;
-            open += all[b].kind == EDDY_TRACE_ENDS ? 1 : -1;
+            open += events[b].kind == EDDY_TRACE_ENDS ? 1 : -1;
             if (open < 0)
                 break;
         }
-        cr_assert(b >= 0, "%s of %d ends and has not begun", eddy_trace_phase_name(all[i].phase),
-                  (int)all[i].sequence);
-        cr_assert(all[b].phase == all[i].phase && strcmp(all[b].op, all[i].op) == 0 &&
-                      (all[b].sequence == all[i].sequence || all[i].phase == EDDY_TRACE_ISSUE),
-                  "%s %s %d ends as %s %s %d", eddy_trace_phase_name(all[b].phase), all[b].op,
-                  (int)all[b].sequence, eddy_trace_phase_name(all[i].phase), all[i].op,
-                  (int)all[i].sequence);
+        cr_assert(b >= 0, "%s of %d ends and has not begun", eddy_trace_phase_name(events[i].phase),
+                  (int)events[i].sequence);
+        cr_assert(
+            events[b].phase == events[i].phase && strcmp(events[b].op, events[i].op) == 0 &&
+                (events[b].sequence == events[i].sequence || events[i].phase == EDDY_TRACE_ISSUE),
+            "%s %s %d ends as %s %s %d", eddy_trace_phase_name(events[b].phase), events[b].op,
+            (int)events[b].sequence, eddy_trace_phase_name(events[i].phase), events[i].op,
+            (int)events[i].sequence);
     }
 }
 
 static int count_of(eddy_trace_phase phase, uint64_t sequence) {
     int found = 0;
     for (int32_t i = 0; i < eddy_load_relaxed(&count); i++)
-        found += all[i].phase == phase && all[i].kind == EDDY_TRACE_BEGINS &&
-                 all[i].sequence == sequence;
+        found += events[i].phase == phase && events[i].kind == EDDY_TRACE_BEGINS &&
+                 events[i].sequence == sequence;
     return found;
 }
 
@@ -101,12 +102,12 @@ Test(trace, each_instruction_passes_its_phases_once) {
         expect_pairs();
         int kernels = 0;
         for (int32_t i = 0; i < eddy_load_relaxed(&count); i++) {
-            uint64_t n = all[i].sequence;
-            if (all[i].phase != EDDY_TRACE_KERNEL || all[i].kind != EDDY_TRACE_BEGINS)
+            uint64_t n = events[i].sequence;
+            if (events[i].phase != EDDY_TRACE_KERNEL || events[i].kind != EDDY_TRACE_BEGINS)
                 continue;
             kernels++;
-            cr_assert_str_eq(all[i].op, "synthetic");
-            cr_assert_geq(all[i].bytes, CELLS * 8);
+            cr_assert_str_eq(events[i].op, "synthetic");
+            cr_assert_geq(events[i].bytes, CELLS * 8);
             cr_assert_eq(count_of(EDDY_TRACE_KERNEL, n), 1, "kernel of %d", (int)n);
             cr_assert_eq(count_of(EDDY_TRACE_RELEASE, n), 1, "release of %d", (int)n);
             int scheduled = count_of(EDDY_TRACE_SCHEDULE, n);
@@ -115,4 +116,54 @@ Test(trace, each_instruction_passes_its_phases_once) {
         }
         cr_assert_eq(kernels, CALLS);
     }
+}
+
+static eddy_vm_counters counters_of_calls(eddy_runtime_options options, bool is_heard) {
+    eddy_storage_number made[CALLS];
+    uint32_t place = 0;
+    vm_session session = session_open(options);
+    if (is_heard)
+        place = listen_to(EDDY_TRACE_ALL_PHASES);
+    run_calls(&session, made);
+    eddy_vm_counters counters = session_settled_counters(&session);
+    if (is_heard)
+        eddy_trace_remove(place);
+    session_close(&session);
+    return counters;
+}
+
+/* With one thread the way of each instruction is known. */
+Test(trace, instructions_go_the_way_that_they_go_unheard) {
+    eddy_runtime_options one = {.uses_one_thread = true};
+    eddy_vm_counters alone = counters_of_calls(one, false), watched = counters_of_calls(one, true);
+    cr_assert_eq(memcmp(&watched, &alone, sizeof(watched)), 0);
+    cr_assert_gt(alone.caller_run, 0);
+}
+
+/* An edge names what is waited for. */
+Test(trace, edges_name_both_ends) {
+    vm_session session = session_open_threads(2);
+    vm_latch latch = {0};
+    session.cost_ps = COST_WORKER;
+    uint32_t place = listen_to(1u << EDDY_TRACE_SCHEDULE);
+    eddy_storage_number all[2] = {session_latch(&session, &latch, 0, NULL)};
+    latch_await(&latch, 1);
+    all[1] = session_make_from(&session, 1, 1, all);
+    while (eddy_vm_counters_read(session.vm).edges_made == 0)
+        sched_yield();
+    latch_open(&latch);
+    (void)session_settled_counters(&session);
+    eddy_trace_remove(place);
+    int edges = 0;
+    for (int32_t i = 0; i < eddy_load_relaxed(&count); i++) {
+        if (events[i].origin == 0)
+            continue;
+        edges++;
+        cr_assert_eq(events[i].kind, EDDY_TRACE_HAPPENS);
+        cr_assert_eq(events[i].sequence, events[i].origin + 1);
+    }
+    cr_assert_eq(edges, 1);
+    session_release(&session, all[0]);
+    session_release(&session, all[1]);
+    session_close(&session);
 }
