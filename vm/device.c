@@ -607,8 +607,7 @@ static eddy_status device_register(eddy_vm *vm, eddy_vm_device *made) {
 }
 
 eddy_status eddy_vm_device_add(eddy_vm *vm, eddy_backend *backend, int64_t limit_bytes,
-                               uint8_t *device) {
-    eddy_origin origin = {"device", NULL};
+                               eddy_origin origin, uint8_t *device) {
     eddy_status status = eddy_vm_enter(vm, origin);
     if (status != EDDY_OK)
         return status;

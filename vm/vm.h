@@ -348,7 +348,8 @@ EDDY_MUST_USE eddy_status eddy_vm_touch(eddy_vm *vm, eddy_vm_stream *stream,
 /* Adds a device, which the VM owns if OK: *device is its number, from 1 on. `limit_bytes` as in streams/device_pool.h. OUT_OF_MEMORY, SHUT_DOWN,
  * FORKED, recorded; then the backend is good for its `destroy` alone, since it may have queues. */
 EDDY_MUST_USE eddy_status eddy_vm_device_add(eddy_vm *vm, struct eddy_backend *backend,
-                                             int64_t limit_bytes, uint8_t *device);
+                                             int64_t limit_bytes, eddy_origin origin,
+                                             uint8_t *device);
 /* A stream of a device: ordered, one of the device's queues. */
 EDDY_MUST_USE eddy_status eddy_vm_device_stream_create(eddy_vm *vm, uint8_t device,
                                                        int32_t priority, eddy_vm_stream **stream);

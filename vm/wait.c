@@ -145,9 +145,9 @@ eddy_status eddy_vm_wait_for(eddy_vm *vm, eddy_waiter *waiter, uint64_t before,
 
 /* The lend or callback behind which a wait would never end. */
 static const char *deadlock_reason(void) {
-    return eddy_service_is_current_thread()
-               ? ": a callback may only wait for what is over already"
-               : ": this thread itself has mapped what it waits for (eddy_unmap)";
+    return eddy_service_is_current_thread() ? ": a callback may only wait for what is over already"
+                                            : ": this thread itself has mapped or borrowed what it "
+                                              "waits for (eddy_unmap, eddy_lend_end)";
 }
 
 static eddy_status fail_wait(eddy_status status, const eddy_vm_wait *wait) {

@@ -28,7 +28,7 @@ EDDY_API eddy_runtime *eddy_runtime_create(const eddy_runtime_options *options);
 EDDY_API eddy_runtime *eddy_runtime_retain(eddy_runtime *runtime);
 /* Gives up a reference and clears the pointer. With the last one (each thread that uses the runtime holds one) the runtime
  * shuts down, as by eddy_runtime_shutdown with EDDY_FOREVER: the call blocks. Its remaining tensors then fail with
- * SHUT_DOWN. */
+ * SHUT_DOWN. In a callback, or by a thread that has mapped or borrowed a tensor of it, it runs on until the process ends. */
 EDDY_API void eddy_runtime_release(eddy_runtime **runtime);
 
 /* Refuses new calls, waits up to `timeout` ns for work in flight, and stops. Later calls on the runtime and its

@@ -56,7 +56,7 @@ eddy_status eddy_device_parse(const char *text, eddy_device *device) {
 int eddy_device_format(eddy_device device, char *buffer, size_t size) {
     if ((size_t)device.kind >= EDDY_DEVICE_KIND_COUNT)
         return snprintf(buffer, size, "?");
-    if (device.kind == EDDY_DEVICE_CUDA || device.kind == EDDY_DEVICE_FAR)
+    if (device.kind != EDDY_DEVICE_CPU || device.index != 0)
         return snprintf(buffer, size, "%s:%d", kind_names[device.kind], (int)device.index);
     return snprintf(buffer, size, "%s", kind_names[device.kind]);
 }
@@ -115,7 +115,8 @@ static eddy_status add(eddy_runtime *runtime, eddy_device device, eddy_origin or
     if (device.kind != EDDY_DEVICE_FAR)
         eddy_runtime_exit_first();
     backend->allows_tf32 = runtime->allows_tf32;
-    status = eddy_vm_device_add(runtime->vm, backend, eddy_runtime_device_bytes(device), number);
+    status =
+        eddy_vm_device_add(runtime->vm, backend, eddy_runtime_device_bytes(device), origin, number);
     if (status != EDDY_OK)
         backend->class->destroy(backend);
     return status;

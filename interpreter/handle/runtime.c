@@ -314,8 +314,9 @@ void eddy_runtime_release(eddy_runtime **runtime) {
     *runtime = NULL;
     if (eddy_sub_acq_rel(&released->references, 1) != 1)
         return;
-    if (eddy_caller_self && eddy_caller_self->callback != EDDY_CALLBACK_NONE)
-        return; /* no wait is possible here: it runs on until exit */
+    if (eddy_caller_self && (eddy_caller_self->callback != EDDY_CALLBACK_NONE ||
+                             eddy_host_has_lend(released, eddy_caller_self->thread)))
+        return; /* a wait would never end here: it runs on until exit */
     shut_down(released, EDDY_FOREVER);
     eddy_runtime_unbind(released);
 }
@@ -332,7 +333,8 @@ eddy_status eddy_runtime_shutdown(eddy_runtime *runtime, int64_t timeout) {
     if (timeout == EDDY_FOREVER && eddy_caller_self &&
         eddy_host_has_lend(runtime, eddy_caller_self->thread))
         return eddy_fail(EDDY_WOULD_DEADLOCK, origin,
-                         "the calling thread has mapped a tensor of the runtime; unmap it first");
+                         "the calling thread has mapped or borrowed a tensor of the runtime: first "
+                         "eddy_unmap or eddy_lend_end");
     eddy_status status = shut_down(runtime, timeout);
     if (status != EDDY_OK)
         eddy_fail(status, origin, "%s", eddy_status_text(status));

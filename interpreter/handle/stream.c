@@ -183,7 +183,11 @@ eddy_status eddy_stream_wait(eddy_stream *stream, eddy_event *event) {
     eddy_status status = check_event(event, origin);
     if (status != EDDY_OK)
         return status;
-    eddy_runtime *runtime = stream ? stream->runtime : event->runtime;
+    eddy_runtime *runtime = stream ? stream->runtime : NULL;
+    if (!stream)
+        status = eddy_runtime_of_caller(eddy_caller_get(), origin, &runtime);
+    if (status != EDDY_OK)
+        return status;
     if (runtime != event->runtime)
         return eddy_fail(EDDY_RUNTIME_MISMATCH, origin,
                          "the stream and the event belong to different runtimes");

@@ -313,7 +313,8 @@ void program_run_open_streams(program_run *run, bool has_fakes) {
 
 void program_run_open_far(program_run *run, uint64_t seed, bool is_mixed) {
     eddy_backend *far = eddy_far_create(&(eddy_far_options){.seed = seed});
-    if (!far || eddy_vm_device_add(run->vm, far, INT64_MAX, &run->device) != EDDY_OK)
+    if (!far || eddy_vm_device_add(run->vm, far, INT64_MAX, (eddy_origin){"device", NULL},
+                                   &run->device) != EDDY_OK)
         abort();
     run->is_mixed = is_mixed;
     for (int i = 0; i < PROGRAM_STREAMS; i++)

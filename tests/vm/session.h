@@ -109,8 +109,9 @@ static inline void session_hold(vm_session *session, bool is_ordered) {
 static inline void session_add(vm_session *session, eddy_backend *far) {
     session->far = far;
     cr_assert_not_null(session->far);
-    cr_assert_eq(eddy_vm_device_add(session->vm, session->far, INT64_MAX, &session->device),
-                 EDDY_OK);
+    cr_assert_eq(
+        eddy_vm_device_add(session->vm, session->far, INT64_MAX, test_origin, &session->device),
+        EDDY_OK);
     for (int i = 0; i < 3; i++)
         cr_assert_eq(
             eddy_vm_device_stream_create(session->vm, session->device, 0, &session->far_streams[i]),

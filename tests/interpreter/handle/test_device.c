@@ -34,6 +34,8 @@ Test(device, is_formatted) {
     cr_assert_str_eq(text, "cuda:3");
     eddy_device_format(EDDY_CPU, text, sizeof(text));
     cr_assert_str_eq(text, "cpu");
+    eddy_device_format(eddy_device_make(EDDY_DEVICE_CPU, 1), text, sizeof(text));
+    cr_assert_str_eq(text, "cpu:1", "which there is not");
 }
 
 Test(device, scopes_nest_and_absent_devices_are_refused) {

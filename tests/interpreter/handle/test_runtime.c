@@ -18,6 +18,8 @@ Test(runtime, wrong_options_are_named) {
     ASSERT_ERROR(EDDY_INVALID_ARGUMENT, "threads");
     cr_assert_null(eddy_runtime_create(EDDY_OPTIONS(runtime, .device = "toaster")));
     ASSERT_ERROR(EDDY_INVALID_ARGUMENT, "toaster");
+    cr_assert_null(eddy_runtime_create(EDDY_OPTIONS(runtime, .isa = "toaster")));
+    ASSERT_ERROR(EDDY_INVALID_ARGUMENT, "runtime_create: isa is toaster");
 }
 
 Test(runtime, the_first_chooses_the_instruction_set_and_no_later_one_another) {
@@ -111,6 +113,22 @@ Test(runtime, tensors_may_outlive_it) {
     cr_assert_eq(eddy_error_take(NULL), EDDY_SHUT_DOWN);
     eddy_release(&t);
     cr_assert_eq(eddy_live_count(), 0);
+}
+
+/* Its shutdown would wait for the thread itself. */
+Test(runtime, goes_on_where_its_last_user_has_mapped_a_tensor) {
+    eddy_runtime *runtime = eddy_runtime_create(NULL);
+    eddy_runtime_use(runtime);
+    eddy_tensor *t = counting(EDDY_SHAPE(4));
+    float *elements = eddy_map(t, EDDY_READ | EDDY_WRITE, EDDY_FOREVER);
+    cr_assert_not_null(elements);
+    cr_assert_eq(eddy_runtime_shutdown(runtime, EDDY_FOREVER), EDDY_WOULD_DEADLOCK);
+    ASSERT_ERROR(EDDY_WOULD_DEADLOCK, "first eddy_unmap or eddy_lend_end");
+    eddy_runtime_release(&runtime);
+    eddy_runtime_use(NULL);
+    elements[0] = 1;
+    cr_assert_eq(eddy_unmap(t), EDDY_OK);
+    eddy_release(&t);
 }
 
 Test(runtime, sync_hands_out_the_lowest_unseen_error) {

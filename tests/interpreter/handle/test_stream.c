@@ -57,3 +57,15 @@ Test(stream, misuse_is_refused) {
     eddy_stream_scope_end();
     cr_assert_null(eddy_stream_retain(NULL));
 }
+
+/* Of the thread's runtime, also where no stream is named. */
+Test(stream, events_of_another_runtime_are_refused) {
+    eddy_runtime *other = eddy_runtime_create(NULL);
+    cr_assert_eq(eddy_runtime_use(other), EDDY_OK);
+    eddy_event *event = eddy_event_record(NULL);
+    cr_assert_eq(eddy_runtime_use(NULL), EDDY_OK);
+    cr_assert_eq(eddy_stream_wait(NULL, event), EDDY_RUNTIME_MISMATCH);
+    ASSERT_ERROR(EDDY_RUNTIME_MISMATCH, "different runtimes");
+    eddy_event_release(&event);
+    eddy_runtime_release(&other);
+}
