@@ -114,7 +114,7 @@ static void describe_values(const eddy_option *row, char *buffer, size_t size) {
 }
 
 /* For the first call that needs the options: the message names the variable or the field. */
-static const eddy_origin origin = {"runtime_create", NULL};
+static const eddy_origin origin = {NULL, NULL};
 
 static eddy_status fail_value(const eddy_option *row, const char *name, const char *text) {
     char wanted[96];

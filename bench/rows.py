@@ -279,6 +279,8 @@ def all_rows():
         Row("empty_fan", "ns", "empty", Goal(50), TASKS, **apart),
         Row("empty_dag", "ns", "empty", Goal(50), TASKS, **apart),
         Row("fake_launch", "ns", "launched", Goal(300), (), **apart),
+        Row("observe_listener", "ns", "observed", None, ()),
+        Row("observe_nvtx_listener", "ns", "observed", Goal(60), ()),
         Row("issue_read", "ns", "add16", Goal(100), LIBTORCH),
         Row("heap_per_op", "blocks", "add16", Goal(0), LIBTORCH, kind="heap", **apart),
         Row("mlp_b64_1t", "ms", "mlp", Goal(1.05, "by hand"), (BY_HAND, *LIBTORCH)),

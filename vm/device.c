@@ -319,8 +319,8 @@ static void node_launch(eddy_work *work, eddy_status failure) {
 /* Hands what is complete from the head of a queue's list to the engine; all that is launched, if the device is lost. Under the lock to the end: none of several
  * threads passes the other. */
 static bool reap_queue(eddy_vm_device *device, eddy_device_queue *queue, bool is_lost) {
-    uint64_t completed = eddy_load_acquire(&queue->under->completed);
     eddy_lock_acquire(&queue->lock);
+    uint64_t completed = queue->is_halted ? 0 : eddy_load_acquire(&queue->under->completed);
     eddy_node *node = queue->launched;
     bool has_any = false;
     while (node && (node->ticket <= completed || (is_lost && node->ticket <= queue->marked))) {
@@ -646,10 +646,19 @@ int64_t eddy_device_trim_all(eddy_vm *vm) {
     return bytes;
 }
 
+static void halt_queues(eddy_vm_device *device) {
+    for (uint32_t q = 0; q < EDDY_BACKEND_QUEUES; q++) {
+        eddy_lock_acquire(&device->queues[q].lock);
+        device->queues[q].is_halted = true;
+        eddy_lock_release(&device->queues[q].lock);
+    }
+}
+
 bool eddy_device_halt_all(eddy_vm *vm, int64_t deadline_ns) {
     bool is_still = true;
     for (uint32_t i = 1; i < eddy_load_acquire(&vm->device_count); i++) {
         eddy_backend *backend = vm->devices[i]->backend;
+        halt_queues(vm->devices[i]);
         is_still &= !backend->class->halt || backend->class->halt(backend, deadline_ns);
         eddy_staging_stop(vm->devices[i]->staging);
     }

@@ -15,6 +15,8 @@ typedef struct eddy_device_queue {
     eddy_backend_queue *under;     /* const after init */
     eddy_lock lock;
     eddy_node *launched, *last_launched; /* lock: lock; in the order of tickets */
+    bool
+        is_halted; /* lock: lock; at exit: nobody looks any more at what the device has completed, whose memory a driver may take */
     uint64_t
         marked; /* lock: lock; the last ticket that the launcher has marked: it is done with the node */
     /* Engine only. */

@@ -74,10 +74,17 @@ static eddy_status resolve(eddy_general_call *call, findings *found) {
 }
 
 static eddy_status fail_mixed(const eddy_general_call *call, const findings *found) {
-    bool is_runtime = call->operands[found->mixed].tensor->runtime != found->first->runtime;
-    return eddy_infer_fail(&call->infer, is_runtime ? EDDY_RUNTIME_MISMATCH : EDDY_DEVICE_MISMATCH,
-                           "operand %lld lives on another %s than those before it",
-                           (long long)found->mixed, is_runtime ? "runtime" : "device");
+    const eddy_tensor *mixed = call->operands[found->mixed].tensor;
+    char there[32], before[32];
+    if (mixed->runtime != found->first->runtime)
+        return eddy_infer_fail(&call->infer, EDDY_RUNTIME_MISMATCH,
+                               "operand %lld lives on another runtime than those before it",
+                               (long long)found->mixed);
+    eddy_device_format(eddy_tensor_device(mixed), there, sizeof(there));
+    eddy_device_format(eddy_tensor_device(found->first), before, sizeof(before));
+    return eddy_infer_fail(&call->infer, EDDY_DEVICE_MISMATCH,
+                           "operand %lld is on %s, and those before it on %s",
+                           (long long)found->mixed, there, before);
 }
 
 /* Runtime and device: those of the operands, else of the thread. */

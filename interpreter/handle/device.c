@@ -107,6 +107,9 @@ static eddy_status add(eddy_runtime *runtime, eddy_device device, eddy_origin or
     char name[32], why[160] = "";
     eddy_backend *backend;
     eddy_status status = create(device, &backend, why, sizeof(why));
+    /* Of a driver that ends with the process. */
+    if (status != EDDY_OK && eddy_runtime_is_exiting())
+        return eddy_fail(EDDY_SHUT_DOWN, origin, "the process is exiting");
     if (status != EDDY_OK) {
         eddy_device_format(device, name, sizeof(name));
         return eddy_fail(status, origin, "%s does not start: %s", name, why);

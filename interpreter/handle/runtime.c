@@ -177,6 +177,15 @@ static eddy_status choose_passes(const eddy_runtime_options *given,
     return eddy_runtime_parse_passes(resolved->passes, from, (eddy_origin){NULL, NULL}, passes);
 }
 
+static eddy_status choose_device(const eddy_runtime_options *given,
+                                 const eddy_runtime_options *resolved, eddy_device *device) {
+    if (eddy_runtime_device_named(resolved->device, device))
+        return EDDY_OK;
+    return eddy_fail(EDDY_INVALID_ARGUMENT, (eddy_origin){NULL, NULL},
+                     "%s is %.40s, no device; \"cpu\", \"far\" and \"cuda:1\" are",
+                     EDDY_OPTION(given, device) ? "device" : "EDDY_DEVICE", resolved->device);
+}
+
 static eddy_status keep_folder(eddy_runtime *runtime, const char *folder) {
     size_t length = strlen(folder);
     if (length >= sizeof(runtime->cache_dir))
@@ -192,7 +201,7 @@ static eddy_status init(eddy_runtime *runtime, const eddy_runtime_options *given
     eddy_status status = eddy_options_resolve(given, &options);
     if (status != EDDY_OK)
         return status;
-    status = eddy_device_parse(options.device, &runtime->device);
+    status = choose_device(given, &options, &runtime->device);
     if (status != EDDY_OK)
         return status;
     status = eddy_options_choose_isa(given, &options);
@@ -339,6 +348,13 @@ eddy_status eddy_runtime_shutdown(eddy_runtime *runtime, int64_t timeout) {
     if (status != EDDY_OK)
         eddy_fail(status, origin, "%s", eddy_status_text(status));
     return status;
+}
+
+bool eddy_runtime_is_exiting(void) {
+    eddy_lock_acquire(&runtimes.lock);
+    bool is_exiting = runtimes.is_exiting;
+    eddy_lock_release(&runtimes.lock);
+    return is_exiting;
 }
 
 /* ---- current ---- */

@@ -76,6 +76,8 @@ EDDY_MUST_USE eddy_status eddy_runtime_of_caller(eddy_caller *caller, eddy_origi
 /* Registers the exit handler again, so that it runs before all handlers registered so far: a library that kernels use has just made static
  * objects, which must not be destroyed while work is in flight. Any thread. */
 void eddy_runtime_exit_first(void);
+/* Whether the process has begun to exit. */
+bool eddy_runtime_is_exiting(void);
 
 /* The memory of the struct. Any thread. */
 void eddy_runtime_bind(eddy_runtime *runtime);

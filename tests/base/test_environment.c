@@ -98,11 +98,11 @@ Test(options, wrong_values_are_refused_by_name) {
                  EDDY_INVALID_ARGUMENT);
     cr_assert_eq(options.threads, -99, "written on success only");
     eddy_error_take(&error);
-    cr_assert_str_eq(error.message, "runtime_create: threads is -1, not a number from 0 to 1024");
+    cr_assert_str_eq(error.message, "threads is -1, not a number from 0 to 1024");
     cr_assert_eq(eddy_options_resolve(EDDY_OPTIONS(runtime, .isa = "v9"), &options),
                  EDDY_INVALID_ARGUMENT);
     eddy_error_take(&error);
-    cr_assert_str_eq(error.message, "runtime_create: isa is v9, not portable, v2, v3 or v4");
+    cr_assert_str_eq(error.message, "isa is v9, not portable, v2, v3 or v4");
 }
 
 Test(options, an_instruction_set_that_is_unknown_or_missing_is_refused) {
@@ -111,19 +111,17 @@ Test(options, an_instruction_set_that_is_unknown_or_missing_is_refused) {
     setenv("EDDY_ISA", "v99", 1);
     cr_assert_eq(eddy_options_resolve(NULL, &options), EDDY_INVALID_ARGUMENT);
     eddy_error_take(&error);
-    cr_assert_str_eq(error.message, "runtime_create: EDDY_ISA is v99, not portable, v2, v3 or v4");
+    cr_assert_str_eq(error.message, "EDDY_ISA is v99, not portable, v2, v3 or v4");
     cr_assert_eq(eddy_options_check_isa("v3", "isa", EDDY_ISA_V2, EDDY_ISA_V3), EDDY_OK);
     cr_assert_eq(eddy_options_check_isa("v2", "isa", EDDY_ISA_V2, EDDY_ISA_V3), EDDY_OK);
     cr_assert_eq(eddy_options_check_isa("v4", "isa", EDDY_ISA_V2, EDDY_ISA_V3), EDDY_UNSUPPORTED);
     eddy_error_take(&error);
-    cr_assert_str_eq(error.message,
-                     "runtime_create: isa is v4, but this machine has no more than v3");
+    cr_assert_str_eq(error.message, "isa is v4, but this machine has no more than v3");
     cr_assert_eq(eddy_options_check_isa("portable", "EDDY_ISA", EDDY_ISA_V2, EDDY_ISA_V3),
                  EDDY_UNSUPPORTED);
     eddy_error_take(&error);
-    cr_assert_str_eq(
-        error.message,
-        "runtime_create: EDDY_ISA is portable, but this library is built for v2 and higher");
+    cr_assert_str_eq(error.message,
+                     "EDDY_ISA is portable, but this library is built for v2 and higher");
 }
 
 Test(options, a_machine_below_what_the_library_is_built_for_is_refused) {
@@ -132,7 +130,7 @@ Test(options, a_machine_below_what_the_library_is_built_for_is_refused) {
     cr_assert_eq(eddy_options_check_machine(EDDY_ISA_PORTABLE, EDDY_ISA_V4), EDDY_OK);
     cr_assert_eq(eddy_options_check_machine(EDDY_ISA_V4, EDDY_ISA_V3), EDDY_UNSUPPORTED);
     eddy_error_take(&error);
-    cr_assert_str_eq(error.message, "runtime_create: this library is built for v4 and higher, but "
+    cr_assert_str_eq(error.message, "this library is built for v4 and higher, but "
                                     "this machine has no more than v3");
 }
 
@@ -192,8 +190,7 @@ Test(options, a_variable_that_cannot_be_read_is_named) {
     cr_assert_eq(eddy_options_resolve(NULL, &options), EDDY_INVALID_ARGUMENT);
     eddy_error error;
     eddy_error_take(&error);
-    cr_assert_str_eq(error.message,
-                     "runtime_create: EDDY_CHECK_FINITE is perhaps, not 1, 0 or nan");
+    cr_assert_str_eq(error.message, "EDDY_CHECK_FINITE is perhaps, not 1, 0 or nan");
 }
 
 Test(options, check_finite_has_a_mode_for_nan_alone) {

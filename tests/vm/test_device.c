@@ -188,6 +188,19 @@ Test(device, who_waits_takes_what_is_complete) {
     end_by_hand(&session, all, 2);
 }
 
+/* At exit, when the driver may have taken the memory of what it says. */
+Test(device, who_waits_takes_nothing_once_the_vm_is_halted) {
+    vm_session session = open_by_hand();
+    eddy_storage_number a = session_make(&session, 1);
+    await_ticket(&session, 1);
+    cr_assert(eddy_vm_halt(session.vm, EDDY_CLOCK_FOREVER));
+    eddy_vm_device *device = session.vm->devices[session.device];
+    for (uint32_t q = 0; q < eddy_load_acquire(&device->queue_count); q++)
+        eddy_store_release(&device->unders[q]->completed, UINT64_C(9));
+    cr_assert_not(eddy_device_reap_all(session.vm));
+    cr_assert_not(eddy_vm_is_ready(session.vm, a));
+}
+
 /* ---- failures ---- */
 
 static void expect_failure(vm_session *session, eddy_storage_number storage, eddy_status expected) {
