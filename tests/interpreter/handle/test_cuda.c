@@ -108,11 +108,11 @@ Test(cuda, operands_of_two_devices_are_refused) {
     eddy_tensor *here = numbers(EDDY_CPU), *there = numbers(EDDY_CUDA(0)),
                 *elsewhere = numbers(EDDY_CUDA(1)), *far = numbers(EDDY_FAR(0));
     cr_assert_null(eddy_add(here, there));
-    expect_error(EDDY_DEVICE_MISMATCH, "device");
+    expect_error(EDDY_DEVICE_MISMATCH, "operand 1 is on cuda:0, and those before it on cpu");
     cr_assert_null(eddy_add(there, elsewhere));
-    expect_error(EDDY_DEVICE_MISMATCH, "device");
+    expect_error(EDDY_DEVICE_MISMATCH, "operand 1 is on cuda:1, and those before it on cuda:0");
     cr_assert_null(eddy_add(there, far));
-    expect_error(EDDY_DEVICE_MISMATCH, "device");
+    expect_error(EDDY_DEVICE_MISMATCH, "operand 1 is on far:0, and those before it on cuda:0");
     cr_assert_null(eddy_to_device(here, EDDY_CUDA(9)));
     expect_error(EDDY_UNSUPPORTED, "cuda:9");
     expect_elements(eddy_to_device(far, EDDY_CUDA(1)), (float[]){1, 2, 3, 4, 5, 6}, 6);

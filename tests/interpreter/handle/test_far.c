@@ -142,9 +142,9 @@ Test(far, operands_of_two_devices_are_refused) {
     eddy_tensor *here = numbers(EDDY_CPU), *there = numbers(EDDY_FAR(0)),
                 *elsewhere = numbers(EDDY_FAR(1));
     cr_assert_null(eddy_add(here, there));
-    expect_error(EDDY_DEVICE_MISMATCH, "device");
+    expect_error(EDDY_DEVICE_MISMATCH, "operand 1 is on far:0, and those before it on cpu");
     cr_assert_null(eddy_add(there, elsewhere));
-    expect_error(EDDY_DEVICE_MISMATCH, "device");
+    expect_error(EDDY_DEVICE_MISMATCH, "operand 1 is on far:1, and those before it on far:0");
     cr_assert_neq(eddy_add_into(there, there, here), EDDY_OK);
     expect_error(EDDY_DEVICE_MISMATCH, "device");
     cr_assert_null(eddy_to_device(here, EDDY_FAR(4)));
