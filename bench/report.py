@@ -30,7 +30,7 @@ goal names; *path* says on which threads Eddy's instructions ran. The notes belo
 
 # Title of a group, and the prefixes of its rows' names; each row belongs to one group.
 GROUPS = [
-    ("Issue and latency", ("issue_", "end_to_end_", "caller_run_", "sparse_", "instructions_add16", "empty_", "fake_", "heap_per_op", "relu_")),
+    ("Issue and latency", ("issue_", "end_to_end_", "caller_run_", "sparse_", "instructions_add16", "empty_", "fake_", "observe_", "heap_per_op", "relu_")),
     ("Training steps and memory", ("mlp_", "cnn_", "transformer_", "inference_")),
     ("Recorded programs", ("replay_",)),
     ("Programs of small ops", ("small_",)),
