@@ -214,7 +214,7 @@ static bool add_member(finding *f) {
         if (bytes > 0)
             memcpy(f->shape.dims, dims, bytes);
     }
-    if (f->shape.rank != written->rank || memcmp(f->shape.dims, dims, bytes) != 0 ||
+    if (f->shape.rank != written->rank || (bytes > 0 && memcmp(f->shape.dims, dims, bytes) != 0) ||
         !has_elements(dims, written->rank))
         return false;
     eddy_fusion_step *step = &f->fusion.steps[f->count];
