@@ -96,7 +96,10 @@ static nvtxStringHandle_t handle_of(const char *op) {
 
 static void fill(payload *to, const eddy_trace_event *event) {
     const char *place = event->address ? eddy_call_site_place(event->address) : NULL;
-    *to = (payload){.sequence = event->sequence, .stream = event->stream, .bytes = event->bytes};
+    to->sequence = event->sequence;
+    to->stream = event->stream;
+    to->bytes = event->bytes;
+    to->call[0] = to->place[0] = '\0';
     /* Which takes as long as all else: others find it by the number. */
     if (event->phase == EDDY_TRACE_KERNEL && event->instruction && event->describe)
         (void)event->describe(event->instruction, to->call, sizeof(to->call));

@@ -17,6 +17,16 @@ void eddy_text_add(eddy_text *text, const char *format, ...) {
         text->length += (size_t)length;
 }
 
+void eddy_text_put(eddy_text *text, const char *words) {
+    size_t length = strlen(words);
+    if (text->length < text->size) {
+        size_t room = text->size - text->length - 1, copied = length < room ? length : room;
+        memcpy(text->buffer + text->length, words, copied);
+        text->buffer[text->length + copied] = '\0';
+    }
+    text->length += length;
+}
+
 void eddy_text_end(eddy_text *text) {
     static const char ellipsis[] = " ...";
     if (text->length >= text->size && text->size >= sizeof(ellipsis))
@@ -26,7 +36,8 @@ void eddy_text_end(eddy_text *text) {
 void eddy_text_add_operand(eddy_text *text, eddy_dtype dtype, const eddy_shape *shape) {
     char dims[EDDY_RANK_MAX * 22];
     eddy_shape_format(shape->rank, shape->dims, dims, sizeof(dims));
-    eddy_text_add(text, "%s%s", eddy_dtype_name(dtype), dims);
+    eddy_text_put(text, eddy_dtype_name(dtype));
+    eddy_text_put(text, dims);
 }
 
 void eddy_text_add_scalar(eddy_text *text, const void *scalar) {

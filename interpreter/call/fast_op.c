@@ -66,14 +66,15 @@ static int fast_op_describe(const eddy_vm_instruction *instruction, char *buffer
         shape.dims[0] = arguments->count;
     }
     eddy_text text = {buffer, size, 0};
-    eddy_text_add(&text, "%s(", fast->op->name);
+    eddy_text_put(&text, fast->op->name);
+    eddy_text_put(&text, "(");
     for (int i = 0; i < fast->input_count; i++) {
-        eddy_text_add(&text, i ? ", " : "");
+        eddy_text_put(&text, i ? ", " : "");
         eddy_text_add_operand(&text, (eddy_dtype)fast->dtype, &shape);
     }
     if (fast->scalar_offset >= 0)
         eddy_text_add_scalar(&text, (const char *)arguments->attributes + fast->scalar_offset);
-    eddy_text_add(&text, ")");
+    eddy_text_put(&text, ")");
     return (int)text.length;
 }
 

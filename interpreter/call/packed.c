@@ -290,9 +290,10 @@ static int packed_describe(const eddy_vm_instruction *instruction, char *buffer,
     const eddy_packed_arguments *call = instruction->arguments;
     const eddy_op *op = call->op;
     eddy_text text = {buffer, size, 0};
-    eddy_text_add(&text, "%s(", op->name);
+    eddy_text_put(&text, op->name);
+    eddy_text_put(&text, "(");
     for (uint32_t i = 0; i < call->input_count; i++) {
-        eddy_text_add(&text, i ? ", " : "");
+        eddy_text_put(&text, i ? ", " : "");
         if (i == DESCRIBED_VIEWS) {
             eddy_text_add(&text, "and %u more", call->input_count - i);
             break;
@@ -308,7 +309,7 @@ static int packed_describe(const eddy_vm_instruction *instruction, char *buffer,
     for (int32_t i = 0; i < op->scalar_count; i++)
         eddy_text_add_scalar(&text, (const char *)words(call, call->attributes_at) +
                                         op->attributes[i].offset);
-    eddy_text_add(&text, ")");
+    eddy_text_put(&text, ")");
     return (int)text.length;
 }
 
