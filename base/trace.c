@@ -122,11 +122,12 @@ static uint32_t send(const eddy_trace_event *event, uint32_t to, uint32_t by) {
 
 eddy_trace_span eddy_trace_send_begin(const eddy_trace_event *event) {
     uint32_t now = eddy_load_acquire(&generation);
-    if (event->phase == EDDY_TRACE_KERNEL)
+    uint32_t heard = send(event, UINT32_MAX, now);
+    /* Unheard it has no end either. */
+    if (heard != 0 && event->phase == EDDY_TRACE_KERNEL)
         eddy_trace_inside = (eddy_trace_kernel){event->op, event->sequence};
-    return (eddy_trace_span){.listeners = (uint16_t)send(event, UINT32_MAX, now),
-                             .phase = (uint16_t)event->phase,
-                             .generation = now};
+    return (eddy_trace_span){
+        .listeners = (uint16_t)heard, .phase = (uint16_t)event->phase, .generation = now};
 }
 
 void eddy_trace_send_end(eddy_trace_span span, const eddy_trace_event *event) {

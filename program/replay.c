@@ -194,11 +194,13 @@ static void run_group(replay *r, const eddy_step *step, uint32_t first, uint32_t
             r->frame.skipped |= UINT32_C(1) << m;
         else
             eddy_health_succeed(&r->health, first + m);
+    eddy_trace_span span = eddy_step_trace_begin(&r->frame, r->step);
     /* The step of a group that is one loop knows no single members. */
     if (r->frame.skipped != 0)
         eddy_fused_run(group_at(r, first), &r->frame);
     else
-        eddy_step_run(step, &r->frame, r->step);
+        step->run(step, &r->frame);
+    eddy_step_trace_end(&r->frame, r->step, span);
     r->frame.skipped = 0;
 }
 

@@ -10,12 +10,12 @@ static eddy_trace_event describe(const eddy_frame *frame, uint32_t step) {
                               .sequence = eddy_health_sequence(h, first)};
 }
 
-eddy_trace_span eddy_step_trace_begin(const eddy_frame *frame, uint32_t step) {
+eddy_trace_span eddy_step_send_begin(const eddy_frame *frame, uint32_t step) {
     eddy_trace_event event = describe(frame, step);
     return eddy_trace_send_begin(&event);
 }
 
-void eddy_step_trace_end(const eddy_frame *frame, uint32_t step, eddy_trace_span span) {
+void eddy_step_send_end(const eddy_frame *frame, uint32_t step, eddy_trace_span span) {
     eddy_trace_event event = describe(frame, step);
     eddy_trace_send_end(span, &event);
 }

@@ -1,5 +1,6 @@
 #include <streams/spans.h>
 
+#include <base/trace.h>
 #include <errno.h>
 #include <stdbool.h>
 #include <string.h>
@@ -192,9 +193,16 @@ static int64_t spare_bytes(const char *at, int64_t bytes) {
     return held + bytes < eddy_memory_limit() / 2 ? spare : 0;
 }
 
+/* At `at`, or where the system likes; NULL: it has none. */
+static void *map(const eddy_spans *spans, char *at, int64_t bytes) {
+    void *data = eddy_memory_map(at, (size_t)bytes, spans->purpose);
+    EDDY_TRACE_AT(ALLOCATOR, .op = data ? "take" : "refuse", .bytes = bytes);
+    return data;
+}
+
 /* Not below the held memory, but with free addresses below itself. */
 static void *acquire_apart(eddy_spans *spans, int64_t bytes) {
-    void *data = eddy_memory_map(NULL, (size_t)bytes, spans->purpose);
+    void *data = map(spans, NULL, bytes);
     if (!data)
         return NULL;
     if (bytes >= HUGE_BYTES)
@@ -230,7 +238,7 @@ void *eddy_spans_acquire(eddy_spans *spans, int64_t bytes) {
     spans->low = at;
     eddy_lock_release(&spans->lock);
 
-    char *fresh = eddy_memory_map(at, (size_t)asked, spans->purpose);
+    char *fresh = map(spans, at, asked);
     if (EDDY_LIKELY(fresh == at)) {
         if (bytes >= HUGE_BYTES)
             ask_for_huge_pages(fresh, asked);

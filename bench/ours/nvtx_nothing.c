@@ -1,8 +1,5 @@
 /* A tool that NVTX loads and that does nothing with what it is told: what is left is what it takes to tell it. */
-#include <nvtx3/nvToolsExt.h>
-#include <nvtx3/nvToolsExtPayload.h>
-
-#define EXPORTED __attribute__((visibility("default")))
+#include <tests/nvtx/attach.h>
 
 static int NVTX_API push(nvtxDomainHandle_t domain, const nvtxEventAttributes_t *attributes) {
     (void)domain;
@@ -31,26 +28,16 @@ static uint64_t NVTX_API register_schema(nvtxDomainHandle_t domain,
     return 1;
 }
 
-EXPORTED int NVTX_API InitializeInjectionNvtx2(NvtxGetExportTableFunc_t get_table);
-EXPORTED int NVTX_API InitializeInjectionNvtxExtension(nvtxExtModuleInfo_t *module);
+static const nvtx_tool this_tool = {.push = push,
+                                    .pop = pop,
+                                    .domain_create = domain_create,
+                                    .register_string = register_string,
+                                    .register_schema = register_schema};
 
 int NVTX_API InitializeInjectionNvtx2(NvtxGetExportTableFunc_t get_table) {
-    const NvtxExportTableCallbacks *callbacks = get_table(NVTX_ETID_CALLBACKS);
-    NvtxFunctionTable table;
-    unsigned size;
-    if (!callbacks || !callbacks->GetModuleFunctionTable(NVTX_CB_MODULE_CORE2, &table, &size))
-        return 0;
-    *table[NVTX_CBID_CORE2_DomainRangePushEx] = (NvtxFunctionPointer)push;
-    *table[NVTX_CBID_CORE2_DomainRangePop] = (NvtxFunctionPointer)pop;
-    *table[NVTX_CBID_CORE2_DomainRegisterStringA] = (NvtxFunctionPointer)register_string;
-    *table[NVTX_CBID_CORE2_DomainCreateA] = (NvtxFunctionPointer)domain_create;
-    return 1;
+    return nvtx_attach(get_table, &this_tool);
 }
 
 int NVTX_API InitializeInjectionNvtxExtension(nvtxExtModuleInfo_t *module) {
-    if (module->moduleId != NVTX_EXT_PAYLOAD_MODULEID)
-        return 0;
-    module->segments[0].functionSlots[NVTX3EXT_CBID_nvtxPayloadSchemaRegister] =
-        (intptr_t)register_schema;
-    return 1;
+    return nvtx_attach_extension(module, &this_tool);
 }

@@ -1,7 +1,6 @@
 /* A tool that NVTX loads (README.md). */
+#include "attach.h"
 #include "told.h"
-#include <nvtx3/nvToolsExt.h>
-#include <nvtx3/nvToolsExtPayload.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,7 +8,6 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#define EXPORTED __attribute__((visibility("default")))
 #define TOLD_MOST 100000
 #define STRINGS_MOST 500
 #define SCHEMA 77
@@ -116,36 +114,21 @@ static uint64_t NVTX_API register_schema(nvtxDomainHandle_t domain,
 
 /* ---- how NVTX finds it ---- */
 
-EXPORTED int NVTX_API InitializeInjectionNvtx2(NvtxGetExportTableFunc_t get_table);
-EXPORTED int NVTX_API InitializeInjectionNvtxExtension(nvtxExtModuleInfo_t *module);
+static const nvtx_tool this_tool = {
+    push, pop, mark, domain_create, name_category, register_string, register_schema};
 
 int NVTX_API InitializeInjectionNvtx2(NvtxGetExportTableFunc_t get_table) {
-    const NvtxExportTableCallbacks *callbacks = get_table(NVTX_ETID_CALLBACKS);
-    NvtxFunctionTable table;
-    unsigned size;
-    if (!callbacks || !callbacks->GetModuleFunctionTable(NVTX_CB_MODULE_CORE2, &table, &size))
-        return 0;
-    *table[NVTX_CBID_CORE2_DomainMarkEx] = (NvtxFunctionPointer)mark;
-    *table[NVTX_CBID_CORE2_DomainRangePushEx] = (NvtxFunctionPointer)push;
-    *table[NVTX_CBID_CORE2_DomainRangePop] = (NvtxFunctionPointer)pop;
-    *table[NVTX_CBID_CORE2_DomainNameCategoryA] = (NvtxFunctionPointer)name_category;
-    *table[NVTX_CBID_CORE2_DomainRegisterStringA] = (NvtxFunctionPointer)register_string;
-    *table[NVTX_CBID_CORE2_DomainCreateA] = (NvtxFunctionPointer)domain_create;
-    return 1;
+    return nvtx_attach(get_table, &this_tool);
 }
 
 int NVTX_API InitializeInjectionNvtxExtension(nvtxExtModuleInfo_t *module) {
     const char *schemas = getenv("NVTX_TOOL_SCHEMAS");
-    if (module->moduleId != NVTX_EXT_PAYLOAD_MODULEID || (schemas && strcmp(schemas, "0") == 0))
-        return 0;
-    module->segments[0].functionSlots[NVTX3EXT_CBID_nvtxPayloadSchemaRegister] =
-        (intptr_t)register_schema;
-    return 1;
+    return (!schemas || strcmp(schemas, "0") != 0) && nvtx_attach_extension(module, &this_tool);
 }
 
 /* ---- for tests ---- */
 
-EXPORTED told_so_far_fn nvtx_told_so_far;
+NVTX_EXPORTED told_so_far_fn nvtx_told_so_far;
 
 told_all nvtx_told_so_far(void) {
     return (told_all){items, count, lost, string_count, registered_twice};
