@@ -2,6 +2,7 @@
 #include <base/trace.h>
 #include <criterion/criterion.h>
 #include <eddy/eddy.h>
+#include <pthread.h>
 #include <sched.h>
 #include <string.h>
 #include <tests/program/blocks.h>
@@ -114,4 +115,47 @@ Test(trace, each_step_of_a_program_is_a_kernel) {
         must(eddy_runtime_use(NULL));
         eddy_runtime_release(&runtime);
     }
+}
+
+static _Atomic bool is_over;
+
+static void *come_and_go(void *context) {
+    while (!eddy_load_acquire(&is_over)) {
+        uint32_t place = listen_to_all();
+        sched_yield();
+        eddy_trace_remove(place);
+    }
+    return context;
+}
+
+/* Between any two lines of calls, waits, maps, ranges and the end of a runtime. */
+Test(trace, listeners_may_come_and_go_at_any_moment) {
+    pthread_t threads[2];
+    for (int t = 0; t < 2; t++)
+        cr_assert_eq(pthread_create(&threads[t], NULL, come_and_go, NULL), 0);
+    for (int round = 0; round < 30; round++) {
+        eddy_runtime *runtime = eddy_runtime_create(EDDY_OPTIONS(runtime, .threads = 2));
+        must(eddy_runtime_use(runtime));
+        eddy_scope *scope = eddy_scope_begin();
+        must(eddy_range_push("round"));
+        eddy_tensor *x = eddy_full(EDDY_SHAPE(64), EDDY_S(0.5), EDDY_F32, NULL), *results[2];
+        eddy_program *program = record_chains(x);
+        for (int i = 0; i < 10; i++) {
+            must(eddy_program_run(program, EDDY_LIST(x), results));
+            must(eddy_read_async(results[i % 2], note, NULL));
+            must(eddy_add_s_inplace(x, EDDY_S(0.25)));
+        }
+        cr_assert_not_null(eddy_map(x, EDDY_READ, EDDY_FOREVER));
+        must(eddy_unmap(x));
+        must(eddy_range_pop());
+        eddy_program_release(&program);
+        eddy_scope_end(scope);
+        must(eddy_runtime_shutdown(runtime, EDDY_FOREVER));
+        must(eddy_runtime_use(NULL));
+        eddy_runtime_release(&runtime);
+    }
+    eddy_store_release(&is_over, true);
+    for (int t = 0; t < 2; t++)
+        pthread_join(threads[t], NULL);
+    cr_assert_not(eddy_trace_is_on());
 }
