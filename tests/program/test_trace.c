@@ -60,7 +60,7 @@ Test(trace, calls_callbacks_copies_and_memory_are_heard) {
     eddy_scope_end(scope);
 }
 
-/* As soon as a helper comes. */
+/* As soon as a helper comes; on the host, since the simulated device's threads work alone. */
 Test(trace, slices_are_heard_where_they_run) {
     alarm(60);
     eddy_runtime *runtime = eddy_runtime_create(EDDY_OPTIONS(runtime, .threads = 3));
@@ -68,7 +68,9 @@ Test(trace, slices_are_heard_where_they_run) {
     uint32_t place = listen_to_all();
     while (count_of(EDDY_TRACE_SLICE) == 0) {
         eddy_scope *scope = eddy_scope_begin();
-        must(eddy_wait(eddy_exp(eddy_zeros(EDDY_SHAPE(1 << 22), EDDY_F32, NULL)), EDDY_FOREVER));
+        eddy_tensor *x =
+            eddy_zeros(EDDY_SHAPE(1 << 22), EDDY_F32, EDDY_OPTIONS(zeros, .device = EDDY_CPU));
+        must(eddy_wait(eddy_exp(x), EDDY_FOREVER));
         eddy_scope_end(scope);
     }
     eddy_trace_remove(place);
