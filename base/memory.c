@@ -231,7 +231,8 @@ static void *acquire(memory_demand wanted, eddy_memory_purpose purpose) {
     if (wanted.bytes > (size_t)(INT64_MAX / 2) || fault_is_due(purpose))
         return NULL;
     void *memory = try_acquire(wanted, purpose);
-    if (EDDY_UNLIKELY(!memory)) {
+    /* Who asks for a trace's memory may hold the locks that reclaiming takes. */
+    if (EDDY_UNLIKELY(!memory && purpose != EDDY_MEMORY_TRACE)) {
         reclaim();
         /* Tries again also if nothing was freed: another thread may have just freed it. */
         memory = try_acquire(wanted, purpose);

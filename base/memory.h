@@ -18,7 +18,8 @@
         row(REGISTRY, registry)                     /* registered ops */                           \
         row(TAPE, tape)                             /* tensors and nodes saved for gradients */    \
         row(PROGRAM, program)                       /* recordings and programs */                  \
-        row(TEXT, text)                             /* formatted text */
+        row(TEXT, text)                             /* formatted text */                           \
+        row(TRACE, trace)                           /* records on their way to a file */
 
 typedef enum eddy_memory_purpose {
 #define EDDY_MEMORY_PURPOSE_ROW(enumerator, name) EDDY_MEMORY_##enumerator,

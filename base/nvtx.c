@@ -1,6 +1,7 @@
 #include <base/nvtx.h>
 
 #include <base/call_site.h>
+#include <base/name_table.h>
 #include <base/sleep.h>
 #include <base/trace.h>
 #include <nvtx3/nvToolsExt.h>
@@ -8,10 +9,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#define NAME_BITS 10
-#define NAME_BYTES 40
-#define PROBES 8
 
 /* What a range tells: the schema below. */
 typedef struct payload {
@@ -40,56 +37,40 @@ static const nvtxPayloadSchemaEntry_t entries[] = {
     TEXT(place, "where it was called"),
 };
 
-typedef struct name {
-    _Atomic(const char *) key; /* atomic: release, under the lock; NULL: free */
-    char text[NAME_BYTES];     /* const once there is a key: another op may come to lie there */
-    nvtxStringHandle_t handle; /* const once there is a key */
-} name;
-
 static nvtxDomainHandle_t domain; /* const before there is a listener */
 static uint64_t schema;           /* as `domain`; 0: the tool knows none */
 static eddy_lock lock = EDDY_LOCK_OF(EDDY_RANK_LEAF);
-static name names[(1 << NAME_BITS) + PROBES];
+static _Atomic(nvtxStringHandle_t)
+    handles[EDDY_NAMES_MOST]; /* atomic: release, under the lock; by numbers of name_table.h */
 
 /* ---- names ---- */
 
-static name *first_place(const char *key) {
-    uint64_t hash = ((uintptr_t)key >> 3) * UINT64_C(0x9e3779b97f4a7c15);
-    return &names[hash >> (64 - NAME_BITS)];
-}
-
-/* Lock: lock. The same name may lie in several places. */
+/* Lock: lock. The same text may have several numbers. */
 static nvtxStringHandle_t registered(const char *op) {
-    for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)
-        if (eddy_load_relaxed(&names[i].key) && strcmp(names[i].text, op) == 0)
-            return names[i].handle;
-    return nvtxDomainRegisterStringA(domain, op);
-}
-
-static void register_name(const char *op, name *at) {
-    size_t length = strlen(op);
-    eddy_lock_acquire(&lock);
-    if (!eddy_load_relaxed(&at->key) && length < NAME_BYTES) {
-        memcpy(at->text, op, length + 1);
-        at->handle = registered(op);
-        eddy_store_release(&at->key, op);
+    for (uint32_t i = 1; i < EDDY_NAMES_MOST; i++) {
+        nvtxStringHandle_t handle = eddy_load_relaxed(&handles[i]);
+        if (handle && strcmp(eddy_name_text(i), op) == 0)
+            return handle;
     }
-    eddy_lock_release(&lock);
+    return nvtxDomainRegisterStringA(domain, op);
 }
 
 /* NULL: it is sent as text. */
 static nvtxStringHandle_t handle_of(const char *op) {
-    name *at = first_place(op);
-    for (int probe = 0; probe < PROBES; probe++, at++) {
-        if (!eddy_load_acquire(&at->key))
-            register_name(op, at);
-        const char *key = eddy_load_acquire(&at->key);
-        if (!key)
-            return NULL;
-        if (key == op)
-            return strcmp(at->text, op) == 0 ? at->handle : NULL;
+    uint32_t number = eddy_name_number(op);
+    if (number == 0)
+        return NULL;
+    nvtxStringHandle_t handle = eddy_load_acquire(&handles[number]);
+    if (handle)
+        return handle;
+    eddy_lock_acquire(&lock);
+    handle = eddy_load_relaxed(&handles[number]);
+    if (!handle) {
+        handle = registered(op);
+        eddy_store_release(&handles[number], handle);
     }
-    return NULL;
+    eddy_lock_release(&lock);
+    return handle;
 }
 
 /* ---- events ---- */

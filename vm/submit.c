@@ -377,14 +377,16 @@ static bool may_run_here(const eddy_vm *vm, const eddy_vm_call *call) {
            stream->blocking_submitted == eddy_load_acquire(&stream->blocking_retired);
 }
 
-/* Lock: submission. True when the call was run. */
 __thread uint64_t eddy_traced_issued;
 
+/* Lock: submission. True when the call was run. */
 static bool run_here(eddy_vm *vm, eddy_submission *submission) {
     eddy_instruction *instruction = &submission->instruction;
     void *data[EDDY_CALLER_RUN_OPERANDS];
     int64_t data_bytes[EDDY_CALLER_RUN_OPERANDS];
     instruction->view.sequence = vm->sequence + 1 + submission->part_count;
+    if (eddy_trace_is_on())
+        instruction->stream = submission->stream ? submission->stream->number : 0;
     int saved_errno = errno;
     eddy_execute_result result =
         eddy_vm_execute(vm, instruction, &vm->issuer_cache, &eddy_team_serial, data, data_bytes);

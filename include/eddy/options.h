@@ -88,7 +88,17 @@ extern "C" {
         "they pay or not.")                                                                        \
     STRING(cache_dir, "EDDY_CACHE_DIR", "",                                                        \
            "Folder that keeps kernels which were compiled for programs on GPUs (64 MB at most); "  \
-           "empty: $XDG_CACHE_HOME/eddy, else ~/.cache/eddy; none: they are not kept.")
+           "empty: $XDG_CACHE_HOME/eddy, else ~/.cache/eddy; none: they are not kept.")            \
+    STRING(trace, "EDDY_TRACE", "",                                                                \
+           "File for a trace of what the process does (docs/profiling.md), compressed where its "  \
+           "name ends in .gz; "                                                                    \
+           "%p in it is the number of the process. Of several runtimes the first that names one "  \
+           "decides.")                                                                             \
+    INT(trace_limit, "EDDY_TRACE_LIMIT", INT64_C(1) << 20, INT64_MAX, INT64_C(1) << 30,            \
+        "Bytes at which the trace ends.")                                                          \
+    STRING(trace_phases, "EDDY_TRACE_PHASES", "",                                                  \
+           "Phases that are traced, names with commas between them, as issue,kernel,wait; empty: " \
+           "all.")
 
 /* All zero means the defaults. `size` is sizeof(eddy_runtime_options) (EDDY_OPTIONS fills it in), so that the struct can
  * grow; 0 stands for the fields of version 0.2. Strings are borrowed for the call. */

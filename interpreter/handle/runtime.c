@@ -14,6 +14,7 @@
 #include <interpreter/handle/generator.h>
 #include <interpreter/handle/shape_table.h>
 #include <interpreter/handle/tensor.h>
+#include <interpreter/handle/trace.h>
 #include <interpreter/host/host.h>
 #include <interpreter/tape/overwritten.h>
 #include <stdio.h>
@@ -143,6 +144,7 @@ static void at_exit(void) {
         drain(runtime, deadline, &errors);
     eddy_unseen_tell(errors.count, errors.first.status != EDDY_OK ? errors.first.message : NULL);
     halt();
+    eddy_trace_exit();
 }
 
 void eddy_runtime_exit_first(void) {
@@ -166,6 +168,26 @@ static void at_fork_child(void) {
     eddy_host_fork_child();
     eddy_runtime_devices_fork_child();
     eddy_overwritten_fork_child();
+}
+
+void eddy_runtime_watch_exit(void) {
+    eddy_lock_acquire(&runtimes.lock);
+    bool needs_hooks = !runtimes.is_exiting && !runtimes.has_hooks;
+    runtimes.has_hooks |= needs_hooks;
+    eddy_lock_release(&runtimes.lock);
+    if (needs_hooks) {
+        eddy_runtime_exit_first();
+        eddy_process_at_fork_child(at_fork_child);
+    }
+}
+
+void eddy_runtime_each(void (*visit)(eddy_runtime *runtime, void *context), void *context) {
+    /* Whoever has it may be waiting for what the visitor does. */
+    if (!eddy_lock_try(&runtimes.lock))
+        return;
+    for (eddy_runtime *runtime = runtimes.first; runtime; runtime = runtime->next)
+        visit(runtime, context);
+    eddy_lock_release(&runtimes.lock);
 }
 
 /* ---- life ---- */
@@ -222,7 +244,9 @@ static eddy_status init(eddy_runtime *runtime, const eddy_runtime_options *given
                          "no memory for the table of kernels");
     if (options.checks_finite)
         eddy_finite_ask(options.checks_nan ? EDDY_FINITE_NAN : EDDY_FINITE_ALL);
-    status = eddy_vm_create(&options, &runtime->vm);
+    status = eddy_trace_look(&options);
+    if (status == EDDY_OK)
+        status = eddy_vm_create(&options, &runtime->vm);
     if (status != EDDY_OK)
         return status;
     eddy_store_relaxed(&runtime->seed, (uint64_t)options.seed);
@@ -251,12 +275,10 @@ static eddy_status create(const eddy_runtime_options *options, eddy_origin origi
     }
     eddy_lock_acquire(&runtimes.lock);
     bool is_late = runtimes.is_exiting;
-    bool needs_hooks = !is_late && !runtimes.has_hooks;
     if (!is_late) {
         runtime->id = ++runtimes.last_id;
         runtime->next = runtimes.first;
         runtimes.first = runtime;
-        runtimes.has_hooks = true;
         runtimes.is_silent |= runtime->is_silent;
     }
     eddy_lock_release(&runtimes.lock);
@@ -266,10 +288,7 @@ static eddy_status create(const eddy_runtime_options *options, eddy_origin origi
         eddy_memory_release(runtime, sizeof(*runtime), EDDY_MEMORY_RUNTIME);
         return eddy_fail(EDDY_SHUT_DOWN, origin, "the process is exiting");
     }
-    if (needs_hooks) {
-        eddy_runtime_exit_first();
-        eddy_process_at_fork_child(at_fork_child);
-    }
+    eddy_runtime_watch_exit();
     *created = runtime;
     return EDDY_OK;
 }

@@ -76,6 +76,10 @@ EDDY_MUST_USE eddy_status eddy_runtime_of_caller(eddy_caller *caller, eddy_origi
 /* Registers the exit handler again, so that it runs before all handlers registered so far: a library that kernels use has just made static
  * objects, which must not be destroyed while work is in flight. Any thread. */
 void eddy_runtime_exit_first(void);
+/* Registers the handlers of exit and fork, once. Any thread. */
+void eddy_runtime_watch_exit(void);
+/* Visits each runtime that has not been freed, unless the list is in use. The visitor neither makes nor frees one. Any thread. */
+void eddy_runtime_each(void (*visit)(eddy_runtime *runtime, void *context), void *context);
 /* Whether the process has begun to exit. */
 bool eddy_runtime_is_exiting(void);
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Includes point one way: base <- streams, kernels <- vm <- interpreter <- exchange, program, functional.
+"""Includes point one way: base <- streams, kernels <- vm <- interpreter <- exchange, program, functional; base <- trace <- interpreter.
 
 Also: Concurrency Kit is seen by base only, CUDA by streams/cuda* and kernels/cuda/ only, and users' programs (examples) see
 the public headers only. Usage: layers.py ROOT"""
@@ -11,10 +11,11 @@ import sys
 MAY_INCLUDE = {
     "include": set(),
     "base": {"eddy"},
+    "trace": {"eddy", "base"},
     "kernels": {"eddy", "base"},
     "streams": {"eddy", "base", "kernels"},
     "vm": {"eddy", "base", "kernels", "streams"},
-    "interpreter": {"eddy", "base", "kernels", "streams", "vm"},
+    "interpreter": {"eddy", "base", "trace", "kernels", "streams", "vm"},
     "exchange": {"eddy", "base", "kernels", "streams", "vm", "interpreter"},
     "program": {"eddy", "base", "kernels", "streams", "vm", "interpreter"},
     "functional": {"eddy", "base", "kernels", "streams", "vm", "interpreter"},

@@ -43,6 +43,7 @@ MODELS = {
     "callback": ([""], ["-DCALLS=5 -DMARK=2"], {}),
     "closing": ([""], [""], {}),
     "listener": ([""], ["-DEVENTS=3 -DLISTENERS=3"], {}),
+    "trace_ring": ([""], ["-DEVENTS=4"], {}),
     "numbers": ([""], ["-DTAKES=7"], {}),
     "token": ([""], ["-DWORKS=3"], {}),
     "sharing": (

@@ -1,0 +1,120 @@
+#include <interpreter/handle/trace.h>
+
+#include <base/clock.h>
+#include <base/option.h>
+#include <base/status.h>
+#include <base/trace.h>
+#include <eddy/trace.h>
+#include <interpreter/handle/runtime.h>
+#include <stdio.h>
+#include <string.h>
+#include <trace/tracer.h>
+
+/* The longest wait of exit for the file. */
+#define EXIT_NS INT64_C(1000000000)
+#define LIMIT_DEFAULT (INT64_C(1) << 30)
+#define LIMIT_LEAST (INT64_C(1) << 20)
+
+/* ---- curves ---- */
+
+typedef struct told {
+    eddy_tracer_tell *tell;
+    void *context;
+} told;
+
+static void tell_memory(const told *to, eddy_runtime *runtime, eddy_device device) {
+    char name[64] = "memory of ";
+    size_t length = strlen(name);
+    eddy_vm_memory memory =
+        eddy_vm_memory_read(runtime->vm, eddy_runtime_vm_device(runtime, device));
+    (void)eddy_device_format(device, name + length, sizeof(name) - length);
+    to->tell(to->context, name, "live", memory.live_bytes);
+    to->tell(to->context, name, "cached", memory.cached_bytes);
+    to->tell(to->context, name, "peak", memory.peak_bytes);
+}
+
+static void sample_runtime(eddy_runtime *runtime, void *context) {
+    const told *to = context;
+    if (!eddy_runtime_is_running(runtime))
+        return;
+    eddy_vm_counters counters = eddy_vm_counters_read(runtime->vm);
+    to->tell(to->context, "in flight", "instructions", counters.in_flight);
+    to->tell(to->context, "bytes in flight", "bytes", counters.bytes_in_flight);
+    tell_memory(to, runtime, EDDY_CPU);
+    for (int kind = 0; kind < EDDY_DEVICE_KIND_COUNT; kind++)
+        for (int32_t index = 0; index < EDDY_RUNTIME_DEVICES; index++)
+            if (eddy_load_acquire(&runtime->vm_devices[kind][index]) != 0)
+                tell_memory(to, runtime, eddy_device_make((eddy_device_kind)kind, index));
+}
+
+static void sample(eddy_tracer_tell *tell, void *context) {
+    told to = {tell, context};
+    eddy_runtime_each(sample_runtime, &to);
+}
+
+/* ---- start and stop ---- */
+
+/* "kernel,wait" as bits. */
+static eddy_status parse_phases(const char *text, const char *from, eddy_origin origin,
+                                uint32_t *phases) {
+    char names[256] = "";
+    *phases = 0;
+    while (*text) {
+        size_t length = strcspn(text, ",");
+        uint32_t p = 0;
+        while (p < EDDY_TRACE_PHASE_COUNT &&
+               !(strlen(eddy_trace_phase_name((eddy_trace_phase)p)) == length &&
+                 strncmp(text, eddy_trace_phase_name((eddy_trace_phase)p), length) == 0))
+            p++;
+        if (p == EDDY_TRACE_PHASE_COUNT) {
+            for (p = 0; p < EDDY_TRACE_PHASE_COUNT; p++) {
+                size_t used = strlen(names);
+                snprintf(names + used, sizeof(names) - used, "%s%s", p == 0 ? "" : ", ",
+                         eddy_trace_phase_name((eddy_trace_phase)p));
+            }
+            return eddy_fail(EDDY_INVALID_ARGUMENT, origin, "%s: %.*s is no phase; there are %s",
+                             from, (int)length, text, names);
+        }
+        *phases |= 1u << p;
+        text += length + (text[length] == ',');
+    }
+    if (*phases == 0)
+        *phases = EDDY_TRACE_ALL_PHASES;
+    return EDDY_OK;
+}
+
+static eddy_status start(const char *path, int64_t limit, const char *phases, const char *from,
+                         eddy_origin origin) {
+    eddy_tracer_settings settings = {
+        .path = path, .limit_bytes = limit > 0 ? limit : LIMIT_DEFAULT, .sample = sample};
+    eddy_status status = parse_phases(phases ? phases : "", from, origin, &settings.phases);
+    return status == EDDY_OK ? eddy_tracer_start(&settings, origin) : status;
+}
+
+eddy_status eddy_trace_start(const char *path, const eddy_trace_options *options) {
+    eddy_origin origin = EDDY_ORIGIN("trace_start");
+    if (!path || !*path)
+        return eddy_fail(EDDY_INVALID_ARGUMENT, origin, "a trace needs a path");
+    int64_t limit = EDDY_OPTION(options, limit_bytes) ? options->limit_bytes : 0;
+    const char *phases = EDDY_OPTION(options, phases) ? options->phases : NULL;
+    if (limit != 0 && limit < LIMIT_LEAST)
+        return eddy_fail(EDDY_INVALID_ARGUMENT, origin, "limit_bytes is %lld, not 1 MB or more",
+                         (long long)limit);
+    eddy_runtime_watch_exit();
+    return start(path, limit, phases, "phases", origin);
+}
+
+eddy_status eddy_trace_stop(int64_t timeout) {
+    return eddy_tracer_stop(eddy_clock_deadline(timeout), EDDY_ORIGIN("trace_stop"));
+}
+
+eddy_status eddy_trace_look(const eddy_runtime_options *options) {
+    if (!*options->trace || eddy_tracer_is_on())
+        return EDDY_OK;
+    return start(options->trace, options->trace_limit, options->trace_phases, "trace_phases",
+                 (eddy_origin){"trace_start", NULL});
+}
+
+void eddy_trace_exit(void) {
+    (void)!eddy_tracer_stop(eddy_clock_deadline(EXIT_NS), (eddy_origin){"exit", NULL});
+}

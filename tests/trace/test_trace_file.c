@@ -1,0 +1,302 @@
+/* eddy_trace_start, EDDY_TRACE: what a program's calls leave in the file. */
+#include <base/call_site.h>
+#include <criterion/criterion.h>
+#include <eddy/eddy.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <tests/trace/events.h>
+#include <unistd.h>
+
+static char path[64];
+
+static void must(eddy_status status) {
+    eddy_error error = {0};
+    if (status != EDDY_OK)
+        (void)eddy_error_take(&error);
+    cr_assert_eq(status, EDDY_OK, "%s", error.message);
+}
+
+static void start(void) {
+    snprintf(path, sizeof(path), "/tmp/eddy_trace_%d.json", (int)getpid());
+    must(eddy_trace_start(path, NULL));
+}
+
+static json_t *stop(void) {
+    must(eddy_trace_stop(EDDY_FOREVER));
+    json_t *events = events_read(path);
+    unlink(path);
+    events_must_fit(events);
+    return events;
+}
+
+static eddy_counters counters_now(void) {
+    eddy_counters counters = {.size = sizeof(counters)};
+    must(eddy_counters_read(&counters));
+    return counters;
+}
+
+/* A diamond of calls, again and again, with a wait in between: 5 instructions and a read. */
+#define ROUNDS 40
+#define CALLS 4
+
+static double compute(void) {
+    double sum = 0;
+    for (int round = 0; round < ROUNDS; round++) {
+        eddy_scope *scope = eddy_scope_begin();
+        must(eddy_range_push("round"));
+        eddy_tensor *x = eddy_full(EDDY_SHAPE(8, 8), EDDY_S(0.5), EDDY_F32, NULL);
+        eddy_tensor *y = eddy_add(eddy_exp(x), eddy_matmul(x, x));
+        sum += eddy_item_f64(eddy_sum(y, EDDY_ALL_AXES, NULL), NULL);
+        must(eddy_range_pop());
+        eddy_scope_end(scope);
+    }
+    return sum;
+}
+
+static const struct {
+    const char *name;
+    eddy_runtime_options options;
+} ways[] = {
+    {"caller", {0}},
+    {"scheduler", {.uses_full_path = true}},
+    {"workers", {.uses_worker_path = true}},
+    {"one thread", {.uses_one_thread = true}},
+};
+enum { WAYS = sizeof(ways) / sizeof(*ways) };
+
+static eddy_runtime *begin_way(int way) {
+    eddy_runtime_options options = ways[way].options;
+    options.size = sizeof(options);
+    options.threads = 2;
+    eddy_runtime *runtime = eddy_runtime_create(&options);
+    must(eddy_runtime_use(runtime));
+    return runtime;
+}
+
+static void end_way(eddy_runtime *runtime) {
+    must(eddy_runtime_use(NULL));
+    eddy_runtime_release(&runtime);
+}
+
+/* Instructions that ran as kernels are in the file as often as they were counted, each once in each phase, with the number that its call has. */
+Test(trace_file, each_instruction_is_there_once_on_each_way) {
+    for (int way = 0; way < WAYS; way++) {
+        eddy_runtime *runtime = begin_way(way);
+        start();
+        eddy_counters before = counters_now();
+        (void)compute();
+        must(eddy_sync(EDDY_FOREVER));
+        eddy_counters after = counters_now();
+        json_t *events = stop();
+        int64_t run = after.caller_run + after.scheduler_run + after.worker_run -
+                      before.caller_run - before.scheduler_run - before.worker_run;
+        size_t kernels = events_count(events, "X", "kernel", NULL);
+        cr_assert_eq(kernels, ROUNDS * (CALLS + 1), "%s", ways[way].name);
+        cr_assert_geq(run, (int64_t)kernels, "%s", ways[way].name);
+        cr_assert_eq(events_count(events, "X", "range", "round"), ROUNDS);
+        cr_assert_eq(event_arg(events_find(events, "i", "trace", "end"), "dropped"), 0);
+        char *seen = calloc((size_t)after.submitted + 2, 3);
+        for (size_t i = 0; i < json_array_size(events); i++) {
+            const json_t *event = json_array_get(events, i);
+            const char *category = event_text(event, "cat");
+            int phase = strcmp(category, "issue") == 0     ? 0
+                        : strcmp(category, "kernel") == 0  ? 1
+                        : strcmp(category, "release") == 0 ? 2
+                                                           : -1;
+            int64_t number = event_arg(event, "n");
+            if (phase < 0 || number == 0)
+                continue;
+            cr_assert(number > 0 && number <= after.submitted);
+            cr_assert_eq(seen[3 * number + phase]++, 0, "%s: %s %d", ways[way].name, category,
+                         (int)number);
+        }
+        for (int64_t n = 1; n <= after.submitted; n++)
+            if (seen[3 * n + 1])
+                cr_assert(seen[3 * n] && seen[3 * n + 2], "%s: %d", ways[way].name, (int)n);
+        free(seen);
+        json_decref(events);
+        end_way(runtime);
+    }
+}
+
+/* The same bits, by the same ways, in the same order. */
+Test(trace_file, what_is_traced_runs_as_it_does_untraced) {
+    for (int way = 0; way < WAYS; way++) {
+        eddy_runtime *runtime = begin_way(way);
+        double first = compute();
+        must(eddy_sync(EDDY_FOREVER));
+        eddy_counters a = counters_now();
+        double untraced = compute();
+        must(eddy_sync(EDDY_FOREVER));
+        eddy_counters b = counters_now();
+        start();
+        double traced = compute();
+        must(eddy_sync(EDDY_FOREVER));
+        eddy_counters c = counters_now();
+        json_decref(stop());
+        cr_assert(first == untraced && untraced == traced);
+        cr_assert_eq(c.errors_made, b.errors_made);
+        /* Elsewhere a read may find its result there, or wait for it by an instruction. */
+        if (ways[way].options.uses_one_thread) {
+            cr_assert_eq(c.submitted - b.submitted, b.submitted - a.submitted);
+            cr_assert_eq(c.caller_run - b.caller_run, b.caller_run - a.caller_run);
+            cr_assert_eq(c.nodes_made - b.nodes_made, b.nodes_made - a.nodes_made);
+        }
+        end_way(runtime);
+    }
+}
+
+/* Arrows go from call to kernel, and along dependencies where one waits for another. */
+Test(trace_file, arrows_follow_calls_and_dependencies) {
+    eddy_runtime *runtime = begin_way(2);
+    eddy_scope *scope = eddy_scope_begin();
+    eddy_tensor *x = eddy_ones(EDDY_SHAPE(512, 512), EDDY_F32, NULL);
+    must(eddy_wait(x, EDDY_FOREVER));
+    start();
+    eddy_tensor *y = x;
+    for (int i = 0; i < 20; i++)
+        y = eddy_matmul(y, x);
+    must(eddy_wait(y, EDDY_FOREVER));
+    json_t *events = stop();
+    size_t arrows = events_count(events, "s", "edge", NULL);
+    cr_assert(arrows > 0 && arrows <= 19, "%zu", arrows);
+    cr_assert_eq(events_count(events, "f", "edge", NULL), arrows);
+    int calls = 0;
+    for (size_t i = 0; i < json_array_size(events); i++) {
+        const json_t *kernel = json_array_get(events, i);
+        if (strcmp(event_text(kernel, "cat"), "kernel") != 0)
+            continue;
+        cr_assert_str_eq(event_arg_text(kernel, "call"), "matmul(f32[512, 512], f32[512, 512])");
+        for (size_t j = 0; j < json_array_size(events); j++) {
+            const json_t *issue = json_array_get(events, j);
+            calls += strcmp(event_text(issue, "cat"), "issue") == 0 &&
+                     strcmp(event_text(issue, "bind_id"), event_text(kernel, "bind_id")) == 0 &&
+                     event_number(issue, "ts") <= event_number(kernel, "ts");
+        }
+    }
+    cr_assert_eq(calls, 20);
+    json_decref(events);
+    eddy_scope_end(scope);
+    end_way(runtime);
+}
+
+Test(trace_file, phases_are_chosen_by_name) {
+    eddy_error error;
+    start();
+    (void)compute();
+    json_t *all = stop();
+    snprintf(path, sizeof(path), "/tmp/eddy_trace_%d.json", (int)getpid());
+    must(eddy_trace_start(path, EDDY_OPTIONS(trace, .phases = "kernel,range")));
+    (void)compute();
+    json_t *some = stop();
+    cr_assert_gt(events_count(all, "X", "issue", NULL), 0);
+    cr_assert_eq(events_count(some, "X", "issue", NULL), 0);
+    cr_assert_eq(events_count(some, "X", "kernel", NULL), events_count(all, "X", "kernel", NULL));
+    cr_assert_eq(events_count(some, "X", "range", NULL), ROUNDS);
+    cr_assert_eq(eddy_trace_start(path, EDDY_OPTIONS(trace, .phases = "kernel,kern")),
+                 EDDY_INVALID_ARGUMENT);
+    cr_assert_eq(eddy_error_take(&error), EDDY_INVALID_ARGUMENT);
+    cr_assert_not_null(strstr(error.message, "kern is no phase; there are issue, infer"), "%s",
+                       error.message);
+    cr_assert_eq(eddy_trace_start(NULL, NULL), EDDY_INVALID_ARGUMENT);
+    cr_assert_eq(eddy_trace_start(path, EDDY_OPTIONS(trace, .limit_bytes = 1000)),
+                 EDDY_INVALID_ARGUMENT);
+    eddy_error_take(NULL);
+    json_decref(all);
+    json_decref(some);
+}
+
+/* "file:line" of calls. */
+Test(trace_file, places_are_there_where_they_were_noted) {
+    start();
+    eddy_call_site_set("train.c:12");
+    eddy_tensor *x = eddy_ones(EDDY_SHAPE(4), EDDY_F32, NULL);
+    must(eddy_wait(x, EDDY_FOREVER));
+    json_t *events = stop();
+    cr_assert_str_eq(event_arg_text(events_find(events, "X", "kernel", "ones"), "at"),
+                     "train.c:12");
+    json_decref(events);
+    eddy_release(&x);
+}
+
+/* Curves begin with what there is. */
+Test(trace_file, memory_and_what_is_in_flight_are_curves) {
+    eddy_tensor *x = eddy_ones(EDDY_SHAPE(1 << 20), EDDY_F32, NULL);
+    must(eddy_wait(x, EDDY_FOREVER));
+    start();
+    must(eddy_wait(eddy_neg(x), EDDY_FOREVER));
+    json_t *events = stop();
+    int64_t live = 0;
+    for (size_t i = 0; i < json_array_size(events); i++) {
+        const json_t *event = json_array_get(events, i);
+        if (strcmp(event_text(event, "name"), "memory of cpu") == 0 &&
+            event_arg(event, "live") > live)
+            live = event_arg(event, "live");
+    }
+    cr_assert_geq(live, 4 << 20);
+    cr_assert_gt(events_count(events, "C", NULL, "in flight"), 0);
+    json_decref(events);
+    eddy_release(&x);
+}
+
+/* ---- without a call ---- */
+
+#ifndef __SANITIZE_THREAD__ /* which starts no thread behind a fork */
+static json_t *of_child(void (*run)(void)) {
+    snprintf(path, sizeof(path), "/tmp/eddy_trace_%d.json", (int)getpid());
+    pid_t child = fork();
+    if (child == 0) {
+        setenv("EDDY_TRACE", path, 1);
+        run();
+        exit(0);
+    }
+    int status;
+    cr_assert_eq(waitpid(child, &status, 0), child);
+    cr_assert(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+    json_t *events = events_read(path);
+    unlink(path);
+    events_must_fit(events);
+    return events;
+}
+
+static void leave_at_once(void) {
+    (void)compute();
+    for (int i = 0; i < 100; i++) {
+        eddy_tensor *x = eddy_ones(EDDY_SHAPE(100), EDDY_F32, NULL);
+        eddy_release(&x);
+    }
+}
+
+static void shut_down_first(void) {
+    (void)compute();
+    must(eddy_runtime_shutdown(eddy_runtime_current(), EDDY_FOREVER));
+}
+
+/* What was issued is there, as exit lets it run. */
+Test(trace_file, a_variable_starts_it_and_exit_ends_it) {
+    json_t *events = of_child(leave_at_once);
+    cr_assert_eq(events_count(events, "X", "kernel", "ones"), 100);
+    cr_assert_eq(events_count(events, "X", "kernel", "matmul"), ROUNDS);
+    cr_assert_eq(events_count(events, "i", "trace", "end"), 1);
+    json_decref(events);
+    events = of_child(shut_down_first);
+    cr_assert_eq(events_count(events, "X", "kernel", "matmul"), ROUNDS);
+    json_decref(events);
+}
+
+#endif
+
+static void ask_for_nowhere(void) {
+    eddy_error error;
+    setenv("EDDY_TRACE", "/nowhere/trace.json", 1);
+    cr_assert_null(eddy_runtime_current());
+    cr_assert_eq(eddy_error_take(&error), EDDY_IO);
+    cr_assert_not_null(strstr(error.message, "/nowhere/trace.json"), "%s", error.message);
+    cr_assert_not_null(strstr(error.message, "No such file"), "%s", error.message);
+}
+
+Test(trace_file, a_path_that_leads_nowhere_is_said_at_once) {
+    ask_for_nowhere();
+}

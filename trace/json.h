@@ -1,0 +1,31 @@
+/* Records as lines of JSON, in the Trace Event Format that Chrome's viewer and Perfetto read ("Trace Event Format", Google, 2016): an array of events, one a line. */
+#ifndef EDDY_TRACE_JSON_H
+#define EDDY_TRACE_JSON_H
+
+#include <trace/arrows.h>
+#include <trace/output.h>
+#include <trace/record.h>
+
+/* Rows: EDDY_JSON_THREADS has one for each thread. */
+#define EDDY_JSON_THREADS 1
+
+typedef struct eddy_json {
+    eddy_output *output;
+    int64_t begin_ns; /* times in the file are since then */
+} eddy_json;
+
+/* The first lines: whose trace it is. */
+void eddy_json_begin(eddy_json *json);
+/* The name of a row, from now on. */
+void eddy_json_thread(eddy_json *json, uint32_t row, const char *name, uint64_t thread);
+/* A span or a moment; `text` as in record.h. */
+void eddy_json_record(eddy_json *json, uint32_t row, const eddy_record *record, const char *text);
+/* From the end of a kernel to the begin of another. */
+void eddy_json_arrow(eddy_json *json, const eddy_arrow_end *from, const eddy_arrow_end *to);
+/* One value of a curve. */
+void eddy_json_counter(eddy_json *json, int64_t at_ns, const char *name, const char *series,
+                       int64_t value);
+/* The last line, which says why, and what is missing; the end of the file. */
+void eddy_json_end(eddy_json *json, int64_t at_ns, const char *why, int64_t dropped);
+
+#endif
