@@ -16,7 +16,7 @@ void eddy_arrows_note_kernel(eddy_arrows *arrows, const eddy_arrow_end *kernel) 
     *place_of(arrows, kernel->sequence) = *kernel;
 }
 
-void eddy_arrows_note(eddy_arrows *arrows, uint64_t from, uint64_t to) {
+static void add(eddy_arrows *arrows, const eddy_arrow *arrow) {
     /* The oldest ones go: some lead to what is no kernel, and would wait for ever. */
     if (arrows->count == EDDY_ARROWS_WAITING) {
         uint32_t half = EDDY_ARROWS_WAITING / 2;
@@ -24,24 +24,34 @@ void eddy_arrows_note(eddy_arrows *arrows, uint64_t from, uint64_t to) {
         arrows->count = half;
         arrows->lost += half;
     }
-    arrows->waiting[arrows->count++] = (eddy_arrow){.from = from, .to = to};
+    arrows->waiting[arrows->count++] = *arrow;
 }
 
-void eddy_arrows_draw(eddy_arrows *arrows,
-                      void (*draw)(void *context, const eddy_arrow_end *from,
-                                   const eddy_arrow_end *to),
-                      void *context) {
+void eddy_arrows_note(eddy_arrows *arrows, uint64_t from, uint64_t to) {
+    add(arrows, &(eddy_arrow){.from.sequence = from, .to = to});
+}
+
+void eddy_arrows_note_call(eddy_arrows *arrows, const eddy_arrow_end *call) {
+    const eddy_arrow_end *kernel = find(arrows, call->sequence);
+    if (!kernel || kernel->row != call->row)
+        add(arrows, &(eddy_arrow){.from = *call, .to = call->sequence, .is_call = true});
+}
+
+void eddy_arrows_draw(eddy_arrows *arrows, eddy_arrows_drawer *draw, void *context) {
     uint32_t kept = 0;
     for (uint32_t i = 0; i < arrows->count; i++) {
-        eddy_arrow arrow = arrows->waiting[i];
-        const eddy_arrow_end *from = find(arrows, arrow.from), *to = find(arrows, arrow.to);
-        if (from && to)
-            draw(context, from, to);
-        else if (arrow.was_looked_for)
+        eddy_arrow *arrow = &arrows->waiting[i];
+        const eddy_arrow_end *to = find(arrows, arrow->to);
+        const eddy_arrow_end *from =
+            arrow->is_call ? &arrow->from : find(arrows, arrow->from.sequence);
+        if (from && to) {
+            if (from->row != to->row)
+                draw(context, arrow->is_call, from, to);
+        } else if (arrow->was_looked_for) {
             arrows->lost++;
-        else {
-            arrow.was_looked_for = to != NULL;
-            arrows->waiting[kept++] = arrow;
+        } else {
+            arrow->was_looked_for = to != NULL;
+            arrows->waiting[kept++] = *arrow;
         }
     }
     arrows->count = kept;

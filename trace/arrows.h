@@ -1,4 +1,4 @@
-/* Where kernels have run, as far as arrows along dependencies need it: in bounded memory, whatever the order in which their records come. One thread. */
+/* Where kernels have run, as far as arrows from their calls and along dependencies need it: in bounded memory, whatever the order in which their records come. One thread. */
 #ifndef EDDY_TRACE_ARROWS_H
 #define EDDY_TRACE_ARROWS_H
 
@@ -16,7 +16,9 @@ typedef struct eddy_arrow_end {
 } eddy_arrow_end;
 
 typedef struct eddy_arrow {
-    uint64_t from, to;
+    eddy_arrow_end from; /* of a call: all of it; else the number alone */
+    uint64_t to;
+    bool is_call;
     bool was_looked_for; /* `to` was known then */
 } eddy_arrow;
 
@@ -30,10 +32,12 @@ typedef struct eddy_arrows {
 void eddy_arrows_note_kernel(eddy_arrows *arrows, const eddy_arrow_end *kernel);
 /* `to` waited for `from`. */
 void eddy_arrows_note(eddy_arrows *arrows, uint64_t from, uint64_t to);
-/* Calls `draw` for each whose ends are known. To be called after all rings have been looked through: what `to` has waited for had been there before it. */
-void eddy_arrows_draw(eddy_arrows *arrows,
-                      void (*draw)(void *context, const eddy_arrow_end *from,
-                                   const eddy_arrow_end *to),
-                      void *context);
+/* The call of the kernel of the same number. */
+void eddy_arrows_note_call(eddy_arrows *arrows, const eddy_arrow_end *call);
+
+typedef void eddy_arrows_drawer(void *context, bool is_call, const eddy_arrow_end *from,
+                                const eddy_arrow_end *to);
+/* Calls `draw` for each whose ends are known and lie in different rows; where they are in one row, that shows them in order. To be called after all rings have been looked through: what `to` has waited for had been there before it. */
+void eddy_arrows_draw(eddy_arrows *arrows, eddy_arrows_drawer *draw, void *context);
 
 #endif

@@ -6,6 +6,7 @@
 
 #define GZIP_WINDOW (15 + 16) /* 32 KB, and the header of .gz rather than that of zlib */
 #define OUT_BYTES 65536
+#define LEVEL 3 /* a tenth less than with the least */
 
 struct eddy_gzip {
     z_stream stream;
@@ -14,8 +15,8 @@ struct eddy_gzip {
 
 eddy_status eddy_gzip_make(eddy_gzip **made, eddy_origin origin) {
     eddy_gzip *gzip = eddy_memory_acquire_zeroed(sizeof(*gzip), EDDY_MEMORY_TRACE);
-    /* The least effort: the writer has to keep up with the events. */
-    if (gzip && deflateInit2(&gzip->stream, Z_BEST_SPEED, Z_DEFLATED, GZIP_WINDOW, 9,
+    /* Little effort: the writer has to keep up with the events. */
+    if (gzip && deflateInit2(&gzip->stream, LEVEL, Z_DEFLATED, GZIP_WINDOW, 9,
                              Z_DEFAULT_STRATEGY) != Z_OK) {
         eddy_memory_release(gzip, sizeof(*gzip), EDDY_MEMORY_TRACE);
         gzip = NULL;

@@ -127,13 +127,35 @@ static char *next_arg(char *to, bool *is_first, const char *name) {
     return put(put(to, name), "\":");
 }
 
-static char *put_args(char *to, const eddy_record *record, const char *call) {
+static char *put_after(char *to, const eddy_json_after *after) {
+    for (uint32_t i = 0; i < after->count; i++) {
+        *to++ = i == 0 ? '[' : ',';
+        to = put_number(to, after->sequences[i]);
+    }
+    return put(to, "]");
+}
+
+/* "f32[16], f32[16]" of "add(f32[16], f32[16])": the name is there already. */
+static char *put_operands(char *to, const eddy_record *record, const char *call) {
+    const char *name = record->name ? eddy_name_text(record->name) : "";
+    size_t length = strlen(name), rest;
+    if (strncmp(call, name, length) != 0 || call[length] != '(')
+        return put_string(to, call, TEXT_MOST);
+    call += length + 1;
+    rest = strlen(call);
+    return put_string(to, call, rest > 0 && call[rest - 1] == ')' ? rest - 1 : rest);
+}
+
+static char *put_args(char *to, const eddy_record *record, const char *call,
+                      const eddy_json_after *after) {
     bool is_first = true;
     const char *place = record->address ? eddy_call_site_place(record->address) : NULL;
     if (record->sequence)
         to = put_number(next_arg(to, &is_first, "n"), record->sequence);
-    if (record->origin)
-        to = put_number(next_arg(to, &is_first, "after"), record->origin);
+    if (after && after->count > 0)
+        to = put_after(next_arg(to, &is_first, "after"), after);
+    if (record->kind == EDDY_RECORD_SPAN && record->live)
+        to = put_signed(next_arg(to, &is_first, "live"), record->live);
     if (record->bytes)
         to = put_signed(next_arg(to, &is_first, "bytes"), record->bytes);
     if (record->stream)
@@ -141,13 +163,14 @@ static char *put_args(char *to, const eddy_record *record, const char *call) {
     if (record->detail)
         to = put_string(next_arg(to, &is_first, "for"), record->detail, TEXT_MOST);
     if (*call)
-        to = put_string(next_arg(to, &is_first, "call"), call, TEXT_MOST);
+        to = put_operands(next_arg(to, &is_first, "of"), record, call);
     if (place)
         to = put_string(next_arg(to, &is_first, "at"), place, TEXT_MOST);
     return is_first ? to : put(to, "}");
 }
 
-void eddy_json_record(eddy_json *json, uint32_t row, const eddy_record *record, const char *text) {
+void eddy_json_record(eddy_json *json, uint32_t row, const eddy_record *record, const char *text,
+                      const eddy_json_after *after) {
     bool is_span = record->kind == EDDY_RECORD_SPAN;
     const char *name = record->name ? eddy_name_text(record->name) : text;
     const char *call = !record->has_call ? "" : record->name ? text : text + strlen(text) + 1;
@@ -158,29 +181,26 @@ void eddy_json_record(eddy_json *json, uint32_t row, const eddy_record *record, 
     to = put(to, ",\"cat\":\"");
     to = put(put(to, eddy_trace_phase_name((eddy_trace_phase)record->phase)), "\",\"name\":");
     to = put_string(to, name, TEXT_MOST);
-    /* An arrow from the call to its kernel. */
-    if (record->sequence && is_span && record->phase == EDDY_TRACE_ISSUE)
-        to += sprintf(to, ",\"bind_id\":\"0x%" PRIx64 "\",\"flow_out\":true", record->sequence);
-    if (record->sequence && is_span && record->phase == EDDY_TRACE_KERNEL)
-        to += sprintf(to, ",\"bind_id\":\"0x%" PRIx64 "\",\"flow_in\":true", record->sequence);
-    end_event(json, put_args(to, record, call));
+    end_event(json, put_args(to, record, call, after));
 }
 
-static void put_arrow_end(eddy_json *json, const char *kind, uint32_t row, int64_t at_ns,
-                          uint64_t from, uint64_t to_sequence) {
+static void put_arrow_end(eddy_json *json, const char *kind, const char *name, uint32_t row,
+                          int64_t at_ns, uint64_t from, uint64_t to_sequence) {
     char *to = begin_event(json, kind, EDDY_JSON_THREADS, row);
     to = put_time(put(to, ",\"ts\":"), at_ns - json->begin_ns);
-    /* Two numbers make one that no other arrow has, nor that of a call and its kernel. */
-    to += sprintf(to, ",\"cat\":\"edge\",\"name\":\"edge\",\"id\":\"%" PRIx64 "-%" PRIx64 "\"",
-                  from, to_sequence);
+    /* Two numbers, which no other arrow has: the format tells arrows apart by category, name and id. */
+    to += sprintf(to, ",\"cat\":\"%s\",\"name\":\"%s\",\"id\":\"%" PRIx64 "-%" PRIx64 "\"", name,
+                  name, from, to_sequence);
     end_event(json, *kind == 'f' ? put(to, ",\"bp\":\"e\"") : to);
 }
 
-void eddy_json_arrow(eddy_json *json, const eddy_arrow_end *from, const eddy_arrow_end *to) {
-    /* Within the kernel that it leaves. */
-    int64_t last_ns = from->at_ns + (from->took_ns > 0 ? from->took_ns - 1 : 0);
-    put_arrow_end(json, "s", from->row, last_ns, from->sequence, to->sequence);
-    put_arrow_end(json, "f", to->row, to->at_ns, from->sequence, to->sequence);
+void eddy_json_arrow(eddy_json *json, bool is_call, const eddy_arrow_end *from,
+                     const eddy_arrow_end *to) {
+    const char *name = is_call ? "call" : "edge";
+    /* Within the range that it leaves: a call may go on while its kernel runs. */
+    int64_t last_ns = from->at_ns + (from->took_ns > 0 && !is_call ? from->took_ns - 1 : 0);
+    put_arrow_end(json, "s", name, from->row, last_ns, from->sequence, to->sequence);
+    put_arrow_end(json, "f", name, to->row, to->at_ns, from->sequence, to->sequence);
 }
 
 void eddy_json_counter(eddy_json *json, int64_t at_ns, const char *name, const char *series,

@@ -14,14 +14,23 @@ typedef struct eddy_json {
     int64_t begin_ns; /* times in the file are since then */
 } eddy_json;
 
+/* The instructions that one waits for; further ones are left out. */
+#define EDDY_JSON_AFTER_MOST 32
+typedef struct eddy_json_after {
+    uint32_t count;
+    uint64_t sequences[EDDY_JSON_AFTER_MOST];
+} eddy_json_after;
+
 /* The first lines: whose trace it is. */
 void eddy_json_begin(eddy_json *json);
 /* The name of a row, from now on. */
 void eddy_json_thread(eddy_json *json, uint32_t row, const char *name, uint64_t thread);
-/* A span or a moment; `text` as in record.h. */
-void eddy_json_record(eddy_json *json, uint32_t row, const eddy_record *record, const char *text);
-/* From the end of a kernel to the begin of another. */
-void eddy_json_arrow(eddy_json *json, const eddy_arrow_end *from, const eddy_arrow_end *to);
+/* A span or a moment; `text` as in record.h; after: may be NULL. */
+void eddy_json_record(eddy_json *json, uint32_t row, const eddy_record *record, const char *text,
+                      const eddy_json_after *after);
+/* From the end of a kernel to the begin of another, or from a call to its kernel. */
+void eddy_json_arrow(eddy_json *json, bool is_call, const eddy_arrow_end *from,
+                     const eddy_arrow_end *to);
 /* One value of a curve. */
 void eddy_json_counter(eddy_json *json, int64_t at_ns, const char *name, const char *series,
                        int64_t value);

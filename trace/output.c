@@ -84,6 +84,7 @@ static void hand_over(eddy_output *output, bool is_whole) {
     else
         write_all(output, output->buffer, output->used);
     output->used = 0;
+    output->is_held = output->gzip && !is_whole;
     if (output->state == EDDY_OUTPUT_OPEN &&
         output->written + (int64_t)BUFFER_BYTES + RESERVE_BYTES > output->limit)
         output->state = EDDY_OUTPUT_FULL;
@@ -100,13 +101,13 @@ void eddy_output_commit(eddy_output *output, const char *end) {
         output->used = (size_t)(end - output->buffer);
 }
 
-void eddy_output_flush(eddy_output *output) {
-    if (output->used > 0)
-        hand_over(output, true);
+void eddy_output_flush(eddy_output *output, bool is_whole) {
+    if (output->used > 0 || (is_whole && output->is_held))
+        hand_over(output, is_whole);
 }
 
 void eddy_output_end(eddy_output *output, const char *line, size_t bytes) {
-    eddy_output_flush(output);
+    eddy_output_flush(output, false);
     memcpy(output->buffer, line, bytes);
     output->used = bytes;
     hand_over(output, false);

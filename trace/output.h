@@ -5,11 +5,12 @@
 #include <base/assert.h>
 #include <base/call_site.h>
 #include <eddy/status.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 /* The longest line. */
-#define EDDY_OUTPUT_LINE_BYTES 4096
+#define EDDY_OUTPUT_LINE_BYTES 6144
 
 struct eddy_gzip;
 
@@ -26,6 +27,7 @@ typedef struct eddy_output {
     struct eddy_gzip *gzip; /* NULL: text */
     char *buffer;
     size_t used;
+    bool is_held; /* a compressor may have some of what was handed over */
     int64_t limit, written;
 } eddy_output;
 
@@ -35,8 +37,8 @@ EDDY_MUST_USE eddy_status eddy_output_open(eddy_output *output, const char *path
 /* Room for one line. What is put there counts after _commit, with its end. Nothing is written any more unless the output is open, but for _end. */
 char *eddy_output_line(eddy_output *output);
 void eddy_output_commit(eddy_output *output, const char *end);
-/* Hands what there is to the system. Blocks as the file does. A reader gets all of it then, also of a compressed file. */
-void eddy_output_flush(eddy_output *output);
+/* Hands what there is to the system. Blocks as the file does. is_whole: a reader gets all of it then, also of a compressed file, which grows by each time. */
+void eddy_output_flush(eddy_output *output, bool is_whole);
 /* A last line, for which there is room beyond the limit, and the end. */
 void eddy_output_end(eddy_output *output, const char *line, size_t bytes);
 /* In a forked child: nothing is written. */

@@ -17,7 +17,11 @@ typedef enum eddy_record_kind {
 /* Fields are those of eddy_trace_event (base/trace.h). What is not known is 0. */
 typedef struct eddy_record {
     int64_t at_ns, took_ns; /* of eddy_clock_ns */
-    uint64_t sequence, origin;
+    uint64_t sequence;
+    union {
+        uint64_t origin; /* of moments */
+        int64_t live;    /* of ranges */
+    };
     const void *address;
     const char *detail;
     int64_t bytes;

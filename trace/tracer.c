@@ -21,6 +21,7 @@
 #define IDLE_PERIOD_NS 16000000
 #define SAMPLE_NS 10000000
 #define DRAW_NS 5000000
+#define FLUSH_NS 100000000 /* of a compressor, which does worse each time */
 #define PATH_BYTES 1024
 
 typedef enum tracer_state { IDLE, RUNNING, ENDING, ENDED } tracer_state;
@@ -40,8 +41,15 @@ static struct {
     eddy_json json;
     eddy_arrows *arrows;
     uint32_t last_row;
-    int64_t sampled_ns, drawn_ns;
+    int64_t sampled_ns, drawn_ns, flushed_ns;
 } tracer = {.lock = EDDY_LOCK_OF(EDDY_RANK_NONE)};
+
+/* What the instruction that a thread is scheduling waits for, until its range ends. */
+typedef struct scheduling {
+    uint64_t sequence;
+    eddy_json_after after;
+} scheduling;
+static scheduling schedulings[EDDY_RINGS_MOST]; /* writer only */
 
 static eddy_sleep_word ended_word; /* atomic: release; changes when a writer has ended */
 
@@ -54,7 +62,6 @@ static void fill(eddy_record *record, char *text, const eddy_trace_event *event,
     uint32_t number = event->phase == EDDY_TRACE_RANGE ? 0 : eddy_name_number(name);
     *record = (eddy_record){.at_ns = now_ns,
                             .sequence = event->sequence,
-                            .origin = event->origin,
                             .address = event->address,
                             .detail = event->detail,
                             .bytes = event->bytes,
@@ -63,6 +70,10 @@ static void fill(eddy_record *record, char *text, const eddy_trace_event *event,
                             .kind = event->kind == EDDY_TRACE_BEGINS ? EDDY_RECORD_SPAN
                                                                      : EDDY_RECORD_MOMENT,
                             .phase = (uint8_t)event->phase};
+    if (event->kind == EDDY_TRACE_BEGINS)
+        record->live = event->live;
+    else
+        record->origin = event->origin;
     if (number == 0) {
         used = strnlen(name, EDDY_RECORD_TEXT_BYTES - 1);
         memcpy(text, name, used);
@@ -122,6 +133,15 @@ static void hear(void *context, const eddy_trace_event *event) {
 
 /* ---- the writer ---- */
 
+static void note_edge(const eddy_ring *ring, const eddy_record *record) {
+    scheduling *edges = &schedulings[ring - eddy_rings];
+    if (edges->sequence != record->sequence)
+        *edges = (scheduling){.sequence = record->sequence};
+    if (edges->after.count < EDDY_JSON_AFTER_MOST)
+        edges->after.sequences[edges->after.count++] = record->origin;
+    eddy_arrows_note(tracer.arrows, record->origin, record->sequence);
+}
+
 static void take(void *context, eddy_ring *ring, const eddy_record *record, const char *text) {
     (void)context;
     if (record->kind == EDDY_RECORD_THREAD) {
@@ -129,19 +149,24 @@ static void take(void *context, eddy_ring *ring, const eddy_record *record, cons
         eddy_json_thread(&tracer.json, ring->row, text, record->sequence);
         return;
     }
-    if (record->phase == EDDY_TRACE_SCHEDULE && record->origin) {
-        eddy_arrows_note(tracer.arrows, record->origin, record->sequence);
+    if (record->phase == EDDY_TRACE_SCHEDULE && record->kind == EDDY_RECORD_MOMENT) {
+        note_edge(ring, record);
         return;
     }
-    if (record->phase == EDDY_TRACE_KERNEL && record->kind == EDDY_RECORD_SPAN && record->sequence)
-        eddy_arrows_note_kernel(tracer.arrows, &(eddy_arrow_end){record->sequence, record->at_ns,
-                                                                 record->took_ns, ring->row});
-    eddy_json_record(&tracer.json, ring->row, record, text);
+    eddy_arrow_end end = {record->sequence, record->at_ns, record->took_ns, ring->row};
+    if (record->phase == EDDY_TRACE_KERNEL && record->kind == EDDY_RECORD_SPAN && end.sequence)
+        eddy_arrows_note_kernel(tracer.arrows, &end);
+    if (record->phase == EDDY_TRACE_ISSUE && end.sequence)
+        eddy_arrows_note_call(tracer.arrows, &end);
+    const scheduling *edges = &schedulings[ring - eddy_rings];
+    bool has_edges = record->phase == EDDY_TRACE_SCHEDULE && edges->sequence == record->sequence;
+    eddy_json_record(&tracer.json, ring->row, record, text, has_edges ? &edges->after : NULL);
 }
 
-static void draw(void *context, const eddy_arrow_end *from, const eddy_arrow_end *to) {
+static void draw(void *context, bool is_call, const eddy_arrow_end *from,
+                 const eddy_arrow_end *to) {
     (void)context;
-    eddy_json_arrow(&tracer.json, from, to);
+    eddy_json_arrow(&tracer.json, is_call, from, to);
 }
 
 static void tell(void *context, const char *name, const char *series, int64_t value) {
@@ -167,6 +192,14 @@ static int64_t take_all(void) {
         tracer.drawn_ns = now_ns;
     }
     return count;
+}
+
+static void flush(void) {
+    int64_t now_ns = eddy_clock_ns();
+    bool is_whole = now_ns - tracer.flushed_ns >= FLUSH_NS;
+    eddy_output_flush(&tracer.output, is_whole);
+    if (is_whole)
+        tracer.flushed_ns = now_ns;
 }
 
 static void remove_listener(void) {
@@ -210,7 +243,7 @@ static void write_trace(void *context) {
     while (!eddy_load_acquire(&tracer.is_stopping)) {
         uint32_t word = eddy_load_acquire(&eddy_rings_word);
         int64_t count = take_all();
-        eddy_output_flush(&tracer.output);
+        flush();
         if (tracer.output.state != EDDY_OUTPUT_OPEN)
             break;
         period_ns = count > 0                    ? PERIOD_NS
@@ -311,7 +344,8 @@ static eddy_status start(const eddy_tracer_settings *settings, eddy_origin origi
     if (tracer.arrows) {
         tracer.number++;
         tracer.last_row = 0;
-        tracer.sampled_ns = tracer.drawn_ns = 0;
+        memset(schedulings, 0, sizeof(schedulings));
+        tracer.sampled_ns = tracer.drawn_ns = tracer.flushed_ns = 0;
         tracer.json = (eddy_json){&tracer.output, eddy_clock_ns()};
         eddy_store_relaxed(&tracer.is_stopping, false);
         eddy_json_begin(&tracer.json);

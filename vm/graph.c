@@ -129,20 +129,25 @@ static bool is_queued(const eddy_node *node) {
                                 node->stream->device ? EDDY_KIND_IS_STREAMED : EDDY_KIND_IS_QUEUED);
 }
 
+static void trace_edge(const eddy_node *source, const eddy_node *node) {
+    EDDY_TRACE_AT(SCHEDULE, EDDY_TRACED(&node->instruction),
+                  .origin = source->instruction.view.sequence, .detail = "edge");
+}
+
 /* An edge that dispatch of the source satisfies: whether it has. The source must end first all the same. */
 static bool is_satisfied_by_dispatch(eddy_vm *vm, const eddy_node *source, eddy_node *node) {
     node->unended++;
     if (source->ticket == 0)
         return false;
     vm->engine.edges_skipped++;
+    trace_edge(source, node);
     return true;
 }
 
 static void edge_made(eddy_vm *vm, const eddy_node *source, eddy_node *node) {
     node->waiting_count++;
     vm->engine.edges_made++;
-    EDDY_TRACE_AT(SCHEDULE, EDDY_TRACED(&node->instruction),
-                  .origin = source->instruction.view.sequence, .detail = "edge");
+    trace_edge(source, node);
     if (source->is_behind_user)
         node->is_behind_user = true;
 }

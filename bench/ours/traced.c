@@ -135,34 +135,36 @@ static void measure_adds(int threads, int count, bench_samples *samples) {
 #define RATE_NS 2e8
 #define RATE_SPANS 64
 
-/* Whether all events are in the file where so many are raised each second. */
-static bool keeps_up(double millions) {
+/* Millions of events a second, at most so many; 0 where some are not in the file. */
+static double rate_kept(double most) {
     begin_trace(".json");
     double began = bench_now_ns(), now = began;
-    for (long n = 0; now - began < RATE_NS; n += 2 * RATE_SPANS) {
+    long n = 0;
+    for (; now - began < RATE_NS; n += 2 * RATE_SPANS) {
         for (int i = 0; i < RATE_SPANS; i++) {
             eddy_trace_span span = EDDY_TRACE_BEGIN(KERNEL, .op = "add", .sequence = (uint64_t)n);
             EDDY_TRACE_END(span, .op = "add", .sequence = (uint64_t)n);
         }
-        while ((now = bench_now_ns()) < began + (double)n * 1e3 / millions) {
+        while ((now = bench_now_ns()) < began + (double)n * 1e3 / most) {
         }
     }
     bool is_kept = eddy_rings_dropped() == 0;
     (void)end_trace();
-    return is_kept;
+    return is_kept ? (double)n * 1e3 / (now - began) : 0;
 }
 
-/* Millions a second. */
-static double rate(void) {
-    double low = 0.25, high = 64;
+/* A thread cannot raise more than it takes time for. */
+static double greatest_rate(void) {
+    double low = 0.25, high = 64, greatest = 0;
     for (int i = 0; i < 9; i++) {
-        double middle = (low + high) / 2;
-        if (keeps_up(middle))
+        double middle = (low + high) / 2, rate = rate_kept(middle);
+        if (rate > 0)
             low = middle;
         else
             high = middle;
+        greatest = rate > greatest ? rate : greatest;
     }
-    return low;
+    return greatest;
 }
 
 /* ---- training steps ---- */
@@ -213,7 +215,7 @@ int main(int argc, char **argv) {
         measure_adds(row[strlen(row) - 2] - '0', count, &samples);
     } else if (strcmp(row, "observe_trace_rate") == 0) {
         for (int i = 0; i < count; i++)
-            bench_samples_push(&samples, 1e3 / rate());
+            bench_samples_push(&samples, 1e3 / greatest_rate());
     } else if (strcmp(row, "observe_trace_bytes") == 0 ||
                strcmp(row, "observe_trace_gzip_bytes") == 0) {
         unit = "MB";

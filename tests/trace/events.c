@@ -135,10 +135,10 @@ static bool is_within(const span *spans, size_t count, int row, double at) {
     return false;
 }
 
-static const json_t *arrow_end(const json_t *events, const char *id) {
+static const json_t *arrow_end(const json_t *events, const char *name, const char *id) {
     for (size_t i = 0; i < json_array_size(events); i++) {
         const json_t *event = json_array_get(events, i);
-        if (is_like(event, "f", "edge", NULL) && strcmp(event_text(event, "id"), id) == 0)
+        if (is_like(event, "f", name, NULL) && strcmp(event_text(event, "id"), id) == 0)
             return event;
     }
     return NULL;
@@ -146,7 +146,7 @@ static const json_t *arrow_end(const json_t *events, const char *id) {
 
 static void must_be_an_arrow(const json_t *events, const json_t *event, const span *spans,
                              size_t count) {
-    const json_t *end = arrow_end(events, event_text(event, "id"));
+    const json_t *end = arrow_end(events, event_text(event, "cat"), event_text(event, "id"));
     cr_assert_not_null(end);
     cr_assert(event_number(event, "ts") <= event_number(end, "ts") + CLOSE);
     cr_assert(is_within(spans, count, (int)event_number(event, "tid"), event_number(event, "ts")));

@@ -5,8 +5,9 @@
 static int drawn;
 static eddy_arrow_end last_from, last_to;
 
-static void draw(void *context, const eddy_arrow_end *from, const eddy_arrow_end *to) {
-    (void)context;
+static void draw(void *context, bool is_call, const eddy_arrow_end *from,
+                 const eddy_arrow_end *to) {
+    (void)context, (void)is_call;
     drawn++;
     last_from = *from;
     last_to = *to;
@@ -64,5 +65,29 @@ Test(arrows, that_wait_for_ever_are_bounded) {
     note_kernel(arrows, 1000000 + 3 * EDDY_ARROWS_WAITING);
     eddy_arrows_draw(arrows, draw, NULL);
     cr_assert_eq(drawn, 1);
+    free(arrows);
+}
+
+/* Where they are in one row one is seen within the other. */
+Test(arrows, are_drawn_to_other_rows_only) {
+    eddy_arrows *arrows = calloc(1, sizeof(*arrows));
+    eddy_arrow_end call = {1, 10, 5, 1}, other = {2, 10, 5, 6};
+    note_kernel(arrows, 1);
+    eddy_arrows_note_call(arrows, &call);
+    eddy_arrows_note_call(arrows, &other);
+    cr_assert_eq(arrows->count, 1);
+    note_kernel(arrows, 2);
+    call = (eddy_arrow_end){3, 10, 5, 3};
+    eddy_arrows_note_call(arrows, &call); /* ahead of its kernel */
+    note_kernel(arrows, 3);
+    eddy_arrows_draw(arrows, draw, NULL);
+    cr_assert_eq(drawn, 1);
+    cr_assert(last_from.row == 6 && last_to.row == 2);
+    cr_assert_eq(arrows->count, 0);
+    note_kernel(arrows, 1 + 7);
+    eddy_arrows_note(arrows, 1, 1 + 7);
+    eddy_arrows_draw(arrows, draw, NULL);
+    cr_assert_eq(drawn, 1);
+    cr_assert_eq(arrows->lost, 0);
     free(arrows);
 }

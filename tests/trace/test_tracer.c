@@ -51,24 +51,40 @@ static json_t *read_all(void) {
 /* A kernel that has run, and what it waited for. */
 static void run(const char *op, uint64_t sequence, uint64_t after) {
     eddy_trace_span issue = EDDY_TRACE_BEGIN(ISSUE, .op = op);
+    eddy_trace_span schedule = EDDY_TRACE_BEGIN(SCHEDULE, .op = op, .sequence = sequence);
     if (after)
         EDDY_TRACE_AT(SCHEDULE, .op = op, .sequence = sequence, .origin = after);
+    EDDY_TRACE_END(schedule, .op = op, .sequence = sequence);
     eddy_trace_span kernel = EDDY_TRACE_BEGIN(KERNEL, .op = op, .sequence = sequence, .bytes = 64);
     EDDY_TRACE_END(kernel, .op = op, .sequence = sequence);
     EDDY_TRACE_END(issue, .op = op, .sequence = sequence);
 }
 
+static void *run_behind(void *context) {
+    run("mul", 2, 1);
+    return context;
+}
+
 Test(tracer, events_are_in_the_file_with_what_was_known_at_their_end) {
     start();
+    pthread_t thread;
     run("add", 1, 0);
-    run("mul", 2, 1);
+    cr_assert_eq(pthread_create(&thread, NULL, run_behind, NULL), 0);
+    pthread_join(thread, NULL);
+    run("sub", 3, 1);
     EDDY_TRACE_AT(ALLOCATOR, .op = "take", .bytes = 4096);
     eddy_trace_span range = EDDY_TRACE_BEGIN(RANGE, .op = "step");
     EDDY_TRACE_END(range, .op = "step");
     stop();
     json_t *events = read_all();
-    cr_assert_eq(events_count(events, "X", "kernel", NULL), 2);
+    cr_assert_eq(events_count(events, "X", "kernel", NULL), 3);
     cr_assert_eq(event_arg(events_find(events, "X", "issue", "mul"), "n"), 2);
+    for (int i = 0; i < 2; i++) {
+        const json_t *schedule = events_find(events, "X", "schedule", i == 0 ? "mul" : "sub");
+        const json_t *after = json_object_get(json_object_get(schedule, "args"), "after");
+        cr_assert_eq(json_array_size(after), 1);
+        cr_assert_eq(json_integer_value(json_array_get(after, 0)), 1);
+    }
     cr_assert_eq(event_arg(events_find(events, "X", "kernel", "mul"), "bytes"), 64);
     cr_assert_eq(event_arg(events_find(events, "i", "allocator", "take"), "bytes"), 4096);
     cr_assert_eq(events_count(events, "X", "range", "step"), 1);
