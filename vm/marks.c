@@ -50,9 +50,10 @@ static eddy_status wait_for_progress(eddy_vm *vm, eddy_origin origin, int64_t de
                : eddy_vm_refuse(EDDY_SHUT_DOWN, origin);
 }
 
-eddy_status eddy_marks_wait_for_room(eddy_vm *vm, uint32_t lines, eddy_origin origin,
-                                     int64_t deadline_ns) {
-    while (!eddy_ring_has_room(&vm->ring, lines)) {
+/* What `is_over` of the VM and `lines` says, or the deadline. */
+static eddy_status wait_until(eddy_vm *vm, bool (*is_over)(eddy_vm *vm, uint32_t lines),
+                              uint32_t lines, eddy_origin origin, int64_t deadline_ns) {
+    while (!is_over(vm, lines)) {
         if (eddy_clock_ns() >= deadline_ns)
             return EDDY_TIMED_OUT;
         /* Progress is what differs from the values before the sleep. */
@@ -62,6 +63,21 @@ eddy_status eddy_marks_wait_for_room(eddy_vm *vm, uint32_t lines, eddy_origin or
             return status;
     }
     return EDDY_OK;
+}
+
+static bool has_room(eddy_vm *vm, uint32_t lines) {
+    return eddy_ring_has_room(&vm->ring, lines);
+}
+
+eddy_status eddy_marks_wait_for_room(eddy_vm *vm, uint32_t lines, eddy_origin origin,
+                                     int64_t deadline_ns) {
+    if (has_room(vm, lines))
+        return EDDY_OK;
+    eddy_trace_span span =
+        EDDY_TRACE_BEGIN(WAIT, .op = origin.op, .address = origin.address, .detail = "room: ring");
+    eddy_status status = wait_until(vm, has_room, lines, origin, deadline_ns);
+    EDDY_TRACE_END(span, .op = origin.op);
+    return status;
 }
 
 /* ---- hard marks ---- */
@@ -77,8 +93,10 @@ __attribute__((noinline)) static eddy_status wait_below_marks(eddy_vm *vm, eddy_
     refresh_seen(vm);
     if (!is_above(vm, vm->high_count, vm->high_bytes))
         return EDDY_OK;
-    eddy_trace_span span = EDDY_TRACE_BEGIN(WAIT, .op = origin.op, .address = origin.address,
-                                            .detail = "in-flight mark");
+    bool are_many = (int64_t)(vm->issued - vm->finished_seen) >= vm->high_count;
+    eddy_trace_span span =
+        EDDY_TRACE_BEGIN(WAIT, .op = origin.op, .address = origin.address,
+                         .detail = are_many ? "room: instructions" : "room: bytes");
     eddy_status status = EDDY_OK;
     while (status == EDDY_OK && is_above(vm, vm->low_count, vm->low_bytes)) {
         status = wait_for_progress(vm, origin, EDDY_CLOCK_FOREVER);
@@ -90,16 +108,19 @@ __attribute__((noinline)) static eddy_status wait_below_marks(eddy_vm *vm, eddy_
 
 /* ---- bounds of their own ---- */
 
+static bool has_few_waits(eddy_vm *vm, uint32_t lines) {
+    (void)lines;
+    return eddy_load_acquire(&vm->waits) < WAITS_MOST;
+}
+
 eddy_status eddy_marks_wait_for_waits(eddy_vm *vm, eddy_origin origin, int64_t deadline_ns) {
-    while (eddy_load_acquire(&vm->waits) >= WAITS_MOST) {
-        if (eddy_clock_ns() >= deadline_ns)
-            return EDDY_TIMED_OUT;
-        refresh_seen(vm);
-        eddy_status status = wait_for_progress(vm, origin, deadline_ns);
-        if (status != EDDY_OK)
-            return status;
-    }
-    return EDDY_OK;
+    if (EDDY_LIKELY(has_few_waits(vm, 0)))
+        return EDDY_OK;
+    eddy_trace_span span =
+        EDDY_TRACE_BEGIN(WAIT, .op = origin.op, .address = origin.address, .detail = "room: waits");
+    eddy_status status = wait_until(vm, has_few_waits, 0, origin, deadline_ns);
+    EDDY_TRACE_END(span, .op = origin.op);
+    return status;
 }
 
 static bool is_idle(eddy_vm *vm, const eddy_vm_call *call) {
@@ -123,12 +144,15 @@ static eddy_status fail_behind(eddy_vm *vm, const eddy_vm_call *call) {
                      (int)(EDDY_PATIENCE_NS / 1000000000));
 }
 
-/* Back-pressure does not count instructions behind a lend or a callback, which may wait for the issuer. If there are very many, a call
- * that may be behind one is held back while there is progress, and then refused. */
-__attribute__((noinline)) static eddy_status wait_for_users(eddy_vm *vm, const eddy_vm_call *call) {
+static bool are_many_behind(eddy_vm *vm, const eddy_vm_call *call) {
+    return eddy_load_relaxed(&vm->behind) >= EDDY_BEHIND_MOST && !is_idle(vm, call);
+}
+
+/* While there is progress. */
+static eddy_status wait_while_behind(eddy_vm *vm, const eddy_vm_call *call) {
     int64_t deadline = eddy_clock_deadline(EDDY_PATIENCE_NS);
     uint64_t retired = eddy_load_acquire(&vm->retired);
-    while (eddy_load_relaxed(&vm->behind) >= EDDY_BEHIND_MOST && !is_idle(vm, call)) {
+    while (are_many_behind(vm, call)) {
         if (eddy_clock_ns() >= deadline)
             return fail_behind(vm, call);
         refresh_seen(vm);
@@ -141,6 +165,19 @@ __attribute__((noinline)) static eddy_status wait_for_users(eddy_vm *vm, const e
         retired = now;
     }
     return EDDY_OK;
+}
+
+/* Back-pressure does not count instructions behind a lend or a callback, which may wait for the issuer. If there are very many, a call
+ * that may be behind one is held back while there is progress, and then refused. */
+__attribute__((noinline)) static eddy_status wait_for_users(eddy_vm *vm, const eddy_vm_call *call) {
+    if (!are_many_behind(vm, call))
+        return EDDY_OK;
+    eddy_origin origin = eddy_vm_call_origin(call);
+    eddy_trace_span span = EDDY_TRACE_BEGIN(WAIT, .op = origin.op, .address = origin.address,
+                                            .detail = "room: behind a lend or a callback");
+    eddy_status status = wait_while_behind(vm, call);
+    EDDY_TRACE_END(span, .op = origin.op);
+    return status;
 }
 
 /* ---- the lead ---- */

@@ -60,13 +60,30 @@ static void await_throttled(vm_session *session) {
         sched_yield();
 }
 
+static _Atomic(const char *) waited_for; /* atomic: release; of the last wait for room */
+
+static void note_wait(void *context, const eddy_trace_event *event) {
+    (void)context;
+    if (event->kind == EDDY_TRACE_BEGINS && event->detail && strncmp(event->detail, "room", 4) == 0)
+        eddy_store_release(&waited_for, event->detail);
+}
+
+static uint32_t listen_to_waits(void) {
+    uint32_t place;
+    eddy_trace_listener listener = {note_wait, NULL, 1u << EDDY_TRACE_WAIT};
+    cr_assert_eq(eddy_trace_add(&listener, &place), EDDY_OK);
+    return place;
+}
+
 Test(marks, an_issuer_is_held_back_at_the_high_mark_until_the_low_one) {
     static vm_producer producer = {.count = 30, .bytes = 8};
     producer.session = open_marked(10, 1 << 30);
+    uint32_t place = listen_to_waits();
     pthread_t thread;
     start_thread(&thread, produce, &producer);
     await_issued(&producer, 10);
     await_throttled(&producer.session);
+    cr_assert_str_eq(eddy_load_acquire(&waited_for), "room: instructions");
     await_held(&producer.session, 10);
     /* Above the low mark of five it stays. */
     for (int i = 0; i < 5; i++) {
@@ -81,6 +98,7 @@ Test(marks, an_issuer_is_held_back_at_the_high_mark_until_the_low_one) {
     join_thread(thread);
     cr_assert_eq(producer.status, EDDY_OK);
     cr_assert_leq(eddy_vm_counters_read(producer.session.vm).in_flight_peak, 10);
+    eddy_trace_remove(place);
     for (int i = 0; i < 30; i++)
         session_release(&producer.session, producer.made[i]);
     session_close(&producer.session);
@@ -89,16 +107,19 @@ Test(marks, an_issuer_is_held_back_at_the_high_mark_until_the_low_one) {
 Test(marks, bytes_hold_back_as_well) {
     static vm_producer producer = {.count = 20, .bytes = 1024};
     producer.session = open_marked(1000, 4096);
+    uint32_t place = listen_to_waits();
     pthread_t thread;
     start_thread(&thread, produce, &producer);
     await_issued(&producer, 4);
     await_throttled(&producer.session);
+    cr_assert_str_eq(eddy_load_acquire(&waited_for), "room: bytes");
     cr_assert_eq(eddy_load_acquire(&producer.issued), 4);
     for (int i = 0; i < 20; i++)
         session_step(&producer.session);
     join_thread(thread);
     cr_assert_eq(producer.status, EDDY_OK);
     cr_assert_leq(eddy_vm_counters_read(producer.session.vm).bytes_in_flight_peak, 4096 + 1024);
+    eddy_trace_remove(place);
     for (int i = 0; i < 20; i++)
         session_release(&producer.session, producer.made[i]);
     session_close(&producer.session);
