@@ -9,7 +9,7 @@ typedef struct name {
     char text[EDDY_NAME_BYTES]; /* const once there is a key: another op may come to lie there */
 } name;
 
-static eddy_lock lock = EDDY_LOCK_OF(EDDY_RANK_LEAF);
+static eddy_lock lock = EDDY_LOCK_OF(EDDY_RANK_LISTENER);
 static name names[EDDY_NAMES_MOST]; /* the first is none */
 
 /* By its address, which is what makes it cheap. */

@@ -39,7 +39,7 @@ static const nvtxPayloadSchemaEntry_t entries[] = {
 
 static nvtxDomainHandle_t domain; /* const before there is a listener */
 static uint64_t schema;           /* as `domain`; 0: the tool knows none */
-static eddy_lock lock = EDDY_LOCK_OF(EDDY_RANK_LEAF);
+static eddy_lock lock = EDDY_LOCK_OF(EDDY_RANK_LISTENER);
 static _Atomic(nvtxStringHandle_t)
     handles[EDDY_NAMES_MOST]; /* atomic: release, under the lock; by numbers of name_table.h */
 

@@ -9,7 +9,8 @@ typedef enum eddy_lock_rank {
     EDDY_RANK_SUBMISSION, /* a VM's submission lock; its holder waits only for the locks below */
     EDDY_RANK_POOLS,      /* the list of all pools of blocks */
     EDDY_RANK_POOL,       /* one pool's bins */
-    EDDY_RANK_LEAF,       /* no lock is taken under it */
+    EDDY_RANK_LEAF,       /* no lock of the library's own work is taken under it */
+    EDDY_RANK_LISTENER,   /* of listeners (trace.h), who may be called under any other */
 } eddy_lock_rank;
 
 #ifdef EDDY_CHECKS

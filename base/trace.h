@@ -24,6 +24,7 @@
         row(DISPATCH, dispatch) /* it is handed to the thread or the device that runs it */        \
         row(KERNEL, kernel)     /* it runs; on a device it is launched */                          \
         row(SLICE, slice)       /* a part of it, on a helping thread */                            \
+        row(DEVICE, device)     /* a device has done it: noticed at that moment */                 \
         row(RELEASE, release)   /* it is over: its operands are let go */                          \
         row(WAIT, wait)         /* a thread waits: for a result, or for room */                    \
         row(CALLBACK, callback) /* user code on the service thread */                              \
@@ -31,6 +32,7 @@
         row(PROGRAM, program)   /* a run of a program */                                           \
         row(COLLECTIVE, collective)                                                                \
             row(ALLOCATOR, allocator) /* memory is taken, given, trimmed */                        \
+        row(POISON, poison)           /* an instruction failed, or one before it */                \
         row(RANGE, range)             /* of the user */
 
 typedef enum eddy_trace_phase {
@@ -63,7 +65,8 @@ typedef struct eddy_trace_event {
     const struct eddy_vm_instruction *instruction;
     /* "add(f32[16], f32[16])": as snprintf, of `instruction`, for who wants to know. */
     int (*describe)(const struct eddy_vm_instruction *instruction, char *buffer, size_t size);
-    uint64_t origin;    /* of an edge: the instruction that was waited for */
+    uint64_t
+        origin; /* of an edge: the instruction that was waited for; of poison: the one that failed */
     const char *detail; /* of static life: of a wait, what it is for */
 } eddy_trace_event;
 

@@ -28,25 +28,29 @@ static void add(eddy_arrows *arrows, const eddy_arrow *arrow) {
 }
 
 void eddy_arrows_note(eddy_arrows *arrows, uint64_t from, uint64_t to) {
-    add(arrows, &(eddy_arrow){.from.sequence = from, .to = to});
+    add(arrows, &(eddy_arrow){.from.sequence = from, .to = to, .kind = EDDY_ARROW_EDGE});
 }
 
 void eddy_arrows_note_call(eddy_arrows *arrows, const eddy_arrow_end *call) {
     const eddy_arrow_end *kernel = find(arrows, call->sequence);
     if (!kernel || kernel->row != call->row)
-        add(arrows, &(eddy_arrow){.from = *call, .to = call->sequence, .is_call = true});
+        add(arrows, &(eddy_arrow){.from = *call, .to = call->sequence, .kind = EDDY_ARROW_CALL});
+}
+
+void eddy_arrows_note_done(eddy_arrows *arrows, const eddy_arrow_end *done) {
+    add(arrows, &(eddy_arrow){.from = *done, .to = done->sequence, .kind = EDDY_ARROW_DONE});
 }
 
 void eddy_arrows_draw(eddy_arrows *arrows, eddy_arrows_drawer *draw, void *context) {
     uint32_t kept = 0;
     for (uint32_t i = 0; i < arrows->count; i++) {
         eddy_arrow *arrow = &arrows->waiting[i];
+        bool is_edge = arrow->kind == EDDY_ARROW_EDGE;
         const eddy_arrow_end *to = find(arrows, arrow->to);
-        const eddy_arrow_end *from =
-            arrow->is_call ? &arrow->from : find(arrows, arrow->from.sequence);
+        const eddy_arrow_end *from = is_edge ? find(arrows, arrow->from.sequence) : &arrow->from;
         if (from && to) {
-            if (from->row != to->row)
-                draw(context, arrow->is_call, from, to);
+            if (from->row != to->row || arrow->kind == EDDY_ARROW_DONE)
+                draw(context, (eddy_arrow_kind)arrow->kind, from, to);
         } else if (arrow->was_looked_for) {
             arrows->lost++;
         } else {

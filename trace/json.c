@@ -154,6 +154,8 @@ static char *put_args(char *to, const eddy_record *record, const char *call,
         to = put_number(next_arg(to, &is_first, "n"), record->sequence);
     if (after && after->count > 0)
         to = put_after(next_arg(to, &is_first, "after"), after);
+    if (record->kind == EDDY_RECORD_MOMENT && record->origin)
+        to = put_number(next_arg(to, &is_first, "root"), record->origin);
     if (record->kind == EDDY_RECORD_SPAN && record->live)
         to = put_signed(next_arg(to, &is_first, "live"), record->live);
     if (record->bytes)
@@ -203,6 +205,32 @@ void eddy_json_arrow(eddy_json *json, bool is_call, const eddy_arrow_end *from,
     put_arrow_end(json, "f", name, to->row, to->at_ns, from->sequence, to->sequence);
 }
 
+static void put_process(eddy_json *json, uint32_t process, const char *name) {
+    char *to =
+        put(begin_event(json, "M", process, 0), ",\"name\":\"process_name\",\"args\":{\"name\":");
+    end_event(json, put(put_string(to, name, TEXT_MOST), "}"));
+}
+
+void eddy_json_stream(eddy_json *json, uint32_t row, const char *device, uint32_t stream) {
+    char text[96];
+    if (row == 1)
+        put_process(json, EDDY_JSON_DEVICES, "devices");
+    snprintf(text, sizeof(text), "%.64s, stream %u", device, stream);
+    char *to = put(begin_event(json, "M", EDDY_JSON_DEVICES, row),
+                   ",\"name\":\"thread_name\",\"args\":{\"name\":");
+    end_event(json, put(put_string(to, text, TEXT_MOST), "}"));
+}
+
+void eddy_json_done(eddy_json *json, uint32_t row, uint16_t name, uint64_t sequence, int64_t at_ns,
+                    int64_t took_ns) {
+    char *to = begin_event(json, "X", EDDY_JSON_DEVICES, row);
+    to = put_time(put(to, ",\"ts\":"), at_ns - json->begin_ns);
+    to = put_time(put(to, ",\"dur\":"), took_ns);
+    to = put_string(put(to, ",\"cat\":\"device\",\"name\":"),
+                    name ? eddy_name_text(name) : "device", TEXT_MOST);
+    end_event(json, put(put_number(put(to, ",\"args\":{\"n\":"), sequence), "}"));
+}
+
 void eddy_json_counter(eddy_json *json, int64_t at_ns, const char *name, const char *series,
                        int64_t value) {
     char *to = begin_event(json, "C", EDDY_JSON_THREADS, 0);
@@ -220,10 +248,8 @@ void eddy_json_begin(eddy_json *json) {
     struct tm utc;
     char date[32] = "";
     eddy_output_commit(json->output, to);
-    to = put(begin_event(json, "M", EDDY_JSON_THREADS, 0),
-             ",\"name\":\"process_name\",\"args\":{\"name\":");
     snprintf(text, sizeof(text), "%.100s (%d)", program_invocation_short_name, (int)getpid());
-    end_event(json, put(put_string(to, text, TEXT_MOST), "}"));
+    put_process(json, EDDY_JSON_THREADS, text);
     clock_gettime(CLOCK_REALTIME, &now);
     if (gmtime_r(&now.tv_sec, &utc))
         strftime(date, sizeof(date), "%Y-%m-%dT%H:%M:%SZ", &utc);

@@ -6,8 +6,9 @@
 #include <trace/output.h>
 #include <trace/record.h>
 
-/* Rows: EDDY_JSON_THREADS has one for each thread. */
+/* Processes of the file, which group its rows: EDDY_JSON_THREADS has one for each thread. */
 #define EDDY_JSON_THREADS 1
+#define EDDY_JSON_DEVICES 2 /* one for each stream of a device */
 
 typedef struct eddy_json {
     eddy_output *output;
@@ -31,6 +32,11 @@ void eddy_json_record(eddy_json *json, uint32_t row, const eddy_record *record, 
 /* From the end of a kernel to the begin of another, or from a call to its kernel. */
 void eddy_json_arrow(eddy_json *json, bool is_call, const eddy_arrow_end *from,
                      const eddy_arrow_end *to);
+/* A row of a device's stream, "far, stream 3". */
+void eddy_json_stream(eddy_json *json, uint32_t row, const char *device, uint32_t stream);
+/* What a device has done from `at_ns` on. */
+void eddy_json_done(eddy_json *json, uint32_t row, uint16_t name, uint64_t sequence, int64_t at_ns,
+                    int64_t took_ns);
 /* One value of a curve. */
 void eddy_json_counter(eddy_json *json, int64_t at_ns, const char *name, const char *series,
                        int64_t value);

@@ -51,6 +51,14 @@ typedef struct scheduling {
 } scheduling;
 static scheduling schedulings[EDDY_RINGS_MOST]; /* writer only */
 
+/* A stream of a device. Writer only. */
+#define STREAMS_MOST 64
+static struct device_stream {
+    const char *device; /* of static life */
+    uint32_t stream;
+    int64_t done_ns; /* what came last there */
+} streams[STREAMS_MOST];
+
 static eddy_sleep_word ended_word; /* atomic: release; changes when a writer has ended */
 
 /* ---- threads that events are of ---- */
@@ -133,6 +141,39 @@ static void hear(void *context, const eddy_trace_event *event) {
 
 /* ---- the writer ---- */
 
+/* Its row, from 1 on; 0: there is no room. */
+static uint32_t row_of(const char *device, uint32_t stream) {
+    for (uint32_t s = 0; s < STREAMS_MOST; s++) {
+        if (!streams[s].device) {
+            streams[s] = (struct device_stream){device, stream, 0};
+            eddy_json_stream(&tracer.json, s + 1, device, stream);
+        }
+        if (streams[s].stream == stream && strcmp(streams[s].device, device) == 0)
+            return s + 1;
+    }
+    return 0;
+}
+
+static void note_done(const eddy_record *record) {
+    uint32_t row = row_of(record->detail, record->stream);
+    if (row > 0)
+        eddy_arrows_note_done(tracer.arrows, &(eddy_arrow_end){.sequence = record->sequence,
+                                                               .at_ns = record->at_ns,
+                                                               .row = row,
+                                                               .name = record->name});
+}
+
+/* From its launch on, or from the end of what was before it in its stream, as far as that was noticed by then. */
+static void draw_done(const eddy_arrow_end *done, const eddy_arrow_end *launch) {
+    struct device_stream *stream = &streams[done->row - 1];
+    int64_t begin_ns = launch->at_ns > stream->done_ns ? launch->at_ns : stream->done_ns;
+    if (begin_ns > done->at_ns)
+        begin_ns = done->at_ns;
+    eddy_json_done(&tracer.json, done->row, done->name, done->sequence, begin_ns,
+                   done->at_ns - begin_ns);
+    stream->done_ns = done->at_ns > stream->done_ns ? done->at_ns : stream->done_ns;
+}
+
 static void note_edge(const eddy_ring *ring, const eddy_record *record) {
     scheduling *edges = &schedulings[ring - eddy_rings];
     if (edges->sequence != record->sequence)
@@ -153,7 +194,12 @@ static void take(void *context, eddy_ring *ring, const eddy_record *record, cons
         note_edge(ring, record);
         return;
     }
-    eddy_arrow_end end = {record->sequence, record->at_ns, record->took_ns, ring->row};
+    if (record->phase == EDDY_TRACE_DEVICE) {
+        note_done(record);
+        return;
+    }
+    eddy_arrow_end end = {record->sequence, record->at_ns, record->took_ns, ring->row,
+                          record->name};
     if (record->phase == EDDY_TRACE_KERNEL && record->kind == EDDY_RECORD_SPAN && end.sequence)
         eddy_arrows_note_kernel(tracer.arrows, &end);
     if (record->phase == EDDY_TRACE_ISSUE && end.sequence)
@@ -163,10 +209,13 @@ static void take(void *context, eddy_ring *ring, const eddy_record *record, cons
     eddy_json_record(&tracer.json, ring->row, record, text, has_edges ? &edges->after : NULL);
 }
 
-static void draw(void *context, bool is_call, const eddy_arrow_end *from,
+static void draw(void *context, eddy_arrow_kind kind, const eddy_arrow_end *from,
                  const eddy_arrow_end *to) {
     (void)context;
-    eddy_json_arrow(&tracer.json, is_call, from, to);
+    if (kind == EDDY_ARROW_DONE)
+        draw_done(from, to);
+    else
+        eddy_json_arrow(&tracer.json, kind == EDDY_ARROW_CALL, from, to);
 }
 
 static void tell(void *context, const char *name, const char *series, int64_t value) {
@@ -345,6 +394,7 @@ static eddy_status start(const eddy_tracer_settings *settings, eddy_origin origi
         tracer.number++;
         tracer.last_row = 0;
         memset(schedulings, 0, sizeof(schedulings));
+        memset(streams, 0, sizeof(streams));
         tracer.sampled_ns = tracer.drawn_ns = tracer.flushed_ns = 0;
         tracer.json = (eddy_json){&tracer.output, eddy_clock_ns()};
         eddy_store_relaxed(&tracer.is_stopping, false);

@@ -11,6 +11,7 @@
 #include <vm/launch.h>
 #include <vm/stream.h>
 #include <vm/submit.h>
+#include <vm/traced.h>
 #include <vm/wait.h>
 
 /* Between dispatch and arrival. */
@@ -327,6 +328,8 @@ static bool reap_queue(eddy_vm_device *device, eddy_device_queue *queue, bool is
         if (node->ticket > completed)
             eddy_device_launch_of(device, node->ticket)->failure = EDDY_DEVICE_LOST;
         eddy_node *next = node->queue_next;
+        EDDY_TRACE_AT(DEVICE, EDDY_TRACED(&node->instruction),
+                      .detail = device->backend->class->name);
         eddy_engine_complete(device->vm, node);
         node = next;
         has_any = true;

@@ -36,6 +36,7 @@ static void note_sizes(eddy_vm *vm, const eddy_instruction *instruction) {
 /* Poisons what an instruction writes: `covered` for what it would have written whole, `in_place` for the rest. */
 static void poison_outputs(eddy_vm *vm, const eddy_instruction *instruction, uint64_t root,
                            eddy_poison_state in_place) {
+    EDDY_TRACE_AT(POISON, EDDY_TRACED(instruction), .origin = root);
     for (uint32_t i = 0; i < instruction->view.operand_count; i++) {
         eddy_mention mention = instruction->mentions[i];
         if (!eddy_mention_writes(mention))

@@ -92,6 +92,10 @@ const json_t *events_find(const json_t *events, const char *kind, const char *ca
 
 /* ---- rules ---- */
 
+static int row_of(const json_t *event) {
+    return (int)event_number(event, "pid") * 10000 + (int)event_number(event, "tid");
+}
+
 typedef struct span {
     int row;
     double begin, end;
@@ -149,8 +153,8 @@ static void must_be_an_arrow(const json_t *events, const json_t *event, const sp
     const json_t *end = arrow_end(events, event_text(event, "cat"), event_text(event, "id"));
     cr_assert_not_null(end);
     cr_assert(event_number(event, "ts") <= event_number(end, "ts") + CLOSE);
-    cr_assert(is_within(spans, count, (int)event_number(event, "tid"), event_number(event, "ts")));
-    cr_assert(is_within(spans, count, (int)event_number(end, "tid"), event_number(end, "ts")));
+    cr_assert(is_within(spans, count, row_of(event), event_number(event, "ts")));
+    cr_assert(is_within(spans, count, row_of(end), event_number(end, "ts")));
 }
 
 void events_must_fit(const json_t *events) {
@@ -170,7 +174,7 @@ void events_must_fit(const json_t *events) {
         if (*kind == 'X') {
             double took = event_number(event, "dur");
             cr_assert(json_is_number(json_object_get(event, "dur")) && took >= 0);
-            spans[count++] = (span){(int)event_number(event, "tid"), at, at + took};
+            spans[count++] = (span){row_of(event), at, at + took};
         }
     }
     must_nest(spans, count);

@@ -134,8 +134,8 @@ Test(json, an_arrow_leaves_its_kernel_and_enters_the_other) {
     record.sequence = 6;
     record.at_ns = 3000;
     eddy_json_record(&json, 2, &record, "", NULL);
-    eddy_json_arrow(&json, false, &(eddy_arrow_end){5, 2000, 100, 1},
-                    &(eddy_arrow_end){6, 3000, 100, 2});
+    eddy_json_arrow(&json, false, &(eddy_arrow_end){5, 2000, 100, 1, 0},
+                    &(eddy_arrow_end){6, 3000, 100, 2, 0});
     json_t *events = end();
     const json_t *leaves = events_find(events, "s", "edge", NULL);
     const json_t *enters = events_find(events, "f", "edge", NULL);

@@ -227,6 +227,59 @@ Test(trace_file, places_are_there_where_they_were_noted) {
     eddy_release(&x);
 }
 
+Test(trace_file, what_failed_and_what_did_not_run_for_it_is_there) {
+    for (int way = 0; way < WAYS; way++) {
+        eddy_runtime *runtime = begin_way(way);
+        eddy_scope *scope = eddy_scope_begin();
+        eddy_tensor *x = eddy_ones(EDDY_SHAPE(2, 3), EDDY_F32, NULL);
+        eddy_tensor *index = eddy_full(EDDY_SHAPE(1), EDDY_S(99), EDDY_I64, NULL);
+        start();
+        eddy_tensor *y = eddy_exp(eddy_neg(eddy_index_select(x, index, 0)));
+        cr_assert_eq(eddy_wait(y, EDDY_FOREVER), EDDY_OUT_OF_RANGE);
+        json_t *events = stop();
+        const json_t *root = events_find(events, "i", "poison", "index_select");
+        cr_assert_eq(events_count(events, "i", "poison", NULL), 3, "%s", ways[way].name);
+        cr_assert_eq(event_arg(root, "root"), event_arg(root, "n"));
+        cr_assert_eq(event_arg(events_find(events, "i", "poison", "exp"), "root"),
+                     event_arg(root, "n"));
+        cr_assert_eq(events_count(events, "X", "kernel", "exp"), 0);
+        json_decref(events);
+        eddy_scope_end(scope);
+        eddy_error_take(NULL);
+        (void)eddy_sync(EDDY_FOREVER);
+        eddy_error_take(NULL);
+        end_way(runtime);
+    }
+}
+
+/* From its launch, or from the end of what was before it, until it was noticed to be done. */
+Test(trace_file, what_a_device_does_has_a_row_for_each_stream) {
+    eddy_scope *scope = eddy_scope_begin();
+    eddy_tensor *x = eddy_ones(EDDY_SHAPE(64), EDDY_F32, EDDY_OPTIONS(ones, .device = EDDY_FAR(0)));
+    must(eddy_wait(x, EDDY_FOREVER));
+    start();
+    eddy_tensor *y = x;
+    for (int i = 0; i < 20; i++)
+        y = eddy_exp(eddy_neg(y));
+    must(eddy_wait(y, EDDY_FOREVER));
+    must(eddy_sync(EDDY_FOREVER));
+    json_t *events = stop();
+    cr_assert_eq(events_count(events, "X", "kernel", NULL), 40);
+    cr_assert_eq(events_count(events, "X", "device", "neg"), 20);
+    cr_assert_eq(events_count(events, "X", "device", "exp"), 20);
+    int rows = 0;
+    for (size_t i = 0; i < json_array_size(events); i++) {
+        const json_t *event = json_array_get(events, i);
+        rows += event_number(event, "pid") == 2 &&
+                strcmp(event_text(event, "name"), "thread_name") == 0;
+        if (strcmp(event_text(event, "cat"), "device") == 0)
+            cr_assert_eq(event_number(event, "pid"), 2);
+    }
+    cr_assert_geq(rows, 1);
+    json_decref(events);
+    eddy_scope_end(scope);
+}
+
 /* Curves begin with what there is. */
 Test(trace_file, memory_and_what_is_in_flight_are_curves) {
     eddy_tensor *x = eddy_ones(EDDY_SHAPE(1 << 20), EDDY_F32, NULL);
