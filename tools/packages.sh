@@ -11,7 +11,7 @@ case "${1:-}" in
 esac
 
 set -- gcc libc6-dev meson ninja-build pkg-config python3 libck-dev libxxhash-dev zlib1g-dev \
-    libjansson-dev libminizip-dev libdnnl-dev libblis-serial-dev "$@"
+    libjansson-dev libyajl-dev libminizip-dev libdnnl-dev libblis-serial-dev "$@"
 
 if ! command -v dpkg-query >/dev/null; then
     echo "This is no Debian system: please install what these packages hold, then build with meson: $*" >&2

@@ -1,0 +1,154 @@
+/* eddy trace diff */
+#include "command.h"
+#include "screen.h"
+#include "trace_model.h"
+
+#include <inttypes.h>
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct compared {
+    const char *text;
+    int64_t counts[2], totals_ns[2];
+} compared;
+
+static int64_t change(const compared *of) {
+    return of->totals_ns[1] - of->totals_ns[0];
+}
+
+static int by_change(const void *a, const void *b) {
+    int64_t left = llabs(change(a)), right = llabs(change(b));
+    if (left != right)
+        return left > right ? -1 : 1;
+    return strcmp(((const compared *)a)->text, ((const compared *)b)->text);
+}
+
+static const trace_groups *groups_of(const trace_model *model, const char *by) {
+    return strcmp(by, "phase") == 0   ? &model->by_phase
+           : strcmp(by, "place") == 0 ? &model->by_place
+                                      : &model->by_op;
+}
+
+/* All texts of the two; freed by the caller. *count of them. */
+static compared *compare(const trace_model models[2], const char *by, size_t *count) {
+    text_table texts = {0};
+    size_t room = 2;
+    *count = 0;
+    for (int m = 0; m < 2; m++)
+        room += groups_of(&models[m], by)->texts.count;
+    compared *all = calloc(room, sizeof(*all));
+    for (int m = 0; all && m < 2; m++) {
+        const trace_groups *groups = groups_of(&models[m], by);
+        for (uint32_t g = 0; g < groups->room && g < groups->texts.count; g++) {
+            const char *text = text_table_text(&groups->texts, g);
+            if (groups->groups[g].count == 0)
+                continue;
+            compared *of = &all[text_table_number(&texts, text)];
+            of->text = text;
+            of->counts[m] = groups->groups[g].count;
+            of->totals_ns[m] = groups->groups[g].total_ns;
+        }
+    }
+    for (size_t i = 0; all && i < room; i++)
+        if (all[i].text)
+            all[(*count)++] = all[i];
+    text_table_free(&texts);
+    if (*count > 1)
+        qsort(all, *count, sizeof(*all), by_change);
+    return all;
+}
+
+static int64_t mean(const compared *of, int m) {
+    return of->counts[m] > 0 ? of->totals_ns[m] / of->counts[m] : 0;
+}
+
+static void format_ratio(const compared *of, char cell[TOOL_CELL_BYTES]) {
+    cell[0] = '\0';
+    if (mean(of, 0) > 0 && of->counts[1] > 0)
+        snprintf(cell, TOOL_CELL_BYTES, "%.2f x", (double)mean(of, 1) / (double)mean(of, 0));
+}
+
+static void fill_row(tool_row *row, const compared *of) {
+    char ns[TOOL_CELL_BYTES];
+    row->text = of->text;
+    tool_format_ns(llabs(change(of)), ns);
+    snprintf(row->cells[0], TOOL_CELL_BYTES, "%s%.20s",
+             change(of) > 0   ? "+"
+             : change(of) < 0 ? "-"
+                              : "",
+             ns);
+    format_ratio(of, row->cells[1]);
+    for (int m = 0; m < 2; m++) {
+        tool_format_ns(of->totals_ns[m], row->cells[2 + m]);
+        tool_format_count(of->counts[m], row->cells[4 + m]);
+    }
+}
+
+static json_t *as_json(const compared *of) {
+    json_t *name = json_string(of->text);
+    return json_pack("{so sI sI sI sI}", "name", name ? name : json_string("?"), "count_a",
+                     (json_int_t)of->counts[0], "count_b", (json_int_t)of->counts[1], "total_a_ns",
+                     (json_int_t)of->totals_ns[0], "total_b_ns", (json_int_t)of->totals_ns[1]);
+}
+
+static void show(const compared *all, size_t count, const char *by) {
+    tool_table table = {7, {by, "change", "each", "total A", "total B", "count A", "count B"}};
+    tool_row *rows = calloc(count + 1, sizeof(*rows));
+    for (size_t i = 0; rows && i < count; i++)
+        fill_row(&rows[i], &all[i]);
+    if (rows)
+        tool_table_print(&table, rows, count);
+    free(rows);
+}
+
+static void show_json(const trace_model models[2], const compared *all, size_t count) {
+    json_t *array = json_array();
+    for (size_t i = 0; i < count; i++)
+        json_array_append_new(array, as_json(&all[i]));
+    json_t *object = json_pack(
+        "{sI sI so}", "duration_a_ns", (json_int_t)(models[0].end_ns - models[0].begin_ns),
+        "duration_b_ns", (json_int_t)(models[1].end_ns - models[1].begin_ns), "changes", array);
+    json_dumpf(object, stdout, JSON_INDENT(2));
+    printf("\n");
+    json_decref(object);
+}
+
+static void show_head(const trace_model models[2]) {
+    char took[2][TOOL_CELL_BYTES], heading[100];
+    for (int m = 0; m < 2; m++)
+        tool_format_ns(models[m].end_ns - models[m].begin_ns, took[m]);
+    snprintf(heading, sizeof(heading), "A took %s, B %s", took[0], took[1]);
+    tool_heading(heading);
+    printf("\n");
+}
+
+int tool_trace_diff(const tool_arguments *arguments) {
+    static trace_model models[2];
+    const char *top = tool_value(arguments, "--top"), *by = tool_value(arguments, "--by");
+    size_t most = top ? (size_t)strtoul(top, NULL, 10) : 20, count;
+    int code = TOOL_OK;
+    if (most == 0) {
+        (void)tool_fail(arguments, "--top is %s, and takes a number from 1 on", top);
+        return TOOL_USAGE;
+    }
+    by = by ? by : "op";
+    for (int m = 0; m < 2 && code == TOOL_OK; m++)
+        if (!trace_model_read(&models[m], arguments->operands[m]))
+            code = tool_fail(arguments, "%s", models[m].file.error);
+    if (code == TOOL_OK) {
+        compared *all = compare(models, by, &count);
+        count = count < most ? count : most;
+        if (tool_has(arguments, "--json")) {
+            show_json(models, all, count);
+        } else {
+            show_head(models);
+            show(all, count, by);
+        }
+        free(all);
+    }
+    for (int m = 0; m < 2; m++)
+        trace_model_free(&models[m]);
+    return code;
+}

@@ -1,0 +1,393 @@
+/* eddy trace svg */
+#include "command.h"
+#include "text_table.h"
+#include "trace_reader.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define LANES_MOST 128
+#define BARS_MOST 200000
+#define LANE_HEIGHT 14
+#define LEFT 170 /* for the names of rows */
+#define TOP 30
+
+/* One within the other, as ranges of a thread are. */
+typedef enum lane_level { USER, PROGRAM, CALL, ENGINE, KERNEL, WAIT, LEVEL_COUNT } lane_level;
+
+typedef struct lane {
+    int64_t process, thread;
+    lane_level level;
+    double *busy;    /* ns of each pixel, of what is shorter than one */
+    uint32_t *names; /* whose that is */
+    double *own;     /* of that name so far */
+} lane;
+
+typedef struct bar {
+    uint32_t lane, name;
+    int64_t begin_ns, end_ns;
+} bar;
+
+typedef struct row_name {
+    int64_t process, thread;
+    uint32_t name;
+} row_name;
+
+typedef struct picture {
+    int64_t first_ns;         /* of the file */
+    int64_t begin_ns, end_ns; /* of the file, then of the picture */
+    bool has_time;
+    int width;
+    text_table texts;
+    lane lanes[LANES_MOST];
+    uint32_t lane_count;
+    row_name rows[LANES_MOST];
+    uint32_t row_count;
+    bar *bars;
+    size_t bar_count, bar_room;
+    bool is_left_out; /* there is more than fits */
+} picture;
+
+/* ---- reading ---- */
+
+static bool level_of(const trace_event *event, lane_level *to) {
+    static const struct {
+        const char *category;
+        lane_level level;
+    } levels[] = {{"range", USER},      {"program", PROGRAM}, {"issue", CALL},
+                  {"schedule", ENGINE}, {"dispatch", ENGINE}, {"kernel", KERNEL},
+                  {"slice", KERNEL},    {"device", KERNEL},   {"callback", KERNEL},
+                  {"wait", WAIT}};
+    for (size_t i = 0; i < sizeof(levels) / sizeof(*levels); i++)
+        if (strcmp(event->category, levels[i].category) == 0) {
+            *to = levels[i].level;
+            return true;
+        }
+    /* Of a trace that is not Eddy's: whatever it is. Of Eddy's those that are too short to be seen are left out. */
+    *to = KERNEL;
+    return strcmp(event->category, "infer") != 0 && strcmp(event->category, "release") != 0;
+}
+
+static void measure(void *context, const trace_event *event) {
+    picture *p = context;
+    if (event->kind == 'M' && strcmp(event->name, "thread_name") == 0 && p->row_count < LANES_MOST)
+        p->rows[p->row_count++] =
+            (row_name){event->process, event->thread, text_table_number(&p->texts, event->label)};
+    if (event->kind != 'X' || !event->has_time || event->at_ns < 0 ||
+        event->took_ns > INT64_MAX - event->at_ns)
+        return;
+    if (!p->has_time || event->at_ns < p->begin_ns)
+        p->begin_ns = event->at_ns;
+    if (!p->has_time || event->at_ns + event->took_ns > p->end_ns)
+        p->end_ns = event->at_ns + event->took_ns;
+    p->has_time = true;
+}
+
+static lane *lane_of(picture *p, const trace_event *event, lane_level level, uint32_t *number) {
+    for (*number = 0; *number < p->lane_count; ++*number) {
+        lane *l = &p->lanes[*number];
+        if (l->process == event->process && l->thread == event->thread && l->level == level)
+            return l;
+    }
+    if (p->lane_count == LANES_MOST)
+        return NULL;
+    size_t width = (size_t)p->width;
+    lane *made = &p->lanes[p->lane_count];
+    *made = (lane){.process = event->process,
+                   .thread = event->thread,
+                   .level = level,
+                   .busy = calloc(width, sizeof(double)),
+                   .names = calloc(width, sizeof(uint32_t)),
+                   .own = calloc(width, sizeof(double))};
+    if (!made->busy || !made->names || !made->own)
+        return NULL;
+    p->lane_count++;
+    return made;
+}
+
+static bool add_bar(picture *p, const bar *added) {
+    if (p->bar_count == p->bar_room) {
+        size_t room = p->bar_room ? 2 * p->bar_room : 1024;
+        bar *bars = room <= BARS_MOST ? realloc(p->bars, room * sizeof(*bars)) : NULL;
+        if (!bars)
+            return false;
+        p->bars = bars;
+        p->bar_room = room;
+    }
+    p->bars[p->bar_count++] = *added;
+    return true;
+}
+
+static double pixels(const picture *p, int64_t ns) {
+    return (double)(ns - p->begin_ns) * p->width / (double)(p->end_ns - p->begin_ns);
+}
+
+/* What is shorter than a pixel: the pixel is the name's that takes most of it, nearly (Boyer and Moore's majority vote). */
+static void add_to_pixel(const picture *p, lane *l, int64_t begin_ns, int64_t took_ns,
+                         uint32_t name) {
+    int x = (int)pixels(p, begin_ns);
+    if (x < 0 || x >= p->width)
+        return;
+    double ns = took_ns > 0 ? (double)took_ns : 1;
+    l->busy[x] += ns;
+    if (l->names[x] == name) {
+        l->own[x] += ns;
+    } else if (l->own[x] >= ns) {
+        l->own[x] -= ns;
+    } else {
+        l->names[x] = name;
+        l->own[x] = ns - l->own[x];
+    }
+}
+
+static void draw(void *context, const trace_event *event) {
+    picture *p = context;
+    lane_level level;
+    uint32_t number;
+    if (event->kind != 'X' || !event->has_time || event->at_ns < 0 ||
+        event->took_ns > INT64_MAX - event->at_ns || !level_of(event, &level))
+        return;
+    int64_t begin_ns = event->at_ns, end_ns = begin_ns + event->took_ns;
+    if (end_ns < p->begin_ns || begin_ns > p->end_ns)
+        return;
+    lane *l = lane_of(p, event, level, &number);
+    if (!l) {
+        p->is_left_out = true;
+        return;
+    }
+    uint32_t name = text_table_number(&p->texts, event->name);
+    if (pixels(p, end_ns) - pixels(p, begin_ns) < 1)
+        add_to_pixel(p, l, begin_ns, event->took_ns, name);
+    else if (!add_bar(p, &(bar){number, name, begin_ns < p->begin_ns ? p->begin_ns : begin_ns,
+                                end_ns > p->end_ns ? p->end_ns : end_ns}))
+        p->is_left_out = true;
+}
+
+/* ---- writing ---- */
+
+static void put_text(FILE *to, const char *text) {
+    for (; *text; text++)
+        switch (*text) {
+        case '<':
+            fputs("&lt;", to);
+            break;
+        case '>':
+            fputs("&gt;", to);
+            break;
+        case '&':
+            fputs("&amp;", to);
+            break;
+        case '"':
+            fputs("&quot;", to);
+            break;
+        default:
+            /* XML has no control characters; other bytes are what the file had, which may be no UTF-8. */
+            fputc((unsigned char)*text < 0x20 || (unsigned char)*text >= 0x7f ? '?' : *text, to);
+        }
+}
+
+/* Of ops by their names; of all else by what it is. */
+static void put_color(FILE *to, lane_level level, const char *name) {
+    static const char *const colors[LEVEL_COUNT] = {[USER] = "#b8b8d8",
+                                                    [PROGRAM] = "#8c9fc0",
+                                                    [CALL] = "#9fc9e8",
+                                                    [ENGINE] = "#d8d2c0",
+                                                    [WAIT] = "#e0e0e0"};
+    static const char *const ops[] = {"#cb4d4d", "#62da85", "#b581da", "#d3c245", "#69c2d3",
+                                      "#e07bb2", "#6dcb4d", "#6762da", "#da9f81", "#45d39e",
+                                      "#cb69d3", "#cbe07b", "#4d8ccb", "#da627b", "#81da88",
+                                      "#7b45d3", "#d3b069", "#7be0dc", "#cb4dac", "#99da62"};
+    uint32_t hash = 2166136261u;
+    if (level != KERNEL) {
+        fputs(colors[level], to);
+        return;
+    }
+    for (; *name; name++)
+        hash = (hash ^ (unsigned char)*name) * 16777619u;
+    fputs(ops[hash % (sizeof(ops) / sizeof(*ops))], to);
+}
+
+static int compare_lanes(const void *a, const void *b) {
+    const lane *left = *(const lane *const *)a, *right = *(const lane *const *)b;
+    if (left->process != right->process)
+        return left->process < right->process ? -1 : 1;
+    if (left->thread != right->thread)
+        return left->thread < right->thread ? -1 : 1;
+    return left->level < right->level ? -1 : left->level > right->level;
+}
+
+static void put_bar(FILE *to, const picture *p, const bar *b, int y) {
+    double x = pixels(p, b->begin_ns), width = pixels(p, b->end_ns) - x;
+    const char *name = text_table_text(&p->texts, b->name);
+    fprintf(to, "<rect x=\"%.1f\" y=\"%d\" width=\"%.1f\" height=\"%d\" fill=\"", LEFT + x, y,
+            width, LANE_HEIGHT - 1);
+    put_color(to, p->lanes[b->lane].level, name);
+    fputs("\"><title>", to);
+    put_text(to, name);
+    fprintf(to, ", %.3f us</title></rect>\n", (double)(b->end_ns - b->begin_ns) / 1000);
+    if (width > 7 * (double)strlen(name)) {
+        fprintf(to, "<text x=\"%.1f\" y=\"%d\">", LEFT + x + 2, y + LANE_HEIGHT - 4);
+        put_text(to, name);
+        fputs("</text>\n", to);
+    }
+}
+
+/* Pixels beside each other of the same name are one; how full they are is their height. */
+static void put_pixels(FILE *to, const picture *p, const lane *l, int y) {
+    double pixel_ns = (double)(p->end_ns - p->begin_ns) / p->width;
+    for (int x = 0; x < p->width; x++) {
+        if (l->busy[x] <= 0)
+            continue;
+        double full = l->busy[x] / pixel_ns, height = (full > 1      ? 1
+                                                       : full < 0.15 ? 0.15
+                                                                     : full) *
+                                                      (LANE_HEIGHT - 1);
+        fprintf(to, "<rect x=\"%d\" y=\"%.1f\" width=\"1\" height=\"%.1f\" fill=\"", LEFT + x,
+                y + (LANE_HEIGHT - 1) - height, height);
+        put_color(to, l->level, text_table_text(&p->texts, l->names[x]));
+        fputs("\"/>\n", to);
+    }
+}
+
+/* Ticks of 1, 2 or 5 times a power of ten, about ten of them. */
+static void put_axis(FILE *to, const picture *p, int height) {
+    double span_ns = (double)(p->end_ns - p->begin_ns), step = 1;
+    static const double factors[] = {2, 2.5, 2};
+    for (int i = 0; span_ns / step > 10; i++)
+        step *= factors[i % 3];
+    for (double ns = 0; ns <= span_ns; ns += step) {
+        double x = LEFT + ns * p->width / span_ns, at = ns + (double)(p->begin_ns - p->first_ns);
+        fprintf(to, "<line x1=\"%.1f\" y1=\"%d\" x2=\"%.1f\" y2=\"%d\" stroke=\"#ddd\"/>\n", x,
+                TOP - 6, x, height);
+        fprintf(to, "<text x=\"%.1f\" y=\"%d\">%g %s</text>\n", x + 2, TOP - 10,
+                step >= 1e6   ? at / 1e6
+                : step >= 1e3 ? at / 1e3
+                              : at,
+                step >= 1e6   ? "ms"
+                : step >= 1e3 ? "us"
+                              : "ns");
+    }
+}
+
+static void put_row_name(FILE *to, const picture *p, const lane *l, int y) {
+    char numbers[64];
+    const char *name = numbers;
+    snprintf(numbers, sizeof(numbers), "thread %" PRId64, l->thread);
+    for (uint32_t r = 0; r < p->row_count; r++)
+        if (p->rows[r].process == l->process && p->rows[r].thread == l->thread)
+            name = text_table_text(&p->texts, p->rows[r].name);
+    char cut[28];
+    snprintf(cut, sizeof(cut), "%.27s", name);
+    fprintf(to, "<text x=\"4\" y=\"%d\" fill=\"#000\">", y + LANE_HEIGHT - 4);
+    put_text(to, cut);
+    fputs("</text>\n", to);
+}
+
+static void put_picture(FILE *to, const picture *p) {
+    const lane *sorted[LANES_MOST];
+    int tops[LANES_MOST], y = TOP;
+    for (uint32_t i = 0; i < p->lane_count; i++)
+        sorted[i] = &p->lanes[i];
+    qsort(sorted, p->lane_count, sizeof(*sorted), compare_lanes);
+    int height = TOP + (int)p->lane_count * LANE_HEIGHT + 10;
+    for (uint32_t i = 1; i < p->lane_count; i++)
+        height += sorted[i]->thread != sorted[i - 1]->thread ||
+                          sorted[i]->process != sorted[i - 1]->process
+                      ? 8
+                      : 0;
+    fprintf(to,
+            "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%d\" height=\"%d\" "
+            "font-family=\"sans-serif\" font-size=\"9\">\n<rect width=\"100%%\" height=\"100%%\" "
+            "fill=\"#fff\"/>\n",
+            LEFT + p->width + 60, height);
+    put_axis(to, p, height);
+    for (uint32_t i = 0; i < p->lane_count; i++) {
+        bool is_first = i == 0 || sorted[i]->thread != sorted[i - 1]->thread ||
+                        sorted[i]->process != sorted[i - 1]->process;
+        y += i > 0 && is_first ? 8 : 0;
+        if (is_first)
+            put_row_name(to, p, sorted[i], y);
+        put_pixels(to, p, sorted[i], y);
+        tops[sorted[i] - p->lanes] = y;
+        y += LANE_HEIGHT;
+    }
+    for (size_t b = 0; b < p->bar_count; b++)
+        put_bar(to, p, &p->bars[b], tops[p->bars[b].lane]);
+    fputs("</svg>\n", to);
+}
+
+/* ---- the command ---- */
+
+static void free_picture(picture *p) {
+    for (uint32_t i = 0; i < p->lane_count; i++) {
+        free(p->lanes[i].busy);
+        free(p->lanes[i].names);
+        free(p->lanes[i].own);
+    }
+    free(p->bars);
+    text_table_free(&p->texts);
+}
+
+/* Milliseconds from the begin of the trace; false: the option is none. */
+static bool bound(const tool_arguments *arguments, const char *option, int64_t begin_ns,
+                  int64_t *to) {
+    const char *text = tool_value(arguments, option);
+    char *end;
+    if (!text)
+        return true;
+    double ms = strtod(text, &end);
+    if (end == text || *end || !(ms >= 0 && ms < 1e12)) {
+        (void)tool_fail(arguments, "%s is %s, and takes milliseconds", option, text);
+        return false;
+    }
+    *to = begin_ns + (int64_t)(ms * 1e6);
+    return true;
+}
+
+static int write_picture(const tool_arguments *arguments, const picture *p) {
+    const char *path = tool_value(arguments, "--output");
+    FILE *to = path ? fopen(path, "we") : stdout;
+    if (!to)
+        return tool_fail(arguments, "%s cannot be written: %s", path, strerror(errno));
+    put_picture(to, p);
+    if (path && fclose(to) != 0)
+        return tool_fail(arguments, "%s could not be written: %s", path, strerror(errno));
+    if (p->is_left_out)
+        fprintf(stderr, "eddy trace svg: there is more than fits; --from and --to show a part\n");
+    return TOOL_OK;
+}
+
+int tool_trace_svg(const tool_arguments *arguments) {
+    static picture p;
+    trace_file file;
+    const char *width = tool_value(arguments, "--width"), *path = arguments->operands[0];
+    int code = TOOL_OK;
+    p.width = width ? atoi(width) : 1200;
+    if (p.width < 100 || p.width > 20000) {
+        (void)tool_fail(arguments, "--width is %s, and takes 100 to 20000", width);
+        return TOOL_USAGE;
+    }
+    if (strcmp(path, "-") == 0)
+        return tool_fail(arguments, "the file is read twice, which standard input cannot be");
+    if (!trace_read(path, measure, &p, &file)) {
+        code = tool_fail(arguments, "%s", file.error);
+    } else if (!p.has_time) {
+        code = tool_fail(arguments, "%s has no ranges", path);
+    } else {
+        int64_t begin_ns = p.first_ns = p.begin_ns;
+        if (!bound(arguments, "--from", begin_ns, &p.begin_ns) ||
+            !bound(arguments, "--to", begin_ns, &p.end_ns))
+            code = TOOL_USAGE;
+        else if (p.end_ns <= p.begin_ns)
+            code = tool_fail(arguments, "there is nothing between --from and --to");
+        else if (!trace_read(path, draw, &p, &file))
+            code = tool_fail(arguments, "%s", file.error);
+        else
+            code = write_picture(arguments, &p);
+    }
+    free_picture(&p);
+    return code;
+}

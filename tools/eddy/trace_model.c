@@ -1,0 +1,298 @@
+#include "trace_model.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define GROUPS_MOST 8192
+
+/* ---- lists ---- */
+
+/* A new item, zero; NULL: there is no room, or no memory. */
+static void *add(trace_list *list, size_t item_bytes) {
+    if (list->count == list->most) {
+        list->left_out++;
+        return NULL;
+    }
+    if (list->count == list->room) {
+        size_t room = list->room ? 2 * list->room : 256;
+        void *items = realloc(list->items, room * item_bytes);
+        if (!items) {
+            list->most = list->count;
+            list->left_out++;
+            return NULL;
+        }
+        list->items = items;
+        list->room = room;
+    }
+    return memset((char *)list->items + list->count++ * item_bytes, 0, item_bytes);
+}
+
+/* ---- groups ---- */
+
+static uint32_t class_of(int64_t ns) {
+    if (ns < 16)
+        return ns < 0 ? 0 : (uint32_t)ns;
+    int doubling = 63 - __builtin_clzll((uint64_t)ns);
+    return (uint32_t)(doubling - 3) * 16 + (uint32_t)(ns >> (doubling - 4) & 15);
+}
+
+/* The middle of a class. */
+static int64_t ns_of(uint32_t class) {
+    if (class < 16)
+        return class;
+    int doubling = (int)(class / 16) + 3;
+    int64_t least = (INT64_C(16) + class % 16) << (doubling - 4);
+    return least + (INT64_C(1) << (doubling - 4)) / 2;
+}
+
+static void count(trace_model *model, trace_groups *to, const char *text, int64_t ns) {
+    uint32_t number = text_table_number(&to->texts, text);
+    if (number >= GROUPS_MOST)
+        number = 1;
+    if (number >= to->room) {
+        uint32_t room = to->room ? 2 * to->room : 64;
+        trace_group *groups = realloc(to->groups, room * sizeof(*groups));
+        if (!groups) {
+            model->has_no_memory = true;
+            return;
+        }
+        memset(groups + to->room, 0, (room - to->room) * sizeof(*groups));
+        to->groups = groups;
+        to->room = room;
+    }
+    trace_group *group = &to->groups[number];
+    if (!group->classes)
+        group->classes = calloc(MODEL_CLASSES, sizeof(*group->classes));
+    if (!group->classes) {
+        model->has_no_memory = true;
+        return;
+    }
+    group->count++;
+    group->total_ns += ns;
+    group->most_ns = ns > group->most_ns ? ns : group->most_ns;
+    uint32_t class = class_of(ns);
+    group->classes[class < MODEL_CLASSES ? class : MODEL_CLASSES - 1]++;
+}
+
+int64_t trace_group_percentile(const trace_group *group, double share) {
+    double seen = 0;
+    for (uint32_t c = 0; c < MODEL_CLASSES; c++) {
+        seen += group->classes[c];
+        if (seen >= share * (double)group->count)
+            return ns_of(c) < group->most_ns ? ns_of(c) : group->most_ns;
+    }
+    return group->most_ns;
+}
+
+static void free_groups(trace_groups *groups) {
+    for (uint32_t i = 0; i < groups->room; i++)
+        free(groups->groups[i].classes);
+    free(groups->groups);
+    text_table_free(&groups->texts);
+}
+
+/* ---- rows ---- */
+
+/* The last one that was asked for is mostly the one. */
+static trace_row *row_of(trace_model *model, const trace_event *event, uint32_t *number) {
+    static uint32_t last;
+    trace_row *rows = model->rows.items;
+    uint32_t row = last;
+    if (row >= model->rows.count || rows[row].process != event->process ||
+        rows[row].thread != event->thread)
+        for (row = 0; row < model->rows.count; row++)
+            if (rows[row].process == event->process && rows[row].thread == event->thread)
+                break;
+    if (row == model->rows.count) {
+        trace_row *made = add(&model->rows, sizeof(*made));
+        if (!made) {
+            *number = 0;
+            return model->rows.count > 0 ? model->rows.items : NULL;
+        }
+        made->process = event->process;
+        made->thread = event->thread;
+        rows = model->rows.items;
+    }
+    *number = last = row;
+    return &rows[row];
+}
+
+void trace_row_name(const trace_model *model, uint32_t number, char *buffer, size_t size) {
+    const trace_row *row = (const trace_row *)model->rows.items + number;
+    if (number >= model->rows.count)
+        snprintf(buffer, size, "?");
+    else if (row->name)
+        snprintf(buffer, size, "%s", text_table_text(&model->texts, row->name));
+    else
+        snprintf(buffer, size, "thread %" PRId64 " of process %" PRId64, row->thread, row->process);
+}
+
+/* ---- events ---- */
+
+static int64_t saturated_sum(int64_t a, int64_t b) {
+    int64_t sum;
+    return __builtin_add_overflow(a, b, &sum) ? (b < 0 ? INT64_MIN : INT64_MAX) : sum;
+}
+
+static void take_kernel(trace_model *model, const trace_event *event, uint32_t row,
+                        int64_t end_ns) {
+    uint32_t op = text_table_number(&model->texts, event->name);
+    uint32_t place = text_table_number(&model->texts, event->place);
+    trace_kernel *kernel = add(&model->kernels, sizeof(*kernel));
+    if (kernel)
+        *kernel = (trace_kernel){event->at_ns, end_ns, event->n, row, op, place};
+    count(model, &model->by_op, event->name, event->took_ns);
+    if (event->place[0])
+        count(model, &model->by_place, event->place, event->took_ns);
+    if (event->live > model->most_live) {
+        model->most_live = event->live;
+        model->most_live_op = op;
+        model->most_live_place = place;
+        model->most_live_ns = event->at_ns;
+    }
+}
+
+static void take_span(trace_model *model, const trace_event *event, uint32_t number) {
+    char name[TRACE_TEXT_BYTES + 32];
+    int64_t end_ns = saturated_sum(event->at_ns, event->took_ns);
+    const char *category = event->category[0] ? event->category : "(none)";
+    trace_row *row = (trace_row *)model->rows.items + number;
+    count(model, &model->by_phase, category, event->took_ns);
+    if (strcmp(category, "kernel") == 0) {
+        take_kernel(model, event, number, end_ns);
+        row->busy_ns += event->took_ns;
+        trace_row_name(model, number, name, sizeof(name));
+        count(model, &model->by_thread, name, event->took_ns);
+        snprintf(name, sizeof(name), "stream %" PRId64, event->stream);
+        count(model, &model->by_stream, name, event->took_ns);
+    } else if (strcmp(category, "device") == 0) {
+        row->busy_ns += event->took_ns;
+        trace_row_name(model, number, name, sizeof(name));
+        count(model, &model->by_stream, name, event->took_ns);
+    } else if (strcmp(category, "issue") == 0 && event->n) {
+        trace_call *call = add(&model->calls, sizeof(*call));
+        if (call)
+            *call = (trace_call){event->n, event->at_ns, number};
+    } else if (strcmp(category, "schedule") == 0) {
+        for (int i = 0; i < event->after_count; i++) {
+            trace_edge *edge = add(&model->edges, sizeof(*edge));
+            if (edge)
+                *edge = (trace_edge){event->n, event->after[i]};
+        }
+    } else if (strcmp(category, "wait") == 0) {
+        trace_wait *wait = add(&model->waits, sizeof(*wait));
+        if (wait)
+            *wait = (trace_wait){event->at_ns,
+                                 end_ns,
+                                 number,
+                                 text_table_number(&model->texts, event->name),
+                                 text_table_number(&model->texts, event->reason),
+                                 text_table_number(&model->texts, event->place)};
+    }
+}
+
+/* A range in two events, as other programs write them. */
+static void take_begin(trace_model *model, const trace_event *event, trace_row *row) {
+    if (!row->open)
+        row->open = calloc(MODEL_OPEN_MOST, sizeof(*row->open));
+    if (row->open && row->open_count < MODEL_OPEN_MOST)
+        row->open[row->open_count] =
+            (trace_open){text_table_number(&model->texts, event->name),
+                         text_table_number(&model->texts, event->category), event->at_ns};
+    row->open_count++;
+}
+
+static void take_end(trace_model *model, const trace_event *event, uint32_t number) {
+    trace_row *row = (trace_row *)model->rows.items + number;
+    if (row->open_count == 0 || --row->open_count >= MODEL_OPEN_MOST || !row->open)
+        return;
+    const trace_open *open = &row->open[row->open_count];
+    trace_event span = {.kind = 'X',
+                        .process = event->process,
+                        .thread = event->thread,
+                        .at_ns = open->begin_ns,
+                        .took_ns = saturated_sum(event->at_ns, -open->begin_ns)};
+    snprintf(span.name, sizeof(span.name), "%s", text_table_text(&model->texts, open->op));
+    snprintf(span.category, sizeof(span.category), "%s",
+             text_table_text(&model->texts, open->category));
+    if (span.took_ns < 0)
+        span.took_ns = 0;
+    take_span(model, &span, number);
+}
+
+static void take_moment(trace_model *model, const trace_event *event) {
+    if (strcmp(event->category, "trace") == 0 && strcmp(event->name, "end") == 0) {
+        snprintf(model->why, sizeof(model->why), "%s", event->label);
+        model->dropped = event->dropped;
+    } else if (strcmp(event->category, "allocator") == 0 && strcmp(event->name, "refuse") == 0) {
+        int64_t *refusal = add(&model->refusals, sizeof(*refusal));
+        if (refusal)
+            *refusal = event->at_ns;
+    }
+}
+
+static void take(void *context, const trace_event *event) {
+    trace_model *model = context;
+    uint32_t number;
+    if (!event->kind)
+        return;
+    trace_row *row = row_of(model, event, &number);
+    if (!row)
+        return;
+    if (event->kind == 'M') {
+        if (strcmp(event->name, "thread_name") == 0)
+            row->name = text_table_number(&model->texts, event->label);
+        return;
+    }
+    model->event_count++;
+    if (!event->has_time || event->at_ns < 0)
+        return;
+    int64_t end_ns = saturated_sum(event->at_ns, event->kind == 'X' ? event->took_ns : 0);
+    if (model->end_ns < model->begin_ns || event->at_ns < model->begin_ns)
+        model->begin_ns = event->at_ns;
+    model->end_ns = end_ns > model->end_ns ? end_ns : model->end_ns;
+    if (event->kind == 'X')
+        take_span(model, event, number);
+    else if (event->kind == 'B')
+        take_begin(model, event, row);
+    else if (event->kind == 'E')
+        take_end(model, event, number);
+    else if (event->kind == 'i' || event->kind == 'I')
+        take_moment(model, event);
+}
+
+/* ---- all of it ---- */
+
+bool trace_model_read(trace_model *model, const char *path) {
+    *model = (trace_model){.begin_ns = 0, .end_ns = -1};
+    model->kernels.most = MODEL_KERNELS_MOST;
+    model->calls.most = MODEL_CALLS_MOST;
+    model->edges.most = MODEL_EDGES_MOST;
+    model->waits.most = MODEL_WAITS_MOST;
+    model->rows.most = MODEL_ROWS_MOST;
+    model->refusals.most = MODEL_WAITS_MOST;
+    if (!trace_read(path, take, model, &model->file))
+        return false;
+    if (model->has_no_memory) {
+        snprintf(model->file.error, sizeof(model->file.error), "there is no memory");
+        return false;
+    }
+    return true;
+}
+
+void trace_model_free(trace_model *model) {
+    for (size_t r = 0; r < model->rows.count; r++)
+        free(((trace_row *)model->rows.items)[r].open);
+    trace_list *lists[] = {&model->kernels, &model->calls, &model->edges,
+                           &model->waits,   &model->rows,  &model->refusals};
+    for (size_t i = 0; i < sizeof(lists) / sizeof(*lists); i++)
+        free(lists[i]->items);
+    trace_groups *groups[] = {&model->by_op, &model->by_phase, &model->by_thread, &model->by_stream,
+                              &model->by_place};
+    for (size_t i = 0; i < sizeof(groups) / sizeof(*groups); i++)
+        free_groups(groups[i]);
+    text_table_free(&model->texts);
+}
