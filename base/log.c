@@ -65,13 +65,26 @@ static log_level level_of(const char *word) {
     return LEVEL_ALL;
 }
 
+/* Of a list of words, the last counts; rooms with levels (trace/event_log.h) are somebody else's. */
+static log_level level_of_list(const char *list) {
+    log_level level = LEVEL_OFF;
+    char word[80];
+    while (list && *list) {
+        size_t length = strcspn(list, ",");
+        snprintf(word, sizeof(word), "%.*s", (int)(length < 79 ? length : 79), list);
+        if (*word && !strchr(word, ':'))
+            level = level_of(word);
+        list += length + (list[length] == ',');
+    }
+    return level;
+}
+
 static void read_environment(void) {
     if (eddy_load_acquire(&log_state.is_read))
         return;
     eddy_lock_acquire(&log_state.lock);
     if (!eddy_load_relaxed(&log_state.is_read)) {
-        const char *word = eddy_environment_string("EDDY_LOG");
-        log_level level = word ? level_of(word) : LEVEL_OFF;
+        log_level level = level_of_list(eddy_environment_string("EDDY_LOG"));
         log_state.sink = level > LEVEL_OFF ? write_to_stderr : NULL;
         eddy_store_relaxed(&log_state.level, (uint32_t)level);
         eddy_store_release(&log_state.is_read, true);
@@ -162,6 +175,23 @@ void eddy_log_answer(const char *format, ...) {
         write_to_stderr(NULL, line);
     }
     va_end(arguments);
+}
+
+bool eddy_log_is_programs(void) {
+    read_environment();
+    eddy_lock_acquire(&log_state.lock);
+    bool is_programs = log_state.sink && log_state.sink != write_to_stderr;
+    eddy_lock_release(&log_state.lock);
+    return is_programs;
+}
+
+void eddy_log_to_program(const char *line) {
+    if (!is_inside_sink)
+        deliver(line);
+}
+
+void eddy_log_to_stderr(const char *line) {
+    write_to_stderr(NULL, line);
 }
 
 /* ---- errors ---- */

@@ -13,8 +13,6 @@ LIST = ROOT / "include/eddy/options.h"
 
 # Variables that the library reads besides the options: variable, values, description.
 OTHERS = [
-    ("EDDY_LOG", "stderr or info, warning, error, 0",
-     "Writes what the library has to say to stderr: all, warnings and errors of calls, those errors alone, nothing. `<eddy/log.h>`"),
 ]
 # Variables that only tests and tools read.
 INSIDE = [

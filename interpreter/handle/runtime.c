@@ -244,7 +244,9 @@ static eddy_status init(eddy_runtime *runtime, const eddy_runtime_options *given
                          "no memory for the table of kernels");
     if (options.checks_finite)
         eddy_finite_ask(options.checks_nan ? EDDY_FINITE_NAN : EDDY_FINITE_ALL);
-    status = eddy_trace_look(&options);
+    status = eddy_log_look(given, &options);
+    if (status == EDDY_OK)
+        status = eddy_trace_look(&options);
     if (status == EDDY_OK)
         status = eddy_vm_create(&options, &runtime->vm);
     if (status != EDDY_OK)

@@ -226,6 +226,7 @@ static void nothing(void *context, const void *data, int64_t bytes, const eddy_e
     row(eddy_range_push(NULL)) \
     row(eddy_range_pop()) \
     row(eddy_trace_start(NULL, NULL)) \
+    row(eddy_log_levels_set("vm:9")) \
     row((eddy_trace_start("/dev/full", NULL), eddy_trace_stop(EDDY_FOREVER))) \
     row(eddy_strides_of(unknown, &i64)) \
     row(eddy_strides_of(x, NULL)) \

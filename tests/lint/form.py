@@ -8,7 +8,7 @@ import subprocess
 import sys
 
 
-FOLDERS = ("include", "base", "streams", "kernels", "vm", "interpreter", "exchange", "functional", "tests", "bench", "examples", "tools")
+FOLDERS = ("include", "base", "trace", "streams", "kernels", "vm", "interpreter", "exchange", "functional", "tests", "bench", "examples", "tools")
 SUFFIXES = {".c", ".h", ".cpp", ".cu", ".cuh"}
 
 

@@ -7,7 +7,7 @@ import pathlib
 import re
 import sys
 
-ROOMS = ("base", "streams", "kernels", "vm", "interpreter", "program", "functional", "tests", "bench", "examples", "tools")
+ROOMS = ("base", "trace", "streams", "kernels", "vm", "interpreter", "program", "functional", "tests", "bench", "examples", "tools")
 LINES_MAX = 800
 SUFFIXES = {".c", ".h", ".cu", ".cuh", ".cpp", ".py", ".sh", ".pml", ".toml", ".in"}
 UNFINISHED = re.compile(r"\b(TO" + r"DO|FIX" + r"ME|XX" + r"X)\b")
