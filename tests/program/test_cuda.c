@@ -130,25 +130,32 @@ Test(cuda_program, is_submitted_call_by_call) {
 
 /* ---- what runs are given ---- */
 
+/* Where a run's input begins within its memory; elementwise calls in a row are one kernel, others calls of their own. */
 Test(cuda_program, takes_views_and_targets) {
     eddy_scope *scope = eddy_scope_begin();
     eddy_tensor *all = integers(THERE, EDDY_SHAPE(4, 3, 2), 0),
                 *here = eddy_to_device(all, EDDY_CPU);
-    eddy_tensor *x = eddy_select(all, 0, 1), *y;
+    eddy_tensor *x = eddy_select(all, 0, 1), *y, *z;
     must(eddy_record_begin(NULL));
     y = eddy_add(eddy_mul(x, x), x);
-    eddy_program *program =
-        eddy_record_end(EDDY_BINDINGS({"x", x, EDDY_ROLE_INPUT}, {"y", y, EDDY_ROLE_OUTPUT}));
+    z = eddy_sum(x, EDDY_AXES(1), NULL);
+    eddy_program *program = eddy_record_end(EDDY_BINDINGS(
+        {"x", x, EDDY_ROLE_INPUT}, {"y", y, EDDY_ROLE_OUTPUT}, {"z", z, EDDY_ROLE_OUTPUT}));
     cr_assert_not_null(program);
     for (int64_t i = 0; i < 4; i++) {
-        eddy_tensor *part = eddy_select(here, 0, i), *result,
-                    *target = eddy_zeros(EDDY_SHAPE(3, 2), EDDY_F32,
-                                         EDDY_OPTIONS(zeros, .device = THERE));
+        eddy_tensor *part = eddy_select(here, 0, i), *results[2];
+        eddy_tensor *targets[] = {
+            eddy_zeros(EDDY_SHAPE(3, 2), EDDY_F32, EDDY_OPTIONS(zeros, .device = THERE)),
+            eddy_zeros(EDDY_SHAPE(3), EDDY_F32, EDDY_OPTIONS(zeros, .device = THERE))};
         eddy_tensor *expected = eddy_add(eddy_mul(part, part), part);
-        must(eddy_program_run(program, EDDY_LIST(eddy_select(all, 0, i)), &result));
-        must(eddy_program_run_into(program, EDDY_LIST(eddy_select(all, 0, i)), EDDY_LIST(target)));
-        expect_same(expected, result);
-        expect_same(expected, target);
+        eddy_tensor *expected_sum = eddy_sum(part, EDDY_AXES(1), NULL);
+        must(eddy_program_run(program, EDDY_LIST(eddy_select(all, 0, i)), results));
+        must(eddy_program_run_into(program, EDDY_LIST(eddy_select(all, 0, i)),
+                                   EDDY_LIST(targets[0], targets[1])));
+        for (int k = 0; k < 2; k++) {
+            expect_same(k == 0 ? expected : expected_sum, results[k]);
+            expect_same(k == 0 ? expected : expected_sum, targets[k]);
+        }
     }
     end(scope, &program);
 }
