@@ -367,20 +367,23 @@ Test(cuda_program, adds_up_gradients) {
 
 static eddy_status square(void *context, eddy_recorded_call *call) {
     (void)context;
-    call->outputs[0] =
-        eddy_mul_s(eddy_mul(call->inputs.items[0], call->inputs.items[0]), call->scalars[0]);
-    return call->outputs[0] ? EDDY_OK : EDDY_UNSUPPORTED;
+    eddy_tensor *squares = eddy_mul(call->inputs.items[0], call->inputs.items[0]);
+    call->outputs[0] = eddy_mul_s(squares, call->scalars[0]);
+    call->outputs[1] = eddy_mul_s(eddy_sum(squares, EDDY_ALL_AXES, NULL), call->scalars[0]);
+    return call->outputs[1] ? EDDY_OK : EDDY_UNSUPPORTED;
 }
 
-/* The number is filled in at each run. */
+/* The number is filled in at each run: in a kernel of elementwise calls in a row, and in a call of its own. */
 Test(cuda_program, is_what_a_recorded_function_runs) {
     eddy_scope *scope = eddy_scope_begin();
-    eddy_recorded *recorded = eddy_recorded_create(square, NULL, 1, NULL);
+    eddy_recorded *recorded = eddy_recorded_create(square, NULL, 2, NULL);
     for (int i = 0; i < 6; i++) {
-        eddy_tensor *x = integers(EDDY_CPU, EDDY_SHAPE(4), i), *y;
-        must(eddy_recorded_run(recorded, EDDY_LIST(eddy_to_device(x, THERE)),
-                               EDDY_SCALARS(EDDY_S((double)i)), &y));
-        expect_same(eddy_mul_s(eddy_mul(x, x), EDDY_S((double)i)), y);
+        eddy_tensor *x = integers(EDDY_CPU, EDDY_SHAPE(4), i), *results[2];
+        eddy_scalar number = EDDY_S((double)i);
+        must(eddy_recorded_run(recorded, EDDY_LIST(eddy_to_device(x, THERE)), EDDY_SCALARS(number),
+                               results));
+        expect_same(eddy_mul_s(eddy_mul(x, x), number), results[0]);
+        expect_same(eddy_mul_s(eddy_sum(eddy_mul(x, x), EDDY_ALL_AXES, NULL), number), results[1]);
     }
     char text[1000];
     eddy_recorded_explain(recorded, text, sizeof(text));
