@@ -67,7 +67,8 @@ typedef struct eddy_trace_event {
     int (*describe)(const struct eddy_vm_instruction *instruction, char *buffer, size_t size);
     uint64_t
         origin; /* of an edge: the instruction that was waited for; of poison: the one that failed */
-    const char *detail; /* of static life: of a wait, what it is for */
+    const char *
+        detail; /* of static life: of a wait, what it is for; at its end NULL, but for callers that were held back */
 } eddy_trace_event;
 
 #define EDDY_TRACE_LISTENERS_MOST 8

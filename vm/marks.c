@@ -76,7 +76,7 @@ eddy_status eddy_marks_wait_for_room(eddy_vm *vm, uint32_t lines, eddy_origin or
     eddy_trace_span span =
         EDDY_TRACE_BEGIN(WAIT, .op = origin.op, .address = origin.address, .detail = "room: ring");
     eddy_status status = wait_until(vm, has_room, lines, origin, deadline_ns);
-    EDDY_TRACE_END(span, .op = origin.op);
+    EDDY_TRACE_END(span, .op = origin.op, .detail = "room");
     return status;
 }
 
@@ -102,7 +102,7 @@ __attribute__((noinline)) static eddy_status wait_below_marks(eddy_vm *vm, eddy_
         status = wait_for_progress(vm, origin, EDDY_CLOCK_FOREVER);
         refresh_seen(vm);
     }
-    EDDY_TRACE_END(span, .op = origin.op);
+    EDDY_TRACE_END(span, .op = origin.op, .detail = "room");
     return status;
 }
 
@@ -119,7 +119,7 @@ eddy_status eddy_marks_wait_for_waits(eddy_vm *vm, eddy_origin origin, int64_t d
     eddy_trace_span span =
         EDDY_TRACE_BEGIN(WAIT, .op = origin.op, .address = origin.address, .detail = "room: waits");
     eddy_status status = wait_until(vm, has_few_waits, 0, origin, deadline_ns);
-    EDDY_TRACE_END(span, .op = origin.op);
+    EDDY_TRACE_END(span, .op = origin.op, .detail = "room");
     return status;
 }
 
@@ -176,7 +176,7 @@ __attribute__((noinline)) static eddy_status wait_for_users(eddy_vm *vm, const e
     eddy_trace_span span = EDDY_TRACE_BEGIN(WAIT, .op = origin.op, .address = origin.address,
                                             .detail = "room: behind a lend or a callback");
     eddy_status status = wait_while_behind(vm, call);
-    EDDY_TRACE_END(span, .op = origin.op);
+    EDDY_TRACE_END(span, .op = origin.op, .detail = "room");
     return status;
 }
 
@@ -260,7 +260,7 @@ __attribute__((noinline)) static eddy_status wait_for_lead(eddy_vm *vm, lead l,
     /* An instruction takes longer than estimated: no further call waits until there is progress, unless memory grows. */
     if (!has_finished(vm, count, ns))
         vm->vain_at = vm->finished_seen;
-    EDDY_TRACE_END(span, .op = origin.op);
+    EDDY_TRACE_END(span, .op = origin.op, .detail = "room");
     return status;
 }
 

@@ -89,6 +89,9 @@ extern "C" {
     STRING(cache_dir, "EDDY_CACHE_DIR", "",                                                        \
            "Folder that keeps kernels which were compiled for programs on GPUs (64 MB at most); "  \
            "empty: $XDG_CACHE_HOME/eddy, else ~/.cache/eddy; none: they are not kept.")            \
+    BOOL(takes_times, "EDDY_TIMES",                                                                \
+         "Counts how often and how long ops and phases run (eddy_counters_read, "                  \
+         "eddy_op_counters_read), from the first runtime that asks for it on.")                    \
     STRING(log, "EDDY_LOG", "",                                                                    \
            "Rooms and levels of the log, vm:2,interpreter:1 (docs/debugging.md); in the "          \
            "environment also stderr or info, warning, error, 0: what else is written to stderr.")  \

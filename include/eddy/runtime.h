@@ -65,6 +65,11 @@ EDDY_API eddy_status eddy_recover(eddy_list tensors);
             row(errors_seen) row(in_flight) row(in_flight_peak) row(bytes_in_flight)               \
                 row(bytes_in_flight_peak) row(bytes_live) row(bytes_cached) row(bytes_peak)
 
+/* Phases that the option takes_times (EDDY_TIMES) counts, of all runtimes of the process: how often (issue_count) and how long (issue_ns). docs/profiling.md says what they are. */
+#define EDDY_TIMED_PHASE_LIST(row)                                                                 \
+    row(issue) row(infer) row(schedule) row(dispatch) row(kernel) row(slice) row(release)          \
+        row(wait) row(callback) row(program)
+
 typedef struct eddy_counters {
     size_t size; /* set it to sizeof(eddy_counters): a newer library writes no more than that */
 #define EDDY_COUNTER_ROW(name) int64_t name;
@@ -73,10 +78,30 @@ typedef struct eddy_counters {
     /* Programs, backward passes and variants included, that were built, and those that took over what one of the same content was built to;
      * bytes of what is kept for programs to come (the option program_cache_bytes). */
     int64_t programs_built, programs_shared, program_cache_bytes;
+    /* The rest is 0 without takes_times. */
+#define EDDY_COUNTER_ROW(name) int64_t name##_count, name##_ns;
+    EDDY_TIMED_PHASE_LIST(EDDY_COUNTER_ROW)
+#undef EDDY_COUNTER_ROW
+    int64_t throttle_count,
+        throttle_ns; /* waits of callers that were held back, since too much was in flight; among the waits */
+    int64_t memory_taken, memory_refused,
+        memory_given_back; /* how often, from and to the system and devices */
+    int64_t failed_run,
+        poisoned_run; /* instructions that failed, that did not run since others had */
 } eddy_counters;
+
+/* Kernels of one op. */
+typedef struct eddy_op_counters {
+    char name[40];
+    int64_t count, total_ns, most_ns;
+    int64_t bytes; /* of all operands */
+} eddy_op_counters;
 
 /* Of the current runtime. */
 EDDY_API eddy_status eddy_counters_read(eddy_counters *counters);
+/* The same for each op, of all runtimes of the process, those that took longest first: at most `room` of them. Returns how many there are; 0 without the option takes_times (EDDY_TIMES). Where a kernel is launched on a device its time is that of
+ * the launch. */
+EDDY_API int64_t eddy_op_counters_read(eddy_op_counters *counters, int64_t room);
 /* Threads of the current runtime that run kernels, a helping waiter included; 0 on failure. */
 EDDY_API int32_t eddy_thread_count(void);
 /* Gives cached memory (blocks of the current runtime and what it keeps for programs to come, handles of the calling thread) back to the system;
@@ -99,6 +124,7 @@ EDDY_API eddy_status eddy_dump(void);
 #define eddy_sync_deleters(...) EDDY_AT_CALL_SITE(eddy_sync_deleters(__VA_ARGS__))
 #define eddy_recover(...) EDDY_AT_CALL_SITE(eddy_recover(__VA_ARGS__))
 #define eddy_counters_read(...) EDDY_AT_CALL_SITE(eddy_counters_read(__VA_ARGS__))
+#define eddy_op_counters_read(...) EDDY_AT_CALL_SITE(eddy_op_counters_read(__VA_ARGS__))
 #define eddy_thread_count(...) EDDY_AT_CALL_SITE(eddy_thread_count(__VA_ARGS__))
 #define eddy_trim(...) EDDY_AT_CALL_SITE(eddy_trim(__VA_ARGS__))
 #define eddy_dump(...) EDDY_AT_CALL_SITE(eddy_dump(__VA_ARGS__))

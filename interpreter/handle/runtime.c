@@ -12,6 +12,7 @@
 #include <interpreter/call/finite.h>
 #include <interpreter/call/recorder.h>
 #include <interpreter/handle/generator.h>
+#include <interpreter/handle/log.h>
 #include <interpreter/handle/shape_table.h>
 #include <interpreter/handle/tensor.h>
 #include <interpreter/handle/trace.h>
@@ -21,6 +22,7 @@
 #include <stdlib.h>
 #include <streams/team.h>
 #include <string.h>
+#include <trace/times.h>
 
 /* The longest waits of exit: for issued work to finish, then for running kernels to stop. */
 #define EXIT_DRAIN_NS INT64_C(700000000)
@@ -144,6 +146,7 @@ static void at_exit(void) {
         drain(runtime, deadline, &errors);
     eddy_unseen_tell(errors.count, errors.first.status != EDDY_OK ? errors.first.message : NULL);
     halt();
+    eddy_log_exit();
     eddy_trace_exit();
 }
 
@@ -244,7 +247,10 @@ static eddy_status init(eddy_runtime *runtime, const eddy_runtime_options *given
                          "no memory for the table of kernels");
     if (options.checks_finite)
         eddy_finite_ask(options.checks_nan ? EDDY_FINITE_NAN : EDDY_FINITE_ALL);
-    status = eddy_log_look(given, &options);
+    status =
+        options.takes_times ? eddy_times_begin((eddy_origin){"runtime_create", NULL}) : EDDY_OK;
+    if (status == EDDY_OK)
+        status = eddy_log_look(given, &options);
     if (status == EDDY_OK)
         status = eddy_trace_look(&options);
     if (status == EDDY_OK)
@@ -499,30 +505,7 @@ eddy_status eddy_recover(eddy_list tensors) {
     return status;
 }
 
-/* ---- counters and dumps ---- */
-
-eddy_status eddy_counters_read(eddy_counters *counters) {
-    eddy_origin origin = EDDY_ORIGIN("counters_read");
-    eddy_runtime *runtime;
-    if (!counters)
-        return eddy_fail(EDDY_INVALID_ARGUMENT, origin, "counters is NULL");
-    eddy_status status = eddy_runtime_running(origin, &runtime);
-    if (status != EDDY_OK)
-        return status;
-    eddy_vm_counters read = eddy_vm_counters_read(runtime->vm);
-    eddy_runtime_cache *programs = eddy_load_acquire(&runtime->programs);
-    eddy_counters full = {.size = counters->size,
-#define EDDY_COUNTER_ROW(name) .name = (int64_t)read.name,
-                          EDDY_COUNTER_LIST(EDDY_COUNTER_ROW)
-#undef EDDY_COUNTER_ROW
-                              .programs_built = eddy_load_relaxed(&runtime->programs_built),
-                          .programs_shared = eddy_load_relaxed(&runtime->programs_shared),
-                          .program_cache_bytes = programs ? programs->bytes(programs) : 0};
-    size_t bytes =
-        counters->size > 0 && counters->size < sizeof(full) ? counters->size : sizeof(full);
-    __builtin_memcpy(counters, &full, bytes);
-    return EDDY_OK;
-}
+/* ---- threads, memory, dumps ---- */
 
 int32_t eddy_thread_count(void) {
     eddy_runtime *runtime;

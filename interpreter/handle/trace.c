@@ -4,12 +4,10 @@
 #include <base/option.h>
 #include <base/status.h>
 #include <base/trace.h>
-#include <eddy/log.h>
 #include <eddy/trace.h>
 #include <interpreter/handle/runtime.h>
 #include <stdio.h>
 #include <string.h>
-#include <trace/event_log.h>
 #include <trace/tracer.h>
 
 /* The longest wait of exit for the file. */
@@ -117,28 +115,6 @@ eddy_status eddy_trace_look(const eddy_runtime_options *options) {
                  (eddy_origin){"trace_start", NULL});
 }
 
-/* ---- the log ---- */
-
-eddy_status eddy_log_levels_set(const char *text) {
-    eddy_origin origin = EDDY_ORIGIN("log_levels_set");
-    uint8_t levels[EDDY_LOG_ROOM_COUNT];
-    eddy_status status = eddy_event_log_parse(text ? text : "", false, "levels", origin, levels);
-    eddy_runtime_watch_exit();
-    return status == EDDY_OK ? eddy_event_log_set(levels, origin) : status;
-}
-
-/* Without a room there is nothing to change: another runtime, or a call, may have set levels. */
-eddy_status eddy_log_look(const eddy_runtime_options *given, const eddy_runtime_options *resolved) {
-    eddy_origin origin = {"log_levels_set", NULL};
-    uint8_t levels[EDDY_LOG_ROOM_COUNT];
-    bool is_given = EDDY_OPTION(given, log);
-    eddy_status status = eddy_event_log_parse(resolved->log, !is_given,
-                                              is_given ? "log" : "EDDY_LOG", origin, levels);
-    return status == EDDY_OK && strchr(resolved->log, ':') ? eddy_event_log_set(levels, origin)
-                                                           : status;
-}
-
 void eddy_trace_exit(void) {
-    eddy_event_log_end(eddy_clock_deadline(EXIT_NS));
     (void)!eddy_tracer_stop(eddy_clock_deadline(EXIT_NS), (eddy_origin){"exit", NULL});
 }

@@ -8,9 +8,6 @@
 
 /* What the options of a runtime ask for, unless a trace is being written. As eddy_trace_start fails. */
 EDDY_MUST_USE eddy_status eddy_trace_look(const eddy_runtime_options *options);
-/* The same for the log. */
-EDDY_MUST_USE eddy_status eddy_log_look(const eddy_runtime_options *given,
-                                        const eddy_runtime_options *resolved);
 /* At exit, once all threads of runtimes stand still. */
 void eddy_trace_exit(void);
 

@@ -1,0 +1,118 @@
+/* The option takes_times: how often and how long. */
+#include <criterion/criterion.h>
+#include <eddy/eddy.h>
+#include <stddef.h>
+#include <string.h>
+
+static void must(eddy_status status) {
+    eddy_error error = {0};
+    if (status != EDDY_OK)
+        (void)eddy_error_take(&error);
+    cr_assert_eq(status, EDDY_OK, "%s", error.message);
+}
+
+static eddy_counters read_counters(void) {
+    eddy_counters counters = {.size = sizeof(counters)};
+    must(eddy_counters_read(&counters));
+    return counters;
+}
+
+static eddy_runtime *begin(eddy_runtime_options options) {
+    options.size = sizeof(options);
+    eddy_runtime *runtime = eddy_runtime_create(&options);
+    cr_assert_not_null(runtime);
+    must(eddy_runtime_use(runtime));
+    return runtime;
+}
+
+#define CALLS 50
+
+static void compute(void) {
+    eddy_scope *scope = eddy_scope_begin();
+    eddy_tensor *x = eddy_full(EDDY_SHAPE(64, 64), EDDY_S(0.5), EDDY_F32, NULL);
+    for (int i = 0; i < CALLS; i++)
+        must(eddy_wait(eddy_exp(eddy_matmul(x, x)), EDDY_FOREVER));
+    eddy_scope_end(scope);
+    must(eddy_sync(EDDY_FOREVER));
+}
+
+static const eddy_op_counters *find(const eddy_op_counters *all, int64_t count, const char *name) {
+    for (int64_t i = 0; i < count; i++)
+        if (strcmp(all[i].name, name) == 0)
+            return &all[i];
+    return NULL;
+}
+
+Test(times, kernels_are_counted_by_op_and_phase) {
+    eddy_op_counters ops[16];
+    begin((eddy_runtime_options){.threads = 2, .uses_full_path = true, .takes_times = true});
+    eddy_counters before = read_counters();
+    compute();
+    eddy_counters after = read_counters();
+    int64_t count = eddy_op_counters_read(ops, 16);
+    cr_assert_eq(count, 3);
+    const eddy_op_counters *product = find(ops, count, "matmul"),
+                           *exponent = find(ops, count, "exp");
+    cr_assert(product && product->count == CALLS && exponent && exponent->count == CALLS);
+    cr_assert_eq(product->bytes, CALLS * 3 * 64 * 64 * 4);
+    cr_assert(product->most_ns > 0 && product->most_ns <= product->total_ns);
+    cr_assert_geq(ops[0].total_ns, ops[1].total_ns);
+    cr_assert_geq(ops[1].total_ns, ops[2].total_ns);
+    cr_assert_eq(after.kernel_count - before.kernel_count, 2 * CALLS + 1);
+    cr_assert_eq(after.kernel_ns - before.kernel_ns,
+                 ops[0].total_ns + ops[1].total_ns + ops[2].total_ns);
+    cr_assert_geq(after.issue_count, 2 * CALLS);
+    cr_assert_geq(after.schedule_count, 2 * CALLS);
+    cr_assert_gt(after.memory_taken, 0);
+    cr_assert_eq(after.failed_run + after.poisoned_run, 0);
+    /* Of as many as there is room for. */
+    ops[1].count = -1;
+    cr_assert_eq(eddy_op_counters_read(ops, 1), 3);
+    cr_assert_eq(ops[1].count, -1);
+    cr_assert_eq(eddy_op_counters_read(NULL, 5), 3);
+}
+
+Test(times, failures_are_counted_with_what_they_poison) {
+    begin((eddy_runtime_options){.threads = 2, .takes_times = true});
+    eddy_tensor *x = eddy_ones(EDDY_SHAPE(2), EDDY_F32, NULL);
+    eddy_tensor *index = eddy_full(EDDY_SHAPE(1), EDDY_S(9), EDDY_I64, NULL);
+    eddy_tensor *y = eddy_exp(eddy_neg(eddy_index_select(x, index, 0)));
+    cr_assert_eq(eddy_wait(y, EDDY_FOREVER), EDDY_OUT_OF_RANGE);
+    eddy_counters counters = read_counters();
+    cr_assert_eq(counters.failed_run, 1);
+    cr_assert_eq(counters.poisoned_run, 2);
+    eddy_error_take(NULL);
+}
+
+/* Held back at the mark: the waits are among the waits, and no shorter than nothing. */
+Test(times, callers_that_are_held_back_are_counted) {
+    begin((eddy_runtime_options){
+        .threads = 2, .uses_worker_path = true, .in_flight_high = 4, .takes_times = true});
+    eddy_scope *scope = eddy_scope_begin();
+    eddy_tensor *x = eddy_full(EDDY_SHAPE(256, 256), EDDY_S(0.001), EDDY_F32, NULL), *y = x;
+    for (int i = 0; i < 100; i++)
+        y = eddy_matmul(y, x);
+    must(eddy_wait(y, EDDY_FOREVER));
+    eddy_counters counters = read_counters();
+    cr_assert_gt(counters.throttle_count, 0);
+    cr_assert_gt(counters.throttle_ns, 0);
+    cr_assert_leq(counters.throttle_count, counters.wait_count);
+    cr_assert_leq(counters.throttle_ns, counters.wait_ns);
+    eddy_scope_end(scope);
+}
+
+Test(times, nothing_is_counted_unless_asked_for) {
+    eddy_op_counters ops[4];
+    begin((eddy_runtime_options){.threads = 2});
+    compute();
+    eddy_counters counters = read_counters();
+    cr_assert_eq(counters.kernel_count + counters.kernel_ns + counters.issue_count +
+                     counters.memory_taken,
+                 0);
+    cr_assert_eq(eddy_op_counters_read(ops, 4), 0);
+    /* An older program's struct ends earlier. */
+    counters.kernel_count = 77;
+    counters.size = offsetof(eddy_counters, issue_count);
+    must(eddy_counters_read(&counters));
+    cr_assert_eq(counters.kernel_count, 77);
+}

@@ -1,0 +1,154 @@
+#include <trace/times.h>
+
+#include <base/clock.h>
+#include <base/name_table.h>
+#include <base/sleep.h>
+#include <base/status.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Ranges within each other that are counted: a call, its engine, its kernel, a slice are five. Thread-local memory is scarce (base/README.md). */
+#define DEPTH_MOST 8
+
+typedef struct sum {
+    _Atomic int64_t count, ns; /* atomic: relaxed */
+} sum;
+
+typedef struct op_sum {
+    _Atomic int64_t count, ns, most_ns, bytes; /* atomic: relaxed */
+} op_sum;
+
+static struct {
+    eddy_lock lock;
+    bool is_heard; /* lock: lock */
+    uint32_t place;
+    sum phases[EDDY_TRACE_PHASE_COUNT], throttled;
+    _Atomic int64_t memory_taken, memory_refused, memory_given_back, failed,
+        skipped;                 /* atomic: relaxed */
+    op_sum ops[EDDY_NAMES_MOST]; /* by numbers of base/name_table.h; 0: those without one */
+} times = {.lock = EDDY_LOCK_OF(EDDY_RANK_NONE)};
+
+/* <calling thread> only: when its ranges began. */
+static __thread __attribute__((tls_model("initial-exec"))) int64_t begun_ns[DEPTH_MOST];
+static __thread __attribute__((tls_model("initial-exec"))) uint32_t depth;
+
+static void add(sum *to, int64_t ns) {
+    eddy_add_relaxed(&to->count, 1);
+    eddy_add_relaxed(&to->ns, ns);
+}
+
+static void add_op(const eddy_trace_event *event, int64_t ns) {
+    op_sum *op = &times.ops[event->op ? eddy_name_number(event->op) : 0];
+    int64_t most = eddy_load_relaxed(&op->most_ns);
+    eddy_add_relaxed(&op->count, 1);
+    eddy_add_relaxed(&op->ns, ns);
+    eddy_add_relaxed(&op->bytes, event->bytes);
+    while (ns > most && !eddy_cas_relaxed(&op->most_ns, &most, ns)) {
+    }
+}
+
+static void end_range(const eddy_trace_event *event) {
+    if (depth == 0 || --depth >= DEPTH_MOST)
+        return;
+    int64_t ns = eddy_clock_ns() - begun_ns[depth];
+    add(&times.phases[event->phase], ns);
+    if (event->phase == EDDY_TRACE_KERNEL)
+        add_op(event, ns);
+    /* The end of a wait for room has a detail (base/trace.h). */
+    if (event->phase == EDDY_TRACE_WAIT && event->detail)
+        add(&times.throttled, ns);
+}
+
+static void count_moment(const eddy_trace_event *event) {
+    eddy_add_relaxed(&times.phases[event->phase].count, 1);
+    if (event->phase == EDDY_TRACE_POISON)
+        eddy_add_relaxed(event->origin == event->sequence ? &times.failed : &times.skipped, 1);
+    if (event->phase == EDDY_TRACE_ALLOCATOR)
+        eddy_add_relaxed(strcmp(event->op, "take") == 0     ? &times.memory_taken
+                         : strcmp(event->op, "refuse") == 0 ? &times.memory_refused
+                                                            : &times.memory_given_back,
+                         1);
+}
+
+static void hear(void *context, const eddy_trace_event *event) {
+    (void)context;
+    if (event->kind == EDDY_TRACE_ENDS) {
+        end_range(event);
+    } else if (event->kind == EDDY_TRACE_HAPPENS) {
+        count_moment(event);
+    } else {
+        if (depth < DEPTH_MOST)
+            begun_ns[depth] = eddy_clock_ns();
+        depth++;
+    }
+}
+
+eddy_status eddy_times_begin(eddy_origin origin) {
+    /* Ranges of the user's may lie deep. */
+    eddy_trace_listener listener = {hear, NULL, EDDY_TRACE_ALL_PHASES & ~(1u << EDDY_TRACE_RANGE)};
+    eddy_status status = EDDY_OK;
+    eddy_lock_acquire(&times.lock);
+    if (!times.is_heard)
+        status = eddy_trace_add(&listener, &times.place);
+    times.is_heard |= status == EDDY_OK;
+    eddy_lock_release(&times.lock);
+    return status == EDDY_OK
+               ? EDDY_OK
+               : eddy_fail(status, origin, "there are as many listeners as there may be");
+}
+
+static eddy_times_sum read_sum(sum *of) {
+    return (eddy_times_sum){eddy_load_relaxed(&of->count), eddy_load_relaxed(&of->ns)};
+}
+
+void eddy_times_read(eddy_times *to) {
+    for (int p = 0; p < EDDY_TRACE_PHASE_COUNT; p++)
+        to->phases[p] = read_sum(&times.phases[p]);
+    to->throttled = read_sum(&times.throttled);
+    to->memory_taken = eddy_load_relaxed(&times.memory_taken);
+    to->memory_refused = eddy_load_relaxed(&times.memory_refused);
+    to->memory_given_back = eddy_load_relaxed(&times.memory_given_back);
+    to->failed = eddy_load_relaxed(&times.failed);
+    to->skipped = eddy_load_relaxed(&times.skipped);
+}
+
+/* Several addresses of one text are several numbers of one op. */
+static void merge(eddy_times_op *ops, int64_t *count, int64_t room, const eddy_times_op *added) {
+    int64_t i = 0;
+    while (i < *count && strcmp(ops[i].name, added->name) != 0)
+        i++;
+    if (i == *count && i < room)
+        ops[(*count)++] = (eddy_times_op){.name = added->name};
+    if (i < *count) {
+        ops[i].count += added->count;
+        ops[i].ns += added->ns;
+        ops[i].bytes += added->bytes;
+        ops[i].most_ns = added->most_ns > ops[i].most_ns ? added->most_ns : ops[i].most_ns;
+    }
+}
+
+static int by_time(const void *a, const void *b) {
+    const eddy_times_op *left = a, *right = b;
+    if (left->ns != right->ns)
+        return left->ns > right->ns ? -1 : 1;
+    return strcmp(left->name, right->name);
+}
+
+int64_t eddy_times_ops(eddy_times_op *to, int64_t room) {
+    eddy_times_op all[EDDY_NAMES_MOST];
+    int64_t count = 0;
+    for (uint32_t n = 0; n < EDDY_NAMES_MOST; n++) {
+        op_sum *op = &times.ops[n];
+        eddy_times_op read = {.name = n == 0 ? "(others)" : eddy_name_text(n),
+                              .count = eddy_load_relaxed(&op->count),
+                              .ns = eddy_load_relaxed(&op->ns),
+                              .most_ns = eddy_load_relaxed(&op->most_ns),
+                              .bytes = eddy_load_relaxed(&op->bytes)};
+        if (read.count > 0)
+            merge(all, &count, EDDY_NAMES_MOST, &read);
+    }
+    qsort(all, (size_t)count, sizeof(*all), by_time);
+    if (room > 0)
+        memcpy(to, all, (size_t)(count < room ? count : room) * sizeof(*to));
+    return count;
+}

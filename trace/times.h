@@ -1,0 +1,34 @@
+/* How often and how long (EDDY_TIMES): sums over events (base/trace.h) of the process, by phase and by op. Nothing is counted, and no clock is read, before eddy_times_begin. */
+#ifndef EDDY_TRACE_TIMES_H
+#define EDDY_TRACE_TIMES_H
+
+#include <base/assert.h>
+#include <base/call_site.h>
+#include <base/trace.h>
+#include <eddy/status.h>
+#include <stdint.h>
+
+typedef struct eddy_times_sum {
+    int64_t count, ns;
+} eddy_times_sum;
+
+typedef struct eddy_times {
+    eddy_times_sum phases[EDDY_TRACE_PHASE_COUNT]; /* moments have no ns */
+    eddy_times_sum throttled;                      /* waits of callers that were held back */
+    int64_t memory_taken, memory_refused, memory_given_back;
+    int64_t failed, skipped; /* instructions, by their own failure, or by that of another */
+} eddy_times;
+
+typedef struct eddy_times_op {
+    const char *name; /* for good */
+    int64_t count, ns, most_ns, bytes;
+} eddy_times_op;
+
+/* From now on, until the process ends. Any thread. */
+EDDY_MUST_USE eddy_status eddy_times_begin(eddy_origin origin);
+/* Each number is exact; they are not read at one moment. */
+void eddy_times_read(eddy_times *times);
+/* Kernels by op, those that took longest first; at most `room`. Returns how many there are. */
+int64_t eddy_times_ops(eddy_times_op *ops, int64_t room);
+
+#endif
