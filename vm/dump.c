@@ -5,6 +5,7 @@
 #include <string.h>
 #include <vm/dump.h>
 #include <vm/engine.h>
+#include <vm/explain.h>
 #include <vm/machine.h>
 
 #define LINES_MAX 100
@@ -54,6 +55,19 @@ void eddy_dump_log(eddy_dump *dump) {
     eddy_memory_release(dump, sizeof(*dump), EDDY_MEMORY_RUNTIME);
 }
 
+/* Why the oldest is there still: others may wait for it. */
+static void add_oldest(eddy_dump *dump, const eddy_vm *vm) {
+    char text[2000];
+    eddy_explanation explanation = {text, sizeof(text), 0};
+    if (!vm->engine.live_head)
+        return;
+    eddy_explain_node(&explanation, vm->engine.live_head);
+    for (char *line = text, *end; (end = strchr(line, '\n')); line = end + 1) {
+        *end = '\0';
+        add_line(dump, "oldest: %s", line);
+    }
+}
+
 eddy_dump *eddy_dump_live(eddy_vm *vm) {
     eddy_dump *dump = eddy_memory_acquire(sizeof(*dump), EDDY_MEMORY_RUNTIME);
     if (!dump)
@@ -79,6 +93,7 @@ eddy_dump *eddy_dump_live(eddy_vm *vm) {
             (unsigned)node->instruction.stream, state, sources[0] ? ", waits for" : "", sources);
     }
     add_line(dump, "%d live instructions", count);
+    add_oldest(dump, vm);
     return dump;
 }
 

@@ -672,3 +672,22 @@ void eddy_engine_drive_waiting(eddy_vm *vm, const eddy_waiter *until) {
 void eddy_engine_drive_release(eddy_vm *vm) {
     drive(vm, (eddy_engine_turn){.is_caller = true});
 }
+
+bool eddy_engine_look(eddy_vm *vm, void (*look)(eddy_vm *vm, void *context), void *context,
+                      int64_t deadline_ns) {
+    const eddy_engine_turn turn = {.is_caller = true};
+    for (;;) {
+        bool is_last = eddy_clock_ns() >= deadline_ns;
+        if (eddy_engine_request(vm)) {
+            bool looks = is_last || !eddy_ring_peek(&vm->ring);
+            if (looks)
+                look(vm, context);
+            eddy_engine_work(vm, &turn);
+            if (looks)
+                return true;
+        }
+        if (is_last)
+            return false;
+        sched_yield();
+    }
+}

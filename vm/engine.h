@@ -32,6 +32,9 @@ void eddy_engine_drive_waiting(eddy_vm *vm, const eddy_waiter *until);
 void eddy_engine_drive_release(eddy_vm *vm);
 /* The calling thread's program begins to wait: for a result, or because it is too far ahead. Lock: submission. */
 void eddy_engine_issuer_waits(const eddy_vm *vm, bool for_result);
+/* Calls `look` in the role, once what was submitted before has become nodes, or at the deadline; false: whoever has the role has not given it up by then. The caller is inside the VM. */
+bool eddy_engine_look(eddy_vm *vm, void (*look)(eddy_vm *vm, void *context), void *context,
+                      int64_t deadline_ns);
 /* Reports a node as DONE from outside the engine's role. Any thread, never blocks. */
 void eddy_engine_complete(eddy_vm *vm, eddy_node *node);
 /* Whether a work in the team's queue is a node of this or another VM. */

@@ -257,6 +257,10 @@ typedef struct eddy_vm_wait {
 /* True when everything submitted on the storage has retired. Never blocks. */
 bool eddy_vm_is_ready(eddy_vm *vm, eddy_storage_number storage);
 
+/* Says what the storage waits for, or how it failed (which then counts as seen); as snprintf, *length of the whole text. Waits at most 0.2 s for who orders instructions. */
+void eddy_vm_explain(eddy_vm *vm, eddy_storage_number storage, char *buffer, size_t size,
+                     size_t *length);
+
 /* Waits until the writes submitted on the storage have retired; reads may still run. */
 EDDY_MUST_USE eddy_status eddy_vm_wait_storage(eddy_vm *vm, eddy_storage_number storage,
                                                const eddy_vm_wait *wait);

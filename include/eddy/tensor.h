@@ -93,6 +93,10 @@ EDDY_API eddy_runtime *eddy_runtime_of(const eddy_tensor *tensor);
 EDDY_API bool eddy_is_contiguous(const eddy_tensor *tensor);
 /* True if everything issued on the tensor's storage has run, or the runtime has ended; false on failure. Never waits. */
 EDDY_API bool eddy_is_ready(const eddy_tensor *tensor);
+/* Why the tensor is not there yet, as text: the instruction that makes it, what that waits for, and so on back to the one that waits for nothing but its turn, a line each, with the places of
+ * the calls where EDDY_CALL_SITES notes them; or how it failed, which then counts as seen; or that it is there. What others do meanwhile may change it at once. As snprintf: returns the length of the whole text; -1 with
+ * INVALID_ARGUMENT. Blocks 0.2 s at most, while the thread that orders instructions runs one. Any thread, but not in a callback. */
+EDDY_API int eddy_explain(const eddy_tensor *tensor, char *buffer, size_t size);
 
 /* ---- leaks ---- */
 
@@ -125,6 +129,7 @@ EDDY_API int64_t eddy_leaks_report(void);
 #define eddy_device_of(...) EDDY_AT_CALL_SITE(eddy_device_of(__VA_ARGS__))
 #define eddy_runtime_of(...) EDDY_AT_CALL_SITE(eddy_runtime_of(__VA_ARGS__))
 #define eddy_is_contiguous(...) EDDY_AT_CALL_SITE(eddy_is_contiguous(__VA_ARGS__))
+#define eddy_explain(...) EDDY_AT_CALL_SITE(eddy_explain(__VA_ARGS__))
 #define eddy_is_ready(...) EDDY_AT_CALL_SITE(eddy_is_ready(__VA_ARGS__))
 #endif
 #endif

@@ -448,6 +448,19 @@ bool eddy_is_ready(const eddy_tensor *tensor) {
            eddy_vm_is_ready(tensor->runtime->vm, tensor->storage);
 }
 
+int eddy_explain(const eddy_tensor *tensor, char *buffer, size_t size) {
+    eddy_origin origin = EDDY_ORIGIN("explain");
+    size_t length;
+    if (eddy_tensor_check(tensor, "tensor", origin) != EDDY_OK)
+        return -1;
+    if (size > 0 && !buffer) {
+        eddy_fail(EDDY_INVALID_ARGUMENT, origin, "there is no room for the text");
+        return -1;
+    }
+    eddy_vm_explain(tensor->runtime->vm, tensor->storage, buffer, size, &length);
+    return (int)length;
+}
+
 eddy_status eddy_host_wait(eddy_tensor *tensor, int64_t deadline, eddy_origin origin) {
     eddy_status status = check(tensor, origin);
     eddy_vm_wait wait = {eddy_clock_left(deadline), origin};

@@ -47,7 +47,7 @@ Test(dump, each_live_instruction_says_what_it_waits_for) {
     while (eddy_vm_counters_read(session.vm).nodes_made < 4 ||
            eddy_fake_queue_held(session.fake) < 1)
         sched_yield();
-    dump(&session, 5);
+    dump(&session, 6);
     cr_assert(has_line("#1 synthetic(1 operands) stream 1 running\n"), "%s", lines.text);
     cr_assert(has_line("#2 synthetic(2 operands) stream 1 waiting, waits for #1\n"), "%s",
               lines.text);
@@ -56,6 +56,7 @@ Test(dump, each_live_instruction_says_what_it_waits_for) {
     cr_assert(has_line("#4 synthetic(1 operands) stream 1 waiting, waits for #1 #3 #2\n"), "%s",
               lines.text);
     cr_assert(has_line("4 live instructions\n"), "%s", lines.text);
+    cr_assert(has_line("oldest: #1 synthetic(1 operands) runs"), "%s", lines.text);
     for (int i = 0; i < 4; i++)
         session_step(&session);
     session_settle(&session);
@@ -95,13 +96,13 @@ Test(dump, many_instructions_are_cut_at_a_hundred_lines) {
         session_mix_in(&session, a, i, 0, NULL);
     while (eddy_vm_counters_read(session.vm).nodes_made < 500)
         sched_yield();
-    dump(&session, 101);
+    dump(&session, 102);
     cr_assert(has_line("500 live instructions\n"), "%s", lines.text);
     for (int i = 0; i < 500; i++)
         session_step(&session);
     session_release(&session, a);
     session_close(&session);
-    cr_assert_eq(eddy_load_acquire(&lines.lines), 101);
+    cr_assert_eq(eddy_load_acquire(&lines.lines), 102); /* with that of the oldest */
 }
 
 Test(dump, a_time_without_progress_rings_by_itself) {
