@@ -92,6 +92,9 @@ extern "C" {
     BOOL(takes_times, "EDDY_TIMES",                                                                \
          "Counts how often and how long ops and phases run (eddy_counters_read, "                  \
          "eddy_op_counters_read), from the first runtime that asks for it on.")                    \
+    BOOL(shows_top, "EDDY_TOP",                                                                    \
+         "Counters of the process can be watched by `eddy top PID`, by the same user; with "       \
+         "takes_times also its ops.")                                                              \
     STRING(log, "EDDY_LOG", "",                                                                    \
            "Rooms and levels of the log, vm:2,interpreter:1 (docs/debugging.md); in the "          \
            "environment also stderr or info, warning, error, 0: what else is written to stderr.")  \

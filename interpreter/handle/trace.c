@@ -8,6 +8,7 @@
 #include <interpreter/handle/runtime.h>
 #include <stdio.h>
 #include <string.h>
+#include <trace/top.h>
 #include <trace/tracer.h>
 
 /* The longest wait of exit for the file. */
@@ -33,13 +34,7 @@ static void tell_memory(const told *to, eddy_runtime *runtime, eddy_device devic
     to->tell(to->context, name, "peak", memory.peak_bytes);
 }
 
-static void sample_runtime(eddy_runtime *runtime, void *context) {
-    const told *to = context;
-    if (!eddy_runtime_is_running(runtime))
-        return;
-    eddy_vm_counters counters = eddy_vm_counters_read(runtime->vm);
-    to->tell(to->context, "in flight", "instructions", counters.in_flight);
-    to->tell(to->context, "bytes in flight", "bytes", counters.bytes_in_flight);
+static void tell_devices(const told *to, eddy_runtime *runtime) {
     tell_memory(to, runtime, EDDY_CPU);
     for (int kind = 0; kind < EDDY_DEVICE_KIND_COUNT; kind++)
         for (int32_t index = 0; index < EDDY_RUNTIME_DEVICES; index++)
@@ -47,9 +42,39 @@ static void sample_runtime(eddy_runtime *runtime, void *context) {
                 tell_memory(to, runtime, eddy_device_make((eddy_device_kind)kind, index));
 }
 
+static void sample_runtime(eddy_runtime *runtime, void *context) {
+    const told *to = context;
+    if (!eddy_runtime_is_running(runtime))
+        return;
+    eddy_vm_counters counters = eddy_vm_counters_read(runtime->vm);
+    to->tell(to->context, "in flight", "instructions", counters.in_flight);
+    to->tell(to->context, "bytes in flight", "bytes", counters.bytes_in_flight);
+    tell_devices(to, runtime);
+}
+
 static void sample(eddy_tracer_tell *tell, void *context) {
     told to = {tell, context};
     eddy_runtime_each(sample_runtime, &to);
+}
+
+/* All counters of each runtime, for eddy top. */
+static void sample_counters(eddy_runtime *runtime, void *context) {
+    const told *to = context;
+    char group[40];
+    if (!eddy_runtime_is_running(runtime))
+        return;
+    eddy_vm_counters counters = eddy_vm_counters_read(runtime->vm);
+    snprintf(group, sizeof(group), "runtime %llu", (unsigned long long)runtime->id);
+    to->tell(to->context, group, "threads", eddy_vm_thread_count(runtime->vm));
+#define EDDY_COUNTER_ROW(name) to->tell(to->context, group, #name, (int64_t)counters.name);
+    EDDY_COUNTER_LIST(EDDY_COUNTER_ROW)
+#undef EDDY_COUNTER_ROW
+    tell_devices(to, runtime);
+}
+
+static void sample_top(eddy_tracer_tell *tell, void *context) {
+    told to = {tell, context};
+    eddy_runtime_each(sample_counters, &to);
 }
 
 /* ---- start and stop ---- */
@@ -109,6 +134,11 @@ eddy_status eddy_trace_stop(int64_t timeout) {
 }
 
 eddy_status eddy_trace_look(const eddy_runtime_options *options) {
+    eddy_status status = options->shows_top
+                             ? eddy_top_begin(sample_top, (eddy_origin){"runtime_create", NULL})
+                             : EDDY_OK;
+    if (status != EDDY_OK)
+        return status;
     if (!*options->trace || eddy_tracer_is_on())
         return EDDY_OK;
     return start(options->trace, options->trace_limit, options->trace_phases, "trace_phases",

@@ -6,7 +6,7 @@
 #include <eddy/options.h>
 #include <eddy/status.h>
 
-/* What the options of a runtime ask for, unless a trace is being written. As eddy_trace_start fails. */
+/* What the options of a runtime ask for, a trace unless one is being written, and the page of eddy top. As eddy_trace_start fails. */
 EDDY_MUST_USE eddy_status eddy_trace_look(const eddy_runtime_options *options);
 /* At exit, once all threads of runtimes stand still. */
 void eddy_trace_exit(void);
