@@ -11,9 +11,7 @@
 /* The longest wait for the engine's role, whose holder may be running a kernel. */
 #define ROLE_NS INT64_C(200000000)
 
-static void add(eddy_explanation *to, const char *format, ...) EDDY_PRINTF(2, 3);
-
-static void add(eddy_explanation *to, const char *format, ...) {
+void eddy_explanation_add(eddy_explanation *to, const char *format, ...) {
     bool has_room = to->length < to->size;
     va_list values;
     va_start(values, format);
@@ -31,34 +29,40 @@ typedef struct sources {
     int count;
 } sources;
 
-static void add_source(sources *to, const eddy_node *source) {
+static void add_source(void *context, const eddy_node *source) {
+    sources *to = context;
     to->count++;
     if (!to->oldest || source->instruction.view.sequence < to->oldest->instruction.view.sequence)
         to->oldest = source;
 }
 
-static sources sources_of(const eddy_node *node) {
-    sources found = {0};
+void eddy_explain_sources(const eddy_node *node,
+                          void (*visit)(void *context, const eddy_node *source), void *context) {
     for (uint32_t i = 0; i < node->instruction.view.operand_count; i++) {
         const eddy_use *use = &node->uses[i];
         if (use->source)
-            add_source(&found, use->source);
+            visit(context, use->source);
         for (const eddy_use *reader = use->is_write ? use->reader_next : NULL; reader;
              reader = reader->reader_next)
-            add_source(&found, reader->node);
+            visit(context, reader->node);
     }
     for (int i = 0; i < EDDY_ORDER_COUNT; i++)
         if (node->orders[i].source)
-            add_source(&found, node->orders[i].source);
+            visit(context, node->orders[i].source);
     const eddy_node *first = node->vm->engine.live_head;
     if (node->is_marker && node->state == EDDY_NODE_WAITING && first != node)
-        add_source(&found, first);
+        visit(context, first);
+}
+
+static sources sources_of(const eddy_node *node) {
+    sources found = {0};
+    eddy_explain_sources(node, add_source, &found);
     return found;
 }
 
 /* ---- lines ---- */
 
-static const char *state_of(const eddy_node *node) {
+const char *eddy_explain_state(const eddy_node *node) {
     if (node->instruction.kind == EDDY_KIND_LEND && node->state == EDDY_NODE_DISPATCHED)
         return "is lent, until its lender gives it back";
     if (node->is_starved)
@@ -81,13 +85,13 @@ static void add_node(eddy_explanation *to, const eddy_node *node) {
     char what[160] = "";
     if (view->descriptor && view->descriptor->describe)
         view->descriptor->describe(view, what, sizeof(what));
-    add(to, "#%llu %s", (unsigned long long)view->sequence,
-        what[0] ? what : eddy_instruction_name(&node->instruction));
+    eddy_explanation_add(to, "#%llu %s", (unsigned long long)view->sequence,
+                         what[0] ? what : eddy_instruction_name(&node->instruction));
     const char *place = view->address ? eddy_call_site_place(view->address) : NULL;
     if (place)
-        add(to, ", of %s", place);
+        eddy_explanation_add(to, ", of %s", place);
     else if (view->address)
-        add(to, ", of the call at %p", eddy_call_site_address(view->address));
+        eddy_explanation_add(to, ", of the call at %p", eddy_call_site_address(view->address));
 }
 
 void eddy_explain_node(eddy_explanation *to, const eddy_node *node) {
@@ -97,14 +101,14 @@ void eddy_explain_node(eddy_explanation *to, const eddy_node *node) {
         bool is_last = !found.oldest;
         if (line < LINES_MOST || is_last) {
             if (skipped > 0)
-                add(to, "%d more in between\n", skipped);
+                eddy_explanation_add(to, "%d more in between\n", skipped);
             add_node(to, node);
             if (is_last)
-                add(to, " %s\n", state_of(node));
+                eddy_explanation_add(to, " %s\n", eddy_explain_state(node));
             else if (found.count == 1)
-                add(to, " waits for\n");
+                eddy_explanation_add(to, " waits for\n");
             else
-                add(to, " waits for %d, the oldest of them\n", found.count);
+                eddy_explanation_add(to, " waits for %d, the oldest of them\n", found.count);
         } else {
             skipped++;
         }
@@ -141,10 +145,11 @@ static void answer(eddy_vm *vm, void *context) {
     } else if (poison != 0) {
         eddy_error error = {0};
         eddy_errors_find(&vm->errors, eddy_poison_sequence(poison), &error);
-        add(asked->to, "#%llu failed%s%s: %s\n", (unsigned long long)eddy_poison_sequence(poison),
-            error.place[0] ? ", of " : "", error.place, error.message);
+        eddy_explanation_add(asked->to, "#%llu failed%s%s: %s\n",
+                             (unsigned long long)eddy_poison_sequence(poison),
+                             error.place[0] ? ", of " : "", error.place, error.message);
     } else {
-        add(asked->to, "it waits for nothing: its elements are there\n");
+        eddy_explanation_add(asked->to, "it waits for nothing: its elements are there\n");
     }
 }
 
@@ -164,14 +169,15 @@ void eddy_vm_explain(eddy_vm *vm, eddy_storage_number storage, char *buffer, siz
     if (size > 0)
         buffer[0] = '\0';
     if (vm->process != eddy_process_generation || !eddy_vm_lock_if_open(vm)) {
-        add(&text, "the runtime is shut down\n");
+        eddy_explanation_add(&text, "the runtime is shut down\n");
         *length = text.length;
         return;
     }
     eddy_vm_inside_begin(vm);
     eddy_vm_unlock(vm);
     if (!look(vm, &asked, eddy_clock_deadline(ROLE_NS)))
-        add(&text, "it cannot be said: the thread that orders instructions runs one\n");
+        eddy_explanation_add(&text,
+                             "it cannot be said: the thread that orders instructions runs one\n");
     eddy_vm_inside_end(vm);
     *length = text.length;
 }

@@ -257,6 +257,9 @@ typedef struct eddy_vm_wait {
 /* True when everything submitted on the storage has retired. Never blocks. */
 bool eddy_vm_is_ready(eddy_vm *vm, eddy_storage_number storage);
 
+/* The live instructions as a graph for Graphviz, as snprintf; false: the VM is closed, or whoever orders instructions has not let go within 0.2 s. */
+bool eddy_vm_dump_dot(eddy_vm *vm, char *buffer, size_t size, size_t *length);
+
 /* Says what the storage waits for, or how it failed (which then counts as seen); as snprintf, *length of the whole text. Waits at most 0.2 s for who orders instructions. */
 void eddy_vm_explain(eddy_vm *vm, eddy_storage_number storage, char *buffer, size_t size,
                      size_t *length);

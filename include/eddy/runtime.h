@@ -109,6 +109,9 @@ EDDY_API int32_t eddy_thread_count(void);
 EDDY_API int64_t eddy_trim(void);
 /* Writes each live instruction of the current runtime, and what it waits for, to the log sink. */
 EDDY_API eddy_status eddy_dump(void);
+/* The same as a graph for Graphviz (dot -Tsvg), 2000 instructions at most: what has not finished, and an edge to each from those that it waits for. As snprintf: returns the length of the whole text; -1 with INVALID_ARGUMENT, or with
+ * TIMED_OUT where the thread that orders instructions has run one for 0.2 s. */
+EDDY_API int eddy_dump_dot(char *buffer, size_t size);
 
 #ifdef __cplusplus
 }
@@ -128,5 +131,6 @@ EDDY_API eddy_status eddy_dump(void);
 #define eddy_thread_count(...) EDDY_AT_CALL_SITE(eddy_thread_count(__VA_ARGS__))
 #define eddy_trim(...) EDDY_AT_CALL_SITE(eddy_trim(__VA_ARGS__))
 #define eddy_dump(...) EDDY_AT_CALL_SITE(eddy_dump(__VA_ARGS__))
+#define eddy_dump_dot(...) EDDY_AT_CALL_SITE(eddy_dump_dot(__VA_ARGS__))
 #endif
 #endif

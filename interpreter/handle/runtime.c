@@ -528,3 +528,20 @@ eddy_status eddy_dump(void) {
         eddy_vm_dump(runtime->vm);
     return status;
 }
+
+int eddy_dump_dot(char *buffer, size_t size) {
+    eddy_origin origin = EDDY_ORIGIN("dump_dot");
+    eddy_runtime *runtime;
+    size_t length;
+    if (size > 0 && !buffer) {
+        eddy_fail(EDDY_INVALID_ARGUMENT, origin, "there is no room for the text");
+        return -1;
+    }
+    if (eddy_runtime_running(origin, &runtime) != EDDY_OK)
+        return -1;
+    if (!eddy_vm_dump_dot(runtime->vm, buffer, size, &length)) {
+        eddy_fail(EDDY_TIMED_OUT, origin, "the thread that orders instructions runs one");
+        return -1;
+    }
+    return (int)length;
+}

@@ -19,7 +19,7 @@ def main():
     functions = set(FUNCTION.findall(header))
     rows = (root / "interpreter/call/recorder.h").read_text()
     listed = re.search(r"#define EDDY_RECORDER_DOOR_LIST\(row\)(.*?)\n\n", rows, re.S).group(1)
-    doors = set(re.findall(r"row\(\W*(\w+), \w+\)", listed))
+    doors = set(re.findall(r"row\(\W*(\w+),\W*\w+\)", listed))
     problems = [f"eddy_vm_{name} has no row in EDDY_RECORDER_DOOR_LIST" for name in sorted(functions - doors - ELSEWHERE)]
     problems += [f"EDDY_RECORDER_DOOR_LIST names {name}, which vm.h lacks" for name in sorted((doors | ELSEWHERE) - functions)]
     print("\n".join(problems) or f"{len(doors)} doors")

@@ -39,6 +39,7 @@ static eddy_runtime *begin(void) {
     return runtime;
 }
 
+#ifndef __SANITIZE_THREAD__ /* which takes a reader of the same process for a racing thread */
 /* A whole text, later than the one before. */
 static void read_text(const char *page, uint32_t *number, char *text) {
     const _Atomic uint32_t *at = (const _Atomic uint32_t *)(const void *)(page + 8);
@@ -61,7 +62,6 @@ static long value_of(const char *text, const char *line) {
     return at ? strtol(at + strlen(line), NULL, 10) : -1;
 }
 
-#ifndef __SANITIZE_THREAD__ /* which takes a reader of the same process for a racing thread */
 Test(top, the_page_says_what_is_counted) {
     static char text[EDDY_TOP_BYTES + 1];
     eddy_runtime *runtime = begin();

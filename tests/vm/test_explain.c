@@ -107,6 +107,37 @@ Test(explain, a_long_chain_is_cut_in_the_middle) {
     session_close(&session);
 }
 
+Test(explain, the_live_instructions_are_a_graph) {
+    vm_session session =
+        session_open((eddy_runtime_options){.threads = 2, .uses_worker_path = true});
+    size_t length;
+    session_hold(&session, false);
+    session.stream = session.held;
+    eddy_storage_number a = session_make(&session, 1), b = session_make_from(&session, 2, 1, &a),
+                        c = session_make_from(&session, 3, 2, (eddy_storage_number[]){a, b});
+    await_nodes(&session, 3);
+    cr_assert(eddy_vm_dump_dot(session.vm, text, sizeof(text), &length));
+    cr_assert_eq(length, strlen(text));
+    cr_assert_str_eq(
+        text, "digraph eddy {\n"
+              "  node [shape=box fontname=\"sans-serif\"]\n"
+              "  n1 [label=\"#1 synthetic(1 operands)\\nstream 1, runs, or waits for a thread that "
+              "runs it\" style=filled fillcolor=lightblue]\n"
+              "  n2 [label=\"#2 synthetic(2 operands)\\nstream 1, waits\"]\n"
+              "  n1 -> n2\n"
+              "  n3 [label=\"#3 synthetic(3 operands)\\nstream 1, waits\"]\n"
+              "  n1 -> n3\n"
+              "  n2 -> n3\n"
+              "}\n");
+    for (int i = 0; i < 3; i++)
+        session_step(&session);
+    session_settle(&session);
+    eddy_storage_number all[] = {a, b, c};
+    for (int i = 0; i < 3; i++)
+        session_release(&session, all[i]);
+    session_close(&session);
+}
+
 static _Atomic bool is_over;
 
 static void *ask(void *context) {
