@@ -84,6 +84,16 @@ def check_pages(package):
         expect((manual / f"{name}.3").is_file(), f"{name}.3 is not installed")
 
 
+def check_tool(package):
+    """The command finds the library and the op list from where it lies; a build without it has none of its files."""
+    tool = package.prefix / "bin/eddy"
+    files = [package.prefix / "share" / name for name in (
+        "man/man1/eddy.1", "bash-completion/completions/eddy", "zsh/site-functions/_eddy", "fish/vendor_completions.d/eddy.fish")]
+    expect(all(file.is_file() == tool.is_file() for file in files), f"of {files} some are there alone")
+    if tool.is_file():
+        expect("eddy_relu" in output([tool, "ops", "relu"]), "eddy ops")
+
+
 def check_uninstall(build, root):
     output(["ninja", "-C", build, "uninstall"])
     left = [str(file) for file in root.rglob("*") if not file.is_dir()]
@@ -139,6 +149,7 @@ def main():
         package = PkgConfig(root)
         check_library(package)
         check_pages(package)
+        check_tool(package)
         (with_cmake if way == "cmake" else with_pkg_config)(package, folder)
         check_uninstall(build, root)
 

@@ -87,9 +87,8 @@ static void fill_row(tool_row *row, const compared *of) {
 }
 
 static json_t *as_json(const compared *of) {
-    json_t *name = json_string(of->text);
-    return json_pack("{so sI sI sI sI}", "name", name ? name : json_string("?"), "count_a",
-                     (json_int_t)of->counts[0], "count_b", (json_int_t)of->counts[1], "total_a_ns",
+    return json_pack("{ss sI sI sI sI}", "name", of->text, "count_a", (json_int_t)of->counts[0],
+                     "count_b", (json_int_t)of->counts[1], "total_a_ns",
                      (json_int_t)of->totals_ns[0], "total_b_ns", (json_int_t)of->totals_ns[1]);
 }
 
@@ -107,9 +106,9 @@ static void show_json(const trace_model models[2], const compared *all, size_t c
     json_t *array = json_array();
     for (size_t i = 0; i < count; i++)
         json_array_append_new(array, as_json(&all[i]));
-    json_t *object = json_pack(
-        "{sI sI so}", "duration_a_ns", (json_int_t)(models[0].end_ns - models[0].begin_ns),
-        "duration_b_ns", (json_int_t)(models[1].end_ns - models[1].begin_ns), "changes", array);
+    json_t *object =
+        json_pack("{sI sI so}", "duration_a_ns", (json_int_t)trace_model_duration(&models[0]),
+                  "duration_b_ns", (json_int_t)trace_model_duration(&models[1]), "changes", array);
     json_dumpf(object, stdout, JSON_INDENT(2));
     printf("\n");
     json_decref(object);
@@ -118,7 +117,7 @@ static void show_json(const trace_model models[2], const compared *all, size_t c
 static void show_head(const trace_model models[2]) {
     char took[2][TOOL_CELL_BYTES], heading[100];
     for (int m = 0; m < 2; m++)
-        tool_format_ns(models[m].end_ns - models[m].begin_ns, took[m]);
+        tool_format_ns(trace_model_duration(&models[m]), took[m]);
     snprintf(heading, sizeof(heading), "A took %s, B %s", took[0], took[1]);
     tool_heading(heading);
     printf("\n");
@@ -126,25 +125,27 @@ static void show_head(const trace_model models[2]) {
 
 int tool_trace_diff(const tool_arguments *arguments) {
     static trace_model models[2];
-    const char *top = tool_value(arguments, "--top"), *by = tool_value(arguments, "--by");
-    size_t most = top ? (size_t)strtoul(top, NULL, 10) : 20, count;
+    const char *by = tool_has(arguments, "--by") ? tool_value(arguments, "--by") : "op";
+    int64_t top = 20;
     int code = TOOL_OK;
-    if (most == 0) {
-        (void)tool_fail(arguments, "--top is %s, and takes a number from 1 on", top);
+    if (!tool_integer(arguments, "--top", 1, UINT32_MAX, &top))
         return TOOL_USAGE;
-    }
-    by = by ? by : "op";
     for (int m = 0; m < 2 && code == TOOL_OK; m++)
         if (!trace_model_read(&models[m], arguments->operands[m]))
             code = tool_fail(arguments, "%s", models[m].file.error);
     if (code == TOOL_OK) {
+        size_t count;
         compared *all = compare(models, by, &count);
-        count = count < most ? count : most;
-        if (tool_has(arguments, "--json")) {
-            show_json(models, all, count);
+        size_t shown = count < (size_t)top ? count : (size_t)top;
+        if (!all) {
+            code = tool_fail(arguments, "there is no memory");
+        } else if (tool_has(arguments, "--json")) {
+            show_json(models, all, shown);
         } else {
             show_head(models);
-            show(all, count, by);
+            show(all, shown, by);
+            if (count > shown)
+                tool_say("and %zu more (--top)", count - shown);
         }
         free(all);
     }

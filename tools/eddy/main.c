@@ -2,6 +2,7 @@
 #include "command.h"
 #include "help.h"
 
+#include "screen.h"
 #include <eddy/version.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -28,7 +29,9 @@ static const tool_command *find(int count, char **words, int *taken) {
 
 /* Whether `value` is one of "a|b|c". */
 static bool is_choice(const char *choices, const char *value) {
-    size_t length = strlen(value);
+    size_t length = strcspn(value, "|");
+    if (value[length])
+        return false;
     for (const char *at = choices; at; at = strchr(at, '|') ? strchr(at, '|') + 1 : NULL)
         if (strncmp(at, value, length) == 0 && (at[length] == '|' || at[length] == '\0'))
             return true;
@@ -52,6 +55,14 @@ static int parse_option(tool_arguments *to, int count, char **words) {
         if (value && option->choices && !is_choice(option->choices, value)) {
             (void)tool_fail(to, "%s is %s, and may be %s", option->name, value, option->choices);
             return 0;
+        }
+        if (tool_is_repeated(option) && to->repeated_count == TOOL_REPEATED_MOST) {
+            (void)tool_fail(to, "%s comes too often", option->name);
+            return 0;
+        }
+        if (tool_is_repeated(option)) {
+            to->repeated[to->repeated_count].option = o;
+            to->repeated[to->repeated_count++].value = value;
         }
         to->values[o] = value ? value : "";
         return option->value && !equals ? 2 : 1;
@@ -100,6 +111,29 @@ static int end(int code) {
     return code;
 }
 
+/* Returns TOOL_USAGE. */
+static int fail_to_find(int count, char **words) {
+    fprintf(stderr, "eddy: there is no command ");
+    for (int i = 0; i < 2 && i < count && (i == 0 || words[i][0] != '-'); i++) {
+        fputs(i > 0 ? " " : "", stderr);
+        (void)tool_put_plain(stderr, words[i], strlen(words[i]));
+    }
+    fprintf(stderr, "; eddy --help lists them\n");
+    return TOOL_USAGE;
+}
+
+static int help(int count, char **words) {
+    int taken;
+    const tool_command *about = find(count, words, &taken);
+    if (count > 0 && !about)
+        return fail_to_find(count, words);
+    if (about)
+        tool_help_command(about);
+    else
+        tool_help_all();
+    return TOOL_OK;
+}
+
 int main(int argc, char **argv) {
     int count = argc - 1, taken = 0;
     char **words = argv + 1;
@@ -109,23 +143,15 @@ int main(int argc, char **argv) {
     }
     if (count == 2 && strcmp(words[0], "--generate") == 0)
         return end(tool_generate(words[1]));
-    if (count > 0 && strcmp(words[0], "help") == 0) {
-        const tool_command *about = find(count - 1, words + 1, &taken);
-        if (about)
-            tool_help_command(about);
-        else
-            tool_help_all();
-        return end(TOOL_OK);
-    }
+    if (count > 0 && strcmp(words[0], "help") == 0)
+        return end(help(count - 1, words + 1));
     const tool_command *command = find(count, words, &taken);
     if (!command && (count == 0 || wants_help(count, words))) {
         tool_help_all();
         return end(count == 0 ? TOOL_USAGE : TOOL_OK);
     }
-    if (!command) {
-        fprintf(stderr, "eddy: there is no command %s; eddy --help lists them\n", words[0]);
-        return TOOL_USAGE;
-    }
+    if (!command)
+        return fail_to_find(count, words);
     if (wants_help(count - taken, words + taken)) {
         tool_help_command(command);
         return end(TOOL_OK);

@@ -11,7 +11,7 @@
 #include <string.h>
 
 #define NAME_BYTES (TRACE_TEXT_BYTES + 40)
-#define WAITS_SHOWN 10
+#define LINE_BYTES (4 * NAME_BYTES)
 
 typedef struct summary {
     const tool_arguments *arguments;
@@ -37,42 +37,55 @@ static void put(json_t *object, const char *name, int64_t value) {
     json_object_set_new(object, name, json_integer(value));
 }
 
-/* Of bytes that are no UTF-8 jansson makes nothing. */
 static void put_text(json_t *object, const char *name, const char *text) {
-    json_t *value = json_string(text);
-    json_object_set_new(object, name, value ? value : json_string("?"));
+    json_object_set_new(object, name, json_string(text));
+}
+
+/* An array of the JSON, or a table: `shown` rows of `count`. */
+static void show_rows(summary *s, const char *name, json_t *array, const tool_table *table,
+                      const tool_row *rows, size_t shown, size_t count) {
+    if (array) {
+        json_object_set_new(s->json, name, array);
+    } else if (rows && shown > 0) {
+        printf("\n");
+        tool_table_print(table, rows, shown);
+        if (count > shown)
+            tool_say("and %zu more (--top)", count - shown);
+    }
 }
 
 /* ---- groups ---- */
 
-typedef struct listed {
+typedef struct row_group {
     const char *text;
     const trace_group *group;
-} listed;
+} row_group;
 
 static int by_total(const void *a, const void *b) {
-    const listed *left = a, *right = b;
+    const row_group *left = a, *right = b;
     if (left->group->total_ns != right->group->total_ns)
         return left->group->total_ns > right->group->total_ns ? -1 : 1;
     return strcmp(left->text, right->text);
 }
 
 /* The greatest first; *total_ns of all. Freed by the caller; NULL: none, or no memory. */
-static listed *list(const trace_groups *groups, size_t *count, int64_t *total_ns) {
-    listed *all = malloc((groups->room + 1) * sizeof(*all));
+static row_group *list(const trace_groups *groups, size_t *count, int64_t *total_ns) {
+    row_group *all = malloc((groups->room + 1) * sizeof(*all));
     *count = 0;
     *total_ns = 0;
     for (uint32_t g = 0; all && g < groups->room && g < groups->texts.count; g++)
         if (groups->groups[g].count > 0) {
-            all[(*count)++] = (listed){text_table_text(&groups->texts, g), &groups->groups[g]};
-            *total_ns += groups->groups[g].total_ns;
+            all[(*count)++] = (row_group){text_table_text(&groups->texts, g), &groups->groups[g]};
+            *total_ns += groups->groups[g].total_ns < INT64_MAX - *total_ns
+                             ? groups->groups[g].total_ns
+                             : INT64_MAX - *total_ns;
         }
     if (*count > 1)
         qsort(all, *count, sizeof(*all), by_total);
     return all;
 }
 
-static json_t *group_json(const listed *of, int64_t total_ns) {
+static json_t *group_json(const row_group *of, int64_t total_ns) {
     json_t *object = json_object();
     put_text(object, "name", of->text);
     put(object, "count", of->group->count);
@@ -87,7 +100,7 @@ static json_t *group_json(const listed *of, int64_t total_ns) {
     return object;
 }
 
-static void fill_row(tool_row *row, const listed *of, int64_t total_ns) {
+static void fill_row(tool_row *row, const row_group *of, int64_t total_ns) {
     row->text = of->text;
     tool_format_count(of->group->count, row->cells[0]);
     tool_format_ns(of->group->total_ns, row->cells[1]);
@@ -102,7 +115,7 @@ static void show_groups(summary *s, const struct by *by) {
     const tool_table table = {7, {by->heading, "count", "total", "share", "mean", "p50", "p99"}};
     size_t count;
     int64_t total_ns;
-    listed *all = list(groups, &count, &total_ns);
+    row_group *all = list(groups, &count, &total_ns);
     size_t shown = count < s->top ? count : s->top;
     tool_row *rows = calloc(shown + 1, sizeof(*rows));
     json_t *array = s->json ? json_array() : NULL;
@@ -111,14 +124,7 @@ static void show_groups(summary *s, const struct by *by) {
         if (array)
             json_array_append_new(array, group_json(&all[i], total_ns));
     }
-    if (array) {
-        json_object_set_new(s->json, by->name, array);
-    } else if (rows && shown > 0) {
-        printf("\n");
-        tool_table_print(&table, rows, shown);
-        if (count > shown)
-            printf("and %zu more (--top)\n", count - shown);
-    }
+    show_rows(s, by->name, array, &table, rows, shown, count);
     free(rows);
     free(all);
 }
@@ -128,39 +134,44 @@ static void show_groups(summary *s, const struct by *by) {
 static void show_head(summary *s) {
     const trace_model *model = s->model;
     char took[TOOL_CELL_BYTES];
-    int64_t ns = model->end_ns > model->begin_ns ? model->end_ns - model->begin_ns : 0;
-    tool_format_ns(ns, took);
+    tool_format_ns(trace_model_duration(model), took);
     if (s->json) {
-        put(s->json, "duration_ns", ns);
+        put(s->json, "duration_ns", trace_model_duration(model));
         put(s->json, "events", model->event_count);
         put(s->json, "dropped", model->dropped);
         put_text(s->json, "ended", model->why);
         json_object_set_new(s->json, "is_cut", json_boolean(model->file.is_cut));
         return;
     }
-    char heading[200];
+    char heading[TOOL_LINE_BYTES];
     snprintf(heading, sizeof(heading), "%s: %s, %" PRId64 " events", s->arguments->operands[0],
              took, model->event_count);
     tool_heading(heading);
     if (model->file.is_cut)
-        printf("The file was cut off; this is what can be read.\n");
+        tool_say("The file was cut off; this is what can be read.");
     if (strcmp(model->why, "limit") == 0)
-        printf("The trace ended at its limit (EDDY_TRACE_LIMIT).\n");
+        tool_say("The trace ended at its limit (EDDY_TRACE_LIMIT).");
     if (model->dropped > 0)
-        printf("%" PRId64 " events are missing, for which there was no room.\n", model->dropped);
+        tool_say("%" PRId64 " events are missing, for which there was no room.", model->dropped);
     if (model->kernels.left_out + model->calls.left_out + model->edges.left_out > 0)
-        printf("Gaps and critical path are of the first %zu kernels.\n", model->kernels.count);
+        tool_say("Gaps and critical path are of the first %zu kernels.", model->kernels.count);
 }
 
 /* ---- gaps ---- */
 
-static void show_gap(summary *s, json_t *array, uint32_t row, trace_gap gap,
-                     const trace_gap_sum *sum, int64_t whole_ns, tool_row *to, char *text) {
-    char name[NAME_BYTES];
-    trace_row_name(s->model, row, name, sizeof(name));
+static int by_gap_total(const void *a, const void *b) {
+    const trace_gap_sum *left = *(const trace_gap_sum *const *)a,
+                        *right = *(const trace_gap_sum *const *)b;
+    if (left->total_ns != right->total_ns)
+        return left->total_ns > right->total_ns ? -1 : 1;
+    return left < right ? -1 : left > right;
+}
+
+static void show_gap(const summary *s, json_t *array, const char *thread, trace_gap gap,
+                     const trace_gap_sum *sum, tool_row *to, char *text) {
     if (array) {
         json_t *object = json_object();
-        put_text(object, "thread", name);
+        put_text(object, "thread", thread);
         put_text(object, "ended_by", trace_gap_name(gap));
         put(object, "count", sum->count);
         put(object, "total_ns", sum->total_ns);
@@ -168,40 +179,42 @@ static void show_gap(summary *s, json_t *array, uint32_t row, trace_gap gap,
         json_array_append_new(array, object);
         return;
     }
-    snprintf(text, 2 * NAME_BYTES, "%s: %s", name, trace_gap_name(gap));
+    snprintf(text, LINE_BYTES, "%s: %s", thread, trace_gap_name(gap));
     to->text = text;
     tool_format_count(sum->count, to->cells[0]);
     tool_format_ns(sum->total_ns, to->cells[1]);
-    tool_format_share(sum->total_ns, whole_ns, to->cells[2]);
+    tool_format_share(sum->total_ns, trace_model_duration(s->model), to->cells[2]);
     tool_format_ns(sum->most_ns, to->cells[3]);
 }
 
 static void show_gaps(summary *s) {
     const tool_table table = {
         5, {"between kernels, ended by", "count", "total", "of the time", "longest"}};
-    size_t row_count = s->model->rows.count, shown = 0;
-    int64_t whole_ns = s->model->end_ns - s->model->begin_ns;
-    trace_gap_sum *sums = calloc(row_count * TRACE_GAP_COUNT + 1, sizeof(*sums));
-    tool_row *rows = calloc(row_count * TRACE_GAP_COUNT + 1, sizeof(*rows));
-    char *texts = calloc(row_count * TRACE_GAP_COUNT + 1, 2 * NAME_BYTES);
-    json_t *array = s->json ? json_array() : NULL;
-    if (sums && rows && texts)
+    size_t most = s->model->rows.count * TRACE_GAP_COUNT, count = 0;
+    trace_gap_sum *sums = calloc(most + 1, sizeof(*sums));
+    const trace_gap_sum **listed = calloc(most + 1, sizeof(*listed));
+    if (sums)
         trace_gaps_sum(&s->order, sums);
-    for (uint32_t r = 0; sums && rows && texts && r < row_count; r++)
-        for (uint32_t g = 0; g < TRACE_GAP_COUNT; g++)
-            if (sums[r * TRACE_GAP_COUNT + g].count > 0) {
-                show_gap(s, array, r, (trace_gap)g, &sums[r * TRACE_GAP_COUNT + g], whole_ns,
-                         &rows[shown], texts + 2 * NAME_BYTES * shown);
-                shown++;
-            }
-    if (array) {
-        json_object_set_new(s->json, "gaps", array);
-    } else if (shown > 0) {
-        printf("\n");
-        tool_table_print(&table, rows, shown);
+    for (size_t i = 0; sums && listed && i < most; i++)
+        if (sums[i].count > 0)
+            listed[count++] = &sums[i];
+    if (count > 1)
+        qsort(listed, count, sizeof(*listed), by_gap_total);
+    size_t shown = count < s->top ? count : s->top;
+    tool_row *rows = calloc(shown + 1, sizeof(*rows));
+    char(*texts)[LINE_BYTES] = calloc(shown + 1, sizeof(*texts));
+    json_t *array = s->json ? json_array() : NULL;
+    for (size_t i = 0; rows && texts && i < shown; i++) {
+        char thread[NAME_BYTES];
+        size_t at = (size_t)(listed[i] - sums);
+        trace_row_name(s->model, (uint32_t)(at / TRACE_GAP_COUNT), thread, sizeof(thread));
+        show_gap(s, array, thread, (trace_gap)(at % TRACE_GAP_COUNT), listed[i], &rows[i],
+                 texts[i]);
     }
+    show_rows(s, "gaps", array, &table, texts ? rows : NULL, shown, count);
     free(texts);
     free(rows);
+    free(listed);
     free(sums);
 }
 
@@ -226,30 +239,22 @@ static void path_json(summary *s, const trace_path *path) {
     json_object_set_new(s->json, "critical_path", object);
 }
 
-static void show_path(summary *s) {
+static void path_table(summary *s, const trace_path *path) {
     const tool_table table = {4, {"critical path", "count", "total", "share"}};
-    trace_path path;
-    if (!trace_path_find(&path, &s->order) || path.kernel_count == 0)
-        return;
-    if (s->json) {
-        path_json(s, &path);
-        trace_path_fini(&path);
-        return;
-    }
-    int64_t whole_ns = path.end_ns - path.begin_ns;
+    int64_t whole_ns = path->end_ns - path->begin_ns;
     const struct {
         const char *text;
         int64_t ns;
-    } parts[] = {{"until the call was made", path.call_ns},
-                 {"from an edge to the kernel", path.edge_ns},
-                 {"between kernels of a thread", path.thread_ns}};
-    size_t shown = path.step_count < s->top ? path.step_count : s->top, count = 0;
+    } parts[] = {{"until the call was made", path->call_ns},
+                 {"from an edge to the kernel", path->edge_ns},
+                 {"between kernels of a thread", path->thread_ns}};
+    size_t shown = path->step_count < s->top ? path->step_count : s->top, count = 0;
     tool_row *rows = calloc(shown + 3, sizeof(*rows));
     for (size_t i = 0; rows && i < shown; i++, count++) {
-        rows[count].text = text_table_text(&s->model->texts, path.steps[i].op);
-        tool_format_count(path.steps[i].count, rows[count].cells[0]);
-        tool_format_ns(path.steps[i].total_ns, rows[count].cells[1]);
-        tool_format_share(path.steps[i].total_ns, whole_ns, rows[count].cells[2]);
+        rows[count].text = text_table_text(&s->model->texts, path->steps[i].op);
+        tool_format_count(path->steps[i].count, rows[count].cells[0]);
+        tool_format_ns(path->steps[i].total_ns, rows[count].cells[1]);
+        tool_format_share(path->steps[i].total_ns, whole_ns, rows[count].cells[2]);
     }
     for (int p = 0; rows && p < 3; p++)
         if (parts[p].ns > 0) {
@@ -257,10 +262,17 @@ static void show_path(summary *s) {
             tool_format_ns(parts[p].ns, rows[count].cells[1]);
             tool_format_share(parts[p].ns, whole_ns, rows[count++].cells[2]);
         }
-    printf("\n");
-    if (rows)
-        tool_table_print(&table, rows, count);
+    show_rows(s, "critical_path", NULL, &table, rows, count, count);
     free(rows);
+}
+
+static void show_path(summary *s) {
+    trace_path path;
+    bool is_found = trace_path_find(&path, &s->order) && path.kernel_count > 0;
+    if (is_found && s->json)
+        path_json(s, &path);
+    else if (is_found)
+        path_table(s, &path);
     trace_path_fini(&path);
 }
 
@@ -284,44 +296,39 @@ static void show_wait(summary *s, json_t *array, const trace_wait *wait, tool_ro
         json_array_append_new(array, object);
         return;
     }
-    snprintf(text, 4 * NAME_BYTES, "%s, for %s%s%s (%s)", text_table_text(texts, wait->op),
+    snprintf(text, LINE_BYTES, "%s, for %s%s%s (%s)", text_table_text(texts, wait->op),
              *why ? why : "?", *place ? ", at " : "", place, thread);
     row->text = text;
     tool_format_ns(wait->end_ns - wait->begin_ns, row->cells[0]);
     tool_format_ns(wait->begin_ns, row->cells[1]);
 }
 
-/* The longest of what is left. */
-static const trace_wait *next_wait(const summary *s, const trace_wait *before) {
-    const trace_wait *longest = NULL;
-    for (size_t w = 0; w < s->model->waits.count; w++) {
-        const trace_wait *wait = &s->order.waits[w];
-        int64_t ns = wait->end_ns - wait->begin_ns;
-        int64_t most = before ? before->end_ns - before->begin_ns : INT64_MAX;
-        bool is_left = ns < most || (ns == most && wait > before);
-        if (is_left && (!longest || ns > longest->end_ns - longest->begin_ns))
-            longest = wait;
-    }
-    return longest;
+static int by_length(const void *a, const void *b) {
+    const trace_wait *left = *(const trace_wait *const *)a, *right = *(const trace_wait *const *)b;
+    int64_t left_ns = left->end_ns - left->begin_ns, right_ns = right->end_ns - right->begin_ns;
+    if (left_ns != right_ns)
+        return left_ns > right_ns ? -1 : 1;
+    return left < right ? -1 : left > right;
 }
 
 static void show_waits(summary *s) {
     const tool_table table = {3, {"longest waits", "took", "at"}};
-    tool_row rows[WAITS_SHOWN] = {0};
-    char texts[WAITS_SHOWN][4 * NAME_BYTES];
+    size_t count = s->model->waits.count, shown = count < s->top ? count : s->top;
+    const trace_wait **listed = calloc(count + 1, sizeof(*listed));
+    tool_row *rows = calloc(shown + 1, sizeof(*rows));
+    char(*texts)[LINE_BYTES] = calloc(shown + 1, sizeof(*texts));
     json_t *array = s->json ? json_array() : NULL;
-    size_t count = 0;
-    for (const trace_wait *wait = next_wait(s, NULL); wait && count < WAITS_SHOWN;
-         wait = next_wait(s, wait)) {
-        show_wait(s, array, wait, &rows[count], texts[count]);
-        count++;
-    }
-    if (array) {
-        json_object_set_new(s->json, "waits", array);
-    } else if (count > 0) {
-        printf("\n");
-        tool_table_print(&table, rows, count);
-    }
+    for (size_t i = 0; listed && i < count; i++)
+        listed[i] = &s->order.waits[i];
+    if (listed && count > 1)
+        qsort(listed, count, sizeof(*listed), by_length);
+    bool is_there = listed && rows && texts;
+    for (size_t i = 0; is_there && i < shown; i++)
+        show_wait(s, array, listed[i], &rows[i], texts[i]);
+    show_rows(s, "waits", array, &table, is_there ? rows : NULL, shown, count);
+    free(texts);
+    free(rows);
+    free(listed);
 }
 
 static void show_memory(summary *s) {
@@ -342,7 +349,8 @@ static void show_memory(summary *s) {
     }
     tool_format_bytes(model->most_live, bytes);
     tool_format_ns(model->most_live_ns, at);
-    printf("\npeak of memory: %s, at %s, in %s%s%s\n", bytes, at, op, *place ? ", " : "", place);
+    printf("\n");
+    tool_say("peak of memory: %s, at %s, in %s%s%s", bytes, at, op, *place ? ", " : "", place);
 }
 
 /* ---- the command ---- */
@@ -363,14 +371,11 @@ static void show(summary *s, const char *by) {
 
 int tool_trace_summary(const tool_arguments *arguments) {
     static trace_model model;
-    const char *top = tool_value(arguments, "--top");
-    summary s = {
-        .arguments = arguments, .model = &model, .top = top ? (size_t)strtoul(top, NULL, 10) : 20};
-    if (s.top == 0) {
-        (void)tool_fail(arguments, "--top is %s, and takes a number from 1 on", top);
-        return TOOL_USAGE;
-    }
+    int64_t top = 20;
     int code = TOOL_OK;
+    if (!tool_integer(arguments, "--top", 1, UINT32_MAX, &top))
+        return TOOL_USAGE;
+    summary s = {.arguments = arguments, .model = &model, .top = (size_t)top};
     if (!trace_model_read(&model, arguments->operands[0]))
         code = tool_fail(arguments, "%s", model.file.error);
     else if (!trace_order_init(&s.order, &model))

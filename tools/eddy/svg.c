@@ -1,5 +1,6 @@
 /* eddy trace svg */
 #include "command.h"
+#include "svg_parts.h"
 #include "text_table.h"
 #include "trace_reader.h"
 
@@ -77,12 +78,14 @@ static void measure(void *context, const trace_event *event) {
         p->rows[p->row_count++] =
             (row_name){event->process, event->thread, text_table_number(&p->texts, event->label)};
     if (event->kind != 'X' || !event->has_time || event->at_ns < 0 ||
-        event->took_ns > INT64_MAX - event->at_ns)
+        event->took_ns >= INT64_MAX - event->at_ns)
         return;
     if (!p->has_time || event->at_ns < p->begin_ns)
         p->begin_ns = event->at_ns;
-    if (!p->has_time || event->at_ns + event->took_ns > p->end_ns)
-        p->end_ns = event->at_ns + event->took_ns;
+    /* What takes no time is there, too. */
+    int64_t end_ns = event->at_ns + (event->took_ns > 0 ? event->took_ns : 1);
+    if (!p->has_time || end_ns > p->end_ns)
+        p->end_ns = end_ns;
     p->has_time = true;
 }
 
@@ -102,16 +105,15 @@ static lane *lane_of(picture *p, const trace_event *event, lane_level level, uin
                    .busy = calloc(width, sizeof(double)),
                    .names = calloc(width, sizeof(uint32_t)),
                    .own = calloc(width, sizeof(double))};
-    if (!made->busy || !made->names || !made->own)
-        return NULL;
     p->lane_count++;
-    return made;
+    return made->busy && made->names && made->own ? made : NULL;
 }
 
 static bool add_bar(picture *p, const bar *added) {
     if (p->bar_count == p->bar_room) {
         size_t room = p->bar_room ? 2 * p->bar_room : 1024;
-        bar *bars = room <= BARS_MOST ? realloc(p->bars, room * sizeof(*bars)) : NULL;
+        room = room < BARS_MOST ? room : BARS_MOST;
+        bar *bars = room > p->bar_room ? realloc(p->bars, room * sizeof(*bars)) : NULL;
         if (!bars)
             return false;
         p->bars = bars;
@@ -129,8 +131,9 @@ static double pixels(const picture *p, int64_t ns) {
 static void add_to_pixel(const picture *p, lane *l, int64_t begin_ns, int64_t took_ns,
                          uint32_t name) {
     int x = (int)pixels(p, begin_ns);
-    if (x < 0 || x >= p->width)
+    if (x < 0)
         return;
+    x = x < p->width ? x : p->width - 1;
     double ns = took_ns > 0 ? (double)took_ns : 1;
     l->busy[x] += ns;
     if (l->names[x] == name) {
@@ -148,7 +151,7 @@ static void draw(void *context, const trace_event *event) {
     lane_level level;
     uint32_t number;
     if (event->kind != 'X' || !event->has_time || event->at_ns < 0 ||
-        event->took_ns > INT64_MAX - event->at_ns || !level_of(event, &level))
+        event->took_ns >= INT64_MAX - event->at_ns || !level_of(event, &level))
         return;
     int64_t begin_ns = event->at_ns, end_ns = begin_ns + event->took_ns;
     if (end_ns < p->begin_ns || begin_ns > p->end_ns)
@@ -169,24 +172,7 @@ static void draw(void *context, const trace_event *event) {
 /* ---- writing ---- */
 
 static void put_text(FILE *to, const char *text) {
-    for (; *text; text++)
-        switch (*text) {
-        case '<':
-            fputs("&lt;", to);
-            break;
-        case '>':
-            fputs("&gt;", to);
-            break;
-        case '&':
-            fputs("&amp;", to);
-            break;
-        case '"':
-            fputs("&quot;", to);
-            break;
-        default:
-            /* XML has no control characters; other bytes are what the file had, which may be no UTF-8. */
-            fputc((unsigned char)*text < 0x20 || (unsigned char)*text >= 0x7f ? '?' : *text, to);
-        }
+    svg_put_text(to, text, strlen(text));
 }
 
 /* Of ops by their names; of all else by what it is. */
@@ -196,18 +182,7 @@ static void put_color(FILE *to, lane_level level, const char *name) {
                                                     [CALL] = "#9fc9e8",
                                                     [ENGINE] = "#d8d2c0",
                                                     [WAIT] = "#e0e0e0"};
-    static const char *const ops[] = {"#cb4d4d", "#62da85", "#b581da", "#d3c245", "#69c2d3",
-                                      "#e07bb2", "#6dcb4d", "#6762da", "#da9f81", "#45d39e",
-                                      "#cb69d3", "#cbe07b", "#4d8ccb", "#da627b", "#81da88",
-                                      "#7b45d3", "#d3b069", "#7be0dc", "#cb4dac", "#99da62"};
-    uint32_t hash = 2166136261u;
-    if (level != KERNEL) {
-        fputs(colors[level], to);
-        return;
-    }
-    for (; *name; name++)
-        hash = (hash ^ (unsigned char)*name) * 16777619u;
-    fputs(ops[hash % (sizeof(ops) / sizeof(*ops))], to);
+    fputs(level == KERNEL ? svg_op_color(name, strlen(name)) : colors[level], to);
 }
 
 static int compare_lanes(const void *a, const void *b) {
@@ -262,7 +237,7 @@ static void put_axis(FILE *to, const picture *p, int height) {
         double x = LEFT + ns * p->width / span_ns, at = ns + (double)(p->begin_ns - p->first_ns);
         fprintf(to, "<line x1=\"%.1f\" y1=\"%d\" x2=\"%.1f\" y2=\"%d\" stroke=\"#ddd\"/>\n", x,
                 TOP - 6, x, height);
-        fprintf(to, "<text x=\"%.1f\" y=\"%d\">%g %s</text>\n", x + 2, TOP - 10,
+        fprintf(to, "<text x=\"%.1f\" y=\"%d\">%.12g %s</text>\n", x + 2, TOP - 10,
                 step >= 1e6   ? at / 1e6
                 : step >= 1e3 ? at / 1e3
                               : at,
@@ -343,7 +318,8 @@ static bool bound(const tool_arguments *arguments, const char *option, int64_t b
         (void)tool_fail(arguments, "%s is %s, and takes milliseconds", option, text);
         return false;
     }
-    *to = begin_ns + (int64_t)(ms * 1e6);
+    int64_t ns = (int64_t)(ms * 1e6);
+    *to = ns < INT64_MAX - begin_ns ? begin_ns + ns : INT64_MAX;
     return true;
 }
 
@@ -353,7 +329,8 @@ static int write_picture(const tool_arguments *arguments, const picture *p) {
     if (!to)
         return tool_fail(arguments, "%s cannot be written: %s", path, strerror(errno));
     put_picture(to, p);
-    if (path && fclose(to) != 0)
+    bool is_written = !ferror(to);
+    if (path && (fclose(to) != 0 || !is_written))
         return tool_fail(arguments, "%s could not be written: %s", path, strerror(errno));
     if (p->is_left_out)
         fprintf(stderr, "eddy trace svg: there is more than fits; --from and --to show a part\n");
@@ -363,13 +340,12 @@ static int write_picture(const tool_arguments *arguments, const picture *p) {
 int tool_trace_svg(const tool_arguments *arguments) {
     static picture p;
     trace_file file;
-    const char *width = tool_value(arguments, "--width"), *path = arguments->operands[0];
+    const char *path = arguments->operands[0];
+    int64_t width = 1200;
     int code = TOOL_OK;
-    p.width = width ? atoi(width) : 1200;
-    if (p.width < 100 || p.width > 20000) {
-        (void)tool_fail(arguments, "--width is %s, and takes 100 to 20000", width);
+    if (!tool_integer(arguments, "--width", 100, 20000, &width))
         return TOOL_USAGE;
-    }
+    p = (picture){.width = (int)width};
     if (strcmp(path, "-") == 0)
         return tool_fail(arguments, "the file is read twice, which standard input cannot be");
     if (!trace_read(path, measure, &p, &file)) {

@@ -59,7 +59,7 @@ uint32_t text_table_number(text_table *table, const char *text) {
     uint32_t slot = table->slots[slot_of(table, text)];
     if (slot)
         return slot - 1;
-    return table->count < TEXT_TABLE_MOST ? add(table, text) : 1;
+    return table->count < (table->most ? table->most : TEXT_TABLE_MOST) ? add(table, text) : 1;
 }
 
 const char *text_table_text(const text_table *table, uint32_t number) {

@@ -10,8 +10,8 @@
 
 typedef struct text_table {
     char **texts;
-    uint32_t count, room;
-    uint32_t *slots; /* of numbers, + 1; 0: free */
+    uint32_t count, room, most; /* most: 0 is TEXT_TABLE_MOST */
+    uint32_t *slots;            /* of numbers, + 1; 0: free */
     uint32_t slot_count;
 } text_table;
 

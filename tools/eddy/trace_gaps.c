@@ -17,14 +17,6 @@ const char *trace_gap_meaning(trace_gap gap) {
     return names[gap][1];
 }
 
-static bool was_memory_refused(const trace_order *order, int64_t begin_ns, int64_t end_ns) {
-    const int64_t *refusals = order->model->refusals.items;
-    for (size_t i = 0; i < order->model->refusals.count; i++)
-        if (refusals[i] >= begin_ns && refusals[i] < end_ns)
-            return true;
-    return false;
-}
-
 /* When the last of those that it waited for ended; whether one of them is no kernel of the trace. */
 static int64_t edges_end(const trace_order *order, int64_t n, bool *has_unknown) {
     size_t count;
@@ -49,7 +41,7 @@ static trace_gap reason(const trace_order *order, int64_t begin_ns, const trace_
     const trace_wait *own = trace_order_wait(order, next->row, begin_ns, next->begin_ns);
     bool has_unknown = false;
     int64_t edge_ns = next->n ? edges_end(order, next->n, &has_unknown) : INT64_MIN;
-    if (was_memory_refused(order, begin_ns, next->begin_ns))
+    if (trace_order_was_refused(order, begin_ns, next->begin_ns))
         return TRACE_GAP_MEMORY;
     /* Of what came last. */
     if (edge_ns > begin_ns && (!call || edge_ns > call->begin_ns))
@@ -67,13 +59,14 @@ static trace_gap reason(const trace_order *order, int64_t begin_ns, const trace_
 }
 
 void trace_gaps_sum(const trace_order *order, trace_gap_sum *sums) {
+    const trace_row *rows = order->model->rows.items;
     int64_t end_ns = 0;
     for (size_t k = 0; k < order->kernel_count; k++) {
         const trace_kernel *kernel = &order->kernels[k];
-        bool is_first = k == 0 || kernel[-1].row != kernel->row;
+        bool is_first = k == 0 || kernel[-1].row != kernel->row || rows[kernel->row].is_rest;
         if (!is_first && kernel->begin_ns > end_ns) {
-            trace_gap_sum *sum =
-                &sums[kernel->row * TRACE_GAP_COUNT + (uint32_t)reason(order, end_ns, kernel)];
+            trace_gap_sum *sum = &sums[(size_t)kernel->row * TRACE_GAP_COUNT +
+                                       (uint32_t)reason(order, end_ns, kernel)];
             int64_t ns = kernel->begin_ns - end_ns;
             sum->count++;
             sum->total_ns += ns;

@@ -1,12 +1,11 @@
 #include "trace_model.h"
 
 #include <inttypes.h>
+#include <limits.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#define GROUPS_MOST 8192
 
 /* ---- lists ---- */
 
@@ -48,30 +47,38 @@ static int64_t ns_of(uint32_t class) {
     return least + (INT64_C(1) << (doubling - 4)) / 2;
 }
 
-static void count(trace_model *model, trace_groups *to, const char *text, int64_t ns) {
-    uint32_t number = text_table_number(&to->texts, text);
-    if (number >= GROUPS_MOST)
-        number = 1;
-    if (number >= to->room) {
-        uint32_t room = to->room ? 2 * to->room : 64;
-        trace_group *groups = realloc(to->groups, room * sizeof(*groups));
-        if (!groups) {
-            model->has_no_memory = true;
-            return;
-        }
-        memset(groups + to->room, 0, (room - to->room) * sizeof(*groups));
-        to->groups = groups;
-        to->room = room;
+/* NULL: no memory. */
+static trace_group *group_of(trace_groups *of, uint32_t number) {
+    uint32_t room = of->room ? of->room : 64;
+    while (room <= number)
+        room *= 2;
+    if (room > of->room) {
+        trace_group *groups = realloc(of->groups, room * sizeof(*groups));
+        if (!groups)
+            return NULL;
+        memset(groups + of->room, 0, (room - of->room) * sizeof(*groups));
+        of->groups = groups;
+        of->room = room;
     }
-    trace_group *group = &to->groups[number];
+    trace_group *group = &of->groups[number];
     if (!group->classes)
         group->classes = calloc(MODEL_CLASSES, sizeof(*group->classes));
-    if (!group->classes) {
+    return group->classes ? group : NULL;
+}
+
+static int64_t saturated_sum(int64_t a, int64_t b) {
+    int64_t sum;
+    return __builtin_add_overflow(a, b, &sum) ? (b < 0 ? INT64_MIN : INT64_MAX) : sum;
+}
+
+static void count(trace_model *model, trace_groups *to, const char *text, int64_t ns) {
+    trace_group *group = group_of(to, text_table_number(&to->texts, text));
+    if (!group) {
         model->has_no_memory = true;
         return;
     }
     group->count++;
-    group->total_ns += ns;
+    group->total_ns = saturated_sum(group->total_ns, ns);
     group->most_ns = ns > group->most_ns ? ns : group->most_ns;
     uint32_t class = class_of(ns);
     group->classes[class < MODEL_CLASSES ? class : MODEL_CLASSES - 1]++;
@@ -98,9 +105,8 @@ static void free_groups(trace_groups *groups) {
 
 /* The last one that was asked for is mostly the one. */
 static trace_row *row_of(trace_model *model, const trace_event *event, uint32_t *number) {
-    static uint32_t last;
     trace_row *rows = model->rows.items;
-    uint32_t row = last;
+    uint32_t row = model->last_row;
     if (row >= model->rows.count || rows[row].process != event->process ||
         rows[row].thread != event->thread)
         for (row = 0; row < model->rows.count; row++)
@@ -108,15 +114,17 @@ static trace_row *row_of(trace_model *model, const trace_event *event, uint32_t 
                 break;
     if (row == model->rows.count) {
         trace_row *made = add(&model->rows, sizeof(*made));
-        if (!made) {
-            *number = 0;
-            return model->rows.count > 0 ? model->rows.items : NULL;
-        }
-        made->process = event->process;
-        made->thread = event->thread;
         rows = model->rows.items;
+        if (model->rows.count == 0)
+            return NULL;
+        row = (uint32_t)model->rows.count - 1;
+        if (made) {
+            made->process = event->process;
+            made->thread = event->thread;
+        }
+        rows[row].is_rest = model->rows.count == model->rows.most;
     }
-    *number = last = row;
+    *number = model->last_row = row;
     return &rows[row];
 }
 
@@ -124,6 +132,8 @@ void trace_row_name(const trace_model *model, uint32_t number, char *buffer, siz
     const trace_row *row = (const trace_row *)model->rows.items + number;
     if (number >= model->rows.count)
         snprintf(buffer, size, "?");
+    else if (row->is_rest)
+        snprintf(buffer, size, "(others)");
     else if (row->name)
         snprintf(buffer, size, "%s", text_table_text(&model->texts, row->name));
     else
@@ -131,11 +141,6 @@ void trace_row_name(const trace_model *model, uint32_t number, char *buffer, siz
 }
 
 /* ---- events ---- */
-
-static int64_t saturated_sum(int64_t a, int64_t b) {
-    int64_t sum;
-    return __builtin_add_overflow(a, b, &sum) ? (b < 0 ? INT64_MIN : INT64_MAX) : sum;
-}
 
 static void take_kernel(trace_model *model, const trace_event *event, uint32_t row,
                         int64_t end_ns) {
@@ -159,17 +164,14 @@ static void take_span(trace_model *model, const trace_event *event, uint32_t num
     char name[TRACE_TEXT_BYTES + 32];
     int64_t end_ns = saturated_sum(event->at_ns, event->took_ns);
     const char *category = event->category[0] ? event->category : "(none)";
-    trace_row *row = (trace_row *)model->rows.items + number;
     count(model, &model->by_phase, category, event->took_ns);
     if (strcmp(category, "kernel") == 0) {
         take_kernel(model, event, number, end_ns);
-        row->busy_ns += event->took_ns;
         trace_row_name(model, number, name, sizeof(name));
         count(model, &model->by_thread, name, event->took_ns);
         snprintf(name, sizeof(name), "stream %" PRId64, event->stream);
         count(model, &model->by_stream, name, event->took_ns);
     } else if (strcmp(category, "device") == 0) {
-        row->busy_ns += event->took_ns;
         trace_row_name(model, number, name, sizeof(name));
         count(model, &model->by_stream, name, event->took_ns);
     } else if (strcmp(category, "issue") == 0 && event->n) {
@@ -196,6 +198,8 @@ static void take_span(trace_model *model, const trace_event *event, uint32_t num
 
 /* A range in two events, as other programs write them. */
 static void take_begin(trace_model *model, const trace_event *event, trace_row *row) {
+    if (row->is_rest || row->open_count == INT_MAX)
+        return;
     if (!row->open)
         row->open = calloc(MODEL_OPEN_MOST, sizeof(*row->open));
     if (row->open && row->open_count < MODEL_OPEN_MOST)
@@ -243,7 +247,7 @@ static void take(void *context, const trace_event *event) {
     if (!row)
         return;
     if (event->kind == 'M') {
-        if (strcmp(event->name, "thread_name") == 0)
+        if (strcmp(event->name, "thread_name") == 0 && !row->is_rest)
             row->name = text_table_number(&model->texts, event->label);
         return;
     }
@@ -266,7 +270,14 @@ static void take(void *context, const trace_event *event) {
 
 /* ---- all of it ---- */
 
-bool trace_model_read(trace_model *model, const char *path) {
+#define GROUPS(model)                                                                              \
+    {                                                                                              \
+        &(model)->by_op, &(model)->by_phase, &(model)->by_thread, &(model)->by_stream,             \
+            &(model)->by_place                                                                     \
+    }
+enum { GROUP_KINDS = 5 };
+
+static void begin(trace_model *model) {
     *model = (trace_model){.begin_ns = 0, .end_ns = -1};
     model->kernels.most = MODEL_KERNELS_MOST;
     model->calls.most = MODEL_CALLS_MOST;
@@ -274,13 +285,29 @@ bool trace_model_read(trace_model *model, const char *path) {
     model->waits.most = MODEL_WAITS_MOST;
     model->rows.most = MODEL_ROWS_MOST;
     model->refusals.most = MODEL_WAITS_MOST;
-    if (!trace_read(path, take, model, &model->file))
-        return false;
-    if (model->has_no_memory) {
+    trace_groups *groups[] = GROUPS(model);
+    for (int i = 0; i < GROUP_KINDS; i++)
+        groups[i]->texts.most = MODEL_GROUPS_MOST;
+}
+
+static bool end(trace_model *model, bool is_read) {
+    if (is_read && model->has_no_memory)
         snprintf(model->file.error, sizeof(model->file.error), "there is no memory");
-        return false;
-    }
-    return true;
+    return is_read && !model->has_no_memory;
+}
+
+bool trace_model_read(trace_model *model, const char *path) {
+    begin(model);
+    return end(model, trace_read(path, take, model, &model->file));
+}
+
+bool trace_model_read_source(trace_model *model, trace_source *source) {
+    begin(model);
+    return end(model, trace_read_source(source, take, model, &model->file));
+}
+
+int64_t trace_model_duration(const trace_model *model) {
+    return model->end_ns > model->begin_ns ? model->end_ns - model->begin_ns : 0;
 }
 
 void trace_model_free(trace_model *model) {
@@ -290,9 +317,9 @@ void trace_model_free(trace_model *model) {
                            &model->waits,   &model->rows,  &model->refusals};
     for (size_t i = 0; i < sizeof(lists) / sizeof(*lists); i++)
         free(lists[i]->items);
-    trace_groups *groups[] = {&model->by_op, &model->by_phase, &model->by_thread, &model->by_stream,
-                              &model->by_place};
-    for (size_t i = 0; i < sizeof(groups) / sizeof(*groups); i++)
+    trace_groups *groups[] = GROUPS(model);
+    for (int i = 0; i < GROUP_KINDS; i++)
         free_groups(groups[i]);
     text_table_free(&model->texts);
+    *model = (trace_model){0};
 }

@@ -11,14 +11,15 @@
 #define MODEL_EDGES_MOST (1 << 24)
 #define MODEL_WAITS_MOST (1 << 20)
 #define MODEL_ROWS_MOST 4096
+#define MODEL_GROUPS_MOST 8192
 #define MODEL_OPEN_MOST 128 /* ranges of B and E within each other in a row */
 
 /* Durations in classes, 16 for each doubling: percentiles within 1/16 half way, 4 %. */
 #define MODEL_CLASSES (60 * 16)
 
 typedef struct trace_group {
-    int64_t count, total_ns, most_ns;
-    uint32_t *classes; /* MODEL_CLASSES */
+    int64_t count, total_ns, most_ns; /* total_ns: at most INT64_MAX */
+    uint32_t *classes;                /* MODEL_CLASSES */
 } trace_group;
 
 /* A group for each text; the last stands for those that there was no room for. */
@@ -58,7 +59,8 @@ typedef struct trace_row {
     uint32_t name; /* in `texts`; 0: none */
     trace_open *open;
     int open_count;
-    int64_t busy_ns; /* in kernels, or as a device */
+    bool
+        is_rest; /* the last that there is room for: also of all further threads, whose events tell nothing of each other */
 } trace_row;
 
 /* A vector that grows up to a bound. */
@@ -76,17 +78,21 @@ typedef struct trace_model {
     char why[TRACE_TEXT_BYTES]; /* the trace ended; "": it does not say */
     trace_groups by_op, by_phase, by_thread, by_stream, by_place;
     trace_list kernels, calls, edges, waits, rows,
-        refusals; /* refusals: int64_t, when memory was refused */
+        refusals;      /* refusals: int64_t, when memory was refused */
+    uint32_t last_row; /* that was asked for */
     int64_t most_live;
     uint32_t most_live_op, most_live_place;
     int64_t most_live_ns;
     bool has_no_memory;
 } trace_model;
 
-/* False: model->file.error says why. What is there is freed by trace_model_free in each case. */
+/* False: model->file.error says why. What is there is freed by trace_model_free in each case, and also of a model that is all 0. */
 bool trace_model_read(trace_model *model, const char *path);
+bool trace_model_read_source(trace_model *model, trace_source *source);
 void trace_model_free(trace_model *model);
 
+/* From the first to the last event; 0: there are none with a time. */
+int64_t trace_model_duration(const trace_model *model);
 /* "0.5": the median. */
 int64_t trace_group_percentile(const trace_group *group, double share);
 /* The name of a row: "worker 1", or its numbers. */

@@ -29,6 +29,10 @@ static int by_target(const void *a, const void *b) {
     return left->to != right->to ? COMPARE(left->to, right->to) : COMPARE(left->from, right->from);
 }
 
+static int by_time(const void *a, const void *b) {
+    return COMPARE(*(const int64_t *)a, *(const int64_t *)b);
+}
+
 static int by_number(const void *a, const void *b, void *kernels) {
     const trace_kernel *left = (const trace_kernel *)kernels + *(const uint32_t *)a;
     const trace_kernel *right = (const trace_kernel *)kernels + *(const uint32_t *)b;
@@ -46,12 +50,14 @@ bool trace_order_init(trace_order *order, trace_model *model) {
     sort(&model->calls, sizeof(trace_call), by_call);
     sort(&model->edges, sizeof(trace_edge), by_target);
     sort(&model->waits, sizeof(trace_wait), by_wait_row);
+    sort(&model->refusals, sizeof(int64_t), by_time);
     *order = (trace_order){.model = model,
                            .kernels = model->kernels.items,
                            .kernel_count = model->kernels.count,
                            .calls = model->calls.items,
                            .edges = model->edges.items,
-                           .waits = model->waits.items};
+                           .waits = model->waits.items,
+                           .refusals = model->refusals.items};
     order->by_number = malloc((order->kernel_count + 1) * sizeof(*order->by_number));
     if (!order->by_number)
         return false;
@@ -99,7 +105,8 @@ const trace_edge *trace_order_edges(const trace_order *order, int64_t n, size_t 
     size_t found = 0, count = order->model->edges.count;
     FIND(found, count, order->edges[found].to < n);
     *edge_count = 0;
-    while (found + *edge_count < count && order->edges[found + *edge_count].to == n)
+    while (found + *edge_count < count && order->edges[found + *edge_count].to == n &&
+           *edge_count < TRACE_AFTER_MOST)
         ++*edge_count;
     return order->edges + found;
 }
@@ -129,4 +136,10 @@ const trace_wait *trace_order_wait(const trace_order *order, uint32_t row, int64
         }
     }
     return longest;
+}
+
+bool trace_order_was_refused(const trace_order *order, int64_t begin_ns, int64_t end_ns) {
+    size_t found = 0, count = order->model->refusals.count;
+    FIND(found, count, order->refusals[found] < begin_ns);
+    return found < count && order->refusals[found] < end_ns;
 }

@@ -13,6 +13,7 @@ typedef struct trace_order {
     trace_call *calls; /* by n */
     trace_edge *edges; /* by `to` */
     trace_wait *waits; /* by row and begin */
+    int64_t *refusals; /* by time */
 } trace_order;
 
 /* Sorts the model's own lists. False: no memory. */
@@ -22,10 +23,13 @@ void trace_order_fini(trace_order *order);
 /* NULL: it is not there. */
 const trace_kernel *trace_order_kernel(const trace_order *order, int64_t n);
 const trace_call *trace_order_call(const trace_order *order, int64_t n);
-/* The dependencies of an instruction; *count of them. */
+/* The dependencies of an instruction; *count of them, TRACE_AFTER_MOST at most. */
 const trace_edge *trace_order_edges(const trace_order *order, int64_t n, size_t *count);
 /* The longest wait of a row that overlaps with the time; NULL: none. */
 const trace_wait *trace_order_wait(const trace_order *order, uint32_t row, int64_t begin_ns,
                                    int64_t end_ns);
+
+/* Whether memory was refused then. */
+bool trace_order_was_refused(const trace_order *order, int64_t begin_ns, int64_t end_ns);
 
 #endif

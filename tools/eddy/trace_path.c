@@ -1,5 +1,6 @@
 #include "trace_path.h"
 
+#include <stddef.h>
 #include <stdlib.h>
 
 typedef struct before {
@@ -7,17 +8,41 @@ typedef struct before {
     bool is_edge;
 } before;
 
+/* An order in which what a kernel came after is before it, also where both take no time: nothing is walked twice. */
+static bool is_before(const trace_kernel *kernel, const trace_kernel *than) {
+    bool is_long = kernel->end_ns > kernel->begin_ns, is_than_long = than->end_ns > than->begin_ns;
+    if (kernel->end_ns > than->begin_ns)
+        return false;
+    if (kernel->begin_ns != than->begin_ns)
+        return kernel->begin_ns < than->begin_ns;
+    return is_long != is_than_long ? is_than_long : kernel < than;
+}
+
+/* Kernels of a row that lie within each other are few. */
+#define LOOK_BACK 8
+
+static const trace_kernel *before_in_row(const trace_order *order, const trace_kernel *kernel) {
+    const trace_kernel *found = NULL;
+    size_t room = (size_t)(kernel - order->kernels);
+    if (((const trace_row *)order->model->rows.items)[kernel->row].is_rest)
+        return NULL;
+    for (size_t i = 1; i <= LOOK_BACK && i <= room && kernel[-(ptrdiff_t)i].row == kernel->row;
+         i++) {
+        const trace_kernel *one = kernel - i;
+        if (is_before(one, kernel) && (!found || one->end_ns > found->end_ns))
+            found = one;
+    }
+    return found;
+}
+
 /* What ended last of all that it came after: those that it waited for, and the one before it in its row. */
 static before latest(const trace_order *order, const trace_kernel *kernel) {
     size_t count = 0;
-    before found = {0};
-    if (kernel > order->kernels && kernel[-1].row == kernel->row &&
-        kernel[-1].end_ns <= kernel->begin_ns)
-        found.kernel = kernel - 1;
+    before found = {before_in_row(order, kernel), false};
     const trace_edge *edges = kernel->n ? trace_order_edges(order, kernel->n, &count) : NULL;
     for (size_t e = 0; e < count; e++) {
         const trace_kernel *source = trace_order_kernel(order, edges[e].from);
-        if (source && source->end_ns <= kernel->begin_ns &&
+        if (source && is_before(source, kernel) &&
             (!found.kernel || source->end_ns >= found.kernel->end_ns))
             found = (before){source, true};
     }
@@ -72,8 +97,7 @@ bool trace_path_find(trace_path *path, const trace_order *order) {
     uint32_t *step_of = calloc(order->model->texts.count, sizeof(*step_of));
     bool is_there = step_of != NULL;
     path->end_ns = kernel->end_ns;
-    /* Each ends before the next begins, or at the same moment: kernels without a duration are not walked for ever. */
-    for (size_t left = order->kernel_count; is_there && left > 0; left--) {
+    while (is_there) {
         is_there = add(path, step_of, kernel);
         path->begin_ns = kernel->begin_ns;
         before from = latest(order, kernel);

@@ -1,5 +1,6 @@
 #include "trace_reader.h"
 
+#include "screen.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -42,7 +43,7 @@ typedef enum place {
 
 typedef struct reader {
     trace_file *file;
-    void (*take)(void *context, const trace_event *event);
+    trace_take *take;
     void *context;
     trace_event event;
     int depth;
@@ -56,10 +57,7 @@ typedef struct reader {
 /* ---- values ---- */
 
 static void copy(char *to, const unsigned char *text, size_t length) {
-    size_t count = length < TRACE_TEXT_BYTES - 1 ? length : TRACE_TEXT_BYTES - 1;
-    memcpy(to, text, count);
-    /* A text of the file may have a 0, which ends it here. */
-    to[count] = '\0';
+    tool_clean(to, TRACE_TEXT_BYTES, (const char *)text, length);
 }
 
 static bool is_key(const unsigned char *key, size_t length, const char *name) {
@@ -225,21 +223,25 @@ static void reset(trace_event *event) {
     event->after_count = event->series_count = 0;
 }
 
+/* What a map or an array of before said of its values is over. */
 static int begin(reader *r) {
     r->bytes_since = 0;
-    return ++r->depth <= DEPTH_MOST;
+    r->depth++;
+    if (is_in_event(r)) {
+        r->in = NOWHERE;
+    } else if (is_in_args(r)) {
+        r->in_args = NOWHERE;
+        r->key[0] = '\0';
+    }
+    return r->depth <= DEPTH_MOST;
 }
 
 static int begin_map(void *context) {
     reader *r = context;
     if (!begin(r))
         return 0;
-    if (is_in_event(r)) {
+    if (is_in_event(r))
         reset(&r->event);
-        r->in = NOWHERE;
-    } else if (is_in_args(r)) {
-        r->in_args = NOWHERE;
-    }
     return 1;
 }
 
@@ -288,52 +290,85 @@ static int take_bool(void *context, int value) {
     return take_other(context);
 }
 
-/* ---- the file ---- */
+/* ---- the source ---- */
 
-static bool fail_at(trace_file *file, const char *path, int64_t at, const char *why) {
-    snprintf(file->error, sizeof(file->error), "%.150s is no trace: %.80s at byte %" PRId64, path,
-             why, at);
+static bool fail_at(reader *r, const trace_source *source, int64_t at, const char *why) {
+    snprintf(r->file->error, sizeof(r->file->error), "%.150s is no trace: %.80s at byte %" PRId64,
+             source->name, why, at);
     return false;
 }
 
 /* Feeds the parser; false: it is no JSON, or too much of one thing. */
-static bool parse_all(reader *r, yajl_handle parser, gzFile from, const char *path) {
-    static unsigned char chunk[CHUNK_BYTES];
+static bool parse_all(reader *r, yajl_handle parser, trace_source *source) {
+    unsigned char chunk[CHUNK_BYTES];
     int64_t at = 0;
     int count;
-    while ((count = gzread(from, chunk, CHUNK_BYTES)) > 0) {
+    while ((count = source->read(source, chunk, CHUNK_BYTES)) > 0) {
         r->bytes_since += count;
         yajl_status status = yajl_parse(parser, chunk, (size_t)count);
         if (status != yajl_status_ok)
-            return fail_at(r->file, path, at + (int64_t)yajl_get_bytes_consumed(parser),
+            return fail_at(r, source, at + (int64_t)yajl_get_bytes_consumed(parser),
                            status == yajl_status_client_canceled
                                ? "too many brackets within each other"
                                : "there is no JSON");
         if (r->bytes_since > VALUE_BYTES_MOST + CHUNK_BYTES)
-            return fail_at(r->file, path, at, "a text of more than 16 MB");
+            return fail_at(r, source, at, "a text of more than 16 MB");
         at += count;
     }
-    int code;
-    const char *why = gzerror(from, &code);
-    if (count < 0 && code != Z_BUF_ERROR) {
-        snprintf(r->file->error, sizeof(r->file->error), "%.150s cannot be read: %.100s", path,
-                 code == Z_ERRNO ? strerror(errno) : why);
+    if (count == TRACE_SOURCE_FAILED) {
+        snprintf(r->file->error, sizeof(r->file->error), "%.150s cannot be read: %s", source->name,
+                 source->error);
         return false;
     }
     r->file->is_cut = count < 0 || yajl_complete_parse(parser) != yajl_status_ok;
     return true;
 }
 
-bool trace_read(const char *path, void (*take)(void *context, const trace_event *event),
-                void *context, trace_file *file) {
+bool trace_read_source(trace_source *source, trace_take *take, void *context, trace_file *file) {
     static const yajl_callbacks callbacks = {take_other,  take_bool,   NULL,      NULL,
                                              take_number, take_string, begin_map, take_key,
                                              end_map,     begin_array, end_array};
     reader r = {.file = file, .take = take, .context = context};
     *file = (trace_file){0};
+    yajl_handle parser = yajl_alloc(&callbacks, NULL, &r);
+    if (!parser) {
+        snprintf(file->error, sizeof(file->error), "there is no memory");
+        return false;
+    }
+    /* Texts are cleaned here. */
+    yajl_config(parser, yajl_dont_validate_strings, 1);
+    bool is_read = parse_all(&r, parser, source);
+    yajl_free(parser);
+    if (is_read && file->event_count == 0) {
+        snprintf(file->error, sizeof(file->error), "%.150s has no events", source->name);
+        is_read = false;
+    }
+    return is_read;
+}
+
+/* ---- the file ---- */
+
+static int read_file(trace_source *source, unsigned char *to, int most) {
+    gzFile from = source->context;
+    int count = gzread(from, to, (unsigned)most), code;
+    if (count >= 0)
+        return count;
+    const char *why = gzerror(from, &code), *colon = strstr(why, ": ");
+    if (code == Z_BUF_ERROR)
+        return TRACE_SOURCE_CUT;
+    /* zlib begins with a name, which is none for a descriptor. */
+    snprintf(source->error, sizeof(source->error), "%.100s",
+             code == Z_ERRNO ? strerror(errno)
+             : colon         ? colon + 2
+                             : why);
+    return TRACE_SOURCE_FAILED;
+}
+
+bool trace_read(const char *path, trace_take *take, void *context, trace_file *file) {
     int fd = strcmp(path, "-") == 0 ? dup(STDIN_FILENO) : open(path, O_RDONLY | O_CLOEXEC);
     gzFile from = fd >= 0 ? gzdopen(fd, "rb") : NULL;
     if (!from) {
+        *file = (trace_file){0};
         snprintf(file->error, sizeof(file->error), "%.150s cannot be read: %s", path,
                  strerror(errno));
         if (fd >= 0)
@@ -341,19 +376,8 @@ bool trace_read(const char *path, void (*take)(void *context, const trace_event 
         return false;
     }
     gzbuffer(from, CHUNK_BYTES);
-    yajl_handle parser = yajl_alloc(&callbacks, NULL, &r);
-    bool is_read = parser != NULL;
-    if (parser) {
-        yajl_config(parser, yajl_dont_validate_strings, 1);
-        is_read = parse_all(&r, parser, from, path);
-        yajl_free(parser);
-    } else {
-        snprintf(file->error, sizeof(file->error), "there is no memory");
-    }
+    trace_source source = {.name = path, .context = from, .read = read_file};
+    bool is_read = trace_read_source(&source, take, context, file);
     gzclose(from);
-    if (is_read && file->event_count == 0) {
-        snprintf(file->error, sizeof(file->error), "%.150s has no events", path);
-        is_read = false;
-    }
     return is_read;
 }

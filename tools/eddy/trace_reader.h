@@ -6,11 +6,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define TRACE_TEXT_BYTES 160 /* longer texts are cut */
+#define TRACE_TEXT_BYTES 160 /* longer texts are cut, between two characters */
 #define TRACE_AFTER_MOST 32
 #define TRACE_SERIES_MOST 8
 
-/* Fields that an event lacks are 0 and "". */
+/* Fields that an event lacks are 0 and "". Texts are clean (screen.h). */
 typedef struct trace_event {
     char kind; /* "ph" */
     char name[TRACE_TEXT_BYTES], category[TRACE_TEXT_BYTES];
@@ -37,8 +37,21 @@ typedef struct trace_file {
     char error[300]; /* why it is no trace */
 } trace_file;
 
-/* "-" is standard input. Calls `take` for each event; false: file->error says why. */
-bool trace_read(const char *path, void (*take)(void *context, const trace_event *event),
-                void *context, trace_file *file);
+typedef void trace_take(void *context, const trace_event *event);
+
+/* Where the bytes come from. */
+enum { TRACE_SOURCE_CUT = -1, TRACE_SOURCE_FAILED = -2 };
+typedef struct trace_source {
+    const char *name;
+    void *context;
+    /* Up to `most` bytes: how many; 0: the end; or of the above: it ends too early, or `error` says what is wrong. */
+    int (*read)(struct trace_source *source, unsigned char *to, int most);
+    char error[120];
+} trace_source;
+
+/* Calls `take` for each event; false: file->error says why. */
+bool trace_read_source(trace_source *source, trace_take *take, void *context, trace_file *file);
+/* A file, compressed or not; "-" is standard input. */
+bool trace_read(const char *path, trace_take *take, void *context, trace_file *file);
 
 #endif

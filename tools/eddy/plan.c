@@ -1,0 +1,186 @@
+/* eddy plan */
+#include "program_file.h"
+#include "screen.h"
+#include "svg_parts.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define LEFT 90 /* for addresses */
+#define TOP 40
+#define WIDTH 1100
+#define HEIGHT 560
+#define TICKS 8
+
+/* A value of the arena: alive from the middle of the instruction that makes it to the middle of the last that uses it. */
+typedef struct block {
+    bool is_there;
+    uint32_t made_by, used_by;
+    int64_t offset_bytes, bytes;
+} block;
+
+typedef struct memory_map {
+    const program_text *text;
+    block *blocks;     /* of each value */
+    int64_t top_bytes; /* of the picture: the arena's size */
+    uint32_t block_count;
+} memory_map;
+
+/* ---- lifetimes ---- */
+
+static void find_blocks(memory_map *map) {
+    for (uint32_t i = 0; i < map->text->instructions.count; i++) {
+        const text_instruction *instruction = program_text_instruction(map->text, i);
+        for (uint32_t k = 0; k < instruction->operand_count; k++) {
+            const text_operand *operand =
+                program_text_operand(map->text, instruction->operands_at + k);
+            block *b = &map->blocks[operand->value];
+            if (operand->access == TEXT_MAKES && operand->is_in_arena && !b->is_there) {
+                *b = (block){true, i, i, operand->offset_bytes, operand->bytes};
+                map->block_count++;
+                if (b->offset_bytes + b->bytes > map->top_bytes)
+                    map->top_bytes = b->offset_bytes + b->bytes;
+            }
+            b->used_by = i;
+        }
+    }
+}
+
+/* A value from before a loop that it uses is there for each of its steps. */
+static void stretch_over_loop(memory_map *map, uint32_t first, uint32_t last) {
+    for (uint32_t v = 0; v < map->text->values.count; v++) {
+        block *b = &map->blocks[v];
+        if (b->is_there && b->made_by < first && b->used_by > first && b->used_by < last)
+            b->used_by = last;
+    }
+}
+
+/* Inner loops end before those around them. */
+static bool stretch(memory_map *map) {
+    uint32_t count = (uint32_t)map->text->instructions.count, open = 0;
+    uint32_t *loops = calloc(count + 1, sizeof(*loops));
+    for (uint32_t i = 0; loops && i < count; i++) {
+        text_piece op = program_text_instruction(map->text, i)->op;
+        if (text_piece_is(op, "loop"))
+            loops[open++] = i;
+        else if (text_piece_is(op, "end_loop") && open > 0)
+            stretch_over_loop(map, loops[--open], i);
+    }
+    free(loops);
+    return loops != NULL;
+}
+
+/* ---- the picture ---- */
+
+static double x_of(const memory_map *map, double instruction) {
+    return LEFT + instruction * WIDTH / (double)map->text->instructions.count;
+}
+
+static double y_of(const memory_map *map, int64_t bytes) {
+    return TOP + HEIGHT - (double)bytes * HEIGHT / (double)map->top_bytes;
+}
+
+static void put_axes(FILE *to, const memory_map *map) {
+    char bytes[TOOL_CELL_BYTES];
+    uint32_t count = (uint32_t)map->text->instructions.count;
+    for (int t = 0; t <= TICKS; t++) {
+        int64_t at = map->top_bytes / TICKS * t;
+        tool_format_bytes(at, bytes);
+        fprintf(to,
+                "<line x1=\"%d\" y1=\"%.1f\" x2=\"%d\" y2=\"%.1f\" stroke=\"#ddd\"/>\n<text "
+                "x=\"%d\" y=\"%.1f\" text-anchor=\"end\">%s</text>\n",
+                LEFT, y_of(map, at), LEFT + WIDTH, y_of(map, at), LEFT - 6, y_of(map, at) + 3,
+                bytes);
+    }
+    for (uint32_t t = 0; t <= TICKS && t < count; t++) {
+        uint32_t i = count <= TICKS ? t : (uint32_t)((uint64_t)(count - 1) * t / TICKS);
+        fprintf(to, "<text x=\"%.1f\" y=\"%d\" text-anchor=\"middle\">%" PRIu32 "</text>\n",
+                x_of(map, i + 0.5), TOP + HEIGHT + 14, i + 1);
+    }
+    fprintf(to, "<text x=\"%d\" y=\"%d\">instructions</text>\n", LEFT, TOP + HEIGHT + 28);
+}
+
+static void put_block(FILE *to, const memory_map *map, uint32_t value) {
+    const block *b = &map->blocks[value];
+    const char *name = text_table_text(&map->text->names, value);
+    text_piece op = program_text_instruction(map->text, b->made_by)->op,
+               layout = program_text_value(map->text, value)->layout;
+    /* What nobody uses is there while it is made. */
+    double last = b->used_by > b->made_by ? b->used_by + 0.5 : b->made_by + 1;
+    double x = x_of(map, b->made_by + 0.5), width = x_of(map, last) - x;
+    double y = y_of(map, b->offset_bytes + b->bytes), height = y_of(map, b->offset_bytes) - y;
+    fprintf(to,
+            "<rect x=\"%.2f\" y=\"%.2f\" width=\"%.2f\" height=\"%.2f\" fill=\"%s\" "
+            "stroke=\"#fff\" stroke-width=\"0.5\"><title>",
+            x, y, width, height < 0.5 ? 0.5 : height, svg_op_color(op.at, op.length));
+    svg_put_text(to, name, strlen(name));
+    fputs(" ", to);
+    svg_put_text(to, layout.at, layout.length);
+    fputs(" = ", to);
+    svg_put_text(to, op.at, op.length);
+    fprintf(to,
+            ": %" PRId64 " bytes at %" PRId64 ", instructions %" PRIu32 " to %" PRIu32
+            "</title></rect>\n",
+            b->bytes, b->offset_bytes, b->made_by + 1, b->used_by + 1);
+    if (height >= 11 && width > 6 * (double)op.length) {
+        fprintf(to, "<text x=\"%.1f\" y=\"%.1f\" pointer-events=\"none\">", x + 3, y + 10);
+        svg_put_text(to, op.at, op.length);
+        fputs("</text>\n", to);
+    }
+}
+
+static void put_picture(FILE *to, const tool_arguments *arguments, const memory_map *map) {
+    const char *path = arguments->operands[0];
+    char arena[TOOL_CELL_BYTES], alive[TOOL_CELL_BYTES];
+    tool_format_bytes(map->text->arena_bytes, arena);
+    tool_format_bytes(map->text->alive_bytes, alive);
+    fprintf(to,
+            "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%d\" height=\"%d\" "
+            "font-family=\"sans-serif\" font-size=\"9\">\n<rect width=\"100%%\" height=\"100%%\" "
+            "fill=\"#fff\"/>\n<text x=\"%d\" y=\"20\" font-size=\"12\">",
+            LEFT + WIDTH + 30, TOP + HEIGHT + 40, LEFT);
+    svg_put_text(to, path, strlen(path));
+    fprintf(to, ": arena %s, alive at once %s; %" PRIu32 " values</text>\n", arena, alive,
+            map->block_count);
+    if (map->top_bytes > 0) {
+        put_axes(to, map);
+        for (uint32_t v = 0; v < map->text->values.count; v++)
+            if (map->blocks[v].is_there)
+                put_block(to, map, v);
+    }
+    fputs("</svg>\n", to);
+}
+
+/* ---- the command ---- */
+
+static int draw(const tool_arguments *arguments, const program_text *text) {
+    memory_map map = {.text = text,
+                      .blocks = calloc(text->values.count + 1, sizeof(block)),
+                      .top_bytes = text->arena_bytes};
+    const char *path = tool_value(arguments, "--output");
+    int code = TOOL_OK;
+    if (map.blocks)
+        find_blocks(&map);
+    if (!map.blocks || !stretch(&map)) {
+        free(map.blocks);
+        return tool_fail(arguments, "there is no memory");
+    }
+    FILE *to = path ? fopen(path, "we") : stdout;
+    if (!to) {
+        code = tool_fail(arguments, "%s cannot be written: %s", path, strerror(errno));
+    } else {
+        put_picture(to, arguments, &map);
+        bool is_bad = ferror(to);
+        if (path && (fclose(to) != 0 || is_bad))
+            code = tool_fail(arguments, "%s could not be written: %s", path, strerror(errno));
+    }
+    free(map.blocks);
+    return code;
+}
+
+int tool_plan(const tool_arguments *arguments) {
+    return program_file_draw(arguments, true, draw);
+}

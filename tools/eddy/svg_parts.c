@@ -1,0 +1,35 @@
+#include "svg_parts.h"
+
+#include <stdint.h>
+
+void svg_put_text(FILE *to, const char *text, size_t length) {
+    for (const char *end = text + length; text < end; text++)
+        switch (*text) {
+        case '<':
+            fputs("&lt;", to);
+            break;
+        case '>':
+            fputs("&gt;", to);
+            break;
+        case '&':
+            fputs("&amp;", to);
+            break;
+        case '"':
+            fputs("&quot;", to);
+            break;
+        default:
+            /* XML has no control characters; other bytes are what the file had, which may be no UTF-8. */
+            fputc((unsigned char)*text < 0x20 || (unsigned char)*text >= 0x7f ? '?' : *text, to);
+        }
+}
+
+const char *svg_op_color(const char *name, size_t length) {
+    static const char *const colors[] = {"#cb4d4d", "#62da85", "#b581da", "#d3c245", "#69c2d3",
+                                         "#e07bb2", "#6dcb4d", "#6762da", "#da9f81", "#45d39e",
+                                         "#cb69d3", "#cbe07b", "#4d8ccb", "#da627b", "#81da88",
+                                         "#7b45d3", "#d3b069", "#7be0dc", "#cb4dac", "#99da62"};
+    uint32_t hash = 2166136261u;
+    for (const char *end = name + length; name < end; name++)
+        hash = (hash ^ (unsigned char)*name) * 16777619u;
+    return colors[hash % (sizeof(colors) / sizeof(*colors))];
+}
