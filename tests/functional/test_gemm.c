@@ -255,10 +255,10 @@ Test(gemm, products_of_several_streams_stay_apart) {
         streams[s] = eddy_stream_create(TWIN_THERE, NULL);
         x[s] = matrix(40 + s, 40 + s);
     }
-    for (int round = 0; round < 30; round++) {
+    for (int round = 0; round < 240; round++) {
         int s = round % STREAMS;
-        twin part = {eddy_slice(x[s].here, 0, 0, 20 + round / 3, 1),
-                     eddy_slice(x[s].there, 0, 0, 20 + round / 3, 1)};
+        int64_t rows = 20 + round / STREAMS % 20;
+        twin part = {eddy_slice(x[s].here, 0, 0, rows, 1), eddy_slice(x[s].there, 0, 0, rows, 1)};
         cr_assert_eq(eddy_stream_scope_begin(streams[s]), EDDY_OK);
         eddy_tensor *there = eddy_matmul(part.there, x[s].there);
         eddy_stream_scope_end();

@@ -433,8 +433,8 @@ Test(cuda_graph, what_is_poisoned_is_used_by_no_kernel) {
 static eddy_program *record_products(eddy_tensor *x) {
     eddy_tensor *y = x;
     must(eddy_record_begin(EDDY_OPTIONS(record, .passes = "none")));
-    for (int64_t k = 1; k < 12; k++)
-        y = eddy_matmul(eddy_slice(y, 1, 0, 2 * k, 1), eddy_slice(x, 0, 0, 2 * k, 1));
+    for (int64_t k = 1; k < 24; k++)
+        y = eddy_matmul(eddy_slice(y, 1, 0, k, 1), eddy_slice(x, 0, 0, k, 1));
     return end(EDDY_BINDINGS({"x", x, EDDY_ROLE_INPUT}, {"y", y, EDDY_ROLE_OUTPUT}));
 }
 
@@ -447,7 +447,7 @@ Test(cuda_graph, a_graph_keeps_its_workspace) {
         must(run_alone(program, x));
     (void)eddy_device_memory_trim(THERE);
     eddy_stream *other = eddy_stream_create(THERE, NULL);
-    for (int run = 0; run < 10; run++) {
+    for (int run = 0; run < 20; run++) {
         eddy_scope *inner = eddy_scope_begin();
         eddy_tensor *result;
         must(eddy_program_run(program, EDDY_LIST(x), &result));
