@@ -48,3 +48,7 @@ uint32_t eddy_name_number(const char *key) {
 const char *eddy_name_text(uint32_t number) {
     return names[number].text;
 }
+
+void eddy_name_table_fork_child(void) {
+    eddy_lock_init(&lock, EDDY_RANK_LISTENER);
+}

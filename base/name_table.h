@@ -14,5 +14,7 @@ enum { EDDY_NAME_BITS = 10, EDDY_NAME_PROBES = 8 };
 uint32_t eddy_name_number(const char *name);
 /* For good. */
 const char *eddy_name_text(uint32_t number);
+/* In a forked child: nobody is adding one. */
+void eddy_name_table_fork_child(void);
 
 #endif

@@ -2,6 +2,7 @@
 
 #include <base/call_site.h>
 #include <base/name_table.h>
+#include <base/process.h>
 #include <base/sleep.h>
 #include <base/trace.h>
 #include <nvtx3/nvToolsExt.h>
@@ -148,12 +149,18 @@ static void make_domain(void) {
     schema = nvtxPayloadSchemaRegister(domain, &attributes);
 }
 
+/* Nobody is registering a name. */
+static void fork_child(void) {
+    eddy_lock_init(&lock, EDDY_RANK_LISTENER);
+}
+
 void eddy_nvtx_look(void) {
     static _Atomic bool is_served; /* atomic: acq_rel; set once */
     const char *tool = getenv("NVTX_INJECTION64_PATH");
     uint32_t place;
     if (!tool || !*tool || eddy_exchange_acq_rel(&is_served, true))
         return;
+    eddy_process_at_fork_child(fork_child);
     make_domain();
     /* Where there is no room for one more listener, the tool sees nothing. */
     (void)!eddy_trace_add(&(eddy_trace_listener){hear, NULL, EDDY_TRACE_ALL_PHASES}, &place);

@@ -4,7 +4,7 @@
 #include <base/sleep.h>
 #include <pthread.h>
 
-#define HOOK_MAX 12
+#define HOOK_MAX 16
 
 uint64_t eddy_process_generation = 1;
 

@@ -8,7 +8,7 @@
  * constant otherwise, so a plain read suffices. */
 extern uint64_t eddy_process_generation;
 
-/* Calls `child` in every forked child, in the order of the calls. At most 12; before the first fork. */
+/* Calls `child` in every forked child, in the order of the calls. At most 16; before the first fork. */
 void eddy_process_at_fork_child(void (*child)(void));
 
 #endif

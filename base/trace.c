@@ -1,5 +1,6 @@
 #include <base/trace.h>
 
+#include <base/name_table.h>
 #include <base/process.h>
 #include <base/sleep.h>
 
@@ -35,6 +36,7 @@ __thread eddy_trace_kernel eddy_trace_inside;
 /* A forked child has none of the threads that were inside, nor who had the lock. */
 static void forget_others(void) {
     eddy_lock_init(&places_lock, EDDY_RANK_LEAF);
+    eddy_name_table_fork_child();
     for (uint32_t l = 0; l < LINES; l++)
         for (uint32_t p = 0; p < EDDY_TRACE_LISTENERS_MOST; p++)
             eddy_store_relaxed(&lines[l].inside[p], 0u);
