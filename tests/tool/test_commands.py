@@ -103,9 +103,10 @@ def read_array(name):
 # ---- info ----
 
 def test_info_says_what_the_environment_sets():
-    info = read_json("info", EDDY_THREADS="1", EDDY_ISA="portable", EDDY_LOG="0")
+    least = read_json("info")["isa"]["built"].split(", ")[0]
+    info = read_json("info", EDDY_THREADS="1", EDDY_ISA=least, EDDY_LOG="0")
     options = {option["name"]: option for option in info["options"]}
-    expect(info["threads"] == 1 and info["isa"]["used"] == "portable", info)
+    expect(info["threads"] == 1 and info["isa"]["used"] == least, info)
     expect(options["threads"]["value"] == "1" and options["threads"]["source"] == "environment", options["threads"])
     expect(options["passes"]["value"] == "all" and options["passes"]["source"] == "default", options["passes"])
     expect(all(option["sentence"] and option["variable"].startswith("EDDY_") for option in info["options"]), options)
