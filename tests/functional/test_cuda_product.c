@@ -255,7 +255,7 @@ static void within(eddy_dtype dtype) {
 }
 
 Test(cuda_product, is_within_the_bound) {
-    each_dtype(10, within);
+    each_dtype(20, within);
 }
 
 /* ---- gradients ---- */

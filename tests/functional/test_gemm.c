@@ -255,7 +255,7 @@ Test(gemm, products_of_several_streams_stay_apart) {
         streams[s] = eddy_stream_create(TWIN_THERE, NULL);
         x[s] = matrix(40 + s, 40 + s);
     }
-    for (int round = 0; round < 240; round++) {
+    for (int round = 0; round < 480; round++) {
         int s = round % STREAMS;
         int64_t rows = 20 + round / STREAMS % 20;
         twin part = {eddy_slice(x[s].here, 0, 0, rows, 1), eddy_slice(x[s].there, 0, 0, rows, 1)};
