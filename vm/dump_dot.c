@@ -1,13 +1,9 @@
 /* The live instructions as a graph, in the language of Graphviz. */
 #include <base/call_site.h>
 #include <stdio.h>
-#include <vm/engine.h>
 #include <vm/explain.h>
-#include <vm/wait.h>
 
 #define NODES_MOST 2000
-/* The longest wait for the engine's role. */
-#define ROLE_NS INT64_C(200000000)
 
 /* Within a string of that language. */
 static void add_text(eddy_explanation *to, const char *text) {
@@ -36,12 +32,11 @@ static void add_edge(void *context, const eddy_node *source) {
 static void add_node(eddy_explanation *to, const eddy_node *node) {
     const eddy_vm_instruction *view = &node->instruction.view;
     const char *place = view->address ? eddy_call_site_place(view->address) : NULL;
-    char what[160] = "";
-    if (view->descriptor && view->descriptor->describe)
-        view->descriptor->describe(view, what, sizeof(what));
+    char call[160];
+    eddy_explain_call(node, call, sizeof(call));
     eddy_explanation_add(to, "  n%llu [label=\"#%llu ", (unsigned long long)view->sequence,
                          (unsigned long long)view->sequence);
-    add_text(to, what[0] ? what : eddy_instruction_name(&node->instruction));
+    add_text(to, call);
     eddy_explanation_add(to, "%s", place ? "\\n" : "");
     add_text(to, place ? place : "");
     eddy_explanation_add(to, "\\nstream %u, ", (unsigned)node->instruction.stream);
@@ -66,20 +61,9 @@ static void add_graph(eddy_vm *vm, void *context) {
 
 bool eddy_vm_dump_dot(eddy_vm *vm, char *buffer, size_t size, size_t *length) {
     eddy_explanation text = {buffer, size, 0};
-    int64_t deadline_ns = eddy_clock_deadline(ROLE_NS);
-    bool has_looked = false;
     eddy_explanation_add(&text, "digraph eddy {\n  node [shape=box fontname=\"sans-serif\"]\n");
-    if (!eddy_vm_lock_if_open(vm))
-        return false;
-    eddy_vm_inside_begin(vm);
-    eddy_vm_unlock(vm);
-    if (!vm->is_one_thread || eddy_lock_acquire_until(&vm->one_thread, deadline_ns)) {
-        has_looked = eddy_engine_look(vm, add_graph, &text, deadline_ns);
-        if (vm->is_one_thread)
-            eddy_lock_release(&vm->one_thread);
-    }
-    eddy_vm_inside_end(vm);
+    eddy_look_result result = eddy_explain_look(vm, add_graph, &text);
     eddy_explanation_add(&text, "}\n");
     *length = text.length;
-    return has_looked;
+    return result == EDDY_LOOK_DONE;
 }

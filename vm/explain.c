@@ -62,10 +62,18 @@ static sources sources_of(const eddy_node *node) {
 
 /* ---- lines ---- */
 
+/* By the list: the node's own word is its runner's. */
+static bool is_starved(const eddy_node *node) {
+    const eddy_node *starved = node->vm->engine.starved;
+    while (starved && starved != node)
+        starved = starved->ready_next;
+    return starved != NULL;
+}
+
 const char *eddy_explain_state(const eddy_node *node) {
     if (node->instruction.kind == EDDY_KIND_LEND && node->state == EDDY_NODE_DISPATCHED)
         return "is lent, until its lender gives it back";
-    if (node->is_starved)
+    if (is_starved(node))
         return "waits for memory";
     switch (node->state) {
     case EDDY_NODE_DISPATCHED:
@@ -80,13 +88,20 @@ const char *eddy_explain_state(const eddy_node *node) {
     }
 }
 
+void eddy_explain_call(const eddy_node *node, char *buffer, size_t size) {
+    const eddy_vm_instruction *view = &node->instruction.view;
+    buffer[0] = '\0';
+    if (view->descriptor && view->descriptor->describe)
+        view->descriptor->describe(view, buffer, size);
+    if (!buffer[0])
+        snprintf(buffer, size, "%s", eddy_instruction_name(&node->instruction));
+}
+
 static void add_node(eddy_explanation *to, const eddy_node *node) {
     const eddy_vm_instruction *view = &node->instruction.view;
-    char what[160] = "";
-    if (view->descriptor && view->descriptor->describe)
-        view->descriptor->describe(view, what, sizeof(what));
-    eddy_explanation_add(to, "#%llu %s", (unsigned long long)view->sequence,
-                         what[0] ? what : eddy_instruction_name(&node->instruction));
+    char call[160];
+    eddy_explain_call(node, call, sizeof(call));
+    eddy_explanation_add(to, "#%llu %s", (unsigned long long)view->sequence, call);
     const char *place = view->address ? eddy_call_site_place(view->address) : NULL;
     if (place)
         eddy_explanation_add(to, ", of %s", place);
@@ -120,12 +135,31 @@ void eddy_explain_node(eddy_explanation *to, const eddy_node *node) {
 
 /* ---- a tensor ---- */
 
+/* ---- looking ---- */
+
+eddy_look_result eddy_explain_look(eddy_vm *vm, void (*look)(eddy_vm *vm, void *context),
+                                   void *context) {
+    int64_t deadline_ns = eddy_clock_deadline(ROLE_NS);
+    if (vm->process != eddy_process_generation || !eddy_vm_lock_if_open(vm))
+        return EDDY_LOOK_CLOSED;
+    eddy_vm_inside_begin(vm);
+    eddy_vm_unlock(vm);
+    bool has_lock = vm->is_one_thread && eddy_lock_acquire_until(&vm->one_thread, deadline_ns);
+    bool has_looked =
+        has_lock == vm->is_one_thread && eddy_engine_look(vm, look, context, deadline_ns);
+    if (has_lock)
+        eddy_lock_release(&vm->one_thread);
+    eddy_vm_inside_end(vm);
+    return has_looked ? EDDY_LOOK_DONE : EDDY_LOOK_BUSY;
+}
+
 typedef struct question {
     eddy_explanation *to;
     eddy_storage_number storage;
+    bool has_writer;
 } question;
 
-/* The last that writes it; NULL: it is there. */
+/* The last that writes it; NULL: none is live. */
 static const eddy_node *writer_of(const eddy_vm *vm, eddy_storage_number storage) {
     for (const eddy_node *node = vm->engine.live_tail; node; node = node->live_previous)
         for (uint32_t i = 0; i < node->instruction.view.operand_count; i++) {
@@ -136,48 +170,55 @@ static const eddy_node *writer_of(const eddy_vm *vm, eddy_storage_number storage
     return NULL;
 }
 
-static void answer(eddy_vm *vm, void *context) {
-    const question *asked = context;
+static void find_writer(eddy_vm *vm, void *context) {
+    question *asked = context;
     const eddy_node *writer = writer_of(vm, asked->storage);
-    eddy_poison poison = eddy_vm_storage(vm, asked->storage)->shared.poison;
-    if (writer) {
+    asked->has_writer = writer != NULL;
+    if (writer)
         eddy_explain_node(asked->to, writer);
-    } else if (poison != 0) {
-        eddy_error error = {0};
-        eddy_errors_find(&vm->errors, eddy_poison_sequence(poison), &error);
-        eddy_explanation_add(asked->to, "#%llu failed%s%s: %s\n",
-                             (unsigned long long)eddy_poison_sequence(poison),
-                             error.place[0] ? ", of " : "", error.place, error.message);
-    } else {
-        eddy_explanation_add(asked->to, "it waits for nothing: its elements are there\n");
-    }
 }
 
-static bool look(eddy_vm *vm, question *asked, int64_t deadline_ns) {
-    if (vm->is_one_thread && !eddy_lock_acquire_until(&vm->one_thread, deadline_ns))
+/* Where nothing is submitted that uses it: under the submission lock, which the caller's runs have, too. False: something is. */
+static bool explain_idle(eddy_vm *vm, const question *asked) {
+    if (!eddy_vm_lock_if_open(vm)) {
+        eddy_explanation_add(asked->to, "the runtime is shut down\n");
+        return true;
+    }
+    eddy_storage *storage = eddy_vm_storage(vm, asked->storage);
+    bool is_idle = eddy_vm_storage_is_idle(storage);
+    eddy_poison poison = is_idle ? storage->shared.poison : 0;
+    eddy_vm_unlock(vm);
+    if (!is_idle)
         return false;
-    bool has_looked = eddy_engine_look(vm, answer, asked, deadline_ns);
-    if (vm->is_one_thread)
-        eddy_lock_release(&vm->one_thread);
-    return has_looked;
+    if (poison == 0) {
+        eddy_explanation_add(asked->to, "it waits for nothing: its elements are there\n");
+        return true;
+    }
+    eddy_error error = {0};
+    eddy_errors_find(&vm->errors, eddy_poison_sequence(poison), &error);
+    eddy_explanation_add(asked->to, "#%llu failed%s%s: %s\n",
+                         (unsigned long long)eddy_poison_sequence(poison),
+                         error.place[0] ? ", of " : "", error.place, error.message);
+    return true;
 }
 
 void eddy_vm_explain(eddy_vm *vm, eddy_storage_number storage, char *buffer, size_t size,
                      size_t *length) {
     eddy_explanation text = {buffer, size, 0};
-    question asked = {&text, storage};
+    question asked = {.to = &text, .storage = storage};
     if (size > 0)
         buffer[0] = '\0';
-    if (vm->process != eddy_process_generation || !eddy_vm_lock_if_open(vm)) {
-        eddy_explanation_add(&text, "the runtime is shut down\n");
-        *length = text.length;
-        return;
+    if (vm->process != eddy_process_generation)
+        eddy_explanation_add(&text, "the runtime is the parent process's\n");
+    else if (!explain_idle(vm, &asked)) {
+        eddy_look_result result = eddy_explain_look(vm, find_writer, &asked);
+        if (result == EDDY_LOOK_BUSY)
+            eddy_explanation_add(
+                &text, "it cannot be said: the thread that orders instructions runs one\n");
+        /* What was there a moment ago has run; what reads it may still do so. */
+        else if (!asked.has_writer && !explain_idle(vm, &asked))
+            eddy_explanation_add(
+                &text, "it waits for nothing: what writes it has run, and others read it\n");
     }
-    eddy_vm_inside_begin(vm);
-    eddy_vm_unlock(vm);
-    if (!look(vm, &asked, eddy_clock_deadline(ROLE_NS)))
-        eddy_explanation_add(&text,
-                             "it cannot be said: the thread that orders instructions runs one\n");
-    eddy_vm_inside_end(vm);
     *length = text.length;
 }

@@ -35,7 +35,7 @@ Test(explain, a_chain_goes_back_to_what_runs) {
     session_step(&session);
     while (eddy_fake_queue_held(session.fake) < 1)
         sched_yield();
-    EXPECT(session, a, "it waits for nothing: its elements are there\n");
+    EXPECT(session, a, "it waits for nothing: what writes it has run, and others read it\n");
     EXPECT(session, c,
            "#3 synthetic(3 operands) waits for\n"
            "#2 synthetic(2 operands) runs, or waits for a thread that runs it\n");
@@ -167,6 +167,32 @@ Test(explain, threads_may_ask_at_any_moment) {
         for (int i = 0; i < 200; i++)
             session_release(&session, made[i]);
     }
+}
+
+/* What an issuer runs itself, and how that fails, is written under the submission lock alone. */
+Test(explain, threads_may_ask_while_issuers_run_and_fail) {
+    vm_session session = session_open((eddy_runtime_options){.threads = 2});
+    pthread_t threads[2];
+    eddy_store_relaxed(&is_over, false);
+    session.cost_ps = COST_CALLER;
+    eddy_storage_number a = session_make(&session, 0);
+    cr_assert_eq(a, 1);
+    for (int t = 0; t < 2; t++)
+        start_thread(&threads[t], ask, &session);
+    for (int i = 0; i < 2000; i++) {
+        if (i % 2)
+            session_mix_in_failing(&session, a, i);
+        else
+            session_overwrite(&session, a, i);
+    }
+    session_settle(&session);
+    eddy_store_release(&is_over, true);
+    for (int t = 0; t < 2; t++)
+        join_thread(threads[t]);
+    explain(&session, a);
+    cr_assert_not_null(strstr(text, "failed"), "%s", text);
+    session_release(&session, a);
+    session_close(&session);
 }
 
 Test(explain, a_closed_vm_says_so) {
