@@ -1,5 +1,6 @@
 #include <base/shape.h>
 
+#include <base/digits.h>
 #include <string.h>
 
 #define COUNT_MAX (INT64_C(1) << 62)
@@ -57,22 +58,6 @@ bool eddy_shape_broadcast(const eddy_shape *a, const eddy_shape *b, eddy_shape *
     return true;
 }
 
-/* Its decimal digits; how many characters. */
-static size_t put_number(char *to, int64_t number) {
-    char digits[20];
-    size_t count = 0, length = 0;
-    uint64_t left = number < 0 ? -(uint64_t)number : (uint64_t)number;
-    do {
-        digits[count++] = (char)('0' + left % 10);
-        left /= 10;
-    } while (left != 0);
-    if (number < 0)
-        to[length++] = '-';
-    while (count > 0)
-        to[length++] = digits[--count];
-    return length;
-}
-
 /* Without printf, which takes ten times as long: a profiler is told of each kernel. */
 int eddy_shape_format(int32_t rank, const int64_t *dims, char *buffer, size_t size) {
     char text[EDDY_RANK_MAX * 22 + 3];
@@ -83,7 +68,7 @@ int eddy_shape_format(int32_t rank, const int64_t *dims, char *buffer, size_t si
             text[length++] = ',';
             text[length++] = ' ';
         }
-        length += put_number(text + length, dims[d]);
+        length += eddy_digits_put_signed(text + length, dims[d]);
     }
     text[length++] = ']';
     if (size > 0) {

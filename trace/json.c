@@ -1,7 +1,7 @@
 #include <trace/json.h>
 
 #include <base/call_site.h>
-#include <base/clock.h>
+#include <base/digits.h>
 #include <base/name_table.h>
 #include <base/trace.h>
 #include <eddy/version.h>
@@ -21,21 +21,11 @@ static char *put(char *to, const char *text) {
 }
 
 static char *put_number(char *to, uint64_t value) {
-    char digits[20];
-    int count = 0;
-    do {
-        digits[count++] = (char)('0' + value % 10);
-        value /= 10;
-    } while (value > 0);
-    while (count > 0)
-        *to++ = digits[--count];
-    return to;
+    return to + eddy_digits_put(to, value);
 }
 
 static char *put_signed(char *to, int64_t value) {
-    if (value < 0)
-        *to++ = '-';
-    return put_number(to, value < 0 ? 0 - (uint64_t)value : (uint64_t)value);
+    return to + eddy_digits_put_signed(to, value);
 }
 
 /* Microseconds, as the format has them, to the nanosecond. */
