@@ -1,8 +1,8 @@
 #include <trace/times.h>
 
 #include <base/clock.h>
+#include <base/memory.h>
 #include <base/name_table.h>
-#include <base/sleep.h>
 #include <base/status.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,14 +19,12 @@ typedef struct op_sum {
 } op_sum;
 
 static struct {
-    eddy_lock lock;
-    bool is_heard; /* lock: lock */
-    uint32_t place;
+    _Atomic uint32_t state; /* atomic: acq_rel; 0, 1 while the listener is added, 2 for good */
     sum phases[EDDY_TRACE_PHASE_COUNT], throttled;
     _Atomic int64_t memory_taken, memory_refused, memory_given_back, failed,
         skipped;                 /* atomic: relaxed */
     op_sum ops[EDDY_NAMES_MOST]; /* by numbers of base/name_table.h; 0: those without one */
-} times = {.lock = EDDY_LOCK_OF(EDDY_RANK_NONE)};
+} times;
 
 /* <calling thread> only: when its ranges began. */
 static __thread __attribute__((tls_model("initial-exec"))) int64_t begun_ns[DEPTH_MOST];
@@ -86,12 +84,11 @@ static void hear(void *context, const eddy_trace_event *event) {
 eddy_status eddy_times_begin(eddy_origin origin) {
     /* Ranges of the user's may lie deep. */
     eddy_trace_listener listener = {hear, NULL, EDDY_TRACE_ALL_PHASES & ~(1u << EDDY_TRACE_RANGE)};
-    eddy_status status = EDDY_OK;
-    eddy_lock_acquire(&times.lock);
-    if (!times.is_heard)
-        status = eddy_trace_add(&listener, &times.place);
-    times.is_heard |= status == EDDY_OK;
-    eddy_lock_release(&times.lock);
+    uint32_t none = 0, place;
+    if (!eddy_cas_acq_rel(&times.state, &none, 1u))
+        return EDDY_OK;
+    eddy_status status = eddy_trace_add(&listener, &place);
+    eddy_store_release(&times.state, status == EDDY_OK ? 2u : 0u);
     return status == EDDY_OK
                ? EDDY_OK
                : eddy_fail(status, origin, "there are as many listeners as there may be");
@@ -113,18 +110,16 @@ void eddy_times_read(eddy_times *to) {
 }
 
 /* Several addresses of one text are several numbers of one op. */
-static void merge(eddy_times_op *ops, int64_t *count, int64_t room, const eddy_times_op *added) {
+static void merge(eddy_times_op *ops, int64_t *count, const eddy_times_op *added) {
     int64_t i = 0;
     while (i < *count && strcmp(ops[i].name, added->name) != 0)
         i++;
-    if (i == *count && i < room)
+    if (i == *count)
         ops[(*count)++] = (eddy_times_op){.name = added->name};
-    if (i < *count) {
-        ops[i].count += added->count;
-        ops[i].ns += added->ns;
-        ops[i].bytes += added->bytes;
-        ops[i].most_ns = added->most_ns > ops[i].most_ns ? added->most_ns : ops[i].most_ns;
-    }
+    ops[i].count += added->count;
+    ops[i].ns += added->ns;
+    ops[i].bytes += added->bytes;
+    ops[i].most_ns = added->most_ns > ops[i].most_ns ? added->most_ns : ops[i].most_ns;
 }
 
 static int by_time(const void *a, const void *b) {
@@ -134,10 +129,13 @@ static int by_time(const void *a, const void *b) {
     return strcmp(left->name, right->name);
 }
 
-int64_t eddy_times_ops(eddy_times_op *to, int64_t room) {
-    eddy_times_op all[EDDY_NAMES_MOST];
+int64_t eddy_times_ops(void (*visit)(void *context, int64_t place, const eddy_times_op *op),
+                       void *context) {
+    /* Not on the stack: a thread of the program's may have a small one. */
+    size_t bytes = EDDY_NAMES_MOST * sizeof(eddy_times_op);
+    eddy_times_op *all = eddy_memory_acquire(bytes, EDDY_MEMORY_TRACE);
     int64_t count = 0;
-    for (uint32_t n = 0; n < EDDY_NAMES_MOST; n++) {
+    for (uint32_t n = 0; all && n < EDDY_NAMES_MOST; n++) {
         op_sum *op = &times.ops[n];
         eddy_times_op read = {.name = n == 0 ? "(others)" : eddy_name_text(n),
                               .count = eddy_load_relaxed(&op->count),
@@ -145,10 +143,12 @@ int64_t eddy_times_ops(eddy_times_op *to, int64_t room) {
                               .most_ns = eddy_load_relaxed(&op->most_ns),
                               .bytes = eddy_load_relaxed(&op->bytes)};
         if (read.count > 0)
-            merge(all, &count, EDDY_NAMES_MOST, &read);
+            merge(all, &count, &read);
     }
-    qsort(all, (size_t)count, sizeof(*all), by_time);
-    if (room > 0)
-        memcpy(to, all, (size_t)(count < room ? count : room) * sizeof(*to));
+    if (count > 1)
+        qsort(all, (size_t)count, sizeof(*all), by_time);
+    for (int64_t i = 0; i < count; i++)
+        visit(context, i, &all[i]);
+    eddy_memory_release(all, bytes, EDDY_MEMORY_TRACE);
     return count;
 }

@@ -28,7 +28,8 @@ typedef struct eddy_times_op {
 EDDY_MUST_USE eddy_status eddy_times_begin(eddy_origin origin);
 /* Each number is exact; they are not read at one moment. */
 void eddy_times_read(eddy_times *times);
-/* Kernels by op, those that took longest first; at most `room`. Returns how many there are. */
-int64_t eddy_times_ops(eddy_times_op *ops, int64_t room);
+/* Calls `visit` for each op whose kernels have run, those that took longest first, with its place among them; returns how many there are. 0 where there is no memory to sort them. */
+int64_t eddy_times_ops(void (*visit)(void *context, int64_t place, const eddy_times_op *op),
+                       void *context);
 
 #endif

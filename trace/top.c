@@ -2,7 +2,6 @@
 
 #include <base/atomic.h>
 #include <base/clock.h>
-#include <base/name_table.h>
 #include <base/process.h>
 #include <base/sleep.h>
 #include <base/status.h>
@@ -53,13 +52,12 @@ static void tell(void *context, const char *name, const char *series, int64_t va
     add(name, series, value);
 }
 
-static void add_ops(void) {
-    eddy_times_op ops[OPS_SHOWN];
-    int64_t count = eddy_times_ops(ops, OPS_SHOWN);
-    for (int64_t i = 0; i < count && i < OPS_SHOWN; i++) {
-        add("op count", ops[i].name, ops[i].count);
-        add("op ns", ops[i].name, ops[i].ns);
-    }
+static void add_op(void *context, int64_t place, const eddy_times_op *op) {
+    (void)context;
+    if (place >= OPS_SHOWN)
+        return;
+    add("op count", op->name, op->count);
+    add("op ns", op->name, op->ns);
 }
 
 static void write_page(void) {
@@ -67,7 +65,7 @@ static void write_page(void) {
     top.length = 0;
     add("time", "ns", eddy_clock_ns());
     top.sample(tell, NULL);
-    add_ops();
+    (void)eddy_times_ops(add_op, NULL);
     eddy_store_seq_cst(&top.page->number, number + 1);
     memcpy(top.page->text, top.text, top.length);
     top.page->length = (uint32_t)top.length;

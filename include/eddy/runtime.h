@@ -99,7 +99,7 @@ typedef struct eddy_op_counters {
 
 /* Of the current runtime. */
 EDDY_API eddy_status eddy_counters_read(eddy_counters *counters);
-/* The same for each op, of all runtimes of the process, those that took longest first: at most `room` of them. Returns how many there are; 0 without the option takes_times (EDDY_TIMES). Where a kernel is launched on a device its time is that of
+/* The same for each op, of all runtimes of the process, those that took longest first: at most `room` of them. Returns how many there are; 0 without the option takes_times (EDDY_TIMES), or without memory to sort them. Where a kernel is launched on a device its time is that of
  * the launch. */
 EDDY_API int64_t eddy_op_counters_read(eddy_op_counters *counters, int64_t room);
 /* Threads of the current runtime that run kernels, a helping waiter included; 0 on failure. */

@@ -1,5 +1,4 @@
 /* Counters of the current runtime, and of ops. */
-#include <base/name_table.h>
 #include <base/status.h>
 #include <interpreter/handle/runtime.h>
 #include <stdio.h>
@@ -51,17 +50,20 @@ eddy_status eddy_counters_read(eddy_counters *counters) {
     return EDDY_OK;
 }
 
+typedef struct wanted {
+    eddy_op_counters *counters;
+    int64_t room;
+} wanted;
+
+static void copy(void *context, int64_t place, const eddy_times_op *op) {
+    const wanted *to = context;
+    if (place >= to->room)
+        return;
+    to->counters[place] = (eddy_op_counters){
+        .count = op->count, .total_ns = op->ns, .most_ns = op->most_ns, .bytes = op->bytes};
+    snprintf(to->counters[place].name, sizeof(to->counters[place].name), "%s", op->name);
+}
+
 int64_t eddy_op_counters_read(eddy_op_counters *counters, int64_t room) {
-    eddy_times_op ops[EDDY_NAMES_MOST];
-    int64_t count = eddy_times_ops(ops, EDDY_NAMES_MOST);
-    if (!counters)
-        room = 0;
-    for (int64_t i = 0; i < room && i < count; i++) {
-        counters[i] = (eddy_op_counters){.count = ops[i].count,
-                                         .total_ns = ops[i].ns,
-                                         .most_ns = ops[i].most_ns,
-                                         .bytes = ops[i].bytes};
-        snprintf(counters[i].name, sizeof(counters[i].name), "%s", ops[i].name);
-    }
-    return count;
+    return eddy_times_ops(copy, &(wanted){counters, counters ? room : 0});
 }

@@ -1,6 +1,7 @@
 /* The option takes_times: how often and how long. */
 #include <criterion/criterion.h>
 #include <eddy/eddy.h>
+#include <pthread.h>
 #include <stddef.h>
 #include <string.h>
 
@@ -116,3 +117,25 @@ Test(times, nothing_is_counted_unless_asked_for) {
     must(eddy_counters_read(&counters));
     cr_assert_eq(counters.kernel_count, 77);
 }
+
+#if !defined(__SANITIZE_ADDRESS__) &&                                                              \
+    !defined(__SANITIZE_THREAD__) /* which need more stack themselves */
+static void *read_ops(void *context) {
+    eddy_op_counters first;
+    *(int64_t *)context = eddy_op_counters_read(&first, 1);
+    return NULL;
+}
+
+Test(times, a_thread_with_a_small_stack_may_read_them) {
+    pthread_t thread;
+    pthread_attr_t attributes;
+    int64_t count = 0;
+    begin((eddy_runtime_options){.threads = 2, .takes_times = true});
+    compute();
+    pthread_attr_init(&attributes);
+    cr_assert_eq(pthread_attr_setstacksize(&attributes, 65536), 0);
+    cr_assert_eq(pthread_create(&thread, &attributes, read_ops, &count), 0);
+    pthread_join(thread, NULL);
+    cr_assert_eq(count, 3);
+}
+#endif
