@@ -54,6 +54,12 @@ void eddy_thread_join(eddy_thread *thread) {
     (void)error;
 }
 
+void eddy_thread_detach(eddy_thread *thread) {
+    int error = pthread_detach(thread->id);
+    EDDY_ASSERT(error == 0);
+    (void)error;
+}
+
 _Noreturn void eddy_thread_park(void) {
     for (;;)
         pause();

@@ -23,6 +23,9 @@ EDDY_MUST_USE eddy_status eddy_thread_create(eddy_thread *thread, const char *na
 /* Waits for the thread to end. */
 void eddy_thread_join(eddy_thread *thread);
 
+/* Instead of a join: nobody waits for its end. Nothing of *thread is looked at any more once `run` has begun. */
+void eddy_thread_detach(eddy_thread *thread);
+
 /* Parks the calling thread until the process ends. */
 _Noreturn void eddy_thread_park(void);
 

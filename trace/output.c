@@ -59,8 +59,6 @@ eddy_status eddy_output_open(eddy_output *output, const char *path, int64_t limi
     output->buffer = eddy_memory_acquire(BUFFER_BYTES, EDDY_MEMORY_TRACE);
     if (is_compressed(path))
         status = eddy_gzip_make(&output->gzip, origin);
-    else if (!output->buffer)
-        status = eddy_fail(EDDY_OUT_OF_MEMORY, origin, "no memory");
     if (status == EDDY_OK && !output->buffer)
         status = eddy_fail(EDDY_OUT_OF_MEMORY, origin, "no memory");
     if (status == EDDY_OK) {

@@ -23,8 +23,9 @@
 #define DRAW_NS 5000000
 #define FLUSH_NS 100000000 /* of a compressor, which does worse each time */
 #define PATH_BYTES 1024
+#define SAID_BYTES (PATH_BYTES + 200)
 
-typedef enum tracer_state { IDLE, RUNNING, ENDING, ENDED } tracer_state;
+typedef enum tracer_state { IDLE, RUNNING, ENDED } tracer_state;
 
 static struct {
     eddy_lock lock;           /* who starts and stops; not held while they wait */
@@ -42,7 +43,7 @@ static struct {
     eddy_arrows *arrows;
     uint32_t last_row;
     int64_t sampled_ns, drawn_ns, flushed_ns;
-} tracer = {.lock = EDDY_LOCK_OF(EDDY_RANK_NONE)};
+} tracer = {.lock = EDDY_LOCK_OF(EDDY_RANK_NONE), .output = {.fd = -1}};
 
 /* What the instruction that a thread is scheduling waits for, until its range ends. */
 typedef struct scheduling {
@@ -59,7 +60,10 @@ static struct device_stream {
     int64_t done_ns; /* what came last there */
 } streams[STREAMS_MOST];
 
-static eddy_sleep_word ended_word; /* atomic: release; changes when a writer has ended */
+static eddy_sleep_word
+    ended_word; /* atomic: release; changes when a writer has ended, and when it has said so */
+static _Atomic uint32_t
+    saying; /* atomic: release by who leaves; writers that have ended, and may be in a sink */
 
 /* ---- threads that events are of ---- */
 
@@ -262,8 +266,27 @@ static const char *reason(void) {
                                                      : "failed";
 }
 
+/* What the log is to say about it: how it ended, and what is missing; "" for nothing. */
+typedef struct epitaph {
+    char how[SAID_BYTES], missing[SAID_BYTES];
+} epitaph;
+
+static void fill_epitaph(epitaph *to, int64_t dropped) {
+    to->how[0] = to->missing[0] = '\0';
+    if (tracer.output.state == EDDY_OUTPUT_FAILED)
+        snprintf(to->how, SAID_BYTES, "trace: %s could not be written: %s", tracer.path,
+                 strerrordesc_np(tracer.output.error));
+    else if (tracer.output.state == EDDY_OUTPUT_FULL)
+        snprintf(to->how, SAID_BYTES, "trace: %s has reached its limit, %lld bytes", tracer.path,
+                 (long long)tracer.settings.limit_bytes);
+    if (dropped > 0)
+        snprintf(to->missing, SAID_BYTES,
+                 "trace: %s lacks %lld events, for which there was no room", tracer.path,
+                 (long long)dropped);
+}
+
 /* All listeners have been removed: ranges that are open lie still. */
-static void finish(void) {
+static void finish(epitaph *to) {
     int64_t now_ns = eddy_clock_ns();
     (void)take_all();
     for (uint32_t r = 0; r < EDDY_RINGS_MOST; r++)
@@ -273,17 +296,20 @@ static void finish(void) {
     eddy_arrows_draw(tracer.arrows, draw, NULL);
     sample(now_ns);
     int64_t dropped = eddy_rings_dropped();
-    const char *why = reason();
-    eddy_json_end(&tracer.json, now_ns, why, dropped);
-    if (tracer.output.state == EDDY_OUTPUT_FAILED)
-        eddy_log_answer("trace: %s could not be written: %s", tracer.path,
-                        strerrordesc_np(tracer.output.error));
-    else if (strcmp(why, "limit") == 0)
-        eddy_log_answer("trace: %s has reached its limit, %lld bytes", tracer.path,
-                        (long long)tracer.settings.limit_bytes);
-    if (dropped > 0)
-        eddy_log_answer("trace: %s lacks %lld events, for which there was no room", tracer.path,
-                        (long long)dropped);
+    eddy_json_end(&tracer.json, now_ns, reason(), dropped);
+    fill_epitaph(to, dropped);
+}
+
+static void say(const epitaph *said) {
+    if (said->how[0])
+        eddy_log_answer("%s", said->how);
+    if (said->missing[0])
+        eddy_log_answer("%s", said->missing);
+}
+
+static void wake_waiters(void) {
+    eddy_add_release(&ended_word, 1u);
+    eddy_sleep_wake_all(&ended_word);
 }
 
 static void write_trace(void *context) {
@@ -302,10 +328,19 @@ static void write_trace(void *context) {
             (void)eddy_sleep_wait(&eddy_rings_word, word, eddy_clock_deadline(period_ns));
     }
     remove_listener();
-    finish();
+    epitaph said;
+    finish(&said);
+    /* A program's sink may wait for a lock of who stops the trace: it is called when nobody waits for that any more, and this thread looks at nothing of the tracer. */
+    bool is_programs = eddy_log_is_programs();
+    if (!is_programs)
+        say(&said);
+    eddy_add_relaxed(&saying, 1u);
     eddy_store_release(&tracer.state, (uint32_t)ENDED);
-    eddy_add_release(&ended_word, 1u);
-    eddy_sleep_wake_all(&ended_word);
+    wake_waiters();
+    if (is_programs)
+        say(&said);
+    eddy_sub_release(&saying, 1u);
+    wake_waiters();
 }
 
 /* ---- start ---- */
@@ -339,11 +374,10 @@ static void free_all(void) {
 /* In a forked child there is no writer. */
 static void fork_child(void) {
     eddy_lock_init(&tracer.lock, EDDY_RANK_NONE);
-    if (eddy_load_relaxed(&tracer.state) == IDLE)
-        return;
     if (eddy_load_relaxed(&tracer.is_heard))
         eddy_trace_remove(tracer.place);
     eddy_store_relaxed(&tracer.is_heard, false);
+    eddy_store_relaxed(&saying, 0u);
     eddy_output_forget(&tracer.output);
     eddy_rings_fork_child();
     free_all();
@@ -362,22 +396,19 @@ static eddy_status start_writer(eddy_origin origin) {
     eddy_store_relaxed(&tracer.is_heard, true);
     eddy_store_relaxed(&tracer.state, (uint32_t)RUNNING);
     status = eddy_thread_create(&tracer.thread, "eddy-trace", write_trace, NULL);
-    if (status == EDDY_OK)
+    if (status == EDDY_OK) {
+        eddy_thread_detach(&tracer.thread);
         return EDDY_OK;
+    }
     remove_listener();
     return eddy_fail(status, origin, "the system gives no thread to write the trace");
 }
 
-/* Lock: lock. The writer of the last trace, which may have ended by itself, has ended. */
-static void join(void) {
-    eddy_thread_join(&tracer.thread);
-    free_all();
-}
-
 /* Lock: lock. */
 static eddy_status start(const eddy_tracer_settings *settings, eddy_origin origin) {
+    /* The last one has ended by itself, and nobody has stopped it. */
     if (eddy_load_acquire(&tracer.state) == ENDED)
-        join();
+        free_all();
     if (eddy_load_acquire(&tracer.state) != IDLE)
         return eddy_fail(EDDY_INVALID_ARGUMENT, origin, "a trace is being written to %.200s",
                          tracer.path);
@@ -434,7 +465,7 @@ static bool is_over(uint64_t number, eddy_status *status, eddy_origin origin) {
         return true;
     if (state != ENDED)
         return false;
-    join();
+    free_all();
     if (tracer.output.state == EDDY_OUTPUT_FAILED)
         *status = eddy_fail(EDDY_IO, origin, "%.200s could not be written: %s", tracer.path,
                             strerrordesc_np(tracer.output.error));
@@ -460,6 +491,14 @@ eddy_status eddy_tracer_stop(int64_t deadline_ns, eddy_origin origin) {
     }
     return eddy_fail(EDDY_TIMED_OUT, origin, "the trace is still being written to %.200s",
                      tracer.path);
+}
+
+void eddy_tracer_await_log(int64_t deadline_ns) {
+    for (;;) {
+        uint32_t word = eddy_load_acquire(&ended_word);
+        if (eddy_load_acquire(&saying) == 0 || !eddy_sleep_wait(&ended_word, word, deadline_ns))
+            return;
+    }
 }
 
 bool eddy_tracer_is_on(void) {

@@ -24,6 +24,8 @@ EDDY_MUST_USE eddy_status eddy_tracer_start(const eddy_tracer_settings *settings
                                             eddy_origin origin);
 /* Nothing that begins after the call is in the file, which is whole on return; OK where there is no trace. TIMED_OUT: the writer goes on, and may be waited for again. IO: the file could not be written; what is there can be read. */
 EDDY_MUST_USE eddy_status eddy_tracer_stop(int64_t deadline_ns, eddy_origin origin);
+/* Until the log has been told how the last trace ended, which a program's sink may hold up. */
+void eddy_tracer_await_log(int64_t deadline_ns);
 /* Whether one is being written. */
 bool eddy_tracer_is_on(void);
 

@@ -179,12 +179,24 @@ Test(tracer, a_compressed_file_has_the_same) {
 
 /* ---- ends ---- */
 
-static char said[1024];
+static eddy_lock said_lock;
+static char said[1024]; /* lock: said_lock */
 
 static void note_line(void *context, const char *line) {
-    size_t length = strlen(said);
     (void)context;
+    eddy_lock_acquire(&said_lock);
+    size_t length = strlen(said);
     snprintf(said + length, sizeof(said) - length, "%s\n", line);
+    eddy_lock_release(&said_lock);
+}
+
+/* The writer tells a program's sink when nobody waits for it any more. */
+static void await_said(const char *part) {
+    for (bool is_said = false; !is_said; sched_yield()) {
+        eddy_lock_acquire(&said_lock);
+        is_said = strstr(said, part) != NULL;
+        eddy_lock_release(&said_lock);
+    }
 }
 
 /* The file is whole, and says so; nobody listens any more; the line is in the log. */
@@ -202,7 +214,7 @@ Test(tracer, a_file_ends_at_its_limit) {
     json_t *events = events_read(path);
     unlink(path);
     cr_assert_str_eq(event_arg_text(events_find(events, "i", "trace", "end"), "why"), "limit");
-    cr_assert_not_null(strstr(said, "limit"), "%s", said);
+    await_said("limit");
     json_decref(events);
     /* One that has ended by itself need not be stopped. */
     cr_assert_eq(start_at(path, 1 << 20), EDDY_OK);
@@ -227,10 +239,38 @@ Test(tracer, a_full_disk_ends_it_and_says_so) {
     cr_assert_eq(eddy_tracer_stop(EDDY_CLOCK_FOREVER, ORIGIN), EDDY_IO);
     cr_assert_eq(eddy_error_take(&error), EDDY_IO);
     cr_assert_not_null(strstr(error.message, "No space left"), "%s", error.message);
-    cr_assert_not_null(strstr(said, "/dev/full"), "%s", said);
+    await_said("/dev/full");
     start();
     stop();
     unlink(path);
+}
+
+static void note_with_lock(void *context, const char *line) {
+    eddy_lock_acquire(context);
+    note_line(NULL, line);
+    eddy_lock_release(context);
+}
+
+/* A sink may wait for what the program holds while it stops the trace, and begins another. */
+Test(tracer, a_sink_that_waits_for_who_stops_holds_up_nothing) {
+    static eddy_lock of_program;
+    alarm(60);
+    eddy_log_set(note_with_lock, &of_program);
+    eddy_lock_acquire(&of_program);
+    for (int round = 0; round < 3; round++) {
+        cr_assert_eq(start_at("/dev/full", 1 << 30), EDDY_OK);
+        for (uint64_t n = 1; eddy_trace_is_on(); n++)
+            run("add", n, 0);
+        cr_assert_eq(eddy_tracer_stop(EDDY_CLOCK_FOREVER, ORIGIN), EDDY_IO);
+    }
+    eddy_tracer_await_log(eddy_clock_deadline(1000000));
+    eddy_lock_release(&of_program);
+    eddy_tracer_await_log(EDDY_CLOCK_FOREVER);
+    int lines = 0;
+    for (const char *at = said; (at = strstr(at, "No space left")); at++)
+        lines++;
+    cr_assert_eq(lines, 3, "%s", said);
+    eddy_error_take(NULL);
 }
 
 /* A pipe whose reader does not read: threads go on, a stop has its deadline, and can come again. */
@@ -250,7 +290,7 @@ Test(tracer, a_file_that_takes_nothing_holds_up_the_writer_alone) {
     while (read(reader, bytes, sizeof(bytes)) > 0) {
     }
     stop();
-    cr_assert_not_null(strstr(said, "lacks"), "%s", said);
+    await_said("lacks");
     close(reader);
     unlink(path);
     eddy_error_take(NULL);
