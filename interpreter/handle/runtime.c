@@ -184,13 +184,14 @@ void eddy_runtime_watch_exit(void) {
     }
 }
 
-void eddy_runtime_each(void (*visit)(eddy_runtime *runtime, void *context), void *context) {
+bool eddy_runtime_each(void (*visit)(eddy_runtime *runtime, void *context), void *context) {
     /* Whoever has it may be waiting for what the visitor does. */
     if (!eddy_lock_try(&runtimes.lock))
-        return;
+        return false;
     for (eddy_runtime *runtime = runtimes.first; runtime; runtime = runtime->next)
         visit(runtime, context);
     eddy_lock_release(&runtimes.lock);
+    return true;
 }
 
 /* ---- life ---- */

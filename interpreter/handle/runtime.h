@@ -78,8 +78,9 @@ EDDY_MUST_USE eddy_status eddy_runtime_of_caller(eddy_caller *caller, eddy_origi
 void eddy_runtime_exit_first(void);
 /* Registers the handlers of exit and fork, once. Any thread. */
 void eddy_runtime_watch_exit(void);
-/* Visits each runtime that has not been freed, unless the list is in use. The visitor neither makes nor frees one. Any thread. */
-void eddy_runtime_each(void (*visit)(eddy_runtime *runtime, void *context), void *context);
+/* Visits each runtime that has not been freed; false: the list is in use. The visitor neither makes nor frees one. Any thread. */
+EDDY_MUST_USE bool eddy_runtime_each(void (*visit)(eddy_runtime *runtime, void *context),
+                                     void *context);
 /* Whether the process has begun to exit. */
 bool eddy_runtime_is_exiting(void);
 

@@ -18,63 +18,82 @@
 
 /* ---- curves ---- */
 
-typedef struct told {
+/* What is told of all runtimes together. */
+typedef struct sums {
     eddy_tracer_tell *tell;
     void *context;
-} told;
+    bool tells_counters; /* of each runtime, for eddy top */
+    int64_t in_flight, bytes_in_flight;
+    struct {
+        bool is_used;
+        eddy_vm_memory memory;
+    } devices[EDDY_DEVICE_KIND_COUNT][EDDY_RUNTIME_DEVICES];
+} sums;
 
-static void tell_memory(const told *to, eddy_runtime *runtime, eddy_device device) {
-    char name[64] = "memory of ";
-    size_t length = strlen(name);
-    eddy_vm_memory memory =
-        eddy_vm_memory_read(runtime->vm, eddy_runtime_vm_device(runtime, device));
-    (void)eddy_device_format(device, name + length, sizeof(name) - length);
-    to->tell(to->context, name, "live", memory.live_bytes);
-    to->tell(to->context, name, "cached", memory.cached_bytes);
-    to->tell(to->context, name, "peak", memory.peak_bytes);
+static void add_memory(sums *to, eddy_runtime *runtime, eddy_device device) {
+    eddy_vm_memory read = eddy_vm_memory_read(runtime->vm, eddy_runtime_vm_device(runtime, device));
+    eddy_vm_memory *memory = &to->devices[device.kind][device.index].memory;
+    memory->live_bytes += read.live_bytes;
+    memory->cached_bytes += read.cached_bytes;
+    memory->peak_bytes += read.peak_bytes;
+    to->devices[device.kind][device.index].is_used = true;
 }
 
-static void tell_devices(const told *to, eddy_runtime *runtime) {
-    tell_memory(to, runtime, EDDY_CPU);
+static void tell_counters(const sums *to, eddy_runtime *runtime, const eddy_vm_counters *counters) {
+    char group[40];
+    snprintf(group, sizeof(group), "runtime %llu", (unsigned long long)runtime->id);
+    to->tell(to->context, group, "threads", eddy_vm_thread_count(runtime->vm));
+#define EDDY_COUNTER_ROW(name) to->tell(to->context, group, #name, (int64_t)counters->name);
+    EDDY_COUNTER_LIST(EDDY_COUNTER_ROW)
+#undef EDDY_COUNTER_ROW
+}
+
+static void add_runtime(eddy_runtime *runtime, void *context) {
+    sums *to = context;
+    if (!eddy_runtime_is_running(runtime))
+        return;
+    eddy_vm_counters counters = eddy_vm_counters_read(runtime->vm);
+    to->in_flight += counters.in_flight;
+    to->bytes_in_flight += counters.bytes_in_flight;
+    if (to->tells_counters)
+        tell_counters(to, runtime, &counters);
+    add_memory(to, runtime, EDDY_CPU);
     for (int kind = 0; kind < EDDY_DEVICE_KIND_COUNT; kind++)
         for (int32_t index = 0; index < EDDY_RUNTIME_DEVICES; index++)
             if (eddy_load_acquire(&runtime->vm_devices[kind][index]) != 0)
-                tell_memory(to, runtime, eddy_device_make((eddy_device_kind)kind, index));
+                add_memory(to, runtime, eddy_device_make((eddy_device_kind)kind, index));
 }
 
-static void sample_runtime(eddy_runtime *runtime, void *context) {
-    const told *to = context;
-    if (!eddy_runtime_is_running(runtime))
-        return;
-    eddy_vm_counters counters = eddy_vm_counters_read(runtime->vm);
-    to->tell(to->context, "in flight", "instructions", counters.in_flight);
-    to->tell(to->context, "bytes in flight", "bytes", counters.bytes_in_flight);
-    tell_devices(to, runtime);
+static void tell_memory(const sums *to, eddy_device device) {
+    char name[64] = "memory of ";
+    size_t length = strlen(name);
+    const eddy_vm_memory *memory = &to->devices[device.kind][device.index].memory;
+    (void)eddy_device_format(device, name + length, sizeof(name) - length);
+    to->tell(to->context, name, "live", memory->live_bytes);
+    to->tell(to->context, name, "cached", memory->cached_bytes);
+    to->tell(to->context, name, "peak", memory->peak_bytes);
+}
+
+static void tell_devices(const sums *to) {
+    for (int kind = 0; kind < EDDY_DEVICE_KIND_COUNT; kind++)
+        for (int32_t index = 0; index < EDDY_RUNTIME_DEVICES; index++)
+            if (to->devices[kind][index].is_used)
+                tell_memory(to, eddy_device_make((eddy_device_kind)kind, index));
 }
 
 static void sample(eddy_tracer_tell *tell, void *context) {
-    told to = {tell, context};
-    eddy_runtime_each(sample_runtime, &to);
-}
-
-/* All counters of each runtime, for eddy top. */
-static void sample_counters(eddy_runtime *runtime, void *context) {
-    const told *to = context;
-    char group[40];
-    if (!eddy_runtime_is_running(runtime))
+    sums to = {.tell = tell, .context = context};
+    if (!eddy_runtime_each(add_runtime, &to))
         return;
-    eddy_vm_counters counters = eddy_vm_counters_read(runtime->vm);
-    snprintf(group, sizeof(group), "runtime %llu", (unsigned long long)runtime->id);
-    to->tell(to->context, group, "threads", eddy_vm_thread_count(runtime->vm));
-#define EDDY_COUNTER_ROW(name) to->tell(to->context, group, #name, (int64_t)counters.name);
-    EDDY_COUNTER_LIST(EDDY_COUNTER_ROW)
-#undef EDDY_COUNTER_ROW
-    tell_devices(to, runtime);
+    tell(context, "in flight", "instructions", to.in_flight);
+    tell(context, "bytes in flight", "bytes", to.bytes_in_flight);
+    tell_devices(&to);
 }
 
 static void sample_top(eddy_tracer_tell *tell, void *context) {
-    told to = {tell, context};
-    eddy_runtime_each(sample_counters, &to);
+    sums to = {.tell = tell, .context = context, .tells_counters = true};
+    (void)!eddy_runtime_each(add_runtime, &to);
+    tell_devices(&to);
 }
 
 /* ---- start and stop ---- */
@@ -133,18 +152,30 @@ eddy_status eddy_trace_stop(int64_t timeout) {
     return eddy_tracer_stop(eddy_clock_deadline(timeout), EDDY_ORIGIN("trace_stop"));
 }
 
+/* Of all runtimes the first that names a trace begins it: not one that comes after the trace, and not one of a forked child, which would empty the file. */
+static eddy_status start_once(const eddy_runtime_options *options) {
+    static _Atomic bool has_begun; /* atomic: acq_rel; also in a forked child */
+    if (eddy_exchange_acq_rel(&has_begun, true))
+        return EDDY_OK;
+    eddy_status status = start(options->trace, options->trace_limit, options->trace_phases,
+                               "trace_phases", (eddy_origin){"trace_start", NULL});
+    if (status != EDDY_OK)
+        eddy_store_release(&has_begun, false);
+    return status;
+}
+
 eddy_status eddy_trace_look(const eddy_runtime_options *options) {
+    eddy_runtime_watch_exit();
     eddy_status status = options->shows_top
                              ? eddy_top_begin(sample_top, (eddy_origin){"runtime_create", NULL})
                              : EDDY_OK;
     if (status != EDDY_OK)
         return status;
-    if (!*options->trace || eddy_tracer_is_on())
-        return EDDY_OK;
-    return start(options->trace, options->trace_limit, options->trace_phases, "trace_phases",
-                 (eddy_origin){"trace_start", NULL});
+    return *options->trace && !eddy_tracer_is_on() ? start_once(options) : EDDY_OK;
 }
 
 void eddy_trace_exit(void) {
-    (void)!eddy_tracer_stop(eddy_clock_deadline(EXIT_NS), (eddy_origin){"exit", NULL});
+    int64_t deadline_ns = eddy_clock_deadline(EXIT_NS);
+    (void)!eddy_tracer_stop(deadline_ns, (eddy_origin){"exit", NULL});
+    eddy_tracer_await_log(deadline_ns);
 }

@@ -301,6 +301,36 @@ Test(trace_file, memory_and_what_is_in_flight_are_curves) {
     eddy_release(&x);
 }
 
+/* Of several runtimes together. */
+Test(trace_file, curves_are_of_the_whole_process) {
+    eddy_runtime *runtimes[2];
+    eddy_tensor *held[2];
+    for (int r = 0; r < 2; r++) {
+        runtimes[r] = eddy_runtime_create(EDDY_OPTIONS(runtime, .threads = 1));
+        must(eddy_runtime_use(runtimes[r]));
+        held[r] = eddy_ones(EDDY_SHAPE(1 << 20), EDDY_F32, NULL);
+        must(eddy_wait(held[r], EDDY_FOREVER));
+    }
+    start();
+    json_t *events = stop();
+    int curves = 0;
+    for (size_t i = 0; i < json_array_size(events); i++) {
+        const json_t *event = json_array_get(events, i);
+        const json_t *live = json_object_get(json_object_get(event, "args"), "live");
+        if (strcmp(event_text(event, "name"), "memory of cpu") != 0 || !live)
+            continue;
+        cr_assert_geq(json_integer_value(live), 8 << 20);
+        curves++;
+    }
+    cr_assert_geq(curves, 1);
+    json_decref(events);
+    for (int r = 0; r < 2; r++) {
+        eddy_release(&held[r]);
+        must(eddy_runtime_use(NULL));
+        eddy_runtime_release(&runtimes[r]);
+    }
+}
+
 /* ---- without a call ---- */
 
 #ifndef __SANITIZE_THREAD__ /* which starts no thread behind a fork */
@@ -332,6 +362,40 @@ static void leave_at_once(void) {
 static void shut_down_first(void) {
     (void)compute();
     must(eddy_runtime_shutdown(eddy_runtime_current(), EDDY_FOREVER));
+}
+
+static void trace_once(void) {
+    (void)compute();
+    must(eddy_trace_stop(EDDY_FOREVER));
+    eddy_runtime *second = eddy_runtime_create(NULL);
+    must(eddy_runtime_use(second));
+    (void)compute();
+    must(eddy_runtime_use(NULL));
+    eddy_runtime_release(&second);
+}
+
+static void trace_and_fork(void) {
+    (void)compute();
+    pid_t child = fork();
+    if (child == 0) {
+        (void)compute();
+        exit(0);
+    }
+    int status;
+    if (waitpid(child, &status, 0) != child || status != 0)
+        _exit(1);
+    (void)compute();
+}
+
+/* The first runtime that names a trace begins it; a later one, or a forked child's, does not empty the file. */
+Test(trace_file, a_variable_starts_one_trace_of_one_process) {
+    json_t *events = of_child(trace_once);
+    cr_assert_eq(events_count(events, "X", "kernel", "matmul"), ROUNDS);
+    json_decref(events);
+    events = of_child(trace_and_fork);
+    cr_assert_eq(events_count(events, "X", "kernel", "matmul"), 2 * ROUNDS);
+    cr_assert_eq(events_count(events, "i", "trace", "end"), 1);
+    json_decref(events);
 }
 
 /* What was issued is there, as exit lets it run. */
