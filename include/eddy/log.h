@@ -17,7 +17,7 @@ extern "C" {
  * library except for eddy_log_set. */
 typedef void eddy_log_sink(void *context, const char *line);
 
-/* Sets the sink of the process, in place of EDDY_LOG's; NULL drops all lines. The sink gets warnings and the output of
+/* Sets the sink of the process, in place of EDDY_LOG's; NULL drops all lines but those that eddy_log_levels_set asks for. The sink gets warnings and the output of
  * eddy_dump, eddy_leaks_report and eddy_print to NULL; it does not get errors. After the call the former sink is not called any
  * more, unless the call came from inside it. Blocks no longer than the sink does. */
 EDDY_API void eddy_log_set(eddy_log_sink *sink, void *context);

@@ -101,8 +101,8 @@ extern "C" {
     STRING(trace, "EDDY_TRACE", "",                                                                \
            "File for a trace of what the process does (docs/profiling.md), compressed where its "  \
            "name ends in .gz; "                                                                    \
-           "%p in it is the number of the process. Of several runtimes the first that names one "  \
-           "decides.")                                                                             \
+           "%p in it is the number of the process. The first runtime that names one begins it; a " \
+           "forked child writes none.")                                                            \
     INT(trace_limit, "EDDY_TRACE_LIMIT", INT64_C(1) << 20, INT64_MAX, INT64_C(1) << 30,            \
         "Bytes at which the trace ends.")                                                          \
     STRING(trace_phases, "EDDY_TRACE_PHASES", "",                                                  \
