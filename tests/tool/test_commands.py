@@ -2,85 +2,21 @@
 """`eddy info`, `ops`, `print`, `run`, `dot`, `plan`, the manual page and the completions: on programs that SAVED writes, on files that are none,
 and with mistakes in the command line.
 
-Usage: test_commands.py EDDY SAVED. What a shell or mandoc would have to say is left out where these are not there."""
+Usage: test_commands.py EDDY SAVED"""
 import ast
 import json
 import os
-import pathlib
-import pty
 import re
-import shutil
 import struct
 import subprocess
 import sys
-import tempfile
 import xml.etree.ElementTree
 
-EDDY, SAVED = map(os.path.abspath, sys.argv[1:])
+from command import CONTROL, EDDY, environment, expect, fails, folder, has_program, on_terminal, read_json, run_checks, text
+
+SAVED = os.path.abspath(sys.argv[2])
 SVG = "{http://www.w3.org/2000/svg}"
 COMMANDS = ("dot", "info", "ops", "plan", "print", "run", "trace summary", "trace svg", "trace diff")
-CONTROL = re.compile("[\x00-\x09\x0b-\x1f\x7f\x80-\x9f]")
-folder = pathlib.Path()
-
-
-def expect(holds, *what):
-    if not holds:
-        raise AssertionError(" ".join(map(str, what)))
-
-
-# ---- runs ----
-
-def environment(**variables):
-    """Without what the caller's terminal and runtime are."""
-    kept = {name: value for name, value in os.environ.items()
-            if name not in ("COLUMNS", "NO_COLOR", "TERM") and not name.startswith("EDDY_")}
-    return {**kept, **variables}
-
-
-def run(*words, **variables):
-    """Exit status, and both outputs."""
-    done = subprocess.run([EDDY, *words], stdin=subprocess.DEVNULL, capture_output=True, check=False, env=environment(**variables), cwd=folder)
-    expect(done.returncode in (0, 1, 2), words, "exit status", done.returncode, done.stderr)
-    return done.returncode, done.stdout.decode(), done.stderr.decode()
-
-
-def text(*words, **variables):
-    code, out, err = run(*words, **variables)
-    expect(code == 0 and not err, words, "exit status", code, err)
-    return out
-
-
-def fails(code, *words, **variables):
-    """One line, besides that of the usage, and nothing else; returns it."""
-    found, out, err = run(*words, **variables)
-    lines = err.splitlines()
-    expect(found == code and not out, words, "exit status", found, out, err)
-    expect(len(lines) == (2 if lines[-1].startswith("usage:") else 1), words, err)
-    expect(lines[0].startswith("eddy") and not CONTROL.search(lines[0]), words, err)
-    return lines[0]
-
-
-def read_json(*words, **variables):
-    return json.loads(text(*words, "--json", **variables))
-
-
-def on_terminal(*words):
-    """What a terminal gets."""
-    master, slave = pty.openpty()
-    process = subprocess.Popen([EDDY, *words], stdout=slave, env=environment(TERM="xterm"), cwd=folder)
-    os.close(slave)
-    parts = []
-    while True:
-        try:
-            part = os.read(master, 65536)
-        except OSError:
-            break
-        if not part:
-            break
-        parts.append(part)
-    os.close(master)
-    expect(process.wait() == 0, words)
-    return b"".join(parts).decode(errors="replace")
 
 
 # ---- arrays ----
@@ -102,7 +38,7 @@ def read_array(name):
 
 # ---- info ----
 
-def test_info_says_what_the_environment_sets():
+def check_info_says_what_the_environment_sets():
     least = read_json("info")["isa"]["built"].split(", ")[0]
     info = read_json("info", EDDY_THREADS="1", EDDY_ISA=least, EDDY_LOG="0")
     options = {option["name"]: option for option in info["options"]}
@@ -113,7 +49,7 @@ def test_info_says_what_the_environment_sets():
     expect(info["isa"]["offered"] in ("portable", "v2", "v3", "v4"), info["isa"])
 
 
-def test_info_says_what_there_is():
+def check_info_says_what_there_is():
     info = read_json("info")
     devices = {device["name"]: device for device in info["devices"]}
     expect(devices["cpu"]["processors"] >= 1 and devices["cpu"]["limit_bytes"] > 0, devices["cpu"])
@@ -126,7 +62,7 @@ def test_info_says_what_there_is():
     expect(f"Eddy {info['version']}\n" in shown and "zlib" in shown and "passes" in shown, shown)
 
 
-def test_info_says_why_no_runtime_starts():
+def check_info_says_why_no_runtime_starts():
     info = read_json("info", EDDY_THREADS="many\x1b[31m")
     expect("EDDY_THREADS" in info["runtime_error"] and "threads" not in info, info)
     shown = text("info", EDDY_THREADS="many\x1b[31m")
@@ -135,7 +71,7 @@ def test_info_says_why_no_runtime_starts():
 
 # ---- ops ----
 
-def test_ops_are_all_there():
+def check_ops_are_all_there():
     ops = read_json("ops")
     shown = text("ops", COLUMNS="60")
     named = set(re.findall(r"^  (\w+) ", shown, re.M))
@@ -144,7 +80,7 @@ def test_ops_are_all_there():
     expect(re.findall(r"^(\w+)$", shown, re.M) == sorted({op["family"] for op in ops["ops"]} | {"composition"}), shown)
 
 
-def test_ops_say_all_of_one():
+def check_ops_say_all_of_one():
     conv = text("ops", "conv2d")
     for part in ("conv2d(x, weight, [bias], stride = 0,", "Family: conv", "groups: int, default 0", "f32, f64, f16, bf16",
                  "bias: c:conv2d()", "SHAPE_MISMATCH: weight has not rank 4", "eddy_conv2d_into:"):
@@ -158,7 +94,7 @@ def test_ops_say_all_of_one():
         expect(op["summary"].split()[0] in text("ops", op["name"]), op["name"])
 
 
-def test_ops_find_what_was_meant():
+def check_ops_find_what_was_meant():
     expect("matmul" in fails(1, "ops", "mtmul"), "one letter is missing")
     expect("max_pool2d" in fails(1, "ops", "pool"), "a part")
     expect("near" not in fails(1, "ops", "qqqqqq\x1b[31m"), "nothing is near")
@@ -168,18 +104,18 @@ def test_ops_find_what_was_meant():
 
 # ---- print ----
 
-def test_print_gives_the_text():
+def check_print_gives_the_text():
     printed = text("print", "layers.program")
     expect(printed.startswith("eddy program, version 1, 7 instructions\ninput x f32[8, 16]\n"), printed)
     expect("#" not in printed and "kernel linear" in text("print", "--plan", "layers.program"), printed)
     expect(text("print", "sum.program", EDDY_PASSES="none").count("\n") > 4, "a text without passes")
-    terminal = on_terminal("print", "layers.program")
+    terminal = on_terminal(80, "print", "layers.program", TERM="xterm")
     expect(terminal.replace("\r\n", "\n") == printed and not CONTROL.search(printed), terminal)
 
 
 # ---- run ----
 
-def test_run_computes():
+def check_run_computes():
     write_array("turned.npy", "<f8", (2, 3), range(6), "d")
     write_array("given.npy", "<f8", (2, 3), (10, 20, 30, 40, 50, 60), "d")
     inputs = ("--input", "turned=turned.npy", "--input=given=given.npy")
@@ -192,7 +128,7 @@ def test_run_computes():
     expect("sum f64[2, 3]" in shown and "37.5" in shown and "more: mean" not in shown, shown)
 
 
-def test_run_draws():
+def check_run_draws():
     first, same, other = (read_json("run", "layers.program", "--seed", seed)["outputs"] for seed in "112")
     expect(first == same and first != other, first, other)
     y = first[0]
@@ -200,7 +136,7 @@ def test_run_draws():
     expect("mean_ns" not in read_json("run", "group.program"), "one run")
 
 
-def test_run_counts_what_is_not_finite():
+def check_run_counts_what_is_not_finite():
     write_array("x.npy", "<f4", (256, 256), [float("inf")] + [0.0] * 65535, "f")
     found = read_json("run", "group.program", "--input", "x=x.npy")["outputs"][0]
     expect(found["shape"] == [] and found["not_finite"] == 0, "tanh of infinity is 1", found)
@@ -209,14 +145,14 @@ def test_run_counts_what_is_not_finite():
     expect(found["not_finite"] == 1 and "mean" not in found, found)
 
 
-def test_run_goes_all_ways():
+def check_run_goes_all_ways():
     for x, result in ((0.25, 128.5), (3.0, 183.0)):
         write_array("x.npy", "<f4", (2,), [x, x], "f")
         found = read_json("run", "ways.program", "--input", "x=x.npy")["outputs"][0]
         expect(found["min"] == found["max"] == result, x, found)
 
 
-def test_run_refuses():
+def check_run_refuses():
     write_array("small.npy", "<f4", (2, 2), range(4), "f")
     (folder / "no.npy").write_bytes(b"\x93NUMPY\x01\x00no")
     line = fails(1, "run", "layers.program", "--input", "x=small.npy")
@@ -235,7 +171,7 @@ def test_run_refuses():
 
 # ---- pictures ----
 
-def test_dot_has_what_the_text_has():
+def check_dot_has_what_the_text_has():
     dot = text("dot", "layers.program")
     for part in ('label="x\\nf32[8, 16]"', "tooltip=input", "tooltip=state", "tooltip=constant", "tooltip=captured", "tooltip=output",
                  '"linear\\nf32[8, 32]', "sgd_step", r'\"la\\\"bels\\x0a=\\x1b[31m\"'):
@@ -251,7 +187,7 @@ def test_dot_has_what_the_text_has():
     for name in ("layers", "sum", "group", "ways"):
         shown = text("dot", f"{name}.program")
         expect(shown.count("{") == shown.count("}"), shown)
-        if shutil.which("dot"):
+        if has_program("dot"):
             subprocess.run(["dot", "-Tcanon"], input=shown.encode(), stdout=subprocess.DEVNULL, check=True)
 
 
@@ -268,7 +204,7 @@ def rectangles(name):
     return found
 
 
-def test_plan_shows_the_arena():
+def check_plan_shows_the_arena():
     layers = rectangles("layers.program")
     expect([(op, size) for _, op, size, *_ in layers] == [("linear", 1024), ("relu", 1024), ("dropout", 1024), ("mul_s", 2048)], layers)
     arena = read_json("run", "layers.program")["program"]["arena_bytes"]
@@ -283,7 +219,7 @@ def test_plan_shows_the_arena():
 
 # ---- files ----
 
-def test_files_that_are_no_programs():
+def check_files_that_are_no_programs():
     whole = (folder / "layers.program").read_bytes()
     (folder / "cut.program").write_bytes(whole[:200])
     (folder / "empty.program").write_bytes(b"")
@@ -298,11 +234,11 @@ def test_files_that_are_no_programs():
 
 # ---- manual and completions ----
 
-def test_manual_has_all_commands():
+def check_manual_has_all_commands():
     page = text("--generate", "man")
     for command in COMMANDS:
         expect(f".SS eddy {command}" in page, command)
-    if shutil.which("mandoc"):
+    if has_program("mandoc"):
         found = subprocess.run(["mandoc", "-T", "lint", "-W", "warning"], input=page, capture_output=True, text=True, check=False).stdout
         problems = [line for line in found.splitlines() if "missing date" not in line]
         expect(not problems, problems)
@@ -319,7 +255,7 @@ def completed(*words):
     return set(done.stdout.split("\n")) - {""}
 
 
-def test_bash_completes():
+def check_bash_completes():
     (folder / "completion").write_text(text("--generate", "bash"))
     (folder / "two words").write_text("")
     expect({command.split()[0] for command in COMMANDS} <= completed(""), completed(""))
@@ -333,22 +269,12 @@ def test_bash_completes():
     expect("conv2d" in completed("ops", "conv2"), completed("ops", "conv2"))
 
 
-def test_other_shells_read_theirs():
+def check_other_shells_read_theirs():
     for shell, options in (("zsh", ["-n"]), ("fish", ["--no-execute"])):
         (folder / shell).write_text(text("--generate", shell))
-        if shutil.which(shell):
+        if has_program(shell):
             subprocess.run([shell, *options, folder / shell], check=True)
 
 
-def main():
-    global folder
-    with tempfile.TemporaryDirectory() as name:
-        folder = pathlib.Path(name)
-        subprocess.run([SAVED, name], check=True, env=environment())
-        for test, function in list(globals().items()):
-            if test.startswith("test_"):
-                function()
-                print(test)
-
-
-main()
+subprocess.run([SAVED, folder], check=True, env=environment())
+run_checks(globals())

@@ -6,11 +6,10 @@ import json
 import os
 import pathlib
 import re
-import shutil
 import subprocess
 import sys
 
-from traces import EDDY, environment, expect, folder
+from command import EDDY, environment, expect, folder, has_program, run_checks
 
 SLOW, PAGE = (os.path.abspath(argument) for argument in sys.argv[2:4])
 
@@ -28,8 +27,7 @@ def check_commands():
     (folder / "slow").symlink_to(SLOW)
     places = f"{os.path.dirname(EDDY)}:{os.path.dirname(SLOW)}:{os.environ['PATH']}"
     for command in commands():
-        if command.startswith("nsys") and not shutil.which("nsys"):
-            print("nsys is not installed, not run:", command)
+        if command.startswith("nsys") and not has_program("nsys"):
             continue
         done = subprocess.run(command, shell=True, cwd=folder, capture_output=True, check=False, env=environment(PATH=places))
         expect(done.returncode == 0, command, done)
@@ -54,6 +52,4 @@ def check_what_is_mended():
     expect(whole["clone"] == 32 and "clone" not in last, whole, last)
 
 
-for check in (check_commands, check_what_is_mended):
-    check()
-    print(check.__name__.replace("_", " "), "holds")
+run_checks(globals())

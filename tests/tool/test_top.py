@@ -3,17 +3,13 @@
 
 Usage: test_top.py EDDY BUSY"""
 import contextlib
-import fcntl
 import json
 import os
-import pty
 import re
-import struct
 import subprocess
 import sys
-import termios
 
-from traces import EDDY, environment, expect, run, text
+from command import EDDY, environment, expect, open_terminal, read_terminal, run, run_checks, text
 
 BUSY = os.path.abspath(sys.argv[2])
 
@@ -59,8 +55,7 @@ def check_once():
 
 def screens(process, keys):
     """What it shows on a terminal of 80 x 24 until it ends."""
-    reader, writer = pty.openpty()
-    fcntl.ioctl(writer, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
+    reader, writer = open_terminal(80)
     with subprocess.Popen([EDDY, "top", "--interval", "0.1", str(process.pid)], stdin=writer, stdout=writer, stderr=writer,
                           env=environment(TERM="xterm"), start_new_session=True) as top:
         os.close(writer)
@@ -68,11 +63,7 @@ def screens(process, keys):
         while shown.count(b"\033[H\033[J") < 3:
             shown += os.read(reader, 65536)
         keys(reader, process)
-        try:
-            while piece := os.read(reader, 65536):
-                shown += piece
-        except OSError:  # the other end is closed
-            pass
+        shown += read_terminal(reader)
         code = top.wait()
     os.close(reader)
     expect(code == 0, code, shown)
@@ -116,6 +107,4 @@ def check_another_user():
         expect(done.returncode == 1 and b"another user's" in done.stderr, done)
 
 
-for check in (check_json, check_once, check_a_terminal, check_what_has_none, check_another_user):
-    check()
-    print(check.__name__.replace("_", " "), "holds")
+run_checks(globals())

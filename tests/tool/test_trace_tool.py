@@ -3,20 +3,17 @@
 
 Usage: test_trace_tool.py EDDY TRACED"""
 import collections
-import fcntl
 import gzip
 import json
 import os
-import pty
 import re
-import struct
 import subprocess
 import sys
-import termios
 import unicodedata
 import xml.etree.ElementTree
 
-from traces import EDDY, after, environment, expect, fails, folder, issue, kernel, run, span, summary, text, thread_name, write
+from command import EDDY, environment, expect, fails, folder, on_terminal, run, run_checks, text
+from traces import after, issue, kernel, span, summary, thread_name, write
 
 TRACED = os.path.abspath(sys.argv[2])
 BYS = ("op", "phase", "thread", "stream", "place")
@@ -341,24 +338,6 @@ def check_widths():
     expect(wide == text("trace", "summary", str(folder / "totals.json"), COLUMNS="nothing"), "COLUMNS that are none")
 
 
-def on_terminal(columns, *words, **variables):
-    """What a terminal of so many columns gets."""
-    ours, theirs = pty.openpty()
-    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
-    with subprocess.Popen([EDDY, *words], stdin=subprocess.DEVNULL, stdout=theirs, env=environment(**variables)) as process:
-        os.close(theirs)
-        shown = b""
-        try:
-            while chunk := os.read(ours, 65536):
-                shown += chunk
-        except OSError:
-            # So Linux says that nobody writes any more.
-            pass
-        os.close(ours)
-    expect(process.returncode == 0, words, process.returncode)
-    return shown.decode().replace("\r\n", "\n")
-
-
 def check_terminals():
     path = str(write("terminal.json", hostile()))
     for words in (("trace", "summary", path), ("trace", "diff", path, path)):
@@ -374,18 +353,4 @@ def check_terminals():
     expect("\x1b" in on_terminal(80, "trace", "summary", path, TERM="xterm", NO_COLOR=""), "an empty NO_COLOR is none")
 
 
-def main():
-    checks = [check for name, check in globals().items() if name.startswith("check_")]
-    failed = 0
-    for check in checks:
-        try:
-            check()
-            print(f"{check.__name__}: ok")
-        except AssertionError as error:
-            failed += 1
-            print(f"{check.__name__}: {error}")
-    print(f"{len(checks)} checks, {failed} failed")
-    sys.exit(1 if failed else 0)
-
-
-main()
+run_checks(globals())

@@ -1,55 +1,11 @@
-"""The command `eddy`, run on traces that are written here. Of the command line the first argument is where it lies."""
+"""Traces, as tests write them, and what `eddy trace summary` says of them."""
 import json
-import os
-import pathlib
-import subprocess
-import sys
-import tempfile
 
-EDDY = os.path.abspath(sys.argv[1])
-holder = tempfile.TemporaryDirectory()
-folder = pathlib.Path(holder.name)
-
-
-def expect(holds, *what):
-    if not holds:
-        raise AssertionError(" ".join(map(str, what)))
-
-
-# ---- runs ----
-
-def environment(**variables):
-    """Without what the caller's terminal is."""
-    kept = {name: value for name, value in os.environ.items() if name not in ("COLUMNS", "NO_COLOR", "TERM")}
-    return {**kept, **variables}
-
-
-def run(*words, standard_input=b"", standard_output=subprocess.PIPE, **variables):
-    """Exit status, and both outputs as bytes."""
-    done = subprocess.run([EDDY, *words], input=standard_input, stdout=standard_output, stderr=subprocess.PIPE, check=False,
-                          env=environment(**variables), cwd=folder)
-    expect(done.returncode in (0, 1, 2), words, "exit status", done.returncode, done.stderr)
-    return done.returncode, done.stdout, done.stderr
-
-
-def text(*words, **variables):
-    code, out, err = run(*words, **variables)
-    expect(code == 0 and not err, words, "exit status", code, err)
-    return out.decode()
-
-
-def fails(code, *words, **how):
-    """One line, besides that of the usage; returns it."""
-    found, out, err = run(*words, **how)
-    lines = err.decode().splitlines()
-    expect(found == code, words, "exit status", found, err)
-    expect(not out and len(lines) == (2 if lines[-1].startswith("usage:") else 1), words, out, err)
-    expect(lines[0].startswith("eddy"), words, err)
-    return lines[0]
+from command import folder, read_json
 
 
 def summary(path, *words):
-    return json.loads(text("trace", "summary", str(path), "--json", *words))
+    return read_json("trace", "summary", str(path), *words)
 
 
 # ---- traces ----
