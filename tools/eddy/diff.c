@@ -1,5 +1,6 @@
 /* eddy trace diff */
 #include "command.h"
+#include "memory.h"
 #include "screen.h"
 #include "trace_model.h"
 
@@ -38,8 +39,8 @@ static compared *compare(const trace_model models[2], const char *by, size_t *co
     *count = 0;
     for (int m = 0; m < 2; m++)
         room += groups_of(&models[m], by)->texts.count;
-    compared *all = calloc(room, sizeof(*all));
-    for (int m = 0; all && m < 2; m++) {
+    compared *all = tool_calloc(room, sizeof(*all));
+    for (int m = 0; m < 2; m++) {
         const trace_groups *groups = groups_of(&models[m], by);
         for (uint32_t g = 0; g < groups->room && g < groups->texts.count; g++) {
             const char *text = text_table_text(&groups->texts, g);
@@ -51,7 +52,7 @@ static compared *compare(const trace_model models[2], const char *by, size_t *co
             of->totals_ns[m] = groups->groups[g].total_ns;
         }
     }
-    for (size_t i = 0; all && i < room; i++)
+    for (size_t i = 0; i < room; i++)
         if (all[i].text)
             all[(*count)++] = all[i];
     text_table_free(&texts);
@@ -94,11 +95,10 @@ static json_t *as_json(const compared *of) {
 
 static void show(const compared *all, size_t count, const char *by) {
     tool_table table = {7, {by, "change", "each", "total A", "total B", "count A", "count B"}};
-    tool_row *rows = calloc(count + 1, sizeof(*rows));
-    for (size_t i = 0; rows && i < count; i++)
+    tool_row *rows = tool_calloc(count, sizeof(*rows));
+    for (size_t i = 0; i < count; i++)
         fill_row(&rows[i], &all[i]);
-    if (rows)
-        tool_table_print(&table, rows, count);
+    tool_table_print(&table, rows, count);
     free(rows);
 }
 
@@ -137,9 +137,7 @@ int tool_trace_diff(const tool_arguments *arguments) {
         size_t count;
         compared *all = compare(models, by, &count);
         size_t shown = count < (size_t)top ? count : (size_t)top;
-        if (!all) {
-            code = tool_fail(arguments, "there is no memory");
-        } else if (tool_has(arguments, "--json")) {
+        if (tool_has(arguments, "--json")) {
             show_json(models, all, shown);
         } else {
             show_head(models);

@@ -1,9 +1,11 @@
 /* eddy: looks at the library, its traces and its programs, from a shell. */
 #include "command.h"
 #include "help.h"
-
+#include "memory.h"
 #include "screen.h"
+
 #include <eddy/version.h>
+#include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -137,6 +139,7 @@ static int help(int count, char **words) {
 int main(int argc, char **argv) {
     int count = argc - 1, taken = 0;
     char **words = argv + 1;
+    json_set_alloc_funcs(tool_malloc, free);
     if (count > 0 && strcmp(words[0], "--version") == 0) {
         printf("eddy %s\n", eddy_version_text());
         return end(TOOL_OK);

@@ -1,4 +1,5 @@
 /* eddy ops */
+#include "memory.h"
 #include "op_list.h"
 #include "screen.h"
 
@@ -33,15 +34,13 @@ static void put_line(const json_t *op, int name_width) {
     putchar('\n');
 }
 
-static int show_all(const tool_arguments *arguments, const json_t *list) {
+static int show_all(const json_t *list) {
     size_t count = 0;
     int name_width = 0;
     for (json_t *op; (op = op_list_at(list, count)); count++)
         if ((int)strlen(op_text(op, "name")) > name_width)
             name_width = (int)strlen(op_text(op, "name"));
-    json_t **ops = calloc(count + 1, sizeof(json_t *));
-    if (!ops)
-        return tool_fail(arguments, "there is no memory");
+    json_t **ops = tool_calloc(count, sizeof(json_t *));
     for (size_t i = 0; i < count; i++)
         ops[i] = op_list_at(list, i);
     qsort(ops, count, sizeof(*ops), by_family);
@@ -124,7 +123,7 @@ int tool_ops(const tool_arguments *arguments) {
     } else if (op) {
         op_page_print(op);
     } else {
-        code = show_all(arguments, list);
+        code = show_all(list);
     }
     json_decref(list);
     return code;

@@ -1,4 +1,5 @@
 /* eddy plan */
+#include "memory.h"
 #include "program_file.h"
 #include "screen.h"
 #include "svg_parts.h"
@@ -59,10 +60,10 @@ static void stretch_over_loop(memory_map *map, uint32_t first, uint32_t last) {
 }
 
 /* Inner loops end before those around them. */
-static bool stretch(memory_map *map) {
+static void stretch(memory_map *map) {
     uint32_t count = (uint32_t)map->text->instructions.count, open = 0;
-    uint32_t *loops = calloc(count + 1, sizeof(*loops));
-    for (uint32_t i = 0; loops && i < count; i++) {
+    uint32_t *loops = tool_calloc(count, sizeof(*loops));
+    for (uint32_t i = 0; i < count; i++) {
         text_piece op = program_text_instruction(map->text, i)->op;
         if (text_piece_is(op, "loop"))
             loops[open++] = i;
@@ -70,7 +71,6 @@ static bool stretch(memory_map *map) {
             stretch_over_loop(map, loops[--open], i);
     }
     free(loops);
-    return loops != NULL;
 }
 
 /* ---- the picture ---- */
@@ -158,16 +158,12 @@ static void put_picture(FILE *to, const tool_arguments *arguments, const memory_
 
 static int draw(const tool_arguments *arguments, const program_text *text) {
     memory_map map = {.text = text,
-                      .blocks = calloc(text->values.count + 1, sizeof(block)),
+                      .blocks = tool_calloc(text->values.count + 1, sizeof(block)),
                       .top_bytes = text->arena_bytes};
     const char *path = tool_value(arguments, "--output");
     int code = TOOL_OK;
-    if (map.blocks)
-        find_blocks(&map);
-    if (!map.blocks || !stretch(&map)) {
-        free(map.blocks);
-        return tool_fail(arguments, "there is no memory");
-    }
+    find_blocks(&map);
+    stretch(&map);
     FILE *to = path ? fopen(path, "we") : stdout;
     if (!to) {
         code = tool_fail(arguments, "%s cannot be written: %s", path, strerror(errno));

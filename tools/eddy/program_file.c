@@ -47,8 +47,6 @@ int program_file_draw(const tool_arguments *arguments, bool shows_plan,
     int code;
     if (program_text_read(&read, text, length))
         code = draw(arguments, &read);
-    else if (read.has_no_memory)
-        code = tool_fail(arguments, "there is no memory");
     else
         code = tool_fail(arguments, "line %zu of the program's text is none that is known here",
                          read.bad_line);

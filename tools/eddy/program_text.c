@@ -1,5 +1,6 @@
 #include "program_text.h"
 
+#include "memory.h"
 #include <eddy/dtype.h>
 #include <errno.h>
 #include <stdlib.h>
@@ -12,16 +13,11 @@ typedef struct cursor {
 
 /* ---- lists ---- */
 
-/* Room for one more item, zeroed; NULL: no memory. */
-static void *append(program_text *p, text_list *list, size_t bytes) {
+/* Room for one more item, zeroed. */
+static void *append(text_list *list, size_t bytes) {
     if (list->count == list->room) {
         size_t room = list->room ? 2 * list->room : 64;
-        void *items = realloc(list->items, room * bytes);
-        if (!items) {
-            p->has_no_memory = true;
-            return NULL;
-        }
-        list->items = items;
+        list->items = tool_realloc(list->items, room, bytes);
         list->room = room;
     }
     return memset((char *)list->items + list->count++ * bytes, 0, bytes);
@@ -130,8 +126,7 @@ static uint32_t value_of(program_text *p, text_piece name) {
     uint32_t number = text_table_number(&p->names, name.at);
     *end = after;
     while (p->values.count <= number)
-        if (!append(p, &p->values, sizeof(text_value)))
-            return 0;
+        (void)append(&p->values, sizeof(text_value));
     return number;
 }
 
@@ -184,10 +179,9 @@ static bool read_output(program_text *p, cursor *c) {
     if (!read_layout(c, &layout, &bytes) || !skip(c, " of ") || !read_name(c, &value))
         return false;
     uint32_t number = value_of(p, value);
-    text_output *output = append(p, &p->outputs, sizeof(*output));
-    if (output)
-        *output = (text_output){name, layout, number};
-    return output != NULL;
+    text_output *output = append(&p->outputs, sizeof(*output));
+    *output = (text_output){name, layout, number};
+    return true;
 }
 
 /* ---- instructions ---- */
@@ -204,11 +198,9 @@ static bool read_operand(program_text *p, cursor *c, bool is_result) {
     uint32_t value = value_of(p, name);
     if (access == TEXT_MAKES)
         set_value(p, name, TEXT_MADE, layout);
-    text_operand *operand = append(p, &p->operands, sizeof(*operand));
-    if (operand)
-        *operand =
-            (text_operand){.value = value, .access = access, .layout = layout, .bytes = bytes};
-    return operand != NULL;
+    text_operand *operand = append(&p->operands, sizeof(*operand));
+    *operand = (text_operand){.value = value, .access = access, .layout = layout, .bytes = bytes};
+    return true;
 }
 
 /* Whether "p = 0.5" comes: an attribute, and with it all that follow. */
@@ -249,9 +241,7 @@ static bool read_instruction(program_text *p, cursor *c, uint32_t group) {
         *c = number;
     cursor word = *c;
     bool has_results = read_name(&word, &op) && word.at < word.end && *word.at != '(';
-    text_instruction *made = append(p, &p->instructions, sizeof(*made));
-    if (!made)
-        return false;
+    text_instruction *made = append(&p->instructions, sizeof(*made));
     made->group = group;
     made->operands_at = (uint32_t)p->operands.count;
     while (has_results && read_operand(p, c, true) && skip(c, ", "))
@@ -345,8 +335,6 @@ bool program_text_read(program_text *program, char *text, size_t length) {
             program->bad_line = line;
             return false;
         }
-        if (program->has_no_memory)
-            return false;
         text = c.end + 1;
     }
     return true;

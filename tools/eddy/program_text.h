@@ -64,10 +64,9 @@ typedef struct program_text {
     uint32_t group_count;
     int64_t arena_bytes, alive_bytes; /* alive_bytes: at once; -1: there is no plan */
     size_t bad_line;                  /* the first that could not be read; 0: none */
-    bool has_no_memory;
 } program_text;
 
-/* `text` stays the caller's, and has to live as long; it is written to while it is read. False: bad_line or has_no_memory says why. */
+/* `text` stays the caller's, and has to live as long; it is written to while it is read. False: bad_line says where. */
 bool program_text_read(program_text *program, char *text, size_t length);
 void program_text_fini(program_text *program);
 

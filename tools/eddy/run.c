@@ -1,5 +1,6 @@
 /* eddy run */
 #include "library_error.h"
+#include "memory.h"
 #include "program_file.h"
 #include "run_feeds.h"
 #include "run_report.h"
@@ -39,9 +40,9 @@ static bool is_input(const eddy_program_binding_info *binding) {
 static eddy_program_binding_info *list(const run *r, bool of_inputs, int64_t *count) {
     eddy_program_info info = {.size = sizeof(info)};
     (void)eddy_program_describe(r->program, &info);
-    eddy_program_binding_info *listed = calloc((size_t)info.binding_count + 1, sizeof(*listed));
+    eddy_program_binding_info *listed = tool_calloc((size_t)info.binding_count, sizeof(*listed));
     *count = 0;
-    for (int64_t b = 0; listed && b < info.binding_count; b++) {
+    for (int64_t b = 0; b < info.binding_count; b++) {
         eddy_program_binding_info binding = {.size = sizeof(binding)};
         if (eddy_program_binding_describe(r->program, b, &binding) == EDDY_OK &&
             (of_inputs ? is_input(&binding) : binding.role == EDDY_ROLE_OUTPUT))
@@ -53,10 +54,9 @@ static eddy_program_binding_info *list(const run *r, bool of_inputs, int64_t *co
 static bool make_feeds(run *r) {
     int64_t count;
     eddy_program_binding_info *inputs = list(r, true, &count);
-    const char **paths = calloc((size_t)count + 1, sizeof(*paths));
-    r->feeds = calloc((size_t)count + 1, sizeof(*r->feeds));
-    bool is_made =
-        inputs && paths && r->feeds && run_paths(r->arguments, "--input", inputs, count, paths);
+    const char **paths = tool_calloc((size_t)count, sizeof(*paths));
+    r->feeds = tool_calloc((size_t)count, sizeof(*r->feeds));
+    bool is_made = run_paths(r->arguments, "--input", inputs, count, paths);
     for (int64_t i = 0; is_made && i < count; i++) {
         r->feeds[i] = (run_feed){.binding = inputs[i], .path = paths[i]};
         r->feed_count++;
@@ -69,10 +69,9 @@ static bool make_feeds(run *r) {
 
 static bool list_outputs(run *r) {
     r->outputs = list(r, false, &r->output_count);
-    r->paths = calloc((size_t)r->output_count + 1, sizeof(*r->paths));
-    r->results = calloc((size_t)r->output_count + 1, sizeof(*r->results));
-    return r->outputs && r->paths && r->results &&
-           run_paths(r->arguments, "--output", r->outputs, r->output_count, r->paths);
+    r->paths = tool_calloc((size_t)r->output_count, sizeof(*r->paths));
+    r->results = tool_calloc((size_t)r->output_count, sizeof(*r->results));
+    return run_paths(r->arguments, "--output", r->outputs, r->output_count, r->paths);
 }
 
 static void release_results(run *r) {
@@ -124,14 +123,12 @@ static bool run_once(run *r, run_list *to, int64_t number) {
 }
 
 static bool run_all(run *r, int64_t times) {
-    run_list to = {.feeds = calloc((size_t)r->feed_count + 1, sizeof(*to.feeds)),
-                   .data = calloc((size_t)r->feed_count + 1, sizeof(*to.data)),
-                   .fetches = calloc((size_t)r->output_count + 1, sizeof(*to.fetches))};
-    bool is_run = to.feeds && to.data && to.fetches;
-    for (int64_t o = 0; is_run && o < r->output_count; o++)
+    run_list to = {.feeds = tool_calloc((size_t)r->feed_count, sizeof(*to.feeds)),
+                   .data = tool_calloc((size_t)r->feed_count, sizeof(*to.data)),
+                   .fetches = tool_calloc((size_t)r->output_count, sizeof(*to.fetches))};
+    bool is_run = true;
+    for (int64_t o = 0; o < r->output_count; o++)
         to.fetches[o] = (eddy_fetch){r->outputs[o].name, &r->results[o]};
-    if (!is_run)
-        (void)tool_fail(r->arguments, "there is no memory");
     for (int64_t i = 0; is_run && i < times; i++)
         is_run = run_once(r, &to, i);
     free(to.feeds);

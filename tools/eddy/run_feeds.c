@@ -1,6 +1,7 @@
 #include "run_feeds.h"
 
 #include "library_error.h"
+#include "memory.h"
 #include <eddy/file.h>
 #include <eddy/host.h>
 #include <eddy/ops.h>
@@ -111,8 +112,8 @@ bool run_feed_is_data(const run_feed *feed) {
 static bool keep(run_feed *feed) {
     feed->bytes =
         (size_t)eddy_count_of(feed->tensor) * eddy_dtype_bytes(eddy_dtype_of(feed->tensor));
-    feed->data = malloc(feed->bytes ? feed->bytes : 1);
-    bool is_read = feed->data && eddy_read(feed->tensor, feed->data, feed->bytes, NULL) == EDDY_OK;
+    feed->data = tool_malloc(feed->bytes);
+    bool is_read = eddy_read(feed->tensor, feed->data, feed->bytes, NULL) == EDDY_OK;
     eddy_release(&feed->tensor);
     return is_read;
 }

@@ -1,6 +1,7 @@
 #include "run_report.h"
 
 #include "library_error.h"
+#include "memory.h"
 #include "screen.h"
 #include <eddy/host.h>
 #include <eddy/tensor.h>
@@ -34,7 +35,7 @@ void run_times_add(run_times *times, int64_t number, int64_t took_ns) {
 static bool sum_up(eddy_tensor *tensor, output_sum *sum) {
     int64_t count = eddy_count_of(tensor);
     *sum = (output_sum){.count = count};
-    double *values = count >= 0 ? malloc(((size_t)count + 1) * sizeof(*values)) : NULL;
+    double *values = count >= 0 ? tool_calloc((size_t)count, sizeof(*values)) : NULL;
     bool is_read = values && eddy_read_as(tensor, EDDY_F64, values, (size_t)count * sizeof(*values),
                                           NULL) == EDDY_OK;
     for (int64_t i = 0; is_read && i < count; i++) {
@@ -141,10 +142,10 @@ static bool report_outputs(const tool_arguments *arguments,
                            const eddy_program_binding_info *outputs, eddy_tensor **results,
                            int64_t count, json_t *json) {
     const tool_table table = {5, {"output", "min", "max", "mean", "not finite"}};
-    tool_row *rows = calloc((size_t)count + 1, sizeof(*rows));
-    char(*texts)[NAME_BYTES] = calloc((size_t)count + 1, NAME_BYTES);
+    tool_row *rows = tool_calloc((size_t)count, sizeof(*rows));
+    char(*texts)[NAME_BYTES] = tool_calloc((size_t)count, NAME_BYTES);
     json_t *array = json ? json_array() : NULL;
-    bool is_read = rows && texts;
+    bool is_read = true;
     for (int64_t o = 0; is_read && o < count; o++) {
         output_sum sum;
         is_read = sum_up(results[o], &sum);

@@ -1,5 +1,6 @@
 /* eddy trace summary */
 #include "command.h"
+#include "memory.h"
 #include "screen.h"
 #include "trace_gaps.h"
 #include "trace_path.h"
@@ -46,7 +47,7 @@ static void show_rows(summary *s, const char *name, json_t *array, const tool_ta
                       const tool_row *rows, size_t shown, size_t count) {
     if (array) {
         json_object_set_new(s->json, name, array);
-    } else if (rows && shown > 0) {
+    } else if (shown > 0) {
         printf("\n");
         tool_table_print(table, rows, shown);
         if (count > shown)
@@ -68,12 +69,12 @@ static int by_total(const void *a, const void *b) {
     return strcmp(left->text, right->text);
 }
 
-/* The greatest first; *total_ns of all. Freed by the caller; NULL: none, or no memory. */
+/* The greatest first; *total_ns of all. Freed by the caller. */
 static row_group *list(const trace_groups *groups, size_t *count, int64_t *total_ns) {
-    row_group *all = malloc((groups->room + 1) * sizeof(*all));
+    row_group *all = tool_calloc(groups->room, sizeof(*all));
     *count = 0;
     *total_ns = 0;
-    for (uint32_t g = 0; all && g < groups->room && g < groups->texts.count; g++)
+    for (uint32_t g = 0; g < groups->room && g < groups->texts.count; g++)
         if (groups->groups[g].count > 0) {
             all[(*count)++] = (row_group){text_table_text(&groups->texts, g), &groups->groups[g]};
             *total_ns += groups->groups[g].total_ns < INT64_MAX - *total_ns
@@ -117,9 +118,9 @@ static void show_groups(summary *s, const struct by *by) {
     int64_t total_ns;
     row_group *all = list(groups, &count, &total_ns);
     size_t shown = count < s->top ? count : s->top;
-    tool_row *rows = calloc(shown + 1, sizeof(*rows));
+    tool_row *rows = tool_calloc(shown, sizeof(*rows));
     json_t *array = s->json ? json_array() : NULL;
-    for (size_t i = 0; rows && i < shown; i++) {
+    for (size_t i = 0; i < shown; i++) {
         fill_row(&rows[i], &all[i], total_ns);
         if (array)
             json_array_append_new(array, group_json(&all[i], total_ns));
@@ -191,27 +192,26 @@ static void show_gaps(summary *s) {
     const tool_table table = {
         5, {"between kernels, ended by", "count", "total", "of the time", "longest"}};
     size_t most = s->model->rows.count * TRACE_GAP_COUNT, count = 0;
-    trace_gap_sum *sums = calloc(most + 1, sizeof(*sums));
-    const trace_gap_sum **listed = calloc(most + 1, sizeof(*listed));
-    if (sums)
-        trace_gaps_sum(&s->order, sums);
-    for (size_t i = 0; sums && listed && i < most; i++)
+    trace_gap_sum *sums = tool_calloc(most, sizeof(*sums));
+    const trace_gap_sum **listed = tool_calloc(most, sizeof(*listed));
+    trace_gaps_sum(&s->order, sums);
+    for (size_t i = 0; i < most; i++)
         if (sums[i].count > 0)
             listed[count++] = &sums[i];
     if (count > 1)
         qsort(listed, count, sizeof(*listed), by_gap_total);
     size_t shown = count < s->top ? count : s->top;
-    tool_row *rows = calloc(shown + 1, sizeof(*rows));
-    char(*texts)[LINE_BYTES] = calloc(shown + 1, sizeof(*texts));
+    tool_row *rows = tool_calloc(shown, sizeof(*rows));
+    char(*texts)[LINE_BYTES] = tool_calloc(shown, sizeof(*texts));
     json_t *array = s->json ? json_array() : NULL;
-    for (size_t i = 0; rows && texts && i < shown; i++) {
+    for (size_t i = 0; i < shown; i++) {
         char thread[NAME_BYTES];
         size_t at = (size_t)(listed[i] - sums);
         trace_row_name(s->model, (uint32_t)(at / TRACE_GAP_COUNT), thread, sizeof(thread));
         show_gap(s, array, thread, (trace_gap)(at % TRACE_GAP_COUNT), listed[i], &rows[i],
                  texts[i]);
     }
-    show_rows(s, "gaps", array, &table, texts ? rows : NULL, shown, count);
+    show_rows(s, "gaps", array, &table, rows, shown, count);
     free(texts);
     free(rows);
     free(listed);
@@ -249,14 +249,14 @@ static void path_table(summary *s, const trace_path *path) {
                  {"from an edge to the kernel", path->edge_ns},
                  {"between kernels of a thread", path->thread_ns}};
     size_t shown = path->step_count < s->top ? path->step_count : s->top, count = 0;
-    tool_row *rows = calloc(shown + 3, sizeof(*rows));
-    for (size_t i = 0; rows && i < shown; i++, count++) {
+    tool_row *rows = tool_calloc(shown + 3, sizeof(*rows));
+    for (size_t i = 0; i < shown; i++, count++) {
         rows[count].text = text_table_text(&s->model->texts, path->steps[i].op);
         tool_format_count(path->steps[i].count, rows[count].cells[0]);
         tool_format_ns(path->steps[i].total_ns, rows[count].cells[1]);
         tool_format_share(path->steps[i].total_ns, whole_ns, rows[count].cells[2]);
     }
-    for (int p = 0; rows && p < 3; p++)
+    for (int p = 0; p < 3; p++)
         if (parts[p].ns > 0) {
             rows[count].text = parts[p].text;
             tool_format_ns(parts[p].ns, rows[count].cells[1]);
@@ -268,10 +268,10 @@ static void path_table(summary *s, const trace_path *path) {
 
 static void show_path(summary *s) {
     trace_path path;
-    bool is_found = trace_path_find(&path, &s->order) && path.kernel_count > 0;
-    if (is_found && s->json)
+    trace_path_find(&path, &s->order);
+    if (path.kernel_count > 0 && s->json)
         path_json(s, &path);
-    else if (is_found)
+    else if (path.kernel_count > 0)
         path_table(s, &path);
     trace_path_fini(&path);
 }
@@ -314,18 +314,17 @@ static int by_length(const void *a, const void *b) {
 static void show_waits(summary *s) {
     const tool_table table = {3, {"longest waits", "took", "at"}};
     size_t count = s->model->waits.count, shown = count < s->top ? count : s->top;
-    const trace_wait **listed = calloc(count + 1, sizeof(*listed));
-    tool_row *rows = calloc(shown + 1, sizeof(*rows));
-    char(*texts)[LINE_BYTES] = calloc(shown + 1, sizeof(*texts));
+    const trace_wait **listed = tool_calloc(count, sizeof(*listed));
+    tool_row *rows = tool_calloc(shown, sizeof(*rows));
+    char(*texts)[LINE_BYTES] = tool_calloc(shown, sizeof(*texts));
     json_t *array = s->json ? json_array() : NULL;
-    for (size_t i = 0; listed && i < count; i++)
+    for (size_t i = 0; i < count; i++)
         listed[i] = &s->order.waits[i];
-    if (listed && count > 1)
+    if (count > 1)
         qsort(listed, count, sizeof(*listed), by_length);
-    bool is_there = listed && rows && texts;
-    for (size_t i = 0; is_there && i < shown; i++)
+    for (size_t i = 0; i < shown; i++)
         show_wait(s, array, listed[i], &rows[i], texts[i]);
-    show_rows(s, "waits", array, &table, is_there ? rows : NULL, shown, count);
+    show_rows(s, "waits", array, &table, rows, shown, count);
     free(texts);
     free(rows);
     free(listed);
@@ -378,9 +377,8 @@ int tool_trace_summary(const tool_arguments *arguments) {
     summary s = {.arguments = arguments, .model = &model, .top = (size_t)top};
     if (!trace_model_read(&model, arguments->operands[0]))
         code = tool_fail(arguments, "%s", model.file.error);
-    else if (!trace_order_init(&s.order, &model))
-        code = tool_fail(arguments, "there is no memory");
     if (code == TOOL_OK) {
+        trace_order_init(&s.order, &model);
         if (tool_has(arguments, "--json"))
             s.json = json_object();
         show_head(&s);

@@ -1,5 +1,6 @@
 /* eddy trace svg */
 #include "command.h"
+#include "memory.h"
 #include "svg_parts.h"
 #include "text_table.h"
 #include "trace_reader.h"
@@ -19,12 +20,17 @@
 /* One within the other, as ranges of a thread are. */
 typedef enum lane_level { USER, PROGRAM, CALL, ENGINE, KERNEL, WAIT, LEVEL_COUNT } lane_level;
 
+/* What is shorter than a pixel. */
+typedef struct pixel {
+    double busy_ns;
+    double own_ns; /* of the name so far */
+    uint32_t name; /* whose the pixel is */
+} pixel;
+
 typedef struct lane {
     int64_t process, thread;
     lane_level level;
-    double *busy;    /* ns of each pixel, of what is shorter than one */
-    uint32_t *names; /* whose that is */
-    double *own;     /* of that name so far */
+    pixel *pixels;
 } lane;
 
 typedef struct bar {
@@ -97,27 +103,19 @@ static lane *lane_of(picture *p, const trace_event *event, lane_level level, uin
     }
     if (p->lane_count == LANES_MOST)
         return NULL;
-    size_t width = (size_t)p->width;
-    lane *made = &p->lanes[p->lane_count];
-    *made = (lane){.process = event->process,
-                   .thread = event->thread,
-                   .level = level,
-                   .busy = calloc(width, sizeof(double)),
-                   .names = calloc(width, sizeof(uint32_t)),
-                   .own = calloc(width, sizeof(double))};
-    p->lane_count++;
-    return made->busy && made->names && made->own ? made : NULL;
+    lane *made = &p->lanes[p->lane_count++];
+    *made = (lane){event->process, event->thread, level,
+                   tool_calloc((size_t)p->width, sizeof(*made->pixels))};
+    return made;
 }
 
 static bool add_bar(picture *p, const bar *added) {
     if (p->bar_count == p->bar_room) {
         size_t room = p->bar_room ? 2 * p->bar_room : 1024;
-        room = room < BARS_MOST ? room : BARS_MOST;
-        bar *bars = room > p->bar_room ? realloc(p->bars, room * sizeof(*bars)) : NULL;
-        if (!bars)
+        if (p->bar_room == BARS_MOST)
             return false;
-        p->bars = bars;
-        p->bar_room = room;
+        p->bar_room = room < BARS_MOST ? room : BARS_MOST;
+        p->bars = tool_realloc(p->bars, p->bar_room, sizeof(*p->bars));
     }
     p->bars[p->bar_count++] = *added;
     return true;
@@ -135,14 +133,15 @@ static void add_to_pixel(const picture *p, lane *l, int64_t begin_ns, int64_t to
         return;
     x = x < p->width ? x : p->width - 1;
     double ns = took_ns > 0 ? (double)took_ns : 1;
-    l->busy[x] += ns;
-    if (l->names[x] == name) {
-        l->own[x] += ns;
-    } else if (l->own[x] >= ns) {
-        l->own[x] -= ns;
+    pixel *of = &l->pixels[x];
+    of->busy_ns += ns;
+    if (of->name == name) {
+        of->own_ns += ns;
+    } else if (of->own_ns >= ns) {
+        of->own_ns -= ns;
     } else {
-        l->names[x] = name;
-        l->own[x] = ns - l->own[x];
+        of->name = name;
+        of->own_ns = ns - of->own_ns;
     }
 }
 
@@ -214,15 +213,15 @@ static void put_bar(FILE *to, const picture *p, const bar *b, int y) {
 static void put_pixels(FILE *to, const picture *p, const lane *l, int y) {
     double pixel_ns = (double)(p->end_ns - p->begin_ns) / p->width;
     for (int x = 0; x < p->width; x++) {
-        if (l->busy[x] <= 0)
+        if (l->pixels[x].busy_ns <= 0)
             continue;
-        double full = l->busy[x] / pixel_ns, height = (full > 1      ? 1
-                                                       : full < 0.15 ? 0.15
-                                                                     : full) *
-                                                      (LANE_HEIGHT - 1);
+        double full = l->pixels[x].busy_ns / pixel_ns, height = (full > 1      ? 1
+                                                                 : full < 0.15 ? 0.15
+                                                                               : full) *
+                                                                (LANE_HEIGHT - 1);
         fprintf(to, "<rect x=\"%d\" y=\"%.1f\" width=\"1\" height=\"%.1f\" fill=\"", LEFT + x,
                 y + (LANE_HEIGHT - 1) - height, height);
-        put_color(to, l->level, text_table_text(&p->texts, l->names[x]));
+        put_color(to, l->level, text_table_text(&p->texts, l->pixels[x].name));
         fputs("\"/>\n", to);
     }
 }
@@ -297,11 +296,8 @@ static void put_picture(FILE *to, const picture *p) {
 /* ---- the command ---- */
 
 static void free_picture(picture *p) {
-    for (uint32_t i = 0; i < p->lane_count; i++) {
-        free(p->lanes[i].busy);
-        free(p->lanes[i].names);
-        free(p->lanes[i].own);
-    }
+    for (uint32_t i = 0; i < p->lane_count; i++)
+        free(p->lanes[i].pixels);
     free(p->bars);
     text_table_free(&p->texts);
 }

@@ -1,5 +1,6 @@
 #include "text_table.h"
 
+#include "memory.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -20,32 +21,23 @@ static uint32_t slot_of(const text_table *table, const char *text) {
     return slot;
 }
 
-static bool grow(text_table *table) {
-    uint32_t room = table->room ? 2 * table->room : 64;
-    char **texts = realloc(table->texts, room * sizeof(*texts));
-    if (texts)
-        table->texts = texts;
-    uint32_t *slots = calloc(4 * (size_t)room, sizeof(*slots));
-    if (!texts || !slots) {
-        free(slots);
-        return false;
-    }
+static void grow(text_table *table) {
+    table->room = table->room ? 2 * table->room : 64;
+    table->texts = tool_realloc(table->texts, table->room, sizeof(*table->texts));
     free(table->slots);
-    table->slots = slots;
-    table->slot_count = 4 * room;
-    table->room = room;
+    table->slot_count = 4 * table->room;
+    table->slots = tool_calloc(table->slot_count, sizeof(*table->slots));
     for (uint32_t i = 0; i < table->count; i++)
         table->slots[slot_of(table, table->texts[i])] = i + 1;
-    return true;
 }
 
 /* 0, "", and 1, what there is no room for, are there first. */
 static uint32_t add(text_table *table, const char *text) {
-    char *copy = table->count < table->room || grow(table) ? strdup(text) : NULL;
-    if (!copy)
-        return 1;
-    table->texts[table->count++] = copy;
-    table->slots[slot_of(table, copy)] = table->count;
+    if (table->count == table->room)
+        grow(table);
+    uint32_t slot = slot_of(table, text);
+    table->texts[table->count++] = tool_strdup(text);
+    table->slots[slot] = table->count;
     return table->count - 1;
 }
 
@@ -54,8 +46,6 @@ uint32_t text_table_number(text_table *table, const char *text) {
         (void)add(table, "");
         (void)add(table, others);
     }
-    if (table->count < 2)
-        return 0;
     uint32_t slot = table->slots[slot_of(table, text)];
     if (slot)
         return slot - 1;

@@ -15,7 +15,7 @@ typedef struct text_table {
     uint32_t slot_count;
 } text_table;
 
-/* The number of the text; of "(others)" where there is no room or memory. */
+/* The number of the text; of "(others)" where there is no room. */
 uint32_t text_table_number(text_table *table, const char *text);
 const char *text_table_text(const text_table *table, uint32_t number);
 void text_table_free(text_table *table);

@@ -1,5 +1,6 @@
 #include "trace_model.h"
 
+#include "memory.h"
 #include <inttypes.h>
 #include <limits.h>
 #include <math.h>
@@ -47,23 +48,19 @@ static int64_t ns_of(uint32_t class) {
     return least + (INT64_C(1) << (doubling - 4)) / 2;
 }
 
-/* NULL: no memory. */
 static trace_group *group_of(trace_groups *of, uint32_t number) {
     uint32_t room = of->room ? of->room : 64;
     while (room <= number)
         room *= 2;
     if (room > of->room) {
-        trace_group *groups = realloc(of->groups, room * sizeof(*groups));
-        if (!groups)
-            return NULL;
-        memset(groups + of->room, 0, (room - of->room) * sizeof(*groups));
-        of->groups = groups;
+        of->groups = tool_realloc(of->groups, room, sizeof(*of->groups));
+        memset(of->groups + of->room, 0, (room - of->room) * sizeof(*of->groups));
         of->room = room;
     }
     trace_group *group = &of->groups[number];
     if (!group->classes)
-        group->classes = calloc(MODEL_CLASSES, sizeof(*group->classes));
-    return group->classes ? group : NULL;
+        group->classes = tool_calloc(MODEL_CLASSES, sizeof(*group->classes));
+    return group;
 }
 
 static int64_t saturated_sum(int64_t a, int64_t b) {
@@ -71,12 +68,8 @@ static int64_t saturated_sum(int64_t a, int64_t b) {
     return __builtin_add_overflow(a, b, &sum) ? (b < 0 ? INT64_MIN : INT64_MAX) : sum;
 }
 
-static void count(trace_model *model, trace_groups *to, const char *text, int64_t ns) {
+static void count(trace_groups *to, const char *text, int64_t ns) {
     trace_group *group = group_of(to, text_table_number(&to->texts, text));
-    if (!group) {
-        model->has_no_memory = true;
-        return;
-    }
     group->count++;
     group->total_ns = saturated_sum(group->total_ns, ns);
     group->most_ns = ns > group->most_ns ? ns : group->most_ns;
@@ -149,9 +142,9 @@ static void take_kernel(trace_model *model, const trace_event *event, uint32_t r
     trace_kernel *kernel = add(&model->kernels, sizeof(*kernel));
     if (kernel)
         *kernel = (trace_kernel){event->at_ns, end_ns, event->n, row, op, place};
-    count(model, &model->by_op, event->name, event->took_ns);
+    count(&model->by_op, event->name, event->took_ns);
     if (event->place[0])
-        count(model, &model->by_place, event->place, event->took_ns);
+        count(&model->by_place, event->place, event->took_ns);
     if (event->live > model->most_live) {
         model->most_live = event->live;
         model->most_live_op = op;
@@ -164,16 +157,16 @@ static void take_span(trace_model *model, const trace_event *event, uint32_t num
     char name[TRACE_TEXT_BYTES + 32];
     int64_t end_ns = saturated_sum(event->at_ns, event->took_ns);
     const char *category = event->category[0] ? event->category : "(none)";
-    count(model, &model->by_phase, category, event->took_ns);
+    count(&model->by_phase, category, event->took_ns);
     if (strcmp(category, "kernel") == 0) {
         take_kernel(model, event, number, end_ns);
         trace_row_name(model, number, name, sizeof(name));
-        count(model, &model->by_thread, name, event->took_ns);
+        count(&model->by_thread, name, event->took_ns);
         snprintf(name, sizeof(name), "stream %" PRId64, event->stream);
-        count(model, &model->by_stream, name, event->took_ns);
+        count(&model->by_stream, name, event->took_ns);
     } else if (strcmp(category, "device") == 0) {
         trace_row_name(model, number, name, sizeof(name));
-        count(model, &model->by_stream, name, event->took_ns);
+        count(&model->by_stream, name, event->took_ns);
     } else if (strcmp(category, "issue") == 0 && event->n) {
         trace_call *call = add(&model->calls, sizeof(*call));
         if (call)
@@ -290,20 +283,14 @@ static void begin(trace_model *model) {
         groups[i]->texts.most = MODEL_GROUPS_MOST;
 }
 
-static bool end(trace_model *model, bool is_read) {
-    if (is_read && model->has_no_memory)
-        snprintf(model->file.error, sizeof(model->file.error), "there is no memory");
-    return is_read && !model->has_no_memory;
-}
-
 bool trace_model_read(trace_model *model, const char *path) {
     begin(model);
-    return end(model, trace_read(path, take, model, &model->file));
+    return trace_read(path, take, model, &model->file);
 }
 
 bool trace_model_read_source(trace_model *model, trace_source *source) {
     begin(model);
-    return end(model, trace_read_source(source, take, model, &model->file));
+    return trace_read_source(source, take, model, &model->file);
 }
 
 int64_t trace_model_duration(const trace_model *model) {

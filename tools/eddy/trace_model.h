@@ -83,7 +83,6 @@ typedef struct trace_model {
     int64_t most_live;
     uint32_t most_live_op, most_live_place;
     int64_t most_live_ns;
-    bool has_no_memory;
 } trace_model;
 
 /* False: model->file.error says why. What is there is freed by trace_model_free in each case, and also of a model that is all 0. */

@@ -1,5 +1,6 @@
 #include "trace_order.h"
 
+#include "memory.h"
 #include <stdlib.h>
 
 #define COMPARE(a, b) ((a) < (b) ? -1 : (a) > (b))
@@ -45,7 +46,7 @@ static void sort(trace_list *list, size_t bytes, int (*compare)(const void *a, c
         qsort(list->items, list->count, bytes, compare);
 }
 
-bool trace_order_init(trace_order *order, trace_model *model) {
+void trace_order_init(trace_order *order, trace_model *model) {
     sort(&model->kernels, sizeof(trace_kernel), by_row);
     sort(&model->calls, sizeof(trace_call), by_call);
     sort(&model->edges, sizeof(trace_edge), by_target);
@@ -58,15 +59,12 @@ bool trace_order_init(trace_order *order, trace_model *model) {
                            .edges = model->edges.items,
                            .waits = model->waits.items,
                            .refusals = model->refusals.items};
-    order->by_number = malloc((order->kernel_count + 1) * sizeof(*order->by_number));
-    if (!order->by_number)
-        return false;
+    order->by_number = tool_calloc(order->kernel_count, sizeof(*order->by_number));
     for (size_t k = 0; k < order->kernel_count; k++)
         if (order->kernels[k].n)
             order->by_number[order->numbered_count++] = (uint32_t)k;
     qsort_r(order->by_number, order->numbered_count, sizeof(*order->by_number), by_number,
             order->kernels);
-    return true;
 }
 
 void trace_order_fini(trace_order *order) {

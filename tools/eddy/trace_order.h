@@ -16,8 +16,8 @@ typedef struct trace_order {
     int64_t *refusals; /* by time */
 } trace_order;
 
-/* Sorts the model's own lists. False: no memory. */
-bool trace_order_init(trace_order *order, trace_model *model);
+/* Sorts the model's own lists. */
+void trace_order_init(trace_order *order, trace_model *model);
 void trace_order_fini(trace_order *order);
 
 /* NULL: it is not there. */

@@ -1,5 +1,6 @@
 #include "trace_path.h"
 
+#include "memory.h"
 #include <stddef.h>
 #include <stdlib.h>
 
@@ -54,13 +55,10 @@ static int by_total(const void *a, const void *b) {
     return left->total_ns > right->total_ns ? -1 : left->total_ns < right->total_ns;
 }
 
-static bool add(trace_path *path, uint32_t *step_of, const trace_kernel *kernel) {
+static void add(trace_path *path, uint32_t *step_of, const trace_kernel *kernel) {
     if (step_of[kernel->op] == 0) {
-        trace_path_step *steps = realloc(path->steps, (path->step_count + 1) * sizeof(*steps));
-        if (!steps)
-            return false;
-        path->steps = steps;
-        steps[path->step_count++] = (trace_path_step){.op = kernel->op};
+        path->steps = tool_realloc(path->steps, path->step_count + 1, sizeof(*path->steps));
+        path->steps[path->step_count++] = (trace_path_step){.op = kernel->op};
         step_of[kernel->op] = (uint32_t)path->step_count;
     }
     trace_path_step *step = &path->steps[step_of[kernel->op] - 1];
@@ -68,7 +66,6 @@ static bool add(trace_path *path, uint32_t *step_of, const trace_kernel *kernel)
     step->total_ns += kernel->end_ns - kernel->begin_ns;
     path->kernel_count++;
     path->kernel_ns += kernel->end_ns - kernel->begin_ns;
-    return true;
 }
 
 /* The time between two of the path: what came last of call and predecessor is what it waited for. */
@@ -86,19 +83,18 @@ static void count_gap(trace_path *path, const trace_order *order, before from,
         path->thread_ns += ns;
 }
 
-bool trace_path_find(trace_path *path, const trace_order *order) {
+void trace_path_find(trace_path *path, const trace_order *order) {
     const trace_kernel *kernel = NULL;
     *path = (trace_path){0};
     for (size_t k = 0; k < order->kernel_count; k++)
         if (!kernel || order->kernels[k].end_ns > kernel->end_ns)
             kernel = &order->kernels[k];
     if (!kernel)
-        return true;
-    uint32_t *step_of = calloc(order->model->texts.count, sizeof(*step_of));
-    bool is_there = step_of != NULL;
+        return;
+    uint32_t *step_of = tool_calloc(order->model->texts.count, sizeof(*step_of));
     path->end_ns = kernel->end_ns;
-    while (is_there) {
-        is_there = add(path, step_of, kernel);
+    for (;;) {
+        add(path, step_of, kernel);
         path->begin_ns = kernel->begin_ns;
         before from = latest(order, kernel);
         if (!from.kernel)
@@ -109,7 +105,6 @@ bool trace_path_find(trace_path *path, const trace_order *order) {
     if (path->step_count > 1)
         qsort(path->steps, path->step_count, sizeof(*path->steps), by_total);
     free(step_of);
-    return is_there;
 }
 
 void trace_path_fini(trace_path *path) {

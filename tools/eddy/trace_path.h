@@ -19,8 +19,8 @@ typedef struct trace_path {
     size_t step_count;
 } trace_path;
 
-/* False: no memory. `steps` is freed by trace_path_fini. */
-bool trace_path_find(trace_path *path, const trace_order *order);
+/* `steps` is freed by trace_path_fini. */
+void trace_path_find(trace_path *path, const trace_order *order);
 void trace_path_fini(trace_path *path);
 
 #endif

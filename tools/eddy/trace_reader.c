@@ -1,5 +1,6 @@
 #include "trace_reader.h"
 
+#include "memory.h"
 #include "screen.h"
 #include <errno.h>
 #include <fcntl.h>
@@ -290,6 +291,23 @@ static int take_bool(void *context, int value) {
     return take_other(context);
 }
 
+/* ---- the parser's memory ---- */
+
+static void *allocate(void *context, size_t bytes) {
+    (void)context;
+    return tool_malloc(bytes);
+}
+
+static void *reallocate(void *context, void *block, size_t bytes) {
+    (void)context;
+    return tool_realloc(block, 1, bytes);
+}
+
+static void release(void *context, void *block) {
+    (void)context;
+    free(block);
+}
+
 /* ---- the source ---- */
 
 static bool fail_at(reader *r, const trace_source *source, int64_t at, const char *why) {
@@ -328,13 +346,10 @@ bool trace_read_source(trace_source *source, trace_take *take, void *context, tr
     static const yajl_callbacks callbacks = {take_other,  take_bool,   NULL,      NULL,
                                              take_number, take_string, begin_map, take_key,
                                              end_map,     begin_array, end_array};
+    yajl_alloc_funcs memory = {allocate, reallocate, release, NULL};
     reader r = {.file = file, .take = take, .context = context};
     *file = (trace_file){0};
-    yajl_handle parser = yajl_alloc(&callbacks, NULL, &r);
-    if (!parser) {
-        snprintf(file->error, sizeof(file->error), "there is no memory");
-        return false;
-    }
+    yajl_handle parser = yajl_alloc(&callbacks, &memory, &r);
     /* Texts are cleaned here. */
     yajl_config(parser, yajl_dont_validate_strings, 1);
     bool is_read = parse_all(&r, parser, source);
