@@ -4,7 +4,6 @@
 #include "screen.h"
 #include "svg_parts.h"
 
-#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -24,6 +23,7 @@ typedef struct block {
 } block;
 
 typedef struct memory_map {
+    const char *path; /* of the program */
     const program_text *text;
     block *blocks;     /* of each value */
     int64_t top_bytes; /* of the picture: the arena's size */
@@ -132,17 +132,13 @@ static void put_block(FILE *to, const memory_map *map, uint32_t value) {
     }
 }
 
-static void put_picture(FILE *to, const tool_arguments *arguments, const memory_map *map) {
-    const char *path = arguments->operands[0];
+static void put_picture(FILE *to, const void *picture) {
+    const memory_map *map = picture;
     char arena[TOOL_CELL_BYTES], alive[TOOL_CELL_BYTES];
     tool_format_bytes(map->text->arena_bytes, arena);
     tool_format_bytes(map->text->alive_bytes, alive);
-    fprintf(to,
-            "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%d\" height=\"%d\" "
-            "font-family=\"sans-serif\" font-size=\"9\">\n<rect width=\"100%%\" height=\"100%%\" "
-            "fill=\"#fff\"/>\n<text x=\"%d\" y=\"20\" font-size=\"12\">",
-            LEFT + WIDTH + 30, TOP + HEIGHT + 40, LEFT);
-    svg_put_text(to, path, strlen(path));
+    fprintf(to, "<text x=\"%d\" y=\"20\" font-size=\"12\">", LEFT);
+    svg_put_text(to, map->path, strlen(map->path));
     fprintf(to, ": arena %s, alive at once %s; %" PRIu32 " values</text>\n", arena, alive,
             map->block_count);
     if (map->top_bytes > 0) {
@@ -151,28 +147,18 @@ static void put_picture(FILE *to, const tool_arguments *arguments, const memory_
             if (map->blocks[v].is_there)
                 put_block(to, map, v);
     }
-    fputs("</svg>\n", to);
 }
 
 /* ---- the command ---- */
 
 static int draw(const tool_arguments *arguments, const program_text *text) {
-    memory_map map = {.text = text,
+    memory_map map = {.path = arguments->operands[0],
+                      .text = text,
                       .blocks = tool_calloc(text->values.count + 1, sizeof(block)),
                       .top_bytes = text->arena_bytes};
-    const char *path = tool_value(arguments, "--output");
-    int code = TOOL_OK;
     find_blocks(&map);
     stretch(&map);
-    FILE *to = path ? fopen(path, "we") : stdout;
-    if (!to) {
-        code = tool_fail(arguments, "%s cannot be written: %s", path, strerror(errno));
-    } else {
-        put_picture(to, arguments, &map);
-        bool is_bad = ferror(to);
-        if (path && (fclose(to) != 0 || is_bad))
-            code = tool_fail(arguments, "%s could not be written: %s", path, strerror(errno));
-    }
+    int code = svg_write(arguments, LEFT + WIDTH + 30, TOP + HEIGHT + 40, put_picture, &map);
     free(map.blocks);
     return code;
 }

@@ -59,7 +59,7 @@ bool run_paths(const tool_arguments *arguments, const char *option,
 
 /* ---- elements ---- */
 
-static void format_shape(eddy_dtype dtype, const eddy_shape *shape, char *buffer, size_t size) {
+void run_format_shape(eddy_dtype dtype, const eddy_shape *shape, char *buffer, size_t size) {
     int length = snprintf(buffer, size, "%s[", eddy_dtype_name(dtype));
     for (int32_t a = 0; a < shape->rank && length > 0 && (size_t)length < size; a++)
         length += snprintf(buffer + length, size - (size_t)length, "%s%" PRId64, a ? ", " : "",
@@ -75,8 +75,8 @@ static bool fits(const tool_arguments *arguments, const run_feed *feed) {
     if (eddy_dtype_of(feed->tensor) == binding->dtype && shape.rank == binding->shape.rank &&
         memcmp(shape.dims, binding->shape.dims, (size_t)shape.rank * sizeof(shape.dims[0])) == 0)
         return true;
-    format_shape(eddy_dtype_of(feed->tensor), &shape, is, sizeof(is));
-    format_shape(binding->dtype, &binding->shape, wanted, sizeof(wanted));
+    run_format_shape(eddy_dtype_of(feed->tensor), &shape, is, sizeof(is));
+    run_format_shape(binding->dtype, &binding->shape, wanted, sizeof(wanted));
     (void)tool_fail(arguments, "input %s is %s, and %s has %s", binding->name, wanted, feed->path,
                     is);
     return false;

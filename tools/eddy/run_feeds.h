@@ -20,6 +20,9 @@ typedef struct run_feed {
 bool run_paths(const tool_arguments *arguments, const char *option,
                const eddy_program_binding_info *bindings, int64_t count, const char **paths);
 
+/* "f32[2, 3]". */
+void run_format_shape(eddy_dtype dtype, const eddy_shape *shape, char *buffer, size_t size);
+
 /* False: it has said why not. */
 bool run_feed_make(const tool_arguments *arguments, run_feed *feed);
 /* Before each run: a donated input is made anew. */

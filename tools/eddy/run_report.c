@@ -2,6 +2,7 @@
 
 #include "library_error.h"
 #include "memory.h"
+#include "run_feeds.h"
 #include "screen.h"
 #include <eddy/host.h>
 #include <eddy/tensor.h>
@@ -53,12 +54,8 @@ static bool sum_up(eddy_tensor *tensor, output_sum *sum) {
 
 static void name_output(const char *name, eddy_tensor *tensor, char buffer[NAME_BYTES]) {
     eddy_shape shape = eddy_shape_of(tensor);
-    int at =
-        snprintf(buffer, NAME_BYTES, "%.80s %s[", name, eddy_dtype_name(eddy_dtype_of(tensor)));
-    for (int32_t a = 0; a < shape.rank && at < NAME_BYTES - 24; a++)
-        at += snprintf(buffer + at, (size_t)(NAME_BYTES - at), "%s%" PRId64, a ? ", " : "",
-                       shape.dims[a]);
-    snprintf(buffer + at, (size_t)(NAME_BYTES - at), "]");
+    int at = snprintf(buffer, NAME_BYTES, "%.80s ", name);
+    run_format_shape(eddy_dtype_of(tensor), &shape, buffer + at, (size_t)(NAME_BYTES - at));
 }
 
 static void fill_row(tool_row *row, const char *text, const output_sum *sum) {

@@ -5,7 +5,6 @@
 #include "text_table.h"
 #include "trace_reader.h"
 
-#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,6 +13,7 @@
 #define LANES_MOST 128
 #define BARS_MOST 200000
 #define LANE_HEIGHT 14
+#define ROW_GAP 8
 #define LEFT 170 /* for the names of rows */
 #define TOP 30
 
@@ -51,6 +51,8 @@ typedef struct picture {
     text_table texts;
     lane lanes[LANES_MOST];
     uint32_t lane_count;
+    const lane *sorted[LANES_MOST];
+    int height;
     row_name rows[LANES_MOST];
     uint32_t row_count;
     bar *bars;
@@ -193,6 +195,21 @@ static int compare_lanes(const void *a, const void *b) {
     return left->level < right->level ? -1 : left->level > right->level;
 }
 
+/* The first of a thread's lanes, in the order of the picture. */
+static bool begins_row(const picture *p, uint32_t i) {
+    return i == 0 || p->sorted[i]->thread != p->sorted[i - 1]->thread ||
+           p->sorted[i]->process != p->sorted[i - 1]->process;
+}
+
+static void lay_out(picture *p) {
+    for (uint32_t i = 0; i < p->lane_count; i++)
+        p->sorted[i] = &p->lanes[i];
+    qsort(p->sorted, p->lane_count, sizeof(*p->sorted), compare_lanes);
+    p->height = TOP + (int)p->lane_count * LANE_HEIGHT + 10;
+    for (uint32_t i = 1; i < p->lane_count; i++)
+        p->height += begins_row(p, i) ? ROW_GAP : 0;
+}
+
 static void put_bar(FILE *to, const picture *p, const bar *b, int y) {
     double x = pixels(p, b->begin_ns), width = pixels(p, b->end_ns) - x;
     const char *name = text_table_text(&p->texts, b->name);
@@ -260,37 +277,22 @@ static void put_row_name(FILE *to, const picture *p, const lane *l, int y) {
     fputs("</text>\n", to);
 }
 
-static void put_picture(FILE *to, const picture *p) {
-    const lane *sorted[LANES_MOST];
+static void put_picture(FILE *to, const void *picture_to_put) {
+    const picture *p = picture_to_put;
     int tops[LANES_MOST], y = TOP;
-    for (uint32_t i = 0; i < p->lane_count; i++)
-        sorted[i] = &p->lanes[i];
-    qsort(sorted, p->lane_count, sizeof(*sorted), compare_lanes);
-    int height = TOP + (int)p->lane_count * LANE_HEIGHT + 10;
-    for (uint32_t i = 1; i < p->lane_count; i++)
-        height += sorted[i]->thread != sorted[i - 1]->thread ||
-                          sorted[i]->process != sorted[i - 1]->process
-                      ? 8
-                      : 0;
-    fprintf(to,
-            "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%d\" height=\"%d\" "
-            "font-family=\"sans-serif\" font-size=\"9\">\n<rect width=\"100%%\" height=\"100%%\" "
-            "fill=\"#fff\"/>\n",
-            LEFT + p->width + 60, height);
-    put_axis(to, p, height);
+    put_axis(to, p, p->height);
     for (uint32_t i = 0; i < p->lane_count; i++) {
-        bool is_first = i == 0 || sorted[i]->thread != sorted[i - 1]->thread ||
-                        sorted[i]->process != sorted[i - 1]->process;
-        y += i > 0 && is_first ? 8 : 0;
+        const lane *l = p->sorted[i];
+        bool is_first = begins_row(p, i);
+        y += i > 0 && is_first ? ROW_GAP : 0;
         if (is_first)
-            put_row_name(to, p, sorted[i], y);
-        put_pixels(to, p, sorted[i], y);
-        tops[sorted[i] - p->lanes] = y;
+            put_row_name(to, p, l, y);
+        put_pixels(to, p, l, y);
+        tops[l - p->lanes] = y;
         y += LANE_HEIGHT;
     }
     for (size_t b = 0; b < p->bar_count; b++)
         put_bar(to, p, &p->bars[b], tops[p->bars[b].lane]);
-    fputs("</svg>\n", to);
 }
 
 /* ---- the command ---- */
@@ -319,18 +321,12 @@ static bool bound(const tool_arguments *arguments, const char *option, int64_t b
     return true;
 }
 
-static int write_picture(const tool_arguments *arguments, const picture *p) {
-    const char *path = tool_value(arguments, "--output");
-    FILE *to = path ? fopen(path, "we") : stdout;
-    if (!to)
-        return tool_fail(arguments, "%s cannot be written: %s", path, strerror(errno));
-    put_picture(to, p);
-    bool is_written = !ferror(to);
-    if (path && (fclose(to) != 0 || !is_written))
-        return tool_fail(arguments, "%s could not be written: %s", path, strerror(errno));
-    if (p->is_left_out)
+static int write_picture(const tool_arguments *arguments, picture *p) {
+    lay_out(p);
+    int code = svg_write(arguments, LEFT + p->width + 60, p->height, put_picture, p);
+    if (code == TOOL_OK && p->is_left_out)
         fprintf(stderr, "eddy trace svg: there is more than fits; --from and --to show a part\n");
-    return TOOL_OK;
+    return code;
 }
 
 int tool_trace_svg(const tool_arguments *arguments) {

@@ -1,6 +1,32 @@
 #include "svg_parts.h"
 
+#include <errno.h>
 #include <stdint.h>
+#include <string.h>
+
+int svg_write(const tool_arguments *arguments, int width, int height,
+              void (*put)(FILE *to, const void *picture), const void *picture) {
+    const char *path = tool_value(arguments, "--output");
+    FILE *to = path ? fopen(path, "we") : stdout;
+    if (!to)
+        return tool_fail(arguments, "%s cannot be written: %s", path, strerror(errno));
+    fprintf(to,
+            "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%d\" height=\"%d\" "
+            "font-family=\"sans-serif\" font-size=\"9\">\n<rect width=\"100%%\" height=\"100%%\" "
+            "fill=\"#fff\"/>\n",
+            width, height);
+    put(to, picture);
+    fputs("</svg>\n", to);
+    /* Of standard output main says it. What was refused before is refused again. */
+    bool is_written = !path || (fflush(to) == 0 && !ferror(to));
+    int why = errno;
+    if (path && fclose(to) != 0 && is_written) {
+        is_written = false;
+        why = errno;
+    }
+    return is_written ? TOOL_OK
+                      : tool_fail(arguments, "%s could not be written: %s", path, strerror(why));
+}
 
 void svg_put_text(FILE *to, const char *text, size_t length) {
     for (const char *end = text + length; text < end; text++)
