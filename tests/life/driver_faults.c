@@ -169,11 +169,12 @@ static void run_failing(void) {
     snprintf(text, sizeof(text), "%ld:%d", number, kind->result);
     if (number > 0)
         setenv(kind->variable, text, 1);
-    const char *seed = getenv("FAKE_CUDA_SEED");
-    snprintf(text, sizeof(text), "%ld", (seed ? atol(seed) : 0) * 10000 + number);
+    const char *text_of_seed = getenv("FAKE_CUDA_SEED");
+    long seed = text_of_seed ? atol(text_of_seed) : 0;
+    snprintf(text, sizeof(text), "%ld", seed * 10000 + number);
     setenv("FAKE_CUDA_SEED", text, 1);
     static const char *const modes[] = {"mixed", "lazy", "eager"};
-    setenv("FAKE_CUDA_MODE", modes[number % 3], 1);
+    setenv("FAKE_CUDA_MODE", modes[(seed + number) % 3], 1);
     setenv("EDDY_CUDA_GRAPHS", number % 2 ? "1" : "0", 1);
     live(work_there);
     check_that_nothing_is_left();

@@ -73,14 +73,25 @@ def see(tree, mutant):
     return "" if tree.test(mutant)[0] else f"{mutant['test']} does not see it"
 
 
+def narrowed(mutant, output):
+    """The part of its test that has just failed: a case, or the calls of the driver that are failed around one."""
+    case = re.search(r"^\[FAIL\] (\w+)::(\w+)", output, re.MULTILINE)
+    if case:
+        return {**mutant, "arguments": ["--filter", f"{case[1]}/{case[2]}"]}
+    call = re.search(r"^call (\d+) fails", output, re.MULTILINE)
+    if call:
+        first = max(int(call[1]) - 3, 1)
+        return {**mutant, "arguments": [mutant["arguments"][0], "1", str(first), str(first + 6)]}
+    return mutant
+
+
 def see_by_seeds(tree, mutant, seeds, jobs):
-    """The same with each seed of the fake driver. The first seed finds the case that sees it, which the others run alone; where it passes, all cases."""
-    first = re.search(r"^\[FAIL\] (\w+)::(\w+)", tree.test(mutant, FAKE_CUDA_SEED="1")[1], re.MULTILINE)
-    case = {**mutant, "arguments": ["--filter", f"{first[1]}/{first[2]}"]} if first else mutant
+    """The same with each seed of the fake driver: the part that sees it with the first seed, alone; where that passes, all of the test."""
+    part = narrowed(mutant, tree.test(mutant, FAKE_CUDA_SEED="1")[1])
 
     def is_seen(seed):
         variables = {"FAKE_CUDA_SEED": str(seed), "FAKE_CUDA_MODE": MODES[seed % len(MODES)]}
-        return tree.test(case, **variables)[0] != 0 or tree.test(mutant, **variables)[0] != 0
+        return tree.test(part, **variables)[0] != 0 or tree.test(mutant, **variables)[0] != 0
 
     with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
         seen = sum(pool.map(is_seen, range(1, seeds + 1)))
