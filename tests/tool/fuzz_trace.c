@@ -2,6 +2,7 @@
 #include "tools/eddy/screen.h"
 #include "tools/eddy/trace_gaps.h"
 #include "tools/eddy/trace_path.h"
+#include "tools/eddy/trace_ranges.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -167,7 +168,7 @@ static void mutate(void) {
 /* More within each other than are kept. */
 static void insert_begins(void) {
     const char *bracket = memchr(input, '[', input_bytes);
-    for (size_t left = bracket ? MODEL_OPEN_MOST - 8 + draw(16) : 0; left > 0; left--)
+    for (size_t left = bracket ? RANGES_OPEN_MOST - 8 + draw(16) : 0; left > 0; left--)
         insert((size_t)(bracket - input) + 1, "{\"ph\":\"B\",\"tid\":1,\"ts\":1},");
 }
 

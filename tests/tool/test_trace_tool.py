@@ -134,8 +134,10 @@ def check_pairs():
     events = [{"ph": kind, "tid": thread, "ts": at, "cat": "x", "name": name} for kind, thread, at, name in (
         ("E", 1, 0, ""), ("B", 1, 1, "outer"), ("B", 1, 2, "inner"), ("B", 2, 2, "other"), ("E", 1, 3, ""), ("E", 1, 9, ""), ("E", 2, 4, ""),
         ("B", 1, 10, "open"))]
-    phase = summary(write("pairs.json", events))["phase"]
+    path = write("pairs.json", events)
+    phase = summary(path)["phase"]
     expect([(group["count"], group["total_ns"], group["max_ns"]) for group in phase] == [(3, 11000, 8000)], phase)
+    expect(titles(str(path))[1] == ["outer", "other", "inner"], "the inner one lies upon the others", titles(str(path))[1])
     deep = [{"ph": kind, "ts": at, "cat": "x"} for kind, at in [("B", 1)] * 500 + [("E", 2)] * 500]
     expect(summary(write("deep.json", deep))["phase"][0]["count"] == 128, "128 are kept")
 

@@ -201,6 +201,13 @@ static bool begins_row(const picture *p, uint32_t i) {
            p->sorted[i]->process != p->sorted[i - 1]->process;
 }
 
+/* The longest first: what lies within others is put upon them. */
+static int compare_bars(const void *a, const void *b) {
+    const bar *left = a, *right = b;
+    int64_t one = left->end_ns - left->begin_ns, other = right->end_ns - right->begin_ns;
+    return one > other ? -1 : one < other;
+}
+
 static void lay_out(picture *p) {
     for (uint32_t i = 0; i < p->lane_count; i++)
         p->sorted[i] = &p->lanes[i];
@@ -208,6 +215,7 @@ static void lay_out(picture *p) {
     p->height = TOP + (int)p->lane_count * LANE_HEIGHT + 10;
     for (uint32_t i = 1; i < p->lane_count; i++)
         p->height += begins_row(p, i) ? ROW_GAP : 0;
+    qsort(p->bars, p->bar_count, sizeof(*p->bars), compare_bars);
 }
 
 static void put_bar(FILE *to, const picture *p, const bar *b, int y) {

@@ -2,7 +2,6 @@
 
 #include "memory.h"
 #include <inttypes.h>
-#include <limits.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -189,37 +188,6 @@ static void take_span(trace_model *model, const trace_event *event, uint32_t num
     }
 }
 
-/* A range in two events, as other programs write them. */
-static void take_begin(trace_model *model, const trace_event *event, trace_row *row) {
-    if (row->is_rest || row->open_count == INT_MAX)
-        return;
-    if (!row->open)
-        row->open = calloc(MODEL_OPEN_MOST, sizeof(*row->open));
-    if (row->open && row->open_count < MODEL_OPEN_MOST)
-        row->open[row->open_count] =
-            (trace_open){text_table_number(&model->texts, event->name),
-                         text_table_number(&model->texts, event->category), event->at_ns};
-    row->open_count++;
-}
-
-static void take_end(trace_model *model, const trace_event *event, uint32_t number) {
-    trace_row *row = (trace_row *)model->rows.items + number;
-    if (row->open_count == 0 || --row->open_count >= MODEL_OPEN_MOST || !row->open)
-        return;
-    const trace_open *open = &row->open[row->open_count];
-    trace_event span = {.kind = 'X',
-                        .process = event->process,
-                        .thread = event->thread,
-                        .at_ns = open->begin_ns,
-                        .took_ns = saturated_sum(event->at_ns, -open->begin_ns)};
-    snprintf(span.name, sizeof(span.name), "%s", text_table_text(&model->texts, open->op));
-    snprintf(span.category, sizeof(span.category), "%s",
-             text_table_text(&model->texts, open->category));
-    if (span.took_ns < 0)
-        span.took_ns = 0;
-    take_span(model, &span, number);
-}
-
 static void take_moment(trace_model *model, const trace_event *event) {
     if (strcmp(event->category, "trace") == 0 && strcmp(event->name, "end") == 0) {
         snprintf(model->why, sizeof(model->why), "%s", event->label);
@@ -253,10 +221,6 @@ static void take(void *context, const trace_event *event) {
     model->end_ns = end_ns > model->end_ns ? end_ns : model->end_ns;
     if (event->kind == 'X')
         take_span(model, event, number);
-    else if (event->kind == 'B')
-        take_begin(model, event, row);
-    else if (event->kind == 'E')
-        take_end(model, event, number);
     else if (event->kind == 'i' || event->kind == 'I')
         take_moment(model, event);
 }
@@ -298,8 +262,6 @@ int64_t trace_model_duration(const trace_model *model) {
 }
 
 void trace_model_free(trace_model *model) {
-    for (size_t r = 0; r < model->rows.count; r++)
-        free(((trace_row *)model->rows.items)[r].open);
     trace_list *lists[] = {&model->kernels, &model->calls, &model->edges,
                            &model->waits,   &model->rows,  &model->refusals};
     for (size_t i = 0; i < sizeof(lists) / sizeof(*lists); i++)

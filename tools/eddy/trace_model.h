@@ -12,7 +12,6 @@
 #define MODEL_WAITS_MOST (1 << 20)
 #define MODEL_ROWS_MOST 4096
 #define MODEL_GROUPS_MOST 8192
-#define MODEL_OPEN_MOST 128 /* ranges of B and E within each other in a row */
 
 /* Durations in classes, 16 for each doubling: percentiles within 1/16 half way, 4 %. */
 #define MODEL_CLASSES (60 * 16)
@@ -49,16 +48,9 @@ typedef struct trace_wait {
     uint32_t row, op, reason, place;
 } trace_wait;
 
-typedef struct trace_open {
-    uint32_t op, category;
-    int64_t begin_ns;
-} trace_open;
-
 typedef struct trace_row {
     int64_t process, thread;
     uint32_t name; /* in `texts`; 0: none */
-    trace_open *open;
-    int open_count;
     bool
         is_rest; /* the last that there is room for: also of all further threads, whose events tell nothing of each other */
 } trace_row;

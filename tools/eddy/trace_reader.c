@@ -2,6 +2,7 @@
 
 #include "memory.h"
 #include "screen.h"
+#include "trace_ranges.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -47,6 +48,7 @@ typedef struct reader {
     trace_take *take;
     void *context;
     trace_event event;
+    trace_ranges ranges;
     int depth;
     int events_depth; /* of the array of events; 0: it has not begun, -1: it is over */
     bool is_top_array, is_events_next;
@@ -266,6 +268,7 @@ static int end_map(void *context) {
         r->file->event_count++;
         if (r->event.took_ns < 0)
             r->event.took_ns = 0;
+        trace_ranges_take(&r->ranges, &r->event);
         r->take(r->context, &r->event);
     }
     r->depth--;
@@ -354,6 +357,7 @@ bool trace_read_source(trace_source *source, trace_take *take, void *context, tr
     yajl_config(parser, yajl_dont_validate_strings, 1);
     bool is_read = parse_all(&r, parser, source);
     yajl_free(parser);
+    trace_ranges_free(&r.ranges);
     if (is_read && file->event_count == 0) {
         snprintf(file->error, sizeof(file->error), "%.150s has no events", source->name);
         is_read = false;

@@ -10,7 +10,7 @@
 #define TRACE_AFTER_MOST 32
 #define TRACE_SERIES_MOST 8
 
-/* Fields that an event lacks are 0 and "". Texts are clean (screen.h). */
+/* Fields that an event lacks are 0 and "". Texts are clean (screen.h). A range of "B" and "E" comes as "B" and then, whole, as "X" (trace_ranges.h). */
 typedef struct trace_event {
     char kind; /* "ph" */
     char name[TRACE_TEXT_BYTES], category[TRACE_TEXT_BYTES];
