@@ -50,11 +50,14 @@ static eddy_tensor *train(struct trainer *trainer, eddy_tensor *pixels, eddy_ten
                           int64_t number) {
     eddy_scalar rate = EDDY_S(learning_rate(trainer, number));
     eddy_tensor *loss = NULL;
+    /* For those who look at a trace. */
+    eddy_range_push("step");
     if (!trainer->recorded || !turns_is_replayed(number))
         loss = network_train(trainer->net, pixels, labels, rate);
     else
         (void)eddy_recorded_run(trainer->recorded, EDDY_LIST(pixels, labels), EDDY_SCALARS(rate),
                                 &loss);
+    eddy_range_pop();
     turns_count(&trainer->turns, number);
     return loss;
 }

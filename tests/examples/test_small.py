@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The small examples: what they print, and that nothing goes wrong in silence. Usage: test_small.py HELLO CUSTOM_OP SOURCE
+"""The small examples: what they print, and that nothing goes wrong in silence. Usage: test_small.py HELLO CUSTOM_OP SAVE_STEP SOURCE
 [unittest's arguments]; SOURCE is the folder with README.md."""
 
 import os
@@ -7,13 +7,14 @@ import pathlib
 import re
 import subprocess
 import sys
+import tempfile
 import unittest
 
-HELLO = CUSTOM_OP = SOURCE = ""
+HELLO = CUSTOM_OP = SAVE_STEP = SOURCE = ""
 
 
-def run(program, stdout=subprocess.PIPE, **variables):
-    return subprocess.run([program], stdout=stdout, stderr=subprocess.PIPE, text=True, check=False,
+def run(program, *words, stdout=subprocess.PIPE, **variables):
+    return subprocess.run([program, *words], stdout=stdout, stderr=subprocess.PIPE, text=True, check=False,
                           env={**os.environ, **variables})
 
 
@@ -40,6 +41,18 @@ class Small(unittest.TestCase):
         self.assertEqual((done.returncode, done.stderr), (0, ""))
         self.assertRegex(done.stdout.splitlines()[-1], r"^A matrix is refused, as it should be: .*signal of rank 1")
 
+    def test_save_step_writes_programs(self):
+        with tempfile.TemporaryDirectory() as folder:
+            for network in ("mlp", "transformer"):
+                path = pathlib.Path(folder, network)
+                done = run(SAVE_STEP, network, path)
+                self.assertEqual((done.returncode, done.stdout, done.stderr), (0, "", ""))
+                self.assertGreater(path.stat().st_size, 1_000_000)
+            done = run(SAVE_STEP, "mlp", pathlib.Path(folder, "nowhere", "mlp"))
+            self.assertEqual(done.returncode, 1)
+            self.assertRegex(done.stderr, "^save_step: .*No such file")
+            self.assertEqual(run(SAVE_STEP, "mlp").returncode, 2)
+
     def test_full_disk_is_a_failure(self):
         with open("/dev/full", "w", encoding="ascii") as full:
             for program in (HELLO, CUSTOM_OP):
@@ -47,5 +60,5 @@ class Small(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    HELLO, CUSTOM_OP, SOURCE = sys.argv.pop(1), sys.argv.pop(1), pathlib.Path(sys.argv.pop(1))
+    HELLO, CUSTOM_OP, SAVE_STEP, SOURCE = sys.argv.pop(1), sys.argv.pop(1), sys.argv.pop(1), pathlib.Path(sys.argv.pop(1))
     unittest.main()
