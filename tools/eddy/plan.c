@@ -22,12 +22,20 @@ typedef struct block {
     int64_t offset_bytes, bytes;
 } block;
 
+/* Whose calls make values, and their bytes. */
+typedef struct memory_op {
+    text_piece name;
+    double bytes;
+} memory_op;
+
 typedef struct memory_map {
     const char *path; /* of the program */
     const program_text *text;
     block *blocks;     /* of each value */
     int64_t top_bytes; /* of the picture: the arena's size */
     uint32_t block_count;
+    memory_op *ops; /* the one with the most bytes first */
+    size_t op_count;
 } memory_map;
 
 /* ---- lifetimes ---- */
@@ -73,6 +81,40 @@ static void stretch(memory_map *map) {
     free(loops);
 }
 
+/* ---- ops ---- */
+
+static bool is_made_by(const memory_map *map, uint32_t value, text_piece name) {
+    text_piece op = program_text_instruction(map->text, map->blocks[value].made_by)->op;
+    return op.length == name.length && memcmp(op.at, name.at, op.length) == 0;
+}
+
+static int compare_bytes(const void *a, const void *b) {
+    double left = ((const memory_op *)a)->bytes, right = ((const memory_op *)b)->bytes;
+    return left > right ? -1 : left < right;
+}
+
+static void find_ops(memory_map *map) {
+    for (uint32_t v = 0; v < map->text->values.count; v++) {
+        size_t at = 0;
+        if (!map->blocks[v].is_there)
+            continue;
+        while (at < map->op_count && !is_made_by(map, v, map->ops[at].name))
+            at++;
+        if (at == map->op_count)
+            map->ops[map->op_count++].name =
+                program_text_instruction(map->text, map->blocks[v].made_by)->op;
+        map->ops[at].bytes += (double)map->blocks[v].bytes;
+    }
+    qsort(map->ops, map->op_count, sizeof(*map->ops), compare_bytes);
+}
+
+static size_t op_of(const memory_map *map, uint32_t value) {
+    size_t at = 0;
+    while (!is_made_by(map, value, map->ops[at].name))
+        at++;
+    return at;
+}
+
 /* ---- the picture ---- */
 
 static double x_of(const memory_map *map, double instruction) {
@@ -103,6 +145,25 @@ static void put_axes(FILE *to, const memory_map *map) {
     fprintf(to, "<text x=\"%d\" y=\"%d\">instructions</text>\n", LEFT, TOP + HEIGHT + 28);
 }
 
+/* As many of the ops as a line has room for. */
+static void put_legend(FILE *to, const memory_map *map) {
+    double x = LEFT + 80;
+    int y = TOP + HEIGHT + 28;
+    for (size_t i = 0; i < map->op_count; i++) {
+        text_piece name = map->ops[i].name;
+        double width = 24 + 6 * (double)name.length;
+        if (x + width > LEFT + WIDTH)
+            break;
+        fprintf(to,
+                "<rect x=\"%.0f\" y=\"%d\" width=\"9\" height=\"9\" fill=\"%s\"/>\n<text "
+                "x=\"%.0f\" y=\"%d\">",
+                x, y - 8, svg_color(i), x + 12, y);
+        svg_put_text(to, name.at, name.length);
+        fputs("</text>\n", to);
+        x += width;
+    }
+}
+
 static void put_block(FILE *to, const memory_map *map, uint32_t value) {
     const block *b = &map->blocks[value];
     const char *name = text_table_text(&map->text->names, value);
@@ -115,7 +176,7 @@ static void put_block(FILE *to, const memory_map *map, uint32_t value) {
     fprintf(to,
             "<rect x=\"%.2f\" y=\"%.2f\" width=\"%.2f\" height=\"%.2f\" fill=\"%s\" "
             "stroke=\"#fff\" stroke-width=\"0.5\"><title>",
-            x, y, width, height < 0.5 ? 0.5 : height, svg_op_color(op.at, op.length));
+            x, y, width, height < 0.5 ? 0.5 : height, svg_color(op_of(map, value)));
     svg_put_text(to, name, strlen(name));
     fputs(" ", to);
     svg_put_text(to, layout.at, layout.length);
@@ -143,6 +204,7 @@ static void put_picture(FILE *to, const void *picture) {
             map->block_count);
     if (map->top_bytes > 0) {
         put_axes(to, map);
+        put_legend(to, map);
         for (uint32_t v = 0; v < map->text->values.count; v++)
             if (map->blocks[v].is_there)
                 put_block(to, map, v);
@@ -158,7 +220,10 @@ static int draw(const tool_arguments *arguments, const program_text *text) {
                       .top_bytes = text->arena_bytes};
     find_blocks(&map);
     stretch(&map);
+    map.ops = tool_calloc(map.block_count, sizeof(*map.ops));
+    find_ops(&map);
     int code = svg_write(arguments, LEFT + WIDTH + 30, TOP + HEIGHT + 40, put_picture, &map);
+    free(map.ops);
     free(map.blocks);
     return code;
 }

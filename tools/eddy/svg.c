@@ -251,23 +251,37 @@ static void put_pixels(FILE *to, const picture *p, const lane *l, int y) {
     }
 }
 
-/* Ticks of 1, 2 or 5 times a power of ten, about ten of them. */
+/* The unit in which the times of the picture are written. */
+static int64_t axis_unit(int64_t end_ns, const char **name) {
+    static const struct {
+        int64_t ns;
+        const char *name;
+    } units[] = {{1000000000, "s"}, {1000000, "ms"}, {1000, "us"}, {1, "ns"}};
+    size_t u = 0;
+    while (units[u].ns > 1 && end_ns < 10 * units[u].ns)
+        u++;
+    *name = units[u].name;
+    return units[u].ns;
+}
+
+/* About ten ticks, at multiples of 1, 2 or 5 times a power of ten. */
 static void put_axis(FILE *to, const picture *p, int height) {
-    double span_ns = (double)(p->end_ns - p->begin_ns), step = 1;
-    static const double factors[] = {2, 2.5, 2};
-    for (int i = 0; span_ns / step > 10; i++)
-        step *= factors[i % 3];
-    for (double ns = 0; ns <= span_ns; ns += step) {
-        double x = LEFT + ns * p->width / span_ns, at = ns + (double)(p->begin_ns - p->first_ns);
+    static const int tenths[] = {20, 25, 20};
+    int64_t first_ns = p->begin_ns - p->first_ns, span_ns = p->end_ns - p->begin_ns, step_ns = 1;
+    for (int i = 0; span_ns / step_ns > 10; i++)
+        step_ns = step_ns * tenths[i % 3] / 10;
+    const char *unit;
+    int64_t unit_ns = axis_unit(first_ns + span_ns, &unit);
+    int decimals = 0;
+    for (int64_t digit_ns = unit_ns; digit_ns > step_ns; digit_ns /= 10)
+        decimals++;
+    for (int64_t ns = (first_ns + step_ns - 1) / step_ns * step_ns; ns <= first_ns + span_ns;
+         ns += step_ns) {
+        double x = LEFT + pixels(p, p->first_ns + ns);
         fprintf(to, "<line x1=\"%.1f\" y1=\"%d\" x2=\"%.1f\" y2=\"%d\" stroke=\"#ddd\"/>\n", x,
                 TOP - 6, x, height);
-        fprintf(to, "<text x=\"%.1f\" y=\"%d\">%.12g %s</text>\n", x + 2, TOP - 10,
-                step >= 1e6   ? at / 1e6
-                : step >= 1e3 ? at / 1e3
-                              : at,
-                step >= 1e6   ? "ms"
-                : step >= 1e3 ? "us"
-                              : "ns");
+        fprintf(to, "<text x=\"%.1f\" y=\"%d\">%.*f %s</text>\n", x + 2, TOP - 10, decimals,
+                (double)ns / (double)unit_ns, unit);
     }
 }
 

@@ -49,13 +49,17 @@ void svg_put_text(FILE *to, const char *text, size_t length) {
         }
 }
 
-const char *svg_op_color(const char *name, size_t length) {
+const char *svg_color(size_t number) {
     static const char *const colors[] = {"#cb4d4d", "#62da85", "#b581da", "#d3c245", "#69c2d3",
                                          "#e07bb2", "#6dcb4d", "#6762da", "#da9f81", "#45d39e",
                                          "#cb69d3", "#cbe07b", "#4d8ccb", "#da627b", "#81da88",
                                          "#7b45d3", "#d3b069", "#7be0dc", "#cb4dac", "#99da62"};
+    return colors[number % (sizeof(colors) / sizeof(*colors))];
+}
+
+const char *svg_op_color(const char *name, size_t length) {
     uint32_t hash = 2166136261u;
     for (const char *end = name + length; name < end; name++)
         hash = (hash ^ (unsigned char)*name) * 16777619u;
-    return colors[hash % (sizeof(colors) / sizeof(*colors))];
+    return svg_color(hash);
 }

@@ -1,4 +1,4 @@
-/* What pictures have in common: the file, texts in XML, and a colour for each op. */
+/* What pictures have in common: the file, texts in XML, colours. */
 #ifndef TOOLS_EDDY_SVG_PARTS_H
 #define TOOLS_EDDY_SVG_PARTS_H
 
@@ -12,7 +12,9 @@ int svg_write(const tool_arguments *arguments, int width, int height,
               void (*put)(FILE *to, const void *picture), const void *picture);
 
 void svg_put_text(FILE *to, const char *text, size_t length);
-/* "#cb4d4d", the same for the same name. */
+/* "#cb4d4d": the first 20 differ. */
+const char *svg_color(size_t number);
+/* The same for the same name, in all pictures; two names may have the same. */
 const char *svg_op_color(const char *name, size_t length);
 
 #endif
