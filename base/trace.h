@@ -109,14 +109,22 @@ typedef struct eddy_trace_kernel {
 } eddy_trace_kernel;
 extern __thread __attribute__((tls_model("initial-exec"))) eddy_trace_kernel eddy_trace_inside;
 
+/* A build without events is made to measure what they cost where nobody listens. */
+#ifdef EDDY_NO_EVENTS
+#define EDDY_HAS_EVENTS 0
+#else
+#define EDDY_HAS_EVENTS 1
+#endif
+
 /* Whether anyone hears anything: ways are left that raise no events. */
 static inline bool eddy_trace_is_on(void) {
-    return EDDY_UNLIKELY(eddy_load_relaxed(&eddy_trace_phases) != 0);
+    return EDDY_HAS_EVENTS && EDDY_UNLIKELY(eddy_load_relaxed(&eddy_trace_phases) != 0);
 }
 
 /* Whether anyone hears the phase; tested before an event that is expensive to describe. */
 static inline bool eddy_trace_hears(eddy_trace_phase phase) {
-    return EDDY_UNLIKELY((eddy_load_relaxed(&eddy_trace_phases) & 1u << phase) != 0);
+    return EDDY_HAS_EVENTS &&
+           EDDY_UNLIKELY((eddy_load_relaxed(&eddy_trace_phases) & 1u << phase) != 0);
 }
 
 /* An event that begins; the span goes to EDDY_TRACE_END. The fields are evaluated only where somebody hears. */

@@ -14,6 +14,9 @@ HEADERS = ("sample.h", "calls.h", "shapes.h", "pools.h", "ops.h", "programs.h", 
 # Headers that meson generates in the build folder.
 MADE_HEADERS = ("bench/op_rows.h",)
 
+# Other builds of Eddy, named in front of a program of ours, and what tells them from the one that is measured. They take minutes, and are made when a row asks for one.
+BUILDS = {"no_events/": ["-Devents=false"], "no_nvtx/": ["-Dnvtx=disabled"]}
+
 # Ways to run a program of ours, named in front of it, and the environment variables of each.
 MODES = {"ours/": {}, "one_thread/": {"EDDY_ONE_THREAD": "1"}, "no_passes/": {"EDDY_PASSES": "none"},
          "fast/": {"EDDY_PASSES": "all,fast"}, "layout/": {"EDDY_PASSES": "all,layout"}, "subbatch/": {"EDDY_PASSES": "all,subbatch"}}
@@ -44,7 +47,7 @@ class Peers:
         """Path of a peer's program, which is built on the first call. Raises Missing, with the same text each time."""
         if name not in self._programs:
             try:
-                self._programs[name] = getattr(self, "_build_" + name)()
+                self._programs[name] = self._program_of_build(name) if name.startswith(tuple(BUILDS)) else getattr(self, "_build_" + name)()
             except Missing as error:
                 self._programs[name] = error
         if isinstance(self._programs[name], Missing):
@@ -88,6 +91,19 @@ class Peers:
         return self._compile("libheap_count.so", ["gcc", "-O2", "-shared", "-fPIC"], ["heap_count.c"], [])
 
     # One builder per program; each raises Missing if its library is not found.
+
+    def _program_of_build(self, name):
+        """A program of ours of another build."""
+        build, _, program = name.partition("/")
+        folder = os.path.join(self.folder, build)
+        target = f"bench/ours/{program}"
+        commands = [["meson", "setup", folder, ROOT, "--buildtype=release", "-Dbench=true", "-Dtests=false", "-Dexamples=false", "-Dcuda=disabled", *BUILDS[build + "/"]],
+                    ["ninja", "-C", folder, target]]
+        for command in commands[os.path.exists(os.path.join(folder, "build.ninja")):]:
+            done = subprocess.run(command, capture_output=True, text=True, check=False)
+            if done.returncode:
+                raise Missing(f"the build {build} failed: {(done.stdout.strip().splitlines() or ['no message'])[-1][:150]}")
+        return os.path.join(folder, target)
 
     def _build_copy(self):
         return self._compile("copy", ["gcc", "-O2", "-fopenmp"], ["peers/copy.c"], [])

@@ -1,12 +1,17 @@
-"""The rows of the table: what each measures, its programs and its goal. The name of a row never changes."""
+"""The rows of the table: what each measures, its programs and its goal. The name of a row never changes.
+
+usage: rows.py FILE PROGRAM...: writes the rows of these programs to FILE for `eddy bench`, as JSON."""
 
 import functools
 import glob
+import json
 import os
 import re
 import subprocess
 import sys
 from dataclasses import dataclass
+
+import peers
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 
@@ -279,6 +284,9 @@ def all_rows():
         Row("empty_fan", "ns", "empty", Goal(50), TASKS, **apart),
         Row("empty_dag", "ns", "empty", Goal(50), TASKS, **apart),
         Row("fake_launch", "ns", "launched", Goal(300), (), **apart),
+        # Where nobody listens: beside a build without events, and beside one without NVTX. 0 to 1 ns of about 40.
+        Row("observe_off", "ns", "add16", Goal(1.025, "without events"), (Peer("without events", "no_events/add16"),)),
+        Row("observe_nvtx_unwatched", "ns", "add16", Goal(1.025, "without NVTX"), (Peer("without NVTX", "no_nvtx/add16"),)),
         Row("observe_listener", "ns", "observed", None, ()),
         Row("observe_nvtx_listener", "ns", "observed", Goal(60), ()),
         Row("observe_trace_1t", "ns", "traced", Goal(100), (), **apart),
@@ -287,6 +295,9 @@ def all_rows():
         Row("observe_trace_bytes", "MB", "traced", Goal(60), (), is_pinned=False),
         Row("observe_trace_gzip_bytes", "MB", "traced", Goal(8), (), is_pinned=False),
         Row("observe_trace_mlp_b64_1t", "x", "traced", Goal(1.1), (), is_pinned=False),
+        Row("observe_top", "%", "topped", Goal(1), (), **apart),
+        Row("observe_summary", "s", "summed", Goal(10), (), is_pinned=False, batch="observe_summary"),
+        Row("observe_summary_memory", "MB", "summed", Goal(1000), (), is_pinned=False, batch="observe_summary"),
         Row("issue_read", "ns", "add16", Goal(100), LIBTORCH),
         Row("heap_per_op", "blocks", "add16", Goal(0), LIBTORCH, kind="heap", **apart),
         Row("mlp_b64_1t", "ms", "mlp", Goal(1.05, "by hand"), (BY_HAND, *LIBTORCH)),
@@ -317,3 +328,24 @@ def all_rows():
         *_kernel_rows(),
         *_cost_rows(),
     ]
+
+
+# What `eddy bench` measures where it is not told which.
+USUAL = ("issue_add16", "end_to_end_add16", "caller_run_add16", "issue_read", "mlp_b64_1t", "mlp_b64_2t", "cnn_b64_1t", "transformer_b16_1t",
+         "replay_mlp_b64_1t", "replay_cnn_b64_1t", "replay_transformer_b16_1t", "replay_fused_10_704512", "small_gru_b64", "small_decode_b1",
+         "op_add_1e6_1t", "op_exp_1e6_1t", "op_sum_1e6_1t", "op_softmax_1e6_1t", "op_matmul_1e6_1t", "op_conv2d_1e6_1t")
+
+
+def installed_rows(programs):
+    """Those that a program of `programs` prints, and that are measured as they stand there; the usual ones first."""
+    chosen = [row for row in all_rows() if row.kind in ("time", "exact") and row.program.split("/")[-1] in programs]
+    chosen.sort(key=lambda row: USUAL.index(row.name) if row.name in USUAL else len(USUAL))
+    for row in chosen:
+        mode, _, program = row.ours().program.partition("/")
+        yield {"name": row.name, "unit": row.unit, "program": program, "environment": peers.MODES[mode + "/"], "threads": row.threads,
+               "is_pinned": row.is_pinned, "batch": row.batch, "is_usual": row.name in USUAL}
+
+
+if __name__ == "__main__":
+    with open(sys.argv[1], "w", encoding="utf-8") as to:
+        json.dump(list(installed_rows(sys.argv[2:])), to, indent=0)

@@ -32,7 +32,7 @@ class Rows(unittest.TestCase):
     def test_every_peer_has_a_builder(self):
         for row in ROWS.values():
             for peer in row.peers:
-                if not peer.program.startswith(tuple(peers.MODES)):
+                if not peer.program.startswith((*peers.MODES, *peers.BUILDS)):
                     self.assertTrue(hasattr(peers.Peers, "_build_" + peer.program), peer.program)
 
 

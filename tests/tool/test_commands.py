@@ -16,7 +16,7 @@ from command import CONTROL, EDDY, environment, expect, fails, folder, has_progr
 
 SAVED = os.path.abspath(sys.argv[2])
 SVG = "{http://www.w3.org/2000/svg}"
-COMMANDS = ("dot", "info", "ops", "plan", "print", "run", "trace summary", "trace svg", "trace diff")
+COMMANDS = ("bench", "dot", "info", "ops", "plan", "print", "run", "trace summary", "trace svg", "trace diff")
 
 
 # ---- arrays ----
@@ -169,6 +169,30 @@ def check_run_refuses():
     fails(2, "run")
 
 
+# ---- bench ----
+
+def check_bench_measures_what_is_installed():
+    rows = {row["name"]: row for row in read_json("bench", "--list")}
+    shown = [line.split() for line in text("bench", "--list").splitlines()]
+    expect(dict(shown) == {name: row["unit"] for name, row in rows.items()} and len(rows) > 1000, len(rows))
+    measured = read_json("bench", "caller_run_add16", "op_relu_1e2_1t", "small_mlp_b1", "--samples", "3", EDDY_PASSES="no pass")
+    expect([row["row"] for row in measured] == ["caller_run_add16", "small_mlp_b1", "op_relu_1e2_1t"], measured)
+    for row in measured:
+        samples = sorted(row["samples"])
+        expect(len(samples) == 3 and row["best"] == samples[0] and row["median"] == samples[1] and row["unit"] == rows[row["row"]]["unit"], row)
+    lines = text("bench", "caller_run_add16", "--samples", "1").splitlines()
+    expect(len(lines) == 3 and re.fullmatch(r"caller_run_add16 +[0-9.]+ ns +[0-9.]+ ns +0 %  caller", lines[2]), lines)
+    narrow = text("bench", "caller_run_add16", "--samples", "1", COLUMNS="40").splitlines()
+    expect(max(map(len, narrow)) <= 40, narrow)
+
+
+def check_bench_refuses():
+    expect("no row nothing" in fails(1, "bench", "nothing"), "a row")
+    expect("no row no*" in fails(1, "bench", "caller_run_add16", "no*"), "rows")
+    fails(2, "bench", "--samples", "0")
+    fails(2, "bench", "--samples", "many")
+
+
 # ---- pictures ----
 
 def check_dot_has_what_the_text_has():
@@ -267,6 +291,7 @@ def check_bash_completes():
     expect(completed("run", "--input", "x", "=", "lay") == {"layers.program"}, "a file behind a name")
     expect(completed("help", "tr") == {"trace"} and not completed("nothing", "x"), "help, and no command")
     expect("conv2d" in completed("ops", "conv2"), completed("ops", "conv2"))
+    expect(completed("bench", "issue_") == {"issue_add16", "issue_read"}, completed("bench", "issue_"))
 
 
 def check_other_shells_read_theirs():

@@ -65,6 +65,7 @@ int tool_fail(const tool_arguments *arguments, const char *format, ...)
 
 /* ---- of each file ---- */
 
+int tool_bench(const tool_arguments *arguments);
 int tool_info(const tool_arguments *arguments);
 int tool_ops(const tool_arguments *arguments);
 int tool_print(const tool_arguments *arguments);

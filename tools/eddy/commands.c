@@ -38,6 +38,13 @@ static const tool_option top_options[] = {
     END,
 };
 
+static const tool_option bench_options[] = {
+    {"--list", NULL, NULL, "Names and units of the rows, and nothing is measured."},
+    {"--samples", "N", NULL, "Of each row; 11."},
+    JSON,
+    END,
+};
+
 static const tool_option json_options[] = {
     JSON,
     END,
@@ -70,6 +77,15 @@ static const tool_option plan_options[] = {
 };
 
 const tool_command tool_commands[] = {
+    {"bench", "[ROW]...", 0, TOOL_OPERANDS_MOST, "Measure how fast the installed library is",
+     "Runs the measuring programs that are installed with it: overhead of calls and replays, "
+     "training "
+     "steps, single ops. Without a name it measures some of each, which takes some seconds. NAME* "
+     "takes "
+     "all rows that begin so. Programs of one thread run on one processor. best is the least "
+     "sample, median their median, spread the width of the middle 80 % over the median. Variables "
+     "of the environment that would change how a program runs are not passed on.",
+     bench_options, tool_bench},
     {"dot", "FILE", 1, 1, "Draw a saved program as a graph, for Graphviz",
      "Instructions are boxes, values the lines between them. Inputs, state, constants, captured "
      "tensors and outputs have "

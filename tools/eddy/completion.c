@@ -8,13 +8,15 @@
 #define GROUP_SENTENCE "Look at a trace"
 
 /* What an operand or a value is. */
-typedef enum completed { NOTHING, FILES, OPS, CHOICES } completed;
+typedef enum completed { NOTHING, FILES, OPS, ROWS, CHOICES } completed;
 
 static completed kind_of(const char *operand, const char *choices) {
     if (choices)
         return CHOICES;
     if (strstr(operand, "FILE") || strcmp(operand, "A B") == 0)
         return FILES;
+    if (strcmp(operand, "[ROW]...") == 0)
+        return ROWS;
     return strcmp(operand, "[NAME]") == 0 ? OPS : NOTHING;
 }
 
@@ -84,6 +86,9 @@ static const char bash_head[] =
     "_eddy_ops() {\n"
     "    _eddy_words \"$1\" \"$(eddy ops 2>/dev/null | sed -n 's/^  \\([a-z0-9_]*\\) .*/\\1/p')\"\n"
     "}\n"
+    "_eddy_rows() {\n"
+    "    _eddy_words \"$1\" \"$(eddy bench --list 2>/dev/null | sed 's/ .*//')\"\n"
+    "}\n"
     "_eddy() {\n"
     "    local word=\"${COMP_WORDS[COMP_CWORD]}\" before=\"${COMP_WORDS[COMP_CWORD-1]}\"\n"
     "    local name=\"${COMP_WORDS[1]}\" first=2\n"
@@ -104,6 +109,8 @@ static void put_bash_kind(completed kind, const char *choices) {
         printf("_eddy_files \"$word\"");
     else if (kind == OPS)
         printf("_eddy_ops \"$word\"");
+    else if (kind == ROWS)
+        printf("_eddy_rows \"$word\"");
     else if (kind == CHOICES) {
         printf("_eddy_words \"$word\" \"");
         put_choices(choices);
@@ -167,6 +174,8 @@ static void put_zsh_kind(completed kind, const char *choices) {
         printf("_files");
     else if (kind == OPS)
         printf("_eddy_ops");
+    else if (kind == ROWS)
+        printf("_eddy_rows");
     else if (kind == CHOICES) {
         printf("(");
         put_choices(choices);
@@ -230,7 +239,9 @@ void completion_put_zsh(void) {
     printf(
         "#compdef eddy\n# Completion of eddy in zsh.\n_eddy_ops() {\n    local -a ops=(${(f)\""
         "$(eddy ops 2>/dev/null | sed -n 's/^  \\([a-z0-9_]*\\) .*/\\1/p')\"})\n    _describe op "
-        "ops\n}\n_eddy_named() {\n    if compset -P '*='; then\n        _files\n    else\n        "
+        "ops\n}\n_eddy_rows() {\n    local -a rows=(${(f)\"$(eddy bench --list 2>/dev/null | sed "
+        "'s/ .*//')\"})\n    _describe row "
+        "rows\n}\n_eddy_named() {\n    if compset -P '*='; then\n        _files\n    else\n        "
         "_message 'NAME=FILE.npy'\n    fi\n}\n_eddy() {\n    local -a commands=(\n");
     for (const tool_command *command = tool_commands; command->name; command++)
         if (is_first_of_word(command))
@@ -298,11 +309,13 @@ static void put_fish_command(const tool_command *command) {
         printf("' -a %s", command->name + length + 1);
         put_fish_sentence(command->sentence);
     }
-    if (kind == FILES || kind == OPS) {
+    if (kind != NOTHING && kind != CHOICES) {
         put_fish_condition(command->name);
         printf(kind == FILES ? " -F\n"
-                             : " -a '(eddy ops 2>/dev/null | string match -r \"^  [a-z0-9_]+\" | "
-                               "string trim)'\n");
+               : kind == ROWS
+                   ? " -a '(eddy bench --list 2>/dev/null | string replace -r \" .*\" \"\")'\n"
+                   : " -a '(eddy ops 2>/dev/null | string match -r \"^  [a-z0-9_]+\" | "
+                     "string trim)'\n");
     }
     for (const tool_option *option = command->options; option->name; option++)
         put_fish_option(command, option);
