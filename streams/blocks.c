@@ -112,6 +112,13 @@ int64_t eddy_blocks_pool_cached_bytes(eddy_blocks_pool *pool) {
     return binned_bytes + eddy_spans_free_bytes(&pool->spans);
 }
 
+int64_t eddy_blocks_pool_found(eddy_blocks_pool *pool) {
+    eddy_lock_acquire(&pool->lock);
+    int64_t found_count = pool->found_count;
+    eddy_lock_release(&pool->lock);
+    return found_count + eddy_spans_found(&pool->spans);
+}
+
 /* ---- caches ---- */
 
 void eddy_blocks_cache_init(eddy_blocks_cache *cache, eddy_blocks_pool *pool) {
@@ -137,6 +144,7 @@ static void *pool_acquire(eddy_blocks_pool *pool, uint32_t class) {
     if (block) {
         pool->bins[class] = block->next;
         pool->binned_bytes -= class_bytes(class);
+        pool->found_count++;
     }
     eddy_lock_release(&pool->lock);
     if (block)

@@ -44,6 +44,7 @@ typedef struct eddy_blocks_pool {
     eddy_memory_purpose purpose;                   /* const after init */
     eddy_block_free *bins[EDDY_BLOCK_CLASS_COUNT]; /* lock: lock */
     int64_t binned_bytes;                          /* lock: lock */
+    int64_t found_count; /* lock: lock; how often a bin had what was asked for */
     eddy_spans spans;
     _Atomic int64_t live_bytes; /* atomic: relaxed counter of bytes in use */
     _Atomic int64_t peak_bytes;
@@ -116,6 +117,8 @@ static inline void eddy_blocks_release(eddy_blocks_cache *cache, void *data, int
 
 /* The bytes that the pool keeps for reuse. Bytes in caches count as live. */
 int64_t eddy_blocks_pool_cached_bytes(eddy_blocks_pool *pool);
+/* How often the pool had kept what was asked for; caches, which are asked first, count nothing. */
+int64_t eddy_blocks_pool_found(eddy_blocks_pool *pool);
 /* Writes the first `capacity` of these: of small ones how many there are of a size, of large ones each. Returns how many rows there are. */
 int64_t eddy_blocks_pool_list(eddy_blocks_pool *pool, eddy_memory_block *blocks, int64_t capacity);
 /* Gives the pool's cached blocks back to the host allocator, and their pages to the system; returns bytes. */

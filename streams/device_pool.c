@@ -54,6 +54,7 @@ struct eddy_device_pool {
     chunk *chunks;
     int64_t seam_count; /* pairs of free neighbours */
     int64_t limit_bytes, held_bytes, live_bytes, peak_bytes;
+    int64_t found_count; /* how often a free block had room */
     int64_t
         passing_bytes; /* which the backend is being asked for, or given back; they count towards the limit */
 };
@@ -463,6 +464,7 @@ void *eddy_device_pool_take(eddy_device_pool *pool, int64_t bytes, uint32_t queu
         found = join_run(pool, bytes, queue);
     if (EDDY_LIKELY(found))
         data = hand_out_locked(pool, found, bytes);
+    pool->found_count += data != NULL;
     eddy_lock_release(&pool->lock);
     return EDDY_LIKELY(data) ? data : take_from_new_chunk(pool, bytes);
 }
@@ -572,6 +574,7 @@ eddy_device_pool_statistics eddy_device_pool_statistics_read(eddy_device_pool *p
         .cached_bytes = pool->held_bytes - pool->live_bytes,
         .held_bytes = pool->held_bytes,
         .limit_bytes = pool->limit_bytes,
+        .found_count = pool->found_count,
     };
     eddy_lock_release(&pool->lock);
     return statistics;

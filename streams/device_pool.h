@@ -24,6 +24,7 @@ typedef struct eddy_device_pool_statistics {
     int64_t cached_bytes; /* held and free */
     int64_t held_bytes;   /* of the backend's: the two together */
     int64_t limit_bytes;
+    int64_t found_count; /* how often it held what was asked for */
 } eddy_device_pool_statistics;
 
 /* `limit_bytes`: the most that it holds of the backend's memory. `queues`: where to look for what is complete; entries may be added by the thread that

@@ -213,6 +213,13 @@ static void *acquire_apart(eddy_spans *spans, int64_t bytes) {
     return data;
 }
 
+int64_t eddy_spans_found(eddy_spans *spans) {
+    eddy_lock_acquire(&spans->lock);
+    int64_t found_count = spans->found_count;
+    eddy_lock_release(&spans->lock);
+    return found_count;
+}
+
 void *eddy_spans_acquire(eddy_spans *spans, int64_t bytes) {
     EDDY_ASSERT(bytes > 0);
     bytes = eddy_spans_rounded(spans, bytes);
@@ -220,6 +227,7 @@ void *eddy_spans_acquire(eddy_spans *spans, int64_t bytes) {
     if (EDDY_LIKELY(most_in(spans->root) >= bytes)) {
         void *data = take_highest(&spans->root, bytes);
         spans->free_bytes -= bytes;
+        spans->found_count++;
         spans_check_locked(spans);
         eddy_lock_release(&spans->lock);
         return data;

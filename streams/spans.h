@@ -29,10 +29,13 @@ typedef struct eddy_spans {
     int64_t page_bytes;          /* const after init */
     eddy_span *root;             /* lock: lock */
     int64_t free_bytes;          /* lock: lock */
+    int64_t found_count;         /* lock: lock; how often a free one had room */
     char
         *low; /* lock: lock; the lowest address of the memory that grows downwards, NULL at first */
 } eddy_spans;
 
+/* How often what was asked for lay in one that was kept. */
+int64_t eddy_spans_found(eddy_spans *spans);
 void eddy_spans_init(eddy_spans *spans, eddy_memory_purpose purpose);
 /* Gives the free spans to the host allocator; all blocks must have been released. */
 void eddy_spans_fini(eddy_spans *spans);

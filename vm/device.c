@@ -186,6 +186,7 @@ static void hand_over(eddy_vm *vm, eddy_vm_device *device, eddy_node *node) {
     if (vm->engine.running_count++ == 0)
         eddy_store_seq_cst(&vm->has_running, true);
     vm->engine.worker_run++;
+    vm->engine.sent_count++;
     node->work.run = node_launch;
     eddy_work_queue_dispatch(device->launcher, &node->work);
 }
@@ -304,6 +305,7 @@ static void node_launch(eddy_work *work, eddy_status failure) {
         eddy_launch_fail(device, node, failure);
     eddy_device_queue *queue = node->queue;
     uint64_t ticket = node->ticket;
+    eddy_add_relaxed(&vm->begun_count, 1u);
     append_launched(queue, node);
     eddy_status status = device->backend->class->mark(queue->under, ticket);
     /* The node may be gone. */

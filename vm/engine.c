@@ -52,6 +52,10 @@ static void publish_counters(eddy_vm *vm) {
     eddy_store_relaxed(&vm->counted.worker_run, vm->engine.worker_run);
     eddy_store_relaxed(&vm->counted.edges_made, vm->engine.edges_made);
     eddy_store_relaxed(&vm->counted.edges_skipped, vm->engine.edges_skipped);
+    eddy_store_relaxed(&vm->counted.starved, vm->engine.starved_count);
+    eddy_store_relaxed(&vm->counted.ready, vm->engine.ready_count);
+    eddy_store_relaxed(&vm->counted.running, vm->engine.running_count);
+    eddy_store_relaxed(&vm->counted.sent, vm->engine.sent_count);
     /* Last: a thread that sees the node counted sees its edges counted. */
     eddy_store_release(&vm->counted.nodes_made, vm->engine.nodes_made);
 }
@@ -226,6 +230,7 @@ static void node_run(eddy_work *work, eddy_status failure) {
     eddy_node *node = (eddy_node *)(void *)((char *)work - offsetof(eddy_node, work));
     eddy_vm *vm = node->vm;
     const eddy_instruction *instruction = &node->instruction;
+    eddy_add_relaxed(&vm->begun_count, 1u);
     if (failure != EDDY_OK) {
         eddy_vm_execute_failed(vm, instruction, failure);
     } else {
@@ -249,6 +254,7 @@ static void send_off(eddy_vm *vm, eddy_node *node) {
     node->stream->dispatched_count++;
     if (vm->engine.running_count++ == 0)
         eddy_store_seq_cst(&vm->has_running, true);
+    vm->engine.sent_count++;
     node->work.run = node_run;
     eddy_vm_inside_begin(vm);
 }
@@ -362,6 +368,7 @@ void eddy_engine_run_ready(eddy_vm *vm) {
         vm->engine.ready_head = node->ready_next;
         if (!vm->engine.ready_head)
             vm->engine.ready_tail = &vm->engine.ready_head;
+        vm->engine.ready_count--;
         if (EDDY_UNLIKELY(is_on_device(node)))
             eddy_device_dispatch(vm, node);
         else if (node->instruction.kind == EDDY_KIND_CALL)

@@ -276,7 +276,7 @@ void eddy_vm_execute_check_finite(const eddy_vm_run *run) {
 static void heal(eddy_vm *vm, const eddy_instruction *instruction) {
     for (uint32_t i = 0; i < instruction->view.operand_count; i++)
         if (!eddy_mention_is_input(instruction->mentions[i]))
-            eddy_vm_storage(vm, eddy_mention_number(instruction->mentions[i]))->shared.poison = 0;
+            eddy_vm_heal(vm, eddy_vm_storage(vm, eddy_mention_number(instruction->mentions[i])));
 }
 
 static bool run_kernel(eddy_vm *vm, const eddy_instruction *instruction, const eddy_vm_run *run,

@@ -28,6 +28,13 @@ void eddy_vm_execute_end(eddy_vm *vm, const eddy_instruction *instruction,
 void eddy_vm_execute_give_up(eddy_vm *vm, const eddy_instruction *instruction);
 /* EDDY_CHECK_FINITE: fails a call whose outputs are not finite, in run->error. By who runs the kernel. */
 void eddy_vm_execute_check_finite(const eddy_vm_run *run);
+static inline void eddy_vm_heal(eddy_vm *vm, eddy_storage *storage) {
+    if (storage->shared.poison == 0)
+        return;
+    storage->shared.poison = 0;
+    eddy_add_relaxed(&vm->healed_count, 1u);
+}
+
 /* The lowest poison among the inputs, 0 when healthy. */
 eddy_poison eddy_vm_input_poison(eddy_vm *vm, const eddy_instruction *instruction);
 /* One that is borrowed, kept, a device's or has a late shape. */

@@ -350,6 +350,7 @@ void eddy_graph_make_ready(eddy_vm *vm, eddy_node *node) {
     node->ready_next = NULL;
     *vm->engine.ready_tail = node;
     vm->engine.ready_tail = &node->ready_next;
+    vm->engine.ready_count++;
 }
 
 static void satisfied(eddy_vm *vm, eddy_node *node) {

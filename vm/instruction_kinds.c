@@ -146,7 +146,7 @@ static bool run_recover(eddy_vm *vm, const eddy_instruction *instruction, eddy_n
         eddy_storage *storage = eddy_vm_storage(vm, eddy_mention_number(instruction->mentions[i]));
         if (eddy_poison_state_of(storage->shared.poison) == EDDY_POISON_SKIPPED &&
             eddy_errors_is_seen(&vm->errors, eddy_poison_sequence(storage->shared.poison)))
-            storage->shared.poison = 0;
+            eddy_vm_heal(vm, storage);
     }
     return true;
 }

@@ -113,7 +113,7 @@ struct eddy_vm {
     int64_t pending_bytes;
     eddy_blocks_cache issuer_cache;
     eddy_blocks_cache issuer_arguments;
-    uint64_t caller_run_count, wake_count;
+    uint64_t caller_run_count, wake_count, ring_stall_count;
     int64_t in_flight_peak, bytes_in_flight_peak;
     uint32_t numbers_since_collect;
     eddy_storage_number numbers_taken_beyond; /* what is left of them, linked alike */
@@ -205,14 +205,22 @@ struct eddy_vm {
             unreturned; /* freed numbers that found no room in the number ring, the newest first */
         eddy_storage_number unreturned_last;
         uint64_t numbers_written;
+        int64_t ready_count; /* in the list of those */
+        uint64_t sent_count; /* to threads */
         uint64_t caller_run, scheduler_run, worker_run, edges_made, edges_skipped, nodes_made;
+        uint64_t starved_count;
     } engine __attribute__((aligned(EDDY_CACHE_LINE)));
 
     /* atomic: relaxed copies of the engine's counters, for other threads */
     struct {
         _Atomic uint64_t caller_run, scheduler_run, worker_run, edges_made, edges_skipped,
-            nodes_made;
+            nodes_made, starved;
+        _Atomic int64_t ready, running;
+        _Atomic uint64_t sent;
     } counted;
+    _Atomic uint64_t
+        begun_count; /* atomic: relaxed; of those sent, by who has begun to run or launch one */
+    _Atomic uint64_t healed_count; /* atomic: relaxed; by who ends an instruction */
     _Atomic bool wants_dump;
     /* atomic: kernels on streams and threads in waits, which access the VM once more after their instruction has retired;
      * they leave with release, the closing thread waits for 0 (acquire) */

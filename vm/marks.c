@@ -75,6 +75,7 @@ eddy_status eddy_marks_wait_for_room(eddy_vm *vm, uint32_t lines, eddy_origin or
         return EDDY_OK;
     eddy_trace_span span =
         EDDY_TRACE_BEGIN(WAIT, .op = origin.op, .address = origin.address, .detail = "room: ring");
+    vm->ring_stall_count++;
     eddy_status status = wait_until(vm, has_room, lines, origin, deadline_ns);
     EDDY_TRACE_END(span, .op = origin.op, .detail = "room");
     return status;

@@ -47,6 +47,7 @@ static bool is_held_back(eddy_vm *vm, const eddy_instruction *instruction) {
 /* By sequence: mostly at the end, since they were dispatched in that order. */
 static void add(eddy_vm *vm, eddy_node *node) {
     node->is_starved = true;
+    vm->engine.starved_count++;
     eddy_node **link = &vm->engine.starved;
     if (vm->engine.last_starved &&
         vm->engine.last_starved->instruction.view.sequence < node->instruction.view.sequence)

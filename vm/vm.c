@@ -388,6 +388,14 @@ eddy_kernel_team *eddy_vm_team(eddy_vm *vm) {
     return &vm->team;
 }
 
+/* Inside. */
+static int64_t memory_found(eddy_vm *vm) {
+    int64_t count = eddy_blocks_pool_found(&vm->tensors);
+    for (uint32_t device = 1; device < eddy_load_acquire(&vm->device_count); device++)
+        count += eddy_vm_memory_read(vm, (uint8_t)device).found_count;
+    return count;
+}
+
 eddy_vm_counters eddy_vm_counters_read(eddy_vm *vm) {
     eddy_vm_counters counters = {0};
     if (!eddy_vm_lock_if_open(vm))
@@ -396,6 +404,7 @@ eddy_vm_counters eddy_vm_counters_read(eddy_vm *vm) {
     counters.submitted = vm->sequence;
     counters.caller_run = vm->caller_run_count + eddy_load_relaxed(&vm->counted.caller_run);
     counters.wakes = vm->wake_count;
+    counters.ring_stalls = vm->ring_stall_count;
     counters.in_flight = (int64_t)(vm->issued - eddy_load_acquire(&vm->retired));
     counters.in_flight_peak = vm->in_flight_peak;
     counters.bytes_in_flight = vm->issued_bytes - eddy_load_seq_cst(&vm->finished_bytes);
@@ -408,6 +417,16 @@ eddy_vm_counters eddy_vm_counters_read(eddy_vm *vm) {
     counters.edges_skipped = eddy_load_relaxed(&vm->counted.edges_skipped);
     counters.skipped = eddy_load_relaxed(&vm->skipped_count);
     counters.sleeps = eddy_sleep_count();
+    counters.hops = counters.scheduler_run + 2 * counters.worker_run;
+    counters.starved = eddy_load_relaxed(&vm->counted.starved);
+    counters.healed = eddy_load_relaxed(&vm->healed_count);
+    /* Of different moments. */
+    int64_t running = eddy_load_relaxed(&vm->counted.running);
+    int64_t unbegun =
+        (int64_t)(eddy_load_relaxed(&vm->counted.sent) - eddy_load_relaxed(&vm->begun_count));
+    unbegun = unbegun < 0 ? 0 : unbegun < running ? unbegun : running;
+    counters.ready = eddy_load_relaxed(&vm->counted.ready) + unbegun;
+    counters.running = running - unbegun;
     eddy_lock_acquire(&vm->errors.lock);
     counters.errors_made = vm->errors.made;
     counters.errors_seen = vm->errors.seen;
@@ -415,6 +434,7 @@ eddy_vm_counters eddy_vm_counters_read(eddy_vm *vm) {
     counters.bytes_live = eddy_load_relaxed(&vm->tensors.live_bytes);
     counters.bytes_peak = eddy_load_relaxed(&vm->tensors.peak_bytes);
     counters.bytes_cached = eddy_blocks_pool_cached_bytes(&vm->tensors);
+    counters.memory_found = memory_found(vm);
     eddy_vm_inside_end(vm);
     return counters;
 }

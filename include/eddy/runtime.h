@@ -65,6 +65,12 @@ EDDY_API eddy_status eddy_recover(eddy_list tensors);
             row(errors_seen) row(in_flight) row(in_flight_peak) row(bytes_in_flight)               \
                 row(bytes_in_flight_peak) row(bytes_live) row(bytes_cached) row(bytes_peak)
 
+/* Behind these in eddy_counters: instructions that wait for nothing but a thread (ready), and that one runs or that are on a device (running), as the scheduler last said;
+ * hand-overs between threads, one where the scheduler ran an instruction, two where a worker did (hops); waits of callers since the ring to the scheduler was full (ring_stalls); instructions that found no memory and were tried again (starved); tensors' storages that were poisoned, and then
+ * written in whole or recovered (healed); how often memory was found among what is kept for reuse, but for what threads keep at hand, which counts nothing (memory_found). */
+#define EDDY_MORE_COUNTER_LIST(row)                                                                \
+    row(ready) row(running) row(hops) row(ring_stalls) row(starved) row(healed) row(memory_found)
+
 /* Phases that the option takes_times (EDDY_TIMES) counts, of all runtimes of the process: how often (issue_count) and how long (issue_ns). docs/profiling.md says what they are. */
 #define EDDY_TIMED_PHASE_LIST(row)                                                                 \
     row(issue) row(infer) row(schedule) row(dispatch) row(kernel) row(slice) row(release)          \
@@ -88,6 +94,10 @@ typedef struct eddy_counters {
         memory_given_back; /* how often, from and to the system and devices */
     int64_t failed_run,
         poisoned_run; /* instructions that failed, that did not run since others had */
+    /* Of the runtime, with and without takes_times. */
+#define EDDY_COUNTER_ROW(name) int64_t name;
+    EDDY_MORE_COUNTER_LIST(EDDY_COUNTER_ROW)
+#undef EDDY_COUNTER_ROW
 } eddy_counters;
 
 /* Kernels of one op. */

@@ -39,8 +39,9 @@ eddy_status eddy_counters_read(eddy_counters *counters) {
     eddy_counters full = {.size = counters->size,
 #define EDDY_COUNTER_ROW(name) .name = (int64_t)read.name,
                           EDDY_COUNTER_LIST(EDDY_COUNTER_ROW)
+                              EDDY_MORE_COUNTER_LIST(EDDY_COUNTER_ROW)
 #undef EDDY_COUNTER_ROW
-                              .programs_built = eddy_load_relaxed(&runtime->programs_built),
+                                  .programs_built = eddy_load_relaxed(&runtime->programs_built),
                           .programs_shared = eddy_load_relaxed(&runtime->programs_shared),
                           .program_cache_bytes = programs ? programs->bytes(programs) : 0};
     add_times(&full);

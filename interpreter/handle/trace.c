@@ -23,7 +23,7 @@ typedef struct sums {
     eddy_tracer_tell *tell;
     void *context;
     bool tells_counters; /* of each runtime, for eddy top */
-    int64_t in_flight, bytes_in_flight;
+    int64_t in_flight, ready, running, bytes_in_flight;
     struct {
         bool is_used;
         eddy_vm_memory memory;
@@ -45,6 +45,7 @@ static void tell_counters(const sums *to, eddy_runtime *runtime, const eddy_vm_c
     to->tell(to->context, group, "threads", eddy_vm_thread_count(runtime->vm));
 #define EDDY_COUNTER_ROW(name) to->tell(to->context, group, #name, (int64_t)counters->name);
     EDDY_COUNTER_LIST(EDDY_COUNTER_ROW)
+    EDDY_MORE_COUNTER_LIST(EDDY_COUNTER_ROW)
 #undef EDDY_COUNTER_ROW
 }
 
@@ -54,6 +55,8 @@ static void add_runtime(eddy_runtime *runtime, void *context) {
         return;
     eddy_vm_counters counters = eddy_vm_counters_read(runtime->vm);
     to->in_flight += counters.in_flight;
+    to->ready += counters.ready;
+    to->running += counters.running;
     to->bytes_in_flight += counters.bytes_in_flight;
     if (to->tells_counters)
         tell_counters(to, runtime, &counters);
@@ -86,6 +89,8 @@ static void sample(eddy_tracer_tell *tell, void *context) {
     if (!eddy_runtime_each(add_runtime, &to))
         return;
     tell(context, "in flight", "instructions", to.in_flight);
+    tell(context, "ready", "instructions", to.ready);
+    tell(context, "running", "instructions", to.running);
     tell(context, "bytes in flight", "bytes", to.bytes_in_flight);
     tell_devices(&to);
 }

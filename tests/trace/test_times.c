@@ -2,8 +2,10 @@
 #include <criterion/criterion.h>
 #include <eddy/eddy.h>
 #include <pthread.h>
+#include <sched.h>
 #include <stddef.h>
 #include <string.h>
+#include <time.h>
 
 static void must(eddy_status status) {
     eddy_error error = {0};
@@ -116,6 +118,126 @@ Test(times, nothing_is_counted_unless_asked_for) {
     counters.size = offsetof(eddy_counters, issue_count);
     must(eddy_counters_read(&counters));
     cr_assert_eq(counters.kernel_count, 77);
+}
+
+/* ---- what is counted in any case ---- */
+
+static _Atomic int held_count;
+static _Atomic bool goes_on;
+
+static eddy_status hold_infer(eddy_op_inference *call) {
+    call->outputs[0] = call->inputs[0];
+    return EDDY_OK;
+}
+
+static eddy_status hold_run(const eddy_op_call *call) {
+    (void)call;
+    held_count++;
+    while (!goes_on)
+        sched_yield();
+    held_count--;
+    return EDDY_OK;
+}
+
+static const eddy_op_description hold = {
+    .size = sizeof(hold),
+    .name = "test.hold",
+    .summary = "Runs until it may go on.",
+    .operands = (const eddy_operand_description[]){{.name = "x"}},
+    .operand_count = 1,
+    .outputs = (const char *const[]){"y"},
+    .output_count = 1,
+    .infer = hold_infer,
+    .kernels = (const eddy_op_kernel[]){{.device = EDDY_DEVICE_CPU, .run = hold_run}},
+    .kernel_count = 1};
+
+/* The engine says so when it has handed them out, which is soon. */
+static void expect_soon(int64_t ready, int64_t running) {
+    for (int i = 0; i < 10000; i++) {
+        eddy_counters counters = read_counters();
+        if (counters.ready == ready && counters.running == running)
+            return;
+        nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+    }
+    eddy_counters counters = read_counters();
+    cr_assert_fail("%lld ready, %lld running", (long long)counters.ready,
+                   (long long)counters.running);
+}
+
+/* Five calls for as many threads as take them, and one that depends on all. */
+Test(times, what_is_ready_and_what_runs_are_told_apart, .timeout = 60) {
+    eddy_tensor *held[5];
+    begin((eddy_runtime_options){.threads = 2, .uses_worker_path = true});
+    must(eddy_op_register(&hold));
+    eddy_scope *scope = eddy_scope_begin();
+    eddy_tensor *x = eddy_ones(EDDY_SHAPE(4), EDDY_F32, NULL);
+    must(eddy_wait(x, EDDY_FOREVER));
+    for (int i = 0; i < 5; i++)
+        must(eddy_call("test.hold", EDDY_LIST(x), EDDY_ATTRIBUTES(), &held[i]));
+    (void)eddy_cat((eddy_list){held, 5}, 0);
+    while (held_count == 0)
+        sched_yield();
+    int running = held_count;
+    for (int i = 0; i < 100; i++) {
+        nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+        running = held_count;
+    }
+    expect_soon(5 - running, running);
+    goes_on = true;
+    must(eddy_sync(EDDY_FOREVER));
+    expect_soon(0, 0);
+    eddy_counters counters = read_counters();
+    cr_assert_eq(counters.hops, counters.scheduler_run + 2 * counters.worker_run);
+    cr_assert_geq(counters.worker_run, 5);
+    eddy_scope_end(scope);
+}
+
+Test(times, what_is_written_again_is_healed) {
+    const int64_t places[] = {9};
+    begin((eddy_runtime_options){.threads = 2});
+    eddy_scope *scope = eddy_scope_begin();
+    eddy_tensor *x = eddy_ones(EDDY_SHAPE(4), EDDY_F32, NULL),
+                *index = eddy_from_data(places, EDDY_SHAPE(1), EDDY_I64, NULL),
+                *y = eddy_index_select(x, index, 0);
+    cr_assert_eq(eddy_wait(y, EDDY_FOREVER), EDDY_OUT_OF_RANGE);
+    must(eddy_error_take(NULL) == EDDY_OUT_OF_RANGE ? EDDY_OK : EDDY_INTERNAL);
+    cr_assert_eq(read_counters().healed, 0);
+    must(eddy_copy_into(eddy_narrow(x, 0, 0, 1), y));
+    must(eddy_wait(y, EDDY_FOREVER));
+    cr_assert_eq(read_counters().healed, 1);
+    eddy_scope_end(scope);
+}
+
+/* A large block, which threads do not keep at hand. */
+Test(times, memory_that_is_found_again_is_counted) {
+    begin((eddy_runtime_options){.threads = 1});
+    int64_t found[4];
+    for (int i = 0; i < 4; i++) {
+        eddy_tensor *x = eddy_ones(EDDY_SHAPE(1 << 20), EDDY_F32, NULL);
+        must(eddy_wait(x, EDDY_FOREVER));
+        eddy_release(&x);
+        must(eddy_sync(EDDY_FOREVER));
+        found[i] = read_counters().memory_found;
+    }
+    cr_assert_eq(found[2], found[1] + 1);
+    cr_assert_eq(found[3], found[2] + 1);
+}
+
+/* The ring is short beside what a held call keeps waiting. */
+Test(times, waits_for_the_ring_are_counted, .timeout = 60) {
+    begin((eddy_runtime_options){.threads = 2, .uses_full_path = true});
+    eddy_scope *scope = eddy_scope_begin();
+    eddy_tensor *x = eddy_ones(EDDY_SHAPE(4), EDDY_F32, NULL);
+    int64_t stalls = 0;
+    for (int i = 0; i < 200 && stalls == 0; i++) {
+        for (int n = 0; n < 10000; n++) {
+            eddy_tensor *y = eddy_add(x, x);
+            eddy_release(&y);
+        }
+        stalls = read_counters().ring_stalls;
+    }
+    cr_assert_gt(stalls, 0);
+    eddy_scope_end(scope);
 }
 
 #if !defined(__SANITIZE_ADDRESS__) &&                                                              \

@@ -296,7 +296,9 @@ Test(trace_file, memory_and_what_is_in_flight_are_curves) {
     }
     cr_assert_geq(live, 4 << 20);
     cr_assert_geq(event_arg(events_find(events, "X", "kernel", "neg"), "live"), 8 << 20);
-    cr_assert_gt(events_count(events, "C", NULL, "in flight"), 0);
+    static const char *const curves[] = {"in flight", "ready", "running"};
+    for (int c = 0; c < 3; c++)
+        cr_assert_gt(events_count(events, "C", NULL, curves[c]), 0, "%s", curves[c]);
     json_decref(events);
     eddy_release(&x);
 }

@@ -74,6 +74,8 @@ static void show_queues(const watch *w) {
     printf("%-17s%10" PRId64 "      peak %10" PRId64 "\n", "in flight",
            top_sum(&w->now, "runtime ", "in_flight"),
            top_sum(&w->now, "runtime ", "in_flight_peak"));
+    printf("%-17s%10" PRId64 "      run  %10" PRId64 "\n", "ready",
+           top_sum(&w->now, "runtime ", "ready"), top_sum(&w->now, "runtime ", "running"));
     tool_format_bytes(top_sum(&w->now, "runtime ", "bytes_in_flight"), bytes);
     tool_format_bytes(top_sum(&w->now, "runtime ", "bytes_in_flight_peak"), most);
     printf("%-17s%10s      peak %10s\n", "bytes in flight", bytes, most);
