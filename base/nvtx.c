@@ -6,6 +6,7 @@
 #include <base/sleep.h>
 #include <base/trace.h>
 #include <nvtx3/nvToolsExt.h>
+#include <nvtx3/nvToolsExtCuda.h>
 #include <nvtx3/nvToolsExtPayload.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,6 +18,7 @@ typedef struct payload {
     int64_t bytes;
     char call[128]; /* "add(f32[16], f32[16])" */
     char place[64]; /* "train.c:12", where it was noted */
+    char on[64];    /* its stream's name, if it has one */
 } payload;
 
 #define NUMBER(type_, field, text)                                                                 \
@@ -36,8 +38,10 @@ static const nvtxPayloadSchemaEntry_t entries[] = {
     NUMBER(INT64, bytes, "of its operands"),
     TEXT(call, "dtypes and shapes"),
     TEXT(place, "where it was called"),
+    TEXT(on, "the stream's name"),
 };
 
+static _Atomic bool is_served;    /* atomic: acq_rel; set once */
 static nvtxDomainHandle_t domain; /* const before there is a listener */
 static uint64_t schema;           /* as `domain`; 0: the tool knows none */
 static eddy_lock lock = EDDY_LOCK_OF(EDDY_RANK_LISTENER);
@@ -81,7 +85,9 @@ static void fill(payload *to, const eddy_trace_event *event) {
     to->sequence = event->sequence;
     to->stream = event->stream;
     to->bytes = event->bytes;
-    to->call[0] = to->place[0] = '\0';
+    to->call[0] = to->place[0] = to->on[0] = '\0';
+    if (event->phase == EDDY_TRACE_KERNEL && event->detail)
+        snprintf(to->on, sizeof(to->on), "%s", event->detail);
     /* Which takes as long as all else: others find it by the number. */
     if (event->phase == EDDY_TRACE_KERNEL && event->instruction && event->describe)
         (void)event->describe(event->instruction, to->call, sizeof(to->call));
@@ -155,7 +161,6 @@ static void fork_child(void) {
 }
 
 void eddy_nvtx_look(void) {
-    static _Atomic bool is_served; /* atomic: acq_rel; set once */
     const char *tool = getenv("NVTX_INJECTION64_PATH");
     uint32_t place;
     if (!tool || !*tool || eddy_exchange_acq_rel(&is_served, true))
@@ -164,4 +169,9 @@ void eddy_nvtx_look(void) {
     make_domain();
     /* Where there is no room for one more listener, the tool sees nothing. */
     (void)!eddy_trace_add(&(eddy_trace_listener){hear, NULL, EDDY_TRACE_ALL_PHASES}, &place);
+}
+
+void eddy_nvtx_name_stream(void *stream, const char *name) {
+    if (eddy_load_acquire(&is_served))
+        nvtxNameCuStreamA(stream, name);
 }

@@ -8,8 +8,13 @@
 /* Begins to serve the tool that NVTX_INJECTION64_PATH names, once there is one. Any thread; whenever a runtime is created. */
 #ifdef EDDY_HAVE_NVTX
 void eddy_nvtx_look(void);
+/* Tells that tool what a stream of CUDA's driver is called. Nothing where there is none. */
+void eddy_nvtx_name_stream(void *stream, const char *name);
 #else
 static inline void eddy_nvtx_look(void) {
+}
+static inline void eddy_nvtx_name_stream(void *stream, const char *name) {
+    (void)stream, (void)name;
 }
 #endif
 

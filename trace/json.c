@@ -153,7 +153,8 @@ static char *put_args(char *to, const eddy_record *record, const char *call,
     if (record->stream)
         to = put_number(next_arg(to, &is_first, "stream"), record->stream);
     if (record->detail)
-        to = put_string(next_arg(to, &is_first, "for"), record->detail, TEXT_MOST);
+        to = put_string(next_arg(to, &is_first, record->phase == EDDY_TRACE_KERNEL ? "on" : "for"),
+                        record->detail, TEXT_MOST);
     if (*call)
         to = put_operands(next_arg(to, &is_first, "of"), record, call);
     if (place)
@@ -201,14 +202,12 @@ static void put_process(eddy_json *json, uint32_t process, const char *name) {
     end_event(json, put(put_string(to, name, TEXT_MOST), "}"));
 }
 
-void eddy_json_stream(eddy_json *json, uint32_t row, const char *device, uint32_t stream) {
-    char text[96];
+void eddy_json_stream(eddy_json *json, uint32_t row, const char *name) {
     if (row == 1)
         put_process(json, EDDY_JSON_DEVICES, "devices");
-    snprintf(text, sizeof(text), "%.64s, stream %u", device, stream);
     char *to = put(begin_event(json, "M", EDDY_JSON_DEVICES, row),
                    ",\"name\":\"thread_name\",\"args\":{\"name\":");
-    end_event(json, put(put_string(to, text, TEXT_MOST), "}"));
+    end_event(json, put(put_string(to, name, TEXT_MOST), "}"));
 }
 
 void eddy_json_done(eddy_json *json, uint32_t row, uint16_t name, uint64_t sequence, int64_t at_ns,

@@ -33,7 +33,7 @@ void eddy_json_record(eddy_json *json, uint32_t row, const eddy_record *record, 
 void eddy_json_arrow(eddy_json *json, bool is_call, const eddy_arrow_end *from,
                      const eddy_arrow_end *to);
 /* A row of a device's stream, "far, stream 3". */
-void eddy_json_stream(eddy_json *json, uint32_t row, const char *device, uint32_t stream);
+void eddy_json_stream(eddy_json *json, uint32_t row, const char *name);
 /* What a device has done from `at_ns` on. */
 void eddy_json_done(eddy_json *json, uint32_t row, uint16_t name, uint64_t sequence, int64_t at_ns,
                     int64_t took_ns);

@@ -55,7 +55,7 @@ static scheduling schedulings[EDDY_RINGS_MOST]; /* writer only */
 /* A stream of a device. Writer only. */
 #define STREAMS_MOST 64
 static struct device_stream {
-    const char *device; /* of static life */
+    const char *name; /* of static life */
     uint32_t stream;
     int64_t done_ns; /* what came last there */
 } streams[STREAMS_MOST];
@@ -146,13 +146,13 @@ static void hear(void *context, const eddy_trace_event *event) {
 /* ---- the writer ---- */
 
 /* Its row, from 1 on; 0: there is no room. */
-static uint32_t row_of(const char *device, uint32_t stream) {
+static uint32_t row_of(const char *name, uint32_t stream) {
     for (uint32_t s = 0; s < STREAMS_MOST; s++) {
-        if (!streams[s].device) {
-            streams[s] = (struct device_stream){device, stream, 0};
-            eddy_json_stream(&tracer.json, s + 1, device, stream);
+        if (!streams[s].name) {
+            streams[s] = (struct device_stream){name, stream, 0};
+            eddy_json_stream(&tracer.json, s + 1, name);
         }
-        if (streams[s].stream == stream && strcmp(streams[s].device, device) == 0)
+        if (streams[s].stream == stream && strcmp(streams[s].name, name) == 0)
             return s + 1;
     }
     return 0;

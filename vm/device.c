@@ -1,4 +1,5 @@
 /* Devices: tickets, wait lists, the launcher and the reaper (DEVICES.md). */
+#include <base/kept_text.h>
 #include <base/status.h>
 #include <streams/launcher.h>
 #include <streams/staging.h>
@@ -331,7 +332,8 @@ static bool reap_queue(eddy_vm_device *device, eddy_device_queue *queue, bool is
             eddy_device_launch_of(device, node->ticket)->failure = EDDY_DEVICE_LOST;
         eddy_node *next = node->queue_next;
         EDDY_TRACE_AT(DEVICE, EDDY_TRACED(&node->instruction),
-                      .detail = device->backend->class->name);
+                      .detail =
+                          node->stream->name ? node->stream->name : device->backend->class->name);
         eddy_engine_complete(device->vm, node);
         node = next;
         has_any = true;
@@ -637,6 +639,14 @@ eddy_status eddy_vm_device_add(eddy_vm *vm, eddy_backend *backend, int64_t limit
         return eddy_vm_refuse(status, origin);
     return eddy_fail(status, origin, "no memory, no thread, or more than %d devices",
                      EDDY_VM_DEVICES - 1);
+}
+
+void eddy_vm_device_name_set(eddy_vm *vm, uint8_t number, const char *name) {
+    eddy_vm_device *device = vm->devices[number];
+    device->name = eddy_kept_text(name);
+    eddy_vm_stream_name_set(device->compute, "compute");
+    eddy_vm_stream_name_set(device->to_host, "copies to the host");
+    eddy_vm_stream_name_set(device->to_device, "copies to the device");
 }
 
 int64_t eddy_device_trim(eddy_vm_device *device) {

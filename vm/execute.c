@@ -285,7 +285,8 @@ static bool run_kernel(eddy_vm *vm, const eddy_instruction *instruction, const e
     eddy_float_environment environment = eddy_float_environment_enter();
     eddy_trace_span span =
         EDDY_TRACE_BEGIN(KERNEL, EDDY_TRACED(instruction), .bytes = eddy_traced_bytes(run),
-                         .live = eddy_load_relaxed(&vm->tensors.live_bytes));
+                         .live = eddy_load_relaxed(&vm->tensors.live_bytes),
+                         .detail = vm->streams[instruction->stream]->name);
     bool has_memory = true;
     if (EDDY_LIKELY(!descriptor->count))
         descriptor->run(run);

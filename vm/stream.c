@@ -1,5 +1,8 @@
 /* Streams and events as instructions see them. */
+#include <base/kept_text.h>
+#include <base/nvtx.h>
 #include <base/status.h>
+#include <stdio.h>
 #include <streams/cpu.h>
 #include <string.h>
 #include <vm/device.h>
@@ -63,6 +66,30 @@ static eddy_status add(eddy_vm *vm, const eddy_vm_stream *as, eddy_vm_stream **s
     }
     *stream = made;
     return EDDY_OK;
+}
+
+/* Tools know the driver's stream under it. */
+static void name_native(const eddy_vm_stream *stream) {
+    const eddy_vm_device *device = stream->device;
+    if (device && device->backend->class->native)
+        eddy_nvtx_name_stream(
+            device->backend->class->native(device->queues[stream->device_queue].under),
+            stream->name);
+}
+
+void eddy_vm_stream_name_set(eddy_vm_stream *stream, const char *name) {
+    char text[EDDY_KEPT_TEXT_BYTES], number[24];
+    snprintf(number, sizeof(number), "stream %u", stream->number);
+    const char *own = name && *name ? name : stream->device ? number : NULL;
+    if (!own)
+        return;
+    if (stream->device && stream->device->name)
+        snprintf(text, sizeof(text), "%s, %s", stream->device->name, own);
+    else
+        snprintf(text, sizeof(text), "%s", own);
+    stream->name = eddy_kept_text(text);
+    if (stream->name)
+        name_native(stream);
 }
 
 eddy_status eddy_vm_stream_add(eddy_vm *vm, eddy_work_queue *under, bool is_foreign,

@@ -334,6 +334,8 @@ EDDY_MUST_USE eddy_status eddy_vm_sync_service(eddy_vm *vm, const eddy_vm_wait *
 
 EDDY_MUST_USE eddy_status eddy_vm_stream_create(eddy_vm *vm, bool is_ordered, int32_t priority,
                                                 eddy_vm_stream **stream);
+/* What events call it; of a device's NULL is its number, and the device's name stands before it. Before its first use. */
+void eddy_vm_stream_name_set(eddy_vm_stream *stream, const char *name);
 void eddy_vm_stream_retain(eddy_vm_stream *stream);
 void eddy_vm_stream_release(eddy_vm_stream *stream); /* submitted instructions still run */
 /* A new event, which passes when everything submitted to the stream before has retired. NULL stream: the default one. */
@@ -351,6 +353,9 @@ EDDY_MUST_USE eddy_status eddy_vm_touch(eddy_vm *vm, eddy_vm_stream *stream,
                                         eddy_origin origin);
 
 /* ---- devices ---- */
+
+/* Of the device and its three streams, before their first use: "cuda:0". */
+void eddy_vm_device_name_set(eddy_vm *vm, uint8_t number, const char *name);
 
 /* Adds a device, which the VM owns if OK: *device is its number, from 1 on. `limit_bytes` as in streams/device_pool.h. OUT_OF_MEMORY, SHUT_DOWN,
  * FORKED, recorded; then the backend is good for its `destroy` alone, since it may have queues. */

@@ -120,9 +120,13 @@ static eddy_status add(eddy_runtime *runtime, eddy_device device, eddy_origin or
     backend->allows_tf32 = runtime->allows_tf32;
     status =
         eddy_vm_device_add(runtime->vm, backend, eddy_runtime_device_bytes(device), origin, number);
-    if (status != EDDY_OK)
+    if (status != EDDY_OK) {
         backend->class->destroy(backend);
-    return status;
+        return status;
+    }
+    eddy_device_format(device, name, sizeof(name));
+    eddy_vm_device_name_set(runtime->vm, *number, name);
+    return EDDY_OK;
 }
 
 /* Makes the device at its first use. */

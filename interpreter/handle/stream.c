@@ -1,6 +1,7 @@
 #include <interpreter/handle/stream.h>
 
 #include <base/memory.h>
+#include <base/option.h>
 #include <base/status.h>
 
 /* ---- streams ---- */
@@ -21,6 +22,8 @@ static eddy_stream *make_stream(eddy_runtime *runtime, uint8_t vm_device,
         eddy_memory_release(stream, sizeof(*stream), EDDY_MEMORY_RUNTIME);
         return NULL;
     }
+    const char *name = EDDY_OPTION(options, name) ? options->name : NULL;
+    eddy_vm_stream_name_set(stream->stream, name);
     stream->references = 1;
     stream->runtime = runtime;
     stream->vm_device = vm_device;

@@ -3,6 +3,7 @@
 #define EDDY_TESTS_NVTX_ATTACH_H
 
 #include <nvtx3/nvToolsExt.h>
+#include <nvtx3/nvToolsExtCuda.h>
 #include <nvtx3/nvToolsExtPayload.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -17,6 +18,7 @@ typedef struct nvtx_tool {
     nvtxStringHandle_t(NVTX_API *register_string)(nvtxDomainHandle_t domain, const char *string);
     uint64_t(NVTX_API *register_schema)(nvtxDomainHandle_t domain,
                                         const nvtxPayloadSchemaAttr_t *schema);
+    void(NVTX_API *name_cu_stream)(CUstream stream, const char *name);
 } nvtx_tool;
 
 /* False: this NVTX has no such table. */
@@ -40,6 +42,11 @@ static inline bool nvtx_attach(NvtxGetExportTableFunc_t get_table, const nvtx_to
     for (size_t i = 0; i < sizeof(entries) / sizeof(*entries); i++)
         if (entries[i].function)
             *table[entries[i].id] = entries[i].function;
+    if (!tool->name_cu_stream)
+        return true;
+    if (!callbacks->GetModuleFunctionTable(NVTX_CB_MODULE_CUDA, &table, &size))
+        return false;
+    *table[NVTX_CBID_CUDA_NameCuStreamA] = (NvtxFunctionPointer)tool->name_cu_stream;
     return true;
 }
 

@@ -1,5 +1,6 @@
 /* What a tool that injects itself by NVTX is told (base/nvtx.h), on each way that an instruction may go. */
 #include "told.h"
+#include <base/nvtx.h>
 #include <criterion/criterion.h>
 #include <dlfcn.h>
 #include <eddy/call_sites.h>
@@ -124,6 +125,34 @@ Test(nvtx, ranges_tell_shapes_and_bytes, .init = inject) {
     }
     cr_assert(is_seen);
     eddy_runtime_release(&runtime);
+}
+
+Test(nvtx, streams_have_their_names, .init = inject) {
+    eddy_runtime *runtime = use_runtime((eddy_runtime_options){.threads = 2});
+    eddy_stream *stream = eddy_stream_create(EDDY_CPU, EDDY_OPTIONS(stream, .name = "loader"));
+    cr_assert_eq(eddy_stream_scope_begin(stream), EDDY_OK);
+    run_chain();
+    eddy_stream_scope_end();
+    eddy_nvtx_name_stream((void *)0x1230, "cuda:0, compute");
+    told_all all = told_so_far();
+    int on_stream = 0, named = 0;
+    for (int i = 0; i < all.count; i++) {
+        const told *at = &all.items[i];
+        on_stream += at->kind == TOLD_PUSH && strcmp(at->category, "kernel") == 0 &&
+                     strcmp(at->message, "mul_s") == 0 && strcmp(at->on, "loader") == 0;
+        named += at->kind == TOLD_STREAM && at->stream == 0x1230 &&
+                 strcmp(at->message, "cuda:0, compute") == 0;
+    }
+    cr_assert_eq(on_stream, LENGTH);
+    cr_assert_eq(named, 1);
+    eddy_stream_release(&stream);
+    eddy_runtime_release(&runtime);
+}
+
+/* Without a tool nobody is told, and NVTX is not asked for one. */
+Test(nvtx, without_a_tool_no_stream_is_named) {
+    eddy_nvtx_name_stream((void *)0x1230, "cuda:0, compute");
+    cr_assert_null(dlopen(NVTX_TOOL, RTLD_NOW | RTLD_NOLOAD));
 }
 
 /* Under the name that it has at each time. */

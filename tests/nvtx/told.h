@@ -5,7 +5,12 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-typedef enum told_kind { TOLD_PUSH, TOLD_POP, TOLD_MARK } told_kind;
+typedef enum told_kind {
+    TOLD_PUSH,
+    TOLD_POP,
+    TOLD_MARK,
+    TOLD_STREAM /* a name, `message`, for the stream of the driver at `stream` */
+} told_kind;
 
 typedef struct told {
     told_kind kind;
@@ -15,7 +20,7 @@ typedef struct told {
     bool is_registered, has_schema;
     uint64_t sequence, stream;
     int64_t bytes;
-    char call[128], place[64];
+    char call[128], place[64], on[64];
 } told;
 
 typedef struct told_all {

@@ -19,8 +19,8 @@ static char categories[64][16];
 static char strings[STRINGS_MOST][40];
 static int string_count, registered_twice;
 static char domain_name[16];
-static int offsets[5]; /* of the payload's fields, as the schema says */
-static size_t lengths[5];
+static int offsets[6]; /* of the payload's fields, as the schema says */
+static size_t lengths[6];
 
 /* ---- what it is told ---- */
 
@@ -43,6 +43,7 @@ static void read_payload(told *to, const nvtxEventAttributes_t *attributes) {
     memcpy(&to->bytes, bytes + offsets[2], 8);
     memcpy(to->call, bytes + offsets[3], lengths[3]);
     memcpy(to->place, bytes + offsets[4], lengths[4]);
+    memcpy(to->on, bytes + offsets[5], lengths[5]);
 }
 
 static void note(told_kind kind, nvtxDomainHandle_t domain,
@@ -105,17 +106,26 @@ static nvtxStringHandle_t NVTX_API register_string(nvtxDomainHandle_t domain, co
 static uint64_t NVTX_API register_schema(nvtxDomainHandle_t domain,
                                          const nvtxPayloadSchemaAttr_t *schema) {
     (void)domain;
-    for (size_t i = 0; i < schema->numEntries && i < 5; i++) {
+    for (size_t i = 0; i < schema->numEntries && i < 6; i++) {
         offsets[i] = (int)schema->entries[i].offset;
         lengths[i] = schema->entries[i].arrayOrUnionDetail;
     }
     return SCHEMA;
 }
 
+static void NVTX_API name_cu_stream(CUstream stream, const char *name) {
+    pthread_mutex_lock(&lock);
+    told *to = &items[count < TOLD_MOST - 1 ? count++ : TOLD_MOST - 1];
+    *to = (told){.kind = TOLD_STREAM, .is_domain = true, .stream = (uint64_t)(uintptr_t)stream};
+    copy_text(to->message, sizeof(to->message), name);
+    pthread_mutex_unlock(&lock);
+}
+
 /* ---- how NVTX finds it ---- */
 
 static const nvtx_tool this_tool = {
-    push, pop, mark, domain_create, name_category, register_string, register_schema};
+    push,          pop, mark, domain_create, name_category, register_string, register_schema,
+    name_cu_stream};
 
 int NVTX_API InitializeInjectionNvtx2(NvtxGetExportTableFunc_t get_table) {
     return nvtx_attach(get_table, &this_tool);

@@ -92,6 +92,14 @@ GAPS = {
 }
 
 
+def check_streams():
+    events = [kernel("a", 1, 0, 1, 1), kernel("b", 1, 2, 2, 2, stream=3), kernel("c", 1, 5, 3, 3, stream=4, on="loader"),
+              span("device", "d", 2, 5, 4), thread_name(2, "cuda:0, compute")]
+    said = summary(write("streams.json", events[::-1]), "--by", "stream")["stream"]
+    expect({group["name"]: group["total_ns"] for group in said} ==
+           {"stream 0": 1000, "stream 3": 2000, "loader": 3000, "cuda:0, compute": 4000}, said)
+
+
 def check_gaps():
     for reason, events in GAPS.items():
         both = [kernel("a", 2, 0, 10, 1), kernel("b", 2, 25, 5, 2)]

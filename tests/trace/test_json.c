@@ -37,7 +37,7 @@ Test(json, a_record_is_a_line_with_what_is_known_of_it) {
                                     .sequence = INT64_MAX,
                                     .bytes = 192,
                                     .stream = 65535,
-                                    .detail = "result",
+                                    .detail = "loader",
                                     .name = (uint16_t)eddy_name_number("add"),
                                     .phase = EDDY_TRACE_KERNEL,
                                     .texts = 1,
@@ -53,7 +53,7 @@ Test(json, a_record_is_a_line_with_what_is_known_of_it) {
     cr_assert_eq(event_arg(kernel, "bytes"), 192);
     cr_assert_eq(event_arg(kernel, "stream"), 65535);
     cr_assert_str_eq(event_arg_text(kernel, "of"), "f32[16], f32[16]");
-    cr_assert_str_eq(event_arg_text(kernel, "for"), "result");
+    cr_assert_str_eq(event_arg_text(kernel, "on"), "loader");
     const json_t *waited = json_object_get(json_object_get(kernel, "args"), "after");
     cr_assert_eq(json_array_size(waited), 2);
     cr_assert_eq(json_integer_value(json_array_get(waited, 1)), INT64_MAX);

@@ -253,6 +253,57 @@ Test(trace_file, what_failed_and_what_did_not_run_for_it_is_there) {
 }
 
 /* From its launch, or from the end of what was before it, until it was noticed to be done. */
+static int rows_named(const json_t *events, const char *name) {
+    int count = 0;
+    for (size_t i = 0; i < json_array_size(events); i++) {
+        const json_t *event = json_array_get(events, i);
+        const json_t *said = json_object_get(json_object_get(event, "args"), "name");
+        if (strcmp(event_text(event, "name"), "thread_name") == 0 && said)
+            count += strcmp(json_string_value(said), name) == 0;
+    }
+    return count;
+}
+
+/* Of the host it is in the kernels, of a device it names the row. A name stays when its stream is gone. */
+Test(trace_file, streams_have_their_names) {
+    eddy_stream *loader = eddy_stream_create(
+                    EDDY_CPU, EDDY_OPTIONS(stream, .is_ordered = true, .name = "loader \"1\"")),
+                *side = eddy_stream_create(EDDY_FAR(0), EDDY_OPTIONS(stream, .name = "side")),
+                *other = eddy_stream_create(EDDY_FAR(0), NULL);
+    eddy_stream *const streams[] = {loader, side, other};
+    cr_assert(loader && side && other);
+    start();
+    for (int s = 0; s < 3; s++) {
+        must(eddy_stream_scope_begin(streams[s]));
+        eddy_tensor *x = eddy_ones(EDDY_SHAPE(64), EDDY_F32,
+                                   EDDY_OPTIONS(ones, .device = s ? EDDY_FAR(0) : EDDY_CPU));
+        eddy_tensor *y = eddy_exp(x);
+        must(eddy_wait(y, EDDY_FOREVER));
+        eddy_release(&x);
+        eddy_release(&y);
+        eddy_stream_scope_end();
+    }
+    eddy_stream_release(&loader);
+    eddy_stream_release(&side);
+    eddy_stream_release(&other);
+    must(eddy_sync(EDDY_FOREVER));
+    json_t *events = stop();
+    int on_loader = 0;
+    for (size_t i = 0; i < json_array_size(events); i++) {
+        const json_t *event = json_array_get(events, i);
+        const json_t *on = json_object_get(json_object_get(event, "args"), "on");
+        if (!on || strcmp(event_text(event, "name"), "exp") != 0)
+            continue;
+        cr_assert_str_eq(json_string_value(on), "loader \"1\"");
+        cr_assert_str_eq(event_text(event, "cat"), "kernel");
+        on_loader++;
+    }
+    cr_assert_eq(on_loader, 1);
+    cr_assert_eq(rows_named(events, "far:0, side"), 1);
+    cr_assert_eq(rows_named(events, "far:0, stream 6"), 1);
+    json_decref(events);
+}
+
 Test(trace_file, what_a_device_does_has_a_row_for_each_stream) {
     eddy_scope *scope = eddy_scope_begin();
     eddy_tensor *x = eddy_ones(EDDY_SHAPE(64), EDDY_F32, EDDY_OPTIONS(ones, .device = EDDY_FAR(0)));
@@ -267,6 +318,7 @@ Test(trace_file, what_a_device_does_has_a_row_for_each_stream) {
     cr_assert_eq(events_count(events, "X", "kernel", NULL), 40);
     cr_assert_eq(events_count(events, "X", "device", "neg"), 20);
     cr_assert_eq(events_count(events, "X", "device", "exp"), 20);
+    cr_assert_eq(rows_named(events, "far:0, compute"), 1);
     int rows = 0;
     for (size_t i = 0; i < json_array_size(events); i++) {
         const json_t *event = json_array_get(events, i);

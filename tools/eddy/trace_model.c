@@ -161,7 +161,10 @@ static void take_span(trace_model *model, const trace_event *event, uint32_t num
         take_kernel(model, event, number, end_ns);
         trace_row_name(model, number, name, sizeof(name));
         count(&model->by_thread, name, event->took_ns);
-        snprintf(name, sizeof(name), "stream %" PRId64, event->stream);
+        if (event->on[0])
+            snprintf(name, sizeof(name), "%s", event->on);
+        else
+            snprintf(name, sizeof(name), "stream %" PRId64, event->stream);
         count(&model->by_stream, name, event->took_ns);
     } else if (strcmp(category, "device") == 0) {
         trace_row_name(model, number, name, sizeof(name));

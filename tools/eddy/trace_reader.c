@@ -37,6 +37,7 @@ typedef enum place {
     ROOT,
     DROPPED,
     REASON,
+    ON,
     PLACE,
     LABEL,
     AFTER,
@@ -83,9 +84,9 @@ static place argument(const unsigned char *key, size_t length) {
     static const struct {
         const char *name;
         place place;
-    } arguments[] = {{"n", N},        {"bytes", BYTES},     {"live", LIVE},  {"stream", STREAM},
-                     {"root", ROOT},  {"dropped", DROPPED}, {"for", REASON}, {"at", PLACE},
-                     {"name", LABEL}, {"why", LABEL},       {"after", AFTER}};
+    } arguments[] = {{"n", N},       {"bytes", BYTES},     {"live", LIVE},  {"stream", STREAM},
+                     {"root", ROOT}, {"dropped", DROPPED}, {"for", REASON}, {"on", ON},
+                     {"at", PLACE},  {"name", LABEL},      {"why", LABEL},  {"after", AFTER}};
     for (size_t i = 0; i < sizeof(arguments) / sizeof(*arguments); i++)
         if (is_key(key, length, arguments[i].name))
             return arguments[i].place;
@@ -192,6 +193,7 @@ static int take_string(void *context, const unsigned char *text, size_t length) 
             copy(event->category, text, length);
     } else if (is_in_args(r)) {
         char *to = r->in_args == REASON  ? event->reason
+                   : r->in_args == ON    ? event->on
                    : r->in_args == PLACE ? event->place
                    : r->in_args == LABEL ? event->label
                                          : NULL;
@@ -218,8 +220,8 @@ static int take_key(void *context, const unsigned char *key, size_t length) {
 /* Field by field: most of the struct is room for text. */
 static void reset(trace_event *event) {
     event->kind = '\0';
-    event->name[0] = event->category[0] = event->reason[0] = event->place[0] = event->label[0] =
-        '\0';
+    event->name[0] = event->category[0] = event->reason[0] = event->place[0] = event->on[0] =
+        event->label[0] = '\0';
     event->process = event->thread = event->at_ns = event->took_ns = 0;
     event->has_time = false;
     event->n = event->bytes = event->live = event->stream = event->root = event->dropped = 0;

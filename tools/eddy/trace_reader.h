@@ -21,6 +21,7 @@ typedef struct trace_event {
     int64_t n, bytes, live, stream, root, dropped;
     char reason[TRACE_TEXT_BYTES]; /* "for" */
     char place[TRACE_TEXT_BYTES];  /* "at" */
+    char on[TRACE_TEXT_BYTES];     /* the stream's name */
     char label[TRACE_TEXT_BYTES];  /* args.name of metadata, args.why */
     int after_count;
     int64_t after[TRACE_AFTER_MOST];
