@@ -61,7 +61,7 @@ typedef struct eddy_trace_event {
     const void *address; /* of the call (call_site.h) */
     uint64_t stream;     /* its number in the runtime */
     int64_t bytes;
-    int64_t live; /* of kernels on the host: bytes of its memory that are in use */
+    int64_t live; /* of kernels: bytes of the host's or the device's memory that are in use */
     const struct eddy_vm_instruction *instruction;
     /* "add(f32[16], f32[16])": as snprintf, of `instruction`, for who wants to know. */
     int (*describe)(const struct eddy_vm_instruction *instruction, char *buffer, size_t size);

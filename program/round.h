@@ -4,6 +4,7 @@
 #ifndef EDDY_PROGRAM_ROUND_H
 #define EDDY_PROGRAM_ROUND_H
 
+#include <base/trace.h>
 #include <program/executable.h>
 #include <program/fusions.h>
 #include <program/health.h>
@@ -65,6 +66,19 @@ void eddy_round_note_writes(const eddy_round *r, uint32_t step, uint64_t ticket)
 static inline void eddy_round_clear_word(const eddy_round *r, uint64_t ticket) {
     *eddy_backend_error(r->run->launch->queue->backend, ticket) =
         (eddy_kernel_error){.position = INT64_MAX};
+}
+
+/* Around the launch of what begins at the step, which is not passed yet (base/trace.h). */
+static inline const char *eddy_round_op(const eddy_round *r) {
+    return eddy_code_instruction_at(r->code, eddy_round_instruction(r))->op->name;
+}
+static inline eddy_trace_span eddy_round_trace_begin(const eddy_round *r, const char *op) {
+    return EDDY_TRACE_BEGIN(
+        KERNEL, .op = op, .sequence = eddy_health_sequence(&r->health, eddy_round_instruction(r)));
+}
+static inline void eddy_round_trace_end(const eddy_round *r, const char *op, eddy_trace_span span) {
+    EDDY_TRACE_END(span, .op = op,
+                   .sequence = eddy_health_sequence(&r->health, eddy_round_instruction(r)));
 }
 
 /* ---- fusions ---- */

@@ -96,10 +96,12 @@ static void launch_step(eddy_round *r, const eddy_step *step, eddy_backend_launc
     EDDY_ASSERT(launch->ticket < r->run->launch->ticket);
     eddy_round_clear_word(r, launch->ticket);
     r->frame.launch = launch;
+    eddy_trace_span span = eddy_round_trace_begin(r, eddy_round_op(r));
     if (EDDY_UNLIKELY(eddy_vm_run_checks_finite(r->run)))
         launch_checked(r, step);
     else
         step->run(step, &r->frame);
+    eddy_round_trace_end(r, eddy_round_op(r), span);
     if (launch->source_count > 0 && !launch->has_looked)
         (void)launch->queue->backend->class->look(launch);
 }

@@ -96,7 +96,9 @@ void eddy_round_launch_fusion(eddy_round *r, eddy_round_fusion *fusion) {
     eddy_team_halt_point();
     eddy_kernel_call call = {
         .team = &eddy_team_serial, .error = &r->frame.error, .launch = &fusion->launch};
+    eddy_trace_span span = eddy_round_trace_begin(r, eddy_round_op(r));
     eddy_fused_calls_run(calls, data, attributes, &call);
+    eddy_round_trace_end(r, eddy_round_op(r), span);
     if (EDDY_UNLIKELY(fusion->launch.has_failed))
         fail_all(fusion);
     eddy_round_note_fusion(r, fusion);

@@ -1,5 +1,6 @@
 #include <base/memory.h>
 #include <base/thread.h>
+#include <base/trace.h>
 #include <streams/staging.h>
 #include <streams/team.h>
 #include <string.h>
@@ -81,10 +82,13 @@ static bool copy_chunk(eddy_staging *staging, const ring *of, const job *next) {
     eddy_store_seq_cst(&staging->is_copying, true);
     bool is_stopped = eddy_load_seq_cst(&staging->is_stopped);
     char *chunk = chunk_at(of, of->done);
+    eddy_trace_span span = EDDY_TRACE_BEGIN(COPY, .op = "stage", .bytes = (int64_t)bytes_of(next),
+                                            .detail = next->is_to_device ? "to device" : "to host");
     if (!is_stopped && next->is_to_device)
         memcpy(chunk, next->host, (size_t)bytes_of(next));
     else if (!is_stopped)
         memcpy(next->host, chunk, (size_t)bytes_of(next));
+    EDDY_TRACE_END(span, .op = "stage", .bytes = (int64_t)bytes_of(next));
     eddy_store_seq_cst(&staging->is_copying, false);
     return !is_stopped;
 }

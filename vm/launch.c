@@ -198,7 +198,8 @@ static bool launch_kernel(eddy_vm_device *device, const eddy_node *node,
                           const eddy_device_launch *launch, const eddy_vm_run *run) {
     const eddy_instruction *instruction = &node->instruction;
     eddy_trace_span span =
-        EDDY_TRACE_BEGIN(KERNEL, EDDY_TRACED(instruction), .bytes = eddy_traced_bytes(run));
+        EDDY_TRACE_BEGIN(KERNEL, EDDY_TRACED(instruction), .bytes = eddy_traced_bytes(run),
+                         .live = eddy_device_pool_statistics_read(device->pool).live_bytes);
     counted to = {0};
     if (node->phase == EDDY_STAGING_COUNTS)
         to = counted_of(node);

@@ -1,4 +1,5 @@
 /* Branches and loops of programs on CUDA devices, on the fake driver (tests/fake_cuda): runs in rounds have the bits of calls, and their errors. */
+#include <base/trace.h>
 #include <criterion/criterion.h>
 #include <eddy/eddy.h>
 #include <math.h>
@@ -196,6 +197,44 @@ Test(cuda_control, a_run_goes_on_without_its_caller) {
     must(eddy_while(is_small, grow, NULL, EDDY_LIST(x), NULL, &same));
     must_have_same_bits(same, result, "y");
     eddy_event_release(&event);
+    finish(scope, &program);
+}
+
+static _Atomic int launched_muls, launched_adds;
+
+static void count_launch(void *context, const eddy_trace_event *event) {
+    (void)context;
+    if (event->kind != EDDY_TRACE_BEGINS || event->sequence == 0)
+        return;
+    launched_muls += strcmp(event->op, "mul_s") == 0;
+    launched_adds += strcmp(event->op, "add_s") == 0;
+}
+
+/* Whoever listens hears of each call of a round as it is launched, also where two are one launch: then of the first. */
+Test(cuda_control, launches_of_a_round_are_heard) {
+    const eddy_trace_listener listener = {count_launch, NULL, 1u << EDDY_TRACE_KERNEL};
+    uint32_t place;
+    eddy_scope *scope = begin();
+    eddy_tensor *x = of(0.5), *y, *result, *called;
+    must(eddy_wait(x, EDDY_FOREVER));
+    must(eddy_trace_add(&listener, &place));
+    must(eddy_while(is_small, grow, NULL, EDDY_LIST(x), NULL, &called));
+    must(eddy_wait(called, EDDY_FOREVER));
+    int muls = launched_muls, adds = launched_adds;
+    cr_assert_gt(muls, 2);
+    cr_assert_eq(adds, muls);
+    must(eddy_record_begin(EDDY_OPTIONS(record, .passes = "none")));
+    must(eddy_while(is_small, grow, NULL, EDDY_LIST(x), NULL, &y));
+    eddy_program *program =
+        end(EDDY_BINDINGS({"x", x, EDDY_ROLE_INPUT}, {"y", y, EDDY_ROLE_OUTPUT}));
+    must(eddy_sync(EDDY_FOREVER));
+    launched_muls = launched_adds = 0;
+    must(eddy_program_run(program, EDDY_LIST(x), &result));
+    must(eddy_wait(result, EDDY_FOREVER));
+    must_have_same_bits(called, result, "y");
+    cr_assert_eq(launched_muls, muls);
+    cr_assert_eq(launched_adds, adds);
+    eddy_trace_remove(place);
     finish(scope, &program);
 }
 

@@ -319,6 +319,7 @@ Test(trace_file, what_a_device_does_has_a_row_for_each_stream) {
     cr_assert_eq(events_count(events, "X", "device", "neg"), 20);
     cr_assert_eq(events_count(events, "X", "device", "exp"), 20);
     cr_assert_eq(rows_named(events, "far:0, compute"), 1);
+    cr_assert_geq(event_arg(events_find(events, "X", "kernel", "neg"), "live"), 64 * 4);
     int rows = 0;
     for (size_t i = 0; i < json_array_size(events); i++) {
         const json_t *event = json_array_get(events, i);

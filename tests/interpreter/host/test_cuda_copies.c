@@ -1,6 +1,7 @@
 /* Copies between the host and CUDA devices by every public way, in sizes around those where the way changes. On the fake driver, which knows what is pinned and counts what would hold
  * the launching thread up. */
 #include <base/atomic.h>
+#include <base/trace.h>
 #include <criterion/criterion.h>
 #include <dlfcn.h>
 #include <eddy/eddy.h>
@@ -58,6 +59,35 @@ Test(cuda_copies, what_goes_there_comes_back) {
         expect_same(sizes[i]);
         eddy_scope_end(scope);
     }
+    expect_nobody_held();
+}
+
+static _Atomic int64_t staged_bytes, chunk_count;
+
+static void count_chunk(void *context, const eddy_trace_event *event) {
+    (void)context;
+    if (event->kind != EDDY_TRACE_ENDS || strcmp(event->op, "stage") != 0)
+        return;
+    staged_bytes += event->bytes;
+    chunk_count++;
+}
+
+/* Whoever listens hears of each chunk that the host copies, on the thread that does it. */
+Test(cuda_copies, chunks_are_heard) {
+    const eddy_trace_listener listener = {count_chunk, NULL, 1u << EDDY_TRACE_COPY};
+    uint32_t place;
+    cr_assert_eq(eddy_trace_add(&listener, &place), EDDY_OK);
+    eddy_tensor *t = there(MOST, 1);
+    cr_assert_eq(eddy_wait(t, EDDY_FOREVER), EDDY_OK);
+    cr_assert_eq(staged_bytes, MOST);
+    int64_t there_count = chunk_count;
+    cr_assert_gt(there_count, 4);
+    cr_assert_eq(eddy_read(t, back, MOST, NULL), EDDY_OK);
+    expect_same(MOST);
+    cr_assert_eq(staged_bytes, 2 * MOST);
+    cr_assert_eq(chunk_count, 2 * there_count);
+    eddy_trace_remove(place);
+    eddy_release(&t);
     expect_nobody_held();
 }
 
