@@ -201,6 +201,26 @@ Test(cuda, an_error_of_the_driver_loses_the_device) {
     cr_assert_eq(eddy_memory_counted(EDDY_MEMORY_RUNTIME).bytes, 0);
 }
 
+/* What would have waited is not launched: it would read what is not there yet. */
+static void refuse_wait(const char *entry) {
+    setenv("FAKE_CUDA_FAIL_ENTRY", entry, 1);
+    setenv("FAKE_CUDA_MODE", "lazy", 1); /* a ticket is not complete before somebody waits */
+    begin();
+    mark(0, 1);
+    cr_assert_eq(cuda->class->wait(queues[1], queues[0], 1), EDDY_DEVICE_LOST);
+    cr_assert(eddy_load_acquire(&cuda->is_lost));
+    cuda->class->destroy(cuda);
+    cr_assert_eq(eddy_memory_counted(EDDY_MEMORY_RUNTIME).bytes, 0);
+}
+
+Test(cuda, a_wait_that_is_refused_loses_the_device) {
+    refuse_wait("cuStreamWaitEvent:1:1");
+}
+
+Test(cuda, an_event_that_is_not_recorded_loses_the_device) {
+    refuse_wait("cuEventRecord:2:1"); /* the first is of a device that starts */
+}
+
 /* Calls of the driver so far. */
 static long calls(void) {
     long (*count)(void);
