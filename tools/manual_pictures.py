@@ -53,10 +53,14 @@ def draw_memory(build, folder):
 
 
 def main():
-    if len(sys.argv) > 2 or sys.argv[1:] in (["--help"], ["-h"]):
+    if sys.argv[1:] in (["--help"], ["-h"]):
         print(__doc__)
         return
+    if len(sys.argv) > 2 or sys.argv[1:2] and sys.argv[1].startswith("-"):
+        sys.exit("usage: manual_pictures.py [BUILD]")
     build = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else ROOT / "build/release").resolve()
+    if not (build / "examples/save_step").exists():
+        sys.exit(f"there are no examples in {build}: tools/demo.sh builds them")
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)
         for picture in (draw_timeline(build, folder, 1), draw_timeline(build, folder, 2), draw_graph(build, folder), draw_memory(build, folder)):

@@ -6,10 +6,13 @@ Usage: test_commands.py EDDY SAVED"""
 import ast
 import json
 import os
+import pathlib
 import re
+import shutil
 import struct
 import subprocess
 import sys
+import tempfile
 import xml.etree.ElementTree
 
 from command import CONTROL, EDDY, environment, expect, fails, folder, has_program, on_terminal, read_json, run_checks, text
@@ -184,6 +187,53 @@ def check_bench_measures_what_is_installed():
     expect(len(lines) == 3 and re.fullmatch(r"caller_run_add16 +[0-9.]+ ns +[0-9.]+ ns +0 %  caller", lines[2]), lines)
     narrow = text("bench", "caller_run_add16", "--samples", "1", COLUMNS="40").splitlines()
     expect(max(map(len, narrow)) <= 40, narrow)
+
+
+def other_bench(rows, **programs):
+    """A copy of the command beside such rows and programs, which are shell scripts; what it says of `bench`."""
+    place = pathlib.Path(tempfile.mkdtemp(dir=folder))
+    (place / "tools/eddy").mkdir(parents=True)
+    (place / "bench/installed").mkdir(parents=True)
+    shutil.copy(EDDY, place / "tools/eddy/eddy")
+    (place / "bench/installed/rows.json").write_text(rows if isinstance(rows, str) else json.dumps(rows))
+    for name, script in programs.items():
+        path = place / "bench/installed" / name
+        path.write_text("#!/bin/sh\n" + script)
+        path.chmod(0o755)
+
+    def run_bench(*words, **variables):
+        libraries = pathlib.Path(EDDY).parents[2]
+        done = subprocess.run([place / "tools/eddy/eddy", "bench", *words], capture_output=True, check=False,
+                              env=environment(LD_LIBRARY_PATH=str(libraries), **variables))
+        expect(done.returncode in (0, 1), words, done)
+        expect(not CONTROL.search(done.stdout.decode() + done.stderr.decode()), words, done)
+        return done.returncode, done.stdout.decode(), done.stderr.decode()
+    return run_bench
+
+
+def check_bench_says_what_is_wrong_with_a_program():
+    def row(name, program, **more):
+        return {"name": name, "unit": "ns", "program": program, "threads": 1, "is_usual": True, **more}
+    printed = '{"row": "%s", "unit": "ns", "samples": [%s]}'
+    say = "echo '" + printed % ("good", "3, 1, 2") + "'\n"
+    bench = other_bench([row("good", "good"), row("none", "missing"), row("ends", "ends"), row("killed", "killed"), row("garbage", "garbage"),
+                         row("more", "more"), row("words", "words"), row("large", "large"), row("leaves", "leaves")],
+                        good=say, ends="echo broken >&2; exit 3", killed="kill -9 $$", garbage="head -c 100000 /dev/urandom; echo; echo '{\"row\": '",
+                        more=say + say, words=f"echo '{printed % ('words', '1, null')}'", large=f"echo '{printed % ('x' * 20000, '1e308, 1e308')}'",
+                        leaves="sleep 300 &\n" + say)
+    code, out, _ = bench("good", COLUMNS="10000")
+    expect(code == 0 and re.search(r"^good +1 ns +2 ns +100 %$", out, re.M), out)
+    expect(bench("leaves")[0] == 0, "a process that it leaves behind is waited for")
+    for name, said in (("none", "No such file"), ("ends", "broken"), ("killed", "signal 9"), ("garbage", "1 rows were asked for, and it measured 0"),
+                       ("more", "1 rows were asked for, and it measured 2"), ("words", "measured 0")):
+        code, _, err = bench(name)
+        expect(code == 1 and said in err and err.count("\n") == 1, name, err)
+    expect(bench("large", COLUMNS="10000")[1].count("x") < 10000, "a line is cut")
+    code, out, err = bench()
+    expect(code == 1 and len(err.splitlines()) == 6, err)
+    for rows in ("", "{", "{}", "[1, null, {}]", '[{"name": "a\\u001b[31m\\n", "unit": "\\u009b", "program": 3, "is_usual": true}]'):
+        for words in ((), ("--list",), ("--list", "--json"), ("--json",)):
+            other_bench(rows)(*words)
 
 
 def check_bench_refuses():

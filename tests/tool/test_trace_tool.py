@@ -196,7 +196,11 @@ def check_svg():
     out = folder / "picture.svg"
     expect(text("trace", "svg", str(path), "--output", str(out)) == "", "output")
     expect(out.read_text() == text("trace", "svg", str(path)), "--output")
-    # A moment alone has a picture, too.
+    expect(titles(str(write("other.json", [thread_name(2, "ö" * 30), kernel("größe", 2, 1, 5, 1)])))[1] == ["größe"], "UTF-8")
+    # A moment alone has a picture, too, and so have times that are as long as they can be.
+    for took in (5.4e15, 5.6e15, 9.2e15):
+        titles(str(write("long.json", [kernel("a", 1, 0, took, 1)])))
+    titles(str(write("apart.json", [kernel("a", 1, 1, 1, 1), kernel("b", 1, 9.2e15, 1, 2)])))
     titles(str(write("moment.json", [kernel("a", 1, 5, 0, 1)])))
     titles(str(write("far.json", [kernel("a", 1, 9e15, 1, 1)])), "--from", "1", "--to", "999999999999")
     for option in ("--from=x", "--to=-1", "--from=nan", "--to=1e99", "--width=99", "--width=20001", "--width=300x", "--width="):

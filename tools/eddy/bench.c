@@ -87,16 +87,23 @@ static bool load(bench *b) {
     return true;
 }
 
+static void put_row(const bench *b, const json_t *row) {
+    const char *name = text_of(row, "name"), *unit = text_of(row, "unit");
+    int shown = tool_put_plain(stdout, name, strlen(name));
+    printf("%*s", b->name_width - shown + 2, "");
+    (void)tool_put_plain(stdout, unit, strlen(unit));
+    putchar('\n');
+}
+
 static int list_rows(const bench *b) {
     json_t *array = tool_has(b->arguments, "--json") ? json_array() : NULL;
     for (size_t i = 0; i < b->row_count; i++)
         if (array)
             json_array_append(array, b->rows[i]);
         else
-            printf("%-*s  %s\n", b->name_width, text_of(b->rows[i], "name"),
-                   text_of(b->rows[i], "unit"));
+            put_row(b, b->rows[i]);
     if (array) {
-        json_dumpf(array, stdout, JSON_INDENT(2));
+        json_dumpf(array, stdout, JSON_INDENT(2) | JSON_ENSURE_ASCII);
         printf("\n");
         json_decref(array);
     }
@@ -114,21 +121,24 @@ static int compare(const void *a, const void *b) {
     return left < right ? -1 : left > right;
 }
 
-/* As bench/table.py has them. False: there are no samples. */
+/* As bench/table.py has them. False: there are no samples, or some are no numbers. */
 static bool figure(const json_t *samples, figures *to) {
     size_t count = json_array_size(samples);
     if (count == 0)
         return false;
     double *sorted = tool_calloc(count, sizeof(*sorted));
-    for (size_t i = 0; i < count; i++)
+    bool are_numbers = true;
+    for (size_t i = 0; i < count; i++) {
+        are_numbers = are_numbers && json_is_number(json_array_get(samples, i));
         sorted[i] = json_number_value(json_array_get(samples, i));
+    }
     qsort(sorted, count, sizeof(*sorted), compare);
     double middle_80 = sorted[count - 1 - count / 10] - sorted[count / 10];
     to->best = sorted[0];
-    to->median = (sorted[(count - 1) / 2] + sorted[count / 2]) / 2;
+    to->median = sorted[(count - 1) / 2] / 2 + sorted[count / 2] / 2;
     to->spread = to->median != 0 ? middle_80 / to->median : 0;
     free(sorted);
-    return true;
+    return are_numbers;
 }
 
 /* Columns go where the screen ends: what ran it first. */
@@ -138,8 +148,13 @@ static void put_line(const bench *b, const char *name, const char *best, const c
     int width = tool_width();
     int length = snprintf(line, sizeof(line), "%-*s  %10s  %10s  %6s  %s", b->name_width, name,
                           best, median, spread, path);
+    if (length >= (int)sizeof(line))
+        length = (int)sizeof(line) - 1;
     if (length > width)
         length = width;
+    /* Not within a character. */
+    while (length > 0 && ((unsigned char)line[length] & 0xc0) == 0x80)
+        length--;
     while (length > 0 && line[length - 1] == ' ')
         length--;
     (void)tool_put_plain(stdout, line, (size_t)length);
@@ -221,8 +236,8 @@ static bool measure(bench *b, size_t first, size_t count) {
     size_t before = b->printed_count;
     bool is_measured = bench_run_program(&run, take_row, b, why, (int)sizeof(why));
     if (is_measured && b->printed_count - before != count)
-        snprintf(why, sizeof(why), "%zu of %zu rows were not measured",
-                 count - (b->printed_count - before), count);
+        snprintf(why, sizeof(why), "%zu rows were asked for, and it measured %zu", count,
+                 b->printed_count - before);
     if (why[0])
         (void)tool_fail(b->arguments, "%s: %s", names, why);
     free(names);

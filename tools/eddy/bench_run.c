@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -17,6 +18,7 @@
 extern char **environ;
 
 #define LINE_BYTES_MOST (1 << 20)
+#define LOOK_MS 100 /* between two looks whether the program has ended */
 
 /* ---- the child ---- */
 
@@ -78,6 +80,8 @@ static void become(const bench_run *run, int output) {
     if (dup2(nothing, STDIN_FILENO) < 0 || dup2(output, STDOUT_FILENO) < 0 ||
         dup2(output, STDERR_FILENO) < 0)
         _exit(126);
+    /* Not to go on when nobody reads what it says. */
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (run->is_pinned)
         pin();
     execve(run->program, words, environment(run));
@@ -123,13 +127,28 @@ static int64_t now_ms(void) {
     return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
 }
 
-/* Until the other end is closed; false: it took too long. */
-static bool read_all(reading *r, int from) {
+/* A process that the program has left behind may hold the other end open. */
+typedef struct running {
+    pid_t child;
+    int status;
+    bool has_ended; /* and status is known */
+} running;
+
+static bool has_ended(running *program) {
+    program->has_ended = waitpid(program->child, &program->status, WNOHANG) == program->child;
+    return program->has_ended;
+}
+
+/* Until the other end is closed, or nothing is left there of a program that has ended; false: it took too long. */
+static bool read_all(reading *r, int from, running *program) {
     char bytes[4096];
     int64_t end_ms = now_ms() + INT64_C(1000) * BENCH_RUN_SECONDS;
-    for (int64_t left_ms; (left_ms = end_ms - now_ms()) > 0;) {
+    while (now_ms() < end_ms) {
         struct pollfd waited = {.fd = from, .events = POLLIN};
-        if (poll(&waited, 1, (int)left_ms) <= 0)
+        int count_ready = poll(&waited, 1, LOOK_MS);
+        if (count_ready == 0 && has_ended(program))
+            return true;
+        if (count_ready <= 0)
             continue;
         ssize_t count = read(from, bytes, sizeof(bytes));
         if (count < 0 && errno == EINTR)
@@ -158,29 +177,29 @@ static bool explain(const reading *r, int status, bool is_over, char *why, int s
 
 bool bench_run_program(const bench_run *run, void (*take)(void *context, char *line), void *context,
                        char *why, int size) {
-    int ends[2], status = 0;
+    int ends[2];
     /* What stands there already would be the child's, too. */
     fflush(NULL);
     if (pipe2(ends, O_CLOEXEC) != 0) {
         snprintf(why, (size_t)size, "%s", strerror(errno));
         return false;
     }
-    pid_t child = fork();
-    if (child == 0)
+    running program = {.child = fork()};
+    if (program.child == 0)
         become(run, ends[1]);
     close(ends[1]);
-    if (child < 0) {
+    if (program.child < 0) {
         snprintf(why, (size_t)size, "%s", strerror(errno));
         close(ends[0]);
         return false;
     }
     reading r = {.take = take, .context = context};
-    bool is_over = read_all(&r, ends[0]);
+    bool is_over = read_all(&r, ends[0], &program);
     if (!is_over)
-        kill(child, SIGKILL);
-    while (waitpid(child, &status, 0) < 0 && errno == EINTR)
+        kill(program.child, SIGKILL);
+    while (!program.has_ended && waitpid(program.child, &program.status, 0) < 0 && errno == EINTR)
         continue;
     close(ends[0]);
     free(r.line);
-    return explain(&r, status, is_over, why, size);
+    return explain(&r, program.status, is_over, why, size);
 }

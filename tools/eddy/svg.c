@@ -1,11 +1,13 @@
 /* eddy trace svg */
 #include "command.h"
 #include "memory.h"
+#include "screen.h"
 #include "svg_parts.h"
 #include "text_table.h"
 #include "trace_reader.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -264,24 +266,25 @@ static int64_t axis_unit(int64_t end_ns, const char **name) {
     return units[u].ns;
 }
 
-/* About ten ticks, at multiples of 1, 2 or 5 times a power of ten. */
+/* About ten ticks, at multiples of 1, 2 or 5 times a power of ten. In double, which any two times are far enough apart for. */
 static void put_axis(FILE *to, const picture *p, int height) {
-    static const int tenths[] = {20, 25, 20};
-    int64_t first_ns = p->begin_ns - p->first_ns, span_ns = p->end_ns - p->begin_ns, step_ns = 1;
+    static const double factors[] = {2, 2.5, 2};
+    double first_ns = (double)(p->begin_ns - p->first_ns), step_ns = 1;
+    double span_ns = (double)(p->end_ns - p->begin_ns);
     for (int i = 0; span_ns / step_ns > 10; i++)
-        step_ns = step_ns * tenths[i % 3] / 10;
+        step_ns *= factors[i % 3];
     const char *unit;
-    int64_t unit_ns = axis_unit(first_ns + span_ns, &unit);
+    double unit_ns = (double)axis_unit(p->end_ns - p->first_ns, &unit);
     int decimals = 0;
-    for (int64_t digit_ns = unit_ns; digit_ns > step_ns; digit_ns /= 10)
+    for (double digit_ns = unit_ns; digit_ns > step_ns; digit_ns /= 10)
         decimals++;
-    for (int64_t ns = (first_ns + step_ns - 1) / step_ns * step_ns; ns <= first_ns + span_ns;
-         ns += step_ns) {
-        double x = LEFT + pixels(p, p->first_ns + ns);
+    double skipped_ns = ceil(first_ns / step_ns) * step_ns - first_ns;
+    for (int tick = 0; skipped_ns + tick * step_ns <= span_ns && tick <= 10; tick++) {
+        double ns = skipped_ns + tick * step_ns, x = LEFT + ns * p->width / span_ns;
         fprintf(to, "<line x1=\"%.1f\" y1=\"%d\" x2=\"%.1f\" y2=\"%d\" stroke=\"#ddd\"/>\n", x,
                 TOP - 6, x, height);
         fprintf(to, "<text x=\"%.1f\" y=\"%d\">%.*f %s</text>\n", x + 2, TOP - 10, decimals,
-                (double)ns / (double)unit_ns, unit);
+                (first_ns + ns) / unit_ns, unit);
     }
 }
 
@@ -293,7 +296,7 @@ static void put_row_name(FILE *to, const picture *p, const lane *l, int y) {
         if (p->rows[r].process == l->process && p->rows[r].thread == l->thread)
             name = text_table_text(&p->texts, p->rows[r].name);
     char cut[28];
-    snprintf(cut, sizeof(cut), "%.27s", name);
+    tool_clean(cut, sizeof(cut), name, strlen(name));
     fprintf(to, "<text x=\"4\" y=\"%d\" fill=\"#000\">", y + LANE_HEIGHT - 4);
     put_text(to, cut);
     fputs("</text>\n", to);

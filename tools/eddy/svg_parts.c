@@ -1,5 +1,6 @@
 #include "svg_parts.h"
 
+#include "screen.h"
 #include <errno.h>
 #include <stdint.h>
 #include <string.h>
@@ -28,8 +29,17 @@ int svg_write(const tool_arguments *arguments, int width, int height,
                       : tool_fail(arguments, "%s could not be written: %s", path, strerror(why));
 }
 
+/* XML has no control characters, and what a file had may be no UTF-8. */
+static void put_character(FILE *to, const char *text, int count) {
+    if (count > 0)
+        fwrite(text, 1, (size_t)count, to);
+    else
+        fputc('?', to);
+}
+
 void svg_put_text(FILE *to, const char *text, size_t length) {
-    for (const char *end = text + length; text < end; text++)
+    for (const char *end = text + length; text < end;) {
+        int count = tool_character(text, (size_t)(end - text));
         switch (*text) {
         case '<':
             fputs("&lt;", to);
@@ -44,9 +54,10 @@ void svg_put_text(FILE *to, const char *text, size_t length) {
             fputs("&quot;", to);
             break;
         default:
-            /* XML has no control characters; other bytes are what the file had, which may be no UTF-8. */
-            fputc((unsigned char)*text < 0x20 || (unsigned char)*text >= 0x7f ? '?' : *text, to);
+            put_character(to, text, count);
         }
+        text += count > 0 ? count : 1;
+    }
 }
 
 const char *svg_color(size_t number) {
