@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Breaks the code on purpose, one fault at a time, and looks whether the test that is named beside it fails.
 
-usage: run_mutants.py [--only NAME] [--list] [--check] [--jobs N] [--seeds N]
+usage: run_mutants.py [--only NAME] [--list] [--check] [--jobs N] [--seeds N [--hang SECONDS]]
 Exits 1 when a fault goes unseen or does not build. The tree is copied; nothing of it is changed."""
 
 import argparse
@@ -20,6 +20,8 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(os.path.dirname(HERE))
 # A test that hangs ends itself after 60 or 100 seconds.
 TEST_SECONDS = 130
+# Of compilers at once, also where more tests than that run.
+BUILD_JOBS = os.cpu_count() or 1
 FAKE_DRIVER = "tests/fake_cuda/libcuda.so.1"
 # Of the fake driver, in turns.
 MODES = ["mixed", "lazy", "eager"]
@@ -38,8 +40,8 @@ def run(command, folder, seconds=3600, environment=None):
 class Tree:
     """A copy of the project with a build folder of its own."""
 
-    def __init__(self, folder, jobs):
-        self.folder, self.jobs = folder, jobs
+    def __init__(self, folder, jobs, hang_seconds=TEST_SECONDS):
+        self.folder, self.jobs, self.hang_seconds = folder, min(jobs, BUILD_JOBS), hang_seconds
         shutil.copytree(ROOT, folder, ignore=shutil.ignore_patterns("build", ".git", "__pycache__"), dirs_exist_ok=True)
         status, text = run(["meson", "setup", "build", "-Dbuildtype=debugoptimized", "-Doptimization=1", "-Dchecks=true",
                             "-Dexamples=false"], folder)
@@ -57,7 +59,7 @@ class Tree:
         if folders:
             environment = {**os.environ, "LD_LIBRARY_PATH": folders, "FAKE_CUDA_ABORT": "1", "EDDY_CACHE_DIR": "none", **variables}
         program = os.path.join(build, mutant["test"])
-        return run([program, *mutant.get("arguments", [])], build, TEST_SECONDS, environment)
+        return run([program, *mutant.get("arguments", [])], build, self.hang_seconds, environment)
 
     def read(self, file):
         with open(os.path.join(self.folder, file), encoding="utf-8") as opened:
@@ -135,6 +137,7 @@ def main():
     parser.add_argument("--check", action="store_true", help="only asks whether the text of each still stands there, once")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--seeds", type=int, help="only what runs on the fake driver: each with so many of its seeds")
+    parser.add_argument("--hang", type=int, metavar="SECONDS", default=TEST_SECONDS, help="a test that takes longer has seen the fault; many times what it takes without one")
     options = parser.parse_args()
     mutants = {}
     for name in sorted(glob.glob(os.path.join(HERE, "*.toml"))):
@@ -154,7 +157,7 @@ def main():
         return check(chosen)
     failed, tried = 0, set()
     with tempfile.TemporaryDirectory(prefix="eddy-mutants-") as folder:
-        tree = Tree(folder, options.jobs)
+        tree = Tree(folder, options.jobs, options.hang)
         for name, mutant in chosen.items():
             key = (mutant["test"], *mutant.get("arguments", []))
             result = judge(tree, {**mutant, "was_tried": key in tried}, look)

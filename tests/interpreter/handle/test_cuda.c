@@ -245,7 +245,7 @@ Test(cuda, a_lost_device_takes_its_own_tensors_only) {
 }
 
 /* Nobody calls the driver any more, which would say so. */
-Test(cuda, what_fails_while_it_runs_is_noticed) {
+static void expect_noticed(void) {
     setenv("FAKE_CUDA_FAIL_RUN", "4", 1);
     alarm(60);
     eddy_scope *scope = eddy_scope_begin();
@@ -253,6 +253,16 @@ Test(cuda, what_fails_while_it_runs_is_noticed) {
     cr_assert_eq(eddy_wait(eddy_add(there, there), EDDY_FOREVER), EDDY_DEVICE_LOST);
     expect_error(EDDY_DEVICE_LOST, "the device is lost");
     eddy_scope_end(scope);
+}
+
+Test(cuda, what_fails_while_it_runs_is_noticed) {
+    expect_noticed();
+}
+
+/* Nor within a call that was made before. */
+Test(cuda, what_fails_after_all_calls_is_noticed) {
+    setenv("FAKE_CUDA_MODE", "lazy", 1);
+    expect_noticed();
 }
 
 /* ---- each call of the driver fails once ---- */
