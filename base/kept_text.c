@@ -2,7 +2,6 @@
 
 #include <base/process.h>
 #include <base/sleep.h>
-#include <stdio.h>
 #include <string.h>
 
 static eddy_lock lock = EDDY_LOCK_OF(EDDY_RANK_NONE);
@@ -15,9 +14,21 @@ static void fork_child(void) {
     eddy_lock_init(&lock, EDDY_RANK_NONE);
 }
 
+/* Not within a character: its first byte is none that goes on with one. */
+static void cut_to_size(const char *text, char cut[EDDY_KEPT_TEXT_BYTES]) {
+    size_t length = strlen(text);
+    if (length >= EDDY_KEPT_TEXT_BYTES) {
+        length = EDDY_KEPT_TEXT_BYTES - 1;
+        while (length > 0 && ((unsigned char)text[length] & 0xc0) == 0x80)
+            length--;
+    }
+    memset(cut, 0, EDDY_KEPT_TEXT_BYTES);
+    memcpy(cut, text, length);
+}
+
 const char *eddy_kept_text(const char *text) {
     char cut[EDDY_KEPT_TEXT_BYTES];
-    snprintf(cut, sizeof(cut), "%s", text);
+    cut_to_size(text, cut);
     eddy_lock_acquire(&lock);
     if (!is_watching_forks)
         eddy_process_at_fork_child(fork_child);

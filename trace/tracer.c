@@ -43,6 +43,7 @@ static struct {
     eddy_arrows *arrows;
     uint32_t last_row;
     int64_t sampled_ns, drawn_ns, flushed_ns;
+    int64_t unplaced; /* events of streams that there is no row for */
 } tracer = {.lock = EDDY_LOCK_OF(EDDY_RANK_NONE), .output = {.fd = -1}};
 
 /* What the instruction that a thread is scheduling waits for, until its range ends. */
@@ -147,10 +148,13 @@ static void hear(void *context, const eddy_trace_event *event) {
 
 /* Its row, from 1 on; 0: there is no room. */
 static uint32_t row_of(const char *name, uint32_t stream) {
+    char text[96];
     for (uint32_t s = 0; s < STREAMS_MOST; s++) {
         if (!streams[s].name) {
             streams[s] = (struct device_stream){name, stream, 0};
-            eddy_json_stream(&tracer.json, s + 1, name);
+            /* A device's name, which has no comma, is that of a stream without one. */
+            snprintf(text, sizeof(text), "%.60s, stream %u", name, stream);
+            eddy_json_stream(&tracer.json, s + 1, strchr(name, ',') ? name : text);
         }
         if (streams[s].stream == stream && strcmp(streams[s].name, name) == 0)
             return s + 1;
@@ -160,7 +164,9 @@ static uint32_t row_of(const char *name, uint32_t stream) {
 
 static void note_done(const eddy_record *record) {
     uint32_t row = row_of(record->detail, record->stream);
-    if (row > 0)
+    if (row == 0)
+        tracer.unplaced++;
+    else
         eddy_arrows_note_done(tracer.arrows, &(eddy_arrow_end){.sequence = record->sequence,
                                                                .at_ns = record->at_ns,
                                                                .row = row,
@@ -295,7 +301,7 @@ static void finish(epitaph *to) {
     eddy_arrows_draw(tracer.arrows, draw, NULL);
     eddy_arrows_draw(tracer.arrows, draw, NULL);
     sample(now_ns);
-    int64_t dropped = eddy_rings_dropped();
+    int64_t dropped = eddy_rings_dropped() + tracer.unplaced;
     eddy_json_end(&tracer.json, now_ns, reason(), dropped);
     fill_epitaph(to, dropped);
 }
@@ -426,7 +432,7 @@ static eddy_status start(const eddy_tracer_settings *settings, eddy_origin origi
         tracer.last_row = 0;
         memset(schedulings, 0, sizeof(schedulings));
         memset(streams, 0, sizeof(streams));
-        tracer.sampled_ns = tracer.drawn_ns = tracer.flushed_ns = 0;
+        tracer.sampled_ns = tracer.drawn_ns = tracer.flushed_ns = tracer.unplaced = 0;
         tracer.json = (eddy_json){&tracer.output, eddy_clock_ns()};
         eddy_store_relaxed(&tracer.is_stopping, false);
         eddy_json_begin(&tracer.json);

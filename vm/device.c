@@ -332,8 +332,9 @@ static bool reap_queue(eddy_vm_device *device, eddy_device_queue *queue, bool is
             eddy_device_launch_of(device, node->ticket)->failure = EDDY_DEVICE_LOST;
         eddy_node *next = node->queue_next;
         EDDY_TRACE_AT(DEVICE, EDDY_TRACED(&node->instruction),
-                      .detail =
-                          node->stream->name ? node->stream->name : device->backend->class->name);
+                      .detail = node->stream->name ? node->stream->name
+                                : device->name     ? device->name
+                                                   : device->backend->class->name);
         eddy_engine_complete(device->vm, node);
         node = next;
         has_any = true;
@@ -503,7 +504,7 @@ bool eddy_device_attend(eddy_vm *vm, bool has_moved) {
 /* ---- streams ---- */
 
 /* A queue for one more stream: of its own as long as there are any. Lock: making. */
-static bool queue_for(eddy_vm_device *device, int32_t priority, uint32_t *number) {
+static bool queue_for(eddy_vm_device *device, int32_t priority, uint32_t *number, bool *is_own) {
     uint32_t count = eddy_load_relaxed(&device->queue_count);
     eddy_backend_queue *under = NULL;
     if (count < EDDY_BACKEND_QUEUES)
@@ -513,8 +514,10 @@ static bool queue_for(eddy_vm_device *device, int32_t priority, uint32_t *number
         device->queues[count].under = device->unders[count] = under;
         eddy_store_release(&device->queue_count, count + 1);
         *number = count;
+        *is_own = true;
         return true;
     }
+    *is_own = false;
     if (count > 0)
         *number = device->stream_count % count;
     return count > 0;
@@ -523,11 +526,15 @@ static bool queue_for(eddy_vm_device *device, int32_t priority, uint32_t *number
 static eddy_status stream_create(eddy_vm *vm, eddy_vm_device *device, int32_t priority,
                                  eddy_vm_stream **stream) {
     uint32_t queue;
+    bool is_own;
     eddy_lock_acquire(&device->making);
-    eddy_status status = queue_for(device, priority, &queue)
+    eddy_status status = queue_for(device, priority, &queue, &is_own)
                              ? eddy_vm_stream_add_device(vm, device, queue, stream)
                              : EDDY_OUT_OF_MEMORY;
-    device->stream_count += status == EDDY_OK;
+    if (status == EDDY_OK) {
+        device->stream_count++;
+        (*stream)->has_own_queue = is_own;
+    }
     eddy_lock_release(&device->making);
     return status;
 }

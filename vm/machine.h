@@ -55,6 +55,7 @@ struct eddy_vm_stream {
     bool is_foreign; /* const: only the stream itself runs kernels (the fake, a device) */
     struct eddy_vm_device *device; /* const: NULL on the host */
     uint32_t device_queue;         /* const: the queue's number there */
+    bool has_own_queue;            /* const: the first stream of a device's queue */
     const char *name;              /* const once it is used, for good; NULL: none */
     /* Issuers. lock: submission. Instructions that block later ones: all on an ordered stream, gates on others. */
     uint32_t blocking_submitted;

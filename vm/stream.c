@@ -71,22 +71,16 @@ static eddy_status add(eddy_vm *vm, const eddy_vm_stream *as, eddy_vm_stream **s
 /* Tools know the driver's stream under it. */
 static void name_native(const eddy_vm_stream *stream) {
     const eddy_vm_device *device = stream->device;
-    if (device && device->backend->class->native)
+    if (stream->has_own_queue && device->backend->class->native)
         eddy_nvtx_name_stream(
             device->backend->class->native(device->queues[stream->device_queue].under),
             stream->name);
 }
 
 void eddy_vm_stream_name_set(eddy_vm_stream *stream, const char *name) {
-    char text[EDDY_KEPT_TEXT_BYTES], number[24];
-    snprintf(number, sizeof(number), "stream %u", stream->number);
-    const char *own = name && *name ? name : stream->device ? number : NULL;
-    if (!own)
-        return;
-    if (stream->device && stream->device->name)
-        snprintf(text, sizeof(text), "%s, %s", stream->device->name, own);
-    else
-        snprintf(text, sizeof(text), "%s", own);
+    char text[2 * EDDY_KEPT_TEXT_BYTES];
+    const char *device = stream->device ? stream->device->name : NULL;
+    snprintf(text, sizeof(text), "%s%s%s", device ? device : "", device ? ", " : "", name);
     stream->name = eddy_kept_text(text);
     if (stream->name)
         name_native(stream);

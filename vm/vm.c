@@ -417,7 +417,7 @@ eddy_vm_counters eddy_vm_counters_read(eddy_vm *vm) {
     counters.edges_skipped = eddy_load_relaxed(&vm->counted.edges_skipped);
     counters.skipped = eddy_load_relaxed(&vm->skipped_count);
     counters.sleeps = eddy_sleep_count();
-    counters.hops = counters.scheduler_run + 2 * counters.worker_run;
+    counters.hops = vm->is_one_thread ? 0 : counters.scheduler_run + 2 * counters.worker_run;
     counters.starved = eddy_load_relaxed(&vm->counted.starved);
     counters.healed = eddy_load_relaxed(&vm->healed_count);
     /* Of different moments. */

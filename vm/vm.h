@@ -334,7 +334,7 @@ EDDY_MUST_USE eddy_status eddy_vm_sync_service(eddy_vm *vm, const eddy_vm_wait *
 
 EDDY_MUST_USE eddy_status eddy_vm_stream_create(eddy_vm *vm, bool is_ordered, int32_t priority,
                                                 eddy_vm_stream **stream);
-/* What events call it; of a device's NULL is its number, and the device's name stands before it. Before its first use. */
+/* What events call it, behind the name of its device if it has one; nothing where there is no room for more names (base/kept_text.h). Before its first use. */
 void eddy_vm_stream_name_set(eddy_vm_stream *stream, const char *name);
 void eddy_vm_stream_retain(eddy_vm_stream *stream);
 void eddy_vm_stream_release(eddy_vm_stream *stream); /* submitted instructions still run */

@@ -25,8 +25,8 @@ typedef struct eddy_stream_options {
     size_t size;
     bool is_ordered;
     int32_t priority; /* a hint: greater ones first */
-    const char
-        *name; /* copied, cut to what 40 bytes hold; traces and profilers show it; NULL: none */
+    /* Copied; traces and profilers show it, behind the device's name, cut to what 64 bytes hold; of at most 256 names in a process. NULL: none. */
+    const char *name;
 } eddy_stream_options;
 
 /* A new stream of the calling thread's runtime on `device` (all zero: the thread's), one reference, the caller's.

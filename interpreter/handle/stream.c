@@ -23,7 +23,8 @@ static eddy_stream *make_stream(eddy_runtime *runtime, uint8_t vm_device,
         return NULL;
     }
     const char *name = EDDY_OPTION(options, name) ? options->name : NULL;
-    eddy_vm_stream_name_set(stream->stream, name);
+    if (name && *name)
+        eddy_vm_stream_name_set(stream->stream, name);
     stream->references = 1;
     stream->runtime = runtime;
     stream->vm_device = vm_device;

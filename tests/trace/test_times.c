@@ -192,6 +192,15 @@ Test(times, what_is_ready_and_what_runs_are_told_apart, .timeout = 60) {
     eddy_scope_end(scope);
 }
 
+/* One thread hands nothing over, not to a device either. */
+Test(times, one_thread_hands_nothing_over) {
+    begin((eddy_runtime_options){.uses_one_thread = true});
+    eddy_tensor *x = eddy_ones(EDDY_SHAPE(4), EDDY_F32, EDDY_OPTIONS(ones, .device = EDDY_FAR(0)));
+    must(eddy_wait(x, EDDY_FOREVER));
+    eddy_release(&x);
+    cr_assert_eq(read_counters().hops, 0);
+}
+
 Test(times, what_is_written_again_is_healed) {
     const int64_t places[] = {9};
     begin((eddy_runtime_options){.threads = 2});

@@ -304,6 +304,31 @@ Test(trace_file, streams_have_their_names) {
     json_decref(events);
 }
 
+/* There are rows for 64 of them. */
+Test(trace_file, what_has_no_row_is_counted) {
+    enum { STREAMS = 70 };
+    eddy_stream *streams[STREAMS];
+    char name[32];
+    start();
+    for (int s = 0; s < STREAMS; s++) {
+        snprintf(name, sizeof(name), "s%d", s);
+        streams[s] = eddy_stream_create(EDDY_FAR(0), EDDY_OPTIONS(stream, .name = name));
+        cr_assert(streams[s]);
+        must(eddy_stream_scope_begin(streams[s]));
+        eddy_tensor *x =
+            eddy_ones(EDDY_SHAPE(4), EDDY_F32, EDDY_OPTIONS(ones, .device = EDDY_FAR(0)));
+        must(eddy_wait(x, EDDY_FOREVER));
+        eddy_release(&x);
+        eddy_stream_scope_end();
+        eddy_stream_release(&streams[s]);
+    }
+    must(eddy_sync(EDDY_FOREVER));
+    json_t *events = stop();
+    cr_assert_eq(events_count(events, "X", "device", "ones"), 64);
+    cr_assert_eq(event_arg(events_find(events, "i", "trace", "end"), "dropped"), STREAMS - 64);
+    json_decref(events);
+}
+
 Test(trace_file, what_a_device_does_has_a_row_for_each_stream) {
     eddy_scope *scope = eddy_scope_begin();
     eddy_tensor *x = eddy_ones(EDDY_SHAPE(64), EDDY_F32, EDDY_OPTIONS(ones, .device = EDDY_FAR(0)));
