@@ -11,6 +11,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 /* What a range tells: the schema below. */
 typedef struct payload {
@@ -169,6 +171,11 @@ void eddy_nvtx_look(void) {
     make_domain();
     /* Where there is no room for one more listener, the tool sees nothing. */
     (void)!eddy_trace_add(&(eddy_trace_listener){hear, NULL, EDDY_TRACE_ALL_PHASES}, &place);
+}
+
+void eddy_nvtx_name_thread(const char *name) {
+    if (eddy_load_acquire(&is_served))
+        nvtxNameOsThreadA((uint32_t)syscall(SYS_gettid), name);
 }
 
 void eddy_nvtx_name_stream(void *stream, const char *name) {

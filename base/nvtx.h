@@ -8,10 +8,15 @@
 /* Begins to serve the tool that NVTX_INJECTION64_PATH names, once there is one. Any thread; whenever a runtime is created. */
 #ifdef EDDY_HAVE_NVTX
 void eddy_nvtx_look(void);
-/* Tells that tool what a stream of CUDA's driver is called. Nothing where there is none. */
+/* Tells that tool what the calling thread is called. */
+void eddy_nvtx_name_thread(const char *name);
+/* And what a stream of CUDA's driver is called. Nothing where there is none. */
 void eddy_nvtx_name_stream(void *stream, const char *name);
 #else
 static inline void eddy_nvtx_look(void) {
+}
+static inline void eddy_nvtx_name_thread(const char *name) {
+    (void)name;
 }
 static inline void eddy_nvtx_name_stream(void *stream, const char *name) {
     (void)stream, (void)name;

@@ -1,6 +1,7 @@
 #include <base/thread.h>
 
 #include <base/atomic.h>
+#include <base/nvtx.h>
 #include <fenv.h>
 #include <signal.h>
 #include <stdio.h>
@@ -26,6 +27,7 @@ void eddy_thread_fail_at(int64_t first, int64_t count) {
 static void *thread_main(void *argument) {
     eddy_thread *thread = argument;
     pthread_setname_np(pthread_self(), thread->name);
+    eddy_nvtx_name_thread(thread->name);
     /* The creator's flush-to-zero and rounding mode are inherited. */
     fesetenv(FE_DFL_ENV);
     thread->run(thread->context);

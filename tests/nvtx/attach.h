@@ -19,6 +19,7 @@ typedef struct nvtx_tool {
     uint64_t(NVTX_API *register_schema)(nvtxDomainHandle_t domain,
                                         const nvtxPayloadSchemaAttr_t *schema);
     void(NVTX_API *name_cu_stream)(CUstream stream, const char *name);
+    void(NVTX_API *name_thread)(uint32_t thread, const char *name);
 } nvtx_tool;
 
 /* False: this NVTX has no such table. */
@@ -42,6 +43,11 @@ static inline bool nvtx_attach(NvtxGetExportTableFunc_t get_table, const nvtx_to
     for (size_t i = 0; i < sizeof(entries) / sizeof(*entries); i++)
         if (entries[i].function)
             *table[entries[i].id] = entries[i].function;
+    if (tool->name_thread) {
+        if (!callbacks->GetModuleFunctionTable(NVTX_CB_MODULE_CORE, &table, &size))
+            return false;
+        *table[NVTX_CBID_CORE_NameOsThreadA] = (NvtxFunctionPointer)tool->name_thread;
+    }
     if (!tool->name_cu_stream)
         return true;
     if (!callbacks->GetModuleFunctionTable(NVTX_CB_MODULE_CUDA, &table, &size))

@@ -127,6 +127,26 @@ Test(nvtx, ranges_tell_shapes_and_bytes, .init = inject) {
     eddy_runtime_release(&runtime);
 }
 
+/* Those that run kernels, by the numbers that their ranges have. */
+Test(nvtx, threads_have_their_names, .init = inject) {
+    eddy_runtime *runtime =
+        use_runtime((eddy_runtime_options){.threads = 2, .uses_worker_path = true});
+    run_chain();
+    told_all all = told_so_far();
+    int on_workers = 0;
+    for (int i = 0; i < all.count; i++) {
+        const told *named = &all.items[i];
+        if (named->kind != TOLD_THREAD || !strstr(named->message, "eddy-worker"))
+            continue;
+        for (int k = 0; k < all.count; k++)
+            on_workers += all.items[k].kind == TOLD_PUSH && all.items[k].thread == named->thread &&
+                          strcmp(all.items[k].message, "mul_s") == 0 &&
+                          strcmp(all.items[k].category, "kernel") == 0;
+    }
+    cr_assert_gt(on_workers, 0);
+    eddy_runtime_release(&runtime);
+}
+
 Test(nvtx, streams_have_their_names, .init = inject) {
     eddy_runtime *runtime = use_runtime((eddy_runtime_options){.threads = 2});
     eddy_stream *stream = eddy_stream_create(EDDY_CPU, EDDY_OPTIONS(stream, .name = "loader"));

@@ -9,7 +9,8 @@ typedef enum told_kind {
     TOLD_PUSH,
     TOLD_POP,
     TOLD_MARK,
-    TOLD_STREAM /* a name, `message`, for the stream of the driver at `stream` */
+    TOLD_STREAM, /* a name, `message`, for the stream of the driver at `stream` */
+    TOLD_THREAD, /* a name for the thread */
 } told_kind;
 
 typedef struct told {

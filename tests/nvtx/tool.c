@@ -113,19 +113,37 @@ static uint64_t NVTX_API register_schema(nvtxDomainHandle_t domain,
     return SCHEMA;
 }
 
-static void NVTX_API name_cu_stream(CUstream stream, const char *name) {
+static void note_name(const told *named, const char *name) {
     pthread_mutex_lock(&lock);
-    told *to = &items[count < TOLD_MOST - 1 ? count++ : TOLD_MOST - 1];
-    *to = (told){.kind = TOLD_STREAM, .is_domain = true, .stream = (uint64_t)(uintptr_t)stream};
-    copy_text(to->message, sizeof(to->message), name);
+    if (count == TOLD_MOST) {
+        lost++;
+    } else {
+        items[count] = *named;
+        items[count].is_domain = true;
+        copy_text(items[count++].message, sizeof(items[0].message), name);
+    }
     pthread_mutex_unlock(&lock);
+}
+
+static void NVTX_API name_cu_stream(CUstream stream, const char *name) {
+    note_name(&(told){.kind = TOLD_STREAM, .stream = (uint64_t)(uintptr_t)stream}, name);
+}
+
+static void NVTX_API name_thread(uint32_t thread, const char *name) {
+    note_name(&(told){.kind = TOLD_THREAD, .thread = (long)thread}, name);
 }
 
 /* ---- how NVTX finds it ---- */
 
-static const nvtx_tool this_tool = {
-    push,          pop, mark, domain_create, name_category, register_string, register_schema,
-    name_cu_stream};
+static const nvtx_tool this_tool = {push,
+                                    pop,
+                                    mark,
+                                    domain_create,
+                                    name_category,
+                                    register_string,
+                                    register_schema,
+                                    name_cu_stream,
+                                    name_thread};
 
 int NVTX_API InitializeInjectionNvtx2(NvtxGetExportTableFunc_t get_table) {
     return nvtx_attach(get_table, &this_tool);
