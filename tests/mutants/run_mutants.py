@@ -6,15 +6,18 @@ Exits 1 when a fault goes unseen or does not build. The tree is copied; nothing 
 
 import argparse
 import concurrent.futures
+import contextlib
 import functools
 import glob
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
 import tomllib
+import uuid
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(os.path.dirname(HERE))
@@ -27,13 +30,25 @@ FAKE_DRIVER = "tests/fake_cuda/libcuda.so.1"
 MODES = ["mixed", "lazy", "eager"]
 
 
+def end_all(mark):
+    """Kills all processes that have the mark in their environment: Criterion runs each case in a session of its own, which outlives it."""
+    for name in filter(str.isdigit, os.listdir("/proc")):
+        with contextlib.suppress(OSError), open(f"/proc/{name}/environ", "rb") as file:
+            if mark.encode() in file.read():
+                os.kill(int(name), signal.SIGKILL)
+
+
 def run(command, folder, seconds=3600, environment=None):
     """Exit status and output; 124 where it took too long."""
+    mark = f"MUTANTS_RUN={uuid.uuid4()}"
+    environment = {**(environment or os.environ), **dict([mark.split("=")])}
     try:
         done = subprocess.run(command, cwd=folder, capture_output=True, text=True, errors="replace", timeout=seconds,
                               check=False, stdin=subprocess.DEVNULL, env=environment)
     except subprocess.TimeoutExpired:
         return 124, ""
+    finally:
+        end_all(mark)
     return done.returncode, done.stdout + done.stderr
 
 
