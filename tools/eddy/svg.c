@@ -217,7 +217,8 @@ static void lay_out(picture *p) {
     p->height = TOP + (int)p->lane_count * LANE_HEIGHT + 10;
     for (uint32_t i = 1; i < p->lane_count; i++)
         p->height += begins_row(p, i) ? ROW_GAP : 0;
-    qsort(p->bars, p->bar_count, sizeof(*p->bars), compare_bars);
+    if (p->bar_count > 1)
+        qsort(p->bars, p->bar_count, sizeof(*p->bars), compare_bars);
 }
 
 static void put_bar(FILE *to, const picture *p, const bar *b, int y) {
