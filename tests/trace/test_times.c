@@ -232,23 +232,6 @@ Test(times, memory_that_is_found_again_is_counted) {
     cr_assert_eq(found[3], found[2] + 1);
 }
 
-/* The ring is short beside what a held call keeps waiting. */
-Test(times, waits_for_the_ring_are_counted, .timeout = 60) {
-    begin((eddy_runtime_options){.threads = 2, .uses_full_path = true});
-    eddy_scope *scope = eddy_scope_begin();
-    eddy_tensor *x = eddy_ones(EDDY_SHAPE(4), EDDY_F32, NULL);
-    int64_t stalls = 0;
-    for (int i = 0; i < 200 && stalls == 0; i++) {
-        for (int n = 0; n < 10000; n++) {
-            eddy_tensor *y = eddy_add(x, x);
-            eddy_release(&y);
-        }
-        stalls = read_counters().ring_stalls;
-    }
-    cr_assert_gt(stalls, 0);
-    eddy_scope_end(scope);
-}
-
 #if !defined(__SANITIZE_ADDRESS__) &&                                                              \
     !defined(__SANITIZE_THREAD__) /* which need more stack themselves */
 static void *read_ops(void *context) {
