@@ -2,8 +2,8 @@
 #ifndef EDDY_BASE_KEPT_TEXT_H
 #define EDDY_BASE_KEPT_TEXT_H
 
-#define EDDY_KEPT_TEXT_BYTES                                                                       \
-    64 /* the longest, with its 0; longer ones are cut, between two characters of UTF-8 */
+/* The longest, with its 0; longer ones are cut, between two characters of UTF-8. */
+#define EDDY_KEPT_TEXT_BYTES 64
 #define EDDY_KEPT_TEXTS_MOST 256
 
 /* The one that is kept for this text; NULL where there is no room. */

@@ -67,8 +67,9 @@ typedef struct eddy_trace_event {
     int (*describe)(const struct eddy_vm_instruction *instruction, char *buffer, size_t size);
     uint64_t
         origin; /* of an edge: the instruction that was waited for; of poison: the one that failed */
-    const char *
-        detail; /* of static life: of a wait, what it is for; at its end NULL, but for callers that were held back */
+    /* Of static life. Of a wait, what it is for, and at its end NULL, but for callers that were held back; of a kernel on the host, the name of its stream, if it has one; of what a
+     * device has done, the name of the stream, which begins with the device's and a comma, or the device's alone. */
+    const char *detail;
 } eddy_trace_event;
 
 #define EDDY_TRACE_LISTENERS_MOST 8

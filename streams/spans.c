@@ -213,13 +213,6 @@ static void *acquire_apart(eddy_spans *spans, int64_t bytes) {
     return data;
 }
 
-int64_t eddy_spans_found(eddy_spans *spans) {
-    eddy_lock_acquire(&spans->lock);
-    int64_t found_count = spans->found_count;
-    eddy_lock_release(&spans->lock);
-    return found_count;
-}
-
 void *eddy_spans_acquire(eddy_spans *spans, int64_t bytes) {
     EDDY_ASSERT(bytes > 0);
     bytes = eddy_spans_rounded(spans, bytes);
@@ -306,6 +299,13 @@ int64_t eddy_spans_free_bytes(eddy_spans *spans) {
     int64_t bytes = spans->free_bytes;
     eddy_lock_release(&spans->lock);
     return bytes;
+}
+
+int64_t eddy_spans_found(eddy_spans *spans) {
+    eddy_lock_acquire(&spans->lock);
+    int64_t found_count = spans->found_count;
+    eddy_lock_release(&spans->lock);
+    return found_count;
 }
 
 static int64_t list_tree(const eddy_span *tree, eddy_memory_block *blocks, int64_t capacity,

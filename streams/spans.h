@@ -34,8 +34,6 @@ typedef struct eddy_spans {
         *low; /* lock: lock; the lowest address of the memory that grows downwards, NULL at first */
 } eddy_spans;
 
-/* How often what was asked for lay in one that was kept. */
-int64_t eddy_spans_found(eddy_spans *spans);
 void eddy_spans_init(eddy_spans *spans, eddy_memory_purpose purpose);
 /* Gives the free spans to the host allocator; all blocks must have been released. */
 void eddy_spans_fini(eddy_spans *spans);
@@ -53,6 +51,8 @@ void eddy_spans_release(eddy_spans *spans, void *data, int64_t bytes);
 /* Gives every free span to the host allocator, also those between blocks in use; returns bytes. */
 int64_t eddy_spans_trim(eddy_spans *spans);
 int64_t eddy_spans_free_bytes(eddy_spans *spans);
+/* How often what was asked for lay in a span that was kept. */
+int64_t eddy_spans_found(eddy_spans *spans);
 /* Writes the first `capacity` of the free spans, by address; returns how many there are. */
 int64_t eddy_spans_list(eddy_spans *spans, eddy_memory_block *blocks, int64_t capacity);
 

@@ -32,7 +32,7 @@ void eddy_json_record(eddy_json *json, uint32_t row, const eddy_record *record, 
 /* From the end of a kernel to the begin of another, or from a call to its kernel. */
 void eddy_json_arrow(eddy_json *json, bool is_call, const eddy_arrow_end *from,
                      const eddy_arrow_end *to);
-/* A row of a device's stream, "far, stream 3". */
+/* A row of a device's stream, "far:0, stream 3". */
 void eddy_json_stream(eddy_json *json, uint32_t row, const char *name);
 /* What a device has done from `at_ns` on. */
 void eddy_json_done(eddy_json *json, uint32_t row, uint16_t name, uint64_t sequence, int64_t at_ns,

@@ -332,9 +332,7 @@ static bool reap_queue(eddy_vm_device *device, eddy_device_queue *queue, bool is
             eddy_device_launch_of(device, node->ticket)->failure = EDDY_DEVICE_LOST;
         eddy_node *next = node->queue_next;
         EDDY_TRACE_AT(DEVICE, EDDY_TRACED(&node->instruction),
-                      .detail = node->stream->name ? node->stream->name
-                                : device->name     ? device->name
-                                                   : device->backend->class->name);
+                      .detail = node->stream->name ? node->stream->name : device->name);
         eddy_engine_complete(device->vm, node);
         node = next;
         has_any = true;
@@ -576,6 +574,7 @@ static eddy_vm_device *device_create(eddy_vm *vm, eddy_backend *backend, int64_t
         return NULL;
     made->vm = vm;
     made->backend = backend;
+    made->name = backend->class->name;
     made->oldest = 1;
     eddy_lock_init(&made->making, EDDY_RANK_NONE);
     for (uint32_t q = 0; q < EDDY_BACKEND_QUEUES; q++) {
@@ -650,7 +649,9 @@ eddy_status eddy_vm_device_add(eddy_vm *vm, eddy_backend *backend, int64_t limit
 
 void eddy_vm_device_name_set(eddy_vm *vm, uint8_t number, const char *name) {
     eddy_vm_device *device = vm->devices[number];
-    device->name = eddy_kept_text(name);
+    const char *kept = eddy_kept_text(name);
+    if (kept)
+        device->name = kept;
     eddy_vm_stream_name_set(device->compute, "compute");
     eddy_vm_stream_name_set(device->to_host, "copies to the host");
     eddy_vm_stream_name_set(device->to_device, "copies to the device");

@@ -60,7 +60,8 @@ typedef struct eddy_vm_device {
     uint32_t stream_count;        /* lock: making */
     /* The default one, and those of copies without a stream: also of reads, lends and callbacks. Const once the device is known. */
     eddy_vm_stream *compute, *to_host, *to_device;
-    const char *name; /* const once it is used, for good: "cuda:0"; NULL: none */
+    const char
+        *name; /* const once it is used, for good: "cuda:0", or what its backends are called */
     /* With the stalled work: the launcher writes the one before it stalls, the engine the other before it resumes. */
     uint64_t stalled_ticket;
     bool is_last_try;

@@ -52,7 +52,6 @@ static void publish_counters(eddy_vm *vm) {
     eddy_store_relaxed(&vm->counted.worker_run, vm->engine.worker_run);
     eddy_store_relaxed(&vm->counted.edges_made, vm->engine.edges_made);
     eddy_store_relaxed(&vm->counted.edges_skipped, vm->engine.edges_skipped);
-    eddy_store_relaxed(&vm->counted.starved, vm->engine.starved_count);
     eddy_store_relaxed(&vm->counted.ready, vm->engine.ready_count);
     eddy_store_relaxed(&vm->counted.running, vm->engine.running_count);
     eddy_store_relaxed(&vm->counted.sent, vm->engine.sent_count);

@@ -28,6 +28,8 @@ void eddy_vm_execute_end(eddy_vm *vm, const eddy_instruction *instruction,
 void eddy_vm_execute_give_up(eddy_vm *vm, const eddy_instruction *instruction);
 /* EDDY_CHECK_FINITE: fails a call whose outputs are not finite, in run->error. By who runs the kernel. */
 void eddy_vm_execute_check_finite(const eddy_vm_run *run);
+
+/* Its elements are good again. The caller owns the shared line. */
 static inline void eddy_vm_heal(eddy_vm *vm, eddy_storage *storage) {
     if (storage->shared.poison == 0)
         return;

@@ -133,8 +133,6 @@ void eddy_explain_node(eddy_explanation *to, const eddy_node *node) {
     }
 }
 
-/* ---- a tensor ---- */
-
 /* ---- looking ---- */
 
 eddy_look_result eddy_explain_look(eddy_vm *vm, void (*look)(eddy_vm *vm, void *context),
@@ -152,6 +150,8 @@ eddy_look_result eddy_explain_look(eddy_vm *vm, void (*look)(eddy_vm *vm, void *
     eddy_vm_inside_end(vm);
     return has_looked ? EDDY_LOOK_DONE : EDDY_LOOK_BUSY;
 }
+
+/* ---- a tensor ---- */
 
 typedef struct question {
     eddy_explanation *to;

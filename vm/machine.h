@@ -210,10 +210,9 @@ struct eddy_vm {
         int64_t ready_count; /* in the list of those */
         uint64_t sent_count; /* to threads */
         uint64_t caller_run, scheduler_run, worker_run, edges_made, edges_skipped, nodes_made;
-        uint64_t starved_count;
     } engine __attribute__((aligned(EDDY_CACHE_LINE)));
 
-    /* atomic: relaxed copies of the engine's counters, for other threads */
+    /* atomic: relaxed copies of the engine's counters, for other threads; `starved` is the counter itself */
     struct {
         _Atomic uint64_t caller_run, scheduler_run, worker_run, edges_made, edges_skipped,
             nodes_made, starved;

@@ -26,7 +26,6 @@ static eddy_vm_memory read_device(const eddy_vm_device *device) {
                             .peak_bytes = read.peak_bytes,
                             .cached_bytes = read.cached_bytes,
                             .limit_bytes = read.limit_bytes,
-                            .found_count = read.found_count,
                             .staging_bytes = pinned_bytes(device)};
 }
 
@@ -38,8 +37,7 @@ eddy_vm_memory eddy_vm_memory_read(eddy_vm *vm, uint8_t device) {
         memory = (eddy_vm_memory){.live_bytes = eddy_load_relaxed(&vm->tensors.live_bytes),
                                   .peak_bytes = eddy_load_relaxed(&vm->tensors.peak_bytes),
                                   .cached_bytes = eddy_blocks_pool_cached_bytes(&vm->tensors),
-                                  .limit_bytes = eddy_memory_limit(),
-                                  .found_count = eddy_blocks_pool_found(&vm->tensors)};
+                                  .limit_bytes = eddy_memory_limit()};
     } else {
         memory = read_device(vm->devices[device]);
     }

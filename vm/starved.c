@@ -47,7 +47,6 @@ static bool is_held_back(eddy_vm *vm, const eddy_instruction *instruction) {
 /* By sequence: mostly at the end, since they were dispatched in that order. */
 static void add(eddy_vm *vm, eddy_node *node) {
     node->is_starved = true;
-    vm->engine.starved_count++;
     eddy_node **link = &vm->engine.starved;
     if (vm->engine.last_starved &&
         vm->engine.last_starved->instruction.view.sequence < node->instruction.view.sequence)
@@ -62,6 +61,7 @@ static void add(eddy_vm *vm, eddy_node *node) {
 
 void eddy_starved_add(eddy_vm *vm, eddy_node *node) {
     if (node->new_bytes <= eddy_memory_limit()) {
+        eddy_store_relaxed(&vm->counted.starved, eddy_load_relaxed(&vm->counted.starved) + 1);
         add(vm, node);
         return;
     }

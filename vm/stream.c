@@ -79,8 +79,8 @@ static void name_native(const eddy_vm_stream *stream) {
 
 void eddy_vm_stream_name_set(eddy_vm_stream *stream, const char *name) {
     char text[2 * EDDY_KEPT_TEXT_BYTES];
-    const char *device = stream->device ? stream->device->name : NULL;
-    snprintf(text, sizeof(text), "%s%s%s", device ? device : "", device ? ", " : "", name);
+    const eddy_vm_device *device = stream->device;
+    snprintf(text, sizeof(text), "%s%s%s", device ? device->name : "", device ? ", " : "", name);
     stream->name = eddy_kept_text(text);
     if (stream->name)
         name_native(stream);

@@ -392,7 +392,7 @@ eddy_kernel_team *eddy_vm_team(eddy_vm *vm) {
 static int64_t memory_found(eddy_vm *vm) {
     int64_t count = eddy_blocks_pool_found(&vm->tensors);
     for (uint32_t device = 1; device < eddy_load_acquire(&vm->device_count); device++)
-        count += eddy_vm_memory_read(vm, (uint8_t)device).found_count;
+        count += eddy_device_pool_statistics_read(vm->devices[device]->pool).found_count;
     return count;
 }
 

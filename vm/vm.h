@@ -408,15 +408,15 @@ typedef struct eddy_vm_counters {
     uint64_t submitted, caller_run, scheduler_run, worker_run, skipped;
     uint64_t edges_made, edges_skipped, nodes_made, wakes, sleeps;
     uint64_t errors_made, errors_seen;
-    uint64_t
-        hops; /* hand-overs between threads: one where the scheduler ran an instruction, two where a worker did */
+    /* Hand-overs between threads: one where the scheduler ran an instruction, two where a worker did. */
+    uint64_t hops;
     uint64_t ring_stalls; /* waits of issuers for room in the ring */
     uint64_t starved;     /* instructions that found no memory, and were tried again */
     uint64_t healed;      /* storages that were poisoned, and then written in whole or recovered */
-    int64_t
-        memory_found; /* how often the pools had kept what was asked for; threads' caches, which come first, count nothing */
-    int64_t ready,
-        running; /* instructions that wait for nothing but a thread; that were handed to one */
+    /* How often the pools had kept what was asked for; threads' caches, which come first, count nothing. */
+    int64_t memory_found;
+    /* Instructions that wait for nothing but a thread, and those that a thread runs or that are on a device: as the engine last said. */
+    int64_t ready, running;
     int64_t in_flight, in_flight_peak, bytes_in_flight, bytes_in_flight_peak;
     int64_t bytes_live, bytes_cached, bytes_peak;
 } eddy_vm_counters;
@@ -429,7 +429,6 @@ int64_t eddy_vm_trim(eddy_vm *vm);
 
 typedef struct eddy_vm_memory {
     int64_t live_bytes, peak_bytes, cached_bytes, limit_bytes;
-    int64_t found_count;   /* how often the pool had kept what was asked for */
     int64_t staging_bytes; /* of the host's, pinned for copies; of the host 0 */
 } eddy_vm_memory;
 

@@ -104,7 +104,8 @@ int main(int argc, char **argv) {
         run_row(row, "ns", full_path, 16, issue_sample, count);
     } else if (!strcmp(row, "end_to_end_add16")) {
         run_row(row, "ns", full_path, 16, whole_sample, count);
-    } else if (!strcmp(row, "caller_run_add16") || !strncmp(row, "observe_", 8)) {
+    } else if (!strcmp(row, "caller_run_add16") || !strcmp(row, "observe_off") ||
+               !strcmp(row, "observe_nvtx_unwatched")) {
         run_row(row, "ns", usual, 16, whole_sample, count);
     } else if (!strcmp(row, "issue_read")) {
         run_row(row, "ns", usual, 1, read_sample, count);

@@ -42,10 +42,10 @@ static void write_events(FILE *to, int n) {
     }
     fprintf(to,
             "{\"ph\":\"X\",\"pid\":1,\"tid\":%d,\"ts\":%lld.%03lld,\"dur\":%d.%03d,\"cat\":"
-            "\"kernel\",\"name\":\"%s\",\"args\":{\"n\":%d,\"bytes\":%d,\"of\":\"%s(f32[64, "
-            "256])\",\"live\":%d}},\n",
+            "\"kernel\",\"name\":\"%s\",\"args\":{\"n\":%d,\"bytes\":%d,\"of\":\"f32[64, "
+            "256]\",\"live\":%d}},\n",
             10 + n % THREADS, (at + 300) / 1000, (at + 300) % 1000, 1 + n % 3, n % 1000, op, n,
-            65536, op, 1 << 20);
+            65536, 1 << 20);
 }
 
 static void write_trace(void) {
@@ -77,8 +77,13 @@ static double summarise(double *megabytes) {
             execl(TOOL, "eddy", "trace", "summary", path, (char *)NULL);
         _exit(127);
     }
-    if (child < 0 || wait4(child, &status, 0, &used) != child || status != 0)
+    if (child < 0 || wait4(child, &status, 0, &used) != child)
         fail("eddy trace summary");
+    if (status != 0) {
+        fprintf(stderr, "summed: eddy trace summary has failed\n");
+        unlink(path);
+        exit(1);
+    }
     *megabytes = (double)used.ru_maxrss * 1024 / 1e6;
     return (bench_now_ns() - began) / 1e9;
 }

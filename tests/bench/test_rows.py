@@ -9,6 +9,7 @@ import peers
 import rows
 import run
 
+MESON = pathlib.Path(rows.HERE) / "meson.build"
 ROWS = {row.name: row for row in rows.all_rows()}
 
 
@@ -34,6 +35,17 @@ class Rows(unittest.TestCase):
             for peer in row.peers:
                 if not peer.program.startswith((*peers.MODES, *peers.BUILDS)):
                     self.assertTrue(hasattr(peers.Peers, "_build_" + peer.program), peer.program)
+
+
+class Installed(unittest.TestCase):
+    """What `eddy bench` measures."""
+
+    def test_the_usual_rows_come_first(self):
+        built = re.findall(r"'(\w+)'", re.search(r"public_programs = (.*?)if has_tool", MESON.read_text(encoding="utf-8"), re.S)[1])
+        chosen = list(rows.installed_rows(built))
+        self.assertEqual([row["name"] for row in chosen if row["is_usual"]], list(rows.USUAL))
+        self.assertEqual([row["name"] for row in chosen[:len(rows.USUAL)]], list(rows.USUAL))
+        self.assertLessEqual({row["program"] for row in chosen}, set(built))
 
 
 class Small(unittest.TestCase):

@@ -1,4 +1,5 @@
 /* Programs on CUDA devices whose launches are graphs (EDDY_CUDA_GRAPHS), on the fake driver (tests/fake_cuda): runs have the bits and the errors of calls, whether a graph launches them or not. */
+#include <base/trace.h>
 #include <criterion/criterion.h>
 #include <eddy/eddy.h>
 #include <program/program.h>
@@ -176,6 +177,30 @@ Test(cuda_graph, a_row_is_one_launch) {
     must_count(calls_of("cuLaunchKernel") == kernels);
     must_count(calls_of("cuGraphLaunch") == graphs + 1);
     must_count(calls_of("cuStreamWriteValue64") == writes + 2);
+    finish(scope, &t.program);
+}
+
+static _Atomic int heard_graphs;
+
+static void count_graph(void *context, const eddy_trace_event *event) {
+    (void)context;
+    heard_graphs += event->kind == EDDY_TRACE_HAPPENS && strcmp(event->op, "graph") == 0;
+}
+
+/* As a moment, since its kernels are launched by none of the host's calls. */
+Test(cuda_graph, a_graph_is_heard) {
+    const eddy_trace_listener listener = {count_graph, NULL, 1u << EDDY_TRACE_KERNEL};
+    uint32_t place;
+    eddy_scope *scope = begin();
+    twins t = record(row, NULL);
+    for (int i = 0; i < 3; i++)
+        (void)run_alone(t.program, t.x);
+    long graphs = calls_of("cuGraphLaunch");
+    must(eddy_trace_add(&listener, &place));
+    must(run_alone(t.program, t.x));
+    eddy_trace_remove(place);
+    must_count(calls_of("cuGraphLaunch") == graphs + 1);
+    must_count(heard_graphs == 1);
     finish(scope, &t.program);
 }
 

@@ -227,6 +227,21 @@ Test(times, memory_that_is_found_again_is_counted) {
     cr_assert_eq(found[3], found[2] + 1);
 }
 
+Test(times, memory_of_a_device_that_is_found_again_is_counted) {
+    begin((eddy_runtime_options){.threads = 1});
+    int64_t found[4];
+    for (int i = 0; i < 4; i++) {
+        eddy_tensor *x =
+            eddy_ones(EDDY_SHAPE(1 << 20), EDDY_F32, EDDY_OPTIONS(ones, .device = EDDY_FAR(0)));
+        must(eddy_wait(x, EDDY_FOREVER));
+        eddy_release(&x);
+        must(eddy_sync(EDDY_FOREVER));
+        found[i] = read_counters().memory_found;
+    }
+    cr_assert_eq(found[2], found[1] + 1);
+    cr_assert_eq(found[3], found[2] + 1);
+}
+
 #if !defined(__SANITIZE_ADDRESS__) &&                                                              \
     !defined(__SANITIZE_THREAD__) /* which need more stack themselves */
 static void *read_ops(void *context) {

@@ -163,6 +163,9 @@ static inline void session_close(vm_session *session) {
     for (int i = 0; i < 3; i++)
         eddy_vm_stream_release(session->far_streams[i]);
     cr_assert_eq(eddy_vm_close(session->vm, EDDY_CLOCK_FOREVER), EDDY_OK);
+    cr_assert_eq(session->vm->engine.sent_count, eddy_load_relaxed(&session->vm->begun_count),
+                 "what was sent to a thread has begun, once");
+    cr_assert_eq(session->vm->engine.ready_count, 0);
     eddy_vm_destroy(session->vm);
     assert_no_memory_held();
     if (eddy_sub_relaxed(&sessions_open, 1) == 1)

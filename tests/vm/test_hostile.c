@@ -349,6 +349,7 @@ Test(interleavings, ring_full_spin) {
     while (eddy_load_seq_cst(&session.vm->throttled) == 0)
         sched_yield();
     await_asleep(eddy_load_acquire(&issuer.thread));
+    cr_assert_eq(eddy_vm_counters_read(session.vm).ring_stalls, 1);
     latch_open(&latch);
     join_thread(thread);
     for (int i = 0; i < 100; i++)

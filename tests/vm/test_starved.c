@@ -49,6 +49,8 @@ Test(starved, what_fits_runs_before_anything_fails) {
         session_release(&session, given);
         cr_assert_eq(eddy_vm_wait_storage(session.vm, small, &at_once), EDDY_TIMED_OUT);
         taken_error();
+        while (eddy_vm_counters_read(session.vm).starved == 0)
+            sched_yield();
         latch_open(&latch);
         cr_assert_eq(session_read(&session, large), value_of(5, 0), "small first: %d", small_first);
         cr_assert_eq(session_read(&session, small), value_from(4, value_of(1, 0)));

@@ -243,10 +243,8 @@ static void put_pixels(FILE *to, const picture *p, const lane *l, int y) {
     for (int x = 0; x < p->width; x++) {
         if (l->pixels[x].busy_ns <= 0)
             continue;
-        double full = l->pixels[x].busy_ns / pixel_ns, height = (full > 1      ? 1
-                                                                 : full < 0.15 ? 0.15
-                                                                               : full) *
-                                                                (LANE_HEIGHT - 1);
+        double full = fmin(fmax(l->pixels[x].busy_ns / pixel_ns, 0.15), 1);
+        double height = full * (LANE_HEIGHT - 1);
         fprintf(to, "<rect x=\"%d\" y=\"%.1f\" width=\"1\" height=\"%.1f\" fill=\"", LEFT + x,
                 y + (LANE_HEIGHT - 1) - height, height);
         put_color(to, l->level, text_table_text(&p->texts, l->pixels[x].name));
