@@ -58,7 +58,6 @@ static void end_range(const eddy_trace_event *event) {
 }
 
 static void count_moment(const eddy_trace_event *event) {
-    eddy_add_relaxed(&times.phases[event->phase].count, 1);
     if (event->phase == EDDY_TRACE_POISON)
         eddy_add_relaxed(event->origin == event->sequence ? &times.failed : &times.skipped, 1);
     if (event->phase == EDDY_TRACE_ALLOCATOR)

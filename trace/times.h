@@ -13,8 +13,9 @@ typedef struct eddy_times_sum {
 } eddy_times_sum;
 
 typedef struct eddy_times {
-    eddy_times_sum phases[EDDY_TRACE_PHASE_COUNT]; /* moments have no ns */
-    eddy_times_sum throttled;                      /* waits of callers that were held back */
+    eddy_times_sum
+        phases[EDDY_TRACE_PHASE_COUNT]; /* ranges; moments, as edges are, count for none */
+    eddy_times_sum throttled;           /* waits of callers that were held back */
     int64_t memory_taken, memory_refused, memory_given_back;
     int64_t failed, skipped; /* instructions, by their own failure, or by that of another */
 } eddy_times;

@@ -89,6 +89,7 @@ Test(recover, a_skipped_write_in_place_leaves_the_bytes_and_can_be_recovered) {
         assert_state(&session, parameter, EDDY_SKIPPED, "seed 7");
         recover(&session, parameter);
         cr_assert_eq(session_read(&session, parameter), value_of(1, 0), "as before");
+        cr_assert_eq(eddy_vm_counters_read(session.vm).healed, 1);
         session_mix_in(&session, parameter, 3, 0, NULL);
         cr_assert_eq(session_read(&session, parameter), synthetic_mix(value_of(1, 0), 3));
         session_release(&session, bad);
