@@ -265,6 +265,33 @@ def check_dot_has_what_the_text_has():
             subprocess.run(["dot", "-Tcanon"], input=shown.encode(), stdout=subprocess.DEVNULL, check=True)
 
 
+def check_programs_are_json_too():
+    """Of what the pictures show: the text has the same."""
+    for name in ("layers", "sum", "group", "ways"):
+        said = read_json("print", f"{name}.program")
+        shown = text("print", f"{name}.program")
+        expect(read_json("dot", f"{name}.program") == said, name)
+        planned, printed = read_json("plan", f"{name}.program"), read_json("print", f"{name}.program", "--plan")
+        for plan in (planned, printed):
+            # A plan holds estimates of time, and these differ from run to run.
+            expect(any([instruction.pop("plan", None) for instruction in plan["instructions"]]), name)
+        expect(planned == printed, name)
+        expect("arena_bytes" not in said and planned["arena_bytes"] == read_json("run", f"{name}.program")["program"]["arena_bytes"], name)
+        names = {value["name"] for value in said["values"]}
+        used = {operand["value"] for instruction in said["instructions"] for operand in instruction["operands"]}
+        expect(used <= names and {output["value"] for output in said["outputs"]} <= names, names, used)
+        expect(all(instruction["op"] in shown for instruction in said["instructions"]), name)
+    layers = read_json("plan", "layers.program")
+    expect([instruction["op"] for instruction in layers["instructions"]][0] == "linear", layers["instructions"])
+    expect({value["role"] for value in layers["values"]} == {"made", "input", "state", "constant", "captured"}, layers["values"])
+    made = [(operand["bytes"], operand["arena_offset"]) for instruction in layers["instructions"] for operand in instruction["operands"]
+            if operand["access"] == "makes" and "arena_offset" in operand]
+    expect([size for size, _ in made] == [1024, 1024, 1024, 2048], made)
+    text("plan", "layers.program", "--json", "--output", "plan.json")
+    expect(json.loads((folder / "plan.json").read_text())["values"] == layers["values"], "--output")
+    fails(1, "plan", "sum.program", "--json", "--output", "nowhere/sum.json")
+
+
 def rectangles(name):
     """(name, op, bytes, at, first, last) of each value; none may lie on another while both are there."""
     root = xml.etree.ElementTree.fromstring(text("plan", name))

@@ -48,7 +48,8 @@ def sweep(*words):
 
 def check_traces():
     path = trace()
-    refused = [sweep("trace", *words) for words in (("summary", path, "--json"), ("summary", path), ("svg", path), ("diff", path, path))]
+    refused = [sweep("trace", *words) for words in (("summary", path, "--json"), ("summary", path), ("svg", path), ("svg", path, "--json"),
+                                                       ("diff", path, path))]
     expect(all(refused), refused)
 
 
@@ -56,6 +57,9 @@ def check_programs():
     subprocess.run([SAVED, folder], check=True, env=environment())
     for command in ("print", "dot", "plan"):
         sweep(command, "layers.program")
+    # A plan as JSON has estimates of time, which are measured anew each time.
+    for command in ("print", "dot"):
+        sweep(command, "layers.program", "--json")
 
 
 def check_ops():

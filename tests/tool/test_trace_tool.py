@@ -193,6 +193,16 @@ def check_svg():
     expect(len(pixels) == 1, len(pixels), "pixels of a microsecond")
     expect(titles(str(path), "--from", "5.9", "--to", "20")[1] in (["b", "w"], ["w", "b"]), "--from")
     expect(titles(str(path), "--width=300")[0].get("width") == str(170 + 300 + 60), "--width")
+    shown = json.loads(text("trace", "svg", str(path), "--json"))
+    expect((shown["begin_ns"], shown["end_ns"], shown["width"]) == (0, 11000991, 1200), shown["end_ns"])
+    kernels, waits = shown["lanes"]
+    expect((kernels["level"], waits["level"]) == ("kernel", "wait") and kernels["row"] == waits["row"] == "<w&\"ö" + "y" * 40, shown)
+    expect(kernels["bars"] == [{"begin_ns": 0, "took_ns": 5000000, "name": "a<b>&\"'"}, {"begin_ns": 6000000, "took_ns": 5000000, "name": "b"}], kernels)
+    expect(waits["bars"] == [{"begin_ns": 6000000, "took_ns": 2000000, "name": "w"}] and waits["pixels"] == [], waits)
+    expect(kernels["pixels"] == [{"pixel": 1199, "busy_ns": 100.0, "name": "dot"}], kernels["pixels"])
+    part = json.loads(text("trace", "svg", str(path), "--json", "--from", "5.9", "--to", "20"))
+    expect(sorted(bar["name"] for lane in part["lanes"] for bar in lane["bars"]) == ["b", "w"], part)
+    fails(1, "trace", "svg", str(path), "--json", "--output", "/nowhere/x")
     out = folder / "picture.svg"
     expect(text("trace", "svg", str(path), "--output", str(out)) == "", "output")
     expect(out.read_text() == text("trace", "svg", str(path)), "--output")
@@ -325,7 +335,7 @@ def check_texts_are_clean():
     for number, content in enumerate(contents):
         path = str(write(f"hostile \x1b[31m\x9b\n{number}", content))
         for words in (("summary", path), ("summary", path, "--json"), ("summary", path, "--by=place"), ("summary", path, "--by=thread"),
-                      ("diff", path, path), ("diff", path, path, "--json"), ("svg", path)):
+                      ("diff", path, path), ("diff", path, path, "--json"), ("svg", path), ("svg", path, "--json")):
             code, out, err = run("trace", *words)
             expect(code == 0 and not err, words, err)
             expect_clean(out)

@@ -1,6 +1,7 @@
 /* eddy bench */
 #include "bench_run.h"
 #include "memory.h"
+#include "output.h"
 #include "place.h"
 #include "screen.h"
 
@@ -103,8 +104,7 @@ static int list_rows(const bench *b) {
         else
             put_row(b, b->rows[i]);
     if (array) {
-        json_dumpf(array, stdout, JSON_INDENT(2) | JSON_ENSURE_ASCII);
-        printf("\n");
+        tool_put_json(stdout, array);
         json_decref(array);
     }
     return TOOL_OK;
@@ -261,8 +261,7 @@ static int measure_all(bench *b) {
         first += count;
     }
     if (b->measured) {
-        json_dumpf(b->measured, stdout, JSON_INDENT(2) | JSON_ENSURE_ASCII);
-        printf("\n");
+        tool_put_json(stdout, b->measured);
         json_decref(b->measured);
     }
     return code;

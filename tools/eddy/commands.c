@@ -21,6 +21,7 @@ static const tool_option svg_options[] = {
     {"--from", "MS", NULL, "Begin so many milliseconds after the trace's begin."},
     {"--to", "MS", NULL, "End there."},
     {"--width", "PIXELS", NULL, "Of the picture; 1200."},
+    JSON,
     END,
 };
 
@@ -53,6 +54,7 @@ static const tool_option json_options[] = {
 static const tool_option print_options[] = {
     {"--plan", NULL, NULL,
      "Also what runs each instruction, where its operands lie, and the time by estimate."},
+    JSON,
     END,
 };
 
@@ -67,12 +69,9 @@ static const tool_option run_options[] = {
     END,
 };
 
-static const tool_option no_options[] = {
-    END,
-};
-
 static const tool_option plan_options[] = {
     {"--output", "FILE.svg", NULL, "Where to write the picture; else to standard output."},
+    JSON,
     END,
 };
 
@@ -92,7 +91,7 @@ const tool_command tool_commands[] = {
      "shapes and colours of their own; branches, loops and groups that run as one are frames. "
      "Lines with dashes go to the next step of a loop, "
      "and to what was there before the run and is written. Such as: eddy dot FILE | dot -Tsvg.",
-     no_options, tool_dot},
+     json_options, tool_dot},
     {"info", "", 0, 0, "Say what the library is, runs on and stands on",
      "Version, threads, instruction set, the options of a runtime with their values and where "
      "these come from, devices "
@@ -130,7 +129,7 @@ const tool_command tool_commands[] = {
      summary_options, tool_trace_summary},
     {"trace svg", "FILE", 1, 1, "Draw a trace as a timeline",
      "One row for each thread and each stream of a device; what takes less than a pixel is drawn "
-     "together.",
+     "together. With --json the same, as lanes of ranges.",
      svg_options, tool_trace_svg},
     {"trace diff", "A B", 2, 2, "Say what takes longer in the second of two traces",
      "Compares the totals, the most different first.", diff_options, tool_trace_diff},

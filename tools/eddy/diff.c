@@ -1,6 +1,7 @@
 /* eddy trace diff */
 #include "command.h"
 #include "memory.h"
+#include "output.h"
 #include "screen.h"
 #include "trace_model.h"
 
@@ -109,8 +110,7 @@ static void show_json(const trace_model models[2], const compared *all, size_t c
     json_t *object =
         json_pack("{sI sI so}", "duration_a_ns", (json_int_t)trace_model_duration(&models[0]),
                   "duration_b_ns", (json_int_t)trace_model_duration(&models[1]), "changes", array);
-    json_dumpf(object, stdout, JSON_INDENT(2));
-    printf("\n");
+    tool_put_json(stdout, object);
     json_decref(object);
 }
 

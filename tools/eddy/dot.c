@@ -1,6 +1,7 @@
 /* eddy dot */
 #include "memory.h"
 #include "program_file.h"
+#include "program_json.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -254,5 +255,6 @@ static int draw(const tool_arguments *arguments, const program_text *text) {
 }
 
 int tool_dot(const tool_arguments *arguments) {
-    return program_file_draw(arguments, false, draw);
+    return program_file_draw(arguments, false,
+                             tool_has(arguments, "--json") ? program_json_write : draw);
 }

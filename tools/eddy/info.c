@@ -1,6 +1,7 @@
 /* eddy info */
 #include "info_parts.h"
 #include "library_error.h"
+#include "output.h"
 #include "screen.h"
 
 #include <eddy/device.h>
@@ -226,10 +227,8 @@ int tool_info(const tool_arguments *arguments) {
     show_options(json);
     show_devices(json, runs);
     info_show_libraries(json);
-    if (json) {
-        json_dumpf(json, stdout, JSON_INDENT(2) | JSON_ENSURE_ASCII);
-        printf("\n");
-    }
+    if (json)
+        tool_put_json(stdout, json);
     json_decref(json);
     return TOOL_OK;
 }

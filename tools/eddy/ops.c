@@ -1,6 +1,7 @@
 /* eddy ops */
 #include "memory.h"
 #include "op_list.h"
+#include "output.h"
 #include "screen.h"
 
 #include <stdio.h>
@@ -118,8 +119,7 @@ int tool_ops(const tool_arguments *arguments) {
     if (word && !op) {
         code = fail_unknown(arguments, list, word);
     } else if (tool_has(arguments, "--json")) {
-        json_dumpf(op ? op : list, stdout, JSON_INDENT(2) | JSON_ENSURE_ASCII);
-        printf("\n");
+        tool_put_json(stdout, op ? op : list);
     } else if (op) {
         op_page_print(op);
     } else {

@@ -1,6 +1,7 @@
 /* eddy plan */
 #include "memory.h"
 #include "program_file.h"
+#include "program_json.h"
 #include "screen.h"
 #include "svg_parts.h"
 
@@ -229,5 +230,6 @@ static int draw(const tool_arguments *arguments, const program_text *text) {
 }
 
 int tool_plan(const tool_arguments *arguments) {
-    return program_file_draw(arguments, true, draw);
+    return program_file_draw(arguments, true,
+                             tool_has(arguments, "--json") ? program_json_write : draw);
 }

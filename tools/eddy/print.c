@@ -1,5 +1,6 @@
 /* eddy print */
 #include "program_file.h"
+#include "program_json.h"
 #include "screen.h"
 
 #include <stdio.h>
@@ -24,6 +25,8 @@ static void put_lines(const char *text, size_t length) {
 
 int tool_print(const tool_arguments *arguments) {
     size_t length;
+    if (tool_has(arguments, "--json"))
+        return program_file_draw(arguments, tool_has(arguments, "--plan"), program_json_write);
     eddy_program *program = program_file_load(arguments);
     if (!program)
         return TOOL_FAILED;

@@ -2,6 +2,7 @@
 
 #include "library_error.h"
 #include "memory.h"
+#include "output.h"
 #include "run_feeds.h"
 #include "screen.h"
 #include <eddy/host.h>
@@ -173,10 +174,8 @@ bool run_report(const tool_arguments *arguments, const eddy_program *program,
     if (!json)
         show_head(arguments, &info, times);
     bool is_read = report_outputs(arguments, outputs, results, count, json);
-    if (json && is_read) {
-        json_dumpf(json, stdout, JSON_INDENT(2) | JSON_ENSURE_ASCII);
-        printf("\n");
-    }
+    if (json && is_read)
+        tool_put_json(stdout, json);
     json_decref(json);
     return is_read;
 }

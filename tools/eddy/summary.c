@@ -1,6 +1,7 @@
 /* eddy trace summary */
 #include "command.h"
 #include "memory.h"
+#include "output.h"
 #include "screen.h"
 #include "trace_gaps.h"
 #include "trace_path.h"
@@ -384,9 +385,7 @@ int tool_trace_summary(const tool_arguments *arguments) {
         show_head(&s);
         show(&s, tool_value(arguments, "--by"));
         if (s.json)
-            json_dumpf(s.json, stdout, JSON_INDENT(2));
-        if (s.json)
-            printf("\n");
+            tool_put_json(stdout, s.json);
         json_decref(s.json);
     }
     trace_order_fini(&s.order);

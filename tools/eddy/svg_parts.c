@@ -1,32 +1,30 @@
 #include "svg_parts.h"
 
+#include "output.h"
 #include "screen.h"
-#include <errno.h>
 #include <stdint.h>
 #include <string.h>
 
-int svg_write(const tool_arguments *arguments, int width, int height,
-              void (*put)(FILE *to, const void *picture), const void *picture) {
-    const char *path = tool_value(arguments, "--output");
-    FILE *to = path ? fopen(path, "we") : stdout;
-    if (!to)
-        return tool_fail(arguments, "%s cannot be written: %s", path, strerror(errno));
+typedef struct svg_page {
+    int width, height;
+    void (*put)(FILE *to, const void *picture);
+    const void *picture;
+} svg_page;
+
+static void put_page(FILE *to, const void *page_to_put) {
+    const svg_page *page = page_to_put;
     fprintf(to,
             "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%d\" height=\"%d\" "
             "font-family=\"sans-serif\" font-size=\"9\">\n<rect width=\"100%%\" height=\"100%%\" "
             "fill=\"#fff\"/>\n",
-            width, height);
-    put(to, picture);
+            page->width, page->height);
+    page->put(to, page->picture);
     fputs("</svg>\n", to);
-    /* Of standard output main says it. What was refused before is refused again. */
-    bool is_written = !path || (fflush(to) == 0 && !ferror(to));
-    int why = errno;
-    if (path && fclose(to) != 0 && is_written) {
-        is_written = false;
-        why = errno;
-    }
-    return is_written ? TOOL_OK
-                      : tool_fail(arguments, "%s could not be written: %s", path, strerror(why));
+}
+
+int svg_write(const tool_arguments *arguments, int width, int height,
+              void (*put)(FILE *to, const void *picture), const void *picture) {
+    return tool_output(arguments, put_page, &(svg_page){width, height, put, picture});
 }
 
 /* XML has no control characters, and what a file had may be no UTF-8. */

@@ -1,4 +1,4 @@
-/* What pictures have in common: the file, texts in XML, colours. */
+/* What pictures have in common: the page, texts in XML, colours. */
 #ifndef TOOLS_EDDY_SVG_PARTS_H
 #define TOOLS_EDDY_SVG_PARTS_H
 

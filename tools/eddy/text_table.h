@@ -7,6 +7,7 @@
 #include <stdint.h>
 
 #define TEXT_TABLE_MOST (1 << 20)
+#define TEXT_TABLE_FIRST 2 /* of the texts that are added: those before it are "" and "(others)" */
 
 typedef struct text_table {
     char **texts;

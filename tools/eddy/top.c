@@ -1,5 +1,6 @@
 /* eddy top */
 #include "command.h"
+#include "output.h"
 #include "screen.h"
 #include "top_page.h"
 
@@ -169,8 +170,7 @@ static void show_json(const watch *w) {
         }
         json_object_set_new(group, value->name, json_integer(value->value));
     }
-    json_dumpf(object, stdout, JSON_INDENT(2));
-    printf("\n");
+    tool_put_json(stdout, object);
     json_decref(object);
 }
 
