@@ -88,8 +88,8 @@ static void fill(payload *to, const eddy_trace_event *event) {
     to->stream = event->stream;
     to->bytes = event->bytes;
     to->call[0] = to->place[0] = to->on[0] = '\0';
-    if (event->phase == EDDY_TRACE_KERNEL && event->detail)
-        snprintf(to->on, sizeof(to->on), "%s", event->detail);
+    if (event->on && event->on->name)
+        snprintf(to->on, sizeof(to->on), "%s", event->on->name);
     /* Which takes as long as all else: others find it by the number. */
     if (event->phase == EDDY_TRACE_KERNEL && event->instruction && event->describe)
         (void)event->describe(event->instruction, to->call, sizeof(to->call));

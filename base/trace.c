@@ -127,7 +127,8 @@ eddy_trace_span eddy_trace_send_begin(const eddy_trace_event *event) {
     uint32_t heard = send(event, UINT32_MAX, now);
     /* Unheard it has no end either. */
     if (heard != 0 && event->phase == EDDY_TRACE_KERNEL)
-        eddy_trace_inside = (eddy_trace_kernel){event->op, event->sequence};
+        eddy_trace_inside =
+            (eddy_trace_kernel){event->op, event->sequence, (uint16_t)event->runtime};
     return (eddy_trace_span){
         .listeners = (uint16_t)heard, .phase = (uint16_t)event->phase, .generation = now};
 }

@@ -52,14 +52,29 @@ typedef enum eddy_trace_kind {
 
 struct eddy_vm_instruction;
 
+/* Where a kernel runs. */
+typedef struct eddy_trace_stream {
+    uint32_t runtime,
+        number;      /* that of the runtime in the process, from 1 on; its own in the runtime */
+    bool is_ordered; /* what is on it comes one after another */
+    bool is_devices;
+    const char *
+        name; /* of static life. Of a device it begins with the device's and a comma, or is the device's alone; of the host NULL where it has none */
+} eddy_trace_stream;
+
 /* What is not known is 0. Valid during the call. */
 typedef struct eddy_trace_event {
     eddy_trace_phase phase;
     eddy_trace_kind kind;
-    const char *op; /* of static life; of a range: as the user gave it */
+    const char *op;   /* of static life; of a range: as the user gave it */
+    uint32_t runtime; /* in which the numbers are: its own in the process, from 1 on */
     uint64_t sequence;
     const void *address; /* of the call (call_site.h) */
     uint64_t stream;     /* its number in the runtime */
+    /* Of kernels that are no part of another, and of what a device has done. */
+    const eddy_trace_stream *on;
+    /* Of what a device has done, by eddy_clock_ns: from its launch on, or from the end of what was before it in its queue, as far as that was noticed by then. 0: nothing was launched. */
+    int64_t began_ns;
     int64_t bytes;
     int64_t live; /* of kernels: bytes of the host's or the device's memory that are in use */
     const struct eddy_vm_instruction *instruction;
@@ -67,8 +82,7 @@ typedef struct eddy_trace_event {
     int (*describe)(const struct eddy_vm_instruction *instruction, char *buffer, size_t size);
     uint64_t
         origin; /* of an edge: the instruction that was waited for; of poison: the one that failed */
-    /* Of static life. Of a wait, what it is for, and at its end NULL, but for callers that were held back; of a kernel on the host, the name of its stream, if it has one; of what a
-     * device has done, the name of the stream, which begins with the device's and a comma, or the device's alone. */
+    /* Of static life. Of a wait, what it is for, and at its end NULL, but for callers that were held back. */
     const char *detail;
 } eddy_trace_event;
 
@@ -106,7 +120,8 @@ void eddy_trace_send(const eddy_trace_event *event);
 /* The kernel that the calling thread is in, as far as somebody hears of kernels: what others do for it says so. */
 typedef struct eddy_trace_kernel {
     const char *op; /* NULL: none */
-    uint64_t sequence;
+    uint64_t sequence : 48;
+    uint64_t runtime : 16;
 } eddy_trace_kernel;
 extern __thread __attribute__((tls_model("initial-exec"))) eddy_trace_kernel eddy_trace_inside;
 

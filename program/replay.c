@@ -493,9 +493,9 @@ static void run_all(const eddy_executable *executable, const eddy_code *code,
 void eddy_executable_run(const eddy_executable *executable, const eddy_code *code,
                          const eddy_executable_given *given, const eddy_vm_run *run) {
     const eddy_vm_instruction *view = run->instruction;
-    eddy_trace_span span =
-        EDDY_TRACE_BEGIN(PROGRAM, .op = view->descriptor->name(view), .sequence = view->sequence,
-                         .address = view->address, .instruction = view);
+    eddy_trace_span span = EDDY_TRACE_BEGIN(
+        PROGRAM, .op = view->descriptor->name(view), .runtime = eddy_vm_number(run->vm),
+        .sequence = view->sequence, .address = view->address, .instruction = view);
     run_all(executable, code, given, run);
     EDDY_TRACE_END(span, .op = view->descriptor->name(view), .sequence = view->sequence);
 }

@@ -7,6 +7,7 @@ static eddy_trace_event describe(const eddy_frame *frame, uint32_t step) {
     uint32_t first = h->executable->first_of[step];
     return (eddy_trace_event){.phase = EDDY_TRACE_KERNEL,
                               .op = eddy_code_instruction_at(h->code, first)->op->name,
+                              .runtime = eddy_vm_number(h->run->vm),
                               .sequence = eddy_health_sequence(h, first)};
 }
 

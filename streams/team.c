@@ -297,7 +297,8 @@ static bool run_slice(team_job *job, int32_t lane) {
 /* A helper's: all that it takes of the job, or one. */
 static void help_job(team_job *job, int32_t lane, bool takes_all) {
     eddy_trace_kernel of = job->of;
-    eddy_trace_span span = EDDY_TRACE_BEGIN(SLICE, .op = of.op, .sequence = of.sequence);
+    eddy_trace_span span =
+        EDDY_TRACE_BEGIN(SLICE, .op = of.op, .runtime = of.runtime, .sequence = of.sequence);
     while (run_slice(job, lane) && takes_all) {
     }
     EDDY_TRACE_END(span, .op = of.op, .sequence = of.sequence);

@@ -1,4 +1,4 @@
-/* Where kernels have run, for arrows from their calls and along dependencies, and for what devices do: in bounded memory, whatever the order in which their records come. One thread. */
+/* Where kernels have run, for arrows from their calls and along dependencies: in bounded memory, whatever the order in which their records come. One thread. */
 #ifndef EDDY_TRACE_ARROWS_H
 #define EDDY_TRACE_ARROWS_H
 
@@ -10,20 +10,18 @@
 #define EDDY_ARROWS_WAITING 32768 /* arrows whose ends are not both known */
 
 typedef struct eddy_arrow_end {
-    uint64_t sequence; /* 0: none */
+    uint64_t key; /* of the instruction (eddy_record_key); 0: none */
     int64_t at_ns, took_ns;
     uint32_t row;
-    uint16_t name; /* of base/name_table.h */
 } eddy_arrow_end;
 
 typedef enum eddy_arrow_kind {
     EDDY_ARROW_EDGE, /* from a kernel to one that waited for it */
     EDDY_ARROW_CALL, /* from a call to its kernel */
-    EDDY_ARROW_DONE, /* from where a device was done, to the kernel that was launched there */
 } eddy_arrow_kind;
 
 typedef struct eddy_arrow {
-    eddy_arrow_end from; /* of an edge: the number alone */
+    eddy_arrow_end from; /* of an edge: the key alone */
     uint64_t to;
     uint8_t kind;
     bool was_looked_for; /* `to` was known then */
@@ -39,13 +37,12 @@ typedef struct eddy_arrows {
 void eddy_arrows_note_kernel(eddy_arrows *arrows, const eddy_arrow_end *kernel);
 /* `to` waited for `from`. */
 void eddy_arrows_note(eddy_arrows *arrows, uint64_t from, uint64_t to);
-/* What belongs to the kernel of the same number. */
+/* What belongs to the kernel of the same key. */
 void eddy_arrows_note_call(eddy_arrows *arrows, const eddy_arrow_end *call);
-void eddy_arrows_note_done(eddy_arrows *arrows, const eddy_arrow_end *done);
 
 typedef void eddy_arrows_drawer(void *context, eddy_arrow_kind kind, const eddy_arrow_end *from,
                                 const eddy_arrow_end *to);
-/* Calls `draw` for each whose ends are known, edges and calls only where they lie in different rows: a row shows them in order. To be called after all rings have been looked through: what `to` has waited for had been there before it. */
+/* Calls `draw` for each whose ends are known and lie in different rows: a row shows them in order. To be called after all rings have been looked through: what `to` has waited for had been there before it. */
 void eddy_arrows_draw(eddy_arrows *arrows, eddy_arrows_drawer *draw, void *context);
 
 #endif

@@ -136,12 +136,20 @@ static char *put_operands(char *to, const eddy_record *record, const char *call)
     return put_string(to, call, rest > 0 && call[rest - 1] == ')' ? rest - 1 : rest);
 }
 
+/* Mostly there is one runtime. */
+static char *put_instruction(char *to, bool *is_first, const eddy_record *record) {
+    if (record->sequence)
+        to = put_number(next_arg(to, is_first, "n"), record->sequence);
+    if (record->runtime > 1)
+        to = put_number(next_arg(to, is_first, "runtime"), record->runtime);
+    return to;
+}
+
 static char *put_args(char *to, const eddy_record *record, const char *call,
                       const eddy_json_after *after) {
     bool is_first = true;
     const char *place = record->address ? eddy_call_site_place(record->address) : NULL;
-    if (record->sequence)
-        to = put_number(next_arg(to, &is_first, "n"), record->sequence);
+    to = put_instruction(to, &is_first, record);
     if (after && after->count > 0)
         to = put_after(next_arg(to, &is_first, "after"), after);
     if (record->kind == EDDY_RECORD_MOMENT && record->origin)
@@ -152,6 +160,8 @@ static char *put_args(char *to, const eddy_record *record, const char *call,
         to = put_signed(next_arg(to, &is_first, "bytes"), record->bytes);
     if (record->stream)
         to = put_number(next_arg(to, &is_first, "stream"), record->stream);
+    if (record->is_launch)
+        to = put_number(next_arg(to, &is_first, "launch"), 1);
     if (record->detail)
         to = put_string(next_arg(to, &is_first, record->phase == EDDY_TRACE_KERNEL ? "on" : "for"),
                         record->detail, TEXT_MOST);
@@ -178,12 +188,12 @@ void eddy_json_record(eddy_json *json, uint32_t row, const eddy_record *record, 
 }
 
 static void put_arrow_end(eddy_json *json, const char *kind, const char *name, uint32_t row,
-                          int64_t at_ns, uint64_t from, uint64_t to_sequence) {
+                          int64_t at_ns, uint64_t from, uint64_t to_key) {
     char *to = begin_event(json, kind, EDDY_JSON_THREADS, row);
     to = put_time(put(to, ",\"ts\":"), at_ns - json->begin_ns);
     /* Two numbers, which no other arrow has: the format tells arrows apart by category, name and id. */
     to += sprintf(to, ",\"cat\":\"%s\",\"name\":\"%s\",\"id\":\"%" PRIx64 "-%" PRIx64 "\"", name,
-                  name, from, to_sequence);
+                  name, from, to_key);
     end_event(json, *kind == 'f' ? put(to, ",\"bp\":\"e\"") : to);
 }
 
@@ -192,8 +202,8 @@ void eddy_json_arrow(eddy_json *json, bool is_call, const eddy_arrow_end *from,
     const char *name = is_call ? "call" : "edge";
     /* Within the range that it leaves: a call may go on while its kernel runs. */
     int64_t last_ns = from->at_ns + (from->took_ns > 0 && !is_call ? from->took_ns - 1 : 0);
-    put_arrow_end(json, "s", name, from->row, last_ns, from->sequence, to->sequence);
-    put_arrow_end(json, "f", name, to->row, to->at_ns, from->sequence, to->sequence);
+    put_arrow_end(json, "s", name, from->row, last_ns, from->key, to->key);
+    put_arrow_end(json, "f", name, to->row, to->at_ns, from->key, to->key);
 }
 
 static void put_process(eddy_json *json, uint32_t process, const char *name) {
@@ -202,22 +212,26 @@ static void put_process(eddy_json *json, uint32_t process, const char *name) {
     end_event(json, put(put_string(to, name, TEXT_MOST), "}"));
 }
 
-void eddy_json_stream(eddy_json *json, uint32_t row, const char *name) {
-    if (row == 1)
-        put_process(json, EDDY_JSON_DEVICES, "devices");
-    char *to = put(begin_event(json, "M", EDDY_JSON_DEVICES, row),
-                   ",\"name\":\"thread_name\",\"args\":{\"name\":");
+void eddy_json_stream(eddy_json *json, uint32_t process, uint32_t row, const char *name) {
+    if (!(json->named & 1u << process))
+        put_process(json, process, process == EDDY_JSON_DEVICES ? "devices" : "streams");
+    json->named |= 1u << process;
+    char *to =
+        put(begin_event(json, "M", process, row), ",\"name\":\"thread_name\",\"args\":{\"name\":");
     end_event(json, put(put_string(to, name, TEXT_MOST), "}"));
 }
 
-void eddy_json_done(eddy_json *json, uint32_t row, uint16_t name, uint64_t sequence, int64_t at_ns,
-                    int64_t took_ns) {
-    char *to = begin_event(json, "X", EDDY_JSON_DEVICES, row);
-    to = put_time(put(to, ",\"ts\":"), at_ns - json->begin_ns);
-    to = put_time(put(to, ",\"dur\":"), took_ns);
-    to = put_string(put(to, ",\"cat\":\"device\",\"name\":"),
-                    name ? eddy_name_text(name) : "device", TEXT_MOST);
-    end_event(json, put(put_number(put(to, ",\"args\":{\"n\":"), sequence), "}"));
+void eddy_json_done(eddy_json *json, uint32_t process, uint32_t row, const eddy_record *record,
+                    const char *text) {
+    bool is_first = true;
+    char *to = begin_event(json, "X", process, row);
+    to = put_time(put(to, ",\"ts\":"), record->at_ns - json->begin_ns);
+    to = put_time(put(to, ",\"dur\":"), record->took_ns);
+    to = put(put(to, ",\"cat\":\""), process == EDDY_JSON_DEVICES ? "device" : "stream");
+    to = put_string(put(to, "\",\"name\":"), record->name ? eddy_name_text(record->name) : text,
+                    TEXT_MOST);
+    to = put_instruction(to, &is_first, record);
+    end_event(json, is_first ? to : put(to, "}"));
 }
 
 void eddy_json_counter(eddy_json *json, int64_t at_ns, const char *name, const char *series,

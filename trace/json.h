@@ -9,10 +9,12 @@
 /* Processes of the file, which group its rows: EDDY_JSON_THREADS has one for each thread. */
 #define EDDY_JSON_THREADS 1
 #define EDDY_JSON_DEVICES 2 /* one for each stream of a device */
+#define EDDY_JSON_STREAMS 3 /* one for each ordered stream of the host */
 
 typedef struct eddy_json {
     eddy_output *output;
     int64_t begin_ns; /* times in the file are since then */
+    uint32_t named;   /* a bit for each process that has its name */
 } eddy_json;
 
 /* The instructions that one waits for; further ones are left out. */
@@ -32,11 +34,11 @@ void eddy_json_record(eddy_json *json, uint32_t row, const eddy_record *record, 
 /* From the end of a kernel to the begin of another, or from a call to its kernel. */
 void eddy_json_arrow(eddy_json *json, bool is_call, const eddy_arrow_end *from,
                      const eddy_arrow_end *to);
-/* A row of a device's stream, "far:0, stream 3". */
-void eddy_json_stream(eddy_json *json, uint32_t row, const char *name);
-/* What a device has done from `at_ns` on. */
-void eddy_json_done(eddy_json *json, uint32_t row, uint16_t name, uint64_t sequence, int64_t at_ns,
-                    int64_t took_ns);
+/* A row of a stream, "far:0, stream 3", of EDDY_JSON_DEVICES or EDDY_JSON_STREAMS. */
+void eddy_json_stream(eddy_json *json, uint32_t process, uint32_t row, const char *name);
+/* What was done there. */
+void eddy_json_done(eddy_json *json, uint32_t process, uint32_t row, const eddy_record *record,
+                    const char *text);
 /* One value of a curve. */
 void eddy_json_counter(eddy_json *json, int64_t at_ns, const char *name, const char *series,
                        int64_t value);

@@ -14,10 +14,11 @@ typedef enum eddy_record_kind {
     EDDY_RECORD_THREAD, /* whose records follow: its text is its name, `sequence` its number in the system */
 } eddy_record_kind;
 
-/* Fields are those of eddy_trace_event (base/trace.h). What is not known is 0. */
+/* Fields are those of eddy_trace_event (base/trace.h). What is not known is 0. What a device has done is a range from its launch on; `detail` is the name of its stream, and of a kernel's of the host. */
 typedef struct eddy_record {
     int64_t at_ns, took_ns; /* of eddy_clock_ns */
-    uint64_t sequence;
+    uint64_t sequence : 48; /* more than three months of calls, 30 million a second */
+    uint64_t runtime : 16;
     union {
         uint64_t origin; /* of moments */
         int64_t live;    /* of ranges */
@@ -30,8 +31,15 @@ typedef struct eddy_record {
     uint8_t kind, phase;
     uint8_t
         texts; /* lines of text: strings that end with 0, first the name if it has no number, then the call with its shapes */
-    bool has_call; /* of the strings the last is the call */
+    uint8_t has_call : 1;   /* of the strings the last is the call */
+    uint8_t is_ordered : 1; /* of kernels of the host: its stream runs one after another */
+    uint8_t is_launch : 1;  /* of kernels of devices */
 } eddy_record;
+
+/* The instruction's name in the process. Numbers of one runtime are not those of another. */
+static inline uint64_t eddy_record_key(const eddy_record *record, uint64_t sequence) {
+    return (uint64_t)record->runtime << 48 | sequence;
+}
 
 _Static_assert(sizeof(eddy_record) == EDDY_RECORD_LINE, "a line of the ring");
 

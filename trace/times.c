@@ -3,9 +3,11 @@
 #include <base/clock.h>
 #include <base/memory.h>
 #include <base/name_table.h>
+#include <base/process.h>
 #include <base/status.h>
 #include <stdlib.h>
 #include <string.h>
+#include <trace/busy.h>
 
 /* Ranges within each other that are counted: a call, its engine, its kernel, a slice are five. Thread-local memory is scarce (base/README.md). */
 #define DEPTH_MOST 8
@@ -52,6 +54,9 @@ static void end_range(const eddy_trace_event *event) {
     add(&times.phases[event->phase], ns);
     if (event->phase == EDDY_TRACE_KERNEL)
         add_op(event, ns);
+    /* A launch is over before what it launches. */
+    if (event->on && !event->on->is_devices)
+        eddy_busy_add(event->on, ns);
     /* The end of a wait for room has a detail (base/trace.h). */
     if (event->phase == EDDY_TRACE_WAIT && event->detail)
         add(&times.throttled, ns);
@@ -67,12 +72,19 @@ static void count_moment(const eddy_trace_event *event) {
                          1);
 }
 
+/* What a device has done. */
+static void add_done(const eddy_trace_event *event) {
+    if (event->on && event->began_ns > 0)
+        eddy_busy_add(event->on, eddy_clock_ns() - event->began_ns);
+}
+
 static void hear(void *context, const eddy_trace_event *event) {
     (void)context;
     if (event->kind == EDDY_TRACE_ENDS) {
         end_range(event);
     } else if (event->kind == EDDY_TRACE_HAPPENS) {
         count_moment(event);
+        add_done(event);
     } else {
         if (depth < DEPTH_MOST)
             begun_ns[depth] = eddy_clock_ns();
@@ -86,6 +98,7 @@ eddy_status eddy_times_begin(eddy_origin origin) {
     uint32_t none = 0, place;
     if (!eddy_cas_acq_rel(&times.state, &none, 1u))
         return EDDY_OK;
+    eddy_process_at_fork_child(eddy_busy_fork_child);
     eddy_status status = eddy_trace_add(&listener, &place);
     eddy_store_release(&times.state, status == EDDY_OK ? 2u : 0u);
     return status == EDDY_OK
@@ -108,41 +121,37 @@ void eddy_times_read(eddy_times *to) {
     to->skipped = eddy_load_relaxed(&times.skipped);
 }
 
-/* Several addresses of one text are several numbers of one op. */
-static void merge(eddy_times_op *ops, int64_t *count, const eddy_times_op *added) {
+/* Several addresses of one text are several numbers of one op; streams of one name are one. */
+static void merge(eddy_times_row *rows, int64_t *count, const eddy_times_row *added) {
     int64_t i = 0;
-    while (i < *count && strcmp(ops[i].name, added->name) != 0)
+    while (i < *count && strcmp(rows[i].name, added->name) != 0)
         i++;
     if (i == *count)
-        ops[(*count)++] = (eddy_times_op){.name = added->name};
-    ops[i].count += added->count;
-    ops[i].ns += added->ns;
-    ops[i].bytes += added->bytes;
-    ops[i].most_ns = added->most_ns > ops[i].most_ns ? added->most_ns : ops[i].most_ns;
+        rows[(*count)++] = (eddy_times_row){.name = added->name};
+    rows[i].count += added->count;
+    rows[i].ns += added->ns;
+    rows[i].bytes += added->bytes;
+    rows[i].most_ns = added->most_ns > rows[i].most_ns ? added->most_ns : rows[i].most_ns;
 }
 
 static int by_time(const void *a, const void *b) {
-    const eddy_times_op *left = a, *right = b;
+    const eddy_times_row *left = a, *right = b;
     if (left->ns != right->ns)
         return left->ns > right->ns ? -1 : 1;
     return strcmp(left->name, right->name);
 }
 
-int64_t eddy_times_ops(void (*visit)(void *context, int64_t place, const eddy_times_op *op),
-                       void *context) {
+/* What `read` says of 0 to most - 1. */
+static int64_t visit_sorted(uint32_t most, eddy_times_row (*read)(uint32_t number),
+                            eddy_times_visitor *visit, void *context) {
     /* Not on the stack: a thread of the program's may have a small one. */
-    size_t bytes = EDDY_NAMES_MOST * sizeof(eddy_times_op);
-    eddy_times_op *all = eddy_memory_acquire(bytes, EDDY_MEMORY_TRACE);
+    size_t bytes = most * sizeof(eddy_times_row);
+    eddy_times_row *all = eddy_memory_acquire(bytes, EDDY_MEMORY_TRACE);
     int64_t count = 0;
-    for (uint32_t n = 0; all && n < EDDY_NAMES_MOST; n++) {
-        op_sum *op = &times.ops[n];
-        eddy_times_op read = {.name = n == 0 ? "(others)" : eddy_name_text(n),
-                              .count = eddy_load_relaxed(&op->count),
-                              .ns = eddy_load_relaxed(&op->ns),
-                              .most_ns = eddy_load_relaxed(&op->most_ns),
-                              .bytes = eddy_load_relaxed(&op->bytes)};
-        if (read.count > 0)
-            merge(all, &count, &read);
+    for (uint32_t n = 0; all && n < most; n++) {
+        eddy_times_row row = read(n);
+        if (row.count > 0)
+            merge(all, &count, &row);
     }
     if (count > 1)
         qsort(all, (size_t)count, sizeof(*all), by_time);
@@ -150,4 +159,27 @@ int64_t eddy_times_ops(void (*visit)(void *context, int64_t place, const eddy_ti
         visit(context, i, &all[i]);
     eddy_memory_release(all, bytes, EDDY_MEMORY_TRACE);
     return count;
+}
+
+static eddy_times_row read_op(uint32_t number) {
+    op_sum *op = &times.ops[number];
+    return (eddy_times_row){.name = number == 0 ? "(others)" : eddy_name_text(number),
+                            .count = eddy_load_relaxed(&op->count),
+                            .ns = eddy_load_relaxed(&op->ns),
+                            .most_ns = eddy_load_relaxed(&op->most_ns),
+                            .bytes = eddy_load_relaxed(&op->bytes)};
+}
+
+int64_t eddy_times_ops(eddy_times_visitor *visit, void *context) {
+    return visit_sorted(EDDY_NAMES_MOST, read_op, visit, context);
+}
+
+static eddy_times_row read_stream(uint32_t place) {
+    eddy_times_row row = {0};
+    (void)eddy_busy_read(place, &row.name, &row.count, &row.ns);
+    return row;
+}
+
+int64_t eddy_times_streams(eddy_times_visitor *visit, void *context) {
+    return visit_sorted(EDDY_BUSY_STREAMS_MOST + 1, read_stream, visit, context);
 }

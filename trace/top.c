@@ -52,7 +52,7 @@ static void tell(void *context, const char *name, const char *series, int64_t va
     add(name, series, value);
 }
 
-static void add_op(void *context, int64_t place, const eddy_times_op *op) {
+static void add_op(void *context, int64_t place, const eddy_times_row *op) {
     (void)context;
     if (place >= OPS_SHOWN)
         return;

@@ -48,17 +48,17 @@ static struct {
 
 /* What the instruction that a thread is scheduling waits for, until its range ends. */
 typedef struct scheduling {
-    uint64_t sequence;
+    uint64_t key;
     eddy_json_after after;
 } scheduling;
 static scheduling schedulings[EDDY_RINGS_MOST]; /* writer only */
 
-/* A stream of a device. Writer only. */
+/* A stream that has a row. Writer only. */
 #define STREAMS_MOST 64
-static struct device_stream {
-    const char *name; /* of static life */
-    uint32_t stream;
-    int64_t done_ns; /* what came last there */
+static struct stream_row {
+    const char *name; /* of static life; NULL: none */
+    uint32_t process; /* of json.h; 0: nothing yet */
+    uint32_t runtime, stream;
 } streams[STREAMS_MOST];
 
 static eddy_sleep_word
@@ -73,16 +73,21 @@ static void fill(eddy_record *record, char *text, const eddy_trace_event *event,
     size_t used = 0;
     /* A name that a user has given may be another one at the same place next time. */
     uint32_t number = event->phase == EDDY_TRACE_RANGE ? 0 : eddy_name_number(name);
+    bool is_launch = event->phase == EDDY_TRACE_KERNEL && event->on && event->on->is_devices;
     *record = (eddy_record){.at_ns = now_ns,
                             .sequence = event->sequence,
+                            .runtime = (uint16_t)event->runtime,
                             .address = event->address,
-                            .detail = event->detail,
+                            .detail = event->on && !is_launch ? event->on->name : event->detail,
                             .bytes = event->bytes,
                             .stream = (uint16_t)event->stream,
                             .name = (uint16_t)number,
                             .kind = event->kind == EDDY_TRACE_BEGINS ? EDDY_RECORD_SPAN
                                                                      : EDDY_RECORD_MOMENT,
-                            .phase = (uint8_t)event->phase};
+                            .phase = (uint8_t)event->phase,
+                            .is_ordered = event->on && event->on->is_ordered &&
+                                          event->phase == EDDY_TRACE_KERNEL && !is_launch,
+                            .is_launch = is_launch};
     if (event->kind == EDDY_TRACE_BEGINS)
         record->live = event->live;
     else
@@ -124,7 +129,20 @@ static void end_range(eddy_ring *ring, const eddy_trace_event *event, int64_t no
     open->record.took_ns = now_ns - open->record.at_ns;
     if (event->sequence)
         open->record.sequence = event->sequence;
+    if (event->runtime)
+        open->record.runtime = (uint16_t)event->runtime;
     eddy_ring_append(ring, &open->record, open->text);
+}
+
+static void append_moment(eddy_ring *ring, const eddy_trace_event *event, int64_t now_ns) {
+    eddy_record record;
+    char text[EDDY_RECORD_TEXT_BYTES];
+    bool is_done = event->phase == EDDY_TRACE_DEVICE;
+    if (is_done && event->began_ns == 0)
+        return;
+    fill(&record, text, event, is_done ? event->began_ns : now_ns);
+    record.took_ns = now_ns - record.at_ns;
+    eddy_ring_append(ring, &record, text);
 }
 
 static void hear(void *context, const eddy_trace_event *event) {
@@ -137,60 +155,58 @@ static void hear(void *context, const eddy_trace_event *event) {
     } else if (event->kind == EDDY_TRACE_ENDS) {
         end_range(ring, event, now_ns);
     } else {
-        eddy_record record;
-        char text[EDDY_RECORD_TEXT_BYTES];
-        fill(&record, text, event, now_ns);
-        eddy_ring_append(ring, &record, text);
+        append_moment(ring, event, now_ns);
     }
 }
 
 /* ---- the writer ---- */
 
+static void name_row(uint32_t row, const struct stream_row *of) {
+    char text[96], runtime[32] = "";
+    /* A device's name, which has no comma, is that of a stream without one. */
+    bool has_name = of->name && (of->process == EDDY_JSON_STREAMS || strchr(of->name, ','));
+    if (of->runtime > 1)
+        snprintf(runtime, sizeof(runtime), " of runtime %u", of->runtime);
+    if (has_name)
+        snprintf(text, sizeof(text), "%.60s%s", of->name, runtime);
+    else
+        snprintf(text, sizeof(text), "%.60s%sstream %u%s", of->name ? of->name : "",
+                 of->name ? ", " : "", of->stream, runtime);
+    eddy_json_stream(&tracer.json, of->process, row, text);
+}
+
 /* Its row, from 1 on; 0: there is no room. */
-static uint32_t row_of(const char *name, uint32_t stream) {
-    char text[96];
+static uint32_t row_of(const eddy_record *record, uint32_t process) {
     for (uint32_t s = 0; s < STREAMS_MOST; s++) {
-        if (!streams[s].name) {
-            streams[s] = (struct device_stream){name, stream, 0};
-            /* A device's name, which has no comma, is that of a stream without one. */
-            snprintf(text, sizeof(text), "%.60s, stream %u", name, stream);
-            eddy_json_stream(&tracer.json, s + 1, strchr(name, ',') ? name : text);
+        struct stream_row *row = &streams[s];
+        if (!row->process) {
+            *row = (struct stream_row){record->detail, process, record->runtime, record->stream};
+            name_row(s + 1, row);
         }
-        if (streams[s].stream == stream && strcmp(streams[s].name, name) == 0)
+        /* A number may be another stream's by now, which has another name. */
+        if (row->process == process && row->stream == record->stream &&
+            row->runtime == record->runtime && row->name == record->detail)
             return s + 1;
     }
     return 0;
 }
 
-static void note_done(const eddy_record *record) {
-    uint32_t row = row_of(record->detail, record->stream);
-    if (row == 0)
+static void draw_on_stream(const eddy_record *record, const char *text, uint32_t process) {
+    uint32_t number = row_of(record, process);
+    if (number == 0)
         tracer.unplaced++;
     else
-        eddy_arrows_note_done(tracer.arrows, &(eddy_arrow_end){.sequence = record->sequence,
-                                                               .at_ns = record->at_ns,
-                                                               .row = row,
-                                                               .name = record->name});
-}
-
-/* From its launch on, or from the end of what was before it in its stream, as far as that was noticed by then. */
-static void draw_done(const eddy_arrow_end *done, const eddy_arrow_end *launch) {
-    struct device_stream *stream = &streams[done->row - 1];
-    int64_t begin_ns = launch->at_ns > stream->done_ns ? launch->at_ns : stream->done_ns;
-    if (begin_ns > done->at_ns)
-        begin_ns = done->at_ns;
-    eddy_json_done(&tracer.json, done->row, done->name, done->sequence, begin_ns,
-                   done->at_ns - begin_ns);
-    stream->done_ns = done->at_ns > stream->done_ns ? done->at_ns : stream->done_ns;
+        eddy_json_done(&tracer.json, process, number, record, text);
 }
 
 static void note_edge(const eddy_ring *ring, const eddy_record *record) {
     scheduling *edges = &schedulings[ring - eddy_rings];
-    if (edges->sequence != record->sequence)
-        *edges = (scheduling){.sequence = record->sequence};
+    if (edges->key != eddy_record_key(record, record->sequence))
+        *edges = (scheduling){.key = eddy_record_key(record, record->sequence)};
     if (edges->after.count < EDDY_JSON_AFTER_MOST)
         edges->after.sequences[edges->after.count++] = record->origin;
-    eddy_arrows_note(tracer.arrows, record->origin, record->sequence);
+    eddy_arrows_note(tracer.arrows, eddy_record_key(record, record->origin),
+                     eddy_record_key(record, record->sequence));
 }
 
 static void take(void *context, eddy_ring *ring, const eddy_record *record, const char *text) {
@@ -205,27 +221,26 @@ static void take(void *context, eddy_ring *ring, const eddy_record *record, cons
         return;
     }
     if (record->phase == EDDY_TRACE_DEVICE) {
-        note_done(record);
+        draw_on_stream(record, text, EDDY_JSON_DEVICES);
         return;
     }
-    eddy_arrow_end end = {record->sequence, record->at_ns, record->took_ns, ring->row,
-                          record->name};
-    if (record->phase == EDDY_TRACE_KERNEL && record->kind == EDDY_RECORD_SPAN && end.sequence)
+    uint64_t key = eddy_record_key(record, record->sequence);
+    eddy_arrow_end end = {key, record->at_ns, record->took_ns, ring->row};
+    if (record->phase == EDDY_TRACE_KERNEL && record->kind == EDDY_RECORD_SPAN && record->sequence)
         eddy_arrows_note_kernel(tracer.arrows, &end);
-    if (record->phase == EDDY_TRACE_ISSUE && end.sequence)
+    if (record->is_ordered)
+        draw_on_stream(record, text, EDDY_JSON_STREAMS);
+    if (record->phase == EDDY_TRACE_ISSUE && record->sequence)
         eddy_arrows_note_call(tracer.arrows, &end);
     const scheduling *edges = &schedulings[ring - eddy_rings];
-    bool has_edges = record->phase == EDDY_TRACE_SCHEDULE && edges->sequence == record->sequence;
+    bool has_edges = record->phase == EDDY_TRACE_SCHEDULE && edges->key == key;
     eddy_json_record(&tracer.json, ring->row, record, text, has_edges ? &edges->after : NULL);
 }
 
 static void draw(void *context, eddy_arrow_kind kind, const eddy_arrow_end *from,
                  const eddy_arrow_end *to) {
     (void)context;
-    if (kind == EDDY_ARROW_DONE)
-        draw_done(from, to);
-    else
-        eddy_json_arrow(&tracer.json, kind == EDDY_ARROW_CALL, from, to);
+    eddy_json_arrow(&tracer.json, kind == EDDY_ARROW_CALL, from, to);
 }
 
 static void tell(void *context, const char *name, const char *series, int64_t value) {
@@ -433,7 +448,7 @@ static eddy_status start(const eddy_tracer_settings *settings, eddy_origin origi
         memset(schedulings, 0, sizeof(schedulings));
         memset(streams, 0, sizeof(streams));
         tracer.sampled_ns = tracer.drawn_ns = tracer.flushed_ns = tracer.unplaced = 0;
-        tracer.json = (eddy_json){&tracer.output, eddy_clock_ns()};
+        tracer.json = (eddy_json){.output = &tracer.output, .begin_ns = eddy_clock_ns()};
         eddy_store_relaxed(&tracer.is_stopping, false);
         eddy_json_begin(&tracer.json);
         status = start_writer(origin);

@@ -320,6 +320,23 @@ static void node_launch(eddy_work *work, eddy_status failure) {
 
 /* ---- completion: reaper, waiters ---- */
 
+/* What the host reads and writes is copied on streams of the device. */
+static const eddy_vm_stream *stream_of(const eddy_node *node) {
+    const eddy_vm_device *device = device_of(node);
+    return node->phase == EDDY_STAGING_FETCHES  ? device->to_host
+           : node->phase == EDDY_STAGING_STORES ? device->to_device
+                                                : node->stream;
+}
+
+/* Lock: the queue's. */
+static void trace_done(eddy_device_queue *queue, const eddy_node *node, int64_t launched_ns) {
+    int64_t began_ns =
+        launched_ns > 0 && launched_ns < queue->done_ns ? queue->done_ns : launched_ns;
+    EDDY_TRACE_AT(DEVICE, EDDY_TRACED(node->stream->vm, &node->instruction),
+                  EDDY_TRACED_ON(stream_of(node)), .began_ns = began_ns);
+    queue->done_ns = eddy_clock_ns();
+}
+
 /* Hands what is complete from the head of a queue's list to the engine; all that is launched, if the device is lost. Under the lock to the end: none of several
  * threads passes the other. */
 static bool reap_queue(eddy_vm_device *device, eddy_device_queue *queue, bool is_lost) {
@@ -331,8 +348,8 @@ static bool reap_queue(eddy_vm_device *device, eddy_device_queue *queue, bool is
         if (node->ticket > completed)
             eddy_device_launch_of(device, node->ticket)->failure = EDDY_DEVICE_LOST;
         eddy_node *next = node->queue_next;
-        EDDY_TRACE_AT(DEVICE, EDDY_TRACED(&node->instruction),
-                      .detail = node->stream->name ? node->stream->name : device->name);
+        if (eddy_trace_hears(EDDY_TRACE_DEVICE))
+            trace_done(queue, node, eddy_device_launch_of(device, node->ticket)->launched_ns);
         eddy_engine_complete(device->vm, node);
         node = next;
         has_any = true;

@@ -19,6 +19,7 @@ typedef struct eddy_device_queue {
         is_halted; /* lock: lock; at exit: nobody looks any more at what the device has completed, whose memory a driver may take */
     uint64_t
         marked; /* lock: lock; the last ticket that the launcher has marked: it is done with the node */
+    int64_t done_ns; /* lock: lock; when somebody last heard that it was done with something */
     /* Engine only. */
     eddy_node *arrived, *last_arrived;
     uint64_t
@@ -38,6 +39,7 @@ typedef struct eddy_device_launch {
     /* The launcher writes before the mark; `failure` also who takes what a lost device leaves. */
     bool has_launched;
     eddy_status failure;
+    int64_t launched_ns; /* 0: nothing was launched, or nobody hears of it */
 } eddy_device_launch;
 
 typedef struct eddy_vm_device {

@@ -164,7 +164,7 @@ static void let_go(eddy_vm *vm, const eddy_instruction *instruction) {
 
 __attribute__((noinline)) static void let_go_heard(eddy_vm *vm,
                                                    const eddy_instruction *instruction) {
-    eddy_trace_span span = EDDY_TRACE_BEGIN(RELEASE, EDDY_TRACED(instruction));
+    eddy_trace_span span = EDDY_TRACE_BEGIN(RELEASE, EDDY_TRACED(vm, instruction));
     const char *name = eddy_instruction_name(instruction);
     uint64_t sequence = instruction->view.sequence;
     let_go(vm, instruction);
@@ -309,7 +309,7 @@ void eddy_engine_dispatch(eddy_vm *vm, eddy_node *node) {
     eddy_vm_stream *stream = node->stream;
     send_off(vm, node);
     vm->engine.worker_run++;
-    eddy_trace_span span = EDDY_TRACE_BEGIN(DISPATCH, EDDY_TRACED(&node->instruction));
+    eddy_trace_span span = EDDY_TRACE_BEGIN(DISPATCH, EDDY_TRACED(vm, &node->instruction));
     /* The node may be freed as soon as it is dispatched. */
     const char *name = span.listeners ? eddy_instruction_name(&node->instruction) : NULL;
     uint64_t sequence = node->instruction.view.sequence;
@@ -404,7 +404,7 @@ static void take_instruction(eddy_vm *vm, const eddy_instruction *instruction) {
 }
 
 __attribute__((noinline)) static void take_heard(eddy_vm *vm, const eddy_instruction *instruction) {
-    eddy_trace_span span = EDDY_TRACE_BEGIN(SCHEDULE, EDDY_TRACED(instruction));
+    eddy_trace_span span = EDDY_TRACE_BEGIN(SCHEDULE, EDDY_TRACED(vm, instruction));
     const char *name = eddy_instruction_name(instruction);
     uint64_t sequence = instruction->view.sequence;
     take_instruction(vm, instruction);

@@ -36,7 +36,7 @@ static void note_sizes(eddy_vm *vm, const eddy_instruction *instruction) {
 /* Poisons what an instruction writes: `covered` for what it would have written whole, `in_place` for the rest. */
 static void poison_outputs(eddy_vm *vm, const eddy_instruction *instruction, uint64_t root,
                            eddy_poison_state in_place) {
-    EDDY_TRACE_AT(POISON, EDDY_TRACED(instruction), .origin = root);
+    EDDY_TRACE_AT(POISON, EDDY_TRACED(vm, instruction), .origin = root);
     for (uint32_t i = 0; i < instruction->view.operand_count; i++) {
         eddy_mention mention = instruction->mentions[i];
         if (!eddy_mention_writes(mention))
@@ -283,16 +283,17 @@ static bool run_kernel(eddy_vm *vm, const eddy_instruction *instruction, const e
                        eddy_blocks_cache *cache, void **data, int64_t *data_bytes) {
     const eddy_vm_descriptor *descriptor = instruction->view.descriptor;
     eddy_float_environment environment = eddy_float_environment_enter();
-    eddy_trace_span span =
-        EDDY_TRACE_BEGIN(KERNEL, EDDY_TRACED(instruction), .bytes = eddy_traced_bytes(run),
-                         .live = eddy_load_relaxed(&vm->tensors.live_bytes),
-                         .detail = vm->streams[instruction->stream]->name);
+    eddy_trace_span span = EDDY_TRACE_BEGIN(
+        KERNEL, EDDY_TRACED(vm, instruction), EDDY_TRACED_ON(vm->streams[instruction->stream]),
+        .bytes = eddy_traced_bytes(run), .live = eddy_load_relaxed(&vm->tensors.live_bytes));
     bool has_memory = true;
     if (EDDY_LIKELY(!descriptor->count))
         descriptor->run(run);
     else
         has_memory = run_late(vm, instruction, run, cache, data, data_bytes);
-    EDDY_TRACE_END(span, EDDY_TRACED(instruction), .bytes = eddy_traced_bytes(run));
+    EDDY_TRACE_END(span, EDDY_TRACED(vm, instruction),
+                   EDDY_TRACED_ON(vm->streams[instruction->stream]),
+                   .bytes = eddy_traced_bytes(run));
     eddy_float_environment_leave(environment);
     return has_memory;
 }

@@ -130,7 +130,7 @@ static bool is_queued(const eddy_node *node) {
 }
 
 static void trace_edge(const eddy_node *source, const eddy_node *node) {
-    EDDY_TRACE_AT(SCHEDULE, EDDY_TRACED(&node->instruction),
+    EDDY_TRACE_AT(SCHEDULE, EDDY_TRACED(node->stream->vm, &node->instruction),
                   .origin = source->instruction.view.sequence, .detail = "edge");
 }
 
@@ -522,7 +522,7 @@ static void retire(eddy_vm *vm, eddy_node *node) {
 }
 
 __attribute__((noinline)) static void retire_heard(eddy_vm *vm, eddy_node *node) {
-    eddy_trace_span span = EDDY_TRACE_BEGIN(RELEASE, EDDY_TRACED(&node->instruction));
+    eddy_trace_span span = EDDY_TRACE_BEGIN(RELEASE, EDDY_TRACED(vm, &node->instruction));
     const char *name = eddy_instruction_name(&node->instruction);
     uint64_t sequence = node->instruction.view.sequence;
     retire(vm, node);

@@ -1,3 +1,4 @@
+#include <base/clock.h>
 #include <base/status.h>
 #include <string.h>
 #include <vm/device_copy.h>
@@ -193,12 +194,18 @@ static void launch_own(const eddy_vm_run *run, bool counts) {
         (void)launch->queue->backend->class->look(launch);
 }
 
+static void note_time(eddy_device_launch *launch) {
+    launch->launched_ns = eddy_trace_hears(EDDY_TRACE_DEVICE) ? eddy_clock_ns() : 0;
+}
+
 /* False: there was no memory, nothing is launched. */
-static bool launch_kernel(eddy_vm_device *device, const eddy_node *node,
-                          const eddy_device_launch *launch, const eddy_vm_run *run) {
+static bool launch_kernel(eddy_vm_device *device, const eddy_node *node, eddy_device_launch *launch,
+                          const eddy_vm_run *run) {
     const eddy_instruction *instruction = &node->instruction;
+    note_time(launch);
     eddy_trace_span span =
-        EDDY_TRACE_BEGIN(KERNEL, EDDY_TRACED(instruction), .bytes = eddy_traced_bytes(run),
+        EDDY_TRACE_BEGIN(KERNEL, EDDY_TRACED(device->vm, instruction), EDDY_TRACED_ON(node->stream),
+                         .bytes = eddy_traced_bytes(run),
                          .live = eddy_device_pool_statistics_read(device->pool).live_bytes);
     counted to = {0};
     if (node->phase == EDDY_STAGING_COUNTS)
@@ -210,7 +217,8 @@ static bool launch_kernel(eddy_vm_device *device, const eddy_node *node,
         launch_own(run, node->phase == EDDY_STAGING_COUNTS);
     else
         is_launched = eddy_device_run_launch(run, &launch->under, to.shapes, to.bytes);
-    EDDY_TRACE_END(span, EDDY_TRACED(instruction), .bytes = eddy_traced_bytes(run));
+    EDDY_TRACE_END(span, EDDY_TRACED(device->vm, instruction), EDDY_TRACED_ON(node->stream),
+                   .bytes = eddy_traced_bytes(run));
     return is_launched;
 }
 
@@ -309,7 +317,8 @@ static void staged_part(const eddy_vm *vm, const eddy_node *node, char **data, i
 static void copy_staged(eddy_vm_device *device, const eddy_node *node, void *to, const void *from,
                         int64_t bytes, eddy_copy_direction direction) {
     eddy_backend_queue *queue = node->queue->under;
-    EDDY_TRACE_AT(COPY, EDDY_TRACED(&node->instruction), .bytes = bytes,
+    note_time(launch_of(device, node));
+    EDDY_TRACE_AT(COPY, EDDY_TRACED(device->vm, &node->instruction), .bytes = bytes,
                   .detail = direction == EDDY_COPY_TO_HOST ? "to host" : "to device");
     if (node->is_staging_pinned)
         (void)device->backend->class->copy(queue, to, from, bytes, direction);

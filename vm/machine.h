@@ -85,6 +85,7 @@ struct eddy_vm {
     bool checks_finite;
     bool has_team;
     uint64_t process; /* generation of the process that created the VM */
+    uint32_t number;  /* of the VM in the process, from 1 on; events say it */
     int64_t high_count, low_count, high_bytes, low_bytes;
     int64_t lead_bytes; /* bytes of new storages ahead that fit the caches */
     eddy_kernel_team team;

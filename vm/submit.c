@@ -232,7 +232,8 @@ eddy_status eddy_vm_write(eddy_vm *vm, eddy_submission *submission) {
             return status;
     }
     uint64_t sequence = instruction->view.sequence = vm->sequence += 1 + submission->part_count;
-    eddy_traced_issued = sequence;
+    if (eddy_trace_is_on())
+        eddy_traced_issued = (eddy_traced_number){sequence, (uint16_t)vm->number};
     eddy_vm_stream *stream = submission->stream ? submission->stream : vm->streams[0];
     instruction->stream = stream->number;
     if (stream->is_ordered || eddy_instruction_has(instruction, EDDY_KIND_GATES_STREAM))
@@ -377,7 +378,7 @@ static bool may_run_here(const eddy_vm *vm, const eddy_vm_call *call) {
            stream->blocking_submitted == eddy_load_acquire(&stream->blocking_retired);
 }
 
-__thread uint64_t eddy_traced_issued;
+__thread eddy_traced_number eddy_traced_issued;
 
 /* Lock: submission. True when the call was run. */
 static bool run_here(eddy_vm *vm, eddy_submission *submission) {
@@ -393,10 +394,12 @@ static bool run_here(eddy_vm *vm, eddy_submission *submission) {
     errno = saved_errno;
     if (EDDY_UNLIKELY(result != EDDY_EXECUTED))
         return false;
-    eddy_trace_span span = EDDY_TRACE_BEGIN(RELEASE, EDDY_TRACED(instruction));
+    eddy_trace_span span = EDDY_TRACE_BEGIN(RELEASE, EDDY_TRACED(vm, instruction));
     eddy_instruction_end(instruction);
-    EDDY_TRACE_END(span, EDDY_TRACED(instruction));
-    vm->sequence = eddy_traced_issued = instruction->view.sequence;
+    EDDY_TRACE_END(span, EDDY_TRACED(vm, instruction));
+    vm->sequence = instruction->view.sequence;
+    if (eddy_trace_is_on())
+        eddy_traced_issued = (eddy_traced_number){vm->sequence, (uint16_t)vm->number};
     vm->caller_run_count++;
     return true;
 }

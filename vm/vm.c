@@ -22,6 +22,8 @@
 /* More does not help, and virtual machines may state ten times the real cache. */
 #define LEAD_BYTES_MOST (32 << 20)
 
+static _Atomic uint32_t created; /* atomic: relaxed; VMs of the process so far */
+
 static eddy_status init_memory(eddy_vm *vm) {
     vm->table = eddy_memory_acquire_zeroed(sizeof(*vm->table), EDDY_MEMORY_TABLE);
     if (!vm->table || eddy_ring_init(&vm->ring) != EDDY_OK || eddy_service_create(vm) != EDDY_OK)
@@ -120,6 +122,7 @@ eddy_status eddy_vm_create(const eddy_runtime_options *options, eddy_vm **result
     eddy_lock_init(&vm->waiters.lock, EDDY_RANK_LEAF);
     eddy_lock_init(&vm->errors.lock, EDDY_RANK_LEAF);
     vm->process = eddy_process_generation;
+    vm->number = eddy_add_relaxed(&created, 1u) + 1;
     vm->engine.ready_tail = &vm->engine.ready_head;
     if (init_memory(vm) != EDDY_OK) {
         eddy_service_destroy(vm, EDDY_CLOCK_FOREVER);
@@ -394,6 +397,10 @@ static int64_t memory_found(eddy_vm *vm) {
     for (uint32_t device = 1; device < eddy_load_acquire(&vm->device_count); device++)
         count += eddy_device_pool_statistics_read(vm->devices[device]->pool).found_count;
     return count;
+}
+
+uint32_t eddy_vm_number(const eddy_vm *vm) {
+    return vm->number;
 }
 
 eddy_vm_counters eddy_vm_counters_read(eddy_vm *vm) {

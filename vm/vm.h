@@ -421,6 +421,8 @@ typedef struct eddy_vm_counters {
     int64_t bytes_live, bytes_cached, bytes_peak;
 } eddy_vm_counters;
 eddy_vm_counters eddy_vm_counters_read(eddy_vm *vm);
+/* Its own in the process, from 1 on: in events it says whose the numbers of instructions are. */
+uint32_t eddy_vm_number(const eddy_vm *vm);
 
 /* Gives cached memory back to the system; returns its bytes. */
 int64_t eddy_vm_trim(eddy_vm *vm);

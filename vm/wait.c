@@ -211,8 +211,9 @@ eddy_status eddy_vm_submit_and_wait(eddy_vm *vm, eddy_submission *submission, ed
         return status;
     }
     uint64_t sequence = submission->instruction.view.sequence;
-    eddy_trace_span span = EDDY_TRACE_BEGIN(WAIT, .op = wait->origin.op, .sequence = sequence,
-                                            .address = wait->origin.address, .detail = "result");
+    eddy_trace_span span =
+        EDDY_TRACE_BEGIN(WAIT, .op = wait->origin.op, .runtime = vm->number, .sequence = sequence,
+                         .address = wait->origin.address, .detail = "result");
     status = eddy_vm_wait_for(vm, waiter, before, deadline_ns);
     EDDY_TRACE_END(span, .op = wait->origin.op, .sequence = sequence);
     if (status != EDDY_OK)

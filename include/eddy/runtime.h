@@ -107,11 +107,22 @@ typedef struct eddy_op_counters {
     int64_t bytes; /* of all operands */
 } eddy_op_counters;
 
+/* What was on one stream. */
+typedef struct eddy_stream_counters {
+    char name[96]; /* "stream 0" (the default one), "loader", "far:0, compute" */
+    int64_t count; /* instructions; of a device also what it copies for the host */
+    /* On the host the time that their kernels took: of a stream that is not ordered, all threads together. On a device from the launch of each, or the end of what was before it there, until it was noticed to
+     * be done. */
+    int64_t busy_ns;
+} eddy_stream_counters;
+
 /* Of the current runtime. */
 EDDY_API eddy_status eddy_counters_read(eddy_counters *counters);
 /* The same for each op, of all runtimes of the process, those that took longest first: at most `room` of them. Returns how many there are; 0 without the option takes_times (EDDY_TIMES), or without memory to sort them. Where a kernel is launched on a device its time is that of
  * the launch. */
 EDDY_API int64_t eddy_op_counters_read(eddy_op_counters *counters, int64_t room);
+/* The same for each stream, the busiest first. Those of one name are one, also of several runtimes; beyond 256 the others are counted together, as "(others)". */
+EDDY_API int64_t eddy_stream_counters_read(eddy_stream_counters *counters, int64_t room);
 /* Threads of the current runtime that run kernels, a helping waiter included; 0 on failure. */
 EDDY_API int32_t eddy_thread_count(void);
 /* Gives cached memory (blocks of the current runtime and what it keeps for programs to come, handles of the calling thread) back to the system;
@@ -138,6 +149,7 @@ EDDY_API int eddy_dump_dot(char *buffer, size_t size);
 #define eddy_recover(...) EDDY_AT_CALL_SITE(eddy_recover(__VA_ARGS__))
 #define eddy_counters_read(...) EDDY_AT_CALL_SITE(eddy_counters_read(__VA_ARGS__))
 #define eddy_op_counters_read(...) EDDY_AT_CALL_SITE(eddy_op_counters_read(__VA_ARGS__))
+#define eddy_stream_counters_read(...) EDDY_AT_CALL_SITE(eddy_stream_counters_read(__VA_ARGS__))
 #define eddy_thread_count(...) EDDY_AT_CALL_SITE(eddy_thread_count(__VA_ARGS__))
 #define eddy_trim(...) EDDY_AT_CALL_SITE(eddy_trim(__VA_ARGS__))
 #define eddy_dump(...) EDDY_AT_CALL_SITE(eddy_dump(__VA_ARGS__))

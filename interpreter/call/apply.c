@@ -28,12 +28,12 @@ eddy_status eddy_interpreter_apply(const eddy_apply *apply) {
         return eddy_caller_refuse(caller, eddy_apply_origin(apply));
     if (!eddy_trace_hears(EDDY_TRACE_ISSUE))
         return eddy_interpreter_issue(caller, apply);
-    eddy_traced_issued = 0;
+    eddy_traced_issued = (eddy_traced_number){0};
     eddy_trace_span span =
         EDDY_TRACE_BEGIN(ISSUE, .op = apply->op->name, .address = apply->address);
     eddy_status status = eddy_interpreter_issue(caller, apply);
     EDDY_TRACE_END(span, .op = apply->op->name, .address = apply->address,
-                   .sequence = eddy_traced_issued);
+                   .runtime = eddy_traced_issued.runtime, .sequence = eddy_traced_issued.sequence);
     return status;
 }
 

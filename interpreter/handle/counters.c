@@ -52,19 +52,33 @@ eddy_status eddy_counters_read(eddy_counters *counters) {
 }
 
 typedef struct wanted {
-    eddy_op_counters *counters;
+    void *counters;
     int64_t room;
 } wanted;
 
-static void copy(void *context, int64_t place, const eddy_times_op *op) {
+static void copy_op(void *context, int64_t place, const eddy_times_row *row) {
     const wanted *to = context;
     if (place >= to->room)
         return;
-    to->counters[place] = (eddy_op_counters){
-        .count = op->count, .total_ns = op->ns, .most_ns = op->most_ns, .bytes = op->bytes};
-    snprintf(to->counters[place].name, sizeof(to->counters[place].name), "%s", op->name);
+    eddy_op_counters *op = (eddy_op_counters *)to->counters + place;
+    *op = (eddy_op_counters){
+        .count = row->count, .total_ns = row->ns, .most_ns = row->most_ns, .bytes = row->bytes};
+    snprintf(op->name, sizeof(op->name), "%s", row->name);
 }
 
 int64_t eddy_op_counters_read(eddy_op_counters *counters, int64_t room) {
-    return eddy_times_ops(copy, &(wanted){counters, counters ? room : 0});
+    return eddy_times_ops(copy_op, &(wanted){counters, counters ? room : 0});
+}
+
+static void copy_stream(void *context, int64_t place, const eddy_times_row *row) {
+    const wanted *to = context;
+    if (place >= to->room)
+        return;
+    eddy_stream_counters *stream = (eddy_stream_counters *)to->counters + place;
+    *stream = (eddy_stream_counters){.count = row->count, .busy_ns = row->ns};
+    snprintf(stream->name, sizeof(stream->name), "%s", row->name);
+}
+
+int64_t eddy_stream_counters_read(eddy_stream_counters *counters, int64_t room) {
+    return eddy_times_streams(copy_stream, &(wanted){counters, counters ? room : 0});
 }

@@ -13,8 +13,8 @@ static void draw(void *context, eddy_arrow_kind kind, const eddy_arrow_end *from
     last_to = *to;
 }
 
-static void note_kernel(eddy_arrows *arrows, uint64_t sequence) {
-    eddy_arrow_end end = {sequence, (int64_t)sequence * 100, 50, (uint32_t)sequence % 7, 0};
+static void note_kernel(eddy_arrows *arrows, uint64_t key) {
+    eddy_arrow_end end = {key, (int64_t)key * 100, 50, (uint32_t)(key % 7)};
     eddy_arrows_note_kernel(arrows, &end);
 }
 
@@ -29,7 +29,7 @@ Test(arrows, are_drawn_once_both_ends_are_known_in_any_order) {
     eddy_arrows_draw(arrows, draw, NULL);
     eddy_arrows_draw(arrows, draw, NULL);
     cr_assert_eq(drawn, 1);
-    cr_assert(last_from.sequence == 1 && last_to.sequence == 2 && last_to.row == 2);
+    cr_assert(last_from.key == 1 && last_to.key == 2 && last_to.row == 2);
     cr_assert_eq(arrows->lost, 0);
     free(arrows);
 }
@@ -71,13 +71,13 @@ Test(arrows, that_wait_for_ever_are_bounded) {
 /* Where they are in one row one is seen within the other. */
 Test(arrows, are_drawn_to_other_rows_only) {
     eddy_arrows *arrows = calloc(1, sizeof(*arrows));
-    eddy_arrow_end call = {1, 10, 5, 1, 0}, other = {2, 10, 5, 6, 0};
+    eddy_arrow_end call = {1, 10, 5, 1}, other = {2, 10, 5, 6};
     note_kernel(arrows, 1);
     eddy_arrows_note_call(arrows, &call);
     eddy_arrows_note_call(arrows, &other);
     cr_assert_eq(arrows->count, 1);
     note_kernel(arrows, 2);
-    call = (eddy_arrow_end){3, 10, 5, 3, 0};
+    call = (eddy_arrow_end){3, 10, 5, 3};
     eddy_arrows_note_call(arrows, &call); /* ahead of its kernel */
     note_kernel(arrows, 3);
     eddy_arrows_draw(arrows, draw, NULL);
@@ -92,16 +92,20 @@ Test(arrows, are_drawn_to_other_rows_only) {
     free(arrows);
 }
 
-/* What a device has done is in a row of its own. */
-Test(arrows, what_a_device_has_done_finds_its_launch) {
+/* Each numbers its instructions from 1 on. */
+Test(arrows, of_two_runtimes_do_not_mix) {
     eddy_arrows *arrows = calloc(1, sizeof(*arrows));
-    eddy_arrow_end done = {.sequence = 1, .at_ns = 300, .row = 1};
-    eddy_arrows_note_done(arrows, &done);
-    eddy_arrows_draw(arrows, draw, NULL);
-    cr_assert_eq(drawn, 0);
+    uint64_t second = UINT64_C(2) << 48;
     note_kernel(arrows, 1);
+    note_kernel(arrows, 2);
+    note_kernel(arrows, second + 1);
+    note_kernel(arrows, second + 2);
+    eddy_arrows_note(arrows, 1, 2);
+    eddy_arrows_note(arrows, second + 1, second + 2);
     eddy_arrows_draw(arrows, draw, NULL);
-    cr_assert_eq(drawn, 1);
-    cr_assert(last_from.at_ns == 300 && last_to.at_ns == 100);
+    cr_assert_eq(drawn, 2);
+    cr_assert_eq(last_from.key, second + 1);
+    cr_assert_eq(last_to.key, second + 2);
+    cr_assert_eq(arrows->lost, 0);
     free(arrows);
 }

@@ -16,7 +16,7 @@ static void begin(void) {
     cr_assert_geq(fd, 0);
     close(fd);
     cr_assert_eq(eddy_output_open(&output, path, 1 << 30, (eddy_origin){"test", NULL}), EDDY_OK);
-    json = (eddy_json){&output, 1000};
+    json = (eddy_json){.output = &output, .begin_ns = 1000};
     eddy_json_begin(&json);
 }
 
@@ -28,13 +28,16 @@ static json_t *end(void) {
     return events;
 }
 
+#define SEQUENCE_MOST ((INT64_C(1) << 48) - 1)
+
 Test(json, a_record_is_a_line_with_what_is_known_of_it) {
     begin();
     eddy_json_thread(&json, 3, "worker", 4711);
     eddy_json_record(&json, 3,
                      &(eddy_record){.at_ns = 2001,
                                     .took_ns = 1500000,
-                                    .sequence = INT64_MAX,
+                                    .sequence = SEQUENCE_MOST,
+                                    .runtime = 2,
                                     .bytes = 192,
                                     .stream = 65535,
                                     .detail = "loader",
@@ -50,6 +53,8 @@ Test(json, a_record_is_a_line_with_what_is_known_of_it) {
     cr_assert_float_eq(event_number(kernel, "ts"), 1.001, 1e-9);
     cr_assert_float_eq(event_number(kernel, "dur"), 1500, 1e-9);
     cr_assert_eq(event_number(kernel, "tid"), 3);
+    cr_assert_eq(event_arg(kernel, "n"), SEQUENCE_MOST);
+    cr_assert_eq(event_arg(kernel, "runtime"), 2);
     cr_assert_eq(event_arg(kernel, "bytes"), 192);
     cr_assert_eq(event_arg(kernel, "stream"), 65535);
     cr_assert_str_eq(event_arg_text(kernel, "of"), "f32[16], f32[16]");
@@ -104,7 +109,8 @@ Test(json, the_longest_line_has_room) {
     detail[sizeof(detail) - 1] = text[20] = text[sizeof(text) - 1] = '\0';
     eddy_record record = {.at_ns = INT64_MAX,
                           .took_ns = INT64_MAX,
-                          .sequence = INT64_MAX,
+                          .sequence = SEQUENCE_MOST,
+                          .runtime = UINT16_MAX,
                           .live = INT64_MIN,
                           .bytes = INT64_MIN,
                           .stream = 65535,
@@ -134,8 +140,8 @@ Test(json, an_arrow_leaves_its_kernel_and_enters_the_other) {
     record.sequence = 6;
     record.at_ns = 3000;
     eddy_json_record(&json, 2, &record, "", NULL);
-    eddy_json_arrow(&json, false, &(eddy_arrow_end){5, 2000, 100, 1, 0},
-                    &(eddy_arrow_end){6, 3000, 100, 2, 0});
+    eddy_json_arrow(&json, false, &(eddy_arrow_end){5, 2000, 100, 1},
+                    &(eddy_arrow_end){6, 3000, 100, 2});
     json_t *events = end();
     const json_t *leaves = events_find(events, "s", "edge", NULL);
     const json_t *enters = events_find(events, "f", "edge", NULL);

@@ -75,6 +75,78 @@ Test(times, kernels_are_counted_by_op_and_phase) {
     cr_assert_eq(eddy_op_counters_read(NULL, 5), 3);
 }
 
+static const eddy_stream_counters *find_stream(const eddy_stream_counters *all, int64_t count,
+                                               const char *name) {
+    for (int64_t i = 0; i < count; i++)
+        if (strcmp(all[i].name, name) == 0)
+            return &all[i];
+    return NULL;
+}
+
+/* Kernels of the host, and no step of a device's; what a device does, from its launch until it is done. */
+Test(times, streams_are_busy_with_what_is_on_them) {
+    eddy_stream_counters streams[8];
+    begin((eddy_runtime_options){.threads = 2, .takes_times = true});
+    compute();
+    eddy_stream *loader =
+        eddy_stream_create(EDDY_CPU, EDDY_OPTIONS(stream, .is_ordered = true, .name = "loader"));
+    must(eddy_stream_scope_begin(loader));
+    compute();
+    eddy_stream_scope_end();
+    eddy_counters host = read_counters();
+    cr_assert_eq(eddy_stream_counters_read(streams, 8), 2);
+    const eddy_stream_counters *plain = find_stream(streams, 2, "stream 0"),
+                               *named = find_stream(streams, 2, "loader");
+    cr_assert(plain && plain->count == 2 * CALLS + 1);
+    cr_assert(named && named->count == 2 * CALLS + 1);
+    cr_assert_eq(plain->busy_ns + named->busy_ns, host.kernel_ns);
+    cr_assert_geq(streams[0].busy_ns, streams[1].busy_ns);
+    eddy_tensor *x = eddy_ones(EDDY_SHAPE(64), EDDY_F32, EDDY_OPTIONS(ones, .device = EDDY_FAR(0)));
+    for (int i = 0; i < CALLS; i++) {
+        eddy_tensor *y = eddy_exp(x);
+        eddy_release(&x);
+        x = y;
+    }
+    cr_assert_eq(eddy_item_f64(eddy_narrow(x, 0, 0, 1), NULL) > 0, true);
+    must(eddy_sync(EDDY_FOREVER));
+    int64_t count = eddy_stream_counters_read(streams, 8);
+    const eddy_stream_counters *computes = find_stream(streams, count, "far:0, compute"),
+                               *copies = find_stream(streams, count, "far:0, copies to the host");
+    cr_assert(computes && computes->count == CALLS + 1 && computes->busy_ns > 0);
+    cr_assert(copies && copies->count == 1 && copies->busy_ns > 0);
+    eddy_release(&x);
+    eddy_stream_release(&loader);
+    streams[1].count = -1;
+    cr_assert_eq(eddy_stream_counters_read(streams, 1), count);
+    cr_assert_eq(streams[1].count, -1);
+    cr_assert_eq(eddy_stream_counters_read(NULL, 5), count);
+}
+
+/* There are places for 256 of them. */
+Test(times, streams_beyond_the_places_are_counted_together) {
+    enum { STREAMS = 300 };
+    static eddy_stream_counters streams[STREAMS];
+    begin((eddy_runtime_options){.threads = 1, .takes_times = true});
+    for (int s = 0; s < STREAMS; s++) {
+        eddy_stream *stream =
+            eddy_stream_create(EDDY_CPU, EDDY_OPTIONS(stream, .is_ordered = true));
+        cr_assert(stream);
+        must(eddy_stream_scope_begin(stream));
+        eddy_tensor *x = eddy_ones(EDDY_SHAPE(4), EDDY_F32, NULL);
+        must(eddy_wait(x, EDDY_FOREVER));
+        eddy_release(&x);
+        eddy_stream_scope_end();
+        eddy_stream_release(&stream);
+    }
+    must(eddy_sync(EDDY_FOREVER));
+    int64_t count = eddy_stream_counters_read(streams, STREAMS), sum = 0;
+    cr_assert_eq(count, 257);
+    for (int64_t i = 0; i < count; i++)
+        sum += streams[i].count;
+    cr_assert_eq(sum, STREAMS);
+    cr_assert_eq(find_stream(streams, count, "(others)")->count, STREAMS - 256);
+}
+
 Test(times, failures_are_counted_with_what_they_poison) {
     begin((eddy_runtime_options){.threads = 2, .takes_times = true});
     eddy_tensor *x = eddy_ones(EDDY_SHAPE(2), EDDY_F32, NULL);

@@ -305,6 +305,103 @@ Test(trace_file, streams_have_their_names) {
     json_decref(events);
 }
 
+static void exp_on(eddy_stream *stream, int count) {
+    must(eddy_stream_scope_begin(stream));
+    eddy_tensor *x = eddy_ones(EDDY_SHAPE(64), EDDY_F32, NULL);
+    for (int i = 0; i < count; i++) {
+        eddy_tensor *y = eddy_exp(x);
+        eddy_release(&x);
+        x = y;
+    }
+    must(eddy_wait(x, EDDY_FOREVER));
+    eddy_release(&x);
+    eddy_stream_scope_end();
+}
+
+/* Of the row's event of a kernel: its begin and end, as the kernel's own. */
+static int kernels_like(const json_t *events, const json_t *in_row) {
+    int count = 0;
+    for (size_t i = 0; i < json_array_size(events); i++) {
+        const json_t *event = json_array_get(events, i);
+        count += strcmp(event_text(event, "cat"), "kernel") == 0 &&
+                 strcmp(event_text(event, "name"), event_text(in_row, "name")) == 0 &&
+                 event_arg(event, "n") == event_arg(in_row, "n") &&
+                 event_number(event, "ts") == event_number(in_row, "ts") &&
+                 event_number(event, "dur") == event_number(in_row, "dur");
+    }
+    return count;
+}
+
+/* What runs one after another has a row, beside those of the threads that it runs on; the default stream has none. */
+Test(trace_file, ordered_streams_of_the_host_have_rows) {
+    eddy_stream *streams[] = {
+        eddy_stream_create(EDDY_CPU, EDDY_OPTIONS(stream, .is_ordered = true, .name = "loader")),
+        eddy_stream_create(EDDY_CPU, EDDY_OPTIONS(stream, .is_ordered = true)),
+        eddy_stream_create(EDDY_CPU, EDDY_OPTIONS(stream, .is_ordered = false))};
+    start();
+    for (int s = 0; s < 3; s++)
+        exp_on(streams[s], 3 + s);
+    must(eddy_sync(EDDY_FOREVER));
+    json_t *events = stop();
+    cr_assert_eq(events_count(events, "X", "kernel", "exp"), 3 + 4 + 5);
+    cr_assert_eq(events_count(events, "X", "stream", "exp"), 3 + 4);
+    cr_assert_eq(events_count(events, "X", "stream", "ones"), 2);
+    cr_assert_eq(rows_named(events, "loader"), 1);
+    cr_assert_eq(rows_named(events, "stream 2"), 1);
+    cr_assert_eq(rows_named(events, "stream 3"), 0);
+    for (size_t i = 0; i < json_array_size(events); i++) {
+        const json_t *event = json_array_get(events, i);
+        if (strcmp(event_text(event, "cat"), "stream") != 0)
+            continue;
+        cr_assert_eq(event_number(event, "pid"), 3);
+        cr_assert_eq(kernels_like(events, event), 1);
+    }
+    json_decref(events);
+    for (int s = 0; s < 3; s++)
+        eddy_stream_release(&streams[s]);
+}
+
+/* Their numbers are the same: rows and arrows are not. */
+Test(trace_file, rows_and_numbers_of_two_runtimes_do_not_mix) {
+    eddy_runtime *runtimes[2];
+    eddy_stream *streams[2];
+    for (int r = 0; r < 2; r++) {
+        runtimes[r] = eddy_runtime_create(EDDY_OPTIONS(runtime, .threads = 1));
+        must(eddy_runtime_use(runtimes[r]));
+        streams[r] = eddy_stream_create(EDDY_CPU, EDDY_OPTIONS(stream, .is_ordered = true));
+    }
+    start();
+    for (int r = 0; r < 2; r++) {
+        must(eddy_runtime_use(runtimes[r]));
+        exp_on(streams[r], 4 + r);
+        must(eddy_sync(EDDY_FOREVER));
+    }
+    json_t *events = stop();
+    int on[2] = {0}, rows[2] = {0};
+    for (size_t i = 0; i < json_array_size(events); i++) {
+        const json_t *event = json_array_get(events, i);
+        if (strcmp(event_text(event, "cat"), "stream") != 0)
+            continue;
+        bool is_second = json_object_get(json_object_get(event, "args"), "runtime") != NULL;
+        int row = (int)event_number(event, "tid");
+        cr_assert(rows[is_second] == 0 || rows[is_second] == row);
+        rows[is_second] = row;
+        on[is_second] += strcmp(event_text(event, "name"), "exp") == 0;
+    }
+    cr_assert_eq(on[0], 4);
+    cr_assert_eq(on[1], 5);
+    cr_assert_neq(rows[0], rows[1]);
+    cr_assert_eq(rows_named(events, "stream 1"), 1);
+    cr_assert_eq(rows_named(events, "stream 1 of runtime 2"), 1);
+    json_decref(events);
+    for (int r = 0; r < 2; r++) {
+        must(eddy_runtime_use(runtimes[r]));
+        eddy_stream_release(&streams[r]);
+        must(eddy_runtime_shutdown(runtimes[r], EDDY_FOREVER));
+        eddy_runtime_release(&runtimes[r]);
+    }
+}
+
 /* There are rows for 64 of them. */
 Test(trace_file, what_has_no_row_is_counted) {
     enum { STREAMS = 70 };
