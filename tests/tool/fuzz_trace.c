@@ -37,6 +37,12 @@ static const char *const seeds[] = {
     "\"dur\":1,\"cat\":\"device\",\"name\":\"x\"},{\"ph\":\"C\",\"ts\":1,\"name\":\"c\",\"args\":"
     "{\"a\":1.5}},{\"ph\":\"i\",\"ts\":9,\"cat\":\"trace\",\"name\":\"end\",\"args\":{\"why\":"
     "\"exit\",\"dropped\":0}}]",
+    "[{\"ph\":\"X\",\"tid\":3,\"ts\":1,\"dur\":1,\"cat\":\"kernel\",\"name\":\"x\",\"args\":"
+    "{\"n\":1,\"launch\":1,\"runtime\":2}},{\"ph\":\"X\",\"tid\":4,\"ts\":2,\"dur\":4,\"cat\":"
+    "\"device\",\"name\":\"x\",\"args\":{\"n\":1,\"runtime\":2}},{\"ph\":\"X\",\"tid\":5,\"ts\":3,"
+    "\"dur\":2,\"cat\":\"stream\",\"name\":\"y\",\"args\":{\"n\":2}},{\"ph\":\"X\",\"tid\":6,"
+    "\"ts\":7,"
+    "\"dur\":1,\"cat\":\"stream\",\"name\":\"y\",\"args\":{\"n\":3}}]",
 };
 
 static const char *const pieces[] = {
@@ -221,15 +227,28 @@ static total sum(const trace_groups *of, const char *name) {
     return all;
 }
 
+/* Small inputs: all are in the list. */
+static void sum_kinds(const trace_model *model, total *kinds) {
+    const trace_kernel *kernels = model->kernels.items;
+    for (size_t k = 0; k < model->kernels.count; k++)
+        kinds[kernels[k].kind].count++;
+}
+
 static void check_groups(const trace_model *model) {
     total kernels = sum(&model->by_phase, "kernel"), ops = sum(&model->by_op, NULL),
           threads = sum(&model->by_thread, NULL), devices = sum(&model->by_phase, "device"),
           streams = sum(&model->by_stream, NULL);
-    expect(ops.count == kernels.count && ops.ns == kernels.ns, "ops are not the kernels");
-    expect(threads.count == kernels.count && threads.ns == kernels.ns, "threads are not");
-    expect(streams.count == kernels.count + devices.count, "streams are not");
-    expect((int64_t)model->kernels.count + model->kernels.left_out == kernels.count,
+    total kinds[TRACE_KERNEL_ON_STREAM + 1] = {0};
+    sum_kinds(model, kinds);
+    int64_t launches = kinds[TRACE_KERNEL_LAUNCH].count;
+    expect(threads.count == kernels.count && threads.ns == kernels.ns,
+           "threads are not the kernels");
+    expect(kinds[TRACE_KERNEL_ON_THREAD].count + launches == kernels.count &&
+               kinds[TRACE_KERNEL_ON_DEVICE].count == devices.count,
            "kernels are lost");
+    expect(ops.count == kernels.count - launches + devices.count, "ops are not");
+    expect(launches + devices.count > 0 || ops.ns == kernels.ns, "their time is not");
+    expect(streams.count == ops.count && streams.ns == ops.ns, "streams are not");
     expect(sum(&model->by_phase, NULL).count <= model->event_count, "more ranges than events");
     for (uint32_t g = 0; g < model->by_op.room && g < model->by_op.texts.count; g++) {
         const trace_group *group = &model->by_op.groups[g];
@@ -302,8 +321,11 @@ static void check_path(const trace_order *order) {
     expect(path.call_ns >= 0 && path.edge_ns >= 0 && path.thread_ns >= 0, "less than no time");
     for (size_t i = 0; i < path.step_count; i++)
         count += path.steps[i].count;
+    bool has_any = false;
+    for (size_t k = 0; k < order->kernel_count; k++)
+        has_any |= order->kernels[k].kind != TRACE_KERNEL_ON_STREAM;
     expect(count == path.kernel_count && (size_t)count <= order->kernel_count &&
-               (count > 0) == (order->kernel_count > 0),
+               (count > 0) == has_any,
            "kernels of the path");
     trace_path_fini(&path);
 }

@@ -98,6 +98,30 @@ def check_streams():
     said = summary(write("streams.json", events[::-1]), "--by", "stream")["stream"]
     expect({group["name"]: group["total_ns"] for group in said} ==
            {"stream 0": 1000, "stream 3": 2000, "loader": 3000, "cuda:0, compute": 4000}, said)
+    # A launch counts for its thread; what it launches for its op and its stream. In the row of a stream kernels do not count again, but leave gaps.
+    events = [thread_name(1, "launcher"), thread_name(9, "cuda:0, compute"), thread_name(8, "stream 3"), kernel("d", 1, 0, 1, 1, launch=1),
+              span("device", "d", 9, 1, 4, n=1), kernel("d", 1, 9, 1, 2, launch=1), span("device", "d", 9, 10, 5, n=2), after(2, 1),
+              kernel("k", 2, 0, 2, 3, stream=3), span("stream", "k", 8, 0, 2, n=3), kernel("k", 4, 7, 2, 4, stream=3),
+              span("stream", "k", 8, 7, 2, n=4), issue(4, 6.5)]
+    said = summary(write("rows.json", events))
+    expect({group["name"]: (group["count"], group["total_ns"]) for group in said["op"]} == {"d": (2, 9000), "k": (2, 4000)}, said["op"])
+    streams, threads = (summary(folder / "rows.json", "--by", by)[by] for by in ("stream", "thread"))
+    expect({group["name"]: group["total_ns"] for group in streams} == {"cuda:0, compute": 9000, "stream 3": 4000}, streams)
+    expect({group["name"]: group["total_ns"] for group in threads}["launcher"] == 2000, threads)
+    expect({(gap["thread"], gap["ended_by"], gap["total_ns"]) for gap in said["gaps"]} ==
+           {("cuda:0, compute", "no work", 5000), ("launcher", "an edge", 8000), ("stream 3", "no work", 5000)}, said["gaps"])
+    expect((said["critical_path"]["kernels"], said["critical_path"]["kernel_ns"]) == (2, 9000), said["critical_path"])
+
+
+def check_runtimes():
+    """Each numbers its instructions from 1 on."""
+    events = [kernel("a", 2, 0, 10, 1), kernel("b", 3, 12, 5, 2), after(2, 1), issue(2, 5),
+              kernel("c", 4, 0, 1, 1, runtime=2, stream=1), kernel("d", 5, 30, 2, 2, runtime=2),
+              span("schedule", "call", 1, 0, 0, n=2, runtime=2, after=[1])]
+    said = summary(write("runtimes.json", events))
+    expect({op["op"] for op in said["critical_path"]["ops"]} == {"c", "d"}, said["critical_path"])
+    streams = summary(folder / "runtimes.json", "--by", "stream")["stream"]
+    expect({group["name"] for group in streams} == {"stream 0", "stream 1 of runtime 2", "stream 0 of runtime 2"}, streams)
 
 
 def check_gaps():

@@ -134,14 +134,16 @@ void trace_row_name(const trace_model *model, uint32_t number, char *buffer, siz
 
 /* ---- events ---- */
 
-static void take_kernel(trace_model *model, const trace_event *event, uint32_t row,
-                        int64_t end_ns) {
+static void take_kernel(trace_model *model, const trace_event *event, uint32_t row, int64_t end_ns,
+                        trace_kernel_kind kind) {
     uint32_t op = text_table_number(&model->texts, event->name);
     uint32_t place = text_table_number(&model->texts, event->place);
     trace_kernel *kernel = add(&model->kernels, sizeof(*kernel));
     if (kernel)
-        *kernel = (trace_kernel){event->at_ns, end_ns, event->n, row, op, place};
-    count(&model->by_op, event->name, event->took_ns);
+        *kernel = (trace_kernel){event->at_ns, end_ns, event->n, row, op, place, kind};
+    /* What an op takes on a device is in the row of its stream. */
+    if (kind == TRACE_KERNEL_ON_THREAD || kind == TRACE_KERNEL_ON_DEVICE)
+        count(&model->by_op, event->name, event->took_ns);
     if (event->place[0])
         count(&model->by_place, event->place, event->took_ns);
     if (event->live > model->most_live) {
@@ -156,17 +158,29 @@ static void take_span(trace_model *model, const trace_event *event, uint32_t num
     char name[TRACE_TEXT_BYTES + 32];
     int64_t end_ns = saturated_sum(event->at_ns, event->took_ns);
     const char *category = event->category[0] ? event->category : "(none)";
+    /* The same kernels once more, in the row of their stream. */
+    if (strcmp(category, "stream") == 0 && event->n) {
+        take_kernel(model, event, number, end_ns, TRACE_KERNEL_ON_STREAM);
+        return;
+    }
     count(&model->by_phase, category, event->took_ns);
     if (strcmp(category, "kernel") == 0) {
-        take_kernel(model, event, number, end_ns);
+        take_kernel(model, event, number, end_ns,
+                    event->launch ? TRACE_KERNEL_LAUNCH : TRACE_KERNEL_ON_THREAD);
         trace_row_name(model, number, name, sizeof(name));
         count(&model->by_thread, name, event->took_ns);
+        if (event->launch)
+            return;
         if (event->on[0])
             snprintf(name, sizeof(name), "%s", event->on);
+        else if (event->runtime > 1)
+            snprintf(name, sizeof(name), "stream %" PRId64 " of runtime %" PRId64, event->stream,
+                     event->runtime);
         else
             snprintf(name, sizeof(name), "stream %" PRId64, event->stream);
         count(&model->by_stream, name, event->took_ns);
     } else if (strcmp(category, "device") == 0) {
+        take_kernel(model, event, number, end_ns, TRACE_KERNEL_ON_DEVICE);
         trace_row_name(model, number, name, sizeof(name));
         count(&model->by_stream, name, event->took_ns);
     } else if (strcmp(category, "issue") == 0 && event->n) {

@@ -28,10 +28,18 @@ typedef struct trace_groups {
     uint32_t room;
 } trace_groups;
 
+typedef enum trace_kernel_kind {
+    TRACE_KERNEL_ON_THREAD,
+    TRACE_KERNEL_LAUNCH, /* of one on a device, likewise on a thread */
+    TRACE_KERNEL_ON_DEVICE,
+    TRACE_KERNEL_ON_STREAM, /* one on a thread once more, in the row of its stream */
+} trace_kernel_kind;
+
 typedef struct trace_kernel {
     int64_t begin_ns, end_ns;
     int64_t n;
     uint32_t row, op, place;
+    trace_kernel_kind kind;
 } trace_kernel;
 
 typedef struct trace_call {

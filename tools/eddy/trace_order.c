@@ -37,8 +37,12 @@ static int by_time(const void *a, const void *b) {
 static int by_number(const void *a, const void *b, void *kernels) {
     const trace_kernel *left = (const trace_kernel *)kernels + *(const uint32_t *)a;
     const trace_kernel *right = (const trace_kernel *)kernels + *(const uint32_t *)b;
-    return left->n != right->n ? COMPARE(left->n, right->n)
-                               : COMPARE(left->begin_ns, right->begin_ns);
+    if (left->n != right->n)
+        return COMPARE(left->n, right->n);
+    /* What a device does is over later than its launch. */
+    if (left->kind != right->kind)
+        return COMPARE(right->kind, left->kind);
+    return COMPARE(left->begin_ns, right->begin_ns);
 }
 
 static void sort(trace_list *list, size_t bytes, int (*compare)(const void *a, const void *b)) {
@@ -61,7 +65,7 @@ void trace_order_init(trace_order *order, trace_model *model) {
                            .refusals = model->refusals.items};
     order->by_number = tool_calloc(order->kernel_count, sizeof(*order->by_number));
     for (size_t k = 0; k < order->kernel_count; k++)
-        if (order->kernels[k].n)
+        if (order->kernels[k].n && order->kernels[k].kind != TRACE_KERNEL_ON_STREAM)
             order->by_number[order->numbered_count++] = (uint32_t)k;
     qsort_r(order->by_number, order->numbered_count, sizeof(*order->by_number), by_number,
             order->kernels);

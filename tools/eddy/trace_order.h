@@ -8,7 +8,8 @@ typedef struct trace_order {
     const trace_model *model;
     trace_kernel *kernels; /* by row and begin */
     size_t kernel_count;
-    uint32_t *by_number; /* kernels by n; those without a number are left out */
+    uint32_t *
+        by_number; /* kernels by n, of one on a device that first; those without a number are left out, and ON_STREAM */
     size_t numbered_count;
     trace_call *calls; /* by n */
     trace_edge *edges; /* by `to` */

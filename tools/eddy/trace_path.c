@@ -87,7 +87,8 @@ void trace_path_find(trace_path *path, const trace_order *order) {
     const trace_kernel *kernel = NULL;
     *path = (trace_path){0};
     for (size_t k = 0; k < order->kernel_count; k++)
-        if (!kernel || order->kernels[k].end_ns > kernel->end_ns)
+        if (order->kernels[k].kind != TRACE_KERNEL_ON_STREAM &&
+            (!kernel || order->kernels[k].end_ns > kernel->end_ns))
             kernel = &order->kernels[k];
     if (!kernel)
         return;

@@ -31,9 +31,11 @@ typedef enum place {
     TOOK,
     ARGS,
     N,
+    RUNTIME,
     BYTES,
     LIVE,
     STREAM,
+    LAUNCH,
     ROOT,
     DROPPED,
     REASON,
@@ -84,9 +86,11 @@ static place argument(const unsigned char *key, size_t length) {
     static const struct {
         const char *name;
         place place;
-    } arguments[] = {{"n", N},       {"bytes", BYTES},     {"live", LIVE},  {"stream", STREAM},
-                     {"root", ROOT}, {"dropped", DROPPED}, {"for", REASON}, {"on", ON},
-                     {"at", PLACE},  {"name", LABEL},      {"why", LABEL},  {"after", AFTER}};
+    } arguments[] = {{"n", N},       {"runtime", RUNTIME}, {"bytes", BYTES},
+                     {"live", LIVE}, {"stream", STREAM},   {"launch", LAUNCH},
+                     {"root", ROOT}, {"dropped", DROPPED}, {"for", REASON},
+                     {"on", ON},     {"at", PLACE},        {"name", LABEL},
+                     {"why", LABEL}, {"after", AFTER}};
     for (size_t i = 0; i < sizeof(arguments) / sizeof(*arguments); i++)
         if (is_key(key, length, arguments[i].name))
             return arguments[i].place;
@@ -161,9 +165,11 @@ static int take_number(void *context, const char *text, size_t length) {
             event->took_ns = nanoseconds(text, length);
     } else if (is_in_args(r)) {
         int64_t *to = r->in_args == N         ? &event->n
+                      : r->in_args == RUNTIME ? &event->runtime
                       : r->in_args == BYTES   ? &event->bytes
                       : r->in_args == LIVE    ? &event->live
                       : r->in_args == STREAM  ? &event->stream
+                      : r->in_args == LAUNCH  ? &event->launch
                       : r->in_args == ROOT    ? &event->root
                       : r->in_args == DROPPED ? &event->dropped
                                               : NULL;
@@ -224,7 +230,8 @@ static void reset(trace_event *event) {
         event->label[0] = '\0';
     event->process = event->thread = event->at_ns = event->took_ns = 0;
     event->has_time = false;
-    event->n = event->bytes = event->live = event->stream = event->root = event->dropped = 0;
+    event->n = event->runtime = event->bytes = event->live = event->stream = event->launch =
+        event->root = event->dropped = 0;
     event->after_count = event->series_count = 0;
 }
 
@@ -263,10 +270,20 @@ static int begin_array(void *context) {
     return 1;
 }
 
+/* Each runtime numbers its instructions: with its own number in front they differ. */
+static void make_keys(trace_event *event) {
+    uint64_t front = event->runtime > 1 ? (uint64_t)event->runtime << 48 : 0;
+    if (event->n)
+        event->n = (int64_t)((uint64_t)event->n ^ front);
+    for (int i = 0; i < event->after_count; i++)
+        event->after[i] = (int64_t)((uint64_t)event->after[i] ^ front);
+}
+
 static int end_map(void *context) {
     reader *r = context;
     r->bytes_since = 0;
     if (is_in_event(r)) {
+        make_keys(&r->event);
         r->file->event_count++;
         if (r->event.took_ns < 0)
             r->event.took_ns = 0;
