@@ -10,6 +10,7 @@
 #include <vm/graph.h>
 #include <vm/instruction_kinds.h>
 #include <vm/launch.h>
+#include <vm/marks.h>
 #include <vm/stream.h>
 #include <vm/submit.h>
 #include <vm/traced.h>
@@ -630,6 +631,7 @@ static eddy_status device_register(eddy_vm *vm, eddy_vm_device *made) {
         made->number = (uint8_t)count;
         vm->devices[count] = made;
         vm->default_streams[count] = made->compute;
+        eddy_marks_limit_set(vm, count, eddy_device_pool_statistics_read(made->pool).limit_bytes);
         eddy_store_release(&vm->device_count, count + 1);
     }
     eddy_vm_unlock(vm);

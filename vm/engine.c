@@ -65,6 +65,12 @@ static void take_dump(eddy_vm *vm) {
         vm->engine.dump = eddy_dump_live(vm);
 }
 
+__attribute__((noinline)) static void publish_devices(eddy_vm *vm) {
+    for (uint32_t i = 1; i < eddy_load_acquire(&vm->device_count); i++)
+        if (eddy_load_relaxed(&vm->finished_bytes[i]) != vm->engine.finished_bytes[i])
+            eddy_store_seq_cst(&vm->finished_bytes[i], vm->engine.finished_bytes[i]);
+}
+
 /* is_idle: no work is left; else more publications follow, and held back issuers are woken only when it pays. */
 static void publish(eddy_vm *vm, bool is_idle) {
     if (EDDY_UNLIKELY(eddy_load_relaxed(&vm->wants_dump)) &&
@@ -86,7 +92,9 @@ static void publish(eddy_vm *vm, bool is_idle) {
     eddy_store_release(&vm->waits, vm->engine.waits);
     eddy_store_release(&vm->finished_ns, vm->engine.finished_ns);
     eddy_store_release(&vm->finished_dear_ns, vm->engine.finished_dear_ns);
-    eddy_store_seq_cst(&vm->finished_bytes, vm->engine.finished_bytes);
+    eddy_store_seq_cst(&vm->finished_bytes[0], vm->engine.finished_bytes[0]);
+    if (EDDY_UNLIKELY(eddy_load_acquire(&vm->device_count) > 0))
+        publish_devices(vm);
     eddy_store_seq_cst(&vm->finished, vm->engine.finished);
     if (!is_idle && head - vm->engine.woken_at_head < EDDY_RING_LINES / 2 &&
         vm->engine.finished - vm->engine.woken_at_finished < (uint64_t)vm->low_count) {
@@ -152,13 +160,13 @@ eddy_execute_result eddy_engine_execute(eddy_vm *vm, const eddy_instruction *ins
 }
 
 static void let_go(eddy_vm *vm, const eddy_instruction *instruction) {
-    int64_t new_bytes = new_bytes_of(instruction);
+    int64_t new_bytes = new_bytes_of(instruction); /* on the host: a device's calls have nodes */
     for (uint32_t i = 0; i < instruction->view.operand_count; i++) {
         eddy_storage *storage = eddy_vm_storage(vm, eddy_mention_number(instruction->mentions[i]));
         eddy_store_release(&storage->shared.retired,
                            eddy_load_relaxed(&storage->shared.retired) + 1);
     }
-    eddy_graph_count_retired(vm, instruction, new_bytes, true);
+    eddy_graph_count_retired(vm, instruction, 0, new_bytes, true);
     eddy_spill_release(&vm->engine.arguments, instruction->spill);
 }
 

@@ -11,6 +11,23 @@
 
 /* ---- nodes ---- */
 
+/* Where the bytes of its new storages are: all on one device, and for a stream of the host there (submit.c checks both). */
+static uint8_t find_new_device(const eddy_vm *vm, const eddy_instruction *instruction) {
+    uint32_t new_count = 0;
+    for (uint32_t i = 0; i < instruction->view.operand_count; i++) {
+        eddy_mention mention = instruction->mentions[i];
+        if ((mention & (EDDY_MENTION_NEW | EDDY_MENTION_MUT2)) == EDDY_MENTION_NEW &&
+            instruction->sizes[new_count++] > 0)
+            return eddy_vm_storage(vm, eddy_mention_number(mention))->shared.device;
+    }
+    return 0;
+}
+
+/* Those that are the host's. */
+static int64_t host_bytes(const eddy_node *node) {
+    return node->new_device == 0 ? node->new_bytes : 0;
+}
+
 eddy_node *eddy_graph_node_acquire(eddy_vm *vm, const eddy_instruction *instruction) {
     if (!vm->engine.free_nodes) {
         eddy_lifo_link *fresh = eddy_lifo_take_all(&vm->fresh_nodes);
@@ -55,6 +72,8 @@ eddy_node *eddy_graph_node_acquire(eddy_vm *vm, const eddy_instruction *instruct
     for (uint32_t i = 0; i < instruction->view.operand_count; i++)
         if ((instruction->mentions[i] & (EDDY_MENTION_NEW | EDDY_MENTION_MUT2)) == EDDY_MENTION_NEW)
             node->new_bytes += instruction->sizes[new_count++];
+    node->new_device =
+        EDDY_UNLIKELY(node->stream->device != NULL) ? find_new_device(vm, instruction) : 0;
     if (instruction->spill) {
         node->uses = instruction->spill->uses;
         return node;
@@ -331,12 +350,12 @@ void eddy_graph_link(eddy_vm *vm, eddy_node *node) {
         eddy_store_relaxed(&vm->behind, ++vm->engine.behind);
     if (is_wait(node))
         vm->engine.waits++;
-    vm->engine.linked_bytes += node->new_bytes;
+    vm->engine.linked_bytes += host_bytes(node);
     if (node->is_behind_user || is_wait(node)) {
         /* Counts as finished for the marks: an issuer must not wait for an instruction that waits for the issuer, or for an
          * abandoned wait. Both have bounds of their own. */
         node->is_finished = true;
-        eddy_graph_count_finished(vm, &node->instruction, node->new_bytes);
+        eddy_graph_count_finished(vm, &node->instruction, node->new_device, node->new_bytes);
     }
     eddy_graph_make_ready(vm, node);
 }
@@ -513,11 +532,12 @@ static void retire(eddy_vm *vm, eddy_node *node) {
         eddy_store_relaxed(&vm->behind, --vm->engine.behind);
     if (is_wait(node))
         vm->engine.waits--;
-    vm->engine.linked_bytes -= node->new_bytes;
+    vm->engine.linked_bytes -= host_bytes(node);
     for (uint32_t i = 0; i < node->instruction.view.operand_count; i++)
         drop_use(vm, &node->uses[i]);
     marker_moved_up(vm, stream);
-    eddy_graph_count_retired(vm, &node->instruction, node->new_bytes, !node->is_finished);
+    eddy_graph_count_retired(vm, &node->instruction, node->new_device, node->new_bytes,
+                             !node->is_finished);
     node_recycle(vm, node);
 }
 
@@ -536,8 +556,8 @@ void eddy_graph_retire(eddy_vm *vm, eddy_node *node) {
         retire(vm, node);
 }
 
-void eddy_graph_count_retired(eddy_vm *vm, const eddy_instruction *instruction, int64_t new_bytes,
-                              bool is_counted) {
+void eddy_graph_count_retired(eddy_vm *vm, const eddy_instruction *instruction, uint8_t new_device,
+                              int64_t new_bytes, bool is_counted) {
     eddy_vm_stream *stream = vm->streams[instruction->stream];
     if (stream->is_ordered || eddy_instruction_has(instruction, EDDY_KIND_GATES_STREAM))
         eddy_store_release(&stream->blocking_retired,
@@ -546,14 +566,14 @@ void eddy_graph_count_retired(eddy_vm *vm, const eddy_instruction *instruction, 
     vm->engine.retired++;
     eddy_instruction_end(instruction);
     if (is_counted)
-        eddy_graph_count_finished(vm, instruction, new_bytes);
+        eddy_graph_count_finished(vm, instruction, new_device, new_bytes);
     vm->engine.unpublished++;
 }
 
-void eddy_graph_count_finished(eddy_vm *vm, const eddy_instruction *instruction,
+void eddy_graph_count_finished(eddy_vm *vm, const eddy_instruction *instruction, uint8_t new_device,
                                int64_t new_bytes) {
     vm->engine.finished++;
-    vm->engine.finished_bytes += new_bytes;
+    vm->engine.finished_bytes[new_device] += new_bytes;
     vm->engine.finished_ns += instruction->cost_ns;
     vm->engine.finished_dear_ns +=
         eddy_marks_dear_ns(instruction->cost_ns, (eddy_vm_place)instruction->place);

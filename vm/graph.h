@@ -13,10 +13,11 @@ void eddy_graph_retire(eddy_vm *vm, eddy_node *node);
 /* Whether an instruction's operands are free and its stream is open: it may run without a node. */
 bool eddy_graph_is_free(eddy_vm *vm, const eddy_instruction *instruction);
 /* Counts an instruction that ran without a node as retired. */
-void eddy_graph_count_retired(eddy_vm *vm, const eddy_instruction *instruction, int64_t new_bytes,
-                              bool is_counted);
+void eddy_graph_count_retired(eddy_vm *vm, const eddy_instruction *instruction, uint8_t new_device,
+                              int64_t new_bytes, bool is_counted);
 /* Counts an instruction as finished for the marks. */
-void eddy_graph_count_finished(eddy_vm *vm, const eddy_instruction *instruction, int64_t new_bytes);
+void eddy_graph_count_finished(eddy_vm *vm, const eddy_instruction *instruction, uint8_t new_device,
+                               int64_t new_bytes);
 /* Marks the nodes that `node` waits for as wanted by its waiter; true if one is a lend of the waiter's own thread. */
 bool eddy_graph_trace(eddy_vm *vm, eddy_node *node, eddy_waiter *waiter);
 /* Makes a release take effect. */

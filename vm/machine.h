@@ -71,6 +71,13 @@ struct eddy_vm_stream {
     uint32_t dispatched_count; /* of an ordered stream */
 };
 
+/* New storages of one device, and how much of them may be in flight (PROTOCOL.md 10). lock: submission. */
+typedef struct eddy_vm_mark {
+    int64_t issued_bytes; /* of all instructions written to the ring */
+    int64_t finished_bytes_seen;
+    int64_t high_bytes, low_bytes;
+} eddy_vm_mark;
+
 struct eddy_vm {
     /* ---- const after init ---- */
     eddy_runtime_options options;
@@ -86,7 +93,7 @@ struct eddy_vm {
     bool has_team;
     uint64_t process; /* generation of the process that created the VM */
     uint32_t number;  /* of the VM in the process, from 1 on; events say it */
-    int64_t high_count, low_count, high_bytes, low_bytes;
+    int64_t high_count, low_count;
     int64_t lead_bytes; /* bytes of new storages ahead that fit the caches */
     eddy_kernel_team team;
     eddy_storage_table *table;
@@ -97,7 +104,6 @@ struct eddy_vm {
         state; /* atomic: eddy_vm_state; written under the lock (seq_cst), releasers without it read (seq_cst) */
     uint64_t sequence;
     uint64_t issued;        /* instructions written to the ring */
-    int64_t issued_bytes;   /* new storages of those */
     uint64_t look_again_at; /* sequence number */
     int64_t issued_ns;      /* their estimates */
     int64_t issued_dear_ns; /* the estimates of those that were too dear for the caller */
@@ -108,16 +114,19 @@ struct eddy_vm {
     bool has_written; /* a record was written since the lock was taken */
     bool has_issued;  /* more than releases */
     uint64_t finished_seen;
-    int64_t finished_bytes_seen, finished_ns_seen, finished_dear_ns_seen;
+    int64_t finished_ns_seen, finished_dear_ns_seen;
     uint64_t retired_seen;
     uint64_t node_total;              /* nodes made; never fewer than instructions in flight */
     eddy_storage_number pending_head; /* linked by issuer.next_free */
     uint32_t pending_count;
     int64_t pending_bytes;
+    int64_t issued_bytes, finished_bytes_seen; /* of all devices together */
+    int64_t in_flight_peak, bytes_in_flight_peak;
+    eddy_vm_mark
+        marks[EDDY_VM_DEVICES]; /* the first is the host's: it lies beside what each call touches */
     eddy_blocks_cache issuer_cache;
     eddy_blocks_cache issuer_arguments;
     uint64_t caller_run_count, wake_count, ring_stall_count;
-    int64_t in_flight_peak, bytes_in_flight_peak;
     uint32_t numbers_since_collect;
     eddy_storage_number numbers_taken_beyond; /* what is left of them, linked alike */
     eddy_vm_stream *streams
@@ -146,14 +155,14 @@ struct eddy_vm {
     /* ---- published by the engine ---- */
     _Atomic uint64_t finished
         __attribute__((aligned(EDDY_CACHE_LINE))); /* atomic: seq_cst; for the marks */
-    _Atomic int64_t finished_bytes;
     _Atomic int64_t finished_ns, finished_dear_ns; /* atomic: release, before `finished` */
     _Atomic uint64_t retired;                      /* atomic: release; instructions truly gone */
     _Atomic int64_t waits;                         /* atomic: release; a copy of the engine's */
     _Atomic int64_t behind;                        /* atomic: relaxed; likewise */
     _Atomic uintptr_t
         blocker; /* atomic: relaxed; call address of the lend or callback that `behind` began with */
-    eddy_sleep_word progress;          /* atomic: seq_cst */
+    _Atomic int64_t finished_bytes[EDDY_VM_DEVICES]; /* atomic: seq_cst, before `finished` */
+    eddy_sleep_word progress __attribute__((aligned(EDDY_CACHE_LINE))); /* atomic: seq_cst */
     _Atomic int32_t throttled;         /* atomic: seq_cst; issuers that wait for `progress` */
     _Atomic uint64_t numbers_returned; /* atomic: write position of the number ring, release */
     /* atomic: acq_rel; freed numbers beyond the ring, linked by engine.next_unreturned: the engine adds to the front, the holder
@@ -181,7 +190,8 @@ struct eddy_vm {
         eddy_node *starved, *last_starved; /* nodes that got no memory; the oldest first */
         eddy_lifo_link *held_releases;     /* not due yet */
         uint64_t finished, retired;
-        int64_t finished_bytes, finished_ns, finished_dear_ns;
+        int64_t finished_bytes[EDDY_VM_DEVICES];
+        int64_t finished_ns, finished_dear_ns;
         int64_t inline_ns; /* estimate up to which the thread with the role runs calls itself */
         int64_t
             inline_left_ns; /* how much of these it may still run before it leaves them to others */
@@ -202,7 +212,7 @@ struct eddy_vm {
         uint64_t visited;       /* nodes, by those searches */
         uint64_t linked_users;  /* lends and callbacks, not retired */
         int64_t behind;         /* these and the instructions that wait behind one; not retired */
-        int64_t linked_bytes;   /* new storages of nodes */
+        int64_t linked_bytes;   /* new storages of nodes, on the host */
         int64_t waits;          /* nodes that a thread waits for, or has waited for; not retired */
         eddy_storage_number
             unreturned; /* freed numbers that found no room in the number ring, the newest first */

@@ -22,11 +22,15 @@
 /* The most waits in flight; further ones wait for their turn. */
 #define WAITS_MOST 4096
 
+/* Bytes after `finished`, which is stored after them: bytes that are old belong to a count that is old, and who waits for progress sees that. */
 static void refresh_seen(eddy_vm *vm) {
     vm->finished_ns_seen = eddy_load_acquire(&vm->finished_ns);
     vm->finished_dear_ns_seen = eddy_load_acquire(&vm->finished_dear_ns);
-    vm->finished_bytes_seen = eddy_load_seq_cst(&vm->finished_bytes);
     vm->finished_seen = eddy_load_seq_cst(&vm->finished);
+    int64_t bytes = vm->marks[0].finished_bytes_seen = eddy_load_seq_cst(&vm->finished_bytes[0]);
+    for (uint32_t i = 1; i < eddy_load_relaxed(&vm->device_count); i++)
+        bytes += vm->marks[i].finished_bytes_seen = eddy_load_seq_cst(&vm->finished_bytes[i]);
+    vm->finished_bytes_seen = bytes;
 }
 
 /* ---- waiting ---- */
@@ -83,23 +87,50 @@ eddy_status eddy_marks_wait_for_room(eddy_vm *vm, uint32_t lines, eddy_origin or
 
 /* ---- hard marks ---- */
 
-static bool is_above(const eddy_vm *vm, int64_t count_mark, int64_t bytes_mark) {
-    int64_t count = (int64_t)(vm->issued - vm->finished_seen);
-    int64_t bytes = vm->issued_bytes - vm->finished_bytes_seen;
-    /* An empty VM takes any instruction. */
-    return count > 0 && (count >= count_mark || bytes >= bytes_mark);
+void eddy_marks_limit_set(eddy_vm *vm, uint32_t device, int64_t limit_bytes) {
+    eddy_vm_mark *mark = &vm->marks[device];
+    int64_t option = vm->options.in_flight_bytes_high;
+    mark->high_bytes = option > 0 ? option : (int64_t)1 << 30;
+    /* Instructions far ahead must not take the memory that earlier ones need. */
+    if (mark->high_bytes > limit_bytes / 4)
+        mark->high_bytes = limit_bytes / 4;
+    mark->low_bytes = mark->high_bytes / 2;
+    if (eddy_load_seq_cst(&vm->throttled) > 0) {
+        eddy_add_seq_cst(&vm->progress, 1u);
+        eddy_sleep_wake_all(&vm->progress);
+    }
 }
 
-__attribute__((noinline)) static eddy_status wait_below_marks(eddy_vm *vm, eddy_origin origin) {
+/* An empty VM takes any instruction, and an empty device one of any size. */
+static bool is_above(const eddy_vm *vm, int64_t count_mark, uint32_t device, int64_t bytes_mark) {
+    int64_t count = (int64_t)(vm->issued - vm->finished_seen);
+    int64_t bytes = eddy_marks_bytes(vm, device);
+    return (count > 0 && count >= count_mark) || (bytes > 0 && bytes >= bytes_mark);
+}
+
+static bool is_above_high(const eddy_vm *vm, uint32_t device) {
+    return is_above(vm, vm->high_count, device, vm->marks[device].high_bytes);
+}
+
+static bool is_above_low(const eddy_vm *vm, uint32_t device) {
+    return is_above(vm, vm->low_count, device, vm->marks[device].low_bytes);
+}
+
+static const char *name_wait(const eddy_vm *vm, uint32_t device) {
+    if ((int64_t)(vm->issued - vm->finished_seen) >= vm->high_count)
+        return "room: instructions";
+    return device == 0 ? "room: bytes" : "room: bytes of a device";
+}
+
+__attribute__((noinline)) static eddy_status wait_below_marks(eddy_vm *vm, uint32_t device,
+                                                              eddy_origin origin) {
     refresh_seen(vm);
-    if (!is_above(vm, vm->high_count, vm->high_bytes))
+    if (!is_above_high(vm, device))
         return EDDY_OK;
-    bool are_many = (int64_t)(vm->issued - vm->finished_seen) >= vm->high_count;
-    eddy_trace_span span =
-        EDDY_TRACE_BEGIN(WAIT, .op = origin.op, .address = origin.address,
-                         .detail = are_many ? "room: instructions" : "room: bytes");
+    eddy_trace_span span = EDDY_TRACE_BEGIN(WAIT, .op = origin.op, .address = origin.address,
+                                            .detail = name_wait(vm, device));
     eddy_status status = EDDY_OK;
-    while (status == EDDY_OK && is_above(vm, vm->low_count, vm->low_bytes)) {
+    while (status == EDDY_OK && is_above_low(vm, device)) {
         status = wait_for_progress(vm, origin, EDDY_CLOCK_FOREVER);
         refresh_seen(vm);
     }
@@ -189,7 +220,7 @@ typedef struct lead {
 
 static lead lead_now(const eddy_vm *vm) {
     return (lead){.count = (int64_t)(vm->issued - vm->finished_seen),
-                  .bytes = vm->issued_bytes - vm->finished_bytes_seen,
+                  .bytes = eddy_marks_bytes(vm, 0),
                   .ns = vm->issued_ns - vm->finished_ns_seen,
                   .dear_ns = vm->issued_dear_ns - vm->finished_dear_ns_seen};
 }
@@ -265,11 +296,11 @@ __attribute__((noinline)) static eddy_status wait_for_lead(eddy_vm *vm, lead l,
     return status;
 }
 
-eddy_status eddy_marks_wait_slow(eddy_vm *vm, const eddy_vm_call *call) {
+eddy_status eddy_marks_wait_slow(eddy_vm *vm, const eddy_vm_call *call, uint32_t device) {
     if (eddy_service_is_current_thread())
         return EDDY_OK;
-    if (EDDY_UNLIKELY(is_above(vm, vm->high_count, vm->high_bytes))) {
-        eddy_status status = wait_below_marks(vm, eddy_vm_call_origin(call));
+    if (EDDY_UNLIKELY(is_above_high(vm, device))) {
+        eddy_status status = wait_below_marks(vm, device, eddy_vm_call_origin(call));
         if (status != EDDY_OK)
             return status;
     } else if (EDDY_UNLIKELY(vm->finished_seen + (uint64_t)vm->high_count / 2 < vm->issued)) {

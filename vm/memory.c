@@ -1,6 +1,7 @@
 /* Memory of one device of a VM, as callers see it. */
 #include <streams/staging.h>
 #include <vm/device.h>
+#include <vm/marks.h>
 #include <vm/submit.h>
 #include <vm/vm.h>
 #include <vm/wait.h>
@@ -54,6 +55,15 @@ int64_t eddy_vm_memory_trim(eddy_vm *vm, uint8_t device) {
     return bytes;
 }
 
+/* The mark follows the pool, also where two threads set a limit at once. */
+static void set_limit(eddy_vm_device *device, int64_t bytes) {
+    eddy_device_pool_set_limit(device->pool, bytes);
+    eddy_vm_lock(device->vm);
+    eddy_marks_limit_set(device->vm, device->number,
+                         eddy_device_pool_statistics_read(device->pool).limit_bytes);
+    eddy_vm_unlock(device->vm);
+}
+
 void eddy_vm_memory_limit_set(eddy_vm *vm, uint8_t device, int64_t bytes) {
     if (!enter(vm))
         return;
@@ -64,7 +74,7 @@ void eddy_vm_memory_limit_set(eddy_vm *vm, uint8_t device, int64_t bytes) {
         if (held > eddy_memory_limit())
             eddy_blocks_pool_trim(&vm->tensors);
     } else {
-        eddy_device_pool_set_limit(vm->devices[device]->pool, bytes);
+        set_limit(vm->devices[device], bytes);
     }
     eddy_vm_inside_end(vm);
 }

@@ -106,6 +106,7 @@ typedef struct eddy_node {
     struct eddy_node *search_next;
     uint64_t lend_thread; /* LEND: the lender's number; 0 until it is granted */
     int64_t new_bytes;
+    uint8_t new_device;    /* that these are on */
     int32_t waiting_count; /* unsatisfied edges */
     /* On a device (DEVICES.md 2, 3). */
     int32_t unended; /* sources that dispatch has satisfied, or will, and that have not ended */

@@ -30,7 +30,8 @@ const eddy_vm_descriptor eddy_starved_room = {
     .run = do_nothing, .name = name_room, .describe = describe_room};
 
 bool eddy_starved_leaves_room(eddy_vm *vm, int64_t bytes, int64_t in_flight_bytes) {
-    int64_t wanted = in_flight_bytes < vm->high_bytes ? in_flight_bytes : vm->high_bytes;
+    int64_t wanted =
+        in_flight_bytes < vm->marks[0].high_bytes ? in_flight_bytes : vm->marks[0].high_bytes;
     return eddy_load_relaxed(&vm->tensors.live_bytes) + bytes <= eddy_memory_limit() - wanted;
 }
 

@@ -3,6 +3,7 @@
 #include <base/status.h>
 #include <errno.h>
 #include <string.h>
+#include <vm/device.h>
 #include <vm/engine.h>
 #include <vm/execute.h>
 #include <vm/machine.h>
@@ -242,6 +243,7 @@ eddy_status eddy_vm_write(eddy_vm *vm, eddy_submission *submission) {
     note_issuer(vm);
     vm->issued++;
     vm->issued_bytes += submission->new_bytes;
+    vm->marks[submission->device].issued_bytes += submission->new_bytes;
     uint64_t cost_class = eddy_record_cost_class(submission->cost_ps);
     eddy_marks_count(vm, eddy_record_cost_class_ns(cost_class), (eddy_vm_place)instruction->place);
     eddy_storage_number numbers[EDDY_RECORD_RELEASES];
@@ -511,10 +513,27 @@ eddy_status eddy_vm_make_lost(eddy_vm *vm, eddy_vm_call *call, uint64_t root) {
     return has_numbers ? EDDY_OK : fail_numbers(call);
 }
 
+/* Whose mark holds the call back: the device that its new storages are on, all of those with bytes; else that of its stream, which may be one. */
+__attribute__((noinline)) static uint8_t find_device(const eddy_vm_call *call) {
+    uint8_t device = call->stream->device->number;
+    int64_t bytes = 0;
+    for (int64_t i = 0; i < call->instruction.operand_count; i++) {
+        const eddy_vm_operand *operand = &call->operands[i];
+        if (!operand->is_new || operand->access != EDDY_ACCESS_MUT || operand->bytes == 0)
+            continue;
+        EDDY_ASSERT(bytes == 0 || operand->device == device);
+        device = operand->device;
+        bytes += operand->bytes;
+    }
+    return device;
+}
+
 /* Lock: submission. Writes the call to the ring once there is room below the marks. */
 __attribute__((noinline)) static eddy_status
 hand_over(eddy_vm *vm, eddy_vm_call *call, eddy_submission *submission, eddy_spill *spill) {
-    eddy_status status = eddy_marks_wait(vm, call);
+    bool is_devices = call->stream && EDDY_UNLIKELY(call->stream->device != NULL);
+    submission->device = is_devices ? find_device(call) : 0;
+    eddy_status status = eddy_marks_wait(vm, call, submission->device);
     if (status == EDDY_OK)
         status = write_call(vm, call, submission, spill);
     else if (spill)

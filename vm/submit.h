@@ -13,6 +13,7 @@ typedef struct eddy_submission {
     uint32_t new_count;
     uint32_t part_count; /* of a call */
     int64_t new_bytes;
+    uint8_t device; /* that these are on; of a device's call without any, that of the stream */
     int64_t cost_ps;
     eddy_vm_stream *stream;
     const char *op;      /* for errors; NULL: the instruction's own name */

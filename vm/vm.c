@@ -9,6 +9,7 @@
 #include <vm/engine.h>
 #include <vm/execute.h>
 #include <vm/machine.h>
+#include <vm/marks.h>
 #include <vm/release.h>
 #include <vm/scheduler.h>
 #include <vm/service.h>
@@ -57,12 +58,7 @@ static void init_options(eddy_vm *vm, const eddy_runtime_options *options) {
     vm->checks_finite = options->checks_finite;
     vm->high_count = options->in_flight_high > 0 ? options->in_flight_high : 16384;
     vm->low_count = vm->high_count / 2;
-    vm->high_bytes =
-        options->in_flight_bytes_high > 0 ? options->in_flight_bytes_high : (int64_t)1 << 30;
-    /* Instructions far ahead must not take the memory that earlier ones need. */
-    if (vm->high_bytes > eddy_memory_limit() / 4)
-        vm->high_bytes = eddy_memory_limit() / 4;
-    vm->low_bytes = vm->high_bytes / 2;
+    eddy_marks_limit_set(vm, 0, eddy_memory_limit());
     int64_t cache_bytes = sysconf(_SC_LEVEL3_CACHE_SIZE);
     vm->lead_bytes = cache_bytes < LEAD_BYTES_LEAST  ? LEAD_BYTES_LEAST
                      : cache_bytes > LEAD_BYTES_MOST ? LEAD_BYTES_MOST
@@ -336,11 +332,15 @@ static eddy_status create_in_turn(eddy_vm *vm, int64_t bytes, eddy_storage_numbe
     return waited;
 }
 
+/* Lock: submission. */
+static int64_t bytes_in_flight(const eddy_vm *vm, uint32_t device) {
+    return vm->marks[device].issued_bytes - eddy_load_seq_cst(&vm->finished_bytes[device]);
+}
+
 /* Large requests leave to instructions in flight what the marks allow these. */
 static bool may_take_at_once(eddy_vm *vm, int64_t bytes) {
     return bytes <= EDDY_PENDING_BYTES || vm->issued == eddy_load_seq_cst(&vm->finished) ||
-           eddy_starved_leaves_room(vm, bytes,
-                                    vm->issued_bytes - eddy_load_seq_cst(&vm->finished_bytes));
+           eddy_starved_leaves_room(vm, bytes, bytes_in_flight(vm, 0));
 }
 
 eddy_status eddy_vm_storage_create(eddy_vm *vm, int64_t bytes, eddy_storage_number *storage,
@@ -414,7 +414,8 @@ eddy_vm_counters eddy_vm_counters_read(eddy_vm *vm) {
     counters.ring_stalls = vm->ring_stall_count;
     counters.in_flight = (int64_t)(vm->issued - eddy_load_acquire(&vm->retired));
     counters.in_flight_peak = vm->in_flight_peak;
-    counters.bytes_in_flight = vm->issued_bytes - eddy_load_seq_cst(&vm->finished_bytes);
+    for (uint32_t i = 0; i < EDDY_VM_DEVICES; i++)
+        counters.bytes_in_flight += bytes_in_flight(vm, i);
     counters.bytes_in_flight_peak = vm->bytes_in_flight_peak;
     eddy_vm_unlock(vm);
     counters.scheduler_run = eddy_load_relaxed(&vm->counted.scheduler_run);

@@ -1,4 +1,4 @@
-#include "session.h"
+#include "by_hand.h"
 #include <base/trace.h>
 
 /* The stream is held, so that nothing finishes before the test says so. */
@@ -27,6 +27,7 @@ static void *produce(void *context) {
         eddy_vm_operand target = {.access = EDDY_ACCESS_MUT,
                                   .is_new = true,
                                   .covers_all = true,
+                                  .device = producer->session.device,
                                   .bytes = producer->bytes};
         producer->status =
             session_call(&producer->session, &synthetic_op, i, false, 0, NULL, 1, &target);
@@ -195,6 +196,226 @@ Test(marks, an_empty_vm_takes_any_instruction) {
         session_release(&session, target.storage);
     }
     session_close(&session);
+}
+
+/* ---- marks by device ---- */
+
+#define KB ((int64_t)1 << 10)
+
+/* Nothing of the device's is over before the test says so. */
+static vm_session open_by_hand(int64_t bytes, int64_t limit_bytes, bool is_full_path) {
+    vm_session session = session_open((eddy_runtime_options){
+        .threads = 2, .uses_full_path = is_full_path, .in_flight_bytes_high = bytes});
+    session_far(&session, (eddy_far_options){.is_by_hand = true});
+    eddy_vm_memory_limit_set(session.vm, session.device, limit_bytes);
+    return session;
+}
+
+/* Each is a kernel and its mark. */
+static void end_calls(vm_producer *producer, int first, int end) {
+    for (int i = first; i < end; i++) {
+        run_pieces(&producer->session, 2);
+        /* It may have run before its call has returned. */
+        await_issued(producer, i + 1);
+        while (!eddy_vm_is_ready(producer->session.vm, producer->made[i]))
+            sched_yield();
+    }
+}
+
+static void end_producer(vm_producer *producer, pthread_t thread) {
+    join_thread(thread);
+    cr_assert_eq(producer->status, EDDY_OK);
+    session_settle(&producer->session);
+    for (int i = 0; i < producer->count; i++)
+        session_release(&producer->session, producer->made[i]);
+    session_close(&producer->session);
+}
+
+static eddy_storage_number make_bytes(vm_session *session, int64_t seed, int64_t bytes) {
+    eddy_vm_operand target = {.access = EDDY_ACCESS_MUT,
+                              .is_new = true,
+                              .covers_all = true,
+                              .device = session->device,
+                              .bytes = bytes};
+    cr_assert_eq(session_call(session, &synthetic_op, seed, false, 0, NULL, 1, &target), EDDY_OK);
+    return target.storage;
+}
+
+static void hold_back_at_a_quarter(bool is_full_path) {
+    vm_producer producer = {.count = 8, .bytes = 4 * KB};
+    producer.session = open_by_hand(0, 64 * KB, is_full_path);
+    uint32_t place = listen_to_waits();
+    pthread_t thread;
+    start_thread(&thread, produce, &producer);
+    await_issued(&producer, 4);
+    await_throttled(&producer.session);
+    cr_assert_str_eq(eddy_load_acquire(&waited_for), "room: bytes of a device");
+    /* Not below the low mark of 8 KB. */
+    end_calls(&producer, 0, 2);
+    cr_assert_eq(eddy_load_acquire(&producer.issued), 4);
+    end_calls(&producer, 2, 3);
+    await_issued(&producer, 7);
+    end_calls(&producer, 3, 8);
+    cr_assert_eq(eddy_vm_counters_read(producer.session.vm).bytes_in_flight_peak, 16 * KB);
+    eddy_trace_remove(place);
+    end_producer(&producer, thread);
+}
+
+Test(marks, what_is_in_flight_takes_a_quarter_of_a_devices_memory_at_most) {
+    hold_back_at_a_quarter(false);
+    hold_back_at_a_quarter(true);
+}
+
+/* Each of these calls would wait for what ends behind it. */
+static void pass_beside_a_full_device(bool is_full_path) {
+    vm_session session = open_by_hand(16 * KB, INT64_MAX, is_full_path);
+    eddy_storage_number full[4], other[4], here[20];
+    for (int i = 0; i < 4; i++)
+        full[i] = make_bytes(&session, i, 4 * KB);
+    eddy_backend *first = session.far;
+    for (int i = 0; i < 3; i++)
+        eddy_vm_stream_release(session.far_streams[i]);
+    session_far(&session, (eddy_far_options){.is_by_hand = true});
+    for (int i = 0; i < 4; i++)
+        other[i] = make_bytes(&session, i, 4 * KB);
+    cr_assert_eq(eddy_vm_counters_read(session.vm).bytes_in_flight, 32 * KB);
+    cr_assert_eq(eddy_vm_counters_read(session.vm).bytes_in_flight_peak, 32 * KB);
+    session.device = 0;
+    session.stream = NULL;
+    for (int i = 0; i < 20; i++) {
+        here[i] = make_bytes(&session, i, 4 * KB);
+        cr_assert_eq(session_read(&session, here[i]), value_of(i, 0));
+        session_release(&session, here[i]);
+    }
+    for (int i = 0; i < 4; i++)
+        cr_assert_not(eddy_vm_is_ready(session.vm, full[i]) ||
+                      eddy_vm_is_ready(session.vm, other[i]));
+    run_pieces(&session, 8);
+    session.far = first;
+    run_pieces(&session, 8);
+    cr_assert_eq(session_settled_counters(&session).bytes_in_flight, 0);
+    for (int i = 0; i < 4; i++) {
+        session_release(&session, full[i]);
+        session_release(&session, other[i]);
+    }
+    session_close(&session);
+}
+
+Test(marks, bytes_of_a_device_hold_back_neither_the_host_nor_another_device) {
+    pass_beside_a_full_device(false);
+    pass_beside_a_full_device(true);
+}
+
+Test(marks, bytes_of_the_host_hold_back_no_device) {
+    vm_session session = open_by_hand(16 * KB, INT64_MAX, true);
+    session_hold(&session, true);
+    eddy_vm_stream *there = session.stream;
+    uint8_t device = session.device;
+    session.stream = session.held;
+    session.device = 0;
+    eddy_storage_number here[4], made[3];
+    for (int i = 0; i < 4; i++)
+        here[i] = make_bytes(&session, i, 4 * KB);
+    session.stream = there;
+    session.device = device;
+    for (int i = 0; i < 3; i++)
+        made[i] = make_bytes(&session, i, 4 * KB);
+    /* Also without new bytes: it is a call of the device. */
+    session_overwrite(&session, made[0], 9);
+    run_pieces(&session, 8);
+    for (int i = 0; i < 3; i++)
+        while (!eddy_vm_is_ready(session.vm, made[i]))
+            sched_yield();
+    for (int i = 0; i < 4; i++)
+        cr_assert_not(eddy_vm_is_ready(session.vm, here[i]));
+    for (int i = 0; i < 4; i++)
+        session_step(&session);
+    session_settle(&session);
+    for (int i = 0; i < 4; i++)
+        session_release(&session, here[i]);
+    for (int i = 0; i < 3; i++)
+        session_release(&session, made[i]);
+    session_close(&session);
+}
+
+/* Work of the host that is in flight does not matter to it. */
+Test(marks, an_empty_device_takes_a_call_of_any_size) {
+    static vm_producer producer = {.count = 2, .bytes = 40 * KB};
+    producer.session = open_by_hand(1, INT64_MAX, true);
+    vm_session *session = &producer.session, host = *session;
+    session_hold(session, true);
+    host.stream = session->held;
+    host.device = 0;
+    eddy_storage_number here = make_bytes(&host, 1, 8);
+    pthread_t thread;
+    start_thread(&thread, produce, &producer);
+    await_issued(&producer, 1);
+    await_throttled(session);
+    cr_assert_eq(eddy_load_acquire(&producer.issued), 1);
+    end_calls(&producer, 0, 1);
+    await_issued(&producer, 2);
+    end_calls(&producer, 1, 2);
+    cr_assert_not(eddy_vm_is_ready(session->vm, here));
+    session_step(session);
+    session_release(session, here);
+    end_producer(&producer, thread);
+}
+
+Test(marks, a_limit_that_changes_holds_for_who_is_held_back) {
+    static vm_producer producer = {.count = 20, .bytes = 4 * KB};
+    producer.session = open_by_hand(0, 64 * KB, false);
+    vm_session *session = &producer.session;
+    pthread_t thread;
+    start_thread(&thread, produce, &producer);
+    await_issued(&producer, 4);
+    await_throttled(session);
+    /* Nothing has ended, and it goes on. */
+    eddy_vm_memory_limit_set(session->vm, session->device, 256 * KB);
+    await_issued(&producer, 16);
+    await_throttled(session);
+    /* The low mark is 16 KB now. */
+    eddy_vm_memory_limit_set(session->vm, session->device, 128 * KB);
+    end_calls(&producer, 0, 12);
+    cr_assert_eq(eddy_load_acquire(&producer.issued), 16);
+    end_calls(&producer, 12, 13);
+    await_issued(&producer, 20);
+    end_calls(&producer, 13, 20);
+    cr_assert_eq(eddy_vm_counters_read(session->vm).bytes_in_flight_peak, 64 * KB);
+    end_producer(&producer, thread);
+}
+
+/* With a thread that ends what is launched, or as the caller that waits for it. */
+Test(marks, a_device_with_little_memory_takes_many_calls_on_each_path) {
+    ON_EACH_PATH(session) {
+        session_far(&session, (eddy_far_options){.seed = 1});
+        eddy_vm_memory_limit_set(session.vm, session.device, 64 * KB);
+        for (int i = 0; i < 200; i++) {
+            eddy_storage_number made = make_bytes(&session, i, i % 10 == 0 ? 24 * KB : 4 * KB);
+            if (i % 50 == 0)
+                cr_assert_eq(session_read(&session, made), value_of(i, 0));
+            session_release(&session, made);
+        }
+        /* Below the mark, a large one more. */
+        cr_assert_lt(eddy_vm_counters_read(session.vm).bytes_in_flight_peak, (16 + 24) * KB);
+    }
+}
+
+/* Memory of the host that is asked for at once is left to what is in flight there. */
+Test(marks, bytes_of_a_device_take_no_memory_of_the_host) {
+    const int64_t limit = 4096 * KB;
+    eddy_memory_limit_set(limit);
+    vm_session session = open_by_hand(0, INT64_MAX, true);
+    eddy_storage_number there = make_bytes(&session, 1, limit / 2), here;
+    void *data;
+    cr_assert_eq(eddy_vm_storage_create(session.vm, limit - limit / 8, &here, &data), EDDY_OK);
+    eddy_vm_storage_written(session.vm);
+    cr_assert_not(eddy_vm_is_ready(session.vm, there));
+    session_release(&session, here);
+    run_pieces(&session, 2);
+    session_settle(&session);
+    session_release(&session, there);
+    session_close(&session);
+    eddy_memory_limit_set(0);
 }
 
 Test(marks, releases_pass_outside_the_marks) {

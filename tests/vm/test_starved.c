@@ -1,12 +1,15 @@
 /* Instructions for which there is no memory (PROTOCOL.md section 12). A kernel at a latch holds what is to come free. */
-#include "session.h"
+#include "by_hand.h"
 
 #define MB ((int64_t)1 << 20)
 
 static eddy_storage_number submit(vm_session *session, int64_t bytes, int64_t seed, int input_count,
                                   const eddy_storage_number *inputs) {
-    eddy_vm_operand target = {
-        .access = EDDY_ACCESS_MUT, .is_new = true, .covers_all = true, .bytes = bytes};
+    eddy_vm_operand target = {.access = EDDY_ACCESS_MUT,
+                              .is_new = true,
+                              .covers_all = true,
+                              .device = session->device,
+                              .bytes = bytes};
     cr_assert_eq(session_call(session, &synthetic_op, seed, false, input_count, inputs, 1, &target),
                  EDDY_OK);
     return target.storage;
@@ -247,6 +250,33 @@ Test(starved, a_storage_made_by_hand_leaves_room_to_what_is_in_flight) {
 
 Test(starved, a_storage_made_by_hand_waits_for_nothing_where_there_is_room) {
     make_beside(false);
+}
+
+/* What is in flight on a device takes none of the host's memory: what waits for room here does not wait for it. */
+Test(starved, a_storage_made_by_hand_leaves_no_room_to_devices) {
+    vm_session session = open_workers(12 * MB);
+    session_far(&session, (eddy_far_options){.is_by_hand = true});
+    eddy_storage_number there = submit(&session, 4 * MB, 1, 0, NULL);
+    session.stream = NULL;
+    session.device = 0;
+    eddy_storage_number present = submit(&session, 8 * MB, 1, 0, NULL);
+    cr_assert_eq(session_read(&session, present), value_of(1, 0));
+    vm_latch latch = {0};
+    eddy_storage_number reader = session_latch(&session, &latch, 1, &present);
+    latch_await(&latch, 1);
+    eddy_storage_number queued = submit(&session, 3 * MB, 2, 1, &reader);
+    hand_maker maker = {.vm = session.vm, .bytes = 2 * MB};
+    pthread_t thread;
+    start_thread(&thread, make_by_hand, &maker);
+    await_in_flight(&session, &maker, 4);
+    session_release(&session, queued);
+    latch_open(&latch);
+    join_thread(thread);
+    cr_assert_eq(maker.status, EDDY_OK);
+    cr_assert_not(eddy_vm_is_ready(session.vm, there));
+    run_pieces(&session, 2);
+    session_settle(&session);
+    close_all(&session, 4, (eddy_storage_number[]){there, present, reader, maker.made});
 }
 
 /* Something always runs: a latch that opens when the other storage has failed. */

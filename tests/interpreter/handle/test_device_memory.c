@@ -221,6 +221,22 @@ Test(device_memory, a_lower_limit_gives_back_what_is_kept) {
     }
 }
 
+/* What may be in flight there follows the limit; that of the host and of other devices stays. */
+Test(device_memory, a_quarter_of_the_limit_may_be_in_flight) {
+    eddy_tensor *x = zeros_on(EDDY_FAR(0), MB), *y = zeros_on(EDDY_FAR(1), MB);
+    eddy_vm *vm = eddy_runtime_current()->vm;
+    int64_t here = vm->marks[0].high_bytes;
+    cr_assert_eq(vm->marks[1].high_bytes, 256 * MB);
+    cr_assert_eq(eddy_device_memory_limit_set(EDDY_FAR(0), 64 * MB), EDDY_OK);
+    cr_assert_eq(vm->marks[1].high_bytes, 16 * MB);
+    cr_assert_eq(vm->marks[2].high_bytes, 256 * MB);
+    cr_assert_eq(vm->marks[0].high_bytes, here);
+    cr_assert_eq(eddy_device_memory_limit_set(EDDY_FAR(0), 0), EDDY_OK);
+    cr_assert_eq(vm->marks[1].high_bytes, 256 * MB);
+    eddy_release(&x);
+    eddy_release(&y);
+}
+
 /* The default is far above what is kept. */
 Test(device_memory, the_default_limit_leaves_what_is_kept) {
     const eddy_device devices[] = {EDDY_FAR(0), EDDY_CPU};
