@@ -34,7 +34,7 @@ MODELS = {
     "pressure": (
         ["", "-DHIGH=1", "-DISSUERS=2 -DCALLS=2"],
         ["-DCALLS=5", "-DISSUERS=2 -DCALLS=3"],
-        {"BUG_EMPTY_VM_REFUSES": "-DHIGH=1"},
+        {"BUG_EMPTY_DEVICE_REFUSES": "-DHIGH=1"},
     ),
     "lend": (["-DACTIONS=2"], ["-DACTIONS=3"], {"": "-DACTIONS=2"}),
     "permit": ([""], ["-DPERMITS=2 -DWORKS=3"], {}),

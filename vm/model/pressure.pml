@@ -2,11 +2,12 @@
  * the rest and waits for what is in flight. In every run each issuer ends and the destroyer frees the VM once,
  * when nothing is in it.
  *
- * With one issuer the destroyer comes at any time; with two there is none. The mark is on units (bytes in the
- * code); instructions are counted too, since an empty VM takes any. Issuers and destroyer sleep on `progress`. The
- * engine publishes within a tick, where it may spare the wake-up, and at its end. Records of releases alone fill
- * the ring and are nobody's instruction; an instruction behind a lend counts as finished when it is linked and is
- * live for as long as it likes.
+ * With one issuer the destroyer comes at any time, and a call is on any device; with two issuers there is no
+ * destroyer, and their large calls are on a device of their own. The mark is on units (bytes in the code) of the
+ * call's device; a device without any in flight takes any call. The mark on instructions is such a one, of all devices
+ * together. Issuers and destroyer sleep on `progress`. The engine publishes within a tick, where it may spare the
+ * wake-up, and at its end. Records of releases alone fill the ring and are nobody's instruction; an instruction behind
+ * a lend counts as finished when it is linked and is live for as long as it likes.
  *
  * BUG_FINISHED_STORE_WAITS keeps the store of `finished` in a buffer while `throttled` is read: what a weaker
  * order than seq_cst would allow. */
@@ -24,33 +25,40 @@
 #define LOW (HIGH / 2)
 #define RING 2
 #define DESTROYER 2
+#define DEVICES 2
 
 bool L, is_closing, is_freed;
-byte issued, issued_units, written;             /* lock: L; instructions, units, records */
-byte finished_seen, finished_units_seen, consumed_seen; /* lock: L; as last read */
-byte finished, finished_units, consumed, retired; /* published */
-byte taken, done, done_units, ended;            /* engine: what it will publish */
+byte issued, issued_units[DEVICES], written;    /* lock: L; instructions, units, records */
+byte finished_seen, finished_units_seen[DEVICES], consumed_seen; /* lock: L; as last read */
+byte finished, finished_units[DEVICES], consumed, retired; /* published */
+byte taken, done, done_units[DEVICES], ended;   /* engine: what it will publish */
 byte live;                                      /* engine: instructions held */
 bool owes_wake;                                 /* engine: published since it last announced */
 byte throttled;
 bool is_progress_new[3];                        /* `progress` was raised since the sleeper read it: all its futex looks at */
 bool sleeps[3];
 bool finished_store_waits;
-chan ring = [RING] of { byte }; /* units; 0: releases alone */
+chan ring = [RING] of { byte, byte }; /* units and their device; 0: releases alone */
 
 #define IS_FULL (written - consumed_seen == RING)
-#ifdef BUG_EMPTY_VM_REFUSES
-#define IS_ABOVE(mark) (issued_units - finished_units_seen >= (mark))
+#define AHEAD (issued_units[device] - finished_units_seen[device])
+#ifdef BUG_EMPTY_DEVICE_REFUSES
+#define IS_ABOVE(mark) (AHEAD >= (mark))
 #else
-#define IS_ABOVE(mark) (issued != finished_seen && issued_units - finished_units_seen >= (mark))
+#define IS_ABOVE(mark) (AHEAD > 0 && AHEAD >= (mark))
 #endif
 
 /* All that wait_for_progress compares with: what stays old there looks like progress, and the wait never sleeps. */
 inline refresh_seen()
 {
     consumed_seen = consumed;
+#ifdef BUG_UNITS_READ_FIRST
+    finished_units_seen[device] = finished_units[device];
+    finished_seen = finished
+#else
     finished_seen = finished;
-    finished_units_seen = finished_units
+    finished_units_seen[device] = finished_units[device]
+#endif
 }
 
 inline read_progress() { is_progress_new[me] = false }
@@ -79,16 +87,24 @@ inline wait_for_progress()
 
 proctype issuer(byte me)
 {
-    byte left = CALLS, units;
+    byte left = CALLS, units, device;
     bool has_moved;
     do
     :: left > 0 ->
         if /* a release that finds L free and the ring not full */
         :: atomic { me == 0 && left == CALLS && !L && !IS_FULL && !is_closing ->
-            assert(!is_freed); written++; ring ! 0 }
+            assert(!is_freed); written++; ring ! 0, 0 }
         :: true
         fi;
-        atomic { !L -> L = true; left--; units = (left == 0 -> HIGH + 1 : 1) };
+        atomic { !L -> L = true; left--; units = (left == 0 -> HIGH + 1 : 1);
+#if ISSUERS > 1
+            device = (left == 0 -> 1 : 0) };
+#else
+            if
+            :: device = 0
+            :: device = 1
+            fi };
+#endif
         if
         :: is_closing -> goto refused
         :: !is_closing
@@ -126,11 +142,11 @@ proctype issuer(byte me)
         atomic {
             assert(!is_freed);
             issued++;
-            issued_units = issued_units + units;
+            issued_units[device] = issued_units[device] + units;
             written++;
-            ring ! units
+            ring ! units, device
         };
-        atomic { L = false; units = 0 }
+        atomic { L = false; units = 0; device = 0 }
     :: left == 0 -> goto over
     od;
 refused:
@@ -150,7 +166,8 @@ over:
 inline publish(spares)
 {
     if
-    :: atomic { HAS_NEWS -> consumed = taken; retired = ended; finished_units = done_units };
+    :: atomic { HAS_NEWS -> consumed = taken; retired = ended;
+        finished_units[0] = done_units[0]; finished_units[1] = done_units[1] };
 #ifdef BUG_FINISHED_STORE_WAITS
         finished_store_waits = true;
 #else
@@ -173,22 +190,23 @@ inline publish(spares)
 /* A tick reads what is there, finishes what it likes of it, and publishes. */
 active proctype engine()
 {
-    byte units, running, running_units;
+    byte units, device, running, running_units[DEVICES];
 end:
     do
     :: atomic { nempty(ring) || live > 0 };
         do
-        :: atomic { ring ? units -> assert(!is_freed); taken++;
+        :: atomic { ring ? units, device -> assert(!is_freed); taken++;
             if
             :: units == 0
-            :: units > 0 -> live++; running++; running_units = running_units + units
-            :: units > 0 -> live++; done++; done_units = done_units + units /* behind a lend */
+            :: units > 0 -> live++; running++; running_units[device] = running_units[device] + units
+            :: units > 0 -> live++; done++; done_units[device] = done_units[device] + units /* behind a lend */
             fi;
-            units = 0 }
+            units = 0; device = 0 }
         :: atomic { live > running -> assert(!is_freed); live--; ended++ }
         :: atomic { running > 0 -> assert(!is_freed);
-            done = done + running; done_units = done_units + running_units;
-            live = live - running; ended = ended + running; running = 0; running_units = 0 };
+            done = done + running; live = live - running; ended = ended + running; running = 0;
+            done_units[0] = done_units[0] + running_units[0]; running_units[0] = 0;
+            done_units[1] = done_units[1] + running_units[1]; running_units[1] = 0 };
             if
             :: publish(true)
             :: true
