@@ -58,9 +58,8 @@ extern "C" {
     INT(in_flight_high, "EDDY_IN_FLIGHT_HIGH", 0, INT32_MAX, 16384,                                \
         "Instructions in flight at which a caller is held back.")                                  \
     INT(in_flight_bytes_high, "EDDY_IN_FLIGHT_BYTES_HIGH", 0, INT64_MAX, INT64_C(1) << 30,         \
-        "Bytes issued and unfinished at which a caller is held back; at most a quarter of what "   \
-        "tensors may "                                                                             \
-        "have (memory_limit).")                                                                    \
+        "Bytes issued and unfinished on a device at which a caller that goes on there is held "    \
+        "back; at most a quarter of what tensors may have there (the CPU: memory_limit).")         \
     INT(memory_limit, "EDDY_MEMORY_LIMIT", 0, INT64_MAX, 0,                                        \
         "Bytes of host memory for tensors, process-wide; 0: what cgroup and MemAvailable leave, "  \
         "less a sixteenth.")                                                                       \
