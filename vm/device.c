@@ -6,6 +6,7 @@
 #include <string.h>
 #include <vm/device.h>
 #include <vm/device_copy.h>
+#include <vm/early.h>
 #include <vm/engine.h>
 #include <vm/graph.h>
 #include <vm/instruction_kinds.h>
@@ -45,10 +46,10 @@ bool eddy_device_is_repeated(const eddy_node *node) {
     return is_late(node) || is_in_rounds(node);
 }
 
-/* Whether it takes its edges from ends, and satisfies them by its own, on its device too. */
-static bool stands_apart(const eddy_node *node) {
+bool eddy_device_stands_apart(const eddy_node *node) {
     return is_late(node) || is_program(node);
 }
+
 static bool is_foreign(const eddy_node *node) {
     return node->instruction.kind == EDDY_KIND_CALL &&
            node->instruction.view.descriptor->is_foreign;
@@ -58,7 +59,8 @@ bool eddy_device_orders(const eddy_node *source, const eddy_node *node) {
     return source->stream->device && source->stream->device == node->stream->device &&
            eddy_instruction_has(&source->instruction, EDDY_KIND_IS_STREAMED) &&
            eddy_instruction_has(&node->instruction, EDDY_KIND_IS_STREAMED) &&
-           !stands_apart(source) && !stands_apart(node) && !is_foreign(node);
+           !eddy_device_stands_apart(source) && !eddy_device_stands_apart(node) &&
+           !is_foreign(node);
 }
 
 /* ---- dispatch: engine ---- */
@@ -182,8 +184,10 @@ static void hand_over(eddy_vm *vm, eddy_vm_device *device, eddy_node *node) {
     bool looks =
         node->instruction.kind == EDDY_KIND_CALL || node->instruction.kind == EDDY_KIND_SHARE;
     launch->is_skipped = looks && !is_program(node) && has_bad_input(vm, node);
-    if (is_first)
+    if (is_first) {
         eddy_graph_dispatched(vm, node);
+        eddy_early_dispatched(vm, node);
+    }
     node->state = EDDY_NODE_DISPATCHED;
     if (vm->engine.running_count++ == 0)
         eddy_store_seq_cst(&vm->has_running, true);
@@ -293,6 +297,8 @@ static void node_launch(eddy_work *work, eddy_status failure) {
         failure = EDDY_DEVICE_LOST;
     if (is_last_try && failure == EDDY_OK && device->backend->class->rows_forget)
         device->backend->class->rows_forget(device->backend);
+    if (failure == EDDY_OK)
+        eddy_early_give(node->queue);
     if (failure == EDDY_OK && !eddy_launch_begin(device, node)) {
         if (!is_last_try) {
             device->stalled_ticket = node->ticket;

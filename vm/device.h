@@ -20,6 +20,7 @@ typedef struct eddy_device_queue {
     uint64_t
         marked; /* lock: lock; the last ticket that the launcher has marked: it is done with the node */
     int64_t done_ns; /* lock: lock; when somebody last heard that it was done with something */
+    eddy_storage_number early, last_early; /* lock: lock; released, their last users dispatched */
     /* Engine only. */
     eddy_node *arrived, *last_arrived;
     uint64_t
@@ -78,6 +79,8 @@ typedef struct eddy_vm_device {
 
 /* Whether the call has several launches, between which others come: it has a late shape, or is launched in rounds. */
 bool eddy_device_is_repeated(const eddy_node *node);
+/* Whether it takes its edges from ends, and satisfies them by its own, on its device too. */
+bool eddy_device_stands_apart(const eddy_node *node);
 /* Whether dispatch of `source` satisfies an edge to `node` (DEVICES.md 3). */
 bool eddy_device_orders(const eddy_node *source, const eddy_node *node);
 static inline eddy_device_launch *eddy_device_launch_of(eddy_vm_device *device, uint64_t ticket) {

@@ -2,6 +2,7 @@
 #include <streams/team.h>
 #include <string.h>
 #include <vm/device.h>
+#include <vm/early.h>
 #include <vm/execute.h>
 #include <vm/graph.h>
 #include <vm/instruction_kinds.h>
@@ -439,6 +440,8 @@ void eddy_graph_release(eddy_vm *vm, eddy_storage_number number) {
     EDDY_ASSERT(!storage->engine.is_released);
     if (storage->engine.user_count > 0) {
         storage->engine.is_released = true;
+        if (EDDY_UNLIKELY(storage->shared.device != 0))
+            eddy_early_released(vm, number);
         return;
     }
     eddy_vm_storage_free(vm, storage, &vm->engine.cache, &vm->engine.arguments);
@@ -496,6 +499,8 @@ static void drop_use(eddy_vm *vm, eddy_use *use) {
     storage->engine.user_count--;
     if (storage->engine.user_count == 0 && storage->engine.is_released) {
         storage->engine.is_released = false;
+        if (EDDY_UNLIKELY(storage->engine.early_queue != NULL))
+            eddy_early_ended(vm, storage);
         eddy_graph_release(vm, use->storage);
     }
 }

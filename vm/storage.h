@@ -37,13 +37,18 @@ typedef struct eddy_storage {
             borrow; /* data belongs to the user: the deleter to call instead of releasing a block */
     } shared __attribute__((aligned(EDDY_CACHE_LINE)));
 
-    /* The engine's line. Engine only. */
+    /* The engine's line. Engine only, where nothing else is said. */
     struct {
         struct eddy_node *last_writer; /* unretired */
         struct eddy_use *readers;      /* unretired, since the last writer */
         uint32_t user_count;           /* unretired mentions */
         bool is_released;
         eddy_storage_number next_unreturned;
+        /* Early release: the queue in whose list it is or was, else NULL. */
+        struct eddy_device_queue *early_queue;
+        /* lock: that queue's; the launcher too */
+        uint64_t early_ticket; /* of the last user; 0: in no list */
+        eddy_storage_number early_next, early_previous;
     } engine __attribute__((aligned(EDDY_CACHE_LINE)));
 } eddy_storage;
 

@@ -114,6 +114,37 @@ Test(device_memory, what_was_released_is_given_back_when_all_is_over) {
     for_each_device(expect_nothing_left);
 }
 
+/* Not one may start before the map ends: then all are launched in a row, while the device computes. */
+static void expect_few_at_once(eddy_device device) {
+    int64_t bytes = 64 << 10, count = 500;
+    eddy_tensor *here = zeros_on(EDDY_CPU, bytes);
+    cr_assert_eq(eddy_sync(EDDY_FOREVER), EDDY_OK);
+    int64_t before = read_memory(device).peak_bytes;
+    float *elements = eddy_map(here, EDDY_READ | EDDY_WRITE, EDDY_FOREVER);
+    cr_assert_not_null(elements);
+    elements[0] = -1;
+    eddy_tensor *x = eddy_to_device(here, device);
+    for (int64_t i = 0; i < count; i++) {
+        eddy_tensor *next = eddy_add_s(x, EDDY_S(1.0));
+        eddy_release(&x);
+        x = next;
+    }
+    cr_assert_eq(eddy_unmap(here), EDDY_OK);
+    float found;
+    eddy_tensor *first = eddy_narrow(x, 0, 0, 1);
+    cr_assert_eq(eddy_read(first, &found, sizeof(found), NULL), EDDY_OK);
+    cr_assert_eq(found, (float)count - 1);
+    int64_t most = read_memory(device).peak_bytes - before;
+    cr_assert_leq(most, count / 5 * bytes, "%lld", (long long)most);
+    eddy_release(&first);
+    eddy_release(&x);
+    eddy_release(&here);
+}
+
+Test(device_memory, a_chain_of_ops_has_the_memory_of_a_few_tensors) {
+    for_each_device(expect_few_at_once);
+}
+
 static pthread_barrier_t turn;
 
 static void *release_and_end(void *context) {
