@@ -63,9 +63,9 @@ MODELS = {
          "BUG_RUNS_ON_IN_SILENCE": "-DOPS=3 -DRUNS_ON", "BUG_WINDOW_TOO_LARGE": "-DOPS=4 -DWINDOW=2"},
     ),
     "wait_list": (
-        ["-DTICKETS=5", "-DTICKETS=4 -DQUEUES=4"],
-        ["-DTICKETS=6 -DCLOCKS_ONLY", "-DTICKETS=5 -DQUEUES=4"],
-        {"": "-DTICKETS=5", "BUG_JOINS_ARE_IN_VAIN": "-DTICKETS=4"},
+        ["-DTICKETS=5 -DONE_USER", "-DTICKETS=4 -DQUEUES=4"],
+        ["-DTICKETS=6 -DCLOCKS_ONLY", "-DTICKETS=5", "-DTICKETS=5 -DQUEUES=4 -DONE_USER"],
+        {"": "-DTICKETS=4", "BUG_NEWER_CLOCK_IS_JOINED": "-DTICKETS=5 -DONE_USER", "BUG_ONLY_OLDER_CLOCK_IS_JOINED": "-DTICKETS=5 -DONE_USER"},
     ),
 }
 # Bugs that show only in millions of states: on request.

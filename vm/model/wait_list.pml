@@ -3,10 +3,10 @@
  *
  * TICKETS instructions come one after another, each on any queue, with edges from any earlier ones of other queues (those of its own queue
  * need none). The device begins them in any order that its queues and the wait lists allow. An instruction that is not launched is a ticket
- * alone, and waits all the same. CLOCKS_ONLY leaves these and memory out, for larger bounds.
+ * alone, and waits all the same. For larger bounds, CLOCKS_ONLY leaves these and memory out, and with ONE_USER memory goes back with the launch that has taken it.
  *
  * Asserted: when an instruction begins, all that it must come after is complete: its sources, what is ahead in its queue, and what these
- * came after. If it has memory that another gave with its ticket, that one belongs to it. And the clock of a queue is joined whenever it is
+ * came after. If it has memory that was given with a ticket, all that has used that memory belongs to it. And the clock of a queue is joined whenever it is
  * still as the launch left it that is waited for: changed[r] <= t is neither too weak nor too strong. BUG_JOINS_ARE_IN_VAIN is no bug: it
  * asserts what must turn out wrong, that no wait is left out for a queue that was never waited for. */
 #include "primitives.pml"
@@ -29,7 +29,9 @@ byte clock[QUEUES * QUEUES], changed[QUEUES], last[QUEUES];
 #ifdef BUG_JOINS_ARE_IN_VAIN
 byte waited_for[QUEUES];                /* ghost: sets of queues */
 #endif
-byte given_by, given_in;                /* a block of the pool; 0: all that used it has ended */
+byte given_by, given_in;                /* a block of the pool; 0: nobody had it yet */
+byte writer, last_users;                /* of that block, while it is taken; the latter: a set */
+byte used;                              /* ghost: all that has used it, and what that came after */
 byte dispatched, complete;              /* the latter: a set */
 
 /* The engine: an edge from s. If s has ended, which may show later than its completion, there is nothing to wait for. */
@@ -96,19 +98,60 @@ inline wait_for(t, q, r, source)
     fi
 }
 
-/* The launcher. Its pool gives a block to the next launch of the queue at once, to others when the giver's ticket is complete. */
+/* Of the last users: whether they are in several queues, and the one with which the block is given back. */
+inline find_last_users()
+{
+    giver = 0; is_apart = false; i = 1;
+    do
+    :: i <= TICKETS ->
+        if
+        :: HAS(last_users, i) ->
+            is_apart = is_apart || (giver != 0 && queue_of[i] != queue_of[giver]);
+#ifdef BUG_GIVEN_WITH_THE_LOWEST_TICKET
+            giver = (giver == 0 -> i : giver)
+#else
+            giver = i
+#endif
+        :: else -> skip
+        fi;
+        i++
+    :: else -> break
+    od;
+#ifdef BUG_GIVEN_FROM_SEVERAL_QUEUES
+    is_apart = false;
+#endif
+    i = 0
+}
+
+/* The launcher. Its pool gives a block to the next launch of the queue at once, to others when the giver's ticket is complete. What has taken it writes it; others that come after
+ * that read it, or write it after all that have read it. Given back it is with the last of those that no other comes after, or later, if these are in one queue. */
 inline use_memory(t, q)
 {
     if
     :: skip
 #ifdef BUG_MEMORY_PASSES_BETWEEN_QUEUES
-    :: true ->
+    :: last_users == 0 ->
 #else
-    :: given_by == 0 || given_in == q || HAS(complete, given_by) ->
+    :: last_users == 0 && (given_by == 0 || given_in == q || HAS(complete, given_by)) ->
 #endif
-        needs[t] = needs[t] | (given_by == 0 -> 0 : needs[given_by] | BIT(given_by));
-        given_by = t; given_in = q
-    fi
+        needs[t] = needs[t] | used;
+        writer = t; last_users = BIT(t)
+#ifndef ONE_USER
+    :: last_users != 0 && HAS(needs[t], writer) -> DROP(last_users, writer); ADD(last_users, t)
+    :: last_users != 0 && (last_users & ~needs[t]) == 0 -> writer = t; last_users = BIT(t)
+#endif
+    fi;
+    used = used | (HAS(last_users, t) -> needs[t] | BIT(t) : 0);
+    find_last_users();
+    if
+#ifdef ONE_USER
+    :: giver == 0
+#else
+    :: skip
+#endif
+    :: giver != 0 && !is_apart -> given_by = giver; given_in = queue_of[giver]; last_users = 0; writer = 0
+    fi;
+    giver = 0; is_apart = false
 }
 
 /* The queue's number is the least unused one, or one in use: which is which does not matter. */
@@ -125,7 +168,8 @@ active proctype engine()
 {
     byte t, q, s, i;
     byte highest[QUEUES];
-    bool is_as_left;
+    bool is_as_left, is_apart;
+    byte giver;
     do
     :: atomic { dispatched < TICKETS ->
         t = dispatched + 1;
