@@ -49,7 +49,7 @@ static trace_gap reason(const trace_order *order, int64_t begin_ns, const trace_
     if (is_room(order, own) ||
         (call && is_room(order, trace_order_wait(order, call->row, begin_ns, next->begin_ns))))
         return TRACE_GAP_MARK;
-    if (own && 2 * (own->end_ns - own->begin_ns) > next->begin_ns - begin_ns)
+    if (own && own->end_ns - own->begin_ns > (next->begin_ns - begin_ns) / 2)
         return TRACE_GAP_WAIT;
     if (call && call->begin_ns > begin_ns)
         return TRACE_GAP_NO_WORK;
