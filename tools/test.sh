@@ -11,7 +11,7 @@ setup=normal
 # With --suite, meson ignores the suites that the setup excludes: this option excludes the long tests.
 leave_out='--no-suite long'
 # What is run under sanitizers, and in the build without them not once more.
-sanitized='unit stress'
+sanitized='unit stress far cuda'
 not_again='--no-suite again'
 werror=false
 for argument; do
@@ -21,7 +21,6 @@ for argument; do
         leave_out=
         not_again=
         instruction_sets=portable,v2,v3,v4
-        sanitized='unit stress far cuda'
         ;;
     --werror) werror=true ;;
     --help | -h)
@@ -64,6 +63,9 @@ build() {
     tools/build.sh "$name" 1000 -- $(tools/test_programs.py "build/$name" $leave_out $suites)
 }
 
+# Many tests wait a part of their time, so that one more than processors run at once.
+processes=$(($(nproc) + 1))
+
 # run NAME MESON-TEST-ARGUMENT...: runs tests of build/NAME; meson records the results
 run() {
     name=$1
@@ -71,7 +73,7 @@ run() {
     # The summary reports failed tests; meson's own report stays in the log.
     # shellcheck disable=SC2086  # two words, or none
     $without_randomisation tools/progress.py "build/$name" "build/$name.log" \
-        meson test -C "build/$name" --setup $setup "$@" || true
+        meson test -C "build/$name" --setup $setup --num-processes $processes "$@" || true
 }
 
 # One instruction set is enough for sanitizers, since the copies of a loop share one source, and compiling them takes most of a build.
