@@ -20,7 +20,10 @@ typedef struct eddy_device_queue {
     uint64_t
         marked; /* lock: lock; the last ticket that the launcher has marked: it is done with the node */
     int64_t done_ns; /* lock: lock; when somebody last heard that it was done with something */
-    eddy_storage_number early, last_early; /* lock: lock; released, their last users dispatched */
+    /* Released, their last users dispatched: the list's ends. lock: lock */
+    _Atomic eddy_storage_number
+        early; /* atomic: relaxed, under the lock; the launcher reads it without */
+    eddy_storage_number last_early;
     /* Engine only. */
     eddy_node *arrived, *last_arrived;
     uint64_t

@@ -6,15 +6,20 @@ static void append_locked(eddy_vm *vm, eddy_device_queue *queue, eddy_storage_nu
     eddy_storage *storage = eddy_vm_storage(vm, number);
     storage->engine.early_next = 0;
     storage->engine.early_previous = queue->last_early;
-    *(queue->last_early ? &eddy_vm_storage(vm, queue->last_early)->engine.early_next
-                        : &queue->early) = number;
+    if (queue->last_early)
+        eddy_vm_storage(vm, queue->last_early)->engine.early_next = number;
+    else
+        eddy_store_relaxed(&queue->early, number);
     queue->last_early = number;
 }
 
 static void remove_locked(eddy_vm *vm, eddy_device_queue *queue, eddy_storage *storage) {
     eddy_storage_number next = storage->engine.early_next,
                         previous = storage->engine.early_previous;
-    *(previous ? &eddy_vm_storage(vm, previous)->engine.early_next : &queue->early) = next;
+    if (previous)
+        eddy_vm_storage(vm, previous)->engine.early_next = next;
+    else
+        eddy_store_relaxed(&queue->early, next);
     *(next ? &eddy_vm_storage(vm, next)->engine.early_previous : &queue->last_early) = previous;
     storage->engine.early_ticket = 0;
 }
@@ -88,7 +93,8 @@ void eddy_early_ended(eddy_vm *vm, eddy_storage *storage) {
 static bool take_first(eddy_device_queue *queue, void **data, uint64_t *ticket) {
     eddy_vm *vm = queue->device->vm;
     eddy_lock_acquire(&queue->lock);
-    eddy_storage *storage = queue->early ? eddy_vm_storage(vm, queue->early) : NULL;
+    eddy_storage_number first = eddy_load_relaxed(&queue->early);
+    eddy_storage *storage = first ? eddy_vm_storage(vm, first) : NULL;
     bool is_due = storage && storage->engine.early_ticket <= queue->marked;
     if (is_due) {
         bool is_kept = eddy_load_relaxed(&storage->shared.is_kept);
@@ -105,6 +111,7 @@ static bool take_first(eddy_device_queue *queue, void **data, uint64_t *ticket) 
 void eddy_early_give(eddy_device_queue *queue) {
     void *data;
     uint64_t ticket;
-    while (take_first(queue, &data, &ticket))
+    /* What is appended meanwhile is for the next launch: a stalled one is tried again. */
+    while (eddy_load_relaxed(&queue->early) != 0 && take_first(queue, &data, &ticket))
         eddy_device_pool_give(queue->device->pool, data, queue->under->number, ticket);
 }
