@@ -3,6 +3,8 @@
 #include <base/name_table.h>
 #include <base/process.h>
 #include <base/sleep.h>
+#include <stdio.h>
+#include <string.h>
 
 /* Threads count themselves in one of so many lines, so that few share one. */
 #define LINES 32
@@ -153,4 +155,12 @@ const char *eddy_trace_phase_name(eddy_trace_phase phase) {
 #undef EDDY_TRACE_PHASE_ROW
     };
     return (unsigned)phase < EDDY_TRACE_PHASE_COUNT ? names[phase] : "?";
+}
+
+int eddy_trace_stream_text(const eddy_trace_stream *stream, char *buffer, size_t size) {
+    const char *name = stream->name ? stream->name : "";
+    /* A device's name, which has no comma, is that of a stream without one. */
+    if (*name && (!stream->is_devices || strchr(name, ',')))
+        return snprintf(buffer, size, "%s", name);
+    return snprintf(buffer, size, "%s%sstream %u", name, *name ? ", " : "", stream->number);
 }

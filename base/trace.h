@@ -100,6 +100,8 @@ EDDY_MUST_USE eddy_status eddy_trace_add(const eddy_trace_listener *listener, ui
 /* Waits for its calls that are under way. Not from within one. */
 void eddy_trace_remove(uint32_t place);
 const char *eddy_trace_phase_name(eddy_trace_phase phase);
+/* "loader", "stream 3", "far:0, compute", "far:0, stream 3": as snprintf, without the runtime. */
+int eddy_trace_stream_text(const eddy_trace_stream *stream, char *buffer, size_t size);
 
 /* ---- sending ---- */
 

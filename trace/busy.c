@@ -2,7 +2,6 @@
 
 #include <base/kept_text.h>
 #include <base/sleep.h>
-#include <stdio.h>
 #include <string.h>
 
 typedef struct place {
@@ -31,19 +30,15 @@ static place *look_up(const eddy_trace_stream *stream) {
     return &places[EDDY_BUSY_STREAMS_MOST];
 }
 
-/* Lock: lock. A device's name has no comma where it is that of a stream without one. */
+/* Lock: lock. */
 static void fill(place *at, const eddy_trace_stream *stream) {
-    const char *name = stream->name ? stream->name : "";
     at->name = stream->name;
     at->number = stream->number;
     at->is_devices = stream->is_devices;
     if (at == &places[EDDY_BUSY_STREAMS_MOST])
         strcpy(at->text, "(others)");
-    else if (*name && (!stream->is_devices || strchr(name, ',')))
-        snprintf(at->text, sizeof(at->text), "%s", name);
     else
-        snprintf(at->text, sizeof(at->text), "%s%sstream %u", name, *name ? ", " : "",
-                 stream->number);
+        (void)eddy_trace_stream_text(stream, at->text, sizeof(at->text));
     eddy_store_release(&at->is_used, true);
 }
 

@@ -162,17 +162,13 @@ static void hear(void *context, const eddy_trace_event *event) {
 /* ---- the writer ---- */
 
 static void name_row(uint32_t row, const struct stream_row *of) {
-    char text[96], runtime[32] = "";
-    /* A device's name, which has no comma, is that of a stream without one. */
-    bool has_name = of->name && (of->process == EDDY_JSON_STREAMS || strchr(of->name, ','));
-    if (of->runtime > 1)
-        snprintf(runtime, sizeof(runtime), " of runtime %u", of->runtime);
-    if (has_name)
-        snprintf(text, sizeof(text), "%.60s%s", of->name, runtime);
-    else
-        snprintf(text, sizeof(text), "%.60s%sstream %u%s", of->name ? of->name : "",
-                 of->name ? ", " : "", of->stream, runtime);
-    eddy_json_stream(&tracer.json, of->process, row, text);
+    char text[96], named[128];
+    (void)eddy_trace_stream_text(
+        &(eddy_trace_stream){
+            .number = of->stream, .is_devices = of->process == EDDY_JSON_DEVICES, .name = of->name},
+        text, sizeof(text));
+    snprintf(named, sizeof(named), of->runtime > 1 ? "%s of runtime %u" : "%s", text, of->runtime);
+    eddy_json_stream(&tracer.json, of->process, row, named);
 }
 
 /* Its row, from 1 on; 0: there is no room. */
