@@ -172,13 +172,21 @@ static void edge_made(eddy_vm *vm, const eddy_node *source, eddy_node *node) {
         node->is_behind_user = true;
 }
 
+/* Whether a device keeps the order of two of its instructions that use the storage. Not of one of the host: the host's side of a copy from there reads it when the copy
+ * is launched, whatever the device has done by then. */
+static bool device_orders(const eddy_node *source, const eddy_node *node,
+                          const eddy_storage *storage) {
+    return EDDY_UNLIKELY(eddy_device_orders(source, node)) && storage->shared.device != 0;
+}
+
 /* A launch looks at the words of so many of those that write what it reads; it begins after the end of further ones. */
 static bool has_room_for_source(const eddy_use *use) {
     eddy_mention mention = use->node->instruction.mentions[use - use->node->uses];
     return !eddy_mention_is_input(mention) || use->node->source_count++ < EDDY_BACKEND_SOURCES;
 }
 
-static void wait_for_writer(eddy_vm *vm, eddy_use *use, eddy_node *source) {
+static void wait_for_writer(eddy_vm *vm, eddy_use *use, const eddy_storage *storage) {
+    eddy_node *source = storage->engine.last_writer;
     if (source == use->node)
         return;
     if (queue_orders(source, use->node)) {
@@ -189,7 +197,7 @@ static void wait_for_writer(eddy_vm *vm, eddy_use *use, eddy_node *source) {
     use->source_next = NULL;
     *(source->waiting_uses ? &source->last_waiting_use->source_next : &source->waiting_uses) = use;
     source->last_waiting_use = use;
-    if (EDDY_UNLIKELY(eddy_device_orders(source, use->node)) && has_room_for_source(use)) {
+    if (device_orders(source, use->node, storage) && has_room_for_source(use)) {
         use->is_kept = true;
         use->has_source_gone = is_satisfied_by_dispatch(vm, source, use->node);
         if (use->has_source_gone)
@@ -224,7 +232,7 @@ static void reader_unlink(eddy_use *use) {
 
 static void link_write(eddy_vm *vm, eddy_use *use, eddy_storage *storage) {
     if (storage->engine.last_writer)
-        wait_for_writer(vm, use, storage->engine.last_writer);
+        wait_for_writer(vm, use, storage);
     /* Every reader since the last write: a write takes O(readers), which is O(1) for each read. */
     for (eddy_use *reader = storage->engine.readers; reader; reader = reader->reader_next) {
         if (queue_orders(reader->node, use->node)) {
@@ -232,7 +240,7 @@ static void link_write(eddy_vm *vm, eddy_use *use, eddy_storage *storage) {
             continue;
         }
         reader->next_writer = use->node;
-        reader->lets_go = eddy_device_orders(reader->node, use->node);
+        reader->lets_go = device_orders(reader->node, use->node, storage);
         reader->has_let_go =
             reader->lets_go && is_satisfied_by_dispatch(vm, reader->node, use->node);
         if (!reader->has_let_go)
@@ -248,7 +256,7 @@ static void link_write(eddy_vm *vm, eddy_use *use, eddy_storage *storage) {
 
 static void link_read(eddy_vm *vm, eddy_use *use, eddy_storage *storage) {
     if (storage->engine.last_writer) {
-        wait_for_writer(vm, use, storage->engine.last_writer);
+        wait_for_writer(vm, use, storage);
         if (storage->engine.last_writer == use->node)
             return;
     }

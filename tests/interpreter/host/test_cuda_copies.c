@@ -105,6 +105,24 @@ Test(cuda_copies, to_device_and_back_is_the_same) {
     expect_nobody_held();
 }
 
+/* The host's memory in between is read once what was copied there is there, though both copies are the same device's, and nobody waits. */
+Test(cuda_copies, to_the_host_and_back_to_the_same_device_at_once) {
+    for (size_t i = 1; i < SIZES; i++) {
+        eddy_scope *scope = eddy_scope_begin();
+        eddy_tensor *gpu = there(sizes[i], (unsigned)i), *turned = eddy_bitwise_not(gpu);
+        eddy_tensor *cpu = eddy_to_device(eddy_bitwise_not(turned), EDDY_CPU);
+        eddy_tensor *again = eddy_to_device(cpu, EDDY_CUDA(0));
+        cr_assert_eq(eddy_copy_into(turned, cpu), EDDY_OK);
+        cr_assert_eq(eddy_copy_into(cpu, gpu), EDDY_OK);
+        cr_assert_eq(eddy_read(again, back, (size_t)sizes[i], NULL), EDDY_OK);
+        expect_same(sizes[i]);
+        cr_assert_eq(eddy_read(eddy_bitwise_not(gpu), back, (size_t)sizes[i], NULL), EDDY_OK);
+        expect_same(sizes[i]);
+        eddy_scope_end(scope);
+    }
+    expect_nobody_held();
+}
+
 Test(cuda_copies, maps_are_written_back) {
     for (size_t i = 1; i < SIZES; i++) {
         eddy_scope *scope = eddy_scope_begin();
