@@ -71,7 +71,7 @@ typedef struct eddy_trace_event {
     uint64_t sequence;
     const void *address; /* of the call (call_site.h) */
     uint64_t stream;     /* its number in the runtime */
-    /* Of kernels that are no part of another, and of what a device has done. */
+    /* Of kernels, but for the steps of a run on the host, and of what a device has done. */
     const eddy_trace_stream *on;
     /* Of what a device has done, by eddy_clock_ns: from its launch on, or from the end of what was before it in its queue, as far as that was noticed by then. 0: nothing was launched. */
     int64_t began_ns;

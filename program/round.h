@@ -72,10 +72,15 @@ static inline void eddy_round_clear_word(const eddy_round *r, uint64_t ticket) {
 static inline const char *eddy_round_op(const eddy_round *r) {
     return eddy_code_instruction_at(r->code, eddy_round_instruction(r))->op->name;
 }
+/* Some stream of the device: which one is known of the run alone. */
+#define EDDY_ROUND_ON(r)                                                                           \
+    (const eddy_trace_stream[]) {                                                                  \
+        { .runtime = eddy_vm_number((r)->run->vm), .is_devices = true }                            \
+    }
 static inline eddy_trace_span eddy_round_trace_begin(const eddy_round *r, const char *op) {
-    return EDDY_TRACE_BEGIN(KERNEL, .op = op, .runtime = eddy_vm_number(r->run->vm),
-                            .sequence =
-                                eddy_health_sequence(&r->health, eddy_round_instruction(r)));
+    return EDDY_TRACE_BEGIN(
+        KERNEL, .op = op, .runtime = eddy_vm_number(r->run->vm), .on = EDDY_ROUND_ON(r),
+        .sequence = eddy_health_sequence(&r->health, eddy_round_instruction(r)));
 }
 static inline void eddy_round_trace_end(const eddy_round *r, const char *op, eddy_trace_span span) {
     EDDY_TRACE_END(span, .op = op, .runtime = eddy_vm_number(r->run->vm),

@@ -69,6 +69,7 @@ bool eddy_round_launch_row(eddy_round *r, const eddy_step_row *steps) {
     switch (class->row_begin(queue, &row)) {
     case EDDY_ROW_IS_LAUNCHED:
         EDDY_TRACE_AT(KERNEL, .op = "graph", .runtime = eddy_vm_number(r->run->vm),
+                      .on = EDDY_ROUND_ON(r),
                       .sequence = eddy_health_sequence(&r->health, eddy_round_instruction(r)));
         eddy_round_note_calls(r, steps->end_step);
         return true;

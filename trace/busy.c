@@ -17,14 +17,17 @@ typedef struct place {
 static eddy_lock lock = EDDY_LOCK_OF(EDDY_RANK_LISTENER);
 static place places[EDDY_BUSY_STREAMS_MOST + 1]; /* of a stream at its hash, or behind it */
 
+static bool is_of(const place *at, const eddy_trace_stream *stream) {
+    return at->name == stream->name && at->number == stream->number &&
+           at->is_devices == stream->is_devices;
+}
+
 /* That of the stream, or a free one that may become it. */
 static place *look_up(const eddy_trace_stream *stream) {
     size_t first = (uintptr_t)stream->name / EDDY_KEPT_TEXT_BYTES + stream->number;
     for (size_t i = 0; i < EDDY_BUSY_STREAMS_MOST; i++) {
         place *at = &places[(first + i) % EDDY_BUSY_STREAMS_MOST];
-        if (!eddy_load_acquire(&at->is_used) ||
-            (at->name == stream->name && at->number == stream->number &&
-             at->is_devices == stream->is_devices))
+        if (!eddy_load_acquire(&at->is_used) || is_of(at, stream))
             return at;
     }
     return &places[EDDY_BUSY_STREAMS_MOST];
@@ -53,7 +56,8 @@ static place *take(const eddy_trace_stream *stream) {
 
 void eddy_busy_add(const eddy_trace_stream *stream, int64_t ns) {
     place *at = look_up(stream);
-    if (EDDY_UNLIKELY(!eddy_load_acquire(&at->is_used)))
+    /* A free one may have become another's since. */
+    if (EDDY_UNLIKELY(!eddy_load_acquire(&at->is_used) || !is_of(at, stream)))
         at = take(stream);
     eddy_add_relaxed(&at->count, 1);
     eddy_add_relaxed(&at->ns, ns);

@@ -162,6 +162,8 @@ static char *put_args(char *to, const eddy_record *record, const char *call,
         to = put_number(next_arg(to, &is_first, "stream"), record->stream);
     if (record->is_launch)
         to = put_number(next_arg(to, &is_first, "launch"), 1);
+    if (record->is_part)
+        to = put_number(next_arg(to, &is_first, "part"), 1);
     if (record->detail)
         to = put_string(next_arg(to, &is_first, record->phase == EDDY_TRACE_KERNEL ? "on" : "for"),
                         record->detail, TEXT_MOST);

@@ -34,6 +34,7 @@ typedef struct eddy_record {
     uint8_t has_call : 1;   /* of the strings the last is the call */
     uint8_t is_ordered : 1; /* of kernels of the host: its stream runs one after another */
     uint8_t is_launch : 1;  /* of kernels of devices */
+    uint8_t is_part : 1;    /* of kernels: a step of a program's run, which is one itself */
 } eddy_record;
 
 /* The instruction's name in the process. Numbers of one runtime are not those of another. */

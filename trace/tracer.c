@@ -80,14 +80,15 @@ static void fill(eddy_record *record, char *text, const eddy_trace_event *event,
                             .address = event->address,
                             .detail = event->on && !is_launch ? event->on->name : event->detail,
                             .bytes = event->bytes,
-                            .stream = (uint16_t)event->stream,
+                            .stream = (uint16_t)(event->on ? event->on->number : event->stream),
                             .name = (uint16_t)number,
                             .kind = event->kind == EDDY_TRACE_BEGINS ? EDDY_RECORD_SPAN
                                                                      : EDDY_RECORD_MOMENT,
                             .phase = (uint8_t)event->phase,
                             .is_ordered = event->on && event->on->is_ordered &&
                                           event->phase == EDDY_TRACE_KERNEL && !is_launch,
-                            .is_launch = is_launch};
+                            .is_launch = is_launch,
+                            .is_part = event->phase == EDDY_TRACE_KERNEL && !event->on};
     if (event->kind == EDDY_TRACE_BEGINS)
         record->live = event->live;
     else

@@ -111,6 +111,16 @@ def check_streams():
     expect({(gap["thread"], gap["ended_by"], gap["total_ns"]) for gap in said["gaps"]} ==
            {("cuda:0, compute", "no work", 5000), ("launcher", "an edge", 8000), ("stream 3", "no work", 5000)}, said["gaps"])
     expect((said["critical_path"]["kernels"], said["critical_path"]["kernel_ns"]) == (2, 9000), said["critical_path"])
+    # Of rounds the last one is the end; a launch waits for no end; steps of a run are on its stream once.
+    events = [thread_name(1, "launcher"), thread_name(9, "cuda:0, compute"), thread_name(8, "cuda:0, b"), kernel("p", 1, 0, 1, 1, launch=1),
+              span("device", "p", 9, 1, 2, n=1), span("device", "p", 9, 4, 6, n=1), kernel("q", 1, 6, 1, 2, launch=1), issue(2, 5.5),
+              span("device", "q", 8, 11, 1, n=2), after(2, 1), kernel("r", 3, 0, 4, 3, on="loader"), kernel("s", 3, 1, 2, 4, part=1)]
+    path = write("rounds.json", events)
+    said = summary(path)
+    expect({op["op"]: op["count"] for op in said["critical_path"]["ops"]} == {"p": 2, "q": 1}, said["critical_path"])
+    expect(("launcher", "no work", 5000) in {(gap["thread"], gap["ended_by"], gap["total_ns"]) for gap in said["gaps"]}, said["gaps"])
+    streams = {group["name"]: group["total_ns"] for group in summary(path, "--by", "stream")["stream"]}
+    expect(streams == {"cuda:0, compute": 8000, "cuda:0, b": 1000, "loader": 4000}, streams)
 
 
 def check_runtimes():

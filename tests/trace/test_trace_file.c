@@ -402,6 +402,31 @@ Test(trace_file, rows_and_numbers_of_two_runtimes_do_not_mix) {
     }
 }
 
+/* What the host reads is copied on one queue, whichever stream the reader is on. */
+Test(trace_file, copies_to_the_host_have_one_row) {
+    eddy_stream *side = eddy_stream_create(EDDY_CPU, EDDY_OPTIONS(stream, .is_ordered = true));
+    eddy_tensor *x = eddy_ones(EDDY_SHAPE(4), EDDY_F32, EDDY_OPTIONS(ones, .device = EDDY_FAR(0)));
+    float read[4];
+    start();
+    for (int s = 0; s < 2; s++) {
+        if (s)
+            must(eddy_stream_scope_begin(side));
+        must(eddy_read(x, read, sizeof(read), NULL));
+        if (s)
+            eddy_stream_scope_end();
+        eddy_tensor *home = eddy_to_device(x, EDDY_CPU);
+        must(eddy_wait(home, EDDY_FOREVER));
+        eddy_release(&home);
+    }
+    must(eddy_sync(EDDY_FOREVER));
+    json_t *events = stop();
+    cr_assert_eq(rows_named(events, "far:0, copies to the host"), 1);
+    cr_assert_geq(events_count(events, "X", "device", NULL), 4);
+    json_decref(events);
+    eddy_release(&x);
+    eddy_stream_release(&side);
+}
+
 /* There are rows for 64 of them. */
 Test(trace_file, what_has_no_row_is_counted) {
     enum { STREAMS = 70 };

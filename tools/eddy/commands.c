@@ -124,11 +124,13 @@ const tool_command tool_commands[] = {
      "Reads a trace (EDDY_TRACE, eddy_trace_start), or any file in the Trace Event Format, also "
      "one that is compressed or was cut off. Prints count, total, mean, median, 99th percentile "
      "and share; "
-     "the gaps of each thread that runs kernels, with what ended them; the critical path; the "
+     "the gaps of each thread and stream that runs kernels, with what ended them; the critical "
+     "path; the "
      "longest waits; op and place at the peak of memory. Percentiles are within 4 %.",
      summary_options, tool_trace_summary},
     {"trace svg", "FILE", 1, 1, "Draw a trace as a timeline",
-     "One row for each thread and each stream of a device; what takes less than a pixel is drawn "
+     "One row for each thread, ordered stream and stream of a device; what takes less than a pixel "
+     "is drawn "
      "together. With --json the same, as lanes of ranges.",
      svg_options, tool_trace_svg},
     {"trace diff", "A B", 2, 2, "Say what takes longer in the second of two traces",

@@ -43,8 +43,8 @@ static trace_gap reason(const trace_order *order, int64_t begin_ns, const trace_
     int64_t edge_ns = next->n ? edges_end(order, next->n, &has_unknown) : INT64_MIN;
     if (trace_order_was_refused(order, begin_ns, next->begin_ns))
         return TRACE_GAP_MEMORY;
-    /* Of what came last. */
-    if (edge_ns > begin_ns && (!call || edge_ns > call->begin_ns))
+    /* Of what came last. A launch does not wait for the end of what it comes after. */
+    if (edge_ns > begin_ns && edge_ns <= next->begin_ns && (!call || edge_ns > call->begin_ns))
         return TRACE_GAP_EDGE;
     if (is_room(order, own) ||
         (call && is_room(order, trace_order_wait(order, call->row, begin_ns, next->begin_ns))))

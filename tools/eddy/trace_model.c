@@ -169,7 +169,7 @@ static void take_span(trace_model *model, const trace_event *event, uint32_t num
                     event->launch ? TRACE_KERNEL_LAUNCH : TRACE_KERNEL_ON_THREAD);
         trace_row_name(model, number, name, sizeof(name));
         count(&model->by_thread, name, event->took_ns);
-        if (event->launch)
+        if (event->launch || event->part)
             return;
         if (event->on[0])
             snprintf(name, sizeof(name), "%s", event->on);

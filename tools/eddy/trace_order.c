@@ -42,7 +42,8 @@ static int by_number(const void *a, const void *b, void *kernels) {
     /* What a device does is over later than its launch. */
     if (left->kind != right->kind)
         return COMPARE(right->kind, left->kind);
-    return COMPARE(left->begin_ns, right->begin_ns);
+    /* Rounds of a program, and the launches of a late call, have one number: the last of them is its end. */
+    return COMPARE(right->end_ns, left->end_ns);
 }
 
 static void sort(trace_list *list, size_t bytes, int (*compare)(const void *a, const void *b)) {

@@ -36,6 +36,7 @@ typedef enum place {
     LIVE,
     STREAM,
     LAUNCH,
+    PART,
     ROOT,
     DROPPED,
     REASON,
@@ -86,11 +87,11 @@ static place argument(const unsigned char *key, size_t length) {
     static const struct {
         const char *name;
         place place;
-    } arguments[] = {{"n", N},       {"runtime", RUNTIME}, {"bytes", BYTES},
-                     {"live", LIVE}, {"stream", STREAM},   {"launch", LAUNCH},
-                     {"root", ROOT}, {"dropped", DROPPED}, {"for", REASON},
-                     {"on", ON},     {"at", PLACE},        {"name", LABEL},
-                     {"why", LABEL}, {"after", AFTER}};
+    } arguments[] = {{"n", N},        {"runtime", RUNTIME}, {"bytes", BYTES},
+                     {"live", LIVE},  {"stream", STREAM},   {"launch", LAUNCH},
+                     {"part", PART},  {"root", ROOT},       {"dropped", DROPPED},
+                     {"for", REASON}, {"on", ON},           {"at", PLACE},
+                     {"name", LABEL}, {"why", LABEL},       {"after", AFTER}};
     for (size_t i = 0; i < sizeof(arguments) / sizeof(*arguments); i++)
         if (is_key(key, length, arguments[i].name))
             return arguments[i].place;
@@ -170,6 +171,7 @@ static int take_number(void *context, const char *text, size_t length) {
                       : r->in_args == LIVE    ? &event->live
                       : r->in_args == STREAM  ? &event->stream
                       : r->in_args == LAUNCH  ? &event->launch
+                      : r->in_args == PART    ? &event->part
                       : r->in_args == ROOT    ? &event->root
                       : r->in_args == DROPPED ? &event->dropped
                                               : NULL;
@@ -231,7 +233,7 @@ static void reset(trace_event *event) {
     event->process = event->thread = event->at_ns = event->took_ns = 0;
     event->has_time = false;
     event->n = event->runtime = event->bytes = event->live = event->stream = event->launch =
-        event->root = event->dropped = 0;
+        event->part = event->root = event->dropped = 0;
     event->after_count = event->series_count = 0;
 }
 

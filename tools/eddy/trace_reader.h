@@ -18,7 +18,7 @@ typedef struct trace_event {
     int64_t at_ns, took_ns; /* took_ns is not negative */
     bool has_time;
     /* args of Eddy's */
-    int64_t n, runtime, bytes, live, stream, launch, root,
+    int64_t n, runtime, bytes, live, stream, launch, part, root,
         dropped;                   /* n and after are the keys of runtime and number */
     char reason[TRACE_TEXT_BYTES]; /* "for" */
     char place[TRACE_TEXT_BYTES];  /* "at" */
