@@ -18,7 +18,7 @@ typedef enum eddy_record_kind {
 typedef struct eddy_record {
     int64_t at_ns, took_ns; /* of eddy_clock_ns */
     uint64_t sequence : 48; /* more than three months of calls, 30 million a second */
-    uint64_t runtime : 16;
+    uint64_t runtime : 16;  /* modulo 65,536 */
     union {
         uint64_t origin; /* of moments */
         int64_t live;    /* of ranges */

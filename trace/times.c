@@ -98,7 +98,10 @@ eddy_status eddy_times_begin(eddy_origin origin) {
     uint32_t none = 0, place;
     if (!eddy_cas_acq_rel(&times.state, &none, 1u))
         return EDDY_OK;
-    eddy_process_at_fork_child(eddy_busy_fork_child);
+    /* Where there is no room for the listener, this comes here again. */
+    static _Atomic bool watches_forks; /* atomic: acq_rel; set once */
+    if (!eddy_exchange_acq_rel(&watches_forks, true))
+        eddy_process_at_fork_child(eddy_busy_fork_child);
     eddy_status status = eddy_trace_add(&listener, &place);
     eddy_store_release(&times.state, status == EDDY_OK ? 2u : 0u);
     return status == EDDY_OK

@@ -1,4 +1,5 @@
 /* The option takes_times: how often and how long. */
+#include <base/trace.h>
 #include <criterion/criterion.h>
 #include <eddy/eddy.h>
 #include <pthread.h>
@@ -107,7 +108,7 @@ Test(times, streams_are_busy_with_what_is_on_them) {
         eddy_release(&x);
         x = y;
     }
-    cr_assert_eq(eddy_item_f64(eddy_narrow(x, 0, 0, 1), NULL) > 0, true);
+    cr_assert_gt(eddy_item_f64(eddy_narrow(x, 0, 0, 1), NULL), 0);
     must(eddy_sync(EDDY_FOREVER));
     int64_t count = eddy_stream_counters_read(streams, 8);
     const eddy_stream_counters *computes = find_stream(streams, count, "far:0, compute"),
@@ -174,6 +175,26 @@ Test(times, callers_that_are_held_back_are_counted) {
     cr_assert_leq(counters.throttle_count, counters.wait_count);
     cr_assert_leq(counters.throttle_ns, counters.wait_ns);
     eddy_scope_end(scope);
+}
+
+static void hear_nothing(void *context, const eddy_trace_event *event) {
+    (void)context, (void)event;
+}
+
+/* Each refusal leaves nothing behind: hooks for forks are few. */
+Test(times, runtimes_that_are_refused_for_want_of_a_listener_leave_nothing) {
+    const eddy_trace_listener listener = {hear_nothing, NULL, 1u << EDDY_TRACE_RANGE};
+    uint32_t place;
+    while (eddy_trace_add(&listener, &place) == EDDY_OK) {
+    }
+    for (int i = 0; i < 100; i++) {
+        eddy_runtime *runtime =
+            eddy_runtime_create(EDDY_OPTIONS(runtime, .threads = 1, .takes_times = true));
+        cr_assert_null(runtime);
+        cr_assert_eq(eddy_error_take(NULL), EDDY_OUT_OF_MEMORY);
+    }
+    eddy_trace_remove(place < EDDY_TRACE_LISTENERS_MOST ? place : 0);
+    begin((eddy_runtime_options){.threads = 1, .takes_times = true});
 }
 
 Test(times, nothing_is_counted_unless_asked_for) {
