@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Each folder of the house has a README, no file has more than 800 lines, nothing is left to be done later, docs/README.md lists
-every page of docs/, and what pages link to is there.
+every page of docs/ but the plan, and what pages link to is there.
 
 Usage: house.py ROOT"""
 import pathlib
@@ -19,7 +19,7 @@ LINK = re.compile(r"\]\((?!https?:)([^)#\s]+)\)")
 def problems_of_pages(root):
     listed = set(LINK.findall((root / "docs/README.md").read_text()))
     for page in sorted((root / "docs").glob("*.md")):
-        if page.name not in listed | {"README.md"}:
+        if page.name not in listed | {"README.md", "plan.md"}:
             yield f"docs/README.md does not list {page.name}"
     for page in [*root.glob("*.md"), *(root / "docs").glob("*.md"), *root.glob("*/README.md")]:
         for link in LINK.findall(re.sub(r"`[^`]*`", "", page.read_text())):
