@@ -388,8 +388,8 @@ static bool run_here(eddy_vm *vm, eddy_submission *submission) {
     void *data[EDDY_CALLER_RUN_OPERANDS];
     int64_t data_bytes[EDDY_CALLER_RUN_OPERANDS];
     instruction->view.sequence = vm->sequence + 1 + submission->part_count;
-    if (eddy_trace_is_on())
-        instruction->stream = submission->stream ? submission->stream->number : 0;
+    /* For events, whose listeners may come at any moment: not only where there is one by now. */
+    instruction->stream = submission->stream ? submission->stream->number : 0;
     int saved_errno = errno;
     eddy_execute_result result =
         eddy_vm_execute(vm, instruction, &vm->issuer_cache, &eddy_team_serial, data, data_bytes);
