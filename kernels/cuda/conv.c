@@ -205,7 +205,7 @@ static void run(const eddy_kernel_call *call, eddy_cuda_conv *p) {
 
 /* ---- by the library ---- */
 
-_Static_assert(sizeof(eddy_cuda_dnn_conv) <= EDDY_KERNEL_PLAN_BYTES, "a plan fits");
+_Static_assert(sizeof(eddy_cuda_dnn_question) <= EDDY_KERNEL_PLAN_BYTES, "a plan fits");
 
 /* Those of a forward convolution, as the library names them, and what is added to the one that is written. */
 typedef struct conv_operands {
@@ -230,13 +230,13 @@ static conv_operands operands_of(const eddy_kernel_call *call, eddy_cuda_dnn_way
 static void prepare_library(const eddy_kernel_call *call, eddy_cuda_dnn_way what,
                             void (*run_it)(const eddy_kernel_call *call), eddy_kernel_plan *plan) {
     const conv_operands operands = operands_of(call, what);
-    eddy_cuda_dnn_conv *conv = plan->memory;
+    eddy_cuda_dnn_question *question = plan->memory;
     if (!eddy_cuda_dnn_conv_of(what, operands.x, operands.weight, operands.y, call->attributes,
-                               conv) ||
-        !eddy_cuda_dnn_conv_open(&plan->has_started_library))
+                               question) ||
+        !eddy_cuda_dnn_open(&plan->has_started_library))
         return;
-    conv->adds = operands.bias != NULL;
-    plan->bytes = sizeof(*conv);
+    question->conv.adds = operands.bias != NULL;
+    plan->bytes = sizeof(*question);
     plan->run = run_it;
 }
 
@@ -253,16 +253,16 @@ static void copy_bias(const eddy_kernel_call *call, const eddy_op_view *bias,
 
 /* False: the library has no plan, and what it was to write is to be written. */
 static bool run_library(const eddy_kernel_call *call, eddy_cuda_dnn_way what) {
-    const eddy_cuda_dnn_conv *conv = call->plan;
+    const eddy_cuda_dnn_question *question = call->plan;
     const conv_operands operands = operands_of(call, what);
     const eddy_cuda_dnn_operands given = {
         .data = {operands.x->data, operands.weight->data, operands.y->data}};
     if (operands.bias) {
-        if (!eddy_cuda_dnn_conv_can(call, conv, &given))
+        if (!eddy_cuda_dnn_can(call, question, &given))
             return false;
         copy_bias(call, operands.bias, operands.out);
     }
-    return eddy_cuda_dnn_conv_launch(call, conv, &given);
+    return eddy_cuda_dnn_launch(call, question, &given);
 }
 
 /* ---- ops ---- */

@@ -27,18 +27,18 @@ static bool lies(const eddy_cuda_dnn_tensor *tensor, layout as) {
     return true;
 }
 
-static bool lie(const eddy_cuda_dnn_conv *conv, layout as) {
-    for (int k = 0; k < EDDY_CUDA_DNN_TENSORS; k++)
-        if (!lies(&conv->tensors[k], as))
+static bool lie(const eddy_cuda_dnn_question *question, layout as) {
+    for (int k = 0; k < EDDY_CUDA_DNN_CONV_TENSORS; k++)
+        if (!lies(&question->tensors[k], as))
             return false;
     return true;
 }
 
 /* Where it may be either, the layout that all have: the library chooses by strides. */
-static bool lay_all(eddy_cuda_dnn_conv *conv) {
-    bool are_last = !lie(conv, BY_ROWS) && lie(conv, CHANNELS_LAST);
-    for (int k = 0; k < EDDY_CUDA_DNN_TENSORS; k++) {
-        eddy_cuda_dnn_tensor *tensor = &conv->tensors[k];
+static bool lay_all(eddy_cuda_dnn_question *question) {
+    bool are_last = !lie(question, BY_ROWS) && lie(question, CHANNELS_LAST);
+    for (int k = 0; k < EDDY_CUDA_DNN_CONV_TENSORS; k++) {
+        eddy_cuda_dnn_tensor *tensor = &question->tensors[k];
         bool is_last = are_last || !lies(tensor, BY_ROWS);
         if (is_last && !lies(tensor, CHANNELS_LAST))
             return false;
@@ -60,8 +60,9 @@ static bool read_view(const eddy_op_view *view, eddy_cuda_dnn_tensor *tensor) {
 }
 
 /* Whether y has as many places as windows have along the axis: 0 for rows, 1 for columns. */
-static bool fits(const eddy_cuda_dnn_conv *conv, int axis) {
-    const eddy_cuda_dnn_tensor *all = conv->tensors;
+static bool fits(const eddy_cuda_dnn_question *question, int axis) {
+    const eddy_cuda_dnn_tensor *all = question->tensors;
+    const eddy_cuda_dnn_conv *conv = &question->conv;
     int d = EDDY_CUDA_ROW + axis;
     int64_t reach = (all[EDDY_CUDA_DNN_AT_WEIGHT].sizes[d] - 1) * conv->dilation[axis] + 1,
             room = all[EDDY_CUDA_DNN_AT_X].sizes[d] + 2 * conv->padding[axis];
@@ -71,21 +72,24 @@ static bool fits(const eddy_cuda_dnn_conv *conv, int axis) {
 
 bool eddy_cuda_dnn_conv_of(eddy_cuda_dnn_way way, const eddy_op_view *x, const eddy_op_view *weight,
                            const eddy_op_view *y, const eddy_attributes_conv *attributes,
-                           eddy_cuda_dnn_conv *conv) {
-    const eddy_op_view *views[EDDY_CUDA_DNN_TENSORS] = {x, weight, y};
-    memset(conv, 0, sizeof(*conv));
+                           eddy_cuda_dnn_question *question) {
+    const eddy_op_view *views[EDDY_CUDA_DNN_CONV_TENSORS] = {x, weight, y};
+    eddy_cuda_dnn_conv *conv = &question->conv;
+    memset(question, 0, sizeof(*question));
     if (!eddy_dtype_is_float(x->dtype))
         return false;
-    for (int k = 0; k < EDDY_CUDA_DNN_TENSORS; k++)
-        if (!read_view(views[k], &conv->tensors[k]))
+    for (int k = 0; k < EDDY_CUDA_DNN_CONV_TENSORS; k++)
+        if (!read_view(views[k], &question->tensors[k]))
             return false;
+    question->kind = EDDY_CUDA_DNN_IS_CONV;
+    question->tensor_count = EDDY_CUDA_DNN_CONV_TENSORS;
+    question->dtype = x->dtype;
     conv->stride[0] = attributes->stride.height;
     conv->stride[1] = attributes->stride.width;
     conv->padding[0] = attributes->padding.height;
     conv->padding[1] = attributes->padding.width;
     conv->dilation[0] = attributes->dilation.height;
     conv->dilation[1] = attributes->dilation.width;
-    conv->way = (uint16_t)way;
-    conv->dtype = x->dtype;
-    return fits(conv, 0) && fits(conv, 1) && lay_all(conv);
+    conv->way = way;
+    return fits(question, 0) && fits(question, 1) && lay_all(question);
 }

@@ -39,13 +39,13 @@ typedef struct shared_memory {
 
 typedef struct cuda_backend {
     eddy_backend base;
-    const eddy_cuda_device *device; /* const */
-    shared_memory *shared;          /* const after init */
-    eddy_cu_address marks;          /* const after init; the device's */
-    eddy_cuda_gemms *gemms;         /* launching thread */
-    eddy_cuda_dnn_convs *dnn_convs; /* launching thread */
-    eddy_cu_context before;         /* launching thread, within an entry: if that is a caller's */
-    eddy_cuda_graphs *graphs;       /* launching thread; NULL: none so far */
+    const eddy_cuda_device *device;     /* const */
+    shared_memory *shared;              /* const after init */
+    eddy_cu_address marks;              /* const after init; the device's */
+    eddy_cuda_gemms *gemms;             /* launching thread */
+    eddy_cuda_dnn_answers *dnn_answers; /* launching thread */
+    eddy_cu_context before;   /* launching thread, within an entry: if that is a caller's */
+    eddy_cuda_graphs *graphs; /* launching thread; NULL: none so far */
     /* Launching thread: where launches go while a row is captured, its first ticket, and whether something was launched that cannot be. */
     eddy_cu_stream captures;
     uint64_t captured_first;
@@ -96,8 +96,8 @@ eddy_cuda_gemms **eddy_cuda_backend_gemms(const eddy_backend *backend) {
     return &backend_of(backend)->gemms;
 }
 
-eddy_cuda_dnn_convs **eddy_cuda_backend_dnn_convs(const eddy_backend *backend) {
-    return &backend_of(backend)->dnn_convs;
+eddy_cuda_dnn_answers **eddy_cuda_backend_dnn_answers(const eddy_backend *backend) {
+    return &backend_of(backend)->dnn_answers;
 }
 
 uint64_t *eddy_cuda_backend_marks(const eddy_backend *backend) {
@@ -597,7 +597,7 @@ static void destroy(eddy_backend *backend) {
     eddy_cu_result result = eddy_cuda_device_visit(made->device, &before);
     eddy_cuda_gemms_destroy(made->gemms);
     eddy_cuda_graphs_destroy(made->graphs);
-    eddy_cuda_dnn_convs_destroy(made->dnn_convs);
+    eddy_cuda_dnn_answers_destroy(made->dnn_answers);
     uint32_t count = eddy_load_acquire(&made->queue_count);
     for (uint32_t q = 0; q < count; q++) {
         (void)eddy_cuda.event_destroy(made->shared->queues[q].reached);

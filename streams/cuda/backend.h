@@ -5,7 +5,7 @@
 
 #include <streams/backend.h>
 #include <streams/cuda/device.h>
-#include <streams/cuda/dnn_conv.h>
+#include <streams/cuda/dnn_answers.h>
 #include <streams/cuda/fence.h>
 #include <streams/cuda/gemm.h>
 #include <streams/cuda/graph.h>
@@ -24,8 +24,8 @@ bool eddy_cuda_backend_captures(const eddy_backend *backend, uint64_t *first);
 eddy_cuda_graphs *eddy_cuda_backend_graphs(const eddy_backend *backend);
 /* Where the queue says the first ticket of the graph that it launches: the device's memory. */
 eddy_cu_address eddy_cuda_backend_base(const eddy_backend_queue *queue);
-/* The same of the library of convolutions. */
-eddy_cuda_dnn_convs **eddy_cuda_backend_dnn_convs(const eddy_backend *backend);
+/* The same of cuDNN. */
+eddy_cuda_dnn_answers **eddy_cuda_backend_dnn_answers(const eddy_backend *backend);
 /* The row of the ticket in the table of marks (kernels/cuda/parameters.h), and the whole table: the device's memory. */
 eddy_cu_address eddy_cuda_backend_mark(const eddy_backend *backend, uint64_t ticket);
 uint64_t *eddy_cuda_backend_marks(const eddy_backend *backend);

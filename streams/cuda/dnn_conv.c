@@ -1,227 +1,54 @@
-#include <base/memory.h>
-#include <streams/cuda/backend.h>
 #include <streams/cuda/dnn_conv.h>
-#include <streams/cuda/dnn_plan.h>
-#include <streams/cuda/geometry.h>
-#include <streams/cuda/launch.h>
-#include <streams/cuda/provider.h>
-#include <streams/cuda/workspace.h>
-#include <string.h>
 
-/* The most that a plan may ask for. Images that an engine lays otherwise are copied there, so that it is more than of products. */
-#define WORKSPACE_BYTES ((uint64_t)256 << 20)
+#define DIMS 2
 
-/* Geometries that are remembered: each has a few places, from which the one goes that was asked for least recently. */
-#define SETS 128
-#define PLACES 4
-
-/* Engines tell no more apart. */
-#define ALIGNMENT 16
-
-_Static_assert(sizeof(eddy_cuda_dnn_geometry) ==
-                       sizeof(eddy_cuda_dnn_conv) +
-                           (EDDY_CUDA_DNN_TENSORS + 1) * sizeof(uint32_t) &&
-                   sizeof(eddy_cuda_dnn_geometry) % sizeof(uint64_t) == 0,
-               "no padding");
-
-/* An answer of the library. */
-typedef struct answer {
-    eddy_cuda_dnn_geometry of;
-    uint64_t asked_at; /* 0: the place is free */
-    bool is_found;     /* else it has none */
-    bool is_captured;  /* a graph may hold what the plan has made: it stays */
-    eddy_cuda_dnn_plan plan;
-} answer;
-
-struct eddy_cuda_dnn_convs {
-    bool allows_tf32;
-    eddy_dnn_context context; /* NULL: the library has refused one, and refuses everything */
-    uint64_t now;             /* questions so far */
-    answer known[SETS][PLACES];
+static const struct {
+    eddy_dnn_kind kind;
+    eddy_dnn_attribute first;
+} operations[] = {
+    [EDDY_CUDA_DNN_FORWARD] = {EDDY_DNN_FORWARD, EDDY_DNN_FORWARD_FIRST},
+    [EDDY_CUDA_DNN_X] = {EDDY_DNN_BACKWARD_X, EDDY_DNN_BACKWARD_X_FIRST},
+    [EDDY_CUDA_DNN_WEIGHT] = {EDDY_DNN_BACKWARD_WEIGHT, EDDY_DNN_BACKWARD_WEIGHT_FIRST},
 };
 
-bool eddy_cuda_dnn_conv_open(bool *has_started) {
-    if (eddy_cuda_provider_open(&eddy_cuda_dnn_provider))
-        *has_started = true;
-    return eddy_cuda_provider_is_open(&eddy_cuda_dnn_provider);
+static eddy_dnn_descriptor add_window(eddy_cuda_dnn_build *build,
+                                      const eddy_cuda_dnn_question *question) {
+    static const int64_t dims = DIMS;
+    static const int mode = EDDY_DNN_CROSS_CORRELATION;
+    const eddy_cuda_dnn_conv *conv = &question->conv;
+    const int sums = eddy_cuda_dnn_types[question->dtype].sums;
+    return EDDY_CUDA_DNN_ADD(
+        build, EDDY_DNN_CONVOLUTION, {EDDY_DNN_CONVOLUTION_SUMS, EDDY_DNN_TYPE_DATA_TYPE, 1, &sums},
+        {EDDY_DNN_CONVOLUTION_MODE, EDDY_DNN_TYPE_MODE, 1, &mode},
+        {EDDY_DNN_CONVOLUTION_DIMS, EDDY_DNN_TYPE_INT64, 1, &dims},
+        {EDDY_DNN_CONVOLUTION_STRIDES, EDDY_DNN_TYPE_INT64, DIMS, conv->stride},
+        {EDDY_DNN_CONVOLUTION_PADDINGS_AHEAD, EDDY_DNN_TYPE_INT64, DIMS, conv->padding},
+        {EDDY_DNN_CONVOLUTION_PADDINGS_BEHIND, EDDY_DNN_TYPE_INT64, DIMS, conv->padding},
+        {EDDY_DNN_CONVOLUTION_DILATIONS, EDDY_DNN_TYPE_INT64, DIMS, conv->dilation});
 }
 
-/* ---- asking ---- */
-
-static void forget(answer *known) {
-    eddy_cuda_dnn_plan_fini(&known->plan);
-    *known = (answer){0};
-}
-
-/* The place of the geometry, or one for it, which is free then. NULL: graphs hold all that there may be. */
-static answer *place_of(eddy_cuda_dnn_convs *convs, const eddy_cuda_dnn_geometry *of) {
-    answer *set = convs->known[eddy_cuda_geometry_hash(of, sizeof(*of)) % SETS], *oldest = NULL;
-    for (int k = 0; k < PLACES; k++) {
-        if (set[k].asked_at != 0 && memcmp(&set[k].of, of, sizeof(*of)) == 0)
-            return &set[k];
-        if (!set[k].is_captured && (!oldest || set[k].asked_at < oldest->asked_at))
-            oldest = &set[k];
-    }
-    if (oldest)
-        forget(oldest);
-    return oldest;
-}
-
-/* NULL: the library has none, or lacks memory to say so, and will be asked again. */
-static answer *answer_of(eddy_cuda_dnn_convs *convs, const eddy_cuda_dnn_geometry *of) {
-    answer *known = place_of(convs, of);
-    if (!known)
-        return NULL;
-    if (known->asked_at == 0) {
-        eddy_dnn_status status =
-            eddy_cuda_dnn_plan_init(&known->plan, convs->context, of, convs->allows_tf32,
-                                    of->has_workspace ? WORKSPACE_BYTES : 0);
-        if (status != 0)
-            forget(known);
-        if (eddy_dnn_lacks_memory(status))
-            return NULL;
-        known->of = *of;
-        known->is_found = status == 0;
-    }
-    known->asked_at = ++convs->now;
-    return known->is_found ? known : NULL;
-}
-
-/* ---- what a call needs ---- */
-
-static eddy_cuda_dnn_geometry geometry_of(const eddy_cuda_dnn_conv *conv,
-                                          const eddy_cuda_dnn_operands *operands) {
-    eddy_cuda_dnn_geometry of = {.conv = *conv, .has_workspace = true};
-    for (int k = 0; k < EDDY_CUDA_DNN_TENSORS; k++) {
-        uint64_t bits = (uint64_t)(uintptr_t)operands->data[k] | ALIGNMENT;
-        EDDY_ASSERT(operands->data[k]);
-        of.alignment[k] = (uint32_t)(bits & -bits);
-    }
-    return of;
-}
-
-/* Within an entry. NULL: no memory. */
-static eddy_cuda_dnn_convs *create(const eddy_backend *backend) {
-    eddy_cuda_dnn_convs *made = eddy_memory_acquire_zeroed(sizeof(*made), EDDY_MEMORY_CACHE);
-    if (made && eddy_cuda_dnn.create(&made->context) != 0)
-        made->context = NULL;
-    if (made)
-        made->allows_tf32 = backend->allows_tf32;
-    return made;
-}
-
-void eddy_cuda_dnn_convs_destroy(eddy_cuda_dnn_convs *convs) {
-    if (!convs)
-        return;
-    for (int s = 0; s < SETS; s++)
-        for (int k = 0; k < PLACES; k++)
-            forget(&convs->known[s][k]);
-    if (convs->context)
-        (void)eddy_cuda_dnn.destroy(convs->context);
-    eddy_memory_release(convs, sizeof(*convs), EDDY_MEMORY_CACHE);
-}
-
-/* Within an entry. */
-static answer *find(eddy_backend *backend, const eddy_cuda_dnn_geometry *of) {
-    eddy_cuda_dnn_convs **convs = eddy_cuda_backend_dnn_convs(backend);
-    if (!*convs)
-        *convs = create(backend);
-    return *convs && (*convs)->context ? answer_of(*convs, of) : NULL;
-}
-
-/* ---- launching ---- */
-
-/* A launch of a convolution: what it was given, and what was found for it. */
-typedef struct conv_launch {
-    eddy_backend_launch *launch;
-    const eddy_cuda_dnn_operands *operands;
-    answer *found; /* NULL: there is none */
-    void *workspace;
-} conv_launch;
-
-/* False: the device is lost. */
-static bool begin(conv_launch *one, const eddy_cuda_dnn_geometry *of) {
-    eddy_backend *backend = one->launch->queue->backend;
-    if (!eddy_cuda_backend_begin(backend))
-        return false;
-    one->found = find(backend, of);
-    return eddy_cuda_backend_end(backend, 0) == EDDY_OK;
-}
-
-/* Without memory for its workspace another plan may do. */
-static bool begin_with_workspace(conv_launch *one, const eddy_cuda_dnn_conv *conv) {
-    eddy_backend_queue *queue = one->launch->queue;
-    eddy_cuda_dnn_geometry of = geometry_of(conv, one->operands);
-    if (!begin(one, &of))
-        return false;
-    if (!one->found || one->found->plan.workspace_bytes == 0)
-        return true;
-    one->workspace = eddy_cuda_workspace_take(queue, one->found->plan.workspace_bytes);
-    if (one->workspace)
-        return true;
-    of.has_workspace = false;
-    return begin(one, &of);
-}
-
-static eddy_dnn_status execute(const conv_launch *one) {
-    const eddy_backend_queue *queue = one->launch->queue;
-    eddy_dnn_context context = (*eddy_cuda_backend_dnn_convs(queue->backend))->context;
-    eddy_dnn_status status = eddy_cuda_dnn.stream_set(context, eddy_cuda_backend_stream(queue));
-    return status == 0 ? eddy_cuda_dnn_plan_execute(&one->found->plan, context, one->operands,
-                                                    one->workspace)
-                       : status;
-}
-
-static bool is_refusal(eddy_dnn_status status) {
-    int category = (int)status / 1000 * 1000;
-    return category == EDDY_DNN_BAD_PARAM || category == EDDY_DNN_NOT_SUPPORTED;
-}
-
-/* What the library refuses it has not launched: another kernel does it, now and later. Everything else is the device's. */
-static bool launch_found(const conv_launch *one) {
-    eddy_backend_launch *launch = one->launch;
-    eddy_backend *backend = launch->queue->backend;
-    uint64_t first;
-    if (!eddy_cuda_launch_gate(launch) || !eddy_cuda_backend_begin(backend))
-        return true;
-    one->found->is_captured |= eddy_cuda_backend_captures(backend, &first);
-    eddy_dnn_status status = execute(one);
-    if (is_refusal(status)) {
-        if (eddy_cuda_backend_spoil(backend)) {
-            (void)eddy_cuda_backend_end(backend, 0);
-            return true;
-        }
-        one->found->is_found = false;
-        return eddy_cuda_backend_end(backend, 0) != EDDY_OK;
-    }
-    if (!eddy_dnn_lacks_memory(status)) {
-        eddy_cuda_backend_end_library(backend, status == 0);
-        return true;
-    }
-    if (eddy_cuda_backend_end(backend, 0) == EDDY_OK) {
-        eddy_backend_fail(launch, EDDY_OUT_OF_MEMORY);
-        launch->has_failed = true;
-    }
-    return true;
-}
-
-bool eddy_cuda_dnn_conv_can(const eddy_kernel_call *call, const eddy_cuda_dnn_conv *conv,
-                            const eddy_cuda_dnn_operands *operands) {
-    conv_launch one = {.launch = call->launch, .operands = operands};
-    eddy_cuda_dnn_geometry of = geometry_of(conv, operands);
-    return !call->launch->writes_in_place && begin(&one, &of) && one.found;
-}
-
-bool eddy_cuda_dnn_conv_launch(const eddy_kernel_call *call, const eddy_cuda_dnn_conv *conv,
-                               const eddy_cuda_dnn_operands *operands) {
-    eddy_backend_launch *launch = call->launch;
-    conv_launch one = {.launch = launch, .operands = operands};
-    EDDY_ASSERT(eddy_cuda_provider_is_open(&eddy_cuda_dnn_provider));
-    if (launch->writes_in_place)
-        return false;
-    if (launch->has_failed || !begin_with_workspace(&one, conv))
-        return true;
-    bool is_launched = one.found && launch_found(&one);
-    eddy_cuda_workspace_give(launch, one.workspace);
-    return is_launched;
+eddy_dnn_descriptor eddy_cuda_dnn_conv_build(eddy_cuda_dnn_build *build,
+                                             const eddy_cuda_dnn_geometry *of) {
+    const eddy_cuda_dnn_conv *conv = &of->question.conv;
+    const eddy_dnn_attribute first = operations[conv->way].first;
+    /* Of alpha and beta. */
+    const eddy_dnn_type type =
+        of->question.dtype == EDDY_F64 ? EDDY_DNN_TYPE_DOUBLE : EDDY_DNN_TYPE_FLOAT;
+    const double wide[] = {1, conv->adds};
+    const float narrow[] = {1, (float)conv->adds};
+    bool is_wide = type == EDDY_DNN_TYPE_DOUBLE;
+    const void *alpha = is_wide ? (const void *)&wide[0] : &narrow[0],
+               *beta = is_wide ? (const void *)&wide[1] : &narrow[1];
+    eddy_dnn_descriptor tensors[EDDY_CUDA_DNN_CONV_TENSORS];
+    for (int k = 0; k < EDDY_CUDA_DNN_CONV_TENSORS; k++)
+        tensors[k] = eddy_cuda_dnn_add_tensor(build, of, k);
+    const eddy_dnn_descriptor window = add_window(build, &of->question);
+    return EDDY_CUDA_DNN_ADD(
+        build, operations[conv->way].kind, {first + EDDY_DNN_OPERATION_ALPHA, type, 1, alpha},
+        {first + EDDY_DNN_OPERATION_BETA, type, 1, beta},
+        {first + EDDY_DNN_OPERATION_CONVOLUTION, EDDY_DNN_TYPE_DESCRIPTOR, 1, &window},
+        {first + EDDY_DNN_OPERATION_WEIGHT, EDDY_DNN_TYPE_DESCRIPTOR, 1,
+         &tensors[EDDY_CUDA_DNN_AT_WEIGHT]},
+        {first + EDDY_DNN_OPERATION_X, EDDY_DNN_TYPE_DESCRIPTOR, 1, &tensors[EDDY_CUDA_DNN_AT_X]},
+        {first + EDDY_DNN_OPERATION_Y, EDDY_DNN_TYPE_DESCRIPTOR, 1, &tensors[EDDY_CUDA_DNN_AT_Y]});
 }

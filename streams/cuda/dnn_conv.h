@@ -1,10 +1,11 @@
-/* Convolutions of a device by cuDNN (kernels/cuda/dnn_conv.h): the library's context, and the plan of each geometry that it was asked about. Launching thread, but for the end. */
+/* A convolution as the library's descriptors (dnn_build.h). */
 #ifndef EDDY_STREAMS_CUDA_DNN_CONV_H
 #define EDDY_STREAMS_CUDA_DNN_CONV_H
 
-typedef struct eddy_cuda_dnn_convs eddy_cuda_dnn_convs;
+#include <streams/cuda/dnn_plan.h>
 
-/* Nothing that it has launched runs. The calling thread's calls of the driver are for the device. NULL does nothing. */
-void eddy_cuda_dnn_convs_destroy(eddy_cuda_dnn_convs *convs);
+/* The one operation of its graph. NULL: it has failed. */
+eddy_dnn_descriptor eddy_cuda_dnn_conv_build(eddy_cuda_dnn_build *build,
+                                             const eddy_cuda_dnn_geometry *of);
 
 #endif

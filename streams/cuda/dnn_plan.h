@@ -1,36 +1,35 @@
-/* A convolution as the library's descriptors (streams/cuda/dnn.h), and the plan that it makes of them. All of it is host code of the library's: what is launched is launched by
+/* A question to cuDNN as its descriptors (streams/cuda/dnn_build.h), and the plan that it makes of them. All of it is host code of the library's: what is launched is launched by
  * eddy_cuda_dnn_plan_execute. */
 #ifndef EDDY_STREAMS_CUDA_DNN_PLAN_H
 #define EDDY_STREAMS_CUDA_DNN_PLAN_H
 
-#include <kernels/cuda/dnn_conv.h>
-#include <streams/cuda/dnn.h>
+#include <kernels/cuda/dnn.h>
+#include <streams/cuda/dnn_build.h>
 
 /* What a plan depends on. Without padding. */
 typedef struct eddy_cuda_dnn_geometry {
-    eddy_cuda_dnn_conv conv;
+    eddy_cuda_dnn_question question;
     uint32_t alignment[EDDY_CUDA_DNN_TENSORS]; /* bytes that divide the address */
-    uint32_t has_workspace;                    /* 0: there is no memory for one */
+    uint64_t has_workspace;                    /* 0: there is no memory for one */
 } eddy_cuda_dnn_geometry;
 
-/* In the order in which they are made. */
-typedef enum eddy_cuda_dnn_part {
-    EDDY_CUDA_DNN_PART_X, /* the three tensors, as EDDY_CUDA_DNN_AT_X and so on */
-    EDDY_CUDA_DNN_PART_WEIGHT,
-    EDDY_CUDA_DNN_PART_Y,
-    EDDY_CUDA_DNN_PART_WINDOW,
-    EDDY_CUDA_DNN_PART_OPERATION,
-    EDDY_CUDA_DNN_PART_GRAPH,
-    EDDY_CUDA_DNN_PART_CONFIG,
-    EDDY_CUDA_DNN_PART_PLAN,
-    EDDY_CUDA_DNN_PARTS
-} eddy_cuda_dnn_part;
-
-/* All that a plan is made of stays as long as it: the library does not say that it may go. */
 typedef struct eddy_cuda_dnn_plan {
-    eddy_dnn_descriptor parts[EDDY_CUDA_DNN_PARTS]; /* NULL: not made */
+    eddy_cuda_dnn_build build; /* all that the graph is made of */
+    /* NULL: not made */
+    eddy_dnn_descriptor graph, config, plan;
     int64_t workspace_bytes;
+    int tensor_count;
 } eddy_cuda_dnn_plan;
+
+/* By eddy_dtype: of elements, and of what they are summed in. */
+typedef struct eddy_cuda_dnn_type {
+    int data, sums;
+} eddy_cuda_dnn_type;
+extern const eddy_cuda_dnn_type eddy_cuda_dnn_types[EDDY_DTYPE_COUNT];
+
+/* A tensor of the question, whose number is `number`. NULL: it has failed. */
+eddy_dnn_descriptor eddy_cuda_dnn_add_tensor(eddy_cuda_dnn_build *build,
+                                             const eddy_cuda_dnn_geometry *of, int number);
 
 /* Takes the first engine of the library's list whose numbers are what Eddy's are to be, that works, and that asks for no more than `workspace_most` bytes. Of a failure the plan has what was made so
  * far. */

@@ -2,6 +2,7 @@
  * launched. */
 #include <base/dtype.h>
 #include <criterion/criterion.h>
+#include <kernels/cuda/dnn_conv.h>
 #include <stdio.h>
 #include <streams/cuda/dnn_plan.h>
 #include <streams/cuda/provider.h>
@@ -105,8 +106,8 @@ static eddy_cuda_dnn_geometry geometry_of(const question *q) {
         .stride = {2, 2}, .padding = {1, 1}, .dilation = {1, 1}, .groups = q->groups};
     eddy_cuda_dnn_geometry of = {.alignment = {16, 16, 16}, .has_workspace = true};
     cr_assert(
-        eddy_cuda_dnn_conv_of(q->way, &views[0], &views[1], &views[2], &attributes, &of.conv));
-    of.conv.adds = q->adds;
+        eddy_cuda_dnn_conv_of(q->way, &views[0], &views[1], &views[2], &attributes, &of.question));
+    of.question.conv.adds = q->adds;
     return of;
 }
 
@@ -147,7 +148,7 @@ static void expect_plan(const question *q) {
     uint32_t allowed = 1u << EDDY_DNN_NOTE_STRICT_NAN;
     if (q->dtype != EDDY_F32)
         allowed |= 1u << EDDY_DNN_NOTE_TENSOR_CORES;
-    cr_assert_eq(notes_of(plan.parts[EDDY_CUDA_DNN_PART_CONFIG]) & ~allowed, 0);
+    cr_assert_eq(notes_of(plan.config) & ~allowed, 0);
     cr_assert(plan.workspace_bytes >= 0 && plan.workspace_bytes <= (int64_t)WORKSPACE);
     eddy_cuda_dnn_plan_fini(&plan);
 }
@@ -181,7 +182,7 @@ Test(cudnn, plans_for_other_devices_and_any_alignment, .init = begin) {
                                     .adds = way != EDDY_CUDA_DNN_WEIGHT,
                                     .groups = 3};
                 eddy_cuda_dnn_geometry of = geometry_of(&q);
-                for (int k = 0; k < EDDY_CUDA_DNN_TENSORS; k++)
+                for (int k = 0; k < EDDY_CUDA_DNN_CONV_TENSORS; k++)
                     of.alignment[k] = (uint32_t)eddy_dtype_bytes(q.dtype);
                 eddy_cuda_dnn_plan plan;
                 eddy_dnn_status status =
@@ -202,9 +203,8 @@ Test(cudnn, would_take_tf32_by_itself, .init = begin) {
     int64_t count = 0;
     eddy_dnn_descriptor heuristics, all[CONFIGS];
     cr_assert_eq(own.descriptor_create(EDDY_DNN_HEURISTICS, &heuristics), 0);
-    cr_assert_eq(set(heuristics, EDDY_DNN_HEURISTICS_GRAPH, EDDY_DNN_TYPE_DESCRIPTOR, 1,
-                     &plan.parts[EDDY_CUDA_DNN_PART_GRAPH]),
-                 0);
+    cr_assert_eq(
+        set(heuristics, EDDY_DNN_HEURISTICS_GRAPH, EDDY_DNN_TYPE_DESCRIPTOR, 1, &plan.graph), 0);
     cr_assert_eq(set(heuristics, EDDY_DNN_HEURISTICS_MODE, EDDY_DNN_TYPE_HEURISTICS_MODE, 1, &mode),
                  0);
     cr_assert_eq(own.descriptor_finalize(heuristics), 0);
@@ -236,7 +236,7 @@ Test(cudnn, plans_without_a_workspace, .init = begin) {
 Test(cudnn, refuses_what_does_not_fit, .init = begin) {
     eddy_cuda_dnn_geometry of = geometry_of(&(question){.dtype = EDDY_F32, .groups = 1});
     eddy_cuda_dnn_plan plan;
-    of.conv.padding[0] = 2;
+    of.question.conv.padding[0] = 2;
     eddy_dnn_status status = eddy_cuda_dnn_plan_init(&plan, no_context(), &of, false, WORKSPACE);
     cr_assert_eq(status / 1000 * 1000, EDDY_DNN_BAD_PARAM, "%d", status);
     eddy_cuda_dnn_plan_fini(&plan);
