@@ -1,6 +1,7 @@
 /* The plug-in for CUDA devices, libeddy-cuda.so: which kernel is whose, and the table that the library opens. */
 #include <functional/arguments_all.h>
 #include <functional/cuda_kernels.h>
+#include <kernels/cuda/dnn.h>
 #include <kernels/cuda/elementwise.h>
 #include <kernels/cuda/fusion_text.h>
 #include <kernels/cuda/kernels.h>
@@ -62,10 +63,16 @@ static eddy_status start(char *why, size_t size) {
     return status;
 }
 
-static eddy_status create(int32_t index, eddy_backend **backend, char *why, size_t size) {
+static eddy_status create(int32_t index, const eddy_backend_options *options,
+                          eddy_backend **backend, char *why, size_t size) {
     const eddy_cuda_device *device;
+    bool has_started = false;
     eddy_status status = eddy_cuda_device_start(index, &device, why, size);
-    return status == EDDY_OK ? eddy_cuda_backend_create(device, backend, why, size) : status;
+    /* Here, since attention is not asked for before it runs, on a thread that may not wait for this. */
+    if (status == EDDY_OK && options->allows_rounded_weights)
+        (void)eddy_cuda_dnn_open(&has_started);
+    return status == EDDY_OK ? eddy_cuda_backend_create(device, options, backend, why, size)
+                             : status;
 }
 
 static eddy_status describe_compiler(int32_t device, char *text, size_t size, char *why,

@@ -146,6 +146,12 @@ typedef struct eddy_backend_class {
     void (*destroy)(eddy_backend *backend);
 } eddy_backend_class;
 
+/* What is multiplied by libraries of the device's maker, where a runtime allows it. */
+typedef struct eddy_backend_options {
+    bool allows_tf32;            /* of f32: rounded to TF32 */
+    bool allows_rounded_weights; /* of attention: weights rounded to the dtype of what they weigh */
+} eddy_backend_options;
+
 struct eddy_backend {
     const eddy_backend_class *class; /* const after init */
     eddy_doorbell progress;          /* rung after tickets were completed, or to end a sleep */
@@ -153,7 +159,7 @@ struct eddy_backend {
     _Atomic bool is_lost;
     /* const after init: where launches take memory that is theirs alone, on the launching thread; NULL: nowhere */
     struct eddy_device_pool *pool;
-    bool allows_tf32; /* const after init: what is multiplied of f32 may be rounded to TF32 */
+    eddy_backend_options options; /* const after init */
     /* const after init: launches are, and leave the driver's state of that thread as it is */
     bool is_on_callers_thread;
     /* The word of ticket t is number t % EDDY_BACKEND_WORDS: the launching thread's before the launch, then the device's, until the ticket is

@@ -51,7 +51,8 @@ typedef struct eddy_plugin {
     int32_t (*device_count)(void);
     void (*describe)(int32_t index, eddy_device_info *info);
     /* OUT_OF_MEMORY, UNSUPPORTED (it lacks what Eddy needs), DEVICE_LOST, with a sentence in `why`. */
-    eddy_status (*device_create)(int32_t index, eddy_backend **backend, char *why, size_t size);
+    eddy_status (*device_create)(int32_t index, const eddy_backend_options *options,
+                                 eddy_backend **backend, char *why, size_t size);
     /* The device's kernel in place of the CPU's of that name, for calls that compute in the dtype; NULL: there is none. Static. */
     const eddy_kernel *(*kernel)(const char *name, eddy_dtype compute);
     /* Kernels of fusions, which are made while the process runs. Of a device that was created; what compiles is called by one thread at a time. */

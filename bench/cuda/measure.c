@@ -222,6 +222,30 @@ static void measure_products(void) {
     }
 }
 
+static eddy_tensor *attend(operands of) {
+    return eddy_sdpa(of.x, of.y, of.y, EDDY_NONE, EDDY_OPTIONS(sdpa, .is_causal = true));
+}
+
+/* By our own kernel, and with the weights of the softmax rounded to bf16, by NVIDIA's library. Causal: half of the products. */
+static void measure_attention(void) {
+    const eddy_shape shape = is_small ? EDDY_SHAPE(1, 2, 64, 16) : EDDY_SHAPE(8, 16, 2048, 64);
+    const int64_t *dims = shape.dims;
+    double work = 2.0 * (double)(dims[0] * dims[1] * dims[2] * dims[2] * dims[3]);
+    for (int is_rounded = 0; is_rounded < 2; is_rounded++) {
+        eddy_runtime *runtime =
+            eddy_runtime_create(EDDY_OPTIONS(runtime, .allows_rounded_weights = is_rounded));
+        if (!runtime || eddy_runtime_use(runtime) != EDDY_OK)
+            there(NULL);
+        eddy_scope *scope = eddy_scope_begin();
+        operands of = {ones(shape, EDDY_BF16), ones(shape, EDDY_BF16)};
+        say(is_rounded ? "cuda_sdpa_bf16_2048_rounded" : "cuda_sdpa_bf16_2048",
+            rate(work / 1000, best_ns(attend, of, is_small ? 1 : 3)), "TFLOP/s");
+        eddy_scope_end(scope);
+        (void)eddy_runtime_use(NULL);
+        eddy_runtime_release(&runtime);
+    }
+}
+
 int main(int argc, char **argv) {
     int index = 0;
     for (int i = 1; i < argc; i++) {
@@ -251,8 +275,9 @@ int main(int argc, char **argv) {
     measure_copies();
     measure_elements();
     measure_products();
+    measure_attention();
     if (eddy_device_describe(device, &info) == EDDY_OK)
-        printf("products %s\n", info.products);
+        printf("products %s\nconvolutions %s\n", info.products, info.convolutions);
     bare_end();
     return 0;
 }

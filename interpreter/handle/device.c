@@ -96,17 +96,19 @@ static eddy_status create_far(int32_t index, eddy_backend **backend, char *why, 
 }
 
 /* There is such a device. */
-static eddy_status create(eddy_device device, eddy_backend **backend, char *why, size_t size) {
+static eddy_status create(eddy_device device, const eddy_backend_options *options,
+                          eddy_backend **backend, char *why, size_t size) {
     if (device.kind == EDDY_DEVICE_FAR)
         return create_far(device.index, backend, why, size);
-    return eddy_plugin_of(device.kind, NULL, 0)->device_create(device.index, backend, why, size);
+    return eddy_plugin_of(device.kind, NULL, 0)
+        ->device_create(device.index, options, backend, why, size);
 }
 
 static eddy_status add(eddy_runtime *runtime, eddy_device device, eddy_origin origin,
                        uint8_t *number) {
     char name[32], why[160] = "";
     eddy_backend *backend;
-    eddy_status status = create(device, &backend, why, sizeof(why));
+    eddy_status status = create(device, &runtime->device_options, &backend, why, sizeof(why));
     /* Of a driver that ends with the process. */
     if (status != EDDY_OK && eddy_runtime_is_exiting())
         return eddy_fail(EDDY_SHUT_DOWN, origin, "the process is exiting");
@@ -117,7 +119,6 @@ static eddy_status add(eddy_runtime *runtime, eddy_device device, eddy_origin or
     /* A driver has an exit handler of its own, behind which nothing works. */
     if (device.kind != EDDY_DEVICE_FAR)
         eddy_runtime_exit_first();
-    backend->allows_tf32 = runtime->allows_tf32;
     status =
         eddy_vm_device_add(runtime->vm, backend, eddy_runtime_device_bytes(device), origin, number);
     if (status != EDDY_OK) {

@@ -263,7 +263,9 @@ static eddy_status init(eddy_runtime *runtime, const eddy_runtime_options *given
     runtime->is_silent = options.exits_silently;
     runtime->program_cache_bytes = options.program_cache_bytes;
     runtime->program_streams = (int32_t)options.program_streams;
-    runtime->allows_tf32 = options.allows_tf32;
+    runtime->device_options =
+        (eddy_backend_options){.allows_tf32 = options.allows_tf32,
+                               .allows_rounded_weights = options.allows_rounded_weights};
     runtime->captures_graphs = options.captures_graphs && runtime->allows_passes;
     runtime->uses_one_thread = options.uses_one_thread;
     eddy_store_relaxed(&runtime->references, 1);

@@ -17,6 +17,7 @@
 #include <eddy/runtime.h>
 #include <eddy/status.h>
 #include <interpreter/handle/caller.h>
+#include <streams/backend.h>
 #include <vm/vm.h>
 
 typedef enum eddy_runtime_state {
@@ -56,10 +57,10 @@ struct eddy_runtime {
     bool is_silent;               /* const after init: prints nothing at exit */
     bool allows_passes;           /* const after init: false where each op's result is looked at */
     uint32_t passes; /* const after init: a bit for each pass that programs go through */
-    int64_t program_cache_bytes; /* const after init: what `programs` may take */
-    int32_t program_streams;     /* const after init: the option */
-    bool allows_tf32;            /* const after init: the option */
-    bool captures_graphs;        /* const after init: the option, without checks of results */
+    int64_t program_cache_bytes;         /* const after init: what `programs` may take */
+    int32_t program_streams;             /* const after init: the option */
+    eddy_backend_options device_options; /* const after init: the options */
+    bool captures_graphs; /* const after init: the option, without checks of results */
     _Atomic(eddy_runtime_cache *)
         programs; /* atomic: made when first needed (acq_rel), read acquire; NULL before */
     _Atomic int64_t programs_built, programs_shared; /* atomic: relaxed counters of program/ */

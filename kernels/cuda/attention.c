@@ -1,10 +1,11 @@
-/* sdpa is one launch; its gradient measures the rows, then makes dq by tiles of rows, and dk and dv by tiles of columns. */
+/* sdpa is one launch, of NVIDIA's library's on request (dnn_attention.h), else of our own; its gradient measures the rows, then makes dq by tiles of rows, and dk and dv by tiles of columns. */
 #include <base/dtype.h>
 #include <base/number.h>
 #include <kernels/attributes.h>
 #include <kernels/cost.h>
 #include <kernels/cpu/walk.h>
 #include <kernels/cuda/attention.h>
+#include <kernels/cuda/dnn_attention.h>
 #include <kernels/cuda/images.h>
 #include <kernels/cuda/kernels.h>
 #include <kernels/cuda/launch.h>
@@ -163,9 +164,27 @@ static void launch(const eddy_kernel_call *call, attention *work, step of, int64
                          eddy_cuda_blocks(call, tasks, 1));
 }
 
+/* False: nothing is launched. */
+static bool run_library(const eddy_kernel_call *call, const attention *work) {
+    const eddy_cuda_attention *p = &work->parameters;
+    eddy_cuda_dnn_question question;
+    if (!eddy_cuda_dnn_may_attend(call) ||
+        !eddy_cuda_dnn_attention_of(p, work->views[EDDY_CUDA_ATTENTION_Q]->dtype, &question))
+        return false;
+    const eddy_cuda_dnn_operands operands = {
+        .data = {[EDDY_CUDA_DNN_AT_Q] = p->operands[EDDY_CUDA_ATTENTION_Q].data,
+                 [EDDY_CUDA_DNN_AT_K] = p->operands[EDDY_CUDA_ATTENTION_K].data,
+                 [EDDY_CUDA_DNN_AT_V] = p->operands[EDDY_CUDA_ATTENTION_V].data,
+                 [EDDY_CUDA_DNN_AT_OUT] = p->operands[EDDY_CUDA_ATTENTION_OUT].data},
+        .scale = (float)p->scale};
+    return eddy_cuda_dnn_launch(call, &question, &operands);
+}
+
 static void run_forward(const eddy_kernel_call *call) {
     attention work;
     describe_forward(&work, call);
+    if (run_library(call, &work))
+        return;
     launch(call, &work, FORWARD, tiles_of(&work, work.parameters.rows),
            tiles_of(&work, work.parameters.value_width));
 }

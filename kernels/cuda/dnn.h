@@ -1,5 +1,5 @@
-/* What cuDNN, NVIDIA's library, is asked to compute, where it can be found: a convolution (dnn_conv.h). A question follows from shapes, strides, dtypes and attributes; streams/cuda/dnn_answers.c
- * asks the library for a plan, once for each, and launches. */
+/* What cuDNN, NVIDIA's library, is asked to compute, where it can be found: a convolution (dnn_conv.h) or attention (dnn_attention.h). A question follows from shapes, strides, dtypes and attributes;
+ * streams/cuda/dnn_answers.c asks the library for a plan, once for each, and launches. */
 #ifndef EDDY_KERNELS_CUDA_DNN_H
 #define EDDY_KERNELS_CUDA_DNN_H
 
@@ -32,7 +32,23 @@ typedef struct eddy_cuda_dnn_conv {
     uint32_t adds; /* to what lies in the result, which is overwritten by the sum */
 } eddy_cuda_dnn_conv;
 
-typedef enum eddy_cuda_dnn_kind { EDDY_CUDA_DNN_IS_CONV } eddy_cuda_dnn_kind;
+/* softmax(q k * scale) v. The tensors are [B, H, L, D], k turned [B, 1 or H, D, S], v [B, 1 or H, S, E], out [B, H, L, E]. */
+enum {
+    EDDY_CUDA_DNN_AT_Q,
+    EDDY_CUDA_DNN_AT_K,
+    EDDY_CUDA_DNN_AT_V,
+    EDDY_CUDA_DNN_AT_OUT,
+    EDDY_CUDA_DNN_ATTENTION_TENSORS
+};
+
+typedef struct eddy_cuda_dnn_attention {
+    uint64_t is_causal;
+} eddy_cuda_dnn_attention;
+
+typedef enum eddy_cuda_dnn_kind {
+    EDDY_CUDA_DNN_IS_CONV,
+    EDDY_CUDA_DNN_IS_ATTENTION
+} eddy_cuda_dnn_kind;
 
 /* Of a question, at most. */
 #define EDDY_CUDA_DNN_TENSORS 4
@@ -42,18 +58,23 @@ typedef struct eddy_cuda_dnn_question {
     eddy_cuda_dnn_tensor tensors[EDDY_CUDA_DNN_TENSORS];
     uint16_t kind, tensor_count;
     uint32_t dtype; /* eddy_dtype: of all of them. f16 and bf16 are summed in f32. */
-    eddy_cuda_dnn_conv conv;
+    union {
+        eddy_cuda_dnn_conv conv;
+        eddy_cuda_dnn_attention attention;
+    };
 } eddy_cuda_dnn_question;
 
-/* By number: the device's tensors. */
 typedef struct eddy_cuda_dnn_operands {
-    void *data[EDDY_CUDA_DNN_TENSORS];
+    void *data[EDDY_CUDA_DNN_TENSORS]; /* the device's */
+    float scale;                       /* of attention */
 } eddy_cuda_dnn_operands;
 
 /* Done by streams/cuda/dnn_answers.c. */
 
 /* Whether the library is there; the first call looks for it. *has_started: set to true, if this call has loaded it. For eddy_kernel.prepare. */
 bool eddy_cuda_dnn_open(bool *has_started);
+/* Whether the device may ask about attention, and the library is there. Launching thread. */
+bool eddy_cuda_dnn_may_attend(const eddy_kernel_call *call);
 /* Whether the library has a plan for the question. It is asked once for each, and host code answers. Launching thread. */
 bool eddy_cuda_dnn_can(const eddy_kernel_call *call, const eddy_cuda_dnn_question *question,
                        const eddy_cuda_dnn_operands *operands);

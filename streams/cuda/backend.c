@@ -689,7 +689,8 @@ static eddy_cu_result prepare(cuda_backend *made) {
     return result;
 }
 
-eddy_status eddy_cuda_backend_create(const eddy_cuda_device *device, eddy_backend **backend,
+eddy_status eddy_cuda_backend_create(const eddy_cuda_device *device,
+                                     const eddy_backend_options *options, eddy_backend **backend,
                                      char *why, size_t size) {
     cuda_backend *made = eddy_memory_acquire_zeroed(sizeof(*made), EDDY_MEMORY_RUNTIME);
     if (!made) {
@@ -697,6 +698,7 @@ eddy_status eddy_cuda_backend_create(const eddy_cuda_device *device, eddy_backen
         return EDDY_OUT_OF_MEMORY;
     }
     made->base.class = &cuda_class;
+    made->base.options = *options;
     made->device = device;
     eddy_cu_result result = prepare(made);
     if (result != 0) {

@@ -12,6 +12,7 @@
 
 /* OUT_OF_MEMORY, DEVICE_LOST, with a sentence in `why`. */
 EDDY_MUST_USE eddy_status eddy_cuda_backend_create(const eddy_cuda_device *device,
+                                                   const eddy_backend_options *options,
                                                    eddy_backend **backend, char *why, size_t size);
 /* Of a backend that eddy_cuda_backend_create has made. */
 const eddy_cuda_device *eddy_cuda_backend_device(const eddy_backend *backend);

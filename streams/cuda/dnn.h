@@ -1,4 +1,4 @@
-/* cuDNN, NVIDIA's library of convolutions: every entry that Eddy calls, once, as blas.h has those of the library of products. All of it is the library's graph API: descriptors, of which each has
+/* cuDNN, NVIDIA's library of convolutions and attention: every entry that Eddy calls, once, as blas.h has those of the library of products. All of it is the library's graph API: descriptors, of which each has
  * attributes by number. tests/streams/cuda/test_dnn.c compares the list with NVIDIA's header, where that is installed. The library is opened at the first convolution; without it convolutions are
  * Eddy's own.
  *
@@ -32,6 +32,7 @@ typedef void *eddy_dnn_descriptor;
 #define EDDY_DNN_EXECUTION_FAILED 5000
 
 /* Kinds of descriptors. */
+#define EDDY_DNN_POINTWISE 0
 #define EDDY_DNN_CONVOLUTION 1
 #define EDDY_DNN_ENGINE 2
 #define EDDY_DNN_ENGINE_CONFIG 3
@@ -40,13 +41,19 @@ typedef void *eddy_dnn_descriptor;
 #define EDDY_DNN_FORWARD 10
 #define EDDY_DNN_BACKWARD_WEIGHT 11
 #define EDDY_DNN_BACKWARD_X 12
+#define EDDY_DNN_OF_ELEMENTS 13
 #define EDDY_DNN_GRAPH 15
 #define EDDY_DNN_VARIANT_PACK 16
 #define EDDY_DNN_TENSOR 17
+#define EDDY_DNN_MATMUL 18
+#define EDDY_DNN_PRODUCT 19
+#define EDDY_DNN_REDUCTION 21
+#define EDDY_DNN_OF_ROWS 22
 
 /* Types of attributes' elements: those of the library, an int for each that is an enum. */
 #define EDDY_DNN_TYPE_HANDLE 0
 #define EDDY_DNN_TYPE_DATA_TYPE 1
+#define EDDY_DNN_TYPE_BOOL 2
 #define EDDY_DNN_TYPE_INT64 3
 #define EDDY_DNN_TYPE_FLOAT 4
 #define EDDY_DNN_TYPE_DOUBLE 5
@@ -54,9 +61,14 @@ typedef void *eddy_dnn_descriptor;
 #define EDDY_DNN_TYPE_MODE 7
 #define EDDY_DNN_TYPE_HEURISTICS_MODE 8
 #define EDDY_DNN_TYPE_NOTE 11
+#define EDDY_DNN_TYPE_POINTWISE 14
 #define EDDY_DNN_TYPE_DESCRIPTOR 15
+#define EDDY_DNN_TYPE_REDUCTION 18
 
-/* Attributes of a convolution, of heuristics, of a configuration, of a plan. */
+/* Attributes of what is done with elements, of a convolution, of heuristics, of a configuration, of a plan. */
+#define EDDY_DNN_POINTWISE_MODE 0
+#define EDDY_DNN_POINTWISE_TYPE 1     /* it computes in */
+#define EDDY_DNN_POINTWISE_AXIS 9     /* of an index */
 #define EDDY_DNN_CONVOLUTION_SUMS 100 /* the data type of sums */
 #define EDDY_DNN_CONVOLUTION_MODE 101
 #define EDDY_DNN_CONVOLUTION_DILATIONS 102
@@ -83,6 +95,23 @@ typedef void *eddy_dnn_descriptor;
 #define EDDY_DNN_OPERATION_X 4
 #define EDDY_DNN_OPERATION_Y 5
 
+/* Of operations on elements: y of x, b, and t, which chooses. Of products: c of a and b. Of reductions: y of x. */
+#define EDDY_DNN_OF_ELEMENTS_POINTWISE 750
+#define EDDY_DNN_OF_ELEMENTS_X 751
+#define EDDY_DNN_OF_ELEMENTS_B 752
+#define EDDY_DNN_OF_ELEMENTS_Y 753
+#define EDDY_DNN_OF_ELEMENTS_T 758
+#define EDDY_DNN_MATMUL_SUMS 1500 /* the data type of sums */
+#define EDDY_DNN_PRODUCT_A 1520
+#define EDDY_DNN_PRODUCT_B 1521
+#define EDDY_DNN_PRODUCT_C 1522
+#define EDDY_DNN_PRODUCT_MATMUL 1523
+#define EDDY_DNN_REDUCTION_MODE 1600
+#define EDDY_DNN_REDUCTION_TYPE 1601
+#define EDDY_DNN_OF_ROWS_X 1610
+#define EDDY_DNN_OF_ROWS_Y 1611
+#define EDDY_DNN_OF_ROWS_REDUCTION 1612
+
 /* Of a graph, of a tensor, of a variant pack, of an engine. */
 #define EDDY_DNN_GRAPH_HANDLE 800
 #define EDDY_DNN_GRAPH_OPERATIONS 801
@@ -90,7 +119,9 @@ typedef void *eddy_dnn_descriptor;
 #define EDDY_DNN_TENSOR_DATA_TYPE 901
 #define EDDY_DNN_TENSOR_SIZES 902
 #define EDDY_DNN_TENSOR_STRIDES 903
-#define EDDY_DNN_TENSOR_NUMBER 906 /* by which a variant pack knows it */
+#define EDDY_DNN_TENSOR_NUMBER 906     /* by which a variant pack knows it */
+#define EDDY_DNN_TENSOR_IS_VIRTUAL 907 /* it lies nowhere */
+#define EDDY_DNN_TENSOR_IS_VALUE 908 /* its address is the host's, read when the plan is executed */
 #define EDDY_DNN_PACK_NUMBERS 1000
 #define EDDY_DNN_PACK_ADDRESSES 1001
 #define EDDY_DNN_PACK_WORKSPACE 1003
@@ -100,7 +131,22 @@ typedef void *eddy_dnn_descriptor;
 #define EDDY_DNN_F32 0
 #define EDDY_DNN_F64 1
 #define EDDY_DNN_F16 2
+#define EDDY_DNN_I32 4
 #define EDDY_DNN_BF16 9
+#define EDDY_DNN_BOOL 11
+
+/* What is done with elements, and with rows. */
+#define EDDY_DNN_ADD 0
+#define EDDY_DNN_MUL 1
+#define EDDY_DNN_DIV 6
+#define EDDY_DNN_SUB 9
+#define EDDY_DNN_EXP 13
+#define EDDY_DNN_LOG 15
+#define EDDY_DNN_GE 303
+#define EDDY_DNN_INDEX 501
+#define EDDY_DNN_SELECT 601 /* x where t is true, else b */
+#define EDDY_DNN_SUM 0
+#define EDDY_DNN_MAX 3
 
 /* A window is not turned round. */
 #define EDDY_DNN_CROSS_CORRELATION 1

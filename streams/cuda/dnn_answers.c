@@ -46,6 +46,11 @@ bool eddy_cuda_dnn_open(bool *has_started) {
     return eddy_cuda_provider_is_open(&eddy_cuda_dnn_provider);
 }
 
+bool eddy_cuda_dnn_may_attend(const eddy_kernel_call *call) {
+    return call->launch->queue->backend->options.allows_rounded_weights &&
+           eddy_cuda_provider_is_open(&eddy_cuda_dnn_provider);
+}
+
 /* ---- asking ---- */
 
 static void forget(answer *known) {
@@ -106,7 +111,7 @@ static eddy_cuda_dnn_answers *create(const eddy_backend *backend) {
     if (made && eddy_cuda_dnn.create(&made->context) != 0)
         made->context = NULL;
     if (made)
-        made->allows_tf32 = backend->allows_tf32;
+        made->allows_tf32 = backend->options.allows_tf32;
     return made;
 }
 

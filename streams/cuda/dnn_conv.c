@@ -27,8 +27,7 @@ static eddy_dnn_descriptor add_window(eddy_cuda_dnn_build *build,
         {EDDY_DNN_CONVOLUTION_DILATIONS, EDDY_DNN_TYPE_INT64, DIMS, conv->dilation});
 }
 
-eddy_dnn_descriptor eddy_cuda_dnn_conv_build(eddy_cuda_dnn_build *build,
-                                             const eddy_cuda_dnn_geometry *of) {
+void eddy_cuda_dnn_conv_build(eddy_cuda_dnn_build *build, const eddy_cuda_dnn_geometry *of) {
     const eddy_cuda_dnn_conv *conv = &of->question.conv;
     const eddy_dnn_attribute first = operations[conv->way].first;
     /* Of alpha and beta. */
@@ -41,9 +40,9 @@ eddy_dnn_descriptor eddy_cuda_dnn_conv_build(eddy_cuda_dnn_build *build,
                *beta = is_wide ? (const void *)&wide[1] : &narrow[1];
     eddy_dnn_descriptor tensors[EDDY_CUDA_DNN_CONV_TENSORS];
     for (int k = 0; k < EDDY_CUDA_DNN_CONV_TENSORS; k++)
-        tensors[k] = eddy_cuda_dnn_add_tensor(build, of, k);
+        tensors[k] = eddy_cuda_dnn_add_operand(build, of, k);
     const eddy_dnn_descriptor window = add_window(build, &of->question);
-    return EDDY_CUDA_DNN_ADD(
+    EDDY_CUDA_DNN_ADD_OPERATION(
         build, operations[conv->way].kind, {first + EDDY_DNN_OPERATION_ALPHA, type, 1, alpha},
         {first + EDDY_DNN_OPERATION_BETA, type, 1, beta},
         {first + EDDY_DNN_OPERATION_CONVOLUTION, EDDY_DNN_TYPE_DESCRIPTOR, 1, &window},

@@ -4,8 +4,7 @@
 
 #include <streams/cuda/dnn_plan.h>
 
-/* The one operation of its graph. NULL: it has failed. */
-eddy_dnn_descriptor eddy_cuda_dnn_conv_build(eddy_cuda_dnn_build *build,
-                                             const eddy_cuda_dnn_geometry *of);
+/* The one operation of its graph. */
+void eddy_cuda_dnn_conv_build(eddy_cuda_dnn_build *build, const eddy_cuda_dnn_geometry *of);
 
 #endif

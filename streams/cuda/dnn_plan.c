@@ -1,5 +1,7 @@
+#include <streams/cuda/dnn_attention.h>
 #include <streams/cuda/dnn_conv.h>
 #include <streams/cuda/dnn_plan.h>
+#include <string.h>
 
 /* Of a list of engines: those that are looked at. */
 #define CONFIGS_MOST 64
@@ -15,27 +17,26 @@ const eddy_cuda_dnn_type eddy_cuda_dnn_types[EDDY_DTYPE_COUNT] = {
 
 /* ---- the graph ---- */
 
-eddy_dnn_descriptor eddy_cuda_dnn_add_tensor(eddy_cuda_dnn_build *build,
-                                             const eddy_cuda_dnn_geometry *of, int number) {
-    const eddy_cuda_dnn_tensor *tensor = &of->question.tensors[number];
-    const int64_t name = number, alignment = of->alignment[number];
-    const int type = eddy_cuda_dnn_types[of->question.dtype].data;
-    return EDDY_CUDA_DNN_ADD(
-        build, EDDY_DNN_TENSOR, {EDDY_DNN_TENSOR_NUMBER, EDDY_DNN_TYPE_INT64, 1, &name},
-        {EDDY_DNN_TENSOR_DATA_TYPE, EDDY_DNN_TYPE_DATA_TYPE, 1, &type},
-        {EDDY_DNN_TENSOR_SIZES, EDDY_DNN_TYPE_INT64, EDDY_CUDA_AXES, tensor->sizes},
-        {EDDY_DNN_TENSOR_STRIDES, EDDY_DNN_TYPE_INT64, EDDY_CUDA_AXES, tensor->strides},
-        {EDDY_DNN_TENSOR_ALIGNMENT, EDDY_DNN_TYPE_INT64, 1, &alignment});
+eddy_dnn_descriptor eddy_cuda_dnn_add_operand(eddy_cuda_dnn_build *build,
+                                              const eddy_cuda_dnn_geometry *of, int number) {
+    return eddy_cuda_dnn_add_tensor(build, EDDY_CUDA_DNN_IN_MEMORY, number,
+                                    eddy_cuda_dnn_types[of->question.dtype].data,
+                                    &of->question.tensors[number], of->alignment[number]);
 }
 
 static eddy_dnn_status make_graph(eddy_cuda_dnn_plan *plan, eddy_dnn_context context,
                                   const eddy_cuda_dnn_geometry *of) {
-    const eddy_dnn_descriptor operation = eddy_cuda_dnn_conv_build(&plan->build, of);
-    if (plan->build.status != 0)
-        return plan->build.status;
+    eddy_cuda_dnn_build *build = &plan->build;
+    if (of->question.kind == EDDY_CUDA_DNN_IS_ATTENTION)
+        eddy_cuda_dnn_attention_build(build, of);
+    else
+        eddy_cuda_dnn_conv_build(build, of);
+    if (build->status != 0)
+        return build->status;
     return EDDY_CUDA_DNN_MAKE(EDDY_DNN_GRAPH, &plan->graph,
                               {EDDY_DNN_GRAPH_HANDLE, EDDY_DNN_TYPE_HANDLE, 1, &context},
-                              {EDDY_DNN_GRAPH_OPERATIONS, EDDY_DNN_TYPE_DESCRIPTOR, 1, &operation});
+                              {EDDY_DNN_GRAPH_OPERATIONS, EDDY_DNN_TYPE_DESCRIPTOR,
+                               build->operation_count, build->operations});
 }
 
 /* ---- engines ---- */
@@ -85,6 +86,7 @@ static eddy_dnn_status try_config(eddy_cuda_dnn_plan *plan, eddy_dnn_context con
         status =
             eddy_cuda_dnn.descriptor_get(*made, EDDY_DNN_PLAN_WORKSPACE_BYTES, EDDY_DNN_TYPE_INT64,
                                          1, &count, &plan->workspace_bytes);
+    plan->workspace_bytes += plan->statistics_bytes;
     if (status == 0 && (uint64_t)plan->workspace_bytes > workspace_most)
         status = EDDY_DNN_NOT_SUPPORTED;
     if (status != 0)
@@ -154,7 +156,15 @@ static eddy_dnn_status choose(eddy_cuda_dnn_plan *plan, eddy_dnn_context context
 eddy_dnn_status eddy_cuda_dnn_plan_init(eddy_cuda_dnn_plan *plan, eddy_dnn_context context,
                                         const eddy_cuda_dnn_geometry *of, bool allows_tf32,
                                         uint64_t workspace_most) {
-    *plan = (eddy_cuda_dnn_plan){.tensor_count = of->question.tensor_count};
+    const eddy_cuda_dnn_question *question = &of->question;
+    *plan = (eddy_cuda_dnn_plan){.tensor_count = question->tensor_count,
+                                 .count = question->tensor_count};
+    if (question->kind == EDDY_CUDA_DNN_IS_ATTENTION) {
+        plan->count = eddy_cuda_dnn_attention_count(question);
+        plan->statistics_bytes = eddy_cuda_dnn_attention_statistics(question);
+    }
+    if ((uint64_t)plan->statistics_bytes > workspace_most)
+        return EDDY_DNN_NOT_SUPPORTED;
     bool has_tensor_cores = allows_tf32 || of->question.dtype != EDDY_F32;
     eddy_dnn_status status = make_graph(plan, context, of);
     if (status != 0)
@@ -175,13 +185,18 @@ void eddy_cuda_dnn_plan_fini(eddy_cuda_dnn_plan *plan) {
 eddy_dnn_status eddy_cuda_dnn_plan_execute(const eddy_cuda_dnn_plan *plan, eddy_dnn_context context,
                                            const eddy_cuda_dnn_operands *operands,
                                            void *workspace) {
-    static const int64_t numbers[EDDY_CUDA_DNN_TENSORS] = {0, 1, 2, 3};
+    static const int64_t numbers[EDDY_CUDA_DNN_ATTENTION_NUMBERS] = {0, 1, 2, 3, 4, 5, 6};
+    const void *addresses[EDDY_CUDA_DNN_ATTENTION_NUMBERS];
     eddy_dnn_descriptor pack = NULL;
-    eddy_dnn_status status = EDDY_CUDA_DNN_MAKE(
-        EDDY_DNN_VARIANT_PACK, &pack,
-        {EDDY_DNN_PACK_NUMBERS, EDDY_DNN_TYPE_INT64, plan->tensor_count, numbers},
-        {EDDY_DNN_PACK_ADDRESSES, EDDY_DNN_TYPE_ADDRESS, plan->tensor_count, operands->data},
-        {EDDY_DNN_PACK_WORKSPACE, EDDY_DNN_TYPE_ADDRESS, 1, &workspace});
+    void *rest = workspace ? (char *)workspace + plan->statistics_bytes : NULL;
+    memcpy(addresses, operands->data, (size_t)plan->tensor_count * sizeof(void *));
+    if (plan->count > plan->tensor_count)
+        eddy_cuda_dnn_attention_addresses(operands, workspace, addresses);
+    eddy_dnn_status status =
+        EDDY_CUDA_DNN_MAKE(EDDY_DNN_VARIANT_PACK, &pack,
+                           {EDDY_DNN_PACK_NUMBERS, EDDY_DNN_TYPE_INT64, plan->count, numbers},
+                           {EDDY_DNN_PACK_ADDRESSES, EDDY_DNN_TYPE_ADDRESS, plan->count, addresses},
+                           {EDDY_DNN_PACK_WORKSPACE, EDDY_DNN_TYPE_ADDRESS, 1, &rest});
     if (status == 0)
         status = eddy_cuda_dnn.execute(context, plan->plan, pack);
     eddy_cuda_dnn_forget(&pack);

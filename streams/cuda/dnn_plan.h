@@ -17,8 +17,9 @@ typedef struct eddy_cuda_dnn_plan {
     eddy_cuda_dnn_build build; /* all that the graph is made of */
     /* NULL: not made */
     eddy_dnn_descriptor graph, config, plan;
-    int64_t workspace_bytes;
-    int tensor_count;
+    int64_t workspace_bytes;  /* with those of statistics, which come first */
+    int64_t statistics_bytes; /* that attention writes, and nobody reads */
+    int tensor_count, count;  /* of the question; with those that are beside */
 } eddy_cuda_dnn_plan;
 
 /* By eddy_dtype: of elements, and of what they are summed in. */
@@ -28,8 +29,8 @@ typedef struct eddy_cuda_dnn_type {
 extern const eddy_cuda_dnn_type eddy_cuda_dnn_types[EDDY_DTYPE_COUNT];
 
 /* A tensor of the question, whose number is `number`. NULL: it has failed. */
-eddy_dnn_descriptor eddy_cuda_dnn_add_tensor(eddy_cuda_dnn_build *build,
-                                             const eddy_cuda_dnn_geometry *of, int number);
+eddy_dnn_descriptor eddy_cuda_dnn_add_operand(eddy_cuda_dnn_build *build,
+                                              const eddy_cuda_dnn_geometry *of, int number);
 
 /* Takes the first engine of the library's list whose numbers are what Eddy's are to be, that works, and that asks for no more than `workspace_most` bytes. Of a failure the plan has what was made so
  * far. */

@@ -251,7 +251,7 @@ static eddy_cuda_gemms *create(const eddy_backend *backend) {
     eddy_cuda_gemms *made = eddy_memory_acquire_zeroed(sizeof(*made), EDDY_MEMORY_CACHE);
     if (!made)
         return NULL;
-    made->allows_tf32 = backend->allows_tf32;
+    made->allows_tf32 = backend->options.allows_tf32;
     made->workspace_bytes_most = eddy_cuda_backend_device(backend)->capability >= HOPPER
                                      ? WORKSPACE_BYTES
                                      : WORKSPACE_BYTES_BEFORE;

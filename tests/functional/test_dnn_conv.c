@@ -1,43 +1,14 @@
 /* Convolutions on a CUDA device by the library of convolutions, on its fake (tests/fake_cuda/dnn): when it is asked, what happens without memory and where calls fail. That convolutions are right is
  * for test_cuda_conv.c to say, which runs with the library and without. */
 #include <criterion/criterion.h>
-#include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <streams/cuda/dnn.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <tests/fake_cuda/findings.h>
+#include <tests/functional/fake_dnn.h>
 #include <tests/functional/twin.h>
 #include <unistd.h>
-
-/* NULL: the library is not there, or is not the fake one. */
-static void *symbol_of(const char *name) {
-    void *library = dlopen(EDDY_DNN_LIBRARY, RTLD_NOW | RTLD_NOLOAD);
-    return library ? dlsym(library, name) : NULL;
-}
-
-/* Calls of an entry so far; 0 while the library is not loaded. */
-static long calls_of(const char *entry) {
-    long (*calls)(const char *);
-    *(void **)&calls = symbol_of("fake_dnn_calls");
-    return calls ? calls(entry) : 0;
-}
-
-static long convolutions(void) {
-    return calls_of("cudnnBackendExecute");
-}
-
-/* Descriptors so far: a question needs many, a launch one. */
-static long descriptors(void) {
-    return calls_of("cudnnBackendCreateDescriptor");
-}
-
-static int objects(void) {
-    int (*count)(void);
-    *(void **)&count = symbol_of("fake_dnn_objects");
-    return count ? count() : 0;
-}
 
 #define ELEMENTS (256 * 64)
 
@@ -75,9 +46,9 @@ static void expect_size(int64_t size) {
 /* A size that the library takes; it refuses some, by the seed. */
 static int64_t size_that_is_taken(int64_t from) {
     for (int64_t size = from;; size++) {
-        long before = convolutions();
+        long before = executions();
         expect_size(size);
-        if (convolutions() > before)
+        if (executions() > before)
             return size;
     }
 }
@@ -92,7 +63,7 @@ Test(dnn_conv, most_convolutions_are_the_librarys) {
     expect_convolutions_by("");
     for (int64_t size = 3; size < 33; size++)
         expect_size(size);
-    cr_assert_gt(convolutions(), 20, "%ld of 30", convolutions());
+    cr_assert_gt(executions(), 20, "%ld of 30", executions());
     expect_convolutions_by("cuDNN 9.0.0");
     twin_expect_no_findings();
 }
@@ -126,10 +97,10 @@ Test(dnn_conv, f32_is_rounded_to_tf32_on_request_alone) {
 
 Test(dnn_conv, it_is_asked_once_for_a_geometry) {
     int64_t size = size_that_is_taken(5);
-    long before = convolutions(), made = descriptors();
+    long before = executions(), made = descriptors();
     for (int i = 0; i < 3; i++)
         expect_size(size);
-    cr_assert_eq(convolutions(), before + 3);
+    cr_assert_eq(executions(), before + 3);
     cr_assert_eq(descriptors(), made + 3);
     twin_expect_no_findings();
 }
@@ -140,9 +111,9 @@ Test(dnn_conv, a_refusal_is_remembered) {
     for (int64_t columns = 2; columns < 100; columns++) {
         eddy_scope *scope = eddy_scope_begin();
         twin x = whole(EDDY_SHAPE(1, 3, 4, columns)), weight = window();
-        long before = convolutions();
+        long before = executions();
         expect_conv(x, weight);
-        bool is_refused = convolutions() == before;
+        bool is_refused = executions() == before;
         long made = descriptors();
         expect_conv(x, weight);
         cr_assert_eq(descriptors(), made + !is_refused);
@@ -192,7 +163,7 @@ static eddy_tensor *squares_of(eddy_tensor *x) {
 
 /* Whether channels of images or weights lie last, or not: each as it lies, and so are gradients. */
 Test(dnn_conv, gradients_are_the_librarys_in_both_layouts) {
-    long before = convolutions();
+    long before = executions();
     int asked = 0;
     for (int64_t size = 4; size < 12; size++) {
         eddy_scope *scope = eddy_scope_begin();
@@ -215,14 +186,13 @@ Test(dnn_conv, gradients_are_the_librarys_in_both_layouts) {
         asked += 3;
         eddy_scope_end(scope);
     }
-    cr_assert_gt(convolutions(), before + asked * 2 / 3, "%ld of %d", convolutions() - before,
-                 asked);
+    cr_assert_gt(executions(), before + asked * 2 / 3, "%ld of %d", executions() - before, asked);
     twin_expect_no_findings();
 }
 
 /* conv1d: as images of one row. */
 Test(dnn_conv, rows_are_the_librarys) {
-    long before = convolutions();
+    long before = executions();
     for (int64_t length = 4; length < 24; length++) {
         eddy_scope *scope = eddy_scope_begin();
         twin x = whole(EDDY_SHAPE(2, 3, length)), weight = whole(EDDY_SHAPE(5, 3, 4)),
@@ -231,7 +201,7 @@ Test(dnn_conv, rows_are_the_librarys) {
                           eddy_conv1d(x.there, weight.there, bias.there, NULL));
         eddy_scope_end(scope);
     }
-    cr_assert_gt(convolutions(), before + 10, "%ld of 20", convolutions() - before);
+    cr_assert_gt(executions(), before + 10, "%ld of 20", executions() - before);
     twin_expect_no_findings();
 }
 
@@ -340,15 +310,15 @@ Test(dnn_conv, what_is_written_in_part_is_not_the_librarys) {
     twin x = image(size), weight = window(), target = whole(of_result),
          all = whole(EDDY_SHAPE(2, 4, size - 2, size));
     twin part = {eddy_slice(all.here, 0, 1, 2, 1), eddy_slice(all.there, 0, 1, 2, 1)};
-    long before = convolutions();
+    long before = executions();
     cr_assert_eq(eddy_conv2d_into(x.here, weight.here, EDDY_NONE, part.here, NULL), EDDY_OK);
     cr_assert_eq(eddy_conv2d_into(x.there, weight.there, EDDY_NONE, part.there, NULL), EDDY_OK);
     twin_expect_equal("a part", all.here, all.there);
-    cr_assert_eq(convolutions(), before);
+    cr_assert_eq(executions(), before);
     cr_assert_eq(eddy_conv2d_into(x.here, weight.here, EDDY_NONE, target.here, NULL), EDDY_OK);
     cr_assert_eq(eddy_conv2d_into(x.there, weight.there, EDDY_NONE, target.there, NULL), EDDY_OK);
     twin_expect_equal("all of it", target.here, target.there);
-    cr_assert_eq(convolutions(), before + 1);
+    cr_assert_eq(executions(), before + 1);
     eddy_scope_end(scope);
     twin_expect_no_findings();
 }
@@ -368,14 +338,14 @@ Test(dnn_conv, a_convolution_of_what_has_failed_is_poisoned) {
         eddy_scope *scope = eddy_scope_begin();
         twin weight = window(), target = whole(EDDY_SHAPE(2, 4, size - 2, size)),
              bad = images_that_are_not_there(image(size));
-        long before = convolutions();
+        long before = executions();
         twin result = {eddy_conv2d(bad.here, weight.here, EDDY_NONE, NULL),
                        eddy_conv2d(bad.there, weight.there, EDDY_NONE, NULL)};
         cr_assert_eq(eddy_add_inplace(target.here, result.here), EDDY_OK);
         cr_assert_eq(eddy_add_inplace(target.there, result.there), EDDY_OK);
         twin_expect_error(result.here, result.there);
         twin_expect_error(target.here, target.there);
-        taken += convolutions() > before;
+        taken += executions() > before;
         cr_assert_eq(eddy_recover(EDDY_LIST(target.here, target.there)), EDDY_OK);
         twin_expect_equal("what was skipped", target.here, target.there);
         (void)eddy_sync(EDDY_FOREVER);
@@ -391,7 +361,7 @@ Test(dnn_conv, a_library_that_is_too_old_is_not_used) {
     for (int64_t size = 3; size < 10; size++)
         expect_size(size);
     cr_assert_eq(calls_of("cudnnGetVersion"), 1);
-    cr_assert_eq(descriptors() + convolutions(), 0);
+    cr_assert_eq(descriptors() + executions(), 0);
     expect_convolutions_by("Eddy");
     twin_expect_no_findings();
 }
@@ -496,7 +466,7 @@ static eddy_status status_of_failure(const char *text) {
             eddy_wait(eddy_conv2d(x.there, weight.there, EDDY_NONE, NULL), EDDY_FOREVER);
         eddy_error_take(NULL);
         eddy_scope_end(scope);
-        if (convolutions() > 0)
+        if (executions() > 0)
             return status;
     }
 }
@@ -508,10 +478,10 @@ Test(dnn_conv, without_memory_a_convolution_fails) {
 
 Test(dnn_conv, what_is_refused_late_is_not_the_librarys) {
     cr_assert_eq(status_of_failure("cudnnBackendExecute:1:3008"), EDDY_OK);
-    long before = convolutions();
+    long before = executions();
     for (int64_t size = 3; size < 20; size++)
         expect_size(size);
-    cr_assert_gt(convolutions(), before); /* others are */
+    cr_assert_gt(executions(), before); /* others are */
     twin_expect_no_findings();
 }
 

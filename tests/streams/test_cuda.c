@@ -26,7 +26,9 @@ static void begin(void) {
     cr_assert_eq(eddy_cuda_device_count(), 2);
     const eddy_cuda_device *device;
     cr_assert_eq(eddy_cuda_device_start(0, &device, why, sizeof(why)), EDDY_OK, "%s", why);
-    cr_assert_eq(eddy_cuda_backend_create(device, &cuda, why, sizeof(why)), EDDY_OK, "%s", why);
+    cr_assert_eq(
+        eddy_cuda_backend_create(device, &(eddy_backend_options){0}, &cuda, why, sizeof(why)),
+        EDDY_OK, "%s", why);
     for (uint32_t q = 0; q < 3; q++) {
         queues[q] = cuda->class->queue_create(cuda, (int32_t)q);
         cr_assert_not_null(queues[q]);

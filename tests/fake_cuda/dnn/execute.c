@@ -1,4 +1,4 @@
-/* Convolutions, run by a kernel on the stream that the context has (kernels/dnn_conv.cu). */
+/* Plans, run by a kernel on the stream that the context has (kernels/dnn_conv.cu, dnn_graph.cu). */
 #include <string.h>
 #include <tests/fake_cuda/dnn/attribute.h>
 #include <tests/fake_cuda/dnn/fault.h>
@@ -7,30 +7,79 @@
 
 #define WORKSPACE_ALIGNMENT 16
 
-/* NULL, or what is wrong. Addresses go to where their tensor is. */
-static const char *read_addresses(const fake_dnn_object *plan, const fake_dnn_object *pack,
-                                  fake_dnn_conv *p) {
-    const fake_dnn_question *question = &plan->question;
-    const fake_dnn_element *numbers = fake_dnn_value_of(pack, EDDY_DNN_PACK_NUMBERS)->elements,
-                           *addresses = fake_dnn_value_of(pack, EDDY_DNN_PACK_ADDRESSES)->elements;
-    for (int k = 0; k < FAKE_DNN_TENSORS; k++) {
-        for (int n = 0; n < FAKE_DNN_TENSORS; n++)
-            if (numbers[n].integer == question->numbers[k])
-                p->data[k] = addresses[n].address;
-        if (!p->data[k])
-            return "no address of a tensor";
-        if ((uintptr_t)p->data[k] % (uint64_t)question->alignments[k] != 0)
-            return "a tensor that is less aligned than it was said to be";
-    }
-    p->workspace = fake_dnn_value_of(pack, EDDY_DNN_PACK_WORKSPACE)->elements->address;
-    if (p->workspace_bytes > 0 &&
-        (!p->workspace || (uintptr_t)p->workspace % WORKSPACE_ALIGNMENT != 0))
-        return "no workspace, or one that is not aligned";
+/* What is launched: a convolution, or a graph of other operations. */
+typedef struct work {
+    bool is_graph;
+    fake_dnn_conv conv;
+    fake_dnn_graph_run run;
+} work;
+
+/* NULL: the pack has none of this number. */
+static void *address_of(const fake_dnn_object *pack, int64_t number) {
+    const fake_dnn_value *numbers = fake_dnn_value_of(pack, EDDY_DNN_PACK_NUMBERS),
+                         *addresses = fake_dnn_value_of(pack, EDDY_DNN_PACK_ADDRESSES);
+    for (int64_t n = 0; n < numbers->count && n < addresses->count; n++)
+        if (numbers->elements[n].integer == number)
+            return addresses->elements[n].address;
     return NULL;
 }
 
-static eddy_dnn_status launch(eddy_cu_function function, fake_dnn_conv *p, eddy_cu_stream stream) {
-    size_t bytes = sizeof(*p);
+static const char *misfit(const void *data, int64_t alignment) {
+    return !data ? "no address of a tensor"
+           : (uintptr_t)data % (uint64_t)alignment != 0
+               ? "a tensor that is less aligned than it was said to be"
+               : NULL;
+}
+
+/* NULL, or what is wrong. Addresses go to where their tensor is. */
+static const char *read_convolution(const fake_dnn_object *plan, const fake_dnn_object *pack,
+                                    fake_dnn_conv *p) {
+    const fake_dnn_question *question = plan->question;
+    const char *wrong = NULL;
+    p->shape = question->shape;
+    for (int k = 0; k < FAKE_DNN_TENSORS && !wrong; k++) {
+        p->data[k] = address_of(pack, question->numbers[k]);
+        wrong = misfit(p->data[k], question->alignments[k]);
+    }
+    return wrong;
+}
+
+/* Values are the host's, and read now. */
+static const char *read_graph(const fake_dnn_object *plan, const fake_dnn_object *pack,
+                              fake_dnn_graph_run *p) {
+    const fake_dnn_question *question = plan->question;
+    const char *wrong = NULL;
+    p->graph = question->graph;
+    for (int t = 0; t < p->graph.tensor_count && !wrong; t++) {
+        fake_dnn_graph_tensor *tensor = &p->graph.tensors[t];
+        if (tensor->place == FAKE_DNN_NOWHERE)
+            continue;
+        void *data = address_of(pack, question->graph_numbers[t]);
+        wrong = misfit(data, question->graph_alignments[t]);
+        if (tensor->place == FAKE_DNN_IN_MEMORY)
+            tensor->data = data;
+        else if (!wrong)
+            tensor->value = *(const float *)data;
+    }
+    return wrong;
+}
+
+static const char *read_work(const fake_dnn_object *plan, const fake_dnn_object *pack, work *to) {
+    void *workspace = fake_dnn_value_of(pack, EDDY_DNN_PACK_WORKSPACE)->elements->address;
+    uint64_t bytes = plan->engine.workspace_bytes;
+    to->is_graph = plan->question->is_graph;
+    to->conv =
+        (fake_dnn_conv){.workspace = workspace, .workspace_bytes = bytes, .how = plan->engine.how};
+    to->run = (fake_dnn_graph_run){
+        .workspace = workspace, .workspace_bytes = bytes, .how = plan->engine.how};
+    if (bytes > 0 && (!workspace || (uintptr_t)workspace % WORKSPACE_ALIGNMENT != 0))
+        return "no workspace, or one that is not aligned";
+    return to->is_graph ? read_graph(plan, pack, &to->run)
+                        : read_convolution(plan, pack, &to->conv);
+}
+
+static eddy_dnn_status launch(eddy_cu_function function, void *p, size_t bytes,
+                              eddy_cu_stream stream) {
     void *extra[] = {(void *)1, p, (void *)2, &bytes, NULL};
     eddy_cu_result result = cuLaunchKernel(function, 1, 1, 1, 1, 1, 1, 0, stream, NULL, extra);
     return result == 0                       ? 0
@@ -42,8 +91,8 @@ eddy_dnn_status cudnnBackendExecute(eddy_dnn_context context, eddy_dnn_descripto
                                     eddy_dnn_descriptor pack_handle) {
     static const char name[] = "cudnnBackendExecute";
     eddy_dnn_status status = fake_dnn_fault(FAKE_cudnnBackendExecute);
-    fake_dnn_conv p = {0};
-    eddy_cu_function convolve = NULL;
+    work given;
+    eddy_cu_function function = NULL;
     eddy_cu_stream stream = NULL;
     if (status)
         return status;
@@ -53,15 +102,15 @@ eddy_dnn_status cudnnBackendExecute(eddy_dnn_context context, eddy_dnn_descripto
                           *pack = fake_dnn_final_of(pack_handle, EDDY_DNN_VARIANT_PACK, name);
     const char *wrong = "what is none";
     if (of && plan && pack) {
-        convolve = of->convolve;
+        wrong = read_work(plan, pack, &given);
+        function = given.is_graph ? of->compute : of->convolve;
         stream = of->stream;
-        p.shape = plan->question.shape;
-        p.workspace_bytes = plan->engine.workspace_bytes;
-        p.how = plan->engine.how;
-        wrong = read_addresses(plan, pack, &p);
     }
     if (wrong)
-        fake_finding("convolution: %s is given %s", name, wrong);
+        fake_finding("plan: %s is given %s", name, wrong);
     pthread_mutex_unlock(&fake_dnn_lock);
-    return wrong ? EDDY_DNN_BAD_PARAM : launch(convolve, &p, stream);
+    if (wrong)
+        return EDDY_DNN_BAD_PARAM;
+    return given.is_graph ? launch(function, &given.run, sizeof(given.run), stream)
+                          : launch(function, &given.conv, sizeof(given.conv), stream);
 }

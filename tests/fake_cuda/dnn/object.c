@@ -1,7 +1,8 @@
+#include <stdlib.h>
 #include <tests/fake_cuda/dnn/object.h>
 #include <tests/fake_cuda/finding.h>
 
-#define OBJECTS 16384
+#define OBJECTS 32768
 
 pthread_mutex_t fake_dnn_lock = PTHREAD_MUTEX_INITIALIZER;
 static fake_dnn_object objects[OBJECTS]; /* lock: fake_dnn_lock */
@@ -42,6 +43,8 @@ fake_dnn_object *fake_dnn_final_of(const void *handle, eddy_dnn_kind kind, const
 }
 
 void fake_dnn_object_destroy(fake_dnn_object *object) {
+    free(object->question);
+    object->question = NULL;
     object->kind = 0;
     count--;
 }

@@ -10,11 +10,12 @@
 
 /* Attributes of a descriptor, and elements of each, at most. */
 #define FAKE_DNN_VALUES 7
-#define FAKE_DNN_ELEMENTS 4
+#define FAKE_DNN_ELEMENTS 16
 
 typedef union fake_dnn_element {
     int64_t integer;
     int number; /* of an enum */
+    bool is;
     float f32;
     double f64;
     void *address; /* also a descriptor's or a context's */
@@ -23,6 +24,7 @@ typedef union fake_dnn_element {
 typedef struct fake_dnn_value {
     bool is_set;
     eddy_dnn_type type;
+    int64_t count;
     fake_dnn_element elements[FAKE_DNN_ELEMENTS];
 } fake_dnn_value;
 
@@ -32,14 +34,15 @@ typedef struct fake_dnn_object {
     int users; /* descriptors that it was given to, and that are there */
     /* Of a context. */
     eddy_cu_module module;
-    eddy_cu_function convolve;
+    eddy_cu_function convolve, compute;
     eddy_cu_stream stream;
     /* Of a descriptor. */
     eddy_dnn_kind dnn_kind;
     bool is_final;
     fake_dnn_value values[FAKE_DNN_VALUES]; /* in the order of attribute.c */
-    fake_dnn_question question; /* what it is about, once it is final: from an operation on */
-    fake_dnn_engine engine;     /* of a plan, of what a list was read to */
+    fake_dnn_question
+        *question; /* what it is about, once it is final: from a convolution or a graph on */
+    fake_dnn_engine engine; /* of a plan, of what a list was read to */
 } fake_dnn_object;
 
 /* Protects the table. */

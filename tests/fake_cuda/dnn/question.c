@@ -45,13 +45,22 @@ const char *fake_dnn_question_misfit(const fake_dnn_question *question) {
 
 /* ---- engines ---- */
 
-static uint64_t draw_of(const fake_dnn_question *question) {
-    uint64_t sum = fake_options_read()->seed, word;
-    for (size_t at = 0; at < sizeof(question->shape); at += sizeof(word)) {
-        memcpy(&word, (const char *)&question->shape + at, sizeof(word));
+static uint64_t mix(uint64_t sum, const void *from, size_t bytes) {
+    uint64_t word;
+    for (size_t at = 0; at + sizeof(word) <= bytes; at += sizeof(word)) {
+        memcpy(&word, (const char *)from + at, sizeof(word));
         sum = (sum ^ word) * 0x9e3779b97f4a7c15u;
         sum ^= sum >> 29;
     }
+    return sum;
+}
+
+static uint64_t draw_of(const fake_dnn_question *question) {
+    uint64_t sum = fake_options_read()->seed;
+    if (!question->is_graph)
+        return mix(sum, &question->shape, sizeof(question->shape)) >> 8;
+    for (int t = 0; t < question->graph.tensor_count; t++)
+        sum = mix(sum, &question->graph.tensors[t].is, sizeof(question->graph.tensors[t].is));
     return sum >> 8;
 }
 
@@ -67,23 +76,38 @@ static fake_dnn_engine coarse(const fake_dnn_question *question, uint64_t draw) 
     static const int notes[] = {EDDY_DNN_NOTE_CONVERTS_DOWN, EDDY_DNN_NOTE_REDUCED_SUMS,
                                 EDDY_DNN_NOTE_FFT,           EDDY_DNN_NOTE_NONDETERMINISTIC,
                                 EDDY_DNN_NOTE_WINOGRAD,      EDDY_DNN_NOTE_STRICT_NAN + 1};
-    bool is_tf32 = question->shape.type == EDDY_DNN_F32 && draw % 2 == 0;
+    bool is_tf32 = !question->is_graph && question->shape.type == EDDY_DNN_F32 && draw % 2 == 0;
     return (fake_dnn_engine){.note = is_tf32 ? EDDY_DNN_NOTE_TENSOR_CORES
                                              : notes[draw / 2 % (sizeof(notes) / sizeof(*notes))],
                              .how = is_tf32 ? FAKE_DNN_OF_TF32 : FAKE_DNN_COARSE,
                              .works = true};
 }
 
+/* All that lies nowhere. */
+static uint64_t between_bytes(const fake_dnn_graph *graph) {
+    int64_t count = 0;
+    for (int t = 0; t < graph->tensor_count; t++)
+        if (graph->tensors[t].place == FAKE_DNN_NOWHERE)
+            count += fake_dnn_elements(&graph->tensors[t].is);
+    return (uint64_t)count * sizeof(float);
+}
+
 static fake_dnn_engine fine(const fake_dnn_question *question, bool has_parts) {
     const fake_dnn_shape *shape = &question->shape;
-    fake_dnn_engine engine = {.note = EDDY_DNN_NOTE_STRICT_NAN, .works = true};
+    fake_dnn_engine engine = {.note = question->is_graph ? EDDY_DNN_NOTE_TENSOR_CORES
+                                                         : EDDY_DNN_NOTE_STRICT_NAN,
+                              .works = true};
     if (!has_parts)
         return engine;
-    engine.note = shape->type == EDDY_DNN_F32 ? FAKE_DNN_NO_NOTE : EDDY_DNN_NOTE_TENSOR_CORES;
     engine.how = FAKE_DNN_IN_PARTS;
-    engine.workspace_bytes = shape->type == EDDY_DNN_F64 ? 8 : 4;
-    for (int d = 0; d < FAKE_DNN_AXES; d++)
-        engine.workspace_bytes *= (uint64_t)shape->tensors[fake_dnn_written(shape)].sizes[d];
+    if (question->is_graph) {
+        engine.workspace_bytes = between_bytes(&question->graph);
+        return engine;
+    }
+    engine.note = shape->type == EDDY_DNN_F32 ? FAKE_DNN_NO_NOTE : EDDY_DNN_NOTE_TENSOR_CORES;
+    engine.workspace_bytes =
+        (uint64_t)fake_dnn_type_bytes(shape->type == EDDY_DNN_F64 ? EDDY_DNN_F64 : EDDY_DNN_F32);
+    engine.workspace_bytes *= (uint64_t)fake_dnn_elements(&shape->tensors[fake_dnn_written(shape)]);
     return engine;
 }
 

@@ -1,12 +1,17 @@
-/* A convolution as its descriptors describe it, and the engines that there are for it. */
+/* A convolution, or a graph of other operations, as its descriptors describe it, and the engines that there are for it. */
 #ifndef EDDY_TESTS_FAKE_CUDA_DNN_QUESTION_H
 #define EDDY_TESTS_FAKE_CUDA_DNN_QUESTION_H
 
 #include <stdbool.h>
 #include <streams/cuda/dnn.h>
-#include <tests/fake_cuda/kernels/dnn_conv.h>
+#include <tests/fake_cuda/kernels/dnn_graph.h>
 
 typedef struct fake_dnn_question {
+    bool is_graph;
+    /* A graph of operations that are none of convolutions. */
+    fake_dnn_graph graph;
+    int64_t graph_numbers[FAKE_DNN_GRAPH_TENSORS], graph_alignments[FAKE_DNN_GRAPH_TENSORS];
+    /* Else: */
     fake_dnn_shape shape;
     int sums;                      /* the data type of sums */
     int types[FAKE_DNN_TENSORS];   /* of the tensors */
@@ -25,8 +30,10 @@ typedef struct fake_dnn_engine {
 #define FAKE_DNN_NO_NOTE (-1)
 #define FAKE_DNN_ENGINES 8
 
-/* NULL, or what is wrong. */
+/* NULL, or what is wrong. Of a convolution. */
 const char *fake_dnn_question_misfit(const fake_dnn_question *question);
+/* The same of a graph. */
+const char *fake_dnn_graph_misfit(const fake_dnn_graph *graph);
 /* The list of a mode: how many there are; -1: heuristics do not support it. The seed chooses, by the geometry alone. */
 int fake_dnn_engines(const fake_dnn_question *question, int mode,
                      fake_dnn_engine engines[FAKE_DNN_ENGINES]);

@@ -1,7 +1,8 @@
-/* NVIDIA's own cuDNN takes the descriptions of convolutions, and makes plans of them by engines whose numbers are Eddy's: for a GPU that is described to it, so that none is needed. Nothing is
- * launched. */
+/* NVIDIA's own cuDNN takes the descriptions of convolutions and attention, and makes plans of them by engines whose numbers are Eddy's: for a GPU that is described to it, so that none is needed. Nothing is
+ * launched. The kernels of attention are compiled, and loaded by a driver that takes anything (any_driver.c). */
 #include <base/dtype.h>
 #include <criterion/criterion.h>
+#include <kernels/cuda/dnn_attention.h>
 #include <kernels/cuda/dnn_conv.h>
 #include <stdio.h>
 #include <streams/cuda/dnn_plan.h>
@@ -167,6 +168,131 @@ Test(cudnn, plans_convolutions_and_their_gradients, .init = begin) {
                                             .groups = groups[g]});
 }
 
+/* ---- attention ---- */
+
+typedef struct attention_question {
+    eddy_dtype dtype;
+    int64_t batches, heads, shared_heads, rows, columns, width, value_width;
+    bool is_causal, are_heads_inside; /* [B, L, H, D] in memory */
+} attention_question;
+
+/* Of [batches, heads, rows, columns], as it lies. */
+static eddy_cuda_attention_operand matrix_of(const attention_question *q, int64_t heads,
+                                             int64_t rows, int64_t columns) {
+    const int64_t bytes = eddy_dtype_size(q->dtype), row = columns * bytes;
+    eddy_cuda_attention_operand operand = {.data = (void *)(uintptr_t)4096, .column = bytes};
+    operand.row = q->are_heads_inside ? heads * row : row;
+    operand.batch[0] = heads * rows * row;
+    operand.batch[1] = heads == 1 ? 0 : q->are_heads_inside ? row : rows * row;
+    return operand;
+}
+
+static eddy_cuda_dnn_geometry attention_geometry(const attention_question *q) {
+    eddy_cuda_attention p = {.rank = 2,
+                             .sizes = {q->batches, q->heads},
+                             .rows = q->rows,
+                             .columns = q->columns,
+                             .width = q->width,
+                             .value_width = q->value_width,
+                             .scale = 0.125,
+                             .is_causal = q->is_causal};
+    p.operands[EDDY_CUDA_ATTENTION_Q] = matrix_of(q, q->heads, q->rows, q->width);
+    p.operands[EDDY_CUDA_ATTENTION_K] = matrix_of(q, q->shared_heads, q->columns, q->width);
+    p.operands[EDDY_CUDA_ATTENTION_V] = matrix_of(q, q->shared_heads, q->columns, q->value_width);
+    p.operands[EDDY_CUDA_ATTENTION_OUT] = matrix_of(q, q->heads, q->rows, q->value_width);
+    eddy_cuda_dnn_geometry of = {.alignment = {16, 16, 16, 16}, .has_workspace = true};
+    cr_assert(eddy_cuda_dnn_attention_of(&p, q->dtype, &of.question));
+    return of;
+}
+
+static void expect_attention(const attention_question *q, int capability) {
+    eddy_cuda_dnn_geometry of = attention_geometry(q);
+    eddy_cuda_dnn_plan plan;
+    eddy_dnn_status status = eddy_cuda_dnn_plan_init(&plan, no_context(), &of, false, WORKSPACE);
+    cr_assert_eq(status, 0, "capability %d, %s, %d x %d, widths %d, %d, %s, %s: %d", capability,
+                 eddy_dtype_name(q->dtype), (int)q->rows, (int)q->columns, (int)q->width,
+                 (int)q->value_width, q->is_causal ? "causal" : "all",
+                 q->are_heads_inside ? "heads inside" : "heads outside", status);
+    const uint32_t allowed = 1u << EDDY_DNN_NOTE_STRICT_NAN | 1u << EDDY_DNN_NOTE_TENSOR_CORES;
+    cr_assert_eq(notes_of(plan.config) & ~allowed, 0);
+    cr_assert_geq(plan.workspace_bytes, q->batches * q->heads * q->rows * 4);
+    eddy_cuda_dnn_plan_fini(&plan);
+}
+
+Test(cudnn, plans_attention, .init = begin) {
+    static const eddy_dtype dtypes[] = {EDDY_F16, EDDY_BF16};
+    for (int d = 0; d < 2; d++)
+        for (int form = 0; form < 4; form++) {
+            attention_question q = {.dtype = dtypes[d],
+                                    .batches = 2,
+                                    .heads = 4,
+                                    .shared_heads = d == 0 ? 4 : 1,
+                                    .rows = 128,
+                                    .columns = 128,
+                                    .width = 64,
+                                    .value_width = 64,
+                                    .is_causal = form & 1,
+                                    .are_heads_inside = form & 2};
+            expect_attention(&q, 90);
+            q.rows = 77, q.columns = 100, q.width = 40, q.value_width = 128;
+            expect_attention(&q, 90);
+        }
+}
+
+/* A step of inference has one row; and a graph alone in its batch, with one head. */
+Test(cudnn, plans_attention_of_few_rows_and_for_other_devices, .init = begin) {
+    static const int capabilities[] = {80, 86, 90, 100, 120};
+    for (int c = 0; c < 5; c++) {
+        cr_assert(describe(capabilities[c]));
+        attention_question q = {.dtype = EDDY_BF16,
+                                .batches = 1,
+                                .heads = 1,
+                                .shared_heads = 1,
+                                .rows = 1,
+                                .columns = 300,
+                                .width = 64,
+                                .value_width = 64};
+        expect_attention(&q, capabilities[c]);
+        q.rows = 300, q.is_causal = true;
+        expect_attention(&q, capabilities[c]);
+    }
+}
+
+/* Where it has no plan it says so: of GPUs before tensor cores for bf16. */
+Test(cudnn, refuses_attention_that_it_does_not_have, .init = begin) {
+    cr_assert(describe(75));
+    eddy_cuda_dnn_geometry of = attention_geometry(&(attention_question){.dtype = EDDY_BF16,
+                                                                         .batches = 1,
+                                                                         .heads = 2,
+                                                                         .shared_heads = 2,
+                                                                         .rows = 16,
+                                                                         .columns = 16,
+                                                                         .width = 64,
+                                                                         .value_width = 64});
+    eddy_cuda_dnn_plan plan;
+    eddy_dnn_status status = eddy_cuda_dnn_plan_init(&plan, no_context(), &of, false, WORKSPACE);
+    cr_assert_eq(status / 1000 * 1000, EDDY_DNN_NOT_SUPPORTED, "%d", status);
+    eddy_cuda_dnn_plan_fini(&plan);
+}
+
+/* There has to be memory for what is beside. */
+Test(cudnn, plans_no_attention_without_a_workspace, .init = begin) {
+    eddy_cuda_dnn_geometry of = attention_geometry(&(attention_question){.dtype = EDDY_F16,
+                                                                         .batches = 1,
+                                                                         .heads = 2,
+                                                                         .shared_heads = 2,
+                                                                         .rows = 16,
+                                                                         .columns = 16,
+                                                                         .width = 64,
+                                                                         .value_width = 64});
+    eddy_cuda_dnn_plan plan;
+    eddy_dnn_status status = eddy_cuda_dnn_plan_init(&plan, no_context(), &of, false, 0);
+    cr_assert_eq(status / 1000 * 1000, EDDY_DNN_NOT_SUPPORTED, "%d", status);
+    eddy_cuda_dnn_plan_fini(&plan);
+}
+
+/* ---- */
+
 #define CONFIGS 64
 
 /* And at addresses that only elements divide. */
@@ -263,6 +389,31 @@ Test(cudnn, takes_addresses, .init = begin) {
     cr_assert_eq(eddy_cuda_dnn_plan_execute(&plan, no_context(), &operands, &memory[3]), 0);
     cr_assert_eq(executions, 2);
     eddy_cuda_dnn_plan_fini(&plan);
+}
+
+/* Of numbers, too, and of what is beside. */
+Test(cudnn, takes_addresses_of_attention, .init = begin) {
+    _Alignas(256) static char memory[4][256];
+    eddy_cuda_dnn.execute = execute_nothing;
+    for (int is_causal = 0; is_causal < 2; is_causal++) {
+        eddy_cuda_dnn_geometry of =
+            attention_geometry(&(attention_question){.dtype = EDDY_F16,
+                                                     .batches = 1,
+                                                     .heads = 2,
+                                                     .shared_heads = 2,
+                                                     .rows = 16,
+                                                     .columns = 16,
+                                                     .width = 64,
+                                                     .value_width = 64,
+                                                     .is_causal = is_causal});
+        eddy_cuda_dnn_plan plan;
+        eddy_cuda_dnn_operands operands = {.data = {memory[0], memory[1], memory[2], memory[3]},
+                                           .scale = 0.5f};
+        cr_assert_eq(eddy_cuda_dnn_plan_init(&plan, no_context(), &of, false, WORKSPACE), 0);
+        cr_assert_eq(eddy_cuda_dnn_plan_execute(&plan, no_context(), &operands, memory[0]), 0);
+        cr_assert_eq(executions, is_causal + 1);
+        eddy_cuda_dnn_plan_fini(&plan);
+    }
 }
 
 /* 77: without the library all was skipped. */
