@@ -91,7 +91,8 @@ step_smoke() {
     sed -n 's/^device //p' "$out/measure.log" >"$out/device"
     row smoke device seen "$(cat "$out/device")" ''
     row smoke products seen "$(sed -n 's/^products //p' "$out/measure.log")" ''
-    grep -v '^device \|^products ' "$out/measure.log" >"$out/figures"
+    row smoke convolutions seen "$(sed -n 's/^convolutions //p' "$out/measure.log")" ''
+    grep -v '^device \|^products \|^convolutions ' "$out/measure.log" >"$out/figures"
     while read -r name value unit; do
         row smoke "$name" measured "$value" "$unit"
     done <"$out/figures"
@@ -101,6 +102,7 @@ step_ops() {
     for program in "$kit"/tests/test-functional-cuda* "$kit"/tests/test-program-cuda*; do
         run_test ops "$(basename "$program" | cut -c6-)" "$program"
     done
+    run_test ops functional-cuda_attention-rounded env EDDY_ALLOW_ROUNDED_WEIGHTS=1 "$kit/tests/test-functional-cuda_attention"
 }
 
 # What the fake driver alone can do is left out: calls and work that fail on request, streams that are none; so is what needs two devices. A device is lost by a kernel that traps.
