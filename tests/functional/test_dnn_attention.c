@@ -142,6 +142,16 @@ Test(dnn_attention, without_the_option_it_is_not_asked) {
     twin_expect_no_findings();
 }
 
+/* Nor by a runtime beside one that asks. */
+Test(dnn_attention, the_option_is_the_runtimes, .init = begin) {
+    problem p = problem_that_is_taken();
+    begin_with(false);
+    long before = descriptors();
+    check(&p);
+    cr_assert_eq(descriptors(), before);
+    twin_expect_no_findings();
+}
+
 /* Of older versions the hidden scores are another number, which is as low. */
 Test(dnn_attention, versions_with_an_infinity_and_without, .timeout = 300) {
     setenv("FAKE_CUDA_DNN_VERSION", random_below(2) ? "91000" : "90000", 1);

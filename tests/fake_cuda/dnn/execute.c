@@ -44,6 +44,15 @@ static const char *read_convolution(const fake_dnn_object *plan, const fake_dnn_
     return wrong;
 }
 
+/* Strides are not below 0. */
+static bool is_within_workspace(const fake_dnn_graph_tensor *tensor, const fake_dnn_graph_run *p) {
+    uintptr_t begin = (uintptr_t)tensor->data, end = begin, workspace = (uintptr_t)p->workspace;
+    for (int d = 0; d < FAKE_DNN_AXES; d++)
+        end += (uintptr_t)((tensor->is.sizes[d] - 1) * tensor->is.strides[d] *
+                           fake_dnn_type_bytes(tensor->type));
+    return begin < workspace + p->workspace_bytes && workspace <= end;
+}
+
 /* Values are the host's, and read now. */
 static const char *read_graph(const fake_dnn_object *plan, const fake_dnn_object *pack,
                               fake_dnn_graph_run *p) {
@@ -60,6 +69,8 @@ static const char *read_graph(const fake_dnn_object *plan, const fake_dnn_object
             tensor->data = data;
         else if (!wrong)
             tensor->value = *(const float *)data;
+        if (tensor->place == FAKE_DNN_IN_MEMORY && !wrong && is_within_workspace(tensor, p))
+            wrong = "a tensor that lies in the workspace";
     }
     return wrong;
 }
