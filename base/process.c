@@ -3,6 +3,7 @@
 #include <base/process.h>
 #include <base/sleep.h>
 #include <pthread.h>
+#include <stdlib.h>
 
 #define HOOK_MAX 16
 
@@ -11,6 +12,9 @@ uint64_t eddy_process_generation = 1;
 static void (*hooks[HOOK_MAX])(void);
 static int hook_count; /* lock: lock */
 static eddy_lock lock;
+
+static _Atomic(void (*)(
+    void)) exit_handler; /* atomic: release, acquire; NULL before there is one */
 
 static void in_child(void) {
     eddy_process_generation++;
@@ -30,4 +34,15 @@ void eddy_process_at_fork_child(void (*child)(void)) {
     EDDY_ASSERT(hook_count < HOOK_MAX);
     hooks[hook_count++] = child;
     eddy_lock_release(&lock);
+}
+
+void eddy_process_at_exit(void (*handler)(void)) {
+    eddy_store_release(&exit_handler, handler);
+    (void)atexit(handler);
+}
+
+void eddy_process_exit_first(void) {
+    void (*handler)(void) = eddy_load_acquire(&exit_handler);
+    if (handler)
+        (void)atexit(handler);
 }

@@ -6,7 +6,9 @@
 #define EDDY_STREAMS_PLUGIN_H
 
 #include <base/assert.h>
+#include <base/fork_gate.h>
 #include <base/memory.h>
+#include <base/process.h>
 #include <eddy/device.h>
 #include <eddy/version.h>
 #include <kernels/fusion.h>
@@ -15,24 +17,24 @@
 #include <streams/team.h>
 
 /* Any change to what stands here, in streams/backend.h, kernels/kernel.h or kernels/fusion.h is one of the library's version, or of this number. */
-#define EDDY_PLUGIN_VERSION (EDDY_VERSION * 100 + 6)
+#define EDDY_PLUGIN_VERSION (EDDY_VERSION * 100 + 7)
 
 /* The library's functions that plug-ins call: result, name, parameters, arguments. */
-#define EDDY_PLUGIN_HOST_LIST(row)                                                                 \
-    row(void *, eddy_memory_acquire_zeroed, (size_t bytes, eddy_memory_purpose purpose),           \
-        (bytes, purpose)) row(void, eddy_memory_release,                                           \
-                              (void *memory, size_t bytes, eddy_memory_purpose purpose),           \
-                              (memory, bytes, purpose)) row(void, eddy_sleep_wake_one,             \
-                                                            (eddy_sleep_word * word), (word))      \
-        row(void, eddy_doorbell_sleep, (eddy_doorbell * bell, uint32_t seen, int64_t deadline_ns), \
-            (bell, seen, deadline_ns)) row(int64_t, eddy_clock_ns, (void), ())                     \
-            row(bool, eddy_team_spin_begin, (void), ()) row(void, eddy_team_spin_end, (void), ())  \
-                row(void *, eddy_device_pool_take,                                                 \
-                    (eddy_device_pool * pool, int64_t bytes, uint32_t queue),                      \
-                    (pool, bytes, queue))                                                          \
-                    row(void, eddy_device_pool_give,                                               \
-                        (eddy_device_pool * pool, void *data, uint32_t queue, uint64_t ticket),    \
-                        (pool, data, queue, ticket))
+/* clang-format off */
+#define EDDY_PLUGIN_HOST_LIST(row) \
+    row(void *, eddy_memory_acquire_zeroed, (size_t bytes, eddy_memory_purpose purpose), (bytes, purpose)) \
+    row(void, eddy_memory_release, (void *memory, size_t bytes, eddy_memory_purpose purpose), (memory, bytes, purpose)) \
+    row(void, eddy_sleep_wake_one, (eddy_sleep_word *word), (word)) \
+    row(void, eddy_doorbell_sleep, (eddy_doorbell *bell, uint32_t seen, int64_t deadline_ns), (bell, seen, deadline_ns)) \
+    row(int64_t, eddy_clock_ns, (void), ()) \
+    row(bool, eddy_team_spin_begin, (void), ()) \
+    row(void, eddy_team_spin_end, (void), ()) \
+    row(void *, eddy_device_pool_take, (eddy_device_pool *pool, int64_t bytes, uint32_t queue), (pool, bytes, queue)) \
+    row(void, eddy_device_pool_give, (eddy_device_pool *pool, void *data, uint32_t queue, uint64_t ticket), (pool, data, queue, ticket)) \
+    row(void, eddy_fork_gate_enter, (void), ()) \
+    row(void, eddy_fork_gate_leave, (void), ()) \
+    row(void, eddy_process_exit_first, (void), ())
+/* clang-format on */
 
 typedef struct eddy_plugin_host {
     uint32_t version;

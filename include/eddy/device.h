@@ -64,7 +64,7 @@ typedef struct eddy_device_info {
     bool is_simulated;
     /* Of CUDA: what computes products of matrices, "cuBLASLt 13.0.2", or "Eddy" where that library is not found. "" before the first product of the process, and for other kinds. */
     char products[32];
-    /* The same of convolutions: "cuDNN 9.19.0". */
+    /* The same of convolutions: "cuDNN 9.19.0"; with allows_rounded_weights from the first use of a device on, since attention is that library's, too. */
     char convolutions[32];
 } eddy_device_info;
 

@@ -152,8 +152,7 @@ static void at_exit(void) {
 
 void eddy_runtime_exit_first(void) {
     eddy_unseen_leave();
-    /* One more handler: the first that is called does all the work. */
-    atexit(at_exit);
+    eddy_process_at_exit(at_exit);
 }
 
 static void at_fork_child(void) {

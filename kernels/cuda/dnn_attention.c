@@ -6,6 +6,9 @@
 /* Of the library's tensors: batches, heads, and a matrix. */
 enum { BATCH, HEAD, ROW, COLUMN };
 
+/* The library plans for more, and does not say whether a grid has as many blocks. */
+#define BATCHES_MOST 65535
+
 static bool is_aligned(int64_t bytes) {
     return bytes % EDDY_CUDA_DNN_ATTENTION_ALIGNMENT == 0;
 }
@@ -17,7 +20,8 @@ static bool read_batches(const eddy_cuda_attention *p, const eddy_cuda_attention
         int32_t d = p->rank - 2 + axis;
         tensor->sizes[axis] = d < 0 ? 1 : p->sizes[d];
         tensor->strides[axis] = d < 0 ? 0 : operand->batch[d] / bytes;
-        if (tensor->sizes[axis] == 0 || (d >= 0 && !is_aligned(operand->batch[d])))
+        if (tensor->sizes[axis] == 0 || tensor->sizes[axis] > BATCHES_MOST ||
+            (d >= 0 && !is_aligned(operand->batch[d])))
             return false;
     }
     return true;

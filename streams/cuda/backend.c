@@ -6,6 +6,7 @@
 #include <streams/cuda/launch.h>
 #include <streams/team.h>
 #include <string.h>
+#include <time.h>
 
 _Static_assert(EDDY_CUDA_WORDS == EDDY_BACKEND_WORDS && EDDY_CUDA_SOURCES == EDDY_BACKEND_SOURCES,
                "kernels/cuda/parameters.h has its own numbers");
@@ -21,6 +22,8 @@ _Static_assert(EDDY_CUDA_WORDS == EDDY_BACKEND_WORDS && EDDY_CUDA_SOURCES == EDD
 #define SLEEP_NS_MAX 1000000
 /* After so long without progress it asks the driver: what fails while it runs completes no ticket. */
 #define ASK_NS 10000000
+/* So long an entry gets at exit, as a fork waits for what is inside a library (base/fork_gate.h). */
+#define HALT_NS INT64_C(10000000000)
 
 typedef struct cuda_queue {
     eddy_backend_queue base; /* `completed` is written by the stream */
@@ -55,6 +58,7 @@ typedef struct cuda_backend {
     _Atomic uint32_t
         queue_count; /* atomic: who makes a queue (release); `await`, who loses the device (acquire) */
     _Atomic bool is_failing;   /* atomic: seq_cst; set once, by who loses the device */
+    _Atomic bool is_over;      /* atomic: seq_cst; set once, at exit: no entry begins any more */
     _Atomic bool is_launching; /* atomic: seq_cst; the launching thread is within an entry */
     _Atomic bool is_idle;      /* atomic: seq_cst; `await` sleeps, and a mark has to ring */
     uint32_t
@@ -157,7 +161,7 @@ static eddy_status end_launch(cuda_backend *made, eddy_cu_result result) {
 bool eddy_cuda_backend_begin(eddy_backend *backend) {
     cuda_backend *made = backend_of(backend);
     eddy_store_seq_cst(&made->is_launching, true);
-    if (EDDY_UNLIKELY(eddy_load_seq_cst(&made->is_failing))) {
+    if (EDDY_UNLIKELY(eddy_load_seq_cst(&made->is_failing) || eddy_load_seq_cst(&made->is_over))) {
         eddy_store_seq_cst(&made->is_launching, false);
         return false;
     }
@@ -590,6 +594,18 @@ static eddy_backend_queue *queue_create(eddy_backend *backend, int32_t priority)
     return &queue->base;
 }
 
+/* The driver and the libraries end behind this. A question to one of these may take a second; another entry does not wait. */
+static bool halt(eddy_backend *backend, int64_t deadline_ns) {
+    cuda_backend *made = backend_of(backend);
+    int64_t last_ns = eddy_clock_ns() + HALT_NS;
+    if (last_ns < deadline_ns)
+        last_ns = deadline_ns;
+    eddy_store_seq_cst(&made->is_over, true);
+    while (eddy_load_seq_cst(&made->is_launching) && eddy_clock_ns() < last_ns)
+        nanosleep(&(struct timespec){.tv_nsec = 100000}, NULL);
+    return !eddy_load_seq_cst(&made->is_launching);
+}
+
 /* Also of one that is half made. */
 static void destroy(eddy_backend *backend) {
     cuda_backend *made = backend_of(backend);
@@ -642,6 +658,7 @@ static const eddy_backend_class cuda_class = {
     .has_memory = eddy_cuda_foreign_memory,
     .memory_acquire = acquire,
     .memory_release = release,
+    .halt = halt,
     .destroy = destroy,
 };
 

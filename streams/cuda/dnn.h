@@ -1,6 +1,6 @@
 /* cuDNN, NVIDIA's library of convolutions and attention: every entry that Eddy calls, once, as blas.h has those of the library of products. All of it is the library's graph API: descriptors, of which each has
- * attributes by number. tests/streams/cuda/test_dnn.c compares the list with NVIDIA's header, where that is installed. The library is opened at the first convolution; without it convolutions are
- * Eddy's own.
+ * attributes by number. tests/streams/cuda/test_dnn.c compares the list with NVIDIA's header, where that is installed. The library is opened at the first convolution, or at
+ * the first use of a device by a runtime that allows rounded weights; without it all is Eddy's own.
  *
  * Names and values are those of cudnn_graph.h, cuDNN 9. */
 #ifndef EDDY_STREAMS_CUDA_DNN_H

@@ -1,10 +1,13 @@
+#include <base/log.h>
 #include <base/memory.h>
 #include <streams/cuda/backend.h>
 #include <streams/cuda/dnn_answers.h>
 #include <streams/cuda/dnn_plan.h>
 #include <streams/cuda/geometry.h>
+#include <streams/cuda/graph.h>
 #include <streams/cuda/launch.h>
 #include <streams/cuda/provider.h>
+#include <streams/cuda/question.h>
 #include <streams/cuda/workspace.h>
 #include <string.h>
 
@@ -27,9 +30,9 @@ _Static_assert(sizeof(eddy_cuda_dnn_geometry) == sizeof(eddy_cuda_dnn_question) 
 /* An answer of the library. */
 typedef struct answer {
     eddy_cuda_dnn_geometry of;
-    uint64_t asked_at; /* 0: the place is free */
-    bool is_found;     /* else it has none */
-    bool is_captured;  /* a graph may hold what the plan has made: it stays */
+    uint64_t asked_at;    /* 0: the place is free */
+    bool is_found;        /* else it has none */
+    uint64_t captured_at; /* the last capture that has launched it (graph.h); 0: none */
     eddy_cuda_dnn_plan plan;
 } answer;
 
@@ -58,29 +61,39 @@ static void forget(answer *known) {
     *known = (answer){0};
 }
 
+/* A graph may have what the plan has made. */
+static bool is_held(const answer *known, const eddy_cuda_graphs *graphs) {
+    return known->captured_at != 0 && known->captured_at >= eddy_cuda_graphs_least(graphs);
+}
+
 /* The place of the geometry, or one for it, which is free then. NULL: graphs hold all that there may be. */
-static answer *place_of(eddy_cuda_dnn_answers *answers, const eddy_cuda_dnn_geometry *of) {
+static answer *place_of(eddy_cuda_dnn_answers *answers, const eddy_cuda_graphs *graphs,
+                        const eddy_cuda_dnn_geometry *of) {
     answer *set = answers->known[eddy_cuda_geometry_hash(of, sizeof(*of)) % SETS], *oldest = NULL;
     for (int k = 0; k < PLACES; k++) {
         if (set[k].asked_at != 0 && memcmp(&set[k].of, of, sizeof(*of)) == 0)
             return &set[k];
-        if (!set[k].is_captured && (!oldest || set[k].asked_at < oldest->asked_at))
-            oldest = &set[k];
     }
+    for (int k = 0; k < PLACES; k++)
+        if ((!oldest || set[k].asked_at < oldest->asked_at) && !is_held(&set[k], graphs))
+            oldest = &set[k];
     if (oldest)
         forget(oldest);
     return oldest;
 }
 
 /* NULL: the library has none, or lacks memory to say so, and will be asked again. */
-static answer *answer_of(eddy_cuda_dnn_answers *answers, const eddy_cuda_dnn_geometry *of) {
-    answer *known = place_of(answers, of);
+static answer *answer_of(eddy_cuda_dnn_answers *answers, const eddy_cuda_graphs *graphs,
+                         const eddy_cuda_dnn_geometry *of) {
+    answer *known = place_of(answers, graphs, of);
     if (!known)
         return NULL;
     if (known->asked_at == 0) {
+        eddy_cuda_question_begin();
         eddy_dnn_status status =
             eddy_cuda_dnn_plan_init(&known->plan, answers->context, of, answers->allows_tf32,
                                     of->has_workspace ? WORKSPACE_BYTES : 0);
+        eddy_cuda_question_end();
         if (status != 0)
             forget(known);
         if (eddy_dnn_lacks_memory(status))
@@ -108,8 +121,12 @@ static eddy_cuda_dnn_geometry geometry_of(const eddy_cuda_dnn_question *question
 /* Within an entry. NULL: no memory. */
 static eddy_cuda_dnn_answers *create(const eddy_backend *backend) {
     eddy_cuda_dnn_answers *made = eddy_memory_acquire_zeroed(sizeof(*made), EDDY_MEMORY_CACHE);
-    if (made && eddy_cuda_dnn.create(&made->context) != 0)
+    eddy_dnn_status status = made ? eddy_cuda_dnn.create(&made->context) : 0;
+    if (status != 0) {
+        eddy_log_line("cuda: cuDNN does not start on a device, where all is Eddy's: status %d",
+                      (int)status);
         made->context = NULL;
+    }
     if (made)
         made->allows_tf32 = backend->options.allows_tf32;
     return made;
@@ -131,7 +148,9 @@ static answer *find(eddy_backend *backend, const eddy_cuda_dnn_geometry *of) {
     eddy_cuda_dnn_answers **answers = eddy_cuda_backend_dnn_answers(backend);
     if (!*answers)
         *answers = create(backend);
-    return *answers && (*answers)->context ? answer_of(*answers, of) : NULL;
+    return *answers && (*answers)->context
+               ? answer_of(*answers, eddy_cuda_backend_graphs(backend), of)
+               : NULL;
 }
 
 /* ---- launching ---- */
@@ -189,7 +208,8 @@ static bool launch_found(const dnn_launch *one) {
     uint64_t first;
     if (!eddy_cuda_launch_gate(launch) || !eddy_cuda_backend_begin(backend))
         return true;
-    one->found->is_captured |= eddy_cuda_backend_captures(backend, &first);
+    if (eddy_cuda_backend_captures(backend, &first))
+        one->found->captured_at = eddy_cuda_graphs_number(eddy_cuda_backend_graphs(backend));
     eddy_dnn_status status = execute(one);
     if (is_refusal(status)) {
         if (eddy_cuda_backend_spoil(backend)) {

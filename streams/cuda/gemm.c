@@ -1,4 +1,5 @@
 #include <base/assert.h>
+#include <base/log.h>
 #include <base/memory.h>
 #include <kernels/cuda/gemm.h>
 #include <streams/cuda/backend.h>
@@ -7,6 +8,7 @@
 #include <streams/cuda/geometry.h>
 #include <streams/cuda/launch.h>
 #include <streams/cuda/provider.h>
+#include <streams/cuda/question.h>
 #include <streams/cuda/workspace.h>
 #include <string.h>
 
@@ -209,7 +211,9 @@ static algorithm *algorithm_of(eddy_cuda_gemms *gemms, const geometry *of) {
     algorithm *known = place_of(gemms, of);
     if (known->asked_at == 0) {
         known->of = *of;
+        eddy_cuda_question_begin();
         eddy_blas_status status = ask(gemms, known);
+        eddy_cuda_question_end();
         if (status != 0)
             forget(known);
         if (status == EDDY_BLAS_ALLOC_FAILED)
@@ -255,8 +259,12 @@ static eddy_cuda_gemms *create(const eddy_backend *backend) {
     made->workspace_bytes_most = eddy_cuda_backend_device(backend)->capability >= HOPPER
                                      ? WORKSPACE_BYTES
                                      : WORKSPACE_BYTES_BEFORE;
-    if (eddy_cuda_blas.create(&made->context) != 0)
+    eddy_blas_status status = eddy_cuda_blas.create(&made->context);
+    if (status != 0) {
+        eddy_log_line("cuda: cuBLASLt does not start on a device, where all is Eddy's: status %d",
+                      (int)status);
         made->context = NULL;
+    }
     return made;
 }
 

@@ -15,6 +15,7 @@ typedef struct graph {
     eddy_backend_row row; /* `key`: its own, `owner`: with a reference; NULL: the place is free */
     uint32_t queue;
     uint64_t first_at, last_at; /* when the row has come, as numbers of rows */
+    uint64_t captured_at;       /* the same, of its capture */
     bool is_refused;            /* it could not be captured */
     eddy_cu_graph_exec exec;    /* NULL: it was not */
     void *blocks[BLOCKS];
@@ -129,9 +130,25 @@ eddy_row_way eddy_cuda_graphs_find(eddy_cuda_graphs *graphs, const eddy_backend_
         known->is_refused = true;
         return EDDY_ROW_LAUNCHES;
     }
+    known->captured_at = graphs->now;
     graphs->open = known;
     *stream = graphs->stream;
     return EDDY_ROW_CAPTURES;
+}
+
+uint64_t eddy_cuda_graphs_number(const eddy_cuda_graphs *graphs) {
+    return graphs->open->captured_at;
+}
+
+uint64_t eddy_cuda_graphs_least(const eddy_cuda_graphs *graphs) {
+    uint64_t least = UINT64_MAX;
+    for (int s = 0; graphs && s < SETS; s++)
+        for (int k = 0; k < PLACES; k++) {
+            const graph *known = &graphs->known[s][k];
+            if ((known->exec || known == graphs->open) && known->captured_at < least)
+                least = known->captured_at;
+        }
+    return least;
 }
 
 void *eddy_cuda_graphs_workspace(eddy_cuda_graphs *graphs, int64_t bytes) {

@@ -27,6 +27,10 @@ eddy_row_way eddy_cuda_graphs_find(eddy_cuda_graphs *graphs, const eddy_backend_
 eddy_cu_graph_exec eddy_cuda_graphs_end(eddy_cuda_graphs *graphs, bool is_whole);
 /* Of all graphs, with their memory. Nothing is captured. */
 void eddy_cuda_graphs_clear(eddy_cuda_graphs *graphs);
+/* The number of the capture that is under way: they go up. */
+uint64_t eddy_cuda_graphs_number(const eddy_cuda_graphs *graphs);
+/* The least number of a graph that is there, or of the capture; UINT64_MAX: there is none. NULL is allowed. What only lower ones have launched is in no graph. */
+uint64_t eddy_cuda_graphs_least(const eddy_cuda_graphs *graphs);
 /* Memory that launches of the row that is captured may use, one after another, as long as there is its graph. NULL: there is none. */
 void *eddy_cuda_graphs_workspace(eddy_cuda_graphs *graphs, int64_t bytes);
 

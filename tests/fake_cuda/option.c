@@ -73,6 +73,7 @@ static void read_all(void) {
     options.version = (int)number("FAKE_CUDA_VERSION", 13000, 1000, 99999);
     options.blas_version = (int)number("FAKE_CUDA_BLAS_VERSION", 130000, 0, 999999);
     options.dnn_version = (int)number("FAKE_CUDA_DNN_VERSION", 90000, 0, 999999);
+    options.dnn_plan_ms = (int)number("FAKE_CUDA_DNN_PLAN_MS", 0, 0, 60000);
     options.seed = (uint64_t)number("FAKE_CUDA_SEED", 1, 0, INT64_MAX);
     options.has_stream_writes = number("FAKE_CUDA_STREAM_WRITES", 1, 0, 1) != 0;
     options.has_peers = number("FAKE_CUDA_PEERS", 1, 0, 1) != 0;

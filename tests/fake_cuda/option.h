@@ -19,6 +19,7 @@ typedef struct fake_options {
     int version;      /* of the driver; 13000: CUDA 13.0 */
     int blas_version; /* of the library of products; 130000: 13.0.0 */
     int dnn_version;  /* of that of convolutions; 90000: 9.0.0 */
+    int dnn_plan_ms;  /* that it takes for a plan */
     int64_t bytes;    /* of the memory of each device */
     uint64_t seed;
     fake_mode mode;

@@ -330,6 +330,71 @@ Test(dnn_attention, programs_have_it_too, .init = begin) {
     twin_expect_no_findings();
 }
 
+/* Attention of so many geometries, of 1, 2, ... rows, with so many columns. */
+static eddy_program *program_of(int64_t geometries, int64_t columns, eddy_tensor **x) {
+    *x = numbers(EDDY_F16, EDDY_SHAPE(columns > geometries ? columns : geometries, 8)).there;
+    cr_assert_eq(eddy_record_begin(NULL), EDDY_OK);
+    eddy_tensor *k = eddy_slice(*x, 0, 0, columns, 1), *all = NULL;
+    for (int64_t rows = 1; rows <= geometries; rows++) {
+        eddy_tensor *y = eddy_sdpa(eddy_slice(*x, 0, 0, rows, 1), k, k, EDDY_NONE, NULL);
+        all = all ? eddy_cat(EDDY_LIST(all, y), 0) : y;
+    }
+    eddy_program *program =
+        eddy_record_end(EDDY_BINDINGS({"x", *x, EDDY_ROLE_INPUT}, {"y", all, EDDY_ROLE_OUTPUT}));
+    cr_assert_not_null(program);
+    return program;
+}
+
+static void run_often(eddy_program *program, eddy_tensor *x, int runs) {
+    for (int run = 0; run < runs; run++) {
+        eddy_scope *scope = eddy_scope_begin();
+        eddy_tensor *out;
+        cr_assert_eq(eddy_program_run(program, EDDY_LIST(x), &out), EDDY_OK);
+        cr_assert_eq(eddy_wait(out, EDDY_FOREVER), EDDY_OK);
+        eddy_scope_end(scope);
+    }
+}
+
+/* Graphs hold more plans than are remembered; when they have gone, others may have the places. */
+Test(dnn_attention, plans_go_when_their_graphs_have_gone, .timeout = 300) {
+    eddy_runtime *runtime =
+        eddy_runtime_create(EDDY_OPTIONS(runtime, .allows_rounded_weights = true,
+                                         .captures_graphs = true, .program_cache_bytes = 1));
+    cr_assert_eq(eddy_runtime_use(runtime), EDDY_OK);
+    eddy_runtime_release(&runtime);
+    eddy_program *programs[40];
+    eddy_scope *all = eddy_scope_begin();
+    for (int64_t p = 0; p < 40; p++) {
+        eddy_tensor *x;
+        programs[p] = program_of(24, 1 + p, &x);
+        run_often(programs[p], x, 3);
+    }
+    int taken[2] = {0, 0};
+    for (int is_over = 0; is_over < 2; is_over++) {
+        for (int64_t rows = 1; rows <= 20; rows++) {
+            problem p = {.dtype = EDDY_BF16,
+                         .rows = rows,
+                         .columns = 50 + is_over,
+                         .width = 16,
+                         .value_width = 8};
+            long before = executions();
+            check(&p);
+            taken[is_over] += executions() > before;
+        }
+        for (int p = 0; p < 40 && !is_over; p++)
+            eddy_program_release(&programs[p]);
+        /* With each row some of those that are over go. */
+        eddy_tensor *x;
+        eddy_program *other = program_of(3, 60, &x);
+        run_often(other, x, 80);
+        eddy_program_release(&other);
+    }
+    eddy_scope_end(all);
+    cr_assert_lt(taken[0], 12, "%d of 20", taken[0]);
+    cr_assert_gt(taken[1], 14, "%d of 20", taken[1]);
+    twin_expect_no_findings();
+}
+
 static eddy_device_memory memory_of_device(void) {
     eddy_device_memory memory = {.size = sizeof(memory)};
     cr_assert_eq(eddy_device_memory_read(TWIN_THERE, &memory), EDDY_OK);
@@ -373,6 +438,39 @@ Test(dnn_attention, everything_goes_with_the_runtime) {
     eddy_runtime_release(&runtime);
     cr_assert_eq(objects(), 0);
     cr_assert_eq(fake_cuda_findings_so_far(), 0);
+}
+
+/* ---- the process ends ---- */
+
+/* In a process of its own: it ends while the launching thread makes its second plan, which takes longer than work gets at exit. What the library has registered for its end comes after that. */
+static int code_of_an_end(bool shuts_down) {
+    pid_t child = fork();
+    if (child == 0) {
+        setenv("FAKE_CUDA_DNN_PLAN_MS", "1200", 1);
+        eddy_runtime *runtime =
+            eddy_runtime_create(EDDY_OPTIONS(runtime, .allows_rounded_weights = true));
+        bool is_well = eddy_runtime_use(runtime) == EDDY_OK;
+        for (int64_t rows = 8; rows < 10; rows++) {
+            eddy_tensor *x = eddy_ones(EDDY_SHAPE(rows, 8), EDDY_F16,
+                                       EDDY_OPTIONS(ones, .device = TWIN_THERE)),
+                        *y = eddy_sdpa(x, x, x, EDDY_NONE, NULL);
+            is_well &= rows == 9 || eddy_wait(y, EDDY_FOREVER) == EDDY_OK;
+        }
+        is_well &= calls_of("cudnnBackendExecute") == 1;
+        if (shuts_down)
+            is_well &= eddy_runtime_shutdown(runtime, 100000000) == EDDY_TIMED_OUT;
+        eddy_error_take(NULL);
+        exit(is_well ? 0 : 1);
+    }
+    int code;
+    cr_assert_eq(waitpid(child, &code, 0), child);
+    return code;
+}
+
+Test(dnn_attention, the_process_ends_behind_a_plan, .timeout = 120) {
+    setenv("FAKE_CUDA_SEED", "2", 1); /* with which both are taken */
+    cr_assert_eq(code_of_an_end(false), 0);
+    cr_assert_eq(code_of_an_end(true), 0);
 }
 
 /* ---- each call of the library fails once ---- */

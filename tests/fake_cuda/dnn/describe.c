@@ -1,10 +1,12 @@
 /* Entries that make contexts and descriptors, set what they are about, and make them final. */
+#include <base/atomic.h>
 #include <stdlib.h>
 #include <tests/fake_cuda/dnn/attribute.h>
 #include <tests/fake_cuda/dnn/fault.h>
 #include <tests/fake_cuda/entries.h>
 #include <tests/fake_cuda/finding.h>
 #include <tests/fake_cuda/option.h>
+#include <time.h>
 
 size_t cudnnGetVersion(void) {
     (void)fake_dnn_fault(FAKE_cudnnGetVersion);
@@ -395,6 +397,29 @@ static eddy_dnn_status finish(fake_dnn_object *object) {
     }
 }
 
+static _Atomic int plans_under_way; /* atomic: relaxed */
+
+static void end_library(void) {
+    if (eddy_load_relaxed(&plans_under_way) > 0)
+        fake_finding("exit: the library ends while a thread is inside it, which makes a plan");
+}
+
+/* What NVIDIA's loads for its first plan registers what is to run at exit. */
+static void register_end(void) {
+    (void)atexit(end_library);
+}
+
+static void take_time(eddy_dnn_kind kind) {
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    int64_t ms = fake_options_read()->dnn_plan_ms;
+    if (kind != EDDY_DNN_PLAN || ms == 0)
+        return;
+    pthread_once(&once, register_end);
+    eddy_add_relaxed(&plans_under_way, 1);
+    nanosleep(&(struct timespec){.tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000}, NULL);
+    eddy_sub_relaxed(&plans_under_way, 1);
+}
+
 eddy_dnn_status cudnnBackendFinalize(eddy_dnn_descriptor handle) {
     static const char name[] = "cudnnBackendFinalize";
     eddy_dnn_status status = fake_dnn_fault(FAKE_cudnnBackendFinalize);
@@ -407,9 +432,11 @@ eddy_dnn_status cudnnBackendFinalize(eddy_dnn_descriptor handle) {
         fake_finding("descriptor: %s is given one of kind %d without attribute %d", name,
                      object->dnn_kind, unset);
     status = object && unset == FAKE_DNN_NONE ? finish(object) : EDDY_DNN_BAD_PARAM;
+    eddy_dnn_kind kind = object ? object->dnn_kind : 0;
     if (status == 0)
         object->is_final = true;
     pthread_mutex_unlock(&fake_dnn_lock);
+    take_time(kind);
     return status;
 }
 
