@@ -78,10 +78,10 @@ extern "C" {
     BOOL(allows_tf32, "EDDY_ALLOW_TF32",                                                           \
          "Libraries that multiply and convolve f32 on CUDA devices may round factors to TF32, 10 " \
          "bits of fraction, as tensor cores take them; sums stay f32 (docs/devices.md).")          \
-    BOOL(                                                                                          \
-        allows_rounded_weights, "EDDY_ALLOW_ROUNDED_WEIGHTS",                                      \
-        "eddy_sdpa of f16 and bf16 on CUDA devices may round the softmax's weights to the dtype, " \
-        "as tensor cores take them, where NVIDIA's library computes it (docs/devices.md).")        \
+    BOOL(allows_rounded_weights, "EDDY_ALLOW_ROUNDED_WEIGHTS",                                     \
+         "eddy_sdpa of f16 and bf16 on CUDA devices may round the softmax's weights to the "       \
+         "dtype, as tensor cores take them, where NVIDIA's library computes it "                   \
+         "(docs/devices.md).")                                                                     \
     BOOL(captures_graphs, "EDDY_CUDA_GRAPHS",                                                      \
          "Programs on CUDA devices run in rounds, in which launches that come again with the "     \
          "same memory are one CUDA graph (docs/devices.md). Not with checks_finite.")              \
