@@ -440,39 +440,6 @@ Test(dnn_attention, everything_goes_with_the_runtime) {
     cr_assert_eq(fake_cuda_findings_so_far(), 0);
 }
 
-/* ---- the process ends ---- */
-
-/* In a process of its own: it ends while the launching thread makes its second plan, which takes longer than work gets at exit. What the library has registered for its end comes after that. */
-static int code_of_an_end(bool shuts_down) {
-    pid_t child = fork();
-    if (child == 0) {
-        setenv("FAKE_CUDA_DNN_PLAN_MS", "1200", 1);
-        eddy_runtime *runtime =
-            eddy_runtime_create(EDDY_OPTIONS(runtime, .allows_rounded_weights = true));
-        bool is_well = eddy_runtime_use(runtime) == EDDY_OK;
-        for (int64_t rows = 8; rows < 10; rows++) {
-            eddy_tensor *x = eddy_ones(EDDY_SHAPE(rows, 8), EDDY_F16,
-                                       EDDY_OPTIONS(ones, .device = TWIN_THERE)),
-                        *y = eddy_sdpa(x, x, x, EDDY_NONE, NULL);
-            is_well &= rows == 9 || eddy_wait(y, EDDY_FOREVER) == EDDY_OK;
-        }
-        is_well &= calls_of("cudnnBackendExecute") == 1;
-        if (shuts_down)
-            is_well &= eddy_runtime_shutdown(runtime, 100000000) == EDDY_TIMED_OUT;
-        eddy_error_take(NULL);
-        exit(is_well ? 0 : 1);
-    }
-    int code;
-    cr_assert_eq(waitpid(child, &code, 0), child);
-    return code;
-}
-
-Test(dnn_attention, the_process_ends_behind_a_plan, .timeout = 120) {
-    setenv("FAKE_CUDA_SEED", "2", 1); /* with which both are taken */
-    cr_assert_eq(code_of_an_end(false), 0);
-    cr_assert_eq(code_of_an_end(true), 0);
-}
-
 /* ---- each call of the library fails once ---- */
 
 /* Of several geometries. What is read is a number of the right size, or an error says why there is nothing. */

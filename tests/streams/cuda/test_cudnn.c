@@ -233,7 +233,8 @@ Test(cudnn, plans_attention, .init = begin) {
                                     .value_width = 64,
                                     .is_causal = form & 1,
                                     .are_heads_inside = form & 2};
-            expect_attention(&q, 90);
+            if (form == 3) /* each is compiled, for half a second */
+                expect_attention(&q, 90);
             q.rows = 77, q.columns = 100, q.width = 40, q.value_width = 128;
             expect_attention(&q, 90);
         }
