@@ -13,8 +13,8 @@ static void (*hooks[HOOK_MAX])(void);
 static int hook_count; /* lock: lock */
 static eddy_lock lock;
 
-static _Atomic(void (*)(
-    void)) exit_handler; /* atomic: release, acquire; NULL before there is one */
+typedef void exit_fn(void);
+static _Atomic(exit_fn *) exit_handler; /* atomic: release, acquire; NULL before there is one */
 
 static void in_child(void) {
     eddy_process_generation++;
@@ -42,7 +42,7 @@ void eddy_process_at_exit(void (*handler)(void)) {
 }
 
 void eddy_process_exit_first(void) {
-    void (*handler)(void) = eddy_load_acquire(&exit_handler);
+    exit_fn *handler = eddy_load_acquire(&exit_handler);
     if (handler)
         (void)atexit(handler);
 }

@@ -140,7 +140,7 @@ typedef struct eddy_backend_class {
     /* Addresses of the device, aligned to 512; NULL: there are none left. Any thread. */
     void *(*memory_acquire)(eddy_backend *backend, int64_t bytes);
     void (*memory_release)(eddy_backend *backend, void *data, int64_t bytes);
-    /* At exit, for good: no function of the host begins to run any more; false if one still runs at the deadline. NULL: the device runs none. */
+    /* At exit, for good: no function of the host and no call of the device's driver begins any more; false if one still runs at the deadline, but for a question to a library, which may take longer. NULL: there are none. */
     bool (*halt)(eddy_backend *backend, int64_t deadline_ns);
     /* Every ticket has completed, or the device is lost. */
     void (*destroy)(eddy_backend *backend);

@@ -1,3 +1,4 @@
+#include <base/fork_gate.h>
 #include <base/memory.h>
 #include <kernels/cuda/parameters.h>
 #include <stdio.h>
@@ -22,8 +23,8 @@ _Static_assert(EDDY_CUDA_WORDS == EDDY_BACKEND_WORDS && EDDY_CUDA_SOURCES == EDD
 #define SLEEP_NS_MAX 1000000
 /* After so long without progress it asks the driver: what fails while it runs completes no ticket. */
 #define ASK_NS 10000000
-/* So long an entry gets at exit, as a fork waits for what is inside a library (base/fork_gate.h). */
-#define HALT_NS INT64_C(10000000000)
+/* So long exit waits for all devices that ask a library (question.h), as a fork does. */
+#define HALT_NS EDDY_FORK_GATE_WAIT_NS
 
 typedef struct cuda_queue {
     eddy_backend_queue base; /* `completed` is written by the stream */
@@ -60,7 +61,9 @@ typedef struct cuda_backend {
     _Atomic bool is_failing;   /* atomic: seq_cst; set once, by who loses the device */
     _Atomic bool is_over;      /* atomic: seq_cst; set once, at exit: no entry begins any more */
     _Atomic bool is_launching; /* atomic: seq_cst; the launching thread is within an entry */
-    _Atomic bool is_idle;      /* atomic: seq_cst; `await` sleeps, and a mark has to ring */
+    _Atomic bool
+        is_asking; /* atomic: seq_cst; the launching thread asks a library, within an entry */
+    _Atomic bool is_idle; /* atomic: seq_cst; `await` sleeps, and a mark has to ring */
     uint32_t
         reached; /* launching thread: a bit for each device whose memory it has asked for access to */
 } cuda_backend;
@@ -175,6 +178,10 @@ eddy_status eddy_cuda_backend_end(eddy_backend *backend, eddy_cu_result result) 
     if (EDDY_UNLIKELY(backend->is_on_callers_thread))
         eddy_cuda_device_leave(backend_of(backend)->before);
     return end_launch(backend_of(backend), result);
+}
+
+void eddy_cuda_backend_asks_set(eddy_backend *backend, bool asks) {
+    eddy_store_seq_cst(&backend_of(backend)->is_asking, asks);
 }
 
 bool eddy_cuda_backend_spoil(eddy_backend *backend) {
@@ -594,16 +601,26 @@ static eddy_backend_queue *queue_create(eddy_backend *backend, int32_t priority)
     return &queue->base;
 }
 
-/* The driver and the libraries end behind this. A question to one of these may take a second; another entry does not wait. */
+/* By the clock. One for all devices, and set by the first that is halted. */
+static int64_t questions_end_ns(void) {
+    static _Atomic int64_t end_ns; /* atomic: acq_rel; 0 before */
+    int64_t none = 0, made = eddy_clock_ns() + HALT_NS;
+    return eddy_cas_acq_rel(&end_ns, &none, made) ? made : none;
+}
+
+/* The driver and the libraries end behind this. Either the launching thread sees that it is over, or this sees that it is within an entry. A registered op's own code may be within one, too, and gets no
+ * longer than `deadline_ns`. */
 static bool halt(eddy_backend *backend, int64_t deadline_ns) {
     cuda_backend *made = backend_of(backend);
-    int64_t last_ns = eddy_clock_ns() + HALT_NS;
-    if (last_ns < deadline_ns)
-        last_ns = deadline_ns;
+    int64_t questions_end = questions_end_ns();
     eddy_store_seq_cst(&made->is_over, true);
-    while (eddy_load_seq_cst(&made->is_launching) && eddy_clock_ns() < last_ns)
+    while (eddy_load_seq_cst(&made->is_launching)) {
+        bool is_asking = eddy_load_seq_cst(&made->is_asking);
+        if (eddy_clock_ns() >= (is_asking ? questions_end : deadline_ns))
+            return false;
         nanosleep(&(struct timespec){.tv_nsec = 100000}, NULL);
-    return !eddy_load_seq_cst(&made->is_launching);
+    }
+    return true;
 }
 
 /* Also of one that is half made. */

@@ -34,6 +34,8 @@ uint64_t *eddy_cuda_backend_marks(const eddy_backend *backend);
 EDDY_MUST_USE bool eddy_cuda_backend_begin(eddy_backend *backend);
 /* OK, or DEVICE_LOST: the driver has refused what it never refuses while the device works. */
 eddy_status eddy_cuda_backend_end(eddy_backend *backend, eddy_cu_result result);
+/* Whether the entry asks a library, for which exit waits longer (question.h). Launching thread, within an entry. */
+void eddy_cuda_backend_asks_set(eddy_backend *backend, bool asks);
 /* Whether a row is captured: it is lost then, and nothing else is. Launching thread. */
 bool eddy_cuda_backend_spoil(eddy_backend *backend);
 /* The same after a launch of a library's, which says less than the driver: what fails is the device's failure, but while a row is captured, which may be what the library cannot have. */

@@ -70,10 +70,9 @@ static bool is_held(const answer *known, const eddy_cuda_graphs *graphs) {
 static answer *place_of(eddy_cuda_dnn_answers *answers, const eddy_cuda_graphs *graphs,
                         const eddy_cuda_dnn_geometry *of) {
     answer *set = answers->known[eddy_cuda_geometry_hash(of, sizeof(*of)) % SETS], *oldest = NULL;
-    for (int k = 0; k < PLACES; k++) {
+    for (int k = 0; k < PLACES; k++)
         if (set[k].asked_at != 0 && memcmp(&set[k].of, of, sizeof(*of)) == 0)
             return &set[k];
-    }
     for (int k = 0; k < PLACES; k++)
         if ((!oldest || set[k].asked_at < oldest->asked_at) && !is_held(&set[k], graphs))
             oldest = &set[k];
@@ -83,17 +82,17 @@ static answer *place_of(eddy_cuda_dnn_answers *answers, const eddy_cuda_graphs *
 }
 
 /* NULL: the library has none, or lacks memory to say so, and will be asked again. */
-static answer *answer_of(eddy_cuda_dnn_answers *answers, const eddy_cuda_graphs *graphs,
+static answer *answer_of(eddy_cuda_dnn_answers *answers, eddy_backend *backend,
                          const eddy_cuda_dnn_geometry *of) {
-    answer *known = place_of(answers, graphs, of);
+    answer *known = place_of(answers, eddy_cuda_backend_graphs(backend), of);
     if (!known)
         return NULL;
     if (known->asked_at == 0) {
-        eddy_cuda_question_begin();
+        eddy_cuda_question_begin(backend);
         eddy_dnn_status status =
             eddy_cuda_dnn_plan_init(&known->plan, answers->context, of, answers->allows_tf32,
                                     of->has_workspace ? WORKSPACE_BYTES : 0);
-        eddy_cuda_question_end();
+        eddy_cuda_question_end(backend);
         if (status != 0)
             forget(known);
         if (eddy_dnn_lacks_memory(status))
@@ -119,16 +118,19 @@ static eddy_cuda_dnn_geometry geometry_of(const eddy_cuda_dnn_question *question
 }
 
 /* Within an entry. NULL: no memory. */
-static eddy_cuda_dnn_answers *create(const eddy_backend *backend) {
+static eddy_cuda_dnn_answers *create(eddy_backend *backend) {
     eddy_cuda_dnn_answers *made = eddy_memory_acquire_zeroed(sizeof(*made), EDDY_MEMORY_CACHE);
-    eddy_dnn_status status = made ? eddy_cuda_dnn.create(&made->context) : 0;
+    if (!made)
+        return NULL;
+    made->allows_tf32 = backend->options.allows_tf32;
+    eddy_cuda_question_begin(backend);
+    eddy_dnn_status status = eddy_cuda_dnn.create(&made->context);
+    eddy_cuda_question_end(backend);
     if (status != 0) {
         eddy_log_line("cuda: cuDNN does not start on a device, where all is Eddy's: status %d",
                       (int)status);
         made->context = NULL;
     }
-    if (made)
-        made->allows_tf32 = backend->options.allows_tf32;
     return made;
 }
 
@@ -148,9 +150,7 @@ static answer *find(eddy_backend *backend, const eddy_cuda_dnn_geometry *of) {
     eddy_cuda_dnn_answers **answers = eddy_cuda_backend_dnn_answers(backend);
     if (!*answers)
         *answers = create(backend);
-    return *answers && (*answers)->context
-               ? answer_of(*answers, eddy_cuda_backend_graphs(backend), of)
-               : NULL;
+    return *answers && (*answers)->context ? answer_of(*answers, backend, of) : NULL;
 }
 
 /* ---- launching ---- */

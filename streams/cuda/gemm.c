@@ -207,13 +207,13 @@ static algorithm *place_of(eddy_cuda_gemms *gemms, const geometry *of) {
 }
 
 /* NULL: the library has none, or lacks memory to say so, and will be asked again. */
-static algorithm *algorithm_of(eddy_cuda_gemms *gemms, const geometry *of) {
+static algorithm *algorithm_of(eddy_cuda_gemms *gemms, eddy_backend *backend, const geometry *of) {
     algorithm *known = place_of(gemms, of);
     if (known->asked_at == 0) {
         known->of = *of;
-        eddy_cuda_question_begin();
+        eddy_cuda_question_begin(backend);
         eddy_blas_status status = ask(gemms, known);
-        eddy_cuda_question_end();
+        eddy_cuda_question_end(backend);
         if (status != 0)
             forget(known);
         if (status == EDDY_BLAS_ALLOC_FAILED)
@@ -251,7 +251,7 @@ static geometry geometry_of(const eddy_cuda_gemm *gemm, const eddy_cuda_gemm_ope
 }
 
 /* Within an entry. NULL: no memory. Without a context it refuses everything. */
-static eddy_cuda_gemms *create(const eddy_backend *backend) {
+static eddy_cuda_gemms *create(eddy_backend *backend) {
     eddy_cuda_gemms *made = eddy_memory_acquire_zeroed(sizeof(*made), EDDY_MEMORY_CACHE);
     if (!made)
         return NULL;
@@ -259,7 +259,9 @@ static eddy_cuda_gemms *create(const eddy_backend *backend) {
     made->workspace_bytes_most = eddy_cuda_backend_device(backend)->capability >= HOPPER
                                      ? WORKSPACE_BYTES
                                      : WORKSPACE_BYTES_BEFORE;
+    eddy_cuda_question_begin(backend);
     eddy_blas_status status = eddy_cuda_blas.create(&made->context);
+    eddy_cuda_question_end(backend);
     if (status != 0) {
         eddy_log_line("cuda: cuBLASLt does not start on a device, where all is Eddy's: status %d",
                       (int)status);
@@ -284,7 +286,7 @@ static algorithm *find(eddy_backend *backend, const geometry *of) {
     eddy_cuda_gemms **gemms = eddy_cuda_backend_gemms(backend);
     if (!*gemms)
         *gemms = create(backend);
-    return *gemms && (*gemms)->context ? algorithm_of(*gemms, of) : NULL;
+    return *gemms && (*gemms)->context ? algorithm_of(*gemms, backend, of) : NULL;
 }
 
 /* ---- launching ---- */

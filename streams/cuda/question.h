@@ -1,12 +1,18 @@
-/* Around what asks a library of NVIDIA's for a plan. It may take a second, and longer than other calls of its holds locks, compiles, and registers what is to run at exit. So a fork waits for it
- * (base/fork_gate.h), and Eddy's own handler is registered again behind it: that waits until no thread is inside (`halt` of the backend), before anything of the library's ends. Of the first question
- * alone what it has registered comes ahead.
+/* Around each call that asks one of NVIDIA's libraries for a context or a plan. Such a call may take a second. Meanwhile it holds locks, loads other libraries and compiles; and what it loads is
+ * registered to end with the process.
+ *
+ *   fork   waits until the question is over (base/fork_gate.h)
+ *   exit   waits too, 10 s at most (`halt` of the backend). Eddy's handler runs ahead of the library's end, since it is registered again behind each question that may have registered one.
+ *
+ * One case is left: a process that ends during the question that first loads a library. The end of that library is then registered behind Eddy's handler, and runs ahead of it.
  *
  * Launching thread, within an entry (eddy_cuda_backend_begin). */
 #ifndef EDDY_STREAMS_CUDA_QUESTION_H
 #define EDDY_STREAMS_CUDA_QUESTION_H
 
-void eddy_cuda_question_begin(void);
-void eddy_cuda_question_end(void);
+#include <streams/backend.h>
+
+void eddy_cuda_question_begin(eddy_backend *backend);
+void eddy_cuda_question_end(eddy_backend *backend);
 
 #endif

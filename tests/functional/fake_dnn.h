@@ -28,11 +28,20 @@ static inline long descriptors(void) {
     return calls_of("cudnnBackendCreateDescriptor");
 }
 
+static inline int fake_dnn_count(const char *name) {
+    int (*count)(void);
+    *(void **)&count = fake_dnn_symbol(name);
+    return count ? count() : 0;
+}
+
 /* That are there. */
 static inline int objects(void) {
-    int (*count)(void);
-    *(void **)&count = fake_dnn_symbol("fake_dnn_objects");
-    return count ? count() : 0;
+    return fake_dnn_count("fake_dnn_objects");
+}
+
+/* Which take time (FAKE_CUDA_DNN_PLAN_MS). */
+static inline int plans_under_way(void) {
+    return fake_dnn_count("fake_dnn_plans_under_way");
 }
 
 #endif

@@ -56,7 +56,8 @@ fake_dnn_object *fake_dnn_object_of(const void *handle, fake_kind kind, const ch
 fake_dnn_object *fake_dnn_final_of(const void *handle, eddy_dnn_kind kind, const char *entry);
 void fake_dnn_object_destroy(fake_dnn_object *object);
 
-/* For tests, by dlsym: objects that are there. */
+/* For tests, by dlsym: objects that are there; plans that are being made, as far as they take time (option.h). */
 __attribute__((visibility("default"))) int fake_dnn_objects(void);
+__attribute__((visibility("default"))) int fake_dnn_plans_under_way(void);
 
 #endif
