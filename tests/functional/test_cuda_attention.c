@@ -5,6 +5,7 @@
 #include <eddy/generator.h>
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 #include <tests/functional/random.h>
 #include <tests/functional/twin.h>
 
@@ -144,7 +145,8 @@ static double compute_unit_of(eddy_dtype dtype) {
 /* What a weight is off by, of its size, where the runtime lets a library round it to the dtype. */
 static double rounding_of(const problem *p) {
     bool is_wide = p->dtype == EDDY_F32 || p->dtype == EDDY_F64;
-    return getenv("EDDY_ALLOW_ROUNDED_WEIGHTS") && !is_wide ? unit_of(p->dtype) / 2 : 0;
+    const char *allows = getenv("EDDY_ALLOW_ROUNDED_WEIGHTS");
+    return allows && strcmp(allows, "1") == 0 && !is_wide ? unit_of(p->dtype) / 2 : 0;
 }
 
 /* `off`: units of what each element sums up, which is in `sizes` or, without, `size` for all. */

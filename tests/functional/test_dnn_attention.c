@@ -4,15 +4,13 @@
 #include <eddy/generator.h>
 #include <eddy/program.h>
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/wait.h>
 #include <tests/fake_cuda/findings.h>
+#include <tests/functional/failing_call.h>
 #include <tests/functional/fake_dnn.h>
 #include <tests/functional/random.h>
 #include <tests/functional/twin.h>
-#include <unistd.h>
 
 static void begin_with(bool allows) {
     eddy_runtime *runtime =
@@ -152,9 +150,9 @@ Test(dnn_attention, the_option_is_the_runtimes, .init = begin) {
     twin_expect_no_findings();
 }
 
-/* Of older versions the hidden scores are another number, which is as low. */
-Test(dnn_attention, versions_with_an_infinity_and_without, .timeout = 300) {
-    setenv("FAKE_CUDA_DNN_VERSION", random_below(2) ? "91000" : "90000", 1);
+/* Of versions before 9.10 the hidden scores are another number, which is as low. */
+static void expect_hidden_scores_of(const char *version) {
+    setenv("FAKE_CUDA_DNN_VERSION", version, 1);
     begin();
     for (int round = 0; round < 10; round++) {
         problem p = any_problem();
@@ -163,6 +161,14 @@ Test(dnn_attention, versions_with_an_infinity_and_without, .timeout = 300) {
     }
     cr_assert_gt(executions(), 5);
     twin_expect_no_findings();
+}
+
+Test(dnn_attention, versions_without_an_infinity, .timeout = 300) {
+    expect_hidden_scores_of("90999");
+}
+
+Test(dnn_attention, versions_with_an_infinity, .timeout = 300) {
+    expect_hidden_scores_of("91000");
 }
 
 static void expect_not_asked(const char *what, long before) {
@@ -466,28 +472,11 @@ static bool is_attention_well(void) {
     return is_well;
 }
 
-/* In a process of its own, which uses the driver first. Whether the call was reached. */
-static bool fails_well(const char *entry, int number, int status) {
-    pid_t child = fork();
-    if (child == 0) {
-        char text[96];
-        snprintf(text, sizeof(text), "%s:%d:%d", entry, number, status);
-        setenv("FAKE_CUDA_FAIL_ENTRY", text, 1);
-        alarm(60);
-        eddy_runtime *runtime =
-            eddy_runtime_create(EDDY_OPTIONS(runtime, .allows_rounded_weights = true));
-        bool is_well = eddy_runtime_use(runtime) == EDDY_OK && is_attention_well();
-        is_well &= eddy_runtime_shutdown(runtime, EDDY_FOREVER) == EDDY_OK;
-        eddy_runtime_release(&runtime);
-        is_well &= objects() == 0 && fake_cuda_findings_so_far() == 0;
-        _exit(!is_well ? 1 : calls_of(entry) < number ? 2 : 0);
-    }
-    int code;
-    cr_assert_eq(waitpid(child, &code, 0), child);
-    cr_assert(WIFEXITED(code) && WEXITSTATUS(code) != 1, "%s, call %d says %d: code %d", entry,
-              number, status, code);
-    return WEXITSTATUS(code) == 0;
-}
+static const failing_run run = {
+    .options = {.allows_rounded_weights = true, .size = sizeof(eddy_runtime_options)},
+    .is_well = is_attention_well,
+    .calls_of = calls_of,
+    .objects = objects};
 
 Test(dnn_attention, each_call_of_the_library_may_fail, .timeout = 300) {
     static const char *const entries[] = {
@@ -498,8 +487,22 @@ Test(dnn_attention, each_call_of_the_library_may_fail, .timeout = 300) {
     static const int statuses[] = {EDDY_DNN_HOST_ALLOC_FAILED, EDDY_DNN_NOT_SUPPORTED};
     for (size_t e = 1; e < sizeof(entries) / sizeof(*entries); e++) { /* the first has no status */
         for (size_t s = 0; s < sizeof(statuses) / sizeof(*statuses); s++)
-            cr_assert(fails_well(entries[e], 1, statuses[s]), "%s is not called", entries[e]);
+            cr_assert(fails_well(&run, entries[e], 1, statuses[s]), "%s is not called", entries[e]);
         for (int number = 5; number <= 50; number += 5)
-            (void)fails_well(entries[e], number, 0);
+            (void)fails_well(&run, entries[e], number, 0);
+    }
+}
+
+/* The library's own launches and the loading of its kernels, Eddy's looks ahead of it, memory for a workspace. */
+Test(dnn_attention, calls_of_the_driver_behind_it_may_fail, .timeout = 300) {
+    static const int results[] = {EDDY_CU_OUT_OF_MEMORY, EDDY_CU_LAUNCH_FAILED};
+    for (int r = 0; r < 2; r++) {
+        for (int number = 1; number <= 19; number += 3)
+            (void)fails_well(&run, "cuLaunchKernel", number, results[r]);
+        for (int number = 1; number <= 4; number++) {
+            (void)fails_well(&run, "cuModuleLoadData", number, results[r]);
+            /* The first is the device's start. */
+            (void)fails_well(&run, "cuMemAlloc_v2", number + 1, results[r]);
+        }
     }
 }

@@ -1,14 +1,12 @@
 /* Convolutions on a CUDA device by the library of convolutions, on its fake (tests/fake_cuda/dnn): when it is asked, what happens without memory and where calls fail. That convolutions are right is
  * for test_cuda_conv.c to say, which runs with the library and without. */
 #include <criterion/criterion.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/wait.h>
 #include <tests/fake_cuda/findings.h>
+#include <tests/functional/failing_call.h>
 #include <tests/functional/fake_dnn.h>
 #include <tests/functional/twin.h>
-#include <unistd.h>
 
 #define ELEMENTS (256 * 64)
 
@@ -404,27 +402,10 @@ static bool are_convolutions_well(void) {
     return is_well;
 }
 
-/* In a process of its own, which uses the driver first. Whether the call was reached. */
-static bool fails_well(const char *entry, int number, int status) {
-    pid_t child = fork();
-    if (child == 0) {
-        char text[96];
-        snprintf(text, sizeof(text), "%s:%d:%d", entry, number, status);
-        setenv("FAKE_CUDA_FAIL_ENTRY", text, 1);
-        alarm(60);
-        eddy_runtime *runtime = eddy_runtime_create(NULL);
-        bool is_well = eddy_runtime_use(runtime) == EDDY_OK && are_convolutions_well();
-        is_well &= eddy_runtime_shutdown(runtime, EDDY_FOREVER) == EDDY_OK;
-        eddy_runtime_release(&runtime);
-        is_well &= objects() == 0 && fake_cuda_findings_so_far() == 0;
-        _exit(!is_well ? 1 : calls_of(entry) < number ? 2 : 0);
-    }
-    int code;
-    cr_assert_eq(waitpid(child, &code, 0), child);
-    cr_assert(WIFEXITED(code) && WEXITSTATUS(code) != 1, "%s, call %d says %d: code %d", entry,
-              number, status, code);
-    return WEXITSTATUS(code) == 0;
-}
+static const failing_run run = {.options = {.size = sizeof(eddy_runtime_options)},
+                                .is_well = are_convolutions_well,
+                                .calls_of = calls_of,
+                                .objects = objects};
 
 Test(dnn_conv, each_call_of_the_library_may_fail) {
     static const char *const entries[] = {
@@ -436,9 +417,9 @@ Test(dnn_conv, each_call_of_the_library_may_fail) {
                                    EDDY_DNN_EXECUTION_FAILED, EDDY_DNN_NOT_SUPPORTED};
     for (size_t e = 1; e < sizeof(entries) / sizeof(*entries); e++) { /* the first has no status */
         for (size_t s = 0; s < sizeof(statuses) / sizeof(*statuses); s++)
-            cr_assert(fails_well(entries[e], 1, statuses[s]), "%s is not called", entries[e]);
+            cr_assert(fails_well(&run, entries[e], 1, statuses[s]), "%s is not called", entries[e]);
         for (int number = 3; number <= 27; number += 3)
-            (void)fails_well(entries[e], number, statuses[number % 4]);
+            (void)fails_well(&run, entries[e], number, statuses[number % 4]);
     }
 }
 
@@ -447,11 +428,11 @@ Test(dnn_conv, calls_of_the_driver_behind_it_may_fail) {
     static const int results[] = {EDDY_CU_OUT_OF_MEMORY, EDDY_CU_LAUNCH_FAILED};
     for (int r = 0; r < 2; r++) {
         for (int number = 1; number <= 20; number += 3)
-            (void)fails_well("cuLaunchKernel", number, results[r]);
+            (void)fails_well(&run, "cuLaunchKernel", number, results[r]);
         for (int number = 1; number <= 5; number++) {
-            (void)fails_well("cuModuleLoadData", number, results[r]);
+            (void)fails_well(&run, "cuModuleLoadData", number, results[r]);
             /* The first is the device's start. */
-            (void)fails_well("cuMemAlloc_v2", number + 1, results[r]);
+            (void)fails_well(&run, "cuMemAlloc_v2", number + 1, results[r]);
         }
     }
 }

@@ -2,14 +2,12 @@
  * test_cuda_product.c to say, which runs with the library and without. */
 #include <criterion/criterion.h>
 #include <dlfcn.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <streams/cuda/blas.h>
 #include <string.h>
-#include <sys/wait.h>
 #include <tests/fake_cuda/findings.h>
+#include <tests/functional/failing_call.h>
 #include <tests/functional/twin.h>
-#include <unistd.h>
 
 /* NULL: the library is not there, or is not the fake one. */
 static void *symbol_of(const char *name) {
@@ -398,27 +396,10 @@ static bool are_products_well(void) {
     return is_well;
 }
 
-/* In a process of its own, which uses the driver first. Whether the call was reached. */
-static bool fails_well(const char *entry, int number, int status) {
-    pid_t child = fork();
-    if (child == 0) {
-        char text[96];
-        snprintf(text, sizeof(text), "%s:%d:%d", entry, number, status);
-        setenv("FAKE_CUDA_FAIL_ENTRY", text, 1);
-        alarm(60);
-        eddy_runtime *runtime = eddy_runtime_create(NULL);
-        bool is_well = eddy_runtime_use(runtime) == EDDY_OK && are_products_well();
-        is_well &= eddy_runtime_shutdown(runtime, EDDY_FOREVER) == EDDY_OK;
-        eddy_runtime_release(&runtime);
-        is_well &= objects() == 0 && fake_cuda_findings_so_far() == 0;
-        _exit(!is_well ? 1 : calls_of(entry) < number ? 2 : 0);
-    }
-    int code;
-    cr_assert_eq(waitpid(child, &code, 0), child);
-    cr_assert(WIFEXITED(code) && WEXITSTATUS(code) != 1, "%s, call %d says %d: code %d", entry,
-              number, status, code);
-    return WEXITSTATUS(code) == 0;
-}
+static const failing_run run = {.options = {.size = sizeof(eddy_runtime_options)},
+                                .is_well = are_products_well,
+                                .calls_of = calls_of,
+                                .objects = objects};
 
 Test(gemm, each_call_of_the_library_may_fail) {
     static const char *const entries[] = {
@@ -431,7 +412,7 @@ Test(gemm, each_call_of_the_library_may_fail) {
     for (size_t e = 1; e < sizeof(entries) / sizeof(*entries); e++) /* the first has no status */
         for (int number = 1; number <= 3; number += 2)
             for (size_t s = 0; s < sizeof(statuses) / sizeof(*statuses); s++)
-                if (!fails_well(entries[e], number, statuses[s]))
+                if (!fails_well(&run, entries[e], number, statuses[s]))
                     cr_assert(number > 1, "%s is not called", entries[e]);
 }
 
@@ -440,11 +421,11 @@ Test(gemm, calls_of_the_driver_behind_it_may_fail) {
     static const int results[] = {EDDY_CU_OUT_OF_MEMORY, EDDY_CU_LAUNCH_FAILED};
     for (int r = 0; r < 2; r++) {
         for (int number = 1; number <= 40; number += 3)
-            (void)fails_well("cuLaunchKernel", number, results[r]);
+            (void)fails_well(&run, "cuLaunchKernel", number, results[r]);
         for (int number = 1; number <= 5; number++) {
-            (void)fails_well("cuModuleLoadData", number, results[r]);
+            (void)fails_well(&run, "cuModuleLoadData", number, results[r]);
             /* The first is the device's start. */
-            (void)fails_well("cuMemAlloc_v2", number + 1, results[r]);
+            (void)fails_well(&run, "cuMemAlloc_v2", number + 1, results[r]);
         }
     }
 }

@@ -16,6 +16,7 @@
 #define PLAN_MS "1200"
 /* More geometries than questions that register a handler in any case (streams/cuda/question.c). */
 #define PRODUCTS 80
+#define WATCHDOG_SECONDS 100
 
 static eddy_tensor *ones(eddy_shape shape, eddy_dtype dtype) {
     return eddy_ones(shape, dtype, EDDY_OPTIONS(ones, .device = EDDY_CUDA(0)));
@@ -51,8 +52,10 @@ static bool begin(eddy_tensor *(*call)(int64_t rows), int64_t rows) {
 
 static bool is_forked_well(void) {
     pid_t child = fork();
-    if (child == 0)
+    if (child == 0) {
+        alarm(WATCHDOG_SECONDS);
         exit(0);
+    }
     int code;
     return waitpid(child, &code, 0) == child && code == 0;
 }
@@ -60,6 +63,7 @@ static bool is_forked_well(void) {
 int main(int argc, char **argv) {
     const char *way = argc == 2 ? argv[1] : "";
     bool is_behind_products = strcmp(way, "behind_products") == 0;
+    alarm(WATCHDOG_SECONDS);
     setenv("FAKE_CUDA_DNN_PLAN_MS", PLAN_MS, 1);
     setenv("FAKE_CUDA_SEED", SEED, 1);
     eddy_runtime *runtime =

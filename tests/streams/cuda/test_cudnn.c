@@ -259,17 +259,22 @@ Test(cudnn, plans_attention_of_few_rows_and_for_other_devices, .init = begin) {
     }
 }
 
+static eddy_cuda_dnn_geometry small_geometry(eddy_dtype dtype, bool is_causal) {
+    return attention_geometry(&(attention_question){.dtype = dtype,
+                                                    .batches = 1,
+                                                    .heads = 2,
+                                                    .shared_heads = 2,
+                                                    .rows = 16,
+                                                    .columns = 16,
+                                                    .width = 64,
+                                                    .value_width = 64,
+                                                    .is_causal = is_causal});
+}
+
 /* Where it has no plan it says so: of GPUs before tensor cores for bf16. */
 Test(cudnn, refuses_attention_that_it_does_not_have, .init = begin) {
     cr_assert(describe(75));
-    eddy_cuda_dnn_geometry of = attention_geometry(&(attention_question){.dtype = EDDY_BF16,
-                                                                         .batches = 1,
-                                                                         .heads = 2,
-                                                                         .shared_heads = 2,
-                                                                         .rows = 16,
-                                                                         .columns = 16,
-                                                                         .width = 64,
-                                                                         .value_width = 64});
+    eddy_cuda_dnn_geometry of = small_geometry(EDDY_BF16, false);
     eddy_cuda_dnn_plan plan;
     eddy_dnn_status status = eddy_cuda_dnn_plan_init(&plan, no_context(), &of, false, WORKSPACE);
     cr_assert_eq(status / 1000 * 1000, EDDY_DNN_NOT_SUPPORTED, "%d", status);
@@ -278,14 +283,7 @@ Test(cudnn, refuses_attention_that_it_does_not_have, .init = begin) {
 
 /* There has to be memory for what is beside. */
 Test(cudnn, plans_no_attention_without_a_workspace, .init = begin) {
-    eddy_cuda_dnn_geometry of = attention_geometry(&(attention_question){.dtype = EDDY_F16,
-                                                                         .batches = 1,
-                                                                         .heads = 2,
-                                                                         .shared_heads = 2,
-                                                                         .rows = 16,
-                                                                         .columns = 16,
-                                                                         .width = 64,
-                                                                         .value_width = 64});
+    eddy_cuda_dnn_geometry of = small_geometry(EDDY_F16, false);
     eddy_cuda_dnn_plan plan;
     eddy_dnn_status status = eddy_cuda_dnn_plan_init(&plan, no_context(), &of, false, 0);
     cr_assert_eq(status / 1000 * 1000, EDDY_DNN_NOT_SUPPORTED, "%d", status);
@@ -397,16 +395,7 @@ Test(cudnn, takes_addresses_of_attention, .init = begin) {
     _Alignas(256) static char memory[4][256];
     eddy_cuda_dnn.execute = execute_nothing;
     for (int is_causal = 0; is_causal < 2; is_causal++) {
-        eddy_cuda_dnn_geometry of =
-            attention_geometry(&(attention_question){.dtype = EDDY_F16,
-                                                     .batches = 1,
-                                                     .heads = 2,
-                                                     .shared_heads = 2,
-                                                     .rows = 16,
-                                                     .columns = 16,
-                                                     .width = 64,
-                                                     .value_width = 64,
-                                                     .is_causal = is_causal});
+        eddy_cuda_dnn_geometry of = small_geometry(EDDY_F16, is_causal);
         eddy_cuda_dnn_plan plan;
         eddy_cuda_dnn_operands operands = {.data = {memory[0], memory[1], memory[2], memory[3]},
                                            .scale = 0.5f};
