@@ -41,6 +41,7 @@ if grep -qs '^VERSION_ID="12"' /etc/os-release; then
 fi
 # shellcheck disable=SC2086  # one name, or none
 tools/packages.sh g++ binutils cmake libcriterion-dev libdlpack-dev python3-numpy dataset-fashion-mnist spin $form
+tools/cuda_headers.sh >/dev/null
 
 # build NAME SUITES MESON-OPTION...: configures build/NAME, and compiles the programs that the suites run, or all if SUITES is empty
 build() {

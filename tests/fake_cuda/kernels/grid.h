@@ -19,19 +19,13 @@ void eddy_grid_run(eddy_grid_kernel *kernel, const void *parameters, const unsig
 #ifdef __cplusplus
 }
 #include <string.h>
+#include <vector_types.h>
 
 struct eddy_grid_index {
     unsigned x, y, z;
 };
 /* Of the kernel's thread that this thread runs. */
 extern __thread eddy_grid_index threadIdx, blockIdx, blockDim, gridDim;
-
-struct alignas(16) uint4 {
-    uint32_t x, y, z, w;
-};
-struct alignas(8) uint2 {
-    uint32_t x, y;
-};
 
 /* ---- kernels: each is exported, and so are the bytes of its parameters ---- */
 
