@@ -6,6 +6,7 @@
 #ifndef EDDY_KERNELS_CUDA_HELD_CUH
 #define EDDY_KERNELS_CUDA_HELD_CUH
 
+#include <cub/block/block_scan.cuh>
 #include <kernels/cuda/device.cuh>
 #include <kernels/cuda/held.h>
 
@@ -18,20 +19,12 @@ struct eddy_cuda_held_sums {
     int64_t before, all;
 };
 
-/* Of the block's threads: the numbers of those before this one, and of all. W. Hillis and G. Steele, "Data parallel algorithms" (1986). */
+/* Of the block's threads: the numbers of those before this one, and of all. */
 EDDY_CUDA_MEMBER eddy_cuda_held_sums eddy_cuda_held_sum(int64_t mine) {
-    EDDY_CUDA_SHARED(int64_t, up_to, EDDY_CUDA_HELD_THREADS);
-    up_to[threadIdx.x] = mine;
-    __syncthreads();
-    EDDY_CUDA_ROLLED
-    for (uint32_t apart = 1; apart < EDDY_CUDA_HELD_THREADS; apart *= 2) {
-        const int64_t other = threadIdx.x >= apart ? up_to[threadIdx.x - apart] : 0;
-        __syncthreads();
-        up_to[threadIdx.x] += other;
-        __syncthreads();
-    }
-    const eddy_cuda_held_sums found = {up_to[threadIdx.x] - mine,
-                                       up_to[EDDY_CUDA_HELD_THREADS - 1]};
+    typedef cub::BlockScan<int64_t, EDDY_CUDA_HELD_THREADS, cub::BLOCK_SCAN_WARP_SCANS> scan;
+    EDDY_CUDA_SHARED(scan::TempStorage, memory, 1);
+    eddy_cuda_held_sums found;
+    scan(memory[0]).ExclusiveSum(mine, found.before, found.all);
     __syncthreads();
     return found;
 }

@@ -1,7 +1,9 @@
-/* Sorting records: their keys, a tile of them in a block's memory, and the merge of two runs. */
+/* Sorting records: their keys, a tile of them in a block's memory, and the merge of two runs. By merge paths, as S. Odeh, O. Green, Z. Mwassi, O. Shmueli and Y. Birk, "Merge Path"
+ * (2012): with the parts of CUB's merge sort of a block, whose own loop has one length of a run for each form that is compiled. */
 #ifndef EDDY_KERNELS_CUDA_SORT_CUH
 #define EDDY_KERNELS_CUDA_SORT_CUH
 
+#include <cub/block/block_merge_sort.cuh>
 #include <kernels/cuda/bits.cuh>
 #include <kernels/cuda/sort.h>
 #include <kernels/float_key.h>
@@ -44,6 +46,13 @@ struct eddy_cuda_records_wide {
     }
     static EDDY_CUDA_MEMBER int64_t index(const record &of) {
         return (int64_t)of.index;
+    }
+};
+
+template <class records> struct eddy_cuda_record_less {
+    EDDY_CUDA_MEMBER bool operator()(const typename records::record &a,
+                                     const typename records::record &b) const {
+        return records::is_less(a, b);
     }
 };
 
@@ -104,26 +113,47 @@ EDDY_SCALAR void eddy_cuda_sort_put(const eddy_cuda_sort_call &p, int64_t line, 
 
 /* ---- tiles ---- */
 
-/* Sorts each run of the block's records: K. Batcher, "Sorting networks and their applications" (1968), the bitonic sorter. `run` is a power of two. Begins and ends with all threads
- * together. */
+/* A block's memory for a tile: merges read a record behind the last one. */
+#define EDDY_CUDA_SORT_ROOM (EDDY_CUDA_SORT_TILE + 1)
+
+/* Writes a thread's records of the merge of a's and b's, which lie one behind the other: those from record `first` of the merge on. The memory of both may be the tile that is
+ * written. All threads of the block come here together. */
 template <class records>
-EDDY_CUDA_MEMBER void eddy_cuda_sort_runs(typename records::record *tile, uint32_t run) {
-    typedef typename records::record record;
+EDDY_CUDA_MEMBER void eddy_cuda_sort_merge_each(typename records::record *tile, int a, int a_count,
+                                                int b_count, int first) {
+    const eddy_cuda_record_less<records> less;
+    typename records::record mine[EDDY_CUDA_SORT_EACH];
+    int places[EDDY_CUDA_SORT_EACH];
+    const int b = a + a_count, all = a_count + b_count, begin = first < all ? first : all,
+              of_a = cub::MergePath(tile + a, tile + b, a_count, b_count, begin, less),
+              of_b = begin - of_a;
+    cub::SerialMerge(tile, a + of_a, b + of_b, a_count - of_a, b_count - of_b, mine, places, less);
+    __syncthreads();
+    EDDY_CUDA_UNROLLED
+    for (int k = 0; k < EDDY_CUDA_SORT_EACH; k++)
+        if (first + k < all)
+            tile[a + first + k] = mine[k];
+    __syncthreads();
+}
+
+/* Sorts each run of the block's records, in a thread first. Begins and ends with all threads together. */
+template <class records>
+EDDY_CUDA_MEMBER void eddy_cuda_sort_runs(typename records::record *tile, int run) {
+    typename records::record mine[EDDY_CUDA_SORT_EACH];
+    cub::NullType alone[EDDY_CUDA_SORT_EACH];
+    const int first = (int)threadIdx.x * EDDY_CUDA_SORT_EACH;
+    EDDY_CUDA_UNROLLED
+    for (int k = 0; k < EDDY_CUDA_SORT_EACH; k++)
+        mine[k] = tile[first + k];
+    cub::StableOddEvenSort(mine, alone, eddy_cuda_record_less<records>());
+    EDDY_CUDA_UNROLLED
+    for (int k = 0; k < EDDY_CUDA_SORT_EACH; k++)
+        tile[first + k] = mine[k];
+    __syncthreads();
     EDDY_CUDA_ROLLED
-    for (uint32_t sorted = 2; sorted <= run; sorted *= 2)
-        EDDY_CUDA_ROLLED
-    for (uint32_t apart = sorted / 2; apart > 0; apart /= 2) {
-        EDDY_CUDA_ROLLED
-        for (uint32_t pair = threadIdx.x; pair < EDDY_CUDA_SORT_TILE / 2; pair += blockDim.x) {
-            const uint32_t low = 2 * pair - (pair & (apart - 1)), high = low + apart;
-            const bool is_up = (low & sorted) == 0 || sorted == run;
-            const record a = tile[low], b = tile[high];
-            if (records::is_less(b, a) == is_up) {
-                tile[low] = b;
-                tile[high] = a;
-            }
-        }
-        __syncthreads();
+    for (int sorted = EDDY_CUDA_SORT_EACH; sorted < run; sorted *= 2) {
+        const int within = first & (2 * sorted - 1);
+        eddy_cuda_sort_merge_each<records>(tile, first - within, sorted, sorted, within);
     }
 }
 
@@ -151,7 +181,7 @@ EDDY_SCALAR uint32_t eddy_cuda_sort_at(const eddy_cuda_sort_call &p, uint32_t i)
 
 template <class records>
 EDDY_CUDA_MEMBER void eddy_cuda_sort_tile(const eddy_cuda_sort_call &p, int64_t unit) {
-    EDDY_CUDA_SHARED(typename records::record, tile, EDDY_CUDA_SORT_TILE);
+    EDDY_CUDA_SHARED(typename records::record, tile, EDDY_CUDA_SORT_ROOM);
     EDDY_CUDA_ROLLED
     for (uint32_t i = threadIdx.x; i < EDDY_CUDA_SORT_TILE; i += blockDim.x) {
         const uint32_t at = eddy_cuda_sort_at(p, i);
@@ -166,7 +196,7 @@ EDDY_CUDA_MEMBER void eddy_cuda_sort_tile(const eddy_cuda_sort_call &p, int64_t 
         }
     }
     __syncthreads();
-    eddy_cuda_sort_runs<records>(tile, (uint32_t)p.run);
+    eddy_cuda_sort_runs<records>(tile, (int)p.run);
     EDDY_CUDA_ROLLED
     for (uint32_t i = threadIdx.x; i < EDDY_CUDA_SORT_TILE; i += blockDim.x) {
         const uint32_t at = eddy_cuda_sort_at(p, i);
@@ -182,23 +212,6 @@ EDDY_CUDA_MEMBER void eddy_cuda_sort_tile(const eddy_cuda_sort_call &p, int64_t 
 }
 
 /* ---- two runs ---- */
-
-/* How many of the first `begin` records of the merge are a's, found by bisection: the merge path of Odeh, Green, Mwassi, Shmueli and Birk (2012). */
-template <class records>
-EDDY_CUDA_MEMBER int64_t eddy_cuda_sort_path(const typename records::record *a, int64_t a_count,
-                                             const typename records::record *b, int64_t b_count,
-                                             int64_t begin) {
-    int64_t i = begin > b_count ? begin - b_count : 0, above = begin < a_count ? begin : a_count;
-    EDDY_CUDA_ROLLED
-    while (i < above) {
-        const int64_t middle = i + (above - i) / 2;
-        if (records::is_less(a[middle], b[begin - 1 - middle]))
-            i = middle + 1;
-        else
-            above = middle;
-    }
-    return i;
-}
 
 /* What is needed of two neighbouring runs of a line, and a part of their merge that fits the block's memory. */
 struct eddy_cuda_sort_part {
@@ -221,43 +234,20 @@ struct eddy_cuda_sort_part {
     }
 };
 
-/* Writes a thread's records of the merge of a's and b's, which the tile begins with. */
-template <class records>
-EDDY_CUDA_MEMBER void eddy_cuda_sort_merge_tile(typename records::record *tile, int64_t a_count,
-                                                int64_t b_count) {
-    typedef typename records::record record;
-    record mine[EDDY_CUDA_SORT_EACH];
-    const record *a = tile, *b = tile + a_count;
-    const int64_t first = (int64_t)threadIdx.x * EDDY_CUDA_SORT_EACH, all = a_count + b_count,
-                  begin = first < all ? first : all;
-    int64_t i = eddy_cuda_sort_path<records>(a, a_count, b, b_count, begin), j = begin - i;
-    EDDY_CUDA_UNROLLED
-    for (int k = 0; k < EDDY_CUDA_SORT_EACH; k++) {
-        const bool is_a = j >= b_count || (i < a_count && records::is_less(a[i], b[j]));
-        if (i < a_count || j < b_count)
-            mine[k] = is_a ? a[i++] : b[j++];
-    }
-    __syncthreads();
-    EDDY_CUDA_UNROLLED
-    for (int k = 0; k < EDDY_CUDA_SORT_EACH; k++)
-        if (first + k < all)
-            tile[first + k] = mine[k];
-    __syncthreads();
-}
-
 /* All threads of the block have one part, so that they leave together. */
 template <class records>
 EDDY_CUDA_MEMBER void eddy_cuda_sort_merge(const eddy_cuda_sort_call &p,
                                            const eddy_cuda_sort_part &part) {
     typedef typename records::record record;
-    EDDY_CUDA_SHARED(record, tile, EDDY_CUDA_SORT_TILE);
+    EDDY_CUDA_SHARED(record, tile, EDDY_CUDA_SORT_ROOM);
     EDDY_CUDA_SHARED(int64_t, taken, 2);
     if (part.begin >= part.end)
         return;
     const record *a = (const record *)p.from + part.base, *b = a + p.run;
     if (threadIdx.x < 2)
-        taken[threadIdx.x] = eddy_cuda_sort_path<records>(a, part.a, b, part.b,
-                                                          threadIdx.x == 0 ? part.begin : part.end);
+        taken[threadIdx.x] =
+            cub::MergePath(a, b, part.a, part.b, threadIdx.x == 0 ? part.begin : part.end,
+                           eddy_cuda_record_less<records>());
     __syncthreads();
     const int64_t from_a = taken[0], from_b = part.begin - from_a, all = part.end - part.begin,
                   of_a = taken[1] - from_a;
@@ -265,7 +255,8 @@ EDDY_CUDA_MEMBER void eddy_cuda_sort_merge(const eddy_cuda_sort_call &p,
     for (int64_t i = threadIdx.x; i < all; i += blockDim.x)
         tile[i] = i < of_a ? a[from_a + i] : b[from_b + i - of_a];
     __syncthreads();
-    eddy_cuda_sort_merge_tile<records>(tile, of_a, all - of_a);
+    eddy_cuda_sort_merge_each<records>(tile, 0, (int)of_a, (int)(all - of_a),
+                                       (int)threadIdx.x * EDDY_CUDA_SORT_EACH);
     EDDY_CUDA_ROLLED
     for (int64_t i = threadIdx.x; i < all; i += blockDim.x)
         ((record *)p.to)[part.base + part.begin + i] = tile[i];
