@@ -20,8 +20,8 @@ bool eddy_doorbell_spin(eddy_doorbell *bell, uint32_t seen) {
 }
 
 void eddy_doorbell_sleep(eddy_doorbell *bell, uint32_t seen, int64_t deadline_ns) {
-    eddy_store_seq_cst(&bell->is_asleep, true);
+    eddy_store_seq_cst(&bell->is_asleep, 1u);
     if (eddy_load_seq_cst(&bell->rings) == seen)
-        eddy_sleep_wait(&bell->rings, seen, deadline_ns);
-    eddy_store_seq_cst(&bell->is_asleep, false);
+        eddy_sleep_wait(&bell->is_asleep, 1u, deadline_ns);
+    eddy_store_seq_cst(&bell->is_asleep, 0u);
 }

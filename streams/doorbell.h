@@ -1,13 +1,14 @@
 /* What one thread sleeps on while it has nothing to do, and others ring after they have given it something. No ring is lost: the sleeper reads how often it has rung
- * before it looks for work for the last time. */
+ * before it looks for work for the last time (vm/model/doorbell.pml). */
 #ifndef EDDY_STREAMS_DOORBELL_H
 #define EDDY_STREAMS_DOORBELL_H
 
 #include <base/sleep.h>
 
 typedef struct eddy_doorbell {
-    eddy_sleep_word rings;  /* atomic: seq_cst; compared for equality */
-    _Atomic bool is_asleep; /* atomic: seq_cst; its thread sets and clears it */
+    eddy_sleep_word rings; /* atomic: seq_cst; compared for equality */
+    /* atomic: seq_cst; its thread sets and clears it, and sleeps on it; the first ring clears it, too: a thread that was woken and does not run yet is woken by no other one */
+    eddy_sleep_word is_asleep;
 } eddy_doorbell;
 
 /* Before the last look for work. */
@@ -18,8 +19,8 @@ static inline uint32_t eddy_doorbell_seen(eddy_doorbell *bell) {
 /* After there is something to find. Any thread. */
 static inline void eddy_doorbell_ring(eddy_doorbell *bell) {
     eddy_add_seq_cst(&bell->rings, 1u);
-    if (eddy_load_seq_cst(&bell->is_asleep))
-        eddy_sleep_wake_one(&bell->rings);
+    if (eddy_load_seq_cst(&bell->is_asleep) && eddy_exchange_acq_rel(&bell->is_asleep, 0u))
+        eddy_sleep_wake_one(&bell->is_asleep);
 }
 
 /* Looks for a ring for a while, if a processor is free for that; whether there was one. */

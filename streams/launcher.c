@@ -5,35 +5,38 @@
 #include <streams/doorbell.h>
 #include <streams/launcher.h>
 
+/* Lines by who writes: others read them for each work. */
 typedef struct launcher {
     eddy_work_queue base;
-    eddy_lock lock;
-    eddy_work *head, **tail; /* lock: lock */
-    _Atomic bool
-        is_stalled; /* atomic: the work sets (release), the VM clears (release); any thread loads (acquire) */
-    _Atomic bool is_ending; /* atomic: release; seen after a ring */
-    eddy_doorbell bell;     /* rung after there is something to do */
-    bool has_thread;        /* const after init */
-    bool is_inside;         /* without a thread: a work runs; by the thread that dispatches */
+    bool has_thread; /* const after init */
     eddy_thread thread;
+    /* atomic: the work sets (release), the VM clears (release); any thread loads (acquire) */
+    _Atomic bool is_stalled;
+    _Atomic bool is_ending; /* atomic: release; seen after a ring */
+
+    eddy_lock lock __attribute__((aligned(EDDY_CACHE_LINE)));
+    eddy_work *head, **tail; /* lock: lock */
+
+    /* Rung after the list was empty and is not: who launches takes all of it, and asks for the number of rings before it looks (vm/model/doorbell.pml). */
+    eddy_doorbell bell __attribute__((aligned(EDDY_CACHE_LINE)));
+
+    /* By the thread that launches, or without one by the thread that dispatches. */
+    eddy_work *taken __attribute__((aligned(EDDY_CACHE_LINE))); /* ahead of the list */
+    bool is_inside;                                             /* without a thread: a work runs */
 } launcher;
 
 static eddy_work *take(launcher *from) {
-    eddy_lock_acquire(&from->lock);
-    eddy_work *work = from->head;
-    if (work && !(from->head = work->next))
+    if (!from->taken) {
+        eddy_lock_acquire(&from->lock);
+        from->taken = from->head;
+        from->head = NULL;
         from->tail = &from->head;
-    eddy_lock_release(&from->lock);
+        eddy_lock_release(&from->lock);
+    }
+    eddy_work *work = from->taken;
+    if (work)
+        from->taken = work->next;
     return work;
-}
-
-/* The stalled work is the next one again. */
-static void put_back(launcher *to, eddy_work *work) {
-    eddy_lock_acquire(&to->lock);
-    if (!(work->next = to->head))
-        to->tail = &work->next;
-    to->head = work;
-    eddy_lock_release(&to->lock);
 }
 
 /* Whether it has run one. A work that has not stalled may be gone: it is not looked at. */
@@ -47,15 +50,6 @@ static bool run_one(launcher *from) {
     return true;
 }
 
-static bool has_work(launcher *from) {
-    if (eddy_load_acquire(&from->is_stalled))
-        return false;
-    eddy_lock_acquire(&from->lock);
-    bool has = from->head != NULL;
-    eddy_lock_release(&from->lock);
-    return has;
-}
-
 static void launcher_main(void *context) {
     launcher *self = context;
     eddy_float_environment_enter();
@@ -65,7 +59,7 @@ static void launcher_main(void *context) {
             continue;
         if (eddy_load_acquire(&self->is_ending))
             return;
-        if (!has_work(self) && !eddy_doorbell_spin(&self->bell, seen))
+        if (!eddy_doorbell_spin(&self->bell, seen))
             eddy_doorbell_sleep(&self->bell, seen, EDDY_CLOCK_FOREVER);
     }
 }
@@ -84,13 +78,14 @@ static void dispatch(eddy_work_queue *base, eddy_work *work) {
     launcher *self = (launcher *)(void *)base;
     work->next = NULL;
     eddy_lock_acquire(&self->lock);
+    bool was_empty = self->head == NULL;
     *self->tail = work;
     self->tail = &work->next;
     eddy_lock_release(&self->lock);
-    if (self->has_thread)
-        eddy_doorbell_ring(&self->bell);
-    else
+    if (!self->has_thread)
         run_inside(self);
+    else if (was_empty)
+        eddy_doorbell_ring(&self->bell);
 }
 
 static void destroy(eddy_work_queue *base) {
@@ -124,7 +119,8 @@ eddy_work_queue *eddy_launcher_create(bool has_thread) {
 
 void eddy_launcher_stall(eddy_work_queue *queue, eddy_work *work) {
     launcher *self = (launcher *)(void *)queue;
-    put_back(self, work);
+    work->next = self->taken;
+    self->taken = work;
     eddy_store_release(&self->is_stalled, true);
 }
 

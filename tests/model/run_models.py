@@ -19,6 +19,7 @@ import typing
 # name: (bounds, larger bounds, bounds for the seeded bugs: "" for those not named)
 MODELS = {
     "lock": ([""], ["-DROUNDS=3"], {}),
+    "doorbell": ([""], ["-DROUNDS=4"], {}),
     "storage": (
         ["-DPROGRAM=1", "-DPROGRAM=2", "-DPROGRAM=3", "-DPROGRAM=4"],
         ["-DPROGRAM=1 -DLONG", "-DPROGRAM=2 -DLONG", "-DPROGRAM=3 -DWORKERS=2", "-DPROGRAM=4 -DWORKERS=2"],
