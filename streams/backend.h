@@ -26,8 +26,8 @@ struct eddy_device_pool;
 typedef struct eddy_backend_queue {
     eddy_backend *backend; /* const */
     uint32_t number;       /* const; below EDDY_BACKEND_QUEUES */
-    /* atomic: the device stores (release), in order; everything up to this ticket is done */
-    _Atomic uint64_t completed;
+    /* atomic: the device stores (release), in order; everything up to this ticket is done. On a line of its own: the rest is read for each launch. */
+    _Atomic uint64_t completed __attribute__((aligned(EDDY_CACHE_LINE)));
 } eddy_backend_queue;
 
 /* Which side of a copy is the host's. */
@@ -154,7 +154,6 @@ typedef struct eddy_backend_options {
 
 struct eddy_backend {
     const eddy_backend_class *class; /* const after init */
-    eddy_doorbell progress;          /* rung after tickets were completed, or to end a sleep */
     /* atomic: set once (release), with the first DEVICE_LOST; nothing that was launched runs then */
     _Atomic bool is_lost;
     /* const after init: where launches take memory that is theirs alone, on the launching thread; NULL: nowhere */
@@ -166,6 +165,8 @@ struct eddy_backend {
      * complete. */
     eddy_kernel_error
         *errors; /* const after init; EDDY_BACKEND_WORDS of them, which the device may write */
+    /* Rung after tickets were completed, or to end a sleep. On a line of its own: the rest is read for each launch. */
+    eddy_doorbell progress __attribute__((aligned(EDDY_CACHE_LINE)));
 };
 
 static inline eddy_kernel_error *eddy_backend_error(eddy_backend *backend, uint64_t ticket) {

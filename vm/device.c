@@ -66,9 +66,12 @@ bool eddy_device_orders(const eddy_node *source, const eddy_node *node) {
 /* ---- dispatch: engine ---- */
 
 static void come_after(const eddy_node *node, eddy_device_launch *launch, const eddy_node *source) {
-    uint64_t *ticket = &launch->waits[source->stream->device_queue];
-    if (source->stream->device_queue != node->queue->under->number && *ticket < source->ticket)
-        *ticket = source->ticket;
+    uint32_t queue = source->stream->device_queue, bit = 1u << queue;
+    if (queue == node->queue->under->number ||
+        ((launch->waited_for & bit) && launch->waits[queue] >= source->ticket))
+        return;
+    launch->waited_for |= bit;
+    launch->waits[queue] = source->ticket;
 }
 
 /* All sources that have not ended are still linked: into the wait list, and those that write what the node reads among the sources of the launch. */
@@ -101,23 +104,27 @@ static void raise_clock(eddy_vm_device *device, eddy_device_queue *queue, uint32
             queue->clock[k] = source->clock[k];
 }
 
+/* Of the queues in `set`, which is not empty, the one whose ticket is the highest. */
+static uint32_t highest_of(const eddy_device_launch *launch, uint32_t set) {
+    uint32_t highest = (uint32_t)__builtin_ctz(set);
+    for (uint32_t left = set & (set - 1); left; left &= left - 1) {
+        uint32_t q = (uint32_t)__builtin_ctz(left);
+        if (launch->waits[q] > launch->waits[highest])
+            highest = q;
+    }
+    return highest;
+}
+
 /* What the device knows anyway is not waited for (V1). From the highest ticket down: only a higher one can imply another. */
 static void leave_out_implied(eddy_vm_device *device, const eddy_node *node,
                               eddy_device_launch *launch) {
     eddy_device_queue *queue = node->queue;
-    uint64_t waits[EDDY_BACKEND_QUEUES];
-    memcpy(waits, launch->waits, sizeof(waits));
-    for (;;) {
-        uint32_t highest = 0;
-        for (uint32_t r = 1; r < EDDY_BACKEND_QUEUES; r++)
-            if (waits[r] > waits[highest])
-                highest = r;
-        uint64_t ticket = waits[highest];
-        if (ticket == 0)
-            return;
-        waits[highest] = 0;
+    for (uint32_t left = launch->waited_for; left;) {
+        uint32_t highest = highest_of(launch, left);
+        uint64_t ticket = launch->waits[highest];
+        left &= ~(1u << highest);
         if (ticket <= queue->clock[highest]) {
-            launch->waits[highest] = 0;
+            launch->waited_for &= ~(1u << highest);
             continue;
         }
         raise_clock(device, queue, highest, ticket);
@@ -160,17 +167,24 @@ static bool has_window(const eddy_vm_device *device, const eddy_node *node) {
     return device->ticket + tickets_of(node) - device->oldest < EDDY_DEVICE_WINDOW;
 }
 
+static eddy_device_launch *open_row(eddy_vm_device *device, uint64_t ticket) {
+    eddy_device_launch *launch = eddy_device_launch_of(device, ticket);
+    memset(launch, 0, offsetof(eddy_device_launch, waits));
+    launch->is_open = true;
+    return launch;
+}
+
 /* Those of a round's calls are open until it ends. */
 static eddy_device_launch *give_tickets(eddy_vm_device *device, eddy_node *node) {
     uint64_t first = device->ticket + 1;
     for (uint32_t i = tickets_of(node); i-- > 1;)
-        *eddy_device_launch_of(device, ++device->ticket) = (eddy_device_launch){.is_open = true};
+        open_row(device, ++device->ticket);
     node->ticket = ++device->ticket;
-    eddy_device_launch *launch = eddy_device_launch_of(device, node->ticket);
-    *launch = (eddy_device_launch){.first_ticket = first,
-                                   .dispatch = ++device->dispatched,
-                                   .is_open = true,
-                                   .under = {.queue = node->queue->under, .ticket = node->ticket}};
+    eddy_device_launch *launch = open_row(device, node->ticket);
+    launch->first_ticket = first;
+    launch->dispatch = ++device->dispatched;
+    launch->under.queue = node->queue->under;
+    launch->under.ticket = node->ticket;
     return launch;
 }
 
@@ -292,7 +306,8 @@ static void node_launch(eddy_work *work, eddy_status failure) {
     if (EDDY_UNLIKELY(eddy_load_acquire(&vm->is_halted)) && !vm->is_one_thread)
         eddy_thread_park();
     bool is_last_try = device->is_last_try;
-    device->is_last_try = false;
+    if (EDDY_UNLIKELY(is_last_try))
+        device->is_last_try = false;
     if (eddy_load_acquire(&device->backend->is_lost))
         failure = EDDY_DEVICE_LOST;
     if (is_last_try && failure == EDDY_OK && device->backend->class->rows_forget)

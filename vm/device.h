@@ -13,19 +13,20 @@ _Static_assert(2 * EDDY_DEVICE_WINDOW <= EDDY_BACKEND_WORDS, "W3 of DEVICES.md")
 typedef struct eddy_device_queue {
     struct eddy_vm_device *device; /* const */
     eddy_backend_queue *under;     /* const after init */
-    eddy_lock lock;
+
+    eddy_lock lock __attribute__((aligned(EDDY_CACHE_LINE)));
     eddy_node *launched, *last_launched; /* lock: lock; in the order of tickets */
-    bool
-        is_halted; /* lock: lock; at exit: nobody looks any more at what the device has completed, whose memory a driver may take */
     uint64_t
         marked; /* lock: lock; the last ticket that the launcher has marked: it is done with the node */
+    bool
+        is_halted; /* lock: lock; at exit: nobody looks any more at what the device has completed, whose memory a driver may take */
     int64_t done_ns; /* lock: lock; when somebody last heard that it was done with something */
     /* Released, their last users dispatched: the list's ends. lock: lock */
     _Atomic eddy_storage_number
         early; /* atomic: relaxed, under the lock; the launcher reads it without */
     eddy_storage_number last_early;
     /* Engine only. */
-    eddy_node *arrived, *last_arrived;
+    eddy_node *arrived __attribute__((aligned(EDDY_CACHE_LINE))), *last_arrived;
     uint64_t
         clock[EDDY_BACKEND_QUEUES]; /* tickets of other queues that all later launches come after */
     uint64_t changed;               /* the ticket with which one of these was last raised */
@@ -34,17 +35,20 @@ typedef struct eddy_device_queue {
 /* What is known of a ticket between dispatch and end: row ticket % EDDY_DEVICE_WINDOW. */
 typedef struct eddy_device_launch {
     /* The engine writes before dispatch. */
-    uint64_t waits[EDDY_BACKEND_QUEUES]; /* ticket of each queue to come after; 0: none */
-    eddy_backend_launch under;
+    eddy_backend_launch under __attribute__((aligned(EDDY_CACHE_LINE)));
     uint64_t first_ticket; /* engine only: of its node, in the row of the last one */
     uint64_t dispatch;     /* engine only: the dispatch's number, there too */
+    uint32_t waited_for;   /* a bit for each queue of which `waits` says something */
     bool is_open;          /* engine only: dispatched and not ended */
     bool is_skipped;       /* an input was poisoned at dispatch */
     /* The launcher writes before the mark; `failure` also who takes what a lost device leaves. */
     bool has_launched;
     eddy_status failure;
     int64_t launched_ns; /* 0: nothing was launched, or nobody hears of it */
+    /* By the engine before dispatch: the ticket of each queue to come after. Last: most launches wait for none, and two threads touch what stands ahead alone. */
+    uint64_t waits[EDDY_BACKEND_QUEUES];
 } eddy_device_launch;
+_Static_assert(EDDY_BACKEND_QUEUES <= 32, "a bit for each queue");
 
 typedef struct eddy_vm_device {
     eddy_vm *vm;               /* const */

@@ -65,10 +65,14 @@ static void take_dump(eddy_vm *vm) {
         vm->engine.dump = eddy_dump_live(vm);
 }
 
+static void publish_bytes(eddy_vm *vm, uint32_t device) {
+    if (eddy_load_relaxed(&vm->finished_bytes[device]) != vm->engine.finished_bytes[device])
+        eddy_store_seq_cst(&vm->finished_bytes[device], vm->engine.finished_bytes[device]);
+}
+
 __attribute__((noinline)) static void publish_devices(eddy_vm *vm) {
     for (uint32_t i = 1; i < eddy_load_acquire(&vm->device_count); i++)
-        if (eddy_load_relaxed(&vm->finished_bytes[i]) != vm->engine.finished_bytes[i])
-            eddy_store_seq_cst(&vm->finished_bytes[i], vm->engine.finished_bytes[i]);
+        publish_bytes(vm, i);
 }
 
 /* is_idle: no work is left; else more publications follow, and held back issuers are woken only when it pays. */
@@ -92,7 +96,7 @@ static void publish(eddy_vm *vm, bool is_idle) {
     eddy_store_release(&vm->waits, vm->engine.waits);
     eddy_store_release(&vm->finished_ns, vm->engine.finished_ns);
     eddy_store_release(&vm->finished_dear_ns, vm->engine.finished_dear_ns);
-    eddy_store_seq_cst(&vm->finished_bytes[0], vm->engine.finished_bytes[0]);
+    publish_bytes(vm, 0);
     if (EDDY_UNLIKELY(eddy_load_acquire(&vm->device_count) > 0))
         publish_devices(vm);
     eddy_store_seq_cst(&vm->finished, vm->engine.finished);
@@ -611,7 +615,9 @@ static luggage work(eddy_vm *vm, const eddy_engine_turn *turn) {
     for (;;) {
         /* The checks that follow see what was requested before. */
         eddy_exchange_acq_rel(&vm->engine_word, HELD);
-        eddy_store_relaxed(&vm->has_left, false);
+        /* Launchers and reapers read its line. */
+        if (EDDY_UNLIKELY(eddy_load_relaxed(&vm->has_left)))
+            eddy_store_relaxed(&vm->has_left, false);
         while (tick(vm))
             if (may_leave(vm, turn->until))
                 return leave(vm);

@@ -115,9 +115,10 @@ static void give_up(eddy_vm_device *device, const eddy_device_queue *queue, cons
 static void wait_on_device(eddy_vm_device *device, const eddy_node *node,
                            const eddy_device_launch *launch) {
     eddy_backend_queue *queue = node->queue->under;
-    for (uint32_t q = 0; q < EDDY_BACKEND_QUEUES; q++)
-        if (launch->waits[q] != 0)
-            (void)device->backend->class->wait(queue, device->unders[q], launch->waits[q]);
+    for (uint32_t left = launch->waited_for; left; left &= left - 1) {
+        uint32_t q = (uint32_t)__builtin_ctz(left);
+        (void)device->backend->class->wait(queue, device->unders[q], launch->waits[q]);
+    }
 }
 
 /* Shapes and bytes of late outputs: in the staging block of the call. */

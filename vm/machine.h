@@ -230,10 +230,10 @@ struct eddy_vm {
         _Atomic int64_t ready, running;
         _Atomic uint64_t sent;
     } counted;
-    _Atomic uint64_t
-        begun_count; /* atomic: relaxed; of those sent, by who has begun to run or launch one */
-    _Atomic uint64_t healed_count; /* atomic: relaxed; by who ends an instruction */
     _Atomic bool wants_dump;
+    /* atomic: relaxed; of those sent, by who has begun to run or launch one */
+    _Atomic uint64_t begun_count __attribute__((aligned(EDDY_CACHE_LINE)));
+    _Atomic uint64_t healed_count; /* atomic: relaxed; by who ends an instruction */
     /* atomic: kernels on streams and threads in waits, which access the VM once more after their instruction has retired;
      * they leave with release, the closing thread waits for 0 (acquire) */
     _Atomic int32_t inside;
