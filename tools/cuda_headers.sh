@@ -3,15 +3,18 @@
 # build/cuda_headers, to which they are fetched from PyPI (6 MB) if they are not there. Exit status 1, with a sentence, if that fails.
 #
 #   --present   fetches nothing: prints nothing, with exit status 0, where they are not there
+#   --fetched   no toolkit's: for a system without one that gets this folder
 set -eu
 cd "$(dirname "$0")/.."
 
 fetches=true
+takes_toolkit=true
 for argument; do
     case $argument in
     --present) fetches=false ;;
+    --fetched) takes_toolkit=false ;;
     --help | -h)
-        sed -n '2,5s/^# \{0,1\}//p' "$0"
+        sed -n '2,6s/^# \{0,1\}//p' "$0"
         exit 0
         ;;
     *)
@@ -27,7 +30,7 @@ is_release() {
 }
 
 nvcc=$(PATH="$PATH:/usr/local/cuda/bin" command -v nvcc || true)
-if [ -n "$nvcc" ]; then
+if [ -n "$nvcc" ] && $takes_toolkit; then
     toolkit=$(dirname "$(dirname "$(readlink -f "$nvcc")")")/include
     if is_release "$toolkit"; then
         echo "$toolkit"

@@ -74,7 +74,7 @@ make_root() {
 }
 
 quick_tests() {
-    inside tools/packages.sh g++ binutils cmake libcriterion-dev &&
+    inside tools/packages.sh g++ binutils cmake libcriterion-dev && "$root/eddy/tools/cuda_headers.sh" --fetched &&
         inside meson setup build/quick -Dbuildtype=debugoptimized -Doptimization=1 -Dchecks=true &&
         inside meson test -C build/quick --suite kernels --suite examples --suite installed --suite lint --print-errorlogs
 }
