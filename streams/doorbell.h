@@ -7,7 +7,7 @@
 
 typedef struct eddy_doorbell {
     eddy_sleep_word rings; /* atomic: seq_cst; compared for equality */
-    /* atomic: seq_cst; its thread sets and clears it, and sleeps on it; the first ring clears it, too: a thread that was woken and does not run yet is woken by no other one */
+    /* atomic: its thread sets and clears it (seq_cst), and sleeps on it; a ring reads it (seq_cst), and the first clears it, too (acq_rel): a thread that was woken and does not run yet is woken by no other one */
     eddy_sleep_word is_asleep;
 } eddy_doorbell;
 

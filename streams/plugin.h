@@ -17,7 +17,7 @@
 #include <streams/team.h>
 
 /* Any change to what stands here, in streams/backend.h, kernels/kernel.h or kernels/fusion.h is one of the library's version, or of this number. */
-#define EDDY_PLUGIN_VERSION (EDDY_VERSION * 100 + 7)
+#define EDDY_PLUGIN_VERSION (EDDY_VERSION * 100 + 8)
 
 /* The library's functions that plug-ins call: result, name, parameters, arguments. */
 /* clang-format off */

@@ -31,37 +31,45 @@ is_release() {
 
 nvcc=$(PATH="$PATH:/usr/local/cuda/bin" command -v nvcc || true)
 if [ -n "$nvcc" ] && $takes_toolkit; then
-    toolkit=$(dirname "$(dirname "$(readlink -f "$nvcc")")")/include
-    if is_release "$toolkit"; then
-        echo "$toolkit"
-        exit 0
-    fi
+    # The first is a script's where that stands for nvcc.
+    for toolkit in "$(dirname "$(dirname "$(readlink -f "$nvcc")")")" /usr/local/cuda; do
+        if is_release "$toolkit/include"; then
+            echo "$toolkit/include"
+            exit 0
+        fi
+    done
 fi
 
 fetched=$PWD/build/cuda_headers/nvidia/cu13/include
-if ! is_release "$fetched" && $fetches; then
-    python=python3
-    if ! python3 -m pip --version >/dev/null 2>&1; then
-        tools/packages.sh python3-pip >&2
-        python=/usr/bin/python3
-    fi
-    folder=$(mktemp -d)
-    trap 'rm -rf "$folder"' EXIT
-    echo "fetching CUDA's headers" >&2
-    # They are the same for all processors.
-    if ! $python -m pip download --quiet --no-deps --require-hashes --only-binary :all: --platform manylinux2014_x86_64 \
-        --dest "$folder" --requirement tools/cuda_headers.txt >&2; then
-        echo "CUDA's headers could not be fetched (tools/cuda_headers.txt)." >&2
-        exit 1
-    fi
-    # Whole or not at all.
-    rm -rf build/cuda_headers
-    for wheel in "$folder"/*.whl; do
-        python3 -m zipfile -e "$wheel" "$folder/headers"
-    done
-    mkdir -p build
-    mv "$folder/headers" build/cuda_headers
-fi
 if is_release "$fetched"; then
     echo "$fetched"
+    exit 0
 fi
+$fetches || exit 0
+
+python=python3
+if ! python3 -m pip --version >/dev/null 2>&1; then
+    tools/packages.sh python3-pip >&2
+    python=/usr/bin/python3
+fi
+mkdir -p build
+folder=$(mktemp -d build/cuda_headers.XXXXXX)
+trap 'rm -rf "$folder"' EXIT
+trap 'exit 1' HUP INT TERM
+echo "fetching CUDA's headers" >&2
+# They are the same for all processors.
+if ! $python -m pip download --quiet --no-deps --require-hashes --only-binary :all: --platform manylinux2014_x86_64 \
+    --dest "$folder" --requirement tools/cuda_headers.txt >&2; then
+    echo "CUDA's headers could not be fetched (tools/cuda_headers.txt)." >&2
+    exit 1
+fi
+for wheel in "$folder"/*.whl; do
+    python3 -m zipfile -e "$wheel" "$folder/headers"
+done
+# Whole or not at all: another run may have been faster.
+mv -T "$folder/headers" build/cuda_headers 2>/dev/null || true
+if ! is_release "$fetched"; then
+    echo "CUDA's headers are not what tools/cuda_headers.txt says, or build/cuda_headers has others: delete it." >&2
+    exit 1
+fi
+echo "$fetched"

@@ -20,6 +20,7 @@ tools/packages.sh g++ libcriterion-dev libdlpack-dev python3-numpy clang
 major=$(clang -dumpversion | cut -d. -f1)
 tools/packages.sh "libclang-rt-$major-dev"
 
+tools/cuda_headers.sh >/dev/null
 tools/build.sh test 1000 -- libeddy.a tests/test-program-hostile tests/test-program-control_random
 CC=clang tools/build.sh fuzz 500 -Dfuzz=true -Dtests=false -Dexamples=false -Disa=v2 -Dbuildtype=debugoptimized \
     -Db_sanitize=address,undefined -Db_lundef=false -- tests/fuzz/fuzz-program_text

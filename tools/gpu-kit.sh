@@ -27,6 +27,7 @@ build=build/gpu
 kit=build/gpu-kit
 
 tools/packages.sh g++ binutils cmake libcriterion-dev libdlpack-dev python3-numpy
+tools/cuda_headers.sh >/dev/null
 if [ -f "$build/build.ninja" ]; then
     meson configure "$build" "-Dgpu_architectures=$architectures" >/dev/null
 fi

@@ -58,6 +58,9 @@ class Tree:
     def __init__(self, folder, jobs, hang_seconds=TEST_SECONDS):
         self.folder, self.jobs, self.hang_seconds = folder, min(jobs, BUILD_JOBS), hang_seconds
         shutil.copytree(ROOT, folder, ignore=shutil.ignore_patterns("build", ".git", "__pycache__"), dirs_exist_ok=True)
+        status, text = run(["tools/cuda_headers.sh"], folder)
+        if status:
+            sys.exit("the copy has no headers of CUDA: " + text[-500:])
         status, text = run(["meson", "setup", "build", "-Dbuildtype=debugoptimized", "-Doptimization=1", "-Dchecks=true",
                             "-Dexamples=false"], folder)
         if status:
