@@ -133,6 +133,49 @@ Test(launcher, what_is_dispatched_behind_the_only_stalled_work_is_not_lost) {
     end();
 }
 
+/* ---- stalls at any moment, also while the launcher has taken several works and others are listed ---- */
+
+static _Atomic bool has_finished; /* atomic: relaxed */
+
+static void resume_whatever_stalls(void *context) {
+    (void)context;
+    while (!eddy_load_relaxed(&has_finished)) {
+        if (eddy_launcher_is_stalled(launcher))
+            eddy_launcher_resume(launcher);
+        else
+            sched_yield();
+    }
+}
+
+static int stalls_of(uint32_t number) {
+    uint32_t mixed = number * 2654435761u >> 16;
+    return mixed % 5 == 0 ? (int)(mixed % 3) + 1 : 0;
+}
+
+Test(launcher, stalls_at_any_moment_lose_nothing_and_keep_the_order) {
+    enum { WORKS = 20000 };
+    begin(true);
+    eddy_thread resumer;
+    cr_assert_eq(eddy_thread_create(&resumer, "resumer", resume_whatever_stalls, NULL), EDDY_OK);
+    launcher_work *works = calloc(WORKS, sizeof(*works));
+    cr_assert_not_null(works);
+    for (uint32_t i = 0; i < WORKS; i++) {
+        works[i].stalls = stalls_of(i);
+        dispatch(&works[i]);
+        for (uint32_t turns = i % 50 == 0 ? i % 2000 : 0; turns > 0; turns--)
+            eddy_atomic_pause();
+    }
+    await(&finished, WORKS);
+    eddy_store_relaxed(&has_finished, true);
+    eddy_thread_join(&resumer);
+    for (uint32_t i = 0; i < WORKS; i++) {
+        cr_assert_eq(works[i].position, (int)i);
+        cr_assert_eq(works[i].times_tried, stalls_of(i) + 1);
+    }
+    end();
+    free(works);
+}
+
 Test(launcher, without_a_thread_a_work_runs_inside_dispatch_and_resume) {
     begin(false);
     launcher_work works[3] = {[1] = {.stalls = 1}};
