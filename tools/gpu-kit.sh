@@ -52,7 +52,7 @@ for program in $measuring examples/char_transformer; do
 done
 cp "$build/bench/op_rows.h" bench/cuda/compare.py bench/peers/torch_cuda.py "$kit/bin/"
 cp "$build/libeddy-cuda.so" "$kit/lib/"
-cp tools/gpu-check.sh "$kit/"
+cp tools/gpu-check.sh LICENSE kernels/cuda/LICENSE.cub "$kit/"
 cat docs/*.md >"$kit/text"
 git rev-parse --short HEAD >"$kit/commit"
 
