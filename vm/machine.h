@@ -231,7 +231,7 @@ struct eddy_vm {
         _Atomic uint64_t sent;
     } counted;
     _Atomic bool wants_dump;
-    /* atomic: relaxed; of those sent, by who has begun to run or launch one */
+    /* atomic: relaxed; of those sent, by who has begun to run or launch one. Not on the line of what the engine writes. */
     _Atomic uint64_t begun_count __attribute__((aligned(EDDY_CACHE_LINE)));
     _Atomic uint64_t healed_count; /* atomic: relaxed; by who ends an instruction */
     /* atomic: kernels on streams and threads in waits, which access the VM once more after their instruction has retired;

@@ -93,7 +93,7 @@ static void describe_lines(eddy_cuda_sort_call *p, const eddy_op_view *operands,
     }
 }
 
-/* A tile is no longer than the line needs it, so that several lines fit a block. */
+/* A tile is no longer than the line needs it, or a thread sorts, so that several lines fit a block. */
 static int64_t tile_of(int64_t count) {
     int64_t tile = EDDY_CUDA_SORT_EACH;
     while (tile < count && tile < EDDY_CUDA_SORT_TILE)
