@@ -46,7 +46,7 @@ void eddy_vm_poke(eddy_vm *vm) {
 
 /* ---- publishing ---- */
 
-static void publish_counters(eddy_vm *vm) {
+void eddy_engine_publish_counters(eddy_vm *vm) {
     eddy_store_relaxed(&vm->counted.caller_run, vm->engine.caller_run);
     eddy_store_relaxed(&vm->counted.scheduler_run, vm->engine.scheduler_run);
     eddy_store_relaxed(&vm->counted.worker_run, vm->engine.worker_run);
@@ -90,7 +90,7 @@ static void publish(eddy_vm *vm, bool is_idle) {
     if (!has_news && !(is_idle && vm->engine.owes_wake))
         return;
     vm->engine.unpublished = 0;
-    publish_counters(vm);
+    eddy_engine_publish_counters(vm);
     eddy_store_release(&vm->retired, vm->engine.retired);
     eddy_store_seq_cst(&vm->ring.consumed, head);
     eddy_store_release(&vm->waits, vm->engine.waits);

@@ -55,6 +55,8 @@ eddy_execute_result eddy_engine_execute(eddy_vm *vm, const eddy_instruction *ins
 void eddy_engine_dispatch(eddy_vm *vm, eddy_node *node);
 /* Runs and dispatches ready instructions. Engine only. */
 void eddy_engine_run_ready(eddy_vm *vm);
+/* Lets other threads see the counters as they are. Engine only. */
+void eddy_engine_publish_counters(eddy_vm *vm);
 /* Makes releases take effect that were pushed without the lock; whether there were any. Engine only. */
 bool eddy_engine_take_releases(eddy_vm *vm);
 

@@ -61,6 +61,8 @@ static bool run_barrier(eddy_vm *vm, const eddy_instruction *instruction, eddy_n
         return true;
     /* What the asker has released without the lock counts as issued before, and its deleter as due (F3). */
     eddy_engine_take_releases(vm);
+    /* The asker may read them before the engine's next publication. */
+    eddy_engine_publish_counters(vm);
     waiter->status = EDDY_OK;
     eddy_waiter_finish(&vm->waiters, waiter);
     return true;

@@ -58,7 +58,7 @@ EDDY_API eddy_status eddy_recover(eddy_list tensors);
 
 /* ---- counters and dumps ---- */
 
-/* Since the runtime started; each is exact, but they are not read at one moment. */
+/* Since the runtime started; each is exact, but they are not read at one moment. What eddy_sync has waited for is counted. */
 #define EDDY_COUNTER_LIST(row)                                                                     \
     row(submitted) row(caller_run) row(scheduler_run) row(worker_run) row(skipped) row(edges_made) \
         row(edges_skipped) row(nodes_made) row(wakes) row(sleeps) row(errors_made)                 \

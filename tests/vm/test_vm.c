@@ -23,6 +23,40 @@ Test(vm, counters_add_up) {
     session_close(&session);
 }
 
+typedef struct sync_reader {
+    vm_session *session;
+    eddy_vm_counters counters;
+} sync_reader;
+
+static void *sync_and_read(void *context) {
+    sync_reader *reader = context;
+    session_settle(reader->session);
+    reader->counters = eddy_vm_counters_read(reader->session->vm);
+    return NULL;
+}
+
+/* The engine goes from the barrier to what follows it, and has published nothing when the waiter is back. */
+Test(vm, a_sync_returns_with_what_it_waited_for_counted) {
+    vm_session session = session_open((eddy_runtime_options){.threads = 2, .uses_full_path = true});
+    enum { CALLS = 5 };
+    vm_latch before = {0}, after = {0};
+    session_release(&session, session_latch(&session, &before, 0, NULL));
+    latch_await(&before, 1);
+    for (int i = 0; i < CALLS; i++)
+        session_release(&session, session_make(&session, i));
+    sync_reader reader = {.session = &session};
+    pthread_t thread;
+    cr_assert_eq(pthread_create(&thread, NULL, sync_and_read, &reader), 0);
+    while (eddy_vm_counters_read(session.vm).submitted < 1 + CALLS + 1)
+        sched_yield();
+    session_release(&session, session_latch(&session, &after, 0, NULL));
+    latch_open(&before);
+    pthread_join(thread, NULL);
+    latch_open(&after);
+    cr_assert_geq(reader.counters.scheduler_run, 1 + CALLS);
+    session_close(&session);
+}
+
 Test(vm, trimming_gives_the_cached_memory_back) {
     vm_session session = session_open_threads(2);
     eddy_vm_operand target = {
