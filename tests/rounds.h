@@ -6,7 +6,7 @@
 #if defined(__SANITIZE_THREAD__)
 #define ROUNDS_OF(count) (((count) + 7) / 8)
 #elif defined(__SANITIZE_ADDRESS__)
-#define ROUNDS_OF(count) (((count) + 1) / 2)
+#define ROUNDS_OF(count) (((count) + 3) / 4)
 #else
 #define ROUNDS_OF(count) (count)
 #endif

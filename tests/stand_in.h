@@ -1,7 +1,7 @@
-/* Stands in for Criterion, which does not start under ThreadSanitizer: `Test` and the assertions in use, over a plain main
- * that runs each test in a process of its own.
+/* Stands in for Criterion in builds with a sanitizer: it does not start under ThreadSanitizer, and under AddressSanitizer starts each test as a program, which
+ * takes longer than most tests. `Test` and the assertions in use, over a plain main that runs each test in a process of its own.
  *
- * Tests include <criterion/criterion.h>; builds under TSan find tests/stand_in/criterion/criterion.h, which is this. */
+ * Tests include <criterion/criterion.h>; builds with a sanitizer find tests/stand_in/criterion/criterion.h, which is this. */
 #ifndef EDDY_TESTS_STAND_IN_H
 #define EDDY_TESTS_STAND_IN_H
 

@@ -1,2 +1,2 @@
-/* Found before Criterion's own header in builds under ThreadSanitizer. */
+/* Found before Criterion's own header in builds with a sanitizer. */
 #include <tests/stand_in.h>
