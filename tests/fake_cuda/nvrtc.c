@@ -1,7 +1,6 @@
-/* A libnvrtc.so.13 for machines without CUDA's compiler: the text is compiled for the host, as the .cu files are (kernels/). It knows the options that Eddy gives. FAKE_CUDA_FAIL_ENTRY counts its entries too. */
+/* A libnvrtc.so.13 for machines without CUDA's compiler: the text is compiled for the host, as the .cu files are (kernels/). It knows the options that Eddy gives. FAKE_CUDA_FAIL_ENTRY counts its entries too.
+ * What was compiled is kept beside the kernels, for all processes: tests compile the same few hundred texts again and again, which would take most of their time. */
 #include <errno.h>
-#include <fcntl.h>
-#include <pthread.h>
 #include <spawn.h>
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -11,7 +10,9 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
+#include <tests/fake_cuda/file.h>
 #include <tests/fake_cuda/image.h>
+#include <tests/fake_cuda/kept.h>
 #include <tests/fake_cuda/option.h>
 #include <unistd.h>
 
@@ -132,34 +133,19 @@ static bool read_option(const char *option, chosen *to) {
            strcmp(option, "-default-device") == 0 || strcmp(option, "--device-int128") == 0;
 }
 
-/* ---- compiling ---- */
-
-static bool write_file(const char *path, const char *bytes, size_t count) {
-    FILE *file = fopen(path, "wb");
-    bool is_written = file && fwrite(bytes, 1, count, file) == count;
-    return file && fclose(file) == 0 && is_written;
-}
-
-static char *read_file(const char *path, size_t *bytes) {
-    FILE *file = fopen(path, "rb");
-    struct stat status;
-    if (!file || fstat(fileno(file), &status) != 0)
-        return NULL;
-    char *text = calloc(1, (size_t)status.st_size + 1);
-    *bytes = fread(text, 1, (size_t)status.st_size, file);
-    fclose(file);
-    return text;
-}
-
 extern char **environ;
 
+/* ---- compiling ---- */
+
 /* FAKE_NVRTC_COMMAND: the compiler with its arguments, as words (meson.build). Without the option against contraction what a compiler finds is contracted, as on a device. */
+static const char *contraction_of(const chosen *options) {
+    return options->has_no_contraction ? "-ffp-contract=off" : "-ffp-contract=fast -O2 -mfma";
+}
+
 static bool run_compiler(const char *folder, const chosen *options) {
     char command[4096];
     snprintf(command, sizeof(command), "exec %s %s -o %s/object.so -x c++ %s/text.cu 2>%s/log",
-             FAKE_NVRTC_COMMAND,
-             options->has_no_contraction ? "-ffp-contract=off" : "-ffp-contract=fast -O2 -mfma",
-             folder, folder, folder);
+             FAKE_NVRTC_COMMAND, contraction_of(options), folder, folder, folder);
     char *arguments[] = {"sh", "-c", command, NULL};
     pid_t child;
     int status = 1;
@@ -170,39 +156,65 @@ static bool run_compiler(const char *folder, const chosen *options) {
     return status == 0;
 }
 
-static void take_object(program *p, const char *path, const chosen *options) {
-    fake_image head = {FAKE_IMAGE_MAGIC, 0, options->architecture, options->is_text};
-    size_t bytes = 0;
-    char *object = read_file(path, &bytes);
-    head.bytes = bytes;
+/* The object is the caller's; NULL where the text is refused: the log says why. */
+static char *compile_in(program *p, const char *folder, const chosen *options, size_t *bytes) {
+    static const char *const names[] = {"text.cu", "object.so", "log"};
+    char path[3][128];
+    for (int i = 0; i < 3; i++)
+        snprintf(path[i], sizeof(path[i]), "%s/%s", folder, names[i]);
+    bool is_made =
+        fake_file_write(path[0], p->text, strlen(p->text)) && run_compiler(folder, options);
+    p->log = fake_file_read(path[2], &p->log_bytes);
+    char *object = is_made ? fake_file_read(path[1], bytes) : NULL;
+    for (int i = 0; i < 3; i++)
+        (void)unlink(path[i]);
+    (void)rmdir(folder);
+    return object;
+}
+
+/* All that an object depends on: the command, the library that it is linked with, which is made anew when a header of the kernels changes, the header that no kernel has, the text. */
+static char *identity_of(const program *p, const chosen *options, size_t *bytes) {
+    struct stat library = {0};
+    size_t ignored = 0;
+    char *identity = NULL, *touches = fake_file_read(FAKE_NVRTC_TOUCHES, &ignored);
+    (void)stat(FAKE_NVRTC_LIBRARY, &library);
+    *bytes = (size_t)asprintf(&identity, "%s %s %lld.%09ld\n%s%s", FAKE_NVRTC_COMMAND,
+                              contraction_of(options), (long long)library.st_mtim.tv_sec,
+                              library.st_mtim.tv_nsec, touches, p->text);
+    free(touches);
+    return identity;
+}
+
+static void take_object(program *p, const char *object, size_t bytes, const chosen *options) {
+    fake_image head = {FAKE_IMAGE_MAGIC, bytes, options->architecture, options->is_text};
     p->image_bytes = sizeof(head) + bytes;
     p->image = malloc(p->image_bytes);
     memcpy(p->image, &head, sizeof(head));
     memcpy(p->image + sizeof(head), object, bytes);
     p->is_text = options->is_text;
-    free(object);
 }
 
-static eddy_nvrtc_result compile_in(program *p, const char *folder, const chosen *options) {
-    static const char *const names[] = {"text.cu", "object.so", "log"};
-    char path[3][128];
-    for (int i = 0; i < 3; i++)
-        snprintf(path[i], sizeof(path[i]), "%s/%s", folder, names[i]);
-    bool is_made = write_file(path[0], p->text, strlen(p->text)) && run_compiler(folder, options);
-    p->log = read_file(path[2], &p->log_bytes);
-    if (is_made)
-        take_object(p, path[1], options);
-    for (int i = 0; i < 3; i++)
-        (void)unlink(path[i]);
-    (void)rmdir(folder);
-    return is_made ? 0 : EDDY_NVRTC_COMPILATION;
+static eddy_nvrtc_result compile(program *p, const chosen *options) {
+    char folder[] = "/tmp/fake_nvrtcXXXXXX";
+    size_t identity_bytes = 0, bytes = 0;
+    char *identity = identity_of(p, options, &identity_bytes);
+    char *object = fake_kept_find(identity, identity_bytes, &bytes);
+    if (!object && mkdtemp(folder)) {
+        object = compile_in(p, folder, options, &bytes);
+        if (object)
+            fake_kept_add(identity, identity_bytes, object, bytes);
+    }
+    if (object)
+        take_object(p, object, bytes, options);
+    free(object);
+    free(identity);
+    return p->image ? 0 : EDDY_NVRTC_COMPILATION;
 }
 
 eddy_nvrtc_result nvrtcCompileProgram(eddy_nvrtc_program p, int option_count,
                                       const char *const *given) {
     eddy_nvrtc_result result = begin(ENTRY_nvrtcCompileProgram);
     chosen options = {0};
-    char folder[] = "/tmp/fake_nvrtcXXXXXX";
     if (result != 0)
         return result;
     for (int i = 0; i < option_count; i++)
@@ -211,7 +223,7 @@ eddy_nvrtc_result nvrtcCompileProgram(eddy_nvrtc_program p, int option_count,
     if (options.architecture == 0 || !options.is_for_device)
         return EDDY_NVRTC_INVALID_OPTION;
     atomic_fetch_add_explicit(&compiled, 1, memory_order_relaxed);
-    return mkdtemp(folder) ? compile_in(p, folder, &options) : EDDY_NVRTC_OUT_OF_MEMORY;
+    return compile(p, &options);
 }
 
 /* ---- results ---- */

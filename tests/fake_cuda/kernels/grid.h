@@ -25,7 +25,10 @@ struct eddy_grid_index {
     unsigned x, y, z;
 };
 /* Of the kernel's thread that this thread runs. */
-extern __thread eddy_grid_index threadIdx, blockIdx, blockDim, gridDim;
+extern __thread eddy_grid_index threadIdx __attribute__((tls_model("initial-exec"))),
+    blockIdx __attribute__((tls_model("initial-exec"))),
+    blockDim __attribute__((tls_model("initial-exec"))),
+    gridDim __attribute__((tls_model("initial-exec")));
 
 /* ---- kernels: each is exported, and so are the bytes of its parameters ---- */
 

@@ -1,0 +1,48 @@
+/* A file has the identity, which tells those of one digest apart, and behind it the object. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <tests/fake_cuda/file.h>
+#include <tests/fake_cuda/kept.h>
+
+#define PATH_BYTES 4096
+
+/* FNV-1a. */
+static uint64_t digest_of(const char *bytes, size_t count) {
+    uint64_t digest = UINT64_C(14695981039346656037);
+    for (size_t i = 0; i < count; i++)
+        digest = (digest ^ (unsigned char)bytes[i]) * UINT64_C(1099511628211);
+    return digest;
+}
+
+static void path_of(const char *identity, size_t identity_bytes, char *path) {
+    snprintf(path, PATH_BYTES, "%s/%016" PRIx64, FAKE_NVRTC_KEPT,
+             digest_of(identity, identity_bytes));
+}
+
+char *fake_kept_find(const char *identity, size_t identity_bytes, size_t *bytes) {
+    char path[PATH_BYTES];
+    path_of(identity, identity_bytes, path);
+    size_t count = 0;
+    char *kept = fake_file_read(path, &count), *object = NULL;
+    if (kept && count > identity_bytes && memcmp(kept, identity, identity_bytes) == 0) {
+        *bytes = count - identity_bytes;
+        object = malloc(*bytes);
+        memcpy(object, kept + identity_bytes, *bytes);
+    }
+    free(kept);
+    return object;
+}
+
+void fake_kept_add(const char *identity, size_t identity_bytes, const char *object, size_t bytes) {
+    char path[PATH_BYTES];
+    path_of(identity, identity_bytes, path);
+    (void)mkdir(FAKE_NVRTC_KEPT, 0777);
+    char *both = malloc(identity_bytes + bytes);
+    memcpy(both, identity, identity_bytes);
+    memcpy(both + identity_bytes, object, bytes);
+    (void)fake_file_write(path, both, identity_bytes + bytes);
+    free(both);
+}
