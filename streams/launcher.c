@@ -14,25 +14,20 @@ typedef struct launcher {
     _Atomic bool is_stalled;
     _Atomic bool is_ending; /* atomic: release; seen after a ring */
 
-    eddy_lock lock __attribute__((aligned(EDDY_CACHE_LINE)));
-    eddy_work *head, **tail; /* lock: lock */
+    eddy_lifo dispatched __attribute__((aligned(EDDY_CACHE_LINE)));
 
-    /* Rung after the list was empty and is not: who launches takes all of it, and asks for the number of rings before it looks (vm/model/doorbell.pml). */
+    /* Rung after there was nothing dispatched and is: who launches takes all of it, and asks for the number of rings before it looks (vm/model/doorbell.pml). */
     eddy_doorbell bell __attribute__((aligned(EDDY_CACHE_LINE)));
 
     /* By the thread that launches, or without one by the thread that dispatches. */
-    eddy_work *taken __attribute__((aligned(EDDY_CACHE_LINE))); /* ahead of the list */
-    bool is_inside;                                             /* without a thread: a work runs */
+    eddy_work *taken
+        __attribute__((aligned(EDDY_CACHE_LINE))); /* in order, ahead of what is dispatched */
+    bool is_inside;                                /* without a thread: a work runs */
 } launcher;
 
 static eddy_work *take(launcher *from) {
-    if (!from->taken) {
-        eddy_lock_acquire(&from->lock);
-        from->taken = from->head;
-        from->head = NULL;
-        from->tail = &from->head;
-        eddy_lock_release(&from->lock);
-    }
+    if (!from->taken && !eddy_lifo_is_empty(&from->dispatched))
+        from->taken = (eddy_work *)(void *)eddy_lifo_take_all_in_order(&from->dispatched);
     eddy_work *work = from->taken;
     if (work)
         from->taken = work->next;
@@ -76,12 +71,7 @@ static void run_inside(launcher *self) {
 
 static void dispatch(eddy_work_queue *base, eddy_work *work) {
     launcher *self = (launcher *)(void *)base;
-    work->next = NULL;
-    eddy_lock_acquire(&self->lock);
-    bool was_empty = self->head == NULL;
-    *self->tail = work;
-    self->tail = &work->next;
-    eddy_lock_release(&self->lock);
+    bool was_empty = eddy_lifo_push(&self->dispatched, &work->link);
     if (!self->has_thread)
         run_inside(self);
     else if (was_empty)
@@ -107,8 +97,6 @@ eddy_work_queue *eddy_launcher_create(bool has_thread) {
     made->base.class = &launcher_class;
     made->base.is_ordered = true;
     made->has_thread = has_thread;
-    eddy_lock_init(&made->lock, EDDY_RANK_LEAF);
-    made->tail = &made->head;
     if (has_thread &&
         eddy_thread_create(&made->thread, "eddy-launcher", launcher_main, made) != EDDY_OK) {
         eddy_memory_release(made, sizeof(*made), EDDY_MEMORY_RUNTIME);

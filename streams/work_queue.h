@@ -6,6 +6,7 @@
 #ifndef EDDY_STREAMS_WORK_QUEUE_H
 #define EDDY_STREAMS_WORK_QUEUE_H
 
+#include <base/lifo.h>
 #include <eddy/status.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -13,7 +14,10 @@
 struct eddy_work_queue;
 
 typedef struct eddy_work {
-    struct eddy_work *next; /* belongs to the queue while it holds the work */
+    union { /* the queue's while it holds the work */
+        struct eddy_work *next;
+        eddy_lifo_link link;
+    };
     /* Runs the work, or fails it with `failure` (a queue's own error: a lost device, an injected fault). */
     void (*run)(struct eddy_work *work, eddy_status failure);
 } eddy_work;

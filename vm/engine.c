@@ -31,6 +31,11 @@
 #define WANTED 2u
 
 bool eddy_engine_request(eddy_vm *vm) {
+    uint32_t word = FREE;
+    /* In one step where it is free, as it mostly is. */
+    if (eddy_load_relaxed(&vm->engine_word) == FREE &&
+        eddy_cas_acq_rel(&vm->engine_word, &word, HELD))
+        return true;
     return eddy_exchange_acq_rel(&vm->engine_word, WANTED) == FREE;
 }
 
@@ -523,7 +528,14 @@ static void tell_others(eddy_vm *vm, bool has_moved) {
         eddy_starved_tell_others(vm);
 }
 
-static bool tick(eddy_vm *vm) {
+/* Whether it may find more after it has moved something, which starved instructions may have waited for. */
+static bool has_more(eddy_vm *vm) {
+    return eddy_ring_peek(&vm->ring) || !eddy_lifo_is_empty(&vm->completions) ||
+           !eddy_lifo_is_empty(&vm->releases) || vm->engine.held_releases || vm->engine.starved;
+}
+
+/* Does what there is to do; whether there may be more. `lingers`: a thread that waits for more looks once more before it publishes, since each publication slows issuers down. */
+static bool tick(eddy_vm *vm, bool lingers) {
     if (EDDY_UNLIKELY(eddy_load_relaxed(&vm->is_halted)))
         return false;
     bool has_moved = take_completions(vm);
@@ -539,23 +551,26 @@ static bool tick(eddy_vm *vm) {
         has_moved = true;
     }
     tell_others(vm, has_moved);
-    if (EDDY_UNLIKELY(eddy_load_acquire(&vm->device_count) > 0))
-        has_moved |= eddy_device_attend(vm, has_moved);
+    /* What runs from here on may give work to what was looked at before. */
+    bool goes_on = EDDY_UNLIKELY(eddy_load_acquire(&vm->device_count) > 0) &&
+                   eddy_device_attend(vm, has_moved);
     if (EDDY_UNLIKELY(eddy_load_relaxed(&vm->was_told)) &&
         (!vm->engine.starved || vm->engine.running_count > 0)) {
         eddy_store_relaxed(&vm->was_told, false);
-        if (vm->engine.starved)
+        if (vm->engine.starved) {
             eddy_starved_relieve(vm, false);
+            goes_on = true;
+        }
     }
     if (EDDY_UNLIKELY(vm->engine.starved && vm->engine.running_count == 0) &&
-        eddy_starved_is_due(vm, has_moved)) {
+        eddy_starved_is_due(vm, has_moved || goes_on)) {
         eddy_starved_relieve(vm, true);
         eddy_engine_run_ready(vm);
-        has_moved = true;
+        goes_on = true;
     }
     if (vm->engine.unpublished >= BURST)
         publish(vm, false);
-    return has_moved || vm->engine.ready_head;
+    return vm->engine.ready_head || goes_on || (has_moved && (lingers || has_more(vm)));
 }
 
 /* ---- the role ---- */
@@ -613,12 +628,10 @@ static luggage work(eddy_vm *vm, const eddy_engine_turn *turn) {
     vm->engine.inline_left_ns = turn->budget_ns;
     vm->engine.is_caller = turn->is_caller;
     for (;;) {
-        /* The checks that follow see what was requested before. */
-        eddy_exchange_acq_rel(&vm->engine_word, HELD);
         /* Launchers and reapers read its line. */
         if (EDDY_UNLIKELY(eddy_load_relaxed(&vm->has_left)))
             eddy_store_relaxed(&vm->has_left, false);
-        while (tick(vm))
+        while (tick(vm, turn->spin_ns > 0))
             if (may_leave(vm, turn->until))
                 return leave(vm);
         if (turn->until && eddy_waiter_is_done(turn->until) && !vm->is_one_thread)
@@ -632,6 +645,8 @@ static luggage work(eddy_vm *vm, const eddy_engine_turn *turn) {
             return taken;
         vm->engine.own = taken.own;
         vm->engine.dump = taken.dump;
+        /* The checks that follow see what was requested before. */
+        eddy_exchange_acq_rel(&vm->engine_word, HELD);
     }
 }
 

@@ -167,6 +167,34 @@ Test(device_hostile,
     session_close(&session);
 }
 
+/* What is starved on the host fails at the very end of the engine's work, and only then lets a copy of it begin. */
+Test(device_hostile, one_thread_waits_for_what_is_launched_behind_what_has_starved) {
+    vm_session session = session_open((eddy_runtime_options){.uses_one_thread = true});
+    session_far(&session, (eddy_far_options){.seed = 1});
+    uint8_t there = session.device;
+    eddy_vm_stream *stream = session.stream;
+    session.device = 0;
+    session.stream = NULL;
+    eddy_memory_limit_set(8 << 20);
+    eddy_storage_number lent = session_make(&session, 1),
+                        kept = make_large(&session, 6 << 20, 0, NULL);
+    void *data;
+    eddy_vm_lend *lend;
+    cr_assert_eq(eddy_vm_lend_begin(session.vm, lent, true, &forever, &data, &lend), EDDY_OK);
+    eddy_storage_number starved = make_large(&session, 6 << 20, 1, &lent), copy = 0;
+    cr_assert_eq(eddy_vm_copy(session.vm, stream, starved, 0, CELLS * 8, there, NULL, &copy),
+                 EDDY_OK);
+    eddy_vm_lend_end(session.vm, lend, false);
+    cr_assert(eddy_vm_is_ready(session.vm, copy), "in this mode all is over at the end of a call");
+    expect_failure(&session, copy, EDDY_OUT_OF_MEMORY);
+    session_release(&session, kept);
+    session_release(&session, lent);
+    session_release(&session, starved);
+    session_release(&session, copy);
+    session_close(&session);
+    eddy_memory_limit_set(0);
+}
+
 /* What callers have released may still be theirs to hand over: it is taken before the last try, which comes all the same. */
 Test(device_hostile, releases_that_are_pending_do_not_keep_a_launcher_stalled) {
     vm_session session = session_open((eddy_runtime_options){.uses_one_thread = true});

@@ -10,7 +10,7 @@
 
 byte rings; /* compared for equality */
 bool is_asleep;
-byte listed; /* lock: the list's */
+byte listed; /* one appends, one takes all: a step each (base/lifo.h) */
 bool sleeps;
 
 active [RINGERS] proctype ringer()

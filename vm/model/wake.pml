@@ -50,16 +50,39 @@ inline request()
 {
     atomic {
         if
-        :: E == 0 -> E = 1; assert(!has_engine); has_engine = true; takes_role = true
-        :: else -> E = 2
+        :: E == 0 -> assert(!has_engine); has_engine = true; takes_role = true;
+            if
+            :: E = 1
+            :: E = 2 /* by the exchange: it was not free when it was looked at */
+            fi
+        :: E != 0 -> E = 2
         fi
     }
+}
+
+/* Looks at the sources without the role: nothing that only the holder may touch. */
+inline peek()
+{
+#ifdef BUG_TAKEN_ROLE_MEANS_NO_WORK /* "who has the role will see it" */
+    if
+    :: E != 0 -> found = false
+    :: E == 0 -> found = in_ring > 0
+    fi;
+#else
+    found = in_ring > 0;
+#endif
+    found = found || completions > 0;
+    found = found || lend_ended
 }
 
 inline hold_role()
 {
     do
     :: engine_round();
+        if
+        :: found -> peek() /* whether there is more */
+        :: !found
+        fi;
         if
         :: atomic { found -> found = false }
         :: atomic { !found && E == 1 -> E = 0; has_engine = false; takes_role = false; break }
@@ -80,21 +103,6 @@ inline wake_scheduler()
 /* The order in which the scheduler thread falls asleep: wake_word read, flag set under L, sources looked at, slept on
  * the word as read. An issuer that wakes clears the flag and raises the word after: were the word read after the flag
  * is set, and a helper has taken the record, neither the sources nor the word would tell that the flag is gone. */
-
-/* Looks at the sources without the role: nothing that only the holder may touch. */
-inline peek()
-{
-#ifdef BUG_TAKEN_ROLE_MEANS_NO_WORK /* "who has the role will see it" */
-    if
-    :: E != 0 -> found = false
-    :: E == 0 -> found = in_ring > 0
-    fi;
-#else
-    found = in_ring > 0;
-#endif
-    found = found || completions > 0;
-    found = found || lend_ended
-}
 
 active proctype scheduler()
 {
