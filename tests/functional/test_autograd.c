@@ -453,11 +453,12 @@ CASE(a_write_in_place_to_what_was_saved_closes_no_ring) {
     }
 }
 
-/* At any distance, and each time. */
+/* At any distance, and each time. A recursion would leave the stack on the CPU; on other devices the calls take too long. */
 CASE(a_write_in_place_closes_no_ring_of_many) {
+    int length = eddy_device_current().kind == EDDY_DEVICE_CPU ? 100000 : 2000;
     eddy_tensor *x = leaf(F32(EDDY_SHAPE(2), 1, 2)), *sum = F32(EDDY_SHAPE(2), 3, 4);
     for (int i = 0; i < 3; i++) {
-        eddy_tensor *far = chain(eddy_mul(sum, x), 100000, eddy_neg);
+        eddy_tensor *far = chain(eddy_mul(sum, x), length, eddy_neg);
         cr_assert_eq(eddy_add_inplace(sum, eddy_add(far, far)), EDDY_OK);
         eddy_release(&far);
     }

@@ -513,7 +513,8 @@ Test(control_random, nests_give_the_bits_of_the_calls, .timeout = 600) {
     uint64_t from = first ? strtoull(first, NULL, 10) : 1;
     uint64_t seeds = getenv("EDDY_TEST_LONG") ? 20000 : ROUNDS_OF(150);
     for (uint64_t seed = from; seed < from + seeds; seed++)
-        try_seed(seed);
+        if (rounds_has_next())
+            try_seed(seed);
     cr_assert_eq(eddy_live_count(), 0);
 }
 
@@ -680,6 +681,7 @@ Test(control_random, gradients_of_nests_are_those_of_the_calls, .timeout = 600) 
     uint64_t from = first ? strtoull(first, NULL, 10) : 1;
     uint64_t seeds = getenv("EDDY_TEST_LONG") ? 20000 : ROUNDS_OF(150);
     for (uint64_t seed = from; seed < from + seeds; seed++)
-        try_exact(seed);
+        if (rounds_has_next())
+            try_exact(seed);
     cr_assert_eq(eddy_live_count(), 0);
 }

@@ -7,6 +7,7 @@
 #include <tests/program/blocks.h>
 #include <tests/program/outcome.h>
 #include <tests/program/taped.h>
+#include <tests/rounds.h>
 
 #define SIZE 4
 #define STEPS 5
@@ -420,7 +421,8 @@ Test(gradient_twice_loops, as_many_steps_as_a_run_makes) {
             char name[16];
             eddy_scope *scope = eddy_scope_begin();
             snprintf(name, sizeof(name), "body %d", i);
-            try_counts(loop, bodies[i], k % 2 ? 2 : 0, k / 2, name);
+            if (rounds_has_next())
+                try_counts(loop, bodies[i], k % 2 ? 2 : 0, k / 2, name);
             expect_nothing_left(scope);
         }
 }
