@@ -426,28 +426,24 @@ static void free_block(void) {
     WORKS(launch_store(a, block, WORDS, 1));
     wait_for(b);
     WORKS(cu.memory_release(block));
-    _exit(findings() == 1 ? 97 : 1);
 }
 
 static void free_pinned(void) {
     begin();
     WORKS(cu.copy_to_host(pinned + 1, block, 8, a));
     WORKS(cu.host_release(pinned));
-    _exit(findings() == 1 ? 97 : 1);
 }
 
 static void unload_module(void) {
     begin();
     WORKS(launch_store(a, block, WORDS, 1));
     WORKS(cu.module_unload(module));
-    _exit(findings() == 1 ? 97 : 1);
 }
 
 static void release_context(void) {
     begin();
     WORKS(launch_store(a, block, WORDS, 1));
     WORKS(cu.context_release(0));
-    _exit(findings() == 1 ? 97 : 1);
 }
 
 Test(findings, what_is_in_use_is_not_given_back) {
