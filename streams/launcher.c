@@ -14,6 +14,7 @@ typedef struct launcher {
     _Atomic bool is_stalled;
     _Atomic bool is_ending; /* atomic: release; seen after a ring */
 
+    /* The engine pushes; who launches takes. */
     eddy_lifo dispatched __attribute__((aligned(EDDY_CACHE_LINE)));
 
     /* Rung after there was nothing dispatched and is: who launches takes all of it, and asks for the number of rings before it looks (vm/model/doorbell.pml). */
@@ -24,6 +25,8 @@ typedef struct launcher {
         __attribute__((aligned(EDDY_CACHE_LINE))); /* in order, ahead of what is dispatched */
     bool is_inside;                                /* without a thread: a work runs */
 } launcher;
+
+_Static_assert(offsetof(eddy_work, link) == 0, "a link is the address of its work");
 
 static eddy_work *take(launcher *from) {
     if (!from->taken && !eddy_lifo_is_empty(&from->dispatched))

@@ -528,7 +528,7 @@ static void tell_others(eddy_vm *vm, bool has_moved) {
         eddy_starved_tell_others(vm);
 }
 
-/* Whether it may find more after it has moved something, which starved instructions may have waited for. */
+/* Whether another round may find work after one that has moved something: a source has more, or starved instructions may have waited for what was moved. */
 static bool has_more(eddy_vm *vm) {
     return eddy_ring_peek(&vm->ring) || !eddy_lifo_is_empty(&vm->completions) ||
            !eddy_lifo_is_empty(&vm->releases) || vm->engine.held_releases || vm->engine.starved;

@@ -57,6 +57,38 @@ Test(vm, a_sync_returns_with_what_it_waited_for_counted) {
     session_close(&session);
 }
 
+typedef struct engine_holder {
+    vm_session *session;
+    vm_latch latch;
+} engine_holder;
+
+static void *hold_the_engine(void *context) {
+    engine_holder *holder = context;
+    vm_session own = *holder->session;
+    session_release(&own, session_latch(&own, &holder->latch, 0, NULL));
+    return NULL;
+}
+
+/* A round takes 64 records at most, and nobody asks or wakes anybody after the last of more. */
+Test(vm, what_more_than_a_round_takes_is_left_by_nobody) {
+    enum { CALLS = 300 };
+    vm_session session = session_open((eddy_runtime_options){.threads = 2});
+    session.cost_ps = COST_SCHEDULER;
+    engine_holder holder = {.session = &session};
+    pthread_t thread;
+    cr_assert_eq(pthread_create(&thread, NULL, hold_the_engine, &holder), 0);
+    latch_await(&holder.latch, 1);
+    eddy_storage_number last = session_make(&session, 0);
+    for (int i = 1; i < CALLS; i++)
+        session_mix_in(&session, last, i, 0, NULL);
+    latch_open(&holder.latch);
+    while (!eddy_vm_is_ready(session.vm, last))
+        sched_yield();
+    pthread_join(thread, NULL);
+    session_release(&session, last);
+    session_close(&session);
+}
+
 Test(vm, trimming_gives_the_cached_memory_back) {
     vm_session session = session_open_threads(2);
     eddy_vm_operand target = {
