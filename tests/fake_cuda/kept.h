@@ -4,9 +4,10 @@
 
 #include <stddef.h>
 
-/* identity: all that the object depends on. The object is the caller's; NULL: it is not kept. */
-char *fake_kept_find(const char *identity, size_t identity_bytes, size_t *bytes);
-/* Where it cannot be written it is not kept. */
-void fake_kept_add(const char *identity, size_t identity_bytes, const char *object, size_t bytes);
+/* One object for each text. identity: all that it depends on. The object is the caller's; NULL: none is kept, or one with another identity. */
+char *fake_kept_find(const char *text, const char *identity, size_t identity_bytes, size_t *bytes);
+/* In place of the one that was kept for the text. Where it cannot be written it is not kept. */
+void fake_kept_add(const char *text, const char *identity, size_t identity_bytes,
+                   const char *object, size_t bytes);
 
 #endif

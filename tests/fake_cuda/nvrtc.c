@@ -198,17 +198,18 @@ static eddy_nvrtc_result compile(program *p, const chosen *options) {
     char folder[] = "/tmp/fake_nvrtcXXXXXX";
     size_t identity_bytes = 0, bytes = 0;
     char *identity = identity_of(p, options, &identity_bytes);
-    char *object = fake_kept_find(identity, identity_bytes, &bytes);
-    if (!object && mkdtemp(folder)) {
+    char *object = fake_kept_find(p->text, identity, identity_bytes, &bytes);
+    bool has_folder = object || mkdtemp(folder);
+    if (!object && has_folder) {
         object = compile_in(p, folder, options, &bytes);
         if (object)
-            fake_kept_add(identity, identity_bytes, object, bytes);
+            fake_kept_add(p->text, identity, identity_bytes, object, bytes);
     }
     if (object)
         take_object(p, object, bytes, options);
     free(object);
     free(identity);
-    return p->image ? 0 : EDDY_NVRTC_COMPILATION;
+    return p->image ? 0 : has_folder ? EDDY_NVRTC_COMPILATION : EDDY_NVRTC_OUT_OF_MEMORY;
 }
 
 eddy_nvrtc_result nvrtcCompileProgram(eddy_nvrtc_program p, int option_count,

@@ -425,24 +425,28 @@ static void free_block(void) {
     begin();
     WORKS(launch_store(a, block, WORDS, 1));
     wait_for(b);
+    MUST(findings() == 0);
     WORKS(cu.memory_release(block));
 }
 
 static void free_pinned(void) {
     begin();
     WORKS(cu.copy_to_host(pinned + 1, block, 8, a));
+    MUST(findings() == 0);
     WORKS(cu.host_release(pinned));
 }
 
 static void unload_module(void) {
     begin();
     WORKS(launch_store(a, block, WORDS, 1));
+    MUST(findings() == 0);
     WORKS(cu.module_unload(module));
 }
 
 static void release_context(void) {
     begin();
     WORKS(launch_store(a, block, WORDS, 1));
+    MUST(findings() == 0);
     WORKS(cu.context_release(0));
 }
 
