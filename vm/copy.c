@@ -60,9 +60,18 @@ static bool may_copy_across(const eddy_vm_device *from, const eddy_vm_device *to
     return from->backend->class == to->backend->class && to->backend->class->copy_across;
 }
 
-/* Which way a copy goes, and whether the devices know such a way. Devices are there as long as the VM is not closed, which the lock tells. */
+/* Between two devices on the one that is written. */
+static eddy_vm_stream *stream_for(eddy_vm *vm, const copy_arguments *way, uint8_t device) {
+    const eddy_vm_device *on = vm->devices[device == 0 ? way->from : device];
+    return way->direction == EDDY_COPY_TO_HOST     ? on->to_host
+           : way->direction == EDDY_COPY_ON_DEVICE ? on->compute
+                                                   : on->to_device;
+}
+
+/* Which way a copy goes, and the device's own stream for it; NULL where the devices know no such way. Devices are there as long as the VM is not closed, which the
+ * lock tells. Of a VM that closes later no call takes the stream. */
 static eddy_status find_way(eddy_vm *vm, eddy_storage_number source, uint8_t device,
-                            const void *address, copy_arguments *way, bool *is_known) {
+                            const void *address, copy_arguments *way, eddy_vm_stream **stream) {
     eddy_status status = eddy_vm_enter(vm, (eddy_origin){"copy", address});
     if (status != EDDY_OK)
         return status;
@@ -70,18 +79,11 @@ static eddy_status find_way(eddy_vm *vm, eddy_storage_number source, uint8_t dev
     EDDY_ASSERT(from != 0 || device != 0);
     way->from = from;
     way->direction = direction_of(from, device);
-    *is_known = way->direction != EDDY_COPY_ACROSS ||
-                may_copy_across(vm->devices[from], vm->devices[device]);
+    bool is_known = way->direction != EDDY_COPY_ACROSS ||
+                    may_copy_across(vm->devices[from], vm->devices[device]);
+    *stream = is_known ? stream_for(vm, way, device) : NULL;
     eddy_vm_leave(vm);
     return EDDY_OK;
-}
-
-/* Between two devices on the one that is written. */
-static eddy_vm_stream *stream_for(eddy_vm *vm, const copy_arguments *way, uint8_t device) {
-    const eddy_vm_device *on = vm->devices[device == 0 ? way->from : device];
-    return way->direction == EDDY_COPY_TO_HOST     ? on->to_host
-           : way->direction == EDDY_COPY_ON_DEVICE ? on->compute
-                                                   : on->to_device;
 }
 
 static eddy_status submit_copy(eddy_vm *vm, eddy_vm_stream *stream, eddy_storage_number source,
@@ -111,14 +113,13 @@ eddy_status eddy_vm_copy(eddy_vm *vm, eddy_vm_stream *stream, eddy_storage_numbe
                          int64_t offset_bytes, int64_t bytes, uint8_t device, const void *address,
                          eddy_storage_number *copy) {
     copy_arguments way = {.offset_bytes = offset_bytes, .bytes = bytes};
-    bool is_known;
-    eddy_status status = find_way(vm, source, device, address, &way, &is_known);
+    eddy_vm_stream *own;
+    eddy_status status = find_way(vm, source, device, address, &way, &own);
     if (status != EDDY_OK)
         return status;
-    EDDY_ASSERT(!stream || (is_known && way.direction != EDDY_COPY_ACROSS));
-    if (is_known)
-        return submit_copy(vm, stream ? stream : stream_for(vm, &way, device), source, &way, device,
-                           address, copy);
+    EDDY_ASSERT(!stream || way.direction != EDDY_COPY_ACROSS);
+    if (own)
+        return submit_copy(vm, stream ? stream : own, source, &way, device, address, copy);
     eddy_storage_number here = 0;
     status = eddy_vm_copy(vm, NULL, source, offset_bytes, bytes, 0, address, &here);
     return status == EDDY_OK ? eddy_vm_upload(vm, here, bytes, device, address, copy) : status;

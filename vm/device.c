@@ -561,17 +561,15 @@ static bool queue_for(eddy_vm_device *device, int32_t priority, uint32_t *number
 }
 
 static eddy_status stream_create(eddy_vm *vm, eddy_vm_device *device, int32_t priority,
-                                 eddy_vm_stream **stream) {
+                                 const char *name, eddy_vm_stream **stream) {
     uint32_t queue;
     bool is_own;
     eddy_lock_acquire(&device->making);
     eddy_status status = queue_for(device, priority, &queue, &is_own)
-                             ? eddy_vm_stream_add_device(vm, device, queue, stream)
+                             ? eddy_vm_stream_add_device(vm, device, queue, is_own, name, stream)
                              : EDDY_OUT_OF_MEMORY;
-    if (status == EDDY_OK) {
+    if (status == EDDY_OK)
         device->stream_count++;
-        (*stream)->has_own_queue = is_own;
-    }
     eddy_lock_release(&device->making);
     return status;
 }
@@ -606,14 +604,17 @@ static bool prepare_copies(eddy_vm_device *made) {
     return made->staging != NULL;
 }
 
-/* Without its threads; NULL where there is no memory. */
-static eddy_vm_device *device_create(eddy_vm *vm, eddy_backend *backend, int64_t limit_bytes) {
+/* NULL where there is no memory. */
+static eddy_vm_device *device_create(eddy_vm *vm, eddy_backend *backend, const char *name,
+                                     int64_t limit_bytes) {
     eddy_vm_device *made = eddy_memory_acquire_zeroed(sizeof(*made), EDDY_MEMORY_RUNTIME);
     if (!made)
         return NULL;
     made->vm = vm;
     made->backend = backend;
-    made->name = backend->class->name;
+    made->name = eddy_kept_text(name);
+    if (!made->name)
+        made->name = backend->class->name;
     made->oldest = 1;
     eddy_lock_init(&made->making, EDDY_RANK_NONE);
     for (uint32_t q = 0; q < EDDY_BACKEND_QUEUES; q++) {
@@ -659,19 +660,19 @@ static eddy_status device_register(eddy_vm *vm, eddy_vm_device *made) {
     return status;
 }
 
-eddy_status eddy_vm_device_add(eddy_vm *vm, eddy_backend *backend, int64_t limit_bytes,
-                               eddy_origin origin, uint8_t *device) {
+eddy_status eddy_vm_device_add(eddy_vm *vm, eddy_backend *backend, const char *name,
+                               int64_t limit_bytes, eddy_origin origin, uint8_t *device) {
     eddy_status status = eddy_vm_enter(vm, origin);
     if (status != EDDY_OK)
         return status;
     eddy_vm_inside_begin(vm);
     eddy_vm_leave(vm);
-    eddy_vm_device *made = device_create(vm, backend, limit_bytes);
-    status = made ? stream_create(vm, made, 0, &made->compute) : EDDY_OUT_OF_MEMORY;
+    eddy_vm_device *made = device_create(vm, backend, name, limit_bytes);
+    status = made ? stream_create(vm, made, 0, "compute", &made->compute) : EDDY_OUT_OF_MEMORY;
     if (status == EDDY_OK)
-        status = stream_create(vm, made, 0, &made->to_host);
+        status = stream_create(vm, made, 0, "copies to the host", &made->to_host);
     if (status == EDDY_OK)
-        status = stream_create(vm, made, 0, &made->to_device);
+        status = stream_create(vm, made, 0, "copies to the device", &made->to_device);
     if (status == EDDY_OK)
         status = device_register(vm, made);
     if (status == EDDY_OK)
@@ -685,16 +686,6 @@ eddy_status eddy_vm_device_add(eddy_vm *vm, eddy_backend *backend, int64_t limit
         return eddy_vm_refuse(status, origin);
     return eddy_fail(status, origin, "no memory, no thread, or more than %d devices",
                      EDDY_VM_DEVICES - 1);
-}
-
-void eddy_vm_device_name_set(eddy_vm *vm, uint8_t number, const char *name) {
-    eddy_vm_device *device = vm->devices[number];
-    const char *kept = eddy_kept_text(name);
-    if (kept)
-        device->name = kept;
-    eddy_vm_stream_name_set(device->compute, "compute");
-    eddy_vm_stream_name_set(device->to_host, "copies to the host");
-    eddy_vm_stream_name_set(device->to_device, "copies to the device");
 }
 
 int64_t eddy_device_trim(eddy_vm_device *device) {
@@ -744,7 +735,7 @@ eddy_vm_stream *eddy_vm_device_stream(eddy_vm *vm, uint8_t device) {
 }
 
 eddy_status eddy_vm_device_stream_create(eddy_vm *vm, uint8_t number, int32_t priority,
-                                         eddy_vm_stream **stream) {
+                                         const char *name, eddy_vm_stream **stream) {
     eddy_origin origin = {"stream_create", NULL};
     eddy_status status = eddy_vm_enter(vm, origin);
     if (status != EDDY_OK)
@@ -753,7 +744,7 @@ eddy_status eddy_vm_device_stream_create(eddy_vm *vm, uint8_t number, int32_t pr
     eddy_vm_device *device = vm->devices[number];
     eddy_vm_inside_begin(vm);
     eddy_vm_leave(vm);
-    status = stream_create(vm, device, priority, stream);
+    status = stream_create(vm, device, priority, name, stream);
     eddy_vm_inside_end(vm);
     return status == EDDY_OK ? EDDY_OK : eddy_vm_stream_refuse(status, origin);
 }

@@ -38,12 +38,22 @@ static bool number_for(eddy_vm *vm, uint32_t *number, eddy_vm_stream **old) {
     return false;
 }
 
+/* As in vm.h; NULL for NULL. The caller keeps the device there. */
+static const char *full_name(const eddy_vm_device *device, const char *name) {
+    char text[2 * EDDY_KEPT_TEXT_BYTES];
+    if (!name)
+        return NULL;
+    snprintf(text, sizeof(text), "%s%s%s", device ? device->name : "", device ? ", " : "", name);
+    return eddy_kept_text(text);
+}
+
 static eddy_status add(eddy_vm *vm, const eddy_vm_stream *as, eddy_vm_stream **stream) {
     eddy_vm_stream *made = eddy_memory_acquire_zeroed(sizeof(*made), EDDY_MEMORY_RUNTIME);
     if (!made)
         return EDDY_OUT_OF_MEMORY;
     *made = *as;
     made->vm = vm;
+    made->name = full_name(as->device, as->name);
     made->is_ordered = made->queue->is_ordered;
     eddy_store_relaxed(&made->references, 2); /* the caller's and the VM's */
     eddy_vm_lock(vm);
@@ -68,36 +78,33 @@ static eddy_status add(eddy_vm *vm, const eddy_vm_stream *as, eddy_vm_stream **s
     return EDDY_OK;
 }
 
+eddy_status eddy_vm_stream_add(eddy_vm *vm, eddy_work_queue *under, bool is_foreign,
+                               const char *name, eddy_vm_stream **stream) {
+    eddy_vm_stream as = {.queue = under, .is_foreign = is_foreign, .name = name};
+    return add(vm, &as, stream);
+}
+
 /* Tools know the driver's stream under it. */
 static void name_native(const eddy_vm_stream *stream) {
     const eddy_vm_device *device = stream->device;
-    if (stream->has_own_queue && device->backend->class->native)
+    if (stream->name && stream->has_own_queue && device->backend->class->native)
         eddy_nvtx_name_stream(
             device->backend->class->native(device->queues[stream->device_queue].under),
             stream->name);
 }
 
-void eddy_vm_stream_name_set(eddy_vm_stream *stream, const char *name) {
-    char text[2 * EDDY_KEPT_TEXT_BYTES];
-    const eddy_vm_device *device = stream->device;
-    snprintf(text, sizeof(text), "%s%s%s", device ? device->name : "", device ? ", " : "", name);
-    stream->name = eddy_kept_text(text);
-    if (stream->name)
-        name_native(stream);
-}
-
-eddy_status eddy_vm_stream_add(eddy_vm *vm, eddy_work_queue *under, bool is_foreign,
-                               eddy_vm_stream **stream) {
-    return add(vm, &(eddy_vm_stream){.queue = under, .is_foreign = is_foreign}, stream);
-}
-
 eddy_status eddy_vm_stream_add_device(eddy_vm *vm, eddy_vm_device *device, uint32_t queue,
-                                      eddy_vm_stream **stream) {
-    return add(
-        vm,
-        &(eddy_vm_stream){
-            .queue = device->launcher, .is_foreign = true, .device = device, .device_queue = queue},
-        stream);
+                                      bool is_own, const char *name, eddy_vm_stream **stream) {
+    eddy_vm_stream as = {.queue = device->launcher,
+                         .is_foreign = true,
+                         .device = device,
+                         .device_queue = queue,
+                         .has_own_queue = is_own,
+                         .name = name};
+    eddy_status status = add(vm, &as, stream);
+    if (status == EDDY_OK)
+        name_native(*stream);
+    return status;
 }
 
 eddy_status eddy_vm_stream_refuse(eddy_status status, eddy_origin origin) {
@@ -106,7 +113,7 @@ eddy_status eddy_vm_stream_refuse(eddy_status status, eddy_origin origin) {
     return eddy_fail(status, origin, "no memory, or more than %d streams", EDDY_STREAM_MAX);
 }
 
-eddy_status eddy_vm_stream_create(eddy_vm *vm, bool is_ordered, int32_t priority,
+eddy_status eddy_vm_stream_create(eddy_vm *vm, bool is_ordered, int32_t priority, const char *name,
                                   eddy_vm_stream **stream) {
     eddy_origin origin = {"stream_create", NULL};
     eddy_status status = eddy_vm_enter(vm, origin);
@@ -114,7 +121,7 @@ eddy_status eddy_vm_stream_create(eddy_vm *vm, bool is_ordered, int32_t priority
         return status;
     eddy_vm_leave(vm);
     eddy_work_queue *under = eddy_cpu_queue_create(is_ordered, priority);
-    status = under ? eddy_vm_stream_add(vm, under, false, stream) : EDDY_OUT_OF_MEMORY;
+    status = under ? eddy_vm_stream_add(vm, under, false, name, stream) : EDDY_OUT_OF_MEMORY;
     if (status == EDDY_OK)
         return EDDY_OK;
     if (under)

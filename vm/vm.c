@@ -39,7 +39,7 @@ static eddy_status init_memory(eddy_vm *vm) {
     eddy_vm_stream *stream;
     if (!under)
         return EDDY_OUT_OF_MEMORY;
-    if (eddy_vm_stream_add(vm, under, false, &stream) != EDDY_OK) {
+    if (eddy_vm_stream_add(vm, under, false, NULL, &stream) != EDDY_OK) {
         under->class->destroy(under);
         return EDDY_OUT_OF_MEMORY;
     }

@@ -332,10 +332,9 @@ EDDY_MUST_USE eddy_status eddy_vm_sync_service(eddy_vm *vm, const eddy_vm_wait *
 
 /* ---- streams and events ---- */
 
+/* `name`, or NULL: what events call the stream, behind the name of its device if it has one; nothing where there is no room for more names (base/kept_text.h). */
 EDDY_MUST_USE eddy_status eddy_vm_stream_create(eddy_vm *vm, bool is_ordered, int32_t priority,
-                                                eddy_vm_stream **stream);
-/* What events call it, behind the name of its device if it has one; nothing where there is no room for more names (base/kept_text.h). Before its first use. */
-void eddy_vm_stream_name_set(eddy_vm_stream *stream, const char *name);
+                                                const char *name, eddy_vm_stream **stream);
 void eddy_vm_stream_retain(eddy_vm_stream *stream);
 void eddy_vm_stream_release(eddy_vm_stream *stream); /* submitted instructions still run */
 /* A new event, which passes when everything submitted to the stream before has retired. NULL stream: the default one. */
@@ -354,17 +353,15 @@ EDDY_MUST_USE eddy_status eddy_vm_touch(eddy_vm *vm, eddy_vm_stream *stream,
 
 /* ---- devices ---- */
 
-/* Of the device and its three streams, before their first use: "cuda:0". */
-void eddy_vm_device_name_set(eddy_vm *vm, uint8_t number, const char *name);
-
-/* Adds a device, which the VM owns if OK: *device is its number, from 1 on. `limit_bytes` as in streams/device_pool.h. OUT_OF_MEMORY, SHUT_DOWN,
+/* Adds a device, which the VM owns if OK: *device is its number, from 1 on. `name` as "cuda:0". `limit_bytes` as in streams/device_pool.h. OUT_OF_MEMORY, SHUT_DOWN,
  * FORKED, recorded; then the backend is good for its `destroy` alone, since it may have queues. */
 EDDY_MUST_USE eddy_status eddy_vm_device_add(eddy_vm *vm, struct eddy_backend *backend,
-                                             int64_t limit_bytes, eddy_origin origin,
-                                             uint8_t *device);
+                                             const char *name, int64_t limit_bytes,
+                                             eddy_origin origin, uint8_t *device);
 /* A stream of a device: ordered, one of the device's queues. */
 EDDY_MUST_USE eddy_status eddy_vm_device_stream_create(eddy_vm *vm, uint8_t device,
-                                                       int32_t priority, eddy_vm_stream **stream);
+                                                       int32_t priority, const char *name,
+                                                       eddy_vm_stream **stream);
 /* The device's default stream; of a closed VM one that no call is submitted to. */
 eddy_vm_stream *eddy_vm_device_stream(eddy_vm *vm, uint8_t device);
 /* A call that copies `bytes` at `offset_bytes` of `source` to a storage of `device`: to *copy, of so many bytes, or, where that is 0, to a new one. One of the two is on the

@@ -114,8 +114,8 @@ static void begin(void) {
     backend->base.errors = backend->words;
     must(eddy_options_resolve(NULL, &options));
     must(eddy_vm_create(&options, &vm));
-    must(eddy_vm_device_add(vm, &backend->base, INT64_C(1) << 30, (eddy_origin){"device", NULL},
-                            &device));
+    must(eddy_vm_device_add(vm, &backend->base, "launched", INT64_C(1) << 30,
+                            (eddy_origin){"device", NULL}, &device));
     stream = eddy_vm_device_stream(vm, device);
     eddy_vm_operand made = {
         .access = EDDY_ACCESS_MUT, .is_new = true, .device = device, .bytes = 64};

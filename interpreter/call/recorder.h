@@ -37,14 +37,13 @@ typedef enum eddy_recorder_rule {
                                 row(stream_wait, PASS) row(touch, PASS)                            \
                                     row(close, PASS) row(thread_count, PASS) row(team, PASS)       \
                                         row(counters_read, PASS) row(number, PASS) row(trim, PASS) \
-                                            row(dump, PASS) row(device_add, PASS) row(             \
-                                                device_stream_create, PASS) row(copy, CALL)        \
-                                                row(upload, CAPTURE) row(device_stream, PASS)      \
-                                                    row(memory_read, PASS) row(memory_trim, PASS)  \
-                                                        row(memory_limit_set, PASS)                \
-                                                            row(memory_list, PASS)                 \
-                                                                row(stream_name_set, PASS)         \
-                                                                    row(device_name_set, PASS)
+                                            row(dump, PASS) row(device_add, PASS)                  \
+                                                row(device_stream_create, PASS) row(copy, CALL)    \
+                                                    row(upload, CAPTURE) row(device_stream, PASS)  \
+                                                        row(memory_read, PASS)                     \
+                                                            row(memory_trim, PASS)                 \
+                                                                row(memory_limit_set, PASS)        \
+                                                                    row(memory_list, PASS)
 
 /* What becomes of the thread's calls. */
 typedef enum eddy_recorder_mode {

@@ -108,26 +108,21 @@ static eddy_status add(eddy_runtime *runtime, eddy_device device, eddy_origin or
                        uint8_t *number) {
     char name[32], why[160] = "";
     eddy_backend *backend;
+    eddy_device_format(device, name, sizeof(name));
     eddy_status status = create(device, &runtime->device_options, &backend, why, sizeof(why));
     /* Of a driver that ends with the process. */
     if (status != EDDY_OK && eddy_runtime_is_exiting())
         return eddy_fail(EDDY_SHUT_DOWN, origin, "the process is exiting");
-    if (status != EDDY_OK) {
-        eddy_device_format(device, name, sizeof(name));
+    if (status != EDDY_OK)
         return eddy_fail(status, origin, "%s does not start: %s", name, why);
-    }
     /* A driver has an exit handler of its own, behind which nothing works. */
     if (device.kind != EDDY_DEVICE_FAR)
         eddy_runtime_exit_first();
-    status =
-        eddy_vm_device_add(runtime->vm, backend, eddy_runtime_device_bytes(device), origin, number);
-    if (status != EDDY_OK) {
+    status = eddy_vm_device_add(runtime->vm, backend, name, eddy_runtime_device_bytes(device),
+                                origin, number);
+    if (status != EDDY_OK)
         backend->class->destroy(backend);
-        return status;
-    }
-    eddy_device_format(device, name, sizeof(name));
-    eddy_vm_device_name_set(runtime->vm, *number, name);
-    return EDDY_OK;
+    return status;
 }
 
 /* Makes the device at its first use. */

@@ -14,17 +14,16 @@ static eddy_stream *make_stream(eddy_runtime *runtime, uint8_t vm_device,
         return NULL;
     }
     int32_t priority = options ? options->priority : 0;
+    const char *name = EDDY_OPTION(options, name) && *options->name ? options->name : NULL;
     eddy_status status =
-        vm_device ? eddy_vm_device_stream_create(runtime->vm, vm_device, priority, &stream->stream)
-                  : eddy_vm_stream_create(runtime->vm, options && options->is_ordered, priority,
-                                          &stream->stream);
+        vm_device
+            ? eddy_vm_device_stream_create(runtime->vm, vm_device, priority, name, &stream->stream)
+            : eddy_vm_stream_create(runtime->vm, options && options->is_ordered, priority, name,
+                                    &stream->stream);
     if (status != EDDY_OK) {
         eddy_memory_release(stream, sizeof(*stream), EDDY_MEMORY_RUNTIME);
         return NULL;
     }
-    const char *name = EDDY_OPTION(options, name) ? options->name : NULL;
-    if (name && *name)
-        eddy_vm_stream_name_set(stream->stream, name);
     stream->references = 1;
     stream->runtime = runtime;
     stream->vm_device = vm_device;

@@ -302,9 +302,9 @@ void program_run_open_streams(program_run *run, bool has_fakes) {
         eddy_status status;
         if (has_fakes) {
             run->fakes[i] = eddy_fake_queue_create(i == 1);
-            status = eddy_vm_stream_add(run->vm, run->fakes[i], true, &run->streams[i]);
+            status = eddy_vm_stream_add(run->vm, run->fakes[i], true, NULL, &run->streams[i]);
         } else {
-            status = eddy_vm_stream_create(run->vm, true, 0, &run->streams[i]);
+            status = eddy_vm_stream_create(run->vm, true, 0, NULL, &run->streams[i]);
         }
         if (status != EDDY_OK)
             abort();
@@ -313,12 +313,13 @@ void program_run_open_streams(program_run *run, bool has_fakes) {
 
 void program_run_open_far(program_run *run, uint64_t seed, bool is_mixed) {
     eddy_backend *far = eddy_far_create(&(eddy_far_options){.seed = seed});
-    if (!far || eddy_vm_device_add(run->vm, far, INT64_MAX, (eddy_origin){"device", NULL},
+    if (!far || eddy_vm_device_add(run->vm, far, "far", INT64_MAX, (eddy_origin){"device", NULL},
                                    &run->device) != EDDY_OK)
         abort();
     run->is_mixed = is_mixed;
     for (int i = 0; i < PROGRAM_STREAMS; i++)
-        if (eddy_vm_device_stream_create(run->vm, run->device, 0, &run->far_streams[i]) != EDDY_OK)
+        if (eddy_vm_device_stream_create(run->vm, run->device, 0, NULL, &run->far_streams[i]) !=
+            EDDY_OK)
             abort();
 }
 

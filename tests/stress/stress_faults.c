@@ -143,9 +143,9 @@ static bool play(fault_script *script) {
 
     eddy_vm_stream *stream;
     eddy_vm_event *event;
-    eddy_status status = eddy_vm_stream_create(vm, true, 0, &stream);
+    eddy_status status = eddy_vm_stream_create(vm, true, 0, NULL, &stream);
     if (is_refused(status))
-        must(eddy_vm_stream_create(vm, true, 0, &stream) == EDDY_OK);
+        must(eddy_vm_stream_create(vm, true, 0, NULL, &stream) == EDDY_OK);
     INSIST(eddy_vm_event_record(vm, NULL, (eddy_origin){"test", NULL}, &event));
     INSIST(eddy_vm_stream_wait(vm, stream, event, (eddy_origin){"test", NULL}));
     INSIST(eddy_vm_event_wait(event, &forever));

@@ -163,7 +163,7 @@ static void fast_producer(long instructions) {
         eddy_vm *vm;
         eddy_vm_stream *stream;
         must(eddy_vm_create(&options, &vm) == EDDY_OK);
-        must(eddy_vm_stream_create(vm, true, 0, &stream) == EDDY_OK);
+        must(eddy_vm_stream_create(vm, true, 0, NULL, &stream) == EDDY_OK);
         eddy_storage_number last = 0;
         for (long i = 0; i < instructions; i++) {
             watch();

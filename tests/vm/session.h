@@ -102,20 +102,21 @@ static inline vm_session session_open_threads(int64_t threads) {
 static inline void session_hold(vm_session *session, bool is_ordered) {
     session->fake = eddy_fake_queue_create(is_ordered);
     cr_assert_not_null(session->fake);
-    cr_assert_eq(eddy_vm_stream_add(session->vm, session->fake, true, &session->held), EDDY_OK);
+    cr_assert_eq(eddy_vm_stream_add(session->vm, session->fake, true, NULL, &session->held),
+                 EDDY_OK);
 }
 
 /* Adds a far device; the ops that follow run there. */
 static inline void session_add(vm_session *session, eddy_backend *far) {
     session->far = far;
     cr_assert_not_null(session->far);
-    cr_assert_eq(
-        eddy_vm_device_add(session->vm, session->far, INT64_MAX, test_origin, &session->device),
-        EDDY_OK);
+    cr_assert_eq(eddy_vm_device_add(session->vm, session->far, "far", INT64_MAX, test_origin,
+                                    &session->device),
+                 EDDY_OK);
     for (int i = 0; i < 3; i++)
-        cr_assert_eq(
-            eddy_vm_device_stream_create(session->vm, session->device, 0, &session->far_streams[i]),
-            EDDY_OK);
+        cr_assert_eq(eddy_vm_device_stream_create(session->vm, session->device, 0, NULL,
+                                                  &session->far_streams[i]),
+                     EDDY_OK);
     session->stream = session->far_streams[0];
 }
 

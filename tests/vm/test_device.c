@@ -486,8 +486,9 @@ Test(device, a_device_takes_more_than_its_window_and_more_streams_than_queues) {
         eddy_vm_stream *streams[20];
         eddy_storage_number kept[20];
         for (int i = 0; i < 20; i++) {
-            cr_assert_eq(eddy_vm_device_stream_create(session.vm, session.device, 0, &streams[i]),
-                         EDDY_OK);
+            cr_assert_eq(
+                eddy_vm_device_stream_create(session.vm, session.device, 0, NULL, &streams[i]),
+                EDDY_OK);
             session.stream = streams[i];
             kept[i] = session_make(&session, i);
         }

@@ -80,10 +80,10 @@ Test(device_hostile, a_device_may_be_lost_between_a_mark_and_the_note_of_it) {
     lost_in_mark.class.await = await_and_tell;
     session.far->class = &lost_in_mark.class;
     cr_assert_eq(
-        eddy_vm_device_add(session.vm, session.far, INT64_MAX, test_origin, &session.device),
+        eddy_vm_device_add(session.vm, session.far, "far", INT64_MAX, test_origin, &session.device),
         EDDY_OK);
     cr_assert_eq(
-        eddy_vm_device_stream_create(session.vm, session.device, 0, &session.far_streams[0]),
+        eddy_vm_device_stream_create(session.vm, session.device, 0, NULL, &session.far_streams[0]),
         EDDY_OK);
     session.stream = session.far_streams[0];
     eddy_storage_number a = session_make(&session, 1);
@@ -263,7 +263,8 @@ Test(device_hostile, a_device_that_cannot_be_added_leaves_nothing_behind) {
         cr_assert_not_null(far);
         eddy_memory_fail_at(EDDY_MEMORY_RUNTIME, first, 1);
         uint8_t device;
-        eddy_status status = eddy_vm_device_add(session.vm, far, INT64_MAX, test_origin, &device);
+        eddy_status status =
+            eddy_vm_device_add(session.vm, far, "far", INT64_MAX, test_origin, &device);
         has_failed = eddy_memory_failures_injected() > 0;
         eddy_memory_fail_at(EDDY_MEMORY_RUNTIME, 0, 0);
         if (status == EDDY_OK)
@@ -570,8 +571,8 @@ Test(device_hostile, a_device_that_is_added_while_its_vm_closes_says_so) {
         for (int queues = 0; queues < 3; queues++) {
             vm_session session = session_open(session_paths[path]);
             session.far = far_that_closes(session.vm, queues);
-            expect_shut_down(eddy_vm_device_add(session.vm, session.far, INT64_MAX, test_origin,
-                                                &session.device),
+            expect_shut_down(eddy_vm_device_add(session.vm, session.far, "far", INT64_MAX,
+                                                test_origin, &session.device),
                              "test");
             session.far->class->destroy(session.far);
             end_closed(&session);
@@ -582,11 +583,11 @@ Test(device_hostile, a_stream_that_is_made_while_its_vm_closes_says_so) {
     for (int path = 0; path < 3; path++) {
         vm_session session = session_open(session_paths[path]);
         session.far = far_that_closes(session.vm, 3);
-        cr_assert_eq(
-            eddy_vm_device_add(session.vm, session.far, INT64_MAX, test_origin, &session.device),
-            EDDY_OK);
+        cr_assert_eq(eddy_vm_device_add(session.vm, session.far, "far", INT64_MAX, test_origin,
+                                        &session.device),
+                     EDDY_OK);
         expect_shut_down(
-            eddy_vm_device_stream_create(session.vm, session.device, 0, &session.stream),
+            eddy_vm_device_stream_create(session.vm, session.device, 0, NULL, &session.stream),
             "stream_create");
         end_closed(&session);
     }

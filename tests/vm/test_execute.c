@@ -377,7 +377,7 @@ Test(execute, no_memory_on_an_ordered_stream_reaches_what_follows_in_its_queue) 
     for (size_t p = 0; p < PATHS; p++) {
         vm_session session = session_open(paths[p]);
         eddy_vm_stream *stream;
-        cr_assert_eq(eddy_vm_stream_create(session.vm, true, 0, &stream), EDDY_OK);
+        cr_assert_eq(eddy_vm_stream_create(session.vm, true, 0, NULL, &stream), EDDY_OK);
         vm_latch latch = {0};
         eddy_storage_number first = 0;
         session.stream = stream;

@@ -296,7 +296,7 @@ Test(graph, a_chain_through_three_streams_keeps_its_order) {
     vm_session session = open_linking();
     session_hold(&session, true);
     eddy_vm_stream *ordered;
-    cr_assert_eq(eddy_vm_stream_create(session.vm, true, 0, &ordered), EDDY_OK);
+    cr_assert_eq(eddy_vm_stream_create(session.vm, true, 0, NULL, &ordered), EDDY_OK);
     eddy_vm_stream *streams[3] = {NULL, session.held, ordered};
     eddy_storage_number a = session_make(&session, 1);
     int64_t expected = value_of(1, 0);

@@ -75,7 +75,7 @@ Test(interleavings, from_data_shutdown) {
 Test(interleavings, stream_after_shutdown) {
     vm_session session = session_open_threads(2);
     eddy_vm_stream *stream;
-    cr_assert_eq(eddy_vm_stream_create(session.vm, true, 0, &stream), EDDY_OK);
+    cr_assert_eq(eddy_vm_stream_create(session.vm, true, 0, NULL, &stream), EDDY_OK);
     session.stream = stream;
     session.cost_ps = COST_WORKER;
     session_make(&session, 1);
@@ -157,11 +157,12 @@ Test(interleavings, stream_reuse_starve) {
     enum { COUNT = 64, BYTES = 32768 };
     vm_session session = session_open_threads(2);
     eddy_vm_stream *stream;
-    cr_assert_eq(eddy_vm_stream_add(session.vm, &leaving.base, true, &stream), EDDY_OK);
+    cr_assert_eq(eddy_vm_stream_add(session.vm, &leaving.base, true, NULL, &stream), EDDY_OK);
     eddy_vm_stream_release(stream);
     for (int i = 2; i < EDDY_STREAM_MAX; i++) {
-        cr_assert_eq(eddy_vm_stream_add(session.vm, eddy_fake_queue_create(true), true, &stream),
-                     EDDY_OK);
+        cr_assert_eq(
+            eddy_vm_stream_add(session.vm, eddy_fake_queue_create(true), true, NULL, &stream),
+            EDDY_OK);
         eddy_vm_stream_release(stream);
     }
     eddy_storage_number small[COUNT];

@@ -312,7 +312,7 @@ Test(lend, a_marker_behind_a_lend_does_not_count_against_the_marks) {
     vm_session session = session_open(
         (eddy_runtime_options){.threads = 2, .uses_full_path = true, .in_flight_high = 4});
     eddy_vm_stream *stream;
-    cr_assert_eq(eddy_vm_stream_create(session.vm, true, 0, &stream), EDDY_OK);
+    cr_assert_eq(eddy_vm_stream_create(session.vm, true, 0, NULL, &stream), EDDY_OK);
     eddy_storage_number a = session_make(&session, 1);
     int64_t *cells;
     eddy_vm_lend *open = lend(&session, a, true, &cells);

@@ -59,7 +59,7 @@ Test(stream, what_comes_after_a_stream_wait_runs_after_the_event) {
     for (int is_ordered = 0; is_ordered < 2; is_ordered++) {
         vm_session session = open_with_held(true);
         eddy_vm_stream *other;
-        cr_assert_eq(eddy_vm_stream_create(session.vm, is_ordered, 0, &other), EDDY_OK);
+        cr_assert_eq(eddy_vm_stream_create(session.vm, is_ordered, 0, NULL, &other), EDDY_OK);
         session.stream = session.held;
         eddy_storage_number first = session_make(&session, 1);
         eddy_vm_event *event = record(&session, session.held);
@@ -88,7 +88,7 @@ Test(stream, what_comes_after_a_stream_wait_runs_after_the_event) {
 Test(stream, gates_add_up) {
     vm_session session = open_with_held(false);
     eddy_vm_stream *other;
-    cr_assert_eq(eddy_vm_stream_create(session.vm, false, 0, &other), EDDY_OK);
+    cr_assert_eq(eddy_vm_stream_create(session.vm, false, 0, NULL, &other), EDDY_OK);
     session.stream = session.held;
     eddy_storage_number first = session_make(&session, 1);
     eddy_vm_event *event = record(&session, session.held);
@@ -132,7 +132,7 @@ Test(stream, a_gate_holds_back_what_the_caller_could_run_itself) {
 Test(stream, a_touch_reads_on_its_stream) {
     vm_session session = open_with_held(true);
     eddy_vm_stream *other;
-    cr_assert_eq(eddy_vm_stream_create(session.vm, true, 0, &other), EDDY_OK);
+    cr_assert_eq(eddy_vm_stream_create(session.vm, true, 0, NULL, &other), EDDY_OK);
     session.stream = session.held;
     eddy_storage_number a = session_make(&session, 1);
     cr_assert_eq(eddy_vm_touch(session.vm, other, &a, 1, test_origin), EDDY_OK);
@@ -150,7 +150,7 @@ Test(stream, a_touch_reads_on_its_stream) {
 
 Test(stream, an_ordered_stream_runs_in_order_whatever_the_costs) {
     vm_session session = session_open_threads(3);
-    cr_assert_eq(eddy_vm_stream_create(session.vm, true, 1, &session.held), EDDY_OK);
+    cr_assert_eq(eddy_vm_stream_create(session.vm, true, 1, NULL, &session.held), EDDY_OK);
     session.stream = session.held;
     static const int64_t costs[3] = {COST_CALLER, COST_SCHEDULER, COST_WORKER};
     eddy_storage_number a = session_make(&session, 1);
@@ -169,7 +169,7 @@ Test(stream, a_released_stream_still_runs_what_it_was_given) {
     vm_session session =
         session_open((eddy_runtime_options){.threads = 2, .uses_worker_path = true});
     eddy_vm_stream *stream;
-    cr_assert_eq(eddy_vm_stream_create(session.vm, true, 0, &stream), EDDY_OK);
+    cr_assert_eq(eddy_vm_stream_create(session.vm, true, 0, NULL, &stream), EDDY_OK);
     session.stream = stream;
     vm_latch latch = {0};
     eddy_storage_number a = session_latch(&session, &latch, 0, NULL);
@@ -186,7 +186,8 @@ Test(stream, numbers_of_released_streams_are_used_again) {
     vm_session session = session_open_threads(2);
     for (int i = 0; i < 3 * EDDY_STREAM_MAX; i++) {
         eddy_vm_stream *stream;
-        cr_assert_eq(eddy_vm_stream_create(session.vm, i % 2, 0, &stream), EDDY_OK, "stream %d", i);
+        cr_assert_eq(eddy_vm_stream_create(session.vm, i % 2, 0, NULL, &stream), EDDY_OK,
+                     "stream %d", i);
         session.stream = stream;
         session_release(&session, session_make(&session, i));
         session_settle(&session);
@@ -200,7 +201,7 @@ Test(stream, more_streams_than_there_are_numbers_is_an_error) {
     static eddy_vm_stream *streams[EDDY_STREAM_MAX];
     int count = 0;
     eddy_status status;
-    while ((status = eddy_vm_stream_create(session.vm, true, 0, &streams[count])) == EDDY_OK)
+    while ((status = eddy_vm_stream_create(session.vm, true, 0, NULL, &streams[count])) == EDDY_OK)
         count++;
     cr_assert_eq(count, EDDY_STREAM_MAX - 1);
     cr_assert_eq(status, EDDY_OUT_OF_MEMORY);

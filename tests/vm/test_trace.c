@@ -78,7 +78,7 @@ static int count_of(eddy_trace_phase phase, uint64_t sequence) {
 static void run_calls(vm_session *session, eddy_storage_number *made) {
     static const int64_t costs[] = {COST_CALLER, COST_SCHEDULER, COST_WORKER};
     eddy_vm_stream *ordered = NULL;
-    cr_assert_eq(eddy_vm_stream_create(session->vm, true, 0, &ordered), EDDY_OK);
+    cr_assert_eq(eddy_vm_stream_create(session->vm, true, 0, NULL, &ordered), EDDY_OK);
     for (int i = 0; i < CALLS; i++) {
         session->cost_ps = costs[i % 3];
         session->stream = i % 5 == 4 ? ordered : NULL;

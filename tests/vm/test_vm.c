@@ -208,7 +208,7 @@ Test(vm, calls_on_a_closed_one_are_refused) {
     cr_assert_eq(eddy_vm_recover(session.vm, &a, 1, test_origin), EDDY_SHUT_DOWN);
     cr_assert_eq(eddy_vm_touch(session.vm, NULL, &a, 1, test_origin), EDDY_SHUT_DOWN);
     eddy_vm_stream *stream;
-    cr_assert_eq(eddy_vm_stream_create(session.vm, true, 0, &stream), EDDY_SHUT_DOWN);
+    cr_assert_eq(eddy_vm_stream_create(session.vm, true, 0, NULL, &stream), EDDY_SHUT_DOWN);
     taken_error();
     session_release(&session, a);
     eddy_vm_destroy(session.vm);

@@ -359,8 +359,9 @@ static void *compute(void *context) {
     cr_assert(is_expected(eddy_runtime_use(b->runtime)));
     for (int i = 0; !eddy_load_relaxed(&b->is_over); i++) {
         eddy_device device = i % 3 == 0 ? EDDY_CPU : EDDY_FAR(i % 3);
-        eddy_tensor *x = zeros_on(device, 64 << 10), *y = x ? eddy_neg(x) : NULL;
-        cr_assert(is_expected(y ? eddy_wait(y, EDDY_FOREVER) : EDDY_SHUT_DOWN));
+        eddy_tensor *x = zeros_on(device, 64 << 10);
+        eddy_tensor *y = x ? eddy_to_device(x, EDDY_FAR(i % 2)) : NULL;
+        cr_assert(is_expected(y ? eddy_wait(y, EDDY_FOREVER) : eddy_error_take(NULL)));
         eddy_release(&x);
         eddy_release(&y);
     }
@@ -392,6 +393,10 @@ static void *look(void *context) {
         eddy_error_take(NULL);
         if (i % 16 == 0)
             cr_assert(is_expected(eddy_device_memory_snapshot(device, path)));
+        eddy_stream *stream =
+            eddy_stream_create(device, EDDY_OPTIONS(stream, .is_ordered = true, .name = "beside"));
+        cr_assert(stream || is_expected(eddy_error_take(NULL)));
+        eddy_stream_release(&stream);
     }
     unlink(path);
     eddy_runtime_use(NULL);
