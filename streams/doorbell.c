@@ -6,17 +6,22 @@
 #define SPIN_CHECKS 64
 
 bool eddy_doorbell_spin(eddy_doorbell *bell, uint32_t seen) {
+    return eddy_doorbell_spin_until(bell, seen, NULL, NULL);
+}
+
+bool eddy_doorbell_spin_until(eddy_doorbell *bell, uint32_t seen, bool (*is_over)(void *context),
+                              void *context) {
     if (!eddy_team_spin_begin())
         return false;
-    bool has_rung = false;
+    bool ends = false;
     int64_t end = eddy_clock_ns() + SPIN_NS;
-    while (!has_rung && eddy_clock_ns() < end)
-        for (int i = 0; i < SPIN_CHECKS && !has_rung; i++) {
-            has_rung = eddy_load_acquire(&bell->rings) != seen;
+    while (!ends && eddy_clock_ns() < end)
+        for (int i = 0; i < SPIN_CHECKS && !ends; i++) {
+            ends = eddy_load_acquire(&bell->rings) != seen || (is_over && is_over(context));
             eddy_atomic_pause();
         }
     eddy_team_spin_end();
-    return has_rung;
+    return ends;
 }
 
 void eddy_doorbell_sleep(eddy_doorbell *bell, uint32_t seen, int64_t deadline_ns) {

@@ -23,8 +23,10 @@ static inline void eddy_doorbell_ring(eddy_doorbell *bell) {
         eddy_sleep_wake_one(&bell->is_asleep);
 }
 
-/* Looks for a ring for a while, if a processor is free for that; whether there was one. */
+/* Looks for a ring for a while, if a processor is free for that; whether there was one. The other form also ends when `is_over` says so (NULL: it never does). */
 bool eddy_doorbell_spin(eddy_doorbell *bell, uint32_t seen);
+bool eddy_doorbell_spin_until(eddy_doorbell *bell, uint32_t seen, bool (*is_over)(void *context),
+                              void *context);
 /* Sleeps until there is one, until the deadline, or spuriously. One thread at a time. */
 void eddy_doorbell_sleep(eddy_doorbell *bell, uint32_t seen, int64_t deadline_ns);
 

@@ -8,7 +8,8 @@
 /* Lines by who writes: others read them for each work. */
 typedef struct launcher {
     eddy_work_queue base;
-    bool has_thread; /* const after init */
+    bool has_thread;         /* const after init */
+    eddy_launcher_duty duty; /* const after init */
     eddy_thread thread;
     /* atomic: the work sets (release), the VM clears (release); any thread loads (acquire) */
     _Atomic bool is_stalled;
@@ -48,17 +49,31 @@ static bool run_one(launcher *from) {
     return true;
 }
 
+static void sleep_until_rung(launcher *self, uint32_t seen) {
+    const eddy_launcher_duty *duty = &self->duty;
+    if (duty->attend && !duty->rest(duty->context, &self->base))
+        return;
+    eddy_doorbell_sleep(&self->bell, seen, EDDY_CLOCK_FOREVER);
+    if (duty->attend)
+        duty->wake(duty->context);
+}
+
 static void launcher_main(void *context) {
     launcher *self = context;
+    const eddy_launcher_duty *duty = &self->duty;
     eddy_float_environment_enter();
+    if (duty->attend)
+        duty->wake(duty->context);
     for (;;) {
         uint32_t seen = eddy_doorbell_seen(&self->bell);
         if (run_one(self))
             continue;
         if (eddy_load_acquire(&self->is_ending))
             return;
-        if (!eddy_doorbell_spin(&self->bell, seen))
-            eddy_doorbell_sleep(&self->bell, seen, EDDY_CLOCK_FOREVER);
+        if (duty->attend && duty->attend(duty->context, &self->base))
+            continue;
+        if (!eddy_doorbell_spin_until(&self->bell, seen, duty->has_work, duty->context))
+            sleep_until_rung(self, seen);
     }
 }
 
@@ -93,13 +108,14 @@ static void destroy(eddy_work_queue *base) {
 
 static const eddy_work_queue_class launcher_class = {"launcher", dispatch, destroy};
 
-eddy_work_queue *eddy_launcher_create(bool has_thread) {
+eddy_work_queue *eddy_launcher_create(bool has_thread, eddy_launcher_duty duty) {
     launcher *made = eddy_memory_acquire_zeroed(sizeof(*made), EDDY_MEMORY_RUNTIME);
     if (!made)
         return NULL;
     made->base.class = &launcher_class;
     made->base.is_ordered = true;
     made->has_thread = has_thread;
+    made->duty = duty;
     if (has_thread &&
         eddy_thread_create(&made->thread, "eddy-launcher", launcher_main, made) != EDDY_OK) {
         eddy_memory_release(made, sizeof(*made), EDDY_MEMORY_RUNTIME);
@@ -113,6 +129,12 @@ void eddy_launcher_stall(eddy_work_queue *queue, eddy_work *work) {
     work->next = self->taken;
     self->taken = work;
     eddy_store_release(&self->is_stalled, true);
+}
+
+bool eddy_launcher_has_next(const eddy_work_queue *queue) {
+    const launcher *self = (const launcher *)(const void *)queue;
+    return !eddy_load_acquire(&self->is_stalled) &&
+           (self->taken || !eddy_lifo_is_empty(&self->dispatched));
 }
 
 bool eddy_launcher_is_stalled(const eddy_work_queue *queue) {

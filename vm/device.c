@@ -397,10 +397,14 @@ static bool reap(eddy_vm_device *device) {
     return reap_queues(device, is_lost);
 }
 
+bool eddy_device_reap(eddy_vm_device *device) {
+    return reap_queues(device, false);
+}
+
 bool eddy_device_reap_all(eddy_vm *vm) {
     bool has_any = false;
     for (uint32_t i = 1; i < eddy_load_acquire(&vm->device_count); i++)
-        has_any |= reap_queues(vm->devices[i], false);
+        has_any |= eddy_device_reap(vm->devices[i]);
     return has_any;
 }
 
@@ -624,7 +628,8 @@ static eddy_vm_device *device_create(eddy_vm *vm, eddy_backend *backend, const c
     made->pool = eddy_device_pool_create(backend, made->unders, limit_bytes);
     backend->pool = made->pool;
     backend->is_on_callers_thread = vm->is_one_thread;
-    made->launcher = made->pool ? eddy_launcher_create(!vm->is_one_thread) : NULL;
+    made->launcher =
+        made->pool ? eddy_launcher_create(!vm->is_one_thread, eddy_attend_duty(made)) : NULL;
     if (made->launcher && !prepare_copies(made)) {
         device_free(made);
         return NULL;

@@ -4,6 +4,7 @@
 
 #include <streams/backend.h>
 #include <streams/device_pool.h>
+#include <vm/attend.h>
 #include <vm/machine.h>
 
 /* Instructions between dispatch and end, counted from the oldest. */
@@ -75,6 +76,7 @@ typedef struct eddy_vm_device {
     /* With the stalled work: the launcher writes the one before it stalls, the engine the other before it resumes. */
     uint64_t stalled_ticket;
     bool is_last_try;
+    eddy_attendance attendance;
     /* Engine only. */
     uint64_t ticket;             /* the last one given */
     uint64_t dispatched;         /* how often one or more were given */
@@ -113,8 +115,9 @@ void eddy_device_source_ended(eddy_node *node);
  * there is more to do. Engine only. */
 bool eddy_device_attend(eddy_vm *vm, bool has_moved);
 
-/* Hands what devices have completed to the engine, as their reapers do, which alone take what a lost one leaves. Whether there was any: the caller then requests the engine's role.
- * Any thread, while the VM cannot close; not in one-thread mode. */
+/* Hands what devices, or one of them, have completed to the engine, as their reapers do, which alone take what a lost one leaves. Whether there was any: the caller then requests the
+ * engine's role. Any thread, while the VM cannot close; not in one-thread mode. */
+bool eddy_device_reap(eddy_vm_device *device);
 bool eddy_device_reap_all(eddy_vm *vm);
 
 /* Gives cached memory of a device, and what is pinned for it, back to the backend; returns bytes. Any thread, while the VM cannot close. */

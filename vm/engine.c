@@ -1,5 +1,6 @@
 /* The engine's role: takes records in order, runs what is ready and cheap, hands over the rest, retires (PROTOCOL 7). */
 #include <errno.h>
+#include <streams/launcher.h>
 #include <string.h>
 #include <vm/device.h>
 #include <vm/dump.h>
@@ -125,7 +126,7 @@ static void publish(eddy_vm *vm, bool is_idle) {
 static bool begin_here(eddy_vm *vm, const eddy_instruction *instruction) {
     if (vm->is_one_thread || instruction->view.descriptor == &eddy_starved_room)
         return true;
-    if (instruction->place != EDDY_PLACE_ANY || vm->is_worker_path)
+    if (instruction->place != EDDY_PLACE_ANY || vm->is_worker_path || vm->engine.is_launcher)
         return false;
     bool is_cheap = instruction->cost_ns <= EDDY_SCHEDULER_RUN_NS;
     if (!is_cheap && (instruction->cost_ns > vm->engine.inline_ns ||
@@ -602,23 +603,25 @@ static luggage pack(eddy_vm *vm) {
     return taken;
 }
 
-/* Gives the role up before everything is done; the scheduler thread does the rest. */
-static luggage leave(eddy_vm *vm) {
-    publish(vm, true);
+/* Gives the role up before everything is done; the scheduler thread does the rest. was_asked: what was requested may not have been taken. A launcher comes back for what was left to it. */
+static luggage leave(eddy_vm *vm, bool was_asked) {
+    bool comes_back = vm->engine.is_launcher && !was_asked;
+    publish(vm, !comes_back);
     luggage taken = pack(vm);
     bool has_left = vm->engine.ready_head != NULL;
     eddy_store_seq_cst(&vm->has_left, has_left);
-    eddy_exchange_acq_rel(&vm->engine_word, FREE);
-    if (has_left || eddy_engine_has_work(vm))
+    uint32_t word = eddy_exchange_acq_rel(&vm->engine_word, FREE);
+    if (has_left || (eddy_engine_has_work(vm) && (word == WANTED || !comes_back)))
         eddy_vm_poke(vm);
     return taken;
 }
 
-static bool may_leave(const eddy_vm *vm, const eddy_waiter *until) {
+static bool may_leave(const eddy_vm *vm, const eddy_engine_turn *turn) {
     /* In one-thread mode no other thread would do the rest, and the next one would not know of the starved ones. */
     if (vm->is_one_thread || vm->engine.starved)
         return false;
-    return vm->engine.inline_left_ns <= 0 || (until && eddy_waiter_is_done(until));
+    return vm->engine.inline_left_ns <= 0 || (turn->until && eddy_waiter_is_done(turn->until)) ||
+           (turn->launcher && eddy_launcher_has_next(turn->launcher));
 }
 
 static luggage work(eddy_vm *vm, const eddy_engine_turn *turn) {
@@ -627,15 +630,17 @@ static luggage work(eddy_vm *vm, const eddy_engine_turn *turn) {
     vm->engine.inline_ns = turn->inline_ns;
     vm->engine.inline_left_ns = turn->budget_ns;
     vm->engine.is_caller = turn->is_caller;
+    vm->engine.is_launcher = turn->launcher != NULL;
+    bool was_asked = false;
     for (;;) {
         /* Launchers and reapers read its line. */
         if (EDDY_UNLIKELY(eddy_load_relaxed(&vm->has_left)))
             eddy_store_relaxed(&vm->has_left, false);
         while (tick(vm, turn->spin_ns > 0))
-            if (may_leave(vm, turn->until))
-                return leave(vm);
+            if (may_leave(vm, turn))
+                return leave(vm, was_asked);
         if (turn->until && eddy_waiter_is_done(turn->until) && !vm->is_one_thread)
-            return leave(vm);
+            return leave(vm, was_asked);
         publish(vm, true);
         if (turn->spin_ns > 0 && spin(vm, turn->spin_ns))
             continue;
@@ -647,6 +652,7 @@ static luggage work(eddy_vm *vm, const eddy_engine_turn *turn) {
         vm->engine.dump = taken.dump;
         /* The checks that follow see what was requested before. */
         eddy_exchange_acq_rel(&vm->engine_word, HELD);
+        was_asked = true;
     }
 }
 

@@ -31,6 +31,11 @@ MODELS = {
         {"BUG_DRIVER_ASKS_NOBODY": "-DDRIVEN", "BUG_DRIVER_LEAVES_WORK": "-DDRIVEN",
          "BUG_HELPER_LEAVES_WORK": "-DISSUERS=1 -DHELPER", "BUG_WAKE_WORD_READ_AFTER_FLAG": "-DISSUERS=1 -DHELPER -DRECORDS=2"},
     ),
+    "attend": (
+        ["", "-DLONG", "-DLONG -DOTHERS=2"],
+        ["-DLONG -DCALLS=4 -DOTHERS=3"],
+        {"": "-DLONG", "BUG_FORGETS_WHO_ASKED": "-DLONG -DOTHERS=2"},
+    ),
     "waiter": ([""], ["-DWAITS=4"], {}),
     "pressure": (
         ["", "-DHIGH=1", "-DISSUERS=2 -DCALLS=2"],

@@ -25,7 +25,7 @@ static void begin(bool has_thread) {
     eddy_store_relaxed(&finished, 0u);
     eddy_store_relaxed(&tried, 0u);
     next_position = 0;
-    launcher = eddy_launcher_create(has_thread);
+    launcher = eddy_launcher_create(has_thread, (eddy_launcher_duty){0});
     cr_assert_not_null(launcher);
     cr_assert(launcher->is_ordered);
 }
@@ -257,10 +257,10 @@ Test(launcher, it_may_be_destroyed_once_all_is_done) {
 
 Test(launcher, without_memory_or_a_thread_there_is_none) {
     eddy_memory_fail_at(EDDY_MEMORY_RUNTIME, 0, 1);
-    cr_assert_null(eddy_launcher_create(true));
+    cr_assert_null(eddy_launcher_create(true, (eddy_launcher_duty){0}));
     eddy_memory_fail_at(EDDY_MEMORY_RUNTIME, 0, 0);
     eddy_thread_fail_at(0, 1);
-    cr_assert_null(eddy_launcher_create(true));
+    cr_assert_null(eddy_launcher_create(true, (eddy_launcher_duty){0}));
     begin(false);
     eddy_thread_fail_at(0, 0);
     end();
