@@ -97,6 +97,11 @@ uintptr_t fake_memory_take(fake_memory *memory, int64_t asked_bytes) {
 
 static void check(const fake_memory *memory, const fake_block *block, const char *who) {
     const unsigned char *start = (const unsigned char *)memory->mapping + block->offset;
+    const unsigned char *beyond = start + block->asked_bytes;
+    /* Each byte is as the one before it: one look, where a sanitizer looks at each access of a loop. */
+    if (*beyond == BEYOND &&
+        memcmp(beyond, beyond + 1, (size_t)(block->bytes - block->asked_bytes - 1)) == 0)
+        return;
     for (int64_t i = block->asked_bytes; i < block->bytes; i++)
         if (start[i] != BEYOND)
             fake_abort("%s has written beyond a block of %lld bytes at 0x%llx: byte %lld behind it",
