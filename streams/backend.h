@@ -89,7 +89,7 @@ typedef struct eddy_backend_class {
     eddy_status (*look)(const eddy_backend_launch *launch);
     /* Nothing is launched with the ticket: its word says SKIPPED to what is launched later. */
     eddy_status (*skip)(eddy_backend_queue *queue, uint64_t ticket);
-    /* progress need not ring for what is complete when it returns: the launching thread looks before it waits for more. */
+    /* Where everything is over when it returns, progress need not ring: the launching thread looks when it has launched all there is. */
     eddy_status (*mark)(eddy_backend_queue *queue, uint64_t ticket);
     /* The driver's own stream under the queue, on which code that is none of Eddy's may launch: also while others launch. NULL, like `foreign`: the device runs no such
      * code. Any thread. */

@@ -8,7 +8,8 @@
 
 static bool has_work(void *context) {
     const eddy_vm_device *device = context;
-    return eddy_engine_has_work(device->vm) && eddy_load_relaxed(&device->vm->engine_word) == 0;
+    return eddy_attend_has_left(&device->attendance, &device->vm->ring) &&
+           eddy_load_relaxed(&device->vm->engine_word) == 0;
 }
 
 static void begin_turn(eddy_attendance *attendance) {
@@ -17,9 +18,10 @@ static void begin_turn(eddy_attendance *attendance) {
     eddy_store_relaxed(&attendance->turn, attendance->last_turn);
 }
 
-/* The role is the launcher's: until there is something to launch. */
+/* The role is the launcher's: until there is something to launch, or nothing is left to it. */
 static void take_turn(eddy_vm_device *device, const eddy_work_queue *launcher) {
-    const eddy_engine_turn turn = {.budget_ns = INT64_MAX, .launcher = launcher};
+    const eddy_engine_turn turn = {
+        .budget_ns = INT64_MAX, .launcher = launcher, .attendance = &device->attendance};
     begin_turn(&device->attendance);
     eddy_engine_work(device->vm, &turn);
 }
@@ -42,7 +44,8 @@ static bool rest(void *context, const eddy_work_queue *launcher) {
     eddy_vm_lock(device->vm);
     eddy_store_relaxed(&device->attendance.turn, 0u);
     eddy_vm_unlock(device->vm);
-    if (!eddy_engine_has_work(device->vm) || !eddy_engine_request(device->vm))
+    if (!eddy_attend_has_left(&device->attendance, &device->vm->ring) ||
+        !eddy_engine_request(device->vm))
         return true;
     take_turn(device, launcher);
     return false;
@@ -57,9 +60,7 @@ eddy_launcher_duty eddy_attend_duty(eddy_vm_device *device) {
     return (eddy_launcher_duty){device, attend, has_work, rest, wake};
 }
 
-bool eddy_attend_leaves(eddy_vm_device *device, const eddy_instruction *instruction) {
-    if (instruction->kind != EDDY_KIND_CALL)
-        return false;
+bool eddy_attend_leaves(eddy_vm_device *device) {
     eddy_attendance *attendance = &device->attendance;
     uint32_t turn = eddy_load_relaxed(&attendance->turn);
     if (turn != attendance->turn_seen) {
@@ -70,5 +71,6 @@ bool eddy_attend_leaves(eddy_vm_device *device, const eddy_instruction *instruct
         attendance->left = 0;
         return false;
     }
+    eddy_store_relaxed(&attendance->left_until, eddy_load_relaxed(&device->vm->ring.tail));
     return true;
 }

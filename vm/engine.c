@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <streams/launcher.h>
 #include <string.h>
+#include <vm/attend.h>
 #include <vm/device.h>
 #include <vm/dump.h>
 #include <vm/engine.h>
@@ -126,7 +127,7 @@ static void publish(eddy_vm *vm, bool is_idle) {
 static bool begin_here(eddy_vm *vm, const eddy_instruction *instruction) {
     if (vm->is_one_thread || instruction->view.descriptor == &eddy_starved_room)
         return true;
-    if (instruction->place != EDDY_PLACE_ANY || vm->is_worker_path || vm->engine.is_launcher)
+    if (instruction->place != EDDY_PLACE_ANY || vm->is_worker_path)
         return false;
     bool is_cheap = instruction->cost_ns <= EDDY_SCHEDULER_RUN_NS;
     if (!is_cheap && (instruction->cost_ns > vm->engine.inline_ns ||
@@ -603,9 +604,14 @@ static luggage pack(eddy_vm *vm) {
     return taken;
 }
 
-/* Gives the role up before everything is done; the scheduler thread does the rest. was_asked: what was requested may not have been taken. A launcher comes back for what was left to it. */
-static luggage leave(eddy_vm *vm, bool was_asked) {
-    bool comes_back = vm->engine.is_launcher && !was_asked;
+static bool has_to_launch(const eddy_engine_turn *turn) {
+    return turn->launcher && eddy_launcher_has_next(turn->launcher);
+}
+
+/* Gives the role up before everything is done; the scheduler thread does the rest. was_asked: what was requested may not have been taken. A launcher that has something to launch comes back for what was left
+ * to it. */
+static luggage leave(eddy_vm *vm, const eddy_engine_turn *turn, bool was_asked) {
+    bool comes_back = has_to_launch(turn) && !was_asked;
     publish(vm, !comes_back);
     luggage taken = pack(vm);
     bool has_left = vm->engine.ready_head != NULL;
@@ -621,7 +627,8 @@ static bool may_leave(const eddy_vm *vm, const eddy_engine_turn *turn) {
     if (vm->is_one_thread || vm->engine.starved)
         return false;
     return vm->engine.inline_left_ns <= 0 || (turn->until && eddy_waiter_is_done(turn->until)) ||
-           (turn->launcher && eddy_launcher_has_next(turn->launcher));
+           has_to_launch(turn) ||
+           (turn->attendance && !eddy_attend_has_left(turn->attendance, &vm->ring));
 }
 
 static luggage work(eddy_vm *vm, const eddy_engine_turn *turn) {
@@ -630,7 +637,6 @@ static luggage work(eddy_vm *vm, const eddy_engine_turn *turn) {
     vm->engine.inline_ns = turn->inline_ns;
     vm->engine.inline_left_ns = turn->budget_ns;
     vm->engine.is_caller = turn->is_caller;
-    vm->engine.is_launcher = turn->launcher != NULL;
     bool was_asked = false;
     for (;;) {
         /* Launchers and reapers read its line. */
@@ -638,9 +644,9 @@ static luggage work(eddy_vm *vm, const eddy_engine_turn *turn) {
             eddy_store_relaxed(&vm->has_left, false);
         while (tick(vm, turn->spin_ns > 0))
             if (may_leave(vm, turn))
-                return leave(vm, was_asked);
+                return leave(vm, turn, was_asked);
         if (turn->until && eddy_waiter_is_done(turn->until) && !vm->is_one_thread)
-            return leave(vm, was_asked);
+            return leave(vm, turn, was_asked);
         publish(vm, true);
         if (turn->spin_ns > 0 && spin(vm, turn->spin_ns))
             continue;

@@ -15,9 +15,9 @@ typedef struct eddy_engine_turn {
     int64_t
         budget_ns; /* after so much it runs only the cheapest calls, and leaves the others to other threads */
     bool is_caller;
-    /* A launcher's: it runs no call, and gives the role up as soon as there is something to launch. Then the scheduler thread goes on, if somebody has asked; else all that is left is
-     * left to the launcher. */
+    /* A launcher's: it gives the role up as soon as there is something to launch, or nothing more is left to it. */
     const eddy_work_queue *launcher;
+    const struct eddy_attendance *attendance;
     uint64_t own_sequence; /* an issuer's own call: */
     int64_t own_ns;        /* it runs that call up to this estimate outside of the role */
 } eddy_engine_turn;

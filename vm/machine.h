@@ -111,9 +111,9 @@ struct eddy_vm {
     uint64_t shared_until;  /* sequence number up to which threads count as taking turns */
     uint64_t
         vain_at; /* `finished` at the last unsuccessful wait of an issuer that was too far ahead */
-    bool has_written; /* a record was written since the lock was taken */
-    bool has_issued;  /* more than releases */
-    bool has_unleft;  /* something that is left to no launcher (attend.h) */
+    bool
+        has_written; /* a record was written since the lock was taken, and not left to a launcher (attend.h) */
+    bool has_issued; /* more than releases */
     uint64_t finished_seen;
     int64_t finished_ns_seen, finished_dear_ns_seen;
     uint64_t retired_seen;
@@ -197,7 +197,6 @@ struct eddy_vm {
         int64_t
             inline_left_ns; /* how much of these it may still run before it leaves them to others */
         bool is_caller;     /* the thread with the role is an issuer or a waiter */
-        bool is_launcher;   /* it is a device's launcher */
         uint64_t own_sequence; /* of the call that an issuer has just submitted, 0 else */
         int64_t
             own_ns; /* estimate up to which it runs that call itself after it has given the role up */

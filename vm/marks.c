@@ -46,10 +46,9 @@ static eddy_status wait_for_progress(eddy_vm *vm, eddy_origin origin, int64_t de
     bool has_moved = finished != vm->finished_seen || consumed != vm->ring.consumed_seen;
     vm->ring.consumed_seen = consumed;
     /* What was left to a launcher may be what it waits for, and the launcher may be launching. Whoever has the role now is not disturbed, but looked at again soon. */
-    bool may_have_left = eddy_load_relaxed(&vm->device_count) > 0;
+    bool may_have_left = vm->is_driven && eddy_load_relaxed(&vm->device_count) > 0;
     bool asks = may_have_left && eddy_load_relaxed(&vm->engine_word) == 0;
     vm->has_written |= asks;
-    vm->has_unleft |= asks;
     eddy_vm_leave(vm);
     if (may_have_left && deadline_ns > eddy_clock_ns() + LEFT_NS)
         deadline_ns = eddy_clock_ns() + LEFT_NS;

@@ -80,11 +80,11 @@ static void drive_own(eddy_vm *vm, bool has_issued, uint64_t sequence, bool is_s
 
 void eddy_vm_leave_busy(eddy_vm *vm, int64_t deadline_ns) {
     bool has_to_wake = claims_wake(vm);
-    bool drives = vm->is_driven ? vm->has_unleft : eddy_vm_has_to_drive(vm);
+    bool drives = vm->is_driven ? vm->has_written : eddy_vm_has_to_drive(vm);
     bool has_issued = vm->has_issued;
     uint64_t sequence = vm->sequence;
     bool is_shared = eddy_vm_is_shared(vm);
-    vm->has_written = vm->has_issued = vm->has_unleft = false;
+    vm->has_written = vm->has_issued = false;
     if (drives)
         eddy_vm_inside_begin(vm);
     eddy_vm_unlock(vm);
@@ -172,7 +172,7 @@ void eddy_vm_flush_releases(eddy_vm *vm) {
         eddy_instruction releases = {.view.sequence = vm->sequence, .kind = EDDY_KIND_RELEASES};
         eddy_ring_publish(eddy_ring_write(&vm->ring, &releases, 0, 0, 0, numbers, count),
                           releases.view.sequence);
-        vm->has_written = vm->has_unleft = true;
+        vm->has_written = true;
     }
 }
 
@@ -252,8 +252,6 @@ eddy_status eddy_vm_write(eddy_vm *vm, eddy_submission *submission) {
     eddy_record *record = eddy_ring_write(&vm->ring, instruction, submission->argument_bytes,
                                           submission->new_count, cost_class, numbers, count);
     vm->has_written = vm->has_issued = true;
-    if (EDDY_LIKELY(!stream->device) || !eddy_attend_leaves(stream->device, instruction))
-        vm->has_unleft = true;
     uint64_t position = eddy_load_relaxed(&vm->ring.tail);
     for (uint32_t i = 0; i < instruction->view.operand_count; i++) {
         eddy_storage *storage = eddy_vm_storage(vm, eddy_mention_number(instruction->mentions[i]));
@@ -537,10 +535,13 @@ hand_over(eddy_vm *vm, eddy_vm_call *call, eddy_submission *submission, eddy_spi
     bool is_devices = call->stream && EDDY_UNLIKELY(call->stream->device != NULL);
     submission->device = is_devices ? find_device(call) : 0;
     eddy_status status = eddy_marks_wait(vm, call, submission->device);
+    bool may_leave = is_devices && vm->is_driven && !vm->has_written;
     if (status == EDDY_OK)
         status = write_call(vm, call, submission, spill);
     else if (spill)
         eddy_spill_release(&vm->issuer_arguments, spill);
+    if (may_leave && status == EDDY_OK && eddy_attend_leaves(call->stream->device))
+        vm->has_written = vm->has_issued = false;
     if (status != EDDY_OK)
         numbers_return(vm, call, call->instruction.operand_count);
     return status;

@@ -34,7 +34,7 @@ MODELS = {
     "attend": (
         ["", "-DLONG", "-DLONG -DOTHERS=2"],
         ["-DLONG -DCALLS=4 -DOTHERS=3"],
-        {"": "-DLONG", "BUG_FORGETS_WHO_ASKED": "-DLONG -DOTHERS=2"},
+        {"": "-DLONG", "BUG_FORGETS_WHO_ASKED": "-DLONG -DCALLS=3 -DOTHERS=2", "BUG_TURN_ENDS_IN_SILENCE": "-DOTHERS=2"},
     ),
     "waiter": ([""], ["-DWAITS=4"], {}),
     "pressure": (

@@ -21,8 +21,10 @@ static eddy_backend_class own_class;
 static eddy_backend *create_own(void) {
     eddy_backend *far = eddy_far_create(&(eddy_far_options){.seed = 1});
     cr_assert_not_null(far);
-    own_class = *far->class;
-    own_class.run = NULL;
+    if (!own_class.name) {
+        own_class = *far->class;
+        own_class.run = NULL;
+    }
     far->class = &own_class;
     return far;
 }
@@ -226,17 +228,6 @@ Test(attend, a_launcher_that_gives_up_the_role_leaves_nothing_that_was_asked_for
 
 /* ---- a launcher's turn of the engine, on the thread of the test ---- */
 
-static pthread_t ran_on;
-static _Atomic bool has_run; /* atomic: release, after `ran_on` */
-
-static void run_host(const eddy_vm_run *run) {
-    (void)run;
-    ran_on = pthread_self();
-    eddy_store_release(&has_run, true);
-}
-
-static const eddy_vm_descriptor host_op = {.run = run_host, .name = latch_name};
-
 static void take_role(eddy_vm *vm) {
     while (!eddy_engine_request(vm))
         sched_yield();
@@ -250,23 +241,6 @@ typedef struct latched_work {
 static void pass(eddy_work *work, eddy_status failure) {
     cr_assert_eq(failure, EDDY_OK);
     latch_pass(((latched_work *)(void *)work)->latch);
-}
-
-/* However cheap it is, and on the path on which the engine runs cheap ones. */
-Test(attend, a_launcher_runs_no_call_of_the_host) {
-    vm_session session = session_open((eddy_runtime_options){.threads = 2, .uses_full_path = true});
-    eddy_work_queue *launcher = eddy_launcher_create(true, (eddy_launcher_duty){0});
-    eddy_vm_operand made = {
-        .access = EDDY_ACCESS_MUT, .is_new = true, .covers_all = true, .bytes = 64};
-    take_role(session.vm);
-    cr_assert_eq(session_submit(&session, &host_op, &made, 1, NULL, 0), EDDY_OK);
-    const eddy_engine_turn turn = {.budget_ns = INT64_MAX, .launcher = launcher};
-    eddy_engine_work(session.vm, &turn);
-    while (!eddy_load_acquire(&has_run)) /* in a wait the thread would help */
-        sched_yield();
-    cr_assert_not(pthread_equal(ran_on, pthread_self()));
-    launcher->class->destroy(launcher);
-    close_with(&session, made.storage);
 }
 
 /* More than it takes at once, while there is something to launch. */

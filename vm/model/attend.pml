@@ -14,9 +14,10 @@
 bool L;
 byte E; /* 0 free, 1 as the holder has seen it, 2 requested since */
 bool attends;
-byte calls, others; /* in the ring */
+byte left_calls, asked_calls, others; /* in the ring: left to the launcher, or its issuer asks for them */
 byte dispatched; /* to the launcher */
 byte launched, done; /* calls; others */
+byte complete; /* calls that the launcher has not taken the role for */
 bool launcher_sleeps;
 bool is_poked; /* the scheduler thread */
 
@@ -25,9 +26,10 @@ inline engine_round()
 {
     found = false;
     if
-    :: atomic { calls > 0 -> calls--; found = true; dispatched++; FUTEX_WAKE(launcher_sleeps) }
+    :: atomic { left_calls > 0 -> left_calls--; found = true; dispatched++; FUTEX_WAKE(launcher_sleeps) }
+    :: atomic { asked_calls > 0 -> asked_calls--; found = true; dispatched++; FUTEX_WAKE(launcher_sleeps) }
     :: atomic { others > 0 -> others--; found = true; done++ }
-    :: calls == 0 && others == 0
+    :: left_calls == 0 && asked_calls == 0 && others == 0
     fi
 }
 
@@ -54,7 +56,8 @@ inline hold_role()
     od
 }
 
-/* The same, but for the launcher: it leaves when there is something to launch. What is left in the ring are calls, unless somebody has asked: then the scheduler thread does the rest. */
+/* The same, but for the launcher: it leaves when there is something to launch, or nothing more is left to it. Then the scheduler thread does the rest; but where it comes back after the launch, only if
+ * somebody has asked. */
 inline take_turn()
 {
     was_asked = false;
@@ -78,6 +81,11 @@ inline take_turn()
             fi;
             break
         :: dispatched == 0 && found
+        :: atomic { dispatched == 0 && found && left_calls == 0 -> E = 0 };
+#ifndef BUG_TURN_ENDS_IN_SILENCE
+            is_poked = true;
+#endif
+            break
         :: atomic { dispatched == 0 && !found && E == 1 -> E = 0; break }
         :: atomic { dispatched == 0 && !found && E == 2 -> E = 1; was_asked = true }
         fi
@@ -93,23 +101,28 @@ active proctype launcher()
 #ifdef LONG
         done == OTHERS; /* such a launch */
 #endif
-        launched++
+        atomic { launched++; complete++ }
     :: dispatched == 0 ->
         if
-        :: calls + others > 0 && E == 0 -> request();
+        :: atomic { complete > 0 -> complete = 0 }; request();
             if
             :: takes_role -> take_turn()
             :: !takes_role
             fi
-        :: calls + others == 0 || E != 0 -> /* or it has looked for long enough */
+        :: left_calls > 0 && E == 0 -> request();
+            if
+            :: takes_role -> take_turn()
+            :: !takes_role
+            fi
+        :: left_calls == 0 || E != 0 -> /* or it has looked for long enough */
 #ifdef BUG_LOOKS_BEFORE_IT_SAYS_SO
             if
-            :: calls + others > 0 -> request();
+            :: left_calls > 0 -> request();
                 if
                 :: takes_role -> take_turn()
                 :: !takes_role
                 fi
-            :: calls + others == 0
+            :: left_calls == 0
             fi;
 #endif
             atomic { !L -> L = true };
@@ -117,7 +130,7 @@ active proctype launcher()
             L = false;
 #if !defined(BUG_NO_SECOND_LOOK) && !defined(BUG_LOOKS_BEFORE_IT_SAYS_SO)
             if
-            :: calls + others > 0 ->
+            :: left_calls > 0 ->
 #ifdef BUG_SECOND_LOOK_ASKS_NOBODY /* "who has the role will see it" */
                 if
                 :: E != 0 -> takes_role = false
@@ -130,7 +143,7 @@ active proctype launcher()
                 :: takes_role -> attends = true; take_turn(); goto awake
                 :: !takes_role
                 fi
-            :: calls + others == 0
+            :: left_calls == 0
             fi;
 #endif
             atomic {
@@ -181,16 +194,20 @@ active proctype issuer_of_calls()
     :: left > 0 ->
 #ifdef BUG_ASKS_BEFORE_IT_WRITES /* whether it attends, outside of the lock */
         is_left = attends;
-        atomic { !L -> L = true; calls++ };
+        atomic { !L -> L = true };
 #else
-        atomic { !L -> L = true; calls++ };
+        atomic { !L -> L = true };
         is_left = attends;
 #endif
+        if
+        :: atomic { is_left -> left_calls++ }
+        :: atomic { is_left -> asked_calls++; is_left = false } /* many have been left */
+        :: atomic { !is_left -> asked_calls++ }
+        fi;
         L = false;
         if
         :: !is_left -> drive()
         :: is_left
-        :: is_left -> drive() /* many have been left */
         fi;
         left--
     :: left == 0 -> break
