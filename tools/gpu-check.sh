@@ -9,8 +9,8 @@
 #   bench     ops and training steps beside PyTorch's on the same device, if that is found
 #   nsys      a trace of an example by Nsight Systems, if that is found
 #
-# All of them, if none is named. Each takes 8 minutes at most. $OUT (or the current folder) gets report.json, one object a
-# line, and the logs. A step that fails does not keep the next ones from running. Status 1 if one has failed.
+# All of them, if none is named. Each takes 8 minutes at most. $OUT (or the current folder) gets the logs, and report.json, one object a
+# line, to which each call adds. A step that fails does not keep the next ones from running. At the end stands a table. Status 1 if one has failed.
 set -u
 kit=$(cd "$(dirname "$0")" && pwd)
 steps='smoke ops life sanitize train bench nsys'
@@ -105,17 +105,16 @@ step_ops() {
     run_test ops functional-cuda_attention-rounded env EDDY_ALLOW_ROUNDED_WEIGHTS=1 "$kit/tests/test-functional-cuda_attention"
 }
 
-# What the fake driver alone can do is left out: calls and work that fail on request, streams that are none; so is what needs two devices. A device is lost by a kernel that traps.
+# What the fake driver alone can do is skipped by the tests themselves, or left out: calls and work that fail on request, streams that are none; so is what needs two devices. A device is lost by a kernel
+# that traps.
 step_life() {
     if in_kit "$kit/bin/cuda_lost" >"$out/lost.log" 2>&1; then
         row life trap passed "$(sed -n 's/^lost: //p' "$out/lost.log" | tr -d '"')" ''
     else
         row life trap failed "$(tail -n 1 "$out/lost.log" | tr -d '"')" ''
     fi
-    run_test life interpreter "$kit/tests/test-interpreter-cuda" \
-        --filter 'cuda/!(a_lost_device_takes_its_own_tensors_only|what_fails_while_it_runs_is_noticed|each_call_of_the_driver_may_fail)'
-    run_test life streams "$kit/tests/test-streams-cuda" \
-        --filter 'cuda/!(a_wait_left_out_is_found|an_error_of_the_driver_loses_the_device|a_call_that_fails_in_part_launches_no_more)'
+    run_test life interpreter "$kit/tests/test-interpreter-cuda"
+    run_test life streams "$kit/tests/test-streams-cuda"
     run_test life copies "$kit/tests/test-interpreter-cuda_copies" \
         --filter 'cuda_copies/@(what_goes_there_comes_back|maps_are_written_back|many_are_under_way_at_once|pinned_memory_is_bounded_counted_and_trimmed|a_runtime_ends_after_its_copies)'
     run_test life dlpack "$kit/tests/test-exchange-cuda_dlpack" \
@@ -179,7 +178,26 @@ step_nsys() {
     rm -f "$out/weights"
 }
 
-: >"$report"
+# What this call adds to the report, by step and verdict.
+table() {
+    echo
+    tail -n +"$((lines_before + 1))" "$report" | awk -F'"' '
+        !($4 in seen) { steps[++count] = $4; seen[$4] = 1 }
+        { verdicts[$4, $12]++ }
+        END {
+            printf "%-9s %7s %7s %7s %7s\n", "step", "passed", "failed", "skipped", "others"
+            for (i = 1; i <= count; i++) {
+                s = steps[i]
+                all = 0
+                for (v in verdicts) { split(v, of, SUBSEP); if (of[1] == s) all += verdicts[v] }
+                passed = verdicts[s, "passed"] + 0; lost = verdicts[s, "failed"] + 0; skipped = verdicts[s, "skipped"] + 0
+                printf "%-9s %7d %7d %7d %7d\n", s, passed, lost, skipped, all - passed - lost - skipped
+            }
+        }'
+}
+
+[ -f "$report" ] || : >"$report"
+lines_before=$(wc -l <"$report")
 row kit commit seen "$(cat "$kit/commit" 2>/dev/null)" ''
 for step; do
     begun=$(date +%s)
@@ -194,4 +212,5 @@ for step; do
     esac
     row "$step" seconds measured "$(($(date +%s) - begun))" s
 done
+table
 exit $failed

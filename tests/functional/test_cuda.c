@@ -7,6 +7,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <tests/fake_cuda/devices.h>
 
 #define ROWS 3
 #define COLUMNS 21
@@ -147,7 +148,7 @@ Test(cuda, casts_have_the_bits_of_the_cpu) {
             uint64_t seed = draw();
             for (int d = 0; d < 2; d++) {
                 eddy_scope *scope = eddy_scope_begin();
-                eddy_device device = d == 0 ? EDDY_CPU : EDDY_CUDA(1);
+                eddy_device device = d == 0 ? EDDY_CPU : cuda_last_device();
                 state = seed;
                 eddy_tensor *x = operand((eddy_dtype)from, SLICED, false, true, device);
                 eddy_tensor *cast = eddy_cast(x, (eddy_dtype)to);

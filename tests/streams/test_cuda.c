@@ -11,6 +11,7 @@
 #include <streams/cuda/backend.h>
 #include <string.h>
 #include <tests/fake_cuda/findings.h>
+#include <tests/fake_cuda/needed.h>
 #include <unistd.h>
 
 #define BYTES 4096
@@ -23,7 +24,7 @@ static void begin(void) {
     alarm(120);
     cr_assert_eq(eddy_cuda_driver_open(why, sizeof(why)), EDDY_OK, "%s", why);
     eddy_cuda_devices_find();
-    cr_assert_eq(eddy_cuda_device_count(), 2);
+    cr_assert_geq(eddy_cuda_device_count(), 1);
     const eddy_cuda_device *device;
     cr_assert_eq(eddy_cuda_device_start(0, &device, why, sizeof(why)), EDDY_OK, "%s", why);
     cr_assert_eq(
@@ -106,6 +107,7 @@ Test(cuda, copies_wait_for_what_they_need) {
 /* That the fake would find it is what the test above stands on. */
 Test(cuda, a_wait_left_out_is_found) {
     static unsigned char there[BYTES];
+    (void)fake_cuda_ask("fake_cuda_findings");
     unsetenv("FAKE_CUDA_ABORT");
     begin();
     void *data = take(BYTES);
@@ -167,7 +169,9 @@ Test(cuda, marks_of_an_earlier_round_mean_nothing) {
     end();
 }
 
+/* A GPU has more than this test takes. */
 Test(cuda, memory_ends_and_comes_back) {
+    (void)fake_cuda_ask("fake_cuda_calls");
     begin();
     void *blocks[64];
     int count = 0;
@@ -184,7 +188,7 @@ Test(cuda, memory_ends_and_comes_back) {
 
 Test(cuda, an_error_of_the_driver_loses_the_device) {
     static unsigned char there[BYTES];
-    setenv("FAKE_CUDA_FAIL_ENTRY", "cuMemcpyHtoDAsync_v2:2", 1);
+    fake_cuda_fails("cuMemcpyHtoDAsync_v2:2");
     begin();
     void *data = take(BYTES);
     copy(0, data, there, EDDY_COPY_TO_DEVICE);
@@ -205,7 +209,7 @@ Test(cuda, an_error_of_the_driver_loses_the_device) {
 
 /* What would have waited is not launched: it would read what is not there yet. */
 static void refuse_wait(const char *entry) {
-    setenv("FAKE_CUDA_FAIL_ENTRY", entry, 1);
+    fake_cuda_fails(entry);
     setenv("FAKE_CUDA_MODE", "lazy", 1); /* a ticket is not complete before somebody waits */
     begin();
     mark(0, 1);
@@ -236,7 +240,7 @@ Test(cuda, a_call_that_fails_in_part_launches_no_more) {
     static eddy_cuda_image image = {.data = eddy_cuda_image_look};
     static _Atomic(void *) loaded[EDDY_CUDA_DEVICES];
     const eddy_cuda_function function = {"eddy_look", &image, loaded};
-    setenv("FAKE_CUDA_FAIL_ENTRY", "cuLaunchKernel:2:2", 1); /* OUT_OF_MEMORY */
+    fake_cuda_fails("cuLaunchKernel:2:2"); /* OUT_OF_MEMORY */
     begin();
     eddy_backend_launch launch = {.queue = queues[0], .ticket = 1};
     eddy_kernel_call call = {.launch = &launch};

@@ -6,7 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
+#include <tests/fake_cuda/devices.h>
 #include <tests/fake_cuda/findings.h>
+#include <tests/fake_cuda/needed.h>
 #include <tests/rounds.h>
 #include <unistd.h>
 
@@ -36,12 +38,13 @@ static void expect_no_findings(void) {
 }
 
 Test(cuda, devices_are_counted_and_described) {
-    cr_assert_eq(eddy_device_count(EDDY_DEVICE_CUDA), 2);
     eddy_device_info info = {.size = sizeof(info)};
-    cr_assert_eq(eddy_device_describe(EDDY_CUDA(1), &info), EDDY_OK);
+    cr_assert_eq(eddy_device_describe(cuda_last_device(), &info), EDDY_OK);
     cr_assert(info.name[0] != '\0' && info.memory_bytes > 0 && info.processor_count > 0);
-    cr_assert_eq(eddy_device_describe(EDDY_CUDA(2), &info), EDDY_UNSUPPORTED);
-    expect_error(EDDY_UNSUPPORTED, "cuda:2");
+    char beyond[16];
+    snprintf(beyond, sizeof(beyond), "cuda:%d", (int)cuda_device_count());
+    cr_assert_eq(eddy_device_describe(EDDY_CUDA(cuda_device_count()), &info), EDDY_UNSUPPORTED);
+    expect_error(EDDY_UNSUPPORTED, beyond);
 }
 
 Test(cuda, tensors_go_there_and_back_and_on) {
@@ -50,8 +53,8 @@ Test(cuda, tensors_go_there_and_back_and_on) {
     eddy_tensor *there = eddy_to_device(eddy_transpose(here, 0, 1), EDDY_CUDA(0));
     cr_assert_eq(eddy_device_of(there).kind, EDDY_DEVICE_CUDA);
     expect_elements(there, (float[]){1, 4, 2, 5, 3, 6}, 6);
-    eddy_tensor *on = eddy_to_device(eddy_narrow(there, 0, 1, 2), EDDY_CUDA(1));
-    cr_assert_eq(eddy_device_of(on).index, 1);
+    eddy_tensor *on = eddy_to_device(eddy_narrow(there, 0, 1, 2), cuda_last_device());
+    cr_assert_eq(eddy_device_of(on).index, cuda_last_device().index);
     eddy_tensor *back = eddy_to_device(eddy_add(on, on), EDDY_CPU);
     expect_elements(back, (float[]){4, 10, 6, 12}, 4);
     eddy_scope_end(scope);
@@ -104,6 +107,7 @@ Test(cuda, many_operands_are_joined) {
 }
 
 Test(cuda, operands_of_two_devices_are_refused) {
+    cuda_ask_for_two();
     eddy_scope *scope = eddy_scope_begin();
     eddy_tensor *here = numbers(EDDY_CPU), *there = numbers(EDDY_CUDA(0)),
                 *elsewhere = numbers(EDDY_CUDA(1)), *far = numbers(EDDY_FAR(0));
@@ -211,7 +215,7 @@ Test(cuda, what_has_no_elements_is_skipped_too) {
 }
 
 Test(cuda, memory_is_counted_trimmed_and_shown) {
-    eddy_device device = EDDY_CUDA(1);
+    eddy_device device = cuda_last_device();
     eddy_tensor *x =
         eddy_zeros(EDDY_SHAPE(1024, 256), EDDY_F32, EDDY_OPTIONS(zeros, .device = device));
     cr_assert_eq(eddy_sync(EDDY_FOREVER), EDDY_OK);
@@ -228,7 +232,8 @@ Test(cuda, memory_is_counted_trimmed_and_shown) {
 }
 
 Test(cuda, a_lost_device_takes_its_own_tensors_only) {
-    setenv("FAKE_CUDA_FAIL_ENTRY", "cuLaunchKernel:3", 1);
+    fake_cuda_fails("cuLaunchKernel:3"); /* which is read when the driver starts */
+    cuda_ask_for_two();
     eddy_scope *scope = eddy_scope_begin();
     eddy_tensor *there = numbers(EDDY_CUDA(0)), *other = numbers(EDDY_CUDA(1)),
                 *here = numbers(EDDY_CPU);
@@ -246,6 +251,7 @@ Test(cuda, a_lost_device_takes_its_own_tensors_only) {
 
 /* Nobody calls the driver any more, which would say so. */
 static void expect_noticed(void) {
+    (void)fake_cuda_ask("fake_cuda_calls");
     setenv("FAKE_CUDA_FAIL_RUN", "4", 1);
     alarm(60);
     eddy_scope *scope = eddy_scope_begin();
@@ -343,6 +349,7 @@ static int run_failing(long number, int result) {
 #define CALLS_AT_ONCE (8 / ROUNDS_OF(8) > 1 ? 8 : 1)
 
 Test(cuda, each_call_of_the_driver_may_fail) {
+    (void)fake_cuda_ask("fake_cuda_calls");
     static const int results[] = {1, 2, 719}; /* refused once, no memory, lost for good */
     for (int r = 0; r < 3; r++) {
         long number = 1;
