@@ -511,6 +511,11 @@ static eddy_cu_result take(eddy_cu_address *address, size_t bytes) {
     return EDDY_CU_OUT_OF_MEMORY;
 }
 
+/* There is no memory, or none for now: other code of the process captures a stream of its own in the mode that refuses this to all threads. */
+static bool is_refused(eddy_cu_result result) {
+    return result == EDDY_CU_OUT_OF_MEMORY || eddy_cuda_driver_refused_capture(result);
+}
+
 static void *acquire(eddy_backend *backend, int64_t bytes) {
     eddy_cu_address address = 0;
     if (eddy_load_acquire(&backend->is_lost))
@@ -521,7 +526,7 @@ static void *acquire(eddy_backend *backend, int64_t bytes) {
         result = take(&address, (size_t)bytes);
         eddy_cuda_device_leave(before);
     }
-    if (result == EDDY_CU_OUT_OF_MEMORY || check(backend, result) != EDDY_OK)
+    if (is_refused(result) || check(backend, result) != EDDY_OK)
         return NULL;
     return (void *)(uintptr_t)address;
 }
@@ -548,7 +553,7 @@ static void *pinned_acquire(eddy_backend *backend, int64_t bytes) {
                                         EDDY_CU_HOST_PORTABLE | EDDY_CU_HOST_MAPPED);
         eddy_cuda_device_leave(before);
     }
-    if (result == EDDY_CU_OUT_OF_MEMORY)
+    if (is_refused(result))
         return NULL;
     return check(backend, result) == EDDY_OK ? memory : NULL;
 }

@@ -249,6 +249,25 @@ Test(cuda, a_lost_device_takes_its_own_tensors_only) {
     eddy_scope_end(scope);
 }
 
+/* Of other code, in the mode that lets no thread take memory. */
+static void expect_refusal_is_over(const char *entry) {
+    fake_cuda_fails(entry);
+    alarm(60);
+    eddy_scope *scope = eddy_scope_begin();
+    eddy_tensor *there = numbers(EDDY_CUDA(0)), *sum = eddy_add(there, there);
+    expect_elements(sum, (float[]){2, 4, 6, 8, 10, 12}, 6);
+    eddy_scope_end(scope);
+}
+
+/* The first is of a device that starts. */
+Test(cuda, memory_that_a_capture_refuses_comes_later) {
+    expect_refusal_is_over("cuMemAlloc_v2:2:900");
+}
+
+Test(cuda, pinned_memory_that_a_capture_refuses_comes_later) {
+    expect_refusal_is_over("cuMemHostAlloc:2:900");
+}
+
 /* Nobody calls the driver any more, which would say so. */
 static void expect_noticed(void) {
     (void)fake_cuda_ask("fake_cuda_calls");
