@@ -69,3 +69,29 @@ Test(stream, events_of_another_runtime_are_refused) {
     eddy_event_release(&event);
     eddy_runtime_release(&other);
 }
+
+/* They take the default one of their own: here the other is held up by a map. */
+Test(stream, ops_in_the_scope_of_another_runtimes_stream_are_not_on_it) {
+    eddy_runtime *other = eddy_runtime_create(NULL);
+    cr_assert_eq(eddy_runtime_use(other), EDDY_OK);
+    eddy_stream *stream = eddy_stream_create(EDDY_CPU, EDDY_OPTIONS(stream, .is_ordered = true));
+    eddy_tensor *t = counting(EDDY_SHAPE(2));
+    cr_assert_not_null(eddy_map(t, EDDY_WRITE, EDDY_FOREVER));
+    cr_assert_eq(eddy_stream_scope_begin(stream), EDDY_OK);
+    eddy_tensor *blocked = call("neg", OF(t));
+    cr_assert_eq(eddy_runtime_use(NULL), EDDY_OK);
+    eddy_tensor *own = counting(EDDY_SHAPE(2)), *sum = call("add", OF(own, own));
+    cr_assert_eq(eddy_wait(sum, EDDY_FOREVER), EDDY_OK);
+    eddy_stream_scope_end();
+    eddy_release(&own);
+    eddy_release(&sum);
+    cr_assert_eq(eddy_runtime_use(other), EDDY_OK);
+    cr_assert_not(eddy_is_ready(blocked));
+    eddy_unmap(t);
+    cr_assert_eq(eddy_wait(blocked, EDDY_FOREVER), EDDY_OK);
+    eddy_release(&t);
+    eddy_release(&blocked);
+    eddy_stream_release(&stream);
+    cr_assert_eq(eddy_runtime_use(NULL), EDDY_OK);
+    eddy_runtime_release(&other);
+}
