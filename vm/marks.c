@@ -21,7 +21,7 @@
 #define SPIN_NS 20000
 /* The most waits in flight; further ones wait for their turn. */
 #define WAITS_MOST 4096
-/* Who waits beside a launcher looks after what is left to it this often. */
+/* An issuer that is held back looks this often after what is left to launchers. */
 #define LEFT_NS 1000000
 
 /* Bytes after `finished`, which is stored after them: bytes that are old belong to a count that is old, and who waits for progress sees that. */
@@ -45,13 +45,15 @@ static eddy_status wait_for_progress(eddy_vm *vm, eddy_origin origin, int64_t de
     uint64_t consumed = eddy_load_seq_cst(&vm->ring.consumed);
     bool has_moved = finished != vm->finished_seen || consumed != vm->ring.consumed_seen;
     vm->ring.consumed_seen = consumed;
-    /* What was left to a launcher may be what it waits for, and the launcher may be launching. Whoever has the role now is not disturbed, but looked at again soon. */
+    /* It may wait for what was left to a launcher, which may be launching. A thread that has the role is not asked: this one looks again after LEFT_NS. */
     bool may_have_left = vm->is_driven && eddy_load_relaxed(&vm->device_count) > 0;
     bool asks = may_have_left && eddy_load_relaxed(&vm->engine_word) == 0;
     vm->has_written |= asks;
     eddy_vm_leave(vm);
-    if (may_have_left && deadline_ns > eddy_clock_ns() + LEFT_NS)
-        deadline_ns = eddy_clock_ns() + LEFT_NS;
+    if (may_have_left) {
+        int64_t look_ns = eddy_clock_ns() + LEFT_NS;
+        deadline_ns = deadline_ns < look_ns ? deadline_ns : look_ns;
+    }
     if (!has_moved && !eddy_team_help_slice())
         eddy_sleep_wait(&vm->progress, progress, deadline_ns);
     eddy_vm_lock(vm);

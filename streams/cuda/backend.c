@@ -511,7 +511,7 @@ static eddy_cu_result take(eddy_cu_address *address, size_t bytes) {
     return EDDY_CU_OUT_OF_MEMORY;
 }
 
-/* There is no memory, or none for now: other code of the process captures a stream of its own in the mode that refuses this to all threads. */
+/* The driver gives no memory: there is none, or other code of the process captures a stream in the mode that forbids it to all threads. A caller tries again. */
 static bool is_refused(eddy_cu_result result) {
     return result == EDDY_CU_OUT_OF_MEMORY || eddy_cuda_driver_refused_capture(result);
 }

@@ -55,6 +55,13 @@ static void note(vm_session *session, eddy_storage_number storage, vm_latch *lat
                  EDDY_OK);
 }
 
+/* A launch that lasts until the latch is opened: it has begun. */
+static eddy_storage_number hold_launcher(vm_session *session, vm_latch *latch) {
+    eddy_storage_number made = make_noted(session, latch);
+    latch_await(latch, 1);
+    return made;
+}
+
 /* Without a wait of the VM, which would look after everything itself. */
 static void await_launched(uint32_t count) {
     while (eddy_load_acquire(&launched) < count)
@@ -110,8 +117,7 @@ Test(attend, what_is_left_to_a_launcher_that_is_about_to_say_that_it_sleeps_is_l
 Test(attend, many_calls_behind_a_launch_that_lasts_are_taken_by_their_issuer) {
     vm_session session = open_own(2);
     vm_latch latch = {0};
-    eddy_storage_number storage = make_noted(&session, &latch);
-    latch_await(&latch, 1);
+    eddy_storage_number storage = hold_launcher(&session, &latch);
     await_sleeping_scheduler(&session);
     for (int i = 0; i < 600; i++)
         note(&session, storage, NULL);
@@ -125,8 +131,7 @@ Test(attend, many_calls_behind_a_launch_that_lasts_are_taken_by_their_issuer) {
 Test(attend, other_instructions_are_not_held_up_by_what_is_left) {
     vm_session session = open_own(2);
     vm_latch latch = {0};
-    eddy_storage_number storage = make_noted(&session, &latch);
-    latch_await(&latch, 1);
+    eddy_storage_number storage = hold_launcher(&session, &latch);
     for (int i = 0; i < 100; i++) {
         note(&session, storage, NULL);
         vm_session host = session;
@@ -184,7 +189,7 @@ Test(attend, who_waits_for_room_looks_after_what_fills_it) {
 typedef struct asking {
     vm_session *session;
     vm_latch *latches;
-    _Atomic int issued, let_go;
+    _Atomic int issued, let_go; /* atomic: release, acquire; rounds */
 } asking;
 
 #define ROUNDS 400
