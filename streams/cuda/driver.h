@@ -31,6 +31,7 @@ typedef struct eddy_cu_graph_update {
     void *node, *from_node;
 } eddy_cu_graph_update;
 typedef int eddy_cu_capture_mode;
+typedef int eddy_cu_capture_status;
 typedef int eddy_cu_attribute; /* an enum of the driver's */
 typedef int eddy_cu_pointer_attribute;
 #endif
@@ -52,9 +53,10 @@ typedef int eddy_cu_pointer_attribute;
 #define EDDY_CU_PEERS_ALREADY 704
 #define EDDY_CU_LAUNCH_FAILED 719
 #define EDDY_CU_NOT_SUPPORTED 801
-/* What a stream that captures refuses, and what comes of it. */
+/* What a stream that captures refuses, or a thread meanwhile, and what comes of it. */
 #define EDDY_CU_CAPTURES_FIRST 900
 #define EDDY_CU_CAPTURE_INVALIDATED 901
+#define EDDY_CU_CAPTURE_OF_OTHER_THREAD 908
 #define EDDY_CU_CAPTURES_LAST 908
 #define EDDY_CU_GRAPH_UPDATE_REFUSED 910
 
@@ -77,7 +79,14 @@ static inline bool eddy_cuda_driver_refused_capture(eddy_cu_result result) {
 /* Flags. */
 #define EDDY_CU_STREAM_NON_BLOCKING 1u
 #define EDDY_CU_AWAIT_AT_LEAST 0u
+/* What a capture lets be called meanwhile, and by whom; and which captures of others a thread heeds. */
+#define EDDY_CU_CAPTURE_GLOBAL 0
+#define EDDY_CU_CAPTURE_THREAD_LOCAL 1
 #define EDDY_CU_CAPTURE_RELAXED 2 /* other streams are as ever, and so are all other calls */
+/* Of a stream. */
+#define EDDY_CU_CAPTURES_NOT 0
+#define EDDY_CU_CAPTURES 1
+#define EDDY_CU_CAPTURES_NO_MORE 2 /* what it has captured is invalid */
 #define EDDY_CU_EVENT_BLOCKING_SYNC 1u
 #define EDDY_CU_EVENT_DISABLE_TIMING 2u
 #define EDDY_CU_HOST_PORTABLE 1u
@@ -105,7 +114,9 @@ static inline bool eddy_cuda_driver_refused_capture(eddy_cu_result result) {
     row(cuStreamWaitEvent, stream_wait_event, (eddy_cu_stream stream, eddy_cu_event event, unsigned flags)) \
     row(cuStreamWriteValue64_v2, stream_write, (eddy_cu_stream stream, eddy_cu_address address, uint64_t value, unsigned flags)) \
     row(cuStreamWaitValue64_v2, stream_await, (eddy_cu_stream stream, eddy_cu_address address, uint64_t value, unsigned flags)) \
+    row(cuThreadExchangeStreamCaptureMode, capture_mode_exchange, (eddy_cu_capture_mode *mode)) \
     row(cuStreamBeginCapture_v2, capture_begin, (eddy_cu_stream stream, eddy_cu_capture_mode mode)) \
+    row(cuStreamIsCapturing, capture_status, (eddy_cu_stream stream, eddy_cu_capture_status *status)) \
     row(cuStreamEndCapture, capture_end, (eddy_cu_stream stream, eddy_cu_graph *graph)) \
     row(cuGraphInstantiateWithFlags, graph_instantiate, (eddy_cu_graph_exec *exec, eddy_cu_graph graph, unsigned long long flags)) \
     row(cuGraphExecUpdate_v2, graph_update, (eddy_cu_graph_exec exec, eddy_cu_graph graph, eddy_cu_graph_update *why)) \

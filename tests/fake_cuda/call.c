@@ -1,6 +1,7 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <tests/fake_cuda/call.h>
+#include <tests/fake_cuda/capture.h>
 #include <tests/fake_cuda/fault.h>
 #include <unistd.h>
 
@@ -40,6 +41,8 @@ bool fake_call_begin(fake_call *call, fake_entry entry, fake_needs needs) {
         call->result = call->device->lost;
     else if (fault)
         call->result = fault;
+    else if (needs >= FAKE_NEEDS_INIT && fake_capture_refuses(entry))
+        call->result = EDDY_CU_CAPTURES_FIRST;
     else
         return true;
     fake_call_end(call, call->result);

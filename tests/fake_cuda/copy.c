@@ -2,8 +2,8 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <tests/fake_cuda/call.h>
+#include <tests/fake_cuda/capture.h>
 #include <tests/fake_cuda/finding.h>
-#include <tests/fake_cuda/graph.h>
 #include <tests/fake_cuda/host.h>
 #include <tests/fake_cuda/stream.h>
 
@@ -22,9 +22,12 @@ static eddy_cu_result launch(fake_call *call, eddy_cu_stream handle, fake_piece 
             fake_piece_free(piece);
         return fake_call_end(call, stream ? EDDY_CU_OUT_OF_MEMORY : EDDY_CU_INVALID_HANDLE);
     }
-    if (fake_graph_spoil(stream)) {
+    if (stream->capture.graph) {
+        bool is_taken = piece->kind == FAKE_WRITE && fake_options_read()->captures_writes;
         fake_piece_free(piece);
-        return fake_call_end(call, EDDY_CU_CAPTURES_FIRST);
+        if (!is_taken)
+            (void)fake_capture_spoil(stream);
+        return fake_call_end(call, is_taken ? 0 : EDDY_CU_CAPTURES_FIRST);
     }
     piece->to = to;
     piece->from = from;
@@ -151,7 +154,7 @@ eddy_cu_result cuStreamWaitValue64_v2(eddy_cu_stream handle, eddy_cu_address add
     if (at % sizeof(value) != 0 || flags != EDDY_CU_AWAIT_AT_LEAST ||
         !fake_host_covers(at, at + sizeof(value), NULL))
         return fake_call_end(&call, EDDY_CU_INVALID_VALUE);
-    if (fake_graph_spoil(stream))
+    if (fake_capture_spoil(stream))
         return fake_call_end(&call, EDDY_CU_CAPTURES_FIRST);
     fake_piece *piece = fake_piece_create(FAKE_AWAIT, "wait for a value", 0);
     if (!piece)

@@ -1,5 +1,6 @@
 #include <stdlib.h>
 #include <tests/fake_cuda/call.h>
+#include <tests/fake_cuda/capture.h>
 #include <tests/fake_cuda/graph.h>
 #include <tests/fake_cuda/handle.h>
 #include <tests/fake_cuda/host.h>
@@ -84,7 +85,7 @@ eddy_cu_result cuEventRecord(eddy_cu_event handle, eddy_cu_stream stream_handle)
     fake_stream *stream = fake_stream_of(stream_handle, call.device);
     if (!found || !stream || found->device != call.device)
         return fake_call_end(&call, EDDY_CU_INVALID_HANDLE);
-    if (fake_graph_spoil(stream))
+    if (fake_capture_spoil(stream))
         return fake_call_end(&call, EDDY_CU_CAPTURES_FIRST);
     fake_piece *piece = fake_piece_create(FAKE_RECORD, "record", 0);
     if (!piece)
@@ -104,7 +105,7 @@ eddy_cu_result cuStreamWaitEvent(eddy_cu_stream stream_handle, eddy_cu_event han
     fake_stream *stream = fake_stream_of(stream_handle, call.device);
     if (!found || !stream || flags != 0)
         return fake_call_end(&call, flags ? EDDY_CU_INVALID_VALUE : EDDY_CU_INVALID_HANDLE);
-    if (fake_graph_spoil(stream))
+    if (fake_capture_spoil(stream))
         return fake_call_end(&call, EDDY_CU_CAPTURES_FIRST);
     if (found->number == 0)
         return fake_call_end(&call, 0);

@@ -1,6 +1,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <tests/fake_cuda/call.h>
+#include <tests/fake_cuda/capture.h>
 #include <tests/fake_cuda/finding.h>
 #include <tests/fake_cuda/graph.h>
 #include <tests/fake_cuda/handle.h>
@@ -27,7 +28,11 @@ static fake_graph *take_place(fake_device *device, bool is_exec) {
     return NULL;
 }
 
-static void *handle_of(const fake_graph *graph) {
+fake_graph *fake_graph_create(fake_device *device) {
+    return take_place(device, false);
+}
+
+void *fake_graph_handle(const fake_graph *graph) {
     return fake_handle(graph->is_exec ? FAKE_GRAPH_EXEC : FAKE_GRAPH, graph->generation,
                        (uint32_t)(graph - graphs));
 }
@@ -53,7 +58,7 @@ static void clear(fake_graph *graph) {
     graph->count = 0;
 }
 
-static void free_place(fake_graph *graph) {
+void fake_graph_free(fake_graph *graph) {
     clear(graph);
     graph->device = NULL;
 }
@@ -61,7 +66,7 @@ static void free_place(fake_graph *graph) {
 void fake_graph_drop(const fake_device *device) {
     for (int g = 0; g < GRAPHS; g++)
         if (graphs[g].device == device)
-            free_place(&graphs[g]);
+            fake_graph_free(&graphs[g]);
 }
 
 int fake_graph_count(void) {
@@ -97,50 +102,7 @@ static void copy_all(fake_graph *to, const fake_graph *from) {
         fake_graph_add(to, copy_of(piece));
 }
 
-bool fake_graph_spoil(fake_stream *stream) {
-    if (!stream->captured)
-        return false;
-    stream->captured->is_invalid = true;
-    return true;
-}
-
 /* ---- entries ---- */
-
-eddy_cu_result cuStreamBeginCapture_v2(eddy_cu_stream handle, eddy_cu_capture_mode mode) {
-    FAKE_BEGIN(cuStreamBeginCapture_v2, FAKE_NEEDS_CONTEXT);
-    fake_stream *stream = fake_stream_of(handle, call.device);
-    if (!stream)
-        return fake_call_end(&call, EDDY_CU_INVALID_HANDLE);
-    if (mode != EDDY_CU_CAPTURE_RELAXED)
-        return fake_call_end(&call, EDDY_CU_INVALID_VALUE);
-    if (fake_graph_spoil(stream))
-        return fake_call_end(&call, EDDY_CU_CAPTURE_INVALIDATED);
-    fake_graph *graph = take_place(call.device, false);
-    if (!graph)
-        return fake_call_end(&call, EDDY_CU_OUT_OF_MEMORY);
-    graph->is_open = true;
-    stream->captured = graph;
-    return fake_call_end(&call, 0);
-}
-
-eddy_cu_result cuStreamEndCapture(eddy_cu_stream handle, eddy_cu_graph *made) {
-    FAKE_BEGIN(cuStreamEndCapture, FAKE_NEEDS_CONTEXT);
-    fake_stream *stream = fake_stream_of(handle, call.device);
-    if (!stream || !made)
-        return fake_call_end(&call, made ? EDDY_CU_INVALID_HANDLE : EDDY_CU_INVALID_VALUE);
-    fake_graph *graph = stream->captured;
-    *made = NULL;
-    if (!graph)
-        return fake_call_end(&call, EDDY_CU_INVALID_VALUE);
-    stream->captured = NULL;
-    graph->is_open = false;
-    if (graph->is_invalid) {
-        free_place(graph);
-        return fake_call_end(&call, EDDY_CU_CAPTURE_INVALIDATED);
-    }
-    *made = handle_of(graph);
-    return fake_call_end(&call, 0);
-}
 
 eddy_cu_result cuGraphInstantiateWithFlags(eddy_cu_graph_exec *made, eddy_cu_graph handle,
                                            unsigned long long flags) {
@@ -152,7 +114,7 @@ eddy_cu_result cuGraphInstantiateWithFlags(eddy_cu_graph_exec *made, eddy_cu_gra
     if (!exec)
         return fake_call_end(&call, EDDY_CU_OUT_OF_MEMORY);
     copy_all(exec, graph);
-    *made = handle_of(exec);
+    *made = fake_graph_handle(exec);
     return fake_call_end(&call, 0);
 }
 
@@ -190,7 +152,7 @@ eddy_cu_result cuGraphLaunch(eddy_cu_graph_exec handle, eddy_cu_stream stream_ha
     fake_stream *stream = fake_stream_of(stream_handle, call.device);
     if (!exec || !stream)
         return fake_call_end(&call, EDDY_CU_INVALID_HANDLE);
-    if (fake_graph_spoil(stream))
+    if (fake_capture_spoil(stream))
         return fake_call_end(&call, EDDY_CU_CAPTURES_FIRST);
     for (const fake_piece *kernel = exec->first; kernel; kernel = kernel->next)
         launch(stream, kernel);
@@ -202,7 +164,7 @@ static eddy_cu_result destroy(fake_call *call, const void *handle, bool is_exec)
     fake_graph *graph = find(handle, is_exec, call->device);
     if (!graph)
         return fake_call_end(call, EDDY_CU_INVALID_HANDLE);
-    free_place(graph);
+    fake_graph_free(graph);
     return fake_call_end(call, 0);
 }
 

@@ -9,16 +9,17 @@ typedef struct fake_graph {
     fake_device *device; /* NULL: the place is free */
     uint64_t generation;
     bool is_exec; /* it can be launched */
-    bool is_open; /* a stream captures to it */
-    bool is_invalid;
+    bool is_open; /* a stream captures to it (capture.h) */
     fake_piece *first, **last;
     uint32_t count;
 } fake_graph;
 
+/* An empty one; NULL: there is no place. Lock. */
+fake_graph *fake_graph_create(fake_device *device);
+void fake_graph_free(fake_graph *graph);
+void *fake_graph_handle(const fake_graph *graph);
 /* Takes the piece of a kernel. Lock. */
 void fake_graph_add(fake_graph *graph, fake_piece *piece);
-/* Whether the stream captures: it is asked for something that is no kernel, or cannot be while it does, and what it has captured is lost. Lock. */
-bool fake_graph_spoil(fake_stream *stream);
 /* Those of a context that ends. Lock. */
 void fake_graph_drop(const fake_device *device);
 /* That are there. Lock. */

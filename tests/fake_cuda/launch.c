@@ -66,12 +66,12 @@ eddy_cu_result cuLaunchKernel(eddy_cu_function handle, unsigned grid_x, unsigned
     memcpy(piece->grid, grid, sizeof(grid));
     memcpy(piece->block, block, sizeof(block));
     memcpy(piece->parameters, buffer, bytes);
-    if (stream->captured && stream->captured->is_invalid) {
+    if (stream->capture.is_invalid) {
         fake_piece_free(piece);
         return fake_call_end(&call, EDDY_CU_CAPTURE_INVALIDATED);
     }
-    if (stream->captured) {
-        fake_graph_add(stream->captured, piece);
+    if (stream->capture.graph) {
+        fake_graph_add(stream->capture.graph, piece);
         return fake_call_end(&call, 0);
     }
     fake_touch_kernel(stream, piece);

@@ -76,6 +76,7 @@ static void read_all(void) {
     options.dnn_plan_ms = (int)number("FAKE_CUDA_DNN_PLAN_MS", 0, 0, 60000);
     options.seed = (uint64_t)number("FAKE_CUDA_SEED", 1, 0, INT64_MAX);
     options.has_stream_writes = number("FAKE_CUDA_STREAM_WRITES", 1, 0, 1) != 0;
+    options.captures_writes = number("FAKE_CUDA_CAPTURES_WRITES", 0, 0, 1) != 0;
     options.has_peers = number("FAKE_CUDA_PEERS", 1, 0, 1) != 0;
     options.aborts = number("FAKE_CUDA_ABORT", 0, 0, 1) != 0;
     options.mode = read_mode();

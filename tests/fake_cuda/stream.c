@@ -1,7 +1,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <tests/fake_cuda/call.h>
-#include <tests/fake_cuda/graph.h>
+#include <tests/fake_cuda/capture.h>
 #include <tests/fake_cuda/handle.h>
 #include <tests/fake_cuda/host.h>
 #include <tests/fake_cuda/stream.h>
@@ -173,7 +173,7 @@ eddy_cu_result cuStreamQuery(eddy_cu_stream handle) {
     fake_stream *stream = fake_stream_of(handle, call.device);
     if (!stream)
         return fake_call_end(&call, EDDY_CU_INVALID_HANDLE);
-    if (fake_graph_spoil(stream))
+    if (fake_capture_spoil(stream))
         return fake_call_end(&call, EDDY_CU_CAPTURES_FIRST);
     if (stream->done < stream->launched)
         return fake_call_end(&call, EDDY_CU_NOT_READY);
@@ -187,7 +187,7 @@ eddy_cu_result cuStreamDestroy_v2(eddy_cu_stream handle) {
     fake_stream *stream = fake_stream_of(handle, call.device);
     if (!stream)
         return fake_call_end(&call, EDDY_CU_INVALID_HANDLE);
-    if (fake_graph_spoil(stream))
+    if (fake_capture_spoil(stream))
         return fake_call_end(&call, EDDY_CU_CAPTURES_FIRST);
     stream->is_destroyed = true;
     fake_stream_collect();

@@ -39,6 +39,14 @@ typedef struct fake_piece {
     _Alignas(16) unsigned char parameters[];
 } fake_piece;
 
+/* Of a stream that captures (capture.h). */
+typedef struct fake_capture {
+    struct fake_graph *graph; /* NULL: it does not */
+    eddy_cu_capture_mode mode;
+    const void *thread; /* that has begun it */
+    bool is_invalid;
+} fake_capture;
+
 /* Lock: the fake's. */
 typedef struct fake_stream {
     fake_device *device; /* NULL: the place is free */
@@ -53,7 +61,7 @@ typedef struct fake_stream {
     /* The last launched WRITE: what a kernel behind it finds there. */
     uintptr_t written_to;
     uint64_t written;
-    struct fake_graph *captured; /* what is launched goes there (graph.h); NULL: it runs */
+    fake_capture capture; /* what is launched goes there; without a graph it runs */
 } fake_stream;
 
 extern fake_stream fake_streams[FAKE_STREAMS];

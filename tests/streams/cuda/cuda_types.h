@@ -17,6 +17,7 @@
     typedef CUgraphExec eddy_cu_graph_exec;                                                        \
     typedef CUgraphExecUpdateResultInfo eddy_cu_graph_update;                                      \
     typedef CUstreamCaptureMode eddy_cu_capture_mode;                                              \
+    typedef CUstreamCaptureStatus eddy_cu_capture_status;                                          \
     typedef CUdevice_attribute eddy_cu_attribute;                                                  \
     typedef CUpointer_attribute eddy_cu_pointer_attribute;
 
