@@ -205,10 +205,15 @@ static void registered_launch(const eddy_kernel_call *call) {
     const eddy_backend_class *class = queue->backend->class;
     launching work = {.run = of_kernel(call->kernel)->functions.run, .call = call_to_run(call)};
     work.call.stream = class->native(queue);
-    if (class->foreign(queue, launch, &work) != EDDY_OK || work.status == EDDY_OK)
+    eddy_status status = class->foreign(queue, launch, &work);
+    if (status == EDDY_DEVICE_LOST)
+        return;
+    if (work.status != EDDY_OK)
+        status = work.status;
+    if (status == EDDY_OK)
         return;
     (void)class->skip(queue, call->launch->ticket);
-    fail(call, work.status);
+    fail(call, status);
 }
 
 static void registered_count(const eddy_kernel_call *call, eddy_shape *shapes) {

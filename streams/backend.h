@@ -94,9 +94,14 @@ typedef struct eddy_backend_class {
     /* The driver's own stream under the queue, on which code that is none of Eddy's may launch: also while others launch. NULL, like `foreign`: the device runs no such
      * code. Any thread. */
     void *(*native)(const eddy_backend_queue *queue);
-    /* Launching thread: calls `function`, which launches on that stream; the thread's calls of the driver are for the device then. DEVICE_LOST: it is not called. */
+    /* Launching thread: calls `function`, which launches on that stream; the thread's calls of the driver are for the device then. DEVICE_LOST: it is not called. UNSUPPORTED: it
+     * has left the stream capturing, and what it has captured is dropped. */
     eddy_status (*foreign)(eddy_backend_queue *queue, void (*function)(void *context),
                            void *context);
+    /* The same stream, lent to such code on any thread until the end. A stream that captures then, or while something is marked on it, costs the device: what went there never runs, the
+     * launching thread's launches neither. */
+    void *(*lend_begin)(eddy_backend_queue *queue);
+    eddy_status (*lend_end)(eddy_backend_queue *queue);
     /* Waits until a ticket completes, or backend->progress rings beyond `seen`: spins for a while, then sleeps. Any thread, one at a time. */
     void (*await)(eddy_backend *backend, uint32_t seen);
     /* What is launched on the queue from now on begins once *word, in pinned memory, is `value` or more: the host stores (release) growing values, and waits for nothing

@@ -300,6 +300,8 @@ void eddy_vm_lend_keep(eddy_vm *vm, eddy_vm_lend *lend);
 void eddy_vm_lend_end(eddy_vm *vm, eddy_vm_lend *lend,
                       bool failed); /* a VM that closes waits for it; one that gave up
                                                                      * waiting keeps it */
+/* Of a lend to code of the device. DEVICE_LOST: that has captured the stream, and lost the device thereby, which this has waited for. */
+eddy_status eddy_vm_lend_end_there(eddy_vm *vm, eddy_vm_lend *lend);
 
 /* Where the storage's memory on its device is, for others: it stays there until the storage is freed, also if it is given up. Ordered on `stream` as a read, or as a write if
  * others may write. Their stream `consumer` (the driver's handle) comes after everything submitted on the storage before, and only the launches of that are waited for; consumer 0: the

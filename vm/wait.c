@@ -424,17 +424,27 @@ eddy_status eddy_vm_lend_begin(eddy_vm *vm, eddy_storage_number number, bool is_
     return lend_begin(vm, number, is_mut, NULL, wait, data, lend);
 }
 
+/* The VM, and so the queue, does not close before the lend's end. */
+static const eddy_device_queue *queue_of(const eddy_vm_lend *lend) {
+    return ((const eddy_lend_arguments *)lend->node.instruction.view.arguments)->queue;
+}
+
 eddy_status eddy_vm_lend_begin_there(eddy_vm *vm, eddy_storage_number number, bool is_mut,
                                      eddy_vm_stream *stream, const eddy_vm_wait *wait, void **data,
                                      void **native, eddy_vm_lend **lend) {
     eddy_status status = lend_begin(vm, number, is_mut, stream, wait, data, lend);
     if (status != EDDY_OK)
         return status;
-    /* The VM does not close before the end. */
-    const eddy_device_queue *queue =
-        ((const eddy_lend_arguments *)(*lend)->node.instruction.view.arguments)->queue;
-    *native = queue->device->backend->class->native(queue->under);
+    const eddy_device_queue *queue = queue_of(*lend);
+    *native = queue->device->backend->class->lend_begin(queue->under);
     return EDDY_OK;
+}
+
+eddy_status eddy_vm_lend_end_there(eddy_vm *vm, eddy_vm_lend *lend) {
+    const eddy_device_queue *queue = queue_of(lend);
+    eddy_status status = queue->device->backend->class->lend_end(queue->under);
+    eddy_vm_lend_end(vm, lend, false);
+    return status;
 }
 
 void eddy_vm_lend_keep(eddy_vm *vm, eddy_vm_lend *lend) {

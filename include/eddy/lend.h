@@ -28,15 +28,16 @@ typedef struct eddy_lend {
  * lends for reading may be open at once, also one that eddy_map has made; a lend for writing is alone. The stream is that of the thread's stream scope, if it is one of the device, else
  * the device's default one, and stays good as long as the scope's stream, or the runtime.
  *
- * Blocks until those ops have run, so that nobody reads what has failed, `timeout` ns at most; then the device waits for nothing. Nothing launched may wait for the host, the
- * stream is not captured, and nothing is launched on it once the lend has ended. A thread that waits for a storage that it has lent itself gets WOULD_DEADLOCK; a lend that is never ended
- * holds back all ops on the storage, and the end of the runtime.
+ * Blocks until those ops have run, so that nobody reads what has failed, `timeout` ns at most; then the device waits for nothing. Nothing launched may wait for the host, this
+ * stream is not captured (others may be meanwhile, in any mode), and nothing is launched on it once the lend has ended. A thread that waits for a storage that it has lent itself gets WOULD_DEADLOCK; a lend that is
+ * never ended holds back all ops on the storage, and the end of the runtime.
  *
  * On failure *lend is as it was: INVALID_ARGUMENT (flags, lend), UNSUPPORTED (the device runs no such code; the thread records), TIMED_OUT, WOULD_DEADLOCK, DEVICE_LOST, SHUT_DOWN, FORKED,
  * the tensor's own error. If the device is lost while it is lent, which calls of the driver then say, a tensor that was lent for writing is torn. */
 EDDY_API eddy_status eddy_lend_begin(eddy_tensor *tensor, int flags, int64_t timeout,
                                      eddy_lend *lend);
-/* Ends the calling thread's newest lend of this tensor, or, if it has none, the newest of any thread; never blocks. INVALID_ARGUMENT if the tensor is not lent. */
+/* Ends the calling thread's newest lend of this tensor, or, if it has none, the newest of any thread; never blocks. INVALID_ARGUMENT if the tensor is not lent. DEVICE_LOST if the stream was
+ * left capturing: the lend has ended all the same, after what runs on the device. */
 EDDY_API eddy_status eddy_lend_end(eddy_tensor *tensor);
 
 #ifdef __cplusplus

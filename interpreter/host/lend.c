@@ -194,10 +194,18 @@ static eddy_status end(eddy_tensor *tensor, bool is_there, eddy_origin origin) {
         return eddy_fail(EDDY_INVALID_ARGUMENT, origin, "the tensor is not %s",
                          is_there ? "lent" : "mapped");
     /* Also while the runtime shuts down, which waits for this. */
-    eddy_vm_lend_end(tensor->runtime->vm, open->lend, false);
+    eddy_vm *vm = tensor->runtime->vm;
+    if (is_there)
+        status = eddy_vm_lend_end_there(vm, open->lend);
+    else
+        eddy_vm_lend_end(vm, open->lend, false);
     eddy_memory_release(open, sizeof(*open), EDDY_MEMORY_HANDLE);
     eddy_tensor_drop(tensor);
-    return EDDY_OK;
+    return status == EDDY_OK
+               ? EDDY_OK
+               : eddy_fail(status, origin,
+                           "the lent stream was left capturing, so that nothing on it runs: the "
+                           "device is lost");
 }
 
 eddy_status eddy_unmap(eddy_tensor *tensor) {

@@ -32,7 +32,8 @@ typedef struct cuda_queue {
     eddy_cu_event reached; /* launching thread: where another queue's wait lets the stream pause */
     _Atomic uint64_t
         marked; /* atomic: the launching thread stores (seq_cst) the last ticket it has marked */
-    uint64_t noticed; /* `await` only: what was completed when it looked last */
+    _Atomic uint32_t lends; /* atomic: seq_cst; open ones */
+    uint64_t noticed;       /* `await` only: what was completed when it looked last */
 } cuda_queue;
 
 /* What the device writes and the host reads: pinned. */
@@ -48,7 +49,8 @@ typedef struct cuda_backend {
     eddy_cu_address marks;              /* const after init; the device's */
     eddy_cuda_gemms *gemms;             /* launching thread */
     eddy_cuda_dnn_answers *dnn_answers; /* launching thread */
-    eddy_cu_context before;   /* launching thread, within an entry: if that is a caller's */
+    eddy_cuda_visit visit;    /* launching thread, within an entry: if that is a caller's */
+    bool is_relaxed;          /* launching thread: it heeds no captures; if it is no caller's */
     eddy_cuda_graphs *graphs; /* launching thread; NULL: none so far */
     /* Launching thread: where launches go while a row is captured, its first ticket, and whether something was launched that cannot be. */
     eddy_cu_stream captures;
@@ -135,13 +137,13 @@ static void lose(cuda_backend *made) {
         return;
     while (eddy_load_seq_cst(&made->is_launching))
         eddy_atomic_pause();
-    eddy_cu_context before;
-    eddy_cu_result result = eddy_cuda_device_visit(made->device, &before);
+    eddy_cuda_visit visit;
+    eddy_cu_result result = eddy_cuda_device_visit(made->device, &visit);
     uint32_t count = eddy_load_acquire(&made->queue_count);
     for (uint32_t q = 0; q < count; q++)
         (void)settle(made, made->shared->queues[q].stream);
     if (result == 0)
-        eddy_cuda_device_leave(before);
+        eddy_cuda_device_leave(visit);
     eddy_store_release(&made->base.is_lost, true);
     eddy_doorbell_ring(&made->base.progress);
 }
@@ -161,6 +163,15 @@ static eddy_status end_launch(cuda_backend *made, eddy_cu_result result) {
     return check(&made->base, result);
 }
 
+static eddy_cu_result enter(cuda_backend *made) {
+    eddy_cu_capture_mode mode;
+    eddy_cu_result result = 0;
+    if (EDDY_UNLIKELY(!made->is_relaxed))
+        result = eddy_cuda_thread_relax(&mode);
+    made->is_relaxed = result == 0;
+    return result == 0 ? eddy_cuda_device_enter(made->device) : result;
+}
+
 bool eddy_cuda_backend_begin(eddy_backend *backend) {
     cuda_backend *made = backend_of(backend);
     eddy_store_seq_cst(&made->is_launching, true);
@@ -169,14 +180,14 @@ bool eddy_cuda_backend_begin(eddy_backend *backend) {
         return false;
     }
     eddy_cu_result result = EDDY_UNLIKELY(backend->is_on_callers_thread)
-                                ? eddy_cuda_device_visit(made->device, &made->before)
-                                : eddy_cuda_device_enter(made->device);
+                                ? eddy_cuda_device_visit(made->device, &made->visit)
+                                : enter(made);
     return EDDY_LIKELY(result == 0) || end_launch(made, result) == EDDY_OK;
 }
 
 eddy_status eddy_cuda_backend_end(eddy_backend *backend, eddy_cu_result result) {
     if (EDDY_UNLIKELY(backend->is_on_callers_thread))
-        eddy_cuda_device_leave(backend_of(backend)->before);
+        eddy_cuda_device_leave(backend_of(backend)->visit);
     return end_launch(backend_of(backend), result);
 }
 
@@ -318,13 +329,22 @@ static eddy_status skip(eddy_backend_queue *queue, uint64_t ticket) {
                                         eddy_cuda_backend_mark(backend, ticket), ticket, 0));
 }
 
+/* Where the program captures a stream that was lent to it, neither the ticket nor what it stands for ever comes. */
+static eddy_cu_result write_ticket(eddy_backend_queue *queue, uint64_t ticket) {
+    cuda_queue *made = queue_of(queue);
+    eddy_cu_result result =
+        eddy_cuda.stream_write(made->stream, address_of(&queue->completed), ticket, 0);
+    eddy_cu_capture_status status = EDDY_CU_CAPTURES_NOT;
+    if (EDDY_UNLIKELY(eddy_load_seq_cst(&made->lends) > 0) && result == 0)
+        result = eddy_cuda.capture_status(made->stream, &status);
+    return status == EDDY_CU_CAPTURES_NOT ? result : EDDY_CU_CAPTURE_INVALIDATED;
+}
+
 static eddy_status mark(eddy_backend_queue *queue, uint64_t ticket) {
     cuda_backend *made = backend_of(queue->backend);
     eddy_status status = EDDY_DEVICE_LOST;
     if (eddy_cuda_backend_begin(queue->backend))
-        status = eddy_cuda_backend_end(
-            queue->backend, eddy_cuda.stream_write(queue_of(queue)->stream,
-                                                   address_of(&queue->completed), ticket, 0));
+        status = eddy_cuda_backend_end(queue->backend, write_ticket(queue, ticket));
     eddy_store_seq_cst(&queue_of(queue)->marked, ticket);
     if (eddy_load_seq_cst(&made->is_idle))
         eddy_doorbell_ring(&made->base.progress);
@@ -358,7 +378,27 @@ static eddy_status foreign(eddy_backend_queue *queue, void (*function)(void *con
     if (!eddy_cuda_backend_begin(queue->backend))
         return EDDY_DEVICE_LOST;
     function(context);
-    return eddy_cuda_backend_end(queue->backend, 0);
+    bool has_captured = eddy_cuda_foreign_capture_end(queue_of(queue)->stream);
+    eddy_status status = eddy_cuda_backend_end(queue->backend, 0);
+    return status == EDDY_OK && has_captured ? EDDY_UNSUPPORTED : status;
+}
+
+static void *lend_begin(eddy_backend_queue *queue) {
+    eddy_add_seq_cst(&queue_of(queue)->lends, 1u);
+    return queue_of(queue)->stream;
+}
+
+static eddy_status lend_end(eddy_backend_queue *queue) {
+    cuda_backend *made = backend_of(queue->backend);
+    cuda_queue *lent = queue_of(queue);
+    eddy_cuda_visit visit;
+    bool has_captured = false;
+    if (eddy_cuda_device_visit(made->device, &visit) == 0) {
+        has_captured = eddy_cuda_foreign_capture_end(lent->stream);
+        eddy_cuda_device_leave(visit);
+    }
+    eddy_sub_seq_cst(&lent->lends, 1u);
+    return check(queue->backend, has_captured ? EDDY_CU_CAPTURE_INVALIDATED : 0);
 }
 
 /* ---- rows ---- */
@@ -457,8 +497,8 @@ static void sleep_idle(cuda_backend *made, uint32_t seen) {
 
 /* Whether the streams go on; else the device is lost. */
 static void ask(cuda_backend *made) {
-    eddy_cu_context before;
-    eddy_cu_result result = eddy_cuda_device_visit(made->device, &before);
+    eddy_cuda_visit visit;
+    eddy_cu_result result = eddy_cuda_device_visit(made->device, &visit);
     bool is_there = result == 0;
     uint32_t count = eddy_load_acquire(&made->queue_count);
     for (uint32_t q = 0; q < count && result == 0; q++) {
@@ -467,7 +507,7 @@ static void ask(cuda_backend *made) {
             result = 0;
     }
     if (is_there)
-        eddy_cuda_device_leave(before);
+        eddy_cuda_device_leave(visit);
     (void)check(&made->base, result);
 }
 
@@ -511,34 +551,29 @@ static eddy_cu_result take(eddy_cu_address *address, size_t bytes) {
     return EDDY_CU_OUT_OF_MEMORY;
 }
 
-/* The driver gives no memory: there is none, or other code of the process captures a stream in the mode that forbids it to all threads. A caller tries again. */
-static bool is_refused(eddy_cu_result result) {
-    return result == EDDY_CU_OUT_OF_MEMORY || eddy_cuda_driver_refused_capture(result);
-}
-
 static void *acquire(eddy_backend *backend, int64_t bytes) {
     eddy_cu_address address = 0;
     if (eddy_load_acquire(&backend->is_lost))
         return NULL;
-    eddy_cu_context before;
-    eddy_cu_result result = eddy_cuda_device_visit(backend_of(backend)->device, &before);
+    eddy_cuda_visit visit;
+    eddy_cu_result result = eddy_cuda_device_visit(backend_of(backend)->device, &visit);
     if (result == 0) {
         result = take(&address, (size_t)bytes);
-        eddy_cuda_device_leave(before);
+        eddy_cuda_device_leave(visit);
     }
-    if (is_refused(result) || check(backend, result) != EDDY_OK)
+    if (result == EDDY_CU_OUT_OF_MEMORY || check(backend, result) != EDDY_OK)
         return NULL;
     return (void *)(uintptr_t)address;
 }
 
 static void release(eddy_backend *backend, void *data, int64_t bytes) {
     (void)bytes;
-    eddy_cu_context before;
+    eddy_cuda_visit visit;
     /* A lost device says so again, and has nothing to give back. */
-    if (eddy_cuda_device_visit(backend_of(backend)->device, &before) != 0)
+    if (eddy_cuda_device_visit(backend_of(backend)->device, &visit) != 0)
         return;
     (void)eddy_cuda.memory_release(address_of(data));
-    eddy_cuda_device_leave(before);
+    eddy_cuda_device_leave(visit);
 }
 
 /* The driver aligns it to pages. */
@@ -546,25 +581,25 @@ static void *pinned_acquire(eddy_backend *backend, int64_t bytes) {
     void *memory = NULL;
     if (eddy_load_acquire(&backend->is_lost))
         return NULL;
-    eddy_cu_context before;
-    eddy_cu_result result = eddy_cuda_device_visit(backend_of(backend)->device, &before);
+    eddy_cuda_visit visit;
+    eddy_cu_result result = eddy_cuda_device_visit(backend_of(backend)->device, &visit);
     if (result == 0) {
         result = eddy_cuda.host_acquire(&memory, (size_t)bytes,
                                         EDDY_CU_HOST_PORTABLE | EDDY_CU_HOST_MAPPED);
-        eddy_cuda_device_leave(before);
+        eddy_cuda_device_leave(visit);
     }
-    if (is_refused(result))
+    if (result == EDDY_CU_OUT_OF_MEMORY)
         return NULL;
     return check(backend, result) == EDDY_OK ? memory : NULL;
 }
 
 static void pinned_release(eddy_backend *backend, void *data, int64_t bytes) {
     (void)bytes;
-    eddy_cu_context before;
-    if (eddy_cuda_device_visit(backend_of(backend)->device, &before) != 0)
+    eddy_cuda_visit visit;
+    if (eddy_cuda_device_visit(backend_of(backend)->device, &visit) != 0)
         return;
     (void)eddy_cuda.host_release(data);
-    eddy_cuda_device_leave(before);
+    eddy_cuda_device_leave(visit);
 }
 
 /* ---- life ---- */
@@ -592,12 +627,12 @@ static eddy_cu_result open_queue(cuda_queue *queue, int32_t priority) {
 static eddy_backend_queue *queue_create(eddy_backend *backend, int32_t priority) {
     cuda_backend *made = backend_of(backend);
     uint32_t count = eddy_load_relaxed(&made->queue_count);
-    eddy_cu_context before;
-    if (count == EDDY_BACKEND_QUEUES || eddy_cuda_device_visit(made->device, &before) != 0)
+    eddy_cuda_visit visit;
+    if (count == EDDY_BACKEND_QUEUES || eddy_cuda_device_visit(made->device, &visit) != 0)
         return NULL;
     cuda_queue *queue = &made->shared->queues[count];
     eddy_cu_result result = open_queue(queue, priority);
-    eddy_cuda_device_leave(before);
+    eddy_cuda_device_leave(visit);
     if (result != 0)
         return NULL;
     queue->base.backend = backend;
@@ -631,8 +666,8 @@ static bool halt(eddy_backend *backend, int64_t deadline_ns) {
 /* Also of one that is half made. */
 static void destroy(eddy_backend *backend) {
     cuda_backend *made = backend_of(backend);
-    eddy_cu_context before;
-    eddy_cu_result result = eddy_cuda_device_visit(made->device, &before);
+    eddy_cuda_visit visit;
+    eddy_cu_result result = eddy_cuda_device_visit(made->device, &visit);
     eddy_cuda_gemms_destroy(made->gemms);
     eddy_cuda_graphs_destroy(made->graphs);
     eddy_cuda_dnn_answers_destroy(made->dnn_answers);
@@ -649,7 +684,7 @@ static void destroy(eddy_backend *backend) {
     if (made->shared)
         (void)eddy_cuda.host_release(made->shared);
     if (result == 0)
-        eddy_cuda_device_leave(before);
+        eddy_cuda_device_leave(visit);
     eddy_memory_release(made, sizeof(*made), EDDY_MEMORY_RUNTIME);
 }
 
@@ -664,6 +699,8 @@ static const eddy_backend_class cuda_class = {
     .mark = mark,
     .native = native,
     .foreign = foreign,
+    .lend_begin = lend_begin,
+    .lend_end = lend_end,
     .await = await,
     .await_word = await_word,
     .store_word = store_word,
@@ -719,12 +756,12 @@ static eddy_cu_result make_parts(cuda_backend *made) {
 }
 
 static eddy_cu_result prepare(cuda_backend *made) {
-    eddy_cu_context before;
-    eddy_cu_result result = eddy_cuda_device_visit(made->device, &before);
+    eddy_cuda_visit visit;
+    eddy_cu_result result = eddy_cuda_device_visit(made->device, &visit);
     if (result != 0)
         return result;
     result = make_parts(made);
-    eddy_cuda_device_leave(before);
+    eddy_cuda_device_leave(visit);
     return result;
 }
 

@@ -37,12 +37,7 @@ void eddy_cuda_device_describe(int32_t index, eddy_device_info *info) {
                               sizeof(info->convolutions));
 }
 
-eddy_status eddy_cuda_device_start(int32_t index, const eddy_cuda_device **started, char *why,
-                                   size_t size) {
-    eddy_cuda_device *device = &devices[index];
-    *started = device;
-    if (device->context)
-        return EDDY_OK;
+static eddy_status start(eddy_cuda_device *device, int32_t index, char *why, size_t size) {
     int has_writes = 0, count = 0, major = 0, minor = 0;
     eddy_cu_result result = eddy_cuda.device_get(&device->number, index);
     if (result == 0)
@@ -69,9 +64,28 @@ eddy_status eddy_cuda_device_start(int32_t index, const eddy_cuda_device **start
     return EDDY_OK;
 }
 
+eddy_status eddy_cuda_device_start(int32_t index, const eddy_cuda_device **started, char *why,
+                                   size_t size) {
+    *started = &devices[index];
+    if (devices[index].context)
+        return EDDY_OK;
+    eddy_cu_capture_mode mode;
+    eddy_cu_result result = eddy_cuda_thread_relax(&mode);
+    if (result != 0)
+        return eddy_cuda_explain(result, why, size);
+    eddy_status status = start(&devices[index], index, why, size);
+    (void)eddy_cuda.capture_mode_exchange(&mode);
+    return status;
+}
+
 const eddy_cuda_device *eddy_cuda_device_started(int32_t index) {
     EDDY_ASSERT(index >= 0 && index < found && devices[index].context);
     return &devices[index];
+}
+
+eddy_cu_result eddy_cuda_thread_relax(eddy_cu_capture_mode *before) {
+    *before = EDDY_CU_CAPTURE_RELAXED;
+    return eddy_cuda.capture_mode_exchange(before);
 }
 
 eddy_cu_result eddy_cuda_device_enter(const eddy_cuda_device *device) {
@@ -79,11 +93,19 @@ eddy_cu_result eddy_cuda_device_enter(const eddy_cuda_device *device) {
     return eddy_cuda.context_set(device->context);
 }
 
-eddy_cu_result eddy_cuda_device_visit(const eddy_cuda_device *device, eddy_cu_context *before) {
-    eddy_cu_result result = eddy_cuda.context_get(before);
-    return result == 0 ? eddy_cuda_device_enter(device) : result;
+eddy_cu_result eddy_cuda_device_visit(const eddy_cuda_device *device, eddy_cuda_visit *visit) {
+    eddy_cu_result result = eddy_cuda.context_get(&visit->context);
+    if (result == 0)
+        result = eddy_cuda_thread_relax(&visit->mode);
+    if (result != 0)
+        return result;
+    result = eddy_cuda_device_enter(device);
+    if (result != 0)
+        (void)eddy_cuda.capture_mode_exchange(&visit->mode);
+    return result;
 }
 
-void eddy_cuda_device_leave(eddy_cu_context before) {
-    (void)eddy_cuda.context_set(before);
+void eddy_cuda_device_leave(eddy_cuda_visit visit) {
+    (void)eddy_cuda.context_set(visit.context);
+    (void)eddy_cuda.capture_mode_exchange(&visit.mode);
 }

@@ -17,9 +17,9 @@ static eddy_status status_of(eddy_cu_result result) {
 eddy_status eddy_cuda_foreign_record(eddy_backend *backend, uintptr_t stream,
                                      eddy_backend_fence **fence) {
     eddy_cuda_fences *fences = eddy_cuda_backend_fences(backend);
-    eddy_cu_context before;
+    eddy_cuda_visit visit;
     eddy_backend_fence *made;
-    eddy_cu_result result = eddy_cuda_device_visit(eddy_cuda_backend_device(backend), &before);
+    eddy_cu_result result = eddy_cuda_device_visit(eddy_cuda_backend_device(backend), &visit);
     if (result != 0)
         return status_of(result);
     result = eddy_cuda_fence_acquire(fences, &made);
@@ -30,18 +30,18 @@ eddy_status eddy_cuda_foreign_record(eddy_backend *backend, uintptr_t stream,
         else
             eddy_cuda_fence_recycle(fences, made);
     }
-    eddy_cuda_device_leave(before);
+    eddy_cuda_device_leave(visit);
     return status_of(result);
 }
 
 eddy_status eddy_cuda_foreign_wait(eddy_backend *backend, uintptr_t stream,
                                    const eddy_backend_fence *fence) {
-    eddy_cu_context before;
-    eddy_cu_result result = eddy_cuda_device_visit(eddy_cuda_backend_device(backend), &before);
+    eddy_cuda_visit visit;
+    eddy_cu_result result = eddy_cuda_device_visit(eddy_cuda_backend_device(backend), &visit);
     if (result != 0)
         return status_of(result);
     result = eddy_cuda.stream_wait_event((eddy_cu_stream)stream, fence->event, 0);
-    eddy_cuda_device_leave(before);
+    eddy_cuda_device_leave(visit);
     return status_of(result);
 }
 
@@ -58,11 +58,21 @@ static bool is_devices(const eddy_cuda_device *device, uintptr_t address) {
 bool eddy_cuda_foreign_memory(eddy_backend *backend, const void *data, int64_t bytes) {
     const eddy_cuda_device *device = eddy_cuda_backend_device(backend);
     uintptr_t first = (uintptr_t)data, last;
-    eddy_cu_context before;
+    eddy_cuda_visit visit;
     if (__builtin_add_overflow(first, (uintptr_t)bytes - 1, &last) ||
-        eddy_cuda_device_visit(device, &before) != 0)
+        eddy_cuda_device_visit(device, &visit) != 0)
         return false;
     bool is_there = is_devices(device, first) && is_devices(device, last);
-    eddy_cuda_device_leave(before);
+    eddy_cuda_device_leave(visit);
     return is_there;
+}
+
+bool eddy_cuda_foreign_capture_end(eddy_cu_stream stream) {
+    eddy_cu_capture_status status;
+    eddy_cu_graph graph = NULL;
+    if (eddy_cuda.capture_status(stream, &status) != 0 || status == EDDY_CU_CAPTURES_NOT)
+        return false;
+    if (eddy_cuda.capture_end(stream, &graph) == 0 && graph)
+        (void)eddy_cuda.graph_destroy(graph);
+    return true;
 }

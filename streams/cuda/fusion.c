@@ -46,11 +46,11 @@ eddy_status eddy_cuda_fusion_load(int32_t device, const eddy_fusion *fusion, con
                            .forms = EDDY_CUDA_FORMS("eddy_fusion", made->image, made->functions),
                            .input_count = fusion->input_count,
                            .attribute_bytes = fusion->word_count * (uint32_t)sizeof(uint64_t)};
-    eddy_cu_context before;
-    eddy_cu_result result = eddy_cuda_device_visit(eddy_cuda_device_started(device), &before);
+    eddy_cuda_visit visit;
+    eddy_cu_result result = eddy_cuda_device_visit(eddy_cuda_device_started(device), &visit);
     if (result == 0) {
         result = load(made, device, image);
-        eddy_cuda_device_leave(before);
+        eddy_cuda_device_leave(visit);
     }
     if (result != 0) {
         eddy_memory_release(made, sizeof(*made), EDDY_MEMORY_CACHE);
@@ -62,11 +62,11 @@ eddy_status eddy_cuda_fusion_load(int32_t device, const eddy_fusion *fusion, con
 
 void eddy_cuda_fusion_unload(int32_t device, const eddy_kernel *kernel) {
     loaded *made = (loaded *)(uintptr_t)kernel;
-    eddy_cu_context before;
+    eddy_cuda_visit visit;
     /* What it refuses is a device that is lost, whose modules are gone. */
-    if (eddy_cuda_device_visit(eddy_cuda_device_started(device), &before) == 0) {
+    if (eddy_cuda_device_visit(eddy_cuda_device_started(device), &visit) == 0) {
         (void)eddy_cuda.module_unload(eddy_load_relaxed(&made->image.modules[device]));
-        eddy_cuda_device_leave(before);
+        eddy_cuda_device_leave(visit);
     }
     eddy_memory_release(made, sizeof(*made), EDDY_MEMORY_CACHE);
 }

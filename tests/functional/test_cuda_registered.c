@@ -104,6 +104,13 @@ static eddy_status nan_there(const eddy_op_call *call) {
                                                                              : EDDY_KERNEL_FAILED;
 }
 
+/* ---- capture: leaves the stream capturing ---- */
+
+static eddy_status capture_there(const eddy_op_call *call) {
+    return foreign_capture_begin(call->stream, EDDY_CU_CAPTURE_GLOBAL) == 0 ? EDDY_OK
+                                                                            : EDDY_KERNEL_FAILED;
+}
+
 /* ---- registering ---- */
 
 static const eddy_operand_description operands[] = {{.name = "x"},
@@ -141,6 +148,8 @@ static void add_ops(void) {
         false);
     add_op("user.blank", blank_here, (eddy_op_kernel){.device = kind, .run = blank_there}, true);
     add_op("user.refuse", refuse_here, (eddy_op_kernel){.device = kind, .run = refuse_there},
+           false);
+    add_op("user.capture", copy_here, (eddy_op_kernel){.device = kind, .run = capture_there},
            false);
     add_op("user.nan", nan_here, (eddy_op_kernel){.device = kind, .run = nan_there}, false);
 }
@@ -265,6 +274,18 @@ Test(cuda_registered, a_failure_is_that_of_the_cpu) {
     forget_errors();
     must(eddy_recover(EDDY_LIST(target.there)));
     twin_expect_equal("the target", same.here, target.there);
+    eddy_scope_end(scope);
+    twin_expect_no_findings();
+}
+
+/* What it has captured does not run, and the stream goes on. */
+Test(cuda_registered, a_stream_that_is_left_capturing_fails_the_call) {
+    add_ops();
+    eddy_scope *scope = eddy_scope_begin();
+    twin x = numbers(1);
+    cr_assert_eq(eddy_wait(call("user.capture", x.there), EDDY_FOREVER), EDDY_UNSUPPORTED);
+    forget_errors();
+    twin_expect_equal("what comes later", eddy_neg(x.here), eddy_neg(x.there));
     eddy_scope_end(scope);
     twin_expect_no_findings();
 }

@@ -2,6 +2,7 @@
 #include <criterion/criterion.h>
 #include <dlfcn.h>
 #include <eddy/eddy.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,6 +10,7 @@
 #include <tests/fake_cuda/devices.h>
 #include <tests/fake_cuda/findings.h>
 #include <tests/fake_cuda/needed.h>
+#include <tests/foreign.h>
 #include <tests/rounds.h>
 #include <unistd.h>
 
@@ -249,23 +251,74 @@ Test(cuda, a_lost_device_takes_its_own_tensors_only) {
     eddy_scope_end(scope);
 }
 
-/* Of other code, in the mode that lets no thread take memory. */
-static void expect_refusal_is_over(const char *entry) {
-    fake_cuda_fails(entry);
-    alarm(60);
+/* ---- captures of other code ---- */
+
+/* Each call that may have to take memory, wait, ask or load something, on a runtime and a device that start meanwhile. */
+static void call_all(eddy_device device) {
+    eddy_runtime *runtime = eddy_runtime_create(NULL);
+    cr_assert_eq(eddy_runtime_use(runtime), EDDY_OK);
     eddy_scope *scope = eddy_scope_begin();
-    eddy_tensor *there = numbers(EDDY_CUDA(0)), *sum = eddy_add(there, there);
-    expect_elements(sum, (float[]){2, 4, 6, 8, 10, 12}, 6);
+    eddy_tensor *there = numbers(device);
+    eddy_stream *stream = eddy_stream_create(device, NULL);
+    cr_assert_eq(eddy_stream_scope_begin(stream), EDDY_OK);
+    eddy_tensor *sum =
+        eddy_add(there, eddy_matmul(eddy_matmul(there, eddy_transpose(there, 0, 1)), there));
+    eddy_stream_scope_end();
+    expect_elements(sum, (float[]){143, 190, 237, 344, 454, 564}, 6);
+    eddy_tensor *large =
+        eddy_zeros(EDDY_SHAPE(1 << 22), EDDY_F32, EDDY_OPTIONS(zeros, .device = device));
+    cr_assert_eq(eddy_count_of(eddy_nonzero(large)), 0);
+    cr_assert_eq(eddy_wait(eddy_to_device(large, EDDY_CPU), EDDY_FOREVER), EDDY_OK);
+    const float *mapped = eddy_map(there, EDDY_READ, EDDY_FOREVER);
+    cr_assert(mapped && mapped[5] == 6);
+    cr_assert_eq(eddy_unmap(there), EDDY_OK);
+    eddy_release(&large);
+    eddy_stream_release(&stream);
     eddy_scope_end(scope);
+    cr_assert_eq(eddy_sync(EDDY_FOREVER), EDDY_OK);
+    (void)eddy_device_memory_trim(device);
+    cr_assert_eq(eddy_runtime_shutdown(runtime, EDDY_FOREVER), EDDY_OK);
+    eddy_runtime_release(&runtime);
 }
 
-/* The first is of a device that starts. */
-Test(cuda, memory_that_a_capture_refuses_comes_later) {
-    expect_refusal_is_over("cuMemAlloc_v2:2:900");
+static void expect_valid(eddy_cu_capture_mode mode) {
+    foreign_enter();
+    void *stream = foreign_stream();
+    cr_assert_eq(foreign_capture_begin(stream, mode), 0);
+    call_all(EDDY_CUDA(0));
+    cr_assert_eq(foreign_capture_end(stream), 0);
+    cr_assert_eq(foreign_mode(), EDDY_CU_CAPTURE_GLOBAL, "the thread heeds captures as before");
+    cr_assert_eq(fake_cuda_findings_so_far(), 0);
 }
 
-Test(cuda, pinned_memory_that_a_capture_refuses_comes_later) {
-    expect_refusal_is_over("cuMemHostAlloc:2:900");
+/* The stream is none of Eddy's, the thread calls Eddy. */
+Test(cuda, a_capture_meanwhile_stays_valid) {
+    expect_valid(EDDY_CU_CAPTURE_GLOBAL);
+}
+
+Test(cuda, a_capture_of_the_calling_thread_stays_valid) {
+    expect_valid(EDDY_CU_CAPTURE_THREAD_LOCAL);
+}
+
+static void *call_all_here(void *context) {
+    call_all(EDDY_CUDA(0));
+    return context;
+}
+
+Test(cuda, a_capture_of_another_thread_stays_valid) {
+    foreign_enter();
+    void *stream = foreign_stream();
+    cr_assert_eq(foreign_capture_begin(stream, EDDY_CU_CAPTURE_GLOBAL), 0);
+    pthread_t thread;
+    cr_assert_eq(pthread_create(&thread, NULL, call_all_here, NULL), 0);
+    pthread_join(thread, NULL);
+    cr_assert_eq(foreign_capture_end(stream), 0);
+    cr_assert_eq(fake_cuda_findings_so_far(), 0);
+}
+
+Test(cuda, in_one_thread_mode_a_capture_stays_valid) {
+    setenv("EDDY_THREADS", "1", 1);
+    expect_valid(EDDY_CU_CAPTURE_GLOBAL);
 }
 
 /* Nobody calls the driver any more, which would say so. */

@@ -269,6 +269,71 @@ Test(cuda_lend, what_has_failed_is_not_lent) {
     cr_assert_eq(fake_cuda_findings_so_far(), 0);
 }
 
+/* ---- captures ---- */
+
+/* What went to it never runs. All waits end, and other devices go on. */
+Test(cuda_lend, a_stream_that_is_left_capturing_costs_the_device, .timeout = 60) {
+    eddy_scope *scope = eddy_scope_begin();
+    eddy_tensor *x = full(3), *y = full(4);
+    eddy_lend lend = begin(x, EDDY_READ | EDDY_WRITE);
+    cr_assert_eq(foreign_capture_begin(lend.stream, EDDY_CU_CAPTURE_GLOBAL), 0);
+    expect_failure(eddy_lend_end(x), EDDY_DEVICE_LOST, "left capturing");
+    cr_assert_eq(eddy_error_of(x, EDDY_FOREVER, NULL), EDDY_TORN);
+    expect_failure(eddy_wait(eddy_add(y, y), EDDY_FOREVER), EDDY_DEVICE_LOST, "lost");
+    expect_all(eddy_full(EDDY_SHAPE(COUNT), EDDY_S(5), EDDY_F32, NULL), 5);
+    eddy_scope_end(scope);
+    (void)eddy_sync(EDDY_FOREVER);
+    eddy_error_take(NULL);
+}
+
+static void *capture_it(void *stream) {
+    foreign_enter();
+    cr_assert_eq(foreign_capture_begin(stream, EDDY_CU_CAPTURE_GLOBAL), 0);
+    return NULL;
+}
+
+/* Who may not end it. */
+Test(cuda_lend, a_capture_that_another_thread_has_begun_costs_the_device, .timeout = 60) {
+    eddy_scope *scope = eddy_scope_begin();
+    eddy_tensor *x = full(3);
+    eddy_lend lend = begin(x, EDDY_READ);
+    pthread_t thread;
+    cr_assert_eq(pthread_create(&thread, NULL, capture_it, lend.stream), 0);
+    pthread_join(thread, NULL);
+    expect_failure(eddy_lend_end(x), EDDY_DEVICE_LOST, "left capturing");
+    expect_failure(eddy_wait(eddy_add(x, x), EDDY_FOREVER), EDDY_DEVICE_LOST, "lost");
+    eddy_scope_end(scope);
+    (void)eddy_sync(EDDY_FOREVER);
+    eddy_error_take(NULL);
+}
+
+/* Of tickets: each launch ends with one. */
+static long writes_so_far(void) {
+    long (*calls_of)(const char *entry);
+    *(void **)&calls_of = fake_cuda_ask("fake_cuda_calls_of");
+    return calls_of("cuStreamWriteValue64");
+}
+
+/* A capture that is over when the lend ends has taken an op of Eddy's with it. */
+Test(cuda_lend, ops_that_were_captured_cost_the_device, .timeout = 60) {
+    setenv("FAKE_CUDA_CAPTURES_WRITES", "1", 1);
+    eddy_scope *scope = eddy_scope_begin();
+    eddy_tensor *x = full(3), *y = full(4);
+    eddy_lend lend = begin(x, EDDY_READ);
+    must(eddy_wait(y, EDDY_FOREVER));
+    cr_assert_eq(foreign_capture_begin(lend.stream, EDDY_CU_CAPTURE_GLOBAL), 0);
+    const long before = writes_so_far();
+    eddy_tensor *sum = eddy_add(y, y);
+    while (writes_so_far() == before)
+        usleep(100);
+    (void)foreign_capture_end(lend.stream); /* which is invalid, or not */
+    expect_failure(eddy_wait(sum, EDDY_FOREVER), EDDY_DEVICE_LOST, "lost");
+    eddy_lend_end(x);
+    eddy_scope_end(scope);
+    (void)eddy_sync(EDDY_FOREVER);
+    eddy_error_take(NULL);
+}
+
 /* ---- a lost device ---- */
 
 /* The second fill of the process, after that of the backend's own table. */
