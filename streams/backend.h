@@ -162,6 +162,8 @@ struct eddy_backend {
     const eddy_backend_class *class; /* const after init */
     /* atomic: set once (release), with the first DEVICE_LOST; nothing that was launched runs then */
     _Atomic bool is_lost;
+    /* const after init: which memory it takes; backends of several runtimes that take the same have the same. NULL: its own */
+    const void *memory;
     /* const after init: where launches take memory that is theirs alone, on the launching thread; NULL: nowhere */
     struct eddy_device_pool *pool;
     eddy_backend_options options; /* const after init */

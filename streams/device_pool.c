@@ -8,6 +8,7 @@
 
 #include <base/memory.h>
 #include <base/trace.h>
+#include <streams/pool_peers.h>
 
 #define GRAIN_BYTES ((int64_t)512)
 /* Chunks are multiples of this where the limit and the backend allow it, so that a small one serves many requests and what remains of a large one is worth keeping. */
@@ -45,6 +46,7 @@ struct eddy_device_pool {
     eddy_lock lock;
     eddy_backend *backend; /* const after init */
     bool is_pinned;        /* const after init: of the host's memory */
+    eddy_pool_peer peer;   /* if the memory is not the backend's alone */
     /* const after init. An entry is read once a ticket of its queue was given, and so after it was written. */
     eddy_backend_queue *const *queues;
     /* All below lock: lock. */
@@ -337,10 +339,14 @@ static void release(eddy_device_pool *pool, void *data, int64_t bytes) {
         class->memory_release(pool->backend, data, bytes);
 }
 
+static bool is_within_limit_locked(const eddy_device_pool *pool, int64_t bytes) {
+    return bytes <= pool->limit_bytes - pool->held_bytes - pool->passing_bytes;
+}
+
 /* NULL: refused, or above the limit. Otherwise the bytes are passing. */
 static void *ask(eddy_device_pool *pool, int64_t bytes) {
     eddy_lock_acquire(&pool->lock);
-    bool is_allowed = bytes <= pool->limit_bytes - pool->held_bytes - pool->passing_bytes;
+    bool is_allowed = is_within_limit_locked(pool, bytes);
     if (is_allowed)
         pool->passing_bytes += bytes;
     eddy_lock_release(&pool->lock);
@@ -426,12 +432,28 @@ static void *hand_out_locked(eddy_device_pool *pool, block *node, int64_t bytes)
     return node->data;
 }
 
+static bool has_peers(const eddy_device_pool *pool) {
+    return pool->peer.memory != NULL;
+}
+
+/* What the limit refuses no other pool can make room for. */
+static bool spare_others(eddy_device_pool *pool, int64_t bytes) {
+    if (!has_peers(pool))
+        return false;
+    eddy_lock_acquire(&pool->lock);
+    bool is_allowed = is_within_limit_locked(pool, bytes);
+    eddy_lock_release(&pool->lock);
+    return is_allowed && eddy_pool_peers_trim(&pool->peer) > 0;
+}
+
 static void *take_from_new_chunk(eddy_device_pool *pool, int64_t bytes) {
     chunk *fresh = eddy_memory_acquire_zeroed(sizeof(*fresh), EDDY_MEMORY_RUNTIME);
     if (!fresh)
         return NULL;
     fresh->first.data = ask_roundly(pool, bytes, &fresh->bytes);
     if (!fresh->first.data && give_chunks_back(pool) > 0)
+        fresh->first.data = ask_roundly(pool, bytes, &fresh->bytes);
+    if (!fresh->first.data && spare_others(pool, bytes))
         fresh->first.data = ask_roundly(pool, bytes, &fresh->bytes);
     if (!fresh->first.data) {
         eddy_memory_release(fresh, sizeof(*fresh), EDDY_MEMORY_RUNTIME);
@@ -500,8 +522,8 @@ void eddy_device_pool_give(eddy_device_pool *pool, void *data, uint32_t queue, u
 
 /* ---- the pool ---- */
 
-eddy_device_pool *eddy_device_pool_create(eddy_backend *backend, eddy_backend_queue *const *queues,
-                                          int64_t limit_bytes) {
+static eddy_device_pool *create(eddy_backend *backend, eddy_backend_queue *const *queues,
+                                int64_t limit_bytes) {
     EDDY_ASSERT(limit_bytes >= 0);
     eddy_device_pool *pool = eddy_memory_acquire_zeroed(sizeof(*pool), EDDY_MEMORY_RUNTIME);
     if (!pool)
@@ -513,10 +535,20 @@ eddy_device_pool *eddy_device_pool_create(eddy_backend *backend, eddy_backend_qu
     return pool;
 }
 
+eddy_device_pool *eddy_device_pool_create(eddy_backend *backend, eddy_backend_queue *const *queues,
+                                          int64_t limit_bytes) {
+    eddy_device_pool *pool = create(backend, queues, limit_bytes);
+    if (!pool || !backend->memory)
+        return pool;
+    pool->peer = (eddy_pool_peer){.memory = backend->memory, .pool = pool};
+    eddy_pool_peer_join(&pool->peer);
+    return pool;
+}
+
 eddy_device_pool *eddy_device_pool_create_pinned(eddy_backend *backend,
                                                  eddy_backend_queue *const *queues,
                                                  int64_t limit_bytes) {
-    eddy_device_pool *pool = eddy_device_pool_create(backend, queues, limit_bytes);
+    eddy_device_pool *pool = create(backend, queues, limit_bytes);
     if (pool)
         pool->is_pinned = true;
     return pool;
@@ -533,6 +565,8 @@ static void release_books(block *node) {
 void eddy_device_pool_destroy(eddy_device_pool *pool) {
     if (!pool)
         return;
+    if (has_peers(pool))
+        eddy_pool_peer_leave(&pool->peer);
     release_books(pool->spares);
     while (pool->chunks) {
         chunk *c = pool->chunks;
@@ -554,6 +588,11 @@ int64_t eddy_device_pool_trim(eddy_device_pool *pool) {
     if (given_bytes > 0)
         EDDY_TRACE_AT(ALLOCATOR, .op = "trim", .bytes = given_bytes, .detail = "device");
     return given_bytes;
+}
+
+int64_t eddy_device_pool_spare(eddy_device_pool *pool) {
+    int64_t bytes = eddy_device_pool_trim(pool);
+    return has_peers(pool) ? bytes + eddy_pool_peers_trim(&pool->peer) : bytes;
 }
 
 void eddy_device_pool_set_limit(eddy_device_pool *pool, int64_t limit_bytes) {

@@ -17,7 +17,7 @@
 #include <streams/team.h>
 
 /* Any change to what stands here, in streams/backend.h, kernels/kernel.h or kernels/fusion.h is one of the library's version, or of this number. */
-#define EDDY_PLUGIN_VERSION (EDDY_VERSION * 100 + 8)
+#define EDDY_PLUGIN_VERSION (EDDY_VERSION * 100 + 9)
 
 /* The library's functions that plug-ins call: result, name, parameters, arguments. */
 /* clang-format off */
@@ -31,6 +31,7 @@
     row(void, eddy_team_spin_end, (void), ()) \
     row(void *, eddy_device_pool_take, (eddy_device_pool *pool, int64_t bytes, uint32_t queue), (pool, bytes, queue)) \
     row(void, eddy_device_pool_give, (eddy_device_pool *pool, void *data, uint32_t queue, uint64_t ticket), (pool, data, queue, ticket)) \
+    row(int64_t, eddy_device_pool_spare, (eddy_device_pool *pool), (pool)) \
     row(void, eddy_fork_gate_enter, (void), ()) \
     row(void, eddy_fork_gate_leave, (void), ()) \
     row(void, eddy_process_exit_first, (void), ())

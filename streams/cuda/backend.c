@@ -5,6 +5,7 @@
 #include <streams/cuda/backend.h>
 #include <streams/cuda/foreign.h>
 #include <streams/cuda/launch.h>
+#include <streams/device_pool.h>
 #include <streams/team.h>
 #include <string.h>
 #include <time.h>
@@ -120,6 +121,14 @@ eddy_cu_address eddy_cuda_backend_base(const eddy_backend_queue *queue) {
 
 eddy_cu_address eddy_cuda_backend_mark(const eddy_backend *backend, uint64_t ticket) {
     return backend_of(backend)->marks + ticket % EDDY_CUDA_WORDS * sizeof(uint64_t);
+}
+
+bool eddy_cuda_backend_spare(eddy_backend *backend) {
+    cuda_backend *made = backend_of(backend);
+    bool has_graphs = made->graphs && !made->captures;
+    if (has_graphs)
+        eddy_cuda_graphs_clear(made->graphs);
+    return (backend->pool && eddy_device_pool_spare(backend->pool) > 0) || has_graphs;
 }
 
 /* ---- losing it ---- */
@@ -775,6 +784,7 @@ eddy_status eddy_cuda_backend_create(const eddy_cuda_device *device,
     }
     made->base.class = &cuda_class;
     made->base.options = *options;
+    made->base.memory = device;
     made->device = device;
     eddy_cu_result result = prepare(made);
     if (result != 0) {

@@ -36,6 +36,8 @@ EDDY_MUST_USE bool eddy_cuda_backend_begin(eddy_backend *backend);
 eddy_status eddy_cuda_backend_end(eddy_backend *backend, eddy_cu_result result);
 /* Whether the entry asks a library, for which exit waits longer (question.h). Launching thread, within an entry. */
 void eddy_cuda_backend_asks_set(eddy_backend *backend, bool asks);
+/* The driver lacks memory for a launch: gives it what graphs and pools keep unused. Whether that was something, so that it may be tried again. Launching thread, within an entry. */
+bool eddy_cuda_backend_spare(eddy_backend *backend);
 /* Whether a row is captured: it is lost then, and nothing else is. Launching thread. */
 bool eddy_cuda_backend_spoil(eddy_backend *backend);
 /* The same after a launch of a library's, which says less than the driver: what fails is the device's failure, but while a row is captured, which may be what the library cannot have. */

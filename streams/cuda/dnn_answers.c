@@ -211,6 +211,8 @@ static bool launch_found(const dnn_launch *one) {
     if (eddy_cuda_backend_captures(backend, &first))
         one->found->captured_at = eddy_cuda_graphs_number(eddy_cuda_backend_graphs(backend));
     eddy_dnn_status status = execute(one);
+    if (eddy_dnn_lacks_memory(status) && eddy_cuda_backend_spare(backend))
+        status = execute(one);
     if (is_refusal(status)) {
         if (eddy_cuda_backend_spoil(backend)) {
             (void)eddy_cuda_backend_end(backend, 0);

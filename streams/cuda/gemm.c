@@ -351,6 +351,8 @@ static bool launch_found(const gemm_launch *one) {
     if (!eddy_cuda_launch_gate(launch) || !eddy_cuda_backend_begin(backend))
         return true;
     eddy_blas_status status = multiply(one);
+    if (status == EDDY_BLAS_ALLOC_FAILED && eddy_cuda_backend_spare(backend))
+        status = multiply(one);
     switch (status) {
     case EDDY_BLAS_NOT_SUPPORTED:
     case EDDY_BLAS_ARCH_MISMATCH:

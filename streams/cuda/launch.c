@@ -87,6 +87,8 @@ static eddy_status launch_gated(const eddy_backend_launch *launch,
     if (!eddy_cuda_backend_begin(backend))
         return EDDY_DEVICE_LOST;
     eddy_cu_result result = launch_function(launch, function, parameters, bytes, blocks);
+    if (EDDY_UNLIKELY(result == EDDY_CU_OUT_OF_MEMORY) && eddy_cuda_backend_spare(backend))
+        result = launch_function(launch, function, parameters, bytes, blocks);
     if (EDDY_UNLIKELY(eddy_cuda_driver_refused_capture(result)) && eddy_cuda_backend_spoil(backend))
         return eddy_cuda_backend_end(backend, 0);
     if (EDDY_LIKELY(result != EDDY_CU_OUT_OF_MEMORY))

@@ -3,7 +3,7 @@
 #define EDDY_TESTS_FUNCTIONAL_FAILING_CALL_H
 
 #include <criterion/criterion.h>
-#include <eddy/runtime.h>
+#include <eddy/eddy.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/wait.h>
@@ -29,6 +29,18 @@ static inline int failing_run_code(const failing_run *run, const char *entry, in
     eddy_runtime_release(&runtime);
     is_well &= run->objects() == 0 && fake_cuda_findings_so_far() == 0;
     return !is_well ? 1 : run->calls_of(entry) < number ? 2 : 0;
+}
+
+/* So that the device's pool holds a chunk that nothing uses: small tensors go to that of the result, as long as it is there. */
+static inline eddy_tensor *keep_a_chunk(eddy_device device) {
+    eddy_tensor *small = eddy_zeros(EDDY_SHAPE(1), EDDY_U8, EDDY_OPTIONS(zeros, .device = device));
+    cr_assert_eq(eddy_wait(small, EDDY_FOREVER), EDDY_OK);
+    eddy_tensor *large =
+        eddy_zeros(EDDY_SHAPE(8 << 20), EDDY_U8, EDDY_OPTIONS(zeros, .device = device));
+    cr_assert_eq(eddy_wait(large, EDDY_FOREVER), EDDY_OK);
+    eddy_release(&large);
+    cr_assert_eq(eddy_sync(EDDY_FOREVER), EDDY_OK);
+    return small;
 }
 
 /* The process uses the driver first. Status 0: the usual one. Whether the call was reached. */

@@ -452,6 +452,14 @@ static eddy_status status_of_failure(const char *text) {
     }
 }
 
+Test(dnn_conv, a_convolution_gets_what_the_pool_keeps) {
+    setenv("FAKE_CUDA_FAIL_ENTRY", "cudnnBackendExecute:1:4004", 1);
+    eddy_tensor *small = keep_a_chunk(TWIN_THERE);
+    cr_assert_eq(status_of_failure("cudnnBackendExecute:1:4004"), EDDY_OK);
+    eddy_release(&small);
+    twin_expect_no_findings();
+}
+
 Test(dnn_conv, without_memory_a_convolution_fails) {
     cr_assert_eq(status_of_failure("cudnnBackendExecute:1:4004"), EDDY_OUT_OF_MEMORY);
     expect_size(8);

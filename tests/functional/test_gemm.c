@@ -445,6 +445,14 @@ static eddy_status status_of_failure(const char *text) {
     }
 }
 
+Test(gemm, a_product_gets_what_the_pool_keeps) {
+    setenv("FAKE_CUDA_FAIL_ENTRY", "cublasLtMatmul:1:3", 1);
+    eddy_tensor *small = keep_a_chunk(TWIN_THERE);
+    cr_assert_eq(status_of_failure("cublasLtMatmul:1:3"), EDDY_OK);
+    eddy_release(&small);
+    twin_expect_no_findings();
+}
+
 Test(gemm, without_memory_a_product_fails) {
     cr_assert_eq(status_of_failure("cublasLtMatmul:1:3"), EDDY_OUT_OF_MEMORY);
     expect_square(8);

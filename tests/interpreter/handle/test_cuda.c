@@ -233,6 +233,70 @@ Test(cuda, memory_is_counted_trimmed_and_shown) {
     expect_no_findings();
 }
 
+/* ---- memory that is kept unused ---- */
+
+/* The first kernel: copies are none. */
+static eddy_status add_without_memory(int64_t kept_bytes) {
+    fake_cuda_fails("cuLaunchKernel:1:2");
+    eddy_tensor *there = numbers(EDDY_CUDA(0));
+    void *data = calloc(1, (size_t)kept_bytes);
+    eddy_tensor *kept = eddy_from_data(data, EDDY_SHAPE(kept_bytes), EDDY_U8,
+                                       EDDY_OPTIONS(from_data, .device = EDDY_CUDA(0)));
+    cr_assert_eq(eddy_sync(EDDY_FOREVER), EDDY_OK);
+    free(data);
+    eddy_release(&kept);
+    cr_assert_eq(eddy_sync(EDDY_FOREVER), EDDY_OK);
+    eddy_tensor *sum = eddy_add(there, there);
+    eddy_status status = eddy_wait(sum, EDDY_FOREVER);
+    if (status == EDDY_OK)
+        expect_elements(sum, (float[]){2, 4, 6, 8, 10, 12}, 6);
+    eddy_release(&sum);
+    eddy_release(&there);
+    return status;
+}
+
+Test(cuda, a_launch_gets_what_the_pool_keeps) {
+    cr_assert_eq(add_without_memory(8 << 20), EDDY_OK);
+    expect_no_findings();
+}
+
+/* What is kept lies in the chunk of what is in use. */
+Test(cuda, a_launch_without_memory_fails_its_call_alone) {
+    cr_assert_eq(add_without_memory(64), EDDY_OUT_OF_MEMORY);
+    expect_error(EDDY_OUT_OF_MEMORY, "add");
+    eddy_tensor *there = numbers(EDDY_CUDA(0)), *sum = eddy_add(there, there);
+    expect_elements(sum, (float[]){2, 4, 6, 8, 10, 12}, 6);
+    eddy_release(&sum);
+    eddy_release(&there);
+    (void)eddy_sync(EDDY_FOREVER);
+    eddy_error_take(NULL);
+}
+
+/* Both have room for one alone. */
+Test(cuda, memory_that_another_runtime_keeps_is_got) {
+    (void)fake_cuda_ask("fake_cuda_calls");
+    setenv("FAKE_CUDA_BYTES", "67108864", 1);
+    const int64_t bytes = 40 << 20;
+    eddy_runtime *runtimes[2];
+    for (int r = 0; r < 2; r++) {
+        runtimes[r] = eddy_runtime_create(NULL);
+        cr_assert_eq(eddy_runtime_use(runtimes[r]), EDDY_OK);
+        for (int time = 0; time < 2; time++) {
+            eddy_tensor *large =
+                eddy_ones(EDDY_SHAPE(bytes), EDDY_U8, EDDY_OPTIONS(ones, .device = EDDY_CUDA(0)));
+            cr_assert_eq(eddy_wait(large, EDDY_FOREVER), EDDY_OK);
+            eddy_release(&large);
+            cr_assert_eq(eddy_sync(EDDY_FOREVER), EDDY_OK);
+        }
+        eddy_device_memory memory = {.size = sizeof(memory)};
+        cr_assert_eq(eddy_device_memory_read(EDDY_CUDA(0), &memory), EDDY_OK);
+        cr_assert_geq(memory.cached_bytes, bytes);
+    }
+    for (int r = 0; r < 2; r++)
+        cr_assert_eq(eddy_runtime_shutdown(runtimes[r], EDDY_FOREVER), EDDY_OK);
+    cr_assert_eq(fake_cuda_findings_so_far(), 0);
+}
+
 Test(cuda, a_lost_device_takes_its_own_tensors_only) {
     fake_cuda_fails("cuLaunchKernel:3"); /* which is read when the driver starts */
     cuda_ask_for_two();

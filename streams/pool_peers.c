@@ -1,0 +1,47 @@
+#include <base/process.h>
+#include <base/sleep.h>
+#include <streams/device_pool.h>
+#include <streams/pool_peers.h>
+
+/* A pool's own lock is taken inside this one, never the other way round. */
+static struct {
+    eddy_lock lock;
+    eddy_pool_peer *first; /* lock: lock */
+    bool watches_forks;    /* lock: lock */
+} peers = {.lock = EDDY_LOCK_OF(EDDY_RANK_POOLS)};
+
+static void forget_peers(void) {
+    eddy_lock_init(&peers.lock, EDDY_RANK_POOLS);
+    peers.first = NULL;
+}
+
+void eddy_pool_peer_join(eddy_pool_peer *peer) {
+    eddy_lock_acquire(&peers.lock);
+    if (!peers.watches_forks)
+        eddy_process_at_fork_child(forget_peers);
+    peers.watches_forks = true;
+    peer->next = peers.first;
+    peer->link = &peers.first;
+    if (peer->next)
+        peer->next->link = &peer->next;
+    peers.first = peer;
+    eddy_lock_release(&peers.lock);
+}
+
+void eddy_pool_peer_leave(eddy_pool_peer *peer) {
+    eddy_lock_acquire(&peers.lock);
+    *peer->link = peer->next;
+    if (peer->next)
+        peer->next->link = peer->link;
+    eddy_lock_release(&peers.lock);
+}
+
+int64_t eddy_pool_peers_trim(const eddy_pool_peer *peer) {
+    int64_t bytes = 0;
+    eddy_lock_acquire(&peers.lock);
+    for (eddy_pool_peer *other = peers.first; other; other = other->next)
+        if (other != peer && other->memory == peer->memory)
+            bytes += eddy_device_pool_trim(other->pool);
+    eddy_lock_release(&peers.lock);
+    return bytes;
+}
