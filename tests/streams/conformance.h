@@ -1,10 +1,11 @@
-/* What every kind of stream has to keep of the contract in <streams/work_queue.h>: one suite, run for each kind by a test_*.c
- * that says how to make one and how its work gets done. */
+/* What every kind of work queue has to keep of the contract in <streams/work_queue.h>: one suite, run for each kind by a test_*.c
+ * that says how to make one, how its work gets done, and in what it differs as the contract allows. */
 #ifndef EDDY_TESTS_CONFORMANCE_H
 #define EDDY_TESTS_CONFORMANCE_H
 
 #include <base/memory.h>
 #include <base/sleep.h>
+#include <base/thread.h>
 #include <criterion/criterion.h>
 #include <pthread.h>
 #include <stdlib.h>
@@ -14,6 +15,8 @@
 
 typedef struct conformance_kind {
     bool is_ordered;
+    bool has_thread;           /* of its own: without one there is no queue */
+    bool runs_inside_dispatch; /* on the dispatching thread, as in one-thread mode; else never */
     eddy_work_queue *(*create)(void);
     /* Sees to it that `*finished` gets to `goal`; NULL: it does by itself. */
     void (*pump)(eddy_work_queue *stream, const eddy_sleep_word *finished, uint32_t goal);
@@ -101,8 +104,11 @@ static inline void conformance_each_work_runs_once(const conformance_kind *kind)
     conformance_run run = conformance_begin(kind);
     conformance_work *works = calloc(CONFORMANCE_WORKS, sizeof(*works));
     cr_assert_not_null(works);
-    for (int i = 0; i < CONFORMANCE_WORKS; i++)
+    for (int i = 0; i < CONFORMANCE_WORKS; i++) {
         conformance_dispatch(&run, &works[i], i);
+        if (kind->runs_inside_dispatch)
+            cr_assert_eq(works[i].times_run, 1);
+    }
     conformance_await(&run, kind, CONFORMANCE_WORKS);
     for (int i = 0; i < CONFORMANCE_WORKS; i++) {
         cr_assert_eq(works[i].times_run, 1, "work %d", i);
@@ -112,8 +118,7 @@ static inline void conformance_each_work_runs_once(const conformance_kind *kind)
                          works[i].position);
     }
     cr_assert_not(kind->is_ordered && eddy_load_acquire(&run.has_overlapped), "one after another");
-    cr_assert_not(eddy_load_acquire(&run.ran_inside_dispatch),
-                  "dispatch never runs the work itself");
+    cr_assert_eq(eddy_load_acquire(&run.ran_inside_dispatch), kind->runs_inside_dispatch);
     free(works);
     conformance_end(&run);
 }
@@ -130,7 +135,7 @@ static inline void conformance_it_starts_again_after_it_was_empty(const conforma
     conformance_end(&run);
 }
 
-/* A work that dispatches the next one: what the engine does when a worker retires. */
+/* A work that dispatches the next one: what the engine does when a worker retires. An ordered queue runs that behind it, wherever it runs works. */
 static inline void conformance_work_may_dispatch_more(const conformance_kind *kind) {
     conformance_run run = conformance_begin(kind);
     enum { CHAIN = 1000 };
@@ -142,8 +147,33 @@ static inline void conformance_work_may_dispatch_more(const conformance_kind *ki
                                       .next_work = i + 1 < CHAIN ? &works[i + 1].work : NULL};
     eddy_work_queue_dispatch(run.stream, &works[0].work);
     conformance_await(&run, kind, CHAIN);
-    for (int i = 0; i < CHAIN; i++)
+    for (int i = 0; i < CHAIN; i++) {
         cr_assert_eq(works[i].times_run, 1);
+        if (kind->is_ordered)
+            cr_assert_eq(works[i].position, (uint32_t)i);
+    }
+    cr_assert_not(kind->is_ordered && eddy_load_acquire(&run.has_overlapped), "one after another");
+    conformance_end(&run);
+}
+
+static inline void conformance_free(eddy_work *work, eddy_status failure) {
+    conformance_run *run = ((conformance_work *)(void *)work)->run;
+    (void)failure;
+    free(work);
+    eddy_add_acq_rel(&run->finished, 1u);
+    eddy_sleep_wake_all(&run->finished);
+}
+
+/* The queue looks at no work that has run. */
+static inline void conformance_work_may_be_gone_once_it_has_run(const conformance_kind *kind) {
+    conformance_run run = conformance_begin(kind);
+    for (int i = 0; i < CONFORMANCE_WORKS; i++) {
+        conformance_work *work = calloc(1, sizeof(*work));
+        cr_assert_not_null(work);
+        *work = (conformance_work){.run = &run, .work = {.run = conformance_free}};
+        eddy_work_queue_dispatch(run.stream, &work->work);
+    }
+    conformance_await(&run, kind, CONFORMANCE_WORKS);
     conformance_end(&run);
 }
 
@@ -172,6 +202,16 @@ static inline void conformance_no_memory_is_an_answer(const conformance_kind *ki
     stream->class->destroy(stream);
 }
 
+static inline void conformance_no_thread_is_an_answer(const conformance_kind *kind) {
+    eddy_thread_fail_at(0, 1);
+    eddy_work_queue *stream = kind->create();
+    eddy_thread_fail_at(0, 0);
+    cr_assert_eq(stream == NULL, kind->has_thread);
+    if (stream)
+        stream->class->destroy(stream);
+    cr_assert_eq(eddy_memory_counted(EDDY_MEMORY_RUNTIME).bytes, 0);
+}
+
 /* The suite under the name of a kind. */
 #define CONFORMANCE_SUITE(name, kind)                                                              \
     Test(name, each_work_runs_once) {                                                              \
@@ -183,11 +223,17 @@ static inline void conformance_no_memory_is_an_answer(const conformance_kind *ki
     Test(name, work_may_dispatch_more) {                                                           \
         conformance_work_may_dispatch_more(&(kind));                                               \
     }                                                                                              \
+    Test(name, work_may_be_gone_once_it_has_run) {                                                 \
+        conformance_work_may_be_gone_once_it_has_run(&(kind));                                     \
+    }                                                                                              \
     Test(name, it_may_be_destroyed_once_all_is_done) {                                             \
         conformance_it_may_be_destroyed_once_all_is_done(&(kind));                                 \
     }                                                                                              \
     Test(name, no_memory_is_an_answer) {                                                           \
         conformance_no_memory_is_an_answer(&(kind));                                               \
+    }                                                                                              \
+    Test(name, no_thread_is_an_answer) {                                                           \
+        conformance_no_thread_is_an_answer(&(kind));                                               \
     }
 
 #endif

@@ -1,18 +1,29 @@
-#include <base/memory.h>
-#include <base/sleep.h>
-#include <base/thread.h>
-#include <criterion/criterion.h>
+#include "conformance.h"
 #include <sched.h>
-#include <stdlib.h>
 #include <streams/launcher.h>
-#include <unistd.h>
 
-/* A work that notes its place, stalls as often as it is told, or dispatches another. */
+static eddy_work_queue *create(void) {
+    return eddy_launcher_create(true, (eddy_launcher_duty){0});
+}
+
+static eddy_work_queue *create_without_a_thread(void) {
+    return eddy_launcher_create(false, (eddy_launcher_duty){0});
+}
+
+static const conformance_kind with_thread = {
+    .is_ordered = true, .has_thread = true, .create = create};
+static const conformance_kind without_thread = {
+    .is_ordered = true, .runs_inside_dispatch = true, .create = create_without_a_thread};
+
+CONFORMANCE_SUITE(launcher_with_a_thread, with_thread)
+CONFORMANCE_SUITE(launcher_without_a_thread, without_thread)
+
+/* ---- stalls ---- */
+
+/* A work that notes its place, and stalls as often as it is told. */
 typedef struct launcher_work {
     eddy_work work;
-    int stalls;                  /* how often it cannot go on */
-    struct launcher_work *after; /* dispatched by it */
-    bool has_run_inside;         /* `after` had run when its dispatch returned */
+    int stalls; /* how often it cannot go on */
     int times_tried, position;
 } launcher_work;
 
@@ -25,9 +36,8 @@ static void begin(bool has_thread) {
     eddy_store_relaxed(&finished, 0u);
     eddy_store_relaxed(&tried, 0u);
     next_position = 0;
-    launcher = eddy_launcher_create(has_thread, (eddy_launcher_duty){0});
+    launcher = has_thread ? create() : create_without_a_thread();
     cr_assert_not_null(launcher);
-    cr_assert(launcher->is_ordered);
 }
 
 static void end(void) {
@@ -58,34 +68,12 @@ static void run(eddy_work *work, eddy_status failure) {
         return;
     }
     mine->position = next_position++;
-    if (mine->after) {
-        eddy_work_queue_dispatch(launcher, &mine->after->work);
-        mine->has_run_inside = mine->after->times_tried > 0;
-    }
     count(&finished);
 }
 
 static void dispatch(launcher_work *work) {
     work->work.run = run;
     eddy_work_queue_dispatch(launcher, &work->work);
-}
-
-Test(launcher, works_run_in_the_order_of_dispatch_and_once) {
-    enum { WORKS = 3000 };
-    for (int has_thread = 0; has_thread < 2; has_thread++) {
-        begin(has_thread);
-        launcher_work *works = calloc(WORKS, sizeof(*works));
-        cr_assert_not_null(works);
-        for (int i = 0; i < WORKS; i++)
-            dispatch(&works[i]);
-        await(&finished, WORKS);
-        for (int i = 0; i < WORKS; i++) {
-            cr_assert_eq(works[i].position, i);
-            cr_assert_eq(works[i].times_tried, 1);
-        }
-        end();
-        free(works);
-    }
 }
 
 Test(launcher, nothing_behind_a_stalled_work_runs_and_the_order_stays) {
@@ -189,48 +177,6 @@ Test(launcher, without_a_thread_a_work_runs_inside_dispatch_and_resume) {
     end();
 }
 
-Test(launcher, what_a_work_dispatches_runs_after_it) {
-    enum { CHAIN = 1000 };
-    for (int has_thread = 0; has_thread < 2; has_thread++) {
-        begin(has_thread);
-        static launcher_work works[CHAIN];
-        for (int i = 0; i < CHAIN; i++)
-            works[i] =
-                (launcher_work){.work.run = run, .after = i + 1 < CHAIN ? &works[i + 1] : NULL};
-        dispatch(&works[0]);
-        await(&finished, CHAIN);
-        for (int i = 0; i < CHAIN; i++) {
-            cr_assert_eq(works[i].position, i);
-            cr_assert_not(works[i].has_run_inside);
-        }
-        end();
-    }
-}
-
-/* Each work may be gone as soon as it has run. */
-static eddy_sleep_word freed; /* atomic */
-
-static void run_and_free(eddy_work *work, eddy_status failure) {
-    (void)failure;
-    free(work);
-    count(&freed);
-}
-
-Test(launcher, a_work_may_be_gone_once_it_has_run) {
-    for (int has_thread = 0; has_thread < 2; has_thread++) {
-        begin(has_thread);
-        eddy_store_relaxed(&freed, 0u);
-        for (int i = 0; i < 2000; i++) {
-            eddy_work *work = calloc(1, sizeof(*work));
-            cr_assert_not_null(work);
-            work->run = run_and_free;
-            eddy_work_queue_dispatch(launcher, work);
-        }
-        await(&freed, 2000);
-        end();
-    }
-}
-
 /* A lost wake-up would leave the last work with a thread that sleeps: the dispatcher comes at each moment of its way to sleep. */
 Test(launcher, no_wake_up_is_lost) {
     begin(true);
@@ -241,27 +187,5 @@ Test(launcher, no_wake_up_is_lost) {
             eddy_atomic_pause();
         await(&finished, i + 1);
     }
-    end();
-}
-
-Test(launcher, it_may_be_destroyed_once_all_is_done) {
-    for (int round = 0; round < 500; round++) {
-        begin(true);
-        launcher_work works[4] = {0};
-        for (int i = 0; i < round % 5; i++)
-            dispatch(&works[i]);
-        await(&finished, (uint32_t)(round % 5));
-        end();
-    }
-}
-
-Test(launcher, without_memory_or_a_thread_there_is_none) {
-    eddy_memory_fail_at(EDDY_MEMORY_RUNTIME, 0, 1);
-    cr_assert_null(eddy_launcher_create(true, (eddy_launcher_duty){0}));
-    eddy_memory_fail_at(EDDY_MEMORY_RUNTIME, 0, 0);
-    eddy_thread_fail_at(0, 1);
-    cr_assert_null(eddy_launcher_create(true, (eddy_launcher_duty){0}));
-    begin(false);
-    eddy_thread_fail_at(0, 0);
     end();
 }
