@@ -109,6 +109,7 @@ static inline bool eddy_cuda_driver_refused_capture(eddy_cu_result result) {
     row(cuCtxGetCurrent, context_get, (eddy_cu_context *context)) \
     row(cuCtxGetStreamPriorityRange, priority_range, (int *least, int *greatest)) \
     row(cuStreamCreateWithPriority, stream_create, (eddy_cu_stream *stream, unsigned flags, int priority)) \
+    row(cuStreamGetPriority, stream_priority, (eddy_cu_stream stream, int *priority)) \
     row(cuStreamDestroy_v2, stream_destroy, (eddy_cu_stream stream)) \
     row(cuStreamQuery, stream_query, (eddy_cu_stream stream)) \
     row(cuStreamWaitEvent, stream_wait_event, (eddy_cu_stream stream, eddy_cu_event event, unsigned flags)) \

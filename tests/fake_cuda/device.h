@@ -17,6 +17,7 @@ typedef struct fake_device {
     fake_memory memory;
     fake_history history;
     uint64_t random;
+    uint64_t turns;              /* pieces that have begun */
     bool reaches[FAKE_DEVICES];  /* its context may use the memory of these */
     pthread_t thread;            /* runs what is launched, while there is a context */
     bool is_running;             /* there is a thread */

@@ -20,5 +20,7 @@ OUT=$kit/out FAKE_CUDA_DEVICES=1 "$kit/gpu-check.sh" life || {
     exit 1
 }
 OUT=$kit/out FAKE_CUDA_DEVICES=1 "$kit/gpu-check.sh" nsys >/dev/null # one that has little to do
-grep -q '"step": "life", "name": "streams", "verdict": "passed"' "$kit/out/report.json"
+for name in streams conformance; do
+    grep -q '"step": "life", "name": "'$name'", "verdict": "passed", "value": "[1-9]' "$kit/out/report.json"
+done
 grep -q '"step": "nsys", "name": "seconds"' "$kit/out/report.json"

@@ -79,6 +79,7 @@ static void read_all(void) {
     options.captures_writes = number("FAKE_CUDA_CAPTURES_WRITES", 0, 0, 1) != 0;
     options.has_peers = number("FAKE_CUDA_PEERS", 1, 0, 1) != 0;
     options.aborts = number("FAKE_CUDA_ABORT", 0, 0, 1) != 0;
+    options.obeys_priorities = number("FAKE_CUDA_PRIORITIES", 0, 0, 1) != 0;
     options.mode = read_mode();
     const char *kernels = getenv("FAKE_CUDA_KERNELS");
     options.kernels = kernels ? strdup(kernels) : "libeddy_cuda_kernels.so";

@@ -28,7 +28,8 @@ typedef struct fake_options {
     bool captures_writes; /* of values */
     bool has_peers;       /* devices may reach each other's memory */
     bool aborts;          /* at the first finding */
-    const char *kernels;  /* the library of the kernels */
+    bool obeys_priorities;
+    const char *kernels; /* the library of the kernels */
     /* The call of any entry, of one entry, and the piece that fail; 0: none. Results are 0 where they are to be chosen. */
     long fail_call, fail_entry_call, fail_run;
     int fail_call_result, fail_entry_result, fail_run_result;

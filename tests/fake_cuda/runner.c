@@ -129,6 +129,7 @@ static void run_head(fake_device *device, fake_stream *stream) {
     if (!(stream->head = piece->next))
         stream->tail = &stream->head;
     stream->running = piece;
+    stream->turn = ++device->turns;
     eddy_cu_result result = run_piece(device, piece);
     stream->running = NULL;
     if (result)
@@ -165,15 +166,31 @@ static bool awaits_host(const fake_device *device) {
     return false;
 }
 
+/* The priority behind which the others wait. */
+static int most_urgent(const fake_device *device) {
+    int priority = FAKE_PRIORITY_LEAST;
+    if (!fake_options_read()->obeys_priorities)
+        return priority;
+    for (int s = 0; s < FAKE_STREAMS; s++)
+        if (fake_streams[s].priority < priority && may_run(&fake_streams[s], device))
+            priority = fake_streams[s].priority;
+    return priority;
+}
+
+static bool may_be_next(const fake_stream *stream, const fake_device *device, int priority) {
+    return stream->priority <= priority && may_run(stream, device);
+}
+
 static fake_stream *choose(fake_device *device) {
+    int priority = most_urgent(device);
     uint32_t count = 0;
     for (int s = 0; s < FAKE_STREAMS; s++)
-        count += may_run(&fake_streams[s], device);
+        count += may_be_next(&fake_streams[s], device, priority);
     if (count == 0)
         return NULL;
     uint32_t left = (uint32_t)(fake_device_draw(device) >> 8) % count;
     for (int s = 0; s < FAKE_STREAMS; s++)
-        if (may_run(&fake_streams[s], device) && left-- == 0)
+        if (may_be_next(&fake_streams[s], device, priority) && left-- == 0)
             return &fake_streams[s];
     return NULL;
 }

@@ -6,10 +6,6 @@
 #include <tests/fake_cuda/host.h>
 #include <tests/fake_cuda/stream.h>
 
-/* As of devices of capability 9.0; numerically lower is more urgent. */
-#define PRIORITY_LEAST 0
-#define PRIORITY_GREATEST -5
-
 fake_stream fake_streams[FAKE_STREAMS];
 fake_clock fake_host_clock;
 
@@ -133,20 +129,33 @@ int fake_stream_count(void) {
     return count;
 }
 
+long fake_cuda_turn(eddy_cu_stream handle) {
+    pthread_mutex_lock(&fake_lock);
+    const fake_stream *stream = fake_stream_of(handle, fake_device_of(fake_device_current()));
+    long turn = stream ? (long)stream->turn : -1;
+    pthread_mutex_unlock(&fake_lock);
+    return turn;
+}
+
 /* ---- entries ---- */
 
 eddy_cu_result cuCtxGetStreamPriorityRange(int *least, int *greatest) {
     FAKE_BEGIN(cuCtxGetStreamPriorityRange, FAKE_NEEDS_CONTEXT);
     if (least)
-        *least = PRIORITY_LEAST;
+        *least = FAKE_PRIORITY_LEAST;
     if (greatest)
-        *greatest = PRIORITY_GREATEST;
+        *greatest = FAKE_PRIORITY_GREATEST;
     return fake_call_end(&call, 0);
+}
+
+static int clamp(int priority) {
+    return priority > FAKE_PRIORITY_LEAST      ? FAKE_PRIORITY_LEAST
+           : priority < FAKE_PRIORITY_GREATEST ? FAKE_PRIORITY_GREATEST
+                                               : priority;
 }
 
 eddy_cu_result cuStreamCreateWithPriority(eddy_cu_stream *handle, unsigned flags, int priority) {
     FAKE_BEGIN(cuStreamCreateWithPriority, FAKE_NEEDS_CONTEXT);
-    (void)priority; /* others than those of the range are clamped */
     if (!handle || flags > EDDY_CU_STREAM_NON_BLOCKING)
         return fake_call_end(&call, EDDY_CU_INVALID_VALUE);
     fake_stream_collect();
@@ -156,6 +165,7 @@ eddy_cu_result cuStreamCreateWithPriority(eddy_cu_stream *handle, unsigned flags
             continue;
         *stream = (fake_stream){.device = call.device,
                                 .generation = stream->generation + 1,
+                                .priority = clamp(priority),
                                 .launched = stream->launched,
                                 .done = stream->launched,
                                 .released = stream->launched};
@@ -165,6 +175,15 @@ eddy_cu_result cuStreamCreateWithPriority(eddy_cu_stream *handle, unsigned flags
         return fake_call_end(&call, 0);
     }
     return fake_call_end(&call, EDDY_CU_OUT_OF_MEMORY);
+}
+
+eddy_cu_result cuStreamGetPriority(eddy_cu_stream handle, int *priority) {
+    FAKE_BEGIN(cuStreamGetPriority, FAKE_NEEDS_CONTEXT);
+    const fake_stream *stream = fake_stream_of(handle, call.device);
+    if (!stream || !priority)
+        return fake_call_end(&call, stream ? EDDY_CU_INVALID_VALUE : EDDY_CU_INVALID_HANDLE);
+    *priority = stream->priority;
+    return fake_call_end(&call, 0);
 }
 
 /* To ask lets nothing run that is held back; what the host is told to be over comes before what it launches. */

@@ -52,10 +52,12 @@ typedef struct fake_stream {
     fake_device *device; /* NULL: the place is free */
     uint64_t generation;
     bool is_destroyed; /* the handle is; the place is free once all is over */
+    int priority;      /* within the driver's range: less is more urgent */
     fake_piece *head, **tail;
     fake_piece *running;
     /* Numbers of pieces: the last launched, the last that is over, and up to which they may run. They go on in a place's next stream. */
     uint64_t launched, done, released;
+    uint64_t turn;    /* the place of its last piece among all that its device has run */
     uint64_t worked;  /* the last launched one that touches memory */
     fake_clock clock; /* what comes before the next piece */
     /* The last launched WRITE: what a kernel behind it finds there. */
@@ -63,6 +65,10 @@ typedef struct fake_stream {
     uint64_t written;
     fake_capture capture; /* what is launched goes there; without a graph it runs */
 } fake_stream;
+
+/* The range of priorities: of devices of capability 9.0. */
+#define FAKE_PRIORITY_LEAST 0
+#define FAKE_PRIORITY_GREATEST (-5)
 
 extern fake_stream fake_streams[FAKE_STREAMS];
 /* What the host has seen complete: comes before all that is launched from now on. Lock. */
@@ -88,5 +94,8 @@ void fake_stream_drop(const fake_device *device, bool ends);
 int fake_stream_count(void);
 /* Frees the places of destroyed streams whose pieces are all over and known to be. Lock. */
 void fake_stream_collect(void);
+
+/* For tests, by dlsym: the `turn` of a stream of the thread's context; -1: it is none. */
+__attribute__((visibility("default"))) long fake_cuda_turn(eddy_cu_stream stream);
 
 #endif

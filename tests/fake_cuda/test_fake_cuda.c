@@ -519,6 +519,79 @@ static void late(void) {
     close_all();
 }
 
+/* Whether a stream of greater priority is over first, of two that may begin at once, and of which it was launched last. */
+static bool is_urgent_first(uint64_t count) {
+    setenv("FAKE_CUDA_MODE", "eager", 1);
+    eddy_cu_stream urgent;
+    eddy_cu_event ends[2];
+    long (*turn)(eddy_cu_stream);
+    *(void **)&turn = dlsym(dlopen("libcuda.so.1", RTLD_NOW), "fake_cuda_turn");
+    WORKS(open_all());
+    WORKS(cu.stream_create(&urgent, EDDY_CU_STREAM_NON_BLOCKING, -3));
+    eddy_cu_stream both[2] = {a, urgent};
+    for (unsigned s = 0; s < 2; s++) {
+        WORKS(cu.event_create(&ends[s], EDDY_CU_EVENT_DISABLE_TIMING));
+        WORKS(cu.stream_await(both[s], (uintptr_t)pinned, 1, EDDY_CU_AWAIT_AT_LEAST));
+        for (uint64_t i = 0; i < count; i++)
+            WORKS(launch_store(both[s], s ? other : block, WORDS, i));
+        WORKS(cu.event_record(ends[s], both[s]));
+    }
+    __atomic_store_n(pinned, 1, __ATOMIC_RELEASE);
+    for (unsigned s = 0; s < 2; s++)
+        WORKS(cu.event_synchronize(ends[s]));
+    bool is_first = turn(urgent) < turn(a);
+    MUST(turn(b) == 0 && turn(NULL) == -1);
+    for (unsigned s = 0; s < 2; s++)
+        WORKS(cu.event_destroy(ends[s]));
+    WORKS(cu.stream_destroy(urgent));
+    close_all();
+    return is_first;
+}
+
+static void priorities_obeyed(void) {
+    setenv("FAKE_CUDA_PRIORITIES", "1", 1);
+    MUST(is_urgent_first(20));
+}
+
+static void urgent_first(void) {
+    MUST(is_urgent_first(5));
+}
+
+Test(fake_cuda, priorities_are_obeyed_where_that_is_asked_for) {
+    is_right(priorities_obeyed);
+}
+
+/* So that nothing stands on what a device only prefers. */
+Test(fake_cuda, priorities_change_nothing_else) {
+    int first = 0;
+    for (int seed = 1; seed <= 60; seed++)
+        first += run(urgent_first, seed, false).status == 0;
+    cr_assert(first > 15 && first < 45, "%d of 60", first);
+}
+
+static void priorities(void) {
+    static const int asked[] = {INT32_MIN, -6, -5, -4, -1, 0, 1, INT32_MAX};
+    static const int expected[] = {-5, -5, -5, -4, -1, 0, 0, 0};
+    WORKS(open_all());
+    int least, greatest, found;
+    WORKS(cu.priority_range(&least, &greatest));
+    MUST(least == 0 && greatest == -5);
+    for (unsigned i = 0; i < sizeof(asked) / sizeof(*asked); i++) {
+        eddy_cu_stream stream;
+        WORKS(cu.stream_create(&stream, EDDY_CU_STREAM_NON_BLOCKING, asked[i]));
+        WORKS(cu.stream_priority(stream, &found));
+        MUST(found == expected[i]);
+        WORKS(cu.stream_destroy(stream));
+        IS(EDDY_CU_INVALID_HANDLE, cu.stream_priority(stream, &found));
+    }
+    IS(EDDY_CU_INVALID_VALUE, cu.stream_priority(a, NULL));
+    close_all();
+}
+
+Test(fake_cuda, priorities_are_clamped) {
+    cr_assert_eq(run(priorities, 1, false).status, 0);
+}
+
 Test(fake_cuda, streams_keep_their_order) {
     is_right(in_order);
 }
