@@ -618,8 +618,7 @@ static int driver_priority(int32_t priority) {
     int least = 0, greatest = 0;
     if (eddy_cuda.priority_range(&least, &greatest) != 0)
         return 0;
-    int wanted = -priority;
-    return wanted > least ? least : wanted < greatest ? greatest : wanted;
+    return priority < -least ? least : priority > -greatest ? greatest : -priority;
 }
 
 static eddy_cu_result open_queue(cuda_queue *queue, int32_t priority) {

@@ -19,13 +19,14 @@
 static eddy_backend *cuda;
 static eddy_backend_queue *queues[3];
 
+static const eddy_cuda_device *device;
+
 static void begin(void) {
     char why[160] = "";
     alarm(120);
     cr_assert_eq(eddy_cuda_driver_open(why, sizeof(why)), EDDY_OK, "%s", why);
     eddy_cuda_devices_find();
     cr_assert_geq(eddy_cuda_device_count(), 1);
-    const eddy_cuda_device *device;
     cr_assert_eq(eddy_cuda_device_start(0, &device, why, sizeof(why)), EDDY_OK, "%s", why);
     cr_assert_eq(
         eddy_cuda_backend_create(device, &(eddy_backend_options){0}, &cuda, why, sizeof(why)),
@@ -77,6 +78,63 @@ Test(cuda, queues_are_as_many_as_there_may_be) {
     for (uint32_t q = 3; q < EDDY_BACKEND_QUEUES; q++)
         cr_assert_not_null(cuda->class->queue_create(cuda, -5));
     cr_assert_null(cuda->class->queue_create(cuda, 0));
+    end();
+}
+
+/* ---- priorities ---- */
+
+/* Greater ones are smaller numbers of the driver's, which has a few of them. */
+Test(cuda, priorities_are_the_nearest_of_the_drivers) {
+    static const int32_t priorities[] = {INT32_MIN, -7, -1, 0, 1, 2, 3, 5, 6, INT32_MAX};
+    begin();
+    cr_assert_eq(eddy_cuda_device_enter(device), 0);
+    int least, greatest, before = INT32_MAX;
+    cr_assert_eq(eddy_cuda.priority_range(&least, &greatest), 0);
+    for (size_t i = 0; i < sizeof(priorities) / sizeof(*priorities); i++) {
+        eddy_backend_queue *queue = cuda->class->queue_create(cuda, priorities[i]);
+        cr_assert_not_null(queue);
+        int found;
+        cr_assert_eq(eddy_cuda.stream_priority(cuda->class->native(queue), &found), 0);
+        int64_t wanted = -(int64_t)priorities[i];
+        cr_assert_eq(found, wanted > least ? least : wanted < greatest ? greatest : wanted);
+        cr_assert_leq(found, before);
+        before = found;
+    }
+    cr_assert_eq(before, greatest);
+    end();
+}
+
+static long turn(int queue) {
+    long (*found)(eddy_cu_stream);
+    *(void **)&found = fake_cuda_find("fake_cuda_turn");
+    return found(cuda->class->native(queues[queue]));
+}
+
+/* Of devices this is a preference; the fake is told to obey. */
+Test(cuda, urgent_work_overtakes_what_was_launched_before) {
+    static unsigned char there[2][BYTES];
+    (void)fake_cuda_ask("fake_cuda_turn");
+    setenv("FAKE_CUDA_PRIORITIES", "1", 1);
+    setenv("FAKE_CUDA_MODE", "eager", 1);
+    begin();
+    void *blocks[2] = {take(BYTES), take(BYTES)};
+    _Atomic uint64_t *word = cuda->class->pinned_acquire(cuda, sizeof(*word));
+    cr_assert_not_null(word);
+    eddy_store_relaxed(word, 0u);
+    for (int q = 0; q < 2; q++) {
+        cr_assert_eq(cuda->class->await_word(queues[q], word, 1), EDDY_OK);
+        for (int i = 0; i < (q == 0 ? 1 : 20); i++)
+            copy(q, blocks[q], there[q], EDDY_COPY_TO_DEVICE);
+        mark(q, (uint64_t)q + 1);
+    }
+    eddy_store_release(word, 1u);
+    await_ticket(0, 1);
+    await_ticket(1, 2);
+    cr_assert_eq(eddy_cuda_device_enter(device), 0);
+    cr_assert_lt(turn(1), turn(0));
+    cuda->class->pinned_release(cuda, (void *)(uintptr_t)word, sizeof(*word));
+    give(blocks[0]);
+    give(blocks[1]);
     end();
 }
 

@@ -171,6 +171,40 @@ Test(cuda, streams_and_events_order_what_they_have_to) {
     expect_no_findings();
 }
 
+/* The driver's number of the stream that ops of a stream with this priority are launched on. */
+static int arriving_priority(int32_t priority) {
+    eddy_cu_result (*read)(eddy_cu_stream, int *);
+    *(void **)&read = foreign_entry("cuStreamGetPriority");
+    eddy_stream *stream = eddy_stream_create(
+        EDDY_CUDA(0), EDDY_OPTIONS(stream, .is_ordered = true, .priority = priority));
+    cr_assert_not_null(stream);
+    cr_assert_eq(eddy_stream_scope_begin(stream), EDDY_OK);
+    eddy_tensor *x = numbers(EDDY_CUDA(0));
+    eddy_lend lend = {.size = sizeof(lend)};
+    cr_assert_eq(eddy_lend_begin(x, EDDY_READ, EDDY_FOREVER, &lend), EDDY_OK);
+    foreign_enter();
+    int found;
+    cr_assert_eq(read(lend.stream, &found), 0);
+    cr_assert_eq(eddy_lend_end(x), EDDY_OK);
+    eddy_stream_scope_end();
+    eddy_release(&x);
+    eddy_stream_release(&stream);
+    return found;
+}
+
+Test(cuda, priorities_of_streams_arrive_at_the_driver) {
+    eddy_cu_result (*range)(int *, int *);
+    *(void **)&range = foreign_entry("cuCtxGetStreamPriorityRange");
+    int first = arriving_priority(0), least, greatest;
+    cr_assert_eq(range(&least, &greatest), 0);
+    cr_assert_lt(greatest, least, "the device has one priority");
+    cr_assert_eq(first, 0);
+    cr_assert_eq(arriving_priority(-least + 1), least - 1);
+    cr_assert_eq(arriving_priority(INT32_MAX), greatest);
+    cr_assert_eq(arriving_priority(INT32_MIN), least);
+    expect_no_findings();
+}
+
 /* A failure is known late, what depends on it is skipped, and what was there before it can be had again. */
 Test(cuda, what_depends_on_a_failure_is_skipped) {
     eddy_scope *scope = eddy_scope_begin();
