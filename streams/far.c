@@ -33,6 +33,7 @@ typedef struct piece {
 
 typedef struct far_queue {
     eddy_backend_queue base;
+    int32_t priority;    /* const; 0 where the device obeys none */
     piece *head, **tail; /* lock: the device's */
 } far_queue;
 
@@ -165,25 +166,32 @@ static bool may_run(const far_queue *queue) {
            (head->kind != PIECE_WAIT || eddy_load_acquire(&head->other->completed) >= head->ticket);
 }
 
+/* The queues of the greatest priority among those that may go on. The lock is held. */
+static uint32_t find_choices(const far_device *device, far_queue **choices) {
+    uint32_t count = 0;
+    for (uint32_t q = 0; q < device->queue_count; q++) {
+        far_queue *queue = device->queues[q];
+        if (!may_run(queue) || (count > 0 && queue->priority < choices[0]->priority))
+            continue;
+        if (count > 0 && queue->priority > choices[0]->priority)
+            count = 0;
+        choices[count++] = queue;
+    }
+    return count;
+}
+
 /* Takes the head of a queue that may go on, number `choice` of these; NULL: there is none. */
 static piece *take(far_device *device, uint64_t choice, far_queue **from) {
     piece *taken = NULL;
+    far_queue *choices[EDDY_BACKEND_QUEUES];
     eddy_lock_acquire(&device->lock);
-    uint32_t count = 0;
-    for (uint32_t q = 0; q < device->queue_count; q++)
-        count += may_run(device->queues[q]);
-    uint32_t left = count > 0 ? (uint32_t)(choice % count) : 0;
-    for (uint32_t q = 0;
-         q < device->queue_count && count > 0 && !device->is_to_lose && !device->is_halted; q++) {
-        far_queue *queue = device->queues[q];
-        if (!may_run(queue) || left-- > 0)
-            continue;
+    uint32_t count = find_choices(device, choices);
+    if (count > 0 && !device->is_to_lose && !device->is_halted) {
+        far_queue *queue = *from = choices[choice % count];
         taken = queue->head;
         if (!(queue->head = taken->next))
             queue->tail = &queue->head;
-        *from = queue;
         device->is_running = true;
-        break;
     }
     eddy_lock_release(&device->lock);
     return taken;
@@ -358,12 +366,12 @@ int64_t eddy_far_acquired_bytes(const eddy_backend *backend) {
 /* ---- life ---- */
 
 static eddy_backend_queue *queue_create(eddy_backend *backend, int32_t priority) {
-    (void)priority;
     far_device *device = device_of(backend);
     far_queue *made = eddy_memory_acquire_zeroed(sizeof(*made), EDDY_MEMORY_RUNTIME);
     if (!made)
         return NULL;
     made->base.backend = backend;
+    made->priority = device->options.obeys_priorities ? priority : 0;
     made->tail = &made->head;
     eddy_lock_acquire(&device->lock);
     bool has_room = device->queue_count < EDDY_BACKEND_QUEUES;

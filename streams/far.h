@@ -13,6 +13,8 @@ typedef struct eddy_far_options {
     uint64_t seed;   /* of the choices among queues, and of pauses */
     int64_t bytes;   /* size of the memory; 0: 256 MB */
     bool is_by_hand; /* no thread: eddy_far_step runs what is launched */
+    /* Chooses among the queues of the greatest priority alone. Else the priorities change nothing, since a device promises no more than a preference. */
+    bool obeys_priorities;
 } eddy_far_options;
 
 /* NULL when there is no memory, no thread or no address space. */

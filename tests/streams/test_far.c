@@ -171,6 +171,34 @@ Test(far, its_thread_obeys_waits_and_chooses_otherwise) {
     cr_assert(third_first > 0 && third_first < 300, "%d of 300", third_first);
 }
 
+/* ---- priorities ---- */
+
+/* Whether the last of three queues, all of which may begin, runs its pieces first. */
+static bool is_urgent_first(uint64_t seed, bool obeys_priorities) {
+    begin(
+        (eddy_far_options){.seed = seed, .is_by_hand = true, .obeys_priorities = obeys_priorities});
+    queues[2] = far->class->queue_create(far, 1);
+    log_length = 0;
+    for (int q = 0; q < 3; q++)
+        for (int i = 0; i < 2; i++)
+            launch_note(q, q);
+    for (uint64_t choice = seed; eddy_far_step(far, choice >> 33);)
+        choice = choice * 6364136223846793005u + 1442695040888963407u;
+    cr_assert_eq(log_length, 6);
+    bool is_first = log_of[0] == 2 && log_of[1] == 2;
+    end();
+    return is_first;
+}
+
+Test(far, priorities_are_obeyed_where_that_is_asked_for) {
+    int first = 0;
+    for (uint64_t seed = 1; seed <= 300; seed++) {
+        cr_assert(is_urgent_first(seed * 0x9e3779b97f4a7c15u, true));
+        first += is_urgent_first(seed * 0x9e3779b97f4a7c15u, false);
+    }
+    cr_assert(first > 0 && first < 150, "%d of 300", first);
+}
+
 /* ---- memory ---- */
 
 /* Under a sanitizer the handler would be its own, which exits. */
