@@ -1,6 +1,7 @@
 /* Devices: tickets, wait lists, the launcher and the reaper (DEVICES.md). */
 #include <base/kept_text.h>
 #include <base/status.h>
+#include <stdlib.h>
 #include <streams/launcher.h>
 #include <streams/staging.h>
 #include <string.h>
@@ -544,6 +545,21 @@ bool eddy_device_attend(eddy_vm *vm, bool has_moved) {
 
 /* ---- streams ---- */
 
+/* In turns, of those whose priority is nearest. Lock: making. */
+static uint32_t queue_to_share(const eddy_vm_device *device, uint32_t count, int32_t priority) {
+    uint32_t nearest = 0;
+    int64_t least = INT64_MAX;
+    for (uint32_t i = 0; i < count; i++) {
+        uint32_t q = (device->stream_count + i) % count;
+        int64_t distance = llabs((int64_t)device->priorities[q] - priority);
+        if (distance < least) {
+            least = distance;
+            nearest = q;
+        }
+    }
+    return nearest;
+}
+
 /* A queue for one more stream: of its own as long as there are any. Lock: making. */
 static bool queue_for(eddy_vm_device *device, int32_t priority, uint32_t *number, bool *is_own) {
     uint32_t count = eddy_load_relaxed(&device->queue_count);
@@ -553,14 +569,14 @@ static bool queue_for(eddy_vm_device *device, int32_t priority, uint32_t *number
     if (under) {
         EDDY_ASSERT(under->number == count);
         device->queues[count].under = device->unders[count] = under;
+        device->priorities[count] = priority;
         eddy_store_release(&device->queue_count, count + 1);
         *number = count;
         *is_own = true;
         return true;
     }
     *is_own = false;
-    if (count > 0)
-        *number = device->stream_count % count;
+    *number = queue_to_share(device, count, priority);
     return count > 0;
 }
 

@@ -69,6 +69,7 @@ typedef struct eddy_vm_device {
     _Atomic uint32_t queue_count; /* atomic: release, under `making`; others read (acquire) */
     eddy_lock making;             /* held while the backend makes a queue */
     uint32_t stream_count;        /* lock: making */
+    int32_t priorities[EDDY_BACKEND_QUEUES]; /* lock: making; of the queues */
     /* The default one, and those of copies without a stream: also of reads, lends and callbacks. Const once the device is known. */
     eddy_vm_stream *compute, *to_host, *to_device;
     const char

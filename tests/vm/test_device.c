@@ -511,6 +511,30 @@ Test(device, a_device_takes_more_than_its_window_and_more_streams_than_queues) {
     }
 }
 
+/* Those that have priority 0, as a device's own have, are shared by none of the others. */
+Test(device, a_stream_shares_a_queue_of_its_priority) {
+    vm_session session = session_open_threads(2);
+    session_far(&session, (eddy_far_options){.is_by_hand = true});
+    enum { OWN = EDDY_BACKEND_QUEUES - 6, ALL = OWN + 40 };
+    eddy_vm_stream *streams[ALL];
+    int shared[EDDY_BACKEND_QUEUES] = {0};
+    for (int i = 0; i < ALL; i++) {
+        int32_t priority = i < OWN ? i % 3 - 1 : i % 2 == 0 ? 1 : INT32_MIN;
+        cr_assert_eq(
+            eddy_vm_device_stream_create(session.vm, session.device, priority, NULL, &streams[i]),
+            EDDY_OK);
+        if (i >= OWN)
+            shared[streams[i]->device_queue]++;
+    }
+    for (int i = 0; i < OWN; i++) {
+        int count = shared[streams[i]->device_queue];
+        cr_assert(i % 3 == 1 ? count == 0 : count > 0, "queue of stream %d: %d", i, count);
+    }
+    for (int i = 0; i < ALL; i++)
+        eddy_vm_stream_release(streams[i]);
+    session_close(&session);
+}
+
 Test(device, a_vm_closes_with_work_in_flight) {
     for (uint64_t seed = 1; seed <= 20; seed++) {
         vm_session session = session_open_threads(2);
