@@ -71,7 +71,7 @@ typedef enum eddy_row_way {
     EDDY_ROW_IS_LAUNCHED, /* as one */
 } eddy_row_way;
 
-/* The entries that every backend provides. A status is EDDY_OK or EDDY_DEVICE_LOST, which stays. */
+/* The entries that every backend provides. A status is EDDY_OK or EDDY_DEVICE_LOST, which stays; what has nothing to launch (a wait for what is over, a copy of nothing) may say OK all the same. */
 typedef struct eddy_backend_class {
     const char *name;
     /* NULL: no memory, or EDDY_BACKEND_QUEUES of them are there. */

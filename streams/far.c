@@ -148,7 +148,7 @@ static eddy_status launch_look(const eddy_backend_launch *launch) {
 
 static eddy_status skip(eddy_backend_queue *queue, uint64_t ticket) {
     eddy_store_relaxed(&eddy_backend_error(queue->backend, ticket)->status, (int32_t)EDDY_SKIPPED);
-    return EDDY_OK;
+    return eddy_load_acquire(&queue->backend->is_lost) ? EDDY_DEVICE_LOST : EDDY_OK;
 }
 
 static eddy_status launch_mark(eddy_backend_queue *queue, uint64_t ticket) {

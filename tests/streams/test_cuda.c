@@ -1,41 +1,72 @@
 /* The backend of GPUs on the fake driver (tests/fake_cuda), which checks the calls and finds missing waits: seeds are the fake's, one a process, so that the
  * tests run in many processes (tests/streams/meson.build). */
-#include <base/memory.h>
-#include <criterion/criterion.h>
 #include <dlfcn.h>
 #include <kernels/cuda/images.h>
 #include <kernels/cuda/launch.h>
 #include <kernels/cuda/selection.h>
-#include <signal.h>
-#include <stdlib.h>
 #include <streams/cuda/backend.h>
-#include <string.h>
 #include <tests/fake_cuda/findings.h>
-#include <tests/fake_cuda/needed.h>
-#include <unistd.h>
+#include <tests/streams/backend_conformance.h>
 
 #define BYTES 4096
 
-static eddy_backend *cuda;
-static eddy_backend_queue *queues[3];
-
 static const eddy_cuda_device *device;
 
-static void begin(void) {
+static eddy_backend *create(uint64_t seed) {
+    (void)seed; /* the environment's */
     char why[160] = "";
-    alarm(120);
+    eddy_backend *made = NULL;
     cr_assert_eq(eddy_cuda_driver_open(why, sizeof(why)), EDDY_OK, "%s", why);
     eddy_cuda_devices_find();
     cr_assert_geq(eddy_cuda_device_count(), 1);
     cr_assert_eq(eddy_cuda_device_start(0, &device, why, sizeof(why)), EDDY_OK, "%s", why);
-    cr_assert_eq(
-        eddy_cuda_backend_create(device, &(eddy_backend_options){0}, &cuda, why, sizeof(why)),
-        EDDY_OK, "%s", why);
+    eddy_status status =
+        eddy_cuda_backend_create(device, &(eddy_backend_options){0}, &made, why, sizeof(why));
+    cr_assert(status == EDDY_OK || status == EDDY_OUT_OF_MEMORY, "%s", why);
+    return made;
+}
+
+/* ---- the suite of all backends ---- */
+
+static bool is_simulated(void) {
+    return fake_cuda_find("fake_cuda_calls") != NULL;
+}
+
+/* The second fill of the process, which the backend has no part in: no entry is within the driver then. */
+static void prepare_loss(void) {
+    fake_cuda_fails("cuMemsetD8Async:2");
+}
+
+static void lose(eddy_backend *backend) {
+    (void)backend;
+    cr_assert_eq(eddy_cuda_device_enter(device), 0);
+    cr_assert_neq(eddy_cuda.fill_bytes(0, 0, 1, NULL), 0);
+}
+
+static const backend_kind kind = {.create = create,
+                                  .seeds = 1,
+                                  .has_pinned_memory = true,
+                                  .has_native_streams = true,
+                                  .has_fences = true,
+                                  .has_rows = true,
+                                  .is_simulated = is_simulated,
+                                  .prepare_loss = prepare_loss,
+                                  .lose = lose};
+
+BACKEND_CONFORMANCE_SUITE(cuda_conformance, kind)
+
+/* ---- what this one has of its own ---- */
+
+static eddy_backend *cuda;
+static eddy_backend_queue *queues[3];
+
+static void begin(void) {
+    alarm(120);
+    cuda = create(1);
+    cr_assert_not_null(cuda);
     for (uint32_t q = 0; q < 3; q++) {
         queues[q] = cuda->class->queue_create(cuda, (int32_t)q);
         cr_assert_not_null(queues[q]);
-        cr_assert_eq(queues[q]->number, q);
-        cr_assert_eq(queues[q]->backend, cuda);
     }
 }
 
@@ -71,14 +102,6 @@ static void await_ticket(int queue, uint64_t ticket) {
             return;
         cuda->class->await(cuda, seen);
     }
-}
-
-Test(cuda, queues_are_as_many_as_there_may_be) {
-    begin();
-    for (uint32_t q = 3; q < EDDY_BACKEND_QUEUES; q++)
-        cr_assert_not_null(cuda->class->queue_create(cuda, -5));
-    cr_assert_null(cuda->class->queue_create(cuda, 0));
-    end();
 }
 
 /* ---- priorities ---- */
@@ -138,31 +161,9 @@ Test(cuda, urgent_work_overtakes_what_was_launched_before) {
     end();
 }
 
-Test(cuda, copies_wait_for_what_they_need) {
-    static unsigned char there[BYTES], back[BYTES];
-    begin();
-    void *first = take(BYTES), *second = take(BYTES);
-    for (uint64_t round = 0; round < 20; round++) {
-        memset(there, (int)round + 1, sizeof(there));
-        uint64_t ticket = 3 * round + 1;
-        copy(0, first, there, EDDY_COPY_TO_DEVICE);
-        mark(0, ticket);
-        cr_assert_eq(cuda->class->wait(queues[1], queues[0], ticket), EDDY_OK);
-        copy(1, second, first, EDDY_COPY_ON_DEVICE);
-        mark(1, ticket + 1);
-        cr_assert_eq(cuda->class->wait(queues[2], queues[1], ticket + 1), EDDY_OK);
-        copy(2, back, second, EDDY_COPY_TO_HOST);
-        mark(2, ticket + 2);
-        await_ticket(2, ticket + 2);
-        cr_assert_eq(memcmp(there, back, sizeof(back)), 0);
-    }
-    await_ticket(0, 58);
-    give(first);
-    give(second);
-    end();
-}
+/* ---- missing waits ---- */
 
-/* That the fake would find it is what the test above stands on. */
+/* That the fake would find it is what the suite stands on. */
 Test(cuda, a_wait_left_out_is_found) {
     static unsigned char there[BYTES];
     (void)fake_cuda_ask("fake_cuda_findings");
@@ -181,68 +182,11 @@ Test(cuda, a_wait_left_out_is_found) {
     _exit(0); /* the fake makes a process with findings fail */
 }
 
-static eddy_status look(int queue, uint64_t ticket, uint64_t source) {
-    eddy_backend_launch launch = {
-        .queue = queues[queue], .ticket = ticket, .sources = {source}, .source_count = source != 0};
-    return cuda->class->look(&launch);
-}
-
 static int32_t said(uint64_t ticket) {
     return eddy_load_relaxed(&eddy_backend_error(cuda, ticket)->status);
 }
 
-Test(cuda, a_look_says_skipped_behind_what_was_skipped) {
-    begin();
-    cr_assert_eq(cuda->class->skip(queues[0], 1), EDDY_OK);
-    mark(0, 1);
-    cr_assert_eq(look(0, 2, 1), EDDY_OK);
-    mark(0, 2);
-    cr_assert_eq(cuda->class->wait(queues[1], queues[0], 2), EDDY_OK);
-    cr_assert_eq(look(1, 3, 2), EDDY_OK);
-    mark(1, 3);
-    cr_assert_eq(look(1, 4, 0), EDDY_OK);
-    mark(1, 4);
-    cr_assert_eq(look(1, 5, 4), EDDY_OK);
-    mark(1, 5);
-    await_ticket(1, 5);
-    cr_assert_eq(said(1), EDDY_SKIPPED);
-    cr_assert_eq(said(2), EDDY_SKIPPED);
-    cr_assert_eq(said(3), EDDY_SKIPPED);
-    cr_assert_eq(said(4), EDDY_OK);
-    cr_assert_eq(said(5), EDDY_OK);
-    end();
-}
-
-/* A row of the table of marks is never cleared. */
-Test(cuda, marks_of_an_earlier_round_mean_nothing) {
-    begin();
-    cr_assert_eq(cuda->class->skip(queues[0], 1), EDDY_OK);
-    mark(0, 1);
-    uint64_t later = 1 + EDDY_BACKEND_WORDS;
-    mark(0, later);
-    cr_assert_eq(look(0, later + 1, later), EDDY_OK);
-    mark(0, later + 1);
-    await_ticket(0, later + 1);
-    cr_assert_eq(said(later + 1), EDDY_OK);
-    end();
-}
-
-/* A GPU has more than this test takes. */
-Test(cuda, memory_ends_and_comes_back) {
-    (void)fake_cuda_ask("fake_cuda_calls");
-    begin();
-    void *blocks[64];
-    int count = 0;
-    while (count < 64 && (blocks[count] = cuda->class->memory_acquire(cuda, 16 << 20)))
-        count++;
-    cr_assert(count > 0 && count < 64, "%d blocks", count);
-    cr_assert_not(eddy_load_acquire(&cuda->is_lost)); /* out of memory is no loss */
-    give(blocks[--count]);
-    blocks[count++] = take(16 << 20);
-    while (count > 0)
-        give(blocks[--count]);
-    end();
-}
+/* ---- errors of the driver ---- */
 
 Test(cuda, an_error_of_the_driver_loses_the_device) {
     static unsigned char there[BYTES];
@@ -254,12 +198,8 @@ Test(cuda, an_error_of_the_driver_loses_the_device) {
     cr_assert_eq(cuda->class->copy(queues[0], data, there, BYTES, EDDY_COPY_TO_DEVICE),
                  EDDY_DEVICE_LOST);
     cr_assert(eddy_load_acquire(&cuda->is_lost));
-    cr_assert_eq(cuda->class->mark(queues[0], 2), EDDY_DEVICE_LOST);
-    cr_assert_eq(cuda->class->wait(queues[1], queues[0], 2), EDDY_DEVICE_LOST);
-    cr_assert_eq(cuda->class->skip(queues[1], 3), EDDY_DEVICE_LOST);
-    cr_assert_eq(look(1, 4, 3), EDDY_DEVICE_LOST);
     cr_assert_null(cuda->class->memory_acquire(cuda, BYTES));
-    cuda->class->await(cuda, eddy_doorbell_seen(&cuda->progress) - 1); /* returns: it has rung */
+    cr_assert_null(cuda->class->pinned_acquire(cuda, BYTES));
     give(data);
     cuda->class->destroy(cuda);
     cr_assert_eq(eddy_memory_counted(EDDY_MEMORY_RUNTIME).bytes, 0);
@@ -284,6 +224,8 @@ Test(cuda, a_wait_that_is_refused_loses_the_device) {
 Test(cuda, an_event_that_is_not_recorded_loses_the_device) {
     refuse_wait("cuEventRecord:2:1"); /* the first is of a device that starts */
 }
+
+/* ---- kernels ---- */
 
 /* Calls of the driver so far. */
 static long calls(void) {

@@ -1,12 +1,18 @@
-#include <base/memory.h>
 #include <base/sleep.h>
-#include <base/thread.h>
-#include <criterion/criterion.h>
-#include <sched.h>
 #include <signal.h>
 #include <streams/far.h>
-#include <string.h>
-#include <unistd.h>
+#include <tests/streams/backend_conformance.h>
+
+static eddy_backend *create(uint64_t seed) {
+    return eddy_far_create(&(eddy_far_options){.seed = seed, .bytes = 64 << 20});
+}
+
+static const backend_kind kind = {
+    .create = create, .seeds = 20, .runs_host_code = true, .lose = eddy_far_lose};
+
+BACKEND_CONFORMANCE_SUITE(far_conformance, kind)
+
+/* ---- what it has of its own: choices, steps by hand, memory that is checked ---- */
 
 static eddy_backend *far;
 static eddy_backend_queue *queues[3];
@@ -80,22 +86,6 @@ static int place_of(int number) {
             return i;
     cr_assert_fail("%d has not run", number);
     return -1;
-}
-
-Test(far, a_queue_runs_in_order) {
-    for (uint64_t seed = 1; seed <= 50; seed++) {
-        begin((eddy_far_options){.seed = seed});
-        log_length = 0;
-        for (int i = 0; i < 20; i++) {
-            launch_note(0, i);
-            mark(0, (uint64_t)i + 1);
-        }
-        await_ticket(0, 20);
-        cr_assert_eq(log_length, 20);
-        for (int i = 0; i < 20; i++)
-            cr_assert_eq(log_of[i], i);
-        end();
-    }
 }
 
 /* Whether the second queue was the first to run, of two with `waits` between them. */
@@ -218,27 +208,17 @@ Test(far, a_write_by_the_host_faults, .signal = SIGSEGV) {
     data[0] = 1;
 }
 
-static void run_all(void) {
-    while (eddy_far_step(far, 0))
-        continue;
-}
-
-Test(far, copies_go_in_three_directions) {
+Test(far, copies_run_later) {
     begin((eddy_far_options){.is_by_hand = true});
     char here[32] = "what the host had in its memory", back[32] = {0};
-    char *first = take(32), *second = take(32);
-    const eddy_backend_class *class = far->class;
-    cr_assert_eq(class->copy(queues[0], first, here, 32, EDDY_COPY_TO_DEVICE), EDDY_OK);
-    cr_assert_eq(class->copy(queues[0], second, first, 32, EDDY_COPY_ON_DEVICE), EDDY_OK);
-    cr_assert_eq(class->copy(queues[0], back, second + 5, 27, EDDY_COPY_TO_HOST), EDDY_OK);
-    cr_assert_eq(class->copy(queues[0], second, first, 0, EDDY_COPY_ON_DEVICE), EDDY_OK);
-    cr_assert_eq(back[0], 0, "it runs later");
-    run_all();
-    cr_assert_str_eq(back, "the host had in its memory");
-    cr_assert_null(eddy_far_translate(far, NULL));
-    cr_assert_eq(memcmp(eddy_far_translate(far, second), here, 32), 0);
-    give(first, 32);
-    give(second, 32);
+    char *data = take(32);
+    cr_assert_eq(far->class->copy(queues[0], data, here, 32, EDDY_COPY_TO_DEVICE), EDDY_OK);
+    cr_assert_eq(far->class->copy(queues[0], back, data, 32, EDDY_COPY_TO_HOST), EDDY_OK);
+    cr_assert_eq(back[0], 0);
+    while (eddy_far_step(far, 0))
+        continue;
+    cr_assert_str_eq(back, here);
+    give(data, 32);
     end();
 }
 
@@ -284,43 +264,9 @@ Test(far, a_hole_may_be_filled_exactly) {
     end();
 }
 
-Test(far, sixteen_queues_and_no_more) {
-    begin((eddy_far_options){.is_by_hand = true});
-    for (uint32_t q = 3; q < EDDY_BACKEND_QUEUES; q++) {
-        eddy_backend_queue *queue = far->class->queue_create(far, 0);
-        cr_assert_not_null(queue);
-        cr_assert_eq(queue->number, q);
-    }
-    cr_assert_null(far->class->queue_create(far, 0));
-    end();
-}
-
-/* ---- words ---- */
-
-Test(far, a_look_says_skipped_where_a_source_has_not_run_well) {
-    begin((eddy_far_options){.is_by_hand = true});
-    for (int bad = -1; bad < 3; bad++) {
-        eddy_backend_launch launch = {
-            .queue = queues[0], .ticket = 4, .sources = {1, 2, 3}, .source_count = 3};
-        for (int i = 0; i < 3; i++) {
-            eddy_kernel_error *source = eddy_backend_error(far, (uint64_t)i + 1);
-            eddy_store_relaxed(
-                &source->status,
-                i != bad ? EDDY_OK : (i == 1 ? (int32_t)EDDY_SKIPPED : (int32_t)EDDY_OUT_OF_RANGE));
-        }
-        eddy_kernel_error *word = eddy_backend_error(far, 4);
-        eddy_store_relaxed(&word->status, (int32_t)EDDY_OK);
-        cr_assert_eq(far->class->look(&launch), EDDY_OK);
-        launch.source_count = 0; /* the launch is the caller's */
-        run_all();
-        cr_assert_eq(eddy_load_relaxed(&word->status), bad < 0 ? EDDY_OK : EDDY_SKIPPED);
-    }
-    end();
-}
-
 /* ---- a lost device ---- */
 
-Test(far, a_lost_device_runs_nothing_more_and_says_so) {
+Test(far, a_lost_device_runs_nothing_more) {
     begin((eddy_far_options){.is_by_hand = true});
     log_length = 0;
     launch_note(0, 1);
@@ -337,17 +283,6 @@ Test(far, a_lost_device_runs_nothing_more_and_says_so) {
     cr_assert_not(eddy_far_step(far, 0));
     cr_assert_eq(completed(0), 1);
     cr_assert_eq(log_length, 1);
-    note what = {3};
-    char byte;
-    void *data = take(1);
-    eddy_backend_launch launch = {
-        .queue = queues[1], .ticket = 2, .sources = {1}, .source_count = 1};
-    cr_assert_eq(eddy_far_launch(queues[1], run_note, &what, sizeof(what)), EDDY_DEVICE_LOST);
-    cr_assert_eq(far->class->wait(queues[1], queues[0], 1), EDDY_DEVICE_LOST);
-    cr_assert_eq(far->class->copy(queues[1], &byte, data, 1, EDDY_COPY_TO_HOST), EDDY_DEVICE_LOST);
-    cr_assert_eq(far->class->look(&launch), EDDY_DEVICE_LOST);
-    cr_assert_eq(far->class->mark(queues[1], 3), EDDY_DEVICE_LOST);
-    give(data, 1);
     end();
 }
 
@@ -370,27 +305,9 @@ Test(far, a_device_is_lost_once_what_runs_is_over) {
     end();
 }
 
-Test(far, without_memory_or_a_thread_there_is_none) {
-    eddy_far_options options = {.seed = 1};
-    for (int64_t first = 0;; first++) {
-        eddy_memory_fail_at(EDDY_MEMORY_RUNTIME, first, 1);
-        far = eddy_far_create(&options);
-        bool has_failed = eddy_memory_failures_injected() > 0;
-        eddy_memory_fail_at(EDDY_MEMORY_RUNTIME, 0, 0);
-        if (!has_failed)
-            break;
-        cr_assert_null(far);
-        cr_assert_eq(eddy_memory_counted(EDDY_MEMORY_RUNTIME).bytes, 0);
-    }
-    cr_assert_not_null(far);
-    eddy_memory_fail_at(EDDY_MEMORY_RUNTIME, 0, 1);
-    cr_assert_null(far->class->queue_create(far, 0));
-    eddy_memory_fail_at(EDDY_MEMORY_RUNTIME, 0, 1);
-    cr_assert_null(far->class->memory_acquire(far, 1));
-    eddy_memory_fail_at(EDDY_MEMORY_RUNTIME, 0, 0);
-    end();
+Test(far, without_a_thread_or_addresses_there_is_none) {
     eddy_thread_fail_at(0, 1);
-    cr_assert_null(eddy_far_create(&options));
+    cr_assert_null(create(1));
     eddy_thread_fail_at(0, 0);
     cr_assert_eq(eddy_memory_counted(EDDY_MEMORY_RUNTIME).bytes, 0);
     cr_assert_null(eddy_far_create(&(eddy_far_options){.bytes = INT64_MAX - 4095}));
