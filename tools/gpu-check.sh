@@ -114,7 +114,8 @@ step_life() {
         row life trap failed "$(tail -n 1 "$out/lost.log" | tr -d '"')" ''
     fi
     run_test life interpreter "$kit/tests/test-interpreter-cuda"
-    run_test life streams "$kit/tests/test-streams-cuda"
+    run_test life streams "$kit/tests/test-streams-cuda" --filter 'cuda/*'
+    run_test life conformance "$kit/tests/test-streams-cuda" --filter 'cuda_conformance/*'
     run_test life copies "$kit/tests/test-interpreter-cuda_copies" \
         --filter 'cuda_copies/@(what_goes_there_comes_back|maps_are_written_back|many_are_under_way_at_once|pinned_memory_is_bounded_counted_and_trimmed|a_runtime_ends_after_its_copies)'
     run_test life dlpack "$kit/tests/test-exchange-cuda_dlpack" \
