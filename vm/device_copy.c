@@ -62,3 +62,14 @@ void *eddy_device_copy_acquire(eddy_vm_device *device, int64_t bytes, bool *is_p
     eddy_blocks_cache_fini(&cache);
     return data;
 }
+
+void eddy_device_copy_recycle(eddy_vm_device *device, void *data, int64_t bytes, bool is_pinned) {
+    if (is_pinned) {
+        eddy_device_pool_give(device->pinned, data, 0, 0);
+        return;
+    }
+    eddy_blocks_cache cache;
+    eddy_blocks_cache_init(&cache, &device->vm->tensors);
+    eddy_blocks_release(&cache, data, bytes);
+    eddy_blocks_cache_fini(&cache);
+}

@@ -15,5 +15,7 @@ void eddy_device_copy(eddy_vm_device *device, eddy_backend_queue *queue, uint64_
 
 /* Memory of the host for elements of a device: *is_pinned says of which sort. NULL: there is none. Launcher only. */
 void *eddy_device_copy_acquire(eddy_vm_device *device, int64_t bytes, bool *is_pinned);
+/* Gives it back to where the launcher finds it again. Engine only. */
+void eddy_device_copy_recycle(eddy_vm_device *device, void *data, int64_t bytes, bool is_pinned);
 
 #endif

@@ -404,10 +404,9 @@ static eddy_vm_device *staging_device(eddy_vm *vm, const eddy_node *node) {
 }
 
 void eddy_launch_unstage(eddy_vm *vm, eddy_node *node) {
-    if (node->staging && node->is_staging_pinned)
-        eddy_device_pool_give(staging_device(vm, node)->pinned, node->staging, 0, 0);
-    else if (node->staging)
-        eddy_blocks_release(&vm->engine.cache, node->staging, node->staging_bytes);
+    if (node->staging)
+        eddy_device_copy_recycle(staging_device(vm, node), node->staging, node->staging_bytes,
+                                 node->is_staging_pinned);
     node->staging = NULL;
     node->phase = EDDY_STAGING_NONE;
 }

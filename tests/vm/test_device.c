@@ -435,6 +435,25 @@ Test(device, lends_and_callbacks_see_a_copy_and_write_it_back) {
     }
 }
 
+/* What the launcher takes of the pool of small blocks it finds there again. */
+Test(device, lends_take_their_copies_from_what_earlier_ones_had) {
+    ON_EACH_PATH_FAR(session, 5) {
+        eddy_storage_number a = session_make(&session, 1);
+        int64_t held = 0;
+        for (int i = 0; i < 20; i++) {
+            void *data;
+            eddy_vm_lend *lend;
+            cr_assert_eq(eddy_vm_lend_begin(session.vm, a, false, &forever, &data, &lend), EDDY_OK);
+            eddy_vm_lend_end(session.vm, lend, false);
+            session_settled_counters(&session);
+            int64_t now = eddy_memory_counted(EDDY_MEMORY_TENSOR).bytes;
+            cr_assert(i == 0 || now == held, "%d: %lld bytes more", i, (long long)(now - held));
+            held = now;
+        }
+        session_release(&session, a);
+    }
+}
+
 Test(device, copies_go_to_the_device_and_back) {
     ON_EACH_PATH_FAR(session, 5) {
         uint8_t device = session.device;
