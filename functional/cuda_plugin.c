@@ -104,8 +104,7 @@ static const eddy_plugin plugin = {
 __attribute__((visibility("default"))) eddy_plugin_open_fn eddy_plugin_open;
 
 const eddy_plugin *eddy_plugin_open(const eddy_plugin_host *host) {
-    if (host->version != EDDY_PLUGIN_VERSION)
-        return NULL;
-    eddy_plugin_keep_host(host);
+    if (host->version == EDDY_PLUGIN_VERSION)
+        eddy_plugin_keep_host(host);
     return &plugin;
 }

@@ -33,6 +33,21 @@ static void explain(opened *one, const char *library, const char *cause) {
     snprintf(one->why, sizeof(one->why), "%s %s", library, cause);
 }
 
+/* The release of Eddy, and which of its tables: several builds may call themselves by one release. */
+static void format_version(uint32_t version, char *text, size_t size) {
+    snprintf(text, size, "%u.%u.%u-%u", version / 1000000, version / 10000 % 100,
+             version / 100 % 100, version % 100);
+}
+
+static void explain_version(opened *one, const char *library, uint32_t version) {
+    char its[32], ours[32];
+    format_version(version, its, sizeof(its));
+    format_version(EDDY_PLUGIN_VERSION, ours, sizeof(ours));
+    snprintf(one->why, sizeof(one->why),
+             "%s is of Eddy %s, and this library of %s: install both from one build", library, its,
+             ours);
+}
+
 static void open_library(opened *one, const char *library) {
     void *handle = dlopen(library, RTLD_NOW | RTLD_LOCAL);
     if (!handle) {
@@ -45,8 +60,10 @@ static void open_library(opened *one, const char *library) {
     eddy_plugin_open_fn *open_plugin;
     memcpy(&open_plugin, &symbol, sizeof(open_plugin));
     const eddy_plugin *plugin = symbol ? open_plugin(&host) : NULL;
-    if (!plugin || plugin->version != EDDY_PLUGIN_VERSION)
-        explain(one, library, symbol ? "is of another version of Eddy" : "is no plug-in of Eddy");
+    if (!plugin)
+        explain(one, library, "is no plug-in of Eddy");
+    else if (plugin->version != EDDY_PLUGIN_VERSION)
+        explain_version(one, library, plugin->version);
     else if (plugin->start(one->why, sizeof(one->why)) == EDDY_OK)
         one->plugin = plugin;
 }

@@ -74,7 +74,7 @@ typedef struct eddy_plugin {
     void (*fusion_unload)(int32_t device, const eddy_kernel *kernel);
 } eddy_plugin;
 
-/* The one symbol of a plug-in: keeps the table, which lives as long as the process. NULL: it is of another version. */
+/* The one symbol of a plug-in: its table. It keeps the library's, which lives as long as the process, if that is of its version. Of a table of another version either side looks at `version` alone. */
 #define EDDY_PLUGIN_SYMBOL "eddy_plugin_open"
 typedef const eddy_plugin *eddy_plugin_open_fn(const eddy_plugin_host *host);
 
