@@ -23,9 +23,13 @@ eddy_autograd_node *eddy_block_node_call(const eddy_op *op, const eddy_autograd_
     node->recording = node->recorded_at = 0;
     if (op->attribute_bytes > 0)
         memset(node->attributes, 0, op->attribute_bytes);
-    node->specs[0] = (eddy_autograd_spec){(uint8_t)from->dtype, (int8_t)from->shape.rank, 0};
-    node->specs[1] = (eddy_autograd_spec){(uint8_t)to->dtype, (int8_t)to->shape.rank,
-                                          (uint32_t)from->shape.rank};
+    node->specs[0] =
+        (eddy_autograd_spec){.dtype = (uint8_t)from->dtype, .rank = (int8_t)from->shape.rank};
+    node->specs[1] = (eddy_autograd_spec){.dtype = (uint8_t)to->dtype,
+                                          .rank = (int8_t)to->shape.rank,
+                                          .device_kind = (int8_t)node->device.kind,
+                                          .device_index = (int8_t)node->device.index,
+                                          .dims_at = (uint32_t)from->shape.rank};
     memcpy(node->dims, from->shape.dims, (size_t)from->shape.rank * sizeof(*node->dims));
     memcpy(node->dims + from->shape.rank, to->shape.dims,
            (size_t)to->shape.rank * sizeof(*node->dims));

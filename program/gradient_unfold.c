@@ -239,7 +239,11 @@ static eddy_status follow(unfolding *u, const frame **at, const eddy_calls_word 
 
 static void note_shape(eddy_autograd_node *node, uint32_t i, uint32_t *dims_at, uint8_t dtype,
                        int32_t rank, const int64_t *dims) {
-    node->specs[i] = (eddy_autograd_spec){dtype, (int8_t)rank, *dims_at};
+    node->specs[i] = (eddy_autograd_spec){.dtype = dtype,
+                                          .rank = (int8_t)rank,
+                                          .device_kind = (int8_t)node->device.kind,
+                                          .device_index = (int8_t)node->device.index,
+                                          .dims_at = *dims_at};
     memcpy(node->dims + *dims_at, dims, (size_t)rank * sizeof(*dims));
     *dims_at += (uint32_t)rank;
 }

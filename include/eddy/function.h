@@ -42,11 +42,11 @@ typedef struct eddy_backward_call {
     int32_t output_count;
     eddy_tensor *const *saved; /* custom functions: what forward saved, in that order */
     int64_t saved_count;
-    eddy_tensor *const
-        *grads; /* of each output, of its shape and dtype; NULL if its dtype is not floating */
+    eddy_tensor *const *
+        grads; /* of each output, of its shape and dtype, on its device; NULL if its dtype is not floating */
     const bool *is_wanted; /* per input */
     eddy_tensor **
-        results; /* per input, to fill: its gradient; NULL for 0. May be broadcast, or of a wider dtype */
+        results; /* per input, to fill: its gradient, on its device; NULL for 0. May be broadcast, or of a wider dtype */
 } eddy_backward_call;
 
 /* Must stay constant, with its name, as long as a tape refers to it: make it static. */

@@ -58,7 +58,7 @@ typedef struct eddy_backward_options {
         creates_graph; /* records the pass itself, for gradients of gradients; implies keeps_graph */
 } eddy_backward_options;
 
-/* Runs the backward pass from several tensors with given gradients: seeds.items[i] has the shape of outputs.items[i]; EDDY_NONE
+/* Runs the backward pass from several tensors with given gradients: seeds.items[i] is like outputs.items[i], in shape, dtype and device; EDDY_NONE
  * means 1 for an output of one element. seeds without items: 1 for all. */
 EDDY_API eddy_status eddy_backward_from(eddy_list outputs, eddy_list seeds,
                                         const eddy_backward_options *options);
@@ -88,7 +88,7 @@ EDDY_API eddy_status eddy_grads_zero(eddy_list tensors);
 /* ---- hooks ---- */
 
 /* Called on the thread of the backward pass when a tensor's gradient is complete and before it is used. Returns a
- * replacement (same shape and dtype, a reference that the pass takes), or NULL to keep the gradient. May issue ops. */
+ * replacement (same shape, dtype and device, a reference that the pass takes), or NULL to keep the gradient. May issue ops. */
 typedef eddy_tensor *eddy_grad_hook(void *context, eddy_tensor *grad);
 
 /* Hooks of one tensor run in the order they were added, and stay as long as the tape knows the tensor. destroy (may be NULL) runs

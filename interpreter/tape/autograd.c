@@ -173,11 +173,16 @@ void eddy_autograd_follow(eddy_tensor *handle, const eddy_tensor *tensor) {
 void eddy_autograd_node_note(eddy_autograd_node *node, uint32_t i, const eddy_tensor *tensor,
                              uint32_t *dims_at) {
     eddy_autograd_spec *spec = &node->specs[i];
-    if (eddy_tensor_is_none(tensor) || eddy_tensor_is_late(tensor)) {
-        *spec = (eddy_autograd_spec){.rank = -1};
+    *spec = (eddy_autograd_spec){.rank = -1};
+    if (eddy_tensor_is_none(tensor))
         return;
-    }
-    *spec = (eddy_autograd_spec){.dtype = tensor->dtype, .rank = tensor->rank, .dims_at = *dims_at};
+    spec->device_kind = tensor->device_kind;
+    spec->device_index = tensor->device_index;
+    if (eddy_tensor_is_late(tensor))
+        return;
+    spec->dtype = tensor->dtype;
+    spec->rank = tensor->rank;
+    spec->dims_at = *dims_at;
     for (int32_t d = 0; d < tensor->rank; d++)
         node->dims[(*dims_at)++] = tensor->axes[d].dim;
 }
@@ -198,6 +203,18 @@ bool eddy_autograd_has_spec(const eddy_tensor *tensor, const eddy_spec *spec) {
         if (tensor->axes[d].dim != spec->shape.dims[d])
             return false;
     return true;
+}
+
+eddy_device eddy_autograd_device_of(eddy_autograd word) {
+    const eddy_autograd_node *node = eddy_autograd_node_of(word);
+    const eddy_autograd_spec *spec =
+        &node->specs[node->input_count + eddy_autograd_output_of(word)];
+    return (eddy_device){(eddy_device_kind)spec->device_kind, spec->device_index};
+}
+
+bool eddy_autograd_is_beside(const eddy_tensor *gradient, eddy_autograd word) {
+    eddy_device is = eddy_tensor_device(gradient), wanted = eddy_autograd_device_of(word);
+    return is.kind == wanted.kind && is.index == wanted.index;
 }
 
 static bool is_floating(const eddy_tensor *tensor) {

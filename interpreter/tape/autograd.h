@@ -28,7 +28,8 @@
 /* Dtype and shape, the dims with those of the others. */
 typedef struct eddy_autograd_spec {
     uint8_t dtype;
-    int8_t rank; /* -1: absent, or of a shape not yet known */
+    int8_t rank;                      /* -1: absent, or of a shape not yet known */
+    int8_t device_kind, device_index; /* of an output */
     uint32_t dims_at;
 } eddy_autograd_spec;
 
@@ -123,6 +124,9 @@ static inline bool eddy_autograd_is_leaf(const eddy_autograd_node *node) {
 
 void eddy_autograd_spec_of(const eddy_autograd_node *node, uint32_t i, eddy_spec *spec);
 bool eddy_autograd_has_spec(const eddy_tensor *tensor, const eddy_spec *spec);
+/* Where the output lies that the word names, and its gradient has to. */
+eddy_device eddy_autograd_device_of(eddy_autograd word);
+bool eddy_autograd_is_beside(const eddy_tensor *gradient, eddy_autograd word);
 
 /* Locks the node that a word leads to now (unfold.h), and returns the word of that. The caller holds a reference of the word's node. */
 static inline eddy_autograd eddy_autograd_lock(eddy_autograd word) {

@@ -425,7 +425,8 @@ static eddy_status fill_frame(walk *w, const visit *at, frame *f) {
         if (f->grads[i] || node->takes_missing ||
             eddy_dtype_category_of(spec.dtype) != EDDY_CATEGORY_FLOAT)
             continue;
-        eddy_status status = eddy_gradient_ops_table.zeros(&spec, node->device, &f->grads[i]);
+        eddy_device device = eddy_autograd_device_of(eddy_autograd_make(at->node, i));
+        eddy_status status = eddy_gradient_ops_table.zeros(&spec, device, &f->grads[i]);
         if (status != EDDY_OK)
             return status;
     }
@@ -438,14 +439,27 @@ static eddy_gradient_sum *sum_of(const walk *w, eddy_autograd edge) {
     return sum_at(w, at->first_sum + eddy_autograd_output_of(edge));
 }
 
+/* A function of the user's may have made it anywhere. */
+static eddy_status check_device(const walk *w, const eddy_autograd_node *node, uint32_t i,
+                                const eddy_tensor *result) {
+    if (eddy_autograd_is_beside(result, node->edges[i]))
+        return EDDY_OK;
+    char is[32], wanted[32];
+    eddy_device_format(eddy_tensor_device(result), is, sizeof(is));
+    eddy_device_format(eddy_autograd_device_of(node->edges[i]), wanted, sizeof(wanted));
+    return eddy_fail(EDDY_DEVICE_MISMATCH, w->origin,
+                     "the gradient of %s for its input %u is on %s, the input on %s",
+                     node->op->name, i, is, wanted);
+}
+
 /* Adds the results to the gradient sums of the operands. */
 static eddy_status hand_on(walk *w, const eddy_autograd_node *node, const frame *f) {
     for (uint32_t i = 0; i < node->input_count; i++) {
         eddy_tensor *result = f->is_wanted[i] ? f->results[i] : NULL;
         if (!result)
             continue;
-        eddy_status status = EDDY_OK;
-        if (!eddy_autograd_has_spec(result, &f->specs[i]))
+        eddy_status status = check_device(w, node, i, result);
+        if (status == EDDY_OK && !eddy_autograd_has_spec(result, &f->specs[i]))
             status = eddy_gradient_ops_table.fit(result, &f->specs[i], &result);
         if (status == EDDY_OK)
             status = eddy_gradient_sum_add(sum_of(w, node->edges[i]), result, w->creates);
@@ -552,6 +566,15 @@ static eddy_status fail_seed(const walk *w, int64_t i, const eddy_tensor *output
                      wanted);
 }
 
+static eddy_status fail_seed_device(const walk *w, int64_t i, const eddy_tensor *output,
+                                    const eddy_tensor *seed) {
+    char is[32], wanted[32];
+    eddy_device_format(eddy_tensor_device(seed), is, sizeof(is));
+    eddy_device_format(eddy_tensor_device(output), wanted, sizeof(wanted));
+    return eddy_fail(EDDY_DEVICE_MISMATCH, w->origin, "seeds[%lld] is on %s, its output on %s",
+                     (long long)i, is, wanted);
+}
+
 static eddy_status add_root(walk *w, int64_t i, eddy_tensor *output, eddy_tensor *seed) {
     eddy_status status = eddy_tensor_check_item_shape(output, "outputs", i, w->origin);
     if (status != EDDY_OK)
@@ -578,6 +601,8 @@ static eddy_status add_root(walk *w, int64_t i, eddy_tensor *output, eddy_tensor
     eddy_tensor_shape(output, &spec.shape);
     if (!eddy_autograd_has_spec(seed, &spec))
         return fail_seed(w, i, output, seed);
+    if (!eddy_autograd_is_beside(seed, output->autograd))
+        return fail_seed_device(w, i, output, seed);
     uint32_t root = visit_end(w, output->autograd);
     if (root == UINT32_MAX)
         return fail_memory(w);

@@ -318,7 +318,8 @@ static bool is_like(const eddy_tensor *tensor, eddy_autograd word) {
     const eddy_autograd_node *node = eddy_autograd_node_of(word);
     eddy_spec spec;
     eddy_autograd_spec_of(node, node->input_count + eddy_autograd_output_of(word), &spec);
-    return !eddy_tensor_is_none(tensor) && eddy_autograd_has_spec(tensor, &spec);
+    return !eddy_tensor_is_none(tensor) && eddy_autograd_has_spec(tensor, &spec) &&
+           eddy_autograd_is_beside(tensor, word);
 }
 
 eddy_status eddy_autograd_hooks_run(eddy_autograd word, eddy_tensor **gradient,
@@ -331,7 +332,7 @@ eddy_status eddy_autograd_hooks_run(eddy_autograd word, eddy_tensor **gradient,
         if (!is_like(other, word)) {
             eddy_release(&other);
             return eddy_fail(EDDY_INVALID_ARGUMENT, origin,
-                             "a hook returned a gradient of another shape or dtype");
+                             "a hook returned a gradient of another shape, dtype or device");
         }
         eddy_tensor_drop(*gradient);
         eddy_tensor_retain(other);

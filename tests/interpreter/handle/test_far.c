@@ -70,6 +70,96 @@ Test(far, gradients_of_gradients_cross_devices) {
     eddy_scope_end(scope);
 }
 
+/* ---- gradients lie where their tensors do ---- */
+
+static eddy_tensor *leaf(eddy_device device) {
+    eddy_tensor *made = numbers(device);
+    cr_assert_eq(eddy_requires_grad_set(made, true), EDDY_OK);
+    return made;
+}
+
+Test(far, a_pass_begins_with_seeds_that_are_there) {
+    eddy_scope *scope = eddy_scope_begin();
+    eddy_tensor *x = leaf(EDDY_FAR(0)),
+                *outputs[] = {eddy_mul(x, x), x, eddy_reshape(x, EDDY_SHAPE(6))};
+    eddy_tensor *seeds[] = {numbers(EDDY_FAR(1)), numbers(EDDY_CPU),
+                            eddy_reshape(numbers(EDDY_FAR(1)), EDDY_SHAPE(6))};
+    static const char *const reasons[] = {"seeds[0] is on far:1, its output on far:0",
+                                          "seeds[0] is on cpu, its output on far:0",
+                                          "seeds[0] is on far:1, its output on far:0"};
+    for (int i = 0; i < 3; i++) {
+        cr_assert_eq(eddy_backward_from(EDDY_LIST(outputs[i]), EDDY_LIST(seeds[i]), NULL),
+                     EDDY_DEVICE_MISMATCH);
+        expect_error(EDDY_DEVICE_MISMATCH, reasons[i]);
+        cr_assert_not(eddy_has_grad(x));
+    }
+    eddy_scope_end(scope);
+}
+
+static eddy_tensor *send_away(void *context, eddy_tensor *gradient) {
+    (void)context;
+    return eddy_to_device(gradient, EDDY_FAR(1));
+}
+
+Test(far, a_hook_leaves_a_gradient_where_it_is) {
+    eddy_scope *scope = eddy_scope_begin();
+    eddy_tensor *x = leaf(EDDY_FAR(0));
+    cr_assert_eq(eddy_grad_hook_add(x, send_away, NULL, NULL), EDDY_OK);
+    cr_assert_eq(eddy_backward(eddy_sum(x, EDDY_ALL_AXES, NULL)), EDDY_INVALID_ARGUMENT);
+    expect_error(EDDY_INVALID_ARGUMENT, "another shape, dtype or device");
+    cr_assert_not(eddy_has_grad(x));
+    eddy_scope_end(scope);
+}
+
+/* Copies on two devices. Back go the gradients of both, or, astray, the first as it is. */
+static eddy_status spread(eddy_forward_call *call) {
+    for (int i = 0; i < 2; i++)
+        call->outputs[i] = eddy_to_device(call->inputs[0], EDDY_FAR(i));
+    return call->outputs[0] && call->outputs[1] ? EDDY_OK : EDDY_OUT_OF_MEMORY;
+}
+
+static eddy_status join(eddy_backward_call *call) {
+    for (int i = 0; i < 2; i++)
+        cr_assert_eq(eddy_device_of(call->grads[i]).index, i);
+    if (call->context)
+        call->results[0] = eddy_retain(call->grads[0]);
+    else
+        call->results[0] = eddy_add(eddy_to_device(call->grads[0], EDDY_CPU),
+                                    eddy_to_device(call->grads[1], EDDY_CPU));
+    return call->results[0] ? EDDY_OK : EDDY_OUT_OF_MEMORY;
+}
+
+static const eddy_function spreading = {.size = sizeof(spreading),
+                                        .name = "spread",
+                                        .output_count = 2,
+                                        .forward = spread,
+                                        .backward = join};
+
+/* The gradient of an output that nobody uses is zeros, made where that lies. */
+Test(far, a_function_has_outputs_on_two_devices) {
+    eddy_scope *scope = eddy_scope_begin();
+    for (int used = 0; used < 2; used++) {
+        eddy_tensor *x = leaf(EDDY_CPU), *outputs[2];
+        cr_assert_eq(eddy_function_call(&spreading, NULL, EDDY_LIST(x), outputs), EDDY_OK);
+        eddy_tensor *square = eddy_mul(outputs[used], outputs[used]);
+        cr_assert_eq(eddy_backward(eddy_sum(square, EDDY_ALL_AXES, NULL)), EDDY_OK);
+        expect_elements(eddy_grad_of(x), (float[]){2, 4, 6, 8, 10, 12}, 6);
+    }
+    eddy_scope_end(scope);
+}
+
+Test(far, a_function_gives_gradients_where_its_inputs_are) {
+    eddy_scope *scope = eddy_scope_begin();
+    static int astray;
+    eddy_tensor *x = leaf(EDDY_CPU), *outputs[2];
+    cr_assert_eq(eddy_function_call(&spreading, &astray, EDDY_LIST(x), outputs), EDDY_OK);
+    cr_assert_eq(eddy_backward(eddy_sum(outputs[0], EDDY_ALL_AXES, NULL)), EDDY_DEVICE_MISMATCH);
+    expect_error(EDDY_DEVICE_MISMATCH,
+                 "the gradient of spread for its input 0 is on far:0, the input on cpu");
+    cr_assert_not(eddy_has_grad(x));
+    eddy_scope_end(scope);
+}
+
 /* ---- the runtime ends ---- */
 
 Test(far, what_outlives_its_runtime_is_refused) {
