@@ -6,8 +6,9 @@
 
 typedef struct copy_arguments {
     int64_t offset_bytes, bytes;
-    uint32_t direction; /* eddy_copy_direction */
-    uint32_t from;      /* ACROSS: the device that has the source */
+    uint32_t direction;          /* eddy_copy_direction */
+    uint32_t from;               /* ACROSS: the device that has the source */
+    const char *source, *target; /* names of devices, which live for good */
 } copy_arguments;
 
 /* The source is complete: its writers have ended. */
@@ -39,15 +40,28 @@ static const char *name_copy(const eddy_vm_instruction *instruction) {
 }
 
 static int describe_copy(const eddy_vm_instruction *instruction, char *buffer, size_t size) {
-    static const char *const directions[] = {"to the device", "to the host", "on the device",
-                                             "from another device"};
     const copy_arguments *arguments = instruction->arguments;
-    return snprintf(buffer, size, "copy of %lld bytes %s", (long long)arguments->bytes,
-                    directions[arguments->direction]);
+    return snprintf(buffer, size, "copy of %lld bytes from %s to %s", (long long)arguments->bytes,
+                    arguments->source, arguments->target);
+}
+
+/* The source, on a device that is lost: the only failure that its launch says. */
+static int explain_copy(const eddy_vm_instruction *instruction, const eddy_kernel_error *error,
+                        char *buffer, size_t size) {
+    const copy_arguments *arguments = instruction->arguments;
+    char copy[96], what[96];
+    (void)describe_copy(instruction, copy, sizeof(copy));
+    eddy_errors_format((eddy_status)eddy_load_relaxed(&error->status), arguments->source, what,
+                       sizeof(what));
+    return snprintf(buffer, size, "%s: %s", copy, what);
 }
 
 static const eddy_vm_descriptor copy_op = {
-    .name = name_copy, .describe = describe_copy, .launch = launch_copy};
+    .name = name_copy, .describe = describe_copy, .explain = explain_copy, .launch = launch_copy};
+
+static const char *name_of(const eddy_vm *vm, uint8_t device) {
+    return device == 0 ? "cpu" : vm->devices[device]->name;
+}
 
 static eddy_copy_direction direction_of(uint8_t from, uint8_t to) {
     return from == 0    ? EDDY_COPY_TO_DEVICE
@@ -79,6 +93,8 @@ static eddy_status find_way(eddy_vm *vm, eddy_storage_number source, uint8_t dev
     EDDY_ASSERT(from != 0 || device != 0);
     way->from = from;
     way->direction = direction_of(from, device);
+    way->source = name_of(vm, from);
+    way->target = name_of(vm, device);
     bool is_known = way->direction != EDDY_COPY_ACROSS ||
                     may_copy_across(vm->devices[from], vm->devices[device]);
     *stream = is_known ? stream_for(vm, way, device) : NULL;

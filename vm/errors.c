@@ -1,7 +1,14 @@
 #include <base/status.h>
 #include <stdbool.h>
+#include <stdio.h>
 #include <string.h>
 #include <vm/errors.h>
+
+void eddy_errors_format(eddy_status status, const char *device, char *buffer, size_t size) {
+    bool is_named = device && status == EDDY_DEVICE_LOST;
+    snprintf(buffer, size, "%s%s%s%s", eddy_status_text(status), is_named ? " (" : "",
+             is_named ? device : "", is_named ? ")" : "");
+}
 
 /* A place that is free, or whose record has been seen; EDDY_ERRORS_MAX: none. */
 static uint32_t find_room_locked(const eddy_errors *errors) {

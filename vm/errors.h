@@ -24,6 +24,8 @@ typedef struct eddy_errors {
     uint64_t dropped_unseen; /* counted only, unseen */
 } eddy_errors;
 
+/* What is wrong. Of a device that is lost, which one, as there may be several (NULL: the host); all else has the CPU's words. */
+void eddy_errors_format(eddy_status status, const char *device, char *buffer, size_t size);
 /* Records the root failure of an instruction. */
 void eddy_errors_add(eddy_errors *errors, const eddy_error *error);
 /* The same for a failure that the program knows of: it counts as seen. */

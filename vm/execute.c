@@ -109,20 +109,21 @@ static void skip(eddy_vm *vm, const eddy_instruction *instruction, eddy_poison b
 }
 
 void eddy_vm_execute_fail(eddy_vm *vm, const eddy_instruction *instruction, eddy_status status,
-                          bool has_run) {
+                          const char *device, bool has_run) {
     eddy_poison blame = eddy_vm_input_poison(vm, instruction);
     if (blame != 0) {
         eddy_vm_execute_skipped(vm, instruction, blame, has_run);
         return;
     }
-    char text[320] = "";
+    char text[320] = "", what[96];
     const eddy_vm_descriptor *descriptor = instruction->view.descriptor;
     if (descriptor && descriptor->describe)
         descriptor->describe(&instruction->view, text, sizeof(text));
+    eddy_errors_format(status, device, what, sizeof(what));
     eddy_error error;
     eddy_error_fill(&error, status, eddy_instruction_origin(instruction),
                     instruction->view.sequence, "%s: %s",
-                    text[0] ? text : eddy_instruction_name(instruction), eddy_status_text(status));
+                    text[0] ? text : eddy_instruction_name(instruction), what);
     eddy_errors_add(&vm->errors, &error);
     poison_outputs(vm, instruction, instruction->view.sequence,
                    has_run ? EDDY_POISON_TORN : EDDY_POISON_SKIPPED);
@@ -130,7 +131,7 @@ void eddy_vm_execute_fail(eddy_vm *vm, const eddy_instruction *instruction, eddy
 
 void eddy_vm_execute_failed(eddy_vm *vm, const eddy_instruction *instruction, eddy_status status) {
     note_sizes(vm, instruction);
-    eddy_vm_execute_fail(vm, instruction, status, false);
+    eddy_vm_execute_fail(vm, instruction, status, NULL, false);
     eddy_blocks_cache cache;
     eddy_blocks_cache_init(&cache, &vm->tensors);
     give_up(vm, instruction, &cache);

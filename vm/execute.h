@@ -17,12 +17,12 @@ bool eddy_vm_execute_plain(eddy_vm *vm, eddy_vm_call *call);
 /* Fails a CALL as `status` without running it: a root of its own, unless an input is poisoned already. What it gives up is given up. */
 void eddy_vm_execute_failed(eddy_vm *vm, const eddy_instruction *instruction, eddy_status status);
 /* The parts of these for a device, where launch and end are apart and the launcher has seen to sizes and memory (vm/launch.c). Engine only. A call
- * that did not run, or ran for nothing, since an input is poisoned; that failed for `status`; whose kernel has run, and says so in
+ * that did not run, or ran for nothing, since an input is poisoned; that failed for `status`, on the device of that name (NULL: the host); whose kernel has run, and says so in
  * `error`; and, after each of these, what it gives up. */
 void eddy_vm_execute_skipped(eddy_vm *vm, const eddy_instruction *instruction, eddy_poison blame,
                              bool has_run);
 void eddy_vm_execute_fail(eddy_vm *vm, const eddy_instruction *instruction, eddy_status status,
-                          bool has_run);
+                          const char *device, bool has_run);
 void eddy_vm_execute_end(eddy_vm *vm, const eddy_instruction *instruction,
                          const eddy_kernel_error *error);
 void eddy_vm_execute_give_up(eddy_vm *vm, const eddy_instruction *instruction);

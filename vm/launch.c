@@ -380,7 +380,7 @@ static void end_call(eddy_vm_device *device, const eddy_instruction *instruction
                      const eddy_device_launch *launch, const eddy_kernel_error *error) {
     eddy_vm *vm = device->vm;
     if (launch->failure != EDDY_OK) {
-        eddy_vm_execute_fail(vm, instruction, launch->failure, launch->has_launched);
+        eddy_vm_execute_fail(vm, instruction, launch->failure, device->name, launch->has_launched);
         return;
     }
     if (instruction->view.descriptor->is_program) /* it has said so itself */
@@ -417,9 +417,11 @@ static bool end_fetch(eddy_vm_device *device, eddy_node *node, eddy_status failu
     const eddy_instruction *instruction = &node->instruction;
     node->phase = EDDY_STAGING_HOLDS;
     if (failure != EDDY_OK) {
+        char what[96];
         eddy_error error;
+        eddy_errors_format(failure, device->name, what, sizeof(what));
         eddy_error_fill(&error, failure, eddy_instruction_origin(instruction),
-                        instruction->view.sequence, "%s", eddy_status_text(failure));
+                        instruction->view.sequence, "%s", what);
         eddy_errors_add(&vm->errors, &error);
         node->staging_poison = eddy_poison_make(instruction->view.sequence, EDDY_POISON_LOST);
     }
@@ -433,7 +435,7 @@ static bool end_staging(eddy_vm_device *device, eddy_node *node, eddy_status fai
     if (node->phase == EDDY_STAGING_FETCHES)
         return end_fetch(device, node, failure);
     if (failure != EDDY_OK && eddy_mention_writes(node->instruction.mentions[0]))
-        eddy_vm_execute_fail(device->vm, &node->instruction, failure, true);
+        eddy_vm_execute_fail(device->vm, &node->instruction, failure, device->name, true);
     eddy_launch_unstage(device->vm, node);
     return true;
 }

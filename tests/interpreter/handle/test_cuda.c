@@ -337,11 +337,15 @@ Test(cuda, a_lost_device_takes_its_own_tensors_only) {
     eddy_scope *scope = eddy_scope_begin();
     eddy_tensor *there = numbers(EDDY_CUDA(0)), *other = numbers(EDDY_CUDA(1)),
                 *here = numbers(EDDY_CPU);
+    cr_assert_eq(eddy_wait(there, EDDY_FOREVER), EDDY_OK);
     eddy_tensor *sum = there;
     for (int i = 0; i < 8; i++)
         sum = eddy_add(sum, there);
     cr_assert_eq(eddy_wait(sum, EDDY_FOREVER), EDDY_DEVICE_LOST);
-    expect_error(EDDY_DEVICE_LOST, "the device is lost");
+    expect_error(EDDY_DEVICE_LOST, "add(f32[2, 3], f32[2, 3]): the device is lost (cuda:0)");
+    float found[6];
+    cr_assert_eq(eddy_read(there, found, sizeof(found), NULL), EDDY_DEVICE_LOST);
+    expect_error(EDDY_DEVICE_LOST, "the device is lost (cuda:0)");
     cr_assert_eq(eddy_wait(eddy_add(there, there), EDDY_FOREVER), EDDY_DEVICE_LOST);
     eddy_error_take(NULL);
     expect_elements(eddy_add(other, other), (float[]){2, 4, 6, 8, 10, 12}, 6);

@@ -288,7 +288,12 @@ Test(cuda_copies, a_source_that_is_lost_unnoticed_takes_none_along) {
     cr_assert_eq(eddy_wait(t, EDDY_FOREVER), EDDY_OK);
     break_the_first();
     cr_assert_eq(eddy_wait(eddy_to_device(t, EDDY_CUDA(1)), EDDY_FOREVER), EDDY_DEVICE_LOST);
-    eddy_error_take(NULL);
+    eddy_error error;
+    eddy_error_take(&error);
+    cr_assert_not_null(
+        strstr(error.message,
+               "copy of 1000 bytes from cuda:0 to cuda:1: the device is lost (cuda:0)"),
+        "%s", error.message);
     expect_filled(eddy_add(kept, kept), 10);
     cr_assert_eq(eddy_wait(eddy_add(t, t), EDDY_FOREVER), EDDY_DEVICE_LOST);
     eddy_error_take(NULL);
