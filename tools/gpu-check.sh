@@ -114,6 +114,7 @@ step_life() {
         row life trap failed "$(tail -n 1 "$out/lost.log" | tr -d '"')" ''
     fi
     run_test life interpreter "$kit/tests/test-interpreter-cuda"
+    run_test life across "$kit/tests/test-interpreter-cuda_across"
     run_test life streams "$kit/tests/test-streams-cuda" --filter 'cuda/*'
     run_test life conformance "$kit/tests/test-streams-cuda" --filter 'cuda_conformance/*'
     run_test life copies "$kit/tests/test-interpreter-cuda_copies" \

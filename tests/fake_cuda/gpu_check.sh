@@ -7,7 +7,7 @@ build=$2
 kit=$(mktemp -d)
 trap 'rm -rf "$kit"' EXIT
 mkdir "$kit/tests" "$kit/bin" "$kit/lib"
-for program in "$build"/tests/test-interpreter-cuda "$build"/tests/test-interpreter-cuda_copies "$build"/tests/test-streams-cuda "$build"/tests/test-exchange-cuda_dlpack; do
+for program in "$build"/tests/test-interpreter-cuda "$build"/tests/test-interpreter-cuda_across "$build"/tests/test-interpreter-cuda_copies "$build"/tests/test-streams-cuda "$build"/tests/test-exchange-cuda_dlpack; do
     ln -s "$program" "$kit/tests/"
 done
 # The fake runs no text of PTX, as the kernel is that traps.
