@@ -11,6 +11,7 @@ call. `bytes`: that a call must read and write per element of its first operand;
 operands have one size."""
 
 import re
+import textwrap
 
 from entry import EntryError, check_keys
 from text import NOTICE
@@ -100,7 +101,11 @@ def line(entry, row):
 
 def emit(entries, compositions=()):
     lines = [line(entry, row) for entry in [*entries, *compositions] for row in rows(entry)]
+    streamed = [row.get("name", entry.name) for entry in entries if entry.is_elementwise or entry.is_reduction for row in rows(entry)]
     return "\n".join([
         NOTICE, "/* The op rows: name, bytes that a call must move per element of its first operand, Eddy's call, libtorch's. */",
-        "#ifndef BENCH_OP_ROWS_H", "#define BENCH_OP_ROWS_H", "", "#define BENCH_OP_LIST(op) \\", " \\\n".join(lines), "", "#endif", "",
+        "#ifndef BENCH_OP_ROWS_H", "#define BENCH_OP_ROWS_H", "", "#define BENCH_OP_LIST(op) \\", " \\\n".join(lines), "",
+        "/* Of these the elementwise ops and reductions, which are bound by memory. */",
+        "#define BENCH_OP_STREAMED_LIST(name) \\", " \\\n".join(textwrap.wrap(" ".join(f"name({op})" for op in streamed), 100, initial_indent="    ", subsequent_indent="    ")),
+        "", "#endif", "",
     ])

@@ -492,6 +492,12 @@ class Bench(unittest.TestCase):
         two = operation('outputs = ["one", "other"]\n').replace('"x"', '"x", { name = "y", kind = "optional" }')
         self.assertEqual(self.rows(two, '{ of = "x", bytes = 8 }'), ["op(op, 8, first_of(eddy_op(x, EDDY_NONE, &first, &second)), torch::op(x))"])
 
+    def test_elementwise_ops_and_reductions_are_named_once_more(self):
+        told = 'bench = ["x, y", { name = "op_s", of = "x, 2.0" }]\n'
+        for text, names in ((self.scaled + told, ["op", "op_s"]), (self.reduced + 'bench = "x"\n', ["op"]),
+                            (operation('bench = { of = "x", bytes = 8 }\n'), [])):
+            self.assertEqual(re.findall(r"\bname\((\w+)\)", bench.emit(read(text))), names)
+
     def test_conditions_and_truths_have_a_byte(self):
         compared = self.scaled.replace("a * b", "a < b").replace('forms = ["scalar"]', 'result = "bool"')
         self.assertEqual(self.rows(compared, '"x, y"'), ["op(op, 9, eddy_op(x, y), torch::op(x, y))"])
