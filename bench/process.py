@@ -12,10 +12,15 @@ import machine
 # Variables of the user's shell that would change what is measured.
 CLEARED = ("EDDY_", "OMP_", "GOMP_", "KMP_", "OPENBLAS_", "BLIS_", "DNNL_", "MKL_", "LD_PRELOAD", "LD_LIBRARY_PATH")
 TIMEOUT_SECONDS = 600
+TIMED_OUT = -9  # a status: killed
 
 
 class Failed(Exception):
-    """The program could not be run or measured; the text says why."""
+    """The program could not be run or measured; the text says why. rows: what it had printed before."""
+
+    def __init__(self, text, rows=()):
+        super().__init__(text)
+        self.rows = rows
 
 
 class Run:
@@ -52,14 +57,16 @@ def run(command, threads=1, is_pinned=False, extra=None):
         output.seek(0)
         complaints.seek(0)
         text, said = output.read(), complaints.read().strip()
+    rows = [json.loads(line) for line in text.splitlines() if line.startswith("{") and line.endswith("}")]
+    if status == TIMED_OUT:
+        raise Failed(f"took longer than {TIMEOUT_SECONDS} s", rows)
     if status:
-        raise Failed((said.splitlines() or [f"ended with status {status}"])[-1])
-    rows = [json.loads(line) for line in text.splitlines() if line.startswith("{")]
+        raise Failed((said.splitlines() or [f"ended with status {status}"])[-1], rows)
     return Run(rows, foreign)
 
 
 def _wait(child, begin):
-    """Waits with wait4, which reports the child's CPU time. A child that exceeds the time limit is killed."""
+    """Waits with wait4, which reports the child's CPU time. A child that exceeds the time limit is killed: TIMED_OUT."""
     while True:
         done, status, usage = os.wait4(child.pid, os.WNOHANG)
         if done:
@@ -68,8 +75,8 @@ def _wait(child, begin):
         if time.monotonic() - begin > TIMEOUT_SECONDS:
             child.kill()
             _, _, usage = os.wait4(child.pid, 0)
-            child.returncode = -9
-            raise Failed(f"took longer than {TIMEOUT_SECONDS} s")
+            child.returncode = TIMED_OUT
+            return TIMED_OUT, usage
         time.sleep(0.02)
 
 

@@ -52,8 +52,8 @@ class Bench:
         samples = {row.name: {peer.name: [] for peer in peers_of[row.name]} for row in batch}
         for _ in range(1 if first.kind in ("instructions", "exact") else self.options.rounds):
             for at, peer in enumerate(peers_of[first.name]):
-                measured = {row.name: (entries[row.name][at], samples[row.name][peer.name]) for row in batch}
-                if not entries[first.name][at].missing:
+                measured = {row.name: (entries[row.name][at], samples[row.name][peer.name]) for row in batch if not entries[row.name][at].missing}
+                if measured:
                     self._measure_once(first, peer, measured)
         return [self._result(row, entries[row.name], peers_of[row.name], samples[row.name]) for row in batch]
 
@@ -76,32 +76,54 @@ class Bench:
         return table.Result(row, entries[0], entries[1:], remarks, bool(disturbed))
 
     def _measure_once(self, row, peer, measured):
-        """One run of a program. What it prints is added to `measured`: name of the row -> (entry, samples)."""
-        try:
-            program = self._program(peer.program)
-            threads = peer.threads_in(row)
-            extra = self.peers.environment(peer.program, threads)
-            if row.kind == "instructions":
-                entry, samples = measured[row.name]
-                samples.append(self._instructions(program, peer.row or row.name, extra))
-                entry.path = "caller" if entry.name == "Eddy" else ""
+        """One run of a program. What it prints is added to `measured`: name of the row -> (entry, samples). A program that ends in the
+        middle of a batch is started again behind the row that ended it."""
+        left = list(measured)
+        while left:
+            try:
+                self._add(row, peer, self._run(row, peer, left), measured)
                 return
-            if row.kind == "heap":
-                extra = {**extra, "LD_PRELOAD": self.peers.heap_counter()}
-            command = [program, peer.row or ",".join(measured), str(self.options.samples)]
-            if row.kind == "exact":
-                run = process.Run(process.run(command, threads, row.is_pinned, extra).rows, 0)
-            else:
-                run = self._calm_run(command, threads, row.is_pinned, extra)
-        except (peers.Missing, process.Failed) as error:
-            for entry, _ in measured.values():
-                entry.missing = str(error)
-            return
+            except peers.Missing as error:
+                for name in left:
+                    measured[name][0].missing = str(error)
+                return
+            except process.Failed as error:
+                printed = [self._name(row, peer, line) for line in error.rows]
+                ended = min(left.index(printed[-1]) + 1 if printed else 0, len(left) - 1)
+                self._add(row, peer, process.Run([line for line, name in zip(error.rows, printed) if name != left[ended]], 0), measured)
+                measured[left[ended]][0].missing = str(error)
+                left = left[ended + 1:]
+
+    def _run(self, row, peer, names):
+        """What the program prints of rows that it is asked for by these names."""
+        program = self._program(peer.program)
+        threads = peer.threads_in(row)
+        extra = self.peers.environment(peer.program, threads)
+        if row.kind == "instructions":
+            counted = self._instructions(program, peer.row or row.name, extra)
+            path = {"path": "caller"} if peer.name == "Eddy" else {}
+            return process.Run([{"row": row.name, "version": "", "samples": [counted], **path}], 0)
+        if row.kind == "heap":
+            extra = {**extra, "LD_PRELOAD": self.peers.heap_counter()}
+        command = [program, peer.row or ",".join(names), str(self.options.samples)]
+        if row.kind == "exact":
+            return process.Run(process.run(command, threads, row.is_pinned, extra).rows, 0)
+        return self._calm_run(command, threads, row.is_pinned, extra)
+
+    @staticmethod
+    def _name(row, peer, printed):
+        """The row that a line is of: where a peer is asked for another one, this one."""
+        return row.name if peer.row else printed["row"]
+
+    def _add(self, row, peer, run, measured):
         for printed in run.rows:
-            entry, samples = measured[row.name if peer.row else printed["row"]]
+            entry, samples = measured[self._name(row, peer, printed)]
+            entry.version = printed["version"]
+            if "error" in printed:
+                entry.missing = printed["error"]
+                continue
             samples.extend(printed["samples"])
             entry.foreign = max(entry.foreign, run.foreign)
-            entry.version = printed["version"]
             entry.path = printed.get("path", "")
             entry.bytes = printed.get("bytes", 0)
             entry.estimated_ns = printed.get("estimated_ns", 0)

@@ -14,6 +14,17 @@ import run
 import table
 
 SLEEPER = sys.argv.pop(1)
+# In place of Eddy's ops: says of each row how often it was started, cannot do log, and ends at exp.
+OPS = """#!/bin/sh
+echo start >>"$0.starts"
+for row in $(echo "$1" | tr , ' '); do
+    case $row in
+    op_log_*) echo '{"row": "'$row'", "version": "1", "error": "no log"}' ;;
+    op_exp_*) echo 'no exp' >&2; exit 1 ;;
+    *) echo '{"row": "'$row'", "unit": "us", "version": "1", "samples": ['$(wc -l <"$0.starts")']}' ;;
+    esac
+done
+"""
 # Of sleeper.c.
 SLEEP_MS, KEPT_MIB = 20, 24
 
@@ -25,6 +36,8 @@ class Driver(unittest.TestCase):
         ours = pathlib.Path(holder.name) / "bench/ours"
         ours.mkdir(parents=True)
         os.symlink(SLEEPER, ours / "small")
+        (ours / "ops").write_text(OPS, encoding="utf-8")
+        (ours / "ops").chmod(0o755)
         options = argparse.Namespace(build=holder.name, rounds=1, samples=2, retries=0, libtorch=None, blas=None, python="python3")
         self.bench = run.Bench(options)
         self.bench.peers._compile_with_debians_libtorch = lambda program: SLEEPER
@@ -77,6 +90,19 @@ class Driver(unittest.TestCase):
         self.assertEqual(len(missing), 2)
         self.assertEqual(table.as_json(result)["peers"]["libtorch, two threads"],
                          {"missing": "no libtorch (libtorch-dev, or --libtorch DIR)"})
+
+    def test_a_program_that_ends_is_started_again_behind_the_row(self):
+        names = [f"op_{name}_1e4_1t" for name in ("add", "exp", "log", "sqrt")]
+        self.bench.peers._build_copy = self.bench.peers._compile_with_debians_libtorch = lambda *_: str(pathlib.Path(self.bench.options.build) / "bench/ours/ops")
+        results = self.measure(*names)
+        self.assertEqual({name: results[name].ours.missing for name in names}, dict(zip(names, ("", "no exp", "no log", ""))))
+        self.assertEqual([results[names[at]].ours.figures.best for at in (0, 3)], [1, 2])
+
+    def test_a_program_that_fails_behind_its_last_row_is_a_line(self):
+        ops = pathlib.Path(self.bench.options.build) / "bench/ours/ops"
+        ops.write_text(OPS + "echo late >&2; exit 1\n", encoding="utf-8")
+        self.bench.peers._build_copy = self.bench.peers._compile_with_debians_libtorch = lambda *_: str(ops)
+        self.assertEqual(self.measure("op_add_1e4_1t")["op_add_1e4_1t"].ours.missing, "late")
 
     def test_a_program_without_the_row_is_a_line(self):
         result = self.measure("small_mixed")["small_mixed"]
