@@ -19,7 +19,10 @@ BUILDS = {"no_events/": ["-Devents=false"], "no_nvtx/": ["-Dnvtx=disabled"]}
 
 # Ways to run a program of ours, named in front of it, and the environment variables of each.
 MODES = {"ours/": {}, "one_thread/": {"EDDY_ONE_THREAD": "1"}, "no_passes/": {"EDDY_PASSES": "none"},
-         "fast/": {"EDDY_PASSES": "all,fast"}, "layout/": {"EDDY_PASSES": "all,layout"}, "subbatch/": {"EDDY_PASSES": "all,subbatch"}}
+         "fast/": {"EDDY_PASSES": "all,fast"}, "layout/": {"EDDY_PASSES": "all,layout"}, "subbatch/": {"EDDY_PASSES": "all,subbatch"},
+         "cuda/": {"EDDY_DEVICE": "cuda"}, "cuda_graphs/": {"EDDY_DEVICE": "cuda", "EDDY_CUDA_GRAPHS": "1"},
+         "cuda_rounded/": {"EDDY_DEVICE": "cuda", "EDDY_ALLOW_ROUNDED_WEIGHTS": "1"}}
+GPU_MODES = tuple(mode for mode in MODES if mode.startswith("cuda"))
 
 
 class Missing(Exception):
@@ -56,6 +59,10 @@ class Peers:
 
     def environment(self, name, threads):
         """Environment variables of a peer's program besides the number of threads. Raises Missing."""
+        if name.startswith(GPU_MODES):
+            return {**MODES[name.split("/")[0] + "/"], **self._loaded(self.build, os.path.join(self.build, "lib"))}
+        if name == "torch_cuda":
+            return self._loaded()
         for mode, variables in MODES.items():
             if name.startswith(mode):
                 return variables
@@ -72,6 +79,29 @@ class Peers:
             blas = (self.threaded_blas if threads > 1 else None) or self.serial_blas or self.threaded_blas
             return {"LD_LIBRARY_PATH": blas, "OPENBLAS_NUM_THREADS": str(threads)} if blas else {}
         return {}
+
+    def program_of_ours(self, name):
+        """Path of a program of ours, named with its mode. Raises Missing."""
+        paths = [os.path.join(self.build, "bench", folder, name.split("/")[1]) for folder in ("ours", "cuda")]
+        for path in paths:
+            if os.path.exists(path):
+                return path
+        raise Missing(f"{paths[0]} is not built")
+
+    def gpu_missing(self):
+        """Why there is no GPU for Eddy, or ""."""
+        try:
+            program = self.program_of_ours("cuda/cuda_measure")
+        except Missing as error:
+            return str(error)
+        done = subprocess.run([program], env={**os.environ, **self.environment("cuda/cuda_measure", 1)}, capture_output=True, text=True, check=False)
+        return (done.stderr.strip().splitlines() or [f"{program} ended with status {done.returncode}"])[-1] if done.returncode else ""
+
+    @staticmethod
+    def _loaded(*folders):
+        """Where the loader finds the plug-in, the driver and NVIDIA's libraries: in these folders, and as in the user's shell."""
+        path = ":".join([*folders, *filter(None, [os.environ.get("LD_LIBRARY_PATH")])])
+        return {"LD_LIBRARY_PATH": path} if path else {}
 
     def remark(self, name, row, threads):
         """A remark on a peer's figures in a row with this number of threads, or None."""
@@ -198,13 +228,19 @@ class Peers:
     def _build_paddle(self):
         return self._python_peer("paddle", "paddle")
 
+    def _build_torch_cuda(self):
+        return self._script("torch_cuda", "torch", ["torch_cuda.py", os.path.join(self.build, "bench", "op_rows.h")])
+
     def _python_peer(self, framework, modules):
-        """A program that calls peers/compiled.py with the framework."""
-        done = subprocess.run([self.python, "-c", f"import numpy, {modules}"], capture_output=True, check=False) if shutil.which(self.python) else None
+        return self._script(framework, f"numpy, {modules}", ["compiled.py", framework])
+
+    def _script(self, name, modules, words):
+        """A program that calls a script in peers/."""
+        done = subprocess.run([self.python, "-c", f"import {modules}"], capture_output=True, check=False) if shutil.which(self.python) else None
         if done is None or done.returncode:
-            raise Missing(f"no Python package {modules} (--python PROGRAM)")
-        target = os.path.join(self.folder, framework)
-        command = shlex.join([self.python, os.path.join(HERE, "peers", "compiled.py"), framework])
+            raise Missing(f"no Python package {modules.removeprefix('numpy, ')} (--python PROGRAM)")
+        target = os.path.join(self.folder, name)
+        command = shlex.join([self.python, os.path.join(HERE, "peers", words[0]), *words[1:]])
         with open(target, "w", encoding="utf-8") as file:
             file.write(f'#!/bin/sh\nexec {command} "$@"\n')
         os.chmod(target, 0o755)

@@ -39,6 +39,7 @@ GROUPS = [
     ("Whole calls, and kernels alone", ("instructions_call_", "kernel_small_")),
     ("Every op beside libtorch", ("op_",)),
     ("Estimates of kernels over what they take", ("cost_",)),
+    ("On a GPU", ("cuda_",)),
 ]
 # Groups that have their own kind of table.
 TABLES = {"op_": matrix.text, "cost_": costs.text}

@@ -2,6 +2,7 @@
 
 usage: rows.py FILE PROGRAM...: writes the rows of these programs to FILE for `eddy bench`, as JSON."""
 
+import dataclasses
 import functools
 import glob
 import json
@@ -9,30 +10,31 @@ import os
 import re
 import subprocess
 import sys
-from dataclasses import dataclass
 
 import peers
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 
 
-@dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True)
 class Goal:
     """At most `at_most` units; if `of` names peers (by a prefix of their names), at most `at_most` times the best of them. at_least: a
-    lower bound, in the same unit."""
+    lower bound, in the same unit. more: units that may be added to what the peers take."""
     at_most: float
     of: str = ""
     at_least: float = 0
+    more: float = 0
 
     def text(self, unit):
         if self.at_least:
             return f"{self.at_least:g} to {self.at_most:g} {unit}"
         if not self.of:
             return f"<= {self.at_most:g} {unit}"
-        return f"<= {self.at_most:.3g} x {'best peer' if self.of == '*' else self.of}"
+        more = f" + {self.more:g} {unit}" if self.more else ""
+        return f"<= {self.at_most:.3g} x {'best peer' if self.of == '*' else self.of}{more}"
 
 
-@dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True)
 class Peer:
     """name: in the table. program: a name of peers.Peers, or a program of ours with its mode, "ours/NAME" or "one_thread/NAME" (peers.MODES).
     row: the row that the program is called with, if it is not this one. threads: number of its threads, if it is not the row's."""
@@ -45,7 +47,7 @@ class Peer:
         return self.threads or row.threads
 
 
-@dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True)
 class Row:
     name: str
     unit: str
@@ -56,9 +58,16 @@ class Row:
     is_pinned: bool = True  # to one CPU, the peers too
     kind: str = "time"      # or "instructions", "heap", "exact" (neither load nor chance changes it)
     batch: str = ""         # rows with the same batch are measured in the same runs of the programs
+    known_as: str = ""      # what the programs call the row, if not by its name
 
     def ours(self):
         return Peer("Eddy", self.program if "/" in self.program else "ours/" + self.program)
+
+    def asked(self):
+        return self.known_as or self.name
+
+    def needs_gpu(self):
+        return self.program.startswith(peers.GPU_MODES)
 
 
 LIBTORCH = (Peer("libtorch", "libtorch"), Peer("libtorch, given", "given_libtorch"))
@@ -78,11 +87,14 @@ TRANSFORMER_BY_HAND_THREADED = Peer("by hand, threaded BLAS", "transformer_by_ha
 LIBRARIES = (Peer("OpenBLAS", "openblas"), Peer("BLIS", "blis"), Peer("oneDNN", "onednn"))
 
 
-def _gemm_rows():
+def _gemm_names():
     """From the list in shapes.h, which the programs use."""
     with open(os.path.join(HERE, "shapes.h"), encoding="utf-8") as file:
-        names = re.findall(r"^\s*row\((gemm_\w+),", file.read(), re.MULTILINE)
-    return [Row(name, "us", "gemm", Goal(1.02, "*"), LIBRARIES) for name in names]
+        return re.findall(r"^\s*row\((gemm_\w+),", file.read(), re.MULTILINE)
+
+
+def _gemm_rows():
+    return [Row(name, "us", "gemm", Goal(1.02, "*"), LIBRARIES) for name in _gemm_names()]
 
 
 def _pool_rows():
@@ -93,13 +105,25 @@ def _pool_rows():
 
 
 @functools.cache
-def op_names():
-    """From the op list, from which the programs' header op_rows.h is generated too."""
+def _op_rows_header():
+    """The programs' header op_rows.h, made of the op list, or beside this file where the list is not (tools/gpu-kit.sh)."""
+    beside = os.path.join(HERE, "op_rows.h")
+    if os.path.exists(beside):
+        with open(beside, encoding="utf-8") as file:
+            return file.read()
     functional = os.path.join(os.path.dirname(HERE), "functional")
     command = [sys.executable, "-B", os.path.join(functional, "generate/main.py"), "bench", "/dev/stdout",
                *sorted(glob.glob(os.path.join(functional, "ops/*.toml")))]
-    text = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True).stdout
-    return re.findall(r"^\s*op\((\w+),", text, re.MULTILINE)
+    return subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True).stdout
+
+
+def op_names():
+    return re.findall(r"^\s*op\((\w+),", _op_rows_header(), re.MULTILINE)
+
+
+def streamed_op_names():
+    """Elementwise ops and reductions."""
+    return set(re.findall(r"\bname\((\w+)\)", _op_rows_header()))
 
 
 # Goals relative to libtorch that are not 1.0: (op, size), with one thread.
@@ -268,6 +292,68 @@ def _arena_rows():
         yield Row(f"replay_arena_{name}_subbatch", "x", "arena", Goal(most), (), kind="exact")
 
 
+# On a GPU. A product below so many multiplications is over before its launch.
+LEAST_CUDA_PRODUCT = 5e7
+CUDA_OP_SIZES = ("1e4", "1e6", "1e7")
+# Sizes that no cache of a GPU holds, of ops with few operands.
+CUDA_LARGE_OPS = ("add", "exp", "sum", "sum_rows")
+CUDA_NETWORKS = ("mlp_b64", "mlp_b256", "mlp_adam_b64", "mlp_adam_b256", "cnn_b64", "transformer_b16")
+CUDA_RECORDED_NETWORKS = ("mlp_b64", "cnn_b64", "transformer_b16")
+
+PYTORCH = Peer("PyTorch", "torch_cuda")
+DRIVER = Peer("driver", "cuda/cuda_bare")
+CUBLASLT = Peer("cuBLASLt", "cuda/cuda_bare")
+DEVICE_COPY = Peer("device copy", "cuda/cuda_bare")
+
+
+def _cuda_gemm_names():
+    for name in (*_gemm_names(), "gemm_4096x4096x4096_nn"):
+        m, n, k = map(int, name.split("_")[1].split("x"))
+        if m * n * k >= LEAST_CUDA_PRODUCT:
+            yield from (f"{name}_f32", f"{name}_f16")
+    yield "gemm_4096x4096x4096_nn_bf16"
+
+
+def _cuda_op_rows():
+    from_memory, streamed = Goal(1 / 0.9, DEVICE_COPY.name), streamed_op_names()
+    for size in CUDA_OP_SIZES:
+        for name in op_names():
+            # Smaller operands stay in caches, and a launch is most of what they take.
+            goal = from_memory if size == "1e7" and name in streamed else Goal(1, PYTORCH.name)
+            yield Row(f"cuda_op_{name}_{size}", "us", "cuda/ops", goal, (PYTORCH, DEVICE_COPY), batch=f"cuda_{size}", known_as=f"op_{name}_{size}_1t")
+    for name in CUDA_LARGE_OPS:
+        yield Row(f"cuda_op_{name}_1e8", "us", "cuda/cuda_measure", from_memory, (DEVICE_COPY,), batch="cuda_1e8", known_as=f"op_{name}_1e8_1t")
+
+
+def _cuda_network_rows():
+    for name in CUDA_NETWORKS:
+        program, step = "mlp" if name.startswith("mlp") else "training", f"{name}_1t"
+        yield Row(f"cuda_{name}", "ms", f"cuda/{program}", Goal(1, PYTORCH.name), (PYTORCH,), known_as=step)
+        if name in CUDA_RECORDED_NETWORKS:
+            calls, captured = Peer("Eddy, calls", f"cuda/{program}", step), Peer("PyTorch, captured", PYTORCH.program)
+            yield Row(f"cuda_replay_{name}", "ms", f"cuda/{program}", Goal(1, calls.name), (calls, captured), known_as=f"replay_{step}")
+            yield Row(f"cuda_graph_{name}", "ms", f"cuda_graphs/{program}", Goal(1.05, captured.name), (captured,), known_as=f"replay_{step}")
+
+
+def _cuda_rows():
+    rows = [
+        Row("cuda_issue_add16", "ns", "cuda/add16", Goal(50), (PYTORCH,), known_as="issue_add16"),
+        Row("cuda_launch_rate", "ns", "cuda/add16", Goal(1 / 0.9, DRIVER.name), (DRIVER, PYTORCH), known_as="end_to_end_add16"),
+        Row("cuda_issue_read", "ns", "cuda/add16", Goal(1, DRIVER.name, more=2000), (DRIVER, PYTORCH), known_as="issue_read"),
+        Row("cuda_alloc_hit", "ns", "cuda/cuda_measure", Goal(1, PYTORCH.name), (PYTORCH,), known_as="alloc_hit"),
+        Row("cuda_h2d_1e8", "ms", "cuda/cuda_measure", Goal(1 / 0.9, DRIVER.name), (DRIVER,), known_as="h2d_1e8"),
+        *(Row(f"cuda_{name}", "us", "cuda/cuda_measure", Goal(1.02, CUBLASLT.name), (CUBLASLT,), batch="cuda_gemm", known_as=name)
+          for name in _cuda_gemm_names()),
+        # By our own kernel, and with weights that are rounded to bf16, by cuDNN.
+        Row("cuda_sdpa_bf16_2048", "us", "cuda/cuda_measure", None, (PYTORCH,), known_as="sdpa_bf16_2048"),
+        Row("cuda_sdpa_bf16_2048_rounded", "us", "cuda_rounded/cuda_measure", Goal(1, PYTORCH.name), (PYTORCH,), known_as="sdpa_bf16_2048"),
+        *_cuda_network_rows(),
+        *_cuda_op_rows(),
+    ]
+    # Threads that launch and wait are beside the caller's.
+    return [dataclasses.replace(row, threads=2, is_pinned=False) for row in rows]
+
+
 def all_rows():
     apart = {"threads": 2, "is_pinned": False}
     return [
@@ -327,6 +413,7 @@ def all_rows():
         *_issued_rows(),
         *_kernel_rows(),
         *_cost_rows(),
+        *_cuda_rows(),
     ]
 
 
@@ -338,7 +425,8 @@ USUAL = ("issue_add16", "end_to_end_add16", "caller_run_add16", "issue_read", "m
 
 def installed_rows(programs):
     """Those that a program of `programs` prints, and that are measured as they stand there; the usual ones first."""
-    chosen = [row for row in all_rows() if row.kind in ("time", "exact") and row.program.split("/")[-1] in programs]
+    chosen = [row for row in all_rows()
+              if row.kind in ("time", "exact") and not row.needs_gpu() and row.program.split("/")[-1] in programs]
     chosen.sort(key=lambda row: USUAL.index(row.name) if row.name in USUAL else len(USUAL))
     for row in chosen:
         mode, _, program = row.ours().program.partition("/")

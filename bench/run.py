@@ -52,7 +52,7 @@ class Bench:
         samples = {row.name: {peer.name: [] for peer in peers_of[row.name]} for row in batch}
         for _ in range(1 if first.kind in ("instructions", "exact") else self.options.rounds):
             for at, peer in enumerate(peers_of[first.name]):
-                measured = {row.name: (entries[row.name][at], samples[row.name][peer.name]) for row in batch if not entries[row.name][at].missing}
+                measured = {row.asked(): (entries[row.name][at], samples[row.name][peer.name]) for row in batch if not entries[row.name][at].missing}
                 if measured:
                     self._measure_once(first, peer, measured)
         return [self._result(row, entries[row.name], peers_of[row.name], samples[row.name]) for row in batch]
@@ -76,7 +76,7 @@ class Bench:
         return table.Result(row, entries[0], entries[1:], remarks, bool(disturbed))
 
     def _measure_once(self, row, peer, measured):
-        """One run of a program. What it prints is added to `measured`: name of the row -> (entry, samples). A program that ends in the
+        """One run of a program. What it prints is added to `measured`: what the programs call a row -> (entry, samples). A program that ends in the
         middle of a batch is started again behind the row that ended it."""
         left = list(measured)
         while left:
@@ -100,9 +100,9 @@ class Bench:
         threads = peer.threads_in(row)
         extra = self.peers.environment(peer.program, threads)
         if row.kind == "instructions":
-            counted = self._instructions(program, peer.row or row.name, extra)
+            counted = self._instructions(program, peer.row or row.asked(), extra)
             path = {"path": "caller"} if peer.name == "Eddy" else {}
-            return process.Run([{"row": row.name, "version": "", "samples": [counted], **path}], 0)
+            return process.Run([{"row": row.asked(), "version": "", "samples": [counted], **path}], 0)
         if row.kind == "heap":
             extra = {**extra, "LD_PRELOAD": self.peers.heap_counter()}
         command = [program, peer.row or ",".join(names), str(self.options.samples)]
@@ -113,7 +113,7 @@ class Bench:
     @staticmethod
     def _name(row, peer, printed):
         """The row that a line is of: where a peer is asked for another one, this one."""
-        return row.name if peer.row else printed["row"]
+        return row.asked() if peer.row else printed["row"]
 
     def _add(self, row, peer, run, measured):
         for printed in run.rows:
@@ -148,10 +148,7 @@ class Bench:
     def _program(self, name):
         if not name.startswith(tuple(peers.MODES)):
             return self.peers.program(name)
-        path = os.path.join(self.options.build, "bench", "ours", name.split("/")[1])
-        if not os.path.exists(path):
-            raise peers.Missing(f"{path} is not built")
-        return path
+        return self.peers.program_of_ours(name)
 
     def core_distance(self):
         try:
@@ -214,6 +211,11 @@ def main():
     here = machine.describe()
     before = bench.core_distance()
     print(f"{here['cpu']}, {here['cpus']} CPUs, {here['system']}; two cores {before or '?'} ns apart (round trip)\n")
+    on_gpu = [row for row in chosen if row.needs_gpu()]
+    missing = bench.peers.gpu_missing() if on_gpu else ""
+    if missing:
+        chosen = [row for row in chosen if not row.needs_gpu()]
+        print(f"skipped: {len(on_gpu)} rows on a GPU, for {missing}\n")
     print(table.HEAD, flush=True)
     results = []
     for batch in batches(chosen):

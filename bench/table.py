@@ -55,7 +55,7 @@ class Result:
             return None
         if not goal.of:
             return goal.at_most
-        return goal.at_most * reference if reference is not None else None
+        return goal.at_most * reference + goal.more if reference is not None else None
 
     def is_met(self):
         """Compares the best sample with the goal, or the median if the goal has a lower bound. None if unknown."""
@@ -74,7 +74,7 @@ class Result:
         return f"{self.row.goal.text(self.row.unit)} {verdict}" + ("?" if self.is_disturbed and verdict != "?" else "")
 
 
-_NAME = 34  # width of the longest name, plus one
+_NAME = 37  # width of the longest name, plus two
 HEAD = f"{'row':{_NAME}}{'unit':8}{'who':28}{'best':>10}{'median':>10}{'spread':>8}  {'ours/peer':14}{'goal':34}path"
 
 

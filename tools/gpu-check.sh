@@ -1,12 +1,12 @@
 #!/bin/sh
 # Checks Eddy on a machine with a GPU, from an unpacked kit (tools/gpu-kit.sh): gpu-check.sh [STEP...]
 #
-#   smoke     what device and driver there are; figures beside the driver's own
+#   smoke     what device, driver and libraries there are
 #   ops       ops, gradients and programs on the device, compared with the CPU bit by bit
 #   life      streams, memory, errors, exit and fork, as far as they need no driver that fails on request
 #   sanitize  some of the ops under compute-sanitizer, if that is found
 #   train     an example on the device and on the CPU: their losses
-#   bench     ops and training steps beside PyTorch's on the same device, if that is found
+#   bench     the rows cuda_*: beside the driver, and cuBLASLt, called directly, and beside PyTorch, where these are found
 #   nsys      a trace of an example by Nsight Systems, if that is found
 #
 # All of them, if none is named. Each takes 8 minutes at most. $OUT (or the current folder) gets the logs, and report.json, one object a
@@ -84,18 +84,12 @@ step_smoke() {
     if command -v nvidia-smi >/dev/null; then
         nvidia-smi >"$out/nvidia-smi.log" 2>&1
     fi
-    # shellcheck disable=SC2086  # options, or none
-    if ! in_kit "$kit/bin/cuda_measure" ${GPU_CHECK_MEASURE:-} >"$out/measure.log" 2>"$out/measure.err"; then
-        row smoke cuda_measure failed "$(tr -d '"\n' <"$out/measure.err")" ''
+    if ! in_kit "$kit/bench/cuda/cuda_measure" >"$out/device.log" 2>"$out/device.err"; then
+        row smoke cuda_measure failed "$(tr -d '"\n' <"$out/device.err")" ''
     fi
-    sed -n 's/^device //p' "$out/measure.log" >"$out/device"
-    row smoke device seen "$(cat "$out/device")" ''
-    row smoke products seen "$(sed -n 's/^products //p' "$out/measure.log")" ''
-    row smoke convolutions seen "$(sed -n 's/^convolutions //p' "$out/measure.log")" ''
-    grep -v '^device \|^products \|^convolutions ' "$out/measure.log" >"$out/figures"
-    while read -r name value unit; do
-        row smoke "$name" measured "$value" "$unit"
-    done <"$out/figures"
+    while read -r name value; do
+        row smoke "$name" seen "$value" ''
+    done <"$out/device.log"
 }
 
 step_ops() {
@@ -148,22 +142,48 @@ step_train() {
     rm -f "$out/weights-cpu" "$out/weights-cuda"
 }
 
-# A row that PyTorch has none for shows Eddy's alone; those that Eddy has none for have failed, and are counted.
+# Of the bench's table, whose columns two blanks part at least: a line for each row, of its name, Eddy's figure and those beside it, the goal with its verdict.
+# "-": Eddy has none.
+# shellcheck disable=SC2016  # these are awk's
+figures='
+    function figure(text) { return text ~ /^not measured: / ? "-" : text }
+    function flush() { if (name != "") print name "|" value "|" goal }
+    /^cuda_/ {
+        flush()
+        name = $1
+        value = figure($4)
+        if (value != "-") value = value " " $2
+        goal = match($0, /<= .*(met|missed|\?)\??( |$)/) ? substr($0, RSTART, RLENGTH) : ""
+        sub(/ $/, "", goal)
+    }
+    /^  / && $2 ~ /^[A-Za-z]/ && value != "-" { value = value ", " $2 " " figure($3) }
+    END { flush() }'
+
+# Rows that Eddy has no figure for have failed, and are counted. A goal that is missed is no failure.
 step_bench() {
     if ! command -v python3 >/dev/null; then
         row bench python3 skipped 'not found' ''
         return
     fi
-    in_kit python3 "$kit/bin/compare.py" "$kit/bin" >"$out/bench.log" 2>"$out/bench.err" || row bench compare.py failed "$out/bench.err" ''
+    set -f
+    set --
+    for name in ${GPU_CHECK_ROWS:-cuda_*}; do
+        set -- "$@" --only "$name"
+    done
+    set +f
+    timeout "$(left)" python3 -B "$kit/bench/run.py" --build "$kit" --rounds 1 --samples 9 --retries 0 "$@" \
+        >"$out/bench.log" 2>"$out/bench.err" || row bench run.py failed "$out/bench.err" ''
+    awk -F '  +' "$figures" "$out/bench.log" >"$out/figures"
     missing=0
-    while read -r name ours theirs unit ratio; do
-        if [ "$ours" = - ]; then
+    while IFS='|' read -r name value goal; do
+        if [ "$value" = - ]; then
             missing=$((missing + 1))
         else
-            row bench "$name" measured "$ours beside $theirs" "$unit, ratio $ratio"
+            row bench "$name" measured "$value" "$goal"
         fi
-    done <"$out/bench.log"
-    [ "$missing" -eq 0 ] || row bench 'rows without a figure' failed "$missing" "rows, $out/bench.err"
+    done <"$out/figures"
+    [ "$missing" -eq 0 ] || row bench 'rows without a figure' failed "$missing" "rows, $out/bench.log"
+    [ -s "$out/figures" ] || row bench 'no row' failed "$(grep '^skipped' "$out/bench.log" | tr -d '"')" "$out/bench.log"
 }
 
 step_nsys() {

@@ -3,15 +3,16 @@
 #include <dlfcn.h>
 #include <stdint.h>
 #include <stdio.h>
-#include <streams/cuda/driver.h>
+#include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
-#define SEVERAL 16
+/* What cuLaunchKernel is told in pairs: the parameters of a kernel, and their bytes. */
+#define PARAMETERS_AT ((void *)1)
+#define PARAMETERS_BYTES ((void *)2)
 
 /* A kernel that does nothing and one that traps, in PTX: the driver compiles them for its device. */
 static const char kernels[] = ".version 7.0\n.target sm_75\n.address_size 64\n"
-                              ".visible .entry nothing()\n{\n ret;\n}\n"
+                              ".visible .entry bench_nothing(.param .u64 number)\n{\n ret;\n}\n"
                               ".visible .entry trap()\n{\n trap;\n}\n";
 
 static eddy_cuda_driver cu;
@@ -20,13 +21,7 @@ static eddy_cu_device device_number;
 static eddy_cu_stream stream;
 static eddy_cu_event event;
 static eddy_cu_module module;
-static eddy_cu_function function;
-
-static double now_ns(void) {
-    struct timespec at;
-    clock_gettime(CLOCK_MONOTONIC, &at);
-    return (double)at.tv_sec * 1e9 + (double)at.tv_nsec;
-}
+static eddy_cu_function nothing; /* NULL until it is launched */
 
 static bool find(void) {
     static const struct {
@@ -53,16 +48,14 @@ bool bare_begin(int device) {
                     cu.context_set(context) == 0 &&
                     cu.stream_create(&stream, EDDY_CU_STREAM_NON_BLOCKING, 0) == 0 &&
                     cu.event_create(&event, EDDY_CU_EVENT_DISABLE_TIMING) == 0;
-    if (!is_begun) {
+    if (!is_begun)
         fprintf(stderr, "bare: the driver cannot be used\n");
-        return false;
-    }
-    if (cu.module_load(&module, kernels) == 0)
-        (void)cu.module_function(&function, module, "nothing");
-    return true;
+    return is_begun;
 }
 
 void bare_end(void) {
+    if (module)
+        (void)cu.module_unload(module);
     (void)cu.event_destroy(event);
     (void)cu.stream_destroy(stream);
     (void)cu.context_release(device_number);
@@ -73,78 +66,76 @@ int bare_driver_version(void) {
     return cu.driver_version(&version) == 0 ? version : 0;
 }
 
-static bool settle(void) {
-    return cu.event_record(event, stream) == 0 && cu.event_synchronize(event) == 0;
+void bare_must(int result, const char *what) {
+    if (result == 0)
+        return;
+    fprintf(stderr, "bare: %s: the result is %d\n", what, result);
+    exit(1);
 }
 
-static bool launch(void) {
-    return cu.launch(function, 1, 1, 1, 32, 1, 1, 0, stream, NULL, NULL) == 0;
+eddy_cu_address bare_memory_acquire(size_t bytes) {
+    eddy_cu_address memory = 0;
+    bare_must(cu.memory_acquire(&memory, bytes), "memory of the device");
+    return memory;
 }
 
-double bare_launches_ns(int count) {
-    bool works = function && launch() && settle();
-    double begin = now_ns();
-    for (int i = 0; i < count && works; i++)
-        works = launch();
-    works = works && settle();
-    return works ? now_ns() - begin : 0;
+eddy_cu_address bare_memory_of(const void *values, size_t bytes) {
+    eddy_cu_address memory = bare_memory_acquire(bytes);
+    bare_copy_to_device(memory, values, bytes);
+    bare_settle();
+    return memory;
 }
 
-double bare_device_copy_ns(size_t bytes, int count) {
-    eddy_cu_address from = 0, to = 0;
-    bool works = cu.memory_acquire(&from, bytes) == 0 && cu.memory_acquire(&to, bytes) == 0 &&
-                 cu.copy_on_device(to, from, bytes, stream) == 0 && settle();
-    double begin = now_ns();
-    for (int i = 0; i < count && works; i++)
-        works = cu.copy_on_device(to, from, bytes, stream) == 0;
-    works = works && settle();
-    double taken = now_ns() - begin;
-    if (from)
-        (void)cu.memory_release(from);
-    if (to)
-        (void)cu.memory_release(to);
-    return works ? taken : 0;
+void bare_memory_release(eddy_cu_address memory) {
+    bare_must(cu.memory_release(memory), "the end of memory");
 }
 
-double bare_upload_ns(size_t bytes, int count) {
-    eddy_cu_address to = 0;
-    void *from = NULL;
-    bool works = cu.memory_acquire(&to, bytes) == 0 &&
-                 cu.host_acquire(&from, bytes, EDDY_CU_HOST_PORTABLE) == 0;
-    if (works)
-        memset(from, 1, bytes);
-    works = works && cu.copy_to_device(to, from, bytes, stream) == 0 && settle();
-    double begin = now_ns();
-    for (int i = 0; i < count && works; i++)
-        works = cu.copy_to_device(to, from, bytes, stream) == 0;
-    works = works && settle();
-    double taken = now_ns() - begin;
-    if (from)
-        (void)cu.host_release(from);
-    if (to)
-        (void)cu.memory_release(to);
-    return works ? taken : 0;
+eddy_cu_stream bare_stream(void) {
+    return stream;
 }
 
-double bare_round_trip_ns(int count) {
-    eddy_cu_address from = 0;
-    void *to = NULL;
-    bool works = function && cu.memory_acquire(&from, SEVERAL) == 0 &&
-                 cu.host_acquire(&to, SEVERAL, EDDY_CU_HOST_PORTABLE) == 0 &&
-                 cu.fill_bytes(from, 0, SEVERAL, stream) == 0 && settle();
-    double begin = now_ns();
-    for (int i = 0; i < count && works; i++)
-        works = launch() && cu.copy_to_host(to, from, sizeof(float), stream) == 0 && settle();
-    double taken = now_ns() - begin;
-    if (to)
-        (void)cu.host_release(to);
-    if (from)
-        (void)cu.memory_release(from);
-    return works ? taken : 0;
+void bare_settle(void) {
+    bare_must(cu.event_record(event, stream), "an event");
+    bare_must(cu.event_synchronize(event), "the end of the stream");
+}
+
+void bare_launch(void) {
+    if (!nothing) {
+        bare_must(cu.module_load(&module, kernels), "kernels in PTX");
+        bare_must(cu.module_function(&nothing, module, "bench_nothing"), "a kernel in PTX");
+    }
+    uint64_t number = 0;
+    size_t bytes = sizeof(number);
+    void *extra[] = {PARAMETERS_AT, &number, PARAMETERS_BYTES, &bytes, NULL};
+    bare_must(cu.launch(nothing, 1, 1, 1, 32, 1, 1, 0, stream, NULL, extra), "a launch");
+}
+
+void bare_copy_on_device(eddy_cu_address to, eddy_cu_address from, size_t bytes) {
+    bare_must(cu.copy_on_device(to, from, bytes, stream), "a copy on the device");
+}
+
+void bare_copy_to_device(eddy_cu_address to, const void *from, size_t bytes) {
+    bare_must(cu.copy_to_device(to, from, bytes, stream), "a copy to the device");
+}
+
+void bare_copy_to_host(void *to, eddy_cu_address from, size_t bytes) {
+    bare_must(cu.copy_to_host(to, from, bytes, stream), "a copy to the host");
+}
+
+void *bare_host_acquire(size_t bytes) {
+    void *memory = NULL;
+    bare_must(cu.host_acquire(&memory, bytes, EDDY_CU_HOST_PORTABLE), "pinned memory");
+    return memory;
+}
+
+void bare_host_release(void *memory) {
+    bare_must(cu.host_release(memory), "the end of pinned memory");
 }
 
 bool bare_trap(void) {
     eddy_cu_function trap;
-    return module && cu.module_function(&trap, module, "trap") == 0 &&
-           cu.launch(trap, 1, 1, 1, 1, 1, 1, 0, stream, NULL, NULL) == 0 && !settle();
+    return cu.module_load(&module, kernels) == 0 &&
+           cu.module_function(&trap, module, "trap") == 0 &&
+           cu.launch(trap, 1, 1, 1, 1, 1, 1, 0, stream, NULL, NULL) == 0 &&
+           (cu.event_record(event, stream) != 0 || cu.event_synchronize(event) != 0);
 }

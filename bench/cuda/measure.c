@@ -1,283 +1,211 @@
-/* Measures Eddy on a CUDA device beside the driver called directly. Each line: a name, a number, its unit; "-" where there is none.
+/* Rows cuda_* that no program of the CPU's rows measures: cuda_measure ROW[,ROW...] [samples], with EDDY_DEVICE=cuda
  *
- *   cuda_measure [--device N] [--small]      small: for a driver that computes on the CPU */
-#include "bare.h"
-
+ *   alloc_hit                         memory that was released just before, taken again
+ *   h2d_<bytes>                       a copy to the device
+ *   op_<name>_<size>_1t               of add, exp, sum and sum_rows, which need few operands: for sizes that are beyond the caches
+ *   gemm_<shape>_<dtype>              a product of matrices
+ *   sdpa_bf16_<tokens>                causal attention of 8 batches with 16 heads of 64
+ *
+ * Without a row it says what device there is, and who computes products and convolutions there; status 1: there is none. */
+#include <bench/cuda/bare.h>
+#include <bench/cuda/gemm_row.h>
+#include <bench/cuda/timed.h>
+#include <bench/ops.h>
+#include <bench/ours/must.h>
 #include <eddy/eddy.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <time.h>
 
-#define TRIES 5
-
-static bool is_small;
-static eddy_device device;
-
-static double now_ns(void) {
-    struct timespec at;
-    clock_gettime(CLOCK_MONOTONIC, &at);
-    return (double)at.tv_sec * 1e9 + (double)at.tv_nsec;
-}
-
-static void say(const char *name, double value, const char *unit) {
-    if (value > 0)
-        printf("%s %.6g %s\n", name, value, unit);
-    else
-        printf("%s - %s\n", name, unit);
-    fflush(stdout);
-}
-
-/* A failure ends the program with its sentence: there is nothing more to measure. */
-static eddy_tensor *there(eddy_tensor *tensor) {
-    eddy_error error;
-    if (tensor)
-        return tensor;
-    eddy_error_take(&error);
-    fprintf(stderr, "cuda_measure: %s\n", error.message);
-    exit(1);
-}
-
-static void settle(void) {
-    eddy_error error;
-    if (eddy_sync(EDDY_FOREVER) == EDDY_OK)
-        return;
-    eddy_error_take(&error);
-    fprintf(stderr, "cuda_measure: %s\n", error.message);
-    exit(1);
-}
-
-static eddy_tensor *ones(eddy_shape shape, eddy_dtype dtype) {
-    return there(eddy_ones(shape, dtype, EDDY_OPTIONS(ones, .device = device)));
-}
-
-/* ---- one call, timed: the best of several tries ---- */
+#define ALLOCATED 1048576 /* bytes */
 
 typedef struct operands {
     eddy_tensor *x, *y;
 } operands;
 
-typedef eddy_tensor *call_fn(operands of);
-
-static eddy_tensor *add(operands of) {
-    return eddy_add(of.x, of.y);
-}
-static eddy_tensor *exponential(operands of) {
-    return eddy_exp(of.x);
-}
-static eddy_tensor *sum(operands of) {
-    return eddy_sum(of.x, EDDY_ALL_AXES, NULL);
-}
-static eddy_tensor *sum_rows(operands of) {
-    return eddy_sum(of.x, EDDY_AXES(1), NULL);
-}
-static eddy_tensor *matmul(operands of) {
-    return eddy_matmul(of.x, of.y);
+static void settle(void) {
+    must(eddy_sync(EDDY_FOREVER));
 }
 
-/* From the first call to the end of the last one. */
-static double best_ns(call_fn *call, operands of, int count) {
-    double best = 0;
-    for (int try = 0; try < TRIES; try++) {
-        eddy_scope *scope = eddy_scope_begin();
-        there(call(of));
-        settle();
-        double begin = now_ns();
-        for (int i = 0; i < count; i++) {
-            eddy_scope *inner = eddy_scope_begin();
-            there(call(of));
-            eddy_scope_end(inner);
-        }
-        settle();
-        double taken = now_ns() - begin;
-        eddy_scope_end(scope);
-        if (best == 0 || taken < best)
-            best = taken;
-    }
-    return best / count;
+static void measure(const char *row, const char *unit, double unit_ns, void (*call)(void *),
+                    void *work, int count) {
+    const timed_calls calls = {call, settle, work};
+    bench_samples samples;
+    timed_calls_measure(&calls, unit_ns, count, &samples);
+    bench_print_row(row, unit, eddy_version_text(), NULL, &samples);
 }
 
-/* What the caller waits in a call, while the device is behind. */
-static double issue_ns(operands of, int count) {
-    double best = 0;
-    for (int try = 0; try < TRIES; try++) {
-        eddy_scope *scope = eddy_scope_begin();
-        there(add(of));
-        settle();
-        double begin = now_ns();
-        for (int i = 0; i < count; i++)
-            there(add(of));
-        double taken = now_ns() - begin;
-        settle();
-        eddy_scope_end(scope);
-        if (best == 0 || taken < best)
-            best = taken;
-    }
-    return best / count;
+/* What a call has made is released at once. */
+static void drop(eddy_tensor *result) {
+    eddy_release(&(eddy_tensor *){must_tensor(result)});
 }
 
-static double read_ns(operands of, int count) {
-    double begin = now_ns();
-    for (int i = 0; i < count; i++) {
-        eddy_scope *scope = eddy_scope_begin();
-        (void)eddy_item_f64(eddy_select(there(add(of)), 0, 0), NULL);
-        eddy_scope_end(scope);
-    }
-    return (now_ns() - begin) / count;
+/* ---- memory ---- */
+
+static void allocate(void *work) {
+    (void)work;
+    drop(eddy_empty(EDDY_SHAPE(ALLOCATED), EDDY_U8, NULL));
 }
 
-static double upload_ns(size_t bytes) {
+static void upload(void *work) {
+    drop(eddy_to_device(((operands *)work)->x, EDDY_CUDA(0)));
+}
+
+static void measure_upload(const char *row, int64_t bytes, int count) {
+    operands of = {.x = must_tensor(eddy_ones(EDDY_SHAPE(bytes), EDDY_U8,
+                                              EDDY_OPTIONS(ones, .device = EDDY_CPU)))};
+    measure(row, "ms", 1e6, upload, &of, count);
+    eddy_release(&of.x);
+}
+
+/* ---- ops ---- */
+
+static void add(void *work) {
+    const operands *of = work;
+    drop(eddy_add(of->x, of->y));
+}
+static void exponential(void *work) {
+    drop(eddy_exp(((operands *)work)->x));
+}
+static void sum(void *work) {
+    drop(eddy_sum(((operands *)work)->x, EDDY_ALL_AXES, NULL));
+}
+static void sum_rows(void *work) {
+    drop(eddy_sum(((operands *)work)->y, EDDY_AXES(1), NULL));
+}
+
+static const struct op {
+    const char *name;
+    void (*call)(void *);
+    int bytes; /* that it moves per element */
+    bool has_table;
+} ops[] = {{"add", add, 12, false},
+           {"exp", exponential, 8, false},
+           {"sum", sum, 4, false},
+           {"sum_rows", sum_rows, 4, true}};
+
+/* False: there is no such row. */
+static bool measure_op(const char *row, int count) {
+    bench_op_row asked;
+    const char *rows = row;
+    if (!bench_op_row_next(&rows, &asked) || asked.n <= 0)
+        return false;
+    const struct op *op = ops;
+    while (op < ops + sizeof(ops) / sizeof(*ops) && strcmp(op->name, asked.op))
+        op++;
+    if (op == ops + sizeof(ops) / sizeof(*ops))
+        return false;
+    bench_op_shape shape = bench_op_shape_of(asked.n);
+    operands of = {must_tensor(eddy_ones(EDDY_SHAPE(asked.n), EDDY_F32, NULL)),
+                   must_tensor(eddy_ones(op->has_table ? EDDY_SHAPE(shape.rows, shape.columns)
+                                                       : EDDY_SHAPE(asked.n),
+                                         EDDY_F32, NULL))};
+    const timed_calls calls = {op->call, settle, &of};
+    bench_samples samples;
+    timed_calls_measure(&calls, 1e3, count, &samples);
+    bench_print_op(row, eddy_version_text(), NULL, (double)op->bytes * (double)asked.n, &samples);
+    eddy_release(&of.x);
+    eddy_release(&of.y);
+    return true;
+}
+
+/* ---- products and attention ---- */
+
+static void multiply(void *work) {
+    const operands *of = work;
+    drop(eddy_matmul(of->x, of->y));
+}
+
+/* A view, if it lies transposed. */
+static eddy_tensor *matrix(const gemm_row *row, long rows, long columns, bool is_transposed,
+                           uint32_t *random) {
+    void *numbers = gemm_row_numbers(row, rows * columns, random);
+    eddy_tensor *stored = must_tensor(eddy_from_data(
+        numbers, is_transposed ? EDDY_SHAPE(columns, rows) : EDDY_SHAPE(rows, columns), row->dtype,
+        NULL));
+    free(numbers);
+    if (!is_transposed)
+        return stored;
+    eddy_tensor *made = must_tensor(eddy_t(stored));
+    eddy_release(&stored);
+    return made;
+}
+
+static void measure_gemm(const char *name, const gemm_row *row, int count) {
+    uint32_t random = 1;
+    operands of;
+    of.x = matrix(row, row->m, row->k, row->is_a_transposed, &random);
+    of.y = matrix(row, row->k, row->n, row->is_b_transposed, &random);
+    measure(name, "us", 1e3, multiply, &of, count);
+    eddy_release(&of.x);
+    eddy_release(&of.y);
+}
+
+static void attend(void *work) {
+    const operands *of = work;
+    drop(eddy_sdpa(of->x, of->y, of->y, EDDY_NONE, EDDY_OPTIONS(sdpa, .is_causal = true)));
+}
+
+static void measure_attention(const char *row, int64_t tokens, int count) {
+    eddy_shape shape = EDDY_SHAPE(8, 16, tokens, 64);
+    operands of = {must_tensor(eddy_ones(shape, EDDY_BF16, NULL)),
+                   must_tensor(eddy_ones(shape, EDDY_BF16, NULL))};
+    measure(row, "us", 1e3, attend, &of, count);
+    eddy_release(&of.x);
+    eddy_release(&of.y);
+}
+
+/* False: there is no such row. */
+static bool measure_row(const char *row, int count) {
+    double bytes;
+    long tokens;
+    gemm_row gemm;
+    if (!strcmp(row, "alloc_hit"))
+        measure(row, "ns", 1, allocate, NULL, count);
+    else if (sscanf(row, "h2d_%lf", &bytes) == 1 && bytes >= 1)
+        measure_upload(row, (int64_t)bytes, count);
+    else if (gemm_row_read(row, &gemm))
+        measure_gemm(row, &gemm, count);
+    else if (sscanf(row, "sdpa_bf16_%ld", &tokens) == 1 && tokens > 0)
+        measure_attention(row, tokens, count);
+    else
+        return measure_op(row, count);
+    return true;
+}
+
+/* ---- the device ---- */
+
+/* The libraries are opened at the first product and the first convolution. */
+static void use_libraries(void) {
     eddy_scope *scope = eddy_scope_begin();
-    eddy_tensor *here = there(
-        eddy_ones(EDDY_SHAPE((int64_t)bytes), EDDY_U8, EDDY_OPTIONS(ones, .device = EDDY_CPU)));
+    eddy_tensor *few = must_tensor(
+        eddy_ones(EDDY_SHAPE(1, 1, 8, 8), EDDY_F32, EDDY_OPTIONS(ones, .device = EDDY_CUDA(0))));
+    must_tensor(eddy_matmul(few, few));
+    must_tensor(eddy_conv2d(few, few, EDDY_NONE, NULL));
     settle();
-    double best = 0;
-    for (int try = 0; try < TRIES; try++) {
-        double begin = now_ns();
-        eddy_scope *inner = eddy_scope_begin();
-        there(eddy_to_device(here, device));
-        settle();
-        double taken = now_ns() - begin;
-        eddy_scope_end(inner);
-        if (best == 0 || taken < best)
-            best = taken;
-    }
-    eddy_scope_end(scope);
-    return best;
-}
-
-/* ---- the rows ---- */
-
-static double rate(double units, double ns) {
-    return ns > 0 ? units / ns : 0;
-}
-
-static void measure_calls(void) {
-    eddy_scope *scope = eddy_scope_begin();
-    operands few = {ones(EDDY_SHAPE(16), EDDY_F32), ones(EDDY_SHAPE(16), EDDY_F32)};
-    int many = is_small ? 200 : 20000, some = is_small ? 20 : 1000;
-    say("bare_launch", bare_launches_ns(many) / many, "ns");
-    say("cuda_launch_add16", best_ns(add, few, many), "ns");
-    say("cuda_issue_add16", issue_ns(few, some), "ns");
-    say("bare_launch_read", bare_round_trip_ns(some) / some, "ns");
-    say("cuda_issue_read", read_ns(few, some), "ns");
     eddy_scope_end(scope);
 }
 
-/* Memory that was released just before, taken again. */
-static void measure_memory(void) {
-    int count = is_small ? 200 : 20000;
-    double best = 0;
-    for (int try = 0; try < TRIES; try++) {
-        double begin = now_ns();
-        for (int i = 0; i < count; i++) {
-            eddy_tensor *taken = there(
-                eddy_empty(EDDY_SHAPE(1 << 18), EDDY_F32, EDDY_OPTIONS(empty, .device = device)));
-            eddy_release(&taken);
-        }
-        settle();
-        double spent = now_ns() - begin;
-        if (best == 0 || spent < best)
-            best = spent;
-    }
-    say("cuda_alloc_hit", best / count, "ns");
-}
-
-static void measure_copies(void) {
-    size_t bytes = is_small ? 100000 : 100000000;
-    int count = is_small ? 2 : 10;
-    say("bare_device_copy", rate(2.0 * (double)bytes * count, bare_device_copy_ns(bytes, count)),
-        "GB/s");
-    say("bare_h2d_1e8", rate((double)bytes * count, bare_upload_ns(bytes, count)), "GB/s");
-    say("cuda_h2d_1e8", rate((double)bytes, upload_ns(bytes)), "GB/s");
-}
-
-static void measure_elements(void) {
-    int64_t count = is_small ? 20000 : 100000000, rows = is_small ? 100 : 10000;
-    int calls = is_small ? 1 : 10;
-    eddy_scope *scope = eddy_scope_begin();
-    operands of = {ones(EDDY_SHAPE(count), EDDY_F32), ones(EDDY_SHAPE(count), EDDY_F32)};
-    operands table = {there(eddy_reshape(of.x, EDDY_SHAPE(rows, count / rows))), NULL};
-    double bytes = 4.0 * (double)count;
-    say("cuda_op_add_1e8", rate(3 * bytes, best_ns(add, of, calls)), "GB/s");
-    say("cuda_op_exp_1e8", rate(2 * bytes, best_ns(exponential, of, calls)), "GB/s");
-    say("cuda_op_sum_1e8", rate(bytes, best_ns(sum, of, calls)), "GB/s");
-    say("cuda_op_sum_rows_1e8", rate(bytes, best_ns(sum_rows, table, calls)), "GB/s");
-    eddy_scope_end(scope);
-}
-
-static void measure_products(void) {
-    static const struct {
-        const char *name;
-        eddy_dtype dtype;
-    } rows[] = {{"cuda_gemm_f32_4096", EDDY_F32}, {"cuda_gemm_bf16_4096", EDDY_BF16}};
-    int64_t side = is_small ? 64 : 4096;
-    double work = 2.0 * (double)side * (double)side * (double)side;
-    for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
-        eddy_scope *scope = eddy_scope_begin();
-        operands of = {ones(EDDY_SHAPE(side, side), rows[i].dtype),
-                       ones(EDDY_SHAPE(side, side), rows[i].dtype)};
-        say(rows[i].name, rate(work / 1000, best_ns(matmul, of, is_small ? 1 : 3)), "TFLOP/s");
-        eddy_scope_end(scope);
-    }
-}
-
-static eddy_tensor *attend(operands of) {
-    return eddy_sdpa(of.x, of.y, of.y, EDDY_NONE, EDDY_OPTIONS(sdpa, .is_causal = true));
-}
-
-/* By our own kernel, and with the weights of the softmax rounded to bf16, by NVIDIA's library. Causal: half of the products. */
-static void measure_attention(void) {
-    const eddy_shape shape = is_small ? EDDY_SHAPE(1, 2, 64, 16) : EDDY_SHAPE(8, 16, 2048, 64);
-    const int64_t *dims = shape.dims;
-    double work = 2.0 * (double)(dims[0] * dims[1] * dims[2] * dims[2] * dims[3]);
-    for (int is_rounded = 0; is_rounded < 2; is_rounded++) {
-        eddy_runtime *runtime =
-            eddy_runtime_create(EDDY_OPTIONS(runtime, .allows_rounded_weights = is_rounded));
-        if (!runtime || eddy_runtime_use(runtime) != EDDY_OK)
-            there(NULL);
-        eddy_scope *scope = eddy_scope_begin();
-        operands of = {ones(shape, EDDY_BF16), ones(shape, EDDY_BF16)};
-        say(is_rounded ? "cuda_sdpa_bf16_2048_rounded" : "cuda_sdpa_bf16_2048",
-            rate(work / 1000, best_ns(attend, of, is_small ? 1 : 3)), "TFLOP/s");
-        eddy_scope_end(scope);
-        (void)eddy_runtime_use(NULL);
-        eddy_runtime_release(&runtime);
-    }
+static int describe(void) {
+    eddy_device_info info = {.size = sizeof(info)};
+    if (eddy_device_describe(EDDY_CUDA(0), &info) != EDDY_OK || !bare_begin(0))
+        must_fail();
+    use_libraries();
+    must(eddy_device_describe(EDDY_CUDA(0), &info));
+    printf("device %s\ndriver of CUDA %d\nmemory %lld bytes\nmultiprocessors %d\nproducts "
+           "%s\nconvolutions %s\n",
+           info.name, bare_driver_version(), (long long)info.memory_bytes, info.processor_count,
+           info.products, info.convolutions);
+    bare_end();
+    return 0;
 }
 
 int main(int argc, char **argv) {
-    int index = 0;
-    for (int i = 1; i < argc; i++) {
-        if (strcmp(argv[i], "--small") == 0)
-            is_small = true;
-        else if (strcmp(argv[i], "--device") == 0 && i + 1 < argc)
-            index = atoi(argv[++i]);
-        else {
-            fprintf(stderr, "usage: cuda_measure [--device N] [--small]\n");
+    char row[64];
+    int count = bench_sample_count(argc, argv, 2);
+    if (argc < 2)
+        return describe();
+    for (const char *rows = argv[1]; timed_row_next(&rows, row);)
+        if (!measure_row(row, count)) {
+            fprintf(stderr, "cuda_measure: no such row: %s\n", row);
             return 2;
         }
-    }
-    device = EDDY_CUDA(index);
-    eddy_device_info info = {.size = sizeof(info)};
-    if (eddy_device_describe(device, &info) != EDDY_OK || !bare_begin(index)) {
-        eddy_error error = {0};
-        eddy_error_take(&error);
-        fprintf(stderr, "cuda_measure: there is no such device: %s\n", error.message);
-        return 1;
-    }
-    printf("device %s\n", info.name);
-    say("driver", bare_driver_version(), "version");
-    say("memory", (double)info.memory_bytes, "bytes");
-    say("multiprocessors", info.processor_count, "of them");
-    measure_calls();
-    measure_memory();
-    measure_copies();
-    measure_elements();
-    measure_products();
-    measure_attention();
-    if (eddy_device_describe(device, &info) == EDDY_OK)
-        printf("products %s\nconvolutions %s\n", info.products, info.convolutions);
-    bare_end();
     return 0;
 }

@@ -1,5 +1,6 @@
-"""Peer on GPUs: PyTorch's ops and training steps, eager, on the device that TORCH_DEVICE names (cuda). The rows are those of bench/ours/ops.c, mlp.c
-and training.c; those of ops are read from the header that both use, whose C++ expressions are Python's but for some signs.
+"""Peer on GPUs: PyTorch's ops and training steps, eager, on the device that TORCH_DEVICE names (cuda). The rows are those of bench/ours/add16.c, ops.c,
+mlp.c and training.c, and some of bench/cuda/measure.c; those of ops are read from the header that both use, whose C++ expressions are Python's but for
+some signs.
 
     torch_cuda.py OP_ROWS_H ROW[,ROW...] [samples]
 
@@ -14,6 +15,9 @@ import time
 
 SAMPLE_SECONDS = 0.003
 STEPS = 3  # of training in a sample
+ADDS = 20000  # in a sample
+WARM = 2  # samples that are not counted
+BURST = 1000  # adds that are issued before the device is waited for: a device holds a few more
 
 
 def expressions(header):
@@ -137,12 +141,16 @@ def functions(torch, state, angles, columns):
 
 # ---- networks: one training step each; the result is its loss ----
 
-def mlp(torch, rows, _):
+def mlp(torch, rows, is_captured, with_adam=False):
     images, labels = torch.rand(rows, 784) * 2 - 1, torch.randint(0, 10, (rows,))
     layers = [torch.nn.Linear(784, 256), torch.nn.ReLU(), torch.nn.Linear(256, 128), torch.nn.ReLU(), torch.nn.Linear(128, 10)]
     net = torch.nn.Sequential(*layers)
-    optimiser = torch.optim.SGD(net.parameters(), lr=0.01)
+    optimiser = torch.optim.Adam(net.parameters(), lr=1e-6, capturable=is_captured) if with_adam else torch.optim.SGD(net.parameters(), lr=0.01)
     return optimiser, lambda: torch.nn.functional.cross_entropy(net(images), labels), None
+
+
+def mlp_adam(torch, rows, is_captured):
+    return mlp(torch, rows, is_captured, with_adam=True)
 
 
 def cnn(torch, rows, is_captured):
@@ -204,7 +212,7 @@ def transformer(torch, rows, is_captured):
     return optimiser, loss, parameters
 
 
-NETWORKS = {"mlp": mlp, "cnn": cnn, "transformer": transformer}
+NETWORKS = {"mlp": mlp, "mlp_adam": mlp_adam, "cnn": cnn, "transformer": transformer}
 
 
 def training_step(torch, network, rows, is_captured):
@@ -236,14 +244,62 @@ def training_step(torch, network, rows, is_captured):
     return replay
 
 
+# ---- adds, memory, attention ----
+
+def settle(torch):
+    if torch.cuda.is_available():
+        torch.cuda.synchronize()
+
+
+def issue_add16(torch):
+    """What the caller waits."""
+    a, b = torch.rand(16), torch.rand(16)
+    spent = 0
+    for _ in range(ADDS // BURST):
+        begun = time.perf_counter()
+        for _ in range(BURST):
+            torch.add(a, b)
+        spent += time.perf_counter() - begun
+        settle(torch)
+    return spent / ADDS
+
+
+def end_to_end_add16(torch):
+    a, b = torch.rand(16), torch.rand(16)
+    return seconds(torch, lambda: torch.add(a, b), ADDS)
+
+
+def issue_read(torch):
+    a, b = torch.rand(1), torch.rand(1)
+    return seconds(torch, lambda: torch.add(a, b).item(), ADDS)
+
+
+def alloc_hit(torch):
+    return seconds(torch, lambda: torch.empty(1 << 20, dtype=torch.uint8), ADDS)
+
+
+# By row: a sample, in seconds of a call.
+CALLS = {"issue_add16": issue_add16, "end_to_end_add16": end_to_end_add16, "issue_read": issue_read, "alloc_hit": alloc_hit}
+
+
+def attention(torch, tokens):
+    q, k = (torch.ones(8, 16, tokens, 64, dtype=torch.bfloat16) for _ in range(2))
+    return lambda: torch.nn.functional.scaled_dot_product_attention(q, k, k, is_causal=True)
+
+
 # ---- measuring ----
+
+# Names of rows, but for CALLS.
+STEP = re.compile(r"(replay_)?(mlp_adam|mlp|cnn|transformer)_b(\d+)_.*")
+ATTENTION = re.compile(r"sdpa_bf16_(\d+)")
+OP = re.compile(r"op_(\w+)_(\de\d)_.*")
+
 
 def seconds(torch, call, count):
     begun = time.perf_counter()
     for _ in range(count):
         call()
-    if torch.cuda.is_available():
-        torch.cuda.synchronize()
+    settle(torch)
     return (time.perf_counter() - begun) / count
 
 
@@ -257,7 +313,14 @@ def samples_of(torch, call, count):
 
 def measure(torch, row, calls, made, count):
     """The unit and the samples of a row. made: operands, by size, which rows share."""
-    step = re.fullmatch(r"(replay_)?(mlp|cnn|transformer)_b(\d+)_.*", row)
+    if row in CALLS:
+        with torch.inference_mode():
+            return "ns", [CALLS[row](torch) * 1e9 for _ in range(WARM + count)][WARM:]
+    tokens = ATTENTION.fullmatch(row)
+    if tokens:
+        with torch.inference_mode():
+            return "us", [taken * 1e6 for taken in samples_of(torch, attention(torch, int(tokens[1])), count)]
+    step = STEP.fullmatch(row)
     if step:
         run = training_step(torch, step[2], int(step[3]), step[1] is not None)
         for _ in range(3):
@@ -266,7 +329,7 @@ def measure(torch, row, calls, made, count):
         if not math.isfinite(run().item()):
             raise ValueError("the loss is not finite")
         return "ms", found
-    op, size = re.fullmatch(r"op_(\w+)_(\de\d)_.*", row).groups()
+    op, size = OP.fullmatch(row).groups()
     n = int(float(size))
     if n not in made:
         made.clear()

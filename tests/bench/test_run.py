@@ -3,11 +3,14 @@
 bench/ stands in PYTHONPATH."""
 
 import argparse
+import contextlib
+import io
 import os
 import pathlib
 import sys
 import tempfile
 import unittest
+import unittest.mock
 
 import peers
 import run
@@ -103,6 +106,24 @@ class Driver(unittest.TestCase):
         ops.write_text(OPS + "echo late >&2; exit 1\n", encoding="utf-8")
         self.bench.peers._build_copy = self.bench.peers._compile_with_debians_libtorch = lambda *_: str(ops)
         self.assertEqual(self.measure("op_add_1e4_1t")["op_add_1e4_1t"].ours.missing, "late")
+
+    def test_rows_on_a_gpu_are_asked_for_by_the_names_of_the_cpus(self):
+        ops = pathlib.Path(self.bench.options.build) / "bench/ours/ops"
+        ops.write_text(OPS.replace('"version": "1"', '"version": "\'$EDDY_DEVICE\'"'), encoding="utf-8")
+        result = self.measure("cuda_op_add_1e4")["cuda_op_add_1e4"]
+        self.assertEqual((result.ours.version, result.ours.figures.best), ("cuda", 1))
+
+    def test_without_a_gpu_its_rows_are_a_line(self):
+        self.assertIn("cuda_measure", self.bench.peers.gpu_missing())
+        options = self.bench.options
+        options.only, options.list, options.json = ["cuda_gemm*", "small_tree"], False, None
+        said = io.StringIO()
+        with unittest.mock.patch.object(run, "arguments", lambda: options), contextlib.redirect_stdout(said):
+            self.assertEqual(run.main(), 0)
+        lines = said.getvalue().splitlines()
+        self.assertEqual(len([line for line in lines if line.startswith("skipped: 15 rows on a GPU, for ")]), 1)
+        self.assertFalse([line for line in lines if "cuda_gemm" in line])
+        self.assertTrue([line for line in lines if line.startswith("small_tree")])
 
     def test_a_program_without_the_row_is_a_line(self):
         result = self.measure("small_mixed")["small_mixed"]

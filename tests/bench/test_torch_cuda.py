@@ -1,10 +1,14 @@
 #!/usr/bin/env python3
-"""The rows of PyTorch on GPUs (bench/peers/torch_cuda.py) without PyTorch: each op's expression becomes Python that knows all its names."""
+"""The rows of PyTorch on GPUs (bench/peers/torch_cuda.py) without PyTorch: each op's expression becomes Python that knows all its names. bench/ stands
+in PYTHONPATH."""
 import pathlib
 import subprocess
 import sys
 import tempfile
 import unittest
+import unittest.mock
+
+import rows
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "bench" / "peers"))
@@ -22,6 +26,12 @@ class Anything:
 
     def __iter__(self):
         return iter((self, self))
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        return False
 
     def itself(self, *_):
         return self
@@ -50,6 +60,22 @@ class TorchCuda(unittest.TestCase):
             with self.subTest(op=op):
                 # Only names that are there; attributes are Anything's, or of the sizes.
                 self.assertIsNotNone(eval(torch_cuda.in_python(call), {"__builtins__": {}, **names}))
+
+    def test_every_row_that_has_this_peer_is_known(self):
+        asked = [peer.row or row.asked() for row in rows.all_rows() for peer in row.peers if peer.program == "torch_cuda"]
+        names = set(torch_cuda.expressions(self.header))
+        self.assertGreater(len(asked), 500)
+        for name in asked:
+            step, op = torch_cuda.STEP.fullmatch(name), torch_cuda.OP.fullmatch(name)
+            self.assertEqual([name in torch_cuda.CALLS, torch_cuda.ATTENTION.fullmatch(name) is not None, step is not None and step[2] in torch_cuda.NETWORKS,
+                              op is not None and op[1] in names].count(True), 1, name)
+
+    @unittest.mock.patch.multiple(torch_cuda, ADDS=20, BURST=10)
+    def test_calls_and_attention_are_timed(self):
+        for name, unit in [*((name, "ns") for name in torch_cuda.CALLS), ("sdpa_bf16_16", "us")]:
+            told, samples = torch_cuda.measure(Anything(), name, {}, {}, 3)
+            self.assertEqual((told, len(samples)), (unit, 3), name)
+            self.assertGreater(min(samples), 0)
 
     def test_signs_of_cpp(self):
         self.assertEqual(torch_cuda.in_python("torch::conv2d(images, filters, {}, 1, 1)"), "torch.conv2d(images, filters, None, 1, 1)")
