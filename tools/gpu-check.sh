@@ -2,7 +2,8 @@
 # Checks Eddy on a machine with a GPU, from an unpacked kit (tools/gpu-kit.sh): gpu-check.sh [STEP...]
 #
 #   smoke     what device, driver and libraries there are
-#   ops       ops, gradients and programs on the device, compared with the CPU bit by bit
+#   ops       ops and gradients on the device, compared with the CPU bit by bit; then the tests of ops, with all tensors there
+#   programs  the same of programs, and of the interpreter
 #   life      streams, memory, errors, exit and fork, as far as they need no driver that fails on request
 #   sanitize  some of the ops under compute-sanitizer, if that is found
 #   train     an example on the device and on the CPU: their losses
@@ -13,7 +14,7 @@
 # line, to which each call adds. A step that fails does not keep the next ones from running. At the end stands a table. Status 1 if one has failed.
 set -u
 kit=$(cd "$(dirname "$0")" && pwd)
-steps='smoke ops life sanitize train bench nsys'
+steps='smoke ops programs life sanitize train bench nsys'
 for argument; do
     case " $steps --help -h " in
     *" $argument "*) ;;
@@ -24,7 +25,7 @@ for argument; do
     esac
     case $argument in
     --help | -h)
-        sed -n '2,14s/^# \{0,1\}//p' "$0"
+        sed -n '2,15s/^# \{0,1\}//p' "$0"
         exit 0
         ;;
     esac
@@ -71,7 +72,9 @@ run_test() {
     status=$?
     counts=$(sed -n 's/.*Synthesis: Tested: \([0-9]*\) | Passing: \([0-9]*\).*/\2 of \1/p' "$log" | tail -n 1)
     skipped=$(grep -c '^\[SKIP\]' "$log")
-    if [ "$status" -eq 0 ]; then
+    if [ "$status" -eq 0 ] && [ "${counts:-0 of 0}" = '0 of 0' ]; then
+        row "$of" "$name" skipped 'no test' "of $skipped"
+    elif [ "$status" -eq 0 ]; then
         row "$of" "$name" passed "${counts:-0}" "tests, $skipped skipped"
     else
         row "$of" "$name" failed "${counts:-status $status}" "tests, $log"
@@ -92,11 +95,32 @@ step_smoke() {
     done <"$out/device.log"
 }
 
-step_ops() {
-    for program in "$kit"/tests/test-functional-cuda* "$kit"/tests/test-program-cuda*; do
-        run_test ops "$(basename "$program" | cut -c6-)" "$program"
+# run_cuda_tests STEP ROOM: the room's tests of CUDA devices
+run_cuda_tests() {
+    for program in "$kit/tests/test-$2-cuda"*; do
+        run_test "$1" "$(basename "$program" | cut -c6-)" "$program"
     done
+}
+
+# run_suite STEP ROOM: the room's tests that no device is named in, with all tensors there
+run_suite() {
+    while read -r name share filter <&3; do
+        case $name in
+        "$2"-*) run_test "$1" "$name" env EDDY_DEVICE=cuda "EDDY_TEST_SHARE=$share" "$kit/tests/test-$name" --filter "$filter" ;;
+        esac
+    done 3<"$kit/tests/suite"
+}
+
+step_ops() {
+    run_cuda_tests ops functional
     run_test ops functional-cuda_attention-rounded env EDDY_ALLOW_ROUNDED_WEIGHTS=1 "$kit/tests/test-functional-cuda_attention"
+    run_suite ops functional
+}
+
+step_programs() {
+    run_cuda_tests programs program
+    run_suite programs program
+    run_suite programs interpreter
 }
 
 # What the fake driver alone can do is skipped by the tests themselves, or left out: calls and work that fail on request, streams that are none; so is what needs two devices. A device is lost by a kernel
@@ -117,15 +141,30 @@ step_life() {
         --filter 'cuda_dlpack/@(the_consumers_stream_comes_after_what_was_issued|without_a_stream_the_elements_are_there|reads_in_flight_come_before_the_consumers_writes|no_call_with_a_stream_waits_for_the_device|layouts_and_offsets_are_understood|pinned_and_managed_memory_is_the_hosts|a_runtime_may_end_before_the_deleters_ran|one_thread_is_enough)'
 }
 
+# Few tests of each kind of kernel, as each takes a sanitizer some seconds: the device of tensors that name none, the test, a filter.
+sanitized='cuda elementwise elementwise/@(logic_takes_any_dtype_and_bits_take_no_floats|gradients_are_the_slopes)
+cpu cuda cuda/casts_have_the_bits_of_the_cpu
+cpu cuda_reduce cuda_reduce/@(the_largest_element_has_the_gradient|targets_are_written_in_place)
+cpu cuda_softmax cuda_softmax/@(long_lines_are_cut_into_chunks|targets_are_parts_of_other_tensors)
+cpu cuda_sort cuda_sort/@(many_lines_and_a_long_one|targets_are_written_where_they_lie)
+cpu cuda_scatter cuda_scatter/@(scatter_and_scatter_add|the_lowest_position_of_many_is_named)
+cpu cuda_attention cuda_attention/@(special_numbers|gradients_go_through)
+cpu cuda_late cuda_late/@(nonzero_of_any_shape_and_layout|unique_of_equals_that_differ_in_bits)
+cpu cuda_product cuda_product/@(linear|that_lies_column_by_column)'
+
 step_sanitize() {
     if ! command -v compute-sanitizer >/dev/null; then
         row sanitize compute-sanitizer skipped 'not found' ''
         return
     fi
-    for tool in memcheck racecheck initcheck synccheck; do
-        run_test sanitize "$tool" compute-sanitizer --tool "$tool" --target-processes all --error-exitcode 9 \
-            "$kit/tests/test-functional-cuda_product"
-    done
+    while read -r device noun filter <&3; do
+        for tool in ${GPU_CHECK_TOOLS:-memcheck racecheck initcheck synccheck}; do
+            run_test sanitize "$noun-$tool" env "EDDY_DEVICE=$device" compute-sanitizer --tool "$tool" --target-processes all --error-exitcode 9 \
+                "$kit/tests/test-functional-$noun" --filter "$filter"
+        done
+    done 3<<END
+$sanitized
+END
 }
 
 # Products differ in their last bits, and so do losses, more with each step.
@@ -226,6 +265,7 @@ for step; do
     case $step in
     smoke) step_smoke ;;
     ops) step_ops ;;
+    programs) step_programs ;;
     life) step_life ;;
     sanitize) step_sanitize ;;
     train) step_train ;;

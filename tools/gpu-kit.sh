@@ -1,8 +1,8 @@
 #!/bin/sh
 # Builds what tools/gpu-check.sh needs on a machine that has a GPU and nothing else: gpu-kit.sh [ARCHITECTURE...]
 #
-# build/gpu-kit.tar.gz holds the libraries, the tests for CUDA devices, the bench and an example, all stripped,
-# and the shared libraries that they need besides the C library. The architectures (90 by default, for sm_90) get machine code;
+# build/gpu-kit.tar.gz holds the libraries, the tests for CUDA devices and those that run there once more, the bench and an example, all
+# stripped, and the shared libraries that they need besides the C library. The architectures (90 by default, for sm_90) get machine code;
 # others compile the kernels when they first load them. The machine needs the driver of CUDA 13 or later.
 set -eu
 cd "$(dirname "$0")/.."
@@ -31,17 +31,19 @@ tools/cuda_headers.sh >/dev/null
 if [ -f "$build/build.ninja" ]; then
     meson configure "$build" "-Dgpu_architectures=$architectures" >/dev/null
 fi
+tools/build.sh gpu 1000 --buildtype=debugoptimized -Dcuda=enabled -Dbench=true "-Dgpu_architectures=$architectures" -- bench/op_rows.h
 measuring='bench/cuda/cuda_measure bench/cuda/cuda_bare bench/ours/add16 bench/ours/ops bench/ours/mlp bench/ours/training'
 others='bench/cuda/cuda_lost examples/char_transformer'
+tools/gpu_suite.py "$build" >"$build/suite"
 programs=
 for room in functional program interpreter streams exchange; do
     for test in $(find "tests/$room" -name 'test_cuda*.c' | sort); do
         programs="$programs tests/test-$room-$(basename "$test" .c | cut -c6-)"
     done
 done
+programs="$programs $(awk '{ print "tests/test-" $1 }' "$build/suite" | tr '\n' ' ')"
 # shellcheck disable=SC2086  # lists of names
-tools/build.sh gpu 1000 --buildtype=debugoptimized -Dcuda=enabled -Dbench=true "-Dgpu_architectures=$architectures" -- \
-    libeddy-cuda.so bench/op_rows.h $measuring $others $programs
+tools/build.sh gpu 1000 -- libeddy-cuda.so $measuring $others $programs
 
 rm -rf "$kit"
 mkdir -p "$kit/lib" "$kit/tests" "$kit/bin" "$kit/bench/cuda" "$kit/bench/ours" "$kit/bench/peers"
@@ -54,6 +56,7 @@ done
 for program in $measuring; do
     cp "$build/$program" "$kit/$program"
 done
+cp "$build/suite" "$kit/tests/"
 cp bench/*.py bench/shapes.h bench/pools.h "$build/bench/op_rows.h" "$kit/bench/"
 cp bench/peers/torch_cuda.py "$kit/bench/peers/"
 cp "$build/libeddy-cuda.so" "$kit/lib/"
@@ -65,7 +68,7 @@ git rev-parse --short HEAD >"$kit/commit"
 # shellcheck disable=SC2086  # a list of names
 (cd "$build" && ldd $measuring $others $programs) | awk '$2 == "=>" { print $3 }' | sort -u |
     grep -vE '/(libc|libm|libdl|libpthread|librt)\.so' | xargs -I '{}' cp -L '{}' "$kit/lib/"
-find "$kit/bin" "$kit/tests" "$kit/lib" "$kit/bench" -type f ! -name '*.py' ! -name '*.h' -exec strip --strip-unneeded '{}' +
+find "$kit/bin" "$kit/tests" "$kit/lib" "$kit/bench" -type f ! -name '*.py' ! -name '*.h' ! -name suite -exec strip --strip-unneeded '{}' +
 
 tar -C build -czf "$kit.tar.gz" gpu-kit
 bytes=$(stat -c %s "$kit.tar.gz")

@@ -1,26 +1,52 @@
 #!/bin/sh
-# The step `life` of tools/gpu-check.sh, on the fake driver with one device, as a GPU's machine mostly has: gpu_check.sh SOURCE BUILD. What needs two devices, or what the fake alone can do, has to be skipped
-# or left out there, since a test that fails without a fault hides one that has found it.
+# Steps of tools/gpu-check.sh, on the fake driver with one device, as a GPU's machine mostly has: gpu_check.sh SOURCE BUILD. What needs two devices, or what the fake alone can do, has to be skipped
+# or left out there, since a test that fails without a fault hides one that has found it. Of steps that take minutes, a part.
 set -eu
 source=$1
 build=$2
 kit=$(mktemp -d)
 trap 'rm -rf "$kit"' EXIT
-mkdir "$kit/tests" "$kit/bin" "$kit/lib"
-for program in "$build"/tests/test-interpreter-cuda "$build"/tests/test-interpreter-cuda_across "$build"/tests/test-interpreter-cuda_copies "$build"/tests/test-streams-cuda "$build"/tests/test-exchange-cuda_dlpack; do
-    ln -s "$program" "$kit/tests/"
+mkdir -p "$kit/tests" "$kit/bin" "$kit/lib" "$kit/bench/peers"
+for test in exchange-cuda_dlpack interpreter-apply interpreter-cuda interpreter-cuda_across interpreter-cuda_copies program-cuda_fusion_cache program-feeds streams-cuda \
+    functional-cuda functional-cuda_attention functional-cuda_late functional-cuda_product functional-cuda_reduce functional-cuda_scatter \
+    functional-cuda_softmax functional-cuda_sort functional-elementwise; do
+    ln -s "$build/tests/test-$test" "$kit/tests/"
 done
+"$source/tools/gpu_suite.py" "$build" | grep '^program-feeds \|^interpreter-apply ' >"$kit/tests/suite"
 # The fake runs no text of PTX, as the kernel is that traps.
 printf '#!/bin/sh\necho "lost: not tried"\n' >"$kit/bin/cuda_lost"
-chmod +x "$kit/bin/cuda_lost"
+# A sanitizer that finds nothing.
+printf '#!/bin/sh\nshift 6\nexec "$@"\n' >"$kit/bin/compute-sanitizer"
+chmod +x "$kit/bin/cuda_lost" "$kit/bin/compute-sanitizer"
+ln -s "$build/bench/cuda" "$build/bench/ours" "$kit/bench/"
+cp "$source"/bench/*.py "$source/bench/shapes.h" "$source/bench/pools.h" "$build/bench/op_rows.h" "$kit/bench/"
+cp "$source/bench/peers/torch_cuda.py" "$kit/bench/peers/"
 cp "$source/tools/gpu-check.sh" "$kit/"
 unset FAKE_CUDA_SEED
-OUT=$kit/out FAKE_CUDA_DEVICES=1 "$kit/gpu-check.sh" life || {
-    tail -n 40 "$kit"/out/*.log
+export OUT="$kit/out" FAKE_CUDA_DEVICES=1 GPU_CHECK_TOOLS=memcheck GPU_CHECK_ROWS='cuda_alloc_hit cuda_op_add_1e4'
+PATH=$kit/bin:$PATH "$kit/gpu-check.sh" smoke life programs sanitize bench || {
+    tail -n 40 "$kit"/out/*.log "$kit"/out/*.err
     exit 1
 }
-OUT=$kit/out FAKE_CUDA_DEVICES=1 "$kit/gpu-check.sh" nsys >/dev/null # one that has little to do
-for name in streams conformance; do
-    grep -q '"step": "life", "name": "'$name'", "verdict": "passed", "value": "[1-9]' "$kit/out/report.json"
+"$kit/gpu-check.sh" nsys >/dev/null # one that has little to do
+
+# expect STEP NAME VERDICT...: a line of the report
+expect() {
+    grep -q "\"step\": \"$1\", \"name\": \"$2\", \"verdict\": \"$3\"" "$kit/out/report.json" || {
+        echo "gpu_check.sh: not $3: $1 $2" >&2
+        exit 1
+    }
+}
+expect smoke products seen
+expect life streams passed
+expect life conformance passed
+expect life across passed
+expect programs program-cuda_fusion_cache passed
+expect programs program-feeds passed
+expect programs interpreter-apply passed
+for noun in cuda cuda_attention cuda_late cuda_product cuda_reduce cuda_scatter cuda_softmax cuda_sort elementwise; do
+    expect sanitize "$noun-memcheck" passed
 done
-grep -q '"step": "nsys", "name": "seconds"' "$kit/out/report.json"
+expect bench cuda_alloc_hit measured
+expect bench cuda_op_add_1e4 measured
+expect nsys seconds measured
