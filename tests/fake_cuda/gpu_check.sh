@@ -30,6 +30,13 @@ PATH=$kit/bin:$PATH "$kit/gpu-check.sh" smoke life programs sanitize bench || {
 }
 "$kit/gpu-check.sh" nsys >/dev/null # one that has little to do
 
+# What the rows of the bench measure, in sizes that the fake can compute, with its library of products.
+[ "$(LD_LIBRARY_PATH=$build/tests/fake_cuda/blas:$LD_LIBRARY_PATH "$build/bench/cuda/cuda_bare" \
+    end_to_end_add16,issue_read,h2d_1e4,op_add_1e2_1t,gemm_16x8x4_nt_f32,gemm_16x8x4_tn_f16,gemm_16x8x4_nn_bf16 1 | grep -c '"samples"')" -eq 7 ]
+[ "$(EDDY_DEVICE=cuda "$build/bench/cuda/cuda_measure" \
+    alloc_hit,h2d_1e4,op_add_1e2_1t,op_exp_1e2_1t,op_sum_1e2_1t,op_sum_rows_1e2_1t,gemm_16x8x4_nt_f32,gemm_16x8x4_tn_f16,gemm_16x8x4_nn_bf16,sdpa_bf16_1 1 |
+    grep -c '"samples"')" -eq 10 ]
+
 # expect STEP NAME VERDICT...: a line of the report
 expect() {
     grep -q "\"step\": \"$1\", \"name\": \"$2\", \"verdict\": \"$3\"" "$kit/out/report.json" || {
