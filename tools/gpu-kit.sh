@@ -28,10 +28,14 @@ kit=build/gpu-kit
 
 tools/packages.sh g++ binutils cmake libcriterion-dev libdlpack-dev python3-numpy
 tools/cuda_headers.sh >/dev/null
+# Of the CPU's instruction sets what each processor has, and one for the loops: the others would take 10 MB.
+options="--buildtype=debugoptimized -Dcuda=enabled -Dbench=true -Disa=portable,v3 -Dgpu_architectures=$architectures"
 if [ -f "$build/build.ninja" ]; then
-    meson configure "$build" "-Dgpu_architectures=$architectures" >/dev/null
+    # shellcheck disable=SC2086  # a list of options
+    meson configure "$build" $options >/dev/null
 fi
-tools/build.sh gpu 1000 --buildtype=debugoptimized -Dcuda=enabled -Dbench=true "-Dgpu_architectures=$architectures" -- bench/op_rows.h
+# shellcheck disable=SC2086  # a list of options
+tools/build.sh gpu 1000 $options -- bench/op_rows.h
 measuring='bench/cuda/cuda_measure bench/cuda/cuda_bare bench/ours/add16 bench/ours/ops bench/ours/mlp bench/ours/training'
 others='bench/cuda/cuda_lost examples/char_transformer'
 tools/gpu_suite.py "$build" >"$build/suite"
