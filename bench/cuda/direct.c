@@ -20,7 +20,7 @@ static char version[64];
 
 static void measure(const char *row, const char *unit, double unit_ns, void (*call)(void *),
                     void *work, int count) {
-    const timed_calls calls = {call, bare_settle, work};
+    const timed_calls calls = {call, bare_settle, work, TIMED_LONG_NS};
     bench_samples samples;
     timed_calls_measure(&calls, unit_ns, count, &samples);
     bench_print_row(row, unit, version, NULL, &samples);
@@ -83,15 +83,15 @@ static void measure_copy(const bench_op_row *asked, int count) {
         if (strcmp(ops[at].name, asked->op) || ops[at].bytes == 0)
             continue;
         size_t moved = (size_t)ops[at].bytes * (size_t)asked->n;
-        const timed_calls calls = {copy_there, bare_settle,
-                                   &(copy){.from = bare_memory_acquire(moved / 2),
-                                           .to = bare_memory_acquire(moved / 2),
-                                           .bytes = moved / 2}};
+        copy of = {.from = bare_memory_acquire(moved / 2),
+                   .to = bare_memory_acquire(moved / 2),
+                   .bytes = moved / 2};
+        const timed_calls calls = {copy_there, bare_settle, &of, TIMED_SHORT_NS};
         bench_samples samples;
         timed_calls_measure(&calls, 1e3, count, &samples);
         bench_print_op(asked->row, version, NULL, (double)moved, &samples);
-        bare_memory_release(((copy *)calls.work)->from);
-        bare_memory_release(((copy *)calls.work)->to);
+        bare_memory_release(of.from);
+        bare_memory_release(of.to);
     }
 }
 
@@ -106,7 +106,7 @@ static void measure_gemm(const char *row, const gemm_row *of, int count) {
     bench_samples samples;
     char library[64];
     blas_gemm_init(&gemm, of);
-    const timed_calls calls = {multiply, bare_settle, &gemm};
+    const timed_calls calls = {multiply, bare_settle, &gemm, TIMED_LONG_NS};
     timed_calls_measure(&calls, 1e3, count, &samples);
     snprintf(library, sizeof(library), "cuBLASLt %d", blas_version());
     bench_print_row(row, "us", library, NULL, &samples);

@@ -26,7 +26,7 @@ static void settle(void) {
 
 static void measure(const char *row, const char *unit, double unit_ns, void (*call)(void *),
                     void *work, int count) {
-    const timed_calls calls = {call, settle, work};
+    const timed_calls calls = {call, settle, work, TIMED_LONG_NS};
     bench_samples samples;
     timed_calls_measure(&calls, unit_ns, count, &samples);
     bench_print_row(row, unit, eddy_version_text(), NULL, &samples);
@@ -97,7 +97,7 @@ static bool measure_op(const char *row, int count) {
                    must_tensor(eddy_ones(op->has_table ? EDDY_SHAPE(shape.rows, shape.columns)
                                                        : EDDY_SHAPE(asked.n),
                                          EDDY_F32, NULL))};
-    const timed_calls calls = {op->call, settle, &of};
+    const timed_calls calls = {op->call, settle, &of, TIMED_SHORT_NS};
     bench_samples samples;
     timed_calls_measure(&calls, 1e3, count, &samples);
     bench_print_op(row, eddy_version_text(), NULL, (double)op->bytes * (double)asked.n, &samples);
