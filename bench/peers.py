@@ -5,6 +5,8 @@ import shlex
 import shutil
 import subprocess
 
+import process
+
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(HERE)
 HEADERS = ("sample.h", "calls.h", "shapes.h", "pools.h", "ops.h", "programs.h", "heap_count.h", "resident.h", "peers/by_hand.h",
@@ -91,11 +93,10 @@ class Peers:
     def gpu_missing(self):
         """Why there is no GPU for Eddy, or ""."""
         try:
-            program = self.program_of_ours("cuda/cuda_measure")
-        except Missing as error:
+            process.run([self.program_of_ours("cuda/cuda_measure")], extra=self.environment("cuda/cuda_measure", 1))
+            return ""
+        except (Missing, process.Failed) as error:
             return str(error)
-        done = subprocess.run([program], env={**os.environ, **self.environment("cuda/cuda_measure", 1)}, capture_output=True, text=True, check=False)
-        return (done.stderr.strip().splitlines() or [f"{program} ended with status {done.returncode}"])[-1] if done.returncode else ""
 
     @staticmethod
     def _loaded(*folders):
