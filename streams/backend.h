@@ -76,7 +76,7 @@ typedef struct eddy_backend_class {
     const char *name;
     /* NULL: no memory, or EDDY_BACKEND_QUEUES of them are there. */
     eddy_backend_queue *(*queue_create)(eddy_backend *backend, int32_t priority);
-    /* What is launched on `queue` from now on begins after `ticket` of `other`, which is marked already. */
+    /* What is launched on `queue` from now on begins after `ticket` of `other`, which is marked already, at once or later. */
     eddy_status (*wait)(eddy_backend_queue *queue, eddy_backend_queue *other, uint64_t ticket);
     eddy_status (*copy)(eddy_backend_queue *queue, void *to, const void *from, int64_t bytes,
                         eddy_copy_direction direction);
@@ -91,6 +91,10 @@ typedef struct eddy_backend_class {
     eddy_status (*skip)(eddy_backend_queue *queue, uint64_t ticket);
     /* Where everything is over when it returns, progress need not ring: the launching thread looks when it has launched all there is. */
     eddy_status (*mark)(eddy_backend_queue *queue, uint64_t ticket);
+    /* The same where more is launched at once: the mark may wait for one of the next marks, of any queue, or for mark_waiting, since each is a call of the driver, as a launch is. Another queue
+     * waits for what was launched all the same. NULL, like mark_waiting: no mark waits. */
+    eddy_status (*mark_later)(eddy_backend_queue *queue, uint64_t ticket);
+    eddy_status (*mark_waiting)(eddy_backend *backend);
     /* The driver's own stream under the queue, on which code that is none of Eddy's may launch: also while others launch. NULL, like `foreign`: the device runs no such
      * code. Any thread. */
     void *(*native)(const eddy_backend_queue *queue);

@@ -189,6 +189,14 @@ static eddy_device_launch *give_tickets(eddy_vm_device *device, eddy_node *node)
     return launch;
 }
 
+/* Who listens hears of each launch when it is over. */
+static eddy_status mark(eddy_vm_device *device, eddy_backend_queue *queue, uint64_t ticket) {
+    const eddy_backend_class *class = device->backend->class;
+    bool may_wait = class->mark_later && eddy_launcher_has_next(device->launcher) &&
+                    !eddy_trace_hears(EDDY_TRACE_DEVICE);
+    return may_wait ? class->mark_later(queue, ticket) : class->mark(queue, ticket);
+}
+
 static void node_launch(eddy_work *work, eddy_status failure);
 
 static void hand_over(eddy_vm *vm, eddy_vm_device *device, eddy_node *node) {
@@ -318,6 +326,8 @@ static void node_launch(eddy_work *work, eddy_status failure) {
     if (failure == EDDY_OK && !eddy_launch_begin(device, node)) {
         if (!is_last_try) {
             device->stalled_ticket = node->ticket;
+            if (device->backend->class->mark_waiting)
+                (void)device->backend->class->mark_waiting(device->backend);
             eddy_launcher_stall(device->launcher, work);
             eddy_store_seq_cst(&vm->has_stalled, true);
             eddy_vm_poke(vm);
@@ -331,7 +341,7 @@ static void node_launch(eddy_work *work, eddy_status failure) {
     uint64_t ticket = node->ticket;
     eddy_add_relaxed(&vm->begun_count, 1u);
     append_launched(queue, node);
-    eddy_status status = device->backend->class->mark(queue->under, ticket);
+    eddy_status status = mark(device, queue->under, ticket);
     /* The node may be gone. */
     eddy_lock_acquire(&queue->lock);
     queue->marked = ticket;

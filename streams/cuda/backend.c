@@ -16,6 +16,9 @@ _Static_assert(EDDY_CUDA_WORDS == EDDY_BACKEND_WORDS && EDDY_CUDA_SOURCES == EDD
 /* What streams/device_pool.h wants. */
 #define ALIGNMENT 512
 
+/* A mark waits for so many more launches at most: for their time who waits for its ticket waits longer. */
+#define MARKS_WAIT_MAX 8
+
 /* How a reaper waits: it looks all the time for so long, then sleeps for a quarter of the time that it has waited, within bounds. So that it notices the end of
  * short work at once, of long work soon, and takes a hundredth of a processor at most. Sleeping on an event of one stream, it would miss the others'. */
 #define SPIN_NS 20000
@@ -67,6 +70,8 @@ typedef struct cuda_backend {
     _Atomic bool
         is_asking; /* atomic: seq_cst; the launching thread asks a library, within an entry */
     _Atomic bool is_idle; /* atomic: seq_cst; `await` sleeps, and a mark has to ring */
+    uint32_t unmarked;    /* launching thread: a bit for each queue with a mark that waits */
+    uint32_t waiting;     /* launching thread: such marks, since none waited */
     uint32_t
         reached; /* launching thread: a bit for each device whose memory it has asked for access to */
 } cuda_backend;
@@ -349,15 +354,45 @@ static eddy_cu_result write_ticket(eddy_backend_queue *queue, uint64_t ticket) {
     return status == EDDY_CU_CAPTURES_NOT ? result : EDDY_CU_CAPTURE_INVALIDATED;
 }
 
-static eddy_status mark(eddy_backend_queue *queue, uint64_t ticket) {
+/* One that is refused waits on, for a call that says why. */
+eddy_cu_result eddy_cuda_backend_write_marks(eddy_backend *backend) {
+    cuda_backend *made = backend_of(backend);
+    eddy_cu_result result = 0;
+    for (uint32_t left = made->unmarked; left && result == 0; left &= left - 1) {
+        cuda_queue *queue = &made->shared->queues[__builtin_ctz(left)];
+        result = write_ticket(&queue->base, eddy_load_relaxed(&queue->marked));
+        if (result == 0)
+            made->unmarked &= ~(left & -left);
+    }
+    made->waiting = 0;
+    return result;
+}
+
+static eddy_status mark_waiting(eddy_backend *backend) {
+    if (!backend_of(backend)->unmarked)
+        return EDDY_OK;
+    if (!eddy_cuda_backend_begin(backend))
+        return EDDY_DEVICE_LOST;
+    return eddy_cuda_backend_end(backend, eddy_cuda_backend_write_marks(backend));
+}
+
+static void note_mark(eddy_backend_queue *queue, uint64_t ticket) {
     cuda_backend *made = backend_of(queue->backend);
-    eddy_status status = EDDY_DEVICE_LOST;
-    if (eddy_cuda_backend_begin(queue->backend))
-        status = eddy_cuda_backend_end(queue->backend, write_ticket(queue, ticket));
+    made->unmarked |= UINT32_C(1) << queue->number;
     eddy_store_seq_cst(&queue_of(queue)->marked, ticket);
     if (eddy_load_seq_cst(&made->is_idle))
         eddy_doorbell_ring(&made->base.progress);
-    return status;
+}
+
+static eddy_status mark(eddy_backend_queue *queue, uint64_t ticket) {
+    note_mark(queue, ticket);
+    return mark_waiting(queue->backend);
+}
+
+static eddy_status mark_later(eddy_backend_queue *queue, uint64_t ticket) {
+    note_mark(queue, ticket);
+    return ++backend_of(queue->backend)->waiting < MARKS_WAIT_MAX ? EDDY_OK
+                                                                  : mark_waiting(queue->backend);
 }
 
 static eddy_status await_word(eddy_backend_queue *queue, const _Atomic uint64_t *word,
@@ -386,6 +421,9 @@ static eddy_status foreign(eddy_backend_queue *queue, void (*function)(void *con
                            void *context) {
     if (!eddy_cuda_backend_begin(queue->backend))
         return EDDY_DEVICE_LOST;
+    eddy_cu_result result = eddy_cuda_backend_write_marks(queue->backend);
+    if (result != 0)
+        return eddy_cuda_backend_end(queue->backend, result);
     function(context);
     bool has_captured = eddy_cuda_foreign_capture_end(queue_of(queue)->stream);
     eddy_status status = eddy_cuda_backend_end(queue->backend, 0);
@@ -705,6 +743,8 @@ static const eddy_backend_class cuda_class = {
     .look = eddy_cuda_launch_look,
     .skip = skip,
     .mark = mark,
+    .mark_later = mark_later,
+    .mark_waiting = mark_waiting,
     .native = native,
     .foreign = foreign,
     .lend_begin = lend_begin,

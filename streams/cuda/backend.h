@@ -36,6 +36,8 @@ EDDY_MUST_USE bool eddy_cuda_backend_begin(eddy_backend *backend);
 eddy_status eddy_cuda_backend_end(eddy_backend *backend, eddy_cu_result result);
 /* Whether the entry asks a library, for which exit waits longer (question.h). Launching thread, within an entry. */
 void eddy_cuda_backend_asks_set(eddy_backend *backend, bool asks);
+/* Ahead of what may hold the launching thread up: marks that wait for further launches are written. Launching thread, within an entry. */
+eddy_cu_result eddy_cuda_backend_write_marks(eddy_backend *backend);
 /* The driver lacks memory for a launch: gives it what graphs and pools keep unused. Whether that was something, so that it may be tried again. Launching thread, within an entry. */
 bool eddy_cuda_backend_spare(eddy_backend *backend);
 /* Whether a row is captured: it is lost then, and nothing else is. Launching thread. */

@@ -30,13 +30,16 @@ static eddy_cu_result load_module(eddy_cuda_image *image, int32_t device, eddy_c
     return 0;
 }
 
-static eddy_cu_result load(const eddy_cuda_function *function, int32_t device,
+static eddy_cu_result load(eddy_backend *backend, const eddy_cuda_function *function,
                            eddy_cu_function *loaded) {
+    const int32_t device = eddy_cuda_backend_device(backend)->index;
     *loaded = eddy_load_acquire(&function->loaded[device]);
     if (EDDY_LIKELY(*loaded != NULL))
         return 0;
     eddy_cu_module module;
-    eddy_cu_result result = load_module(function->image, device, &module);
+    eddy_cu_result result = eddy_cuda_backend_write_marks(backend);
+    if (result == 0)
+        result = load_module(function->image, device, &module);
     if (result == 0)
         result = eddy_cuda.module_function(loaded, module, function->symbol);
     if (result == 0)
@@ -68,9 +71,8 @@ static void fill_gate(const eddy_backend_launch *launch, eddy_cuda_gate *gate) {
 static eddy_cu_result launch_function(const eddy_backend_launch *launch,
                                       const eddy_cuda_function *function, void *parameters,
                                       size_t bytes, uint32_t blocks) {
-    const eddy_cuda_device *device = eddy_cuda_backend_device(launch->queue->backend);
     eddy_cu_function loaded;
-    eddy_cu_result result = load(function, device->index, &loaded);
+    eddy_cu_result result = load(launch->queue->backend, function, &loaded);
     if (result != 0)
         return result;
     fill_gate(launch, parameters);

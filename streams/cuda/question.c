@@ -37,6 +37,7 @@ static void register_handler(void) {
 }
 
 void eddy_cuda_question_begin(eddy_backend *backend) {
+    (void)eddy_cuda_backend_write_marks(backend);
     eddy_fork_gate_enter();
     eddy_cuda_backend_asks_set(backend, true);
 }

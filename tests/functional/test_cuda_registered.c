@@ -5,9 +5,11 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <tests/fake_cuda/needed.h>
 #include <tests/foreign.h>
 #include <tests/functional/random.h>
 #include <tests/functional/twin.h>
+#include <unistd.h>
 
 #define COUNT 1000
 #define BYTES (COUNT * sizeof(float))
@@ -104,6 +106,17 @@ static eddy_status nan_there(const eddy_op_call *call) {
                                                                              : EDDY_KERNEL_FAILED;
 }
 
+/* ---- hold: keeps the launching thread until it is let go ---- */
+
+static _Atomic int calls_held, calls_let_go;
+
+static eddy_status hold_there(const eddy_op_call *call) {
+    const int number = eddy_add_relaxed(&calls_held, 1);
+    while (eddy_load_acquire(&calls_let_go) <= number)
+        usleep(100);
+    return copy_there(call);
+}
+
 /* ---- capture: leaves the stream capturing ---- */
 
 static eddy_status capture_there(const eddy_op_call *call) {
@@ -151,6 +164,7 @@ static void add_ops(void) {
            false);
     add_op("user.capture", copy_here, (eddy_op_kernel){.device = kind, .run = capture_there},
            false);
+    add_op("user.hold", copy_here, (eddy_op_kernel){.device = kind, .run = hold_there}, false);
     add_op("user.nan", nan_here, (eddy_op_kernel){.device = kind, .run = nan_there}, false);
 }
 
@@ -286,6 +300,52 @@ Test(cuda_registered, a_stream_that_is_left_capturing_fails_the_call) {
     cr_assert_eq(eddy_wait(call("user.capture", x.there), EDDY_FOREVER), EDDY_UNSUPPORTED);
     forget_errors();
     twin_expect_equal("what comes later", eddy_neg(x.here), eddy_neg(x.there));
+    eddy_scope_end(scope);
+    twin_expect_no_findings();
+}
+
+/* Each is a call of the driver. All is dispatched when the launching thread goes on. */
+Test(cuda_registered, launches_that_follow_at_once_share_a_mark, .timeout = 60) {
+    enum { CALLS = 400 };
+    long (*calls_of)(const char *entry);
+    *(void **)&calls_of = fake_cuda_ask("fake_cuda_calls_of");
+    add_ops();
+    eddy_scope *scope = eddy_scope_begin();
+    twin x = numbers(1);
+    twin sum = {eddy_neg(x.here), eddy_neg(x.there)};
+    must(eddy_wait(sum.there, EDDY_FOREVER));
+    eddy_tensor *held = call("user.hold", x.there);
+    for (int i = 0; i < CALLS; i++)
+        sum = (twin){eddy_neg(sum.here), eddy_neg(sum.there)};
+    cr_assert_eq(eddy_wait(sum.there, 50000000), EDDY_TIMED_OUT);
+    eddy_error_take(NULL);
+    const long marks = calls_of("cuStreamWriteValue64"), launches = calls_of("cuLaunchKernel");
+    eddy_store_release(&calls_let_go, 1);
+    must(eddy_wait(held, EDDY_FOREVER));
+    twin_expect_equal("the sum", sum.here, sum.there);
+    cr_assert_geq(calls_of("cuLaunchKernel") - launches, CALLS);
+    cr_assert_leq(calls_of("cuStreamWriteValue64") - marks, CALLS / 4);
+    eddy_scope_end(scope);
+    twin_expect_no_findings();
+}
+
+/* Its mark does not wait for the call. */
+Test(cuda_registered, what_was_launched_before_a_call_is_over_before_it_returns, .timeout = 60) {
+    add_ops();
+    eddy_scope *scope = eddy_scope_begin();
+    twin x = numbers(1);
+    must(eddy_wait(x.there, EDDY_FOREVER));
+    eddy_tensor *first = call("user.hold", x.there), *between = eddy_neg(x.there),
+                *second = call("user.hold", x.there);
+    cr_assert_eq(eddy_wait(second, 50000000), EDDY_TIMED_OUT);
+    eddy_error_take(NULL);
+    eddy_store_release(&calls_let_go, 1);
+    must(eddy_wait(between, EDDY_FOREVER));
+    cr_assert_not(eddy_is_ready(second));
+    eddy_store_release(&calls_let_go, 2);
+    must(eddy_wait(first, EDDY_FOREVER));
+    must(eddy_wait(second, EDDY_FOREVER));
+    twin_expect_equal("what is between", eddy_neg(x.here), between);
     eddy_scope_end(scope);
     twin_expect_no_findings();
 }

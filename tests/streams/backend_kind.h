@@ -17,7 +17,8 @@ typedef struct backend_kind {
     /* Which of the entries it has that may be NULL. */
     bool runs_host_code;     /* run, translate */
     bool has_pinned_memory;  /* pinned_acquire, pinned_release, await_word, store_word */
-    bool has_native_streams; /* native, foreign */
+    bool has_native_streams; /* native, foreign, lend_begin, lend_end */
+    bool has_waiting_marks;  /* mark_later, mark_waiting */
     bool has_fences;         /* fence_..., foreign_record, foreign_wait, has_memory */
     bool has_rows;           /* row_begin, row_end, rows_forget */
     /* Whether the device is simulated, with less than 1 GB of memory. NULL: it is. */
@@ -144,7 +145,8 @@ static inline uint64_t backend_look(backend_run *run, eddy_backend_queue *queue,
                                     const uint64_t *sources) {
     eddy_backend_launch launch = {
         .queue = queue, .ticket = backend_ticket(run), .source_count = count};
-    memcpy(launch.sources, sources, count * sizeof(*sources));
+    for (uint32_t s = 0; s < count; s++)
+        launch.sources[s] = sources[s];
     cr_assert_eq(run->class->look(&launch), EDDY_OK);
     memset(&launch, 0, sizeof(launch)); /* it is the caller's again */
     return run->ticket;

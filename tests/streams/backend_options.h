@@ -28,7 +28,8 @@ static inline bool backend_has_pinned_memory(const backend_run *run) {
 static inline bool backend_has_native_streams(const backend_run *run) {
     const eddy_backend_class *class = run->class;
     bool has = run->kind->has_native_streams;
-    cr_assert((class->native != NULL) == has && (class->foreign != NULL) == has);
+    cr_assert((class->native != NULL) == has && (class->foreign != NULL) == has &&
+              (class->lend_begin != NULL) == has && (class->lend_end != NULL) == has);
     return has;
 }
 
@@ -47,6 +48,53 @@ static inline bool backend_has_rows(const backend_run *run) {
     cr_assert((class->row_begin != NULL) == has && (class->row_end != NULL) == has &&
               (class->rows_forget != NULL) == has);
     return has;
+}
+
+static inline bool backend_has_waiting_marks(const backend_run *run) {
+    const eddy_backend_class *class = run->class;
+    bool has = run->kind->has_waiting_marks;
+    cr_assert((class->mark_later != NULL) == has && (class->mark_waiting != NULL) == has);
+    return has;
+}
+
+/* ---- marks that wait ---- */
+
+static inline uint64_t backend_mark_later(backend_run *run, eddy_backend_queue *queue) {
+    uint64_t ticket = backend_ticket(run);
+    cr_assert_eq(run->class->mark_later(queue, ticket), EDDY_OK);
+    return ticket;
+}
+
+/* Each comes with the next mark of any queue, with mark_waiting, or by itself; another queue need not wait for that. */
+static inline void backend_marks_may_wait(backend_run *run) {
+    if (!backend_has_waiting_marks(run))
+        return;
+    enum { ROUNDS = 40 };
+    uint64_t *here = backend_host_acquire(run, 2 * sizeof(*here));
+    char *there = backend_acquire(run, sizeof(*here));
+    for (uint64_t round = 1; round <= ROUNDS; round++) {
+        here[0] = round;
+        backend_copy(run, run->queues[0], there, &here[0], sizeof(*here), EDDY_COPY_TO_DEVICE);
+        uint64_t first = backend_mark_later(run, run->queues[0]);
+        for (uint64_t i = 0; i < round; i++)
+            (void)backend_mark_later(run, run->queues[2]);
+        cr_assert_eq(run->class->wait(run->queues[1], run->queues[0], first), EDDY_OK);
+        backend_copy(run, run->queues[1], &here[1], there, sizeof(*here), EDDY_COPY_TO_HOST);
+        uint64_t last;
+        if (round % 2) {
+            last = backend_mark(run, run->queues[1]);
+        } else {
+            last = backend_mark_later(run, run->queues[1]);
+            cr_assert_eq(run->class->mark_waiting(run->backend), EDDY_OK);
+        }
+        backend_await(run, run->queues[1], last);
+        cr_assert_eq(here[1], round);
+        backend_await(run, run->queues[0], first);
+        backend_await(run, run->queues[2], first + round);
+    }
+    cr_assert_eq(run->class->mark_waiting(run->backend), EDDY_OK); /* there are none */
+    backend_release(run, there, sizeof(*here));
+    backend_host_release(run, here, 2 * sizeof(*here));
 }
 
 /* ---- code of the host ---- */

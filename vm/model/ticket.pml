@@ -68,11 +68,15 @@ byte last_writer[2] = NOBODY, readers[2], in_queue[2];
 byte word[ROWS], ticket_of[ROWS]; /* the latter: ghost */
 byte made, failed;
 byte complete, ended; /* sets */
+byte ran[2];          /* a set: since the queue's last mark */
 byte unread[2];       /* complete on the queue and not read by the reaper: `completed`, as a difference */
+byte unmarked;        /* launcher: the queues with a mark that waits */
 
 chan dispatched = [OPS] of {byte};
 chan launched[2] = [OPS] of {byte}; /* the lists of launched nodes */
-chan on_device[2] = [OPS] of {byte};
+#define LAUNCH 0 /* of an instruction */
+#define MARK 1   /* stands for all that was launched on the queue since the last one */
+chan on_device[2] = [2 * OPS] of {bit, byte};
 chan completions = [OPS] of {byte};
 chan arrived[2] = [OPS] of {byte};
 
@@ -302,6 +306,32 @@ active proctype engine()
 
 /* ---- the launcher ---- */
 
+inline mark(on)
+{
+    if
+    :: HAS(unmarked, on) -> on_device[on]!MARK, 0; DROP(unmarked, on)
+    :: else -> skip
+    fi
+}
+
+inline launch_on(on, o)
+{
+    launched[on]!o; on_device[on]!LAUNCH, o; ADD(unmarked, on)
+}
+
+/* A mark may wait, and one stand for several launches, as long as another launch is to come. */
+inline mark_now_or_later()
+{
+    if
+    :: true -> mark(0); mark(1)
+#ifdef BUG_THE_LAST_MARK_IS_LEFT_OUT
+    :: true -> skip
+#else
+    :: nempty(dispatched) -> skip
+#endif
+    fi
+}
+
 #define HAS_INPUTS(o) ((ops[o].covers || has_memory[ops[o].target]) && (!ops[o].reads || has_memory[OTHER(o)]))
 
 active proctype launcher()
@@ -326,13 +356,13 @@ end:
         fi;
 #ifdef BUG_NOT_LAUNCHED_IS_NOT_MARKED
         if
-        :: ops[o].is_launched -> launched[ops[o].queue]!o; on_device[ops[o].queue]!o
+        :: ops[o].is_launched -> launch_on(ops[o].queue, o)
         :: else -> skip
-        fi
+        fi;
 #else
-        launched[ops[o].queue]!o;
-        on_device[ops[o].queue]!o
+        launch_on(ops[o].queue, o);
 #endif
+        mark_now_or_later()
 #ifdef BUG_TOUCHED_AFTER_THE_MARK
         };
         atomic { assert(!HAS(ended, o));
@@ -373,7 +403,12 @@ proctype queue(byte q)
     bool is_lost;
 end:
     do
-    :: atomic { on_device[q]?o;
+    :: atomic { on_device[q]?MARK, _ ->
+        do
+        :: ran[q] != 0 -> unread[q]++; ran[q] = ran[q] & (ran[q] - 1)
+        :: else -> break
+        od }
+    :: atomic { on_device[q]?LAUNCH, o;
         (ops[o].wait == 0 || HAS(complete, ops[o].wait - 1));
         if
         :: ops[o].is_launched ->
@@ -402,7 +437,7 @@ end:
         :: !ops[o].is_launched
         fi;
         ADD(complete, o);
-        unread[q]++;
+        ADD(ran[q], o);
         o = 0; result = 0; is_lost = false }
     od
 }
