@@ -8,6 +8,7 @@
 #include <string.h>
 #include <tests/fake_cuda/devices.h>
 #include <tests/fake_cuda/findings.h>
+#include <tests/rounds.h>
 
 #define COUNT_OF(array) (sizeof(array) / sizeof(*(array)))
 
@@ -152,7 +153,7 @@ Test(cuda_across, training_has_the_bits_of_the_cpu, .timeout = 120) {
                           {EDDY_CUDA(1), EDDY_CUDA(0), EDDY_CUDA(1)},
                           {EDDY_CPU, EDDY_CUDA(0), EDDY_CUDA(1)},
                           {EDDY_CUDA(0), EDDY_FAR(0), EDDY_CUDA(1)}};
-    for (size_t d = 0; d < COUNT_OF(dtypes); d++)
+    for (size_t d = 0; d < ROUNDS_OF(COUNT_OF(dtypes)); d++)
         for (size_t i = 0; i < COUNT_OF(all); i++)
             expect_bits_of_the_cpu(all[i], dtypes[d]);
     expect_clean();
@@ -313,7 +314,7 @@ Test(cuda_across, views_of_every_dtype_go_there_and_their_gradients_back, .timeo
                                           {{EDDY_DEVICE_CUDA, 1}, {EDDY_DEVICE_FAR, 0}},
                                           {{EDDY_DEVICE_CPU, 0}, {EDDY_DEVICE_CUDA, 1}},
                                           {{EDDY_DEVICE_CUDA, 1}, {EDDY_DEVICE_CPU, 0}}};
-    for (int d = 0; d < EDDY_DTYPE_COUNT; d++)
+    for (int d = 0; d < ROUNDS_OF(EDDY_DTYPE_COUNT); d++)
         for (size_t w = 0; w < COUNT_OF(ways); w++)
             for (int v = 0; v < VIEWS; v++) {
                 eddy_scope *scope = eddy_scope_begin();
