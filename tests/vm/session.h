@@ -9,6 +9,7 @@
 #include <base/status.h>
 #include <criterion/criterion.h>
 #include <pthread.h>
+#include <stdlib.h>
 #include <streams/fake.h>
 #include <streams/far.h>
 #include <unistd.h>
@@ -86,18 +87,6 @@ typedef struct vm_session {
 
 static _Atomic int sessions_open;
 
-static inline vm_session session_open(eddy_runtime_options options) {
-    alarm(SESSION_SECONDS);
-    vm_session session = {.cost_ps = COST_CALLER};
-    eddy_add_relaxed(&sessions_open, 1);
-    cr_assert_eq(eddy_vm_create(&options, &session.vm), EDDY_OK);
-    return session;
-}
-
-static inline vm_session session_open_threads(int64_t threads) {
-    return session_open((eddy_runtime_options){.threads = threads});
-}
-
 /* Adds the held stream. */
 static inline void session_hold(vm_session *session, bool is_ordered) {
     session->fake = eddy_fake_queue_create(is_ordered);
@@ -122,6 +111,22 @@ static inline void session_add(vm_session *session, eddy_backend *far) {
 
 static inline void session_far(vm_session *session, eddy_far_options options) {
     session_add(session, eddy_far_create(&options));
+}
+
+/* The ops that follow run on the host; with EDDY_DEVICE=far (tests/meson.build) on a far device. */
+static inline vm_session session_open(eddy_runtime_options options) {
+    alarm(SESSION_SECONDS);
+    vm_session session = {.cost_ps = COST_CALLER};
+    eddy_add_relaxed(&sessions_open, 1);
+    cr_assert_eq(eddy_vm_create(&options, &session.vm), EDDY_OK);
+    const char *device = getenv("EDDY_DEVICE");
+    if (device && strcmp(device, "far") == 0)
+        session_far(&session, (eddy_far_options){.seed = 1});
+    return session;
+}
+
+static inline vm_session session_open_threads(int64_t threads) {
+    return session_open((eddy_runtime_options){.threads = threads});
 }
 
 /* Lets the oldest held work go, once there is one. */
