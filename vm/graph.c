@@ -61,6 +61,7 @@ eddy_node *eddy_graph_node_acquire(eddy_vm *vm, const eddy_instruction *instruct
     node->phase = EDDY_STAGING_NONE;
     node->staging = NULL;
     node->workspace = NULL;
+    node->has_had_round = false;
     node->staging_poison = 0;
     node->waiting_count = 0;
     node->waiting_uses = NULL;

@@ -376,11 +376,14 @@ void eddy_launch_fail(eddy_vm_device *device, eddy_node *node, eddy_status failu
 
 /* ---- the engine's side ---- */
 
-static void end_call(eddy_vm_device *device, const eddy_instruction *instruction,
+static void end_call(eddy_vm_device *device, const eddy_node *node,
                      const eddy_device_launch *launch, const eddy_kernel_error *error) {
     eddy_vm *vm = device->vm;
+    const eddy_instruction *instruction = &node->instruction;
     if (launch->failure != EDDY_OK) {
-        eddy_vm_execute_fail(vm, instruction, launch->failure, device->name, launch->has_launched);
+        /* Also an earlier round has written in place. */
+        eddy_vm_execute_fail(vm, instruction, launch->failure, device->name,
+                             launch->has_launched || node->has_had_round);
         return;
     }
     if (instruction->view.descriptor->is_program) /* it has said so itself */
@@ -487,10 +490,11 @@ bool eddy_launch_end(eddy_vm_device *device, eddy_node *node) {
         return false;
     }
     if (goes_on(device, node, launch)) {
+        node->has_had_round = true;
         eddy_device_dispatch_again(device->vm, node, queue);
         return false;
     }
-    end_call(device, instruction, launch, error);
+    end_call(device, node, launch, error);
     /* Its later rounds might have used it. */
     if (node->phase == EDDY_STAGING_ROUNDS)
         give_up(device, queue, node, false);

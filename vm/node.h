@@ -121,6 +121,7 @@ typedef struct eddy_node {
     int64_t staging_bytes;
     bool is_staging_pinned; /* a block of the device's pinned pool, else of the VM's */
     void *workspace;        /* of a late call's two launches, and of a program's rounds */
+    bool has_had_round;     /* one of a program's rounds has ended, and it goes on */
     eddy_use *uses;
     eddy_use inline_uses[EDDY_NODE_USES];
     /* Uses of other nodes that wait for this one's writes, in the order of their instructions, which become ready in it. */

@@ -1,9 +1,21 @@
-/* A far device whose every step the test takes (eddy_far_options.is_by_hand). */
+/* A far device whose every step the test takes (eddy_far_options.is_by_hand), or that runs no code of the host. */
 #ifndef EDDY_TESTS_BY_HAND_H
 #define EDDY_TESTS_BY_HAND_H
 
 #include "session.h"
 #include <vm/device.h>
+
+/* The far device without its `run`: what is launched there are kernels of its own. */
+static eddy_backend_class own_class __attribute__((unused));
+
+static inline void session_own(vm_session *session, eddy_far_options options) {
+    eddy_backend *far = eddy_far_create(&options);
+    cr_assert_not_null(far);
+    own_class = *far->class;
+    own_class.run = NULL;
+    far->class = &own_class;
+    session_add(session, far);
+}
 
 /* Runs `count` pieces, as they are launched. */
 static inline void run_pieces(vm_session *session, int count) {

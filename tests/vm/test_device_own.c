@@ -113,17 +113,6 @@ static const eddy_vm_descriptor late_op = {.run = late_run,
 
 /* ---- sessions ---- */
 
-static eddy_backend_class own_class;
-
-static void session_own(vm_session *session, eddy_far_options options) {
-    eddy_backend *far = eddy_far_create(&options);
-    cr_assert_not_null(far);
-    own_class = *far->class;
-    own_class.run = NULL;
-    far->class = &own_class;
-    session_add(session, far);
-}
-
 #define ON_EACH_PATH_OWN(session, seeds)                                                           \
     for (uint64_t seed = 1; seed <= (seeds); seed++)                                               \
         ON_EACH_PATH(session)                                                                      \

@@ -1,0 +1,214 @@
+/* Runs that are launched in rounds, between which other instructions go on, memory is short and devices are lost (vm/DEVICES.md 6). The device runs no code of the host, and what is launched are
+ * marks alone: a round has no calls. */
+#include "by_hand.h"
+#include <base/status.h>
+#include <streams/launcher.h>
+
+/* ---- ops ---- */
+
+typedef struct rounds_arguments {
+    int64_t rounds;
+    int64_t workspace_bytes;
+    bool is_lost_between; /* the device, as the first round has ended */
+    bool gives_up;        /* the operand */
+} rounds_arguments;
+
+static const rounds_arguments *arguments_of(const eddy_vm_instruction *instruction) {
+    return instruction->arguments;
+}
+
+static void run_nothing(const eddy_vm_run *run) {
+    (void)run;
+}
+
+static size_t workspace_of(const eddy_vm_run *run) {
+    return (size_t)arguments_of(run->instruction)->workspace_bytes;
+}
+
+static const char *name_of(const eddy_vm_instruction *instruction) {
+    (void)instruction;
+    return "rounds";
+}
+
+static uint32_t no_calls(const eddy_vm_instruction *instruction) {
+    (void)instruction;
+    return 0;
+}
+
+static size_t one_count(const eddy_vm_instruction *instruction) {
+    (void)instruction;
+    return sizeof(int64_t);
+}
+
+static bool has_another(const eddy_vm_run *run) {
+    int64_t *ended = run->state;
+    const rounds_arguments *arguments = arguments_of(run->instruction);
+    if (arguments->is_lost_between)
+        eddy_far_lose(run->launch->queue->backend);
+    return ++*ended < arguments->rounds;
+}
+
+static void say_gone(const eddy_vm_instruction *instruction, int64_t operand, eddy_error *error) {
+    (void)operand;
+    eddy_error_fill(error, EDDY_INVALID_ARGUMENT, test_origin, instruction->sequence - 1,
+                    "given up");
+}
+
+static const eddy_vm_rounds marks_alone = {
+    .call_count = no_calls, .state_bytes = one_count, .goes_on = has_another};
+static const eddy_vm_descriptor call_op = {.run = run_nothing, .name = name_of};
+static const eddy_vm_descriptor rounds_op = {.run = run_nothing,
+                                             .workspace = workspace_of,
+                                             .name = name_of,
+                                             .is_program = true,
+                                             .rounds = &marks_alone,
+                                             .gone = say_gone};
+
+static vm_session open_own(int64_t bytes) {
+    vm_session session = session_open_threads(2);
+    session_own(&session, (eddy_far_options){.is_by_hand = true, .bytes = bytes});
+    return session;
+}
+
+static eddy_storage_number make(vm_session *session, int64_t bytes) {
+    eddy_vm_operand target = {.access = EDDY_ACCESS_MUT,
+                              .is_new = true,
+                              .covers_all = true,
+                              .device = session->device,
+                              .bytes = bytes};
+    cr_assert_eq(session_submit(session, &call_op, &target, 1, NULL, 0), EDDY_OK);
+    return target.storage;
+}
+
+/* Changes it in place. */
+static void change(vm_session *session, eddy_storage_number storage, rounds_arguments arguments) {
+    eddy_vm_operand target = {
+        .storage = storage, .access = EDDY_ACCESS_MUT, .is_given_up = arguments.gives_up};
+    eddy_vm_call call = {
+        .instruction = {.descriptor = &rounds_op, .arguments = &arguments, .operand_count = 1},
+        .argument_bytes = sizeof(arguments),
+        .operands = &target,
+        .stream = session->stream,
+        .cost_ps = session->cost_ps,
+        .part_count = 1};
+    cr_assert_eq(eddy_vm_submit(session->vm, &call), EDDY_OK);
+}
+
+static eddy_status wait_for(vm_session *session, eddy_storage_number storage) {
+    eddy_status status = eddy_vm_wait_storage(session->vm, storage, &forever);
+    taken_error();
+    return status;
+}
+
+/* On the device, and the engine has heard of it. */
+static eddy_storage_number make_there(vm_session *session, int64_t bytes) {
+    eddy_storage_number storage = make(session, bytes);
+    run_pieces(session, 1);
+    cr_assert_eq(wait_for(session, storage), EDDY_OK);
+    return storage;
+}
+
+/* ---- a lost device ---- */
+
+/* What the run changes in place is as it was only if no round has begun: the second is never launched, and the first has written. */
+Test(device_rounds, a_device_lost_between_rounds_tears_what_is_changed_in_place) {
+    vm_session session = open_own(0);
+    eddy_storage_number storage = make_there(&session, 8);
+    change(&session, storage, (rounds_arguments){.rounds = 2, .is_lost_between = true});
+    run_pieces(&session, 1);
+    cr_assert_eq(wait_for(&session, storage), EDDY_TORN);
+    session_release(&session, storage);
+    session_close(&session);
+}
+
+Test(device_rounds, a_device_lost_ahead_of_the_first_round_leaves_what_is_changed_in_place) {
+    vm_session session = open_own(0);
+    eddy_storage_number storage = make_there(&session, 8);
+    eddy_far_lose(session.far);
+    change(&session, storage, (rounds_arguments){.rounds = 2});
+    cr_assert_eq(wait_for(&session, storage), EDDY_SKIPPED);
+    session_release(&session, storage);
+    session_close(&session);
+}
+
+Test(device_rounds, a_device_lost_within_a_round_tears_what_is_changed_in_place) {
+    for (int round = 1; round <= 2; round++) {
+        vm_session session = open_own(0);
+        eddy_storage_number storage = make_there(&session, 8);
+        change(&session, storage, (rounds_arguments){.rounds = 2});
+        run_pieces(&session, round - 1);
+        await_ticket(&session, (uint64_t)round + 1);
+        eddy_far_lose(session.far);
+        cr_assert_eq(wait_for(&session, storage), EDDY_TORN);
+        session_release(&session, storage);
+        session_close(&session);
+    }
+}
+
+/* ---- others between rounds ---- */
+
+/* What touches the operand comes after the last round, on any queue; the rest does not wait. */
+Test(device_rounds, only_what_touches_its_operands_waits_for_the_last_round) {
+    vm_session session = open_own(0);
+    eddy_storage_number storage = make_there(&session, 8);
+    change(&session, storage, (rounds_arguments){.rounds = 3});
+    session.stream = session.far_streams[1];
+    eddy_vm_operand reading[] = {{.storage = storage},
+                                 {.access = EDDY_ACCESS_MUT,
+                                  .is_new = true,
+                                  .covers_all = true,
+                                  .device = session.device,
+                                  .bytes = 8}};
+    cr_assert_eq(session_submit(&session, &call_op, reading, 2, NULL, 0), EDDY_OK);
+    session.stream = session.far_streams[0];
+    eddy_storage_number other = make(&session, 8);
+    await_ticket(&session, 3);
+    run_pieces(&session, 2);
+    cr_assert_eq(wait_for(&session, other), EDDY_OK);
+    await_ticket(&session, 4);
+    run_pieces(&session, 1);
+    await_ticket(&session, 5);
+    cr_assert_eq(session.vm->devices[session.device]->ticket, 5, "the reader has none");
+    run_pieces(&session, 2);
+    cr_assert_eq(wait_for(&session, reading[1].storage), EDDY_OK);
+    eddy_storage_number all[] = {storage, other, reading[1].storage};
+    for (int i = 0; i < 3; i++)
+        session_release(&session, all[i]);
+    session_close(&session);
+}
+
+/* A later round may need what the run gives up. */
+Test(device_rounds, what_it_gives_up_stays_until_the_last_round_has_ended) {
+    vm_session session = open_own(0);
+    eddy_storage_number storage = make_there(&session, 1 << 20);
+    eddy_device_pool *pool = session.vm->devices[session.device]->pool;
+    change(&session, storage, (rounds_arguments){.rounds = 3, .gives_up = true});
+    for (int round = 1; round <= 3; round++) {
+        await_ticket(&session, (uint64_t)round + 1);
+        cr_assert_eq(eddy_device_pool_statistics_read(pool).live_bytes, 1 << 20);
+        run_pieces(&session, 1);
+    }
+    cr_assert_eq(wait_for(&session, storage), EDDY_INVALID_ARGUMENT);
+    cr_assert_eq(eddy_device_pool_statistics_read(pool).live_bytes, 0);
+    session_release(&session, storage);
+    session_close(&session);
+}
+
+/* It fails, as the round behind it cannot be launched first; and it does not wait for that round for ever. */
+Test(device_rounds, a_launch_that_stalls_ahead_of_a_round_ends) {
+    vm_session session = open_own(8 << 20);
+    eddy_storage_number storage = make_there(&session, 8);
+    change(&session, storage, (rounds_arguments){.rounds = 2, .workspace_bytes = 5 << 20});
+    await_ticket(&session, 2);
+    session.stream = session.far_streams[1];
+    eddy_storage_number large = make(&session, 5 << 20);
+    while (!eddy_launcher_is_stalled(session.vm->devices[session.device]->launcher))
+        sched_yield();
+    run_pieces(&session, 1); /* of the first round: the second is behind what has stalled */
+    run_pieces(&session, 2);
+    cr_assert_eq(wait_for(&session, large), EDDY_OUT_OF_MEMORY);
+    cr_assert_eq(wait_for(&session, storage), EDDY_OK);
+    session_release(&session, storage);
+    session_release(&session, large);
+    session_close(&session);
+}
