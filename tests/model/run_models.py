@@ -68,6 +68,17 @@ MODELS = {
         {"": "-DOPS=3", "BUG_NOT_LAUNCHED_DOES_NOT_WAIT": "-DOPS=4 -DFAILS=1", "BUG_ONE_ROW_LESS": "-DOPS=4 -DWINDOW=2",
          "BUG_RUNS_ON_IN_SILENCE": "-DOPS=3 -DRUNS_ON", "BUG_WINDOW_TOO_LARGE": "-DOPS=4 -DWINDOW=2"},
     ),
+    "rounds": (
+        ["", "-DROUND_CALLS=2 -DWINDOW=4"],
+        ["-DOPS=4", "-DROUNDS=3 -DROUND_CALLS=2 -DWINDOW=4"],
+        {},
+    ),
+    "lend_there": (
+        ["-DCALLS=1 -DLENDS=1 -DCLOSES -DCAPTURES", "-DCALLS=0 -DLENDS=2 -DCLOSES -DCAPTURES"],
+        ["-DCALLS=1 -DLENDS=2", "-DCALLS=2 -DLENDS=1 -DCAPTURES"],
+        {"": "-DCALLS=1 -DLENDS=1", "BUG_CLOSES_OVER_A_LEND": "-DCALLS=1 -DLENDS=1 -DCLOSES",
+         "BUG_END_DOES_NOT_LOOK": "-DCALLS=1 -DLENDS=1 -DCAPTURES"},
+    ),
     "wait_list": (
         ["-DTICKETS=5 -DONE_USER", "-DTICKETS=4 -DQUEUES=4"],
         ["-DTICKETS=6 -DCLOCKS_ONLY", "-DTICKETS=5", "-DTICKETS=5 -DQUEUES=4 -DONE_USER"],
