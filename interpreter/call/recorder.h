@@ -23,16 +23,16 @@ typedef enum eddy_recorder_rule {
 /* One row for each function of vm/vm.h that is called for a thread that may be recording: function, rule. Tests compare the rows with
  * that header. access: eddy_read_async becomes one (host/access.h), eddy_access_async is refused. */
 #define EDDY_RECORDER_DOOR_LIST(row)                                                               \
-    row(submit, CALL) row(storage_borrow, CAPTURE) row(storage_borrow_there,                       \
-                                                       CAPTURE) row(storage_follow, CAPTURE)       \
-        row(share, REFUSE) row(storage_create, CAPTURE) row(storage_written, CAPTURE) row(         \
-            note_failure, PASS) row(make_lost, CALL) row(release, PASS) row(release_many, PASS)    \
-            row(is_ready, PASS) row(explain, PASS) row(dump_dot, PASS) row(wait_storage, PASS)     \
-                row(await_storage, PASS) row(late_shape, READ) row(read_small, READ) row(          \
-                    lend_begin, READ) row(lend_begin_there, REFUSE) row(lend_keep, REFUSE)         \
-                    row(lend_end, PASS) row(access, CALL) row(recover, REFUSE) row(poison, READ)   \
-                        row(sync, PASS) row(sync_service, PASS) row(stream_create, PASS) row(      \
-                            stream_retain, PASS) row(stream_release, PASS) row(event_record, PASS) \
+    row(submit, CALL) row(storage_borrow, CAPTURE) row(storage_borrow_there, CAPTURE) row(         \
+        storage_follow, CAPTURE) row(share, REFUSE) row(storage_create, CAPTURE)                   \
+        row(storage_written, CAPTURE) row(note_failure, PASS) row(make_lost, CALL) row(            \
+            release, PASS) row(release_many, PASS) row(is_ready, PASS) row(explain, PASS)          \
+            row(dump_dot, PASS) row(wait_storage, PASS) row(await_storage, PASS) row(              \
+                late_shape, READ) row(read_small, READ) row(lend_begin, READ)                      \
+                row(lend_begin_there, REFUSE) row(lend_keep, REFUSE) row(lend_end, PASS) row(      \
+                    lend_end_there, PASS) row(access, CALL) row(recover, REFUSE) row(poison, READ) \
+                    row(sync, PASS) row(sync_service, PASS) row(stream_create, PASS)               \
+                        row(stream_retain, PASS) row(stream_release, PASS) row(event_record, PASS) \
                             row(event_release, PASS) row(event_query, PASS) row(event_wait, PASS)  \
                                 row(stream_wait, PASS) row(touch, PASS)                            \
                                     row(close, PASS) row(thread_count, PASS) row(team, PASS)       \
