@@ -389,10 +389,12 @@ static eddy_status mark(eddy_backend_queue *queue, uint64_t ticket) {
     return mark_waiting(queue->backend);
 }
 
+/* Not on a stream that is lent: the sooner a mark is written, the less may be captured unseen. */
 static eddy_status mark_later(eddy_backend_queue *queue, uint64_t ticket) {
     note_mark(queue, ticket);
-    return ++backend_of(queue->backend)->waiting < MARKS_WAIT_MAX ? EDDY_OK
-                                                                  : mark_waiting(queue->backend);
+    bool may_wait = ++backend_of(queue->backend)->waiting < MARKS_WAIT_MAX &&
+                    eddy_load_seq_cst(&queue_of(queue)->lends) == 0;
+    return may_wait ? EDDY_OK : mark_waiting(queue->backend);
 }
 
 static eddy_status await_word(eddy_backend_queue *queue, const _Atomic uint64_t *word,
