@@ -5,6 +5,7 @@
 #include <streams/cuda/backend.h>
 #include <streams/cuda/foreign.h>
 #include <streams/cuda/launch.h>
+#include <streams/cuda/memory.h>
 #include <streams/device_pool.h>
 #include <streams/team.h>
 #include <string.h>
@@ -12,9 +13,6 @@
 
 _Static_assert(EDDY_CUDA_WORDS == EDDY_BACKEND_WORDS && EDDY_CUDA_SOURCES == EDDY_BACKEND_SOURCES,
                "kernels/cuda/parameters.h has its own numbers");
-
-/* What streams/device_pool.h wants. */
-#define ALIGNMENT 512
 
 /* A mark waits for so many more launches at most: for their time who waits for its ticket waits longer. */
 #define MARKS_WAIT_MAX 8
@@ -162,8 +160,7 @@ static void lose(cuda_backend *made) {
     eddy_doorbell_ring(&made->base.progress);
 }
 
-/* The driver has refused what it never refuses while the device works. Any thread, not within an entry. */
-static eddy_status check(eddy_backend *backend, eddy_cu_result result) {
+eddy_status eddy_cuda_backend_check(eddy_backend *backend, eddy_cu_result result) {
     if (EDDY_LIKELY(result == 0))
         return EDDY_OK;
     lose(backend_of(backend));
@@ -174,7 +171,7 @@ static eddy_status check(eddy_backend *backend, eddy_cu_result result) {
 
 static eddy_status end_launch(cuda_backend *made, eddy_cu_result result) {
     eddy_store_seq_cst(&made->is_launching, false);
-    return check(&made->base, result);
+    return eddy_cuda_backend_check(&made->base, result);
 }
 
 static eddy_cu_result enter(cuda_backend *made) {
@@ -447,7 +444,7 @@ static eddy_status lend_end(eddy_backend_queue *queue) {
         eddy_cuda_device_leave(visit);
     }
     eddy_sub_seq_cst(&lent->lends, 1u);
-    return check(queue->backend, has_captured ? EDDY_CU_CAPTURE_INVALIDATED : 0);
+    return eddy_cuda_backend_check(queue->backend, has_captured ? EDDY_CU_CAPTURE_INVALIDATED : 0);
 }
 
 /* ---- rows ---- */
@@ -557,7 +554,7 @@ static void ask(cuda_backend *made) {
     }
     if (is_there)
         eddy_cuda_device_leave(visit);
-    (void)check(&made->base, result);
+    (void)eddy_cuda_backend_check(&made->base, result);
 }
 
 static void sleep_working(cuda_backend *made, uint32_t seen, int64_t now, int64_t begin_ns) {
@@ -587,68 +584,6 @@ static void await(eddy_backend *backend, uint32_t seen) {
             sleep_working(made, seen, eddy_clock_ns(), begin_ns);
         else
             sleep_idle(made, seen);
-}
-
-/* ---- memory ---- */
-
-/* Every driver aligns blocks so, though none promises it. */
-static eddy_cu_result take(eddy_cu_address *address, size_t bytes) {
-    eddy_cu_result result = eddy_cuda.memory_acquire(address, bytes);
-    if (result != 0 || *address % ALIGNMENT == 0)
-        return result;
-    (void)eddy_cuda.memory_release(*address);
-    return EDDY_CU_OUT_OF_MEMORY;
-}
-
-static void *acquire(eddy_backend *backend, int64_t bytes) {
-    eddy_cu_address address = 0;
-    if (eddy_load_acquire(&backend->is_lost))
-        return NULL;
-    eddy_cuda_visit visit;
-    eddy_cu_result result = eddy_cuda_device_visit(backend_of(backend)->device, &visit);
-    if (result == 0) {
-        result = take(&address, (size_t)bytes);
-        eddy_cuda_device_leave(visit);
-    }
-    if (result == EDDY_CU_OUT_OF_MEMORY || check(backend, result) != EDDY_OK)
-        return NULL;
-    return (void *)(uintptr_t)address;
-}
-
-static void release(eddy_backend *backend, void *data, int64_t bytes) {
-    (void)bytes;
-    eddy_cuda_visit visit;
-    /* A lost device says so again, and has nothing to give back. */
-    if (eddy_cuda_device_visit(backend_of(backend)->device, &visit) != 0)
-        return;
-    (void)eddy_cuda.memory_release(address_of(data));
-    eddy_cuda_device_leave(visit);
-}
-
-/* The driver aligns it to pages. */
-static void *pinned_acquire(eddy_backend *backend, int64_t bytes) {
-    void *memory = NULL;
-    if (eddy_load_acquire(&backend->is_lost))
-        return NULL;
-    eddy_cuda_visit visit;
-    eddy_cu_result result = eddy_cuda_device_visit(backend_of(backend)->device, &visit);
-    if (result == 0) {
-        result = eddy_cuda.host_acquire(&memory, (size_t)bytes,
-                                        EDDY_CU_HOST_PORTABLE | EDDY_CU_HOST_MAPPED);
-        eddy_cuda_device_leave(visit);
-    }
-    if (result == EDDY_CU_OUT_OF_MEMORY)
-        return NULL;
-    return check(backend, result) == EDDY_OK ? memory : NULL;
-}
-
-static void pinned_release(eddy_backend *backend, void *data, int64_t bytes) {
-    (void)bytes;
-    eddy_cuda_visit visit;
-    if (eddy_cuda_device_visit(backend_of(backend)->device, &visit) != 0)
-        return;
-    (void)eddy_cuda.host_release(data);
-    eddy_cuda_device_leave(visit);
 }
 
 /* ---- life ---- */
@@ -757,16 +692,16 @@ static const eddy_backend_class cuda_class = {
     .row_begin = row_begin,
     .row_end = row_end,
     .rows_forget = rows_forget,
-    .pinned_acquire = pinned_acquire,
-    .pinned_release = pinned_release,
+    .pinned_acquire = eddy_cuda_memory_pinned_acquire,
+    .pinned_release = eddy_cuda_memory_pinned_release,
     .fence_record = fence_record,
     .fence_wait = fence_wait,
     .foreign_record = eddy_cuda_foreign_record,
     .foreign_wait = eddy_cuda_foreign_wait,
     .fence_recycle = fence_recycle,
     .has_memory = eddy_cuda_foreign_memory,
-    .memory_acquire = acquire,
-    .memory_release = release,
+    .memory_acquire = eddy_cuda_memory_acquire,
+    .memory_release = eddy_cuda_memory_release,
     .halt = halt,
     .destroy = destroy,
 };

@@ -30,9 +30,11 @@ eddy_cuda_dnn_answers **eddy_cuda_backend_dnn_answers(const eddy_backend *backen
 /* The row of the ticket in the table of marks (kernels/cuda/parameters.h), and the whole table: the device's memory. */
 eddy_cu_address eddy_cuda_backend_mark(const eddy_backend *backend, uint64_t ticket);
 uint64_t *eddy_cuda_backend_marks(const eddy_backend *backend);
+/* OK, or DEVICE_LOST: the driver has refused what it never refuses while the device works. Any thread, not within an entry. */
+eddy_status eddy_cuda_backend_check(eddy_backend *backend, eddy_cu_result result);
 /* Around the launching thread's calls of the driver, which are for the device. False: it is lost, or about to be, and nothing is to be launched. */
 EDDY_MUST_USE bool eddy_cuda_backend_begin(eddy_backend *backend);
-/* OK, or DEVICE_LOST: the driver has refused what it never refuses while the device works. */
+/* As eddy_cuda_backend_check. */
 eddy_status eddy_cuda_backend_end(eddy_backend *backend, eddy_cu_result result);
 /* Whether the entry asks a library, for which exit waits longer (question.h). Launching thread, within an entry. */
 void eddy_cuda_backend_asks_set(eddy_backend *backend, bool asks);
