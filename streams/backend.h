@@ -92,7 +92,7 @@ typedef struct eddy_backend_class {
     /* Where everything is over when it returns, progress need not ring: the launching thread looks when it has launched all there is. */
     eddy_status (*mark)(eddy_backend_queue *queue, uint64_t ticket);
     /* The same where more is launched at once: the mark may wait for one of the next marks, of any queue, or for mark_waiting, since each is a call of the driver, as a launch is. Another queue
-     * waits for what was launched all the same. NULL, like mark_waiting: no mark waits. */
+     * waits for what was launched all the same. None waits behind a wait, or what may take long. NULL, like mark_waiting: no mark waits. */
     eddy_status (*mark_later)(eddy_backend_queue *queue, uint64_t ticket);
     eddy_status (*mark_waiting)(eddy_backend *backend);
     /* The driver's own stream under the queue, on which code that is none of Eddy's may launch: also while others launch. NULL, like `foreign`: the device runs no such

@@ -443,7 +443,10 @@ static bool spare_others(eddy_device_pool *pool, int64_t bytes) {
     eddy_lock_acquire(&pool->lock);
     bool is_allowed = is_within_limit_locked(pool, bytes);
     eddy_lock_release(&pool->lock);
-    return is_allowed && eddy_pool_peers_trim(&pool->peer) > 0;
+    if (is_allowed)
+        (void)eddy_pool_peers_trim(&pool->peer);
+    /* Also where others were trimmed meanwhile by somebody else. */
+    return is_allowed;
 }
 
 static void *take_from_new_chunk(eddy_device_pool *pool, int64_t bytes) {

@@ -1,9 +1,7 @@
 #include <base/process.h>
-#include <base/sleep.h>
 #include <streams/device_pool.h>
 #include <streams/pool_peers.h>
 
-/* A pool's own lock is taken inside this one, never the other way round. */
 static struct {
     eddy_lock lock;
     eddy_pool_peer *first; /* lock: lock */
@@ -29,11 +27,28 @@ void eddy_pool_peer_join(eddy_pool_peer *peer) {
 }
 
 void eddy_pool_peer_leave(eddy_pool_peer *peer) {
+    uint32_t users;
     eddy_lock_acquire(&peers.lock);
+    while ((users = eddy_load_relaxed(&peer->users)) > 0) {
+        eddy_lock_release(&peers.lock);
+        eddy_sleep_wait(&peer->users, users, EDDY_CLOCK_FOREVER);
+        eddy_lock_acquire(&peers.lock);
+    }
     *peer->link = peer->next;
     if (peer->next)
         peer->next->link = peer->link;
     eddy_lock_release(&peers.lock);
+}
+
+/* Without the lock, as it may take as long as what the device does. The peer stays in the list meanwhile. */
+static int64_t trim(eddy_pool_peer *peer) {
+    eddy_add_release(&peer->users, 1u);
+    eddy_lock_release(&peers.lock);
+    int64_t bytes = eddy_device_pool_trim(peer->pool);
+    eddy_lock_acquire(&peers.lock);
+    eddy_sub_release(&peer->users, 1u);
+    eddy_sleep_wake_all(&peer->users);
+    return bytes;
 }
 
 int64_t eddy_pool_peers_trim(const eddy_pool_peer *peer) {
@@ -41,7 +56,7 @@ int64_t eddy_pool_peers_trim(const eddy_pool_peer *peer) {
     eddy_lock_acquire(&peers.lock);
     for (eddy_pool_peer *other = peers.first; other; other = other->next)
         if (other != peer && other->memory == peer->memory)
-            bytes += eddy_device_pool_trim(other->pool);
+            bytes += trim(other);
     eddy_lock_release(&peers.lock);
     return bytes;
 }

@@ -197,6 +197,11 @@ static eddy_status mark(eddy_vm_device *device, eddy_backend_queue *queue, uint6
     return may_wait ? class->mark_later(queue, ticket) : class->mark(queue, ticket);
 }
 
+static void mark_waiting(eddy_vm_device *device) {
+    if (device->backend->class->mark_waiting)
+        (void)device->backend->class->mark_waiting(device->backend);
+}
+
 static void node_launch(eddy_work *work, eddy_status failure);
 
 static void hand_over(eddy_vm *vm, eddy_vm_device *device, eddy_node *node) {
@@ -323,11 +328,13 @@ static void node_launch(eddy_work *work, eddy_status failure) {
         device->backend->class->rows_forget(device->backend);
     if (failure == EDDY_OK)
         eddy_early_give(node->queue);
+    /* A round is many launches. */
+    if (node->instruction.view.descriptor && node->instruction.view.descriptor->is_program)
+        mark_waiting(device);
     if (failure == EDDY_OK && !eddy_launch_begin(device, node)) {
         if (!is_last_try) {
             device->stalled_ticket = node->ticket;
-            if (device->backend->class->mark_waiting)
-                (void)device->backend->class->mark_waiting(device->backend);
+            mark_waiting(device);
             eddy_launcher_stall(device->launcher, work);
             eddy_store_seq_cst(&vm->has_stalled, true);
             eddy_vm_poke(vm);

@@ -441,6 +441,8 @@ eddy_status eddy_vm_lend_begin_there(eddy_vm *vm, eddy_storage_number number, bo
 }
 
 eddy_status eddy_vm_lend_end_there(eddy_vm *vm, eddy_vm_lend *lend) {
+    if (vm->process != eddy_process_generation)
+        return EDDY_OK;
     const eddy_device_queue *queue = queue_of(lend);
     eddy_status status = queue->device->backend->class->lend_end(queue->under);
     eddy_vm_lend_end(vm, lend, false);

@@ -115,7 +115,7 @@ typedef struct eddy_op_plan {
  * device's primary context is the thread's. It launches on call->stream, and on no other, waits for nothing, and returns at once: what it launches comes after all that the call
  * depends on, what depends on the call comes after it, and the memory stays until then. EDDY_OK says that it was launched; any other status fails the call as it does on the
  * CPU. A failure that only the device notices costs the device (DEVICE_LOST). Nothing launched may wait for the host. A call that leaves the stream capturing fails with UNSUPPORTED, and what it has captured is
- * dropped. No late shapes. */
+ * dropped; if another thread has begun that, the device is lost. No late shapes. */
 typedef struct eddy_op_kernel {
     eddy_device_kind device;
     /* Computes the outputs and mut operands. Any status but EDDY_OK poisons the tensors that the call writes. */

@@ -129,6 +129,8 @@ eddy_cu_address eddy_cuda_backend_mark(const eddy_backend *backend, uint64_t tic
 bool eddy_cuda_backend_spare(eddy_backend *backend) {
     cuda_backend *made = backend_of(backend);
     bool has_graphs = made->graphs && !made->captures;
+    /* To give memory back may take as long as what runs. */
+    (void)eddy_cuda_backend_write_marks(backend);
     if (has_graphs)
         eddy_cuda_graphs_clear(made->graphs);
     return (backend->pool && eddy_device_pool_spare(backend->pool) > 0) || has_graphs;
@@ -226,7 +228,9 @@ static eddy_status wait(eddy_backend_queue *queue, eddy_backend_queue *other, ui
         return EDDY_OK;
     if (!eddy_cuda_backend_begin(backend))
         return EDDY_DEVICE_LOST;
-    eddy_cu_result result = eddy_cuda.event_record(source->reached, source->stream);
+    eddy_cu_result result = eddy_cuda_backend_write_marks(backend);
+    if (result == 0)
+        result = eddy_cuda.event_record(source->reached, source->stream);
     if (result == 0)
         result = eddy_cuda.stream_wait_event(queue_of(queue)->stream, source->reached, 0);
     return eddy_cuda_backend_end(backend, result);
@@ -318,8 +322,10 @@ static eddy_status fence_record(eddy_backend_queue *queue, eddy_backend_fence **
 static eddy_status fence_wait(eddy_backend_queue *queue, const eddy_backend_fence *fence) {
     if (!eddy_cuda_backend_begin(queue->backend))
         return EDDY_DEVICE_LOST;
-    return eddy_cuda_backend_end(
-        queue->backend, eddy_cuda.stream_wait_event(queue_of(queue)->stream, fence->event, 0));
+    eddy_cu_result result = eddy_cuda_backend_write_marks(queue->backend);
+    if (result == 0)
+        result = eddy_cuda.stream_wait_event(queue_of(queue)->stream, fence->event, 0);
+    return eddy_cuda_backend_end(queue->backend, result);
 }
 
 static void fence_recycle(eddy_backend *backend, eddy_backend_fence *fence) {
@@ -398,10 +404,11 @@ static eddy_status await_word(eddy_backend_queue *queue, const _Atomic uint64_t 
                               uint64_t value) {
     if (!eddy_cuda_backend_begin(queue->backend))
         return EDDY_DEVICE_LOST;
-    return eddy_cuda_backend_end(queue->backend,
-                                 eddy_cuda.stream_await(queue_of(queue)->stream,
-                                                        address_of((const void *)word), value,
-                                                        EDDY_CU_AWAIT_AT_LEAST));
+    eddy_cu_result result = eddy_cuda_backend_write_marks(queue->backend);
+    if (result == 0)
+        result = eddy_cuda.stream_await(queue_of(queue)->stream, address_of((const void *)word),
+                                        value, EDDY_CU_AWAIT_AT_LEAST);
+    return eddy_cuda_backend_end(queue->backend, result);
 }
 
 static eddy_status store_word(eddy_backend_queue *queue, _Atomic uint64_t *word, uint64_t value) {
@@ -424,8 +431,11 @@ static eddy_status foreign(eddy_backend_queue *queue, void (*function)(void *con
     if (result != 0)
         return eddy_cuda_backend_end(queue->backend, result);
     function(context);
-    bool has_captured = eddy_cuda_foreign_capture_end(queue_of(queue)->stream);
-    eddy_status status = eddy_cuda_backend_end(queue->backend, 0);
+    /* It may have set the thread to something else. */
+    backend_of(queue->backend)->is_relaxed = false;
+    result = enter(backend_of(queue->backend));
+    bool has_captured = result == 0 && eddy_cuda_foreign_capture_end(queue_of(queue)->stream);
+    eddy_status status = eddy_cuda_backend_end(queue->backend, result);
     return status == EDDY_OK && has_captured ? EDDY_UNSUPPORTED : status;
 }
 

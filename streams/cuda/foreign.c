@@ -14,6 +14,15 @@ static eddy_status status_of(eddy_cu_result result) {
                : EDDY_DEVICE_LOST;
 }
 
+/* What it captured would be Eddy's, and the other way round; only to ask leaves the capture as it is. */
+static eddy_cu_result refuse_capture(uintptr_t stream) {
+    eddy_cu_capture_status status;
+    eddy_cu_result result = eddy_cuda.capture_status((eddy_cu_stream)stream, &status);
+    if (result != 0)
+        return result;
+    return status == EDDY_CU_CAPTURES_NOT ? 0 : EDDY_CU_CAPTURES_FIRST;
+}
+
 eddy_status eddy_cuda_foreign_record(eddy_backend *backend, uintptr_t stream,
                                      eddy_backend_fence **fence) {
     eddy_cuda_fences *fences = eddy_cuda_backend_fences(backend);
@@ -22,7 +31,9 @@ eddy_status eddy_cuda_foreign_record(eddy_backend *backend, uintptr_t stream,
     eddy_cu_result result = eddy_cuda_device_visit(eddy_cuda_backend_device(backend), &visit);
     if (result != 0)
         return status_of(result);
-    result = eddy_cuda_fence_acquire(fences, &made);
+    result = refuse_capture(stream);
+    if (result == 0)
+        result = eddy_cuda_fence_acquire(fences, &made);
     if (result == 0) {
         result = eddy_cuda.event_record(made->event, (eddy_cu_stream)stream);
         if (result == 0)
@@ -40,7 +51,9 @@ eddy_status eddy_cuda_foreign_wait(eddy_backend *backend, uintptr_t stream,
     eddy_cu_result result = eddy_cuda_device_visit(eddy_cuda_backend_device(backend), &visit);
     if (result != 0)
         return status_of(result);
-    result = eddy_cuda.stream_wait_event((eddy_cu_stream)stream, fence->event, 0);
+    result = refuse_capture(stream);
+    if (result == 0)
+        result = eddy_cuda.stream_wait_event((eddy_cu_stream)stream, fence->event, 0);
     eddy_cuda_device_leave(visit);
     return status_of(result);
 }

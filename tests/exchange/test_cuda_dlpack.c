@@ -515,6 +515,27 @@ Test(cuda_dlpack, what_cannot_be_imported_stays_the_producers) {
 }
 
 /* The context that a thread of the program has is its own. */
+/* Nothing is recorded on it, which would go into its graph. */
+Test(cuda_dlpack, a_stream_that_captures_is_refused_and_goes_on_capturing) {
+    others o = others_begin(0);
+    shown s;
+    show(&s, &o);
+    eddy_scope *scope = eddy_scope_begin();
+    eddy_tensor *x = count_from(0, 0);
+    cr_assert_eq(eddy_wait(x, EDDY_FOREVER), EDDY_OK);
+    others_enter(&o);
+    must(eddy_cuda.capture_begin(o.stream, EDDY_CU_CAPTURE_RELAXED));
+    cr_assert_null(import(&s, &o));
+    expect_error(EDDY_INVALID_ARGUMENT, "");
+    cr_assert_null(export(x, &o));
+    expect_error(EDDY_INVALID_ARGUMENT, "");
+    eddy_cu_graph graph;
+    must(eddy_cuda.capture_end(o.stream, &graph));
+    must(eddy_cuda.graph_destroy(graph));
+    eddy_scope_end(scope);
+    others_end(&o);
+}
+
 Test(cuda_dlpack, the_threads_context_stays) {
     others o = others_begin(1), *p = &o;
     eddy_tensor *t = count_from(0, 0);

@@ -341,6 +341,7 @@ static inline void backend_with_seeds(const backend_kind *kind, uint64_t seeds,
     BACKEND_CASE(suite, kind, (kind).seeds, a_halted_device_runs_nothing)                          \
     BACKEND_CASE(suite, kind, (kind).seeds, code_of_the_host_runs_in_its_place)                    \
     BACKEND_CASE(suite, kind, 1, marks_may_wait)                                                   \
+    BACKEND_CASE(suite, kind, 1, no_mark_waits_behind_a_wait)                                      \
     BACKEND_CASE(suite, kind, 1, foreign_code_is_called_at_once)                                   \
     BACKEND_CASE(suite, kind, 1, pinned_memory_is_aligned_and_apart)                               \
     BACKEND_CASE(suite, kind, (kind).seeds, words_of_the_host_hold_a_queue_and_tell_of_it)         \

@@ -97,6 +97,27 @@ static inline void backend_marks_may_wait(backend_run *run) {
     backend_host_release(run, here, 2 * sizeof(*here));
 }
 
+/* Nor do they wait behind a wait: for another queue, or for the host. */
+static inline void backend_no_mark_waits_behind_a_wait(backend_run *run) {
+    if (!backend_has_waiting_marks(run))
+        return;
+    backend_hold(run, run->queues[1]);
+    uint64_t held = backend_mark_later(run, run->queues[1]);
+    uint64_t first = backend_mark_later(run, run->queues[0]);
+    cr_assert_eq(run->class->wait(run->queues[0], run->queues[1], held), EDDY_OK);
+    uint64_t behind = backend_mark_later(run, run->queues[0]);
+    backend_await(run, run->queues[0], first);
+    uint64_t ahead = backend_mark_later(run, run->queues[2]);
+    cr_assert_eq(run->class->await_word(run->queues[2], run->gate.word, run->gate.value), EDDY_OK);
+    uint64_t last = backend_mark_later(run, run->queues[2]);
+    backend_await(run, run->queues[2], ahead);
+    cr_assert_lt(backend_completed(run->queues[0]), behind);
+    backend_open(run);
+    cr_assert_eq(run->class->mark_waiting(run->backend), EDDY_OK);
+    backend_await(run, run->queues[0], behind);
+    backend_await(run, run->queues[2], last);
+}
+
 /* ---- code of the host ---- */
 
 typedef struct backend_number {
