@@ -1,4 +1,6 @@
 #include "addresses.h"
+#include <base/thread.h>
+#include <unistd.h>
 
 /* ---- tickets ---- */
 
@@ -373,5 +375,106 @@ Test(device_pool, giving_needs_no_memory) {
     cr_assert_eq(eddy_device_pool_trim(pool), 2 * CHUNK);
     cr_assert_eq(eddy_memory_failures_injected(), 0);
     eddy_memory_fail_at(EDDY_MEMORY_PURPOSE_COUNT, 0, 0);
+    end();
+}
+
+/* ---- peers: pools of several runtimes that take the same memory ---- */
+
+static eddy_device_pool *peer(void) {
+    fake.backend.memory = &fake;
+    eddy_device_pool *made = eddy_device_pool_create(&fake.backend, fake.queues, INT64_MAX);
+    cr_assert_not_null(made);
+    return made;
+}
+
+/* The pool holds so much afterwards, and uses nothing of it. */
+static void keep(eddy_device_pool *of, int64_t bytes) {
+    void *data = eddy_device_pool_take(of, bytes, 0);
+    cr_assert_not_null(data);
+    eddy_device_pool_give(of, data, 0, 0);
+    cr_assert_eq(eddy_device_pool_statistics_read(of).cached_bytes, bytes);
+}
+
+static void end_peer(eddy_device_pool *of, void *data) {
+    eddy_device_pool_give(of, data, 0, 0);
+    eddy_device_pool_destroy(of);
+}
+
+Test(device_pool, what_a_peer_keeps_goes_to_who_is_refused) {
+    begin(INT64_MAX);
+    eddy_device_pool *keeper = peer(), *mine = peer();
+    fake.most_bytes = 10 * MIB;
+    keep(keeper, 8 * MIB);
+    cr_assert_null(take(4 * MIB, 0), "this one is no peer");
+    void *data = eddy_device_pool_take(mine, 4 * MIB, 0);
+    cr_assert_not_null(data);
+    cr_assert_eq(eddy_device_pool_statistics_read(keeper).held_bytes, 0);
+    end_peer(mine, data);
+    eddy_device_pool_destroy(keeper);
+    end();
+}
+
+/* What its own limit refuses no other has to give back. */
+Test(device_pool, a_pool_at_its_limit_leaves_peers_alone) {
+    begin(INT64_MAX);
+    eddy_device_pool *keeper = peer(), *mine = peer();
+    keep(keeper, 8 * MIB);
+    eddy_device_pool_set_limit(mine, 2 * MIB);
+    cr_assert_null(eddy_device_pool_take(mine, 4 * MIB, 0));
+    cr_assert_eq(eddy_device_pool_statistics_read(keeper).held_bytes, 8 * MIB);
+    eddy_device_pool_destroy(mine);
+    eddy_device_pool_destroy(keeper);
+    end();
+}
+
+static _Atomic bool is_releasing;
+static int asked_before; /* const while it releases */
+
+/* As a driver that waits for the device, until the other has been refused and for some time longer. */
+static void release_late(const char *data, int64_t bytes) {
+    (void)data;
+    (void)bytes;
+    eddy_store_release(&is_releasing, true);
+    for (bool is_asked = false; !is_asked;) {
+        usleep(1000);
+        eddy_lock_acquire(&fake.lock);
+        is_asked = fake.asked_count > asked_before;
+        eddy_lock_release(&fake.lock);
+    }
+    usleep(100000);
+}
+
+typedef struct taking {
+    eddy_device_pool *pool;
+    void *data;
+} taking;
+
+static void take_much(void *context) {
+    taking *of = context;
+    of->data = eddy_device_pool_take(of->pool, 6 * MIB, 0);
+}
+
+/* One thread gives a peer's memory back, and another, which is refused meanwhile, waits for that. */
+Test(device_pool, who_is_refused_while_a_peer_is_trimmed_waits_for_it, .timeout = 60) {
+    begin(INT64_MAX);
+    eddy_device_pool *keeper = peer(), *mine = peer();
+    taking other = {.pool = peer()};
+    fake.most_bytes = 10 * MIB;
+    keep(keeper, 8 * MIB);
+    fake.on_release = release_late;
+    /* The other asks once, and is refused. */
+    asked_before = fake.asked_count + 1;
+    eddy_thread thread;
+    cr_assert_eq(eddy_thread_create(&thread, "other", take_much, &other), EDDY_OK);
+    while (!eddy_load_acquire(&is_releasing))
+        usleep(1000);
+    void *data = eddy_device_pool_take(mine, 4 * MIB, 0);
+    cr_assert_not_null(data);
+    eddy_thread_join(&thread);
+    cr_assert_not_null(other.data);
+    fake.on_release = NULL;
+    end_peer(mine, data);
+    end_peer(other.pool, other.data);
+    eddy_device_pool_destroy(keeper);
     end();
 }
