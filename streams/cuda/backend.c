@@ -14,7 +14,7 @@
 _Static_assert(EDDY_CUDA_WORDS == EDDY_BACKEND_WORDS && EDDY_CUDA_SOURCES == EDDY_BACKEND_SOURCES,
                "kernels/cuda/parameters.h has its own numbers");
 
-/* A mark waits for so many more launches at most: for their time who waits for its ticket waits longer. */
+/* One mark stands for so many launches at most: who waits for the first of them waits until the others have run, too. */
 #define MARKS_WAIT_MAX 8
 
 /* How a reaper waits: it looks all the time for so long, then sleeps for a quarter of the time that it has waited, within bounds. So that it notices the end of
