@@ -182,6 +182,14 @@ static open_lend *take(const eddy_tensor *tensor, uint64_t thread, bool is_there
     return found;
 }
 
+static eddy_status fail_captured(eddy_status status, eddy_device device, eddy_origin origin) {
+    char name[32];
+    eddy_device_format(device, name, sizeof(name));
+    return eddy_fail(status, origin,
+                     "the lent stream was left capturing, so that nothing on it runs: %s is lost",
+                     name);
+}
+
 static eddy_status end(eddy_tensor *tensor, bool is_there, eddy_origin origin) {
     eddy_caller *caller = eddy_caller_get();
     if (!eddy_caller_may_call(caller))
@@ -200,12 +208,9 @@ static eddy_status end(eddy_tensor *tensor, bool is_there, eddy_origin origin) {
     else
         eddy_vm_lend_end(vm, open->lend, false);
     eddy_memory_release(open, sizeof(*open), EDDY_MEMORY_HANDLE);
+    const eddy_device device = eddy_tensor_device(tensor);
     eddy_tensor_drop(tensor);
-    return status == EDDY_OK
-               ? EDDY_OK
-               : eddy_fail(status, origin,
-                           "the lent stream was left capturing, so that nothing on it runs: the "
-                           "device is lost");
+    return status == EDDY_OK ? EDDY_OK : fail_captured(status, device, origin);
 }
 
 eddy_status eddy_unmap(eddy_tensor *tensor) {

@@ -4,6 +4,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <tests/fake_cuda/findings.h>
 #include <tests/foreign.h>
 #include <unistd.h>
@@ -269,6 +270,29 @@ Test(cuda_lend, what_has_failed_is_not_lent) {
     cr_assert_eq(fake_cuda_findings_so_far(), 0);
 }
 
+/* ---- fork ---- */
+
+/* The driver has nothing of the child's. */
+Test(cuda_lend, a_forked_child_ends_a_lend_without_the_driver, .timeout = 60) {
+    long (*calls)(void);
+    *(void **)&calls = fake_cuda_ask("fake_cuda_calls");
+    eddy_tensor *x = full(3);
+    begin(x, EDDY_READ);
+    must(eddy_wait(x, EDDY_FOREVER));
+    pid_t child = fork();
+    if (child == 0) {
+        const long before = calls();
+        (void)eddy_lend_end(x);
+        _exit(calls() == before ? 0 : 1);
+    }
+    int status;
+    cr_assert_eq(waitpid(child, &status, 0), child);
+    cr_assert(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+    must(eddy_lend_end(x));
+    eddy_release(&x);
+    expect_no_findings();
+}
+
 /* ---- captures ---- */
 
 /* What went to it never runs. All waits end, and other devices go on. */
@@ -277,7 +301,7 @@ Test(cuda_lend, a_stream_that_is_left_capturing_costs_the_device, .timeout = 60)
     eddy_tensor *x = full(3), *y = full(4);
     eddy_lend lend = begin(x, EDDY_READ | EDDY_WRITE);
     cr_assert_eq(foreign_capture_begin(lend.stream, EDDY_CU_CAPTURE_GLOBAL), 0);
-    expect_failure(eddy_lend_end(x), EDDY_DEVICE_LOST, "left capturing");
+    expect_failure(eddy_lend_end(x), EDDY_DEVICE_LOST, "cuda:0 is lost");
     cr_assert_eq(eddy_error_of(x, EDDY_FOREVER, NULL), EDDY_TORN);
     expect_failure(eddy_wait(eddy_add(y, y), EDDY_FOREVER), EDDY_DEVICE_LOST, "lost");
     expect_all(eddy_full(EDDY_SHAPE(COUNT), EDDY_S(5), EDDY_F32, NULL), 5);
