@@ -7,7 +7,7 @@
 #include <bench/cuda/bare.h>
 #include <bench/cuda/blas.h>
 #include <bench/cuda/timed.h>
-#include <bench/op_rows.h>
+#include <bench/op_bytes.h>
 #include <bench/ops.h>
 
 typedef struct copy {
@@ -70,29 +70,20 @@ static void copy_there(void *work) {
     bare_copy_on_device(of->to, of->from, of->bytes);
 }
 
-static const struct op {
-    const char *name;
-    int bytes;
-} ops[] = {
-#define ENTRY(name, bytes, ours, theirs) {#name, bytes},
-    BENCH_OP_LIST(ENTRY)};
-
 /* An op whose bytes are not counted has no such row. */
 static void measure_copy(const bench_op_row *asked, int count) {
-    for (size_t at = 0; at < sizeof(ops) / sizeof(ops[0]); at++) {
-        if (strcmp(ops[at].name, asked->op) || ops[at].bytes == 0)
-            continue;
-        size_t moved = (size_t)ops[at].bytes * (size_t)asked->n;
-        copy of = {.from = bare_memory_acquire(moved / 2),
-                   .to = bare_memory_acquire(moved / 2),
-                   .bytes = moved / 2};
-        const timed_calls calls = {copy_there, bare_settle, &of, TIMED_SHORT_NS};
-        bench_samples samples;
-        timed_calls_measure(&calls, 1e3, count, &samples);
-        bench_print_op(asked->row, version, NULL, (double)moved, &samples);
-        bare_memory_release(of.from);
-        bare_memory_release(of.to);
-    }
+    size_t moved = bench_op_bytes_of(asked->op) * (size_t)asked->n;
+    if (moved == 0)
+        return;
+    copy of = {.from = bare_memory_acquire(moved / 2),
+               .to = bare_memory_acquire(moved / 2),
+               .bytes = moved / 2};
+    const timed_calls calls = {copy_there, bare_settle, &of, TIMED_SHORT_NS};
+    bench_samples samples;
+    timed_calls_measure(&calls, 1e3, count, &samples);
+    bench_print_op(asked->row, version, NULL, (double)moved, &samples);
+    bare_memory_release(of.from);
+    bare_memory_release(of.to);
 }
 
 /* ---- products ---- */

@@ -3,7 +3,7 @@
  *
  *   copy relu_1e7_fresh [samples]                           ms
  *   copy op_<name>_<size>_<threads>t[,...] [samples]        us */
-#include <bench/op_rows.h>
+#include <bench/op_bytes.h>
 #include <bench/ops.h>
 #include <bench/shapes.h>
 #include <omp.h>
@@ -34,32 +34,22 @@ static void measure(size_t bytes, double unit_ns, int count, bench_samples *samp
         bench_samples_push(samples, time_copies(bytes, calls) / unit_ns);
 }
 
-static const struct op {
-    const char *name;
-    int bytes;
-} ops[] = {
-#define ENTRY(name, bytes, ours, theirs) {#name, bytes},
-    BENCH_OP_LIST(ENTRY)};
-
 /* Bytes that the largest row copies: half of the bytes that its op reads and writes. */
 static size_t most_bytes(void) {
-    size_t most = (size_t)BENCH_RELU_COUNT * sizeof(float);
-    for (size_t at = 0; at < sizeof(ops) / sizeof(ops[0]); at++) {
-        size_t bytes = (size_t)ops[at].bytes * 10000000 / 2;
-        most = bytes > most ? bytes : most;
-    }
-    return most;
+    size_t fresh = (size_t)BENCH_RELU_COUNT * sizeof(float),
+           most = bench_op_bytes_most() * 10000000 / 2;
+    return most > fresh ? most : fresh;
 }
 
+/* An op whose bytes are not counted has no such row. */
 static void measure_op(const bench_op_row *row, int count) {
-    for (size_t at = 0; at < sizeof(ops) / sizeof(ops[0]); at++) {
-        if (strcmp(ops[at].name, row->op) || ops[at].bytes == 0)
-            continue;
-        bench_samples samples;
-        double moved = (double)ops[at].bytes * (double)row->n;
-        measure((size_t)(moved / 2), 1e3, count, &samples);
-        bench_print_op(row->row, "memcpy of glibc", NULL, moved, &samples);
-    }
+    size_t bytes = bench_op_bytes_of(row->op);
+    if (bytes == 0)
+        return;
+    bench_samples samples;
+    double moved = (double)bytes * (double)row->n;
+    measure((size_t)(moved / 2), 1e3, count, &samples);
+    bench_print_op(row->row, "memcpy of glibc", NULL, moved, &samples);
 }
 
 int main(int argc, char **argv) {
