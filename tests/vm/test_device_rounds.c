@@ -212,3 +212,95 @@ Test(device_rounds, a_launch_that_stalls_ahead_of_a_round_ends) {
     session_release(&session, large);
     session_close(&session);
 }
+
+/* ---- marks that wait ---- */
+
+/* The launching thread's, but `may_go_on`. */
+static struct {
+    const eddy_backend_class *real;
+    eddy_backend_queue *queue; /* of the one mark that waits; NULL: none does */
+    uint64_t ticket;
+    bool has_waited, has_waited_too_long;
+    _Atomic bool may_go_on;
+} marking;
+
+static eddy_status mark_waiting(eddy_backend *backend) {
+    (void)backend;
+    eddy_backend_queue *queue = marking.queue;
+    marking.queue = NULL;
+    return queue ? marking.real->mark(queue, marking.ticket) : EDDY_OK;
+}
+
+static eddy_status mark_later(eddy_backend_queue *queue, uint64_t ticket) {
+    (void)mark_waiting(queue->backend);
+    marking.queue = queue;
+    marking.ticket = ticket;
+    marking.has_waited = true;
+    return EDDY_OK;
+}
+
+static eddy_status mark_now(eddy_backend_queue *queue, uint64_t ticket) {
+    (void)mark_waiting(queue->backend);
+    return marking.real->mark(queue, ticket);
+}
+
+static void run_held(const eddy_vm_run *run) {
+    (void)run;
+    while (!eddy_load_acquire(&marking.may_go_on))
+        sched_yield();
+}
+
+static void run_alone(const eddy_vm_run *run) {
+    (void)run;
+    marking.has_waited_too_long |= marking.queue != NULL;
+}
+
+static const eddy_vm_descriptor held_op = {.run = run_held, .name = name_of};
+static const eddy_vm_descriptor alone_op = {
+    .run = run_alone, .name = name_of, .is_program = true, .rounds = &marks_alone};
+
+/* A round is many launches, behind which no mark of what is ahead of it waits. */
+Test(device_rounds, no_mark_waits_for_a_round) {
+    vm_session session = session_open_threads(2);
+    static eddy_backend_class class;
+    session.far = eddy_far_create(&(eddy_far_options){0});
+    cr_assert_not_null(session.far);
+    marking.real = session.far->class;
+    class = *marking.real;
+    class.run = NULL;
+    class.mark = mark_now;
+    class.mark_later = mark_later;
+    class.mark_waiting = mark_waiting;
+    session.far->class = &class;
+    session_add(&session, session.far);
+    eddy_storage_number storages[3];
+    const eddy_vm_descriptor *const ops[] = {&held_op, &call_op, &alone_op};
+    for (int i = 0; i < 3; i++) {
+        rounds_arguments arguments = {.rounds = 1};
+        eddy_vm_operand target = {.access = EDDY_ACCESS_MUT,
+                                  .is_new = true,
+                                  .covers_all = true,
+                                  .device = session.device,
+                                  .bytes = 8};
+        eddy_vm_call call = {
+            .instruction = {.descriptor = ops[i], .arguments = &arguments, .operand_count = 1},
+            .argument_bytes = sizeof(arguments),
+            .operands = &target,
+            .stream = session.stream,
+            .cost_ps = session.cost_ps,
+            .part_count = ops[i] == &alone_op ? 1 : 0};
+        cr_assert_eq(eddy_vm_submit(session.vm, &call), EDDY_OK);
+        storages[i] = target.storage;
+    }
+    eddy_vm_wait briefly = {50000000, test_origin};
+    cr_assert_eq(eddy_vm_wait_storage(session.vm, storages[2], &briefly), EDDY_TIMED_OUT,
+                 "all are dispatched then");
+    taken_error();
+    eddy_store_release(&marking.may_go_on, true);
+    for (int i = 0; i < 3; i++) {
+        cr_assert_eq(wait_for(&session, storages[i]), EDDY_OK);
+        session_release(&session, storages[i]);
+    }
+    session_close(&session);
+    cr_assert(marking.has_waited && !marking.has_waited_too_long);
+}
