@@ -1,4 +1,3 @@
-#include <base/status.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
@@ -8,6 +7,12 @@ void eddy_errors_format(eddy_status status, const char *device, char *buffer, si
     bool is_named = device && status == EDDY_DEVICE_LOST;
     snprintf(buffer, size, "%s%s%s%s", eddy_status_text(status), is_named ? " (" : "",
              is_named ? device : "", is_named ? ")" : "");
+}
+
+eddy_status eddy_errors_fail(eddy_status status, const char *device, eddy_origin origin) {
+    char what[96];
+    eddy_errors_format(status, device, what, sizeof(what));
+    return eddy_fail(status, origin, "%s", what);
 }
 
 /* A place that is free, or whose record has been seen; EDDY_ERRORS_MAX: none. */

@@ -7,6 +7,7 @@
 #define EDDY_VM_ERRORS_H
 
 #include <base/sleep.h>
+#include <base/status.h>
 #include <eddy/status.h>
 #include <stdbool.h>
 
@@ -26,6 +27,8 @@ typedef struct eddy_errors {
 
 /* What is wrong. Of a device that is lost, which one, as there may be several (NULL: the host); all else has the CPU's words. */
 void eddy_errors_format(eddy_status status, const char *device, char *buffer, size_t size);
+/* The calling thread's error, in these words. */
+eddy_status eddy_errors_fail(eddy_status status, const char *device, eddy_origin origin);
 /* Records the root failure of an instruction. */
 void eddy_errors_add(eddy_errors *errors, const eddy_error *error);
 /* The same for a failure that the program knows of: it counts as seen. */

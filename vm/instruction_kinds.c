@@ -78,6 +78,7 @@ static bool run_lend(eddy_vm *vm, const eddy_instruction *instruction, eddy_node
     /* A copy to the host would have failed. */
     if (arguments->queue && eddy_load_acquire(&arguments->queue->device->backend->is_lost)) {
         waiter->status = EDDY_DEVICE_LOST;
+        waiter->device = arguments->queue->device->name;
         eddy_waiter_finish(&vm->waiters, waiter);
         return true;
     }

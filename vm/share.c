@@ -38,6 +38,7 @@ void eddy_share_launch(eddy_vm_device *device, eddy_node *node) {
     waiter->data = storage->shared.data;
     waiter->status =
         arguments->wants_fence ? class->fence_record(node->queue->under, &fence) : EDDY_OK;
+    waiter->device = device->name;
     waiter->fence = fence;
     if (!eddy_waiter_finish(&device->vm->waiters, waiter) && fence)
         class->fence_recycle(device->backend, fence);
@@ -49,9 +50,11 @@ bool eddy_share_end(eddy_vm *vm, const eddy_instruction *instruction, eddy_node 
     eddy_waiter *waiter = ((const share_arguments *)instruction->view.arguments)->waiter;
     if (!waiter)
         return true;
-    waiter->poison =
-        eddy_vm_storage(vm, eddy_mention_number(instruction->mentions[0]))->shared.poison;
+    const eddy_storage *storage =
+        eddy_vm_storage(vm, eddy_mention_number(instruction->mentions[0]));
+    waiter->poison = storage->shared.poison;
     waiter->status = waiter->poison ? EDDY_OK : EDDY_DEVICE_LOST;
+    waiter->device = vm->devices[storage->shared.device]->name;
     eddy_waiter_finish(&vm->waiters, waiter);
     return true;
 }
@@ -159,17 +162,14 @@ static eddy_status submit_import(eddy_vm *vm, const eddy_vm_device *device,
     return eddy_vm_submit(vm, &call);
 }
 
-static eddy_backend *backend_of(eddy_vm *vm, uint8_t device) {
-    return vm->devices[device]->backend;
-}
-
 /* Recorded: why the memory is not to be imported. The VM cannot close meanwhile. */
-static eddy_status check_there(eddy_backend *backend, const void *data, int64_t bytes,
+static eddy_status check_there(const eddy_vm_device *device, const void *data, int64_t bytes,
                                eddy_origin origin) {
+    eddy_backend *backend = device->backend;
     if (!backend->class->has_memory)
         return refuse_device(origin);
     if (eddy_load_acquire(&backend->is_lost))
-        return eddy_fail(EDDY_DEVICE_LOST, origin, "%s", eddy_status_text(EDDY_DEVICE_LOST));
+        return eddy_errors_fail(EDDY_DEVICE_LOST, device->name, origin);
     if (bytes > 0 && !backend->class->has_memory(backend, data, bytes))
         return eddy_fail(EDDY_INVALID_ARGUMENT, origin,
                          "the %lld bytes at %p are not all memory of the device", (long long)bytes,
@@ -183,7 +183,7 @@ eddy_status eddy_vm_storage_borrow_there(eddy_vm *vm, uint8_t device, void *data
     eddy_status status = enter_for_long(vm, origin);
     if (status != EDDY_OK)
         return status;
-    status = check_there(backend_of(vm, device), data, bytes, origin);
+    status = check_there(vm->devices[device], data, bytes, origin);
     if (status == EDDY_OK)
         status = eddy_vm_storage_borrow(vm, data, bytes, release, context, storage);
     /* Nobody else knows the number yet. */

@@ -220,8 +220,9 @@ eddy_status eddy_vm_submit_and_wait(eddy_vm *vm, eddy_submission *submission, ed
         return fail_wait(status, wait);
     if (waiter->status != EDDY_OK) {
         status = waiter->status;
+        const char *device = waiter->device;
         eddy_waiter_recycle(&vm->waiters, waiter);
-        return fail_wait(status, wait);
+        return device ? eddy_errors_fail(status, device, wait->origin) : fail_wait(status, wait);
     }
     return EDDY_OK;
 }

@@ -27,6 +27,7 @@ typedef struct eddy_waiter {
     uint64_t number;               /* const while PENDING: of this wait, never used again */
     /* Written by the engine before DONE. */
     eddy_status status; /* EDDY_OK, or the reason why the wait itself failed */
+    const char *device; /* its name, for the words of DEVICE_LOST; NULL where the status says all */
     eddy_poison poison;
     eddy_shape shape;
     void *data;

@@ -346,15 +346,23 @@ static eddy_status skip(eddy_backend_queue *queue, uint64_t ticket) {
                                         eddy_cuda_backend_mark(backend, ticket), ticket, 0));
 }
 
-/* Where the program captures a stream that was lent to it, neither the ticket nor what it stands for ever comes. */
-static eddy_cu_result write_ticket(eddy_backend_queue *queue, uint64_t ticket) {
-    cuda_queue *made = queue_of(queue);
-    eddy_cu_result result =
-        eddy_cuda.stream_write(made->stream, address_of(&queue->completed), ticket, 0);
+/* Of a stream that is lent; of another nobody has the handle. */
+static eddy_cu_result refuse_capture(const cuda_queue *queue) {
+    if (EDDY_LIKELY(eddy_load_seq_cst(&queue->lends) == 0))
+        return 0;
     eddy_cu_capture_status status = EDDY_CU_CAPTURES_NOT;
-    if (EDDY_UNLIKELY(eddy_load_seq_cst(&made->lends) > 0) && result == 0)
-        result = eddy_cuda.capture_status(made->stream, &status);
+    eddy_cu_result result = eddy_cuda.capture_status(queue->stream, &status);
     return status == EDDY_CU_CAPTURES_NOT ? result : EDDY_CU_CAPTURE_INVALIDATED;
+}
+
+/* Where the program captures a stream that was lent to it, neither the ticket nor what it stands for ever comes. It may begin to behind the first look, or be
+ * over by the second. */
+static eddy_cu_result write_ticket(eddy_backend_queue *queue, uint64_t ticket) {
+    const cuda_queue *made = queue_of(queue);
+    eddy_cu_result result = refuse_capture(made);
+    if (result == 0)
+        result = eddy_cuda.stream_write(made->stream, address_of(&queue->completed), ticket, 0);
+    return result == 0 ? refuse_capture(made) : result;
 }
 
 /* One that is refused waits on, for a call that says why. */

@@ -597,13 +597,13 @@ Test(cuda_dlpack, a_lost_device_gives_back_what_it_was_lent) {
     cr_assert_eq(eddy_wait(sum, EDDY_FOREVER), EDDY_DEVICE_LOST);
     eddy_error_take(NULL);
     cr_assert_null(eddy_to_dlpack(mine, NULL));
-    expect_error(EDDY_DEVICE_LOST, "");
+    expect_error(EDDY_DEVICE_LOST, "the device is lost (cuda:0)");
     cr_assert_null(export(mine, &o));
-    expect_error(EDDY_DEVICE_LOST, "");
+    expect_error(EDDY_DEVICE_LOST, "the device is lost (cuda:0)");
     shown again;
     show(&again, &o);
     cr_assert_null(eddy_from_dlpack(&again.managed, NULL));
-    expect_error(EDDY_DEVICE_LOST, "");
+    expect_error(EDDY_DEVICE_LOST, "the device is lost (cuda:0)");
     managed->deleter(managed);
     eddy_release(&t);
     eddy_sync(EDDY_FOREVER);

@@ -75,7 +75,8 @@ static const char *fake_failed(void) {
 /* Whose failure leaves behind what it was to end, or what can be ended within the context only. */
 static bool ends_something(const char *entry) {
     return strstr(entry, "Destroy") || strstr(entry, "Free") || strstr(entry, "Unload") ||
-           strcmp(entry, "cuCtxGetCurrent") == 0 || strcmp(entry, "cuCtxSetCurrent") == 0;
+           strcmp(entry, "cuCtxGetCurrent") == 0 || strcmp(entry, "cuCtxSetCurrent") == 0 ||
+           strcmp(entry, "cuThreadExchangeStreamCaptureMode") == 0;
 }
 
 /* Whose failure leaves the process without a driver. */
