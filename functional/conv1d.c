@@ -9,6 +9,7 @@
 #include <functional/parameter.h>
 #include <interpreter/call/apply.h>
 #include <interpreter/handle/tensor.h>
+#include <string.h>
 
 static eddy_status check_rank(eddy_list operands, int64_t i, const char *name, int32_t least,
                               eddy_origin origin) {
@@ -24,12 +25,13 @@ static eddy_status check_rank(eddy_list operands, int64_t i, const char *name, i
     return EDDY_OK;
 }
 
-/* The window has one place along the height. */
-static eddy_arguments_conv2d along_rows(const eddy_arguments_conv1d *a) {
-    return (eddy_arguments_conv2d){.kernel = {.stride = {1, a->stride != 0 ? a->stride : 1},
-                                              .padding = {0, a->padding},
-                                              .dilation = {1, a->dilation != 0 ? a->dilation : 1},
-                                              .groups = a->groups}};
+/* The window has one place along the height. What lies between fields is 0, too: recorded calls are compared byte by byte. */
+static void along_rows(const eddy_arguments_conv1d *a, eddy_arguments_conv2d *rows) {
+    memset(rows, 0, sizeof(*rows));
+    rows->kernel = (eddy_attributes_conv){.stride = {1, a->stride != 0 ? a->stride : 1},
+                                          .padding = {0, a->padding},
+                                          .dilation = {1, a->dilation != 0 ? a->dilation : 1},
+                                          .groups = a->groups};
 }
 
 static eddy_status conv1d(eddy_tensor *x, eddy_tensor *weight, eddy_tensor *bias,
@@ -43,7 +45,8 @@ static eddy_status conv1d(eddy_tensor *x, eddy_tensor *weight, eddy_tensor *bias
         status = eddy_tensor_check(bias, "bias", origin);
     if (status != EDDY_OK)
         return status;
-    eddy_arguments_conv2d arguments = along_rows(given);
+    eddy_arguments_conv2d arguments;
+    along_rows(given, &arguments);
     eddy_outcome outcome;
     eddy_outcome_begin(&outcome);
     eddy_tensor *inputs[] = {eddy_unsqueeze(x, -2), eddy_unsqueeze(weight, -2), bias},

@@ -156,6 +156,11 @@ EDDY_SCALAR float eddy_normal_f32(float x) {
     return (float)(x < 0.0f ? beyond : 1.0 - beyond);
 }
 
+/* x, and -0 below 0. By bits, since clang 14 takes "x < 0 ? -0 : x" for a maximum, which is -0 for 0, too. */
+EDDY_SCALAR float eddy_gauss_not_below_f32(float x) {
+    return eddy_f32_of_bits(eddy_bits_of_f32(x) & (x < 0.0f ? 0x80000000u : 0xffffffffu));
+}
+
 /* f32: x minus |x| times the probability beyond |x|; for negative x, minus that product alone. e^(a^2 / 2) erfc(a /
  * sqrt(2)) = n(a) / d(a), and all coefficients are positive. Each of n and d is the sum of its odd and its even part, and
  * n includes the factor a. This has a smaller error than Horner's scheme, which rounds once per power. The factor 2^-65
@@ -172,7 +177,7 @@ EDDY_SCALAR float eddy_gelu_f32(float x) {
     float n = eddy_fma_f32(n_odd, square, a * n_even), d = eddy_fma_f32(d_odd, a, d_even);
     float share = n * eddy_math_large_power_f32(t);
     share = eddy_fma_f32(p, share, share) / d;
-    return eddy_fma_f32(share, -0x1p-65f, x < 0.0f ? -0.0f : x);
+    return eddy_fma_f32(share, -0x1p-65f, eddy_gauss_not_below_f32(x));
 }
 
 /* The probability beyond |x|, to be scaled by `shifted`. */
@@ -217,7 +222,7 @@ EDDY_SCALAR float eddy_gelu_tanh_f32(float x) {
     float p = eddy_fma_f32(r * r, eddy_math_exp_tail_f32(r), r),
           power = eddy_math_large_power_f32(t);
     float d = eddy_fma_f32((1.0f + p) * power, 0x1p-64f, 1.0f);
-    return eddy_fma_f32(eddy_fma_f32(p, a, a) * power / d, -0x1p-64f, x < 0.0f ? -0.0f : x);
+    return eddy_fma_f32(eddy_fma_f32(p, a, a) * power / d, -0x1p-64f, eddy_gauss_not_below_f32(x));
 }
 
 /* |2u|, at most 800, as the sum of two numbers; *cut is x, limited to the range in which the result changes. */

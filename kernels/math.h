@@ -467,8 +467,9 @@ EDDY_SCALAR double eddy_silu_f64(double x) {
     double remainder = eddy_fma_f64(-q, d, p) + eddy_fma_f64(-q, d_low, p_low);
     double y = eddy_math_scale_f64(eddy_fma_f64(remainder, inverse, q),
                                    is_negative ? t : EDDY_MATH_ROUND_F64);
-    return (x > 760.0) | (x == 0.0) ? x
-                                    : y; /* for -0, the product of two numbers has lost the sign */
+    return ((x > 760.0) | (x == 0.0))
+               ? x
+               : y; /* for -0, the product of two numbers has lost the sign */
 }
 
 /* ---- silu_slope ----

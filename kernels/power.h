@@ -21,9 +21,9 @@
         bits sign = is_odd ? (bits)1 << (8 * sizeof(bits) - 1) : 0;                                \
         type nan_below = is_whole ? -inf : 0, other_one = eddy_abs_##tag(b) == inf ? -1 : 1;       \
         type y = eddy_##tag##_of_bits(eddy_bits_of_##tag(size) | (eddy_bits_of_##tag(a) & sign));  \
-        y = (a < nan_below) & (a > -inf) ? EDDY_NAN_##tag : y;                                     \
-        y = (a != a) | (b != b) ? a + b : y;                                                       \
-        y = (a == 1) | (a == other_one) ? 1 : y;                                                   \
+        y = ((a < nan_below) & (a > -inf)) ? EDDY_NAN_##tag : y;                                   \
+        y = ((a != a) | (b != b)) ? a + b : y;                                                     \
+        y = ((a == 1) | (a == other_one)) ? 1 : y;                                                 \
         return b == 0 ? 1 : y;                                                                     \
     }
 EDDY_POWER_ENDS(f32, float, uint32_t)

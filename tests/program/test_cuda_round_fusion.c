@@ -158,8 +158,8 @@ Test(cuda_round_fusion, of_too_many_writers_is_launched_call_by_call, .init = be
 /* What is read across is used up there, and what comes of it is smaller: it lies in the same memory, where threads may not have read yet what others write. */
 static eddy_tensor *across(eddy_tensor *x) {
     eddy_tensor *read = eddy_transpose(eddy_softmax(x, 0), 0, 1);
-    eddy_tensor *all = eddy_add(x, read);
-    return eddy_add(eddy_softmax(all, 0), eddy_softmax(eddy_cast(all, EDDY_F16), 0));
+    eddy_tensor *all = eddy_add(x, read), *of_half = eddy_softmax(eddy_cast(all, EDDY_F16), 0);
+    return eddy_add(eddy_softmax(all, 0), of_half);
 }
 
 Test(cuda_round_fusion, does_not_write_what_it_still_reads, .init = begin) {

@@ -40,7 +40,7 @@ typedef enum joining { LARGER, SUM } joining;
 INLINE real join(joining how, real a, real b) {
     if (how == SUM)
         return a + b;
-    return (b <= a) | (a != a) ? a : b;
+    return ((b <= a) | (a != a)) ? a : b;
 }
 
 INLINE void join_elements(joining how, real *restrict to, const real *restrict x, int64_t step,
