@@ -16,9 +16,8 @@ esac
 seconds=${1:-60}
 [ $# -eq 0 ] || shift
 
-tools/packages.sh g++ libcriterion-dev libdlpack-dev python3-numpy clang
-major=$(clang -dumpversion | cut -d. -f1)
-tools/packages.sh "libclang-rt-$major-dev"
+tools/packages.sh g++ libcriterion-dev libdlpack-dev python3-numpy
+tools/clang.sh
 
 tools/cuda_headers.sh >/dev/null
 tools/build.sh test 1000 -- libeddy.a tests/test-program-hostile tests/test-program-control_random
