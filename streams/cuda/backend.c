@@ -346,7 +346,7 @@ static eddy_status skip(eddy_backend_queue *queue, uint64_t ticket) {
                                         eddy_cuda_backend_mark(backend, ticket), ticket, 0));
 }
 
-/* Of a stream that is lent; of another nobody has the handle. */
+/* Only a stream that is lent is asked: nobody has the handle of another. */
 static eddy_cu_result refuse_capture(const cuda_queue *queue) {
     if (EDDY_LIKELY(eddy_load_seq_cst(&queue->lends) == 0))
         return 0;
@@ -355,8 +355,8 @@ static eddy_cu_result refuse_capture(const cuda_queue *queue) {
     return status == EDDY_CU_CAPTURES_NOT ? result : EDDY_CU_CAPTURE_INVALIDATED;
 }
 
-/* Where the program captures a stream that was lent to it, neither the ticket nor what it stands for ever comes. It may begin to behind the first look, or be
- * over by the second. */
+/* Where the program captures a stream that was lent to it, neither the ticket nor what it stands for ever comes. A capture may
+ * begin after the first look, or end before the second. */
 static eddy_cu_result write_ticket(eddy_backend_queue *queue, uint64_t ticket) {
     const cuda_queue *made = queue_of(queue);
     eddy_cu_result result = refuse_capture(made);
