@@ -19,7 +19,8 @@ typedef struct event {
     fake_clock clock;
 } event;
 
-static event *events[EVENTS]; /* lock: the fake's; made when first needed */
+static event *events[EVENTS]; /* lock: the fake's; made when first needed, one behind the other */
+static uint32_t made;         /* lock: the fake's; no place at or behind it has one */
 static uint32_t next_place;   /* lock: the fake's; where to look for a free one */
 
 static event *event_of(eddy_cu_event handle) {
@@ -42,7 +43,7 @@ static bool is_free(const event *place) {
 long fake_cuda_handles(void) {
     pthread_mutex_lock(&fake_lock);
     long count = fake_stream_count() + fake_host_count() + fake_graph_count();
-    for (int e = 0; e < EVENTS; e++)
+    for (uint32_t e = 0; e < made; e++)
         count += !is_free(events[e]);
     pthread_mutex_unlock(&fake_lock);
     return count;
@@ -60,6 +61,8 @@ eddy_cu_result cuEventCreate(eddy_cu_event *handle, unsigned flags) {
     uint32_t place = next_place;
     if (looked_at == EVENTS || (!events[place] && !(events[place] = calloc(1, sizeof(event)))))
         return fake_call_end(&call, EDDY_CU_OUT_OF_MEMORY);
+    if (place == made)
+        made++;
     *events[place] = (event){.device = call.device,
                              .context = call.device->generation,
                              .generation = events[place]->generation + 1};

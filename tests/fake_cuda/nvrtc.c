@@ -137,19 +137,22 @@ extern char **environ;
 
 /* ---- compiling ---- */
 
-/* FAKE_NVRTC_COMMAND: the compiler with its arguments, as words (meson.build). Without the option against contraction what a compiler finds is contracted, as on a device. */
+/* FAKE_NVRTC_COMMAND: a file that has the compiler with its arguments, as words (kernels/meson.build). Without the option against contraction what a compiler finds is contracted, as on a device. */
 static const char *contraction_of(const chosen *options) {
     return options->has_no_contraction ? "-ffp-contract=off" : "-ffp-contract=fast -O2 -mfma";
 }
 
 static bool run_compiler(const char *folder, const chosen *options) {
-    char command[4096];
-    snprintf(command, sizeof(command), "exec %s %s -o %s/object.so -x c++ %s/text.cu 2>%s/log",
-             FAKE_NVRTC_COMMAND, contraction_of(options), folder, folder, folder);
+    char *command = NULL;
+    if (asprintf(&command, "exec $(cat %s) %s -o %s/object.so -x c++ %s/text.cu 2>%s/log",
+                 FAKE_NVRTC_COMMAND, contraction_of(options), folder, folder, folder) < 0)
+        return false;
     char *arguments[] = {"sh", "-c", command, NULL};
     pid_t child;
     int status = 1;
-    if (posix_spawn(&child, "/bin/sh", NULL, NULL, arguments, environ) != 0)
+    bool is_started = posix_spawn(&child, "/bin/sh", NULL, NULL, arguments, environ) == 0;
+    free(command);
+    if (!is_started)
         return false;
     while (waitpid(child, &status, 0) < 0 && errno == EINTR)
         continue;
@@ -177,10 +180,12 @@ static char *identity_of(const program *p, const chosen *options, size_t *bytes)
     struct stat library = {0};
     size_t ignored = 0;
     char *identity = NULL, *touches = fake_file_read(FAKE_NVRTC_TOUCHES, &ignored);
+    char *command = fake_file_read(FAKE_NVRTC_COMMAND, &ignored);
     (void)stat(FAKE_NVRTC_LIBRARY, &library);
-    *bytes = (size_t)asprintf(&identity, "%s %s %lld.%09ld\n%s%s", FAKE_NVRTC_COMMAND,
-                              contraction_of(options), (long long)library.st_mtim.tv_sec,
-                              library.st_mtim.tv_nsec, touches, p->text);
+    *bytes = (size_t)asprintf(&identity, "%s %s %lld.%09ld\n%s%s", command, contraction_of(options),
+                              (long long)library.st_mtim.tv_sec, library.st_mtim.tv_nsec, touches,
+                              p->text);
+    free(command);
     free(touches);
     return identity;
 }

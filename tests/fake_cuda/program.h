@@ -16,14 +16,14 @@
 #include <tests/fake_cuda/own_kernels.h>
 #include <unistd.h>
 
-/* Sanitizers make processes slow to start. */
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define SEEDS 60
-#else
-#define SEEDS 300
-#endif
 #define WORDS 1000
 #define BYTES (WORDS * sizeof(uint64_t))
+
+/* Each is a process. More on request (meson.build). */
+static inline int seed_count(void) {
+    const char *count = getenv("EDDY_TEST_SEEDS");
+    return count ? atoi(count) : 60;
+}
 
 static eddy_cuda_driver cu;
 static int (*findings)(void);
@@ -187,7 +187,7 @@ static inline outcome run(void (*program)(void), int seed, bool exits) {
 
 /* The program has no findings with any seed. */
 static inline void is_right(void (*program)(void)) {
-    for (int seed = 1; seed <= SEEDS; seed++) {
+    for (int seed = 1; seed <= seed_count(); seed++) {
         outcome of = run(program, seed, false);
         cr_assert_eq(of.status, 0, "seed %d: status %d: %s", seed, of.status, of.text);
         cr_assert_null(strstr(of.text, "fake_cuda"), "%s", of.text);
@@ -206,7 +206,7 @@ static inline bool is_found_elsewhere(const outcome *of) {
 
 /* The program has a finding that says `text`, with each seed. */
 static inline void is_found(void (*program)(void), const char *text) {
-    for (int seed = 1; seed <= SEEDS; seed++) {
+    for (int seed = 1; seed <= seed_count(); seed++) {
         outcome of = run(program, seed, false);
         if (is_found_elsewhere(&of))
             continue;

@@ -150,7 +150,7 @@ static void exit_in_the_middle(void) {
 }
 
 Test(faults, the_driver_is_gone_behind_its_handler_of_exit) {
-    for (int seed = 1; seed <= SEEDS; seed++) {
+    for (int seed = 1; seed <= seed_count(); seed++) {
         outcome of = run(exit_in_the_middle, seed, true);
         cr_assert_eq(of.status, 0, "%d: %s", of.status, of.text);
         cr_assert(strstr(of.text, "there\ngone\n") == of.text, "%s", of.text);

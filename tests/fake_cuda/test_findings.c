@@ -591,7 +591,7 @@ static void write_beyond(void) {
 }
 
 Test(findings, a_kernel_that_writes_beyond_a_block_ends_the_process) {
-    for (int seed = 1; seed <= SEEDS; seed++) {
+    for (int seed = 1; seed <= seed_count(); seed++) {
         outcome of = run(write_beyond, seed, false);
         cr_assert_eq(of.status, -SIGABRT, "seed %d: %d %s", seed, of.status, of.text);
         cr_assert(strstr(of.text, "fake_cuda: test_store_beyond has written beyond a block"), "%s",

@@ -153,12 +153,12 @@ static void random_program(void) {
 
 Test(random, races_are_found_where_they_are) {
     int with = 0, without = 0;
-    for (int seed = 1; seed <= 3 * SEEDS; seed++) {
+    for (int seed = 1; seed <= 3 * seed_count(); seed++) {
         outcome of = run(random_program, seed, false);
         cr_assert(of.status == 0 || of.status == 97, "seed %d: %d %s", seed, of.status, of.text);
         with += of.status == 97;
         without += of.status == 0;
     }
-    cr_assert_gt(with, SEEDS / 2);
-    cr_assert_gt(without, SEEDS / 2);
+    cr_assert_gt(with, seed_count() / 2);
+    cr_assert_gt(without, seed_count() / 2);
 }
