@@ -85,8 +85,6 @@ static __int128 whole_power(__int128 a, __int128 b) {
 
 /* ---- a line for each op ---- */
 
-typedef bool oracle_fn(const oracle_value *v, eddy_dtype dtype, oracle_value *result);
-
 /* The operands, behind which the numbers of attributes stand, as the lines name them. */
 #define REALS                                                                                      \
     const long double a = v[0].real, b = v[1].real, c = v[2].real, d = v[3].real;                  \
@@ -200,19 +198,17 @@ static bool oracle_of_where(const oracle_value *v, eddy_dtype dtype, oracle_valu
 /* What entries name. */
 static const struct {
     const char *op;
-    oracle_fn *run;
+    oracle_function *run;
 } oracles[] = {
 #define ROW(op, oracle) {#op, oracle_of_##oracle},
 #include <functional/op_oracles.h>
 };
 
-bool oracle_apply(const char *op, eddy_dtype dtype, const oracle_value *operands,
-                  oracle_value *result) {
-    *result = (oracle_value){0};
+oracle_function *oracle_of(const char *op) {
     for (size_t i = 0; i < sizeof(oracles) / sizeof(oracles[0]); i++)
         if (strcmp(oracles[i].op, op) == 0)
-            return oracles[i].run(operands, dtype, result);
-    return false;
+            return oracles[i].run;
+    return NULL;
 }
 
 typedef struct format {

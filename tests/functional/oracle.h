@@ -16,10 +16,12 @@ typedef struct oracle_value {
 
 oracle_value oracle_load(eddy_dtype dtype, const void *element);
 
-/* The value of `op` ("add", "add_s", ...) on operands of `dtype`, behind which the numbers and choices of its attributes
- * stand; false for a dtype that its oracle does not know. For comparisons the result is 0 or 1. */
-bool oracle_apply(const char *op, eddy_dtype dtype, const oracle_value *operands,
-                  oracle_value *result);
+/* The value of an op on operands of `dtype`, behind which the numbers and choices of its attributes stand; false for a dtype that it does not
+ * know. For comparisons the result is 0 or 1. */
+typedef bool oracle_function(const oracle_value *operands, eddy_dtype dtype, oracle_value *result);
+
+/* Of an op by its name ("add", "add_s", ...); NULL: there is none. */
+oracle_function *oracle_of(const char *op);
 
 /* How far `got`, an element of `dtype`, is from the value, in units of its last place (of the scale's, where that is larger): 0 also for NaN where NaN
  * is wanted, infinite where they differ in being finite. Integers and bool: 0, or infinite. */

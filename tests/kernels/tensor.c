@@ -106,6 +106,13 @@ double tensor_get(const tensor *t, int64_t flat) {
     return eddy_dtype_load_f64(t->view.dtype, tensor_at(t, flat));
 }
 
+double *tensor_values(const tensor *t) {
+    double *values = malloc(sizeof(*values) * (size_t)(t->count + 1));
+    for (int64_t i = 0; i < t->count; i++)
+        values[i] = tensor_get(t, i);
+    return values;
+}
+
 int64_t tensor_get_int(const tensor *t, int64_t flat) {
     return eddy_dtype_load_i64(t->view.dtype, tensor_at(t, flat));
 }

@@ -35,6 +35,8 @@ void tensor_free(tensor *t);
 /* Elements by flat row-major number, as double or (exactly) as i64. */
 void *tensor_at(const tensor *t, int64_t flat);
 double tensor_get(const tensor *t, int64_t flat);
+/* All elements; the caller frees them. */
+double *tensor_values(const tensor *t);
 int64_t tensor_get_int(const tensor *t, int64_t flat);
 void tensor_set(tensor *t, int64_t flat, double value);
 void tensor_set_int(tensor *t, int64_t flat, int64_t value);

@@ -207,16 +207,17 @@ static void check(const problem *p) {
         for (int64_t i = 0; i < L; i++) {
             long double off = 4 * row_of(&s, p, b, i, probabilities) + 16 + (long double)S / 64,
                         product = 0, slopes = 0;
-            for (int64_t j = 0; j < S; j++)
+            for (int64_t j = 0; j < S; j++) {
+                long double weight = probabilities[j] * kept(&s, p, b, i, j);
                 for (int64_t e = 0; e < E; e++) {
-                    long double weight = probabilities[j] * kept(&s, p, b, i, j),
-                                pv = weight * v_at(&s, p, b, j, e),
+                    long double pv = weight * v_at(&s, p, b, j, e),
                                 g = tensor_get(&s.grad, (b * L + i) * E + e);
                     answer_add(&out, (b * L + i) * E + e, pv, off * fabsl(pv));
                     answer_add(&dv, (b * S + j) * E + e, weight * g, off * fabsl(weight * g));
                     product += g * pv;
                     slopes += fabsl(g * pv);
                 }
+            }
             /* The gradient takes the output as it was rounded. */
             long double rounding =
                 1 + unit_of(p->dtype) / unit_of(p->dtype == EDDY_F64 ? EDDY_F64 : EDDY_F32);
