@@ -99,6 +99,8 @@ without_cuda="-Dcuda=disabled -Dhost_kernels=$PWD/build/test/tests/fake_cuda/ker
 
 # Lines for a sanitizer's reports; names of variables take a fifth of the time to compile.
 lines='-Dc_args=-g1 -Dcpp_args=-g1'
+# UndefinedBehaviorSanitizer's own reports take 20 MB of data with pointers, which each process relocates and searches for leaks.
+traps='-Dc_args=-g1,-fsanitize-undefined-trap-on-error -Dcpp_args=-g1'
 
 # ThreadSanitizer does not start if the system randomises addresses of mappings by more than 28 bits, in gcc 12 and clang 14.
 without_randomisation=
@@ -117,7 +119,7 @@ if build_or_note test '' $lines -Dbuildtype=debugoptimized -Dchecks=true -Dbench
     run test $leave_out $not_again
 fi
 # shellcheck disable=SC2086  # two options
-if build_or_note asan "$sanitized" $lines -Dbuildtype=debugoptimized -Doptimization=1 -Db_sanitize=address,undefined -Dchecks=true \
+if build_or_note asan "$sanitized" $traps -Dbuildtype=debugoptimized -Doptimization=1 -Db_sanitize=address,undefined -Dchecks=true \
     -Dexamples=false -Db_lundef=false -Disa=$one_isa $without_cuda; then
     # shellcheck disable=SC2046,SC2086  # lists of words
     run asan $leave_out $(printf -- '--suite %s ' $sanitized)
