@@ -21,6 +21,7 @@ INSIDE = [
     ("EDDY_TEST_LONG", "set", "`functional-scalar_functions` takes minutes and far more values, `program-control_random` 20,000 programs."),
     ("EDDY_TEST_PRODUCTS", "a name", "What `functional-cuda_product` has to find that computes products on the device: `Eddy`, `cuBLASLt 13.0.0`."),
     ("EDDY_TEST_CONVOLUTIONS", "a name", "The same of `functional-cuda_conv`: `Eddy`, `cuDNN 9.0.0`."),
+    ("EDDY_TEST_SEEDS", "a number", "With how many seeds each program of the fake driver's own tests runs; 60 by default."),
     ("EDDY_TEST_SHARE", "a number", "Of tests with many cases alike one case in so many (`tests/rounds.h`)."),
     ("EDDY_TEST_TEXTS", "a folder", "`program-hostile` and `program-control_random` write the texts of their programs to it."),
     ("EDDY_PROGRESS_SECONDS", "a number, 30", "How often a build or the tests write a line to a file."),
