@@ -99,7 +99,7 @@ without_cuda="-Dcuda=disabled -Dhost_kernels=$PWD/build/test/tests/fake_cuda/ker
 
 # Lines for a sanitizer's reports; names of variables take a fifth of the time to compile.
 lines='-Dc_args=-g1 -Dcpp_args=-g1'
-# UndefinedBehaviorSanitizer's own reports take 20 MB of data with pointers, which each process relocates and searches for leaks.
+# UndefinedBehaviorSanitizer's own reports need 20 MB of data with pointers. Each process would relocate these and search them for leaks.
 traps="-Dc_args=['-g1','-fsanitize-undefined-trap-on-error'] -Dcpp_args=-g1"
 
 # ThreadSanitizer does not start if the system randomises addresses of mappings by more than 28 bits, in gcc 12 and clang 14.

@@ -19,7 +19,7 @@
 #define WORDS 1000
 #define BYTES (WORDS * sizeof(uint64_t))
 
-/* Each is a process. More on request (meson.build). */
+/* With how many seeds a program runs, each in a process of its own; the suite `long` asks for more (meson.build). */
 static inline int seed_count(void) {
     const char *count = getenv("EDDY_TEST_SEEDS");
     return count ? atoi(count) : 60;

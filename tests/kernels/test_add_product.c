@@ -7,6 +7,7 @@
 #include <kernels/cpu/kernels.h>
 #include <kernels/cpu/matrix/add_product.h>
 #include <math.h>
+#include <stdlib.h>
 
 static const int64_t sizes[][3] = {{1, 1, 1},     {3, 4, 5},      {1, 70, 33}, {65, 1, 40},
                                    {7, 9, 0},     {0, 4, 3},      {4, 0, 3},   {40, 50, 1},
