@@ -533,7 +533,7 @@ static void tell_others(eddy_vm *vm, bool has_moved) {
 /* Whether another round may find work after one that has moved something: a source has more, or starved instructions may have waited for what was moved. */
 static bool has_more(eddy_vm *vm) {
     return eddy_ring_peek(&vm->ring) || !eddy_lifo_is_empty(&vm->completions) ||
-           !eddy_lifo_is_empty(&vm->releases) || vm->engine.held_releases || vm->engine.starved;
+           !eddy_lifo_is_empty(&vm->releases) || vm->engine.held_releases || vm->engine.starved.first;
 }
 
 /* Does what there is to do; whether there may be more. `lingers`: a thread that waits for more looks once more before it publishes, since each publication slows issuers down. */
@@ -544,7 +544,7 @@ static bool tick(eddy_vm *vm, bool lingers) {
     eddy_engine_run_ready(vm);
     if (has_moved)
         eddy_starved_tell_others(vm);
-    if (EDDY_UNLIKELY(vm->engine.starved && has_moved))
+    if (EDDY_UNLIKELY(vm->engine.starved.first && has_moved))
         eddy_starved_relieve(vm, false);
     has_moved |= take_records(vm);
     has_moved |= eddy_engine_take_releases(vm);
@@ -557,14 +557,14 @@ static bool tick(eddy_vm *vm, bool lingers) {
     bool goes_on = EDDY_UNLIKELY(eddy_load_acquire(&vm->device_count) > 0) &&
                    eddy_device_attend(vm, has_moved);
     if (EDDY_UNLIKELY(eddy_load_relaxed(&vm->was_told)) &&
-        (!vm->engine.starved || vm->engine.running_count > 0)) {
+        (!vm->engine.starved.first || vm->engine.running_count > 0)) {
         eddy_store_relaxed(&vm->was_told, false);
-        if (vm->engine.starved) {
+        if (vm->engine.starved.first) {
             eddy_starved_relieve(vm, false);
             goes_on = true;
         }
     }
-    if (EDDY_UNLIKELY(vm->engine.starved && vm->engine.running_count == 0) &&
+    if (EDDY_UNLIKELY(vm->engine.starved.first && vm->engine.running_count == 0) &&
         eddy_starved_is_due(vm, has_moved || goes_on)) {
         eddy_starved_relieve(vm, true);
         eddy_engine_run_ready(vm);
@@ -624,7 +624,7 @@ static luggage leave(eddy_vm *vm, const eddy_engine_turn *turn, bool was_asked) 
 
 static bool may_leave(const eddy_vm *vm, const eddy_engine_turn *turn) {
     /* In one-thread mode no other thread would do the rest, and the next one would not know of the starved ones. */
-    if (vm->is_one_thread || vm->engine.starved)
+    if (vm->is_one_thread || vm->engine.starved.first)
         return false;
     return vm->engine.inline_left_ns <= 0 || (turn->until && eddy_waiter_is_done(turn->until)) ||
            has_to_launch(turn) ||

@@ -64,7 +64,7 @@ static sources sources_of(const eddy_node *node) {
 
 /* By the list: the node's own word is its runner's. */
 static bool is_starved(const eddy_node *node) {
-    const eddy_node *starved = node->vm->engine.starved;
+    const eddy_node *starved = node->vm->engine.starved.first;
     while (starved && starved != node)
         starved = starved->ready_next;
     return starved != NULL;

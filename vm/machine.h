@@ -7,7 +7,7 @@
 #include <base/thread.h>
 #include <streams/team.h>
 #include <vm/errors.h>
-#include <vm/node.h>
+#include <vm/node_list.h>
 #include <vm/ring.h>
 #include <vm/spill.h>
 #include <vm/vm.h>
@@ -188,8 +188,8 @@ struct eddy_vm {
         eddy_node *free_nodes;
         eddy_node *live_head, *live_tail;
         eddy_node *ready_head, **ready_tail;
-        eddy_node *starved, *last_starved; /* nodes that got no memory; the oldest first */
-        eddy_lifo_link *held_releases;     /* not due yet */
+        eddy_node_list starved;        /* nodes that got no memory */
+        eddy_lifo_link *held_releases; /* not due yet */
         uint64_t finished, retired;
         int64_t finished_bytes[EDDY_VM_DEVICES];
         int64_t finished_ns, finished_dear_ns;

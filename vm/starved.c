@@ -45,19 +45,9 @@ static bool is_held_back(eddy_vm *vm, const eddy_instruction *instruction) {
 
 /* ---- the list ---- */
 
-/* By sequence: mostly at the end, since they were dispatched in that order. */
 static void add(eddy_vm *vm, eddy_node *node) {
     node->is_starved = true;
-    eddy_node **link = &vm->engine.starved;
-    if (vm->engine.last_starved &&
-        vm->engine.last_starved->instruction.view.sequence < node->instruction.view.sequence)
-        link = &vm->engine.last_starved->ready_next;
-    while (*link && (*link)->instruction.view.sequence < node->instruction.view.sequence)
-        link = &(*link)->ready_next;
-    node->ready_next = *link;
-    *link = node;
-    if (!node->ready_next)
-        vm->engine.last_starved = node;
+    eddy_node_list_insert(&vm->engine.starved, node);
 }
 
 void eddy_starved_add(eddy_vm *vm, eddy_node *node) {
@@ -70,13 +60,6 @@ void eddy_starved_add(eddy_vm *vm, eddy_node *node) {
     node->is_starved = false;
     eddy_vm_execute_failed(vm, &node->instruction, EDDY_OUT_OF_MEMORY);
     eddy_graph_retire(vm, node);
-}
-
-static eddy_node *pop_starved(eddy_vm *vm) {
-    eddy_node *node = vm->engine.starved;
-    if (node && !(vm->engine.starved = node->ready_next))
-        vm->engine.last_starved = NULL;
-    return node;
 }
 
 /* ---- trying again ---- */
@@ -111,7 +94,7 @@ static bool runs_elsewhere(const eddy_vm *vm, const eddy_node *node) {
 /* More memory may be freed: in order, so that a large one is not overtaken for ever. */
 static void retry_in_order(eddy_vm *vm) {
     eddy_node *node;
-    while ((node = pop_starved(vm)))
+    while ((node = eddy_node_list_pop(&vm->engine.starved)))
         if (runs_elsewhere(vm, node) || !retry(vm, node)) {
             add(vm, node);
             return;
@@ -122,7 +105,7 @@ static void retry_in_order(eddy_vm *vm) {
 static bool retry_all(eddy_vm *vm) {
     bool has_run = false;
     eddy_node *node, *left = NULL;
-    while ((node = pop_starved(vm))) {
+    while ((node = eddy_node_list_pop(&vm->engine.starved))) {
         if (runs_elsewhere(vm, node)) {
             node->is_starved = false;
             node->is_last_try = true;
@@ -146,8 +129,8 @@ static bool retry_all(eddy_vm *vm) {
 
 /* They fail, the oldest first, until the memory that one and its successors released is enough for the next. */
 static void fail_in_order(eddy_vm *vm) {
-    while (vm->engine.starved && vm->engine.running_count == 0) {
-        eddy_node *node = pop_starved(vm);
+    while (vm->engine.starved.first && vm->engine.running_count == 0) {
+        eddy_node *node = eddy_node_list_pop(&vm->engine.starved);
         if (retry(vm, node))
             return;
         eddy_vm_execute_failed(vm, &node->instruction, EDDY_OUT_OF_MEMORY);
@@ -276,6 +259,6 @@ void eddy_starved_relieve(eddy_vm *vm, bool is_last) {
         set_hungry(vm, false);
     else if (!waits_for_others(vm))
         fail_in_order(vm);
-    if (!vm->engine.starved)
+    if (!vm->engine.starved.first)
         set_hungry(vm, false);
 }
