@@ -505,7 +505,7 @@ static bool is_at_rest(eddy_vm *vm) {
                           eddy_device_launch_of(device, device->stalled_ticket)->dispatch) +
                 1;
     }
-    if (vm->engine.running_count != with_launchers || vm->engine.ready_head ||
+    if (vm->engine.running_count != with_launchers || vm->engine.ready_count > 0 ||
         !eddy_lifo_is_empty(&vm->completions) || !eddy_lifo_is_empty(&vm->releases) ||
         vm->engine.held_releases)
         return false;

@@ -5,6 +5,7 @@
 #include <streams/backend.h>
 #include <streams/device_pool.h>
 #include <vm/attend.h>
+#include <vm/instruction_kind.h>
 #include <vm/machine.h>
 
 /* Instructions between dispatch and end, counted from the oldest. */
@@ -86,6 +87,12 @@ typedef struct eddy_vm_device {
     eddy_node *held, *last_held; /* ready, beyond the window */
     eddy_device_launch launches[EDDY_DEVICE_WINDOW];
 } eddy_vm_device;
+
+/* Whether it has a turn on a device, for which dispatch is a ticket and a place in the launcher's queue. */
+static inline bool eddy_device_runs(const eddy_node *node) {
+    return EDDY_UNLIKELY(node->stream->device != NULL) &&
+           eddy_instruction_has(&node->instruction, EDDY_KIND_IS_STREAMED);
+}
 
 /* Whether the call has several launches, between which others come: it has a late shape, or is launched in rounds. */
 bool eddy_device_is_repeated(const eddy_node *node);

@@ -369,12 +369,8 @@ static void run_call(eddy_vm *vm, eddy_node *node) {
     eddy_graph_retire(vm, node);
 }
 
-static bool is_on_device(const eddy_node *node) {
-    return node->stream->device && eddy_instruction_has(&node->instruction, EDDY_KIND_IS_STREAMED);
-}
-
 void eddy_engine_run_ready(eddy_vm *vm) {
-    for (int count = 0; vm->engine.ready_head; count++) {
+    for (int count = 0; vm->engine.ready_count > 0; count++) {
         /* A long list, for example behind a lend that ended: progress is published to waiters, and other threads may continue with it. */
         if (count >= BURST) {
             publish(vm, false);
@@ -382,12 +378,8 @@ void eddy_engine_run_ready(eddy_vm *vm) {
             if (vm->engine.inline_left_ns <= 0)
                 return;
         }
-        eddy_node *node = vm->engine.ready_head;
-        vm->engine.ready_head = node->ready_next;
-        if (!vm->engine.ready_head)
-            vm->engine.ready_tail = &vm->engine.ready_head;
-        vm->engine.ready_count--;
-        if (EDDY_UNLIKELY(is_on_device(node)))
+        eddy_node *node = eddy_graph_take_ready(vm);
+        if (eddy_device_runs(node))
             eddy_device_dispatch(vm, node);
         else if (node->instruction.kind == EDDY_KIND_CALL)
             run_call(vm, node);
@@ -517,8 +509,9 @@ bool eddy_engine_take_releases(eddy_vm *vm) {
 /* Whether nothing of the VM will release memory: kernels have released theirs, the nodes that waited for them are running, and releases of
  * callers have taken effect. */
 static bool has_given_all_up(eddy_vm *vm) {
-    return vm->engine.running_count == 0 && !vm->engine.ready_head && !eddy_ring_peek(&vm->ring) &&
-           !vm->engine.held_releases && eddy_lifo_is_empty(&vm->releases);
+    return vm->engine.running_count == 0 && vm->engine.ready_count == 0 &&
+           !eddy_ring_peek(&vm->ring) && !vm->engine.held_releases &&
+           eddy_lifo_is_empty(&vm->releases);
 }
 
 /* To other VMs. */
@@ -533,7 +526,8 @@ static void tell_others(eddy_vm *vm, bool has_moved) {
 /* Whether another round may find work after one that has moved something: a source has more, or starved instructions may have waited for what was moved. */
 static bool has_more(eddy_vm *vm) {
     return eddy_ring_peek(&vm->ring) || !eddy_lifo_is_empty(&vm->completions) ||
-           !eddy_lifo_is_empty(&vm->releases) || vm->engine.held_releases || vm->engine.starved.first;
+           !eddy_lifo_is_empty(&vm->releases) || vm->engine.held_releases ||
+           vm->engine.starved.first;
 }
 
 /* Does what there is to do; whether there may be more. `lingers`: a thread that waits for more looks once more before it publishes, since each publication slows issuers down. */
@@ -548,7 +542,7 @@ static bool tick(eddy_vm *vm, bool lingers) {
         eddy_starved_relieve(vm, false);
     has_moved |= take_records(vm);
     has_moved |= eddy_engine_take_releases(vm);
-    if (vm->engine.ready_head) {
+    if (vm->engine.ready_count > 0) {
         eddy_engine_run_ready(vm);
         has_moved = true;
     }
@@ -572,7 +566,7 @@ static bool tick(eddy_vm *vm, bool lingers) {
     }
     if (vm->engine.unpublished >= BURST)
         publish(vm, false);
-    return vm->engine.ready_head || goes_on || (has_moved && (lingers || has_more(vm)));
+    return vm->engine.ready_count > 0 || goes_on || (has_moved && (lingers || has_more(vm)));
 }
 
 /* ---- the role ---- */
@@ -614,7 +608,7 @@ static luggage leave(eddy_vm *vm, const eddy_engine_turn *turn, bool was_asked) 
     bool comes_back = has_to_launch(turn) && !was_asked;
     publish(vm, !comes_back);
     luggage taken = pack(vm);
-    bool has_left = vm->engine.ready_head != NULL;
+    bool has_left = vm->engine.ready_count > 0;
     eddy_store_seq_cst(&vm->has_left, has_left);
     uint32_t word = eddy_exchange_acq_rel(&vm->engine_word, FREE);
     if (has_left || (eddy_engine_has_work(vm) && (word == WANTED || !comes_back)))

@@ -376,10 +376,28 @@ void eddy_graph_make_ready(eddy_vm *vm, eddy_node *node) {
     if (node->is_marker && !marker_is_first(vm, node))
         return;
     node->state = EDDY_NODE_READY;
+    vm->engine.ready_count++;
+    if (eddy_device_runs(node)) {
+        eddy_node_list_insert(&vm->engine.ready_there, node);
+        return;
+    }
     node->ready_next = NULL;
     *vm->engine.ready_tail = node;
     vm->engine.ready_tail = &node->ready_next;
-    vm->engine.ready_count++;
+}
+
+/* What a device runs is launched in the order of the calls, so that none takes the memory of an earlier one; it comes ahead of what is ready on the host if it is earlier. */
+eddy_node *eddy_graph_take_ready(eddy_vm *vm) {
+    eddy_node *node = vm->engine.ready_head, *there = vm->engine.ready_there.first;
+    if (EDDY_LIKELY(!there && !node))
+        return NULL;
+    vm->engine.ready_count--;
+    if (EDDY_UNLIKELY(there && (!node || eddy_node_is_before(there, node))))
+        return eddy_node_list_pop(&vm->engine.ready_there);
+    vm->engine.ready_head = node->ready_next;
+    if (!vm->engine.ready_head)
+        vm->engine.ready_tail = &vm->engine.ready_head;
+    return node;
 }
 
 static void satisfied(eddy_vm *vm, eddy_node *node) {

@@ -187,9 +187,10 @@ struct eddy_vm {
         eddy_blocks_cache arguments;
         eddy_node *free_nodes;
         eddy_node *live_head, *live_tail;
-        eddy_node *ready_head, **ready_tail;
-        eddy_node_list starved;        /* nodes that got no memory */
-        eddy_lifo_link *held_releases; /* not due yet */
+        eddy_node *ready_head, **ready_tail; /* of the host, in the order in which they became so */
+        eddy_node_list ready_there;          /* of devices */
+        eddy_node_list starved;              /* nodes that got no memory */
+        eddy_lifo_link *held_releases;       /* not due yet */
         uint64_t finished, retired;
         int64_t finished_bytes[EDDY_VM_DEVICES];
         int64_t finished_ns, finished_dear_ns;
@@ -219,7 +220,7 @@ struct eddy_vm {
             unreturned; /* freed numbers that found no room in the number ring, the newest first */
         eddy_storage_number unreturned_last;
         uint64_t numbers_written;
-        int64_t ready_count; /* in the list of those */
+        int64_t ready_count; /* in both lists */
         uint64_t sent_count; /* to threads */
         uint64_t caller_run, scheduler_run, worker_run, edges_made, edges_skipped, nodes_made;
     } engine __attribute__((aligned(EDDY_CACHE_LINE)));

@@ -38,7 +38,7 @@ bool eddy_starved_leaves_room(eddy_vm *vm, int64_t bytes, int64_t in_flight_byte
 /* Other instructions are in flight, and may take as much as the marks allow. */
 static bool is_held_back(eddy_vm *vm, const eddy_instruction *instruction) {
     return instruction->view.descriptor == &eddy_starved_room &&
-           (vm->engine.running_count > 0 || vm->engine.ready_head) &&
+           (vm->engine.running_count > 0 || vm->engine.ready_count > 0) &&
            !eddy_starved_leaves_room(vm, instruction->sizes[0],
                                      vm->engine.linked_bytes - instruction->sizes[0]);
 }

@@ -389,6 +389,33 @@ Test(device, what_never_fits_fails_and_what_comes_after_it_runs) {
     }
 }
 
+/* All become ready with the event, or by the dispatch of another: the first two have the memory, as in a run of one call after another. */
+Test(device, calls_that_become_ready_together_have_memory_in_their_order) {
+    vm_session session = session_open_threads(2);
+    session_hold(&session, true);
+    session.stream = session.held;
+    eddy_storage_number first = session_make(&session, 1);
+    eddy_vm_event *event;
+    cr_assert_eq(eddy_vm_event_record(session.vm, session.held, test_origin, &event), EDDY_OK);
+    session_far(&session, (eddy_far_options){.seed = 1, .bytes = 8 << 20});
+    for (int i = 0; i < 2; i++)
+        cr_assert_eq(eddy_vm_stream_wait(session.vm, session.far_streams[i], event, test_origin),
+                     EDDY_OK);
+    eddy_storage_number a = make_large(&session, 3 << 20), b = make_large(&session, 3 << 20);
+    session.stream = session.far_streams[1];
+    eddy_storage_number large = make_large(&session, 6 << 20);
+    session_step(&session);
+    expect_failure(&session, large, EDDY_OUT_OF_MEMORY);
+    cr_assert_eq(session_read(&session, a), value_of(1, 0));
+    cr_assert_eq(session_read(&session, b), value_of(1, 0));
+    eddy_vm_event_release(event);
+    session_release(&session, first);
+    session_release(&session, a);
+    session_release(&session, b);
+    session_release(&session, large);
+    session_close(&session);
+}
+
 /* ---- the host ---- */
 
 typedef struct seen_by_callback {
