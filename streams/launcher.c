@@ -149,3 +149,22 @@ void eddy_launcher_resume(eddy_work_queue *queue) {
     else
         run_inside(self);
 }
+
+/* Who launches touches neither list while it is stalled. */
+eddy_work *eddy_launcher_works(eddy_work_queue *queue) {
+    launcher *self = (launcher *)(void *)queue;
+    EDDY_ASSERT(eddy_load_acquire(&self->is_stalled));
+    eddy_work *last = self->taken;
+    while (last->next)
+        last = last->next;
+    if (!eddy_lifo_is_empty(&self->dispatched))
+        last->next = (eddy_work *)(void *)eddy_lifo_take_all_in_order(&self->dispatched);
+    return self->taken;
+}
+
+void eddy_launcher_take_back(eddy_work_queue *queue) {
+    launcher *self = (launcher *)(void *)queue;
+    EDDY_ASSERT(eddy_load_acquire(&self->is_stalled) && eddy_lifo_is_empty(&self->dispatched));
+    self->taken = NULL;
+    eddy_store_release(&self->is_stalled, false);
+}

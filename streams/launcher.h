@@ -28,7 +28,13 @@ void eddy_launcher_stall(eddy_work_queue *queue, eddy_work *work);
 bool eddy_launcher_has_next(const eddy_work_queue *queue);
 /* Whether a work is stalled. Any thread. */
 bool eddy_launcher_is_stalled(const eddy_work_queue *queue);
-/* Runs the stalled work again. One thread at a time. */
+/* The next are called by the thread that dispatches, of a queue that is stalled. */
+
+/* Runs the stalled work again. */
 void eddy_launcher_resume(eddy_work_queue *queue);
+/* All that the queue has, in order, the stalled one first. */
+eddy_work *eddy_launcher_works(eddy_work_queue *queue);
+/* None of these is run, unless it is dispatched again. */
+void eddy_launcher_take_back(eddy_work_queue *queue);
 
 #endif

@@ -13,6 +13,7 @@
 #include <vm/instruction_kinds.h>
 #include <vm/launch.h>
 #include <vm/marks.h>
+#include <vm/shortage.h>
 #include <vm/stream.h>
 #include <vm/submit.h>
 #include <vm/traced.h>
@@ -204,7 +205,7 @@ static void mark_waiting(eddy_vm_device *device) {
 
 static void node_launch(eddy_work *work, eddy_status failure);
 
-static void hand_over(eddy_vm *vm, eddy_vm_device *device, eddy_node *node) {
+void eddy_device_hand_over(eddy_vm *vm, eddy_vm_device *device, eddy_node *node) {
     bool is_first = node->ticket == 0;
     eddy_device_launch *launch = give_tickets(device, node);
     note_sources(node, launch);
@@ -230,7 +231,7 @@ static void dispatch(eddy_vm *vm, eddy_vm_device *device, eddy_node *node) {
     if (device->held || !has_window(device, node))
         hold(device, node);
     else
-        hand_over(vm, device, node);
+        eddy_device_hand_over(vm, device, node);
 }
 
 void eddy_device_dispatch(eddy_vm *vm, eddy_node *node) {
@@ -443,29 +444,39 @@ static void reaper_main(void *context) {
 
 /* ---- ends: engine ---- */
 
+/* Of the node whose last ticket this is. */
+static void close_rows(eddy_vm_device *device, uint64_t last) {
+    for (uint64_t ticket = eddy_device_launch_of(device, last)->first_ticket; ticket <= last;
+         ticket++)
+        eddy_device_launch_of(device, ticket)->is_open = false;
+}
+
 /* Ends what has arrived in a queue, as far as its sources have ended. */
 static void end_arrived(eddy_vm *vm, eddy_vm_device *device, eddy_device_queue *queue) {
     eddy_node *node;
     while ((node = queue->arrived) && node->unended == 0) {
         queue->arrived = node->queue_next;
-        uint64_t last = node->ticket, first = eddy_device_launch_of(device, last)->first_ticket;
+        uint64_t last = node->ticket;
         bool is_over = eddy_launch_end(device, node);
-        for (uint64_t ticket = first; ticket <= last; ticket++)
-            eddy_device_launch_of(device, ticket)->is_open = false;
+        close_rows(device, last);
         vm->engine.running_count--;
         if (is_over)
             eddy_graph_retire(vm, node);
     }
 }
 
-static void release_held(eddy_vm *vm, eddy_vm_device *device) {
+static void find_oldest(eddy_vm_device *device) {
     while (device->oldest <= device->ticket &&
            !eddy_device_launch_of(device, device->oldest)->is_open)
         device->oldest++;
+}
+
+static void release_held(eddy_vm *vm, eddy_vm_device *device) {
+    find_oldest(device);
     while (device->held && has_window(device, device->held)) {
         eddy_node *node = device->held;
         device->held = node->ready_next;
-        hand_over(vm, device, node);
+        eddy_device_hand_over(vm, device, node);
     }
 }
 
@@ -486,6 +497,14 @@ void eddy_device_arrived(eddy_vm *vm, eddy_node *node) {
     release_held(vm, device);
 }
 
+void eddy_device_take_back(eddy_vm *vm, eddy_vm_device *device, eddy_node *node) {
+    close_rows(device, node->ticket);
+    find_oldest(device);
+    vm->engine.running_count--;
+    vm->engine.worker_run--;
+    vm->engine.sent_count--;
+}
+
 void eddy_device_source_ended(eddy_node *node) {
     EDDY_ASSERT(node->unended > 0);
     if (--node->unended == 0)
@@ -493,39 +512,6 @@ void eddy_device_source_ended(eddy_node *node) {
 }
 
 /* ---- short of memory, one thread: engine ---- */
-
-/* Only what the stalled launchers have is left, and nothing will release memory. */
-static bool is_at_rest(eddy_vm *vm) {
-    int32_t with_launchers = 0;
-    for (uint32_t i = 1; i < eddy_load_acquire(&vm->device_count); i++) {
-        eddy_vm_device *device = vm->devices[i];
-        if (eddy_launcher_is_stalled(device->launcher))
-            with_launchers +=
-                (int32_t)(device->dispatched -
-                          eddy_device_launch_of(device, device->stalled_ticket)->dispatch) +
-                1;
-    }
-    if (vm->engine.running_count != with_launchers || vm->engine.ready_count > 0 ||
-        !eddy_lifo_is_empty(&vm->completions) || !eddy_lifo_is_empty(&vm->releases) ||
-        vm->engine.held_releases)
-        return false;
-    eddy_vm_lock(vm);
-    eddy_vm_flush_releases(vm);
-    eddy_vm_unlock(vm);
-    return !eddy_ring_peek(&vm->ring);
-}
-
-static bool relieve(eddy_vm *vm, eddy_vm_device *device, bool has_moved) {
-    if (EDDY_LIKELY(!eddy_launcher_is_stalled(device->launcher)))
-        return false;
-    bool is_last = !has_moved && is_at_rest(vm);
-    /* Releases that were pending may be in the ring now: they are taken first. */
-    if (!has_moved && !is_last)
-        return eddy_ring_peek(&vm->ring) != NULL;
-    device->is_last_try = is_last;
-    eddy_launcher_resume(device->launcher);
-    return true;
-}
 
 /* Whether something has been launched and has not ended. In one-thread mode. */
 static bool has_launched(eddy_vm_device *device) {
@@ -553,7 +539,7 @@ bool eddy_device_attend(eddy_vm *vm, bool has_moved) {
         eddy_store_seq_cst(&vm->has_stalled, false);
     for (uint32_t i = 1; i < eddy_load_acquire(&vm->device_count); i++) {
         eddy_vm_device *device = vm->devices[i];
-        is_any |= relieve(vm, device, has_moved);
+        is_any |= eddy_shortage_relieve(vm, device, has_moved);
         if (vm->is_one_thread)
             is_any |= wait_for_launched(device);
     }

@@ -115,6 +115,10 @@ void eddy_device_fetch(eddy_vm *vm, eddy_node *node);
 bool eddy_device_stores(eddy_vm *vm, eddy_node *node);
 /* Hands a node that has arrived to the launcher once more, for another one of its launches. Engine only. */
 void eddy_device_dispatch_again(eddy_vm *vm, eddy_node *node, eddy_device_queue *queue);
+/* Gives the node its tickets, for which the window has room, and hands it to the launcher. Engine only. */
+void eddy_device_hand_over(eddy_vm *vm, eddy_vm_device *device, eddy_node *node);
+/* The node was taken from the launcher, which has not begun it: its tickets are no more. It is handed over again. Engine only. */
+void eddy_device_take_back(eddy_vm *vm, eddy_vm_device *device, eddy_node *node);
 /* A node that was taken from the completions. Engine only. */
 void eddy_device_arrived(eddy_vm *vm, eddy_node *node);
 /* One of the node's sources on its device has ended. Engine only. */

@@ -87,6 +87,14 @@ void eddy_early_ended(eddy_vm *vm, eddy_storage *storage) {
     eddy_lock_release(&queue->lock);
 }
 
+void eddy_early_take_back(eddy_vm *vm, const eddy_node *node) {
+    for (uint32_t i = 0; i < node->instruction.view.operand_count; i++) {
+        eddy_storage *storage = eddy_vm_storage(vm, node->uses[i].storage);
+        if (storage->engine.early_queue)
+            eddy_early_ended(vm, storage);
+    }
+}
+
 /* ---- the launcher's side ---- */
 
 /* As long as it is in the list, the engine does not touch its data. */

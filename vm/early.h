@@ -11,6 +11,8 @@
 void eddy_early_released(eddy_vm *vm, eddy_storage_number number);
 /* A node has got its ticket: the last user, it may be, of storages that were released before. Engine only. */
 void eddy_early_dispatched(eddy_vm *vm, const eddy_node *node);
+/* A node has lost its ticket, and will have another: storages that it uses leave the list. Engine only. */
+void eddy_early_take_back(eddy_vm *vm, const eddy_node *node);
 /* The last user of a storage has ended: it leaves the list, unless it has. Engine only. */
 void eddy_early_ended(eddy_vm *vm, eddy_storage *storage);
 /* Gives the memory back whose last users are launched. Launcher only, before it takes memory for the queue. */

@@ -566,3 +566,31 @@ Test(cuda_control, a_run_waits_for_memory_before_it_begins) {
     must(eddy_device_memory_limit_set(THERE, INT64_C(1) << 28));
     finish(scope, &program);
 }
+
+/* Further rounds of the run come ahead of what has no memory beside it. */
+Test(cuda_control, what_lacks_the_memory_of_a_run_has_it_once_that_is_over) {
+    eddy_scope *scope = begin();
+    eddy_tensor *x = eddy_ones(EDDY_SHAPE(LARGE), EDDY_F32, NULL), *y, *result;
+    must(eddy_record_begin(NULL));
+    must(eddy_while(is_early, twice, NULL, EDDY_LIST(x), NULL, &y));
+    eddy_program *program =
+        end(EDDY_BINDINGS({"x", x, EDDY_ROLE_INPUT}, {"y", y, EDDY_ROLE_OUTPUT}));
+    eddy_tensor *start = eddy_full(EDDY_SHAPE(LARGE), EDDY_S(1.0 / LARGE), EDDY_F32, NULL);
+    must(eddy_sync(EDDY_FOREVER));
+    eddy_device_memory memory = {.size = sizeof(memory)};
+    must(eddy_device_memory_read(THERE, &memory));
+    must(eddy_device_memory_limit_set(THERE,
+                                      memory.live_bytes + 8 * LARGE * (int64_t)sizeof(float)));
+    for (int i = 0; i < 4; i++) {
+        eddy_scope *inner = eddy_scope_begin();
+        must(eddy_program_run(program, EDDY_LIST(start), &result));
+        eddy_tensor *large = eddy_ones(EDDY_SHAPE(4 * LARGE), EDDY_F32, NULL),
+                    *behind = eddy_add_s(result, EDDY_S(1));
+        cr_assert_eq(sum_of(large), 4 * LARGE);
+        cr_assert_eq(sum_of(result), 8);
+        cr_assert_eq(sum_of(behind), 8 + LARGE);
+        eddy_scope_end(inner);
+    }
+    must(eddy_device_memory_limit_set(THERE, INT64_C(1) << 28));
+    finish(scope, &program);
+}

@@ -194,18 +194,37 @@ Test(device_rounds, what_it_gives_up_stays_until_the_last_round_has_ended) {
     session_close(&session);
 }
 
-/* It fails, as the round behind it cannot be launched first; and it does not wait for that round for ever. */
-Test(device_rounds, a_launch_that_stalls_ahead_of_a_round_ends) {
+/* The round behind it is launched first, in the same queue too, until the run gives its memory back. */
+Test(device_rounds, a_launch_that_stalls_has_the_memory_of_a_run_once_that_is_over) {
+    for (int stream = 0; stream < 2; stream++) {
+        vm_session session = open_own(8 << 20);
+        eddy_storage_number storage = make_there(&session, 8);
+        change(&session, storage, (rounds_arguments){.rounds = 4, .workspace_bytes = 5 << 20});
+        await_ticket(&session, 2);
+        session.stream = session.far_streams[stream];
+        eddy_storage_number large = make(&session, 5 << 20), behind = make(&session, 8);
+        while (!eddy_launcher_is_stalled(session.vm->devices[session.device]->launcher))
+            sched_yield();
+        run_pieces(&session, 4 + 2);
+        cr_assert_eq(wait_for(&session, large), EDDY_OK);
+        cr_assert_eq(wait_for(&session, behind), EDDY_OK);
+        cr_assert_eq(wait_for(&session, storage), EDDY_OK);
+        eddy_storage_number all[] = {storage, large, behind};
+        for (int i = 0; i < 3; i++)
+            session_release(&session, all[i]);
+        session_close(&session);
+    }
+}
+
+/* It fails once the run is over, and does not wait for more for ever. */
+Test(device_rounds, a_launch_that_stalls_ahead_of_a_round_and_never_fits_ends) {
     vm_session session = open_own(8 << 20);
-    eddy_storage_number storage = make_there(&session, 8);
-    change(&session, storage, (rounds_arguments){.rounds = 2, .workspace_bytes = 5 << 20});
+    eddy_storage_number storage = make_there(&session, 5 << 20);
+    change(&session, storage, (rounds_arguments){.rounds = 2});
     await_ticket(&session, 2);
     session.stream = session.far_streams[1];
     eddy_storage_number large = make(&session, 5 << 20);
-    while (!eddy_launcher_is_stalled(session.vm->devices[session.device]->launcher))
-        sched_yield();
-    run_pieces(&session, 1); /* of the first round: the second is behind what has stalled */
-    run_pieces(&session, 2);
+    run_pieces(&session, 3);
     cr_assert_eq(wait_for(&session, large), EDDY_OUT_OF_MEMORY);
     cr_assert_eq(wait_for(&session, storage), EDDY_OK);
     session_release(&session, storage);

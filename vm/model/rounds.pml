@@ -1,12 +1,12 @@
-/* DEVICES.md section 6: a run that is launched in rounds. Models hand_over, give_tickets, end_arrived, release_held, is_at_rest and reap_queue (vm/device.c), launch_call and eddy_launch_end
+/* DEVICES.md section 6: a run that is launched in rounds. Models hand_over, give_tickets, end_arrived, release_held and reap_queue (vm/device.c), is_at_rest and launch_again (vm/shortage.c), launch_call and eddy_launch_end
  * (vm/launch.c), and the edges of a run and of an event behind it (vm/graph.c). What passes between the threads is ticket.pml's; a launch is one step here.
  *
  * OPS instructions come on two queues, one of them the run. The others touch its operand, or have operands of their own and look at the word of the last of these, or are an event of the run's stream.
  * The run takes the one block of memory, and so may those that do not touch its operand. It has ROUNDS rounds at most, each of ROUND_CALLS calls that change the operand in place and may
  * fail. The device may be lost at any moment.
  *
- * Asserted: a ticket that is marked, and a word that is looked at, is that of the instruction it is meant for (W3); a round begins once the last one has ended and all that is ahead of the run, in memory that
- * is the run's, and reads nothing that has failed; only the first one stalls; what touches the operand, and the event, come after the run; its poison is as its kernels have left it; in the end all rows are free, and the
+ * Asserted: what arrives is complete, or the device lost; a ticket that is marked, and a word that is looked at, is that of the instruction it is meant for (W3); a round begins once the last one has ended and all that is ahead of the run, in memory that
+ * is the run's, and reads nothing that has failed; only the first one stalls, and nothing fails while a round that has memory is behind it; what touches the operand, and the event, come after the run; its poison is as its kernels have left it; in the end all rows are free, and the
  * block. What never ends is an invalid end state. */
 #include "primitives.pml"
 
@@ -55,7 +55,7 @@ typedef op_type {
 op_type ops[OPS];
 byte issued, run_number = NOBODY, last_call = NOBODY;
 byte ready, started, arrived, ended; /* sets; the first: also those held beyond the window */
-byte complete;                /* a set: on the device, what was dispatched last */
+byte complete;                /* a set: on the device, what was dispatched last; ghost but for what is waited for there */
 byte ticket, oldest = 1;
 bool is_open[WINDOW];
 byte row_of[WINDOW];              /* ghost: the instruction */
@@ -319,7 +319,7 @@ inline end_arrived()
     o = 0
 }
 
-/* Only what the launcher has is left: what is stalled fails, also if the block is the run's, whose next round is behind it. */
+/* Only what the launcher has is left. */
 #ifdef BUG_AT_REST_COUNTS_TICKETS
 #define WITH_LAUNCHER (ticket + 1 - ops[stalled].first)
 #else
@@ -327,9 +327,68 @@ inline end_arrived()
 #endif
 #define IS_AT_REST (running == WITH_LAUNCHER && empty(completions))
 
+/* The run's next round is behind what is stalled: it comes first, then the others in the order of the program. */
+#ifdef BUG_NOTHING_IS_TAKEN_BACK
+#define MAY_TAKE_BACK false
+#else
+#define MAY_TAKE_BACK HAS_BEHIND
+#endif
+#define HAS_BEHIND (run_number != NOBODY && ended_rounds > 0 && dispatched??[eval(run_number)])
+
+inline hand_over_again(o)
+{
+#ifdef BUG_TICKETS_ARE_KEPT
+    running++;
+    dispatched!o
+#else
+    hand_over(o)
+#endif
+}
+
+inline launch_again()
+{
+    ADD(taken, stalled);
+    do
+    :: nempty(dispatched) -> dispatched?i; ADD(taken, i)
+    :: empty(dispatched) -> break
+    od;
+    i = 0;
+    do
+    :: i < issued ->
+        if
+        :: HAS(taken, i) ->
+            running--;
+#ifndef BUG_TICKETS_ARE_KEPT
+            from = ops[i].first; to = ops[i].first + TICKETS_OF(i) - 1;
+#ifndef BUG_ROWS_OF_WHAT_IS_TAKEN_BACK_STAY_OPEN
+            close_rows();
+#endif
+#endif
+        :: else -> skip
+        fi;
+        i++
+    :: else -> break
+    od;
+    from = 0; to = 0;
+    stalled = NOBODY;
+    hand_over_again(run_number);
+    DROP(taken, run_number);
+    i = 0;
+    do
+    :: i < issued ->
+        if
+        :: HAS(taken, i) -> hand_over_again(i)
+        :: else -> skip
+        fi;
+        i++
+    :: else -> break
+    od;
+    i = 0; taken = 0
+}
+
 active proctype engine()
 {
-    byte o, i, j, from, to;
+    byte o, i, j, from, to, taken;
     bool is_over;
     do
     :: atomic { issued < OPS ->
@@ -343,7 +402,8 @@ active proctype engine()
         release_held();
         run_ready() }
     :: atomic { stalled != NOBODY && !may_resume && owner == NOBODY -> may_resume = true }
-    :: atomic { stalled != NOBODY && !may_resume && owner != NOBODY && issued == OPS && IS_AT_REST -> may_resume = true; is_last_try = true }
+    :: atomic { stalled != NOBODY && !may_resume && owner != NOBODY && IS_AT_REST && MAY_TAKE_BACK -> launch_again() }
+    :: atomic { stalled != NOBODY && !may_resume && owner != NOBODY && issued == OPS && IS_AT_REST && !MAY_TAKE_BACK -> may_resume = true; is_last_try = true }
     :: atomic { ended == BIT(OPS) - 1 -> break }
     od;
     assert(oldest == ticket + 1 && owner == NOBODY)
@@ -382,6 +442,7 @@ inline try(o)
         stalled = o
     :: else ->
         ops[o].is_failed = is_lost || (TAKES(o) && owner != NOBODY && owner != o);
+        assert(is_lost || !ops[o].is_failed || !HAS_BEHIND);
         ops[o].is_launched = !ops[o].is_failed;
         owner = (ops[o].is_launched && TAKES(o) -> o : owner);
         run_health = (IS_RUN(o) && ended_rounds == 0 -> poison : run_health);
@@ -485,6 +546,7 @@ inline reap(q)
         (is_lost || ops[o].ticket <= completed[q]);
         launched[q]?o;
         ops[o].is_failed = ops[o].is_failed || ops[o].ticket > completed[q];
+        assert(is_lost || HAS(complete, o));
         completions!o;
         o = 0 }
 }
