@@ -59,6 +59,9 @@ struct eddy_device_pool {
     int64_t found_count; /* how often a free block had room */
     int64_t
         passing_bytes; /* which the backend is being asked for, or given back; they count towards the limit */
+    uint32_t giving_count; /* of threads that give some back */
+    eddy_sleep_word
+        given_count; /* atomic: of those that have, modulo 2^32; added (release) under the lock */
 };
 
 static int64_t rounded(int64_t bytes, int64_t unit) {
@@ -394,8 +397,11 @@ static int64_t give_chunks_back(eddy_device_pool *pool) {
     }
     pool->held_bytes -= given_bytes;
     pool->passing_bytes += given_bytes;
+    pool->giving_count += given != NULL;
     EDDY_CHECK(check_now_locked(pool));
     eddy_lock_release(&pool->lock);
+    if (!given)
+        return 0;
     while (given) {
         chunk *c = given;
         given = c->next;
@@ -404,8 +410,21 @@ static int64_t give_chunks_back(eddy_device_pool *pool) {
     }
     eddy_lock_acquire(&pool->lock);
     pool->passing_bytes -= given_bytes;
+    pool->giving_count--;
+    eddy_add_release(&pool->given_count, 1u);
     eddy_lock_release(&pool->lock);
+    eddy_sleep_wake_all(&pool->given_count);
     return given_bytes;
+}
+
+/* Whether more may be there since `given_count` was `seen`: what another thread gives back is waited for. */
+static bool await_given(eddy_device_pool *pool, uint32_t seen) {
+    eddy_lock_acquire(&pool->lock);
+    bool is_awaited = pool->giving_count > 0;
+    eddy_lock_release(&pool->lock);
+    if (is_awaited)
+        eddy_sleep_wait(&pool->given_count, seen, EDDY_CLOCK_FOREVER);
+    return is_awaited || eddy_load_acquire(&pool->given_count) != seen;
 }
 
 /* ---- take and give ---- */
@@ -449,16 +468,25 @@ static bool spare_others(eddy_device_pool *pool, int64_t bytes) {
     return is_allowed;
 }
 
+/* `seen`: what await_given compares with. */
+static bool ask_for_chunk(eddy_device_pool *pool, chunk *fresh, int64_t bytes, uint32_t *seen) {
+    *seen = eddy_load_acquire(&pool->given_count);
+    fresh->first.data = ask_roundly(pool, bytes, &fresh->bytes);
+    return fresh->first.data;
+}
+
 static void *take_from_new_chunk(eddy_device_pool *pool, int64_t bytes) {
     chunk *fresh = eddy_memory_acquire_zeroed(sizeof(*fresh), EDDY_MEMORY_RUNTIME);
     if (!fresh)
         return NULL;
-    fresh->first.data = ask_roundly(pool, bytes, &fresh->bytes);
-    if (!fresh->first.data && give_chunks_back(pool) > 0)
-        fresh->first.data = ask_roundly(pool, bytes, &fresh->bytes);
-    if (!fresh->first.data && spare_others(pool, bytes))
-        fresh->first.data = ask_roundly(pool, bytes, &fresh->bytes);
-    if (!fresh->first.data) {
+    uint32_t seen;
+    bool has_chunk = ask_for_chunk(pool, fresh, bytes, &seen) ||
+                     (give_chunks_back(pool) > 0 && ask_for_chunk(pool, fresh, bytes, &seen)) ||
+                     (spare_others(pool, bytes) && ask_for_chunk(pool, fresh, bytes, &seen));
+    while (!has_chunk && await_given(pool, seen))
+        has_chunk = ask_for_chunk(pool, fresh, bytes, &seen) ||
+                    (spare_others(pool, bytes) && ask_for_chunk(pool, fresh, bytes, &seen));
+    if (!has_chunk) {
         eddy_memory_release(fresh, sizeof(*fresh), EDDY_MEMORY_RUNTIME);
         return NULL;
     }

@@ -40,7 +40,7 @@ EDDY_MUST_USE eddy_device_pool *eddy_device_pool_create_pinned(eddy_backend *bac
 void eddy_device_pool_destroy(eddy_device_pool *pool);
 
 /* At least `bytes` (0 counts as 1), aligned to 512, for launches in queue number `queue`, or EDDY_POOL_HOST. Asks the backend for more where nothing fits; where that refuses, or at the
- * limit, gives back what is free and whole, of this pool and then of those of other runtimes, and asks again. NULL: there is no memory, of the device or for a book; what was given with tickets may come to fit later. */
+ * limit, gives back what is free and whole, of this pool and then of those of other runtimes, waits for what other threads are about to give back, and asks again. NULL: there is no memory, of the device or for a book; what was given with tickets may come to fit later. */
 EDDY_MUST_USE void *eddy_device_pool_take(eddy_device_pool *pool, int64_t bytes, uint32_t queue);
 
 /* Gives a block back (NULL is allowed). It is free for queue `queue` at once, and for others after its `ticket`; ticket 0: for all. A ticket that was open when the

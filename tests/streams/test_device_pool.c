@@ -478,3 +478,34 @@ Test(device_pool, who_is_refused_while_a_peer_is_trimmed_waits_for_it, .timeout 
     eddy_device_pool_destroy(keeper);
     end();
 }
+
+/* Another thread has them, and has not given them to the backend yet: they count towards the limit until then. */
+static void release_later(const char *data, int64_t bytes) {
+    (void)data;
+    (void)bytes;
+    eddy_store_release(&is_releasing, true);
+    usleep(100000);
+}
+
+static void trim_mine(void *context) {
+    (void)context;
+    (void)eddy_device_pool_trim(pool);
+}
+
+Test(device_pool, who_is_at_the_limit_waits_for_what_is_given_back, .timeout = 60) {
+    begin(6 * MIB);
+    eddy_store_release(&is_releasing, false);
+    keep(pool, 4 * MIB);
+    fake.on_release = release_later;
+    eddy_thread thread;
+    cr_assert_eq(eddy_thread_create(&thread, "other", trim_mine, NULL), EDDY_OK);
+    while (!eddy_load_acquire(&is_releasing))
+        usleep(1000);
+    void *data = take(6 * MIB, 0);
+    cr_assert_not_null(data);
+    eddy_thread_join(&thread);
+    fake.on_release = NULL;
+    cr_assert_null(take(MIB, 0), "nobody gives anything back");
+    give(data, 0, 0);
+    end();
+}
