@@ -3,6 +3,7 @@
 #define EDDY_TESTS_BY_HAND_H
 
 #include "session.h"
+#include <streams/launcher.h>
 #include <vm/device.h>
 
 /* The far device without its `run`: what is launched there are kernels of its own. */
@@ -24,6 +25,25 @@ static inline void run_pieces(vm_session *session, int count) {
             done++;
         else
             sched_yield();
+}
+
+/* Calls on this stream of the device wait, from now on, until session_step. */
+static inline void hold_back(vm_session *session, eddy_vm_stream *stream) {
+    session_hold(session, true);
+    vm_session host = *session;
+    host.device = 0;
+    host.stream = session->held;
+    eddy_storage_number passing = session_make(&host, 1);
+    eddy_vm_event *event;
+    cr_assert_eq(eddy_vm_event_record(session->vm, session->held, test_origin, &event), EDDY_OK);
+    cr_assert_eq(eddy_vm_stream_wait(session->vm, stream, event, test_origin), EDDY_OK);
+    eddy_vm_event_release(event);
+    session_release(session, passing);
+}
+
+static inline void await_stall(vm_session *session) {
+    while (!eddy_launcher_is_stalled(session->vm->devices[session->device]->launcher))
+        sched_yield();
 }
 
 /* Until the launcher has marked this ticket. */

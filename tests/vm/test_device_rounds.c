@@ -2,7 +2,6 @@
  * marks alone: a round has no calls. */
 #include "by_hand.h"
 #include <base/status.h>
-#include <streams/launcher.h>
 
 /* ---- ops ---- */
 
@@ -203,8 +202,7 @@ Test(device_rounds, a_launch_that_stalls_has_the_memory_of_a_run_once_that_is_ov
         await_ticket(&session, 2);
         session.stream = session.far_streams[stream];
         eddy_storage_number large = make(&session, 5 << 20), behind = make(&session, 8);
-        while (!eddy_launcher_is_stalled(session.vm->devices[session.device]->launcher))
-            sched_yield();
+        await_stall(&session);
         run_pieces(&session, 4 + 2);
         cr_assert_eq(wait_for(&session, large), EDDY_OK);
         cr_assert_eq(wait_for(&session, behind), EDDY_OK);
@@ -214,6 +212,26 @@ Test(device_rounds, a_launch_that_stalls_has_the_memory_of_a_run_once_that_is_ov
             session_release(&session, all[i]);
         session_close(&session);
     }
+}
+
+/* Also if it was called first, and could not begin. */
+Test(device_rounds, an_earlier_call_that_was_ready_later_has_the_memory_of_a_run) {
+    vm_session session = open_own(8 << 20);
+    eddy_storage_number storage = make_there(&session, 8);
+    session.stream = session.far_streams[1];
+    hold_back(&session, session.stream);
+    eddy_storage_number large = make(&session, 5 << 20);
+    session.stream = session.far_streams[0];
+    change(&session, storage, (rounds_arguments){.rounds = 4, .workspace_bytes = 5 << 20});
+    await_ticket(&session, 2);
+    session_step(&session);
+    await_stall(&session);
+    run_pieces(&session, 4 + 2);
+    cr_assert_eq(wait_for(&session, large), EDDY_OK);
+    cr_assert_eq(wait_for(&session, storage), EDDY_OK);
+    session_release(&session, storage);
+    session_release(&session, large);
+    session_close(&session);
 }
 
 /* It fails once the run is over, and does not wait for more for ever. */

@@ -1,6 +1,5 @@
 /* Launches that a device has no memory for, ahead of others that would give some back (vm/DEVICES.md 4). That of runs in rounds is in test_device_rounds.c. */
 #include "by_hand.h"
-#include <streams/launcher.h>
 #include <tests/rounds.h>
 
 #define LIMIT (8 << 20)
@@ -31,12 +30,6 @@ static eddy_status wait_for(vm_session *session, eddy_storage_number storage) {
     return status;
 }
 
-/* The first launch of a late call has been made, and `stalled` is behind it: its second launch will be behind that. */
-static void await_stall(vm_session *session) {
-    while (!eddy_launcher_is_stalled(session->vm->devices[session->device]->launcher))
-        sched_yield();
-}
-
 /* ---- late calls ---- */
 
 /* What the late call reads, and who made it has released, is freed with its end. */
@@ -60,6 +53,30 @@ Test(shortage, a_late_call_fills_ahead_of_what_lacks_the_memory_of_its_input) {
         session_release(&session, large);
         session_close(&session);
     }
+}
+
+/* What lacks memory was called first, but could not begin. */
+Test(shortage, a_late_call_fills_ahead_of_an_earlier_call_that_was_ready_later) {
+    vm_session session = session_open_threads(2);
+    session_far(&session, (eddy_far_options){.is_by_hand = true, .bytes = LIMIT});
+    eddy_storage_number input = make_sized(&session, 1, 6 << 20, 0, NULL);
+    run_pieces(&session, 2);
+    cr_assert_eq(wait_for(&session, input), EDDY_OK);
+    session.stream = session.far_streams[1];
+    hold_back(&session, session.stream);
+    eddy_storage_number large = make_sized(&session, 3, 6 << 20, 0, NULL);
+    session.stream = session.far_streams[0];
+    eddy_storage_number late = make_late(&session, 2, input);
+    session_release(&session, input);
+    await_ticket(&session, 2);
+    session_step(&session);
+    await_stall(&session);
+    run_pieces(&session, 7);
+    cr_assert_eq(wait_for(&session, large), EDDY_OK);
+    cr_assert_eq(wait_for(&session, late), EDDY_OK);
+    session_release(&session, late);
+    session_release(&session, large);
+    session_close(&session);
 }
 
 /* All behind what stalls has new tickets: what is waited for, what is looked at, and when memory goes early, is by these. */
