@@ -11,9 +11,9 @@ static eddy_status end_lend(eddy_backend_queue *queue) {
     return EDDY_OK;
 }
 
-static vm_session open_lending(void) {
+static vm_session open_lending_of(int64_t bytes) {
     vm_session session = session_open_threads(2);
-    session.far = eddy_far_create(&(eddy_far_options){.is_by_hand = true});
+    session.far = eddy_far_create(&(eddy_far_options){.is_by_hand = true, .bytes = bytes});
     cr_assert_not_null(session.far);
     own_class = *session.far->class;
     own_class.lend_begin = lend_stream;
@@ -21,6 +21,10 @@ static vm_session open_lending(void) {
     session.far->class = &own_class;
     session_add(&session, session.far);
     return session;
+}
+
+static vm_session open_lending(void) {
+    return open_lending_of(0);
 }
 
 static eddy_storage_number make_there(vm_session *session, uint64_t ticket) {
@@ -109,5 +113,40 @@ Test(lend_there, a_lost_device_lends_nothing) {
                  EDDY_DEVICE_LOST);
     taken_error();
     session_release(&session, storage);
+    session_close(&session);
+}
+
+static eddy_storage_number make_large(vm_session *session) {
+    eddy_vm_operand target = {.access = EDDY_ACCESS_MUT,
+                              .is_new = true,
+                              .covers_all = true,
+                              .device = session->device,
+                              .bytes = 6 << 20};
+    cr_assert_eq(session_call(session, &synthetic_op, 1, false, 0, NULL, 1, &target), EDDY_OK);
+    return target.storage;
+}
+
+/* It has been released, and goes with the end of the lend, which comes ahead of what was called before it and lacks its memory. */
+Test(lend_there, what_lacks_the_memory_of_a_lend_that_has_ended_gets_it) {
+    vm_session session = open_lending_of(8 << 20);
+    eddy_storage_number storage = make_large(&session);
+    await_ticket(&session, 1);
+    run_pieces(&session, 2);
+    cr_assert_eq(wait_for(&session, storage), EDDY_OK);
+    session.stream = session.far_streams[1];
+    hold_back(&session, session.stream);
+    eddy_storage_number large = make_large(&session);
+    eddy_vm_lend *reads = lend(&session, storage, false);
+    session_release(&session, storage);
+    session.stream = session.far_streams[2];
+    eddy_storage_number running = session_make(&session, 2);
+    await_ticket(&session, 2);
+    session_step(&session);
+    await_stall(&session);
+    cr_assert_eq(eddy_vm_lend_end_there(session.vm, reads), EDDY_OK);
+    run_pieces(&session, 2 + 1 + 1 + 2);
+    cr_assert_eq(wait_for(&session, large), EDDY_OK);
+    session_release(&session, large);
+    session_release(&session, running);
     session_close(&session);
 }
