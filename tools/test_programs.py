@@ -17,8 +17,8 @@ def main():
         names = [suite.split(":")[-1] for suite in test["suite"]]
         if left_out in names or (suites and not any(name in suites for name in names)):
             continue
-        # A script receives the programs that it runs as arguments.
-        found |= {word for word in test["cmd"] if pathlib.Path(word).is_relative_to(folder)}
+        # A script receives the programs that it runs as arguments, whose paths begin in the build folder.
+        found |= {str(folder / word) for word in test["cmd"]}
     targets = json.loads(subprocess.run(["meson", "introspect", "--targets", build], capture_output=True, text=True,
                                         check=True).stdout)
     programs = {name for target in targets if target["type"] == "executable" for name in target["filename"]}
