@@ -106,26 +106,106 @@ static char *gather(const page *p, int32_t axis, const char *data, char *target)
     return target;
 }
 
+/* How many elements from the k-th shown one of the last axis on follow one another in memory. */
+static int64_t run_of(const page *p, int64_t k) {
+    int32_t last = p->rank - 1;
+    int64_t count = 1, first = index_of(p, last, k);
+    while (p->strides[last] == 1 && k + count < shown_along(p, last) &&
+           index_of(p, last, k + count) == first + count)
+        count++;
+    return count;
+}
+
+typedef struct reading {
+    const page *page;
+    eddy_vm *vm;
+    eddy_storage_number storage;
+    int64_t deadline;
+    eddy_origin origin;
+    char *target; /* of the next element */
+} reading;
+
+static eddy_status read_run(reading *r, int64_t first, int64_t count) {
+    int64_t most = EDDY_READ_SMALL_BYTES / (int64_t)r->page->element_bytes;
+    while (count > 0) {
+        int64_t taken = count < most ? count : most;
+        size_t bytes = (size_t)taken * r->page->element_bytes;
+        eddy_vm_wait wait = {eddy_clock_left(r->deadline), r->origin};
+        eddy_status status = eddy_vm_read_small(
+            r->vm, r->storage, first * (int64_t)r->page->element_bytes, bytes, r->target, &wait);
+        if (status != EDDY_OK)
+            return status;
+        r->target += bytes;
+        first += taken;
+        count -= taken;
+    }
+    return EDDY_OK;
+}
+
+static eddy_status read_shown(reading *r, int32_t axis, int64_t first) {
+    const page *p = r->page;
+    if (axis == p->rank)
+        return read_run(r, first, 1);
+    eddy_status status = EDDY_OK;
+    for (int64_t k = 0, count = 1; k < shown_along(p, axis) && status == EDDY_OK; k += count) {
+        int64_t at = first + index_of(p, axis, k) * p->strides[axis];
+        if (axis == p->rank - 1) {
+            count = run_of(p, k);
+            status = read_run(r, at, count);
+        } else {
+            status = read_shown(r, axis + 1, at);
+        }
+    }
+    return status;
+}
+
+/* A lend copies all of a device's storage, so much while one element is asked for and comes. */
+#define LENT_MEANWHILE ((int64_t)32 << 10)
+
+static bool is_read_in_parts(const page *p, const eddy_tensor *tensor) {
+    int64_t bytes = tensor->root->count * eddy_dtype_size((eddy_dtype)tensor->root->dtype);
+    return eddy_tensor_device(tensor).kind != EDDY_DEVICE_CPU && p->shown > 0 &&
+           p->shown < bytes / LENT_MEANWHILE;
+}
+
+static eddy_status read_in_parts(const page *p, const eddy_tensor *tensor, int64_t deadline,
+                                 eddy_origin origin) {
+    reading r = {.page = p,
+                 .vm = tensor->runtime->vm,
+                 .storage = tensor->storage,
+                 .deadline = deadline,
+                 .origin = origin,
+                 .target = p->elements};
+    return read_shown(&r, 0, tensor->offset);
+}
+
+static eddy_status read_lent(const page *p, const eddy_tensor *tensor, int64_t deadline,
+                             eddy_origin origin) {
+    eddy_vm_wait wait = {eddy_clock_left(deadline), origin};
+    void *data;
+    eddy_vm_lend *lend;
+    eddy_vm *vm = tensor->runtime->vm;
+    eddy_status status = eddy_vm_lend_begin(vm, tensor->storage, false, &wait, &data, &lend);
+    if (status != EDDY_OK)
+        return status;
+    if (p->shown > 0)
+        gather(p, 0, (char *)data + tensor->offset * (int64_t)p->element_bytes, p->elements);
+    eddy_vm_lend_end(vm, lend, false);
+    return EDDY_OK;
+}
+
 static eddy_status copy_shown(page *p, eddy_tensor *tensor, int64_t deadline, eddy_origin origin) {
     size_t bytes = (size_t)p->shown * p->element_bytes;
     p->elements = eddy_memory_acquire(bytes, EDDY_MEMORY_TEXT);
     if (!p->elements)
         return eddy_fail(EDDY_OUT_OF_MEMORY, origin, "no memory for %lld elements",
                          (long long)p->shown);
-    eddy_vm_wait wait = {eddy_clock_left(deadline), origin};
-    void *data;
-    eddy_vm_lend *lend;
-    eddy_vm *vm = tensor->runtime->vm;
     eddy_recorder_read_other(eddy_caller_self, tensor, origin);
-    eddy_status status = eddy_vm_lend_begin(vm, tensor->storage, false, &wait, &data, &lend);
-    if (status != EDDY_OK) {
+    eddy_status status = is_read_in_parts(p, tensor) ? read_in_parts(p, tensor, deadline, origin)
+                                                     : read_lent(p, tensor, deadline, origin);
+    if (status != EDDY_OK)
         eddy_memory_release(p->elements, bytes, EDDY_MEMORY_TEXT);
-        return status;
-    }
-    if (p->shown > 0)
-        gather(p, 0, (char *)data + tensor->offset * (int64_t)p->element_bytes, p->elements);
-    eddy_vm_lend_end(vm, lend, false);
-    return EDDY_OK;
+    return status;
 }
 
 /* ---- elements ---- */

@@ -276,7 +276,9 @@ EDDY_MUST_USE eddy_status eddy_vm_await_storage(eddy_vm *vm, eddy_storage_number
 EDDY_MUST_USE eddy_status eddy_vm_late_shape(eddy_vm *vm, eddy_storage_number storage,
                                              const eddy_vm_wait *wait, eddy_shape *shape);
 
-/* Copies up to 64 bytes at `offset_bytes`, ordered like a read submitted now. */
+#define EDDY_READ_SMALL_BYTES 64
+
+/* Copies up to EDDY_READ_SMALL_BYTES at `offset_bytes`, ordered like a read submitted now. */
 EDDY_MUST_USE eddy_status eddy_vm_read_small(eddy_vm *vm, eddy_storage_number storage,
                                              int64_t offset_bytes, size_t bytes, void *target,
                                              const eddy_vm_wait *wait);

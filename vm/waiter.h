@@ -18,8 +18,6 @@
 #define EDDY_WAITER_DONE 2u
 #define EDDY_WAITER_ABANDONED 3u
 
-#define EDDY_READ_SMALL_BYTES 64
-
 typedef struct eddy_waiter {
     eddy_sleep_word state;
     struct eddy_waiter *next_free; /* lock: the pool's */

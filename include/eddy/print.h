@@ -4,7 +4,8 @@
  *    [3.    , 4.    ]]  f32[2, 2]
  *
  * Above `threshold` elements each axis shows only its first and last `edge_items`. Both functions block until the
- * elements are computed and return earlier errors (see <eddy/host.h>). Any thread. */
+ * elements are computed and return earlier errors (see <eddy/host.h>). Of a large tensor on a device those that are shown are
+ * copied some at a time: ops of other threads that write the tensor may come in between. Any thread. */
 #ifndef EDDY_PRINT_H
 #define EDDY_PRINT_H
 

@@ -1,9 +1,11 @@
 #include "../interpreter/calls.h"
+#include <base/memory.h>
+#include <eddy/eddy.h>
 #include <eddy/log.h>
 #include <eddy/print.h>
 
 static const char *formatted(eddy_tensor *tensor, const eddy_format_options *options) {
-    static char text[8192];
+    static char text[16384];
     int64_t length = eddy_format(tensor, text, sizeof(text), options);
     cr_assert_eq(length, (int64_t)strlen(text));
     cr_assert_eq(eddy_format(tensor, NULL, 0, options), length, "the length needs no buffer");
@@ -126,4 +128,75 @@ Test(print, late_errors_are_returned) {
     eddy_tensor *bad = index_select(counting(EDDY_SHAPE(3)), I64(EDDY_SHAPE(1), 5));
     cr_assert_eq(eddy_format(bad, NULL, 0, NULL), -1);
     ASSERT_ERROR(EDDY_OUT_OF_RANGE, "index_select");
+}
+
+/* ---- on a device ---- */
+
+enum { ROWS = 700, COLUMNS = 3000 };
+
+static eddy_tensor *view_of(eddy_tensor *base, int i) {
+    switch (i) {
+    case 0:
+        return base;
+    case 1:
+        return eddy_t(base);
+    case 2:
+        return eddy_select(base, 0, 5);
+    case 3:
+        return eddy_select(base, 1, 7);
+    case 4:
+        return eddy_select(eddy_select(base, 0, ROWS - 1), 0, COLUMNS - 1);
+    case 5:
+        return eddy_narrow(eddy_narrow(base, 0, 3, 2), 1, 10, 20);
+    case 6:
+        return eddy_reshape(base, EDDY_SHAPE(7, 100, 30, 100));
+    case 7:
+        return eddy_slice(base, 1, COLUMNS - 9, COLUMNS, 2);
+    case 8:
+        return eddy_expand(eddy_narrow(base, 1, 4, 1), EDDY_SHAPE(ROWS, 50));
+    default:
+        return NULL;
+    }
+}
+
+/* What is shown of a large storage comes alone: the whole of it has no room on the host. */
+Test(print, of_a_devices_tensor_what_is_shown_is_copied) {
+    eddy_dtype dtypes[] = {EDDY_F32, EDDY_F64, EDDY_I8};
+    for (int d = 0; d < 3; d++) {
+        eddy_scope *scope = eddy_scope_begin();
+        eddy_tensor *base = eddy_cast(
+            eddy_reshape(
+                eddy_remainder_s(eddy_arange(EDDY_S(0), EDDY_S(ROWS * COLUMNS), EDDY_S(1), EDDY_I64,
+                                             EDDY_OPTIONS(arange, .device = EDDY_CPU)),
+                                 EDDY_S(101)),
+                EDDY_SHAPE(ROWS, COLUMNS)),
+            dtypes[d]);
+        eddy_tensor *there = eddy_to_device(base, EDDY_FAR(0)), *shown;
+        cr_assert_not_null(there);
+        for (int i = 0; (shown = view_of(base, i)); i++) {
+            char here[16384];
+            snprintf(here, sizeof(here), "%s", formatted(shown, NULL));
+            cr_assert_eq(eddy_sync(EDDY_FOREVER), EDDY_OK);
+            eddy_tensor *view = view_of(there, i);
+            /* Of these two so much is shown that the whole storage is copied. */
+            if (i != 3 && i != 6)
+                eddy_memory_limit_set(eddy_memory_counted(EDDY_MEMORY_TENSOR).bytes +
+                                      eddy_memory_counted(EDDY_MEMORY_WORKSPACE).bytes + (1 << 20));
+            int64_t length = eddy_format(view, NULL, 0, NULL);
+            eddy_memory_limit_set(0);
+            cr_assert_eq(length, (int64_t)strlen(here), "view %d", i);
+            cr_assert_str_eq(formatted(view, NULL), here, "view %d", i);
+        }
+        eddy_scope_end(scope);
+    }
+}
+
+Test(print, a_devices_tensor_that_failed_prints_its_error) {
+    eddy_tensor *x = eddy_to_device(counting(EDDY_SHAPE(ROWS, COLUMNS)), EDDY_FAR(0));
+    eddy_tensor *bad =
+        eddy_index_select(x, eddy_to_device(I64(EDDY_SHAPE(1), ROWS), EDDY_FAR(0)), 0);
+    cr_assert_not_null(bad);
+    cr_assert_eq(eddy_format(bad, NULL, 0, NULL), -1);
+    eddy_error error;
+    cr_assert_eq(eddy_error_take(&error), EDDY_OUT_OF_RANGE);
 }
