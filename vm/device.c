@@ -205,18 +205,18 @@ static void mark_waiting(eddy_vm_device *device) {
 
 static void node_launch(eddy_work *work, eddy_status failure);
 
-void eddy_device_hand_over(eddy_vm *vm, eddy_vm_device *device, eddy_node *node) {
-    bool is_first = node->ticket == 0;
+static void hand_over(eddy_vm *vm, eddy_vm_device *device, eddy_node *node) {
     eddy_device_launch *launch = give_tickets(device, node);
     note_sources(node, launch);
     leave_out_implied(device, node, launch);
     bool looks =
         node->instruction.kind == EDDY_KIND_CALL || node->instruction.kind == EDDY_KIND_SHARE;
     launch->is_skipped = looks && !is_program(node) && has_bad_input(vm, node);
-    if (is_first) {
+    if (!node->was_dispatched) {
+        node->was_dispatched = true;
         eddy_graph_dispatched(vm, node);
-        eddy_early_dispatched(vm, node);
     }
+    eddy_early_dispatched(vm, node);
     node->state = EDDY_NODE_DISPATCHED;
     if (vm->engine.running_count++ == 0)
         eddy_store_seq_cst(&vm->has_running, true);
@@ -231,7 +231,7 @@ static void dispatch(eddy_vm *vm, eddy_vm_device *device, eddy_node *node) {
     if (device->held || !has_window(device, node))
         hold(device, node);
     else
-        eddy_device_hand_over(vm, device, node);
+        hand_over(vm, device, node);
 }
 
 void eddy_device_dispatch(eddy_vm *vm, eddy_node *node) {
@@ -476,7 +476,7 @@ static void release_held(eddy_vm *vm, eddy_vm_device *device) {
     while (device->held && has_window(device, device->held)) {
         eddy_node *node = device->held;
         device->held = node->ready_next;
-        eddy_device_hand_over(vm, device, node);
+        hand_over(vm, device, node);
     }
 }
 
@@ -500,6 +500,7 @@ void eddy_device_arrived(eddy_vm *vm, eddy_node *node) {
 void eddy_device_take_back(eddy_vm *vm, eddy_vm_device *device, eddy_node *node) {
     close_rows(device, node->ticket);
     find_oldest(device);
+    node->ticket = 0;
     vm->engine.running_count--;
     vm->engine.worker_run--;
     vm->engine.sent_count--;

@@ -113,11 +113,9 @@ void eddy_device_fetch(eddy_vm *vm, eddy_node *node);
 /* Such an instruction is over, or a lend to code of the device. True: what it has written is copied back first, or what that code has launched has to be over, and it arrives
  * once more. Engine only. */
 bool eddy_device_stores(eddy_vm *vm, eddy_node *node);
-/* Hands a node that has arrived to the launcher once more, for another one of its launches. Engine only. */
+/* Dispatches a node once more, for another one of its launches, or since it was taken back. Engine only. */
 void eddy_device_dispatch_again(eddy_vm *vm, eddy_node *node, eddy_device_queue *queue);
-/* Gives the node its tickets, for which the window has room, and hands it to the launcher. Engine only. */
-void eddy_device_hand_over(eddy_vm *vm, eddy_vm_device *device, eddy_node *node);
-/* The node was taken from the launcher, which has not begun it: its tickets are no more. It is handed over again. Engine only. */
+/* The node was taken from the launcher, which has not begun it: its tickets are no more. It is dispatched again. Engine only. */
 void eddy_device_take_back(eddy_vm *vm, eddy_vm_device *device, eddy_node *node);
 /* A node that was taken from the completions. Engine only. */
 void eddy_device_arrived(eddy_vm *vm, eddy_node *node);

@@ -55,6 +55,7 @@ eddy_node *eddy_graph_node_acquire(eddy_vm *vm, const eddy_instruction *instruct
     node->search = 0;
     node->lend_thread = 0;
     node->ticket = 0;
+    node->was_dispatched = false;
     node->unended = 0;
     node->source_count = 0;
     node->queue = NULL;
@@ -158,7 +159,7 @@ static void trace_edge(const eddy_node *source, const eddy_node *node) {
 /* An edge that dispatch of the source satisfies: whether it has. The source must end first all the same. */
 static bool is_satisfied_by_dispatch(eddy_vm *vm, const eddy_node *source, eddy_node *node) {
     node->unended++;
-    if (source->ticket == 0)
+    if (!source->was_dispatched)
         return false;
     vm->engine.edges_skipped++;
     trace_edge(source, node);

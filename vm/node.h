@@ -110,8 +110,9 @@ typedef struct eddy_node {
     int32_t waiting_count; /* unsatisfied edges */
     /* On a device (DEVICES.md 2, 3). */
     int32_t unended; /* sources that dispatch has satisfied, or will, and that have not ended */
-    uint32_t source_count;           /* of these, the ones that write what it reads */
-    uint64_t ticket;                 /* of the last dispatch, the last of its own; 0 before */
+    uint32_t source_count; /* of these, the ones that write what it reads */
+    uint64_t ticket; /* of the last dispatch, the last of its own; 0: it has none, or lost it (4) */
+    bool was_dispatched;             /* what this satisfies is satisfied */
     struct eddy_device_queue *queue; /* between dispatch and arrival, else NULL */
     /* A wait, lend or callback on a device's storage: its elements in memory of the host; a late call: what it has counted; a program in rounds: its state
      * (DEVICES.md 6). */

@@ -30,31 +30,46 @@ static eddy_node *node_of(eddy_work *work) {
 }
 
 /* By claims, then as the calls were made. A source comes ahead of what waits for its dispatch: it was made before, and both have the last claim. */
-static bool is_in_order(eddy_work *works) {
-    for (eddy_work *work = works; work->next; work = work->next) {
-        const eddy_node *node = node_of(work), *next = node_of(work->next);
-        int claim = claim_of(node), next_claim = claim_of(next);
-        if (claim > next_claim || (claim == next_claim && eddy_node_is_before(next, node)))
+static bool comes_before(const eddy_node *a, const eddy_node *b) {
+    int claim = claim_of(a), other = claim_of(b);
+    return claim != other ? claim < other : eddy_node_is_before(a, b);
+}
+
+/* What the launcher has, and then what waits for the window. */
+static bool is_in_order(const eddy_vm_device *device, eddy_work *works) {
+    const eddy_node *last = NULL;
+    for (eddy_work *work = works; work; work = work->next) {
+        if (last && !comes_before(last, node_of(work)))
             return false;
+        last = node_of(work);
+    }
+    for (const eddy_node *node = device->held; node; node = node->ready_next) {
+        if (!comes_before(last, node))
+            return false;
+        last = node;
     }
     return true;
 }
 
-static void hand_over_in_order(eddy_vm *vm, eddy_vm_device *device, eddy_work *works) {
+static void dispatch_in_order(eddy_vm *vm, eddy_vm_device *device, eddy_work *works) {
     eddy_node_list claims[CLAIMS] = {{0}};
+    eddy_node *next;
     for (eddy_work *work = works; work; work = work->next) {
         eddy_node *node = node_of(work);
         eddy_device_take_back(vm, device, node);
         eddy_early_take_back(vm, node);
         eddy_node_list_insert(&claims[claim_of(node)], node);
     }
+    for (eddy_node *node = device->held; node; node = next) {
+        next = node->ready_next;
+        eddy_node_list_insert(&claims[claim_of(node)], node);
+    }
+    device->held = NULL;
     for (int i = 0; i < CLAIMS; i++)
-        for (eddy_node *node = claims[i].first; node; node = node->ready_next)
-            eddy_device_hand_over(vm, device, node);
-    /* Not before each user of a storage has its new ticket. */
-    for (int i = 0; i < CLAIMS; i++)
-        for (eddy_node *node = claims[i].first; node; node = node->ready_next)
-            eddy_early_dispatched(vm, node);
+        for (eddy_node *node = claims[i].first; node; node = next) {
+            next = node->ready_next;
+            eddy_device_dispatch_again(vm, node, node->queue);
+        }
 }
 
 /* ---- at rest ---- */
@@ -89,9 +104,9 @@ bool eddy_shortage_relieve(eddy_vm *vm, eddy_vm_device *device, bool has_moved) 
         return eddy_ring_peek(&vm->ring) != NULL;
     if (is_last) {
         eddy_work *works = eddy_launcher_works(device->launcher);
-        if (!is_in_order(works)) {
+        if (!is_in_order(device, works)) {
             eddy_launcher_take_back(device->launcher);
-            hand_over_in_order(vm, device, works);
+            dispatch_in_order(vm, device, works);
             return true;
         }
     }

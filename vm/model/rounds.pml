@@ -327,21 +327,23 @@ inline end_arrived()
 #endif
 #define IS_AT_REST (running == WITH_LAUNCHER && empty(completions))
 
-/* The run's next round is behind what is stalled: it comes first, then the others in the order of the program. */
+/* The run's next round is behind what is stalled, or waits for the window: it comes first, then the others in the order of the program. */
 #ifdef BUG_NOTHING_IS_TAKEN_BACK
 #define MAY_TAKE_BACK false
 #else
 #define MAY_TAKE_BACK HAS_BEHIND
 #endif
-#define HAS_BEHIND (run_number != NOBODY && ended_rounds > 0 && dispatched??[eval(run_number)])
+#define HAS_BEHIND (run_number != NOBODY && ended_rounds > 0 && (dispatched??[eval(run_number)] || held??[eval(run_number)]))
 
-inline hand_over_again(o)
+inline dispatch_again(o)
 {
 #ifdef BUG_TICKETS_ARE_KEPT
-    running++;
-    dispatched!o
+    if
+    :: ops[o].ticket != 0 -> running++; dispatched!o
+    :: else -> dispatch(o)
+    fi
 #else
-    hand_over(o)
+    dispatch(o)
 #endif
 }
 
@@ -369,15 +371,19 @@ inline launch_again()
         i++
     :: else -> break
     od;
-    from = 0; to = 0;
+    from = 0; to = 0; i = 0;
+    do
+    :: nempty(held) -> held?i; ADD(taken, i)
+    :: empty(held) -> break
+    od;
     stalled = NOBODY;
-    hand_over_again(run_number);
+    dispatch_again(run_number);
     DROP(taken, run_number);
     i = 0;
     do
     :: i < issued ->
         if
-        :: HAS(taken, i) -> hand_over_again(i)
+        :: HAS(taken, i) -> dispatch_again(i)
         :: else -> skip
         fi;
         i++
