@@ -454,6 +454,8 @@ static eddy_status write_call(eddy_vm *vm, const eddy_vm_call *call, eddy_submis
     }
     if (EDDY_UNLIKELY(spill != NULL)) {
         eddy_spill_open(spill, instruction);
+        /* What goes to the ring is where they are: who waits for room there cannot ask them for a name. */
+        submission->op = eddy_instruction_name(instruction);
         instruction->view.arguments = &spill;
         submission->argument_bytes = sizeof(spill);
     }

@@ -167,3 +167,67 @@ Test(trace, edges_name_both_ends) {
     session_release(&session, all[1]);
     session_close(&session);
 }
+
+/* ---- room in the ring ---- */
+
+/* Its name is among its arguments, as that of an op is. */
+typedef struct named_arguments {
+    const char *name;
+    char rest[EDDY_RECORD_ARGUMENT_BYTES]; /* the last does not fit into a record */
+} named_arguments;
+
+static const char *name_among_arguments(const eddy_vm_instruction *instruction) {
+    return ((const named_arguments *)instruction->arguments)->name;
+}
+
+static void run_nothing(const eddy_vm_run *run) {
+    (void)run;
+}
+
+static const eddy_vm_descriptor named_op = {.run = run_nothing, .name = name_among_arguments};
+static _Atomic bool has_waited_spilled;
+
+static void note_wait(void *context, const eddy_trace_event *event) {
+    (void)context;
+    if (event->kind == EDDY_TRACE_BEGINS && event->detail &&
+        strcmp(event->detail, "room: ring") == 0 && strcmp(event->op, "spilled") == 0)
+        eddy_store_release(&has_waited_spilled, true);
+}
+
+static void submit_named(vm_session *session, const char *name, size_t bytes) {
+    named_arguments arguments = {.name = name};
+    eddy_vm_call call = {.instruction = {.descriptor = &named_op, .arguments = &arguments},
+                         .argument_bytes = bytes,
+                         .cost_ps = COST_CALLER};
+    cr_assert_eq(eddy_vm_submit(session->vm, &call), EDDY_OK);
+}
+
+/* Nobody takes anything from the ring, and no other thread writes to it. */
+static void *fill_the_ring(void *context) {
+    vm_session *session = context;
+    while (eddy_ring_has_room(&session->vm->ring, EDDY_RECORD_LINES_MAX + 2))
+        submit_named(session, "kept", EDDY_RECORD_ARGUMENT_BYTES);
+    submit_named(session, "spilled", sizeof(named_arguments));
+    return NULL;
+}
+
+/* What is written to the ring for it is where its arguments are, which say what it is called. */
+Test(trace, a_spilled_call_that_waits_for_room_has_its_name) {
+    vm_session session = session_open((eddy_runtime_options){.threads = 2, .uses_full_path = true});
+    vm_latch latch = {0};
+    session.cost_ps = COST_SCHEDULER;
+    eddy_storage_number held = session_latch(&session, &latch, 0, NULL);
+    latch_await(&latch, 1);
+    uint32_t place;
+    eddy_trace_listener listener = {note_wait, NULL, 1u << EDDY_TRACE_WAIT};
+    cr_assert_eq(eddy_trace_add(&listener, &place), EDDY_OK);
+    pthread_t thread;
+    start_thread(&thread, fill_the_ring, &session);
+    while (!eddy_load_acquire(&has_waited_spilled))
+        sched_yield();
+    latch_open(&latch);
+    join_thread(thread);
+    eddy_trace_remove(place);
+    session_release(&session, held);
+    session_close(&session);
+}
