@@ -44,25 +44,22 @@ tools/packages.sh g++ binutils cmake libcriterion-dev libdlpack-dev python3-nump
 tools/clang.sh
 tools/cuda_headers.sh >/dev/null
 
-# build NAME SUITES MESON-OPTION...: configures build/NAME, and compiles the programs that the suites run, or all if SUITES is empty
+# build NAME TARGET SUITES MESON-OPTION...: configures build/NAME, and compiles the target, or all by default, and what the suites need
 build() {
     name=$1
-    suites=$2
-    shift 2
+    target=$2
+    suites=$3
+    shift 3
     if [ -f "build/$name/build.ninja" ]; then
         meson configure "build/$name" -Dwerror=$werror "$@" >"build/$name.log" 2>&1 || {
             tail -n 40 "build/$name.log" >&2
             return 1
         }
     fi
-    if [ -z "$suites" ]; then
-        tools/build.sh "$name" 1000 -Dwerror=$werror "$@"
-        return
-    fi
-    # Meson's default target would build the programs of all suites.
-    tools/build.sh "$name" 1000 -Dwerror=$werror "$@" -- libeddy.a || return 1
+    # shellcheck disable=SC2086  # one name, or none
+    tools/build.sh "$name" 1000 -Dwerror=$werror "$@" -- $target || return 1
     # shellcheck disable=SC2046,SC2086  # lists of names
-    tools/build.sh "$name" 1000 -- $(tools/test_programs.py "build/$name" $leave_out $suites)
+    tools/build.sh "$name" 1000 -- $(tools/test_programs.py "build/$name" $suites)
 }
 
 # Many tests wait a part of their time, so that one more than processors run at once.
@@ -75,7 +72,7 @@ run() {
     # The summary reports failed tests; meson's own report stays in the log.
     # shellcheck disable=SC2086  # two words, or none
     $without_randomisation tools/progress.py "build/$name" "build/$name.log" \
-        meson test -C "build/$name" --setup $setup --num-processes $processes "$@" || true
+        meson test -C "build/$name" --no-rebuild --setup $setup --num-processes $processes "$@" || true
 }
 
 # One instruction set is enough for sanitizers, since the copies of a loop share one source, and compiling them takes most of a build.
@@ -114,12 +111,12 @@ build_or_note() {
 rm -f build/*/meson-logs/testlog*.json
 # Includes the bench's programs, since no other build would detect that one no longer compiles.
 # shellcheck disable=SC2086  # two options
-if build_or_note test '' $lines -Dbuildtype=debugoptimized -Dchecks=true -Dbench=true -Dgpu_quick=true -Disa="${instruction_sets:-portable,$best_isa}"; then
+if build_or_note test '' "$leave_out $not_again" $lines -Dbuildtype=debugoptimized -Dchecks=true -Dbench=true -Dgpu_quick=true -Disa="${instruction_sets:-portable,$best_isa}"; then
     # shellcheck disable=SC2086  # lists of words
     run test $leave_out $not_again
 fi
 # shellcheck disable=SC2086  # two options
-if build_or_note asan "$sanitized" $traps -Dbuildtype=debugoptimized -Doptimization=1 -Db_sanitize=address,undefined -Dchecks=true \
+if build_or_note asan libeddy.a "$leave_out $sanitized" $traps -Dbuildtype=debugoptimized -Doptimization=1 -Db_sanitize=address,undefined -Dchecks=true \
     -Dexamples=false -Db_lundef=false -Disa=$one_isa $without_cuda; then
     # shellcheck disable=SC2046,SC2086  # lists of words
     run asan $leave_out $(printf -- '--suite %s ' $sanitized)
@@ -127,7 +124,7 @@ fi
 # ThreadSanitizer of clang 14 takes less of the processors' time than that of gcc 12, and the library is to compile with both.
 export CC=clang CXX=clang++
 # shellcheck disable=SC2086  # two options
-if build_or_note tsan "$sanitized" $lines -Dbuildtype=debugoptimized -Doptimization=1 -Db_sanitize=thread -Dexamples=false \
+if build_or_note tsan libeddy.a "$leave_out $sanitized" $lines -Dbuildtype=debugoptimized -Doptimization=1 -Db_sanitize=thread -Dexamples=false \
     -Db_lundef=false -Disa=$one_isa $without_cuda; then
     if setarch -R true 2>/dev/null; then
         without_randomisation='setarch -R'
