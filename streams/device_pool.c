@@ -609,6 +609,24 @@ void eddy_device_pool_destroy(eddy_device_pool *pool) {
     eddy_memory_release(pool, sizeof(*pool), EDDY_MEMORY_RUNTIME);
 }
 
+void eddy_device_pool_forget_tickets(eddy_device_pool *pool) {
+    eddy_lock_acquire(&pool->lock);
+    for (chunk *c = pool->chunks; c; c = c->next) {
+        for (block *node = &c->first; node; node = node->higher)
+            node->open = 0;
+        join_settled(pool, c);
+    }
+    EDDY_CHECK(check_now_locked(pool));
+    eddy_lock_release(&pool->lock);
+}
+
+void eddy_device_pool_await_given(eddy_device_pool *pool) {
+    uint32_t seen;
+    do
+        seen = eddy_load_acquire(&pool->given_count);
+    while (await_given(pool, seen));
+}
+
 int64_t eddy_device_pool_trim(eddy_device_pool *pool) {
     int64_t given_bytes = give_chunks_back(pool);
     eddy_lock_acquire(&pool->lock);

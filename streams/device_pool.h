@@ -47,6 +47,10 @@ EDDY_MUST_USE void *eddy_device_pool_take(eddy_device_pool *pool, int64_t bytes,
  * block was taken counts as before. Needs no memory. */
 void eddy_device_pool_give(eddy_device_pool *pool, void *data, uint32_t queue, uint64_t ticket);
 
+/* Each launch with whose ticket something was given is over, or was never made. */
+void eddy_device_pool_forget_tickets(eddy_device_pool *pool);
+/* Until no other thread gives anything back to the backend. */
+void eddy_device_pool_await_given(eddy_device_pool *pool);
 /* Gives free chunks back to the backend, but for those with open tickets; returns bytes. */
 int64_t eddy_device_pool_trim(eddy_device_pool *pool);
 /* The same, also of the pools of other runtimes that take the same memory: somebody lacks it. */

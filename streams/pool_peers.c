@@ -52,6 +52,7 @@ static int64_t trim_locked(eddy_pool_peer *peer) {
     eddy_store_release(&peer->is_trimmed, 1u);
     eddy_lock_release(&peers.lock);
     int64_t bytes = eddy_device_pool_trim(peer->pool);
+    eddy_device_pool_await_given(peer->pool);
     eddy_lock_acquire(&peers.lock);
     eddy_store_release(&peer->is_trimmed, 0u);
     eddy_sleep_wake_all(&peer->is_trimmed);

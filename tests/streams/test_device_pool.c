@@ -509,3 +509,28 @@ Test(device_pool, who_is_at_the_limit_waits_for_what_is_given_back, .timeout = 6
     give(data, 0, 0);
     end();
 }
+
+static void trim_that(void *context) {
+    (void)eddy_device_pool_trim(context);
+}
+
+/* A peer's runtime gives its own memory back (eddy_memory_trim there), and not for the one that asks. */
+Test(device_pool, who_is_refused_while_a_peer_trims_itself_waits_for_it, .timeout = 60) {
+    begin(INT64_MAX);
+    eddy_device_pool *keeper = peer(), *mine = peer();
+    fake.most_bytes = 10 * MIB;
+    keep(keeper, 8 * MIB);
+    eddy_store_release(&is_releasing, false);
+    fake.on_release = release_later;
+    eddy_thread thread;
+    cr_assert_eq(eddy_thread_create(&thread, "other", trim_that, keeper), EDDY_OK);
+    while (!eddy_load_acquire(&is_releasing))
+        usleep(1000);
+    void *data = eddy_device_pool_take(mine, 4 * MIB, 0);
+    cr_assert_not_null(data);
+    eddy_thread_join(&thread);
+    fake.on_release = NULL;
+    end_peer(mine, data);
+    eddy_device_pool_destroy(keeper);
+    end();
+}
