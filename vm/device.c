@@ -153,12 +153,6 @@ static bool has_bad_input(eddy_vm *vm, const eddy_node *node) {
     return false;
 }
 
-static void hold(eddy_vm_device *device, eddy_node *node) {
-    node->ready_next = NULL;
-    *(device->held ? &device->last_held->ready_next : &device->held) = node;
-    device->last_held = node;
-}
-
 /* Its own, and in a round one for each call. */
 static uint32_t tickets_of(const eddy_node *node) {
     const eddy_vm_instruction *view = &node->instruction.view;
@@ -226,12 +220,54 @@ static void hand_over(eddy_vm *vm, eddy_vm_device *device, eddy_node *node) {
     eddy_work_queue_dispatch(device->launcher, &node->work);
 }
 
-/* Behind what is held, also where it would fit itself: those that need more of the window would wait for ever while others pass. */
-static void dispatch(eddy_vm *vm, eddy_vm_device *device, eddy_node *node) {
-    if (device->held || !has_window(device, node))
-        hold(device, node);
-    else
+static void find_oldest(eddy_vm_device *device) {
+    while (device->oldest <= device->ticket &&
+           !eddy_device_launch_of(device, device->oldest)->is_open)
+        device->oldest++;
+}
+
+static bool has_held(const eddy_vm_device *device) {
+    return device->held.first || device->held_givers.first || device->is_short;
+}
+
+static eddy_node_list *list_of(eddy_vm_device *device, const eddy_node *node) {
+    return eddy_shortage_gives(node) ? &device->held_givers : &device->held;
+}
+
+/* NULL: none may be dispatched, whether there is room or not. */
+static eddy_node *first_held(const eddy_vm_device *device) {
+    eddy_node *giver = device->held_givers.first, *other = device->held.first;
+    if (device->is_short)
+        return giver && giver->instruction.view.sequence <= device->stalled_until ? giver : NULL;
+    return giver && (!other || eddy_node_is_before(giver, other)) ? giver : other;
+}
+
+/* Whether a call that was made before it has become ready meanwhile: it comes first. */
+static bool is_passed(const eddy_vm *vm, const eddy_vm_device *device, const eddy_node *node) {
+    for (const eddy_node *ready = vm->engine.ready_there.first;
+         ready && eddy_node_is_before(ready, node); ready = ready->ready_next)
+        if (ready->stream->device == device)
+            return true;
+    return false;
+}
+
+void eddy_device_release_held(eddy_vm *vm, eddy_vm_device *device) {
+    find_oldest(device);
+    for (eddy_node *node;
+         (node = first_held(device)) && has_window(device, node) && !is_passed(vm, device, node);) {
+        eddy_node_list_pop(list_of(device, node));
         hand_over(vm, device, node);
+    }
+}
+
+/* Behind earlier ones that are held, also where it would fit itself: those that need more of the window would wait for ever while others pass. */
+static void dispatch(eddy_vm *vm, eddy_vm_device *device, eddy_node *node) {
+    if (EDDY_LIKELY(!has_held(device) && has_window(device, node))) {
+        hand_over(vm, device, node);
+        return;
+    }
+    eddy_node_list_insert(list_of(device, node), node);
+    eddy_device_release_held(vm, device);
 }
 
 void eddy_device_dispatch(eddy_vm *vm, eddy_node *node) {
@@ -465,21 +501,6 @@ static void end_arrived(eddy_vm *vm, eddy_vm_device *device, eddy_device_queue *
     }
 }
 
-static void find_oldest(eddy_vm_device *device) {
-    while (device->oldest <= device->ticket &&
-           !eddy_device_launch_of(device, device->oldest)->is_open)
-        device->oldest++;
-}
-
-static void release_held(eddy_vm *vm, eddy_vm_device *device) {
-    find_oldest(device);
-    while (device->held && has_window(device, device->held)) {
-        eddy_node *node = device->held;
-        device->held = node->ready_next;
-        hand_over(vm, device, node);
-    }
-}
-
 void eddy_device_arrived(eddy_vm *vm, eddy_node *node) {
     eddy_device_queue *queue = node->queue;
     eddy_vm_device *device = queue->device;
@@ -494,13 +515,14 @@ void eddy_device_arrived(eddy_vm *vm, eddy_node *node) {
         device->endable &= ~(1u << q);
         end_arrived(vm, device, &device->queues[q]);
     }
-    release_held(vm, device);
+    eddy_device_release_held(vm, device);
 }
 
 void eddy_device_take_back(eddy_vm *vm, eddy_vm_device *device, eddy_node *node) {
     close_rows(device, node->ticket);
-    find_oldest(device);
     node->ticket = 0;
+    eddy_early_take_back(vm, node);
+    eddy_node_list_insert(list_of(device, node), node);
     vm->engine.running_count--;
     vm->engine.worker_run--;
     vm->engine.sent_count--;
@@ -538,12 +560,9 @@ bool eddy_device_attend(eddy_vm *vm, bool has_moved) {
     bool is_any = false;
     if (eddy_load_acquire(&vm->has_stalled))
         eddy_store_seq_cst(&vm->has_stalled, false);
-    for (uint32_t i = 1; i < eddy_load_acquire(&vm->device_count); i++) {
-        eddy_vm_device *device = vm->devices[i];
-        is_any |= eddy_shortage_relieve(vm, device, has_moved);
-        if (vm->is_one_thread)
-            is_any |= wait_for_launched(device);
-    }
+    is_any |= eddy_shortage_attend(vm, has_moved);
+    for (uint32_t i = 1; vm->is_one_thread && i < eddy_load_acquire(&vm->device_count); i++)
+        is_any |= wait_for_launched(vm->devices[i]);
     return is_any;
 }
 

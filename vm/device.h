@@ -80,11 +80,17 @@ typedef struct eddy_vm_device {
     bool is_last_try;
     eddy_attendance attendance;
     /* Engine only. */
-    uint64_t ticket;             /* the last one given */
-    uint64_t dispatched;         /* how often one or more were given */
-    uint64_t oldest;             /* the first that has not ended */
-    uint32_t endable;            /* a bit for each queue whose first arrived node may end now */
-    eddy_node *held, *last_held; /* ready, beyond the window */
+    uint64_t ticket;     /* the last one given */
+    uint64_t dispatched; /* how often one or more were given */
+    uint64_t oldest;     /* the first that has not ended */
+    uint32_t endable;    /* a bit for each queue whose first arrived node may end now */
+    /* Ready, and not with the launcher: the window is full, or it is short of memory (shortage.c). The second: what gives memory back and takes none. */
+    eddy_node_list held, held_givers;
+    bool is_short; /* of the held ones only givers are dispatched, of calls up to stalled_until */
+    uint64_t stalled_sequence, stalled_until;
+    /* As it began to be short: what the VM had retired, what the device's pool had given out. */
+    uint64_t short_retired;
+    int64_t short_bytes;
     eddy_device_launch launches[EDDY_DEVICE_WINDOW];
 } eddy_vm_device;
 
@@ -113,17 +119,20 @@ void eddy_device_fetch(eddy_vm *vm, eddy_node *node);
 /* Such an instruction is over, or a lend to code of the device. True: what it has written is copied back first, or what that code has launched has to be over, and it arrives
  * once more. Engine only. */
 bool eddy_device_stores(eddy_vm *vm, eddy_node *node);
-/* Dispatches a node once more, for another one of its launches, or since it was taken back. Engine only. */
+/* Hands a node that has arrived to the launcher once more, for another one of its launches. Engine only. */
 void eddy_device_dispatch_again(eddy_vm *vm, eddy_node *node, eddy_device_queue *queue);
-/* The node was taken from the launcher, which has not begun it: its tickets are no more. It is dispatched again. Engine only. */
+/* The node was taken from the launcher, which has not begun it: its tickets are no more, and it is held. Engine only. */
 void eddy_device_take_back(eddy_vm *vm, eddy_vm_device *device, eddy_node *node);
 /* A node that was taken from the completions. Engine only. */
 void eddy_device_arrived(eddy_vm *vm, eddy_node *node);
 /* One of the node's sources on its device has ended. Engine only. */
 void eddy_device_source_ended(eddy_node *node);
-/* Lets stalled launchers try again; in one-thread mode waits for what is launched, and takes it. has_moved: memory may have become free. Whether
+/* Looks after what lacks memory (shortage.h); in one-thread mode waits for what is launched, and takes it. has_moved: memory may have become free. Whether
  * there is more to do. Engine only. */
 bool eddy_device_attend(eddy_vm *vm, bool has_moved);
+
+/* Dispatches held nodes, as far as they may be. Engine only. */
+void eddy_device_release_held(eddy_vm *vm, eddy_vm_device *device);
 
 /* Hands what devices, or one of them, have completed to the engine, as their reapers do, which alone take what a lost one leaves. Whether there was any: the caller then requests the
  * engine's role. Any thread, while the VM cannot close; not in one-thread mode. */

@@ -1,75 +1,19 @@
 #include <streams/launcher.h>
-#include <vm/early.h>
-#include <vm/node_list.h>
 #include <vm/release.h>
 #include <vm/shortage.h>
 #include <vm/submit.h>
 
-/* ---- in another order ---- */
-
-/* What gives memory back without taking any; what has a part of its own already; all others. */
-#define CLAIMS 3
-
-static int claim_of(const eddy_node *node) {
-    switch (node->phase) {
-    case EDDY_STAGING_ROUNDS:
-        return node->has_had_round ? 0 : 2;
-    case EDDY_STAGING_FETCHES:
-    case EDDY_STAGING_STORES:
-    case EDDY_STAGING_SETTLES:
-        return 0;
-    case EDDY_STAGING_FILLS:
-        return 1;
-    default:
-        return 2;
-    }
+bool eddy_shortage_gives(const eddy_node *node) {
+    return (node->phase == EDDY_STAGING_ROUNDS && node->has_had_round) ||
+           node->phase == EDDY_STAGING_STORES || node->phase == EDDY_STAGING_SETTLES;
 }
 
 static eddy_node *node_of(eddy_work *work) {
     return (eddy_node *)(void *)((char *)work - offsetof(eddy_node, work));
 }
 
-/* By claims, then as the calls were made. A source comes ahead of what waits for its dispatch: it was made before, and both have the last claim. */
-static bool comes_before(const eddy_node *a, const eddy_node *b) {
-    int claim = claim_of(a), other = claim_of(b);
-    return claim != other ? claim < other : eddy_node_is_before(a, b);
-}
-
-/* What the launcher has, and then what waits for the window. */
-static bool is_in_order(const eddy_vm_device *device, eddy_work *works) {
-    const eddy_node *last = NULL;
-    for (eddy_work *work = works; work; work = work->next) {
-        if (last && !comes_before(last, node_of(work)))
-            return false;
-        last = node_of(work);
-    }
-    for (const eddy_node *node = device->held; node; node = node->ready_next) {
-        if (!comes_before(last, node))
-            return false;
-        last = node;
-    }
-    return true;
-}
-
-static void dispatch_in_order(eddy_vm *vm, eddy_vm_device *device, eddy_work *works) {
-    eddy_node_list claims[CLAIMS] = {{0}};
-    eddy_node *next;
-    for (eddy_work *work = works; work; work = work->next) {
-        eddy_node *node = node_of(work);
-        eddy_device_take_back(vm, device, node);
-        eddy_early_take_back(vm, node);
-        eddy_node_list_insert(&claims[claim_of(node)], node);
-    }
-    for (eddy_node *node = device->held; node; node = next) {
-        next = node->ready_next;
-        eddy_node_list_insert(&claims[claim_of(node)], node);
-    }
-    device->held = NULL;
-    for (int i = 0; i < CLAIMS; i++)
-        for (eddy_node *node = claims[i].first; node; node = next) {
-            next = node->ready_next;
-            eddy_device_dispatch_again(vm, node, node->queue);
-        }
+static bool is_stalled(const eddy_vm_device *device) {
+    return eddy_launcher_is_stalled(device->launcher);
 }
 
 /* ---- at rest ---- */
@@ -95,22 +39,109 @@ static bool is_at_rest(eddy_vm *vm) {
     return !eddy_ring_peek(&vm->ring);
 }
 
-bool eddy_shortage_relieve(eddy_vm *vm, eddy_vm_device *device, bool has_moved) {
-    if (EDDY_LIKELY(!eddy_launcher_is_stalled(device->launcher)))
-        return false;
-    bool is_last = !has_moved && is_at_rest(vm);
-    /* Releases that were pending may be in the ring now: they are taken first. */
-    if (!has_moved && !is_last)
-        return eddy_ring_peek(&vm->ring) != NULL;
-    if (is_last) {
-        eddy_work *works = eddy_launcher_works(device->launcher);
-        if (!is_in_order(device, works)) {
-            eddy_launcher_take_back(device->launcher);
-            dispatch_in_order(vm, device, works);
+/* Of the first that has stalled: what was called once it had passes it no more, however much of that comes. */
+static void note_stalled(eddy_vm *vm, eddy_vm_device *device, const eddy_node *stalled) {
+    uint64_t sequence = stalled->instruction.view.sequence;
+    if (device->stalled_sequence == sequence)
+        return;
+    device->stalled_sequence = sequence;
+    device->stalled_until = vm->engine.live_tail->instruction.view.sequence;
+}
+
+static bool may_pass(const eddy_vm_device *device, const eddy_node *node) {
+    return eddy_shortage_gives(node) && node->instruction.view.sequence <= device->stalled_until;
+}
+
+/* Whether a giver is behind what has stalled. What gives does not stall. */
+static bool has_giver(const eddy_vm_device *device, eddy_work *works) {
+    for (eddy_work *work = works->next; work; work = work->next)
+        if (may_pass(device, node_of(work)))
             return true;
+    return device->held_givers.first && may_pass(device, device->held_givers.first);
+}
+
+/* Whether the launcher has what it has, and ahead of what is held, in the order of the calls. */
+static bool is_in_order(const eddy_vm_device *device, eddy_work *works) {
+    eddy_work *work = works;
+    for (; work->next; work = work->next)
+        if (eddy_node_is_before(node_of(work->next), node_of(work)))
+            return false;
+    return !device->held.first || eddy_node_is_before(node_of(work), device->held.first);
+}
+
+/* At rest every ticket that was given memory back with is complete, or was never launched. */
+static void take_all_back(eddy_vm *vm, eddy_vm_device *device, eddy_work *works) {
+    eddy_launcher_take_back(device->launcher);
+    for (eddy_work *work = works; work; work = work->next)
+        eddy_device_take_back(vm, device, node_of(work));
+    eddy_device_pool_forget_tickets(device->pool);
+}
+
+/* Whether the launcher goes on, in an order in which there may be memory. */
+static bool launch_others(eddy_vm *vm, eddy_vm_device *device) {
+    eddy_work *works = eddy_launcher_works(device->launcher);
+    note_stalled(vm, device, node_of(works));
+    bool gives = has_giver(device, works);
+    if (!gives && is_in_order(device, works))
+        return false;
+    take_all_back(vm, device, works);
+    device->is_short = gives;
+    device->short_retired = vm->engine.retired;
+    device->short_bytes = eddy_device_pool_statistics_read(device->pool).live_bytes;
+    eddy_device_release_held(vm, device);
+    return true;
+}
+
+/* Of several the first call, as in a run of one after another. */
+static void fail_first(eddy_vm *vm) {
+    eddy_vm_device *first = NULL;
+    for (uint32_t i = 1; i < eddy_load_acquire(&vm->device_count); i++)
+        if (is_stalled(vm->devices[i]) &&
+            (!first || vm->devices[i]->stalled_sequence < first->stalled_sequence))
+            first = vm->devices[i];
+    first->is_last_try = true;
+    eddy_launcher_resume(first->launcher);
+}
+
+static void relieve_at_rest(eddy_vm *vm) {
+    bool is_any = false;
+    for (uint32_t i = 1; i < eddy_load_acquire(&vm->device_count); i++)
+        if (is_stalled(vm->devices[i]))
+            is_any |= launch_others(vm, vm->devices[i]);
+    if (!is_any)
+        fail_first(vm);
+}
+
+/* ---- while others move ---- */
+
+/* What was taken back is tried again once something is over, or has been released: not with each round. */
+static bool end_shortage(eddy_vm *vm, eddy_vm_device *device) {
+    if (vm->engine.retired == device->short_retired &&
+        eddy_device_pool_statistics_read(device->pool).live_bytes >= device->short_bytes)
+        return false;
+    device->is_short = false;
+    eddy_device_release_held(vm, device);
+    return true;
+}
+
+bool eddy_shortage_attend(eddy_vm *vm, bool has_moved) {
+    bool is_any = false, has_stalled = false;
+    for (uint32_t i = 1; i < eddy_load_acquire(&vm->device_count); i++) {
+        eddy_vm_device *device = vm->devices[i];
+        if (EDDY_UNLIKELY(device->is_short)) {
+            is_any |= end_shortage(vm, device);
+        } else if (EDDY_UNLIKELY(is_stalled(device))) {
+            has_stalled = true;
+            if (has_moved)
+                eddy_launcher_resume(device->launcher);
         }
     }
-    device->is_last_try = is_last;
-    eddy_launcher_resume(device->launcher);
-    return true;
+    if (EDDY_LIKELY(!has_stalled) || has_moved || is_any)
+        return is_any || has_stalled;
+    if (is_at_rest(vm)) {
+        relieve_at_rest(vm);
+        return true;
+    }
+    /* Releases that were pending may be in the ring now: they are taken first. */
+    return eddy_ring_peek(&vm->ring) != NULL;
 }

@@ -4,7 +4,9 @@
 
 #include <vm/device.h>
 
-/* Lets a launcher that has stalled try again, in another order where that may help, or for the last time. has_moved: memory may have become free. Whether there is more to do. */
-bool eddy_shortage_relieve(eddy_vm *vm, eddy_vm_device *device, bool has_moved);
+/* Lets launchers that have stalled try again, in another order where that may help, or for the last time. has_moved: memory may have become free. Whether there is more to do. */
+bool eddy_shortage_attend(eddy_vm *vm, bool has_moved);
+/* Whether its launch takes no memory, and leads to the end of what has some: the next round of a run, the end of a lend. */
+bool eddy_shortage_gives(const eddy_node *node);
 
 #endif

@@ -55,8 +55,8 @@ Test(shortage, a_late_call_fills_ahead_of_what_lacks_the_memory_of_its_input) {
     }
 }
 
-/* What lacks memory was called first, but could not begin. */
-Test(shortage, a_late_call_fills_ahead_of_an_earlier_call_that_was_ready_later) {
+/* What lacks memory was called first, but could not begin: it lacks it in the order of the calls, too, and gives the late call no chance to fail. */
+Test(shortage, an_earlier_call_that_was_ready_later_fails_before_a_late_one) {
     vm_session session = session_open_threads(2);
     session_far(&session, (eddy_far_options){.is_by_hand = true, .bytes = LIMIT});
     eddy_storage_number input = make_sized(&session, 1, 6 << 20, 0, NULL);
@@ -71,8 +71,8 @@ Test(shortage, a_late_call_fills_ahead_of_an_earlier_call_that_was_ready_later) 
     await_ticket(&session, 2);
     session_step(&session);
     await_stall(&session);
-    run_pieces(&session, 7);
-    cr_assert_eq(wait_for(&session, large), EDDY_OK);
+    run_pieces(&session, 6);
+    cr_assert_eq(wait_for(&session, large), EDDY_OUT_OF_MEMORY);
     cr_assert_eq(wait_for(&session, late), EDDY_OK);
     session_release(&session, late);
     session_release(&session, large);

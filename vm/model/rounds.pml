@@ -1,4 +1,4 @@
-/* DEVICES.md section 6: a run that is launched in rounds. Models hand_over, give_tickets, end_arrived, release_held and reap_queue (vm/device.c), is_at_rest and launch_again (vm/shortage.c), launch_call and eddy_launch_end
+/* DEVICES.md section 6: a run that is launched in rounds. Models hand_over, give_tickets, end_arrived, eddy_device_release_held and reap_queue (vm/device.c), is_at_rest and launch_others (vm/shortage.c), launch_call and eddy_launch_end
  * (vm/launch.c), and the edges of a run and of an event behind it (vm/graph.c). What passes between the threads is ticket.pml's; a launch is one step here.
  *
  * OPS instructions come on two queues, one of them the run. The others touch its operand, or have operands of their own and look at the word of the last of these, or are an event of the run's stream.
@@ -64,6 +64,8 @@ byte completed[2];
 byte running;                     /* dispatched and not ended */
 byte stalled = NOBODY, owner = NOBODY; /* in the launcher; of the block */
 bool is_last_try, may_resume, is_lost;
+bool is_short;                    /* of what is held only the run is dispatched */
+byte taken;                       /* a set, for a bug: taken back from the launcher, with the tickets of before */
 byte ended_rounds, run_rounds;    /* the latter: ghost, on the device */
 bool goes_on;                     /* what a round has copied to the host */
 byte run_health, poison;          /* of the operand: as the run knows it, and as the storage says */
@@ -177,7 +179,10 @@ inline open_rows(o)
 
 inline hand_over(o)
 {
-    open_rows(o);
+    if
+    :: HAS(taken, o) -> DROP(taken, o)
+    :: else -> open_rows(o)
+    fi;
     if
     :: ops[o].source != 0 && !HAS(ended, ops[o].source - 1) -> ops[o].source_ticket = ops[ops[o].source - 1].ticket
     :: else -> ops[o].source = 0
@@ -191,10 +196,32 @@ inline hand_over(o)
     dispatched!o
 }
 
+#define IS_RUN_HELD (held??[eval(run_number)])
+
+/* As far as there is room. */
+inline release_held()
+{
+    do
+    :: is_short ->
+        if
+        :: IS_RUN_HELD && HAS_WINDOW(run_number) -> held??eval(run_number); hand_over(run_number)
+        :: !(IS_RUN_HELD && HAS_WINDOW(run_number)) -> break
+        fi
+    :: !is_short && nempty(held) ->
+        held?<k>;
+        if
+        :: HAS_WINDOW(k) -> held?k; hand_over(k)
+        :: else -> break
+        fi
+    :: !is_short && empty(held) -> break
+    od;
+    k = 0
+}
+
 inline dispatch(o)
 {
     if
-    :: len(held) > 0 || !HAS_WINDOW(o) -> held!o
+    :: is_short || len(held) > 0 || !HAS_WINDOW(o) -> held!!o; release_held()
     :: else -> hand_over(o)
     fi
 }
@@ -217,6 +244,9 @@ inline run_ready()
 inline retire(o)
 {
     ADD(ended, o);
+#ifndef BUG_SHORT_FOR_EVER
+    is_short = false;
+#endif
     owner = (owner == o -> NOBODY : owner);
     last_call = (last_call == o -> NOBODY : last_call);
     satisfy(o, false);
@@ -290,20 +320,6 @@ inline close_rows()
     from = 0; to = 0; is_over = false
 }
 
-inline release_held()
-{
-    do
-    :: nempty(held) ->
-        held?<i>;
-        if
-        :: HAS_WINDOW(i) -> held?i; hand_over(i)
-        :: else -> break
-        fi
-    :: empty(held) -> break
-    od;
-    i = 0
-}
-
 /* What touches the operand ends in the order of the program. */
 inline end_arrived()
 {
@@ -327,7 +343,7 @@ inline end_arrived()
 #endif
 #define IS_AT_REST (running == WITH_LAUNCHER && empty(completions))
 
-/* The run's next round is behind what is stalled, or waits for the window: it comes first, then the others in the order of the program. */
+/* The run's next round is behind what is stalled, or waits for the window: all else is held until the run, or another instruction, has ended. */
 #ifdef BUG_NOTHING_IS_TAKEN_BACK
 #define MAY_TAKE_BACK false
 #else
@@ -335,66 +351,38 @@ inline end_arrived()
 #endif
 #define HAS_BEHIND (run_number != NOBODY && ended_rounds > 0 && (dispatched??[eval(run_number)] || held??[eval(run_number)]))
 
-inline dispatch_again(o)
+inline take_back(o)
 {
+    running--;
 #ifdef BUG_TICKETS_ARE_KEPT
-    if
-    :: ops[o].ticket != 0 -> running++; dispatched!o
-    :: else -> dispatch(o)
-    fi
+    ADD(taken, o);
 #else
-    dispatch(o)
+    from = ops[o].first; to = ops[o].first + TICKETS_OF(o) - 1;
+#ifndef BUG_ROWS_OF_WHAT_IS_TAKEN_BACK_STAY_OPEN
+    close_rows();
 #endif
+    from = 0; to = 0;
+#endif
+    held!!o
 }
 
-inline launch_again()
+inline launch_others()
 {
-    ADD(taken, stalled);
+    i = stalled;
+    take_back(i);
+    stalled = NOBODY;
     do
-    :: nempty(dispatched) -> dispatched?i; ADD(taken, i)
+    :: nempty(dispatched) -> dispatched?i; take_back(i)
     :: empty(dispatched) -> break
     od;
     i = 0;
-    do
-    :: i < issued ->
-        if
-        :: HAS(taken, i) ->
-            running--;
-#ifndef BUG_TICKETS_ARE_KEPT
-            from = ops[i].first; to = ops[i].first + TICKETS_OF(i) - 1;
-#ifndef BUG_ROWS_OF_WHAT_IS_TAKEN_BACK_STAY_OPEN
-            close_rows();
-#endif
-#endif
-        :: else -> skip
-        fi;
-        i++
-    :: else -> break
-    od;
-    from = 0; to = 0; i = 0;
-    do
-    :: nempty(held) -> held?i; ADD(taken, i)
-    :: empty(held) -> break
-    od;
-    stalled = NOBODY;
-    dispatch_again(run_number);
-    DROP(taken, run_number);
-    i = 0;
-    do
-    :: i < issued ->
-        if
-        :: HAS(taken, i) -> dispatch_again(i)
-        :: else -> skip
-        fi;
-        i++
-    :: else -> break
-    od;
-    i = 0; taken = 0
+    is_short = true;
+    release_held()
 }
 
 active proctype engine()
 {
-    byte o, i, j, from, to, taken;
+    byte o, i, j, k, from, to;
     bool is_over;
     do
     :: atomic { issued < OPS ->
@@ -408,7 +396,7 @@ active proctype engine()
         release_held();
         run_ready() }
     :: atomic { stalled != NOBODY && !may_resume && owner == NOBODY -> may_resume = true }
-    :: atomic { stalled != NOBODY && !may_resume && owner != NOBODY && IS_AT_REST && MAY_TAKE_BACK -> launch_again() }
+    :: atomic { stalled != NOBODY && !may_resume && owner != NOBODY && IS_AT_REST && MAY_TAKE_BACK -> launch_others() }
     :: atomic { stalled != NOBODY && !may_resume && owner != NOBODY && issued == OPS && IS_AT_REST && !MAY_TAKE_BACK -> may_resume = true; is_last_try = true }
     :: atomic { ended == BIT(OPS) - 1 -> break }
     od;
