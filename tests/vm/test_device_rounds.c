@@ -234,26 +234,29 @@ Test(device_rounds, an_earlier_call_that_was_ready_later_has_the_memory_of_a_run
     session_close(&session);
 }
 
-/* So many calls are behind it that the next round waits for the window. */
+/* Earlier calls have taken all of the window by then, so that the next round waits for that. */
 Test(device_rounds, a_round_beyond_the_window_comes_ahead_of_a_launch_that_stalls) {
     enum { CALLS = EDDY_DEVICE_WINDOW + 100 };
     vm_session session = open_own(8 << 20);
-    eddy_storage_number storage = make_there(&session, 8);
-    change(&session, storage, (rounds_arguments){.rounds = 3, .workspace_bytes = 5 << 20});
-    await_ticket(&session, 2);
-    eddy_storage_number large = make(&session, 5 << 20), last = 0;
-    await_stall(&session);
+    eddy_storage_number storage = make_there(&session, 8), last = 0;
+    session.stream = session.far_streams[1];
+    hold_back(&session, session.stream);
+    eddy_storage_number large = make(&session, 5 << 20);
     for (int i = 0; i < CALLS; i++) {
         if (last)
             session_release(&session, last);
-        session.stream = session.far_streams[i % 3];
         last = make(&session, 8);
     }
+    session.stream = session.far_streams[0];
+    change(&session, storage, (rounds_arguments){.rounds = 3, .workspace_bytes = 5 << 20});
+    await_ticket(&session, 2);
+    session_step(&session);
+    await_stall(&session);
     eddy_vm_wait briefly = {50000000, test_origin};
     cr_assert_eq(eddy_vm_wait_storage(session.vm, last, &briefly), EDDY_TIMED_OUT,
                  "all are dispatched then, or wait for the window");
     taken_error();
-    run_pieces(&session, 3 + 1 + CALLS);
+    run_pieces(&session, 3 + 2 + CALLS);
     cr_assert_eq(wait_for(&session, large), EDDY_OK);
     cr_assert_eq(wait_for(&session, last), EDDY_OK);
     cr_assert_eq(wait_for(&session, storage), EDDY_OK);
