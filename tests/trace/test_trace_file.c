@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
+#include <tests/asleep.h>
 #include <tests/trace/events.h>
 #include <unistd.h>
 
@@ -579,6 +580,7 @@ static void trace_once(void) {
 
 static void trace_and_fork(void) {
     (void)compute();
+    await_others_asleep();
     pid_t child = fork();
     if (child == 0) {
         (void)compute();

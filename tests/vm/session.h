@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <streams/fake.h>
 #include <streams/far.h>
+#include <tests/asleep.h>
 #include <unistd.h>
 #include <vm/machine.h>
 #include <vm/stream.h>
@@ -323,19 +324,6 @@ static inline eddy_error taken_error(void) {
 
 static inline void start_thread(pthread_t *thread, void *(*run)(void *context), void *context) {
     cr_assert_eq(pthread_create(thread, NULL, run, context), 0);
-}
-
-/* Until the thread (the system's number) sleeps, as the system sees it: one that only ever looks again keeps a processor busy. */
-static inline void await_asleep(pid_t thread) {
-    char path[64], state = 0;
-    snprintf(path, sizeof(path), "/proc/self/task/%d/stat", (int)thread);
-    while (state != 'S') {
-        FILE *file = fopen(path, "r");
-        cr_assert_not_null(file);
-        cr_assert_eq(fscanf(file, "%*d (%*[^)]) %c", &state), 1);
-        fclose(file);
-        sched_yield();
-    }
 }
 
 static inline void join_thread(pthread_t thread) {
