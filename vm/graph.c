@@ -387,20 +387,6 @@ void eddy_graph_make_ready(eddy_vm *vm, eddy_node *node) {
     vm->engine.ready_tail = &node->ready_next;
 }
 
-/* What a device runs is launched in the order of the calls, so that none takes the memory of an earlier one; it comes ahead of what is ready on the host if it is earlier. */
-eddy_node *eddy_graph_take_ready(eddy_vm *vm) {
-    eddy_node *node = vm->engine.ready_head, *there = vm->engine.ready_there.first;
-    if (EDDY_LIKELY(!there && !node))
-        return NULL;
-    vm->engine.ready_count--;
-    if (EDDY_UNLIKELY(there && (!node || eddy_node_is_before(there, node))))
-        return eddy_node_list_pop(&vm->engine.ready_there);
-    vm->engine.ready_head = node->ready_next;
-    if (!vm->engine.ready_head)
-        vm->engine.ready_tail = &vm->engine.ready_head;
-    return node;
-}
-
 static void satisfied(eddy_vm *vm, eddy_node *node) {
     EDDY_ASSERT(node->waiting_count > 0);
     node->waiting_count--;

@@ -8,8 +8,6 @@ eddy_node *eddy_graph_node_acquire(eddy_vm *vm, const eddy_instruction *instruct
 void eddy_graph_link(eddy_vm *vm, eddy_node *node);
 /* Adds a node without unsatisfied edges to its ready list. */
 void eddy_graph_make_ready(eddy_vm *vm, eddy_node *node);
-/* NULL: none is ready. */
-eddy_node *eddy_graph_take_ready(eddy_vm *vm);
 void eddy_graph_dispatched(eddy_vm *vm, eddy_node *node);
 void eddy_graph_retire(eddy_vm *vm, eddy_node *node);
 /* Whether an instruction's operands are free and its stream is open: it may run without a node. */

@@ -188,7 +188,6 @@ struct eddy_vm {
         eddy_node *free_nodes;
         eddy_node *live_head, *live_tail;
         eddy_node *ready_head, **ready_tail; /* of the host, in the order in which they became so */
-        eddy_node_list ready_there;          /* of devices */
         eddy_node_list starved;              /* nodes that got no memory */
         eddy_lifo_link *held_releases;       /* not due yet */
         uint64_t finished, retired;
@@ -223,6 +222,7 @@ struct eddy_vm {
         int64_t ready_count; /* in both lists */
         uint64_t sent_count; /* to threads */
         uint64_t caller_run, scheduler_run, worker_run, edges_made, edges_skipped, nodes_made;
+        eddy_node_list ready_there; /* of devices, in the order of the calls */
     } engine __attribute__((aligned(EDDY_CACHE_LINE)));
 
     /* atomic: relaxed copies of the engine's counters, for other threads; `starved` is the counter itself */
