@@ -43,7 +43,9 @@ static const nvtxPayloadSchemaEntry_t entries[] = {
     TEXT(on, "the stream's name"),
 };
 
-static _Atomic bool is_served;    /* atomic: acq_rel; set once */
+static _Atomic bool is_served; /* atomic: acq_rel; set once, by who attaches the tool */
+static _Atomic bool
+    is_attached; /* atomic: release; threads acquire: before, NVTX fills its table */
 static nvtxDomainHandle_t domain; /* const before there is a listener */
 static uint64_t schema;           /* as `domain`; 0: the tool knows none */
 static eddy_lock lock = EDDY_LOCK_OF(EDDY_RANK_LISTENER);
@@ -169,16 +171,17 @@ void eddy_nvtx_look(void) {
         return;
     eddy_process_at_fork_child(fork_child);
     make_domain();
+    eddy_store_release(&is_attached, true);
     /* Where there is no room for one more listener, the tool sees nothing. */
     (void)!eddy_trace_add(&(eddy_trace_listener){hear, NULL, EDDY_TRACE_ALL_PHASES}, &place);
 }
 
 void eddy_nvtx_name_thread(const char *name) {
-    if (eddy_load_acquire(&is_served))
+    if (eddy_load_acquire(&is_attached))
         nvtxNameOsThreadA((uint32_t)syscall(SYS_gettid), name);
 }
 
 void eddy_nvtx_name_stream(void *stream, const char *name) {
-    if (eddy_load_acquire(&is_served))
+    if (eddy_load_acquire(&is_attached))
         nvtxNameCuStreamA(stream, name);
 }
