@@ -27,6 +27,13 @@ static inline void run_pieces(vm_session *session, int count) {
             sched_yield();
 }
 
+/* How the storage ends; its error is taken. */
+static inline eddy_status wait_for(vm_session *session, eddy_storage_number storage) {
+    eddy_status status = eddy_vm_wait_storage(session->vm, storage, &forever);
+    taken_error();
+    return status;
+}
+
 /* Calls on this stream of the device wait, from now on, until session_step. */
 static inline void hold_back(vm_session *session, eddy_vm_stream *stream) {
     session_hold(session, true);

@@ -239,6 +239,20 @@ static inline eddy_storage_number session_make(vm_session *session, int64_t seed
     return session_make_from(session, seed, 0, NULL);
 }
 
+/* The same in a storage of so many bytes: up to eight inputs. */
+static inline eddy_storage_number session_make_sized(vm_session *session, int64_t seed,
+                                                     int64_t bytes, int input_count,
+                                                     const eddy_storage_number *inputs) {
+    eddy_vm_operand target = {.access = EDDY_ACCESS_MUT,
+                              .is_new = true,
+                              .covers_all = true,
+                              .device = session->device,
+                              .bytes = bytes};
+    cr_assert_eq(session_call(session, &synthetic_op, seed, false, input_count, inputs, 1, &target),
+                 EDDY_OK);
+    return target.storage;
+}
+
 static inline eddy_storage_number session_make_failing(vm_session *session, int64_t seed) {
     eddy_vm_operand target = {.access = EDDY_ACCESS_MUT,
                               .is_new = true,

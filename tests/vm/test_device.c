@@ -343,21 +343,11 @@ Test(device, a_lost_device_fails_what_was_launched_and_what_comes_later) {
 
 /* ---- memory ---- */
 
-static eddy_storage_number make_large(vm_session *session, int64_t bytes) {
-    eddy_vm_operand target = {.access = EDDY_ACCESS_MUT,
-                              .is_new = true,
-                              .covers_all = true,
-                              .device = session->device,
-                              .bytes = bytes};
-    cr_assert_eq(session_call(session, &synthetic_op, 1, false, 0, NULL, 1, &target), EDDY_OK);
-    return target.storage;
-}
-
 Test(device, an_instruction_without_memory_waits_for_what_is_released) {
     ON_EACH_PATH(session) {
         session_far(&session, (eddy_far_options){.seed = 1, .bytes = 8 << 20});
         for (int i = 0; i < 40; i++) {
-            eddy_storage_number large = make_large(&session, 3 << 20);
+            eddy_storage_number large = session_make_sized(&session, 1, 3 << 20, 0, NULL);
             session_release(&session, large);
         }
         session_settle(&session);
@@ -368,7 +358,7 @@ Test(device, an_instruction_without_memory_waits_for_what_is_released) {
 Test(device, trimming_gives_its_memory_back) {
     ON_EACH_PATH(session) {
         session_far(&session, (eddy_far_options){.seed = 1});
-        session_release(&session, make_large(&session, 5 << 20));
+        session_release(&session, session_make_sized(&session, 1, 5 << 20, 0, NULL));
         session_settle(&session);
         while (eddy_far_acquired_bytes(session.far) > 0)
             (void)eddy_vm_trim(session.vm);
@@ -378,8 +368,8 @@ Test(device, trimming_gives_its_memory_back) {
 Test(device, what_never_fits_fails_and_what_comes_after_it_runs) {
     ON_EACH_PATH(session) {
         session_far(&session, (eddy_far_options){.seed = 1, .bytes = 8 << 20});
-        eddy_storage_number kept = make_large(&session, 6 << 20);
-        eddy_storage_number large = make_large(&session, 6 << 20);
+        eddy_storage_number kept = session_make_sized(&session, 1, 6 << 20, 0, NULL);
+        eddy_storage_number large = session_make_sized(&session, 1, 6 << 20, 0, NULL);
         eddy_storage_number small = session_make(&session, 2);
         expect_failure(&session, large, EDDY_OUT_OF_MEMORY);
         cr_assert_eq(session_read(&session, small), value_of(2, 0));
@@ -401,9 +391,10 @@ Test(device, calls_that_become_ready_together_have_memory_in_their_order) {
     for (int i = 0; i < 2; i++)
         cr_assert_eq(eddy_vm_stream_wait(session.vm, session.far_streams[i], event, test_origin),
                      EDDY_OK);
-    eddy_storage_number a = make_large(&session, 3 << 20), b = make_large(&session, 3 << 20);
+    eddy_storage_number a = session_make_sized(&session, 1, 3 << 20, 0, NULL),
+                        b = session_make_sized(&session, 1, 3 << 20, 0, NULL);
     session.stream = session.far_streams[1];
-    eddy_storage_number large = make_large(&session, 6 << 20);
+    eddy_storage_number large = session_make_sized(&session, 1, 6 << 20, 0, NULL);
     session_step(&session);
     expect_failure(&session, large, EDDY_OUT_OF_MEMORY);
     cr_assert_eq(session_read(&session, a), value_of(1, 0));

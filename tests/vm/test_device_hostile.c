@@ -12,18 +12,6 @@ static void expect_failure(vm_session *session, eddy_storage_number storage, edd
     taken_error();
 }
 
-static eddy_storage_number make_large(vm_session *session, int64_t bytes, int input_count,
-                                      const eddy_storage_number *inputs) {
-    eddy_vm_operand target = {.access = EDDY_ACCESS_MUT,
-                              .is_new = true,
-                              .covers_all = true,
-                              .device = session->device,
-                              .bytes = bytes};
-    cr_assert_eq(session_call(session, &synthetic_op, 1, false, input_count, inputs, 1, &target),
-                 EDDY_OK);
-    return target.storage;
-}
-
 /* ---- a lost device ---- */
 
 Test(device_hostile, a_device_lost_while_a_lend_is_open_tears_what_was_to_be_written_back) {
@@ -118,7 +106,8 @@ Test(device_hostile, a_device_may_be_lost_at_any_moment) {
                     start_thread(&thread, lose, session.far);
                 session.stream = session.far_streams[i % 3];
                 if (i % 4 == 0)
-                    session_release(&session, make_large(&session, 3 << 20, 1, &kept[i % 8]));
+                    session_release(&session,
+                                    session_make_sized(&session, 1, 3 << 20, 1, &kept[i % 8]));
                 session_mix_in(&session, kept[i % 8], i, 1, &kept[(i + 3) % 8]);
                 if (i % 8 == 5)
                     cr_assert_eq(
@@ -159,7 +148,7 @@ Test(device_hostile,
     eddy_vm_lend *lend;
     cr_assert_eq(eddy_vm_lend_begin(session.vm, a, true, &forever, &data, &lend), EDDY_OK);
     for (int i = 0; i < 20; i++)
-        session_release(&session, make_large(&session, 3 << 20, 1, &a));
+        session_release(&session, session_make_sized(&session, 1, 3 << 20, 1, &a));
     eddy_vm_lend_end(session.vm, lend, false);
     session_settle(&session);
     cr_assert_eq(eddy_vm_counters_read(session.vm).errors_made, 0);
@@ -177,11 +166,11 @@ Test(device_hostile, one_thread_waits_for_what_is_launched_behind_what_has_starv
     session.stream = NULL;
     eddy_memory_limit_set(8 << 20);
     eddy_storage_number lent = session_make(&session, 1),
-                        kept = make_large(&session, 6 << 20, 0, NULL);
+                        kept = session_make_sized(&session, 1, 6 << 20, 0, NULL);
     void *data;
     eddy_vm_lend *lend;
     cr_assert_eq(eddy_vm_lend_begin(session.vm, lent, true, &forever, &data, &lend), EDDY_OK);
-    eddy_storage_number starved = make_large(&session, 6 << 20, 1, &lent), copy = 0;
+    eddy_storage_number starved = session_make_sized(&session, 1, 6 << 20, 1, &lent), copy = 0;
     cr_assert_eq(eddy_vm_copy(session.vm, stream, starved, 0, CELLS * 8, there, NULL, &copy),
                  EDDY_OK);
     eddy_vm_lend_end(session.vm, lend, false);
@@ -199,13 +188,13 @@ Test(device_hostile, one_thread_waits_for_what_is_launched_behind_what_has_starv
 Test(device_hostile, releases_that_are_pending_do_not_keep_a_launcher_stalled) {
     vm_session session = session_open((eddy_runtime_options){.uses_one_thread = true});
     session_far(&session, (eddy_far_options){.seed = 1, .bytes = 8 << 20});
-    eddy_storage_number kept = make_large(&session, 6 << 20, 0, NULL),
+    eddy_storage_number kept = session_make_sized(&session, 1, 6 << 20, 0, NULL),
                         lent = session_make(&session, 1);
     void *data;
     eddy_vm_lend *lend;
     cr_assert_eq(eddy_vm_lend_begin(session.vm, lent, true, &forever, &data, &lend), EDDY_OK);
     eddy_storage_number behind = session_make_from(&session, 2, 1, &lent);
-    eddy_storage_number large = make_large(&session, 6 << 20, 1, &lent);
+    eddy_storage_number large = session_make_sized(&session, 1, 6 << 20, 1, &lent);
     eddy_vm_event *event;
     cr_assert_eq(eddy_vm_event_record(session.vm, session.stream, test_origin, &event), EDDY_OK);
     session_release(&session, behind);
@@ -233,7 +222,7 @@ static void note(void *context, void *data, int64_t bytes, const eddy_error *err
 Test(device_hostile, a_callback_without_memory_of_the_host_is_told_and_leaves_the_storage) {
     ON_EACH_PATH(session) {
         session_far(&session, (eddy_far_options){.seed = 1});
-        eddy_storage_number a = make_large(&session, 8 << 20, 0, NULL);
+        eddy_storage_number a = session_make_sized(&session, 1, 8 << 20, 0, NULL);
         session_settle(&session);
         eddy_memory_limit_set(4 << 20);
         seen_by_callback seen = {0};

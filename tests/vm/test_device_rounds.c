@@ -93,12 +93,6 @@ static void change(vm_session *session, eddy_storage_number storage, rounds_argu
     cr_assert_eq(eddy_vm_submit(session->vm, &call), EDDY_OK);
 }
 
-static eddy_status wait_for(vm_session *session, eddy_storage_number storage) {
-    eddy_status status = eddy_vm_wait_storage(session->vm, storage, &forever);
-    taken_error();
-    return status;
-}
-
 /* On the device, and the engine has heard of it. */
 static eddy_storage_number make_there(vm_session *session, int64_t bytes) {
     eddy_storage_number storage = make(session, bytes);

@@ -44,12 +44,6 @@ static eddy_vm_lend *lend(vm_session *session, eddy_storage_number storage, bool
     return lend;
 }
 
-static eddy_status wait_for(vm_session *session, eddy_storage_number storage) {
-    eddy_status status = eddy_vm_wait_storage(session->vm, storage, &forever);
-    taken_error();
-    return status;
-}
-
 /* The borrower's launches may not have run, whatever they say. */
 Test(lend_there, a_device_lost_before_it_settles_tears_what_was_written) {
     vm_session session = open_lending();
@@ -116,26 +110,16 @@ Test(lend_there, a_lost_device_lends_nothing) {
     session_close(&session);
 }
 
-static eddy_storage_number make_large(vm_session *session) {
-    eddy_vm_operand target = {.access = EDDY_ACCESS_MUT,
-                              .is_new = true,
-                              .covers_all = true,
-                              .device = session->device,
-                              .bytes = 6 << 20};
-    cr_assert_eq(session_call(session, &synthetic_op, 1, false, 0, NULL, 1, &target), EDDY_OK);
-    return target.storage;
-}
-
 /* It has been released, and goes with the end of the lend, which comes ahead of what was called before it and lacks its memory. */
 Test(lend_there, what_lacks_the_memory_of_a_lend_that_has_ended_gets_it) {
     vm_session session = open_lending_of(8 << 20);
-    eddy_storage_number storage = make_large(&session);
+    eddy_storage_number storage = session_make_sized(&session, 1, 6 << 20, 0, NULL);
     await_ticket(&session, 1);
     run_pieces(&session, 2);
     cr_assert_eq(wait_for(&session, storage), EDDY_OK);
     session.stream = session.far_streams[1];
     hold_back(&session, session.stream);
-    eddy_storage_number large = make_large(&session);
+    eddy_storage_number large = session_make_sized(&session, 1, 6 << 20, 0, NULL);
     eddy_vm_lend *reads = lend(&session, storage, false);
     session_release(&session, storage);
     session.stream = session.far_streams[2];

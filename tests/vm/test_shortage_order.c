@@ -1,39 +1,7 @@
 /* Launches without memory, among others that wait for memory too, of one device and of two, and of the host (vm/DEVICES.md 4): what is launched first, and who fails. */
-#include "by_hand.h"
+#include "short_of_memory.h"
 
 #define LIMIT (8 << 20)
-
-static eddy_storage_number make_sized(vm_session *session, int64_t seed, int64_t bytes,
-                                      int input_count, const eddy_storage_number *inputs) {
-    eddy_vm_operand target = {.access = EDDY_ACCESS_MUT,
-                              .is_new = true,
-                              .covers_all = true,
-                              .device = session->device,
-                              .bytes = bytes};
-    cr_assert_eq(session_call(session, &synthetic_op, seed, false, input_count, inputs, 1, &target),
-                 EDDY_OK);
-    return target.storage;
-}
-
-static eddy_storage_number make_late(vm_session *session, int64_t seed, eddy_storage_number input,
-                                     int64_t bytes) {
-    eddy_vm_operand operands[2] = {{.storage = input},
-                                   {.access = EDDY_ACCESS_MUT2,
-                                    .is_new = true,
-                                    .covers_all = true,
-                                    .device = session->device}};
-    synthetic_arguments arguments = {.seed = seed, .late_count = bytes / 8, .accesses = 1 << 2};
-    cr_assert_eq(
-        session_submit(session, &synthetic_late_op, operands, 2, &arguments, sizeof(arguments)),
-        EDDY_OK);
-    return operands[1].storage;
-}
-
-static eddy_status wait_for(vm_session *session, eddy_storage_number storage) {
-    eddy_status status = eddy_vm_wait_storage(session->vm, storage, &forever);
-    taken_error();
-    return status;
-}
 
 /* ---- a thread that runs all that is launched ---- */
 
@@ -89,17 +57,17 @@ static void *poll_main(void *context) {
 Test(shortage_order, what_never_fits_fails_though_others_read) {
     vm_session session = session_open_threads(2);
     session_far(&session, (eddy_far_options){.seed = 3, .bytes = LIMIT});
-    eddy_storage_number kept = make_sized(&session, 1, 5 << 20, 0, NULL);
+    eddy_storage_number kept = session_make_sized(&session, 1, 5 << 20, 0, NULL);
     _Atomic bool is_over = false;
     poller pollers[POLLERS];
     for (int i = 0; i < POLLERS; i++) {
-        eddy_storage_number small = make_sized(&session, 2 + i, 64, 0, NULL);
+        eddy_storage_number small = session_make_sized(&session, 2 + i, 64, 0, NULL);
         cr_assert_eq(wait_for(&session, small), EDDY_OK);
         pollers[i] = (poller){.session = &session, .storage = small, .is_over = &is_over};
         start_thread(&pollers[i].thread, poll_main, &pollers[i]);
     }
     for (int round = 0; round < 5; round++) {
-        eddy_storage_number large = make_sized(&session, 10, 5 << 20, 0, NULL);
+        eddy_storage_number large = session_make_sized(&session, 10, 5 << 20, 0, NULL);
         cr_assert_eq(wait_for(&session, large), EDDY_OUT_OF_MEMORY);
         session_release(&session, large);
     }
@@ -119,18 +87,18 @@ Test(shortage_order, what_never_fits_fails_though_others_read) {
 Test(shortage_order, a_late_call_fills_though_the_window_is_full) {
     vm_session session = session_open_threads(2);
     session_far(&session, (eddy_far_options){.is_by_hand = true, .bytes = LIMIT});
-    eddy_storage_number input = make_sized(&session, 1, 6 << 20, 0, NULL);
+    eddy_storage_number input = session_make_sized(&session, 1, 6 << 20, 0, NULL);
     run_pieces(&session, 2);
     cr_assert_eq(wait_for(&session, input), EDDY_OK);
-    eddy_storage_number late = make_late(&session, 2, input, 32);
+    eddy_storage_number late = make_late(&session, 2, input, CELLS);
     session_release(&session, input);
     await_ticket(&session, 2);
     session.stream = session.far_streams[1];
-    eddy_storage_number large = make_sized(&session, 3, 6 << 20, 0, NULL);
+    eddy_storage_number large = session_make_sized(&session, 3, 6 << 20, 0, NULL);
     await_stall(&session);
     static eddy_storage_number small[MANY];
     for (int i = 0; i < MANY; i++)
-        small[i] = make_sized(&session, 4, 64, 0, NULL);
+        small[i] = session_make_sized(&session, 4, 64, 0, NULL);
     eddy_vm_wait briefly = {50000000, test_origin};
     cr_assert_eq(eddy_vm_wait_storage(session.vm, small[MANY - 1], &briefly), EDDY_TIMED_OUT,
                  "all are dispatched then, or wait for the window");
@@ -187,12 +155,12 @@ static eddy_storage_number make_giving(vm_session *session, int64_t seed, int64_
 Test(shortage_order, what_was_given_up_by_what_stalls_is_free_for_others) {
     vm_session session = session_open_threads(2);
     session_far(&session, (eddy_far_options){.is_by_hand = true, .bytes = LIMIT});
-    eddy_storage_number given = make_sized(&session, 1, 5 << 20, 0, NULL);
-    eddy_storage_number input = make_sized(&session, 2, 64, 0, NULL);
+    eddy_storage_number given = session_make_sized(&session, 1, 5 << 20, 0, NULL);
+    eddy_storage_number input = session_make_sized(&session, 2, 64, 0, NULL);
     run_pieces(&session, 4);
     cr_assert_eq(wait_for(&session, input), EDDY_OK);
     cr_assert_eq(wait_for(&session, given), EDDY_OK);
-    eddy_storage_number late = make_late(&session, 3, input, 4 << 20);
+    eddy_storage_number late = make_late(&session, 3, input, (4 << 20) / 8);
     await_ticket(&session, 3);
     session.stream = session.far_streams[1];
     /* Never fits, and comes after what fills. */
@@ -215,18 +183,18 @@ Test(shortage_order, what_was_given_up_by_what_stalls_is_free_for_others) {
 Test(shortage_order, what_fills_has_the_memory_of_an_earlier_call) {
     vm_session session = session_open_threads(2);
     session_far(&session, (eddy_far_options){.is_by_hand = true, .bytes = LIMIT});
-    eddy_storage_number big = make_sized(&session, 1, 5 << 20, 0, NULL);
-    eddy_storage_number input = make_sized(&session, 2, 64, 0, NULL);
+    eddy_storage_number big = session_make_sized(&session, 1, 5 << 20, 0, NULL);
+    eddy_storage_number input = session_make_sized(&session, 2, 64, 0, NULL);
     run_pieces(&session, 4);
     cr_assert_eq(wait_for(&session, input), EDDY_OK);
     cr_assert_eq(wait_for(&session, big), EDDY_OK);
     session.stream = session.far_streams[1];
     hold_back(&session, session.stream);
-    eddy_storage_number never = make_sized(&session, 3, 20 << 20, 0, NULL);
-    eddy_storage_number reader = make_sized(&session, 4, 64, 1, &big);
+    eddy_storage_number never = session_make_sized(&session, 3, 20 << 20, 0, NULL);
+    eddy_storage_number reader = session_make_sized(&session, 4, 64, 1, &big);
     session_release(&session, big);
     session.stream = session.far_streams[0];
-    eddy_storage_number late = make_late(&session, 5, input, 4 << 20);
+    eddy_storage_number late = make_late(&session, 5, input, (4 << 20) / 8);
     await_ticket(&session, 3);
     session_step(&session);
     await_stall(&session);
@@ -245,52 +213,20 @@ Test(shortage_order, what_fills_has_the_memory_of_an_earlier_call) {
 
 /* ---- two devices ---- */
 
-static eddy_backend_class across_class;
-
-typedef struct across {
-    void *to;
-    const void *from;
-    int64_t bytes;
-} across;
-
-static void run_across(void *context) {
-    const across *self = context;
-    memcpy(self->to, self->from, (size_t)self->bytes);
-}
-
-static eddy_status copy_across(eddy_backend_queue *queue, void *to, eddy_backend *other,
-                               const void *from, int64_t bytes) {
-    across all = {eddy_far_translate(queue->backend, to), eddy_far_translate(other, from), bytes};
-    return eddy_far_launch(queue, run_across, &all, sizeof(all));
-}
-
-static vm_session with_far(vm_session from, eddy_far_options options) {
-    vm_session session = from;
-    eddy_backend *far = eddy_far_create(&options);
-    cr_assert_not_null(far);
-    if (!across_class.name) {
-        across_class = *far->class;
-        across_class.copy_across = copy_across;
-    }
-    far->class = &across_class;
-    session_add(&session, far);
-    return session;
-}
-
 Test(shortage_order, a_launch_has_the_memory_that_another_stalled_device_gives_back) {
     vm_session none = session_open_threads(2);
     vm_session one = with_far(none, (eddy_far_options){.is_by_hand = true, .bytes = LIMIT});
     vm_session two = with_far(none, (eddy_far_options){.is_by_hand = true, .bytes = LIMIT});
-    eddy_storage_number big = make_sized(&one, 1, 6 << 20, 0, NULL);
+    eddy_storage_number big = session_make_sized(&one, 1, 6 << 20, 0, NULL);
     run_pieces(&one, 2);
     cr_assert_eq(wait_for(&one, big), EDDY_OK);
     hold_back(&two, two.vm->devices[two.device]->to_device);
     eddy_storage_number copy = 0;
     cr_assert_eq(eddy_vm_copy(one.vm, NULL, big, 0, 64, two.device, NULL, &copy), EDDY_OK);
     session_release(&one, big);
-    eddy_storage_number large = make_sized(&one, 2, 6 << 20, 0, NULL);
+    eddy_storage_number large = session_make_sized(&one, 2, 6 << 20, 0, NULL);
     await_stall(&one);
-    eddy_storage_number never = make_sized(&two, 3, 20 << 20, 0, NULL);
+    eddy_storage_number never = session_make_sized(&two, 3, 20 << 20, 0, NULL);
     await_stall(&two);
     stepper stepping = {.far = {one.far, two.far}};
     session_step(&two);
@@ -334,8 +270,8 @@ Test(shortage_order, a_copy_to_the_host_has_the_memory_that_one_from_there_gives
     vm_session session = session_open_threads(2);
     session_far(&session, (eddy_far_options){.is_by_hand = true});
     session.stream = session.far_streams[1];
-    eddy_storage_number first = make_sized(&session, 1, 50 << 20, 0, NULL);
-    eddy_storage_number second = make_sized(&session, 2, 50 << 20, 0, NULL);
+    eddy_storage_number first = session_make_sized(&session, 1, 50 << 20, 0, NULL);
+    eddy_storage_number second = session_make_sized(&session, 2, 50 << 20, 0, NULL);
     run_pieces(&session, 4);
     cr_assert_eq(wait_for(&session, second), EDDY_OK);
     hold_back(&session, session.stream);
@@ -380,18 +316,18 @@ Test(shortage_order, a_copy_to_the_host_has_the_memory_of_an_earlier_call) {
     vm_session session = session_open_threads(2);
     session_far(&session, (eddy_far_options){.is_by_hand = true});
     session.stream = session.far_streams[1];
-    eddy_storage_number first = make_sized(&session, 1, 50 << 20, 0, NULL);
+    eddy_storage_number first = session_make_sized(&session, 1, 50 << 20, 0, NULL);
     run_pieces(&session, 2);
     cr_assert_eq(wait_for(&session, first), EDDY_OK);
     vm_session host = session;
     host.device = 0;
     host.stream = NULL;
-    eddy_storage_number there = make_sized(&host, 2, 50 << 20, 0, NULL);
+    eddy_storage_number there = session_make_sized(&host, 2, 50 << 20, 0, NULL);
     cr_assert_eq(wait_for(&host, there), EDDY_OK);
     session.stream = session.far_streams[2];
     eddy_storage_number running = session_make(&session, 5);
     session.stream = session.far_streams[1];
-    eddy_storage_number never = make_sized(&session, 3, 210 << 20, 0, NULL);
+    eddy_storage_number never = session_make_sized(&session, 3, 210 << 20, 0, NULL);
     await_stall(&session);
     eddy_storage_number copy = 0;
     cr_assert_eq(

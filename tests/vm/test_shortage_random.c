@@ -1,50 +1,6 @@
 /* Random programs, of which memory does not suffice for all, on two small devices and the host, and on a device that runs no code of the host (vm/DEVICES.md 4): each call ends, and what has not failed
  * is right. */
-#include "by_hand.h"
-#include <tests/rounds.h>
-
-static uint32_t next_random(uint64_t *state) {
-    *state = *state * 6364136223846793005u + 1442695040888963407u;
-    return (uint32_t)(*state >> 33);
-}
-
-static eddy_backend_class across_class;
-typedef struct across {
-    void *to;
-    const void *from;
-    int64_t bytes;
-} across;
-static void run_across(void *context) {
-    const across *self = context;
-    memcpy(self->to, self->from, (size_t)self->bytes);
-}
-static eddy_status copy_across(eddy_backend_queue *queue, void *to, eddy_backend *other,
-                               const void *from, int64_t bytes) {
-    across all = {eddy_far_translate(queue->backend, to), eddy_far_translate(other, from), bytes};
-    return eddy_far_launch(queue, run_across, &all, sizeof(all));
-}
-static void *lend_stream(eddy_backend_queue *queue) {
-    return queue;
-}
-static eddy_status end_lend(eddy_backend_queue *queue) {
-    (void)queue;
-    return EDDY_OK;
-}
-
-static vm_session with_far(vm_session from, eddy_far_options options) {
-    vm_session session = from;
-    eddy_backend *far = eddy_far_create(&options);
-    cr_assert_not_null(far);
-    if (!across_class.name) {
-        across_class = *far->class;
-        across_class.copy_across = copy_across;
-        across_class.lend_begin = lend_stream;
-        across_class.lend_end = end_lend;
-    }
-    far->class = &across_class;
-    session_add(&session, far);
-    return session;
-}
+#include "short_of_memory.h"
 
 static void gone(const eddy_vm_instruction *instruction, int64_t operand, eddy_error *error) {
     eddy_error_fill(error, EDDY_INVALID_ARGUMENT, test_origin,
@@ -484,17 +440,6 @@ static void *random_step_main(void *context) {
     return NULL;
 }
 
-static eddy_storage_number sized(vm_session *session, int64_t seed, int64_t bytes, int n,
-                                 const eddy_storage_number *inputs) {
-    eddy_vm_operand target = {.access = EDDY_ACCESS_MUT,
-                              .is_new = true,
-                              .covers_all = true,
-                              .device = session->device,
-                              .bytes = bytes};
-    cr_assert_eq(session_call(session, &synthetic_op, seed, false, n, inputs, 1, &target), EDDY_OK);
-    return target.storage;
-}
-
 static void full_window(uint64_t seed) {
     uint64_t random = seed;
     vm_session session = session_open_threads(2);
@@ -504,15 +449,15 @@ static void full_window(uint64_t seed) {
     eddy_storage_number alive[8];
     int64_t values[8];
     for (int i = 0; i < 8; i++) {
-        alive[i] = sized(&session, i, 64, 0, NULL);
+        alive[i] = session_make_sized(&session, i, 64, 0, NULL);
         values[i] = value_of(i, 0);
     }
-    eddy_storage_number input = sized(&session, 1, 5 << 20, 0, NULL);
+    eddy_storage_number input = session_make_sized(&session, 1, 5 << 20, 0, NULL);
     start_thread(&stepping.thread, random_step_main, &stepping);
     uint32_t before = next_random(&random) % 3000;
     for (uint32_t i = 0; i < before; i++) {
         session_release(&session, alive[0]);
-        alive[0] = sized(&session, 0, 64, 0, NULL);
+        alive[0] = session_make_sized(&session, 0, 64, 0, NULL);
     }
     session_settle(&session);
     eddy_store_release(&stepping.is_ending, true);
@@ -529,7 +474,7 @@ static void full_window(uint64_t seed) {
     session_release(&session, input);
     await_ticket(&session, first + 1);
     session.stream = session.far_streams[next_random(&random) % 3];
-    eddy_storage_number large = sized(&session, 3, 5 << 20, 1, &alive[0]);
+    eddy_storage_number large = session_make_sized(&session, 3, 5 << 20, 1, &alive[0]);
     int64_t large_value = value_from(3, values[0]);
     int count = 1000 + (int)(next_random(&random) % 1000), made = 0;
     for (int i = 0; i < count; i++) {
@@ -551,7 +496,7 @@ static void full_window(uint64_t seed) {
             eddy_vm_event_release(event);
             made += 2;
         } else {
-            eddy_storage_number next = sized(&session, 1000 + i, 64, 1, &alive[a]);
+            eddy_storage_number next = session_make_sized(&session, 1000 + i, 64, 1, &alive[a]);
             int64_t value = value_from(1000 + i, values[a]);
             session_release(&session, alive[b]);
             alive[b] = next;
