@@ -45,7 +45,7 @@ static const nvtxPayloadSchemaEntry_t entries[] = {
 
 static _Atomic bool is_served; /* atomic: acq_rel; set once, by who attaches the tool */
 static _Atomic bool
-    is_attached; /* atomic: release; threads acquire: before, NVTX fills its table */
+    is_attached; /* atomic: release by that thread, acquire by others: NVTX has filled its table */
 static nvtxDomainHandle_t domain; /* const before there is a listener */
 static uint64_t schema;           /* as `domain`; 0: the tool knows none */
 static eddy_lock lock = EDDY_LOCK_OF(EDDY_RANK_LISTENER);

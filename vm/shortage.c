@@ -39,7 +39,7 @@ static bool is_at_rest(eddy_vm *vm) {
     return !eddy_ring_peek(&vm->ring);
 }
 
-/* Of the first that has stalled: what was called once it had passes it no more, however much of that comes. */
+/* Instructions that were issued after the first one has stalled do not pass it: they might come without end. */
 static void note_stalled(eddy_vm *vm, eddy_vm_device *device, const eddy_node *stalled) {
     uint64_t sequence = stalled->instruction.view.sequence;
     if (device->stalled_sequence == sequence)
@@ -52,7 +52,7 @@ static bool may_pass(const eddy_vm_device *device, const eddy_node *node) {
     return eddy_shortage_gives(node) && node->instruction.view.sequence <= device->stalled_until;
 }
 
-/* Whether a giver is behind what has stalled. What gives does not stall. */
+/* Whether a giver is behind the node that has stalled, which is none itself: givers take no memory. */
 static bool has_giver(const eddy_vm_device *device, eddy_work *works) {
     for (eddy_work *work = works->next; work; work = work->next)
         if (may_pass(device, node_of(work)))
