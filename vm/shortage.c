@@ -23,7 +23,7 @@ static bool is_at_rest(eddy_vm *vm) {
     int32_t with_launchers = 0;
     for (uint32_t i = 1; i < eddy_load_acquire(&vm->device_count); i++) {
         eddy_vm_device *device = vm->devices[i];
-        if (eddy_launcher_is_stalled(device->launcher))
+        if (is_stalled(device))
             with_launchers +=
                 (int32_t)(device->dispatched -
                           eddy_device_launch_of(device, device->stalled_ticket)->dispatch) +
@@ -60,7 +60,7 @@ static bool has_giver(const eddy_vm_device *device, eddy_work *works) {
     return device->held_givers.first && may_pass(device, device->held_givers.first);
 }
 
-/* Whether the launcher has what it has, and ahead of what is held, in the order of the calls. */
+/* Whether what the launcher has, followed by what is held, is in the order of the calls. */
 static bool is_in_order(const eddy_vm_device *device, eddy_work *works) {
     eddy_work *work = works;
     for (; work->next; work = work->next)
@@ -69,7 +69,7 @@ static bool is_in_order(const eddy_vm_device *device, eddy_work *works) {
     return !device->held.first || eddy_node_is_before(node_of(work), device->held.first);
 }
 
-/* At rest every ticket that was given memory back with is complete, or was never launched. */
+/* At rest each ticket with which memory was given back is complete, or was never launched. */
 static void take_all_back(eddy_vm *vm, eddy_vm_device *device, eddy_work *works) {
     eddy_launcher_take_back(device->launcher);
     for (eddy_work *work = works; work; work = work->next)
@@ -92,7 +92,7 @@ static bool launch_others(eddy_vm *vm, eddy_vm_device *device) {
     return true;
 }
 
-/* Of several the first call, as in a run of one after another. */
+/* Of several stalled nodes the one that was called first fails, as in a run of one call after another. */
 static void fail_first(eddy_vm *vm) {
     eddy_vm_device *first = NULL;
     for (uint32_t i = 1; i < eddy_load_acquire(&vm->device_count); i++)
