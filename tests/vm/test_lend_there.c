@@ -134,3 +134,40 @@ Test(lend_there, what_lacks_the_memory_of_a_lend_that_has_ended_gets_it) {
     session_release(&session, running);
     session_close(&session);
 }
+
+/* A call of the host, which runs until session_step: meanwhile nobody fails for want of memory. */
+static void run_on_the_host(vm_session session) {
+    session.device = 0;
+    session.stream = session.held;
+    session_release(&session, session_make(&session, 1));
+}
+
+/* One that began when something lacked memory already gives it no further chance: such lends might come without end. */
+Test(lend_there, what_lacks_memory_waits_for_no_lend_that_begins_meanwhile) {
+    vm_session session = open_lending_of(12 << 20);
+    eddy_storage_number kept = session_make_sized(&session, 1, 6 << 20, 0, NULL);
+    await_ticket(&session, 1);
+    run_pieces(&session, 2);
+    eddy_storage_number lent[2] = {make_there(&session, 2), make_there(&session, 3)};
+    session_hold(&session, true);
+    run_on_the_host(session);
+    eddy_vm_lend *first = lend(&session, lent[0], false);
+    eddy_storage_number large = session_make_sized(&session, 4, 6 << 20, 0, NULL);
+    await_stall(&session);
+    cr_assert_eq(eddy_vm_lend_end_there(session.vm, first), EDDY_OK);
+    session_step(&session);
+    await_ticket(&session, 6); /* its end has been taken back, with its first one, and launched */
+    run_on_the_host(session);
+    eddy_vm_lend *second = lend(&session, lent[1], false);
+    run_pieces(&session, 1); /* the first has settled */
+    await_stall(&session);
+    cr_assert_eq(eddy_vm_lend_end_there(session.vm, second), EDDY_OK);
+    session_step(&session);
+    run_pieces(&session, 1); /* of what fails, not of the end of the second lend */
+    cr_assert_eq(wait_for(&session, large), EDDY_OUT_OF_MEMORY);
+    run_pieces(&session, 1);
+    eddy_storage_number all[] = {kept, lent[0], lent[1], large};
+    for (int i = 0; i < 4; i++)
+        session_release(&session, all[i]);
+    session_close(&session);
+}
