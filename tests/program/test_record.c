@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/wait.h>
+#include <tests/asleep.h>
 #include <unistd.h>
 
 static eddy_tensor *ones(void) {
@@ -269,6 +270,7 @@ Test(record, a_forked_child_cannot_end_its_parents) {
     eddy_tensor *y = eddy_neg(x);
     for (int i = 0; i < 2; i++) {
         fflush(NULL);
+        await_others_asleep();
         pid_t child = fork();
         if (child == 0) {
             alarm(60);

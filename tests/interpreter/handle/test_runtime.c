@@ -3,6 +3,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <sys/wait.h>
+#include <tests/asleep.h>
 #include <unistd.h>
 
 Test(runtime, the_default_one_starts_on_first_use) {
@@ -175,6 +176,9 @@ Test(runtime, recover_refuses_a_mixed_list) {
 /* Runs `body` in a forked child; its exit status. */
 static int in_child(int (*body)(eddy_tensor *), eddy_tensor *tensor) {
     fflush(NULL);
+#ifdef __SANITIZE_ADDRESS__
+    await_others_asleep();
+#endif
     pid_t child = fork();
     if (child == 0) {
         alarm(60);
