@@ -367,6 +367,7 @@ Test(conv, rows_and_their_edges, .timeout = 300) {
         check(&few[i], EDDY_F32, CONTIGUOUS);
         check(&few[i], EDDY_F32, CHANNELS_LAST);
         check(&few[i], EDDY_BF16, i % 2 ? CONTIGUOUS : CHANNELS_LAST);
+        check(&few[i], EDDY_F16, i % 2 ? CHANNELS_LAST : STRIDED);
     }
 }
 

@@ -91,9 +91,12 @@ static bool strides_of(const eddy_conv_image *image, int64_t images, int64_t row
     return true;
 }
 
-/* The staged result: f32 in the order of the image, without gaps. */
-static eddy_conv_image staged(const eddy_conv_image *image, int64_t rows) {
+/* A part of an image as the library sees it: if it is staged, f32 in the order of the image, without gaps. */
+static eddy_conv_image seen(const eddy_conv_library *library, const eddy_conv_image *image,
+                            int64_t rows) {
     eddy_conv_image stage = *image;
+    if (!library->stages)
+        return stage;
     bool is_last = eddy_conv_is_last(image);
     stage.dtype = EDDY_F32;
     stage.height = rows;
@@ -104,17 +107,37 @@ static eddy_conv_image staged(const eddy_conv_image *image, int64_t rows) {
     return stage;
 }
 
-/* Strides as [group, y's channel, x's channel, row, column]; y is the result of the forward direction. */
-static bool weight_strides(const convolving *work, int64_t *strides) {
+/* Weights as [group, y's channel, x's channel, row, column]; y is the result of the forward direction. */
+#define WEIGHT_RANK 5
+
+static void weight_dims(const convolving *work, int64_t *dims, int64_t *strides) {
     const eddy_conv_weight *w = &work->plan->weight;
     bool is_back = work->direction == EDDY_CONV_DATA;
-    const int64_t dims[] = {work->plan->groups, work->y.channels / work->plan->groups,
-                            work->x.channels / work->plan->groups, w->height, w->width};
+    const int64_t all[] = {work->plan->groups, work->y.channels / work->plan->groups,
+                           work->x.channels / work->plan->groups, w->height, w->width};
     const int64_t lies[] = {w->group_stride, is_back ? w->from_stride : w->to_stride,
                             is_back ? w->to_stride : w->from_stride, w->row_stride,
                             w->column_stride};
+    memcpy(dims, all, sizeof(all));
     memcpy(strides, lies, sizeof(lies));
-    return settle(5, dims, strides);
+}
+
+static void make_dense(int32_t rank, const int64_t *dims, int64_t *strides) {
+    int64_t step = 1;
+    for (int32_t d = rank - 1; d >= 0; d--) {
+        strides[d] = step;
+        step *= dims[d];
+    }
+}
+
+/* Of the weights as the library sees them: staged ones are dense. */
+static bool weight_strides(const convolving *work, const eddy_conv_library *library,
+                           int64_t *strides) {
+    int64_t dims[WEIGHT_RANK];
+    weight_dims(work, dims, strides);
+    if (library->stages)
+        make_dense(WEIGHT_RANK, dims, strides);
+    return settle(WEIGHT_RANK, dims, strides);
 }
 
 static bool key_of(const convolving *work, const eddy_conv_library *library,
@@ -122,7 +145,6 @@ static bool key_of(const convolving *work, const eddy_conv_library *library,
     const eddy_conv_window *rows = &work->plan->rows, *columns = &work->plan->columns;
     memset(key, 0, sizeof(*key));
     key->direction = work->direction;
-    key->is_bf16 = work->x.dtype == EDDY_BF16;
     key->has_bias = work->bias != NULL && work->direction == EDDY_CONV_FORWARD;
     key->is_winograd = work->is_winograd;
     key->images = slice->images;
@@ -149,9 +171,9 @@ static bool key_of(const convolving *work, const eddy_conv_library *library,
         key->w_order = &library->prepared[0]->w_own;
     }
     bool x_is_last, y_is_last, is_data = work->direction == EDDY_CONV_DATA;
-    eddy_conv_image x = library->stages && is_data ? staged(&work->x, slice->x_rows) : work->x;
-    eddy_conv_image y = library->stages && !is_data ? staged(&work->y, slice->y_rows) : work->y;
-    if (!weight_strides(work, key->w_strides) ||
+    eddy_conv_image x = seen(library, &work->x, slice->x_rows),
+                    y = seen(library, &work->y, slice->y_rows);
+    if (!weight_strides(work, library, key->w_strides) ||
         !strides_of(&x, slice->images, slice->x_rows, &key->x, &x_is_last) ||
         !strides_of(&y, slice->images, slice->y_rows, &key->y, &y_is_last))
         return false;
@@ -165,6 +187,10 @@ static bool key_of(const convolving *work, const eddy_conv_library *library,
 static void reserve(size_t *bytes, size_t wanted) {
     if (rounded(wanted) > *bytes)
         *bytes = rounded(wanted);
+}
+
+static size_t stage_bytes(const eddy_conv_image *image, int64_t images, int64_t rows) {
+    return (size_t)(images * image->channels * rows * image->width) * sizeof(float);
 }
 
 /* Prepares the objects for slices of this kind. */
@@ -182,10 +208,8 @@ static eddy_status prepare_kind(const convolving *work, eddy_conv_library *libra
     reserve(&library->w_bytes, p->w_bytes);
     reserve(&library->scratch_bytes, p->scratch_bytes);
     if (library->stages) {
-        const eddy_conv_image *made = work->direction == EDDY_CONV_DATA ? &work->x : &work->y;
-        int64_t rows = work->direction == EDDY_CONV_DATA ? slice->x_rows : slice->y_rows;
-        reserve(&library->stage_bytes,
-                (size_t)(slice->images * made->channels * rows * made->width) * sizeof(float));
+        reserve(&library->x_stage_bytes, stage_bytes(&work->x, slice->images, slice->x_rows));
+        reserve(&library->y_stage_bytes, stage_bytes(&work->y, slice->images, slice->y_rows));
     }
     return EDDY_OK;
 }
@@ -231,7 +255,8 @@ static bool is_for_winograd(const convolving *work) {
 
 static bool is_served(const convolving *work) {
     eddy_dtype dtype = work->x.dtype;
-    return eddy_isa_chosen() != EDDY_ISA_PORTABLE && (dtype == EDDY_F32 || dtype == EDDY_BF16) &&
+    return eddy_isa_chosen() != EDDY_ISA_PORTABLE &&
+           (dtype == EDDY_F32 || dtype == EDDY_BF16 || dtype == EDDY_F16) &&
            eddy_conv_plan_work(work->plan) >= (is_long_row(work) ? ROW_WORK : CALL_WORK) &&
            !is_product(work);
 }
@@ -266,21 +291,25 @@ static eddy_status prepare_kinds(const convolving *work, eddy_conv_library *libr
 static eddy_status conv_library_prepare(const convolving *work, eddy_conv_library *library,
                                         int64_t most) {
     bool is_weight = work->direction == EDDY_CONV_WEIGHT;
-    *library = (eddy_conv_library){.stages = work->plan->to.dtype != EDDY_F32 && !is_weight,
-                                   .is_winograd = work->is_winograd};
+    *library =
+        (eddy_conv_library){.stages = work->x.dtype != EDDY_F32, .is_winograd = work->is_winograd};
     cut_slices(work, most, &library->cut);
     eddy_status status = prepare_kinds(work, library);
     if (status != EDDY_OK)
         return status;
     library->bias_bytes = work->bias ? rounded((size_t)work->plan->to.channels * sizeof(float)) : 0;
-    library->part_bytes =
-        library->x_bytes + library->y_bytes + library->stage_bytes + library->scratch_bytes;
+    if (library->stages && !is_weight)
+        library->w_stage_bytes =
+            rounded((size_t)eddy_conv_plan_weight_count(work->plan) * sizeof(float));
+    library->part_bytes = library->x_bytes + library->y_bytes + library->x_stage_bytes +
+                          library->y_stage_bytes + library->scratch_bytes;
     library->part_bytes += is_weight ? library->w_bytes : 0;
     library->parts = eddy_min_i64(PARTS_MAX, library->cut.slices);
     if (work->is_winograd)
         library->parts = eddy_max_i64(
             1, eddy_min_i64(library->parts, (int64_t)(WINOGRAD_BYTES / (library->part_bytes + 1))));
-    library->workspace_bytes = library->bias_bytes + (is_weight ? 0 : library->w_bytes) +
+    library->workspace_bytes = library->bias_bytes + library->w_stage_bytes +
+                               (is_weight ? 0 : library->w_bytes) +
                                (size_t)library->parts * library->part_bytes;
     return EDDY_OK;
 }
@@ -297,7 +326,8 @@ typedef struct run {
     const eddy_kernel_call *call;
     convolving work;
     char *workspace, *buffers;
-    char *sums; /* EDDY_CONV_WEIGHT: a gradient of the weight in f32 for each slice */
+    void *weights; /* in the library's order; not for EDDY_CONV_WEIGHT */
+    char *sums;    /* EDDY_CONV_WEIGHT: a gradient of the weight in f32 for each slice */
     size_t sum_bytes;
 } run;
 
@@ -344,13 +374,13 @@ static void *rows_of(const eddy_conv_image *image, int64_t number, int64_t row) 
                          number * image->batch_stride + row * image->row_stride);
 }
 
-/* Rounds the staged result, image by image, into the rows that the slice computes. */
-static void store_stage(const convolving *work, const eddy_conv_slice *slice, char *stage) {
-    bool is_data = work->direction == EDDY_CONV_DATA;
-    const eddy_conv_image *image = is_data ? &work->x : &work->y;
-    eddy_conv_axis rows = {.start = is_data ? slice->x_row : slice->y_row,
+/* Copies between the slice's rows of x or y and the stage, image by image. Stores round. */
+static void move_stage(const convolving *work, const eddy_conv_slice *slice, bool is_x, bool stores,
+                       char *stage) {
+    const eddy_conv_image *image = is_x ? &work->x : &work->y;
+    eddy_conv_axis rows = {.start = is_x ? slice->x_row : slice->y_row,
                            .step = 1,
-                           .count = is_data ? slice->x_rows : slice->y_rows};
+                           .count = is_x ? slice->x_rows : slice->y_rows};
     eddy_conv_axis columns = {.step = 1, .count = image->width};
     for (int64_t i = 0; i < slice->images; i++) {
         eddy_conv_tile tile = {.image = image,
@@ -360,7 +390,7 @@ static void store_stage(const convolving *work, const eddy_conv_slice *slice, ch
                                .count = rows.count * columns.count,
                                .channels = image->channels};
         eddy_conv_matrix matrix = eddy_conv_buffer(&tile, stage);
-        eddy_conv_store(&tile, EDDY_F32, &matrix);
+        (stores ? eddy_conv_store : eddy_conv_load)(&tile, EDDY_F32, &matrix);
         stage += (size_t)(tile.count * tile.channels) * sizeof(float);
     }
 }
@@ -384,16 +414,16 @@ static bool conv_library_run_slice(const run *r, int64_t number, char *buffers,
     const eddy_conv_prepared *p =
         library->prepared[eddy_conv_kind_of(&library->cut, &library->kinds, number)];
     eddy_conv_direction direction = work->direction;
-    char *stage = buffers + library->x_bytes + library->y_bytes,
-         *scratch = stage + library->stage_bytes;
-    void *x_plain = rows_of(&work->x, slice.image, slice.x_row),
-         *y_plain = rows_of(&work->y, slice.image, slice.y_row);
-    if (library->stages && direction == EDDY_CONV_DATA)
-        x_plain = stage;
-    if (library->stages && direction == EDDY_CONV_FORWARD)
-        y_plain = stage;
+    char *x_stage = buffers + library->x_bytes + library->y_bytes,
+         *y_stage = x_stage + library->x_stage_bytes, *scratch = y_stage + library->y_stage_bytes;
+    void *x_plain = library->stages ? x_stage : rows_of(&work->x, slice.image, slice.x_row),
+         *y_plain = library->stages ? y_stage : rows_of(&work->y, slice.image, slice.y_row);
     void *x = p->x_reorder ? buffers : x_plain,
          *y = p->y_reorder ? buffers + library->x_bytes : y_plain;
+    if (library->stages && direction != EDDY_CONV_DATA)
+        move_stage(work, &slice, true, false, x_stage);
+    if (library->stages && direction != EDDY_CONV_FORWARD)
+        move_stage(work, &slice, false, false, y_stage);
     if (direction != EDDY_CONV_DATA &&
         !reorder(p->x_reorder, turn, &p->x_plain, x_plain, &p->x_own, x))
         return false;
@@ -406,12 +436,12 @@ static bool conv_library_run_slice(const run *r, int64_t number, char *buffers,
         return convolve(r, p, turn, x, y, w, scratch) &&
                reorder(p->w_reorder, turn, &p->w_own, w, &p->w_plain, sum);
     }
-    void *w = p->w_reorder ? r->workspace + library->bias_bytes : work->plan->weight.data;
-    if (!convolve(r, p, turn, x, y, w, scratch) ||
+    if (!convolve(r, p, turn, x, y, r->weights, scratch) ||
         !finish_slice(r, &slice, p, turn, x, x_plain, y, y_plain))
         return false;
     if (library->stages)
-        store_stage(work, &slice, stage);
+        move_stage(work, &slice, direction == EDDY_CONV_DATA, true,
+                   direction == EDDY_CONV_DATA ? x_stage : y_stage);
     return true;
 }
 
@@ -430,13 +460,39 @@ static void conv_library_run_parts(void *context, int64_t begin, int64_t end) {
         eddy_kernel_fail(r->call, EDDY_OUT_OF_MEMORY, 0, 0, 0);
 }
 
+/* The weights as dense f32. */
+static void stage_weights(const convolving *work, char *stage) {
+    const eddy_conv_weight *w = &work->plan->weight;
+    eddy_walk walk;
+    eddy_walk_cursor cursor;
+    int64_t dims[WEIGHT_RANK], strides[WEIGHT_RANK];
+    weight_dims(work, dims, strides);
+    eddy_walk_init(&walk, WEIGHT_RANK, dims);
+    eddy_walk_add(&walk, strides, 1);
+    eddy_walk_collapse(&walk);
+    eddy_walk_seek(&walk, &cursor, 0);
+    int64_t stride = eddy_walk_inner_stride(&walk, 0), left = eddy_walk_count(&walk);
+    for (int64_t count; left > 0; left -= count) {
+        count = eddy_walk_run(&walk, &cursor);
+        eddy_chunk_load(EDDY_F32, stage, w->dtype,
+                        eddy_chunk_at(w->data, w->dtype, cursor.offsets[0]), stride, count);
+        stage += (size_t)count * sizeof(float);
+        eddy_walk_advance(&walk, &cursor, count);
+    }
+}
+
 /* Converts the weights to the library's order, once for all slices. */
-static void pack_weights(const run *r) {
-    const eddy_conv_prepared *p = r->library->prepared[0];
+static void pack_weights(run *r) {
+    const eddy_conv_library *library = r->library;
+    const eddy_conv_prepared *p = library->prepared[0];
+    char *stage = r->workspace + library->bias_bytes, *packed = stage + library->w_stage_bytes;
+    void *plain = library->stages ? stage : r->work.plan->weight.data;
+    if (library->stages)
+        stage_weights(&r->work, stage);
+    r->weights = p->w_reorder ? packed : plain;
     eddy_dnnl_turn turn;
     bool is_good = eddy_dnnl_turn_begin(&turn) &&
-                   reorder(p->w_reorder, &turn, &p->w_plain, r->work.plan->weight.data, &p->w_own,
-                           r->workspace + r->library->bias_bytes);
+                   reorder(p->w_reorder, &turn, &p->w_plain, plain, &p->w_own, packed);
     eddy_dnnl_turn_end(&turn);
     if (!is_good)
         eddy_kernel_fail(r->call, EDDY_OUT_OF_MEMORY, 0, 0, 0);
@@ -453,11 +509,12 @@ void eddy_conv_library_run(const eddy_conv_library *library, const eddy_conv_req
              .sums = sums,
              .sum_bytes = sum_bytes};
     init(&r.work, request);
-    r.buffers = r.workspace + library->bias_bytes + (is_weight ? 0 : library->w_bytes);
+    r.buffers = r.workspace + library->bias_bytes + library->w_stage_bytes +
+                (is_weight ? 0 : library->w_bytes);
     if (bias)
         eddy_chunk_load(EDDY_F32, workspace, bias->dtype, bias->data, bias->strides[0],
                         request->plan->to.channels);
-    if (!is_weight && library->prepared[0]->w_reorder)
+    if (!is_weight)
         pack_weights(&r);
     if (library->parts > 1)
         call->team->parallel_for(call->team, library->parts, 1, conv_library_run_parts, &r);
@@ -486,8 +543,7 @@ static void start_with(const eddy_conv_request *request, void *sums, size_t sum_
 }
 
 /* Prepares and runs the library's code for each of our uses once, so that its static objects are constructed now. */
-static void start_one(eddy_conv_direction direction, eddy_dtype dtype, bool is_last,
-                      bool is_winograd) {
+static void start_one(eddy_conv_direction direction, bool is_last, bool is_winograd) {
     enum { SIDE = 8, CHANNELS = 16 };
     const int64_t image[] = {1, CHANNELS, SIDE, SIDE},
                   row_major[] = {CHANNELS * SIDE * SIDE, SIDE * SIDE, SIDE, 1};
@@ -502,8 +558,9 @@ static void start_one(eddy_conv_direction direction, eddy_dtype dtype, bool is_l
     if (!memory)
         return;
     memset(memory, 0, 3 * bytes);
-    eddy_op_view x = {memory, image, lies, dtype, 4}, y = {memory + bytes, image, lies, dtype, 4};
-    eddy_op_view w = {memory + 2 * bytes, weight, dense, dtype, 4};
+    eddy_op_view x = {memory, image, lies, EDDY_F32, 4},
+                 y = {memory + bytes, image, lies, EDDY_F32, 4};
+    eddy_op_view w = {memory + 2 * bytes, weight, dense, EDDY_F32, 4};
     if (direction == EDDY_CONV_DATA)
         eddy_conv_plan_transposed(&plan, &y, &w, &x, &attributes);
     else
@@ -517,15 +574,14 @@ static void start_one(eddy_conv_direction direction, eddy_dtype dtype, bool is_l
 }
 
 static void conv_library_start(void) {
-    for (int way = 0; way < 4; way++)
+    for (int is_last = 0; is_last < 2; is_last++)
         for (int direction = EDDY_CONV_FORWARD; direction <= EDDY_CONV_WEIGHT; direction++)
-            start_one((eddy_conv_direction)direction, way % 2 ? EDDY_BF16 : EDDY_F32, way / 2,
-                      false);
+            start_one((eddy_conv_direction)direction, is_last, false);
 }
 
 static void conv_library_start_winograd(void) {
     for (int direction = EDDY_CONV_FORWARD; direction <= EDDY_CONV_WEIGHT; direction++)
-        start_one((eddy_conv_direction)direction, EDDY_F32, true, true);
+        start_one((eddy_conv_direction)direction, true, true);
 }
 
 /* ---- preparing ---- */

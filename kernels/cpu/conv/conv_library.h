@@ -23,10 +23,10 @@ typedef struct eddy_conv_library {
         *prepared[EDDY_CONV_KINDS]; /* one for each kind, others NULL; held until the end */
     int64_t parts;
     bool is_winograd; /* by Winograd's algorithm */
-    bool stages;      /* results are computed in f32, in the order of the image, and then rounded */
+    bool stages;      /* operands are converted to f32 in the same order, and results from it */
     /* Bytes of buffers, rounded up to a multiple of 64. */
-    size_t bias_bytes, x_bytes, y_bytes, w_bytes, scratch_bytes, stage_bytes, part_bytes,
-        workspace_bytes;
+    size_t bias_bytes, x_bytes, y_bytes, w_bytes, x_stage_bytes, y_stage_bytes, w_stage_bytes,
+        scratch_bytes, part_bytes, workspace_bytes;
 } eddy_conv_library;
 
 /* UNSUPPORTED if the library does not serve the request. After UNSUPPORTED or OUT_OF_MEMORY there is nothing to end. Sets

@@ -50,8 +50,8 @@ void eddy_conv_plan_transposed(eddy_conv_plan *plan, const eddy_op_view *x,
                                const eddy_attributes_conv *attributes);
 
 /* A transposed convolution without strides is a forward convolution with reversed windows. False if the op has strides, or
- * crops more of its result than a forward convolution can. The weights of `turned` are dense and keep their dtype, f32 or
- * bf16. The caller provides their memory; eddy_conv_plan_turn_weights fills it. */
+ * crops more of its result than a forward convolution can. The weights of `turned` are dense and keep their dtype, one
+ * of 2 or 4 bytes. The caller provides their memory; eddy_conv_plan_turn_weights fills it. */
 bool eddy_conv_plan_turn(const eddy_conv_plan *plan, eddy_conv_plan *turned);
 void eddy_conv_plan_turn_weights(const eddy_conv_plan *plan, const eddy_conv_plan *turned);
 int64_t eddy_conv_plan_weight_count(const eddy_conv_plan *plan);

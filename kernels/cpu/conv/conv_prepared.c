@@ -10,8 +10,8 @@
 
 /* Dims: [group, to, from, rows, columns], without the group if there is only one. Without strides, the library chooses the
  * order. */
-static bool describe_weight(const eddy_conv_key *key, const int64_t *strides, dnnl_data_type_t type,
-                            eddy_dnnl_desc *desc, dnnl_status_t *status) {
+static bool describe_weight(const eddy_conv_key *key, const int64_t *strides, eddy_dnnl_desc *desc,
+                            dnnl_status_t *status) {
     const int64_t all[] = {key->groups, key->y_channels / key->groups,
                            key->x_channels / key->groups, key->w_rows, key->w_columns};
     int32_t first = key->groups > 1 ? 0 : 1, rank = 5 - first;
@@ -21,8 +21,8 @@ static bool describe_weight(const eddy_conv_key *key, const int64_t *strides, dn
         lies[d] = strides ? strides[first + d] : 0;
     }
     return eddy_dnnl_goes(
-        status, strides ? eddy_dnnl_desc_init_strides(desc, rank, dims, type, lies)
-                        : eddy_dnnl_desc_init_tag(desc, rank, dims, type, dnnl_format_tag_any));
+        status, strides ? eddy_dnnl_desc_init_strides(desc, rank, dims, dnnl_f32, lies)
+                        : eddy_dnnl_desc_init_tag(desc, rank, dims, dnnl_f32, dnnl_format_tag_any));
 }
 
 static bool describe_image(const eddy_conv_key *key, bool is_x, eddy_dnnl_desc *plain,
@@ -31,10 +31,8 @@ static bool describe_image(const eddy_conv_key *key, bool is_x, eddy_dnnl_desc *
     dnnl_dims_t dims = {key->images, is_x ? key->x_channels : key->y_channels,
                         is_x ? key->x_rows : key->y_rows, is_x ? key->x_columns : key->y_columns};
     const dnnl_dims_t strides = {lies->image, lies->channel, lies->row, lies->column};
-    bool is_result = key->direction == (is_x ? EDDY_CONV_DATA : EDDY_CONV_FORWARD);
-    dnnl_data_type_t type = key->is_bf16 && !is_result ? dnnl_bf16 : dnnl_f32;
     dnnl_format_tag_t order = key->is_free ? dnnl_format_tag_any : dnnl_nhwc;
-    return eddy_dnnl_goes(status, eddy_dnnl_desc_init_strides(plain, 4, dims, type, strides)) &&
+    return eddy_dnnl_goes(status, eddy_dnnl_desc_init_strides(plain, 4, dims, dnnl_f32, strides)) &&
            eddy_dnnl_goes(status, eddy_dnnl_desc_init_tag(own, 4, dims, dnnl_f32, order));
 }
 
@@ -45,14 +43,13 @@ static bool conv_prepared_describe(const eddy_conv_key *key, eddy_conv_prepared 
                              key->w_columns, 1};
     const dnnl_dims_t channels = {key->y_channels};
     bool is_result = key->direction == EDDY_CONV_WEIGHT;
-    dnnl_data_type_t type = key->is_bf16 && !is_result ? dnnl_bf16 : dnnl_f32;
     return describe_image(key, true, &p->x_plain, &p->x_own, status) &&
            describe_image(key, false, &p->y_plain, &p->y_own, status) &&
-           describe_weight(key, is_result ? dense : key->w_strides, type, &p->w_plain, status) &&
+           describe_weight(key, is_result ? dense : key->w_strides, &p->w_plain, status) &&
            eddy_dnnl_goes(status,
                           eddy_dnnl_desc_init_tag(&p->bias, 1, channels, dnnl_f32, dnnl_a)) &&
            (key->w_order ? eddy_dnnl_goes(status, eddy_dnnl_desc_init_copy(&p->w_own, key->w_order))
-                         : describe_weight(key, NULL, dnnl_f32, &p->w_own, status));
+                         : describe_weight(key, NULL, &p->w_own, status));
 }
 
 /* ---- primitives ---- */

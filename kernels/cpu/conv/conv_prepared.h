@@ -1,8 +1,8 @@
 /* Convolutions of oneDNN, each prepared for one geometry and kept (kernels/prepared.h).
  *
  * x, y and w have the roles that conv_slice.h gives them. The library works on f32 in layouts of its own. Images are
- * channels-last or, if they need not be, in the order that the library prefers; so are weights. Operands in another order,
- * or of bf16, are converted first. Results are f32: the library's conversion to bf16 flushes denormal numbers to 0. */
+ * channels-last or, if they need not be, in the order that the library prefers; so are weights. Operands in another order
+ * are converted first. */
 #ifndef EDDY_KERNELS_CPU_CONV_PREPARED_H
 #define EDDY_KERNELS_CPU_CONV_PREPARED_H
 
@@ -20,7 +20,6 @@ typedef struct eddy_conv_strides {
 /* Must be zeroed before it is filled, since its bytes are compared. */
 typedef struct eddy_conv_key {
     int64_t direction;
-    int64_t is_bf16; /* the operands are bf16; results are f32 */
     int64_t has_bias;
     int64_t is_winograd;                            /* by Winograd's algorithm; is_free */
     int64_t is_free;                                /* images need not be channels-last */
