@@ -1,7 +1,7 @@
 /* Conversions around the loops of f32. */
 #include <base/dtype.h>
-#include <kernels/cpu/half.h>
 #include <kernels/cpu/half_block.h>
+#include <kernels/cpu/half_run.h>
 
 /* Elements at a time: the converted operands stay in the first-level cache. */
 #define CHUNK 1024
@@ -19,7 +19,9 @@ INLINE void narrow(char *p, float value, bool is_bf16) {
 
 INLINE void load(float *restrict to, const char *restrict from, int64_t stride, int64_t count,
                  bool is_bf16) {
-    if (stride == sizeof(uint16_t))
+    if (stride == sizeof(uint16_t) && !is_bf16)
+        eddy_half_load_run(to, (const uint16_t *)(const void *)from, count);
+    else if (stride == sizeof(uint16_t))
         for (int64_t i = 0; i < count; i++)
             to[i] = widened(from + i * (int64_t)sizeof(uint16_t), is_bf16);
     else
@@ -29,7 +31,9 @@ INLINE void load(float *restrict to, const char *restrict from, int64_t stride, 
 
 INLINE void store(char *restrict to, int64_t stride, const float *restrict from, int64_t count,
                   bool is_bf16) {
-    if (stride == sizeof(uint16_t))
+    if (stride == sizeof(uint16_t) && !is_bf16)
+        eddy_half_store_run((uint16_t *)(void *)to, from, count);
+    else if (stride == sizeof(uint16_t))
         for (int64_t i = 0; i < count; i++)
             narrow(to + i * (int64_t)sizeof(uint16_t), from[i], is_bf16);
     else

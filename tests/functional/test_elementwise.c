@@ -1,6 +1,7 @@
 /* Elementwise ops through the public functions: what promotes, what options do, what is refused. */
 #include <criterion/criterion.h>
 #include <eddy/eddy.h>
+#include <kernels/cpu/half.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -248,5 +249,41 @@ Test(elementwise, linspace_counts_integers_between_integers) {
     cr_assert_null(eddy_linspace(EDDY_S(0), EDDY_S(300), 4, EDDY_U8, NULL));
     expect_error(EDDY_OUT_OF_RANGE, "linspace", "end is 300, and u8 holds 0 to 255");
     EXPECT(eddy_linspace(EDDY_S(0.5), EDDY_S(1.5), 3, EDDY_F32, NULL), EDDY_F32, 0.5, 1, 1.5);
+    eddy_scope_end(scope);
+}
+
+/* ---- f16 ---- */
+
+#define HALVES 65536
+
+static bool is_nan_half(uint16_t bits) {
+    return (bits & 0x7fffu) > 0x7c00u;
+}
+
+/* Also at the ends of a run, where fewer are left than the processor converts at once. */
+Test(elementwise, each_half_is_converted_as_if_alone) {
+    static uint16_t all[HALVES], negated[HALVES], products[HALVES];
+    static const uint16_t factors[] = {0x3c00, 0x3555, 0x1234, 0x7bff, 0x0001, 0xbc01, 0x0400};
+    for (int i = 0; i < HALVES; i++)
+        all[i] = (uint16_t)i;
+    eddy_scope *scope = eddy_scope_begin();
+    eddy_tensor *x = eddy_from_data(all, EDDY_SHAPE(HALVES), EDDY_F16, NULL);
+    for (int64_t first = 0; first < 12; first++) {
+        int64_t count = HALVES - 2 * first;
+        eddy_tensor *part = eddy_narrow(x, 0, first, count);
+        uint16_t factor = factors[first % 7];
+        eddy_tensor *by = eddy_from_data(&factor, EDDY_SHAPE(1), EDDY_F16, NULL);
+        size_t bytes = (size_t)count * sizeof(uint16_t);
+        cr_assert_eq(eddy_read(eddy_neg(part), negated, bytes, NULL), EDDY_OK);
+        cr_assert_eq(eddy_read(eddy_mul(part, by), products, bytes, NULL), EDDY_OK);
+        for (int64_t i = 0; i < count; i++) {
+            uint16_t half = (uint16_t)(first + i);
+            float value = eddy_half_load(half);
+            uint16_t product = eddy_half_store(value * eddy_half_load(factor));
+            cr_assert_eq(negated[i], eddy_half_store(-value), "-%#x: %#x", half, negated[i]);
+            cr_assert(products[i] == product || (is_nan_half(products[i]) && is_nan_half(product)),
+                      "%#x times %#x: %#x, not %#x", half, factor, products[i], product);
+        }
+    }
     eddy_scope_end(scope);
 }
