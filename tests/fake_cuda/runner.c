@@ -12,7 +12,7 @@
 /* Of 16 choices so many let everything lie for a moment. */
 #define PAUSES 3
 /* What is held back runs after so long without a call, as a poll of mapped memory is none; and after so long in any case. */
-#define QUIET_NS 250000
+#define QUIET_NS 1000000
 #define HELD_NS 20000000
 /* How often it looks for a value that a stream waits for. */
 #define LOOK_NS 50000

@@ -4,7 +4,6 @@
 #include <pthread.h>
 #include <string.h>
 #include <tests/program/outcome.h>
-#include <tests/rounds.h>
 
 static eddy_tensor *filled(double value) {
     return eddy_full(EDDY_SHAPE(2, 3), EDDY_S(value), EDDY_F32, NULL);
@@ -298,7 +297,7 @@ static void *call_four_sizes(void *context) {
 
 /* What a recording is compared with may be gone once it has been. */
 Test(record_threads, programs_that_another_thread_drops_are_recorded_anew) {
-    for (int round = 0; round < ROUNDS_OF(20); round++) {
+    for (int round = 0; round < 20; round++) {
         pthread_t threads[CALLERS];
         eddy_recorded *recorded = eddy_recorded_create(
             doubles, NULL, 1, EDDY_OPTIONS(recorded, .most_bytes = round % 2 ? 1 : 10000));
