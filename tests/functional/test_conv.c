@@ -249,3 +249,22 @@ Test(conv, conv1d_is_conv2d_of_rows) {
     eddy_scope_end(scope);
     cr_assert_eq(eddy_live_count(), 0);
 }
+
+/* Operands whose strides are 0: f16 and bf16 are copied for the library, and have the bits of their copies. */
+Test(conv, halves_that_repeat_are_convolved_like_their_copies) {
+    static const eddy_dtype halves[] = {EDDY_F16, EDDY_BF16};
+    for (int i = 0; i < 4; i++) {
+        eddy_scope *scope = eddy_scope_begin();
+        eddy_tensor *row = eddy_cast(eddy_rand(EDDY_SHAPE(1, 16, 24, 24), EDDY_F32, NULL),
+                                     halves[i / 2]),
+                    *window = eddy_cast(eddy_rand(EDDY_SHAPE(1, 16, 3, 3), EDDY_F32, NULL),
+                                        halves[i / 2]);
+        if (i % 2)
+            row = channels_last(row);
+        eddy_tensor *x = eddy_expand(row, EDDY_SHAPE(4, 16, 24, 24)),
+                    *w = eddy_expand(window, EDDY_SHAPE(32, 16, 3, 3));
+        assert_same(eddy_conv2d(x, w, EDDY_NONE, NULL),
+                    eddy_conv2d(eddy_clone(x), eddy_clone(w), EDDY_NONE, NULL));
+        eddy_scope_end(scope);
+    }
+}

@@ -374,9 +374,12 @@ static void *rows_of(const eddy_conv_image *image, int64_t number, int64_t row) 
                          number * image->batch_stride + row * image->row_stride);
 }
 
-/* Copies between the slice's rows of x or y and the stage, image by image. Stores round. */
-static void move_stage(const convolving *work, const eddy_conv_slice *slice, bool is_x, bool stores,
-                       char *stage) {
+typedef void move_fn(const eddy_conv_tile *tile, eddy_dtype compute,
+                     const eddy_conv_matrix *matrix);
+
+/* Copies between the slice's rows of x or y and the stage, image by image: eddy_conv_load into the stage, eddy_conv_store out of it. */
+static void move_stage(move_fn *move, const convolving *work, const eddy_conv_slice *slice,
+                       bool is_x, char *stage) {
     const eddy_conv_image *image = is_x ? &work->x : &work->y;
     eddy_conv_axis rows = {.start = is_x ? slice->x_row : slice->y_row,
                            .step = 1,
@@ -390,7 +393,7 @@ static void move_stage(const convolving *work, const eddy_conv_slice *slice, boo
                                .count = rows.count * columns.count,
                                .channels = image->channels};
         eddy_conv_matrix matrix = eddy_conv_buffer(&tile, stage);
-        (stores ? eddy_conv_store : eddy_conv_load)(&tile, EDDY_F32, &matrix);
+        move(&tile, EDDY_F32, &matrix);
         stage += (size_t)(tile.count * tile.channels) * sizeof(float);
     }
 }
@@ -421,9 +424,9 @@ static bool conv_library_run_slice(const run *r, int64_t number, char *buffers,
     void *x = p->x_reorder ? buffers : x_plain,
          *y = p->y_reorder ? buffers + library->x_bytes : y_plain;
     if (library->stages && direction != EDDY_CONV_DATA)
-        move_stage(work, &slice, true, false, x_stage);
+        move_stage(eddy_conv_load, work, &slice, true, x_stage);
     if (library->stages && direction != EDDY_CONV_FORWARD)
-        move_stage(work, &slice, false, false, y_stage);
+        move_stage(eddy_conv_load, work, &slice, false, y_stage);
     if (direction != EDDY_CONV_DATA &&
         !reorder(p->x_reorder, turn, &p->x_plain, x_plain, &p->x_own, x))
         return false;
@@ -440,7 +443,7 @@ static bool conv_library_run_slice(const run *r, int64_t number, char *buffers,
         !finish_slice(r, &slice, p, turn, x, x_plain, y, y_plain))
         return false;
     if (library->stages)
-        move_stage(work, &slice, direction == EDDY_CONV_DATA, true,
+        move_stage(eddy_conv_store, work, &slice, direction == EDDY_CONV_DATA,
                    direction == EDDY_CONV_DATA ? x_stage : y_stage);
     return true;
 }
