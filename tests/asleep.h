@@ -26,7 +26,7 @@ static inline void await_asleep(pid_t thread) {
         sched_yield();
 }
 
-/* All but the calling one. Where one allocates at the moment of a fork, AddressSanitizer's allocator stays locked in the child. */
+/* All but the calling one. */
 static inline void await_others_asleep(void) {
     DIR *threads = opendir("/proc/self/task");
     cr_assert_not_null(threads);
@@ -34,6 +34,13 @@ static inline void await_others_asleep(void) {
         if (entry->d_name[0] != '.' && atoi(entry->d_name) != (int)gettid())
             await_asleep((pid_t)atoi(entry->d_name));
     closedir(threads);
+}
+
+/* Where a thread allocates at the moment of a fork, AddressSanitizer's allocator stays locked in the child; the C library's does not, so that other builds fork at any moment. */
+static inline void await_safe_fork(void) {
+#ifdef __SANITIZE_ADDRESS__
+    await_others_asleep();
+#endif
 }
 
 #endif

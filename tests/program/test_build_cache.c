@@ -644,7 +644,7 @@ Test(build_cache, a_runtime_shuts_down_while_threads_build) {
 Test(build_cache, a_child_gives_programs_back_and_builds_its_own) {
     eddy_scope *scope = eddy_scope_begin();
     fixture f = record(8, 1, NULL);
-    await_others_asleep();
+    await_safe_fork();
     pid_t child = fork();
     if (child == 0) {
         alarm(60);

@@ -270,7 +270,7 @@ Test(record, a_forked_child_cannot_end_its_parents) {
     eddy_tensor *y = eddy_neg(x);
     for (int i = 0; i < 2; i++) {
         fflush(NULL);
-        await_others_asleep();
+        await_safe_fork();
         pid_t child = fork();
         if (child == 0) {
             alarm(60);

@@ -98,7 +98,7 @@ Test(top, the_page_says_what_is_counted) {
 
 Test(top, a_forked_child_has_one_of_its_own_or_none) {
     begin();
-    await_others_asleep();
+    await_safe_fork();
     pid_t child = fork();
     if (child == 0) {
         bool is_gone = find() < 0;

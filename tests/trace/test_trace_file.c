@@ -580,7 +580,7 @@ static void trace_once(void) {
 
 static void trace_and_fork(void) {
     (void)compute();
-    await_others_asleep();
+    await_safe_fork();
     pid_t child = fork();
     if (child == 0) {
         (void)compute();

@@ -422,7 +422,7 @@ Test(tracer, a_forked_child_has_none) {
     start();
     run("add", 1, 0);
     snprintf(own, sizeof(own), "/tmp/eddy_tracer_child_%d.json", (int)getpid());
-    await_others_asleep();
+    await_safe_fork();
     pid_t child = fork();
     if (child == 0) {
         bool is_right = !eddy_trace_is_on() && !eddy_tracer_is_on();

@@ -372,7 +372,7 @@ Test(vm, a_forked_child_is_refused_everywhere_and_may_make_a_new_one) {
     pthread_t thread;
     start_thread(&thread, hold_locks, &holder);
     latch_await(&latch, 1);
-    await_others_asleep();
+    await_safe_fork();
     pid_t child = fork();
     if (child == 0) {
         alarm(30);

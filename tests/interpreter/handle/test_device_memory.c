@@ -325,7 +325,7 @@ Test(device_memory, a_forked_child_is_refused) {
     cr_assert_eq(eddy_runtime_use(runtime), EDDY_OK);
     eddy_tensor *x = zeros_on(EDDY_FAR(0), MB);
     cr_assert_eq(eddy_sync(EDDY_FOREVER), EDDY_OK);
-    await_others_asleep();
+    await_safe_fork();
     pid_t child = fork();
     if (child == 0) {
         eddy_device_memory memory = {.size = sizeof(memory)};

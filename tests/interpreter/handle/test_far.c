@@ -397,7 +397,7 @@ Test(far, training_has_the_bits_of_the_cpu) {
 Test(far, a_forked_child_is_refused_and_the_parent_goes_on) {
     eddy_scope *scope = eddy_scope_begin();
     eddy_tensor *there = numbers(EDDY_FAR(0)), *sum = eddy_sum(there, EDDY_ALL_AXES, NULL);
-    await_others_asleep();
+    await_safe_fork();
     pid_t child = fork();
     if (child == 0) {
         bool is_well = eddy_wait(sum, EDDY_FOREVER) == EDDY_FORKED;

@@ -176,9 +176,7 @@ Test(runtime, recover_refuses_a_mixed_list) {
 /* Runs `body` in a forked child; its exit status. */
 static int in_child(int (*body)(eddy_tensor *), eddy_tensor *tensor) {
     fflush(NULL);
-#ifdef __SANITIZE_ADDRESS__
-    await_others_asleep();
-#endif
+    await_safe_fork();
     pid_t child = fork();
     if (child == 0) {
         alarm(60);
