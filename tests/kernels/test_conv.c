@@ -371,6 +371,24 @@ Test(conv, rows_and_their_edges, .timeout = 300) {
     }
 }
 
+/* Windows of one place that stride over few channels, of which a vector holds more. */
+static const problem strided[] = {
+    {8, 6, 33, 32, 24, 1, 1, OPTIONS(2, 2, 0, 0, 1, 1, 1)},
+    {8, 3, 64, 32, 24, 1, 1, OPTIONS(2, 1, 0, 0, 1, 1, 1)},
+    {8, 1, 64, 64, 24, 1, 1, OPTIONS(2, 1, 0, 0, 1, 1, 1)},
+    {8, 5, 32, 65, 24, 1, 1, OPTIONS(1, 2, 0, 0, 1, 1, 1)},
+    {4, 12, 40, 40, 24, 1, 1, OPTIONS(3, 2, 0, 0, 1, 1, 1)},
+    {4, 12, 40, 40, 24, 1, 1, OPTIONS(2, 2, 0, 0, 1, 1, 2)},
+};
+
+Test(conv, strides_over_few_channels, .timeout = 300) {
+    for (size_t i = 0; i < sizeof(strided) / sizeof(strided[0]); i++)
+        for (int d = 0; d < 4; d++) {
+            check(&strided[i], floats[d], CHANNELS_LAST);
+            check(&strided[i], floats[d], CONTIGUOUS);
+        }
+}
+
 Test(conv, threads_do_not_show, .timeout = 300) {
     for (size_t i = 0; i < sizeof(large) / sizeof(large[0]); i++)
         for (int l = 0; l < 2; l++) {

@@ -27,6 +27,8 @@
 #define WINOGRAD_BYTES ((size_t)64 << 20)
 /* Up to this many elements per column of a row-major result, our own code is used. */
 #define DEPTH_LEAST 16
+/* Floats of a vector, at most. */
+#define LANES_MOST 16
 
 /* A request, with its images in the roles x and y (conv_slice.h). */
 typedef struct convolving {
@@ -253,9 +255,17 @@ static bool is_for_winograd(const convolving *work) {
            winograd_tiles(work) >= WINOGRAD_CALL;
 }
 
+/* oneDNN's gradient of a weight of 1 x 1, if windows stride over channels-last images that have fewer channels than a vector has floats, writes beyond its workspace (issue 6035 of oneDNN). */
+static bool is_overrun(const convolving *work) {
+    const eddy_conv_window *rows = &work->plan->rows, *columns = &work->plan->columns;
+    return work->direction == EDDY_CONV_WEIGHT && rows->size == 1 && columns->size == 1 &&
+           (rows->stride > 1 || columns->stride > 1) &&
+           work->x.channels / work->plan->groups < LANES_MOST;
+}
+
 static bool is_served(const convolving *work) {
     eddy_dtype dtype = work->x.dtype;
-    return eddy_isa_chosen() != EDDY_ISA_PORTABLE &&
+    return !is_overrun(work) && eddy_isa_chosen() != EDDY_ISA_PORTABLE &&
            (dtype == EDDY_F32 || dtype == EDDY_BF16 || dtype == EDDY_F16) &&
            eddy_conv_plan_work(work->plan) >= (is_long_row(work) ? ROW_WORK : CALL_WORK) &&
            !is_product(work);
