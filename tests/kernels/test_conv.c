@@ -1,6 +1,7 @@
 /* conv2d, conv_transpose2d and conv2d_backward_weight against direct loops. A setting has an image x, weights, and a gradient of
  * the shape of conv2d's result, which is what the transposed one takes: its result then has the shape of x. */
 #include "faults.h"
+#include "planned.h"
 #include "serial_team.h"
 #include "tensor.h"
 #include <base/dtype.h>
@@ -387,6 +388,59 @@ Test(conv, strides_over_few_channels, .timeout = 300) {
             check(&strided[i], floats[d], CHANNELS_LAST);
             check(&strided[i], floats[d], CONTIGUOUS);
         }
+}
+
+/* Images all alike, of which no more are on their way at once than buffers have room for: each has the bits of one alone. */
+Test(conv, large_images_are_cut_into_rows, .timeout = 300) {
+    enum { IMAGES = 40 };
+    const problem many = {IMAGES, 16, 128, 128, 16, 3, 3, OPTIONS(1, 1, 1, 1, 1, 1, 1)};
+    problem single = many;
+    single.batch = 1;
+    setting all = make(&many, EDDY_BF16, BROADCAST), one = make(&single, EDDY_BF16, BROADCAST);
+    tensor *from[] = {&all.x, &all.weight, &all.grad, &all.bias, &all.x_bias},
+           *to[] = {&one.x, &one.weight, &one.grad, &one.bias, &one.x_bias};
+    for (int t = 0; t < 5; t++)
+        for (int64_t i = 0; i < to[t]->count; i++)
+            tensor_set(to[t], i, tensor_get(from[t], i));
+    results of_all = run(&all, CONTIGUOUS, true, &threaded_team),
+            of_one = run(&one, CONTIGUOUS, true, &serial_team);
+    size_t bytes = (size_t)of_one.out.count * sizeof(uint16_t);
+    for (int64_t i = 0; i < IMAGES; i++) {
+        cr_assert_eq(
+            memcmp(tensor_at(&of_all.out, i * of_one.out.count), tensor_at(&of_one.out, 0), bytes),
+            0, "image %lld", (long long)i);
+        cr_assert_eq(
+            memcmp(tensor_at(&of_all.dx, i * of_one.dx.count), tensor_at(&of_one.dx, 0), bytes), 0,
+            "image %lld of the transposed one", (long long)i);
+    }
+    results_free(&of_all), results_free(&of_one);
+    drop(&all), drop(&one);
+}
+
+/* What a call takes beside its operands: buffers and weights, whatever the images take. */
+Test(conv, buffers_of_large_images_are_bounded) {
+    enum { IMAGES = 32, CHANNELS = 32, SIDE = 512 };
+    static const int64_t image[] = {IMAGES, CHANNELS, SIDE, SIDE},
+                         window[] = {CHANNELS, CHANNELS, 3, 3}, dense[] = {CHANNELS * 9, 9, 3, 1},
+                         none[] = {0};
+    static const int64_t lies[2][4] = {{CHANNELS * SIDE * SIDE, SIDE * SIDE, SIDE, 1},
+                                       {CHANNELS * SIDE * SIDE, 1, SIDE * CHANNELS, CHANNELS}};
+    static const eddy_kernel *const kernels[] = {&eddy_cpu_conv2d, &eddy_cpu_conv_transpose2d};
+    const eddy_attributes_conv a = OPTIONS(1, 1, 1, 1, 1, 1, 1);
+    for (int i = 0; i < 16; i++) {
+        eddy_dtype dtype = floats[i / 4];
+        eddy_op_view x = {NULL, image, lies[i % 2], dtype, 4}, w = {NULL, window, dense, dtype, 4};
+        const eddy_op_view views[] = {x, w, {NULL, none, none, dtype, -1}, x};
+        eddy_kernel_error error = {.position = INT64_MAX};
+        eddy_kernel_plan plan = planned_only(&(eddy_kernel_call){.kernel = kernels[i / 2 % 2],
+                                                                 .views = views,
+                                                                 .view_count = 4,
+                                                                 .attributes = &a,
+                                                                 .team = &serial_team,
+                                                                 .error = &error});
+        cr_assert_leq(plan.workspace_bytes, (size_t)66 << 20, "dtype %d, kernel %d, layout %d: %zu",
+                      (int)dtype, i / 2 % 2, i % 2, plan.workspace_bytes);
+    }
 }
 
 Test(conv, threads_do_not_show, .timeout = 300) {

@@ -17,14 +17,15 @@
 #define CALL_WORK 2e5
 /* The same if windows slide along one row that alone has CALL_WORK: our own code gathers it in long runs. */
 #define ROW_WORK 1e6
-/* Winograd's algorithm computes tiles of 4 x 4 places: tiles of a slice, and of a call, at least; rows, columns and channels of images; and
- * bytes of all buffers, at most. */
+/* Bytes of all buffers of a call: images are cut into rows where they can be, and parts are few, but for PARTS_LEAST. */
+#define BUFFERS_BYTES ((size_t)64 << 20)
+#define PARTS_LEAST 4
+/* Winograd's algorithm computes tiles of 4 x 4 places: tiles of a slice, and of a call, at least; rows, columns and channels of images. */
 #define WINOGRAD_TILE 4
 #define WINOGRAD_SLICE 256
 #define WINOGRAD_CALL 64
 #define WINOGRAD_SIDE 7
 #define WINOGRAD_CHANNELS 32
-#define WINOGRAD_BYTES ((size_t)64 << 20)
 /* Up to this many elements per column of a row-major result, our own code is used. */
 #define DEPTH_LEAST 16
 /* Floats of a vector, at most. */
@@ -287,6 +288,8 @@ static void cut_slices(const convolving *work, int64_t most, eddy_conv_cut *cut)
 }
 
 static eddy_status prepare_kinds(const convolving *work, eddy_conv_library *library) {
+    library->x_bytes = library->y_bytes = library->w_bytes = library->scratch_bytes = 0;
+    library->x_stage_bytes = library->y_stage_bytes = 0;
     eddy_conv_slice like[EDDY_CONV_KINDS];
     eddy_status status = EDDY_OK;
     library->kinds = eddy_conv_kinds_of(&library->cut, like);
@@ -295,6 +298,29 @@ static eddy_status prepare_kinds(const convolving *work, eddy_conv_library *libr
     if (status != EDDY_OK)
         eddy_conv_library_end(library);
     return status;
+}
+
+static size_t part_bytes(const eddy_conv_library *library) {
+    return library->x_bytes + library->y_bytes + library->x_stage_bytes + library->y_stage_bytes +
+           library->scratch_bytes;
+}
+
+static int64_t parts_at_most(const eddy_conv_library *library) {
+    return eddy_min_i64(PARTS_MAX, library->cut.slices);
+}
+
+static size_t bytes_of_parts(const eddy_conv_library *library) {
+    return (size_t)parts_at_most(library) * part_bytes(library);
+}
+
+/* Cuts each image, and prepares what is needed for slices of rows. */
+static eddy_status cut_rows_too(const convolving *work, eddy_conv_library *library) {
+    size_t of_image = part_bytes(library) / (size_t)library->cut.images_each;
+    int64_t rows = (int64_t)(of_image / (BUFFERS_BYTES / PARTS_MAX)) + 1;
+    eddy_conv_library_end(library);
+    memset(library->prepared, 0, sizeof(library->prepared));
+    eddy_conv_cut_rows(&library->cut, eddy_max_i64(rows, library->cut.row_slices));
+    return prepare_kinds(work, library);
 }
 
 /* For requests that is_served accepts. */
@@ -307,17 +333,18 @@ static eddy_status conv_library_prepare(const convolving *work, eddy_conv_librar
     eddy_status status = prepare_kinds(work, library);
     if (status != EDDY_OK)
         return status;
+    if (!is_weight && !work->is_winograd && bytes_of_parts(library) > BUFFERS_BYTES)
+        status = cut_rows_too(work, library);
+    if (status != EDDY_OK)
+        return status;
     library->bias_bytes = work->bias ? rounded((size_t)work->plan->to.channels * sizeof(float)) : 0;
     if (library->stages && !is_weight)
         library->w_stage_bytes =
             rounded((size_t)eddy_conv_plan_weight_count(work->plan) * sizeof(float));
-    library->part_bytes = library->x_bytes + library->y_bytes + library->x_stage_bytes +
-                          library->y_stage_bytes + library->scratch_bytes;
-    library->part_bytes += is_weight ? library->w_bytes : 0;
-    library->parts = eddy_min_i64(PARTS_MAX, library->cut.slices);
-    if (work->is_winograd)
-        library->parts = eddy_max_i64(
-            1, eddy_min_i64(library->parts, (int64_t)(WINOGRAD_BYTES / (library->part_bytes + 1))));
+    library->part_bytes = part_bytes(library) + (is_weight ? library->w_bytes : 0);
+    library->parts = eddy_max_i64(work->is_winograd ? 1 : PARTS_LEAST,
+                                  (int64_t)(BUFFERS_BYTES / (library->part_bytes + 1)));
+    library->parts = eddy_min_i64(library->parts, parts_at_most(library));
     library->workspace_bytes = library->bias_bytes + library->w_stage_bytes +
                                (is_weight ? 0 : library->w_bytes) +
                                (size_t)library->parts * library->part_bytes;

@@ -98,6 +98,12 @@ void eddy_conv_cut_into(eddy_conv_cut *cut, int64_t slices) {
     cut->slices = (batch + cut->images_each - 1) / cut->images_each * cut->row_slices;
 }
 
+void eddy_conv_cut_rows(eddy_conv_cut *cut, int64_t slices) {
+    cut->images_each = 1;
+    cut_rows(cut, slices);
+    cut->slices = cut->batch * cut->row_slices;
+}
+
 /* ---- kinds ---- */
 
 /* A slice's kind depends on its number within its image or, if images are not cut, within the batch. */

@@ -30,6 +30,8 @@ typedef struct eddy_conv_cut {
 
 /* Cuts into at most `slices` slices. */
 void eddy_conv_cut_into(eddy_conv_cut *cut, int64_t slices);
+/* Cuts each image into at most `slices` slices of rows; into none where they would not be alike. */
+void eddy_conv_cut_rows(eddy_conv_cut *cut, int64_t slices);
 eddy_conv_slice eddy_conv_slice_of(const eddy_conv_cut *cut, int64_t number);
 
 /* The kinds of slices in a cut: the first, those in the middle, and the last. Slices are alike if they have the same
