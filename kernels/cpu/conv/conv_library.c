@@ -411,28 +411,45 @@ static void *rows_of(const eddy_conv_image *image, int64_t number, int64_t row) 
                          number * image->batch_stride + row * image->row_stride);
 }
 
-typedef void move_fn(const eddy_conv_tile *tile, eddy_dtype compute,
-                     const eddy_conv_matrix *matrix);
+typedef enum stage_way { INTO_STAGE, OUT_OF_STAGE } stage_way;
 
-/* Copies between the slice's rows of x or y and the stage, image by image: eddy_conv_load into the stage, eddy_conv_store out of it. */
-static void move_stage(move_fn *move, const convolving *work, const eddy_conv_slice *slice,
-                       bool is_x, char *stage) {
-    const eddy_conv_image *image = is_x ? &work->x : &work->y;
-    eddy_conv_axis rows = {.start = is_x ? slice->x_row : slice->y_row,
-                           .step = 1,
-                           .count = is_x ? slice->x_rows : slice->y_rows};
-    eddy_conv_axis columns = {.step = 1, .count = image->width};
-    for (int64_t i = 0; i < slice->images; i++) {
-        eddy_conv_tile tile = {.image = image,
-                               .rows = &rows,
-                               .columns = &columns,
-                               .number = slice->image + i,
-                               .count = rows.count * columns.count,
-                               .channels = image->channels};
-        eddy_conv_matrix matrix = eddy_conv_buffer(&tile, stage);
-        move(&tile, EDDY_F32, &matrix);
-        stage += (size_t)(tile.count * tile.channels) * sizeof(float);
+/* Copies between elements at `data` and a stage, which has them dense in the order of `dims`, in f32. Dims that lie like one are one run. */
+static void move_stage(stage_way way, int32_t rank, const int64_t *dims, const int64_t *strides,
+                       eddy_dtype dtype, const void *data, char *stage) {
+    eddy_walk walk;
+    eddy_walk_cursor cursor;
+    eddy_walk_init(&walk, rank, dims);
+    eddy_walk_add(&walk, strides, 1);
+    eddy_walk_collapse(&walk);
+    eddy_walk_seek(&walk, &cursor, 0);
+    int64_t stride = eddy_walk_inner_stride(&walk, 0), left = eddy_walk_count(&walk);
+    for (int64_t count; left > 0; left -= count) {
+        count = eddy_walk_run(&walk, &cursor);
+        void *at = eddy_chunk_at(data, dtype, cursor.offsets[0]);
+        if (way == INTO_STAGE)
+            eddy_chunk_load(EDDY_F32, stage, dtype, at, stride, count);
+        else
+            eddy_chunk_store(dtype, at, stride, EDDY_F32, stage, count);
+        stage += (size_t)count * sizeof(float);
+        eddy_walk_advance(&walk, &cursor, count);
     }
+}
+
+/* The slice's rows of x or y; the stage has them in the image's order. */
+static void move_rows(stage_way way, const convolving *work, const eddy_conv_slice *slice,
+                      bool is_x, char *stage) {
+    const eddy_conv_image *image = is_x ? &work->x : &work->y;
+    int64_t rows = is_x ? slice->x_rows : slice->y_rows;
+    const int64_t row_major[] = {slice->images, image->channels, rows, image->width},
+                  last[] = {slice->images, rows, image->width, image->channels};
+    const int64_t lies_row_major[] = {image->batch_stride, image->channel_stride, image->row_stride,
+                                      image->column_stride},
+                  lies_last[] = {image->batch_stride, image->row_stride, image->column_stride,
+                                 image->channel_stride};
+    bool is_last = eddy_conv_is_last(image);
+    move_stage(way, 4, is_last ? last : row_major, is_last ? lies_last : lies_row_major,
+               image->dtype, rows_of(image, slice->image, is_x ? slice->x_row : slice->y_row),
+               stage);
 }
 
 /* Adds biases, and converts the result to the order of the output. */
@@ -461,9 +478,9 @@ static bool conv_library_run_slice(const run *r, int64_t number, char *buffers,
     void *x = p->x_reorder ? buffers : x_plain,
          *y = p->y_reorder ? buffers + library->x_bytes : y_plain;
     if (library->stages && direction != EDDY_CONV_DATA)
-        move_stage(eddy_conv_load, work, &slice, true, x_stage);
+        move_rows(INTO_STAGE, work, &slice, true, x_stage);
     if (library->stages && direction != EDDY_CONV_FORWARD)
-        move_stage(eddy_conv_load, work, &slice, false, y_stage);
+        move_rows(INTO_STAGE, work, &slice, false, y_stage);
     if (direction != EDDY_CONV_DATA &&
         !reorder(p->x_reorder, turn, &p->x_plain, x_plain, &p->x_own, x))
         return false;
@@ -480,8 +497,8 @@ static bool conv_library_run_slice(const run *r, int64_t number, char *buffers,
         !finish_slice(r, &slice, p, turn, x, x_plain, y, y_plain))
         return false;
     if (library->stages)
-        move_stage(eddy_conv_store, work, &slice, direction == EDDY_CONV_DATA,
-                   direction == EDDY_CONV_DATA ? x_stage : y_stage);
+        move_rows(OUT_OF_STAGE, work, &slice, direction == EDDY_CONV_DATA,
+                  direction == EDDY_CONV_DATA ? x_stage : y_stage);
     return true;
 }
 
@@ -500,35 +517,17 @@ static void conv_library_run_parts(void *context, int64_t begin, int64_t end) {
         eddy_kernel_fail(r->call, EDDY_OUT_OF_MEMORY, 0, 0, 0);
 }
 
-/* The weights as dense f32. */
-static void stage_weights(const convolving *work, char *stage) {
-    const eddy_conv_weight *w = &work->plan->weight;
-    eddy_walk walk;
-    eddy_walk_cursor cursor;
-    int64_t dims[WEIGHT_RANK], strides[WEIGHT_RANK];
-    weight_dims(work, dims, strides);
-    eddy_walk_init(&walk, WEIGHT_RANK, dims);
-    eddy_walk_add(&walk, strides, 1);
-    eddy_walk_collapse(&walk);
-    eddy_walk_seek(&walk, &cursor, 0);
-    int64_t stride = eddy_walk_inner_stride(&walk, 0), left = eddy_walk_count(&walk);
-    for (int64_t count; left > 0; left -= count) {
-        count = eddy_walk_run(&walk, &cursor);
-        eddy_chunk_load(EDDY_F32, stage, w->dtype,
-                        eddy_chunk_at(w->data, w->dtype, cursor.offsets[0]), stride, count);
-        stage += (size_t)count * sizeof(float);
-        eddy_walk_advance(&walk, &cursor, count);
-    }
-}
-
 /* Converts the weights to the library's order, once for all slices. */
 static void pack_weights(run *r) {
     const eddy_conv_library *library = r->library;
     const eddy_conv_prepared *p = library->prepared[0];
     char *stage = r->workspace + library->bias_bytes, *packed = stage + library->w_stage_bytes;
-    void *plain = library->stages ? stage : r->work.plan->weight.data;
+    const eddy_conv_weight *weight = &r->work.plan->weight;
+    void *plain = library->stages ? stage : weight->data;
+    int64_t dims[WEIGHT_RANK], strides[WEIGHT_RANK];
+    weight_dims(&r->work, dims, strides);
     if (library->stages)
-        stage_weights(&r->work, stage);
+        move_stage(INTO_STAGE, WEIGHT_RANK, dims, strides, weight->dtype, weight->data, stage);
     r->weights = p->w_reorder ? packed : plain;
     eddy_dnnl_turn turn;
     bool is_good = eddy_dnnl_turn_begin(&turn) &&
