@@ -260,6 +260,11 @@ static bool is_nan_half(uint16_t bits) {
     return (bits & 0x7fffu) > 0x7c00u;
 }
 
+/* Devices make NaN of other bits. */
+static bool is_same_half(uint16_t a, uint16_t b) {
+    return a == b || (is_nan_half(a) && is_nan_half(b));
+}
+
 /* Also at the ends of a run, where fewer are left than the processor converts at once. */
 Test(elementwise, each_half_is_converted_as_if_alone) {
     static uint16_t all[HALVES], negated[HALVES], products[HALVES];
@@ -280,9 +285,10 @@ Test(elementwise, each_half_is_converted_as_if_alone) {
             uint16_t half = (uint16_t)(first + i);
             float value = eddy_half_load(half);
             uint16_t product = eddy_half_store(value * eddy_half_load(factor));
-            cr_assert_eq(negated[i], eddy_half_store(-value), "-%#x: %#x", half, negated[i]);
-            cr_assert(products[i] == product || (is_nan_half(products[i]) && is_nan_half(product)),
-                      "%#x times %#x: %#x, not %#x", half, factor, products[i], product);
+            uint16_t opposite = eddy_half_store(-value);
+            cr_assert(is_same_half(negated[i], opposite), "-%#x: %#x", half, negated[i]);
+            cr_assert(is_same_half(products[i], product), "%#x times %#x: %#x, not %#x", half,
+                      factor, products[i], product);
         }
     }
     eddy_scope_end(scope);
