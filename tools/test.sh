@@ -90,7 +90,7 @@ if has avx2 bmi1 bmi2 f16c fma abm movbe; then
     ! has avx512f avx512bw avx512cd avx512dq avx512vl || best_isa=v4
 fi
 
-# Nothing here runs what nvcc makes. That it makes it is seen in one build. Nor do kernels that are compiled for the
+# What nvcc makes is run on request, as code for this processor. That it makes it is seen in one build. Nor do kernels that are compiled for the
 # host have a sanitizer: one build makes them.
 without_cuda="-Dcuda=disabled -Dhost_kernels=$PWD/build/test/tests/fake_cuda/kernels"
 
@@ -114,6 +114,14 @@ rm -f build/*/meson-logs/testlog*.json
 if build_or_note test '' "$leave_out $not_again" $lines -Dbuildtype=debugoptimized -Dchecks=true -Dbench=true -Dgpu_quick=true -Disa="${instruction_sets:-portable,$best_isa}"; then
     # shellcheck disable=SC2086  # lists of words
     run test $leave_out $not_again
+    # What nvcc has made of the kernels, where it is found: ten minutes to build, and as many to run.
+    if [ $setup = all ] && ninja -C build/test -t query tests/fake_cuda/ptx/libeddy_cuda_kernels.so >/dev/null 2>&1; then
+        if build_or_note test tests/fake_cuda/ptx/libeddy_cuda_kernels.so "$leave_out ptx"; then
+            setup=ptx
+            run test --suite ptx
+            setup=all
+        fi
+    fi
 fi
 # shellcheck disable=SC2086  # two options
 if build_or_note asan libeddy.a "$leave_out $sanitized" $traps -Dbuildtype=debugoptimized -Doptimization=1 -Db_sanitize=address,undefined -Dchecks=true \

@@ -137,7 +137,13 @@ extern char **environ;
 
 /* ---- compiling ---- */
 
-/* FAKE_NVRTC_COMMAND: a file that has the compiler with its arguments, as words (kernels/meson.build). Without the option against contraction what a compiler finds is contracted, as on a device. */
+/* A file that has the compiler with its arguments, as words (kernels/meson.build), or another one (ptx/). */
+static const char *command_file(void) {
+    const char *other = getenv("FAKE_CUDA_NVRTC_COMMAND");
+    return other ? other : FAKE_NVRTC_COMMAND;
+}
+
+/* Without the option against contraction what a compiler finds is contracted, as on a device. */
 static const char *contraction_of(const chosen *options) {
     return options->has_no_contraction ? "-ffp-contract=off" : "-ffp-contract=fast -O2 -mfma";
 }
@@ -145,7 +151,7 @@ static const char *contraction_of(const chosen *options) {
 static bool run_compiler(const char *folder, const chosen *options) {
     char *command = NULL;
     if (asprintf(&command, "exec $(cat %s) %s -o %s/object.so -x c++ %s/text.cu 2>%s/log",
-                 FAKE_NVRTC_COMMAND, contraction_of(options), folder, folder, folder) < 0)
+                 command_file(), contraction_of(options), folder, folder, folder) < 0)
         return false;
     char *arguments[] = {"sh", "-c", command, NULL};
     pid_t child;
@@ -180,7 +186,7 @@ static char *identity_of(const program *p, const chosen *options, size_t *bytes)
     struct stat library = {0};
     size_t ignored = 0;
     char *identity = NULL, *touches = fake_file_read(FAKE_NVRTC_TOUCHES, &ignored);
-    char *command = fake_file_read(FAKE_NVRTC_COMMAND, &ignored);
+    char *command = fake_file_read(command_file(), &ignored);
     (void)stat(FAKE_NVRTC_LIBRARY, &library);
     *bytes = (size_t)asprintf(&identity, "%s %s %lld.%09ld\n%s%s", command, contraction_of(options),
                               (long long)library.st_mtim.tv_sec, library.st_mtim.tv_nsec, touches,

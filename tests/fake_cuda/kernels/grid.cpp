@@ -56,6 +56,7 @@ struct block {
     const void *parameters;
     eddy_fiber scheduler;
     meeting all;
+    uint64_t epoch, first_epoch; /* the next block's first one, and this block's */
     std::vector<thread> threads;
     std::vector<warp> warps;
     thread *running;
@@ -63,7 +64,7 @@ struct block {
     char *stacks;
     size_t stacks_bytes;
 
-    block() : running(nullptr), stacks(nullptr), stacks_bytes(0) {
+    block() : epoch(0), first_epoch(0), running(nullptr), stacks(nullptr), stacks_bytes(0) {
     }
     ~block() {
         if (stacks)
@@ -185,6 +186,16 @@ void __syncthreads() {
     meet(&self->all);
 }
 
+eddy_grid_moment eddy_grid_now() {
+    const thread *me = self->running;
+    if (!me) {
+        const unsigned number = (threadIdx.z * blockDim.y + threadIdx.y) * blockDim.x + threadIdx.x;
+        return {self->first_epoch, self->first_epoch, number, 0};
+    }
+    return {self->first_epoch + self->all.generation, self->first_epoch, me->number,
+            self->warps[me->number / WARP].all.generation};
+}
+
 void __syncwarp() {
     meet(&own_warp()->all);
 }
@@ -207,6 +218,10 @@ void *eddy_grid_shared() {
     return self->shared.data();
 }
 
+size_t eddy_grid_shared_bytes() {
+    return self->shared.size() * sizeof(uint64_t);
+}
+
 void eddy_grid_run(eddy_grid_kernel *kernel, const void *parameters, const unsigned grid[3],
                    const unsigned block[3], unsigned shared_bytes) {
     const bool is_meeting = meets(kernel);
@@ -216,14 +231,17 @@ void eddy_grid_run(eddy_grid_kernel *kernel, const void *parameters, const unsig
     self = &own;
     self->kernel = kernel;
     self->parameters = parameters;
+    self->all = {};
     self->shared.assign((shared_bytes + 15) / 16 * 2, UINT64_C(0xa5a5a5a5a5a5a5a5));
     for (unsigned z = 0; z < grid[2]; z++)
         for (unsigned y = 0; y < grid[1]; y++)
             for (unsigned x = 0; x < grid[0]; x++) {
                 blockIdx = {x, y, z};
+                self->first_epoch = self->epoch;
                 if (is_meeting)
                     run_meeting_block();
                 else
                     run_plain_block(kernel, parameters);
+                self->epoch += self->all.generation + 1;
             }
 }

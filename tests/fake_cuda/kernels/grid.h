@@ -97,7 +97,15 @@ inline void __threadfence_system() {
 
 void __syncthreads();
 void __syncwarp();
+/* What the launch asked for, rounded up, and how many bytes. */
 void *eddy_grid_shared();
+size_t eddy_grid_shared_bytes();
+/* When something happens in a block: between which meetings of all its threads (the first of a block is greater than any of a block before, and said too), and between which of the warp's. */
+struct eddy_grid_moment {
+    uint64_t epoch, first_epoch;
+    unsigned thread, warp_epoch;
+};
+eddy_grid_moment eddy_grid_now();
 unsigned eddy_grid_lane();
 /* Gives a value to the threads of the warp, and returns that of a lane, or its own if there is no such lane. */
 uint64_t eddy_grid_exchange(uint64_t mine, unsigned lane);
