@@ -48,9 +48,9 @@ struct closeness {
 
 /* ---- all of them ---- */
 
-/* Whoever writes writes the same. */
+/* Several threads may, at once. */
 EDDY_SCALAR void answer_no(void *answer) {
-    *(uint8_t *)answer = 0;
+    *(volatile uint8_t *)answer = 0;
 }
 
 template <class op, class element> EDDY_CUDA_MEMBER void compare_dense(const eddy_cuda_dense &p) {
