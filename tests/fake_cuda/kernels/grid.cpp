@@ -56,7 +56,8 @@ struct block {
     const void *parameters;
     eddy_fiber scheduler;
     meeting all;
-    uint64_t epoch, first_epoch; /* the next block's first one, and this block's */
+    uint64_t next_epoch, block_epoch,
+        launch_epoch; /* the next block's first one, this one's, and the launch's */
     std::vector<thread> threads;
     std::vector<warp> warps;
     thread *running;
@@ -64,7 +65,9 @@ struct block {
     char *stacks;
     size_t stacks_bytes;
 
-    block() : epoch(0), first_epoch(0), running(nullptr), stacks(nullptr), stacks_bytes(0) {
+    block()
+        : next_epoch(0), block_epoch(0), launch_epoch(0), running(nullptr), stacks(nullptr),
+          stacks_bytes(0) {
     }
     ~block() {
         if (stacks)
@@ -190,10 +193,10 @@ eddy_grid_moment eddy_grid_now() {
     const thread *me = self->running;
     if (!me) {
         const unsigned number = (threadIdx.z * blockDim.y + threadIdx.y) * blockDim.x + threadIdx.x;
-        return {self->first_epoch, self->first_epoch, number, 0};
+        return {self->block_epoch, self->block_epoch, self->launch_epoch, number, 0};
     }
-    return {self->first_epoch + self->all.generation, self->first_epoch, me->number,
-            self->warps[me->number / WARP].all.generation};
+    return {self->block_epoch + self->all.generation, self->block_epoch, self->launch_epoch,
+            me->number, self->warps[me->number / WARP].all.generation};
 }
 
 void __syncwarp() {
@@ -232,16 +235,17 @@ void eddy_grid_run(eddy_grid_kernel *kernel, const void *parameters, const unsig
     self->kernel = kernel;
     self->parameters = parameters;
     self->all = {};
+    self->launch_epoch = self->next_epoch;
     self->shared.assign((shared_bytes + 15) / 16 * 2, UINT64_C(0xa5a5a5a5a5a5a5a5));
     for (unsigned z = 0; z < grid[2]; z++)
         for (unsigned y = 0; y < grid[1]; y++)
             for (unsigned x = 0; x < grid[0]; x++) {
                 blockIdx = {x, y, z};
-                self->first_epoch = self->epoch;
+                self->block_epoch = self->next_epoch;
                 if (is_meeting)
                     run_meeting_block();
                 else
                     run_plain_block(kernel, parameters);
-                self->epoch += self->all.generation + 1;
+                self->next_epoch += self->all.generation + 1;
             }
 }

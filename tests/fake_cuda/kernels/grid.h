@@ -100,9 +100,9 @@ void __syncwarp();
 /* What the launch asked for, rounded up, and how many bytes. */
 void *eddy_grid_shared();
 size_t eddy_grid_shared_bytes();
-/* When something happens in a block: between which meetings of all its threads (the first of a block is greater than any of a block before, and said too), and between which of the warp's. */
+/* When something happens: between which meetings of all threads of a block, and between which of its warp's. What a block does is later than what those before it did, and so are launches. */
 struct eddy_grid_moment {
-    uint64_t epoch, first_epoch;
+    uint64_t epoch, block_epoch, launch_epoch; /* now, and when the block and the launch began */
     unsigned thread, warp_epoch;
 };
 eddy_grid_moment eddy_grid_now();

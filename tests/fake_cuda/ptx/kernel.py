@@ -137,7 +137,9 @@ class Kernel:
         name = f"\"{self.name}\""
         if space == "shared":
             return f"ptx_at_shared<{cpp(kind)}>({name}, {{SHARED}}, (uint32_t)({address}), {count}, PTX_{access})"
-        return f"ptx_at<{cpp(kind)}>({name}, {address}, {count})"
+        if space == "local":
+            return f"ptx_at_local<{cpp(kind)}>({name}, {address}, {count})"
+        return f"ptx_at<{cpp(kind)}>({name}, {address}, {count}, PTX_{access})"
 
     def load(self, parts, arguments):
         modifiers, kind = parts[1:-1], parts[-1]
@@ -150,7 +152,7 @@ class Kernel:
             values = [f"ptx_parameter<{cpp(kind)}>({address}, {i})" for i in range(len(targets))]
             return "".join(self.write(t, kind, v) for t, v in zip(targets, values))
         volatile = "volatile " if "volatile" in modifiers else ""
-        text = f"const {volatile}{cpp(kind)} *from = {self.memory(space, kind, address, len(targets), 'READ')};"
+        text = f"const {volatile}{cpp(kind)} *from = {self.memory(space, kind, address, len(targets), 'ATOMIC' if volatile else 'READ')};"
         # All elements are loaded before a register changes that the address may be made of.
         return "{" + text + "".join(self.write(t, kind, f"from[{i}]") for i, t in enumerate(targets)) + "}"
 
@@ -162,7 +164,7 @@ class Kernel:
         sources = arguments[1].strip("{} ").split(",")
         address = self.address(arguments[0].strip()[1:-1])
         volatile = "volatile " if "volatile" in modifiers else ""
-        text = f"{volatile}{cpp(kind)} *to = {self.memory(space, kind, address, len(sources), 'WRITE')};"
+        text = f"{volatile}{cpp(kind)} *to = {self.memory(space, kind, address, len(sources), 'ATOMIC' if volatile else 'WRITE')};"
         return "{" + text + "".join(f"to[{i}] = {self.read(s, kind)};" for i, s in enumerate(sources)) + "}"
 
     def move(self, kind, arguments):

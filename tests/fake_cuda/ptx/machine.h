@@ -5,12 +5,14 @@
 
 #include <fenv.h>
 #include <math.h>
+#include <memory>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <tests/fake_cuda/kernels/grid.h>
+#include <unordered_map>
 
 /* ---- values ---- */
 
@@ -185,13 +187,12 @@ inline thread_local unsigned char ptx_shared[PTX_SHARED_BYTES] __attribute__((al
     abort();
 }
 
-/* `count` elements of `type` in one access. */
-template <class type> static inline type *ptx_at(const char *kernel, uint64_t at, unsigned count) {
-    if (at % (sizeof(type) * count))
+static inline void ptx_check_aligned(const char *kernel, uint64_t at, uint32_t bytes) {
+    if (at % bytes)
         ptx_die(kernel, "misaligned address", at);
-    return (type *)at;
 }
-/* ---- a block's memory: what threads of a block do there without having met between is a race, whatever the order in which they run here ---- */
+
+/* ---- races: what two threads do in a launch without having met between, whatever the order in which they run here ---- */
 
 enum ptx_access { PTX_READ, PTX_WRITE, PTX_ATOMIC };
 
@@ -200,21 +201,19 @@ struct ptx_history {
     uint64_t written, read;
     uint32_t writer, reader, writer_warp_epoch, reader_warp_epoch;
     bool is_atomic;
-    bool has_other_warps, has_other_lanes; /* that read it, in the epoch, in the warp's */
+    bool has_other_blocks, has_other_warps,
+        has_other_lanes; /* that read it, in the launch, in the epoch, in the warp's */
 };
-/* Of declared memory, and of the launch's: they stay for as long as the process. */
-inline thread_local ptx_history *ptx_histories[2];
 
-static inline ptx_history *ptx_history_of(bool is_of_launch) {
-    if (!ptx_histories[is_of_launch])
-        ptx_histories[is_of_launch] =
-            (ptx_history *)calloc(PTX_SHARED_OF_LAUNCH_BYTES, sizeof(ptx_history));
-    return ptx_histories[is_of_launch];
+static inline bool ptx_is_of_another_block(const eddy_grid_moment &now, uint64_t epoch) {
+    return epoch > now.launch_epoch && epoch <= now.block_epoch;
 }
 
 /* Whether what a thread did is not over for sure where this one is now. */
 static inline bool ptx_is_beside(const eddy_grid_moment &now, uint64_t epoch, uint32_t thread,
                                  uint32_t warp_epoch) {
+    if (ptx_is_of_another_block(now, epoch))
+        return true;
     return epoch == now.epoch + 1 && thread != now.thread &&
            (thread / 32 != now.thread / 32 || warp_epoch == now.warp_epoch);
 }
@@ -224,6 +223,8 @@ static inline void ptx_note_read(ptx_history *byte, const eddy_grid_moment &now)
     const bool is_same_warp = byte->reader / 32 == now.thread / 32;
     const bool is_same_warp_epoch =
         is_same_epoch && is_same_warp && byte->reader_warp_epoch == now.warp_epoch;
+    byte->has_other_blocks = ptx_is_of_another_block(now, byte->read) ||
+                             (byte->has_other_blocks && byte->read > now.launch_epoch);
     byte->has_other_warps = is_same_epoch && (byte->has_other_warps || !is_same_warp);
     byte->has_other_lanes =
         is_same_warp_epoch && (byte->has_other_lanes || byte->reader != now.thread);
@@ -235,24 +236,22 @@ static inline void ptx_note_read(ptx_history *byte, const eddy_grid_moment &now)
 static inline bool ptx_is_read_beside(const ptx_history *byte, const eddy_grid_moment &now) {
     const bool is_same_warp_epoch =
         byte->reader / 32 == now.thread / 32 && byte->reader_warp_epoch == now.warp_epoch;
+    if (byte->has_other_blocks && byte->read > now.launch_epoch)
+        return true;
+    if (ptx_is_beside(now, byte->read, byte->reader, byte->reader_warp_epoch))
+        return true;
     return byte->read == now.epoch + 1 &&
-           (byte->has_other_warps || (is_same_warp_epoch && byte->has_other_lanes) ||
-            ptx_is_beside(now, byte->read, byte->reader, byte->reader_warp_epoch));
+           (byte->has_other_warps || (is_same_warp_epoch && byte->has_other_lanes));
 }
 
-/* Of a byte that no thread of the block has written a read finds noise. */
-#define PTX_NOISE 0xdb
-
-static inline void ptx_note(const char *kernel, ptx_history *byte, unsigned char *value,
-                            ptx_access how, uint64_t at, const eddy_grid_moment &now) {
+static inline void ptx_note(const char *kernel, ptx_history *byte, ptx_access how, uint64_t at,
+                            const eddy_grid_moment &now) {
     const bool is_written_beside =
         ptx_is_beside(now, byte->written, byte->writer, byte->writer_warp_epoch) &&
         !(how == PTX_ATOMIC && byte->is_atomic);
     if (how == PTX_READ) {
         if (is_written_beside)
             ptx_die(kernel, "race: read while another thread writes", at);
-        if (byte->written <= now.first_epoch)
-            *value = PTX_NOISE;
         ptx_note_read(byte, now);
         return;
     }
@@ -266,24 +265,89 @@ static inline void ptx_note(const char *kernel, ptx_history *byte, unsigned char
     byte->is_atomic = how == PTX_ATOMIC;
 }
 
+/* ---- a block's memory ---- */
+
+/* Of declared memory, and of the launch's: they stay for as long as the process. */
+inline thread_local ptx_history *ptx_histories[2];
+
+static inline ptx_history *ptx_history_of(bool is_of_launch) {
+    if (!ptx_histories[is_of_launch])
+        ptx_histories[is_of_launch] =
+            (ptx_history *)calloc(PTX_SHARED_OF_LAUNCH_BYTES, sizeof(ptx_history));
+    return ptx_histories[is_of_launch];
+}
+
+/* Of a byte that no thread of the block has written a read finds noise. */
+#define PTX_NOISE 0xdb
+
 /* The kernel declares `declared` bytes. */
 template <class type>
 static inline type *ptx_at_shared(const char *kernel, uint32_t declared, uint32_t at,
                                   unsigned count, ptx_access how) {
     const uint32_t bytes = (uint32_t)sizeof(type) * count;
-    if (at % bytes)
-        ptx_die(kernel, "misaligned shared address", at);
+    ptx_check_aligned(kernel, at, bytes);
     const bool is_of_launch = at >= PTX_SHARED_OF_LAUNCH;
     unsigned char *const base = is_of_launch ? (unsigned char *)eddy_grid_shared() : ptx_shared;
     const size_t size = is_of_launch ? eddy_grid_shared_bytes() : declared;
     const uint32_t place = is_of_launch ? at - PTX_SHARED_OF_LAUNCH : at;
     if (place > size || bytes > size - place)
         ptx_die(kernel, "beyond its shared memory", at);
-    const eddy_grid_moment now = eddy_grid_now();
+    /* Each block has memory of its own. */
+    eddy_grid_moment now = eddy_grid_now();
+    now.launch_epoch = now.block_epoch;
     ptx_history *const history = ptx_history_of(is_of_launch) + place;
-    for (uint32_t i = 0; i < bytes; i++)
-        ptx_note(kernel, &history[i], &base[place + i], how, at + i, now);
+    for (uint32_t i = 0; i < bytes; i++) {
+        if (how == PTX_READ && history[i].written <= now.block_epoch)
+            base[place + i] = PTX_NOISE;
+        ptx_note(kernel, &history[i], how, at + i, now);
+    }
     return (type *)(base + place);
+}
+
+/* ---- the device's memory ---- */
+
+#define PTX_PAGE_BYTES 4096u
+
+/* What a launch does there, by pages: it takes five times as long to look at that. */
+struct ptx_launch {
+    uint64_t epoch;
+    std::unordered_map<uint64_t, std::unique_ptr<ptx_history[]>> pages;
+};
+
+static inline ptx_history *ptx_history_at(uint64_t at, const eddy_grid_moment &now) {
+    static thread_local ptx_launch launch;
+    if (launch.epoch != now.launch_epoch + 1)
+        launch.pages.clear();
+    launch.epoch = now.launch_epoch + 1;
+    std::unique_ptr<ptx_history[]> &page = launch.pages[at / PTX_PAGE_BYTES];
+    if (!page)
+        page.reset(new ptx_history[PTX_PAGE_BYTES]());
+    return &page[at % PTX_PAGE_BYTES];
+}
+
+/* PTX_RACES=1 */
+static inline bool ptx_looks_for_races() {
+    static const bool looks = getenv("PTX_RACES") && atoi(getenv("PTX_RACES"));
+    return looks;
+}
+
+/* `count` elements of `type` in one access: of the device's memory, or a thread's own. */
+template <class type>
+static inline type *ptx_at(const char *kernel, uint64_t at, unsigned count, ptx_access how) {
+    const uint32_t bytes = (uint32_t)sizeof(type) * count;
+    ptx_check_aligned(kernel, at, bytes);
+    if (ptx_looks_for_races()) {
+        const eddy_grid_moment now = eddy_grid_now();
+        ptx_history *const history = ptx_history_at(at, now);
+        for (uint32_t i = 0; i < bytes; i++)
+            ptx_note(kernel, &history[i], how, at + i, now);
+    }
+    return (type *)at;
+}
+template <class type>
+static inline type *ptx_at_local(const char *kernel, uint64_t at, unsigned count) {
+    ptx_check_aligned(kernel, at, (uint32_t)sizeof(type) * count);
+    return (type *)at;
 }
 /* Parameters are the host's, and less aligned. */
 template <class type> static inline type ptx_parameter(uint64_t at, unsigned index) {

@@ -222,6 +222,10 @@ DEADLY = {
                          "race: written while another thread reads"),
     "counted_and_read": (".shared .align 8 .b8 total[8]; .reg .b64 %d; .reg .pred %p;",
                          "setp.eq.u32 %p, %lane, 0; @%p st.shared.u64 [total], 0; bar.sync 0; atom.shared.add.u64 %d, [total], 1; ld.shared.u64 %d, [total];", "race: "),
+    "device_written_twice": (".reg .b64 %d;", "ld.param.u64 %d, [device_written_twice_param_0]; st.global.u32 [%d], %lane;", "race: written by two threads"),
+    "device_of_another_block": (".reg .b64 %d; .reg .b32 %r;",
+                                "ld.param.u64 %d, [device_of_another_block_param_0]; mov.u32 %r, %ctaid.x; mul.wide.u32 %by, %r, 8; add.s64 %out, %out, %by; st.global.u32 [%out], %r;",
+                                "thread 0, 0, 0 of block 1, 0, 0: race: written by two threads"),
     "mask": (".reg .b32 %r;", "shfl.sync.down.b32 %r, %lane, 1, 31, 1;", "a mask without all lanes"),
 }
 
@@ -298,9 +302,9 @@ class Translation(unittest.TestCase):
     def test_what_a_device_would_end_ends_the_process(self):
         for name, (_, _, words) in DEADLY.items():
             with self.subTest(name=name):
-                script = (f"import ctypes; grid = ctypes.CDLL('{GRID}'); found = ctypes.CDLL('{self.library}'); out = (ctypes.c_uint64 * 34)(); at = ctypes.addressof(out) + 15 & ~15;"
-                          f"grid.eddy_grid_run(found.{name}, (ctypes.c_uint64 * 1)(at), (ctypes.c_uint * 3)(1, 1, 1), (ctypes.c_uint * 3)(32, 1, 1), 0)")
-                done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
+                script = (f"import ctypes; grid = ctypes.CDLL('{GRID}'); found = ctypes.CDLL('{self.library}'); out = (ctypes.c_uint64 * 66)(); at = ctypes.addressof(out) + 15 & ~15;"
+                          f"grid.eddy_grid_run(found.{name}, (ctypes.c_uint64 * 1)(at), (ctypes.c_uint * 3)(2, 1, 1), (ctypes.c_uint * 3)(32, 1, 1), 0)")
+                done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False, env={**os.environ, "PTX_RACES": "1"})
                 self.assertEqual(done.returncode, -6, done.stderr)
                 self.assertIn(words, done.stderr)
 
