@@ -7,7 +7,7 @@ REALS = {"f32": "float", "f64": "double"}
 COMPARISONS = {"eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">=", "lo": "<", "ls": "<=", "hi": ">", "hs": ">="}
 ROUNDED = {"rni": "rint", "rzi": "trunc", "rmi": "floor", "rpi": "ceil"}
 SPECIAL = {"tid": "threadIdx", "ntid": "blockDim", "ctaid": "blockIdx", "nctaid": "gridDim"}
-# What a kernel may declare of a block's memory (machine.h).
+# What a block has of memory (machine.h).
 SHARED_BYTES = 48 << 10
 
 

@@ -172,10 +172,8 @@ static inline integer ptx_sub_borrow(integer a, integer b, uint32_t with, uint32
 
 /* Addresses of a block's memory: what the kernel declares begins at 0, what the launch asks for here. */
 #define PTX_SHARED_OF_LAUNCH (1u << 20)
-/* What a kernel may declare. */
+/* What a block has in all, unless the driver is asked for more. */
 #define PTX_SHARED_BYTES (48u << 10)
-/* What a launch may ask for, on any device. */
-#define PTX_SHARED_OF_LAUNCH_BYTES (227u << 10)
 
 /* A thread runs one block at a time. */
 inline thread_local unsigned char ptx_shared[PTX_SHARED_BYTES] __attribute__((aligned(16)));
@@ -272,8 +270,7 @@ inline thread_local ptx_history *ptx_histories[2];
 
 static inline ptx_history *ptx_history_of(bool is_of_launch) {
     if (!ptx_histories[is_of_launch])
-        ptx_histories[is_of_launch] =
-            (ptx_history *)calloc(PTX_SHARED_OF_LAUNCH_BYTES, sizeof(ptx_history));
+        ptx_histories[is_of_launch] = (ptx_history *)calloc(PTX_SHARED_BYTES, sizeof(ptx_history));
     return ptx_histories[is_of_launch];
 }
 
@@ -292,6 +289,8 @@ static inline type *ptx_at_shared(const char *kernel, uint32_t declared, uint32_
     const uint32_t place = is_of_launch ? at - PTX_SHARED_OF_LAUNCH : at;
     if (place > size || bytes > size - place)
         ptx_die(kernel, "beyond its shared memory", at);
+    if (declared + eddy_grid_shared_bytes() > PTX_SHARED_BYTES)
+        ptx_die(kernel, "more shared memory than a block has", eddy_grid_shared_bytes());
     /* Each block has memory of its own. */
     eddy_grid_moment now = eddy_grid_now();
     now.launch_epoch = now.block_epoch;

@@ -222,6 +222,7 @@ DEADLY = {
                          "race: written while another thread reads"),
     "counted_and_read": (".shared .align 8 .b8 total[8]; .reg .b64 %d; .reg .pred %p;",
                          "setp.eq.u32 %p, %lane, 0; @%p st.shared.u64 [total], 0; bar.sync 0; atom.shared.add.u64 %d, [total], 1; ld.shared.u64 %d, [total];", "race: "),
+    "shared_too_much": (".shared .align 4 .b8 many[49136];", "st.shared.u32 [many], 0;", "more shared memory than a block has"),
     "device_written_twice": (".reg .b64 %d;", "ld.param.u64 %d, [device_written_twice_param_0]; st.global.u32 [%d], %lane;", "race: written by two threads"),
     "device_of_another_block": (".reg .b64 %d; .reg .b32 %r;",
                                 "ld.param.u64 %d, [device_of_another_block_param_0]; mov.u32 %r, %ctaid.x; mul.wide.u32 %by, %r, 8; add.s64 %out, %out, %by; st.global.u32 [%out], %r;",
@@ -303,7 +304,7 @@ class Translation(unittest.TestCase):
         for name, (_, _, words) in DEADLY.items():
             with self.subTest(name=name):
                 script = (f"import ctypes; grid = ctypes.CDLL('{GRID}'); found = ctypes.CDLL('{self.library}'); out = (ctypes.c_uint64 * 66)(); at = ctypes.addressof(out) + 15 & ~15;"
-                          f"grid.eddy_grid_run(found.{name}, (ctypes.c_uint64 * 1)(at), (ctypes.c_uint * 3)(2, 1, 1), (ctypes.c_uint * 3)(32, 1, 1), 0)")
+                          f"grid.eddy_grid_run(found.{name}, (ctypes.c_uint64 * 1)(at), (ctypes.c_uint * 3)(2, 1, 1), (ctypes.c_uint * 3)(32, 1, 1), 32)")
                 done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False, env={**os.environ, "PTX_RACES": "1"})
                 self.assertEqual(done.returncode, -6, done.stderr)
                 self.assertIn(words, done.stderr)
