@@ -12,6 +12,8 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 static const int64_t sides[] = {1,  2,  3,  5,  6,  7,  10,  15,  16,  17,  31,  32,
                                 33, 48, 63, 64, 65, 96, 100, 127, 128, 129, 257, 784};
@@ -216,6 +218,74 @@ Test(gemm, the_table_names_a_provider_for_every_shape) {
 #endif
             cr_assert(isa != EDDY_ISA_PORTABLE || (is_own(f32) && is_own(f64)));
         }
+}
+
+/* ---- operands at the end of memory ---- */
+
+/* `bytes` of floats, all 1, between two pages that nobody may touch: at the end of what lies between, or at its begin. */
+typedef struct fenced {
+    char *pages;
+    size_t bytes; /* of the pages between */
+    void *data;
+} fenced;
+
+static fenced fenced_make(size_t elements, size_t element, bool is_at_end) {
+    size_t page = (size_t)sysconf(_SC_PAGESIZE), bytes = elements * element;
+    fenced f = {.bytes = (bytes + page - 1) / page * page};
+    f.pages = mmap(NULL, f.bytes + 2 * page, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    cr_assert_neq((void *)f.pages, MAP_FAILED);
+    cr_assert_eq(mprotect(f.pages + page, f.bytes, PROT_READ | PROT_WRITE), 0);
+    f.data = f.pages + page + (is_at_end ? f.bytes - bytes : 0);
+    for (size_t i = 0; i < elements; i++)
+        if (element == sizeof(float))
+            ((float *)f.data)[i] = 1;
+        else
+            ((double *)f.data)[i] = 1;
+    return f;
+}
+
+static void fenced_free(fenced *f) {
+    munmap(f->pages, f->bytes + 2 * (size_t)sysconf(_SC_PAGESIZE));
+}
+
+/* A product of ones; what an access beyond its operands touches ends the test. */
+static void check_fenced(eddy_gemm_provider provider, int64_t m, int64_t n, int64_t k, int way) {
+    bool ta = way & 1, tb = way & 2, is_at_end = way & 4, adds = way & 8;
+    eddy_gemm_f32_fn *f32 = eddy_gemm_provider_f32(provider);
+    eddy_gemm_f64_fn *f64 = eddy_gemm_provider_f64(provider);
+    for (size_t element = 4; element <= 8; element += 4) {
+        if (element == 4 ? !f32 : !f64)
+            continue;
+        fenced a = fenced_make((size_t)(m * k), element, is_at_end),
+               b = fenced_make((size_t)(k * n), element, is_at_end),
+               c = fenced_make((size_t)(m * n), element, is_at_end);
+        int64_t lda = ta ? m : k, ldb = tb ? k : n;
+        if (element == 4)
+            cr_assert(f32(ta, tb, m, n, k, 1, a.data, lda, b.data, ldb, adds, c.data, n));
+        else
+            cr_assert(f64(ta, tb, m, n, k, 1, a.data, lda, b.data, ldb, adds, c.data, n));
+        for (int64_t i = 0; i < m * n; i++)
+            cr_assert_eq(element == 4 ? ((float *)c.data)[i] : ((double *)c.data)[i],
+                         (double)(k + adds), "%s %lld x %lld x %lld",
+                         eddy_gemm_provider_name(provider), (long long)m, (long long)n,
+                         (long long)k);
+        fenced_free(&a), fenced_free(&b), fenced_free(&c);
+    }
+}
+
+Test(gemm, nothing_beyond_the_operands_is_read) {
+    static const int64_t rows[] = {1, 2, 4, 7, 9, 16, 64},
+                         columns[] = {1, 2, 3, 6, 7, 10, 14, 17, 38}, depths[] = {1, 5, 47, 160};
+#ifdef EDDY_HAVE_DNNL
+    (void)eddy_gemm_dnnl_start();
+#endif
+    for (int provider = 0; provider < EDDY_GEMM_PROVIDER_COUNT; provider++)
+        for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++)
+            for (size_t j = 0; j < sizeof(columns) / sizeof(*columns); j++)
+                for (size_t l = 0; l < sizeof(depths) / sizeof(*depths); l++)
+                    for (int way = 0; way < 16; way++)
+                        check_fenced((eddy_gemm_provider)provider, rows[i], columns[j], depths[l],
+                                     way);
 }
 
 /* ---- memory that lacks ---- */

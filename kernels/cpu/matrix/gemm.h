@@ -38,7 +38,7 @@ eddy_gemm_f64_fn eddy_gemm_portable_f64;
 eddy_gemm_f32_fn eddy_gemm_vector_f32;
 eddy_gemm_f64_fn eddy_gemm_vector_f64;
 #ifdef EDDY_HAVE_BLIS
-eddy_gemm_f32_fn eddy_gemm_blis_f32;
+/* Of f64 alone: products of f32 read beyond the ends of operands and of C (BLIS 0.9.0, on AVX2). */
 eddy_gemm_f64_fn eddy_gemm_blis_f64;
 /* Whether BLIS has loops specialised for this CPU. */
 bool eddy_gemm_blis_is_tuned(void);

@@ -9,19 +9,6 @@ bool eddy_gemm_blis_is_tuned(void) {
 }
 
 /* BLIS expresses transposes by strides. */
-bool eddy_gemm_blis_f32(bool transpose_a, bool transpose_b, int64_t m, int64_t n, int64_t k,
-                        float alpha, const float *a, int64_t lda, const float *b, int64_t ldb,
-                        float beta, float *c, int64_t ldc) {
-    rntm_t runtime = BLIS_RNTM_INITIALIZER;
-    bli_rntm_set_num_threads(1, &runtime);
-    eddy_fork_gate_enter();
-    bli_sgemm_ex(BLIS_NO_TRANSPOSE, BLIS_NO_TRANSPOSE, m, n, k, &alpha, (float *)a,
-                 transpose_a ? 1 : lda, transpose_a ? lda : 1, (float *)b, transpose_b ? 1 : ldb,
-                 transpose_b ? ldb : 1, &beta, c, ldc, 1, NULL, &runtime);
-    eddy_fork_gate_leave();
-    return true;
-}
-
 bool eddy_gemm_blis_f64(bool transpose_a, bool transpose_b, int64_t m, int64_t n, int64_t k,
                         double alpha, const double *a, int64_t lda, const double *b, int64_t ldb,
                         double beta, double *c, int64_t ldc) {

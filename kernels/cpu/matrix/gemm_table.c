@@ -7,30 +7,22 @@
 typedef struct rule {
     eddy_isa isa; /* and higher ones */
     eddy_dtype dtype;
-    int64_t least_columns; /* n at least */
-    double least_work;     /* m * n * k at least */
+    double least_work; /* m * n * k at least */
     eddy_gemm_provider provider;
 } rule;
 
-/* The first rule that matches and whose provider is usable decides; the last rule always is. oneDNN is faster from a few
- * tiles on, but slower than BLIS (on AMD much slower) if the result is narrow. For tiny products a call of a library costs
- * more than the product. Products with a vector need no library at any size. The instruction set `portable` uses our own
+/* The first rule that matches and whose provider is usable decides; the last rule always is. For tiny products a call of a library costs
+ * more than the product, and oneDNN's start more than a program of small ones. Products with a vector need no library at any size. The instruction set `portable` uses our own
  * loops throughout, so that EDDY_ISA=portable shows what they compute. */
 static const rule rules[] = {
-    {EDDY_ISA_V2, EDDY_F32, 16, 32 * 32 * 32, EDDY_GEMM_DNNL},
-    {EDDY_ISA_V2, EDDY_F32, 1, 10 * 10 * 10, EDDY_GEMM_BLIS},
-    {EDDY_ISA_V2, EDDY_F32, 1, 16 * 16 * 16, EDDY_GEMM_DNNL},
-    {EDDY_ISA_V2, EDDY_F64, 1, 10 * 10 * 10, EDDY_GEMM_BLIS},
-    {EDDY_ISA_PORTABLE, EDDY_F32, 0, 0, EDDY_GEMM_PORTABLE},
-    {EDDY_ISA_PORTABLE, EDDY_F64, 0, 0, EDDY_GEMM_PORTABLE},
+    {EDDY_ISA_V2, EDDY_F32, 32 * 32 * 32, EDDY_GEMM_DNNL},
+    {EDDY_ISA_V2, EDDY_F64, 10 * 10 * 10, EDDY_GEMM_BLIS},
+    {EDDY_ISA_PORTABLE, EDDY_F32, 0, EDDY_GEMM_PORTABLE},
+    {EDDY_ISA_PORTABLE, EDDY_F64, 0, EDDY_GEMM_PORTABLE},
 };
 
 eddy_gemm_f32_fn *eddy_gemm_provider_f32(eddy_gemm_provider provider) {
     switch (provider) {
-#ifdef EDDY_HAVE_BLIS
-    case EDDY_GEMM_BLIS:
-        return eddy_gemm_blis_f32;
-#endif
 #ifdef EDDY_HAVE_DNNL
     case EDDY_GEMM_DNNL:
         return eddy_gemm_dnnl_f32;
@@ -90,8 +82,8 @@ eddy_gemm_provider eddy_gemm_choose(eddy_isa isa, eddy_dtype dtype, int64_t m, i
         return EDDY_GEMM_VECTOR;
     for (size_t r = 0; r < sizeof(rules) / sizeof(rules[0]); r++) {
         const rule *at = &rules[r];
-        if (isa >= at->isa && dtype == at->dtype && n >= at->least_columns &&
-            work >= at->least_work && is_fit(at->provider, dtype))
+        if (isa >= at->isa && dtype == at->dtype && work >= at->least_work &&
+            is_fit(at->provider, dtype))
             return at->provider;
     }
     return EDDY_GEMM_PORTABLE;
