@@ -166,6 +166,9 @@ static bool choose_algorithm(const eddy_pool_request *request, dnnl_alg_kind_t *
                                                                : dnnl_pooling_avg_exclude_padding;
     if (*algorithm != dnnl_pooling_max && attributes && attributes->divisor_override != 0)
         return false;
+    /* The library's code for processors without AVX adds from memory that has to begin at 16 bytes. */
+    if (request->averages && eddy_isa_chosen() < EDDY_ISA_V3)
+        return false;
     return *algorithm != dnnl_pooling_avg_include_padding ||
            (overhang(&request->height) <= request->height.padding &&
             overhang(&request->width) <= request->width.padding);
