@@ -313,13 +313,14 @@ static size_t bytes_of_parts(const eddy_conv_library *library) {
     return (size_t)parts_at_most(library) * part_bytes(library);
 }
 
-/* Cuts each image, and prepares what is needed for slices of rows. */
+/* Cuts each image, and prepares what is needed for slices of rows. Images that are cut already are cut by what a slice takes, not by what the image does: their slices would become
+ * thin, and windows overlap. */
 static eddy_status cut_rows_too(const convolving *work, eddy_conv_library *library) {
-    size_t of_image = part_bytes(library) / (size_t)library->cut.images_each;
-    int64_t rows = (int64_t)(of_image / (BUFFERS_BYTES / PARTS_MAX)) + 1;
+    size_t of_each = part_bytes(library) / (size_t)library->cut.images_each;
+    int64_t slices = (int64_t)(of_each / (BUFFERS_BYTES / PARTS_MAX)) + 1;
     eddy_conv_library_end(library);
     memset(library->prepared, 0, sizeof(library->prepared));
-    eddy_conv_cut_rows(&library->cut, eddy_max_i64(rows, library->cut.row_slices));
+    eddy_conv_cut_rows(&library->cut, eddy_max_i64(slices, library->cut.row_slices));
     return prepare_kinds(work, library);
 }
 
