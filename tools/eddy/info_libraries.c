@@ -77,7 +77,7 @@ static bool say_yajl(char version[VERSION_BYTES]) {
 #endif
 
 static const library libraries[] = {
-    {"BLIS", "products of matrices on the CPU", BLIS_BUILT, say_blis},
+    {"BLIS", "products of matrices of f64 on the CPU", BLIS_BUILT, say_blis},
     {"oneDNN", "convolutions, pools and products on the CPU", DNNL_BUILT, say_dnnl},
     {"xxHash", "hashes of keys, contents and files", TOOL_XXHASH, say_xxhash},
     {"Concurrency Kit", "atomic operations and queues between threads", TOOL_CK, NULL},
