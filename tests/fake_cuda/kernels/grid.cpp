@@ -56,8 +56,8 @@ struct block {
     const void *parameters;
     eddy_fiber scheduler;
     meeting all;
-    uint64_t next_epoch, block_epoch,
-        launch_epoch; /* the next block's first one, this one's, and the launch's */
+    /* The next block's first one, this one's, and the launch's. */
+    uint64_t next_epoch, block_epoch, launch_epoch;
     std::vector<thread> threads;
     std::vector<warp> warps;
     thread *running;

@@ -42,9 +42,13 @@ def main():
         text = file.read()
     contracts = "-ffp-contract=off" not in given
     ptx = ptx_of(library, text, OPTIONS + ([] if contracts else ["-fmad=false"]))
+    try:
+        translated = translate.translate(ptx)
+    except translate.Unknown as error:
+        sys.exit(f"PTX of the text: {error}")
     with tempfile.TemporaryDirectory() as folder:
         with open(f"{folder}/translated.cpp", "w", encoding="utf-8") as file:
-            file.write(translate.translate(ptx))
+            file.write(translated)
         # What PTX says is not contracted once more.
         for name, source, more in (("translated", f"{folder}/translated.cpp", ["-O1", "-march=native"]), ("host", text_file, [])):
             subprocess.run([*command, *more, "-ffp-contract=off", "-c", "-o", f"{folder}/{name}.o", "-x", "c++", source], check=True)

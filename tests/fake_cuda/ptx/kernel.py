@@ -297,9 +297,9 @@ class Kernel:
         elif name == "mul" and modifiers == ["hi"] and kind == "u64":
             a, b = all_of(kind)
             return result(f"(uint64_t)((unsigned __int128){a} * {b} >> 64)")
-        elif modifiers == ["wrap"] and parts[:2] == ["shf", "l"] or modifiers == ["l", "wrap"]:
+        elif name == "shf" and modifiers == ["l", "wrap"]:
             return result(f"ptx_shf_l_wrap({', '.join(all_of('b32'))})")
-        elif modifiers == ["r", "clamp"]:
+        elif name == "shf" and modifiers == ["r", "clamp"]:
             return result(f"ptx_shf_r_clamp({', '.join(all_of('b32'))})")
         elif modifiers:
             raise Unknown(".".join(parts))
@@ -351,9 +351,7 @@ class Kernel:
             return self.store(parts, arguments)
         if name == "cvt":
             return self.convert(parts, arguments)
-        if opcode == "cvta.to.global.u64":
-            return self.write(arguments[0], "u64", self.read(arguments[1], "u64"))
-        if opcode == "cvta.local.u64" or opcode == "cvta.to.local.u64":
+        if opcode in ("cvta.to.global.u64", "cvta.local.u64", "cvta.to.local.u64"):
             return self.write(arguments[0], "u64", self.read(arguments[1], "u64"))
         if name == "setp":
             return self.compare(parts, arguments)

@@ -307,7 +307,7 @@ static inline type *ptx_at_shared(const char *kernel, uint32_t declared, uint32_
 
 #define PTX_PAGE_BYTES 4096u
 
-/* What a launch does there, by pages: it takes five times as long to look at that. */
+/* What a launch does there, by pages. */
 struct ptx_launch {
     uint64_t epoch;
     std::unordered_map<uint64_t, std::unique_ptr<ptx_history[]>> pages;
@@ -324,7 +324,7 @@ static inline ptx_history *ptx_history_at(uint64_t at, const eddy_grid_moment &n
     return &page[at % PTX_PAGE_BYTES];
 }
 
-/* PTX_RACES=1 */
+/* Only on request (PTX_RACES=1), since it takes much longer. */
 static inline bool ptx_looks_for_races() {
     static const bool looks = getenv("PTX_RACES") && atoi(getenv("PTX_RACES"));
     return looks;
