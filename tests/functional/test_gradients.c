@@ -317,3 +317,62 @@ Test(gradients, of_an_elementwise_op_are_one_instruction_where_the_pass_is_not_r
                  instructions_back_through(x, mixed, true));
     eddy_scope_end(scope);
 }
+
+static eddy_tensor *variable(const float *elements, eddy_shape shape, eddy_dtype dtype) {
+    eddy_tensor *x = eddy_cast(eddy_from_data(elements, shape, EDDY_F32, NULL), dtype);
+    cr_assert_eq(eddy_requires_grad_set(x, true), EDDY_OK);
+    return x;
+}
+
+/* Rounded for each batch, the sum is 0. */
+Test(gradients, of_a_matrix_that_all_batches_multiply_are_rounded_once) {
+    const float a[2][2] = {{1, 3 * 0x1p-10f}, {1, 0}}, seed[2][2] = {{1, 1}, {-1, -1}};
+    const float one[] = {1};
+    const eddy_shape shapes[] = {EDDY_SHAPE(1), EDDY_SHAPE(1, 1), EDDY_SHAPE(1, 1, 1)};
+    for (int i = 0; i < 3; i++) {
+        eddy_scope *scope = eddy_scope_begin();
+        eddy_tensor *b = variable(one, shapes[i], EDDY_BF16),
+                    *x = variable(a[0], EDDY_SHAPE(2, 2, 1), EDDY_BF16);
+        eddy_tensor *y = eddy_matmul(x, b), *gradient;
+        eddy_tensor *weights =
+            eddy_cast(eddy_from_data(seed, eddy_shape_of(y), EDDY_F32, NULL), EDDY_BF16);
+        const eddy_backward_options options = {.size = sizeof(options), .keeps_graph = true};
+        int64_t before = instructions();
+        cr_assert_eq(
+            eddy_backward_to(EDDY_LIST(y), EDDY_LIST(b), EDDY_LIST(weights), &options, &gradient),
+            EDDY_OK);
+        cr_expect_eq(instructions() - before, 1, "rank %d", i + 1);
+        eddy_shape got = eddy_shape_of(gradient);
+        cr_expect_eq(got.rank, i + 1);
+        cr_expect_eq(eddy_item_f64(gradient, NULL), 3 * 0x1p-10, "rank %d", i + 1);
+        eddy_scope_end(scope);
+    }
+}
+
+/* Beside a product for each batch; `x` with strides, too, and with no batches. */
+Test(gradients, of_a_matrix_that_all_batches_multiply) {
+    const eddy_shape shapes[] = {EDDY_SHAPE(4), EDDY_SHAPE(4, 5), EDDY_SHAPE(1, 1, 4, 5)};
+    for (int64_t batches = 0; batches <= 3; batches++)
+        for (int i = 0; i < 6; i++) {
+            eddy_scope *scope = eddy_scope_begin();
+            const eddy_shape *shape = &shapes[i / 2];
+            eddy_tensor *x = eddy_randn(EDDY_SHAPE(batches, 2, 3, 4), EDDY_F64, NULL),
+                        *b = eddy_randn(*shape, EDDY_F64, NULL);
+            if (i % 2)
+                x = eddy_transpose(eddy_randn(EDDY_SHAPE(batches, 3, 2, 4), EDDY_F64, NULL), 1, 2);
+            cr_assert_eq(eddy_requires_grad_set(b, true), EDDY_OK);
+            eddy_tensor *y = eddy_matmul(x, b), *got;
+            eddy_tensor *seed = eddy_randn(eddy_shape_of(y), EDDY_F64, NULL);
+            cr_assert_eq(eddy_backward_to(EDDY_LIST(y), EDDY_LIST(b), EDDY_LIST(seed), NULL, &got),
+                         EDDY_OK);
+            eddy_tensor *grad = shape->rank == 1 ? eddy_unsqueeze(seed, -1) : seed;
+            eddy_tensor *want =
+                eddy_sum(eddy_matmul(eddy_transpose(x, -1, -2), grad), EDDY_AXES(0, 1), NULL);
+            want = eddy_reshape(want, *shape);
+            eddy_tensor *are_close =
+                eddy_allclose(got, want, EDDY_OPTIONS(allclose, .rtol = 1e-12, .atol = 1e-12));
+            cr_expect_eq(eddy_item_i64(are_close, NULL), 1, "rank %d, %d batches", shape->rank,
+                         (int)batches);
+            eddy_scope_end(scope);
+        }
+}
