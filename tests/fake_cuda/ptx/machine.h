@@ -324,23 +324,15 @@ static inline ptx_history *ptx_history_at(uint64_t at, const eddy_grid_moment &n
     return &page[at % PTX_PAGE_BYTES];
 }
 
-/* Only on request (PTX_RACES=1), since it takes much longer. */
-static inline bool ptx_looks_for_races() {
-    static const bool looks = getenv("PTX_RACES") && atoi(getenv("PTX_RACES"));
-    return looks;
-}
-
 /* `count` elements of `type` in one access: of the device's memory, or a thread's own. */
 template <class type>
 static inline type *ptx_at(const char *kernel, uint64_t at, unsigned count, ptx_access how) {
     const uint32_t bytes = (uint32_t)sizeof(type) * count;
     ptx_check_aligned(kernel, at, bytes);
-    if (ptx_looks_for_races()) {
-        const eddy_grid_moment now = eddy_grid_now();
-        ptx_history *const history = ptx_history_at(at, now);
-        for (uint32_t i = 0; i < bytes; i++)
-            ptx_note(kernel, &history[i], how, at + i, now);
-    }
+    const eddy_grid_moment now = eddy_grid_now();
+    ptx_history *const history = ptx_history_at(at, now);
+    for (uint32_t i = 0; i < bytes; i++)
+        ptx_note(kernel, &history[i], how, at + i, now);
     return (type *)at;
 }
 template <class type>
