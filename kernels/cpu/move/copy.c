@@ -88,50 +88,63 @@ static void reverse_slice(void *context, int64_t begin, int64_t end) {
     }
 }
 
-/* target[i * row + j] = source[i + j * column], for i < height and j < width */
-#define TRANSPOSE(bits)                                                                            \
+/* Of two vectors: the first elements of both in turns, and the last. */
+#define LOW_2 0, 2
+#define HIGH_2 1, 3
+#define LOW_4 0, 4, 1, 5
+#define HIGH_4 2, 6, 3, 7
+#define LOW_8 0, 8, 1, 9, 2, 10, 3, 11
+#define HIGH_8 4, 12, 5, 13, 6, 14, 7, 15
+#define LOW_16 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23
+#define HIGH_16 8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31
+
+#define UNROLLED _Pragma("GCC unroll 16")
+
+/* target[i * row + j] = source[i + j * column], for i < height and j < width: in squares of as many elements as a vector has. A square's rows are joined in pairs, element by element, the first half
+ * with the second, as often as it takes until a pair of them is a column. */
+#define TRANSPOSE(bits, SIDE, LOW, HIGH)                                                           \
+    typedef uint##bits##_t row_##bits                                                              \
+        __attribute__((vector_size(16), aligned((bits) / 8), may_alias));                          \
+    static inline __attribute__((always_inline)) void square_##bits(                               \
+        uint##bits##_t *target, int64_t row, const uint##bits##_t *source, int64_t column) {       \
+        row_##bits rows[SIDE], joined[SIDE];                                                       \
+        UNROLLED for (int k = 0; k < (SIDE); k++) {                                                \
+            rows[k] = *(const row_##bits *)(source + k * column);                                  \
+        }                                                                                          \
+        UNROLLED for (int side = 1; side < (SIDE); side *= 2) {                                    \
+            UNROLLED for (int k = 0; k < (SIDE) / 2; k++) {                                        \
+                joined[2 * k] = __builtin_shufflevector(rows[k], rows[k + (SIDE) / 2], LOW);       \
+                joined[2 * k + 1] = __builtin_shufflevector(rows[k], rows[k + (SIDE) / 2], HIGH);  \
+            }                                                                                      \
+            UNROLLED for (int k = 0; k < (SIDE); k++) {                                            \
+                rows[k] = joined[k];                                                               \
+            }                                                                                      \
+        }                                                                                          \
+        UNROLLED for (int k = 0; k < (SIDE); k++) {                                                \
+            *(row_##bits *)(target + k * row) = rows[k];                                           \
+        }                                                                                          \
+    }                                                                                              \
     static void transpose_##bits(uint##bits##_t *restrict target, int64_t row,                     \
                                  const uint##bits##_t *restrict source, int64_t column,            \
                                  int64_t height, int64_t width) {                                  \
-        for (int64_t i = 0; i < height; i++)                                                       \
+        int64_t whole = height / (SIDE) * (SIDE), i = 0;                                           \
+        for (; i < whole; i += (SIDE)) {                                                           \
+            int64_t j = 0;                                                                         \
+            for (; j + (SIDE) <= width; j += (SIDE))                                               \
+                square_##bits(target + i * row + j, row, source + i + j * column, column);         \
+            for (; j < width; j++)                                                                 \
+                for (int64_t k = i; k < i + (SIDE); k++)                                           \
+                    target[k * row + j] = source[k + j * column];                                  \
+        }                                                                                          \
+        for (; i < height; i++)                                                                    \
             for (int64_t j = 0; j < width; j++)                                                    \
                 target[i * row + j] = source[i + j * column];                                      \
     }
 
-TRANSPOSE(8)
-TRANSPOSE(16)
-TRANSPOSE(64)
-
-typedef uint32_t four __attribute__((vector_size(16), aligned(4), may_alias));
-
-static void transpose_4x4(uint32_t *target, int64_t row, const uint32_t *source, int64_t column) {
-    four a = *(const four *)source, b = *(const four *)(source + column);
-    four c = *(const four *)(source + 2 * column), d = *(const four *)(source + 3 * column);
-    four ab_low = __builtin_shufflevector(a, b, 0, 4, 1, 5),
-         ab_high = __builtin_shufflevector(a, b, 2, 6, 3, 7);
-    four cd_low = __builtin_shufflevector(c, d, 0, 4, 1, 5),
-         cd_high = __builtin_shufflevector(c, d, 2, 6, 3, 7);
-    *(four *)target = __builtin_shufflevector(ab_low, cd_low, 0, 1, 4, 5);
-    *(four *)(target + row) = __builtin_shufflevector(ab_low, cd_low, 2, 3, 6, 7);
-    *(four *)(target + 2 * row) = __builtin_shufflevector(ab_high, cd_high, 0, 1, 4, 5);
-    *(four *)(target + 3 * row) = __builtin_shufflevector(ab_high, cd_high, 2, 3, 6, 7);
-}
-
-static void transpose_32(uint32_t *restrict target, int64_t row, const uint32_t *restrict source,
-                         int64_t column, int64_t height, int64_t width) {
-    int64_t i = 0;
-    for (; i + 4 <= height; i += 4) {
-        int64_t j = 0;
-        for (; j + 4 <= width; j += 4)
-            transpose_4x4(target + i * row + j, row, source + i + j * column, column);
-        for (; j < width; j++)
-            for (int64_t k = i; k < i + 4; k++)
-                target[k * row + j] = source[k + j * column];
-    }
-    for (; i < height; i++)
-        for (int64_t j = 0; j < width; j++)
-            target[i * row + j] = source[i + j * column];
-}
+TRANSPOSE(8, 16, LOW_16, HIGH_16)
+TRANSPOSE(16, 8, LOW_8, HIGH_8)
+TRANSPOSE(32, 4, LOW_4, HIGH_4)
+TRANSPOSE(64, 2, LOW_2, HIGH_2)
 
 static void transpose_tile(eddy_dtype dtype, void *target, int64_t row, const void *source,
                            int64_t column, int64_t height, int64_t width) {
