@@ -2,13 +2,22 @@
 #include <kernels/cast.h>
 #include <kernels/cpu/cast_block.h>
 #include <kernels/cpu/element.h>
+#include <kernels/cpu/half_run.h>
 
+#define IS(name, text) (__builtin_strcmp(#name, text) == 0)
+
+/* Halves are converted by the processor where it can. */
 #define CAST(from, from_type, to, to_type)                                                         \
     static void from##_to_##to(void *restrict target, const void *restrict source,                 \
                                int64_t count) {                                                    \
         to_type *restrict out = target;                                                            \
         const from_type *restrict in = source;                                                     \
-        for (int64_t i = 0; i < count; i++)                                                        \
+        int64_t i = 0;                                                                             \
+        if (IS(from, "f16") && IS(to, "f32"))                                                      \
+            i = eddy_half_load_lanes(target, source, count);                                       \
+        else if (IS(from, "f32") && IS(to, "f16"))                                                 \
+            i = eddy_half_store_lanes(target, source, count);                                      \
+        for (; i < count; i++)                                                                     \
             out[i] = (to_type)EDDY_CAST(from, to, in[i]);                                          \
     }
 

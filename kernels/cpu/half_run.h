@@ -1,8 +1,8 @@
-/* Runs of f16 to and from f32: by the processor's own conversions where the instruction set has them. The bits are those of half.h, but that loads may make a signalling NaN quiet, as stores do in
- * any case. */
+/* Runs of f16 to and from f32: by the processor's own conversions where the instruction set has them. The bits are those of half.h. */
 #ifndef EDDY_KERNELS_CPU_HALF_RUN_H
 #define EDDY_KERNELS_CPU_HALF_RUN_H
 
+#include <base/assert.h>
 #include <kernels/cpu/half.h>
 
 #ifdef __F16C__
@@ -15,8 +15,14 @@ static inline __attribute__((always_inline)) int64_t
 eddy_half_load_lanes(float *restrict to, const uint16_t *restrict from, int64_t count) {
     int64_t i = 0;
     for (; i + EDDY_HALF_LANES <= count; i += EDDY_HALF_LANES) {
-        __m128i halves = _mm_loadu_si128((const __m128i *)(const void *)(from + i));
-        _mm256_storeu_ps(to + i, _mm256_cvtph_ps(halves));
+        __m256 wide = _mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)(const void *)(from + i)));
+        /* The processor makes signalling NaN quiet. */
+        bool has_nan = _mm256_movemask_ps(_mm256_cmp_ps(wide, wide, _CMP_UNORD_Q)) != 0;
+        if (EDDY_UNLIKELY(has_nan))
+            for (int64_t l = i; l < i + EDDY_HALF_LANES; l++)
+                to[l] = eddy_half_load(from[l]);
+        else
+            _mm256_storeu_ps(to + i, wide);
     }
     return i;
 }
