@@ -275,6 +275,9 @@ static void total_columns(const sweep *s, const void *rows, int64_t apart, int64
     columns(total, rows, apart, count, s->columns, s->found);
 }
 
+/* Parts of rows are apart, which the hardware does not foresee: so many rows ahead, which may be beyond the last one. */
+#define PREFETCHED_ROWS 8
+
 /* The same if rows have no constant distance or have to be converted. All lanes are in memory, and rows are added to them
  * in turn. */
 static void sweep_rows(const sweep *s, eddy_walk_cursor *cursor, int64_t base, int64_t count,
@@ -284,8 +287,12 @@ static void sweep_rows(const sweep *s, eddy_walk_cursor *cursor, int64_t base, i
     values lanes[EDDY_REDUCE_LANES], converted;
     eddy_reduce_row_fn *take_row = s->pair != NULL ? s->pair->row : s->op->row;
     bool is_contiguous = plan->column_in == 1 && plan->in->dtype == how->element;
+    int64_t bytes = eddy_dtype_size(plan->in->dtype),
+            ahead = PREFETCHED_ROWS * eddy_walk_inner_stride(&plan->reduced, 0);
     for (int64_t done = 0; done < count; done++) {
         const void *row = eddy_chunk_at(plan->in->data, plan->in->dtype, base + cursor->offsets[0]);
+        if (plan->column_in == 1)
+            eddy_prefetch((uintptr_t)row + (uintptr_t)(ahead * bytes), s->columns * bytes);
         if (!is_contiguous) {
             eddy_chunk_load(how->element, &converted, plan->in->dtype, row, plan->column_in,
                             s->columns);
