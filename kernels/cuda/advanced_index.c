@@ -33,19 +33,21 @@ size_t eddy_cuda_places_bytes(const eddy_op_view *indices, int32_t count) {
     return count > 1 ? (size_t)join(&joined, shape, strides, indices, count) * sizeof(int64_t) : 0;
 }
 
-/* Whether the tensor's dims run forward or backward, offsets are counted from the place of the lowest address. */
+/* Whether the tensor's dims run forward or backward, offsets are counted from the place of the lowest address. Without elements along them there is no place. */
 static void measure(eddy_cuda_places *places, const eddy_op_view *tensor, int32_t count) {
     uint64_t all = UNIT_MOST;
     int64_t span = 0;
+    bool has_places = true;
     places->first = 0;
     for (int32_t d = 0; d < count; d++) {
         int64_t reach = eddy_max_i64(0, tensor->shape[d] - 1) * tensor->strides[d];
+        has_places &= tensor->shape[d] > 0;
         all |= (uint64_t)tensor->strides[d];
         span += reach < 0 ? -reach : reach;
         places->first += reach < 0 ? reach : 0;
     }
     places->step = (int64_t)(all & -all);
-    places->bound = span / places->step + 1;
+    places->bound = has_places ? span / places->step + 1 : 0;
 }
 
 static void launch(const eddy_cuda_places *places, const eddy_kernel_call *call,

@@ -127,7 +127,16 @@ static void cut_range(const scattering *s, eddy_cuda_scatter_call *p) {
     p->parts = p->part > 0 ? (p->bound + p->part - 1) / p->part : 1;
 }
 
+/* What is empty takes nothing, and each index is looked at once. */
+static void leave_out_repeated(scattering *s) {
+    for (int32_t d = 0; d < s->rest.rank; d++)
+        if (s->rest.strides[EDDY_CUDA_SCATTER_INDEX][d] == 0)
+            s->rest.dims[d] = eddy_min_i64(1, s->rest.dims[d]);
+}
+
 static void put_all(scattering *s) {
+    if (eddy_kernel_view_count(&s->out) == 0)
+        leave_out_repeated(s);
     eddy_walk_collapse(&s->along); /* not sorted: in the order of the index */
     eddy_walk_sort(&s->rest);
     eddy_walk_collapse(&s->rest);

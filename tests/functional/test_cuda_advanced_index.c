@@ -141,6 +141,35 @@ Test(cuda_advanced_index, the_lowest_position_of_many_is_named) {
     twin_expect_no_findings();
 }
 
+/* No memory is theirs, however large the other dims are, and no time is taken for what they would be. */
+Test(cuda_advanced_index, what_is_empty_has_no_place) {
+    const int64_t huge = INT64_C(1) << 40;
+    const eddy_shape shapes[] = {EDDY_SHAPE(200000, 4, 0), EDDY_SHAPE(4000000, 0, 4),
+                                 EDDY_SHAPE(0, huge), EDDY_SHAPE(0, 3, huge)};
+    eddy_scope *scope = eddy_scope_begin();
+    int64_t noughts[4] = {0};
+    float one = 1;
+    twin index = twin_of(noughts, EDDY_SHAPE(4), EDDY_I64),
+         value = twin_of(&one, EDDY_SHAPE(), EDDY_F32);
+    for (int i = 0; i < 4; i++) {
+        twin x = twin_of(&one, shapes[i], EDDY_F32);
+        eddy_tensor *here[3] = {index.here, index.here, index.here},
+                    *there[3] = {index.there, index.there, index.there};
+        eddy_list all_here = {here, i < 2 ? 3 : 1}, all_there = {there, i < 2 ? 3 : 1};
+        if (i < 2)
+            twin_expect_error(eddy_index(x.here, all_here), eddy_index(x.there, all_there));
+        for (int adds = 0; adds < 2; adds++) {
+            const eddy_index_put_options *options = EDDY_OPTIONS(index_put, .accumulates = adds);
+            twin_expect_error(eddy_index_put(x.here, all_here, value.here, options),
+                              eddy_index_put(x.there, all_there, value.there, options));
+        }
+    }
+    eddy_scope_end(scope);
+    (void)eddy_sync(EDDY_FOREVER);
+    eddy_error_take(NULL);
+    twin_expect_no_findings();
+}
+
 /* ---- masked_scatter ---- */
 
 /* The last dims of a shape, some of them 1. */
