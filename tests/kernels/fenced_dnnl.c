@@ -20,7 +20,7 @@ typedef dnnl_status_t execute_fn(const_dnnl_primitive_t primitive, dnnl_stream_t
                                  const dnnl_exec_arg_t *arguments);
 
 #define OPERANDS_MOST 8
-#define PAGE ((size_t)4096)
+#define PAGE ((size_t)sysconf(_SC_PAGESIZE))
 
 enum { AT_END, AT_BEGIN, WAYS };
 
