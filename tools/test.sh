@@ -114,7 +114,7 @@ rm -f build/*/meson-logs/testlog*.json
 if build_or_note test '' "$leave_out $not_again" $lines -Dbuildtype=debugoptimized -Dchecks=true -Dbench=true -Dgpu_quick=true -Disa="${instruction_sets:-portable,$best_isa}"; then
     # shellcheck disable=SC2086  # lists of words
     run test $leave_out $not_again
-    # What nvcc makes of the kernels, where it is found: some six minutes to build, and seven to run.
+    # What nvcc makes of the kernels, where it is found: some six minutes to build, and eight to run.
     if [ $setup = all ] && ninja -C build/test -t query tests/fake_cuda/ptx/libeddy_cuda_kernels.so >/dev/null 2>&1; then
         if build_or_note test tests/fake_cuda/ptx/libeddy_cuda_kernels.so "$leave_out ptx"; then
             setup=ptx

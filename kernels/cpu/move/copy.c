@@ -88,7 +88,7 @@ static void reverse_slice(void *context, int64_t begin, int64_t end) {
     }
 }
 
-/* Of two vectors: the first elements of both in turns, and the last. */
+/* Indices that interleave two vectors: their lower halves, and their upper halves. */
 #define LOW_2 0, 2
 #define HIGH_2 1, 3
 #define LOW_4 0, 4, 1, 5
@@ -100,8 +100,8 @@ static void reverse_slice(void *context, int64_t begin, int64_t end) {
 
 #define UNROLLED _Pragma("GCC unroll 16")
 
-/* target[i * row + j] = source[i + j * column], for i < height and j < width: in squares of as many elements as a vector has. A square's rows are joined in pairs, element by element, the first half
- * with the second, as often as it takes until a pair of them is a column. */
+/* target[i * row + j] = source[i + j * column], for i < height and j < width: in squares whose rows fill a vector. A square is transposed in log2(SIDE) steps:
+ * each step interleaves row k with row k + SIDE / 2, which gives rows 2 k and 2 k + 1. */
 #define TRANSPOSE(bits, SIDE, LOW, HIGH)                                                           \
     typedef uint##bits##_t row_##bits                                                              \
         __attribute__((vector_size(16), aligned((bits) / 8), may_alias));                          \

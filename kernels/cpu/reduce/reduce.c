@@ -275,7 +275,7 @@ static void total_columns(const sweep *s, const void *rows, int64_t apart, int64
     columns(total, rows, apart, count, s->columns, s->found);
 }
 
-/* Parts of rows are apart, which the hardware does not foresee: so many rows ahead, which may be beyond the last one. */
+/* The hardware does not prefetch parts of rows that lie apart. So many rows ahead are prefetched instead; the address may lie beyond the last row. */
 #define PREFETCHED_ROWS 8
 
 /* The same if rows have no constant distance or have to be converted. All lanes are in memory, and rows are added to them
